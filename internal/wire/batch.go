@@ -1,0 +1,66 @@
+package wire
+
+import (
+	"fmt"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// SplitBatch returns the bytes of each message of a JSON-RPC batch, which only
+// protocol revision 2025-03-26 has. The members alias the frame. They are valid
+// JSON, but not yet messages: [Decode] judges each, its depth included, so that
+// one bad member does not spoil the others. An empty batch is an error, and so
+// is one of more than [Limits.MaxBatch] members. The error is always an [*Error].
+func SplitBatch(frame []byte, lim Limits) ([][]byte, error) {
+	lim = lim.withDefaults()
+	if err := checkSize(frame, lim); err != nil {
+		return nil, err
+	}
+	p := passes.Get().(*pass)
+	defer p.release()
+	p.start(frame)
+
+	if k := p.dec.PeekKind(); k != '[' {
+		if err := p.message(); err != nil {
+			return nil, syntaxError(frame, err, lim)
+		}
+		return nil, batchError("a batch must be an array")
+	}
+	members, err := p.members(lim.MaxBatch)
+	switch {
+	case err != nil:
+		return nil, syntaxError(frame, err, lim)
+	case len(members) == 0:
+		return nil, batchError("a batch must not be empty")
+	case len(members) > lim.MaxBatch:
+		return nil, batchError(fmt.Sprintf("a batch must not have more than %d messages", lim.MaxBatch))
+	}
+	return members, nil
+}
+
+// members reads the array, and stops at the first member beyond limit, or a
+// frame of one-byte members would cost many times its size.
+func (p *pass) members(limit int) ([][]byte, error) {
+	if _, err := p.dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	var members [][]byte
+	for p.dec.PeekKind() != ']' {
+		v, err := p.dec.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, p.span(int(p.dec.InputOffset())-len(v)))
+		if len(members) > limit {
+			return members, nil
+		}
+	}
+	if _, err := p.dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	return members, p.end()
+}
+
+func batchError(message string) *Error {
+	return &Error{Code: mcp.CodeInvalidRequest, Reason: ReasonBatch, Message: message}
+}

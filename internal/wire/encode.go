@@ -1,0 +1,115 @@
+package wire
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// AppendResponse appends the response that carries result, which must be valid
+// JSON; an empty result is sent as {}.
+func AppendResponse(dst []byte, id mcp.ID, result []byte) []byte {
+	dst = AppendResponseHead(dst, id)
+	if len(result) == 0 {
+		return append(dst, `{}}`...)
+	}
+	return append(appendRaw(dst, result), '}')
+}
+
+// AppendError appends the error response to the request id. With the zero ID it
+// has no id member, as revisions from 2025-11-25 want it for a request whose id could
+// not be read; see [AppendErrorNullID] for the others. Data that cannot be
+// encoded is left out.
+func AppendError(dst []byte, id mcp.ID, e *mcp.Error) []byte {
+	return appendError(appendID(append(dst, `{"jsonrpc":"2.0"`...), id), e)
+}
+
+// AppendErrorNullID appends the error response to a request whose id could not
+// be read, for clients of revision 2025-06-18 and earlier: its id is null.
+func AppendErrorNullID(dst []byte, e *mcp.Error) []byte {
+	return appendError(append(dst, `{"jsonrpc":"2.0","id":null`...), e)
+}
+
+func appendError(dst []byte, e *mcp.Error) []byte {
+	dst = append(dst, `,"error":{"code":`...)
+	dst = strconv.AppendInt(dst, int64(e.Code), 10)
+	dst = append(dst, `,"message":`...)
+	dst = AppendString(dst, e.Message)
+	if e.Data != nil {
+		if withData, err := Marshal(append(dst, `,"data":`...), e.Data); err == nil {
+			dst = withData
+		}
+	}
+	return append(dst, `}}`...)
+}
+
+// AppendNotification appends a notification. Params must be a valid JSON object
+// or array; empty params are left out.
+func AppendNotification(dst []byte, method string, params []byte) []byte {
+	return appendCall(append(dst, `{"jsonrpc":"2.0"`...), method, params)
+}
+
+// AppendRequest appends a request. Params must be a valid JSON object or array;
+// empty params are left out. The id must not be the zero ID.
+func AppendRequest(dst []byte, id mcp.ID, method string, params []byte) []byte {
+	return appendCall(appendID(append(dst, `{"jsonrpc":"2.0"`...), id), method, params)
+}
+
+func appendCall(dst []byte, method string, params []byte) []byte {
+	dst = AppendString(append(dst, `,"method":`...), method)
+	if len(params) > 0 {
+		dst = appendRaw(append(dst, `,"params":`...), params)
+	}
+	return append(dst, '}')
+}
+
+func appendID(dst []byte, id mcp.ID) []byte {
+	if id.IsZero() {
+		return dst
+	}
+	return append(append(dst, `,"id":`...), id.Raw()...)
+}
+
+// appendRaw appends JSON on one line. Between the tokens of valid JSON a line
+// break is as good as a space, and inside of them it cannot be, so that
+// replacing it keeps the frame in one piece without parsing.
+func appendRaw(dst, raw []byte) []byte {
+	start := len(dst)
+	dst = append(dst, raw...)
+	for _, c := range []byte{'\n', '\r'} {
+		rest := dst[start:]
+		for {
+			i := bytes.IndexByte(rest, c)
+			if i < 0 {
+				break
+			}
+			rest[i] = ' '
+			rest = rest[i+1:]
+		}
+	}
+	return dst
+}
+
+// AppendString appends s as a JSON string, with U+FFFD for bytes that are not UTF-8.
+func AppendString(dst []byte, s string) []byte {
+	dst, _ = jsontext.AppendQuote(dst, s) // the error only tells of the replacement
+	return dst
+}
+
+// marshalOptions replaces invalid UTF-8 and orders map keys.
+var marshalOptions = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
+
+// Marshal appends v as compact JSON on one line, raw members included, with
+// U+FFFD for bytes that are not UTF-8 and map keys in order. It returns dst
+// as it was if v cannot be encoded.
+func Marshal(dst []byte, v any) ([]byte, error) {
+	b, err := json.Marshal(v, marshalOptions)
+	if err != nil {
+		return dst, err
+	}
+	return append(dst, b...), nil
+}

@@ -1,0 +1,110 @@
+// Package wire is the JSON-RPC envelope codec: one pass over a frame on the way
+// in, appended bytes on the way out.
+//
+// [Decode] reads what a server needs in order to route, admit and trace a
+// message (kind, id, method, target name, request metadata) and leaves the rest
+// as raw bytes that alias the frame. Whoever keeps an [Envelope] keeps the frame:
+// the frame must not be written to or reused while the envelope is in use.
+//
+// The codec is strict where leniency has bitten others: member names are
+// case-sensitive, a duplicate name anywhere is an error, and so is invalid
+// UTF-8 and every byte after the message. Unknown members are ignored.
+//
+// The functions of this package may be called from any goroutine.
+package wire
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A Kind is what a JSON-RPC message is.
+type Kind uint8
+
+const (
+	// Invalid is the zero Kind: not a message, or one that cannot be told.
+	Invalid Kind = iota
+	// Request has a method and an id, and gets one answer.
+	Request
+	// Notification has a method and no id, and gets no answer.
+	Notification
+	// Response has a result or an error.
+	Response
+)
+
+// String returns "invalid", "request", "notification" or "response".
+func (k Kind) String() string {
+	switch k {
+	case Request:
+		return "request"
+	case Notification:
+		return "notification"
+	case Response:
+		return "response"
+	}
+	return "invalid"
+}
+
+// An Envelope is one decoded JSON-RPC message (specification: Base Protocol,
+// Messages). Its raw values alias the frame that was decoded; its strings do not.
+type Envelope struct {
+	// Kind is Request, Notification or Response.
+	Kind Kind
+	// ID is the zero ID for a notification, and for an error response whose
+	// sender could not tell which request it answers.
+	ID mcp.ID
+	// Method is empty for a response.
+	Method string
+	// Params is the raw object or array, nil if absent.
+	Params jsontext.Value
+
+	// Name is the target of a method that has one, if that is a string:
+	// params.name, params.uri or params.taskId (see [NameMember]). It is what the
+	// Mcp-Name header repeats.
+	Name string
+	// HasName tells an empty Name from an absent or ill-typed one.
+	HasName bool
+
+	// Arguments is the raw params.arguments, of any JSON type; nil if absent.
+	Arguments jsontext.Value
+
+	// Meta is what the pass saw of params._meta.
+	Meta Meta
+
+	// Cancel is filled for notifications/cancelled only.
+	Cancel Cancel
+
+	// Result is the raw result of a response, of any JSON type; nil if absent.
+	Result jsontext.Value
+	// Error is the raw error object of a response; nil if absent.
+	Error jsontext.Value
+}
+
+// Cancel is what the pass saw of the params of notifications/cancelled. A
+// malformed cancel decodes without error, because it is to be ignored and counted.
+type Cancel struct {
+	// RequestID is the request to cancel; the zero ID if absent or malformed.
+	RequestID mcp.ID
+	// HasRequestID reports that params.requestId is there, whatever its type.
+	HasRequestID bool
+	// RequestIDOK reports that params.requestId is a string or an integer.
+	RequestIDOK bool
+	// Reason is params.reason if that is a string. It is the peer's free text, of
+	// any length, for logs only.
+	Reason string
+}
+
+// NameMember returns the member of params that names the target of a method:
+// "name", "uri", "taskId", or "" if the method has no target.
+func NameMember(method string) string {
+	switch method {
+	case mcp.MethodToolsCall, methodPromptsGet:
+		return "name"
+	case methodResourcesRead, methodResourcesSubscribe, methodResourcesUnsubscribe:
+		return "uri"
+	case methodTasksGet, methodTasksUpdate, methodTasksCancel:
+		return "taskId"
+	}
+	return ""
+}

@@ -1,0 +1,149 @@
+package wire
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// Meta is what the pass saw of params._meta. Raw values alias the frame, and
+// absent ones are nil.
+type Meta struct {
+	// Present reports that the params have a _meta member, whatever its type.
+	Present bool
+	// IsObject reports that it is an object, as it must be.
+	IsObject bool
+	// Raw is the whole of it.
+	Raw jsontext.Value
+
+	// ProtocolVersion is the revision that the request names.
+	ProtocolVersion string
+	// HasProtocolVersion reports that the key is there, which marks a modern request.
+	HasProtocolVersion bool
+	// ProtocolVersionOK reports that its value is a string.
+	ProtocolVersionOK bool
+
+	// ClientInfo is the raw Implementation, of any JSON type.
+	ClientInfo jsontext.Value
+	// ClientCapabilities is the raw ClientCapabilities, of any JSON type.
+	ClientCapabilities jsontext.Value
+	// LogLevel is the raw level, of any JSON type.
+	LogLevel jsontext.Value
+
+	// ProgressToken is the raw token as it has to be echoed, of any JSON type.
+	ProgressToken jsontext.Value
+	// ProgressTokenOK reports that it is a string or an integer.
+	ProgressTokenOK bool
+
+	// TraceParent, TraceState and Baggage are the W3C trace context and baggage,
+	// unchecked; empty if absent or not strings.
+	TraceParent, TraceState, Baggage string
+}
+
+// metaSpans are the raw members of params._meta.
+type metaSpans struct {
+	version, info, capabilities, logLevel, progressToken jsontext.Value
+	traceParent, traceState, baggage                     jsontext.Value
+}
+
+func metaField(s *spans, name []byte) (*jsontext.Value, fieldFunc) {
+	m := &s.metaFields
+	switch string(name) {
+	case mcp.MetaProtocolVersion:
+		return &m.version, nil
+	case mcp.MetaClientInfo:
+		return &m.info, nil
+	case mcp.MetaClientCapabilities:
+		return &m.capabilities, nil
+	case mcp.MetaLogLevel:
+		return &m.logLevel, nil
+	case mcp.MetaProgressToken:
+		return &m.progressToken, nil
+	case mcp.MetaTraceParent:
+		return &m.traceParent, nil
+	case mcp.MetaTraceState:
+		return &m.traceState, nil
+	case mcp.MetaBaggage:
+		return &m.baggage, nil
+	}
+	return nil, nil
+}
+
+// fillMeta decodes the spans of params._meta.
+func (p *pass) fillMeta(m *Meta) {
+	if p.meta == nil {
+		return
+	}
+	f := &p.metaFields
+	*m = Meta{
+		Present: true, IsObject: p.meta.Kind() == '{', Raw: p.meta,
+		ClientInfo: f.info, ClientCapabilities: f.capabilities, LogLevel: f.logLevel,
+		ProgressToken:      f.progressToken,
+		ProgressTokenOK:    isToken(f.progressToken),
+		HasProtocolVersion: f.version != nil,
+	}
+	if isString(f.version) {
+		m.ProtocolVersion, m.ProtocolVersionOK = internVersion(unquote(f.version)), true
+	}
+	m.TraceParent = stringOf(f.traceParent)
+	m.TraceState = stringOf(f.traceState)
+	m.Baggage = stringOf(f.baggage)
+}
+
+// isToken reports whether a progress token is a string or an integer, in the
+// same sense as an id. Only an integer in an unusual form costs allocations.
+func isToken(v jsontext.Value) bool {
+	if v == nil || isString(v) {
+		return v != nil
+	}
+	if _, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+		return true
+	}
+	_, err := parseID(v)
+	return err == nil
+}
+
+// internVersion returns b as a string, without allocating for known revisions.
+func internVersion(b []byte) string {
+	switch string(b) {
+	case string(mcp.Version20260728):
+		return string(mcp.Version20260728)
+	case string(mcp.Version20251125):
+		return string(mcp.Version20251125)
+	}
+	return string(b)
+}
+
+// CheckModernMeta checks the metadata that every modern request carries
+// (specification: Base Protocol, General fields, _meta). It returns nil, or a
+// [mcp.CodeInvalidParams] error that names every key that is missing or ill-typed.
+func (e *Envelope) CheckModernMeta() *mcp.Error {
+	m := &e.Meta
+	switch {
+	case e.Params.Kind() != '{':
+		return mcp.NewError(mcp.CodeInvalidParams, "params must be an object with _meta")
+	case !m.Present:
+		return mcp.NewError(mcp.CodeInvalidParams, "params._meta is missing")
+	case !m.IsObject:
+		return mcp.NewError(mcp.CodeInvalidParams, "params._meta must be an object")
+	}
+	var faults []string
+	fault := func(bad bool, text string) {
+		if bad {
+			faults = append(faults, text)
+		}
+	}
+	fault(!m.HasProtocolVersion, mcp.MetaProtocolVersion+" is missing")
+	fault(m.HasProtocolVersion && !m.ProtocolVersionOK, mcp.MetaProtocolVersion+" must be a string")
+	fault(m.ClientCapabilities == nil, mcp.MetaClientCapabilities+" is missing")
+	fault(m.ClientCapabilities != nil && m.ClientCapabilities.Kind() != '{', mcp.MetaClientCapabilities+" must be an object")
+	fault(m.ClientInfo != nil && m.ClientInfo.Kind() != '{', mcp.MetaClientInfo+" must be an object")
+	fault(m.ProgressToken != nil && !m.ProgressTokenOK, mcp.MetaProgressToken+" must be a string or an integer")
+	if faults == nil {
+		return nil
+	}
+	return mcp.NewError(mcp.CodeInvalidParams, "params._meta: %s", strings.Join(faults, "; "))
+}

@@ -1,0 +1,118 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+)
+
+// A Cause says why a handler's context was cancelled. The values are public API:
+// they are metric labels, span attributes and log fields.
+type Cause string
+
+const (
+	// CauseClientCancel is a valid notifications/cancelled from the client.
+	CauseClientCancel Cause = "client_cancel"
+	// CauseClientDisconnect: the request's own response stream went away, in an era
+	// in which that is a cancel.
+	CauseClientDisconnect Cause = "client_disconnect"
+	// CauseTransportClose is the orderly end of the connection, its grace over.
+	CauseTransportClose Cause = "transport_close"
+	// CauseTransportError: a read or a write failed.
+	CauseTransportError Cause = "transport_error"
+	// CauseSessionDelete is an HTTP DELETE of the session.
+	CauseSessionDelete Cause = "session_delete"
+	// CauseSessionIdle: the session's idle time-out.
+	CauseSessionIdle Cause = "session_idle"
+	// CauseSessionEvicted: the session was removed to respect the session cap.
+	CauseSessionEvicted Cause = "session_evicted"
+	// CauseServerShutdown: the drain deadline passed, or the context of Serve ended.
+	CauseServerShutdown Cause = "server_shutdown"
+	// CauseDeadline: the request's own deadline, or the hard maximum.
+	CauseDeadline Cause = "deadline"
+)
+
+// Causes lists every cause in its documented order. The caller owns the slice.
+func Causes() []Cause {
+	return []Cause{
+		CauseClientCancel, CauseClientDisconnect, CauseTransportClose, CauseTransportError,
+		CauseSessionDelete, CauseSessionIdle, CauseSessionEvicted, CauseServerShutdown, CauseDeadline,
+	}
+}
+
+// Fault reports whether a cancellation with this cause counts as an error of the
+// service rather than a decision of the caller.
+func (c Cause) Fault() bool {
+	switch c {
+	case CauseClientCancel, CauseClientDisconnect, CauseSessionDelete, CauseSessionIdle:
+		return false
+	}
+	return true
+}
+
+// One sentinel for each cause, to be used as
+//
+//	errors.Is(context.Cause(ctx), mcp.ErrClientCancelled)
+//
+// What a handler should do: stop soon and return. On ErrClientCancelled and
+// ErrClientDisconnected nobody will read the answer. On ErrServerShutdown and
+// ErrTransportClosed an answer that is returned at once may still be sent. On
+// ErrDeadline the caller has had its error already.
+var (
+	ErrClientCancelled    error = &CancelError{Cause: CauseClientCancel}
+	ErrClientDisconnected error = &CancelError{Cause: CauseClientDisconnect}
+	ErrTransportClosed    error = &CancelError{Cause: CauseTransportClose}
+	ErrTransportFailed    error = &CancelError{Cause: CauseTransportError}
+	ErrSessionDeleted     error = &CancelError{Cause: CauseSessionDelete}
+	ErrSessionIdle        error = &CancelError{Cause: CauseSessionIdle}
+	ErrSessionEvicted     error = &CancelError{Cause: CauseSessionEvicted}
+	ErrServerShutdown     error = &CancelError{Cause: CauseServerShutdown}
+	ErrDeadline           error = &CancelError{Cause: CauseDeadline}
+)
+
+// A CancelError is the context.Cause of a cancelled handler. It matches the
+// sentinel of its cause, and also context.DeadlineExceeded for [CauseDeadline]
+// and context.Canceled for all others.
+type CancelError struct {
+	Cause Cause
+	// Detail is more text for logs: for client_cancel the client's own reason, cut
+	// and escaped. It is untrusted and never part of Error.
+	Detail string
+}
+
+// Error returns the cause alone.
+func (e *CancelError) Error() string { return "mcp: request cancelled: " + string(e.Cause) }
+
+// Is reports whether target is the sentinel of the same cause or the context
+// error that corresponds to it.
+func (e *CancelError) Is(target error) bool {
+	if t, ok := target.(*CancelError); ok {
+		return t.Cause == e.Cause
+	}
+	if e.Cause == CauseDeadline {
+		return target == context.DeadlineExceeded
+	}
+	return target == context.Canceled
+}
+
+// CauseOf returns the cause for which ctx was cancelled, and false if ctx is
+// live or was cancelled by somebody else.
+func CauseOf(ctx context.Context) (Cause, bool) {
+	var e *CancelError
+	if errors.As(context.Cause(ctx), &e) {
+		return e.Cause, true
+	}
+	return "", false
+}
+
+// Errors that a handler meets when it sends.
+var (
+	// ErrRequestDone is returned by sends of a request that is already settled.
+	ErrRequestDone = errors.New("mcp: the request is already settled")
+	// ErrNoBackChannel is returned when the server may not send requests to this
+	// client: every modern client, and a legacy one without a stream.
+	ErrNoBackChannel = errors.New("mcp: the client cannot be sent requests")
+	// ErrClosed is returned by sends after our own end was closed.
+	ErrClosed = errors.New("mcp: the connection is closed")
+	// ErrPeerGone is returned by sends after the peer has gone.
+	ErrPeerGone = errors.New("mcp: the peer is gone")
+)

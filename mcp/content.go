@@ -1,0 +1,73 @@
+package mcp
+
+// A Content is one block of a tool result or a prompt message: [Text], [Image],
+// [Audio], [ResourceLink] or [EmbeddedResource].
+type Content interface {
+	contentType() string
+}
+
+// Annotations say for whom a block is meant and how much it matters.
+type Annotations struct {
+	Audience     []string `json:"audience,omitempty"` // "user", "assistant"
+	Priority     *float64 `json:"priority,omitempty"` // 0 to 1
+	LastModified string   `json:"lastModified,omitempty"`
+}
+
+// ContentMeta holds the members that all content blocks share.
+type ContentMeta struct {
+	Annotations *Annotations `json:"annotations,omitempty"`
+	Meta        Meta         `json:"_meta,omitempty"`
+}
+
+// Text is a block of text.
+type Text struct {
+	Text string `json:"text"`
+	ContentMeta
+}
+
+// Image is a picture. Data is encoded as base64.
+type Image struct {
+	Data     []byte `json:"data"`
+	MIMEType string `json:"mimeType"`
+	ContentMeta
+}
+
+// Audio is a recording. Data is encoded as base64.
+type Audio struct {
+	Data     []byte `json:"data"`
+	MIMEType string `json:"mimeType"`
+	ContentMeta
+}
+
+// A ResourceLink points to a resource that the client may read.
+type ResourceLink struct {
+	URI         string `json:"uri"`
+	Name        string `json:"name"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	MIMEType    string `json:"mimeType,omitempty"`
+	Size        int64  `json:"size,omitzero"` // bytes
+	Icons       []Icon `json:"icons,omitempty"`
+	ContentMeta
+}
+
+// An EmbeddedResource carries the contents of a resource.
+type EmbeddedResource struct {
+	Resource ResourceContents `json:"resource"`
+	ContentMeta
+}
+
+// ResourceContents is the content of a resource: either Text or Blob.
+type ResourceContents struct {
+	URI      string `json:"uri"`
+	MIMEType string `json:"mimeType,omitempty"`
+	Text     string `json:"text,omitempty"`
+	Blob     []byte `json:"blob,omitempty"` // base64 on the wire
+	Meta     Meta   `json:"_meta,omitempty"`
+}
+
+func (*Text) contentType() string             { return "text" }
+func (*Image) contentType() string            { return "image" }
+func (*Audio) contentType() string            { return "audio" }
+func (*ResourceLink) contentType() string     { return "resource_link" }
+func (*EmbeddedResource) contentType() string { return "resource" }

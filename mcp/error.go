@@ -1,0 +1,98 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A Code is a JSON-RPC error code. The codes -32020 to -32099 are reserved by
+// the protocol: an application takes its own outside -32768 to -32000.
+type Code int
+
+const (
+	CodeParseError     Code = -32700 // the frame is not valid JSON
+	CodeInvalidRequest Code = -32600 // not a valid request object
+	CodeMethodNotFound Code = -32601 // unknown method, or its capability is off
+	CodeInvalidParams  Code = -32602 // missing metadata, unknown tool, bad cursor
+	CodeInternalError  Code = -32603 // the server's fault
+
+	CodeHeaderMismatch            Code = -32020 // an HTTP header contradicts the body
+	CodeMissingRequiredCapability Code = -32021 // data.requiredCapabilities
+	CodeUnsupportedVersion        Code = -32022 // data.supported, data.requested
+
+	CodeResourceNotFound Code = -32002 // legacy only; modern uses CodeInvalidParams
+	CodeRequestCancelled Code = -32800 // ends a cancelled legacy HTTP exchange, nothing else
+)
+
+// An Error is a JSON-RPC error. A handler that returns one (or wraps one) sends
+// exactly its code, message and data to the peer. Any other error of a tool
+// becomes a tool error, and any other error elsewhere becomes
+// [CodeInternalError] with a fixed message, so that nothing internal leaks.
+type Error struct {
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
+	Data    any    `json:"data,omitzero"`
+}
+
+// NewError returns an Error with a formatted message and no data.
+func NewError(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// WithData returns a copy of e that carries data, which must encode as JSON.
+func (e *Error) WithData(data any) *Error {
+	c := *e
+	c.Data = data
+	return &c
+}
+
+// Error returns the message and the code.
+func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
+
+// AsError finds the Error in err's tree.
+func AsError(err error) (*Error, bool) {
+	var e *Error
+	ok := errors.As(err, &e)
+	return e, ok
+}
+
+// A ClientError is the error with which a client answered a request of the server.
+// It is deliberately not an [Error]: a handler that returns it reports a fault of
+// its own and does not send the client's error back.
+type ClientError struct {
+	Code    Code
+	Message string         // untrusted
+	Data    jsontext.Value // nil if absent
+}
+
+// Error returns the message and the code.
+func (e *ClientError) Error() string {
+	return fmt.Sprintf("the client answered with an error: %s (%d)", e.Message, e.Code)
+}
+
+// ErrorData is the data member of the errors that Vitrine makes itself.
+type ErrorData struct {
+	// Reason is a value of [RejectReason] or [Cause].
+	Reason string `json:"reason,omitempty"`
+	// Phase is "queued" when the handler had not been called.
+	Phase string `json:"phase,omitempty"`
+	// Limit names the limit that was reached, as in docs/limits.md.
+	Limit string `json:"limit,omitempty"`
+	// ID is the id of the offending request when the error cannot carry it as its own.
+	ID any `json:"id,omitempty"`
+}
+
+// CallerFault reports whether an error with this code is the caller's doing, so
+// that it does not count against the service: malformed or unknown requests,
+// bad parameters, header and version mismatches.
+func (c Code) CallerFault() bool {
+	switch c {
+	case CodeParseError, CodeInvalidRequest, CodeMethodNotFound, CodeInvalidParams,
+		CodeResourceNotFound, CodeHeaderMismatch, CodeMissingRequiredCapability,
+		CodeUnsupportedVersion, CodeRequestCancelled:
+		return true
+	}
+	return false
+}

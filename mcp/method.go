@@ -1,0 +1,17 @@
+package mcp
+
+// Methods that a client calls. The comment names the era when it is only one.
+const (
+	MethodDiscover   = "server/discover" // modern
+	MethodInitialize = "initialize"      // legacy
+	MethodPing       = "ping"            // legacy, both directions
+	MethodToolsList  = "tools/list"
+	MethodToolsCall  = "tools/call"
+)
+
+// Notifications.
+const (
+	NotificationCancelled   = "notifications/cancelled"
+	NotificationInitialized = "notifications/initialized" // legacy
+	NotificationProgress    = "notifications/progress"
+)

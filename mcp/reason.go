@@ -1,0 +1,122 @@
+package mcp
+
+// The vocabularies of this file are public API: their values are metric labels,
+// span attributes and log fields. Adding a value is a minor release; renaming or
+// removing one is a major release.
+
+// A DropReason says why an answer, or a notification, was not sent.
+type DropReason string
+
+const (
+	// DropCancelled: suppressed on purpose, because the client wants no answer.
+	DropCancelled DropReason = "cancelled"
+	// DropClosedWriter: our end was closed first.
+	DropClosedWriter DropReason = "closed_writer"
+	// DropBrokenPeer: the peer is gone or reset the connection.
+	DropBrokenPeer DropReason = "broken_peer"
+	// DropWriteTimeout: the peer did not read within the write time-out.
+	DropWriteTimeout DropReason = "write_timeout"
+	// DropSessionGone: the session was deleted, expired or evicted before the answer existed.
+	DropSessionGone DropReason = "session_gone"
+	// DropStreamGone (legacy HTTP): the response stream is gone and nothing can replay it.
+	DropStreamGone DropReason = "stream_gone"
+
+	// The rest are for notifications only.
+
+	// DropAfterResponse: the request was settled before its notification was sent.
+	DropAfterResponse DropReason = "after_response"
+	// DropNoProgressToken: progress for a request that did not ask for it.
+	DropNoProgressToken DropReason = "no_progress_token"
+	// DropQueueFull: the stream's queue was full for longer than the notify time-out.
+	DropQueueFull DropReason = "queue_full"
+	// DropNotSubscribed: nobody asked for this notification.
+	DropNotSubscribed DropReason = "not_subscribed"
+	// DropLevelFiltered: a log message below the client's level.
+	DropLevelFiltered DropReason = "level_filtered"
+	// DropEraForbidden: the protocol revision has no such notification.
+	DropEraForbidden DropReason = "era_forbidden"
+)
+
+// ResponseDropReasons lists the reasons for which an answer is dropped. The
+// caller owns the slice.
+func ResponseDropReasons() []DropReason {
+	return []DropReason{
+		DropCancelled, DropClosedWriter, DropBrokenPeer, DropWriteTimeout, DropSessionGone, DropStreamGone,
+	}
+}
+
+// NotificationDropReasons lists the reasons for which a notification is
+// dropped. The caller owns the slice.
+func NotificationDropReasons() []DropReason {
+	return append([]DropReason{
+		DropAfterResponse, DropNoProgressToken, DropQueueFull, DropNotSubscribed, DropLevelFiltered, DropEraForbidden,
+	}, ResponseDropReasons()...)
+}
+
+// A RejectReason says why a request was answered with an error instead of being admitted.
+type RejectReason string
+
+const (
+	RejectDuplicateID    RejectReason = "duplicate_id"
+	RejectOverload       RejectReason = "overload"
+	RejectShuttingDown   RejectReason = "shutting_down"
+	RejectNotInitialized RejectReason = "not_initialized"
+	RejectSessionUnknown RejectReason = "session_unknown"
+	RejectTooLarge       RejectReason = "too_large"
+	RejectParseError     RejectReason = "parse_error"
+)
+
+// RejectReasons lists every reject reason. The caller owns the slice.
+func RejectReasons() []RejectReason {
+	return []RejectReason{
+		RejectDuplicateID, RejectOverload, RejectShuttingDown, RejectNotInitialized,
+		RejectSessionUnknown, RejectTooLarge, RejectParseError,
+	}
+}
+
+// CallerFault reports whether a rejection for this reason is the caller's doing.
+// overload and shutting_down are the server's.
+func (r RejectReason) CallerFault() bool { return r != RejectOverload && r != RejectShuttingDown }
+
+// An IgnoredKind is the kind of an inbound message that was ignored.
+type IgnoredKind string
+
+const (
+	IgnoredCancel   IgnoredKind = "cancel"
+	IgnoredResponse IgnoredKind = "response"
+	IgnoredFrame    IgnoredKind = "frame"
+)
+
+// An IgnoreReason says why an inbound message had no effect.
+type IgnoreReason string
+
+const (
+	IgnoreUnknownID      IgnoreReason = "unknown_id"
+	IgnoreNotCancellable IgnoreReason = "not_cancellable"
+	IgnoreMalformed      IgnoreReason = "malformed"
+	IgnoreWrongTransport IgnoreReason = "wrong_transport"
+	IgnoreLate           IgnoreReason = "late"
+	IgnoreDuplicate      IgnoreReason = "duplicate"
+	IgnoreWrongSession   IgnoreReason = "wrong_session"
+	IgnoreEraForbidden   IgnoreReason = "era_forbidden"
+	IgnoreNotJSONRPC     IgnoreReason = "not_jsonrpc"
+	IgnoreTooDeep        IgnoreReason = "too_deep"
+	IgnoreInvalidUTF8    IgnoreReason = "invalid_utf8"
+	IgnoreBatch          IgnoreReason = "batch"
+)
+
+// IgnoreReasons lists the reasons for which a message of the given kind is
+// ignored. The caller owns the slice.
+func IgnoreReasons(kind IgnoredKind) []IgnoreReason {
+	switch kind {
+	case IgnoredCancel:
+		return []IgnoreReason{IgnoreUnknownID, IgnoreNotCancellable, IgnoreMalformed, IgnoreWrongTransport}
+	case IgnoredResponse:
+		return []IgnoreReason{
+			IgnoreUnknownID, IgnoreLate, IgnoreDuplicate, IgnoreMalformed, IgnoreWrongSession, IgnoreEraForbidden,
+		}
+	case IgnoredFrame:
+		return []IgnoreReason{IgnoreNotJSONRPC, IgnoreTooDeep, IgnoreInvalidUTF8, IgnoreBatch}
+	}
+	return nil
+}

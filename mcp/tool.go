@@ -1,0 +1,76 @@
+package mcp
+
+import "github.com/go-json-experiment/json/jsontext"
+
+// A Tool is what tools/list says about one tool.
+type Tool struct {
+	Name         string           `json:"name"`
+	Title        string           `json:"title,omitempty"`
+	Description  string           `json:"description,omitempty"`
+	InputSchema  jsontext.Value   `json:"inputSchema"`
+	OutputSchema jsontext.Value   `json:"outputSchema,omitempty"`
+	Annotations  *ToolAnnotations `json:"annotations,omitempty"`
+	Icons        []Icon           `json:"icons,omitempty"`
+	Meta         Meta             `json:"_meta,omitempty"`
+}
+
+// ToolAnnotations are hints for the client. Nil means the protocol's default:
+// not read-only, destructive, not idempotent, open world.
+type ToolAnnotations struct {
+	Title           string `json:"title,omitempty"`
+	ReadOnlyHint    *bool  `json:"readOnlyHint,omitempty"`
+	DestructiveHint *bool  `json:"destructiveHint,omitempty"`
+	IdempotentHint  *bool  `json:"idempotentHint,omitempty"`
+	OpenWorldHint   *bool  `json:"openWorldHint,omitempty"`
+}
+
+// CallToolParams is the params member of tools/call.
+type CallToolParams struct {
+	Name      string         `json:"name"`
+	Arguments jsontext.Value `json:"arguments,omitempty"`
+}
+
+// CallToolResult is the result of tools/call. A fault that the model can mend
+// goes into Content with IsError set; everything else is an [Error].
+type CallToolResult struct {
+	Content []Content `json:"content"`
+	// StructuredContent is any JSON value that satisfies the tool's output schema.
+	StructuredContent any  `json:"structuredContent,omitzero"`
+	IsError           bool `json:"isError,omitzero"`
+	ResultMeta
+}
+
+// ToolError returns a result that reports a failure to the model.
+func ToolError(text string) *CallToolResult {
+	return &CallToolResult{Content: []Content{&Text{Text: text}}, IsError: true}
+}
+
+// ListToolsResult is the result of tools/list.
+type ListToolsResult struct {
+	Tools      []*Tool `json:"tools"`
+	NextCursor string  `json:"nextCursor,omitempty"`
+	ResultMeta
+	CacheHint
+}
+
+// A CacheHint tells a modern client how long a list, a resource or the discovery
+// result stays fresh. The server fills in its defaults, and leaves the hint out
+// for legacy clients.
+type CacheHint struct {
+	TTL   *int64     `json:"ttlMs,omitempty"` // milliseconds; 0 is stale at once
+	Scope CacheScope `json:"cacheScope,omitempty"`
+}
+
+// CacheHinted gives access to the hint of a cacheable result.
+func (h *CacheHint) CacheHinted() *CacheHint { return h }
+
+// A CacheScope says who may share a cached result.
+type CacheScope string
+
+const (
+	// CachePublic: any user may be served the cached result.
+	CachePublic CacheScope = "public"
+	// CachePrivate: only the caller may. The safe choice whenever the result depends
+	// on who asks.
+	CachePrivate CacheScope = "private"
+)
