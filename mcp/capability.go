@@ -4,11 +4,11 @@ package mcp
 // once in initialize, a modern one in every request. A nil member is not
 // supported; unknown members are ignored.
 type ClientCapabilities struct {
-	Experimental map[string]any         `json:"experimental,omitempty"`
-	Roots        *RootsCapability       `json:"roots,omitempty"`
-	Sampling     *SamplingCapability    `json:"sampling,omitempty"`
-	Elicitation  *ElicitationCapability `json:"elicitation,omitempty"`
-	Extensions   map[string]any         `json:"extensions,omitempty"`
+	Experimental map[string]any         `json:"experimental,omitzero"`
+	Roots        *RootsCapability       `json:"roots,omitzero"`
+	Sampling     *SamplingCapability    `json:"sampling,omitzero"`
+	Elicitation  *ElicitationCapability `json:"elicitation,omitzero"`
+	Extensions   map[string]any         `json:"extensions,omitzero"`
 }
 
 // RootsCapability: the client can list its roots.
@@ -18,26 +18,26 @@ type RootsCapability struct {
 
 // SamplingCapability: the client can ask its model.
 type SamplingCapability struct {
-	Context *struct{} `json:"context,omitempty"`
-	Tools   *struct{} `json:"tools,omitempty"`
+	Context *struct{} `json:"context,omitzero"`
+	Tools   *struct{} `json:"tools,omitzero"`
 }
 
 // ElicitationCapability: the client can ask its user. With neither member set it
 // means forms.
 type ElicitationCapability struct {
-	Form *struct{} `json:"form,omitempty"`
-	URL  *struct{} `json:"url,omitempty"`
+	Form *struct{} `json:"form,omitzero"`
+	URL  *struct{} `json:"url,omitzero"`
 }
 
 // ServerCapabilities is what a server announces in server/discover and initialize.
 type ServerCapabilities struct {
-	Experimental map[string]any       `json:"experimental,omitempty"`
-	Logging      *struct{}            `json:"logging,omitempty"`
-	Completions  *struct{}            `json:"completions,omitempty"`
-	Prompts      *PromptsCapability   `json:"prompts,omitempty"`
-	Resources    *ResourcesCapability `json:"resources,omitempty"`
-	Tools        *ToolsCapability     `json:"tools,omitempty"`
-	Extensions   map[string]any       `json:"extensions,omitempty"`
+	Experimental map[string]any       `json:"experimental,omitzero"`
+	Logging      *struct{}            `json:"logging,omitzero"`
+	Completions  *struct{}            `json:"completions,omitzero"`
+	Prompts      *PromptsCapability   `json:"prompts,omitzero"`
+	Resources    *ResourcesCapability `json:"resources,omitzero"`
+	Tools        *ToolsCapability     `json:"tools,omitzero"`
+	Extensions   map[string]any       `json:"extensions,omitzero"`
 }
 
 // PromptsCapability: the server has prompts.

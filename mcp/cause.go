@@ -111,6 +111,9 @@ var (
 	// ErrNoBackChannel is returned when the server may not send requests to this
 	// client: every modern client, and a legacy one without a stream.
 	ErrNoBackChannel = errors.New("mcp: the client cannot be sent requests")
+	// ErrNotDeclared is returned for a request of which the client has not declared
+	// that it can be sent.
+	ErrNotDeclared = errors.New("mcp: the client has not declared this capability")
 	// ErrClosed is returned by sends after our own end was closed.
 	ErrClosed = errors.New("mcp: the connection is closed")
 	// ErrPeerGone is returned by sends after the peer has gone.

@@ -9,13 +9,13 @@ type Content interface {
 // Annotations say for whom a block is meant and how much it matters.
 type Annotations struct {
 	Audience     []string `json:"audience,omitempty"` // "user", "assistant"
-	Priority     *float64 `json:"priority,omitempty"` // 0 to 1
+	Priority     *float64 `json:"priority,omitzero"`  // 0 to 1
 	LastModified string   `json:"lastModified,omitempty"`
 }
 
 // ContentMeta holds the members that all content blocks share.
 type ContentMeta struct {
-	Annotations *Annotations `json:"annotations,omitempty"`
+	Annotations *Annotations `json:"annotations,omitzero"`
 	Meta        Meta         `json:"_meta,omitempty"`
 }
 
@@ -62,7 +62,7 @@ type ResourceContents struct {
 	URI      string `json:"uri"`
 	MIMEType string `json:"mimeType,omitempty"`
 	Text     string `json:"text,omitempty"`
-	Blob     []byte `json:"blob,omitempty"` // base64 on the wire
+	Blob     []byte `json:"blob,omitzero"` // base64 on the wire
 	Meta     Meta   `json:"_meta,omitempty"`
 }
 

@@ -81,7 +81,7 @@ type ErrorData struct {
 	// Limit names the limit that was reached, as in docs/limits.md.
 	Limit string `json:"limit,omitempty"`
 	// ID is the id of the offending request when the error cannot carry it as its own.
-	ID any `json:"id,omitempty"`
+	ID any `json:"id,omitzero"`
 }
 
 // CallerFault reports whether an error with this code is the caller's doing, so

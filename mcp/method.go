@@ -9,6 +9,14 @@ const (
 	MethodToolsCall  = "tools/call"
 )
 
+// Methods that a server calls, in the legacy era. Each but ping must be declared by
+// the client in initialize.
+const (
+	MethodSampling    = "sampling/createMessage"
+	MethodElicitation = "elicitation/create"
+	MethodRootsList   = "roots/list"
+)
+
 // Notifications.
 const (
 	NotificationCancelled   = "notifications/cancelled"

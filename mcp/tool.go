@@ -8,8 +8,8 @@ type Tool struct {
 	Title        string           `json:"title,omitempty"`
 	Description  string           `json:"description,omitempty"`
 	InputSchema  jsontext.Value   `json:"inputSchema"`
-	OutputSchema jsontext.Value   `json:"outputSchema,omitempty"`
-	Annotations  *ToolAnnotations `json:"annotations,omitempty"`
+	OutputSchema jsontext.Value   `json:"outputSchema,omitzero"`
+	Annotations  *ToolAnnotations `json:"annotations,omitzero"`
 	Icons        []Icon           `json:"icons,omitempty"`
 	Meta         Meta             `json:"_meta,omitempty"`
 }
@@ -18,16 +18,16 @@ type Tool struct {
 // not read-only, destructive, not idempotent, open world.
 type ToolAnnotations struct {
 	Title           string `json:"title,omitempty"`
-	ReadOnlyHint    *bool  `json:"readOnlyHint,omitempty"`
-	DestructiveHint *bool  `json:"destructiveHint,omitempty"`
-	IdempotentHint  *bool  `json:"idempotentHint,omitempty"`
-	OpenWorldHint   *bool  `json:"openWorldHint,omitempty"`
+	ReadOnlyHint    *bool  `json:"readOnlyHint,omitzero"`
+	DestructiveHint *bool  `json:"destructiveHint,omitzero"`
+	IdempotentHint  *bool  `json:"idempotentHint,omitzero"`
+	OpenWorldHint   *bool  `json:"openWorldHint,omitzero"`
 }
 
 // CallToolParams is the params member of tools/call.
 type CallToolParams struct {
 	Name      string         `json:"name"`
-	Arguments jsontext.Value `json:"arguments,omitempty"`
+	Arguments jsontext.Value `json:"arguments,omitzero"`
 }
 
 // CallToolResult is the result of tools/call. A fault that the model can mend
@@ -57,7 +57,7 @@ type ListToolsResult struct {
 // result stays fresh. The server fills in its defaults, and leaves the hint out
 // for legacy clients.
 type CacheHint struct {
-	TTL   *int64     `json:"ttlMs,omitempty"` // milliseconds; 0 is stale at once
+	TTL   *int64     `json:"ttlMs,omitzero"` // milliseconds; 0 is stale at once
 	Scope CacheScope `json:"cacheScope,omitempty"`
 }
 

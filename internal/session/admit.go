@@ -1,0 +1,126 @@
+package session
+
+import (
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// admit admits a request or rejects it with an answer. The order of the checks is
+// the order in which a caller can do something about them.
+func (c *Core) admit(in *Inbound, s *Session, st *Stream) {
+	rt := c.dispatcher.Route(in, s)
+	if in.Refusal != nil {
+		rt = rt.Refuse(in.Refusal)
+	}
+	r := newRequest(c, in, s, st, rt)
+	if s != nil {
+		r.slots.want(s.slots)
+	}
+	if rt.Class != nil {
+		r.slots.want(rt.Class.sem)
+	}
+	r.slots.want(c.slots)
+
+	queued := !r.slots.try()
+	if queued && !c.waiting.enter() {
+		c.ledger.limitReached(LimitQueue)
+		c.reject(r, mcp.RejectOverload, overload(LimitQueue))
+		return
+	}
+	if reason, err := c.enter(r); err != nil {
+		if queued {
+			c.waiting.leave()
+		} else {
+			r.slots.give(r.slots.n)
+		}
+		c.reject(r, reason, err)
+		return
+	}
+	r.timer.Store(time.AfterFunc(time.Until(r.deadline), r.expire))
+	if !st.kind.endless() {
+		st.own(r)
+	}
+	c.hooks.at(pointAdmitted, r)
+	go r.run(queued)
+}
+
+// enter puts the request into the tables, or says why it cannot be admitted.
+func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
+	ln := c.ledger.lane()
+	if r.session == nil {
+		if !ln.admit(r) {
+			return mcp.RejectShuttingDown, shuttingDown()
+		}
+		return "", nil
+	}
+	limits := &c.limits
+	r.session.update(func(st *state) {
+		key := r.ID.Key()
+		switch {
+		case !st.accepting() && r.session.stream == nil:
+			reason, err = mcp.RejectSessionUnknown, SessionUnknown()
+		case !st.accepting():
+			reason, err = mcp.RejectShuttingDown, shuttingDown()
+		case r.Era == mcp.Legacy && st.peer == nil && !r.Route.BeforeInitialize:
+			reason = mcp.RejectNotInitialized
+			err = mcp.NewError(mcp.CodeInvalidRequest, "the session is not initialized")
+		case st.index[key] != nil:
+			reason, err = mcp.RejectDuplicateID, duplicateID(r)
+		case len(st.live) >= limits.MaxInFlight+limits.MaxQueue:
+			reason, err = mcp.RejectOverload, overload(LimitInFlight)
+		case !ln.admit(r):
+			reason, err = mcp.RejectShuttingDown, shuttingDown()
+		default:
+			st.index[key] = r
+			st.live[r] = struct{}{}
+			st.total++
+		}
+	})
+	return reason, err
+}
+
+// reject answers a request that was not admitted.
+func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
+	c.ledger.rejected(receivedRequest, reason)
+	c.observer.Rejected(r, reason, err)
+	c.logger.InfoContext(r.ctx, "request.rejected", append(r.logAttrs(), "reason", reason)...)
+	r.cancel(nil)
+	frame := wire.AppendError(nil, r.ID, err)
+	if reason == mcp.RejectDuplicateID && r.session.stream != nil {
+		// On a byte stream an answer with this id would resolve the first request.
+		frame = anonymousError(err, r.Era == mcp.Legacy && r.session.Peer().wantsNullID())
+	}
+	r.stream.push(&Message{Kind: Answer, Frame: frame, Err: err, Reject: reason})
+}
+
+// anonymousError is the frame of an error that has no id to carry.
+func anonymousError(err *mcp.Error, nullID bool) []byte {
+	if nullID {
+		return wire.AppendErrorNullID(nil, err)
+	}
+	return wire.AppendError(nil, mcp.ID{}, err)
+}
+
+func duplicateID(r *Request) *mcp.Error {
+	return mcp.NewError(mcp.CodeInvalidRequest, "a request with this id is still in flight").
+		WithData(mcp.ErrorData{Reason: string(mcp.RejectDuplicateID), ID: r.ID})
+}
+
+// SessionUnknown is the answer to a request that names a session which does not
+// exist, or not any more.
+func SessionUnknown() *mcp.Error {
+	return mcp.NewError(mcp.CodeInvalidRequest, "there is no such session").
+		WithData(mcp.ErrorData{Reason: string(mcp.RejectSessionUnknown)})
+}
+
+func shuttingDown() *mcp.Error {
+	return mcp.NewError(mcp.CodeInternalError, "the server is shutting down").
+		WithData(mcp.ErrorData{Reason: string(mcp.RejectShuttingDown)})
+}
+
+func overload(limit string) *mcp.Error {
+	return mcp.NewError(mcp.CodeInternalError, "the server is overloaded: %s is reached", limit).
+		WithData(mcp.ErrorData{Reason: string(mcp.RejectOverload), Limit: limit})
+}

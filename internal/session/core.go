@@ -1,0 +1,260 @@
+// Package session is the session core: it admits requests, bounds them, runs
+// their handlers, decides each outcome exactly once, cancels with a cause, hands
+// answers to the one writer of their stream, and accounts for every answer that
+// was not sent. It knows no feature and no socket; transports feed it messages
+// and give it sinks, and an [Observer] is told what happens.
+//
+// What happens to a request in each state, for each event, is the fault matrix
+// of docs/session-core.md.
+package session
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A Core is what all sessions of one server share. Its methods may be called from
+// any goroutine.
+type Core struct {
+	dispatcher Dispatcher
+	observer   Observer
+	logger     *slog.Logger
+	limits     Limits
+	hooks      hooks
+
+	ledger  *ledger
+	slots   *semaphore.Weighted
+	waiting waitingRoom
+	drops   dropLog
+
+	mu       sync.Mutex // guards the rest
+	sessions map[*Session]struct{}
+	byID     map[string]*Session // legacy HTTP sessions
+	draining bool
+	closing  chan struct{} // closed by Close: no more patience
+	drained  chan struct{} // closed when Shutdown is over
+	result   error         // of Shutdown
+
+	tasks tasks // background work
+}
+
+// Config is what a Core is made of. Dispatcher is required.
+type Config struct {
+	Dispatcher Dispatcher
+	Observer   Observer     // default: none
+	Logger     *slog.Logger // default: discard
+	Limits     Limits
+}
+
+// New returns a core that accepts requests at once.
+func New(cfg Config) *Core {
+	c := &Core{
+		dispatcher: cfg.Dispatcher,
+		observer:   cfg.Observer,
+		logger:     cfg.Logger,
+		ledger:     newLedger(4 * runtime.GOMAXPROCS(0)),
+		sessions:   map[*Session]struct{}{},
+		byID:       map[string]*Session{},
+		closing:    make(chan struct{}),
+		drained:    make(chan struct{}),
+	}
+	if c.observer == nil {
+		c.observer = NopObserver{}
+	} else {
+		c.observer = guard{c, c.observer}
+	}
+	if c.logger == nil {
+		c.logger = slog.New(slog.DiscardHandler)
+	}
+	c.SetLimits(cfg.Limits)
+	return c
+}
+
+// SetLimits replaces the limits. It must be called before the first message.
+func (c *Core) SetLimits(l Limits) {
+	c.limits = l.withDefaults()
+	c.slots = semaphore.NewWeighted(int64(c.limits.MaxInFlightTotal))
+	c.waiting.size = int64(c.limits.MaxQueue)
+}
+
+// Limits returns the limits in force.
+func (c *Core) Limits() Limits { return c.limits }
+
+// Logger returns the core's logger.
+func (c *Core) Logger() *slog.Logger { return c.logger }
+
+// Series returns the labels under which the requests of a route are counted.
+func (c *Core) Series(method, target string) *Series { return c.ledger.Series(method, target) }
+
+// Draining reports whether Shutdown has begun.
+func (c *Core) Draining() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.draining
+}
+
+// Connect opens the session of a byte stream and starts its writer.
+func (c *Core) Connect(conn *Conn, sink Sink) *Session {
+	s := newSession(c, conn, "")
+	s.stream = newStream(c, conn, byteStream, 0)
+	c.mu.Lock()
+	draining := c.draining
+	c.sessions[s] = struct{}{}
+	c.mu.Unlock()
+	c.observer.SessionOpened(s)
+	c.tasks.start(func() { s.pump(sink) })
+	if draining {
+		s.Close(mcp.CauseServerShutdown)
+	}
+	return s
+}
+
+// forgetSession makes a session unknown to new requests.
+func (c *Core) forgetSession(s *Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.byID, s.id)
+}
+
+// sessionClosed is the end of a session's teardown.
+func (c *Core) sessionClosed(s *Session, cause mcp.Cause) {
+	c.mu.Lock()
+	delete(c.sessions, s)
+	c.mu.Unlock()
+	c.ledger.sessionClosed(cause)
+	c.observer.SessionClosed(s, cause)
+	total, abandoned := 0, 0
+	s.update(func(st *state) { total, abandoned = st.total, len(st.abandoned) })
+	c.logger.Info("session.closed", "session", s.LogID(), "cause", cause, "age", time.Since(s.opened),
+		"requests", total, "cut", s.cut.Load(), "abandoned", abandoned)
+}
+
+// Exchange returns the stream of one HTTP exchange, which ends when it has carried
+// the given number of answers; 0 is a stream without an end. A modern exchange has no session; its loss cancels its requests.
+func (c *Core) Exchange(conn *Conn, answers int, era mcp.Era) *Stream {
+	kind := legacyExchange
+	switch {
+	case era == mcp.Modern:
+		kind = modernExchange
+	case answers == 0:
+		kind = standaloneStream
+	}
+	return newStream(c, conn, kind, answers)
+}
+
+// Receive takes the one request of a modern HTTP exchange.
+func (c *Core) Receive(in *Inbound, st *Stream) { c.admit(in, nil, st) }
+
+// Notify takes a notification that no session receives.
+func (c *Core) Notify(in *Inbound) {
+	if in.Method == mcp.NotificationCancelled {
+		c.ledger.ignored(receivedNotification, mcp.IgnoredCancel, mcp.IgnoreWrongTransport)
+		c.logger.Debug("cancel.ignored", "reason", mcp.IgnoreWrongTransport)
+		return
+	}
+	c.notify(in, nil)
+}
+
+// IgnoreResponse counts a response that reached no session.
+func (c *Core) IgnoreResponse(reason mcp.IgnoreReason) {
+	c.ledger.ignored(receivedResponse, mcp.IgnoredResponse, reason)
+}
+
+// RejectUnadmitted counts a message that was refused before a session could
+// receive it. The transport answers it.
+func (c *Core) RejectUnadmitted(in *Inbound, reason mcp.RejectReason, err *mcp.Error) {
+	switch in.Kind {
+	case wire.Request:
+		r := newRequest(c, in, nil, nil, c.dispatcher.Route(in, nil))
+		c.ledger.rejected(receivedRequest, reason)
+		c.observer.Rejected(r, reason, err)
+		r.cancel(nil)
+	case wire.Notification:
+		c.ledger.rejected(receivedNotification, reason)
+	case wire.Response:
+		c.ledger.ignored(receivedResponse, mcp.IgnoredResponse, mcp.IgnoreWrongSession)
+	}
+}
+
+func (c *Core) notify(in *Inbound, s *Session) {
+	c.ledger.received(receivedNotification)
+	defer func() {
+		if v := recover(); v != nil {
+			c.logger.Error("notification.panic", "method", in.Method, "panic", v)
+		}
+	}()
+	ctx, end := c.observeNotification(in, s)
+	defer end()
+	c.dispatcher.Notify(ctx, in, s)
+}
+
+// observeNotification tells the observer of a notification.
+func (c *Core) observeNotification(in *Inbound, s *Session) (context.Context, func()) {
+	ctx := in.Values
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return c.observer.Notified(context.WithoutCancel(ctx), in, s)
+}
+
+// invariant reports a broken invariant: a bug of ours.
+func (c *Core) invariant(s *Session, broken string) {
+	c.logger.Error("invariant.broken", "session", s.LogID(), "invariant", broken)
+}
+
+// Malformed counts a frame that is no message and, if it is to be answered,
+// queues the answer on st.
+func (c *Core) Malformed(err *wire.Error, st *Stream) {
+	if reason, answer := c.countMalformed(err); answer {
+		st.push(malformedAnswer(err, reason, false))
+	}
+}
+
+// countMalformed counts a frame that is no message. It returns the reason if it
+// counts as rejected, and whether it may be answered.
+func (c *Core) countMalformed(err *wire.Error) (reject mcp.RejectReason, answer bool) {
+	c.logger.Debug("frame.malformed", "reason", err.Reason, "error", err.Message)
+	if err.Kind == wire.Response {
+		c.ledger.ignored(receivedResponse, mcp.IgnoredResponse, mcp.IgnoreMalformed)
+		return "", false
+	}
+	switch err.Reason {
+	case wire.ReasonParseError:
+		reject = mcp.RejectParseError
+	case wire.ReasonTooLarge:
+		reject = mcp.RejectTooLarge
+		c.ledger.limitReached(LimitFrameBytes)
+	case wire.ReasonTooDeep:
+		c.ledger.ignored(receivedInvalid, mcp.IgnoredFrame, mcp.IgnoreTooDeep)
+		c.ledger.limitReached(LimitDepth)
+	case wire.ReasonInvalidUTF8:
+		c.ledger.ignored(receivedInvalid, mcp.IgnoredFrame, mcp.IgnoreInvalidUTF8)
+	case wire.ReasonBatch:
+		c.ledger.ignored(receivedInvalid, mcp.IgnoredFrame, mcp.IgnoreBatch)
+	default:
+		c.ledger.ignored(receivedInvalid, mcp.IgnoredFrame, mcp.IgnoreNotJSONRPC)
+	}
+	if reject != "" {
+		c.ledger.rejected(receivedInvalid, reject)
+	}
+	return reject, err.Kind != wire.Notification
+}
+
+// malformedAnswer answers a frame that is no message. nullID is for clients whose
+// revision wants an id of null where none could be read.
+func malformedAnswer(err *wire.Error, reject mcp.RejectReason, nullID bool) *Message {
+	rpc := err.RPC()
+	m := &Message{Kind: Answer, Frame: wire.AppendError(nil, err.ID, rpc), Err: rpc, Reject: reject}
+	if err.ID.IsZero() {
+		m.Frame = anonymousError(rpc, nullID)
+	}
+	return m
+}

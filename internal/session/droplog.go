@@ -1,0 +1,83 @@
+package session
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// dropLog limits the log lines about what was dropped in a session, or outside of
+// all, to one a second for each key, so that a dying peer with a thousand requests
+// does not fill the disk. The counters know them all.
+type dropLog struct {
+	mu     sync.Mutex
+	last   map[dropKey]time.Time
+	silent map[dropKey]int
+}
+
+type dropKey struct {
+	kind   MessageKind
+	reason mcp.DropReason
+}
+
+func (d *dropLog) allow(key dropKey, now time.Time) (ok bool, silenced int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.last == nil {
+		d.last, d.silent = map[dropKey]time.Time{}, map[dropKey]int{}
+	}
+	if now.Sub(d.last[key]) < time.Second {
+		d.silent[key]++
+		return false, 0
+	}
+	silenced = d.silent[key]
+	d.last[key], d.silent[key] = now, 0
+	return true, silenced
+}
+
+// dropsOf returns the limiter for what is dropped on behalf of r, or of nobody.
+func (c *Core) dropsOf(r *Request) *dropLog {
+	if r == nil || r.session == nil {
+		return &c.drops
+	}
+	return &r.session.drops
+}
+
+// logDrop writes the log line of a dropped answer.
+func (c *Core) logDrop(r *Request, reason mcp.DropReason) {
+	if ok, silenced := c.dropsOf(r).allow(dropKey{Answer, reason}, time.Now()); ok {
+		c.logger.DebugContext(r.ctx, "response.dropped",
+			append(r.logAttrs(), "reason", reason, "silenced", silenced)...)
+	}
+}
+
+// dropNotification counts and logs a notification that is not sent. r is the
+// request that it is about, or nil.
+func (c *Core) dropNotification(r *Request, method string, reason mcp.DropReason) {
+	c.ledger.notificationDropped(method, reason)
+	if ok, silenced := c.dropsOf(r).allow(dropKey{Notification, reason}, time.Now()); ok {
+		ctx, attrs := context.Background(), []any{"notification", method, "reason", reason, "silenced", silenced}
+		if r != nil {
+			ctx, attrs = r.ctx, append(attrs, r.logAttrs()...)
+		}
+		c.logger.DebugContext(ctx, "notification.dropped", attrs...)
+	}
+}
+
+// Printable makes a peer's text fit for a log or an attribute: at most limit
+// bytes, control characters replaced.
+func Printable(s string, limit int) string {
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "")
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+			return '\ufffd'
+		}
+		return r
+	}, s)
+}

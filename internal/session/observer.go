@@ -1,0 +1,84 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// An Observer is told what happens to requests and sessions. The core counts by
+// itself (see [Ledger]); an observer adds spans, histograms and exemplars. The
+// core calls it without holding a lock, from many goroutines; for one request,
+// Begin comes first and Finished or Rejected last. A panic in a callback is counted,
+// logged and contained; a callback may close sessions, but must not wait for them.
+type Observer interface {
+	// Begin is told of a request that has arrived, before it is admitted or rejected.
+	// The context that it returns is the handler's; it must be derived from ctx. It
+	// may keep what it needs in r.Observation.
+	Begin(ctx context.Context, r *Request) context.Context
+	// Rejected ends a request that was refused before admission.
+	Rejected(r *Request, reason mcp.RejectReason, err *mcp.Error)
+	// Started: a slot is free and the handler is about to be called.
+	Started(r *Request)
+	// Cancelled: the request's context was cancelled, for the first and only time.
+	Cancelled(r *Request, cancel *mcp.CancelError)
+	// Panicked: the handler panicked; value is nil for runtime.Goexit.
+	Panicked(r *Request, value any, stack []byte)
+	// Dropped: the answer will not be sent.
+	Dropped(r *Request, reason mcp.DropReason)
+	// Abandoned: the handler ignored its cancelled context for too long.
+	Abandoned(r *Request)
+	// Finished: the handler has returned and the fate of the answer is known. After
+	// Abandoned it tells of the late return.
+	Finished(r *Request)
+	// Notified frames the handling of a notification: it returns the context for it,
+	// derived from ctx, and a function that is called at its end. s may be nil.
+	Notified(ctx context.Context, in *Inbound, s *Session) (context.Context, func())
+	// Written: a message of n bytes took so long to write and flush.
+	Written(c *Conn, n int, took time.Duration)
+	// SessionOpened and SessionClosed frame the life of a connection or a legacy session.
+	SessionOpened(s *Session)
+	SessionClosed(s *Session, cause mcp.Cause)
+}
+
+// NopObserver observes nothing. Embed it to implement a part of [Observer].
+type NopObserver struct{}
+
+// Begin implements [Observer].
+func (NopObserver) Begin(ctx context.Context, _ *Request) context.Context { return ctx }
+
+// Rejected implements [Observer].
+func (NopObserver) Rejected(*Request, mcp.RejectReason, *mcp.Error) {}
+
+// Started implements [Observer].
+func (NopObserver) Started(*Request) {}
+
+// Cancelled implements [Observer].
+func (NopObserver) Cancelled(*Request, *mcp.CancelError) {}
+
+// Panicked implements [Observer].
+func (NopObserver) Panicked(*Request, any, []byte) {}
+
+// Dropped implements [Observer].
+func (NopObserver) Dropped(*Request, mcp.DropReason) {}
+
+// Abandoned implements [Observer].
+func (NopObserver) Abandoned(*Request) {}
+
+// Finished implements [Observer].
+func (NopObserver) Finished(*Request) {}
+
+// Notified implements [Observer].
+func (NopObserver) Notified(ctx context.Context, _ *Inbound, _ *Session) (context.Context, func()) {
+	return ctx, func() {}
+}
+
+// Written implements [Observer].
+func (NopObserver) Written(*Conn, int, time.Duration) {}
+
+// SessionOpened implements [Observer].
+func (NopObserver) SessionOpened(*Session) {}
+
+// SessionClosed implements [Observer].
+func (NopObserver) SessionClosed(*Session, mcp.Cause) {}

@@ -1,0 +1,299 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// An outbound is a request of ours that a legacy client has not answered yet.
+type outbound struct {
+	id      mcp.ID
+	method  string
+	session *Session
+	request *Request // on whose behalf, or nil
+	since   time.Time
+	message *Message
+	stream  *Stream       // where it was sent; nil while it waits for one. Guarded by session.mu
+	handed  atomic.Uint32 // to the wire, see callQueued
+	// reply has room for one value: the first event that can end the wait wins, and
+	// nobody who sends here ever blocks.
+	reply chan outboundReply
+}
+
+// Where a call is. Whoever swaps callQueued first decides: the writer writes it,
+// or the caller takes it back and the client never learns of it.
+const (
+	callQueued uint32 = iota
+	callHanded
+	callWithdrawn
+)
+
+type outboundReply struct {
+	result jsontext.Value
+	err    error
+}
+
+func (o *outbound) end(reply outboundReply) {
+	select {
+	case o.reply <- reply:
+	default:
+	}
+}
+
+// retiredOutbound is how many ended outbound requests a session remembers, to tell
+// a late or second answer from one that makes no sense.
+const retiredOutbound = 64
+
+// Ask sends a request to the client on behalf of r and waits for the answer; r is
+// in state "blocked" meanwhile. The wait ends with the first of: the client's
+// answer (its error is a [*mcp.ClientError]), the end of ctx, the cancellation of
+// r (its cause), the loss of the stream before the client could be asked
+// ([mcp.ErrPeerGone]) and the end of the session (a [*mcp.CancelError]). A client
+// that was asked is told that nobody waits any more. Modern clients cannot be
+// asked: [mcp.ErrNoBackChannel].
+func (r *Request) Ask(ctx context.Context, method string, params []byte) (jsontext.Value, error) {
+	if r.Era == mcp.Modern || r.session == nil {
+		return nil, mcp.ErrNoBackChannel
+	}
+	r.asked.Store(true)
+	o, err := r.session.newOutbound(method, params, r, r.stream)
+	if err != nil {
+		return nil, err
+	}
+	r.phase.Store(uint32(PhaseBlocked))
+	defer r.phase.CompareAndSwap(uint32(PhaseBlocked), uint32(PhaseRunning))
+	r.stream.push(o.message)
+	select {
+	case reply := <-o.reply:
+		return reply.result, reply.err
+	case <-r.ctx.Done():
+		return o.giveUp(context.Cause(r.ctx))
+	case <-ctx.Done():
+		return o.giveUp(context.Cause(ctx))
+	}
+}
+
+// newOutbound enters an outbound request into the table. r is the request on whose
+// behalf it is sent, or nil.
+func (s *Session) newOutbound(method string, params []byte, r *Request, to *Stream) (o *outbound, err error) {
+	full := false
+	s.update(func(st *state) {
+		switch {
+		case r != nil && r.verdict.outcome() != open:
+			err = mcp.ErrRequestDone
+		case r == nil && st.peer == nil:
+			err = mcp.ErrNoBackChannel
+		case st.phase == sessionEOF:
+			err = &mcp.CancelError{Cause: mcp.CauseTransportClose}
+		case st.phase > sessionEOF:
+			err = &mcp.CancelError{Cause: st.cause}
+		case len(st.outbound) >= s.core.limits.MaxOutbound:
+			full, err = true, overload(LimitOutbound)
+		default:
+			st.outboundSeq++
+			o = &outbound{
+				id: mcp.IntID(st.outboundSeq), method: method, session: s, request: r, since: time.Now(),
+				stream: to, reply: make(chan outboundReply, 1),
+			}
+			o.message = &Message{
+				Kind: Call, Method: method, Frame: wire.AppendRequest(nil, o.id, method, params), call: o,
+			}
+			if st.outbound == nil {
+				st.outbound = map[string]*outbound{}
+			}
+			st.outbound[o.id.Key()] = o
+		}
+	})
+	if full {
+		s.core.ledger.limitReached(LimitOutbound)
+	}
+	return o, err
+}
+
+// giveUp retires an outbound request that nobody waits for and tells the client, if
+// it was asked. Whoever takes the request out of the table decides: if that was
+// an answer, it counts although it came at the last moment.
+func (o *outbound) giveUp(err error) (jsontext.Value, error) {
+	if !o.session.retire(o) {
+		reply := <-o.reply
+		return reply.result, reply.err
+	}
+	if !o.withdraw() {
+		o.courtesy()
+	} else if o.request == nil && errors.Is(err, context.DeadlineExceeded) {
+		err = sendError(mcp.DropStreamGone) // there was no stream to carry it
+	}
+	return nil, err
+}
+
+// withdraw takes the call back; false if it was handed to the wire.
+func (o *outbound) withdraw() bool { return o.handed.CompareAndSwap(callQueued, callWithdrawn) }
+
+// courtesy tells the client that nobody waits for its answer. The message is queued
+// at once if there is room, so that it precedes an answer that ends the stream, and
+// otherwise waits off the caller's path.
+func (o *outbound) courtesy() {
+	s := o.session
+	var st *Stream
+	s.update(func(state *state) {
+		if st = o.stream; st == nil || st.reason() != "" && state.standalone != nil {
+			st = state.standalone
+		}
+	})
+	if st == nil {
+		return
+	}
+	params := append(append([]byte(`{"requestId":`), o.id.Raw()...), '}')
+	m := &Message{ // its loss is counted as any other
+		Kind: Notification, Method: mcp.NotificationCancelled,
+		Frame: wire.AppendNotification(nil, mcp.NotificationCancelled, params),
+	}
+	if !st.offer(m) {
+		s.core.tasks.start(func() { _ = st.notify(context.Background(), m, s.core.limits.CourtesyTimeout) })
+	}
+}
+
+// dropped is told that the call will not be written by the stream that had it. A
+// byte stream's loss ends the session, and that ends the wait. Elsewhere a call that
+// was not handed to the wire may find another stream.
+func (o *outbound) dropped(reason mcp.DropReason) {
+	s := o.session
+	if s.stream != nil {
+		return
+	}
+	switch reason {
+	case mcp.DropStreamGone, mcp.DropBrokenPeer, mcp.DropWriteTimeout:
+		if o.handed.Load() == callQueued && s.reroute(o) {
+			return
+		}
+	}
+	if s.retire(o) {
+		s.core.logger.Debug("outbound.failed", "session", s.LogID(), "method", o.method, "reason", reason)
+		o.end(outboundReply{err: sendError(reason)})
+	}
+}
+
+// takeCalls retires the calls of a request that is settled. Later ones are refused.
+func (r *Request) takeCalls() (calls []*outbound) {
+	if !r.asked.Load() {
+		return nil
+	}
+	r.session.update(func(st *state) {
+		for _, o := range st.outbound {
+			if o.request == r {
+				calls = append(calls, o)
+			}
+		}
+		for _, o := range calls {
+			st.retireOutbound(o, mcp.IgnoreLate)
+		}
+	})
+	return calls
+}
+
+// endCalls ends the wait for calls that were taken, and tells the client before the
+// answer can end the stream.
+func endCalls(calls []*outbound, err error) {
+	for _, o := range calls {
+		o.end(outboundReply{err: err})
+		if !o.withdraw() {
+			o.courtesy()
+		}
+	}
+}
+
+// retire takes o out of the table; false if somebody else did.
+func (s *Session) retire(o *outbound) (mine bool) {
+	s.update(func(st *state) {
+		if mine = st.outbound[o.id.Key()] == o; mine {
+			st.retireOutbound(o, mcp.IgnoreLate)
+		}
+	})
+	return mine
+}
+
+// retireOutbound moves an outbound request from the table to the memory of ended
+// ones. late is what a further answer to it will be.
+func (st *state) retireOutbound(o *outbound, late mcp.IgnoreReason) {
+	delete(st.outbound, o.id.Key())
+	st.parked = slices.DeleteFunc(st.parked, func(p *outbound) bool { return p == o })
+	if len(st.retired) == retiredOutbound {
+		st.retired = append(st.retired[:0], st.retired[1:]...)
+	}
+	st.retired = append(st.retired, retired{o.id.Key(), late})
+}
+
+type retired struct {
+	key  string
+	late mcp.IgnoreReason
+}
+
+// response handles the client's answer to an outbound request.
+func (s *Session) response(in *Inbound) {
+	reply, ok := decodeReply(in)
+	reason := mcp.IgnoreMalformed
+	if ok {
+		var o *outbound
+		s.update(func(st *state) {
+			key := in.ID.Key()
+			if o = st.outbound[key]; o != nil {
+				st.retireOutbound(o, mcp.IgnoreDuplicate)
+				return
+			}
+			reason = mcp.IgnoreUnknownID
+			for _, old := range st.retired {
+				if old.key == key && key != "" {
+					reason = old.late
+				}
+			}
+		})
+		if o != nil {
+			s.core.ledger.received(receivedResponse)
+			o.end(reply)
+			return
+		}
+	}
+	s.core.ledger.ignored(receivedResponse, mcp.IgnoredResponse, reason)
+	s.core.logger.Debug("response.ignored", "session", s.LogID(), "id", in.ID.String(), "reason", reason)
+}
+
+func decodeReply(in *Inbound) (outboundReply, bool) {
+	if in.Error == nil {
+		return outboundReply{result: in.Result}, in.Result != nil && !in.ID.IsZero()
+	}
+	var e struct {
+		Code    mcp.Code       `json:"code"`
+		Message string         `json:"message"`
+		Data    jsontext.Value `json:"data"`
+	}
+	if json.Unmarshal(in.Error, &e) != nil || in.ID.IsZero() {
+		return outboundReply{}, false
+	}
+	return outboundReply{err: &mcp.ClientError{Code: e.Code, Message: e.Message, Data: e.Data}}, true
+}
+
+// failOutbound ends the wait for every outbound request: the table is swapped out
+// under the lock and walked outside it.
+func (s *Session) failOutbound(err error) {
+	var table map[string]*outbound
+	s.update(func(st *state) {
+		table, st.outbound = st.outbound, nil
+		for _, o := range table {
+			st.retireOutbound(o, mcp.IgnoreLate)
+		}
+	})
+	for _, o := range table {
+		s.core.logger.Debug("outbound.failed", "session", s.LogID(), "method", o.method, "error", err)
+		o.withdraw()
+		o.end(outboundReply{err: err})
+	}
+}

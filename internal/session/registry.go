@@ -1,0 +1,149 @@
+package session
+
+import (
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// This file is what legacy HTTP sessions have beyond a byte stream's: an id, a
+// stream of their own (GET), idle time, and a cap.
+
+// Open opens a legacy HTTP session with the given id. At the cap it evicts the
+// session that has been idle longest. It returns an error answer and its reason
+// when the server has no room for another session or is shutting down.
+func (c *Core) Open(conn *Conn, id string) (*Session, mcp.RejectReason, *mcp.Error) {
+	s := newSession(c, conn, id)
+	for {
+		c.mu.Lock()
+		if c.draining {
+			c.mu.Unlock()
+			return nil, mcp.RejectShuttingDown, shuttingDown()
+		}
+		if len(c.byID) < c.limits.MaxSessions {
+			c.sessions[s] = struct{}{}
+			c.byID[id] = s
+			c.mu.Unlock()
+			s.update(func(st *state) { // its time to finish the handshake begins
+				st.idleTimer = time.AfterFunc(c.limits.InitializeTimeout, s.expire)
+			})
+			c.observer.SessionOpened(s)
+			return s, "", nil
+		}
+		c.mu.Unlock()
+		c.ledger.limitReached(LimitSessions)
+		if !c.evict() {
+			return nil, mcp.RejectOverload, overload(LimitSessions)
+		}
+	}
+}
+
+// evict removes the session that has been idle longest; false if none is idle. It
+// looks at all sessions: only an initialize at the cap pays for that.
+func (c *Core) evict() bool {
+	for {
+		oldest := c.oldestIdle()
+		if oldest == nil {
+			return false
+		}
+		if oldest.endIdle(mcp.CauseSessionEvicted) {
+			return true
+		}
+	}
+}
+
+// oldestIdle returns the session that has been idle longest, or nil.
+func (c *Core) oldestIdle() (oldest *Session) {
+	c.mu.Lock()
+	all := make([]*Session, 0, len(c.byID))
+	for _, s := range c.byID {
+		all = append(all, s)
+	}
+	c.mu.Unlock()
+	var since time.Time
+	for _, s := range all {
+		s.update(func(st *state) {
+			if st.idle() && (oldest == nil || st.quietAt.Before(since)) {
+				oldest, since = s, st.quietAt
+			}
+		})
+	}
+	return oldest
+}
+
+// Session returns the legacy HTTP session with an id, or nil.
+func (c *Core) Session(id string) *Session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.byID[id]
+}
+
+// idle reports whether nothing keeps the session: no request and no stream. A
+// stream does not keep a session whose handshake is not finished.
+func (st *state) idle() bool {
+	return st.phase == sessionOpen && len(st.live) == 0 && (st.standalone == nil || !st.ready)
+}
+
+// watchIdle runs the idle timer exactly while the session is idle. A session
+// that has not finished its handshake has less time, and not again after each
+// request.
+func (s *Session) watchIdle() {
+	st := &s.state
+	switch {
+	case st.idleTimer == nil:
+	case !st.idle():
+		st.idleTimer.Stop()
+		st.watched = false
+	case !st.watched || st.watchedReady != st.ready:
+		st.watched, st.watchedReady = true, st.ready
+		st.idleTimer.Reset(max(time.Until(s.idleUntil()), 0))
+	}
+}
+
+// idleUntil returns when an idle session ends. The caller holds s.mu.
+func (s *Session) idleUntil() time.Time {
+	if s.state.ready {
+		return s.state.quietAt.Add(s.core.limits.SessionIdle)
+	}
+	return s.opened.Add(s.core.limits.InitializeTimeout)
+}
+
+// expire runs when the idle timer fires.
+func (s *Session) expire() {
+	s.core.hooks.at(pointIdle, nil)
+	s.endIdle(mcp.CauseSessionIdle)
+}
+
+// endIdle ends the session if it is idle, and has been for long enough unless it is
+// evicted. The check and the end are one step, so that a request which was accepted
+// never finds its session gone.
+func (s *Session) endIdle(cause mcp.Cause) (ended bool) {
+	s.update(func(st *state) {
+		ended = st.idle() && (cause == mcp.CauseSessionEvicted || !time.Now().Before(s.idleUntil()))
+		if ended {
+			st.phase, st.cause = sessionEnding, cause
+		}
+	})
+	if ended {
+		s.end(cause, mcp.DropSessionGone)
+	}
+	return ended
+}
+
+// detach ends the session's own stream.
+func (s *Session) detach(reason mcp.DropReason) {
+	var st *Stream
+	s.update(func(state *state) { st = state.standalone })
+	if st != nil {
+		st.Fail(reason)
+	}
+}
+
+// farewell ends the session's own stream politely, when the server drains.
+func (s *Session) farewell() {
+	var st *Stream
+	s.update(func(state *state) { st = state.standalone })
+	if st != nil {
+		st.end(time.Now().Add(s.core.limits.CleanupGrace), 0)
+	}
+}

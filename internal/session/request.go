@@ -1,0 +1,383 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A Request is one inbound request from its arrival to the moment when its
+// handler has returned and the fate of its answer is known. Handlers may use it
+// from any goroutine.
+type Request struct {
+	*Inbound
+	Route *Route
+	// Observation belongs to the observer, which sets it in Begin.
+	Observation any
+
+	core    *Core
+	session *Session // nil for a modern HTTP exchange
+	stream  *Stream
+
+	ctx    context.Context // the handler's
+	cancel context.CancelCauseFunc
+
+	arrived  time.Time
+	deadline time.Time
+	timer    atomic.Pointer[time.Timer] // of the deadline
+	unwind   atomic.Pointer[time.Timer] // of a cancelled handler that has not returned
+	started  atomic.Int64               // ns after arrived; 0 is not yet
+	settled  atomic.Int64
+	// handlerDone is when the handler returned, in ns after arrived.
+	handlerDone atomic.Int64
+
+	verdict   verdict
+	phase     atomic.Uint32 // a Phase
+	cancelled atomic.Pointer[cancellation]
+	slots     slots
+	asked     atomic.Bool // it may have outbound requests
+
+	// holds counts who still has something to do with the request: the handler, the
+	// fate of the answer, and whoever is cancelling it. At zero it leaves the live set.
+	holds atomic.Int32
+
+	reply    Message
+	replyErr atomic.Pointer[mcp.Error]
+
+	// Guarded by lane.mu.
+	lane       *lane
+	prev, next *Request
+	fate       Fate
+	reason     mcp.DropReason
+	returned   bool
+	abandoned  bool
+}
+
+// A cancellation is when and why a request was cancelled.
+type cancellation struct {
+	err *mcp.CancelError
+	at  time.Time
+}
+
+// A Fate is what became of a request's answer.
+type Fate uint8
+
+const (
+	FateUnknown Fate = iota
+	FateSent         // handed to the kernel and flushed: not a proof that it was read
+	FateStored       // kept for replay
+	FateDropped
+)
+
+// String returns the value of the attribute vitrine.response.outcome.
+func (f Fate) String() string {
+	return [...]string{"", "sent", "stored", "dropped"}[f]
+}
+
+// A Phase is where a request is, as the snapshot shows it.
+type Phase uint32
+
+const (
+	PhaseQueued  Phase = iota
+	PhaseRunning       // in middleware or the handler
+	PhaseBlocked       // the handler waits for the client's answer
+	PhaseWriting       // settled with an answer that is on its way
+)
+
+func newRequest(c *Core, in *Inbound, s *Session, st *Stream, rt *Route) *Request {
+	r := &Request{Inbound: in, Route: rt, core: c, session: s, stream: st, arrived: time.Now()}
+	r.deadline = r.arrived.Add(c.limits.deadline(rt))
+	values := in.Values
+	if values == nil {
+		values = context.Background()
+	}
+	base, cancel := context.WithCancelCause(context.WithoutCancel(values))
+	r.cancel = cancel
+	r.ctx = c.observer.Begin(&requestContext{base, r.deadline}, r)
+	r.holds.Store(2)
+	return r
+}
+
+// requestContext is the context of a handler: it is cancelled by the core alone,
+// always with a *mcp.CancelError, and knows the request's deadline although the
+// core's own timer enforces it (so that the outcome and the cause are decided in
+// one place).
+type requestContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c *requestContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+func (c *requestContext) Err() error {
+	err := c.Context.Err()
+	if err != nil {
+		if cause, ok := mcp.CauseOf(c.Context); ok && cause == mcp.CauseDeadline {
+			return context.DeadlineExceeded
+		}
+	}
+	return err
+}
+
+// Session returns the request's session, or nil for a modern HTTP exchange.
+func (r *Request) Session() *Session { return r.session }
+
+// ArrivedAt returns when the request arrived.
+func (r *Request) ArrivedAt() time.Time { return r.arrived }
+
+// Deadline returns when the request is answered with an error if nothing else happens.
+func (r *Request) Deadline() time.Time { return r.deadline }
+
+// QueueWait returns how long the request waited for a slot, and false while it
+// still waits or if its handler was never called.
+func (r *Request) QueueWait() (time.Duration, bool) {
+	d := r.started.Load()
+	return time.Duration(d), d != 0
+}
+
+// HandlerDone returns the time from arrival to the return of the handler, and
+// false while it runs or if it was never called.
+func (r *Request) HandlerDone() (time.Duration, bool) {
+	d := r.handlerDone.Load()
+	return time.Duration(d), d != 0
+}
+
+// Latency returns the time from arrival to the outcome, and to now before that.
+func (r *Request) Latency() time.Duration {
+	if d := r.settled.Load(); d != 0 {
+		return time.Duration(d)
+	}
+	return time.Since(r.arrived)
+}
+
+// Cancellation returns why and when the request's context was cancelled; nil if
+// it was not.
+func (r *Request) Cancellation() (*mcp.CancelError, time.Time) {
+	if c := r.cancelled.Load(); c != nil {
+		return c.err, c.at
+	}
+	return nil, time.Time{}
+}
+
+// Fate returns what became of the answer, and the reason if it was dropped.
+func (r *Request) Fate() (Fate, mcp.DropReason) {
+	r.lane.mu.Lock()
+	defer r.lane.mu.Unlock()
+	return r.fate, r.reason
+}
+
+// Error returns the JSON-RPC error that the request was settled with, or nil.
+func (r *Request) Error() *mcp.Error { return r.replyErr.Load() }
+
+// ReplyBytes returns the size of the answer in bytes, or 0 if there is none.
+func (r *Request) ReplyBytes() int { return len(r.reply.Frame) }
+
+// settle fixes the outcome of the request and, in the same critical section, frees
+// its id. cause is a causeIndex or -1.
+func (r *Request) settle(to outcome, cause int) (won, first bool) {
+	r.core.hooks.at(pointBeforeSettle, r)
+	if r.session == nil {
+		won, first = r.verdict.settle(to, cause)
+	} else {
+		r.session.update(func(st *state) {
+			if won, first = r.verdict.settle(to, cause); won {
+				st.settled(r, to)
+			}
+		})
+	}
+	if won {
+		r.afterSettle()
+	}
+	return won, first
+}
+
+// settleQueued is settle for a request whose handler was not called.
+func (r *Request) settleQueued(to outcome, cause int) (won bool) {
+	if r.session == nil {
+		won = r.verdict.settleQueued(to, cause)
+	} else {
+		r.session.update(func(st *state) {
+			if won = r.verdict.settleQueued(to, cause); won {
+				st.settled(r, to)
+			}
+		})
+	}
+	if won {
+		r.afterSettle()
+	}
+	return won
+}
+
+func (r *Request) afterSettle() {
+	r.settled.Store(int64(max(time.Since(r.arrived), 1)))
+	if t := r.timer.Load(); t != nil {
+		t.Stop()
+	}
+	r.core.hooks.at(pointAfterSettle, r)
+}
+
+// hold keeps the request in the live set until release; false if it has left.
+func (r *Request) hold() bool {
+	for {
+		n := r.holds.Load()
+		if n == 0 {
+			return false
+		}
+		if r.holds.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// release gives up a hold. Whoever gives up the last one takes the request out of
+// the live set.
+func (r *Request) release() {
+	if r.holds.Add(-1) > 0 {
+		return
+	}
+	r.lane.mu.Lock()
+	r.lane.remove(r)
+	sealed := r.lane.sealed
+	r.lane.mu.Unlock()
+	r.leave(sealed)
+}
+
+// leave tells everybody that the request has left the live set.
+func (r *Request) leave(sealed bool) {
+	r.core.observer.Finished(r)
+	if r.session != nil {
+		r.session.update(func(st *state) { st.left(r) })
+	}
+	if sealed {
+		r.core.ledger.left()
+	}
+}
+
+// conclude records the fate of the answer, once. That its session was removed is
+// the better reason than what the wire then said.
+func (r *Request) conclude(fate Fate, reason mcp.DropReason) {
+	if fate == FateDropped && reason != mcp.DropCancelled && r.session != nil && r.session.removed() {
+		reason = mcp.DropSessionGone
+	}
+	ln := r.lane
+	ln.mu.Lock()
+	if r.fate != FateUnknown {
+		ln.mu.Unlock()
+		return
+	}
+	r.fate, r.reason = fate, reason
+	counts := ln.of(r.Route.Series)
+	switch fate {
+	case FateSent:
+		counts.sent++
+	case FateStored:
+		counts.stored++
+	case FateDropped:
+		counts.dropped[dropIndex(reason)]++
+	}
+	sealed := ln.sealed
+	ln.mu.Unlock()
+	if sealed {
+		r.core.ledger.concluded()
+	}
+	if fate == FateDropped {
+		r.core.observer.Dropped(r, reason)
+		r.core.logDrop(r, reason)
+	}
+	r.release()
+}
+
+// cancelWith cancels the handler's context. The caller has won the cause.
+func (r *Request) cancelWith(err *mcp.CancelError) {
+	r.cancelled.Store(&cancellation{err, time.Now()})
+	r.cancel(err)
+	ln := r.lane
+	ln.mu.Lock()
+	ln.of(r.Route.Series).cancelled[causeIndex(err.Cause)]++
+	ln.mu.Unlock()
+	r.core.observer.Cancelled(r, err)
+	r.core.watchUnwind(r)
+}
+
+// suppress settles the request without an answer and cancels its handler. It
+// reports whether this call decided the outcome.
+func (r *Request) suppress(err *mcp.CancelError, reason mcp.DropReason) bool {
+	won, first := r.settle(suppressed, causeIndex(err.Cause))
+	if !won {
+		return false
+	}
+	calls := r.takeCalls()
+	if first {
+		r.cancelWith(err)
+	}
+	endCalls(calls, err)
+	r.conclude(FateDropped, reason)
+	return true
+}
+
+// disconnect is suppress for a request whose own response stream is gone.
+func (r *Request) disconnect(reason mcp.DropReason) {
+	err := &mcp.CancelError{Cause: mcp.CauseClientDisconnect}
+	level := slog.LevelInfo
+	if !r.verdict.started() {
+		level = slog.LevelDebug // no work is lost
+	}
+	if r.suppress(err, reason) {
+		r.core.logger.Log(r.ctx, level, "request.cancelled", append(r.logAttrs(), "cause", err.Cause)...)
+	}
+}
+
+// refuse settles the request with an error of the core and cancels its handler.
+func (r *Request) refuse(err *mcp.CancelError, answer *mcp.Error) bool {
+	won, first := r.settle(answering, causeIndex(err.Cause))
+	if !won {
+		return false
+	}
+	calls := r.takeCalls()
+	if first {
+		r.cancelWith(err)
+	}
+	endCalls(calls, err)
+	r.answerError(answer)
+	return true
+}
+
+// refuseQueued is refuse for a request whose handler was not called.
+func (r *Request) refuseQueued(err *mcp.CancelError, answer *mcp.Error) bool {
+	if !r.settleQueued(answering, causeIndex(err.Cause)) {
+		return false
+	}
+	r.cancelWith(err)
+	r.answerError(answer)
+	return true
+}
+
+// interrupt cancels the handler and leaves it time to answer.
+func (r *Request) interrupt(err *mcp.CancelError) bool {
+	if !r.hold() {
+		return false
+	}
+	defer r.release()
+	if !r.verdict.cancel(causeIndex(err.Cause)) {
+		return false
+	}
+	r.cancelWith(err)
+	return true
+}
+
+// expire runs when the deadline has passed: the error goes out now, not when the
+// handler returns.
+func (r *Request) expire() {
+	data := mcp.ErrorData{Reason: string(mcp.CauseDeadline), Limit: LimitRequestTimeout}
+	answer := mcp.NewError(mcp.CodeInternalError, "the request took longer than its deadline of %v",
+		r.deadline.Sub(r.arrived)).WithData(data)
+	data.Phase = "queued"
+	err := &mcp.CancelError{Cause: mcp.CauseDeadline}
+	if r.refuseQueued(err, answer.WithData(data)) || r.refuse(err, answer) {
+		r.core.ledger.limitReached(LimitRequestTimeout)
+		r.core.logger.WarnContext(r.ctx, "request.deadline", r.logAttrs()...)
+	}
+}

@@ -1,0 +1,81 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// An Inbound is one decoded message and what its transport knows about it. It is
+// immutable once it was handed to the core.
+type Inbound struct {
+	wire.Envelope
+	Era mcp.Era
+	// Version is what the message itself or its HTTP header says; for a legacy
+	// message without one it is the version that the session negotiated.
+	Version mcp.Version
+	// Conn describes the connection that the message came over.
+	Conn *Conn
+	// Values carries the values (not the cancellation) that the handler's context
+	// inherits, such as an ambient span. Nil means none.
+	Values context.Context
+	// Header holds the HTTP header of the exchange, or nil.
+	Header map[string][]string
+	// Refusal is set by a transport whose own rules refuse the request. The request
+	// is admitted, so that it is on the record, and answered with this error.
+	Refusal *mcp.Error
+	// Bytes is the size of the frame.
+	Bytes int
+}
+
+// A Conn describes a connection, in the terms of OpenTelemetry's network
+// attributes. It is immutable.
+type Conn struct {
+	Transport       string // "http", "stdio", "memory": the label of our own metrics
+	Network         string // network.transport: "tcp", "pipe"
+	Protocol        string // network.protocol.name: "http" or ""
+	ProtocolVersion string // network.protocol.version: "1.1", "2" or ""
+	RemoteAddr      string // client.address and client.port as host:port, or ""
+}
+
+// A Dispatcher finds out how messages are served. Its methods are called from
+// many goroutines.
+type Dispatcher interface {
+	// Route returns how a request will be served. It never returns nil: a request
+	// that nobody can serve gets a route that answers with the reason.
+	Route(in *Inbound, s *Session) *Route
+	// Notify handles a notification that the core itself has no use for.
+	Notify(ctx context.Context, in *Inbound, s *Session)
+	// Encode appends the JSON of a result in the form that the request's revision wants.
+	Encode(dst []byte, r *Request, result mcp.Result) ([]byte, error)
+}
+
+// A Handle serves one request. It runs on a goroutine of its own.
+type Handle func(ctx context.Context, r *Request) (mcp.Result, error)
+
+// A Route is how the requests of one method, or of one tool, are served. It is
+// immutable once requests use it.
+type Route struct {
+	Series *Series
+	Handle Handle
+	// Deadline bounds a request from its admission on, its time in the queue included.
+	// Zero means the core's default; the core's maximum holds in any case.
+	Deadline time.Duration
+	// Class is a concurrency limit that several routes may share, or nil.
+	Class *Class
+	// Uncancellable requests ignore notifications/cancelled (initialize).
+	Uncancellable bool
+	// BeforeInitialize allows the request in a legacy session that has not finished
+	// its handshake (initialize, ping).
+	BeforeInitialize bool
+}
+
+// Refuse returns a copy of the route that answers every request with err.
+func (rt *Route) Refuse(err error) *Route {
+	c := *rt
+	c.Class = nil
+	c.Handle = func(context.Context, *Request) (mcp.Result, error) { return nil, err }
+	return &c
+}

@@ -1,0 +1,195 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// run is the request's goroutine. queued tells that the slots are not taken yet.
+func (r *Request) run(queued bool) {
+	if queued {
+		got := r.slots.wait(r.ctx)
+		r.core.waiting.leave()
+		if !got {
+			r.release() // settled while it waited
+			return
+		}
+	}
+	defer r.slots.give(r.slots.n)
+	if !r.verdict.start() {
+		r.release()
+		return
+	}
+	r.started.Store(int64(max(time.Since(r.arrived), 1)))
+	r.phase.Store(uint32(PhaseRunning))
+	r.core.observer.Started(r)
+	r.handle()
+}
+
+// handle calls the handler and answers with what it returns. A panic and a
+// runtime.Goexit end up here too: the request must settle in any case.
+func (r *Request) handle() {
+	defer r.done()
+	normal := false
+	var result mcp.Result
+	var err error
+	defer func() {
+		if !normal {
+			result, err = nil, r.panicked(recover())
+		}
+		r.handlerReturned()
+		r.answer(result, err)
+	}()
+	result, err = r.Route.Handle(r.ctx, r)
+	normal = true
+}
+
+// panicked records a panic of the handler and returns what the peer may know of it.
+func (r *Request) panicked(value any) *mcp.Error {
+	stack := debug.Stack()
+	r.lane.mu.Lock()
+	r.lane.of(r.Route.Series).panics++
+	r.lane.mu.Unlock()
+	r.core.observer.Panicked(r, value, stack)
+	text := "goexit"
+	if value != nil {
+		text = fmt.Sprint(value)
+	}
+	r.core.logger.ErrorContext(r.ctx, "handler.panic",
+		append(r.logAttrs(), "panic", text, "stack", string(stack))...)
+	return mcp.NewError(mcp.CodeInternalError, "internal error")
+}
+
+// handlerReturned notes the return, late or not.
+func (r *Request) handlerReturned() {
+	r.handlerDone.Store(int64(max(time.Since(r.arrived), 1)))
+	r.lane.mu.Lock()
+	r.returned = true
+	abandoned := r.abandoned
+	r.lane.mu.Unlock()
+	if t := r.unwind.Load(); t != nil {
+		t.Stop()
+	}
+	if abandoned {
+		r.core.logger.InfoContext(r.ctx, "handler.returned", r.logAttrs()...)
+	}
+}
+
+// done gives up the handler's hold. Goroutines that the handler has left behind are
+// told by the end of its context.
+func (r *Request) done() {
+	r.cancel(mcp.ErrRequestDone)
+	r.release()
+}
+
+// answer settles the request with what the handler returned and queues the
+// answer. A result that comes too late is discarded.
+func (r *Request) answer(result mcp.Result, err error) {
+	if won, _ := r.settle(answering, -1); !won {
+		return
+	}
+	endCalls(r.takeCalls(), mcp.ErrRequestDone)
+	normal := false
+	var frame []byte
+	var failed *mcp.Error
+	defer func() {
+		// A user's marshaler or error type may panic or exit too: nothing of the answer
+		// was written yet.
+		if !normal {
+			failed = r.panicked(recover())
+		}
+		if failed != nil {
+			r.answerError(failed)
+		} else {
+			r.send(frame, nil)
+		}
+	}()
+	if err == nil {
+		frame, err = r.encode(result)
+	}
+	if err != nil {
+		failed = r.public(err)
+	}
+	normal = true
+}
+
+// encode builds the frame of a result.
+func (r *Request) encode(result mcp.Result) ([]byte, error) {
+	frame := wire.AppendResponseHead(make([]byte, 0, 512), r.ID)
+	frame, err := r.core.dispatcher.Encode(frame, r, result)
+	if err != nil {
+		r.core.logger.ErrorContext(r.ctx, "result.encode", append(r.logAttrs(), "error", err)...)
+		return nil, mcp.NewError(mcp.CodeInternalError, "internal error: the result cannot be encoded")
+	}
+	return append(frame, '}'), nil
+}
+
+// public returns what the peer may know of a handler's error.
+func (r *Request) public(err error) *mcp.Error {
+	if known, _ := mcp.AsError(err); known != nil {
+		return known
+	}
+	// A handler that gives up because it was told to has not failed.
+	if c, _ := r.Cancellation(); c != nil && (errors.Is(err, c) || errors.Is(err, context.Canceled)) {
+		return causeError(c.Cause, "")
+	}
+	r.core.logger.ErrorContext(r.ctx, "handler.error", append(r.logAttrs(), "error", err)...)
+	return mcp.NewError(mcp.CodeInternalError, "internal error")
+}
+
+// answerError queues an error answer. The request is settled.
+func (r *Request) answerError(err *mcp.Error) {
+	r.replyErr.Store(err)
+	r.send(wire.AppendError(nil, r.ID, err), err)
+}
+
+// send hands the answer to the stream.
+func (r *Request) send(frame []byte, err *mcp.Error) {
+	r.phase.Store(uint32(PhaseWriting))
+	r.reply = Message{Kind: Answer, Frame: frame, Err: err, request: r}
+	r.stream.push(&r.reply)
+}
+
+// Notify sends a notification about this request on its stream, before the
+// answer. params is the JSON of its params member. A notification with a key
+// replaces one with the same key that still waits in a full queue, as progress
+// does. Notify waits for room at most as long as the notify time-out and the
+// request's context allow, and returns [mcp.ErrRequestDone] once the request is
+// settled, [mcp.ErrPeerGone] or [mcp.ErrClosed] when the stream has failed, and
+// the context's cause when the request was cancelled meanwhile. Every
+// notification that is not sent is counted.
+func (r *Request) Notify(method string, params []byte, key string) error {
+	if r.verdict.outcome() != open {
+		r.core.dropNotification(r, method, r.verdict.dropReason())
+		return mcp.ErrRequestDone
+	}
+	m := &Message{
+		Kind: Notification, Method: method, key: key, request: r,
+		Frame: wire.AppendNotification(make([]byte, 0, 64+len(method)+len(params)), method, params),
+	}
+	r.core.hooks.at(pointBeforeNotify, r)
+	return r.stream.notify(r.ctx, m, r.core.limits.NotifyTimeout)
+}
+
+// DropNotification counts a notification that was not even tried.
+func (r *Request) DropNotification(method string, reason mcp.DropReason) {
+	r.core.dropNotification(r, method, reason)
+}
+
+// logAttrs are the fields by which logs name a request.
+func (r *Request) logAttrs() []any {
+	attrs := []any{"method", r.Route.Series.Method, "id", r.ID.String()}
+	if t := r.Route.Series.Target; t != "" {
+		attrs = append(attrs, "target", t)
+	}
+	if r.session != nil {
+		attrs = append(attrs, "session", r.session.LogID())
+	}
+	return append(attrs, "age", time.Since(r.arrived))
+}

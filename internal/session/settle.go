@@ -1,0 +1,127 @@
+package session
+
+import (
+	"sync/atomic"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// An outcome is the decision whether a request gets an answer. It is made once.
+type outcome uint32
+
+const (
+	open       outcome = iota // not decided
+	answering                 // one answer, the handler's or an error of ours
+	suppressed                // no answer
+)
+
+// verdict is the one atomic word in which a request's life is decided: its
+// outcome, the cause of its cancellation, and whether its handler was called.
+// Whoever swaps the word first wins; the loser changes nothing.
+type verdict struct{ word atomic.Uint32 }
+
+const (
+	outcomeMask = 0x3
+	startedBit  = 0x4
+	causeShift  = 8 // the index of the cause + 1; 0 is none
+)
+
+func (v *verdict) outcome() outcome { return outcome(v.word.Load() & outcomeMask) }
+
+func (v *verdict) started() bool { return v.word.Load()&startedBit != 0 }
+
+// cancelled reports whether there is a cause.
+func (v *verdict) cancelled() bool { return v.word.Load()>>causeShift != 0 }
+
+// byClient reports whether the client has cancelled the request or left.
+func (v *verdict) byClient() bool {
+	switch int(v.word.Load()>>causeShift) - 1 {
+	case causeIndex(mcp.CauseClientCancel), causeIndex(mcp.CauseClientDisconnect):
+		return true
+	}
+	return false
+}
+
+// dropReason is why a notification of a request that is settled or cancelled is
+// not sent.
+func (v *verdict) dropReason() mcp.DropReason {
+	word := v.word.Load()
+	if v.byClient() {
+		return mcp.DropCancelled
+	}
+	if outcome(word&outcomeMask) == answering || word>>causeShift == 0 {
+		return mcp.DropAfterResponse
+	}
+	switch mcp.Causes()[word>>causeShift-1] {
+	case mcp.CauseTransportError:
+		return mcp.DropBrokenPeer
+	case mcp.CauseSessionDelete, mcp.CauseSessionIdle, mcp.CauseSessionEvicted:
+		return mcp.DropSessionGone
+	case mcp.CauseTransportClose, mcp.CauseServerShutdown:
+		return mcp.DropClosedWriter
+	}
+	return mcp.DropCancelled
+}
+
+// settle decides the outcome. cause is a causeIndex, or -1 when nothing is
+// cancelled. It returns whether this call decided, and whether it also set the
+// cause, which an earlier cancellation may have done.
+func (v *verdict) settle(to outcome, cause int) (won, first bool) {
+	for {
+		old := v.word.Load()
+		if outcome(old&outcomeMask) != open {
+			return false, false
+		}
+		next := old | uint32(to)
+		if first = cause >= 0 && old>>causeShift == 0; first {
+			next |= uint32(cause+1) << causeShift
+		}
+		if v.word.CompareAndSwap(old, next) {
+			return true, first
+		}
+	}
+}
+
+// settleQueued settles like settle, but only a request whose handler was not called.
+func (v *verdict) settleQueued(to outcome, cause int) bool {
+	for {
+		old := v.word.Load()
+		if outcome(old&outcomeMask) != open || old&startedBit != 0 {
+			return false
+		}
+		next := old | uint32(to)
+		if old>>causeShift == 0 {
+			next |= uint32(cause+1) << causeShift
+		}
+		if v.word.CompareAndSwap(old, next) {
+			return true
+		}
+	}
+}
+
+// cancel sets the cause of an undecided request and leaves the outcome open.
+func (v *verdict) cancel(cause int) bool {
+	for {
+		old := v.word.Load()
+		if outcome(old&outcomeMask) != open || old>>causeShift != 0 {
+			return false
+		}
+		if v.word.CompareAndSwap(old, old|uint32(cause+1)<<causeShift) {
+			return true
+		}
+	}
+}
+
+// start marks that the handler is about to be called; false means that the
+// request was settled while it waited.
+func (v *verdict) start() bool {
+	for {
+		old := v.word.Load()
+		if outcome(old&outcomeMask) != open {
+			return false
+		}
+		if v.word.CompareAndSwap(old, old|startedBit) {
+			return true
+		}
+	}
+}

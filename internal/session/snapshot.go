@@ -1,0 +1,281 @@
+package session
+
+import (
+	"log/slog"
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A Snapshot is a copy of the core's state at one moment: the live requests and
+// the counters agree with each other.
+type Snapshot struct {
+	At       time.Time
+	Requests []RequestInfo
+	Outbound []OutboundInfo
+	Sessions []SessionInfo
+	Counters Counters
+}
+
+// A RequestInfo describes a live request.
+type RequestInfo struct {
+	Request   *Request
+	State     string // queued, running, blocked, writing, cancelled
+	Age       time.Duration
+	Cancel    *mcp.CancelError // nil if not cancelled
+	CancelFor time.Duration    // since the cancellation
+	Abandoned bool
+}
+
+// A SessionInfo describes an open session.
+type SessionInfo struct {
+	Session  *Session
+	Peer     *Peer // nil before initialize
+	Age      time.Duration
+	Idle     time.Duration // 0 while requests are live or a stream is open
+	Requests int
+	// Streaming tells that a legacy HTTP client listens on the session's own stream.
+	Streaming bool
+}
+
+// An OutboundInfo describes a request of ours that a client has not answered.
+type OutboundInfo struct {
+	Session *Session
+	Request *Request // on whose behalf, or nil
+	ID      mcp.ID
+	Method  string
+	Age     time.Duration
+}
+
+// Counters are the totals since the core was made.
+type Counters struct {
+	Series               []SeriesCounters
+	Received             map[string]uint64 // by kind
+	Rejected             map[mcp.RejectReason]uint64
+	Ignored              []IgnoredCounter
+	NotificationsDropped []NotificationCounter
+	LimitsReached        map[string]uint64
+	SessionsClosed       map[mcp.Cause]uint64
+	ObserverPanics       uint64 // contained panics of the [Observer]
+}
+
+// SeriesCounters are the totals of one method or tool.
+type SeriesCounters struct {
+	Series                         *Series
+	Admitted, Sent, Stored, Panics uint64
+	Dropped                        map[mcp.DropReason]uint64 // without zeros
+	Cancelled                      map[mcp.Cause]uint64      // without zeros
+	Abandoned                      map[mcp.Cause]uint64      // without zeros
+}
+
+// An IgnoredCounter counts messages that had no effect.
+type IgnoredCounter struct {
+	Kind   mcp.IgnoredKind
+	Reason mcp.IgnoreReason
+	Count  uint64
+}
+
+// A NotificationCounter counts notifications that were not sent.
+type NotificationCounter struct {
+	Method string
+	Reason mcp.DropReason
+	Count  uint64
+}
+
+// States lists the values of RequestInfo.State.
+func States() []string { return []string{"queued", "running", "blocked", "writing", "cancelled"} }
+
+// OldestAge returns the age of the oldest live request.
+func (s *Snapshot) OldestAge() (oldest time.Duration) {
+	for i := range s.Requests {
+		oldest = max(oldest, s.Requests[i].Age)
+	}
+	return oldest
+}
+
+// LogValue implements slog.LogValuer: one line for each live request, as the log of
+// a drain that took too long needs it.
+func (s *Snapshot) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.Int("requests", len(s.Requests)), slog.Int("sessions", len(s.Sessions))}
+	for i := range s.Requests {
+		info := &s.Requests[i]
+		attrs = append(attrs, slog.Group(strconv.Itoa(i),
+			append(info.Request.logAttrs(), "state", info.State, "abandoned", info.Abandoned)...))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// Totals adds up the counters of the conservation law.
+func (c *Counters) Totals() (admitted, sent, stored, dropped uint64) {
+	for i := range c.Series {
+		s := &c.Series[i]
+		admitted += s.Admitted
+		sent += s.Sent
+		stored += s.Stored
+		for _, n := range s.Dropped {
+			dropped += n
+		}
+	}
+	return admitted, sent, stored, dropped
+}
+
+// Snapshot copies the core's state. The copy of requests and counters is one
+// consistent moment; sessions are read right after it.
+func (c *Core) Snapshot() *Snapshot {
+	snap := c.ledger.snapshot()
+	for i := range snap.Requests {
+		info := &snap.Requests[i]
+		info.Age = snap.At.Sub(info.Request.arrived)
+		if err, at := info.Request.Cancellation(); err != nil {
+			info.Cancel, info.CancelFor = err, snap.At.Sub(at)
+		}
+	}
+	for _, s := range c.allSessions() {
+		snap.addSession(s)
+	}
+	return snap
+}
+
+// allSessions returns a private copy of the open sessions.
+func (c *Core) allSessions() []*Session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]*Session, 0, len(c.sessions))
+	for s := range c.sessions {
+		all = append(all, s)
+	}
+	return all
+}
+
+// addSession describes a session and its outbound requests.
+func (snap *Snapshot) addSession(s *Session) {
+	info := SessionInfo{Session: s, Age: snap.At.Sub(s.opened)}
+	s.update(func(st *state) {
+		info.Peer, info.Requests, info.Streaming = st.peer, len(st.live), st.standalone != nil
+		if st.idle() {
+			info.Idle = snap.At.Sub(st.quietAt)
+		}
+		for _, o := range st.outbound {
+			snap.Outbound = append(snap.Outbound, OutboundInfo{
+				Session: s, Request: o.request, ID: o.id, Method: o.method, Age: snap.At.Sub(o.since),
+			})
+		}
+	})
+	snap.Sessions = append(snap.Sessions, info)
+}
+
+// Pending returns how many requests are live in the core.
+func (c *Core) Pending() int { return len(c.ledger.live()) }
+
+// snapshot copies the live set and the counters under all locks.
+func (l *ledger) snapshot() *Snapshot {
+	snap := &Snapshot{Counters: Counters{
+		Received:       map[string]uint64{},
+		Rejected:       map[mcp.RejectReason]uint64{},
+		LimitsReached:  map[string]uint64{},
+		SessionsClosed: map[mcp.Cause]uint64{},
+	}}
+	ignored, notifications := map[ignoredKey]uint64{}, map[notificationKey]uint64{}
+
+	l.lockAll()
+	l.mu.Lock()
+	series := l.series
+	l.mu.Unlock()
+	sums := make([]seriesCounts, len(series))
+	snap.At = time.Now()
+	for i := range l.lanes {
+		ln := &l.lanes[i]
+		for r := ln.head; r != nil; r = r.next {
+			snap.Requests = append(snap.Requests, RequestInfo{Request: r, State: r.state(), Abandoned: r.abandoned})
+		}
+		for j, c := range ln.counts {
+			if c != nil {
+				sums[j].add(c)
+			}
+		}
+		t := &ln.tally
+		for k, n := range t.received {
+			snap.Counters.Received[receivedKinds[k]] += n
+		}
+		addAll(snap.Counters.Rejected, t.rejected)
+		addAll(ignored, t.ignored)
+		addAll(notifications, t.notificationDrop)
+		addAll(snap.Counters.LimitsReached, t.limits)
+		addAll(snap.Counters.SessionsClosed, t.sessionsClosed)
+		snap.Counters.ObserverPanics += t.observerPanics
+	}
+	l.unlockAll()
+
+	for i, s := range series {
+		snap.Counters.Series = append(snap.Counters.Series, sums[i].public(s))
+	}
+	for k, n := range ignored {
+		snap.Counters.Ignored = append(snap.Counters.Ignored, IgnoredCounter{k.kind, k.reason, n})
+	}
+	for k, n := range notifications {
+		snap.Counters.NotificationsDropped = append(snap.Counters.NotificationsDropped,
+			NotificationCounter{k.method, k.reason, n})
+	}
+	return snap
+}
+
+// state names where the request is. The caller holds the lane's lock.
+func (r *Request) state() string {
+	phase := Phase(r.phase.Load())
+	switch {
+	case phase == PhaseWriting && r.returned:
+		return "writing"
+	case r.cancelled.Load() != nil:
+		return "cancelled"
+	case phase == PhaseWriting:
+		return "writing"
+	case phase == PhaseBlocked:
+		return "blocked"
+	case phase == PhaseQueued:
+		return "queued"
+	}
+	return "running"
+}
+
+func (c *seriesCounts) add(o *seriesCounts) {
+	c.admitted += o.admitted
+	c.sent += o.sent
+	c.stored += o.stored
+	c.panics += o.panics
+	for i := range o.dropped {
+		c.dropped[i] += o.dropped[i]
+	}
+	for i := range o.cancelled {
+		c.cancelled[i] += o.cancelled[i]
+		c.abandoned[i] += o.abandoned[i]
+	}
+}
+
+func (c *seriesCounts) public(s *Series) SeriesCounters {
+	p := SeriesCounters{
+		Series: s, Admitted: c.admitted, Sent: c.sent, Stored: c.stored, Panics: c.panics,
+		Dropped: map[mcp.DropReason]uint64{}, Cancelled: map[mcp.Cause]uint64{}, Abandoned: map[mcp.Cause]uint64{},
+	}
+	for i, reason := range mcp.ResponseDropReasons() {
+		if n := c.dropped[i]; n > 0 {
+			p.Dropped[reason] = n
+		}
+	}
+	for i, cause := range mcp.Causes() {
+		if n := c.cancelled[i]; n > 0 {
+			p.Cancelled[cause] = n
+		}
+		if n := c.abandoned[i]; n > 0 {
+			p.Abandoned[cause] = n
+		}
+	}
+	return p
+}
+
+func addAll[K comparable](sum, part map[K]uint64) {
+	for k, n := range maps.All(part) {
+		sum[k] += n
+	}
+}

@@ -1,0 +1,129 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// This file is what a session sends by itself, on behalf of no request: on a byte
+// stream with everything else, over legacy HTTP on the stream that the client has
+// opened for it (GET). Such a stream comes and goes; the session stays.
+//
+// Lock order: a session's lock, then a stream's.
+
+// Notify sends a notification that belongs to no request. It waits for room as
+// [Request.Notify] does, and returns [mcp.ErrPeerGone] when the client has no
+// stream open.
+func (s *Session) Notify(ctx context.Context, method string, params []byte, key string) error {
+	m := &Message{
+		Kind: Notification, Method: method, key: key,
+		Frame: wire.AppendNotification(make([]byte, 0, 64+len(method)+len(params)), method, params),
+	}
+	st, reason := s.stream, mcp.DropStreamGone
+	if st == nil {
+		s.update(func(state *state) {
+			st = state.standalone
+			if state.phase >= sessionEnding {
+				reason = mcp.DropSessionGone
+			}
+		})
+	}
+	if st == nil {
+		m.drop(s.core, reason)
+		return sendError(reason)
+	}
+	return st.notify(ctx, m, s.core.limits.NotifyTimeout)
+}
+
+// Ask sends a request that belongs to no request of the client, such as a ping, and
+// waits for the answer at most for the request time-out. A legacy HTTP client that
+// has no stream open is asked as soon as it opens one; if it does not in time, the
+// error is [mcp.ErrPeerGone]. The other errors are those of [Request.Ask].
+func (s *Session) Ask(ctx context.Context, method string, params []byte) (jsontext.Value, error) {
+	patience := s.core.limits.RequestTimeout
+	ctx, cancel := context.WithTimeoutCause(ctx, patience,
+		fmt.Errorf("the client has not answered within %v: %w", patience, context.DeadlineExceeded))
+	defer cancel()
+	o, err := s.newOutbound(method, params, nil, s.stream)
+	if err != nil {
+		return nil, err
+	}
+	if s.stream != nil {
+		s.stream.push(o.message)
+	} else {
+		s.reroute(o)
+	}
+	select {
+	case reply := <-o.reply:
+		return reply.result, reply.err
+	case <-ctx.Done():
+		return o.giveUp(context.Cause(ctx))
+	}
+}
+
+// reroute sends a call that was not written to the session's own stream. Without
+// one, a call that belongs there waits for the client to open it, up to its own
+// deadline; another has nowhere to go: false.
+func (s *Session) reroute(o *outbound) (ok bool) {
+	var to *Stream
+	s.update(func(st *state) {
+		if ok = st.outbound[o.id.Key()] != o; ok {
+			return // the wait has ended meanwhile
+		}
+		if to = st.standalone; to != nil && to.reason() == "" {
+			o.stream, ok = to, true
+			return
+		}
+		to = nil
+		if ok = o.stream == nil || o.stream.kind == standaloneStream; ok {
+			o.stream = nil
+			st.parked = append(st.parked, o)
+		}
+	})
+	if to != nil {
+		to.push(o.message)
+	}
+	return ok
+}
+
+// Attach makes st the session's own stream, for messages that belong to no
+// request, and sends the calls that have waited for it. A session has one, but a
+// dead one is replaced: false if another is live, or the session has ended.
+func (s *Session) Attach(st *Stream) (attached bool) {
+	var parked []*outbound
+	s.update(func(state *state) {
+		old := state.standalone
+		attached = state.phase == sessionOpen && (old == nil || old.reason() != "")
+		if attached {
+			state.standalone = st
+			parked, state.parked = state.parked, nil
+			for _, o := range parked {
+				o.stream = st
+			}
+		}
+	})
+	for _, o := range parked {
+		st.push(o.message)
+	}
+	return attached
+}
+
+// Detach takes the session's own stream away when its exchange has ended. What
+// still waits on it is dropped, or waits for the next one.
+func (s *Session) Detach(st *Stream) {
+	s.update(func(state *state) {
+		if state.standalone == st {
+			state.standalone = nil
+			if len(state.live) == 0 {
+				state.quietAt = time.Now()
+			}
+		}
+	})
+	st.Fail(mcp.DropStreamGone)
+}

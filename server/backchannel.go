@@ -1,0 +1,54 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// CallClient sends a request to the client that made this call and waits for its
+// answer: [mcp.MethodSampling], [mcp.MethodElicitation], [mcp.MethodRootsList] or
+// [mcp.MethodPing]. Only legacy clients can be sent requests; for all others it
+// returns [mcp.ErrNoBackChannel] at once.
+//
+// The wait ends with the first of: the answer, the end of ctx, the end of the call
+// (its cause, see [mcp.CauseOf]), the loss of the client ([mcp.ErrPeerGone]). A
+// client that answers with an error gives a [*mcp.ClientError]. A method that the
+// client did not declare gives [mcp.ErrNotDeclared] and is not sent.
+func (c *Call) CallClient(ctx context.Context, method string, params any) (jsontext.Value, error) {
+	if c.Era() == mcp.Modern {
+		return nil, mcp.ErrNoBackChannel
+	}
+	if err := declared(c.Capabilities(), method); err != nil {
+		return nil, err
+	}
+	var raw []byte
+	if params != nil {
+		var err error
+		if raw, err = wire.Marshal(nil, params); err != nil {
+			return nil, fmt.Errorf("server: encode the params of %s: %w", method, err)
+		}
+	}
+	return c.Core().Ask(ctx, method, raw)
+}
+
+// declared checks that the client can be sent a method.
+func declared(caps mcp.ClientCapabilities, method string) error {
+	ok := true
+	switch method {
+	case mcp.MethodSampling:
+		ok = caps.Sampling != nil
+	case mcp.MethodElicitation:
+		ok = caps.Elicitation != nil
+	case mcp.MethodRootsList:
+		ok = caps.Roots != nil
+	}
+	if !ok {
+		return fmt.Errorf("%w: %s", mcp.ErrNotDeclared, method)
+	}
+	return nil
+}

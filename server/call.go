@@ -1,0 +1,69 @@
+package server
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+)
+
+// A Call is what a tool's handler knows of the request that it serves, and the way
+// to speak to the client before the answer. It may be used from any goroutine
+// until the handler has returned; later its methods return [mcp.ErrRequestDone].
+type Call struct {
+	*middleware.Request
+
+	mu       sync.Mutex // guards the rest, and the order in which progress is queued
+	reported bool
+	progress float64
+}
+
+// Progress tells the client how far the call has come: progress out of total (0 if
+// that is unknown), and a message that may be empty. A value that does not exceed
+// the one before is left out, because the protocol wants it to grow. If the
+// client did not ask for progress, nothing is sent and the result is nil.
+//
+// Progress may wait a moment for a slow reader, never longer than the notify
+// time-out. It returns the cause when the call was cancelled, so that a loop may
+// stop on its error.
+func (c *Call) Progress(progress, total float64, message string) error {
+	if math.IsNaN(progress) || math.IsInf(progress, 0) || math.IsNaN(total) || math.IsInf(total, 0) {
+		return fmt.Errorf("server: progress %v of %v is not a number", progress, total)
+	}
+	token := c.ProgressToken()
+	if token == nil {
+		c.Core().DropNotification(mcp.NotificationProgress, mcp.DropNoProgressToken)
+		return nil
+	}
+	// Held until the notification is queued: of two goroutines that report at the
+	// same time, the smaller value could else be written last.
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reported && progress <= c.progress {
+		return nil
+	}
+	c.reported, c.progress = true, progress
+	params := make([]byte, 0, 64+len(token)+len(message))
+	params = append(append(params, `{"progressToken":`...), token...)
+	params = appendNumber(append(params, `,"progress":`...), progress)
+	if total != 0 {
+		params = appendNumber(append(params, `,"total":`...), total)
+	}
+	if message != "" {
+		params = wire.AppendString(append(params, `,"message":`...), message)
+	}
+	return c.Core().Notify(mcp.NotificationProgress, append(params, '}'), "progress")
+}
+
+// appendNumber appends a finite number, and a whole one without an exponent, as
+// people count.
+func appendNumber(dst []byte, f float64) []byte {
+	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return strconv.AppendInt(dst, int64(f), 10)
+	}
+	return strconv.AppendFloat(dst, f, 'g', -1, 64)
+}

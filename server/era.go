@@ -1,0 +1,113 @@
+package server
+
+import (
+	"errors"
+	"reflect"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// This file is the era bridge: the one place where a result that a handler wrote
+// without knowing its caller takes the form of the caller's revision.
+
+// checkVersion refuses a modern request of a revision that is not served
+// statelessly.
+func checkVersion(v mcp.Version) *mcp.Error {
+	if era, known := v.Era(); known && era == mcp.Modern {
+		return nil
+	}
+	return mcp.NewError(mcp.CodeUnsupportedVersion, "unsupported protocol version").WithData(
+		mcp.UnsupportedVersionData{Supported: mcp.Versions(mcp.Modern), Requested: cut(string(v), 64)})
+}
+
+var errNotObject = errors.New("server: a result must encode to a JSON object")
+
+// encode appends the JSON of a result. Modern results say their type, who made
+// them and how long they stay fresh; legacy ones say none of it.
+func (s *Server) encode(dst []byte, era mcp.Era, result mcp.Result) ([]byte, error) {
+	if result == nil {
+		result = &mcp.EmptyResult{}
+	}
+	if era == mcp.Legacy {
+		return marshalObject(dst, withoutHint(result))
+	}
+	result = withHint(result)
+	meta := *result.ResultMetadata()
+	if len(meta) > 0 {
+		result = shallowCopy(result)
+		merged := mcp.Meta{mcp.MetaServerInfo: s.info}
+		for k, v := range meta {
+			merged[k] = v
+		}
+		*result.ResultMetadata() = merged
+	}
+	at := len(dst)
+	dst = append(dst, `{"resultType":"complete",`...)
+	if len(meta) == 0 {
+		dst = append(append(append(dst, `"_meta":`...), s.serverInfo...), ',')
+	}
+	mark := len(dst)
+	dst, err := marshalObject(dst, result)
+	if err != nil {
+		return dst[:at], err
+	}
+	// The object's own brace goes: ours has opened already.
+	if dst[mark+1] == '}' {
+		dst[mark-1] = '}'
+		return dst[:mark], nil
+	}
+	return append(dst[:mark], dst[mark+1:]...), nil
+}
+
+func marshalObject(dst []byte, result mcp.Result) ([]byte, error) {
+	mark := len(dst)
+	dst, err := wire.Marshal(dst, result)
+	if err == nil && (len(dst) <= mark || dst[mark] != '{') {
+		err = errNotObject
+	}
+	return dst, err
+}
+
+// cacheHinted is a result that carries a cache hint.
+type cacheHinted interface{ CacheHinted() *mcp.CacheHint }
+
+// withHint fills in what a cacheable result must say in the modern era: stale at
+// once and for everybody, unless the handler knows better.
+func withHint(result mcp.Result) mcp.Result {
+	hinted, ok := result.(cacheHinted)
+	if !ok || hinted.CacheHinted().TTL != nil && hinted.CacheHinted().Scope != "" {
+		return result
+	}
+	result = shallowCopy(result)
+	hint := result.(cacheHinted).CacheHinted()
+	if hint.TTL == nil {
+		hint.TTL = new(int64)
+	}
+	if hint.Scope == "" {
+		hint.Scope = mcp.CachePublic
+	}
+	return result
+}
+
+// withoutHint takes the hint away.
+func withoutHint(result mcp.Result) mcp.Result {
+	hinted, ok := result.(cacheHinted)
+	if !ok || *hinted.CacheHinted() == (mcp.CacheHint{}) {
+		return result
+	}
+	result = shallowCopy(result)
+	*result.(cacheHinted).CacheHinted() = mcp.CacheHint{}
+	return result
+}
+
+// shallowCopy copies a result, which its handler may share between requests.
+func shallowCopy(result mcp.Result) mcp.Result {
+	v := reflect.ValueOf(result)
+	if v.Kind() != reflect.Pointer {
+		return result
+	}
+	c := reflect.New(v.Type().Elem())
+	c.Elem().Set(v.Elem())
+	return c.Interface().(mcp.Result)
+}

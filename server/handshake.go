@@ -1,0 +1,61 @@
+package server
+
+import (
+	"context"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+)
+
+// addLifecycle registers the methods by which a client gets to know the server:
+// server/discover in the modern era, initialize and ping in the legacy one.
+func (s *Server) addLifecycle() {
+	s.handle(&method{name: mcp.MethodDiscover, eras: inModern, handler: s.discover})
+	s.handle(&method{
+		name: mcp.MethodInitialize, eras: inLegacy, handler: s.initialize,
+		uncancellable: true, beforeInitialize: true,
+	})
+	s.handle(&method{name: mcp.MethodPing, eras: inLegacy, handler: ping, beforeInitialize: true})
+}
+
+// capabilities returns what the server announces.
+func (s *Server) capabilities() mcp.ServerCapabilities {
+	return mcp.ServerCapabilities{Tools: &mcp.ToolsCapability{}}
+}
+
+func (s *Server) discover(context.Context, *middleware.Request) (mcp.Result, error) {
+	return &mcp.DiscoverResult{
+		SupportedVersions: append(mcp.Versions(mcp.Modern), mcp.Versions(mcp.Legacy)...),
+		Capabilities:      s.capabilities(),
+		Instructions:      s.instructions,
+	}, nil
+}
+
+func (s *Server) initialize(_ context.Context, req *middleware.Request) (mcp.Result, error) {
+	var params mcp.InitializeParams
+	if err := json.Unmarshal(req.Params(), &params); err != nil {
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "the params of initialize are not valid")
+	}
+	sess := req.Core().Session()
+	if sess.Peer() != nil {
+		return nil, mcp.NewError(mcp.CodeInvalidRequest, "the session is initialized already")
+	}
+	version := params.ProtocolVersion
+	if era, known := version.Era(); !known || era == mcp.Modern {
+		version = mcp.LatestLegacyVersion
+	}
+	sess.Initialize(&session.Peer{
+		Version: version, Client: params.ClientInfo, Capabilities: params.Capabilities,
+	})
+	return &mcp.InitializeResult{
+		ProtocolVersion: version,
+		Capabilities:    s.capabilities(),
+		ServerInfo:      s.info,
+		Instructions:    s.instructions,
+	}, nil
+}
+
+func ping(context.Context, *middleware.Request) (mcp.Result, error) { return &mcp.EmptyResult{}, nil }

@@ -1,0 +1,138 @@
+package schema
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// headerKeyword is the annotation that asks clients to repeat an argument in an
+// HTTP header (spec section "Streamable HTTP", x-mcp-header).
+const headerKeyword = "x-mcp-header"
+
+// A Header is one x-mcp-header annotation: clients send the argument at Path
+// as the HTTP header Mcp-Param-<Name>, and the server compares the two.
+type Header struct {
+	// Name is what stands after "Mcp-Param-", as the schema spells it. Header
+	// names compare without case, and no two of one schema are equal so.
+	Name string
+	// Path leads from the arguments object to the value: property names.
+	Path []string
+	// Type is "string", "integer" or "boolean".
+	Type string
+}
+
+// Keywords whose value is not a schema and may hold anything.
+var plainKeywords = map[string]bool{
+	"const": true, "enum": true, "default": true, "examples": true,
+	"required": true, "dependentRequired": true, "$vocabulary": true,
+}
+
+// Keywords whose value maps names to schemas: a property may well be called
+// x-mcp-header without being an annotation.
+var namingKeywords = map[string]bool{
+	"properties": true, "patternProperties": true, "dependentSchemas": true,
+	"dependencies": true, "$defs": true, "definitions": true,
+}
+
+// headerWalk collects annotations and the first mistake.
+type headerWalk struct {
+	found []Header
+	at    map[string]string // lower-case name to the path that has it
+}
+
+// findHeaders reads the annotations of a schema. A mistake is an error, for
+// clients that follow the specification drop a tool that has one.
+func findHeaders(doc any) ([]Header, error) {
+	w := headerWalk{at: make(map[string]string)}
+	if err := w.schema(doc, []string{}, ""); err != nil {
+		return nil, err
+	}
+	return w.found, nil
+}
+
+// schema visits one schema. path is nil where the way to it leaves the chain of
+// properties keywords; where is its JSON pointer in the document, for errors.
+func (w *headerWalk) schema(node any, path []string, where string) error {
+	if list, ok := node.([]any); ok { // allOf, prefixItems and their like
+		for i, item := range list {
+			if err := w.schema(item, nil, where+"/"+strconv.Itoa(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	object, ok := node.(map[string]any)
+	if !ok {
+		return nil
+	}
+	if name, ok := object[headerKeyword]; ok {
+		if err := w.annotation(object, name, path, where); err != nil {
+			return err
+		}
+	}
+	for _, keyword := range slices.Sorted(maps.Keys(object)) {
+		if keyword == headerKeyword || plainKeywords[keyword] {
+			continue
+		}
+		if err := w.keyword(keyword, object[keyword], path, where+"/"+keyword); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *headerWalk) keyword(keyword string, value any, path []string, where string) error {
+	names, ok := value.(map[string]any)
+	if !ok || !namingKeywords[keyword] {
+		return w.schema(value, nil, where)
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		var next []string
+		if keyword == "properties" && path != nil {
+			next = append(slices.Clone(path), name)
+		}
+		if err := w.schema(names[name], next, where+"/"+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// annotation checks one x-mcp-header and keeps it.
+func (w *headerWalk) annotation(object map[string]any, value any, path []string, where string) error {
+	name, ok := value.(string)
+	if !ok || !isToken(name) {
+		return fmt.Errorf("%s of %q: must be a non-empty RFC 9110 token (letters, digits, !#$%%&'*+-.^_`|~)", headerKeyword, where)
+	}
+	if len(path) == 0 {
+		return fmt.Errorf("%s of %q: only allowed on a property that is reached through \"properties\" alone", headerKeyword, where)
+	}
+	typ, _ := object["type"].(string)
+	if typ != "string" && typ != "integer" && typ != "boolean" {
+		return fmt.Errorf(`%s of %q: the property's "type" must be exactly one of string, integer and boolean`, headerKeyword, where)
+	}
+	folded := strings.ToLower(name)
+	if first, ok := w.at[folded]; ok {
+		return fmt.Errorf("%s of %q: %q is already used by %q (names compare without case)", headerKeyword, where, name, first)
+	}
+	w.at[folded] = where
+	w.found = append(w.found, Header{Name: name, Path: path, Type: typ})
+	return nil
+}
+
+// isToken tells whether name is a token of RFC 9110, section 5.6.2.
+func isToken(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return name != ""
+}

@@ -1,0 +1,104 @@
+package server
+
+import (
+	"log/slog"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/telemetry"
+	"github.com/vitrine-mcp/vitrine/transport"
+)
+
+// An Option configures a [Server].
+type Option interface{ apply(*config) }
+
+type optionFunc func(*config)
+
+func (f optionFunc) apply(c *config) { f(c) }
+
+// An HTTPOption configures HTTP endpoints: all of a server if it is given to [New],
+// one of them if it is given to [Server.Handler].
+type HTTPOption interface {
+	Option
+	applyHTTP(*transport.HTTPConfig)
+}
+
+type httpOptionFunc func(*transport.HTTPConfig)
+
+func (f httpOptionFunc) apply(c *config) { f(&c.http) }
+
+func (f httpOptionFunc) applyHTTP(c *transport.HTTPConfig) { f(c) }
+
+// config collects the options.
+type config struct {
+	title, description, websiteURL, instructions string
+
+	icons      []mcp.Icon
+	logger     *slog.Logger
+	telemetry  *telemetry.Telemetry
+	middleware []middleware.Middleware
+	limits     Limits
+	http       transport.HTTPConfig
+}
+
+// Limits are the bounds, graces and time-outs of a server. A field that is zero
+// stands for its default; docs/limits.md lists them all.
+type Limits = session.Limits
+
+// WithTitle sets the name that user interfaces show.
+func WithTitle(title string) Option { return optionFunc(func(c *config) { c.title = title }) }
+
+// WithDescription says in a sentence what the server is.
+func WithDescription(text string) Option { return optionFunc(func(c *config) { c.description = text }) }
+
+// WithWebsiteURL names the server's home page.
+func WithWebsiteURL(url string) Option { return optionFunc(func(c *config) { c.websiteURL = url }) }
+
+// WithIcons sets the server's icons.
+func WithIcons(icons ...mcp.Icon) Option { return optionFunc(func(c *config) { c.icons = icons }) }
+
+// WithInstructions tells the client's model how to use the server.
+func WithInstructions(text string) Option {
+	return optionFunc(func(c *config) { c.instructions = text })
+}
+
+// logHandler returns the handler of the server's logger.
+func (c *config) logHandler() slog.Handler {
+	if c.logger == nil {
+		return &defaultHandler{wrap: c.telemetry.LogHandler}
+	}
+	return c.telemetry.LogHandler(c.logger.Handler())
+}
+
+// WithLogger sets the logger. The default is slog's, also if that is set later. Records get the trace id of
+// the request that they belong to.
+func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
+
+// WithTelemetry sets where the server reports to; several servers may share one.
+// [telemetry.Disabled] turns it off.
+func WithTelemetry(t *telemetry.Telemetry) Option {
+	return optionFunc(func(c *config) { c.telemetry = t })
+}
+
+// WithMiddleware appends to the chain that wraps every handler. The first is the
+// outermost.
+func WithMiddleware(links ...middleware.Middleware) Option {
+	return optionFunc(func(c *config) { c.middleware = append(c.middleware, links...) })
+}
+
+// WithLimits sets limits; the fields that are zero keep their defaults.
+func WithLimits(l Limits) Option { return optionFunc(func(c *config) { c.limits = l }) }
+
+// WithAllowedHosts names what the HTTP Host header may say. On a loopback listener
+// loopback names are always allowed and others only if they are listed; elsewhere
+// an empty list allows every host. "*" allows everything.
+func WithAllowedHosts(hosts ...string) HTTPOption {
+	return httpOptionFunc(func(c *transport.HTTPConfig) { c.AllowedHosts = hosts })
+}
+
+// WithAllowedOrigins names the origins of web pages that may call the server,
+// beside its own. "*" allows everything.
+func WithAllowedOrigins(origins ...string) HTTPOption {
+	return httpOptionFunc(func(c *transport.HTTPConfig) { c.AllowedOrigins = origins })
+}

@@ -1,0 +1,145 @@
+// Package server is where features meet the protocol: a [Server] holds tools
+// (and later prompts, resources, subscriptions and tasks), wraps each handler
+// in its middleware chain once, and serves modern and legacy clients with the
+// same handlers.
+//
+// A Server is reached over Streamable HTTP ([Server.Handler]), over standard
+// input and output ([Server.ServeStdio]) or over any byte stream
+// ([Server.ServePipe]). Package service turns it into a production process.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/telemetry"
+	"github.com/vitrine-mcp/vitrine/transport"
+)
+
+// A Server is an MCP server. Make one with [New]. All its methods may be called
+// from any goroutine; what is registered while clients are served takes effect
+// with the next request.
+type Server struct {
+	info         mcp.Implementation
+	instructions string
+	logger       *slog.Logger
+	telemetry    *telemetry.Telemetry
+	chain        middleware.Middleware
+	httpConfig   transport.HTTPConfig
+
+	core       *session.Core
+	methods    methodTable
+	tools      toolTable
+	serverInfo []byte // {"io.modelcontextprotocol/serverInfo":...}, encoded
+
+	hooks lifecycle
+	stop  sync.Once
+}
+
+// New returns a server that introduces itself with a name and a version. Without
+// options it has telemetry of its own, logs to slog's default logger, and takes
+// the default limits. New panics if an option is in error, as that is a mistake
+// at start-up; see [TryNew].
+func New(name, version string, opts ...Option) *Server {
+	s, err := TryNew(name, version, opts...)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// TryNew is [New] that returns the error.
+func TryNew(name, version string, opts ...Option) (*Server, error) {
+	var cfg config
+	for _, o := range opts {
+		o.apply(&cfg)
+	}
+	if name == "" || version == "" {
+		return nil, errors.New("server: a server needs a name and a version")
+	}
+	if cfg.telemetry == nil {
+		t, err := telemetry.New(telemetry.WithService(name, version))
+		if err != nil {
+			return nil, err
+		}
+		cfg.telemetry = t
+	}
+	if err := cfg.limits.Check(); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	s := &Server{
+		info: mcp.Implementation{
+			Name: name, Version: version, Title: cfg.title, Description: cfg.description,
+			WebsiteURL: cfg.websiteURL, Icons: cfg.icons,
+		},
+		instructions: cfg.instructions,
+		logger:       slog.New(cfg.logHandler()),
+		telemetry:    cfg.telemetry,
+		chain:        middleware.Chain(append([]middleware.Middleware{middleware.Telemetry()}, cfg.middleware...)...),
+		httpConfig:   cfg.http,
+	}
+	var err error
+	if s.serverInfo, err = wire.Marshal(nil, mcp.Meta{mcp.MetaServerInfo: s.info}); err != nil {
+		return nil, err
+	}
+	s.core = session.New(session.Config{
+		Dispatcher: (*dispatcher)(s), Observer: cfg.telemetry.Observer(), Logger: s.logger, Limits: cfg.limits,
+	})
+	cfg.telemetry.AddSource(s.core) // for good: the last scrape comes after the drain
+	s.addLifecycle()
+	s.addTools()
+	return s, nil
+}
+
+// Info returns how the server introduces itself.
+func (s *Server) Info() mcp.Implementation { return s.info }
+
+// Telemetry returns the telemetry that the server reports to.
+func (s *Server) Telemetry() *telemetry.Telemetry { return s.telemetry }
+
+// Limits returns the limits in force.
+func (s *Server) Limits() Limits { return s.core.Limits() }
+
+// SetLimits replaces the limits; fields that are zero stand for their defaults. It
+// must be called before the server serves anybody, as package service does with the
+// limits that an operator has set.
+func (s *Server) SetLimits(l Limits) error {
+	if err := l.Check(); err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	s.core.SetLimits(l)
+	return nil
+}
+
+// Handler returns the Streamable HTTP endpoint, to be mounted at one path of any
+// mux (by convention /mcp). It serves both eras. Wrappers around it must
+// implement Unwrap on their ResponseWriter; http.TimeoutHandler cannot be used.
+//
+// An option that is given replaces, for this endpoint, the one of [New].
+func (s *Server) Handler(opts ...HTTPOption) http.Handler {
+	cfg := s.httpConfig
+	for _, o := range opts {
+		o.applyHTTP(&cfg)
+	}
+	return transport.NewHTTP(s.core, cfg)
+}
+
+// ServeStdio serves one client on standard input and output until it has sent
+// its last byte, the connection breaks, ctx is cancelled or the server shuts
+// down. At most one call may run in a process. The error names the handlers that
+// were abandoned; it is nil after an orderly end.
+func (s *Server) ServeStdio(ctx context.Context) error { return transport.ServeStdio(ctx, s.core) }
+
+// ServePipe serves one client over a byte stream, one message on a line, such as
+// a net.Conn. It returns as ServeStdio does and closes the pipe.
+func (s *Server) ServePipe(ctx context.Context, pipe transport.Pipe) error {
+	return transport.ServePipe(ctx, s.core, &transport.MemoryConn, pipe)
+}

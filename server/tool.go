@@ -1,0 +1,212 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/schema"
+	"github.com/vitrine-mcp/vitrine/telemetry"
+)
+
+// A Tool describes a tool to [AddTool]. Name and Description should be set; the
+// schemas are inferred from the handler's types unless they are given.
+type Tool struct {
+	// Name is 1 to 128 of the characters A-Z a-z 0-9 _ . and -.
+	Name        string
+	Title       string
+	Description string
+	// InputSchema and OutputSchema, if given, reach the client byte for byte. The input
+	// schema must describe an object.
+	InputSchema  jsontext.Value
+	OutputSchema jsontext.Value
+	Annotations  *mcp.ToolAnnotations
+	Icons        []mcp.Icon
+	Meta         mcp.Meta
+	// Middleware wraps this tool's handler, inside the server's own chain.
+	Middleware []middleware.Middleware
+}
+
+// A ToolHandler serves the calls of one tool. In is decoded from the arguments,
+// which satisfy the input schema. Out becomes the structured content of the
+// result, with the same JSON as text beside it. Two types of Out are taken as
+// they are: string becomes a block of text, and *mcp.CallToolResult is the whole
+// result.
+//
+// An error is reported to the model as a tool error with the error's text, unless
+// it is or wraps an [*mcp.Error], which is sent as a protocol error. A panic is
+// contained and answered with "internal error".
+type ToolHandler[In, Out any] func(ctx context.Context, call *Call, in In) (Out, error)
+
+// AddTool registers a tool, or panics if that is not possible: a mistake in the
+// program, which shows at start-up. See [TryAddTool].
+func AddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) {
+	if err := TryAddTool(s, t, h); err != nil {
+		panic(err)
+	}
+}
+
+// TryAddTool registers a tool. It returns an error for a bad or a taken name, a
+// schema that does not compile or refers to another document, an input that is
+// not an object, and a bad x-mcp-header annotation; a later call cannot fail for
+// any of these. It may be called while the server serves.
+func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
+	if err := checkToolName(t.Name); err != nil {
+		return err
+	}
+	in, err := toolSchema(t.InputSchema, reflect.TypeFor[In]())
+	if err == nil {
+		err = in.RequireObject()
+	}
+	if err != nil {
+		return fmt.Errorf("server: input schema of tool %q: %w", t.Name, err)
+	}
+	out, err := outputFor[Out](t.OutputSchema)
+	if err != nil {
+		return fmt.Errorf("server: output schema of tool %q: %w", t.Name, err)
+	}
+	def := &mcp.Tool{
+		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: in.JSON(),
+		Annotations: t.Annotations, Icons: t.Icons, Meta: t.Meta,
+	}
+	if out.schema != nil {
+		def.OutputSchema = out.schema.JSON()
+	}
+	handler := func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+		var args In
+		raw, err := arguments(req)
+		if err != nil {
+			return nil, err
+		}
+		begin := time.Now()
+		faults := in.Decode(raw, &args)
+		telemetry.RecordValidation(req.Core(), time.Since(begin))
+		if len(faults) > 0 {
+			return inputFaults(t.Name, faults), nil
+		}
+		result, err := h(ctx, &Call{Request: req}, args)
+		if err != nil {
+			return toolFailure(err)
+		}
+		return out.result(result)
+	}
+	return s.addTool(def, handler, t.Middleware)
+}
+
+// toolSchema returns the schema that was given, or infers it.
+func toolSchema(given jsontext.Value, t reflect.Type) (*schema.Schema, error) {
+	if given != nil {
+		return schema.Parse(given)
+	}
+	return schema.For(t)
+}
+
+// arguments returns the arguments of a tools/call; absent ones are {}.
+func arguments(req *middleware.Request) (jsontext.Value, error) {
+	raw := req.Core().Arguments
+	switch {
+	case raw == nil:
+		return jsontext.Value("{}"), nil
+	case raw.Kind() != '{':
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.arguments must be an object")
+	}
+	return raw, nil
+}
+
+// inputFaults tells the model everything that is wrong with its arguments at once.
+func inputFaults(tool string, faults []schema.Fault) *mcp.CallToolResult {
+	text := fmt.Sprintf("The arguments of %s are not valid:", tool)
+	for _, f := range faults {
+		text += "\n- " + f.String()
+	}
+	return mcp.ToolError(text)
+}
+
+// toolFailure turns a handler's error into a tool error or leaves a protocol error.
+func toolFailure(err error) (mcp.Result, error) {
+	if rpc, ok := mcp.AsError(err); ok {
+		return nil, rpc
+	}
+	return mcp.ToolError(err.Error()), nil
+}
+
+// An output turns what a handler returns into a result.
+type output[Out any] struct {
+	schema *schema.Schema // nil if the tool has no structured output
+	check  bool           // the value may break the schema
+}
+
+func outputFor[Out any](given jsontext.Value) (output[Out], error) {
+	var o output[Out]
+	t := reflect.TypeFor[Out]()
+	whole := t == reflect.TypeFor[*mcp.CallToolResult]() || t == reflect.TypeFor[string]()
+	if whole && given == nil {
+		return o, nil
+	}
+	sch, err := toolSchema(given, t)
+	if err != nil {
+		return o, err
+	}
+	o.schema, o.check = sch, given != nil || !sch.ProvenByType()
+	return o, nil
+}
+
+// result builds the result. Output that breaks the tool's own schema is a fault of
+// the server.
+func (o output[Out]) result(value Out) (mcp.Result, error) {
+	switch v := any(value).(type) {
+	case *mcp.CallToolResult:
+		return o.whole(v)
+	case string:
+		if o.schema == nil {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.Text{Text: v}}}, nil
+		}
+	}
+	raw, err := wire.Marshal(nil, value)
+	if err != nil {
+		return nil, fmt.Errorf("encode the output: %w", err)
+	}
+	if err := o.valid(raw); err != nil {
+		return nil, err
+	}
+	return &mcp.CallToolResult{
+		Content:           []mcp.Content{&mcp.Text{Text: string(raw)}},
+		StructuredContent: jsontext.Value(raw),
+	}, nil
+}
+
+// whole checks a result that the handler built itself.
+func (o output[Out]) whole(result *mcp.CallToolResult) (mcp.Result, error) {
+	if result == nil {
+		return nil, fmt.Errorf("the handler returned neither a result nor an error")
+	}
+	if o.schema == nil || result.IsError {
+		return result, nil
+	}
+	raw, err := wire.Marshal(nil, result.StructuredContent)
+	if err != nil {
+		return nil, fmt.Errorf("encode the structured content: %w", err)
+	}
+	return result, o.valid(raw)
+}
+
+func (o output[Out]) valid(raw jsontext.Value) error {
+	if !o.check {
+		return nil
+	}
+	faults := o.schema.Validate(raw)
+	if len(faults) == 0 {
+		return nil
+	}
+	text := "the output breaks the tool's output schema:"
+	for _, f := range faults {
+		text += " " + f.String() + ";"
+	}
+	return fmt.Errorf("%s", text[:len(text)-1])
+}

@@ -1,0 +1,135 @@
+package telemetry
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/propagation"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// discard is a span processor that looks at each span and keeps none.
+type discard struct{}
+
+func (discard) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
+func (discard) OnEnd(sdktrace.ReadOnlySpan)                     {}
+func (discard) Shutdown(context.Context) error                  { return nil }
+func (discard) ForceFlush(context.Context) error                { return nil }
+
+// benchDispatcher has one route.
+type benchDispatcher struct{ route *session.Route }
+
+func (d *benchDispatcher) Route(*session.Inbound, *session.Session) *session.Route    { return d.route }
+func (d *benchDispatcher) Notify(context.Context, *session.Inbound, *session.Session) {}
+func (d *benchDispatcher) Encode(b []byte, _ *session.Request, _ mcp.Result) ([]byte, error) {
+	return append(b, "{}"...), nil
+}
+
+func benchObserver(tb testing.TB, sampler sdktrace.Sampler) *observer {
+	tel, err := New(WithTracerProvider(sdktrace.NewTracerProvider(
+		sdktrace.WithSpanProcessor(discard{}), sdktrace.WithSampler(sampler))),
+		WithPropagator(propagation.TraceContext{}))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return tel.observer.(*observer)
+}
+
+// capture keeps a request, so that its life can be told again.
+type capture struct {
+	session.NopObserver
+	r *session.Request
+}
+
+func (c *capture) Finished(r *session.Request) { c.r = r }
+
+// finished returns a request whose life is over.
+func finished(tb testing.TB, in *session.Inbound) *session.Request {
+	c, d := &capture{}, &benchDispatcher{}
+	core := session.New(session.Config{Dispatcher: d, Observer: c})
+	d.route = &session.Route{
+		Series: core.Series(mcp.MethodToolsCall, "echo"),
+		Handle: func(context.Context, *session.Request) (mcp.Result, error) { return &mcp.CallToolResult{}, nil },
+	}
+	st := core.Exchange(in.Conn, 1, mcp.Modern)
+	core.Receive(in, st)
+	if err := st.Pump(&sink{}); err != nil {
+		tb.Fatal(err)
+	}
+	if err := core.Shutdown(context.Background()); err != nil { // waits for Finished
+		tb.Fatal(err)
+	}
+	return c.r
+}
+
+// replay tells the observer of a whole life.
+func replay(o *observer, ctx context.Context, r *session.Request) {
+	o.Begin(ctx, r)
+	o.Started(r)
+	o.Written(r.Conn, 100, time.Microsecond)
+	o.Finished(r)
+}
+
+// withParent is a call whose caller has decided not to sample.
+func withParent() *session.Inbound {
+	in := call("echo")
+	in.Meta.TraceParent = callerParent[:len(callerParent)-1] + "0"
+	return in
+}
+
+func BenchmarkObserver(b *testing.B) {
+	sampledParent := call("echo")
+	sampledParent.Meta.TraceParent = callerParent
+	for _, bm := range []struct {
+		name    string
+		sampler sdktrace.Sampler
+		in      *session.Inbound
+		ambient bool
+	}{
+		{"unsampled", sdktrace.NeverSample(), call("echo"), false},
+		{"unsampled-parent", sdktrace.ParentBased(sdktrace.AlwaysSample()), withParent(), false},
+		{"sampled", sdktrace.AlwaysSample(), call("echo"), false},
+		{"sampled-parent-link", sdktrace.AlwaysSample(), sampledParent, true},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			o, r := benchObserver(b, bm.sampler), finished(b, bm.in)
+			ctx := context.Background()
+			if bm.ambient {
+				ctx = trace.ContextWithSpanContext(ctx, someSpan)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				replay(o, ctx, r)
+			}
+		})
+	}
+	b.Run("extraction", func(b *testing.B) {
+		r := finished(b, withParent())
+		b.ReportAllocs()
+		for b.Loop() {
+			propagation.TraceContext{}.Extract(context.Background(), metaCarrier{&r.Meta})
+		}
+	})
+}
+
+// TestCost holds the budget of allocations for a call that is not sampled.
+func TestCost(t *testing.T) {
+	o, r := benchObserver(t, sdktrace.NeverSample()), finished(t, call("echo"))
+	allocs := testing.AllocsPerRun(200, func() { replay(o, context.Background(), r) })
+	if allocs > 4 {
+		t.Errorf("an unsampled call costs %v allocations; the budget is 4", allocs)
+	}
+	r = finished(t, withParent())
+	extraction := testing.AllocsPerRun(200, func() {
+		propagation.TraceContext{}.Extract(context.Background(), metaCarrier{&r.Meta})
+	})
+	allocs = testing.AllocsPerRun(200, func() { replay(o, context.Background(), r) })
+	if allocs > 4+extraction {
+		t.Errorf("an unsampled call with a parent costs %v allocations; the budget is 4 and %v of the extraction", allocs, extraction)
+	}
+}

@@ -1,0 +1,313 @@
+package telemetry
+
+import (
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A Kind is the type of a metric.
+type Kind string
+
+// The kinds of metrics. A histogram is a classic and a native one at once.
+const (
+	Counter   Kind = "counter"
+	Gauge     Kind = "gauge"
+	Histogram Kind = "histogram"
+)
+
+// A Metric describes one of our metrics. The collectors are built from it.
+type Metric struct {
+	// Name is what Prometheus sees; OTel is the name in what is pushed over OTLP.
+	Name, OTel string
+	Kind       Kind
+	// Unit is a unit of UCUM, such as "s" or "By".
+	Unit   string
+	Help   string
+	Labels []Label
+	// Buckets are the upper bounds of a histogram's classic buckets.
+	Buckets []float64
+}
+
+// A Label is one label of a metric.
+type Label struct {
+	// Name is what Prometheus sees; Attribute is the key in what is pushed over OTLP.
+	Name, Attribute string
+	// Values is the closed set of values, or nil where they come from registrations.
+	Values []string
+}
+
+// The names of our metrics.
+const (
+	MetricOperationDuration = "mcp_server_operation_duration_seconds"
+	MetricSessionDuration   = "mcp_server_session_duration_seconds"
+
+	MetricRequestsAdmitted     = "vitrine_requests_admitted_total"
+	MetricResponsesSent        = "vitrine_responses_sent_total"
+	MetricResponsesStored      = "vitrine_responses_stored_total"
+	MetricResponsesDropped     = "vitrine_responses_dropped_total"
+	MetricRequestsCancelled    = "vitrine_requests_cancelled_total"
+	MetricRequestsRejected     = "vitrine_requests_rejected_total"
+	MetricMessagesReceived     = "vitrine_messages_received_total"
+	MetricNotificationsDropped = "vitrine_notifications_dropped_total"
+	MetricFramesIgnored        = "vitrine_frames_ignored_total"
+	MetricHandlerPanics        = "vitrine_handler_panics_total"
+	MetricHandlersAbandoned    = "vitrine_handlers_abandoned_total"
+	MetricAbandonedNow         = "vitrine_handlers_abandoned"
+	MetricRequestsInFlight     = "vitrine_requests_in_flight"
+	MetricOldestRequestAge     = "vitrine_oldest_request_age_seconds"
+	MetricLimitReached         = "vitrine_limit_reached_total"
+	MetricPendingOutbound      = "vitrine_pending_outbound"
+	MetricSessionsActive       = "vitrine_sessions_active"
+	MetricSessionsClosed       = "vitrine_sessions_closed_total"
+
+	MetricQueueWait     = "vitrine_queue_wait_seconds"
+	MetricCancelUnwind  = "vitrine_cancel_unwind_seconds"
+	MetricValidation    = "vitrine_validation_seconds"
+	MetricWrite         = "vitrine_write_seconds"
+	MetricRequestBytes  = "vitrine_request_bytes"
+	MetricResponseBytes = "vitrine_response_bytes"
+
+	MetricBuildInfo      = "vitrine_build_info"
+	MetricSpansExported  = "vitrine_telemetry_spans_exported_total"
+	MetricSpansDropped   = "vitrine_telemetry_spans_dropped_total"
+	MetricSpansQueued    = "vitrine_telemetry_spans_queued"
+	MetricExportFailures = "vitrine_telemetry_export_failures_total"
+)
+
+// Catalogue lists every metric that Vitrine records. The caller owns the slice.
+func Catalogue() []Metric {
+	return append(append(append(conventional(), counters()...), gauges()...), append(histograms(), ownHealth()...)...)
+}
+
+// conventional lists the metrics that the conventions of OpenTelemetry fix.
+func conventional() []Metric {
+	return []Metric{
+		{
+			Name: MetricOperationDuration, OTel: "mcp.server.operation.duration", Kind: Histogram, Unit: "s",
+			Help:    "Time from the arrival of an MCP request to its outcome.",
+			Buckets: operationBuckets(),
+			Labels: append([]Label{
+				method(), errorType(),
+				{Name: "gen_ai_tool_name", Attribute: string(keyToolName)},
+				{Name: "gen_ai_prompt_name", Attribute: string(keyPromptName)},
+				{Name: "gen_ai_operation_name", Attribute: string(keyOperation), Values: []string{"", operationExecuteTool}},
+				{Name: "rpc_response_status_code", Attribute: string(keyStatusCode), Values: append([]string{""}, codeLabels()...)},
+			}, network()...),
+		},
+		{
+			Name: MetricSessionDuration, OTel: "mcp.server.session.duration", Kind: Histogram, Unit: "s",
+			Help:    "Life of an MCP session or connection.",
+			Buckets: operationBuckets(),
+			Labels:  append([]Label{errorType()}, network()...),
+		},
+	}
+}
+
+// counters lists what is read from one snapshot of the core.
+func counters() []Metric {
+	causes := Label{Name: "cause", Attribute: string(keyCancelCause), Values: stringsOf(mcp.Causes())}
+	reasons := func(key string, values []string) Label { return Label{Name: "reason", Attribute: key, Values: values} }
+	dropped := string(keyDropReason)
+	return []Metric{
+		counter(MetricRequestsAdmitted, "vitrine.requests.admitted", "{request}",
+			"Requests that were admitted. At rest: admitted = sent + stored + dropped.", ourMethod()),
+		counter(MetricResponsesSent, "vitrine.responses.sent", "{response}",
+			"Answers that were handed to the kernel.", ourMethod()),
+		counter(MetricResponsesStored, "vitrine.responses.stored", "{response}",
+			"Answers that were kept for replay.", ourMethod()),
+		counter(MetricResponsesDropped, "vitrine.responses.dropped", "{response}",
+			"Answers that were not sent, by the reason.", ourMethod(), target(),
+			reasons(dropped, stringsOf(mcp.ResponseDropReasons()))),
+		counter(MetricRequestsCancelled, "vitrine.requests.cancelled", "{request}",
+			"Requests whose context was cancelled, by the cause.", ourMethod(), target(), causes),
+		counter(MetricRequestsRejected, "vitrine.requests.rejected", "{request}",
+			"Requests and frames that were answered with an error and not admitted.",
+			reasons(string(keyRejectReason), stringsOf(mcp.RejectReasons()))),
+		counter(MetricMessagesReceived, "vitrine.messages.received", "{message}",
+			"Messages that arrived, by kind.",
+			Label{Name: "kind", Attribute: "vitrine.message.kind", Values: []string{"request", "notification", "response", "invalid"}}),
+		counter(MetricNotificationsDropped, "vitrine.notifications.dropped", "{notification}",
+			"Notifications to the client that were not sent.", ourMethod(),
+			reasons(dropped, stringsOf(mcp.NotificationDropReasons()))),
+		counter(MetricFramesIgnored, "vitrine.frames.ignored", "{frame}",
+			"Messages that arrived and had no effect.",
+			Label{Name: "kind", Attribute: "vitrine.ignored.kind", Values: stringsOf(ignoredKinds())},
+			reasons("vitrine.ignored.reason", ignoreReasons())),
+		counter(MetricHandlerPanics, "vitrine.handler.panics", "{panic}",
+			"Panics of handlers, all contained.", ourMethod(), target()),
+		counter(MetricHandlersAbandoned, "vitrine.handlers.abandoned.total", "{handler}",
+			"Handlers that ignored their cancelled context for too long.", target(), causes),
+		counter(MetricLimitReached, "vitrine.limit.reached", "{event}",
+			"How often a limit took effect.",
+			Label{Name: "limit", Attribute: "vitrine.limit", Values: session.LimitNames()}),
+		counter(MetricSessionsClosed, "vitrine.sessions.closed", "{session}",
+			"Sessions and connections that ended, by the cause.", causes),
+	}
+}
+
+// gauges lists the rest of what is read from one snapshot of the core.
+func gauges() []Metric {
+	return []Metric{
+		{
+			Name: MetricRequestsInFlight, OTel: "vitrine.requests.in_flight", Kind: Gauge, Unit: "{request}",
+			Help:   "Requests whose handler has not returned or whose answer has no known fate.",
+			Labels: []Label{{Name: "state", Attribute: "vitrine.request.state", Values: session.States()}},
+		},
+		{
+			Name: MetricOldestRequestAge, OTel: "vitrine.oldest_request.age", Kind: Gauge, Unit: "s",
+			Help: "Age of the oldest request in flight.",
+		},
+		{
+			Name: MetricAbandonedNow, OTel: "vitrine.handlers.abandoned", Kind: Gauge, Unit: "{handler}",
+			Help: "Abandoned handlers that have not returned yet.",
+		},
+		{
+			Name: MetricPendingOutbound, OTel: "vitrine.outbound.pending", Kind: Gauge, Unit: "{request}",
+			Help: "Requests to clients that are not answered yet.",
+		},
+		{
+			Name: MetricSessionsActive, OTel: "vitrine.sessions.active", Kind: Gauge, Unit: "{session}",
+			Help:   "Open sessions and connections.",
+			Labels: []Label{transport()},
+		},
+	}
+}
+
+// histograms lists our own histograms.
+func histograms() []Metric {
+	return []Metric{
+		{
+			Name: MetricQueueWait, OTel: "vitrine.queue.wait", Kind: Histogram, Unit: "s",
+			Help: "Time that admitted requests waited for a slot.", Buckets: latencyBuckets(),
+		},
+		{
+			Name: MetricCancelUnwind, OTel: "vitrine.cancel.unwind", Kind: Histogram, Unit: "s",
+			Help:    "Time from the cancellation of a handler's context to the handler's return.",
+			Buckets: latencyBuckets(),
+			Labels:  []Label{target(), {Name: "cause", Attribute: string(keyCancelCause), Values: stringsOf(mcp.Causes())}},
+		},
+		{
+			Name: MetricValidation, OTel: "vitrine.validation", Kind: Histogram, Unit: "s",
+			Help:    "Time that validation against a tool's schemas took.",
+			Buckets: []float64{1e-6, 5e-6, 1e-5, 5e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 1e-1, 1}, Labels: []Label{target()},
+		},
+		{
+			Name: MetricWrite, OTel: "vitrine.write", Kind: Histogram, Unit: "s",
+			Help: "Time that a write and its flush took.", Buckets: latencyBuckets(), Labels: []Label{transport()},
+		},
+		{
+			Name: MetricRequestBytes, OTel: "vitrine.request.size", Kind: Histogram, Unit: "By",
+			Help: "Size of requests.", Buckets: sizeBuckets(), Labels: []Label{ourMethod(), target()},
+		},
+		{
+			Name: MetricResponseBytes, OTel: "vitrine.response.size", Kind: Histogram, Unit: "By",
+			Help: "Size of answers: what a tool's result costs its model to read.", Buckets: sizeBuckets(),
+			Labels: []Label{ourMethod(), target()},
+		},
+	}
+}
+
+// ownHealth lists the metrics about telemetry itself.
+func ownHealth() []Metric {
+	return []Metric{
+		{
+			Name: MetricBuildInfo, OTel: "vitrine.build.info", Kind: Gauge, Unit: "1",
+			Help: "Constant 1, labelled with what was built.",
+			Labels: []Label{
+				{Name: "version", Attribute: "vitrine.version"},
+				{Name: "revision", Attribute: "vitrine.revision"},
+				{Name: "goversion", Attribute: "process.runtime.version"},
+			},
+		},
+		counter(MetricSpansExported, "vitrine.telemetry.spans.exported", "{span}", "Spans that their exporter has taken."),
+		counter(MetricSpansDropped, "vitrine.telemetry.spans.dropped", "{span}",
+			"Spans that were lost: the queue was full, or their export failed.",
+			Label{Name: "reason", Attribute: "vitrine.telemetry.reason", Values: []string{lostQueueFull, lostExportFailed}}),
+		{
+			Name: MetricSpansQueued, OTel: "vitrine.telemetry.spans.queued", Kind: Gauge, Unit: "{span}",
+			Help: "Spans that wait for their export.",
+		},
+		counter(MetricExportFailures, "vitrine.telemetry.export.failures", "{export}", "Exports that failed.",
+			Label{
+				Name: "signal", Attribute: "vitrine.telemetry.signal",
+				Values: []string{string(signalTraces), string(signalMetrics), string(signalLogs)},
+			}),
+	}
+}
+
+func counter(name, otel, unit, help string, labels ...Label) Metric {
+	return Metric{Name: name, OTel: otel, Kind: Counter, Unit: unit, Help: help, Labels: labels}
+}
+
+// The labels that several metrics share.
+
+func method() Label { return Label{Name: "mcp_method_name", Attribute: string(keyMethod)} }
+
+func ourMethod() Label { return Label{Name: "method", Attribute: string(keyMethod)} }
+
+// target is the registered tool, or prompt, of a request.
+func target() Label { return Label{Name: "tool", Attribute: string(keyToolName)} }
+
+func transport() Label {
+	return Label{Name: "transport", Attribute: "vitrine.transport", Values: transports()}
+}
+
+func errorType() Label {
+	return Label{Name: "error_type", Attribute: string(keyErrorType), Values: append([]string{""}, errorTypes()...)}
+}
+
+func network() []Label {
+	versions := []string{"", other}
+	for _, era := range []mcp.Era{mcp.Modern, mcp.Legacy} {
+		versions = append(versions, stringsOf(mcp.Versions(era))...)
+	}
+	return []Label{
+		{Name: "mcp_protocol_version", Attribute: string(keyProtocolVersion), Values: versions},
+		{Name: "network_transport", Attribute: string(keyTransport), Values: []string{"", "tcp", "quic", "pipe", other}},
+		{Name: "network_protocol_name", Attribute: string(keyNetworkProtocol), Values: []string{"", "http", other}},
+		{Name: "network_protocol_version", Attribute: string(keyNetworkVersion), Values: []string{"", "1.0", "1.1", "2", "3", other}},
+	}
+}
+
+func transports() []string { return []string{"http", "stdio", "memory"} }
+
+func ignoredKinds() []mcp.IgnoredKind {
+	return []mcp.IgnoredKind{mcp.IgnoredCancel, mcp.IgnoredResponse, mcp.IgnoredFrame}
+}
+
+// ignoreReasons lists the reasons of all kinds, each once.
+func ignoreReasons() []string {
+	var all []string
+	seen := map[mcp.IgnoreReason]bool{}
+	for _, kind := range ignoredKinds() {
+		for _, reason := range mcp.IgnoreReasons(kind) {
+			if !seen[reason] {
+				seen[reason] = true
+				all = append(all, string(reason))
+			}
+		}
+	}
+	return all
+}
+
+// operationBuckets are the bounds that the conventions fix.
+func operationBuckets() []float64 {
+	return []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
+}
+
+func latencyBuckets() []float64 {
+	return []float64{0.00001, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60}
+}
+
+// sizeBuckets go from a small message to the default limit of a frame.
+func sizeBuckets() []float64 {
+	return []float64{256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304}
+}
+
+func stringsOf[S ~string](list []S) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = string(s)
+	}
+	return out
+}

@@ -1,0 +1,106 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+)
+
+// A signal is one of OpenTelemetry's three, by the name that its variables have.
+type signal string
+
+const (
+	signalTraces  signal = "traces"
+	signalMetrics signal = "metrics"
+	signalLogs    signal = "logs"
+)
+
+// exporterNone is the value of an exporter variable that switches a signal off.
+const exporterNone = "none"
+
+// sdkDisabled reports whether OTEL_SDK_DISABLED switches traces and exports off.
+func sdkDisabled() bool {
+	return strings.EqualFold(strings.TrimSpace(os.Getenv("OTEL_SDK_DISABLED")), "true")
+}
+
+// exporter returns the name of the exporter that the environment asks for, or
+// "none": OTEL_<SIGNAL>_EXPORTER, or else "otlp" if an OTLP endpoint is set.
+func (s signal) exporter() string {
+	upper := strings.ToUpper(string(s))
+	if name := strings.TrimSpace(os.Getenv("OTEL_" + upper + "_EXPORTER")); name != "" {
+		return name
+	}
+	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_"+upper+"_ENDPOINT") != "" {
+		return "otlp"
+	}
+	return exporterNone
+}
+
+// protocol returns the OTLP protocol of the signal.
+func (s signal) protocol() string {
+	if p := os.Getenv("OTEL_EXPORTER_OTLP_" + strings.ToUpper(string(s)) + "_PROTOCOL"); p != "" {
+		return p
+	}
+	if p := os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"); p != "" {
+		return p
+	}
+	return "http/protobuf"
+}
+
+// propagatorFromEnv reads OTEL_PROPAGATORS. The error names what it does not
+// know; the propagator is usable all the same.
+func propagatorFromEnv() (propagation.TextMapPropagator, error) {
+	names, set := os.LookupEnv("OTEL_PROPAGATORS")
+	if !set || strings.TrimSpace(names) == "" {
+		names = "tracecontext,baggage"
+	}
+	var parts []propagation.TextMapPropagator
+	var unknown []string
+	for name := range strings.SplitSeq(names, ",") {
+		switch name = strings.TrimSpace(name); name {
+		case "tracecontext":
+			parts = append(parts, propagation.TraceContext{})
+		case "baggage":
+			parts = append(parts, propagation.Baggage{})
+		case exporterNone, "":
+		default:
+			unknown = append(unknown, name)
+		}
+	}
+	var err error
+	if unknown != nil {
+		err = fmt.Errorf("telemetry: OTEL_PROPAGATORS: no key of _meta carries %s", strings.Join(unknown, ", "))
+	}
+	return propagation.NewCompositeTextMapPropagator(parts...), err
+}
+
+// newResource describes the process. What the environment says has precedence.
+func newResource(cfg *config) (*resource.Resource, error) {
+	var attrs []attribute.KeyValue
+	if cfg.service != "" {
+		attrs = append(attrs, attribute.String("service.name", cfg.service))
+	}
+	if cfg.version != "" {
+		attrs = append(attrs, attribute.String("service.version", cfg.version))
+	}
+	options := []resource.Option{
+		resource.WithService(), // an instance id, and a name for the nameless
+		resource.WithAttributes(attrs...),
+		resource.WithHost(),
+		resource.WithProcessPID(),
+		resource.WithProcessRuntimeName(),
+		resource.WithProcessRuntimeVersion(),
+		resource.WithTelemetrySDK(),
+		resource.WithFromEnv(),
+	}
+	res, err := resource.New(context.Background(), options...)
+	if err != nil {
+		err = fmt.Errorf("telemetry: resource: %w", err)
+	}
+	return res, err
+}

@@ -1,0 +1,72 @@
+package telemetry
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// maxExemplars bounds how many points keep an exemplar. Points come from closed
+// sets and registrations, so that it is a matter of prudence only.
+const maxExemplars = 4096
+
+// exemplars keeps the latest sampled trace of each point of the counters that
+// carry one.
+type exemplars struct {
+	mu   sync.Mutex
+	last map[point]exemplar
+}
+
+type exemplar struct {
+	labels prometheus.Labels
+	at     time.Time
+}
+
+// put remembers the trace of a point.
+func (e *exemplars) put(p point, sc trace.SpanContext, now time.Time) {
+	labels := exemplarLabels(sc)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.last == nil {
+		e.last = map[point]exemplar{}
+	}
+	if _, known := e.last[p]; !known && len(e.last) >= maxExemplars {
+		return
+	}
+	e.last[p] = exemplar{labels, now}
+}
+
+func (e *exemplars) of(p point) (exemplar, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ex, ok := e.last[p]
+	return ex, ok
+}
+
+// attach returns m with the exemplar.
+func (e exemplar) attach(m prometheus.Metric) prometheus.Metric {
+	withExemplar, err := prometheus.NewMetricWithExemplars(m,
+		prometheus.Exemplar{Value: 1, Labels: e.labels, Timestamp: e.at})
+	if err != nil {
+		return m // a counter without its exemplar is still the counter
+	}
+	return withExemplar
+}
+
+// exemplarLabels name a span as Prometheus and Grafana expect it.
+func exemplarLabels(sc trace.SpanContext) prometheus.Labels {
+	return prometheus.Labels{"trace_id": sc.TraceID().String(), "span_id": sc.SpanID().String()}
+}
+
+// observe records a value, with an exemplar if there are labels for one.
+func observe(o prometheus.Observer, value float64, labels prometheus.Labels) {
+	if labels != nil {
+		if e, ok := o.(prometheus.ExemplarObserver); ok {
+			e.ObserveWithExemplar(value, labels)
+			return
+		}
+	}
+	o.Observe(value)
+}

@@ -1,0 +1,188 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/contrib/bridges/otelslog"
+	"go.opentelemetry.io/contrib/exporters/autoexport"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// Start attaches the exporters that the standard environment asks for. A signal is
+// exported if OTEL_<SIGNAL>_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT or
+// OTEL_EXPORTER_OTLP_<SIGNAL>_ENDPOINT is set; with none of them, and with
+// OTEL_SDK_DISABLED=true, nothing is exported. The metrics exporter "prometheus"
+// needs nothing to be started: see [Telemetry.MetricsHandler]. A signal that
+// cannot be exported is in the error; the others are exported all the same.
+//
+// Of several values that share a registry, the first one to be started pushes its
+// metrics. Exporters live until [Telemetry.Shutdown], not until ctx is done.
+func (t *Telemetry) Start(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.started || t.stopped || t.metrics == nil || sdkDisabled() {
+		return nil
+	}
+	t.started = true
+	var errs []error
+	for _, s := range []struct {
+		signal signal
+		start  func(context.Context) error
+	}{
+		{signalTraces, t.startTraces}, {signalMetrics, t.startMetrics}, {signalLogs, t.startLogs},
+	} {
+		if s.signal.exporter() == exporterNone {
+			continue
+		}
+		if err := s.start(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("telemetry: export of %s: %w", s.signal, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Shutdown flushes and stops what Start has started, within ctx. Later spans, log
+// records and metrics are not exported. A second call does nothing.
+func (t *Telemetry) Shutdown(ctx context.Context) error {
+	t.mu.Lock()
+	stops := t.stops
+	if !t.stopped && t.owned != nil {
+		stops = append(stops, t.owned.Shutdown)
+	}
+	t.stops, t.stopped = nil, true
+	t.mu.Unlock()
+	t.logs.Store(nil)
+	var errs []error
+	for _, stop := range stops {
+		if err := stop(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("telemetry: shutdown: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (t *Telemetry) startTraces(ctx context.Context) error {
+	if t.owned == nil {
+		return nil // the provider's owner exports
+	}
+	exporter, err := autoexport.NewSpanExporter(ctx)
+	if err != nil {
+		return err
+	}
+	t.owned.RegisterSpanProcessor(newSpanQueue(t.newWatch(signalTraces), exporter))
+	return nil
+}
+
+func (t *Telemetry) startLogs(ctx context.Context) error {
+	exporter, err := autoexport.NewLogExporter(ctx)
+	if err != nil {
+		return err
+	}
+	provider := sdklog.NewLoggerProvider(sdklog.WithResource(t.resource),
+		sdklog.WithProcessor(sdklog.NewBatchProcessor(&logExporter{exporter, t.newWatch(signalLogs)})))
+	t.stops = append(t.stops, provider.Shutdown)
+	t.logs.Store(otelslog.NewHandler(scopeName, otelslog.WithLoggerProvider(provider)))
+	return nil
+}
+
+// A watch counts the failures of one signal's exporter, and logs when they begin
+// and when they end, but not each of them.
+type watch struct {
+	t        *Telemetry
+	signal   signal
+	counter  prometheus.Counter
+	failures atomic.Int64 // in a row
+}
+
+func (t *Telemetry) newWatch(s signal) *watch {
+	return &watch{t: t, signal: s, counter: t.metrics.health.failures.WithLabelValues(string(s))}
+}
+
+func (w *watch) saw(err error) {
+	switch {
+	case err == nil:
+		if n := w.failures.Swap(0); n > 0 {
+			w.t.complain("telemetry.export_recovered", "signal", w.signal, "failures", n)
+		}
+	default:
+		w.counter.Inc()
+		if w.failures.Add(1) == 1 {
+			w.t.complain("telemetry.export_failed", "signal", w.signal, "error", err)
+		}
+	}
+}
+
+// logExporter watches an exporter of log records.
+type logExporter struct {
+	sdklog.Exporter
+	watch *watch
+}
+
+// Export implements [sdklog.Exporter].
+func (e *logExporter) Export(ctx context.Context, records []sdklog.Record) error {
+	e.watch.saw(e.Exporter.Export(ctx, records))
+	return nil // seen; the SDK would only print it
+}
+
+// A spanQueue is a batch processor that knows what it loses. The SDK's own drops
+// spans silently when its queue is full, so this one stands before it and lets in
+// no more than fit.
+type spanQueue struct {
+	sdktrace.SpanProcessor
+	exporter sdktrace.SpanExporter
+	watch    *watch
+	health   *health
+	size     int64
+	waiting  atomic.Int64
+}
+
+func newSpanQueue(w *watch, exporter sdktrace.SpanExporter) *spanQueue {
+	q := &spanQueue{exporter: exporter, watch: w, health: w.t.metrics.health, size: sdktrace.DefaultMaxQueueSize}
+	if n, err := strconv.Atoi(os.Getenv("OTEL_BSP_MAX_QUEUE_SIZE")); err == nil && n > 0 {
+		q.size = int64(n)
+	}
+	q.SpanProcessor = sdktrace.NewBatchSpanProcessor(queueExporter{q}, sdktrace.WithMaxQueueSize(int(q.size)))
+	return q
+}
+
+// OnEnd implements [sdktrace.SpanProcessor].
+func (q *spanQueue) OnEnd(s sdktrace.ReadOnlySpan) {
+	if !s.SpanContext().IsSampled() {
+		return
+	}
+	if q.waiting.Add(1) > q.size {
+		q.waiting.Add(-1)
+		q.health.spansDropped.WithLabelValues(lostQueueFull).Inc()
+		return
+	}
+	q.health.spansQueued.Inc()
+	q.SpanProcessor.OnEnd(s)
+}
+
+// queueExporter is what the batch processor of a spanQueue exports to.
+type queueExporter struct{ q *spanQueue }
+
+// ExportSpans implements [sdktrace.SpanExporter].
+func (e queueExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	q, n := e.q, float64(len(spans))
+	err := q.exporter.ExportSpans(ctx, spans)
+	q.waiting.Add(int64(-len(spans)))
+	q.health.spansQueued.Sub(n)
+	if err == nil {
+		q.health.spansExported.Add(n)
+	} else {
+		q.health.spansDropped.WithLabelValues(lostExportFailed).Add(n)
+	}
+	q.watch.saw(err)
+	return nil // seen; the SDK would only print it
+}
+
+// Shutdown implements [sdktrace.SpanExporter].
+func (e queueExporter) Shutdown(ctx context.Context) error { return e.q.exporter.Shutdown(ctx) }

@@ -1,0 +1,62 @@
+package telemetry
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Values of the label reason of [MetricSpansDropped].
+const (
+	lostQueueFull    = "queue_full"
+	lostExportFailed = "export_failed"
+)
+
+// health holds the metrics about telemetry itself.
+type health struct {
+	build         prometheus.Gauge
+	spansExported prometheus.Counter
+	spansDropped  *prometheus.CounterVec
+	spansQueued   prometheus.Gauge
+	failures      *prometheus.CounterVec
+}
+
+func newHealth(byName map[string]Metric) *health {
+	opts := func(name string) prometheus.Opts {
+		return prometheus.Opts{Name: name, Help: byName[name].Help}
+	}
+	vec := func(name string) *prometheus.CounterVec {
+		labels := byName[name].Labels
+		v := prometheus.NewCounterVec(prometheus.CounterOpts(opts(name)), labelNames(labels))
+		for _, value := range labels[0].Values {
+			v.WithLabelValues(value)
+		}
+		return v
+	}
+	b := readBuild()
+	info := opts(MetricBuildInfo)
+	info.ConstLabels = prometheus.Labels{"version": b.version, "revision": b.revision, "goversion": b.goVersion}
+	h := &health{
+		build:         prometheus.NewGauge(prometheus.GaugeOpts(info)),
+		spansExported: prometheus.NewCounter(prometheus.CounterOpts(opts(MetricSpansExported))),
+		spansDropped:  vec(MetricSpansDropped),
+		spansQueued:   prometheus.NewGauge(prometheus.GaugeOpts(opts(MetricSpansQueued))),
+		failures:      vec(MetricExportFailures),
+	}
+	h.build.Set(1)
+	return h
+}
+
+func (h *health) all() []prometheus.Collector {
+	return []prometheus.Collector{h.build, h.spansExported, h.spansDropped, h.spansQueued, h.failures}
+}
+
+// Describe implements [prometheus.Collector].
+func (h *health) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range h.all() {
+		c.Describe(ch)
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (h *health) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range h.all() {
+		c.Collect(ch)
+	}
+}

@@ -1,0 +1,260 @@
+package telemetry
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// instruments are all metrics of one registry, as one collector: whoever registers
+// it second finds the first one and feeds that.
+type instruments struct {
+	operation, session, queueWait, unwind *prometheus.HistogramVec
+	validation, write                     *prometheus.HistogramVec
+	requestBytes, responseBytes           *prometheus.HistogramVec
+
+	queueWaits prometheus.Observer
+	writes     map[string]prometheus.Observer // by transport
+
+	counters *counterCollector
+	health   *health
+
+	collectors []prometheus.Collector
+
+	mu     sync.Mutex                                 // guards the writing of series
+	series atomic.Pointer[map[seriesKey]*seriesMeter] // copied on write
+	// pushed is set by whoever exports the registry over OTLP: once is enough.
+	pushed atomic.Bool
+}
+
+// A seriesKey is a method and a registered target.
+type seriesKey struct{ method, target string }
+
+// newInstruments builds the collectors from the catalogue.
+func newInstruments() *instruments {
+	byName := map[string]Metric{}
+	for _, m := range Catalogue() {
+		byName[m.Name] = m
+	}
+	in := &instruments{writes: map[string]prometheus.Observer{}}
+	histogram := func(name string) *prometheus.HistogramVec {
+		m := byName[name]
+		v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: m.Name, Help: m.Help, Buckets: m.Buckets,
+			NativeHistogramBucketFactor:     1.1,
+			NativeHistogramMaxBucketNumber:  160,
+			NativeHistogramMinResetDuration: time.Hour,
+		}, labelNames(m.Labels))
+		in.collectors = append(in.collectors, v)
+		return v
+	}
+	in.operation = histogram(MetricOperationDuration)
+	in.session = histogram(MetricSessionDuration)
+	in.queueWait = histogram(MetricQueueWait)
+	in.unwind = histogram(MetricCancelUnwind)
+	in.validation = histogram(MetricValidation)
+	in.write = histogram(MetricWrite)
+	in.requestBytes = histogram(MetricRequestBytes)
+	in.responseBytes = histogram(MetricResponseBytes)
+	in.queueWaits = in.queueWait.WithLabelValues()
+	for _, t := range transports() {
+		in.writes[t] = in.write.WithLabelValues(t)
+	}
+	for _, cause := range mcp.Causes() {
+		in.unwind.WithLabelValues("", string(cause)) // so that a rate never meets a missing series
+	}
+	in.health = newHealth(byName)
+	in.counters = newCounterCollector(append(counters(), gauges()...))
+	in.collectors = append(in.collectors, in.health, in.counters)
+	in.series.Store(&map[seriesKey]*seriesMeter{})
+	return in
+}
+
+// registerInstruments registers the instruments, or adopts those that are
+// registered already.
+func registerInstruments(reg *prometheus.Registry) (*instruments, error) {
+	in := newInstruments()
+	err := reg.Register(in)
+	if err == nil {
+		return in, nil
+	}
+	var already prometheus.AlreadyRegisteredError
+	if errors.As(err, &already) {
+		if existing, ok := already.ExistingCollector.(*instruments); ok {
+			return existing, nil
+		}
+	}
+	return nil, fmt.Errorf("telemetry: the registry has other metrics under our names: %w", err)
+}
+
+// Describe implements [prometheus.Collector].
+func (in *instruments) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range in.collectors {
+		c.Describe(ch)
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (in *instruments) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range in.collectors {
+		c.Collect(ch)
+	}
+}
+
+// of returns the meter of a series, making it on first use.
+func (in *instruments) of(method, target string) *seriesMeter {
+	key := seriesKey{method, target}
+	if m := (*in.series.Load())[key]; m != nil {
+		return m
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	old := *in.series.Load()
+	if m := old[key]; m != nil {
+		return m
+	}
+	m := newSeriesMeter(in, key)
+	in.series.Store(with(old, key, m))
+	return m
+}
+
+// written records a write.
+func (in *instruments) written(c *session.Conn, took time.Duration) {
+	if o := in.writes[c.Transport]; o != nil {
+		o.Observe(took.Seconds())
+	}
+}
+
+// sessionEnded records the life of a session.
+func (in *instruments) sessionEnded(s *session.Session, cause mcp.Cause) {
+	errorType := ""
+	if cause.Fault() && cause != mcp.CauseTransportClose && cause != mcp.CauseServerShutdown {
+		errorType = string(cause) // a session has to end some time: not every end is a fault
+	}
+	var version mcp.Version
+	if p := s.Peer(); p != nil {
+		version = p.Version
+	}
+	n := networkOf(s.Conn())
+	in.session.WithLabelValues(errorType, versionLabel(version), n.transport, n.protocol, n.version).
+		Observe(time.Since(s.OpenedAt()).Seconds())
+}
+
+// A seriesMeter holds what is resolved once for each method and target.
+type seriesMeter struct {
+	in         *instruments
+	key        seriesKey
+	spanName   string
+	attributes []attribute.KeyValue
+
+	requestBytes, responseBytes prometheus.Observer
+
+	mu         sync.Mutex                                           // guards the writing of the maps
+	operations atomic.Pointer[map[operationKey]prometheus.Observer] // copied on write
+}
+
+// An operationKey holds the other labels of the duration of operations, all from
+// closed sets.
+type operationKey struct {
+	errorType, code, version string
+	network                  networkKey
+}
+
+type networkKey struct{ transport, protocol, version string }
+
+func newSeriesMeter(in *instruments, key seriesKey) *seriesMeter {
+	m := &seriesMeter{
+		in: in, key: key, spanName: key.method, attributes: seriesAttributes(key.method, key.target),
+		requestBytes:  in.requestBytes.WithLabelValues(key.method, key.target),
+		responseBytes: in.responseBytes.WithLabelValues(key.method, key.target),
+	}
+	if key.target != "" {
+		m.spanName = key.method + " " + key.target
+	}
+	m.operations.Store(&map[operationKey]prometheus.Observer{})
+	return m
+}
+
+// operation returns the child for a combination of labels.
+func (m *seriesMeter) operation(key operationKey) prometheus.Observer {
+	if o := (*m.operations.Load())[key]; o != nil {
+		return o
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old := *m.operations.Load()
+	if o := old[key]; o != nil {
+		return o
+	}
+	tool, prompt, operation := "", "", ""
+	switch m.key.method {
+	case mcp.MethodToolsCall:
+		tool, operation = m.key.target, operationExecuteTool
+	case methodPromptsGet:
+		prompt = m.key.target
+	}
+	n := key.network
+	o := m.in.operation.WithLabelValues(
+		m.key.method, key.errorType, tool, prompt, operation, key.code, key.version, n.transport, n.protocol, n.version)
+	m.operations.Store(with(old, key, o))
+	return o
+}
+
+// with returns a copy of a map that has one more entry.
+func with[K comparable, V any](old map[K]V, key K, value V) *map[K]V {
+	m := make(map[K]V, len(old)+1)
+	for k, v := range old {
+		m[k] = v
+	}
+	m[key] = value
+	return &m
+}
+
+// networkOf returns the network labels of a connection, all from closed sets.
+func networkOf(c *session.Conn) networkKey {
+	if c == nil {
+		return networkKey{}
+	}
+	n := networkKey{c.Network, c.Protocol, c.ProtocolVersion}
+	switch n.transport {
+	case "", "tcp", "quic", "pipe":
+	default:
+		n.transport = other
+	}
+	if n.protocol != "" && n.protocol != "http" {
+		n.protocol = other
+	}
+	switch n.version {
+	case "", "1.0", "1.1", "2", "3":
+	default:
+		n.version = other
+	}
+	return n
+}
+
+// versionLabel bounds a protocol revision, which may be anything on the wire.
+func versionLabel(v mcp.Version) string {
+	if v == "" {
+		return ""
+	}
+	if _, supported := v.Era(); supported {
+		return string(v)
+	}
+	return other
+}
+
+func labelNames(labels []Label) []string {
+	names := make([]string, len(labels))
+	for i, l := range labels {
+		names[i] = l.Name
+	}
+	return names
+}

@@ -1,0 +1,79 @@
+package telemetry
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"testing"
+	"testing/slogtest"
+
+	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
+)
+
+var someSpan = trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{0xab}, SpanID: trace.SpanID{0xcd}})
+
+// logged returns what a logger with our handler writes, as JSON.
+func logged(t *testing.T, ctx context.Context, log func(context.Context, *slog.Logger)) map[string]any {
+	t.Helper()
+	var buf bytes.Buffer
+	log(ctx, slog.New(Disabled().LogHandler(slog.NewJSONHandler(&buf, nil))))
+	var m map[string]any
+	require.NoError(t, json.Unmarshal(buf.Bytes(), &m))
+	delete(m, "time")
+	return m
+}
+
+func TestLogHandlerAddsTheTrace(t *testing.T) {
+	ctx := trace.ContextWithSpanContext(t.Context(), someSpan)
+	ids := func(m map[string]any) map[string]any {
+		m["level"], m["msg"] = "INFO", "m"
+		m["trace_id"], m["span_id"] = someSpan.TraceID().String(), someSpan.SpanID().String()
+		return m
+	}
+	for name, tc := range map[string]struct {
+		log  func(context.Context, *slog.Logger)
+		want map[string]any
+	}{
+		"plain": {
+			func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m", "a", "b") },
+			ids(map[string]any{"a": "b"}),
+		},
+		"with": {
+			func(ctx context.Context, l *slog.Logger) { l.With("w", "x").InfoContext(ctx, "m", "a", "b") },
+			ids(map[string]any{"a": "b", "w": "x"}),
+		},
+		"group": {
+			func(ctx context.Context, l *slog.Logger) {
+				l.With("w", "x").WithGroup("g").With("y", "z").WithGroup("h").InfoContext(ctx, "m", "a", "b")
+			},
+			ids(map[string]any{"w": "x", "g": map[string]any{"y": "z", "h": map[string]any{"a": "b"}}}),
+		},
+		"siblings": {
+			func(ctx context.Context, l *slog.Logger) {
+				base := l.WithGroup("g").With("y", "z")
+				base.With("other", 1)
+				base.With("mine", "x").InfoContext(ctx, "m")
+			},
+			ids(map[string]any{"g": map[string]any{"y": "z", "mine": "x"}}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, logged(t, ctx, tc.log)) })
+	}
+	got := logged(t, t.Context(), func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m") })
+	require.NotContains(t, got, "trace_id")
+}
+
+// TestLogHandlerIsAHandler runs the tests that slog has for handlers.
+func TestLogHandlerIsAHandler(t *testing.T) {
+	var buf *bytes.Buffer
+	slogtest.Run(t, func(*testing.T) slog.Handler {
+		buf = &bytes.Buffer{}
+		return Disabled().LogHandler(slog.NewJSONHandler(buf, nil))
+	}, func(t *testing.T) map[string]any {
+		var m map[string]any
+		require.NoError(t, json.Unmarshal(buf.Bytes(), &m))
+		return m
+	})
+}

@@ -1,0 +1,378 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+func requireExemplar(t *testing.T, e *dto.Exemplar, sc trace.SpanContext) {
+	t.Helper()
+	require.NotNil(t, e, "no exemplar")
+	labels := map[string]string{}
+	for _, l := range e.GetLabel() {
+		labels[l.GetName()] = l.GetValue()
+	}
+	require.Equal(t, map[string]string{"trace_id": sc.TraceID().String(), "span_id": sc.SpanID().String()}, labels)
+}
+
+func TestLint(t *testing.T) {
+	tel, err := New()
+	require.NoError(t, err)
+	problems, err := testutil.GatherAndLint(tel.Registry(), catalogueNames()...)
+	require.NoError(t, err)
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+func catalogueNames() []string {
+	var names []string
+	for _, m := range Catalogue() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// TestCatalogueIsWhatIsExposed: each metric of the catalogue is exposed with its
+// kind and labels, and nothing of ours is exposed that is not in the catalogue.
+func TestCatalogueIsWhatIsExposed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigConfig{})
+		r.tools["slow"] = func(ctx context.Context, q *session.Request) (mcp.Result, error) {
+			RecordValidation(q, 0)
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}
+		r.post(call("slow"), &sink{})
+		s := r.core.Connect(pipeConn, &sink{})
+		s.Close(mcp.CauseTransportClose)
+		<-s.Done()
+		families := gather(t, r.tel.Registry())
+		kinds := map[Kind]dto.MetricType{
+			Counter: dto.MetricType_COUNTER, Gauge: dto.MetricType_GAUGE, Histogram: dto.MetricType_HISTOGRAM,
+		}
+		seen := map[string]bool{}
+		for _, m := range Catalogue() {
+			require.False(t, seen[m.Name], m.Name)
+			require.False(t, seen[m.OTel], m.OTel)
+			seen[m.Name], seen[m.OTel] = true, true
+			f := families[m.Name]
+			require.NotNil(t, f, m.Name)
+			require.Equal(t, kinds[m.Kind], f.GetType(), m.Name)
+			require.Equal(t, m.Help, f.GetHelp())
+			for _, series := range f.GetMetric() {
+				require.Len(t, series.GetLabel(), len(m.Labels), m.Name)
+				for _, l := range m.Labels {
+					v := labelValue(series, l.Name)
+					if l.Values != nil {
+						require.Contains(t, l.Values, v, "%s{%s}", m.Name, l.Name)
+					}
+				}
+			}
+		}
+		for name := range families {
+			if strings.HasPrefix(name, "vitrine_") || strings.HasPrefix(name, "mcp_") {
+				require.True(t, seen[name], name)
+			}
+		}
+	})
+}
+
+func labelValue(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return "<absent>"
+}
+
+// TestCountersExistFromTheStart: every closed label value is there before anything happens.
+func TestCountersExistFromTheStart(t *testing.T) {
+	tel, err := New()
+	require.NoError(t, err)
+	families := gather(t, tel.Registry())
+	for _, reason := range mcp.ResponseDropReasons() {
+		require.Zero(t, value(families, MetricResponsesDropped, "method", "tools/call", "tool", "", "reason", string(reason)))
+	}
+	for _, cause := range mcp.Causes() {
+		require.Zero(t, value(families, MetricRequestsCancelled, "method", "tools/call", "tool", "", "cause", string(cause)))
+		require.Zero(t, value(families, MetricHandlersAbandoned, "tool", "", "cause", string(cause)))
+		require.Zero(t, value(families, MetricSessionsClosed, "cause", string(cause)))
+		require.Zero(t, value(families, MetricCancelUnwind, "tool", "", "cause", string(cause)))
+	}
+	for _, reason := range mcp.RejectReasons() {
+		require.Zero(t, value(families, MetricRequestsRejected, "reason", string(reason)))
+	}
+	for _, state := range session.States() {
+		require.Zero(t, value(families, MetricRequestsInFlight, "state", state))
+	}
+	for _, limit := range session.LimitNames() {
+		require.Zero(t, value(families, MetricLimitReached, "limit", limit))
+	}
+	for _, reason := range mcp.NotificationDropReasons() {
+		require.Zero(t, value(families, MetricNotificationsDropped, "method", mcp.NotificationProgress, "reason", string(reason)))
+	}
+	for _, kind := range ignoredKinds() {
+		for _, reason := range mcp.IgnoreReasons(kind) {
+			require.Zero(t, value(families, MetricFramesIgnored, "kind", string(kind), "reason", string(reason)))
+		}
+	}
+	for _, transport := range transports() {
+		require.Zero(t, value(families, MetricSessionsActive, "transport", transport))
+	}
+	require.EqualValues(t, 1, value(families, MetricBuildInfo))
+}
+
+// TestHostileNames: nothing that a stranger can send makes a time series.
+func TestHostileNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigConfig{})
+		hostile := func(i int) *session.Inbound {
+			in := call(fmt.Sprintf("tool-%d", i))
+			if i%2 == 0 {
+				in.Method = fmt.Sprintf("method/%d", i)
+			}
+			in.ID = mcp.StringID(fmt.Sprintf("id-%d", i))
+			in.Version = mcp.Version(fmt.Sprintf("2999-%d", i))
+			in.Meta.ClientInfo = fmt.Appendf(nil, `{"name":"client-%d","version":"%d"}`, i, i)
+			in.Conn = &session.Conn{Transport: "http", Network: "tcp", Protocol: "http", ProtocolVersion: fmt.Sprint("1.", 2+i%8)}
+			return in
+		}
+		notify := func(i int) {
+			r.core.Notify(&session.Inbound{Conn: httpConn, Version: mcp.Version(fmt.Sprint("2998-", i)), Envelope: wire.Envelope{
+				Kind: wire.Notification, Method: fmt.Sprint("notifications/", i),
+			}})
+		}
+		r.post(hostile(0), &sink{})
+		r.post(hostile(1), &sink{})
+		notify(0)
+		before := count(gather(t, r.tel.Registry()))
+		for i := range 2000 {
+			r.post(hostile(i), &sink{})
+			notify(i)
+		}
+		require.Equal(t, before, count(gather(t, r.tel.Registry())))
+		for _, s := range r.spans.Ended() {
+			require.Contains(t, []string{"tools/call", other}, s.Name())
+		}
+	})
+}
+
+func count(families map[string]*dto.MetricFamily) (n int) {
+	for name, f := range families {
+		if strings.HasPrefix(name, "vitrine_") || strings.HasPrefix(name, "mcp_") {
+			n += len(f.GetMetric())
+		}
+	}
+	return n
+}
+
+// TestSharedRegistry: two servers in one process feed the same metrics.
+func TestSharedRegistry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := prometheus.NewRegistry()
+		a := newRig(t, rigConfig{telemetry: []Option{WithRegistry(reg)}})
+		b := newRig(t, rigConfig{telemetry: []Option{WithRegistry(reg)}})
+		a.post(call("echo"), &sink{})
+		b.post(call("echo"), &sink{})
+		families := gather(t, reg)
+		require.EqualValues(t, 2, value(families, MetricOperationDuration, "gen_ai_tool_name", "echo"))
+		require.EqualValues(t, 2, value(families, MetricRequestsAdmitted, "method", "tools/call"))
+	})
+}
+
+func TestRegistryWithOtherMetrics(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: MetricRequestsAdmitted, Help: "mine"}))
+	_, err := New(WithRegistry(reg))
+	require.ErrorContains(t, err, "other metrics under our names")
+}
+
+// TestRemovedSource: what a server has counted stays when it is gone.
+func TestRemovedSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigConfig{})
+		tel, err := New()
+		require.NoError(t, err)
+		remove := tel.AddSource(r.core)
+		r.post(call("echo"), &sink{})
+		remove()
+		remove()
+		require.Empty(t, tel.snapshots())
+		r.post(call("echo"), &sink{})
+		require.EqualValues(t, 1, value(gather(t, tel.Registry()), MetricResponsesSent, "method", "tools/call"))
+	})
+}
+
+// TestScrape reads /metrics as a scraper does and finds the exemplar.
+func TestScrape(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigConfig{})
+		r.post(call("echo"), &sink{})
+		req := httptest.NewRequest("GET", "/metrics", nil)
+		req.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
+		rec := httptest.NewRecorder()
+		r.tel.MetricsHandler().ServeHTTP(rec, req)
+		require.Equal(t, 200, rec.Code)
+		require.Contains(t, rec.Header().Get("Content-Type"), "application/openmetrics-text")
+		exemplar := regexp.MustCompile(
+			`(?m)^mcp_server_operation_duration_seconds_bucket\{.*gen_ai_tool_name="echo".*\} 1 # \{.*trace_id="([0-9a-f]{32})"`)
+		found := exemplar.FindStringSubmatch(rec.Body.String())
+		require.NotNil(t, found)
+		require.Equal(t, r.span().SpanContext().TraceID().String(), found[1])
+		require.Contains(t, rec.Body.String(), "vitrine_requests_admitted_total{method=\"tools/call\"} 1")
+		require.True(t, strings.HasSuffix(rec.Body.String(), "# EOF\n"))
+
+		rec = httptest.NewRecorder()
+		r.tel.MetricsHandler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+		parser := expfmt.NewTextParser(model.UTF8Validation)
+		families, err := parser.TextToMetricFamilies(rec.Body)
+		require.NoError(t, err)
+		require.Contains(t, families, "go_goroutines")
+		require.EqualValues(t, 1, value(families, MetricOperationDuration, "gen_ai_tool_name", "echo"))
+	})
+}
+
+// TestOtherHistograms: sizes, writes and waits are measured.
+func TestOtherHistograms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigConfig{})
+		r.post(call("echo"), &sink{})
+		families := gather(t, r.tel.Registry())
+		m := find(families, MetricRequestBytes, map[string]string{"method": "tools/call", "tool": "echo"})
+		require.EqualValues(t, 321, m.GetHistogram().GetSampleSum())
+		require.EqualValues(t, 1, value(families, MetricResponseBytes, "tool", "echo"))
+		require.EqualValues(t, 1, value(families, MetricWrite, "transport", "http"))
+		require.EqualValues(t, 1, value(families, MetricQueueWait))
+	})
+}
+
+// TestWaitInVain: a request that dies in the queue has waited too.
+func TestWaitInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigConfig{limits: session.Limits{MaxInFlightTotal: 1}})
+		release := make(chan struct{})
+		r.tools["t"] = func(context.Context, *session.Request) (mcp.Result, error) {
+			<-release
+			return &mcp.CallToolResult{}, nil
+		}
+		s := r.core.Connect(pipeConn, &sink{})
+		s.Receive(call("t"))
+		queued := call("t")
+		queued.ID = mcp.IntID(8)
+		s.Receive(queued)
+		synctest.Wait()
+		require.EqualValues(t, 1, value(gather(t, r.tel.Registry()), MetricRequestsInFlight, "state", "queued"))
+		s.Receive(&session.Inbound{Conn: pipeConn, Envelope: wire.Envelope{
+			Kind: wire.Notification, Method: mcp.NotificationCancelled,
+			Cancel: wire.Cancel{HasRequestID: true, RequestID: mcp.IntID(8), RequestIDOK: true},
+		}})
+		synctest.Wait()
+		families := gather(t, r.tel.Registry())
+		require.EqualValues(t, 2, value(families, MetricQueueWait))
+		require.EqualValues(t, 0, value(families, MetricCancelUnwind, "tool", "", "cause", "client_cancel"))
+		close(release)
+		s.Finish(mcp.CauseTransportClose)
+	})
+}
+
+// countedSource counts how often it is asked.
+type countedSource struct {
+	Source
+	asked int
+}
+
+func (c *countedSource) Snapshot() *session.Snapshot {
+	c.asked++
+	return c.Source.Snapshot()
+}
+
+// TestOneSnapshotPerScrape: two would not agree with each other.
+func TestOneSnapshotPerScrape(t *testing.T) {
+	r := newRig(t, rigConfig{})
+	src := &countedSource{Source: r.core}
+	r.tel.AddSource(src)
+	gather(t, r.tel.Registry())
+	require.Equal(t, 1, src.asked)
+}
+
+// TestScrapeUnderLoad: within one scrape, what was admitted and has no known fate
+// is in flight. (Not in a bubble: this is about real concurrency.)
+func TestScrapeUnderLoad(t *testing.T) {
+	r := newRig(t, rigConfig{})
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() {
+			for i := range 300 {
+				st := r.core.Exchange(httpConn, 1, mcp.Modern)
+				r.core.Receive(call("echo"), st)
+				if i%3 == 0 {
+					st.Lost()
+				}
+				_ = st.Pump(&sink{})
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { clients.Wait(); close(done) }()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		families := gather(t, r.tel.Registry())
+		unknown := sum(families, MetricRequestsAdmitted) - sum(families, MetricResponsesSent) -
+			sum(families, MetricResponsesStored) - sum(families, MetricResponsesDropped)
+		var inFlight float64
+		for _, m := range families[MetricRequestsInFlight].GetMetric() {
+			inFlight += m.GetGauge().GetValue()
+		}
+		require.GreaterOrEqual(t, unknown, 0.0)
+		require.LessOrEqual(t, unknown, inFlight)
+	}
+	r.rest()
+	families := gather(t, r.tel.Registry())
+	require.EqualValues(t, 1200, sum(families, MetricRequestsAdmitted))
+	require.EqualValues(t, 1200, sum(families, MetricResponsesSent)+sum(families, MetricResponsesDropped))
+	require.EqualValues(t, 1200, value(families, MetricOperationDuration, "gen_ai_tool_name", "echo"))
+}
+
+func TestDisabled(t *testing.T) {
+	tel := Disabled()
+	require.Equal(t, session.NopObserver{}, tel.Observer())
+	require.NoError(t, tel.Start(t.Context()))
+	rec := httptest.NewRecorder()
+	tel.MetricsHandler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	require.Equal(t, 200, rec.Code)
+	remove := tel.AddSource(session.New(session.Config{}))
+	rec = httptest.NewRecorder()
+	tel.RequestsHandler().ServeHTTP(rec, httptest.NewRequest("GET", "/debug/requests", nil))
+	require.Equal(t, 200, rec.Code)
+	remove()
+	tel.SetGlobal()
+	RecordToolError(&session.Request{})
+	RecordError(&session.Request{}, errPrivate)
+	RecordValidation(&session.Request{}, 1)
+	require.NoError(t, tel.Shutdown(t.Context()))
+	require.NoError(t, tel.Shutdown(t.Context()))
+}

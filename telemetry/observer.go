@@ -1,0 +1,166 @@
+package telemetry
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// observer turns what the core reports into spans and metrics.
+type observer struct {
+	metrics    *instruments
+	tracer     trace.Tracer
+	propagator propagation.TextMapPropagator
+	untrusted  bool
+}
+
+// Begin implements [session.Observer]: it starts the request's span.
+func (o *observer) Begin(ctx context.Context, r *session.Request) context.Context {
+	ob := &observation{observer: o, series: o.metrics.of(r.Route.Series.Method, r.Route.Series.Target)}
+	r.Observation = ob
+	return ob.start(ctx, r.Inbound, r.Session(), r.ArrivedAt())
+}
+
+// Notified implements [session.Observer]: a notification has a span and a
+// duration, but no outcome.
+func (o *observer) Notified(ctx context.Context, in *session.Inbound, s *session.Session) (context.Context, func()) {
+	ob := &observation{observer: o, series: o.metrics.of(notificationLabel(in.Method), "")}
+	begin := time.Now()
+	ctx = ob.start(ctx, in, s, begin)
+	return ctx, func() {
+		key := operationKey{version: versionLabel(versionOf(in, s)), network: networkOf(in.Conn)}
+		observe(ob.series.operation(key), time.Since(begin).Seconds(), ob.exemplar())
+		ob.span.End()
+	}
+}
+
+// notificationLabel bounds the method of a notification, which may be anything on
+// the wire, to those that a client sends.
+func notificationLabel(method string) string {
+	switch method {
+	case mcp.NotificationCancelled, mcp.NotificationInitialized, mcp.NotificationProgress, notificationRootsChanged:
+		return method
+	}
+	return other
+}
+
+// notificationRootsChanged is sent by legacy clients.
+const notificationRootsChanged = "notifications/roots/list_changed"
+
+// Rejected implements [session.Observer].
+func (o *observer) Rejected(r *session.Request, reason mcp.RejectReason, err *mcp.Error) {
+	if ob := observationOf(r); ob != nil {
+		ob.end(r, outcome{reject: reason, err: err})
+	}
+}
+
+// Started implements [session.Observer].
+func (o *observer) Started(r *session.Request) {
+	if wait, ok := r.QueueWait(); ok {
+		o.metrics.queueWaits.Observe(wait.Seconds())
+	}
+}
+
+// Cancelled implements [session.Observer].
+func (o *observer) Cancelled(r *session.Request, cancel *mcp.CancelError) {
+	ob := observationOf(r)
+	if ob == nil {
+		return
+	}
+	ob.event(eventCancelled, keyCancelCause.String(string(cancel.Cause)), keyCancelDetail.String(cancel.Detail))
+	s := r.Route.Series
+	ob.exemplify(at(MetricRequestsCancelled, s.Method, s.Target, string(cancel.Cause)))
+}
+
+// Panicked implements [session.Observer].
+func (o *observer) Panicked(r *session.Request, value any, stack []byte) {
+	if ob := observationOf(r); ob != nil {
+		ob.panicked(value, stack)
+	}
+}
+
+// Dropped implements [session.Observer].
+func (o *observer) Dropped(r *session.Request, reason mcp.DropReason) {
+	ob := observationOf(r)
+	if ob == nil {
+		return
+	}
+	ob.event(eventDropped, keyDropReason.String(string(reason)))
+	s := r.Route.Series
+	ob.exemplify(at(MetricResponsesDropped, s.Method, s.Target, string(reason)))
+}
+
+// Abandoned implements [session.Observer]: the span ends here at the latest.
+func (o *observer) Abandoned(r *session.Request) {
+	if ob := observationOf(r); ob != nil {
+		ob.event(eventAbandoned)
+		ob.end(r, ob.outcome(r))
+		ob.abandoned = true
+	}
+}
+
+// Finished implements [session.Observer].
+func (o *observer) Finished(r *session.Request) {
+	ob := observationOf(r)
+	if ob == nil {
+		return
+	}
+	ob.unwound(r)
+	ob.series.requestBytes.Observe(float64(r.Bytes))
+	if n := r.ReplyBytes(); n > 0 {
+		ob.series.responseBytes.Observe(float64(n))
+	}
+	if _, started := r.QueueWait(); !started {
+		o.metrics.queueWaits.Observe(r.Latency().Seconds()) // it waited in vain, but it waited
+	}
+	if ob.abandoned {
+		ob.returnedLate(r)
+		return
+	}
+	ob.end(r, ob.outcome(r))
+}
+
+// Written implements [session.Observer].
+func (o *observer) Written(c *session.Conn, _ int, took time.Duration) { o.metrics.written(c, took) }
+
+// SessionOpened implements [session.Observer].
+func (o *observer) SessionOpened(*session.Session) {}
+
+// SessionClosed implements [session.Observer].
+func (o *observer) SessionClosed(s *session.Session, cause mcp.Cause) {
+	o.metrics.sessionEnded(s, cause)
+}
+
+// metaCarrier reads a trace context from the _meta of a request. It is one
+// pointer, so that making it an interface allocates nothing.
+type metaCarrier struct{ meta *wire.Meta }
+
+// Get implements [propagation.TextMapCarrier].
+func (c metaCarrier) Get(key string) string {
+	switch key {
+	case mcp.MetaTraceParent:
+		return c.meta.TraceParent
+	case mcp.MetaTraceState:
+		return c.meta.TraceState
+	case mcp.MetaBaggage:
+		return c.meta.Baggage
+	}
+	return ""
+}
+
+// Set implements [propagation.TextMapCarrier]. A request that was received is not
+// written to.
+func (metaCarrier) Set(string, string) {}
+
+// Keys implements [propagation.TextMapCarrier].
+func (metaCarrier) Keys() []string {
+	return []string{mcp.MetaTraceParent, mcp.MetaTraceState, mcp.MetaBaggage}
+}
+
+func (c metaCarrier) empty() bool { return c.meta.TraceParent == "" && c.meta.Baggage == "" }

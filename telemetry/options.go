@@ -1,0 +1,65 @@
+package telemetry
+
+import (
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// An Option changes how [New] sets telemetry up.
+type Option interface{ apply(*config) }
+
+type config struct {
+	service, version string
+	registry         *prometheus.Registry
+	provider         trace.TracerProvider
+	propagator       propagation.TextMapPropagator
+	untrusted        bool
+	logger           *slog.Logger
+}
+
+type optionFunc func(*config)
+
+func (f optionFunc) apply(c *config) { f(c) }
+
+// WithService names the service in what is exported (service.name and
+// service.version), unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES do.
+func WithService(name, version string) Option {
+	return optionFunc(func(c *config) { c.service, c.version = name, version })
+}
+
+// WithRegistry records the metrics into an existing registry. The default is a
+// registry of its own, with the collectors for the Go runtime and the process.
+// Several values of [Telemetry] may share one registry: they then feed the same
+// metrics.
+func WithRegistry(r *prometheus.Registry) Option {
+	return optionFunc(func(c *config) { c.registry = r })
+}
+
+// WithTracerProvider makes spans with an existing provider. [Telemetry.Start]
+// then attaches no span exporter: that is up to the provider's owner.
+func WithTracerProvider(p trace.TracerProvider) Option {
+	return optionFunc(func(c *config) { c.provider = p })
+}
+
+// WithPropagator reads the caller's trace context from params._meta with p. The
+// default is what OTEL_PROPAGATORS says: of its names, "tracecontext", "baggage"
+// and "none" are known, because _meta has keys for no others.
+func WithPropagator(p propagation.TextMapPropagator) Option {
+	return optionFunc(func(c *config) { c.propagator = p })
+}
+
+// WithUntrustedParents makes every request that comes with a trace context begin
+// a trace of its own, linked to the caller's. Baggage is not taken over. Use it
+// where strangers call: otherwise they choose trace ids and sampling.
+func WithUntrustedParents() Option {
+	return optionFunc(func(c *config) { c.untrusted = true })
+}
+
+// WithLogger sets where telemetry reports its own troubles, such as a collector
+// that does not answer. The default is [slog.Default] at the time of the report.
+func WithLogger(l *slog.Logger) Option {
+	return optionFunc(func(c *config) { c.logger = l })
+}

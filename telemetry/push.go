@@ -1,0 +1,135 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/contrib/bridges/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+)
+
+// exporterPrometheus is the exporter that pulls: /metrics is there in any case.
+const exporterPrometheus = "prometheus"
+
+func (t *Telemetry) startMetrics(ctx context.Context) error {
+	name := signalMetrics.exporter()
+	if name == exporterPrometheus || t.metrics.pushed.Swap(true) {
+		return nil
+	}
+	exporter, err := newMetricExporter(ctx, name)
+	if err != nil {
+		t.metrics.pushed.Store(false)
+		return err
+	}
+	producer := newTranslator(prometheus.NewMetricProducer(prometheus.WithGatherer(t.registry)))
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithResource(t.resource), sdkmetric.WithReader(
+		sdkmetric.NewPeriodicReader(&metricExporter{exporter, t.newWatch(signalMetrics)}, sdkmetric.WithProducer(producer))))
+	t.stops = append(t.stops, func(ctx context.Context) error {
+		t.metrics.pushed.Store(false)
+		return provider.Shutdown(ctx)
+	})
+	return nil
+}
+
+// newMetricExporter returns the exporter of a name as in OTEL_METRICS_EXPORTER.
+// (The autoexport package could not give it our producer without global state.)
+func newMetricExporter(ctx context.Context, name string) (sdkmetric.Exporter, error) {
+	switch name {
+	case "console":
+		return stdoutmetric.New()
+	case "otlp":
+	default:
+		return nil, fmt.Errorf("unknown exporter %q", name)
+	}
+	switch p := signalMetrics.protocol(); p {
+	case "grpc":
+		return otlpmetricgrpc.New(ctx)
+	case "http/protobuf":
+		return otlpmetrichttp.New(ctx)
+	default:
+		return nil, fmt.Errorf("unknown OTLP protocol %q", p)
+	}
+}
+
+// metricExporter watches an exporter of metrics.
+type metricExporter struct {
+	sdkmetric.Exporter
+	watch *watch
+}
+
+// Export implements [sdkmetric.Exporter].
+func (e *metricExporter) Export(ctx context.Context, rm *metricdata.ResourceMetrics) error {
+	e.watch.saw(e.Exporter.Export(ctx, rm))
+	return nil // seen; the SDK would only print it
+}
+
+// A translator gives what the Prometheus bridge produces the names, units and
+// attribute keys of the catalogue. Metrics that are not ours pass as they are.
+type translator struct {
+	sdkmetric.Producer
+	metrics map[string]Metric
+}
+
+func newTranslator(p sdkmetric.Producer) *translator {
+	tr := &translator{Producer: p, metrics: map[string]Metric{}}
+	for _, m := range Catalogue() {
+		tr.metrics[m.Name] = m
+	}
+	return tr
+}
+
+// Produce implements [sdkmetric.Producer].
+func (tr *translator) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, error) {
+	scopes, err := tr.Producer.Produce(ctx)
+	for i := range scopes {
+		for j := range scopes[i].Metrics {
+			m := &scopes[i].Metrics[j]
+			known, ok := tr.metrics[m.Name]
+			if !ok {
+				continue
+			}
+			m.Name, m.Unit = known.OTel, known.Unit
+			translateData(m.Data, known.Labels)
+		}
+	}
+	return scopes, err
+}
+
+// translateData renames the attributes of all points. The bridge has made the
+// slices for us alone.
+func translateData(data metricdata.Aggregation, labels []Label) {
+	switch d := data.(type) {
+	case metricdata.Sum[float64]:
+		for i := range d.DataPoints {
+			d.DataPoints[i].Attributes = translateSet(d.DataPoints[i].Attributes, labels)
+		}
+	case metricdata.Gauge[float64]:
+		for i := range d.DataPoints {
+			d.DataPoints[i].Attributes = translateSet(d.DataPoints[i].Attributes, labels)
+		}
+	case metricdata.Histogram[float64]:
+		for i := range d.DataPoints {
+			d.DataPoints[i].Attributes = translateSet(d.DataPoints[i].Attributes, labels)
+		}
+	case metricdata.ExponentialHistogram[float64]:
+		for i := range d.DataPoints {
+			d.DataPoints[i].Attributes = translateSet(d.DataPoints[i].Attributes, labels)
+		}
+	}
+}
+
+// translateSet renames labels to attributes. An empty label is an absent attribute.
+func translateSet(set attribute.Set, labels []Label) attribute.Set {
+	kvs := make([]attribute.KeyValue, 0, set.Len())
+	for _, l := range labels {
+		if v, ok := set.Value(attribute.Key(l.Name)); ok && v.AsString() != "" {
+			kvs = append(kvs, attribute.String(l.Attribute, v.AsString()))
+		}
+	}
+	return attribute.NewSet(kvs...)
+}

@@ -1,0 +1,240 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.uber.org/goleak"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A rig is a session core with our observer, a dispatcher made of functions, and
+// recorded spans.
+type rig struct {
+	t     *testing.T
+	tel   *Telemetry
+	core  *session.Core
+	spans *tracetest.SpanRecorder
+	tools map[string]session.Handle
+	other map[string]session.Handle // by method
+}
+
+type rigConfig struct {
+	limits    session.Limits
+	sampler   sdktrace.Sampler
+	telemetry []Option
+}
+
+func newRig(t *testing.T, cfg rigConfig) *rig {
+	t.Helper()
+	r := &rig{t: t, spans: tracetest.NewSpanRecorder(), tools: map[string]session.Handle{}, other: map[string]session.Handle{}}
+	if cfg.sampler == nil {
+		cfg.sampler = sdktrace.ParentBased(sdktrace.AlwaysSample())
+	}
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(r.spans), sdktrace.WithSampler(cfg.sampler))
+	tel, err := New(append([]Option{WithTracerProvider(provider), WithLogger(slog.New(slog.DiscardHandler))}, cfg.telemetry...)...)
+	require.NoError(t, err)
+	r.tel = tel
+	r.core = session.New(session.Config{Dispatcher: r, Observer: tel.Observer(), Limits: cfg.limits})
+	tel.AddSource(r.core)
+	r.tools["echo"] = func(context.Context, *session.Request) (mcp.Result, error) { return &mcp.CallToolResult{}, nil }
+	return r
+}
+
+// Route implements [session.Dispatcher] as a server does: unknown names have no target.
+func (r *rig) Route(in *session.Inbound, _ *session.Session) *session.Route {
+	if in.Method == mcp.MethodToolsCall {
+		if h := r.tools[in.Name]; h != nil {
+			return &session.Route{Series: r.core.Series(in.Method, in.Name), Handle: h, Deadline: time.Second}
+		}
+		return (&session.Route{Series: r.core.Series(in.Method, "")}).Refuse(mcp.NewError(mcp.CodeInvalidParams, "unknown tool"))
+	}
+	if h := r.other[in.Method]; h != nil {
+		return &session.Route{Series: r.core.Series(in.Method, in.Name), Handle: h, BeforeInitialize: true}
+	}
+	return (&session.Route{Series: r.core.Series(other, "")}).Refuse(mcp.NewError(mcp.CodeMethodNotFound, "no such method"))
+}
+
+func (r *rig) Notify(context.Context, *session.Inbound, *session.Session) {}
+
+func (r *rig) Encode(dst []byte, _ *session.Request, result mcp.Result) ([]byte, error) {
+	b, err := json.Marshal(result)
+	return append(dst, b...), err
+}
+
+var httpConn = &session.Conn{
+	Transport: "http", Network: "tcp", Protocol: "http", ProtocolVersion: "1.1", RemoteAddr: "192.0.2.7:4711",
+}
+
+var pipeConn = &session.Conn{Transport: "stdio", Network: "pipe"}
+
+// call is a modern tools/call.
+func call(tool string) *session.Inbound {
+	return &session.Inbound{
+		Era: mcp.Modern, Version: mcp.LatestVersion, Conn: httpConn, Bytes: 321,
+		Envelope: wire.Envelope{
+			Kind: wire.Request, ID: mcp.IntID(7), Method: mcp.MethodToolsCall, Name: tool, HasName: true,
+			Meta: wire.Meta{ClientInfo: []byte(`{"name":"tester","version":"1.2"}`)},
+		},
+	}
+}
+
+// post sends a modern request over its own HTTP exchange and waits for its end.
+func (r *rig) post(in *session.Inbound, s session.Sink) {
+	st := r.core.Exchange(in.Conn, 1, mcp.Modern)
+	r.core.Receive(in, st)
+	_ = st.Pump(s)
+	r.rest()
+}
+
+// rest waits until nothing is in flight.
+func (r *rig) rest() {
+	r.t.Helper()
+	for range 2000 {
+		if r.core.Pending() == 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	r.t.Fatal("requests are still in flight")
+}
+
+// shutdown ends the core.
+func (r *rig) shutdown() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	_ = r.core.Shutdown(ctx)
+}
+
+// span returns the one span of a request that has ended so far.
+func (r *rig) span() sdktrace.ReadOnlySpan {
+	r.t.Helper()
+	spans := slices.DeleteFunc(r.spans.Ended(), func(s sdktrace.ReadOnlySpan) bool {
+		return strings.HasPrefix(s.Name(), "notifications/")
+	})
+	require.Len(r.t, spans, 1)
+	return spans[0]
+}
+
+func attrsOf(s sdktrace.ReadOnlySpan) map[string]any { return attrMap(s.Attributes()) }
+
+func attrMap(kvs []attribute.KeyValue) map[string]any {
+	m := map[string]any{}
+	for _, kv := range kvs {
+		m[string(kv.Key)] = kv.Value.AsInterface()
+	}
+	return m
+}
+
+func eventsOf(s sdktrace.ReadOnlySpan) map[string]map[string]any {
+	m := map[string]map[string]any{}
+	for _, e := range s.Events() {
+		m[e.Name] = attrMap(e.Attributes)
+	}
+	return m
+}
+
+// gather returns the registry's metrics by name.
+func gather(t *testing.T, reg prometheus.Gatherer) map[string]*dto.MetricFamily {
+	t.Helper()
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	m := map[string]*dto.MetricFamily{}
+	for _, f := range families {
+		m[f.GetName()] = f
+	}
+	return m
+}
+
+// find returns the one series of a metric with all these labels, or nil.
+func find(families map[string]*dto.MetricFamily, name string, labels map[string]string) *dto.Metric {
+	for _, m := range families[name].GetMetric() {
+		have := map[string]string{}
+		for _, l := range m.GetLabel() {
+			have[l.GetName()] = l.GetValue()
+		}
+		match := true
+		for k, v := range labels {
+			match = match && have[k] == v
+		}
+		if match {
+			return m
+		}
+	}
+	return nil
+}
+
+// value returns a counter's or gauge's value, and -1 if there is no such series.
+func value(families map[string]*dto.MetricFamily, name string, labels ...string) float64 {
+	want := map[string]string{}
+	for pair := range slices.Chunk(labels, 2) {
+		want[pair[0]] = pair[1]
+	}
+	m := find(families, name, want)
+	switch {
+	case m == nil:
+		return -1
+	case m.GetCounter() != nil:
+		return m.GetCounter().GetValue()
+	case m.GetHistogram() != nil:
+		return float64(m.GetHistogram().GetSampleCount())
+	}
+	return m.GetGauge().GetValue()
+}
+
+// sum adds up all series of a counter.
+func sum(families map[string]*dto.MetricFamily, name string) (total float64) {
+	for _, m := range families[name].GetMetric() {
+		total += m.GetCounter().GetValue()
+	}
+	return total
+}
+
+// A sink takes everything, or fails as told.
+type sink struct {
+	mu     sync.Mutex
+	frames int
+	fail   error
+	block  chan struct{} // Write waits for it
+}
+
+func (s *sink) Write(*session.Message) error {
+	if s.block != nil {
+		<-s.block
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frames++
+	return s.fail
+}
+
+func (s *sink) Flush() error               { return nil }
+func (s *sink) SetWriteDeadline(time.Time) {}
+
+func brokenPipe(reason mcp.DropReason) error {
+	return &session.WriteError{Reason: reason, Err: io.ErrClosedPipe}
+}
+
+var errPrivate = errors.New("the database password is wrong")
+
+func keys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,236 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// spanReturnedLate is the name of the span that marks the return of a handler
+// whose own span ended when it was abandoned.
+const spanReturnedLate = "vitrine.handler.returned"
+
+// An observation is what is kept for one request, or one notification. The core calls the observer for
+// one request from several goroutines, but never two ends of it at once.
+type observation struct {
+	observer *observer
+	series   *seriesMeter
+	span     trace.Span
+	// sampled and recording are the span's, asked once.
+	sampled, recording bool
+	toolError          atomic.Bool
+	abandoned          bool
+	// options is here and not on its own because it escapes to the tracer.
+	options [3]trace.SpanStartOption
+}
+
+// observationOf returns the request's observation; nil if another observer, or
+// none, has begun it.
+func observationOf(r *session.Request) *observation {
+	ob, _ := r.Observation.(*observation)
+	return ob
+}
+
+// spanKind is an option that all spans of requests share.
+var spanKind = trace.WithSpanKind(trace.SpanKindServer)
+
+// start starts the span. The caller's context comes from _meta; the ambient span
+// (of the HTTP server) is the parent only without one, and linked otherwise.
+func (ob *observation) start(
+	ctx context.Context, in *session.Inbound, s *session.Session, arrived time.Time,
+) context.Context {
+	o := ob.observer
+	ambient := trace.SpanContextFromContext(ctx)
+	parent, remote := ctx, trace.SpanContext{}
+	if carrier := (metaCarrier{&in.Meta}); !carrier.empty() {
+		extracted := o.propagator.Extract(ctx, carrier)
+		if sc := trace.SpanContextFromContext(extracted); !sc.Equal(ambient) {
+			remote = sc
+		}
+		if !o.untrusted {
+			parent = extracted
+		}
+	}
+	options := append(ob.options[:0], spanKind, trace.WithTimestamp(arrived))
+	if o.untrusted && remote.IsValid() {
+		options = append(options, trace.WithNewRoot())
+	}
+	ctx, ob.span = o.tracer.Start(parent, ob.series.spanName, options...)
+	ob.sampled, ob.recording = ob.span.SpanContext().IsSampled(), ob.span.IsRecording()
+	if ob.recording {
+		if remote.IsValid() {
+			if ambient.IsValid() {
+				ob.span.AddLink(trace.Link{SpanContext: ambient})
+			}
+			if o.untrusted {
+				ob.span.AddLink(trace.Link{SpanContext: remote})
+			}
+		}
+		ob.span.SetAttributes(messageAttributes(in, s, ob.series.attributes)...)
+	}
+	return ctx
+}
+
+// outcome gathers what has become of an admitted request.
+func (ob *observation) outcome(r *session.Request) outcome {
+	out := outcome{err: r.Error(), toolError: ob.toolError.Load()}
+	out.fate, out.drop = r.Fate()
+	if cancel, _ := r.Cancellation(); cancel != nil {
+		out.cause = cancel.Cause
+	}
+	return out
+}
+
+// end records the duration and ends the span.
+func (ob *observation) end(r *session.Request, out outcome) {
+	errorType := out.errorType()
+	ob.measure(r, &out, errorType)
+	if !ob.recording {
+		return
+	}
+	attrs := out.attributes(make([]attribute.KeyValue, 0, 10), errorType)
+	if wait, ok := r.QueueWait(); ok {
+		attrs = append(attrs, keyQueueWait.Float64(wait.Seconds()))
+	}
+	if r.Method == mcp.MethodInitialize { // what it has settled was not known at its start
+		attrs = appendPeer(attrs, r.Inbound, r.Session())
+	}
+	ob.span.SetAttributes(attrs...)
+	if errorType != "" {
+		message := ""
+		if out.err != nil {
+			message = out.err.Message
+		}
+		ob.span.SetStatus(codes.Error, message)
+	}
+	ob.span.End()
+}
+
+// measure records the duration of the operation, from arrival to outcome.
+func (ob *observation) measure(r *session.Request, out *outcome, errorType string) {
+	key := operationKey{
+		errorType: out.errorLabel(errorType), version: versionLabel(versionOf(r.Inbound, r.Session())), network: networkOf(r.Conn),
+	}
+	if out.err != nil {
+		key.code = codeLabel(out.err.Code)
+	}
+	observe(ob.series.operation(key), r.Latency().Seconds(), ob.exemplar())
+}
+
+// unwound records how long a cancelled handler took to return.
+func (ob *observation) unwound(r *session.Request) {
+	cancel, when := r.Cancellation()
+	done, ok := r.HandlerDone()
+	if cancel == nil || !ok {
+		return
+	}
+	took := max(r.ArrivedAt().Add(done).Sub(when), 0)
+	observe(ob.observer.metrics.unwind.WithLabelValues(r.Route.Series.Target, string(cancel.Cause)),
+		took.Seconds(), ob.exemplar())
+}
+
+// returnedLate marks that an abandoned handler has returned after all.
+func (ob *observation) returnedLate(r *session.Request) {
+	if !ob.recording {
+		return
+	}
+	sc := ob.span.SpanContext()
+	when := time.Now()
+	if done, ok := r.HandlerDone(); ok {
+		when = r.ArrivedAt().Add(done)
+	}
+	_, span := ob.observer.tracer.Start(trace.ContextWithSpanContext(context.Background(), sc), spanReturnedLate,
+		trace.WithLinks(trace.Link{SpanContext: sc}), trace.WithTimestamp(when))
+	out := ob.outcome(r)
+	span.SetAttributes(out.attributes(append([]attribute.KeyValue{}, ob.series.attributes...), "")...)
+	if _, cancelled := r.Cancellation(); !cancelled.IsZero() {
+		span.SetAttributes(keyCancelUnwind.Float64(when.Sub(cancelled).Seconds()))
+	}
+	span.End()
+}
+
+// event adds an event to the span.
+func (ob *observation) event(name string, attrs ...attribute.KeyValue) {
+	if ob.recording {
+		ob.span.AddEvent(name, trace.WithAttributes(attrs...))
+	}
+}
+
+// panicked adds the panic to the span, as the convention for exceptions has it.
+func (ob *observation) panicked(value any, stack []byte) {
+	if !ob.recording {
+		return
+	}
+	kind, text := "runtime.Goexit", "the handler has ended its goroutine"
+	if value != nil {
+		kind, text = fmt.Sprintf("%T", value), fmt.Sprint(value)
+	}
+	ob.event(eventException, keyExceptionType.String(kind), keyExceptionMessage.String(text),
+		keyExceptionStacktrace.String(string(stack)))
+}
+
+// exemplify remembers the request's trace as the latest of a counter's point.
+func (ob *observation) exemplify(p point) {
+	if ob.sampled {
+		ob.observer.metrics.counters.exemplars.put(p, ob.span.SpanContext(), time.Now())
+	}
+}
+
+// exemplar returns the labels that name the span; nil unless it is sampled.
+func (ob *observation) exemplar() prometheus.Labels {
+	if !ob.sampled {
+		return nil
+	}
+	return exemplarLabels(ob.span.SpanContext())
+}
+
+// RecordToolError notes that the request's result is a tool error (isError).
+func RecordToolError(r *session.Request) {
+	if ob := observationOf(r); ob != nil {
+		ob.toolError.Store(true)
+	}
+}
+
+// RecordError adds to the span an error of the handler that the caller will not
+// see: anything but a [*mcp.Error] is answered as "internal error". An error that
+// only reports the cancellation of the request is left out.
+func RecordError(r *session.Request, err error) {
+	ob := observationOf(r)
+	if ob == nil || !ob.recording {
+		return
+	}
+	if _, public := mcp.AsError(err); public {
+		return
+	}
+	if cancel, _ := r.Cancellation(); cancel != nil && cancel.Is(err) {
+		return
+	}
+	ob.event(eventException, keyExceptionType.String(fmt.Sprintf("%T", err)),
+		keyExceptionMessage.String(session.Printable(err.Error(), maxURI)))
+}
+
+// RecordValidation records how long it took to validate the request against its
+// tool's schemas.
+func RecordValidation(r *session.Request, took time.Duration) {
+	if ob := observationOf(r); ob != nil {
+		ob.observer.metrics.validation.WithLabelValues(r.Route.Series.Target).Observe(took.Seconds())
+	}
+}
+
+// spanContext returns the span context of a request; the zero value if telemetry
+// is disabled.
+func spanContext(r *session.Request) trace.SpanContext {
+	if ob := observationOf(r); ob != nil {
+		return ob.span.SpanContext()
+	}
+	return trace.SpanContext{}
+}

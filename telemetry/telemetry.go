@@ -1,0 +1,214 @@
+package telemetry
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/contrib/bridges/otelslog"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+)
+
+// scopeName is the instrumentation scope of what Vitrine records.
+const scopeName = "github.com/vitrine-mcp/vitrine"
+
+// Telemetry records what happens to requests. Make one with [New] (or
+// [Disabled]), give its observer to the servers, and call [Telemetry.Start] when
+// the process starts and [Telemetry.Shutdown] when it ends. All methods may be
+// called from any goroutine.
+type Telemetry struct {
+	logger     *slog.Logger // nil: slog.Default at use
+	registry   *prometheus.Registry
+	metrics    *instruments // nil: disabled
+	propagator propagation.TextMapPropagator
+	provider   trace.TracerProvider
+	owned      *sdktrace.TracerProvider // the provider, if New has made it
+	resource   *resource.Resource
+	observer   session.Observer
+
+	// logs is where log records also go once their export has started.
+	logs atomic.Pointer[otelslog.Handler]
+
+	mu      sync.Mutex // guards the rest
+	sources sources
+	started bool
+	stopped bool
+	stops   []func(context.Context) error
+}
+
+// A Source can say what is in flight: the core of a server.
+type Source interface {
+	// Snapshot returns one consistent moment of the source.
+	Snapshot() *session.Snapshot
+}
+
+// New sets telemetry up. It reads the standard environment (sampler, span limits,
+// resource, propagators), but exports nothing before [Telemetry.Start]. It fails
+// if the registry already holds other metrics under our names.
+func New(opts ...Option) (*Telemetry, error) {
+	var cfg config
+	for _, o := range opts {
+		o.apply(&cfg)
+	}
+	t := &Telemetry{logger: cfg.logger, registry: cfg.registry, propagator: cfg.propagator, provider: cfg.provider}
+	if t.registry == nil {
+		t.registry = prometheus.NewRegistry()
+		t.registry.MustRegister(
+			collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
+	var err error
+	if t.metrics, err = registerInstruments(t.registry); err != nil {
+		return nil, err
+	}
+	if t.propagator == nil {
+		if t.propagator, err = propagatorFromEnv(); err != nil {
+			t.complain("telemetry.propagators", "error", err)
+		}
+	}
+	if t.resource, err = newResource(&cfg); err != nil {
+		t.complain("telemetry.resource", "error", err)
+	}
+	switch {
+	case sdkDisabled():
+		t.provider = noop.NewTracerProvider()
+	case t.provider == nil:
+		t.owned = sdktrace.NewTracerProvider(sdktrace.WithResource(t.resource))
+		t.provider = t.owned
+	}
+	t.observer = &observer{
+		metrics: t.metrics, propagator: t.propagator, untrusted: cfg.untrusted,
+		tracer: t.provider.Tracer(scopeName, trace.WithInstrumentationVersion(buildVersion())),
+	}
+	return t, nil
+}
+
+// Disabled returns telemetry that records and exports nothing. Its requests
+// handler still shows what is in flight.
+func Disabled() *Telemetry {
+	return &Telemetry{
+		registry: prometheus.NewRegistry(), observer: session.NopObserver{},
+		provider: noop.NewTracerProvider(), propagator: propagation.NewCompositeTextMapPropagator(),
+	}
+}
+
+// Observer returns what a server's core reports to.
+func (t *Telemetry) Observer() session.Observer { return t.observer }
+
+// Registry returns the registry that the metrics are recorded into.
+func (t *Telemetry) Registry() *prometheus.Registry { return t.registry }
+
+// AddSource adds a server's core to those whose counters are collected and whose
+// requests are shown. After remove its requests are shown no more, and its
+// counters stay as they were then.
+func (t *Telemetry) AddSource(src Source) (remove func()) {
+	t.mu.Lock()
+	id := t.sources.add(src)
+	t.mu.Unlock()
+	forget := func() {}
+	if t.metrics != nil {
+		forget = t.metrics.counters.addSource(src)
+	}
+	return sync.OnceFunc(func() {
+		t.mu.Lock()
+		t.sources.remove(id)
+		t.mu.Unlock()
+		forget()
+	})
+}
+
+// snapshots asks every source for one.
+func (t *Telemetry) snapshots() []*session.Snapshot {
+	t.mu.Lock()
+	list := t.sources.list()
+	t.mu.Unlock()
+	snaps := make([]*session.Snapshot, len(list))
+	for i, src := range list {
+		snaps[i] = src.Snapshot()
+	}
+	return snaps
+}
+
+// SetGlobal makes the tracer provider and the propagator those of the process, so
+// that spans which users start in their handlers join ours.
+func (t *Telemetry) SetGlobal() {
+	otel.SetTracerProvider(t.provider)
+	otel.SetTextMapPropagator(t.propagator)
+}
+
+// MetricsHandler serves the registry in the format that the scraper prefers:
+// Prometheus' text, OpenMetrics (which carries exemplars), or protobuf (which
+// also carries native histograms).
+func (t *Telemetry) MetricsHandler() http.Handler {
+	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
+		EnableOpenMetrics: true,
+		ErrorHandling:     promhttp.ContinueOnError,
+		ErrorLog:          scrapeLog{t},
+	})
+}
+
+// scrapeLog reports what promhttp has to complain about.
+type scrapeLog struct{ t *Telemetry }
+
+// Println implements [promhttp.Logger].
+func (l scrapeLog) Println(v ...any) {
+	for _, x := range v {
+		if err, ok := x.(error); ok {
+			l.t.complain("telemetry.scrape", "error", err)
+		}
+	}
+}
+
+// complain logs a trouble of telemetry itself.
+func (t *Telemetry) complain(msg string, args ...any) {
+	logger := t.logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	logger.WarnContext(context.WithValue(context.Background(), ownComplaint{}, true), msg, args...)
+}
+
+// sources is a set of sources in the order of their addition.
+type sources struct {
+	next int
+	all  []numberedSource
+}
+
+type numberedSource struct {
+	id  int
+	src Source
+}
+
+func (s *sources) add(src Source) (id int) {
+	s.next++
+	s.all = append(s.all, numberedSource{s.next, src})
+	return s.next
+}
+
+func (s *sources) remove(id int) {
+	for i, n := range s.all {
+		if n.id == id {
+			s.all = append(s.all[:i:i], s.all[i+1:]...)
+			return
+		}
+	}
+}
+
+func (s *sources) list() []Source {
+	list := make([]Source, len(s.all))
+	for i, n := range s.all {
+		list[i] = n.src
+	}
+	return list
+}

@@ -1,0 +1,14 @@
+//go:build !unix
+
+package transport
+
+import "syscall"
+
+// errBadDescriptor is what a write to a descriptor of ours that was closed returns.
+const errBadDescriptor = syscall.EBADF
+
+// peerErrors are the errors of a peer that is gone. The last four are Windows'
+// ERROR_BROKEN_PIPE, ERROR_NO_DATA, WSAECONNABORTED and WSAECONNRESET.
+var peerErrors = []error{
+	syscall.EPIPE, syscall.Errno(109), syscall.Errno(232), syscall.Errno(10053), syscall.Errno(10054),
+}

@@ -1,0 +1,371 @@
+package transport
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// Header names of the protocol.
+const (
+	headerVersion   = "Mcp-Protocol-Version"
+	headerMethod    = "Mcp-Method"
+	headerName      = "Mcp-Name"
+	headerSessionID = "Mcp-Session-Id"
+)
+
+// HTTPConfig configures [NewHTTP]. The zero value is safe on a loopback listener.
+type HTTPConfig struct {
+	// AllowedHosts and AllowedOrigins name what the Host and Origin headers may say,
+	// beside loopback names on a loopback listener. "*" allows everything. An entry
+	// without a port matches every port.
+	AllowedHosts   []string
+	AllowedOrigins []string
+}
+
+// HTTP is the Streamable HTTP endpoint of one core (specification: "Transports").
+// It is an http.Handler for one path and serves both eras.
+type HTTP struct {
+	core *session.Core
+	edge edge
+}
+
+// NewHTTP returns the endpoint of a core.
+func NewHTTP(core *session.Core, cfg HTTPConfig) *HTTP {
+	return &HTTP{core: core, edge: edge{hosts: cfg.AllowedHosts, origins: cfg.AllowedOrigins}}
+}
+
+// ServeHTTP implements http.Handler.
+func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{HTTP: h, w: w, r: r}
+	if status, text := h.edge.check(r); status != 0 {
+		x.refuse(status, mcp.NewError(mcp.CodeInvalidRequest, "%s", text))
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		x.post()
+	case http.MethodGet:
+		x.get()
+	case http.MethodDelete:
+		x.deleteSession()
+	default:
+		x.methodNotAllowed()
+	}
+}
+
+// An exchange is one HTTP request and its response.
+type exchange struct {
+	*HTTP
+	w http.ResponseWriter
+	r *http.Request
+}
+
+// post serves a POST: one message, whose answer, if it gets one, is the response.
+func (x *exchange) post() {
+	if !accepts(x.r.Header) {
+		x.refuse(http.StatusNotAcceptable, mcp.NewError(mcp.CodeInvalidRequest,
+			"Accept must allow application/json or text/event-stream"))
+		return
+	}
+	if !isJSON(x.r.Header.Get("Content-Type")) {
+		x.refuse(http.StatusUnsupportedMediaType, mcp.NewError(mcp.CodeInvalidRequest,
+			"Content-Type must be application/json"))
+		return
+	}
+	body, err := x.body()
+	if err != nil {
+		// Nearly always the peer has gone and nobody hears this, but a body in bad chunks
+		// must not be answered with the 200 that net/http sends by itself.
+		x.refuse(http.StatusBadRequest, mcp.NewError(mcp.CodeParseError, "the body cannot be read"))
+		return
+	}
+	env, err := wire.Decode(body, x.core.Limits().Wire())
+	conn := connOf(x.r)
+	var bad *wire.Error
+	if errors.As(err, &bad) {
+		x.malformed(conn, bad)
+		return
+	}
+	in := &session.Inbound{
+		Envelope: env, Conn: conn, Values: x.r.Context(), Header: x.r.Header, Bytes: len(body),
+	}
+	if x.modern(&env) {
+		in.Era = mcp.Modern
+		x.modernPost(in)
+		return
+	}
+	x.legacyPost(in)
+}
+
+// body reads the whole body, at most one byte more than the limit, before anything
+// is dispatched: net/http sees a disconnect only after the body's end.
+func (x *exchange) body() ([]byte, error) {
+	limit := int64(x.core.Limits().MaxFrameBytes)
+	if n := x.r.ContentLength; n > limit {
+		return make([]byte, limit+1), nil // too large, whatever it is
+	} else if n >= 0 {
+		body := make([]byte, n)
+		_, err := io.ReadFull(x.r.Body, body)
+		if err == nil {
+			_, err = io.Copy(io.Discard, x.r.Body) // to the end of file
+		}
+		return body, err
+	}
+	return io.ReadAll(io.LimitReader(x.r.Body, limit+1))
+}
+
+// modern chooses the era of a message.
+func (x *exchange) modern(env *wire.Envelope) bool {
+	if env.Meta.HasProtocolVersion {
+		return true
+	}
+	version := x.r.Header.Get(headerVersion)
+	if version == "" || env.Kind == wire.Response {
+		return false
+	}
+	era, known := mcp.Version(version).Era()
+	return !known || era == mcp.Modern
+}
+
+// modernPost serves a message of the modern era.
+func (x *exchange) modernPost(in *session.Inbound) {
+	switch in.Kind {
+	case wire.Notification:
+		x.core.Notify(in)
+		x.w.WriteHeader(http.StatusAccepted)
+	case wire.Response:
+		x.core.IgnoreResponse(mcp.IgnoreEraForbidden)
+		x.refuse(http.StatusBadRequest, mcp.NewError(mcp.CodeInvalidRequest, "a client sends no responses"))
+	case wire.Request:
+		in.Version = mcp.Version(in.Meta.ProtocolVersion)
+		in.Refusal = checkModern(in)
+		stream := x.core.Exchange(in.Conn, 1, mcp.Modern)
+		x.core.Receive(in, stream)
+		x.respond(stream, mcp.Modern, "")
+	}
+}
+
+// legacyPost serves a message of the legacy era.
+func (x *exchange) legacyPost(in *session.Inbound) {
+	id := x.r.Header.Get(headerSessionID)
+	if id == "" && in.Kind == wire.Request && in.Method == mcp.MethodInitialize {
+		x.initialize(in)
+		return
+	}
+	if version := x.r.Header.Get(headerVersion); version != "" {
+		if _, known := mcp.Version(version).Era(); !known {
+			x.refuse(http.StatusBadRequest, mcp.NewError(mcp.CodeInvalidRequest, "unsupported %s", headerVersion))
+			return
+		}
+	}
+	s := x.core.Session(id)
+	switch {
+	case id == "":
+		x.reject(in, http.StatusBadRequest, mcp.RejectNotInitialized, mcp.NewError(mcp.CodeInvalidRequest,
+			"%s is missing: begin with initialize", headerSessionID))
+		return
+	case s == nil:
+		x.reject(in, http.StatusNotFound, mcp.RejectSessionUnknown, session.SessionUnknown())
+		return
+	}
+	if in.Kind != wire.Request {
+		s.ReceiveOn(in, nil)
+		x.w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	stream := x.core.Exchange(in.Conn, 1, mcp.Legacy)
+	s.ReceiveOn(in, stream)
+	x.respond(stream, mcp.Legacy, "")
+}
+
+// initialize opens a session. It lives only if the answer is a success.
+func (x *exchange) initialize(in *session.Inbound) {
+	id := rand.Text()
+	s, reason, err := x.core.Open(in.Conn, id)
+	if err != nil {
+		x.reject(in, http.StatusServiceUnavailable, reason, err)
+		return
+	}
+	stream := x.core.Exchange(in.Conn, 1, mcp.Legacy)
+	s.ReceiveOn(in, stream)
+	if !x.respond(stream, mcp.Legacy, id) {
+		s.Close(mcp.CauseTransportClose)
+	}
+}
+
+// respond writes what the stream carries until its answer is sent. It is the
+// exchange's writer, and returns whether the answer was a result and was sent.
+func (x *exchange) respond(stream *session.Stream, era mcp.Era, sessionID string) bool {
+	sink := x.sink(era)
+	sink.sessionID = sessionID
+	err := x.pump(stream, sink)
+	if err != nil && !sink.started && x.r.Context().Err() == nil {
+		// The session has ended under a request that still waits for its answer.
+		x.refuse(http.StatusNotFound, session.SessionUnknown())
+	}
+	return err == nil && sink.ok
+}
+
+func (x *exchange) sink(era mcp.Era) *httpSink {
+	return &httpSink{
+		w: x.w, rc: http.NewResponseController(x.w), era: era,
+		streams: acceptsEvents(x.r.Header), closing: x.core.Draining(),
+	}
+}
+
+// pump writes the stream until it ends or the peer is lost.
+func (x *exchange) pump(stream *session.Stream, sink *httpSink) error {
+	stop := context.AfterFunc(x.r.Context(), stream.Lost)
+	err := stream.Pump(sink)
+	stop()
+	sink.done()
+	return err
+}
+
+// get serves a legacy session's own stream, for messages that belong to no request.
+func (x *exchange) get() {
+	id := x.r.Header.Get(headerSessionID)
+	if id == "" || x.namesModern() {
+		x.methodNotAllowed()
+		return
+	}
+	if !acceptsEvents(x.r.Header) {
+		x.refuse(http.StatusNotAcceptable, mcp.NewError(mcp.CodeInvalidRequest, "Accept must allow text/event-stream"))
+		return
+	}
+	s := x.core.Session(id)
+	if s == nil {
+		x.refuse(http.StatusNotFound, session.SessionUnknown())
+		return
+	}
+	stream := x.core.Exchange(s.Conn(), 0, mcp.Legacy)
+	if !s.Attach(stream) {
+		x.refuse(http.StatusConflict, mcp.NewError(mcp.CodeInvalidRequest, "the session has a stream already"))
+		return
+	}
+	defer s.Detach(stream)
+	sink := x.sink(mcp.Legacy)
+	if sink.open() == nil {
+		x.pump(stream, sink)
+	}
+}
+
+// deleteSession ends a legacy session at its client's request. It does not wait
+// for handlers.
+func (x *exchange) deleteSession() {
+	id := x.r.Header.Get(headerSessionID)
+	if id == "" || x.namesModern() {
+		x.methodNotAllowed()
+		return
+	}
+	s := x.core.Session(id)
+	if s == nil {
+		x.refuse(http.StatusNotFound, session.SessionUnknown())
+		return
+	}
+	s.Close(mcp.CauseSessionDelete)
+	x.w.WriteHeader(http.StatusNoContent)
+}
+
+func (x *exchange) methodNotAllowed() {
+	allow := "GET, POST, DELETE"
+	if x.namesModern() {
+		allow = "POST"
+	}
+	x.w.Header().Set("Allow", allow)
+	x.refuse(http.StatusMethodNotAllowed, mcp.NewError(mcp.CodeInvalidRequest, "method not allowed"))
+}
+
+// namesModern reports whether the version header names a modern revision, which
+// knows no method but POST.
+func (x *exchange) namesModern() bool {
+	era, known := mcp.Version(x.r.Header.Get(headerVersion)).Era()
+	return known && era == mcp.Modern
+}
+
+// malformed answers a body that is no message.
+func (x *exchange) malformed(conn *session.Conn, bad *wire.Error) {
+	stream := x.core.Exchange(conn, 1, mcp.Modern)
+	x.core.Malformed(bad, stream)
+	if bad.Kind == wire.Response || bad.Kind == wire.Notification {
+		x.refuse(http.StatusBadRequest, bad.RPC())
+		return
+	}
+	x.respond(stream, mcp.Modern, "")
+}
+
+// reject answers a request that found no session.
+func (x *exchange) reject(in *session.Inbound, status int, reason mcp.RejectReason, err *mcp.Error) {
+	x.core.RejectUnadmitted(in, reason, err)
+	if status == http.StatusServiceUnavailable {
+		x.w.Header().Set("Retry-After", "1")
+		if reason == mcp.RejectShuttingDown {
+			x.w.Header().Set("Connection", "close")
+		}
+	}
+	x.write(status, wire.AppendError(nil, in.ID, err))
+}
+
+// refuse answers with an error that belongs to no request.
+func (x *exchange) refuse(status int, err *mcp.Error) {
+	x.write(status, wire.AppendError(nil, mcp.ID{}, err))
+}
+
+func (x *exchange) write(status int, body []byte) {
+	x.w.Header().Set("Content-Type", "application/json")
+	x.w.WriteHeader(status)
+	_, _ = x.w.Write(body) // the peer's loss: no request is behind it
+}
+
+// connOf describes the connection of an exchange.
+func connOf(r *http.Request) *session.Conn {
+	version := "1.1"
+	switch {
+	case r.ProtoMajor == 2:
+		version = "2"
+	case r.ProtoMajor == 1 && r.ProtoMinor == 0:
+		version = "1.0"
+	}
+	return &session.Conn{
+		Transport: "http", Network: "tcp", Protocol: "http", ProtocolVersion: version, RemoteAddr: r.RemoteAddr,
+	}
+}
+
+// accepts reports whether the client takes at least one of our two forms. A
+// missing header and wildcards count as yes.
+func accepts(h http.Header) bool {
+	return acceptsAny(h, "application/json", "application/*") || acceptsEvents(h)
+}
+
+func acceptsEvents(h http.Header) bool { return acceptsAny(h, "text/event-stream", "text/*") }
+
+func acceptsAny(h http.Header, media ...string) bool {
+	values := h.Values("Accept")
+	for _, v := range values {
+		for part := range strings.SplitSeq(v, ",") {
+			name, _, _ := strings.Cut(part, ";")
+			name = strings.ToLower(strings.TrimSpace(name))
+			if name == "*/*" || slices.Contains(media, name) {
+				return true
+			}
+		}
+	}
+	return len(values) == 0
+}
+
+func isJSON(contentType string) bool {
+	if contentType == "application/json" {
+		return true
+	}
+	media, _, _ := strings.Cut(contentType, ";")
+	return strings.EqualFold(strings.TrimSpace(media), "application/json")
+}

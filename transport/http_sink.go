@@ -1,0 +1,140 @@
+package transport
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// httpSink writes the messages of one exchange. It commits late: an answer that
+// comes first is plain JSON with a status of its own; only a message before it
+// turns the response into an event stream.
+type httpSink struct {
+	w         http.ResponseWriter
+	rc        *http.ResponseController
+	era       mcp.Era
+	sessionID string // to be announced with a successful initialize
+	streams   bool   // the client takes an event stream
+	closing   bool   // ask the client to reconnect elsewhere
+
+	started  bool // the status line is decided
+	events   bool
+	ok       bool // the answer was a result
+	deadline bool // a write deadline was set
+}
+
+func (k *httpSink) Write(m *session.Message) error {
+	if m.Kind != session.Answer || k.events {
+		return k.event(m)
+	}
+	k.start(m)
+	k.ok = m.Err == nil
+	h := k.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(m.Frame)))
+	k.w.WriteHeader(k.status(m))
+	_, err := k.w.Write(m.Frame)
+	return writeError(err)
+}
+
+// event writes one message of an event stream.
+func (k *httpSink) event(m *session.Message) error {
+	k.stream(m)
+	k.ok = m.Kind == session.Answer && m.Err == nil
+	buf := make([]byte, 0, len(m.Frame)+32)
+	buf = append(buf, "event: message\ndata: "...)
+	buf = append(buf, m.Frame...)
+	buf = append(buf, "\n\n"...)
+	_, err := k.w.Write(buf)
+	return writeError(err)
+}
+
+// stream commits the response to an event stream.
+func (k *httpSink) stream(m *session.Message) {
+	if k.started {
+		return
+	}
+	k.start(m)
+	k.events = true
+	h := k.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no")
+	k.w.WriteHeader(http.StatusOK)
+}
+
+// open commits the response to an event stream before there is a message.
+func (k *httpSink) open() error {
+	k.stream(&session.Message{Kind: session.Notification})
+	return k.Flush()
+}
+
+// KeepAlive writes a comment. In an exchange that has not answered yet it commits
+// the response to an event stream, if the client can take one.
+func (k *httpSink) KeepAlive() error {
+	if !k.streams {
+		return nil
+	}
+	k.stream(&session.Message{Kind: session.Notification})
+	if _, err := k.w.Write([]byte(":\n\n")); err != nil {
+		return writeError(err)
+	}
+	return k.Flush()
+}
+
+// start sets the headers that every response has.
+func (k *httpSink) start(m *session.Message) {
+	k.started = true
+	h := k.w.Header()
+	if k.sessionID != "" && m.Err == nil {
+		h.Set(headerSessionID, k.sessionID)
+	}
+	if k.closing {
+		h.Set("Connection", "close")
+	}
+	if m.Reject == mcp.RejectOverload || m.Reject == mcp.RejectShuttingDown {
+		h.Set("Retry-After", "1")
+	}
+}
+
+func (k *httpSink) Flush() error { return writeError(k.rc.Flush()) }
+
+func (k *httpSink) SetWriteDeadline(t time.Time) {
+	k.deadline = k.rc.SetWriteDeadline(t) == nil || k.deadline
+}
+
+// done takes the write deadline off the connection, which may serve others next.
+func (k *httpSink) done() {
+	if k.deadline {
+		_ = k.rc.SetWriteDeadline(time.Time{})
+	}
+}
+
+// status returns the HTTP status of an answer. A legacy error is an ordinary
+// answer; in the modern era the status repeats the error's code.
+func (k *httpSink) status(m *session.Message) int {
+	switch m.Reject {
+	case mcp.RejectDuplicateID, mcp.RejectNotInitialized, mcp.RejectParseError:
+		return http.StatusBadRequest
+	case mcp.RejectSessionUnknown:
+		return http.StatusNotFound
+	case mcp.RejectTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case mcp.RejectOverload, mcp.RejectShuttingDown:
+		return http.StatusServiceUnavailable
+	}
+	if m.Err == nil || k.era == mcp.Legacy {
+		return http.StatusOK
+	}
+	switch m.Err.Code {
+	case mcp.CodeMethodNotFound:
+		return http.StatusNotFound
+	case mcp.CodeParseError, mcp.CodeInvalidRequest, mcp.CodeInvalidParams, mcp.CodeHeaderMismatch,
+		mcp.CodeMissingRequiredCapability, mcp.CodeUnsupportedVersion:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}

@@ -1,0 +1,119 @@
+//go:build unix
+
+package transport
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// takeStdio duplicates standard input and output above the standard descriptors,
+// makes the duplicates non-blocking so that they have deadlines and closing them
+// wakes a blocked call, and points descriptor 1 at standard error. SIGPIPE is
+// caught, because by default a Go program dies of a write to a standard
+// descriptor without a reader; it is caught and not ignored, since children
+// inherit an ignored signal.
+func takeStdio() (*stdio, error) {
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
+	quit := make(chan struct{})
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		for {
+			select {
+			case <-pipes:
+			case <-quit:
+				return
+			}
+		}
+	}()
+	undo := []func(){func() {
+		signal.Stop(pipes)
+		close(quit)
+		<-drained
+	}}
+	restore := func() {
+		for i := len(undo) - 1; i >= 0; i-- {
+			undo[i]()
+		}
+	}
+	in, pollIn, err := duplicate(0, "stdin", &undo)
+	if err != nil {
+		restore()
+		return nil, err
+	}
+	out, _, err := duplicate(1, "stdout", &undo)
+	if err != nil {
+		in.Close()
+		restore()
+		return nil, err
+	}
+	saved, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 3)
+	if err == nil {
+		err = unix.Dup2(2, 1)
+	}
+	if err != nil {
+		in.Close()
+		out.Close()
+		restore()
+		return nil, fmt.Errorf("transport: keep stray prints off stdout: %w", err)
+	}
+	undo = append(undo, func() {
+		_ = unix.Dup2(saved, 1)
+		_ = unix.Close(saved)
+	})
+	std := &stdio{in: in, out: out, reads: in, restore: restore}
+	if !pollIn {
+		std.detachReads()
+	}
+	return std, nil
+}
+
+// duplicate returns a non-blocking duplicate of a standard descriptor, and
+// whether it can be polled. A regular file or a terminal is left blocking: the
+// flag belongs to the description that other processes share.
+func duplicate(fd int, name string, undo *[]func()) (*os.File, bool, error) {
+	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, false, fmt.Errorf("transport: duplicate %s: %w", name, err)
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(dup, &stat); err != nil {
+		_ = unix.Close(dup)
+		return nil, false, fmt.Errorf("transport: look at %s: %w", name, err)
+	}
+	kind := stat.Mode & unix.S_IFMT
+	if kind != unix.S_IFIFO && kind != unix.S_IFSOCK {
+		return os.NewFile(uintptr(dup), name), false, nil
+	}
+	flags, err := unix.FcntlInt(uintptr(dup), unix.F_GETFL, 0)
+	if err == nil && flags&unix.O_NONBLOCK == 0 {
+		err = unix.SetNonblock(dup, true)
+		*undo = append(*undo, func() { _ = unix.SetNonblock(fd, false) })
+	}
+	if err != nil {
+		_ = unix.Close(dup)
+		return nil, false, fmt.Errorf("transport: make %s non-blocking: %w", name, err)
+	}
+	return os.NewFile(uintptr(dup), name), true, nil
+}
+
+// PeerGone reports whether standard output has no reader any more.
+func (s *stdio) PeerGone() bool {
+	raw, err := s.out.SyscallConn()
+	if err != nil {
+		return false
+	}
+	gone := false
+	_ = raw.Control(func(fd uintptr) { // an error means closed: by us, so not gone
+		polled := []unix.PollFd{{Fd: int32(fd)}}
+		n, err := unix.Poll(polled, 0)
+		gone = err == nil && n > 0 && polled[0].Revents&unix.POLLERR != 0
+	})
+	return gone
+}
