@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"image"
+	"image/color"
+	"image/png"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// addText adds the plainest tool, which must stay the first.
+func addText(srv *server.Server) {
+	addContent(srv, "test_simple_text", "Return one block of text.",
+		&mcp.Text{Text: "This is a simple text response for testing."})
+}
+
+func addImage(srv *server.Server) {
+	addContent(srv, "test_image_content", "Return a picture, one red pixel as PNG.", redPixel())
+}
+
+func addAudio(srv *server.Server) {
+	addContent(srv, "test_audio_content", "Return a recording, a moment of silence as WAV.",
+		&mcp.Audio{Data: silence(), MIMEType: "audio/wav"})
+}
+
+func addResource(srv *server.Server) {
+	addContent(srv, "test_embedded_resource", "Return a resource together with its text.",
+		embedded("test://embedded-resource", "text/plain", "This is an embedded resource content."))
+}
+
+func addMixed(srv *server.Server) {
+	addContent(srv, "test_multiple_content_types", "Return text, a picture and a resource in one result.",
+		&mcp.Text{Text: "Multiple content types test:"}, redPixel(),
+		embedded("test://mixed-content-resource", "application/json", `{"test":"data","value":123}`))
+}
+
+func addError(srv *server.Server) {
+	server.AddTool(srv, server.Tool{
+		Name: "test_error_handling", Description: "Fail, with an error that the model can read.",
+	}, func(context.Context, *server.Call, none) (string, error) {
+		return "", errors.New("this tool fails intentionally, for testing")
+	})
+}
+
+// addContent adds a tool that returns always the same blocks.
+func addContent(srv *server.Server, name, description string, content ...mcp.Content) {
+	server.AddTool(srv, server.Tool{Name: name, Description: description},
+		func(context.Context, *server.Call, none) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: content}, nil
+		})
+}
+
+func embedded(uri, mime, text string) *mcp.EmbeddedResource {
+	return &mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: uri, MIMEType: mime, Text: text}}
+}
+
+func redPixel() *mcp.Image {
+	img := image.NewRGBA(image.Rect(0, 0, 1, 1))
+	img.Set(0, 0, color.RGBA{R: 255, A: 255})
+	var b bytes.Buffer
+	if err := png.Encode(&b, img); err != nil {
+		panic(err) // a buffer takes every write
+	}
+	return &mcp.Image{Data: b.Bytes(), MIMEType: "image/png"}
+}
+
+// silence returns 8 samples of nothing: mono, 8 bits, 8 kHz.
+func silence() []byte {
+	const rate, samples = 8000, 8
+	b := []byte("RIFF")
+	b = binary.LittleEndian.AppendUint32(b, 36+samples)
+	b = append(b, "WAVEfmt "...)
+	b = binary.LittleEndian.AppendUint32(b, 16)   // size of the format
+	b = binary.LittleEndian.AppendUint16(b, 1)    // PCM
+	b = binary.LittleEndian.AppendUint16(b, 1)    // channels
+	b = binary.LittleEndian.AppendUint32(b, rate) // samples a second
+	b = binary.LittleEndian.AppendUint32(b, rate) // bytes a second
+	b = binary.LittleEndian.AppendUint16(b, 1)    // bytes of a frame
+	b = binary.LittleEndian.AppendUint16(b, 8)    // bits of a sample
+	b = append(b, "data"...)
+	b = binary.LittleEndian.AppendUint32(b, samples)
+	return append(b, bytes.Repeat([]byte{128}, samples)...)
+}

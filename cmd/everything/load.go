@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// maxTime is the deadline of the tools that take as long as they are told to.
+const maxTime = 11 * time.Minute
+
+const (
+	maxSleepMS  = 600_000
+	maxBigBytes = 64 << 20
+)
+
+type sleepInput struct {
+	MS       int64 `json:"ms" jsonschema:"milliseconds to wait, 0 to 600000"`
+	Stubborn bool  `json:"stubborn,omitempty" jsonschema:"sleep on when the call is cancelled"`
+}
+
+func addSleep(srv *server.Server) {
+	server.AddTool(srv, server.Tool{
+		Name:        "sleep",
+		Description: "Wait for the given number of milliseconds. A stubborn sleep ignores cancellation, as a badly written tool does.",
+		Middleware:  []middleware.Middleware{middleware.Deadline(maxTime)},
+	}, func(ctx context.Context, _ *server.Call, in sleepInput) (string, error) {
+		if in.MS < 0 || in.MS > maxSleepMS {
+			return "", fmt.Errorf("ms must be from 0 to %d", maxSleepMS)
+		}
+		if in.Stubborn {
+			ctx = context.WithoutCancel(ctx)
+		}
+		d := time.Duration(in.MS) * time.Millisecond
+		return fmt.Sprintf("slept for %v", d), wait(ctx, d)
+	})
+}
+
+func addPanic(srv *server.Server) {
+	server.AddTool(srv, server.Tool{
+		Name: "panic", Description: "Panic. The server answers with an internal error and lives on.",
+	}, func(context.Context, *server.Call, none) (string, error) { panic("as requested") })
+}
+
+type bigInput struct {
+	Bytes int `json:"bytes" jsonschema:"length of the text, 0 to 67108864"`
+}
+
+func addBig(srv *server.Server) {
+	server.AddTool(srv, server.Tool{
+		Name: "big", Description: "Return a text of the given length.",
+	}, func(_ context.Context, _ *server.Call, in bigInput) (string, error) {
+		if in.Bytes < 0 || in.Bytes > maxBigBytes {
+			return "", fmt.Errorf("bytes must be from 0 to %d", maxBigBytes)
+		}
+		return strings.Repeat("x", in.Bytes), nil
+	})
+}

@@ -1,0 +1,42 @@
+// Command everything is the fixture server: the tools that the MCP conformance
+// suite calls by name, and tools that misbehave on demand, for tests of clients
+// and of Vitrine itself. It takes the same flags as vitrine serve.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/service"
+)
+
+// fixtures adds the tools in the order in which they are listed. The first one
+// must take no arguments: the suite calls whatever comes first with {}.
+var fixtures = []func(*server.Server){
+	addText, addImage, addAudio, addResource, addMixed, addError, // content.go
+	addSuiteProgress, addProgress, // progress.go
+	addJSONSchema, addHeader, addEcho, // schema.go
+	addSleep, addPanic, addBig, // load.go
+}
+
+func main() {
+	if err := service.Run(context.Background(), newServer(), service.WithCommand("everything")); err != nil {
+		fmt.Fprintln(os.Stderr, "everything:", err)
+		os.Exit(1)
+	}
+}
+
+func newServer() *server.Server {
+	srv := server.New("everything", service.ReadBuild().Version,
+		server.WithTitle("Everything"),
+		server.WithDescription("Fixtures for the MCP conformance suite, and tools that misbehave on demand."))
+	for _, add := range fixtures {
+		add(srv)
+	}
+	return srv
+}
+
+// none is the input of a tool without arguments.
+type none struct{}

@@ -1,0 +1,57 @@
+package service
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/vitrine-mcp/vitrine/transport"
+)
+
+// adminHandler returns what the admin listener serves. It has a mux of its own:
+// nothing of it ever reaches http.DefaultServeMux.
+func (p *process) adminHandler() http.Handler {
+	tel := p.srv.Telemetry()
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", tel.MetricsHandler())
+	mux.Handle("GET /debug/requests", tel.RequestsHandler())
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", p.ready)
+	mux.HandleFunc("GET /{$}", p.adminIndex)
+	addProfiles(mux)
+	return transport.GuardLoopback(mux)
+}
+
+// ready answers whether requests should be sent here, and if not, why.
+func (p *process) ready(w http.ResponseWriter, r *http.Request) {
+	if p.draining.Load() {
+		plain(w, http.StatusServiceUnavailable, "not ready: shutting down")
+		return
+	}
+	if err := p.srv.Ready(r.Context()); err != nil {
+		plain(w, http.StatusServiceUnavailable, "not ready:\n"+err.Error())
+		return
+	}
+	plain(w, http.StatusOK, "ready")
+}
+
+func (p *process) adminIndex(w http.ResponseWriter, _ *http.Request) {
+	info := p.srv.Info()
+	plain(w, http.StatusOK, strings.Join([]string{
+		fmt.Sprintf("%s %s, build %s", info.Name, info.Version, ReadBuild()),
+		"",
+		"/metrics         metrics for Prometheus (OpenMetrics, with exemplars)",
+		"/livez           200 while the process lives",
+		"/readyz          200 if requests should be sent here, else 503 and why",
+		"/debug/requests  requests in flight, sessions and totals, as JSON",
+		"/debug/pprof/    profiles, for go tool pprof",
+	}, "\n"))
+}
+
+func plain(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	fmt.Fprintln(w, text)
+}

@@ -1,0 +1,69 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+)
+
+// announce says where the process can be reached: as a log record if the log is
+// for machines, else for people, with a configuration to paste into a client.
+func (p *process) announce() {
+	e := Endpoints{Admin: p.admin.url()}
+	if p.mcp != nil {
+		e.MCP = p.mcp.url() + p.cfg.Path
+	}
+	if p.cfg.LogFormat == "json" {
+		slog.Info("service.ready", "name", p.srv.Info().Name, "version", p.srv.Info().Version,
+			"build", ReadBuild().String(), "mcp", e.MCP, "admin", e.Admin, "stdio", p.cfg.Stdio)
+	} else {
+		fmt.Fprint(p.stderr, p.banner(e))
+	}
+	p.listening(e)
+}
+
+func (p *process) banner(e Endpoints) string {
+	info := p.srv.Info()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s is ready\n", info.Name, info.Version)
+	if e.MCP != "" {
+		fmt.Fprintf(&b, "  mcp       %s\n", e.MCP)
+	} else {
+		b.WriteString("  mcp       on standard input and output\n")
+	}
+	if e.Admin != "" {
+		fmt.Fprintf(&b, "  metrics   %s/metrics\n", e.Admin)
+		fmt.Fprintf(&b, "  health    %s/livez  %s/readyz\n", e.Admin, e.Admin)
+		fmt.Fprintf(&b, "  requests  %s/debug/requests\n", e.Admin)
+		fmt.Fprintf(&b, "  profiles  %s/debug/pprof/\n", e.Admin)
+	}
+	fmt.Fprintf(&b, "client configuration:\n%s\n", p.clientConfig(e))
+	return b.String()
+}
+
+// clientEntry is what client configurations have in common.
+type clientEntry struct {
+	Type    string   `json:"type,omitempty"`
+	URL     string   `json:"url,omitempty"`
+	Command string   `json:"command,omitempty"`
+	Args    []string `json:"args,omitempty"`
+}
+
+// clientConfig returns the JSON that tells a client about this server.
+func (p *process) clientConfig(e Endpoints) string {
+	entry := clientEntry{Type: "http", URL: e.MCP}
+	if e.MCP == "" {
+		command, err := os.Executable()
+		if err != nil {
+			command = p.program()
+		}
+		entry = clientEntry{Command: command, Args: append(strings.Fields(p.command)[1:], p.args...)}
+	}
+	text, err := json.Marshal(map[string]map[string]clientEntry{"mcpServers": {p.srv.Info().Name: entry}})
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

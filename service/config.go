@@ -1,0 +1,78 @@
+package service
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// Config is everything that can be set about a process. Begin with
+// [DefaultConfig]: the zero value of a field means what it says and not the
+// default. The same settings can be given as flags and as environment variables;
+// the program's --help lists them.
+type Config struct {
+	// Addr is the host:port of the MCP listener and Path the endpoint's path.
+	Addr string
+	Path string
+	// AdminAddr is the host:port of the admin listener; "" and "off" disable it.
+	AdminAddr string
+	// Stdio serves one client on standard input and output instead of HTTP.
+	Stdio bool
+	// AllowedHosts and AllowedOrigins, if not nil, replace those of the server; see
+	// [server.WithAllowedHosts] and [server.WithAllowedOrigins].
+	AllowedHosts   []string
+	AllowedOrigins []string
+
+	// H2C also accepts HTTP/2 without TLS, for reverse proxies that speak it.
+	H2C bool
+	// ReadHeaderTimeout bounds the reading of a request's header, IdleTimeout the life
+	// of a connection between requests. Bodies and answers are bounded by the server's
+	// limits, not here: a time-out for the whole request would end long calls.
+	ReadHeaderTimeout time.Duration
+	IdleTimeout       time.Duration
+	MaxHeaderBytes    int
+
+	// ShutdownDelay is how long requests are still accepted after /readyz began to
+	// say no, until load balancers have noticed. DrainTimeout is how long running
+	// requests may then go on, FlushTimeout how long the last spans and metrics may take.
+	ShutdownDelay time.Duration
+	DrainTimeout  time.Duration
+	FlushTimeout  time.Duration
+
+	// Limits replace those of the server, field by field; zero leaves the server's.
+	Limits server.Limits
+
+	// LogLevel is the least severe level that is logged; LogFormat is "text" or "json".
+	LogLevel  slog.Level
+	LogFormat string
+}
+
+// DefaultConfig returns the defaults: everything on loopback, safe in production.
+func DefaultConfig() Config {
+	return Config{
+		Addr: "127.0.0.1:8080", Path: "/mcp", AdminAddr: "127.0.0.1:9464",
+		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		DrainTimeout: 20 * time.Second, FlushTimeout: 3 * time.Second,
+		LogLevel: slog.LevelInfo, LogFormat: "text",
+	}
+}
+
+// adminOff reports whether there is no admin listener.
+func (c *Config) adminOff() bool { return c.AdminAddr == "" || c.AdminAddr == off }
+
+const off = "off"
+
+// limits returns the server's limits with those that are configured in their place.
+func (c *Config) limits(l server.Limits) server.Limits {
+	for _, b := range session.Bounds() {
+		if set := b.Int(&c.Limits); set != nil && *set != 0 {
+			*b.Int(&l) = *set
+		}
+		if set := b.Duration(&c.Limits); set != nil && *set != 0 {
+			*b.Duration(&l) = *set
+		}
+	}
+	return l
+}

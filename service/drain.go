@@ -1,0 +1,44 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// drain ends the serving: not ready, the delay, the server's own drain, and only
+// then the listener, because http.Server.Shutdown neither cancels handlers nor
+// ends open event streams. hurry is closed by the second signal.
+func (p *process) drain(why string, hurry <-chan struct{}) error {
+	began := time.Now()
+	p.draining.Store(true)
+	slog.Info("drain.begin", "why", why, "shutdown_delay", p.cfg.ShutdownDelay, "drain_timeout", p.cfg.DrainTimeout)
+	if p.mcp != nil && p.cfg.ShutdownDelay > 0 {
+		wait(p.cfg.ShutdownDelay, hurry)
+		slog.Info("drain.refusing", "after", time.Since(began))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.DrainTimeout)
+	defer cancel()
+	err := p.srv.Shutdown(ctx)
+	p.mcp.close()
+	if p.stdio != nil {
+		<-p.stdio
+	}
+	if err != nil {
+		slog.Error("drain.end", "took", time.Since(began), "error", err)
+		return fmt.Errorf("service: shutdown: %w", err)
+	}
+	slog.Info("drain.end", "took", time.Since(began))
+	return nil
+}
+
+// wait waits for a time or until hurry is closed.
+func wait(d time.Duration, hurry <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-hurry:
+	}
+}

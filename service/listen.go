@@ -1,0 +1,144 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// closeTimeout bounds the end of a listener whose requests are over.
+const closeTimeout = time.Second
+
+// A listener is a bound address and the HTTP server on it.
+type listener struct {
+	net.Listener
+	http *http.Server
+	done chan struct{} // closed when serving has ended; nil before it began
+}
+
+// listen binds both addresses, or none.
+func (p *process) listen() error {
+	var err error
+	if !p.cfg.Stdio {
+		mux := http.NewServeMux()
+		mux.Handle(exact(p.cfg.Path), p.srv.Handler(p.httpOptions()...))
+		if p.mcp, err = p.bind("MCP", flagAddr, p.cfg.Addr, mux); err != nil {
+			return err
+		}
+		if p.cfg.H2C {
+			p.mcp.http.Protocols = new(http.Protocols)
+			p.mcp.http.Protocols.SetHTTP1(true)
+			p.mcp.http.Protocols.SetUnencryptedHTTP2(true)
+		}
+	}
+	if !p.cfg.adminOff() {
+		if p.admin, err = p.bind("admin", flagAdminAddr, p.cfg.AdminAddr, p.adminHandler()); err != nil {
+			p.mcp.close()
+			return err
+		}
+	}
+	return nil
+}
+
+// exact returns the pattern that matches a path and nothing below it.
+func exact(path string) string {
+	if path[len(path)-1] == '/' {
+		return path + "{$}"
+	}
+	return path
+}
+
+func (p *process) httpOptions() (opts []server.HTTPOption) {
+	if p.cfg.AllowedHosts != nil {
+		opts = append(opts, server.WithAllowedHosts(p.cfg.AllowedHosts...))
+	}
+	if p.cfg.AllowedOrigins != nil {
+		opts = append(opts, server.WithAllowedOrigins(p.cfg.AllowedOrigins...))
+	}
+	return opts
+}
+
+func (p *process) bind(what, flagName, addr string, h http.Handler) (*listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("service: the %s listener: %w (--%s or %s sets another address)",
+			what, err, flagName, envName(flagName))
+	}
+	return &listener{Listener: l, http: &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: p.cfg.ReadHeaderTimeout,
+		IdleTimeout:       p.cfg.IdleTimeout,
+		MaxHeaderBytes:    p.cfg.MaxHeaderBytes,
+		// No ReadTimeout and no WriteTimeout: they would end long calls. The transport
+		// sets a deadline for each write.
+		ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
+	}}, nil
+}
+
+// serve begins to serve. The requests keep the values of ctx, not its end: the
+// drain decides when they are over.
+func (p *process) serve(ctx context.Context) {
+	base := context.WithoutCancel(ctx)
+	p.mcp.serve(base, p.broken)
+	p.admin.serve(base, p.broken)
+	if !p.cfg.Stdio {
+		return
+	}
+	p.stdio = make(chan struct{})
+	go func() {
+		defer close(p.stdio)
+		p.broken <- p.srv.ServeStdio(base)
+	}()
+}
+
+func (l *listener) serve(base context.Context, broken chan<- error) {
+	if l == nil {
+		return
+	}
+	l.http.BaseContext = func(net.Listener) context.Context { return base }
+	l.done = make(chan struct{})
+	go func() {
+		defer close(l.done)
+		if err := l.http.Serve(l.Listener); !errors.Is(err, http.ErrServerClosed) {
+			broken <- fmt.Errorf("service: serve on %s: %w", l.Addr(), err)
+		}
+	}()
+}
+
+// close ends the listener and its connections. Requests that still run have a
+// moment; then their connections are cut.
+func (l *listener) close() {
+	if l == nil {
+		return
+	}
+	if l.done == nil {
+		l.Listener.Close()
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if l.http.Shutdown(ctx) != nil {
+		l.http.Close()
+	}
+	<-l.done
+}
+
+// url returns the address with http:// before it. For a listener on all
+// interfaces it is the loopback address, which works on this machine.
+func (l *listener) url() string {
+	if l == nil {
+		return ""
+	}
+	addr := l.Addr().(*net.TCPAddr)
+	host := addr.IP.String()
+	if addr.IP.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, fmt.Sprint(addr.Port))
+}

@@ -1,0 +1,106 @@
+package service
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// load returns the configuration, and false if the program was only asked for
+// information, which it has then printed.
+func (o *options) load(info mcp.Implementation) (cfg Config, serve bool, err error) {
+	if o.config != nil {
+		return *o.config, true, o.config.check()
+	}
+	cfg = DefaultConfig()
+	fs, extra := o.flagSet(&cfg)
+	version := fs.Bool(flagVersion, false, "print what this program was built from")
+	faults := o.environment(fs)
+	flagFaults, help := parseFlags(fs, o.args)
+	faults = append(faults, flagFaults...)
+	switch {
+	case help:
+		o.printHelp(fs, extra, cmp.Or(info.Description, info.Title))
+		return cfg, false, nil
+	case *version:
+		fmt.Fprintf(o.stdout, "%s %s\nbuild %s\n", info.Name, info.Version, ReadBuild())
+		return cfg, false, nil
+	case len(faults) > 0:
+		return cfg, false, fmt.Errorf("%w\n(%s --help lists the settings)", joinFaults(faults), o.command)
+	}
+	explicit := false
+	fs.Visit(func(f *flag.Flag) { explicit = explicit || f.Name == flagAdminAddr })
+	if cfg.Stdio && !explicit {
+		cfg.AdminAddr = off // a client may start several copies
+	}
+	return cfg, true, nil
+}
+
+// flagSet defines the flags of the table and those of the program itself, whose
+// names it returns.
+func (o *options) flagSet(cfg *Config) (fs *flag.FlagSet, extra map[string]bool) {
+	fs = flag.NewFlagSet(o.command, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	for _, s := range settings() {
+		fs.Var(s.value(cfg), s.name, s.usage)
+	}
+	own := map[string]bool{}
+	fs.VisitAll(func(f *flag.Flag) { own[f.Name] = true })
+	extra = map[string]bool{}
+	for _, define := range o.flags {
+		define(fs)
+	}
+	fs.VisitAll(func(f *flag.Flag) { extra[f.Name] = !own[f.Name] })
+	return fs, extra
+}
+
+// environment sets the flags whose variables are set and not empty.
+func (o *options) environment(fs *flag.FlagSet) (faults []error) {
+	fs.VisitAll(func(f *flag.Flag) {
+		if f.Name == flagVersion {
+			return
+		}
+		name := envName(f.Name)
+		text := o.getenv(name)
+		if text == "" {
+			return
+		}
+		if err := fs.Set(f.Name, text); err != nil {
+			faults = append(faults, fmt.Errorf("invalid value %q for %s: %w", text, name, err))
+		}
+	})
+	return faults
+}
+
+// parseFlags parses the arguments to their end and collects the faults on the way.
+func parseFlags(fs *flag.FlagSet, args []string) (faults []error, help bool) {
+	for {
+		err := fs.Parse(args)
+		switch {
+		case errors.Is(err, flag.ErrHelp):
+			return nil, true
+		case err == nil && fs.NArg() > 0:
+			return append(faults, fmt.Errorf("unexpected argument %q", fs.Arg(0))), false
+		case err == nil:
+			return faults, false
+		}
+		faults = append(faults, err)
+		if !strings.HasPrefix(err.Error(), "invalid ") {
+			return faults, false // after an unknown flag nobody knows what is a value
+		}
+		args = fs.Args()
+	}
+}
+
+// joinFaults makes one error of several, in one line if it is one.
+func joinFaults(faults []error) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	return fmt.Errorf("service: %w", errors.Join(faults...))
+}

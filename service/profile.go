@@ -1,0 +1,98 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime"
+	"runtime/pprof"
+	"runtime/trace"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// addProfiles adds the paths that go tool pprof knows. Package net/http/pprof is
+// not used because merely importing it puts the profiles on http.DefaultServeMux,
+// which a user of this package may have opened to the world.
+func addProfiles(mux *http.ServeMux) {
+	mux.HandleFunc("GET /debug/pprof/{$}", profileIndex)
+	mux.HandleFunc("GET /debug/pprof/profile", profileCPU)
+	mux.HandleFunc("GET /debug/pprof/trace", profileTrace)
+	mux.HandleFunc("GET /debug/pprof/{name}", profileNamed)
+}
+
+func profileIndex(w http.ResponseWriter, _ *http.Request) {
+	profiles := pprof.Profiles()
+	slices.SortFunc(profiles, func(a, b *pprof.Profile) int { return strings.Compare(a.Name(), b.Name()) })
+	var b strings.Builder
+	b.WriteString("profile?seconds=30  what uses the CPU\ntrace?seconds=1     trace of the runtime, for go tool trace\n")
+	for _, p := range profiles {
+		fmt.Fprintf(&b, "%-20s%d entries; ?debug=1 or 2 for text\n", p.Name(), p.Count())
+	}
+	plain(w, http.StatusOK, strings.TrimSpace(b.String()))
+}
+
+// profileNamed writes one of the profiles that the runtime collects at all times.
+func profileNamed(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	p := pprof.Lookup(name)
+	if p == nil {
+		plain(w, http.StatusNotFound, "there is no such profile")
+		return
+	}
+	if name == "heap" && r.FormValue("gc") != "" {
+		runtime.GC()
+	}
+	debug, _ := strconv.Atoi(r.FormValue("debug")) // not a number: the binary form
+	if debug > 0 {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	} else {
+		binary(w, name)
+	}
+	_ = p.WriteTo(w, debug) // the reader's loss
+}
+
+func profileCPU(w http.ResponseWriter, r *http.Request) {
+	binary(w, "profile")
+	if err := pprof.StartCPUProfile(w); err != nil {
+		plain(w, http.StatusConflict, err.Error())
+		return
+	}
+	defer pprof.StopCPUProfile()
+	sleep(r.Context(), seconds(r, 30))
+}
+
+func profileTrace(w http.ResponseWriter, r *http.Request) {
+	binary(w, "trace")
+	if err := trace.Start(w); err != nil {
+		plain(w, http.StatusConflict, err.Error())
+		return
+	}
+	defer trace.Stop()
+	sleep(r.Context(), seconds(r, 1))
+}
+
+func binary(w http.ResponseWriter, name string) {
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+}
+
+// seconds returns the duration that a request asks for, at most an hour.
+func seconds(r *http.Request, standard float64) time.Duration {
+	s, err := strconv.ParseFloat(r.FormValue("seconds"), 64)
+	if err != nil || !(s > 0) {
+		s = standard
+	}
+	return time.Duration(min(s, 3600) * float64(time.Second))
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

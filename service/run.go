@@ -1,0 +1,136 @@
+// Package service makes a production process of a server: [Run] reads the
+// configuration from flags and environment, serves MCP over Streamable HTTP or
+// standard input and output, opens an admin listener with metrics, health, live
+// requests and profiles, and ends in an orderly way when it is told to.
+//
+// Everything that it puts together is reachable without it: the server is an
+// http.Handler, and its telemetry has handlers of its own.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// Run serves srv until the process is told to end, and returns nil after a clean
+// shutdown. SIGINT, SIGTERM and the end of ctx begin the shutdown: /readyz says
+// no; after the shutdown delay new requests are refused; running ones may finish
+// within the drain timeout and are then cancelled; the listeners are closed; the
+// telemetry is flushed. A second signal ends all patience, a third the process.
+// With --stdio the end of standard input begins the shutdown as well.
+//
+// The start hooks of srv get a context that ends when the shutdown begins.
+//
+// The error says what is wrong with flags and environment, why the start failed,
+// why a listener broke, or which handlers did not return (it then matches
+// [server.ErrAbandoned]). Run returns nil without serving if it is asked for
+// --help or --version.
+//
+// While it runs, slog's default logger writes to standard error as configured,
+// with trace ids. One Run at a time should be active in a process.
+func Run(ctx context.Context, srv *server.Server, opts ...Option) error {
+	o := newOptions(opts)
+	cfg, serve, err := o.load(srv.Info())
+	if err != nil || !serve {
+		return err
+	}
+	if err := srv.SetLimits(cfg.limits(srv.Limits())); err != nil {
+		return fmt.Errorf("service: %w", err)
+	}
+	restore := setDefaultLogger(srv.Telemetry().LogHandler(newLogHandler(o.stderr, &cfg)))
+	defer restore()
+	p := &process{srv: srv, cfg: cfg, options: o, broken: make(chan error, 3)}
+	return p.run(ctx)
+}
+
+// A process is one Run at work.
+type process struct {
+	*options
+	srv *server.Server
+	cfg Config
+
+	mcp      *listener     // nil in stdio mode
+	admin    *listener     // nil if it is off
+	stdio    chan struct{} // closed when stdio was served; nil in HTTP mode
+	broken   chan error    // why serving has ended by itself
+	draining atomic.Bool   // as soon as /readyz is to say no
+}
+
+// run starts everything, waits, and stops everything. The admin listener is the
+// last to go: the drain can be watched to its end.
+func (p *process) run(ctx context.Context) error {
+	defer func() { p.admin.close() }()
+	p.startTelemetry(ctx)
+	defer p.stopTelemetry()
+
+	signals := watchSignals(ctx, p.srv)
+	defer signals.stop()
+	if err := p.srv.Start(signals.begin); err != nil {
+		return fmt.Errorf("service: start hook: %w", err)
+	}
+	if err := p.listen(); err != nil {
+		return errors.Join(err, p.srv.Shutdown(ctx))
+	}
+	p.checkBudget()
+	p.serve(ctx)
+	p.announce()
+
+	select {
+	case <-signals.begin.Done():
+		return p.drain(context.Cause(signals.begin).Error(), signals.hurry)
+	case err := <-p.broken:
+		return p.ended(err, signals.hurry)
+	}
+}
+
+// ended drains after serving has ended by itself, for the given reason; nil is the
+// orderly end of standard input.
+func (p *process) ended(why error, hurry <-chan struct{}) error {
+	const endOfInput = "standard input ended"
+	switch {
+	case why == nil:
+		return p.drain(endOfInput, hurry)
+	case errors.Is(why, server.ErrAbandoned):
+		p.srv.Close() // their grace is over; the drain reports them
+		return p.drain(endOfInput, hurry)
+	}
+	return errors.Join(why, p.drain(why.Error(), hurry))
+}
+
+// startTelemetry starts the exports. A service whose telemetry is set up wrongly
+// still serves, and says so.
+func (p *process) startTelemetry(ctx context.Context) {
+	tel := p.srv.Telemetry()
+	if err := tel.Start(ctx); err != nil {
+		slog.Error("telemetry.start", "error", err)
+	}
+	tel.SetGlobal()
+}
+
+// stopTelemetry sends what is left. A collector that is down at the end is no
+// failure of the service.
+func (p *process) stopTelemetry() {
+	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.FlushTimeout)
+	defer cancel()
+	if err := p.srv.Telemetry().Shutdown(ctx); err != nil {
+		slog.Warn("telemetry.flush", "error", err)
+	}
+}
+
+// checkBudget warns of graces that a client will not wait for: it sends SIGTERM
+// about two seconds after it has closed our standard input.
+func (p *process) checkBudget() {
+	l := p.srv.Limits()
+	if grace := max(0, l.EOFGrace) + l.CleanupGrace; p.cfg.Stdio && grace >= stdioPatience {
+		slog.Warn("limits.grace", "problem", "stdio clients kill a server that does not end soon after stdin",
+			"eof_grace", l.EOFGrace, "cleanup_grace", l.CleanupGrace, "sum_must_be_below", stdioPatience)
+	}
+}
+
+const stdioPatience = 2 * time.Second

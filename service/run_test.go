@@ -1,0 +1,207 @@
+package service_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/service"
+)
+
+func TestRunServesUntilItsContextEnds(t *testing.T) {
+	srv, _ := newGated(t, false)
+	var order []string
+	srv.OnStart(func(context.Context) error { order = append(order, "start"); return nil })
+	srv.OnStop(func(context.Context) error { order = append(order, "stop"); return nil })
+	r := start(t, srv)
+	assert.Equal(t, []string{"start"}, order)
+
+	a := r.call("echo", `{"text":"hello"}`)
+	require.NoError(t, a.err)
+	assert.Equal(t, http.StatusOK, a.status)
+	assert.Equal(t, "hello", a.text())
+
+	r.stop()
+	require.NoError(t, r.wait(t))
+	assert.Equal(t, []string{"start", "stop"}, order)
+	for _, url := range []string{r.MCP, r.Admin} {
+		_, err := r.client.Get(url)
+		assert.Error(t, err, "nothing listens any more")
+	}
+}
+
+func TestBannerHasTheRealPortsAndAClientConfiguration(t *testing.T) {
+	srv, _ := newGated(t, false)
+	r := start(t, srv)
+	banner := r.stderr.String()
+	assert.NotContains(t, banner, ":0/")
+	for _, want := range []string{
+		"testing 1.2.3", r.MCP, r.Admin + "/metrics", r.Admin + "/livez", r.Admin + "/readyz", r.Admin + "/debug/requests",
+		`{"mcpServers":{"testing":{"type":"http","url":"` + r.MCP + `"}}}`,
+	} {
+		assert.Contains(t, banner, want)
+	}
+}
+
+func TestAdminListener(t *testing.T) {
+	srv, g := newGated(t, false)
+	r := start(t, srv)
+	_, result := r.enter(t, g)
+	for _, c := range []struct {
+		path   string
+		status int
+		want   string
+	}{
+		{"/", 200, "/debug/pprof/"},
+		{"/livez", 200, "ok"},
+		{"/readyz", 200, "ready"},
+		{"/metrics", 200, "vitrine_"},
+		{"/debug/requests", 200, "gated"},
+		{"/debug/pprof/", 200, "goroutine"},
+		{"/debug/pprof/goroutine?debug=1", 200, "goroutine profile"},
+		{"/debug/pprof/profile?seconds=0.01", 200, "\x1f\x8b"},
+		{"/debug/pprof/trace?seconds=0.01", 200, "go 1."},
+		{"/debug/pprof/nothing", 404, "no such profile"},
+		{"/nothing", 404, ""},
+	} {
+		status, body := r.get(t, c.path)
+		assert.Equal(t, c.status, status, c.path)
+		assert.Contains(t, body, c.want, c.path)
+	}
+	close(g.open)
+	assert.Equal(t, "opened", (<-result).text())
+
+	_, pattern := http.DefaultServeMux.Handler(&http.Request{Method: http.MethodGet, Host: "x", URL: &url.URL{Path: "/debug/pprof/"}})
+	assert.Empty(t, pattern, "the profiles must stay off http.DefaultServeMux")
+}
+
+func TestAdminListenerRefusesRebinding(t *testing.T) {
+	srv, _ := newGated(t, false)
+	r := start(t, srv)
+	req, err := http.NewRequest(http.MethodGet, r.Admin+"/debug/requests", nil)
+	require.NoError(t, err)
+	req.Host = "evil.example"
+	resp, err := r.client.Do(req)
+	require.NoError(t, err)
+	resp.Body.Close()
+	assert.Equal(t, http.StatusForbidden, resp.StatusCode)
+}
+
+func TestAdminListenerCanBeOff(t *testing.T) {
+	srv, _ := newGated(t, false)
+	r := start(t, srv, "--admin-addr=off")
+	assert.Empty(t, r.Admin)
+	assert.NotContains(t, r.stderr.String(), "/metrics")
+}
+
+func TestReadinessChecksSayWhatIsWrong(t *testing.T) {
+	srv, _ := newGated(t, false)
+	srv.AddReadiness("database", func(context.Context) error { return errors.New("no route to host") })
+	r := start(t, srv)
+	status, body := r.get(t, "/readyz")
+	assert.Equal(t, http.StatusServiceUnavailable, status)
+	assert.Contains(t, body, "database: no route to host")
+	status, _ = r.get(t, "/livez")
+	assert.Equal(t, http.StatusOK, status)
+}
+
+func TestAddressInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	for flag, what := range map[string]string{"addr": "MCP", "admin-addr": "admin"} {
+		srv, _ := newGated(t, false)
+		stopped := false
+		srv.OnStop(func(context.Context) error { stopped = true; return nil })
+		err := service.Run(t.Context(), srv, quiet("--"+flag+"="+taken.Addr().String())...)
+		require.Error(t, err)
+		assert.ErrorContains(t, err, what+" listener")
+		assert.ErrorContains(t, err, taken.Addr().String())
+		assert.ErrorContains(t, err, "--"+flag)
+		assert.True(t, stopped, "what the start hooks began must be ended")
+	}
+}
+
+func TestStartHookFails(t *testing.T) {
+	srv, _ := newGated(t, false)
+	errHook := errors.New("no database")
+	srv.OnStart(func(context.Context) error { return errHook })
+	assert.ErrorIs(t, service.Run(t.Context(), srv, quiet()...), errHook)
+}
+
+// The server is made before Run sets the default logger, and still its records
+// come out as Run was told, with the trace id of their request, once.
+func TestLogsOfAServerThatWasMadeEarlier(t *testing.T) {
+	before, writer, flags := slog.Default(), log.Writer(), log.Flags()
+	srv, _ := newGated(t, false)
+	server.AddTool(srv, server.Tool{Name: "panic"}, func(ctx context.Context, _ *server.Call, _ struct{}) (string, error) {
+		slog.InfoContext(ctx, "from the handler")
+		panic("as requested")
+	})
+	r := start(t, srv, "--log-format=json", "--log-level=info")
+	require.NoError(t, r.call("panic", "{}").err)
+	r.stop()
+	require.NoError(t, r.wait(t))
+
+	seen := map[string]bool{}
+	for line := range strings.Lines(r.stderr.String()) {
+		var record map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &record), "all of stderr is JSON: %s", line)
+		msg := record["msg"].(string)
+		seen[msg] = true
+		if msg == "handler.panic" || msg == "from the handler" {
+			assert.Equal(t, 1, strings.Count(line, `"trace_id"`), line)
+		}
+	}
+	for _, msg := range []string{"service.ready", "handler.panic", "from the handler", "drain.begin", "drain.end"} {
+		assert.True(t, seen[msg], "no record %q in\n%s", msg, r.stderr)
+	}
+	assert.Same(t, before, slog.Default())
+	assert.Equal(t, writer, log.Writer())
+	assert.Equal(t, flags, log.Flags())
+}
+
+func TestAllowedHostsAndOrigins(t *testing.T) {
+	srv, _ := newGated(t, false, server.WithAllowedHosts("of-the-server.example"))
+	host := func(name string) func(*http.Request) { return func(r *http.Request) { r.Host = name } }
+
+	r := start(t, srv)
+	assert.Equal(t, http.StatusOK, r.call("echo", `{"text":""}`, host("of-the-server.example")).status)
+	assert.Equal(t, http.StatusForbidden, r.call("echo", `{"text":""}`, host("of-the-flag.example")).status)
+	r.stop()
+	require.NoError(t, r.wait(t))
+
+	srv, _ = newGated(t, false, server.WithAllowedHosts("of-the-server.example"))
+	r = start(t, srv, "--allowed-hosts=of-the-flag.example, other.example", "--allowed-origins=https://app.example")
+	assert.Equal(t, http.StatusForbidden, r.call("echo", `{"text":""}`, host("of-the-server.example")).status)
+	assert.Equal(t, http.StatusOK, r.call("echo", `{"text":""}`, host("other.example")).status)
+	origin := func(o string) func(*http.Request) { return func(r *http.Request) { r.Header.Set("Origin", o) } }
+	assert.Equal(t, http.StatusOK, r.call("echo", `{"text":""}`, origin("https://app.example")).status)
+	assert.Equal(t, http.StatusForbidden, r.call("echo", `{"text":""}`, origin("https://evil.example")).status)
+}
+
+func TestH2C(t *testing.T) {
+	srv, _ := newGated(t, false)
+	r := start(t, srv, "--h2c", "--path=/other/mcp/")
+	assert.True(t, strings.HasSuffix(r.MCP, "/other/mcp/"))
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	h2 := &http.Transport{Protocols: &protocols}
+	defer h2.CloseIdleConnections()
+	one := r.client
+	r.client = &http.Client{Transport: h2, Timeout: patience}
+	assert.Equal(t, "two", r.call("echo", `{"text":"two"}`).text())
+	r.client = one
+	assert.Equal(t, "one", r.call("echo", `{"text":"one"}`).text())
+}

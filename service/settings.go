@@ -1,0 +1,266 @@
+package service
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+)
+
+// A setting is one line of the table from which the flags, the environment
+// variables and the help text come. In the usage, `quotes` mark the word that
+// stands for the value.
+type setting struct {
+	group string
+	name  string
+	usage string
+	value func(*Config) flag.Value
+}
+
+// The groups of the help text, in its order.
+const (
+	groupListeners = "Listeners"
+	groupHTTP      = "HTTP"
+	groupShutdown  = "Shutdown"
+	groupLogs      = "Logs"
+	groupLimits    = "Limits"
+)
+
+func groups() []string {
+	return []string{groupListeners, groupHTTP, groupShutdown, groupLogs, groupLimits}
+}
+
+func settings() []setting { return append(ownSettings(), limitSettings()...) }
+
+// limitSettings makes a setting of each limit of the server.
+func limitSettings() (all []setting) {
+	for _, b := range session.Bounds() {
+		unit := cmp.Or(b.Unit, "time")
+		all = append(all, setting{groupLimits, strings.ReplaceAll(b.Name, "_", "-"), b.Usage + " (`" + unit + "`)",
+			func(c *Config) flag.Value {
+				if field := b.Int(&c.Limits); field != nil {
+					return limitValue(field, b.Default.(int), strconv.Atoi, strconv.Itoa)
+				}
+				return limitValue(b.Duration(&c.Limits), b.Default.(time.Duration), time.ParseDuration, time.Duration.String)
+			}})
+	}
+	return all
+}
+
+func ownSettings() []setting {
+	return []setting{
+		{groupListeners, flagAddr, "`host:port` of the MCP endpoint; port 0 takes a free one",
+			func(c *Config) flag.Value { return textValue(&c.Addr, hostPort) }},
+		{groupListeners, "path", "`path` of the MCP endpoint",
+			func(c *Config) flag.Value { return textValue(&c.Path, urlPath) }},
+		{groupListeners, flagAdminAddr, "`host:port` of /metrics, /livez, /readyz and /debug, or off",
+			func(c *Config) flag.Value { return textValue(&c.AdminAddr, hostPortOrOff) }},
+		{groupListeners, flagStdio, "serve one client on standard input and output instead of HTTP; the admin listener then opens only if --admin-addr is given",
+			func(c *Config) flag.Value { return boolValue(&c.Stdio) }},
+
+		{groupHTTP, "allowed-hosts", "`hosts` that the Host header may name, with commas; * allows all",
+			func(c *Config) flag.Value { return listValue(&c.AllowedHosts) }},
+		{groupHTTP, "allowed-origins", "`origins` of web pages that may call the server, with commas; * allows all",
+			func(c *Config) flag.Value { return listValue(&c.AllowedOrigins) }},
+		{groupHTTP, "h2c", "also accept HTTP/2 without TLS",
+			func(c *Config) flag.Value { return boolValue(&c.H2C) }},
+		{groupHTTP, "read-header-timeout", "`time` in which the header of a request must arrive",
+			func(c *Config) flag.Value { return durationValue(&c.ReadHeaderTimeout) }},
+		{groupHTTP, "idle-timeout", "`time` after which an idle connection is closed",
+			func(c *Config) flag.Value { return durationValue(&c.IdleTimeout) }},
+		{groupHTTP, "max-header-bytes", "`size` of a request's header at most",
+			func(c *Config) flag.Value { return intValue(&c.MaxHeaderBytes) }},
+
+		{groupShutdown, "shutdown-delay", "`time` between saying \"not ready\" and refusing requests, for load balancers to notice",
+			func(c *Config) flag.Value { return durationValue(&c.ShutdownDelay) }},
+		{groupShutdown, "drain-timeout", "`time` that running requests have to finish, before they are cancelled",
+			func(c *Config) flag.Value { return durationValue(&c.DrainTimeout) }},
+		{groupShutdown, "flush-timeout", "`time` for sending the last spans, metrics and logs",
+			func(c *Config) flag.Value { return durationValue(&c.FlushTimeout) }},
+
+		{groupLogs, "log-level", "least severe `level` that is logged: debug, info, warn or error",
+			func(c *Config) flag.Value { return levelValue(&c.LogLevel) }},
+		{groupLogs, "log-format", "`format` of the log on standard error: text or json",
+			func(c *Config) flag.Value { return textValue(&c.LogFormat, oneOf("text", "json")) }},
+	}
+}
+
+// The flags that something else in the package speaks of.
+const (
+	flagAddr      = "addr"
+	flagAdminAddr = "admin-addr"
+	flagStdio     = "stdio"
+	flagVersion   = "version"
+)
+
+// envName returns the environment variable of a flag.
+func envName(flagName string) string {
+	return "VITRINE_" + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
+}
+
+// check holds a configuration that was made in Go against the table.
+func (c Config) check() error {
+	var faults []error
+	for _, s := range settings() {
+		v := s.value(&c)
+		if err := v.Set(v.String()); err != nil {
+			faults = append(faults, fmt.Errorf("invalid value %q for %s: %w", v.String(), s.name, err))
+		}
+	}
+	return joinFaults(faults)
+}
+
+// A value is a flag.Value over a field of a Config.
+type value[T any] struct {
+	field  *T
+	parse  func(string) (T, error)
+	format func(T) string
+	isBool bool
+}
+
+func (v *value[T]) Set(text string) error {
+	parsed, err := v.parse(text)
+	if err == nil {
+		*v.field = parsed
+	}
+	return err
+}
+
+// String is called on a zero value too, by package flag.
+func (v *value[T]) String() string {
+	if v == nil || v.field == nil {
+		return ""
+	}
+	return v.format(*v.field)
+}
+
+// IsBoolFlag lets --flag stand for --flag=true.
+func (v *value[T]) IsBoolFlag() bool { return v.isBool }
+
+func textValue(field *string, check func(string) error) flag.Value {
+	return &value[string]{
+		field:  field,
+		parse:  func(text string) (string, error) { return text, check(text) },
+		format: func(text string) string { return text },
+	}
+}
+
+// limitValue is a value whose zero stands for a default. What is too small is for
+// the server to say, which knows the limits.
+func limitValue[T comparable](field *T, byDefault T, parse func(string) (T, error), format func(T) string) flag.Value {
+	return &value[T]{field: field, parse: func(text string) (T, error) {
+		v, err := parse(text)
+		if err != nil {
+			return v, fmt.Errorf("want a value like %s", format(byDefault))
+		}
+		return v, nil
+	}, format: func(v T) string {
+		var zero T
+		if v == zero {
+			v = byDefault
+		}
+		return format(v)
+	}}
+}
+
+func boolValue(field *bool) flag.Value {
+	return &value[bool]{field: field, format: strconv.FormatBool, isBool: true, parse: func(text string) (bool, error) {
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return false, fmt.Errorf("want true or false")
+		}
+		return b, nil
+	}}
+}
+
+func intValue(field *int) flag.Value {
+	return &value[int]{field: field, format: strconv.Itoa, parse: func(text string) (int, error) {
+		n, err := strconv.Atoi(text)
+		if err != nil || n <= 0 {
+			return 0, fmt.Errorf("want a positive whole number")
+		}
+		return n, nil
+	}}
+}
+
+func durationValue(field *time.Duration) flag.Value {
+	return &value[time.Duration]{field: field, format: formatDuration, parse: func(text string) (time.Duration, error) {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 {
+			return 0, fmt.Errorf("want a time such as 500ms, 20s or 1m30s")
+		}
+		return d, nil
+	}}
+}
+
+func levelValue(field *slog.Level) flag.Value {
+	format := func(l slog.Level) string { return strings.ToLower(l.String()) }
+	return &value[slog.Level]{field: field, format: format, parse: func(text string) (level slog.Level, err error) {
+		if level.UnmarshalText([]byte(text)) != nil {
+			return level, fmt.Errorf("want debug, info, warn or error")
+		}
+		return level, nil
+	}}
+}
+
+func listValue(field *[]string) flag.Value {
+	format := func(list []string) string { return strings.Join(list, ",") }
+	return &value[[]string]{field: field, format: format, parse: func(text string) (list []string, err error) {
+		for entry := range strings.SplitSeq(text, ",") {
+			if entry = strings.TrimSpace(entry); entry != "" {
+				list = append(list, entry)
+			}
+		}
+		return list, nil
+	}}
+}
+
+// formatDuration writes 2m instead of 2m0s.
+func formatDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+func hostPort(text string) error {
+	if _, port, err := net.SplitHostPort(text); err != nil || port == "" {
+		return fmt.Errorf("want host:port, such as 127.0.0.1:8080 or :8080")
+	}
+	return nil
+}
+
+func hostPortOrOff(text string) error {
+	if text == "" || text == off || hostPort(text) == nil {
+		return nil
+	}
+	return fmt.Errorf("want host:port, such as 127.0.0.1:9464, or off")
+}
+
+func urlPath(text string) error {
+	if !strings.HasPrefix(text, "/") || strings.Contains(text, "//") || strings.ContainsAny(text, " {}?#%") {
+		return fmt.Errorf("want a path that begins with /, such as /mcp")
+	}
+	return nil
+}
+
+func oneOf(words ...string) func(string) error {
+	return func(text string) error {
+		for _, w := range words {
+			if text == w {
+				return nil
+			}
+		}
+		return fmt.Errorf("want %s", strings.Join(words, " or "))
+	}
+}

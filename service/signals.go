@@ -1,0 +1,58 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// signals turns signals into the end of a context.
+type signals struct {
+	begin context.Context // ends with ctx or the first signal; its cause says which
+	hurry chan struct{}   // closed by the second signal
+	stop  func()          // ends the watching and waits for it
+}
+
+// watchSignals watches for SIGINT and SIGTERM. The second one closes the server;
+// after it they do again what they do in any program, so that a third one kills.
+func watchSignals(ctx context.Context, srv *server.Server) *signals {
+	begin, cancel := context.WithCancelCause(ctx)
+	s := &signals{begin: begin, hurry: make(chan struct{})}
+	incoming := make(chan os.Signal, 2)
+	signal.Notify(incoming, os.Interrupt, syscall.SIGTERM)
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-quit:
+				return
+			case sig := <-incoming:
+				if begin.Err() == nil {
+					cancel(fmt.Errorf("signal: %v", sig))
+					continue
+				}
+				signal.Stop(incoming)
+				slog.Warn("drain.hurry", "why", fmt.Sprintf("signal: %v", sig))
+				close(s.hurry)
+				srv.Close()
+				return
+			}
+		}
+	}()
+	s.stop = func() {
+		signal.Stop(incoming)
+		close(quit)
+		<-done
+		cancel(errStopped)
+	}
+	return s
+}
+
+var errStopped = errors.New("service: stopped")
