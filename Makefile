@@ -1,0 +1,32 @@
+# The commands of this repository. make help lists them.
+
+FUZZTIME ?= 1m
+BENCH    ?= .
+
+.DEFAULT_GOAL := help
+.PHONY: help build test tools lint bench fuzz clean
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+
+build: ## build the programs into bin/
+	go build -trimpath -o bin/ ./cmd/...
+
+test: ## run all tests that this machine can run, and say what was skipped
+	@scripts/test.sh
+
+tools: ## install what the skipped tests and lint need
+	@scripts/tools.sh
+
+lint: ## gofmt, go vet and staticcheck
+	@scripts/lint.sh
+
+bench: ## run the benchmarks (BENCH=regexp)
+	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+	@if [ -f bench/go.mod ]; then cd bench && go test -run '^$$' -bench '$(BENCH)' -benchmem ./...; fi
+
+fuzz: ## run each fuzz target (FUZZTIME=1m)
+	@scripts/fuzz.sh '$(FUZZTIME)'
+
+clean: ## remove what the commands above have built
+	rm -rf bin .cache

@@ -1,0 +1,414 @@
+package archtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/vitrine-mcp/vitrine"
+
+// A room is a folder and everything below it.
+type room struct {
+	path  string // relative to the module
+	floor int
+
+	also   []string // rooms on its own floor that it may import
+	only   []string // if not nil, the only rooms that it may import
+	sealed bool     // no other room may import it
+
+	ban     []string // packages that it may not import; a trailing slash means all below
+	banDeep []string // packages that it may not even reach through others
+}
+
+var (
+	ioPackages   = []string{"os", "net", "net/http", "os/exec", "syscall"}
+	network      = []string{"net", "net/http"}
+	instruments  = []string{"go.opentelemetry.io/", "github.com/prometheus/"}
+	sessionLimit = append([]string{"net/http"}, instruments...)
+)
+
+var rooms = []room{
+	{path: "cmd", floor: 6, ban: instruments},
+	{path: "examples", floor: 6}, // a user's code: it may bring a registry of its own
+	{path: "deploy", floor: 6, ban: instruments},
+	{path: "service", floor: 5, ban: instruments},
+	{path: "server", floor: 4, ban: instruments},
+	{path: "middleware", floor: 3, ban: instruments},
+	{path: "dashboards", floor: 3, only: []string{"telemetry"}, sealed: true, ban: instruments},
+	{path: "transport", floor: 2, ban: instruments},
+	{path: "telemetry", floor: 2},
+	{path: "internal/session", floor: 1, banDeep: sessionLimit},
+	{path: "internal/wire", floor: 0, also: []string{"mcp"}, ban: ioPackages, banDeep: network},
+	{path: "mcp", floor: 0, ban: ioPackages, banDeep: network},
+}
+
+// helpers belong to no room: tests import them, production code does not, and they
+// import no room.
+var helpers = []string{"internal/needs", "internal/archtest"}
+
+// libraries are the modules that the framework and its tests may use. A trailing slash
+// means all below.
+var libraries = []string{
+	"github.com/go-json-experiment/json",
+	"github.com/google/jsonschema-go",
+	"github.com/prometheus/client_golang",
+	"github.com/prometheus/client_model",
+	"github.com/prometheus/common", // the exposition formats of client_golang
+	"github.com/santhosh-tekuri/jsonschema/v6",
+	"github.com/stretchr/testify",
+	"github.com/yosida95/uritemplate/v3",
+	"go.opentelemetry.io/",
+	"go.uber.org/goleak",
+	"golang.org/x/sync",
+	"golang.org/x/sys",
+	"google.golang.org/protobuf", // what native histograms and OTLP are written in
+}
+
+// A pkg is what go list says about one package.
+type pkg struct {
+	ImportPath   string
+	Imports      []string
+	Deps         []string // Imports, and what those reach
+	TestImports  []string // of tests in the package
+	XTestImports []string // of tests beside it
+	Error        *struct{ Err string }
+}
+
+// under reports whether path is root or below it.
+func under(path, root string) bool {
+	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
+}
+
+// listed returns the entry of a list that path falls under.
+func listed(path string, list []string) (string, bool) {
+	for _, entry := range list {
+		if path == entry || strings.HasSuffix(entry, "/") && strings.HasPrefix(path, entry) {
+			return entry, true
+		}
+	}
+	return "", false
+}
+
+// within returns the path of a package relative to the module, "." for the module's
+// own, and whether it belongs to the module.
+func within(importPath string) (string, bool) {
+	if importPath == module {
+		return ".", true
+	}
+	return strings.CutPrefix(importPath, module+"/")
+}
+
+func isHelper(rel string) bool {
+	return slices.ContainsFunc(helpers, func(h string) bool { return under(rel, h) })
+}
+
+// roomOf returns the room of a package given relative to the module.
+func roomOf(rel string) (room, bool) {
+	for _, r := range rooms {
+		if under(rel, r.path) {
+			return r, true
+		}
+	}
+	return room{}, false
+}
+
+// mayImport reports whether production code of room a may import room b.
+func mayImport(a, b room) bool {
+	switch {
+	case a.path == b.path:
+		return true
+	case b.sealed:
+		return false
+	case a.only != nil:
+		return slices.Contains(a.only, b.path)
+	}
+	return b.floor < a.floor || slices.Contains(a.also, b.path)
+}
+
+// mayTest reports whether tests of room a may import room b.
+func mayTest(a, b room) bool { return mayImport(a, b) || b.floor <= a.floor }
+
+// importFaults checks packages against the import rule and the rules about libraries.
+// It returns one line for each fault.
+func importFaults(pkgs []pkg) []string {
+	var faults []string
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	for _, p := range pkgs {
+		rel, _ := within(p.ImportPath)
+		here, placed := roomOf(rel)
+		if !placed && !isHelper(rel) {
+			fault("%s is in no room: place it in the table of internal/archtest", rel)
+			continue
+		}
+		for _, path := range p.Imports {
+			target, ours := within(path)
+			there, known := roomOf(target)
+			switch {
+			case !ours: // a library
+				if entry, bad := listed(path, slices.Concat(here.ban, here.banDeep)); bad {
+					fault("%s imports %s, but %s may not import %s", rel, path, here.path, entry)
+				}
+			case isHelper(target):
+				fault("%s imports %s, which is for tests", rel, target)
+			case known && !placed:
+				fault("%s imports %s, but a helper for tests imports no room", rel, target)
+			case known && !mayImport(here, there):
+				fault("%s (floor %d) imports %s (floor %d): a room imports only rooms on lower floors, see internal/archtest",
+					rel, here.floor, target, there.floor)
+			}
+		}
+		for _, path := range p.Deps {
+			if entry, bad := listed(path, here.banDeep); bad && !slices.Contains(p.Imports, path) {
+				fault("%s reaches %s through others, but %s may not depend on %s", rel, path, here.path, entry)
+			}
+		}
+		for _, path := range slices.Concat(p.TestImports, p.XTestImports) {
+			target, ours := within(path)
+			if there, known := roomOf(target); ours && known && placed && !mayTest(here, there) {
+				fault("a test of %s (floor %d) imports %s (floor %d): tests import no room on a higher floor",
+					rel, here.floor, target, there.floor)
+			}
+		}
+		for _, path := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+			if _, ours := within(path); !ours && !standard(path) && !allowed(path) {
+				fault("%s imports %s, of a module that is not on the list of libraries in internal/archtest", rel, path)
+			}
+		}
+	}
+	slices.Sort(faults)
+	return slices.Compact(faults) // a test inside a package and one beside it may share a fault
+}
+
+// standard reports whether a package belongs to the standard library: the first
+// element of its path has no dot. "C" is cgo.
+func standard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".")
+}
+
+// allowed reports whether a package or module is on the list of libraries.
+func allowed(path string) bool {
+	return slices.ContainsFunc(libraries, func(l string) bool { return under(path, l) })
+}
+
+// A modFile is what go mod edit -json says about go.mod.
+type modFile struct {
+	Module  struct{ Path string }
+	Require []struct {
+		Path     string
+		Indirect bool
+	}
+	Replace []struct{ Old, New struct{ Path string } }
+	Tool    []struct{ Path string }
+}
+
+// moduleFaults checks what go.mod asks for.
+func moduleFaults(m modFile) []string {
+	var faults []string
+	for _, r := range m.Require {
+		if !r.Indirect && !allowed(r.Path) {
+			faults = append(faults, fmt.Sprintf("go.mod requires %s, which is not on the list of libraries in internal/archtest: "+
+				"tools, peers and test clients belong into the modules e2e and bench", r.Path))
+		}
+	}
+	for _, r := range m.Replace {
+		faults = append(faults, fmt.Sprintf("go.mod replaces %s by %s, but a replacement does not reach those who import this module", r.Old.Path, r.New.Path))
+	}
+	for _, t := range m.Tool {
+		faults = append(faults, fmt.Sprintf("go.mod names the tool %s, whose requirements would become the framework's: install it in scripts/tools.sh", t.Path))
+	}
+	return faults
+}
+
+const (
+	maxLines     = 600
+	maxTestLines = 900
+)
+
+// laterNote finds the usual marks of work put off. They are spelled so that this file
+// does not find itself.
+var laterNote = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
+
+// fileFaults checks the text of one Go file.
+func fileFaults(name string, text []byte) []string {
+	var faults []string
+	limit := maxLines
+	if strings.HasSuffix(name, "_test.go") {
+		limit = maxTestLines
+	}
+	if n := bytes.Count(text, []byte("\n")); n > limit {
+		faults = append(faults, fmt.Sprintf("%s has %d lines, %d are allowed: split it, one noun to a file", name, n, limit))
+	}
+	number := 0
+	for line := range bytes.Lines(text) {
+		number++
+		if note := laterNote.Find(line); note != nil {
+			faults = append(faults, fmt.Sprintf("%s:%d: %s: do it, or write an issue", name, number, note))
+		}
+	}
+	return faults
+}
+
+// goFiles reads all Go files of the repository, and its go.mod, by their path. The
+// test of the import rule calls it as well, though go list does the work there: go test
+// caches a result until a file changes that the test itself has opened, and it does not
+// see what a program opens that the test has started.
+func goFiles(t *testing.T) map[string][]byte {
+	t.Helper()
+	root := moduleRoot(t)
+	files := map[string][]byte{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch name := d.Name(); {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (strings.ContainsAny(name[:1], "._") || name == "node_modules" || name == "testdata"):
+			return filepath.SkipDir
+		case !d.Type().IsRegular() || filepath.Ext(name) != ".go" && name != "go.mod":
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) { // an editor's temporary file
+			return nil
+		} else if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		files[filepath.ToSlash(rel)] = text
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// moduleRoot returns the folder of go.mod. The working directory of a test is the
+// folder of its package.
+func moduleRoot(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// goJSON runs the go command in the root of the module and decodes the JSON values
+// that it prints.
+func goJSON[T any](t *testing.T, args ...string) []T {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = moduleRoot(t)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	var values []T
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var value T
+		if err := dec.Decode(&value); errors.Is(err, io.EOF) {
+			return values
+		} else if err != nil {
+			t.Fatalf("go %s: %v", strings.Join(args, " "), err)
+		}
+		values = append(values, value)
+	}
+}
+
+// parsePackages reads the imports of the root module from its files. go list says
+// more, but nothing about files for other systems and under other build tags.
+func parsePackages(files map[string][]byte) ([]pkg, error) {
+	var pkgs []pkg
+	var faults []error
+	for name, text := range files {
+		if path.Ext(name) != ".go" || nested(name, files) {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		p := pkg{ImportPath: path.Join(module, path.Dir(name))}
+		for _, spec := range file.Imports {
+			target, _ := strconv.Unquote(spec.Path.Value) // the parser has checked it
+			if strings.HasSuffix(name, "_test.go") {
+				p.TestImports = append(p.TestImports, target)
+			} else {
+				p.Imports = append(p.Imports, target)
+			}
+		}
+		pkgs = append(pkgs, p)
+	}
+	return pkgs, errors.Join(faults...)
+}
+
+// nested reports whether a file belongs to a module below the root module.
+func nested(name string, files map[string][]byte) bool {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if _, ok := files[dir+"/go.mod"]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// report fails the test once for each fault.
+func report(t *testing.T, faults []string) {
+	t.Helper()
+	for _, f := range faults {
+		t.Error(f)
+	}
+}
+
+func TestImports(t *testing.T) {
+	files := goFiles(t)
+	pkgs := goJSON[pkg](t, "list", "-e", "-json=ImportPath,Imports,Deps,TestImports,XTestImports,Error", "./...")
+	if len(pkgs) < 2 {
+		t.Fatalf("go list found %d packages", len(pkgs))
+	}
+	for _, p := range pkgs {
+		if p.Error != nil {
+			t.Errorf("%s: %s", p.ImportPath, p.Error.Err)
+		}
+	}
+	parsed, err := parsePackages(files)
+	if err != nil {
+		t.Error(err)
+	}
+	report(t, importFaults(append(pkgs, parsed...)))
+}
+
+func TestModule(t *testing.T) {
+	goFiles(t)
+	mod := goJSON[modFile](t, "mod", "edit", "-json")[0]
+	if mod.Module.Path != module {
+		t.Errorf("the module is %s, this package takes it for %s", mod.Module.Path, module)
+	}
+	report(t, moduleFaults(mod))
+}
+
+func TestFiles(t *testing.T) {
+	for name, text := range goFiles(t) {
+		if strings.HasSuffix(name, ".go") {
+			report(t, fileFaults(name, text))
+		}
+	}
+}

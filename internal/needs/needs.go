@@ -1,0 +1,71 @@
+// Package needs lets an integration test say what it needs from the machine, such
+// as a Prometheus server or installed npm packages, and makes sure that a test that
+// is skipped for want of it is never skipped in silence.
+//
+// What happens depends on two environment variables:
+//
+//   - On a developer's machine a missing need skips the test.
+//   - Under VITRINE_REQUIRE=all, as in continuous integration, it fails the test.
+//   - When VITRINE_SKIPS names a file, each skip is appended to it as one line of
+//     suite, tab, reason. make test does this and prints the list at its end,
+//     because go test says nothing about skipped tests.
+//
+// The package is for tests only. Nested modules such as e2e may import it too.
+package needs
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Tool declares that a test needs the named programs in PATH. The suite is what the
+// summary of make test calls the tests that belong together, for example
+// "e2e/prometheus". Call it first in a test, from the test's own goroutine.
+func Tool(tb testing.TB, suite string, names ...string) {
+	tb.Helper()
+	var missing []string
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		Skip(tb, suite, "no "+strings.Join(missing, ", no ")+" in PATH")
+	}
+}
+
+// Skip ends a test whose need is not met, for a reason other than a missing program.
+// It skips the test, or fails it under VITRINE_REQUIRE=all; either way it does not
+// return. The reason is one short phrase, for example "npm packages not installed".
+func Skip(tb testing.TB, suite, why string) {
+	tb.Helper()
+	if os.Getenv("VITRINE_REQUIRE") == "all" {
+		tb.Fatalf("%s: %s, and VITRINE_REQUIRE=all allows no skips (make tools installs what is missing)", suite, why)
+	}
+	if name := os.Getenv("VITRINE_SKIPS"); name != "" {
+		if err := record(name, suite, why); err != nil {
+			tb.Fatalf("%s: %s, and the skip cannot be recorded: %v", suite, why, err)
+		}
+	}
+	tb.Skipf("%s: %s (make tools installs what is missing)", suite, why)
+}
+
+// record appends one line to the file of skips. Test binaries of several packages do
+// so at the same time, so it is one write to a file opened for appending.
+func record(file, suite, why string) error {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "%s\t%s\n", oneLine(suite), oneLine(why))
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// oneLine keeps a text within its field of its line.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

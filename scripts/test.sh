@@ -1,0 +1,75 @@
+#!/bin/sh
+# Runs all tests, then tells what was skipped and why. With VITRINE_REQUIRE=all it
+# skips nothing: what is missing is a failure, and lint and fuzzing run as well.
+. "$(dirname "$0")/lib.sh"
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+VITRINE_SKIPS=$tmp/skips
+export VITRINE_SKIPS
+: >"$VITRINE_SKIPS"
+
+failed=
+fail() {
+	failed="$failed
+FAILED:  $1"
+}
+
+# step runs one part of the tests and goes on whether or not it passes.
+step() {
+	title=$1
+	shift
+	say "== $title"
+	"$@" || fail "$title"
+}
+
+# no_race prints why the race detector cannot be used, or nothing if it can.
+no_race() {
+	cc=$(go env CC)
+	if ! have "${cc%% *}"; then
+		say "no C compiler"
+	elif [ "$(go env CGO_ENABLED)" != 1 ]; then
+		say "CGO_ENABLED=0"
+	elif ! go build -race runtime/cgo >"$tmp/race" 2>&1; then
+		say "go build -race fails: $(tail -n 1 "$tmp/race")"
+	fi
+}
+
+# -count=1, because a cached result cannot know what has been installed since.
+# Usage: test_module <folder> [flag of go test]...
+test_module() (
+	cd "$1" && shift
+	list=$(packages) || exit 1
+	[ -z "$list" ] || go test -count=1 -timeout 20m "$@" $list
+)
+
+if required; then
+	step "lint" scripts/lint.sh
+else
+	step "gofmt and go vet" scripts/lint.sh quick
+fi
+
+race=-race
+why=$(no_race)
+if [ -n "$why" ]; then
+	race=
+	say "race detector: off ($why)"
+	skip "race detector" "$why" || fail "race detector"
+fi
+step "tests" test_module . $race
+if required; then
+	step "fuzzing" scripts/fuzz.sh
+fi
+for module in $(nested_modules); do
+	step "tests of $module" test_module "$module"
+done
+
+say "== summary"
+sort -u "$VITRINE_SKIPS" | awk -F '\t' '{ print "skipped: " $1 ": " $2 " (make tools installs it)" }'
+if [ -n "$failed" ]; then
+	say "${failed#?}"
+	exit 1
+fi
+say "passed"
