@@ -14,12 +14,18 @@ import (
 
 // writeError classifies an error of a write path. The core looks at its own
 // state first, because some values (io.ErrClosedPipe) do not tell whose end was
-// closed; this table decides the rest.
-func writeError(err error) error {
+// closed; this table decides the rest. lost tells that the peer is known to be gone.
+// An error that nobody knows stays as it is: the core takes it for a broken peer
+// and logs it with its type.
+func writeError(err error, lost bool) error {
 	if err == nil {
 		return nil
 	}
-	return &session.WriteError{Reason: Classify(err), Err: err}
+	reason := Classify(err)
+	if reason == mcp.DropBrokenPeer && !lost && !KnownPeerError(err) {
+		return err
+	}
+	return &session.WriteError{Reason: reason, Err: err}
 }
 
 // Classify returns the class of a failed write: closed_writer if our own end was

@@ -217,7 +217,7 @@ func (x *exchange) respond(stream *session.Stream, era mcp.Era, sessionID string
 
 func (x *exchange) sink(era mcp.Era) *httpSink {
 	return &httpSink{
-		w: x.w, rc: http.NewResponseController(x.w), era: era,
+		w: x.w, rc: http.NewResponseController(x.w), lost: x.r.Context(), era: era,
 		streams: acceptsEvents(x.r.Header), closing: x.core.Draining(),
 	}
 }

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -15,6 +16,7 @@ import (
 type httpSink struct {
 	w         http.ResponseWriter
 	rc        *http.ResponseController
+	lost      context.Context // the request's: done when the peer is gone
 	era       mcp.Era
 	sessionID string // to be announced with a successful initialize
 	streams   bool   // the client takes an event stream
@@ -37,7 +39,7 @@ func (k *httpSink) Write(m *session.Message) error {
 	h.Set("Content-Length", strconv.Itoa(len(m.Frame)))
 	k.w.WriteHeader(k.status(m))
 	_, err := k.w.Write(m.Frame)
-	return writeError(err)
+	return k.failed(err)
 }
 
 // event writes one message of an event stream.
@@ -49,7 +51,7 @@ func (k *httpSink) event(m *session.Message) error {
 	buf = append(buf, m.Frame...)
 	buf = append(buf, "\n\n"...)
 	_, err := k.w.Write(buf)
-	return writeError(err)
+	return k.failed(err)
 }
 
 // stream commits the response to an event stream.
@@ -80,7 +82,7 @@ func (k *httpSink) KeepAlive() error {
 	}
 	k.stream(&session.Message{Kind: session.Notification})
 	if _, err := k.w.Write([]byte(":\n\n")); err != nil {
-		return writeError(err)
+		return k.failed(err)
 	}
 	return k.Flush()
 }
@@ -100,7 +102,14 @@ func (k *httpSink) start(m *session.Message) {
 	}
 }
 
-func (k *httpSink) Flush() error { return writeError(k.rc.Flush()) }
+func (k *httpSink) Flush() error { return k.failed(k.rc.Flush()) }
+
+// failed classifies an error. HTTP/2 has errors without a type for a stream that the
+// peer has closed; the request's context tells.
+func (k *httpSink) failed(err error) error { return writeError(err, k.lost.Err() != nil) }
+
+// EventStream implements session.EventStreamer.
+func (k *httpSink) EventStream() bool { return k.events }
 
 func (k *httpSink) SetWriteDeadline(t time.Time) {
 	k.deadline = k.rc.SetWriteDeadline(t) == nil || k.deadline

@@ -58,7 +58,7 @@ func readLines(core *session.Core, s *session.Session, conn *session.Conn, in io
 				Message: "the message is larger than " + session.LimitFrameBytes,
 			})
 		case len(line) > 0:
-			receive(s, conn, line, limits)
+			receive(s, conn, line, limits, errors.Is(err, io.EOF))
 		}
 		switch {
 		case err == nil || errors.Is(err, errLineTooLong):
@@ -80,12 +80,17 @@ func readLines(core *session.Core, s *session.Session, conn *session.Conn, in io
 	}
 }
 
-// receive decodes one line and hands it to the session.
-func receive(s *session.Session, conn *session.Conn, line []byte, limits wire.Limits) {
+// receive decodes one line and hands it to the session. A tail is what came without
+// a newline before the end of the input: if it is no message, it was cut off.
+func receive(s *session.Session, conn *session.Conn, line []byte, limits wire.Limits, tail bool) {
 	env, err := wire.Decode(line, limits)
 	var bad *wire.Error
 	if errors.As(err, &bad) {
-		s.Malformed(bad)
+		if tail {
+			s.MalformedTail(bad)
+		} else {
+			s.Malformed(bad)
+		}
 		return
 	}
 	in := &session.Inbound{Envelope: env, Conn: conn, Bytes: len(line)}
@@ -111,12 +116,12 @@ type lineSink struct {
 
 func (k *lineSink) Write(m *session.Message) error {
 	if _, err := k.buf.Write(m.Frame); err != nil {
-		return writeError(err)
+		return writeError(err, false)
 	}
-	return writeError(k.buf.WriteByte('\n'))
+	return writeError(k.buf.WriteByte('\n'), false)
 }
 
-func (k *lineSink) Flush() error { return writeError(k.buf.Flush()) }
+func (k *lineSink) Flush() error { return writeError(k.buf.Flush(), false) }
 
 func (k *lineSink) SetWriteDeadline(t time.Time) { _ = k.pipe.SetWriteDeadline(t) }
 

@@ -33,7 +33,7 @@ func (c *Core) admit(in *Inbound, s *Session, st *Stream) {
 		if queued {
 			c.waiting.leave()
 		} else {
-			r.slots.give(r.slots.n)
+			r.slots.give()
 		}
 		c.reject(r, reason, err)
 		return

@@ -12,6 +12,7 @@ import (
 	"context"
 	"log/slog"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -184,16 +185,26 @@ func (c *Core) RejectUnadmitted(in *Inbound, reason mcp.RejectReason, err *mcp.E
 	}
 }
 
+// notify has a notification handled, in the order of arrival. The handler has a
+// goroutine of its own, so that neither its panic nor its runtime.Goexit is the
+// reader's.
 func (c *Core) notify(in *Inbound, s *Session) {
 	c.ledger.received(receivedNotification)
-	defer func() {
-		if v := recover(); v != nil {
-			c.logger.Error("notification.panic", "method", in.Method, "panic", v)
-		}
+	handled := make(chan struct{})
+	go func() {
+		defer close(handled)
+		normal := false
+		defer func() {
+			if v := recover(); !normal {
+				c.logger.Error("notification.panic", "method", in.Method, "panic", v, "stack", string(debug.Stack()))
+			}
+		}()
+		ctx, end := c.observeNotification(in, s)
+		defer end()
+		c.dispatcher.Notify(ctx, in, s)
+		normal = true
 	}()
-	ctx, end := c.observeNotification(in, s)
-	defer end()
-	c.dispatcher.Notify(ctx, in, s)
+	<-handled
 }
 
 // observeNotification tells the observer of a notification.

@@ -21,7 +21,7 @@ func (r *Request) run(queued bool) {
 			return
 		}
 	}
-	defer r.slots.give(r.slots.n)
+	defer r.slots.give()
 	if !r.verdict.start() {
 		r.release()
 		return

@@ -19,8 +19,9 @@ func NewClass(name string, limit int) *Class {
 }
 
 // slots are the concurrency slots that one request needs: its session's, its
-// class's and the process's, always taken in this order. A request that cannot
-// have all of them waits in a first-in, first-out queue of bounded length.
+// class's and the process's. A request that cannot have all of them at once waits
+// for the one that is missing and holds none of the others meanwhile: a slow class
+// must not use up the slots of a session. Each limit serves its waiters in order.
 type slots struct {
 	sems [3]*semaphore.Weighted
 	n    int
@@ -34,30 +35,43 @@ func (s *slots) want(sem *semaphore.Weighted) {
 }
 
 // try takes all slots at once, or none.
-func (s *slots) try() bool {
+func (s *slots) try() bool { return s.tryBut(-1) < 0 }
+
+// tryBut takes all slots but one, which the request has already. It returns which
+// one is missing, having given back the others, or -1.
+func (s *slots) tryBut(has int) (missing int) {
 	for i := range s.n {
-		if !s.sems[i].TryAcquire(1) {
-			s.give(i)
-			return false
+		if i == has || s.sems[i].TryAcquire(1) {
+			continue
 		}
+		for j := range i {
+			if j != has {
+				s.sems[j].Release(1)
+			}
+		}
+		return i
 	}
-	return true
+	return -1
 }
 
-// wait takes the slots one after the other; on false it holds none.
+// wait takes all slots; on false it holds none.
 func (s *slots) wait(ctx context.Context) bool {
-	for i := range s.n {
-		if s.sems[i].Acquire(ctx, 1) != nil {
-			s.give(i)
+	missing := s.tryBut(-1)
+	for missing >= 0 {
+		has := missing
+		if s.sems[has].Acquire(ctx, 1) != nil {
 			return false
+		}
+		if missing = s.tryBut(has); missing >= 0 {
+			s.sems[has].Release(1)
 		}
 	}
 	return true
 }
 
-// give returns the first n slots.
-func (s *slots) give(n int) {
-	for i := range n {
+// give returns all slots.
+func (s *slots) give() {
+	for i := range s.n {
 		s.sems[i].Release(1)
 	}
 }

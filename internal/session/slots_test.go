@@ -1,0 +1,51 @@
+package session
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/semaphore"
+)
+
+// TestSlowClassLeavesSlots holds that requests which wait for a class hold no slot of
+// their session or of the process (invariant I13).
+func TestSlowClassLeavesSlots(t *testing.T) {
+	inWorld(t, Limits{MaxInFlight: 2, MaxInFlightTotal: 2}, func(w *world) {
+		slow, quick := w.gate("slow", false), w.gate("quick", false)
+		class := NewClass("slow", 1)
+		w.route("slow", func(rt *Route) { rt.Class = class })
+		p := w.connect(true)
+		for _, id := range []string{"1", "2", "3"} {
+			p.call(id, "slow")
+			w.settle()
+		}
+		h := slow.next()
+		slow.empty()
+		p.call("4", "quick")
+		quick.next().finish("quick")
+		require.Equal(t, []string{resultFrame("4", "quick")}, p.frames())
+		h.finish("slow")
+		slow.next().finish("slow")
+		slow.next().finish("slow")
+		require.Len(t, p.frames(), 4)
+	})
+}
+
+func TestSlotsAreAllOrNone(t *testing.T) {
+	a, b := semaphore.NewWeighted(1), semaphore.NewWeighted(1)
+	var first, second slots
+	for _, s := range []*slots{&first, &second} {
+		s.want(a)
+		s.want(nil)
+		s.want(b)
+	}
+	require.True(t, b.TryAcquire(1))
+	require.False(t, first.try())
+	require.True(t, a.TryAcquire(1), "the slot that was free was given back")
+	a.Release(1)
+	b.Release(1)
+	require.True(t, first.try())
+	require.False(t, second.try())
+	first.give()
+	require.True(t, second.try())
+}
