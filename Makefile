@@ -4,10 +4,10 @@ FUZZTIME ?= 1m
 BENCH    ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help build test tools lint bench fuzz clean
+.PHONY: help build test tools lint bench fuzz mutants clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
 
 build: ## build the programs into bin/
 	go build -trimpath -o bin/ ./cmd/...
@@ -27,6 +27,9 @@ bench: ## run the benchmarks (BENCH=regexp)
 
 fuzz: ## run each fuzz target (FUZZTIME=1m)
 	@scripts/fuzz.sh '$(FUZZTIME)'
+
+mutants: ## show that the races of the session core notice the bugs that they are about
+	@VITRINE_MUTANTS=all go test -count=1 -v -run '^TestMutants$$' ./internal/session
 
 clean: ## remove what the commands above have built
 	rm -rf bin .cache

@@ -25,7 +25,7 @@ const (
 type ProgressToken = jsontext.Value
 
 // A Result is what the handler of a request answers with. It encodes to a JSON
-// object. Embed [ResultMeta] to implement it; the server adds the members that
+// object. Embed [ResultMeta], by value, to implement it; the server adds the members that
 // the protocol revision of the caller wants, such as resultType.
 type Result interface {
 	// ResultMetadata returns the result's own _meta member, which the server may

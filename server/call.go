@@ -28,8 +28,9 @@ type Call struct {
 // client did not ask for progress, nothing is sent and the result is nil.
 //
 // Progress may wait a moment for a slow reader, never longer than the notify
-// time-out. It returns the cause when the call was cancelled, so that a loop may
-// stop on its error.
+// time-out. Once the call is settled (cancelled, past its deadline, or answered) it
+// returns [mcp.ErrRequestDone], or the cause if it was waiting at that moment, so that
+// a loop may stop on its error.
 func (c *Call) Progress(progress, total float64, message string) error {
 	if math.IsNaN(progress) || math.IsInf(progress, 0) || math.IsNaN(total) || math.IsInf(total, 0) {
 		return fmt.Errorf("server: progress %v of %v is not a number", progress, total)
@@ -37,6 +38,9 @@ func (c *Call) Progress(progress, total float64, message string) error {
 	token := c.ProgressToken()
 	if token == nil {
 		c.Core().DropNotification(mcp.NotificationProgress, mcp.DropNoProgressToken)
+		if c.Core().Settled() {
+			return mcp.ErrRequestDone
+		}
 		return nil
 	}
 	// Held until the notification is queued: of two goroutines that report at the

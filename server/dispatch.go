@@ -18,8 +18,8 @@ type method struct {
 	// targets finds the route of the tool (or prompt) that a request names; nil for a
 	// method without targets. Without a match the method's own handler answers.
 	targets func(name string) *session.Route
-	// uncancellable and beforeInitialize are explained at session.Route.
-	uncancellable, beforeInitialize bool
+	// handshake and beforeInitialize are explained at session.Route.
+	handshake, beforeInitialize bool
 
 	route *session.Route
 }
@@ -47,7 +47,7 @@ const otherMethod = "_OTHER"
 // handle registers a method.
 func (s *Server) handle(m *method) {
 	m.route = s.newRoute(m.name, "", m.handler)
-	m.route.Uncancellable, m.route.BeforeInitialize = m.uncancellable, m.beforeInitialize
+	m.route.Handshake, m.route.BeforeInitialize = m.handshake, m.beforeInitialize
 	s.methods.mu.Lock()
 	defer s.methods.mu.Unlock()
 	if s.methods.byName == nil {

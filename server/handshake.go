@@ -16,7 +16,7 @@ func (s *Server) addLifecycle() {
 	s.handle(&method{name: mcp.MethodDiscover, eras: inModern, handler: s.discover})
 	s.handle(&method{
 		name: mcp.MethodInitialize, eras: inLegacy, handler: s.initialize,
-		uncancellable: true, beforeInitialize: true,
+		handshake: true, beforeInitialize: true,
 	})
 	s.handle(&method{name: mcp.MethodPing, eras: inLegacy, handler: ping, beforeInitialize: true})
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -92,7 +93,7 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 		}
 		result, err := h(ctx, &Call{Request: req}, args)
 		if err != nil {
-			return toolFailure(err)
+			return toolFailure(ctx, err)
 		}
 		return out.result(result)
 	}
@@ -128,10 +129,14 @@ func inputFaults(tool string, faults []schema.Fault) *mcp.CallToolResult {
 	return mcp.ToolError(text)
 }
 
-// toolFailure turns a handler's error into a tool error or leaves a protocol error.
-func toolFailure(err error) (mcp.Result, error) {
+// toolFailure turns a handler's error into a tool error, or leaves a protocol error
+// and the cause for which the call was cancelled: that is for the client to read.
+func toolFailure(ctx context.Context, err error) (mcp.Result, error) {
 	if rpc, ok := mcp.AsError(err); ok {
 		return nil, rpc
+	}
+	if _, cancelled := mcp.CauseOf(ctx); cancelled && errors.Is(err, context.Cause(ctx)) {
+		return nil, err
 	}
 	return mcp.ToolError(err.Error()), nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -44,12 +45,20 @@ func observationOf(r *session.Request) *observation {
 var spanKind = trace.WithSpanKind(trace.SpanKindServer)
 
 // start starts the span. The caller's context comes from _meta; the ambient span
-// (of the HTTP server) is the parent only without one, and linked otherwise.
+// (of the HTTP server, or else of the HTTP header) is the parent only without one, and
+// linked otherwise.
 func (ob *observation) start(
 	ctx context.Context, in *session.Inbound, s *session.Session, arrived time.Time,
 ) context.Context {
 	o := ob.observer
-	ambient := trace.SpanContextFromContext(ctx)
+	ambient, foreign := trace.SpanContextFromContext(ctx), false
+	if !ambient.IsValid() && len(in.Header["Traceparent"]) > 0 {
+		header := o.propagator.Extract(ctx, propagation.HeaderCarrier(in.Header))
+		ambient, foreign = trace.SpanContextFromContext(header), o.untrusted
+		if !foreign {
+			ctx = header
+		}
+	}
 	parent, remote := ctx, trace.SpanContext{}
 	if carrier := (metaCarrier{&in.Meta}); !carrier.empty() {
 		extracted := o.propagator.Extract(ctx, carrier)
@@ -67,13 +76,11 @@ func (ob *observation) start(
 	ctx, ob.span = o.tracer.Start(parent, ob.series.spanName, options...)
 	ob.sampled, ob.recording = ob.span.SpanContext().IsSampled(), ob.span.IsRecording()
 	if ob.recording {
-		if remote.IsValid() {
-			if ambient.IsValid() {
-				ob.span.AddLink(trace.Link{SpanContext: ambient})
-			}
-			if o.untrusted {
-				ob.span.AddLink(trace.Link{SpanContext: remote})
-			}
+		if ambient.IsValid() && (foreign || remote.IsValid()) {
+			ob.span.AddLink(trace.Link{SpanContext: ambient})
+		}
+		if remote.IsValid() && o.untrusted {
+			ob.span.AddLink(trace.Link{SpanContext: remote})
 		}
 		ob.span.SetAttributes(messageAttributes(in, s, ob.series.attributes)...)
 	}

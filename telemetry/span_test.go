@@ -161,8 +161,9 @@ func TestParents(t *testing.T) {
 		meta      bool
 		broken    bool // meta that is no trace context
 		ambient   bool
+		header    bool // an HTTP traceparent, from a gateway
 		untrusted bool
-		parent    string // "", "meta" or "ambient"
+		parent    string // "", "meta", "ambient" or "header"
 		links     []string
 	}{
 		"none":                              {},
@@ -172,6 +173,11 @@ func TestParents(t *testing.T) {
 		"meta and ambient":                  {meta: true, ambient: true, parent: "meta", links: []string{"ambient"}},
 		"untrusted meta":                    {meta: true, untrusted: true, links: []string{"meta"}},
 		"untrusted meta and ambient":        {meta: true, ambient: true, untrusted: true, links: []string{"ambient", "meta"}},
+		"header":                            {header: true, parent: "header"},
+		"meta and header":                   {meta: true, header: true, parent: "meta", links: []string{"header"}},
+		"ambient and header":                {ambient: true, header: true, parent: "ambient"},
+		"untrusted header":                  {header: true, untrusted: true, links: []string{"header"}},
+		"untrusted meta and header":         {meta: true, header: true, untrusted: true, links: []string{"header", "meta"}},
 		"ambient, where meta is mistrusted": {ambient: true, untrusted: true, parent: "ambient"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -191,6 +197,9 @@ func TestParents(t *testing.T) {
 				if tc.ambient {
 					in.Values = trace.ContextWithSpanContext(context.Background(), ambient)
 				}
+				if tc.header {
+					in.Header = map[string][]string{"Traceparent": {"00-0000000000000000000000000000000c-000000000000000c-01"}}
+				}
 				var inside trace.SpanContext
 				var tenant string
 				r.tools["t"] = func(ctx context.Context, _ *session.Request) (mcp.Result, error) {
@@ -205,6 +214,8 @@ func TestParents(t *testing.T) {
 						return "ambient"
 					case sc.SpanID().String() == "b7ad6b7169203331":
 						return "meta"
+					case sc.SpanID().String() == "000000000000000c":
+						return "header"
 					}
 					return ""
 				}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/transport"
@@ -180,10 +181,12 @@ func waitForHangUp(t *testing.T, c *net.TCPConn) {
 	t.Helper()
 	raw, err := c.SyscallConn()
 	require.NoError(t, err)
-	// The callback is called when the socket is readable, which a reset makes it.
-	calls := 0
-	require.NoError(t, raw.Read(func(uintptr) bool {
-		calls++
-		return calls > 1
+	require.NoError(t, raw.Control(func(fd uintptr) {
+		for {
+			_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+			if !errors.Is(err, unix.EINTR) {
+				return
+			}
+		}
 	}))
 }

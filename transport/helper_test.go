@@ -51,7 +51,7 @@ func newFake(t *testing.T, limits session.Limits) *fake {
 	} {
 		f.routes[name] = &session.Route{
 			Series: f.core.Series(name, ""), Handle: handle, BeforeInitialize: name != "tools/call",
-			Uncancellable: name == "initialize",
+			Handshake: name == "initialize",
 		}
 	}
 	return f

@@ -212,7 +212,7 @@ func (x *exchange) respond(stream *session.Stream, era mcp.Era, sessionID string
 		// The session has ended under a request that still waits for its answer.
 		x.refuse(http.StatusNotFound, session.SessionUnknown())
 	}
-	return err == nil && sink.ok
+	return sink.sent // whatever Pump says: the client may hang up as soon as it has its answer
 }
 
 func (x *exchange) sink(era mcp.Era) *httpSink {

@@ -2,10 +2,13 @@ package transport_test
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -104,6 +107,7 @@ func TestFailedInitializeLeavesNoSession(t *testing.T) {
 	require.Equal(t, 200, res.StatusCode)
 	require.JSONEq(t, failure("1", -32602, "not you"), body)
 	require.Empty(t, res.Header.Get("Mcp-Session-Id"))
+	<-e.left // the session ends after its answer
 	require.Empty(t, e.conserved().SessionsClosed[mcp.CauseSessionDelete])
 	require.EqualValues(t, 1, e.core.Snapshot().Counters.SessionsClosed[mcp.CauseTransportClose])
 }
@@ -240,5 +244,33 @@ func TestStandaloneStream(t *testing.T) {
 		require.NoError(t, err, "the end of the session ends the stream in order")
 		require.Empty(t, rest)
 		e.conserved()
+	})
+}
+
+// A hangUpWriter is a client that hangs up as soon as it has the answer.
+type hangUpWriter struct {
+	*httptest.ResponseRecorder
+	hangUp func()
+}
+
+func (w *hangUpWriter) Flush() {
+	w.ResponseRecorder.Flush()
+	w.hangUp()
+	synctest.Wait() // until the endpoint has noticed
+}
+
+// A client may close its connection once it has the answer to initialize: the
+// session stays.
+func TestHangUpAfterInitialize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, session.Limits{})
+		ctx, cancel := context.WithCancel(t.Context())
+		req := httptest.NewRequestWithContext(ctx, "POST", "/", strings.NewReader(legacy(1, "initialize", "")))
+		req.Header.Set("Content-Type", "application/json")
+		w := &hangUpWriter{httptest.NewRecorder(), cancel}
+		transport.NewHTTP(f.core, transport.HTTPConfig{}).ServeHTTP(w, req)
+		require.Equal(t, answer(1, "welcome"), w.Body.String())
+		require.NotNil(t, f.core.Session(w.Header().Get("Mcp-Session-Id")))
+		f.conserved()
 	})
 }

@@ -25,6 +25,7 @@ type httpSink struct {
 	started  bool // the status line is decided
 	events   bool
 	ok       bool // the answer was a result
+	sent     bool // and was flushed
 	deadline bool // a write deadline was set
 }
 
@@ -102,7 +103,11 @@ func (k *httpSink) start(m *session.Message) {
 	}
 }
 
-func (k *httpSink) Flush() error { return k.failed(k.rc.Flush()) }
+func (k *httpSink) Flush() error {
+	err := k.rc.Flush()
+	k.sent = k.ok && err == nil
+	return k.failed(err)
+}
 
 // failed classifies an error. HTTP/2 has errors without a type for a stream that the
 // peer has closed; the request's context tells.

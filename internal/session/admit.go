@@ -44,6 +44,9 @@ func (c *Core) admit(in *Inbound, s *Session, st *Stream) {
 	}
 	c.hooks.at(pointAdmitted, r)
 	go r.run(queued)
+	if r.decided != nil && s != nil && s.stream != nil {
+		<-r.decided // what is behind a handshake on the wire may rely on it
+	}
 }
 
 // enter puts the request into the tables, or says why it cannot be admitted.

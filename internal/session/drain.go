@@ -109,14 +109,22 @@ func (c *Core) stop() []*Request {
 	return left
 }
 
-// awaitClean waits for cancelled handlers until the clean-up grace ends.
+// awaitClean waits for cancelled handlers until the clean-up grace ends. When all
+// patience has ended it is short, but those that obey at once are not left behind.
 func (c *Core) awaitClean(end time.Time) {
 	timer := time.NewTimer(time.Until(end))
 	defer timer.Stop()
 	select {
 	case <-c.ledger.idle:
+		return
 	case <-timer.C:
+		return
 	case <-c.closing:
+	}
+	timer.Reset(c.limits.CleanupGrace / 5)
+	select {
+	case <-c.ledger.idle:
+	case <-timer.C:
 	}
 }
 

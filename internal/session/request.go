@@ -35,6 +35,7 @@ type Request struct {
 	handlerDone atomic.Int64
 
 	verdict   verdict
+	decided   chan struct{} // closed at the settle of a handshake; nil for all others
 	phase     atomic.Uint32 // a Phase
 	cancelled atomic.Pointer[cancellation]
 	slots     slots
@@ -98,6 +99,9 @@ func newRequest(c *Core, in *Inbound, s *Session, st *Stream, rt *Route) *Reques
 	r.cancel = cancel
 	r.ctx = c.observer.Begin(&requestContext{base, r.deadline}, r)
 	r.holds.Store(2)
+	if rt.Handshake {
+		r.decided = make(chan struct{})
+	}
 	return r
 }
 
@@ -152,6 +156,9 @@ func (r *Request) Latency() time.Duration {
 	}
 	return time.Since(r.arrived)
 }
+
+// Settled reports whether it is decided if the request gets an answer.
+func (r *Request) Settled() bool { return r.verdict.outcome() != open }
 
 // Cancellation returns why and when the request's context was cancelled; nil if
 // it was not.
@@ -215,6 +222,9 @@ func (r *Request) afterSettle() {
 	r.settled.Store(int64(max(time.Since(r.arrived), 1)))
 	if t := r.timer.Load(); t != nil {
 		t.Stop()
+	}
+	if r.decided != nil {
+		close(r.decided)
 	}
 	r.core.hooks.at(pointAfterSettle, r)
 }

@@ -65,8 +65,9 @@ type Route struct {
 	Deadline time.Duration
 	// Class is a concurrency limit that several routes may share, or nil.
 	Class *Class
-	// Uncancellable requests ignore notifications/cancelled (initialize).
-	Uncancellable bool
+	// Handshake marks initialize: it cannot be cancelled, and on a byte stream nothing
+	// behind it is read before it is settled.
+	Handshake bool
 	// BeforeInitialize allows the request in a legacy session that has not finished
 	// its handshake (initialize, ping).
 	BeforeInitialize bool

@@ -224,7 +224,7 @@ func (s *Session) cancel(in *Inbound) {
 		switch {
 		case r == nil:
 			reason = mcp.IgnoreUnknownID
-		case r.Route.Uncancellable:
+		case r.Route.Handshake:
 			reason = mcp.IgnoreNotCancellable
 		case s.cancelRequest(r, in.Cancel.Reason):
 			s.core.ledger.received(receivedNotification)

@@ -1,0 +1,505 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A badFrame is a frame that breaks a rule of messages.
+type badFrame struct {
+	title string
+	frame string
+	code  int
+	id    string // of the answer, as raw JSON; "" for an answer without one
+	// silent: it is a notification or a response, as far as one can tell, so that a
+	// pipe carries no answer to it.
+	silent bool
+	// status of HTTP, if not 400.
+	status int
+	// httpOnly: one line of a pipe cannot carry it.
+	httpOnly bool
+}
+
+const maxDepth, maxFrame = 64, 4 << 20
+
+// badFrames break the strict rules of messages, one rule each. The id 1 in them is the
+// id of a call that runs meanwhile.
+func badFrames() []badFrame {
+	ok := `{"jsonrpc":"2.0","id":9,"method":"ping"}`
+	syntax := func(title, frame string) badFrame { return badFrame{title: title, frame: frame, code: codeParse} }
+	invalid := func(title, frame, id string) badFrame {
+		return badFrame{title: title, frame: frame, code: codeInvalidRequest, id: id}
+	}
+	silent := func(b badFrame) badFrame { b.silent = true; return b }
+	badID := func(id string) badFrame {
+		return invalid("id "+id, `{"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`, "")
+	}
+	return []badFrame{
+		// JSON
+		syntax("not JSON", "ping"),
+		syntax("half an object", ok[:len(ok)-1]),
+		syntax("comma too many", ok[:len(ok)-1]+",}"),
+		syntax("trailing bytes", ok+" x"),
+		syntax("two messages", ok+ok),
+		syntax("NUL at the end", ok+"\x00"),
+		syntax("NUL in a string", strings.Replace(ok, "ping", "pi\x00ng", 1)),
+		syntax("byte order mark", "\ufeff"+ok),
+		syntax("single quotes", strings.ReplaceAll(ok, `"`, "'")),
+		syntax("invalid UTF-8 in a value", strings.Replace(ok, "ping", "\xff", 1)),
+		syntax("invalid UTF-8 in a name", strings.Replace(ok, "method", "\xc3", 1)),
+		syntax("half a surrogate pair", strings.Replace(ok, "ping", `\ud800`, 1)),
+		syntax("duplicate name", `{"jsonrpc":"2.0","id":9,"method":"ping","id":9}`),
+		syntax("duplicate name, escaped", `{"jsonrpc":"2.0","id":9,"method":"ping","meth\u006fd":"ping"}`),
+		syntax("duplicate name in params", `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"echo","name":"panic"}}`),
+		syntax("duplicate name in _meta", `{"jsonrpc":"2.0","id":9,"method":"ping","params":{"_meta":{"a":1,"a":1}}}`),
+		syntax("duplicate name in arguments", `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"panic","arguments":{"x":[{"y":1,"y":2}]}}}`),
+		{title: "too deep", frame: `{"jsonrpc":"2.0","id":9,"method":"ping","params":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `}`,
+			code: codeParse, id: "9"},
+		syntax("far too deep", `{"jsonrpc":"2.0","id":9,"method":"ping","params":`+strings.Repeat(`{"a":`, 100_000)),
+		{title: "too large", frame: `{"jsonrpc":"2.0","id":9,"method":"ping","params":{"a":"` + strings.Repeat("x", maxFrame) + `"}}`,
+			code: codeInvalidRequest, status: http.StatusRequestEntityTooLarge},
+		{title: "a line break in a string", frame: strings.Replace(ok, "ping", "pi\nng", 1), code: codeParse, httpOnly: true},
+		{title: "nothing", frame: "", code: codeParse, httpOnly: true}, // an empty line is ignored
+
+		// A single object
+		invalid("empty batch", "[]", ""),
+		invalid("batch", "["+ok+"]", ""),
+		invalid("a number", "9", ""),
+		invalid("a string", `"ping"`, ""),
+		invalid("null", "null", ""),
+		invalid("an empty object", "{}", ""),
+
+		// Ids
+		badID("1.5"), badID("null"), badID("true"), badID("false"), badID("{}"), badID("[1]"), badID("1e400"),
+
+		// Members
+		invalid("no jsonrpc", `{"id":9,"method":"ping"}`, "9"),
+		invalid("jsonrpc 1.0", `{"jsonrpc":"1.0","id":9,"method":"ping"}`, "9"),
+		invalid("jsonrpc a number", `{"jsonrpc":2.0,"id":9,"method":"ping"}`, "9"),
+		invalid("JSONRPC", `{"JSONRPC":"2.0","id":9,"method":"ping"}`, "9"),
+		invalid("no method", `{"jsonrpc":"2.0","id":9}`, "9"),
+		invalid("Method", `{"jsonrpc":"2.0","id":9,"Method":"ping"}`, "9"),
+		invalid("method a number", `{"jsonrpc":"2.0","id":9,"method":1}`, "9"),
+		invalid("params a string", `{"jsonrpc":"2.0","id":"nine","method":"ping","params":"x"}`, `"nine"`),
+		invalid("params null", `{"jsonrpc":"2.0","id":9.0,"method":"ping","params":null}`, "9.0"),
+		invalid("method and result", `{"jsonrpc":"2.0","id":9,"method":"ping","result":{}}`, "9"),
+		silent(invalid("ID is no id", `{"jsonrpc":"2.0","ID":9,"method":1}`, "")),
+		silent(invalid("result and error", `{"jsonrpc":"2.0","id":9,"result":{},"error":{"code":1,"message":"x"}}`, "")),
+		silent(invalid("a response without an id", `{"jsonrpc":"2.0","result":{}}`, "")),
+
+		// The id of a request that is in flight: the error must not look like its answer.
+		{title: "broken, with a live id", frame: `{"jsonrpc":"1.0","id":1,"method":"ping"}`, code: codeInvalidRequest, id: "1"},
+	}
+}
+
+// TestBadFramesHTTP sends each bad frame to the endpoint while a legacy and a modern
+// call run.
+func TestBadFramesHTTP(t *testing.T) {
+	t.Parallel()
+	s := serveHTTP(t)
+	session := s.initialize(t)
+	legacy := s.begin(t, session.headers(), sleeping(1).inLegacy().frame())
+	r := sleeping(1)
+	modern := s.begin(t, r.headers(), r.frame())
+	s.awaitCount(t, "sleep", 2)
+	before := s.metrics(t)
+
+	frames := badFrames()
+	for _, headers := range map[string]http.Header{"no headers": plainHeaders(), "legacy session": session.headers()} {
+		for _, bad := range frames {
+			a := s.send(t, http.MethodPost, headers.Clone(), bad.frame)
+			status := bad.status
+			if status == 0 {
+				status = http.StatusBadRequest
+			}
+			if a.status != status || a.code() != bad.code || string(a.ID) != bad.id && !bad.silent {
+				t.Errorf("%s: status %d, %.300s; want status %d, code %d, id %q", bad.title, a.status, a.body, status, bad.code, bad.id)
+			}
+			if !a.isJSON() {
+				t.Errorf("%s: the answer has the type %q", bad.title, a.header.Get("Content-Type"))
+			}
+		}
+	}
+
+	after := s.metrics(t)
+	s.checkUntouched(t, before, after, 2*len(frames))
+	s.awaitCount(t, "sleep", 2)
+	if a := s.send(t, http.MethodPost, session.headers(), call(2, "echo", object{"text": "x"}).inLegacy().frame()); a.Result == nil {
+		t.Errorf("the session afterwards: %d %s", a.status, a.body)
+	}
+	cancel := request{method: "notifications/cancelled", params: object{"requestId": 1}, legacy: true}
+	s.send(t, http.MethodPost, session.headers(), cancel.frame())
+	if a := legacy.wait(t); a.code() != -32800 {
+		t.Errorf("the legacy call: %s", a.body)
+	}
+	modern.drop()
+	s.settled(t)
+}
+
+// TestBadFramesStdio sends each bad frame as a line, while a call runs. Errors that
+// nobody can relate to a request are sent only so often in one session, so that there
+// are some sessions.
+func TestBadFramesStdio(t *testing.T) {
+	frames := slices.DeleteFunc(badFrames(), func(bad badFrame) bool { return bad.httpOnly })
+	for _, era := range []string{"modern", "legacy"} {
+		t.Run(era, func(t *testing.T) {
+			t.Parallel()
+			for some := range slices.Chunk(frames, 8) {
+				sendBadLines(t, era == "legacy", some)
+			}
+		})
+	}
+}
+
+func sendBadLines(t *testing.T, legacy bool, frames []badFrame) {
+	t.Helper()
+	p := connect(serveStdio(t))
+	good := func(r request) string { r.legacy = legacy; return r.frame() }
+	if legacy {
+		p.handshake(t)
+	}
+	p.write(t, good(sleeping(1)))
+	p.awaitRunning(t, "sleep")
+	before := p.metrics(t)
+	for i, bad := range frames {
+		p.write(t, bad.frame)
+		if !bad.silent {
+			id := bad.id
+			if id == "1" {
+				id = "" // it would resolve the call that runs
+			}
+			if m := p.read(t); m.code() != bad.code || string(m.ID) != id {
+				t.Errorf("%s: code %d, id %s; want %d, %q", bad.title, m.code(), m.ID, bad.code, id)
+			}
+		}
+		mark := fmt.Sprint("after ", i)
+		p.write(t, good(call(mark, "echo", object{"text": mark})))
+		if m := p.read(t); m.Result == nil || string(m.ID) != encode(mark) {
+			t.Errorf("%s: the call after it: %+v", bad.title, m)
+		}
+	}
+	p.write(t, "") // an empty line is nothing
+	after := p.metrics(t)
+	p.checkUntouched(t, before, after, len(frames))
+	if n := after.sum("vitrine_requests_admitted_total") - before.sum("vitrine_requests_admitted_total"); n != float64(len(frames)) {
+		t.Errorf("%v requests were admitted, want the %d between the bad frames", n, len(frames))
+	}
+	p.awaitRunning(t, "sleep")
+	p.write(t, good(request{method: "notifications/cancelled", params: object{"requestId": 1}}))
+	p.checkCancelled(t, "client_cancel", "cancelled")
+}
+
+// TestGarbage: a peer that sends nothing but garbage is answered in measure, and given
+// up in the end.
+func TestGarbage(t *testing.T) {
+	t.Parallel()
+	otlp := receive(t)
+	p := connect(serveStdio(t, otlp.env()))
+	p.write(t, sleeping(1).frame())
+	p.awaitRunning(t, "sleep")
+	for range 99 {
+		p.write(t, "garbage")
+	}
+	if m := p.ask(t, call(2, "echo", object{"text": "x"})); m.Result == nil {
+		t.Errorf("after 99 bad frames: %+v", m)
+	}
+	if n := len(p.stdout.snapshot()); n >= 99 {
+		t.Errorf("%d answers to garbage", n)
+	}
+	p.awaitRunning(t, "sleep")
+	for range 100 {
+		p.write(t, "garbage")
+	}
+	p.exited(t, 0)
+	checkCancelSpan(t, otlp, "transport_error", "dropped", "closed_writer", "transport_error")
+	if n := otlp.sum("vitrine.limit.reached", "vitrine.limit", "max_consecutive_malformed"); n != 1 {
+		t.Errorf("vitrine.limit.reached: %v", n)
+	}
+	otlp.conserved(t)
+}
+
+// checkUntouched compares two scrapes between which n bad frames came.
+func (s *server) checkUntouched(t *testing.T, before, after metrics, n int) {
+	t.Helper()
+	grown := func(name string, labels ...string) float64 {
+		return after.sum(name, labels...) - before.sum(name, labels...)
+	}
+	for _, name := range []string{
+		"vitrine_requests_cancelled_total", "vitrine_responses_dropped_total", "vitrine_sessions_closed_total",
+		"vitrine_handler_panics_total", "vitrine_notifications_dropped_total", "vitrine_sessions_active",
+	} {
+		if n := grown(name); n != 0 {
+			t.Errorf("%s has grown by %v", name, n)
+		}
+	}
+	// What can be told to be a broken response is counted as a response.
+	if got := grown("vitrine_messages_received_total", "kind", "invalid") + grown("vitrine_messages_received_total", "kind", "response"); got != float64(n) {
+		t.Errorf("%v invalid messages are counted, want %d", got, n)
+	}
+	if got := grown("vitrine_frames_ignored_total") + grown("vitrine_requests_rejected_total"); got != float64(n) {
+		t.Errorf("%v frames were ignored or rejected, want %d", got, n)
+	}
+}
+
+// awaitCount waits until n calls of a tool are running.
+func (s *server) awaitCount(t *testing.T, tool string, n int) {
+	t.Helper()
+	eventually(t, func() error {
+		rep, err := s.requests()
+		if err != nil {
+			return err
+		}
+		running := 0
+		for _, r := range rep.Requests {
+			if r.Tool == tool && r.State == "running" {
+				running++
+			}
+		}
+		if running != n {
+			return fmt.Errorf("%d of %d calls are running: %+v", running, n, rep.Requests)
+		}
+		return nil
+	})
+}
+
+// TestIDs: ids come back byte for byte, and 1, 1.0 and 1e0 are one id.
+func TestIDs(t *testing.T) {
+	t.Parallel()
+	p := connect(serveStdio(t))
+	for _, id := range []string{"0", "-1", "1.0", "1e0", "9007199254740993", "123456789012345678901234567890", `""`, `"1"`, `"\u0031"`, `"🏺"`} {
+		p.write(t, strings.Replace(call("ID", "echo", object{"text": "x"}).frame(), `"id":"ID"`, `"id":`+id, 1))
+		if m := p.read(t); m.Result == nil || string(m.ID) != id {
+			t.Errorf("id %s: answered with id %s, %+v", id, m.ID, m)
+		}
+	}
+	p.write(t, sleeping(1).frame())
+	p.awaitRunning(t, "sleep")
+	for _, id := range []string{"1", "1.0", "1e0"} {
+		p.write(t, strings.Replace(call("ID", "echo", object{"text": "x"}).frame(), `"id":"ID"`, `"id":`+id, 1))
+		m := p.read(t)
+		var data struct {
+			Reason string
+			ID     json.RawMessage
+		}
+		if m.Error != nil {
+			_ = json.Unmarshal(m.Error.Data, &data)
+		}
+		if m.code() != codeInvalidRequest || len(m.ID) > 0 || data.Reason != "duplicate_id" || string(data.ID) != id {
+			t.Errorf("a second request with the id %s: id %s, %+v", id, m.ID, m)
+		}
+	}
+	if m := p.ask(t, call("1", "echo", object{"text": "x"})); m.Result == nil {
+		t.Errorf(`the string "1" is another id: %+v`, m)
+	}
+	if n := p.metrics(t).sum("vitrine_requests_rejected_total", "reason", "duplicate_id"); n != 3 {
+		t.Errorf("%v duplicates were rejected, want 3", n)
+	}
+	p.write(t, request{method: "notifications/cancelled", params: object{"requestId": json.RawMessage("1.0")}}.frame())
+	p.settled(t)
+}
+
+// TestModernRules: what a modern request over HTTP must say, and what it is told if
+// it does not.
+func TestModernRules(t *testing.T) {
+	t.Parallel()
+	s := serveHTTP(t)
+	good := call(1, "echo", object{"text": "x"})
+	type change struct {
+		title  string
+		frame  func(object) // changes the body
+		header func(http.Header)
+		status int
+		code   int
+	}
+	inMeta := func(f func(object)) func(object) {
+		return func(m object) { f(m["params"].(object)["_meta"].(object)) }
+	}
+	const keyVersion, keyCapabilities = "io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities"
+	method := func(name string) change {
+		return change{"method " + name, func(m object) { m["method"] = name; m["params"].(object)["name"] = nil },
+			func(h http.Header) { h.Set("Mcp-Method", name); h.Del("Mcp-Name") }, 404, codeMethodNotFound}
+	}
+	for _, c := range []change{
+		{"nothing", nil, nil, 200, 0},
+		{"no params", func(m object) { delete(m, "params") }, nil, 400, codeInvalidParams},
+		{"params an array", func(m object) { m["params"] = []int{1} }, nil, 400, codeInvalidParams},
+		{"no _meta", func(m object) { delete(m["params"].(object), "_meta") }, nil, 400, codeInvalidParams},
+		{"_meta no object", func(m object) { m["params"].(object)["_meta"] = "x" }, nil, 400, codeInvalidParams},
+		{"no version", inMeta(func(m object) { delete(m, keyVersion) }), nil, 400, codeInvalidParams},
+		{"version a number", inMeta(func(m object) { m[keyVersion] = 1 }), nil, 400, codeInvalidParams},
+		{"no capabilities", inMeta(func(m object) { delete(m, keyCapabilities) }), nil, 400, codeInvalidParams},
+		{"capabilities no object", inMeta(func(m object) { m[keyCapabilities] = []int{} }), nil, 400, codeInvalidParams},
+		{"no header of the version", nil, func(h http.Header) { h.Del("MCP-Protocol-Version") }, 400, codeHeaderMismatch},
+		{"another version in the body", inMeta(func(m object) { m[keyVersion] = "2099-01-01" }), nil, 400, codeHeaderMismatch},
+		{"a version that we do not know", inMeta(func(m object) { m[keyVersion] = "2099-01-01" }),
+			func(h http.Header) { h.Set("MCP-Protocol-Version", "2099-01-01") }, 400, codeVersion},
+		{"a legacy version", inMeta(func(m object) { m[keyVersion] = legacyVersion }),
+			func(h http.Header) { h.Set("MCP-Protocol-Version", legacyVersion) }, 400, codeVersion},
+		{"no Mcp-Method", nil, func(h http.Header) { h.Del("Mcp-Method") }, 400, codeHeaderMismatch},
+		{"another Mcp-Method", nil, func(h http.Header) { h.Set("Mcp-Method", "Tools/Call") }, 400, codeHeaderMismatch},
+		{"no Mcp-Name", nil, func(h http.Header) { h.Del("Mcp-Name") }, 400, codeHeaderMismatch},
+		{"another Mcp-Name", nil, func(h http.Header) { h.Set("Mcp-Name", "panic") }, 400, codeHeaderMismatch},
+		{"two Mcp-Name", nil, func(h http.Header) { h.Add("Mcp-Name", "echo") }, 400, codeHeaderMismatch},
+		{"Mcp-Name in base64", nil, func(h http.Header) { h.Set("Mcp-Name", "=?base64?ZWNobw==?=") }, 200, 0},
+		{"Mcp-Name in bad base64", nil, func(h http.Header) { h.Set("Mcp-Name", "=?base64?ZWNobw?=") }, 400, codeHeaderMismatch},
+		{"an unknown tool", func(m object) { m["params"].(object)["name"] = "nope" },
+			func(h http.Header) { h.Set("Mcp-Name", "nope") }, 400, codeInvalidParams},
+		method("surprise"), method("initialize"), method("ping"), method("logging/setLevel"), method("resources/subscribe"),
+	} {
+		var frame object
+		in := json.NewDecoder(bytes.NewReader([]byte(good.frame())))
+		if err := in.Decode(&frame); err != nil {
+			t.Fatal(err)
+		}
+		objects(frame)
+		headers := good.headers()
+		if c.frame != nil {
+			c.frame(frame)
+		}
+		if c.header != nil {
+			c.header(headers)
+		}
+		a := s.send(t, http.MethodPost, headers, encode(frame))
+		if a.status != c.status || a.code() != c.code || string(a.ID) != "1" {
+			t.Errorf("%s: status %d, %s; want status %d, code %d", c.title, a.status, a.body, c.status, c.code)
+		}
+		if c.code == codeVersion {
+			var data struct {
+				Supported []string
+				Requested string
+			}
+			if err := json.Unmarshal(a.Error.Data, &data); err != nil || !slices.Contains(data.Supported, modernVersion) ||
+				data.Requested != headers.Get("MCP-Protocol-Version") {
+				t.Errorf("%s: data %s", c.title, a.Error.Data)
+			}
+		}
+		if a.header.Get("Mcp-Session-Id") != "" {
+			t.Errorf("%s: a modern answer carries a session", c.title)
+		}
+	}
+	s.settled(t)
+}
+
+// objects gives the inner objects of decoded JSON their type.
+func objects(o object) {
+	for k, v := range o {
+		if m, ok := v.(map[string]any); ok {
+			o[k] = object(m)
+			objects(o[k].(object))
+		}
+	}
+}
+
+// TestHTTPRules: what the endpoint refuses before it looks at the message.
+func TestHTTPRules(t *testing.T) {
+	t.Parallel()
+	s := serveHTTP(t)
+	good := call(1, "echo", object{"text": "x"})
+	set := func(name, value string) func(http.Header) { return func(h http.Header) { h.Set(name, value) } }
+	for _, c := range []struct {
+		title, method string
+		header        func(http.Header)
+		status        int
+	}{
+		{"foreign Origin", "POST", set("Origin", "https://evil.example"), 403},
+		{"Origin null", "POST", set("Origin", "null"), 403},
+		{"foreign Host", "POST", set("Host", "evil.example"), 403},
+		{"localhost", "POST", set("Host", "localhost:1"), 200},
+		{"local Origin", "POST", set("Origin", "http://localhost:5173"), 200},
+		{"Accept HTML", "POST", set("Accept", "text/html"), 406},
+		{"Accept anything", "POST", set("Accept", "*/*"), 200},
+		{"form", "POST", set("Content-Type", "application/x-www-form-urlencoded"), 415},
+		{"parameter", "POST", set("Content-Type", "application/json; charset=utf-8"), 200},
+		{"modern GET", "GET", nil, 405},
+		{"modern DELETE", "DELETE", nil, 405},
+		{"PUT", "PUT", nil, 405},
+	} {
+		headers := good.headers()
+		if c.header != nil {
+			c.header(headers)
+		}
+		a := s.send(t, c.method, headers, good.frame())
+		if a.status != c.status {
+			t.Errorf("%s: status %d, want %d: %s", c.title, a.status, c.status, a.body)
+		}
+		if c.status == 405 && a.header.Get("Allow") != "POST" && c.title != "PUT" {
+			t.Errorf("%s: Allow: %q", c.title, a.header.Get("Allow"))
+		}
+	}
+	// A legacy session that does not exist, or not any more.
+	unknown := plainHeaders()
+	unknown.Set("Mcp-Session-Id", "no-such-session")
+	if a := s.send(t, "POST", unknown, good.inLegacy().frame()); a.status != 404 {
+		t.Errorf("an unknown session: status %d", a.status)
+	}
+	if a := s.send(t, "POST", plainHeaders(), good.inLegacy().frame()); a.status != 400 {
+		t.Errorf("no session: status %d", a.status)
+	}
+	session := s.initialize(t)
+	if a := s.send(t, "DELETE", session.headers(), ""); a.status != 204 && a.status != 200 {
+		t.Errorf("DELETE: status %d", a.status)
+	}
+	if a := s.send(t, "POST", session.headers(), good.inLegacy().frame()); a.status != 404 {
+		t.Errorf("a deleted session: status %d", a.status)
+	}
+	if a := s.send(t, "DELETE", session.headers(), ""); a.status != 404 {
+		t.Errorf("a second DELETE: status %d", a.status)
+	}
+}
+
+// TestProgressOrder: all progress comes before the answer, in its order, with the
+// token as it was given; and none without a token.
+func TestProgressOrder(t *testing.T) {
+	t.Parallel()
+	check := func(t *testing.T, events []message, last message, token any) {
+		t.Helper()
+		if last.text() != "5 steps done" {
+			t.Errorf("the answer: %+v", last)
+		}
+		for i, e := range events {
+			if e.Method != "notifications/progress" || e.Params.Progress != float64(i+1) || e.Params.ProgressToken != token {
+				t.Errorf("message %d: %+v", i, e)
+			}
+		}
+	}
+	progress := call("p", "progress", object{"steps": 5})
+	t.Run("http", func(t *testing.T) {
+		s := serveHTTP(t)
+		a := s.post(t, progress.with("progressToken", "tök"))
+		if check(t, a.events, a.message, "tök"); len(a.events) != 5 {
+			t.Errorf("%d events: %s", len(a.events), a.body)
+		}
+		if a.header.Get("X-Accel-Buffering") != "no" || a.header.Get("Cache-Control") != "no-cache" {
+			t.Errorf("the event stream has the headers %v", a.header)
+		}
+		a = s.post(t, progress)
+		if check(t, a.events, a.message, nil); len(a.events) != 0 || !a.isJSON() {
+			t.Errorf("%d events without a token: %s", len(a.events), a.body)
+		}
+		session := s.initialize(t)
+		a = s.send(t, "POST", session.headers(), progress.inLegacy().with("progressToken", 7).frame())
+		if check(t, a.events, a.message, 7.0); len(a.events) != 5 {
+			t.Errorf("%d events in the legacy era: %s", len(a.events), a.body)
+		}
+	})
+	t.Run("stdio", func(t *testing.T) {
+		p := connect(serveStdio(t))
+		p.write(t, progress.with("progressToken", 7).frame())
+		var events []message
+		for {
+			m := p.read(t)
+			if m.Method == "" {
+				if check(t, events, m, 7.0); len(events) != 5 {
+					t.Errorf("%d notifications", len(events))
+				}
+				return
+			}
+			events = append(events, m)
+		}
+	})
+}
