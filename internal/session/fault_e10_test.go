@@ -1,0 +1,161 @@
+package session
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// E10: the idle timeout and the cap of legacy HTTP sessions.
+var cellsE10 = []faultCell{
+	{state: "idle", test: func(w *world) {
+		g := w.gate("work", false)
+		s := w.open("session-1")
+		time.Sleep(20 * time.Minute)
+		x := w.post(s, callFrame("1", "work"))
+		time.Sleep(30 * time.Second)
+		g.next().finish("done")
+		require.True(w.t, x.ended())
+		time.Sleep(w.core.limits.SessionIdle - time.Nanosecond) // from the end of the request on
+		w.lives(s)
+		time.Sleep(time.Nanosecond)
+		w.gone(s, mcp.CauseSessionIdle)
+		require.Equal(w.t, counts{"admitted": 1, "sent": 1}, w.counts())
+		w.loggedWith("INFO session.closed", "cause=session_idle", "requests=1", "cut=0")
+	}},
+	{state: "never-initialized", test: func(w *world) {
+		// It sends pings and has a stream open, but never notifications/initialized.
+		s, _, err := w.core.Open(httpConn, "session-1")
+		require.Nil(w.t, err)
+		w.post(s, `{"jsonrpc":"2.0","id":1,"method":"initialize"}`)
+		listening, ok := w.get(s)
+		require.True(w.t, ok)
+		for range 5 {
+			time.Sleep(w.core.limits.InitializeTimeout / 6)
+			w.post(s, `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+		}
+		w.lives(s)
+		time.Sleep(w.core.limits.InitializeTimeout / 6)
+		w.gone(s, mcp.CauseSessionIdle)
+		require.True(w.t, listening.ended())
+		require.Equal(w.t, counts{"admitted": 6, "sent": 6}, w.counts())
+
+		// A session that was refused must not count as one that ended.
+		_, done := w.shutdown()
+		require.NoError(w.t, <-done)
+		_, _, err = w.core.Open(httpConn, "session-2")
+		require.NotNil(w.t, err)
+		time.Sleep(w.core.limits.InitializeTimeout)
+		w.gone(s, mcp.CauseSessionIdle)
+	}},
+	{state: "busy", limits: Limits{SessionIdle: 10 * time.Second}, test: func(w *world) {
+		g := w.gate("work", false)
+		s := w.open("session-1")
+		x := w.post(s, callFrame("1", "work"))
+		h := g.next()
+		time.Sleep(50 * time.Second)
+		w.lives(s)
+		require.Empty(w.t, h.cause())
+		h.finish("done")
+		require.Equal(w.t, []string{resultFrame("1", "done")}, x.frames())
+		time.Sleep(9 * time.Second)
+		w.lives(s)
+
+		// If a bug of ours reaps a busy session all the same, it must not go unseen.
+		before := w.counts()
+		x = w.post(s, callFrame("2", "work"))
+		h = g.next()
+		s.Close(mcp.CauseSessionIdle)
+		require.True(w.t, x.ended())
+		require.Equal(w.t, "session_idle", h.cause())
+		require.Equal(w.t, counts{"admitted": 1, "dropped/session_gone": 1, "cancelled/session_idle": 1},
+			w.counts().since(before))
+		w.logged("ERROR invariant.broken")
+		w.log.forget()
+	}},
+	{state: "streaming", test: func(w *world) {
+		s := w.open("session-1")
+		x, ok := w.get(s)
+		require.True(w.t, ok)
+		time.Sleep(3 * w.core.limits.SessionIdle)
+		w.lives(s)
+		x.stream.Lost()
+		s.Detach(x.stream)
+		time.Sleep(w.core.limits.SessionIdle - time.Nanosecond) // from the end of the stream on
+		w.lives(s)
+		time.Sleep(time.Nanosecond)
+		w.gone(s, mcp.CauseSessionIdle)
+	}},
+	{state: "cap", limits: Limits{MaxSessions: 3}, test: func(w *world) {
+		g := w.gate("work", false)
+		busy := w.open("session-1")
+		w.post(busy, callFrame("1", "work"))
+		older := w.open("session-2")
+		time.Sleep(time.Second)
+		younger := w.open("session-3")
+		time.Sleep(time.Second)
+		x := w.post(older, callFrame("1", "work")) // now it is the younger one
+		h := g.next()
+		g.next().finish("done")
+		require.True(w.t, x.ended())
+
+		newest := w.open("session-4")
+		w.settle()
+		w.gone(younger, mcp.CauseSessionEvicted)
+		for _, s := range []*Session{busy, older, newest} {
+			w.lives(s)
+		}
+		require.Empty(w.t, h.cause())
+		require.Equal(w.t, counts{"admitted": 2, "sent": 1, "limit/max_sessions": 1}, w.counts())
+		w.loggedWith("INFO session.closed", "cause=session_evicted")
+	}},
+	{state: "cap-busy", limits: Limits{MaxSessions: 2}, test: func(w *world) {
+		g := w.gate("work", false)
+		working, listening := w.open("session-1"), w.open("session-2")
+		w.post(working, callFrame("1", "work"))
+		x, _ := w.get(listening)
+		h := g.next()
+		_, reason, err := w.core.Open(httpConn, "session-3")
+		require.Equal(w.t, mcp.RejectOverload, reason)
+		require.Equal(w.t, mcp.CodeInternalError, err.Code)
+		require.Equal(w.t, mcp.ErrorData{Reason: "overload", Limit: LimitSessions}, err.Data)
+		require.Nil(w.t, w.core.Session("session-3"))
+		require.Empty(w.t, h.cause())
+		require.False(w.t, x.ended())
+		require.Empty(w.t, w.core.Snapshot().Counters.SessionsClosed)
+		require.Equal(w.t, counts{"admitted": 1, "limit/max_sessions": 1}, w.counts())
+
+		in, _ := inbound(httpConn, `{"jsonrpc":"2.0","id":1,"method":"initialize"}`)
+		w.core.RejectUnadmitted(in, reason, err) // as the transport does
+		require.Equal(w.t, uint64(1), w.counts()["rejected/overload"])
+	}},
+}
+
+// lives checks that a session is known and open.
+func (w *world) lives(s *Session) {
+	w.t.Helper()
+	w.settle()
+	require.Same(w.t, s, w.core.Session(s.ID()))
+	select {
+	case <-s.Done():
+		w.t.Fatal("the session is closed")
+	default:
+	}
+}
+
+// gone checks that a session is closed and unknown, and the only one that is.
+func (w *world) gone(s *Session, cause mcp.Cause) {
+	w.t.Helper()
+	w.settle()
+	require.Nil(w.t, w.core.Session(s.ID()))
+	select {
+	case <-s.Done():
+	default:
+		w.t.Fatal("the session is not closed")
+	}
+	require.NotContains(w.t, w.core.allSessions(), s)
+	require.Equal(w.t, map[mcp.Cause]uint64{cause: 1}, w.core.Snapshot().Counters.SessionsClosed)
+	require.Equal(w.t, 1, w.times("INFO session.closed"))
+}

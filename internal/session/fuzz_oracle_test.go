@@ -1,0 +1,441 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// check compares the core with the books at a moment at which nothing moves.
+func (sc *script) check() {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	now := time.Now()
+	live, open := map[*Request]bool{}, map[*Session]int{}
+	for _, r := range sc.core.ledger.live() {
+		live[r] = true
+	}
+	for _, tr := range sc.order {
+		if tr.refused {
+			sc.checkRefused(tr)
+			continue
+		}
+		sc.checkCause(tr)
+		fate, _ := tr.r.Fate()
+		decided := tr.r.verdict.outcome() != 0
+		running := tr.started > 0 && !tr.returned
+		switch {
+		case !decided && now.After(tr.r.Deadline()):
+			sc.faultLocked("I12: %s is undecided after its deadline", tr)
+		case live[tr.r] != (fate == FateUnknown || running):
+			sc.faultLocked("I4: %s is live: %t, fate %v, handler running: %t", tr, live[tr.r], fate, running)
+		case live[tr.r] == (tr.finished > 0):
+			sc.faultLocked("I4: %s is live: %t, finished %d times", tr, live[tr.r], tr.finished)
+		case decided && tr.started == 0 && running:
+			sc.faultLocked("Q: the handler of %s runs although it was settled in the queue", tr)
+		}
+		if tr.r.session != nil && !decided {
+			open[tr.r.session]++
+		}
+		delete(live, tr.r)
+	}
+	for r := range live {
+		sc.faultLocked("I4: %s is live and unknown", r.ID.Raw())
+	}
+	for s, end := range sc.bySession {
+		sc.checkSession(s, end, open[s], now)
+	}
+	sc.checkCounters()
+}
+
+func (sc *script) checkRefused(tr *fuzzTrace) {
+	if tr.written > 0 || tr.started > 0 || len(tr.cancels) > 0 || tr.finished > 0 {
+		sc.faultLocked("a rejected request lives on: %s", tr)
+	}
+	s := tr.r.session
+	allowed := true
+	switch tr.rejected {
+	case mcp.RejectShuttingDown:
+		allowed = sc.drain != nil || tr.end.eof || tr.end.garbage || len(tr.end.closed) > 0 ||
+			tr.end.wire != nil && tr.end.wire.ever()
+	case mcp.RejectSessionUnknown:
+		allowed = s == nil || s.stream == nil
+	case mcp.RejectDuplicateID, mcp.RejectNotInitialized:
+		allowed = s != nil
+	}
+	if !allowed {
+		sc.faultLocked("%s was rejected for %s", tr, tr.rejected)
+	}
+}
+
+// gone reports whether the exchange may have been lost, as it is with each failed write.
+func (x *farPost) gone() bool { return x.lost || x.wire.ever() }
+
+// ever reports whether anything was done to the wire.
+func (k *fuzzWire) ever() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.wasStuck || k.wasBroken || k.wasClosed
+}
+
+// checkCause checks that a request was cancelled at most once, for something that
+// has happened to it.
+func (sc *script) checkCause(tr *fuzzTrace) {
+	now, _ := tr.r.Cancellation()
+	if tr.seen != nil && now != tr.seen {
+		sc.faultLocked("I3: the cause of %s has changed from %v to %v", tr, tr.seen, now)
+	}
+	tr.seen = now
+	if len(tr.cancels) > 1 || len(tr.drops) > 1 || tr.finished > 1 || tr.started > 1 {
+		sc.faultLocked("%s: cancelled %d, dropped %d, finished %d, started %d times", tr,
+			len(tr.cancels), len(tr.drops), tr.finished, tr.started)
+	}
+	if (now != nil) != (len(tr.cancels) == 1) || now != nil && tr.cancels[0] != now {
+		sc.faultLocked("I3: the observer knows of %v, the request of %v", tr.cancels, now)
+	}
+	if now != nil && !sc.mayCancel(tr, now.Cause) {
+		sc.faultLocked("I3, I13: %s was cancelled with %s, for which there is no reason", tr, now.Cause)
+	}
+}
+
+func (sc *script) mayCancel(tr *fuzzTrace, cause mcp.Cause) bool {
+	e := tr.end
+	switch cause {
+	case mcp.CauseClientCancel:
+		return tr.unwanted
+	case mcp.CauseClientDisconnect:
+		return tr.post != nil && tr.post.gone() && (tr.post.modern || sc.core.limits.OrphanGrace > 0)
+	case mcp.CauseTransportClose:
+		return e.wire != nil && e.eof
+	case mcp.CauseTransportError:
+		return e.wire != nil && (e.broken || e.garbage || e.wire.ever())
+	case mcp.CauseSessionDelete:
+		return e.may(cause)
+	case mcp.CauseServerShutdown:
+		return e.may(cause) || sc.drain != nil && (tr.started == 0 || !sc.drain.expired.IsZero() || !sc.closedAt.IsZero())
+	case mcp.CauseDeadline:
+		_, at := tr.r.Cancellation()
+		return !at.Before(tr.r.Deadline())
+	}
+	return false // nothing in flight is idle
+}
+
+func (sc *script) mayDrop(tr *fuzzTrace, reason mcp.DropReason) bool {
+	e, x := tr.end, tr.post
+	if x != nil && x.wire.may(reason) || e.wire != nil && e.wire.may(reason) {
+		return true
+	}
+	switch reason {
+	case mcp.DropCancelled:
+		return tr.unwanted || x != nil && x.modern && x.gone()
+	case mcp.DropClosedWriter:
+		return x == nil && (e.eof || e.garbage || len(e.closed) > 0)
+	case mcp.DropBrokenPeer:
+		return e.wire != nil && e.broken || x != nil && x.modern && x.gone()
+	case mcp.DropSessionGone:
+		return x != nil && !x.modern && len(e.closed) > 0
+	case mcp.DropStreamGone:
+		return x != nil && !x.modern && x.gone()
+	}
+	return false
+}
+
+// checkSession checks all of a session's state, as the core itself does only in part.
+func (sc *script) checkSession(s *Session, end *farEnd, undecided int, now time.Time) {
+	var broken []string
+	s.update(func(st *state) {
+		say := func(format string, args ...any) { broken = append(broken, fmt.Sprintf(format, args...)) }
+		for key, r := range st.index {
+			if _, ok := st.live[r]; !ok || r.ID.Key() != key || r.verdict.outcome() != 0 {
+				say("index[%s] is %s, live %t, outcome %d", key, r.ID.Raw(), ok, r.verdict.outcome())
+			}
+		}
+		if len(st.index) != undecided {
+			say("%d requests in the index, %d are undecided", len(st.index), undecided)
+		}
+		for r := range st.live {
+			if tr := sc.traces[r]; tr == nil || tr.finished > 0 {
+				say("%s is in the live set", r.ID.Raw())
+			}
+		}
+		asking := sc.asking[s]
+		if len(st.outbound) != asking {
+			say("%d outbound requests, %d handlers ask", len(st.outbound), asking)
+		}
+		if len(st.outbound) > sc.core.limits.MaxOutbound || len(st.retired) > retiredOutbound {
+			say("I11: %d outbound, %d retired", len(st.outbound), len(st.retired))
+		}
+		if st.phase >= sessionEnding && len(st.outbound) > 0 {
+			say("outbound requests in a session that ends")
+		}
+		if s.id != "" && st.idle() && now.After(s.idleUntil()) {
+			say("E10: idle since %v", now.Sub(st.quietAt))
+		}
+		if closed := st.phase == sessionClosed; closed != isClosed(s.done) {
+			say("phase %d, done %t", st.phase, isClosed(s.done))
+		}
+		if st.phase >= sessionEnding && sc.core.Session(s.id) == s {
+			say("an ended session can be found")
+		}
+		if st.phase >= sessionEnding && end.wire == nil && st.cause != mcp.CauseSessionIdle &&
+			st.cause != mcp.CauseSessionEvicted && !end.may(st.cause) {
+			say("ended for %s", st.cause)
+		}
+	})
+	for _, b := range broken {
+		sc.faultLocked("state of %s: %s", s.LogID(), b)
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// cancelled reports whether a cancel of the client has settled the request, which
+// something else may have interrupted before.
+func (tr *fuzzTrace) cancelled() bool {
+	err, _ := tr.r.Cancellation()
+	_, reason := tr.r.Fate()
+	answer := tr.r.Error()
+	return err != nil && err.Cause == mcp.CauseClientCancel || tr.unwanted && reason == mcp.DropCancelled ||
+		answer != nil && answer.Code == mcp.CodeRequestCancelled
+}
+
+// checkCounters checks invariant I4 at any moment.
+func (sc *script) checkCounters() {
+	snap := sc.core.Snapshot()
+	k := &snap.Counters
+	sum := map[string]uint64{}
+	for _, tr := range sc.order {
+		if tr.refused {
+			sum["refused"]++
+			continue
+		}
+		sum["admitted"]++
+		fate, _ := tr.r.Fate()
+		sum[fate.String()]++
+		if tr.cancelled() {
+			sum["cancelled"]++
+		}
+	}
+	same := func(what string, got, want uint64) {
+		if got != want {
+			sc.faultLocked("I4: %s: counted %d, want %d", what, got, want)
+		}
+	}
+	admitted, sent, stored, dropped := k.Totals()
+	same("admitted", admitted, sum["admitted"])
+	same("sent", sent, sum["sent"])
+	same("stored", stored, 0)
+	same("dropped", dropped, sum["dropped"])
+	var ignored, ignoredCancels, ignoredResponses, rejected, closed, panics uint64
+	for _, i := range k.Ignored {
+		if !slices.Contains(mcp.IgnoreReasons(i.Kind), i.Reason) {
+			sc.faultLocked("vocabulary: ignored %s %s", i.Kind, i.Reason)
+		}
+		switch i.Kind {
+		case mcp.IgnoredCancel:
+			ignoredCancels += i.Count
+		case mcp.IgnoredResponse:
+			ignoredResponses += i.Count
+		default:
+			ignored += i.Count
+		}
+	}
+	for reason, n := range k.Rejected {
+		if !slices.Contains(mcp.RejectReasons(), reason) {
+			sc.faultLocked("vocabulary: rejected %s", reason)
+		}
+		rejected += n
+	}
+	for _, n := range k.SessionsClosed {
+		closed += n
+	}
+	for _, s := range k.Series {
+		panics += s.Panics
+	}
+	for kind, n := range sc.fed {
+		same("received "+kind, k.Received[kind], n)
+	}
+	same("rejected", rejected+ignored, sum["refused"]+sc.fed["invalid"]+sc.rejectedNotes)
+	same("requests", sc.fed["request"], sum["admitted"]+sum["refused"])
+	same("notifications", sc.fed["notification"],
+		ignoredCancels+sc.notified+sum["cancelled"]+sc.rejectedNotes)
+	same("responses", sc.fed["response"], ignoredResponses+sc.answered)
+	same("sessions", sc.opened, closed+uint64(len(snap.Sessions)))
+	same("closed sessions", closed, sc.closed)
+	same("panics", panics, sc.panicked)
+	same("panics of handlers", sc.panicked, sc.panics)
+	queued := 0
+	for i := range snap.Requests {
+		if r := snap.Requests[i].Request; r.phase.Load() == uint32(PhaseQueued) && r.verdict.outcome() == 0 {
+			queued++
+		}
+	}
+	if n := sc.core.waiting.waiting.Load(); n != int64(queued) {
+		sc.faultLocked("I4: %d in the waiting room, %d are queued", n, queued)
+	}
+	for _, line := range sc.log.lines() {
+		if strings.Contains(line, "invariant.broken") {
+			sc.faultLocked("invariant.broken was logged")
+			break
+		}
+	}
+}
+
+// finish drains the core and checks what must hold at rest. If early, the wires
+// stay as they are, and so the shutdown must be bounded by the write time-out.
+func (sc *script) finish(early bool) {
+	sc.rest()
+	sc.check()
+	if !early {
+		sc.release()
+	}
+	sc.shutdown()
+	sc.rest()
+	if sc.drain.expired.IsZero() && sc.closedAt.IsZero() {
+		time.Sleep(2 * time.Second)
+	}
+	sc.expireDrain()
+	l := &sc.core.limits
+	time.Sleep(3*l.CleanupGrace + l.WriteTimeout + fuzzPause)
+	sc.rest()
+	if !isClosed(sc.drain.done) {
+		sc.fault("I12: Shutdown does not end")
+	}
+	sc.check()
+	sc.release()
+	// What the shutdown has left behind ends now: handlers that nobody could stop, and
+	// exchanges whose peer did not read.
+	sc.mu.Lock()
+	for _, h := range sc.handlers {
+		if !h.gone {
+			h.todo = replaced(h.todo)
+		}
+	}
+	sc.mu.Unlock()
+	time.Sleep(l.RequestTimeout + l.WriteTimeout)
+	sc.rest()
+	sc.check()
+	sc.atRest()
+}
+
+// replaced tells a handler to return, whatever else it was told.
+func replaced(todo chan byte) chan byte {
+	for {
+		select {
+		case <-todo:
+			continue
+		default:
+		}
+		todo <- doReturn
+		return todo
+	}
+}
+
+// release lets all wires move.
+func (sc *script) release() {
+	for _, k := range sc.wires() {
+		k.change(func() { k.stuck = false })
+	}
+	sc.rest()
+}
+
+// atRest checks the end of the script: everything is over and has a name.
+func (sc *script) atRest() {
+	for _, x := range sc.posts {
+		if !x.ended() {
+			sc.fault("I6: an exchange has not ended")
+			x.lose()
+		}
+	}
+	for _, end := range sc.pipes {
+		if !isClosed(end.s.pumped) || !isClosed(end.s.done) {
+			sc.fault("I6: a byte stream has not ended")
+		}
+	}
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	snap := sc.core.Snapshot()
+	if len(snap.Requests)+len(snap.Outbound)+len(snap.Sessions) > 0 {
+		sc.faultLocked("I4: %d requests, %d outbound, %d sessions at rest",
+			len(snap.Requests), len(snap.Outbound), len(snap.Sessions))
+	}
+	for _, tr := range sc.order {
+		if !tr.refused {
+			sc.checkFate(tr)
+		}
+	}
+	dropped := map[string]uint64{}
+	for _, n := range snap.Counters.NotificationsDropped {
+		if !slices.Contains(mcp.NotificationDropReasons(), n.Reason) {
+			sc.faultLocked("vocabulary: notification %s", n.Reason)
+		}
+		dropped[n.Method] += n.Count
+	}
+	m := mcp.NotificationProgress
+	if sc.tried[m] != sc.notesSent[m]+dropped[m] {
+		sc.faultLocked("I5: %d notifications, %d sent, %d dropped", sc.tried[m], sc.notesSent[m], dropped[m])
+	}
+	if !sc.core.slots.TryAcquire(int64(sc.core.limits.MaxInFlightTotal)) {
+		sc.faultLocked("a slot of the core was not given back")
+	}
+	for s := range sc.bySession {
+		if !s.slots.TryAcquire(int64(sc.core.limits.MaxInFlight)) {
+			sc.faultLocked("a slot of %s was not given back", s.LogID())
+		}
+	}
+}
+
+// checkFate checks what became of one request: exactly one answer, or a reason
+// that the script has given.
+func (sc *script) checkFate(tr *fuzzTrace) {
+	fate, reason := tr.r.Fate()
+	err, _ := tr.r.Cancellation()
+	switch {
+	case fate == FateSent && (tr.sent != 1 || len(tr.drops) != 0):
+		sc.faultLocked("I4: %s counts as sent; %d answers have left, dropped %v", tr, tr.sent, tr.drops)
+	case fate == FateDropped && (tr.sent != 0 || len(tr.drops) != 1 || tr.drops[0] != reason):
+		sc.faultLocked("I4: %s counts as dropped %s; %d answers have left, told %v", tr, reason, tr.sent, tr.drops)
+	case fate == FateDropped && !sc.mayDrop(tr, reason):
+		sc.faultLocked("I2: the answer of %s was dropped %s, for which there is no reason", tr, reason)
+	case fate == FateUnknown:
+		sc.faultLocked("I2: the fate of %s is not known", tr)
+	case tr.written > 0 && tr.post == nil && err != nil && err.Cause == mcp.CauseClientCancel && tr.r.verdict.outcome() != answering:
+		sc.faultLocked("E1: %s was cancelled and answered: %s", tr, tr.frame)
+	case tr.abandoned > 1:
+		sc.faultLocked("E18: %s was abandoned %d times", tr, tr.abandoned)
+	}
+	if fate == FateSent {
+		sc.checkAnswer(tr, err)
+	}
+}
+
+// checkAnswer checks that the answer is the one that the request's own handler gave.
+func (sc *script) checkAnswer(tr *fuzzTrace, err *mcp.CancelError) {
+	if _, text, ok := strings.Cut(tr.frame, `"text":"`); ok {
+		text, _, _ = strings.Cut(text, `"`)
+		if !slices.Contains(tr.texts, text) {
+			sc.faultLocked("E14: %s got the answer of another one: %s", tr, tr.frame)
+		}
+	}
+	for _, secret := range []string{"as scripted\",\"stack", "shrapnel", "goroutine "} {
+		if strings.Contains(tr.frame, secret) {
+			sc.faultLocked("E13: %s got the text of a panic: %s", tr, tr.frame)
+		}
+	}
+	if err != nil && err.Cause == mcp.CauseDeadline && !strings.Contains(tr.frame, `"reason":"deadline"`) {
+		sc.faultLocked("E12: %s got another answer than its deadline: %s", tr, tr.frame)
+	}
+	if err != nil && err.Cause == mcp.CauseClientCancel && !strings.Contains(tr.frame, `"code":-32800`) {
+		sc.faultLocked("E1: %s got another answer than its terminator: %s", tr, tr.frame)
+	}
+}
