@@ -1,10 +1,11 @@
 # The commands of this repository. make help lists them.
 
 FUZZTIME ?= 1m
+SOAK     ?= 1m
 BENCH    ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help build test tools lint bench fuzz mutants clean
+.PHONY: help build test tools lint bench fuzz mutants soak clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +31,9 @@ fuzz: ## run each fuzz target (FUZZTIME=1m)
 
 mutants: ## show that the races of the session core notice the bugs that they are about
 	@VITRINE_MUTANTS=all go test -count=1 -v -run '^TestMutants$$' ./internal/session
+
+soak: ## let hundreds of clients loose on a server (SOAK=1m)
+	cd e2e && GOEXPERIMENT=goroutineleakprofile go test -count=1 -v -timeout 0 ./soak -soak '$(SOAK)'
 
 clean: ## remove what the commands above have built
 	rm -rf bin .cache

@@ -258,11 +258,10 @@ func TestPanicsAreContained(t *testing.T) {
 		release := make(chan struct{})
 		server.AddTool(srv, server.Tool{Name: "panic"},
 			func(context.Context, *server.Call, none) (string, error) { panic("secret") })
-		server.AddTool(srv, server.Tool{Name: "nilmap"},
+		server.AddTool(srv, server.Tool{Name: "index"},
 			func(context.Context, *server.Call, none) (string, error) {
-				var m map[string]int
-				m["a"] = 1
-				return "", nil
+				var list []string
+				return list[len(list)], nil
 			})
 		server.AddTool(srv, server.Tool{Name: "marshaler"},
 			func(context.Context, *server.Call, none) (*mcp.CallToolResult, error) {
@@ -272,7 +271,7 @@ func TestPanicsAreContained(t *testing.T) {
 			func(context.Context, *server.Call, none) (string, error) { <-release; return "done", nil })
 		p := dial(t, srv)
 		p.send(modern("w", "tools/call", call("wait", `{}`)))
-		for _, tool := range []string{"panic", "nilmap", "marshaler"} {
+		for _, tool := range []string{"panic", "index", "marshaler"} {
 			answer := p.ask(modern(1, "tools/call", call(tool, `{}`)))
 			require.Contains(t, answer, `"error":{"code":-32603,"message":"internal error`)
 			require.NotContains(t, answer, "secret")

@@ -22,7 +22,7 @@ type httpClient struct {
 }
 
 func (w *world) httpClient() *httpClient {
-	return &httpClient{w: w, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}}
+	return &httpClient{w: w, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, Timeout: 30 * time.Second}}
 }
 
 func (c *httpClient) close() { c.http.CloseIdleConnections() }
@@ -236,11 +236,18 @@ func (c *httpClient) initialize(ctx context.Context, finish bool) bool {
 // post sends a message that gets no answer and returns the status.
 func (c *httpClient) post(ctx context.Context, frame string) int {
 	resp, err := c.http.Do(c.request(ctx, frame))
+	isNote := !strings.Contains(frame, `"id":`)
 	if err != nil {
+		if isNote {
+			c.w.notesUnknown.Add(1)
+		}
 		return 0
 	}
 	readAll(resp.Body)
 	resp.Body.Close()
+	if isNote && resp.StatusCode/100 != 2 {
+		c.w.notesRefused.Add(1)
+	}
 	return resp.StatusCode
 }
 
@@ -343,7 +350,8 @@ func (w *world) legacyDrop(ctx context.Context) {
 		case 0: // drop exchanges, the calls go on
 			for range 10 {
 				short, cancel := context.WithTimeout(ctx, rand.N(10*time.Millisecond))
-				c.call(c.request(short, callFrame(fmt.Sprint(rand.Int()), "progress", `{"n":100}`, false)), "", nil)
+				id := fmt.Sprint(rand.Int())
+				c.call(c.request(short, callFrame(id, "progress", `{"n":100}`, false)), id, nil)
 				cancel()
 			}
 		case 1: // open and drop streams

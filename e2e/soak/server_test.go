@@ -45,7 +45,11 @@ type world struct {
 	faults map[string]int
 	broken atomic.Int64 // log records that tell of a bug
 
-	calls atomic.Int64 // requests that clients have sent
+	calls      atomic.Int64 // requests that clients have sent
+	unanswered atomic.Int64 // of a flood
+
+	// Notifications that were refused, and those whose fate the client does not know.
+	notesRefused, notesUnknown atomic.Int64
 }
 
 // newWorld starts the server.
@@ -247,6 +251,11 @@ func (w *world) conserved(t *testing.T) {
 	requests := m.sum(telemetry.MetricMessagesReceived, `kind="request"`)
 	invalid := m.sum(telemetry.MetricMessagesReceived, `kind="invalid"`)
 	rejectedOthers := requests + invalid - float64(k.Admitted) - ignored - rejected
+	full := m.sum(telemetry.MetricLimitReached, `limit="max_queued_messages"`) +
+		m.sum(telemetry.MetricLimitReached, `limit="max_queued_bytes"`)
+	if n := float64(w.unanswered.Load()); n > full {
+		t.Errorf("%v requests of floods were not answered, only %v times a queue was full", n, full)
+	}
 	same("requests + invalid = admitted + rejected + ignored", rejectedOthers, 0)
 }
 

@@ -41,7 +41,7 @@ var cellsE8 = []faultCell{
 		time.Sleep(time.Minute - 1) // idle counts from here
 		w.settle()
 		require.NotNil(w.t, w.core.Session("session"))
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		w.settle()
 		require.Nil(w.t, w.core.Session("session"))
 	}},

@@ -150,13 +150,6 @@ func (st *Stream) offer(m *Message) bool {
 	return ok
 }
 
-// overtaken reports whether m belongs to a request that is settled. Whoever finds
-// it open under the stream's lock is before its answer, which is queued after the
-// settling: nothing of a request follows its answer.
-func (m *Message) overtaken() bool {
-	return m.request != nil && m.request.verdict.outcome() != open
-}
-
 // The helpers that follow want st.mu.
 
 // refusal says why a notification cannot be queued any more. The cancellation of
