@@ -51,6 +51,7 @@ const (
 	eventCancelled = "vitrine.cancelled"
 	eventDropped   = "vitrine.response.dropped"
 	eventAbandoned = "vitrine.handler.abandoned"
+	eventLost      = "vitrine.notification.dropped"
 	eventException = "exception"
 )
 

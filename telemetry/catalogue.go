@@ -72,6 +72,7 @@ const (
 	MetricSpansDropped   = "vitrine_telemetry_spans_dropped_total"
 	MetricSpansQueued    = "vitrine_telemetry_spans_queued"
 	MetricExportFailures = "vitrine_telemetry_export_failures_total"
+	MetricPanics         = "vitrine_telemetry_panics_total"
 )
 
 // Catalogue lists every metric that Vitrine records. The caller owns the slice.
@@ -109,6 +110,8 @@ func counters() []Metric {
 	reasons := func(key string, values []string) Label { return Label{Name: "reason", Attribute: key, Values: values} }
 	dropped := string(keyDropReason)
 	return []Metric{
+		counter(MetricPanics, "vitrine.telemetry.panics", "{panic}",
+			"Panics in the code that observes requests. They were contained."),
 		counter(MetricRequestsAdmitted, "vitrine.requests.admitted", "{request}",
 			"Requests that were admitted. At rest: admitted = sent + stored + dropped.", ourMethod()),
 		counter(MetricResponsesSent, "vitrine.responses.sent", "{response}",

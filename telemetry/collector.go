@@ -168,6 +168,7 @@ func (s sums) addCounters(c *session.Counters) {
 	for cause, n := range c.SessionsClosed {
 		s.add(n, MetricSessionsClosed, string(cause))
 	}
+	s.add(c.ObserverPanics, MetricPanics)
 }
 
 // addSeries adds the counters of one series. A method's closed label values are

@@ -96,6 +96,18 @@ func (o *observer) Dropped(r *session.Request, reason mcp.DropReason) {
 	ob.exemplify(at(MetricResponsesDropped, s.Method, s.Target, string(reason)))
 }
 
+// NotificationDropped implements [session.Observer]. What nobody asked for is no
+// loss: handlers may report progress to a client that did not want any.
+func (o *observer) NotificationDropped(r *session.Request, method string, reason mcp.DropReason) {
+	switch reason {
+	case mcp.DropNoProgressToken, mcp.DropLevelFiltered, mcp.DropNotSubscribed, mcp.DropEraForbidden:
+		return
+	}
+	if ob := observationOf(r); ob != nil {
+		ob.event(eventLost, keyMethod.String(method), keyDropReason.String(string(reason)))
+	}
+}
+
 // Abandoned implements [session.Observer]: the span ends here at the latest.
 func (o *observer) Abandoned(r *session.Request) {
 	if ob := observationOf(r); ob != nil {

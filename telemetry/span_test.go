@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -262,6 +263,27 @@ func TestUnsampled(t *testing.T) {
 				require.Nil(t, b.GetExemplar())
 			}
 		}
+	})
+}
+
+// TestLostNotification holds that a notification which is not sent is on the span of
+// its request, unless nobody had asked for it.
+func TestLostNotification(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigConfig{})
+		r.tools["t"] = func(ctx context.Context, q *session.Request) (mcp.Result, error) {
+			q.DropNotification(mcp.NotificationProgress, mcp.DropNoProgressToken)
+			q.DropNotification(mcp.NotificationProgress, mcp.DropQueueFull)
+			return &mcp.CallToolResult{}, nil
+		}
+		r.post(call("t"), &sink{})
+		events := r.span().Events()
+		require.Len(t, events, 1)
+		require.Equal(t, "vitrine.notification.dropped", events[0].Name)
+		require.Equal(t, []attribute.KeyValue{
+			attribute.String("mcp.method.name", "notifications/progress"),
+			attribute.String("vitrine.drop.reason", "queue_full"),
+		}, events[0].Attributes)
 	})
 }
 

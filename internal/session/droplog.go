@@ -59,6 +59,9 @@ func (c *Core) logDrop(r *Request, reason mcp.DropReason) {
 // request that it is about, or nil.
 func (c *Core) dropNotification(r *Request, method string, reason mcp.DropReason) {
 	c.ledger.notificationDropped(method, reason)
+	if r != nil {
+		c.observer.NotificationDropped(r, method, reason)
+	}
 	if ok, silenced := c.dropsOf(r).allow(dropKey{Notification, reason}, time.Now()); ok {
 		ctx, attrs := context.Background(), []any{"notification", method, "reason", reason, "silenced", silenced}
 		if r != nil {

@@ -50,6 +50,23 @@ var cellsE10 = []faultCell{
 		time.Sleep(w.core.limits.InitializeTimeout)
 		w.gone(s, mcp.CauseSessionIdle)
 	}},
+	{state: "ping", limits: Limits{PingInterval: time.Minute, PingMisses: 2}, test: func(w *world) {
+		s := w.open("session-1")
+		time.Sleep(10 * time.Minute) // without a stream nobody can be asked
+		w.lives(s)
+		x, ok := w.get(s)
+		require.True(w.t, ok)
+		time.Sleep(90 * time.Second)
+		require.Equal(w.t, []string{`{"jsonrpc":"2.0","id":1,"method":"ping"}`}, x.frames())
+		answer, _ := inbound(httpConn, `{"jsonrpc":"2.0","id":1,"result":{}}`)
+		s.ReceiveOn(answer, nil)
+		time.Sleep(2 * time.Minute) // one is missed: no harm
+		w.lives(s)
+		time.Sleep(2 * time.Minute)
+		w.gone(s, mcp.CauseSessionIdle)
+		require.True(w.t, x.ended())
+		w.logged("WARN session.unresponsive")
+	}},
 	{state: "busy", limits: Limits{SessionIdle: 10 * time.Second}, test: func(w *world) {
 		g := w.gate("work", false)
 		s := w.open("session-1")

@@ -57,6 +57,11 @@ func (g guard) Dropped(r *Request, reason mcp.DropReason) {
 	g.observer.Dropped(r, reason)
 }
 
+func (g guard) NotificationDropped(r *Request, method string, reason mcp.DropReason) {
+	defer g.contain("NotificationDropped")
+	g.observer.NotificationDropped(r, method, reason)
+}
+
 func (g guard) Abandoned(r *Request) {
 	defer g.contain("Abandoned")
 	g.observer.Abandoned(r)

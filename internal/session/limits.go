@@ -59,6 +59,11 @@ type Limits struct {
 	AbandonGrace time.Duration
 	// SessionIdle ends a legacy session without requests and streams (default 30 min).
 	SessionIdle time.Duration
+	// PingInterval is how often the client of a legacy HTTP session is asked for a sign
+	// of life while it keeps a stream open (default: never); after PingMisses pings in a
+	// row without an answer the session is ended (default 3).
+	PingInterval time.Duration
+	PingMisses   int
 	// InitializeTimeout ends a legacy session whose handshake is not finished (default 1 min).
 	InitializeTimeout time.Duration
 }
@@ -144,6 +149,10 @@ func Bounds() []Bound {
 			func(l *Limits) any { return &l.AbandonGrace }},
 		{"session_idle", 30 * time.Minute, "", "life of a legacy HTTP session without requests and streams", false,
 			func(l *Limits) any { return &l.SessionIdle }},
+		{"ping_interval", time.Duration(0), "", "between pings of a legacy HTTP client that keeps a stream open; 0 is never", false,
+			func(l *Limits) any { return &l.PingInterval }},
+		{"ping_misses", 3, "pings", "pings in a row without an answer before the session is ended", false,
+			func(l *Limits) any { return &l.PingMisses }},
 		{"initialize_timeout", time.Minute, "", "life of a legacy HTTP session that does not finish its handshake", false,
 			func(l *Limits) any { return &l.InitializeTimeout }},
 	}

@@ -1,33 +1,51 @@
 package session
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// matrix lists the cells of the fault matrix (docs/session-core.md): for each
-// event the states, with the era or transport where a cell has several forms.
-// Each has a test named TestFault/E<n>/<state>.
-var matrix = map[string][]string{
-	"E1":  {"Q", "M", "R", "B", "P", "S", "W", "R/legacy-http", "R/modern-stdio", "initialize", "initialize/stream"},
-	"E2":  {"Q", "M", "R", "B", "P", "S", "W", "reused-id"},
-	"E3":  {"unknown", "finished", "malformed", "foreign-session", "foreign-type", "foreign-direction", "modern-http", "flood"},
-	"E4":  {"Q", "M", "R", "B", "P", "S", "W", "W/wedged", "stdout-gone", "partial-line"},
-	"E5":  {"Q", "M", "R", "B", "B/unwritten", "P", "S", "W", "unclassified", "read-error"},
-	"E6":  {"Q", "M", "R", "B", "P", "S", "W", "woken-before-close", "woken-after-close"},
-	"E7":  {"Q/legacy", "M/legacy", "R/legacy", "B/legacy", "P/legacy", "S/legacy", "W/legacy", "orphan-grace", "Q/modern", "M/modern", "R/modern", "P/modern", "S/modern", "W/modern", "B/modern"},
-	"E8":  {"no-state", "B", "B/written", "B/deadline", "B/session-end", "replace", "conflict"},
-	"E9":  {"Q", "M", "R", "B", "P", "S", "W", "twice"},
-	"E10": {"idle", "never-initialized", "busy", "streaming", "cap", "cap-busy"},
-	"E11": {"Q", "M", "R", "B", "P", "S", "W", "late", "second-signal", "new-session"},
-	"E12": {"Q", "M", "R", "B", "P", "S", "W"},
-	"E13": {"M", "R", "B", "P", "S", "goexit", "after-cancel", "notification"},
-	"E14": {"Q", "M", "R", "R/null-id", "B", "P", "S", "W", "R/http", "other-session", "after-cancel"},
-	"E15": {"frames", "consecutive", "live-id", "null-id", "wedged"},
-	"E16": {"P", "coalesce", "response", "isolation", "reading-goes-on"},
-	"E17": {"unknown", "late", "duplicate", "malformed", "wrong-session"},
-	"E18": {"abandoned", "sends", "late-result", "slow-unwind"},
+// matrix reads the cells of the fault matrix from docs/session-core.md: for each
+// event the states, with the era or transport where a cell has several forms. Each
+// has a test named TestFault/E<n>/<state>.
+func matrix(t *testing.T) map[string][]string {
+	t.Helper()
+	cells := map[string][]string{}
+	event := ""
+	for _, row := range pageRows(t, "Events") {
+		if name, found := strings.CutPrefix(row, "### "); found {
+			event, _, _ = strings.Cut(name, ".")
+			continue
+		}
+		cells[event] = append(cells[event], row)
+	}
+	return cells
+}
+
+// pageRows returns the headings of a chapter of docs/session-core.md and the first
+// column of its tables, in order.
+func pageRows(t *testing.T, chapter string) (rows []string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/session-core.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(page), "\n## "+chapter+"\n")
+	require.True(t, found, "docs/session-core.md has no chapter %q", chapter)
+	rest, _, _ = strings.Cut(rest, "\n## ")
+	lines := strings.Split(rest, "\n")
+	for i, line := range lines {
+		switch {
+		case strings.HasPrefix(line, "### "):
+			rows = append(rows, line)
+		case strings.HasPrefix(line, "| ") && !strings.HasPrefix(lines[i+1], "|---"):
+			rows = append(rows, strings.Trim(strings.Split(line, "|")[1], " `"))
+		}
+	}
+	return rows
 }
 
 // A faultCell is the test of one cell. It runs in a world of its own.
@@ -71,7 +89,9 @@ func TestFault(t *testing.T) {
 
 // TestMatrixIsCovered fails when a cell has no test, or a test no cell.
 func TestMatrixIsCovered(t *testing.T) {
-	for event, states := range matrix {
+	cells := matrix(t)
+	require.Len(t, faults, len(cells))
+	for event, states := range cells {
 		var tested []string
 		for _, c := range faults[event] {
 			require.NotNil(t, c.test, "%s.%s", event, c.state)
@@ -79,5 +99,47 @@ func TestMatrixIsCovered(t *testing.T) {
 		}
 		require.ElementsMatch(t, states, tested, event)
 	}
-	require.Len(t, faults, len(matrix))
+}
+
+// TestVocabulariesPage holds the vocabularies of docs/session-core.md against the code.
+func TestVocabulariesPage(t *testing.T) {
+	want := []string{"### Causes of a cancellation"}
+	want = appendAll(want, mcp.Causes())
+	want = appendAll(append(want, "### Dropped answers"), mcp.ResponseDropReasons())
+	own := mcp.NotificationDropReasons()
+	own = own[:len(own)-len(mcp.ResponseDropReasons())]
+	want = appendAll(append(want, "### Dropped notifications"), own)
+	want = appendAll(append(want, "### Rejected requests"), mcp.RejectReasons())
+	want = append(want, "### Ignored messages", "cancel", "response", "frame")
+	require.Equal(t, want, pageRows(t, "Vocabularies"))
+
+	page, err := os.ReadFile("../../docs/session-core.md")
+	require.NoError(t, err)
+	for _, kind := range []mcp.IgnoredKind{mcp.IgnoredCancel, mcp.IgnoredResponse, mcp.IgnoredFrame} {
+		var values []string
+		for _, reason := range mcp.IgnoreReasons(kind) {
+			values = append(values, "`"+string(reason)+"`")
+		}
+		require.Contains(t, string(page), "| `"+string(kind)+"` | "+strings.Join(values, ", ")+" |")
+	}
+}
+
+func appendAll[T ~string](to []string, values []T) []string {
+	for _, v := range values {
+		to = append(to, string(v))
+	}
+	return to
+}
+
+// TestVocabularyIndexes holds the positions of causes and reasons in the counters
+// against the published order.
+func TestVocabularyIndexes(t *testing.T) {
+	require.Len(t, mcp.Causes(), numCauses)
+	for i, c := range mcp.Causes() {
+		require.Equal(t, i, causeIndex(c), c)
+	}
+	require.Len(t, mcp.ResponseDropReasons(), numDropReasons)
+	for i, r := range mcp.ResponseDropReasons() {
+		require.Equal(t, i, dropIndex(r), r)
+	}
 }

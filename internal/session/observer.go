@@ -27,6 +27,8 @@ type Observer interface {
 	Panicked(r *Request, value any, stack []byte)
 	// Dropped: the answer will not be sent.
 	Dropped(r *Request, reason mcp.DropReason)
+	// NotificationDropped: a notification about the request will not be sent.
+	NotificationDropped(r *Request, method string, reason mcp.DropReason)
 	// Abandoned: the handler ignored its cancelled context for too long.
 	Abandoned(r *Request)
 	// Finished: the handler has returned and the fate of the answer is known. After
@@ -62,6 +64,9 @@ func (NopObserver) Panicked(*Request, any, []byte) {}
 
 // Dropped implements [Observer].
 func (NopObserver) Dropped(*Request, mcp.DropReason) {}
+
+// NotificationDropped implements [Observer].
+func (NopObserver) NotificationDropped(*Request, string, mcp.DropReason) {}
 
 // Abandoned implements [Observer].
 func (NopObserver) Abandoned(*Request) {}

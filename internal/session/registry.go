@@ -28,6 +28,7 @@ func (c *Core) Open(conn *Conn, id string) (*Session, mcp.RejectReason, *mcp.Err
 				st.idleTimer = time.AfterFunc(c.limits.InitializeTimeout, s.expire)
 			})
 			c.observer.SessionOpened(s)
+			s.watchLife()
 			return s, "", nil
 		}
 		c.mu.Unlock()
