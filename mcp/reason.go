@@ -78,6 +78,43 @@ func RejectReasons() []RejectReason {
 // overload and shutting_down are the server's.
 func (r RejectReason) CallerFault() bool { return r != RejectOverload && r != RejectShuttingDown }
 
+// A RefuseReason says why an HTTP exchange was refused before it carried a message.
+type RefuseReason string
+
+const (
+	// RefuseHost and RefuseOrigin: the header names what the listener does not serve.
+	RefuseHost   RefuseReason = "host"
+	RefuseOrigin RefuseReason = "origin"
+	// RefuseMethod: no such HTTP method for this client.
+	RefuseMethod RefuseReason = "method"
+	// RefuseAccept: the client takes neither of the two forms of an answer.
+	RefuseAccept RefuseReason = "accept"
+	// RefuseContentType and RefuseContentEncoding: the body is not plain JSON.
+	RefuseContentType     RefuseReason = "content_type"
+	RefuseContentEncoding RefuseReason = "content_encoding"
+	// RefuseVersion: the version header names no revision that is known.
+	RefuseVersion RefuseReason = "version"
+	// RefuseBody: the body broke off, or its framing is wrong.
+	RefuseBody RefuseReason = "body"
+	// RefuseBodyTimeout: the body did not arrive within the body time-out.
+	RefuseBodyTimeout RefuseReason = "body_timeout"
+	// RefuseOverload: too many bytes of bodies are being read.
+	RefuseOverload RefuseReason = "overload"
+	// RefuseSessionUnknown: a GET or DELETE of a session that is not there.
+	RefuseSessionUnknown RefuseReason = "session_unknown"
+	// RefuseConflict: a second GET of a session that has its stream.
+	RefuseConflict RefuseReason = "conflict"
+)
+
+// RefuseReasons lists every reason for which an HTTP exchange is refused. The
+// caller owns the slice.
+func RefuseReasons() []RefuseReason {
+	return []RefuseReason{
+		RefuseHost, RefuseOrigin, RefuseMethod, RefuseAccept, RefuseContentType, RefuseContentEncoding,
+		RefuseVersion, RefuseBody, RefuseBodyTimeout, RefuseOverload, RefuseSessionUnknown, RefuseConflict,
+	}
+}
+
 // An IgnoredKind is the kind of an inbound message that was ignored.
 type IgnoredKind string
 

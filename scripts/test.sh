@@ -59,6 +59,9 @@ if [ -n "$why" ]; then
 	skip "race detector" "$why" || fail "race detector"
 fi
 step "tests" test_module . $race
+if [ -n "$race" ]; then
+	step "allocation budgets, without the race detector" test_module . -run Allocations
+fi
 if required; then
 	step "fuzzing" scripts/fuzz.sh
 fi

@@ -15,13 +15,30 @@ type method struct {
 	name    string
 	eras    eras
 	handler middleware.Handler
-	// targets finds the route of the tool (or prompt) that a request names; nil for a
-	// method without targets. Without a match the method's own handler answers.
-	targets func(name string) *session.Route
+	// targets finds the tool (or prompt) that a request names; nil for a method
+	// without targets. Without a match the method's own handler answers.
+	targets func(name string) *target
 	// handshake and beforeInitialize are explained at session.Route.
 	handshake, beforeInitialize bool
 
 	route *session.Route
+}
+
+// A target is what a request can name: a tool (or a prompt).
+type target struct {
+	route *session.Route
+	// params are the arguments that modern clients repeat in HTTP headers.
+	params []paramHeader
+}
+
+// routeOf returns the route of a request to the target.
+func (t *target) routeOf(in *session.Inbound) *session.Route {
+	if len(t.params) > 0 && in.Era == mcp.Modern && in.Header != nil {
+		if err := checkParams(t.params, in); err != nil {
+			return t.route.Refuse(err)
+		}
+	}
+	return t.route
 }
 
 // eras says in which eras a method exists.
@@ -105,7 +122,7 @@ func (d *dispatcher) Route(in *session.Inbound, _ *session.Session) *session.Rou
 		return route.Refuse(mcp.NewError(mcp.CodeMethodNotFound, "there is no method %q in this protocol version", m.name))
 	case m.targets != nil && in.HasName:
 		if target := m.targets(in.Name); target != nil {
-			return target
+			return target.routeOf(in)
 		}
 	}
 	return route
@@ -117,7 +134,7 @@ func (d *dispatcher) Notify(context.Context, *session.Inbound, *session.Session)
 
 // Encode implements session.Dispatcher.
 func (d *dispatcher) Encode(dst []byte, r *session.Request, result mcp.Result) ([]byte, error) {
-	return (*Server)(d).encode(dst, r.Era, result)
+	return (*Server)(d).encode(dst, r.Era, r.Version, result)
 }
 
 // cut shortens a peer's text for an error message.

@@ -24,13 +24,18 @@ func checkVersion(v mcp.Version) *mcp.Error {
 var errNotObject = errors.New("server: a result must encode to a JSON object")
 
 // encode appends the JSON of a result. Modern results say their type, who made
-// them and how long they stay fresh; legacy ones say none of it.
-func (s *Server) encode(dst []byte, era mcp.Era, result mcp.Result) ([]byte, error) {
+// them and how long they stay fresh; legacy ones say none of it, and nothing else
+// that their revision does not know.
+func (s *Server) encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Result) ([]byte, error) {
 	if result == nil {
 		result = &mcp.EmptyResult{}
 	}
 	if era == mcp.Legacy {
-		return marshalObject(dst, withoutHint(result))
+		old, err := downgrade(v, withoutHint(result))
+		if err != nil {
+			return dst, err
+		}
+		return marshalObject(dst, old)
 	}
 	result = withHint(result)
 	meta := *result.ResultMetadata()

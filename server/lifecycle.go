@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -89,15 +88,15 @@ func (s *Server) Start(ctx context.Context) error {
 // running ones may finish until ctx is done, and are then cancelled with
 // [mcp.ErrServerShutdown]. It ends all sessions, then runs the stop hooks. The
 // error names the handlers that did not return. Listeners are the caller's to
-// close, after Shutdown. The context of the stop hooks has five seconds of its
-// own, since that of a drain which took too long is over.
+// close, after Shutdown. The context of the stop hooks has a time of its own
+// (HookGrace), since that of a drain which took too long is over.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.core.Shutdown(ctx)
 	s.stop.Do(func() {
 		s.hooks.mu.Lock()
 		stops := s.hooks.stops
 		s.hooks.mu.Unlock()
-		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), stopHooksTimeout, mcp.ErrServerShutdown)
+		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), s.core.Limits().HookGrace, mcp.ErrServerShutdown)
 		defer cancel()
 		for i := len(stops) - 1; i >= 0; i-- {
 			err = errors.Join(err, runHook(ctx, stops[i]))
@@ -105,8 +104,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	})
 	return err
 }
-
-const stopHooksTimeout = 5 * time.Second
 
 // Close ends the patience of a running [Server.Shutdown].
 func (s *Server) Close() { s.core.Close() }

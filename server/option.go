@@ -2,6 +2,7 @@ package server
 
 import (
 	"log/slog"
+	"slices"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -85,6 +86,11 @@ func WithTelemetry(t *telemetry.Telemetry) Option {
 // outermost.
 func WithMiddleware(links ...middleware.Middleware) Option {
 	return optionFunc(func(c *config) { c.middleware = append(c.middleware, links...) })
+}
+
+// hasNil finds the link that would panic with the first route.
+func hasNil(links []middleware.Middleware) bool {
+	return slices.ContainsFunc(links, func(m middleware.Middleware) bool { return m == nil })
 }
 
 // WithLimits sets limits; the fields that are zero keep their defaults.

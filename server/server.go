@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync"
 
@@ -64,6 +65,9 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 	}
 	if name == "" || version == "" {
 		return nil, errors.New("server: a server needs a name and a version")
+	}
+	if hasNil(cfg.middleware) {
+		return nil, errors.New("server: a middleware is nil")
 	}
 	if cfg.telemetry == nil {
 		t, err := telemetry.New(telemetry.WithService(name, version))
@@ -141,5 +145,16 @@ func (s *Server) ServeStdio(ctx context.Context) error { return transport.ServeS
 // ServePipe serves one client over a byte stream, one message on a line, such as
 // a net.Conn. It returns as ServeStdio does and closes the pipe.
 func (s *Server) ServePipe(ctx context.Context, pipe transport.Pipe) error {
-	return transport.ServePipe(ctx, s.core, &transport.MemoryConn, pipe)
+	return transport.ServePipe(ctx, s.core, describe(pipe), pipe)
+}
+
+// describe says what is at the other end of a pipe. All pipes share a metric label.
+func describe(pipe transport.Pipe) *session.Conn {
+	conn := transport.MemoryConn
+	if c, ok := pipe.(net.Conn); ok {
+		if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+			conn.Network, conn.RemoteAddr = "tcp", tcp.String()
+		}
+	}
+	return &conn
 }

@@ -23,8 +23,10 @@ type Tool struct {
 	Name        string
 	Title       string
 	Description string
-	// InputSchema and OutputSchema, if given, reach the client byte for byte. The input
-	// schema must describe an object.
+	// InputSchema and OutputSchema, if given, reach the client keyword for keyword, in
+	// their order and with their numbers as written. White space between tokens is
+	// dropped and strings may be escaped differently. The input schema must describe an
+	// object. Clients of a legacy revision see no output schema but that of an object.
 	InputSchema  jsontext.Value
 	OutputSchema jsontext.Value
 	Annotations  *mcp.ToolAnnotations
@@ -55,11 +57,14 @@ func AddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) {
 
 // TryAddTool registers a tool. It returns an error for a bad or a taken name, a
 // schema that does not compile or refers to another document, an input that is
-// not an object, and a bad x-mcp-header annotation; a later call cannot fail for
-// any of these. It may be called while the server serves.
+// not an object, a bad x-mcp-header annotation, and a handler or a middleware that
+// is nil; a later call cannot fail for any of these. It may be called while the server serves.
 func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 	if err := checkToolName(t.Name); err != nil {
 		return err
+	}
+	if h == nil {
+		return fmt.Errorf("server: tool %q: the handler is nil", t.Name)
 	}
 	in, err := toolSchema(t.InputSchema, reflect.TypeFor[In]())
 	if err == nil {
@@ -89,7 +94,7 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 		faults := in.Decode(raw, &args)
 		telemetry.RecordValidation(req.Core(), time.Since(begin))
 		if len(faults) > 0 {
-			return inputFaults(t.Name, faults), nil
+			return inputFailure(t.Name, reflect.TypeFor[In](), faults)
 		}
 		result, err := h(ctx, &Call{Request: req}, args)
 		if err != nil {
@@ -97,7 +102,7 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 		}
 		return out.result(result)
 	}
-	return s.addTool(def, handler, t.Middleware)
+	return s.addTool(def, paramHeaders(in), handler, t.Middleware)
 }
 
 // toolSchema returns the schema that was given, or infers it.
@@ -120,13 +125,18 @@ func arguments(req *middleware.Request) (jsontext.Value, error) {
 	return raw, nil
 }
 
-// inputFaults tells the model everything that is wrong with its arguments at once.
-func inputFaults(tool string, faults []schema.Fault) *mcp.CallToolResult {
+// inputFailure tells the model everything that is wrong with its arguments at once.
+// Arguments for which the schema has a place and the Go type has none are a
+// mistake of the server.
+func inputFailure(tool string, in reflect.Type, faults []schema.Fault) (mcp.Result, error) {
+	if faults[0].Misfit {
+		return nil, fmt.Errorf("the input schema contradicts the Go type %v: %s", in, faults[0])
+	}
 	text := fmt.Sprintf("The arguments of %s are not valid:", tool)
 	for _, f := range faults {
 		text += "\n- " + f.String()
 	}
-	return mcp.ToolError(text)
+	return mcp.ToolError(text), nil
 }
 
 // toolFailure turns a handler's error into a tool error, or leaves a protocol error
@@ -135,8 +145,14 @@ func toolFailure(ctx context.Context, err error) (mcp.Result, error) {
 	if rpc, ok := mcp.AsError(err); ok {
 		return nil, rpc
 	}
-	if _, cancelled := mcp.CauseOf(ctx); cancelled && errors.Is(err, context.Cause(ctx)) {
-		return nil, err
+	if _, cancelled := mcp.CauseOf(ctx); cancelled {
+		cause := context.Cause(ctx)
+		if errors.Is(err, cause) {
+			return nil, err
+		}
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return nil, cause // ctx.Err(), or what a library makes of it
+		}
 	}
 	return mcp.ToolError(err.Error()), nil
 }

@@ -51,13 +51,16 @@ type clientEntry struct {
 	Args    []string `json:"args,omitempty"`
 }
 
+// goRunFolder is part of the path of a program that go run has built.
+const goRunFolder = "go-build"
+
 // clientConfig returns the JSON that tells a client about this server.
 func (p *process) clientConfig(e Endpoints) string {
 	entry := clientEntry{Type: "http", URL: e.MCP}
 	if e.MCP == "" {
 		command, err := os.Executable()
-		if err != nil {
-			command = p.program()
+		if err != nil || strings.Contains(command, goRunFolder) {
+			command = p.program() // go run removes its file: the user installs the program first
 		}
 		entry = clientEntry{Command: command, Args: append(strings.Fields(p.command)[1:], p.args...)}
 	}

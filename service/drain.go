@@ -21,7 +21,7 @@ func (p *process) drain(why string, hurry <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.DrainTimeout)
 	defer cancel()
 	err := p.srv.Shutdown(ctx)
-	p.mcp.close()
+	p.mcp.close(p.srv.Limits().CleanupGrace)
 	if p.stdio != nil {
 		<-p.stdio
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// closeTimeout bounds the end of a listener whose requests are over.
-const closeTimeout = time.Second
+// flagAllowedHosts is named where a listener takes every host.
+const flagAllowedHosts = "allowed-hosts"
 
 // A listener is a bound address and the HTTP server on it.
 type listener struct {
@@ -27,10 +27,12 @@ func (p *process) listen() error {
 	var err error
 	if !p.cfg.Stdio {
 		mux := http.NewServeMux()
-		mux.Handle(exact(p.cfg.Path), p.srv.Handler(p.httpOptions()...))
+		endpoint := p.srv.Handler(p.httpOptions()...)
+		mux.Handle(exact(p.cfg.Path), endpoint)
 		if p.mcp, err = p.bind("MCP", flagAddr, p.cfg.Addr, mux); err != nil {
 			return err
 		}
+		p.mcp.warnHosts(endpoint)
 		if p.cfg.H2C {
 			p.mcp.http.Protocols = new(http.Protocols)
 			p.mcp.http.Protocols.SetHTTP1(true)
@@ -39,11 +41,23 @@ func (p *process) listen() error {
 	}
 	if !p.cfg.adminOff() {
 		if p.admin, err = p.bind("admin", flagAdminAddr, p.cfg.AdminAddr, p.adminHandler()); err != nil {
-			p.mcp.close()
+			p.mcp.close(p.srv.Limits().CleanupGrace)
 			return err
 		}
 	}
 	return nil
+}
+
+// warnHosts warns of an endpoint that everybody can reach under any name: a web page
+// can then reach it through a name that it has rebound.
+func (l *listener) warnHosts(endpoint http.Handler) {
+	e, ok := endpoint.(interface{ RestrictsHosts() bool })
+	if !ok || e.RestrictsHosts() || l.Addr().(*net.TCPAddr).IP.IsLoopback() {
+		return
+	}
+	slog.Warn("listener.hosts", "addr", l.Addr().String(),
+		"problem", "the listener is not a loopback one, and every Host header is taken",
+		"set", fmt.Sprintf("--%s or %s, to the names under which clients reach it", flagAllowedHosts, envName(flagAllowedHosts)))
 }
 
 // exact returns the pattern that matches a path and nothing below it.
@@ -111,9 +125,9 @@ func (l *listener) serve(base context.Context, broken chan<- error) {
 	}()
 }
 
-// close ends the listener and its connections. Requests that still run have a
-// moment; then their connections are cut.
-func (l *listener) close() {
+// close ends the listener and its connections. What is still being received or sent
+// has a grace; then its connections are cut.
+func (l *listener) close(grace time.Duration) {
 	if l == nil {
 		return
 	}
@@ -121,7 +135,7 @@ func (l *listener) close() {
 		l.Listener.Close()
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	if l.http.Shutdown(ctx) != nil {
 		l.http.Close()

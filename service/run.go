@@ -65,14 +65,14 @@ type process struct {
 // run starts everything, waits, and stops everything. The admin listener is the
 // last to go: the drain can be watched to its end.
 func (p *process) run(ctx context.Context) error {
-	defer func() { p.admin.close() }()
+	defer func() { p.admin.close(p.srv.Limits().CleanupGrace) }()
 	p.startTelemetry(ctx)
 	defer p.stopTelemetry()
 
 	signals := watchSignals(ctx, p.srv)
 	defer signals.stop()
 	if err := p.srv.Start(signals.begin); err != nil {
-		return fmt.Errorf("service: start hook: %w", err)
+		return errors.Join(fmt.Errorf("service: start hook: %w", err), p.srv.Shutdown(ctx))
 	}
 	if err := p.listen(); err != nil {
 		return errors.Join(err, p.srv.Shutdown(ctx))

@@ -55,6 +55,7 @@ const (
 	MetricAbandonedNow         = "vitrine_handlers_abandoned"
 	MetricRequestsInFlight     = "vitrine_requests_in_flight"
 	MetricOldestRequestAge     = "vitrine_oldest_request_age_seconds"
+	MetricHTTPRefused          = "vitrine_http_refused_total"
 	MetricLimitReached         = "vitrine_limit_reached_total"
 	MetricPendingOutbound      = "vitrine_pending_outbound"
 	MetricSessionsActive       = "vitrine_sessions_active"
@@ -140,6 +141,9 @@ func counters() []Metric {
 			"Panics of handlers, all contained.", ourMethod(), target()),
 		counter(MetricHandlersAbandoned, "vitrine.handlers.abandoned.total", "{handler}",
 			"Handlers that ignored their cancelled context for too long.", target(), causes),
+		counter(MetricHTTPRefused, "vitrine.http.refused", "{request}",
+			"HTTP exchanges that were refused before they carried a message.",
+			reasons("vitrine.http.refuse_reason", stringsOf(mcp.RefuseReasons()))),
 		counter(MetricLimitReached, "vitrine.limit.reached", "{event}",
 			"How often a limit took effect.",
 			Label{Name: "limit", Attribute: "vitrine.limit", Values: session.LimitNames()}),

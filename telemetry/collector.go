@@ -165,6 +165,9 @@ func (s sums) addCounters(c *session.Counters) {
 	for limit, n := range c.LimitsReached {
 		s.add(n, MetricLimitReached, limit)
 	}
+	for reason, n := range c.HTTPRefused {
+		s.add(n, MetricHTTPRefused, string(reason))
+	}
 	for cause, n := range c.SessionsClosed {
 		s.add(n, MetricSessionsClosed, string(cause))
 	}

@@ -125,6 +125,9 @@ func TestCountersExistFromTheStart(t *testing.T) {
 	for _, state := range session.States() {
 		require.Zero(t, value(families, MetricRequestsInFlight, "state", state))
 	}
+	for _, reason := range mcp.RefuseReasons() {
+		require.Zero(t, value(families, MetricHTTPRefused, "reason", string(reason)))
+	}
 	for _, limit := range session.LimitNames() {
 		require.Zero(t, value(families, MetricLimitReached, "limit", limit))
 	}

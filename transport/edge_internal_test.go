@@ -5,9 +5,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 func TestEdge(t *testing.T) {
@@ -51,8 +55,18 @@ func TestEdge(t *testing.T) {
 		{"user in the page", edge{}, loopback, "localhost:8080", "http://localhost@evil.example", "Origin is not allowed"},
 		{"opaque page", edge{}, loopback, "localhost:8080", "null", "Origin is not allowed"},
 		{"no URL", edge{}, loopback, "localhost:8080", "http://%zz", "Origin is not allowed"},
-		{"own page", edge{}, public, "box.example", "https://box.example", ""},
-		{"own page, another port", edge{}, public, "box.example", "https://box.example:444", "Origin is not allowed"},
+		{"own page", hosts("box.example"), public, "box.example", "https://box.example", ""},
+		{"own page, port of the list", hosts("box.example:8443"), public, "box.example:8443", "https://box.example:8443", ""},
+		{"own page, any host", hosts("*"), public, "box.example", "https://box.example", ""},
+		{"own page of a rebound name", edge{}, public, "evil.example", "https://evil.example", "Origin is not allowed"},
+		{"own page, port of a rebound name", edge{}, public, "evil.example:8080", "http://evil.example:8080", "Origin is not allowed"},
+		{"own page, no listener", edge{}, unknown, "evil.example", "http://evil.example", "Origin is not allowed"},
+		{"own page, address", edge{}, public, "192.0.2.1:8080", "http://192.0.2.1:8080", ""},
+		{"own page, v6", edge{}, public, "[2001:db8::1]:8080", "http://[2001:db8::1]:8080", ""},
+		{"page of another address", edge{}, public, "192.0.2.1:8080", "http://192.0.2.2:8080", "Origin is not allowed"},
+		{"name that ends like an address", edge{}, public, "192.0.2.1.evil.example", "http://192.0.2.1.evil.example", "Origin is not allowed"},
+		{"two pages", edge{}, loopback, "localhost", "http://localhost, https://evil.example", "Origin is not allowed"},
+		{"own page, another port", hosts("box.example"), public, "box.example", "https://box.example:444", "Origin is not allowed"},
 		{"loopback page on a public listener", edge{}, public, "box.example", "http://localhost:3000", "Origin is not allowed"},
 		{"listed page", origins("https://app.example"), public, "box.example", "https://app.example", ""},
 		{"listed page, capitals", origins("https://App.example"), public, "box.example", "https://app.example", ""},
@@ -74,14 +88,38 @@ func TestEdge(t *testing.T) {
 				r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(addr)))
 			}
 			r.Host = tt.host
-			if tt.origin != "" {
-				r.Header.Set("Origin", tt.origin)
+			for _, origin := range strings.Split(tt.origin, ", ") {
+				r.Header.Add("Origin", origin)
 			}
-			status, reason := tt.edge.check(r)
-			require.Equal(t, tt.want, reason)
-			if tt.want != "" {
-				require.Equal(t, http.StatusForbidden, status)
+			text := ""
+			if reason := tt.edge.check(r); reason != "" {
+				text = forbidden(reason)
 			}
+			require.Equal(t, tt.want, text)
 		})
+	}
+}
+
+// A stream that is failed before its answer: only a legacy client has a session to miss.
+func TestUnanswered(t *testing.T) {
+	for _, tt := range []struct {
+		era    mcp.Era
+		status int
+		reason string
+		closes string
+	}{
+		{mcp.Modern, http.StatusServiceUnavailable, "shutting_down", "close"},
+		{mcp.Legacy, http.StatusNotFound, "session_unknown", ""},
+	} {
+		core := session.New(session.Config{})
+		w, r := httptest.NewRecorder(), httptest.NewRequest("POST", "/", nil)
+		x := &exchange{HTTP: NewHTTP(core, HTTPConfig{}), w: w, r: r, rc: http.NewResponseController(w)}
+		stream := core.Exchange(connOf(r), 1, tt.era)
+		stream.Fail(mcp.DropWriteTimeout)
+		require.False(t, x.respond(stream, tt.era, ""))
+		require.Equal(t, tt.status, w.Code)
+		require.Equal(t, tt.closes, w.Header().Get("Connection"))
+		require.Contains(t, w.Body.String(), `"reason":"`+tt.reason+`"`)
+		require.NoError(t, core.Shutdown(t.Context()))
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
@@ -26,7 +26,9 @@ const (
 type HTTPConfig struct {
 	// AllowedHosts and AllowedOrigins name what the Host and Origin headers may say,
 	// beside loopback names on a loopback listener. "*" allows everything. An entry
-	// without a port matches every port.
+	// without a port matches every port. A page of the endpoint's own host may use it
+	// if AllowedHosts names the host, or if the host is an address: without a list, a
+	// name may be one that was rebound.
 	AllowedHosts   []string
 	AllowedOrigins []string
 }
@@ -43,11 +45,16 @@ func NewHTTP(core *session.Core, cfg HTTPConfig) *HTTP {
 	return &HTTP{core: core, edge: edge{hosts: cfg.AllowedHosts, origins: cfg.AllowedOrigins}}
 }
 
+// RestrictsHosts reports whether there is a list of what the Host header may say
+// on a listener that is not a loopback one.
+func (h *HTTP) RestrictsHosts() bool { return len(h.edge.hosts) > 0 }
+
 // ServeHTTP implements http.Handler.
 func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{HTTP: h, w: w, r: r}
-	if status, text := h.edge.check(r); status != 0 {
-		x.refuse(status, mcp.NewError(mcp.CodeInvalidRequest, "%s", text))
+	x := &exchange{HTTP: h, w: w, r: r, rc: http.NewResponseController(w)}
+	x.bound()
+	if reason := h.edge.check(r); reason != "" {
+		x.refuse(http.StatusForbidden, reason, mcp.NewError(mcp.CodeInvalidRequest, "%s", forbidden(reason)))
 		return
 	}
 	switch r.Method {
@@ -65,34 +72,42 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // An exchange is one HTTP request and its response.
 type exchange struct {
 	*HTTP
-	w http.ResponseWriter
-	r *http.Request
+	w  http.ResponseWriter
+	r  *http.Request
+	rc *http.ResponseController
+	// bodyEnd is when the body must have arrived; zero if there is none.
+	bodyEnd time.Time
 }
 
 // post serves a POST: one message, whose answer, if it gets one, is the response.
 func (x *exchange) post() {
 	if !accepts(x.r.Header) {
-		x.refuse(http.StatusNotAcceptable, mcp.NewError(mcp.CodeInvalidRequest,
+		x.refuse(http.StatusNotAcceptable, mcp.RefuseAccept, mcp.NewError(mcp.CodeInvalidRequest,
 			"Accept must allow application/json or text/event-stream"))
 		return
 	}
 	if !isJSON(x.r.Header.Get("Content-Type")) {
-		x.refuse(http.StatusUnsupportedMediaType, mcp.NewError(mcp.CodeInvalidRequest,
+		x.refuse(http.StatusUnsupportedMediaType, mcp.RefuseContentType, mcp.NewError(mcp.CodeInvalidRequest,
 			"Content-Type must be application/json"))
 		return
 	}
-	body, err := x.body()
-	if err != nil {
-		// Nearly always the peer has gone and nobody hears this, but a body in bad chunks
-		// must not be answered with the 200 that net/http sends by itself.
-		x.refuse(http.StatusBadRequest, mcp.NewError(mcp.CodeParseError, "the body cannot be read"))
+	if !plain(x.r.Header) {
+		x.w.Header().Set("Accept-Encoding", "identity") // RFC 9110, section 12.5.3
+		x.refuse(http.StatusUnsupportedMediaType, mcp.RefuseContentEncoding, mcp.NewError(mcp.CodeInvalidRequest,
+			"Content-Encoding is not supported: the body must be plain JSON"))
 		return
 	}
-	env, err := wire.Decode(body, x.core.Limits().Wire())
+	var env wire.Envelope
+	body, err := x.body()
+	if err == nil {
+		env, err = wire.Decode(body, x.core.Limits().Wire())
+	}
 	conn := connOf(x.r)
-	var bad *wire.Error
-	if errors.As(err, &bad) {
+	if bad := (*wire.Error)(nil); errors.As(err, &bad) {
 		x.malformed(conn, bad)
+		return
+	} else if err != nil {
+		x.refuseBody(err)
 		return
 	}
 	in := &session.Inbound{
@@ -104,23 +119,6 @@ func (x *exchange) post() {
 		return
 	}
 	x.legacyPost(in)
-}
-
-// body reads the whole body, at most one byte more than the limit, before anything
-// is dispatched: net/http sees a disconnect only after the body's end.
-func (x *exchange) body() ([]byte, error) {
-	limit := int64(x.core.Limits().MaxFrameBytes)
-	if n := x.r.ContentLength; n > limit {
-		return make([]byte, limit+1), nil // too large, whatever it is
-	} else if n >= 0 {
-		body := make([]byte, n)
-		_, err := io.ReadFull(x.r.Body, body)
-		if err == nil {
-			_, err = io.Copy(io.Discard, x.r.Body) // to the end of file
-		}
-		return body, err
-	}
-	return io.ReadAll(io.LimitReader(x.r.Body, limit+1))
 }
 
 // modern chooses the era of a message.
@@ -144,7 +142,7 @@ func (x *exchange) modernPost(in *session.Inbound) {
 		x.w.WriteHeader(http.StatusAccepted)
 	case wire.Response:
 		x.core.IgnoreResponse(mcp.IgnoreEraForbidden)
-		x.refuse(http.StatusBadRequest, mcp.NewError(mcp.CodeInvalidRequest, "a client sends no responses"))
+		x.fail(http.StatusBadRequest, mcp.NewError(mcp.CodeInvalidRequest, "a client sends no responses"))
 	case wire.Request:
 		in.Version = mcp.Version(in.Meta.ProtocolVersion)
 		in.Refusal = checkModern(in)
@@ -163,7 +161,8 @@ func (x *exchange) legacyPost(in *session.Inbound) {
 	}
 	if version := x.r.Header.Get(headerVersion); version != "" {
 		if _, known := mcp.Version(version).Era(); !known {
-			x.refuse(http.StatusBadRequest, mcp.NewError(mcp.CodeInvalidRequest, "unsupported %s", headerVersion))
+			x.refuse(http.StatusBadRequest, mcp.RefuseVersion,
+				mcp.NewError(mcp.CodeInvalidRequest, "unsupported %s", headerVersion))
 			return
 		}
 	}
@@ -209,15 +208,27 @@ func (x *exchange) respond(stream *session.Stream, era mcp.Era, sessionID string
 	sink.sessionID = sessionID
 	err := x.pump(stream, sink)
 	if err != nil && !sink.started && x.r.Context().Err() == nil {
-		// The session has ended under a request that still waits for its answer.
-		x.refuse(http.StatusNotFound, session.SessionUnknown())
+		x.unanswered(era)
 	}
 	return sink.sent // whatever Pump says: the client may hang up as soon as it has its answer
 }
 
+// unanswered ends an exchange whose stream was failed under a request that still
+// waits for its answer: in the legacy era because its session has ended, in the
+// modern one, which has none, because the drain gives up.
+func (x *exchange) unanswered(era mcp.Era) {
+	if era == mcp.Legacy {
+		x.fail(http.StatusNotFound, session.SessionUnknown())
+		return
+	}
+	x.w.Header().Set("Retry-After", "1")
+	x.w.Header().Set("Connection", "close")
+	x.fail(http.StatusServiceUnavailable, session.ShuttingDown())
+}
+
 func (x *exchange) sink(era mcp.Era) *httpSink {
 	return &httpSink{
-		w: x.w, rc: http.NewResponseController(x.w), lost: x.r.Context(), era: era,
+		w: x.w, rc: x.rc, lost: x.r.Context(), era: era,
 		streams: acceptsEvents(x.r.Header), closing: x.core.Draining(),
 	}
 }
@@ -239,17 +250,17 @@ func (x *exchange) get() {
 		return
 	}
 	if !acceptsEvents(x.r.Header) {
-		x.refuse(http.StatusNotAcceptable, mcp.NewError(mcp.CodeInvalidRequest, "Accept must allow text/event-stream"))
+		x.refuse(http.StatusNotAcceptable, mcp.RefuseAccept, mcp.NewError(mcp.CodeInvalidRequest, "Accept must allow text/event-stream"))
 		return
 	}
 	s := x.core.Session(id)
 	if s == nil {
-		x.refuse(http.StatusNotFound, session.SessionUnknown())
+		x.refuse(http.StatusNotFound, mcp.RefuseSessionUnknown, session.SessionUnknown())
 		return
 	}
 	stream := x.core.Exchange(s.Conn(), 0, mcp.Legacy)
 	if !s.Attach(stream) {
-		x.refuse(http.StatusConflict, mcp.NewError(mcp.CodeInvalidRequest, "the session has a stream already"))
+		x.refuse(http.StatusConflict, mcp.RefuseConflict, mcp.NewError(mcp.CodeInvalidRequest, "the session has a stream already"))
 		return
 	}
 	defer s.Detach(stream)
@@ -269,7 +280,7 @@ func (x *exchange) deleteSession() {
 	}
 	s := x.core.Session(id)
 	if s == nil {
-		x.refuse(http.StatusNotFound, session.SessionUnknown())
+		x.refuse(http.StatusNotFound, mcp.RefuseSessionUnknown, session.SessionUnknown())
 		return
 	}
 	s.Close(mcp.CauseSessionDelete)
@@ -282,7 +293,7 @@ func (x *exchange) methodNotAllowed() {
 		allow = "POST"
 	}
 	x.w.Header().Set("Allow", allow)
-	x.refuse(http.StatusMethodNotAllowed, mcp.NewError(mcp.CodeInvalidRequest, "method not allowed"))
+	x.refuse(http.StatusMethodNotAllowed, mcp.RefuseMethod, mcp.NewError(mcp.CodeInvalidRequest, "method not allowed"))
 }
 
 // namesModern reports whether the version header names a modern revision, which
@@ -297,7 +308,7 @@ func (x *exchange) malformed(conn *session.Conn, bad *wire.Error) {
 	stream := x.core.Exchange(conn, 1, mcp.Modern)
 	x.core.Malformed(bad, stream)
 	if bad.Kind == wire.Response || bad.Kind == wire.Notification {
-		x.refuse(http.StatusBadRequest, bad.RPC())
+		x.fail(http.StatusBadRequest, bad.RPC())
 		return
 	}
 	x.respond(stream, mcp.Modern, "")
@@ -315,8 +326,8 @@ func (x *exchange) reject(in *session.Inbound, status int, reason mcp.RejectReas
 	x.write(status, wire.AppendError(nil, in.ID, err))
 }
 
-// refuse answers with an error that belongs to no request.
-func (x *exchange) refuse(status int, err *mcp.Error) {
+// fail answers with an error that belongs to no request.
+func (x *exchange) fail(status int, err *mcp.Error) {
 	x.write(status, wire.AppendError(nil, mcp.ID{}, err))
 }
 

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // edge checks the Host and Origin headers, against web pages that reach a local
@@ -16,26 +18,43 @@ type edge struct {
 	origins []string
 }
 
-// check returns the status and the reason of a refusal, or 0.
-func (e *edge) check(r *http.Request) (status int, reason string) {
+// check returns the reason of a refusal with status 403, or "".
+func (e *edge) check(r *http.Request) mcp.RefuseReason {
 	loopback := listensOnLoopback(r)
 	if loopback && !isLoopbackHost(r.Host) && !allowed(e.hosts, r.Host) ||
 		!loopback && len(e.hosts) > 0 && !allowed(e.hosts, r.Host) {
-		return http.StatusForbidden, "Host is not allowed"
+		return mcp.RefuseHost
 	}
-	origin := r.Header.Get("Origin")
-	if origin == "" || named(e.origins, origin) {
-		return 0, ""
+	for _, origin := range r.Header["Origin"] {
+		if origin != "" && !e.trusts(origin, r.Host, loopback) {
+			return mcp.RefuseOrigin
+		}
+	}
+	return ""
+}
+
+// trusts reports whether pages of an origin may use the endpoint. That a page came
+// from the same host says nothing by itself: of a name that was rebound, Host and
+// Origin agree.
+func (e *edge) trusts(origin, host string, loopback bool) bool {
+	if named(e.origins, origin) {
+		return true
 	}
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" {
-		return http.StatusForbidden, "Origin is not allowed"
+		return false
 	}
 	anyPort := u.Scheme + "://" + strings.TrimSuffix(u.Host, ":"+u.Port())
-	if u.Host == r.Host || loopback && isLoopbackHost(u.Host) || named(e.origins, anyPort) {
-		return 0, ""
+	return named(e.origins, anyPort) || loopback && isLoopbackHost(u.Host) ||
+		u.Host == host && (isAddress(host) || allowed(e.hosts, host))
+}
+
+// forbidden says in words why check has refused.
+func forbidden(reason mcp.RefuseReason) string {
+	if reason == mcp.RefuseHost {
+		return "Host is not allowed"
 	}
-	return http.StatusForbidden, "Origin is not allowed"
+	return "Origin is not allowed"
 }
 
 // GuardLoopback protects a handler as the MCP endpoint protects itself by default:
@@ -43,8 +62,8 @@ func (e *edge) check(r *http.Request) (status int, reason string) {
 // of other origins.
 func GuardLoopback(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if status, reason := new(edge).check(r); status != 0 {
-			http.Error(w, reason, status)
+		if reason := new(edge).check(r); reason != "" {
+			http.Error(w, forbidden(reason), http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -68,6 +87,12 @@ func isLoopbackHost(host string) bool {
 	}
 	ip, err := netip.ParseAddr(name)
 	return err == nil && ip.IsLoopback()
+}
+
+// isAddress reports whether a host is an IP address, which no name service can rebind.
+func isAddress(host string) bool {
+	_, err := netip.ParseAddr(hostName(host))
+	return err == nil
 }
 
 // hostName takes the port and the brackets off a host.

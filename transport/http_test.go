@@ -208,7 +208,7 @@ func TestBodies(t *testing.T) {
 	const limit = 300
 	e := newEndpoint(t, http1, session.Limits{MaxFrameBytes: limit, MaxDepth: 5}, transport.HTTPConfig{})
 	padded := func(n int) string { return modern(1, "echo") + strings.Repeat(" ", n-len(modern(1, "echo"))) }
-	tooLarge := fmt.Sprintf("the message has %d bytes and the limit is %d", limit+1, limit)
+	tooLarge := fmt.Sprintf("the message has more than %d bytes, which is the limit", limit)
 	for _, tt := range []struct {
 		name, body string
 		status     int
@@ -284,7 +284,9 @@ func TestBrokenBodies(t *testing.T) {
 				require.Equal(t, "HTTP/1.1 "+tt.answer+"\r\n", line)
 			}
 			<-e.left
-			require.Zero(t, e.conserved().Received["request"])
+			c := e.conserved()
+			require.Zero(t, c.Received["request"])
+			require.Equal(t, map[mcp.RefuseReason]uint64{mcp.RefuseBody: 1}, c.HTTPRefused)
 		})
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
 // TestSearchSpecialFiles has a named pipe without a writer, on which a plain open
@@ -16,7 +18,7 @@ import (
 func TestSearchSpecialFiles(t *testing.T) {
 	s, dir := newTestSearcher(t, map[string]string{"z": "needle\n"})
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o644); err != nil {
-		t.Skipf("no named pipes here: %v", err)
+		needs.Skip(t, "vitrine/search", "no named pipes here")
 	}
 	t.Chdir(dir) // because the path of a socket may be at most 108 bytes long
 	l, err := net.Listen("unix", "socket")

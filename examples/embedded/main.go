@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,7 +26,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx); err != nil {
 		slog.Error("the shop has failed", "error", err)
@@ -42,7 +43,7 @@ func run(ctx context.Context) error {
 	if err := app.start(ctx); err != nil {
 		return err
 	}
-	web := &http.Server{Addr: "127.0.0.1:8080", Handler: app.mux, ReadHeaderTimeout: 10 * time.Second}
+	web := &http.Server{Addr: "127.0.0.1:8080", Handler: app.mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	broken := make(chan error, 1)
 	go func() { broken <- web.ListenAndServe() }()
 	slog.Info("the shop is open", "mcp", "http://"+web.Addr+"/shop/mcp", "metrics", "http://"+web.Addr+"/metrics")

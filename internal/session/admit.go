@@ -38,7 +38,10 @@ func (c *Core) admit(in *Inbound, s *Session, st *Stream) {
 		c.reject(r, reason, err)
 		return
 	}
-	r.timer.Store(time.AfterFunc(time.Until(r.deadline), r.expire))
+	timer := time.AfterFunc(time.Until(r.deadline), r.expire)
+	if r.timer.Store(timer); r.Settled() {
+		timer.Stop() // settled before it could see the timer
+	}
 	if !st.kind.endless() {
 		st.own(r)
 	}

@@ -33,6 +33,7 @@ type Core struct {
 
 	ledger  *ledger
 	slots   *semaphore.Weighted
+	bodies  *semaphore.Weighted // bytes of HTTP bodies that are being read
 	waiting waitingRoom
 	drops   dropLog
 
@@ -83,6 +84,7 @@ func New(cfg Config) *Core {
 func (c *Core) SetLimits(l Limits) {
 	c.limits = l.withDefaults()
 	c.slots = semaphore.NewWeighted(int64(c.limits.MaxInFlightTotal))
+	c.bodies = semaphore.NewWeighted(int64(c.limits.MaxBodyBytesPending))
 	c.waiting.size = int64(c.limits.MaxQueue)
 }
 
@@ -184,6 +186,32 @@ func (c *Core) RejectUnadmitted(in *Inbound, reason mcp.RejectReason, err *mcp.E
 		c.ledger.ignored(receivedResponse, mcp.IgnoredResponse, mcp.IgnoreWrongSession)
 	}
 }
+
+// RefuseHTTP counts and logs an HTTP exchange that was refused before it carried a
+// message: it has no part in the conservation of messages.
+func (c *Core) RefuseHTTP(ctx context.Context, reason mcp.RefuseReason, attrs ...slog.Attr) {
+	c.ledger.httpRefused(reason)
+	switch reason {
+	case mcp.RefuseBodyTimeout:
+		c.ledger.limitReached(LimitBodyTimeout)
+	case mcp.RefuseOverload:
+		c.ledger.limitReached(LimitBodyBytes)
+	}
+	c.logger.LogAttrs(ctx, slog.LevelDebug, "http.refused", append([]slog.Attr{slog.Any("reason", reason)}, attrs...)...)
+}
+
+// ReserveBody sets n bytes aside for a body that is being read, and reports
+// whether they could be had.
+func (c *Core) ReserveBody(n int) bool { return c.bodies.TryAcquire(int64(n)) }
+
+// ReleaseBody gives back what ReserveBody has set aside.
+func (c *Core) ReleaseBody(n int) { c.bodies.Release(int64(n)) }
+
+// BodyOverload is the error for a body that ReserveBody has no room for.
+func BodyOverload() *mcp.Error { return overload(LimitBodyBytes) }
+
+// ShuttingDown is the error for a request that the drain has left without an answer.
+func ShuttingDown() *mcp.Error { return shuttingDown() }
 
 // notify has a notification handled, in the order of arrival. The handler has a
 // goroutine of its own, so that neither its panic nor its runtime.Goexit is the

@@ -141,7 +141,7 @@ var cellsE12 = []faultCell{
 	}},
 }
 
-var deadlineCounts = counts{"admitted": 1, "sent": 1, "cancelled/deadline": 1, "limit/request_timeout": 1}
+var deadlineCounts = counts{"admitted": 1, "sent": 1, "cancelled/deadline": 1}
 
 // fiveSeconds gives a tool its deadline.
 func (w *world) fiveSeconds(tool string) {

@@ -60,6 +60,7 @@ type tally struct {
 	ignored          map[ignoredKey]uint64
 	notificationDrop map[notificationKey]uint64
 	limits           map[string]uint64
+	httpRefused      map[mcp.RefuseReason]uint64
 	sessionsClosed   map[mcp.Cause]uint64
 	observerPanics   uint64
 }
@@ -93,6 +94,7 @@ func newLedger(lanes int) *ledger {
 			ignored:          map[ignoredKey]uint64{},
 			notificationDrop: map[notificationKey]uint64{},
 			limits:           map[string]uint64{},
+			httpRefused:      map[mcp.RefuseReason]uint64{},
 			sessionsClosed:   map[mcp.Cause]uint64{},
 		}
 	}
@@ -197,6 +199,10 @@ func (l *ledger) notificationDropped(method string, reason mcp.DropReason) {
 }
 
 func (l *ledger) limitReached(name string) { l.count(func(t *tally) { t.limits[name]++ }) }
+
+func (l *ledger) httpRefused(reason mcp.RefuseReason) {
+	l.count(func(t *tally) { t.httpRefused[reason]++ })
+}
 
 func (l *ledger) sessionClosed(cause mcp.Cause) {
 	l.count(func(t *tally) { t.sessionsClosed[cause]++ })

@@ -29,6 +29,9 @@ type Limits struct {
 	// behind them are bounded already.
 	MaxQueuedMessages int
 	MaxQueuedBytes    int
+	// MaxBodyBytesPending bounds the HTTP bodies of the process that have not arrived
+	// yet (default 256 MiB). Bodies up to 64 KiB do not count.
+	MaxBodyBytesPending int
 	// MaxConsecutiveMalformed closes a byte stream that carries only garbage (default 100).
 	MaxConsecutiveMalformed int
 
@@ -37,6 +40,8 @@ type Limits struct {
 	// (default 15 min).
 	RequestTimeout    time.Duration
 	MaxRequestTimeout time.Duration
+	// BodyTimeout bounds the arrival of one HTTP body (default 30 s).
+	BodyTimeout time.Duration
 	// WriteTimeout bounds one write (default 30 s); NotifyTimeout the wait of a
 	// notification for room in the queue (default 1 s); CourtesyTimeout the sending of
 	// notifications/cancelled for our own requests (default 1 s).
@@ -54,6 +59,8 @@ type Limits struct {
 	// may take to return before a teardown goes on without them (default 500 ms).
 	EOFGrace     time.Duration
 	CleanupGrace time.Duration
+	// HookGrace is how long the stop hooks may take after the drain (default 5 s).
+	HookGrace time.Duration
 	// AbandonGrace is when a handler that ignores its cancelled context counts as
 	// abandoned although its session lives on (default 10 s).
 	AbandonGrace time.Duration
@@ -97,10 +104,15 @@ const (
 	LimitOutbound       = "max_outbound"
 	LimitQueuedMessages = "max_queued_messages"
 	LimitQueuedBytes    = "max_queued_bytes"
+	LimitBodyBytes      = "max_body_bytes_pending"
 	LimitMalformed      = "max_consecutive_malformed"
 	LimitRequestTimeout = "request_timeout"
-	LimitWriteTimeout   = "write_timeout"
-	LimitNotifyTimeout  = "notify_timeout"
+
+	LimitMaxRequestTimeout = "max_request_timeout"
+
+	LimitBodyTimeout   = "body_timeout"
+	LimitWriteTimeout  = "write_timeout"
+	LimitNotifyTimeout = "notify_timeout"
 )
 
 // Bounds is the one table of all limits, graces and time-outs of the core.
@@ -125,12 +137,16 @@ func Bounds() []Bound {
 			func(l *Limits) any { return &l.MaxQueuedMessages }},
 		{LimitQueuedBytes, 16 << 20, "bytes", "bytes that wait for the writer of one stream", true,
 			func(l *Limits) any { return &l.MaxQueuedBytes }},
+		{LimitBodyBytes, 256 << 20, "bytes", "HTTP bodies of the process that have not arrived yet", true,
+			func(l *Limits) any { return &l.MaxBodyBytesPending }},
 		{LimitMalformed, 100, "frames", "malformed frames in a row before a byte stream is closed", true,
 			func(l *Limits) any { return &l.MaxConsecutiveMalformed }},
 		{LimitRequestTimeout, time.Minute, "", "deadline of a request whose route sets none", true,
 			func(l *Limits) any { return &l.RequestTimeout }},
-		{"max_request_timeout", 15 * time.Minute, "", "longest deadline of any request", false,
+		{LimitMaxRequestTimeout, 15 * time.Minute, "", "longest deadline of any request", true,
 			func(l *Limits) any { return &l.MaxRequestTimeout }},
+		{LimitBodyTimeout, 30 * time.Second, "", "arrival of one HTTP body", true,
+			func(l *Limits) any { return &l.BodyTimeout }},
 		{LimitWriteTimeout, 30 * time.Second, "", "one write to a peer that does not read", true,
 			func(l *Limits) any { return &l.WriteTimeout }},
 		{LimitNotifyTimeout, time.Second, "", "wait of a notification for room in the queue", true,
@@ -145,6 +161,8 @@ func Bounds() []Bound {
 			func(l *Limits) any { return &l.EOFGrace }},
 		{"cleanup_grace", 500 * time.Millisecond, "", "time for cancelled handlers to return before a teardown goes on", false,
 			func(l *Limits) any { return &l.CleanupGrace }},
+		{"hook_grace", 5 * time.Second, "", "time for the stop hooks, after the drain", false,
+			func(l *Limits) any { return &l.HookGrace }},
 		{"abandon_grace", 10 * time.Second, "", "time for a cancelled handler to return before it counts as abandoned", false,
 			func(l *Limits) any { return &l.AbandonGrace }},
 		{"session_idle", 30 * time.Minute, "", "life of a legacy HTTP session without requests and streams", false,
@@ -205,11 +223,15 @@ func (l Limits) Wire() wire.Limits {
 	return wire.Limits{MaxBytes: l.MaxFrameBytes, MaxDepth: l.MaxDepth}
 }
 
-// deadline returns how long a request of the route may take.
-func (l Limits) deadline(rt *Route) time.Duration {
-	d := rt.Deadline
+// deadline returns how long a request of the route may take, and the name of the
+// limit that says so; "" if it is the route's own.
+func (l Limits) deadline(rt *Route) (d time.Duration, limit string) {
+	d = rt.Deadline
 	if d == 0 {
-		d = l.RequestTimeout
+		d, limit = l.RequestTimeout, LimitRequestTimeout
 	}
-	return min(d, l.MaxRequestTimeout)
+	if d > l.MaxRequestTimeout {
+		d, limit = l.MaxRequestTimeout, LimitMaxRequestTimeout
+	}
+	return d, limit
 }

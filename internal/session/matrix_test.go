@@ -111,6 +111,7 @@ func TestVocabulariesPage(t *testing.T) {
 	want = appendAll(append(want, "### Dropped notifications"), own)
 	want = appendAll(append(want, "### Rejected requests"), mcp.RejectReasons())
 	want = append(want, "### Ignored messages", "cancel", "response", "frame")
+	want = appendAll(append(want, "### Refused HTTP exchanges"), mcp.RefuseReasons())
 	require.Equal(t, want, pageRows(t, "Vocabularies"))
 
 	page, err := os.ReadFile("../../docs/session-core.md")

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
 // A mutant is one of the bugs of the original report, put back into the code: a
@@ -65,7 +67,7 @@ func TestMutants(t *testing.T) {
 	case os.Getenv("VITRINE_MUTANTS") == "all":
 		with, without = 20, 50
 	case os.Getenv("VITRINE_REQUIRE") != "all":
-		t.Skip("each mutant is compiled: only with VITRINE_REQUIRE=all, or make mutants")
+		needs.Skip(t, "session/mutants", "each mutant is compiled, which takes long; see make mutants")
 	}
 	var table strings.Builder
 	healthy := ""

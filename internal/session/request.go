@@ -90,7 +90,8 @@ const (
 
 func newRequest(c *Core, in *Inbound, s *Session, st *Stream, rt *Route) *Request {
 	r := &Request{Inbound: in, Route: rt, core: c, session: s, stream: st, arrived: time.Now()}
-	r.deadline = r.arrived.Add(c.limits.deadline(rt))
+	patience, _ := c.limits.deadline(rt)
+	r.deadline = r.arrived.Add(patience)
 	values := in.Values
 	if values == nil {
 		values = context.Background()
@@ -381,13 +382,16 @@ func (r *Request) interrupt(err *mcp.CancelError) bool {
 // expire runs when the deadline has passed: the error goes out now, not when the
 // handler returns.
 func (r *Request) expire() {
-	data := mcp.ErrorData{Reason: string(mcp.CauseDeadline), Limit: LimitRequestTimeout}
+	_, limit := r.core.limits.deadline(r.Route)
+	data := mcp.ErrorData{Reason: string(mcp.CauseDeadline), Limit: limit}
 	answer := mcp.NewError(mcp.CodeInternalError, "the request took longer than its deadline of %v",
 		r.deadline.Sub(r.arrived)).WithData(data)
 	data.Phase = "queued"
 	err := &mcp.CancelError{Cause: mcp.CauseDeadline}
 	if r.refuseQueued(err, answer.WithData(data)) || r.refuse(err, answer) {
-		r.core.ledger.limitReached(LimitRequestTimeout)
+		if limit != "" {
+			r.core.ledger.limitReached(limit)
+		}
 		r.core.logger.WarnContext(r.ctx, "request.deadline", r.logAttrs()...)
 	}
 }

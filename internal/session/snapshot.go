@@ -57,6 +57,7 @@ type Counters struct {
 	Ignored              []IgnoredCounter
 	NotificationsDropped []NotificationCounter
 	LimitsReached        map[string]uint64
+	HTTPRefused          map[mcp.RefuseReason]uint64 // exchanges that carried no message
 	SessionsClosed       map[mcp.Cause]uint64
 	ObserverPanics       uint64 // contained panics of the [Observer]
 }
@@ -175,6 +176,7 @@ func (l *ledger) snapshot() *Snapshot {
 		Received:       map[string]uint64{},
 		Rejected:       map[mcp.RejectReason]uint64{},
 		LimitsReached:  map[string]uint64{},
+		HTTPRefused:    map[mcp.RefuseReason]uint64{},
 		SessionsClosed: map[mcp.Cause]uint64{},
 	}}
 	ignored, notifications := map[ignoredKey]uint64{}, map[notificationKey]uint64{}
@@ -203,6 +205,7 @@ func (l *ledger) snapshot() *Snapshot {
 		addAll(ignored, t.ignored)
 		addAll(notifications, t.notificationDrop)
 		addAll(snap.Counters.LimitsReached, t.limits)
+		addAll(snap.Counters.HTTPRefused, t.httpRefused)
 		addAll(snap.Counters.SessionsClosed, t.sessionsClosed)
 		snap.Counters.ObserverPanics += t.observerPanics
 	}

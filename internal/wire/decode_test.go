@@ -9,31 +9,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-func TestDecodeAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("under the race detector a sync.Pool forgets on purpose")
-	}
-	for _, tt := range []struct {
-		name, frame string
-		max         float64
-	}{
-		{"modern call", modernCall, 2}, // the id and the name
-		{"traced call", tracedCall, 6}, // two for a string id, the name, three of tracing
-		{"ping", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, 0},
-		{"response", `{"jsonrpc":"2.0","id":1,"result":{"a":1}}`, 0},
-	} {
-		frame := []byte(tt.frame)
-		got := testing.AllocsPerRun(1000, func() {
-			if _, err := Decode(frame, Limits{}); err != nil {
-				t.Fatal(err)
-			}
-		})
-		if got > tt.max {
-			t.Errorf("%s: %v allocations, want at most %v", tt.name, got, tt.max)
-		}
-	}
-}
-
 // The raw values alias the frame, and an append to one must not write into it.
 func TestDecodeAliases(t *testing.T) {
 	frame := []byte(` ` + tracedCall + ` `)

@@ -48,7 +48,8 @@ func syntaxFault(at string, err error) Fault {
 // json/v2 makes of a value that was validated, unknown members ignored.
 //
 // A valid value that the Go type cannot hold is a fault as well: 2^63 for an
-// int64, or text that an UnmarshalText method refuses. JSON Schema takes 2.0 and
+// int64, or text that an UnmarshalText method refuses. If no value of its JSON kind
+// could be held, schema and type contradict each other ([Fault.Misfit]). JSON Schema takes 2.0 and
 // 2e0 for integers, and so does Decode into an inferred type.
 func (s *Schema) Decode(raw jsontext.Value, into any) []Fault {
 	typed := s.target != nil && reflect.TypeOf(into) == s.target
@@ -92,10 +93,22 @@ func decodeFault(err error) Fault {
 		return fault(at, "number is out of the range of %v", semantic.GoType.Kind())
 	case errors.Is(semantic.Err, strconv.ErrSyntax) && semantic.JSONKind == '0':
 		return fault(at, "must be an integer without fraction and exponent")
-	case semantic.Err != nil:
+	case semantic.Err != nil && !needsString(semantic):
 		return fault(at, "is not accepted: %v", semantic.Err)
 	}
-	return fault(at, "is not accepted: %v cannot be decoded from it", semantic.GoType)
+	misfit := fault(at, "is not accepted: %v cannot be decoded from it", semantic.GoType)
+	misfit.Misfit = true
+	return misfit
+}
+
+// needsString tells whether something that is no string was to be decoded by a
+// text method.
+func needsString(err *json.SemanticError) bool {
+	if err.GoType == nil || err.JSONKind == '"' {
+		return false
+	}
+	t := reflect.PointerTo(err.GoType)
+	return t.Implements(textUnmarshaler[0]) && !t.Implements(jsonMethods[2]) && !t.Implements(jsonMethods[3])
 }
 
 // plainIntegers rewrites numbers such as 2.0 and 2e0 to 2 wherever the shape has

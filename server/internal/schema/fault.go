@@ -32,6 +32,9 @@ type Fault struct {
 	// Message says what is expected, in at most 200 characters. Of the value
 	// itself it repeats nothing but its type, counts and property names.
 	Message string
+	// Misfit marks a value that the schema allows and the Go type can never hold,
+	// whatever its contents: the two contradict each other. It is the only fault then.
+	Misfit bool
 }
 
 // String is the fault as one line: path, colon, message.

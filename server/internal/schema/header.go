@@ -1,11 +1,15 @@
 package schema
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // headerKeyword is the annotation that asks clients to repeat an argument in an
@@ -135,4 +139,65 @@ func isToken(name string) bool {
 		}
 	}
 	return name != ""
+}
+
+// At returns the value that a path of member names leads to, or nil. The text must
+// be valid JSON; only as much of it is read as it takes.
+func At(raw jsontext.Value, path ...string) jsontext.Value {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
+	for _, name := range path {
+		if !enter(dec, name) {
+			return nil
+		}
+	}
+	value, err := dec.ReadValue()
+	if err != nil {
+		return nil
+	}
+	return slices.Clone(value)
+}
+
+// enter moves the decoder from an object to the value of a member.
+func enter(dec *jsontext.Decoder, name string) bool {
+	if dec.PeekKind() != '{' {
+		return false
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return false
+	}
+	for dec.PeekKind() == '"' {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return false
+		}
+		if token.String() == name {
+			return true
+		}
+		if dec.SkipValue() != nil {
+			return false
+		}
+	}
+	return false
+}
+
+// SameAsHeader tells whether the decoded text of a header stands for a value:
+// strings and booleans exactly, numbers by what they are worth.
+func SameAsHeader(value jsontext.Value, text string) bool {
+	switch value.Kind() {
+	case '"':
+		s, err := jsontext.AppendUnquote(nil, value)
+		return err == nil && string(s) == text
+	case '0':
+		return string(value) == text || sameNumber(value, jsontext.Value(text))
+	}
+	return string(value) == text
+}
+
+func sameNumber(a, b jsontext.Value) bool {
+	if b.Kind() != '0' || !b.IsValid() || !numberInBounds(a) || !numberInBounds(b) {
+		return false
+	}
+	x, okA := new(big.Rat).SetString(string(a))
+	y, okB := new(big.Rat).SetString(string(b))
+	return okA && okB && x.Cmp(y) == 0
 }

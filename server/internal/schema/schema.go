@@ -5,7 +5,7 @@
 // Schemas come from two places. [For] infers one from a Go type, with the
 // field rules of encoding/json/v2, and keeps enough of the type to decode a
 // value in one typed pass when that pass proves the schema. [Parse] takes one
-// that was written by hand, keeps it as it is and validates every value
+// that was written by hand, keeps it keyword for keyword and validates every value
 // against it.
 //
 // Nothing here performs I/O: a $ref that leaves the document is an error.
@@ -75,8 +75,9 @@ func For(t reflect.Type) (*Schema, error) {
 }
 
 // Parse compiles a schema that was given by hand. It is kept keyword for
-// keyword, in its order; only white space between tokens is dropped, because a
-// line break must not get into a stdio frame.
+// keyword, in its order and with its numbers as written, but not byte for byte:
+// white space between tokens is dropped, because a line break must not get into
+// the frame of a byte stream or of an event stream.
 //
 // The dialect is 2020-12 unless $schema names 2019-09, draft-07, draft-06 or
 // draft-04. Formats are judged as each dialect says: annotations from 2019-09

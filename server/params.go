@@ -1,0 +1,54 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/schema"
+	"github.com/vitrine-mcp/vitrine/transport"
+)
+
+// A paramHeader is an argument that clients repeat in an HTTP header, for those on
+// the way who do not read bodies. What they decided must hold for the body too.
+type paramHeader struct {
+	schema.Header
+	key string // as net/http spells it
+}
+
+func paramHeaders(of *schema.Schema) []paramHeader {
+	var list []paramHeader
+	for _, h := range of.Headers() {
+		list = append(list, paramHeader{h, http.CanonicalHeaderKey("Mcp-Param-" + h.Name)})
+	}
+	return list
+}
+
+// checkParams holds the Mcp-Param headers of a request against its arguments
+// (specification: "x-mcp-header"). What is no scalar has no header form: that is
+// for the schema to refuse.
+func checkParams(headers []paramHeader, in *session.Inbound) *mcp.Error {
+	for _, h := range headers {
+		value := schema.At(in.Arguments, h.Path...)
+		switch value.Kind() {
+		case '"', '0', 't', 'f':
+		default:
+			continue
+		}
+		given := in.Header[h.key]
+		if len(given) == 0 {
+			return mcp.NewError(mcp.CodeHeaderMismatch, "%s is missing", h.key)
+		}
+		if len(given) > 1 {
+			return mcp.NewError(mcp.CodeHeaderMismatch, "%s is given more than once", h.key)
+		}
+		text, ok := transport.DecodeHeaderValue(given[0])
+		if !ok {
+			return mcp.NewError(mcp.CodeHeaderMismatch, "%s is not valid base64", h.key)
+		}
+		if !schema.SameAsHeader(value, text) {
+			return mcp.NewError(mcp.CodeHeaderMismatch, "%s differs from the body", h.key)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package transport_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/transport"
+)
+
+// begin sends the beginning of a POST over a connection of its own.
+func (e *endpoint) begin(rest string) net.Conn {
+	e.t.Helper()
+	conn, err := net.Dial("tcp", e.srv.Listener.Addr().String())
+	require.NoError(e.t, err)
+	e.t.Cleanup(func() { conn.Close() })
+	require.NoError(e.t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+rest)
+	require.NoError(e.t, err)
+	return conn
+}
+
+// rest reads the response that a connection has got.
+func (e *endpoint) rest(conn net.Conn) (*http.Response, string) {
+	e.t.Helper()
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(e.t, err)
+	body, err := io.ReadAll(res.Body)
+	require.NoError(e.t, err)
+	return res, string(body)
+}
+
+// A body that does not arrive holds nobody for ever.
+func TestBodyTimeout(t *testing.T) {
+	for _, tt := range []struct{ name, request string }{
+		{"announced", "Content-Length: 1000\r\n\r\n{"},
+		{"announced, nothing came", "Content-Length: 1000\r\n\r\n"},
+		{"large", "Content-Length: 1000000\r\n\r\n" + strings.Repeat(" ", 100_000)},
+		{"chunked", "Transfer-Encoding: chunked\r\n\r\n400\r\n{"},
+		{"between chunks", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := newEndpoint(t, http1, session.Limits{BodyTimeout: 30 * time.Millisecond}, transport.HTTPConfig{})
+			res, body := e.rest(e.begin(tt.request))
+			require.Equal(t, 408, res.StatusCode)
+			require.True(t, res.Close, "Connection: close")
+			require.JSONEq(t, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"the body did not arrive in time: `+
+				`body_timeout is reached","data":{"limit":"body_timeout"}}}`, body)
+			<-e.left
+			c := e.conserved()
+			require.EqualValues(t, 1, c.LimitsReached[session.LimitBodyTimeout])
+			require.Equal(t, map[mcp.RefuseReason]uint64{mcp.RefuseBodyTimeout: 1}, c.HTTPRefused)
+			require.Zero(t, c.Received["request"])
+		})
+	}
+}
+
+// Nor does the body of an exchange that is refused for its head.
+func TestBodyTimeoutOfRefused(t *testing.T) {
+	e := newEndpoint(t, http1, session.Limits{BodyTimeout: 30 * time.Millisecond}, transport.HTTPConfig{})
+	conn := e.begin("Origin: https://evil.example\r\nContent-Length: 1000\r\n\r\n{")
+	res, _ := e.rest(conn)
+	require.Equal(t, 403, res.StatusCode)
+	require.Equal(t, map[mcp.RefuseReason]uint64{mcp.RefuseOrigin: 1}, e.conserved().HTTPRefused)
+}
+
+// The time-out ends with the body: a handler may take longer.
+func TestBodyTimeoutSparesHandlers(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, proto protocol) {
+		const timeout = 500 * time.Millisecond
+		e := newEndpoint(t, proto, session.Limits{BodyTimeout: timeout}, transport.HTTPConfig{})
+		answered := make(chan string, 1)
+		req := e.request(t.Context(), "POST", modern(1, "wait"), modernHeaders("tools/call", "wait")...)
+		go func() {
+			_, body := e.do(req)
+			answered <- body
+		}()
+		<-e.started
+		select {
+		case err := <-e.ended:
+			t.Fatalf("the handler was cancelled: %v", err)
+		case <-time.After(2 * timeout): // what must not happen has no event to wait for
+		}
+		e.release <- struct{}{}
+		require.NoError(t, <-e.ended)
+		require.Equal(t, answer(1, "wait"), <-answered)
+		e.conserved()
+	})
+}
+
+// Writers without deadlines are served all the same.
+func TestBodyWithoutDeadlines(t *testing.T) {
+	f := newFake(t, session.Limits{})
+	for _, n := range []int{0, 64 << 10, 1 << 20} {
+		text := modern(1, "echo") + strings.Repeat(" ", n)
+		for _, length := range []int64{int64(len(text)), -1} {
+			r := httptest.NewRequest("POST", "/", strings.NewReader(text))
+			r.ContentLength = length
+			r.Header.Set("Content-Type", "application/json")
+			for _, h := range modernHeaders("tools/call", "echo") {
+				setHeader(r, h)
+			}
+			w := httptest.NewRecorder()
+			transport.NewHTTP(f.core, transport.HTTPConfig{}).ServeHTTP(w, r)
+			require.Equal(t, 200, w.Code, w.Body)
+			require.Equal(t, answer(1, "echo"), w.Body.String())
+		}
+	}
+	f.conserved()
+}
+
+// The bodies that are being read have a bound; small ones do not count.
+func TestBodyBytesPending(t *testing.T) {
+	e := newEndpoint(t, http1, session.Limits{MaxBodyBytesPending: 300 << 10}, transport.HTTPConfig{})
+	large := modern(1, "echo") + strings.Repeat(" ", 200<<10)
+	head := strings.Join(modernHeaders("tools/call", "echo"), "\r\n")
+	holder := e.begin(fmt.Sprintf("%s\r\nContent-Length: %d\r\n\r\n%s", head, len(large), large[:len(large)-1]))
+
+	// The holder's bytes are counted when they have arrived; until then there is room.
+	var res *http.Response
+	var body string
+	require.Eventually(t, func() bool {
+		res, body = e.post(large, modernHeaders("tools/call", "echo")...)
+		return res.StatusCode != 200
+	}, 10*time.Second, time.Millisecond)
+	require.Equal(t, 503, res.StatusCode)
+	require.Equal(t, "1", res.Header.Get("Retry-After"))
+	require.JSONEq(t, `{"jsonrpc":"2.0","error":{"code":-32603,"message":"the server is overloaded: max_body_bytes_pending `+
+		`is reached","data":{"reason":"overload","limit":"max_body_bytes_pending"}}}`, body)
+	_, body = e.call("echo")
+	require.Equal(t, answer(1, "echo"), body, "a small body has its room")
+
+	_, err := io.WriteString(holder, large[len(large)-1:])
+	require.NoError(t, err)
+	_, body = e.rest(holder)
+	require.Equal(t, answer(1, "echo"), body)
+	_, body = e.post(large, modernHeaders("tools/call", "echo")...)
+	require.Equal(t, answer(1, "echo"), body, "the room was given back")
+	c := e.conserved()
+	require.NotZero(t, c.LimitsReached[session.LimitBodyBytes])
+	require.NotZero(t, c.HTTPRefused[mcp.RefuseOverload])
+}
+
+// Every exchange that is refused before it carries a message is counted.
+func TestRefusedExchanges(t *testing.T) {
+	const gone = "Mcp-Session-Id: gone"
+	const response = `{"jsonrpc":"2.0","id":1,"result":{}}`
+	for _, tt := range []struct {
+		name, method, body string
+		headers            []header
+		status             int
+		want               mcp.RefuseReason
+	}{
+		{"Host", "POST", "{}", []header{"Host: evil.example"}, 403, mcp.RefuseHost},
+		{"Origin", "POST", "{}", []header{"Origin: https://evil.example"}, 403, mcp.RefuseOrigin},
+		{"second Origin", "POST", "{}", []header{"Origin: http://localhost", "Origin! https://evil.example"}, 403, mcp.RefuseOrigin},
+		{"method", "PUT", "{}", nil, 405, mcp.RefuseMethod},
+		{"GET without a session", "GET", "", nil, 405, mcp.RefuseMethod},
+		{"Accept", "POST", "{}", []header{"Accept: text/html"}, 406, mcp.RefuseAccept},
+		{"Accept of a GET", "GET", "", []header{gone, "Accept: application/json"}, 406, mcp.RefuseAccept},
+		{"Content-Type", "POST", "{}", []header{"Content-Type: text/plain"}, 415, mcp.RefuseContentType},
+		{"gzip", "POST", "{}", []header{"Content-Encoding: gzip"}, 415, mcp.RefuseContentEncoding},
+		{"identity and gzip", "POST", "{}", []header{"Content-Encoding: identity, gzip"}, 415, mcp.RefuseContentEncoding},
+		{"gzip in a second header", "POST", "{}", []header{"Content-Encoding: identity", "Content-Encoding! br"}, 415, mcp.RefuseContentEncoding},
+		{"identity", "POST", "{}", []header{"Content-Encoding: Identity"}, 400, ""},
+		{"version", "POST", response, []header{gone, "Mcp-Protocol-Version: 1999-01-01"}, 400, mcp.RefuseVersion},
+		{"GET of an unknown session", "GET", "", []header{gone}, 404, mcp.RefuseSessionUnknown},
+		{"DELETE of an unknown session", "DELETE", "", []header{gone}, 404, mcp.RefuseSessionUnknown},
+		{"POST to an unknown session", "POST", legacy(1, "ping", ""), []header{gone}, 404, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := newEndpoint(t, http1, session.Limits{}, transport.HTTPConfig{})
+			res, body := e.do(e.request(t.Context(), tt.method, tt.body, tt.headers...))
+			require.Equal(t, tt.status, res.StatusCode, body)
+			want := map[mcp.RefuseReason]uint64{}
+			if tt.want != "" {
+				want[tt.want] = 1
+			}
+			c := e.conserved()
+			require.Equal(t, want, c.HTTPRefused)
+			if tt.want == mcp.RefuseContentEncoding {
+				require.Contains(t, body, "Content-Encoding is not supported")
+				require.Equal(t, "identity", res.Header.Get("Accept-Encoding"))
+			}
+			if tt.want != "" {
+				require.Zero(t, c.Received["request"]+c.Received["notification"]+c.Received["response"]+c.Received["invalid"])
+			}
+		})
+	}
+}
