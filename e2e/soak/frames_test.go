@@ -79,7 +79,7 @@ func garbage() string {
 		`{"jsonrpc":"2.0","id":1,"method":`, `[]`, `7`, `"`, `{"jsonrpc":"1.0","id":5,"method":"ping"}`, `{}`,
 		`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, "\x00\x01", "{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"method\":\"x\"}",
 		`{"jsonrpc":"2.0","id":true,"method":"ping"}`, `{"jsonrpc":"2.0","id":{},"method":"ping"}`,
-		strings.Repeat("[", 500), `{"jsonrpc":"2.0","id":"` + strings.Repeat("z", limits.MaxFrameBytes) + `","method":"ping"}`,
+		strings.Repeat("[", 500), `{"jsonrpc":"2.0","id":"` + strings.Repeat("z", patient.MaxFrameBytes) + `","method":"ping"}`,
 		`{"jsonrpc":"2.0","id":"x","result":{}}`, `{"jsonrpc":"2.0","id":99,"error":{}}`,
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":true}}`,
 	}

@@ -22,7 +22,7 @@ type httpClient struct {
 }
 
 func (w *world) httpClient() *httpClient {
-	return &httpClient{w: w, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, Timeout: 30 * time.Second}}
+	return &httpClient{w: w, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, Timeout: 2 * patience}}
 }
 
 func (c *httpClient) close() { c.http.CloseIdleConnections() }
@@ -167,8 +167,8 @@ func (w *world) rawHTTP(ctx context.Context) {
 			continue
 		}
 		body := callFrame("3", "big", `{"n":900000}`, true)
-		head := fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: application/json\r\n"+
-			"Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: big\r\nContent-Length: %d\r\n\r\n", w.addr, len(body))
+		head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: application/json\r\n"+
+			"Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: big\r\nContent-Length: %d\r\n\r\n", []string{"/mcp", "/hasty"}[rand.IntN(2)], w.addr, len(body))
 		conn.SetDeadline(time.Now().Add(5 * time.Second))
 		switch rand.IntN(4) {
 		case 0:
@@ -182,7 +182,7 @@ func (w *world) rawHTTP(ctx context.Context) {
 			w.begin()
 			fmt.Fprint(conn, head, body)
 			select {
-			case <-time.After(limits.WriteTimeout + 300*time.Millisecond):
+			case <-time.After(hasty.WriteTimeout + 300*time.Millisecond):
 			case <-ctx.Done():
 			}
 		default:
@@ -198,14 +198,9 @@ func (w *world) httpGarbage(ctx context.Context) {
 	c := w.httpClient()
 	defer c.close()
 	for ctx.Err() == nil {
-		resp, err := c.http.Do(c.request(ctx, garbage()))
-		if err != nil {
-			continue
+		if status := c.post(ctx, garbage()); status/100 == 5 && status != http.StatusServiceUnavailable {
+			w.fault("http: garbage got the status %d", status)
 		}
-		if readAll(resp.Body); resp.StatusCode/100 == 5 && resp.StatusCode != http.StatusServiceUnavailable {
-			w.fault("http: garbage got the status %d", resp.StatusCode)
-		}
-		resp.Body.Close()
 		nap(5 * time.Millisecond)
 	}
 }
@@ -236,7 +231,7 @@ func (c *httpClient) initialize(ctx context.Context, finish bool) bool {
 // post sends a message that gets no answer and returns the status.
 func (c *httpClient) post(ctx context.Context, frame string) int {
 	resp, err := c.http.Do(c.request(ctx, frame))
-	isNote := !strings.Contains(frame, `"id":`)
+	isNote := strings.Contains(frame, `"method":"notifications/`)
 	if err != nil {
 		if isNote {
 			c.w.notesUnknown.Add(1)
@@ -385,7 +380,7 @@ func (w *world) legacyDrop(ctx context.Context) {
 			<-answers
 		default: // sleep until the session is gone
 			select {
-			case <-time.After(limits.SessionIdle + 700*time.Millisecond):
+			case <-time.After(patient.SessionIdle + 700*time.Millisecond):
 			case <-ctx.Done():
 				return
 			}

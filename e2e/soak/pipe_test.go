@@ -17,7 +17,7 @@ import (
 )
 
 // patience is how long a client waits for what must come.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // files is a pipe of the operating system in both directions.
 type files struct{ in, out *os.File }
@@ -46,7 +46,9 @@ type pipeClient struct {
 }
 
 // connect opens a connection, in memory or of the operating system.
-func (w *world) connect() *pipeClient {
+func (w *world) connect() *pipeClient { return w.connectTo(w.srv) }
+
+func (w *world) connectTo(to *server.Server) *pipeClient {
 	c := &pipeClient{w: w, ended: make(chan error, 1)}
 	var far transport.Pipe
 	if rand.IntN(2) == 0 {
@@ -62,7 +64,7 @@ func (w *world) connect() *pipeClient {
 		far, c.conn, c.hush = &files{in: inR, out: outW}, near, inW.Close
 	}
 	c.in = bufio.NewReaderSize(c.conn, 64<<10)
-	w.pipes.Go(func() { c.ended <- w.srv.ServePipe(context.Background(), far) })
+	w.pipes.Go(func() { c.ended <- to.ServePipe(context.Background(), far) })
 	return c
 }
 
@@ -74,7 +76,7 @@ func (c *pipeClient) close() {
 		if err != nil && !errors.Is(err, server.ErrAbandoned) {
 			c.w.fault("pipe: ServePipe returned %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		c.w.fault("pipe: ServePipe does not return")
 	}
 }
@@ -133,11 +135,16 @@ func (w *world) pipeEcho(ctx context.Context) {
 	var mu sync.Mutex
 	want := map[string]string{}
 	window := make(chan struct{}, 16)
-	stop := make(chan struct{})
+	gone, stop := make(chan struct{}), make(chan struct{})
+	defer close(gone)
 	go func() {
 		defer close(stop)
 		for i := 0; ctx.Err() == nil; i++ {
-			window <- struct{}{}
+			select {
+			case window <- struct{}{}:
+			case <-gone:
+				return
+			}
 			id, text := fmt.Sprint(i), fmt.Sprint("text-", rand.Uint64())
 			if i%2 == 0 {
 				id = fmt.Sprintf("%q", id)
@@ -280,12 +287,17 @@ func (w *world) pipeAsk(ctx context.Context) {
 // pipeGo connects, sends calls and leaves in one of many ways.
 func (w *world) pipeGo(ctx context.Context) {
 	for ctx.Err() == nil {
-		w.leaveOnce(ctx)
+		w.leaveOnce()
 	}
 }
 
-func (w *world) leaveOnce(ctx context.Context) {
+func (w *world) leaveOnce() {
+	hurried := rand.IntN(2) == 0
 	c := w.connect()
+	if hurried {
+		c.close()
+		c = w.connectTo(w.hasty)
+	}
 	defer c.close()
 	n := 1 + rand.IntN(10)
 	frames := make([]string, n)
@@ -326,16 +338,16 @@ func (w *world) leaveOnce(ctx context.Context) {
 				seen[string(m.ID)] = true
 			}
 		}
-		if len(seen) != n {
+		if len(seen) != n && !hurried {
 			w.fault("pipe: %d of %d calls were answered after the half-close", len(seen), n)
 		}
 	}
 }
 
-// pipeDeaf sends and does not read until the server gives it up.
+// pipeDeaf sends and does not read, until it goes or the server gives it up.
 func (w *world) pipeDeaf(ctx context.Context) {
 	for ctx.Err() == nil {
-		c := w.connect()
+		c := w.connectTo([]*server.Server{w.srv, w.hasty}[rand.IntN(2)])
 		go func() {
 			for i := range 3000 {
 				w.begin()
@@ -345,7 +357,7 @@ func (w *world) pipeDeaf(ctx context.Context) {
 			}
 		}()
 		select {
-		case <-time.After(limits.WriteTimeout + time.Second):
+		case <-time.After(hasty.WriteTimeout + 500*time.Millisecond):
 		case <-ctx.Done():
 		}
 		c.close()

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
@@ -104,7 +105,7 @@ func (w *world) letLoose(d time.Duration, n int) (peak int) {
 // rest waits until nothing is in flight and no session is left.
 func (w *world) rest(t *testing.T) {
 	t.Helper()
-	end := time.Now().Add(15 * time.Second)
+	end := time.Now().Add(patience)
 	for {
 		rep := w.report()
 		if len(rep.Requests)+len(rep.Outbound)+len(rep.Sessions) == 0 {
@@ -119,12 +120,14 @@ func (w *world) rest(t *testing.T) {
 	}
 }
 
-// shutdown drains the server, which is at rest, and closes its listener.
+// shutdown drains the servers, which are at rest, and closes its listener.
 func (w *world) shutdown(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	if err := w.srv.Shutdown(ctx); err != nil {
-		t.Errorf("Shutdown: %v", err)
+	for _, srv := range []*server.Server{w.srv, w.hasty} {
+		if err := srv.Shutdown(ctx); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
 	}
 	if err := w.http.Shutdown(ctx); err != nil {
 		t.Errorf("http.Server.Shutdown: %v", err)

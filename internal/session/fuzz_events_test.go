@@ -110,13 +110,16 @@ func (sc *script) feed(end *farEnd, frame string) {
 	in, bad := inbound(end.s.conn, frame)
 	if bad != nil {
 		sc.countBad(end, bad)
-		open := false
+		open, last := false, false
 		end.s.update(func(st *state) {
-			open = st.phase == sessionOpen
-			end.garbage = end.garbage || st.malformed+1 >= sc.core.limits.MaxConsecutiveMalformed
+			open, last = st.phase == sessionOpen, st.malformed+1 >= sc.core.limits.MaxConsecutiveMalformed
 		})
+		end.garbage = end.garbage || last
 		began := time.Now()
 		end.s.Malformed(bad)
+		if last && !isClosed(end.s.done) {
+			sc.fault("E15: a garbled connection was not given up")
+		}
 		if took := time.Since(began); open && took > sc.core.limits.CleanupGrace+fuzzPause {
 			sc.fault("I12: the end of a garbled connection took %v", took)
 		}

@@ -28,7 +28,7 @@ func (sc *script) check() {
 		decided := tr.r.verdict.outcome() != 0
 		running := tr.started > 0 && !tr.returned
 		switch {
-		case !decided && now.After(tr.r.Deadline()):
+		case !decided && now.After(tr.r.Deadline().Add(fuzzPause)):
 			sc.faultLocked("I12: %s is undecided after its deadline", tr)
 		case live[tr.r] != (fate == FateUnknown || running):
 			sc.faultLocked("I4: %s is live: %t, fate %v, handler running: %t", tr, live[tr.r], fate, running)
@@ -40,6 +40,7 @@ func (sc *script) check() {
 		if tr.r.session != nil && !decided {
 			open[tr.r.session]++
 		}
+		sc.checkDrop(tr)
 		delete(live, tr.r)
 	}
 	for r := range live {
@@ -48,7 +49,54 @@ func (sc *script) check() {
 	for s, end := range sc.bySession {
 		sc.checkSession(s, end, open[s], now)
 	}
+	sc.checkRejections()
 	sc.checkCounters()
+}
+
+// checkRejections checks that every rejected request is told so, as long as its
+// stream is sound. Only a full queue may swallow a rejection, and counts that.
+func (sc *script) checkRejections() {
+	want := map[*fuzzWire]int{}
+	for _, tr := range sc.order {
+		switch {
+		case !tr.refused || tr.r.stream == nil:
+		case tr.post != nil:
+			want[tr.post.wire]++
+		default:
+			want[tr.end.wire]++
+		}
+	}
+	swallowed := 0
+	for k, n := range want {
+		e := k.end
+		if e.eof || e.broken || e.garbage || len(e.closed) > 0 || k.gone != nil || k.ever() {
+			continue
+		}
+		if n < k.rejections {
+			sc.faultLocked("%d requests were rejected, %d were told", n, k.rejections)
+		}
+		swallowed += n - k.rejections
+	}
+	full := sc.core.Snapshot().Counters.LimitsReached
+	if n := full[LimitQueuedMessages] + full[LimitQueuedBytes]; swallowed > int(n) {
+		sc.faultLocked("%d rejections were not sent, %d times a queue was full", swallowed, n)
+	}
+}
+
+// checkDrop checks, as soon as an answer is dropped, that something has happened for
+// which it may be.
+func (sc *script) checkDrop(tr *fuzzTrace) {
+	fate, reason := tr.r.Fate()
+	if fate == FateUnknown || tr.judged {
+		return
+	}
+	tr.judged = true
+	if fate == FateDropped && !sc.mayDrop(tr, reason) {
+		sc.faultLocked("I2: the answer of %s was dropped %s, for which there is no reason", tr, reason)
+	}
+	if err, _ := tr.r.Cancellation(); err != nil && err.Cause == mcp.CauseClientCancel && tr.post == nil && reason != mcp.DropCancelled {
+		sc.faultLocked("E1: %s was cancelled by its client, but its answer is %v %s", tr, fate, reason)
+	}
 }
 
 func (sc *script) checkRefused(tr *fuzzTrace) {
@@ -168,10 +216,10 @@ func (sc *script) checkSession(s *Session, end *farEnd, undecided int, now time.
 		if len(st.outbound) > sc.core.limits.MaxOutbound || len(st.retired) > retiredOutbound {
 			say("I11: %d outbound, %d retired", len(st.outbound), len(st.retired))
 		}
-		if st.phase >= sessionEnding && len(st.outbound) > 0 {
-			say("outbound requests in a session that ends")
+		if st.phase >= sessionEOF && len(st.outbound) > 0 {
+			say("E4: outbound requests in a session whose peer says nothing more")
 		}
-		if s.id != "" && st.idle() && now.After(s.idleUntil()) {
+		if s.id != "" && st.idle() && now.After(s.idleUntil().Add(fuzzPause)) {
 			say("E10: idle since %v", now.Sub(st.quietAt))
 		}
 		if closed := st.phase == sessionClosed; closed != isClosed(s.done) {
@@ -405,12 +453,8 @@ func (sc *script) checkFate(tr *fuzzTrace) {
 		sc.faultLocked("I4: %s counts as sent; %d answers have left, dropped %v", tr, tr.sent, tr.drops)
 	case fate == FateDropped && (tr.sent != 0 || len(tr.drops) != 1 || tr.drops[0] != reason):
 		sc.faultLocked("I4: %s counts as dropped %s; %d answers have left, told %v", tr, reason, tr.sent, tr.drops)
-	case fate == FateDropped && !sc.mayDrop(tr, reason):
-		sc.faultLocked("I2: the answer of %s was dropped %s, for which there is no reason", tr, reason)
 	case fate == FateUnknown:
 		sc.faultLocked("I2: the fate of %s is not known", tr)
-	case tr.written > 0 && tr.post == nil && err != nil && err.Cause == mcp.CauseClientCancel && tr.r.verdict.outcome() != answering:
-		sc.faultLocked("E1: %s was cancelled and answered: %s", tr, tr.frame)
 	case tr.abandoned > 1:
 		sc.faultLocked("E18: %s was abandoned %d times", tr, tr.abandoned)
 	}

@@ -81,6 +81,7 @@ type fuzzTrace struct {
 	frame     string
 	returned  bool
 	texts     []string // what the handler has returned
+	judged    bool     // its fate was looked at
 	unwanted  bool     // a cancel for its id was sent while it lived
 	seen      *mcp.CancelError
 }
@@ -391,6 +392,7 @@ const (
 	doLeaveBehind
 	doClose
 	doAbort
+	doNotifyAside
 	numTodo
 )
 
@@ -440,6 +442,14 @@ func (h *fuzzHandler) obey(cmd byte) (done bool, result mcp.Result, err error) {
 			h.notify("")
 			h.ask(context.Background())
 		}()
+	case doNotifyAside: // while the handler goes on, and perhaps returns
+		for range 2 {
+			go func() {
+				for range 4 {
+					h.notify("")
+				}
+			}()
+		}
 	case doClose:
 		if h.r.session != nil && h.r.session.stream != nil {
 			h.sc.mu.Lock()

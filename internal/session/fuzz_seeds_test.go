@@ -53,6 +53,10 @@ var seedScripts = []seedScript{
 		{"call", 0, 0}, {"malformed", 0, 0}, {"malformed", 0, 3}, {"ping", 0, 4}, {"malformed", 0, 5},
 		{"malformed", 0, 6}, {"malformed", 0, 7}, {"malformed", 0, 8}, {"call", 0, 4}, {"sleep", 0, 3},
 	}},
+	{0, []seedEvent{ // notifications from the side, stuck, while the handler returns
+		{"call", 0, 0}, {"stick", 0, 0}, {"command", 0, doNotifyAside}, {"command", 0, doReturn}, {"sleep", 0, 1},
+		{"unstick", 0, 0}, {"sleep", 0, 4},
+	}},
 	{2, []seedEvent{ // everything at once
 		{"call", 0, 0x20}, {"call", 0, 0x31}, {"modern-call", 0, 0x84}, {"eof", 0, 0}, {"cancel", 0, 1},
 		{"command", 1, doReturn}, {"close", 0, 0}, {"shutdown", 0, 0}, {"drain-deadline", 0, 0}, {"sleep", 0, 5},

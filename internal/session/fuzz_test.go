@@ -30,7 +30,7 @@ func TestRandomScripts(t *testing.T) {
 		runSeed(t, *scriptSeed)
 		return
 	}
-	n := 400
+	n := 250
 	if testing.Short() {
 		n = 100
 	}

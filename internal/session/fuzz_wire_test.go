@@ -62,6 +62,8 @@ type fuzzWire struct {
 	over      bool // the writer has gone
 	pending   []*Message
 
+	rejections int // that have reached the client; guarded by script.mu
+
 	// What was ever done to it.
 	wasStuck, wasBroken, wasClosed bool
 }
@@ -210,6 +212,9 @@ func (sc *script) wrote(k *fuzzWire, m *Message) {
 			sc.faultLocked("I1: more answers than requests with the id %s", key)
 		}
 	}
+	if m.Reject == mcp.RejectDuplicateID && k == k.end.wire && !env.ID.IsZero() {
+		sc.faultLocked("E14: a rejection carries an id that is in flight: %s", m.Frame)
+	}
 	if m.request == nil {
 		return
 	}
@@ -239,6 +244,9 @@ func (sc *script) flushed(k *fuzzWire, messages []*Message) {
 		case Answer:
 			if m.request != nil {
 				sc.traces[m.request].sent++
+			}
+			if m.Reject != "" && m.Reject != mcp.RejectParseError && m.Reject != mcp.RejectTooLarge {
+				k.rejections++
 			}
 		case Notification:
 			sc.notesSent[m.Method]++
