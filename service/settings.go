@@ -64,7 +64,7 @@ func ownSettings() []setting {
 		{groupListeners, flagStdio, "serve one client on standard input and output instead of HTTP; the admin listener then opens only if --admin-addr is given",
 			func(c *Config) flag.Value { return boolValue(&c.Stdio) }},
 
-		{groupHTTP, "allowed-hosts", "`hosts` that the Host header may name, with commas; * allows all",
+		{groupHTTP, flagAllowedHosts, "`hosts` that the Host header may name, with commas; * allows all",
 			func(c *Config) flag.Value { return listValue(&c.AllowedHosts) }},
 		{groupHTTP, "allowed-origins", "`origins` of web pages that may call the server, with commas; * allows all",
 			func(c *Config) flag.Value { return listValue(&c.AllowedOrigins) }},

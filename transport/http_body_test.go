@@ -74,28 +74,40 @@ func TestBodyTimeoutOfRefused(t *testing.T) {
 	require.Equal(t, map[mcp.RefuseReason]uint64{mcp.RefuseOrigin: 1}, e.conserved().HTTPRefused)
 }
 
-// The time-out ends with the body: a handler may take longer.
+// A deadline that outlives the body would cancel the handler: it is cleared before
+// anything is written, and so before the request is dispatched.
 func TestBodyTimeoutSparesHandlers(t *testing.T) {
-	eachProtocol(t, func(t *testing.T, proto protocol) {
-		const timeout = 500 * time.Millisecond
-		e := newEndpoint(t, proto, session.Limits{BodyTimeout: timeout}, transport.HTTPConfig{})
-		answered := make(chan string, 1)
-		req := e.request(t.Context(), "POST", modern(1, "wait"), modernHeaders("tools/call", "wait")...)
-		go func() {
-			_, body := e.do(req)
-			answered <- body
-		}()
-		<-e.started
-		select {
-		case err := <-e.ended:
-			t.Fatalf("the handler was cancelled: %v", err)
-		case <-time.After(2 * timeout): // what must not happen has no event to wait for
-		}
-		e.release <- struct{}{}
-		require.NoError(t, <-e.ended)
-		require.Equal(t, answer(1, "wait"), <-answered)
-		e.conserved()
-	})
+	f := newFake(t, session.Limits{})
+	r := httptest.NewRequest("POST", "/", strings.NewReader(modern(1, "echo")))
+	r.Header.Set("Content-Type", "application/json")
+	for _, h := range modernHeaders("tools/call", "echo") {
+		setHeader(r, h)
+	}
+	w := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
+	transport.NewHTTP(f.core, transport.HTTPConfig{}).ServeHTTP(w, r)
+	require.Equal(t, answer(1, "echo"), w.Body.String())
+	require.Equal(t, []string{"read deadline", "no read deadline", "header"}, w.calls)
+	f.conserved()
+}
+
+// A deadlineRecorder notes the order of read deadlines and the answer.
+type deadlineRecorder struct {
+	*httptest.ResponseRecorder
+	calls []string
+}
+
+func (w *deadlineRecorder) SetReadDeadline(deadline time.Time) error {
+	if deadline.IsZero() {
+		w.calls = append(w.calls, "no read deadline")
+	} else {
+		w.calls = append(w.calls, "read deadline")
+	}
+	return nil
+}
+
+func (w *deadlineRecorder) WriteHeader(status int) {
+	w.calls = append(w.calls, "header")
+	w.ResponseRecorder.WriteHeader(status)
 }
 
 // Writers without deadlines are served all the same.
