@@ -26,7 +26,7 @@ status=0
 all=$(targets) || exit 1
 while read -r package name; do
 	[ -n "$name" ] || continue
-	if go test -run '^$' -fuzz "^$name\$" -fuzztime "$duration" "$package" >"$log" 2>&1; then
+	if go test -run '^$' -fuzz "^$name\$" -fuzztime "$duration" -fuzzminimizetime 20x "$package" >"$log" 2>&1; then
 		say "ok $package $name: $(grep '^fuzz: elapsed' "$log" | tail -n 1)"
 	elif known_race; then
 		say "ok $package $name: out of time (golang/go#75804)"

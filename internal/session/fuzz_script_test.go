@@ -60,7 +60,6 @@ type fuzzDrain struct {
 	expired  time.Time
 	done     chan struct{}
 	err      error
-	took     time.Duration // from the deadline on
 }
 
 // A fuzzTrace is the book of one request.

@@ -1,0 +1,23 @@
+package e2e
+
+import (
+	"os/exec"
+	"testing"
+
+	"github.com/vitrine-mcp/vitrine/internal/needs"
+)
+
+// TestRules lets promtool check what deploy/ and dashboards/ give to Prometheus, and
+// run the tests of the rules: each alert where it fires and where it stays silent.
+func TestRules(t *testing.T) {
+	needs.Tool(t, "e2e/prometheus", "promtool")
+	for _, args := range [][]string{
+		{"check", "config", "../deploy/prometheus/prometheus.yml"},
+		{"check", "rules", "../dashboards/rules.yml"},
+		{"test", "rules", "../dashboards/rules_test.yml"},
+	} {
+		if out, err := exec.Command("promtool", args...).CombinedOutput(); err != nil {
+			t.Errorf("promtool %v: %v\n%s", args, err, out)
+		}
+	}
+}

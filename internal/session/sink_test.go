@@ -1,0 +1,128 @@
+package session
+
+import (
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A scriptSink is the wire: it records frames and fails or blocks as told.
+type scriptSink struct {
+	mu       sync.Mutex
+	script   []verdictFunc // one for each write, in order; then everything succeeds
+	flushes  []verdictFunc // one for each flush
+	pending  []string
+	sent     []string
+	deadline time.Time
+	moved    chan struct{} // closed when the deadline changes
+	events   bool          // it is an event stream that cannot be resumed
+}
+
+// A verdictFunc says what becomes of a write. It may block.
+type verdictFunc func(k *scriptSink) error
+
+// failWith fails a write with a class.
+func failWith(reason mcp.DropReason, err error) verdictFunc {
+	return func(*scriptSink) error { return &WriteError{Reason: reason, Err: err} }
+}
+
+// blockUntil blocks a write until the channel is closed, or the write deadline passes.
+func blockUntil(c <-chan struct{}) verdictFunc {
+	return func(k *scriptSink) error {
+		for {
+			k.mu.Lock()
+			deadline, moved := k.deadline, k.moved
+			k.mu.Unlock()
+			timer := time.NewTimer(time.Until(deadline))
+			select {
+			case <-c:
+				timer.Stop()
+				return nil
+			case <-timer.C:
+				return &WriteError{Reason: mcp.DropWriteTimeout, Err: io.ErrNoProgress}
+			case <-moved:
+				timer.Stop()
+			}
+		}
+	}
+}
+
+func (k *scriptSink) on(writes ...verdictFunc) *scriptSink {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.script = append(k.script, writes...)
+	return k
+}
+
+func (k *scriptSink) onFlush(flushes ...verdictFunc) *scriptSink {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.flushes = append(k.flushes, flushes...)
+	return k
+}
+
+func (k *scriptSink) Write(m *Message) error {
+	if err := k.verdict(&k.script); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.pending = append(k.pending, string(m.Frame))
+	return nil
+}
+
+func (k *scriptSink) Flush() error {
+	if err := k.verdict(&k.flushes); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.sent = append(k.sent, k.pending...)
+	k.pending = nil
+	return nil
+}
+
+func (k *scriptSink) verdict(script *[]verdictFunc) error {
+	k.mu.Lock()
+	if len(*script) == 0 {
+		k.mu.Unlock()
+		return nil
+	}
+	f := (*script)[0]
+	*script = (*script)[1:]
+	k.mu.Unlock()
+	return f(k)
+}
+
+func (k *scriptSink) SetWriteDeadline(t time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.deadline = t
+	if k.moved != nil {
+		close(k.moved)
+	}
+	k.moved = make(chan struct{})
+}
+
+func (k *scriptSink) EventStream() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.events
+}
+
+// becomeEvents makes the sink an event stream with this write.
+func becomeEvents(k *scriptSink) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.events = true
+	return nil
+}
+
+func (k *scriptSink) frames() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.sent)
+}
