@@ -21,8 +21,8 @@ func (r *Request) run(queued bool) {
 			return
 		}
 	}
-	defer r.slots.give()
 	if !r.verdict.start() {
+		r.slots.give()
 		r.release()
 		return
 	}
@@ -66,8 +66,10 @@ func (r *Request) panicked(value any) *mcp.Error {
 	return mcp.NewError(mcp.CodeInternalError, "internal error")
 }
 
-// handlerReturned notes the return, late or not.
+// handlerReturned notes the return, late or not, and frees the slots: before the
+// answer is queued, so that a client that reads it finds room for its next request.
 func (r *Request) handlerReturned() {
+	r.slots.give()
 	r.handlerDone.Store(int64(max(time.Since(r.arrived), 1)))
 	r.lane.mu.Lock()
 	r.returned = true

@@ -49,3 +49,24 @@ func TestSlotsAreAllOrNone(t *testing.T) {
 	first.give()
 	require.True(t, second.try())
 }
+
+// TestSlotIsFreeBeforeTheAnswer holds that a client which has read its answer finds
+// room for its next request, even with one slot and nowhere to wait.
+func TestSlotIsFreeBeforeTheAnswer(t *testing.T) {
+	inWorld(t, Limits{MaxInFlight: 1}, func(w *world) {
+		free := false
+		w.core.hooks = func(p point, r *Request) {
+			if p == pointAfterSettle {
+				if free = r.slots.try(); free {
+					r.slots.give()
+				}
+			}
+		}
+		g := w.gate("work", false)
+		p := w.connect(true)
+		p.call("1", "work")
+		g.next().finish("done")
+		require.Len(t, p.frames(), 1)
+		require.True(t, free, "the slot is taken when the answer is queued")
+	})
+}
