@@ -18,8 +18,8 @@ var (
 	selector   = regexp.MustCompile(`\b((?:vitrine|mcp)_[a-z_]+)\{([a-z_]+)(?:=|!=|=~|!~)"([^"]*)"\}`)
 )
 
-// TestRulesNameWhatExists fails when a rule, or a test of one, names a metric, a label
-// or a label value that no server exposes.
+// TestRulesNameWhatExists fails when a rule names a metric, a label or a label value
+// that no server exposes.
 func TestRulesNameWhatExists(t *testing.T) {
 	metrics := map[string]telemetry.Metric{}
 	for _, m := range telemetry.Catalogue() {

@@ -450,7 +450,7 @@ func FuzzSearch(f *testing.F) {
 		in := searchInput{Pattern: pattern, IgnoreCase: ignoreCase}
 		q, err := newQuery(t.Context(), in)
 		if err != nil {
-			t.Skip()
+			return // not a pattern
 		}
 		for line := range strings.Lines(text) {
 			line = strings.TrimSuffix(line, "\n")

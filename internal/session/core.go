@@ -141,7 +141,8 @@ func (c *Core) sessionClosed(s *Session, cause mcp.Cause) {
 }
 
 // Exchange returns the stream of one HTTP exchange, which ends when it has carried
-// the given number of answers; 0 is a stream without an end. A modern exchange has no session; its loss cancels its requests.
+// the given number of answers; 0 is a stream without an end. A modern exchange has
+// no session; its loss cancels its requests.
 func (c *Core) Exchange(conn *Conn, answers int, era mcp.Era) *Stream {
 	kind := legacyExchange
 	switch {
