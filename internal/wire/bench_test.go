@@ -67,10 +67,10 @@ func BenchmarkEncode(b *testing.B) {
 		Text string `json:"text"`
 		N    int    `json:"n"`
 	}
-	b.Run("AppendResponse", func(b *testing.B) {
+	b.Run("AppendResponseHead", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			dst = AppendResponse(dst[:0], id, result)
+			dst = append(append(AppendResponseHead(dst[:0], id), result...), '}')
 		}
 	})
 	b.Run("AppendError", func(b *testing.B) {

@@ -10,16 +10,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// AppendResponse appends the response that carries result, which must be valid
-// JSON; an empty result is sent as {}.
-func AppendResponse(dst []byte, id mcp.ID, result []byte) []byte {
-	dst = AppendResponseHead(dst, id)
-	if len(result) == 0 {
-		return append(dst, `{}}`...)
-	}
-	return append(appendRaw(dst, result), '}')
-}
-
 // AppendError appends the error response to the request id. With the zero ID it
 // has no id member, as revisions from 2025-11-25 want it for a request whose id could
 // not be read; see [AppendErrorNullID] for the others. Data that cannot be

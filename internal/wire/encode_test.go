@@ -37,8 +37,7 @@ func TestAppendFrames(t *testing.T) {
 	one, escaped := mustID(t, "1.0"), mustID(t, `"\u0031"`)
 	failure := mcp.NewError(mcp.CodeInvalidParams, "no %q\n", "x")
 	for _, tt := range []struct{ got, want string }{
-		{string(AppendResponse(nil, one, []byte(`{"a":1}`))), `{"jsonrpc":"2.0","id":1.0,"result":{"a":1}}`},
-		{string(AppendResponse(nil, escaped, nil)), `{"jsonrpc":"2.0","id":"\u0031","result":{}}`},
+		{string(append(AppendResponseHead(nil, escaped), "{}}"...)), `{"jsonrpc":"2.0","id":"\u0031","result":{}}`},
 		{string(append(AppendResponseHead(nil, one), "{}}"...)), `{"jsonrpc":"2.0","id":1.0,"result":{}}`},
 		{string(AppendError(nil, one, failure)), `{"jsonrpc":"2.0","id":1.0,"error":{"code":-32602,"message":"no \"x\"\n"}}`},
 		{string(AppendError(nil, mcp.ID{}, failure)), `{"jsonrpc":"2.0","error":{"code":-32602,"message":"no \"x\"\n"}}`},
@@ -62,27 +61,27 @@ func TestAppendFrames(t *testing.T) {
 		}
 		checkFrame(t, []byte(tt.got))
 	}
-	if got := string(AppendResponse([]byte("before\n"), one, []byte("{\n}"))); got != "before\n"+`{"jsonrpc":"2.0","id":1.0,"result":{ }}` {
+	if got := string(AppendRequest([]byte("before\n"), one, "m", []byte("{\n}"))); got != "before\n"+`{"jsonrpc":"2.0","id":1.0,"method":"m","params":{ }}` {
 		t.Errorf("what dst held was changed: %q", got)
 	}
 }
 
-// A raw result is the caller's: line breaks between its tokens must not split the frame.
+// Raw params are the caller's: line breaks between its tokens must not split the frame.
 func TestAppendRawLineBreaks(t *testing.T) {
-	result := []byte("{\n\t\"a\" : \"x\\ny\",\r\n\"b\":[1,\r2]\n}\n")
-	kept := string(result)
-	got := AppendResponse(nil, mcp.IntID(1), result)
+	params := []byte("{\n\t\"a\" : \"x\\ny\",\r\n\"b\":[1,\r2]\n}\n")
+	kept := string(params)
+	got := AppendRequest(nil, mcp.IntID(1), "m", params)
 	checkFrame(t, got)
-	if string(result) != kept {
-		t.Error("the caller's result was written to")
+	if string(params) != kept {
+		t.Error("the caller's params were written to")
 	}
 	env, err := Decode(got, Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, b := jsontext.Value(kept), env.Result.Clone()
+	a, b := jsontext.Value(kept), env.Params.Clone()
 	if a.Compact() != nil || b.Compact() != nil || string(a) != string(b) {
-		t.Errorf("the result changed: %s", env.Result)
+		t.Errorf("the params changed: %s", env.Params)
 	}
 }
 
@@ -156,7 +155,7 @@ func TestEncodeAllocations(t *testing.T) {
 	dst := make([]byte, 0, 1024)
 	id, e, raw := mcp.IntID(12345), mcp.NewError(mcp.CodeInternalError, "internal error"), []byte(`{"a":"b"}`)
 	if n := testing.AllocsPerRun(100, func() {
-		dst = AppendResponse(dst[:0], id, raw)
+		dst = AppendResponseHead(dst[:0], id)
 		dst = AppendError(dst[:0], id, e)
 		dst = AppendNotification(dst[:0], "notifications/progress", raw)
 		dst = AppendRequest(dst[:0], id, "roots/list", raw)

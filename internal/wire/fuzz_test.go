@@ -185,7 +185,7 @@ func checkRoundTrip(t *testing.T, env *Envelope, lim Limits) {
 		if env.Error != nil {
 			return
 		}
-		frame = AppendResponse(nil, env.ID, env.Result)
+		frame = append(appendRaw(AppendResponseHead(nil, env.ID), env.Result), '}')
 	}
 	checkFrame(t, frame)
 	lim.MaxBytes *= 2 // escapes may come out longer than they went in
