@@ -42,7 +42,7 @@ no_race() {
 test_module() (
 	cd "$1" && shift
 	list=$(packages) || exit 1
-	[ -z "$list" ] || go test -count=1 -timeout 20m "$@" $list
+	[ -z "$list" ] || go test -count=1 -timeout 10m "$@" $list
 )
 
 if required; then
