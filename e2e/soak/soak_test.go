@@ -212,7 +212,6 @@ func (w *world) summary(took time.Duration, peak int) string {
 	admitted := m.sum(telemetry.MetricRequestsAdmitted)
 	row("duration", took.Round(time.Millisecond))
 	row("requests that clients have sent", w.calls.Load())
-	row("  of floods, refused and not answered", w.unanswered.Load())
 	row("requests admitted", int64(admitted))
 	row("answers sent", int64(m.sum(telemetry.MetricResponsesSent)))
 	rows("answers dropped", m.by(telemetry.MetricResponsesDropped, "reason"))

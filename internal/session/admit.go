@@ -98,7 +98,7 @@ func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
 		// On a byte stream an answer with this id would resolve the first request.
 		frame = anonymousError(err, r.Era == mcp.Legacy && r.session.Peer().wantsNullID())
 	}
-	r.stream.push(&Message{Kind: Answer, Frame: frame, Err: err, Reject: reason})
+	r.stream.refuse(&Message{Kind: Answer, Frame: frame, Err: err, Reject: reason})
 }
 
 // anonymousError is the frame of an error that has no id to carry.

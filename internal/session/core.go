@@ -254,7 +254,7 @@ func (c *Core) invariant(s *Session, broken string) {
 // queues the answer on st.
 func (c *Core) Malformed(err *wire.Error, st *Stream) {
 	if reason, answer := c.countMalformed(err); answer {
-		st.push(malformedAnswer(err, reason, false))
+		st.complain(malformedAnswer(err, reason, false))
 	}
 }
 

@@ -95,16 +95,50 @@ var cellsE14 = []faultCell{
 		p.call("1", "work") // its rejection fills the queue, and the next send hangs
 		k.step()
 		require.Len(w.t, k.results(), 2)
-		p.call("1", "work") // now there is no room for a rejection: it is counted alone
+		go p.call("1", "work") // now there is no room for a rejection: the reader waits
+		w.settle()
 		require.Empty(w.t, k.cause())
 		close(free)
+		w.settle()
 		k.then <- func() (mcp.Result, error) { return &textResult{Text: "first"}, nil }
-		require.Equal(w.t, []string{
-			noteFrame(1), noteFrame(2), duplicateFrame("1"), noteFrame(3), resultFrame("1", "first"),
-		}, p.frames())
+		frames := p.frames()
+		require.Equal(w.t, []string{noteFrame(1), noteFrame(2), duplicateFrame("1")}, frames[:3])
+		require.ElementsMatch(w.t, []string{noteFrame(3), duplicateFrame("1")}, frames[3:5], "both waited for room")
+		require.Equal(w.t, []string{resultFrame("1", "first")}, frames[5:])
 		require.Equal(w.t, counts{
 			"admitted": 1, "sent": 1, "rejected/duplicate_id": 2, "limit/max_queued_messages": 2,
 		}, w.counts())
+	}},
+	{state: "P/wedged", limits: Limits{MaxQueuedMessages: 1}, test: func(w *world) {
+		g := w.gate("work", false)
+		p := w.connect(true)
+		p.call("1", "work")
+		h := g.next()
+		p.sink.on(blockUntil(nil))
+		p.call("1", "work") // the writer hangs on it
+		w.settle()
+		p.call("1", "work") // this one fills the queue
+		returned := make(chan struct{})
+		go func() {
+			defer close(returned)
+			p.call("1", "work")
+		}()
+		w.settle()
+		select {
+		case <-returned:
+			w.t.Fatal("the reader goes on although there is no room")
+		default:
+		}
+		require.Empty(w.t, h.cause())
+		<-returned
+		<-p.s.Done()
+		require.Equal(w.t, "transport_error", h.cause())
+		require.Empty(w.t, p.frames())
+		require.Equal(w.t, counts{
+			"admitted": 1, "dropped/write_timeout": 1, "cancelled/transport_error": 1, "rejected/duplicate_id": 3,
+			"limit/max_queued_messages": 1, "limit/write_timeout": 1,
+		}, w.counts())
+		require.Equal(w.t, 1, w.times("WARN session.peer_lost"))
 	}},
 	{state: "S", test: func(w *world) {
 		w.reuse(func(sink *scriptSink, free chan struct{}) { sink.on(blockUntil(free)) })

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -198,6 +199,23 @@ var cellsE4 = []faultCell{
 		require.Less(w.t, time.Since(begin), 2*time.Second)
 		require.Equal(w.t, counts{"admitted": 1, "dropped/write_timeout": 1, "limit/write_timeout": 1}, w.counts())
 		require.Empty(w.t, p.frames())
+	}},
+	{state: "W/no-deadlines", test: func(w *world) {
+		g, p := w.gate("work", false), w.connect(true)
+		free := make(chan struct{})
+		p.sink.on(func(*scriptSink) error {
+			<-free // whatever the deadline
+			return &WriteError{Reason: mcp.DropClosedWriter, Err: io.ErrClosedPipe}
+		})
+		p.call("1", "work")
+		g.next().finish("done")
+		w.settle()
+		begin := time.Now()
+		p.s.EOF()
+		require.Less(w.t, time.Since(begin), w.core.limits.EOFGrace+2*w.core.limits.CleanupGrace)
+		close(free) // the transport closes the pipe when the session is done
+		w.settle()
+		require.Equal(w.t, counts{"admitted": 1, "dropped/closed_writer": 1}, w.counts())
 	}},
 	{state: "stdout-gone", test: func(w *world) {
 		g, p := w.gate("work", false), w.connect(true)

@@ -272,7 +272,7 @@ func (s *Session) Malformed(err *wire.Error) {
 	})
 	reason, answer := s.core.countMalformed(err)
 	if answer && !silent {
-		s.stream.push(malformedAnswer(err, reason, nullID))
+		s.stream.complain(malformedAnswer(err, reason, nullID))
 	}
 	if tooMany {
 		s.core.ledger.limitReached(LimitMalformed)
@@ -434,13 +434,26 @@ func (s *Session) finish(cause mcp.Cause, grace time.Duration) {
 		var answers int // all of them: nothing is open any more
 		s.update(func(st *state) { answers = st.answers })
 		// The last writes have what is left of the grace, but not nothing.
-		s.stream.end(time.Now().Add(max(time.Until(end), s.core.limits.CleanupGrace/5)), answers)
-		<-s.pumped // bounded by the write deadline that end has set
+		bound := time.Now().Add(max(time.Until(end), s.core.limits.CleanupGrace/5))
+		s.stream.end(bound, answers)
+		s.awaitWriter(bound)
 		s.stream.Fail(mcp.DropClosedWriter)
 	}
 	s.detach(mcp.DropClosedWriter)
 	s.await(time.Until(end))
 	s.closed(cause)
+}
+
+// awaitWriter waits until the writer has written the rest, which its write deadline
+// bounds. Without write deadlines the wait ends a little later all the same, and the
+// writer returns when the pipe is closed.
+func (s *Session) awaitWriter(bound time.Time) {
+	timer := time.NewTimer(time.Until(bound) + s.core.limits.CleanupGrace/5)
+	defer timer.Stop()
+	select {
+	case <-s.pumped:
+	case <-timer.C:
+	}
 }
 
 // closed counts the handlers that are left behind and ends the session.

@@ -67,26 +67,57 @@ func (st *Stream) own(r *Request) {
 }
 
 // push queues an answer or a call. Neither is bounded here: the requests behind
-// answers are, and so are pending calls. But an answer that no admitted request is
-// behind must fit, or a flood of refused frames would fill the memory.
+// answers are, and so are pending calls.
 func (st *Stream) push(m *Message) {
 	st.mu.Lock()
-	reason, full := st.closedReason(), ""
-	switch {
-	case reason != "":
-	case m.Kind == Answer && m.request == nil && !st.fits(m):
-		full = st.fullLimit()
-	default:
+	reason := st.closedReason()
+	if reason == "" {
 		st.append(m)
 	}
 	st.mu.Unlock()
-	switch {
-	case reason != "":
+	if reason != "" {
 		m.drop(st.core, reason)
-	case full != "":
+		return
+	}
+	st.signal()
+}
+
+// refuse queues the answer to a request that was not admitted. No table bounds how
+// many there are, so that the reader waits for room: a client that sends more than
+// it reads is slowed down, and one that does not read at all loses the connection
+// when the write in progress runs out of time.
+func (st *Stream) refuse(m *Message) {
+	room, full := st.admit(m)
+	if room == nil {
+		return
+	}
+	st.core.ledger.limitReached(full)
+	for room != nil {
+		<-room
+		room, _ = st.admit(m)
+	}
+}
+
+// admit queues a message if it fits, or tells what to wait for and the limit that is
+// reached. On a stream that is closed there is nothing to wait for.
+func (st *Stream) admit(m *Message) (room <-chan struct{}, full string) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.closedReason() != "" {
+		return nil, ""
+	}
+	if !st.fits(m) {
+		return st.shrinking(), st.fullLimit()
+	}
+	st.append(m)
+	st.signal()
+	return nil, ""
+}
+
+// complain queues the answer to a frame that was no message, if there is room.
+func (st *Stream) complain(m *Message) {
+	if _, full := st.admit(m); full != "" {
 		st.core.ledger.limitReached(full)
-	default:
-		st.signal()
 	}
 }
 
@@ -113,10 +144,7 @@ func (st *Stream) notify(ctx context.Context, m *Message, patience time.Duration
 			m.drop(st.core, mcp.DropQueueFull)
 			return nil
 		}
-		if st.room == nil {
-			st.room = make(chan struct{})
-		}
-		room := st.room
+		room := st.shrinking()
 		st.mu.Unlock()
 
 		if timeout == nil {
@@ -148,6 +176,14 @@ func (st *Stream) offer(m *Message) bool {
 		st.signal()
 	}
 	return ok
+}
+
+// shrinking is closed when the queue has shrunk or the stream has failed. It wants st.mu.
+func (st *Stream) shrinking() <-chan struct{} {
+	if st.room == nil {
+		st.room = make(chan struct{})
+	}
+	return st.room
 }
 
 // The helpers that follow want st.mu.
