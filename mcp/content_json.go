@@ -65,3 +65,21 @@ func (c *ResourceContents) MarshalJSONTo(enc *jsontext.Encoder) error {
 		Text string `json:"text"`
 	}{(*contents)(c), ""})
 }
+
+// MarshalJSONTo implements json.MarshalerTo.
+func (c *ToolUse) MarshalJSONTo(enc *jsontext.Encoder) error {
+	type block ToolUse
+	return json.MarshalEncode(enc, &struct {
+		Type string `json:"type"`
+		*block
+	}{c.contentType(), (*block)(c)})
+}
+
+// MarshalJSONTo implements json.MarshalerTo.
+func (c *ToolResult) MarshalJSONTo(enc *jsontext.Encoder) error {
+	type block ToolResult
+	return json.MarshalEncode(enc, &struct {
+		Type string `json:"type"`
+		*block
+	}{c.contentType(), (*block)(c)})
+}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strconv"
@@ -16,10 +17,21 @@ import (
 // until the handler has returned; later its methods return [mcp.ErrRequestDone].
 type Call struct {
 	*middleware.Request
+	server *Server
 
 	mu       sync.Mutex // guards the rest, and the order in which progress is queued
 	reported bool
 	progress float64
+}
+
+// A callHandler is the handler of a feature.
+type callHandler func(ctx context.Context, call *Call) (mcp.Result, error)
+
+// serve gives a feature's handler the form that the chain wraps.
+func (s *Server) serve(h callHandler) middleware.Handler {
+	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+		return h(ctx, &Call{Request: req, server: s})
+	}
 }
 
 // Progress tells the client how far the call has come: progress out of total (0 if

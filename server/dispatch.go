@@ -18,6 +18,9 @@ type method struct {
 	// targets finds the tool (or prompt) that a request names; nil for a method
 	// without targets. Without a match the method's own handler answers.
 	targets func(name string) *target
+	// advertised tells whether the capability that the method belongs to is on; nil for
+	// a method that is always there.
+	advertised func() bool
 	// handshake and beforeInitialize are explained at session.Route.
 	handshake, beforeInitialize bool
 
@@ -120,6 +123,8 @@ func (d *dispatcher) Route(in *session.Inbound, _ *session.Session) *session.Rou
 		return route
 	case m.eras&(1<<in.Era) == 0:
 		return route.Refuse(mcp.NewError(mcp.CodeMethodNotFound, "there is no method %q in this protocol version", m.name))
+	case m.advertised != nil && !m.advertised():
+		return route.Refuse(mcp.NewError(mcp.CodeMethodNotFound, "the server has nothing for %q", m.name))
 	case m.targets != nil && in.HasName:
 		if target := m.targets(in.Name); target != nil {
 			return target.routeOf(in)

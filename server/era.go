@@ -48,7 +48,7 @@ func (s *Server) encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Resul
 		*result.ResultMetadata() = merged
 	}
 	at := len(dst)
-	dst = append(dst, `{"resultType":"complete",`...)
+	dst = append(append(append(dst, `{"resultType":"`...), resultType(result)...), `",`...)
 	if len(meta) == 0 {
 		dst = append(append(append(dst, `"_meta":`...), s.serverInfo...), ',')
 	}
@@ -63,6 +63,14 @@ func (s *Server) encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Resul
 		return dst[:mark], nil
 	}
 	return append(dst[:mark], dst[mark+1:]...), nil
+}
+
+// resultType returns what a modern result says of itself.
+func resultType(result mcp.Result) string {
+	if typed, ok := result.(interface{ ResultType() string }); ok {
+		return typed.ResultType()
+	}
+	return "complete"
 }
 
 func marshalObject(dst []byte, result mcp.Result) ([]byte, error) {

@@ -21,9 +21,18 @@ func (s *Server) addLifecycle() {
 	s.handle(&method{name: mcp.MethodPing, eras: inLegacy, handler: ping, beforeInitialize: true})
 }
 
+// announce adds what a feature says to the capabilities. It is asked each time: a
+// feature may come to life while the server serves.
+func (s *Server) announce(feature func(*mcp.ServerCapabilities)) {
+	s.announcements = append(s.announcements, feature)
+}
+
 // capabilities returns what the server announces.
-func (s *Server) capabilities() mcp.ServerCapabilities {
-	return mcp.ServerCapabilities{Tools: &mcp.ToolsCapability{}}
+func (s *Server) capabilities() (c mcp.ServerCapabilities) {
+	for _, feature := range s.announcements {
+		feature(&c)
+	}
+	return c
 }
 
 func (s *Server) discover(context.Context, *middleware.Request) (mcp.Result, error) {
@@ -31,6 +40,7 @@ func (s *Server) discover(context.Context, *middleware.Request) (mcp.Result, err
 		SupportedVersions: append(mcp.Versions(mcp.Modern), mcp.Versions(mcp.Legacy)...),
 		Capabilities:      s.capabilities(),
 		Instructions:      s.instructions,
+		CacheHint:         s.listHint(),
 	}, nil
 }
 

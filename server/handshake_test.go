@@ -11,7 +11,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-const caps = `{"tools":{}}`
+const caps = `{"tools":{"listChanged":true}}`
 
 func TestDiscover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

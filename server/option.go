@@ -1,8 +1,10 @@
 package server
 
 import (
+	"context"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -41,6 +43,10 @@ type config struct {
 	middleware []middleware.Middleware
 	limits     Limits
 	http       transport.HTTPConfig
+	pageSize   int
+	listTTL    time.Duration
+	view       func(context.Context, *middleware.Request, Item) bool
+	principal  func(context.Context, *middleware.Request) string
 }
 
 // Limits are the bounds, graces and time-outs of a server. A field that is zero

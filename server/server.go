@@ -9,6 +9,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
@@ -36,10 +38,17 @@ type Server struct {
 	chain        middleware.Middleware
 	httpConfig   transport.HTTPConfig
 
-	core       *session.Core
-	methods    methodTable
-	tools      toolTable
-	serverInfo []byte // {"io.modelcontextprotocol/serverInfo":...}, encoded
+	pageSize  int
+	listTTL   time.Duration
+	view      func(context.Context, *middleware.Request, Item) bool
+	principal func(context.Context, *middleware.Request) string
+
+	core    *session.Core
+	methods methodTable
+	tools   table[*mcp.Tool]
+	// announcements are what features add to the capabilities. Only New writes to it.
+	announcements []func(*mcp.ServerCapabilities)
+	serverInfo    []byte // {"io.modelcontextprotocol/serverInfo":...}, encoded
 
 	hooks lifecycle
 	stop  sync.Once
@@ -79,6 +88,9 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 	if err := cfg.limits.Check(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
+	if cfg.pageSize < 0 || cfg.listTTL < 0 {
+		return nil, errors.New("server: neither the page size nor the list TTL may be negative")
+	}
 	s := &Server{
 		info: mcp.Implementation{
 			Name: name, Version: version, Title: cfg.title, Description: cfg.description,
@@ -89,6 +101,10 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 		telemetry:    cfg.telemetry,
 		chain:        middleware.Chain(append([]middleware.Middleware{middleware.Telemetry()}, cfg.middleware...)...),
 		httpConfig:   cfg.http,
+		pageSize:     cmp.Or(cfg.pageSize, defaultPageSize),
+		listTTL:      cfg.listTTL,
+		view:         cfg.view,
+		principal:    cfg.principal,
 	}
 	var err error
 	if s.serverInfo, err = wire.Marshal(nil, mcp.Meta{mcp.MetaServerInfo: s.info}); err != nil {

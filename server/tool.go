@@ -84,19 +84,19 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 	if out.schema != nil {
 		def.OutputSchema = out.schema.JSON()
 	}
-	handler := func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+	handler := func(ctx context.Context, call *Call) (mcp.Result, error) {
 		var args In
-		raw, err := arguments(req)
+		raw, err := arguments(call.Request)
 		if err != nil {
 			return nil, err
 		}
 		begin := time.Now()
 		faults := in.Decode(raw, &args)
-		telemetry.RecordValidation(req.Core(), time.Since(begin))
+		telemetry.RecordValidation(call.Core(), time.Since(begin))
 		if len(faults) > 0 {
 			return inputFailure(t.Name, reflect.TypeFor[In](), faults)
 		}
-		result, err := h(ctx, &Call{Request: req}, args)
+		result, err := h(ctx, call, args)
 		if err != nil {
 			return toolFailure(ctx, err)
 		}

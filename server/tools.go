@@ -3,90 +3,35 @@ package server
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
-
-	"github.com/go-json-experiment/json"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-// toolTable holds the registered tools in the order of registration.
-type toolTable struct {
-	mu     sync.RWMutex
-	order  []*mcp.Tool
-	byName map[string]*target
-}
-
 // addTools registers the methods of the tools feature.
 func (s *Server) addTools() {
-	s.tools.byName = map[string]*target{}
-	s.handle(&method{name: mcp.MethodToolsList, eras: inBoth, handler: s.listTools})
+	s.tools = table[*mcp.Tool]{kind: ItemTool, changed: func() { s.changed(change{kind: toolsChanged}) }}
+	s.announce(func(c *mcp.ServerCapabilities) { c.Tools = &mcp.ToolsCapability{ListChanged: true} })
+	s.handle(&method{name: mcp.MethodToolsList, eras: inBoth, handler: listOf(s, &s.tools,
+		func(defs []*mcp.Tool, next string, hint mcp.CacheHint) mcp.Result {
+			return &mcp.ListToolsResult{Tools: defs, NextCursor: next, CacheHint: hint}
+		})})
 	s.handle(&method{name: mcp.MethodToolsCall, eras: inBoth, handler: unknownTool, targets: s.tools.target})
 }
 
 // addTool enters a tool whose definition was checked.
-func (s *Server) addTool(def *mcp.Tool, params []paramHeader, h middleware.Handler, links []middleware.Middleware) error {
+func (s *Server) addTool(def *mcp.Tool, params []paramHeader, h callHandler, links []middleware.Middleware) error {
 	if hasNil(links) {
 		return fmt.Errorf("server: tool %q: a middleware is nil", def.Name)
 	}
-	route := s.newRoute(mcp.MethodToolsCall, def.Name, h, links...)
-	s.tools.mu.Lock()
-	defer s.tools.mu.Unlock()
-	if s.tools.byName[def.Name] != nil {
-		return fmt.Errorf("server: there is a tool %q already", def.Name)
-	}
-	s.tools.byName[def.Name] = &target{route: route, params: params}
-	s.tools.order = append(s.tools.order, def)
-	return nil
+	handler := s.ifVisible(ItemTool, def.Name, s.serve(h), unknownTool)
+	route := s.newRoute(mcp.MethodToolsCall, def.Name, handler, links...)
+	return s.tools.add(def.Name, def, &target{route: route, params: params})
 }
 
 // RemoveTools removes tools by name; unknown names are ignored. Calls that run
 // already go on.
-func (s *Server) RemoveTools(names ...string) {
-	s.tools.mu.Lock()
-	defer s.tools.mu.Unlock()
-	for _, name := range names {
-		delete(s.tools.byName, name)
-	}
-	s.tools.order = slices.DeleteFunc(slices.Clone(s.tools.order), func(t *mcp.Tool) bool {
-		return slices.Contains(names, t.Name)
-	})
-}
-
-func (t *toolTable) target(name string) *target {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.byName[name]
-}
-
-func (s *Server) listTools(_ context.Context, req *middleware.Request) (mcp.Result, error) {
-	if err := firstPage(req); err != nil {
-		return nil, err
-	}
-	s.tools.mu.RLock()
-	defer s.tools.mu.RUnlock()
-	return &mcp.ListToolsResult{Tools: slices.Clone(s.tools.order)}, nil
-}
-
-// firstPage refuses the cursors that the server has not issued. It issues none yet:
-// a list is one page. An empty cursor asks for the first page, as none does.
-func firstPage(req *middleware.Request) error {
-	var params struct {
-		Cursor string `json:"cursor"`
-	}
-	if req.Params() == nil {
-		return nil
-	}
-	if err := json.Unmarshal(req.Params(), &params); err != nil {
-		return mcp.NewError(mcp.CodeInvalidParams, "params.cursor must be a string")
-	}
-	if params.Cursor != "" {
-		return mcp.NewError(mcp.CodeInvalidParams, "params.cursor is none that this server has issued")
-	}
-	return nil
-}
+func (s *Server) RemoveTools(names ...string) { s.tools.remove(names...) }
 
 // unknownTool answers the calls that name no registered tool.
 func unknownTool(_ context.Context, req *middleware.Request) (mcp.Result, error) {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
-	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -27,7 +26,7 @@ func checkModern(in *session.Inbound) *mcp.Error {
 	if err := sameHeader(in, headerMethod, in.Method); err != nil {
 		return err
 	}
-	if wire.NameMember(in.Method) == "" || !in.HasName {
+	if mcp.NameMember(in.Method) == "" || !in.HasName {
 		return nil
 	}
 	raw := in.Header[headerName]
@@ -39,7 +38,7 @@ func checkModern(in *session.Inbound) *mcp.Error {
 		return mismatch("%s is not valid base64", headerName)
 	}
 	if value != in.Name {
-		return mismatch("%s differs from params.%s", headerName, wire.NameMember(in.Method))
+		return mismatch("%s differs from params.%s", headerName, mcp.NameMember(in.Method))
 	}
 	return nil
 }

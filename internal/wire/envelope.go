@@ -60,7 +60,7 @@ type Envelope struct {
 	Params jsontext.Value
 
 	// Name is the target of a method that has one, if that is a string:
-	// params.name, params.uri or params.taskId (see [NameMember]). It is what the
+	// params.name, params.uri or params.taskId (see [mcp.NameMember]). It is what the
 	// Mcp-Name header repeats.
 	Name string
 	// HasName tells an empty Name from an absent or ill-typed one.
@@ -93,18 +93,4 @@ type Cancel struct {
 	// Reason is params.reason if that is a string. It is the peer's free text, of
 	// any length, for logs only.
 	Reason string
-}
-
-// NameMember returns the member of params that names the target of a method:
-// "name", "uri", "taskId", or "" if the method has no target.
-func NameMember(method string) string {
-	switch method {
-	case mcp.MethodToolsCall, methodPromptsGet:
-		return "name"
-	case methodResourcesRead, methodResourcesSubscribe, methodResourcesUnsubscribe:
-		return "uri"
-	case methodTasksGet, methodTasksUpdate, methodTasksCancel:
-		return "taskId"
-	}
-	return ""
 }

@@ -160,7 +160,7 @@ func checkAgainstPlain(t *testing.T, frame []byte, env *Envelope) {
 	}
 	var name string
 	isName := json.Unmarshal(params.Name, &name) == nil && params.Name.Kind() == '"'
-	if NameMember(env.Method) == "name" && (env.HasName != isName || isName && env.Name != name) {
+	if mcp.NameMember(env.Method) == "name" && (env.HasName != isName || isName && env.Name != name) {
 		t.Fatalf("name %q %t, json has %s", env.Name, env.HasName, params.Name)
 	}
 	if !bytes.Equal(env.Arguments, params.Arguments) {

@@ -114,7 +114,7 @@ func (p *pass) fault(kind Kind, idOK bool, id mcp.ID) string {
 
 func (p *pass) fillName(env *Envelope) {
 	var v jsontext.Value
-	switch NameMember(env.Method) {
+	switch mcp.NameMember(env.Method) {
 	case "name":
 		v = p.name
 	case "uri":

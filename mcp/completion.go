@@ -1,0 +1,41 @@
+package mcp
+
+// CompleteParams is the params member of completion/complete.
+type CompleteParams struct {
+	Ref      CompletionRef      `json:"ref"`
+	Argument CompletionArgument `json:"argument"`
+	Context  struct {
+		// Arguments are the ones that are decided already.
+		Arguments map[string]string `json:"arguments,omitempty"`
+	} `json:"context,omitzero"`
+}
+
+// A CompletionRef names what has the argument: a prompt by Name, or a resource
+// template by URI.
+type CompletionRef struct {
+	Type string `json:"type"` // "ref/prompt" or "ref/resource"
+	Name string `json:"name,omitempty"`
+	URI  string `json:"uri,omitempty"`
+}
+
+// A CompletionArgument is what the user has typed of one argument so far.
+type CompletionArgument struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// MaxCompletions is how many values one completion may have.
+const MaxCompletions = 100
+
+// A Completion holds the values that the client may offer.
+type Completion struct {
+	Values  []string `json:"values"`
+	Total   *int     `json:"total,omitzero"` // of all values that match, if that is known
+	HasMore bool     `json:"hasMore,omitzero"`
+}
+
+// CompleteResult is the result of completion/complete.
+type CompleteResult struct {
+	Completion Completion `json:"completion"`
+	ResultMeta
+}

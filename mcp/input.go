@@ -1,0 +1,79 @@
+package mcp
+
+import (
+	"errors"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// ErrInputRequired is matched by the error with which a handler stops because it
+// needs something of the client first: the user, the model or the roots. The
+// handler returns it; the server asks, and calls the handler again with the answer.
+var ErrInputRequired = errors.New("mcp: input of the client is required")
+
+// An InputRequest is one question to the client: [MethodElicitation],
+// [MethodSampling] or [MethodRootsList] with its params.
+type InputRequest struct {
+	Method string `json:"method"`
+	Params any    `json:"params,omitzero"`
+}
+
+// InputRequiredResult asks a modern client for input (specification: "Multi
+// Round-Trip Requests"). The client answers by making its request again.
+type InputRequiredResult struct {
+	InputRequests map[string]InputRequest `json:"inputRequests,omitempty"`
+	RequestState  string                  `json:"requestState,omitempty"`
+	ResultMeta
+}
+
+// ResultType returns "input_required".
+func (*InputRequiredResult) ResultType() string { return "input_required" }
+
+// ElicitParams asks the user for something (elicitation/create).
+type ElicitParams struct {
+	// Mode is [ElicitForm], which is the default, or [ElicitURL].
+	Mode    ElicitMode `json:"mode,omitempty"`
+	Message string     `json:"message"`
+	// RequestedSchema describes the form: an object with flat primitive properties.
+	RequestedSchema jsontext.Value `json:"requestedSchema,omitzero"`
+	// URL is the page that the user is asked to open, in mode url.
+	URL string `json:"url,omitempty"`
+	// ElicitationID is required by legacy clients in mode url; the server makes one up.
+	ElicitationID string `json:"elicitationId,omitempty"`
+}
+
+// An ElicitMode is the way in which the user is asked.
+type ElicitMode string
+
+const (
+	ElicitForm ElicitMode = "form"
+	ElicitURL  ElicitMode = "url"
+)
+
+// ElicitResult is what the user has done.
+type ElicitResult struct {
+	Action ElicitAction `json:"action"`
+	// Content is the filled form; nil unless Action is [ElicitAccept] in mode form.
+	Content jsontext.Value `json:"content,omitzero"`
+}
+
+// An ElicitAction is what the user has done with a question.
+type ElicitAction string
+
+const (
+	ElicitAccept  ElicitAction = "accept"
+	ElicitDecline ElicitAction = "decline" // said no
+	ElicitCancel  ElicitAction = "cancel"  // said nothing
+)
+
+// A Root is a place in the client's file system that the server may work on.
+type Root struct {
+	URI  string `json:"uri"` // file://
+	Name string `json:"name,omitempty"`
+	Meta Meta   `json:"_meta,omitempty"`
+}
+
+// ListRootsResult is the client's answer to roots/list.
+type ListRootsResult struct {
+	Roots []Root `json:"roots"`
+}

@@ -1,0 +1,47 @@
+package server
+
+import (
+	"context"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+)
+
+// defaultPageSize is how many entries one page of a list has.
+const defaultPageSize = 1000
+
+// WithPageSize sets how many tools, prompts, resources or templates one page of
+// their list has at most (default 1000).
+func WithPageSize(n int) Option { return optionFunc(func(c *config) { c.pageSize = n }) }
+
+// listOf returns the handler of a list method: the page that the cursor asks for, of
+// what the caller may see.
+func listOf[T any](s *Server, t *table[T], result func(defs []T, next string, hint mcp.CacheHint) mcp.Result) middleware.Handler {
+	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+		cursor, err := cursorOf(req)
+		if err != nil {
+			return nil, err
+		}
+		defs, next, err := t.page(cursor, s.pageSize, func(name string) bool { return s.visible(ctx, req, t.kind, name) })
+		if err != nil {
+			return nil, err
+		}
+		return result(defs, next, s.listHint()), nil
+	}
+}
+
+// cursorOf returns the cursor of a list request.
+func cursorOf(req *middleware.Request) (string, error) {
+	var params struct {
+		Cursor string `json:"cursor"`
+	}
+	if req.Params() == nil {
+		return "", nil
+	}
+	if err := json.Unmarshal(req.Params(), &params); err != nil {
+		return "", mcp.NewError(mcp.CodeInvalidParams, "params.cursor must be a string")
+	}
+	return params.Cursor, nil
+}

@@ -1,0 +1,139 @@
+package server
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A table holds what a feature has registered, in the order of registration.
+type table[T any] struct {
+	kind ItemKind
+	// changed is told of every change, outside the lock.
+	changed func()
+
+	mu     sync.RWMutex
+	seq    uint64
+	order  []*entry[T] // replaced by every change, so that a reader may keep it
+	byName map[string]*entry[T]
+}
+
+// An entry is one registration. seq grows with each, and places it in the list: it
+// survives the removal of its neighbours, and replicas that register the same in the
+// same order agree on it.
+type entry[T any] struct {
+	seq    uint64
+	name   string
+	def    T
+	target *target
+}
+
+// add enters a definition; a name that is taken is an error.
+func (t *table[T]) add(name string, def T, to *target) error {
+	t.mu.Lock()
+	if t.byName[name] != nil {
+		t.mu.Unlock()
+		return fmt.Errorf("server: there is a %s %q already", t.kind, name)
+	}
+	if t.byName == nil {
+		t.byName = map[string]*entry[T]{}
+	}
+	t.seq++
+	e := &entry[T]{seq: t.seq, name: name, def: def, target: to}
+	t.byName[name] = e
+	t.order = append(slices.Clip(t.order), e)
+	t.mu.Unlock()
+	t.changed()
+	return nil
+}
+
+// remove takes definitions away; unknown names are ignored.
+func (t *table[T]) remove(names ...string) {
+	t.mu.Lock()
+	before := len(t.order)
+	t.order = slices.DeleteFunc(slices.Clone(t.order), func(e *entry[T]) bool { return slices.Contains(names, e.name) })
+	for _, name := range names {
+		delete(t.byName, name)
+	}
+	removed := before > len(t.order)
+	t.mu.Unlock()
+	if removed {
+		t.changed()
+	}
+}
+
+func (t *table[T]) get(name string) *entry[T] {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.byName[name]
+}
+
+// target finds what a request names.
+func (t *table[T]) target(name string) *target {
+	if e := t.get(name); e != nil {
+		return e.target
+	}
+	return nil
+}
+
+func (t *table[T]) all() []*entry[T] {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.order
+}
+
+// used reports whether anything was ever registered.
+func (t *table[T]) used() bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.seq > 0
+}
+
+// page returns the definitions behind a cursor that the caller may see, at most size
+// of them, and the cursor of the next page, or "".
+func (t *table[T]) page(cursor string, size int, visible func(name string) bool) (defs []T, next string, err error) {
+	after, err := t.position(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	order := t.all()
+	first, _ := slices.BinarySearchFunc(order, after+1, func(e *entry[T], seq uint64) int {
+		return int(int64(e.seq) - int64(seq))
+	})
+	last := after
+	defs = []T{}
+	for _, e := range order[first:] {
+		if !visible(e.name) {
+			continue
+		}
+		if len(defs) == size {
+			return defs, t.cursor(last), nil
+		}
+		defs, last = append(defs, e.def), e.seq
+	}
+	return defs, "", nil
+}
+
+// cursor makes the opaque cursor of a position. It says for which list it is, so
+// that another list refuses it.
+func (t *table[T]) cursor(after uint64) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "1 %s %d", t.kind, after))
+}
+
+func (t *table[T]) position(cursor string) (uint64, error) {
+	if cursor == "" { // a valid cursor, and the first page
+		return 0, nil
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if digits, ours := strings.CutPrefix(string(raw), "1 "+string(t.kind)+" "); err == nil && ours {
+		if after, err := strconv.ParseUint(digits, 10, 63); err == nil && t.cursor(after) == cursor {
+			return after, nil
+		}
+	}
+	return 0, mcp.NewError(mcp.CodeInvalidParams, "params.cursor is none that this server has issued")
+}

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+)
+
+// An ItemKind is what an [Item] is.
+type ItemKind string
+
+const (
+	ItemTool     ItemKind = "tool"
+	ItemPrompt   ItemKind = "prompt"
+	ItemResource ItemKind = "resource"
+	ItemTemplate ItemKind = "resource template"
+)
+
+// An Item is something that a caller may or may not see: a tool or a prompt by its
+// name, a resource by its URI, a template by its URI template.
+type Item struct {
+	Kind ItemKind
+	Name string
+}
+
+// WithView makes what a caller sees depend on the request, as a rule on its
+// authorization: an item for which visible returns false is in no list, and using it
+// is answered as if it did not exist. The function runs inside the middleware chain,
+// so that ctx has what middleware has found out; it is called for every item of a
+// list, from many goroutines, and must be quick. The lists, and the resources, are
+// then cacheable by the caller alone.
+//
+// A modern client expects that what it sees depends on its authorization and on
+// nothing else.
+func WithView(visible func(ctx context.Context, req *middleware.Request, item Item) bool) Option {
+	return optionFunc(func(c *config) { c.view = visible })
+}
+
+// WithPrincipal tells on whose behalf a request is made, as a rule from what an
+// authorizing middleware has left in ctx. What outlives one request (the state of
+// multi round-trip requests, tasks, legacy sessions) is bound to its principal: other
+// principals cannot use it. Without the option all callers are one.
+func WithPrincipal(principal func(ctx context.Context, req *middleware.Request) string) Option {
+	return optionFunc(func(c *config) { c.principal = principal })
+}
+
+// WithListTTL says how long a client may keep what it learns about the server: the
+// lists and the answer to server/discover (default 0: stale at once, but for the
+// notifications of changes). It is rounded to milliseconds.
+func WithListTTL(ttl time.Duration) Option { return optionFunc(func(c *config) { c.listTTL = ttl }) }
+
+func (s *Server) visible(ctx context.Context, req *middleware.Request, kind ItemKind, name string) bool {
+	return s.view == nil || s.view(ctx, req, Item{kind, name})
+}
+
+func (s *Server) principalOf(ctx context.Context, req *middleware.Request) string {
+	if s.principal == nil {
+		return ""
+	}
+	return s.principal(ctx, req)
+}
+
+// listHint is the cache hint of everything that a view can hide.
+func (s *Server) listHint() mcp.CacheHint {
+	ttl := s.listTTL.Milliseconds()
+	hint := mcp.CacheHint{TTL: &ttl, Scope: mcp.CachePublic}
+	if s.view != nil {
+		hint.Scope = mcp.CachePrivate
+	}
+	return hint
+}
+
+// ifVisible answers like otherwise where the caller may not see the item.
+func (s *Server) ifVisible(kind ItemKind, name string, h, otherwise middleware.Handler) middleware.Handler {
+	if s.view == nil {
+		return h
+	}
+	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+		if !s.visible(ctx, req, kind, name) {
+			return otherwise(ctx, req)
+		}
+		return h(ctx, req)
+	}
+}
