@@ -2,13 +2,14 @@
 
 FUZZTIME ?= 1m
 SOAK     ?= 1m
+RACES    ?= 20
 BENCH    ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help build test tools lint bench fuzz mutants soak clean
+.PHONY: help build test tools lint conformance bench fuzz races mutants soak clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 build: ## build the programs into bin/
 	go build -trimpath -o bin/ ./cmd/...
@@ -22,12 +23,23 @@ tools: ## install what the skipped tests and lint need
 lint: ## gofmt, go vet and staticcheck
 	@scripts/lint.sh
 
+conformance: ## run the official conformance suite and print its table
+	@cd e2e && VITRINE_REQUIRE=all go test -count=1 -v -run '^TestConformance$$' ./conformance
+
 bench: ## run the benchmarks (BENCH=regexp)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 	@if [ -f bench/go.mod ]; then cd bench && go test -run '^$$' -bench '$(BENCH)' -benchmem ./...; fi
 
 fuzz: ## run each fuzz target (FUZZTIME=1m)
 	@scripts/fuzz.sh '$(FUZZTIME)'
+
+# A process for each round: the race detector keeps some memory of every synctest bubble
+# that ran a timer, and there are thousands in a round.
+races: ## run the tests of the session core again and again, on 1, 2 and 4 cores (RACES=20)
+	@go test -race -c -o .cache/session.test ./internal/session
+	@cd internal/session && for round in $$(seq $(RACES)); do \
+		../../.cache/session.test -test.cpu=1,2,4 -test.timeout=30m >../../.cache/races.log 2>&1 || { cat ../../.cache/races.log; exit 1; }; \
+		echo "round $$round of $(RACES) passed"; done
 
 mutants: ## show that the races of the session core notice the bugs that they are about
 	@VITRINE_MUTANTS=all go test -count=1 -v -run '^TestMutants$$' ./internal/session

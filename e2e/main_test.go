@@ -8,8 +8,10 @@ import (
 	"testing"
 )
 
-// programs is the folder of the programs under test.
+// programs is the folder of the programs under test, and of the clients written in Go.
 var programs string
+
+func programFile(name string) string { return filepath.Join(programs, name) }
 
 // TestMain builds the programs once.
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
@@ -21,11 +23,16 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "./cmd/everything", "./cmd/vitrine")
-	build.Dir, build.Stdout, build.Stderr = "..", os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "e2e: build the programs:", err)
-		return 1
+	out := dir + string(filepath.Separator)
+	for _, build := range []*exec.Cmd{
+		exec.Command("go", "build", "-C", "..", "-o", out, "./cmd/everything", "./cmd/vitrine"),
+		exec.Command("go", "build", "-race=false", "-o", out, "./peers/gosdk", "./peers/mcpgo"), // their races are not ours
+	} {
+		build.Stdout, build.Stderr = os.Stderr, os.Stderr
+		if err := build.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "e2e: build the programs:", err)
+			return 1
+		}
 	}
 	programs = dir
 	return m.Run()

@@ -9,13 +9,14 @@ const (
 	modernVersion = "2026-07-28"
 	legacyVersion = "2025-11-25"
 
-	codeParse          = -32700
-	codeInvalidRequest = -32600
-	codeMethodNotFound = -32601
-	codeInvalidParams  = -32602
-	codeInternal       = -32603
-	codeHeaderMismatch = -32020
-	codeVersion        = -32022
+	codeParse            = -32700
+	codeInvalidRequest   = -32600
+	codeMethodNotFound   = -32601
+	codeInvalidParams    = -32602
+	codeInternal         = -32603
+	codeResourceNotFound = -32002
+	codeHeaderMismatch   = -32020
+	codeVersion          = -32022
 )
 
 // object is a JSON object.

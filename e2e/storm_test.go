@@ -79,7 +79,7 @@ func TestLockFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, version := range manifest.Dependencies {
-		if !regexp.MustCompile(`^\d+\.\d+\.\d+$`).MatchString(version) {
+		if !regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`).MatchString(version) {
 			t.Errorf("package.json: %s %s is not an exact version", name, version)
 		}
 	}

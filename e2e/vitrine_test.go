@@ -17,7 +17,7 @@ func TestVitrine(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "poem.txt"), []byte("one\nthe needle\nthree\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, program{path: filepath.Join(programs, "vitrine"), args: []string{
+	p := start(t, program{path: programFile("vitrine"), args: []string{
 		"serve", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--root", root,
 	}})
 	config := pasteable(t, p)
@@ -48,7 +48,7 @@ func TestVitrine(t *testing.T) {
 // pipes prints.
 func TestPastedStdio(t *testing.T) {
 	t.Parallel()
-	p := start(t, program{path: filepath.Join(programs, "vitrine"), args: []string{"serve", "--stdio"}, dir: t.TempDir()})
+	p := start(t, program{path: programFile("vitrine"), args: []string{"serve", "--stdio"}, dir: t.TempDir()})
 	config := pasteable(t, p)
 	p.stdin.Close()
 	(&server{process: p}).exited(t, 0)

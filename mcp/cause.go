@@ -17,7 +17,7 @@ const (
 	CauseClientDisconnect Cause = "client_disconnect"
 	// CauseTransportClose is the orderly end of the connection, its grace over.
 	CauseTransportClose Cause = "transport_close"
-	// CauseTransportError: a read or a write failed.
+	// CauseTransportError: a read or a write failed, or the client answers no pings.
 	CauseTransportError Cause = "transport_error"
 	// CauseSessionDelete is an HTTP DELETE of the session.
 	CauseSessionDelete Cause = "session_delete"

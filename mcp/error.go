@@ -74,7 +74,7 @@ func (e *ClientError) Error() string {
 
 // ErrorData is the data member of the errors that Vitrine makes itself.
 type ErrorData struct {
-	// Reason is a value of [RejectReason] or [Cause].
+	// Reason is a value of [RejectReason], [Cause] or [StateFault].
 	Reason string `json:"reason,omitempty"`
 	// Phase is "queued" when the handler had not been called.
 	Phase string `json:"phase,omitempty"`

@@ -3,6 +3,7 @@ package mcp
 import (
 	"errors"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -16,6 +17,22 @@ var ErrInputRequired = errors.New("mcp: input of the client is required")
 type InputRequest struct {
 	Method string `json:"method"`
 	Params any    `json:"params,omitzero"`
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom: Params stays JSON, a [jsontext.Value].
+func (r *InputRequest) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	var members struct {
+		Method string         `json:"method"`
+		Params jsontext.Value `json:"params"`
+	}
+	if err := json.UnmarshalDecode(dec, &members); err != nil {
+		return err
+	}
+	*r = InputRequest{Method: members.Method}
+	if members.Params != nil {
+		r.Params = members.Params
+	}
+	return nil
 }
 
 // InputRequiredResult asks a modern client for input (specification: "Multi

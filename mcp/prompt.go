@@ -1,5 +1,10 @@
 package mcp
 
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
 // A Prompt is what prompts/list says about one prompt.
 type Prompt struct {
 	Name        string           `json:"name"`
@@ -32,6 +37,21 @@ type PromptMessage struct {
 	Content Content `json:"content"`
 }
 
+// UnmarshalJSONFrom implements json.UnmarshalerFrom. Content of a type that is not
+// known is an error.
+func (m *PromptMessage) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	var value struct {
+		Role    Role           `json:"role"`
+		Content jsontext.Value `json:"content"`
+	}
+	if err := json.UnmarshalDecode(dec, &value); err != nil {
+		return err
+	}
+	content, err := UnmarshalContent(value.Content)
+	*m = PromptMessage{value.Role, content}
+	return err
+}
+
 // ListPromptsResult is the result of prompts/list.
 type ListPromptsResult struct {
 	Prompts    []*Prompt `json:"prompts"`
@@ -51,4 +71,9 @@ type GetPromptResult struct {
 	Description string          `json:"description,omitempty"`
 	Messages    []PromptMessage `json:"messages"`
 	ResultMeta
+}
+
+// PromptText returns the plainest prompt: one text that the user says.
+func PromptText(text string) *GetPromptResult {
+	return &GetPromptResult{Messages: []PromptMessage{{Role: RoleUser, Content: &Text{Text: text}}}}
 }

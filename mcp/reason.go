@@ -104,6 +104,14 @@ const (
 	RefuseSessionUnknown RefuseReason = "session_unknown"
 	// RefuseConflict: a second GET of a session that has its stream.
 	RefuseConflict RefuseReason = "conflict"
+	// RefuseShuttingDown: a GET while the server drains.
+	RefuseShuttingDown RefuseReason = "shutting_down"
+	// RefuseNoFlush: an event stream where the ResponseWriter cannot flush.
+	RefuseNoFlush RefuseReason = "no_flush"
+	// RefuseEventUnknown: a GET that cannot go on after the event that it names.
+	RefuseEventUnknown RefuseReason = "event_unknown"
+	// RefuseEventStore: such a GET while the event store fails.
+	RefuseEventStore RefuseReason = "event_store"
 )
 
 // RefuseReasons lists every reason for which an HTTP exchange is refused. The
@@ -112,6 +120,7 @@ func RefuseReasons() []RefuseReason {
 	return []RefuseReason{
 		RefuseHost, RefuseOrigin, RefuseMethod, RefuseAccept, RefuseContentType, RefuseContentEncoding,
 		RefuseVersion, RefuseBody, RefuseBodyTimeout, RefuseOverload, RefuseSessionUnknown, RefuseConflict,
+		RefuseShuttingDown, RefuseNoFlush, RefuseEventUnknown, RefuseEventStore,
 	}
 }
 
@@ -156,4 +165,34 @@ func IgnoreReasons(kind IgnoredKind) []IgnoreReason {
 		return []IgnoreReason{IgnoreNotJSONRPC, IgnoreTooDeep, IgnoreInvalidUTF8, IgnoreBatch}
 	}
 	return nil
+}
+
+// A StateFault says why the requestState of a request was not accepted. It is the
+// reason in the data of the error.
+type StateFault string
+
+const (
+	// StateMalformed: it has not the form of a state.
+	StateMalformed StateFault = "state_malformed"
+	// StateTooLarge: it is longer than max_state_bytes.
+	StateTooLarge StateFault = "state_too_large"
+	// StateForeign: another server has sealed it, or one with a key that was retired.
+	StateForeign StateFault = "state_foreign"
+	// StateChanged: it is not what was sealed.
+	StateChanged StateFault = "state_changed"
+	// StateExpired: it is older than state_ttl.
+	StateExpired StateFault = "state_expired"
+	// StatePrincipal: it was issued to another principal.
+	StatePrincipal StateFault = "state_principal"
+	// StateTarget: it was issued for another method, tool, prompt or resource.
+	StateTarget StateFault = "state_target"
+	// StateArguments: it was issued for other arguments.
+	StateArguments StateFault = "state_arguments"
+)
+
+// StateFaults lists every state fault. The caller owns the slice.
+func StateFaults() []StateFault {
+	return []StateFault{
+		StateMalformed, StateTooLarge, StateForeign, StateChanged, StateExpired, StatePrincipal, StateTarget, StateArguments,
+	}
 }

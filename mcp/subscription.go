@@ -27,3 +27,33 @@ type ResourceParams struct {
 	URI  string `json:"uri"`
 	Meta Meta   `json:"_meta,omitempty"`
 }
+
+// A SubscriptionEnd says why a subscription has ended. The values are public API, as
+// those of [Cause] are, with which they have their names in common.
+type SubscriptionEnd string
+
+const (
+	EndClientCancel     = SubscriptionEnd(CauseClientCancel)
+	EndClientDisconnect = SubscriptionEnd(CauseClientDisconnect)
+	EndTransportClose   = SubscriptionEnd(CauseTransportClose)
+	EndTransportError   = SubscriptionEnd(CauseTransportError)
+	EndServerShutdown   = SubscriptionEnd(CauseServerShutdown)
+	// EndError: the server could not go on.
+	EndError SubscriptionEnd = "error"
+)
+
+// SubscriptionEnds lists every end. The caller owns the slice.
+func SubscriptionEnds() []SubscriptionEnd {
+	return []SubscriptionEnd{
+		EndClientCancel, EndClientDisconnect, EndTransportClose, EndTransportError, EndServerShutdown, EndError,
+	}
+}
+
+// EndOf returns the end for which a cause stands.
+func EndOf(c Cause) SubscriptionEnd {
+	switch end := SubscriptionEnd(c); end {
+	case EndClientCancel, EndClientDisconnect, EndTransportClose, EndTransportError, EndServerShutdown:
+		return end
+	}
+	return EndError
+}

@@ -20,6 +20,11 @@ const (
 	TaskCancelled     TaskStatus = "cancelled"
 )
 
+// TaskStatuses lists every status. The caller owns the slice.
+func TaskStatuses() []TaskStatus {
+	return []TaskStatus{TaskWorking, TaskInputRequired, TaskCompleted, TaskFailed, TaskCancelled}
+}
+
 // Terminal reports whether the status is final.
 func (s TaskStatus) Terminal() bool {
 	return s == TaskCompleted || s == TaskFailed || s == TaskCancelled

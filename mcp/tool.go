@@ -52,25 +52,3 @@ type ListToolsResult struct {
 	ResultMeta
 	CacheHint
 }
-
-// A CacheHint tells a modern client how long a list, a resource or the discovery
-// result stays fresh. The server fills in its defaults, and leaves the hint out
-// for legacy clients.
-type CacheHint struct {
-	TTL   *int64     `json:"ttlMs,omitzero"` // milliseconds; 0 is stale at once
-	Scope CacheScope `json:"cacheScope,omitempty"`
-}
-
-// CacheHinted gives access to the hint of a cacheable result.
-func (h *CacheHint) CacheHinted() *CacheHint { return h }
-
-// A CacheScope says who may share a cached result.
-type CacheScope string
-
-const (
-	// CachePublic: any user may be served the cached result.
-	CachePublic CacheScope = "public"
-	// CachePrivate: only the caller may. The safe choice whenever the result depends
-	// on who asks.
-	CachePrivate CacheScope = "private"
-)

@@ -6,13 +6,14 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 )
 
-// A Route is what a chain is built for: a method, and for tools and prompts one
-// registered name. Links may set the values that the session core enforces; they
+// A Route is what a chain is built for: a method, or the use of one registered tool,
+// prompt, resource or resource template. Links may set the values that the session core enforces; they
 // must not change a route after the chain was built.
 type Route struct {
 	// Method is the protocol method, such as "tools/call".
 	Method string
-	// Target is the name of the tool or prompt, or "".
+	// Target is the name of the tool or prompt, and "" for all else: resources have no
+	// name that a label could take.
 	Target string
 
 	deadline time.Duration
@@ -26,7 +27,7 @@ func (r *Route) Deadline() time.Duration { return r.deadline }
 func (r *Route) Class() *Class { return r.class }
 
 // A Class is a limit on how many handlers run at once, shared by the routes that
-// name it. Make one with [NewClass].
+// name it. A handler that goes on as a task counts until it returns. Make one with [NewClass].
 type Class = session.Class
 
 // NewClass returns a class of which at most limit handlers run at once. Further

@@ -65,8 +65,9 @@ fi
 if required; then
 	step "fuzzing" scripts/fuzz.sh
 fi
+# One package at a time: they drive real processes, and some wait for only so long.
 for module in $(nested_modules); do
-	step "tests of $module" test_module "$module"
+	step "tests of $module" test_module "$module" -p 1
 done
 
 say "== summary"

@@ -7,17 +7,29 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-// A Call is what a tool's handler knows of the request that it serves, and the way
+// A Call is what a handler knows of the request that it serves, and the way
 // to speak to the client before the answer. It may be used from any goroutine
 // until the handler has returned; later its methods return [mcp.ErrRequestDone].
 type Call struct {
 	*middleware.Request
 	server *Server
+	// ctx is what the handler was called with; questions wait no longer than it lives.
+	ctx context.Context
+
+	asking sync.Mutex // guards input and kept
+	// input answers the handler's questions. Nil stands for the source of the request's
+	// own era, which is made when the first question is asked.
+	input inputSource
+	kept  jsontext.Value // what the handler has kept for its next run
+
+	run *taskRun // of a tool with Tool.Task; set before the handler is called
 
 	mu       sync.Mutex // guards the rest, and the order in which progress is queued
 	reported bool
@@ -30,7 +42,12 @@ type callHandler func(ctx context.Context, call *Call) (mcp.Result, error)
 // serve gives a feature's handler the form that the chain wraps.
 func (s *Server) serve(h callHandler) middleware.Handler {
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-		return h(ctx, &Call{Request: req, server: s})
+		call := &Call{Request: req, server: s, ctx: ctx}
+		result, err := h(ctx, call)
+		if err == nil && !call.hasAsked() {
+			return result, nil
+		}
+		return s.converse(call, h, result, err)
 	}
 }
 
@@ -39,13 +56,20 @@ func (s *Server) serve(h callHandler) middleware.Handler {
 // the one before is left out, because the protocol wants it to grow. If the
 // client did not ask for progress, nothing is sent and the result is nil.
 //
-// Progress may wait a moment for a slow reader, never longer than the notify
-// time-out. Once the call is settled (cancelled, past its deadline, or answered) it
+// Progress may wait a moment for a slow reader: not longer than the notify time-out,
+// and before that for the goroutines that report at the same time, one after the other,
+// each of which waits as long. Once the call is settled (cancelled, past its deadline, or answered) it
 // returns [mcp.ErrRequestDone], or the cause if it was waiting at that moment, so that
 // a loop may stop on its error.
+//
+// A call that goes on as a task has no progress: its message, if it is not empty,
+// becomes the message of the task, at most once a second.
 func (c *Call) Progress(progress, total float64, message string) error {
 	if math.IsNaN(progress) || math.IsInf(progress, 0) || math.IsNaN(total) || math.IsInf(total, 0) {
 		return fmt.Errorf("server: progress %v of %v is not a number", progress, total)
+	}
+	if t := c.task(); t != nil {
+		return t.say(message)
 	}
 	token := c.ProgressToken()
 	if token == nil {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -15,33 +16,17 @@ type method struct {
 	name    string
 	eras    eras
 	handler middleware.Handler
-	// targets finds the tool (or prompt) that a request names; nil for a method
+	links   []middleware.Middleware // inside the server's own chain
+	// targets finds the tool, prompt or resource that a request names; nil for a method
 	// without targets. Without a match the method's own handler answers.
 	targets func(name string) *target
 	// advertised tells whether the capability that the method belongs to is on; nil for
 	// a method that is always there.
 	advertised func() bool
-	// handshake and beforeInitialize are explained at session.Route.
-	handshake, beforeInitialize bool
+	// handshake, beforeInitialize and subscription are explained at session.Route.
+	handshake, beforeInitialize, subscription bool
 
 	route *session.Route
-}
-
-// A target is what a request can name: a tool (or a prompt).
-type target struct {
-	route *session.Route
-	// params are the arguments that modern clients repeat in HTTP headers.
-	params []paramHeader
-}
-
-// routeOf returns the route of a request to the target.
-func (t *target) routeOf(in *session.Inbound) *session.Route {
-	if len(t.params) > 0 && in.Era == mcp.Modern && in.Header != nil {
-		if err := checkParams(t.params, in); err != nil {
-			return t.route.Refuse(err)
-		}
-	}
-	return t.route
 }
 
 // eras says in which eras a method exists.
@@ -64,10 +49,18 @@ type methodTable struct {
 // otherMethod is the label of methods that the server does not know.
 const otherMethod = "_OTHER"
 
-// handle registers a method.
+// handle registers a method of the protocol.
 func (s *Server) handle(m *method) {
-	m.route = s.newRoute(m.name, "", m.handler)
+	if err := s.tryHandle(m); err != nil {
+		panic(err) // two features claim one method
+	}
+}
+
+// tryHandle registers a method; a name that is taken is an error.
+func (s *Server) tryHandle(m *method) error {
+	m.route = s.newRoute(m.name, "", m.handler, m.links...)
 	m.route.Handshake, m.route.BeforeInitialize = m.handshake, m.beforeInitialize
+	m.route.Subscription = m.subscription
 	s.methods.mu.Lock()
 	defer s.methods.mu.Unlock()
 	if s.methods.byName == nil {
@@ -75,7 +68,11 @@ func (s *Server) handle(m *method) {
 		s.methods.other = s.newRoute(otherMethod, "", methodNotFound)
 		s.methods.other.BeforeInitialize = true
 	}
+	if s.methods.byName[m.name] != nil {
+		return fmt.Errorf("server: there is a method %q already", m.name)
+	}
 	s.methods.byName[m.name] = m
+	return nil
 }
 
 func (s *Server) method(name string) *method {
@@ -87,13 +84,22 @@ func (s *Server) method(name string) *method {
 // newRoute wraps a handler in the server's chain, once.
 func (s *Server) newRoute(name, target string, h middleware.Handler, links ...middleware.Middleware) *session.Route {
 	mr := &middleware.Route{Method: name, Target: target}
-	h = s.chain(mr, middleware.Chain(links...)(mr, h))
+	return s.chained(mr, middleware.Chain(links...)(mr, s.ofItsSession(h)))
+}
+
+// chained wraps what a route's own links have wrapped already.
+func (s *Server) chained(mr *middleware.Route, h middleware.Handler) *session.Route {
+	h = s.chain(mr, h)
 	return &session.Route{
-		Series:   s.core.Series(name, target),
+		Series:   s.core.Series(mr.Method, mr.Target),
 		Deadline: mr.Deadline(),
 		Class:    mr.Class(),
 		Handle: func(ctx context.Context, r *session.Request) (mcp.Result, error) {
-			return h(ctx, middleware.NewRequest(r))
+			result, err := h(ctx, middleware.NewRequest(r))
+			if err != nil {
+				err = translate(r.Era, err)
+			}
+			return result, err
 		},
 	}
 }
@@ -117,6 +123,9 @@ func (d *dispatcher) Route(in *session.Inbound, _ *session.Session) *session.Rou
 		if err := checkVersion(in.Version); err != nil {
 			return route.Refuse(err)
 		}
+		if err := checkLogLevel(in); err != nil {
+			return route.Refuse(err)
+		}
 	}
 	switch {
 	case m == nil:
@@ -127,15 +136,17 @@ func (d *dispatcher) Route(in *session.Inbound, _ *session.Session) *session.Rou
 		return route.Refuse(mcp.NewError(mcp.CodeMethodNotFound, "the server has nothing for %q", m.name))
 	case m.targets != nil && in.HasName:
 		if target := m.targets(in.Name); target != nil {
-			return target.routeOf(in)
+			return target.route
 		}
 	}
 	return route
 }
 
 // Notify implements session.Dispatcher. The core has handled the notifications
-// that concern it; the others are for features that register them.
-func (d *dispatcher) Notify(context.Context, *session.Inbound, *session.Session) {}
+// that concern it; the others are for those who have registered them.
+func (d *dispatcher) Notify(ctx context.Context, in *session.Inbound, sess *session.Session) {
+	d.notices.handle(ctx, &Notice{in, sess})
+}
 
 // Encode implements session.Dispatcher.
 func (d *dispatcher) Encode(dst []byte, r *session.Request, result mcp.Result) ([]byte, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -21,6 +22,27 @@ func checkVersion(v mcp.Version) *mcp.Error {
 		mcp.UnsupportedVersionData{Supported: mcp.Versions(mcp.Modern), Requested: cut(string(v), 64)})
 }
 
+// translate gives an error the code that it has in the caller's era. A resource that
+// does not exist has one of its own in the legacy era alone, and so here inside.
+func translate(era mcp.Era, err error) error {
+	rpc, _ := mcp.AsError(err)
+	if rpc == nil || rpc.Code != mcp.CodeResourceNotFound || era == mcp.Legacy {
+		return err
+	}
+	modern := *rpc
+	modern.Code = mcp.CodeInvalidParams
+	return &modern
+}
+
+// taskError is the error of a task, which only modern clients can ask for.
+func taskError(rpc *mcp.Error) *mcp.Error {
+	rpc, _ = mcp.AsError(translate(mcp.Modern, rpc))
+	return rpc
+}
+
+// repeatsParams reports whether a client repeats arguments in HTTP headers.
+func repeatsParams(in *session.Inbound) bool { return in.Era == mcp.Modern && in.Header != nil }
+
 var errNotObject = errors.New("server: a result must encode to a JSON object")
 
 // encode appends the JSON of a result. Modern results say their type, who made
@@ -37,7 +59,7 @@ func (s *Server) encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Resul
 		}
 		return marshalObject(dst, old)
 	}
-	result = withHint(result)
+	result = s.withHint(result)
 	meta := *result.ResultMetadata()
 	if len(meta) > 0 {
 		result = shallowCopy(result)
@@ -86,8 +108,8 @@ func marshalObject(dst []byte, result mcp.Result) ([]byte, error) {
 type cacheHinted interface{ CacheHinted() *mcp.CacheHint }
 
 // withHint fills in what a cacheable result must say in the modern era: stale at
-// once and for everybody, unless the handler knows better.
-func withHint(result mcp.Result) mcp.Result {
+// once, and for everybody who sees the same, unless the handler knows better.
+func (s *Server) withHint(result mcp.Result) mcp.Result {
 	hinted, ok := result.(cacheHinted)
 	if !ok || hinted.CacheHinted().TTL != nil && hinted.CacheHinted().Scope != "" {
 		return result
@@ -98,7 +120,7 @@ func withHint(result mcp.Result) mcp.Result {
 		hint.TTL = new(int64)
 	}
 	if hint.Scope == "" {
-		hint.Scope = mcp.CachePublic
+		hint.Scope = s.listHint().Scope
 	}
 	return result
 }

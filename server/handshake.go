@@ -27,18 +27,19 @@ func (s *Server) announce(feature func(*mcp.ServerCapabilities)) {
 	s.announcements = append(s.announcements, feature)
 }
 
-// capabilities returns what the server announces.
-func (s *Server) capabilities() (c mcp.ServerCapabilities) {
+// capabilities returns what the server announces to the clients of an era.
+func (s *Server) capabilities(in eras) (c mcp.ServerCapabilities) {
 	for _, feature := range s.announcements {
 		feature(&c)
 	}
+	c.Extensions = s.extensions.announced(in)
 	return c
 }
 
 func (s *Server) discover(context.Context, *middleware.Request) (mcp.Result, error) {
 	return &mcp.DiscoverResult{
 		SupportedVersions: append(mcp.Versions(mcp.Modern), mcp.Versions(mcp.Legacy)...),
-		Capabilities:      s.capabilities(),
+		Capabilities:      s.capabilities(inModern),
 		Instructions:      s.instructions,
 		CacheHint:         s.listHint(),
 	}, nil
@@ -62,7 +63,7 @@ func (s *Server) initialize(_ context.Context, req *middleware.Request) (mcp.Res
 	})
 	return &mcp.InitializeResult{
 		ProtocolVersion: version,
-		Capabilities:    s.capabilities(),
+		Capabilities:    s.capabilities(inLegacy),
 		ServerInfo:      s.info,
 		Instructions:    s.instructions,
 	}, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-const caps = `{"tools":{"listChanged":true}}`
+const caps = `{"logging":{},"tools":{"listChanged":true}}`
 
 func TestDiscover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -96,9 +96,12 @@ func TestMethodsOfTheEras(t *testing.T) {
 		{name: "initialize", method: "initialize", modern: notFound("initialize"), before: "-",
 			after: failure(1, -32602, "the params of initialize are not valid")},
 		{name: "unknown", method: "no/such", modern: unknown("no/such"), before: unknown("no/such"), after: unknown("no/such")},
-		{name: "setLevel", method: "logging/setLevel", modern: unknown("logging/setLevel"), before: unknown("logging/setLevel"), after: unknown("logging/setLevel")},
-		{name: "subscribe", method: "resources/subscribe", modern: unknown("resources/subscribe"), before: unknown("resources/subscribe"), after: unknown("resources/subscribe")},
-		{name: "unsubscribe", method: "resources/unsubscribe", modern: unknown("resources/unsubscribe"), before: unknown("resources/unsubscribe"), after: unknown("resources/unsubscribe")},
+		{name: "setLevel", method: "logging/setLevel", params: `"level":"debug"`, modern: notFound("logging/setLevel"),
+			before: failure(1, -32600, notInitialized), after: result(1, "")},
+		{name: "subscribe", method: "resources/subscribe", modern: notFound("resources/subscribe"),
+			before: failure(1, -32600, notInitialized), after: failure(1, -32601, `the server has nothing for "resources/subscribe"`)},
+		{name: "unsubscribe", method: "resources/unsubscribe", modern: notFound("resources/unsubscribe"),
+			before: failure(1, -32600, notInitialized), after: failure(1, -32601, `the server has nothing for "resources/unsubscribe"`)},
 		{name: "case", method: "Tools/List", modern: unknown("Tools/List"), before: unknown("Tools/List"), after: unknown("Tools/List")},
 		{name: "a notification's name", method: "notifications/initialized", modern: unknown("notifications/initialized"),
 			before: unknown("notifications/initialized"), after: unknown("notifications/initialized")},

@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newServer returns a server named "test", version "1", whose log nobody reads.
-func newServer(t *testing.T, opts ...server.Option) *server.Server {
+func newServer(t testing.TB, opts ...server.Option) *server.Server {
 	t.Helper()
 	defaults := []server.Option{
 		server.WithTelemetry(telemetry.Disabled()), server.WithLogger(slog.New(slog.DiscardHandler)),

@@ -85,7 +85,7 @@ func (s *Server) Start(ctx context.Context) error {
 }
 
 // Shutdown drains the server. New requests are refused with an error that says so;
-// running ones may finish until ctx is done, and are then cancelled with
+// running ones and tasks may finish until ctx is done, and are then cancelled with
 // [mcp.ErrServerShutdown]. It ends all sessions, then runs the stop hooks. The
 // error names the handlers that did not return. Listeners are the caller's to
 // close, after Shutdown. The context of the stop hooks has a time of its own
@@ -98,6 +98,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.hooks.mu.Unlock()
 		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), s.core.Limits().HookGrace, mcp.ErrServerShutdown)
 		defer cancel()
+		if s.tasks != nil {
+			s.tasks.giveUp(ctx) // before a hook closes the store
+		}
 		for i := len(stops) - 1; i >= 0; i-- {
 			err = errors.Join(err, runHook(ctx, stops[i]))
 		}

@@ -47,6 +47,9 @@ type config struct {
 	listTTL    time.Duration
 	view       func(context.Context, *middleware.Request, Item) bool
 	principal  func(context.Context, *middleware.Request) string
+	stateKeys  [][]byte
+	tasks      *Tasks
+	events     eventStore
 }
 
 // Limits are the bounds, graces and time-outs of a server. A field that is zero

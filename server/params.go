@@ -1,10 +1,12 @@
 package server
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
 	"github.com/vitrine-mcp/vitrine/transport"
 )
@@ -22,6 +24,21 @@ func paramHeaders(of *schema.Schema) []paramHeader {
 		list = append(list, paramHeader{h, http.CanonicalHeaderKey("Mcp-Param-" + h.Name)})
 	}
 	return list
+}
+
+// withParams refuses the calls whose Mcp-Param headers contradict their arguments.
+func withParams(headers []paramHeader, next middleware.Handler) middleware.Handler {
+	if len(headers) == 0 {
+		return next
+	}
+	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+		if in := req.Core().Inbound; repeatsParams(in) {
+			if err := checkParams(headers, in); err != nil {
+				return nil, err
+			}
+		}
+		return next(ctx, req)
+	}
 }
 
 // checkParams holds the Mcp-Param headers of a request against its arguments

@@ -1,7 +1,6 @@
-// Package server is where features meet the protocol: a [Server] holds tools
-// (and later prompts, resources, subscriptions and tasks), wraps each handler
-// in its middleware chain once, and serves modern and legacy clients with the
-// same handlers.
+// Package server is where features meet the protocol: a [Server] holds tools,
+// prompts and resources, wraps each handler in its middleware chain once, and serves
+// modern and legacy clients with the same handlers.
 //
 // A Server is reached over Streamable HTTP ([Server.Handler]), over standard
 // input and output ([Server.ServeStdio]) or over any byte stream
@@ -17,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -43,9 +43,23 @@ type Server struct {
 	view      func(context.Context, *middleware.Request, Item) bool
 	principal func(context.Context, *middleware.Request) string
 
-	core    *session.Core
-	methods methodTable
-	tools   table[*mcp.Tool]
+	core      *session.Core
+	methods   methodTable
+	tools     table[*mcp.Tool]
+	prompts   table[*mcp.Prompt]
+	resources table[*mcp.Resource]
+	templates table[*mcp.ResourceTemplate]
+	// completion says that there is something to complete.
+	completion atomic.Bool
+	stateKeys  keyRing
+	forms      forms
+
+	extensions extensions
+	notices    notices
+	hub        *hub
+	push       *push
+	tasks      *tasks      // nil without the tasks extension
+	taskTopics *taskTopics // likewise
 	// announcements are what features add to the capabilities. Only New writes to it.
 	announcements []func(*mcp.ServerCapabilities)
 	serverInfo    []byte // {"io.modelcontextprotocol/serverInfo":...}, encoded
@@ -110,12 +124,28 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 	if s.serverInfo, err = wire.Marshal(nil, mcp.Meta{mcp.MetaServerInfo: s.info}); err != nil {
 		return nil, err
 	}
+	if s.stateKeys, err = newKeyRing(name, cfg.stateKeys); err != nil {
+		return nil, err
+	}
 	s.core = session.New(session.Config{
 		Dispatcher: (*dispatcher)(s), Observer: cfg.telemetry.Observer(), Logger: s.logger, Limits: cfg.limits,
+		Events: cfg.events.open(),
 	})
-	cfg.telemetry.AddSource(s.core) // for good: the last scrape comes after the drain
+	cfg.telemetry.AddSource(source{s}) // for good: the last scrape comes after the drain
+	s.hub = newHub(s.core)
 	s.addLifecycle()
 	s.addTools()
+	s.addPrompts()
+	s.addResources()
+	s.addCompletion()
+	s.addLogging()
+	s.addSubscriptions()
+	s.addPush()
+	if cfg.tasks != nil {
+		if err := s.addTasks(*cfg.tasks); err != nil {
+			return nil, err
+		}
+	}
 	return s, nil
 }
 

@@ -106,7 +106,7 @@ func (t *table[T]) page(cursor string, size int, visible func(name string) bool)
 		return int(int64(e.seq) - int64(seq))
 	})
 	last := after
-	defs = []T{}
+	defs = make([]T, 0, min(size, len(order)-first))
 	for _, e := range order[first:] {
 		if !visible(e.name) {
 			continue

@@ -34,6 +34,8 @@ type Tool struct {
 	Meta         mcp.Meta
 	// Middleware wraps this tool's handler, inside the server's own chain.
 	Middleware []middleware.Middleware
+	// Task says whether calls may go on as tasks ([Call.Detach]); zero is never.
+	Task TaskSupport
 }
 
 // A ToolHandler serves the calls of one tool. In is decoded from the arguments,
@@ -43,7 +45,8 @@ type Tool struct {
 // result.
 //
 // An error is reported to the model as a tool error with the error's text, unless
-// it is or wraps an [*mcp.Error], which is sent as a protocol error. A panic is
+// it is or wraps an [*mcp.Error], which is sent as a protocol error, or matches
+// [mcp.ErrInputRequired] (see [Call.Elicit]) or [mcp.ErrNotDeclared]. A panic is
 // contained and answered with "internal error".
 type ToolHandler[In, Out any] func(ctx context.Context, call *Call, in In) (Out, error)
 
@@ -98,9 +101,15 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 		}
 		result, err := h(ctx, call, args)
 		if err != nil {
-			return toolFailure(ctx, err)
+			return toolFailure(call.context(ctx), err)
 		}
 		return out.result(result)
+	}
+	if t.Task != 0 {
+		if t.Task == TaskRequired && s.tasks == nil {
+			return fmt.Errorf("server: tool %q requires tasks: turn them on with WithTasks", t.Name)
+		}
+		handler = s.detachable(t.Task, handler)
 	}
 	return s.addTool(def, paramHeaders(in), handler, t.Middleware)
 }
@@ -139,11 +148,14 @@ func inputFailure(tool string, in reflect.Type, faults []schema.Fault) (mcp.Resu
 	return mcp.ToolError(text), nil
 }
 
-// toolFailure turns a handler's error into a tool error, or leaves a protocol error
-// and the cause for which the call was cancelled: that is for the client to read.
+// toolFailure turns a handler's error into a tool error, or leaves a protocol error,
+// the cause for which the call was cancelled, and what is for the era bridge to read.
 func toolFailure(ctx context.Context, err error) (mcp.Result, error) {
 	if rpc, ok := mcp.AsError(err); ok {
 		return nil, rpc
+	}
+	if errors.Is(err, mcp.ErrInputRequired) || errors.Is(err, mcp.ErrNotDeclared) {
+		return nil, err
 	}
 	if _, cancelled := mcp.CauseOf(ctx); cancelled {
 		cause := context.Cause(ctx)

@@ -24,9 +24,9 @@ func (s *Server) addTool(def *mcp.Tool, params []paramHeader, h callHandler, lin
 	if hasNil(links) {
 		return fmt.Errorf("server: tool %q: a middleware is nil", def.Name)
 	}
-	handler := s.ifVisible(ItemTool, def.Name, s.serve(h), unknownTool)
-	route := s.newRoute(mcp.MethodToolsCall, def.Name, handler, links...)
-	return s.tools.add(def.Name, def, &target{route: route, params: params})
+	mr := &middleware.Route{Method: mcp.MethodToolsCall, Target: def.Name}
+	to := s.newTarget(mr, Item{ItemTool, def.Name}, withParams(params, s.serve(h)), links, unknownTool)
+	return s.tools.add(def.Name, def, to)
 }
 
 // RemoveTools removes tools by name; unknown names are ignored. Calls that run

@@ -27,10 +27,10 @@ type Item struct {
 
 // WithView makes what a caller sees depend on the request, as a rule on its
 // authorization: an item for which visible returns false is in no list, and using it
-// is answered as if it did not exist. The function runs inside the middleware chain,
-// so that ctx has what middleware has found out; it is called for every item of a
-// list, from many goroutines, and must be quick. The lists, and the resources, are
-// then cacheable by the caller alone.
+// is answered as if it did not exist. The function runs inside the server's middleware
+// chain, so that ctx has what that has found out, and outside the item's own links. It is
+// called for every item of a list, from many goroutines, and must be quick. The lists, and
+// the resources, are then cacheable by the caller alone.
 //
 // A modern client expects that what it sees depends on its authorization and on
 // nothing else.
@@ -40,8 +40,8 @@ func WithView(visible func(ctx context.Context, req *middleware.Request, item It
 
 // WithPrincipal tells on whose behalf a request is made, as a rule from what an
 // authorizing middleware has left in ctx. What outlives one request (the state of
-// multi round-trip requests, tasks, legacy sessions) is bound to its principal: other
-// principals cannot use it. Without the option all callers are one.
+// multi round-trip requests, tasks, legacy HTTP sessions) is bound to its principal: the
+// requests of others are answered as if it did not exist. Without the option all callers are one.
 func WithPrincipal(principal func(ctx context.Context, req *middleware.Request) string) Option {
 	return optionFunc(func(c *config) { c.principal = principal })
 }
@@ -64,21 +64,20 @@ func (s *Server) principalOf(ctx context.Context, req *middleware.Request) strin
 
 // listHint is the cache hint of everything that a view can hide.
 func (s *Server) listHint() mcp.CacheHint {
-	ttl := s.listTTL.Milliseconds()
-	hint := mcp.CacheHint{TTL: &ttl, Scope: mcp.CachePublic}
+	scope := mcp.CachePublic
 	if s.view != nil {
-		hint.Scope = mcp.CachePrivate
+		scope = mcp.CachePrivate
 	}
-	return hint
+	return mcp.CacheFor(s.listTTL, scope)
 }
 
 // ifVisible answers like otherwise where the caller may not see the item.
-func (s *Server) ifVisible(kind ItemKind, name string, h, otherwise middleware.Handler) middleware.Handler {
+func (s *Server) ifVisible(item Item, h, otherwise middleware.Handler) middleware.Handler {
 	if s.view == nil {
 		return h
 	}
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-		if !s.visible(ctx, req, kind, name) {
+		if !s.visible(ctx, req, item.Kind, item.Name) {
 			return otherwise(ctx, req)
 		}
 		return h(ctx, req)

@@ -44,6 +44,12 @@ type Config struct {
 	// Limits replace those of the server, field by field; zero leaves the server's.
 	Limits server.Limits
 
+	// StateKeys, if not nil, replace those of the server; see [server.WithStateKeys].
+	// StateKeysFile names a file that has them instead, in base64, one on a line. The
+	// environment variable VITRINE_STATE_KEYS has them in base64, with commas.
+	StateKeys     Keys
+	StateKeysFile string
+
 	// LogLevel is the least severe level that is logged; LogFormat is "text" or "json".
 	LogLevel  slog.Level
 	LogFormat string

@@ -21,6 +21,11 @@ func (o *options) load(info mcp.Implementation) (cfg Config, serve bool, err err
 	fs, extra := o.flagSet(&cfg)
 	version := fs.Bool(flagVersion, false, "print what this program was built from")
 	faults := o.environment(fs)
+	if text := o.getenv(envStateKeys); text != "" {
+		if cfg.StateKeys, err = parseKeys(text); err != nil {
+			faults = append(faults, fmt.Errorf("invalid value for %s: %w", envStateKeys, err))
+		}
+	}
 	flagFaults, help := parseFlags(fs, o.args)
 	faults = append(faults, flagFaults...)
 	switch {

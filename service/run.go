@@ -46,6 +46,9 @@ func Run(ctx context.Context, srv *server.Server, opts ...Option) error {
 	restore := setDefaultLogger(srv.Telemetry().LogHandler(newLogHandler(o.stderr, &cfg)))
 	defer restore()
 	p := &process{srv: srv, cfg: cfg, options: o, broken: make(chan error, 3)}
+	if err := p.setStateKeys(); err != nil {
+		return err
+	}
 	return p.run(ctx)
 }
 
@@ -95,6 +98,7 @@ func (p *process) ended(why error, hurry <-chan struct{}) error {
 	const endOfInput = "standard input ended"
 	switch {
 	case why == nil:
+		p.cfg.DrainTimeout = 0 // calls had their grace, and nobody can ask for a task any more
 		return p.drain(endOfInput, hurry)
 	case errors.Is(why, server.ErrAbandoned):
 		p.srv.Close() // their grace is over; the drain reports them

@@ -28,12 +28,13 @@ const (
 	groupListeners = "Listeners"
 	groupHTTP      = "HTTP"
 	groupShutdown  = "Shutdown"
+	groupSecrets   = "Secrets"
 	groupLogs      = "Logs"
 	groupLimits    = "Limits"
 )
 
 func groups() []string {
-	return []string{groupListeners, groupHTTP, groupShutdown, groupLogs, groupLimits}
+	return []string{groupListeners, groupHTTP, groupShutdown, groupSecrets, groupLogs, groupLimits}
 }
 
 func settings() []setting { return append(ownSettings(), limitSettings()...) }
@@ -83,6 +84,9 @@ func ownSettings() []setting {
 			func(c *Config) flag.Value { return durationValue(&c.DrainTimeout) }},
 		{groupShutdown, "flush-timeout", "`time` for sending the last spans, metrics and logs",
 			func(c *Config) flag.Value { return durationValue(&c.FlushTimeout) }},
+
+		{groupSecrets, "state-keys-file", "`path` of the keys that seal what a client carries from one round of questions to the next; in base64, one on a line, the first one seals; the same for all replicas. " + envStateKeys + " has the keys themselves, with commas",
+			func(c *Config) flag.Value { return textValue(&c.StateKeysFile, anything) }},
 
 		{groupLogs, "log-level", "least severe `level` that is logged: debug, info, warn or error",
 			func(c *Config) flag.Value { return levelValue(&c.LogLevel) }},
@@ -232,6 +236,8 @@ func formatDuration(d time.Duration) string {
 	}
 	return text
 }
+
+func anything(string) error { return nil }
 
 func hostPort(text string) error {
 	if _, port, err := net.SplitHostPort(text); err != nil || port == "" {

@@ -43,16 +43,24 @@ const (
 	keyRejectReason  attribute.Key = "vitrine.reject.reason"
 	keyQueueWait     attribute.Key = "vitrine.queue.wait" // seconds
 	keyClientName    attribute.Key = "vitrine.client.name"
+	keyTaskID        attribute.Key = "vitrine.task.id" // its first characters
+	keyTaskStatus    attribute.Key = "vitrine.task.status"
 	keyClientVersion attribute.Key = "vitrine.client.version"
+	keyLogLevel      attribute.Key = "vitrine.log.level"
+	keyLogLogger     attribute.Key = "vitrine.log.logger"
+	keyLogMessage    attribute.Key = "vitrine.log.message"
 )
 
 // Names of span events.
 const (
+	eventAcknowledged = "vitrine.subscription.acknowledged"
+
 	eventCancelled = "vitrine.cancelled"
 	eventDropped   = "vitrine.response.dropped"
 	eventAbandoned = "vitrine.handler.abandoned"
 	eventLost      = "vitrine.notification.dropped"
 	eventException = "exception"
+	eventLog       = "vitrine.log"
 )
 
 // operationExecuteTool is gen_ai.operation.name of tools/call.

@@ -44,6 +44,7 @@ const (
 	MetricRequestsAdmitted     = "vitrine_requests_admitted_total"
 	MetricResponsesSent        = "vitrine_responses_sent_total"
 	MetricResponsesStored      = "vitrine_responses_stored_total"
+	MetricResponsesExpired     = "vitrine_responses_expired_total"
 	MetricResponsesDropped     = "vitrine_responses_dropped_total"
 	MetricRequestsCancelled    = "vitrine_requests_cancelled_total"
 	MetricRequestsRejected     = "vitrine_requests_rejected_total"
@@ -56,10 +57,14 @@ const (
 	MetricRequestsInFlight     = "vitrine_requests_in_flight"
 	MetricOldestRequestAge     = "vitrine_oldest_request_age_seconds"
 	MetricHTTPRefused          = "vitrine_http_refused_total"
+	MetricStreamsResumed       = "vitrine_streams_resumed_total"
+	MetricEventStoreFailures   = "vitrine_event_store_failures_total"
 	MetricLimitReached         = "vitrine_limit_reached_total"
 	MetricPendingOutbound      = "vitrine_pending_outbound"
 	MetricSessionsActive       = "vitrine_sessions_active"
 	MetricSessionsClosed       = "vitrine_sessions_closed_total"
+	MetricSubscriptionsActive  = "vitrine_subscriptions_active"
+	MetricTasks                = "vitrine_tasks"
 
 	MetricQueueWait     = "vitrine_queue_wait_seconds"
 	MetricCancelUnwind  = "vitrine_cancel_unwind_seconds"
@@ -67,6 +72,8 @@ const (
 	MetricWrite         = "vitrine_write_seconds"
 	MetricRequestBytes  = "vitrine_request_bytes"
 	MetricResponseBytes = "vitrine_response_bytes"
+
+	MetricSubscriptionDuration = "vitrine_subscription_duration_seconds"
 
 	MetricBuildInfo      = "vitrine_build_info"
 	MetricSpansExported  = "vitrine_telemetry_spans_exported_total"
@@ -119,6 +126,8 @@ func counters() []Metric {
 			"Answers that were handed to the kernel.", ourMethod()),
 		counter(MetricResponsesStored, "vitrine.responses.stored", "{response}",
 			"Answers that were kept for replay.", ourMethod()),
+		counter(MetricResponsesExpired, "vitrine.responses.expired", "{response}",
+			"Stored answers that were let go of before anybody had fetched them."),
 		counter(MetricResponsesDropped, "vitrine.responses.dropped", "{response}",
 			"Answers that were not sent, by the reason.", ourMethod(), target(),
 			reasons(dropped, stringsOf(mcp.ResponseDropReasons()))),
@@ -144,6 +153,11 @@ func counters() []Metric {
 		counter(MetricHTTPRefused, "vitrine.http.refused", "{request}",
 			"HTTP exchanges that were refused before they carried a message.",
 			reasons("vitrine.http.refuse_reason", stringsOf(mcp.RefuseReasons()))),
+		counter(MetricStreamsResumed, "vitrine.streams.resumed", "{stream}",
+			"Event streams of legacy sessions that a client has gone on reading over another connection."),
+		counter(MetricEventStoreFailures, "vitrine.event_store.failures", "{failure}",
+			"Operations of the event store that have failed.",
+			Label{Name: "operation", Attribute: "vitrine.event_store.operation", Values: session.EventOperations()}),
 		counter(MetricLimitReached, "vitrine.limit.reached", "{event}",
 			"How often a limit took effect.",
 			Label{Name: "limit", Attribute: "vitrine.limit", Values: session.LimitNames()}),
@@ -176,6 +190,15 @@ func gauges() []Metric {
 			Name: MetricSessionsActive, OTel: "vitrine.sessions.active", Kind: Gauge, Unit: "{session}",
 			Help:   "Open sessions and connections.",
 			Labels: []Label{transport()},
+		},
+		{
+			Name: MetricSubscriptionsActive, OTel: "vitrine.subscriptions.active", Kind: Gauge, Unit: "{subscription}",
+			Help: "Open subscriptions (subscriptions/listen).",
+		},
+		{
+			Name: MetricTasks, OTel: "vitrine.tasks", Kind: Gauge, Unit: "{task}",
+			Help:   "Tasks that are kept in memory, or with another store those that run here, by status.",
+			Labels: []Label{{Name: "status", Attribute: string(keyTaskStatus), Values: stringsOf(mcp.TaskStatuses())}},
 		},
 	}
 }
@@ -210,6 +233,14 @@ func histograms() []Metric {
 			Name: MetricResponseBytes, OTel: "vitrine.response.size", Kind: Histogram, Unit: "By",
 			Help: "Size of answers: what a tool's result costs its model to read.", Buckets: sizeBuckets(),
 			Labels: []Label{ourMethod(), target()},
+		},
+		{
+			Name: MetricSubscriptionDuration, OTel: "vitrine.subscription.duration", Kind: Histogram, Unit: "s",
+			Help:    "Life of subscriptions, from the acknowledgement to the end.",
+			Buckets: []float64{1, 10, 60, 300, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400},
+			Labels: []Label{{
+				Name: "end", Attribute: "vitrine.subscription.end", Values: stringsOf(mcp.SubscriptionEnds()),
+			}},
 		},
 	}
 }

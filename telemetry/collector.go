@@ -171,6 +171,11 @@ func (s sums) addCounters(c *session.Counters) {
 	for cause, n := range c.SessionsClosed {
 		s.add(n, MetricSessionsClosed, string(cause))
 	}
+	for op, n := range c.EventFailures {
+		s.add(n, MetricEventStoreFailures, op)
+	}
+	s.add(c.StreamsResumed, MetricStreamsResumed)
+	s.add(c.ResponsesExpired, MetricResponsesExpired)
 	s.add(c.ObserverPanics, MetricPanics)
 }
 
@@ -203,10 +208,20 @@ func (s sums) addSeries(c *session.SeriesCounters) {
 
 // addGauges adds what is live in one source.
 func (s sums) addGauges(snap *session.Snapshot) {
-	for i := range snap.Requests {
-		r := &snap.Requests[i]
-		s.add(1, MetricRequestsInFlight, r.State)
-		if r.Abandoned {
+	for _, list := range [][]session.RequestInfo{snap.Requests, snap.Subscriptions} {
+		for i := range list {
+			s.add(1, MetricRequestsInFlight, list[i].State)
+			if list[i].Abandoned {
+				s.add(1, MetricAbandonedNow)
+			}
+		}
+	}
+	s.add(uint64(len(snap.Subscriptions)), MetricSubscriptionsActive)
+	for status, n := range snap.Tasks {
+		s.add(uint64(n), MetricTasks, string(status))
+	}
+	for i := range snap.Detached {
+		if snap.Detached[i].Abandoned {
 			s.add(1, MetricAbandonedNow)
 		}
 	}

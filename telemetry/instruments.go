@@ -20,6 +20,7 @@ type instruments struct {
 	operation, session, queueWait, unwind *prometheus.HistogramVec
 	validation, write                     *prometheus.HistogramVec
 	requestBytes, responseBytes           *prometheus.HistogramVec
+	subscription                          *prometheus.HistogramVec
 
 	queueWaits prometheus.Observer
 	writes     map[string]prometheus.Observer // by transport
@@ -64,12 +65,16 @@ func newInstruments() *instruments {
 	in.write = histogram(MetricWrite)
 	in.requestBytes = histogram(MetricRequestBytes)
 	in.responseBytes = histogram(MetricResponseBytes)
+	in.subscription = histogram(MetricSubscriptionDuration)
 	in.queueWaits = in.queueWait.WithLabelValues()
 	for _, t := range transports() {
 		in.writes[t] = in.write.WithLabelValues(t)
 	}
 	for _, cause := range mcp.Causes() {
 		in.unwind.WithLabelValues("", string(cause)) // so that a rate never meets a missing series
+	}
+	for _, end := range mcp.SubscriptionEnds() {
+		in.subscription.WithLabelValues(string(end))
 	}
 	in.health = newHealth(byName)
 	in.counters = newCounterCollector(append(counters(), gauges()...))

@@ -4,12 +4,17 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/slogtest"
+	"testing/synctest"
 
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 var someSpan = trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{0xab}, SpanID: trace.SpanID{0xcd}})
@@ -76,4 +81,25 @@ func TestLogHandlerIsAHandler(t *testing.T) {
 		require.NoError(t, json.Unmarshal(buf.Bytes(), &m))
 		return m
 	})
+}
+
+// What a handler logs is on its span, within bounds, if the span is recorded.
+func TestRecordLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigConfig{})
+		r.tools["t"] = func(_ context.Context, q *session.Request) (mcp.Result, error) {
+			RecordLog(q, mcp.LogNotice, "", "first")
+			RecordLog(q, mcp.LogAlert, strings.Repeat("l", 100), "second\n"+strings.Repeat("x", 1000))
+			return &mcp.CallToolResult{}, nil
+		}
+		r.post(call("t"), &sink{})
+		events := r.span().Events()
+		require.Len(t, events, 2)
+		require.Equal(t, map[string]any{"vitrine.log.level": "notice", "vitrine.log.message": "first"}, attrMap(events[0].Attributes))
+		require.Equal(t, map[string]any{
+			"vitrine.log.level": "alert", "vitrine.log.logger": strings.Repeat("l", 64),
+			"vitrine.log.message": "second\ufffd" + strings.Repeat("x", 249),
+		}, attrMap(events[1].Attributes))
+	})
+	RecordLog(&session.Request{}, mcp.LogInfo, "", "nobody observes it")
 }

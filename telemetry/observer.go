@@ -67,6 +67,16 @@ func (o *observer) Started(r *session.Request) {
 	}
 }
 
+// Acknowledged implements [session.Observer]: as an operation a subscription is over
+// when it stands. Its span goes on.
+func (o *observer) Acknowledged(r *session.Request) {
+	if ob := observationOf(r); ob != nil {
+		ob.event(eventAcknowledged)
+		ob.measure(r, &outcome{}, "")
+		ob.measured.Store(true)
+	}
+}
+
 // Cancelled implements [session.Observer].
 func (o *observer) Cancelled(r *session.Request, cancel *mcp.CancelError) {
 	ob := observationOf(r)
@@ -124,6 +134,10 @@ func (o *observer) Finished(r *session.Request) {
 		return
 	}
 	ob.unwound(r)
+	if acknowledged, ok := r.Acknowledged(); ok {
+		life := max(r.Latency()-acknowledged, 0)
+		observe(o.metrics.subscription.WithLabelValues(string(r.End())), life.Seconds(), ob.exemplar())
+	}
 	ob.series.requestBytes.Observe(float64(r.Bytes))
 	if n := r.ReplyBytes(); n > 0 {
 		ob.series.responseBytes.Observe(float64(n))

@@ -22,7 +22,13 @@ type Report struct {
 	// InFlight counts the requests by state; every state is there.
 	InFlight         map[string]int  `json:"in_flight"`
 	OldestAgeSeconds float64         `json:"oldest_age_seconds"`
-	Requests         []ReportRequest `json:"requests"` // oldest first
+	Requests         []ReportRequest `json:"requests"` // oldest first, without the subscriptions
+	// Subscriptions are the requests that stay open. They have no deadline.
+	Subscriptions []ReportRequest `json:"subscriptions"` // oldest first
+	// Tasks are the handlers that run as tasks, TaskStatus counts the tasks that are kept by
+	// their status, if there is a server with tasks.
+	Tasks      []ReportTask   `json:"tasks"` // oldest first
+	TaskStatus map[string]int `json:"task_status,omitempty"`
 	// Outbound holds our requests to clients that are not answered yet.
 	Outbound []ReportOutbound `json:"outbound"` // oldest first
 	Sessions []ReportSession  `json:"sessions"` // oldest first
@@ -35,10 +41,11 @@ type ReportRequest struct {
 	ID         string  `json:"id"`
 	Method     string  `json:"method"`
 	Tool       string  `json:"tool,omitempty"` // the registered tool or prompt
-	State      string  `json:"state"`          // queued, running, blocked, writing, cancelled
+	State      string  `json:"state"`          // queued, running, blocked, writing, cancelled, listening
 	AgeSeconds float64 `json:"age_seconds"`
-	// DeadlineSeconds is the time left; it is negative when the deadline has passed.
-	DeadlineSeconds     float64 `json:"deadline_seconds"`
+	// DeadlineSeconds is the time left; it is negative when the deadline has passed, and
+	// absent if there is none.
+	DeadlineSeconds     float64 `json:"deadline_seconds,omitzero"`
 	CancelCause         string  `json:"cancel_cause,omitempty"`
 	CancelDetail        string  `json:"cancel_detail,omitempty"`
 	CancelledForSeconds float64 `json:"cancelled_for_seconds,omitzero"`
@@ -129,8 +136,8 @@ func wantsText(req *http.Request) bool {
 // newReport renders snapshots, outside of any lock of theirs.
 func newReport(snaps []*session.Snapshot) *Report {
 	rep := &Report{
-		At: time.Now(), InFlight: map[string]int{}, Requests: []ReportRequest{},
-		Outbound: []ReportOutbound{}, Sessions: []ReportSession{},
+		At: time.Now(), InFlight: map[string]int{}, Requests: []ReportRequest{}, Subscriptions: []ReportRequest{},
+		Tasks: []ReportTask{}, Outbound: []ReportOutbound{}, Sessions: []ReportSession{},
 		Totals: ReportTotals{
 			Received: map[string]uint64{}, Dropped: zeroed(mcp.ResponseDropReasons()), Cancelled: zeroed(mcp.Causes()),
 			Rejected: zeroed(mcp.RejectReasons()), Abandoned: zeroed(mcp.Causes()),
@@ -145,6 +152,21 @@ func newReport(snaps []*session.Snapshot) *Report {
 			rep.InFlight[snap.Requests[i].State]++
 			rep.Requests = append(rep.Requests, reportRequest(&snap.Requests[i], snap.At))
 		}
+		for i := range snap.Subscriptions {
+			rep.InFlight[snap.Subscriptions[i].State]++
+			row := reportRequest(&snap.Subscriptions[i], snap.At)
+			row.DeadlineSeconds = 0
+			rep.Subscriptions = append(rep.Subscriptions, row)
+		}
+		for i := range snap.Detached {
+			rep.Tasks = append(rep.Tasks, reportTask(&snap.Detached[i]))
+		}
+		for status, n := range snap.Tasks {
+			if rep.TaskStatus == nil {
+				rep.TaskStatus = map[string]int{}
+			}
+			rep.TaskStatus[string(status)] += n
+		}
 		for i := range snap.Outbound {
 			rep.Outbound = append(rep.Outbound, reportOutbound(&snap.Outbound[i]))
 		}
@@ -153,7 +175,10 @@ func newReport(snaps []*session.Snapshot) *Report {
 		}
 		rep.Totals.add(&snap.Counters)
 	}
-	slices.SortFunc(rep.Requests, func(a, b ReportRequest) int { return cmp.Compare(b.AgeSeconds, a.AgeSeconds) })
+	for _, list := range [][]ReportRequest{rep.Requests, rep.Subscriptions} {
+		slices.SortFunc(list, func(a, b ReportRequest) int { return cmp.Compare(b.AgeSeconds, a.AgeSeconds) })
+	}
+	slices.SortFunc(rep.Tasks, func(a, b ReportTask) int { return cmp.Compare(b.AgeSeconds, a.AgeSeconds) })
 	slices.SortFunc(rep.Outbound, func(a, b ReportOutbound) int { return cmp.Compare(b.AgeSeconds, a.AgeSeconds) })
 	slices.SortFunc(rep.Sessions, func(a, b ReportSession) int { return cmp.Compare(b.AgeSeconds, a.AgeSeconds) })
 	return rep

@@ -64,7 +64,9 @@ func TestRequestsJSON(t *testing.T) {
 			CancelCause: "client_cancel", CancelDetail: "bored", Client: "evil\ufffd[2Jclient", ClientVersion: "1",
 			ProtocolVersion: "2026-07-28", Transport: "stdio",
 		}, row)
-		require.Equal(t, map[string]int{"queued": 0, "running": 0, "blocked": 0, "writing": 0, "cancelled": 1}, rep.InFlight)
+		require.Equal(t, map[string]int{
+			"queued": 0, "running": 0, "blocked": 0, "writing": 0, "cancelled": 1, "listening": 0,
+		}, rep.InFlight)
 		require.EqualValues(t, 1, rep.Totals.Cancelled["client_cancel"])
 		require.EqualValues(t, 1, rep.Totals.Dropped["cancelled"])
 		require.Contains(t, rep.Totals.Dropped, "write_timeout")

@@ -20,7 +20,8 @@ func (rep *Report) writeText(w io.Writer) {
 	for _, state := range session.States() {
 		states = append(states, fmt.Sprintf("%s %d", state, rep.InFlight[state]))
 	}
-	fmt.Fprintf(w, "%s  in flight: %d (%s)\n", rep.At.Format(time.RFC3339), len(rep.Requests), strings.Join(states, ", "))
+	fmt.Fprintf(w, "%s  in flight: %d (%s)\n", rep.At.Format(time.RFC3339),
+		len(rep.Requests)+len(rep.Subscriptions), strings.Join(states, ", "))
 
 	if len(rep.Requests) > 0 {
 		fmt.Fprintln(w)
@@ -33,6 +34,18 @@ func (rep *Report) writeText(w io.Writer) {
 		}
 		_ = tw.Flush()
 	}
+	if len(rep.Subscriptions) > 0 {
+		fmt.Fprintln(w)
+		tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+		fmt.Fprintln(tw, "SUBSCRIBED FOR\tSTATE\tID\tCLIENT\tTRANSPORT\tREMOTE\tSESSION\tCANCELLED\tTRACE")
+		for i := range rep.Subscriptions {
+			r := &rep.Subscriptions[i]
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", seconds(r.AgeSeconds), r.State, r.ID, dash(r.Client),
+				r.Transport, dash(r.Remote), dash(r.Session), r.cancelText(), dash(r.TraceID))
+		}
+		_ = tw.Flush()
+	}
+	rep.writeTasks(w)
 	if len(rep.Outbound) > 0 {
 		fmt.Fprintln(w)
 		tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
@@ -69,11 +82,15 @@ func (rep *Report) writeText(w io.Writer) {
 }
 
 func (r *ReportRequest) cancelText() string {
+	return cancelText(r.CancelCause, r.CancelledForSeconds, r.Abandoned)
+}
+
+func cancelText(cause string, ago float64, abandoned bool) string {
 	text := "-"
-	if r.CancelCause != "" {
-		text = r.CancelCause + " " + seconds(r.CancelledForSeconds) + " ago"
+	if cause != "" {
+		text = cause + " " + seconds(ago) + " ago"
 	}
-	if r.Abandoned {
+	if abandoned {
 		text += ", abandoned"
 	}
 	return text

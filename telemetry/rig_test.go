@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,6 +38,30 @@ type rig struct {
 	spans *tracetest.SpanRecorder
 	tools map[string]session.Handle
 	other map[string]session.Handle // by method
+	// observed counts the requests that the observer has heard the beginning of and not
+	// the end, which comes after the request has left the core's tables.
+	observed atomic.Int64
+}
+
+// A watcher passes on what the observer is told, and counts.
+type watcher struct {
+	session.Observer
+	observed *atomic.Int64
+}
+
+func (w *watcher) Begin(ctx context.Context, r *session.Request) context.Context {
+	w.observed.Add(1)
+	return w.Observer.Begin(ctx, r)
+}
+
+func (w *watcher) Rejected(r *session.Request, reason mcp.RejectReason, err *mcp.Error) {
+	w.Observer.Rejected(r, reason, err)
+	w.observed.Add(-1)
+}
+
+func (w *watcher) Finished(r *session.Request) {
+	w.Observer.Finished(r)
+	w.observed.Add(-1)
 }
 
 type rigConfig struct {
@@ -55,7 +80,7 @@ func newRig(t *testing.T, cfg rigConfig) *rig {
 	tel, err := New(append([]Option{WithTracerProvider(provider), WithLogger(slog.New(slog.DiscardHandler))}, cfg.telemetry...)...)
 	require.NoError(t, err)
 	r.tel = tel
-	r.core = session.New(session.Config{Dispatcher: r, Observer: tel.Observer(), Limits: cfg.limits})
+	r.core = session.New(session.Config{Dispatcher: r, Observer: &watcher{tel.Observer(), &r.observed}, Limits: cfg.limits})
 	tel.AddSource(r.core)
 	r.tools["echo"] = func(context.Context, *session.Request) (mcp.Result, error) { return &mcp.CallToolResult{}, nil }
 	return r
@@ -70,7 +95,10 @@ func (r *rig) Route(in *session.Inbound, _ *session.Session) *session.Route {
 		return (&session.Route{Series: r.core.Series(in.Method, "")}).Refuse(mcp.NewError(mcp.CodeInvalidParams, "unknown tool"))
 	}
 	if h := r.other[in.Method]; h != nil {
-		return &session.Route{Series: r.core.Series(in.Method, in.Name), Handle: h, BeforeInitialize: true}
+		return &session.Route{
+			Series: r.core.Series(in.Method, in.Name), Handle: h, BeforeInitialize: true,
+			Subscription: in.Method == mcp.MethodSubscriptions,
+		}
 	}
 	return (&session.Route{Series: r.core.Series(other, "")}).Refuse(mcp.NewError(mcp.CodeMethodNotFound, "no such method"))
 }
@@ -111,7 +139,7 @@ func (r *rig) post(in *session.Inbound, s session.Sink) {
 func (r *rig) rest() {
 	r.t.Helper()
 	for range 2000 {
-		if r.core.Pending() == 0 {
+		if r.core.Pending() == 0 && r.observed.Load() == 0 {
 			return
 		}
 		time.Sleep(time.Millisecond)

@@ -30,6 +30,7 @@ type observation struct {
 	sampled, recording bool
 	toolError          atomic.Bool
 	abandoned          bool
+	measured           atomic.Bool // the duration of the operation is recorded
 	// options is here and not on its own because it escapes to the tracer.
 	options [3]trace.SpanStartOption
 }
@@ -100,7 +101,9 @@ func (ob *observation) outcome(r *session.Request) outcome {
 // end records the duration and ends the span.
 func (ob *observation) end(r *session.Request, out outcome) {
 	errorType := out.errorType()
-	ob.measure(r, &out, errorType)
+	if !ob.measured.Load() {
+		ob.measure(r, &out, errorType)
+	}
 	if !ob.recording {
 		return
 	}
@@ -177,10 +180,7 @@ func (ob *observation) panicked(value any, stack []byte) {
 	if !ob.recording {
 		return
 	}
-	kind, text := "runtime.Goexit", "the handler has ended its goroutine"
-	if value != nil {
-		kind, text = fmt.Sprintf("%T", value), fmt.Sprint(value)
-	}
+	kind, text := describePanic(value)
 	ob.event(eventException, keyExceptionType.String(kind), keyExceptionMessage.String(text),
 		keyExceptionStacktrace.String(string(stack)))
 }
@@ -223,6 +223,21 @@ func RecordError(r *session.Request, err error) {
 	}
 	ob.event(eventException, keyExceptionType.String(fmt.Sprintf("%T", err)),
 		keyExceptionMessage.String(session.Printable(err.Error(), maxURI)))
+}
+
+// RecordLog adds to the span a message that the handler has logged: its level, the
+// logger if it has a name, and the text, cut to 256 bytes. How many events a span
+// keeps is the SDK's limit (OTEL_SPAN_EVENT_COUNT_LIMIT).
+func RecordLog(r *session.Request, level mcp.LogLevel, logger, text string) {
+	ob := observationOf(r)
+	if ob == nil || !ob.recording {
+		return
+	}
+	attrs := []attribute.KeyValue{keyLogLevel.String(string(level)), keyLogMessage.String(session.Printable(text, maxText))}
+	if logger != "" {
+		attrs = append(attrs, keyLogLogger.String(session.Printable(logger, maxName)))
+	}
+	ob.event(eventLog, attrs...)
 }
 
 // RecordValidation records how long it took to validate the request against its

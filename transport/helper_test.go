@@ -28,7 +28,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //	progress  sends params.name notifications, then answers
 //	step      sends a notification and waits for the test, twice, then answers
 //	wait      waits for its context or the test, then answers
+//	ask       answers with what the client says to roots/list
 //	fail      answers with the error code in params.name
+//	print     prints to standard output, as nobody should
 //	initialize, ping
 type fake struct {
 	t    *testing.T
@@ -40,12 +42,19 @@ type fake struct {
 	routes  map[string]*session.Route
 }
 
-func newFake(t *testing.T, limits session.Limits) *fake {
+// newFake returns a fake whose core logs to the one logger that is given, if any.
+func newFake(t *testing.T, limits session.Limits, logger ...*slog.Logger) *fake {
+	return newFakeOf(t, session.Config{Logger: append(logger, slog.New(slog.DiscardHandler))[0], Limits: limits})
+}
+
+// newFakeOf returns a fake whose core is made of cfg.
+func newFakeOf(t *testing.T, cfg session.Config) *fake {
 	f := &fake{
 		t: t, started: make(chan struct{}, 100), release: make(chan struct{}), ended: make(chan error, 100),
 		routes: map[string]*session.Route{},
 	}
-	f.core = session.New(session.Config{Dispatcher: f, Logger: slog.New(slog.DiscardHandler), Limits: limits})
+	cfg.Dispatcher = f
+	f.core = session.New(cfg)
 	for name, handle := range map[string]session.Handle{
 		"tools/call": f.handle, "initialize": f.initialize, "ping": f.handle, "": f.handle,
 	} {
@@ -56,6 +65,8 @@ func newFake(t *testing.T, limits session.Limits) *fake {
 	}
 	return f
 }
+
+const strayPrint = "a stray print"
 
 // A text is a result.
 type text struct {
@@ -87,6 +98,8 @@ func (f *fake) initialize(_ context.Context, r *session.Request) (mcp.Result, er
 func (f *fake) handle(ctx context.Context, r *session.Request) (mcp.Result, error) {
 	what, n, _ := strings.Cut(r.Name, ":")
 	switch what {
+	case "print":
+		fmt.Println(strayPrint)
 	case "progress":
 		for i := range len(n) {
 			if err := r.Notify("notifications/progress", fmt.Appendf(nil, `{"n":%d}`, i), ""); err != nil {
@@ -108,6 +121,12 @@ func (f *fake) handle(ctx context.Context, r *session.Request) (mcp.Result, erro
 		case <-f.release:
 		}
 		f.ended <- context.Cause(ctx)
+	case "ask":
+		reply, err := r.Ask(ctx, "roots/list", nil)
+		if err != nil {
+			return nil, mcp.NewError(mcp.CodeInternalError, "%v", err)
+		}
+		return &text{Text: string(reply)}, nil
 	case "fail":
 		var code mcp.Code
 		_, _ = fmt.Sscan(n, &code)
@@ -158,7 +177,13 @@ func (p protocol) String() string { return fmt.Sprintf("HTTP %d", int(p)) }
 
 func newEndpoint(t *testing.T, proto protocol, limits session.Limits, cfg transport.HTTPConfig) *endpoint {
 	t.Helper()
-	e := &endpoint{fake: newFake(t, limits), left: make(chan struct{}, 1000)}
+	return newEndpointOf(newFake(t, limits), proto, cfg)
+}
+
+// newEndpointOf returns the endpoint of a fake.
+func newEndpointOf(f *fake, proto protocol, cfg transport.HTTPConfig) *endpoint {
+	t := f.t
+	e := &endpoint{fake: f, left: make(chan struct{}, 1000)}
 	h := transport.NewHTTP(e.core, cfg)
 	e.srv = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() { e.left <- struct{}{} }()

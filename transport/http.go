@@ -6,7 +6,9 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -20,6 +22,7 @@ const (
 	headerMethod    = "Mcp-Method"
 	headerName      = "Mcp-Name"
 	headerSessionID = "Mcp-Session-Id"
+	headerLastEvent = "Last-Event-Id"
 )
 
 // HTTPConfig configures [NewHTTP]. The zero value is safe on a loopback listener.
@@ -36,8 +39,9 @@ type HTTPConfig struct {
 // HTTP is the Streamable HTTP endpoint of one core (specification: "Transports").
 // It is an http.Handler for one path and serves both eras.
 type HTTP struct {
-	core *session.Core
-	edge edge
+	core   *session.Core
+	edge   edge
+	warned sync.Once // that there is no Flush
 }
 
 // NewHTTP returns the endpoint of a core.
@@ -55,6 +59,10 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.bound()
 	if reason := h.edge.check(r); reason != "" {
 		x.refuse(http.StatusForbidden, reason, mcp.NewError(mcp.CodeInvalidRequest, "%s", forbidden(reason)))
+		return
+	}
+	x.cors()
+	if x.preflight() {
 		return
 	}
 	switch r.Method {
@@ -75,50 +83,65 @@ type exchange struct {
 	w  http.ResponseWriter
 	r  *http.Request
 	rc *http.ResponseController
-	// bodyEnd is when the body must have arrived; zero if there is none.
+	// bodyEnd is when the body must have arrived; zero if there is none, or it has.
 	bodyEnd time.Time
+	// json and events tell in which forms the client takes the answer to a POST.
+	json, events bool
 }
 
 // post serves a POST: one message, whose answer, if it gets one, is the response.
 func (x *exchange) post() {
-	if !accepts(x.r.Header) {
-		x.refuse(http.StatusNotAcceptable, mcp.RefuseAccept, mcp.NewError(mcp.CodeInvalidRequest,
-			"Accept must allow application/json or text/event-stream"))
-		return
+	in := x.message()
+	switch {
+	case in == nil: // answered already
+	case in.Era == mcp.Modern:
+		x.modernPost(in)
+	default:
+		x.legacyPost(in)
+	}
+}
+
+// message reads the one message of a POST, or answers what is none and returns nil. It
+// is a function of its own so that an exchange that stays open does not keep the large
+// frame on its stack in which the message was decoded.
+func (x *exchange) message() *session.Inbound {
+	if !x.negotiate() {
+		return nil
 	}
 	if !isJSON(x.r.Header.Get("Content-Type")) {
 		x.refuse(http.StatusUnsupportedMediaType, mcp.RefuseContentType, mcp.NewError(mcp.CodeInvalidRequest,
 			"Content-Type must be application/json"))
-		return
+		return nil
 	}
 	if !plain(x.r.Header) {
 		x.w.Header().Set("Accept-Encoding", "identity") // RFC 9110, section 12.5.3
 		x.refuse(http.StatusUnsupportedMediaType, mcp.RefuseContentEncoding, mcp.NewError(mcp.CodeInvalidRequest,
 			"Content-Encoding is not supported: the body must be plain JSON"))
-		return
+		return nil
 	}
 	var env wire.Envelope
 	body, err := x.body()
+	conn := connOf(x.r)
 	if err == nil {
+		if wire.IsBatch(body) && x.batch(conn, body) {
+			return nil
+		}
 		env, err = wire.Decode(body, x.core.Limits().Wire())
 	}
-	conn := connOf(x.r)
 	if bad := (*wire.Error)(nil); errors.As(err, &bad) {
 		x.malformed(conn, bad)
-		return
+		return nil
 	} else if err != nil {
 		x.refuseBody(err)
-		return
+		return nil
 	}
 	in := &session.Inbound{
 		Envelope: env, Conn: conn, Values: x.r.Context(), Header: x.r.Header, Bytes: len(body),
 	}
-	if x.modern(&env) {
+	if x.modern(&in.Envelope) {
 		in.Era = mcp.Modern
-		x.modernPost(in)
-		return
 	}
-	x.legacyPost(in)
+	return in
 }
 
 // modern chooses the era of a message.
@@ -127,10 +150,13 @@ func (x *exchange) modern(env *wire.Envelope) bool {
 		return true
 	}
 	version := x.r.Header.Get(headerVersion)
-	if version == "" || env.Kind == wire.Response {
+	if version == "" {
 		return false
 	}
 	era, known := mcp.Version(version).Era()
+	if env.Kind == wire.Response { // it names no revision, and belongs to its session
+		return known && era == mcp.Modern && x.r.Header.Get(headerSessionID) == ""
+	}
 	return !known || era == mcp.Modern
 }
 
@@ -139,14 +165,19 @@ func (x *exchange) modernPost(in *session.Inbound) {
 	switch in.Kind {
 	case wire.Notification:
 		x.core.Notify(in)
-		x.w.WriteHeader(http.StatusAccepted)
+		x.bare(http.StatusAccepted, nil)
 	case wire.Response:
 		x.core.IgnoreResponse(mcp.IgnoreEraForbidden)
 		x.fail(http.StatusBadRequest, mcp.NewError(mcp.CodeInvalidRequest, "a client sends no responses"))
 	case wire.Request:
+		if in.Method == mcp.MethodSubscriptions && !x.events { // it has no other form
+			x.refuseRequest(in.ID, http.StatusNotAcceptable, mcp.RefuseAccept, mcp.NewError(mcp.CodeInvalidRequest,
+				"Accept must allow text/event-stream"))
+			return
+		}
 		in.Version = mcp.Version(in.Meta.ProtocolVersion)
 		in.Refusal = checkModern(in)
-		stream := x.core.Exchange(in.Conn, 1, mcp.Modern)
+		stream := x.stream(in.Conn, mcp.Modern)
 		x.core.Receive(in, stream)
 		x.respond(stream, mcp.Modern, "")
 	}
@@ -178,10 +209,10 @@ func (x *exchange) legacyPost(in *session.Inbound) {
 	}
 	if in.Kind != wire.Request {
 		s.ReceiveOn(in, nil)
-		x.w.WriteHeader(http.StatusAccepted)
+		x.bare(http.StatusAccepted, nil)
 		return
 	}
-	stream := x.core.Exchange(in.Conn, 1, mcp.Legacy)
+	stream := x.stream(in.Conn, mcp.Legacy)
 	s.ReceiveOn(in, stream)
 	x.respond(stream, mcp.Legacy, "")
 }
@@ -194,7 +225,7 @@ func (x *exchange) initialize(in *session.Inbound) {
 		x.reject(in, http.StatusServiceUnavailable, reason, err)
 		return
 	}
-	stream := x.core.Exchange(in.Conn, 1, mcp.Legacy)
+	stream := x.stream(in.Conn, mcp.Legacy)
 	s.ReceiveOn(in, stream)
 	if !x.respond(stream, mcp.Legacy, id) {
 		s.Close(mcp.CauseTransportClose)
@@ -228,13 +259,18 @@ func (x *exchange) unanswered(era mcp.Era) {
 
 func (x *exchange) sink(era mcp.Era) *httpSink {
 	return &httpSink{
-		w: x.w, rc: x.rc, lost: x.r.Context(), era: era,
-		streams: acceptsEvents(x.r.Header), closing: x.core.Draining(),
+		endpoint: x.HTTP, w: x.w, rc: x.rc, lost: x.r.Context(), era: era, json: x.json, streams: x.events,
 	}
 }
 
+// A pumper is a stream, or somebody who goes on reading one.
+type pumper interface {
+	Pump(session.Sink) error
+	Lost()
+}
+
 // pump writes the stream until it ends or the peer is lost.
-func (x *exchange) pump(stream *session.Stream, sink *httpSink) error {
+func (x *exchange) pump(stream pumper, sink *httpSink) error {
 	stop := context.AfterFunc(x.r.Context(), stream.Lost)
 	err := stream.Pump(sink)
 	stop()
@@ -242,7 +278,8 @@ func (x *exchange) pump(stream *session.Stream, sink *httpSink) error {
 	return err
 }
 
-// get serves a legacy session's own stream, for messages that belong to no request.
+// get serves a legacy session's own stream, for messages that belong to no request, or
+// the rest of a stream whose exchange was lost.
 func (x *exchange) get() {
 	id := x.r.Header.Get(headerSessionID)
 	if id == "" || x.namesModern() {
@@ -253,13 +290,27 @@ func (x *exchange) get() {
 		x.refuse(http.StatusNotAcceptable, mcp.RefuseAccept, mcp.NewError(mcp.CodeInvalidRequest, "Accept must allow text/event-stream"))
 		return
 	}
+	if x.events = canFlush(x.w); !x.events {
+		x.unflushable(x.w)
+		x.refuseEvents()
+		return
+	}
 	s := x.core.Session(id)
 	if s == nil {
 		x.refuse(http.StatusNotFound, mcp.RefuseSessionUnknown, session.SessionUnknown())
 		return
 	}
+	if last := x.r.Header.Get(headerLastEvent); last != "" {
+		x.resume(s, last)
+		return
+	}
 	stream := x.core.Exchange(s.Conn(), 0, mcp.Legacy)
 	if !s.Attach(stream) {
+		if x.core.Draining() {
+			x.w.Header().Set("Retry-After", "1")
+			x.refuse(http.StatusServiceUnavailable, mcp.RefuseShuttingDown, session.ShuttingDown())
+			return
+		}
 		x.refuse(http.StatusConflict, mcp.RefuseConflict, mcp.NewError(mcp.CodeInvalidRequest, "the session has a stream already"))
 		return
 	}
@@ -284,7 +335,7 @@ func (x *exchange) deleteSession() {
 		return
 	}
 	s.Close(mcp.CauseSessionDelete)
-	x.w.WriteHeader(http.StatusNoContent)
+	x.bare(http.StatusNoContent, nil)
 }
 
 func (x *exchange) methodNotAllowed() {
@@ -333,8 +384,32 @@ func (x *exchange) fail(status int, err *mcp.Error) {
 
 func (x *exchange) write(status int, body []byte) {
 	x.w.Header().Set("Content-Type", "application/json")
+	x.bare(status, body)
+}
+
+// bare writes a response that no stream carries, and hands it to the kernel as long as
+// the write is bounded: net/http would do so after the exchange, and without a bound.
+func (x *exchange) bare(status int, body []byte) {
+	h := x.w.Header()
+	if x.core.Draining() {
+		h.Set("Connection", "close")
+	}
+	if status != http.StatusNoContent {
+		h.Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	now := time.Now()
+	if x.bodyEnd.After(now) {
+		now = x.bodyEnd // net/http reads what is left of the body first
+	}
+	bounded := x.rc.SetWriteDeadline(now.Add(x.core.Limits().WriteTimeout)) == nil
 	x.w.WriteHeader(status)
-	_, _ = x.w.Write(body) // the peer's loss: no request is behind it
+	if len(body) > 0 {
+		_, _ = x.w.Write(body) // the peer's loss: no request is behind it
+	}
+	_ = x.rc.Flush()
+	if bounded {
+		_ = x.rc.SetWriteDeadline(time.Time{})
+	}
 }
 
 // connOf describes the connection of an exchange.
@@ -351,12 +426,8 @@ func connOf(r *http.Request) *session.Conn {
 	}
 }
 
-// accepts reports whether the client takes at least one of our two forms. A
-// missing header and wildcards count as yes.
-func accepts(h http.Header) bool {
-	return acceptsAny(h, "application/json", "application/*") || acceptsEvents(h)
-}
-
+// acceptsEvents reports whether the client takes an event stream. A missing header and
+// wildcards count as yes.
 func acceptsEvents(h http.Header) bool { return acceptsAny(h, "text/event-stream", "text/*") }
 
 func acceptsAny(h http.Header, media ...string) bool {

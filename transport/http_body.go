@@ -48,6 +48,7 @@ func (x *exchange) body() ([]byte, error) {
 	if x.rc.SetReadDeadline(time.Time{}) == nil && !time.Now().Before(x.bodyEnd) {
 		return nil, os.ErrDeadlineExceeded
 	}
+	x.bodyEnd = time.Time{}
 	return body, nil
 }
 
@@ -122,9 +123,15 @@ func (x *exchange) refuseBody(err error) {
 
 // refuse answers an exchange that carries no message.
 func (x *exchange) refuse(status int, reason mcp.RefuseReason, err *mcp.Error) {
+	x.refuseRequest(mcp.ID{}, status, reason, err)
+}
+
+// refuseRequest answers an exchange whose message is not looked at. The answer has the
+// id of the request.
+func (x *exchange) refuseRequest(id mcp.ID, status int, reason mcp.RefuseReason, err *mcp.Error) {
 	x.core.RefuseHTTP(context.WithoutCancel(x.r.Context()), reason, slog.Int("status", status),
 		slog.String("error", err.Message), slog.String("remote", x.r.RemoteAddr), slog.String("host", x.r.Host))
-	x.fail(status, err)
+	x.write(status, wire.AppendError(nil, id, err))
 }
 
 // plain reports whether the body is not encoded.

@@ -162,7 +162,7 @@ func TestModernMessages(t *testing.T) {
 	res, body = e.post(`{"jsonrpc":"2.0","id":1,"result":{}}`, "Mcp-Protocol-Version: 2026-07-28")
 	require.Equal(t, 400, res.StatusCode)
 	require.Contains(t, body, `"code":-32600`)
-	e.conserved()
+	require.Equal(t, []session.IgnoredCounter{{Kind: mcp.IgnoredResponse, Reason: mcp.IgnoreEraForbidden, Count: 1}}, e.conserved().Ignored)
 }
 
 // The end of a session ends the exchanges of its requests, at once.

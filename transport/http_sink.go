@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -12,15 +13,17 @@ import (
 
 // httpSink writes the messages of one exchange. It commits late: an answer that
 // comes first is plain JSON with a status of its own; only a message before it
-// turns the response into an event stream.
+// turns the response into an event stream. For a client that takes no JSON, what is a
+// success comes as an event stream from the start.
 type httpSink struct {
+	endpoint  *HTTP
 	w         http.ResponseWriter
 	rc        *http.ResponseController
 	lost      context.Context // the request's: done when the peer is gone
 	era       mcp.Era
 	sessionID string // to be announced with a successful initialize
-	streams   bool   // the client takes an event stream
-	closing   bool   // ask the client to reconnect elsewhere
+	json      bool   // the client takes JSON
+	streams   bool   // the client takes an event stream, and one can be had
 
 	started  bool // the status line is decided
 	events   bool
@@ -30,7 +33,8 @@ type httpSink struct {
 }
 
 func (k *httpSink) Write(m *session.Message) error {
-	if m.Kind != session.Answer || k.events {
+	status := k.status(m)
+	if m.Kind != session.Answer || k.events || !k.json && status == http.StatusOK {
 		return k.event(m)
 	}
 	k.start(m)
@@ -38,7 +42,7 @@ func (k *httpSink) Write(m *session.Message) error {
 	h := k.w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(m.Frame)))
-	k.w.WriteHeader(k.status(m))
+	k.w.WriteHeader(status)
 	_, err := k.w.Write(m.Frame)
 	return k.failed(err)
 }
@@ -47,8 +51,17 @@ func (k *httpSink) Write(m *session.Message) error {
 func (k *httpSink) event(m *session.Message) error {
 	k.stream(m)
 	k.ok = m.Kind == session.Answer && m.Err == nil
-	buf := make([]byte, 0, len(m.Frame)+32)
-	buf = append(buf, "event: message\ndata: "...)
+	buf := make([]byte, 0, len(m.Frame)+len(m.EventID)+64)
+	if m.Kind != session.Mark {
+		buf = append(buf, "event: message\n"...)
+	}
+	if m.EventID != "" {
+		buf = append(append(append(buf, "id: "...), m.EventID...), '\n')
+	}
+	if m.Retry > 0 {
+		buf = append(strconv.AppendInt(append(buf, "retry: "...), max(m.Retry.Milliseconds(), 1), 10), '\n')
+	}
+	buf = append(buf, "data: "...)
 	buf = append(buf, m.Frame...)
 	buf = append(buf, "\n\n"...)
 	_, err := k.w.Write(buf)
@@ -95,8 +108,8 @@ func (k *httpSink) start(m *session.Message) {
 	if k.sessionID != "" && m.Err == nil {
 		h.Set(headerSessionID, k.sessionID)
 	}
-	if k.closing {
-		h.Set("Connection", "close")
+	if k.endpoint.core.Draining() {
+		h.Set("Connection", "close") // ask the client to reconnect elsewhere
 	}
 	if m.Reject == mcp.RejectOverload || m.Reject == mcp.RejectShuttingDown {
 		h.Set("Retry-After", "1")
@@ -105,6 +118,12 @@ func (k *httpSink) start(m *session.Message) {
 
 func (k *httpSink) Flush() error {
 	err := k.rc.Flush()
+	if errors.Is(err, http.ErrNotSupported) {
+		k.endpoint.unflushable(k.w)
+		if !k.events {
+			err = nil // it leaves when the exchange ends, which is now
+		}
+	}
 	k.sent = k.ok && err == nil
 	return k.failed(err)
 }

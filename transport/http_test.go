@@ -175,7 +175,6 @@ func TestEdgeOfTheEndpoint(t *testing.T) {
 		status  int
 		message string
 	}{
-		{"event stream only", []header{"Accept: text/event-stream"}, 200, ""},
 		{"JSON only", []header{"Accept: application/json;q=0.5"}, 200, ""},
 		{"anything", []header{"Accept: text/html, */*;q=0.1"}, 200, ""},
 		{"no Accept", []header{"-Accept"}, 200, ""},

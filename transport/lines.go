@@ -25,8 +25,9 @@ type Pipe interface {
 
 // ServePipe serves the peer at the other end of a pipe until it has sent its last
 // byte and been answered, the connection breaks, ctx is cancelled, or the core
-// shuts down. It closes the pipe. The error is nil after an orderly end, and
-// otherwise names the handlers that were abandoned.
+// shuts down. It closes the pipe, and nothing of it writes to the pipe when it returns,
+// unless Close does not wake a blocked Write. The error is nil after an orderly end,
+// and otherwise names the handlers that were abandoned.
 func ServePipe(ctx context.Context, core *session.Core, conn *session.Conn, pipe Pipe) error {
 	s := core.Connect(conn, &lineSink{pipe: pipe, buf: bufio.NewWriterSize(pipe, 32<<10)})
 	stop := context.AfterFunc(ctx, func() { s.Finish(mcp.CauseServerShutdown) })
@@ -42,6 +43,7 @@ func ServePipe(ctx context.Context, core *session.Core, conn *session.Conn, pipe
 		<-s.Done() // Finish runs; the session is closed already
 	}
 	<-closed
+	s.AwaitWriter()
 	return s.Abandoned()
 }
 
@@ -83,14 +85,18 @@ func readLines(core *session.Core, s *session.Session, conn *session.Conn, in io
 // receive decodes one line and hands it to the session. A tail is what came without
 // a newline before the end of the input: if it is no message, it was cut off.
 func receive(s *session.Session, conn *session.Conn, line []byte, limits wire.Limits, tail bool) {
-	env, err := wire.Decode(line, limits)
-	var bad *wire.Error
-	if errors.As(err, &bad) {
-		if tail {
-			s.MalformedTail(bad)
-		} else {
-			s.Malformed(bad)
+	if wire.IsBatch(line) && s.TakesBatches() {
+		members, bad := splitBatch(line, limits, session.Inbound{Conn: conn})
+		if bad != nil {
+			malformed(s, bad, tail)
+			return
 		}
+		s.ReceiveBatch(members)
+		return
+	}
+	env, err := wire.Decode(line, limits)
+	if bad := (*wire.Error)(nil); errors.As(err, &bad) {
+		malformed(s, bad, tail)
 		return
 	}
 	in := &session.Inbound{Envelope: env, Conn: conn, Bytes: len(line)}
@@ -100,6 +106,14 @@ func receive(s *session.Session, conn *session.Conn, line []byte, limits wire.Li
 		in.Refusal = env.CheckModernMeta()
 	}
 	s.Receive(in)
+}
+
+func malformed(s *session.Session, bad *wire.Error, tail bool) {
+	if tail {
+		s.MalformedTail(bad)
+	} else {
+		s.Malformed(bad)
+	}
 }
 
 // deafPeer is a pipe that can tell, without a write, that nobody reads its other

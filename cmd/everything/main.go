@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/service"
@@ -14,12 +16,13 @@ import (
 
 // fixtures adds the tools in the order in which they are listed. The first one
 // must take no arguments: the suite calls whatever comes first with {}.
-var fixtures = []func(*server.Server){
+var fixtures = slices.Concat([]func(*server.Server){
 	addText, addImage, addAudio, addResource, addMixed, addError, // content.go
 	addSuiteProgress, addProgress, // progress.go
 	addJSONSchema, addHeader, addEcho, // schema.go
 	addSleep, addPanic, addBig, // load.go
-}
+	addReconnection, // reconnection.go
+}, inputFixtures, loggingFixtures, taskFixtures, changeFixtures)
 
 func main() {
 	if err := service.Run(context.Background(), newServer(), service.WithCommand("everything")); err != nil {
@@ -31,10 +34,15 @@ func main() {
 func newServer() *server.Server {
 	srv := server.New("everything", service.ReadBuild().Version,
 		server.WithTitle("Everything"),
-		server.WithDescription("Fixtures for the MCP conformance suite, and tools that misbehave on demand."))
+		server.WithDescription("Fixtures for the MCP conformance suite, and tools that misbehave on demand."),
+		server.WithTasks(server.Tasks{PollInterval: 200 * time.Millisecond}))
 	for _, add := range fixtures {
 		add(srv)
 	}
+	addInputPrompt(srv)
+	addPrompts(srv)
+	addResources(srv)
+	addChangingPrompt(srv)
 	return srv
 }
 

@@ -110,6 +110,7 @@ func TestFixtures(t *testing.T) {
 		{"progress", `{"steps":0}`, "text", true},
 		{"big", `{"bytes":100000}`, "text", false},
 		{"big", `{"bytes":-1}`, "text", true},
+		{"test_reconnection", `{}`, "text", false}, // a modern client has nothing to come back to
 	} {
 		r := c.call(f.tool, f.arguments)
 		require.Nil(t, r.Error, "%s: %+v", f.tool, r.Error)

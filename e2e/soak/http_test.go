@@ -97,7 +97,7 @@ func (c *httpClient) call(req *http.Request, id string, onRequest func(id json.R
 		if err != nil {
 			return answer, resp.StatusCode
 		}
-		if data, ok := strings.CutPrefix(string(line), "data: "); ok {
+		if data, ok := strings.CutPrefix(string(line), "data: "); ok && data != "\n" {
 			each([]byte(data))
 		}
 	}

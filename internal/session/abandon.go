@@ -58,14 +58,19 @@ func (c *Core) abandon(r *Request) bool {
 }
 
 // abandonedError names the handlers that were left behind; nil if there are none.
-func abandonedError(left []*Request) error {
+func abandonedError(left []string) error {
 	if len(left) == 0 {
 		return nil
 	}
 	errs := []error{fmt.Errorf("%w: %d", ErrAbandoned, len(left))}
-	for _, r := range left {
-		errs = append(errs, fmt.Errorf("%s %s (id %s, %v)",
-			r.Route.Series.Method, r.Route.Series.Target, r.ID, time.Since(r.arrived).Round(time.Millisecond)))
+	for _, handler := range left {
+		errs = append(errs, errors.New(handler))
 	}
 	return errors.Join(errs...)
+}
+
+// describe names a handler that was left behind.
+func (r *Request) describe() string {
+	return fmt.Sprintf("%s %s (id %s, %v)",
+		r.Route.Series.Method, r.Route.Series.Target, r.ID, time.Since(r.arrived).Round(time.Millisecond))
 }

@@ -15,23 +15,30 @@ func (c *Core) admit(in *Inbound, s *Session, st *Stream) {
 		rt = rt.Refuse(in.Refusal)
 	}
 	r := newRequest(c, in, s, st, rt)
+	if rt.Subscription {
+		if r.seated = c.subscriptions.enter(); !r.seated {
+			c.reject(r, mcp.RejectOverload, overload(LimitSubscriptions))
+			return
+		}
+	}
 	if s != nil {
 		r.slots.want(s.slots)
 	}
 	if rt.Class != nil {
-		r.slots.want(rt.Class.sem)
+		r.slots.wantClass(rt.Class)
 	}
 	r.slots.want(c.slots)
 
 	queued := !r.slots.try()
-	if queued && !c.waiting.enter() {
-		c.ledger.limitReached(LimitQueue)
-		c.reject(r, mcp.RejectOverload, overload(LimitQueue))
-		return
+	if queued {
+		if full := c.queue(s); full != "" {
+			c.reject(r, mcp.RejectOverload, overload(full))
+			return
+		}
 	}
 	if reason, err := c.enter(r); err != nil {
 		if queued {
-			c.waiting.leave()
+			c.unqueue(s)
 		} else {
 			r.slots.give()
 		}
@@ -52,11 +59,37 @@ func (c *Core) admit(in *Inbound, s *Session, st *Stream) {
 	}
 }
 
+// queue finds a place for a request that waits for slots: in its session, if it has
+// one, and in the process. It returns the limit that is in the way, or "".
+func (c *Core) queue(s *Session) (full string) {
+	if s != nil && !s.waiting.enter() {
+		return LimitQueueSession
+	}
+	if !c.waiting.enter() {
+		if s != nil {
+			s.waiting.leave()
+		}
+		return LimitQueue
+	}
+	return ""
+}
+
+// unqueue gives up the place of a request that waits no more.
+func (c *Core) unqueue(s *Session) {
+	c.waiting.leave()
+	if s != nil {
+		s.waiting.leave()
+	}
+}
+
 // enter puts the request into the tables, or says why it cannot be admitted.
 func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 	ln := c.ledger.lane()
 	if r.session == nil {
-		if !ln.admit(r) {
+		switch {
+		case c.unread.Load() >= int64(c.limits.MaxUnread):
+			return mcp.RejectOverload, overload(LimitUnread)
+		case !ln.admit(r):
 			return mcp.RejectShuttingDown, shuttingDown()
 		}
 		return "", nil
@@ -72,10 +105,12 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 		case r.Era == mcp.Legacy && st.peer == nil && !r.Route.BeforeInitialize:
 			reason = mcp.RejectNotInitialized
 			err = mcp.NewError(mcp.CodeInvalidRequest, "the session is not initialized")
-		case st.index[key] != nil:
+		case st.index[key] != nil || r.repeated:
 			reason, err = mcp.RejectDuplicateID, duplicateID(r)
 		case len(st.live) >= limits.MaxInFlight+limits.MaxQueue:
 			reason, err = mcp.RejectOverload, overload(LimitInFlight)
+		case r.session.stream.overfull():
+			reason, err = mcp.RejectOverload, overload(LimitQueuedBytes)
 		case !ln.admit(r):
 			reason, err = mcp.RejectShuttingDown, shuttingDown()
 		default:
@@ -89,16 +124,38 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 
 // reject answers a request that was not admitted.
 func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
+	r.vacate()
+	taken := r.repeated || r.session.uses(r.ID)
 	c.ledger.rejected(receivedRequest, reason)
+	if data, ok := err.Data.(mcp.ErrorData); ok && data.Limit != "" {
+		c.ledger.limitReached(data.Limit)
+	}
 	c.observer.Rejected(r, reason, err)
 	c.logger.InfoContext(r.ctx, "request.rejected", append(r.logAttrs(), "reason", reason)...)
 	r.cancel(nil)
 	frame := wire.AppendError(nil, r.ID, err)
-	if reason == mcp.RejectDuplicateID && r.session.stream != nil {
-		// On a byte stream an answer with this id would resolve the first request.
+	if taken {
+		// For whatever reason it is: an answer with this id would resolve the first request.
+		data, _ := err.Data.(mcp.ErrorData)
+		data.Reason, data.ID = string(reason), r.ID
+		err = err.WithData(data)
 		frame = anonymousError(err, r.Era == mcp.Legacy && r.session.Peer().wantsNullID())
 	}
-	r.stream.refuse(&Message{Kind: Answer, Frame: frame, Err: err, Reject: reason})
+	m := &Message{Kind: Answer, Frame: frame, Err: err, Reject: reason}
+	if r.batch != nil {
+		r.batch.refuse(m)
+		return
+	}
+	r.stream.refuse(m)
+}
+
+// uses reports whether an answer with this id would reach a request that is in flight:
+// on a byte stream, where all answers leave on one stream. s may be nil.
+func (s *Session) uses(id mcp.ID) (used bool) {
+	if s != nil && s.stream != nil {
+		s.update(func(st *state) { used = st.index[id.Key()] != nil })
+	}
+	return used
 }
 
 // anonymousError is the frame of an error that has no id to carry.

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -29,23 +30,32 @@ type Core struct {
 	observer   Observer
 	logger     *slog.Logger
 	limits     Limits
+	events     EventStore // or nil
 	hooks      hooks
 
 	ledger  *ledger
 	slots   *semaphore.Weighted
 	bodies  *semaphore.Weighted // bytes of HTTP bodies that are being read
 	waiting waitingRoom
-	drops   dropLog
+	// subscriptions bounds the requests whose route is one for subscriptions.
+	subscriptions waitingRoom
+	parting       chan struct{} // closed when the drain begins: subscriptions end
+	drops         dropLog
 
 	mu       sync.Mutex // guards the rest
 	sessions map[*Session]struct{}
 	byID     map[string]*Session // legacy HTTP sessions
-	draining bool
-	closing  chan struct{} // closed by Close: no more patience
-	drained  chan struct{} // closed when Shutdown is over
-	result   error         // of Shutdown
+	draining atomic.Bool         // stored under mu; who only wants to know reads it without
+	closing  chan struct{}       // closed by Close: no more patience
+	drained  chan struct{}       // closed when Shutdown is over
+	result   error               // of Shutdown
 
-	tasks tasks // background work
+	_      [64]byte     // keeps what each modern exchange changes off the other fields' cache lines
+	unread atomic.Int64 // modern exchanges whose answer has no fate yet
+	_      [64]byte
+
+	tasks    tasks       // background work
+	detached detachedSet // of handlers whose request was answered
 }
 
 // Config is what a Core is made of. Dispatcher is required.
@@ -54,6 +64,9 @@ type Config struct {
 	Observer   Observer     // default: none
 	Logger     *slog.Logger // default: discard
 	Limits     Limits
+	// Events keeps what legacy HTTP streams carry, so that they can be resumed. Default:
+	// none, and a stream whose connection is lost is over.
+	Events EventStore
 }
 
 // New returns a core that accepts requests at once.
@@ -62,11 +75,14 @@ func New(cfg Config) *Core {
 		dispatcher: cfg.Dispatcher,
 		observer:   cfg.Observer,
 		logger:     cfg.Logger,
+		events:     cfg.Events,
 		ledger:     newLedger(4 * runtime.GOMAXPROCS(0)),
 		sessions:   map[*Session]struct{}{},
 		byID:       map[string]*Session{},
 		closing:    make(chan struct{}),
+		parting:    make(chan struct{}),
 		drained:    make(chan struct{}),
+		detached:   detachedSet{all: map[*Detached]struct{}{}, idle: make(chan struct{})},
 	}
 	if c.observer == nil {
 		c.observer = NopObserver{}
@@ -86,6 +102,10 @@ func (c *Core) SetLimits(l Limits) {
 	c.slots = semaphore.NewWeighted(int64(c.limits.MaxInFlightTotal))
 	c.bodies = semaphore.NewWeighted(int64(c.limits.MaxBodyBytesPending))
 	c.waiting.size = int64(c.limits.MaxQueue)
+	if m, ok := c.events.(*MemoryEvents); ok {
+		m.bind(c.limits, c.ledger.limitReached)
+	}
+	c.subscriptions.size = int64(c.limits.MaxSubscriptions)
 }
 
 // Limits returns the limits in force.
@@ -98,18 +118,14 @@ func (c *Core) Logger() *slog.Logger { return c.logger }
 func (c *Core) Series(method, target string) *Series { return c.ledger.Series(method, target) }
 
 // Draining reports whether Shutdown has begun.
-func (c *Core) Draining() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.draining
-}
+func (c *Core) Draining() bool { return c.draining.Load() }
 
 // Connect opens the session of a byte stream and starts its writer.
 func (c *Core) Connect(conn *Conn, sink Sink) *Session {
 	s := newSession(c, conn, "")
-	s.stream = newStream(c, conn, byteStream, 0)
+	s.stream, s.parting = newStream(c, conn, byteStream, 0), make(chan struct{})
 	c.mu.Lock()
-	draining := c.draining
+	draining := c.draining.Load()
 	c.sessions[s] = struct{}{}
 	c.mu.Unlock()
 	c.observer.SessionOpened(s)
@@ -211,6 +227,9 @@ func (c *Core) ReleaseBody(n int) { c.bodies.Release(int64(n)) }
 // BodyOverload is the error for a body that ReserveBody has no room for.
 func BodyOverload() *mcp.Error { return overload(LimitBodyBytes) }
 
+// Overload is the error for what a limit has no room for.
+func Overload(limit string) *mcp.Error { return overload(limit) }
+
 // ShuttingDown is the error for a request that the drain has left without an answer.
 func ShuttingDown() *mcp.Error { return shuttingDown() }
 
@@ -279,6 +298,9 @@ func (c *Core) countMalformed(err *wire.Error) (reject mcp.RejectReason, answer 
 		c.ledger.ignored(receivedInvalid, mcp.IgnoredFrame, mcp.IgnoreInvalidUTF8)
 	case wire.ReasonBatch:
 		c.ledger.ignored(receivedInvalid, mcp.IgnoredFrame, mcp.IgnoreBatch)
+	case wire.ReasonBatchTooLarge:
+		c.ledger.ignored(receivedInvalid, mcp.IgnoredFrame, mcp.IgnoreBatch)
+		c.ledger.limitReached(LimitBatch)
 	default:
 		c.ledger.ignored(receivedInvalid, mcp.IgnoredFrame, mcp.IgnoreNotJSONRPC)
 	}
@@ -292,6 +314,9 @@ func (c *Core) countMalformed(err *wire.Error) (reject mcp.RejectReason, answer 
 // revision wants an id of null where none could be read.
 func malformedAnswer(err *wire.Error, reject mcp.RejectReason, nullID bool) *Message {
 	rpc := err.RPC()
+	if err.Reason == wire.ReasonBatchTooLarge {
+		rpc = rpc.WithData(mcp.ErrorData{Limit: LimitBatch})
+	}
 	m := &Message{Kind: Answer, Frame: wire.AppendError(nil, err.ID, rpc), Err: rpc, Reject: reject}
 	if err.ID.IsZero() {
 		m.Frame = anonymousError(rpc, nullID)

@@ -8,22 +8,22 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Shutdown drains the core. New requests are rejected and queued ones answered
-// with an error at once; running ones may finish until ctx is done. Then they
+// Shutdown drains the core. New requests are rejected, queued ones answered with an
+// error at once, and subscriptions ended; running ones may finish until ctx is done. Then they
 // are cancelled with server_shutdown and have the clean-up grace to return an
 // answer; what is left gets an error. At last the sessions are closed. It
 // returns an error that matches [ErrAbandoned] and names the handlers that did
 // not return, or nil. A second call waits for the first.
 func (c *Core) Shutdown(ctx context.Context) error {
 	c.mu.Lock()
-	first := !c.draining
-	c.draining = true
+	first := !c.draining.Swap(true)
 	c.mu.Unlock()
 	if !first {
 		<-c.drained
 		return c.result
 	}
 	c.ledger.seal()
+	c.detached.seal()
 	queued := &mcp.CancelError{Cause: mcp.CauseServerShutdown}
 	answer := shuttingDown().WithData(mcp.ErrorData{Reason: string(mcp.RejectShuttingDown), Phase: "queued"})
 	for _, r := range c.ledger.live() {
@@ -31,6 +31,7 @@ func (c *Core) Shutdown(ctx context.Context) error {
 			c.logger.InfoContext(r.ctx, "request.refused", append(r.logAttrs(), "reason", mcp.RejectShuttingDown)...)
 		}
 	}
+	close(c.parting)
 	for _, s := range c.allSessions() {
 		s.farewell()
 	}
@@ -54,36 +55,55 @@ func (c *Core) Close() {
 	}
 }
 
-// awaitIdle waits for the running requests and logs the progress.
+// idles are closed when, after the seal, no request is live and no work is detached.
+func (c *Core) idles() []<-chan struct{} { return []<-chan struct{}{c.ledger.idle, c.detached.idle} }
+
+// isOver lets a drain without patience see that there is nothing to wait for.
+func isOver(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// awaitIdle waits for the running requests and the detached work, and logs the progress.
 func (c *Core) awaitIdle(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	for {
-		select {
-		case <-c.ledger.idle:
-			return
-		case <-ctx.Done():
-			c.logDrain(slog.LevelWarn, "drain.deadline")
-			return
-		case <-c.closing:
-			return
-		case <-ticker.C:
-			c.logDrain(slog.LevelInfo, "drain.progress")
+	for _, idle := range c.idles() {
+		for waiting := !isOver(idle); waiting; {
+			select {
+			case <-idle:
+				waiting = false
+			case <-ctx.Done():
+				c.logDrain(slog.LevelWarn, "drain.deadline")
+				return
+			case <-c.closing:
+				return
+			case <-ticker.C:
+				c.logDrain(slog.LevelInfo, "drain.progress")
+			}
 		}
 	}
 }
 
 func (c *Core) logDrain(level slog.Level, key string) {
 	snap := c.Snapshot()
-	c.logger.Log(context.Background(), level, key, "left", len(snap.Requests), "oldest", snap.OldestAge())
+	c.logger.Log(context.Background(), level, key, "left", len(snap.Requests), "oldest", snap.OldestAge(),
+		"subscriptions", len(snap.Subscriptions), "tasks", len(snap.Detached))
 }
 
 // stop cancels what still runs, answers it, closes all sessions and returns the
 // handlers that did not return.
-func (c *Core) stop() []*Request {
+func (c *Core) stop() (left []string) {
 	err := &mcp.CancelError{Cause: mcp.CauseServerShutdown}
 	for _, r := range c.ledger.live() {
 		r.interrupt(err)
+	}
+	for _, d := range c.detached.list() {
+		d.Cancel(err)
 	}
 	end := time.Now().Add(c.limits.CleanupGrace)
 	c.awaitClean(end)
@@ -99,10 +119,14 @@ func (c *Core) stop() []*Request {
 	for _, s := range sessions {
 		<-s.done
 	}
-	var left []*Request
 	for _, r := range c.ledger.live() {
 		if c.abandon(r) {
-			left = append(left, r)
+			left = append(left, r.describe())
+		}
+	}
+	for _, d := range c.detached.list() {
+		if d.abandon() {
+			left = append(left, d.describe())
 		}
 	}
 	c.tasks.wait()
@@ -114,17 +138,19 @@ func (c *Core) stop() []*Request {
 func (c *Core) awaitClean(end time.Time) {
 	timer := time.NewTimer(time.Until(end))
 	defer timer.Stop()
-	select {
-	case <-c.ledger.idle:
-		return
-	case <-timer.C:
-		return
-	case <-c.closing:
-	}
-	timer.Reset(c.limits.CleanupGrace / 5)
-	select {
-	case <-c.ledger.idle:
-	case <-timer.C:
+	closing := c.closing
+	for _, idle := range c.idles() {
+		for waiting := true; waiting; {
+			select {
+			case <-idle:
+				waiting = false
+			case <-timer.C:
+				return
+			case <-closing:
+				closing = nil
+				timer.Reset(c.limits.CleanupGrace / 5)
+			}
+		}
 	}
 }
 
@@ -132,16 +158,27 @@ func (c *Core) awaitClean(end time.Time) {
 // do not read. The last writes have what is left of the grace, but not nothing.
 func (c *Core) flush(end time.Time) {
 	bound := time.Now().Add(max(time.Until(end), c.limits.CleanupGrace/5))
-	for _, r := range c.ledger.live() {
-		r.stream.hurry(bound)
+	for _, st := range c.owing() {
+		st.hurry(bound)
 	}
 	timer := time.NewTimer(time.Until(bound))
 	defer timer.Stop()
 	select {
 	case <-c.ledger.answered:
 	case <-timer.C:
-		for _, r := range c.ledger.live() {
-			r.stream.Fail(mcp.DropWriteTimeout)
+		for _, st := range c.owing() {
+			st.Fail(mcp.DropWriteTimeout)
 		}
 	}
+}
+
+// owing returns the streams on which an answer waits. A request whose answer was sent
+// is live too, while its handler has not returned: it must not cost others their stream.
+func (c *Core) owing() (streams []*Stream) {
+	for _, r := range c.ledger.live() {
+		if fate, _ := r.Fate(); fate == FateUnknown {
+			streams = append(streams, r.stream)
+		}
+	}
+	return streams
 }

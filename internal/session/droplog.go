@@ -21,7 +21,7 @@ type dropLog struct {
 
 type dropKey struct {
 	kind   MessageKind
-	reason mcp.DropReason
+	reason string
 }
 
 func (d *dropLog) allow(key dropKey, now time.Time) (ok bool, silenced int) {
@@ -49,7 +49,7 @@ func (c *Core) dropsOf(r *Request) *dropLog {
 
 // logDrop writes the log line of a dropped answer.
 func (c *Core) logDrop(r *Request, reason mcp.DropReason) {
-	if ok, silenced := c.dropsOf(r).allow(dropKey{Answer, reason}, time.Now()); ok {
+	if ok, silenced := c.dropsOf(r).allow(dropKey{Answer, string(reason)}, time.Now()); ok {
 		c.logger.DebugContext(r.ctx, "response.dropped",
 			append(r.logAttrs(), "reason", reason, "silenced", silenced)...)
 	}
@@ -62,7 +62,7 @@ func (c *Core) dropNotification(r *Request, method string, reason mcp.DropReason
 	if r != nil {
 		c.observer.NotificationDropped(r, method, reason)
 	}
-	if ok, silenced := c.dropsOf(r).allow(dropKey{Notification, reason}, time.Now()); ok {
+	if ok, silenced := c.dropsOf(r).allow(dropKey{Notification, string(reason)}, time.Now()); ok {
 		ctx, attrs := context.Background(), []any{"notification", method, "reason", reason, "silenced", silenced}
 		if r != nil {
 			ctx, attrs = r.ctx, append(attrs, r.logAttrs()...)

@@ -63,9 +63,23 @@ var cellsE10 = []faultCell{
 		time.Sleep(2 * time.Minute) // one is missed: no harm
 		w.lives(s)
 		time.Sleep(2 * time.Minute)
-		w.gone(s, mcp.CauseSessionIdle)
+		w.gone(s, mcp.CauseTransportError)
 		require.True(w.t, x.ended())
 		w.logged("WARN session.unresponsive")
+	}},
+	{state: "ping/busy", limits: Limits{PingInterval: time.Second, PingMisses: 2}, test: func(w *world) {
+		g := w.gate("work", false)
+		s := w.open("session-1")
+		_, ok := w.get(s)
+		require.True(w.t, ok)
+		x := w.post(s, callFrame("1", "work"))
+		h := g.next()
+		<-s.Done()
+		require.Equal(w.t, "transport_error", h.cause())
+		require.True(w.t, x.ended())
+		w.gone(s, mcp.CauseTransportError)
+		require.Equal(w.t, uint64(1), w.counts()["dropped/session_gone"])
+		require.NotContains(w.t, w.log.lines(), "ERROR invariant.broken", "it is no idle end")
 	}},
 	{state: "busy", limits: Limits{SessionIdle: 10 * time.Second}, test: func(w *world) {
 		g := w.gate("work", false)

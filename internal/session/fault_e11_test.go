@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -207,6 +208,61 @@ var cellsE11 = []faultCell{
 		require.Len(w.t, p.frames(), 2)
 		require.Equal(w.t, counts{"rejected/shutting_down": 4, "sent": 1}, w.counts().since(before))
 	}},
+	{state: "late-stream", test: func(w *world) {
+		g, s := w.gate("work", false), w.open("session-1")
+		own, _ := w.get(s)
+		w.post(s, callFrame("1", "work"))
+		h := g.next()
+		_, done := w.shutdown()
+		require.True(w.t, own.ended())
+		_, ok := w.get(s)
+		require.False(w.t, ok, "the transport answers 503")
+		s.Detach(own.stream)
+		_, ok = w.get(s)
+		require.False(w.t, ok, "also when there is none any more")
+		h.finish("done")
+		require.NoError(w.t, <-done)
+	}},
+	{state: "isolation", test: func(w *world) {
+		g := w.gate("work", true)
+		sound, wedged := w.connect(true), w.connect(true)
+		sound.call("1", "work")
+		h := g.next() // ignores its context, so that the request outlives its answer
+		wedged.sink.on(func(*scriptSink) error {
+			<-wedged.s.Done() // not even the deadline ends this write
+			return &WriteError{Reason: mcp.DropClosedWriter, Err: os.ErrClosed}
+		})
+		wedged.call("1", "work")
+		g.next().finish("unread")
+		w.settle()
+		deadline, done := w.shutdown()
+		deadline()
+		require.ErrorIs(w.t, <-done, ErrAbandoned)
+		h.finish("late")
+		require.Equal(w.t, mcp.DropWriteTimeout, wedged.s.stream.reason())
+		require.Equal(w.t, mcp.DropClosedWriter, sound.s.stream.reason(), "the wedged one has not cost it its stream")
+		require.Zero(w.t, w.times("WARN session.peer_lost"))
+	}},
+	{state: "keep-alive", test: func(w *world) {
+		g := w.gate("work", false)
+		st := w.core.Exchange(httpConn, 1, mcp.Modern)
+		k := &wedgedKeepAlive{writing: make(chan struct{})}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = st.Pump(k)
+		}()
+		in, _ := inbound(httpConn, modernFrame("1", "work"))
+		w.core.Receive(in, st)
+		g.next()
+		<-k.writing
+		began := time.Now()
+		deadline, done := w.shutdown()
+		deadline()
+		require.NoError(w.t, <-done)
+		<-ended
+		require.Less(w.t, time.Since(began), 2*w.core.limits.CleanupGrace)
+	}},
 	{state: "second-signal", test: func(w *world) {
 		g := w.gate("work", true)
 		p := w.connect(true)
@@ -251,4 +307,15 @@ var cellsE11 = []faultCell{
 		h.finish("done")
 		require.NoError(w.t, <-done)
 	}},
+}
+
+// wedgedKeepAlive is a sink whose keep-alive hangs until its deadline.
+type wedgedKeepAlive struct {
+	scriptSink
+	writing chan struct{}
+}
+
+func (k *wedgedKeepAlive) KeepAlive() error {
+	close(k.writing)
+	return blockUntil(nil)(&k.scriptSink)
 }

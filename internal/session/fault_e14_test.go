@@ -69,6 +69,53 @@ var cellsE14 = []faultCell{
 		require.Empty(w.t, h.cause())
 		require.Equal(w.t, counts{"admitted": 1, "rejected/duplicate_id": 1}, w.counts())
 	}},
+	{state: "R/overload", limits: Limits{MaxInFlight: 1, MaxQueue: 1}, test: func(w *world) {
+		g := w.gate("work", false)
+		p := w.connect(true)
+		p.call("1", "work")
+		h := g.next()
+		p.call("2", "work")
+		w.settle() // the queue is full, and that is what is looked at first
+		p.call("1", "work")
+		h.finish("first")
+		g.next().finish("second")
+		frames := p.frames()
+		require.Len(w.t, frames, 3)
+		hasError(w.t, frames[0], "", mcp.CodeInternalError, "overload")
+		require.Contains(w.t, frames[0], `"limit":"max_queue","id":1}`)
+		require.Equal(w.t, []string{resultFrame("1", "first"), resultFrame("2", "second")}, frames[1:])
+		require.Equal(w.t, counts{"admitted": 2, "sent": 2, "rejected/overload": 1, "limit/max_queue": 1}, w.counts())
+	}},
+	{state: "R/shutting-down", test: func(w *world) {
+		g := w.gate("work", true)
+		p := w.connect(true)
+		p.call("1", "work")
+		h := g.next()
+		go p.s.Finish(mcp.CauseServerShutdown)
+		w.settle()
+		p.call("1", "work")
+		p.call("2", "work") // nobody else has this id
+		h.finish("first")
+		frames := p.frames()
+		require.Len(w.t, frames, 3)
+		hasError(w.t, frames[0], "", mcp.CodeInternalError, "shutting_down")
+		require.Contains(w.t, frames[0], `"id":1}`)
+		hasError(w.t, frames[1], "2", mcp.CodeInternalError, "shutting_down")
+		require.Equal(w.t, resultFrame("1", "first"), frames[2])
+	}},
+	{state: "R/not-initialized", test: func(w *world) {
+		g := w.gate("work", true)
+		p := w.connect(false)
+		p.send(modernFrame("1", "work")) // needs no handshake
+		h := g.next()
+		p.call("1", "work")
+		h.finish("first")
+		frames := p.frames()
+		require.Len(w.t, frames, 2)
+		hasError(w.t, frames[0], "", mcp.CodeInvalidRequest, "not_initialized")
+		require.Contains(w.t, frames[0], `"id":1}`)
+		require.Equal(w.t, resultFrame("1", "first"), frames[1])
+	}},
 	{state: "B", test: func(w *world) {
 		a := w.asker("work", false)
 		p := w.connect(true)
@@ -95,21 +142,22 @@ var cellsE14 = []faultCell{
 		p.call("1", "work") // its rejection fills the queue, and the next send hangs
 		k.step()
 		require.Len(w.t, k.results(), 2)
-		go p.call("1", "work") // now there is no room for a rejection: the reader waits
-		w.settle()
+		for range 3 {
+			p.call("1", "work") // the reader goes on all the same
+		}
 		require.Empty(w.t, k.cause())
 		close(free)
 		w.settle()
 		k.then <- func() (mcp.Result, error) { return &textResult{Text: "first"}, nil }
-		frames := p.frames()
-		require.Equal(w.t, []string{noteFrame(1), noteFrame(2), duplicateFrame("1")}, frames[:3])
-		require.ElementsMatch(w.t, []string{noteFrame(3), duplicateFrame("1")}, frames[3:5], "both waited for room")
-		require.Equal(w.t, []string{resultFrame("1", "first")}, frames[5:])
+		require.Equal(w.t, []string{
+			noteFrame(1), noteFrame(2), duplicateFrame("1"), duplicateFrame("1"), duplicateFrame("1"), duplicateFrame("1"),
+			noteFrame(3), resultFrame("1", "first"),
+		}, p.frames())
 		require.Equal(w.t, counts{
-			"admitted": 1, "sent": 1, "rejected/duplicate_id": 2, "limit/max_queued_messages": 2,
+			"admitted": 1, "sent": 1, "rejected/duplicate_id": 4, "limit/max_queued_messages": 1,
 		}, w.counts())
 	}},
-	{state: "P/wedged", limits: Limits{MaxQueuedMessages: 1}, test: func(w *world) {
+	{state: "P/wedged", limits: Limits{MaxQueuedBytes: 200}, test: func(w *world) {
 		g := w.gate("work", false)
 		p := w.connect(true)
 		p.call("1", "work")
@@ -117,7 +165,7 @@ var cellsE14 = []faultCell{
 		p.sink.on(blockUntil(nil))
 		p.call("1", "work") // the writer hangs on it
 		w.settle()
-		p.call("1", "work") // this one fills the queue
+		p.call("1", "work") // this one waits, and a further one would make more than 200 bytes
 		returned := make(chan struct{})
 		go func() {
 			defer close(returned)
@@ -136,7 +184,7 @@ var cellsE14 = []faultCell{
 		require.Empty(w.t, p.frames())
 		require.Equal(w.t, counts{
 			"admitted": 1, "dropped/write_timeout": 1, "cancelled/transport_error": 1, "rejected/duplicate_id": 3,
-			"limit/max_queued_messages": 1, "limit/write_timeout": 1,
+			"limit/max_queued_bytes": 1, "limit/write_timeout": 1,
 		}, w.counts())
 		require.Equal(w.t, 1, w.times("WARN session.peer_lost"))
 	}},

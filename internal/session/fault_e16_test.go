@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -92,6 +94,120 @@ var cellsE16 = []faultCell{
 		}, w.counts())
 		require.Equal(w.t, 1, w.times("WARN session.peer_lost"))
 	}},
+	{state: "refusals", limits: Limits{MaxQueuedMessages: 1}, test: func(w *world) {
+		g := w.gate("work", false)
+		p := w.connect(true)
+		p.call("1", "work")
+		h := g.next()
+		p.sink.on(blockUntil(nil))
+		for range 100 {
+			p.duplicateUnread("1")
+		}
+		p.cancel("1", "") // the reader has not stopped
+		w.settle()
+		require.Equal(w.t, "client_cancel", h.cause())
+		require.Equal(w.t, counts{
+			"admitted": 1, "rejected/duplicate_id": 100, "dropped/cancelled": 1, "cancelled/client_cancel": 1,
+		}, w.counts())
+	}},
+	{state: "answers", limits: Limits{MaxQueuedBytes: 10_000, MaxInFlight: 4}, test: func(w *world) {
+		w.handle("big", func(context.Context, *Request) (mcp.Result, error) {
+			return &textResult{Text: strings.Repeat("x", 1000)}, nil
+		})
+		p := w.connect(true)
+		p.sink.on(blockUntil(nil))
+		for i := range 30 {
+			p.call(fmt.Sprint(i), "big")
+			w.settle()
+		}
+		admitted := w.counts()["admitted"]
+		require.InDelta(w.t, 11, admitted, 1, "one is being written, and as many wait as are more than 10 000 bytes")
+		require.Equal(w.t, counts{
+			"admitted": admitted, "rejected/overload": 30 - admitted, "limit/max_queued_bytes": 30 - admitted,
+		}, w.counts())
+		p.s.stream.mu.Lock()
+		queued := p.s.stream.queue[len(p.s.stream.queue)-1]
+		p.s.stream.mu.Unlock()
+		hasError(w.t, string(queued.Frame), "29", mcp.CodeInternalError, "overload")
+		require.Contains(w.t, string(queued.Frame), `"limit":"max_queued_bytes"`)
+	}},
+	{state: "unread", limits: Limits{MaxInFlightTotal: 2, MaxUnread: 3}, test: func(w *world) {
+		w.handle("work", func(context.Context, *Request) (mcp.Result, error) { return &textResult{Text: "unread"}, nil })
+		free := make(chan struct{})
+		for range 3 {
+			x := w.exchange(1, mcp.Modern)
+			x.sink.on(blockUntil(free))
+			in, _ := inbound(httpConn, modernFrame("1", "work"))
+			w.core.Receive(in, x.stream)
+			w.settle()
+		}
+		refused := w.post(nil, modernFrame("1", "work"))
+		require.Len(w.t, refused.frames(), 1)
+		hasError(w.t, refused.frames()[0], "1", mcp.CodeInternalError, "overload")
+		require.Contains(w.t, refused.frames()[0], `"limit":"max_unread"`)
+		p := w.connect(true)
+		p.call("1", "work") // nobody else is concerned
+		require.Equal(w.t, []string{resultFrame("1", "unread")}, p.frames())
+		require.Equal(w.t, counts{"admitted": 4, "sent": 1, "rejected/overload": 1, "limit/max_unread": 1}, w.counts())
+		close(free)
+		w.settle()
+		require.Equal(w.t, []string{resultFrame("1", "unread")}, w.post(nil, modernFrame("1", "work")).frames())
+	}},
+	{state: "withdrawn", limits: Limits{MaxOutbound: 2}, test: func(w *world) {
+		w.handle("work", func(ctx context.Context, r *Request) (mcp.Result, error) {
+			for range 1000 {
+				brief, cancel := context.WithTimeout(ctx, time.Millisecond)
+				_, err := r.Ask(brief, "roots/list", nil)
+				cancel()
+				require.ErrorIs(w.t, err, context.DeadlineExceeded)
+			}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		p := w.connect(true)
+		p.sink.on(blockUntil(nil))
+		p.call("1", "work")
+		time.Sleep(5 * time.Second)
+		w.settle()
+		p.s.stream.mu.Lock()
+		messages, bytes := len(p.s.stream.queue), p.s.stream.bytes
+		p.s.stream.mu.Unlock()
+		require.LessOrEqual(w.t, messages, 1, "the courtesy for the first, which was handed to the wire")
+		require.Less(w.t, bytes, 200)
+	}},
+	{state: "steady", test: func(w *world) {
+		g := w.gate("work", false)
+		p := w.connect(true)
+		for range 50 {
+			p.sink.on(afterASecond)
+		}
+		p.call("1", "work")
+		h := g.next()
+		for n := range 45 { // 44 of them are one batch
+			require.NoError(w.t, h.r.Notify(mcp.NotificationProgress, fmt.Appendf(nil, `{"n":%d}`, n), ""))
+		}
+		time.Sleep(50 * time.Second) // more than the write time-out
+		require.Len(w.t, p.frames(), 45)
+		require.Empty(w.t, h.cause())
+	}},
+	{state: "pieces", test: func(w *world) {
+		w.handle("big", func(_ context.Context, r *Request) (mcp.Result, error) {
+			return &textResult{Text: strings.Repeat("x", 30<<10)}, nil
+		})
+		p := w.connect(true)
+		first, last := make(chan struct{}), make(chan struct{})
+		p.sink.onFlush(blockUntil(first), nothing, nothing, blockUntil(last))
+		for i := range 10 {
+			p.call(fmt.Sprint(i), "big")
+			w.settle()
+		}
+		require.Empty(w.t, p.frames())
+		close(first) // of the nine others three leave with each flush, and the third flush hangs
+		require.Len(w.t, p.frames(), 7)
+		require.Equal(w.t, counts{"admitted": 10, "sent": 7}, w.counts())
+		close(last)
+		require.Len(w.t, p.frames(), 10)
+	}},
 	{state: "isolation", test: func(w *world) {
 		g := w.gate("work", false)
 		s := w.open("session-1")
@@ -149,3 +265,23 @@ var cellsE16 = []faultCell{
 		}, w.counts())
 	}},
 }
+
+// duplicateUnread sends a request with an id that is in flight, and looks at no answer.
+func (p *peer) duplicateUnread(id string) {
+	p.call(id, "work")
+	p.w.settle()
+}
+
+// afterASecond is a write to a peer that reads slowly.
+func afterASecond(k *scriptSink) error {
+	time.Sleep(time.Second)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !time.Now().Before(k.deadline) {
+		return &WriteError{Reason: mcp.DropWriteTimeout, Err: io.ErrNoProgress}
+	}
+	return nil
+}
+
+// nothing happens to a flush.
+func nothing(*scriptSink) error { return nil }

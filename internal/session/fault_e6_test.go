@@ -164,6 +164,7 @@ var cellsE6 = []faultCell{
 		// The close is what wakes the handlers, and they answer on the closed writer.
 		a, p := w.asker("work", true), w.connect(true)
 		p.call("7", "work")
+		w.settle() // it has asked
 		p.call("8", "work")
 		w.settle()
 		p.s.Close(mcp.CauseServerShutdown)

@@ -92,6 +92,40 @@ var cellsE8 = []faultCell{
 		require.NoError(w.t, a.answer().err)
 		a.next().finish("done")
 	}},
+	{state: "B/behind", test: func(w *world) {
+		s := w.open("session")
+		own, _ := w.get(s)
+		first, second := make(chan struct{}), make(chan struct{})
+		own.sink.on(blockUntil(first), blockUntil(second))
+		require.NoError(w.t, s.Notify(w.t.Context(), "notifications/a", nil, ""))
+		w.settle()
+		require.NoError(w.t, s.Notify(w.t.Context(), "notifications/b", nil, "")) // the writer takes both at once
+		got := w.ask(s, w.t.Context())
+		w.settle()
+		close(first)
+		w.settle() // b is being written
+		own.stream.Lost()
+		close(second)
+		w.hangUp(s, own)
+		require.Empty(w.t, got, "it was not written, so that it waits for a new stream")
+		own, _ = w.get(s)
+		require.Equal(w.t, []string{askFrame("1")}, own.frames())
+		w.tell(s, replyFrame("1", `{}`))
+		require.NoError(w.t, (<-got).err)
+	}},
+	{state: "B/drain", test: func(w *world) {
+		g := w.gate("work", false)
+		s := w.open("session")
+		w.post(s, callFrame("1", "work"))
+		h := g.next()
+		waiting := w.ask(s, w.t.Context()) // there is no stream
+		w.settle()
+		_, done := w.shutdown()
+		require.ErrorIs(w.t, (<-waiting).err, mcp.ErrPeerGone)
+		require.ErrorIs(w.t, (<-w.ask(s, w.t.Context())).err, mcp.ErrPeerGone)
+		h.finish("done")
+		require.NoError(w.t, <-done)
+	}},
 	{state: "B/written", test: func(w *world) {
 		s := w.open("session")
 		own, _ := w.get(s)

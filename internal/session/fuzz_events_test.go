@@ -23,7 +23,8 @@ var fuzzEvents = func() (table [128]eventKind) {
 	kinds := []eventKind{
 		{"connect", 4, func(sc *script, _, b byte) { sc.connect(b) }},
 		{"open", 4, func(sc *script, _, b byte) { sc.openHTTP(fmt.Sprint("session-", len(sc.bySession)), b&1 == 0) }},
-		{"call", 16, (*script).call},
+		{"call", 13, (*script).call},
+		{"batch", 3, (*script).batch},
 		{"modern-call", 4, (*script).modernCall},
 		{"post", 10, (*script).legacyPost},
 		{"modern-post", 6, (*script).modernPost},
@@ -146,6 +147,9 @@ func (sc *script) countBad(end *farEnd, bad *wire.Error) {
 		return
 	}
 	sc.fed["invalid"]++
+	if sc.quiet && end.s.uses(bad.ID) {
+		return
+	}
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	end.calls[bad.ID.Key()]++ // its answer may carry the id

@@ -26,7 +26,7 @@ func (sc *script) check() {
 		sc.checkCause(tr)
 		fate, _ := tr.r.Fate()
 		decided := tr.r.verdict.outcome() != 0
-		running := tr.started > 0 && !tr.returned
+		running := tr.started > 0 && !tr.returned && tr.r.Refusal == nil // then there is no handler
 		switch {
 		case !decided && now.After(tr.r.Deadline().Add(fuzzPause)):
 			sc.faultLocked("I12: %s is undecided after its deadline", tr)
@@ -56,14 +56,15 @@ func (sc *script) check() {
 // checkRejections checks that every rejected request is told so, as long as its
 // stream is sound. Only a full queue may swallow a rejection, and counts that.
 func (sc *script) checkRejections() {
-	want := map[*fuzzWire]int{}
+	want, streams := map[*fuzzWire]int{}, map[*fuzzWire]*Stream{}
 	for _, tr := range sc.order {
-		switch {
-		case !tr.refused || tr.r.stream == nil:
-		case tr.post != nil:
-			want[tr.post.wire]++
-		default:
-			want[tr.end.wire]++
+		k := tr.end.wire
+		if tr.post != nil {
+			k = tr.post.wire
+		}
+		if tr.refused && tr.r.stream != nil {
+			want[k]++
+			streams[k] = tr.r.stream
 		}
 	}
 	swallowed := 0
@@ -75,7 +76,7 @@ func (sc *script) checkRejections() {
 		if n < k.rejections {
 			sc.faultLocked("%d requests were rejected, %d were told", n, k.rejections)
 		}
-		swallowed += n - k.rejections
+		swallowed += n - k.rejections - streams[k].waitingRejections()
 	}
 	full := sc.core.Snapshot().Counters.LimitsReached
 	if n := full[LimitQueuedMessages] + full[LimitQueuedBytes]; swallowed > int(n) {
@@ -436,7 +437,13 @@ func (sc *script) atRest() {
 	if !sc.core.slots.TryAcquire(int64(sc.core.limits.MaxInFlightTotal)) {
 		sc.faultLocked("a slot of the core was not given back")
 	}
+	if n := sc.core.unread.Load(); n != 0 {
+		sc.faultLocked("%d answers of modern exchanges wait for their readers", n)
+	}
 	for s := range sc.bySession {
+		if n := s.waiting.waiting.Load(); n != 0 {
+			sc.faultLocked("%d requests of %s wait for slots", n, s.LogID())
+		}
 		if !s.slots.TryAcquire(int64(sc.core.limits.MaxInFlight)) {
 			sc.faultLocked("a slot of %s was not given back", s.LogID())
 		}

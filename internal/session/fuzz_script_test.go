@@ -23,6 +23,7 @@ type script struct {
 	*world
 	NopObserver
 	jitterSeed atomic.Uint64 // not zero: the yield points sleep
+	sleeping   atomic.Int64  // goroutines in a yield point
 	quiet      bool          // nothing runs: the effect of the next event can be foretold
 
 	pipes []*farEnd
@@ -91,7 +92,7 @@ func (tr *fuzzTrace) String() string {
 
 // scriptLimits are so low that each is reached now and then.
 var scriptLimits = Limits{
-	MaxInFlight: 3, MaxInFlightTotal: 5, MaxQueue: 2, MaxSessions: 2, MaxOutbound: 2,
+	MaxInFlight: 3, MaxInFlightTotal: 5, MaxQueue: 3, MaxQueuePerSession: 2, MaxUnread: 2, MaxSessions: 2, MaxOutbound: 2,
 	MaxQueuedMessages: 3, MaxQueuedBytes: 1000, MaxConsecutiveMalformed: 4,
 	RequestTimeout: 10 * time.Second, WriteTimeout: 3 * time.Second, AbandonGrace: 5 * time.Second,
 	SessionIdle: 20 * time.Second, InitializeTimeout: 6 * time.Second,
@@ -156,7 +157,9 @@ func (sc *script) jitter() {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z ^= z >> 27
 	if z%3 != 0 {
+		sc.sleeping.Add(1)
 		time.Sleep(time.Duration(z>>8%40) * time.Microsecond)
+		sc.sleeping.Add(-1)
 	}
 }
 
@@ -188,10 +191,13 @@ func (sc *script) event(op, a, b byte) {
 	}
 }
 
-// rest waits until nothing moves without time or the script.
+// rest waits until nothing moves without time or the script. A timer may have fired at
+// its end, and what that has woken be in a yield point.
 func (sc *script) rest() {
 	time.Sleep(fuzzPause)
-	synctest.Wait()
+	for synctest.Wait(); sc.sleeping.Load() > 0; synctest.Wait() {
+		time.Sleep(time.Microsecond)
+	}
 	sc.quiet = true
 }
 
@@ -259,9 +265,15 @@ func (sc *script) with(r *Request, f func(tr *fuzzTrace)) {
 	f(sc.traces[r])
 }
 
-// Rejected closes it.
+// Rejected closes it. On a byte stream an id in flight belongs to the request that has it.
 func (sc *script) Rejected(r *Request, reason mcp.RejectReason, _ *mcp.Error) {
-	sc.with(r, func(tr *fuzzTrace) { tr.rejected, tr.refused = reason, true })
+	taken := r.session.uses(r.ID)
+	sc.with(r, func(tr *fuzzTrace) {
+		tr.rejected, tr.refused = reason, true
+		if taken {
+			tr.end.calls[r.ID.Key()]--
+		}
+	})
 }
 
 // Started implements [Observer].

@@ -29,7 +29,7 @@ type farEnd struct {
 	asked   []string        // ids of the requests that have reached this client
 	replied map[string]bool // ids that it has answered
 	told    map[string]bool // the texts of its answers; true once a handler has had it
-	calls   map[string]int  // requests by id
+	calls   map[string]int  // requests whose answer may carry their id, by id
 	answers map[string]int  // answers by id
 }
 
@@ -84,8 +84,10 @@ func (k *fuzzWire) change(f func()) {
 func (k *fuzzWire) Write(m *Message) error {
 	err := k.call(&k.nextWrite)
 	if err == nil {
-		k.pending = append(k.pending, m)
-		k.sc.wrote(k, m)
+		for _, m := range k.sc.single([]*Message{m}) {
+			k.pending = append(k.pending, m)
+			k.sc.wrote(k, m)
+		}
 	}
 	return err
 }
@@ -208,8 +210,8 @@ func (sc *script) wrote(k *fuzzWire, m *Message) {
 	defer sc.mu.Unlock()
 	if m.Kind == Answer && !env.ID.IsZero() {
 		key := env.ID.Key()
-		if k.end.answers[key]++; k.end.answers[key] > k.end.calls[key] {
-			sc.faultLocked("I1: more answers than requests with the id %s", key)
+		if k.end.answers[key]++; k.end.answers[key] > k.end.calls[key]-sc.waiting(k.end, key) {
+			sc.faultLocked("I1: more answers with the id %s than requests that may have one: %s", key, m.Frame)
 		}
 	}
 	if m.Reject == mcp.RejectDuplicateID && k == k.end.wire && !env.ID.IsZero() {
@@ -233,6 +235,16 @@ func (sc *script) wrote(k *fuzzWire, m *Message) {
 			sc.faultLocked("I10: a notification of %s after its answer", tr)
 		}
 	}
+}
+
+// waiting counts the requests with an id that are not decided, and cannot have been answered.
+func (sc *script) waiting(end *farEnd, key string) (n int) {
+	for _, tr := range sc.order {
+		if tr.end == end && !tr.refused && tr.r.ID.Key() == key && tr.r.verdict.outcome() == open {
+			n++
+		}
+	}
+	return n
 }
 
 // flushed notes messages that have reached the client.

@@ -42,6 +42,11 @@ func (g guard) Started(r *Request) {
 	g.observer.Started(r)
 }
 
+func (g guard) Acknowledged(r *Request) {
+	defer g.contain("Acknowledged")
+	g.observer.Acknowledged(r)
+}
+
 func (g guard) Cancelled(r *Request, cancel *mcp.CancelError) {
 	defer g.contain("Cancelled")
 	g.observer.Cancelled(r, cancel)

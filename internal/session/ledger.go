@@ -63,6 +63,9 @@ type tally struct {
 	httpRefused      map[mcp.RefuseReason]uint64
 	sessionsClosed   map[mcp.Cause]uint64
 	observerPanics   uint64
+	eventFailures    [numEventOps]uint64
+	resumed          uint64 // streams that a client has gone on reading
+	expired          uint64 // stored answers that nobody has fetched
 }
 
 type ignoredKey struct {

@@ -14,24 +14,62 @@ type Limits struct {
 	// MaxFrameBytes bounds one message (default 4 MiB), MaxDepth its nesting (default 64).
 	MaxFrameBytes int
 	MaxDepth      int
+	// MaxBatch bounds the messages of one JSON-RPC batch (default 100), which only
+	// clients of revision 2025-03-26 may send.
+	MaxBatch int
 	// MaxInFlight bounds the running handlers of one session (default 256);
 	// MaxInFlightTotal those of the process (default 4096).
 	MaxInFlight      int
 	MaxInFlightTotal int
-	// MaxQueue bounds the requests of the process that wait for a slot (default 4096).
-	MaxQueue int
+	// MaxQueue bounds the requests of the process that wait for a slot (default 4096);
+	// MaxQueuePerSession those of one session, so that no session takes the whole queue
+	// (default 1024).
+	MaxQueue           int
+	MaxQueuePerSession int
+	// MaxUnread bounds the modern HTTP exchanges of the process whose answer waits for
+	// its reader (default 16 384). They hold no slot any more.
+	MaxUnread int
 	// MaxSessions bounds the legacy sessions (default 10 000).
 	MaxSessions int
+	// MaxSubscriptions bounds the open subscriptions of the process (default 10 000: over
+	// HTTP each is a connection of its own). MaxResourceSubscriptions bounds the resources
+	// that one of them, or one legacy session, is about (default 1000), and
+	// MaxPendingUpdates the updates of parts of these resources that wait for the writer
+	// of one of them (default 256); beyond that the resource as a whole is reported.
+	MaxSubscriptions         int
+	MaxResourceSubscriptions int
+	MaxPendingUpdates        int
 	// MaxOutbound bounds the server-to-client requests pending in one session (default 64).
 	MaxOutbound int
 	// MaxQueuedMessages and MaxQueuedBytes bound what waits on one stream for its
-	// writer (default 1024 messages, 16 MiB). Answers are always queued: the requests
-	// behind them are bounded already.
+	// writer (default 1024 messages, 16 MiB). Answers are always queued, but a byte
+	// stream with more bytes than that admits no further request. Rejections may take
+	// as many bytes again, and then the reader waits.
 	MaxQueuedMessages int
 	MaxQueuedBytes    int
+	// MaxEvents and MaxEventBytes bound what the event store in memory keeps for one
+	// legacy session so that its streams can be resumed (default 1000 events, 8 MiB),
+	// MaxEventBytesTotal what it keeps in all (default 64 MiB). The oldest events go.
+	MaxEvents          int
+	MaxEventBytes      int
+	MaxEventBytesTotal int
 	// MaxBodyBytesPending bounds the HTTP bodies of the process that have not arrived
 	// yet (default 256 MiB). Bodies up to 64 KiB do not count.
 	MaxBodyBytesPending int
+	// MaxInputRounds bounds how often one request asks the client for input (default 32);
+	// MaxStateBytes what it keeps from one round to the next: for a modern client the
+	// state as it is written, for a legacy one the answers (default 256 KiB).
+	MaxInputRounds int
+	MaxStateBytes  int
+	// MaxRunningTasks bounds the handlers of the process that run as tasks (default
+	// 4096). MaxTasks bounds the tasks that the store in memory keeps, running or ended
+	// (default 10 000), MaxTasksPerPrincipal those of one principal (default 1000), and
+	// MaxTaskBytes their size (default 64 MiB). To make room, ended tasks are forgotten
+	// before their time, the oldest first.
+	MaxRunningTasks      int
+	MaxTasks             int
+	MaxTasksPerPrincipal int
+	MaxTaskBytes         int
 	// MaxConsecutiveMalformed closes a byte stream that carries only garbage (default 100).
 	MaxConsecutiveMalformed int
 
@@ -48,6 +86,8 @@ type Limits struct {
 	WriteTimeout    time.Duration
 	NotifyTimeout   time.Duration
 	CourtesyTimeout time.Duration
+	// EventTimeout bounds one operation of the event store (default 1 s).
+	EventTimeout time.Duration
 	// KeepAlive is how long an HTTP exchange may be silent before it carries a sign of
 	// life (default 15 s).
 	KeepAlive time.Duration
@@ -71,6 +111,15 @@ type Limits struct {
 	// row without an answer the session is ended (default 3).
 	PingInterval time.Duration
 	PingMisses   int
+	// TaskTTL is how long a task lives that sets nothing, from its creation (default
+	// 1 h), MaxTaskTTL the longest life of any (default 24 h); one that still runs then is
+	// cancelled. TaskGrace is how long the end of a task can be read at least (default
+	// 5 min).
+	TaskTTL    time.Duration
+	MaxTaskTTL time.Duration
+	TaskGrace  time.Duration
+	// StateTTL is how long a modern client may take to answer a round (default 15 min).
+	StateTTL time.Duration
 	// InitializeTimeout ends a legacy session whose handshake is not finished (default 1 min).
 	InitializeTimeout time.Duration
 }
@@ -98,21 +147,40 @@ func (b Bound) Duration(l *Limits) *time.Duration { p, _ := b.field(l).(*time.Du
 const (
 	LimitFrameBytes     = "max_frame_bytes"
 	LimitDepth          = "max_depth"
+	LimitBatch          = "max_batch"
 	LimitInFlight       = "max_in_flight"
 	LimitQueue          = "max_queue"
+	LimitQueueSession   = "max_queue_per_session"
+	LimitUnread         = "max_unread"
 	LimitSessions       = "max_sessions"
+	LimitSubscriptions  = "max_subscriptions"
 	LimitOutbound       = "max_outbound"
 	LimitQueuedMessages = "max_queued_messages"
 	LimitQueuedBytes    = "max_queued_bytes"
+	LimitEvents         = "max_events"
+	LimitEventBytes     = "max_event_bytes"
 	LimitBodyBytes      = "max_body_bytes_pending"
+	LimitInputRounds    = "max_input_rounds"
+	LimitStateBytes     = "max_state_bytes"
+	LimitRunningTasks   = "max_running_tasks"
+	LimitTasks          = "max_tasks"
+	LimitTasksPrincipal = "max_tasks_per_principal"
+	LimitTaskBytes      = "max_task_bytes"
 	LimitMalformed      = "max_consecutive_malformed"
 	LimitRequestTimeout = "request_timeout"
 
-	LimitMaxRequestTimeout = "max_request_timeout"
+	LimitEventBytesTotal       = "max_event_bytes_total"
+	LimitMaxRequestTimeout     = "max_request_timeout"
+	LimitResourceSubscriptions = "max_resource_subscriptions"
+	LimitPendingUpdates        = "max_pending_updates"
+
+	LimitTaskTTL    = "task_ttl"
+	LimitMaxTaskTTL = "max_task_ttl"
 
 	LimitBodyTimeout   = "body_timeout"
 	LimitWriteTimeout  = "write_timeout"
 	LimitNotifyTimeout = "notify_timeout"
+	LimitEventTimeout  = "event_timeout"
 )
 
 // Bounds is the one table of all limits, graces and time-outs of the core.
@@ -123,22 +191,52 @@ func Bounds() []Bound {
 			func(l *Limits) any { return &l.MaxFrameBytes }},
 		{LimitDepth, wl.MaxDepth, "levels", "nesting of one message", true,
 			func(l *Limits) any { return &l.MaxDepth }},
+		{LimitBatch, wl.MaxBatch, "messages", "length of one JSON-RPC batch", true,
+			func(l *Limits) any { return &l.MaxBatch }},
 		{LimitInFlight, 256, "requests", "handlers that run at once in one session", true,
 			func(l *Limits) any { return &l.MaxInFlight }},
 		{"max_in_flight_total", 4096, "requests", "handlers that run at once in the process", false,
 			func(l *Limits) any { return &l.MaxInFlightTotal }},
 		{LimitQueue, 4096, "requests", "requests that wait for a slot", true,
 			func(l *Limits) any { return &l.MaxQueue }},
+		{LimitQueueSession, 1024, "requests", "requests of one session that wait for a slot", true,
+			func(l *Limits) any { return &l.MaxQueuePerSession }},
+		{LimitUnread, 16_384, "exchanges", "modern HTTP exchanges whose answer waits for its reader", true,
+			func(l *Limits) any { return &l.MaxUnread }},
 		{LimitSessions, 10_000, "sessions", "legacy HTTP sessions", true,
 			func(l *Limits) any { return &l.MaxSessions }},
+		{LimitSubscriptions, 10_000, "subscriptions", "open subscriptions of the process", true,
+			func(l *Limits) any { return &l.MaxSubscriptions }},
+		{LimitResourceSubscriptions, 1000, "resources", "resources that one subscription or legacy session is about", true,
+			func(l *Limits) any { return &l.MaxResourceSubscriptions }},
+		{LimitPendingUpdates, 256, "updates", "updates of parts of resources that wait for one subscriber; then the whole is reported", true,
+			func(l *Limits) any { return &l.MaxPendingUpdates }},
 		{LimitOutbound, 64, "requests", "requests to one client that it has not answered", true,
 			func(l *Limits) any { return &l.MaxOutbound }},
 		{LimitQueuedMessages, 1024, "messages", "messages that wait for the writer of one stream", true,
 			func(l *Limits) any { return &l.MaxQueuedMessages }},
 		{LimitQueuedBytes, 16 << 20, "bytes", "bytes that wait for the writer of one stream", true,
 			func(l *Limits) any { return &l.MaxQueuedBytes }},
+		{LimitEvents, 1000, "events", "events kept for one session, to resume its streams", true,
+			func(l *Limits) any { return &l.MaxEvents }},
+		{LimitEventBytes, 8 << 20, "bytes", "bytes of events kept for one session", true,
+			func(l *Limits) any { return &l.MaxEventBytes }},
+		{LimitEventBytesTotal, 64 << 20, "bytes", "bytes of events kept in the process", true,
+			func(l *Limits) any { return &l.MaxEventBytesTotal }},
 		{LimitBodyBytes, 256 << 20, "bytes", "HTTP bodies of the process that have not arrived yet", true,
 			func(l *Limits) any { return &l.MaxBodyBytesPending }},
+		{LimitInputRounds, 32, "rounds", "questions of one request to its client, one after the other", true,
+			func(l *Limits) any { return &l.MaxInputRounds }},
+		{LimitStateBytes, 256 << 10, "bytes", "what a request keeps from one round of questions to the next", true,
+			func(l *Limits) any { return &l.MaxStateBytes }},
+		{LimitRunningTasks, 4096, "tasks", "handlers of the process that run as tasks", true,
+			func(l *Limits) any { return &l.MaxRunningTasks }},
+		{LimitTasks, 10_000, "tasks", "tasks that are kept in memory, running or ended", true,
+			func(l *Limits) any { return &l.MaxTasks }},
+		{LimitTasksPrincipal, 1000, "tasks", "tasks of one principal that are kept in memory", true,
+			func(l *Limits) any { return &l.MaxTasksPerPrincipal }},
+		{LimitTaskBytes, 64 << 20, "bytes", "size of the tasks that are kept in memory", true,
+			func(l *Limits) any { return &l.MaxTaskBytes }},
 		{LimitMalformed, 100, "frames", "malformed frames in a row before a byte stream is closed", true,
 			func(l *Limits) any { return &l.MaxConsecutiveMalformed }},
 		{LimitRequestTimeout, time.Minute, "", "deadline of a request whose route sets none", true,
@@ -151,6 +249,8 @@ func Bounds() []Bound {
 			func(l *Limits) any { return &l.WriteTimeout }},
 		{LimitNotifyTimeout, time.Second, "", "wait of a notification for room in the queue", true,
 			func(l *Limits) any { return &l.NotifyTimeout }},
+		{LimitEventTimeout, time.Second, "", "one operation of the event store", true,
+			func(l *Limits) any { return &l.EventTimeout }},
 		{"courtesy_timeout", time.Second, "", "telling a client that its answer is not wanted any more", false,
 			func(l *Limits) any { return &l.CourtesyTimeout }},
 		{"keep_alive", 15 * time.Second, "", "silence of an HTTP exchange before a sign of life", false,
@@ -171,6 +271,14 @@ func Bounds() []Bound {
 			func(l *Limits) any { return &l.PingInterval }},
 		{"ping_misses", 3, "pings", "pings in a row without an answer before the session is ended", false,
 			func(l *Limits) any { return &l.PingMisses }},
+		{LimitTaskTTL, time.Hour, "", "life of a task that sets none, from its creation", true,
+			func(l *Limits) any { return &l.TaskTTL }},
+		{LimitMaxTaskTTL, 24 * time.Hour, "", "longest life of any task", true,
+			func(l *Limits) any { return &l.MaxTaskTTL }},
+		{"task_grace", 5 * time.Minute, "", "how long the end of a task can be read at least", false,
+			func(l *Limits) any { return &l.TaskGrace }},
+		{"state_ttl", 15 * time.Minute, "", "life of the state that a modern client carries between two rounds", false,
+			func(l *Limits) any { return &l.StateTTL }},
 		{"initialize_timeout", time.Minute, "", "life of a legacy HTTP session that does not finish its handshake", false,
 			func(l *Limits) any { return &l.InitializeTimeout }},
 	}
@@ -185,6 +293,10 @@ func LimitNames() (names []string) {
 	}
 	return names
 }
+
+// LimitReached counts that a limit was reached which the core does not watch itself;
+// name is one of [LimitNames].
+func (c *Core) LimitReached(name string) { c.ledger.limitReached(name) }
 
 // withDefaults fills in the fields that are zero.
 func (l Limits) withDefaults() Limits {
@@ -220,7 +332,7 @@ func (l Limits) Check() error {
 
 // Wire returns the limits of the envelope codec.
 func (l Limits) Wire() wire.Limits {
-	return wire.Limits{MaxBytes: l.MaxFrameBytes, MaxDepth: l.MaxDepth}
+	return wire.Limits{MaxBytes: l.MaxFrameBytes, MaxDepth: l.MaxDepth, MaxBatch: l.MaxBatch}
 }
 
 // deadline returns how long a request of the route may take, and the name of the

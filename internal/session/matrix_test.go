@@ -2,6 +2,7 @@ package session
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,24 +58,25 @@ type faultCell struct {
 
 // faults are the tests of all cells; the cells of En are in fault_en_test.go.
 var faults = map[string][]faultCell{
-	"E1":  cellsE1,
+	"E1":  slices.Concat(cellsE1, batchE1, listenE1, storedE1),
 	"E2":  cellsE2,
 	"E3":  cellsE3,
-	"E4":  cellsE4,
-	"E5":  cellsE5,
-	"E6":  cellsE6,
-	"E7":  cellsE7,
-	"E8":  cellsE8,
-	"E9":  cellsE9,
-	"E10": cellsE10,
-	"E11": cellsE11,
-	"E12": cellsE12,
-	"E13": cellsE13,
-	"E14": cellsE14,
-	"E15": cellsE15,
-	"E16": cellsE16,
+	"E4":  slices.Concat(cellsE4, batchE4, listenE4),
+	"E5":  slices.Concat(cellsE5, batchE5, listenE5),
+	"E6":  slices.Concat(cellsE6, listenE6),
+	"E7":  slices.Concat(cellsE7, batchE7, listenE7, storedE7),
+	"E8":  append(cellsE8, storedE8...),
+	"E9":  slices.Concat(cellsE9, batchE9, storedE9),
+	"E10": append(cellsE10, storedE10...),
+	"E11": slices.Concat(cellsE11, batchE11, listenE11, storedE11),
+	"E12": slices.Concat(cellsE12, batchE12, listenE12),
+	"E13": slices.Concat(cellsE13, listenE13),
+	"E14": slices.Concat(cellsE14, batchE14, listenE14),
+	"E15": append(cellsE15, batchE15...),
+	"E16": slices.Concat(cellsE16, listenE16),
 	"E17": cellsE17,
 	"E18": cellsE18,
+	"E20": cellsE20,
 }
 
 func TestFault(t *testing.T) {
@@ -109,6 +111,7 @@ func TestVocabulariesPage(t *testing.T) {
 	own := mcp.NotificationDropReasons()
 	own = own[:len(own)-len(mcp.ResponseDropReasons())]
 	want = appendAll(append(want, "### Dropped notifications"), own)
+	want = appendAll(append(want, "### Ends of a subscription"), mcp.SubscriptionEnds())
 	want = appendAll(append(want, "### Rejected requests"), mcp.RejectReasons())
 	want = append(want, "### Ignored messages", "cancel", "response", "frame")
 	want = appendAll(append(want, "### Refused HTTP exchanges"), mcp.RefuseReasons())

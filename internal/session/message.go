@@ -14,6 +14,7 @@ const (
 	Answer       MessageKind = iota // to a request of the client
 	Notification                    // one-way
 	Call                            // a request to a legacy client
+	Mark                            // no message: an event with an id and empty data
 )
 
 // A Message is one outgoing frame. It belongs to the stream's writer once it was
@@ -26,10 +27,20 @@ type Message struct {
 	Err *mcp.Error
 	// Reject is set when the answer refuses a request that was never admitted.
 	Reject mcp.RejectReason
+	// EventID is the id of the event, or "" in a stream that cannot be resumed.
+	EventID string
+	// Retry is for a mark: how long the client should wait before it comes back for the
+	// rest, as the exchange ends here. 0 says nothing about it.
+	Retry time.Duration
 
 	key     string   // notifications of one request with one key may replace each other
 	request *Request // the request whose fate or validity hangs on the message, or nil
 	call    *outbound
+	logged  bool       // it is in the event store
+	hungUp  chan error // of a mark that ends the exchange: how that has gone; capacity 1
+	done    func()     // of a notification: called once, when it was written, stored or dropped; or nil
+	batch   *batch     // in whose array the answer leaves, or nil
+	parts   []*Message // the answers in an array
 }
 
 // A Sink is the wire end of a stream. Only the stream's writer calls Write and
@@ -48,11 +59,11 @@ type Sink interface {
 // write, so that proxies keep the connection.
 type KeepAliver interface{ KeepAlive() error }
 
-// An EventStreamer is a [Sink] that can become an event stream which cannot be
-// resumed. Only the stream's writer calls EventStream.
+// An EventStreamer is a [Sink] that can become an event stream. Only the stream's
+// writer calls EventStream.
 type EventStreamer interface {
-	// EventStream reports whether it has become one. An answer that only says that the
-	// client has cancelled is then not sent: the stream ends without it.
+	// EventStream reports whether it has become one. If it cannot be resumed, an answer
+	// that only says that the client has cancelled is not sent: the stream ends without.
 	EventStream() bool
 }
 
@@ -93,21 +104,58 @@ func (m *Message) claim() bool {
 
 // sent records that the message was handed to the kernel.
 func (m *Message) sent(c *Core) {
+	for _, part := range m.parts {
+		part.sent(c)
+	}
+	if m.done != nil {
+		m.done()
+	}
 	if m.Kind == Answer && m.request != nil {
 		c.hooks.at(pointAfterFlush, m.request)
 		m.request.conclude(FateSent, "")
 	}
 }
 
+// kept records that the message is in the event store, and the client may come for it.
+func (m *Message) kept(c *Core) {
+	for _, part := range m.parts {
+		part.kept(c)
+	}
+	switch {
+	case m.Kind == Mark:
+		m.hang(nil)
+	case m.done != nil:
+		m.done()
+	case m.Kind == Answer && m.request != nil:
+		c.hooks.at(pointAfterFlush, m.request)
+		m.request.conclude(FateStored, "")
+	}
+}
+
+// hang tells who wanted the exchange to end how that has gone.
+func (m *Message) hang(err error) {
+	if m.hungUp != nil {
+		m.hungUp <- err
+	}
+}
+
 // drop records that the message will not be sent. That its client has cancelled the
 // request is the better reason than what the wire then said.
 func (m *Message) drop(c *Core, reason mcp.DropReason) {
+	for _, part := range m.parts {
+		part.drop(c, reason)
+	}
 	switch {
 	case m.Kind == Notification:
 		if m.request != nil && m.request.verdict.byClient() {
 			reason = mcp.DropCancelled
 		}
 		c.dropNotification(m.request, m.Method, reason)
+		if m.done != nil {
+			m.done()
+		}
+	case m.Kind == Mark:
+		m.hang(sendError(reason))
 	case m.call != nil:
 		m.call.dropped(reason)
 	case m.request != nil:

@@ -21,6 +21,9 @@ type Observer interface {
 	Rejected(r *Request, reason mcp.RejectReason, err *mcp.Error)
 	// Started: a slot is free and the handler is about to be called.
 	Started(r *Request)
+	// Acknowledged: the request has become a subscription, which has no part in the
+	// durations of operations from here on.
+	Acknowledged(r *Request)
 	// Cancelled: the request's context was cancelled, for the first and only time.
 	Cancelled(r *Request, cancel *mcp.CancelError)
 	// Panicked: the handler panicked; value is nil for runtime.Goexit.
@@ -55,6 +58,9 @@ func (NopObserver) Rejected(*Request, mcp.RejectReason, *mcp.Error) {}
 
 // Started implements [Observer].
 func (NopObserver) Started(*Request) {}
+
+// Acknowledged implements [Observer].
+func (NopObserver) Acknowledged(*Request) {}
 
 // Cancelled implements [Observer].
 func (NopObserver) Cancelled(*Request, *mcp.CancelError) {}

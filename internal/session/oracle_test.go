@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -33,6 +34,7 @@ type recorder struct {
 // A record is what the observer was told of one request.
 type record struct {
 	rejected mcp.RejectReason
+	taken    bool // its id was in flight, or its batch has used it: the answer must not carry it
 	started  int
 	finished int
 	dropped  []mcp.DropReason
@@ -65,7 +67,8 @@ func (o *recorder) Begin(ctx context.Context, r *Request) context.Context {
 }
 
 func (o *recorder) Rejected(r *Request, reason mcp.RejectReason, _ *mcp.Error) {
-	o.of(r, func(rec *record) { rec.rejected = reason })
+	taken := r.repeated || r.session.uses(r.ID)
+	o.of(r, func(rec *record) { rec.rejected, rec.taken = reason, taken })
 	o.then("Rejected", r, r.session)
 }
 
@@ -190,13 +193,18 @@ type wireFrame struct {
 	Params struct{ ProgressToken json.RawMessage }
 }
 
+// decodeFrames decodes frames; an array is what is in it.
 func decodeFrames(t *testing.T, frames []string) (all []wireFrame) {
 	for _, text := range frames {
-		var f wireFrame
-		if err := json.Unmarshal([]byte(text), &f); err != nil {
+		several := []wireFrame{{}}
+		var to any = &several[0]
+		if strings.HasPrefix(text, "[") {
+			to = &several
+		}
+		if err := json.Unmarshal([]byte(text), to); err != nil || len(several) == 0 {
 			t.Fatalf("%s: %v", text, err)
 		}
-		all = append(all, f)
+		all = append(all, several...)
 	}
 	return all
 }
@@ -219,6 +227,9 @@ func (x *explorer) verify() {
 		count := answers
 		if rec.rejected != "" {
 			require.Zero(x.t, rec.started+rec.finished+len(rec.causes)+len(rec.dropped), "a rejected request")
+			if rec.taken {
+				continue
+			}
 			count = spare
 		} else if fate := x.verifyRequest(r, rec); fate != FateSent {
 			continue
@@ -242,11 +253,12 @@ func (x *explorer) verify() {
 func (x *explorer) resting() {
 	x.t.Helper()
 	require.Zero(x.t, x.core.waiting.waiting.Load(), "requests wait for slots")
+	require.Zero(x.t, x.core.unread.Load(), "answers wait for their readers")
 	require.True(x.t, x.core.slots.TryAcquire(int64(x.core.limits.MaxInFlightTotal)), "slots are taken")
 	x.core.slots.Release(int64(x.core.limits.MaxInFlightTotal))
 	for st := range x.wires {
 		st.mu.Lock()
-		queue, bytes := len(st.queue), st.bytes
+		queue, bytes := len(st.queue), st.bytes+st.refused+st.held
 		st.mu.Unlock()
 		x.must(queue == 0 && bytes == 0, "%d messages and %d bytes in a stream's queue", queue, bytes)
 	}
@@ -257,6 +269,7 @@ func (x *explorer) resting() {
 		n := int64(x.core.limits.MaxInFlight)
 		require.True(x.t, s.slots.TryAcquire(n), "a session's slots are taken")
 		s.slots.Release(n)
+		require.Zero(x.t, s.waiting.waiting.Load(), "requests wait for a session's slots")
 	}
 }
 

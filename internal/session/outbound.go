@@ -59,7 +59,8 @@ const retiredOutbound = 64
 // r (its cause), the loss of the stream before the client could be asked
 // ([mcp.ErrPeerGone]) and the end of the session (a [*mcp.CancelError]). A client
 // that was asked is told that nobody waits any more. Modern clients cannot be
-// asked: [mcp.ErrNoBackChannel].
+// asked: [mcp.ErrNoBackChannel]. One that takes no event stream for the answer is asked
+// on the session's own stream.
 func (r *Request) Ask(ctx context.Context, method string, params []byte) (jsontext.Value, error) {
 	if r.Era == mcp.Modern || r.session == nil {
 		return nil, mcp.ErrNoBackChannel
@@ -71,7 +72,11 @@ func (r *Request) Ask(ctx context.Context, method string, params []byte) (jsonte
 	}
 	r.phase.Store(uint32(PhaseBlocked))
 	defer r.phase.CompareAndSwap(uint32(PhaseBlocked), uint32(PhaseRunning))
-	r.stream.push(o.message)
+	if r.stream.plain {
+		o.dropped(mcp.DropStreamGone)
+	} else {
+		r.stream.push(o.message)
+	}
 	select {
 	case reply := <-o.reply:
 		return reply.result, reply.err
@@ -135,8 +140,22 @@ func (o *outbound) giveUp(err error) (jsontext.Value, error) {
 	return nil, err
 }
 
-// withdraw takes the call back; false if it was handed to the wire.
-func (o *outbound) withdraw() bool { return o.handed.CompareAndSwap(callQueued, callWithdrawn) }
+// withdraw takes the call back, out of the queue too; false if it was handed to the
+// wire. The call is in the table no more, so that no other stream gets it meanwhile.
+func (o *outbound) withdraw() bool {
+	if !o.handed.CompareAndSwap(callQueued, callWithdrawn) {
+		return false
+	}
+	var st *Stream
+	o.session.update(func(*state) { st = o.stream })
+	if st != nil {
+		st.remove(o.message)
+	}
+	return true
+}
+
+// withdrawn reports whether the message is a call that was taken back.
+func (m *Message) withdrawn() bool { return m.call != nil && m.call.handed.Load() == callWithdrawn }
 
 // courtesy tells the client that nobody waits for its answer. The message is queued
 // at once if there is room, so that it precedes an answer that ends the stream, and
@@ -281,16 +300,22 @@ func decodeReply(in *Inbound) (outboundReply, bool) {
 	return outboundReply{err: &mcp.ClientError{Code: e.Code, Message: e.Message, Data: e.Data}}, true
 }
 
-// failOutbound ends the wait for every outbound request: the table is swapped out
-// under the lock and walked outside it.
-func (s *Session) failOutbound(err error) {
-	var table map[string]*outbound
+// takeOutbound swaps the table of outbound requests out under the lock, to be walked
+// outside it by endOutbound. The client is not told: it is not there any more.
+func (s *Session) takeOutbound() (table map[string]*outbound) {
 	s.update(func(st *state) {
 		table, st.outbound = st.outbound, nil
 		for _, o := range table {
 			st.retireOutbound(o, mcp.IgnoreLate)
 		}
 	})
+	return table
+}
+
+// endOutbound ends the wait for the outbound requests of a table. Where their handlers
+// are cancelled as well, it comes after that: one that wakes first could answer before
+// it is, and would not count as cancelled.
+func (s *Session) endOutbound(table map[string]*outbound, err error) {
 	for _, o := range table {
 		s.core.logger.Debug("outbound.failed", "session", s.LogID(), "method", o.method, "error", err)
 		o.withdraw()

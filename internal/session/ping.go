@@ -41,11 +41,11 @@ func (s *Session) pingLoop() {
 		}
 	}
 	s.core.logger.Warn("session.unresponsive", "session", s.LogID(), "misses", limits.PingMisses)
-	s.Close(mcp.CauseSessionIdle)
+	s.Close(mcp.CauseTransportError) // which is no idle end: requests may be in flight
 }
 
 // streaming reports whether the session's own stream is live.
 func (s *Session) streaming() (live bool) {
-	s.update(func(st *state) { live = st.standalone != nil && st.standalone.reason() == "" })
+	s.update(func(st *state) { live = st.standalone != nil && st.standalone.live() })
 	return live
 }

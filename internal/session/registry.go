@@ -14,9 +14,10 @@ import (
 // when the server has no room for another session or is shutting down.
 func (c *Core) Open(conn *Conn, id string) (*Session, mcp.RejectReason, *mcp.Error) {
 	s := newSession(c, conn, id)
+	s.events = newSessionEvents(c, id)
 	for {
 		c.mu.Lock()
-		if c.draining {
+		if c.draining.Load() {
 			c.mu.Unlock()
 			return nil, mcp.RejectShuttingDown, shuttingDown()
 		}
@@ -82,7 +83,7 @@ func (c *Core) Session(id string) *Session {
 // idle reports whether nothing keeps the session: no request and no stream. A
 // stream does not keep a session whose handshake is not finished.
 func (st *state) idle() bool {
-	return st.phase == sessionOpen && len(st.live) == 0 && (st.standalone == nil || !st.ready)
+	return st.phase == sessionOpen && len(st.live) == 0 && (st.listeners == 0 || !st.ready)
 }
 
 // watchIdle runs the idle timer exactly while the session is idle. A session
@@ -131,20 +132,41 @@ func (s *Session) endIdle(cause mcp.Cause) (ended bool) {
 	return ended
 }
 
-// detach ends the session's own stream.
-func (s *Session) detach(reason mcp.DropReason) {
-	var st *Stream
-	s.update(func(state *state) { st = state.standalone })
-	if st != nil {
-		st.Fail(reason)
+// endStreams ends the session's own stream, and those that no exchange reads or that
+// are only read again.
+func (s *Session) endStreams(reason mcp.DropReason) {
+	var streams []*Stream
+	s.update(func(state *state) {
+		if state.standalone != nil {
+			streams = append(streams, state.standalone)
+		}
+		for _, st := range state.streams {
+			streams = append(streams, st)
+		}
+	})
+	for _, st := range streams {
+		if st.kind == standaloneStream || st.unread() {
+			st.Fail(reason)
+		}
 	}
 }
 
-// farewell ends the session's own stream politely, when the server drains.
+// farewell ends the session's own stream, or the subscriptions that share its byte
+// stream, politely, when the server drains. There will be no other stream, for which
+// calls could wait.
 func (s *Session) farewell() {
+	s.part(mcp.CauseServerShutdown)
 	var st *Stream
-	s.update(func(state *state) { st = state.standalone })
+	var parked []*outbound
+	s.update(func(state *state) {
+		state.leaving = true
+		st = state.standalone
+		parked, state.parked = state.parked, nil
+	})
 	if st != nil {
 		st.end(time.Now().Add(s.core.limits.CleanupGrace), 0)
+	}
+	for _, o := range parked {
+		o.dropped(mcp.DropStreamGone)
 	}
 }

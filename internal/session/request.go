@@ -40,6 +40,9 @@ type Request struct {
 	cancelled atomic.Pointer[cancellation]
 	slots     slots
 	asked     atomic.Bool // it may have outbound requests
+	seated    bool        // it has a place among the subscriptions
+	// acknowledged is when it has become a subscription, in ns after arrived; 0 is not yet.
+	acknowledged atomic.Int64
 
 	// holds counts who still has something to do with the request: the handler, the
 	// fate of the answer, and whoever is cancelling it. At zero it leaves the live set.
@@ -82,10 +85,11 @@ func (f Fate) String() string {
 type Phase uint32
 
 const (
-	PhaseQueued  Phase = iota
-	PhaseRunning       // in middleware or the handler
-	PhaseBlocked       // the handler waits for the client's answer
-	PhaseWriting       // settled with an answer that is on its way
+	PhaseQueued    Phase = iota
+	PhaseRunning         // in middleware or the handler
+	PhaseBlocked         // the handler waits for the client's answer
+	PhaseWriting         // settled with an answer that is on its way
+	PhaseListening       // a subscription that was acknowledged
 )
 
 func newRequest(c *Core, in *Inbound, s *Session, st *Stream, rt *Route) *Request {
@@ -186,12 +190,20 @@ func (r *Request) ReplyBytes() int { return len(r.reply.Frame) }
 // settle fixes the outcome of the request and, in the same critical section, frees
 // its id. cause is a causeIndex or -1.
 func (r *Request) settle(to outcome, cause int) (won, first bool) {
-	r.core.hooks.at(pointBeforeSettle, r)
+	return r.settleUnless(0, to, cause)
+}
+
+// settleUnless is settle, but not for a request with one of the given bits of its
+// verdict: one whose handler was called, one that has become a subscription.
+func (r *Request) settleUnless(bits uint32, to outcome, cause int) (won, first bool) {
+	if bits != startedBit {
+		r.core.hooks.at(pointBeforeSettle, r)
+	}
 	if r.session == nil {
-		won, first = r.verdict.settle(to, cause)
+		won, first = r.verdict.settle(bits, to, cause)
 	} else {
 		r.session.update(func(st *state) {
-			if won, first = r.verdict.settle(to, cause); won {
+			if won, first = r.verdict.settle(bits, to, cause); won {
 				st.settled(r, to)
 			}
 		})
@@ -200,23 +212,6 @@ func (r *Request) settle(to outcome, cause int) (won, first bool) {
 		r.afterSettle()
 	}
 	return won, first
-}
-
-// settleQueued is settle for a request whose handler was not called.
-func (r *Request) settleQueued(to outcome, cause int) (won bool) {
-	if r.session == nil {
-		won = r.verdict.settleQueued(to, cause)
-	} else {
-		r.session.update(func(st *state) {
-			if won = r.verdict.settleQueued(to, cause); won {
-				st.settled(r, to)
-			}
-		})
-	}
-	if won {
-		r.afterSettle()
-	}
-	return won
 }
 
 func (r *Request) afterSettle() {
@@ -258,6 +253,7 @@ func (r *Request) release() {
 
 // leave tells everybody that the request has left the live set.
 func (r *Request) leave(sealed bool) {
+	r.vacate()
 	r.core.observer.Finished(r)
 	if r.session != nil {
 		r.session.update(func(st *state) { st.left(r) })
@@ -268,10 +264,10 @@ func (r *Request) leave(sealed bool) {
 }
 
 // conclude records the fate of the answer, once. That its session was removed is
-// the better reason than what the wire then said.
+// the better reason than what the wire then said, and with it goes what is stored.
 func (r *Request) conclude(fate Fate, reason mcp.DropReason) {
-	if fate == FateDropped && reason != mcp.DropCancelled && r.session != nil && r.session.removed() {
-		reason = mcp.DropSessionGone
+	if fate != FateSent && reason != mcp.DropCancelled && r.session != nil && r.session.removed() {
+		fate, reason = FateDropped, mcp.DropSessionGone
 	}
 	ln := r.lane
 	ln.mu.Lock()
@@ -291,8 +287,14 @@ func (r *Request) conclude(fate Fate, reason mcp.DropReason) {
 	}
 	sealed := ln.sealed
 	ln.mu.Unlock()
+	if r.session == nil && r.verdict.outcome() == answering {
+		r.core.unread.Add(-1)
+	}
 	if sealed {
 		r.core.ledger.concluded()
+	}
+	if fate == FateStored {
+		r.session.events.kept(r.stream.log.key)
 	}
 	if fate == FateDropped {
 		r.core.observer.Dropped(r, reason)
@@ -329,6 +331,15 @@ func (r *Request) suppress(err *mcp.CancelError, reason mcp.DropReason) bool {
 	return true
 }
 
+// forgo tells whoever waits for the answer that it will not come.
+func (r *Request) forgo() {
+	if r.batch != nil {
+		r.batch.forgo()
+		return
+	}
+	r.stream.forgo()
+}
+
 // disconnect is suppress for a request whose own response stream is gone.
 func (r *Request) disconnect(reason mcp.DropReason) {
 	err := &mcp.CancelError{Cause: mcp.CauseClientDisconnect}
@@ -343,7 +354,12 @@ func (r *Request) disconnect(reason mcp.DropReason) {
 
 // refuse settles the request with an error of the core and cancels its handler.
 func (r *Request) refuse(err *mcp.CancelError, answer *mcp.Error) bool {
-	won, first := r.settle(answering, causeIndex(err.Cause))
+	return r.refuseUnless(0, err, answer)
+}
+
+// refuseUnless is refuse with the bits of settleUnless.
+func (r *Request) refuseUnless(bits uint32, err *mcp.CancelError, answer *mcp.Error) bool {
+	won, first := r.settleUnless(bits, answering, causeIndex(err.Cause))
 	if !won {
 		return false
 	}
@@ -358,12 +374,7 @@ func (r *Request) refuse(err *mcp.CancelError, answer *mcp.Error) bool {
 
 // refuseQueued is refuse for a request whose handler was not called.
 func (r *Request) refuseQueued(err *mcp.CancelError, answer *mcp.Error) bool {
-	if !r.settleQueued(answering, causeIndex(err.Cause)) {
-		return false
-	}
-	r.cancelWith(err)
-	r.answerError(answer)
-	return true
+	return r.refuseUnless(startedBit, err, answer)
 }
 
 // interrupt cancels the handler and leaves it time to answer.
@@ -388,7 +399,7 @@ func (r *Request) expire() {
 		r.deadline.Sub(r.arrived)).WithData(data)
 	data.Phase = "queued"
 	err := &mcp.CancelError{Cause: mcp.CauseDeadline}
-	if r.refuseQueued(err, answer.WithData(data)) || r.refuse(err, answer) {
+	if r.refuseQueued(err, answer.WithData(data)) || r.refuseUnless(listeningBit, err, answer) {
 		if limit != "" {
 			r.core.ledger.limitReached(limit)
 		}

@@ -28,6 +28,9 @@ type Inbound struct {
 	Refusal *mcp.Error
 	// Bytes is the size of the frame.
 	Bytes int
+
+	batch    *batch // that the request is one of, or nil
+	repeated bool   // the batch had its id before
 }
 
 // A Conn describes a connection, in the terms of OpenTelemetry's network
@@ -68,15 +71,19 @@ type Route struct {
 	// Handshake marks initialize: it cannot be cancelled, and on a byte stream nothing
 	// behind it is read before it is settled.
 	Handshake bool
+	// Subscription marks a request that stays open once its handler has acknowledged it
+	// (see [Request.Acknowledge]).
+	Subscription bool
 	// BeforeInitialize allows the request in a legacy session that has not finished
 	// its handshake (initialize, ping).
 	BeforeInitialize bool
 }
 
-// Refuse returns a copy of the route that answers every request with err.
+// Refuse returns a copy of the route that answers every request with err. Nothing
+// waits for a handshake that is refused.
 func (rt *Route) Refuse(err error) *Route {
 	c := *rt
-	c.Class = nil
+	c.Class, c.Handshake, c.Subscription = nil, false, false
 	c.Handle = func(context.Context, *Request) (mcp.Result, error) { return nil, err }
 	return &c
 }

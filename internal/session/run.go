@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime/debug"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 func (r *Request) run(queued bool) {
 	if queued {
 		got := r.slots.wait(r.ctx)
-		r.core.waiting.leave()
+		r.core.unqueue(r.session)
 		if !got {
 			r.release() // settled while it waited
 			return
@@ -53,16 +52,15 @@ func (r *Request) handle() {
 // panicked records a panic of the handler and returns what the peer may know of it.
 func (r *Request) panicked(value any) *mcp.Error {
 	stack := debug.Stack()
+	if p, carried := value.(*HandlerPanic); carried {
+		value, stack = p.Value, p.Stack
+	}
 	r.lane.mu.Lock()
 	r.lane.of(r.Route.Series).panics++
 	r.lane.mu.Unlock()
 	r.core.observer.Panicked(r, value, stack)
-	text := "goexit"
-	if value != nil {
-		text = fmt.Sprint(value)
-	}
 	r.core.logger.ErrorContext(r.ctx, "handler.panic",
-		append(r.logAttrs(), "panic", text, "stack", string(stack))...)
+		append(r.logAttrs(), "panic", panicText(value), "stack", string(stack))...)
 	return mcp.NewError(mcp.CodeInternalError, "internal error")
 }
 
@@ -154,7 +152,13 @@ func (r *Request) answerError(err *mcp.Error) {
 // send hands the answer to the stream.
 func (r *Request) send(frame []byte, err *mcp.Error) {
 	r.phase.Store(uint32(PhaseWriting))
-	r.reply = Message{Kind: Answer, Frame: frame, Err: err, request: r}
+	if m := r.goodbye(); m != nil {
+		r.stream.push(m)
+	}
+	r.reply = Message{Kind: Answer, Frame: frame, Err: err, request: r, batch: r.batch}
+	if r.session == nil {
+		r.core.unread.Add(1)
+	}
 	r.stream.push(&r.reply)
 }
 

@@ -20,11 +20,18 @@ type Session struct {
 	id     string
 	stream *Stream // of a byte stream, else nil
 	slots  *semaphore.Weighted
-	opened time.Time
-	cut    atomic.Int64  // requests that the teardown has ended
-	done   chan struct{} // closed when the teardown is over
-	pumped chan struct{} // closed when the writer of a byte stream has returned
-	drops  dropLog
+	// waiting holds the requests that wait for slots.
+	waiting waitingRoom
+	opened  time.Time
+	cut     atomic.Int64  // requests that the teardown has ended
+	done    chan struct{} // closed when the teardown is over
+	// parting is closed when the subscriptions of a byte stream are to end; else nil.
+	parting chan struct{}
+	pumped  chan struct{} // closed when the writer of a byte stream has returned
+	drops   dropLog
+	// principal is who has begun a legacy HTTP session, see Bind.
+	principal atomic.Pointer[string]
+	events    *sessionEvents // of a legacy HTTP session with an event store, else nil
 
 	mu    sync.Mutex // guards state, which only update touches
 	state state
@@ -32,13 +39,14 @@ type Session struct {
 
 // state is all that changes in a session.
 type state struct {
-	phase sessionPhase
-	index map[string]*Request   // undecided requests by id
-	live  map[*Request]struct{} // also the decided ones, until they are finished
-	total int                   // of the requests admitted so far
-	peer  *Peer                 // what initialize has settled, or nil
-	ready bool                  // notifications/initialized has come
-	cause mcp.Cause             // of the teardown
+	phase    sessionPhase
+	index    map[string]*Request   // undecided requests by id
+	live     map[*Request]struct{} // also the decided ones, until they are finished
+	total    int                   // of the requests admitted so far
+	peer     *Peer                 // what initialize has settled, or nil
+	ready    bool                  // notifications/initialized has come
+	cause    mcp.Cause             // of the teardown
+	logLevel mcp.LogLevel          // that the client wants to be told of, or ""
 	// answers counts the requests that were settled with an answer. One that is not
 	// queued yet is on its way, and the end of the stream waits for it.
 	answers int
@@ -48,11 +56,18 @@ type state struct {
 	retired     []retired   // the last ones that have ended
 	parked      []*outbound // those that wait for a stream
 
-	standalone *Stream // the GET stream of a legacy HTTP session, or nil
+	standalone *Stream            // the GET stream of a legacy HTTP session, or nil
+	listeners  int                // exchanges that read it, or resume another stream
+	streams    map[string]*Stream // those that can be resumed, by the key of their log
+	streamSeq  int                // of those so far
+	leaving    bool               // the server drains: there will be no other stream
 
 	idleTimer    *time.Timer // of a legacy HTTP session, else nil
 	watched      bool        // the timer runs
 	watchedReady bool        // with the patience for a session that is ready
+
+	parted   mcp.Cause // why the subscriptions of a byte stream are to end, or ""
+	onClosed []func()
 
 	// abandoned counts the handlers that the teardown went on without.
 	abandoned []*Request
@@ -89,7 +104,8 @@ func (p *Peer) wantsNullID() bool { return p != nil && !p.Version.AtLeast(mcp.Ve
 func newSession(c *Core, conn *Conn, id string) *Session {
 	s := &Session{
 		core: c, conn: conn, id: id, slots: semaphore.NewWeighted(int64(c.limits.MaxInFlight)),
-		opened: time.Now(), done: make(chan struct{}), pumped: make(chan struct{}),
+		waiting: waitingRoom{size: int64(c.limits.MaxQueuePerSession)},
+		opened:  time.Now(), done: make(chan struct{}), pumped: make(chan struct{}),
 		state: state{index: map[string]*Request{}, live: map[*Request]struct{}{}, quietAt: time.Now()},
 	}
 	return s
@@ -239,14 +255,15 @@ func (s *Session) cancel(in *Inbound) {
 
 // cancelRequest cancels a request on behalf of its client, which gets no answer. Only
 // a legacy HTTP exchange must end with something, so that it gets the terminator
-// -32800, unless it has become an event stream already, which can just end.
+// -32800, unless it has become an event stream already, which can just end, or the
+// exchange is that of a batch, which ends without an answer when none is left.
 func (s *Session) cancelRequest(r *Request, text string) bool {
 	err := &mcp.CancelError{Cause: mcp.CauseClientCancel, Detail: Printable(text, 256)}
 	var won bool
-	if s.stream == nil && !r.stream.eventStream() {
+	if s.stream == nil && r.batch == nil && !r.stream.eventStream() {
 		won = r.refuse(err, mcp.NewError(mcp.CodeRequestCancelled, "Request cancelled"))
 	} else if won = r.suppress(err, mcp.DropCancelled); won {
-		r.stream.forgo()
+		r.forgo()
 	}
 	if won {
 		s.core.logger.InfoContext(r.ctx, "request.cancelled",
@@ -258,28 +275,40 @@ func (s *Session) cancelRequest(r *Request, text string) bool {
 // Malformed counts a frame that is no message and answers it where it can be
 // answered. After too many in a row the connection is given up.
 func (s *Session) Malformed(err *wire.Error) {
-	var tooMany, nullID, silent bool
+	if answer, _ := s.judge(err, nil); answer != nil {
+		s.stream.complain(answer)
+	}
+}
+
+// judge counts what is no message and returns the answer to it, or nil. b is the batch
+// that it came in, or nil. Over HTTP, where it costs an exchange, nobody counts how
+// many come in a row. After the last one the session is closed.
+func (s *Session) judge(err *wire.Error, b *batch) (m *Message, last bool) {
+	var nullID, silent bool
 	s.update(func(st *state) {
-		st.malformed++
-		tooMany = st.malformed >= s.core.limits.MaxConsecutiveMalformed
 		nullID = st.peer.wantsNullID()
-		if st.index[err.ID.Key()] != nil {
+		if b.uses(err.ID) || s.stream != nil && st.index[err.ID.Key()] != nil {
 			// The answer would resolve the request that rightly has this id.
 			anonymous := *err
 			anonymous.ID, err = mcp.ID{}, &anonymous
 		}
-		silent = tooMany || err.ID.IsZero() && !st.complain(time.Now())
+		if s.stream != nil {
+			st.malformed++
+			last = st.malformed >= s.core.limits.MaxConsecutiveMalformed
+			silent = last || err.ID.IsZero() && !st.complain(time.Now())
+		}
 	})
 	reason, answer := s.core.countMalformed(err)
 	if answer && !silent {
-		s.stream.complain(malformedAnswer(err, reason, nullID))
+		m = malformedAnswer(err, reason, nullID)
 	}
-	if tooMany {
+	if last {
 		s.core.ledger.limitReached(LimitMalformed)
 		s.core.logger.Warn("session.peer_lost", "session", s.LogID(), "error", "too many malformed frames in a row")
 		s.teardown(mcp.CauseTransportError, mcp.DropClosedWriter)
 		<-s.done
 	}
+	return m, last
 }
 
 // complaints is how many errors a second a session sends that nobody can relate to
@@ -332,7 +361,8 @@ func (s *Session) EOF() {
 	})
 	if first {
 		s.core.logger.Info("session.eof", "session", s.LogID())
-		s.failOutbound(&mcp.CancelError{Cause: mcp.CauseTransportClose})
+		s.endOutbound(s.takeOutbound(), &mcp.CancelError{Cause: mcp.CauseTransportClose})
+		s.part(mcp.CauseTransportClose) // nobody can end them any more, and the client waits for our end
 		s.await(s.core.limits.EOFGrace)
 		s.finish(mcp.CauseTransportClose, s.core.limits.CleanupGrace)
 	}
@@ -387,7 +417,7 @@ func (s *Session) end(cause mcp.Cause, reason mcp.DropReason) {
 	if s.stream != nil {
 		s.stream.Fail(reason) // before a handler wakes and sends
 	}
-	s.failOutbound(err)
+	calls := s.takeOutbound()
 	requests := s.requests()
 	if len(requests) > 0 && (cause == mcp.CauseSessionIdle || cause == mcp.CauseSessionEvicted) {
 		s.core.invariant(s, "a session with requests counts as idle")
@@ -400,7 +430,8 @@ func (s *Session) end(cause mcp.Cause, reason mcp.DropReason) {
 			}
 		}
 	}
-	s.detach(reason)
+	s.endOutbound(calls, err)
+	s.endStreams(reason)
 	s.core.tasks.start(func() {
 		s.await(s.core.limits.CleanupGrace)
 		s.closed(cause)
@@ -415,7 +446,8 @@ func (s *Session) finish(cause mcp.Cause, grace time.Duration) {
 	}
 	s.core.forgetSession(s)
 	err := &mcp.CancelError{Cause: cause}
-	s.failOutbound(err)
+	calls := s.takeOutbound()
+	s.part(cause)
 	for _, r := range s.requests() {
 		if r.refuseQueued(err, causeError(cause, "queued")) {
 			s.cut.Add(1)
@@ -423,6 +455,7 @@ func (s *Session) finish(cause mcp.Cause, grace time.Duration) {
 			r.interrupt(err)
 		}
 	}
+	s.endOutbound(calls, err)
 	end := time.Now().Add(grace)
 	s.await(time.Until(end))
 	for _, r := range s.requests() {
@@ -439,7 +472,7 @@ func (s *Session) finish(cause mcp.Cause, grace time.Duration) {
 		s.awaitWriter(bound)
 		s.stream.Fail(mcp.DropClosedWriter)
 	}
-	s.detach(mcp.DropClosedWriter)
+	s.endStreams(mcp.DropClosedWriter)
 	s.await(time.Until(end))
 	s.closed(cause)
 }
@@ -456,6 +489,10 @@ func (s *Session) awaitWriter(bound time.Time) {
 	}
 }
 
+// AwaitWriter returns when the writer of a byte stream is done with the pipe that was
+// closed under it, or does not obey: such a pipe must not keep the process.
+func (s *Session) AwaitWriter() { s.awaitWriter(time.Now()) }
+
 // closed counts the handlers that are left behind and ends the session.
 func (s *Session) closed(cause mcp.Cause) {
 	var left []*Request
@@ -470,8 +507,16 @@ func (s *Session) closed(cause mcp.Cause) {
 			abandoned = append(abandoned, r)
 		}
 	}
-	s.update(func(st *state) { st.phase, st.abandoned = sessionClosed, abandoned })
+	var onClosed []func()
+	s.update(func(st *state) {
+		st.phase, st.abandoned = sessionClosed, abandoned
+		onClosed, st.onClosed = st.onClosed, nil
+	})
+	s.events.end()
 	s.core.sessionClosed(s, cause)
+	for _, f := range onClosed {
+		f()
+	}
 	close(s.done)
 }
 
@@ -529,7 +574,11 @@ func (s *Session) removed() (removed bool) {
 func (s *Session) Abandoned() error {
 	var left []*Request
 	s.update(func(st *state) { left = st.abandoned })
-	return abandonedError(left)
+	names := make([]string, len(left))
+	for i, r := range left {
+		names[i] = r.describe()
+	}
+	return abandonedError(names)
 }
 
 // causeError is the answer to a request that the end of its session or of the

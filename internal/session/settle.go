@@ -21,14 +21,17 @@ const (
 type verdict struct{ word atomic.Uint32 }
 
 const (
-	outcomeMask = 0x3
-	startedBit  = 0x4
-	causeShift  = 8 // the index of the cause + 1; 0 is none
+	outcomeMask  = 0x3
+	startedBit   = 0x4
+	listeningBit = 0x8
+	causeShift   = 8 // the index of the cause + 1; 0 is none
 )
 
 func (v *verdict) outcome() outcome { return outcome(v.word.Load() & outcomeMask) }
 
 func (v *verdict) started() bool { return v.word.Load()&startedBit != 0 }
+
+func (v *verdict) listening() bool { return v.word.Load()&listeningBit != 0 }
 
 // cancelled reports whether there is a cause.
 func (v *verdict) cancelled() bool { return v.word.Load()>>causeShift != 0 }
@@ -63,13 +66,13 @@ func (v *verdict) dropReason() mcp.DropReason {
 	return mcp.DropCancelled
 }
 
-// settle decides the outcome. cause is a causeIndex, or -1 when nothing is
-// cancelled. It returns whether this call decided, and whether it also set the
-// cause, which an earlier cancellation may have done.
-func (v *verdict) settle(to outcome, cause int) (won, first bool) {
+// settle decides the outcome, unless one of the given bits is set. cause is a
+// causeIndex, or -1 when nothing is cancelled. It returns whether this call decided,
+// and whether it also set the cause, which an earlier cancellation may have done.
+func (v *verdict) settle(unless uint32, to outcome, cause int) (won, first bool) {
 	for {
 		old := v.word.Load()
-		if outcome(old&outcomeMask) != open {
+		if outcome(old&outcomeMask) != open || old&unless != 0 {
 			return false, false
 		}
 		next := old | uint32(to)
@@ -78,23 +81,6 @@ func (v *verdict) settle(to outcome, cause int) (won, first bool) {
 		}
 		if v.word.CompareAndSwap(old, next) {
 			return true, first
-		}
-	}
-}
-
-// settleQueued settles like settle, but only a request whose handler was not called.
-func (v *verdict) settleQueued(to outcome, cause int) bool {
-	for {
-		old := v.word.Load()
-		if outcome(old&outcomeMask) != open || old&startedBit != 0 {
-			return false
-		}
-		next := old | uint32(to)
-		if old>>causeShift == 0 {
-			next |= uint32(cause+1) << causeShift
-		}
-		if v.word.CompareAndSwap(old, next) {
-			return true
 		}
 	}
 }
@@ -114,13 +100,19 @@ func (v *verdict) cancel(cause int) bool {
 
 // start marks that the handler is about to be called; false means that the
 // request was settled while it waited.
-func (v *verdict) start() bool {
+func (v *verdict) start() bool { return v.mark(startedBit) }
+
+// listen marks that the request has become a standing one; false means that it was
+// settled before.
+func (v *verdict) listen() bool { return v.mark(listeningBit) }
+
+func (v *verdict) mark(bit uint32) bool {
 	for {
 		old := v.word.Load()
 		if outcome(old&outcomeMask) != open {
 			return false
 		}
-		if v.word.CompareAndSwap(old, old|startedBit) {
+		if v.word.CompareAndSwap(old, old|bit) {
 			return true
 		}
 	}

@@ -2,7 +2,6 @@ package session
 
 import (
 	"io"
-	"slices"
 	"sync"
 	"time"
 
@@ -14,11 +13,18 @@ type scriptSink struct {
 	mu       sync.Mutex
 	script   []verdictFunc // one for each write, in order; then everything succeeds
 	flushes  []verdictFunc // one for each flush
-	pending  []string
-	sent     []string
+	pending  []wireEvent
+	sent     []wireEvent
 	deadline time.Time
 	moved    chan struct{} // closed when the deadline changes
 	events   bool          // it is an event stream that cannot be resumed
+}
+
+// A wireEvent is one message on the wire.
+type wireEvent struct {
+	id    string // of the event, or ""
+	frame string // "" for a mark
+	retry time.Duration
 }
 
 // A verdictFunc says what becomes of a write. It may block.
@@ -70,7 +76,8 @@ func (k *scriptSink) Write(m *Message) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.pending = append(k.pending, string(m.Frame))
+	k.pending = append(k.pending, wireEvent{m.EventID, string(m.Frame), m.Retry})
+	k.events = k.events || m.EventID != ""
 	return nil
 }
 
@@ -124,5 +131,11 @@ func becomeEvents(k *scriptSink) error {
 func (k *scriptSink) frames() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return slices.Clone(k.sent)
+	var frames []string
+	for _, e := range k.sent {
+		if e.frame != "" {
+			frames = append(frames, e.frame)
+		}
+	}
+	return frames
 }

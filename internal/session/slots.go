@@ -25,12 +25,43 @@ func NewClass(name string, limit int) *Class {
 type slots struct {
 	sems [3]*semaphore.Weighted
 	n    int
+	// class is the slot of the class, and holders counts who runs in it: the request's
+	// handler, and what goes on as a task after that.
+	class   *semaphore.Weighted
+	holders atomic.Int32
 }
 
 func (s *slots) want(sem *semaphore.Weighted) {
 	if sem != nil {
 		s.sems[s.n] = sem
 		s.n++
+	}
+}
+
+func (s *slots) wantClass(c *Class) {
+	s.class = c.sem
+	s.holders.Store(1)
+	s.want(c.sem)
+}
+
+// share makes another holder of the slot of the class; false if there is none, or not
+// any more.
+func (s *slots) share() bool {
+	for {
+		n := s.holders.Load()
+		if n == 0 {
+			return false
+		}
+		if s.holders.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// giveClass returns the slot of the class when its last holder does.
+func (s *slots) giveClass() {
+	if s.holders.Add(-1) == 0 {
+		s.class.Release(1)
 	}
 }
 
@@ -69,11 +100,16 @@ func (s *slots) wait(ctx context.Context) bool {
 	return true
 }
 
-// give returns all slots.
+// give returns all slots, once.
 func (s *slots) give() {
 	for i := range s.n {
-		s.sems[i].Release(1)
+		if s.sems[i] == s.class {
+			s.giveClass()
+		} else {
+			s.sems[i].Release(1)
+		}
 	}
+	s.n = 0
 }
 
 // A waitingRoom bounds how many requests wait for slots.

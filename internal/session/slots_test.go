@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,5 +69,28 @@ func TestSlotIsFreeBeforeTheAnswer(t *testing.T) {
 		g.next().finish("done")
 		require.Len(t, p.frames(), 1)
 		require.True(t, free, "the slot is taken when the answer is queued")
+	})
+}
+
+// A session with a long queue leaves room for the others.
+func TestQueueIsShared(t *testing.T) {
+	inWorld(t, Limits{MaxInFlight: 1, MaxQueue: 4, MaxQueuePerSession: 3}, func(w *world) {
+		g := w.gate("work", false)
+		greedy, modest := w.connect(true), w.connect(true)
+		modest.call("0", "work")
+		g.next()
+		for i := range 6 {
+			greedy.call(fmt.Sprint(i), "work")
+		}
+		w.settle()
+		require.Len(t, greedy.frames(), 2)
+		for _, frame := range greedy.frames() {
+			require.Contains(t, frame, `"limit":"max_queue_per_session"`)
+		}
+		modest.call("1", "work")
+		require.Empty(t, modest.frames())
+		modest.call("2", "work") // now it is everybody's queue that is full
+		require.Len(t, modest.frames(), 1)
+		require.Contains(t, modest.frames()[0], `"limit":"max_queue"`)
 	})
 }

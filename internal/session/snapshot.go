@@ -13,16 +13,22 @@ import (
 // the counters agree with each other.
 type Snapshot struct {
 	At       time.Time
-	Requests []RequestInfo
-	Outbound []OutboundInfo
-	Sessions []SessionInfo
+	Requests []RequestInfo // without the subscriptions
+	// Subscriptions are the requests that have become standing ones, also while their
+	// last message is being written.
+	Subscriptions []RequestInfo
+	Outbound      []OutboundInfo
+	Sessions      []SessionInfo
+	Detached      []DetachedInfo
+	// Tasks counts the tasks by their status, if the server has them.
+	Tasks    map[mcp.TaskStatus]int
 	Counters Counters
 }
 
 // A RequestInfo describes a live request.
 type RequestInfo struct {
 	Request   *Request
-	State     string // queued, running, blocked, writing, cancelled
+	State     string // one of [States]
 	Age       time.Duration
 	Cancel    *mcp.CancelError // nil if not cancelled
 	CancelFor time.Duration    // since the cancellation
@@ -59,7 +65,10 @@ type Counters struct {
 	LimitsReached        map[string]uint64
 	HTTPRefused          map[mcp.RefuseReason]uint64 // exchanges that carried no message
 	SessionsClosed       map[mcp.Cause]uint64
-	ObserverPanics       uint64 // contained panics of the [Observer]
+	ObserverPanics       uint64            // contained panics of the [Observer]
+	EventFailures        map[string]uint64 // of the event store, by operation
+	StreamsResumed       uint64
+	ResponsesExpired     uint64 // stored answers that nobody has fetched; they stay in Stored
 }
 
 // SeriesCounters are the totals of one method or tool.
@@ -86,9 +95,11 @@ type NotificationCounter struct {
 }
 
 // States lists the values of RequestInfo.State.
-func States() []string { return []string{"queued", "running", "blocked", "writing", "cancelled"} }
+func States() []string {
+	return []string{"queued", "running", "blocked", "writing", "cancelled", "listening"}
+}
 
-// OldestAge returns the age of the oldest live request.
+// OldestAge returns the age of the oldest live request that is no subscription.
 func (s *Snapshot) OldestAge() (oldest time.Duration) {
 	for i := range s.Requests {
 		oldest = max(oldest, s.Requests[i].Age)
@@ -99,7 +110,10 @@ func (s *Snapshot) OldestAge() (oldest time.Duration) {
 // LogValue implements slog.LogValuer: one line for each live request, as the log of
 // a drain that took too long needs it.
 func (s *Snapshot) LogValue() slog.Value {
-	attrs := []slog.Attr{slog.Int("requests", len(s.Requests)), slog.Int("sessions", len(s.Sessions))}
+	attrs := []slog.Attr{
+		slog.Int("requests", len(s.Requests)), slog.Int("subscriptions", len(s.Subscriptions)),
+		slog.Int("sessions", len(s.Sessions)),
+	}
 	for i := range s.Requests {
 		info := &s.Requests[i]
 		attrs = append(attrs, slog.Group(strconv.Itoa(i),
@@ -126,16 +140,19 @@ func (c *Counters) Totals() (admitted, sent, stored, dropped uint64) {
 // consistent moment; sessions are read right after it.
 func (c *Core) Snapshot() *Snapshot {
 	snap := c.ledger.snapshot()
-	for i := range snap.Requests {
-		info := &snap.Requests[i]
-		info.Age = snap.At.Sub(info.Request.arrived)
-		if err, at := info.Request.Cancellation(); err != nil {
-			info.Cancel, info.CancelFor = err, snap.At.Sub(at)
+	for _, list := range [][]RequestInfo{snap.Requests, snap.Subscriptions} {
+		for i := range list {
+			info := &list[i]
+			info.Age = snap.At.Sub(info.Request.arrived)
+			if err, at := info.Request.Cancellation(); err != nil {
+				info.Cancel, info.CancelFor = err, snap.At.Sub(at)
+			}
 		}
 	}
 	for _, s := range c.allSessions() {
 		snap.addSession(s)
 	}
+	snap.Detached = c.detached.snapshot(snap.At)
 	return snap
 }
 
@@ -154,7 +171,7 @@ func (c *Core) allSessions() []*Session {
 func (snap *Snapshot) addSession(s *Session) {
 	info := SessionInfo{Session: s, Age: snap.At.Sub(s.opened)}
 	s.update(func(st *state) {
-		info.Peer, info.Requests, info.Streaming = st.peer, len(st.live), st.standalone != nil
+		info.Peer, info.Requests, info.Streaming = st.peer, len(st.live), st.standalone != nil && st.standalone.live()
 		if st.idle() {
 			info.Idle = snap.At.Sub(st.quietAt)
 		}
@@ -178,6 +195,7 @@ func (l *ledger) snapshot() *Snapshot {
 		LimitsReached:  map[string]uint64{},
 		HTTPRefused:    map[mcp.RefuseReason]uint64{},
 		SessionsClosed: map[mcp.Cause]uint64{},
+		EventFailures:  map[string]uint64{},
 	}}
 	ignored, notifications := map[ignoredKey]uint64{}, map[notificationKey]uint64{}
 
@@ -190,7 +208,12 @@ func (l *ledger) snapshot() *Snapshot {
 	for i := range l.lanes {
 		ln := &l.lanes[i]
 		for r := ln.head; r != nil; r = r.next {
-			snap.Requests = append(snap.Requests, RequestInfo{Request: r, State: r.state(), Abandoned: r.abandoned})
+			info := RequestInfo{Request: r, State: r.state(), Abandoned: r.abandoned}
+			if r.verdict.listening() {
+				snap.Subscriptions = append(snap.Subscriptions, info)
+			} else {
+				snap.Requests = append(snap.Requests, info)
+			}
 		}
 		for j, c := range ln.counts {
 			if c != nil {
@@ -208,6 +231,11 @@ func (l *ledger) snapshot() *Snapshot {
 		addAll(snap.Counters.HTTPRefused, t.httpRefused)
 		addAll(snap.Counters.SessionsClosed, t.sessionsClosed)
 		snap.Counters.ObserverPanics += t.observerPanics
+		for op, n := range t.eventFailures {
+			snap.Counters.EventFailures[eventOps[op]] += n
+		}
+		snap.Counters.StreamsResumed += t.resumed
+		snap.Counters.ResponsesExpired += t.expired
 	}
 	l.unlockAll()
 
@@ -236,6 +264,8 @@ func (r *Request) state() string {
 		return "writing"
 	case phase == PhaseBlocked:
 		return "blocked"
+	case phase == PhaseListening:
+		return "listening"
 	case phase == PhaseQueued:
 		return "queued"
 	}

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -25,20 +24,27 @@ func (s *Session) Notify(ctx context.Context, method string, params []byte, key 
 		Kind: Notification, Method: method, key: key,
 		Frame: wire.AppendNotification(make([]byte, 0, 64+len(method)+len(params)), method, params),
 	}
-	st, reason := s.stream, mcp.DropStreamGone
-	if st == nil {
-		s.update(func(state *state) {
-			st = state.standalone
-			if state.phase >= sessionEnding {
-				reason = mcp.DropSessionGone
-			}
-		})
-	}
+	st, reason := s.own()
 	if st == nil {
 		m.drop(s.core, reason)
 		return sendError(reason)
 	}
 	return st.notify(ctx, m, s.core.limits.NotifyTimeout)
+}
+
+// own returns the stream for what belongs to no request, or why there is none.
+func (s *Session) own() (st *Stream, reason mcp.DropReason) {
+	if s.stream != nil {
+		return s.stream, ""
+	}
+	reason = mcp.DropStreamGone
+	s.update(func(state *state) {
+		st = state.standalone
+		if state.phase >= sessionEnding {
+			reason = mcp.DropSessionGone
+		}
+	})
+	return st, reason
 }
 
 // Ask sends a request that belongs to no request of the client, such as a ping, and
@@ -56,8 +62,8 @@ func (s *Session) Ask(ctx context.Context, method string, params []byte) (jsonte
 	}
 	if s.stream != nil {
 		s.stream.push(o.message)
-	} else {
-		s.reroute(o)
+	} else if !s.reroute(o) && s.retire(o) {
+		return nil, sendError(mcp.DropStreamGone)
 	}
 	select {
 	case reply := <-o.reply:
@@ -76,12 +82,12 @@ func (s *Session) reroute(o *outbound) (ok bool) {
 		if ok = st.outbound[o.id.Key()] != o; ok {
 			return // the wait has ended meanwhile
 		}
-		if to = st.standalone; to != nil && to.reason() == "" {
+		if to = st.standalone; to != nil && to.live() {
 			o.stream, ok = to, true
 			return
 		}
 		to = nil
-		if ok = o.stream == nil || o.stream.kind == standaloneStream; ok {
+		if ok = !st.leaving && (o.stream == nil || o.stream.kind == standaloneStream); ok {
 			o.stream = nil
 			st.parked = append(st.parked, o)
 		}
@@ -93,37 +99,57 @@ func (s *Session) reroute(o *outbound) (ok bool) {
 }
 
 // Attach makes st the session's own stream, for messages that belong to no
-// request, and sends the calls that have waited for it. A session has one, but a
-// dead one is replaced: false if another is live, or the session has ended.
+// request, and sends the calls that have waited for it. A session has one, but one
+// that nobody reads any more is replaced, and ends: false if another is live, the
+// server drains, or the session has ended.
 func (s *Session) Attach(st *Stream) (attached bool) {
+	st.mu.Lock()
+	st.session = s
+	st.mu.Unlock()
+	var old *Stream
 	var parked []*outbound
 	s.update(func(state *state) {
-		old := state.standalone
-		attached = state.phase == sessionOpen && (old == nil || old.reason() != "")
+		old = state.standalone
+		attached = state.phase == sessionOpen && !state.leaving && (old == nil || !old.live())
 		if attached {
 			state.standalone = st
-			parked, state.parked = state.parked, nil
-			for _, o := range parked {
-				o.stream = st
-			}
+			state.listeners++
+			parked = state.unpark(st)
 		}
 	})
+	if attached && old != nil {
+		old.retire()
+	}
 	for _, o := range parked {
 		st.push(o.message)
 	}
 	return attached
 }
 
-// Detach takes the session's own stream away when its exchange has ended. What
-// still waits on it is dropped, or waits for the next one.
+// retire ends a stream of the session's own whose place another has taken.
+func (st *Stream) retire() {
+	st.mu.Lock()
+	st.ended = true
+	st.mu.Unlock()
+	st.signal()
+}
+
+// Detach takes the session's own stream away when the exchange that it was made for
+// has ended. What still waits on it is dropped, or waits for the next one; but a
+// stream that can be resumed stays, and keeps what it carries.
 func (s *Session) Detach(st *Stream) {
-	s.update(func(state *state) {
-		if state.standalone == st {
-			state.standalone = nil
-			if len(state.live) == 0 {
-				state.quietAt = time.Now()
+	st.mu.Lock()
+	stays := st.log != nil && st.failed == ""
+	st.mu.Unlock()
+	if stays {
+		st.lostBy(firstReader)
+	} else {
+		s.update(func(state *state) {
+			if state.standalone == st {
+				state.standalone = nil
 			}
-		}
-	})
-	st.Fail(mcp.DropStreamGone)
+		})
+		st.Fail(mcp.DropStreamGone)
+	}
+	s.hush()
 }

@@ -2,9 +2,8 @@ package session
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -18,23 +17,44 @@ type Stream struct {
 	conn *Conn
 	kind streamKind
 	wake chan struct{} // capacity 1: the writer has something to look at
+	// plain is for a client that takes no event stream: nothing but answers.
+	plain bool
+	// eager is for an exchange that is an event stream from the first message on.
+	eager bool
 
 	mu       sync.Mutex // guards the rest
 	queue    []*Message
-	bytes    int
-	room     chan struct{}  // closed when the queue has shrunk; nil while nobody waits
-	expected int            // answers until the stream ends by itself, unless it is endless
-	ended    bool           // nothing is queued any more; the rest is still written
-	answered int            // answers to admitted requests that were queued
-	owed     int            // those that are still to be queued before the stream has ended
-	failed   mcp.DropReason // why nothing is written any more, or ""
-	writing  bool           // the writer is between taking messages and their fate
-	events   bool           // the sink has become an event stream that cannot be resumed
-	sink     Sink           // while Pump runs
-	deadline time.Time      // of the last write
-	writeEnd time.Time      // upper bound of every write, zero for none
-	requests []*Request     // those that the loss of the stream concerns
-	lost     bool           // Lost was called
+	bytes    int                 // of the queue
+	refused  int                 // those of them that answer what was not admitted
+	held     int                 // of answers that wait for the rest of their array
+	room     chan struct{}       // closed when the queue has shrunk; nil while nobody waits
+	expected int                 // answers until the stream ends by itself, unless it is endless
+	ended    bool                // nothing is queued any more; the rest is still written
+	answered int                 // answers to admitted requests that were queued
+	owed     int                 // those that are still to be queued before the stream has ended
+	failed   mcp.DropReason      // why nothing is written any more, or ""
+	writing  bool                // the sink is in use
+	events   bool                // the sink has become an event stream that cannot be resumed
+	sink     Sink                // while Pump runs
+	deadline time.Time           // of the last write
+	writeEnd time.Time           // upper bound of every write, zero for none
+	requests []*Request          // those that the loss of the stream concerns
+	batches  map[*batch]struct{} // whose answers wait for each other
+	lost     bool                // Lost was called
+
+	// Of a stream that can be resumed, or may become one: see eventLog.
+	session  *Session      // whose event store it uses, or nil
+	log      *eventLog     // or nil
+	unlogged bool          // it has none and will have none
+	reader   int           // the number of the exchange that reads the stream; 0 is none
+	readers  int           // how many exchanges there have been
+	writer   int           // noWriter, keeper, or the number of an exchange
+	vacant   chan struct{} // closed when there is no writer; nil while nobody waits
+	hangUp   bool          // a mark in the queue ends the exchange
+	alone    atomic.Bool   // there is a log and no reader: what is queued needs a writer
+
+	waiting  map[string]struct{} // what was posted since the last reader has gone: see repeats
+	waitsFor int                 // how many readers there have been then
 }
 
 // A streamKind is what hangs on a stream.
@@ -51,14 +71,28 @@ const (
 func (k streamKind) endless() bool { return k == byteStream || k == standaloneStream }
 
 func newStream(c *Core, conn *Conn, kind streamKind, answers int) *Stream {
-	return &Stream{core: c, conn: conn, kind: kind, expected: answers, wake: make(chan struct{}, 1)}
+	return &Stream{
+		core: c, conn: conn, kind: kind, expected: answers, wake: make(chan struct{}, 1),
+		reader: firstReader, readers: firstReader,
+	}
 }
+
+// AnswersOnly makes the stream one for a client that takes no event stream. It must be
+// called before the stream has a request.
+func (st *Stream) AnswersOnly() { st.plain = true }
+
+// EventsOnly makes the stream one whose exchange is an event stream even if the first
+// message is an answer. It must be called before [Stream.Pump].
+func (st *Stream) EventsOnly() { st.eager = true }
 
 // own notes a request that the loss of the stream concerns. The stream may be lost
 // already: a client can leave between sending a request and its admission.
 func (st *Stream) own(r *Request) {
 	st.mu.Lock()
 	st.requests = append(st.requests, r)
+	if !r.Route.Handshake {
+		st.session = r.session
+	}
 	lost := st.lost
 	st.mu.Unlock()
 	if lost {
@@ -82,45 +116,6 @@ func (st *Stream) push(m *Message) {
 	st.signal()
 }
 
-// refuse queues the answer to a request that was not admitted. No table bounds how
-// many there are, so that the reader waits for room: a client that sends more than
-// it reads is slowed down, and one that does not read at all loses the connection
-// when the write in progress runs out of time.
-func (st *Stream) refuse(m *Message) {
-	room, full := st.admit(m)
-	if room == nil {
-		return
-	}
-	st.core.ledger.limitReached(full)
-	for room != nil {
-		<-room
-		room, _ = st.admit(m)
-	}
-}
-
-// admit queues a message if it fits, or tells what to wait for and the limit that is
-// reached. On a stream that is closed there is nothing to wait for.
-func (st *Stream) admit(m *Message) (room <-chan struct{}, full string) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.closedReason() != "" {
-		return nil, ""
-	}
-	if !st.fits(m) {
-		return st.shrinking(), st.fullLimit()
-	}
-	st.append(m)
-	st.signal()
-	return nil, ""
-}
-
-// complain queues the answer to a frame that was no message, if there is room.
-func (st *Stream) complain(m *Message) {
-	if _, full := st.admit(m); full != "" {
-		st.core.ledger.limitReached(full)
-	}
-}
-
 // notify queues a notification and waits for room if it must, at most for patience.
 func (st *Stream) notify(ctx context.Context, m *Message, patience time.Duration) error {
 	var timeout <-chan time.Time
@@ -130,6 +125,11 @@ func (st *Stream) notify(ctx context.Context, m *Message, patience time.Duration
 			st.mu.Unlock()
 			m.drop(st.core, reason)
 			return err
+		}
+		if st.plain {
+			st.mu.Unlock()
+			m.drop(st.core, mcp.DropStreamGone)
+			return nil
 		}
 		if st.fits(m) {
 			st.append(m)
@@ -178,14 +178,6 @@ func (st *Stream) offer(m *Message) bool {
 	return ok
 }
 
-// shrinking is closed when the queue has shrunk or the stream has failed. It wants st.mu.
-func (st *Stream) shrinking() <-chan struct{} {
-	if st.room == nil {
-		st.room = make(chan struct{})
-	}
-	return st.room
-}
-
 // The helpers that follow want st.mu.
 
 // refusal says why a notification cannot be queued any more. The cancellation of
@@ -221,15 +213,17 @@ func (st *Stream) closedReason() mcp.DropReason {
 }
 
 func (st *Stream) append(m *Message) {
-	st.queue = append(st.queue, m)
-	st.bytes += len(m.Frame)
-	if m.Kind != Answer || m.request == nil {
+	if m.batch.collect(m) || m.withdrawn() {
 		return
 	}
-	st.answered++
-	if st.owed > 0 {
-		st.owed--
-		st.ended = st.owed == 0
+	st.queue = append(st.queue, m)
+	st.bytes += len(m.Frame)
+	st.refused += m.refusals()
+	n := m.answers()
+	st.answered += n
+	if st.owed > 0 && n > 0 {
+		st.owed -= n
+		st.ended = st.owed <= 0
 	}
 }
 
@@ -262,201 +256,16 @@ func (st *Stream) replace(m *Message) bool {
 	return false
 }
 
+// signal tells the writer that there is something to look at. It may be called with
+// st.mu held.
 func (st *Stream) signal() {
 	select {
 	case st.wake <- struct{}{}:
 	default:
 	}
-}
-
-// Pump writes the stream's messages to sink until the stream has ended and is
-// empty (it then returns nil), or fails. It is the only writer, and returns
-// [*WriteError] for a failure of the sink and [mcp.ErrClosed] or
-// [mcp.ErrPeerGone] if the stream was failed from elsewhere.
-func (st *Stream) Pump(sink Sink) error {
-	st.mu.Lock()
-	st.sink = sink
-	st.mu.Unlock()
-	defer func() {
-		st.mu.Lock()
-		st.sink = nil
-		st.mu.Unlock()
-	}()
-	idle, _ := sink.(KeepAliver)
-	var batch []*Message
-	for {
-		var done bool
-		var reason mcp.DropReason
-		batch, done, reason = st.take(batch[:0])
-		switch {
-		case reason != "":
-			return sendError(reason)
-		case len(batch) == 0 && done:
-			return nil
-		case len(batch) == 0:
-			if err := st.await(sink, idle); err != nil {
-				st.lose(nil, err)
-				return err
-			}
-			continue
-		}
-		err := st.write(sink, batch)
-		st.mu.Lock()
-		st.writing = false
-		st.mu.Unlock()
-		if err != nil {
-			return err
-		}
-		st.look(sink)
+	if st.alone.Load() {
+		st.core.tasks.start(st.keepUp)
 	}
-}
-
-// look notes what the sink has become.
-func (st *Stream) look(sink Sink) {
-	if s, ok := sink.(EventStreamer); ok && s.EventStream() {
-		st.mu.Lock()
-		defer st.mu.Unlock()
-		st.events = true
-	}
-}
-
-// await waits for something to write, and meanwhile keeps the connection alive.
-func (st *Stream) await(sink Sink, idle KeepAliver) error {
-	if idle == nil {
-		<-st.wake
-		return nil
-	}
-	timer := time.NewTimer(st.core.limits.KeepAlive)
-	defer timer.Stop()
-	select {
-	case <-st.wake:
-		return nil
-	case now := <-timer.C:
-		st.bound(sink, now)
-		err := idle.KeepAlive()
-		st.look(sink)
-		return err
-	}
-}
-
-// take moves the queue to the writer.
-func (st *Stream) take(batch []*Message) (_ []*Message, done bool, reason mcp.DropReason) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.failed != "" {
-		return nil, true, st.failed
-	}
-	batch = append(batch, st.queue...)
-	clear(st.queue)
-	st.queue, st.bytes = st.queue[:0], 0
-	if st.room != nil {
-		close(st.room)
-		st.room = nil
-	}
-	for _, m := range batch {
-		if m.Kind == Answer {
-			st.expected--
-		}
-	}
-	if st.expected <= 0 && !st.kind.endless() {
-		st.ended = true
-	}
-	st.writing = len(batch) > 0
-	return batch, st.ended, ""
-}
-
-// write writes and flushes a batch, and records the fate of each message.
-func (st *Stream) write(sink Sink, batch []*Message) error {
-	begin := time.Now()
-	st.bound(sink, begin)
-	var err error
-	n := 0
-	for i, m := range batch {
-		if !m.claim() {
-			m.drop(st.core, mcp.DropCancelled)
-			batch[i] = nil
-			continue
-		}
-		if m.Kind == Answer {
-			st.core.hooks.at(pointBeforeWrite, m.request)
-		}
-		if err = st.failure(); err == nil {
-			err = sink.Write(m)
-		}
-		if err != nil {
-			break
-		}
-		n += len(m.Frame)
-	}
-	if err == nil {
-		err = st.failure()
-	}
-	if err == nil {
-		err = sink.Flush()
-	}
-	if err != nil {
-		st.lose(batch, err)
-		return err
-	}
-	st.core.observer.Written(st.conn, n, time.Since(begin))
-	for _, m := range batch {
-		if m != nil {
-			m.sent(st.core)
-		}
-	}
-	return nil
-}
-
-// lose fails the stream because of a write error, and with it the batch. If the
-// stream has failed before, that is the reason, whatever the error looks like;
-// only of a lost exchange does the write know more.
-func (st *Stream) lose(batch []*Message, err error) {
-	reason := st.reason()
-	if reason == "" || reason == mcp.DropStreamGone {
-		reason = writeReason(err)
-	}
-	if w := (*WriteError)(nil); !errors.As(err, &w) {
-		st.core.logger.Error("write.unclassified", "transport", st.conn.Transport,
-			"type", fmt.Sprintf("%T", err), "error", err)
-	}
-	if st.kind == byteStream {
-		st.Fail(reason)
-	} else {
-		st.Lost() // the writer may learn it before the transport does
-	}
-	if reason == mcp.DropWriteTimeout {
-		st.core.ledger.limitReached(LimitWriteTimeout)
-	}
-	for _, m := range batch {
-		if m != nil {
-			m.drop(st.core, reason)
-		}
-	}
-}
-
-func (st *Stream) failure() error {
-	if reason := st.reason(); reason != "" {
-		return &WriteError{Reason: reason, Err: sendError(reason)}
-	}
-	return nil
-}
-
-func (st *Stream) reason() mcp.DropReason {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.failed
-}
-
-// bound sets the deadline of the write that begins now. It does so under st.mu, or
-// the bound of an end that comes at the same moment would be lost.
-func (st *Stream) bound(sink Sink, now time.Time) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.deadline = now.Add(st.core.limits.WriteTimeout)
-	if !st.writeEnd.IsZero() && st.writeEnd.Before(st.deadline) {
-		st.deadline = st.writeEnd
-	}
-	sink.SetWriteDeadline(st.deadline)
 }
 
 // Fail ends the stream at once: what is queued is dropped for this reason, and so
@@ -468,13 +277,15 @@ func (st *Stream) Fail(reason mcp.DropReason) {
 		return
 	}
 	st.failed = reason
-	queue := st.queue
-	st.queue, st.bytes = nil, 0
-	if st.room != nil {
-		close(st.room)
-		st.room = nil
-	}
+	queue := append(st.queue, st.takeWaiting()...)
+	st.queue, st.bytes, st.refused, st.held = nil, 0, 0, 0
+	st.shrunk()
+	log := st.log
+	st.alone.Store(false)
 	st.mu.Unlock()
+	if log != nil {
+		st.session.forgetLog(log.key, st)
+	}
 	st.signal()
 	for _, m := range queue {
 		m.drop(st.core, reason)
@@ -510,11 +321,16 @@ func (st *Stream) hurry(bound time.Time) {
 // forgo tells the stream that one of the answers which it waits for will not come.
 // A byte stream waits for none.
 func (st *Stream) forgo() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.skip()
+}
+
+// skip is forgo for who holds st.mu.
+func (st *Stream) skip() {
 	if st.kind.endless() {
 		return
 	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
 	st.expected--
 	st.ended = st.ended || st.expected <= 0
 	st.signal()
@@ -524,20 +340,39 @@ func (st *Stream) forgo() {
 // resumed.
 func (st *Stream) eventStream() bool {
 	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.events
+	events, s := st.events && st.log == nil, st.session
+	resumable := !st.unlogged && s != nil && s.events != nil
+	st.mu.Unlock()
+	if !events || !resumable {
+		return events
+	}
+	p := s.Peer()
+	return p == nil || !p.Version.AtLeast(mcp.Version20250326)
 }
 
 // Lost tells the stream that its HTTP exchange is gone. In the modern era that
-// cancels the request: nobody can be answered any more. A legacy request goes on.
-func (st *Stream) Lost() {
+// cancels the request: nobody can be answered any more. A legacy request goes on, and
+// so does its stream if it can be resumed.
+func (st *Stream) Lost() { st.lostBy(firstReader) }
+
+// lostBy is Lost for the exchange with a number.
+func (st *Stream) lostBy(reader int) {
 	st.mu.Lock()
+	if st.log != nil || st.reader != reader {
+		gone := st.detach(reader)
+		st.mu.Unlock()
+		if gone {
+			st.logLost()
+			st.signal()
+		}
+		return
+	}
 	requests := st.requests
 	st.requests, st.lost = nil, true
 	first := st.failed == ""
 	st.mu.Unlock()
 	if first {
-		st.core.logger.Debug("stream.lost", "transport", st.conn.Transport, "remote", st.conn.RemoteAddr)
+		st.logLost()
 	}
 	if st.kind != modernExchange {
 		st.Fail(mcp.DropStreamGone)
@@ -548,6 +383,10 @@ func (st *Stream) Lost() {
 		r.disconnect(mcp.DropCancelled)
 	}
 	st.Fail(mcp.DropBrokenPeer)
+}
+
+func (st *Stream) logLost() {
+	st.core.logger.Debug("stream.lost", "transport", st.conn.Transport, "remote", st.conn.RemoteAddr)
 }
 
 // orphan bounds how long legacy requests go on whose stream is gone.

@@ -80,6 +80,8 @@ func (w *world) conserved() {
 	admitted, sent, stored, dropped := snap.Counters.Totals()
 	require.Equal(w.t, admitted, sent+stored+dropped, "admitted = sent + stored + dropped")
 	require.Empty(w.t, snap.Requests, "live requests")
+	require.Empty(w.t, snap.Subscriptions, "subscriptions")
+	require.Zero(w.t, w.core.subscriptions.waiting.Load(), "places of subscriptions")
 	require.Empty(w.t, snap.Outbound, "outbound requests")
 	var received, rejected, ignored uint64
 	for _, n := range snap.Counters.Received {
@@ -418,22 +420,33 @@ func (w *world) post(s *Session, frame string) *exchange {
 
 // get opens the session's own stream.
 func (w *world) get(s *Session) (*exchange, bool) {
-	x := w.exchange(0, mcp.Legacy)
+	x := w.newExchange(0, mcp.Legacy)
 	ok := s.Attach(x.stream)
 	if !ok {
 		x.stream.Fail(mcp.DropClosedWriter)
 	}
+	x.pump(x.sink)
 	return x, ok
 }
 
 func (w *world) exchange(answers int, era mcp.Era) *exchange {
+	x := w.newExchange(answers, era)
+	x.pump(x.sink)
+	return x
+}
+
+func (w *world) newExchange(answers int, era mcp.Era) *exchange {
 	x := &exchange{w: w, sink: &scriptSink{}, done: make(chan struct{})}
 	x.stream = w.core.Exchange(httpConn, answers, era)
+	return x
+}
+
+// pump starts the exchange's writer.
+func (x *exchange) pump(sink Sink) {
 	go func() {
 		defer close(x.done)
-		x.err = x.stream.Pump(x.sink)
+		x.err = x.stream.Pump(sink)
 	}()
-	return x
 }
 
 // frames returns what the client of the exchange has received so far.

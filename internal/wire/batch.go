@@ -1,16 +1,26 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
+// IsBatch reports whether a frame is meant to be a batch: an array and not an object.
+func IsBatch(frame []byte) bool {
+	rest := bytes.TrimLeft(frame, " \t\r\n")
+	return len(rest) > 0 && rest[0] == '['
+}
+
 // SplitBatch returns the bytes of each message of a JSON-RPC batch, which only
-// protocol revision 2025-03-26 has. The members alias the frame. They are valid
-// JSON, but not yet messages: [Decode] judges each, its depth included, so that
-// one bad member does not spoil the others. An empty batch is an error, and so
-// is one of more than [Limits.MaxBatch] members. The error is always an [*Error].
+// protocol revision 2025-03-26 has. The members alias the frame. They are JSON
+// values, but not yet messages: [Decode] judges each, its depth, its names and its
+// UTF-8 included, so that one bad member does not spoil the others. An empty batch
+// is an error, and so is one of more than [Limits.MaxBatch] members. The error is
+// always an [*Error].
 func SplitBatch(frame []byte, lim Limits) ([][]byte, error) {
 	lim = lim.withDefaults()
 	if err := checkSize(frame, lim); err != nil {
@@ -20,12 +30,13 @@ func SplitBatch(frame []byte, lim Limits) ([][]byte, error) {
 	defer p.release()
 	p.start(frame)
 
-	if k := p.dec.PeekKind(); k != '[' {
+	if !IsBatch(frame) {
 		if err := p.message(); err != nil {
 			return nil, syntaxError(frame, err, lim)
 		}
 		return nil, batchError("a batch must be an array")
 	}
+	p.dec.Reset(&p.buf, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	members, err := p.members(lim.MaxBatch)
 	switch {
 	case err != nil:
@@ -33,7 +44,10 @@ func SplitBatch(frame []byte, lim Limits) ([][]byte, error) {
 	case len(members) == 0:
 		return nil, batchError("a batch must not be empty")
 	case len(members) > lim.MaxBatch:
-		return nil, batchError(fmt.Sprintf("a batch must not have more than %d messages", lim.MaxBatch))
+		return nil, &Error{
+			Code: mcp.CodeInvalidRequest, Reason: ReasonBatchTooLarge,
+			Message: fmt.Sprintf("a batch must not have more than %d messages", lim.MaxBatch),
+		}
 	}
 	return members, nil
 }

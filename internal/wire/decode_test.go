@@ -107,6 +107,31 @@ func TestLimitsDefaults(t *testing.T) {
 	}
 }
 
+// A member that is not UTF-8 spoils no other one, and is judged by Decode.
+func TestSplitBatchLeavesUTF8ToDecode(t *testing.T) {
+	members, err := SplitBatch([]byte("[{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"},{\"jsonrpc\":\"2.0\",\"method\":\"x\"}]"), Limits{})
+	if err != nil || len(members) != 2 {
+		t.Fatalf("%d members, %v", len(members), err)
+	}
+	_, err = Decode(members[0], Limits{})
+	if e, ok := err.(*Error); !ok || e.Reason != ReasonInvalidUTF8 {
+		t.Errorf("the bad member: %v", err)
+	}
+	if _, err := Decode(members[1], Limits{}); err != nil {
+		t.Errorf("the good member: %v", err)
+	}
+}
+
+func TestIsBatch(t *testing.T) {
+	for frame, want := range map[string]bool{
+		"[": true, " \t\r\n[]": true, "": false, " ": false, "{}": false, "1[": false, "\v[": false, "\ufeff[]": false,
+	} {
+		if got := IsBatch([]byte(frame)); got != want {
+			t.Errorf("%q: %t", frame, got)
+		}
+	}
+}
+
 // Messages go to the peer: they must be short whatever the frame holds.
 func TestErrorMessagesAreShort(t *testing.T) {
 	long := strings.Repeat("é", 1<<16)

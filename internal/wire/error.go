@@ -27,6 +27,8 @@ const (
 	// ReasonBatch: the frame is an array, and messages are objects; or it is a
 	// batch that [SplitBatch] refuses.
 	ReasonBatch Reason = "batch"
+	// ReasonBatchTooLarge: the batch has more messages than [Limits.MaxBatch].
+	ReasonBatchTooLarge Reason = "batch_too_large"
 	// ReasonNotJSONRPC: the frame is JSON, but no message, and no id can be read.
 	ReasonNotJSONRPC Reason = "not_jsonrpc"
 	// ReasonInvalidRequest: the frame breaks a rule of messages, but its id can be

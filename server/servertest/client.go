@@ -45,9 +45,14 @@ type Client struct {
 	serveErr error         // set before served is closed
 	readErr  error         // set before read is closed
 
-	mu      sync.Mutex // guards lastID and pending
+	answering sync.WaitGroup  // of the server's questions
+	connected context.Context // ends when read is closed
+
+	mu      sync.Mutex // guards the rest but closing
 	lastID  int64
 	pending map[string]chan response // by id; each has room for the one response
+	// listening holds the open subscriptions, by id.
+	listening map[string]*Subscription
 
 	closing sync.Once
 }
@@ -85,7 +90,10 @@ func Connect(tb testing.TB, srv *server.Server, opts ...Option) *Client {
 		defer close(c.served)
 		c.serveErr = srv.ServePipe(context.Background(), serverEnd)
 	}()
+	connected, disconnect := context.WithCancelCause(context.Background())
+	c.connected = connected
 	go func() {
+		defer disconnect(mcp.ErrPeerGone)
 		defer close(c.read)
 		c.readErr = c.readMessages()
 	}()
@@ -114,6 +122,7 @@ func (c *Client) Close() (err error) {
 func (c *Client) close() error {
 	_ = c.conn.Close() // the end of a net.Pipe: there is nothing to fail
 	<-c.read
+	c.answering.Wait()
 	<-c.served
 	return c.serveErr
 }
@@ -137,8 +146,24 @@ func (c *Client) handshake() error {
 // unless it is there. An error of the server is an [*mcp.Error].
 //
 // When ctx ends first, Call sends notifications/cancelled and returns
-// context.Cause(ctx).
+// context.Cause(ctx). With [OnInput], a result that asks for input is answered, and the
+// call made again.
 func (c *Client) Call(ctx context.Context, method string, params any) (jsontext.Value, error) {
+	for {
+		result, err := c.call(ctx, method, params)
+		if err != nil {
+			return nil, err
+		}
+		again, err := c.answerInput(ctx, params, result)
+		if again == nil || err != nil {
+			return result, err
+		}
+		params = again
+	}
+}
+
+// call makes one request.
+func (c *Client) call(ctx context.Context, method string, params any) (jsontext.Value, error) {
 	id, answer := c.expect()
 	defer c.forget(id)
 	raw, err := c.cfg.requestParams(params, id)

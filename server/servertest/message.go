@@ -33,32 +33,41 @@ func (c *Client) readMessages() error {
 			c.deliver(&msg)
 		case wire.Notification:
 			c.notified(&msg)
+		case wire.Request:
+			c.asked(&msg)
 		}
 	}
 }
 
-// deliver hands a response to the call that waits for it, if one still does.
+// deliver hands a response to the call that waits for it, if one still does, or to its
+// subscription.
 func (c *Client) deliver(msg *wire.Envelope) {
 	c.mu.Lock()
 	answer := c.pending[msg.ID.Key()]
 	delete(c.pending, msg.ID.Key())
 	c.mu.Unlock()
-	if answer == nil {
-		return // cancelled meanwhile
+	r := responseOf(msg)
+	if s := c.subscription(msg.ID.Raw()); s != nil {
+		s.end(r.err)
 	}
+	if answer != nil { // else cancelled meanwhile
+		answer <- r
+	}
+}
+
+func responseOf(msg *wire.Envelope) response {
 	if msg.Error == nil {
-		answer <- response{result: msg.Result}
-		return
+		return response{result: msg.Result}
 	}
 	e := new(mcp.Error)
 	if err := json.Unmarshal(msg.Error, e); err != nil {
-		answer <- response{err: fmt.Errorf("servertest: the server sent a bad error %s: %w", msg.Error, err)}
-		return
+		return response{err: fmt.Errorf("servertest: the server sent a bad error %s: %w", msg.Error, err)}
 	}
-	answer <- response{err: e}
+	return response{err: e}
 }
 
 func (c *Client) notified(msg *wire.Envelope) {
+	c.changed(msg)
 	if f := c.cfg.notification; f != nil {
 		f(msg.Method, msg.Params)
 	}

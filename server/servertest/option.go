@@ -1,6 +1,8 @@
 package servertest
 
 import (
+	"context"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -20,6 +22,7 @@ type config struct {
 	capabilities mcp.ClientCapabilities
 	progress     func(Progress)
 	notification func(method string, params jsontext.Value)
+	input        func(context.Context, Question) (any, error)
 }
 
 // Legacy makes the client speak an older revision of the protocol, with its

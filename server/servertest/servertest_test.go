@@ -21,8 +21,8 @@ import (
 
 type none = struct{}
 
-func newServer() *server.Server {
-	return server.New("test", "1", server.WithTelemetry(telemetry.Disabled()), server.WithLogger(slog.New(slog.DiscardHandler)))
+func newServer(opts ...server.Option) *server.Server {
+	return server.New("test", "1", append(opts, server.WithTelemetry(telemetry.Disabled()), server.WithLogger(slog.New(slog.DiscardHandler)))...)
 }
 
 // eras are the ways to connect.

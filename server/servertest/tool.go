@@ -12,47 +12,32 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// ListTools returns what tools/list says, all pages of it.
-func (c *Client) ListTools(ctx context.Context) ([]mcp.Tool, error) {
-	var tools []mcp.Tool
-	var params any
-	for {
-		raw, err := c.Call(ctx, mcp.MethodToolsList, params)
-		if err != nil {
-			return nil, err
-		}
-		var page struct {
-			Tools      []mcp.Tool `json:"tools"`
-			NextCursor *string    `json:"nextCursor"`
-		}
-		if err := json.Unmarshal(raw, &page); err != nil {
-			return nil, fmt.Errorf("servertest: %s: %w", mcp.MethodToolsList, err)
-		}
-		tools = append(tools, page.Tools...)
-		if page.NextCursor == nil {
-			return tools, nil
-		}
-		params = map[string]string{"cursor": *page.NextCursor}
-	}
-}
-
 // CallTool calls a tool. args must encode to a JSON object, or be nil. A failure
 // that the tool reports to the model is a result with IsError set; a failure of
-// the call itself is an error, and an [*mcp.Error] if the server says so.
+// the call itself is an error, and an [*mcp.Error] if the server says so. A call that
+// goes on as a task is followed to its end, see [Task.Result].
 func (c *Client) CallTool(ctx context.Context, name string, args any) (*ToolResult, error) {
-	raw, err := objectOf(args)
-	if err != nil {
-		return nil, fmt.Errorf("servertest: arguments of %s: %w", name, err)
-	}
-	raw, err = c.Call(ctx, mcp.MethodToolsCall, mcp.CallToolParams{Name: name, Arguments: raw})
+	raw, err := c.callTool(ctx, name, args)
 	if err != nil {
 		return nil, err
+	}
+	if task, err := taskIn(raw); err == nil && task != nil {
+		return c.Task(*task).Result(ctx)
 	}
 	result := new(ToolResult)
 	if err := result.decode(raw); err != nil {
 		return nil, fmt.Errorf("servertest: result of %s: %w", name, err)
 	}
 	return result, nil
+}
+
+// callTool calls a tool and returns its result, which may be a task.
+func (c *Client) callTool(ctx context.Context, name string, args any) (jsontext.Value, error) {
+	raw, err := objectOf(args)
+	if err != nil {
+		return nil, fmt.Errorf("servertest: arguments of %s: %w", name, err)
+	}
+	return c.Call(ctx, mcp.MethodToolsCall, mcp.CallToolParams{Name: name, Arguments: raw})
 }
 
 // A ToolResult is the result of tools/call as a client reads it.
@@ -100,36 +85,11 @@ func (r *ToolResult) decode(raw jsontext.Value) error {
 	}
 	*r = ToolResult{StructuredContent: wire.StructuredContent, IsError: wire.IsError, Meta: wire.Meta}
 	for _, block := range wire.Content {
-		content, err := decodeContent(block)
+		content, err := mcp.UnmarshalContent(block)
 		if err != nil {
 			return err
 		}
 		r.Content = append(r.Content, content)
 	}
 	return nil
-}
-
-func decodeContent(raw jsontext.Value) (mcp.Content, error) {
-	var head struct {
-		Type string `json:"type"`
-	}
-	if err := json.Unmarshal(raw, &head); err != nil {
-		return nil, err
-	}
-	var content mcp.Content
-	switch head.Type {
-	case "text":
-		content = new(mcp.Text)
-	case "image":
-		content = new(mcp.Image)
-	case "audio":
-		content = new(mcp.Audio)
-	case "resource_link":
-		content = new(mcp.ResourceLink)
-	case "resource":
-		content = new(mcp.EmbeddedResource)
-	default:
-		return nil, fmt.Errorf("there is no content of type %q", head.Type)
-	}
-	return content, json.Unmarshal(raw, content)
 }

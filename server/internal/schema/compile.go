@@ -26,6 +26,7 @@ type origin int
 const (
 	given    origin = iota // by hand: formats as the dialect says
 	inferred               // from a type: formats must hold, or typed decoding would be stricter than its schema
+	elicited               // the form of an elicitation: formats are what the user is held to
 )
 
 // location is what the compiler calls the document. The scheme is one that no
@@ -97,7 +98,7 @@ func compileDoc(doc any, from origin) (*jsv.Schema, error) {
 	c := jsv.NewCompiler()
 	c.DefaultDraft(jsv.Draft2020)
 	c.UseLoader(refuse{})
-	if from == inferred {
+	if from != given {
 		c.RegisterFormat(&jsv.Format{Name: "date-time", Validate: dateTime})
 		c.AssertFormat()
 	}

@@ -159,11 +159,10 @@ func (s *shape) copyMembers(enc *jsontext.Encoder, dec *jsontext.Decoder) error 
 				return err
 			}
 			if s.kind == record {
-				f := s.byName[name.String()]
-				if f == nil {
-					return json.ErrUnknownName
+				member = &shape{} // a form may have been given more than it asks for
+				if f := s.byName[name.String()]; f != nil {
+					member = f.shape
 				}
-				member = f.shape
 			}
 			if err := enc.WriteToken(name); err != nil {
 				return err

@@ -63,7 +63,7 @@ func (w *typeWalk) member(s *shape, sf reflect.StructField, name string, options
 	if err != nil {
 		return err
 	}
-	f := &field{name: name, header: header, shape: sub, required: len(options) == 0}
+	f := &field{name: name, header: header, tag: sf.Tag, shape: sub, required: len(options) == 0}
 	s.fields = append(s.fields, f)
 	s.byName[name] = f
 	if f.required {

@@ -47,6 +47,7 @@ type field struct {
 	name     string
 	required bool
 	header   string // the mcpheader tag
+	tag      reflect.StructTag
 	shape    *shape
 }
 

@@ -20,6 +20,7 @@ func TestToolsForOlderClients(t *testing.T) {
 	yes := true
 	server.AddTool(srv, server.Tool{
 		Name: "object", Title: "T", Icons: []mcp.Icon{{Src: "data:,"}}, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: &yes},
+		Meta: mcp.Meta{"example.com/k": 1},
 	}, func(context.Context, *server.Call, none) (struct{}, error) { return struct{}{}, nil })
 	server.AddTool(srv, server.Tool{Name: "array"},
 		func(context.Context, *server.Call, none) ([]int, error) { return nil, nil })
@@ -33,14 +34,15 @@ func TestToolsForOlderClients(t *testing.T) {
 	const input = `"inputSchema":{"type":"object","additionalProperties":false}`
 	const output = `,"outputSchema":{"type":"object","additionalProperties":false}`
 	const annotations = `,"annotations":{"readOnlyHint":true}`
+	const meta = `,"_meta":{"example.com/k":1}`
 	rest := ""
 	for _, name := range []string{"array", "nullable", "anything", "given"} {
 		rest += `,{"name":"` + name + `",` + input + `}`
 	}
 	whole := dial(t, srv).ask(modern(1, "tools/list", ""))
 	for version, extra := range map[string]string{
-		"2025-11-25": `,"title":"T","icons":[{"src":"data:,"}]` + annotations + output,
-		"2025-06-18": `,"title":"T"` + annotations + output,
+		"2025-11-25": `,"title":"T","icons":[{"src":"data:,"}]` + annotations + output + meta,
+		"2025-06-18": `,"title":"T"` + annotations + output + meta,
 		"2025-03-26": annotations,
 		"2024-11-05": ``,
 	} {

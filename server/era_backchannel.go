@@ -36,19 +36,19 @@ func (c *Call) CallClient(ctx context.Context, method string, params any) (jsont
 	return c.Core().Ask(ctx, method, raw)
 }
 
-// declared checks that the client can be sent a method.
+// declared checks that the client can be sent a method. What the params may hold is
+// the caller's to know.
 func declared(caps mcp.ClientCapabilities, method string) error {
-	ok := true
-	switch method {
-	case mcp.MethodSampling:
-		ok = caps.Sampling != nil
-	case mcp.MethodElicitation:
-		ok = caps.Elicitation != nil
-	case mcp.MethodRootsList:
-		ok = caps.Roots != nil
+	var missing mcp.ClientCapabilities
+	switch {
+	case method == mcp.MethodSampling && caps.Sampling == nil:
+		missing.Sampling = &mcp.SamplingCapability{}
+	case method == mcp.MethodElicitation && caps.Elicitation == nil:
+		missing.Elicitation = &mcp.ElicitationCapability{}
+	case method == mcp.MethodRootsList && caps.Roots == nil:
+		missing.Roots = &mcp.RootsCapability{}
+	default:
+		return nil
 	}
-	if !ok {
-		return fmt.Errorf("%w: %s", mcp.ErrNotDeclared, method)
-	}
-	return nil
+	return fmt.Errorf("%s: %w", method, &mcp.NotDeclaredError{Missing: missing})
 }

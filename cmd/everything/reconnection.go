@@ -1,0 +1,23 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// addReconnection adds a tool that hangs up on a client which can come back.
+func addReconnection(srv *server.Server) {
+	server.AddTool(srv, server.Tool{
+		Name:        "test_reconnection",
+		Description: "Close the response stream before the answer, so that the client comes back for it. Others are just answered.",
+	}, func(ctx context.Context, call *server.Call, _ none) (string, error) {
+		err := call.CloseStream(200 * time.Millisecond)
+		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return "", err
+		}
+		return "The stream was closed and resumed.", wait(ctx, 100*time.Millisecond)
+	})
+}

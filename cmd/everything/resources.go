@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// watchedURI is the resource that the suite subscribes to.
+const watchedURI = "test://watched-resource"
+
+// addResources adds the resources of the conformance suite. The first one must be
+// readable: the suite reads whatever comes first.
+func addResources(srv *server.Server) {
+	server.AddStaticResource(srv, server.Resource{
+		URI: "test://static-text", Name: "static-text", Description: "A text that never changes.", MIMEType: "text/plain",
+	}, "This is the content of the static text resource.")
+	server.AddStaticResource(srv, server.Resource{
+		URI: "test://static-binary", Name: "static-binary", Description: "A picture, one red pixel as PNG.", MIMEType: "image/png",
+	}, redPixel().Data)
+	server.AddStaticResource(srv, server.Resource{
+		URI: watchedURI, Name: "watched-resource", Description: "A text to subscribe to.", MIMEType: "text/plain",
+	}, "Watched resource content.")
+	server.AddResourceTemplate(srv, server.ResourceTemplate{
+		URITemplate: "test://template/{id}/data", Name: "template", Description: "Data of any id, as JSON.", MIMEType: "application/json",
+		Complete: map[string]server.CompleteFunc{"id": server.CompleteFrom("1", "12", "123")},
+	}, func(_ context.Context, _ *server.Call, _ string, vars map[string]string) (string, error) {
+		return templateData(vars["id"])
+	})
+}
+
+// templateData is what the suite wants to read of an id.
+func templateData(id string) (string, error) {
+	raw, err := json.Marshal(struct {
+		ID           string `json:"id"`
+		TemplateTest bool   `json:"templateTest"`
+		Data         string `json:"data"`
+	}{id, true, "Data for ID: " + id})
+	return string(raw), err
+}

@@ -1,0 +1,146 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// checkLogging asks for the messages of a tool, for more of them and for fewer.
+func checkLogging(t *testing.T, c *client) {
+	const message = "notifications/message"
+	run := func() {
+		t.Helper()
+		if r := c.call(t, "test_tool_with_logging", object{}); r.Result == nil || r.Result.IsError {
+			t.Fatalf("test_tool_with_logging: %+v %+v", r.Result, r.Error)
+		}
+	}
+	if c.modern() { // a legacy server may send what it likes until it is told what the client wants
+		c.forget("")
+		if run(); c.forget(message) > 0 {
+			t.Error("messages that nobody has asked for")
+		}
+	}
+	c.must(t, "level", object{"level": "debug"})
+	c.forget("")
+	run()
+	var got []string
+	for range 3 {
+		var params struct{ Level, Data string }
+		if err := json.Unmarshal(c.told(t, "notified", message).Params, &params); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, params.Level+": "+params.Data)
+	}
+	want := []string{"info: Tool execution started", "info: Tool processing data", "info: Tool execution completed"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the messages are %q, want %q", got, want)
+	}
+	c.must(t, "level", object{"level": "error"})
+	c.forget("")
+	if run(); c.forget(message) > 0 {
+		t.Error("messages below the level that the client wants")
+	}
+}
+
+// checkListChanged changes lists of the server, of which the client is told. It then gets
+// the new ones, and not what it has kept of them.
+func checkListChanged(t *testing.T, c *client) {
+	c.must(t, "watch", nil)
+	c.awaitStream(t)
+	tool := func() (description string) {
+		for _, tool := range c.must(t, "list", nil).Result.Tools {
+			if tool.Name == "changing_tool" {
+				description = tool.Description
+			}
+		}
+		return description
+	}
+	prompt := func() (description string) {
+		for _, prompt := range c.must(t, "prompts", nil).Result.Prompts {
+			if prompt.Name == "changing_prompt" {
+				description = prompt.Description
+			}
+		}
+		return description
+	}
+	for what, description := range map[string]func() string{"tool": tool, "prompt": prompt} {
+		before := description()
+		c.trigger(t, what+"_change")
+		c.told(t, "notified", fmt.Sprintf("notifications/%ss/list_changed", what))
+		if after := description(); before == "" || after == "" || after == before {
+			t.Errorf("the %s was %q and is %q", what, before, after)
+		}
+	}
+}
+
+// trigger calls a tool that makes the server change.
+func (c *client) trigger(t *testing.T, change string) {
+	t.Helper()
+	if r := c.call(t, "test_trigger_"+change, object{}); r.Result == nil || r.Result.IsError {
+		t.Fatalf("test_trigger_%s: %+v %+v", change, r.Result, r.Error)
+	}
+}
+
+// awaitStream waits until the stream is open on which a legacy client listens over HTTP,
+// and which it opens when it likes.
+func (c *client) awaitStream(t *testing.T) {
+	t.Helper()
+	if c.modern() || c.transport != "http" {
+		return
+	}
+	eventually(t, func() error {
+		rep, err := c.server.requests()
+		if err != nil {
+			return err
+		}
+		for _, s := range rep.Sessions {
+			if s.Client == c.name && s.Streaming {
+				return nil
+			}
+		}
+		return fmt.Errorf("the client does not listen: %+v", rep.Sessions)
+	})
+}
+
+// watched is the resource of which a tool says that it has changed.
+const watched = "test://watched-resource"
+
+// checkSubscribe subscribes to resources and is told of the changes of these, and of no
+// others.
+func checkSubscribe(t *testing.T, c *client) {
+	const updated = "notifications/resources/updated"
+	c.awaitStream(t)
+	if !c.bridged {
+		c.must(t, "subscribe", object{"uri": "test://static-text"})
+		c.forget("")
+		c.trigger(t, "resource_update") // of the other one
+	}
+	c.must(t, "subscribe", object{"uri": watched})
+	if c.bridged { // mcp-remote answers at once, and then waits before it subscribes
+		c.server.awaitSubscriptions(t, 2)
+	}
+	for range 3 {
+		c.trigger(t, "resource_update")
+		var params struct{ URI string }
+		if err := json.Unmarshal(c.told(t, "notified", updated).Params, &params); err != nil || params.URI != watched {
+			t.Errorf("told of %q: %v", params.URI, err)
+		}
+	}
+	if c.bridged {
+		// It keeps a subscription that it wants to replace: over HTTP it would have to hang up,
+		// and it sends a message (dist/chunk-KJCT2FXL.js, line 32697).
+		return
+	}
+	c.must(t, "unsubscribe", object{"uri": watched})
+	if c.modern() { // closing a stream takes its time
+		c.server.awaitSubscriptions(t, map[string]int{"gosdk": 2, "client": 2, "mcpgo": 1}[c.library])
+	}
+	c.trigger(t, "resource_update")
+	c.trigger(t, "tool_change")
+	c.told(t, "notified", "notifications/tools/list_changed") // which is told after all that was before
+	if n := c.forget(updated); n > 0 {
+		t.Errorf("told of %d other changes", n)
+	}
+}

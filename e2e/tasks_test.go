@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"syscall"
+	"testing"
+)
+
+// tasking declares the tasks extension.
+func tasking(r request) request {
+	return r.with("io.modelcontextprotocol/clientCapabilities", object{"extensions": object{"io.modelcontextprotocol/tasks": object{}}})
+}
+
+// computing is a call that goes on as a task.
+func computing(id any, seconds float64) request {
+	return tasking(call(id, "slow_compute", object{"seconds": seconds}))
+}
+
+// aboutTask is a request about a task.
+func aboutTask(id any, method, task string) request {
+	return tasking(request{id: id, method: method, params: object{"taskId": task}})
+}
+
+// taskOf is what a message or an answer says of a task.
+type taskOf struct {
+	Result struct {
+		ResultType, TaskID, Status string
+	}
+}
+
+func decodeTask(t *testing.T, text string) taskOf {
+	t.Helper()
+	var m taskOf
+	if err := json.Unmarshal([]byte(text), &m); err != nil || m.Result.TaskID == "" {
+		t.Fatalf("no task: %s (%v)", text, err)
+	}
+	return m
+}
+
+// linksTo reports whether a span links another one.
+func (s span) linksTo(other span) bool {
+	for _, l := range s.GetLinks() {
+		if hex.EncodeToString(l.GetTraceId()) == other.traceID() && string(l.GetSpanId()) == string(other.GetSpanId()) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestTask: a call that goes on after its answer has a span of its own, and is seen
+// while it runs.
+func TestTask(t *testing.T) {
+	t.Parallel()
+	otlp := receive(t)
+	s := serveHTTP(t, otlp.env())
+	r := traced(computing(1, 0.3))
+	task := decodeTask(t, s.send(t, "POST", r.headers(), r.frame()).body)
+	if task.Result.ResultType != "task" || task.Result.Status != "working" {
+		t.Errorf("the answer to the call: %+v", task)
+	}
+	if n := s.metrics(t).sum("vitrine_tasks", "status", "working"); n != 1 {
+		t.Errorf("%v tasks are working", n)
+	}
+	var report struct {
+		Tasks []struct {
+			Task, Tool string
+			TraceID    string `json:"trace_id"`
+		}
+	}
+	text, _, err := s.get("/debug/requests", "application/json")
+	if err == nil {
+		err = json.Unmarshal(text, &report)
+	}
+	if err != nil || len(report.Tasks) != 1 || report.Tasks[0].Tool != "slow_compute" || report.Tasks[0].TraceID != metaTrace {
+		t.Errorf("in flight: %+v (%v)", report, err)
+	}
+	eventually(t, func() error {
+		get := aboutTask(2, "tasks/get", task.Result.TaskID)
+		headers := get.headers()
+		headers.Set("Mcp-Name", task.Result.TaskID)
+		a := s.send(t, http.MethodPost, headers, get.frame())
+		if now := decodeTask(t, a.body); now.Result.Status != "completed" {
+			return fmt.Errorf("the task is %s", now.Result.Status)
+		}
+		return nil
+	})
+
+	call, work, get := otlp.awaitSpan(t, "tools/call slow_compute"), otlp.awaitSpan(t, "vitrine.task slow_compute"), otlp.awaitSpan(t, "tasks/get")
+	if work.traceID() != metaTrace || work.parentID() != hex.EncodeToString(call.GetSpanId()) || !work.linksTo(call) {
+		t.Errorf("the span of the task: trace %s, parent %s, links %v", work.traceID(), work.parentID(), work.GetLinks())
+	}
+	checkAttributes(t, work.attributes(), map[string]any{
+		"gen_ai.tool.name": "slow_compute", "vitrine.task.id": task.Result.TaskID[:8], "vitrine.task.status": "completed",
+	})
+	if !get.linksTo(call) {
+		t.Errorf("tasks/get does not link the call: %v", get.GetLinks())
+	}
+	if work.GetEndTimeUnixNano() <= call.GetEndTimeUnixNano() {
+		t.Error("the task has ended before its call")
+	}
+}
+
+// TestTaskSurvivesTermination: a drain waits for tasks.
+func TestTaskSurvivesTermination(t *testing.T) {
+	t.Parallel()
+	otlp := receive(t)
+	s := serveHTTP(t, otlp.env())
+	r := computing(1, 1)
+	decodeTask(t, s.send(t, "POST", r.headers(), r.frame()).body)
+	s.signal(t, syscall.SIGTERM)
+	s.exited(t, 0)
+	attrs := otlp.awaitSpan(t, "vitrine.task slow_compute").attributes()
+	if attrs["vitrine.task.status"] != "completed" || attrs["vitrine.cancel.cause"] != nil {
+		t.Errorf("the span of the task: %v", attrs)
+	}
+}
+
+// TestEndOfInputEndsTasks: whoever closes standard input waits for the process, and can
+// ask for no task any more.
+func TestEndOfInputEndsTasks(t *testing.T) {
+	t.Parallel()
+	otlp := receive(t)
+	p := connect(serveStdio(t, otlp.env(), withArgs("--drain-timeout=1h")))
+	task := decodeTask(t, p.ask(t, computing(1, 600)).raw)
+	if now := decodeTask(t, p.ask(t, aboutTask(2, "tasks/get", task.Result.TaskID)).raw); now.Result.Status != "working" {
+		t.Errorf("the task: %+v", now)
+	}
+	if err := p.stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.exited(t, 0)
+	attrs := otlp.awaitSpan(t, "vitrine.task slow_compute").attributes()
+	if attrs["vitrine.task.status"] != "failed" || attrs["vitrine.cancel.cause"] != "server_shutdown" || attrs["error.type"] != "server_shutdown" {
+		t.Errorf("the span of the task: %v", attrs)
+	}
+	for _, line := range p.stderr.snapshot() {
+		if isRecord("handlers.abandoned")(line) {
+			t.Error(line)
+		}
+	}
+}

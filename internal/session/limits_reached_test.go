@@ -1,0 +1,185 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A provocation reaches one limit.
+type provocation struct {
+	limits  Limits
+	provoke func(w *world)
+}
+
+// provocations are for the limits that the core watches itself.
+var provocations = map[string]provocation{
+	LimitFrameBytes: {Limits{MaxFrameBytes: 10}, func(w *world) { w.malformed(callFrame("1", "work")) }},
+	LimitDepth:      {Limits{MaxDepth: 2}, func(w *world) { w.malformed(`{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":[[]]}}`) }},
+	LimitBatch: {Limits{MaxBatch: 1}, func(w *world) {
+		_, err := wire.SplitBatch([]byte(`[1,2]`), w.core.limits.Wire())
+		w.connect(true).s.Malformed(err.(*wire.Error))
+	}},
+	LimitInFlight: {Limits{MaxInFlight: 1, MaxQueue: 1}, func(w *world) {
+		g, p := w.gate("work", false), w.connect(true)
+		p.sink.on(blockUntil(nil))
+		for i := range 2 { // settled, but in flight while nobody reads the answers
+			p.call(fmt.Sprint(i), "work")
+			g.next().finish("unread")
+			w.settle()
+		}
+		p.call("2", "work")
+	}},
+	LimitQueue:        {Limits{MaxInFlight: 1, MaxQueue: 1}, func(w *world) { w.calls(w.connect(true), 3) }},
+	LimitQueueSession: {Limits{MaxInFlight: 1, MaxQueuePerSession: 1}, func(w *world) { w.calls(w.connect(true), 3) }},
+	LimitUnread: {Limits{MaxUnread: 1}, func(w *world) {
+		g := w.gate("work", false)
+		x := w.post(nil, modernFrame("1", "work"))
+		x.sink.on(blockUntil(nil))
+		g.next().finish("unread")
+		w.settle()
+		w.post(nil, modernFrame("1", "work"))
+	}},
+	LimitSessions: {Limits{MaxSessions: 1}, func(w *world) {
+		w.calls(nil, 0)
+		w.post(w.open("busy"), callFrame("1", "work"))
+		_, _, err := w.core.Open(httpConn, "another")
+		require.NotNil(w.t, err)
+	}},
+	LimitSubscriptions: {Limits{MaxSubscriptions: 1}, func(w *world) {
+		w.calls(nil, 0)
+		w.route("work", func(rt *Route) { rt.Subscription = true })
+		w.post(nil, modernFrame("1", "work"))
+		w.post(nil, modernFrame("1", "work"))
+	}},
+	LimitRunningTasks: {Limits{MaxRunningTasks: 1}, func(w *world) {
+		g := w.gate("work", false)
+		w.connect(true).call("1", "work")
+		h := g.next()
+		running, _ := w.core.Detach(h.ctx, h.r, "first", time.Now().Add(time.Minute))
+		_, err := w.core.Detach(h.ctx, h.r, "second", time.Now().Add(time.Minute))
+		require.NotNil(w.t, err)
+		running.Done()
+		h.finish("done")
+	}},
+	LimitOutbound: {Limits{MaxOutbound: 1}, func(w *world) {
+		s := w.open("session")
+		w.ask(s, w.t.Context())
+		w.settle()
+		_, err := s.Ask(w.t.Context(), "ping", nil)
+		require.Error(w.t, err)
+	}},
+	LimitEvents:          {Limits{MaxEvents: 1}, (*world).keepEvents},
+	LimitEventBytes:      {Limits{MaxEventBytes: 300}, (*world).keepEvents},
+	LimitEventBytesTotal: {Limits{MaxEventBytesTotal: 300}, (*world).keepEvents},
+	LimitEventTimeout: {Limits{}, func(w *world) {
+		require.Error(w.t, w.core.eventCall(w.t.Context(), eventAppend, func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+	}},
+	LimitQueuedMessages: {Limits{MaxQueuedMessages: 1}, (*world).notifyUnread},
+	LimitNotifyTimeout:  {Limits{MaxQueuedMessages: 1}, (*world).notifyUnread},
+	LimitWriteTimeout: {Limits{}, func(w *world) {
+		w.notifyUnread()
+		time.Sleep(w.core.limits.WriteTimeout)
+	}},
+	LimitQueuedBytes: {Limits{MaxQueuedBytes: 1}, (*world).notifyUnread},
+	LimitMalformed:   {Limits{MaxConsecutiveMalformed: 1}, func(w *world) { w.malformed(`{}`) }},
+	LimitRequestTimeout: {Limits{}, func(w *world) {
+		w.calls(w.connect(true), 1)
+		time.Sleep(w.core.limits.RequestTimeout)
+	}},
+	LimitMaxRequestTimeout: {Limits{MaxRequestTimeout: time.Second}, func(w *world) {
+		w.calls(w.connect(true), 1)
+		time.Sleep(time.Second)
+	}},
+	// The transport notices these two, and tells.
+	LimitBodyBytes: {Limits{MaxBodyBytesPending: 1}, func(w *world) {
+		require.False(w.t, w.core.ReserveBody(2))
+		w.core.RefuseHTTP(w.t.Context(), mcp.RefuseOverload)
+	}},
+	LimitBodyTimeout: {Limits{}, func(w *world) { w.core.RefuseHTTP(w.t.Context(), mcp.RefuseBodyTimeout) }},
+}
+
+// TestEveryLimitIsCounted reaches each limit of the table that counts, and looks at its
+// counter. What is built on the core watches limits of its own: a test of the package
+// server must name them.
+func TestEveryLimitIsCounted(t *testing.T) {
+	elsewhere := testsOf(t, "../../server")
+	for _, name := range LimitNames() {
+		t.Run(name, func(t *testing.T) {
+			p, ours := provocations[name]
+			if !ours {
+				require.True(t, strings.Contains(elsewhere, name), "nobody provokes it")
+				return
+			}
+			inWorld(t, p.limits, func(w *world) {
+				p.provoke(w)
+				w.settle()
+				require.NotZero(w.t, w.counts()["limit/"+name], "%v", w.counts())
+			})
+		})
+	}
+}
+
+// testsOf returns the text of a package's tests.
+func testsOf(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	var all strings.Builder
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		all.Write(text)
+	}
+	return all.String()
+}
+
+// malformed feeds a byte stream with a frame that is too much for the core's limits.
+func (w *world) malformed(frame string) {
+	_, err := wire.Decode([]byte(frame), w.core.limits.Wire())
+	w.connect(true).s.Malformed(err.(*wire.Error))
+}
+
+// calls scripts a handler that goes on until its context ends, and calls it n times.
+func (w *world) calls(p *peer, n int) {
+	w.handle("work", func(ctx context.Context, _ *Request) (mcp.Result, error) {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	})
+	for i := range n {
+		p.call(fmt.Sprint(i), "work")
+	}
+	w.settle()
+}
+
+// keepEvents has two events kept in memory.
+func (w *world) keepEvents() {
+	store := NewMemoryEvents()
+	store.bind(w.core.limits, w.core.ledger.limitReached)
+	for seq := range uint64(2) {
+		require.NoError(w.t, store.Append(w.t.Context(), "session", Event{Stream: "1", Seq: seq + 1, Data: []byte("{}")}))
+	}
+}
+
+// notifyUnread sends a peer that reads nothing more than its queue holds.
+func (w *world) notifyUnread() {
+	p := w.connect(true)
+	p.sink.on(blockUntil(nil))
+	for range 3 {
+		_ = p.s.Notify(w.t.Context(), "notifications/x", nil, "")
+		w.settle()
+	}
+}

@@ -1,0 +1,77 @@
+package server
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/telemetry"
+)
+
+// plainServer has a tool that asks nobody anything.
+func plainServer() *Server {
+	s := New("plain", "1", WithTelemetry(telemetry.Disabled()), WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+	AddTool(s, Tool{Name: "echo"}, func(_ context.Context, _ *Call, in struct {
+		Text string `json:"text"`
+	}) (string, error) {
+		return in.Text, nil
+	})
+	return s
+}
+
+// nowhere is a sink.
+type nowhere struct{}
+
+func (nowhere) Write(*session.Message) error { return nil }
+func (nowhere) Flush() error                 { return nil }
+func (nowhere) SetWriteDeadline(time.Time)   {}
+
+const plainCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"},` +
+	`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+
+// exchangePlain takes one call through the core, from the frame to the answer.
+func exchangePlain(tb testing.TB, s *Server) {
+	env, err := wire.Decode([]byte(plainCall), wire.DefaultLimits())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	conn := &session.Conn{Transport: "memory"}
+	st := s.core.Exchange(conn, 1, mcp.Modern)
+	s.core.Receive(&session.Inbound{Envelope: env, Era: mcp.Modern, Version: mcp.LatestVersion, Conn: conn}, st)
+	if err := st.Pump(nowhere{}); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// A handler that asks nothing pays for its Call and for nothing else: that it could
+// ask costs no allocation and no look at the params.
+func TestServeAllocatesTheCallAlone(t *testing.T) {
+	s := plainServer()
+	h := s.serve(func(context.Context, *Call) (mcp.Result, error) { return nil, nil })
+	req := middleware.NewRequest(&session.Request{Inbound: &session.Inbound{Envelope: wire.Envelope{
+		Method: mcp.MethodToolsCall, Params: jsontext.Value("not even JSON"),
+	}}})
+	allocs := testing.AllocsPerRun(100, func() {
+		if _, err := h(context.Background(), req); err != nil {
+			t.Error(err)
+		}
+	})
+	require.Equal(t, 1.0, allocs)
+}
+
+func BenchmarkPlainCall(b *testing.B) {
+	s := plainServer()
+	b.ReportAllocs()
+	for b.Loop() {
+		exchangePlain(b, s)
+	}
+}

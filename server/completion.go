@@ -1,0 +1,106 @@
+package server
+
+import (
+	"context"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A CompleteFunc proposes values for an argument of a prompt or a variable of a
+// resource template (specification: "Completion"). value is what the user has typed so
+// far, decided are the other arguments that have their values already; all of it is
+// untrusted. It returns what fits, the best first; the client is shown no more than
+// [mcp.MaxCompletions] of that, and told how many there are.
+//
+// Errors are treated as those of a [PromptHandler]. It may run on many goroutines at
+// once.
+type CompleteFunc func(ctx context.Context, call *Call, value string, decided map[string]string) ([]string, error)
+
+// CompleteFrom returns a CompleteFunc that proposes those of the values that begin
+// with what was typed, in either case.
+func CompleteFrom(values ...string) CompleteFunc {
+	return func(_ context.Context, _ *Call, value string, _ map[string]string) (fit []string, err error) {
+		for _, v := range values {
+			if len(v) >= len(value) && strings.EqualFold(v[:len(value)], value) {
+				fit = append(fit, v)
+			}
+		}
+		return fit, nil
+	}
+}
+
+// addCompletion registers the method of the completion feature, which is there as soon
+// as there is something to complete.
+func (s *Server) addCompletion() {
+	s.announce(func(c *mcp.ServerCapabilities) {
+		if s.completion.Load() {
+			c.Completions = &struct{}{}
+		}
+	})
+	s.handle(&method{
+		name: mcp.MethodComplete, eras: inBoth, advertised: s.completion.Load, handler: s.serve(s.complete),
+	})
+}
+
+// completes notes that there is something to complete, if one of the funcs is there.
+func (s *Server) completes(arguments map[string]CompleteFunc) {
+	for _, f := range arguments {
+		if f != nil {
+			s.completion.Store(true)
+		}
+	}
+}
+
+// complete serves completion/complete.
+func (s *Server) complete(ctx context.Context, call *Call) (mcp.Result, error) {
+	var params mcp.CompleteParams
+	if err := json.Unmarshal(call.Params(), &params); err != nil {
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "the params of completion/complete are not valid")
+	}
+	arguments, err := s.completable(ctx, call, params.Ref)
+	if err != nil {
+		return nil, err
+	}
+	f, known := arguments[params.Argument.Name]
+	if !known {
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "there is no argument %q", cut(params.Argument.Name, 128))
+	}
+	result := &mcp.CompleteResult{}
+	if f == nil {
+		return result, nil
+	}
+	values, err := f(ctx, call, params.Argument.Value, params.Context.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	if total := len(values); total > mcp.MaxCompletions {
+		values = values[:mcp.MaxCompletions]
+		result.Completion.Total, result.Completion.HasMore = &total, true
+	}
+	result.Completion.Values = values
+	return result, nil
+}
+
+// completable returns the arguments of what a completion refers to. What the caller may
+// not see does not exist.
+func (s *Server) completable(ctx context.Context, call *Call, ref mcp.CompletionRef) (map[string]CompleteFunc, error) {
+	switch ref.Type {
+	case "ref/prompt":
+		if to := s.prompts.target(ref.Name); to != nil && s.visible(ctx, call.Request, ItemPrompt, ref.Name) {
+			return to.arguments, nil
+		}
+		return nil, noPrompt(ref.Name)
+	case "ref/resource":
+		if to := s.templates.target(ref.URI); to != nil && s.visible(ctx, call.Request, ItemTemplate, ref.URI) {
+			return to.arguments, nil
+		}
+		if to := s.resources.target(ref.URI); to != nil && s.visible(ctx, call.Request, ItemResource, ref.URI) {
+			return nil, nil // it has no arguments
+		}
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "there is no resource template %q", cut(ref.URI, 128))
+	}
+	return nil, mcp.NewError(mcp.CodeInvalidParams, `params.ref.type must be "ref/prompt" or "ref/resource"`)
+}

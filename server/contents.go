@@ -1,0 +1,110 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// Readable is what the handler of a resource may return: its text, its bytes, its
+// parts, or the whole result.
+type Readable interface {
+	string | []byte | []mcp.ResourceContents | *mcp.ReadResourceResult
+}
+
+// readResult turns what a handler has returned into the result of resources/read. What
+// the handler may share between requests is not changed.
+func readResult[Out Readable](uri, mimeType string, hint mcp.CacheHint, out Out, err error) (mcp.Result, error) {
+	if err != nil {
+		return nil, readFailure(uri, err)
+	}
+	result := contentsOf(uri, mimeType, out)
+	if result == nil || len(result.Contents) == 0 {
+		return nil, errors.New("the handler returned no contents")
+	}
+	whole := *result
+	if whole.Contents, err = complete(uri, mimeType, whole.Contents); err != nil {
+		return nil, err
+	}
+	if whole.TTL == nil {
+		whole.TTL = hint.TTL
+	}
+	if whole.Scope == "" {
+		whole.Scope = hint.Scope
+	}
+	return &whole, nil
+}
+
+// contentsOf gives what a handler has returned one form.
+func contentsOf[Out Readable](uri, mimeType string, out Out) *mcp.ReadResourceResult {
+	one := func(c mcp.ResourceContents) *mcp.ReadResourceResult {
+		c.URI, c.MIMEType = uri, mimeType
+		return &mcp.ReadResourceResult{Contents: []mcp.ResourceContents{c}}
+	}
+	switch out := any(out).(type) {
+	case string:
+		return one(mcp.ResourceContents{Text: out})
+	case []byte:
+		if out == nil {
+			out = []byte{} // nil would be an empty text
+		}
+		return one(mcp.ResourceContents{Blob: out})
+	case []mcp.ResourceContents:
+		return &mcp.ReadResourceResult{Contents: out}
+	case *mcp.ReadResourceResult:
+		return out
+	}
+	return nil
+}
+
+// complete fills in what the parts of a resource leave out.
+func complete(uri, mimeType string, contents []mcp.ResourceContents) ([]mcp.ResourceContents, error) {
+	copied := false
+	for i, c := range contents {
+		if c.Text != "" && c.Blob != nil {
+			return nil, fmt.Errorf("contents %d have both a text and a blob", i)
+		}
+		if c.URI != "" && (c.MIMEType != "" || mimeType == "") {
+			continue
+		}
+		if !copied {
+			contents, copied = slices.Clone(contents), true
+		}
+		if c.URI == "" {
+			contents[i].URI = uri
+		}
+		if c.MIMEType == "" {
+			contents[i].MIMEType = mimeType
+		}
+	}
+	return contents, nil
+}
+
+// readFailure names the resource that does not exist.
+func readFailure(uri string, err error) error {
+	if errors.Is(err, ErrResourceNotFound) {
+		return noResource(uri)
+	}
+	if rpc, _ := mcp.AsError(err); rpc != nil && rpc.Code == mcp.CodeResourceNotFound && rpc.Data == nil {
+		return rpc.WithData(mcp.ResourceErrorData{URI: uri})
+	}
+	return err
+}
+
+// readHint is the cache hint of what a resource's handler returns without one.
+func (s *Server) readHint(ttl time.Duration, scope mcp.CacheScope) (mcp.CacheHint, error) {
+	switch {
+	case ttl < 0:
+		return mcp.CacheHint{}, errors.New("the TTL is negative")
+	case scope == "" && (s.view != nil || s.principal != nil):
+		scope = mcp.CachePrivate
+	case scope == "":
+		scope = mcp.CachePublic
+	case scope != mcp.CachePublic && scope != mcp.CachePrivate:
+		return mcp.CacheHint{}, fmt.Errorf("there is no cache scope %q", scope)
+	}
+	return mcp.CacheFor(ttl, scope), nil
+}

@@ -1,0 +1,9 @@
+package server
+
+import "github.com/vitrine-mcp/vitrine/internal/session"
+
+// Joined returns how many subscribers there are, in both eras.
+func (s *Server) Joined() int64 { return s.hub.joined.Load() }
+
+// Core shows the session core to the tests.
+func (s *Server) Core() *session.Core { return s.core }

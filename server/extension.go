@@ -1,0 +1,150 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+)
+
+// An Extension is something that a server can do beyond the protocol and that a
+// client may know of (specification: "Extensions"). It is announced to every client,
+// in both eras. What it consists of is added with [AddMethod], [AddNotification] and
+// [Call.Notify], or is a convention about tools, resources and their _meta members.
+type Extension struct {
+	// ID is a reverse-DNS prefix and a name, as in "com.example/thing".
+	ID string
+	// Settings is announced with the extension. It must encode to a JSON object; nil
+	// stands for {}, which means that there is nothing to say.
+	Settings any
+}
+
+// AddExtension turns an extension on, or panics if that is not possible: a mistake in
+// the program, which shows at start-up. See [Server.TryAddExtension].
+func (s *Server) AddExtension(e Extension) {
+	if err := s.TryAddExtension(e); err != nil {
+		panic(err)
+	}
+}
+
+// TryAddExtension turns an extension on. It returns an error for an id that is none
+// or is taken, for settings that are no object, and for an extension that has an
+// option of its own (see [WithTasks]). It may be called while the server serves.
+func (s *Server) TryAddExtension(e Extension) error {
+	if e.ID == mcp.ExtensionTasks {
+		return fmt.Errorf("server: extension %s is turned on with WithTasks", e.ID)
+	}
+	return s.extensions.add(e)
+}
+
+// extensions are those that are turned on, with their settings.
+type extensions struct {
+	mu   sync.RWMutex
+	byID map[string]jsontext.Value
+}
+
+func (x *extensions) add(e Extension) error {
+	if err := mcp.CheckExtensionID(e.ID); err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	settings := jsontext.Value("{}")
+	if e.Settings != nil {
+		raw, err := wire.Marshal(nil, e.Settings)
+		if err != nil {
+			return fmt.Errorf("server: encode the settings of extension %s: %w", e.ID, err)
+		}
+		if settings = raw; settings.Kind() != '{' {
+			return fmt.Errorf("server: the settings of extension %s must encode to a JSON object", e.ID)
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, taken := x.byID[e.ID]; taken {
+		return fmt.Errorf("server: there is an extension %s already", e.ID)
+	}
+	if x.byID == nil {
+		x.byID = map[string]jsontext.Value{}
+	}
+	x.byID[e.ID] = settings
+	return nil
+}
+
+// on reports whether an extension was added.
+func (x *extensions) on(id string) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	_, on := x.byID[id]
+	return on
+}
+
+// announced is what clients of one era are told; nil if there is nothing.
+func (x *extensions) announced(in eras) map[string]any {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	var all map[string]any
+	for id, settings := range x.byID {
+		if extensionEras(id)&in != 0 {
+			if all == nil {
+				all = map[string]any{}
+			}
+			all[id] = settings
+		}
+	}
+	return all
+}
+
+// Extension returns what the client has declared about an extension: its settings,
+// a JSON object that is often {}, and whether it has declared it at all, with this
+// request or, in the legacy era, in initialize.
+func (c *Call) Extension(id string) (settings jsontext.Value, declared bool) {
+	return declaredExtension(c.Core().Inbound, c.Core().Session(), id)
+}
+
+// ifDeclared answers with the error of the caller's era if the caller has not
+// declared an extension. An empty id stands for none.
+func ifDeclared(id string, h callHandler) callHandler {
+	if id == "" {
+		return h
+	}
+	return func(ctx context.Context, call *Call) (mcp.Result, error) {
+		if _, declared := call.Extension(id); !declared {
+			return nil, notDeclared(call.Request, id)
+		}
+		return h(ctx, call)
+	}
+}
+
+// checkOwnName checks the name of a method or notification that is not the protocol's.
+func checkOwnName(name string) error {
+	if name == "" || len(name) > 128 {
+		return fmt.Errorf("server: method name %q must have 1 to 128 characters", cut(name, 128))
+	}
+	for _, c := range []byte(name) {
+		if c <= ' ' || c >= 0x7f {
+			return fmt.Errorf("server: method name %q may have visible ASCII characters only", name)
+		}
+	}
+	if mcp.OwnMethod(name) {
+		return fmt.Errorf("server: method name %q is reserved to the protocol", name)
+	}
+	return nil
+}
+
+// checkExtends checks what a method or a notification is registered with.
+func (s *Server) checkExtends(name, extension string, links []middleware.Middleware) error {
+	if err := checkOwnName(name); err != nil {
+		return err
+	}
+	if extension != "" && !s.extensions.on(extension) {
+		return fmt.Errorf("server: method %q: extension %q was not added", name, extension)
+	}
+	if hasNil(links) {
+		return fmt.Errorf("server: method %q: a middleware is nil", name)
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"mime"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+)
+
+// Files describes a directory to [AddFiles].
+type Files struct {
+	// URI is what the URI of every file begins with, such as "file:///docs/". It ends with
+	// a slash; the path of the file follows.
+	URI         string
+	Name        string
+	Title       string
+	Description string
+	// FS holds the files. For a directory of the operating system take the FS of an
+	// [os.Root], which no symbolic link leads out of, and not [os.DirFS].
+	FS fs.FS
+	// MaxBytes is the largest file that is read; 0 is 1 MiB.
+	MaxBytes int64
+	// TTL and Scope are explained at [Resource].
+	TTL   time.Duration
+	Scope mcp.CacheScope
+	// Middleware wraps the reads, inside the server's own chain.
+	Middleware []middleware.Middleware
+}
+
+// AddFiles registers the regular files of a directory and of those below it as a
+// resource template, with completion of their paths. Files and directories whose name
+// begins with a dot do not exist. It panics as [AddResourceTemplate] does.
+func AddFiles(s *Server, f Files) {
+	if f.FS == nil || !strings.HasSuffix(f.URI, "/") || strings.ContainsAny(f.URI, "{}") || f.MaxBytes < 0 {
+		panic(fmt.Errorf("server: files %q need an FS, a URI that ends with a slash, and no negative limit", f.URI))
+	}
+	f.MaxBytes = cmp.Or(f.MaxBytes, 1<<20)
+	AddResourceTemplate(s, ResourceTemplate{
+		URITemplate: f.URI + "{+path}", Name: f.Name, Title: f.Title, Description: f.Description,
+		Complete: map[string]CompleteFunc{"path": f.complete}, TTL: f.TTL, Scope: f.Scope, Middleware: f.Middleware,
+	}, func(_ context.Context, _ *Call, _ string, vars map[string]string) ([]mcp.ResourceContents, error) {
+		return f.read(vars["path"])
+	})
+}
+
+// shown reports whether a path may be looked at. What is no valid path, as one with ".."
+// is not, never reaches the file system.
+func shown(name string) bool {
+	return fs.ValidPath(name) && name != "." && !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.")
+}
+
+// read reads one file. It looks before it opens, because to open a named pipe is to
+// wait for its other end.
+func (f *Files) read(name string) ([]mcp.ResourceContents, error) {
+	if !shown(name) {
+		return nil, ErrResourceNotFound
+	}
+	info, err := fs.Stat(f.FS, name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) || err == nil && !info.Mode().IsRegular() {
+		return nil, ErrResourceNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	file, err := f.FS.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, f.MaxBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > f.MaxBytes {
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "the file is larger than %d bytes", f.MaxBytes)
+	}
+	contents := mcp.ResourceContents{MIMEType: mime.TypeByExtension(path.Ext(name))}
+	if utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 {
+		contents.Text, contents.MIMEType = string(data), cmp.Or(contents.MIMEType, "text/plain")
+	} else {
+		contents.Blob, contents.MIMEType = data, cmp.Or(contents.MIMEType, "application/octet-stream")
+	}
+	return []mcp.ResourceContents{contents}, nil
+}
+
+// complete proposes the entries of the directory that was typed.
+func (f *Files) complete(_ context.Context, _ *Call, value string, _ map[string]string) (fit []string, err error) {
+	dir, base := path.Split(value)
+	if dir != "" && !shown(strings.TrimSuffix(dir, "/")) {
+		return nil, nil
+	}
+	entries, err := fs.ReadDir(f.FS, path.Clean("./"+dir))
+	if err != nil {
+		return nil, nil // a directory that is not there has nothing in it
+	}
+	for _, e := range entries {
+		name := dir + e.Name()
+		switch {
+		case !strings.HasPrefix(e.Name(), base) || !shown(name):
+		case e.IsDir():
+			fit = append(fit, name+"/")
+		default:
+			fit = append(fit, name)
+		}
+	}
+	return fit, nil
+}

@@ -1,0 +1,99 @@
+package server
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/schema"
+)
+
+// forms holds the forms that were compiled: compiling one costs as much as a hundred
+// plain calls, and a handler that asks runs several times.
+type forms struct {
+	byType sync.Map // inferred ones
+
+	mu       sync.Mutex // guards bySchema
+	bySchema map[string]*schema.Schema
+}
+
+// Bounds of what is kept. Most handlers ask with a few schemas that never change; one
+// that makes a new schema each time must not fill the memory with them.
+const (
+	maxForms     = 128
+	maxFormBytes = 8 << 10
+)
+
+// parse compiles the schema of a form, or finds it.
+func (f *forms) parse(raw jsontext.Value) (*schema.Schema, error) {
+	f.mu.Lock()
+	known := f.bySchema[string(raw)]
+	f.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	form, err := schema.ParseForm(raw)
+	if err != nil || len(raw) > maxFormBytes {
+		return form, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.bySchema == nil || len(f.bySchema) >= maxForms {
+		f.bySchema = map[string]*schema.Schema{}
+	}
+	f.bySchema[string(raw)] = form
+	return form, nil
+}
+
+type inferredForm struct {
+	schema *schema.Schema
+	err    error
+}
+
+func (f *forms) of(t reflect.Type) (*schema.Schema, error) {
+	known, ok := f.byType.Load(t)
+	if !ok {
+		var form inferredForm
+		form.schema, form.err = schema.FormFor(t)
+		known, _ = f.byType.LoadOrStore(t, form)
+	}
+	form := known.(inferredForm)
+	return form.schema, form.err
+}
+
+// ElicitForm asks the user to fill a form, as [Call.Elicit] does, and decodes what
+// comes back. The form is inferred from T, a struct whose fields, in their order, are
+// booleans, numbers, strings, a [time.Time], or lists of strings to choose from. A
+// field with omitempty may be left empty. Tags say more:
+//
+//	type order struct {
+//		Size    string   `json:"size" enum:"small,large" default:"small" title:"Size"`
+//		Extras  []string `json:"extras,omitempty" enum:"milk,sugar"`
+//		Contact string   `json:"contact" format:"email" jsonschema:"where to send the bill"`
+//	}
+//
+// The value is zero unless the action is [mcp.ElicitAccept] and the error nil. A type
+// that is no such form gives an error with the first use.
+func ElicitForm[T any](c *Call, key, message string) (value T, action mcp.ElicitAction, err error) {
+	form, err := c.server.forms.of(reflect.TypeFor[T]())
+	if err != nil {
+		return value, "", fmt.Errorf("server: question %q: %w", key, err)
+	}
+	if message == "" {
+		return value, "", fmt.Errorf("server: question %q: an elicitation needs a message", key)
+	}
+	decode := func(content jsontext.Value) []schema.Fault { var v T; return form.Decode(content, &v) }
+	r, err := c.elicit(key, mcp.ElicitParams{Message: message, RequestedSchema: form.JSON()}, decode)
+	if err != nil {
+		return value, "", err
+	}
+	if r.Action == mcp.ElicitAccept {
+		if faults := form.Decode(r.Content, &value); len(faults) > 0 {
+			return value, "", fmt.Errorf("server: question %q: %s", key, faults[0])
+		}
+	}
+	return value, r.Action, nil
+}

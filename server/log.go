@@ -1,0 +1,117 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/telemetry"
+)
+
+// addLogging registers what belongs to the messages of [Call.Log].
+func (s *Server) addLogging() {
+	s.announce(func(c *mcp.ServerCapabilities) { c.Logging = &struct{}{} })
+	s.handle(&method{name: mcp.MethodSetLogLevel, eras: inLegacy, handler: setLogLevel})
+}
+
+// setLogLevel sets what the messages of a session must be worth.
+func setLogLevel(_ context.Context, req *middleware.Request) (mcp.Result, error) {
+	var params mcp.SetLevelParams
+	sess := req.Core().Session()
+	if json.Unmarshal(req.Params(), &params) != nil || params.Level.Severity() < 0 || sess == nil {
+		return nil, badLogLevel("params.level")
+	}
+	sess.SetLogLevel(params.Level)
+	return &mcp.EmptyResult{}, nil
+}
+
+func badLogLevel(member string) *mcp.Error {
+	return mcp.NewError(mcp.CodeInvalidParams, "%s must be one of %v", member, mcp.LogLevels())
+}
+
+// Log tells the client, the server's log and the request's span what the call is doing
+// (specification: "Logging"). data is any value that encodes to JSON, and must hold
+// nothing secret. It reaches the client if that wants messages of this level: a modern
+// client says so with its request, a legacy one for its session (before it does, info
+// and above). In the server's log it is a record "call.log", at slog's level of the
+// same name: notice is info + 2, critical, alert and emergency are error + 4, + 8 and + 12.
+//
+// The error is that of encoding data, or of an unknown level, or the one that
+// [Call.Progress] returns; for a message that nobody wants it is nil. Like progress,
+// Log may wait a moment for a slow reader. A call that goes on as a task logs to the
+// server alone.
+func (c *Call) Log(level mcp.LogLevel, data any) error { return c.LogAs("", level, data) }
+
+// LogAs is [Call.Log] that names the part of the program which speaks.
+func (c *Call) LogAs(logger string, level mcp.LogLevel, data any) error {
+	severity := level.Severity()
+	if severity < 0 {
+		return fmt.Errorf("server: there is no log level %q", level)
+	}
+	raw, err := wire.Marshal(nil, data)
+	if err != nil {
+		return fmt.Errorf("server: encode a log message: %w", err)
+	}
+	text := logText(raw)
+	c.logLocally(slogLevels[severity], logger, text)
+	telemetry.RecordLog(c.Core(), level, logger, text)
+	if t := c.task(); t != nil { // to whose client nothing is sent
+		return t.say("")
+	}
+	if c.task() != nil { // whose request is over, and with it the way to the client
+		return nil
+	}
+	if !c.wantsLog(severity) {
+		c.Core().DropNotification(mcp.NotificationMessage, mcp.DropLevelFiltered)
+		if c.Core().Settled() {
+			return mcp.ErrRequestDone
+		}
+		return nil
+	}
+	params := wire.AppendString(append(make([]byte, 0, 64+len(logger)+len(raw)), `{"level":`...), string(level))
+	if logger != "" {
+		params = wire.AppendString(append(params, `,"logger":`...), logger)
+	}
+	params = append(append(append(params, `,"data":`...), raw...), '}')
+	return c.Core().Notify(mcp.NotificationMessage, params, "") // without a key: no message replaces another
+}
+
+// slogLevels are the levels of log/slog, by severity.
+var slogLevels = [...]slog.Level{
+	slog.LevelDebug, slog.LevelInfo, slog.LevelInfo + 2, slog.LevelWarn,
+	slog.LevelError, slog.LevelError + 4, slog.LevelError + 8, slog.LevelError + 12,
+}
+
+// maxLogText bounds what a message puts into the server's own log, in bytes.
+const maxLogText = 4096
+
+// logText is a message as people read it: a string without its quotes.
+func logText(raw jsontext.Value) string {
+	var text string
+	if raw.Kind() == '"' && json.Unmarshal(raw, &text) == nil {
+		return session.Printable(text, maxLogText)
+	}
+	return session.Printable(string(raw), maxLogText)
+}
+
+// logLocally writes a message to the server's log, under the request's trace.
+func (c *Call) logLocally(level slog.Level, logger, text string) {
+	if !c.server.logger.Enabled(c.ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{slog.String("method", c.Method()), slog.String("data", text)}
+	if target := c.Target(); target != "" {
+		attrs = append(attrs, slog.String("target", target))
+	}
+	if logger != "" {
+		attrs = append(attrs, slog.String("logger", logger))
+	}
+	c.server.logger.LogAttrs(c.ctx, level, "call.log", attrs...)
+}

@@ -1,0 +1,188 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/schema"
+)
+
+// A Method describes a method of one's own to [AddMethod].
+type Method struct {
+	// Name is what clients call, as in "com.example/thing/start": 1 to 128 visible
+	// ASCII characters. The names and prefixes of the protocol's own methods are
+	// reserved. It is the method's label in metrics and traces.
+	Name string
+	// Extension is the id of the extension that the method belongs to, which must have
+	// been added. Clients that have not declared it are refused. Without one everybody
+	// may call the method.
+	Extension string
+	// Middleware wraps this method's handler, inside the server's own chain.
+	Middleware []middleware.Middleware
+}
+
+// A MethodHandler serves the calls of one method. P, a struct or a map, is decoded
+// from the params of the request; an unknown, missing or ill-typed member is answered
+// with -32602 and never gets here. The _meta member is left out unless P has it; the
+// call knows what is in it.
+//
+// R must encode to a JSON object. If it is a [mcp.Result] (a struct with an embedded
+// [mcp.ResultMeta], or a pointer to one) the handler has a say about its _meta member.
+//
+// An error that is or wraps an [*mcp.Error] goes to the client as it is, any other as
+// "internal error". A panic is contained. Modern clients cannot be asked anything:
+// [Call.Elicit] and the like return [mcp.ErrNoBackChannel].
+type MethodHandler[P, R any] func(ctx context.Context, call *Call, params P) (R, error)
+
+// AddMethod registers a method of one's own, or panics if that is not possible: a
+// mistake in the program, which shows at start-up. See [TryAddMethod].
+func AddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) {
+	if err := TryAddMethod(s, m, h); err != nil {
+		panic(err)
+	}
+}
+
+// TryAddMethod registers a method of one's own. It returns an error for a name that
+// is bad, reserved or taken, an extension that was not added, params and results that
+// are no JSON objects, and a handler or a middleware that is nil. It may be called
+// while the server serves.
+func TryAddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) error {
+	if err := s.checkExtends(m.Name, m.Extension, m.Middleware); err != nil {
+		return err
+	}
+	if h == nil {
+		return fmt.Errorf("server: method %q: the handler is nil", m.Name)
+	}
+	params, err := newParamsOf[P]()
+	if err != nil {
+		return fmt.Errorf("server: method %q: params: %w", m.Name, err)
+	}
+	if !isObject(reflect.TypeFor[R]()) {
+		return fmt.Errorf("server: method %q: a result must encode to a JSON object, and %v does not", m.Name, reflect.TypeFor[R]())
+	}
+	handler := func(ctx context.Context, call *Call) (mcp.Result, error) {
+		in, err := params.decode(call.Params())
+		if err != nil {
+			return nil, err
+		}
+		out, err := h(ctx, call, in)
+		if err != nil {
+			return nil, err
+		}
+		return resultOf(out)
+	}
+	return s.tryHandle(&method{
+		name: m.Name, eras: inBoth, handler: s.serve(ifDeclared(m.Extension, handler)), links: m.Middleware,
+	})
+}
+
+// paramsOf decodes the params of a method that is not the protocol's.
+type paramsOf[P any] struct {
+	schema *schema.Schema
+	meta   bool // P has the _meta member
+}
+
+func newParamsOf[P any]() (p paramsOf[P], err error) {
+	if p.schema, err = schema.For(reflect.TypeFor[P]()); err != nil {
+		return p, err
+	}
+	p.meta = schema.At(p.schema.JSON(), "properties", "_meta") != nil
+	return p, p.schema.RequireObject()
+}
+
+// decode returns the params, or an error that names everything that is wrong.
+func (p *paramsOf[P]) decode(raw jsontext.Value) (params P, err error) {
+	switch {
+	case raw == nil:
+		raw = jsontext.Value("{}")
+	case raw.Kind() != '{':
+		return params, mcp.NewError(mcp.CodeInvalidParams, "params must be an object")
+	case !p.meta:
+		if raw, err = withoutMember(raw, "_meta"); err != nil {
+			return params, err
+		}
+	}
+	faults := p.schema.Decode(raw, &params)
+	if len(faults) == 0 {
+		return params, nil
+	}
+	if faults[0].Misfit {
+		return params, fmt.Errorf("the params do not fit the Go type %T: %s", params, faults[0])
+	}
+	texts := make([]string, len(faults))
+	for i, f := range faults {
+		texts[i] = f.String()
+	}
+	return params, mcp.NewError(mcp.CodeInvalidParams, "params are not valid: %s", strings.Join(texts, "; "))
+}
+
+// withoutMember returns a JSON object without one of its members.
+func withoutMember(object jsontext.Value, name string) (jsontext.Value, error) {
+	if schema.At(object, name) == nil {
+		return object, nil
+	}
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(object, &members); err != nil {
+		return nil, err
+	}
+	delete(members, name)
+	return json.Marshal(members)
+}
+
+// isObject reports whether values of a type may encode to a JSON object.
+func isObject(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map, reflect.Interface:
+		return true
+	}
+	return t == reflect.TypeFor[jsontext.Value]()
+}
+
+var errNoResult = errors.New("the handler returned neither a result nor an error")
+
+// resultOf makes a result of what the handler of a method returned.
+func resultOf[R any](out R) (mcp.Result, error) {
+	if v := reflect.ValueOf(out); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, errNoResult
+	}
+	if result, ok := any(out).(mcp.Result); ok {
+		return result, nil
+	}
+	if result, ok := any(&out).(mcp.Result); ok { // the method has a pointer receiver
+		return result, nil
+	}
+	return &wrappedResult{value: out}, nil
+}
+
+// A wrappedResult is a result whose type knows nothing of results.
+type wrappedResult struct {
+	value any
+	mcp.ResultMeta
+}
+
+// MarshalJSONTo implements json.MarshalerTo: it writes the value alone. What the
+// server itself adds to a result must not be there twice.
+func (w *wrappedResult) MarshalJSONTo(enc *jsontext.Encoder) error {
+	raw, err := wire.Marshal(nil, w.value)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"resultType", "_meta"} {
+		if schema.At(raw, name) != nil {
+			return fmt.Errorf("the member %s of a result is the server's: embed mcp.ResultMeta to set _meta", name)
+		}
+	}
+	return enc.WriteValue(raw)
+}

@@ -1,0 +1,146 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+)
+
+// A Prompt describes a prompt to [AddPrompt].
+type Prompt struct {
+	// Name has 1 to 128 bytes, all of printable characters.
+	Name        string
+	Title       string
+	Description string
+	Arguments   []PromptArgument
+	Icons       []mcp.Icon
+	Meta        mcp.Meta
+	// Middleware wraps this prompt's handler, inside the server's own chain.
+	Middleware []middleware.Middleware
+}
+
+// A PromptArgument is a named text that a prompt takes.
+type PromptArgument struct {
+	Name        string
+	Title       string
+	Description string
+	// Required arguments are there when the handler is called; they may be empty.
+	Required bool
+	// Complete proposes values, or is nil.
+	Complete CompleteFunc
+}
+
+// A PromptHandler makes the messages of one prompt; [mcp.PromptText] is the plainest
+// result. args has what the client has sent, the required ones at least, and is the
+// handler's own.
+//
+// An error that is or wraps an [*mcp.Error] is sent as it is; any other is logged and
+// answered with "internal error", and so is a panic.
+type PromptHandler func(ctx context.Context, call *Call, args map[string]string) (*mcp.GetPromptResult, error)
+
+// AddPrompt registers a prompt, or panics if that is not possible: a mistake in the
+// program, which shows at start-up. See [TryAddPrompt].
+func AddPrompt(s *Server, p Prompt, h PromptHandler) {
+	if err := TryAddPrompt(s, p, h); err != nil {
+		panic(err)
+	}
+}
+
+// TryAddPrompt registers a prompt. It returns an error for a bad or a taken name, an
+// argument without a name or with that of another, and a handler or a middleware that
+// is nil. It may be called while the server serves.
+func TryAddPrompt(s *Server, p Prompt, h PromptHandler) error {
+	if err := checkPromptName(p.Name); err != nil {
+		return err
+	}
+	if err := checkItem(ItemPrompt, p.Name, h != nil, p.Middleware); err != nil {
+		return err
+	}
+	def := &mcp.Prompt{Name: p.Name, Title: p.Title, Description: p.Description, Icons: p.Icons, Meta: p.Meta}
+	complete := make(map[string]CompleteFunc, len(p.Arguments))
+	var required []string
+	for _, a := range p.Arguments {
+		if _, taken := complete[a.Name]; taken || a.Name == "" {
+			return fmt.Errorf("server: prompt %q: an argument is named %q, but each needs a name of its own", p.Name, a.Name)
+		}
+		complete[a.Name] = a.Complete
+		def.Arguments = append(def.Arguments, mcp.PromptArgument{
+			Name: a.Name, Title: a.Title, Description: a.Description, Required: a.Required,
+		})
+		if a.Required {
+			required = append(required, a.Name)
+		}
+	}
+	mr := &middleware.Route{Method: mcp.MethodPromptsGet, Target: p.Name}
+	to := s.newTarget(mr, Item{ItemPrompt, p.Name}, s.serve(promptHandler(required, h)), p.Middleware, unknownPrompt)
+	to.arguments = complete
+	if err := s.prompts.add(p.Name, def, to); err != nil {
+		return err
+	}
+	s.completes(complete)
+	return nil
+}
+
+// promptHandler checks what comes to a handler and what comes from it.
+func promptHandler(required []string, h PromptHandler) callHandler {
+	return func(ctx context.Context, call *Call) (mcp.Result, error) {
+		args, err := promptArguments(call.Request, required)
+		if err != nil {
+			return nil, err
+		}
+		result, err := h(ctx, call, args)
+		if err != nil {
+			return nil, err
+		}
+		return result, promptFault(result)
+	}
+}
+
+// promptArguments returns the arguments of a prompts/get; absent ones are none.
+func promptArguments(req *middleware.Request, required []string) (map[string]string, error) {
+	args := map[string]string{}
+	if raw := req.Core().Arguments; raw != nil {
+		var given map[string]*string // with pointers, because null is no text
+		err := json.Unmarshal(raw, &given)
+		bad := err != nil || raw.Kind() != '{'
+		for name, value := range given {
+			if value == nil {
+				bad = true
+				break
+			}
+			args[name] = *value
+		}
+		if bad {
+			return nil, mcp.NewError(mcp.CodeInvalidParams, "params.arguments must be an object whose members are strings")
+		}
+	}
+	var missing []string
+	for _, name := range required {
+		if _, ok := args[name]; !ok {
+			missing = append(missing, fmt.Sprintf("%q", name))
+		}
+	}
+	if missing != nil {
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "missing required arguments: %s", strings.Join(missing, ", "))
+	}
+	return args, nil
+}
+
+// promptFault finds what no client could read. It is a fault of the server.
+func promptFault(result *mcp.GetPromptResult) error {
+	if result == nil {
+		return errors.New("the handler returned neither a result nor an error")
+	}
+	for i, m := range result.Messages {
+		if m.Content == nil || m.Role != mcp.RoleUser && m.Role != mcp.RoleAssistant {
+			return fmt.Errorf("message %d of the prompt needs a role and content", i)
+		}
+	}
+	return nil
+}

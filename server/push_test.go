@@ -1,0 +1,212 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// notice is a notification to a legacy client.
+func notice(method, params string) string {
+	if params != "" {
+		params = `,"params":` + params
+	}
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":%q%s}`, method, params)
+}
+
+// withURI is a legacy request about a resource.
+func withURI(id any, method, uri string) string {
+	return legacy(id, method, fmt.Sprintf(`"uri":%q`, uri))
+}
+
+// Legacy sessions are told of changes when their handshake is finished, and of updates
+// when they have subscribed to them.
+func TestPush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := changing(t)
+		p, modernOnly, unready := dial(t, srv), dial(t, srv), dial(t, srv)
+		p.initialize("2025-11-25")
+		require.Contains(t, unready.ask(legacy(1, "initialize", `"protocolVersion":"2025-11-25","capabilities":{},`+
+			`"clientInfo":{"name":"c","version":"1"}`)), `"resources":{"subscribe":true,"listChanged":true}`)
+		modernOnly.ask(modern(1, "tools/list", ""))
+		synctest.Wait()
+
+		require.Equal(t, `{"jsonrpc":"2.0","id":2,"result":{}}`, unready.ask(withURI(2, "resources/subscribe", "test://a")))
+		server.AddTool(srv, server.Tool{Name: "x"}, text("x"))
+		require.Equal(t, notice(toolsChanged, ""), p.recv())
+		unready.silent() // until its handshake is finished
+		unready.send(notice("notifications/initialized", ""))
+		synctest.Wait()
+		addPrompt(srv, "x")
+		require.Equal(t, notice(promptsChanged, ""), unready.recv())
+		require.Equal(t, notice(promptsChanged, ""), p.recv())
+		srv.RemoveResources("test://dir")
+		require.Equal(t, notice(resourcesChanged, ""), p.recv())
+		srv.ResourceUpdated("test://a")
+		p.silent()
+
+		require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, p.ask(withURI(1, "resources/subscribe", "test://a")))
+		require.Equal(t, `{"jsonrpc":"2.0","id":2,"result":{}}`, p.ask(withURI(2, "resources/subscribe", "test://a")))
+		require.Equal(t, `{"jsonrpc":"2.0","id":3,"result":{}}`, p.ask(withURI(3, "resources/subscribe", "test://item/1")))
+		srv.ResourceUpdated("test://a")
+		require.Equal(t, notice("notifications/resources/updated", `{"uri":"test://a"}`), p.recv())
+		srv.ResourceUpdated("test://item/1?part=2")
+		require.Equal(t, notice("notifications/resources/updated", `{"uri":"test://item/1?part=2"}`), p.recv())
+		srv.ResourceUpdated("test://item/10")
+		p.silent()
+
+		require.Equal(t, `{"jsonrpc":"2.0","id":4,"result":{}}`, p.ask(withURI(4, "resources/unsubscribe", "test://a")))
+		require.Equal(t, `{"jsonrpc":"2.0","id":5,"result":{}}`, p.ask(withURI(5, "resources/unsubscribe", "test://a")))
+		srv.ResourceUpdated("test://a")
+		p.silent()
+		modernOnly.silent()
+	})
+}
+
+// What a client may not read is answered as when it reads it.
+func TestSubscribeErrors(t *testing.T) {
+	hidden := map[string]bool{}
+	srv := changing(t, server.WithView(func(_ context.Context, _ *middleware.Request, item server.Item) bool {
+		return !hidden[item.Name]
+	}))
+	hidden["test://dir"], hidden["test://item/{id}"] = true, true
+	p := dial(t, srv)
+	p.initialize("2025-06-18")
+	for _, uri := range []string{"test://nowhere", "test://dir", "test://item/1", ""} {
+		read := p.ask(withURI(1, "resources/read", uri))
+		require.Contains(t, read, `"code":-32002`)
+		for _, method := range []string{"resources/subscribe", "resources/unsubscribe"} {
+			require.Equal(t, read, p.ask(withURI(1, method, uri)), "%s %q", method, uri)
+		}
+	}
+	for _, method := range []string{"resources/subscribe", "resources/unsubscribe"} {
+		for _, params := range []string{``, `"uri":7`} {
+			require.JSONEq(t, failure(1, -32602, "params.uri is missing"), p.ask(legacy(1, method, params)))
+		}
+		require.Contains(t, p.ask(modern(1, method, `"uri":"test://a"`)), `"code":-32601`, "there is none in the modern era")
+	}
+	require.Contains(t, p.ask(withURI(1, "resources/subscribe", "test://a")), `"result":{}`)
+	srv.RemoveResources("test://a")
+	require.Equal(t, notice(resourcesChanged, ""), p.recv())
+	require.Contains(t, p.ask(withURI(1, "resources/unsubscribe", "test://a")), `"result":{}`, "although it has gone")
+
+	none := dial(t, newServer(t)) // a server without resources
+	none.initialize("2025-06-18")
+	require.Contains(t, none.ask(withURI(1, "resources/subscribe", "test://a")), `"code":-32601`)
+}
+
+// What was not announced in the handshake is not told.
+func TestPushOfWhatWasAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t)
+		p := dial(t, srv)
+		p.initialize("2024-11-05")
+		synctest.Wait()
+		addPrompt(srv, "late")
+		p.silent()
+		server.AddTool(srv, server.Tool{Name: "x"}, text("x"))
+		require.Equal(t, notice(toolsChanged, ""), p.recv())
+	})
+}
+
+// The number of resources is bounded, in each era.
+func TestMaxResourceSubscriptions(t *testing.T) {
+	srv := changing(t, server.WithLimits(server.Limits{MaxResourceSubscriptions: 2}))
+	p := dial(t, srv)
+	p.initialize("2025-11-25")
+	tooMany := `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,` +
+		`"message":"too many resources: max_resource_subscriptions is reached","data":{"limit":"max_resource_subscriptions"}}}`
+	for i := range 2 {
+		require.Contains(t, p.ask(withURI(1, "resources/subscribe", fmt.Sprint("test://item/", i))), `"result":{}`)
+	}
+	require.JSONEq(t, tooMany, p.ask(withURI(1, "resources/subscribe", "test://a")))
+	require.Contains(t, p.ask(withURI(1, "resources/subscribe", "test://item/1")), `"result":{}`, "it is subscribed to already")
+	require.Contains(t, p.ask(withURI(1, "resources/unsubscribe", "test://item/1")), `"result":{}`)
+	require.Contains(t, p.ask(withURI(1, "resources/subscribe", "test://a")), `"result":{}`)
+
+	uris := []string{`"test://item/1"`, `"test://item/2"`}
+	filter := func() string { return `{"resourceSubscriptions":[` + strings.Join(uris, ",") + `]}` }
+	require.JSONEq(t, acknowledged(2, filter()), p.ask(listenTo(2, filter())))
+	uris = append(uris, `"test://a"`)
+	require.JSONEq(t, tooMany, p.ask(listenTo(1, filter())))
+	require.EqualValues(t, 2, srv.Core().Snapshot().Counters.LimitsReached["max_resource_subscriptions"])
+}
+
+// Over legacy HTTP the session's own stream carries what is told; without one the drop
+// is counted. The end of a session ends its subscriptions.
+func TestPushOverHTTP(t *testing.T) {
+	srv := changing(t)
+	url := listen(t, srv)
+	res, _ := exchange(t, "POST", url, legacy(1, "initialize",
+		`"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}`))
+	sid := "Mcp-Session-Id: " + res.Header.Get("Mcp-Session-Id")
+	exchange(t, "POST", url, notice("notifications/initialized", ""), sid)
+	_, body := exchange(t, "POST", url, withURI(2, "resources/subscribe", "test://a"), sid)
+	require.Equal(t, `{"jsonrpc":"2.0","id":2,"result":{}}`, body)
+
+	server.AddTool(srv, server.Tool{Name: "x"}, text("x"))
+	srv.ResourceUpdated("test://a")
+	require.Eventually(t, func() bool {
+		return unsent(srv, toolsChanged) == 1 && unsent(srv, "notifications/resources/updated") == 1
+	},
+		wait, tick)
+
+	s := openStream(t, "GET", url, "", sid)
+	srv.RemoveTools("x")
+	require.Equal(t, notice(toolsChanged, ""), s.next())
+	srv.ResourceUpdated("test://a")
+	require.Equal(t, notice("notifications/resources/updated", `{"uri":"test://a"}`), s.next())
+
+	exchange(t, "DELETE", url, "", sid)
+	s.ends()
+	var before uint64
+	require.Eventually(t, func() bool { before = unsent(srv, toolsChanged); return len(srv.Core().Snapshot().Sessions) == 0 }, wait, tick)
+	server.AddTool(srv, server.Tool{Name: "x"}, text("x"))
+	conserved(t, srv)
+	require.Equal(t, before, unsent(srv, toolsChanged), "nobody is told for whom nobody is there")
+}
+
+// unsent returns how many notifications could not be sent.
+func unsent(srv *server.Server, method string) (n uint64) {
+	for _, d := range srv.Core().Snapshot().Counters.NotificationsDropped {
+		if d.Method == method && (d.Reason == mcp.DropStreamGone || d.Reason == mcp.DropSessionGone) {
+			n += d.Count
+		}
+	}
+	return n
+}
+
+// A client's notifications/roots/list_changed is accepted and counted.
+func TestRootsListChanged(t *testing.T) {
+	srv := newServer(t)
+	p := dial(t, srv)
+	p.initialize("2025-11-25")
+	p.send(notice("notifications/roots/list_changed", ""))
+	require.Contains(t, p.ask(legacy(1, "ping", "")), `"result":{}`)
+	require.EqualValues(t, 2, srv.Core().Snapshot().Counters.Received["notification"])
+}
+
+// One pipe speaks both eras: its legacy session is told, and its subscription apart.
+func TestPushAndListen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := changing(t)
+		p := dial(t, srv)
+		p.initialize("2025-11-25")
+		p.ask(listenTo(1, `{"toolsListChanged":true}`))
+		synctest.Wait()
+		server.AddTool(srv, server.Tool{Name: "x"}, text("x"))
+		synctest.Wait()
+		lines := []string{p.recv(), p.recv()}
+		require.Contains(t, lines, notice(toolsChanged, ""))
+		require.Contains(t, lines, about(1, toolsChanged, ""))
+		p.silent()
+	})
+}

@@ -1,0 +1,135 @@
+package server
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// rounds is what is known of the questions of one call: the answers of the rounds
+// before, and what this run of the handler asks.
+type rounds struct {
+	mu      sync.Mutex
+	done    int // rounds so far
+	answers map[string]answer
+	asked   map[string]digest   // in this run
+	open    map[string]question // in this run, and without an answer
+}
+
+// An answer is what the client has answered to a question.
+type answer struct {
+	// Asked identifies the question; nil if it was answered before it was asked.
+	Asked digest         `json:"asked"`
+	Value jsontext.Value `json:"value"`
+	// err is why there is no answer, and there will be none.
+	err error
+}
+
+// A digest identifies a question by its method and params.
+type digest []byte
+
+func (q question) digest() (digest, error) {
+	params, err := wire.Marshal(nil, q.Params)
+	if err != nil {
+		return nil, fmt.Errorf("server: encode the params of %s: %w", q.Method, err)
+	}
+	return digestOf(q.Method, string(params)), nil
+}
+
+// digestOf hashes parts; where one ends and the next begins counts.
+func digestOf(parts ...string) digest {
+	h := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return h.Sum(nil)
+}
+
+// inputRequired is the error with which a handler stops at a question.
+type inputRequired struct{ key string }
+
+func (e inputRequired) Error() string        { return mcp.ErrInputRequired.Error() + ": " + e.key }
+func (e inputRequired) Is(target error) bool { return target == mcp.ErrInputRequired }
+
+// errNoQuestion: only a question can be waited for.
+var errNoQuestion = errors.New("server: the handler wants input, but has not asked for any")
+
+// ask returns the answer to a question or notes the question.
+func (r *rounds) ask(key string, q question) (jsontext.Value, error) {
+	d, err := q.digest()
+	if err != nil {
+		return nil, err
+	}
+	a, answered, err := r.note(key, d)
+	switch {
+	case err != nil:
+		return nil, err
+	case answered && a.err != nil:
+		return nil, a.err
+	case answered && q.check(a.Value) == nil: // without the lock: it may run a user's code
+		return a.Value, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.answers, key)
+	if r.open == nil {
+		r.open = map[string]question{}
+	}
+	r.open[key] = q
+	return nil, inputRequired{key}
+}
+
+// note notes that a question was asked and returns the answer to it.
+func (r *rounds) note(key string, d digest) (a answer, answered bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asked == nil {
+		r.asked = map[string]digest{}
+	}
+	if before, again := r.asked[key]; again && string(before) != string(d) {
+		return a, false, fmt.Errorf("server: the handler asks two questions under the key %q", key)
+	}
+	r.asked[key] = d
+	if a, answered = r.answers[key]; !answered {
+		return a, false, nil
+	}
+	if a.Asked == nil { // from now on it is the answer to this question
+		a.Asked = d
+		r.answers[key] = a
+	}
+	return a, string(a.Asked) == string(d), nil
+}
+
+// answer enters what the client has answered.
+func (r *rounds) answer(key string, a answer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.answers == nil {
+		r.answers = map[string]answer{}
+	}
+	r.answers[key] = a
+}
+
+// next ends a run of the handler and returns the questions that it has left open. It
+// is an error if there are none, and if limit rounds are over.
+func (r *rounds) next(limit int) (open map[string]question, asked map[string]digest, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	open, asked, r.open, r.asked = r.open, r.asked, nil, nil
+	if len(open) == 0 {
+		return nil, nil, errNoQuestion
+	}
+	if r.done >= limit {
+		return nil, nil, errRounds
+	}
+	r.done++
+	maps.DeleteFunc(asked, func(key string, _ digest) bool { _, pending := open[key]; return !pending })
+	return open, asked, nil
+}

@@ -1,0 +1,41 @@
+package servertest_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/server/servertest"
+)
+
+// A server tells those who listen that something has changed: of registrations by
+// itself, of the content of a resource when it is told.
+func ExampleClient_Listen() {
+	t := newT()
+	defer t.end()
+	ctx := context.Background()
+	srv := newWeather()
+	const stations = "weather://stations"
+	server.AddStaticResource(srv, server.Resource{URI: stations, Name: "stations"}, "Bern, Geneva")
+
+	client := servertest.Connect(t, srv)
+	changes, err := client.Listen(ctx, mcp.SubscriptionFilter{
+		ToolsListChanged: true, ResourceSubscriptions: []string{stations},
+	})
+	if err != nil {
+		t.Fatalf("listen: %v", err)
+	}
+
+	srv.RemoveTools("forecast")
+	change, _ := changes.Next(ctx)
+	fmt.Println(change.Method)
+
+	srv.ResourceUpdated(stations)
+	change, _ = changes.Next(ctx)
+	fmt.Println(change.Method, change.URI)
+
+	// Output:
+	// notifications/tools/list_changed
+	// notifications/resources/updated weather://stations
+}

@@ -1,0 +1,190 @@
+package servertest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A Subscription is an open subscriptions/listen. Make one with [Client.Listen]. Its
+// methods may be called from any goroutine.
+type Subscription struct {
+	client *Client
+	id     mcp.ID
+	filter mcp.SubscriptionFilter // set before acknowledged is closed
+
+	acknowledged chan struct{}
+	ended        chan struct{} // closed when the server has answered
+	err          error         // set before ended is closed
+
+	mu      sync.Mutex // guards the rest
+	arrived []Change
+	more    chan struct{} // closed when something has arrived; nil while nobody waits
+}
+
+// A Change is what a server tells those who listen.
+type Change struct {
+	// Method is that of the notification, such as [mcp.NotificationToolsListChanged].
+	Method string
+	// URI is the resource that was updated, or "".
+	URI string
+	// Params is the whole of its params.
+	Params jsontext.Value
+}
+
+// Listen subscribes to changes and returns when the server has acknowledged that. The
+// subscription ends with [Subscription.Close], the connection, or the server. Legacy
+// clients have none: they are told of changes anyway, see [OnNotification].
+func (c *Client) Listen(ctx context.Context, filter mcp.SubscriptionFilter) (*Subscription, error) {
+	s := &Subscription{client: c, acknowledged: make(chan struct{}), ended: make(chan struct{})}
+	c.mu.Lock()
+	c.lastID++
+	s.id = mcp.IntID(c.lastID)
+	if c.listening == nil {
+		c.listening = map[string]*Subscription{}
+	}
+	c.listening[s.id.Raw()] = s
+	c.mu.Unlock()
+	raw, err := c.cfg.requestParams(mcp.ListenParams{Notifications: filter}, s.id)
+	if err == nil {
+		err = c.send(ctx, requestFrame(s.id, mcp.MethodSubscriptions, raw))
+	}
+	if err != nil {
+		c.forgetSubscription(s)
+		return nil, fmt.Errorf("servertest: %s: %w", mcp.MethodSubscriptions, err)
+	}
+	select {
+	case <-s.acknowledged:
+		return s, nil
+	case <-s.ended:
+		return nil, s.err
+	case <-c.read:
+		return nil, c.lost()
+	case <-ctx.Done():
+		_ = s.Close() // its fate is the connection's, and the caller wants the cause
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Filter returns the part of the filter that the server honours.
+func (s *Subscription) Filter() mcp.SubscriptionFilter { return s.filter }
+
+// Next returns the next change, in the order of arrival, and waits for it if it must.
+// When the server has ended the subscription politely the error is io.EOF.
+func (s *Subscription) Next(ctx context.Context) (Change, error) {
+	for {
+		change, ok, more := s.take()
+		if ok {
+			return change, nil
+		}
+		select {
+		case <-more:
+		case <-s.ended:
+			if change, ok, _ := s.take(); ok { // it came before the end
+				return change, nil
+			}
+			return Change{}, s.err
+		case <-s.client.read:
+			if change, ok, _ := s.take(); ok {
+				return change, nil
+			}
+			return Change{}, s.client.lost()
+		case <-ctx.Done():
+			return Change{}, context.Cause(ctx)
+		}
+	}
+}
+
+func (s *Subscription) isAcknowledged() bool {
+	select {
+	case <-s.acknowledged:
+		return true
+	default:
+		return false
+	}
+}
+
+// take returns what has arrived first, or a channel that is closed when something has.
+func (s *Subscription) take() (c Change, ok bool, more <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.arrived) == 0 {
+		if s.more == nil {
+			s.more = make(chan struct{})
+		}
+		return Change{}, false, s.more
+	}
+	c, s.arrived = s.arrived[0], s.arrived[1:]
+	return c, true, nil
+}
+
+// Close ends the subscription by cancelling it. What arrives later is not looked at.
+func (s *Subscription) Close() error {
+	s.client.forgetSubscription(s)
+	return s.client.send(context.Background(), cancelFrame(s.id))
+}
+
+func (c *Client) forgetSubscription(s *Subscription) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.listening, s.id.Raw())
+}
+
+// subscription returns the subscription that has an id, as it is written, or nil.
+func (c *Client) subscription(id string) *Subscription {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.listening[id]
+}
+
+// changed hands a notification to the subscription that it belongs to, if it belongs
+// to one. It runs on the reading goroutine.
+func (c *Client) changed(msg *wire.Envelope) {
+	var params struct {
+		URI           string                    `json:"uri"`
+		Meta          map[string]jsontext.Value `json:"_meta"`
+		Notifications mcp.SubscriptionFilter    `json:"notifications"`
+	}
+	if msg.Params == nil || json.Unmarshal(msg.Params, &params) != nil {
+		return
+	}
+	s := c.subscription(string(params.Meta[mcp.MetaSubscriptionID]))
+	switch {
+	case s == nil:
+	case msg.Method == mcp.NotificationSubscribed:
+		s.filter = params.Notifications
+		close(s.acknowledged)
+	case !s.isAcknowledged():
+		s.end(fmt.Errorf("servertest: %s precedes the acknowledgement of the subscription", msg.Method))
+	case msg.Method == mcp.NotificationCancelled: // the answer that follows says the same
+	default:
+		s.add(Change{msg.Method, params.URI, msg.Params})
+	}
+}
+
+func (s *Subscription) add(c Change) {
+	s.mu.Lock()
+	s.arrived = append(s.arrived, c)
+	more := s.more
+	s.more = nil
+	s.mu.Unlock()
+	if more != nil {
+		close(more)
+	}
+}
+
+// end records the answer to the subscription.
+func (s *Subscription) end(err error) {
+	if s.err = err; err == nil {
+		s.err = io.EOF
+	}
+	s.client.forgetSubscription(s)
+	close(s.ended)
+}

@@ -1,0 +1,203 @@
+package servertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// Extension makes the client declare an extension; settings must encode to a JSON
+// object, and nil stands for {}. It comes after [Capabilities], which would replace it. A client that declares [mcp.ExtensionTasks] may be
+// answered with a task: [Client.CallTool] then waits for its end, [Client.StartTask]
+// does not.
+func Extension(id string, settings any) Option {
+	if settings == nil {
+		settings = struct{}{}
+	}
+	return optionFunc(func(c *config) {
+		all := map[string]any{id: settings}
+		for id, settings := range c.capabilities.Extensions {
+			all[id] = settings
+		}
+		c.capabilities.Extensions = all
+	})
+}
+
+// A Task is a call of a tool that goes on after its answer. Make one with
+// [Client.StartTask]. Its methods may be called from any goroutine.
+type Task struct {
+	// Created is what the server has answered the call with.
+	Created mcp.Task
+	client  *Client
+}
+
+// TaskState is what tasks/get says of a task.
+type TaskState struct {
+	mcp.Task
+	// Questions are those that wait for an answer, by key.
+	Questions map[string]Question
+	// Result is that of a completed task, Error that of a failed one; else nil.
+	Result *ToolResult
+	Error  *mcp.Error
+}
+
+// ErrNoTask is returned by [Client.StartTask] for a call that was answered in full.
+var ErrNoTask = errors.New("servertest: the call was not answered with a task")
+
+// StartTask calls a tool that goes on as a task. Questions that come before the task
+// are answered by [OnInput].
+func (c *Client) StartTask(ctx context.Context, tool string, args any) (*Task, error) {
+	raw, err := c.callTool(ctx, tool, args)
+	if err != nil {
+		return nil, err
+	}
+	created, err := taskIn(raw)
+	if err != nil {
+		return nil, fmt.Errorf("servertest: result of %s: %w", tool, err)
+	}
+	if created == nil {
+		return nil, fmt.Errorf("%w: %s", ErrNoTask, raw)
+	}
+	return c.Task(*created), nil
+}
+
+// Task returns a handle of a task that another client may have started; its TaskID
+// names it.
+func (c *Client) Task(created mcp.Task) *Task { return &Task{Created: created, client: c} }
+
+// taskIn returns the task that a result has created, or nil.
+func taskIn(result jsontext.Value) (*mcp.Task, error) {
+	var created struct {
+		ResultType string `json:"resultType"`
+		mcp.Task
+	}
+	if err := json.Unmarshal(result, &created); err != nil || created.ResultType != "task" {
+		return nil, err
+	}
+	return &created.Task, nil
+}
+
+// Get asks for the state of the task.
+func (t *Task) Get(ctx context.Context) (*TaskState, error) {
+	raw, err := t.client.Call(ctx, mcp.MethodTasksGet, mcp.TaskParams{TaskID: t.Created.TaskID})
+	if err != nil {
+		return nil, err
+	}
+	return newTaskState(raw)
+}
+
+// newTaskState decodes the result of tasks/get or the params of notifications/tasks.
+func newTaskState(raw jsontext.Value) (*TaskState, error) {
+	var wire struct {
+		mcp.Task
+		InputRequests map[string]struct {
+			Method string         `json:"method"`
+			Params jsontext.Value `json:"params"`
+		} `json:"inputRequests"`
+		Result jsontext.Value `json:"result"`
+		Error  *mcp.Error     `json:"error"`
+	}
+	if err := json.Unmarshal(raw, &wire); err != nil {
+		return nil, fmt.Errorf("servertest: state of a task: %w", err)
+	}
+	state := &TaskState{Task: wire.Task, Error: wire.Error}
+	for key, q := range wire.InputRequests {
+		if state.Questions == nil {
+			state.Questions = map[string]Question{}
+		}
+		state.Questions[key] = Question{Key: key, Method: q.Method, Params: q.Params}
+	}
+	if wire.Result != nil {
+		state.Result = new(ToolResult)
+		if err := state.Result.decode(wire.Result); err != nil {
+			return nil, fmt.Errorf("servertest: result of a task: %w", err)
+		}
+	}
+	return state, nil
+}
+
+// TaskChange returns the state of the task that a [Change] tells of; its method is
+// [mcp.NotificationTasks].
+func (c Change) TaskChange() (*TaskState, error) { return newTaskState(c.Params) }
+
+// Await asks for the state of the task as often as the server suggests, until the task
+// has ended or has one of the given statuses.
+func (t *Task) Await(ctx context.Context, statuses ...mcp.TaskStatus) (*TaskState, error) {
+	for {
+		state, err := t.Get(ctx)
+		if err != nil || state.Status.Terminal() {
+			return state, err
+		}
+		for _, s := range statuses {
+			if state.Status == s {
+				return state, nil
+			}
+		}
+		timer := time.NewTimer(max(time.Duration(state.PollInterval)*time.Millisecond, time.Millisecond))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// Answer answers questions of the task, by key; the answers are encoded to JSON.
+func (t *Task) Answer(ctx context.Context, answers map[string]any) error {
+	_, err := t.client.Call(ctx, mcp.MethodTasksUpdate, map[string]any{"taskId": t.Created.TaskID, "inputResponses": answers})
+	return err
+}
+
+// Cancel asks the server to end the task.
+func (t *Task) Cancel(ctx context.Context) error {
+	_, err := t.client.Call(ctx, mcp.MethodTasksCancel, mcp.TaskParams{TaskID: t.Created.TaskID})
+	return err
+}
+
+// ErrTaskCancelled is returned by [Task.Result] for a task that was cancelled.
+var ErrTaskCancelled = errors.New("servertest: the task was cancelled")
+
+// Result waits for the end of the task and returns its result; the error of a failed
+// task is an [*mcp.Error]. Questions are answered by [OnInput]; without it Result waits
+// until somebody else has answered them.
+func (t *Task) Result(ctx context.Context) (*ToolResult, error) {
+	for {
+		state, err := t.Await(ctx, mcp.TaskInputRequired)
+		switch {
+		case err != nil:
+			return nil, err
+		case state.Error != nil:
+			return nil, state.Error
+		case state.Status == mcp.TaskCancelled:
+			return nil, ErrTaskCancelled
+		case state.Result != nil:
+			return state.Result, nil
+		case t.client.cfg.input == nil:
+			_, err = t.Await(ctx, mcp.TaskWorking)
+		default:
+			err = t.answer(ctx, state.Questions)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (t *Task) answer(ctx context.Context, questions map[string]Question) error {
+	answers := map[string]any{}
+	for key, q := range questions {
+		answer, err := t.client.cfg.input(ctx, q)
+		if err != nil {
+			return fmt.Errorf("servertest: question %q: %w", key, err)
+		}
+		answers[key] = answer
+	}
+	return t.Answer(ctx, answers)
+}

@@ -1,0 +1,270 @@
+package server
+
+import (
+	"context"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+)
+
+// addSubscriptions registers subscriptions/listen (specification: "Subscriptions"). It
+// must come after the features whose changes it tells of.
+func (s *Server) addSubscriptions() {
+	s.announce(func(c *mcp.ServerCapabilities) {
+		if c.Resources != nil {
+			c.Resources.Subscribe = true
+		}
+	})
+	s.handle(&method{name: mcp.MethodSubscriptions, eras: inModern, handler: s.listen, subscription: true})
+}
+
+// taskTopics let the tasks extension take part in subscriptions. It publishes a change
+// of kind taskUpdated, with the id of the task.
+type taskTopics struct {
+	// honour returns the ids of which the caller may learn, or why there is none.
+	honour func(ctx context.Context, req *middleware.Request, ids []string) ([]string, error)
+	// params returns what is told of a task, a JSON object without _meta. It is asked when
+	// the notification is queued, so that it tells of the task as it is then; nil if there
+	// is nothing to tell. It must not block.
+	params func(id string) []byte
+}
+
+// listen serves subscriptions/listen. It acknowledges the subscription and then sleeps:
+// what is told is posted by the feed.
+func (s *Server) listen(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+	l := &listener{server: s, req: req.Core()}
+	f, ack, err := s.admitListener(ctx, req, l)
+	if err != nil {
+		return nil, err
+	}
+	s.hub.join(f) // before the acknowledgement: what changes after it is told
+	defer s.hub.leave(f)
+	if err := l.req.Acknowledge(mcp.NotificationSubscribed, ack); err != nil {
+		return nil, err
+	}
+	f.send()
+	select {
+	case <-ctx.Done():
+	case <-l.req.Parting():
+	}
+	switch cause, cancelled := mcp.CauseOf(ctx); {
+	case !cancelled, cause == mcp.CauseServerShutdown, cause == mcp.CauseTransportClose:
+		return l.result(), nil
+	}
+	return nil, context.Cause(ctx)
+}
+
+// admitListener returns the feed for what the client wants to know and may, and the
+// params of the acknowledgement.
+func (s *Server) admitListener(ctx context.Context, req *middleware.Request, l *listener) (*feed, []byte, error) {
+	filter, err := listenFilter(req.Params())
+	if err != nil {
+		return nil, nil, err
+	}
+	limits := s.core.Limits()
+	if max(len(filter.ResourceSubscriptions), len(filter.TaskIDs)) > limits.MaxResourceSubscriptions {
+		return nil, nil, s.tooManyResources()
+	}
+	if filter, err = s.honoured(ctx, req, filter); err != nil {
+		return nil, nil, err
+	}
+	ack, err := wire.Marshal([]byte(`{"notifications":`), filter)
+	if err != nil {
+		return nil, nil, err
+	}
+	return newFeed(l, listsOf(filter), topicsOf(filter), limits.MaxPendingUpdates), l.appendMeta(append(ack, ',')), nil
+}
+
+// tooManyResources is the answer to who subscribes to more than max_resource_subscriptions.
+func (s *Server) tooManyResources() *mcp.Error {
+	s.core.LimitReached(session.LimitResourceSubscriptions)
+	return mcp.NewError(mcp.CodeInvalidParams, "too many resources: %s is reached", session.LimitResourceSubscriptions).
+		WithData(mcp.ErrorData{Limit: session.LimitResourceSubscriptions})
+}
+
+// listenFilter reads the filter of a subscription. Members that the server does not know
+// are notifications that it does not have.
+func listenFilter(raw jsontext.Value) (f mcp.SubscriptionFilter, err error) {
+	var params struct {
+		Notifications map[string]jsontext.Value `json:"notifications"`
+	}
+	if err := json.Unmarshal(raw, &params); err != nil || params.Notifications == nil {
+		return f, mcp.NewError(mcp.CodeInvalidParams, "params.notifications must be an object")
+	}
+	for name, to := range map[string]*bool{
+		"toolsListChanged": &f.ToolsListChanged, "promptsListChanged": &f.PromptsListChanged,
+		"resourcesListChanged": &f.ResourcesListChanged,
+	} {
+		switch raw := params.Notifications[name]; raw.Kind() {
+		case 't', 'f':
+			*to = raw.Kind() == 't'
+		case 0: // absent
+		default:
+			return f, mcp.NewError(mcp.CodeInvalidParams, "params.notifications.%s must be a boolean", name)
+		}
+	}
+	for name, to := range map[string]*[]string{
+		"resourceSubscriptions": &f.ResourceSubscriptions, "taskIds": &f.TaskIDs,
+	} {
+		if raw := params.Notifications[name]; raw != nil {
+			if *to, err = distinctStrings(raw); err != nil {
+				return f, mcp.NewError(mcp.CodeInvalidParams, "params.notifications.%s must be an array of strings", name)
+			}
+		}
+	}
+	return f, nil
+}
+
+// distinctStrings decodes an array of strings, each of which it returns once.
+func distinctStrings(raw jsontext.Value) ([]string, error) {
+	var all []*string // null is not a string
+	if err := json.Unmarshal(raw, &all); err != nil || all == nil {
+		return nil, errNotObject
+	}
+	list, seen := make([]string, 0, len(all)), make(map[string]bool, len(all))
+	for _, s := range all {
+		if s == nil {
+			return nil, errNotObject
+		}
+		if !seen[*s] {
+			seen[*s] = true
+			list = append(list, *s)
+		}
+	}
+	return list, nil
+}
+
+// honoured returns the part of a filter that is served: what the server announces, and
+// what the caller may see of it.
+func (s *Server) honoured(
+	ctx context.Context, req *middleware.Request, f mcp.SubscriptionFilter,
+) (_ mcp.SubscriptionFilter, err error) {
+	lists, updates := s.tellable()
+	f.ToolsListChanged = f.ToolsListChanged && lists&(1<<toolsChanged) != 0
+	f.PromptsListChanged = f.PromptsListChanged && lists&(1<<promptsChanged) != 0
+	f.ResourcesListChanged = f.ResourcesListChanged && lists&(1<<resourcesChanged) != 0
+	f.ResourceSubscriptions = slices.DeleteFunc(f.ResourceSubscriptions, func(uri string) bool {
+		return !updates || !s.readableBy(ctx, req, uri)
+	})
+	if s.taskTopics == nil {
+		f.TaskIDs = nil
+	}
+	if len(f.TaskIDs) > 0 {
+		f.TaskIDs, err = s.taskTopics.honour(ctx, req, f.TaskIDs)
+	}
+	return f, err
+}
+
+// tellable returns the lists of whose changes the server announces to tell, a bit for
+// each, and whether it tells of updated resources.
+func (s *Server) tellable() (lists uint8, updates bool) {
+	c := s.capabilities(inBoth)
+	if c.Tools != nil && c.Tools.ListChanged {
+		lists |= 1 << toolsChanged
+	}
+	if c.Prompts != nil && c.Prompts.ListChanged {
+		lists |= 1 << promptsChanged
+	}
+	if c.Resources != nil && c.Resources.ListChanged {
+		lists |= 1 << resourcesChanged
+	}
+	return lists, c.Resources != nil && c.Resources.Subscribe
+}
+
+// readableBy reports whether the caller may read a URI, and so learn of its updates.
+func (s *Server) readableBy(ctx context.Context, req *middleware.Request, uri string) bool {
+	if s.resources.get(uri) != nil && s.visible(ctx, req, ItemResource, uri) {
+		return true
+	}
+	return slices.ContainsFunc(s.templates.all(), func(e *entry[*mcp.ResourceTemplate]) bool {
+		return e.target.matches(uri) && s.visible(ctx, req, ItemTemplate, e.name)
+	})
+}
+
+func listsOf(f mcp.SubscriptionFilter) (lists uint8) {
+	if f.ToolsListChanged {
+		lists |= 1 << toolsChanged
+	}
+	if f.PromptsListChanged {
+		lists |= 1 << promptsChanged
+	}
+	if f.ResourcesListChanged {
+		lists |= 1 << resourcesChanged
+	}
+	return lists
+}
+
+func topicsOf(f mcp.SubscriptionFilter) (topics []change) {
+	for _, uri := range f.ResourceSubscriptions {
+		topics = append(topics, change{resourceUpdated, uri})
+	}
+	for _, id := range f.TaskIDs {
+		topics = append(topics, change{taskUpdated, id})
+	}
+	return topics
+}
+
+// A listener is the outlet of one subscription.
+type listener struct {
+	server *Server
+	req    *session.Request
+}
+
+// post implements outlet.
+func (l *listener) post(c change, done func()) {
+	params := []byte{'{'}
+	if c.kind == taskUpdated {
+		raw := l.server.taskTopics.params(c.name)
+		if raw == nil {
+			if done != nil {
+				done()
+			}
+			return
+		}
+		if params = append(params, raw[1:len(raw)-1]...); len(params) > 1 {
+			params = append(params, ',')
+		}
+	}
+	if c.kind == resourceUpdated {
+		params = append(appendURI(params, c.name), ',')
+	}
+	// Its error is that of a subscription which has ended: the drop is counted.
+	_ = l.req.Post(c.kind.notification(), l.appendMeta(params), done)
+}
+
+// overflow implements outlet.
+func (l *listener) overflow() { l.server.core.LimitReached(session.LimitPendingUpdates) }
+
+// appendMeta appends the _meta member that every message of a subscription has, and
+// closes the params: the id of the request, as its client has written it.
+func (l *listener) appendMeta(params []byte) []byte {
+	return append(append(append(params, `"_meta":{"`+mcp.MetaSubscriptionID+`":`...), l.req.ID.Raw()...), "}}"...)
+}
+
+// result is the polite end of a subscription.
+func (l *listener) result() mcp.Result {
+	return &mcp.EmptyResult{ResultMeta: mcp.ResultMeta{
+		Meta: mcp.Meta{mcp.MetaSubscriptionID: jsontext.Value(l.req.ID.Raw())},
+	}}
+}
+
+func appendURI(dst []byte, uri string) []byte {
+	return wire.AppendString(append(dst, `"uri":`...), uri)
+}
+
+// notification returns the method that tells of a change.
+func (k changeKind) notification() string {
+	return [...]string{
+		toolsChanged:     mcp.NotificationToolsListChanged,
+		promptsChanged:   mcp.NotificationPromptsListChanged,
+		resourcesChanged: mcp.NotificationResourcesListChanged,
+		resourceUpdated:  mcp.NotificationResourceUpdated,
+		taskUpdated:      mcp.NotificationTasks,
+	}[k]
+}

@@ -1,0 +1,271 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/telemetry"
+)
+
+// A task is a handler that goes on after its call was answered, in the process in
+// which it runs. What clients see of it is its record in the store.
+type task struct {
+	tasks *tasks
+	call  *Call
+	id    string
+	work  *session.Detached
+	ctx   context.Context // of the handler
+	span  func(telemetry.TaskEnd)
+	limit string      // that sets the end of its life, or ""
+	timer *time.Timer // fires at the end of its life
+
+	mu      sync.Mutex // guards the rest
+	seen    mcp.TaskStatus
+	waiting map[string]*waiter // questions without an answer
+	asked   map[string]int     // how often each key was asked for
+	taken   []string           // keys of the answers that were taken, and are in the record still
+	said    saying
+}
+
+// saying holds back messages that come too fast.
+type saying struct {
+	message string
+	pending bool // a timer will write it
+	last    time.Time
+	timer   *time.Timer
+}
+
+// messagePause is the least time between two messages of a task: each is written to
+// the store, and told to those who listen.
+const messagePause = time.Second
+
+func newTask(ts *tasks, call *Call, work *session.Detached, rec *TaskRecord, limit string) *task {
+	ctx, span := telemetry.StartTask(work.Context(), rec.Tool, work.Name)
+	work.Adopt(ctx)
+	return &task{
+		tasks: ts, call: call, id: rec.TaskID, work: work, ctx: ctx, span: span, limit: limit,
+		seen: rec.Status, waiting: map[string]*waiter{}, asked: map[string]int{},
+	}
+}
+
+// begin starts the clock of the task's life.
+func (t *task) begin(end time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.timer = time.AfterFunc(time.Until(end), t.expire)
+}
+
+// abort takes back a task that nobody has learned of.
+func (t *task) abort(err error) {
+	rpc, _ := mcp.AsError(err)
+	t.span(telemetry.TaskEnd{Status: mcp.TaskFailed, Error: rpc})
+	t.tasks.leave(t)
+	t.work.Done()
+}
+
+// expire ends the task at the end of its life.
+func (t *task) expire() {
+	failed := storable(mcp.NewError(mcp.CodeInternalError, "the task took longer than it may live").
+		WithData(mcp.ErrorData{Reason: string(mcp.CauseDeadline), Limit: t.limit}))
+	if _, err := t.end(mcp.TaskFailed, nil, failed); errors.Is(err, errTaskOver) {
+		return
+	}
+	if t.limit != "" {
+		t.tasks.server.core.LimitReached(t.limit)
+	}
+	t.work.Cancel(&mcp.CancelError{Cause: mcp.CauseDeadline})
+}
+
+// change changes the record, however short the time of the handler's own context is.
+func (t *task) change(f func(*TaskRecord) error) (*TaskRecord, error) {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(t.ctx), storePatience, mcp.ErrDeadline)
+	defer cancel()
+	rec, err := t.tasks.change(ctx, t.id, f)
+	if err != nil && !errors.Is(err, errTaskOver) {
+		if _, public := mcp.AsError(err); !public {
+			t.tasks.server.logger.ErrorContext(t.ctx, "task.store", "task", t.work.Name, "error", err)
+		}
+	}
+	return rec, err
+}
+
+// changed is told what the record has become, by whoever has changed it.
+func (t *task) changed(rec *TaskRecord) {
+	t.mu.Lock()
+	if !t.seen.Terminal() {
+		t.seen = rec.Status
+	}
+	t.mu.Unlock()
+	if rec.Status == mcp.TaskCancelled {
+		t.work.Cancel(&mcp.CancelError{Cause: mcp.CauseClientCancel})
+	}
+	for key, answer := range rec.InputResponses {
+		t.deliver(key, answer)
+	}
+}
+
+func (t *task) status() mcp.TaskStatus {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.seen
+}
+
+// say sets the message of the task. It returns why the handler should stop, or nil.
+func (t *task) say(message string) error {
+	if t.ctx.Err() != nil {
+		return context.Cause(t.ctx)
+	}
+	if message == "" {
+		return nil
+	}
+	t.mu.Lock()
+	t.said.message = message
+	held := t.said.pending
+	t.said.pending = true
+	wait := messagePause - time.Since(t.said.last)
+	if !held && wait > 0 {
+		t.said.timer = time.AfterFunc(wait, t.writeMessage)
+	}
+	t.mu.Unlock()
+	if !held && wait <= 0 {
+		t.writeMessage()
+	}
+	return nil
+}
+
+// writeMessage writes the latest message. One that is lost is no loss: more will come.
+func (t *task) writeMessage() {
+	t.mu.Lock()
+	message := t.said.message
+	t.said.pending, t.said.last = false, time.Now()
+	t.mu.Unlock()
+	_, _ = t.change(func(rec *TaskRecord) error {
+		rec.StatusMessage = taskText(message)
+		return nil
+	})
+}
+
+// finish ends the task with what its handler has returned. An end that was decided
+// before stays, and what the handler returns is discarded.
+func (t *task) finish(e ending) {
+	defer t.work.Done()
+	defer t.tasks.leave(t)
+	t.mu.Lock()
+	t.timer.Stop()
+	if t.said.timer != nil {
+		t.said.timer.Stop()
+	}
+	t.mu.Unlock()
+	status, result, failed := t.outcome(e)
+	_, err := t.end(status, result, failed)
+	if limit, _ := mcp.AsError(err); limit != nil { // a result that there is no room for
+		status, failed = mcp.TaskFailed, storable(limit)
+		_, err = t.end(status, nil, failed)
+	}
+	if errors.Is(err, errTaskOver) {
+		status = t.status()
+		t.tasks.server.logger.DebugContext(t.ctx, "task.late", "task", t.work.Name, "tool", t.call.Target(), "status", status)
+	}
+	end := telemetry.TaskEnd{Status: status, Error: failed, Panic: e.panic}
+	if tool, ok := e.result.(*mcp.CallToolResult); ok && tool != nil {
+		end.ToolError = tool.IsError
+	}
+	end.Cause, _ = mcp.CauseOf(t.ctx)
+	t.span(end)
+}
+
+// end writes the end of the task.
+func (t *task) end(status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error) (*TaskRecord, error) {
+	return t.change(func(rec *TaskRecord) error {
+		message := "" // what the handler has said last is over
+		if failed != nil {
+			message = failed.Message
+		}
+		t.tasks.close(rec, status, message)
+		rec.Result, rec.Error = result, failed
+		return nil
+	})
+}
+
+// outcome tells how a task ends whose handler has returned so. The error can be stored.
+func (t *task) outcome(e ending) (status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error) {
+	if e.panic != nil {
+		t.work.Panicked(e.panic.Value, e.panic.Stack)
+		return mcp.TaskFailed, nil, errInternal
+	}
+	err := e.err
+	if errors.Is(err, mcp.ErrNotDeclared) {
+		_, err = t.call.notDeclared(err)
+	}
+	// What follows runs marshalers of the handler's author.
+	contained := t.contain(func() {
+		if err == nil {
+			if result, err = t.call.encodeResult(e.result); err == nil {
+				status = mcp.TaskCompleted
+				return
+			}
+			err = fmt.Errorf("encode the result: %w", err)
+		}
+		if rpc, _ := mcp.AsError(err); rpc != nil {
+			status, failed = mcp.TaskFailed, storable(taskError(rpc))
+		}
+	})
+	if !contained {
+		return mcp.TaskFailed, nil, errInternal
+	}
+	if status != "" {
+		return status, result, failed
+	}
+	cause, cancelled := mcp.CauseOf(t.ctx)
+	switch {
+	case !cancelled || !errors.Is(err, context.Cause(t.ctx)) && !errors.Is(err, context.Canceled):
+		t.tasks.server.logger.ErrorContext(t.ctx, "handler.error", "task", t.work.Name, "tool", t.call.Target(), "error", err)
+		return mcp.TaskFailed, nil, errInternal
+	case !cause.Fault():
+		return mcp.TaskCancelled, nil, nil
+	}
+	return mcp.TaskFailed, nil, stopped(cause)
+}
+
+// contain runs f on a goroutine of its own and waits for it, so that neither a panic of
+// a user's marshaler nor its runtime.Goexit keeps the end of the task from being
+// written. It reports whether f has returned.
+func (t *task) contain(f func()) (returned bool) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if !returned {
+				t.work.Panicked(recover(), debug.Stack())
+			}
+		}()
+		f()
+		returned = true
+	}()
+	<-done
+	return returned
+}
+
+var errInternal = mcp.NewError(mcp.CodeInternalError, "internal error")
+
+// storable is an error whose data is JSON, as a store can keep and measure it.
+func storable(err *mcp.Error) *mcp.Error {
+	if err == nil || err.Data == nil {
+		return err
+	}
+	c := *err
+	c.Data = nil
+	if raw, failed := wire.Marshal(nil, err.Data); failed == nil {
+		c.Data = jsontext.Value(raw)
+	}
+	return &c
+}

@@ -1,0 +1,196 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A taskInput is the source of answers for a handler that goes on as a task: it waits
+// for tasks/update.
+type taskInput struct{ task *task }
+
+// A waiter is a question that waits for its answer.
+type waiter struct {
+	question
+	answer chan jsontext.Value // has room for the one answer
+}
+
+// ask implements inputSource. The context of the call is over; that of the task counts.
+func (in *taskInput) ask(_ context.Context, key string, q question) (jsontext.Value, error) {
+	t := in.task
+	if q.Params != nil {
+		raw, err := wire.Marshal(nil, q.Params)
+		if err != nil {
+			return nil, fmt.Errorf("server: encode the params of %s: %w", q.Method, err)
+		}
+		q.Params = jsontext.Value(raw)
+	}
+	w := &waiter{question: q, answer: make(chan jsontext.Value, 1)}
+	key = t.wait(key, w)
+	defer t.forget(key)
+	if err := t.open(key, q.InputRequest); err != nil {
+		return nil, err
+	}
+	select {
+	case answer := <-w.answer:
+		return answer, nil
+	case <-t.ctx.Done():
+		return nil, context.Cause(t.ctx)
+	}
+}
+
+// wait enters a waiter. The key is the handler's if it is new: keys of one task are
+// never used again.
+func (t *task) wait(key string, w *waiter) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	name := key
+	for {
+		t.asked[key]++
+		n := t.asked[key]
+		if n > 1 {
+			name = key + "-" + strconv.Itoa(n)
+			if t.asked[name] > 0 { // the handler has asked under this very name
+				continue
+			}
+			t.asked[name]++
+		}
+		t.waiting[name] = w
+		return name
+	}
+}
+
+func (t *task) forget(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.waiting, key)
+}
+
+// open enters a question into the record.
+func (t *task) open(key string, q mcp.InputRequest) error {
+	t.mu.Lock()
+	taken := t.taken
+	t.taken = nil
+	t.mu.Unlock()
+	limit := t.tasks.server.core.Limits().MaxOutbound
+	_, err := t.change(func(rec *TaskRecord) error {
+		if len(rec.InputRequests) >= limit {
+			return session.Overload(session.LimitOutbound)
+		}
+		for _, key := range taken {
+			delete(rec.InputResponses, key)
+		}
+		rec.ask(key, q)
+		return nil
+	})
+	switch {
+	case errors.Is(err, errTaskOver): // whoever has ended it cancels the handler too
+		<-t.ctx.Done()
+		return context.Cause(t.ctx)
+	case err != nil:
+		return t.tasks.fault(t.ctx, err)
+	}
+	return nil
+}
+
+// deliver hands an answer to the question that waits for it. One that is malformed,
+// which another replica could not know, is asked for again.
+func (t *task) deliver(key string, answer jsontext.Value) {
+	t.mu.Lock()
+	w := t.waiting[key]
+	t.mu.Unlock()
+	if w == nil {
+		return
+	}
+	if t.judge(w, answer) != nil {
+		_, _ = t.change(func(rec *TaskRecord) error { rec.ask(key, w.InputRequest); return nil })
+		return
+	}
+	t.mu.Lock()
+	first := t.waiting[key] == w
+	if first {
+		delete(t.waiting, key)
+		t.taken = append(t.taken, key)
+	}
+	t.mu.Unlock()
+	if first {
+		w.answer <- answer
+	}
+}
+
+// sift returns the answers that fit questions which are open, and what is wrong with
+// the first of those that do not. t is nil for a task that runs elsewhere.
+func (t *task) sift(rec *TaskRecord, answers map[string]jsontext.Value) (good map[string]jsontext.Value, message string) {
+	good = map[string]jsontext.Value{}
+	for key, answer := range answers {
+		if _, open := rec.InputRequests[key]; !open {
+			continue
+		}
+		if err := t.check(key, answer); err != nil {
+			message = cmp.Or(message, fmt.Sprintf("the answer to %q is not valid: %v", key, err))
+			continue
+		}
+		good[key] = answer
+	}
+	return good, taskText(message)
+}
+
+func (t *task) check(key string, answer jsontext.Value) error {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	w := t.waiting[key]
+	t.mu.Unlock()
+	if w == nil {
+		return nil
+	}
+	return t.judge(w, answer)
+}
+
+// judge checks an answer. It runs the code of the handler's author on a goroutine that
+// is not the handler's, and perhaps the store's.
+func (t *task) judge(w *waiter, answer jsontext.Value) (err error) {
+	err = errUnjudged
+	defer func() {
+		if err == errUnjudged {
+			t.work.Panicked(recover(), debug.Stack())
+		}
+	}()
+	return w.check(answer)
+}
+
+// errUnjudged: the check has panicked, so that nobody knows what the answer is worth.
+var errUnjudged = errors.New("it could not be checked")
+
+// ask opens a question of the record.
+func (r *TaskRecord) ask(key string, q mcp.InputRequest) {
+	if r.InputRequests == nil {
+		r.InputRequests = map[string]mcp.InputRequest{}
+	}
+	r.InputRequests[key] = q
+	delete(r.InputResponses, key)
+	r.Status = mcp.TaskInputRequired
+}
+
+// answer closes a question of the record.
+func (r *TaskRecord) answer(key string, answer jsontext.Value) {
+	if r.InputResponses == nil {
+		r.InputResponses = map[string]jsontext.Value{}
+	}
+	r.InputResponses[key] = answer
+	delete(r.InputRequests, key)
+	if len(r.InputRequests) == 0 {
+		r.Status = mcp.TaskWorking
+	}
+}

@@ -1,0 +1,255 @@
+package server
+
+import (
+	"container/heap"
+	"container/list"
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// memoryTasks is the TaskStore in memory. It is bounded by the limits of the server:
+// to make room it forgets tasks that have ended, the oldest end first, and never one
+// that still runs.
+type memoryTasks struct {
+	limits  func() Limits
+	reached func(limit string) // counts a limit that has taken effect
+	changed func(*TaskRecord)  // set by Watch, before all else
+
+	mu         sync.Mutex // guards the rest
+	byID       map[string]*keptTask
+	principals map[string]*taskShare
+	ended      *list.List // of *keptTask, the oldest end first
+	expiring   taskHeap
+	timer      *time.Timer // runs while there are tasks
+	bytes      int
+	counts     map[mcp.TaskStatus]int
+}
+
+// A keptTask is one record and its places.
+type keptTask struct {
+	rec   *TaskRecord
+	size  int
+	share *taskShare
+	heap  int // the index in expiring
+	// ended and own are the places among all tasks that have ended, and among those of
+	// the principal; nil while it runs.
+	ended, own *list.Element
+}
+
+// A taskShare is what one principal has.
+type taskShare struct {
+	principal string
+	tasks     int
+	ended     *list.List // of *keptTask
+}
+
+func newMemoryTasks(limits func() Limits, reached func(string)) *memoryTasks {
+	return &memoryTasks{
+		limits: limits, reached: reached, changed: func(*TaskRecord) {},
+		byID: map[string]*keptTask{}, principals: map[string]*taskShare{}, ended: list.New(),
+		counts: map[mcp.TaskStatus]int{},
+	}
+}
+
+// Watch implements TaskStore.
+func (m *memoryTasks) Watch(changed func(*TaskRecord)) { m.changed = changed }
+
+// Create implements TaskStore.
+func (m *memoryTasks) Create(_ context.Context, rec *TaskRecord) error {
+	m.mu.Lock()
+	reached, err := m.create(rec)
+	m.mu.Unlock()
+	m.report(reached)
+	return err
+}
+
+func (m *memoryTasks) create(rec *TaskRecord) (reached []string, err error) {
+	limits := m.limits()
+	share := m.principals[rec.Principal]
+	if share == nil {
+		share = &taskShare{principal: rec.Principal, ended: list.New()}
+	}
+	k := &keptTask{rec: rec, size: rec.size(), share: share}
+	for _, bound := range []struct {
+		limit string
+		full  func() bool
+		ended *list.List
+	}{
+		{session.LimitTasksPrincipal, func() bool { return share.tasks >= limits.MaxTasksPerPrincipal }, share.ended},
+		{session.LimitTasks, func() bool { return len(m.byID) >= limits.MaxTasks }, m.ended},
+		{session.LimitTaskBytes, func() bool { return m.bytes+k.size > limits.MaxTaskBytes }, m.ended},
+	} {
+		full := bound.full()
+		if full {
+			reached = append(reached, bound.limit)
+		}
+		for ; full; full = bound.full() {
+			if k.size > limits.MaxTaskBytes || !m.forgetOldest(bound.ended, nil) {
+				return reached, session.Overload(bound.limit)
+			}
+		}
+	}
+	share.tasks++
+	m.principals[rec.Principal] = share
+	m.byID[rec.TaskID] = k
+	m.bytes += k.size
+	m.counts[rec.Status]++
+	heap.Push(&m.expiring, k)
+	m.wind()
+	return reached, nil
+}
+
+// Load implements TaskStore.
+func (m *memoryTasks) Load(_ context.Context, id string) (*TaskRecord, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := m.find(id)
+	if k == nil {
+		return nil, ErrNoTask
+	}
+	return k.rec, nil
+}
+
+// find returns a task that has not expired, or nil.
+func (m *memoryTasks) find(id string) *keptTask {
+	if k := m.byID[id]; k != nil && time.Now().Before(k.rec.Expires) {
+		return k
+	}
+	return nil
+}
+
+// Update implements TaskStore.
+func (m *memoryTasks) Update(_ context.Context, id string, change func(*TaskRecord) error) (*TaskRecord, error) {
+	m.mu.Lock()
+	rec, reached, err := m.update(id, change)
+	m.mu.Unlock()
+	m.report(reached)
+	if err != nil {
+		return nil, err
+	}
+	m.changed(rec)
+	return rec, nil
+}
+
+func (m *memoryTasks) update(id string, change func(*TaskRecord) error) (rec *TaskRecord, reached []string, err error) {
+	k := m.find(id)
+	if k == nil {
+		return nil, nil, ErrNoTask
+	}
+	rec = k.rec.Clone()
+	if err := change(rec); err != nil {
+		return nil, nil, err
+	}
+	size, limit := rec.size(), m.limits().MaxTaskBytes
+	for size > k.size && m.bytes-k.size+size > limit {
+		reached = []string{session.LimitTaskBytes}
+		if size > limit || !m.forgetOldest(m.ended, k) {
+			return nil, reached, session.Overload(session.LimitTaskBytes)
+		}
+	}
+	m.bytes += size - k.size
+	m.counts[k.rec.Status]--
+	m.counts[rec.Status]++
+	k.rec, k.size = rec, size
+	if rec.Status.Terminal() && k.ended == nil {
+		k.ended, k.own = m.ended.PushBack(k), k.share.ended.PushBack(k)
+	}
+	heap.Fix(&m.expiring, k.heap)
+	m.wind()
+	return rec, reached, nil
+}
+
+// forgetOldest forgets the task that has ended first, other than one; false if there
+// is none.
+func (m *memoryTasks) forgetOldest(ended *list.List, but *keptTask) bool {
+	for e := ended.Front(); e != nil; e = e.Next() {
+		if k := e.Value.(*keptTask); k != but {
+			m.forget(k)
+			return true
+		}
+	}
+	return false
+}
+
+func (m *memoryTasks) forget(k *keptTask) {
+	delete(m.byID, k.rec.TaskID)
+	heap.Remove(&m.expiring, k.heap)
+	if k.ended != nil {
+		m.ended.Remove(k.ended)
+		k.share.ended.Remove(k.own)
+	}
+	m.bytes -= k.size
+	m.counts[k.rec.Status]--
+	if k.share.tasks--; k.share.tasks == 0 {
+		delete(m.principals, k.share.principal)
+	}
+}
+
+// expire forgets what has expired.
+func (m *memoryTasks) expire() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for len(m.expiring) > 0 && !time.Now().Before(m.expiring[0].rec.Expires) {
+		m.forget(m.expiring[0])
+	}
+	m.wind()
+}
+
+// wind sets the one timer to the next task that expires.
+func (m *memoryTasks) wind() {
+	switch {
+	case len(m.expiring) == 0:
+		if m.timer != nil {
+			m.timer.Stop()
+		}
+	case m.timer == nil:
+		m.timer = time.AfterFunc(time.Until(m.expiring[0].rec.Expires), m.expire)
+	default:
+		m.timer.Reset(time.Until(m.expiring[0].rec.Expires))
+	}
+}
+
+// tally counts the tasks by their status.
+func (m *memoryTasks) tally() map[mcp.TaskStatus]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.counts)
+}
+
+func (m *memoryTasks) report(reached []string) {
+	for _, limit := range reached {
+		m.reached(limit)
+	}
+}
+
+// A taskHeap orders tasks by when they expire.
+type taskHeap []*keptTask
+
+func (h taskHeap) Len() int           { return len(h) }
+func (h taskHeap) Less(i, j int) bool { return h[i].rec.Expires.Before(h[j].rec.Expires) }
+
+func (h taskHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].heap, h[j].heap = i, j
+}
+
+// Push implements heap.Interface.
+func (h *taskHeap) Push(x any) {
+	k := x.(*keptTask)
+	k.heap = len(*h)
+	*h = append(*h, k)
+}
+
+// Pop implements heap.Interface.
+func (h *taskHeap) Pop() any {
+	last := len(*h) - 1
+	k := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return k
+}

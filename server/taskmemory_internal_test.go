@@ -1,0 +1,148 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// check compares all that the store keeps about its tasks with the tasks.
+func (m *memoryTasks) check(t *testing.T, limits Limits) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	bytes, counts, shares := 0, map[mcp.TaskStatus]int{}, map[string]int{}
+	ended := 0
+	for id, k := range m.byID {
+		require.Equal(t, id, k.rec.TaskID)
+		require.Equal(t, k.rec.size(), k.size)
+		require.Same(t, k, m.expiring[k.heap])
+		require.Equal(t, k.rec.Status.Terminal(), k.ended != nil, "only what has ended may be forgotten early")
+		bytes += k.size
+		counts[k.rec.Status]++
+		shares[k.rec.Principal]++
+		if k.ended != nil {
+			ended++
+		}
+	}
+	require.Len(t, m.expiring, len(m.byID))
+	for i, k := range m.expiring {
+		require.False(t, k.rec.Expires.Before(m.expiring[(i-1)/2].rec.Expires), "the heap")
+	}
+	require.Equal(t, bytes, m.bytes)
+	require.Equal(t, ended, m.ended.Len())
+	for status, n := range m.counts {
+		require.Equal(t, counts[status], n, status)
+	}
+	require.Len(t, m.principals, len(shares), "nothing is kept of who has nothing")
+	for principal, share := range m.principals {
+		require.Equal(t, shares[principal], share.tasks)
+		require.LessOrEqual(t, share.tasks, limits.MaxTasksPerPrincipal)
+	}
+	require.LessOrEqual(t, len(m.byID), limits.MaxTasks)
+	require.LessOrEqual(t, m.bytes, limits.MaxTaskBytes)
+}
+
+// Whatever happens in whatever order, the books are right and the bounds hold.
+func TestMemoryTasksKeepTheBooks(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 0))
+			limits := Limits{MaxTasks: 12, MaxTasksPerPrincipal: 5, MaxTaskBytes: 9000}
+			m := newMemoryTasks(func() Limits { return limits }, func(string) {})
+			var ids []string
+			for n := range 400 {
+				switch r.IntN(4) {
+				case 0:
+					id := fmt.Sprint(n)
+					now := taskTime()
+					err := m.Create(t.Context(), &TaskRecord{
+						Task:      mcp.Task{TaskID: id, Status: mcp.TaskWorking, CreatedAt: now},
+						Principal: fmt.Sprint(r.IntN(4)), Expires: now.Add(time.Duration(1+r.IntN(60)) * time.Second),
+					})
+					if err == nil {
+						ids = append(ids, id)
+					}
+				case 1, 2:
+					if len(ids) == 0 {
+						continue
+					}
+					_, _ = m.Update(t.Context(), ids[r.IntN(len(ids))], func(rec *TaskRecord) error {
+						switch {
+						case rec.Status.Terminal(), r.IntN(10) == 0:
+							return errTaskOver
+						case r.IntN(2) == 0:
+							rec.Status, rec.Result = mcp.TaskCompleted, make(jsontext.Value, r.IntN(3000))
+							rec.Expires = time.Now().Add(time.Duration(1+r.IntN(60)) * time.Second)
+						default:
+							rec.ask(fmt.Sprint(r.IntN(3)), mcp.InputRequest{Method: "x", Params: make(jsontext.Value, r.IntN(500))})
+						}
+						return nil
+					})
+				case 3:
+					time.Sleep(time.Duration(r.IntN(5000)) * time.Millisecond)
+					synctest.Wait()
+				}
+				m.check(t, limits)
+			}
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			m.check(t, limits)
+			require.Empty(t, m.tally()[mcp.TaskCompleted]+m.tally()[mcp.TaskWorking]+m.tally()[mcp.TaskInputRequired], "everything expires, without anybody asking")
+		})
+	}
+}
+
+// The oldest end goes first, and one's own before another's.
+func TestMemoryTasksForgetTheOldestEnd(t *testing.T) {
+	limits := Limits{MaxTasks: 4, MaxTasksPerPrincipal: 2, MaxTaskBytes: 1 << 20}
+	reached := map[string]int{}
+	m := newMemoryTasks(func() Limits { return limits }, func(limit string) { reached[limit]++ })
+	create := func(principal, id string) error {
+		return m.Create(context.Background(), &TaskRecord{
+			Task: mcp.Task{TaskID: id, Status: mcp.TaskWorking}, Principal: principal, Expires: time.Now().Add(time.Hour),
+		})
+	}
+	end := func(id string) {
+		_, err := m.Update(context.Background(), id, func(rec *TaskRecord) error { rec.Status = mcp.TaskCompleted; return nil })
+		require.NoError(t, err)
+	}
+	alive := func(want ...string) {
+		t.Helper()
+		var got []string
+		for id := range m.byID {
+			got = append(got, id)
+		}
+		require.ElementsMatch(t, want, got)
+		m.check(t, limits)
+	}
+	for _, id := range []string{"a1", "a2", "b1", "b2"} {
+		require.NoError(t, create(id[:1], id))
+	}
+	require.Error(t, create("a", "a3"), "what runs stays")
+	require.Error(t, create("c", "c1"))
+	end("b1")
+	end("a2")
+	end("a1")
+	require.NoError(t, create("a", "a3"))
+	alive("a1", "a3", "b1", "b2")
+	require.NoError(t, create("c", "c1"))
+	alive("a1", "a3", "b2", "c1")
+	require.Equal(t, map[string]int{"max_tasks_per_principal": 2, "max_tasks": 2}, reached)
+
+	unchanged := errors.New("no")
+	_, err := m.Update(context.Background(), "b2", func(rec *TaskRecord) error { rec.Status = mcp.TaskFailed; return unchanged })
+	require.ErrorIs(t, err, unchanged)
+	rec, err := m.Load(context.Background(), "b2")
+	require.NoError(t, err)
+	require.Equal(t, mcp.TaskWorking, rec.Status)
+}

@@ -1,0 +1,381 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/telemetry"
+)
+
+// Tasks configures the tasks extension. The zero value is good for one process.
+type Tasks struct {
+	// Store keeps the tasks. The default is in memory, within the limits of the server
+	// (MaxTasks, MaxTasksPerPrincipal, MaxTaskBytes).
+	Store TaskStore
+	// PollInterval is how often clients should ask for a task that says nothing else
+	// (default 1 s).
+	PollInterval time.Duration
+}
+
+// WithTasks turns the tasks extension on (io.modelcontextprotocol/tasks): the handlers
+// of tools with [Tool.Task] set may go on after their call was answered, see
+// [Call.Detach].
+func WithTasks(t Tasks) Option { return optionFunc(func(c *config) { c.tasks = &t }) }
+
+// defaultPollInterval is how often clients ask unless they are told otherwise.
+const defaultPollInterval = time.Second
+
+// storePatience bounds what is done with a store when no request waits for it.
+const storePatience = 5 * time.Second
+
+// tasks is the tasks extension of a server.
+type tasks struct {
+	server *Server
+	store  TaskStore
+	poll   time.Duration
+
+	mu      sync.Mutex
+	running map[string]*task // those whose handler runs here
+}
+
+// addTasks turns the extension on.
+func (s *Server) addTasks(cfg Tasks) error {
+	if cfg.PollInterval < 0 {
+		return errors.New("server: the poll interval of tasks must not be negative")
+	}
+	t := &tasks{
+		server: s, store: cfg.Store, poll: cmp.Or(cfg.PollInterval, defaultPollInterval), running: map[string]*task{},
+	}
+	if t.store == nil {
+		t.store = newMemoryTasks(s.core.Limits, s.core.LimitReached)
+	}
+	if err := s.extensions.add(Extension{ID: mcp.ExtensionTasks}); err != nil {
+		return err
+	}
+	t.store.Watch(t.changed)
+	s.tasks = t
+	s.taskTopics = &taskTopics{honour: t.honour, params: t.news}
+	for name, h := range map[string]callHandler{
+		mcp.MethodTasksGet: t.get, mcp.MethodTasksUpdate: t.update, mcp.MethodTasksCancel: t.cancel,
+	} {
+		s.handle(&method{name: name, eras: inModern, handler: s.serve(ifDeclared(mcp.ExtensionTasks, h))})
+	}
+	return nil
+}
+
+// start makes a task of a call. The record is in the store when it returns.
+func (ts *tasks) start(ctx context.Context, call *Call, o TaskOptions) (*task, *mcp.CreateTaskResult, error) {
+	if err := errors.Join(o.check(), call.over(ctx)); err != nil {
+		return nil, nil, err
+	}
+	s := ts.server
+	ttl, limit := o.life(s.core.Limits())
+	now := taskTime()
+	ms := ttl.Milliseconds()
+	rec := &TaskRecord{
+		Task: mcp.Task{
+			TaskID: rand.Text(), Status: mcp.TaskWorking, StatusMessage: taskText(o.Message), CreatedAt: now, LastUpdatedAt: now,
+			TTL: &ms, PollInterval: max(cmp.Or(o.PollInterval, ts.poll).Milliseconds(), 1),
+		},
+		Principal: s.principalOf(ctx, call.Request), Tool: call.Target(), Trace: telemetry.TraceParent(ctx),
+		// Until then the end of a handler that was cancelled at the end of its life can be read.
+		Expires: now.Add(ttl + s.core.Limits().TaskGrace),
+		frame:   call.Core().Bytes,
+	}
+	work, refused := s.core.Detach(ctx, call.Core(), taskName(rec.TaskID), now.Add(ttl))
+	if refused != nil {
+		return nil, nil, refused
+	}
+	t := newTask(ts, call, work, rec, limit)
+	ts.enter(t)
+	if err := ts.create(ctx, rec); err != nil {
+		err = ts.fault(ctx, err)
+		t.abort(err)
+		return nil, nil, err
+	}
+	t.begin(now.Add(ttl))
+	return t, &mcp.CreateTaskResult{Task: rec.Task}, nil
+}
+
+// get serves tasks/get.
+func (ts *tasks) get(ctx context.Context, call *Call) (mcp.Result, error) {
+	rec, err := ts.find(ctx, call, call.Core().Name)
+	if err != nil {
+		return nil, err
+	}
+	return rec.result(), nil
+}
+
+// cancel serves tasks/cancel: what still runs is told to stop, and its end is decided.
+func (ts *tasks) cancel(ctx context.Context, call *Call) (mcp.Result, error) {
+	rec, err := ts.find(ctx, call, call.Core().Name)
+	if err != nil {
+		return nil, err
+	}
+	_, err = ts.change(ctx, rec.TaskID, func(rec *TaskRecord) error {
+		ts.close(rec, mcp.TaskCancelled, "cancelled by the client")
+		return nil
+	})
+	if err != nil && !errors.Is(err, errTaskOver) {
+		return nil, ts.fault(ctx, err)
+	}
+	return &mcp.EmptyResult{}, nil
+}
+
+// update serves tasks/update: it takes the answers that fit open questions, and
+// ignores all others. A question whose answer is malformed stays open.
+func (ts *tasks) update(ctx context.Context, call *Call) (mcp.Result, error) {
+	rec, err := ts.find(ctx, call, call.Core().Name)
+	if err != nil {
+		return nil, err
+	}
+	var params struct {
+		InputResponses map[string]jsontext.Value `json:"inputResponses"`
+	}
+	if err := json.Unmarshal(call.Params(), &params); err != nil || params.InputResponses == nil {
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.inputResponses must be an object")
+	}
+	good, message := ts.here(rec.TaskID).sift(rec, params.InputResponses)
+	if len(good) == 0 && message == "" {
+		return &mcp.EmptyResult{}, nil
+	}
+	_, err = ts.change(ctx, rec.TaskID, func(rec *TaskRecord) error {
+		for key, answer := range good {
+			if _, open := rec.InputRequests[key]; open {
+				rec.answer(key, answer)
+			}
+		}
+		rec.StatusMessage = cmp.Or(message, rec.StatusMessage)
+		return nil
+	})
+	if err != nil && !errors.Is(err, errTaskOver) {
+		return nil, ts.fault(ctx, err)
+	}
+	return &mcp.EmptyResult{}, nil
+}
+
+// giveUp ends the tasks whose handlers were left behind by the drain.
+func (ts *tasks) giveUp(ctx context.Context) {
+	ts.mu.Lock()
+	left := slices.Collect(maps.Values(ts.running))
+	ts.mu.Unlock()
+	for _, t := range left {
+		failed := stopped(mcp.CauseServerShutdown)
+		_, err := ts.change(ctx, t.id, func(rec *TaskRecord) error {
+			ts.close(rec, mcp.TaskFailed, failed.Message)
+			rec.Error = failed
+			return nil
+		})
+		if err != nil && !errors.Is(err, errTaskOver) {
+			ts.server.logger.ErrorContext(t.ctx, "task.store", "task", t.work.Name, "error", err)
+		}
+	}
+}
+
+// stopped is the error of a task that was cancelled, and not by its client.
+func stopped(cause mcp.Cause) *mcp.Error {
+	return storable(mcp.NewError(mcp.CodeInternalError, "the task was cancelled: %s", cause).
+		WithData(mcp.ErrorData{Reason: string(cause)}))
+}
+
+// errNoSuchTask is the answer for an id that is unknown, has expired, or belongs to
+// somebody else: nobody learns which.
+var errNoSuchTask = mcp.NewError(mcp.CodeInvalidParams, "there is no such task")
+
+// find returns the record of a task that the caller may know of.
+func (ts *tasks) find(ctx context.Context, call *Call, id string) (*TaskRecord, error) {
+	if id == "" {
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.taskId is missing")
+	}
+	rec, err := ts.visible(ctx, id, ts.server.principalOf(ctx, call.Request))
+	if err != nil {
+		return nil, ts.fault(ctx, err)
+	}
+	telemetry.LinkSpan(ctx, rec.Trace)
+	return rec, nil
+}
+
+// visible returns the record of a task of one principal, or [ErrNoTask].
+func (ts *tasks) visible(ctx context.Context, id, principal string) (*TaskRecord, error) {
+	rec, err := ts.load(ctx, id)
+	if err == nil && rec.Principal != principal {
+		err = ErrNoTask
+	}
+	return rec, err
+}
+
+// The three ways to the store. It may be a user's, and may be asked from a goroutine on
+// which nobody else contains a panic.
+
+func (ts *tasks) create(ctx context.Context, rec *TaskRecord) (err error) {
+	defer containStore(&err)
+	return ts.store.Create(ctx, rec)
+}
+
+func (ts *tasks) load(ctx context.Context, id string) (rec *TaskRecord, err error) {
+	defer containStore(&err)
+	return ts.store.Load(ctx, id)
+}
+
+// containStore makes an error of a panic.
+func containStore(err *error) {
+	if v := recover(); v != nil {
+		*err = fmt.Errorf("server: the store of tasks panicked: %v\n%s", v, debug.Stack())
+	}
+}
+
+// fault words an error of the store for a client.
+func (ts *tasks) fault(ctx context.Context, err error) error {
+	if errors.Is(err, ErrNoTask) {
+		return errNoSuchTask
+	}
+	if _, public := mcp.AsError(err); public {
+		return err
+	}
+	ts.server.logger.ErrorContext(ctx, "task.store", "error", err)
+	return mcp.NewError(mcp.CodeInternalError, "internal error: the tasks cannot be reached")
+}
+
+// errTaskOver: the task has ended, and its end stays as it is.
+var errTaskOver = errors.New("server: the task has ended")
+
+// change changes the record of a task that has not ended. It is the one way to do so,
+// so that whoever ends a task first decides how.
+func (ts *tasks) change(ctx context.Context, id string, f func(*TaskRecord) error) (_ *TaskRecord, err error) {
+	defer containStore(&err)
+	return ts.store.Update(ctx, id, func(rec *TaskRecord) error {
+		if rec.Status.Terminal() {
+			return errTaskOver
+		}
+		if err := f(rec); err != nil {
+			return err
+		}
+		rec.LastUpdatedAt = taskTime()
+		return nil
+	})
+}
+
+// close ends a task.
+func (ts *tasks) close(rec *TaskRecord, status mcp.TaskStatus, message string) {
+	rec.Status, rec.StatusMessage = status, taskText(message)
+	rec.InputRequests, rec.InputResponses, rec.frame = nil, nil, 0
+	rec.Expires = rec.CreatedAt.Add(time.Duration(*rec.TTL) * time.Millisecond)
+	if grace := taskTime().Add(ts.server.core.Limits().TaskGrace); grace.After(rec.Expires) {
+		rec.Expires = grace
+	}
+}
+
+// changed is told by the store that a task was changed, here or elsewhere.
+func (ts *tasks) changed(rec *TaskRecord) {
+	ts.server.changed(change{taskUpdated, rec.TaskID})
+	if t := ts.here(rec.TaskID); t != nil {
+		t.changed(rec)
+	}
+}
+
+// honour returns the tasks of which a caller may be told, of those that he names.
+func (ts *tasks) honour(ctx context.Context, req *middleware.Request, ids []string) (known []string, err error) {
+	if _, declared := declaredExtension(req.Core().Inbound, req.Core().Session(), mcp.ExtensionTasks); !declared {
+		return nil, notDeclared(req, mcp.ExtensionTasks)
+	}
+	principal := ts.server.principalOf(ctx, req)
+	for _, id := range ids {
+		switch _, err := ts.visible(ctx, id, principal); {
+		case err == nil:
+			known = append(known, id)
+		case !errors.Is(err, ErrNoTask):
+			return nil, ts.fault(ctx, err)
+		}
+	}
+	return known, nil
+}
+
+// newsPatience bounds how long those who listen to anything wait for a store.
+const newsPatience = 100 * time.Millisecond
+
+// news returns the params of notifications/tasks, or nil if there is nothing to tell.
+func (ts *tasks) news(id string) []byte {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), newsPatience, mcp.ErrDeadline)
+	defer cancel()
+	rec, err := ts.load(ctx, id)
+	if err != nil {
+		return nil // it has expired, or its client polls
+	}
+	params, err := wire.Marshal(nil, rec.result())
+	if err != nil {
+		return nil
+	}
+	return params
+}
+
+func (ts *tasks) enter(t *task) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.running[t.id] = t
+}
+
+func (ts *tasks) leave(t *task) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	delete(ts.running, t.id)
+}
+
+// here returns the task if its handler runs here, or nil.
+func (ts *tasks) here(id string) *task {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return ts.running[id]
+}
+
+// A source shows telemetry what the core and the features of a server have.
+type source struct{ *Server }
+
+// Snapshot implements telemetry.Source.
+func (s source) Snapshot() *session.Snapshot {
+	snap := s.core.Snapshot()
+	if s.tasks != nil {
+		snap.Tasks = s.tasks.tally()
+	}
+	return snap
+}
+
+// tally counts the tasks by their status: those that the store in memory keeps, or,
+// with another store, those that run here.
+func (ts *tasks) tally() map[mcp.TaskStatus]int {
+	if m, ok := ts.store.(*memoryTasks); ok {
+		return m.tally()
+	}
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	counts := map[mcp.TaskStatus]int{}
+	for _, t := range ts.running {
+		counts[t.status()]++
+	}
+	return counts
+}
+
+// taskTime is now, as records tell it.
+func taskTime() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+// maxTaskText bounds the message of a task, in bytes.
+const maxTaskText = 1024
+
+func taskText(message string) string { return session.Printable(message, maxTaskText) }
+
+// taskName names a task in logs and traces. The whole id is a credential of a kind.
+func taskName(id string) string { return fmt.Sprintf("%.8s", id) }

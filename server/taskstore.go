@@ -1,0 +1,95 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A TaskStore keeps the tasks of a server, or of all its replicas. The default one is
+// in memory. Its methods are called from many goroutines; a record that it has given
+// away is not changed by anybody.
+//
+// Any replica may load and update a record, but the handler of a task runs in the one
+// that has created it, and learns from Watch what others have changed. Errors that are
+// or wrap an [*mcp.Error] reach the client; any other is logged and answered as
+// "internal error".
+type TaskStore interface {
+	// Create enters a record. When it returns, every Load must find the record: the
+	// client is told of the task then.
+	Create(ctx context.Context, rec *TaskRecord) error
+	// Load returns a record, or [ErrNoTask] if there is none or it has expired.
+	Load(ctx context.Context, id string) (*TaskRecord, error)
+	// Update changes a record in one atomic step: change gets a copy of the current
+	// record; if it returns nil the copy is stored and returned, else nothing is stored
+	// and Update returns that error. Of two concurrent updates the second sees what the
+	// first has stored; change may be called again for that. Update returns
+	// [ErrNoTask] as Load does.
+	Update(ctx context.Context, id string, change func(rec *TaskRecord) error) (*TaskRecord, error)
+	// Watch has changed called after each update that the store learns of, at least of
+	// those by this process and of those by others to tasks that this process has
+	// created. It is called once, before all other methods, and changed is quick.
+	Watch(changed func(rec *TaskRecord))
+}
+
+// ErrNoTask says that there is no such task, or not any more.
+var ErrNoTask = errors.New("server: no such task")
+
+// A TaskRecord is what a [TaskStore] keeps of one task. It encodes to JSON.
+type TaskRecord struct {
+	mcp.Task
+	// Principal is on whose behalf the task was created ([WithPrincipal]). Nobody else
+	// may learn of it.
+	Principal string `json:"principal,omitempty"`
+	Tool      string `json:"tool"`
+	// Expires is when the record is to be forgotten. It may change.
+	Expires time.Time `json:"expires"`
+	// Trace is the traceparent of the span that has created the task, or "".
+	Trace string `json:"trace,omitempty"`
+	// InputRequests are the questions that wait for the client, and InputResponses the
+	// answers that wait for the handler.
+	InputRequests  map[string]mcp.InputRequest `json:"inputRequests,omitempty"`
+	InputResponses map[string]jsontext.Value   `json:"inputResponses,omitempty"`
+	Result         jsontext.Value              `json:"result,omitzero"`
+	Error          *mcp.Error                  `json:"error,omitzero"`
+
+	// frame is the size of the request, which the running handler keeps in memory.
+	frame int
+}
+
+// Clone returns a copy that may be changed.
+func (r *TaskRecord) Clone() *TaskRecord {
+	c := *r
+	c.InputRequests, c.InputResponses = maps.Clone(r.InputRequests), maps.Clone(r.InputResponses)
+	return &c
+}
+
+// recordOverhead is what a record costs beside its variable parts, in bytes.
+const recordOverhead = 512
+
+// size estimates the memory that a record takes, in bytes.
+func (r *TaskRecord) size() int {
+	n := recordOverhead + r.frame + len(r.TaskID) + len(r.StatusMessage) + len(r.Principal) + len(r.Tool) + len(r.Trace) + len(r.Result)
+	for key, q := range r.InputRequests {
+		params, _ := q.Params.(jsontext.Value)
+		n += len(key) + len(q.Method) + len(params)
+	}
+	for key, raw := range r.InputResponses {
+		n += len(key) + len(raw)
+	}
+	if r.Error != nil {
+		data, _ := r.Error.Data.(jsontext.Value)
+		n += len(r.Error.Message) + len(data)
+	}
+	return n
+}
+
+// result is what tasks/get says of the task.
+func (r *TaskRecord) result() *mcp.GetTaskResult {
+	return &mcp.GetTaskResult{Task: r.Task, InputRequests: r.InputRequests, Result: r.Result, Error: r.Error}
+}

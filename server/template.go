@@ -1,0 +1,118 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/template"
+)
+
+// A ResourceTemplate describes a family of resources to [AddResourceTemplate].
+type ResourceTemplate struct {
+	// URITemplate is an RFC 6570 template of at most 4096 bytes and 32 variables, each of
+	// which occurs once. The longest prefix ({name:3}) is 100 characters.
+	URITemplate string
+	// Name is for people and need not be unique.
+	Name        string
+	Title       string
+	Description string
+	// MIMEType is that of all resources of the family, or "".
+	MIMEType    string
+	Annotations *mcp.Annotations
+	Icons       []mcp.Icon
+	Meta        mcp.Meta
+	// Complete proposes values of variables, by their names.
+	Complete map[string]CompleteFunc
+	// TTL and Scope are explained at [Resource].
+	TTL   time.Duration
+	Scope mcp.CacheScope
+	// Middleware wraps this template's handler, inside the server's own chain.
+	Middleware []middleware.Middleware
+}
+
+// A TemplateHandler reads the resources of one family, as a [ResourceHandler] does.
+//
+// vars has the values of the variables, percent-decoded: they come from the client, so
+// that {id} may be empty or have a slash (%2F) in it, and {+path} may be anything, ".."
+// included. A variable that the URI leaves out, as {?page} may be, is not in vars. The
+// values of a variable that has several are joined: with the separator that they have in
+// the URI ({/path*} gives "a/b"), and with commas if the name is repeated ({?tag*}).
+type TemplateHandler[Out Readable] func(ctx context.Context, call *Call, uri string, vars map[string]string) (Out, error)
+
+// AddResourceTemplate registers a family of resources, or panics if that is not
+// possible: a mistake in the program, which shows at start-up. See
+// [TryAddResourceTemplate].
+func AddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h TemplateHandler[Out]) {
+	if err := TryAddResourceTemplate(s, t, h); err != nil {
+		panic(err)
+	}
+}
+
+// TryAddResourceTemplate registers a family of resources. A URI is read by the resource
+// that has it, and else by the first template that it matches, in the order of
+// registration. URIs of more than 4096 bytes match none.
+//
+// It returns an error for a template that is bad or taken, a completion of what is no
+// variable, and for what [TryAddResource] refuses. It may be called while the server
+// serves.
+func TryAddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h TemplateHandler[Out]) error {
+	if err := checkItem(ItemTemplate, t.URITemplate, h != nil, t.Middleware); err != nil {
+		return err
+	}
+	fault := func(err error) error {
+		return fmt.Errorf("server: resource template %q: %w", cut(t.URITemplate, 128), err)
+	}
+	if t.Name == "" {
+		return fault(errNoName)
+	}
+	tmpl, err := template.Parse(t.URITemplate)
+	if err != nil {
+		return fault(err)
+	}
+	hint, err := s.readHint(t.TTL, t.Scope)
+	if err != nil {
+		return fault(err)
+	}
+	arguments, err := variables(tmpl, t.Complete)
+	if err != nil {
+		return fault(err)
+	}
+	def := &mcp.ResourceTemplate{
+		URITemplate: t.URITemplate, Name: t.Name, Title: t.Title, Description: t.Description,
+		MIMEType: t.MIMEType, Annotations: t.Annotations, Icons: t.Icons, Meta: t.Meta,
+	}
+	handler := func(ctx context.Context, call *Call) (mcp.Result, error) {
+		uri := call.Core().Name
+		vars, ok := tmpl.Match(uri)
+		if !ok {
+			return nil, noResource(uri)
+		}
+		out, err := h(ctx, call, uri, vars)
+		return readResult(uri, t.MIMEType, hint, out, err)
+	}
+	mr := &middleware.Route{Method: mcp.MethodResourcesRead}
+	to := s.newTarget(mr, Item{ItemTemplate, t.URITemplate}, s.serve(handler), t.Middleware, s.read)
+	to.matches, to.arguments = tmpl.Matches, arguments
+	if err := s.templates.add(t.URITemplate, def, to); err != nil {
+		return err
+	}
+	s.completes(arguments)
+	return nil
+}
+
+// variables returns what can be completed of a template: its variables.
+func variables(tmpl *template.Template, complete map[string]CompleteFunc) (map[string]CompleteFunc, error) {
+	arguments := make(map[string]CompleteFunc, len(tmpl.Variables()))
+	for _, name := range tmpl.Variables() {
+		arguments[name] = complete[name]
+	}
+	for name := range complete {
+		if !tmpl.Has(name) {
+			return nil, fmt.Errorf("there is no variable %q to complete", name)
+		}
+	}
+	return arguments, nil
+}

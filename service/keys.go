@@ -1,0 +1,78 @@
+package service
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"unicode"
+)
+
+// Keys are secrets. No form of printing them, logging among it, shows more than how
+// many there are.
+type Keys [][]byte
+
+// String implements fmt.Stringer.
+func (k Keys) String() string { return fmt.Sprintf("%d keys", len(k)) }
+
+// GoString implements fmt.GoStringer.
+func (k Keys) GoString() string { return "service.Keys(" + k.String() + ")" }
+
+// MarshalText implements encoding.TextMarshaler.
+func (k Keys) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// LogValue implements slog.LogValuer.
+func (k Keys) LogValue() slog.Value { return slog.StringValue(k.String()) }
+
+// envStateKeys is no flag: everybody on the machine can read the arguments of a process.
+const envStateKeys = "VITRINE_STATE_KEYS"
+
+// parseKeys reads keys in base64, with commas or white space between them. The error
+// shows nothing of them.
+func parseKeys(text string) (keys Keys, err error) {
+	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	for i, word := range words {
+		key, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(word, "="))
+		if err != nil {
+			return nil, fmt.Errorf("key %d is not base64", i+1)
+		}
+		keys = append(keys, key)
+	}
+	if keys == nil {
+		return nil, errors.New("there is no key")
+	}
+	return keys, nil
+}
+
+// stateKeys returns the keys that are configured; nil if none are.
+func (c *Config) stateKeys() (Keys, error) {
+	switch {
+	case c.StateKeysFile == "":
+		return c.StateKeys, nil
+	case c.StateKeys != nil:
+		return nil, errors.New("service: the state keys are given both as keys and as a file")
+	}
+	text, err := os.ReadFile(c.StateKeysFile)
+	if err != nil {
+		return nil, fmt.Errorf("service: state keys: %w", err)
+	}
+	keys, err := parseKeys(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("service: state keys in %s: %w", c.StateKeysFile, err)
+	}
+	return keys, nil
+}
+
+// setStateKeys gives the server the keys that an operator has set.
+func (p *process) setStateKeys() error {
+	keys, err := p.cfg.stateKeys()
+	if err != nil || keys == nil {
+		return err
+	}
+	if err := p.srv.SetStateKeys(keys...); err != nil {
+		return fmt.Errorf("service: %w", err)
+	}
+	return nil
+}

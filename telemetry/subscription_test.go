@@ -1,0 +1,141 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// subscriptions adds a handler that acknowledges after 20 ms and ends politely.
+func (r *rig) subscriptions() {
+	r.other[mcp.MethodSubscriptions] = func(ctx context.Context, q *session.Request) (mcp.Result, error) {
+		time.Sleep(20 * time.Millisecond)
+		if err := q.Acknowledge(mcp.NotificationSubscribed, []byte(`{}`)); err != nil {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-q.Parting():
+			return &mcp.EmptyResult{}, nil
+		case <-time.After(48 * time.Hour):
+			return nil, errors.New("something broke")
+		}
+	}
+}
+
+func listen() *session.Inbound {
+	return &session.Inbound{
+		Era: mcp.Modern, Version: mcp.LatestVersion, Conn: httpConn,
+		Envelope: wire.Envelope{Kind: wire.Request, ID: mcp.IntID(7), Method: mcp.MethodSubscriptions},
+	}
+}
+
+// A subscription is an operation until it is acknowledged, and then one that lives: its
+// life is measured apart, by its end, and its span is open meanwhile.
+func TestSubscription(t *testing.T) {
+	for _, tc := range []struct {
+		end  mcp.SubscriptionEnd
+		life time.Duration
+		how  func(r *rig, st *session.Stream)
+	}{
+		{mcp.EndClientDisconnect, time.Hour, func(_ *rig, st *session.Stream) { st.Lost() }},
+		{mcp.EndServerShutdown, time.Hour, func(r *rig, _ *session.Stream) { r.shutdown() }},
+		{mcp.EndError, 48 * time.Hour, func(*rig, *session.Stream) { time.Sleep(47*time.Hour + time.Second) }},
+	} {
+		t.Run(string(tc.end), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, rigConfig{})
+				r.subscriptions()
+				st := r.core.Exchange(httpConn, 1, mcp.Modern)
+				r.core.Receive(listen(), st)
+				go func() { _ = st.Pump(&sink{}) }()
+				time.Sleep(20 * time.Millisecond)
+				synctest.Wait()
+
+				families := gather(t, r.tel.Registry())
+				operation := find(families, MetricOperationDuration, map[string]string{"mcp_method_name": mcp.MethodSubscriptions})
+				require.EqualValues(t, 1, operation.GetHistogram().GetSampleCount(), "recorded at the acknowledgement")
+				require.InDelta(t, 0.02, operation.GetHistogram().GetSampleSum(), 1e-6)
+				require.EqualValues(t, 1, value(families, MetricSubscriptionsActive))
+				require.EqualValues(t, 1, value(families, MetricRequestsInFlight, "state", "listening"))
+				require.Empty(t, r.spans.Ended())
+
+				time.Sleep(time.Hour)
+				require.Zero(t, value(gather(t, r.tel.Registry()), MetricOldestRequestAge))
+				tc.how(r, st)
+				synctest.Wait()
+				families = gather(t, r.tel.Registry())
+				require.Zero(t, value(families, MetricSubscriptionsActive))
+				require.EqualValues(t, 1, value(families, MetricOperationDuration, "mcp_method_name", mcp.MethodSubscriptions),
+					"and not again at the end")
+				for _, end := range mcp.SubscriptionEnds() {
+					life := find(families, MetricSubscriptionDuration, map[string]string{"end": string(end)}).GetHistogram()
+					if end != tc.end {
+						require.Zero(t, life.GetSampleCount(), end)
+						continue
+					}
+					require.EqualValues(t, 1, life.GetSampleCount())
+					require.InDelta(t, tc.life.Seconds(), life.GetSampleSum(), 1e-6)
+				}
+				require.Contains(t, eventsOf(r.span()), eventAcknowledged)
+				r.shutdown()
+			})
+		})
+	}
+}
+
+// What ends before its acknowledgement was never a subscription.
+func TestSubscriptionRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigConfig{})
+		r.other[mcp.MethodSubscriptions] = func(context.Context, *session.Request) (mcp.Result, error) {
+			return nil, mcp.NewError(mcp.CodeInvalidParams, "no filter")
+		}
+		r.post(listen(), &sink{})
+		families := gather(t, r.tel.Registry())
+		require.EqualValues(t, 1, value(families, MetricOperationDuration,
+			"mcp_method_name", mcp.MethodSubscriptions, "rpc_response_status_code", "-32602"))
+		for _, end := range mcp.SubscriptionEnds() {
+			require.Zero(t, value(families, MetricSubscriptionDuration, "end", string(end)))
+		}
+	})
+}
+
+// The report shows subscriptions apart, without a deadline.
+func TestReportOfSubscriptions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigConfig{})
+		r.subscriptions()
+		st := r.core.Exchange(httpConn, 1, mcp.Modern)
+		r.core.Receive(listen(), st)
+		go func() { _ = st.Pump(&sink{}) }()
+		time.Sleep(time.Hour)
+		rep := newReport(r.tel.snapshots())
+		require.Empty(t, rep.Requests)
+		require.Len(t, rep.Subscriptions, 1)
+		row := rep.Subscriptions[0]
+		require.Len(t, row.TraceID, 32)
+		row.TraceID, row.SpanID = "", ""
+		require.Equal(t, ReportRequest{
+			ID: "7", Method: mcp.MethodSubscriptions, State: "listening", AgeSeconds: 3600,
+			ProtocolVersion: "2026-07-28", Transport: "http", Remote: "192.0.2.7:4711",
+		}, row)
+		require.Equal(t, 1, rep.InFlight["listening"])
+		require.Zero(t, rep.OldestAgeSeconds)
+		var text strings.Builder
+		rep.writeText(&text)
+		require.Contains(t, text.String(), "in flight: 1 (")
+		require.Regexp(t, `(?m)^1h0m0s +listening +7 +- +http +192.0.2.7:4711 +- +- +[0-9a-f]{32}$`, text.String())
+		r.shutdown()
+	})
+}
