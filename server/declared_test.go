@@ -196,6 +196,6 @@ func TestWordsOfTheRevisions(t *testing.T) {
 			ask(t, "2024-11-05", q))
 	})
 	t.Run("roots", func(t *testing.T) {
-		require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"method":"roots/list"}`, ask(t, "2025-06-18", questions["roots"]))
+		require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"method":"roots/list","params":{}}`, ask(t, "2025-06-18", questions["roots"]))
 	})
 }

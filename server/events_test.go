@@ -174,6 +174,7 @@ func TestEventLimits(t *testing.T) {
 	require.Eventually(t, func() bool { return srv.Core().Snapshot().Counters.LimitsReached["max_events"] == 1 }, wait, tick)
 	s := openStream(t, "GET", url, "", sid, "Last-Event-ID: "+lastID(body))
 	require.Contains(t, s.next(), `"closed"`)
+	s.ends()
 	res, _ := exchange(t, "GET", url, "", sid, "Last-Event-ID: "+body[4:4+len(lastID(body))-1]+"0")
 	require.Equal(t, 400, res.StatusCode)
 	require.EqualValues(t, 1, srv.Core().Snapshot().Counters.HTTPRefused[mcp.RefuseEventUnknown])

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
@@ -215,10 +217,11 @@ func TestLogsOverHTTP(t *testing.T) {
 	require.Contains(t, body, "-32602")
 }
 
-// The records carry the trace of their request.
+// The records carry the trace of their request, and its span has the messages.
 func TestLogsHaveTheTrace(t *testing.T) {
 	var text bytes.Buffer
-	tel, err := telemetry.New(telemetry.WithService("test", "1"))
+	spans := tracetest.NewSpanRecorder()
+	tel, err := telemetry.New(telemetry.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))))
 	require.NoError(t, err)
 	srv := server.New("test", "1", server.WithTelemetry(tel), server.WithLogger(slog.New(slog.NewJSONHandler(&text, nil))))
 	addLogs(srv)
@@ -232,4 +235,7 @@ func TestLogsHaveTheTrace(t *testing.T) {
 			require.Contains(t, line, `"trace_id":"0af7651916cd43dd8448eb211c80319c"`)
 		}
 	}
+	require.Len(t, spans.Ended(), 1)
+	require.Len(t, spans.Ended()[0].Events(), 8)
+	require.Equal(t, "vitrine.log", spans.Ended()[0].Events()[0].Name)
 }
