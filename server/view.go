@@ -41,7 +41,9 @@ func WithView(visible func(ctx context.Context, req *middleware.Request, item It
 // WithPrincipal tells on whose behalf a request is made, as a rule from what an
 // authorizing middleware has left in ctx. What outlives one request (the state of
 // multi round-trip requests, tasks, legacy HTTP sessions) is bound to its principal: the
-// requests of others are answered as if it did not exist. Without the option all callers are one.
+// requests of others are answered as if it did not exist. That is true of requests
+// alone: who knows the id of a legacy HTTP session can still read its stream, answer
+// what it asks, cancel and end it. Without the option all callers are one.
 func WithPrincipal(principal func(ctx context.Context, req *middleware.Request) string) Option {
 	return optionFunc(func(c *config) { c.principal = principal })
 }
