@@ -129,7 +129,7 @@ func (f *forms) check(p *mcp.ElicitParams) (*schema.Schema, error) {
 // decodeElicited reads the user's answer. Content goes with an accepted form only.
 func decodeElicited(raw jsontext.Value, form bool) (*mcp.ElicitResult, error) {
 	var r mcp.ElicitResult
-	if err := decodeAnswer(raw, &r); err != nil {
+	if err := json.Unmarshal(raw, &r); err != nil {
 		return nil, err
 	}
 	switch r.Action {
@@ -174,7 +174,7 @@ func (c *Call) Sample(key string, p *mcp.CreateMessageParams) (*mcp.CreateMessag
 
 func decodeSampled(raw jsontext.Value) (*mcp.CreateMessageResult, error) {
 	var r mcp.CreateMessageResult
-	if err := decodeAnswer(raw, &r); err != nil {
+	if err := json.Unmarshal(raw, &r); err != nil {
 		return nil, err
 	}
 	if r.Role != mcp.RoleUser && r.Role != mcp.RoleAssistant || len(r.Content) == 0 || r.Model == "" {
@@ -201,7 +201,7 @@ func decodeRoots(raw jsontext.Value) ([]mcp.Root, error) {
 	var r struct {
 		Roots jsontext.Value `json:"roots"`
 	}
-	if err := decodeAnswer(raw, &r); err != nil {
+	if err := json.Unmarshal(raw, &r); err != nil {
 		return nil, err
 	}
 	if r.Roots.Kind() != '[' {
@@ -217,14 +217,6 @@ func decodeRoots(raw jsontext.Value) ([]mcp.Root, error) {
 		}
 	}
 	return roots, nil
-}
-
-// decodeAnswer decodes an object. Anything else, null above all, is no answer.
-func decodeAnswer(raw jsontext.Value, into any) error {
-	if raw.Kind() != '{' {
-		return errors.New("an answer is an object")
-	}
-	return json.Unmarshal(raw, into)
 }
 
 // maxInputKey bounds the key of a question, in bytes.

@@ -410,3 +410,24 @@ func TestKeep(t *testing.T) {
 		require.Equal(t, []string{"false map[] <nil>", "true map[n:1] <nil>", "true map[n:2] <nil>"}, seen)
 	})
 }
+
+// What is kept replaces what came with the request, also if nobody has looked at that.
+func TestKeepWithoutALook(t *testing.T) {
+	eachWay(t, "in memory", func(t *testing.T, ask asker) {
+		srv := newServer(t)
+		var runs int
+		server.AddTool(srv, server.Tool{Name: "t"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
+			runs++
+			if err := call.Keep(runs); err != nil {
+				return "", err
+			}
+			if _, err := call.Elicit("one", form("one", anyForm)); err != nil {
+				return "", err
+			}
+			var kept int
+			_, err := call.Kept(&kept)
+			return fmt.Sprint("kept ", kept), err
+		})
+		require.Contains(t, ask(t, srv, "tools/call", call("t", `{}`), counting(t, map[string]int{})), `"kept 2"`)
+	})
+}

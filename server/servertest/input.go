@@ -76,10 +76,7 @@ func (c *Client) answerInput(ctx context.Context, params any, result jsontext.Va
 			return nil, err
 		}
 	}
-	delete(members, "requestState")
-	if asked.RequestState != nil {
-		members["requestState"] = asked.RequestState
-	}
+	members["requestState"] = asked.RequestState
 	members["inputResponses"], err = wire.Marshal(nil, answers)
 	return members, err
 }
