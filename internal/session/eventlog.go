@@ -281,7 +281,7 @@ func (st *Stream) enter(reader int, sink Sink) error {
 		<-vacant
 		st.mu.Lock()
 	}
-	if st.log != nil && st.reader != reader {
+	if st.reader != reader { // lost while it waited
 		return sendError(mcp.DropStreamGone)
 	}
 	st.writer, st.sink = reader, sink

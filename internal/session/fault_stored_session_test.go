@@ -249,6 +249,10 @@ var storedE9 = []faultCell{
 		w.settle()
 		require.True(w.t, store.empty())
 		require.Equal(w.t, counts{"admitted": 1, "dropped/session_gone": 1}, w.counts())
+
+		// Nor does anything come later.
+		require.ErrorIs(w.t, s.events.append(Event{Stream: "1", Seq: 9}), errEventsOver)
+		require.True(w.t, store.empty())
 	}},
 	{state: "replay", test: func(w *world) {
 		store := w.remember()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -589,6 +590,8 @@ var storedE7 = []faultCell{
 		require.Equal(w.t, stored, w.counts())
 		require.Equal(w.t, told(1, 5, mark, resultFrame("1", "done")), w.resume(s, again.last()).events())
 		require.ErrorIs(w.t, h.r.CloseStream(0), mcp.ErrRequestDone)
+		require.Equal(w.t, append([]string{"1-1"}, told(1, 3, noteFrame(1), noteFrame(2), mark, resultFrame("1", "done"))...),
+			slices.Insert(w.resumed(s, s.events.prefix("1")+"1"), 3, "1-5"), "what carries nothing is not replayed")
 		require.Zero(w.t, w.times("DEBUG stream.lost"))
 		require.Equal(w.t, 2, w.times("DEBUG stream.closed"))
 	}},
@@ -614,6 +617,24 @@ var storedE7 = []faultCell{
 		require.True(w.t, x.ended())
 		require.Equal(w.t, stored, w.counts())
 		require.Equal(w.t, told(1, 4, mark, resultFrame("1", "<nil>")), w.resume(s, x.last()).events())
+
+		// What others say on behalf of the request comes after the mark, too.
+		g, busy := w.gate("busy", false), make(chan struct{})
+		x = w.exchange(1, mcp.Legacy)
+		x.sink.on(blockUntil(busy))
+		w.postOn(x, s, callFrame("2", "busy"))
+		h := g.next()
+		require.NoError(w.t, h.note(1))
+		w.settle()
+		closed := make(chan error, 1)
+		go func() { closed <- h.r.CloseStream(0) }()
+		w.settle()
+		require.NoError(w.t, h.note(2))
+		close(busy)
+		require.Equal(w.t, told(2, 1, mark, noteFrame(1), mark), x.events())
+		require.True(w.t, x.ended())
+		require.NoError(w.t, <-closed)
+		require.Equal(w.t, told(2, 3, mark, noteFrame(2)), w.resumed(s, x.last()))
 	}},
 	{state: "close/lost", test: func(w *world) {
 		w.remember()
