@@ -64,7 +64,7 @@ var faults = map[string][]faultCell{
 	"E4":  slices.Concat(cellsE4, batchE4, listenE4),
 	"E5":  slices.Concat(cellsE5, batchE5, listenE5),
 	"E6":  slices.Concat(cellsE6, listenE6),
-	"E7":  slices.Concat(cellsE7, batchE7, listenE7, storedE7),
+	"E7":  slices.Concat(cellsE7, batchE7, listenE7, storedE7, resumedE7, polledE7),
 	"E8":  append(cellsE8, storedE8...),
 	"E9":  slices.Concat(cellsE9, batchE9, storedE9),
 	"E10": append(cellsE10, storedE10...),
