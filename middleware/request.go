@@ -112,6 +112,10 @@ func (r *Request) Transport() string { return r.core.Conn.Transport }
 // RemoteAddr returns the network address of the peer as host:port, or "".
 func (r *Request) RemoteAddr() string { return r.core.Conn.RemoteAddr }
 
+// Principal returns on whose behalf the client speaks, as the server's WithPrincipal
+// has found out; "" without that option.
+func (r *Request) Principal() string { return r.core.Conn.Principal }
+
 // Deadline returns when the caller is answered with an error if the handler has not
 // returned.
 func (r *Request) Deadline() time.Time { return r.core.Deadline() }

@@ -84,7 +84,7 @@ func (s *Server) method(name string) *method {
 // newRoute wraps a handler in the server's chain, once.
 func (s *Server) newRoute(name, target string, h middleware.Handler, links ...middleware.Middleware) *session.Route {
 	mr := &middleware.Route{Method: name, Target: target}
-	return s.chained(mr, middleware.Chain(links...)(mr, s.ofItsSession(h)))
+	return s.chained(mr, middleware.Chain(links...)(mr, h))
 }
 
 // chained wraps what a route's own links have wrapped already.

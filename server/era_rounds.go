@@ -123,7 +123,7 @@ func (in *stateInput) fault() error {
 func (in *stateInput) read() *mcp.Error {
 	r := in.call.Core()
 	var err error
-	if in.binding, err = bindingOf(r.Inbound, in.call.server.principalOf(in.call.ctx, in.call.Request)); err != nil {
+	if in.binding, err = bindingOf(r.Inbound, in.call.Principal()); err != nil {
 		return mcp.NewError(mcp.CodeInvalidParams, "params.arguments are not valid")
 	}
 	var params struct {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"slices"
 	"time"
 
@@ -46,7 +47,7 @@ type config struct {
 	pageSize   int
 	listTTL    time.Duration
 	view       func(context.Context, *middleware.Request, Item) bool
-	principal  func(context.Context, *middleware.Request) string
+	principal  func(context.Context, http.Header) string
 	stateKeys  [][]byte
 	tasks      *Tasks
 	events     eventStore

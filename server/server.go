@@ -41,7 +41,8 @@ type Server struct {
 	pageSize  int
 	listTTL   time.Duration
 	view      func(context.Context, *middleware.Request, Item) bool
-	principal func(context.Context, *middleware.Request) string
+	// personal says that callers are told apart.
+	personal bool
 
 	core      *session.Core
 	methods   methodTable
@@ -118,7 +119,7 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 		pageSize:     cmp.Or(cfg.pageSize, defaultPageSize),
 		listTTL:      cfg.listTTL,
 		view:         cfg.view,
-		principal:    cfg.principal,
+		personal:     cfg.principal != nil,
 	}
 	var err error
 	if s.serverInfo, err = wire.Marshal(nil, mcp.Meta{mcp.MetaServerInfo: s.info}); err != nil {
@@ -129,7 +130,7 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 	}
 	s.core = session.New(session.Config{
 		Dispatcher: (*dispatcher)(s), Observer: cfg.telemetry.Observer(), Logger: s.logger, Limits: cfg.limits,
-		Events: cfg.events.open(),
+		Principal: cfg.principal, Events: cfg.events.open(),
 	})
 	cfg.telemetry.AddSource(source{s}) // for good: the last scrape comes after the drain
 	s.hub = newHub(s.core)

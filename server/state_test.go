@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
-	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -87,10 +86,7 @@ func TestInputRequiredResult(t *testing.T) {
 
 // A state that is not for this request is refused.
 func TestStatesOfOthers(t *testing.T) {
-	srv := newServer(t, server.WithPrincipal(func(_ context.Context, req *middleware.Request) string {
-		who, _ := req.Meta()["who"].(string)
-		return who
-	}))
+	srv := newServer(t, byContext)
 	addTwo(srv, "other")
 	p := dial(t, srv)
 	base := call("two", `{"a":1}`)
@@ -118,8 +114,8 @@ func TestStatesOfOthers(t *testing.T) {
 		})
 	}
 	t.Run("somebody else", func(t *testing.T) {
-		frame := strings.Replace(asking(1, "tools/call", retry(base, state)), `"_meta":{`, `"_meta":{"who":"bob",`, 1)
-		refusedState(t, mcp.StatePrincipal, p.ask(frame))
+		bob := dialContext(t, as("bob"), srv)
+		refusedState(t, mcp.StatePrincipal, bob.ask(asking(1, "tools/call", retry(base, state))))
 	})
 	t.Run("itself", func(t *testing.T) {
 		asked, _ := round(t, p, retry(base, state, "one", accepted("1")))

@@ -27,7 +27,7 @@ func (s *Server) newTarget(
 	mr *middleware.Route, item Item, h middleware.Handler, links []middleware.Middleware, hidden middleware.Handler,
 ) *target {
 	own := middleware.Chain(links...)(mr, h)
-	return &target{route: s.chained(mr, s.ofItsSession(s.ifVisible(item, own, hidden))), handler: own}
+	return &target{route: s.chained(mr, s.ifVisible(item, own, hidden)), handler: own}
 }
 
 // checkItem refuses what no item may have.

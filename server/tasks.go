@@ -92,7 +92,7 @@ func (ts *tasks) start(ctx context.Context, call *Call, o TaskOptions) (*task, *
 			TaskID: rand.Text(), Status: mcp.TaskWorking, StatusMessage: taskText(o.Message), CreatedAt: now, LastUpdatedAt: now,
 			TTL: &ms, PollInterval: max(cmp.Or(o.PollInterval, ts.poll).Milliseconds(), 1),
 		},
-		Principal: s.principalOf(ctx, call.Request), Tool: call.Target(), Trace: telemetry.TraceParent(ctx),
+		Principal: call.Principal(), Tool: call.Target(), Trace: telemetry.TraceParent(ctx),
 		// Until then the end of a handler that was cancelled at the end of its life can be read.
 		Expires: now.Add(ttl + s.core.Limits().TaskGrace),
 		frame:   call.Core().Bytes,
@@ -202,7 +202,7 @@ func (ts *tasks) find(ctx context.Context, call *Call, id string) (*TaskRecord, 
 	if id == "" {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.taskId is missing")
 	}
-	rec, err := ts.visible(ctx, id, ts.server.principalOf(ctx, call.Request))
+	rec, err := ts.visible(ctx, id, call.Principal())
 	if err != nil {
 		return nil, ts.fault(ctx, err)
 	}
@@ -293,9 +293,8 @@ func (ts *tasks) honour(ctx context.Context, req *middleware.Request, ids []stri
 	if _, declared := declaredExtension(req.Core().Inbound, req.Core().Session(), mcp.ExtensionTasks); !declared {
 		return nil, notDeclared(req, mcp.ExtensionTasks)
 	}
-	principal := ts.server.principalOf(ctx, req)
 	for _, id := range ids {
-		switch _, err := ts.visible(ctx, id, principal); {
+		switch _, err := ts.visible(ctx, id, req.Principal()); {
 		case err == nil:
 			known = append(known, id)
 		case !errors.Is(err, ErrNoTask):

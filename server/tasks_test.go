@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
-	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/server/servertest"
 	"github.com/vitrine-mcp/vitrine/telemetry"
@@ -198,22 +197,13 @@ func TestTaskResultLives(t *testing.T) {
 }
 
 func TestTaskPrincipal(t *testing.T) {
-	type ctxKey struct{}
-	srv := newTaskServer(t,
-		server.WithMiddleware(func(_ *middleware.Route, next middleware.Handler) middleware.Handler {
-			return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-				return next(context.WithValue(ctx, ctxKey{}, req.Client().Name), req)
-			}
-		}),
-		server.WithPrincipal(func(ctx context.Context, _ *middleware.Request) string { return ctx.Value(ctxKey{}).(string) }))
+	srv := newTaskServer(t, byContext)
 	jobs := addJob(srv, "work", false, server.TaskOptions{})
-	as := func(name string) *servertest.Client {
-		return connectTasks(t, srv, servertest.ClientInfo(mcp.Implementation{Name: name, Version: "1"}))
-	}
-	task, err := as("ada").StartTask(t.Context(), "work", nil)
+	connect := func(name string) *servertest.Client { return connectTasks(t, srv, servertest.Context(as(name))) }
+	task, err := connect("ada").StartTask(t.Context(), "work", nil)
 	require.NoError(t, err)
 	j := <-jobs
-	eve := as("eve")
+	eve := connect("eve")
 	stolen, unknown := eve.Task(task.Created), eve.Task(mcp.Task{TaskID: "nobody"})
 	for _, try := range []func(*servertest.Task) error{
 		func(t *servertest.Task) error { _, err := t.Get(context.Background()); return err },
@@ -227,7 +217,7 @@ func TestTaskPrincipal(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, sub.Filter().TaskIDs)
 	require.NoError(t, j.ctx.Err())
-	_, err = as("ada").Task(task.Created).Get(t.Context())
+	_, err = connect("ada").Task(task.Created).Get(t.Context())
 	require.NoError(t, err, "from another connection, but by the same principal")
 	j.finish("done")
 	require.NoError(t, srv.Shutdown(t.Context()))

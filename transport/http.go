@@ -65,6 +65,8 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if x.preflight() {
 		return
 	}
+	x.conn = connOf(r)
+	x.conn.Principal = h.core.Principal(r.Context(), r.Header)
 	switch r.Method {
 	case http.MethodPost:
 		x.post()
@@ -83,6 +85,8 @@ type exchange struct {
 	w  http.ResponseWriter
 	r  *http.Request
 	rc *http.ResponseController
+	// conn is the connection, and who speaks over it in this exchange.
+	conn *session.Conn
 	// bodyEnd is when the body must have arrived; zero if there is none, or it has.
 	bodyEnd time.Time
 	// json and events tell in which forms the client takes the answer to a POST.
@@ -121,22 +125,21 @@ func (x *exchange) message() *session.Inbound {
 	}
 	var env wire.Envelope
 	body, err := x.body()
-	conn := connOf(x.r)
 	if err == nil {
-		if wire.IsBatch(body) && x.batch(conn, body) {
+		if wire.IsBatch(body) && x.batch(body) {
 			return nil
 		}
 		env, err = wire.Decode(body, x.core.Limits().Wire())
 	}
 	if bad := (*wire.Error)(nil); errors.As(err, &bad) {
-		x.malformed(conn, bad)
+		x.malformed(bad)
 		return nil
 	} else if err != nil {
 		x.refuseBody(err)
 		return nil
 	}
 	in := &session.Inbound{
-		Envelope: env, Conn: conn, Values: x.r.Context(), Header: x.r.Header, Bytes: len(body),
+		Envelope: env, Conn: x.conn, Values: x.r.Context(), Header: x.r.Header, Bytes: len(body),
 	}
 	if x.modern(&in.Envelope) {
 		in.Era = mcp.Modern
@@ -177,7 +180,7 @@ func (x *exchange) modernPost(in *session.Inbound) {
 		}
 		in.Version = mcp.Version(in.Meta.ProtocolVersion)
 		in.Refusal = checkModern(in)
-		stream := x.stream(in.Conn, mcp.Modern)
+		stream := x.stream(mcp.Modern)
 		x.core.Receive(in, stream)
 		x.respond(stream, mcp.Modern, "")
 	}
@@ -197,7 +200,7 @@ func (x *exchange) legacyPost(in *session.Inbound) {
 			return
 		}
 	}
-	s := x.core.Session(id)
+	s := x.session(id)
 	switch {
 	case id == "":
 		x.reject(in, http.StatusBadRequest, mcp.RejectNotInitialized, mcp.NewError(mcp.CodeInvalidRequest,
@@ -212,7 +215,7 @@ func (x *exchange) legacyPost(in *session.Inbound) {
 		x.bare(http.StatusAccepted, nil)
 		return
 	}
-	stream := x.stream(in.Conn, mcp.Legacy)
+	stream := x.stream(mcp.Legacy)
 	s.ReceiveOn(in, stream)
 	x.respond(stream, mcp.Legacy, "")
 }
@@ -220,12 +223,12 @@ func (x *exchange) legacyPost(in *session.Inbound) {
 // initialize opens a session. It lives only if the answer is a success.
 func (x *exchange) initialize(in *session.Inbound) {
 	id := rand.Text()
-	s, reason, err := x.core.Open(in.Conn, id)
+	s, reason, err := x.core.Open(x.conn, id)
 	if err != nil {
 		x.reject(in, http.StatusServiceUnavailable, reason, err)
 		return
 	}
-	stream := x.stream(in.Conn, mcp.Legacy)
+	stream := x.stream(mcp.Legacy)
 	s.ReceiveOn(in, stream)
 	if !x.respond(stream, mcp.Legacy, id) {
 		s.Close(mcp.CauseTransportClose)
@@ -295,7 +298,7 @@ func (x *exchange) get() {
 		x.refuseEvents()
 		return
 	}
-	s := x.core.Session(id)
+	s := x.session(id)
 	if s == nil {
 		x.refuse(http.StatusNotFound, mcp.RefuseSessionUnknown, session.SessionUnknown())
 		return
@@ -304,7 +307,7 @@ func (x *exchange) get() {
 		x.resume(s, last)
 		return
 	}
-	stream := x.core.Exchange(s.Conn(), 0, mcp.Legacy)
+	stream := x.core.Exchange(x.conn, 0, mcp.Legacy)
 	if !s.Attach(stream) {
 		if x.core.Draining() {
 			x.w.Header().Set("Retry-After", "1")
@@ -329,7 +332,7 @@ func (x *exchange) deleteSession() {
 		x.methodNotAllowed()
 		return
 	}
-	s := x.core.Session(id)
+	s := x.session(id)
 	if s == nil {
 		x.refuse(http.StatusNotFound, mcp.RefuseSessionUnknown, session.SessionUnknown())
 		return
@@ -355,8 +358,8 @@ func (x *exchange) namesModern() bool {
 }
 
 // malformed answers a body that is no message.
-func (x *exchange) malformed(conn *session.Conn, bad *wire.Error) {
-	stream := x.core.Exchange(conn, 1, mcp.Modern)
+func (x *exchange) malformed(bad *wire.Error) {
+	stream := x.core.Exchange(x.conn, 1, mcp.Modern)
 	x.core.Malformed(bad, stream)
 	if bad.Kind == wire.Response || bad.Kind == wire.Notification {
 		x.fail(http.StatusBadRequest, bad.RPC())
@@ -411,6 +414,9 @@ func (x *exchange) bare(status int, body []byte) {
 		_ = x.rc.SetWriteDeadline(time.Time{})
 	}
 }
+
+// session returns the session with an id, if it is that of who speaks, or nil.
+func (x *exchange) session(id string) *session.Session { return x.core.Session(id, x.conn.Principal) }
 
 // connOf describes the connection of an exchange.
 func connOf(r *http.Request) *session.Conn {

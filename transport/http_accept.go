@@ -29,8 +29,8 @@ func (x *exchange) negotiate() bool {
 
 // stream opens the stream for the one answer of the exchange. To a client that takes no
 // event stream it carries nothing else.
-func (x *exchange) stream(conn *session.Conn, era mcp.Era) *session.Stream {
-	st := x.core.Exchange(conn, 1, era)
+func (x *exchange) stream(era mcp.Era) *session.Stream {
+	st := x.core.Exchange(x.conn, 1, era)
 	switch {
 	case !x.events:
 		st.AnswersOnly()

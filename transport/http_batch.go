@@ -10,13 +10,13 @@ import (
 // batch serves a body that is an array, if the client may send one: its session has
 // agreed on a revision with batches. Everybody else's array is malformed like any
 // other body that is no message: false.
-func (x *exchange) batch(conn *session.Conn, body []byte) bool {
+func (x *exchange) batch(body []byte) bool {
 	id := x.r.Header.Get(headerSessionID)
 	version := x.r.Header.Get(headerVersion)
 	if era, known := mcp.Version(version).Era(); id == "" || version != "" && (!known || era == mcp.Modern) {
 		return false
 	}
-	s := x.core.Session(id)
+	s := x.session(id)
 	if s == nil { // which the client must learn, or it would never begin a new one
 		x.refuse(http.StatusNotFound, mcp.RefuseSessionUnknown, session.SessionUnknown())
 		return true
@@ -25,13 +25,13 @@ func (x *exchange) batch(conn *session.Conn, body []byte) bool {
 		return false
 	}
 	members, bad := splitBatch(body, x.core.Limits().Wire(), session.Inbound{
-		Conn: conn, Values: x.r.Context(), Header: x.r.Header,
+		Conn: x.conn, Values: x.r.Context(), Header: x.r.Header,
 	})
 	if bad != nil {
-		x.malformed(conn, bad)
+		x.malformed(bad)
 		return true
 	}
-	x.batchPost(s, conn, members)
+	x.batchPost(s, members)
 	return true
 }
 
@@ -39,8 +39,8 @@ func (x *exchange) batch(conn *session.Conn, body []byte) bool {
 // Messages to the Server"). A client that takes an event stream gets each answer as
 // soon as it is there, any other one all of them in one array. If no request is
 // admitted, the status says so, as it does for a message that comes alone.
-func (x *exchange) batchPost(s *session.Session, conn *session.Conn, members []session.Member) {
-	stream := x.stream(conn, mcp.Legacy)
+func (x *exchange) batchPost(s *session.Session, members []session.Member) {
+	stream := x.stream(mcp.Legacy)
 	apart := x.events
 	admitted := s.ReceiveBatchOn(members, stream, apart)
 	sink := x.sink(mcp.Legacy)

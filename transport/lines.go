@@ -29,7 +29,9 @@ type Pipe interface {
 // unless Close does not wake a blocked Write. The error is nil after an orderly end,
 // and otherwise names the handlers that were abandoned.
 func ServePipe(ctx context.Context, core *session.Core, conn *session.Conn, pipe Pipe) error {
-	s := core.Connect(conn, &lineSink{pipe: pipe, buf: bufio.NewWriterSize(pipe, 32<<10)})
+	of := *conn
+	of.Principal = core.Principal(ctx, nil)
+	s := core.Connect(&of, &lineSink{pipe: pipe, buf: bufio.NewWriterSize(pipe, 32<<10)})
 	stop := context.AfterFunc(ctx, func() { s.Finish(mcp.CauseServerShutdown) })
 	closed := make(chan struct{})
 	go func() {
@@ -37,7 +39,7 @@ func ServePipe(ctx context.Context, core *session.Core, conn *session.Conn, pipe
 		<-s.Done()
 		pipe.Close()
 	}()
-	readLines(core, s, conn, pipe)
+	readLines(core, s, pipe, session.Inbound{Conn: &of, Values: ctx})
 	<-s.Done()
 	if !stop() {
 		<-s.Done() // Finish runs; the session is closed already
@@ -47,8 +49,8 @@ func ServePipe(ctx context.Context, core *session.Core, conn *session.Conn, pipe
 	return s.Abandoned()
 }
 
-// readLines feeds the session until the input ends.
-func readLines(core *session.Core, s *session.Session, conn *session.Conn, in io.Reader) {
+// readLines feeds the session until the input ends. from is what all messages have in common.
+func readLines(core *session.Core, s *session.Session, in io.Reader, from session.Inbound) {
 	limits := core.Limits().Wire()
 	lines := newLineReader(in, limits.MaxBytes)
 	for {
@@ -60,7 +62,7 @@ func readLines(core *session.Core, s *session.Session, conn *session.Conn, in io
 				Message: "the message is larger than " + session.LimitFrameBytes,
 			})
 		case len(line) > 0:
-			receive(s, conn, line, limits, errors.Is(err, io.EOF))
+			receive(s, line, limits, from, errors.Is(err, io.EOF))
 		}
 		switch {
 		case err == nil || errors.Is(err, errLineTooLong):
@@ -84,9 +86,9 @@ func readLines(core *session.Core, s *session.Session, conn *session.Conn, in io
 
 // receive decodes one line and hands it to the session. A tail is what came without
 // a newline before the end of the input: if it is no message, it was cut off.
-func receive(s *session.Session, conn *session.Conn, line []byte, limits wire.Limits, tail bool) {
+func receive(s *session.Session, line []byte, limits wire.Limits, from session.Inbound, tail bool) {
 	if wire.IsBatch(line) && s.TakesBatches() {
-		members, bad := splitBatch(line, limits, session.Inbound{Conn: conn})
+		members, bad := splitBatch(line, limits, from)
 		if bad != nil {
 			malformed(s, bad, tail)
 			return
@@ -99,7 +101,8 @@ func receive(s *session.Session, conn *session.Conn, line []byte, limits wire.Li
 		malformed(s, bad, tail)
 		return
 	}
-	in := &session.Inbound{Envelope: env, Conn: conn, Bytes: len(line)}
+	in := new(from)
+	in.Envelope, in.Bytes = env, len(line)
 	if env.Meta.HasProtocolVersion {
 		in.Era = mcp.Modern
 		in.Version = mcp.Version(env.Meta.ProtocolVersion)

@@ -11,6 +11,7 @@ package session
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -30,7 +31,8 @@ type Core struct {
 	observer   Observer
 	logger     *slog.Logger
 	limits     Limits
-	events     EventStore // or nil
+	events     EventStore                                // or nil
+	principal  func(context.Context, http.Header) string // or nil
 	hooks      hooks
 
 	ledger  *ledger
@@ -64,6 +66,8 @@ type Config struct {
 	Observer   Observer     // default: none
 	Logger     *slog.Logger // default: discard
 	Limits     Limits
+	// Principal tells on whose behalf a peer speaks, see Core.Principal. Default: all are one.
+	Principal func(ctx context.Context, header http.Header) string
 	// Events keeps what legacy HTTP streams carry, so that they can be resumed. Default:
 	// none, and a stream whose connection is lost is over.
 	Events EventStore
@@ -76,6 +80,7 @@ func New(cfg Config) *Core {
 		observer:   cfg.Observer,
 		logger:     cfg.Logger,
 		events:     cfg.Events,
+		principal:  cfg.Principal,
 		ledger:     newLedger(4 * runtime.GOMAXPROCS(0)),
 		sessions:   map[*Session]struct{}{},
 		byID:       map[string]*Session{},

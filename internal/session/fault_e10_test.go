@@ -152,7 +152,7 @@ var cellsE10 = []faultCell{
 		require.Equal(w.t, mcp.RejectOverload, reason)
 		require.Equal(w.t, mcp.CodeInternalError, err.Code)
 		require.Equal(w.t, mcp.ErrorData{Reason: "overload", Limit: LimitSessions}, err.Data)
-		require.Nil(w.t, w.core.Session("session-3"))
+		require.Nil(w.t, w.core.Session("session-3", ""))
 		require.Empty(w.t, h.cause())
 		require.False(w.t, x.ended())
 		require.Empty(w.t, w.core.Snapshot().Counters.SessionsClosed)
@@ -168,7 +168,7 @@ var cellsE10 = []faultCell{
 func (w *world) lives(s *Session) {
 	w.t.Helper()
 	w.settle()
-	require.Same(w.t, s, w.core.Session(s.ID()))
+	require.Same(w.t, s, w.core.Session(s.ID(), ""))
 	select {
 	case <-s.Done():
 		w.t.Fatal("the session is closed")
@@ -180,7 +180,7 @@ func (w *world) lives(s *Session) {
 func (w *world) gone(s *Session, cause mcp.Cause) {
 	w.t.Helper()
 	w.settle()
-	require.Nil(w.t, w.core.Session(s.ID()))
+	require.Nil(w.t, w.core.Session(s.ID(), ""))
 	select {
 	case <-s.Done():
 	default:

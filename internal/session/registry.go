@@ -1,6 +1,8 @@
 package session
 
 import (
+	"context"
+	"net/http"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -73,11 +75,25 @@ func (c *Core) oldestIdle() (oldest *Session) {
 	return oldest
 }
 
-// Session returns the legacy HTTP session with an id, or nil.
-func (c *Core) Session(id string) *Session {
+// Session returns the legacy HTTP session with an id, or nil. The session of another
+// principal is as unknown as one that never was: an id that somebody has got hold of is
+// of no use to him.
+func (c *Core) Session(id, principal string) *Session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.byID[id]
+	if s := c.byID[id]; s != nil && s.conn.Principal == principal {
+		return s
+	}
+	return nil
+}
+
+// Principal tells on whose behalf a peer speaks: "" if the server tells nobody apart.
+// The header is that of an HTTP exchange, or nil.
+func (c *Core) Principal(ctx context.Context, header http.Header) string {
+	if c.principal == nil {
+		return ""
+	}
+	return c.principal(ctx, header)
 }
 
 // idle reports whether nothing keeps the session: no request and no stream. A

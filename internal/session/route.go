@@ -41,6 +41,7 @@ type Conn struct {
 	Protocol        string // network.protocol.name: "http" or ""
 	ProtocolVersion string // network.protocol.version: "1.1", "2" or ""
 	RemoteAddr      string // client.address and client.port as host:port, or ""
+	Principal       string // on whose behalf the peer speaks, see Core.Principal
 }
 
 // A Dispatcher finds out how messages are served. Its methods are called from

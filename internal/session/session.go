@@ -29,9 +29,7 @@ type Session struct {
 	parting chan struct{}
 	pumped  chan struct{} // closed when the writer of a byte stream has returned
 	drops   dropLog
-	// principal is who has begun a legacy HTTP session, see Bind.
-	principal atomic.Pointer[string]
-	events    *sessionEvents // of a legacy HTTP session with an event store, else nil
+	events  *sessionEvents // of a legacy HTTP session with an event store, else nil
 
 	mu    sync.Mutex // guards state, which only update touches
 	state state

@@ -74,6 +74,7 @@ func Connect(tb testing.TB, srv *server.Server, opts ...Option) *Client {
 	serverEnd, clientEnd := transport.Memory()
 	c := &Client{
 		cfg: config{
+			ctx:     context.Background(),
 			version: mcp.LatestVersion,
 			client:  mcp.Implementation{Name: "servertest", Version: "1"},
 		},
@@ -88,7 +89,7 @@ func Connect(tb testing.TB, srv *server.Server, opts ...Option) *Client {
 	}
 	go func() {
 		defer close(c.served)
-		c.serveErr = srv.ServePipe(context.Background(), serverEnd)
+		c.serveErr = srv.ServePipe(c.cfg.ctx, serverEnd)
 	}()
 	connected, disconnect := context.WithCancelCause(context.Background())
 	c.connected = connected

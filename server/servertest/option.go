@@ -17,6 +17,7 @@ func (f optionFunc) apply(c *config) { f(c) }
 
 // config collects the options.
 type config struct {
+	ctx          context.Context
 	version      mcp.Version
 	client       mcp.Implementation
 	capabilities mcp.ClientCapabilities
@@ -29,6 +30,12 @@ type config struct {
 // initialize handshake.
 func Legacy(version mcp.Version) Option {
 	return optionFunc(func(c *config) { c.version = version })
+}
+
+// Context sets the context in which the server serves the client: handlers, and the
+// server's WithPrincipal, see its values. Its end ends the connection.
+func Context(ctx context.Context) Option {
+	return optionFunc(func(c *config) { c.ctx = ctx })
 }
 
 // ClientInfo sets how the client introduces itself.
