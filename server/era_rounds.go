@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -201,6 +202,8 @@ func (in *stateInput) next(context.Context) (mcp.Result, error) {
 	in.call.asking.Unlock()
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	// What nobody has asked for is not carried along: its client would fill the state with it.
+	maps.DeleteFunc(in.answers, func(_ string, a answer) bool { return a.Asked == nil })
 	sealed, err := s.sealState(requestState{
 		Binding: in.binding, Round: in.done, Answers: in.answers, Asked: asked, Kept: kept,
 		TraceParent: telemetry.TraceParent(in.call.ctx),
@@ -259,11 +262,8 @@ func (in *sessionInput) next(ctx context.Context) (mcp.Result, error) {
 func (in *sessionInput) tooLarge() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	size := 0
-	for _, a := range in.answers {
-		size += len(a.Value)
-	}
-	return in.call.server.checkStateSize(size)
+	size := answersSize(in.answers)
+	return in.call.server.checkStateSize(size, size)
 }
 
 func encodeQuestion(v mcp.Version, q mcp.InputRequest) (method string, params []byte, err error) {

@@ -251,7 +251,22 @@ func TestStateLimit(t *testing.T) {
 	p.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, legacy(2, "tools/call", call("t", `{"n":1}`)))
 	p.recv()
 	answer = p.ask(`{"jsonrpc":"2.0","id":1,"result":{"roots":[{"uri":"file:///` + strings.Repeat("x", 2000) + `"}]}}`)
+	require.Contains(t, answer, `"code":-32602`, "it is the client that has answered too much")
 	require.Contains(t, answer, `"limit":"max_state_bytes"`)
+}
+
+// A client that answers too much is told so, and what it was not asked is nobody's burden.
+func TestStateLimitOfAnswers(t *testing.T) {
+	srv := newServer(t, server.WithLimits(server.Limits{MaxStateBytes: 2000}))
+	addTwo(srv)
+	p := dial(t, srv)
+	long := accepted(strings.Repeat("x", 1500))
+	asked, _ := round(t, p, call("two", `{}`))
+	_, answer := round(t, p, retry(call("two", `{}`), asked.RequestState, "one", long))
+	require.Contains(t, answer, `"code":-32602`)
+	require.Contains(t, answer, `"limit":"max_state_bytes"`)
+	asked, _ = round(t, p, call("two", `{}`)+`,"inputResponses":{"nobody":`+long+`}`)
+	require.Contains(t, asked.InputRequests, "one")
 }
 
 // An error of a legacy client is for the handler to see.

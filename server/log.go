@@ -65,9 +65,6 @@ func (c *Call) LogAs(logger string, level mcp.LogLevel, data any) error {
 	if t := c.task(); t != nil { // to whose client nothing is sent
 		return t.say("")
 	}
-	if c.task() != nil { // whose request is over, and with it the way to the client
-		return nil
-	}
 	if !c.wantsLog(severity) {
 		c.Core().DropNotification(mcp.NotificationMessage, mcp.DropLevelFiltered)
 		if c.Core().Settled() {

@@ -49,6 +49,11 @@ func checkParams(headers []paramHeader, in *session.Inbound) *mcp.Error {
 		value := schema.At(in.Arguments, h.Path...)
 		switch value.Kind() {
 		case '"', '0', 't', 'f':
+		case 'n', 0: // who decides by the header must not be told of what is not there
+			if len(in.Header[h.key]) > 0 {
+				return mcp.NewError(mcp.CodeHeaderMismatch, "%s has no argument in the body", h.key)
+			}
+			continue
 		default:
 			continue
 		}

@@ -45,7 +45,8 @@ func TestParamHeaders(t *testing.T) {
 		{"fraction syntax", `{"in":{"n":2}}`, []string{n + ": 4/2"}, n + " differs from the body"},
 		{"boolean", `{"in":{"b":false}}`, []string{b + ": true"}, b + " differs from the body"},
 		{"boolean in words", `{"in":{"b":true}}`, []string{b + ": True"}, b + " differs from the body"},
-		{"not expected", `{}`, []string{region + ": us"}, ""},
+		{"without an argument", `{}`, []string{region + ": us"}, region + " has no argument in the body"},
+		{"with a null", `{"s":null}`, []string{region + ": us"}, region + " has no argument in the body"},
 		{"unknown", `{}`, []string{"Mcp-Param-Else: us", "Mcp-Param-Free: 1"}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -179,19 +179,33 @@ func (s *Server) sealState(st requestState) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode the request state: %w", err)
 	}
-	if err := s.checkStateSize(s.stateKeys.sealedLen(len(plain))); err != nil {
+	answers := stateText.EncodedLen(answersSize(st.Answers))
+	if err := s.checkStateSize(s.stateKeys.sealedLen(len(plain)), answers); err != nil {
 		return "", err
 	}
 	return s.stateKeys.seal(plain), nil
 }
 
-// checkStateSize is an error if a request has collected more than it may.
-func (s *Server) checkStateSize(size int) error {
-	if size <= s.core.Limits().MaxStateBytes {
+func answersSize(answers map[string]answer) (size int) {
+	for _, a := range answers {
+		size += len(a.Value)
+	}
+	return size
+}
+
+// checkStateSize is an error if a request has collected more than it may: the client's,
+// if there were room without its answers.
+func (s *Server) checkStateSize(size, answers int) error {
+	limit := s.core.Limits().MaxStateBytes
+	if size <= limit {
 		return nil
 	}
 	s.core.LimitReached(session.LimitStateBytes)
-	return mcp.NewError(mcp.CodeInternalError, "the request has collected more state than %s allows", session.LimitStateBytes).
+	code := mcp.CodeInternalError
+	if size-answers <= limit {
+		code = mcp.CodeInvalidParams
+	}
+	return mcp.NewError(code, "the request has collected more state than %s allows", session.LimitStateBytes).
 		WithData(mcp.ErrorData{Limit: session.LimitStateBytes})
 }
 
