@@ -2,15 +2,10 @@ package archtest
 
 import (
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -52,8 +47,8 @@ func requirements(page string) (rows []requirement) {
 }
 
 // requirementFaults checks that each row has a section, a level and a test that
-// exists. tests holds the test functions by folder and name, with their source.
-func requirementFaults(rows []requirement, tests map[string]string) (faults []string) {
+// exists, can fail and is not skipped.
+func requirementFaults(rows []requirement, tests map[string]*testFunc) (faults []string) {
 	for _, r := range rows {
 		fault := func(format string, args ...any) {
 			faults = append(faults, fmt.Sprintf("%s:%d: ", requirementsPage, r.line)+fmt.Sprintf(format, args...))
@@ -73,59 +68,19 @@ func requirementFaults(rows []requirement, tests map[string]string) (faults []st
 				fault("%s is no name of a test", name)
 				continue
 			}
-			if source, known := tests[m[1]+"."+m[2]]; !known {
+			switch test := tests[m[1]+"."+m[2]]; {
+			case test == nil:
 				fault("there is no test %s", name)
-			} else if m[3] != "" && !names(source, m[3]) {
+			case m[3] != "" && !test.names(m[3]):
 				fault("test %s.%s names no subtest %q", m[1], m[2], m[3])
+			case test.skipped:
+				fault("test %s.%s is always skipped", m[1], m[2])
+			case !test.fails:
+				fault("nothing can fail the test %s.%s", m[1], m[2])
 			}
 		}
 	}
 	return faults
-}
-
-// names reports whether the source of a package's tests has each part of a subtest's
-// name as a string, as tables and t.Run do.
-func names(source, subtest string) bool {
-	spelled := func(name string) bool {
-		return strings.Contains(source, strconv.Quote(strings.ReplaceAll(name, "_", " "))) || strings.Contains(source, strconv.Quote(name))
-	}
-	if spelled(subtest) {
-		return true
-	}
-	for i, c := range subtest { // a name may have slashes of its own
-		if c == '/' && spelled(subtest[:i]) && names(source, subtest[i+1:]) {
-			return true
-		}
-	}
-	return false
-}
-
-// testFunctions finds the tests of the repository, with the source of all tests of their package.
-func testFunctions(t *testing.T) map[string]string {
-	found, sources := map[string][]string{}, map[string]string{}
-	for name, text := range goFiles(t) {
-		if !strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		dir := path.Dir(name)
-		sources[dir] += string(text)
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") {
-				found[dir] = append(found[dir], f.Name.Name)
-			}
-		}
-	}
-	tests := map[string]string{}
-	for dir, list := range found {
-		for _, name := range list {
-			tests[dir+"."+name] = sources[dir]
-		}
-	}
-	return tests
 }
 
 func TestEveryRequirementHasATest(t *testing.T) {
@@ -137,14 +92,33 @@ func TestEveryRequirementHasATest(t *testing.T) {
 	if len(rows) < 100 {
 		t.Errorf("%s has %d rows: is it read correctly?", requirementsPage, len(rows))
 	}
-	for _, fault := range requirementFaults(rows, testFunctions(t)) {
-		t.Error(fault)
+	tests, err := reached(goFiles(t))
+	if err != nil {
+		t.Fatal(err)
 	}
+	report(t, requirementFaults(rows, tests))
 }
 
 // The check itself is seen failing.
 func TestRequirementFaults(t *testing.T) {
-	tests := map[string]string{"server.TestTools": `t.Run("unknown tool")`}
+	tests, err := reached(map[string][]byte{"server/tools_test.go": []byte(`package server_test
+
+func TestTools(t *testing.T) {
+	t.Run("unknown tool", func(t *testing.T) { t.Error("known") })
+}
+
+func TestPrompts(t *testing.T) {
+	t.Run("unknown prompt", func(t *testing.T) {})
+}
+
+func TestLater(t *testing.T) {
+	t.Skip()
+	t.Error("never")
+}
+`)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ row, want string }{
 		{"| Tools | MUST | refuse unknown tools | `server.TestTools/unknown tool` |", ""},
 		{"| Tools | MUST | refuse unknown tools | `server.TestTools`, `server.TestTools/unknown_tool` |", ""},
@@ -155,6 +129,10 @@ func TestRequirementFaults(t *testing.T) {
 		{"| Tools | MUST | refuse unknown tools | `server.TestOther` |", "there is no test"},
 		{"| Tools | MUST | refuse unknown tools | `mcp.TestTools` |", "there is no test"},
 		{"| Tools | MUST | refuse unknown tools | `server.TestTools/other` |", "names no subtest"},
+		{"| Tools | MUST | refuse unknown tools | `server.TestTools/unknown prompt` |", "names no subtest"},
+		{"| Tools | MUST | refuse unknown tools | `server.TestTools/unknown` |", "names no subtest"},
+		{"| Tools | MUST | refuse unknown tools | `server.TestPrompts/unknown prompt` |", "nothing can fail"},
+		{"| Tools | MUST | refuse unknown tools | `server.TestTools`, `server.TestLater` |", "always skipped"},
 		{"| Tools | MUST | refuse unknown tools | by hand |", "is no name"},
 	} {
 		faults := requirementFaults(requirements(c.row), tests)
