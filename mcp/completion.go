@@ -1,5 +1,10 @@
 package mcp
 
+// MethodComplete is the method of completion.
+const MethodComplete = "completion/complete"
+
+var _ = clientSends("", MethodComplete)
+
 // CompleteParams is the params member of completion/complete.
 type CompleteParams struct {
 	Ref      CompletionRef      `json:"ref"`

@@ -23,7 +23,10 @@ const (
 	CodeUnsupportedVersion        Code = -32022 // data.supported, data.requested
 
 	CodeResourceNotFound Code = -32002 // legacy only; modern uses CodeInvalidParams
-	CodeRequestCancelled Code = -32800 // ends a cancelled legacy HTTP exchange, nothing else
+	// CodeURLElicitationRequired is of 2025-11-25 alone, with [URLElicitationRequiredData].
+	// A handler that returns it has the server ask all other clients for the same pages.
+	CodeURLElicitationRequired Code = -32042
+	CodeRequestCancelled       Code = -32800 // ends a cancelled legacy HTTP exchange, nothing else
 )
 
 // An Error is a JSON-RPC error. A handler that returns one (or wraps one) sends
@@ -91,7 +94,7 @@ func (c Code) CallerFault() bool {
 	switch c {
 	case CodeParseError, CodeInvalidRequest, CodeMethodNotFound, CodeInvalidParams,
 		CodeResourceNotFound, CodeHeaderMismatch, CodeMissingRequiredCapability,
-		CodeUnsupportedVersion, CodeRequestCancelled:
+		CodeUnsupportedVersion, CodeURLElicitationRequired, CodeRequestCancelled:
 		return true
 	}
 	return false

@@ -55,8 +55,17 @@ type ElicitParams struct {
 	RequestedSchema jsontext.Value `json:"requestedSchema,omitzero"`
 	// URL is the page that the user is asked to open, in mode url.
 	URL string `json:"url,omitempty"`
-	// ElicitationID is required by legacy clients in mode url; the server makes one up.
+	// ElicitationID names the page, for legacy clients in mode url: the server tells them
+	// under this id when the user is done there. If it is empty, one is made up, and nobody
+	// can tell. It must be another for each page of each user. Modern clients do not see it.
 	ElicitationID string `json:"elicitationId,omitempty"`
+}
+
+// URLElicitationRequiredData is the data of an [Error] with
+// [CodeURLElicitationRequired]: the pages, of mode url, that the user must open before
+// the request can be served.
+type URLElicitationRequiredData struct {
+	Elicitations []ElicitParams `json:"elicitations"`
 }
 
 // An ElicitMode is the way in which the user is asked.

@@ -2,6 +2,11 @@ package mcp
 
 import "slices"
 
+// MethodSetLogLevel sets what messages must be worth to be sent to a client (legacy).
+const MethodSetLogLevel = "logging/setLevel"
+
+var _ = clientSends("", MethodSetLogLevel)
+
 // A LogLevel is a syslog severity (RFC 5424), as notifications/message carries it.
 type LogLevel string
 

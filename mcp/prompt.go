@@ -5,6 +5,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// The methods of prompts.
+const (
+	MethodPromptsList = "prompts/list"
+	MethodPromptsGet  = "prompts/get"
+)
+
+var (
+	_ = clientSends("", MethodPromptsList)
+	_ = clientSends("name", MethodPromptsGet)
+)
+
 // A Prompt is what prompts/list says about one prompt.
 type Prompt struct {
 	Name        string           `json:"name"`

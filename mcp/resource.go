@@ -1,5 +1,19 @@
 package mcp
 
+// The methods of resources. Subscribe and unsubscribe are legacy.
+const (
+	MethodResourcesList = "resources/list"
+	MethodTemplatesList = "resources/templates/list"
+	MethodResourcesRead = "resources/read"
+	MethodSubscribe     = "resources/subscribe"
+	MethodUnsubscribe   = "resources/unsubscribe"
+)
+
+var (
+	_ = clientSends("", MethodResourcesList, MethodTemplatesList)
+	_ = clientSends("uri", MethodResourcesRead, MethodSubscribe, MethodUnsubscribe)
+)
+
 // A Resource is what resources/list says about one resource.
 type Resource struct {
 	URI         string       `json:"uri"`

@@ -1,5 +1,10 @@
 package mcp
 
+// MethodSubscriptions is the method of subscriptions (modern).
+const MethodSubscriptions = "subscriptions/listen"
+
+var _ = clientSends("", MethodSubscriptions)
+
 // A SubscriptionFilter says which changes a subscription is about.
 type SubscriptionFilter struct {
 	ToolsListChanged      bool     `json:"toolsListChanged,omitzero"`
@@ -7,6 +12,9 @@ type SubscriptionFilter struct {
 	ResourcesListChanged  bool     `json:"resourcesListChanged,omitzero"`
 	ResourceSubscriptions []string `json:"resourceSubscriptions,omitempty"` // URIs
 	TaskIDs               []string `json:"taskIds,omitempty"`               // extension
+	// Extensions are further members, named as the extensions whose notifications are
+	// wanted: those of server.Server.Notify.
+	Extensions map[string]bool `json:",embed"`
 }
 
 // ListenParams is the params member of subscriptions/listen (modern).

@@ -6,6 +6,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// The methods of tasks (modern, of the extension).
+const (
+	MethodTasksGet    = "tasks/get"
+	MethodTasksUpdate = "tasks/update"
+	MethodTasksCancel = "tasks/cancel"
+)
+
+var _ = clientSends("taskId", MethodTasksGet, MethodTasksUpdate, MethodTasksCancel)
+
 // ExtensionTasks is the id of the tasks extension.
 const ExtensionTasks = "io.modelcontextprotocol/tasks"
 

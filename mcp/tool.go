@@ -2,6 +2,17 @@ package mcp
 
 import "github.com/go-json-experiment/json/jsontext"
 
+// The methods of tools.
+const (
+	MethodToolsList = "tools/list"
+	MethodToolsCall = "tools/call"
+)
+
+var (
+	_ = clientSends("", MethodToolsList)
+	_ = clientSends("name", MethodToolsCall)
+)
+
 // A Tool is what tools/list says about one tool.
 type Tool struct {
 	Name         string           `json:"name"`

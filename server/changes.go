@@ -17,6 +17,15 @@ type change struct {
 	name string // URI of the resource that was updated, or id of the task
 }
 
+// News are a change and, of a task, what it is now: the members of the notification's
+// params but _meta, encoded once for all who are told.
+// Of two news of one task the later has the higher revision.
+type news struct {
+	change
+	revision int64
+	members  []byte
+}
+
 type changeKind uint8
 
 const (
@@ -31,7 +40,7 @@ const (
 
 // changed tells those who have subscribed. It waits for nobody, and costs next to
 // nothing while nobody has.
-func (s *Server) changed(c change) { s.hub.publish(c) }
+func (s *Server) changed(c change) { s.hub.publish(news{change: c}) }
 
 // ResourceUpdated tells the clients that have subscribed to a resource that it has
 // changed. uri may also name a part of a resource, below it or behind a question mark
@@ -57,6 +66,7 @@ type hub struct {
 	mu        sync.Mutex // guards the rest
 	lists     [numLists]audience
 	topics    map[change]audience
+	revisions map[change]int64 // of the last news of the tasks among the topics
 	pending   pending
 	spreading bool
 }
@@ -64,7 +74,9 @@ type hub struct {
 // An audience are the feeds that want to know of one thing.
 type audience map[*feed]struct{}
 
-func newHub(core *session.Core) *hub { return &hub{core: core, topics: map[change]audience{}} }
+func newHub(core *session.Core) *hub {
+	return &hub{core: core, topics: map[change]audience{}, revisions: map[change]int64{}}
+}
 
 // join seats a feed. Its lists and topics must be set.
 func (h *hub) join(f *feed) {
@@ -145,6 +157,7 @@ func (h *hub) unseat(f *feed, topic change) {
 	a := h.topics[topic]
 	if delete(a, f); len(a) == 0 {
 		delete(h.topics, topic)
+		delete(h.revisions, topic)
 	}
 }
 
@@ -156,18 +169,19 @@ func (a audience) with(f *feed) audience {
 	return a
 }
 
-// publish notes a change that somebody wants to know of.
-func (h *hub) publish(c change) {
+// publish notes a change that somebody wants to know of. News of a task may come in any
+// order: those that are older than what was told already are none.
+func (h *hub) publish(c news) {
 	if h.joined.Load() == 0 {
 		return
 	}
 	h.mu.Lock()
 	if c.kind < numLists {
 		if len(h.lists[c.kind]) > 0 {
-			h.pending.add(c, c, 0)
+			h.pending.add(c, c.change, 0)
 		}
-	} else {
-		for whole := range h.wanted(c) {
+	} else if h.isNew(c) {
+		for whole := range h.wanted(c.change) {
 			h.pending.add(c, whole, maxSpread)
 		}
 	}
@@ -177,6 +191,28 @@ func (h *hub) publish(c change) {
 	if start {
 		h.core.Go(h.spread)
 	}
+}
+
+// isNew reports whether something is news. The caller holds h.mu.
+func (h *hub) isNew(c news) bool {
+	if c.kind != taskUpdated || len(h.topics[c.change]) == 0 {
+		return true
+	}
+	if c.revision <= h.revisions[c.change] {
+		return false
+	}
+	h.revisions[c.change] = c.revision
+	return true
+}
+
+// wants reports whether somebody wants to know of a thing.
+func (h *hub) wants(c change) bool {
+	if h.joined.Load() == 0 {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.topics[c]) > 0
 }
 
 // maxSpread is how many updates of parts of resources wait to be spread. Beyond that the
@@ -225,7 +261,7 @@ func (h *hub) spread() {
 			h.mu.Unlock()
 			return
 		}
-		told := h.listeners(next[0])
+		told := h.listeners(next[0].change)
 		h.mu.Unlock()
 		for _, l := range told {
 			for _, f := range l.feeds {

@@ -17,22 +17,32 @@ import (
 
 func update(uri string) change { return change{resourceUpdated, uri} }
 
+// plain are news that say no more than that a thing has changed.
+func plain(c change) news { return news{change: c} }
+
+func changesOf(all []news) (list []change) {
+	for _, n := range all {
+		list = append(list, n.change)
+	}
+	return list
+}
+
 // A thing is remembered once, in the order in which it was new, and lists go first.
 func TestPending(t *testing.T) {
 	var p pending
 	for _, uri := range []string{"a", "b", "a", "c", "b"} {
-		require.True(t, p.add(update(uri), update(uri), 0))
+		require.True(t, p.add(plain(update(uri)), update(uri), 0))
 	}
 	for _, kind := range []changeKind{resourcesChanged, toolsChanged, toolsChanged} {
-		require.True(t, p.add(change{kind: kind}, change{kind: kind}, 0))
+		require.True(t, p.add(plain(change{kind: kind}), change{kind: kind}, 0))
 	}
-	p.add(change{taskUpdated, "a"}, change{taskUpdated, "a"}, 0) // of another kind
+	p.add(plain(change{taskUpdated, "a"}), change{taskUpdated, "a"}, 0) // of another kind
 	require.False(t, p.empty())
-	require.Equal(t, []change{{kind: toolsChanged}}, p.take(nil, 1))
-	require.Equal(t, []change{{kind: resourcesChanged}, update("a"), update("b")}, p.take(nil, 3))
-	p.add(update("a"), update("a"), 0) // again: it was taken
-	require.Equal(t, []change{update("c"), {taskUpdated, "a"}, update("a")}, p.take(nil, 16))
-	require.Empty(t, p.take(nil, 16))
+	require.Equal(t, []change{{kind: toolsChanged}}, changesOf(p.take(nil, 1)))
+	require.Equal(t, []change{{kind: resourcesChanged}, update("a"), update("b")}, changesOf(p.take(nil, 3)))
+	p.add(plain(update("a")), update("a"), 0) // again: it was taken
+	require.Equal(t, []change{update("c"), {taskUpdated, "a"}, update("a")}, changesOf(p.take(nil, 16)))
+	require.Empty(t, changesOf(p.take(nil, 16)))
 	require.Equal(t, pending{}, p, "an empty one holds no memory")
 }
 
@@ -41,14 +51,14 @@ func TestPendingOverflow(t *testing.T) {
 	var p pending
 	for i := range 5 {
 		part := update(fmt.Sprint("dir/", i))
-		require.Equal(t, i < 2, p.add(part, update("dir"), 2), i)
+		require.Equal(t, i < 2, p.add(plain(part), update("dir"), 2), i)
 	}
-	require.True(t, p.add(update("dir/1"), update("dir"), 2), "it is remembered already")
-	require.True(t, p.add(update("other"), update("other"), 2), "what was asked for has room")
-	require.True(t, p.add(change{kind: toolsChanged}, change{kind: toolsChanged}, 2), "and so have lists")
-	require.Equal(t, []change{{kind: toolsChanged}, update("dir/0")}, p.take(nil, 2))
-	require.True(t, p.add(update("dir/9"), update("dir"), 2), "there is room again")
-	require.Equal(t, []change{update("dir/1"), update("dir"), update("other"), update("dir/9")}, p.take(nil, 16))
+	require.True(t, p.add(plain(update("dir/1")), update("dir"), 2), "it is remembered already")
+	require.True(t, p.add(plain(update("other")), update("other"), 2), "what was asked for has room")
+	require.True(t, p.add(plain(change{kind: toolsChanged}), change{kind: toolsChanged}, 2), "and so have lists")
+	require.Equal(t, []change{{kind: toolsChanged}, update("dir/0")}, changesOf(p.take(nil, 2)))
+	require.True(t, p.add(plain(update("dir/9")), update("dir"), 2), "there is room again")
+	require.Equal(t, []change{update("dir/1"), update("dir"), update("other"), update("dir/9")}, changesOf(p.take(nil, 16)))
 	require.Equal(t, pending{}, p)
 }
 
@@ -79,16 +89,16 @@ func TestWholes(t *testing.T) {
 // A mailbox is an outlet that keeps what is posted until it is told to be done with it.
 type mailbox struct {
 	mu       sync.Mutex
-	posted   []change
+	posted   []news
 	done     []func()
 	most     int // how much there was at once
 	overflew int
 }
 
-func (m *mailbox) post(c change, done func()) {
+func (m *mailbox) post(n news, done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.posted = append(m.posted, c)
+	m.posted = append(m.posted, n)
 	if done != nil {
 		m.done = append(m.done, done)
 	}
@@ -110,7 +120,17 @@ func (m *mailbox) write() []change {
 	for _, f := range done {
 		f()
 	}
-	return posted
+	return changesOf(posted)
+}
+
+// members returns what was posted of tasks and not written yet.
+func (m *mailbox) members() (all []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range m.posted {
+		all = append(all, string(n.members))
+	}
+	return all
 }
 
 // A feed posts nothing while what it has posted is not written.
@@ -118,23 +138,23 @@ func TestFeed(t *testing.T) {
 	m := &mailbox{}
 	f := newFeed(m, 0, nil, 4)
 	tools := change{kind: toolsChanged}
-	f.tell(tools, tools)
+	f.tell(plain(tools), tools)
 	require.Empty(t, m.posted, "a new feed is held back")
 	f.send()
-	require.Equal(t, []change{tools}, m.posted)
+	require.Equal(t, []change{tools}, changesOf(m.posted))
 	for range 1000 {
-		f.tell(tools, tools)
-		f.tell(update("a"), update("a"))
+		f.tell(plain(tools), tools)
+		f.tell(plain(update("a")), update("a"))
 	}
 	require.Len(t, m.posted, 1)
 	require.Equal(t, []change{tools}, m.write())
 	require.Equal(t, []change{tools, update("a")}, m.write(), "each once")
 	require.Empty(t, m.write())
-	f.tell(tools, tools) // at once again
+	f.tell(plain(tools), tools) // at once again
 	require.Equal(t, []change{tools}, m.write())
 
 	for i := range 100 {
-		f.tell(update(fmt.Sprint(i)), update(fmt.Sprint(i)))
+		f.tell(plain(update(fmt.Sprint(i))), update(fmt.Sprint(i)))
 	}
 	var all []change
 	for len(m.posted) > 0 {
@@ -143,22 +163,22 @@ func TestFeed(t *testing.T) {
 	require.Len(t, all, 100)
 	require.Equal(t, maxPosted, m.most)
 
-	f.tell(tools, tools)
-	f.tell(update("a"), update("a"))
+	f.tell(plain(tools), tools)
+	f.tell(plain(update("a")), update("a"))
 	f.close()
 	m.write()
-	f.tell(tools, tools)
+	f.tell(plain(tools), tools)
 	require.Empty(t, m.posted, "a closed feed is silent")
 
 	g := newFeed(m, 0, nil, 4)
 	g.send()
-	g.tell(tools, tools)
+	g.tell(plain(tools), tools)
 	for i := range 10 {
-		g.tell(update(fmt.Sprint("dir/", i)), update("dir"))
+		g.tell(plain(update(fmt.Sprint("dir/", i))), update("dir"))
 	}
 	require.Equal(t, 6, m.overflew)
 	m.write()
-	require.Contains(t, m.posted, update("dir"))
+	require.Contains(t, changesOf(m.posted), update("dir"))
 }
 
 func testHub() *hub { return newHub(session.New(session.Config{})) }
@@ -174,7 +194,7 @@ func (h *hub) feed(m *mailbox, lists uint8, uris ...string) *feed {
 	return f
 }
 
-// settle waits until the hub has spread everything.
+// settleHub waits until the hub has spread everything.
 func settleHub(h *hub) {
 	for {
 		h.mu.Lock()
@@ -194,12 +214,12 @@ func TestHub(t *testing.T) {
 		h.feed(&tools, 1<<toolsChanged), h.feed(&dir, 0, "test://dir"), h.feed(&both, 0, "test://dir", "test://dir/file"),
 	}
 	told := func(m *mailbox) []change { settleHub(h); return m.write() }
-	h.publish(change{kind: toolsChanged})
-	h.publish(change{kind: promptsChanged})
+	h.publish(plain(change{kind: toolsChanged}))
+	h.publish(plain(change{kind: promptsChanged}))
 	require.Equal(t, []change{{kind: toolsChanged}}, told(&tools))
 	require.Empty(t, told(&dir))
-	h.publish(update("test://dir/file"))
-	h.publish(update("test://directory"))
+	h.publish(plain(update("test://dir/file")))
+	h.publish(plain(update("test://directory")))
 	require.Equal(t, []change{update("test://dir/file")}, told(&dir))
 	require.Equal(t, []change{update("test://dir/file")}, told(&both), "once, although it has asked for both")
 	require.Empty(t, told(&both))
@@ -207,11 +227,11 @@ func TestHub(t *testing.T) {
 	require.True(t, h.add(feeds[0], update("test://x"), 1))
 	require.True(t, h.add(feeds[0], update("test://x"), 1))
 	require.False(t, h.add(feeds[0], update("test://y"), 1))
-	h.publish(update("test://x"))
+	h.publish(plain(update("test://x")))
 	require.Equal(t, []change{update("test://x")}, told(&tools))
 	require.True(t, h.remove(feeds[0], update("test://x")))
 	require.False(t, h.remove(feeds[0], update("test://x")))
-	h.publish(update("test://x"))
+	h.publish(plain(update("test://x")))
 	require.Empty(t, told(&tools))
 
 	for _, f := range feeds {
@@ -219,7 +239,7 @@ func TestHub(t *testing.T) {
 		require.True(t, h.add(f, update("test://late"), 5), "whoever has left wants nothing")
 	}
 	h.empty(t)
-	h.publish(change{kind: toolsChanged})
+	h.publish(plain(change{kind: toolsChanged}))
 	require.True(t, h.pending.empty(), "nobody wants to know")
 }
 
@@ -243,10 +263,10 @@ func TestHubOverflow(t *testing.T) {
 	defer h.leave(h.feed(m, 0, "test://dir", "test://other"))
 	h.spreading = true // nobody spreads
 	for i := range 2 * maxSpread {
-		h.publish(update(fmt.Sprint("test://dir/", i)))
-		h.publish(update(fmt.Sprint("test://nobody/", i)))
+		h.publish(plain(update(fmt.Sprint("test://dir/", i))))
+		h.publish(plain(update(fmt.Sprint("test://nobody/", i))))
 	}
-	h.publish(update("test://other"))
+	h.publish(plain(update("test://other")))
 	require.Len(t, h.pending.updates, maxSpread+2)
 	h.spread()
 	all := m.write()
@@ -257,13 +277,40 @@ func TestHubOverflow(t *testing.T) {
 	require.Contains(t, all, update("test://other"))
 }
 
+// News of a task come in any order; what is told is the last, or nothing.
+func TestNewsOfATask(t *testing.T) {
+	h, m := testHub(), &mailbox{}
+	topic := change{taskUpdated, "t"}
+	f := newFeed(m, 0, []change{topic}, 4)
+	require.False(t, h.wants(topic))
+	h.join(f)
+	require.True(t, h.wants(topic))
+	f.send()
+	tell := func(revisions ...int64) []string {
+		for _, r := range revisions {
+			h.publish(news{topic, r, fmt.Appendf(nil, "%d", r)})
+			settleHub(h)
+		}
+		return m.members()
+	}
+	require.Equal(t, []string{"1"}, tell(1), "at once")
+	require.Equal(t, []string{"1"}, tell(3, 2, 4, 3), "while it is written")
+	m.write()
+	require.Equal(t, []string{"4"}, tell(), "the last one, once")
+	m.write()
+	require.Empty(t, tell(2, 4), "older than what was told")
+	h.leave(f)
+	require.False(t, h.wants(topic))
+	require.Empty(t, h.revisions)
+}
+
 // Publishing costs next to nothing while nobody listens.
 func TestPublishToNobody(t *testing.T) {
 	h := testHub()
-	require.Zero(t, testing.AllocsPerRun(1000, func() { h.publish(change{kind: toolsChanged}) }))
+	require.Zero(t, testing.AllocsPerRun(1000, func() { h.publish(plain(change{kind: toolsChanged})) }))
 	defer h.leave(h.feed(&mailbox{}, 1<<promptsChanged))
-	require.Zero(t, testing.AllocsPerRun(1000, func() { h.publish(change{kind: toolsChanged}) }))
-	require.Zero(t, testing.AllocsPerRun(1000, func() { h.publish(update("test://a/b")) }))
+	require.Zero(t, testing.AllocsPerRun(1000, func() { h.publish(plain(change{kind: toolsChanged})) }))
+	require.Zero(t, testing.AllocsPerRun(1000, func() { h.publish(plain(update("test://a/b"))) }))
 }
 
 // A versioned outlet notes which version of each thing its reader learns of.
@@ -275,10 +322,10 @@ type versioned struct {
 	writes   chan func()
 }
 
-func (v *versioned) post(c change, done func()) {
-	now := v.versions[things(c)].Load()
+func (v *versioned) post(c news, done func()) {
+	now := v.versions[things(c.change)].Load()
 	v.mu.Lock()
-	v.seen[things(c)] = now
+	v.seen[things(c.change)] = now
 	v.posts++
 	v.mu.Unlock()
 	if done != nil {
@@ -339,7 +386,7 @@ func TestNewestStateReachesEveryReader(t *testing.T) {
 				for range 2000 {
 					i := rng.IntN(8)
 					versions[i].Add(1)
-					h.publish(thing(i))
+					h.publish(plain(thing(i)))
 					if rng.IntN(50) == 0 {
 						time.Sleep(time.Duration(rng.IntN(100)) * time.Microsecond)
 					}
@@ -394,7 +441,7 @@ func TestHubRaces(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					h.publish(thing(rng.IntN(8)))
+					h.publish(plain(thing(rng.IntN(8))))
 				}
 			}
 		})
@@ -428,33 +475,33 @@ func TestHubRaces(t *testing.T) {
 func TestOutletMayPublish(t *testing.T) {
 	h := testHub()
 	told := make(chan change, 10)
-	out := outletFunc(func(c change, done func()) {
+	out := outletFunc(func(c news, done func()) {
 		if c.kind == toolsChanged {
-			h.publish(change{kind: promptsChanged})
+			h.publish(plain(change{kind: promptsChanged}))
 		}
-		told <- c
+		told <- c.change
 		if done != nil {
 			done()
 		}
 	})
 	f := h.feed2(out, 1<<numLists-1, nil)
-	h.publish(change{kind: toolsChanged})
+	h.publish(plain(change{kind: toolsChanged}))
 	require.Equal(t, []change{{kind: toolsChanged}, {kind: promptsChanged}}, []change{<-told, <-told})
 	settleHub(h)
 	h.leave(f)
 }
 
-type outletFunc func(c change, done func())
+type outletFunc func(c news, done func())
 
-func (f outletFunc) post(c change, done func()) { f(c, done) }
-func (outletFunc) overflow()                    {}
+func (f outletFunc) post(c news, done func()) { f(c, done) }
+func (outletFunc) overflow()                  {}
 
 // BenchmarkFanOut spreads one change to so many listeners whose writers are free.
 func BenchmarkFanOut(b *testing.B) {
 	for _, n := range []int{1, 100, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			h := testHub()
-			out := outletFunc(func(_ change, done func()) { done() })
+			out := outletFunc(func(_ news, done func()) { done() })
 			feeds := make([]*feed, n)
 			for i := range feeds {
 				feeds[i] = h.feed2(out, 1<<toolsChanged, nil)
@@ -462,7 +509,7 @@ func BenchmarkFanOut(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				h.mu.Lock()
-				h.pending.add(change{kind: toolsChanged}, change{kind: toolsChanged}, 0)
+				h.pending.add(plain(change{kind: toolsChanged}), change{kind: toolsChanged}, 0)
 				h.mu.Unlock()
 				h.spread()
 			}

@@ -32,6 +32,8 @@ func CompleteFrom(values ...string) CompleteFunc {
 	}
 }
 
+var _ = feature((*Server).addCompletion)
+
 // addCompletion registers the method of the completion feature, which is there as soon
 // as there is something to complete.
 func (s *Server) addCompletion() {

@@ -29,6 +29,16 @@ type method struct {
 	route *session.Route
 }
 
+// features add what every server has, in no particular order: each file of a feature
+// adds its own.
+var features []func(*Server)
+
+// feature is for declarations of package variables.
+func feature(add func(*Server)) struct{} {
+	features = append(features, add)
+	return struct{}{}
+}
+
 // eras says in which eras a method exists.
 type eras uint8
 
@@ -97,7 +107,7 @@ func (s *Server) chained(mr *middleware.Route, h middleware.Handler) *session.Ro
 		Handle: func(ctx context.Context, r *session.Request) (mcp.Result, error) {
 			result, err := h(ctx, middleware.NewRequest(r))
 			if err != nil {
-				err = translate(r.Era, err)
+				err = translate(r.Era, r.Version, err)
 			}
 			return result, err
 		},

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -22,11 +23,19 @@ func checkVersion(v mcp.Version) *mcp.Error {
 		mcp.UnsupportedVersionData{Supported: mcp.Versions(mcp.Modern), Requested: cut(string(v), 64)})
 }
 
-// translate gives an error the code that it has in the caller's era. A resource that
-// does not exist has one of its own in the legacy era alone, and so here inside.
-func translate(era mcp.Era, err error) error {
+// translate gives an error the code that it has for its caller. A resource that does not
+// exist has one of its own in the legacy era alone, and so here inside. An error that asks
+// for pages has one for clients of 2025-11-25 alone: where it could be put as a question,
+// urlsRequired has done that.
+func translate(era mcp.Era, version mcp.Version, err error) error {
 	rpc, _ := mcp.AsError(err)
-	if rpc == nil || rpc.Code != mcp.CodeResourceNotFound || era == mcp.Legacy {
+	switch {
+	case rpc == nil:
+		return err
+	case rpc.Code == mcp.CodeURLElicitationRequired && (era == mcp.Modern || !version.AtLeast(mcp.Version20251125)):
+		return fmt.Errorf("server: the error %q has a code that has gone out of use (%d), and is not of a handler that could ask",
+			rpc.Message, rpc.Code)
+	case rpc.Code != mcp.CodeResourceNotFound || era == mcp.Legacy:
 		return err
 	}
 	modern := *rpc
@@ -35,10 +44,7 @@ func translate(era mcp.Era, err error) error {
 }
 
 // taskError is the error of a task, which only modern clients can ask for.
-func taskError(rpc *mcp.Error) *mcp.Error {
-	rpc, _ = mcp.AsError(translate(mcp.Modern, rpc))
-	return rpc
-}
+func taskError(err error) error { return translate(mcp.Modern, mcp.LatestVersion, err) }
 
 // repeatsParams reports whether a client repeats arguments in HTTP headers.
 func repeatsParams(in *session.Inbound) bool { return in.Era == mcp.Modern && in.Header != nil }

@@ -13,7 +13,8 @@ import (
 // CallClient sends a request to the client that made this call and waits for its
 // answer: [mcp.MethodSampling], [mcp.MethodElicitation], [mcp.MethodRootsList] or
 // [mcp.MethodPing]. Only legacy clients can be sent requests; for all others it
-// returns [mcp.ErrNoBackChannel] at once.
+// returns [mcp.ErrNoBackChannel] at once. A client that has not finished its handshake
+// is sent pings alone: everything else waits until it has.
 //
 // The wait ends with the first of: the answer, the end of ctx, the end of the call
 // (its cause, see [mcp.CauseOf]), the loss of the client ([mcp.ErrPeerGone]). A
@@ -32,6 +33,9 @@ func (c *Call) CallClient(ctx context.Context, method string, params any) (jsont
 		if raw, err = wire.Marshal(nil, params); err != nil {
 			return nil, fmt.Errorf("server: encode the params of %s: %w", method, err)
 		}
+	}
+	if method == mcp.MethodElicitation {
+		c.notePage(raw)
 	}
 	return c.Core().Ask(ctx, method, raw)
 }

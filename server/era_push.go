@@ -20,6 +20,8 @@ type push struct {
 	feeds map[*session.Session]*feed
 }
 
+var _ = feature((*Server).addPush)
+
 // addPush registers what legacy clients have in place of subscriptions/listen
 // (specification of 2025-11-25: "Resources", subscriptions).
 func (s *Server) addPush() {
@@ -30,8 +32,7 @@ func (s *Server) addPush() {
 	}
 	s.handle(&method{name: mcp.MethodSubscribe, eras: inLegacy, advertised: tells, handler: s.push.subscribe})
 	s.handle(&method{name: mcp.MethodUnsubscribe, eras: inLegacy, advertised: tells, handler: s.push.unsubscribe})
-	// Nothing else claims it, so that there is no error.
-	_ = s.notices.add(mcp.NotificationInitialized, func(_ context.Context, n *Notice) {
+	s.notices.on(mcp.NotificationInitialized, func(_ context.Context, n *Notice) {
 		if n.session != nil && n.session.Peer() != nil {
 			lists, _ := s.tellable() // what the handshake has announced
 			s.hub.enlist(s.push.feed(n.session), lists)
@@ -111,7 +112,7 @@ type pushed struct {
 }
 
 // post implements outlet.
-func (o pushed) post(c change, done func()) {
+func (o pushed) post(c news, done func()) {
 	var params []byte
 	if c.kind == resourceUpdated {
 		params = append(appendURI([]byte{'{'}, c.name), '}')

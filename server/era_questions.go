@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -67,13 +68,14 @@ func missingIn(err error) (sum mcp.ClientCapabilities) {
 }
 
 // wordQuestion puts a question into the words of a legacy revision.
-func wordQuestion(v mcp.Version, q mcp.InputRequest) (mcp.InputRequest, error) {
+func wordQuestion(v mcp.Version, asked question) (mcp.InputRequest, error) {
 	var err error
+	q := asked.InputRequest
 	switch p := q.Params.(type) {
 	case *mcp.ElicitParams:
 		c := *p
 		if c.Mode == mcp.ElicitURL {
-			c.ElicitationID = rand.Text()
+			c.ElicitationID = cmp.Or(asked.page, rand.Text())
 		} else if !v.AtLeast(mcp.Version20251125) {
 			c.RequestedSchema, err = oldForm(c.RequestedSchema)
 		}

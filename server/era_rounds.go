@@ -53,6 +53,7 @@ func (c *Call) conversation() (conversation, bool) {
 // handler has asked for input or has failed.
 func (s *Server) converse(call *Call, h callHandler, result mcp.Result, err error) (mcp.Result, error) {
 	for {
+		err = call.urlsRequired(err)
 		conv, asked := call.conversation()
 		if asked && conv.fault() != nil {
 			return nil, conv.fault()
@@ -240,10 +241,13 @@ func (in *sessionInput) next(ctx context.Context) (mcp.Result, error) {
 	var wg sync.WaitGroup
 	for key, q := range open {
 		// Encoded here, and not on a goroutine that nobody guards against a user's panic.
-		method, params, err := encodeQuestion(in.call.Version(), q.InputRequest)
+		method, params, err := encodeQuestion(in.call.Version(), q)
 		if err != nil {
 			in.answer(key, answer{Asked: asked[key], err: err})
 			continue
+		}
+		if q.page != "" {
+			in.call.server.pages.asked(in.call.Core(), q.page)
 		}
 		wg.Go(func() {
 			value, err := in.call.Core().Ask(ctx, method, params)
@@ -266,11 +270,12 @@ func (in *sessionInput) tooLarge() error {
 	return in.call.server.checkStateSize(size, size)
 }
 
-func encodeQuestion(v mcp.Version, q mcp.InputRequest) (method string, params []byte, err error) {
-	if q, err = wordQuestion(v, q); err != nil || q.Params == nil {
+func encodeQuestion(v mcp.Version, q question) (method string, params []byte, err error) {
+	worded, err := wordQuestion(v, q)
+	if err != nil || worded.Params == nil {
 		return q.Method, nil, err
 	}
-	if params, err = wire.Marshal(nil, q.Params); err != nil {
+	if params, err = wire.Marshal(nil, worded.Params); err != nil {
 		err = fmt.Errorf("server: encode the params of %s: %w", q.Method, err)
 	}
 	return q.Method, params, err

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -14,8 +16,8 @@ import (
 
 // An Extension is something that a server can do beyond the protocol and that a
 // client may know of (specification: "Extensions"). It is announced to every client,
-// in both eras. What it consists of is added with [AddMethod], [AddNotification] and
-// [Call.Notify], or is a convention about tools, resources and their _meta members.
+// in both eras. What it consists of is added with [AddMethod], [AddNotification],
+// [Call.Notify] and [Server.Notify], or is a convention about tools, resources and their _meta members.
 type Extension struct {
 	// ID is a reverse-DNS prefix and a name, as in "com.example/thing".
 	ID string
@@ -42,10 +44,82 @@ func (s *Server) TryAddExtension(e Extension) error {
 	return s.extensions.add(e)
 }
 
+// RemoveExtensions turns extensions off, and removes the methods and the notifications
+// that were registered as theirs: without it nobody could have declared what they need.
+// Unknown ids are ignored, and so is the extension of [WithTasks], which is on for good.
+// Requests that run already go on. Clients that were told of the extension before are not
+// told that it has gone: the protocol has no notification of that.
+func (s *Server) RemoveExtensions(ids ...string) {
+	x := &s.extensions
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, id := range ids {
+		if id == mcp.ExtensionTasks {
+			continue
+		}
+		delete(x.byID, id)
+		for m, extension := range x.members {
+			if extension == id && id != "" {
+				s.disown(m)
+			}
+		}
+	}
+}
+
 // extensions are those that are turned on, with their settings.
 type extensions struct {
-	mu   sync.RWMutex
+	mu   sync.RWMutex // is taken before the locks of methods and notices
 	byID map[string]jsontext.Value
+	// members are the methods and notifications that users have registered, with the ids
+	// of their extensions, or "".
+	members map[member]string
+}
+
+// A member is a method or a notification that is not the protocol's.
+type member struct {
+	notification bool
+	name         string
+}
+
+// own notes what a user has just registered. If its extension has been removed meanwhile
+// it is taken away again.
+func (s *Server) own(m member, extension string) error {
+	x := &s.extensions
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, on := x.byID[extension]; !on && extension != "" {
+		s.disown(m)
+		return notAdded(m.name, extension)
+	}
+	if x.members == nil {
+		x.members = map[member]string{}
+	}
+	x.members[m] = extension
+	return nil
+}
+
+// disown takes away what a user has registered. It wants extensions.mu.
+func (s *Server) disown(m member) {
+	delete(s.extensions.members, m)
+	if m.notification {
+		s.notices.remove(m.name)
+		return
+	}
+	s.methods.mu.Lock()
+	defer s.methods.mu.Unlock()
+	delete(s.methods.byName, m.name)
+}
+
+// removeOwn takes away those of the members that there are.
+func (s *Server) removeOwn(notifications bool, names []string) {
+	x := &s.extensions
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, name := range names {
+		if _, own := x.members[member{notifications, name}]; own {
+			s.disown(member{notifications, name})
+		}
+	}
 }
 
 func (x *extensions) add(e Extension) error {
@@ -81,6 +155,17 @@ func (x *extensions) on(id string) bool {
 	_, on := x.byID[id]
 	return on
 }
+
+// ids are those of the extensions that are on. The caller owns the slice.
+func (x *extensions) ids() []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.Collect(maps.Keys(x.byID))
+}
+
+// notifies reports whether Server.Notify can tell of an extension. Tasks have
+// notifications of the protocol's and a filter of their own.
+func (x *extensions) notifies(id string) bool { return id != mcp.ExtensionTasks && x.on(id) }
 
 // announced is what clients of one era are told; nil if there is nothing.
 func (x *extensions) announced(in eras) map[string]any {
@@ -141,10 +226,14 @@ func (s *Server) checkExtends(name, extension string, links []middleware.Middlew
 		return err
 	}
 	if extension != "" && !s.extensions.on(extension) {
-		return fmt.Errorf("server: method %q: extension %q was not added", name, extension)
+		return notAdded(name, extension)
 	}
 	if hasNil(links) {
 		return fmt.Errorf("server: method %q: a middleware is nil", name)
 	}
 	return nil
+}
+
+func notAdded(name, extension string) error {
+	return fmt.Errorf("server: method %q: extension %q was not added", name, extension)
 }

@@ -3,11 +3,14 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/server/servertest"
 )
@@ -114,4 +117,124 @@ func TestExtensionOfServertest(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, `{"a":1} true`, result.Text())
 	}
+}
+
+// own registers a method and a notification; extension may be "".
+func own(t *testing.T, srv *server.Server, name, extension string, heard chan<- string) {
+	t.Helper()
+	require.NoError(t, server.TryAddMethod(srv, server.Method{Name: name, Extension: extension},
+		func(context.Context, *server.Call, none) (addOut, error) { return addOut{Sum: 7}, nil }))
+	require.NoError(t, server.TryAddNotification(srv, name, extension, func(context.Context, *server.Notice, none) { heard <- name }))
+}
+
+// Methods, notifications and extensions can be taken away again, in both eras, and
+// nothing else goes with them.
+func TestRemoveOwn(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		remove       func(*server.Server)
+		calls, heard []string // what is left
+		off          bool     // the extension is
+	}{
+		{"nothing", func(srv *server.Server) {
+			srv.RemoveMethods("x/none", "", "tools/list", "ping", thing)
+			srv.RemoveNotifications("x/none", "", "notifications/initialized")
+			srv.RemoveExtensions("x/none", "", mcp.ExtensionTasks)
+		}, []string{"x/free", "x/thing", "x/other"}, []string{"x/free", "x/thing", "x/other"}, false},
+		{"methods", func(srv *server.Server) { srv.RemoveMethods("x/free", "x/thing") },
+			[]string{"x/other"}, []string{"x/free", "x/thing", "x/other"}, false},
+		{"notifications", func(srv *server.Server) { srv.RemoveNotifications("x/free", "x/thing") },
+			[]string{"x/free", "x/thing", "x/other"}, []string{"x/other"}, false},
+		{"an extension", func(srv *server.Server) { srv.RemoveExtensions(thing) },
+			[]string{"x/free", "x/other"}, []string{"x/free", "x/other"}, true},
+		{"an extension whose method was registered anew", func(srv *server.Server) {
+			srv.RemoveMethods("x/thing")
+			srv.RemoveNotifications("x/thing")
+			own(t, srv, "x/thing", "", make(chan string, 9))
+			srv.RemoveExtensions(thing)
+		}, []string{"x/free", "x/thing", "x/other"}, []string{"x/free", "x/other"}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			srv := newServer(t, server.WithTasks(server.Tasks{}))
+			heard := make(chan string, 9)
+			srv.AddExtension(server.Extension{ID: thing})
+			srv.AddExtension(server.Extension{ID: "com.example/other"})
+			own(t, srv, "x/free", "", heard)
+			own(t, srv, "x/thing", thing, heard)
+			own(t, srv, "x/other", "com.example/other", heard)
+			const both = `"extensions":{"com.example/thing":{},"com.example/other":{}}`
+			p := dial(t, srv)
+			p.initializeWith(both)
+			tt.remove(srv)
+
+			for _, name := range []string{"x/free", "x/thing", "x/other"} {
+				for _, request := range []string{withCaps(1, name, both, ""), legacy(1, name, "")} {
+					answer := p.ask(request)
+					if slices.Contains(tt.calls, name) {
+						require.Contains(t, answer, `"sum":7`, name)
+					} else {
+						require.JSONEq(t, failure(1, -32601, fmt.Sprintf("there is no method %q", name)), answer)
+					}
+				}
+				p.send(notification(name, ""))
+			}
+			require.Contains(t, p.ask(legacy(2, "ping", "")), `"result":{}`)
+			require.Contains(t, p.ask(modern(3, "tools/list", "")), `"tools"`)
+			close(heard)
+			var got []string
+			for name := range heard {
+				got = append(got, name)
+			}
+			require.Equal(t, tt.heard, got)
+			discovered := p.ask(modern(4, "server/discover", ""))
+			require.Contains(t, discovered, `"io.modelcontextprotocol/tasks":{}`)
+			require.Contains(t, discovered, `"com.example/other":{}`)
+
+			require.Equal(t, tt.off, !strings.Contains(discovered, thing))
+
+			// Their names are free again.
+			if tt.off {
+				srv.AddExtension(server.Extension{ID: thing})
+			}
+			if !slices.Contains(tt.calls, "x/thing") && !slices.Contains(tt.heard, "x/thing") {
+				own(t, srv, "x/thing", thing, make(chan string, 9))
+				require.Contains(t, p.ask(withCaps(5, "x/thing", both, "")), `"sum":7`)
+			}
+		})
+	}
+}
+
+// A call that runs goes on without its method; over HTTP the next one gets the status of
+// what does not exist.
+func TestRemoveMethodWhileACallRuns(t *testing.T) {
+	srv := newServer(t)
+	running, release := make(chan bool), make(chan bool)
+	server.AddMethod(srv, server.Method{Name: "x/slow"}, func(context.Context, *server.Call, none) (addOut, error) {
+		running <- true
+		<-release
+		return addOut{Sum: 7}, nil
+	})
+	p := dial(t, srv)
+	p.send(modern(1, "x/slow", ""))
+	<-running
+	srv.RemoveMethods("x/slow")
+	require.JSONEq(t, failure(2, -32601, `there is no method "x/slow"`), p.ask(modern(2, "x/slow", "")))
+	close(release)
+	require.Contains(t, p.recv(), `"sum":7`)
+	res, _ := exchange(t, "POST", listen(t, srv), modern(3, "x/slow", ""), "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: x/slow")
+	require.Equal(t, 404, res.StatusCode)
+}
+
+// A method whose extension is removed while it is registered is not left behind.
+func TestRemoveExtensionWhileItGrows(t *testing.T) {
+	srv := newServer(t)
+	srv.AddExtension(server.Extension{ID: thing})
+	err := server.TryAddMethod(srv, server.Method{Name: "x/thing", Extension: thing, Middleware: []middleware.Middleware{
+		func(_ *middleware.Route, next middleware.Handler) middleware.Handler {
+			srv.RemoveExtensions(thing) // while the method is built
+			return next
+		},
+	}}, func(context.Context, *server.Call, none) (addOut, error) { return addOut{}, nil })
+	require.EqualError(t, err, `server: method "x/thing": extension "com.example/thing" was not added`)
+	require.JSONEq(t, failure(1, -32601, `there is no method "x/thing"`), dial(t, srv).ask(modern(1, "x/thing", "")))
 }

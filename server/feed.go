@@ -6,7 +6,7 @@ import "sync"
 type outlet interface {
 	// post queues the notification of a change without waiting. done, if it is not nil,
 	// is called once, when the notification was written or dropped, by any goroutine.
-	post(c change, done func())
+	post(c news, done func())
 	// overflow counts that a part of a resource was not remembered, but the resource.
 	overflow()
 }
@@ -48,7 +48,7 @@ func newFeed(out outlet, lists uint8, topics []change, parts int) *feed {
 
 // tell notes a change for the subscriber, who has asked for the topic as, and sends it
 // unless others do already.
-func (f *feed) tell(c, as change) {
+func (f *feed) tell(c news, as change) {
 	f.mu.Lock()
 	if f.closed {
 		f.mu.Unlock()
@@ -72,7 +72,7 @@ const maxPosted = 16
 // send posts what is pending. It is called when what was posted before was written, and
 // by whoever makes the feed busy.
 func (f *feed) send() {
-	var room [maxPosted]change
+	var room [maxPosted]news
 	f.mu.Lock()
 	batch := f.pending.take(room[:0], maxPosted)
 	f.busy = len(batch) > 0
@@ -98,18 +98,27 @@ func (f *feed) close() {
 type pending struct {
 	lists   uint8 // a bit for each kind of list: there is always room for them
 	updates []change
-	known   map[change]bool // what is in updates, and whether it is a part of a resource
+	known   map[change]known // what is in updates
 	parts   int
 }
 
-// add remembers a change that is told for the topic as. Beyond limit parts of resources
-// it remembers the resource instead and returns false.
-func (p *pending) add(c, as change, limit int) (lossless bool) {
+// known is what else is remembered of an update.
+type known struct {
+	part bool // of a resource
+	last news
+}
+
+// add remembers a change that is told for the topic as, with its last news. Beyond limit
+// parts of resources it remembers the resource instead and returns false.
+func (p *pending) add(n news, as change, limit int) (lossless bool) {
+	c := n.change
 	if c.kind < numLists {
 		p.lists |= 1 << c.kind
 		return true
 	}
-	if _, known := p.known[c]; known {
+	if k, there := p.known[c]; there {
+		k.last = n
+		p.known[c] = k
 		return true
 	}
 	lossless = c == as || p.parts < limit
@@ -119,9 +128,9 @@ func (p *pending) add(c, as change, limit int) (lossless bool) {
 		}
 	}
 	if p.known == nil {
-		p.known = map[change]bool{}
+		p.known = map[change]known{}
 	}
-	if p.known[c] = c != as; c != as {
+	if p.known[c] = (known{c != as, news{c, n.revision, n.members}}); c != as {
 		p.parts++
 	}
 	p.updates = append(p.updates, c)
@@ -129,28 +138,29 @@ func (p *pending) add(c, as change, limit int) (lossless bool) {
 }
 
 func (p *pending) has(c change) bool {
-	_, known := p.known[c]
-	return known
+	_, there := p.known[c]
+	return there
 }
 
 func (p *pending) empty() bool { return p.lists == 0 && len(p.updates) == 0 }
 
 // take appends the next changes to batch until that has n, the lists first.
-func (p *pending) take(batch []change, n int) []change {
+func (p *pending) take(batch []news, n int) []news {
 	for kind := range numLists {
 		if p.lists&(1<<kind) != 0 && len(batch) < n {
 			p.lists &^= 1 << kind
-			batch = append(batch, change{kind: kind})
+			batch = append(batch, news{change: change{kind: kind}})
 		}
 	}
 	k := min(n-len(batch), len(p.updates))
 	for _, c := range p.updates[:k] {
-		if p.known[c] {
+		was := p.known[c]
+		if was.part {
 			p.parts--
 		}
 		delete(p.known, c)
+		batch = append(batch, was.last)
 	}
-	batch = append(batch, p.updates[:k]...)
 	if p.updates = p.updates[k:]; len(p.updates) == 0 {
 		p.updates, p.known = nil, nil
 	}

@@ -38,15 +38,28 @@ type Files struct {
 	Middleware []middleware.Middleware
 }
 
-// AddFiles registers the regular files of a directory and of those below it as a
-// resource template, with completion of their paths. Files and directories whose name
-// begins with a dot do not exist. It panics as [AddResourceTemplate] does.
+// AddFiles registers the regular files of a directory and of those below it, or panics
+// if that is not possible: a mistake in the program, which shows at start-up. See
+// [TryAddFiles].
 func AddFiles(s *Server, f Files) {
+	if err := TryAddFiles(s, f); err != nil {
+		panic(err)
+	}
+}
+
+// TryAddFiles registers the regular files of a directory and of those below it as one
+// resource template, whose URI template is f.URI followed by {+path}, with completion of
+// the paths. Files and directories whose name begins with a dot do not exist.
+//
+// It returns an error if there is no FS, for a URI that does not end with a slash or has
+// a brace in it, for a negative MaxBytes, and for what [TryAddResourceTemplate] refuses.
+// It may be called while the server serves.
+func TryAddFiles(s *Server, f Files) error {
 	if f.FS == nil || !strings.HasSuffix(f.URI, "/") || strings.ContainsAny(f.URI, "{}") || f.MaxBytes < 0 {
-		panic(fmt.Errorf("server: files %q need an FS, a URI that ends with a slash, and no negative limit", f.URI))
+		return fmt.Errorf("server: files %q need an FS, a URI that ends with a slash, and no negative limit", cut(f.URI, 128))
 	}
 	f.MaxBytes = cmp.Or(f.MaxBytes, 1<<20)
-	AddResourceTemplate(s, ResourceTemplate{
+	return TryAddResourceTemplate(s, ResourceTemplate{
 		URITemplate: f.URI + "{+path}", Name: f.Name, Title: f.Title, Description: f.Description,
 		Complete: map[string]CompleteFunc{"path": f.complete}, TTL: f.TTL, Scope: f.Scope, Middleware: f.Middleware,
 	}, func(_ context.Context, _ *Call, _ string, vars map[string]string) ([]mcp.ResourceContents, error) {

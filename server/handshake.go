@@ -10,6 +10,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
+var _ = feature((*Server).addLifecycle)
+
 // addLifecycle registers the methods by which a client gets to know the server:
 // server/discover in the modern era, initialize and ping in the legacy one.
 func (s *Server) addLifecycle() {

@@ -174,3 +174,69 @@ func TestAllowedHostsAndOrigins(t *testing.T) {
 	require.Equal(t, 200, status("Origin: https://app.example"))
 	require.Equal(t, 403, status("Origin: https://other.example"))
 }
+
+const webPage = "https://app.example"
+
+// preflight asks as a browser does whether a page may send a header.
+func preflight(t *testing.T, url, header string) *http.Response {
+	t.Helper()
+	res, body := exchange(t, "OPTIONS", url, "", "Origin: "+webPage, "Access-Control-Request-Method: POST",
+		"Access-Control-Request-Headers: "+header, "-Content-Type", "-Accept")
+	require.Empty(t, body)
+	return res
+}
+
+func TestAllowedHeaders(t *testing.T) {
+	srv := newServer(t, server.WithAllowedOrigins(webPage), server.WithAllowedHeaders("X-Tenant"))
+	require.Contains(t, preflight(t, listen(t, srv), "x-tenant").Header.Get("Access-Control-Allow-Headers"), ", X-Tenant")
+	l := httptest.NewServer(srv.Handler(server.WithAllowedHeaders("X-Region")))
+	defer l.Close()
+	got := preflight(t, l.URL, "x-region").Header.Get("Access-Control-Allow-Headers")
+	require.Contains(t, got, ", X-Region")
+	require.NotContains(t, got, "X-Tenant", "the option of the endpoint replaces that of the server")
+
+	_, err := server.TryNew("x", "1", server.WithAllowedHeaders("X Tenant"))
+	require.EqualError(t, err, `server: transport: "X Tenant" cannot be the name of a header`)
+	require.Panics(t, func() { srv.Handler(server.WithAllowedHeaders("X Tenant")) })
+}
+
+// authenticated is a wrapper as users write them. The question of a browser carries no
+// credentials, and is for the endpoint to answer.
+func authenticated(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodOptions && r.Header.Get("Authorization") != "Bearer secret" {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// A page gets through a wrapper that authenticates; what OPTIONS lets through is the
+// question alone.
+func TestPreflightBehindAuthentication(t *testing.T) {
+	srv := newServer(t, server.WithAllowedOrigins(webPage))
+	server.AddTool(srv, server.Tool{Name: "hi"}, text("hello"))
+	l := httptest.NewServer(authenticated(srv.Handler()))
+	defer l.Close()
+
+	res := preflight(t, l.URL, "authorization")
+	require.Equal(t, 204, res.StatusCode)
+	require.Equal(t, webPage, res.Header.Get("Access-Control-Allow-Origin"))
+	require.Contains(t, res.Header.Get("Access-Control-Allow-Headers"), "Authorization")
+
+	request := func(method string, headers ...string) (*http.Response, string) {
+		return exchange(t, method, l.URL, modern(1, "tools/call", call("hi", `{}`)), append([]string{
+			"Origin: " + webPage, "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: hi"}, headers...)...)
+	}
+	res, body := request("POST", "Authorization: Bearer secret")
+	require.Equal(t, 200, res.StatusCode, body)
+	require.Contains(t, body, "hello")
+	require.Equal(t, webPage, res.Header.Get("Access-Control-Allow-Origin"))
+	res, _ = request("POST")
+	require.Equal(t, 401, res.StatusCode)
+	res, body = request("OPTIONS")
+	require.Equal(t, 405, res.StatusCode, "a call is none under this method")
+	require.NotContains(t, body, "hello")
+}

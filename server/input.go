@@ -30,6 +30,9 @@ type question struct {
 	mcp.InputRequest
 	// check reports what is wrong with an answer. It may run code of the handler's author.
 	check func(answer jsontext.Value) error
+	// page is the id of the page that the user is asked to open, if the handler has given
+	// it one. It is no part of the question: a modern client has no use for it.
+	page string
 }
 
 // Elicit asks the user for something: to fill a form, or to open a page (specification:
@@ -55,6 +58,11 @@ type question struct {
 // alone: all others get [mcp.ErrNoBackChannel]. Legacy clients are waited for while the request lasts: give tools
 // that ask people a [middleware.Deadline] that people can meet.
 //
+// That the user has consented to open a page is not that he is done there. A handler
+// that must know keeps what the page's own server learns, under an id that it puts into
+// the URL; if the ElicitationID is the same, [Server.ElicitationComplete] tells the
+// clients that want to be told.
+//
 // Like all methods that ask, it may be called from many goroutines of the handler.
 func (c *Call) Elicit(key string, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	form, err := c.server.forms.check(p)
@@ -71,16 +79,19 @@ func (c *Call) Elicit(key string, p *mcp.ElicitParams) (*mcp.ElicitResult, error
 // elicit asks the user. check is for the content of a form, and nil for a page.
 func (c *Call) elicit(key string, p mcp.ElicitParams, check func(jsontext.Value) []schema.Fault) (*mcp.ElicitResult, error) {
 	need := mcp.ElicitationCapability{URL: &struct{}{}}
-	p.ElicitationID = "" // is for the era bridge to make up
+	page := p.ElicitationID
+	p.ElicitationID = "" // is the era bridge's
 	if check != nil {
 		need = mcp.ElicitationCapability{Form: &struct{}{}}
 		p.Mode = "" // the default, which every revision knows
+		page = ""
 		if p.RequestedSchema == nil {
 			p.RequestedSchema = emptyForm
 		}
 	}
 	raw, err := c.askClient(key, mcp.ClientCapabilities{Elicitation: &need}, question{
 		InputRequest: mcp.InputRequest{Method: mcp.MethodElicitation, Params: &p},
+		page:         page,
 		check: func(raw jsontext.Value) error {
 			r, err := decodeElicited(raw, check != nil)
 			if err != nil || r.Content == nil {

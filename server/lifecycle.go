@@ -16,6 +16,8 @@ type lifecycle struct {
 	starts    []func(context.Context) error
 	stops     []func(context.Context) error
 	readiness []readinessCheck
+	// rootsChanged are called for the notification of that name.
+	rootsChanged []func(context.Context, *Notice)
 }
 
 type readinessCheck struct {

@@ -15,6 +15,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
+var _ = feature((*Server).addLogging)
+
 // addLogging registers what belongs to the messages of [Call.Log].
 func (s *Server) addLogging() {
 	s.announce(func(c *mcp.ServerCapabilities) { c.Logging = &struct{}{} })

@@ -80,10 +80,19 @@ func TryAddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) error {
 		}
 		return resultOf(out)
 	}
-	return s.tryHandle(&method{
+	err = s.tryHandle(&method{
 		name: m.Name, eras: inBoth, handler: s.serve(ifDeclared(m.Extension, handler)), links: m.Middleware,
 	})
+	if err != nil {
+		return err
+	}
+	return s.own(member{name: m.Name}, m.Extension)
 }
+
+// RemoveMethods removes methods of one's own by name: whoever calls them then is answered
+// as by a server that never had them (-32601). Unknown names are ignored, and so are the
+// methods of the protocol. Calls that run already go on.
+func (s *Server) RemoveMethods(names ...string) { s.removeOwn(false, names) }
 
 // paramsOf decodes the params of a method that is not the protocol's.
 type paramsOf[P any] struct {

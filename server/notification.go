@@ -9,7 +9,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
-	"github.com/vitrine-mcp/vitrine/internal/wire"
 )
 
 // A NotificationHandler handles the notifications of one name. P is decoded from the
@@ -71,7 +70,7 @@ func TryAddNotification[P any](s *Server, name, extension string, h Notification
 	if err != nil {
 		return fmt.Errorf("server: notification %q: params: %w", name, err)
 	}
-	return s.notices.add(name, func(ctx context.Context, n *Notice) {
+	err = s.notices.add(name, func(ctx context.Context, n *Notice) {
 		in, err := params.decode(n.in.Params)
 		if err != nil {
 			s.logger.DebugContext(ctx, "notification.malformed", "method", name, "error", err)
@@ -79,7 +78,17 @@ func TryAddNotification[P any](s *Server, name, extension string, h Notification
 		}
 		h(ctx, n, in)
 	})
+	if err != nil {
+		return err
+	}
+	return s.own(member{notification: true, name: name}, extension)
 }
+
+// RemoveNotifications removes the handlers of notifications of one's own by the names of
+// those: what clients send under them then is dropped, as any notification is that a
+// server does not know. Unknown names are ignored, and so are the protocol's. A handler
+// that runs already goes on.
+func (s *Server) RemoveNotifications(names ...string) { s.removeOwn(true, names) }
 
 // notices are the notifications that features or users handle.
 type notices struct {
@@ -87,17 +96,42 @@ type notices struct {
 	byName map[string]func(context.Context, *Notice)
 }
 
+// add adds a handler of one's own; a name that is taken is an error.
 func (t *notices) add(name string, h func(context.Context, *Notice)) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.byName[name] != nil {
 		return fmt.Errorf("server: notification %q is handled already", name)
 	}
+	t.set(name, h)
+	return nil
+}
+
+// on adds what a feature does, beside others.
+func (t *notices) on(name string, h func(context.Context, *Notice)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	other := t.byName[name]
+	t.set(name, func(ctx context.Context, n *Notice) {
+		if other != nil {
+			other(ctx, n)
+		}
+		h(ctx, n)
+	})
+}
+
+// set wants mu.
+func (t *notices) set(name string, h func(context.Context, *Notice)) {
 	if t.byName == nil {
 		t.byName = map[string]func(context.Context, *Notice){}
 	}
 	t.byName[name] = h
-	return nil
+}
+
+func (t *notices) remove(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.byName, name)
 }
 
 func (t *notices) handle(ctx context.Context, n *Notice) {
@@ -116,18 +150,9 @@ func (t *notices) handle(ctx context.Context, n *Notice) {
 //
 // Notify waits for room and returns errors as [Call.Progress] does.
 func (c *Call) Notify(method string, params any) error {
-	if err := checkOwnName(method); err != nil {
+	raw, err := ownParams(method, params)
+	if err != nil {
 		return err
-	}
-	var raw jsontext.Value
-	if params != nil {
-		var err error
-		if raw, err = wire.Marshal(nil, params); err != nil {
-			return fmt.Errorf("server: encode the params of %s: %w", method, err)
-		}
-		if raw.Kind() != '{' {
-			return fmt.Errorf("server: the params of %s must encode to a JSON object", method)
-		}
 	}
 	return c.Core().Notify(method, raw, "")
 }

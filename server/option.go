@@ -118,3 +118,11 @@ func WithAllowedHosts(hosts ...string) HTTPOption {
 func WithAllowedOrigins(origins ...string) HTTPOption {
 	return httpOptionFunc(func(c *transport.HTTPConfig) { c.AllowedOrigins = origins })
 }
+
+// WithAllowedHeaders names the request headers that web pages of the allowed origins may
+// send beside those of the protocol and Authorization, such as "X-Tenant": browsers ask
+// before they send any other. "*" allows everything. It says nothing to clients that are
+// no web pages. A name that is no token (RFC 9110) is an error.
+func WithAllowedHeaders(names ...string) HTTPOption {
+	return httpOptionFunc(func(c *transport.HTTPConfig) { c.AllowedHeaders = names })
+}

@@ -56,6 +56,17 @@ func AddPrompt(s *Server, p Prompt, h PromptHandler) {
 // argument without a name or with that of another, and a handler or a middleware that
 // is nil. It may be called while the server serves.
 func TryAddPrompt(s *Server, p Prompt, h PromptHandler) error {
+	return enterPrompt(s, p, h, s.prompts.add)
+}
+
+// ReplacePrompt puts a prompt in the place of the one that has its name, as
+// [ReplaceTool] does with a tool. It returns the errors of [TryAddPrompt], but for a name
+// that is taken, and one if there is no such prompt; then everything is as it was.
+func ReplacePrompt(s *Server, p Prompt, h PromptHandler) error {
+	return enterPrompt(s, p, h, s.prompts.replace)
+}
+
+func enterPrompt(s *Server, p Prompt, h PromptHandler, enter enterFunc[*mcp.Prompt]) error {
 	if err := checkPromptName(p.Name); err != nil {
 		return err
 	}
@@ -80,7 +91,7 @@ func TryAddPrompt(s *Server, p Prompt, h PromptHandler) error {
 	mr := &middleware.Route{Method: mcp.MethodPromptsGet, Target: p.Name}
 	to := s.newTarget(mr, Item{ItemPrompt, p.Name}, s.serve(promptHandler(required, h)), p.Middleware, unknownPrompt)
 	to.arguments = complete
-	if err := s.prompts.add(p.Name, def, to); err != nil {
+	if err := enter(p.Name, def, to); err != nil {
 		return err
 	}
 	s.completes(complete)

@@ -11,6 +11,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
+var _ = feature((*Server).addPrompts)
+
 // addPrompts registers the methods of the prompts feature (specification: "Prompts").
 func (s *Server) addPrompts() {
 	s.prompts = table[*mcp.Prompt]{kind: ItemPrompt, changed: func() { s.changed(change{kind: promptsChanged}) }}

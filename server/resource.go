@@ -51,18 +51,27 @@ func AddResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out]) {
 	}
 }
 
-// AddStaticResource registers a resource that is always the same, and panics as
-// AddResource does. Its size is that of content.
-func AddStaticResource[Out string | []byte](s *Server, r Resource, content Out) {
-	r.Size = int64(len(content))
-	contents := contentsOf(r.URI, r.MIMEType, content).Contents
-	AddResource(s, r, func(context.Context, *Call, string) ([]mcp.ResourceContents, error) { return contents, nil })
-}
-
 // TryAddResource registers a resource. It returns an error for a URI that is bad or
 // taken, an empty name, a negative TTL, an unknown scope, and a handler or a middleware that
 // is nil. It may be called while the server serves.
 func TryAddResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out]) error {
+	return enterResource(s, r, h, s.resources.add)
+}
+
+// ReplaceResource puts a resource in the place of the one that has its URI, as
+// [ReplaceTool] does with a tool. What the new one reads may differ from what the old one
+// did, so that those who have subscribed to the resource are told that it was updated,
+// as [Server.ResourceUpdated] does. It returns the errors of [TryAddResource], but for a
+// URI that is taken, and one if there is no such resource; then everything is as it was.
+func ReplaceResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out]) error {
+	err := enterResource(s, r, h, s.resources.replace)
+	if err == nil {
+		s.ResourceUpdated(r.URI)
+	}
+	return err
+}
+
+func enterResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out], enter enterFunc[*mcp.Resource]) error {
 	if err := checkURI(r.URI); err != nil {
 		return err
 	}
@@ -85,7 +94,36 @@ func TryAddResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out])
 		return readResult(r.URI, r.MIMEType, hint, out, err)
 	}
 	mr := &middleware.Route{Method: mcp.MethodResourcesRead}
-	return s.resources.add(r.URI, def, s.newTarget(mr, Item{ItemResource, r.URI}, s.serve(handler), r.Middleware, s.read))
+	return enter(r.URI, def, s.newTarget(mr, Item{ItemResource, r.URI}, s.serve(handler), r.Middleware, s.read))
+}
+
+// AddStaticResource registers a resource that is always the same, and panics as
+// AddResource does. Its size is that of content, which the server keeps as it is: bytes
+// must not be changed afterwards. See [TryAddStaticResource].
+func AddStaticResource[Out string | []byte](s *Server, r Resource, content Out) {
+	if err := TryAddStaticResource(s, r, content); err != nil {
+		panic(err)
+	}
+}
+
+// TryAddStaticResource is [AddStaticResource] that returns the error, as [TryAddResource]
+// does. It may be called while the server serves.
+func TryAddStaticResource[Out string | []byte](s *Server, r Resource, content Out) error {
+	r, h := static(r, content)
+	return TryAddResource(s, r, h)
+}
+
+// ReplaceStaticResource is [ReplaceResource] with content that is always the same.
+func ReplaceStaticResource[Out string | []byte](s *Server, r Resource, content Out) error {
+	r, h := static(r, content)
+	return ReplaceResource(s, r, h)
+}
+
+// static completes a resource that has a content and no handler.
+func static[Out string | []byte](r Resource, content Out) (Resource, ResourceHandler[[]mcp.ResourceContents]) {
+	r.Size = int64(len(content))
+	contents := contentsOf(r.URI, r.MIMEType, content).Contents
+	return r, func(context.Context, *Call, string) ([]mcp.ResourceContents, error) { return contents, nil }
 }
 
 var errNoName = errors.New("it needs a name")

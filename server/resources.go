@@ -15,6 +15,8 @@ const maxURI = template.MaxLength
 // there is nothing. The client gets the error that its revision has for it, with the URI.
 var ErrResourceNotFound error = mcp.NewError(mcp.CodeResourceNotFound, "the resource does not exist")
 
+var _ = feature((*Server).addResources)
+
 // addResources registers the methods of the resources feature (specification:
 // "Resources").
 func (s *Server) addResources() {
@@ -24,7 +26,7 @@ func (s *Server) addResources() {
 	used := func() bool { return s.resources.used() || s.templates.used() }
 	s.announce(func(c *mcp.ServerCapabilities) {
 		if used() {
-			c.Resources = &mcp.ResourcesCapability{ListChanged: true}
+			c.Resources = &mcp.ResourcesCapability{ListChanged: true, Subscribe: true}
 		}
 	})
 	s.handle(&method{name: mcp.MethodResourcesList, eras: inBoth, advertised: used, handler: listOf(s, &s.resources,

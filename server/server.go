@@ -38,9 +38,9 @@ type Server struct {
 	chain        middleware.Middleware
 	httpConfig   transport.HTTPConfig
 
-	pageSize  int
-	listTTL   time.Duration
-	view      func(context.Context, *middleware.Request, Item) bool
+	pageSize int
+	listTTL  time.Duration
+	view     func(context.Context, *middleware.Request, Item) bool
 	// personal says that callers are told apart.
 	personal bool
 
@@ -54,13 +54,15 @@ type Server struct {
 	completion atomic.Bool
 	stateKeys  keyRing
 	forms      forms
+	pages      pages
 
-	extensions extensions
-	notices    notices
-	hub        *hub
-	push       *push
-	tasks      *tasks      // nil without the tasks extension
-	taskTopics *taskTopics // likewise
+	extensions  extensions
+	notices     notices
+	happenings  happenings
+	hub         *hub
+	push        *push
+	tasks       *tasks      // nil without the tasks extension
+	honourTasks honourTasks // likewise
 	// announcements are what features add to the capabilities. Only New writes to it.
 	announcements []func(*mcp.ServerCapabilities)
 	serverInfo    []byte // {"io.modelcontextprotocol/serverInfo":...}, encoded
@@ -100,7 +102,7 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 		}
 		cfg.telemetry = t
 	}
-	if err := cfg.limits.Check(); err != nil {
+	if err := cmp.Or(cfg.limits.Check(), cfg.http.Check()); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	if cfg.pageSize < 0 || cfg.listTTL < 0 {
@@ -134,14 +136,9 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 	})
 	cfg.telemetry.AddSource(source{s}) // for good: the last scrape comes after the drain
 	s.hub = newHub(s.core)
-	s.addLifecycle()
-	s.addTools()
-	s.addPrompts()
-	s.addResources()
-	s.addCompletion()
-	s.addLogging()
-	s.addSubscriptions()
-	s.addPush()
+	for _, add := range features {
+		add(s)
+	}
 	if cfg.tasks != nil {
 		if err := s.addTasks(*cfg.tasks); err != nil {
 			return nil, err
@@ -174,7 +171,13 @@ func (s *Server) SetLimits(l Limits) error {
 // mux (by convention /mcp). It serves both eras. Wrappers around it must
 // implement Unwrap on their ResponseWriter; http.TimeoutHandler cannot be used.
 //
-// An option that is given replaces, for this endpoint, the one of [New].
+// A wrapper that authenticates passes on every request with the method OPTIONS: that is
+// how a browser asks whether a page may call the server, always without credentials, and
+// no more than that is answered. A refusal of the wrapper's own has no CORS headers
+// unless it sets them, so that pages learn that their call has failed and not why.
+//
+// An option that is given replaces, for this endpoint, the one of [New]. Handler panics
+// if one is in error, as that is a mistake at start-up.
 func (s *Server) Handler(opts ...HTTPOption) http.Handler {
 	cfg := s.httpConfig
 	for _, o := range opts {

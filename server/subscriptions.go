@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -13,27 +14,17 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-// addSubscriptions registers subscriptions/listen (specification: "Subscriptions"). It
-// must come after the features whose changes it tells of.
+var _ = feature((*Server).addSubscriptions)
+
+// addSubscriptions registers subscriptions/listen (specification: "Subscriptions").
 func (s *Server) addSubscriptions() {
-	s.announce(func(c *mcp.ServerCapabilities) {
-		if c.Resources != nil {
-			c.Resources.Subscribe = true
-		}
-	})
 	s.handle(&method{name: mcp.MethodSubscriptions, eras: inModern, handler: s.listen, subscription: true})
 }
 
-// taskTopics let the tasks extension take part in subscriptions. It publishes a change
-// of kind taskUpdated, with the id of the task.
-type taskTopics struct {
-	// honour returns the ids of which the caller may learn, or why there is none.
-	honour func(ctx context.Context, req *middleware.Request, ids []string) ([]string, error)
-	// params returns what is told of a task, a JSON object without _meta. It is asked when
-	// the notification is queued, so that it tells of the task as it is then; nil if there
-	// is nothing to tell. It must not block.
-	params func(id string) []byte
-}
+// honourTasks returns the ids of tasks of which the caller may learn, or why there is
+// none. The tasks extension takes part in subscriptions with it, and publishes changes of
+// kind taskUpdated.
+type honourTasks func(ctx context.Context, req *middleware.Request, ids []string) ([]string, error)
 
 // listen serves subscriptions/listen. It acknowledges the subscription and then sleeps:
 // what is told is posted by the feed.
@@ -45,10 +36,18 @@ func (s *Server) listen(ctx context.Context, req *middleware.Request) (mcp.Resul
 	}
 	s.hub.join(f) // before the acknowledgement: what changes after it is told
 	defer s.hub.leave(f)
+	var w *witness
+	if len(l.extensions) > 0 {
+		w = newWitness(s.core, l.tell)
+		defer s.happenings.join(w, l.extensions)()
+	}
 	if err := l.req.Acknowledge(mcp.NotificationSubscribed, ack); err != nil {
 		return nil, err
 	}
 	f.send()
+	if w != nil {
+		w.send()
+	}
 	select {
 	case <-ctx.Done():
 	case <-l.req.Parting():
@@ -63,7 +62,7 @@ func (s *Server) listen(ctx context.Context, req *middleware.Request) (mcp.Resul
 // admitListener returns the feed for what the client wants to know and may, and the
 // params of the acknowledgement.
 func (s *Server) admitListener(ctx context.Context, req *middleware.Request, l *listener) (*feed, []byte, error) {
-	filter, err := listenFilter(req.Params())
+	filter, err := listenFilter(req.Params(), s.extensions.notifies)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -74,6 +73,7 @@ func (s *Server) admitListener(ctx context.Context, req *middleware.Request, l *
 	if filter, err = s.honoured(ctx, req, filter); err != nil {
 		return nil, nil, err
 	}
+	l.extensions = slices.Collect(maps.Keys(filter.Extensions))
 	ack, err := wire.Marshal([]byte(`{"notifications":`), filter)
 	if err != nil {
 		return nil, nil, err
@@ -88,9 +88,10 @@ func (s *Server) tooManyResources() *mcp.Error {
 		WithData(mcp.ErrorData{Limit: session.LimitResourceSubscriptions})
 }
 
-// listenFilter reads the filter of a subscription. Members that the server does not know
-// are notifications that it does not have.
-func listenFilter(raw jsontext.Value) (f mcp.SubscriptionFilter, err error) {
+// listenFilter reads the filter of a subscription. own reports whether a member is the id
+// of an extension of one's own. Members that the server does not know are notifications
+// that it does not have.
+func listenFilter(raw jsontext.Value, own func(id string) bool) (f mcp.SubscriptionFilter, err error) {
 	var params struct {
 		Notifications map[string]jsontext.Value `json:"notifications"`
 	}
@@ -107,6 +108,18 @@ func listenFilter(raw jsontext.Value) (f mcp.SubscriptionFilter, err error) {
 		case 0: // absent
 		default:
 			return f, mcp.NewError(mcp.CodeInvalidParams, "params.notifications.%s must be a boolean", name)
+		}
+	}
+	for id, raw := range params.Notifications {
+		switch {
+		case !own(id) || raw.Kind() == 'f':
+		case raw.Kind() != 't':
+			return f, mcp.NewError(mcp.CodeInvalidParams, "params.notifications.%s must be a boolean", id)
+		case f.Extensions == nil:
+			f.Extensions = map[string]bool{}
+			fallthrough
+		default:
+			f.Extensions[id] = true
 		}
 	}
 	for name, to := range map[string]*[]string{
@@ -145,6 +158,9 @@ func distinctStrings(raw jsontext.Value) ([]string, error) {
 func (s *Server) honoured(
 	ctx context.Context, req *middleware.Request, f mcp.SubscriptionFilter,
 ) (_ mcp.SubscriptionFilter, err error) {
+	if err := ownHonoured(req, f); err != nil {
+		return f, err
+	}
 	lists, updates := s.tellable()
 	f.ToolsListChanged = f.ToolsListChanged && lists&(1<<toolsChanged) != 0
 	f.PromptsListChanged = f.PromptsListChanged && lists&(1<<promptsChanged) != 0
@@ -152,11 +168,11 @@ func (s *Server) honoured(
 	f.ResourceSubscriptions = slices.DeleteFunc(f.ResourceSubscriptions, func(uri string) bool {
 		return !updates || !s.readableBy(ctx, req, uri)
 	})
-	if s.taskTopics == nil {
+	if s.honourTasks == nil {
 		f.TaskIDs = nil
 	}
 	if len(f.TaskIDs) > 0 {
-		f.TaskIDs, err = s.taskTopics.honour(ctx, req, f.TaskIDs)
+		f.TaskIDs, err = s.honourTasks(ctx, req, f.TaskIDs)
 	}
 	return f, err
 }
@@ -212,30 +228,31 @@ func topicsOf(f mcp.SubscriptionFilter) (topics []change) {
 
 // A listener is the outlet of one subscription.
 type listener struct {
-	server *Server
-	req    *session.Request
+	server     *Server
+	req        *session.Request
+	extensions []string // of which it wants to know what happens
 }
 
 // post implements outlet.
-func (l *listener) post(c change, done func()) {
+func (l *listener) post(c news, done func()) {
 	params := []byte{'{'}
-	if c.kind == taskUpdated {
-		raw := l.server.taskTopics.params(c.name)
-		if raw == nil {
-			if done != nil {
-				done()
-			}
-			return
-		}
-		if params = append(params, raw[1:len(raw)-1]...); len(params) > 1 {
-			params = append(params, ',')
-		}
-	}
-	if c.kind == resourceUpdated {
+	switch c.kind {
+	case resourceUpdated:
 		params = append(appendURI(params, c.name), ',')
+	case taskUpdated:
+		params = append(append(params, c.members...), ',')
 	}
 	// Its error is that of a subscription which has ended: the drop is counted.
 	_ = l.req.Post(c.kind.notification(), l.appendMeta(params), done)
+}
+
+// tell posts what has happened in an extension, as post does.
+func (l *listener) tell(what happening, done func()) {
+	params := []byte{'{'}
+	if len(what.params) > len("{}") {
+		params = append(append(params, what.params[1:len(what.params)-1]...), ',')
+	}
+	_ = l.req.Post(what.method, l.appendMeta(params), done)
 }
 
 // overflow implements outlet.

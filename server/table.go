@@ -24,14 +24,17 @@ type table[T any] struct {
 }
 
 // An entry is one registration. seq grows with each, and places it in the list: it
-// survives the removal of its neighbours, and replicas that register the same in the
-// same order agree on it.
+// survives the removal of its neighbours, what replaces it takes it over, and replicas
+// that register the same in the same order agree on it.
 type entry[T any] struct {
 	seq    uint64
 	name   string
 	def    T
 	target *target
 }
+
+// An enterFunc is how a registration enters its table: add or replace.
+type enterFunc[T any] func(name string, def T, to *target) error
 
 // add enters a definition; a name that is taken is an error.
 func (t *table[T]) add(name string, def T, to *target) error {
@@ -47,6 +50,24 @@ func (t *table[T]) add(name string, def T, to *target) error {
 	e := &entry[T]{seq: t.seq, name: name, def: def, target: to}
 	t.byName[name] = e
 	t.order = append(slices.Clip(t.order), e)
+	t.mu.Unlock()
+	t.changed()
+	return nil
+}
+
+// replace puts a definition in the place of the one that has its name; without one it
+// is an error. No reader finds the name absent, and the cursors of lists stay valid.
+func (t *table[T]) replace(name string, def T, to *target) error {
+	t.mu.Lock()
+	old := t.byName[name]
+	if old == nil {
+		t.mu.Unlock()
+		return fmt.Errorf("server: there is no %s %q to replace", t.kind, name)
+	}
+	e := &entry[T]{seq: old.seq, name: name, def: def, target: to}
+	t.byName[name] = e
+	t.order = slices.Clone(t.order)
+	t.order[slices.Index(t.order, old)] = e
 	t.mu.Unlock()
 	t.changed()
 	return nil

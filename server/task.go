@@ -215,8 +215,9 @@ func (t *task) outcome(e ending) (status mcp.TaskStatus, result jsontext.Value, 
 			}
 			err = fmt.Errorf("encode the result: %w", err)
 		}
+		err = taskError(err)
 		if rpc, _ := mcp.AsError(err); rpc != nil {
-			status, failed = mcp.TaskFailed, storable(taskError(rpc))
+			status, failed = mcp.TaskFailed, storable(rpc)
 		}
 	})
 	if !contained {

@@ -69,7 +69,7 @@ func (s *Server) addTasks(cfg Tasks) error {
 	}
 	t.store.Watch(t.changed)
 	s.tasks = t
-	s.taskTopics = &taskTopics{honour: t.honour, params: t.news}
+	s.honourTasks = t.honour
 	for name, h := range map[string]callHandler{
 		mcp.MethodTasksGet: t.get, mcp.MethodTasksUpdate: t.update, mcp.MethodTasksCancel: t.cancel,
 	} {
@@ -266,6 +266,7 @@ func (ts *tasks) change(ctx context.Context, id string, f func(*TaskRecord) erro
 			return err
 		}
 		rec.LastUpdatedAt = taskTime()
+		rec.Revision++
 		return nil
 	})
 }
@@ -282,7 +283,11 @@ func (ts *tasks) close(rec *TaskRecord, status mcp.TaskStatus, message string) {
 
 // changed is told by the store that a task was changed, here or elsewhere.
 func (ts *tasks) changed(rec *TaskRecord) {
-	ts.server.changed(change{taskUpdated, rec.TaskID})
+	if topic := (change{taskUpdated, rec.TaskID}); ts.server.hub.wants(topic) {
+		if raw, err := wire.Marshal(nil, rec.result()); err == nil { // else its client polls, and learns why
+			ts.server.hub.publish(news{topic, rec.Revision, raw[1 : len(raw)-1]})
+		}
+	}
 	if t := ts.here(rec.TaskID); t != nil {
 		t.changed(rec)
 	}
@@ -302,24 +307,6 @@ func (ts *tasks) honour(ctx context.Context, req *middleware.Request, ids []stri
 		}
 	}
 	return known, nil
-}
-
-// newsPatience bounds how long those who listen to anything wait for a store.
-const newsPatience = 100 * time.Millisecond
-
-// news returns the params of notifications/tasks, or nil if there is nothing to tell.
-func (ts *tasks) news(id string) []byte {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), newsPatience, mcp.ErrDeadline)
-	defer cancel()
-	rec, err := ts.load(ctx, id)
-	if err != nil {
-		return nil // it has expired, or its client polls
-	}
-	params, err := wire.Marshal(nil, rec.result())
-	if err != nil {
-		return nil
-	}
-	return params
 }
 
 func (ts *tasks) enter(t *task) {

@@ -33,7 +33,8 @@ type TaskStore interface {
 	Update(ctx context.Context, id string, change func(rec *TaskRecord) error) (*TaskRecord, error)
 	// Watch has changed called after each update that the store learns of, at least of
 	// those by this process and of those by others to tasks that this process has
-	// created. It is called once, before all other methods, and changed is quick.
+	// created. It is called once, before all other methods. changed is quick, and may be
+	// called from many goroutines and for the revisions of a record in any order.
 	Watch(changed func(rec *TaskRecord))
 }
 
@@ -47,6 +48,8 @@ type TaskRecord struct {
 	// may learn of it.
 	Principal string `json:"principal,omitempty"`
 	Tool      string `json:"tool"`
+	// Revision counts the changes of the record.
+	Revision int64 `json:"revision"`
 	// Expires is when the record is to be forgotten. It may change.
 	Expires time.Time `json:"expires"`
 	// Trace is the traceparent of the span that has created the task, or "".

@@ -152,6 +152,48 @@ func TestTaskAcrossReplicas(t *testing.T) {
 	})
 }
 
+// gatedLoads is a store that answers no Load while its gate is closed.
+type gatedLoads struct {
+	*sharedStore
+	gate chan struct{}
+}
+
+func (s gatedLoads) Load(ctx context.Context, id string) (*server.TaskRecord, error) {
+	<-s.gate
+	return s.sharedStore.Load(ctx, id)
+}
+
+// A store that takes its time keeps nobody from learning what it has told already.
+func TestTaskNewsDoNotAskTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := gatedLoads{newSharedStore(), make(chan struct{})}
+		srv := newServer(t, server.WithTasks(server.Tasks{Store: store}))
+		jobs := addJob(srv, "work", false, server.TaskOptions{})
+		client := connectTasks(t, srv)
+		task, err := client.StartTask(t.Context(), "work", nil)
+		require.NoError(t, err)
+		j := <-jobs
+		open := time.AfterFunc(0, func() { store.gate <- struct{}{} }) // for the listener's own
+		sub, err := client.Listen(t.Context(), mcp.SubscriptionFilter{TaskIDs: []string{task.Created.TaskID}, ToolsListChanged: true})
+		require.NoError(t, err)
+		require.False(t, open.Stop())
+
+		begun := time.Now()
+		j.finish("done")
+		change, err := sub.Next(t.Context())
+		require.NoError(t, err)
+		state, err := change.TaskChange()
+		require.NoError(t, err)
+		require.Equal(t, "done", state.Result.Text())
+		addJob(srv, "other", false, server.TaskOptions{})
+		change, err = sub.Next(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, mcp.NotificationToolsListChanged, change.Method)
+		require.Zero(t, time.Since(begun))
+		close(store.gate)
+	})
+}
+
 // A store that is down fails what needs it, and nothing else.
 func TestTaskStoreIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

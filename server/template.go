@@ -59,6 +59,22 @@ func AddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h Template
 // variable, and for what [TryAddResource] refuses. It may be called while the server
 // serves.
 func TryAddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h TemplateHandler[Out]) error {
+	return enterTemplate(s, t, h, s.templates.add)
+}
+
+// ReplaceResourceTemplate puts a family of resources in the place of the one that has
+// its URI template, as [ReplaceTool] does with a tool; so URIs are matched in the same
+// order as before. Which of its resources read differently now only the caller knows:
+// [Server.ResourceUpdated] tells of them. It returns the errors of
+// [TryAddResourceTemplate], but for a template that is taken, and one if there is no such
+// template; then everything is as it was.
+func ReplaceResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h TemplateHandler[Out]) error {
+	return enterTemplate(s, t, h, s.templates.replace)
+}
+
+func enterTemplate[Out Readable](
+	s *Server, t ResourceTemplate, h TemplateHandler[Out], enter enterFunc[*mcp.ResourceTemplate],
+) error {
 	if err := checkItem(ItemTemplate, t.URITemplate, h != nil, t.Middleware); err != nil {
 		return err
 	}
@@ -96,7 +112,7 @@ func TryAddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h Templ
 	mr := &middleware.Route{Method: mcp.MethodResourcesRead}
 	to := s.newTarget(mr, Item{ItemTemplate, t.URITemplate}, s.serve(handler), t.Middleware, s.read)
 	to.matches, to.arguments = tmpl.Matches, arguments
-	if err := s.templates.add(t.URITemplate, def, to); err != nil {
+	if err := enter(t.URITemplate, def, to); err != nil {
 		return err
 	}
 	s.completes(arguments)

@@ -63,6 +63,23 @@ func AddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) {
 // not an object, a bad x-mcp-header annotation, and a handler or a middleware that
 // is nil; a later call cannot fail for any of these. It may be called while the server serves.
 func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
+	return enterTool(s, t, h, s.tools.add)
+}
+
+// ReplaceTool puts a tool in the place of the one that has its name: at no moment is
+// there none, and the list keeps its order. Calls that run already go on with the old
+// handler and its schemas; a modern call that has asked its client something comes back
+// as a new request, and so to the new handler. Clients are told that the list has
+// changed.
+//
+// ReplaceTool returns the errors of [TryAddTool], but for a name that is taken, and one
+// if there is no such tool; then everything is as it was. It may be called while the
+// server serves.
+func ReplaceTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
+	return enterTool(s, t, h, s.tools.replace)
+}
+
+func enterTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out], enter enterFunc[*mcp.Tool]) error {
 	if err := checkToolName(t.Name); err != nil {
 		return err
 	}
@@ -111,7 +128,7 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 		}
 		handler = s.detachable(t.Task, handler)
 	}
-	return s.addTool(def, paramHeaders(in), handler, t.Middleware)
+	return s.enterTool(def, paramHeaders(in), handler, t.Middleware, enter)
 }
 
 // toolSchema returns the schema that was given, or infers it.

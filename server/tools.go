@@ -8,6 +8,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
+var _ = feature((*Server).addTools)
+
 // addTools registers the methods of the tools feature.
 func (s *Server) addTools() {
 	s.tools = table[*mcp.Tool]{kind: ItemTool, changed: func() { s.changed(change{kind: toolsChanged}) }}
@@ -19,14 +21,16 @@ func (s *Server) addTools() {
 	s.handle(&method{name: mcp.MethodToolsCall, eras: inBoth, handler: unknownTool, targets: s.tools.target})
 }
 
-// addTool enters a tool whose definition was checked.
-func (s *Server) addTool(def *mcp.Tool, params []paramHeader, h callHandler, links []middleware.Middleware) error {
+// enterTool enters a tool whose definition was checked.
+func (s *Server) enterTool(
+	def *mcp.Tool, params []paramHeader, h callHandler, links []middleware.Middleware, enter enterFunc[*mcp.Tool],
+) error {
 	if hasNil(links) {
 		return fmt.Errorf("server: tool %q: a middleware is nil", def.Name)
 	}
 	mr := &middleware.Route{Method: mcp.MethodToolsCall, Target: def.Name}
 	to := s.newTarget(mr, Item{ItemTool, def.Name}, withParams(params, s.serve(h)), links, unknownTool)
-	return s.tools.add(def.Name, def, to)
+	return enter(def.Name, def, to)
 }
 
 // RemoveTools removes tools by name; unknown names are ignored. Calls that run

@@ -20,10 +20,12 @@ type Config struct {
 	AdminAddr string
 	// Stdio serves one client on standard input and output instead of HTTP.
 	Stdio bool
-	// AllowedHosts and AllowedOrigins, if not nil, replace those of the server; see
-	// [server.WithAllowedHosts] and [server.WithAllowedOrigins].
+	// AllowedHosts, AllowedOrigins and AllowedHeaders, if not nil, replace those of the
+	// server; see [server.WithAllowedHosts], [server.WithAllowedOrigins] and
+	// [server.WithAllowedHeaders].
 	AllowedHosts   []string
 	AllowedOrigins []string
+	AllowedHeaders []string
 
 	// H2C also accepts HTTP/2 without TLS, for reverse proxies that speak it.
 	H2C bool

@@ -79,6 +79,7 @@ func TestEveryMistakeIsReportedAtOnce(t *testing.T) {
 		{name: "number", args: "--max-header-bytes=0", want: []string{"positive whole number"}},
 		{name: "negative time", args: "--idle-timeout=-1s", want: []string{"want a time"}},
 		{name: "format", args: "--log-format=xml", want: []string{"want text or json"}},
+		{name: "header names", args: "--allowed-headers=X-A,X:B", want: []string{`"X-A,X:B" for flag -allowed-headers: want names of headers`}},
 		{name: "admin address", args: "--admin-addr=9464", want: []string{"or off"}},
 		{name: "program's own flag", env: map[string]string{"VITRINE_DEPTH": "deep"}, want: []string{`"deep" for VITRINE_DEPTH`}},
 	} {
@@ -127,8 +128,9 @@ func TestConfigInGo(t *testing.T) {
 	require.NoError(t, service.Run(ctx, srv, service.WithConfig(cfg), service.WithStderr(&syncBuffer{}),
 		service.WithListening(func(service.Endpoints) { cancel() })))
 
-	cfg.Path, cfg.DrainTimeout = "mcp", -time.Second
+	cfg.Path, cfg.DrainTimeout, cfg.AllowedHeaders = "mcp", -time.Second, []string{"X Tenant"}
 	err := service.Run(t.Context(), srv, service.WithConfig(cfg))
 	assert.ErrorContains(t, err, `"mcp" for path`)
 	assert.ErrorContains(t, err, `"-1s" for drain-timeout`)
+	assert.ErrorContains(t, err, `"X Tenant" for allowed-headers`)
 }

@@ -75,6 +75,9 @@ func (p *process) httpOptions() (opts []server.HTTPOption) {
 	if p.cfg.AllowedOrigins != nil {
 		opts = append(opts, server.WithAllowedOrigins(p.cfg.AllowedOrigins...))
 	}
+	if p.cfg.AllowedHeaders != nil {
+		opts = append(opts, server.WithAllowedHeaders(p.cfg.AllowedHeaders...))
+	}
 	return opts
 }
 

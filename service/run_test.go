@@ -183,12 +183,18 @@ func TestAllowedHostsAndOrigins(t *testing.T) {
 	require.NoError(t, r.wait(t))
 
 	srv, _ = newGated(t, false, server.WithAllowedHosts("of-the-server.example"))
-	r = start(t, srv, "--allowed-hosts=of-the-flag.example, other.example", "--allowed-origins=https://app.example")
+	r = start(t, srv, "--allowed-hosts=of-the-flag.example, other.example", "--allowed-origins=https://app.example",
+		"--allowed-headers=X-Tenant, x-region")
 	assert.Equal(t, http.StatusForbidden, r.call("echo", `{"text":""}`, host("of-the-server.example")).status)
 	assert.Equal(t, http.StatusOK, r.call("echo", `{"text":""}`, host("other.example")).status)
 	origin := func(o string) func(*http.Request) { return func(r *http.Request) { r.Header.Set("Origin", o) } }
 	assert.Equal(t, http.StatusOK, r.call("echo", `{"text":""}`, origin("https://app.example")).status)
 	assert.Equal(t, http.StatusForbidden, r.call("echo", `{"text":""}`, origin("https://evil.example")).status)
+	asked := r.call("echo", `{"text":""}`, origin("https://app.example"), func(r *http.Request) {
+		r.Method = http.MethodOptions
+		r.Header.Set("Access-Control-Request-Method", "POST")
+	})
+	assert.Contains(t, asked.header.Get("Access-Control-Allow-Headers"), ", X-Tenant, x-region")
 }
 
 func TestH2C(t *testing.T) {

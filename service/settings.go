@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/transport"
 )
 
 // A setting is one line of the table from which the flags, the environment
@@ -66,9 +67,11 @@ func ownSettings() []setting {
 			func(c *Config) flag.Value { return boolValue(&c.Stdio) }},
 
 		{groupHTTP, flagAllowedHosts, "`hosts` that the Host header may name, with commas; * allows all",
-			func(c *Config) flag.Value { return listValue(&c.AllowedHosts) }},
+			func(c *Config) flag.Value { return listValue(&c.AllowedHosts, anything) }},
 		{groupHTTP, "allowed-origins", "`origins` of web pages that may call the server, with commas; * allows all",
-			func(c *Config) flag.Value { return listValue(&c.AllowedOrigins) }},
+			func(c *Config) flag.Value { return listValue(&c.AllowedOrigins, anything) }},
+		{groupHTTP, "allowed-headers", "`names` of further request headers that these pages may send, with commas; * allows all",
+			func(c *Config) flag.Value { return listValue(&c.AllowedHeaders, headerName) }},
 		{groupHTTP, "h2c", "also accept HTTP/2 without TLS",
 			func(c *Config) flag.Value { return boolValue(&c.H2C) }},
 		{groupHTTP, "read-header-timeout", "`time` in which the header of a request must arrive",
@@ -213,13 +216,17 @@ func levelValue(field *slog.Level) flag.Value {
 	}}
 }
 
-func listValue(field *[]string) flag.Value {
+func listValue(field *[]string, check func(entry string) error) flag.Value {
 	format := func(list []string) string { return strings.Join(list, ",") }
 	return &value[[]string]{field: field, format: format, parse: func(text string) (list []string, err error) {
 		for entry := range strings.SplitSeq(text, ",") {
-			if entry = strings.TrimSpace(entry); entry != "" {
-				list = append(list, entry)
+			if entry = strings.TrimSpace(entry); entry == "" {
+				continue
 			}
+			if err := check(entry); err != nil {
+				return nil, err
+			}
+			list = append(list, entry)
 		}
 		return list, nil
 	}}
@@ -256,6 +263,13 @@ func hostPortOrOff(text string) error {
 func urlPath(text string) error {
 	if !strings.HasPrefix(text, "/") || strings.Contains(text, "//") || strings.ContainsAny(text, " {}?#%") {
 		return fmt.Errorf("want a path that begins with /, such as /mcp")
+	}
+	return nil
+}
+
+func headerName(text string) error {
+	if (transport.HTTPConfig{AllowedHeaders: []string{text}}).Check() != nil {
+		return fmt.Errorf("want names of headers, such as X-Tenant, X-Region")
 	}
 	return nil
 }

@@ -34,19 +34,30 @@ type HTTPConfig struct {
 	// name may be one that was rebound.
 	AllowedHosts   []string
 	AllowedOrigins []string
+	// AllowedHeaders names what pages of these origins may send beside the headers of
+	// the protocol and Authorization. "*" allows everything.
+	AllowedHeaders []string
 }
 
 // HTTP is the Streamable HTTP endpoint of one core (specification: "Transports").
 // It is an http.Handler for one path and serves both eras.
 type HTTP struct {
-	core   *session.Core
-	edge   edge
-	warned sync.Once // that there is no Flush
+	core    *session.Core
+	edge    edge
+	headers string    // what pages may send, as a preflight is told
+	warned  sync.Once // that there is no Flush
 }
 
-// NewHTTP returns the endpoint of a core.
+// NewHTTP returns the endpoint of a core. It panics with the error of
+// [HTTPConfig.Check], as that is a mistake at start-up.
 func NewHTTP(core *session.Core, cfg HTTPConfig) *HTTP {
-	return &HTTP{core: core, edge: edge{hosts: cfg.AllowedHosts, origins: cfg.AllowedOrigins}}
+	if err := cfg.Check(); err != nil {
+		panic(err)
+	}
+	return &HTTP{
+		core: core, edge: edge{hosts: cfg.AllowedHosts, origins: cfg.AllowedOrigins},
+		headers: strings.Join(append([]string{corsHeaders}, cfg.AllowedHeaders...), ", "),
+	}
 }
 
 // RestrictsHosts reports whether there is a list of what the Host header may say
@@ -360,7 +371,7 @@ func (x *exchange) namesModern() bool {
 // malformed answers a body that is no message.
 func (x *exchange) malformed(bad *wire.Error) {
 	stream := x.core.Exchange(x.conn, 1, mcp.Modern)
-	x.core.Malformed(bad, stream)
+	x.core.Malformed(bad, stream, x.wantsNullID())
 	if bad.Kind == wire.Response || bad.Kind == wire.Notification {
 		x.fail(http.StatusBadRequest, bad.RPC())
 		return
@@ -382,7 +393,11 @@ func (x *exchange) reject(in *session.Inbound, status int, reason mcp.RejectReas
 
 // fail answers with an error that belongs to no request.
 func (x *exchange) fail(status int, err *mcp.Error) {
-	x.write(status, wire.AppendError(nil, mcp.ID{}, err))
+	frame := wire.AppendError(nil, mcp.ID{}, err)
+	if x.wantsNullID() {
+		frame = wire.AppendErrorNullID(nil, err)
+	}
+	x.write(status, frame)
 }
 
 func (x *exchange) write(status int, body []byte) {

@@ -29,7 +29,8 @@ func TestClientWithoutEventStreams(t *testing.T) {
 			require.Equal(t, answer(1, "progress:xx"), body)
 		}
 
-		// It can be asked on the session's own stream only.
+		// It can be asked on the session's own stream only, as soon as the handshake is over.
+		e.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, sid)
 		_, body := e.post(legacy(1, "tools/call", "ask"), sid, only)
 		require.JSONEq(t, failure("1", -32603, mcp.ErrPeerGone.Error()), body)
 		res, err := e.srv.Client().Do(e.request(t.Context(), "GET", "", sid))

@@ -55,16 +55,17 @@ func TestWhoMaySendBatches(t *testing.T) {
 		version mcp.Version // of the session; "" is no session
 		headers []header
 		status  int
+		id      string // of the error
 	}{
-		{"2024-11-05", mcp.Version20241105, nil, 400},
-		{"2025-03-26", mcp.Version20250326, nil, 200},
-		{"2025-03-26, with its version", mcp.Version20250326, []header{"Mcp-Protocol-Version: 2025-03-26"}, 200},
-		{"2025-06-18", mcp.Version20250618, nil, 400},
-		{"2025-11-25", mcp.Version20251125, nil, 400},
-		{"modern header", mcp.Version20250326, []header{"Mcp-Protocol-Version: 2026-07-28"}, 400},
-		{"unknown version", mcp.Version20250326, []header{"Mcp-Protocol-Version: v999"}, 400},
-		{"no session", "", nil, 400},
-		{"modern client", "", modernHeaders("ping", ""), 400},
+		{"2024-11-05", mcp.Version20241105, nil, 400, "null"},
+		{"2025-03-26", mcp.Version20250326, nil, 200, ""},
+		{"2025-03-26, with its version", mcp.Version20250326, []header{"Mcp-Protocol-Version: 2025-03-26"}, 200, ""},
+		{"2025-06-18", mcp.Version20250618, nil, 400, "null"},
+		{"2025-11-25", mcp.Version20251125, nil, 400, ""},
+		{"modern header", mcp.Version20250326, []header{"Mcp-Protocol-Version: 2026-07-28"}, 400, ""},
+		{"unknown version", mcp.Version20250326, []header{"Mcp-Protocol-Version: v999"}, 400, ""},
+		{"no session", "", nil, 400, "null"},
+		{"modern client", "", modernHeaders("ping", ""), 400, ""},
 	} {
 		headers := append([]header{jsonOnly}, tt.headers...)
 		if tt.version != "" {
@@ -76,7 +77,7 @@ func TestWhoMaySendBatches(t *testing.T) {
 		require.Equal(t, tt.status, res.StatusCode, tt.name)
 		want := batch(answer(1, ""))
 		if tt.status == 400 {
-			want = failure("", -32600, notAnArray)
+			want = failure(tt.id, -32600, notAnArray)
 		}
 		require.JSONEq(t, want, got, tt.name)
 	}
@@ -157,13 +158,13 @@ func TestBatchStatus(t *testing.T) {
 		{"responses", batch(response, response), 202, ""},
 		{"notification and response", batch(nothing, response), 202, ""},
 		{"notification and what is not answered", batch(nothing, `{"jsonrpc":"1.0","method":"x"}`), 202, ""},
-		{"only what is not answered", batch(`{"jsonrpc":"1.0","method":"x"}`), 400, failure("", -32600, `member "jsonrpc" must be "2.0"`)},
+		{"only what is not answered", batch(`{"jsonrpc":"1.0","method":"x"}`), 400, nullFailure(-32600, `member "jsonrpc" must be "2.0"`)},
 		{"cancelled in the batch", batch(call(1, "wait"), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`), 202, ""},
-		{"empty", `[]`, 400, failure("", -32600, "a batch must not be empty")},
-		{"half of it", `[{"jsonrpc":"2.0"}`, 400, failure("", -32700, "invalid JSON: unexpected EOF at byte 18")},
-		{"two of it", `[1] [2]`, 400, failure("", -32700, "invalid JSON: unexpected data after the message at byte 4")},
+		{"empty", `[]`, 400, nullFailure(-32600, "a batch must not be empty")},
+		{"half of it", `[{"jsonrpc":"2.0"}`, 400, nullFailure(-32700, "invalid JSON: unexpected EOF at byte 18")},
+		{"two of it", `[1] [2]`, 400, nullFailure(-32700, "invalid JSON: unexpected data after the message at byte 4")},
 		{"too many", batch(nothing, nothing, nothing, nothing), 400,
-			`{"jsonrpc":"2.0","error":{"code":-32600,"message":"a batch must not have more than 3 messages","data":{"limit":"max_batch"}}}`},
+			`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a batch must not have more than 3 messages","data":{"limit":"max_batch"}}}`},
 		{"nothing good", batch(`1`, `"x"`), 400, batch(object, object)},
 		{"nothing good but a notification", batch(`1`, nothing), 400, batch(object)},
 		{"blank before it", " \n" + batch(legacy(1, "ping", "x")), 200, batch(answer(1, ""))},

@@ -1,14 +1,17 @@
 package transport
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
 )
 
 // What pages of allowed origins may use and read (Fetch standard, "CORS protocol").
-// The lists are the protocol's own and nobody's input. There is no
-// Access-Control-Allow-Credentials: MCP has no cookies, and the Authorization header,
+// The lists are the protocol's own and nobody's input; what else pages may send is in
+// HTTPConfig.AllowedHeaders. There is no Access-Control-Allow-Credentials: MCP has no cookies, and the Authorization header,
 // which a page sets itself, does not need it.
 const (
 	corsMethods = "GET, POST, DELETE, OPTIONS"
@@ -18,6 +21,17 @@ const (
 	corsMaxAge  = "7200" // seconds; Chromium remembers a preflight no longer than that
 	paramPrefix = "Mcp-Param-"
 )
+
+// Check returns an error for an AllowedHeaders entry that cannot be the name of a header:
+// it must be a token (RFC 9110, section 5.6.2).
+func (c HTTPConfig) Check() error {
+	for _, name := range c.AllowedHeaders {
+		if !isToken(name) {
+			return fmt.Errorf("transport: %q cannot be the name of a header", session.Printable(name, 128))
+		}
+	}
+	return nil
+}
 
 // cors lets the page that sends the exchange read the response. The edge has allowed
 // its origin before, or there is none. Whatever is no origin is not repeated.
@@ -46,7 +60,7 @@ func (x *exchange) preflight() bool {
 	}
 	h.Del("Access-Control-Expose-Headers") // there is nothing to read
 	h.Set("Access-Control-Allow-Methods", corsMethods)
-	h.Set("Access-Control-Allow-Headers", corsHeaders+askedParams(x.r.Header.Values("Access-Control-Request-Headers")))
+	h.Set("Access-Control-Allow-Headers", x.headers+askedParams(x.r.Header.Values("Access-Control-Request-Headers")))
 	h.Set("Access-Control-Max-Age", corsMaxAge)
 	h.Add("Vary", "Access-Control-Request-Headers")
 	x.bare(http.StatusNoContent, nil)

@@ -51,6 +51,8 @@ func TestPreflight(t *testing.T) {
 		}
 	}
 	anywhere := transport.HTTPConfig{AllowedOrigins: []string{"*"}}
+	tenants, anything := pages, pages
+	tenants.AllowedHeaders, anything.AllowedHeaders = []string{"X-Tenant", "x-region"}, []string{"*"}
 	for _, tt := range []struct {
 		name    string
 		cfg     transport.HTTPConfig
@@ -67,6 +69,10 @@ func TestPreflight(t *testing.T) {
 			granted(page, ", mcp-param-a, mcp-param-b"), ""},
 		{"what nobody may send", pages, []header{fromPage, askPOST, askFields + `cookie, x-evil, mcp-param-, mcp-param, mcp-paramx, mcp-param-a b, mcp-param-"a", mcp-param-é,,`},
 			204, granted(page, ""), ""},
+		{"further headers", tenants, []header{fromPage, askPOST, askFields + "x-tenant,mcp-param-a,x-evil"}, 204,
+			granted(page, ", X-Tenant, x-region, mcp-param-a"), ""},
+		{"any header", anything, []header{fromPage, askPOST, askFields + "x-tenant"}, 204, granted(page, ", *"), ""},
+		{"further headers are for pages that may", tenants, []header{fromEvil, askPOST, askFields + "x-tenant"}, 403, nil, mcp.RefuseOrigin},
 		{"another method", pages, []header{fromPage, "Access-Control-Request-Method: PUT"}, 204, granted(page, ""), ""},
 		{"a page of this machine", transport.HTTPConfig{}, []header{"Origin: http://localhost:3000", askPOST}, 204, granted("http://localhost:3000", ""), ""},
 		{"another port", pages, []header{fromPage + ":8443", askPOST}, 204, granted(page+":8443", ""), ""},
@@ -183,4 +189,15 @@ func TestPagesBehindAnotherHandler(t *testing.T) {
 	require.Equal(t, []string{"Accept-Encoding", "Origin"}, res.Header.Values("Vary"))
 	require.NoError(t, res.Body.Close())
 	f.conserved()
+}
+
+// What cannot be the name of a header is in no response.
+func TestAllowedHeadersAreNames(t *testing.T) {
+	f := newFake(t, session.Limits{})
+	for _, bad := range []string{"", "X-A, X-B", "X-A:", "X-A\r\nSet-Cookie: a", "X-Ä"} {
+		cfg := transport.HTTPConfig{AllowedHeaders: []string{"X-Good", bad}}
+		require.ErrorContains(t, cfg.Check(), "cannot be the name of a header", bad)
+		require.Panics(t, func() { transport.NewHTTP(f.core, cfg) }, bad)
+	}
+	require.NoError(t, transport.HTTPConfig{AllowedHeaders: []string{"X-Good", "*"}}.Check())
 }

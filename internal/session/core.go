@@ -275,10 +275,11 @@ func (c *Core) invariant(s *Session, broken string) {
 }
 
 // Malformed counts a frame that is no message and, if it is to be answered,
-// queues the answer on st.
-func (c *Core) Malformed(err *wire.Error, st *Stream) {
+// queues the answer on st. nullID is for clients whose revision wants an id of null
+// where none could be read.
+func (c *Core) Malformed(err *wire.Error, st *Stream, nullID bool) {
 	if reason, answer := c.countMalformed(err); answer {
-		st.complain(malformedAnswer(err, reason, false))
+		st.complain(malformedAnswer(err, reason, nullID))
 	}
 }
 
@@ -315,8 +316,7 @@ func (c *Core) countMalformed(err *wire.Error) (reject mcp.RejectReason, answer 
 	return reject, err.Kind != wire.Notification
 }
 
-// malformedAnswer answers a frame that is no message. nullID is for clients whose
-// revision wants an id of null where none could be read.
+// malformedAnswer answers a frame that is no message, see Malformed.
 func malformedAnswer(err *wire.Error, reject mcp.RejectReason, nullID bool) *Message {
 	rpc := err.RPC()
 	if err.Reason == wire.ReasonBatchTooLarge {

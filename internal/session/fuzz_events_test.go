@@ -210,7 +210,7 @@ func (sc *script) postTo(end *farEnd, frame string) {
 	if bad != nil {
 		sc.countBad(end, bad)
 		x := sc.exchange(end, 1, mcp.Modern)
-		sc.core.Malformed(bad, x.stream)
+		sc.core.Malformed(bad, x.stream, false)
 		if bad.Kind == wire.Response || bad.Kind == wire.Notification {
 			close(x.done)
 		} else {

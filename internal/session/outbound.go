@@ -22,6 +22,8 @@ type outbound struct {
 	request *Request // on whose behalf, or nil
 	since   time.Time
 	message *Message
+	to      *Stream       // where it is sent first; nil is the session's own
+	early   bool          // it was made before the handshake was over, see send
 	stream  *Stream       // where it was sent; nil while it waits for one. Guarded by session.mu
 	handed  atomic.Uint32 // to the wire, see callQueued
 	// reply has room for one value: the first event that can end the wait wins, and
@@ -60,7 +62,8 @@ const retiredOutbound = 64
 // ([mcp.ErrPeerGone]) and the end of the session (a [*mcp.CancelError]). A client
 // that was asked is told that nobody waits any more. Modern clients cannot be
 // asked: [mcp.ErrNoBackChannel]. One that takes no event stream for the answer is asked
-// on the session's own stream.
+// on the session's own stream. Until its notifications/initialized has come, a client is
+// sent nothing but pings: everything else waits for that.
 func (r *Request) Ask(ctx context.Context, method string, params []byte) (jsontext.Value, error) {
 	if r.Era == mcp.Modern || r.session == nil {
 		return nil, mcp.ErrNoBackChannel
@@ -72,10 +75,8 @@ func (r *Request) Ask(ctx context.Context, method string, params []byte) (jsonte
 	}
 	r.phase.Store(uint32(PhaseBlocked))
 	defer r.phase.CompareAndSwap(uint32(PhaseBlocked), uint32(PhaseRunning))
-	if r.stream.plain {
-		o.dropped(mcp.DropStreamGone)
-	} else {
-		r.stream.push(o.message)
+	if !o.early {
+		o.send()
 	}
 	select {
 	case reply := <-o.reply:
@@ -107,7 +108,8 @@ func (s *Session) newOutbound(method string, params []byte, r *Request, to *Stre
 			st.outboundSeq++
 			o = &outbound{
 				id: mcp.IntID(st.outboundSeq), method: method, session: s, request: r, since: time.Now(),
-				stream: to, reply: make(chan outboundReply, 1),
+				to: to, early: !st.ready && method != mcp.MethodPing, stream: to,
+				reply: make(chan outboundReply, 1),
 			}
 			o.message = &Message{
 				Kind: Call, Method: method, Frame: wire.AppendRequest(nil, o.id, method, params), call: o,
@@ -116,12 +118,45 @@ func (s *Session) newOutbound(method string, params []byte, r *Request, to *Stre
 				st.outbound = map[string]*outbound{}
 			}
 			st.outbound[o.id.Key()] = o
+			if o.early {
+				st.early = append(st.early, o)
+			}
 		}
 	})
 	if full {
 		s.core.ledger.limitReached(LimitOutbound)
 	}
+	if o != nil && o.early {
+		s.core.logger.Debug("outbound.early", "session", s.LogID(), "method", method)
+	}
 	return o, err
+}
+
+// send puts the call on the stream that it is for, or on the session's own if that one
+// takes nothing but answers. A call that was made before the client has finished the
+// handshake is sent when it has (specification 2025-11-25: "Lifecycle", initialization):
+// of two POSTs, the first call and notifications/initialized, either may come first.
+// Until then it is in the table like any other, and whatever ends the wait for an answer
+// ends this one.
+func (o *outbound) send() {
+	if o.to == nil || o.to.plain {
+		o.dropped(mcp.DropStreamGone)
+		return
+	}
+	o.to.push(o.message)
+}
+
+// Initialized records the client's notifications/initialized, and sends what has waited
+// for it.
+func (s *Session) Initialized() {
+	var early []*outbound
+	s.update(func(st *state) {
+		st.ready = true
+		early, st.early = st.early, nil
+	})
+	for _, o := range early {
+		o.send()
+	}
 }
 
 // giveUp retires an outbound request that nobody waits for and tells the client, if
@@ -245,6 +280,7 @@ func (s *Session) retire(o *outbound) (mine bool) {
 func (st *state) retireOutbound(o *outbound, late mcp.IgnoreReason) {
 	delete(st.outbound, o.id.Key())
 	st.parked = slices.DeleteFunc(st.parked, func(p *outbound) bool { return p == o })
+	st.early = slices.DeleteFunc(st.early, func(p *outbound) bool { return p == o })
 	if len(st.retired) == retiredOutbound {
 		st.retired = append(st.retired[:0], st.retired[1:]...)
 	}

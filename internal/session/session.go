@@ -53,6 +53,7 @@ type state struct {
 	outboundSeq int64
 	retired     []retired   // the last ones that have ended
 	parked      []*outbound // those that wait for a stream
+	early       []*outbound // those that wait for notifications/initialized
 
 	standalone *Stream            // the GET stream of a legacy HTTP session, or nil
 	listeners  int                // exchanges that read it, or resume another stream
@@ -187,9 +188,6 @@ func (s *Session) Peer() (p *Peer) {
 
 // Initialize records what initialize has settled.
 func (s *Session) Initialize(p *Peer) { s.update(func(st *state) { st.peer = p }) }
-
-// Initialized records the client's notifications/initialized.
-func (s *Session) Initialized() { s.update(func(st *state) { st.ready = true }) }
 
 // Done is closed when the session's teardown is over.
 func (s *Session) Done() <-chan struct{} { return s.done }

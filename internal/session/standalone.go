@@ -60,10 +60,8 @@ func (s *Session) Ask(ctx context.Context, method string, params []byte) (jsonte
 	if err != nil {
 		return nil, err
 	}
-	if s.stream != nil {
-		s.stream.push(o.message)
-	} else if !s.reroute(o) && s.retire(o) {
-		return nil, sendError(mcp.DropStreamGone)
+	if !o.early {
+		o.send()
 	}
 	select {
 	case reply := <-o.reply:

@@ -1,0 +1,50 @@
+package server
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+)
+
+var _ = feature((*Server).addHappenings)
+
+// addHappenings tells legacy sessions what happens in the extensions that they have
+// declared, from the end of their handshake on: they have no subscriptions/listen.
+func (s *Server) addHappenings() {
+	s.notices.on(mcp.NotificationInitialized, func(_ context.Context, n *Notice) {
+		sess := n.session
+		if sess == nil || sess.Peer() == nil {
+			return
+		}
+		handshake := &session.Inbound{Era: mcp.Legacy} // whatever the notification says of itself
+		ids := slices.DeleteFunc(s.extensions.ids(), func(id string) bool {
+			_, declared := declaredExtension(handshake, sess, id)
+			return !declared
+		})
+		if len(ids) == 0 || !s.happenings.enlist(sess) {
+			return
+		}
+		w := newWitness(s.core, func(what happening, done func()) { sess.Post(what.method, what.params, done) })
+		leave := s.happenings.join(w, ids)
+		sess.OnClosed(func() {
+			leave()
+			s.happenings.forget(sess)
+		})
+		w.send()
+	})
+}
+
+// ownHonoured checks that a modern client has declared the extensions of which it wants
+// to know.
+func ownHonoured(req *middleware.Request, f mcp.SubscriptionFilter) error {
+	for _, id := range slices.Sorted(maps.Keys(f.Extensions)) {
+		if _, declared := declaredExtension(req.Core().Inbound, nil, id); !declared {
+			return notDeclared(req, id)
+		}
+	}
+	return nil
+}

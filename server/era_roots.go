@@ -1,0 +1,42 @@
+package server
+
+import (
+	"context"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+var _ = feature((*Server).addRoots)
+
+// addRoots registers what legacy clients say of their roots by themselves.
+func (s *Server) addRoots() {
+	s.notices.on(mcp.NotificationRootsListChanged, func(ctx context.Context, n *Notice) {
+		if n.in.Era != mcp.Legacy || n.session == nil {
+			return // the modern era has no such notification
+		}
+		if p := n.session.Peer(); p == nil || p.Capabilities.Roots == nil {
+			return // and who has no roots, no such change
+		}
+		s.hooks.mu.Lock()
+		hooks := s.hooks.rootsChanged
+		s.hooks.mu.Unlock()
+		for _, hook := range hooks {
+			hook(ctx, n)
+		}
+	})
+}
+
+// OnRootsChanged adds a hook that is called when a client says that its roots have
+// changed (notifications/roots/list_changed; specification of 2025-11-25: "Roots"). It is
+// for what a program keeps of roots that it was told: to let go of it, so that the next
+// call asks again with [Call.Roots]. Modern clients say nothing of the kind, and are
+// asked in each call that wants the roots; neither do legacy clients that have not
+// declared roots.
+//
+// Hooks are called in the order in which they were added, before the next message of the
+// same connection is read: they must be quick and must not wait for that client.
+func (s *Server) OnRootsChanged(hook func(ctx context.Context, n *Notice)) {
+	s.hooks.mu.Lock()
+	defer s.hooks.mu.Unlock()
+	s.hooks.rootsChanged = append(s.hooks.rootsChanged, hook)
+}
