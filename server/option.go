@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"slices"
 	"time"
 
@@ -47,7 +46,7 @@ type config struct {
 	pageSize   int
 	listTTL    time.Duration
 	view       func(context.Context, *middleware.Request, Item) bool
-	principal  func(context.Context, http.Header) string
+	principal  func(context.Context, map[string][]string) string
 	stateKeys  [][]byte
 	tasks      *Tasks
 	events     eventStore

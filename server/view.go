@@ -49,7 +49,9 @@ func WithView(visible func(ctx context.Context, req *middleware.Request, item It
 // sessions with their streams) is bound to its principal: for all others it does not
 // exist. Without the option all clients are one.
 func WithPrincipal(principal func(ctx context.Context, header http.Header) string) Option {
-	return optionFunc(func(c *config) { c.principal = principal })
+	return optionFunc(func(c *config) {
+		c.principal = func(ctx context.Context, header map[string][]string) string { return principal(ctx, header) }
+	})
 }
 
 // WithListTTL says how long a client may keep what it learns about the server: the

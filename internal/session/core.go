@@ -11,7 +11,6 @@ package session
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -31,8 +30,8 @@ type Core struct {
 	observer   Observer
 	logger     *slog.Logger
 	limits     Limits
-	events     EventStore                                // or nil
-	principal  func(context.Context, http.Header) string // or nil
+	events     EventStore                                        // or nil
+	principal  func(context.Context, map[string][]string) string // or nil
 	hooks      hooks
 
 	ledger  *ledger
@@ -67,7 +66,7 @@ type Config struct {
 	Logger     *slog.Logger // default: discard
 	Limits     Limits
 	// Principal tells on whose behalf a peer speaks, see Core.Principal. Default: all are one.
-	Principal func(ctx context.Context, header http.Header) string
+	Principal func(ctx context.Context, header map[string][]string) string
 	// Events keeps what legacy HTTP streams carry, so that they can be resumed. Default:
 	// none, and a stream whose connection is lost is over.
 	Events EventStore

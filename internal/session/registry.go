@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -89,7 +88,7 @@ func (c *Core) Session(id, principal string) *Session {
 
 // Principal tells on whose behalf a peer speaks: "" if the server tells nobody apart.
 // The header is that of an HTTP exchange, or nil.
-func (c *Core) Principal(ctx context.Context, header http.Header) string {
+func (c *Core) Principal(ctx context.Context, header map[string][]string) string {
 	if c.principal == nil {
 		return ""
 	}
