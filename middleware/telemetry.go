@@ -19,8 +19,8 @@ func Telemetry() Middleware {
 				telemetry.RecordError(req.Core(), err)
 				return result, err
 			}
-			if tool, ok := result.(*mcp.CallToolResult); ok && tool != nil && tool.IsError {
-				telemetry.RecordToolError(req.Core())
+			if tool, ok := result.(*mcp.CallToolResult); ok && tool != nil {
+				telemetry.RecordResult(req.Core(), tool)
 			}
 			return result, nil
 		}

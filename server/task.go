@@ -49,7 +49,7 @@ type saying struct {
 const messagePause = time.Second
 
 func newTask(ts *tasks, call *Call, work *session.Detached, rec *TaskRecord, limit string) *task {
-	ctx, span := telemetry.StartTask(work.Context(), rec.Tool, work.Name)
+	ctx, span := ts.server.telemetry.StartTask(work.Context(), rec.Tool, work.Name)
 	work.Adopt(ctx)
 	return &task{
 		tasks: ts, call: call, id: rec.TaskID, work: work, ctx: ctx, span: span, limit: limit,

@@ -25,6 +25,8 @@ const (
 	keyOperation       attribute.Key = "gen_ai.operation.name"
 	keyErrorType       attribute.Key = "error.type"
 	keyStatusCode      attribute.Key = "rpc.response.status_code"
+	keyArguments       attribute.Key = "gen_ai.tool.call.arguments"
+	keyResult          attribute.Key = "gen_ai.tool.call.result"
 	keyTransport       attribute.Key = "network.transport"
 	keyNetworkProtocol attribute.Key = "network.protocol.name"
 	keyNetworkVersion  attribute.Key = "network.protocol.version"
@@ -66,9 +68,6 @@ const (
 // operationExecuteTool is gen_ai.operation.name of tools/call.
 const operationExecuteTool = "execute_tool"
 
-// methodPromptsGet is the other method with a registered target.
-const methodPromptsGet = "prompts/get"
-
 // Bounds of what a peer can put on a span, in bytes.
 const (
 	maxName = 64
@@ -84,7 +83,7 @@ func seriesAttributes(method, target string) []attribute.KeyValue {
 	}
 	if target != "" {
 		key := keyToolName
-		if method == methodPromptsGet {
+		if method == mcp.MethodPromptsGet {
 			key = keyPromptName
 		}
 		attrs = append(attrs, key.String(target))

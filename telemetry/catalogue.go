@@ -74,6 +74,7 @@ const (
 	MetricResponseBytes = "vitrine_response_bytes"
 
 	MetricSubscriptionDuration = "vitrine_subscription_duration_seconds"
+	MetricTaskDuration         = "vitrine_task_duration_seconds"
 
 	MetricBuildInfo      = "vitrine_build_info"
 	MetricSpansExported  = "vitrine_telemetry_spans_exported_total"
@@ -241,6 +242,12 @@ func histograms() []Metric {
 			Labels: []Label{{
 				Name: "end", Attribute: "vitrine.subscription.end", Values: stringsOf(mcp.SubscriptionEnds()),
 			}},
+		},
+		{
+			Name: MetricTaskDuration, OTel: "vitrine.task.duration", Kind: Histogram, Unit: "s",
+			Help:    "Time from the creation of a task to the return of its handler.",
+			Buckets: []float64{0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 1800, 3600, 7200, 21600, 86400},
+			Labels:  []Label{target(), {Name: "status", Attribute: string(keyTaskStatus), Values: stringsOf(mcp.TaskStatuses())}},
 		},
 	}
 }

@@ -115,6 +115,13 @@ func (c *counterCollector) addSource(src Source) (remove func()) {
 	}
 }
 
+// count counts something that no source does.
+func (c *counterCollector) count(metric string, labels ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retired.add(1, metric, labels...)
+}
+
 // Describe implements [prometheus.Collector].
 func (c *counterCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range c.descs {

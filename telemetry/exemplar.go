@@ -60,6 +60,14 @@ func exemplarLabels(sc trace.SpanContext) prometheus.Labels {
 	return prometheus.Labels{"trace_id": sc.TraceID().String(), "span_id": sc.SpanID().String()}
 }
 
+// exemplarOf returns the labels that name a span; nil unless it is sampled.
+func exemplarOf(sc trace.SpanContext) prometheus.Labels {
+	if !sc.IsSampled() {
+		return nil
+	}
+	return exemplarLabels(sc)
+}
+
 // observe records a value, with an exemplar if there are labels for one.
 func observe(o prometheus.Observer, value float64, labels prometheus.Labels) {
 	if labels != nil {

@@ -20,7 +20,7 @@ type instruments struct {
 	operation, session, queueWait, unwind *prometheus.HistogramVec
 	validation, write                     *prometheus.HistogramVec
 	requestBytes, responseBytes           *prometheus.HistogramVec
-	subscription                          *prometheus.HistogramVec
+	subscription, task                    *prometheus.HistogramVec
 
 	queueWaits prometheus.Observer
 	writes     map[string]prometheus.Observer // by transport
@@ -32,6 +32,8 @@ type instruments struct {
 
 	mu     sync.Mutex                                 // guards the writing of series
 	series atomic.Pointer[map[seriesKey]*seriesMeter] // copied on write
+	// notifications are those that have a label of their own. Copied on write.
+	notifications atomic.Pointer[map[string]bool]
 	// pushed is set by whoever exports the registry over OTLP: once is enough.
 	pushed atomic.Bool
 }
@@ -66,12 +68,18 @@ func newInstruments() *instruments {
 	in.requestBytes = histogram(MetricRequestBytes)
 	in.responseBytes = histogram(MetricResponseBytes)
 	in.subscription = histogram(MetricSubscriptionDuration)
+	in.task = histogram(MetricTaskDuration)
 	in.queueWaits = in.queueWait.WithLabelValues()
 	for _, t := range transports() {
 		in.writes[t] = in.write.WithLabelValues(t)
 	}
 	for _, cause := range mcp.Causes() {
 		in.unwind.WithLabelValues("", string(cause)) // so that a rate never meets a missing series
+	}
+	for _, status := range mcp.TaskStatuses() {
+		if status.Terminal() {
+			in.task.WithLabelValues("", string(status))
+		}
 	}
 	for _, end := range mcp.SubscriptionEnds() {
 		in.subscription.WithLabelValues(string(end))
@@ -80,6 +88,10 @@ func newInstruments() *instruments {
 	in.counters = newCounterCollector(append(counters(), gauges()...))
 	in.collectors = append(in.collectors, in.health, in.counters)
 	in.series.Store(&map[seriesKey]*seriesMeter{})
+	in.notifications.Store(&map[string]bool{
+		mcp.NotificationCancelled: true, mcp.NotificationInitialized: true, mcp.NotificationProgress: true,
+		mcp.NotificationRootsListChanged: true,
+	})
 	return in
 }
 
@@ -131,6 +143,21 @@ func (in *instruments) of(method, target string) *seriesMeter {
 	return m
 }
 
+func (in *instruments) knowNotification(method string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.notifications.Store(with(*in.notifications.Load(), method, true))
+}
+
+// notificationLabel bounds the method of a notification, which may be anything on the
+// wire.
+func (in *instruments) notificationLabel(method string) string {
+	if (*in.notifications.Load())[method] {
+		return method
+	}
+	return other
+}
+
 // written records a write.
 func (in *instruments) written(c *session.Conn, took time.Duration) {
 	if o := in.writes[c.Transport]; o != nil {
@@ -139,7 +166,7 @@ func (in *instruments) written(c *session.Conn, took time.Duration) {
 }
 
 // sessionEnded records the life of a session.
-func (in *instruments) sessionEnded(s *session.Session, cause mcp.Cause) {
+func (in *instruments) sessionEnded(s *session.Session, cause mcp.Cause, now time.Time) {
 	errorType := ""
 	if cause.Fault() && cause != mcp.CauseTransportClose && cause != mcp.CauseServerShutdown {
 		errorType = string(cause) // a session has to end some time: not every end is a fault
@@ -150,7 +177,7 @@ func (in *instruments) sessionEnded(s *session.Session, cause mcp.Cause) {
 	}
 	n := networkOf(s.Conn())
 	in.session.WithLabelValues(errorType, versionLabel(version), n.transport, n.protocol, n.version).
-		Observe(time.Since(s.OpenedAt()).Seconds())
+		Observe(now.Sub(s.OpenedAt()).Seconds())
 }
 
 // A seriesMeter holds what is resolved once for each method and target.
@@ -203,7 +230,7 @@ func (m *seriesMeter) operation(key operationKey) prometheus.Observer {
 	switch m.key.method {
 	case mcp.MethodToolsCall:
 		tool, operation = m.key.target, operationExecuteTool
-	case methodPromptsGet:
+	case mcp.MethodPromptsGet:
 		prompt = m.key.target
 	}
 	n := key.network

@@ -373,7 +373,7 @@ func TestDisabled(t *testing.T) {
 	require.Equal(t, 200, rec.Code)
 	remove()
 	tel.SetGlobal()
-	RecordToolError(&session.Request{})
+	RecordResult(&session.Request{}, &mcp.CallToolResult{})
 	RecordError(&session.Request{}, errPrivate)
 	RecordValidation(&session.Request{}, 1)
 	require.NoError(t, tel.Shutdown(t.Context()))

@@ -18,6 +18,9 @@ type observer struct {
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
 	untrusted  bool
+	payloads   payloads
+	now        func() time.Time
+	complain   func(msg string, args ...any)
 }
 
 // Begin implements [session.Observer]: it starts the request's span.
@@ -30,28 +33,15 @@ func (o *observer) Begin(ctx context.Context, r *session.Request) context.Contex
 // Notified implements [session.Observer]: a notification has a span and a
 // duration, but no outcome.
 func (o *observer) Notified(ctx context.Context, in *session.Inbound, s *session.Session) (context.Context, func()) {
-	ob := &observation{observer: o, series: o.metrics.of(notificationLabel(in.Method), "")}
-	begin := time.Now()
+	ob := &observation{observer: o, series: o.metrics.of(o.metrics.notificationLabel(in.Method), "")}
+	begin := o.now()
 	ctx = ob.start(ctx, in, s, begin)
 	return ctx, func() {
 		key := operationKey{version: versionLabel(versionOf(in, s)), network: networkOf(in.Conn)}
-		observe(ob.series.operation(key), time.Since(begin).Seconds(), ob.exemplar())
+		observe(ob.series.operation(key), o.now().Sub(begin).Seconds(), ob.exemplar())
 		ob.span.End()
 	}
 }
-
-// notificationLabel bounds the method of a notification, which may be anything on
-// the wire, to those that a client sends.
-func notificationLabel(method string) string {
-	switch method {
-	case mcp.NotificationCancelled, mcp.NotificationInitialized, mcp.NotificationProgress, notificationRootsChanged:
-		return method
-	}
-	return other
-}
-
-// notificationRootsChanged is sent by legacy clients.
-const notificationRootsChanged = "notifications/roots/list_changed"
 
 // Rejected implements [session.Observer].
 func (o *observer) Rejected(r *session.Request, reason mcp.RejectReason, err *mcp.Error) {
@@ -160,7 +150,7 @@ func (o *observer) SessionOpened(*session.Session) {}
 
 // SessionClosed implements [session.Observer].
 func (o *observer) SessionClosed(s *session.Session, cause mcp.Cause) {
-	o.metrics.sessionEnded(s, cause)
+	o.metrics.sessionEnded(s, cause, o.now())
 }
 
 // metaCarrier reads a trace context from the _meta of a request. It is one

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/propagation"
@@ -17,6 +18,8 @@ type config struct {
 	provider         trace.TracerProvider
 	propagator       propagation.TextMapPropagator
 	untrusted        bool
+	payloads         payloads
+	now              func() time.Time
 	logger           *slog.Logger
 }
 
@@ -56,6 +59,13 @@ func WithPropagator(p propagation.TextMapPropagator) Option {
 // where strangers call: otherwise they choose trace ids and sampling.
 func WithUntrustedParents() Option {
 	return optionFunc(func(c *config) { c.untrusted = true })
+}
+
+// WithClock sets the clock by which telemetry itself tells the time: when exemplars were
+// taken, how long notifications and sessions took, and when a snapshot was rendered. The
+// default is [time.Now]. Requests are timed by the server.
+func WithClock(now func() time.Time) Option {
+	return optionFunc(func(c *config) { c.now = now })
 }
 
 // WithLogger sets where telemetry reports its own troubles, such as a collector

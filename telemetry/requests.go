@@ -107,7 +107,7 @@ func (t *Telemetry) RequestsHandler() http.Handler {
 			http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 			return
 		}
-		rep := newReport(t.snapshots())
+		rep := t.report()
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if wantsText(req) {
@@ -133,10 +133,11 @@ func wantsText(req *http.Request) bool {
 	return text >= 0 && (js < 0 || text < js)
 }
 
-// newReport renders snapshots, outside of any lock of theirs.
-func newReport(snaps []*session.Snapshot) *Report {
+// report renders a snapshot of each source, outside of any lock of theirs.
+func (t *Telemetry) report() *Report {
+	snaps := t.snapshots()
 	rep := &Report{
-		At: time.Now(), InFlight: map[string]int{}, Requests: []ReportRequest{}, Subscriptions: []ReportRequest{},
+		At: t.now(), InFlight: map[string]int{}, Requests: []ReportRequest{}, Subscriptions: []ReportRequest{},
 		Tasks: []ReportTask{}, Outbound: []ReportOutbound{}, Sessions: []ReportSession{},
 		Totals: ReportTotals{
 			Received: map[string]uint64{}, Dropped: zeroed(mcp.ResponseDropReasons()), Cancelled: zeroed(mcp.Causes()),

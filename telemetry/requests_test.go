@@ -111,7 +111,7 @@ func TestRequestsAreSorted(t *testing.T) {
 			s.Receive(in)
 			time.Sleep(time.Millisecond)
 		}
-		rep := newReport(r.tel.snapshots())
+		rep := r.tel.report()
 		require.Len(t, rep.Requests, 20)
 		for i, row := range rep.Requests {
 			require.Equal(t, strconv.Itoa(i), row.ID)
@@ -135,7 +135,7 @@ func TestOutbound(t *testing.T) {
 		in.Era, in.Version = mcp.Legacy, ""
 		s.Receive(in)
 		synctest.Wait()
-		rep := newReport(r.tel.snapshots())
+		rep := r.tel.report()
 		require.Len(t, rep.Outbound, 1)
 		require.Equal(t, rep.Requests[0].TraceID, rep.Outbound[0].TraceID)
 		row := rep.Outbound[0]

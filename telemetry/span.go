@@ -84,6 +84,7 @@ func (ob *observation) start(
 			ob.span.AddLink(trace.Link{SpanContext: remote})
 		}
 		ob.span.SetAttributes(messageAttributes(in, s, ob.series.attributes)...)
+		ob.recordArguments(in)
 	}
 	return ctx
 }
@@ -154,7 +155,7 @@ func (ob *observation) returnedLate(r *session.Request) {
 		return
 	}
 	sc := ob.span.SpanContext()
-	when := time.Now()
+	when := ob.observer.now()
 	if done, ok := r.HandlerDone(); ok {
 		when = r.ArrivedAt().Add(done)
 	}
@@ -188,7 +189,7 @@ func (ob *observation) panicked(value any, stack []byte) {
 // exemplify remembers the request's trace as the latest of a counter's point.
 func (ob *observation) exemplify(p point) {
 	if ob.sampled {
-		ob.observer.metrics.counters.exemplars.put(p, ob.span.SpanContext(), time.Now())
+		ob.observer.metrics.counters.exemplars.put(p, ob.span.SpanContext(), ob.observer.now())
 	}
 }
 
@@ -198,13 +199,6 @@ func (ob *observation) exemplar() prometheus.Labels {
 		return nil
 	}
 	return exemplarLabels(ob.span.SpanContext())
-}
-
-// RecordToolError notes that the request's result is a tool error (isError).
-func RecordToolError(r *session.Request) {
-	if ob := observationOf(r); ob != nil {
-		ob.toolError.Store(true)
-	}
 }
 
 // RecordError adds to the span an error of the handler that the caller will not

@@ -79,7 +79,7 @@ func TestFailures(t *testing.T) {
 	}{
 		"tool error": {
 			handle: func(_ context.Context, q *session.Request) (mcp.Result, error) {
-				RecordToolError(q)
+				RecordResult(q, &mcp.CallToolResult{IsError: true})
 				return mcp.ToolError("no such city"), nil
 			},
 			error: "tool_error", label: "tool_error",
@@ -553,12 +553,15 @@ func TestLegacySession(t *testing.T) {
 	})
 }
 
-// TestNotifications: a notification has a span and a duration.
+// TestNotifications: a notification has a span and a duration, under its name if that
+// is a constant of the protocol or of the program.
 func TestNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})
+		const own = "notifications/com.example/thing"
+		r.tel.KnowNotification(own)
 		s := r.core.Connect(pipeConn, &sink{})
-		for _, method := range []string{mcp.NotificationCancelled, mcp.NotificationInitialized, "notifications/evil"} {
+		for _, method := range []string{mcp.NotificationCancelled, mcp.NotificationInitialized, "notifications/evil", own} {
 			s.Receive(&session.Inbound{Conn: pipeConn, Version: mcp.LatestVersion, Envelope: wire.Envelope{
 				Kind: wire.Notification, Method: method, Meta: wire.Meta{TraceParent: callerParent},
 			}})
@@ -566,9 +569,9 @@ func TestNotifications(t *testing.T) {
 		s.Close(mcp.CauseTransportClose)
 		<-s.Done()
 		spans := r.spans.Ended()
-		require.Len(t, spans, 3)
+		require.Len(t, spans, 4)
 		families := gather(t, r.tel.Registry())
-		for i, method := range []string{mcp.NotificationCancelled, mcp.NotificationInitialized, other} {
+		for i, method := range []string{mcp.NotificationCancelled, mcp.NotificationInitialized, other, own} {
 			require.Equal(t, method, spans[i].Name())
 			require.Equal(t, trace.SpanKindServer, spans[i].SpanKind())
 			require.Equal(t, callerTrace, spans[i].SpanContext().TraceID().String())

@@ -120,7 +120,7 @@ func TestReportOfSubscriptions(t *testing.T) {
 		r.core.Receive(listen(), st)
 		go func() { _ = st.Pump(&sink{}) }()
 		time.Sleep(time.Hour)
-		rep := newReport(r.tel.snapshots())
+		rep := r.tel.report()
 		require.Empty(t, rep.Requests)
 		require.Len(t, rep.Subscriptions, 1)
 		row := rep.Subscriptions[0]

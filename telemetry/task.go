@@ -26,18 +26,21 @@ type TaskEnd struct {
 	Panic     *session.HandlerPanic // if it has panicked
 }
 
-// StartTask starts the span of a task: what a tool's handler does after its call was
+// StartTask starts the span and the duration of a task: what a tool's handler does after its call was
 // answered. It is a child of the span in ctx, that of the call, and linked to it,
 // because it will outlive it. id is what may be told of the task's id. The context
-// that is returned carries the span; end ends it.
-func StartTask(ctx context.Context, tool, id string) (_ context.Context, end func(TaskEnd)) {
+// that is returned carries the span; end ends both.
+func (t *Telemetry) StartTask(ctx context.Context, tool, id string) (_ context.Context, end func(TaskEnd)) {
 	creator := trace.SpanContextFromContext(ctx)
-	tracer := trace.SpanFromContext(ctx).TracerProvider().
-		Tracer(scopeName, trace.WithInstrumentationVersion(buildVersion()))
-	ctx, span := tracer.Start(ctx, spanTask+" "+tool, trace.WithLinks(trace.Link{SpanContext: creator}),
+	begin := t.now()
+	ctx, span := t.tracer().Start(ctx, spanTask+" "+tool, trace.WithLinks(trace.Link{SpanContext: creator}),
 		trace.WithAttributes(keyToolName.String(tool), keyTaskID.String(id)))
 	return ctx, func(e TaskEnd) {
 		defer span.End()
+		if t.metrics != nil {
+			took := t.now().Sub(begin).Seconds()
+			observe(t.metrics.task.WithLabelValues(tool, string(e.Status)), took, exemplarOf(span.SpanContext()))
+		}
 		if !span.IsRecording() {
 			return
 		}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -24,7 +25,7 @@ func (r *rig) startTask(e TaskEnd) (call, task sdktrace.ReadOnlySpan) {
 	r.t.Helper()
 	var end func(TaskEnd)
 	r.tools["work"] = func(ctx context.Context, _ *session.Request) (mcp.Result, error) {
-		_, end = StartTask(ctx, "work", "ABCDEFGH")
+		_, end = r.tel.StartTask(ctx, "work", "ABCDEFGH")
 		return &mcp.CallToolResult{}, nil
 	}
 	r.post(callTo("work"), &sink{})
@@ -81,9 +82,35 @@ func TestTaskSpanOfAPanic(t *testing.T) {
 	require.Contains(t, events[0].Attributes, attribute.String("exception.type", "string"))
 }
 
+// A task has a duration by tool and end, with its trace.
+func TestTaskDuration(t *testing.T) {
+	now := time.Now()
+	r := newRig(t, rigConfig{telemetry: []Option{WithClock(func() time.Time { return now })}})
+	ctx, end := r.tel.StartTask(t.Context(), "work", "ABCDEFGH")
+	now = now.Add(90 * time.Second)
+	end(TaskEnd{Status: mcp.TaskCompleted})
+	m := find(gather(t, r.tel.Registry()), MetricTaskDuration, map[string]string{"tool": "work", "status": "completed"})
+	require.NotNil(t, m)
+	require.EqualValues(t, 90, m.GetHistogram().GetSampleSum())
+	trace := trace.SpanContextFromContext(ctx).TraceID().String()
+	require.Equal(t, trace, exemplarTrace(m.GetHistogram()))
+}
+
+// exemplarTrace returns the trace that an exemplar of the histogram names.
+func exemplarTrace(h *dto.Histogram) string {
+	for _, b := range h.GetBucket() {
+		for _, l := range b.GetExemplar().GetLabel() {
+			if l.GetName() == "trace_id" {
+				return l.GetValue()
+			}
+		}
+	}
+	return ""
+}
+
 // Without telemetry there is a context all the same.
 func TestTaskSpanDisabled(t *testing.T) {
-	ctx, end := StartTask(t.Context(), "work", "A")
+	ctx, end := Disabled().StartTask(t.Context(), "work", "A")
 	require.NoError(t, ctx.Err())
 	require.Empty(t, TraceParent(ctx))
 	LinkSpan(ctx, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
@@ -117,7 +144,7 @@ func TestTasksInFlight(t *testing.T) {
 		r.tools["work"] = func(ctx context.Context, q *session.Request) (mcp.Result, error) {
 			d, err := r.core.Detach(ctx, q, "ABCDEFGH", time.Now().Add(time.Hour))
 			require.Nil(t, err)
-			taskCtx, end := StartTask(d.Context(), "work", d.Name)
+			taskCtx, end := r.tel.StartTask(d.Context(), "work", d.Name)
 			t.Cleanup(func() { end(TaskEnd{}) })
 			d.Adopt(taskCtx)
 			work = append(work, d)
@@ -128,7 +155,7 @@ func TestTasksInFlight(t *testing.T) {
 		r.post(callTo("work"), &sink{})
 		work[0].Cancel(&mcp.CancelError{Cause: mcp.CauseClientCancel})
 		time.Sleep(time.Minute)
-		rep := newReport(r.tel.snapshots())
+		rep := r.tel.report()
 		require.Empty(t, rep.Requests)
 		require.Len(t, rep.Tasks, 2)
 		require.NotEmpty(t, rep.Tasks[0].TraceID)
@@ -145,7 +172,7 @@ func TestTasksInFlight(t *testing.T) {
 		for _, d := range work {
 			d.Done()
 		}
-		require.Empty(t, newReport(r.tel.snapshots()).Tasks)
+		require.Empty(t, r.tel.report().Tasks)
 		r.shutdown()
 	})
 }
@@ -170,7 +197,7 @@ func TestTasksByStatus(t *testing.T) {
 	families = gather(t, r.tel.Registry())
 	require.EqualValues(t, 4, value(families, MetricTasks, "status", "working"))
 	require.EqualValues(t, 2, value(families, MetricTasks, "status", "failed"))
-	require.Equal(t, map[string]int{"working": 4, "failed": 2}, newReport(r.tel.snapshots()).TaskStatus)
+	require.Equal(t, map[string]int{"working": 4, "failed": 2}, r.tel.report().TaskStatus)
 	remove()
 	require.EqualValues(t, 2, value(gather(t, r.tel.Registry()), MetricTasks, "status", "working"))
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -37,6 +38,7 @@ type Telemetry struct {
 	owned      *sdktrace.TracerProvider // the provider, if New has made it
 	resource   *resource.Resource
 	observer   session.Observer
+	now        func() time.Time
 
 	// logs is where log records also go once their export has started.
 	logs atomic.Pointer[otelslog.Handler]
@@ -62,7 +64,12 @@ func New(opts ...Option) (*Telemetry, error) {
 	for _, o := range opts {
 		o.apply(&cfg)
 	}
-	t := &Telemetry{logger: cfg.logger, registry: cfg.registry, propagator: cfg.propagator, provider: cfg.provider}
+	t := &Telemetry{
+		logger: cfg.logger, registry: cfg.registry, propagator: cfg.propagator, provider: cfg.provider, now: cfg.now,
+	}
+	if t.now == nil {
+		t.now = time.Now
+	}
 	if t.registry == nil {
 		t.registry = prometheus.NewRegistry()
 		t.registry.MustRegister(
@@ -89,7 +96,8 @@ func New(opts ...Option) (*Telemetry, error) {
 	}
 	t.observer = &observer{
 		metrics: t.metrics, propagator: t.propagator, untrusted: cfg.untrusted,
-		tracer: t.provider.Tracer(scopeName, trace.WithInstrumentationVersion(buildVersion())),
+		payloads: cfg.payloads.orEnvironment(), now: t.now, complain: t.complain,
+		tracer: t.tracer(),
 	}
 	return t, nil
 }
@@ -98,8 +106,21 @@ func New(opts ...Option) (*Telemetry, error) {
 // handler still shows what is in flight.
 func Disabled() *Telemetry {
 	return &Telemetry{
-		registry: prometheus.NewRegistry(), observer: session.NopObserver{},
+		registry: prometheus.NewRegistry(), observer: session.NopObserver{}, now: time.Now,
 		provider: noop.NewTracerProvider(), propagator: propagation.NewCompositeTextMapPropagator(),
+	}
+}
+
+// tracer returns the tracer of all that Vitrine records.
+func (t *Telemetry) tracer() trace.Tracer {
+	return t.provider.Tracer(scopeName, trace.WithInstrumentationVersion(buildVersion()))
+}
+
+// KnowNotification names a notification, a constant of the program, in spans and
+// metrics. All but those of the protocol and those that are known are "_OTHER".
+func (t *Telemetry) KnowNotification(method string) {
+	if t.metrics != nil {
+		t.metrics.knowNotification(method)
 	}
 }
 

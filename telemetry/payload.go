@@ -1,0 +1,102 @@
+package telemetry
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A Redactor takes out of a tool's arguments, or of its result, what must not be
+// recorded, and returns the rest, which need not be JSON; nothing at all leaves the
+// attribute out. It must not change value. It is called on many goroutines, and only
+// for spans that are recorded; if it panics, nothing is recorded and the panic is
+// counted ([MetricPanics]).
+type Redactor func(tool string, value jsontext.Value) jsontext.Value
+
+// WithArguments puts the arguments of tool calls on their spans
+// (gen_ai.tool.call.arguments) as far as redact leaves them; nil leaves them as they
+// are. They are cut to 16 KiB. They may hold secrets, so that by default they are
+// recorded only if OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is true.
+func WithArguments(redact Redactor) Option {
+	return optionFunc(func(c *config) { c.payloads.arguments, c.payloads.chosen = orWhole(redact), true })
+}
+
+// WithResults is [WithArguments] for the results of tools (gen_ai.tool.call.result).
+func WithResults(redact Redactor) Option {
+	return optionFunc(func(c *config) { c.payloads.results, c.payloads.chosen = orWhole(redact), true })
+}
+
+// captureContent is the variable by which the conventions for generative AI turn
+// recording of contents on.
+const captureContent = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+// payloads says what of the calls of tools is recorded; nil is nothing.
+type payloads struct {
+	arguments, results Redactor
+	chosen             bool // by an option
+}
+
+// orEnvironment returns what the environment says where no option does.
+func (p payloads) orEnvironment() payloads {
+	if !p.chosen && strings.EqualFold(strings.TrimSpace(os.Getenv(captureContent)), "true") {
+		return payloads{arguments: whole, results: whole}
+	}
+	return p
+}
+
+func orWhole(redact Redactor) Redactor {
+	if redact == nil {
+		return whole
+	}
+	return redact
+}
+
+func whole(_ string, value jsontext.Value) jsontext.Value { return value }
+
+// maxPayload bounds what a call puts on its span, in bytes.
+const maxPayload = 16 << 10
+
+// record puts a payload on the span, as far as redact leaves it.
+func (ob *observation) record(key attribute.Key, redact Redactor, value jsontext.Value) {
+	defer func() {
+		if v := recover(); v != nil {
+			ob.observer.metrics.counters.count(MetricPanics)
+			ob.observer.complain("telemetry.redactor", "attribute", string(key), "panic", fmt.Sprint(v))
+		}
+	}()
+	if left := redact(ob.series.key.target, value); len(left) > 0 {
+		ob.span.SetAttributes(key.String(session.Printable(string(left), maxPayload)))
+	}
+}
+
+// recordArguments puts the arguments of a registered tool on the span.
+func (ob *observation) recordArguments(in *session.Inbound) {
+	redact := ob.observer.payloads.arguments
+	if redact != nil && in.Method == mcp.MethodToolsCall && ob.series.key.target != "" && len(in.Arguments) > 0 {
+		ob.record(keyArguments, redact, in.Arguments)
+	}
+}
+
+// RecordResult tells the request's span and metrics what a tool has returned: whether
+// that is an error for the model (isError), and, if results are to be recorded, what.
+func RecordResult(r *session.Request, result *mcp.CallToolResult) {
+	ob := observationOf(r)
+	if ob == nil {
+		return
+	}
+	if result.IsError {
+		ob.toolError.Store(true)
+	}
+	if redact := ob.observer.payloads.results; redact != nil && ob.recording {
+		if raw, err := wire.Marshal(nil, result); err == nil { // else the call fails for the same reason
+			ob.record(keyResult, redact, raw)
+		}
+	}
+}
