@@ -50,7 +50,9 @@ func WithView(visible func(ctx context.Context, req *middleware.Request, item It
 // exist. Without the option all clients are one.
 func WithPrincipal(principal func(ctx context.Context, header http.Header) string) Option {
 	return optionFunc(func(c *config) {
-		c.principal = func(ctx context.Context, header map[string][]string) string { return principal(ctx, header) }
+		if c.principal = nil; principal != nil {
+			c.principal = func(ctx context.Context, header map[string][]string) string { return principal(ctx, header) }
+		}
 	})
 }
 
