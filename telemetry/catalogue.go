@@ -40,6 +40,7 @@ type Label struct {
 const (
 	MetricOperationDuration = "mcp_server_operation_duration_seconds"
 	MetricSessionDuration   = "mcp_server_session_duration_seconds"
+	MetricClientDuration    = "mcp_client_operation_duration_seconds"
 
 	MetricRequestsAdmitted     = "vitrine_requests_admitted_total"
 	MetricResponsesSent        = "vitrine_responses_sent_total"
@@ -109,6 +110,16 @@ func conventional() []Metric {
 			Help:    "Life of an MCP session or connection.",
 			Buckets: operationBuckets(),
 			Labels:  append([]Label{errorType()}, network()...),
+		},
+		{
+			Name: MetricClientDuration, OTel: "mcp.client.operation.duration", Kind: Histogram, Unit: "s",
+			Help:    "Time that requests to clients (sampling, elicitation, roots, ping) took.",
+			Buckets: operationBuckets(),
+			Labels: append([]Label{
+				{Name: "mcp_method_name", Attribute: string(keyMethod), Values: askMethods()},
+				{Name: "error_type", Attribute: string(keyErrorType), Values: append([]string{""}, askErrorTypes()...)},
+				{Name: "rpc_response_status_code", Attribute: string(keyStatusCode), Values: append([]string{""}, codeLabels()...)},
+			}, network()...),
 		},
 	}
 }

@@ -20,7 +20,7 @@ type instruments struct {
 	operation, session, queueWait, unwind *prometheus.HistogramVec
 	validation, write                     *prometheus.HistogramVec
 	requestBytes, responseBytes           *prometheus.HistogramVec
-	subscription, task                    *prometheus.HistogramVec
+	subscription, task, client            *prometheus.HistogramVec
 
 	queueWaits prometheus.Observer
 	writes     map[string]prometheus.Observer // by transport
@@ -61,6 +61,7 @@ func newInstruments() *instruments {
 	}
 	in.operation = histogram(MetricOperationDuration)
 	in.session = histogram(MetricSessionDuration)
+	in.client = histogram(MetricClientDuration)
 	in.queueWait = histogram(MetricQueueWait)
 	in.unwind = histogram(MetricCancelUnwind)
 	in.validation = histogram(MetricValidation)
@@ -75,6 +76,9 @@ func newInstruments() *instruments {
 	}
 	for _, cause := range mcp.Causes() {
 		in.unwind.WithLabelValues("", string(cause)) // so that a rate never meets a missing series
+	}
+	for _, method := range askMethods() {
+		in.client.WithLabelValues(method, "", "", "", "", "", "")
 	}
 	for _, status := range mcp.TaskStatuses() {
 		if status.Terminal() {

@@ -87,6 +87,18 @@ func (g guard) Notified(ctx context.Context, in *Inbound, s *Session) (derived c
 	}
 }
 
+func (g guard) Asked(
+	ctx context.Context, s *Session, method string, params []byte,
+) (sent []byte, end func(mcp.ID, error)) {
+	sent, end = params, func(mcp.ID, error) {}
+	defer g.contain("Asked")
+	sent, done := g.observer.Asked(ctx, s, method, params)
+	return sent, func(id mcp.ID, err error) {
+		defer g.contain("Asked")
+		done(id, err)
+	}
+}
+
 func (g guard) Written(c *Conn, n int, took time.Duration) {
 	defer g.contain("Written")
 	g.observer.Written(c, n, took)

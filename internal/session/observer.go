@@ -40,6 +40,11 @@ type Observer interface {
 	// Notified frames the handling of a notification: it returns the context for it,
 	// derived from ctx, and a function that is called at its end. s may be nil.
 	Notified(ctx context.Context, in *Inbound, s *Session) (context.Context, func())
+	// Asked frames a request to the client: it returns the params that are sent, into
+	// whose _meta it may have put something, and a function that is called at the end of
+	// the wait with the id, the zero value if the request was not made, and the error. ctx
+	// is that of who asks.
+	Asked(ctx context.Context, s *Session, method string, params []byte) (_ []byte, end func(id mcp.ID, err error))
 	// Written: a message of n bytes took so long to write and flush.
 	Written(c *Conn, n int, took time.Duration)
 	// SessionOpened and SessionClosed frame the life of a connection or a legacy session.
@@ -83,6 +88,11 @@ func (NopObserver) Finished(*Request) {}
 // Notified implements [Observer].
 func (NopObserver) Notified(ctx context.Context, _ *Inbound, _ *Session) (context.Context, func()) {
 	return ctx, func() {}
+}
+
+// Asked implements [Observer].
+func (NopObserver) Asked(_ context.Context, _ *Session, _ string, params []byte) ([]byte, func(mcp.ID, error)) {
+	return params, func(mcp.ID, error) {}
 }
 
 // Written implements [Observer].

@@ -44,6 +44,14 @@ type outboundReply struct {
 	err    error
 }
 
+// ID returns the id of a request that was made, else the zero value.
+func (o *outbound) ID() mcp.ID {
+	if o == nil {
+		return mcp.ID{}
+	}
+	return o.id
+}
+
 func (o *outbound) end(reply outboundReply) {
 	select {
 	case o.reply <- reply:
@@ -64,13 +72,15 @@ const retiredOutbound = 64
 // asked: [mcp.ErrNoBackChannel]. One that takes no event stream for the answer is asked
 // on the session's own stream. Until its notifications/initialized has come, a client is
 // sent nothing but pings: everything else waits for that.
-func (r *Request) Ask(ctx context.Context, method string, params []byte) (jsontext.Value, error) {
+func (r *Request) Ask(ctx context.Context, method string, params []byte) (_ jsontext.Value, err error) {
 	if r.Era == mcp.Modern || r.session == nil {
 		return nil, mcp.ErrNoBackChannel
 	}
+	var o *outbound
+	params, end := r.core.observer.Asked(ctx, r.session, method, params)
+	defer func() { end(o.ID(), err) }()
 	r.asked.Store(true)
-	o, err := r.session.newOutbound(method, params, r, r.stream)
-	if err != nil {
+	if o, err = r.session.newOutbound(method, params, r, r.stream); err != nil {
 		return nil, err
 	}
 	r.phase.Store(uint32(PhaseBlocked))

@@ -51,13 +51,15 @@ func (s *Session) own() (st *Stream, reason mcp.DropReason) {
 // waits for the answer at most for the request time-out. A legacy HTTP client that
 // has no stream open is asked as soon as it opens one; if it does not in time, the
 // error is [mcp.ErrPeerGone]. The other errors are those of [Request.Ask].
-func (s *Session) Ask(ctx context.Context, method string, params []byte) (jsontext.Value, error) {
+func (s *Session) Ask(ctx context.Context, method string, params []byte) (_ jsontext.Value, err error) {
 	patience := s.core.limits.RequestTimeout
 	ctx, cancel := context.WithTimeoutCause(ctx, patience,
 		fmt.Errorf("the client has not answered within %v: %w", patience, context.DeadlineExceeded))
 	defer cancel()
-	o, err := s.newOutbound(method, params, nil, s.stream)
-	if err != nil {
+	var o *outbound
+	params, end := s.core.observer.Asked(ctx, s, method, params)
+	defer func() { end(o.ID(), err) }()
+	if o, err = s.newOutbound(method, params, nil, s.stream); err != nil {
 		return nil, err
 	}
 	if !o.early {

@@ -43,6 +43,36 @@ func AppendNotification(dst []byte, method string, params []byte) []byte {
 	return appendCall(append(dst, `{"jsonrpc":"2.0"`...), method, params)
 }
 
+// SetMeta returns params, a JSON object or nothing, with members of its _meta set to
+// strings; all else stays as it was. params that are no object, or whose _meta is none,
+// are returned as they are.
+func SetMeta(params []byte, members map[string]string) []byte {
+	if len(members) == 0 {
+		return params
+	}
+	if len(params) == 0 {
+		params = []byte("{}")
+	}
+	var object struct {
+		Meta map[string]jsontext.Value `json:"_meta"`
+		Rest jsontext.Value            `json:",embed"`
+	}
+	if json.Unmarshal(params, &object) != nil {
+		return params
+	}
+	if object.Meta == nil {
+		object.Meta = make(map[string]jsontext.Value, len(members))
+	}
+	for name, text := range members {
+		object.Meta[name] = AppendString(nil, text)
+	}
+	set, err := json.Marshal(&object, json.Deterministic(true))
+	if err != nil {
+		return params
+	}
+	return set
+}
+
 // AppendRequest appends a request. Params must be a valid JSON object or array;
 // empty params are left out. The id must not be the zero ID.
 func AppendRequest(dst []byte, id mcp.ID, method string, params []byte) []byte {

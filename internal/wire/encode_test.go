@@ -163,3 +163,24 @@ func TestEncodeAllocations(t *testing.T) {
 		t.Errorf("%v allocations, want 0", n)
 	}
 }
+
+func TestSetMeta(t *testing.T) {
+	set := map[string]string{"b": "2", "a": "\"1\n"}
+	for params, want := range map[string]string{
+		``:                                  `{"_meta":{"a":"\"1\n","b":"2"}}`,
+		`{}`:                                `{"_meta":{"a":"\"1\n","b":"2"}}`,
+		`{"z":1,"y":[ 2 ]}`:                 `{"_meta":{"a":"\"1\n","b":"2"},"z":1,"y":[2]}`,
+		`{"z":1,"_meta":{"b":0,"c":{}}}`:    `{"_meta":{"a":"\"1\n","b":"2","c":{}},"z":1}`,
+		`{"_meta":null}`:                    `{"_meta":{"a":"\"1\n","b":"2"}}`,
+		`{"_meta":7}`:                       `{"_meta":7}`,
+		`[1]`:                               `[1]`,
+		`{"n":9007199254740993,"f":1.0E+2}`: `{"_meta":{"a":"\"1\n","b":"2"},"n":9007199254740993,"f":1.0E+2}`,
+	} {
+		if got := string(SetMeta([]byte(params), set)); got != want {
+			t.Errorf("%s: got %s, want %s", params, got, want)
+		}
+		if got := string(SetMeta([]byte(params), nil)); got != params {
+			t.Errorf("%s: nothing is set, and it became %s", params, got)
+		}
+	}
+}
