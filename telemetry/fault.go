@@ -59,6 +59,7 @@ func knownCodes() []mcp.Code {
 		mcp.CodeParseError, mcp.CodeInvalidRequest, mcp.CodeMethodNotFound, mcp.CodeInvalidParams,
 		mcp.CodeInternalError, mcp.CodeHeaderMismatch, mcp.CodeMissingRequiredCapability,
 		mcp.CodeUnsupportedVersion, mcp.CodeResourceNotFound, mcp.CodeRequestCancelled,
+		mcp.CodeURLElicitationRequired,
 	}
 }
 
@@ -115,6 +116,8 @@ func codeLabel(c mcp.Code) string {
 		return "-32002"
 	case mcp.CodeRequestCancelled:
 		return "-32800"
+	case mcp.CodeURLElicitationRequired:
+		return "-32042"
 	}
 	return other
 }
