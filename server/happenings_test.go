@@ -236,6 +236,7 @@ func TestNotifyOverHTTP(t *testing.T) {
 	}
 	exchange(t, "DELETE", url, "", sid)
 	old.ends()
+	require.Eventually(t, func() bool { return len(srv.Core().Snapshot().Sessions) == 0 }, wait, tick)
 	require.NoError(t, srv.Notify(thing, happened, nil))
 	require.JSONEq(t, about(7, happened, ""), now.next())
 	require.EqualValues(t, 1, unsent(srv, happened), "nobody is told for whom nobody is there")

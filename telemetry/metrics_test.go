@@ -169,7 +169,7 @@ func TestHostileNames(t *testing.T) {
 		r.post(hostile(1), &sink{})
 		notify(0)
 		before := count(gather(t, r.tel.Registry()))
-		for i := range 2000 {
+		for i := range 10_000 {
 			r.post(hostile(i), &sink{})
 			notify(i)
 		}
