@@ -82,6 +82,7 @@ const (
 	MetricSpansDropped   = "vitrine_telemetry_spans_dropped_total"
 	MetricSpansQueued    = "vitrine_telemetry_spans_queued"
 	MetricExportFailures = "vitrine_telemetry_export_failures_total"
+	MetricScrapeFailures = "vitrine_telemetry_scrape_failures_total"
 	MetricPanics         = "vitrine_telemetry_panics_total"
 )
 
@@ -283,6 +284,9 @@ func ownHealth() []Metric {
 			Name: MetricSpansQueued, OTel: "vitrine.telemetry.spans.queued", Kind: Gauge, Unit: "{span}",
 			Help: "Spans that wait for their export.",
 		},
+		counter(MetricScrapeFailures, "vitrine.telemetry.scrape.failures", "{scrape}",
+			"Scrapes that were refused as too many at once, could not be gathered, or were not read to their end.",
+			Label{Name: "reason", Attribute: "vitrine.telemetry.reason", Values: []string{scrapeBusy, scrapeGather, scrapeWrite}}),
 		counter(MetricExportFailures, "vitrine.telemetry.export.failures", "{export}", "Exports that failed.",
 			Label{
 				Name: "signal", Attribute: "vitrine.telemetry.signal",

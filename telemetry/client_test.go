@@ -21,12 +21,16 @@ import (
 // askSink keeps what is sent to the client.
 type askSink struct {
 	sink
-	asked []jsontext.Value
+	asked   []jsontext.Value
+	respond func() // if it is not nil, it is told of each question
 }
 
 func (s *askSink) Write(m *session.Message) error {
 	if m.Kind == session.Call {
 		s.asked = append(s.asked, jsontext.Value(m.Frame).Clone())
+		if s.respond != nil {
+			go s.respond()
+		}
 	}
 	return s.sink.Write(m)
 }
@@ -152,6 +156,7 @@ func TestAsked(t *testing.T) {
 	}
 }
 
+// answer is the client's to the first request of ours.
 func answer(env wire.Envelope) *session.Inbound {
 	env.Kind, env.ID = wire.Response, mcp.IntID(1)
 	return &session.Inbound{Conn: pipeConn, Envelope: env}

@@ -15,6 +15,8 @@ type health struct {
 	spansDropped  *prometheus.CounterVec
 	spansQueued   prometheus.Gauge
 	failures      *prometheus.CounterVec
+	// scrapeFailures counts scrapes that were refused or not read to their end.
+	scrapeFailures *prometheus.CounterVec
 }
 
 func newHealth(byName map[string]Metric) *health {
@@ -38,13 +40,15 @@ func newHealth(byName map[string]Metric) *health {
 		spansDropped:  vec(MetricSpansDropped),
 		spansQueued:   prometheus.NewGauge(prometheus.GaugeOpts(opts(MetricSpansQueued))),
 		failures:      vec(MetricExportFailures),
+
+		scrapeFailures: vec(MetricScrapeFailures),
 	}
 	h.build.Set(1)
 	return h
 }
 
 func (h *health) all() []prometheus.Collector {
-	return []prometheus.Collector{h.build, h.spansExported, h.spansDropped, h.spansQueued, h.failures}
+	return []prometheus.Collector{h.build, h.spansExported, h.spansDropped, h.spansQueued, h.failures, h.scrapeFailures}
 }
 
 // Describe implements [prometheus.Collector].

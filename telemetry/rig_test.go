@@ -55,13 +55,13 @@ func (w *watcher) Begin(ctx context.Context, r *session.Request) context.Context
 }
 
 func (w *watcher) Rejected(r *session.Request, reason mcp.RejectReason, err *mcp.Error) {
+	defer w.observed.Add(-1)
 	w.Observer.Rejected(r, reason, err)
-	w.observed.Add(-1)
 }
 
 func (w *watcher) Finished(r *session.Request) {
+	defer w.observed.Add(-1)
 	w.Observer.Finished(r)
-	w.observed.Add(-1)
 }
 
 type rigConfig struct {

@@ -3,14 +3,12 @@ package telemetry
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/contrib/bridges/otelslog"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
@@ -166,29 +164,6 @@ func (t *Telemetry) snapshots() []*session.Snapshot {
 func (t *Telemetry) SetGlobal() {
 	otel.SetTracerProvider(t.provider)
 	otel.SetTextMapPropagator(t.propagator)
-}
-
-// MetricsHandler serves the registry in the format that the scraper prefers:
-// Prometheus' text, OpenMetrics (which carries exemplars), or protobuf (which
-// also carries native histograms).
-func (t *Telemetry) MetricsHandler() http.Handler {
-	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
-		EnableOpenMetrics: true,
-		ErrorHandling:     promhttp.ContinueOnError,
-		ErrorLog:          scrapeLog{t},
-	})
-}
-
-// scrapeLog reports what promhttp has to complain about.
-type scrapeLog struct{ t *Telemetry }
-
-// Println implements [promhttp.Logger].
-func (l scrapeLog) Println(v ...any) {
-	for _, x := range v {
-		if err, ok := x.(error); ok {
-			l.t.complain("telemetry.scrape", "error", err)
-		}
-	}
 }
 
 // complain logs a trouble of telemetry itself.

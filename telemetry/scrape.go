@@ -1,0 +1,99 @@
+package telemetry
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Bounds of scrapes: who reads slowly, or asks too often, holds no more than this.
+const (
+	maxScrapes    = 8
+	scrapeTimeout = 30 * time.Second
+)
+
+// Values of the label reason of [MetricScrapeFailures].
+const (
+	scrapeBusy   = "busy"
+	scrapeGather = "gather"
+	scrapeWrite  = "write"
+)
+
+// MetricsHandler serves the registry in the format that the scraper prefers:
+// Prometheus' text, OpenMetrics (which carries exemplars), or protobuf (which
+// also carries native histograms). It serves eight scrapes at a time, and gives a
+// scraper 30 seconds to read; what fails is counted ([MetricScrapeFailures]) and logged.
+func (t *Telemetry) MetricsHandler() http.Handler {
+	s := &scrapes{telemetry: t}
+	s.metrics = promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
+		EnableOpenMetrics: true,
+		ErrorHandling:     promhttp.ContinueOnError,
+		ErrorLog:          s,
+	})
+	return s
+}
+
+// scrapes bounds and counts.
+type scrapes struct {
+	telemetry *Telemetry
+	metrics   http.Handler
+	running   atomic.Int32
+}
+
+// ServeHTTP implements http.Handler.
+func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer s.running.Add(-1)
+	if s.running.Add(1) > maxScrapes {
+		s.count(scrapeBusy)
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "too many scrapes at the same time", http.StatusServiceUnavailable)
+		return
+	}
+	rc := http.NewResponseController(w)
+	bounded := rc.SetWriteDeadline(time.Now().Add(scrapeTimeout)) == nil
+	out := &scrapeWriter{ResponseWriter: w}
+	s.metrics.ServeHTTP(out, r)
+	if err := rc.Flush(); err != nil && out.err == nil { // net/http would flush without a bound
+		out.err = err
+	}
+	if bounded {
+		_ = rc.SetWriteDeadline(time.Time{})
+	}
+	if out.err != nil {
+		s.count(scrapeWrite)
+	}
+}
+
+func (s *scrapes) count(reason string) {
+	if m := s.telemetry.metrics; m != nil {
+		m.health.scrapeFailures.WithLabelValues(reason).Inc()
+	}
+}
+
+// Println implements [promhttp.Logger].
+func (s *scrapes) Println(v ...any) {
+	text := strings.TrimSpace(fmt.Sprintln(v...))
+	s.telemetry.complain("telemetry.scrape", "error", text)
+	if strings.HasPrefix(text, "error gathering") { // the others are of writing, and counted there
+		s.count(scrapeGather)
+	}
+}
+
+// A scrapeWriter remembers that it could not write.
+type scrapeWriter struct {
+	http.ResponseWriter
+	err error
+}
+
+// Write implements io.Writer.
+func (w *scrapeWriter) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
+	if err != nil {
+		w.err = err
+	}
+	return n, err
+}

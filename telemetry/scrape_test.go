@@ -1,0 +1,119 @@
+package telemetry
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+)
+
+// A pipeListener accepts the server's ends of connections in memory.
+type pipeListener struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+func (l *pipeListener) Close() error   { close(l.done); return nil }
+func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (l *pipeListener) dial() net.Conn {
+	server, client := net.Pipe()
+	l.conns <- server
+	return client
+}
+
+// Whoever scrapes and does not read delays nobody: no call, and after eight of them no
+// scrape either. It ends with its patience.
+func TestBlockedScrape(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigConfig{})
+		failures := func(reason string) float64 {
+			return value(gather(t, r.tel.Registry()), MetricScrapeFailures, "reason", reason)
+		}
+		l := &pipeListener{make(chan net.Conn), make(chan struct{})}
+		srv := &http.Server{Handler: r.tel.MetricsHandler()}
+		served := make(chan error, 1)
+		go func() { served <- srv.Serve(l) }()
+		scrape := func() net.Conn {
+			c := l.dial()
+			_, err := io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+			require.NoError(t, err)
+			return c
+		}
+		status := func(c net.Conn) int {
+			res, err := http.ReadResponse(bufio.NewReader(c), nil)
+			require.NoError(t, err)
+			_, err = io.Copy(io.Discard, res.Body)
+			require.NoError(t, err)
+			return res.StatusCode
+		}
+
+		var blocked []net.Conn
+		for range maxScrapes {
+			blocked = append(blocked, scrape())
+		}
+		synctest.Wait()
+		begun := time.Now()
+		r.post(call("echo"), &sink{})
+		require.Zero(t, time.Since(begun), "a call does not wait for it")
+		require.Equal(t, http.StatusServiceUnavailable, status(scrape()))
+		require.EqualValues(t, 1, failures(scrapeBusy))
+		require.Zero(t, failures(scrapeWrite))
+
+		time.Sleep(scrapeTimeout)
+		synctest.Wait()
+		require.EqualValues(t, maxScrapes, failures(scrapeWrite))
+		next := scrape()
+		require.Equal(t, http.StatusOK, status(next))
+		time.Sleep(2 * scrapeTimeout) // no deadline is left behind
+		_, err := io.WriteString(next, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, status(next))
+
+		for _, c := range append(blocked, next) {
+			c.Close()
+		}
+		require.NoError(t, srv.Close())
+		require.ErrorIs(t, <-served, http.ErrServerClosed)
+	})
+}
+
+// A collector of the user's that fails spoils nobody else's metrics.
+func TestScrapeOfABrokenCollector(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(brokenCollector{})
+	r := newRig(t, rigConfig{telemetry: []Option{WithRegistry(reg)}})
+	rec := httptest.NewRecorder()
+	r.tel.MetricsHandler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	require.Equal(t, http.StatusOK, rec.Code)
+	require.True(t, strings.Contains(rec.Body.String(), MetricRequestsAdmitted))
+	rec = httptest.NewRecorder()
+	r.tel.MetricsHandler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	require.True(t, strings.Contains(rec.Body.String(), MetricScrapeFailures+`{reason="gather"} 1`))
+}
+
+type brokenCollector struct{}
+
+var brokenDesc = prometheus.NewDesc("users_own", "help", nil, nil)
+
+func (brokenCollector) Describe(ch chan<- *prometheus.Desc) { ch <- brokenDesc }
+func (brokenCollector) Collect(ch chan<- prometheus.Metric) {
+	ch <- prometheus.NewInvalidMetric(brokenDesc, errors.New("out of order"))
+}
