@@ -15,6 +15,8 @@ import (
 // goroutine until the handler has returned.
 type Request struct {
 	core *session.Request
+	// labelled belongs to Profile, which gives it to the handler.
+	labelled labelled
 }
 
 // NewRequest wraps a request of the session core. Servers call it.

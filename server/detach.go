@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"runtime/trace"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -135,6 +136,10 @@ func (e ending) yield() (mcp.Result, error) {
 	return e.result, e.err
 }
 
+// regionDetachable is the region of a handler that may become a task, in the task of
+// its request in a trace of the runtime, which would otherwise not show its goroutine.
+const regionDetachable = "detachable handler"
+
 // handle is the goroutine of the handler.
 func (r *taskRun) handle(ctx context.Context, call *Call, h callHandler) {
 	end := ending{panic: &session.HandlerPanic{}}
@@ -144,6 +149,7 @@ func (r *taskRun) handle(ctx context.Context, call *Call, h callHandler) {
 		}
 		r.end(end)
 	}()
+	defer trace.StartRegion(ctx, regionDetachable).End()
 	result, err := h(ctx, call)
 	end = ending{result: result, err: err}
 }

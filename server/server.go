@@ -116,7 +116,7 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 		instructions: cfg.instructions,
 		logger:       slog.New(cfg.logHandler()),
 		telemetry:    cfg.telemetry,
-		chain:        middleware.Chain(append([]middleware.Middleware{middleware.Telemetry()}, cfg.middleware...)...),
+		chain:        middleware.Chain(append([]middleware.Middleware{middleware.Profile(), middleware.Telemetry()}, cfg.middleware...)...),
 		httpConfig:   cfg.http,
 		pageSize:     cmp.Or(cfg.pageSize, defaultPageSize),
 		listTTL:      cfg.listTTL,

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -249,4 +250,23 @@ func spanContext(r *session.Request) trace.SpanContext {
 		return ob.span.SpanContext()
 	}
 	return trace.SpanContext{}
+}
+
+// TraceID returns the trace id of a request's span in hexadecimal, or "" if it has none.
+func TraceID(r *session.Request) string {
+	if sc := spanContext(r); sc.HasTraceID() {
+		return sc.TraceID().String()
+	}
+	return ""
+}
+
+// HasRuntimeTask reports whether a request is a task in the trace of the Go runtime by
+// its span: the SDK makes a task of each span that it records.
+func HasRuntimeTask(r *session.Request) bool {
+	ob := observationOf(r)
+	if ob == nil {
+		return false
+	}
+	_, recorded := ob.span.(sdktrace.ReadWriteSpan)
+	return recorded
 }
