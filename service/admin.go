@@ -19,6 +19,7 @@ func (p *process) adminHandler() http.Handler {
 	mux.HandleFunc("GET /readyz", p.ready)
 	mux.HandleFunc("GET /{$}", p.adminIndex)
 	addProfiles(mux)
+	p.addFlight(mux)
 	return transport.GuardLoopback(mux)
 }
 
@@ -45,13 +46,19 @@ func (p *process) adminIndex(w http.ResponseWriter, _ *http.Request) {
 		"/readyz          200 if requests should be sent here, else 503 and why",
 		"/debug/requests  requests in flight, sessions and totals, as JSON",
 		"/debug/pprof/    profiles, for go tool pprof",
+		"/debug/flight    snapshots of the flight recorder, for go tool trace; POST takes one",
 	}, "\n"))
 }
 
 func plain(w http.ResponseWriter, status int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Cache-Control", "no-store")
+	uncached(w, "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	fmt.Fprintln(w, text)
+}
+
+// uncached sets the headers of an answer that is only true now.
+func uncached(w http.ResponseWriter, contentType string) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
 }

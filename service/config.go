@@ -52,6 +52,9 @@ type Config struct {
 	StateKeys     Keys
 	StateKeysFile string
 
+	// Flight is about the flight recorder, which is off by default.
+	Flight FlightConfig
+
 	// LogLevel is the least severe level that is logged; LogFormat is "text" or "json".
 	LogLevel  slog.Level
 	LogFormat string
@@ -63,6 +66,7 @@ func DefaultConfig() Config {
 		Addr: "127.0.0.1:8080", Path: "/mcp", AdminAddr: "127.0.0.1:9464",
 		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		DrainTimeout: 20 * time.Second, FlushTimeout: 3 * time.Second,
+		Flight:   defaultFlight(),
 		LogLevel: slog.LevelInfo, LogFormat: "text",
 	}
 }

@@ -63,11 +63,16 @@ type process struct {
 	stdio    chan struct{} // closed when stdio was served; nil in HTTP mode
 	broken   chan error    // why serving has ended by itself
 	draining atomic.Bool   // as soon as /readyz is to say no
+
+	flight    *flight // nil if it is off
+	flightOff string  // why it is
 }
 
 // run starts everything, waits, and stops everything. The admin listener is the
 // last to go: the drain can be watched to its end.
 func (p *process) run(ctx context.Context) error {
+	p.startFlight()
+	defer p.stopFlight()
 	defer func() { p.admin.close(p.srv.Limits().CleanupGrace) }()
 	p.startTelemetry(ctx)
 	defer p.stopTelemetry()
@@ -124,6 +129,37 @@ func (p *process) stopTelemetry() {
 	defer cancel()
 	if err := p.srv.Telemetry().Shutdown(ctx); err != nil {
 		slog.Warn("telemetry.flush", "error", err)
+	}
+}
+
+// startFlight arms the flight recorder if it is on. A service that cannot have one
+// still serves, and says so.
+func (p *process) startFlight() {
+	switch {
+	case !p.cfg.Flight.On:
+		p.flightOff = fmt.Sprintf("the flight recorder is off; --%s or %s=true arms it", flagFlight, envName(flagFlight))
+		return
+	case p.cfg.adminOff():
+		slog.Warn("flight.start", "problem", "without an admin listener nobody could fetch a snapshot: the recorder stays off",
+			"set", fmt.Sprintf("--%s or %s", flagAdminAddr, envName(flagAdminAddr)))
+		return
+	}
+	var err error
+	if p.flight, err = startFlight(p.cfg.Flight, p.srv.Telemetry(), time.Now); err != nil {
+		p.flightOff = "the flight recorder could not be armed: " + err.Error()
+		slog.Error("flight.start", "error", err)
+		return
+	}
+	if f := p.cfg.Flight; f.Slow >= f.Age {
+		slog.Warn("flight.window", "problem", "the beginning of a slow handler will be older than the window",
+			"slow", f.Slow, "age", f.Age)
+	}
+}
+
+// stopFlight disarms it when nobody can ask for a snapshot any more.
+func (p *process) stopFlight() {
+	if p.flight != nil {
+		p.flight.stop()
 	}
 }
 

@@ -30,12 +30,13 @@ const (
 	groupHTTP      = "HTTP"
 	groupShutdown  = "Shutdown"
 	groupSecrets   = "Secrets"
+	groupFlight    = "Flight recorder"
 	groupLogs      = "Logs"
 	groupLimits    = "Limits"
 )
 
 func groups() []string {
-	return []string{groupListeners, groupHTTP, groupShutdown, groupSecrets, groupLogs, groupLimits}
+	return []string{groupListeners, groupHTTP, groupShutdown, groupSecrets, groupFlight, groupLogs, groupLimits}
 }
 
 func settings() []setting { return append(ownSettings(), limitSettings()...) }
@@ -91,6 +92,19 @@ func ownSettings() []setting {
 		{groupSecrets, "state-keys-file", "`path` of the keys that seal what a client carries from one round of questions to the next; in base64, one on a line, the first one seals; the same for all replicas. " + envStateKeys + " has the keys themselves, with commas",
 			func(c *Config) flag.Value { return textValue(&c.StateKeysFile, anything) }},
 
+		{groupFlight, flagFlight, "keep a window on the runtime's trace, and snapshots of it at /debug/flight on the admin listener",
+			func(c *Config) flag.Value { return boolValue(&c.Flight.On) }},
+		{groupFlight, "flight-slow", "`time` after which a handler is so slow that a snapshot is taken; 0 is never",
+			func(c *Config) flag.Value { return durationValue(&c.Flight.Slow) }},
+		{groupFlight, "flight-interval", "least `time` between two snapshots that nobody has asked for",
+			func(c *Config) flag.Value { return durationValue(&c.Flight.Interval) }},
+		{groupFlight, "flight-age", "`time` that the window should reach back",
+			func(c *Config) flag.Value { return durationValue(&c.Flight.Age) }},
+		{groupFlight, "flight-bytes", "`size` that the window should have at most",
+			func(c *Config) flag.Value { return intValue(&c.Flight.Bytes) }},
+		{groupFlight, "flight-keep", "`number` of snapshots that are kept, in memory; the oldest goes first",
+			func(c *Config) flag.Value { return intValue(&c.Flight.Keep) }},
+
 		{groupLogs, "log-level", "least severe `level` that is logged: debug, info, warn or error",
 			func(c *Config) flag.Value { return levelValue(&c.LogLevel) }},
 		{groupLogs, "log-format", "`format` of the log on standard error: text or json",
@@ -103,6 +117,7 @@ const (
 	flagAddr      = "addr"
 	flagAdminAddr = "admin-addr"
 	flagStdio     = "stdio"
+	flagFlight    = "flight-recorder"
 	flagVersion   = "version"
 )
 

@@ -84,6 +84,9 @@ const (
 	MetricExportFailures = "vitrine_telemetry_export_failures_total"
 	MetricScrapeFailures = "vitrine_telemetry_scrape_failures_total"
 	MetricPanics         = "vitrine_telemetry_panics_total"
+
+	MetricFlightSnapshots       = "vitrine_flight_snapshots_total"
+	MetricFlightTriggersDropped = "vitrine_flight_triggers_dropped_total"
 )
 
 // Catalogue lists every metric that Vitrine records. The caller owns the slice.
@@ -292,6 +295,12 @@ func ownHealth() []Metric {
 				Name: "signal", Attribute: "vitrine.telemetry.signal",
 				Values: []string{string(signalTraces), string(signalMetrics), string(signalLogs)},
 			}),
+		counter(MetricFlightSnapshots, "vitrine.flight.snapshots", "{snapshot}",
+			"Snapshots of the flight recorder, by what they were taken for.",
+			Label{Name: "reason", Attribute: "vitrine.flight.reason", Values: stringsOf(flightReasons())}),
+		counter(MetricFlightTriggersDropped, "vitrine.flight.triggers.dropped", "{trigger}",
+			"Reasons to take a snapshot for which none was taken, by why not.",
+			Label{Name: "reason", Attribute: "vitrine.flight.drop_reason", Values: stringsOf(flightDrops())}),
 	}
 }
 

@@ -17,6 +17,9 @@ type health struct {
 	failures      *prometheus.CounterVec
 	// scrapeFailures counts scrapes that were refused or not read to their end.
 	scrapeFailures *prometheus.CounterVec
+	// Of the flight recorder.
+	snapshots       *prometheus.CounterVec
+	triggersDropped *prometheus.CounterVec
 }
 
 func newHealth(byName map[string]Metric) *health {
@@ -41,14 +44,18 @@ func newHealth(byName map[string]Metric) *health {
 		spansQueued:   prometheus.NewGauge(prometheus.GaugeOpts(opts(MetricSpansQueued))),
 		failures:      vec(MetricExportFailures),
 
-		scrapeFailures: vec(MetricScrapeFailures),
+		scrapeFailures:  vec(MetricScrapeFailures),
+		snapshots:       vec(MetricFlightSnapshots),
+		triggersDropped: vec(MetricFlightTriggersDropped),
 	}
 	h.build.Set(1)
 	return h
 }
 
 func (h *health) all() []prometheus.Collector {
-	return []prometheus.Collector{h.build, h.spansExported, h.spansDropped, h.spansQueued, h.failures, h.scrapeFailures}
+	return []prometheus.Collector{
+		h.build, h.spansExported, h.spansDropped, h.spansQueued, h.failures, h.scrapeFailures, h.snapshots, h.triggersDropped,
+	}
 }
 
 // Describe implements [prometheus.Collector].

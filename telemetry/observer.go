@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -21,6 +22,7 @@ type observer struct {
 	payloads   payloads
 	now        func() time.Time
 	complain   func(msg string, args ...any)
+	watch      atomic.Pointer[handlerWatch] // nil: nobody watches
 }
 
 // Begin implements [session.Observer]: it starts the request's span.
@@ -115,6 +117,7 @@ func (o *observer) Abandoned(r *session.Request) {
 		ob.end(r, ob.outcome(r))
 		ob.abandoned = true
 	}
+	o.watch.Load().abandoned(r)
 }
 
 // Finished implements [session.Observer].
@@ -140,6 +143,7 @@ func (o *observer) Finished(r *session.Request) {
 		return
 	}
 	ob.end(r, ob.outcome(r))
+	o.watch.Load().finished(r)
 }
 
 // Written implements [session.Observer].

@@ -110,7 +110,7 @@ func (t *Telemetry) RequestsHandler() http.Handler {
 		rep := t.report()
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if wantsText(req) {
+		if WantsText(req) {
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 			rep.writeText(w)
 			return
@@ -121,7 +121,9 @@ func (t *Telemetry) RequestsHandler() http.Handler {
 	})
 }
 
-func wantsText(req *http.Request) bool {
+// WantsText reports whether a request for a report asks for text, by ?format=text or by
+// its Accept header, and not for JSON.
+func WantsText(req *http.Request) bool {
 	switch req.URL.Query().Get("format") {
 	case "text":
 		return true

@@ -1,0 +1,125 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/telemetry"
+)
+
+const flightPath = "/debug/flight"
+
+// addFlight adds the paths of the flight recorder. Pages of other origins may not ask
+// for a snapshot: besides the guard of the admin listener, which on loopback trusts the
+// pages of all local ports, a POST must not come from another site.
+func (p *process) addFlight(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+flightPath, p.flightList)
+	mux.Handle("POST "+flightPath, http.NewCrossOriginProtection().Handler(http.HandlerFunc(p.flightTake)))
+	mux.HandleFunc("GET "+flightPath+"/{name}", p.flightDownload)
+}
+
+// A flightReport is what the list of snapshots says.
+type flightReport struct {
+	SlowSeconds     float64        `json:"slow_seconds"` // 0: only abandoned handlers
+	IntervalSeconds float64        `json:"interval_seconds"`
+	AgeSeconds      float64        `json:"age_seconds"`
+	WindowBytes     int            `json:"window_bytes"`
+	Keep            int            `json:"keep"`
+	Snapshots       []flightRecord `json:"snapshots"` // oldest first
+}
+
+// A flightRecord describes one snapshot. One that was taken on demand has no handler.
+type flightRecord struct {
+	Name       string    `json:"name"`
+	At         time.Time `json:"at"`
+	Reason     string    `json:"reason"` // slow_handler, abandoned_handler, on_demand
+	Method     string    `json:"method,omitempty"`
+	Tool       string    `json:"tool,omitempty"` // the registered tool or prompt
+	TraceID    string    `json:"trace_id,omitempty"`
+	RanSeconds float64   `json:"ran_seconds,omitzero"`
+	Bytes      int       `json:"bytes"`
+}
+
+func (s *flightSnapshot) record() flightRecord {
+	return flightRecord{
+		Name: s.name, At: s.at, Reason: string(s.incident.Reason), Method: s.incident.Method, Tool: s.incident.Target,
+		TraceID: s.incident.TraceID, RanSeconds: s.incident.Ran.Seconds(), Bytes: len(s.data),
+	}
+}
+
+func (p *process) flightList(w http.ResponseWriter, r *http.Request) {
+	if p.flightIsOff(w) {
+		return
+	}
+	cfg := p.flight.cfg
+	report := flightReport{
+		SlowSeconds: cfg.Slow.Seconds(), IntervalSeconds: cfg.Interval.Seconds(), AgeSeconds: cfg.Age.Seconds(),
+		WindowBytes: cfg.Bytes, Keep: cfg.Keep, Snapshots: []flightRecord{},
+	}
+	for _, s := range p.flight.list() {
+		report.Snapshots = append(report.Snapshots, s.record())
+	}
+	if !telemetry.WantsText(r) {
+		writeJSON(w, http.StatusOK, report)
+		return
+	}
+	uncached(w, "text/plain; charset=utf-8")
+	fmt.Fprintf(w, "snapshots: %d, at most %d\n", len(report.Snapshots), report.Keep)
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(tw, "NAME\tREASON\tMETHOD\tTOOL\tRAN\tBYTES\tTRACE")
+	for _, s := range report.Snapshots {
+		ran := time.Duration(s.RanSeconds * float64(time.Second)).Round(time.Millisecond)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", s.Name, s.Reason, s.Method, s.Tool, ran, s.Bytes, s.TraceID)
+	}
+	_ = tw.Flush() // the reader's loss
+}
+
+// flightTake takes a snapshot on demand, and says where it is.
+func (p *process) flightTake(w http.ResponseWriter, _ *http.Request) {
+	if p.flightIsOff(w) {
+		return
+	}
+	s, err := p.flight.take(telemetry.HandlerIncident{Reason: telemetry.FlightOnDemand})
+	if err != nil {
+		plain(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	w.Header().Set("Location", flightPath+"/"+s.name)
+	writeJSON(w, http.StatusCreated, s.record())
+}
+
+func (p *process) flightDownload(w http.ResponseWriter, r *http.Request) {
+	if p.flightIsOff(w) {
+		return
+	}
+	for _, s := range p.flight.list() {
+		if s.name == r.PathValue("name") {
+			binary(w, s.name)
+			w.Header().Set("X-Content-Type-Options", "nosniff")
+			w.Header().Set("Content-Length", strconv.Itoa(len(s.data)))
+			_, _ = w.Write(s.data) // the reader's loss
+			return
+		}
+	}
+	plain(w, http.StatusNotFound, "there is no such snapshot, or it had to make room for a later one")
+}
+
+// flightIsOff answers a request if no recorder is armed.
+func (p *process) flightIsOff(w http.ResponseWriter) bool {
+	if p.flight == nil {
+		plain(w, http.StatusNotFound, p.flightOff)
+	}
+	return p.flight == nil
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	uncached(w, "application/json")
+	w.WriteHeader(status)
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(v) // the reader's loss
+}
