@@ -80,7 +80,9 @@ func (c *httpClient) call(req *http.Request, id string, onRequest func(id json.R
 			c.w.fault("http: two answers in one exchange")
 		default:
 			answer = m
-			if m.ID != nil && string(m.ID) != id {
+			// An exchange may end with an error that belongs to no request.
+			nobodys := m.Error != nil && (m.ID == nil || string(m.ID) == "null")
+			if string(m.ID) != id && !nobodys {
 				c.w.fault("http: the answer to %s has the id %s", id, m.ID)
 			}
 		}
