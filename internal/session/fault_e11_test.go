@@ -66,6 +66,9 @@ var cellsE11 = []faultCell{
 		require.Len(w.t, p.frames(), 2)
 		hasError(w.t, p.frames()[1], "2", mcp.CodeInternalError, "server_shutdown")
 		w.loggedWith("WARN drain.deadline", "left=2")
+		w.loggedWith("WARN drain.left", "id=2", "target=polite", "age=2.5s", "state=running")
+		w.loggedWith("WARN drain.left", "id=3", "target=deaf")
+		require.Equal(w.t, 2, w.times("WARN drain.left"))
 		for _, h := range hs[1:] {
 			require.Equal(w.t, "server_shutdown", h.cause())
 			require.ErrorIs(w.t, context.Cause(h.ctx), mcp.ErrServerShutdown)

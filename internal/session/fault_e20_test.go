@@ -114,6 +114,8 @@ var cellsE20 = []faultCell{
 		quick.Done()
 		deadline()
 		<-polite.Context().Done()
+		w.loggedWith("WARN drain.left", "target=work", "task=")
+		require.Equal(w.t, 1, w.times("WARN drain.left"))
 		require.ErrorIs(w.t, context.Cause(polite.Context()), mcp.ErrServerShutdown)
 		polite.Done()
 		require.NoError(w.t, <-done)

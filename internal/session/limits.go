@@ -209,7 +209,7 @@ func Bounds() []Bound {
 			func(l *Limits) any { return &l.MaxSubscriptions }},
 		{LimitResourceSubscriptions, 1000, "resources", "resources that one subscription or legacy session is about", true,
 			func(l *Limits) any { return &l.MaxResourceSubscriptions }},
-		{LimitPendingUpdates, 256, "updates", "updates of parts of resources that wait for one subscriber; then the whole is reported", true,
+		{LimitPendingUpdates, 256, "updates", "what waits for one subscriber: parts of updated resources, then the whole is reported; own notifications, then they are dropped", true,
 			func(l *Limits) any { return &l.MaxPendingUpdates }},
 		{LimitOutbound, 64, "requests", "requests to one client that it has not answered", true,
 			func(l *Limits) any { return &l.MaxOutbound }},
