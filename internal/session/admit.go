@@ -125,7 +125,9 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 // reject answers a request that was not admitted.
 func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
 	r.vacate()
-	taken := r.repeated || r.session.uses(r.ID)
+	// An id that was in flight at the admission counts as taken, even if the answer to the
+	// first request has been decided since: it may not be queued yet.
+	taken := r.repeated || reason == mcp.RejectDuplicateID && r.session.stream != nil || r.session.uses(r.ID)
 	c.ledger.rejected(receivedRequest, reason)
 	if data, ok := err.Data.(mcp.ErrorData); ok && data.Limit != "" {
 		c.ledger.limitReached(data.Limit)

@@ -57,6 +57,24 @@ var cellsE14 = []faultCell{
 		g.empty()
 		require.Equal(w.t, counts{"rejected/duplicate_id": 5}, w.counts().since(before))
 	}},
+	{state: "R/just-settled", test: func(w *world) {
+		// Between the check of the id and the rejection the first request is settled, and
+		// its answer may come later than the rejection.
+		g := w.gate("work", false)
+		p := w.connect(true)
+		p.call("1", "work")
+		h := g.next()
+		in, bad := inbound(p.s.conn, callFrame("1", "work"))
+		require.Nil(w.t, bad)
+		second := newRequest(w.core, in, p.s, p.s.stream, w.Route(in, p.s))
+		reason, err := w.core.enter(second)
+		require.Equal(w.t, mcp.RejectDuplicateID, reason)
+		h.finish("first")
+		w.settle()
+		w.core.reject(second, reason, err)
+		w.settle()
+		require.ElementsMatch(w.t, []string{resultFrame("1", "first"), duplicateFrame("1")}, p.frames())
+	}},
 	{state: "R/null-id", test: func(w *world) {
 		g := w.gate("work", false)
 		p := w.connect(true)
