@@ -15,54 +15,54 @@ import (
 // The keys of attributes. Those of OpenTelemetry are written by hand: the
 // packages of its conventions do not carry the MCP ones any more.
 const (
-	keyMethod          attribute.Key = "mcp.method.name"
-	keyProtocolVersion attribute.Key = "mcp.protocol.version"
-	keyResourceURI     attribute.Key = "mcp.resource.uri"
-	keySessionID       attribute.Key = "mcp.session.id"
-	keyRequestID       attribute.Key = "jsonrpc.request.id"
-	keyToolName        attribute.Key = "gen_ai.tool.name"
-	keyPromptName      attribute.Key = "gen_ai.prompt.name"
-	keyOperation       attribute.Key = "gen_ai.operation.name"
-	keyErrorType       attribute.Key = "error.type"
-	keyStatusCode      attribute.Key = "rpc.response.status_code"
-	keyArguments       attribute.Key = "gen_ai.tool.call.arguments"
-	keyResult          attribute.Key = "gen_ai.tool.call.result"
-	keyTransport       attribute.Key = "network.transport"
-	keyNetworkProtocol attribute.Key = "network.protocol.name"
-	keyNetworkVersion  attribute.Key = "network.protocol.version"
-	keyClientAddress   attribute.Key = "client.address"
-	keyClientPort      attribute.Key = "client.port"
+	keyMethod          attribute.Key = "mcp.method.name"            // the method; `_OTHER` for one that the server does not know
+	keyProtocolVersion attribute.Key = "mcp.protocol.version"       // the revision that the client speaks
+	keyResourceURI     attribute.Key = "mcp.resource.uri"           // the URI that a resources/* request names, cut to 1 KiB
+	keySessionID       attribute.Key = "mcp.session.id"             // the id of a legacy HTTP session
+	keyRequestID       attribute.Key = "jsonrpc.request.id"         // the id of the request as text; not on notifications
+	keyToolName        attribute.Key = "gen_ai.tool.name"           // the registered tool
+	keyPromptName      attribute.Key = "gen_ai.prompt.name"         // the registered prompt
+	keyOperation       attribute.Key = "gen_ai.operation.name"      // `execute_tool`, on tools/call alone
+	keyErrorType       attribute.Key = "error.type"                 // why the request counts as an error of the service: a code, a cause, `tool_error` or `write_timeout`
+	keyStatusCode      attribute.Key = "rpc.response.status_code"   // the JSON-RPC error code of the answer
+	keyArguments       attribute.Key = "gen_ai.tool.call.arguments" // what a tool was given; only if asked for
+	keyResult          attribute.Key = "gen_ai.tool.call.result"    // what a tool has returned; only if asked for
+	keyTransport       attribute.Key = "network.transport"          // `tcp`, `quic` or `pipe`
+	keyNetworkProtocol attribute.Key = "network.protocol.name"      // `http`, or absent
+	keyNetworkVersion  attribute.Key = "network.protocol.version"   // the version of HTTP
+	keyClientAddress   attribute.Key = "client.address"             // the address of the client
+	keyClientPort      attribute.Key = "client.port"                // the port of the client
 
-	keyExceptionType       attribute.Key = "exception.type"
-	keyExceptionMessage    attribute.Key = "exception.message"
-	keyExceptionStacktrace attribute.Key = "exception.stacktrace"
+	keyExceptionType       attribute.Key = "exception.type"       // the Go type of a panic or of an error that the caller does not see
+	keyExceptionMessage    attribute.Key = "exception.message"    // its text
+	keyExceptionStacktrace attribute.Key = "exception.stacktrace" // the stack of a panic
 
-	keyCancelCause   attribute.Key = "vitrine.cancel.cause"
-	keyCancelDetail  attribute.Key = "vitrine.cancel.detail"
-	keyCancelUnwind  attribute.Key = "vitrine.cancel.unwind" // seconds
-	keyOutcome       attribute.Key = "vitrine.response.outcome"
-	keyDropReason    attribute.Key = "vitrine.drop.reason"
-	keyRejectReason  attribute.Key = "vitrine.reject.reason"
-	keyQueueWait     attribute.Key = "vitrine.queue.wait" // seconds
-	keyClientName    attribute.Key = "vitrine.client.name"
-	keyTaskID        attribute.Key = "vitrine.task.id" // its first characters
-	keyTaskStatus    attribute.Key = "vitrine.task.status"
-	keyClientVersion attribute.Key = "vitrine.client.version"
-	keyLogLevel      attribute.Key = "vitrine.log.level"
-	keyLogLogger     attribute.Key = "vitrine.log.logger"
-	keyLogMessage    attribute.Key = "vitrine.log.message"
+	keyCancelCause   attribute.Key = "vitrine.cancel.cause"     // why the request's context was cancelled
+	keyCancelDetail  attribute.Key = "vitrine.cancel.detail"    // the client's reason, cut and escaped
+	keyCancelUnwind  attribute.Key = "vitrine.cancel.unwind"    // seconds from the cancellation to the return of an abandoned handler
+	keyOutcome       attribute.Key = "vitrine.response.outcome" // `sent`, `dropped` or `stored`
+	keyDropReason    attribute.Key = "vitrine.drop.reason"      // why an answer or a notification was not sent
+	keyRejectReason  attribute.Key = "vitrine.reject.reason"    // why the request was not admitted
+	keyQueueWait     attribute.Key = "vitrine.queue.wait"       // seconds that the request waited for a slot
+	keyClientName    attribute.Key = "vitrine.client.name"      // what the client calls itself, cut to 64 bytes; untrusted
+	keyTaskID        attribute.Key = "vitrine.task.id"          // the first characters of the id of a task
+	keyTaskStatus    attribute.Key = "vitrine.task.status"      // how a task has ended
+	keyClientVersion attribute.Key = "vitrine.client.version"   // the version that the client names, cut to 64 bytes; untrusted
+	keyLogLevel      attribute.Key = "vitrine.log.level"        // the level of a message of Call.Log
+	keyLogLogger     attribute.Key = "vitrine.log.logger"       // its logger
+	keyLogMessage    attribute.Key = "vitrine.log.message"      // its text, cut to 256 bytes
 )
 
 // Names of span events.
 const (
-	eventAcknowledged = "vitrine.subscription.acknowledged"
+	eventAcknowledged = "vitrine.subscription.acknowledged" // event: the subscription stands
 
-	eventCancelled = "vitrine.cancelled"
-	eventDropped   = "vitrine.response.dropped"
-	eventAbandoned = "vitrine.handler.abandoned"
-	eventLost      = "vitrine.notification.dropped"
-	eventException = "exception"
-	eventLog       = "vitrine.log"
+	eventCancelled = "vitrine.cancelled"            // event: the request's context was cancelled
+	eventDropped   = "vitrine.response.dropped"     // event: the answer will not be sent
+	eventAbandoned = "vitrine.handler.abandoned"    // event: the handler is not waited for any more
+	eventLost      = "vitrine.notification.dropped" // event: a notification about the request will not be sent
+	eventException = "exception"                    // event: a panic, or an error that the caller does not see
+	eventLog       = "vitrine.log"                  // event: a message of Call.Log
 )
 
 // operationExecuteTool is gen_ai.operation.name of tools/call.

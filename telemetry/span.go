@@ -19,7 +19,7 @@ import (
 
 // spanReturnedLate is the name of the span that marks the return of a handler
 // whose own span ended when it was abandoned.
-const spanReturnedLate = "vitrine.handler.returned"
+const spanReturnedLate = "vitrine.handler.returned" // span: the return of an abandoned handler, linked to its request
 
 // An observation is what is kept for one request, or one notification. The core calls the observer for
 // one request from several goroutines, but never two ends of it at once.

@@ -14,7 +14,7 @@ import (
 )
 
 // spanTask begins the name of the span of a task; the registered tool follows.
-const spanTask = "vitrine.task"
+const spanTask = "vitrine.task" // span, followed by the tool: what a handler does after its call became a task
 
 // A TaskEnd is how the handler of a task has returned.
 type TaskEnd struct {
