@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
@@ -75,7 +76,11 @@ func (o *observer) Cancelled(r *session.Request, cancel *mcp.CancelError) {
 	if ob == nil {
 		return
 	}
-	ob.event(eventCancelled, keyCancelCause.String(string(cancel.Cause)), keyCancelDetail.String(cancel.Detail))
+	attrs := []attribute.KeyValue{keyCancelCause.String(string(cancel.Cause))}
+	if cancel.Detail != "" {
+		attrs = append(attrs, keyCancelDetail.String(cancel.Detail))
+	}
+	ob.event(eventCancelled, attrs...)
 	s := r.Route.Series
 	ob.exemplify(at(MetricRequestsCancelled, s.Method, s.Target, string(cancel.Cause)))
 }

@@ -360,6 +360,8 @@ func TestCauses(t *testing.T) {
 				require.Equal(t, string(tc.cause), events["vitrine.cancelled"]["vitrine.cancel.cause"])
 				if tc.cause == mcp.CauseClientCancel {
 					require.Equal(t, "bored\ufffdnow", events["vitrine.cancelled"]["vitrine.cancel.detail"])
+				} else {
+					require.NotContains(t, events["vitrine.cancelled"], "vitrine.cancel.detail")
 				}
 				if tc.fault {
 					require.Equal(t, string(tc.cause), attrs["error.type"])
