@@ -1,0 +1,119 @@
+package server_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// outOfReach are values of the vocabularies that no scene can bring about, and why not.
+var outOfReach = map[string]string{
+	"cause session_idle":    "a session with a request is not idle: only the session has this end",
+	"cause session_evicted": "only idle sessions are evicted: only the session has this end",
+	"code -32700":           "a frame that is no JSON is no request, and has no span",
+
+	"end of a subscription error": "nothing of ours fails once a subscription stands",
+
+	"dropped notification not_subscribed": "nobody sends what nobody has subscribed to",
+	"dropped notification era_forbidden":  "nobody sends what the revision does not have",
+}
+
+// TestTelemetryGoldenIsComplete: each value of each vocabulary occurs in a section, on a
+// span and in a counter where it has both, unless it is out of reach.
+func TestTelemetryGoldenIsComplete(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "telemetry", "*.txt"))
+	require.NoError(t, err)
+	require.Len(t, files, len(acts()), "a file that no act writes")
+	var all strings.Builder
+	for _, name := range files {
+		raw, err := os.ReadFile(name)
+		require.NoError(t, err)
+		all.Write(raw)
+	}
+	occurs := func(what string, patterns ...string) {
+		t.Helper()
+		missing := ""
+		for _, p := range patterns {
+			if !regexp.MustCompile(`(?m)^` + p).MatchString(all.String()) {
+				missing += "\n\t" + p
+			}
+		}
+		if why, known := outOfReach[what]; known {
+			require.NotEmpty(t, missing, "%s is in reach, although %s", what, why)
+			return
+		}
+		require.Empty(t, missing, "no section has %s", what)
+	}
+	attribute := func(key, value string) string { return fmt.Sprintf(`  %s = "%s"$`, regexp.QuoteMeta(key), value) }
+	counter := func(name, label, value string) string {
+		return fmt.Sprintf(`%s\{.*\b%s="%s".*\} \+`, name, label, value)
+	}
+
+	for _, c := range mcp.Causes() {
+		occurs("cause "+string(c), attribute("vitrine.cancel.cause", string(c)),
+			counter("vitrine_requests_cancelled_total", "cause", string(c)),
+			counter("vitrine_cancel_unwind_seconds", "cause", string(c)))
+	}
+	for _, c := range []mcp.Cause{
+		mcp.CauseTransportClose, mcp.CauseTransportError, mcp.CauseSessionDelete, mcp.CauseSessionIdle,
+		mcp.CauseSessionEvicted, mcp.CauseServerShutdown, // what ends a request alone does not end a session
+	} {
+		occurs("session "+string(c), counter("vitrine_sessions_closed_total", "cause", string(c)))
+	}
+	for _, r := range mcp.ResponseDropReasons() {
+		occurs("dropped response "+string(r), attribute("vitrine.drop.reason", string(r)),
+			`  event after \S+: vitrine.response.dropped\n    vitrine.drop.reason = "`+string(r)+`"$`,
+			counter("vitrine_responses_dropped_total", "reason", string(r)))
+	}
+	for _, r := range mcp.NotificationDropReasons() {
+		occurs("dropped notification "+string(r), counter("vitrine_notifications_dropped_total", "reason", string(r)))
+	}
+	for _, r := range mcp.RejectReasons() {
+		patterns := []string{counter("vitrine_requests_rejected_total", "reason", string(r))}
+		if r != mcp.RejectParseError && r != mcp.RejectTooLarge { // frames without a request have no span
+			patterns = append(patterns, attribute("vitrine.reject.reason", string(r)))
+		}
+		occurs("rejection "+string(r), patterns...)
+	}
+	for _, c := range errorCodes(t) {
+		code := strconv.Itoa(c)
+		occurs("code "+code, attribute("rpc.response.status_code", code),
+			counter("mcp_server_operation_duration_seconds", "rpc_response_status_code", code))
+	}
+	for _, end := range mcp.SubscriptionEnds() {
+		occurs("end of a subscription "+string(end), counter("vitrine_subscription_duration_seconds", "end", string(end)))
+	}
+	for _, s := range mcp.TaskStatuses() {
+		if s.Terminal() {
+			occurs("end of a task "+string(s), attribute("vitrine.task.status", string(s)),
+				counter("vitrine_task_duration_seconds", "status", string(s)))
+		}
+	}
+	for _, method := range mcp.Methods() {
+		occurs("method "+method, `span \w+: `+regexp.QuoteMeta(method)+`( \w+)?$`)
+	}
+	for _, hostile := range []string{"hostile", "<script>", "missing"} {
+		require.NotRegexp(t, `(?m)^(span|\S+\{).*`+hostile, all.String(), "a name from the wire")
+	}
+}
+
+// errorCodes returns the constants of package mcp: nothing else lists them.
+func errorCodes(t *testing.T) (codes []int) {
+	source, err := os.ReadFile(filepath.Join("..", "mcp", "error.go"))
+	require.NoError(t, err)
+	for _, m := range regexp.MustCompile(`(?m)^\tCode\w+\s+Code = (-\d+)`).FindAllStringSubmatch(string(source), -1) {
+		code, err := strconv.Atoi(m[1])
+		require.NoError(t, err)
+		codes = append(codes, code)
+	}
+	require.GreaterOrEqual(t, len(codes), 10)
+	return codes
+}
