@@ -93,6 +93,25 @@ var cellsE16 = []faultCell{
 			"admitted": 4, "dropped/write_timeout": 4, "cancelled/transport_error": 2, "limit/write_timeout": 1,
 		}, w.counts())
 		require.Equal(w.t, 1, w.times("WARN session.peer_lost"))
+
+		// net/http takes an exchange for lost when a write to it has timed out, and may say
+		// so before the write returns.
+		for _, lost := range []bool{false, true} {
+			before := w.counts()
+			x := w.post(nil, modernFrame("1", "work"))
+			x.sink.on(func(k *scriptSink) error {
+				err := blockUntil(nil)(k)
+				if lost {
+					x.stream.Lost()
+				}
+				return err
+			})
+			g.next().finish("unread")
+			w.settle()
+			time.Sleep(w.core.limits.WriteTimeout)
+			require.True(w.t, x.ended())
+			require.Equal(w.t, counts{"admitted": 1, "dropped/write_timeout": 1, "limit/write_timeout": 1}, w.counts().since(before))
+		}
 	}},
 	{state: "refusals", limits: Limits{MaxQueuedMessages: 1}, test: func(w *world) {
 		g := w.gate("work", false)

@@ -206,14 +206,17 @@ func (st *Stream) writeSome(sink Sink, batch []*Message, done bool) (n int, err 
 
 // lose fails the stream because of a write error, and with it the batch. If the
 // stream has failed before, that is the reason, whatever the error looks like;
-// only of a lost exchange does the write know more. A stream with a log goes on
-// without the exchange, and the batch is kept. done tells that it ends with it.
+// only of a lost exchange does the write know more. net/http reports one as lost also
+// because a write to it has timed out, and may do so before the write returns. A stream
+// with a log goes on without the exchange, and the batch is kept. done tells that it ends
+// with it.
 func (st *Stream) lose(batch []*Message, done bool, err error) {
 	st.mu.Lock()
 	reason := st.stopped()
 	known := reason != "" && st.failed == ""
+	timedOut := st.lost && reason == mcp.DropBrokenPeer && writeReason(err) == mcp.DropWriteTimeout
 	st.mu.Unlock()
-	if reason == "" || reason == mcp.DropStreamGone && !known {
+	if reason == "" || reason == mcp.DropStreamGone && !known || timedOut {
 		reason = writeReason(err)
 	}
 	if w := (*WriteError)(nil); !errors.As(err, &w) {
