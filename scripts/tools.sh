@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what the integration suites and the linter need, and nothing that is
 # already there: Debian packages with apt-get, npm packages below e2e/node, staticcheck
-# below .cache. Where there is no apt-get it says what to install by hand.
+# below .cache, Jaeger in a cache of the user. Where there is no apt-get it says what to
+# install by hand.
 . "$(dirname "$0")/lib.sh"
 
 as_root() {
@@ -111,4 +112,5 @@ status=0
 install_packages || status=1
 install_npm_packages || status=1
 install_staticcheck || status=1
+scripts/jaeger.sh || status=1
 exit "$status"
