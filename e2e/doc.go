@@ -1,7 +1,7 @@
 // Package e2e holds the end-to-end tests: they start the real programs, and drive
 // them with the clients that people use (in Go and for Node, by themselves and behind
-// mcp-remote), a Prometheus server, an OTLP receiver, and raw frames. It is a module of
-// its own so that nothing of this enters the framework's go.mod.
+// mcp-remote), a Prometheus server, Jaeger, an OTLP receiver, and raw frames. It is a
+// module of its own so that nothing of this enters the framework's go.mod.
 //
 //	go test ./...                       what this machine can run
 //	VITRINE_REQUIRE=all go test ./...   everything, or fail

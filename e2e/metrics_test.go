@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net/http"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
@@ -23,14 +24,23 @@ func (s *server) metrics(t *testing.T) metrics {
 	if err != nil {
 		t.Fatal(err)
 	}
+	m, err := decodeMetrics(body, header)
+	if err != nil {
+		t.Fatalf("/metrics: %v", err)
+	}
+	return m
+}
+
+// decodeMetrics decodes a scrape.
+func decodeMetrics(body []byte, header http.Header) (metrics, error) {
 	m := metrics{}
 	in := expfmt.NewDecoder(bytes.NewReader(body), expfmt.ResponseFormat(header))
 	for {
 		family := new(dto.MetricFamily)
 		if err := in.Decode(family); errors.Is(err, io.EOF) {
-			return m
+			return m, nil
 		} else if err != nil {
-			t.Fatalf("/metrics: %v", err)
+			return nil, err
 		}
 		m[family.GetName()] = family
 	}

@@ -22,13 +22,16 @@ type prometheus struct {
 	url string
 }
 
-// scrape starts a Prometheus that scrapes the server.
-func scrape(t *testing.T, s *server, features string) *prometheus {
+// scrape starts a Prometheus that scrapes the servers.
+func scrape(t *testing.T, features string, servers ...*server) *prometheus {
 	t.Helper()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("global: {scrape_interval: 200ms, scrape_timeout: 200ms}\nscrape_configs: [{job_name: mcp, static_configs: [{targets: [%q]}]}]\n",
-		strings.TrimPrefix(s.admin, "http://"))
+	var targets []string
+	for _, s := range servers {
+		targets = append(targets, s.instance())
+	}
+	text := "global: {scrape_interval: 200ms, scrape_timeout: 200ms}\nscrape_configs: [{job_name: mcp, static_configs: [{targets: " + encode(targets) + "}]}]\n"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +46,9 @@ func scrape(t *testing.T, s *server, features string) *prometheus {
 		}
 	}
 }
+
+// instance is how Prometheus calls the server.
+func (s *server) instance() string { return strings.TrimPrefix(s.admin, "http://") }
 
 // listens waits until Prometheus answers. It is false if another process was faster
 // to take the address.
@@ -110,28 +116,32 @@ func (p *prometheus) awaitValue(t *testing.T, query, want string) {
 	})
 }
 
+// exemplars returns the trace ids of the exemplars of a series.
+func (p *prometheus) exemplars(query string) (traces []string, err error) {
+	var data []struct {
+		Exemplars []struct{ Labels map[string]string }
+	}
+	now := time.Now()
+	err = p.api("query_exemplars", url.Values{
+		"query": {query}, "start": {fmt.Sprint(now.Add(-time.Hour).Unix())}, "end": {fmt.Sprint(now.Add(time.Hour).Unix())},
+	}, &data)
+	for _, series := range data {
+		for _, e := range series.Exemplars {
+			traces = append(traces, e.Labels["trace_id"])
+		}
+	}
+	return traces, err
+}
+
 // awaitExemplar waits until a series has an exemplar with the trace.
 func (p *prometheus) awaitExemplar(t *testing.T, query, trace string) {
 	t.Helper()
 	eventually(t, func() error {
-		var data []struct {
-			Exemplars []struct{ Labels map[string]string }
+		traces, err := p.exemplars(query)
+		if err == nil && !slices.Contains(traces, trace) {
+			err = fmt.Errorf("no exemplar of trace %s on %s, but %v", trace, query, traces)
 		}
-		now := time.Now()
-		err := p.api("query_exemplars", url.Values{
-			"query": {query}, "start": {fmt.Sprint(now.Add(-time.Hour).Unix())}, "end": {fmt.Sprint(now.Add(time.Hour).Unix())},
-		}, &data)
-		if err != nil {
-			return err
-		}
-		for _, series := range data {
-			for _, e := range series.Exemplars {
-				if e.Labels["trace_id"] == trace {
-					return nil
-				}
-			}
-		}
-		return fmt.Errorf("no exemplar of trace %s on %s, but %v", trace, query, data)
+		return err
 	})
 }
 
@@ -169,7 +179,7 @@ func TestPrometheus(t *testing.T) {
 	} {
 		t.Run(c.title, func(t *testing.T) {
 			t.Parallel()
-			p := scrape(t, s, c.features)
+			p := scrape(t, c.features, s)
 			eventually(t, func() error { return p.targetUp() })
 			p.awaitValue(t, "up", "1")
 			p.awaitValue(t, `sum(vitrine_requests_admitted_total{method="tools/call"})`, "4")

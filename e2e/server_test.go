@@ -162,7 +162,12 @@ func (s *server) requests() (*report, error) {
 
 // get reads a page of the admin listener.
 func (s *server) get(path, accept string) ([]byte, http.Header, error) {
-	req, err := http.NewRequest(http.MethodGet, s.admin+path, nil)
+	return get(s.admin+path, accept)
+}
+
+// get reads a page.
+func get(url, accept string) ([]byte, http.Header, error) {
+	req, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -174,7 +179,7 @@ func (s *server) get(path, accept string) ([]byte, http.Header, error) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s: %s", path, resp.Status, body)
+		err = fmt.Errorf("%s: %s: %s", url, resp.Status, body)
 	}
 	return body, resp.Header, err
 }

@@ -1,0 +1,57 @@
+package e2e
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestCollectorConfig lets a collector check the configuration that is in deploy, with
+// and without the policy.
+func TestCollectorConfig(t *testing.T) {
+	file := jaegerProgram(t) // a collector with the parts that the configuration needs
+	for _, configs := range [][]string{
+		{collectorConfig}, {collectorConfig, tailSamplingConfig}, {jaegerConfig}, {jaegerConfig, tailSamplingConfig},
+	} {
+		args := []string{"validate"}
+		for _, c := range configs {
+			args = append(args, "--config="+c)
+		}
+		if out, err := exec.Command(file, args...).CombinedOutput(); err != nil {
+			t.Errorf("%v: %v\n%s", configs, err, out)
+		}
+	}
+}
+
+// TestTelemetryDoc holds the commands and snippets of the documentation against the
+// files that the tests run.
+func TestTelemetryDoc(t *testing.T) {
+	doc, err := os.ReadFile("../docs/telemetry.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := os.ReadFile(tailSamplingConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, policies, found := strings.Cut(string(policy), "    policies:\n")
+	policies, _, end := strings.Cut(policies, "\nservice:")
+	if !found || !end || !strings.Contains(string(doc), policies) {
+		t.Errorf("docs/telemetry.md does not show the policies of %s:\n%s", tailSamplingConfig, policies)
+	}
+	files := map[string]bool{}
+	for _, m := range regexp.MustCompile(`--config=(\S+)`).FindAllStringSubmatch(string(doc), -1) {
+		files["../"+m[1]] = true
+	}
+	want := []string{jaegerConfig, collectorConfig, tailSamplingConfig}
+	if endpoint := "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:4318/v1/traces"; !strings.Contains(string(doc), endpoint) {
+		t.Errorf("docs/telemetry.md does not set %s", endpoint)
+	}
+	if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+		t.Errorf("docs/telemetry.md starts programs with %q, want %q", got, want)
+	}
+}
