@@ -19,6 +19,7 @@ as_root() {
 # missing_packages lists the Debian packages whose programs are not in PATH.
 missing_packages() {
 	have prometheus promtool || say prometheus
+	have chromium || have chromium-browser || have google-chrome || say chromium fonts-dejavu-core
 	cc=$(go env CC)
 	have "${cc%% *}" || say gcc libc6-dev
 	if [ -f e2e/node/package-lock.json ]; then

@@ -5,22 +5,46 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/vitrine-mcp/vitrine/service/console"
 	"github.com/vitrine-mcp/vitrine/transport"
 )
 
 // adminHandler returns what the admin listener serves. It has a mux of its own:
 // nothing of it ever reaches http.DefaultServeMux.
-func (p *process) adminHandler() http.Handler {
+func (p *process) adminHandler() (http.Handler, error) {
+	page, err := p.newConsole()
+	if err != nil {
+		return nil, fmt.Errorf("service: %w", err)
+	}
 	tel := p.srv.Telemetry()
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", tel.MetricsHandler())
 	mux.Handle("GET /debug/requests", tel.RequestsHandler())
+	mux.Handle("GET /debug/traces", tel.TracesHandler())
+	mux.Handle("GET /debug/traces/{id}", tel.TracesHandler())
+	mux.Handle("GET /debug/live", tel.LiveHandler())
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", p.ready)
-	mux.HandleFunc("GET /{$}", p.adminIndex)
+	mux.HandleFunc("GET "+console.Prefix, page.ServeAsset)
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Vary", "Accept")
+		if strings.Contains(r.Header.Get("Accept"), "text/html") {
+			page.ServeIndex(w, r)
+			return
+		}
+		p.adminIndex(w, r)
+	})
 	addProfiles(mux)
 	p.addFlight(mux)
-	return transport.GuardLoopback(mux)
+	return transport.GuardLoopback(mux), nil
+}
+
+// newConsole makes the page for people; programs get the index as text.
+func (p *process) newConsole() (*console.Console, error) {
+	info := p.srv.Info()
+	return console.New(console.Page{
+		Name: info.Name, Version: info.Version, Build: ReadBuild().String(), JaegerURL: strings.TrimRight(p.cfg.JaegerURL, "/"),
+	})
 }
 
 // ready answers whether requests should be sent here, and if not, why.
@@ -45,6 +69,8 @@ func (p *process) adminIndex(w http.ResponseWriter, _ *http.Request) {
 		"/livez           200 while the process lives",
 		"/readyz          200 if requests should be sent here, else 503 and why",
 		"/debug/requests  requests in flight, sessions and totals, as JSON",
+		"/debug/traces    the latest requests that have ended, as JSON",
+		"/debug/live      the same, as a stream of events",
 		"/debug/pprof/    profiles, for go tool pprof",
 		"/debug/flight    snapshots of the flight recorder, for go tool trace; POST takes one",
 	}, "\n"))

@@ -34,6 +34,7 @@ func (p *process) banner(e Endpoints) string {
 		b.WriteString("  mcp       on standard input and output\n")
 	}
 	if e.Admin != "" {
+		fmt.Fprintf(&b, "  console   %s/\n", e.Admin)
 		fmt.Fprintf(&b, "  metrics   %s/metrics\n", e.Admin)
 		fmt.Fprintf(&b, "  health    %s/livez  %s/readyz\n", e.Admin, e.Admin)
 		fmt.Fprintf(&b, "  requests  %s/debug/requests\n", e.Admin)

@@ -55,6 +55,10 @@ type Config struct {
 	// Flight is about the flight recorder, which is off by default.
 	Flight FlightConfig
 
+	// JaegerURL is where the console's links to traces lead: the address of a Jaeger page.
+	// "" makes none.
+	JaegerURL string
+
 	// LogLevel is the least severe level that is logged; LogFormat is "text" or "json".
 	LogLevel  slog.Level
 	LogFormat string

@@ -40,12 +40,21 @@ func (p *process) listen() error {
 		}
 	}
 	if !p.cfg.adminOff() {
-		if p.admin, err = p.bind("admin", flagAdminAddr, p.cfg.AdminAddr, p.adminHandler()); err != nil {
+		if err = p.listenAdmin(); err != nil {
 			p.mcp.close(p.srv.Limits().CleanupGrace)
 			return err
 		}
 	}
 	return nil
+}
+
+func (p *process) listenAdmin() error {
+	handler, err := p.adminHandler()
+	if err != nil {
+		return err
+	}
+	p.admin, err = p.bind("admin", flagAdminAddr, p.cfg.AdminAddr, handler)
+	return err
 }
 
 // warnHosts warns of an endpoint that everybody can reach under any name: a web page

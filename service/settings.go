@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -31,12 +32,13 @@ const (
 	groupShutdown  = "Shutdown"
 	groupSecrets   = "Secrets"
 	groupFlight    = "Flight recorder"
+	groupConsole   = "Console"
 	groupLogs      = "Logs"
 	groupLimits    = "Limits"
 )
 
 func groups() []string {
-	return []string{groupListeners, groupHTTP, groupShutdown, groupSecrets, groupFlight, groupLogs, groupLimits}
+	return []string{groupListeners, groupHTTP, groupShutdown, groupSecrets, groupConsole, groupFlight, groupLogs, groupLimits}
 }
 
 func settings() []setting { return append(ownSettings(), limitSettings()...) }
@@ -62,7 +64,7 @@ func ownSettings() []setting {
 			func(c *Config) flag.Value { return textValue(&c.Addr, hostPort) }},
 		{groupListeners, "path", "`path` of the MCP endpoint",
 			func(c *Config) flag.Value { return textValue(&c.Path, urlPath) }},
-		{groupListeners, flagAdminAddr, "`host:port` of /metrics, /livez, /readyz and /debug, or off",
+		{groupListeners, flagAdminAddr, "`host:port` of the console, /metrics, /livez, /readyz and /debug, or off",
 			func(c *Config) flag.Value { return textValue(&c.AdminAddr, hostPortOrOff) }},
 		{groupListeners, flagStdio, "serve one client on standard input and output instead of HTTP; the admin listener then opens only if --admin-addr is given",
 			func(c *Config) flag.Value { return boolValue(&c.Stdio) }},
@@ -91,6 +93,9 @@ func ownSettings() []setting {
 
 		{groupSecrets, "state-keys-file", "`path` of the keys that seal what a client carries from one round of questions to the next; in base64, one on a line, the first one seals; the same for all replicas. " + envStateKeys + " has the keys themselves, with commas",
 			func(c *Config) flag.Value { return textValue(&c.StateKeysFile, anything) }},
+
+		{groupConsole, "jaeger-url", "`URL` of the Jaeger page for the links to traces in the console",
+			func(c *Config) flag.Value { return textValue(&c.JaegerURL, webAddressOrNone) }},
 
 		{groupFlight, flagFlight, "keep a window on the runtime's trace, and snapshots of it at /debug/flight on the admin listener",
 			func(c *Config) flag.Value { return boolValue(&c.Flight.On) }},
@@ -285,6 +290,18 @@ func urlPath(text string) error {
 func headerName(text string) error {
 	if (transport.HTTPConfig{AllowedHeaders: []string{text}}).Check() != nil {
 		return fmt.Errorf("want names of headers, such as X-Tenant, X-Region")
+	}
+	return nil
+}
+
+// webAddressOrNone takes no other scheme: the address becomes a link.
+func webAddressOrNone(text string) error {
+	if text == "" {
+		return nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("want an address such as http://localhost:16686")
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -131,5 +132,97 @@ func TestCost(t *testing.T) {
 	allocs = testing.AllocsPerRun(200, func() { replay(o, context.Background(), r) })
 	if allocs > 4+extraction {
 		t.Errorf("an unsampled call with a parent costs %v allocations; the budget is 4 and %v of the extraction", allocs, extraction)
+	}
+}
+
+// ordinary is an observer whose ring has taken what it wants of a request: what follows
+// is what almost all requests are.
+func ordinary(tb testing.TB, recent Recent, sampler sdktrace.Sampler) (*observer, *session.Request) {
+	tel, err := New(WithRecent(recent), WithPropagator(propagation.TraceContext{}),
+		WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler))))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	o, r := tel.observed, finished(tb, call("echo"))
+	for range 2 * slowPerSeries {
+		replay(o, context.Background(), r)
+	}
+	return o, r
+}
+
+// TestRingAllocations: the ring costs an ordinary request no allocation.
+func TestRingAllocations(t *testing.T) {
+	cost := func(recent Recent) float64 {
+		o, r := ordinary(t, recent, sdktrace.NeverSample())
+		return testing.AllocsPerRun(500, func() { replay(o, context.Background(), r) })
+	}
+	if with, without := cost(Recent{}), cost(Recent{Traces: -1}); with > without {
+		t.Errorf("an ordinary request costs %v allocations with the ring, %v without", with, without)
+	}
+}
+
+// BenchmarkRing measures what the ring alone costs: an ordinary request, and one that is
+// kept while its class is full.
+func BenchmarkRing(b *testing.B) {
+	b.Run("ordinary", func(b *testing.B) {
+		o, r := ordinary(b, Recent{}, sdktrace.NeverSample())
+		ob, out := observationOf(r), outcome{fate: session.FateSent}
+		b.ReportAllocs()
+		for b.Loop() {
+			o.recent.ended(ob, r, &out, "")
+		}
+	})
+	b.Run("flood", func(b *testing.B) {
+		o, r := ordinary(b, Recent{}, sdktrace.NeverSample())
+		ob, out := observationOf(r), outcome{fate: session.FateSent, err: mcp.NewError(mcp.CodeInternalError, "no")}
+		b.ReportAllocs()
+		for b.Loop() {
+			o.recent.ended(ob, r, &out, "-32603")
+		}
+	})
+	b.Run("kept", func(b *testing.B) {
+		o, r := ordinary(b, Recent{}, sdktrace.NeverSample())
+		ob, out := observationOf(r), outcome{fate: session.FateSent}
+		b.ReportAllocs()
+		for b.Loop() {
+			o.recent.rings[classRecent].second = 0
+			o.recent.keep(classRecent, ob, r, &out, "")
+		}
+	})
+}
+
+// BenchmarkSampled measures a sampled request without an exporter, which is the default:
+// with the ring each span that ends is copied by the SDK, to be looked at.
+func BenchmarkSampled(b *testing.B) {
+	for name, recent := range map[string]Recent{"ring": {}, "no-ring": {Traces: -1}} {
+		b.Run(name, func(b *testing.B) {
+			o, r := ordinary(b, recent, sdktrace.AlwaysSample())
+			b.ReportAllocs()
+			for b.Loop() {
+				replay(o, context.Background(), r)
+			}
+		})
+	}
+}
+
+// BenchmarkLiveFrame measures one frame of a busy server: what a console that somebody
+// looks at costs a second.
+func BenchmarkLiveFrame(b *testing.B) {
+	o, r := ordinary(b, Recent{}, sdktrace.NeverSample())
+	tel, err := New()
+	if err != nil {
+		b.Fatal(err)
+	}
+	tel.observed = o
+	for i := range 300 {
+		o.of(mcp.MethodToolsCall, fmt.Sprint("tool", i)).latency.observe(time.Duration(i)*time.Millisecond, i%9 == 0)
+	}
+	tel.AddSource(session.New(session.Config{}))
+	maker := newFrameMaker(tel)
+	maker.next()
+	replay(o, context.Background(), r)
+	b.ReportAllocs()
+	for b.Loop() {
+		maker.next().event()
 	}
 }

@@ -87,6 +87,12 @@ const (
 
 	MetricFlightSnapshots       = "vitrine_flight_snapshots_total"
 	MetricFlightTriggersDropped = "vitrine_flight_triggers_dropped_total"
+
+	MetricTracesEvicted     = "vitrine_telemetry_traces_evicted_total"
+	MetricTraceSpansLeftOut = "vitrine_telemetry_trace_spans_left_out_total"
+	MetricLiveListeners     = "vitrine_telemetry_live_listeners"
+	MetricLiveFramesSkipped = "vitrine_telemetry_live_frames_skipped_total"
+	MetricLiveRefused       = "vitrine_telemetry_live_refused_total"
 )
 
 // Catalogue lists every metric that Vitrine records. The caller owns the slice.
@@ -301,6 +307,22 @@ func ownHealth() []Metric {
 		counter(MetricFlightTriggersDropped, "vitrine.flight.triggers.dropped", "{trigger}",
 			"Reasons to take a snapshot for which none was taken, by why not.",
 			Label{Name: "reason", Attribute: "vitrine.flight.drop_reason", Values: stringsOf(flightDrops())}),
+		counter(MetricTracesEvicted, "vitrine.telemetry.traces.evicted", "{trace}",
+			"Ended requests that the ring of recent traces has let go of, or had no room for.",
+			Label{Name: "class", Attribute: "vitrine.telemetry.trace.class", Values: recentClasses()}),
+		counter(MetricTraceSpansLeftOut, "vitrine.telemetry.trace.spans.left_out", "{span}",
+			"Spans that the ring of recent traces had no room for, by the limit.",
+			Label{
+				Name: "limit", Attribute: "vitrine.telemetry.limit", Values: []string{limitRecentSpans, limitRecentTotalSpans},
+			}),
+		{
+			Name: MetricLiveListeners, OTel: "vitrine.telemetry.live.listeners", Kind: Gauge, Unit: "{listener}",
+			Help: "Open streams of live frames: consoles that somebody looks at.",
+		},
+		counter(MetricLiveFramesSkipped, "vitrine.telemetry.live.frames.skipped", "{frame}",
+			"Live frames that a listener did not get because it had not read the one before."),
+		counter(MetricLiveRefused, "vitrine.telemetry.live.refused", "{listener}",
+			"Streams of live frames that were refused because there were too many."),
 	}
 }
 

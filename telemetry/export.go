@@ -57,7 +57,13 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 		stops = append(stops, t.owned.Shutdown)
 	}
 	t.stops, t.stopped = nil, true
+	forget := t.forget
+	t.forget = nil
 	t.mu.Unlock()
+	t.live.shutdown()
+	if forget != nil {
+		forget()
+	}
 	t.logs.Store(nil)
 	var errs []error
 	for _, stop := range stops {

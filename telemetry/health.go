@@ -20,6 +20,10 @@ type health struct {
 	// Of the flight recorder.
 	snapshots       *prometheus.CounterVec
 	triggersDropped *prometheus.CounterVec
+
+	evicted, spansLeftOut          *prometheus.CounterVec
+	liveListeners                  prometheus.Gauge
+	liveFramesSkipped, liveRefused prometheus.Counter
 }
 
 func newHealth(byName map[string]Metric) *health {
@@ -48,6 +52,10 @@ func newHealth(byName map[string]Metric) *health {
 		snapshots:       vec(MetricFlightSnapshots),
 		triggersDropped: vec(MetricFlightTriggersDropped),
 	}
+	h.evicted, h.spansLeftOut = vec(MetricTracesEvicted), vec(MetricTraceSpansLeftOut)
+	h.liveListeners = prometheus.NewGauge(prometheus.GaugeOpts(opts(MetricLiveListeners)))
+	h.liveFramesSkipped = prometheus.NewCounter(prometheus.CounterOpts(opts(MetricLiveFramesSkipped)))
+	h.liveRefused = prometheus.NewCounter(prometheus.CounterOpts(opts(MetricLiveRefused)))
 	h.build.Set(1)
 	return h
 }
@@ -55,6 +63,7 @@ func newHealth(byName map[string]Metric) *health {
 func (h *health) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		h.build, h.spansExported, h.spansDropped, h.spansQueued, h.failures, h.scrapeFailures, h.snapshots, h.triggersDropped,
+		h.evicted, h.spansLeftOut, h.liveListeners, h.liveFramesSkipped, h.liveRefused,
 	}
 }
 

@@ -49,7 +49,7 @@ func TestPanickingHooks(t *testing.T) {
 		"clock":      WithClock(func() time.Time { panic("clock") }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, rigConfig{telemetry: []Option{option}})
+			r := newRig(t, rigConfig{panics: true, telemetry: []Option{option}})
 			out := &askSink{}
 			s := r.core.Connect(pipeConn, out)
 			s.Initialize(&session.Peer{Version: mcp.LatestLegacyVersion})

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 // observer turns what the core reports into spans and metrics.
 type observer struct {
 	metrics    *instruments
+	recent     *recents
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
 	untrusted  bool
@@ -24,19 +26,59 @@ type observer struct {
 	now        func() time.Time
 	complain   func(msg string, args ...any)
 	watch      atomic.Pointer[handlerWatch] // nil: nobody watches
+
+	mu     sync.Mutex                                    // guards the writing of series
+	series atomic.Pointer[map[seriesKey]*observedSeries] // copied on write
+}
+
+// An observedSeries is what an observer knows of one method and target: the meter, which
+// may be shared with others, and what is its own.
+type observedSeries struct {
+	*seriesMeter
+	latency latencySketch
+	recent  recentSeries
+}
+
+func newObserver() *observer {
+	o := &observer{}
+	o.series.Store(&map[seriesKey]*observedSeries{})
+	return o
+}
+
+// of returns a series, making it on first use.
+func (o *observer) of(method, target string) *observedSeries {
+	key := seriesKey{method, target}
+	if s := (*o.series.Load())[key]; s != nil {
+		return s
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	old := *o.series.Load()
+	if s := old[key]; s != nil {
+		return s
+	}
+	s := &observedSeries{seriesMeter: o.metrics.of(method, target)}
+	s.recent.floor.Store(noFloor)
+	o.series.Store(with(old, key, s))
+	return s
 }
 
 // Begin implements [session.Observer]: it starts the request's span.
 func (o *observer) Begin(ctx context.Context, r *session.Request) context.Context {
-	ob := &observation{observer: o, series: o.metrics.of(r.Route.Series.Method, r.Route.Series.Target)}
+	ob := &observation{observer: o, series: o.of(r.Route.Series.Method, r.Route.Series.Target)}
 	r.Observation = ob
-	return ob.start(ctx, r.Inbound, r.Session(), r.ArrivedAt())
+	ctx = ob.start(ctx, r.Inbound, r.Session(), r.ArrivedAt())
+	if !ob.sampled {
+		return ctx
+	}
+	ob.handler = handlerContext{ctx, ob}
+	return &ob.handler
 }
 
 // Notified implements [session.Observer]: a notification has a span and a
 // duration, but no outcome.
 func (o *observer) Notified(ctx context.Context, in *session.Inbound, s *session.Session) (context.Context, func()) {
-	ob := &observation{observer: o, series: o.metrics.of(o.metrics.notificationLabel(in.Method), "")}
+	ob := &observation{observer: o, series: o.of(o.metrics.notificationLabel(in.Method), "")}
 	begin := o.now()
 	ctx = ob.start(ctx, in, s, begin)
 	return ctx, func() {
@@ -119,8 +161,8 @@ func (o *observer) NotificationDropped(r *session.Request, method string, reason
 func (o *observer) Abandoned(r *session.Request) {
 	if ob := observationOf(r); ob != nil {
 		ob.event(eventAbandoned)
-		ob.end(r, ob.outcome(r))
 		ob.abandoned = true
+		ob.end(r, ob.outcome(r))
 	}
 	o.watch.Load().abandoned(r)
 }

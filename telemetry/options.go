@@ -21,6 +21,8 @@ type config struct {
 	payloads         payloads
 	now              func() time.Time
 	logger           *slog.Logger
+	recent           Recent
+	liveListeners    int
 }
 
 type optionFunc func(*config)
@@ -62,8 +64,8 @@ func WithUntrustedParents() Option {
 }
 
 // WithClock sets the clock by which telemetry itself tells the time: when exemplars were
-// taken, how long notifications and sessions took, and when a snapshot was rendered. The
-// default is [time.Now]. Requests are timed by the server.
+// taken, how long notifications and sessions took, when a snapshot was rendered, and how long
+// the slowest requests are kept. The default is [time.Now]. Requests are timed by the server.
 func WithClock(now func() time.Time) Option {
 	return optionFunc(func(c *config) { c.now = now })
 }
@@ -73,3 +75,11 @@ func WithClock(now func() time.Time) Option {
 func WithLogger(l *slog.Logger) Option {
 	return optionFunc(func(c *config) { c.logger = l })
 }
+
+// WithRecent bounds what is kept of requests that have ended; see
+// [Telemetry.TracesHandler].
+func WithRecent(r Recent) Option { return optionFunc(func(c *config) { c.recent = r }) }
+
+// WithLiveListeners bounds how many streams of live frames may be open at once
+// (live_listeners); see [Telemetry.LiveHandler]. The default is 16, and holds for 0.
+func WithLiveListeners(n int) Option { return optionFunc(func(c *config) { c.liveListeners = n }) }

@@ -7,9 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -102,22 +99,9 @@ type ReportTotals struct {
 // format=text. Taking the report does not stop the servers.
 func (t *Telemetry) RequestsHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if req.Method != http.MethodGet && req.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
-			return
+		if readOnly(w, req) {
+			write(w, req, t.report())
 		}
-		rep := t.report()
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if WantsText(req) {
-			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-			rep.writeText(w)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		// An error is the reader's going away; there is nobody left to tell.
-		_ = json.MarshalWrite(w, rep, json.Deterministic(true), jsontext.WithIndent("  "), jsontext.AllowInvalidUTF8(true))
 	})
 }
 

@@ -68,6 +68,7 @@ type rigConfig struct {
 	limits    session.Limits
 	sampler   sdktrace.Sampler
 	telemetry []Option
+	panics    bool // the test makes the observer panic
 }
 
 func newRig(t *testing.T, cfg rigConfig) *rig {
@@ -82,6 +83,9 @@ func newRig(t *testing.T, cfg rigConfig) *rig {
 	r.tel = tel
 	r.core = session.New(session.Config{Dispatcher: r, Observer: &watcher{tel.Observer(), &r.observed}, Limits: cfg.limits})
 	tel.AddSource(r.core)
+	t.Cleanup(func() {
+		require.True(t, cfg.panics || r.core.Snapshot().Counters.ObserverPanics == 0, "the observer has panicked")
+	})
 	r.tools["echo"] = func(context.Context, *session.Request) (mcp.Result, error) { return &mcp.CallToolResult{}, nil }
 	return r
 }

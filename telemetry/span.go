@@ -25,13 +25,19 @@ const spanReturnedLate = "vitrine.handler.returned" // span: the return of an ab
 // one request from several goroutines, but never two ends of it at once.
 type observation struct {
 	observer *observer
-	series   *seriesMeter
+	series   *observedSeries
 	span     trace.Span
 	// sampled and recording are the span's, asked once.
 	sampled, recording bool
 	toolError          atomic.Bool
 	abandoned          bool
 	measured           atomic.Bool // the duration of the operation is recorded
+	panic              atomic.Pointer[string]
+	handler            handlerContext // if sampled
+	// spans are held while the handler runs, if it has started some. finished: it may
+	// hold none any more. Both are guarded by spanKeeper.mu.
+	spans    *traceSpans
+	finished bool
 	// options is here and not on its own because it escapes to the tracer.
 	options [3]trace.SpanStartOption
 }
@@ -100,11 +106,15 @@ func (ob *observation) outcome(r *session.Request) outcome {
 	return out
 }
 
-// end records the duration and ends the span.
+// end records the duration, keeps what is worth it and ends the span.
 func (ob *observation) end(r *session.Request, out outcome) {
 	errorType := out.errorType()
 	if !ob.measured.Load() {
 		ob.measure(r, &out, errorType)
+	}
+	ob.observer.recent.ended(ob, r, &out, errorType)
+	if ob.sampled {
+		defer ob.observer.recent.spans.finish(ob)
 	}
 	if !ob.recording {
 		return
@@ -135,7 +145,9 @@ func (ob *observation) measure(r *session.Request, out *outcome, errorType strin
 	if out.err != nil {
 		key.code = codeLabel(out.err.Code)
 	}
-	observe(ob.series.operation(key), r.Latency().Seconds(), ob.exemplar())
+	took := r.Latency()
+	observe(ob.series.operation(key), took.Seconds(), ob.exemplar())
+	ob.series.latency.observe(took, errorType != "")
 }
 
 // unwound records how long a cancelled handler took to return.
@@ -179,10 +191,12 @@ func (ob *observation) event(name string, attrs ...attribute.KeyValue) {
 
 // panicked adds the panic to the span, as the convention for exceptions has it.
 func (ob *observation) panicked(value any, stack []byte) {
+	kind, text := describePanic(value)
+	short := kept(text, maxText)
+	ob.panic.Store(&short)
 	if !ob.recording {
 		return
 	}
-	kind, text := describePanic(value)
 	ob.event(eventException, keyExceptionType.String(kind), keyExceptionMessage.String(text),
 		keyExceptionStacktrace.String(string(stack)))
 }

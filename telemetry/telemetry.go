@@ -37,6 +37,9 @@ type Telemetry struct {
 	resource   *resource.Resource
 	observer   session.Observer
 	now        func() time.Time
+	observed   *observer // the same; nil: disabled
+	live       *live
+	forget     func() // takes the span keeper off a provider that is not ours
 
 	// logs is where log records also go once their export has started.
 	logs atomic.Pointer[otelslog.Handler]
@@ -92,21 +95,40 @@ func New(opts ...Option) (*Telemetry, error) {
 		t.owned = sdktrace.NewTracerProvider(sdktrace.WithResource(t.resource))
 		t.provider = t.owned
 	}
-	t.observer = &observer{
-		metrics: t.metrics, propagator: t.propagator, untrusted: cfg.untrusted,
-		payloads: cfg.payloads.orEnvironment(), now: t.now, complain: t.complain,
-		tracer: t.tracer(),
-	}
+	t.observed = newObserver()
+	t.observed.metrics, t.observed.propagator, t.observed.untrusted = t.metrics, t.propagator, cfg.untrusted
+	t.observed.payloads, t.observed.now, t.observed.complain = cfg.payloads.orEnvironment(), t.now, t.complain
+	t.observed.recent = newRecents(cfg.recent, t.metrics.health, t.now)
+	t.observed.tracer = t.tracer()
+	t.observer = t.observed
+	t.live = newLive(t, cfg.liveListeners)
+	t.keepSpans()
 	return t, nil
+}
+
+// keepSpans attaches the keeper of spans to the provider, if that is possible.
+func (t *Telemetry) keepSpans() {
+	provider, ok := t.provider.(interface {
+		RegisterSpanProcessor(sdktrace.SpanProcessor)
+		UnregisterSpanProcessor(sdktrace.SpanProcessor)
+	})
+	if !ok || t.observed.recent.bounds.Traces < 0 {
+		return
+	}
+	keeper := t.observed.recent.spans
+	provider.RegisterSpanProcessor(keeper)
+	t.forget = func() { provider.UnregisterSpanProcessor(keeper) }
 }
 
 // Disabled returns telemetry that records and exports nothing. Its requests
 // handler still shows what is in flight.
 func Disabled() *Telemetry {
-	return &Telemetry{
+	t := &Telemetry{
 		registry: prometheus.NewRegistry(), observer: session.NopObserver{}, now: time.Now,
 		provider: noop.NewTracerProvider(), propagator: propagation.NewCompositeTextMapPropagator(),
 	}
+	t.live = newLive(t, 0)
+	return t
 }
 
 // tracer returns the tracer of all that Vitrine records.

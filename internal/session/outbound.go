@@ -85,6 +85,8 @@ func (r *Request) Ask(ctx context.Context, method string, params []byte) (_ json
 	}
 	r.phase.Store(uint32(PhaseBlocked))
 	defer r.phase.CompareAndSwap(uint32(PhaseBlocked), uint32(PhaseRunning))
+	r.blocked.begin()
+	defer r.blocked.end()
 	if !o.early {
 		o.send()
 	}

@@ -33,6 +33,7 @@ type Request struct {
 	settled  atomic.Int64
 	// handlerDone is when the handler returned, in ns after arrived.
 	handlerDone atomic.Int64
+	blocked     blockedTime
 
 	verdict   verdict
 	decided   chan struct{} // closed at the settle of a handshake; nil for all others
@@ -153,6 +154,9 @@ func (r *Request) HandlerDone() (time.Duration, bool) {
 	d := r.handlerDone.Load()
 	return time.Duration(d), d != 0
 }
+
+// Blocked returns how long the handler has waited for answers of the client so far.
+func (r *Request) Blocked() time.Duration { return r.blocked.total() }
 
 // Latency returns the time from arrival to the outcome, and to now before that.
 func (r *Request) Latency() time.Duration {

@@ -1,0 +1,41 @@
+package session
+
+import (
+	"sync"
+	"time"
+)
+
+// blockedTime adds up how long a handler waits for its client. Several goroutines of a
+// handler may wait at once; that time counts once.
+type blockedTime struct {
+	mu      sync.Mutex // guards the rest
+	waiting int
+	since   time.Time // when the first of those who wait began
+	sum     time.Duration
+}
+
+func (b *blockedTime) begin() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting++; b.waiting == 1 {
+		b.since = time.Now()
+	}
+}
+
+func (b *blockedTime) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting--; b.waiting == 0 {
+		b.sum += time.Since(b.since)
+	}
+}
+
+// total includes a wait that goes on.
+func (b *blockedTime) total() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting > 0 {
+		return b.sum + time.Since(b.since)
+	}
+	return b.sum
+}

@@ -1,0 +1,208 @@
+package telemetry
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	limitLiveListeners   = "live_listeners"
+	defaultLiveListeners = 16
+
+	liveInterval = time.Second
+	// liveWriteTimeout cuts off a listener that does not read.
+	liveWriteTimeout = 10 * time.Second
+	// liveRetry is how long a listener waits before it comes back, and how long one that
+	// was refused should.
+	liveRetry = 5 * time.Second
+)
+
+var (
+	errTooManyListeners = errors.New("telemetry: as many consoles as " + limitLiveListeners + " allows are open")
+	errLiveEnded        = errors.New("telemetry: the process is shutting down")
+)
+
+// live computes a frame a second for all listeners together, while there are any.
+type live struct {
+	t     *Telemetry
+	limit int
+	ended chan struct{} // closed at the shutdown
+
+	mu        sync.Mutex // guards the rest
+	over      bool
+	listeners map[*listener]struct{}
+	last      []byte // the latest frame
+	run       *liveRun
+}
+
+// A liveRun is the goroutine that computes; its owner is the last listener to leave.
+type liveRun struct{ stop, done chan struct{} }
+
+// A listener has room for one frame. One that has not read it gets the next but one.
+type listener struct{ frames chan []byte }
+
+func newLive(t *Telemetry, limit int) *live {
+	if limit <= 0 {
+		limit = defaultLiveListeners
+	}
+	return &live{t: t, limit: limit, ended: make(chan struct{}), listeners: map[*listener]struct{}{}}
+}
+
+// join adds a listener. The first one starts the goroutine, and the others get the
+// latest frame at once.
+func (l *live) join() (*listener, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.over:
+		return nil, errLiveEnded
+	case len(l.listeners) >= l.limit:
+		return nil, errTooManyListeners
+	}
+	who := &listener{frames: make(chan []byte, 1)}
+	l.listeners[who] = struct{}{}
+	if l.run == nil {
+		l.run = &liveRun{stop: make(chan struct{}), done: make(chan struct{})}
+		go l.compute(l.run)
+	} else if l.last != nil {
+		who.frames <- l.last
+	}
+	return who, nil
+}
+
+// leave removes a listener. After the last one nothing is computed any more.
+func (l *live) leave(who *listener) {
+	l.mu.Lock()
+	delete(l.listeners, who)
+	var run *liveRun
+	if len(l.listeners) == 0 {
+		run, l.run, l.last = l.run, nil, nil
+	}
+	l.mu.Unlock()
+	if run != nil {
+		close(run.stop)
+		<-run.done
+	}
+}
+
+// compute makes the frames of one run.
+func (l *live) compute(run *liveRun) {
+	defer close(run.done)
+	maker := newFrameMaker(l.t)
+	ticker := time.NewTicker(liveInterval)
+	defer ticker.Stop()
+	for {
+		l.send(run, maker.next())
+		select {
+		case <-ticker.C:
+		case <-run.stop:
+			return
+		}
+	}
+}
+
+// send gives a frame to the listeners that have room for it.
+func (l *live) send(run *liveRun, frame *LiveFrame) {
+	event := frame.event()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.run != run {
+		return // its listeners have gone, and others have come
+	}
+	l.last = event
+	for who := range l.listeners {
+		select {
+		case who.frames <- event:
+		default:
+			l.t.countLive(func(h *health) { h.liveFramesSkipped.Inc() })
+		}
+	}
+}
+
+// event returns the frame as a server-sent event.
+func (f *LiveFrame) event() []byte {
+	b := fmt.Appendf(nil, "id: %d\nevent: frame\ndata: ", f.Seq)
+	data, err := json.Marshal(f, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		data = []byte("null") // no field of it can fail
+	}
+	return append(append(b, data...), "\n\n"...)
+}
+
+// countLive counts, unless telemetry is disabled.
+func (t *Telemetry) countLive(count func(*health)) {
+	if t.metrics != nil {
+		count(t.metrics.health)
+	}
+}
+
+// shutdown ends all streams, and refuses new ones.
+func (l *live) shutdown() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.over {
+		l.over = true
+		close(l.ended)
+	}
+}
+
+// LiveHandler serves what the console shows as a stream of server-sent events, each a
+// [LiveFrame] in JSON: the first at once and then one a second. A frame is computed once
+// for all listeners, and none while nobody listens. A listener that does not keep up misses
+// frames; one that does not read for 10 seconds is cut off. Over the limit of listeners (see
+// [WithLiveListeners]) the answer is 503. The streams end at [Telemetry.Shutdown], which
+// should come before the shutdown of their HTTP server, because that waits for them.
+func (t *Telemetry) LiveHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method != http.MethodGet {
+			w.Header().Set("Allow", "GET")
+			http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+			return
+		}
+		who, err := t.live.join()
+		if err != nil {
+			if errors.Is(err, errTooManyListeners) {
+				t.countLive(func(h *health) { h.liveRefused.Inc() })
+			}
+			w.Header().Set("Retry-After", strconv.Itoa(int(liveRetry.Seconds())))
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		defer t.live.leave(who)
+		t.countLive(func(h *health) { h.liveListeners.Inc() })
+		defer t.countLive(func(h *health) { h.liveListeners.Dec() })
+		t.live.serve(w, req, who)
+	})
+}
+
+// serve writes frames until somebody has had enough.
+func (l *live) serve(w http.ResponseWriter, req *http.Request, who *listener) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not wait for more
+	rc := http.NewResponseController(w)
+	put := func(event []byte) bool {
+		_ = rc.SetWriteDeadline(time.Now().Add(liveWriteTimeout)) // not every writer has one
+		_, err := w.Write(event)
+		return err == nil && rc.Flush() == nil
+	}
+	ok := put(fmt.Appendf(nil, "retry: %d\n\n", liveRetry.Milliseconds()))
+	for ok {
+		select {
+		case event := <-who.frames:
+			ok = put(event)
+		case <-req.Context().Done():
+			return
+		case <-l.ended:
+			return
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package telemetry
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// A LiveFrame is what has changed since the frame before, and what is in flight. All
+// durations are seconds.
+type LiveFrame struct {
+	Seq uint64    `json:"seq"`
+	At  time.Time `json:"at"`
+	// Rates are per second, since the frame before: admitted, sent, errors, cancelled,
+	// dropped, rejected. There are none in the first frame.
+	Rates map[string]float64 `json:"rates,omitempty"`
+	// InFlight counts the requests by state; the rows are the oldest of them.
+	InFlight         map[string]int           `json:"in_flight"`
+	OldestAgeSeconds float64                  `json:"oldest_age_seconds"`
+	Requests         LiveList[ReportRequest]  `json:"requests"`
+	Subscriptions    LiveList[ReportRequest]  `json:"subscriptions"`
+	Tasks            LiveList[ReportTask]     `json:"tasks"`
+	Outbound         LiveList[ReportOutbound] `json:"outbound"`
+	Sessions         LiveList[ReportSession]  `json:"sessions"`
+	Tools            LiveList[LiveTool]       `json:"tools"`
+	Totals           ReportTotals             `json:"totals"`
+	Errors           uint64                   `json:"errors"` // of the service, since the start
+	// Kept counts the requests in the ring of recent traces. Traces are those that were
+	// kept since the frame before, or in the first frame the latest, the newest first.
+	Kept   map[string]int        `json:"kept"`
+	Traces LiveList[ReportTrace] `json:"traces"`
+}
+
+// A LiveList is the beginning of a list.
+type LiveList[T any] struct {
+	Rows    []T `json:"rows"`
+	LeftOut int `json:"left_out,omitzero"`
+}
+
+// LiveTool is the speed of one method and target.
+type LiveTool struct {
+	Method string `json:"method"`
+	Tool   string `json:"tool,omitempty"`
+	Calls  uint64 `json:"calls"`  // since the start
+	Errors uint64 `json:"errors"` // of the service, since the start
+	// Rate is calls a second within the window, P50 and the others the quantiles of the
+	// calls in it, off by an eighth at most. WindowSeconds is 0 if nothing was called in the
+	// last minute; the quantiles are then those since the start.
+	WindowSeconds float64 `json:"window_seconds"`
+	Rate          float64 `json:"rate"`
+	P50           float64 `json:"p50"`
+	P95           float64 `json:"p95"`
+	P99           float64 `json:"p99"`
+}
+
+// liveRows is how many rows of a list a frame has at most.
+const liveRows = 50
+
+func firstRows[T any](rows []T) LiveList[T] {
+	n := min(len(rows), liveRows)
+	return LiveList[T]{append([]T{}, rows[:n]...), len(rows) - n}
+}
+
+// A frameMaker makes the frames of one run. It remembers what the last one said.
+type frameMaker struct {
+	t       *Telemetry
+	seq     uint64
+	at      time.Time
+	sums    map[string]float64
+	traces  uint64 // the latest that was shown
+	windows map[*observedSeries]*latencyWindow
+}
+
+func newFrameMaker(t *Telemetry) *frameMaker {
+	return &frameMaker{t: t, windows: map[*observedSeries]*latencyWindow{}}
+}
+
+func (m *frameMaker) next() *LiveFrame {
+	rep := m.t.report()
+	f := &LiveFrame{
+		At: rep.At, InFlight: rep.InFlight, OldestAgeSeconds: rep.OldestAgeSeconds,
+		Requests: firstRows(rep.Requests), Subscriptions: firstRows(rep.Subscriptions), Tasks: firstRows(rep.Tasks),
+		Outbound: firstRows(rep.Outbound), Sessions: firstRows(rep.Sessions), Totals: rep.Totals, Kept: map[string]int{},
+	}
+	m.seq++
+	f.Seq = m.seq
+	if m.t.observed != nil {
+		f.Kept = m.t.observed.recent.counts()
+	}
+	f.Tools, f.Errors = m.tools(rep.At)
+	f.Traces = m.newTraces()
+	m.rate(f)
+	m.at = rep.At
+	return f
+}
+
+// rate sets the rates, from the totals of two frames.
+func (m *frameMaker) rate(f *LiveFrame) {
+	sums := map[string]float64{
+		"admitted": float64(f.Totals.Admitted), "sent": float64(f.Totals.Sent + f.Totals.Stored), "errors": float64(f.Errors),
+		"cancelled": sumOf(f.Totals.Cancelled), "dropped": sumOf(f.Totals.Dropped), "rejected": sumOf(f.Totals.Rejected),
+	}
+	if took := f.At.Sub(m.at).Seconds(); m.sums != nil && took > 0 {
+		f.Rates = make(map[string]float64, len(sums))
+		for name, sum := range sums {
+			f.Rates[name] = max(sum-m.sums[name], 0) / took // a server that was removed takes its counts along
+		}
+	}
+	m.sums = sums
+}
+
+func sumOf(counts map[string]uint64) (sum float64) {
+	for _, n := range counts {
+		sum += float64(n)
+	}
+	return sum
+}
+
+func (m *frameMaker) newTraces() LiveList[ReportTrace] {
+	list := m.t.kept()
+	fresh := 0
+	for fresh < len(list) && list[fresh].seq > m.traces {
+		fresh++
+	}
+	if fresh > 0 {
+		m.traces = list[0].seq
+	}
+	rows := make([]ReportTrace, 0, min(fresh, liveRows))
+	for _, k := range list[:min(fresh, liveRows)] {
+		rows = append(rows, k.report())
+	}
+	return LiveList[ReportTrace]{rows, fresh - len(rows)}
+}
+
+// tools returns the speed of what was called, the most called first.
+func (m *frameMaker) tools(now time.Time) (list LiveList[LiveTool], failed uint64) {
+	var rows []LiveTool
+	if m.t.observed != nil {
+		for key, s := range *m.t.observed.series.Load() {
+			calls, errs := s.latency.calls.Load(), s.latency.errors.Load()
+			failed += errs
+			if calls == 0 {
+				continue
+			}
+			w := m.windows[s]
+			if w == nil {
+				w = &latencyWindow{}
+				m.windows[s] = w
+			}
+			row := LiveTool{Method: key.method, Tool: key.target, Calls: calls, Errors: errs}
+			w.fill(&row, now, s.latency.read())
+			rows = append(rows, row)
+		}
+	}
+	slices.SortFunc(rows, func(a, b LiveTool) int {
+		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Tool, b.Tool))
+	})
+	return firstRows(rows), failed
+}
+
+const (
+	liveWindow = time.Minute
+	liveSlot   = 5 * time.Second
+)
+
+// A latencyWindow remembers readings of a sketch for as long as the window is, one for
+// each slot.
+type latencyWindow struct {
+	readings []latencyReading // the oldest first
+}
+
+type latencyReading struct {
+	at     time.Time
+	counts latencyCounts
+}
+
+// fill sets the quantiles of the calls since the oldest reading, and takes a new one if
+// it is time.
+func (w *latencyWindow) fill(row *LiveTool, now time.Time, counts latencyCounts) {
+	window := counts
+	if len(w.readings) > 0 {
+		oldest := &w.readings[0]
+		if d := counts.since(&oldest.counts); d.total() > 0 {
+			window = d
+			row.WindowSeconds = now.Sub(oldest.at).Seconds()
+			row.Rate = float64(d.total()) / max(row.WindowSeconds, 1)
+		}
+	}
+	row.P50, row.P95, row.P99 = window.quantile(0.5), window.quantile(0.95), window.quantile(0.99)
+	if n := len(w.readings); n == 0 || now.Sub(w.readings[n-1].at) >= liveSlot {
+		w.readings = append(w.readings, latencyReading{now, counts})
+	}
+	for len(w.readings) > 1 && now.Sub(w.readings[1].at) >= liveWindow {
+		w.readings = w.readings[1:]
+	}
+}

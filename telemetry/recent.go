@@ -1,0 +1,191 @@
+package telemetry
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+)
+
+// Recent bounds what is kept in memory of requests that have ended. For a field that
+// is zero the default holds; a negative Traces keeps nothing.
+type Recent struct {
+	// Traces is how many requests are kept of each class (recent_traces, 64), and four
+	// times as many of the slowest.
+	Traces int
+	// Spans is how many spans are kept of one trace (recent_spans, 64).
+	Spans int
+	// TotalSpans is how many spans are kept in all (recent_total_spans, 2048). The ones
+	// of the oldest traces go first.
+	TotalSpans int
+}
+
+// The names of these limits, as metrics, documents and answers have them.
+const (
+	limitRecentTraces     = "recent_traces"
+	limitRecentSpans      = "recent_spans"
+	limitRecentTotalSpans = "recent_total_spans"
+)
+
+func (r Recent) withDefaults() Recent {
+	set := func(field *int, byDefault int) {
+		if *field == 0 {
+			*field = byDefault
+		}
+	}
+	set(&r.Traces, 64)
+	set(&r.Spans, 64)
+	set(&r.TotalSpans, 2048)
+	return r
+}
+
+// The classes of requests that are kept. Each has a ring of its own, so that a flood
+// of one evicts nothing of another. A request is in the first class that fits.
+const (
+	classAbandoned = "abandoned" // the handler ignored its cancelled context
+	classPanic     = "panic"
+	classCancelled = "cancelled"
+	classDropped   = "dropped"      // the answer was not sent, and not for a cancellation
+	classRejected  = "rejected"     // not admitted
+	classError     = "error"        // of the service, or a tool's
+	classCaller    = "caller_error" // an error of the caller's making
+	classSlow      = "slow"         // among the slowest of its method and target
+	classRecent    = "recent"       // one a second of each method and target
+)
+
+func recentClasses() []string {
+	return []string{
+		classAbandoned, classPanic, classCancelled, classDropped, classRejected, classError, classCaller, classSlow, classRecent,
+	}
+}
+
+// recents keeps requests that have ended: those that somebody will ask for. What
+// becomes of an ordinary request is decided with two atomic loads.
+type recents struct {
+	bounds Recent
+	now    func() time.Time
+	spans  *spanKeeper
+	rings  map[string]*ring // all classes but the slow one
+	slow   *slowest
+	seq    atomic.Uint64
+}
+
+func newRecents(bounds Recent, h *health, now func() time.Time) *recents {
+	c := &recents{bounds: bounds.withDefaults(), now: now, rings: map[string]*ring{}}
+	c.spans = newSpanKeeper(c.bounds, h)
+	if c.bounds.Traces < 0 {
+		return c
+	}
+	for _, class := range recentClasses() {
+		if class != classSlow {
+			c.rings[class] = newRing(c.bounds.Traces, h.evicted.WithLabelValues(class))
+		}
+	}
+	c.slow = newSlowest(slowShare*c.bounds.Traces, h.evicted.WithLabelValues(classSlow))
+	return c
+}
+
+// A recentSeries decides about the ordinary requests of one method and target.
+type recentSeries struct {
+	second atomic.Int64 // in which the latest one arrived that was kept
+	floor  atomic.Int64 // ns; what took longer is among the slowest
+	fell   time.Time    // when the floor fell to the ground. Guarded by slowest.mu
+}
+
+// noFloor makes every request one of the slowest.
+const noFloor = -1
+
+// ended is told of every request at its end, before its span ends. The request must
+// not be changing any more.
+func (c *recents) ended(ob *observation, r *session.Request, out *outcome, errorType string) {
+	if c.bounds.Traces < 0 {
+		return
+	}
+	class := out.class(errorType, ob, r)
+	if class != "" {
+		c.keep(class, ob, r, out, errorType)
+		return
+	}
+	_, standing := r.Acknowledged() // the life of a subscription says nothing about speed
+	if took := r.Latency(); !standing && int64(took) > ob.series.recent.floor.Load() {
+		c.keep(classSlow, ob, r, out, errorType)
+		return
+	}
+	second := r.ArrivedAt().Unix()
+	if last := ob.series.recent.second.Load(); last != second && ob.series.recent.second.CompareAndSwap(last, second) {
+		for _, k := range c.slow.expire(&ob.series.recent, c.now()) {
+			c.spans.release(k.spans)
+		}
+		c.keep(classRecent, ob, r, out, errorType)
+	}
+}
+
+// class returns the class of a request, or "" for an ordinary one.
+func (o *outcome) class(errorType string, ob *observation, r *session.Request) string {
+	switch {
+	case o.reject != "":
+		return classRejected
+	case ob.abandoned:
+		return classAbandoned
+	case ob.panic.Load() != nil:
+		return classPanic
+	case o.cause != "":
+		if _, standing := r.Acknowledged(); standing && !o.cause.Fault() {
+			return "" // that is how subscriptions end
+		}
+		return classCancelled
+	case o.fate == session.FateDropped:
+		return classDropped
+	case errorType != "":
+		return classError
+	case o.err != nil:
+		return classCaller
+	}
+	return ""
+}
+
+func (c *recents) keep(class string, ob *observation, r *session.Request, out *outcome, errorType string) {
+	g := c.rings[class]
+	now := c.now()
+	if g != nil && !g.admit(now.Unix()) {
+		return
+	}
+	k := newKeptTrace(class, ob, r, out, errorType)
+	k.seq, k.ended = c.seq.Add(1), now
+	if ob.sampled {
+		k.spans = c.spans.hold(ob.span.SpanContext().TraceID())
+	}
+	var displaced *keptTrace
+	if g != nil {
+		displaced = g.put(k)
+	} else {
+		displaced = c.slow.put(&ob.series.recent, k)
+	}
+	if displaced != nil {
+		c.spans.release(displaced.spans)
+	}
+}
+
+// all returns everything that is kept, in no order.
+func (c *recents) all() (list []*keptTrace) {
+	if c.bounds.Traces < 0 {
+		return nil
+	}
+	for _, g := range c.rings {
+		list = g.appendTo(list)
+	}
+	return c.slow.appendTo(list)
+}
+
+// counts returns how many are kept, by class.
+func (c *recents) counts() map[string]int {
+	n := make(map[string]int, len(c.rings)+1)
+	if c.bounds.Traces < 0 {
+		return n
+	}
+	for class, g := range c.rings {
+		n[class] = g.len()
+	}
+	n[classSlow] = c.slow.len()
+	return n
+}

@@ -1,0 +1,268 @@
+package telemetry
+
+import (
+	"container/list"
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+)
+
+// A spanKeeper keeps the spans of the traces whose request is kept, or is in flight and
+// has started spans of its own. It is a span processor.
+type spanKeeper struct {
+	perTrace, inAll int
+	health          *health
+
+	mu     sync.Mutex // guards the rest, and all traceSpans
+	traces map[trace.TraceID]*traceSpans
+	oldest list.List // of *traceSpans, those that have spans
+	total  int       // spans that are kept
+}
+
+// traceSpans are the spans of one trace. Guarded by spanKeeper.mu.
+type traceSpans struct {
+	id      trace.TraceID
+	holders int // requests in flight, and kept ones
+	spans   []keptSpan
+	leftOut int
+	place   *list.Element // in spanKeeper.oldest, or nil
+}
+
+// A keptSpan is a copy of a span, cut to what is worth keeping.
+type keptSpan struct {
+	id, parent trace.SpanID
+	name       string
+	kind       trace.SpanKind
+	start, end time.Time
+	status     codes.Code
+	statusText string
+	attributes []keptAttribute
+	events     []keptEvent
+}
+
+type keptAttribute struct{ key, value string }
+
+type keptEvent struct {
+	name string
+	at   time.Time
+	text string // its attributes
+}
+
+// Bounds of one span. What it has more is left out.
+const (
+	maxSpanAttributes = 16
+	maxSpanEvents     = 8
+)
+
+func newSpanKeeper(bounds Recent, h *health) *spanKeeper {
+	return &spanKeeper{
+		perTrace: bounds.Spans, inAll: bounds.TotalSpans, health: h, traces: map[trace.TraceID]*traceSpans{},
+	}
+}
+
+// A handlerContext is the context of a handler whose request is sampled. From it the
+// keeper knows to whom a span belongs that the handler starts.
+type handlerContext struct {
+	context.Context
+	ob *observation
+}
+
+type observationKey struct{}
+
+// Value implements [context.Context].
+func (c *handlerContext) Value(key any) any {
+	if _, ours := key.(observationKey); ours {
+		return c.ob
+	}
+	return c.Context.Value(key)
+}
+
+// hold returns the spans of a trace and keeps them until release.
+func (k *spanKeeper) hold(id trace.TraceID) *traceSpans {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.holdLocked(id)
+}
+
+func (k *spanKeeper) holdLocked(id trace.TraceID) *traceSpans {
+	t := k.traces[id]
+	if t == nil {
+		t = &traceSpans{id: id}
+		k.traces[id] = t
+	}
+	t.holders++
+	return t
+}
+
+// release gives up a hold. Nil is none.
+func (k *spanKeeper) release(t *traceSpans) {
+	if t == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.releaseLocked(t)
+}
+
+func (k *spanKeeper) releaseLocked(t *traceSpans) {
+	if t.holders--; t.holders == 0 {
+		k.clear(t)
+		delete(k.traces, t.id)
+	}
+}
+
+// clear lets go of the spans of a trace.
+func (k *spanKeeper) clear(t *traceSpans) {
+	if t.place != nil {
+		k.oldest.Remove(t.place)
+	}
+	k.total -= len(t.spans)
+	t.spans, t.place = nil, nil
+}
+
+// finish ends the hold of a request that is not in flight any more.
+func (k *spanKeeper) finish(ob *observation) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	ob.finished = true
+	if ob.spans != nil {
+		k.releaseLocked(ob.spans)
+		ob.spans = nil
+	}
+}
+
+// OnStart implements [sdktrace.SpanProcessor]: the first span that a handler starts
+// makes its request hold the spans of its trace.
+func (k *spanKeeper) OnStart(parent context.Context, s sdktrace.ReadWriteSpan) {
+	ob, _ := parent.Value(observationKey{}).(*observation)
+	if ob == nil || ob.observer.recent.spans != k {
+		return
+	}
+	id := ob.span.SpanContext().TraceID()
+	if s.SpanContext().TraceID() != id {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !ob.finished && ob.spans == nil {
+		ob.spans = k.holdLocked(id)
+	}
+}
+
+// OnEnd implements [sdktrace.SpanProcessor].
+func (k *spanKeeper) OnEnd(s sdktrace.ReadOnlySpan) {
+	id := s.SpanContext().TraceID()
+	if !k.wants(id) {
+		return
+	}
+	span := newKeptSpan(s) // not under the lock
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.traces[id]
+	if t == nil || k.full(t) {
+		return
+	}
+	if k.total >= k.inAll && !k.clearOldest(t) {
+		t.leftOut++
+		k.health.spansLeftOut.WithLabelValues(limitRecentTotalSpans).Inc()
+		return
+	}
+	if t.place == nil {
+		t.place = k.oldest.PushBack(t)
+	}
+	t.spans = append(t.spans, span)
+	k.total++
+}
+
+// wants says whether a span of a trace has a place.
+func (k *spanKeeper) wants(id trace.TraceID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.traces[id]
+	return t != nil && !k.full(t)
+}
+
+// full says whether a trace has no place for one more span, and counts that.
+func (k *spanKeeper) full(t *traceSpans) bool {
+	if len(t.spans) < k.perTrace {
+		return false
+	}
+	t.leftOut++
+	k.health.spansLeftOut.WithLabelValues(limitRecentSpans).Inc()
+	return true
+}
+
+// clearOldest makes room for a span of t; false if it is t that has all of it.
+func (k *spanKeeper) clearOldest(t *traceSpans) bool {
+	front := k.oldest.Front()
+	if front == nil || front.Value == t {
+		return false
+	}
+	old := front.Value.(*traceSpans)
+	old.leftOut += len(old.spans)
+	k.health.spansLeftOut.WithLabelValues(limitRecentTotalSpans).Add(float64(len(old.spans)))
+	k.clear(old)
+	return true
+}
+
+// of returns a copy of the spans of a trace; t may be nil.
+func (k *spanKeeper) of(t *traceSpans) (spans []keptSpan, leftOut int) {
+	if t == nil {
+		return nil, 0
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return append(spans, t.spans...), t.leftOut
+}
+
+// Shutdown implements [sdktrace.SpanProcessor].
+func (*spanKeeper) Shutdown(context.Context) error { return nil }
+
+// ForceFlush implements [sdktrace.SpanProcessor].
+func (*spanKeeper) ForceFlush(context.Context) error { return nil }
+
+// newKeptSpan copies a span. The text of users' spans is bounded and made fit to print
+// as that of peers is.
+func newKeptSpan(s sdktrace.ReadOnlySpan) keptSpan {
+	status := s.Status()
+	span := keptSpan{
+		id: s.SpanContext().SpanID(), parent: s.Parent().SpanID(), name: kept(s.Name(), maxText), kind: s.SpanKind(),
+		start: s.StartTime(), end: s.EndTime(), status: status.Code, statusText: kept(status.Description, maxText),
+	}
+	for i, kv := range s.Attributes() {
+		if i == maxSpanAttributes {
+			break
+		}
+		span.attributes = append(span.attributes, keptAttribute{kept(string(kv.Key), maxName), kept(kv.Value.String(), maxText)})
+	}
+	for i, e := range s.Events() {
+		if i == maxSpanEvents {
+			break
+		}
+		span.events = append(span.events, keptEvent{kept(e.Name, maxName), e.Time, eventText(e.Attributes)})
+	}
+	return span
+}
+
+// eventText writes the attributes of an event in a line.
+func eventText(attrs []attribute.KeyValue) string {
+	var b strings.Builder
+	for _, kv := range attrs {
+		if b.Len() > maxText || kv.Key == keyExceptionStacktrace {
+			break
+		}
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(string(kv.Key) + "=" + session.Printable(kv.Value.String(), maxText))
+	}
+	return kept(b.String(), maxText)
+}

@@ -1,0 +1,159 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// spanning is a rig whose tools "fail" and "work" start spans of their own.
+func spanning(t *testing.T, cfg rigConfig, spans int) *rig {
+	r := newRig(t, cfg)
+	tracer := r.tel.provider.Tracer("user")
+	start := func(ctx context.Context) {
+		ctx, outer := tracer.Start(ctx, "outer")
+		for i := range spans {
+			_, inner := tracer.Start(ctx, fmt.Sprint("inner ", i))
+			inner.SetAttributes(attribute.String("sql", "select\x07 1"))
+			inner.AddEvent("retry", trace.WithAttributes(attribute.Int("attempt", 2)))
+			inner.SetStatus(codes.Error, "no route to host")
+			inner.End()
+		}
+		outer.End()
+	}
+	r.tools["work"] = func(ctx context.Context, _ *session.Request) (mcp.Result, error) {
+		start(ctx)
+		return &mcp.CallToolResult{}, nil
+	}
+	r.tools["fail"] = func(ctx context.Context, _ *session.Request) (mcp.Result, error) {
+		start(ctx)
+		return nil, errPrivate
+	}
+	return r
+}
+
+func (r *rig) keeper() *spanKeeper { return r.tel.observed.recent.spans }
+
+// size returns what the keeper holds.
+func (k *spanKeeper) size() (traces, spans int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := 0
+	for _, t := range k.traces {
+		n += len(t.spans)
+	}
+	if n != k.total {
+		panic(fmt.Sprintf("%d spans are kept and %d counted", n, k.total))
+	}
+	return len(k.traces), n
+}
+
+// TestSpansAreKept: the request's own span and those that its handler started, as they
+// were.
+func TestSpansAreKept(t *testing.T) {
+	r := spanning(t, rigConfig{}, 2)
+	r.post(call("fail"), &sink{})
+	d := fetch[ReportTraceDetail](t, r, "/debug/traces/1")
+	byName := map[string]ReportSpan{}
+	for _, s := range d.Spans {
+		byName[s.Name] = s
+	}
+	require.Equal(t, []string{"inner 0", "inner 1", "outer", "tools/call fail"}, keys(byName))
+	require.Equal(t, d.SpanID, byName["tools/call fail"].SpanID)
+	require.Equal(t, d.SpanID, byName["outer"].Parent)
+	require.Equal(t, "server", byName["tools/call fail"].Kind)
+	inner := byName["inner 1"]
+	require.Equal(t, byName["outer"].SpanID, inner.Parent)
+	require.Equal(t, []ReportAttribute{{"sql", "select\ufffd 1"}}, inner.Attributes)
+	require.Equal(t, "retry", inner.Events[0].Name)
+	require.Equal(t, "attempt=2", inner.Events[0].Text)
+	require.Equal(t, "Error", inner.Status)
+	require.Equal(t, "no route to host", inner.StatusText)
+	require.Zero(t, d.SpansLeftOut)
+}
+
+// TestOnlyWantedSpansAreKept: those of requests that nobody will ask for, of traces that
+// are no request's, and of traces that are not sampled, are not.
+func TestOnlyWantedSpansAreKept(t *testing.T) {
+	r := spanning(t, rigConfig{telemetry: []Option{WithRecent(Recent{Traces: 2})}}, 1)
+	for range 50 { // the first four are the slowest so far, others may be, and one is the latest
+		r.post(call("work"), &sink{})
+	}
+	_, span := r.tel.provider.Tracer("user").Start(context.Background(), "a job")
+	span.End()
+	list := r.kept("")
+	require.Less(t, len(list), 20)
+	traces, spans := r.keeper().size()
+	require.Equal(t, len(list), traces)
+	require.Equal(t, 3*len(list), spans)
+
+	u := spanning(t, rigConfig{sampler: sdktrace.NeverSample()}, 1)
+	u.post(call("fail"), &sink{})
+	require.Empty(t, fetch[ReportTraceDetail](t, u, "/debug/traces/1").Spans)
+	traces, _ = u.keeper().size()
+	require.Zero(t, traces)
+}
+
+// TestSpanBounds: neither one trace nor all of them can grow without end; what is left
+// out is counted, and the oldest go first.
+func TestSpanBounds(t *testing.T) {
+	r := spanning(t, rigConfig{telemetry: []Option{WithRecent(Recent{Traces: 32, Spans: 5, TotalSpans: 12})}}, 10)
+	for range 4 {
+		r.post(call("fail"), &sink{})
+	}
+	traces, spans := r.keeper().size()
+	require.Equal(t, 4, traces)
+	require.LessOrEqual(t, spans, 12)
+	newest, oldest := fetch[ReportTraceDetail](t, r, "/debug/traces/4"), fetch[ReportTraceDetail](t, r, "/debug/traces/1")
+	require.Len(t, newest.Spans, 5)
+	require.Equal(t, 12-5, newest.SpansLeftOut)
+	require.Empty(t, oldest.Spans)
+	require.Equal(t, 12, oldest.SpansLeftOut)
+	families := gather(t, r.tel.Registry())
+	require.EqualValues(t, 4*7, value(families, MetricTraceSpansLeftOut, "limit", limitRecentSpans))
+	require.EqualValues(t, 2*5, value(families, MetricTraceSpansLeftOut, "limit", limitRecentTotalSpans))
+}
+
+// TestSpansGoWithTheirTrace: nothing stays behind when the ring has moved on, nor when
+// several requests have shared a trace.
+func TestSpansGoWithTheirTrace(t *testing.T) {
+	r := spanning(t, rigConfig{telemetry: []Option{WithRecent(Recent{Traces: 2})}}, 1)
+	for range 6 {
+		in := call("fail")
+		in.Meta.TraceParent = callerParent
+		r.post(in, &sink{})
+	}
+	r.tel.observed.recent.rings[classError].second = 0 // the next second
+	traces, _ := r.keeper().size()
+	require.Equal(t, 1, traces)
+	for range 2 {
+		r.post(call("fail"), &sink{})
+	}
+	require.Len(t, r.kept("error"), 2)
+	traces, spans := r.keeper().size()
+	require.Equal(t, 2, traces)
+	require.Equal(t, 6, spans)
+	require.False(t, strings.Contains(callerParent, r.kept("error")[0].TraceID))
+}
+
+// TestForeignProvider: the keeper leaves a provider that is not ours as it was.
+func TestForeignProvider(t *testing.T) {
+	r := spanning(t, rigConfig{}, 1)
+	r.post(call("fail"), &sink{})
+	_, before := r.keeper().size()
+	require.Positive(t, before)
+	require.NoError(t, r.tel.Shutdown(t.Context()))
+	r.post(call("fail"), &sink{})
+	_, after := r.keeper().size()
+	require.Equal(t, before, after)
+}
