@@ -17,9 +17,13 @@ import (
 type Report struct {
 	At time.Time `json:"at"`
 	// InFlight counts the requests by state; every state is there.
-	InFlight         map[string]int  `json:"in_flight"`
-	OldestAgeSeconds float64         `json:"oldest_age_seconds"`
-	Requests         []ReportRequest `json:"requests"` // oldest first, without the subscriptions
+	InFlight         map[string]int `json:"in_flight"`
+	OldestAgeSeconds float64        `json:"oldest_age_seconds"`
+	// Callers are those that have most requests in flight, at most 20, the busiest first;
+	// CallersLeftOut counts the others.
+	Callers        []ReportCaller  `json:"callers"`
+	CallersLeftOut int             `json:"callers_left_out,omitzero"`
+	Requests       []ReportRequest `json:"requests"` // oldest first, without the subscriptions
 	// Subscriptions are the requests that stay open. They have no deadline.
 	Subscriptions []ReportRequest `json:"subscriptions"` // oldest first
 	// Tasks are the handlers that run as tasks, TaskStatus counts the tasks that are kept by
@@ -133,16 +137,20 @@ func (t *Telemetry) report() *Report {
 	for _, state := range session.States() {
 		rep.InFlight[state] = 0
 	}
+	by := callers{}
 	for _, snap := range snaps {
 		rep.OldestAgeSeconds = max(rep.OldestAgeSeconds, snap.OldestAge().Seconds())
 		for i := range snap.Requests {
 			rep.InFlight[snap.Requests[i].State]++
-			rep.Requests = append(rep.Requests, reportRequest(&snap.Requests[i], snap.At))
+			row := reportRequest(&snap.Requests[i], snap.At)
+			by.addRequest(&snap.Requests[i], row.Client)
+			rep.Requests = append(rep.Requests, row)
 		}
 		for i := range snap.Subscriptions {
 			rep.InFlight[snap.Subscriptions[i].State]++
 			row := reportRequest(&snap.Subscriptions[i], snap.At)
 			row.DeadlineSeconds = 0
+			by.addSubscription(&snap.Subscriptions[i], row.Client)
 			rep.Subscriptions = append(rep.Subscriptions, row)
 		}
 		for i := range snap.Detached {
@@ -158,10 +166,13 @@ func (t *Telemetry) report() *Report {
 			rep.Outbound = append(rep.Outbound, reportOutbound(&snap.Outbound[i]))
 		}
 		for i := range snap.Sessions {
-			rep.Sessions = append(rep.Sessions, reportSession(&snap.Sessions[i]))
+			row := reportSession(&snap.Sessions[i])
+			by.addSession(&snap.Sessions[i], row.Client)
+			rep.Sessions = append(rep.Sessions, row)
 		}
 		rep.Totals.add(&snap.Counters)
 	}
+	rep.Callers, rep.CallersLeftOut = by.top()
 	for _, list := range [][]ReportRequest{rep.Requests, rep.Subscriptions} {
 		slices.SortFunc(list, func(a, b ReportRequest) int { return cmp.Compare(b.AgeSeconds, a.AgeSeconds) })
 	}

@@ -22,7 +22,7 @@ func (rep *Report) writeText(w io.Writer) {
 	}
 	fmt.Fprintf(w, "%s  in flight: %d (%s)\n", rep.At.Format(time.RFC3339),
 		len(rep.Requests)+len(rep.Subscriptions), strings.Join(states, ", "))
-
+	rep.writeCallers(w)
 	if len(rep.Requests) > 0 {
 		fmt.Fprintln(w)
 		tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)

@@ -1,0 +1,90 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// TestCallers: who has most open comes first, in both forms of the report.
+func TestCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigConfig{})
+		held := make(chan struct{})
+		r.tools["hang"] = func(context.Context, *session.Request) (mcp.Result, error) {
+			<-held
+			return &mcp.CallToolResult{}, nil
+		}
+		var sessions []*session.Session
+		id := int64(0)
+		defer func() {
+			close(held)
+			for _, s := range sessions {
+				s.Finish(mcp.CauseTransportClose)
+			}
+		}()
+		hang := func(calls int, client string, conn session.Conn) {
+			s := r.core.Connect(&conn, &sink{})
+			sessions = append(sessions, s)
+			for range calls {
+				id++
+				in := call("hang")
+				in.ID, in.Conn = mcp.IntID(id), &conn
+				in.Meta.ClientInfo = []byte(`{"name":"` + client + `"}`)
+				s.Receive(in)
+			}
+		}
+		hang(1, "a", session.Conn{Transport: "http", RemoteAddr: "10.0.0.1:1000", Principal: "alice"})
+		hang(3, `b\u001b[2J`, session.Conn{Transport: "http", RemoteAddr: "10.0.0.2:1000", Principal: "bob\n"})
+		hang(1, "a", session.Conn{Transport: "http", RemoteAddr: "10.0.0.1:1001", Principal: "alice"}) // another port
+		hang(1, "a", session.Conn{Transport: "http", RemoteAddr: "10.0.0.1:1002", Principal: "eve"})   // another principal
+		synctest.Wait()
+		time.Sleep(500 * time.Millisecond)
+
+		rec := httptest.NewRecorder()
+		r.tel.RequestsHandler().ServeHTTP(rec, httptest.NewRequest("GET", "/debug/requests", nil))
+		var rep Report
+		require.NoError(t, json.Unmarshal(rec.Body.Bytes(), &rep))
+		open := func(requests int, client, principal, remote string) ReportCaller {
+			return ReportCaller{Client: client, Principal: principal, Remote: remote, Requests: requests, OldestAgeSeconds: 0.5}
+		}
+		require.Equal(t, []ReportCaller{
+			open(3, "b\ufffd[2J", "bob\ufffd", "10.0.0.2"), open(2, "a", "alice", "10.0.0.1"), open(1, "a", "eve", "10.0.0.1"),
+			{Principal: "alice", Remote: "10.0.0.1", Sessions: 2}, // byte streams whose client has not introduced itself
+			{Principal: "bob\ufffd", Remote: "10.0.0.2", Sessions: 1},
+			{Principal: "eve", Remote: "10.0.0.1", Sessions: 1},
+		}, rep.Callers)
+		require.Zero(t, rep.CallersLeftOut)
+
+		var text strings.Builder
+		rep.writeText(&text)
+		require.Regexp(t, `(?m)^CALLER +PRINCIPAL +FROM +REQUESTS +QUEUED +OLDEST +SUBSCRIPTIONS +SESSIONS\nb.\[2J +bob. +10\.0\.0\.2 +3 +0 +500ms +0 +0\na +alice +10\.0\.0\.1 +2 +0 +500ms +0 +0$`, text.String())
+	})
+}
+
+// TestCallersAreBounded: however many names clients make up, the list is short and
+// says what is missing.
+func TestCallersAreBounded(t *testing.T) {
+	by := callers{}
+	for i := range 50 {
+		row := by.of(nil, fmt.Sprint("client ", i))
+		row.Requests, row.Queued = i, i/2
+	}
+	rows, left := by.top()
+	require.Len(t, rows, maxCallers)
+	require.Equal(t, 30, left)
+	require.Equal(t, ReportCaller{Client: "client 49", Requests: 49, Queued: 24}, rows[0])
+	var text strings.Builder
+	(&Report{Callers: rows, CallersLeftOut: left}).writeText(&text)
+	require.Contains(t, text.String(), "\nand 30 callers with less\n")
+}
