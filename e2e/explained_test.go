@@ -105,7 +105,7 @@ func TestExplained(t *testing.T) {
 	for _, m := range mishaps {
 		servers = append(servers, m.start(t, j.env(), withArgs(m.args...)))
 	}
-	p := scrape(t, "exemplar-storage", servers...)
+	p := scrape(t, 200*time.Millisecond, "exemplar-storage", servers...)
 	for i, m := range mishaps {
 		t.Run(m.title, func(t *testing.T) {
 			t.Parallel()
@@ -334,7 +334,7 @@ func TestIdleSessions(t *testing.T) {
 	t.Parallel()
 	idle := serveHTTP(t, withArgs("--session-idle", "200ms"))
 	evicted := serveHTTP(t, withArgs("--max-sessions", "1"))
-	p := scrape(t, "exemplar-storage", idle, evicted)
+	p := scrape(t, 200*time.Millisecond, "exemplar-storage", idle, evicted)
 	for _, c := range []struct {
 		cause   string
 		s       *server

@@ -22,8 +22,8 @@ type prometheus struct {
 	url string
 }
 
-// scrape starts a Prometheus that scrapes the servers.
-func scrape(t *testing.T, features string, servers ...*server) *prometheus {
+// scrape starts a Prometheus that scrapes servers again and again.
+func scrape(t *testing.T, interval time.Duration, features string, servers ...*server) *prometheus {
 	t.Helper()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
@@ -31,7 +31,8 @@ func scrape(t *testing.T, features string, servers ...*server) *prometheus {
 	for _, s := range servers {
 		targets = append(targets, s.instance())
 	}
-	text := "global: {scrape_interval: 200ms, scrape_timeout: 200ms}\nscrape_configs: [{job_name: mcp, static_configs: [{targets: " + encode(targets) + "}]}]\n"
+	text := fmt.Sprintf("global: {scrape_interval: %[1]v, scrape_timeout: %[1]v}\nscrape_configs: [{job_name: mcp, static_configs: [{targets: %[2]s}]}]\n",
+		interval, encode(targets))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func scrape(t *testing.T, features string, servers ...*server) *prometheus {
 	}
 }
 
-// instance is how Prometheus calls the server.
+// instance is what Prometheus calls the server.
 func (s *server) instance() string { return strings.TrimPrefix(s.admin, "http://") }
 
 // listens waits until Prometheus answers. It is false if another process was faster
@@ -179,7 +180,7 @@ func TestPrometheus(t *testing.T) {
 	} {
 		t.Run(c.title, func(t *testing.T) {
 			t.Parallel()
-			p := scrape(t, c.features, s)
+			p := scrape(t, 200*time.Millisecond, c.features, s)
 			eventually(t, func() error { return p.targetUp() })
 			p.awaitValue(t, "up", "1")
 			p.awaitValue(t, `sum(vitrine_requests_admitted_total{method="tools/call"})`, "4")

@@ -56,14 +56,14 @@ func slowness(t *testing.T) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// A sample sends calls whose traces it knows, by the kind of what happens to them.
-type sample struct {
+// A mixture sends calls whose traces it knows, by the kind of what happens to them.
+type mixture struct {
 	mu     sync.Mutex
 	traces map[string][]string // by kind
 }
 
 // traced gives a request a new trace.
-func (s *sample) traced(kind string, r request) request {
+func (s *mixture) traced(kind string, r request) request {
 	trace, span := randomHex(16), randomHex(8)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ const (
 )
 
 // send sends everything and waits until it is over.
-func (s *sample) send(t *testing.T, to *server, slowness time.Duration) {
+func (s *mixture) send(t *testing.T, to *server, slowness time.Duration) {
 	for i := range nOrdinary {
 		to.post(t, s.traced(kindOrdinary, call(i, "echo", object{"text": "x"})))
 	}
@@ -132,7 +132,7 @@ func TestTailSampling(t *testing.T) {
 	t.Parallel()
 	j := storeTraces(t, jaegerConfig, withPercentage(t, testPercent))
 	s := serveHTTP(t, j.env())
-	sent := &sample{traces: map[string][]string{}}
+	sent := &mixture{traces: map[string][]string{}}
 	threshold := slowness(t)
 	sent.send(t, s, threshold)
 

@@ -20,6 +20,7 @@ as_root() {
 missing_packages() {
 	have prometheus promtool || say prometheus
 	have chromium || have chromium-browser || have google-chrome || say chromium fonts-dejavu-core
+	have curl || say curl
 	cc=$(go env CC)
 	have "${cc%% *}" || say gcc libc6-dev
 	if [ -f e2e/node/package-lock.json ]; then

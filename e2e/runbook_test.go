@@ -1,0 +1,290 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/needs"
+)
+
+// A drill is a situation that was provoked, at which an operator looks.
+type drill struct {
+	*server
+	situation
+	prom *prometheus
+	otlp *receiver
+	dir  string // where server.log is
+	ends []*server
+}
+
+// TestRunbook provokes the situations of docs/runbook.md and does what the page says:
+// it reads the queries, the commands and the searches from the page, and holds what
+// they answer against what the page says that they do. One Prometheus looks at all the
+// servers, and at one of which nothing is wrong.
+func TestRunbook(t *testing.T) {
+	needs.Tool(t, "e2e/runbook", "prometheus", "curl", "grep")
+	t.Parallel()
+	_, questions := readRunbook(t)
+	situations := situations()
+	calm := serveHTTP(t)
+	servers, drills := []*server{calm}, map[string]*drill{}
+	for _, q := range questions {
+		d := begin(t, situations[q.title])
+		drills[q.title] = d
+		servers = append(servers, d.server)
+	}
+	prom := scrape(t, 500*time.Millisecond, "exemplar-storage", servers...)
+	busy := func() {
+		for i := range 5 {
+			calm.post(t, call(i, "echo", object{"text": "all is well"}))
+		}
+	}
+	busy()
+	t.Run("question", func(t *testing.T) {
+		for _, q := range questions {
+			t.Run(q.title, func(t *testing.T) {
+				t.Parallel()
+				drills[q.title].prom = prom
+				drills[q.title].run(t, q.steps)
+			})
+		}
+	})
+	busy()
+	prom.scraped(t, calm)
+	for _, q := range questions {
+		for _, s := range q.steps {
+			if s.lang != "promql" {
+				continue
+			}
+			if got, err := prom.series(s.input, calm.instance()); err != nil || len(got) > 0 {
+				t.Errorf("%s: of a server that is well %s answers %v, %v", q.title, s.input, got, err)
+			}
+		}
+	}
+}
+
+// begin starts the server of a situation.
+func begin(t *testing.T, s situation) *drill {
+	t.Helper()
+	d := &drill{situation: s, otlp: receive(t), dir: t.TempDir()}
+	if s.down {
+		d.otlp.url = "http://" + freeAddress(t)
+	}
+	d.server = d.start(t, s.args...)
+	if s.prepare != nil {
+		s.prepare(t, d)
+	}
+	return d
+}
+
+// start starts a server that exports its spans.
+func (d *drill) start(t *testing.T, args ...string) *server {
+	t.Helper()
+	export := withEnv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+d.otlp.url+"/v1/traces", "OTEL_BSP_SCHEDULE_DELAY=20")
+	begin := serveHTTP
+	if d.stdio {
+		begin = serveStdio
+	}
+	s := begin(t, export, withEnv(d.env...), withArgs(args...))
+	d.ends = append(d.ends, s)
+	return s
+}
+
+// run provokes the situation, once, so that each series is there before what is to be
+// counted, and then four times. Queries come first on the page, and here.
+func (d *drill) run(t *testing.T, steps []step) {
+	d.prom.scraped(t, d.server)
+	for _, n := range []int{1, 4} {
+		d.provoke(t, d, n)
+		d.prom.scraped(t, d.server)
+	}
+	for _, lang := range []string{"promql", "console jaeger"} {
+		if lang != "promql" && d.during != nil {
+			defer d.during(t, d)()
+		}
+		for _, s := range steps {
+			if strings.Contains(lang, s.lang) {
+				eventually(t, func() error { return d.check(s) })
+			}
+		}
+	}
+}
+
+// check does one step.
+func (d *drill) check(s step) error {
+	switch s.lang {
+	case "promql":
+		return d.checkQuery(s)
+	case "console":
+		return d.checkConsole(s)
+	default:
+		return d.checkSearch(s)
+	}
+}
+
+// A sample is one series of an answer and its value.
+type sample struct {
+	labels string
+	value  float64
+}
+
+// scraped waits until all that has happened to a server is in Prometheus.
+func (p *prometheus) scraped(t *testing.T, s *server) {
+	t.Helper()
+	now := float64(time.Now().UnixMilli()) / 1000
+	query := fmt.Sprintf("timestamp(vitrine_build_info{instance=%q})", s.instance())
+	eventually(t, func() error {
+		var data struct {
+			Result []struct{ Value [2]any }
+		}
+		if err := p.api("query", url.Values{"query": {query}}, &data); err != nil {
+			return err
+		}
+		if len(data.Result) != 1 {
+			return fmt.Errorf("%s was never scraped", s.instance())
+		}
+		if at, _ := strconv.ParseFloat(fmt.Sprint(data.Result[0].Value[1]), 64); at <= now {
+			return fmt.Errorf("%s was scraped last %f before", s.instance(), now-at)
+		}
+		return nil
+	})
+}
+
+// series asks a query and returns what it answers for one instance, without that label.
+func (p *prometheus) series(query, instance string) (samples []sample, err error) {
+	var data struct {
+		Result []struct {
+			Metric map[string]string
+			Value  [2]any
+		}
+	}
+	if err := p.api("query", url.Values{"query": {query}}, &data); err != nil {
+		return nil, err
+	}
+	for _, series := range data.Result {
+		if series.Metric["instance"] != instance {
+			continue
+		}
+		delete(series.Metric, "instance")
+		value, err := strconv.ParseFloat(fmt.Sprint(series.Value[1]), 64)
+		if err != nil {
+			return nil, err
+		}
+		samples = append(samples, sample{labelText(series.Metric), value})
+	}
+	slices.SortFunc(samples, func(a, b sample) int { return strings.Compare(a.labels, b.labels) })
+	return samples, nil
+}
+
+func labelText(labels map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		parts = append(parts, fmt.Sprintf("%s=%q", name, labels[name]))
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+var answerLine = regexp.MustCompile(`^(\{.*\}) (\S+)$`)
+
+// checkQuery compares the series that a query answers, all of them, with those on the
+// page. A value may be half or twice what the page says, because increase() estimates;
+// … is any value.
+func (d *drill) checkQuery(s step) error {
+	got, err := d.prom.series(s.input, d.instance())
+	if err != nil {
+		return err
+	}
+	failed := fmt.Errorf("%s\nanswers %v, and on the page\n%s", s.input, got, strings.Join(s.want, "\n"))
+	if len(got) != len(s.want) {
+		return failed
+	}
+	want := slices.Sorted(slices.Values(s.want))
+	for i, line := range want {
+		m := answerLine.FindStringSubmatch(line)
+		if m == nil {
+			return fmt.Errorf("the page has %q where a series is expected", line)
+		}
+		labels := map[string]string{}
+		for _, match := range matcher.FindAllStringSubmatch(m[1], -1) {
+			labels[match[1]] = match[2]
+		}
+		if labels["instance"] != "127.0.0.1:9464" {
+			return fmt.Errorf("the page lacks the instance in %q", line)
+		}
+		delete(labels, "instance")
+		if labelText(labels) != got[i].labels {
+			return failed
+		}
+		if value, err := strconv.ParseFloat(m[2], 64); m[2] != "…" && (err != nil || !(got[i].value >= value/2 && got[i].value <= value*2)) {
+			return failed
+		}
+	}
+	return nil
+}
+
+// checkConsole types a command. The addresses of the page are the defaults; server.log
+// is the log.
+func (d *drill) checkConsole(s step) error {
+	var log []string
+	for _, end := range d.ends {
+		log = append(log, end.stderr.snapshot()...)
+	}
+	if err := os.WriteFile(filepath.Join(d.dir, "server.log"), []byte(strings.Join(log, "\n")+"\n"), 0o600); err != nil {
+		return err
+	}
+	typed := strings.NewReplacer("127.0.0.1:9464", d.instance(), "http://127.0.0.1:8080/mcp", d.mcp).Replace(s.input)
+	cmd := exec.Command("sh", "-c", typed)
+	cmd.Dir, cmd.Env = d.dir, cleanEnv()
+	out, err := cmd.CombinedOutput()
+	if err := contains(string(out), s.want); err != nil {
+		return fmt.Errorf("%s\n%w", typed, err)
+	}
+	return err
+}
+
+// contains looks for the lines of the page in an output.
+func contains(out string, want []string) error {
+	for _, line := range want {
+		pattern := regexp.MustCompile(`\s*…\s*`).ReplaceAllString(regexp.QuoteMeta(strings.TrimSpace(line)), `.*`)
+		pattern = regexp.MustCompile(`\s+`).ReplaceAllString(pattern, `\s+`)
+		if !regexp.MustCompile(`(?m)^\s*` + pattern + `\s*$`).MatchString(out) {
+			return fmt.Errorf("no line %q in\n%s", line, out)
+		}
+	}
+	return nil
+}
+
+var tag = regexp.MustCompile(`(\S+)=(\S+)`)
+
+// checkSearch looks for spans by their attributes, as one does in Jaeger. The page shows
+// other attributes of what is found.
+func (d *drill) checkSearch(s step) error {
+	d.otlp.mu.Lock()
+	defer d.otlp.mu.Unlock()
+	tags := tag.FindAllStringSubmatch(s.input, -1)
+	err := errors.New("no span")
+	for _, span := range d.otlp.spans {
+		attrs := span.attributes()
+		if !slices.ContainsFunc(tags, func(m []string) bool { return fmt.Sprint(attrs[m[1]]) != m[2] }) {
+			var text strings.Builder
+			for _, key := range slices.Sorted(maps.Keys(attrs)) {
+				fmt.Fprintf(&text, "%s %v\n", key, attrs[key])
+			}
+			if err = contains(text.String(), s.want); err == nil {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("%s: %w", s.input, err)
+}
