@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // A change is something that subscribers want to know. It says that a thing is not what
@@ -40,17 +41,20 @@ const (
 
 // changed tells those who have subscribed. It waits for nobody, and costs next to
 // nothing while nobody has.
-func (s *Server) changed(c change) { s.hub.publish(news{change: c}) }
+func (s *Server) changed(c change) { _ = s.hub.publish(news{change: c}) }
 
 // ResourceUpdated tells the clients that have subscribed to a resource that it has
 // changed. uri may also name a part of a resource, below it or behind a question mark
 // or a number sign: for test://dir/file those are told who have subscribed to
 // test://dir. It may be called from any goroutine and does not wait for clients; of
-// several updates that a slow client has not been told of yet it learns once.
+// several updates that a slow client has not been told of yet it learns once. An update
+// that nobody has subscribed to is counted ([mcp.DropNotSubscribed]).
 //
 // That resources were added or removed is told without this.
 func (s *Server) ResourceUpdated(uri string) {
-	s.changed(change{resourceUpdated, strings.ToValidUTF8(uri, "\uFFFD")})
+	if !s.hub.publish(news{change: change{resourceUpdated, strings.ToValidUTF8(uri, "\uFFFD")}}) {
+		s.core.DropNotification(mcp.NotificationResourceUpdated, mcp.DropNotSubscribed)
+	}
 }
 
 // A hub knows who wants to know of what, and spreads changes to them. Publishers only
@@ -170,18 +174,20 @@ func (a audience) with(f *feed) audience {
 }
 
 // publish notes a change that somebody wants to know of. News of a task may come in any
-// order: those that are older than what was told already are none.
-func (h *hub) publish(c news) {
+// order: those that are older than what was told already are none. It is false if nobody
+// wants to know.
+func (h *hub) publish(c news) (wanted bool) {
 	if h.joined.Load() == 0 {
-		return
+		return false
 	}
 	h.mu.Lock()
 	if c.kind < numLists {
-		if len(h.lists[c.kind]) > 0 {
+		if wanted = len(h.lists[c.kind]) > 0; wanted {
 			h.pending.add(c, c.change, 0)
 		}
 	} else if h.isNew(c) {
 		for whole := range h.wanted(c.change) {
+			wanted = true
 			h.pending.add(c, whole, maxSpread)
 		}
 	}
@@ -191,6 +197,7 @@ func (h *hub) publish(c news) {
 	if start {
 		h.core.Go(h.spread)
 	}
+	return wanted
 }
 
 // isNew reports whether something is news. The caller holds h.mu.

@@ -22,8 +22,7 @@ var outOfReach = map[string]string{
 
 	"end of a subscription error": "nothing of ours fails once a subscription stands",
 
-	"dropped notification not_subscribed": "nobody sends what nobody has subscribed to",
-	"dropped notification era_forbidden":  "nobody sends what the revision does not have",
+	"dropped notification era_forbidden": "nobody sends what the revision does not have",
 }
 
 // TestTelemetryGoldenIsComplete: each value of each vocabulary occurs in a section, on a

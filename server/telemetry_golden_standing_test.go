@@ -112,6 +112,17 @@ func subscriptionScenes() []scene {
 			p.ask(withURI(2, "resources/unsubscribe", "test://a"))
 		},
 	}, {
+		title: "update for nobody", about: "An update that nobody has subscribed to is counted, whoever listens to other things.",
+		play: func(s *stage) {
+			s.subscribe()
+			s.srv.ResourceUpdated("test://a")
+			p := s.pipe()
+			p.ask(listenTo(1, watching))
+			s.srv.ResourceUpdated("test://b")
+			synctest.Wait()
+			p.send(cancelled(1))
+		},
+	}, {
 		title: "subscription, legacy, without a stream", about: "What a session has no stream for is dropped.",
 		options: []server.Option{server.WithoutEventStore()},
 		play: func(s *stage) {

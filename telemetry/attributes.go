@@ -37,20 +37,21 @@ const (
 	keyExceptionMessage    attribute.Key = "exception.message"    // its text
 	keyExceptionStacktrace attribute.Key = "exception.stacktrace" // the stack of a panic
 
-	keyCancelCause   attribute.Key = "vitrine.cancel.cause"     // why the request's context was cancelled
-	keyCancelDetail  attribute.Key = "vitrine.cancel.detail"    // the client's reason, cut and escaped
-	keyCancelUnwind  attribute.Key = "vitrine.cancel.unwind"    // seconds from the cancellation to the return of an abandoned handler
-	keyOutcome       attribute.Key = "vitrine.response.outcome" // `sent`, `dropped` or `stored`
-	keyDropReason    attribute.Key = "vitrine.drop.reason"      // why an answer or a notification was not sent
-	keyRejectReason  attribute.Key = "vitrine.reject.reason"    // why the request was not admitted
-	keyQueueWait     attribute.Key = "vitrine.queue.wait"       // seconds that the request waited for a slot
-	keyClientName    attribute.Key = "vitrine.client.name"      // what the client calls itself, cut to 64 bytes; untrusted
-	keyTaskID        attribute.Key = "vitrine.task.id"          // the first characters of the id of a task
-	keyTaskStatus    attribute.Key = "vitrine.task.status"      // how a task has ended
-	keyClientVersion attribute.Key = "vitrine.client.version"   // the version that the client names, cut to 64 bytes; untrusted
-	keyLogLevel      attribute.Key = "vitrine.log.level"        // the level of a message of Call.Log
-	keyLogLogger     attribute.Key = "vitrine.log.logger"       // its logger
-	keyLogMessage    attribute.Key = "vitrine.log.message"      // its text, cut to 256 bytes
+	keyCancelCause     attribute.Key = "vitrine.cancel.cause"     // why the request's context was cancelled
+	keyCancelDetail    attribute.Key = "vitrine.cancel.detail"    // the client's reason, cut and escaped
+	keyCancelUnwind    attribute.Key = "vitrine.cancel.unwind"    // seconds from the cancellation to the return of an abandoned handler
+	keyOutcome         attribute.Key = "vitrine.response.outcome" // `sent`, `dropped` or `stored`
+	keyDropReason      attribute.Key = "vitrine.drop.reason"      // why an answer or a notification was not sent
+	keyRejectReason    attribute.Key = "vitrine.reject.reason"    // why the request was not admitted
+	keyQueueWait       attribute.Key = "vitrine.queue.wait"       // seconds that the request waited for a slot
+	keyClientName      attribute.Key = "vitrine.client.name"      // what the client calls itself, cut to 64 bytes; untrusted
+	keyTaskID          attribute.Key = "vitrine.task.id"          // the first characters of the id of a task
+	keyTaskStatus      attribute.Key = "vitrine.task.status"      // how a task has ended
+	keyClientVersion   attribute.Key = "vitrine.client.version"   // the version that the client names, cut to 64 bytes; untrusted
+	keySubscriptionEnd attribute.Key = "vitrine.subscription.end" // why a subscription has ended
+	keyLogLevel        attribute.Key = "vitrine.log.level"        // the level of a message of Call.Log
+	keyLogLogger       attribute.Key = "vitrine.log.logger"       // its logger
+	keyLogMessage      attribute.Key = "vitrine.log.message"      // its text, cut to 256 bytes
 )
 
 // Names of span events.

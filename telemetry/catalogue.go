@@ -261,7 +261,7 @@ func histograms() []Metric {
 			Help:    "Life of subscriptions, from the acknowledgement to the end.",
 			Buckets: []float64{1, 10, 60, 300, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400},
 			Labels: []Label{{
-				Name: "end", Attribute: "vitrine.subscription.end", Values: stringsOf(mcp.SubscriptionEnds()),
+				Name: "end", Attribute: string(keySubscriptionEnd), Values: stringsOf(mcp.SubscriptionEnds()),
 			}},
 		},
 		{

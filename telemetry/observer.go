@@ -176,6 +176,9 @@ func (o *observer) Finished(r *session.Request) {
 	ob.unwound(r)
 	if acknowledged, ok := r.Acknowledged(); ok {
 		life := max(r.Latency()-acknowledged, 0)
+		if ob.recording {
+			ob.span.SetAttributes(keySubscriptionEnd.String(string(r.End())))
+		}
 		observe(o.metrics.subscription.WithLabelValues(string(r.End())), life.Seconds(), ob.exemplar())
 	}
 	ob.series.requestBytes.Observe(float64(r.Bytes))

@@ -182,6 +182,8 @@ func (c *Core) Notify(in *Inbound) {
 	if in.Method == mcp.NotificationCancelled {
 		c.ledger.ignored(receivedNotification, mcp.IgnoredCancel, mcp.IgnoreWrongTransport)
 		c.logger.Debug("cancel.ignored", "reason", mcp.IgnoreWrongTransport)
+		_, end := c.observeNotification(in, nil)
+		end()
 		return
 	}
 	c.notify(in, nil)
@@ -203,9 +205,16 @@ func (c *Core) RejectUnadmitted(in *Inbound, reason mcp.RejectReason, err *mcp.E
 		r.cancel(nil)
 	case wire.Notification:
 		c.ledger.rejected(receivedNotification, reason)
+		_, end := c.observeNotification(in, nil)
+		end()
 	case wire.Response:
 		c.ledger.ignored(receivedResponse, mcp.IgnoredResponse, mcp.IgnoreWrongSession)
 	}
+}
+
+// DropNotification counts a notification that belongs to no request and is sent to nobody.
+func (c *Core) DropNotification(method string, reason mcp.DropReason) {
+	c.dropNotification(nil, method, reason)
 }
 
 // RefuseHTTP counts and logs an HTTP exchange that was refused before it carried a
