@@ -46,7 +46,7 @@ func situations() map[string]situation {
 		"A rolling restart cuts calls": {
 			args: []string{"--drain-timeout", "10m"}, provoke: restart, during: keepDraining,
 		},
-		"Sessions leak": {args: []string{"--max-sessions", "3"}, provoke: leak},
+		"Sessions leak": {args: []string{"--max-sessions", "3", "--initialize-timeout", "1h"}, provoke: leak},
 		"One tenant floods the server": {
 			args: []string{"--max-in-flight-total", "4", "--max-queue", "4"}, provoke: flood,
 		},
@@ -68,10 +68,10 @@ func from(client string, r request) request {
 }
 
 // hold begins n requests and waits until they run.
-func (d *drill) hold(t *testing.T, n int, headers http.Header, make func(i int) request) (all []*pending) {
+func (d *drill) hold(t *testing.T, n int, headers http.Header, next func(i int) request) (all []*pending) {
 	t.Helper()
 	for i := range n {
-		r := make(i)
+		r := next(i)
 		h := headers
 		if h == nil {
 			h = r.headers()
@@ -114,7 +114,11 @@ func dropAll(all []*pending) {
 }
 
 func hang(t *testing.T, d *drill, n int) {
-	for _, p := range d.hold(t, n, nil, func(i int) request { return sleeping(i) }) {
+	var calls []*pending
+	for i := range n {
+		calls = append(calls, d.begin(t, sleeping(i).headers(), sleeping(i).frame()))
+	}
+	for _, p := range calls {
 		if a := p.wait(t); !strings.Contains(a.body, "deadline") {
 			t.Errorf("the call that hung: %s", a.body)
 		}
@@ -179,8 +183,8 @@ func (d *drill) stalled() (net.Conn, error) {
 }
 
 func stall(t *testing.T, d *drill, n int) {
-	dropped := func(rep *report) int { return int(rep.Totals.Dropped["write_timeout"]) }
-	before := d.total(t, dropped)
+	cut := func(rep *report) int { return int(rep.Totals.Dropped["write_timeout"]) }
+	before := d.total(t, cut)
 	for range n {
 		conn, err := d.stalled()
 		if err != nil {
@@ -188,7 +192,7 @@ func stall(t *testing.T, d *drill, n int) {
 		}
 		defer conn.Close()
 	}
-	d.awaitReport(t, "write_timeout", dropped, before+n)
+	d.awaitReport(t, "cut off", cut, before+n)
 }
 
 func keepStalling(t *testing.T, d *drill) (end func()) {

@@ -25,7 +25,8 @@ type drill struct {
 	prom *prometheus
 	otlp *receiver
 	dir  string // where server.log is
-	ends []*server
+	// lives are the servers, one after the other, whose logs are in it.
+	lives []*server
 }
 
 // TestRunbook provokes the situations of docs/runbook.md and does what the page says:
@@ -37,8 +38,8 @@ func TestRunbook(t *testing.T) {
 	t.Parallel()
 	_, questions := readRunbook(t)
 	situations := situations()
-	calm := serveHTTP(t)
-	servers, drills := []*server{calm}, map[string]*drill{}
+	well := serveHTTP(t)
+	servers, drills := []*server{well}, map[string]*drill{}
 	for _, q := range questions {
 		d := begin(t, situations[q.title])
 		drills[q.title] = d
@@ -47,7 +48,7 @@ func TestRunbook(t *testing.T) {
 	prom := scrape(t, 500*time.Millisecond, "exemplar-storage", servers...)
 	busy := func() {
 		for i := range 5 {
-			calm.post(t, call(i, "echo", object{"text": "all is well"}))
+			well.post(t, call(i, "echo", object{"text": "all is well"}))
 		}
 	}
 	busy()
@@ -61,13 +62,13 @@ func TestRunbook(t *testing.T) {
 		}
 	})
 	busy()
-	prom.scraped(t, calm)
+	prom.scraped(t, well)
 	for _, q := range questions {
 		for _, s := range q.steps {
 			if s.lang != "promql" {
 				continue
 			}
-			if got, err := prom.series(s.input, calm.instance()); err != nil || len(got) > 0 {
+			if got, err := prom.series(s.input, well.instance()); err != nil || len(got) > 0 {
 				t.Errorf("%s: of a server that is well %s answers %v, %v", q.title, s.input, got, err)
 			}
 		}
@@ -97,7 +98,7 @@ func (d *drill) start(t *testing.T, args ...string) *server {
 		begin = serveStdio
 	}
 	s := begin(t, export, withEnv(d.env...), withArgs(args...))
-	d.ends = append(d.ends, s)
+	d.lives = append(d.lives, s)
 	return s
 }
 
@@ -237,8 +238,8 @@ func (d *drill) checkQuery(s step) error {
 // is the log.
 func (d *drill) checkConsole(s step) error {
 	var log []string
-	for _, end := range d.ends {
-		log = append(log, end.stderr.snapshot()...)
+	for _, life := range d.lives {
+		log = append(log, life.stderr.snapshot()...)
 	}
 	if err := os.WriteFile(filepath.Join(d.dir, "server.log"), []byte(strings.Join(log, "\n")+"\n"), 0o600); err != nil {
 		return err
@@ -253,10 +254,11 @@ func (d *drill) checkConsole(s step) error {
 	return err
 }
 
-// contains looks for the lines of the page in an output.
+// contains looks for the lines of the page in an output, whatever the width of its
+// columns.
 func contains(out string, want []string) error {
 	for _, line := range want {
-		pattern := regexp.MustCompile(`\s*…\s*`).ReplaceAllString(regexp.QuoteMeta(strings.TrimSpace(line)), `.*`)
+		pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSpace(line)), "…", ".*")
 		pattern = regexp.MustCompile(`\s+`).ReplaceAllString(pattern, `\s+`)
 		if !regexp.MustCompile(`(?m)^\s*` + pattern + `\s*$`).MatchString(out) {
 			return fmt.Errorf("no line %q in\n%s", line, out)

@@ -132,6 +132,7 @@ func TestReportOfSubscriptions(t *testing.T) {
 		}, row)
 		require.Equal(t, 1, rep.InFlight["listening"])
 		require.Zero(t, rep.OldestAgeSeconds)
+		require.Equal(t, []ReportCaller{{Remote: "192.0.2.7", Subscriptions: 1}}, rep.Callers)
 		var text strings.Builder
 		rep.writeText(&text)
 		require.Contains(t, text.String(), "in flight: 1 (")
