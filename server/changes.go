@@ -91,6 +91,10 @@ func (h *hub) join(f *feed) {
 	for topic := range f.topics {
 		h.topics[topic] = h.topics[topic].with(f)
 	}
+	for id, revision := range f.revisions {
+		topic := change{taskUpdated, id}
+		h.revisions[topic] = max(h.revisions[topic], revision)
+	}
 }
 
 // enlist seats a feed that has joined for lists, too.

@@ -302,6 +302,14 @@ func TestNewsOfATask(t *testing.T) {
 	h.leave(f)
 	require.False(t, h.wants(topic))
 	require.Empty(t, h.revisions)
+
+	f = newFeed(m, 0, []change{topic}, 4)
+	f.revisions = map[string]int64{"t": 6}
+	h.join(f)
+	f.send()
+	require.Empty(t, tell(5, 6), "its client has read that")
+	require.Equal(t, []string{"7"}, tell(7))
+	h.leave(f)
 }
 
 // Publishing costs next to nothing while nobody listens.

@@ -28,7 +28,7 @@ func (s *Server) addHappenings() {
 		if len(ids) == 0 || !s.happenings.enlist(sess) {
 			return
 		}
-		w := newWitness(s.core, func(what happening, done func()) { sess.Post(what.method, what.params, done) })
+		w := newWitness(s.core, func(what happening, done func()) { sess.PostEach(what.method, what.params, done) })
 		leave := s.happenings.join(w, ids)
 		sess.OnClosed(func() {
 			leave()

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,7 +32,7 @@ import (
 // process, have nobody to tell.
 //
 // It waits for room in the client's stream, at most for the notify time-out and until
-// ctx is done. The error is that of a client that cannot be told now, such as
+// ctx is done; after that the notification is lost, and counted as dropped. The error is that of a client that cannot be told now, such as
 // [mcp.ErrPeerGone] if it has no stream open; ElicitationComplete may then be called
 // again. Who was told is not told twice. A session's last 64 pages are remembered. It
 // may be called from any goroutine, in a request or outside.
@@ -50,7 +52,7 @@ func (s *Server) ElicitationComplete(ctx context.Context, id string) error {
 // tellPage tells a client on the stream of its request, which may be nil or over, or on
 // the session's own.
 func tellPage(ctx context.Context, sess *session.Session, r *session.Request, params []byte) error {
-	if r != nil && !r.Settled() && r.Notify(mcp.NotificationElicitationComplete, params, "") == nil {
+	if r != nil && !r.Settled() && r.TakesNotifications() && r.Notify(mcp.NotificationElicitationComplete, params, "") == nil {
 		return nil
 	}
 	return sess.Notify(ctx, mcp.NotificationElicitationComplete, params, "")
@@ -143,7 +145,8 @@ func (c *Call) notePage(params jsontext.Value) {
 }
 
 // urlsRequired gives an error that asks for pages the meaning that it has for the
-// caller: clients of 2025-11-25 alone know it. All others are asked as [Call.Elicit]
+// caller: clients of 2025-11-25 alone know it, and get an ElicitationID for each page,
+// made up where there is none. All others are asked as [Call.Elicit]
 // asks, at each return with that error, until the user refuses; who cannot be asked is
 // told so. An error whose data cannot be read is the server's fault. All other errors
 // are returned as they are.
@@ -153,16 +156,20 @@ func (c *Call) urlsRequired(err error) error {
 		return err
 	}
 	list, fault := c.pagesOf(rpc)
-	if c.Era() == mcp.Legacy && c.Version().AtLeast(mcp.Version20251125) {
-		for _, p := range list {
-			if p.ElicitationID != "" {
-				c.server.pages.asked(c.Core(), p.ElicitationID)
-			}
-		}
-		return err
-	}
 	if fault != nil {
 		return fmt.Errorf("server: the data of the error %q (%d): %w", rpc.Message, rpc.Code, fault)
+	}
+	need := mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapability{URL: &struct{}{}}}
+	if c.Era() == mcp.Legacy && c.Version().AtLeast(mcp.Version20251125) {
+		if missing, lacks := c.askable().Lacks(need); lacks {
+			return fmt.Errorf("%s: %w", rpc.Message, &mcp.NotDeclaredError{Missing: missing})
+		}
+		for i := range list {
+			p := &list[i]
+			p.ElicitationID = cmp.Or(p.ElicitationID, rand.Text())
+			c.server.pages.asked(c.Core(), p.ElicitationID)
+		}
+		return rpc.WithData(mcp.URLElicitationRequiredData{Elicitations: list})
 	}
 	var errs []error
 	for i, p := range list {
@@ -171,7 +178,7 @@ func (c *Call) urlsRequired(err error) error {
 			return mcp.NewError(mcp.CodeInvalidRequest, "%s: the user has refused", rpc.Message)
 		}
 		p.ElicitationID = ""
-		_, err := c.askClient(key, mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapability{URL: &struct{}{}}}, question{
+		_, err := c.askClient(key, need, question{
 			InputRequest: mcp.InputRequest{Method: mcp.MethodElicitation, Params: &p},
 			check:        func(jsontext.Value) error { return errPageNotDone },
 		})

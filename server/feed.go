@@ -26,6 +26,8 @@ type feed struct {
 	lists  uint8
 	topics map[change]struct{}
 	left   bool
+	// revisions are those of the tasks among the topics that the subscriber may have read.
+	revisions map[string]int64
 
 	mu      sync.Mutex // guards the rest
 	pending pending

@@ -25,8 +25,7 @@ import (
 // Notify may be called from any goroutine and does not wait for clients. Each is told in
 // the order of the calls; one that does not read loses what comes when max_pending_updates
 // notifications wait for it, which is counted as that limit. To a legacy HTTP client that
-// has no stream open, nothing can be told, and one that has lost it finds only one of
-// several that were the same. So it is best to say what is now, or where to ask for that.
+// has no stream open, nothing can be told.
 func (s *Server) Notify(extension, method string, params any) error {
 	raw, err := ownParams(method, params)
 	if err != nil {

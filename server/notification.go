@@ -34,7 +34,12 @@ func (n *Notice) Extension(id string) (settings jsontext.Value, declared bool) {
 	return declaredExtension(n.in, n.session, id)
 }
 
-// SessionID returns the Mcp-Session-Id of a legacy HTTP session, or "".
+// Principal returns on whose behalf the client speaks, as [WithPrincipal] has found out; ""
+// without that option.
+func (n *Notice) Principal() string { return n.in.Conn.Principal }
+
+// SessionID returns the Mcp-Session-Id of a legacy HTTP session, or "". On a byte stream
+// ctx tells clients apart: it has the values of the context of [Server.ServePipe].
 func (n *Notice) SessionID() string {
 	if n.session == nil {
 		return ""

@@ -2,6 +2,9 @@ package server_test
 
 import (
 	"context"
+	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"testing"
 
@@ -80,6 +83,27 @@ func TestSessionOfAnotherPrincipal(t *testing.T) {
 	}
 	res, _ := exchange(t, "DELETE", url, "", session, ann)
 	require.Equal(t, 204, res.StatusCode, "nobody else has ended it")
+}
+
+// Who cannot be told from others is not served, and a panic ends nothing else.
+func TestPrincipalPanics(t *testing.T) {
+	logs := &logRecorder{}
+	srv := newServer(t, server.WithLogger(slog.New(logs)), server.WithPrincipal(func(ctx context.Context, header http.Header) string {
+		if header.Get("Authorization") == "boom" || ctx.Value(whoKey{}) == "boom" {
+			panic("no such user")
+		}
+		return ""
+	}))
+	url := listen(t, srv)
+	res, body := exchange(t, "POST", url, modern(1, "tools/list", ""), "Authorization: boom")
+	require.Equal(t, 500, res.StatusCode)
+	require.Contains(t, body, `"code":-32603`)
+	require.Len(t, logs.find("principal.panic"), 1)
+	server, client := net.Pipe()
+	require.ErrorContains(t, srv.ServePipe(as("boom"), server), "on whose behalf")
+	_, err := client.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	require.Contains(t, dial(t, srv).ask(modern(1, "tools/list", "")), `"result"`)
 }
 
 // Handlers see who speaks, and the values of the context in which a byte stream is served.

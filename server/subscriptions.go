@@ -21,10 +21,10 @@ func (s *Server) addSubscriptions() {
 	s.handle(&method{name: mcp.MethodSubscriptions, eras: inModern, handler: s.listen, subscription: true})
 }
 
-// honourTasks returns the ids of tasks of which the caller may learn, or why there is
-// none. The tasks extension takes part in subscriptions with it, and publishes changes of
+// honourTasks returns the ids of tasks of which the caller may learn, with the revisions
+// that it could have read by now, or why there is none. The tasks extension takes part in subscriptions with it, and publishes changes of
 // kind taskUpdated.
-type honourTasks func(ctx context.Context, req *middleware.Request, ids []string) ([]string, error)
+type honourTasks func(ctx context.Context, req *middleware.Request, ids []string) (map[string]int64, error)
 
 // listen serves subscriptions/listen. It acknowledges the subscription and then sleeps:
 // what is told is posted by the feed.
@@ -73,12 +73,18 @@ func (s *Server) admitListener(ctx context.Context, req *middleware.Request, l *
 	if filter, err = s.honoured(ctx, req, filter); err != nil {
 		return nil, nil, err
 	}
+	revisions, err := s.honouredTasks(ctx, req, &filter)
+	if err != nil {
+		return nil, nil, err
+	}
 	l.extensions = slices.Collect(maps.Keys(filter.Extensions))
 	ack, err := wire.Marshal([]byte(`{"notifications":`), filter)
 	if err != nil {
 		return nil, nil, err
 	}
-	return newFeed(l, listsOf(filter), topicsOf(filter), limits.MaxPendingUpdates), l.appendMeta(append(ack, ',')), nil
+	f := newFeed(l, listsOf(filter), topicsOf(filter), limits.MaxPendingUpdates)
+	f.revisions = revisions
+	return f, l.appendMeta(append(ack, ',')), nil
 }
 
 // tooManyResources is the answer to who subscribes to more than max_resource_subscriptions.
@@ -157,7 +163,7 @@ func distinctStrings(raw jsontext.Value) ([]string, error) {
 // what the caller may see of it.
 func (s *Server) honoured(
 	ctx context.Context, req *middleware.Request, f mcp.SubscriptionFilter,
-) (_ mcp.SubscriptionFilter, err error) {
+) (mcp.SubscriptionFilter, error) {
 	if err := ownHonoured(req, f); err != nil {
 		return f, err
 	}
@@ -168,13 +174,21 @@ func (s *Server) honoured(
 	f.ResourceSubscriptions = slices.DeleteFunc(f.ResourceSubscriptions, func(uri string) bool {
 		return !updates || !s.readableBy(ctx, req, uri)
 	})
-	if s.honourTasks == nil {
+	return f, nil
+}
+
+// honouredTasks leaves the tasks in a filter of which the caller may learn, and returns
+// their revisions.
+func (s *Server) honouredTasks(
+	ctx context.Context, req *middleware.Request, f *mcp.SubscriptionFilter,
+) (revisions map[string]int64, err error) {
+	if s.honourTasks == nil || len(f.TaskIDs) == 0 {
 		f.TaskIDs = nil
+		return nil, nil
 	}
-	if len(f.TaskIDs) > 0 {
-		f.TaskIDs, err = s.honourTasks(ctx, req, f.TaskIDs)
-	}
-	return f, err
+	revisions, err = s.honourTasks(ctx, req, f.TaskIDs)
+	f.TaskIDs = slices.DeleteFunc(f.TaskIDs, func(id string) bool { _, known := revisions[id]; return !known })
+	return revisions, err
 }
 
 // tellable returns the lists of whose changes the server announces to tell, a bit for

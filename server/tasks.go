@@ -293,15 +293,17 @@ func (ts *tasks) changed(rec *TaskRecord) {
 	}
 }
 
-// honour returns the tasks of which a caller may be told, of those that he names.
-func (ts *tasks) honour(ctx context.Context, req *middleware.Request, ids []string) (known []string, err error) {
+// honour returns the tasks of which a caller may be told, of those that he names, with
+// their revisions.
+func (ts *tasks) honour(ctx context.Context, req *middleware.Request, ids []string) (known map[string]int64, err error) {
 	if _, declared := declaredExtension(req.Core().Inbound, req.Core().Session(), mcp.ExtensionTasks); !declared {
 		return nil, notDeclared(req, mcp.ExtensionTasks)
 	}
+	known = map[string]int64{}
 	for _, id := range ids {
-		switch _, err := ts.visible(ctx, id, req.Principal()); {
+		switch rec, err := ts.visible(ctx, id, req.Principal()); {
 		case err == nil:
-			known = append(known, id)
+			known[id] = rec.Revision
 		case !errors.Is(err, ErrNoTask):
 			return nil, ts.fault(ctx, err)
 		}

@@ -40,10 +40,15 @@ func WithView(visible func(ctx context.Context, req *middleware.Request, item It
 }
 
 // WithPrincipal tells on whose behalf a client speaks. The function is called once for
-// each HTTP exchange, with its context (in which an authorizing http.Handler around
+// each HTTP exchange that may carry a message, with its context (in which an authorizing http.Handler around
 // [Server.Handler] has left what it knows) and its header; and once for each byte
 // stream, with the context of [Server.ServePipe] or [Server.ServeStdio] and no header.
 // It is called from many goroutines. [middleware.Request.Principal] has what it returns.
+//
+// A principal is a stable name, such as the id of a user, and never a credential: stores
+// of tasks keep it, and /debug/requests shows its beginning. Whoever it is "" for are one.
+// If the function panics nobody is served: HTTP answers with the status 500, and a byte
+// stream is closed.
 //
 // What outlives one request (the state of multi round-trip requests, tasks, legacy HTTP
 // sessions with their streams) is bound to its principal: for all others it does not

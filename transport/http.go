@@ -77,7 +77,11 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x.conn = connOf(r)
-	x.conn.Principal = h.core.Principal(r.Context(), r.Header)
+	var err error
+	if x.conn.Principal, err = h.core.Principal(r.Context(), r.Header); err != nil {
+		x.fail(http.StatusInternalServerError, mcp.NewError(mcp.CodeInternalError, "internal error"))
+		return
+	}
 	switch r.Method {
 	case http.MethodPost:
 		x.post()
@@ -379,7 +383,8 @@ func (x *exchange) malformed(bad *wire.Error) {
 	x.respond(stream, mcp.Modern, "")
 }
 
-// reject answers a request that found no session.
+// reject answers a message that found no session. The id of a response is one of ours, so
+// that an error does not carry it.
 func (x *exchange) reject(in *session.Inbound, status int, reason mcp.RejectReason, err *mcp.Error) {
 	x.core.RejectUnadmitted(in, reason, err)
 	if status == http.StatusServiceUnavailable {
@@ -387,6 +392,10 @@ func (x *exchange) reject(in *session.Inbound, status int, reason mcp.RejectReas
 		if reason == mcp.RejectShuttingDown {
 			x.w.Header().Set("Connection", "close")
 		}
+	}
+	if in.Kind != wire.Request {
+		x.fail(status, err)
+		return
 	}
 	x.write(status, wire.AppendError(nil, in.ID, err))
 }

@@ -54,7 +54,9 @@ func TestLegacySession(t *testing.T) {
 
 			{"call without a session", "POST", legacy(1, "tools/call", "echo"), nil, 400, missing},
 			{"ping without a session", "POST", legacy(1, "ping", "pong"), nil, 400, missing},
-			{"notification without a session", "POST", initialized, nil, 400, failure("", -32600, "Mcp-Session-Id is missing: begin with initialize")},
+			{"notification without a session", "POST", initialized, nil, 400, failure("null", -32600, "Mcp-Session-Id is missing: begin with initialize")},
+			{"response in an unknown session", "POST", `{"jsonrpc":"2.0","id":1,"result":{}}`, []header{unknown}, 404,
+				`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"there is no such session","data":{"reason":"session_unknown"}}}`},
 			{"call in an unknown session", "POST", legacy(1, "tools/call", "echo"), []header{unknown}, 404, noSession},
 			{"initialize in an unknown session", "POST", legacy(1, "initialize", ""), []header{unknown}, 404, noSession},
 

@@ -29,8 +29,11 @@ type Pipe interface {
 // unless Close does not wake a blocked Write. The error is nil after an orderly end,
 // and otherwise names the handlers that were abandoned.
 func ServePipe(ctx context.Context, core *session.Core, conn *session.Conn, pipe Pipe) error {
-	of := *conn
-	of.Principal = core.Principal(ctx, nil)
+	of, err := *conn, error(nil)
+	if of.Principal, err = core.Principal(ctx, nil); err != nil {
+		pipe.Close()
+		return err
+	}
 	s := core.Connect(&of, &lineSink{pipe: pipe, buf: bufio.NewWriterSize(pipe, 32<<10)})
 	stop := context.AfterFunc(ctx, func() { s.Finish(mcp.CauseServerShutdown) })
 	closed := make(chan struct{})

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -141,6 +142,30 @@ var cellsE10 = []faultCell{
 		require.Empty(w.t, h.cause())
 		require.Equal(w.t, counts{"admitted": 2, "sent": 1, "limit/max_sessions": 1}, w.counts())
 		w.loggedWith("INFO session.closed", "cause=session_evicted")
+	}},
+	{state: "cap-shares", limits: Limits{MaxSessions: 4}, test: func(w *world) {
+		// Who begins many sessions ends his own, however idle those of others are.
+		of := func(principal, id string) *Session {
+			conn := *httpConn
+			conn.Principal = principal
+			s, _, err := w.core.Open(&conn, id)
+			require.Nil(w.t, err)
+			time.Sleep(time.Second)
+			return s
+		}
+		ann := of("ann", "ann-1")
+		var eves []*Session
+		for i := range 6 {
+			eves = append(eves, of("eve", fmt.Sprint("eve-", i)))
+		}
+		require.Same(w.t, ann, w.core.Session("ann-1", "ann"))
+		for i, s := range eves {
+			require.Equal(w.t, i >= 3, w.core.Session(s.ID(), "eve") == s, i)
+		}
+		bob := of("bob", "bob-1") // eve has three
+		require.Same(w.t, bob, w.core.Session("bob-1", "bob"))
+		require.Same(w.t, ann, w.core.Session("ann-1", "ann"))
+		require.Nil(w.t, w.core.Session("eve-3", "eve"))
 	}},
 	{state: "cap-busy", limits: Limits{MaxSessions: 2}, test: func(w *world) {
 		g := w.gate("work", false)

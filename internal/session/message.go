@@ -33,6 +33,7 @@ type Message struct {
 	// rest, as the exchange ends here. 0 says nothing about it.
 	Retry time.Duration
 
+	each    bool     // a notification that is told as often as it was said, see repeats
 	key     string   // notifications of one request with one key may replace each other
 	request *Request // the request whose fate or validity hangs on the message, or nil
 	call    *outbound

@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"errors"
+	"runtime/debug"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -10,8 +12,7 @@ import (
 // This file is what legacy HTTP sessions have beyond a byte stream's: an id, a
 // stream of their own (GET), idle time, and a cap.
 
-// Open opens a legacy HTTP session with the given id. At the cap it evicts the
-// session that has been idle longest. It returns an error answer and its reason
+// Open opens a legacy HTTP session with the given id. At the cap it evicts an idle one. It returns an error answer and its reason
 // when the server has no room for another session or is shutting down.
 func (c *Core) Open(conn *Conn, id string) (*Session, mcp.RejectReason, *mcp.Error) {
 	s := newSession(c, conn, id)
@@ -41,8 +42,8 @@ func (c *Core) Open(conn *Conn, id string) (*Session, mcp.RejectReason, *mcp.Err
 	}
 }
 
-// evict removes the session that has been idle longest; false if none is idle. It
-// looks at all sessions: only an initialize at the cap pays for that.
+// evict removes an idle session; false if none is idle. It looks at all sessions: only an
+// initialize at the cap pays for that.
 func (c *Core) evict() bool {
 	for {
 		oldest := c.oldestIdle()
@@ -55,19 +56,25 @@ func (c *Core) evict() bool {
 	}
 }
 
-// oldestIdle returns the session that has been idle longest, or nil.
+// oldestIdle returns the session that has been idle longest among those of the principal
+// who has the most sessions, so that nobody can end those of others by beginning many; nil
+// if no session is idle.
 func (c *Core) oldestIdle() (oldest *Session) {
 	c.mu.Lock()
 	all := make([]*Session, 0, len(c.byID))
+	shares := map[string]int{}
 	for _, s := range c.byID {
 		all = append(all, s)
+		shares[s.conn.Principal]++
 	}
 	c.mu.Unlock()
 	var since time.Time
+	share := 0
 	for _, s := range all {
+		of := shares[s.conn.Principal]
 		s.update(func(st *state) {
-			if st.idle() && (oldest == nil || st.quietAt.Before(since)) {
-				oldest, since = s, st.quietAt
+			if st.idle() && (of > share || of == share && st.quietAt.Before(since)) {
+				oldest, since, share = s, st.quietAt, of
 			}
 		})
 	}
@@ -86,13 +93,23 @@ func (c *Core) Session(id, principal string) *Session {
 	return nil
 }
 
-// Principal tells on whose behalf a peer speaks: "" if the server tells nobody apart.
-// The header is that of an HTTP exchange, or nil.
-func (c *Core) Principal(ctx context.Context, header map[string][]string) string {
+// errNoPrincipal: who cannot be told from others must not be taken for one of them.
+var errNoPrincipal = errors.New("session: it cannot be told on whose behalf the client speaks")
+
+// Principal tells on whose behalf a peer speaks: "" if the server tells nobody apart. The
+// header is that of an HTTP exchange, or nil. If the user's function panics there is an
+// error, and nobody is to be served.
+func (c *Core) Principal(ctx context.Context, header map[string][]string) (principal string, err error) {
 	if c.principal == nil {
-		return ""
+		return "", nil
 	}
-	return c.principal(ctx, header)
+	defer func() {
+		if v := recover(); v != nil {
+			c.logger.ErrorContext(ctx, "principal.panic", "panic", v, "stack", string(debug.Stack()))
+			err = errNoPrincipal
+		}
+	}()
+	return c.principal(ctx, header), nil
 }
 
 // idle reports whether nothing keeps the session: no request and no stream. A

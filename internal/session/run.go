@@ -183,6 +183,10 @@ func (r *Request) Notify(method string, params []byte, key string) error {
 	return r.stream.notify(r.ctx, m, r.core.limits.NotifyTimeout)
 }
 
+// TakesNotifications reports whether notifications about this request reach the client: one
+// that takes no event stream for the answer gets none.
+func (r *Request) TakesNotifications() bool { return !r.stream.plain }
+
 // DropNotification counts a notification that was not even tried.
 func (r *Request) DropNotification(method string, reason mcp.DropReason) {
 	r.core.dropNotification(r, method, reason)

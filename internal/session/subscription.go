@@ -59,8 +59,19 @@ func (r *Request) Post(method string, params []byte, done func()) error {
 // Post queues a notification that belongs to no request, as [Request.Post] does. It is
 // dropped if the client has no stream open.
 func (s *Session) Post(method string, params []byte, done func()) {
+	s.post(method, params, done, false)
+}
+
+// PostEach is [Session.Post] of a notification that says what has happened, and not that
+// something is not what it was: it is kept for a client that is away, however often the
+// same was said before.
+func (s *Session) PostEach(method string, params []byte, done func()) {
+	s.post(method, params, done, true)
+}
+
+func (s *Session) post(method string, params []byte, done func(), each bool) {
 	m := &Message{
-		Kind: Notification, Method: method, done: done,
+		Kind: Notification, Method: method, done: done, each: each,
 		Frame: wire.AppendNotification(make([]byte, 0, 40+len(method)+len(params)), method, params),
 	}
 	st, reason := s.own()
@@ -100,7 +111,7 @@ const maxRepeats = 256
 // client has gone would fill the store with the same again and again, and drive out what
 // others wait for. The caller holds st.mu.
 func (st *Stream) repeats(m *Message) bool {
-	if m.request != nil || !st.alone.Load() {
+	if m.request != nil || m.each || !st.alone.Load() {
 		return false
 	}
 	if st.waitsFor != st.readers {
