@@ -140,6 +140,7 @@ var earlyE12 = []faultCell{{state: "B/early", test: func(w *world) {
 	require.Equal(w.t, "deadline", h.cause())
 	require.Len(w.t, p.frames(), 1)
 	hasError(w.t, p.frames()[0], "7", mcp.CodeInternalError, "deadline")
+	w.loggedWith("WARN outbound.uninitialized", "method=")
 	w.lateHandshake(p)
 }}}
 

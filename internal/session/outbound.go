@@ -179,12 +179,25 @@ func (o *outbound) giveUp(err error) (jsontext.Value, error) {
 		reply := <-o.reply
 		return reply.result, reply.err
 	}
+	if o.early {
+		o.complainEarly()
+	}
 	if !o.withdraw() {
 		o.courtesy()
 	} else if o.request == nil && errors.Is(err, context.DeadlineExceeded) {
 		err = sendError(mcp.DropStreamGone) // there was no stream to carry it
 	}
 	return nil, err
+}
+
+// complainEarly names what a call has waited for in vain: a client that never sends
+// notifications/initialized is never asked anything.
+func (o *outbound) complainEarly() {
+	ready := false
+	o.session.update(func(st *state) { ready = st.ready })
+	if !ready {
+		o.session.core.logger.Warn("outbound.uninitialized", "session", o.session.LogID(), "method", o.method)
+	}
 }
 
 // withdraw takes the call back, out of the queue too; false if it was handed to the
@@ -270,6 +283,9 @@ func (r *Request) takeCalls() (calls []*outbound) {
 // answer can end the stream.
 func endCalls(calls []*outbound, err error) {
 	for _, o := range calls {
+		if o.early {
+			o.complainEarly()
+		}
 		o.end(outboundReply{err: err})
 		if !o.withdraw() {
 			o.courtesy()

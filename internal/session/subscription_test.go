@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -314,5 +315,29 @@ func TestSessionPostIsKept(t *testing.T) {
 		post(2)
 		require.Equal(t, []string{changeFrame(2)}, w.resume(s, last).frames(), "nobody has read this one")
 		require.Empty(t, w.counts().but("admitted"))
+	})
+}
+
+// For a client that is away a change is kept once, and what has happened as often as it has.
+func TestPostWhileTheClientIsAway(t *testing.T) {
+	inWorld(t, Limits{}, func(w *world) {
+		w.remember()
+		s := w.open("session")
+		x, ok := w.get(s)
+		require.True(w.t, ok)
+		s.Post("notifications/x", []byte(`{"n":0}`), nil)
+		last := x.last()
+		x.vanish()
+		w.settle()
+		for _, n := range []string{"1", "2", "1"} {
+			s.Post("notifications/x", []byte(`{"n":`+n+`}`), nil)
+			s.PostEach("notifications/y", []byte(`{"n":`+n+`}`), nil)
+		}
+		var heard []string
+		for _, e := range w.resume(s, last).events()[1:] {
+			_, frame, _ := strings.Cut(e, `"method":"notifications/`)
+			heard = append(heard, strings.NewReplacer(`","params":{"n":`, "", "}", "").Replace(frame))
+		}
+		require.Equal(w.t, []string{"x1", "y1", "x2", "y2", "y1"}, heard)
 	})
 }
