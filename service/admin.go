@@ -36,7 +36,7 @@ func (p *process) adminHandler() (http.Handler, error) {
 	})
 	addProfiles(mux)
 	p.addFlight(mux)
-	return transport.GuardLoopback(mux), nil
+	return transport.GuardLoopback(ownPages(mux)), nil
 }
 
 // newConsole makes the page for people; programs get the index as text.
@@ -44,6 +44,21 @@ func (p *process) newConsole() (*console.Console, error) {
 	info := p.srv.Info()
 	return console.New(console.Page{
 		Name: info.Name, Version: info.Version, Build: ReadBuild().String(), JaegerURL: strings.TrimRight(p.cfg.JaegerURL, "/"),
+	})
+}
+
+// ownPages refuses what pages of other sites ask for: a profile costs CPU, and a live
+// stream a place, although its page could not read either. A link to here works.
+func ownPages(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Header.Get("Sec-Fetch-Site") {
+		case "cross-site", "same-site":
+			if r.Method != http.MethodGet || r.Header.Get("Sec-Fetch-Dest") != "document" {
+				plain(w, http.StatusForbidden, "pages of other sites may not use this listener")
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 

@@ -98,6 +98,32 @@ func TestAdminListenerRefusesRebinding(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, resp.StatusCode)
 }
 
+// A page of another site can neither start a profile nor take a place of the live stream.
+func TestAdminListenerRefusesOtherSites(t *testing.T) {
+	srv, _ := newGated(t, false)
+	r := start(t, srv)
+	for _, tt := range []struct {
+		site, dest, path string
+		status           int
+	}{
+		{"cross-site", "empty", "/debug/pprof/profile?seconds=1000", http.StatusForbidden},
+		{"same-site", "empty", "/debug/live", http.StatusForbidden},
+		{"cross-site", "document", "/debug/requests", http.StatusOK},
+		{"same-origin", "empty", "/debug/requests", http.StatusOK},
+		{"none", "document", "/debug/requests", http.StatusOK},
+		{"", "", "/debug/requests", http.StatusOK},
+	} {
+		req, err := http.NewRequest(http.MethodGet, r.Admin+tt.path, nil)
+		require.NoError(t, err)
+		req.Header.Set("Sec-Fetch-Site", tt.site)
+		req.Header.Set("Sec-Fetch-Dest", tt.dest)
+		resp, err := r.client.Do(req)
+		require.NoError(t, err)
+		resp.Body.Close()
+		assert.Equal(t, tt.status, resp.StatusCode, "%+v", tt)
+	}
+}
+
 func TestAdminListenerCanBeOff(t *testing.T) {
 	srv, _ := newGated(t, false)
 	r := start(t, srv, "--admin-addr=off")

@@ -118,8 +118,8 @@ func BenchmarkObserver(b *testing.B) {
 	})
 }
 
-// TestCost holds the budget of allocations for a call that is not sampled.
-func TestCost(t *testing.T) {
+// TestCostAllocations holds the budget of allocations for a call that is not sampled.
+func TestCostAllocations(t *testing.T) {
 	o, r := benchObserver(t, sdktrace.NeverSample()), finished(t, call("echo"))
 	allocs := testing.AllocsPerRun(200, func() { replay(o, context.Background(), r) })
 	if allocs > 4 {

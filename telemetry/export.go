@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -65,12 +66,16 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 		forget()
 	}
 	t.logs.Store(nil)
-	var errs []error
-	for _, stop := range stops {
-		if err := stop(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("telemetry: shutdown: %w", err))
-		}
+	errs := make([]error, len(stops))
+	var all sync.WaitGroup
+	for i, stop := range stops { // at the same time, so that one endpoint that hangs takes no other's
+		all.Go(func() {
+			if err := stop(ctx); err != nil {
+				errs[i] = fmt.Errorf("telemetry: shutdown: %w", err)
+			}
+		})
 	}
+	all.Wait()
 	return errors.Join(errs...)
 }
 

@@ -425,3 +425,15 @@ func findLog(rls []*logs.ResourceLogs, body string) *logs.LogRecord {
 	}
 	return nil
 }
+
+// One endpoint that hangs does not take the time of the others.
+func TestShutdownIsAtTheSameTime(t *testing.T) {
+	tel, err := New()
+	require.NoError(t, err)
+	flushed := make(chan struct{})
+	tel.stops = []func(context.Context) error{
+		func(ctx context.Context) error { <-flushed; return nil },
+		func(context.Context) error { close(flushed); return nil },
+	}
+	require.NoError(t, tel.Shutdown(t.Context()))
+}

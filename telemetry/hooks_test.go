@@ -65,6 +65,11 @@ func TestPanickingHooks(t *testing.T) {
 			in.Era, in.Version, in.Conn = mcp.Legacy, "", pipeConn
 			s.Receive(in)
 			require.NoError(t, <-asked)
+			_, end := r.tel.StartTask(t.Context(), "work", "ABCDEFGH")
+			end(TaskEnd{Status: mcp.TaskCompleted})
+			who, err := r.tel.live.join()
+			require.NoError(t, err)
+			r.tel.live.leave(who)
 			answered := &sink{}
 			r.post(call("echo"), answered)
 			require.Equal(t, 1, answered.frames)

@@ -99,13 +99,19 @@ func (l *live) compute(run *liveRun) {
 	ticker := time.NewTicker(liveInterval)
 	defer ticker.Stop()
 	for {
-		l.send(run, maker.next())
+		l.turn(run, maker)
 		select {
 		case <-ticker.C:
 		case <-run.stop:
 			return
 		}
 	}
+}
+
+// turn makes one frame.
+func (l *live) turn(run *liveRun, maker *frameMaker) {
+	defer l.t.contain("live frame")
+	l.send(run, maker.next())
 }
 
 // send gives a frame to the listeners that have room for it.

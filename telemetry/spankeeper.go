@@ -58,7 +58,7 @@ type keptEvent struct {
 
 // Bounds of one span. What it has more is left out.
 const (
-	maxSpanAttributes = 16
+	maxSpanAttributes = 32
 	maxSpanEvents     = 8
 )
 
@@ -241,7 +241,11 @@ func newKeptSpan(s sdktrace.ReadOnlySpan) keptSpan {
 		if i == maxSpanAttributes {
 			break
 		}
-		span.attributes = append(span.attributes, keptAttribute{kept(string(kv.Key), maxName), kept(kv.Value.String(), maxText)})
+		value := kept(kv.Value.String(), maxText)
+		if kv.Key == keySessionID {
+			value = value[:min(len(value), 8)] // whoever has all of it can use the session
+		}
+		span.attributes = append(span.attributes, keptAttribute{kept(string(kv.Key), maxName), value})
 	}
 	for i, e := range s.Events() {
 		if i == maxSpanEvents {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -156,4 +157,10 @@ func TestForeignProvider(t *testing.T) {
 	r.post(call("fail"), &sink{})
 	_, after := r.keeper().size()
 	require.Equal(t, before, after)
+}
+
+// The id of a session, which is what its holder needs to use it, is not shown.
+func TestKeptSpanHidesTheSession(t *testing.T) {
+	stub := tracetest.SpanStub{Attributes: []attribute.KeyValue{keySessionID.String("secret-session-id")}}
+	require.Equal(t, []keptAttribute{{"mcp.session.id", "secret-s"}}, newKeptSpan(stub.Snapshot()).attributes)
 }

@@ -30,12 +30,15 @@ type TaskEnd struct {
 // answered. It is a child of the span in ctx, that of the call, and linked to it,
 // because it will outlive it. id is what may be told of the task's id. The context
 // that is returned carries the span; end ends both.
-func (t *Telemetry) StartTask(ctx context.Context, tool, id string) (_ context.Context, end func(TaskEnd)) {
+func (t *Telemetry) StartTask(ctx context.Context, tool, id string) (derived context.Context, end func(TaskEnd)) {
+	derived, end = ctx, func(TaskEnd) {}
+	defer t.contain("start of a task")
 	creator := trace.SpanContextFromContext(ctx)
 	begin := t.now()
 	ctx, span := t.tracer().Start(ctx, spanTask+" "+tool, trace.WithLinks(trace.Link{SpanContext: creator}),
 		trace.WithAttributes(keyToolName.String(tool), keyTaskID.String(id)))
 	return ctx, func(e TaskEnd) {
+		defer t.contain("end of a task")
 		defer span.End()
 		if t.metrics != nil {
 			took := t.now().Sub(begin).Seconds()

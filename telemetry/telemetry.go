@@ -2,7 +2,9 @@ package telemetry
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -131,6 +133,19 @@ func Disabled() *Telemetry {
 	return t
 }
 
+// contain is deferred where what users have plugged in may panic on a goroutine that
+// nobody else guards: the panic is counted and logged, and costs what was to be recorded.
+func (t *Telemetry) contain(what string) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if t.metrics != nil {
+		t.metrics.counters.count(MetricPanics)
+	}
+	t.complain("telemetry.panic", "where", what, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+}
+
 // tracer returns the tracer of all that Vitrine records.
 func (t *Telemetry) tracer() trace.Tracer {
 	return t.provider.Tracer(scopeName, trace.WithInstrumentationVersion(buildVersion()))
@@ -182,8 +197,12 @@ func (t *Telemetry) snapshots() []*session.Snapshot {
 }
 
 // SetGlobal makes the tracer provider and the propagator those of the process, so
-// that spans which users start in their handlers join ours.
+// that spans which users start in their handlers join ours. Telemetry that is disabled,
+// also by OTEL_SDK_DISABLED, leaves the process as it is.
 func (t *Telemetry) SetGlobal() {
+	if t.metrics == nil || sdkDisabled() {
+		return
+	}
 	otel.SetTracerProvider(t.provider)
 	otel.SetTextMapPropagator(t.propagator)
 }
