@@ -32,8 +32,9 @@ type Metric struct {
 type Label struct {
 	// Name is what Prometheus sees; Attribute is the key in what is pushed over OTLP.
 	Name, Attribute string
-	// Values is the closed set of values, or nil where they come from registrations.
+	// Values is the closed set of values, or nil where Open says what they are.
 	Values []string
+	Open   string
 }
 
 // The names of our metrics.
@@ -109,8 +110,8 @@ func conventional() []Metric {
 			Buckets: operationBuckets(),
 			Labels: append([]Label{
 				method(), errorType(),
-				{Name: "gen_ai_tool_name", Attribute: string(keyToolName)},
-				{Name: "gen_ai_prompt_name", Attribute: string(keyPromptName)},
+				{Name: "gen_ai_tool_name", Attribute: string(keyToolName), Open: openTools},
+				{Name: "gen_ai_prompt_name", Attribute: string(keyPromptName), Open: "registered prompts, or none"},
 				{Name: "gen_ai_operation_name", Attribute: string(keyOperation), Values: []string{"", operationExecuteTool}},
 				{Name: "rpc_response_status_code", Attribute: string(keyStatusCode), Values: append([]string{""}, codeLabels()...)},
 			}, network()...),
@@ -280,9 +281,9 @@ func ownHealth() []Metric {
 			Name: MetricBuildInfo, OTel: "vitrine.build.info", Kind: Gauge, Unit: "1",
 			Help: "Constant 1, labelled with what was built.",
 			Labels: []Label{
-				{Name: "version", Attribute: "vitrine.version"},
-				{Name: "revision", Attribute: "vitrine.revision"},
-				{Name: "goversion", Attribute: "process.runtime.version"},
+				{Name: "version", Attribute: "vitrine.version", Open: "the version of Vitrine"},
+				{Name: "revision", Attribute: "vitrine.revision", Open: "the commit of the program"},
+				{Name: "goversion", Attribute: "process.runtime.version", Open: "the version of Go"},
 			},
 		},
 		counter(MetricSpansExported, "vitrine.telemetry.spans.exported", "{span}", "Spans that their exporter has taken."),
@@ -332,12 +333,22 @@ func counter(name, otel, unit, help string, labels ...Label) Metric {
 
 // The labels that several metrics share.
 
-func method() Label { return Label{Name: "mcp_method_name", Attribute: string(keyMethod)} }
+// What labels have that are of no closed set: never anything from the wire.
+const (
+	openMethods = "the protocol's methods and notifications, those that the program has registered, and `_OTHER`"
+	openTools   = "registered tools, or none"
+)
 
-func ourMethod() Label { return Label{Name: "method", Attribute: string(keyMethod)} }
+func method() Label {
+	return Label{Name: "mcp_method_name", Attribute: string(keyMethod), Open: openMethods}
+}
+
+func ourMethod() Label { return Label{Name: "method", Attribute: string(keyMethod), Open: openMethods} }
 
 // target is the registered tool, or prompt, of a request.
-func target() Label { return Label{Name: "tool", Attribute: string(keyToolName)} }
+func target() Label {
+	return Label{Name: "tool", Attribute: string(keyToolName), Open: "registered tools and prompts, or none"}
+}
 
 func transport() Label {
 	return Label{Name: "transport", Attribute: "vitrine.transport", Values: transports()}

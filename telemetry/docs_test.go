@@ -59,7 +59,8 @@ func catalogueText(t *testing.T) string {
 	b.WriteString("\n### Labels\n\n| Label | Attribute | Values |\n|---|---|---|\n")
 	for _, key := range keys(labels) {
 		l := labels[key]
-		values := "names that the program has registered"
+		values := l.Open
+		require.True(t, (l.Values == nil) != (l.Open == ""), "label %s: either a closed set or words", key)
 		if l.Values != nil {
 			values = ""
 			for i, v := range l.Values {

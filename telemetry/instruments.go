@@ -192,6 +192,7 @@ type seriesMeter struct {
 	attributes []attribute.KeyValue
 
 	requestBytes, responseBytes prometheus.Observer
+	validation                  atomic.Pointer[prometheus.Observer] // see validations
 
 	mu         sync.Mutex                                           // guards the writing of the maps
 	operations atomic.Pointer[map[operationKey]prometheus.Observer] // copied on write
@@ -217,6 +218,17 @@ func newSeriesMeter(in *instruments, key seriesKey) *seriesMeter {
 	}
 	m.operations.Store(&map[operationKey]prometheus.Observer{})
 	return m
+}
+
+// validations returns the child for the time that validation takes, making it on first
+// use: a target that validates nothing has no series.
+func (m *seriesMeter) validations() prometheus.Observer {
+	if o := m.validation.Load(); o != nil {
+		return *o
+	}
+	o := m.in.validation.WithLabelValues(m.key.target)
+	m.validation.Store(&o)
+	return o
 }
 
 // operation returns the child for a combination of labels.

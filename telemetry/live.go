@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -31,9 +32,10 @@ var (
 
 // live computes a frame a second for all listeners together, while there are any.
 type live struct {
-	t     *Telemetry
-	limit int
-	ended chan struct{} // closed at the shutdown
+	t       *Telemetry
+	process string // see LiveFrame
+	limit   int
+	ended   chan struct{} // closed at the shutdown
 
 	mu        sync.Mutex // guards the rest
 	over      bool
@@ -52,7 +54,7 @@ func newLive(t *Telemetry, limit int) *live {
 	if limit <= 0 {
 		limit = defaultLiveListeners
 	}
-	return &live{t: t, limit: limit, ended: make(chan struct{}), listeners: map[*listener]struct{}{}}
+	return &live{t: t, process: rand.Text(), limit: limit, ended: make(chan struct{}), listeners: map[*listener]struct{}{}}
 }
 
 // join adds a listener. The first one starts the goroutine, and the others get the

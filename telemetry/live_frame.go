@@ -9,8 +9,10 @@ import (
 // A LiveFrame is what has changed since the frame before, and what is in flight. All
 // durations are seconds.
 type LiveFrame struct {
-	Seq uint64    `json:"seq"`
-	At  time.Time `json:"at"`
+	// Process names the process at random: the next one has requests and numbers of its own.
+	Process string    `json:"process"`
+	Seq     uint64    `json:"seq"`
+	At      time.Time `json:"at"`
 	// Rates are per second, since the frame before: admitted, sent, errors, cancelled,
 	// dropped, rejected. There are none in the first frame.
 	Rates map[string]float64 `json:"rates,omitempty"`
@@ -78,7 +80,7 @@ func newFrameMaker(t *Telemetry) *frameMaker {
 func (m *frameMaker) next() *LiveFrame {
 	rep := m.t.report()
 	f := &LiveFrame{
-		At: rep.At, InFlight: rep.InFlight, OldestAgeSeconds: rep.OldestAgeSeconds,
+		Process: m.t.live.process, At: rep.At, InFlight: rep.InFlight, OldestAgeSeconds: rep.OldestAgeSeconds,
 		Requests: firstRows(rep.Requests), Subscriptions: firstRows(rep.Subscriptions), Tasks: firstRows(rep.Tasks),
 		Outbound: firstRows(rep.Outbound), Sessions: firstRows(rep.Sessions), Totals: rep.Totals, Kept: map[string]int{},
 	}

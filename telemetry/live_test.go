@@ -278,3 +278,12 @@ func TestLatencySketch(t *testing.T) {
 	require.Greater(t, c.quantile(0.99), 900.0)
 	require.Zero(t, new(latencyCounts).quantile(0.5))
 }
+
+// The frames of one process name it, and those of the next one another.
+func TestFramesNameTheirProcess(t *testing.T) {
+	one, two := newFrameMaker(newRig(t, rigConfig{}).tel), newFrameMaker(newRig(t, rigConfig{}).tel)
+	first := one.next().Process
+	require.NotEmpty(t, first)
+	require.Equal(t, first, one.next().Process)
+	require.NotEqual(t, first, two.next().Process)
+}

@@ -253,7 +253,7 @@ func RecordLog(r *session.Request, level mcp.LogLevel, logger, text string) {
 // tool's schemas.
 func RecordValidation(r *session.Request, took time.Duration) {
 	if ob := observationOf(r); ob != nil {
-		ob.observer.metrics.validation.WithLabelValues(r.Route.Series.Target).Observe(took.Seconds())
+		ob.series.validations().Observe(took.Seconds())
 	}
 }
 

@@ -108,7 +108,11 @@ func (s *Snapshot) logLeft(logger *slog.Logger) {
 	slices.SortFunc(s.Requests, func(a, b RequestInfo) int { return cmp.Compare(b.Age, a.Age) })
 	for _, info := range s.Requests[:min(len(s.Requests), maxLeftLogged)] {
 		r := info.Request
-		logger.WarnContext(r.ctx, "drain.left", append(r.logAttrs(), "state", info.State, "remote", r.Conn.RemoteAddr)...)
+		attrs := append(r.logAttrs(), "state", info.State, "remote", r.Conn.RemoteAddr, "left", time.Until(r.deadline))
+		if info.Cancel != nil {
+			attrs = append(attrs, "cause", info.Cancel.Cause, "cancelled_for", info.CancelFor)
+		}
+		logger.WarnContext(r.ctx, "drain.left", attrs...)
 	}
 	slices.SortFunc(s.Detached, func(a, b DetachedInfo) int { return cmp.Compare(b.Age, a.Age) })
 	for _, info := range s.Detached[:min(len(s.Detached), maxLeftLogged)] {

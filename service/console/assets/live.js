@@ -8,6 +8,7 @@ export function connect(onFrame, onState) {
   let source = null;
   let timer = 0;
   let paused = false;
+  let process = '';
 
   function close() {
     clearTimeout(timer);
@@ -23,6 +24,11 @@ export function connect(onFrame, onState) {
     source.addEventListener('frame', (event) => {
       const frame = JSON.parse(event.data);
       if (!frame) return;
+      if (process && frame.process !== process) { // another one, whose numbers begin anew
+        location.reload();
+        return;
+      }
+      process = frame.process;
       onState('live');
       onFrame(frame);
     });
