@@ -4,9 +4,10 @@ FUZZTIME ?= 1m
 SOAK     ?= 1m
 RACES    ?= 20
 BENCH    ?= .
+COMPARE  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test tools lint conformance bench fuzz races mutants soak clean
+.PHONY: help build test tools lint conformance bench compare fuzz races mutants soak clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +30,9 @@ conformance: ## run the official conformance suite and print its table
 bench: ## run the benchmarks (BENCH=regexp)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 	@if [ -f bench/go.mod ]; then cd bench && go test -run '^$$' -bench '$(BENCH)' -benchmem ./...; fi
+
+compare: ## compare with the peers, side by side (COMPARE='-only /call/', '-h' lists flags)
+	@cd bench && go run . $(COMPARE)
 
 fuzz: ## run each fuzz target (FUZZTIME=1m)
 	@scripts/fuzz.sh '$(FUZZTIME)'

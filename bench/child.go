@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+
+	"github.com/vitrine-mcp/vitrine/bench/servers"
+)
+
+// statsPath is where every server tells its counters.
+const statsPath = "/bench/stats"
+
+// stats are counters of a process since its start, as [runtime.MemStats] has them.
+type stats struct {
+	Mallocs uint64 `json:"mallocs"`
+	Bytes   uint64 `json:"bytes"`
+}
+
+// announceFD is the descriptor to which a child writes its address, because standard
+// output may belong to the protocol.
+const announceFD = 3
+
+// serve is the main function of a child. It ends with its standard input, so that none
+// outlives its parent.
+func serve(name string, tools int, stdio bool) error {
+	kind, err := servers.Find(name)
+	if err != nil {
+		return err
+	}
+	srv, err := kind.New(tools)
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(servers.Modern, srv.Modern)
+	mux.Handle(servers.Legacy, srv.Legacy)
+	mux.HandleFunc(statsPath, writeStats)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	announce := os.NewFile(announceFD, "announce")
+	if _, err := fmt.Fprintln(announce, l.Addr()); err != nil {
+		return err
+	}
+	if err := announce.Close(); err != nil {
+		return err
+	}
+	ended := make(chan error, 2)
+	go func() { ended <- http.Serve(l, mux) }()
+	go func() {
+		if stdio {
+			ended <- srv.Stdio(context.Background())
+			return
+		}
+		_, err := io.Copy(io.Discard, os.Stdin)
+		ended <- err
+	}()
+	if err := <-ended; !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+func writeStats(w http.ResponseWriter, _ *http.Request) {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	_ = json.NewEncoder(w).Encode(stats{Mallocs: m.Mallocs, Bytes: m.TotalAlloc}) // the client is gone
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/bench/servers"
+)
+
+// patience is how much longer than asked for a slice may take.
+const patience = 30 * time.Second
+
+// A load asks one server, over and over again. It is used by one goroutine.
+type load interface {
+	// run asks for that long and returns how long each answer took. Every status is
+	// looked at, and one answer of each caller is read.
+	run(time.Duration) ([]time.Duration, error)
+	// size is how long the last answer was, in bytes.
+	size() int
+	close()
+}
+
+// An httpLoad has one connection, and for legacy clients one session, for each caller.
+type httpLoad struct {
+	scenario scenario
+	message  message
+	callers  []*caller
+}
+
+type caller struct {
+	*conn
+	request, id []byte // id is part of request
+	next        int
+	took        []time.Duration
+}
+
+func newHTTPLoad(s scenario, m message, addr string) (*httpLoad, error) {
+	l := &httpLoad{scenario: s, message: m}
+	for range s.callers {
+		session := ""
+		if s.legacy {
+			var err error
+			if session, err = openSession(addr); err != nil {
+				l.close()
+				return nil, err
+			}
+		}
+		c, err := dial(addr)
+		if err != nil {
+			l.close()
+			return nil, err
+		}
+		request, id := m.http(s, addr, session)
+		l.callers = append(l.callers, &caller{conn: c, request: request, id: id, next: firstID})
+	}
+	return l, nil
+}
+
+func (l *httpLoad) size() int { return len(l.callers[0].body) }
+
+func (l *httpLoad) close() {
+	for _, c := range l.callers {
+		c.close()
+	}
+}
+
+func (l *httpLoad) run(d time.Duration) ([]time.Duration, error) {
+	var failed atomic.Pointer[error]
+	var all sync.WaitGroup
+	end := time.Now().Add(d)
+	for _, c := range l.callers {
+		all.Go(func() {
+			if err := l.ask(c, end, &failed); err != nil {
+				failed.CompareAndSwap(nil, &err)
+			}
+		})
+	}
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		return nil, *err
+	}
+	var took []time.Duration
+	for _, c := range l.callers {
+		took = append(took, c.took...)
+	}
+	return took, nil
+}
+
+// ask asks until the end, at least once, or until another caller has failed.
+func (l *httpLoad) ask(c *caller, end time.Time, failed *atomic.Pointer[error]) error {
+	c.took = c.took[:0]
+	if err := c.setDeadline(end.Add(patience)); err != nil {
+		return err
+	}
+	for failed.Load() == nil {
+		c.next++
+		putID(c.id, c.next)
+		begin := time.Now()
+		status, err := c.roundTrip(c.request)
+		now := time.Now()
+		if err != nil {
+			return err
+		}
+		if status != http.StatusOK {
+			return fmt.Errorf("status %d: %.300q", status, c.body)
+		}
+		c.took = append(c.took, now.Sub(begin))
+		if len(c.took) == 1 {
+			if err := l.message.check(l.scenario, c.id, c.body); err != nil {
+				return err
+			}
+		}
+		if !now.Before(end) {
+			break
+		}
+	}
+	return nil
+}
+
+// putID writes a number of as many digits as there is room for.
+func putID(id []byte, n int) {
+	for i := len(id) - 1; i >= 0; i-- {
+		id[i] = byte('0' + n%10)
+		n /= 10
+	}
+}
+
+// openSession shakes hands and returns the id of the session, which may be empty.
+func openSession(addr string) (string, error) {
+	resp, err := post(addr, initialize, "")
+	if err != nil {
+		return "", fmt.Errorf("initialize: %w", err)
+	}
+	session := resp.Header.Get("Mcp-Session-Id")
+	if _, err := post(addr, initialized, session); err != nil {
+		return "", fmt.Errorf("notifications/initialized: %w", err)
+	}
+	return session, nil
+}
+
+func post(addr, body, session string) (*http.Response, error) {
+	req, err := http.NewRequest(http.MethodPost, "http://"+addr+servers.Legacy, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("MCP-Protocol-Version", legacyVersion)
+	if session != "" {
+		req.Header.Set("Mcp-Session-Id", session)
+	}
+	resp, err := client().Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode/100 != 2 {
+		err = fmt.Errorf("status %d: %.300q", resp.StatusCode, answer)
+	}
+	return resp, err
+}
+
+// client returns the client for what is not measured. It leaves no connection behind.
+func client() *http.Client {
+	return &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+}
+
+// readStats asks a server for its counters.
+func readStats(url string) (s stats, err error) {
+	resp, err := client().Get(url)
+	if err != nil {
+		return s, err
+	}
+	defer resp.Body.Close()
+	return s, json.NewDecoder(resp.Body).Decode(&s)
+}

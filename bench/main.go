@@ -1,0 +1,86 @@
+// Command bench compares Vitrine with its peers, with what net/http and encoding/json
+// cost by themselves, and with bytes that are merely sent back: every server in a process
+// of its own, all of them in one run, taking turns.
+//
+//	go run .                                   everything, about half an hour
+//	go run . -only /call/modern/small/16       one row
+//	go run . -write ../docs/performance.md     and the report
+//
+// The CPU time is what the operating system says about each process; allocations are
+// what its runtime says. A wrong answer fails the run.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/bench/servers"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	rounds := flag.Int("rounds", 5, "how often every server has its turn")
+	slice := flag.Duration("slice", time.Second, "how long a turn takes")
+	only := flag.String("only", "", "measure the scenarios whose name matches this `regexp`")
+	against := flag.String("servers", "", "measure the servers whose name matches this `regexp`, and the floor")
+	write := flag.String("write", "", "also write the report to this `file`, and a picture beside it")
+	names := flag.Bool("list", false, "list the scenarios and the servers, and measure nothing")
+	serving := flag.String("serve", "", "be a `server` (what the command starts itself with)")
+	tools := flag.Int("tools", fewTools, "with -serve: how many tools it has")
+	stdio := flag.Bool("stdio", false, "with -serve: on standard input and output")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unknown argument %q", flag.Arg(0))
+	}
+	if *serving != "" {
+		return serve(*serving, *tools, *stdio)
+	}
+	scenarioNames, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	serverNames, err := regexp.Compile(*against)
+	if err != nil {
+		return err
+	}
+	p := plan{scenarios: matching(scenarioNames), kinds: compared(serverNames), rounds: *rounds, slice: *slice, progress: os.Stderr}
+	if *names {
+		for _, s := range p.scenarios {
+			fmt.Println(s.name())
+		}
+		for _, k := range p.kinds {
+			fmt.Println(k.Name)
+		}
+		return nil
+	}
+	if len(p.scenarios) == 0 || p.rounds < 1 || p.slice <= 0 {
+		return fmt.Errorf("nothing to measure: %d scenarios match, %d rounds of %s", len(p.scenarios), p.rounds, p.slice)
+	}
+	r := report{plan: p, machine: thisMachine()}
+	if r.results, err = p.run(); err != nil {
+		return err
+	}
+	fmt.Print(r.markdown(""))
+	if *write != "" {
+		return r.write(*write)
+	}
+	return nil
+}
+
+// compared returns the kinds that match, and always the floor, which is what the others
+// are compared with.
+func compared(names *regexp.Regexp) []servers.Kind {
+	return slices.DeleteFunc(servers.All(), func(k servers.Kind) bool {
+		return k.Name != servers.Floor && !names.MatchString(k.Name)
+	})
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/vitrine-mcp/vitrine/bench/servers"
+)
+
+// A scenario is one kind of load that all servers get.
+type scenario struct {
+	group   string // its heading in the report
+	kind    kind
+	stdio   bool
+	legacy  bool
+	size    size // of the message, for calls
+	tools   int  // of the server
+	callers int  // each waits for its answer before it asks again
+}
+
+// A kind is what is asked.
+type kind string
+
+const (
+	call     kind = "call"     // tools/call of a tool that answers with its argument
+	list     kind = "list"     // tools/list
+	progress kind = "progress" // tools/call of a tool that reports progress ten times
+)
+
+// A size is that of a message, in bytes. 0 is as short as it can be.
+type size struct {
+	name  string
+	bytes int
+}
+
+var (
+	small  = size{"small", 300}
+	medium = size{"medium", 4 << 10}
+	large  = size{"large", 256 << 10}
+)
+
+// fewTools is how many tools a server has whose list nobody asks for.
+const fewTools = 10
+
+func (s scenario) era() string {
+	if s.legacy {
+		return "legacy"
+	}
+	return "modern"
+}
+
+// name is what -only is matched with.
+func (s scenario) name() string {
+	transport, what := "http", s.size.name
+	if s.stdio {
+		transport = "stdio"
+	}
+	switch s.kind {
+	case list:
+		what = fmt.Sprint(s.tools)
+	case progress:
+		what = fmt.Sprint(servers.StepCount)
+	}
+	return fmt.Sprintf("%s/%s/%s/%s/%d", transport, s.kind, s.era(), what, s.callers)
+}
+
+// scenarios returns all of them, in the order of the report.
+func scenarios() (all []scenario) {
+	callers := []int{1, 16, 64}
+	for _, legacy := range []bool{false, true} {
+		for _, size := range []size{small, medium, large} {
+			for _, n := range callers {
+				s := scenario{kind: call, legacy: legacy, size: size, tools: fewTools, callers: n}
+				s.group = fmt.Sprintf("tools/call over HTTP, %s", s.era())
+				all = append(all, s)
+			}
+		}
+	}
+	for _, tools := range []int{10, 500} {
+		all = append(all, scenario{group: "tools/list over HTTP", kind: list, tools: tools, callers: 16})
+	}
+	all = append(all, scenario{group: "Ten progress events and an answer over HTTP", kind: progress, tools: fewTools, callers: 16})
+	for _, n := range callers {
+		all = append(all, scenario{group: "tools/call over stdio", kind: call, stdio: true, size: small, tools: fewTools, callers: n})
+	}
+	return all
+}
+
+// matching returns the scenarios whose name matches.
+func matching(only *regexp.Regexp) (some []scenario) {
+	for _, s := range scenarios() {
+		if only.MatchString(s.name()) {
+			some = append(some, s)
+		}
+	}
+	return some
+}

@@ -1,0 +1,115 @@
+package servers
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A bare server reads a message and writes bytes that it has made before: those which the
+// floor has answered to the first message of that length. It is the cost of the transport.
+type bare struct {
+	floor  *floor
+	canned sync.Map // by the length of the request
+}
+
+// A canned answer is what is written at once, and flushed, one part after the other.
+type canned struct {
+	status int
+	header http.Header
+	parts  [][]byte
+}
+
+func newBare(tools int) (Server, error) {
+	b := &bare{floor: newFloorServer(tools)}
+	return Server{Modern: b, Legacy: b, Stdio: func(context.Context) error { return b.serve(os.Stdin, os.Stdout) }}, nil
+}
+
+func (b *bare) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body := make([]byte, r.ContentLength)
+	if _, err := io.ReadFull(r.Body, body); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	// Behind the bytes there is their end, which net/http wants to have been read.
+	_, _ = r.Body.Read(make([]byte, 1))
+	a := b.answer(r, body)
+	for k, v := range a.header {
+		w.Header()[k] = v
+	}
+	w.WriteHeader(a.status)
+	for i, part := range a.parts {
+		if i > 0 {
+			_ = http.NewResponseController(w).Flush() // the client is gone
+		}
+		_, _ = w.Write(part)
+	}
+}
+
+func (b *bare) answer(r *http.Request, body []byte) *canned {
+	if a, ok := b.canned.Load(len(body)); ok {
+		return a.(*canned)
+	}
+	rec := httptest.NewRecorder()
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	b.floor.ServeHTTP(rec, r)
+	a := &canned{status: rec.Code, header: rec.Header().Clone(), parts: [][]byte{rec.Body.Bytes()}}
+	if strings.HasPrefix(a.header.Get("Content-Type"), "text/event-stream") {
+		a.parts = bytes.SplitAfter(rec.Body.Bytes(), []byte("\n\n"))
+	} else {
+		a.header.Set("Content-Length", strconv.Itoa(rec.Body.Len()))
+	}
+	b.canned.Store(len(body), a)
+	return a
+}
+
+// serve answers with canned lines that differ in their id alone, or the client could not
+// tell them apart.
+func (b *bare) serve(r io.Reader, w io.Writer) error {
+	in := bufio.NewReaderSize(r, 1<<20)
+	answers := map[int][]byte{}
+	for {
+		line, err := in.ReadSlice('\n')
+		if err == io.EOF {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("the bare server cannot read: %w", err)
+		}
+		answer := answers[len(line)]
+		if answer == nil {
+			var out bytes.Buffer
+			if err := b.floor.serve(bytes.NewReader(line), &out); err != nil {
+				return err
+			}
+			answer = out.Bytes()
+			answers[len(line)] = answer
+		}
+		if to, from := ID(answer), ID(line); to != nil && from != nil {
+			copy(to, from)
+		}
+		if _, err := w.Write(answer); err != nil {
+			return err
+		}
+	}
+}
+
+// IDWidth is the number of digits of every id.
+const IDWidth = 9
+
+// ID returns the digits of the id of a request or an answer, nil if it has none.
+func ID(message []byte) []byte {
+	const key = `"id":`
+	at := bytes.Index(message, []byte(key))
+	if at < 0 || at+len(key)+IDWidth > len(message) {
+		return nil
+	}
+	return message[at+len(key):][:IDWidth]
+}

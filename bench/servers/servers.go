@@ -1,0 +1,115 @@
+// Package servers has the servers that bench compares. All of them have the same
+// tools and give the same answers.
+package servers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+)
+
+// The names under which the report looks servers up.
+const (
+	Floor = "floor"
+	Bare  = "bare"
+)
+
+// The names of the tools that do something. The others fill the list.
+const (
+	Echo  = "echo"  // answers with its argument text
+	Steps = "steps" // reports progress [StepCount] times, and answers "done"
+)
+
+// StepCount is how often the tool [Steps] reports progress.
+const StepCount = 10
+
+// The paths of the HTTP endpoints. A server that serves both eras on one endpoint has
+// the same handler under both.
+const (
+	Modern = "/modern"
+	Legacy = "/legacy"
+)
+
+// A Server is a server ready to serve.
+type Server struct {
+	Modern http.Handler
+	Legacy http.Handler
+	// Stdio serves standard input and output until the input ends.
+	Stdio func(ctx context.Context) error
+}
+
+// A Kind is a server that can be made, in a process of its own.
+type Kind struct {
+	Name  string // in flags and results: one word
+	Title string // in tables
+	// Module is the path of the module whose version the report names, if not the
+	// standard library's.
+	Module string
+	// Env returns what the environment of the process has to hold. sink is the URL to which
+	// OTLP traces go.
+	Env func(sink string) []string
+	// Loses says that it may drop a report of progress that comes right before the answer:
+	// what the others must not do.
+	Loses bool
+	// New makes it with the given number of tools.
+	New func(tools int) (Server, error)
+}
+
+// All returns all kinds, in the order of the tables.
+func All() []Kind {
+	const vitrine, mcpgo = "github.com/vitrine-mcp/vitrine", "github.com/mark3labs/mcp-go"
+	return []Kind{
+		{Name: Bare, Title: "bare echo", New: newBare},
+		{Name: Floor, Title: "net/http + encoding/json", New: newFloor},
+		{Name: "vitrine", Title: "Vitrine, traces unsampled", Module: vitrine, Env: unsampled, New: newVitrine},
+		{Name: "vitrine-sampled", Title: "Vitrine, 10 % sampled and exported", Module: vitrine, Env: sampled, New: newVitrine},
+		{Name: "vitrine-kept", Title: "Vitrine, default: all kept in memory", Module: vitrine, New: newVitrine},
+		{Name: "vitrine-off", Title: "Vitrine, telemetry off", Module: vitrine, New: newVitrineOff},
+		{Name: "mcpgo", Title: "mcp-go", Module: mcpgo, Loses: true, New: newMCPGo},
+		{Name: "mcpgo-validating", Title: "mcp-go with validation", Module: mcpgo, Loses: true, New: newMCPGoValidating},
+		{Name: "gosdk", Title: "Go SDK", Module: "github.com/modelcontextprotocol/go-sdk", New: newGoSDK},
+	}
+}
+
+// Find returns the kind of that name.
+func Find(name string) (Kind, error) {
+	for _, k := range All() {
+		if k.Name == name {
+			return k, nil
+		}
+	}
+	return Kind{}, fmt.Errorf("there is no server %q", name)
+}
+
+// text is the input of [Echo].
+type text struct {
+	Text string `json:"text"`
+}
+
+// none is the input of [Steps].
+type none struct{}
+
+// filler is the input of the tools that fill the list.
+type filler struct {
+	City     string   `json:"city" jsonschema:"the city, in English"`
+	Country  string   `json:"country,omitempty" jsonschema:"ISO 3166-1, two letters"`
+	Days     int      `json:"days" jsonschema:"how many days ahead"`
+	Metric   bool     `json:"metric,omitempty" jsonschema:"degrees Celsius"`
+	Hours    []string `json:"hours,omitempty" jsonschema:"the hours of interest"`
+	Altitude float64  `json:"altitude,omitempty" jsonschema:"metres above the sea"`
+}
+
+const (
+	echoDescription   = "Answers with its text."
+	stepsDescription  = "Reports progress, and is done."
+	fillerDescription = "Forecast for a city: temperature, wind and rain, for each of the given hours."
+)
+
+// fillers returns the names of the tools beside [Echo] and [Steps].
+func fillers(tools int) []string {
+	names := make([]string, max(0, tools-2))
+	for i := range names {
+		names[i] = fmt.Sprintf("forecast_%03d", i)
+	}
+	return names
+}

@@ -1,0 +1,54 @@
+package servers
+
+import (
+	"context"
+
+	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/telemetry"
+)
+
+// unsampled makes no span. Metrics, the live requests and the accounting of drops are on.
+func unsampled(string) []string { return []string{"OTEL_TRACES_SAMPLER=always_off"} }
+
+// sampled exports one trace in ten. Half a second is shorter than a slice, so that
+// the export is paid for in the slice that has caused it.
+func sampled(sink string) []string {
+	return []string{
+		"OTEL_TRACES_SAMPLER=traceidratio", "OTEL_TRACES_SAMPLER_ARG=0.1",
+		"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + sink,
+		"OTEL_BSP_SCHEDULE_DELAY=500",
+	}
+}
+
+func newVitrine(tools int) (Server, error) { return vitrine(tools) }
+
+func newVitrineOff(tools int) (Server, error) {
+	return vitrine(tools, server.WithTelemetry(telemetry.Disabled()))
+}
+
+func vitrine(tools int, opts ...server.Option) (Server, error) {
+	srv, err := server.TryNew("bench", "1", opts...)
+	if err != nil {
+		return Server{}, err
+	}
+	server.AddTool(srv, server.Tool{Name: Echo, Description: echoDescription},
+		func(_ context.Context, _ *server.Call, in text) (string, error) { return in.Text, nil })
+	server.AddTool(srv, server.Tool{Name: Steps, Description: stepsDescription},
+		func(_ context.Context, call *server.Call, _ none) (string, error) {
+			for i := range StepCount {
+				if err := call.Progress(float64(i+1), StepCount, ""); err != nil {
+					return "", err
+				}
+			}
+			return "done", nil
+		})
+	for _, name := range fillers(tools) {
+		server.AddTool(srv, server.Tool{Name: name, Description: fillerDescription},
+			func(context.Context, *server.Call, filler) (string, error) { return "", nil })
+	}
+	if err := srv.Telemetry().Start(context.Background()); err != nil {
+		return Server{}, err
+	}
+	h := srv.Handler()
+	return Server{Modern: h, Legacy: h, Stdio: srv.ServeStdio}, nil
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// A sample is what one slice has measured, per request unless it says otherwise.
+type sample struct {
+	requests int           // in all
+	took     time.Duration // of the whole slice
+	cpu      time.Duration
+	mallocs  float64
+	bytes    float64
+	answer   int // bytes of the last one
+	p50, p99 time.Duration
+}
+
+func (s sample) rate() float64 { return float64(s.requests) / s.took.Seconds() }
+
+// A spread is the median of several rounds, and the least and greatest.
+type spread struct{ median, low, high float64 }
+
+// spreadOf returns the spread of one value of each sample. There is at least one.
+func spreadOf(samples []sample, value func(sample) float64) spread {
+	values := make([]float64, len(samples))
+	for i, s := range samples {
+		values[i] = value(s)
+	}
+	return spreadOfValues(values)
+}
+
+func spreadOfValues(values []float64) spread {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return spread{(sorted[(n-1)/2] + sorted[n/2]) / 2, sorted[0], sorted[n-1]}
+}
+
+// ratios returns the spread of the ratio of the CPU time of two servers, each taken
+// within one round.
+func ratios(samples, base []sample) spread {
+	values := make([]float64, len(samples))
+	for i := range samples {
+		values[i] = float64(samples[i].cpu) / float64(base[i].cpu)
+	}
+	return spreadOfValues(values)
+}
+
+// quantile returns the value of a sorted list below or at which a share q of it lies.
+func quantile[T cmp.Ordered](sorted []T, q float64) T {
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+}
