@@ -8,14 +8,18 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"os"
 	"runtime"
 
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
-// statsPath is where every server tells its counters.
-const statsPath = "/bench/stats"
+// statsPath is where every server tells its counters, and below pprofPath are its profiles.
+const (
+	statsPath = "/bench/stats"
+	pprofPath = "/debug/pprof/"
+)
 
 // stats are counters of a process since its start, as [runtime.MemStats] has them.
 type stats struct {
@@ -42,6 +46,8 @@ func serve(name string, tools int, stdio bool) error {
 	mux.Handle(servers.Modern, srv.Modern)
 	mux.Handle(servers.Legacy, srv.Legacy)
 	mux.HandleFunc(statsPath, writeStats)
+	mux.HandleFunc(pprofPath, pprof.Index)
+	mux.HandleFunc(pprofPath+"profile", pprof.Profile)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err

@@ -4,10 +4,11 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
 // cpuTime is not known here.
 func cpuTime(int) (time.Duration, error) {
-	return 0, errors.New("the CPU time of another process can be read on Linux only")
+	return 0, fmt.Errorf("the CPU time of another process can be read on Linux only: %w", errors.ErrUnsupported)
 }

@@ -34,6 +34,7 @@ func run() error {
 	only := flag.String("only", "", "measure the scenarios whose name matches this `regexp`")
 	against := flag.String("servers", "", "measure the servers whose name matches this `regexp`, and the floor")
 	write := flag.String("write", "", "also write the report to this `file`, and a picture beside it")
+	profiles := flag.String("profiles", "", "also write CPU and allocation profiles into this `folder`, after the rounds")
 	names := flag.Bool("list", false, "list the scenarios and the servers, and measure nothing")
 	serving := flag.String("serve", "", "be a `server` (what the command starts itself with)")
 	tools := flag.Int("tools", fewTools, "with -serve: how many tools it has")
@@ -53,7 +54,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	p := plan{scenarios: matching(scenarioNames), kinds: compared(serverNames), rounds: *rounds, slice: *slice, progress: os.Stderr}
+	p := plan{scenarios: matching(scenarioNames), kinds: compared(serverNames), rounds: *rounds, slice: *slice, profiles: *profiles, seconds: 5, progress: os.Stderr}
 	if *names {
 		for _, s := range p.scenarios {
 			fmt.Println(s.name())

@@ -19,6 +19,8 @@ type plan struct {
 	kinds     []servers.Kind
 	rounds    int
 	slice     time.Duration
+	profiles  string // the folder for profiles; empty makes none
+	seconds   int    // of each profile
 	progress  io.Writer
 }
 
@@ -55,6 +57,11 @@ func (p plan) measure(s scenario, sink string) (r result, err error) {
 	r = result{scenario: s, samples: make([][]sample, len(p.kinds))}
 	processes, loads := make([]*process, len(p.kinds)), make([]load, len(p.kinds))
 	defer func() {
+		for _, p := range processes {
+			if p != nil {
+				p.stdin.Close() // all end at the same time
+			}
+		}
 		for i := range processes {
 			if loads[i] != nil {
 				loads[i].close()
@@ -80,6 +87,14 @@ func (p plan) measure(s scenario, sink string) (r result, err error) {
 				return r, fmt.Errorf("%s: %w", p.kinds[i].Name, err)
 			}
 			r.samples[i] = append(r.samples[i], got)
+		}
+	}
+	if p.profiles == "" {
+		return r, nil
+	}
+	for i, process := range processes {
+		if err := process.profile(s, loads[i], p.profiles, p.seconds); err != nil {
+			return r, fmt.Errorf("profile of %s: %w", p.kinds[i].Name, err)
 		}
 	}
 	return r, nil

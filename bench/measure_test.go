@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,6 +16,30 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
+
+// skipElsewhere skips a test on systems that do not tell the CPU time of a process.
+func skipElsewhere(t *testing.T, err error) {
+	t.Helper()
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	dir := t.TempDir()
+	p := plan{
+		scenarios: matching(regexp.MustCompile(headline + "$")), kinds: compared(regexp.MustCompile("^floor$")),
+		rounds: 1, slice: time.Millisecond, profiles: dir, seconds: 1, progress: io.Discard,
+	}
+	_, err := p.run()
+	skipElsewhere(t, err)
+	require.NoError(t, err)
+	for _, name := range []string{"http-call-modern-small-16-floor.cpu.prof", "http-call-modern-small-16-floor.allocs.prof"} {
+		profile, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Equal(t, "\x1f\x8b", string(profile[:2]), "%s is compressed", name)
+	}
+}
 
 // Every server gives the right answers to every kind of load, and is gone afterwards.
 func TestRun(t *testing.T) {
@@ -24,9 +51,7 @@ func TestRun(t *testing.T) {
 	// In so short a time it may happen to sample nothing.
 	p.kinds = compared(regexp.MustCompile(`^(bare|vitrine|mcpgo-validating|gosdk)$`))
 	results, err := p.run()
-	if err != nil && strings.Contains(err.Error(), "Linux only") {
-		t.Skip(err)
-	}
+	skipElsewhere(t, err)
 	require.NoError(t, err)
 	for _, r := range results {
 		for i, samples := range r.samples {
