@@ -53,15 +53,6 @@ func subscriptionScenes() []scene {
 			in.Close()
 		},
 	}, {
-		title: "subscription, of a client that is gone", about: "On a pipe the client has closed both directions: the last words fail.",
-		play: func(s *stage) {
-			s.subscribe()
-			p := s.pipe()
-			p.ask(listenTo(1, watching))
-			time.Sleep(time.Hour)
-			_ = p.hangUp()
-		},
-	}, {
 		title: "subscription, transport_error", about: "A write fails, when there is something to tell.",
 		play: func(s *stage) {
 			s.subscribe()
