@@ -72,7 +72,7 @@ func TestBlockedScrape(t *testing.T) {
 		synctest.Wait()
 		begun := time.Now()
 		r.post(call("echo"), &sink{})
-		require.Zero(t, time.Since(begun), "a call does not wait for it")
+		require.Less(t, time.Since(begun), scrapeTimeout/10, "a call does not wait for it") // the rig polls
 		require.Equal(t, http.StatusServiceUnavailable, status(scrape()))
 		require.EqualValues(t, 1, failures(scrapeBusy))
 		require.Zero(t, failures(scrapeWrite))
