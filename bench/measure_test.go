@@ -15,13 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/bench/servers"
+	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
 // skipElsewhere skips a test on systems that do not tell the CPU time of a process.
 func skipElsewhere(t *testing.T, err error) {
 	t.Helper()
 	if errors.Is(err, errors.ErrUnsupported) {
-		t.Skip(err)
+		needs.Skip(t, "benchmarks of processes", err.Error())
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/needs"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -87,7 +88,7 @@ func doLabels(route *middleware.Route, next middleware.Handler) middleware.Handl
 // A handler's labels cost no allocation beyond that of its request.
 func TestProfileAllocatesNothing(t *testing.T) {
 	if trace.IsEnabled() {
-		t.Skip("tasks and regions of a trace allocate")
+		needs.Skip(t, "allocations of profile labels", "tasks and regions of a trace allocate")
 	}
 	defer pprof.SetGoroutineLabels(context.Background())
 	ctx, cancel := context.WithCancel(context.Background())

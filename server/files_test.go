@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/needs"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/server/servertest"
@@ -83,7 +84,7 @@ func TestFilesOfARoot(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(inside, "open"), []byte("open"), 0o600))
 	if err := os.Symlink(outside, filepath.Join(inside, "link")); err != nil {
-		t.Skip("no symbolic links here:", err)
+		needs.Skip(t, "files of an os.Root", "no symbolic links here: "+err.Error())
 	}
 	root, err := os.OpenRoot(inside)
 	require.NoError(t, err)

@@ -129,3 +129,14 @@ func TestPrincipalOfAHandler(t *testing.T) {
 		require.Contains(t, body, `"text":"ann "`)
 	})
 }
+
+// A notification is somebody's, too.
+func TestPrincipalOfANotification(t *testing.T) {
+	srv := newServer(t, byContext)
+	heard := make(chan string, 1)
+	server.AddNotification(srv, "notifications/com.example/thing", "", func(_ context.Context, n *server.Notice, _ none) {
+		heard <- n.Principal()
+	})
+	dialContext(t, as("ada"), srv).send(notice("notifications/com.example/thing", ""))
+	require.Equal(t, "ada", <-heard)
+}

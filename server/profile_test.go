@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/needs"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
@@ -136,7 +137,7 @@ func TestTasksKeepTheirLabels(t *testing.T) {
 // request.
 func TestTracesShowDetachableHandlers(t *testing.T) {
 	if trace.IsEnabled() {
-		t.Skip("there is a trace already")
+		needs.Skip(t, "traces of handlers", "there is a trace already")
 	}
 	srv := newTaskServer(t)
 	jobs := addJob(srv, "work", false, server.TaskOptions{})
