@@ -113,7 +113,7 @@ func TestUnanswered(t *testing.T) {
 	} {
 		core := session.New(session.Config{})
 		w, r := httptest.NewRecorder(), httptest.NewRequest("POST", "/", nil)
-		x := &exchange{HTTP: NewHTTP(core, HTTPConfig{}), w: w, r: r, rc: http.NewResponseController(w), conn: connOf(r)}
+		x := &exchange{HTTP: NewHTTP(core, HTTPConfig{}), w: w, r: r, rc: *http.NewResponseController(w), conn: connOf(r)}
 		stream := core.Exchange(connOf(r), 1, tt.era)
 		stream.Fail(mcp.DropWriteTimeout)
 		require.False(t, x.respond(stream, tt.era, ""))

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"net/http"
@@ -66,7 +65,7 @@ func (h *HTTP) RestrictsHosts() bool { return len(h.edge.hosts) > 0 }
 
 // ServeHTTP implements http.Handler.
 func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{HTTP: h, w: w, r: r, rc: http.NewResponseController(w)}
+	x := &exchange{HTTP: h, w: w, r: r, rc: *http.NewResponseController(w)}
 	x.bound()
 	if reason := h.edge.check(r); reason != "" {
 		x.refuse(http.StatusForbidden, reason, mcp.NewError(mcp.CodeInvalidRequest, "%s", forbidden(reason)))
@@ -99,13 +98,15 @@ type exchange struct {
 	*HTTP
 	w  http.ResponseWriter
 	r  *http.Request
-	rc *http.ResponseController
+	rc http.ResponseController
 	// conn is the connection, and who speaks over it in this exchange.
 	conn *session.Conn
 	// bodyEnd is when the body must have arrived; zero if there is none, or it has.
 	bodyEnd time.Time
 	// json and events tell in which forms the client takes the answer to a POST.
 	json, events bool
+	// out is the exchange as the end of a stream, if one has come that far.
+	out httpSink
 }
 
 // post serves a POST: one message, whose answer, if it gets one, is the response.
@@ -138,28 +139,32 @@ func (x *exchange) message() *session.Inbound {
 			"Content-Encoding is not supported: the body must be plain JSON"))
 		return nil
 	}
-	var env wire.Envelope
+	in := &session.Inbound{Conn: x.conn, Values: x.r.Context(), Header: x.r.Header}
 	body, err := x.body()
 	if err == nil {
 		if wire.IsBatch(body) && x.batch(body) {
 			return nil
 		}
-		env, err = wire.Decode(body, x.core.Limits().Wire())
+		in.Bytes = len(body)
+		in.Envelope, err = wire.Decode(body, x.core.Limits().Wire())
 	}
-	if bad := (*wire.Error)(nil); errors.As(err, &bad) {
-		x.malformed(bad)
+	if err != nil {
+		x.unreadable(err)
 		return nil
-	} else if err != nil {
-		x.refuseBody(err)
-		return nil
-	}
-	in := &session.Inbound{
-		Envelope: env, Conn: x.conn, Values: x.r.Context(), Header: x.r.Header, Bytes: len(body),
 	}
 	if x.modern(&in.Envelope) {
 		in.Era = mcp.Modern
 	}
 	return in
+}
+
+// unreadable answers a body that did not arrive, or is no message.
+func (x *exchange) unreadable(err error) {
+	if bad := (*wire.Error)(nil); errors.As(err, &bad) {
+		x.malformed(bad)
+		return
+	}
+	x.refuseBody(err)
 }
 
 // modern chooses the era of a message.
@@ -276,22 +281,18 @@ func (x *exchange) unanswered(era mcp.Era) {
 }
 
 func (x *exchange) sink(era mcp.Era) *httpSink {
-	return &httpSink{
-		endpoint: x.HTTP, w: x.w, rc: x.rc, lost: x.r.Context(), era: era, json: x.json, streams: x.events,
+	x.out = httpSink{
+		endpoint: x.HTTP, w: x.w, rc: &x.rc, lost: x.r.Context(), era: era, json: x.json, streams: x.events,
 	}
+	return &x.out
 }
 
 // A pumper is a stream, or somebody who goes on reading one.
-type pumper interface {
-	Pump(session.Sink) error
-	Lost()
-}
+type pumper interface{ Pump(session.Sink) error }
 
 // pump writes the stream until it ends or the peer is lost.
 func (x *exchange) pump(stream pumper, sink *httpSink) error {
-	stop := context.AfterFunc(x.r.Context(), stream.Lost)
 	err := stream.Pump(sink)
-	stop()
 	sink.done()
 	return err
 }

@@ -8,10 +8,17 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
+// acceptBoth is what nearly all clients send; it is not taken apart each time.
+const acceptBoth = "application/json, text/event-stream"
+
 // negotiate finds out in which forms the client takes the answer, and refuses the
 // exchange if there is none.
 func (x *exchange) negotiate() bool {
-	x.json, x.events = acceptsAny(x.r.Header, "application/json", "application/*"), acceptsEvents(x.r.Header)
+	if accept := x.r.Header["Accept"]; len(accept) == 1 && accept[0] == acceptBoth {
+		x.json, x.events = true, true
+	} else {
+		x.json, x.events = acceptsAny(x.r.Header, "application/json", "application/*"), acceptsEvents(x.r.Header)
+	}
 	if !x.json && !x.events {
 		x.refuse(http.StatusNotAcceptable, mcp.RefuseAccept, mcp.NewError(mcp.CodeInvalidRequest,
 			"Accept must allow application/json or text/event-stream"))

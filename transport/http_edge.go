@@ -72,12 +72,14 @@ func GuardLoopback(next http.Handler) http.Handler {
 
 // listensOnLoopback reports whether the connection came to a loopback address.
 func listensOnLoopback(r *http.Request) bool {
-	addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok {
-		return false
+	switch addr := r.Context().Value(http.LocalAddrContextKey).(type) {
+	case *net.TCPAddr: // nearly always, and asked for every request
+		return addr.IP.IsLoopback()
+	case net.Addr:
+		ap, err := netip.ParseAddrPort(addr.String())
+		return err == nil && ap.Addr().IsLoopback()
 	}
-	ap, err := netip.ParseAddrPort(addr.String())
-	return err == nil && ap.Addr().IsLoopback()
+	return false
 }
 
 func isLoopbackHost(host string) bool {

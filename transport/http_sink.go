@@ -132,6 +132,9 @@ func (k *httpSink) Flush() error {
 // peer has closed; the request's context tells.
 func (k *httpSink) failed(err error) error { return writeError(err, k.lost.Err() != nil) }
 
+// Gone implements session.Watcher.
+func (k *httpSink) Gone() <-chan struct{} { return k.lost.Done() }
+
 // EventStream implements session.EventStreamer.
 func (k *httpSink) EventStream() bool { return k.events }
 

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"time"
-
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -45,9 +43,8 @@ func (c *Core) admit(in *Inbound, s *Session, st *Stream) {
 		c.reject(r, reason, err)
 		return
 	}
-	timer := time.AfterFunc(time.Until(r.deadline), r.expire)
-	if r.timer.Store(timer); r.Settled() {
-		timer.Stop() // settled before it could see the timer
+	if r.alarm.Store(c.timers.set(r)); r.Settled() {
+		r.disarm() // settled before it could see the alarm
 	}
 	if !st.kind.endless() {
 		st.own(r)

@@ -55,6 +55,7 @@ type Core struct {
 	unread atomic.Int64 // modern exchanges whose answer has no fate yet
 	_      [64]byte
 
+	timers   timers
 	tasks    tasks       // background work
 	detached detachedSet // of handlers whose request was answered
 }

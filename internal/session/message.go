@@ -60,6 +60,12 @@ type Sink interface {
 // write, so that proxies keep the connection.
 type KeepAliver interface{ KeepAlive() error }
 
+// A Watcher is a [Sink] that learns without a write that its peer is gone.
+type Watcher interface {
+	// Gone returns a channel that is closed then.
+	Gone() <-chan struct{}
+}
+
 // An EventStreamer is a [Sink] that can become an event stream. Only the stream's
 // writer calls EventStream.
 type EventStreamer interface {

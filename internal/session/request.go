@@ -22,12 +22,14 @@ type Request struct {
 	session *Session // nil for a modern HTTP exchange
 	stream  *Stream
 
-	ctx    context.Context // the handler's
-	cancel context.CancelCauseFunc
+	ctx     context.Context // the handler's
+	cancel  context.CancelCauseFunc
+	values  valuesContext // what ctx has from outside
+	bounded requestContext
 
 	arrived  time.Time
 	deadline time.Time
-	timer    atomic.Pointer[time.Timer] // of the deadline
+	alarm    atomic.Pointer[alarm]      // of the deadline
 	unwind   atomic.Pointer[time.Timer] // of a cancelled handler that has not returned
 	started  atomic.Int64               // ns after arrived; 0 is not yet
 	settled  atomic.Int64
@@ -97,19 +99,26 @@ func newRequest(c *Core, in *Inbound, s *Session, st *Stream, rt *Route) *Reques
 	r := &Request{Inbound: in, Route: rt, core: c, session: s, stream: st, arrived: time.Now()}
 	patience, _ := c.limits.deadline(rt)
 	r.deadline = r.arrived.Add(patience)
-	values := in.Values
-	if values == nil {
-		values = context.Background()
+	if r.values.Context = in.Values; in.Values == nil {
+		r.values.Context = context.Background()
 	}
-	base, cancel := context.WithCancelCause(context.WithoutCancel(values))
-	r.cancel = cancel
-	r.ctx = c.observer.Begin(&requestContext{base, r.deadline}, r)
+	r.bounded.deadline = r.deadline
+	r.bounded.Context, r.cancel = context.WithCancelCause(&r.values)
+	r.ctx = c.observer.Begin(&r.bounded, r)
 	r.holds.Store(2)
 	if rt.Handshake {
 		r.decided = make(chan struct{})
 	}
 	return r
 }
+
+// valuesContext has the values of a context, and not its end. It is what
+// context.WithoutCancel makes, as a part of the request.
+type valuesContext struct{ context.Context }
+
+func (*valuesContext) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+func (*valuesContext) Done() <-chan struct{}                   { return nil }
+func (*valuesContext) Err() error                              { return nil }
 
 // requestContext is the context of a handler: it is cancelled by the core alone,
 // always with a *mcp.CancelError, and knows the request's deadline although the
@@ -220,13 +229,18 @@ func (r *Request) settleUnless(bits uint32, to outcome, cause int) (won, first b
 
 func (r *Request) afterSettle() {
 	r.settled.Store(int64(max(time.Since(r.arrived), 1)))
-	if t := r.timer.Load(); t != nil {
-		t.Stop()
-	}
+	r.disarm()
 	if r.decided != nil {
 		close(r.decided)
 	}
 	r.core.hooks.at(pointAfterSettle, r)
+}
+
+// disarm ends the alarm of the deadline.
+func (r *Request) disarm() {
+	if a := r.alarm.Swap(nil); a != nil {
+		r.core.timers.unset(a)
+	}
 }
 
 // hold keeps the request in the live set until release; false if it has left.

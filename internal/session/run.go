@@ -12,6 +12,7 @@ import (
 
 // run is the request's goroutine. queued tells that the slots are not taken yet.
 func (r *Request) run(queued bool) {
+	growStack(0)
 	if queued {
 		got := r.slots.wait(r.ctx)
 		r.core.unqueue(r.session)

@@ -42,6 +42,11 @@ type Stream struct {
 	batches  map[*batch]struct{} // whose answers wait for each other
 	lost     bool                // Lost was called
 
+	// The usual exchange has one request and one answer: room for them.
+	queued [1]*Message
+	owned  [1]*Request
+	writes [1]*Message
+
 	// Of a stream that can be resumed, or may become one: see eventLog.
 	session  *Session      // whose event store it uses, or nil
 	log      *eventLog     // or nil
@@ -71,10 +76,12 @@ const (
 func (k streamKind) endless() bool { return k == byteStream || k == standaloneStream }
 
 func newStream(c *Core, conn *Conn, kind streamKind, answers int) *Stream {
-	return &Stream{
+	st := &Stream{
 		core: c, conn: conn, kind: kind, expected: answers, wake: make(chan struct{}, 1),
 		reader: firstReader, readers: firstReader,
 	}
+	st.queue, st.requests = st.queued[:0], st.owned[:0]
+	return st
 }
 
 // AnswersOnly makes the stream one for a client that takes no event stream. It must be

@@ -31,9 +31,7 @@ func (r *Request) Acknowledge(method string, params []byte) error {
 	if !r.verdict.listen() {
 		return mcp.ErrRequestDone
 	}
-	if t := r.timer.Swap(nil); t != nil {
-		t.Stop()
-	}
+	r.disarm()
 	r.slots.give()
 	r.phase.Store(uint32(PhaseListening))
 	r.acknowledged.Store(int64(max(time.Since(r.arrived), 1)))

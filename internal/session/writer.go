@@ -33,7 +33,11 @@ func (st *Stream) Pump(sink Sink) error {
 // serve writes what is queued, and what comes later.
 func (st *Stream) serve(sink Sink) error {
 	idle, _ := sink.(KeepAliver)
-	var batch []*Message
+	var gone <-chan struct{}
+	if w, ok := sink.(Watcher); ok {
+		gone = w.Gone()
+	}
+	batch := st.writes[:0]
 	for {
 		var done bool
 		var reason mcp.DropReason
@@ -44,9 +48,14 @@ func (st *Stream) serve(sink Sink) error {
 		case len(batch) == 0 && done:
 			return nil
 		case len(batch) == 0:
-			if err := st.await(sink, idle); err != nil {
+			lost, err := st.await(sink, idle, gone)
+			if err != nil {
 				st.lose(nil, false, err)
 				return err
+			}
+			if lost {
+				gone = nil // once is enough
+				st.lostBy(st.writer)
 			}
 			continue
 		}
@@ -70,18 +79,21 @@ func (st *Stream) look(sink Sink) {
 	st.writing, st.events = false, events
 }
 
-// await waits for something to write, and meanwhile keeps the connection alive.
-func (st *Stream) await(sink Sink, idle KeepAliver) error {
-	if idle == nil {
-		<-st.wake
-		return nil
+// await waits for something to write, and meanwhile keeps the connection alive. It
+// reports whether the peer is gone.
+func (st *Stream) await(sink Sink, idle KeepAliver, gone <-chan struct{}) (lost bool, err error) {
+	var tick <-chan time.Time
+	if idle != nil {
+		timer := st.core.timers.start(st.core.limits.KeepAlive)
+		defer st.core.timers.stop(timer)
+		tick = timer.C
 	}
-	timer := time.NewTimer(st.core.limits.KeepAlive)
-	defer timer.Stop()
 	select {
 	case <-st.wake:
-		return nil
-	case now := <-timer.C:
+		return false, nil
+	case <-gone:
+		return true, nil
+	case now := <-tick:
 		st.bound(sink, now)
 		err := idle.KeepAlive()
 		st.look(sink)
@@ -89,7 +101,7 @@ func (st *Stream) await(sink Sink, idle KeepAliver) error {
 			err = st.prime(sink)
 			st.look(sink)
 		}
-		return err
+		return false, err
 	}
 }
 

@@ -1,0 +1,57 @@
+package session
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// timers are used again, because every request needs two and hardly any of them fires.
+type timers struct {
+	idle   sync.Pool // of *time.Timer
+	alarms sync.Pool // of *alarm
+}
+
+// start returns a timer that fires after d. It must be given back with stop.
+func (t *timers) start(d time.Duration) *time.Timer {
+	if timer, ok := t.idle.Get().(*time.Timer); ok {
+		timer.Reset(d)
+		return timer
+	}
+	return time.NewTimer(d)
+}
+
+// stop takes a timer back; nothing may wait for it any more.
+func (t *timers) stop(timer *time.Timer) {
+	timer.Stop()
+	t.idle.Put(timer)
+}
+
+// An alarm expires one request at a time, at its deadline.
+type alarm struct {
+	timer   *time.Timer
+	request atomic.Pointer[Request]
+}
+
+// set returns an alarm for the deadline of r.
+func (t *timers) set(r *Request) *alarm {
+	patience := time.Until(r.deadline)
+	if a, ok := t.alarms.Get().(*alarm); ok {
+		a.request.Store(r)
+		a.timer.Reset(patience)
+		return a
+	}
+	a := new(alarm)
+	a.request.Store(r)
+	a.timer = time.AfterFunc(patience, func() { a.request.Load().expire() })
+	return a
+}
+
+// unset ends an alarm. It must be called once at most. One that rings already keeps its
+// request, and is not used again.
+func (t *timers) unset(a *alarm) {
+	if a.timer.Stop() {
+		a.request.Store(nil)
+		t.alarms.Put(a)
+	}
+}
