@@ -102,6 +102,11 @@ func resultType(result mcp.Result) string {
 }
 
 func marshalObject(dst []byte, result mcp.Result) ([]byte, error) {
+	if r, ok := result.(*mcp.CallToolResult); ok && r != nil {
+		if dst, ok := appendToolResult(dst, r); ok {
+			return dst, nil
+		}
+	}
 	mark := len(dst)
 	dst, err := wire.Marshal(dst, result)
 	if err == nil && (len(dst) <= mark || dst[mark] != '{') {

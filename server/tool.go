@@ -210,12 +210,12 @@ func outputFor[Out any](given jsontext.Value) (output[Out], error) {
 // result builds the result. Output that breaks the tool's own schema is a fault of
 // the server.
 func (o output[Out]) result(value Out) (mcp.Result, error) {
-	switch v := any(value).(type) {
-	case *mcp.CallToolResult:
-		return o.whole(v)
-	case string:
+	switch v := any(&value).(type) { // a value itself would be copied to the heap
+	case **mcp.CallToolResult:
+		return o.whole(*v)
+	case *string:
 		if o.schema == nil {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.Text{Text: v}}}, nil
+			return textResult(*v, nil), nil
 		}
 	}
 	raw, err := wire.Marshal(nil, value)
@@ -225,10 +225,20 @@ func (o output[Out]) result(value Out) (mcp.Result, error) {
 	if err := o.valid(raw); err != nil {
 		return nil, err
 	}
-	return &mcp.CallToolResult{
-		Content:           []mcp.Content{&mcp.Text{Text: string(raw)}},
-		StructuredContent: jsontext.Value(raw),
-	}, nil
+	return textResult(string(raw), jsontext.Value(raw)), nil
+}
+
+// textResult returns a result with one block of text. Its parts are one allocation.
+func textResult(text string, structured any) *mcp.CallToolResult {
+	r := &struct {
+		mcp.CallToolResult
+		content [1]mcp.Content
+		text    mcp.Text
+	}{}
+	r.text.Text = text
+	r.content[0] = &r.text
+	r.Content, r.StructuredContent = r.content[:], structured
+	return &r.CallToolResult
 }
 
 // whole checks a result that the handler built itself.

@@ -123,6 +123,11 @@ func AppendString(dst []byte, s string) []byte {
 // marshalOptions replaces invalid UTF-8 and orders map keys.
 var marshalOptions = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 
+// AppendValue appends raw as [Marshal] does.
+func AppendValue(dst []byte, raw jsontext.Value) ([]byte, error) {
+	return jsontext.AppendFormat(dst, raw, marshalOptions)
+}
+
 // Marshal appends v as compact JSON on one line, raw members included, with
 // U+FFFD for bytes that are not UTF-8 and map keys in order. It returns dst
 // as it was if v cannot be encoded.

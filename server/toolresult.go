@@ -1,0 +1,46 @@
+package server
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// appendToolResult appends the JSON of the result that nearly every call has: blocks of
+// text that say nothing about themselves, and structured content that is JSON already.
+// It gives the same bytes as [marshalObject] in a fifth of the time; false if the result
+// is another one, with dst as it was.
+func appendToolResult(dst []byte, r *mcp.CallToolResult) (_ []byte, ok bool) {
+	if len(r.Content) == 0 || len(r.Meta) > 0 {
+		return dst, false
+	}
+	at := len(dst)
+	dst = append(dst, `{"content":[`...)
+	for i, block := range r.Content {
+		text, ok := block.(*mcp.Text)
+		if !ok || text == nil || text.Annotations != nil || len(text.Meta) > 0 {
+			return dst[:at], false
+		}
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(wire.AppendString(append(dst, `{"type":"text","text":`...), text.Text), '}')
+	}
+	dst = append(dst, ']')
+	switch structured := r.StructuredContent.(type) {
+	case nil:
+	case jsontext.Value:
+		var err error
+		dst, err = wire.AppendValue(append(dst, `,"structuredContent":`...), structured)
+		if err != nil {
+			return dst[:at], false // what is wrong, the encoder says
+		}
+	default:
+		return dst[:at], false
+	}
+	if r.IsError {
+		dst = append(dst, `,"isError":true`...)
+	}
+	return append(dst, '}'), true
+}

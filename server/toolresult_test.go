@@ -1,0 +1,58 @@
+package server
+
+import (
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// What is encoded by hand is what the encoder would have written, byte by byte.
+func TestAppendToolResult(t *testing.T) {
+	text := func(s string) mcp.Content { return &mcp.Text{Text: s} }
+	priority := 0.5
+	for _, tt := range []struct {
+		name   string
+		result *mcp.CallToolResult
+		byHand bool
+	}{
+		{"text", &mcp.CallToolResult{Content: []mcp.Content{text("hello")}}, true},
+		{"empty text", &mcp.CallToolResult{Content: []mcp.Content{text("")}}, true},
+		{"two blocks", &mcp.CallToolResult{Content: []mcp.Content{text("a"), text("b")}}, true},
+		{"escapes", &mcp.CallToolResult{Content: []mcp.Content{text("\"\\\n\x00<>&\u2028é\U0001F600")}}, true},
+		{"not UTF-8", &mcp.CallToolResult{Content: []mcp.Content{text("a\xffb")}}, true},
+		{"error", &mcp.CallToolResult{Content: []mcp.Content{text("no")}, IsError: true}, true},
+		{"structured", textResult("x", jsontext.Value(`{"a":1}`)), true},
+		{"structured, with spaces", textResult("x", jsontext.Value("{ \"a\" :\n[1, 2.50, \"\\u00e9\\/\"] }")), true},
+		{"structured null", textResult("x", jsontext.Value(`null`)), true},
+		{"structured not UTF-8", textResult("x", jsontext.Value("\"a\xffb\"")), true},
+		{"structured value of Go", textResult("x", map[string]int{"b": 1, "a": 2}), false},
+		{"structured twice", textResult("x", jsontext.Value(`{"a":1,"a":2}`)), false},
+		{"structured half", textResult("x", jsontext.Value(`{"a":`)), false},
+		{"structured empty", textResult("x", jsontext.Value(``)), false},
+		{"no content", &mcp.CallToolResult{}, false},
+		{"nil content", &mcp.CallToolResult{Content: []mcp.Content{nil}}, false},
+		{"nil text", &mcp.CallToolResult{Content: []mcp.Content{(*mcp.Text)(nil)}}, false},
+		{"image", &mcp.CallToolResult{Content: []mcp.Content{text("a"), &mcp.Image{Data: []byte("x"), MIMEType: "image/png"}}}, false},
+		{"annotations", &mcp.CallToolResult{Content: []mcp.Content{&mcp.Text{Text: "a",
+			ContentMeta: mcp.ContentMeta{Annotations: &mcp.Annotations{Priority: &priority}}}}}, false},
+		{"meta of a block", &mcp.CallToolResult{Content: []mcp.Content{&mcp.Text{Text: "a",
+			ContentMeta: mcp.ContentMeta{Meta: mcp.Meta{"k": 1}}}}}, false},
+		{"meta", &mcp.CallToolResult{Content: []mcp.Content{text("a")}, ResultMeta: mcp.ResultMeta{Meta: mcp.Meta{"k": 1}}}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, byHand := appendToolResult([]byte("before"), tt.result)
+			require.Equal(t, tt.byHand, byHand)
+			if !byHand {
+				require.Equal(t, "before", string(got))
+				return
+			}
+			want, err := wire.Marshal([]byte("before"), tt.result)
+			require.NoError(t, err)
+			require.Equal(t, string(want), string(got))
+		})
+	}
+}
