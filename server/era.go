@@ -59,11 +59,13 @@ func (s *Server) encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Resul
 		result = &mcp.EmptyResult{}
 	}
 	if era == mcp.Legacy {
-		old, err := downgrade(v, withoutHint(result))
-		if err != nil {
-			return dst, err
-		}
-		return marshalObject(dst, old)
+		return s.appendResult(dst, v, result, func(dst []byte) ([]byte, error) {
+			old, err := downgrade(v, withoutHint(result))
+			if err != nil {
+				return dst, err
+			}
+			return marshalObject(dst, old)
+		})
 	}
 	result = s.withHint(result)
 	meta := *result.ResultMetadata()
@@ -76,21 +78,21 @@ func (s *Server) encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Resul
 		*result.ResultMetadata() = merged
 	}
 	at := len(dst)
-	dst = append(append(append(dst, `{"resultType":"`...), resultType(result)...), `",`...)
+	dst = append(append(append(dst, `{"resultType":"`...), resultType(result)...), '"')
 	if len(meta) == 0 {
-		dst = append(append(append(dst, `"_meta":`...), s.serverInfo...), ',')
+		dst = append(append(dst, `,"_meta":`...), s.serverInfo...)
 	}
 	mark := len(dst)
-	dst, err := marshalObject(dst, result)
+	dst, err := s.appendResult(dst, v, result, func(dst []byte) ([]byte, error) { return marshalObject(dst, result) })
 	if err != nil {
 		return dst[:at], err
 	}
-	// The object's own brace goes: ours has opened already.
+	// Our object has opened already: in the place of the result's brace goes a comma.
 	if dst[mark+1] == '}' {
-		dst[mark-1] = '}'
-		return dst[:mark], nil
+		return append(dst[:mark], '}'), nil
 	}
-	return append(dst[:mark], dst[mark+1:]...), nil
+	dst[mark] = ','
+	return dst, nil
 }
 
 // resultType returns what a modern result says of itself.

@@ -50,6 +50,12 @@ type Server struct {
 	prompts   table[*mcp.Prompt]
 	resources table[*mcp.Resource]
 	templates table[*mcp.ResourceTemplate]
+
+	toolPages     listPages[*mcp.Tool]
+	promptPages   listPages[*mcp.Prompt]
+	resourcePages listPages[*mcp.Resource]
+	templatePages listPages[*mcp.ResourceTemplate]
+
 	// completion says that there is something to complete.
 	completion atomic.Bool
 	stateKeys  keyRing

@@ -56,6 +56,7 @@ type Core struct {
 	_      [64]byte
 
 	timers   timers
+	frames   frames
 	tasks    tasks       // background work
 	detached detachedSet // of handlers whose request was answered
 }

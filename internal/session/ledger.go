@@ -33,6 +33,7 @@ type Series struct {
 	Method string
 	Target string
 	index  int
+	answer atomic.Int64 // size in bytes of the latest result
 }
 
 // A lane is one stripe of the ledger.

@@ -120,6 +120,9 @@ func (m *Message) sent(c *Core) {
 	if m.Kind == Answer && m.request != nil {
 		c.hooks.at(pointAfterFlush, m.request)
 		m.request.conclude(FateSent, "")
+		if !m.logged && m.batch == nil {
+			c.frames.put(m.Frame)
+		}
 	}
 }
 

@@ -122,9 +122,12 @@ func (r *Request) answer(result mcp.Result, err error) {
 
 // encode builds the frame of a result.
 func (r *Request) encode(result mcp.Result) ([]byte, error) {
-	frame := wire.AppendResponseHead(make([]byte, 0, 512), r.ID)
+	series := r.Route.Series
+	frame := wire.AppendResponseHead(r.core.frames.get(int(series.answer.Load())), r.ID)
 	frame, err := r.core.dispatcher.Encode(frame, r, result)
-	if err != nil {
+	if err == nil {
+		series.answer.Store(int64(len(frame)))
+	} else {
 		r.core.logger.ErrorContext(r.ctx, "result.encode", append(r.logAttrs(), "error", err)...)
 		return nil, mcp.NewError(mcp.CodeInternalError, "internal error: the result cannot be encoded")
 	}

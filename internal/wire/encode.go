@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -116,6 +117,7 @@ func appendRaw(dst, raw []byte) []byte {
 
 // AppendString appends s as a JSON string, with U+FFFD for bytes that are not UTF-8.
 func AppendString(dst []byte, s string) []byte {
+	dst = slices.Grow(dst, len(s)+2)
 	dst, _ = jsontext.AppendQuote(dst, s) // the error only tells of the replacement
 	return dst
 }
