@@ -41,19 +41,27 @@ func Profile() Middleware {
 				req.labelled = labelled{ctx, labels}
 				ctx = &req.labelled
 			}
-			if !trace.IsEnabled() {
-				return next(ctx, req)
+			if trace.IsEnabled() {
+				return traced(ctx, req, name, next)
 			}
-			if !telemetry.HasRuntimeTask(req.core) {
-				var task *trace.Task
-				ctx, task = trace.NewTask(ctx, name)
-				defer task.End()
-			}
-			defer trace.StartRegion(ctx, name).End()
-			trace.Log(ctx, "trace_id", telemetry.TraceID(req.core))
 			return next(ctx, req)
 		}
 	}
+}
+
+// traced shows a request in the trace of the runtime. It is a function of its own because
+// a handler that sleeps for hours would keep what it needs of the stack.
+//
+//go:noinline
+func traced(ctx context.Context, req *Request, name string, next Handler) (mcp.Result, error) {
+	if !telemetry.HasRuntimeTask(req.core) {
+		var task *trace.Task
+		ctx, task = trace.NewTask(ctx, name)
+		defer task.End()
+	}
+	defer trace.StartRegion(ctx, name).End()
+	trace.Log(ctx, "trace_id", telemetry.TraceID(req.core))
+	return next(ctx, req)
 }
 
 // labelled is a context with the labels of its route. It is a part of the request,

@@ -27,27 +27,46 @@ func (s *Server) addSubscriptions() {
 type honourTasks func(ctx context.Context, req *middleware.Request, ids []string) (map[string]int64, error)
 
 // listen serves subscriptions/listen. It acknowledges the subscription and then sleeps:
-// what is told is posted by the feed.
+// what is told is posted by the feed. All that comes before the sleep is in functions of
+// their own, because what they need of the stack would be kept for as long.
 func (s *Server) listen(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 	l := &listener{server: s, req: req.Core()}
-	f, ack, err := s.admitListener(ctx, req, l)
+	leave, err := s.acknowledge(ctx, req, l)
+	defer leave()
 	if err != nil {
 		return nil, err
 	}
+	return l.wait(ctx)
+}
+
+// acknowledge begins a subscription. leave ends it, and must be called in any case.
+func (s *Server) acknowledge(ctx context.Context, req *middleware.Request, l *listener) (leave func(), err error) {
+	f, ack, err := s.admitListener(ctx, req, l)
+	if err != nil {
+		return func() {}, err
+	}
 	s.hub.join(f) // before the acknowledgement: what changes after it is told
-	defer s.hub.leave(f)
+	leave = func() { s.hub.leave(f) }
 	var w *witness
 	if len(l.extensions) > 0 {
 		w = newWitness(s.core, l.tell)
-		defer s.happenings.join(w, l.extensions)()
+		forget := s.happenings.join(w, l.extensions)
+		leave = func() { forget(); s.hub.leave(f) }
 	}
 	if err := l.req.Acknowledge(mcp.NotificationSubscribed, ack); err != nil {
-		return nil, err
+		return leave, err
 	}
 	f.send()
 	if w != nil {
 		w.send()
 	}
+	return leave, nil
+}
+
+// wait returns how the subscription has ended.
+//
+//go:noinline
+func (l *listener) wait(ctx context.Context) (mcp.Result, error) {
 	select {
 	case <-ctx.Done():
 	case <-l.req.Parting():
