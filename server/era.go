@@ -59,13 +59,7 @@ func (s *Server) encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Resul
 		result = &mcp.EmptyResult{}
 	}
 	if era == mcp.Legacy {
-		return s.appendResult(dst, v, result, func(dst []byte) ([]byte, error) {
-			old, err := downgrade(v, withoutHint(result))
-			if err != nil {
-				return dst, err
-			}
-			return marshalObject(dst, old)
-		})
+		return s.appendResult(dst, v, era, result)
 	}
 	result = s.withHint(result)
 	meta := *result.ResultMetadata()
@@ -83,7 +77,7 @@ func (s *Server) encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Resul
 		dst = append(append(dst, `,"_meta":`...), s.serverInfo...)
 	}
 	mark := len(dst)
-	dst, err := s.appendResult(dst, v, result, func(dst []byte) ([]byte, error) { return marshalObject(dst, result) })
+	dst, err := s.appendResult(dst, v, era, result)
 	if err != nil {
 		return dst[:at], err
 	}
@@ -93,6 +87,24 @@ func (s *Server) encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Resul
 	}
 	dst[mark] = ','
 	return dst, nil
+}
+
+// appendResult appends the object of a result, with what its reader's revision knows.
+func (s *Server) appendResult(dst []byte, v mcp.Version, era mcp.Era, result mcp.Result) (_ []byte, err error) {
+	if known := s.knownPage(v, result); known != nil {
+		return append(dst, known...), nil
+	}
+	old := result
+	if era == mcp.Legacy {
+		if old, err = downgrade(v, withoutHint(result)); err != nil {
+			return dst, err
+		}
+	}
+	at := len(dst)
+	if dst, err = marshalObject(dst, old); err == nil {
+		s.keepPage(v, result, dst[at:])
+	}
+	return dst, err
 }
 
 // resultType returns what a modern result says of itself.

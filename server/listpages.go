@@ -52,8 +52,8 @@ func sameHint(a, b mcp.CacheHint) bool {
 }
 
 // keep remembers a page in the place of the oldest.
-func (p *listPages[T]) keep(page listPage[T]) {
-	page.entries, page.json = slices.Clone(page.entries), slices.Clone(page.json)
+func (p *listPages[T]) keep(page listPage[T], json []byte) {
+	page.entries, page.json = slices.Clone(page.entries), slices.Clone(json)
 	for {
 		old := p.pages.Load()
 		pages := []listPage[T]{page}
@@ -66,43 +66,53 @@ func (p *listPages[T]) keep(page listPage[T]) {
 	}
 }
 
-// appendPage appends the JSON of a page, which encode appends if it is not known.
-func (p *listPages[T]) appendPage(
-	dst []byte, page listPage[T], encode func(dst []byte) ([]byte, error),
-) ([]byte, error) {
-	if known := p.find(page); known != nil {
-		return append(dst, known...), nil
-	}
-	at := len(dst)
-	dst, err := encode(dst)
-	if err == nil {
-		page.json = dst[at:]
-		p.keep(page)
-	}
-	return dst, err
-}
-
-// appendResult appends the JSON of a result as the revision of its reader wants it,
-// which encode appends if it is no page of a list that is known.
-func (s *Server) appendResult(
-	dst []byte, v mcp.Version, result mcp.Result, encode func(dst []byte) ([]byte, error),
-) ([]byte, error) {
+// knownPage returns the JSON of a page of a list for clients of a revision, or nil.
+func (s *Server) knownPage(v mcp.Version, result mcp.Result) []byte {
 	if len(*result.ResultMetadata()) > 0 {
-		return encode(dst)
+		return nil
 	}
 	switch r := result.(type) {
 	case *mcp.ListToolsResult:
-		return s.toolPages.appendPage(dst, listPage[*mcp.Tool]{
-			version: v, entries: r.Tools, next: r.NextCursor, hint: r.CacheHint}, encode)
+		return s.toolPages.find(toolsPage(v, r))
 	case *mcp.ListPromptsResult:
-		return s.promptPages.appendPage(dst, listPage[*mcp.Prompt]{
-			version: v, entries: r.Prompts, next: r.NextCursor, hint: r.CacheHint}, encode)
+		return s.promptPages.find(promptsPage(v, r))
 	case *mcp.ListResourcesResult:
-		return s.resourcePages.appendPage(dst, listPage[*mcp.Resource]{
-			version: v, entries: r.Resources, next: r.NextCursor, hint: r.CacheHint}, encode)
+		return s.resourcePages.find(resourcesPage(v, r))
 	case *mcp.ListResourceTemplatesResult:
-		return s.templatePages.appendPage(dst, listPage[*mcp.ResourceTemplate]{
-			version: v, entries: r.ResourceTemplates, next: r.NextCursor, hint: r.CacheHint}, encode)
+		return s.templatePages.find(templatesPage(v, r))
 	}
-	return encode(dst)
+	return nil
+}
+
+// keepPage remembers the JSON of a result, if it is a page of a list.
+func (s *Server) keepPage(v mcp.Version, result mcp.Result, json []byte) {
+	if len(*result.ResultMetadata()) > 0 {
+		return
+	}
+	switch r := result.(type) {
+	case *mcp.ListToolsResult:
+		s.toolPages.keep(toolsPage(v, r), json)
+	case *mcp.ListPromptsResult:
+		s.promptPages.keep(promptsPage(v, r), json)
+	case *mcp.ListResourcesResult:
+		s.resourcePages.keep(resourcesPage(v, r), json)
+	case *mcp.ListResourceTemplatesResult:
+		s.templatePages.keep(templatesPage(v, r), json)
+	}
+}
+
+func toolsPage(v mcp.Version, r *mcp.ListToolsResult) listPage[*mcp.Tool] {
+	return listPage[*mcp.Tool]{version: v, entries: r.Tools, next: r.NextCursor, hint: r.CacheHint}
+}
+
+func promptsPage(v mcp.Version, r *mcp.ListPromptsResult) listPage[*mcp.Prompt] {
+	return listPage[*mcp.Prompt]{version: v, entries: r.Prompts, next: r.NextCursor, hint: r.CacheHint}
+}
+
+func resourcesPage(v mcp.Version, r *mcp.ListResourcesResult) listPage[*mcp.Resource] {
+	return listPage[*mcp.Resource]{version: v, entries: r.Resources, next: r.NextCursor, hint: r.CacheHint}
+}
+
+func templatesPage(v mcp.Version, r *mcp.ListResourceTemplatesResult) listPage[*mcp.ResourceTemplate] {
+	return listPage[*mcp.ResourceTemplate]{version: v, entries: r.ResourceTemplates, next: r.NextCursor, hint: r.CacheHint}
 }

@@ -8,7 +8,7 @@ import (
 // A Kind is the type of a metric.
 type Kind string
 
-// The kinds of metrics. A histogram is a classic and a native one at once.
+// The kinds of metrics.
 const (
 	Counter   Kind = "counter"
 	Gauge     Kind = "gauge"
@@ -26,6 +26,10 @@ type Metric struct {
 	Labels []Label
 	// Buckets are the upper bounds of a histogram's classic buckets.
 	Buckets []float64
+	// Native tells that a histogram is a native one as well: the durations, of which the
+	// conventions' buckets see little. The steps of a call have fine buckets of their own,
+	// and a native histogram costs three times as much on each observation.
+	Native bool
 }
 
 // A Label is one label of a metric.
@@ -105,7 +109,7 @@ func Catalogue() []Metric {
 func conventional() []Metric {
 	return []Metric{
 		{
-			Name: MetricOperationDuration, OTel: "mcp.server.operation.duration", Kind: Histogram, Unit: "s",
+			Name: MetricOperationDuration, OTel: "mcp.server.operation.duration", Kind: Histogram, Unit: "s", Native: true,
 			Help:    "Time from the arrival of an MCP request to its outcome.",
 			Buckets: operationBuckets(),
 			Labels: append([]Label{
@@ -117,13 +121,13 @@ func conventional() []Metric {
 			}, network()...),
 		},
 		{
-			Name: MetricSessionDuration, OTel: "mcp.server.session.duration", Kind: Histogram, Unit: "s",
+			Name: MetricSessionDuration, OTel: "mcp.server.session.duration", Kind: Histogram, Unit: "s", Native: true,
 			Help:    "Life of an MCP session or connection.",
 			Buckets: operationBuckets(),
 			Labels:  append([]Label{errorType()}, network()...),
 		},
 		{
-			Name: MetricClientDuration, OTel: "mcp.client.operation.duration", Kind: Histogram, Unit: "s",
+			Name: MetricClientDuration, OTel: "mcp.client.operation.duration", Kind: Histogram, Unit: "s", Native: true,
 			Help:    "Time that requests to clients (sampling, elicitation, roots, ping) took.",
 			Buckets: operationBuckets(),
 			Labels: append([]Label{
@@ -234,7 +238,7 @@ func histograms() []Metric {
 			Help: "Time that admitted requests waited for a slot.", Buckets: latencyBuckets(),
 		},
 		{
-			Name: MetricCancelUnwind, OTel: "vitrine.cancel.unwind", Kind: Histogram, Unit: "s",
+			Name: MetricCancelUnwind, OTel: "vitrine.cancel.unwind", Kind: Histogram, Unit: "s", Native: true,
 			Help:    "Time from the cancellation of a handler's context to the handler's return.",
 			Buckets: latencyBuckets(),
 			Labels:  []Label{target(), {Name: "cause", Attribute: string(keyCancelCause), Values: stringsOf(mcp.Causes())}},
@@ -258,7 +262,7 @@ func histograms() []Metric {
 			Labels: []Label{ourMethod(), target()},
 		},
 		{
-			Name: MetricSubscriptionDuration, OTel: "vitrine.subscription.duration", Kind: Histogram, Unit: "s",
+			Name: MetricSubscriptionDuration, OTel: "vitrine.subscription.duration", Kind: Histogram, Unit: "s", Native: true,
 			Help:    "Life of subscriptions, from the acknowledgement to the end.",
 			Buckets: []float64{1, 10, 60, 300, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400},
 			Labels: []Label{{
@@ -266,7 +270,7 @@ func histograms() []Metric {
 			}},
 		},
 		{
-			Name: MetricTaskDuration, OTel: "vitrine.task.duration", Kind: Histogram, Unit: "s",
+			Name: MetricTaskDuration, OTel: "vitrine.task.duration", Kind: Histogram, Unit: "s", Native: true,
 			Help:    "Time from the creation of a task to the return of its handler.",
 			Buckets: []float64{0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 1800, 3600, 7200, 21600, 86400},
 			Labels:  []Label{target(), {Name: "status", Attribute: string(keyTaskStatus), Values: stringsOf(mcp.TaskStatuses())}},

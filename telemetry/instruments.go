@@ -50,12 +50,13 @@ func newInstruments() *instruments {
 	in := &instruments{writes: map[string]prometheus.Observer{}}
 	histogram := func(name string) *prometheus.HistogramVec {
 		m := byName[name]
-		v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: m.Name, Help: m.Help, Buckets: m.Buckets,
-			NativeHistogramBucketFactor:     1.1,
-			NativeHistogramMaxBucketNumber:  160,
-			NativeHistogramMinResetDuration: time.Hour,
-		}, labelNames(m.Labels))
+		opts := prometheus.HistogramOpts{Name: m.Name, Help: m.Help, Buckets: m.Buckets}
+		if m.Native {
+			opts.NativeHistogramBucketFactor = 1.1
+			opts.NativeHistogramMaxBucketNumber = 160
+			opts.NativeHistogramMinResetDuration = time.Hour
+		}
+		v := prometheus.NewHistogramVec(opts, labelNames(m.Labels))
 		in.collectors = append(in.collectors, v)
 		return v
 	}

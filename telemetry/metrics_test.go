@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -378,4 +379,35 @@ func TestDisabled(t *testing.T) {
 	RecordValidation(&session.Request{}, 1)
 	require.NoError(t, tel.Shutdown(t.Context()))
 	require.NoError(t, tel.Shutdown(t.Context()))
+}
+
+// A histogram is native as well exactly where the catalogue says so.
+func TestNativeHistograms(t *testing.T) {
+	in, native := newInstruments(), 0
+	for _, m := range Catalogue() {
+		if m.Kind != Histogram {
+			require.False(t, m.Native, m.Name)
+			continue
+		}
+		i := slices.IndexFunc(in.collectors, func(c prometheus.Collector) bool {
+			v, ok := c.(*prometheus.HistogramVec)
+			return ok && strings.Contains(describe(v), `"`+m.Name+`"`)
+		})
+		require.GreaterOrEqual(t, i, 0, m.Name)
+		labels := make([]string, len(m.Labels))
+		var got dto.Metric
+		require.NoError(t, in.collectors[i].(*prometheus.HistogramVec).WithLabelValues(labels...).(prometheus.Metric).Write(&got))
+		require.Equal(t, m.Native, got.GetHistogram().Schema != nil, m.Name)
+		if m.Native {
+			native++
+		}
+	}
+	require.Equal(t, 6, native)
+}
+
+// describe returns what a collector says of its metric.
+func describe(c prometheus.Collector) string {
+	ch := make(chan *prometheus.Desc, 1)
+	c.Describe(ch)
+	return (<-ch).String()
 }

@@ -23,6 +23,7 @@ func (f *frames) get(n int) []byte {
 // put takes back the buffer of a frame that nobody looks at any more.
 func (f *frames) put(frame []byte) {
 	if cap(frame) >= largeFrame {
-		f.idle.Put(&frame)
+		large := frame // or every frame would need memory for its address
+		f.idle.Put(&large)
 	}
 }
