@@ -24,8 +24,8 @@ type dispatcher struct{ route *session.Route }
 
 func (d *dispatcher) Route(*session.Inbound, *session.Session) *session.Route    { return d.route }
 func (d *dispatcher) Notify(context.Context, *session.Inbound, *session.Session) {}
-func (d *dispatcher) Encode(b []byte, _ *session.Request, _ mcp.Result) ([]byte, error) {
-	return append(b, "{}"...), nil
+func (d *dispatcher) Encode(b []byte, _ *session.Request, _ mcp.Result) (_, rest []byte, err error) {
+	return append(b, "{}"...), nil, nil
 }
 
 // nowhere is a sink.

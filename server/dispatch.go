@@ -159,7 +159,7 @@ func (d *dispatcher) Notify(ctx context.Context, in *session.Inbound, sess *sess
 }
 
 // Encode implements session.Dispatcher.
-func (d *dispatcher) Encode(dst []byte, r *session.Request, result mcp.Result) ([]byte, error) {
+func (d *dispatcher) Encode(dst []byte, r *session.Request, result mcp.Result) (_, rest []byte, err error) {
 	return (*Server)(d).encode(dst, r.Era, r.Version, result)
 }
 

@@ -53,58 +53,60 @@ var errNotObject = errors.New("server: a result must encode to a JSON object")
 
 // encode appends the JSON of a result. Modern results say their type, who made
 // them and how long they stay fresh; legacy ones say none of it, and nothing else
-// that their revision does not know.
-func (s *Server) encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Result) ([]byte, error) {
+// that their revision does not know. rest is explained at [session.Dispatcher].
+func (s *Server) encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Result) (_, rest []byte, err error) {
 	if result == nil {
 		result = &mcp.EmptyResult{}
 	}
-	if era == mcp.Legacy {
-		return s.appendResult(dst, v, era, result)
-	}
-	result = s.withHint(result)
-	meta := *result.ResultMetadata()
-	if len(meta) > 0 {
-		result = shallowCopy(result)
-		merged := mcp.Meta{mcp.MetaServerInfo: s.info}
-		for k, v := range meta {
-			merged[k] = v
-		}
-		*result.ResultMetadata() = merged
-	}
 	at := len(dst)
-	dst = append(append(append(dst, `{"resultType":"`...), resultType(result)...), '"')
-	if len(meta) == 0 {
-		dst = append(append(dst, `,"_meta":`...), s.serverInfo...)
+	switch era {
+	case mcp.Legacy:
+		dst = append(dst, '{')
+	default:
+		if result = s.withHint(result); len(*result.ResultMetadata()) > 0 {
+			result = s.withServerInfo(result)
+			dst = append(append(append(dst, `{"resultType":"`...), resultType(result)...), `",`...)
+		} else {
+			dst = append(append(append(dst, `{"resultType":"`...), resultType(result)...), `","_meta":`...)
+			dst = append(append(dst, s.serverInfo...), ',')
+		}
 	}
-	mark := len(dst)
-	dst, err := s.appendResult(dst, v, era, result)
+	if page := s.knownPage(v, result); page != nil {
+		return dst, page, nil
+	}
+	mark := len(dst) - 1 // where the result's own brace goes, since our object has opened already
+	opened := dst[mark]
+	dst, err = s.appendObject(dst[:mark], v, era, result)
 	if err != nil {
-		return dst[:at], err
+		return dst[:at], nil, err
 	}
-	// Our object has opened already: in the place of the result's brace goes a comma.
-	if dst[mark+1] == '}' {
-		return append(dst[:mark], '}'), nil
+	dst[mark] = opened
+	if string(dst[mark:]) == ",}" { // the result says nothing of its own
+		return append(dst[:mark], '}'), nil, nil
 	}
-	dst[mark] = ','
-	return dst, nil
+	s.keepPage(v, result, dst[mark+1:])
+	return dst, nil, nil
 }
 
-// appendResult appends the object of a result, with what its reader's revision knows.
-func (s *Server) appendResult(dst []byte, v mcp.Version, era mcp.Era, result mcp.Result) (_ []byte, err error) {
-	if known := s.knownPage(v, result); known != nil {
-		return append(dst, known...), nil
+// withServerInfo returns a copy of a result that has metadata, with ours.
+func (s *Server) withServerInfo(result mcp.Result) mcp.Result {
+	merged := mcp.Meta{mcp.MetaServerInfo: s.info}
+	for k, v := range *result.ResultMetadata() {
+		merged[k] = v
 	}
-	old := result
+	result = shallowCopy(result)
+	*result.ResultMetadata() = merged
+	return result
+}
+
+// appendObject appends the object of a result, with what its reader's revision knows.
+func (s *Server) appendObject(dst []byte, v mcp.Version, era mcp.Era, result mcp.Result) (_ []byte, err error) {
 	if era == mcp.Legacy {
-		if old, err = downgrade(v, withoutHint(result)); err != nil {
+		if result, err = downgrade(v, withoutHint(result)); err != nil {
 			return dst, err
 		}
 	}
-	at := len(dst)
-	if dst, err = marshalObject(dst, old); err == nil {
-		s.keepPage(v, result, dst[at:])
-	}
-	return dst, err
+	return marshalObject(dst, result)
 }
 
 // resultType returns what a modern result says of itself.

@@ -54,7 +54,8 @@ func (c *Call) encodeResult(result mcp.Result) (jsontext.Value, error) {
 	if kind := resultType(result); kind != "complete" {
 		return nil, fmt.Errorf("server: a result of type %q cannot end a task", kind)
 	}
-	return c.server.encode(nil, c.Era(), c.Version(), result)
+	json, _, err := c.server.encode(nil, c.Era(), c.Version(), result) // of a call, which shares nothing
+	return json, err
 }
 
 // notDeclared is the answer to a request that needs an extension which its client

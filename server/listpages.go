@@ -25,10 +25,11 @@ type listPage[T comparable] struct {
 	entries []T
 	next    string
 	hint    mcp.CacheHint
-	json    []byte
+	// rest is the JSON of the page from its first member on, and one brace more.
+	rest []byte
 }
 
-// find returns the JSON of a page, or nil.
+// find returns the rest of an answer with a page, or nil.
 func (p *listPages[T]) find(page listPage[T]) []byte {
 	pages := p.pages.Load()
 	if pages == nil {
@@ -36,7 +37,7 @@ func (p *listPages[T]) find(page listPage[T]) []byte {
 	}
 	for i := range *pages {
 		if known := &(*pages)[i]; known.is(&page) {
-			return known.json
+			return known.rest
 		}
 	}
 	return nil
@@ -52,8 +53,8 @@ func sameHint(a, b mcp.CacheHint) bool {
 }
 
 // keep remembers a page in the place of the oldest.
-func (p *listPages[T]) keep(page listPage[T], json []byte) {
-	page.entries, page.json = slices.Clone(page.entries), slices.Clone(json)
+func (p *listPages[T]) keep(page listPage[T], members []byte) {
+	page.entries, page.rest = slices.Clone(page.entries), append(slices.Clip(slices.Clone(members)), '}')
 	for {
 		old := p.pages.Load()
 		pages := []listPage[T]{page}
@@ -66,7 +67,8 @@ func (p *listPages[T]) keep(page listPage[T], json []byte) {
 	}
 }
 
-// knownPage returns the JSON of a page of a list for clients of a revision, or nil.
+// knownPage returns the rest of an answer with a page of a list for clients of a
+// revision, or nil.
 func (s *Server) knownPage(v mcp.Version, result mcp.Result) []byte {
 	if len(*result.ResultMetadata()) > 0 {
 		return nil
@@ -84,20 +86,21 @@ func (s *Server) knownPage(v mcp.Version, result mcp.Result) []byte {
 	return nil
 }
 
-// keepPage remembers the JSON of a result, if it is a page of a list.
-func (s *Server) keepPage(v mcp.Version, result mcp.Result, json []byte) {
+// keepPage remembers a result, of which members is the JSON without the first brace, if
+// it is a page of a list.
+func (s *Server) keepPage(v mcp.Version, result mcp.Result, members []byte) {
 	if len(*result.ResultMetadata()) > 0 {
 		return
 	}
 	switch r := result.(type) {
 	case *mcp.ListToolsResult:
-		s.toolPages.keep(toolsPage(v, r), json)
+		s.toolPages.keep(toolsPage(v, r), members)
 	case *mcp.ListPromptsResult:
-		s.promptPages.keep(promptsPage(v, r), json)
+		s.promptPages.keep(promptsPage(v, r), members)
 	case *mcp.ListResourcesResult:
-		s.resourcePages.keep(resourcesPage(v, r), json)
+		s.resourcePages.keep(resourcesPage(v, r), members)
 	case *mcp.ListResourceTemplatesResult:
-		s.templatePages.keep(templatesPage(v, r), json)
+		s.templatePages.keep(templatesPage(v, r), members)
 	}
 }
 

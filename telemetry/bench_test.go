@@ -27,8 +27,8 @@ type benchDispatcher struct{ route *session.Route }
 
 func (d *benchDispatcher) Route(*session.Inbound, *session.Session) *session.Route    { return d.route }
 func (d *benchDispatcher) Notify(context.Context, *session.Inbound, *session.Session) {}
-func (d *benchDispatcher) Encode(b []byte, _ *session.Request, _ mcp.Result) ([]byte, error) {
-	return append(b, "{}"...), nil
+func (d *benchDispatcher) Encode(b []byte, _ *session.Request, _ mcp.Result) (_, rest []byte, err error) {
+	return append(b, "{}"...), nil, nil
 }
 
 func benchObserver(tb testing.TB, sampler sdktrace.Sampler) *observer {

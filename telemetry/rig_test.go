@@ -109,9 +109,9 @@ func (r *rig) Route(in *session.Inbound, _ *session.Session) *session.Route {
 
 func (r *rig) Notify(context.Context, *session.Inbound, *session.Session) {}
 
-func (r *rig) Encode(dst []byte, _ *session.Request, result mcp.Result) ([]byte, error) {
+func (r *rig) Encode(dst []byte, _ *session.Request, result mcp.Result) (_, rest []byte, err error) {
 	b, err := json.Marshal(result)
-	return append(dst, b...), err
+	return append(dst, b...), nil, err
 }
 
 var httpConn = &session.Conn{

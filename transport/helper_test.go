@@ -83,8 +83,8 @@ func (f *fake) Route(in *session.Inbound, _ *session.Session) *session.Route {
 
 func (f *fake) Notify(context.Context, *session.Inbound, *session.Session) {}
 
-func (f *fake) Encode(dst []byte, _ *session.Request, result mcp.Result) ([]byte, error) {
-	return fmt.Appendf(dst, `{"text":%q}`, result.(*text).Text), nil
+func (f *fake) Encode(dst []byte, _ *session.Request, result mcp.Result) (_, rest []byte, err error) {
+	return fmt.Appendf(dst, `{"text":%q}`, result.(*text).Text), nil, nil
 }
 
 func (f *fake) initialize(_ context.Context, r *session.Request) (mcp.Result, error) {

@@ -41,9 +41,12 @@ func (k *httpSink) Write(m *session.Message) error {
 	k.ok = m.Err == nil
 	h := k.w.Header()
 	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(m.Frame)))
+	h.Set("Content-Length", strconv.Itoa(m.Size()))
 	k.w.WriteHeader(status)
 	_, err := k.w.Write(m.Frame)
+	if err == nil && len(m.Rest) > 0 {
+		_, err = k.w.Write(m.Rest)
+	}
 	return k.failed(err)
 }
 
@@ -51,7 +54,7 @@ func (k *httpSink) Write(m *session.Message) error {
 func (k *httpSink) event(m *session.Message) error {
 	k.stream(m)
 	k.ok = m.Kind == session.Answer && m.Err == nil
-	buf := make([]byte, 0, len(m.Frame)+len(m.EventID)+64)
+	buf := make([]byte, 0, m.Size()+len(m.EventID)+64)
 	if m.Kind != session.Mark {
 		buf = append(buf, "event: message\n"...)
 	}
@@ -62,7 +65,7 @@ func (k *httpSink) event(m *session.Message) error {
 		buf = append(strconv.AppendInt(append(buf, "retry: "...), max(m.Retry.Milliseconds(), 1), 10), '\n')
 	}
 	buf = append(buf, "data: "...)
-	buf = append(buf, m.Frame...)
+	buf = append(append(buf, m.Frame...), m.Rest...)
 	buf = append(buf, "\n\n"...)
 	_, err := k.w.Write(buf)
 	return k.failed(err)

@@ -135,8 +135,10 @@ type lineSink struct {
 }
 
 func (k *lineSink) Write(m *session.Message) error {
-	if _, err := k.buf.Write(m.Frame); err != nil {
-		return writeError(err, false)
+	for _, part := range [...][]byte{m.Frame, m.Rest} {
+		if _, err := k.buf.Write(part); err != nil {
+			return writeError(err, false)
+		}
 	}
 	return writeError(k.buf.WriteByte('\n'), false)
 }

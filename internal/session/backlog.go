@@ -19,7 +19,7 @@ func (st *Stream) overfull() bool {
 
 // refuse queues the answer to a request that was not admitted.
 func (st *Stream) refuse(m *Message) {
-	st.awaitRefusals(len(m.Frame))
+	st.awaitRefusals(m.Size())
 	st.push(m)
 }
 
@@ -67,7 +67,7 @@ func (st *Stream) remove(m *Message) {
 	defer st.mu.Unlock()
 	if i := slices.Index(st.queue, m); i >= 0 {
 		st.queue = slices.Delete(st.queue, i, i+1)
-		st.bytes -= len(m.Frame)
+		st.bytes -= m.Size()
 		st.shrunk()
 	}
 }
@@ -94,7 +94,7 @@ func (m *Message) refusals() (n int) {
 	case m.Kind != Answer || m.request != nil:
 		return 0
 	case m.parts == nil:
-		return len(m.Frame)
+		return m.Size()
 	}
 	for _, part := range m.parts {
 		n += part.refusals()

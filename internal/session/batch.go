@@ -168,7 +168,7 @@ func (b *batch) collect(m *Message) bool {
 		return false
 	}
 	b.waiting = append(b.waiting, m)
-	b.stream.held += len(m.Frame)
+	b.stream.held += m.Size()
 	b.open--
 	b.leave()
 	return true
@@ -178,7 +178,7 @@ func (b *batch) collect(m *Message) bool {
 func (b *batch) empty() (answers []*Message) {
 	answers, b.waiting = b.waiting, nil
 	for _, m := range answers {
-		b.stream.held -= len(m.Frame)
+		b.stream.held -= m.Size()
 	}
 	return answers
 }
@@ -216,12 +216,12 @@ func arrayOf(answers []*Message) *Message {
 	size := len("]")
 	refuses := true
 	for _, a := range answers {
-		size += len(",") + len(a.Frame)
+		size += len(",") + a.Size()
 		refuses = refuses && a.request == nil
 	}
 	frame := make([]byte, 0, size)
 	for i, a := range answers {
-		frame = append(append(frame, "[,"[min(i, 1)]), a.Frame...)
+		frame = append(append(append(frame, "[,"[min(i, 1)]), a.Frame...), a.Rest...)
 	}
 	array := &Message{Kind: Answer, Frame: append(frame, ']'), parts: answers}
 	if refuses {

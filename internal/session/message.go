@@ -22,6 +22,7 @@ const (
 type Message struct {
 	Kind   MessageKind
 	Frame  []byte // one JSON-RPC message on one line, without the newline
+	Rest   []byte // the end of the frame, if other messages share it; it must not be changed
 	Method string // of a notification or a call
 	// Err is the error of an answer, from which HTTP takes its status; nil for a result.
 	Err *mcp.Error
@@ -42,6 +43,17 @@ type Message struct {
 	done    func()     // of a notification: called once, when it was written, stored or dropped; or nil
 	batch   *batch     // in whose array the answer leaves, or nil
 	parts   []*Message // the answers in an array
+}
+
+// Size returns the size of the message in bytes.
+func (m *Message) Size() int { return len(m.Frame) + len(m.Rest) }
+
+// whole returns the frame in one piece.
+func (m *Message) whole() []byte {
+	if len(m.Rest) == 0 {
+		return m.Frame
+	}
+	return append(append(make([]byte, 0, m.Size()), m.Frame...), m.Rest...)
 }
 
 // A Sink is the wire end of a stream. Only the stream's writer calls Write and

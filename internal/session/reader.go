@@ -279,7 +279,7 @@ func (r *Reader) write(sink Sink, events []Event, marks bool) error {
 		if err := sink.Write(m); err != nil {
 			return err
 		}
-		n += len(m.Frame)
+		n += m.Size()
 	}
 	if err := sink.Flush(); err != nil {
 		return err

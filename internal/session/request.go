@@ -198,7 +198,7 @@ func (r *Request) Fate() (Fate, mcp.DropReason) {
 func (r *Request) Error() *mcp.Error { return r.replyErr.Load() }
 
 // ReplyBytes returns the size of the answer in bytes, or 0 if there is none.
-func (r *Request) ReplyBytes() int { return len(r.reply.Frame) }
+func (r *Request) ReplyBytes() int { return r.reply.Size() }
 
 // settle fixes the outcome of the request and, in the same critical section, frees
 // its id. cause is a causeIndex or -1.

@@ -52,8 +52,10 @@ type Dispatcher interface {
 	Route(in *Inbound, s *Session) *Route
 	// Notify handles a notification that the core itself has no use for.
 	Notify(ctx context.Context, in *Inbound, s *Session)
-	// Encode appends the JSON of a result in the form that the request's revision wants.
-	Encode(dst []byte, r *Request, result mcp.Result) ([]byte, error)
+	// Encode appends the JSON of a result in the form that the request's revision wants. If
+	// rest is not nil it is the end of the result, shared with other answers, and has
+	// one closing brace more: that of the answer.
+	Encode(dst []byte, r *Request, result mcp.Result) (_, rest []byte, err error)
 }
 
 // A Handle serves one request. It runs on a goroutine of its own.

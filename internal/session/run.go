@@ -97,7 +97,7 @@ func (r *Request) answer(result mcp.Result, err error) {
 	}
 	endCalls(r.takeCalls(), mcp.ErrRequestDone)
 	normal := false
-	var frame []byte
+	var frame, rest []byte
 	var failed *mcp.Error
 	defer func() {
 		// A user's marshaler or error type may panic or exit too: nothing of the answer
@@ -108,11 +108,11 @@ func (r *Request) answer(result mcp.Result, err error) {
 		if failed != nil {
 			r.answerError(failed)
 		} else {
-			r.send(frame, nil)
+			r.send(frame, rest, nil)
 		}
 	}()
 	if err == nil {
-		frame, err = r.encode(result)
+		frame, rest, err = r.encode(result)
 	}
 	if err != nil {
 		failed = r.public(err)
@@ -121,17 +121,19 @@ func (r *Request) answer(result mcp.Result, err error) {
 }
 
 // encode builds the frame of a result.
-func (r *Request) encode(result mcp.Result) ([]byte, error) {
+func (r *Request) encode(result mcp.Result) (frame, rest []byte, err error) {
 	series := r.Route.Series
-	frame := wire.AppendResponseHead(r.core.frames.get(int(series.answer.Load())), r.ID)
-	frame, err := r.core.dispatcher.Encode(frame, r, result)
-	if err == nil {
-		series.answer.Store(int64(len(frame)))
-	} else {
+	frame = wire.AppendResponseHead(r.core.frames.get(int(series.answer.Load())), r.ID)
+	frame, rest, err = r.core.dispatcher.Encode(frame, r, result)
+	if err != nil {
 		r.core.logger.ErrorContext(r.ctx, "result.encode", append(r.logAttrs(), "error", err)...)
-		return nil, mcp.NewError(mcp.CodeInternalError, "internal error: the result cannot be encoded")
+		return nil, nil, mcp.NewError(mcp.CodeInternalError, "internal error: the result cannot be encoded")
 	}
-	return append(frame, '}'), nil
+	series.answer.Store(int64(len(frame)))
+	if rest == nil {
+		frame = append(frame, '}')
+	}
+	return frame, rest, nil
 }
 
 // public returns what the peer may know of a handler's error.
@@ -150,16 +152,16 @@ func (r *Request) public(err error) *mcp.Error {
 // answerError queues an error answer. The request is settled.
 func (r *Request) answerError(err *mcp.Error) {
 	r.replyErr.Store(err)
-	r.send(wire.AppendError(nil, r.ID, err), err)
+	r.send(wire.AppendError(nil, r.ID, err), nil, err)
 }
 
 // send hands the answer to the stream.
-func (r *Request) send(frame []byte, err *mcp.Error) {
+func (r *Request) send(frame, rest []byte, err *mcp.Error) {
 	r.phase.Store(uint32(PhaseWriting))
 	if m := r.goodbye(); m != nil {
 		r.stream.push(m)
 	}
-	r.reply = Message{Kind: Answer, Frame: frame, Err: err, request: r, batch: r.batch}
+	r.reply = Message{Kind: Answer, Frame: frame, Rest: rest, Err: err, request: r, batch: r.batch}
 	if r.session == nil {
 		r.core.unread.Add(1)
 	}

@@ -224,7 +224,7 @@ func (st *Stream) append(m *Message) {
 		return
 	}
 	st.queue = append(st.queue, m)
-	st.bytes += len(m.Frame)
+	st.bytes += m.Size()
 	st.refused += m.refusals()
 	n := m.answers()
 	st.answered += n
@@ -237,7 +237,7 @@ func (st *Stream) append(m *Message) {
 func (st *Stream) fits(m *Message) bool {
 	l := &st.core.limits
 	return len(st.queue) == 0 ||
-		len(st.queue) < l.MaxQueuedMessages && st.bytes+len(m.Frame) <= l.MaxQueuedBytes
+		len(st.queue) < l.MaxQueuedMessages && st.bytes+m.Size() <= l.MaxQueuedBytes
 }
 
 // fullLimit names the limit for which a message does not fit.
@@ -255,7 +255,7 @@ func (st *Stream) replace(m *Message) bool {
 	}
 	for i, old := range st.queue {
 		if old.key == m.key && old.request == m.request {
-			st.bytes += len(m.Frame) - len(old.Frame)
+			st.bytes += m.Size() - old.Size()
 			st.queue[i] = m
 			return true
 		}

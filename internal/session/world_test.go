@@ -208,8 +208,9 @@ func (w *world) Notify(_ context.Context, in *Inbound, _ *Session) {
 }
 
 // Encode implements Dispatcher.
-func (w *world) Encode(dst []byte, _ *Request, result mcp.Result) ([]byte, error) {
-	return wire.Marshal(dst, result)
+func (w *world) Encode(dst []byte, _ *Request, result mcp.Result) (_, rest []byte, err error) {
+	dst, err = wire.Marshal(dst, result)
+	return dst, nil, err
 }
 
 // textResult is the result of the scripted handlers.

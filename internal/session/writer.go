@@ -127,7 +127,7 @@ func (st *Stream) grab(batch []*Message, n int) (_ []*Message, done bool) {
 	clear(st.queue[rest:])
 	st.queue, st.bytes, st.refused = st.queue[:rest], 0, 0
 	for _, m := range st.queue {
-		st.bytes += len(m.Frame)
+		st.bytes += m.Size()
 		st.refused += m.refusals()
 	}
 	st.shrunk()
@@ -194,7 +194,7 @@ func (st *Stream) writeSome(sink Sink, batch []*Message, done bool) (n int, err 
 		if err = sink.Write(m); err != nil {
 			return 0, err
 		}
-		bytes += len(m.Frame)
+		bytes += m.Size()
 		wrote = true
 	}
 	if err = st.failure(); err != nil {
