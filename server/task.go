@@ -13,7 +13,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
-	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 // A task is a handler that goes on after its call was answered, in the process in
@@ -24,9 +23,8 @@ type task struct {
 	id    string
 	work  *session.Detached
 	ctx   context.Context // of the handler
-	span  func(telemetry.TaskEnd)
-	limit string      // that sets the end of its life, or ""
-	timer *time.Timer // fires at the end of its life
+	limit string          // that sets the end of its life, or ""
+	timer *time.Timer     // fires at the end of its life
 
 	mu      sync.Mutex // guards the rest
 	seen    mcp.TaskStatus
@@ -49,10 +47,8 @@ type saying struct {
 const messagePause = time.Second
 
 func newTask(ts *tasks, call *Call, work *session.Detached, rec *TaskRecord, limit string) *task {
-	ctx, span := ts.server.telemetry.StartTask(work.Context(), rec.Tool, work.Name)
-	work.Adopt(ctx)
 	return &task{
-		tasks: ts, call: call, id: rec.TaskID, work: work, ctx: ctx, span: span, limit: limit,
+		tasks: ts, call: call, id: rec.TaskID, work: work, ctx: work.Context(), limit: limit,
 		seen: rec.Status, waiting: map[string]*waiter{}, asked: map[string]int{},
 	}
 }
@@ -67,16 +63,15 @@ func (t *task) begin(end time.Time) {
 // abort takes back a task that nobody has learned of.
 func (t *task) abort(err error) {
 	rpc, _ := mcp.AsError(err)
-	t.span(telemetry.TaskEnd{Status: mcp.TaskFailed, Error: rpc})
 	t.tasks.leave(t)
-	t.work.Done()
+	t.work.Done(session.DetachedEnd{Status: mcp.TaskFailed, Error: rpc})
 }
 
 // expire ends the task at the end of its life.
 func (t *task) expire() {
-	failed := storable(mcp.NewError(mcp.CodeInternalError, "the task took longer than it may live").
-		WithData(mcp.ErrorData{Reason: string(mcp.CauseDeadline), Limit: t.limit}))
-	if _, err := t.end(mcp.TaskFailed, nil, failed); errors.Is(err, errTaskOver) {
+	end := session.StoppedEnd(mcp.CauseDeadline)
+	failed := storable(end.Error.WithData(mcp.ErrorData{Reason: string(mcp.CauseDeadline), Limit: t.limit}))
+	if _, err := t.end(end.Status, nil, failed); errors.Is(err, errTaskOver) {
 		return
 	}
 	if t.limit != "" {
@@ -157,7 +152,8 @@ func (t *task) writeMessage() {
 // finish ends the task with what its handler has returned. An end that was decided
 // before stays, and what the handler returns is discarded.
 func (t *task) finish(e ending) {
-	defer t.work.Done()
+	var end session.DetachedEnd
+	defer func() { t.work.Done(end) }()
 	defer t.tasks.leave(t)
 	t.mu.Lock()
 	t.timer.Stop()
@@ -165,22 +161,21 @@ func (t *task) finish(e ending) {
 		t.said.timer.Stop()
 	}
 	t.mu.Unlock()
-	status, result, failed := t.outcome(e)
-	_, err := t.end(status, result, failed)
+	var result jsontext.Value
+	end.Status, result, end.Error = t.outcome(e)
+	rec, err := t.end(end.Status, result, end.Error)
 	if limit, _ := mcp.AsError(err); limit != nil { // a result that there is no room for
-		status, failed = mcp.TaskFailed, storable(limit)
-		_, err = t.end(status, nil, failed)
+		end.Status, end.Error = mcp.TaskFailed, storable(limit)
+		rec, err = t.end(end.Status, nil, end.Error)
 	}
 	if errors.Is(err, errTaskOver) {
-		status = t.status()
-		t.tasks.server.logger.DebugContext(t.ctx, "task.late", "task", t.work.Name, "tool", t.call.Target(), "status", status)
+		end.Status, end.Error = rec.Status, rec.Error
+		t.tasks.server.logger.DebugContext(t.ctx, "task.late", "task", t.work.Name, "tool", t.call.Target(), "status", end.Status)
+		return
 	}
-	end := telemetry.TaskEnd{Status: status, Error: failed, Panic: e.panic}
 	if tool, ok := e.result.(*mcp.CallToolResult); ok && tool != nil {
 		end.ToolError = tool.IsError
 	}
-	end.Cause, _ = mcp.CauseOf(t.ctx)
-	t.span(end)
 }
 
 // end writes the end of the task.
@@ -227,14 +222,12 @@ func (t *task) outcome(e ending) (status mcp.TaskStatus, result jsontext.Value, 
 		return status, result, failed
 	}
 	cause, cancelled := mcp.CauseOf(t.ctx)
-	switch {
-	case !cancelled || !errors.Is(err, context.Cause(t.ctx)) && !errors.Is(err, context.Canceled):
+	if !cancelled || !errors.Is(err, context.Cause(t.ctx)) && !errors.Is(err, context.Canceled) {
 		t.tasks.server.logger.ErrorContext(t.ctx, "handler.error", "task", t.work.Name, "tool", t.call.Target(), "error", err)
 		return mcp.TaskFailed, nil, errInternal
-	case !cause.Fault():
-		return mcp.TaskCancelled, nil, nil
 	}
-	return mcp.TaskFailed, nil, stopped(cause)
+	end := session.StoppedEnd(cause)
+	return end.Status, nil, storable(end.Error)
 }
 
 // contain runs f on a goroutine of its own and waits for it, so that neither a panic of

@@ -175,22 +175,16 @@ func (ts *tasks) giveUp(ctx context.Context) {
 	left := slices.Collect(maps.Values(ts.running))
 	ts.mu.Unlock()
 	for _, t := range left {
-		failed := stopped(mcp.CauseServerShutdown)
+		end := session.StoppedEnd(mcp.CauseServerShutdown)
 		_, err := ts.change(ctx, t.id, func(rec *TaskRecord) error {
-			ts.close(rec, mcp.TaskFailed, failed.Message)
-			rec.Error = failed
+			ts.close(rec, end.Status, end.Error.Message)
+			rec.Error = storable(end.Error)
 			return nil
 		})
 		if err != nil && !errors.Is(err, errTaskOver) {
 			ts.server.logger.ErrorContext(t.ctx, "task.store", "task", t.work.Name, "error", err)
 		}
 	}
-}
-
-// stopped is the error of a task that was cancelled, and not by its client.
-func stopped(cause mcp.Cause) *mcp.Error {
-	return storable(mcp.NewError(mcp.CodeInternalError, "the task was cancelled: %s", cause).
-		WithData(mcp.ErrorData{Reason: string(cause)}))
 }
 
 // errNoSuchTask is the answer for an id that is unknown, has expired, or belongs to
@@ -255,11 +249,14 @@ func (ts *tasks) fault(ctx context.Context, err error) error {
 var errTaskOver = errors.New("server: the task has ended")
 
 // change changes the record of a task that has not ended. It is the one way to do so,
-// so that whoever ends a task first decides how.
-func (ts *tasks) change(ctx context.Context, id string, f func(*TaskRecord) error) (_ *TaskRecord, err error) {
+// so that whoever ends a task first decides how. With errTaskOver it returns the record
+// that stays.
+func (ts *tasks) change(ctx context.Context, id string, f func(*TaskRecord) error) (rec *TaskRecord, err error) {
 	defer containStore(&err)
-	return ts.store.Update(ctx, id, func(rec *TaskRecord) error {
+	var ended *TaskRecord
+	rec, err = ts.store.Update(ctx, id, func(rec *TaskRecord) error {
 		if rec.Status.Terminal() {
+			ended = rec
 			return errTaskOver
 		}
 		if err := f(rec); err != nil {
@@ -269,6 +266,10 @@ func (ts *tasks) change(ctx context.Context, id string, f func(*TaskRecord) erro
 		rec.Revision++
 		return nil
 	})
+	if errors.Is(err, errTaskOver) {
+		rec = ended
+	}
+	return rec, err
 }
 
 // close ends a task.

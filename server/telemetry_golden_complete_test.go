@@ -96,6 +96,9 @@ func TestTelemetryGoldenIsComplete(t *testing.T) {
 				counter("vitrine_task_duration_seconds", "status", string(s)))
 		}
 	}
+	for _, c := range []mcp.Cause{mcp.CauseClientCancel, mcp.CauseDeadline, mcp.CauseServerShutdown} {
+		occurs("cancelled task "+string(c), counter("vitrine_tasks_cancelled_total", "cause", string(c)))
+	}
 	for _, method := range mcp.Methods() {
 		occurs("method "+method, `span \w+: `+regexp.QuoteMeta(method)+`( \w+)?$`)
 	}

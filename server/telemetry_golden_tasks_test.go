@@ -120,6 +120,24 @@ func taskScenes() []scene {
 			synctest.Wait()
 		},
 	}, {
+		title: "task, abandoned by the drain", about: "Its handler does not return in the shutdown either. The span ends all the same.",
+		options: tasks,
+		play: func(s *stage) {
+			w := s.work(true, server.TaskOptions{})
+			s.shutdown(3 * time.Second)
+			time.Sleep(5 * time.Second)
+			w.job.finish("too late")
+			synctest.Wait()
+		},
+	}, {
+		title: "task, late error", about: "It fails after its client has cancelled it: nobody is told of the error.", options: tasks,
+		play: func(s *stage) {
+			w := s.work(true, server.TaskOptions{})
+			w.about("tasks/cancel", "")
+			w.job.release <- func() (string, error) { return "", mcp.NewError(4711, "out of money") }
+			require.Contains(s.t, w.about("tasks/get", ""), `"cancelled"`)
+		},
+	}, {
 		title: "task, too many", about: "A limit of tasks: the call is refused.", options: tasks, limits: server.Limits{MaxRunningTasks: 1},
 		play: func(s *stage) {
 			server.AddTool(s.srv, server.Tool{Name: "more", Task: server.TaskOptional},

@@ -4,6 +4,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"go.opentelemetry.io/otel/attribute"
@@ -37,7 +38,7 @@ const (
 	keyExceptionMessage    attribute.Key = "exception.message"    // its text
 	keyExceptionStacktrace attribute.Key = "exception.stacktrace" // the stack of a panic
 
-	keyCancelCause     attribute.Key = "vitrine.cancel.cause"     // why the request's context was cancelled
+	keyCancelCause     attribute.Key = "vitrine.cancel.cause"     // why the context of a request, or of a task, was cancelled
 	keyCancelDetail    attribute.Key = "vitrine.cancel.detail"    // the client's reason, cut and escaped
 	keyCancelUnwind    attribute.Key = "vitrine.cancel.unwind"    // seconds from the cancellation to the return of an abandoned handler
 	keyOutcome         attribute.Key = "vitrine.response.outcome" // `sent`, `dropped` or `stored`
@@ -58,7 +59,7 @@ const (
 const (
 	eventAcknowledged = "vitrine.subscription.acknowledged" // event: the subscription stands
 
-	eventCancelled = "vitrine.cancelled"            // event: the request's context was cancelled
+	eventCancelled = "vitrine.cancelled"            // event: the context of a request, or of a task, was cancelled
 	eventDropped   = "vitrine.response.dropped"     // event: the answer will not be sent
 	eventAbandoned = "vitrine.handler.abandoned"    // event: the handler is not waited for any more
 	eventLost      = "vitrine.notification.dropped" // event: a notification about the request will not be sent
@@ -176,6 +177,24 @@ func clientOf(in *session.Inbound, s *session.Session) (name, version string) {
 		}
 	}
 	return session.Printable(name, maxName), session.Printable(version, maxName)
+}
+
+// cancelAttributes are those of the event of a cancellation.
+func cancelAttributes(cancel *mcp.CancelError) []attribute.KeyValue {
+	attrs := []attribute.KeyValue{keyCancelCause.String(string(cancel.Cause))}
+	if cancel.Detail != "" {
+		attrs = append(attrs, keyCancelDetail.String(cancel.Detail))
+	}
+	return attrs
+}
+
+// abandonAttributes are those of the event that a handler is not waited for any more.
+// cancel is nil for one that a drain has left without being able to cancel it.
+func abandonAttributes(cancel *mcp.CancelError, _ time.Time) []attribute.KeyValue {
+	if cancel == nil {
+		return nil
+	}
+	return []attribute.KeyValue{keyCancelCause.String(string(cancel.Cause))}
 }
 
 // attributes adds what is known of a request at its end.

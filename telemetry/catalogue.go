@@ -71,6 +71,7 @@ const (
 	MetricSessionsClosed       = "vitrine_sessions_closed_total"
 	MetricSubscriptionsActive  = "vitrine_subscriptions_active"
 	MetricTasks                = "vitrine_tasks"
+	MetricTasksCancelled       = "vitrine_tasks_cancelled_total"
 
 	MetricQueueWait     = "vitrine_queue_wait_seconds"
 	MetricCancelUnwind  = "vitrine_cancel_unwind_seconds"
@@ -160,6 +161,8 @@ func counters() []Metric {
 			reasons(dropped, stringsOf(mcp.ResponseDropReasons()))),
 		counter(MetricRequestsCancelled, "vitrine.requests.cancelled", "{request}",
 			"Requests whose context was cancelled, by the cause.", ourMethod(), target(), causes),
+		counter(MetricTasksCancelled, "vitrine.tasks.cancelled", "{task}",
+			"Tasks whose context was cancelled, by the cause. Their requests were answered before.", target(), causes),
 		counter(MetricRequestsRejected, "vitrine.requests.rejected", "{request}",
 			"Requests and frames that were answered with an error and not admitted.",
 			reasons(string(keyRejectReason), stringsOf(mcp.RejectReasons()))),
@@ -271,7 +274,7 @@ func histograms() []Metric {
 		},
 		{
 			Name: MetricTaskDuration, OTel: "vitrine.task.duration", Kind: Histogram, Unit: "s", Native: true,
-			Help:    "Time from the creation of a task to the return of its handler.",
+			Help:    "Time from the creation of a task to the return of its handler, or until that was abandoned.",
 			Buckets: []float64{0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 1800, 3600, 7200, 21600, 86400},
 			Labels:  []Label{target(), {Name: "status", Attribute: string(keyTaskStatus), Values: stringsOf(mcp.TaskStatuses())}},
 		},

@@ -208,6 +208,9 @@ func (s sums) addSeries(c *session.SeriesCounters) {
 	for cause, n := range c.Cancelled {
 		s.add(n, MetricRequestsCancelled, method, target, string(cause))
 	}
+	for cause, n := range c.TasksCancelled {
+		s.add(n, MetricTasksCancelled, target, string(cause))
+	}
 	for cause, n := range c.Abandoned {
 		s.add(n, MetricHandlersAbandoned, target, string(cause))
 	}

@@ -65,8 +65,10 @@ func TestPanickingHooks(t *testing.T) {
 			in.Era, in.Version, in.Conn = mcp.Legacy, "", pipeConn
 			s.Receive(in)
 			require.NoError(t, <-asked)
-			_, end := r.tel.StartTask(t.Context(), "work", "ABCDEFGH")
-			end(TaskEnd{Status: mcp.TaskCompleted})
+			task := r.detach()
+			task.Cancel(&mcp.CancelError{Cause: mcp.CauseClientCancel})
+			task.Panicked("ouch", nil)
+			task.Done(session.DetachedEnd{Status: mcp.TaskCancelled})
 			who, err := r.tel.live.join()
 			require.NoError(t, err)
 			r.tel.live.leave(who)

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
@@ -118,11 +117,7 @@ func (o *observer) Cancelled(r *session.Request, cancel *mcp.CancelError) {
 	if ob == nil {
 		return
 	}
-	attrs := []attribute.KeyValue{keyCancelCause.String(string(cancel.Cause))}
-	if cancel.Detail != "" {
-		attrs = append(attrs, keyCancelDetail.String(cancel.Detail))
-	}
-	ob.event(eventCancelled, attrs...)
+	ob.event(eventCancelled, cancelAttributes(cancel)...)
 	s := r.Route.Series
 	ob.exemplify(at(MetricRequestsCancelled, s.Method, s.Target, string(cancel.Cause)))
 }
@@ -160,7 +155,7 @@ func (o *observer) NotificationDropped(r *session.Request, method string, reason
 // Abandoned implements [session.Observer]: the span ends here at the latest.
 func (o *observer) Abandoned(r *session.Request) {
 	if ob := observationOf(r); ob != nil {
-		ob.event(eventAbandoned)
+		ob.event(eventAbandoned, abandonAttributes(r.Cancellation())...)
 		ob.abandoned = true
 		ob.end(r, ob.outcome(r))
 	}

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -16,52 +17,110 @@ import (
 // spanTask begins the name of the span of a task; the registered tool follows.
 const spanTask = "vitrine.task" // span, followed by the tool: what a handler does after its call became a task
 
-// A TaskEnd is how the handler of a task has returned.
-type TaskEnd struct {
-	Status mcp.TaskStatus
-	// Error is the error of a failed task, ToolError that its result has isError set.
-	Error     *mcp.Error
-	ToolError bool
-	Cause     mcp.Cause             // if its context was cancelled
-	Panic     *session.HandlerPanic // if it has panicked
+// A taskObservation is what is kept for one task: what a tool's handler does after its
+// call was answered.
+type taskObservation struct {
+	span trace.Span
+	// abandoned: the span has ended. Whoever writes it has a hold on the task, and who
+	// reads it is told when the last one is given up.
+	abandoned bool
 }
 
-// StartTask starts the span and the duration of a task: what a tool's handler does after its call was
-// answered. It is a child of the span in ctx, that of the call, and linked to it,
-// because it will outlive it. id is what may be told of the task's id. The context
-// that is returned carries the span; end ends both.
-func (t *Telemetry) StartTask(ctx context.Context, tool, id string) (derived context.Context, end func(TaskEnd)) {
-	derived, end = ctx, func(TaskEnd) {}
-	defer t.contain("start of a task")
-	creator := trace.SpanContextFromContext(ctx)
-	begin := t.now()
-	ctx, span := t.tracer().Start(ctx, spanTask+" "+tool, trace.WithLinks(trace.Link{SpanContext: creator}),
-		trace.WithAttributes(keyToolName.String(tool), keyTaskID.String(id)))
-	return ctx, func(e TaskEnd) {
-		defer t.contain("end of a task")
-		defer span.End()
-		if t.metrics != nil {
-			took := t.now().Sub(begin).Seconds()
-			observe(t.metrics.task.WithLabelValues(tool, string(e.Status)), took, exemplarOf(span.SpanContext()))
+func taskObservationOf(d *session.Detached) *taskObservation {
+	ob, _ := d.Observation.(*taskObservation)
+	return ob
+}
+
+// taskAttributes are the attributes of a task that are known from its start.
+func taskAttributes(d *session.Detached) []attribute.KeyValue {
+	return []attribute.KeyValue{keyToolName.String(d.Series.Target), keyTaskID.String(d.Name)}
+}
+
+// Detached implements [session.Observer]: it starts the span of a task, a child of that
+// of the call and linked to it, because it will outlive it.
+func (o *observer) Detached(ctx context.Context, d *session.Detached) context.Context {
+	ctx, span := o.tracer.Start(ctx, spanTask+" "+d.Series.Target,
+		trace.WithLinks(trace.Link{SpanContext: trace.SpanContextFromContext(ctx)}), trace.WithAttributes(taskAttributes(d)...))
+	d.Observation = &taskObservation{span: span}
+	return ctx
+}
+
+// DetachedCancelled implements [session.Observer].
+func (o *observer) DetachedCancelled(d *session.Detached, cancel *mcp.CancelError) {
+	ob := taskObservationOf(d)
+	if ob == nil {
+		return
+	}
+	ob.span.AddEvent(eventCancelled, trace.WithAttributes(cancelAttributes(cancel)...))
+	if sc := ob.span.SpanContext(); sc.IsSampled() {
+		o.metrics.counters.exemplars.put(at(MetricTasksCancelled, d.Series.Target, string(cancel.Cause)), sc, o.now())
+	}
+}
+
+// DetachedPanicked implements [session.Observer].
+func (o *observer) DetachedPanicked(d *session.Detached, value any, stack []byte) {
+	if ob := taskObservationOf(d); ob != nil {
+		kind, text := describePanic(value)
+		ob.span.AddEvent(eventException, trace.WithAttributes(keyExceptionType.String(kind),
+			keyExceptionMessage.String(text), keyExceptionStacktrace.String(string(stack))))
+	}
+}
+
+// DetachedAbandoned implements [session.Observer]: the span ends here at the latest.
+func (o *observer) DetachedAbandoned(d *session.Detached) {
+	if ob := taskObservationOf(d); ob != nil {
+		ob.span.AddEvent(eventAbandoned, trace.WithAttributes(abandonAttributes(d.Cancellation())...))
+		ob.abandoned = true
+		o.endTask(ob, d)
+	}
+}
+
+// DetachedFinished implements [session.Observer].
+func (o *observer) DetachedFinished(d *session.Detached) {
+	ob := taskObservationOf(d)
+	if ob == nil {
+		return
+	}
+	cancel, when := d.Cancellation()
+	unwind := max(time.Since(when), 0)
+	if cancel != nil {
+		observe(o.metrics.unwind.WithLabelValues(d.Series.Target, string(cancel.Cause)),
+			unwind.Seconds(), exemplarOf(ob.span.SpanContext()))
+	}
+	if !ob.abandoned {
+		o.endTask(ob, d)
+		return
+	}
+	sc := ob.span.SpanContext()
+	_, span := o.tracer.Start(trace.ContextWithSpanContext(context.Background(), sc), spanReturnedLate,
+		trace.WithLinks(trace.Link{SpanContext: sc}), trace.WithAttributes(taskAttributes(d)...))
+	if cancel != nil {
+		span.SetAttributes(keyCancelCause.String(string(cancel.Cause)), keyCancelUnwind.Float64(unwind.Seconds()))
+	}
+	span.End()
+}
+
+// endTask records the duration of a task and ends its span.
+func (o *observer) endTask(ob *taskObservation, d *session.Detached) {
+	defer ob.span.End()
+	end := d.End()
+	observe(o.metrics.task.WithLabelValues(d.Series.Target, string(end.Status)),
+		time.Since(d.BeganAt()).Seconds(), exemplarOf(ob.span.SpanContext()))
+	if !ob.span.IsRecording() {
+		return
+	}
+	out := outcome{err: end.Error, toolError: end.ToolError}
+	if cancel, _ := d.Cancellation(); cancel != nil {
+		out.cause = cancel.Cause
+	}
+	errorType := out.errorType()
+	ob.span.SetAttributes(out.attributes([]attribute.KeyValue{keyTaskStatus.String(string(end.Status))}, errorType)...)
+	if errorType != "" {
+		message := ""
+		if end.Error != nil {
+			message = end.Error.Message
 		}
-		if !span.IsRecording() {
-			return
-		}
-		out := outcome{cause: e.Cause, err: e.Error, toolError: e.ToolError}
-		errorType := out.errorType()
-		span.SetAttributes(out.attributes([]attribute.KeyValue{keyTaskStatus.String(string(e.Status))}, errorType)...)
-		if e.Panic != nil {
-			kind, text := describePanic(e.Panic.Value)
-			span.AddEvent(eventException, trace.WithAttributes(keyExceptionType.String(kind),
-				keyExceptionMessage.String(text), keyExceptionStacktrace.String(string(e.Panic.Stack))))
-		}
-		if errorType != "" {
-			message := ""
-			if e.Error != nil {
-				message = e.Error.Message
-			}
-			span.SetStatus(codes.Error, message)
-		}
+		ob.span.SetStatus(codes.Error, message)
 	}
 }
 

@@ -19,102 +19,214 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// startTask runs a call whose handler starts a task, and ends the task with e after
-// the call has ended.
-func (r *rig) startTask(e TaskEnd) (call, task sdktrace.ReadOnlySpan) {
+// detach runs a call whose handler goes on as a task.
+func (r *rig) detach() (d *session.Detached) {
 	r.t.Helper()
-	var end func(TaskEnd)
-	r.tools["work"] = func(ctx context.Context, _ *session.Request) (mcp.Result, error) {
-		_, end = r.tel.StartTask(ctx, "work", "ABCDEFGH")
+	r.tools["work"] = func(ctx context.Context, q *session.Request) (mcp.Result, error) {
+		var refused *mcp.Error
+		d, refused = r.core.Detach(ctx, q, "ABCDEFGH", time.Now().Add(time.Hour))
+		require.Nil(r.t, refused)
 		return &mcp.CallToolResult{}, nil
 	}
-	r.post(callTo("work"), &sink{})
+	r.post(call("work"), &sink{})
+	return d
+}
+
+// endTask runs a task that is cancelled, if there is a cause, and ends.
+func (r *rig) endTask(cause mcp.Cause, end session.DetachedEnd) (call, task sdktrace.ReadOnlySpan) {
+	d := r.detach()
 	call = r.span()
 	r.spans.Reset()
-	end(e)
+	if cause != "" {
+		require.True(r.t, d.Cancel(&mcp.CancelError{Cause: cause}))
+	}
+	d.Done(end)
 	return call, r.span()
 }
 
-func callTo(tool string) *session.Inbound { return call(tool) }
+// Values that spans of tasks have.
+var (
+	taskTool   = attribute.String("gen_ai.tool.name", "work")
+	taskID     = attribute.String("vitrine.task.id", "ABCDEFGH")
+	clientDone = attribute.String("vitrine.cancel.cause", "client_cancel")
+)
 
 func TestTaskSpan(t *testing.T) {
-	fixed := []attribute.KeyValue{attribute.String("gen_ai.tool.name", "work"), attribute.String("vitrine.task.id", "ABCDEFGH")}
 	for _, tt := range []struct {
 		name   string
-		end    TaskEnd
+		cause  mcp.Cause
+		end    session.DetachedEnd
 		attrs  []attribute.KeyValue // beside the fixed ones
 		status sdktrace.Status
 	}{
-		{"completed", TaskEnd{Status: mcp.TaskCompleted}, nil, sdktrace.Status{}},
-		{"tool error", TaskEnd{Status: mcp.TaskCompleted, ToolError: true},
+		{"completed", "", session.DetachedEnd{Status: mcp.TaskCompleted}, nil, sdktrace.Status{}},
+		{"tool error", "", session.DetachedEnd{Status: mcp.TaskCompleted, ToolError: true},
 			[]attribute.KeyValue{attribute.String("error.type", "tool_error")}, sdktrace.Status{Code: codes.Error}},
-		{"failed", TaskEnd{Status: mcp.TaskFailed, Error: mcp.NewError(-32603, "internal error")},
+		{"failed", "", session.DetachedEnd{Status: mcp.TaskFailed, Error: mcp.NewError(-32603, "internal error")},
 			[]attribute.KeyValue{attribute.String("error.type", "-32603"), attribute.String("rpc.response.status_code", "-32603")},
 			sdktrace.Status{Code: codes.Error, Description: "internal error"}},
-		{"cancelled", TaskEnd{Status: mcp.TaskCancelled, Cause: mcp.CauseClientCancel},
-			[]attribute.KeyValue{attribute.String("vitrine.cancel.cause", "client_cancel")}, sdktrace.Status{}},
-		{"deadline", TaskEnd{Status: mcp.TaskFailed, Cause: mcp.CauseDeadline},
-			[]attribute.KeyValue{attribute.String("error.type", "deadline"), attribute.String("vitrine.cancel.cause", "deadline")},
-			sdktrace.Status{Code: codes.Error}},
+		{"the caller's fault", "", session.DetachedEnd{Status: mcp.TaskFailed, Error: mcp.NewError(-32602, "no such city")},
+			[]attribute.KeyValue{attribute.String("rpc.response.status_code", "-32602")}, sdktrace.Status{}},
+		{"cancelled", mcp.CauseClientCancel, session.StoppedEnd(mcp.CauseClientCancel),
+			[]attribute.KeyValue{clientDone}, sdktrace.Status{}},
+		{"deadline", mcp.CauseDeadline, session.StoppedEnd(mcp.CauseDeadline),
+			[]attribute.KeyValue{
+				attribute.String("error.type", "deadline"), attribute.String("vitrine.cancel.cause", "deadline"),
+				attribute.String("rpc.response.status_code", "-32603"),
+			},
+			sdktrace.Status{Code: codes.Error, Description: "the task took longer than it may live"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			call, task := newRig(t, rigConfig{}).startTask(tt.end)
+			call, task := newRig(t, rigConfig{}).endTask(tt.cause, tt.end)
 			require.Equal(t, "vitrine.task work", task.Name())
 			require.Equal(t, trace.SpanKindInternal, task.SpanKind())
 			require.Equal(t, call.SpanContext().TraceID(), task.SpanContext().TraceID())
 			require.Equal(t, call.SpanContext().SpanID(), task.Parent().SpanID())
 			require.Equal(t, call.SpanContext(), task.Links()[0].SpanContext)
-			want := append(append([]attribute.KeyValue{attribute.String("vitrine.task.status", string(tt.end.Status))}, fixed...), tt.attrs...)
+			want := append([]attribute.KeyValue{taskTool, taskID, attribute.String("vitrine.task.status", string(tt.end.Status))}, tt.attrs...)
 			require.ElementsMatch(t, want, task.Attributes())
 			require.Equal(t, tt.status, task.Status())
+			if tt.cause == "" {
+				require.Empty(t, task.Events())
+				return
+			}
+			require.Equal(t, map[string]map[string]any{
+				"vitrine.cancelled": {"vitrine.cancel.cause": string(tt.cause)},
+			}, eventsOf(task))
 		})
 	}
 }
 
 func TestTaskSpanOfAPanic(t *testing.T) {
-	_, task := newRig(t, rigConfig{}).startTask(TaskEnd{
-		Status: mcp.TaskFailed, Panic: &session.HandlerPanic{Value: "ouch", Stack: debug.Stack()},
-	})
-	events := task.Events()
+	r := newRig(t, rigConfig{})
+	d := r.detach()
+	r.spans.Reset()
+	d.Panicked("ouch", debug.Stack())
+	d.Done(session.DetachedEnd{Status: mcp.TaskFailed})
+	events := r.span().Events()
 	require.Len(t, events, 1)
 	require.Equal(t, "exception", events[0].Name)
 	require.Contains(t, events[0].Attributes, attribute.String("exception.message", "ouch"))
 	require.Contains(t, events[0].Attributes, attribute.String("exception.type", "string"))
 }
 
+// A task that ignores its cancellation has its span until it is abandoned, with the end
+// that its client is told of, and a short one when it returns after all.
+func TestTaskSpanOfAnAbandonedTask(t *testing.T) {
+	for _, cause := range []mcp.Cause{mcp.CauseClientCancel, mcp.CauseDeadline, mcp.CauseServerShutdown} {
+		t.Run(string(cause), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, rigConfig{})
+				d := r.detach()
+				r.spans.Reset()
+				time.Sleep(time.Second)
+				d.Cancel(&mcp.CancelError{Cause: cause})
+				time.Sleep(r.core.Limits().AbandonGrace - time.Nanosecond)
+				require.Empty(t, r.spans.Ended())
+				time.Sleep(time.Nanosecond)
+				synctest.Wait()
+				task := r.span()
+				r.spans.Reset()
+				end := session.StoppedEnd(cause)
+				require.Equal(t, time.Second+r.core.Limits().AbandonGrace, task.EndTime().Sub(task.StartTime()).Round(time.Millisecond))
+				require.Equal(t, map[string]map[string]any{
+					"vitrine.cancelled":         {"vitrine.cancel.cause": string(cause)},
+					"vitrine.handler.abandoned": {"vitrine.cancel.cause": string(cause)},
+				}, eventsOf(task))
+				attrs := attrsOf(task)
+				require.Equal(t, string(end.Status), attrs["vitrine.task.status"])
+				require.Equal(t, string(cause), attrs["vitrine.cancel.cause"])
+				if cause.Fault() {
+					require.Equal(t, string(cause), attrs["error.type"])
+					require.Equal(t, sdktrace.Status{Code: codes.Error, Description: end.Error.Message}, task.Status())
+				} else {
+					require.NotContains(t, attrs, "error.type")
+					require.Equal(t, sdktrace.Status{}, task.Status())
+				}
+
+				time.Sleep(time.Minute)
+				d.Done(session.DetachedEnd{Status: mcp.TaskCompleted})
+				late := r.span()
+				require.Equal(t, "vitrine.handler.returned", late.Name())
+				require.Equal(t, task.SpanContext(), late.Links()[0].SpanContext)
+				require.Equal(t, task.SpanContext().SpanID(), late.Parent().SpanID())
+				attrs = attrsOf(late)
+				require.InDelta(t, (r.core.Limits().AbandonGrace + time.Minute).Seconds(), attrs["vitrine.cancel.unwind"], 0.1)
+				delete(attrs, "vitrine.cancel.unwind")
+				require.Equal(t, map[string]any{
+					"gen_ai.tool.name": "work", "vitrine.task.id": "ABCDEFGH", "vitrine.cancel.cause": string(cause),
+				}, attrs)
+
+				families := gather(t, r.tel.Registry())
+				require.EqualValues(t, 1, value(families, MetricTaskDuration, "tool", "work"), "once")
+				require.EqualValues(t, 1, value(families, MetricTaskDuration, "tool", "work", "status", string(end.Status)))
+				require.EqualValues(t, 1, value(families, MetricCancelUnwind, "tool", "work", "cause", string(cause)))
+				require.EqualValues(t, 1, value(families, MetricHandlersAbandoned, "tool", "work", "cause", string(cause)))
+				r.shutdown()
+			})
+		})
+	}
+}
+
+// The cancellation of a task is counted by itself: its request was answered, and
+// not cancelled.
+func TestTasksCancelled(t *testing.T) {
+	r := newRig(t, rigConfig{})
+	for _, cause := range mcp.Causes() {
+		require.EqualValues(t, 0, value(gather(t, r.tel.Registry()), MetricTasksCancelled, "tool", "", "cause", string(cause)),
+			"from the start")
+	}
+	_, task := r.endTask(mcp.CauseDeadline, session.StoppedEnd(mcp.CauseDeadline))
+	families := gather(t, r.tel.Registry())
+	m := find(families, MetricTasksCancelled, map[string]string{"tool": "work", "cause": "deadline"})
+	require.EqualValues(t, 1, m.GetCounter().GetValue())
+	require.Equal(t, task.SpanContext().TraceID().String(), labelOf(m.GetCounter().GetExemplar(), "trace_id"))
+	require.EqualValues(t, 1, sum(families, MetricTasksCancelled))
+	require.EqualValues(t, 1, value(families, MetricCancelUnwind, "tool", "work", "cause", "deadline"))
+	require.Zero(t, sum(families, MetricRequestsCancelled))
+	require.Equal(t, sum(families, MetricRequestsAdmitted), sum(families, MetricResponsesSent))
+}
+
 // A task has a duration by tool and end, with its trace.
 func TestTaskDuration(t *testing.T) {
-	now := time.Now()
-	r := newRig(t, rigConfig{telemetry: []Option{WithClock(func() time.Time { return now })}})
-	ctx, end := r.tel.StartTask(t.Context(), "work", "ABCDEFGH")
-	now = now.Add(90 * time.Second)
-	end(TaskEnd{Status: mcp.TaskCompleted})
-	m := find(gather(t, r.tel.Registry()), MetricTaskDuration, map[string]string{"tool": "work", "status": "completed"})
-	require.NotNil(t, m)
-	require.EqualValues(t, 90, m.GetHistogram().GetSampleSum())
-	trace := trace.SpanContextFromContext(ctx).TraceID().String()
-	require.Equal(t, trace, exemplarTrace(m.GetHistogram()))
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigConfig{})
+		d := r.detach()
+		ctx := d.Context()
+		time.Sleep(90 * time.Second)
+		d.Done(session.DetachedEnd{Status: mcp.TaskCompleted})
+		m := find(gather(t, r.tel.Registry()), MetricTaskDuration, map[string]string{"tool": "work", "status": "completed"})
+		require.NotNil(t, m)
+		require.InDelta(t, 90, m.GetHistogram().GetSampleSum(), 0.1)
+		trace := trace.SpanContextFromContext(ctx).TraceID().String()
+		require.Equal(t, trace, exemplarTrace(m.GetHistogram()))
+		r.shutdown()
+	})
 }
 
 // exemplarTrace returns the trace that an exemplar of the histogram names.
 func exemplarTrace(h *dto.Histogram) string {
 	for _, b := range h.GetBucket() {
-		for _, l := range b.GetExemplar().GetLabel() {
-			if l.GetName() == "trace_id" {
-				return l.GetValue()
-			}
+		if id := labelOf(b.GetExemplar(), "trace_id"); id != "" {
+			return id
 		}
 	}
 	return ""
 }
 
-// Without telemetry there is a context all the same.
-func TestTaskSpanDisabled(t *testing.T) {
-	ctx, end := Disabled().StartTask(t.Context(), "work", "A")
-	require.NoError(t, ctx.Err())
-	require.Empty(t, TraceParent(ctx))
-	LinkSpan(ctx, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	end(TaskEnd{Status: mcp.TaskCompleted})
+func labelOf(e *dto.Exemplar, name string) string {
+	for _, l := range e.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
+// Without telemetry there is no span to name, and none to link.
+func TestLinkSpanDisabled(t *testing.T) {
+	require.Empty(t, TraceParent(t.Context()))
+	LinkSpan(t.Context(), "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 }
 
 func TestLinkSpan(t *testing.T) {
@@ -129,7 +241,7 @@ func TestLinkSpan(t *testing.T) {
 		LinkSpan(ctx, parent)
 		return &mcp.CallToolResult{}, nil
 	}
-	r.post(callTo("get"), &sink{})
+	r.post(call("get"), &sink{})
 	span := r.span()
 	require.Len(t, span.Links(), 1)
 	require.Equal(t, "b7ad6b7169203331", span.Links()[0].SpanContext.SpanID().String())
@@ -144,15 +256,12 @@ func TestTasksInFlight(t *testing.T) {
 		r.tools["work"] = func(ctx context.Context, q *session.Request) (mcp.Result, error) {
 			d, err := r.core.Detach(ctx, q, "ABCDEFGH", time.Now().Add(time.Hour))
 			require.Nil(t, err)
-			taskCtx, end := r.tel.StartTask(d.Context(), "work", d.Name)
-			t.Cleanup(func() { end(TaskEnd{}) })
-			d.Adopt(taskCtx)
 			work = append(work, d)
 			return &mcp.CallToolResult{}, nil
 		}
-		r.post(callTo("work"), &sink{})
+		r.post(call("work"), &sink{})
 		time.Sleep(time.Minute)
-		r.post(callTo("work"), &sink{})
+		r.post(call("work"), &sink{})
 		work[0].Cancel(&mcp.CancelError{Cause: mcp.CauseClientCancel})
 		time.Sleep(time.Minute)
 		rep := r.tel.report()
@@ -170,7 +279,7 @@ func TestTasksInFlight(t *testing.T) {
 		require.Regexp(t, `(?m)^2m0s +ABCDEFGH +work +58m0s +client_cancel 1m0s ago, abandoned +-$`, text.String())
 		require.EqualValues(t, 1, value(gather(t, r.tel.Registry()), MetricAbandonedNow))
 		for _, d := range work {
-			d.Done()
+			d.Done(session.DetachedEnd{Status: mcp.TaskCompleted})
 		}
 		require.Empty(t, r.tel.report().Tasks)
 		r.shutdown()

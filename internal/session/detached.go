@@ -19,6 +19,8 @@ type Detached struct {
 	Series *Series
 	// Name tells it from others in logs and snapshots.
 	Name string
+	// Observation belongs to the observer, which sets it in Detached.
+	Observation any
 
 	core      *Core
 	began     time.Time
@@ -26,12 +28,42 @@ type Detached struct {
 	class     *slots // in whose class it runs, or nil
 	cancel    context.CancelCauseFunc
 	ctx       atomic.Pointer[context.Context]
-	cancelled atomic.Pointer[cancellation]
-	unwind    atomic.Pointer[time.Timer] // of a cancelled handler that has not returned
+	cancelled atomic.Pointer[cancellation] // written with core.detached.mu held
+	unwind    atomic.Pointer[time.Timer]   // of a cancelled handler that has not returned
 
 	// Guarded by core.detached.mu.
+	observed  bool // the observer knows of it
 	returned  bool
 	abandoned bool
+	end       DetachedEnd
+	// holds counts who still has something to do with the work: the handler, and whoever
+	// cancels or abandons it. At zero it leaves the set.
+	holds int
+}
+
+// A DetachedEnd is how detached work has ended.
+type DetachedEnd struct {
+	Status mcp.TaskStatus
+	// Error is the error of a failed task, ToolError that its result has isError set.
+	Error     *mcp.Error
+	ToolError bool
+}
+
+// StoppedEnd is how work ends that was cancelled, whether or not its handler returns: what
+// we do to it is a failure, what its client wants is none.
+func StoppedEnd(cause mcp.Cause) DetachedEnd {
+	switch {
+	case !cause.Fault():
+		return DetachedEnd{Status: mcp.TaskCancelled}
+	case cause == mcp.CauseDeadline:
+		return failedEnd(cause, "the task took longer than it may live")
+	}
+	return failedEnd(cause, "the task was cancelled: "+string(cause))
+}
+
+func failedEnd(cause mcp.Cause, message string) DetachedEnd {
+	err := mcp.NewError(mcp.CodeInternalError, "%s", message).WithData(mcp.ErrorData{Reason: string(cause)})
+	return DetachedEnd{Status: mcp.TaskFailed, Error: err}
 }
 
 // detachedSet holds the detached work of a core.
@@ -47,10 +79,10 @@ type detachedSet struct {
 // The drain waits for the work like for a request, until [Detached.Done] is called.
 // Detach returns an error answer when the server drains or too much work is detached.
 func (c *Core) Detach(ctx context.Context, r *Request, name string, deadline time.Time) (*Detached, *mcp.Error) {
-	d := &Detached{Series: r.Route.Series, Name: name, core: c, began: time.Now(), deadline: deadline}
+	d := &Detached{Series: r.Route.Series, Name: name, core: c, began: time.Now(), deadline: deadline, holds: 1}
 	base, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	d.cancel = cancel
-	d.Adopt(&requestContext{base, deadline})
+	d.adopt(&requestContext{base, deadline})
 	set := &c.detached
 	set.mu.Lock()
 	sealed, full := set.sealed, len(set.all) >= c.limits.MaxRunningTasks
@@ -70,8 +102,23 @@ func (c *Core) Detach(ctx context.Context, r *Request, name string, deadline tim
 	if r.slots.share() {
 		d.class = &r.slots
 	}
+	d.observe()
 	context.AfterFunc(r.ctx, func() { d.orphaned(r) })
 	return d, nil
+}
+
+// observe tells the observer of work that has entered the set, and of its cancellation
+// if a drain was faster.
+func (d *Detached) observe() {
+	d.adopt(d.core.observer.Detached(d.Context(), d))
+	set := &d.core.detached
+	set.mu.Lock()
+	d.observed = true
+	early := d.cancelled.Load()
+	set.mu.Unlock()
+	if early != nil {
+		d.core.observer.DetachedCancelled(d, early.err)
+	}
 }
 
 // orphaned cancels work whose request has ended without the answer that would have
@@ -89,17 +136,32 @@ func (d *Detached) orphaned(r *Request) {
 // Context returns the context of the work.
 func (d *Detached) Context() context.Context { return *d.ctx.Load() }
 
-// Adopt replaces the context by one that is derived from it, such as one with a span.
-func (d *Detached) Adopt(ctx context.Context) { d.ctx.Store(&ctx) }
+// adopt replaces the context by one that is derived from it, such as one with a span.
+func (d *Detached) adopt(ctx context.Context) { d.ctx.Store(&ctx) }
 
 // Cancel cancels the context of the work, unless it was cancelled before or has
 // ended, and reports whether this call did. Work that does not end is abandoned like
 // the handler of a request.
 func (d *Detached) Cancel(err *mcp.CancelError) bool {
-	if d.over() || !d.cancelled.CompareAndSwap(nil, &cancellation{err, time.Now()}) {
+	set := &d.core.detached
+	set.mu.Lock()
+	if d.returned || d.cancelled.Load() != nil {
+		set.mu.Unlock()
 		return false
 	}
+	d.cancelled.Store(&cancellation{err, time.Now()})
+	d.holds++
+	observed := d.observed
+	set.mu.Unlock()
+	defer d.release()
 	d.cancel(err)
+	ln := d.core.ledger.lane()
+	ln.mu.Lock()
+	ln.of(d.Series).tasksCancelled[causeIndex(err.Cause)]++
+	ln.mu.Unlock()
+	if observed {
+		d.core.observer.DetachedCancelled(d, err)
+	}
 	d.core.logger.InfoContext(d.Context(), "task.cancelled", append(d.logAttrs(), "cause", err.Cause)...)
 	d.watchUnwind()
 	return true
@@ -119,17 +181,20 @@ func (d *Detached) Panicked(value any, stack []byte) {
 	ln.mu.Lock()
 	ln.of(d.Series).panics++
 	ln.mu.Unlock()
+	d.core.observer.DetachedPanicked(d, value, stack)
 	d.core.logger.ErrorContext(d.Context(), "handler.panic",
 		append(d.logAttrs(), "panic", panicText(value), "stack", string(stack))...)
 }
 
-// Done says that the work has ended.
-func (d *Detached) Done() {
+// Done says that the work has ended, and how. The end of abandoned work is known already.
+func (d *Detached) Done(end DetachedEnd) {
 	set := &d.core.detached
 	set.mu.Lock()
 	d.returned = true
-	delete(set.all, d)
-	abandoned, last := d.abandoned, set.sealed && len(set.all) == 0
+	abandoned := d.abandoned
+	if !abandoned {
+		d.end = end
+	}
 	set.mu.Unlock()
 	if t := d.unwind.Load(); t != nil {
 		t.Stop()
@@ -141,9 +206,37 @@ func (d *Detached) Done() {
 	if abandoned {
 		d.core.logger.InfoContext(d.Context(), "handler.returned", d.logAttrs()...)
 	}
+	d.release()
+}
+
+// release gives up a hold. Whoever gives up the last one takes the work out of the set.
+func (d *Detached) release() {
+	set := &d.core.detached
+	set.mu.Lock()
+	d.holds--
+	over := d.holds == 0
+	set.mu.Unlock()
+	if !over {
+		return
+	}
+	d.core.observer.DetachedFinished(d)
+	set.mu.Lock()
+	delete(set.all, d)
+	last := set.sealed && len(set.all) == 0
+	set.mu.Unlock()
 	if last {
 		close(set.idle)
 	}
+}
+
+// BeganAt returns when the work was detached.
+func (d *Detached) BeganAt() time.Time { return d.began }
+
+// End returns how the work has ended; the zero value before that.
+func (d *Detached) End() DetachedEnd {
+	d.core.detached.mu.Lock()
+	defer d.core.detached.mu.Unlock()
+	return d.end
 }
 
 func (d *Detached) over() bool {
@@ -174,14 +267,22 @@ func (d *Detached) abandon() bool {
 	set := &d.core.detached
 	set.mu.Lock()
 	returned, first := d.returned, !d.returned && !d.abandoned
-	d.abandoned = d.abandoned || first
+	observed := d.observed
+	if first {
+		d.abandoned, d.end = true, StoppedEnd(cause)
+		d.holds++
+	}
 	set.mu.Unlock()
 	if first {
+		defer d.release()
 		ln := d.core.ledger.lane()
 		ln.mu.Lock()
 		ln.of(d.Series).abandoned[causeIndex(cause)]++
 		ln.mu.Unlock()
 		d.core.logger.WarnContext(d.Context(), "handlers.abandoned", append(d.logAttrs(), "cause", cause)...)
+		if observed {
+			d.core.observer.DetachedAbandoned(d)
+		}
 	}
 	return !returned
 }

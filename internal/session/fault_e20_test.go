@@ -78,6 +78,7 @@ var cellsE20 = []faultCell{
 		require.False(w.t, d.Cancel(&mcp.CancelError{Cause: mcp.CauseClientCancel}))
 		require.ErrorIs(w.t, context.Cause(d.Context()), mcp.ErrDeadline)
 		require.ErrorIs(w.t, d.Context().Err(), context.DeadlineExceeded)
+		require.Equal(w.t, counts{"admitted": 1, "sent": 1, "task/deadline": 1}, w.counts(), "no request was cancelled")
 		d.Done()
 		require.ErrorIs(w.t, context.Cause(d.Context()), mcp.ErrDeadline)
 	}},
@@ -168,7 +169,9 @@ var cellsE20 = []faultCell{
 		d.Done()
 		w.loggedWith("INFO handler.returned", "task=work-1")
 		require.Equal(w.t, 1, w.times("WARN handlers.abandoned"))
-		require.Equal(w.t, counts{"admitted": 1, "sent": 1, "abandoned/server_shutdown": 1}, w.counts())
+		require.Equal(w.t, counts{
+			"admitted": 1, "sent": 1, "abandoned/server_shutdown": 1, "task/server_shutdown": 1,
+		}, w.counts())
 	}},
 	{state: "slow-unwind", test: func(w *world) {
 		k := w.detacher("work")
@@ -183,7 +186,7 @@ var cellsE20 = []faultCell{
 		w.settle()
 		w.loggedWith("WARN handlers.abandoned", "cause=client_cancel")
 		d.Done()
-		require.Equal(w.t, counts{"admitted": 1, "sent": 1, "abandoned/client_cancel": 1}, w.counts())
+		require.Equal(w.t, counts{"admitted": 1, "sent": 1, "abandoned/client_cancel": 1, "task/client_cancel": 1}, w.counts())
 	}},
 }
 
@@ -195,6 +198,9 @@ type detacher struct {
 }
 
 type detachedWork struct{ *Detached }
+
+// Done ends the work well.
+func (d *detachedWork) Done() { d.Detached.Done(DetachedEnd{Status: mcp.TaskCompleted}) }
 
 // detacher scripts a tool. What is still detached when the test ends is ended.
 func (w *world) detacher(name string) *detacher {

@@ -77,6 +77,32 @@ func (g guard) Finished(r *Request) {
 	g.observer.Finished(r)
 }
 
+func (g guard) Detached(ctx context.Context, d *Detached) (derived context.Context) {
+	derived = ctx
+	defer g.contain("Detached")
+	return g.observer.Detached(ctx, d)
+}
+
+func (g guard) DetachedCancelled(d *Detached, cancel *mcp.CancelError) {
+	defer g.contain("DetachedCancelled")
+	g.observer.DetachedCancelled(d, cancel)
+}
+
+func (g guard) DetachedPanicked(d *Detached, value any, stack []byte) {
+	defer g.contain("DetachedPanicked")
+	g.observer.DetachedPanicked(d, value, stack)
+}
+
+func (g guard) DetachedAbandoned(d *Detached) {
+	defer g.contain("DetachedAbandoned")
+	g.observer.DetachedAbandoned(d)
+}
+
+func (g guard) DetachedFinished(d *Detached) {
+	defer g.contain("DetachedFinished")
+	g.observer.DetachedFinished(d)
+}
+
 func (g guard) Notified(ctx context.Context, in *Inbound, s *Session) (derived context.Context, end func()) {
 	derived, end = ctx, func() {}
 	defer g.contain("Notified")

@@ -52,6 +52,7 @@ type seriesCounts struct {
 	dropped                        [numDropReasons]uint64
 	cancelled                      [numCauses]uint64
 	abandoned                      [numCauses]uint64
+	tasksCancelled                 [numCauses]uint64
 }
 
 // tally holds the counters without a series.

@@ -68,7 +68,7 @@ var provocations = map[string]provocation{
 		running, _ := w.core.Detach(h.ctx, h.r, "first", time.Now().Add(time.Minute))
 		_, err := w.core.Detach(h.ctx, h.r, "second", time.Now().Add(time.Minute))
 		require.NotNil(w.t, err)
-		running.Done()
+		running.Done(DetachedEnd{})
 		h.finish("done")
 	}},
 	LimitOutbound: {Limits{MaxOutbound: 1}, func(w *world) {

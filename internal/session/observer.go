@@ -37,6 +37,20 @@ type Observer interface {
 	// Finished: the handler has returned and the fate of the answer is known. After
 	// Abandoned it tells of the late return.
 	Finished(r *Request)
+	// Detached: a request goes on as d, a task, and will be answered with that. The context
+	// that it returns is the one of the work; it must be derived from ctx. It may keep what
+	// it needs in d.Observation. Of the calls about d it is the first, and DetachedFinished
+	// is the last.
+	Detached(ctx context.Context, d *Detached) context.Context
+	// DetachedCancelled: the context of the work was cancelled, for the first and only time.
+	DetachedCancelled(d *Detached, cancel *mcp.CancelError)
+	// DetachedPanicked: the handler panicked; value is nil for runtime.Goexit.
+	DetachedPanicked(d *Detached, value any, stack []byte)
+	// DetachedAbandoned: the handler ignored its cancelled context for too long.
+	DetachedAbandoned(d *Detached)
+	// DetachedFinished: the handler has returned. After DetachedAbandoned it tells of the
+	// late return.
+	DetachedFinished(d *Detached)
 	// Notified frames the handling of a notification: it returns the context for it,
 	// derived from ctx, and a function that is called at its end. s may be nil.
 	Notified(ctx context.Context, in *Inbound, s *Session) (context.Context, func())
@@ -84,6 +98,21 @@ func (NopObserver) Abandoned(*Request) {}
 
 // Finished implements [Observer].
 func (NopObserver) Finished(*Request) {}
+
+// Detached implements [Observer].
+func (NopObserver) Detached(ctx context.Context, _ *Detached) context.Context { return ctx }
+
+// DetachedCancelled implements [Observer].
+func (NopObserver) DetachedCancelled(*Detached, *mcp.CancelError) {}
+
+// DetachedPanicked implements [Observer].
+func (NopObserver) DetachedPanicked(*Detached, any, []byte) {}
+
+// DetachedAbandoned implements [Observer].
+func (NopObserver) DetachedAbandoned(*Detached) {}
+
+// DetachedFinished implements [Observer].
+func (NopObserver) DetachedFinished(*Detached) {}
 
 // Notified implements [Observer].
 func (NopObserver) Notified(ctx context.Context, _ *Inbound, _ *Session) (context.Context, func()) {

@@ -78,6 +78,9 @@ type SeriesCounters struct {
 	Dropped                        map[mcp.DropReason]uint64 // without zeros
 	Cancelled                      map[mcp.Cause]uint64      // without zeros
 	Abandoned                      map[mcp.Cause]uint64      // without zeros
+	// TasksCancelled are of what goes on after its request was answered. They have no part
+	// in the conservation law.
+	TasksCancelled map[mcp.Cause]uint64 // without zeros
 }
 
 // An IgnoredCounter counts messages that had no effect.
@@ -283,6 +286,7 @@ func (c *seriesCounts) add(o *seriesCounts) {
 	for i := range o.cancelled {
 		c.cancelled[i] += o.cancelled[i]
 		c.abandoned[i] += o.abandoned[i]
+		c.tasksCancelled[i] += o.tasksCancelled[i]
 	}
 }
 
@@ -290,6 +294,7 @@ func (c *seriesCounts) public(s *Series) SeriesCounters {
 	p := SeriesCounters{
 		Series: s, Admitted: c.admitted, Sent: c.sent, Stored: c.stored, Panics: c.panics,
 		Dropped: map[mcp.DropReason]uint64{}, Cancelled: map[mcp.Cause]uint64{}, Abandoned: map[mcp.Cause]uint64{},
+		TasksCancelled: map[mcp.Cause]uint64{},
 	}
 	for i, reason := range mcp.ResponseDropReasons() {
 		if n := c.dropped[i]; n > 0 {
@@ -302,6 +307,9 @@ func (c *seriesCounts) public(s *Series) SeriesCounters {
 		}
 		if n := c.abandoned[i]; n > 0 {
 			p.Abandoned[cause] = n
+		}
+		if n := c.tasksCancelled[i]; n > 0 {
+			p.TasksCancelled[cause] = n
 		}
 	}
 	return p

@@ -133,6 +133,9 @@ func (w *world) counts() counts {
 		for r, n := range s.Abandoned {
 			add("abandoned/"+string(r), n)
 		}
+		for r, n := range s.TasksCancelled {
+			add("task/"+string(r), n)
+		}
 	}
 	for r, n := range k.Rejected {
 		add("rejected/"+string(r), n)

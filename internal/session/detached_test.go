@@ -1,0 +1,143 @@
+package session
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A taskRecorder is an observer that keeps what it was told of detached work.
+type taskRecorder struct {
+	NopObserver
+	mu   sync.Mutex
+	told []string
+	// during is called within each callback.
+	during func(callback string, d *Detached)
+}
+
+func (o *taskRecorder) tell(callback string, d *Detached) {
+	o.mu.Lock()
+	o.told = append(o.told, callback)
+	o.mu.Unlock()
+	if o.during != nil {
+		o.during(callback, d)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.told = append(o.told, "end of "+callback)
+	}
+}
+
+func (o *taskRecorder) Detached(ctx context.Context, d *Detached) context.Context {
+	o.tell("detached", d)
+	d.Observation = "known"
+	return ctx
+}
+
+func (o *taskRecorder) DetachedCancelled(d *Detached, err *mcp.CancelError) {
+	o.tell("cancelled "+string(err.Cause), d)
+}
+func (o *taskRecorder) DetachedPanicked(d *Detached, _ any, _ []byte) { o.tell("panicked", d) }
+func (o *taskRecorder) DetachedAbandoned(d *Detached)                 { o.tell("abandoned", d) }
+func (o *taskRecorder) DetachedFinished(d *Detached) {
+	o.tell("finished "+string(d.End().Status), d)
+}
+
+// TestDetachedIsObserved: the observer is told of each thing once, of the beginning first
+// and of the end last, whatever happens at the same time.
+func TestDetachedIsObserved(t *testing.T) {
+	abandonGrace := Limits{}.withDefaults().AbandonGrace
+	for name, tc := range map[string]struct {
+		during func(callback string, d *Detached)
+		play   func(w *world, d *detachedWork)
+		want   []string
+	}{
+		"ended": {
+			play: func(_ *world, d *detachedWork) { d.Done() },
+			want: []string{"detached", "finished completed"},
+		},
+		"cancelled, abandoned, returned": {
+			play: func(_ *world, d *detachedWork) {
+				d.Cancel(&mcp.CancelError{Cause: mcp.CauseDeadline})
+				time.Sleep(2 * abandonGrace)
+				d.Panicked("ouch", nil)
+				d.Done()
+			},
+			want: []string{"detached", "cancelled deadline", "abandoned", "panicked", "finished failed"},
+		},
+		"cancelled before the observer knows of it": {
+			during: func(callback string, d *Detached) {
+				if callback == "detached" {
+					require.True(t, d.Cancel(&mcp.CancelError{Cause: mcp.CauseServerShutdown}))
+				}
+			},
+			play: func(_ *world, d *detachedWork) { d.Done() },
+			want: []string{
+				"detached", "end of detached", "cancelled server_shutdown", "end of cancelled server_shutdown",
+				"finished completed", "end of finished completed",
+			},
+		},
+		"ended while it is being cancelled": {
+			during: func(callback string, d *Detached) {
+				if callback == "cancelled client_cancel" {
+					d.Done(DetachedEnd{Status: mcp.TaskCancelled})
+					require.Len(t, d.core.Snapshot().Detached, 1)
+				}
+			},
+			play: func(_ *world, d *detachedWork) { d.Cancel(&mcp.CancelError{Cause: mcp.CauseClientCancel}) },
+			want: []string{
+				"detached", "end of detached", "cancelled client_cancel", "end of cancelled client_cancel",
+				"finished cancelled", "end of finished cancelled",
+			},
+		},
+		"ended while it is being abandoned": {
+			during: func(callback string, d *Detached) {
+				if callback == "abandoned" {
+					d.Done(DetachedEnd{Status: mcp.TaskCompleted})
+				}
+			},
+			play: func(_ *world, d *detachedWork) {
+				d.Cancel(&mcp.CancelError{Cause: mcp.CauseClientCancel})
+				time.Sleep(2 * abandonGrace)
+			},
+			want: []string{
+				"detached", "end of detached", "cancelled client_cancel", "end of cancelled client_cancel",
+				"abandoned", "end of abandoned", "finished cancelled", "end of finished cancelled",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, Limits{}, func(w *world) {
+				rec := &taskRecorder{during: tc.during}
+				w.core.observer = guard{w.core, rec}
+				k := w.detacher("work")
+				w.connect(true).call("1", "work")
+				d := k.next()
+				require.Equal(t, "known", d.Observation)
+				tc.play(w, d)
+				w.settle()
+				require.Equal(t, tc.want, rec.told)
+				require.Empty(t, w.core.Snapshot().Detached)
+				require.Zero(t, w.core.Snapshot().Counters.ObserverPanics)
+			})
+		})
+	}
+}
+
+// TestStoppedEnd: what a client is told of a task follows from the cause.
+func TestStoppedEnd(t *testing.T) {
+	for _, cause := range mcp.Causes() {
+		end := StoppedEnd(cause)
+		require.False(t, end.ToolError)
+		if !cause.Fault() {
+			require.Equal(t, DetachedEnd{Status: mcp.TaskCancelled}, end)
+			continue
+		}
+		require.Equal(t, mcp.TaskFailed, end.Status)
+		require.Equal(t, mcp.ErrorData{Reason: string(cause)}, end.Error.Data)
+	}
+}
