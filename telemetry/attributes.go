@@ -31,8 +31,10 @@ const (
 	keyTransport       attribute.Key = "network.transport"          // `tcp`, `quic` or `pipe`
 	keyNetworkProtocol attribute.Key = "network.protocol.name"      // `http`, or absent
 	keyNetworkVersion  attribute.Key = "network.protocol.version"   // the version of HTTP
-	keyClientAddress   attribute.Key = "client.address"             // the address of the client
-	keyClientPort      attribute.Key = "client.port"                // the port of the client
+	keyClientAddress   attribute.Key = "client.address"             // the address of the client, on what it has sent
+	keyClientPort      attribute.Key = "client.port"                // the port of the client, on what it has sent
+	keyServerAddress   attribute.Key = "server.address"             // the address of the client, on requests to it: it is who serves them
+	keyServerPort      attribute.Key = "server.port"                // the port from which the client has opened its session, on requests to it
 
 	keyExceptionType       attribute.Key = "exception.type"       // the Go type of a panic or of an error that the caller does not see
 	keyExceptionMessage    attribute.Key = "exception.message"    // its text
@@ -106,7 +108,7 @@ func messageAttributes(in *session.Inbound, s *session.Session, shared []attribu
 	if s != nil && s.ID() != "" {
 		attrs = append(attrs, keySessionID.String(s.ID()))
 	}
-	attrs = append(attrs, connAttributes(in.Conn)...)
+	attrs = append(attrs, connAttributes(in.Conn, peerIsClient)...)
 	return appendPeer(attrs, in, s)
 }
 
@@ -135,8 +137,17 @@ func versionOf(in *session.Inbound, s *session.Session) mcp.Version {
 	return in.Version
 }
 
+// A peerKeys is how the other end of a connection is called. The conventions name it by its
+// part in the request: the one who sends it is the client.
+type peerKeys struct{ address, port attribute.Key }
+
+var (
+	peerIsClient = peerKeys{keyClientAddress, keyClientPort}
+	peerIsServer = peerKeys{keyServerAddress, keyServerPort}
+)
+
 // connAttributes describe the connection; nil for an unknown one.
-func connAttributes(c *session.Conn) []attribute.KeyValue {
+func connAttributes(c *session.Conn, peer peerKeys) []attribute.KeyValue {
 	if c == nil {
 		return nil
 	}
@@ -153,9 +164,9 @@ func connAttributes(c *session.Conn) []attribute.KeyValue {
 	if err != nil {
 		host = c.RemoteAddr
 	}
-	add(keyClientAddress, host)
+	add(peer.address, host)
 	if n, err := strconv.Atoi(port); err == nil {
-		attrs = append(attrs, keyClientPort.Int(n))
+		attrs = append(attrs, peer.port.Int(n))
 	}
 	return attrs
 }
