@@ -14,19 +14,23 @@ type blockedTime struct {
 	sum     time.Duration
 }
 
-func (b *blockedTime) begin() {
+// begin calls first if nobody else waits.
+func (b *blockedTime) begin(first func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.waiting++; b.waiting == 1 {
 		b.since = time.Now()
+		first()
 	}
 }
 
-func (b *blockedTime) end() {
+// end calls last if nobody waits any more.
+func (b *blockedTime) end(last func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.waiting--; b.waiting == 0 {
 		b.sum += time.Since(b.since)
+		last()
 	}
 }
 

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"io"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -181,6 +182,109 @@ var cellsE6 = []faultCell{
 			"admitted": 2, "dropped/closed_writer": 2, "cancelled/server_shutdown": 2, "notification/closed_writer": 2,
 		})
 	}},
+}
+
+// TestLateNotifications: what is sent after the teardown is dropped for the reason for which
+// the answer was, however the session has ended.
+func TestLateNotifications(t *testing.T) {
+	for name, tc := range map[string]struct {
+		http bool
+		end  func(w *world, s *Session, p *peer)
+		want mcp.DropReason
+	}{
+		"we close": {
+			end:  func(_ *world, s *Session, _ *peer) { s.Close(mcp.CauseServerShutdown) },
+			want: mcp.DropClosedWriter,
+		},
+		"we close, for the client": {
+			end:  func(_ *world, s *Session, _ *peer) { s.Close(mcp.CauseSessionDelete) },
+			want: mcp.DropClosedWriter,
+		},
+		"we close, as the client sends garbage": {
+			end: func(w *world, _ *Session, p *peer) {
+				for range w.core.limits.MaxConsecutiveMalformed {
+					p.send("garbage")
+				}
+			},
+			want: mcp.DropClosedWriter,
+		},
+		"the client has gone": {
+			end: func(_ *world, _ *Session, p *peer) {
+				p.sink.on(failWith(mcp.DropBrokenPeer, errReset))
+				p.notice()
+			},
+			want: mcp.DropBrokenPeer,
+		},
+		"the client does not read": {
+			end: func(_ *world, _ *Session, p *peer) {
+				p.sink.on(failWith(mcp.DropWriteTimeout, errReset))
+				p.notice()
+			},
+			want: mcp.DropWriteTimeout,
+		},
+		"a session is deleted": {
+			http: true,
+			end:  func(_ *world, s *Session, _ *peer) { s.Close(mcp.CauseSessionDelete) },
+			want: mcp.DropSessionGone,
+		},
+		"a session is unresponsive": {
+			http: true,
+			end:  func(_ *world, s *Session, _ *peer) { s.Close(mcp.CauseTransportError) },
+			want: mcp.DropSessionGone,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, Limits{MaxConsecutiveMalformed: 3}, func(w *world) {
+				g := w.gate("work", true)
+				var s *Session
+				var p *peer
+				if tc.http {
+					s = w.open("session")
+					w.post(s, callFrame("1", "work"))
+				} else {
+					p = w.connect(true)
+					s = p.s
+					p.call("1", "work")
+				}
+				h := g.next()
+				defer h.finish("late") // also after a failure, or the bubble would not end
+				go tc.end(w, s, p)
+				<-h.ctx.Done()
+				w.settle()
+				before := w.counts()
+				require.ErrorIs(t, h.r.Notify("notifications/x", nil, ""), mcp.ErrRequestDone)
+				require.Equal(t, counts{"notification/" + string(tc.want): 1}, w.counts().since(before))
+				require.EqualValues(t, 1, w.counts()["dropped/"+string(tc.want)], "%v", w.counts())
+			})
+		})
+	}
+}
+
+// TestWaitingNotificationOfARemovedSession: one that waits for room is dropped for the reason
+// for which the answer is: the session has gone, whatever has ended it.
+func TestWaitingNotificationOfARemovedSession(t *testing.T) {
+	for _, cause := range []mcp.Cause{mcp.CauseSessionDelete, mcp.CauseTransportError, mcp.CauseTransportClose} {
+		t.Run(string(cause), func(t *testing.T) {
+			inWorld(t, small, func(w *world) {
+				n, free := w.sender("work", 3), make(chan struct{})
+				s := w.open("session")
+				x := w.newExchange(1, mcp.Legacy)
+				x.sink.on(inTurn(blockUntil(free), failWith(mcp.DropBrokenPeer, errReset)))
+				x.pump(x.sink)
+				in, _ := inbound(httpConn, callFrame("1", "work"))
+				s.ReceiveOn(in, x.stream)
+				h := n.blocked(3)
+				s.Close(cause)
+				require.Error(t, n.result())
+				require.Equal(t, string(cause), h.cause())
+				close(free)
+				require.True(t, x.ended())
+				require.Equal(t, counts{
+					"admitted": 1, "dropped/session_gone": 1, "cancelled/" + string(cause): 1, "notification/session_gone": 3,
+				}, w.counts().but("limit/max_queued_messages"))
+			})
+		})
+	}
 }
 
 // closedFirst checks the end of a session that was closed from our side: it is an

@@ -169,8 +169,8 @@ func (m *Message) drop(c *Core, reason mcp.DropReason) {
 	}
 	switch {
 	case m.Kind == Notification:
-		if m.request != nil && m.request.verdict.byClient() {
-			reason = mcp.DropCancelled
+		if m.request != nil {
+			reason = m.request.noticeReason(reason)
 		}
 		c.dropNotification(m.request, m.Method, reason)
 		if m.done != nil {

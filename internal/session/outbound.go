@@ -64,7 +64,7 @@ func (o *outbound) end(reply outboundReply) {
 const retiredOutbound = 64
 
 // Ask sends a request to the client on behalf of r and waits for the answer; r is
-// in state "blocked" meanwhile. The wait ends with the first of: the client's
+// in state "blocked" meanwhile, until the last of those who ask at once has its answer. The wait ends with the first of: the client's
 // answer (its error is a [*mcp.ClientError]), the end of ctx, the cancellation of
 // r (its cause), the loss of the stream before the client could be asked
 // ([mcp.ErrPeerGone]) and the end of the session (a [*mcp.CancelError]). A client
@@ -83,10 +83,8 @@ func (r *Request) Ask(ctx context.Context, method string, params []byte) (_ json
 	if o, err = r.session.newOutbound(method, params, r, r.stream); err != nil {
 		return nil, err
 	}
-	r.phase.Store(uint32(PhaseBlocked))
-	defer r.phase.CompareAndSwap(uint32(PhaseBlocked), uint32(PhaseRunning))
-	r.blocked.begin()
-	defer r.blocked.end()
+	r.blocked.begin(func() { r.phase.CompareAndSwap(uint32(PhaseRunning), uint32(PhaseBlocked)) })
+	defer r.blocked.end(func() { r.phase.CompareAndSwap(uint32(PhaseBlocked), uint32(PhaseRunning)) })
 	if !o.early {
 		o.send()
 	}

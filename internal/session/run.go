@@ -177,8 +177,12 @@ func (r *Request) send(frame, rest []byte, err *mcp.Error) {
 // the context's cause when the request was cancelled meanwhile. Every
 // notification that is not sent is counted.
 func (r *Request) Notify(method string, params []byte, key string) error {
-	if r.verdict.outcome() != open {
-		r.core.dropNotification(r, method, r.verdict.dropReason())
+	if to := r.verdict.outcome(); to != open {
+		reason := r.verdict.dropReason()
+		if failed := r.stream.reason(); to == suppressed && failed != "" {
+			reason = failed
+		}
+		r.core.dropNotification(r, method, r.noticeReason(reason))
 		return mcp.ErrRequestDone
 	}
 	m := &Message{
@@ -187,6 +191,23 @@ func (r *Request) Notify(method string, params []byte, key string) error {
 	}
 	r.core.hooks.at(pointBeforeNotify, r)
 	return r.stream.notify(r.ctx, m, r.core.limits.NotifyTimeout)
+}
+
+// noticeReason is the reason for which a notification about the request is dropped, given
+// what the wire says of it: the same as that of its answer, if there is none either. That
+// the client wants nothing more is the better reason, and that its session was removed
+// the second best.
+func (r *Request) noticeReason(said mcp.DropReason) mcp.DropReason {
+	if r.verdict.byClient() {
+		return mcp.DropCancelled
+	}
+	switch said {
+	case mcp.DropClosedWriter, mcp.DropBrokenPeer, mcp.DropWriteTimeout, mcp.DropStreamGone:
+		if r.session != nil && r.session.removed() {
+			return mcp.DropSessionGone
+		}
+	}
+	return said
 }
 
 // TakesNotifications reports whether notifications about this request reach the client: one
