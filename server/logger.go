@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 )
 
 // A defaultHandler passes each record to the handler that slog's default logger
@@ -11,12 +12,35 @@ import (
 // service, has set the default; a handler that was captured then would go on
 // writing to the old one.
 type defaultHandler struct {
-	wrap func(slog.Handler) slog.Handler // adds the trace ids; leaves alone what has them
+	wrap func(slog.Handler) slog.Handler // adds the trace ids, contains panics; leaves alone what has been wrapped
 	with []func(slog.Handler) slog.Handler
+	last *atomic.Pointer[wrappedDefault]
+}
+
+// A wrappedDefault is a default logger and its wrapped handler.
+type wrappedDefault struct {
+	logger  *slog.Logger
+	handler slog.Handler
+}
+
+func newDefaultHandler(wrap func(slog.Handler) slog.Handler) *defaultHandler {
+	return &defaultHandler{wrap: wrap, last: &atomic.Pointer[wrappedDefault]{}}
+}
+
+// wrapped returns the handler of the default logger. It is wrapped once, as most records
+// are asked for and not wanted.
+func (h *defaultHandler) wrapped() slog.Handler {
+	logger := slog.Default()
+	if last := h.last.Load(); last != nil && last.logger == logger {
+		return last.handler
+	}
+	now := &wrappedDefault{logger, h.wrap(logger.Handler())}
+	h.last.Store(now)
+	return now.handler
 }
 
 func (h *defaultHandler) next() slog.Handler {
-	next := h.wrap(slog.Default().Handler())
+	next := h.wrapped()
 	for _, with := range h.with {
 		next = with(next)
 	}
@@ -25,7 +49,7 @@ func (h *defaultHandler) next() slog.Handler {
 
 // Enabled implements slog.Handler.
 func (h *defaultHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return slog.Default().Handler().Enabled(ctx, level)
+	return h.wrapped().Enabled(ctx, level)
 }
 
 // Handle implements slog.Handler.
@@ -44,5 +68,5 @@ func (h *defaultHandler) WithGroup(name string) slog.Handler {
 }
 
 func (h *defaultHandler) and(with func(slog.Handler) slog.Handler) slog.Handler {
-	return &defaultHandler{wrap: h.wrap, with: append(slices.Clip(h.with), with)}
+	return &defaultHandler{wrap: h.wrap, with: append(slices.Clip(h.with), with), last: h.last}
 }

@@ -76,13 +76,14 @@ func WithInstructions(text string) Option {
 // logHandler returns the handler of the server's logger.
 func (c *config) logHandler() slog.Handler {
 	if c.logger == nil {
-		return &defaultHandler{wrap: c.telemetry.LogHandler}
+		return newDefaultHandler(c.telemetry.LogHandler)
 	}
 	return c.telemetry.LogHandler(c.logger.Handler())
 }
 
 // WithLogger sets the logger. The default is slog's, also if that is set later. Records get the trace id of
-// the request that they belong to.
+// the request that they belong to. A panic of the logger's handler costs the record and nothing else: it is
+// counted as a panic of telemetry.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 
 // WithTelemetry sets where the server reports to; several servers may share one.

@@ -147,7 +147,7 @@ func counters() []Metric {
 	dropped := string(keyDropReason)
 	return []Metric{
 		counter(MetricPanics, "vitrine.telemetry.panics", "{panic}",
-			"Panics in the code that observes requests. They were contained."),
+			"Panics in what observes requests: observers, exporters, log handlers. They were contained."),
 		counter(MetricRequestsAdmitted, "vitrine.requests.admitted", "{request}",
 			"Requests that were admitted. At rest: admitted = sent + stored + dropped.", ourMethod()),
 		counter(MetricResponsesSent, "vitrine.responses.sent", "{response}",
@@ -302,7 +302,7 @@ func ownHealth() []Metric {
 			Help: "Spans that wait for their export.",
 		},
 		counter(MetricScrapeFailures, "vitrine.telemetry.scrape.failures", "{scrape}",
-			"Scrapes that were refused as too many at once, could not be gathered, or were not read to their end.",
+			"Scrapes that were refused as too many at once, could not be gathered in full (also for a push), or were not read to their end.",
 			Label{Name: "reason", Attribute: "vitrine.telemetry.reason", Values: []string{scrapeBusy, scrapeGather, scrapeWrite}}),
 		counter(MetricExportFailures, "vitrine.telemetry.export.failures", "{export}", "Exports that failed.",
 			Label{

@@ -130,6 +130,18 @@ func (w *watch) saw(err error) {
 	}
 }
 
+// try calls an exporter, which may be a user's (OTEL_*_EXPORTER names what the program has
+// registered), on a goroutine that nobody else guards. Its panic is an error.
+func (w *watch) try(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			w.t.panicked("exporter of "+string(w.signal), v, true)
+			err = fmt.Errorf("the exporter has panicked: %v", v)
+		}
+	}()
+	return f()
+}
+
 // logExporter watches an exporter of log records.
 type logExporter struct {
 	sdklog.Exporter
@@ -138,8 +150,18 @@ type logExporter struct {
 
 // Export implements [sdklog.Exporter].
 func (e *logExporter) Export(ctx context.Context, records []sdklog.Record) error {
-	e.watch.saw(e.Exporter.Export(ctx, records))
+	e.watch.saw(e.watch.try(func() error { return e.Exporter.Export(ctx, records) }))
 	return nil // seen; the SDK would only print it
+}
+
+// ForceFlush implements [sdklog.Exporter].
+func (e *logExporter) ForceFlush(ctx context.Context) error {
+	return e.watch.try(func() error { return e.Exporter.ForceFlush(ctx) })
+}
+
+// Shutdown implements [sdklog.Exporter].
+func (e *logExporter) Shutdown(ctx context.Context) error {
+	return e.watch.try(func() error { return e.Exporter.Shutdown(ctx) })
 }
 
 // A spanQueue is a batch processor that knows what it loses. The SDK's own drops
@@ -183,7 +205,7 @@ type queueExporter struct{ q *spanQueue }
 // ExportSpans implements [sdktrace.SpanExporter].
 func (e queueExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	q, n := e.q, float64(len(spans))
-	err := q.exporter.ExportSpans(ctx, spans)
+	err := q.watch.try(func() error { return q.exporter.ExportSpans(ctx, spans) })
 	q.waiting.Add(int64(-len(spans)))
 	q.health.spansQueued.Sub(n)
 	if err == nil {
@@ -196,4 +218,6 @@ func (e queueExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnl
 }
 
 // Shutdown implements [sdktrace.SpanExporter].
-func (e queueExporter) Shutdown(ctx context.Context) error { return e.q.exporter.Shutdown(ctx) }
+func (e queueExporter) Shutdown(ctx context.Context) error {
+	return e.q.watch.try(func() error { return e.q.exporter.Shutdown(ctx) })
+}

@@ -2,11 +2,21 @@ package telemetry
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/contrib/bridges/otelslog"
+	bridge "go.opentelemetry.io/contrib/bridges/prometheus"
 	"go.opentelemetry.io/otel/propagation"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -82,3 +92,108 @@ func TestPanickingHooks(t *testing.T) {
 		})
 	}
 }
+
+// brittleExporter panics in all that is asked of it, as each kind of exporter.
+type brittleExporter struct{}
+
+func (brittleExporter) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { panic("export") }
+func (brittleExporter) Shutdown(context.Context) error                             { panic("shutdown") }
+func (brittleExporter) ForceFlush(context.Context) error                           { panic("flush") }
+
+type brittleLogExporter struct{ brittleExporter }
+
+func (brittleLogExporter) Export(context.Context, []sdklog.Record) error { panic("export") }
+
+type brittleMetricExporter struct{ brittleExporter }
+
+func (brittleMetricExporter) Export(context.Context, *metricdata.ResourceMetrics) error {
+	panic("export")
+}
+
+func (brittleMetricExporter) Temporality(sdkmetric.InstrumentKind) metricdata.Temporality {
+	return metricdata.CumulativeTemporality
+}
+
+func (brittleMetricExporter) Aggregation(kind sdkmetric.InstrumentKind) sdkmetric.Aggregation {
+	return sdkmetric.DefaultAggregationSelector(kind)
+}
+
+// Exporters may be the program's own (OTEL_*_EXPORTER names what it has registered). They
+// are called on goroutines of the SDK: a panic is a failed export, and no more.
+func TestPanickingExporters(t *testing.T) {
+	tel, err := New(WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	tel.owned.RegisterSpanProcessor(newSpanQueue(tel.newWatch(signalTraces), brittleExporter{}))
+	serve(t, tel, call("echo"))
+	require.NoError(t, tel.owned.ForceFlush(t.Context()))
+	logs := sdklog.NewLoggerProvider(sdklog.WithProcessor(
+		sdklog.NewBatchProcessor(&logExporter{brittleLogExporter{}, tel.newWatch(signalLogs)})))
+	slog.New(otelslog.NewHandler("", otelslog.WithLoggerProvider(logs))).Info("hello")
+	require.Error(t, logs.ForceFlush(t.Context()))
+	metrics := sdkmetric.NewMeterProvider(sdkmetric.WithReader(
+		sdkmetric.NewPeriodicReader(&metricExporter{brittleMetricExporter{}, tel.newWatch(signalMetrics)})))
+	require.Error(t, metrics.ForceFlush(t.Context()))
+
+	families := gather(t, tel.Registry())
+	for _, signal := range []signal{signalTraces, signalLogs, signalMetrics} {
+		require.EqualValues(t, 1, value(families, MetricExportFailures, "signal", string(signal)), signal)
+	}
+	require.EqualValues(t, 1, value(families, MetricSpansDropped, "reason", lostExportFailed))
+	require.EqualValues(t, 0, value(families, MetricSpansQueued))
+	require.EqualValues(t, 5, value(families, MetricPanics), "three exports, two flushes")
+	for name, shutdown := range map[string]func(context.Context) error{
+		"traces": tel.Shutdown, "logs": logs.Shutdown, "metrics": metrics.Shutdown,
+	} {
+		require.ErrorContains(t, shutdown(t.Context()), "panicked", name)
+	}
+}
+
+// A collector of the program's own that panics, or a function behind its metric, spoils
+// none of our metrics, whether they are scraped or pushed.
+func TestPanickingCollector(t *testing.T) {
+	for name, tc := range map[string]struct {
+		own    prometheus.Collector
+		counts float64
+	}{
+		"collector": {own: panicCollector{}}, // client_golang makes an error of it
+		"function": {
+			own:    prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "users_own"}, func() float64 { panic("ouch") }),
+			counts: 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reg := prometheus.NewRegistry()
+			reg.MustRegister(tc.own)
+			r := newRig(t, rigConfig{telemetry: []Option{WithRegistry(reg)}})
+			out := &sink{}
+			r.post(call("echo"), out)
+			require.Equal(t, 1, out.frames)
+			scrape := func() string {
+				rec := httptest.NewRecorder()
+				r.tel.MetricsHandler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+				require.Equal(t, http.StatusOK, rec.Code)
+				return rec.Body.String()
+			}
+			require.Contains(t, scrape(), MetricRequestsAdmitted+`{method="tools/call"} 1`)
+			text := scrape()
+			require.Contains(t, text, MetricScrapeFailures+`{reason="gather"} 1`)
+			require.Contains(t, text, fmt.Sprintf("%s %v\n", MetricPanics, 2*tc.counts), "the second one is counted before it shows")
+			require.NotContains(t, text, "users_own")
+
+			pushed := ""
+			producer := newTranslator(bridge.NewMetricProducer(bridge.WithGatherer(pushGatherer{r.tel})))
+			scopes, err := producer.Produce(t.Context())
+			require.NoError(t, err)
+			for _, m := range scopes[0].Metrics {
+				pushed += m.Name + "\n"
+			}
+			require.Contains(t, pushed, "vitrine.requests.admitted\n")
+			require.Contains(t, scrape(), MetricScrapeFailures+`{reason="gather"} 3`)
+		})
+	}
+}
+
+type panicCollector struct{}
+
+func (panicCollector) Describe(ch chan<- *prometheus.Desc) { ch <- brokenDesc }
+func (panicCollector) Collect(chan<- prometheus.Metric)    { panic("ouch") }

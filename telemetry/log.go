@@ -19,11 +19,55 @@ type ownComplaint struct{}
 // [Telemetry.Start] has started the export of logs, the records that next is
 // enabled for are exported too. The handler may be made before Start. If next comes
 // from LogHandler already, it is returned, so that no record has its ids twice.
+//
+// A panic of next costs its record and nothing else: it is counted ([MetricPanics]).
 func (t *Telemetry) LogHandler(next slog.Handler) slog.Handler {
 	if h, ok := next.(*logHandler); ok {
 		return h
 	}
+	next = containedHandler{t, next}
 	return &logHandler{t: t, base: next, next: next}
+}
+
+// A containedHandler contains the panics of a handler. It is called on goroutines that
+// nobody else guards, such as those that read what clients send.
+type containedHandler struct {
+	t    *Telemetry
+	next slog.Handler
+}
+
+// Enabled implements [slog.Handler].
+func (h containedHandler) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
+	defer h.contain(ctx)
+	return h.next.Enabled(ctx, level)
+}
+
+// Handle implements [slog.Handler].
+func (h containedHandler) Handle(ctx context.Context, rec slog.Record) error {
+	defer h.contain(ctx)
+	return h.next.Handle(ctx, rec)
+}
+
+// WithAttrs implements [slog.Handler].
+func (h containedHandler) WithAttrs(attrs []slog.Attr) (derived slog.Handler) {
+	derived = h
+	defer h.contain(context.Background())
+	return containedHandler{h.t, h.next.WithAttrs(attrs)}
+}
+
+// WithGroup implements [slog.Handler].
+func (h containedHandler) WithGroup(name string) (derived slog.Handler) {
+	derived = h
+	defer h.contain(context.Background())
+	return containedHandler{h.t, h.next.WithGroup(name)}
+}
+
+// contain is deferred. A panic over a complaint of ours is only counted: the news of it
+// would go the same way.
+func (h containedHandler) contain(ctx context.Context) {
+	if v := recover(); v != nil {
+		h.t.panicked("log handler", v, ctx.Value(ownComplaint{}) == nil)
+	}
 }
 
 // logHandler is a [slog.Handler].
@@ -112,7 +156,7 @@ func (h *logHandler) bridgeOf(root *otelslog.Handler) slog.Handler {
 	if derived := h.bridge.Load(); derived != nil {
 		return *derived
 	}
-	var derived slog.Handler = root
+	var derived slog.Handler = containedHandler{h.t, root}
 	for _, s := range h.steps {
 		derived = s.apply(derived)
 	}

@@ -83,6 +83,77 @@ func TestLogHandlerIsAHandler(t *testing.T) {
 	})
 }
 
+// A brittleHandler panics in one of its methods.
+type brittleHandler struct {
+	slog.Handler
+	in string
+}
+
+func (h brittleHandler) maybe(method string) {
+	if h.in == method {
+		panic("the disk is full")
+	}
+}
+
+func (h brittleHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	h.maybe("Enabled")
+	return h.Handler.Enabled(ctx, level)
+}
+
+func (h brittleHandler) Handle(ctx context.Context, rec slog.Record) error {
+	h.maybe("Handle")
+	return h.Handler.Handle(ctx, rec)
+}
+
+func (h brittleHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	h.maybe("WithAttrs")
+	return brittleHandler{h.Handler.WithAttrs(attrs), h.in}
+}
+
+func (h brittleHandler) WithGroup(name string) slog.Handler {
+	h.maybe("WithGroup")
+	return brittleHandler{h.Handler.WithGroup(name), h.in}
+}
+
+// What panics in the program's handler costs what it was to do, and is counted. Nothing
+// comes of it if the news of the panic go to the same handler, as they do in a service.
+func TestPanickingLogHandler(t *testing.T) {
+	for in, want := range map[string]struct {
+		text   string
+		panics float64
+	}{
+		"":          {`{"level":"INFO","msg":"m","w":"x","g":{"y":"z","a":"b"}}`, 0},
+		"Enabled":   {``, 2}, // the complaint too
+		"Handle":    {``, 2},
+		"WithAttrs": {`{"level":"INFO","msg":"m","g":{"a":"b"}}`, 2},
+		"WithGroup": {`{"level":"INFO","msg":"m","w":"x","y":"z","a":"b"}`, 1},
+	} {
+		t.Run(in, func(t *testing.T) {
+			var buf bytes.Buffer
+			tel, err := New()
+			require.NoError(t, err)
+			h := tel.LogHandler(brittleHandler{slog.NewJSONHandler(&buf, &slog.HandlerOptions{
+				ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+					if a.Key == slog.TimeKey {
+						return slog.Attr{}
+					}
+					return a
+				},
+			}), in})
+			tel.logger = slog.New(h)
+			slog.New(h).With("w", "x").WithGroup("g").With("y", "z").Info("m", "a", "b")
+			var text []string
+			for line := range strings.Lines(buf.String()) {
+				if !strings.Contains(line, "telemetry.panic") {
+					text = append(text, strings.TrimSpace(line))
+				}
+			}
+			require.Equal(t, want.text, strings.Join(text, "\n"))
+			require.Equal(t, want.panics, value(gather(t, tel.Registry()), MetricPanics))
+		})
+	}
+}
+
 // What a handler logs is on its span, within bounds, if the span is recorded.
 func TestRecordLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -24,6 +24,7 @@ type observer struct {
 	payloads   payloads
 	now        func() time.Time
 	complain   func(msg string, args ...any)
+	panicked   func(what string, value any, complain bool)
 	watch      atomic.Pointer[handlerWatch] // nil: nobody watches
 
 	mu     sync.Mutex                                    // guards the writing of series

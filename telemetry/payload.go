@@ -67,7 +67,7 @@ const maxPayload = 16 << 10
 func (ob *observation) record(key attribute.Key, redact Redactor, value jsontext.Value) {
 	defer func() {
 		if v := recover(); v != nil {
-			ob.observer.metrics.counters.count(MetricPanics)
+			ob.observer.panicked("redactor", v, false)
 			ob.observer.complain("telemetry.redactor", "attribute", string(key), "panic", fmt.Sprint(v))
 		}
 	}()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	dto "github.com/prometheus/client_model/go"
 	"go.opentelemetry.io/contrib/bridges/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
@@ -26,7 +27,7 @@ func (t *Telemetry) startMetrics(ctx context.Context) error {
 		t.metrics.pushed.Store(false)
 		return err
 	}
-	producer := newTranslator(prometheus.NewMetricProducer(prometheus.WithGatherer(t.registry)))
+	producer := newTranslator(prometheus.NewMetricProducer(prometheus.WithGatherer(pushGatherer{t})))
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithResource(t.resource), sdkmetric.WithReader(
 		sdkmetric.NewPeriodicReader(&metricExporter{exporter, t.newWatch(signalMetrics)}, sdkmetric.WithProducer(producer))))
 	t.stops = append(t.stops, func(ctx context.Context) error {
@@ -34,6 +35,20 @@ func (t *Telemetry) startMetrics(ctx context.Context) error {
 		return provider.Shutdown(ctx)
 	})
 	return nil
+}
+
+// A pushGatherer gathers what can be had: the bridge would push nothing at all because of
+// one metric of the program's own that fails.
+type pushGatherer struct{ t *Telemetry }
+
+// Gather implements the bridge's Gatherer.
+func (g pushGatherer) Gather() ([]*dto.MetricFamily, error) {
+	families, err := containedGatherer(g).Gather()
+	if err != nil {
+		g.t.complain("telemetry.scrape", "error", err.Error())
+		g.t.metrics.health.scrapeFailures.WithLabelValues(scrapeGather).Inc()
+	}
+	return families, nil // what is wrong with the rest is told above
 }
 
 // newMetricExporter returns the exporter of a name as in OTEL_METRICS_EXPORTER.
@@ -64,8 +79,18 @@ type metricExporter struct {
 
 // Export implements [sdkmetric.Exporter].
 func (e *metricExporter) Export(ctx context.Context, rm *metricdata.ResourceMetrics) error {
-	e.watch.saw(e.Exporter.Export(ctx, rm))
+	e.watch.saw(e.watch.try(func() error { return e.Exporter.Export(ctx, rm) }))
 	return nil // seen; the SDK would only print it
+}
+
+// ForceFlush implements [sdkmetric.Exporter].
+func (e *metricExporter) ForceFlush(ctx context.Context) error {
+	return e.watch.try(func() error { return e.Exporter.ForceFlush(ctx) })
+}
+
+// Shutdown implements [sdkmetric.Exporter].
+func (e *metricExporter) Shutdown(ctx context.Context) error {
+	return e.watch.try(func() error { return e.Exporter.Shutdown(ctx) })
 }
 
 // A translator gives what the Prometheus bridge produces the names, units and

@@ -7,7 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // Bounds of scrapes: who reads slowly, or asks too often, holds no more than this.
@@ -29,12 +31,35 @@ const (
 // scraper 30 seconds to read; what fails is counted ([MetricScrapeFailures]) and logged.
 func (t *Telemetry) MetricsHandler() http.Handler {
 	s := &scrapes{telemetry: t}
-	s.metrics = promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
+	s.metrics = promhttp.HandlerFor(containedGatherer{t}, promhttp.HandlerOpts{
 		EnableOpenMetrics: true,
 		ErrorHandling:     promhttp.ContinueOnError,
 		ErrorLog:          s,
 	})
 	return s
+}
+
+// A containedGatherer gathers the registry. What users have registered there may panic:
+// that of a Collector is an error already, but that of a function behind a metric
+// ([prometheus.GaugeFunc]) is a panic of the gathering. It costs all metrics but ours.
+type containedGatherer struct{ t *Telemetry }
+
+// Gather implements [prometheus.Gatherer].
+func (g containedGatherer) Gather() (families []*dto.MetricFamily, err error) {
+	defer func() {
+		v := recover()
+		if v == nil {
+			return
+		}
+		g.t.panicked("metrics", v, true)
+		err = fmt.Errorf("a metric has panicked: %v", v)
+		if g.t.metrics != nil {
+			own := prometheus.NewRegistry()
+			own.MustRegister(g.t.metrics)
+			families, _ = own.Gather() // the error to tell of is that above
+		}
+	}()
+	return g.t.registry.Gather()
 }
 
 // scrapes bounds and counts.

@@ -99,7 +99,8 @@ func New(opts ...Option) (*Telemetry, error) {
 	}
 	t.observed = newObserver()
 	t.observed.metrics, t.observed.propagator, t.observed.untrusted = t.metrics, t.propagator, cfg.untrusted
-	t.observed.payloads, t.observed.now, t.observed.complain = cfg.payloads.orEnvironment(), t.now, t.complain
+	t.observed.payloads, t.observed.now = cfg.payloads.orEnvironment(), t.now
+	t.observed.complain, t.observed.panicked = t.complain, t.panicked
 	t.observed.recent = newRecents(cfg.recent, t.metrics.health, t.now)
 	t.observed.tracer = t.tracer()
 	t.observer = t.observed
@@ -136,14 +137,31 @@ func Disabled() *Telemetry {
 // contain is deferred where what users have plugged in may panic on a goroutine that
 // nobody else guards: the panic is counted and logged, and costs what was to be recorded.
 func (t *Telemetry) contain(what string) {
+	if v := recover(); v != nil {
+		t.panicked(what, v, true)
+	}
+}
+
+// panicked counts a panic that was contained and, if that is wanted, complains of it.
+func (t *Telemetry) panicked(what string, value any, complain bool) {
+	if t.metrics != nil {
+		t.metrics.counters.count(MetricPanics)
+	}
+	if complain {
+		t.complain("telemetry.panic", "where", what, "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+	}
+}
+
+// ContainPanic is deferred around what a request's middleware has been given by users
+// only to record something. Its panic is counted and logged, and the request goes on.
+func ContainPanic(r *session.Request, what string) {
 	v := recover()
 	if v == nil {
 		return
 	}
-	if t.metrics != nil {
-		t.metrics.counters.count(MetricPanics)
+	if ob := observationOf(r); ob != nil {
+		ob.observer.panicked(what, v, true)
 	}
-	t.complain("telemetry.panic", "where", what, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 }
 
 // tracer returns the tracer of all that Vitrine records.
@@ -207,8 +225,13 @@ func (t *Telemetry) SetGlobal() {
 	otel.SetTextMapPropagator(t.propagator)
 }
 
-// complain logs a trouble of telemetry itself.
+// complain logs a trouble of telemetry itself. That the logger panics is only counted.
 func (t *Telemetry) complain(msg string, args ...any) {
+	defer func() {
+		if v := recover(); v != nil {
+			t.panicked("log handler", v, false)
+		}
+	}()
 	logger := t.logger
 	if logger == nil {
 		logger = slog.Default()
