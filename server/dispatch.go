@@ -8,6 +8,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 // A method is one protocol method that the server serves. Features register
@@ -160,7 +161,11 @@ func (d *dispatcher) Notify(ctx context.Context, in *session.Inbound, sess *sess
 
 // Encode implements session.Dispatcher.
 func (d *dispatcher) Encode(dst []byte, r *session.Request, result mcp.Result) (_, rest []byte, err error) {
-	return (*Server)(d).encode(dst, r.Era, r.Version, result)
+	dst, rest, err = (*Server)(d).encode(dst, r.Era, r.Version, result)
+	if err != nil {
+		telemetry.RecordEncoding(r, err)
+	}
+	return dst, rest, err
 }
 
 // cut shortens a peer's text for an error message.

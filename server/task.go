@@ -162,7 +162,7 @@ func (t *task) finish(e ending) {
 	}
 	t.mu.Unlock()
 	var result jsontext.Value
-	end.Status, result, end.Error = t.outcome(e)
+	end.Status, result, end.Error, end.Hidden = t.outcome(e)
 	rec, err := t.end(end.Status, result, end.Error)
 	if limit, _ := mcp.AsError(err); limit != nil { // a result that there is no room for
 		end.Status, end.Error = mcp.TaskFailed, storable(limit)
@@ -191,11 +191,12 @@ func (t *task) end(status mcp.TaskStatus, result jsontext.Value, failed *mcp.Err
 	})
 }
 
-// outcome tells how a task ends whose handler has returned so. The error can be stored.
-func (t *task) outcome(e ending) (status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error) {
+// outcome tells how a task ends whose handler has returned so. The error can be stored; if
+// it stands for one that the client must not see, that is hidden.
+func (t *task) outcome(e ending) (status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error, hidden error) {
 	if e.panic != nil {
 		t.work.Panicked(e.panic.Value, e.panic.Stack)
-		return mcp.TaskFailed, nil, errInternal
+		return mcp.TaskFailed, nil, errInternal, nil
 	}
 	err := e.err
 	if errors.Is(err, mcp.ErrNotDeclared) {
@@ -216,18 +217,18 @@ func (t *task) outcome(e ending) (status mcp.TaskStatus, result jsontext.Value, 
 		}
 	})
 	if !contained {
-		return mcp.TaskFailed, nil, errInternal
+		return mcp.TaskFailed, nil, errInternal, nil
 	}
 	if status != "" {
-		return status, result, failed
+		return status, result, failed, nil
 	}
 	cause, cancelled := mcp.CauseOf(t.ctx)
 	if !cancelled || !errors.Is(err, context.Cause(t.ctx)) && !errors.Is(err, context.Canceled) {
 		t.tasks.server.logger.ErrorContext(t.ctx, "handler.error", "task", t.work.Name, "tool", t.call.Target(), "error", err)
-		return mcp.TaskFailed, nil, errInternal
+		return mcp.TaskFailed, nil, errInternal, err
 	}
 	end := session.StoppedEnd(cause)
-	return end.Status, nil, storable(end.Error)
+	return end.Status, nil, storable(end.Error), nil
 }
 
 // contain runs f on a goroutine of its own and waits for it, so that neither a panic of

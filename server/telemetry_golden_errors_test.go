@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -135,6 +136,16 @@ func errorScenes() []scene {
 				return "", nil
 			})
 			require.Contains(s.t, s.pipe().ask(modern(1, "tools/call", call("strict", `{"n":"one"}`))), `"isError":true`)
+		},
+	}, {
+		title: "arguments against the Go type", about: "What the type says of a value may repeat it, and is for the model alone.",
+		play: func(s *stage) {
+			server.AddTool(s.srv, server.Tool{Name: "ping"}, func(context.Context, *server.Call, struct {
+				Addr netip.Addr `json:"addr"`
+			}) (string, error) {
+				return "", nil
+			})
+			require.Contains(s.t, s.pipe().ask(modern(1, "tools/call", call("ping", `{"addr":"hostile"}`))), "hostile")
 		},
 	}, {
 		title: "invalid params", about: "A modern request without its metadata (-32602).",

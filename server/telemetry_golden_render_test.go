@@ -135,6 +135,8 @@ func (n *names) value(kv attribute.KeyValue) string {
 		return "<a stack>"
 	case kv.Value.Type() == attribute.FLOAT64:
 		return fmt.Sprint(time.Duration(kv.Value.AsFloat64() * float64(time.Second)).Round(time.Microsecond))
+	case kv.Key == "exception.message": // package json has two wordings, and each process takes one of them
+		return fmt.Sprintf("%q", strings.Replace(kv.Value.AsString(), "json: unable to", "json: cannot", 1))
 	case kv.Value.Type() == attribute.STRING:
 		return fmt.Sprintf("%q", kv.Value.AsString())
 	}

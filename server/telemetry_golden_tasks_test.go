@@ -99,6 +99,18 @@ func taskScenes() []scene {
 			require.Contains(s.t, w.about("tasks/get", ""), `"failed"`)
 		},
 	}, {
+		title: "task, result that cannot be encoded", about: "The client sees an internal error, and the span of the task which one.",
+		options: tasks,
+		play: func(s *stage) {
+			server.AddTool(s.srv, server.Tool{Name: "odd", Task: server.TaskOptional},
+				func(ctx context.Context, c *server.Call, _ none) (*mcp.CallToolResult, error) {
+					_, err := c.Detach(ctx, server.TaskOptions{})
+					return &mcp.CallToolResult{ResultMeta: mcp.ResultMeta{Meta: mcp.Meta{"x": func() {}}}}, err
+				})
+			w := s.create("odd")
+			require.Contains(s.t, w.about("tasks/get", ""), `"failed"`)
+		},
+	}, {
 		title: "task, deadline", about: "Its life ends before its work.", options: tasks,
 		play: func(s *stage) {
 			s.work(false, server.TaskOptions{TTL: time.Minute})

@@ -52,6 +52,7 @@ const (
 	keyTaskStatus      attribute.Key = "vitrine.task.status"      // how a task has ended
 	keyClientVersion   attribute.Key = "vitrine.client.version"   // the version that the client names, cut to 64 bytes; untrusted
 	keySubscriptionEnd attribute.Key = "vitrine.subscription.end" // why a subscription has ended
+	keyArgumentFaults  attribute.Key = "vitrine.argument.faults"  // what is wrong with rejected arguments, cut to 256 bytes: paths, types and names of properties, no values
 	keyLogLevel        attribute.Key = "vitrine.log.level"        // the level of a message of Call.Log
 	keyLogLogger       attribute.Key = "vitrine.log.logger"       // its logger
 	keyLogMessage      attribute.Key = "vitrine.log.message"      // its text, cut to 256 bytes
@@ -66,6 +67,7 @@ const (
 	eventAbandoned = "vitrine.handler.abandoned"    // event: the handler is not waited for any more
 	eventLost      = "vitrine.notification.dropped" // event: a notification about the request will not be sent
 	eventException = "exception"                    // event: a panic, or an error that the caller does not see
+	eventRejected  = "vitrine.arguments.rejected"   // event: the arguments break the tool's schema; its handler was not called
 	eventLog       = "vitrine.log"                  // event: a message of Call.Log
 )
 

@@ -73,12 +73,13 @@ const (
 	MetricTasks                = "vitrine_tasks"
 	MetricTasksCancelled       = "vitrine_tasks_cancelled_total"
 
-	MetricQueueWait     = "vitrine_queue_wait_seconds"
-	MetricCancelUnwind  = "vitrine_cancel_unwind_seconds"
-	MetricValidation    = "vitrine_validation_seconds"
-	MetricWrite         = "vitrine_write_seconds"
-	MetricRequestBytes  = "vitrine_request_bytes"
-	MetricResponseBytes = "vitrine_response_bytes"
+	MetricQueueWait         = "vitrine_queue_wait_seconds"
+	MetricCancelUnwind      = "vitrine_cancel_unwind_seconds"
+	MetricValidation        = "vitrine_validation_seconds"
+	MetricArgumentsRejected = "vitrine_arguments_rejected_total"
+	MetricWrite             = "vitrine_write_seconds"
+	MetricRequestBytes      = "vitrine_request_bytes"
+	MetricResponseBytes     = "vitrine_response_bytes"
 
 	MetricSubscriptionDuration = "vitrine_subscription_duration_seconds"
 	MetricTaskDuration         = "vitrine_task_duration_seconds"
@@ -233,7 +234,7 @@ func gauges() []Metric {
 	}
 }
 
-// histograms lists our own histograms.
+// histograms lists our own histograms, and what is counted beside one.
 func histograms() []Metric {
 	return []Metric{
 		{
@@ -251,6 +252,8 @@ func histograms() []Metric {
 			Help:    "Time that validation against a tool's schemas took.",
 			Buckets: []float64{1e-6, 5e-6, 1e-5, 5e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 1e-1, 1}, Labels: []Label{target()},
 		},
+		counter(MetricArgumentsRejected, "vitrine.arguments.rejected", "{call}",
+			"Calls whose arguments broke the tool's input schema: answered with a tool error, without the handler.", target()),
 		{
 			Name: MetricWrite, OTel: "vitrine.write", Kind: Histogram, Unit: "s",
 			Help: "Time that a write and its flush took.", Buckets: latencyBuckets(), Labels: []Label{transport()},

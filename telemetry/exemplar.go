@@ -68,6 +68,17 @@ func exemplarOf(sc trace.SpanContext) prometheus.Labels {
 	return exemplarLabels(sc)
 }
 
+// increment counts one, with an exemplar if there are labels for one.
+func increment(c prometheus.Counter, labels prometheus.Labels) {
+	if labels != nil {
+		if e, ok := c.(prometheus.ExemplarAdder); ok {
+			e.AddWithExemplar(1, labels)
+			return
+		}
+	}
+	c.Inc()
+}
+
 // observe records a value, with an exemplar if there are labels for one.
 func observe(o prometheus.Observer, value float64, labels prometheus.Labels) {
 	if labels != nil {

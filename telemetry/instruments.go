@@ -21,6 +21,7 @@ type instruments struct {
 	validation, write                     *prometheus.HistogramVec
 	requestBytes, responseBytes           *prometheus.HistogramVec
 	subscription, task, client            *prometheus.HistogramVec
+	rejected                              *prometheus.CounterVec
 
 	queueWaits prometheus.Observer
 	writes     map[string]prometheus.Observer // by transport
@@ -71,6 +72,10 @@ func newInstruments() *instruments {
 	in.responseBytes = histogram(MetricResponseBytes)
 	in.subscription = histogram(MetricSubscriptionDuration)
 	in.task = histogram(MetricTaskDuration)
+	rejected := byName[MetricArgumentsRejected]
+	in.rejected = prometheus.NewCounterVec(prometheus.CounterOpts{Name: rejected.Name, Help: rejected.Help}, labelNames(rejected.Labels))
+	in.rejected.WithLabelValues("")
+	in.collectors = append(in.collectors, in.rejected)
 	in.queueWaits = in.queueWait.WithLabelValues()
 	for _, t := range transports() {
 		in.writes[t] = in.write.WithLabelValues(t)
@@ -193,7 +198,7 @@ type seriesMeter struct {
 	attributes []attribute.KeyValue
 
 	requestBytes, responseBytes prometheus.Observer
-	validation                  atomic.Pointer[prometheus.Observer] // see validations
+	validation                  atomic.Pointer[validationMeter] // see validations
 
 	mu         sync.Mutex                                           // guards the writing of the maps
 	operations atomic.Pointer[map[operationKey]prometheus.Observer] // copied on write
@@ -221,15 +226,21 @@ func newSeriesMeter(in *instruments, key seriesKey) *seriesMeter {
 	return m
 }
 
-// validations returns the child for the time that validation takes, making it on first
-// use: a target that validates nothing has no series.
-func (m *seriesMeter) validations() prometheus.Observer {
-	if o := m.validation.Load(); o != nil {
-		return *o
+// A validationMeter measures the validation of a tool's arguments.
+type validationMeter struct {
+	took     prometheus.Observer
+	rejected prometheus.Counter
+}
+
+// validations returns the children for validation, making them on first use: a target
+// that validates nothing has no series, and one that does has both from then on.
+func (m *seriesMeter) validations() *validationMeter {
+	if v := m.validation.Load(); v != nil {
+		return v
 	}
-	o := m.in.validation.WithLabelValues(m.key.target)
-	m.validation.Store(&o)
-	return o
+	v := &validationMeter{m.in.validation.WithLabelValues(m.key.target), m.in.rejected.WithLabelValues(m.key.target)}
+	m.validation.Store(v)
+	return v
 }
 
 // operation returns the child for a combination of labels.

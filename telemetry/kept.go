@@ -49,6 +49,9 @@ func newKeptTrace(class string, ob *observation, r *session.Request, out *outcom
 	if p := ob.panic.Load(); p != nil {
 		k.row.Panic = *p
 	}
+	if f := ob.argumentFaults.Load(); f != nil {
+		k.row.ArgumentFaults = *f
+	}
 	if sc := ob.span.SpanContext(); sc.IsValid() {
 		k.row.TraceID, k.row.SpanID, k.row.Sampled = sc.TraceID().String(), sc.SpanID().String(), ob.sampled
 	}
@@ -113,6 +116,8 @@ func (row *ReportTrace) why() string {
 		return row.CancelCause
 	case row.DropReason != "":
 		return row.DropReason
+	case row.ToolError && row.ArgumentFaults != "":
+		return "arguments rejected: " + row.ArgumentFaults
 	case row.ToolError:
 		return errorTool
 	case row.ErrorCode != 0:

@@ -143,6 +143,7 @@ func TestCountersExistFromTheStart(t *testing.T) {
 	for _, transport := range transports() {
 		require.Zero(t, value(families, MetricSessionsActive, "transport", transport))
 	}
+	require.Zero(t, value(families, MetricArgumentsRejected, "tool", ""))
 	require.EqualValues(t, 1, value(families, MetricBuildInfo))
 }
 
@@ -376,7 +377,9 @@ func TestDisabled(t *testing.T) {
 	tel.SetGlobal()
 	RecordResult(&session.Request{}, &mcp.CallToolResult{})
 	RecordError(&session.Request{}, errPrivate)
+	RecordEncoding(&session.Request{}, errPrivate)
 	RecordValidation(&session.Request{}, 1)
+	RecordRejection(&session.Request{}, "a fault")
 	require.NoError(t, tel.Shutdown(t.Context()))
 	require.NoError(t, tel.Shutdown(t.Context()))
 }

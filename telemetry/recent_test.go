@@ -81,6 +81,18 @@ func TestClasses(t *testing.T) {
 			},
 			want: ReportTrace{Class: "error", Outcome: "sent", ErrorType: "tool_error", ToolError: true},
 		},
+		"rejected arguments": {
+			handle: func(_ context.Context, r *session.Request) (mcp.Result, error) {
+				RecordRejection(r, "/n: must be an \x1b[2Jinteger")
+				result := &mcp.CallToolResult{IsError: true}
+				RecordResult(r, result)
+				return result, nil
+			},
+			want: ReportTrace{
+				Class: "error", Outcome: "sent", ErrorType: "tool_error", ToolError: true,
+				ArgumentFaults: "/n: must be an \ufffd[2Jinteger",
+			},
+		},
 		"drop": {fail: brokenPipe(mcp.DropWriteTimeout), want: ReportTrace{
 			Class: "dropped", Outcome: "dropped", DropReason: "write_timeout", ErrorType: "write_timeout",
 		}},

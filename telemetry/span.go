@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -33,7 +32,8 @@ type observation struct {
 	abandoned          bool
 	measured           atomic.Bool // the duration of the operation is recorded
 	panic              atomic.Pointer[string]
-	handler            handlerContext // if sampled
+	argumentFaults     atomic.Pointer[string] // of arguments that were rejected
+	handler            handlerContext         // if sampled
 	// spans are held while the handler runs, if it has started some. finished: it may
 	// hold none any more. Both are guarded by spanKeeper.mu.
 	spans    *traceSpans
@@ -214,47 +214,6 @@ func (ob *observation) exemplar() prometheus.Labels {
 		return nil
 	}
 	return exemplarLabels(ob.span.SpanContext())
-}
-
-// RecordError adds to the span an error of the handler that the caller will not
-// see: anything but a [*mcp.Error] is answered as "internal error". An error that
-// only reports the cancellation of the request is left out.
-func RecordError(r *session.Request, err error) {
-	ob := observationOf(r)
-	if ob == nil || !ob.recording {
-		return
-	}
-	if _, public := mcp.AsError(err); public {
-		return
-	}
-	if cancel, _ := r.Cancellation(); cancel != nil && cancel.Is(err) {
-		return
-	}
-	ob.event(eventException, keyExceptionType.String(fmt.Sprintf("%T", err)),
-		keyExceptionMessage.String(session.Printable(err.Error(), maxURI)))
-}
-
-// RecordLog adds to the span a message that the handler has logged: its level, the
-// logger if it has a name, and the text, cut to 256 bytes. How many events a span
-// keeps is the SDK's limit (OTEL_SPAN_EVENT_COUNT_LIMIT).
-func RecordLog(r *session.Request, level mcp.LogLevel, logger, text string) {
-	ob := observationOf(r)
-	if ob == nil || !ob.recording {
-		return
-	}
-	attrs := []attribute.KeyValue{keyLogLevel.String(string(level)), keyLogMessage.String(session.Printable(text, maxText))}
-	if logger != "" {
-		attrs = append(attrs, keyLogLogger.String(session.Printable(logger, maxName)))
-	}
-	ob.event(eventLog, attrs...)
-}
-
-// RecordValidation records how long it took to validate the request against its
-// tool's schemas.
-func RecordValidation(r *session.Request, took time.Duration) {
-	if ob := observationOf(r); ob != nil {
-		ob.series.validations().Observe(took.Seconds())
-	}
 }
 
 // spanContext returns the span context of a request; the zero value if telemetry

@@ -140,20 +140,6 @@ func TestPanicIsOnTheSpan(t *testing.T) {
 	})
 }
 
-func TestRecordError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, rigConfig{})
-		r.tools["t"] = func(_ context.Context, q *session.Request) (mcp.Result, error) {
-			RecordError(q, mcp.NewError(mcp.CodeInvalidParams, "public"))
-			RecordError(q, errPrivate)
-			return nil, errPrivate
-		}
-		r.post(call("t"), &sink{})
-		require.Len(t, r.span().Events(), 1)
-		require.Equal(t, errPrivate.Error(), eventsOf(r.span())["exception"]["exception.message"])
-	})
-}
-
 func TestParents(t *testing.T) {
 	ambient := trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled,

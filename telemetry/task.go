@@ -113,6 +113,9 @@ func (o *observer) endTask(ob *taskObservation, d *session.Detached) {
 	if cancel, _ := d.Cancellation(); cancel != nil {
 		out.cause = cancel.Cause
 	}
+	if end.Hidden != nil {
+		ob.span.AddEvent(eventException, trace.WithAttributes(exceptionOf(end.Hidden)...))
+	}
 	errorType := out.errorType()
 	ob.span.SetAttributes(out.attributes([]attribute.KeyValue{keyTaskStatus.String(string(end.Status))}, errorType)...)
 	if errorType != "" {

@@ -29,9 +29,12 @@ type ReportTrace struct {
 	ErrorCode    int    `json:"error_code,omitzero"`
 	ErrorMessage string `json:"error_message,omitempty"`
 	ToolError    bool   `json:"tool_error,omitzero"`
-	Panic        string `json:"panic,omitempty"`
-	CancelCause  string `json:"cancel_cause,omitempty"`
-	CancelDetail string `json:"cancel_detail,omitempty"`
+	// ArgumentFaults says what is wrong with arguments that break the tool's schema. Then
+	// the tool error is the server's, and the handler was not called.
+	ArgumentFaults string `json:"argument_faults,omitempty"`
+	Panic          string `json:"panic,omitempty"`
+	CancelCause    string `json:"cancel_cause,omitempty"`
+	CancelDetail   string `json:"cancel_detail,omitempty"`
 	// CancelledAfterSeconds is counted from its arrival.
 	CancelledAfterSeconds float64 `json:"cancelled_after_seconds,omitzero"`
 	DropReason            string  `json:"drop_reason,omitempty"`

@@ -47,6 +47,8 @@ type DetachedEnd struct {
 	// Error is the error of a failed task, ToolError that its result has isError set.
 	Error     *mcp.Error
 	ToolError bool
+	// Hidden is an error of the handler that its client sees only as "internal error".
+	Hidden error
 }
 
 // StoppedEnd is how work ends that was cancelled, whether or not its handler returns: what

@@ -85,7 +85,7 @@ func clearTarget(into any) {
 func decodeFault(err error) Fault {
 	semantic, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
-		return fault("", "cannot be decoded: %v", err)
+		return quoting(fault("", "cannot be decoded: %v", err))
 	}
 	at := string(semantic.JSONPointer)
 	switch {
@@ -94,11 +94,16 @@ func decodeFault(err error) Fault {
 	case errors.Is(semantic.Err, strconv.ErrSyntax) && semantic.JSONKind == '0':
 		return fault(at, "must be an integer without fraction and exponent")
 	case semantic.Err != nil && !needsString(semantic):
-		return fault(at, "is not accepted: %v", semantic.Err)
+		return quoting(fault(at, "is not accepted: %v", semantic.Err))
 	}
 	misfit := fault(at, "is not accepted: %v cannot be decoded from it", semantic.GoType)
 	misfit.Misfit = true
 	return misfit
+}
+
+func quoting(f Fault) Fault {
+	f.Quotes = true
+	return f
 }
 
 // needsString tells whether something that is no string was to be decoded by a

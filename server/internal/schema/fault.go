@@ -30,8 +30,11 @@ type Fault struct {
 	// than 256 bytes is cut and ends in an ellipsis.
 	Path string
 	// Message says what is expected, in at most 200 characters. Of the value
-	// itself it repeats nothing but its type, counts and property names.
+	// itself it repeats nothing but its type, counts and property names, unless Quotes.
 	Message string
+	// Quotes marks a message with the words of a Go type's own method, which may
+	// repeat the value.
+	Quotes bool
 	// Misfit marks a value that the schema allows and the Go type can never hold,
 	// whatever its contents: the two contradict each other. It is the only fault then.
 	Misfit bool
@@ -43,6 +46,14 @@ func (f Fault) String() string {
 		return f.Message
 	}
 	return f.Path + ": " + f.Message
+}
+
+// Discreet is [Fault.String] without the words that may repeat the value.
+func (f Fault) Discreet() string {
+	if f.Quotes {
+		f.Message = "is not accepted by its Go type"
+	}
+	return f.String()
 }
 
 // fault makes a Fault within the bounds.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/netip"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -190,6 +191,9 @@ func TestDecodeFaults(t *testing.T) {
 		faults := s.Decode(jsontext.Value(test.value), &into)
 		require.Len(t, faults, 1, test.value)
 		assert.Equal(t, test.want, faults[0].String(), test.value)
+		// What a type's own method says may repeat the value.
+		discreet := regexp.MustCompile(`is not accepted: .*`).ReplaceAllString(test.want, "is not accepted by its Go type")
+		assert.Equal(t, discreet, faults[0].Discreet(), test.value)
 		assert.Zero(t, into, "%s: nothing may be left of a refused value", test.value)
 	}
 

@@ -33,6 +33,7 @@ function why(t) {
     return [words(t.cancel_cause, `after ${duration(t.cancelled_after_seconds || 0)}`, t.cancel_detail && `“${t.cancel_detail}”`), t.abandoned && 'handler abandoned', dropped].filter(Boolean).join(', ');
   }
   if (dropped) return dropped;
+  if (t.tool_error && t.argument_faults) return `arguments rejected: ${t.argument_faults}`;
   if (t.tool_error) return 'tool_error';
   if (t.error_code) return words(String(t.error_code), t.error_message);
   return '';
