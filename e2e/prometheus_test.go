@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -25,14 +26,53 @@ type prometheus struct {
 // scrape starts a Prometheus that scrapes servers again and again.
 func scrape(t *testing.T, interval time.Duration, features string, servers ...*server) *prometheus {
 	t.Helper()
-	dir := t.TempDir()
-	config := filepath.Join(dir, "prometheus.yml")
+	return runPrometheus(t, features, fmt.Sprintf("global: {scrape_interval: %[1]v, scrape_timeout: %[1]v}\nscrape_configs: [{job_name: mcp, static_configs: [{targets: %[2]s}]}]\n",
+		interval, instances(servers)))
+}
+
+// scrapeDeployed starts a Prometheus with the flags and the options that
+// deploy/prometheus/prometheus.yml recommends. Only where it looks, and how often, is
+// another matter here.
+func scrapeDeployed(t *testing.T, interval time.Duration, servers ...*server) *prometheus {
+	t.Helper()
+	raw, err := os.ReadFile("../deploy/prometheus/prometheus.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := filepath.Abs("../dashboards/rules.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(raw)
+	features := regexp.MustCompile(`#\s+--enable-feature=(\S+)\n`).FindStringSubmatch(text)
+	if features == nil {
+		t.Fatalf("no features in %s", text)
+	}
+	for old, here := range map[string]string{
+		"scrape_interval: 15s":       fmt.Sprintf("scrape_interval: %[1]v\n  scrape_timeout: %[1]v", interval),
+		`["127.0.0.1:9464"]`:         instances(servers),
+		"../../dashboards/rules.yml": rules,
+	} {
+		if strings.Count(text, old) != 1 {
+			t.Fatalf("%q is not once in %s", old, text)
+		}
+		text = strings.Replace(text, old, here, 1)
+	}
+	return runPrometheus(t, features[1], text)
+}
+
+func instances(servers []*server) string {
 	var targets []string
 	for _, s := range servers {
 		targets = append(targets, s.instance())
 	}
-	text := fmt.Sprintf("global: {scrape_interval: %[1]v, scrape_timeout: %[1]v}\nscrape_configs: [{job_name: mcp, static_configs: [{targets: %[2]s}]}]\n",
-		interval, encode(targets))
+	return encode(targets)
+}
+
+func runPrometheus(t *testing.T, features, text string) *prometheus {
+	t.Helper()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -148,29 +148,35 @@ func TestRunbookNames(t *testing.T) {
 			if s.lang != "promql" {
 				continue
 			}
-			names := metricName.FindAllString(labelsRemoved(s.input), -1)
-			if len(names) == 0 {
-				t.Errorf("%s: no metric in %s", q.title, s.input)
-			}
-			grouped := grouping.FindAllStringSubmatch(s.input, -1)
-			if len(grouped) == 0 || !strings.Contains(s.input, "> ") {
+			if !strings.Contains(s.input, "> ") {
 				t.Errorf("%s: %s answers for what is well, too", q.title, s.input)
 			}
-			for _, name := range names {
-				m, ok := find(name)
-				if !ok {
-					t.Errorf("%s: there is no metric %s", q.title, name)
+			grouped := grouping.FindAllStringSubmatchIndex(s.input, -1)
+			if len(grouped) == 0 || metricName.MatchString(withoutLabels(s.input[:grouped[0][0]])) {
+				t.Errorf("%s: %s does not say what it keeps of a metric", q.title, s.input)
+			}
+			for i, by := range grouped {
+				end := len(s.input)
+				if i+1 < len(grouped) {
+					end = grouped[i+1][0]
+				}
+				names := metricName.FindAllString(withoutLabels(s.input[by[1]:end]), -1)
+				if len(names) != 1 {
+					t.Errorf("%s: %s groups the metrics %q, want one", q.title, s.input[by[0]:by[1]], names)
 					continue
 				}
-				for _, by := range grouped {
-					list := strings.Split(by[1], ", ")
-					if !slices.Contains(list, "instance") {
-						t.Errorf("%s: %s does not keep the instance", q.title, by[0])
-					}
-					for _, l := range list {
-						if _, ok := label(m, l); !ok {
-							t.Errorf("%s: %s has no label %s", q.title, name, l)
-						}
+				m, ok := find(names[0])
+				if !ok {
+					t.Errorf("%s: there is no metric %s", q.title, names[0])
+					continue
+				}
+				list := strings.Split(s.input[by[2]:by[3]], ", ")
+				if !slices.Contains(list, "instance") {
+					t.Errorf("%s: %s does not keep the instance", q.title, s.input[by[0]:by[1]])
+				}
+				for _, l := range list {
+					if _, ok := label(m, l); !ok {
+						t.Errorf("%s: %s has no label %s", q.title, names[0], l)
 					}
 				}
 			}
@@ -196,8 +202,8 @@ func TestRunbookNames(t *testing.T) {
 	}
 }
 
-// labelsRemoved takes the selectors and groupings out of a query, so that no label is
-// taken for a metric.
-func labelsRemoved(query string) string {
-	return grouping.ReplaceAllString(regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(query, ""), "")
+// withoutLabels takes out of a part of a query the selectors, and the labels that two
+// sides are matched on, so that no label is taken for a metric.
+func withoutLabels(query string) string {
+	return regexp.MustCompile(`\{[^}]*\}|\bon \([^)]*\)`).ReplaceAllString(query, "")
 }

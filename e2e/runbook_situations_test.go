@@ -274,7 +274,7 @@ func keepDraining(t *testing.T, d *drill) (end func()) {
 }
 
 func leak(t *testing.T, d *drill, n int) {
-	for range n {
+	for range 2 * n {
 		r := initializeRequest()
 		r.params["clientInfo"] = object{"name": "leaky", "version": "1"}
 		if a := d.post(t, r); a.status != http.StatusOK {
