@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,7 +45,14 @@ type tab struct {
 
 	mu       sync.Mutex
 	faults   []string // errors on the browser's console, and requests to other hosts
-	requests []string
+	requests []sent
+	updates  []int // sizes of the live frames that have come, in bytes
+}
+
+// A sent is a request that the page has made.
+type sent struct {
+	url string
+	at  float64 // seconds, on the browser's clock
 }
 
 // open opens the console of a service and waits until it is live.
@@ -82,10 +90,12 @@ func (p *tab) watch(event any) {
 	fault := func(format string, args ...any) { p.faults = append(p.faults, fmt.Sprintf(format, args...)) }
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
-		p.requests = append(p.requests, e.Request.URL)
+		p.requests = append(p.requests, sent{e.Request.URL, float64(e.Timestamp)})
 		if u, err := url.Parse(e.Request.URL); err != nil || u.Host != p.host {
 			fault("a request to %s", e.Request.URL)
 		}
+	case *network.EventEventSourceMessageReceived:
+		p.updates = append(p.updates, len(e.Data))
 	case *runtime.EventExceptionThrown:
 		fault("exception: %s %s", e.ExceptionDetails.Text, e.ExceptionDetails.URL)
 	case *runtime.EventConsoleAPICalled:
@@ -99,25 +109,33 @@ func (p *tab) watch(event any) {
 	}
 }
 
-// clean fails the test if something has happened that must not.
-func (p *tab) clean(t *testing.T) {
+// clean fails the test if something has happened that must not. What has one of the parts
+// is as it should be.
+func (p *tab) clean(t *testing.T, expected ...string) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, f := range p.faults {
-		t.Error(f)
+		if !slices.ContainsFunc(expected, func(part string) bool { return strings.Contains(f, part) }) {
+			t.Error(f)
+		}
 	}
 	if len(p.requests) == 0 {
 		t.Error("no request was seen")
 	}
 }
 
-// sent counts the requests for paths that contain part.
-func (p *tab) sent(part string) (n int) {
+// seen returns the requests of the page so far.
+func (p *tab) seen() []sent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, u := range p.requests {
-		if strings.Contains(u, part) {
+	return slices.Clone(p.requests)
+}
+
+// sent counts the requests for paths that contain part.
+func (p *tab) sent(part string) (n int) {
+	for _, r := range p.seen() {
+		if strings.Contains(r.url, part) {
 			n++
 		}
 	}
@@ -154,15 +172,16 @@ func eval[T any](t *testing.T, p *tab, expression string) T {
 	return value
 }
 
-// await waits until an expression is true.
+// await waits until an expression is true. While the page is loaded anew it has no value.
 func (p *tab) await(t *testing.T, expression string) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		if eval[bool](t, p, "Boolean("+expression+")") {
+		yes, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		if err == nil && yes {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("it did not come true: %s\nthe page:\n%s", expression, eval[string](t, p, "document.body.innerText"))
+			t.Fatalf("it did not come true: %s: %v\nthe page:\n%s", expression, err, eval[string](t, p, "document.body.innerText"))
 		}
 	}
 }

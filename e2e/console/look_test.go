@@ -63,13 +63,13 @@ const fakeSource = `
 			client: 'client ' + i, client_version: '1', protocol_version: '2026-07-28', transport: 'http', remote: '192.0.2.1:' + i, trace_id: String(i).padStart(32, '0')});
 		return {
 			seq, at: new Date(1.8e12 + seq * 1000).toISOString(), rates: counts('admitted', 'sent', 'errors', 'cancelled', 'dropped', 'rejected'),
-			in_flight: {running: 50}, oldest_age_seconds: seq, requests: many(50, request), subscriptions: many(50, request),
+			in_flight: {running: 20}, oldest_age_seconds: seq, requests: many(20, request), subscriptions: many(20, request),
 			tasks: many(0), outbound: many(0),
-			sessions: many(50, (i) => ({session: 'S' + i, transport: 'http', remote: '192.0.2.1:' + i, client: 'c' + i, age_seconds: 1, idle_seconds: 0, requests: 1})),
-			tools: many(50, (i) => ({method: 'tools/call', tool: 'tool' + i, calls: i, errors: 1, window_seconds: 60, rate: 1, p50: .001, p95: .01, p99: .1})),
+			sessions: many(20, (i) => ({session: 'S' + i, transport: 'http', remote: '192.0.2.1:' + i, client: 'c' + i, age_seconds: 1, idle_seconds: 0, requests: 1})),
+			tools: many(20, (i) => ({method: 'tools/call', tool: 'tool' + i, calls: i, errors: 1, window_seconds: 60, rate: 1, p50: .001, p95: .01, p99: .1})),
 			totals: {admitted: seq, sent: seq, stored: 0, cancelled: counts('client_cancel', 'deadline'), dropped: counts('cancelled'), rejected: counts('overload')},
 			errors: seq, kept: {error: 64},
-			traces: {rows: many(50, (i) => ({...request(i), request_id: String(i), class: ['error', 'cancelled', 'recent', 'slow'][i % 4], at: new Date().toISOString(), seconds: .1, phases: []})).rows},
+			traces: {rows: many(20, (i) => ({...request(i), request_id: String(i), class: ['error', 'cancelled', 'recent', 'slow'][i % 4], at: new Date().toISOString(), seconds: .1, phases: []})).rows},
 		};
 	}
 	window.pushUpTo = (n) => {

@@ -29,6 +29,7 @@ type world struct {
 	service.Endpoints
 	open   chan struct{} // closed: the handlers that hang return
 	client *http.Client
+	opened []string // legacy sessions
 }
 
 // newWorld starts a service. It ends with the test.
@@ -193,7 +194,23 @@ func (w *world) session(t *testing.T, who caller) (id string) {
 	if err := w.legacy(t.Context(), id, `{"jsonrpc":"2.0","method":"notifications/initialized"}`); err != nil {
 		t.Fatal(err)
 	}
+	w.opened = append(w.opened, id)
 	return id
+}
+
+// end ends a legacy session.
+func (w *world) end(t *testing.T, session string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, w.MCP, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Mcp-Session-Id", session)
+	resp, err := w.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
 }
 
 // legacy posts a frame in a session.
@@ -221,6 +238,30 @@ func (w *world) begin(t *testing.T, who caller, id any, tool string) (drop conte
 		_ = w.call(ctx, who, id, tool, "") // what becomes of it is on the page
 	})
 	return cancel
+}
+
+// awaitInFlight waits until a request is in flight. It is false if ctx has ended before.
+func (w *world) awaitInFlight(ctx context.Context, id string) bool {
+	for ctx.Err() == nil {
+		var rep struct{ Requests []struct{ ID string } }
+		if req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.Admin+"/debug/requests", nil); err == nil {
+			req.Header.Set("Accept", "application/json")
+			if resp, err := w.client.Do(req); err == nil {
+				_ = json.NewDecoder(resp.Body).Decode(&rep) // cut off: the next look sees more
+				resp.Body.Close()
+			}
+		}
+		for _, r := range rep.Requests {
+			if r.ID == id {
+				return true
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return false
 }
 
 // awaitListeners waits until so many streams of live frames are open.
