@@ -2,29 +2,34 @@ package service
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
+	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/service/console"
 	"github.com/vitrine-mcp/vitrine/transport"
 )
 
-// adminHandler returns what the admin listener serves. It has a mux of its own:
+// newAdmin returns the HTTP server of the admin listener. It has a mux of its own:
 // nothing of it ever reaches http.DefaultServeMux.
-func (p *process) adminHandler() (http.Handler, error) {
+func (p *process) newAdmin() (*http.Server, error) {
 	page, err := p.newConsole()
 	if err != nil {
 		return nil, fmt.Errorf("service: %w", err)
 	}
 	tel := p.srv.Telemetry()
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", tel.MetricsHandler())
+	mux.Handle("GET "+pathMetrics, tel.MetricsHandler())
 	mux.Handle("GET /debug/requests", tel.RequestsHandler())
 	mux.Handle("GET /debug/traces", tel.TracesHandler())
 	mux.Handle("GET /debug/traces/{id}", tel.TracesHandler())
-	mux.Handle("GET /debug/live", tel.LiveHandler())
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", p.ready)
+	mux.Handle("GET "+pathDebugLive, tel.LiveHandler())
+	mux.HandleFunc("GET "+pathLive, func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET "+pathReady, p.ready)
 	mux.HandleFunc("GET "+console.Prefix, page.ServeAsset)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept")
@@ -36,7 +41,57 @@ func (p *process) adminHandler() (http.Handler, error) {
 	})
 	addProfiles(mux)
 	p.addFlight(mux)
-	return transport.GuardLoopback(ownPages(mux)), nil
+	guard := transport.Guard{Hosts: p.cfg.AdminAllowedHosts, Refuse: p.refuseAdmin}
+	limits := p.srv.Limits()
+	admin := p.newHTTP(&adminBounds{next: guard.Wrap(ownPages(mux)), limits: limits, reached: tel.LimitReached})
+	admin.WriteTimeout = limits.WriteTimeout // for what net/http answers by itself; adminBounds has the say
+	return admin, nil
+}
+
+// Paths that something else in the package speaks of.
+const (
+	pathMetrics   = "/metrics"
+	pathLive      = "/livez"
+	pathReady     = "/readyz"
+	pathDebugLive = "/debug/live"
+	pathProfiles  = "/debug/pprof/"
+)
+
+// refuseAdmin answers what the guard refuses. A name that is not listed is either an
+// attack or a scraper that nobody has thought of: the log tells the latter's owner.
+func (p *process) refuseAdmin(w http.ResponseWriter, r *http.Request, reason mcp.RefuseReason) {
+	if reason != mcp.RefuseHost {
+		plain(w, http.StatusForbidden, "Origin is not allowed")
+		return
+	}
+	if ok, silenced := p.refusals.allow(time.Now()); ok {
+		slog.Warn("admin.refused", "host", session.Printable(r.Host, maxHostLogged), "remote", r.RemoteAddr, "silenced", silenced,
+			"problem", "a name in the Host header of the admin listener must be listed",
+			"set", fmt.Sprintf("--%s or %s", flagAdminAllowedHosts, envName(flagAdminAllowedHosts)))
+	}
+	plain(w, http.StatusForbidden, "Host is not allowed: addresses are, localhost is, and the names of --"+flagAdminAllowedHosts)
+}
+
+// maxHostLogged is as long as a name can be, with a port.
+const maxHostLogged = 260
+
+// refusals limits the records of refused names to one a second.
+type refusals struct {
+	mu     sync.Mutex
+	last   time.Time
+	silent int
+}
+
+func (l *refusals) allow(now time.Time) (ok bool, silenced int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.last) < time.Second {
+		l.silent++
+		return false, 0
+	}
+	silenced = l.silent
+	l.last, l.silent = now, 0
+	return true, silenced
 }
 
 // newConsole makes the page for people; programs get the index as text.

@@ -17,7 +17,12 @@ type Config struct {
 	Addr string
 	Path string
 	// AdminAddr is the host:port of the admin listener; "" and "off" disable it.
-	AdminAddr string
+	// AdminAllowedHosts are the names by which it may be reached, beside addresses and
+	// localhost; see [transport.Guard]. Prometheus and the probes of Kubernetes use the
+	// address of a pod; who scrapes by a name, such as that of a service, must list it. It
+	// is logged when a name was refused.
+	AdminAddr         string
+	AdminAllowedHosts []string
 	// Stdio serves one client on standard input and output instead of HTTP.
 	Stdio bool
 	// AllowedHosts, AllowedOrigins and AllowedHeaders, if not nil, replace those of the

@@ -29,7 +29,7 @@ func (p *process) listen() error {
 		mux := http.NewServeMux()
 		endpoint := p.srv.Handler(p.httpOptions()...)
 		mux.Handle(exact(p.cfg.Path), endpoint)
-		if p.mcp, err = p.bind("MCP", flagAddr, p.cfg.Addr, mux); err != nil {
+		if p.mcp, err = bind("MCP", flagAddr, p.cfg.Addr, p.newHTTP(mux)); err != nil {
 			return err
 		}
 		p.mcp.warnHosts(endpoint)
@@ -49,11 +49,11 @@ func (p *process) listen() error {
 }
 
 func (p *process) listenAdmin() error {
-	handler, err := p.adminHandler()
+	admin, err := p.newAdmin()
 	if err != nil {
 		return err
 	}
-	p.admin, err = p.bind("admin", flagAdminAddr, p.cfg.AdminAddr, handler)
+	p.admin, err = bind("admin", flagAdminAddr, p.cfg.AdminAddr, admin)
 	return err
 }
 
@@ -90,21 +90,26 @@ func (p *process) httpOptions() (opts []server.HTTPOption) {
 	return opts
 }
 
-func (p *process) bind(what, flagName, addr string, h http.Handler) (*listener, error) {
+func bind(what, flagName, addr string, server *http.Server) (*listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("service: the %s listener: %w (--%s or %s sets another address)",
 			what, err, flagName, envName(flagName))
 	}
-	return &listener{Listener: l, http: &http.Server{
+	return &listener{Listener: l, http: server}, nil
+}
+
+// newHTTP returns the HTTP server of a listener.
+func (p *process) newHTTP(h http.Handler) *http.Server {
+	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: p.cfg.ReadHeaderTimeout,
 		IdleTimeout:       p.cfg.IdleTimeout,
 		MaxHeaderBytes:    p.cfg.MaxHeaderBytes,
-		// No ReadTimeout and no WriteTimeout: they would end long calls. The transport
-		// sets a deadline for each write.
+		// No ReadTimeout and no WriteTimeout: they would end long calls. The handlers set
+		// deadlines.
 		ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
-	}}, nil
+	}
 }
 
 // serve begins to serve. The requests keep the values of ctx, not its end: the

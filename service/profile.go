@@ -17,10 +17,10 @@ import (
 // not used because merely importing it puts the profiles on http.DefaultServeMux,
 // which a user of this package may have opened to the world.
 func addProfiles(mux *http.ServeMux) {
-	mux.HandleFunc("GET /debug/pprof/{$}", profileIndex)
-	mux.HandleFunc("GET /debug/pprof/profile", profileCPU)
-	mux.HandleFunc("GET /debug/pprof/trace", profileTrace)
-	mux.HandleFunc("GET /debug/pprof/{name}", profileNamed)
+	mux.HandleFunc("GET "+pathProfiles+"{$}", profileIndex)
+	mux.HandleFunc("GET "+pathProfiles+"profile", profileCPU)
+	mux.HandleFunc("GET "+pathProfiles+"trace", profileTrace)
+	mux.HandleFunc("GET "+pathProfiles+"{name}", profileNamed)
 }
 
 func profileIndex(w http.ResponseWriter, _ *http.Request) {

@@ -64,6 +64,8 @@ type process struct {
 	broken   chan error    // why serving has ended by itself
 	draining atomic.Bool   // as soon as /readyz is to say no
 
+	refusals refusals // of the admin listener
+
 	flight    *flight // nil if it is off
 	flightOff string  // why it is
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log"
 	"log/slog"
 	"net"
@@ -86,16 +87,41 @@ func TestAdminListener(t *testing.T) {
 	assert.Empty(t, pattern, "the profiles must stay off http.DefaultServeMux")
 }
 
-func TestAdminListenerRefusesRebinding(t *testing.T) {
+// What a probe or a scraper says is taken; a name must be listed, or it may be one that
+// was rebound. The log says what to do about it, once a second.
+func TestAdminAllowedHosts(t *testing.T) {
 	srv, _ := newGated(t, false)
-	r := start(t, srv)
-	req, err := http.NewRequest(http.MethodGet, r.Admin+"/debug/requests", nil)
-	require.NoError(t, err)
-	req.Host = "evil.example"
-	resp, err := r.client.Do(req)
-	require.NoError(t, err)
-	resp.Body.Close()
-	assert.Equal(t, http.StatusForbidden, resp.StatusCode)
+	r := start(t, srv, "--admin-allowed-hosts=mcp.prod.svc, metrics.example:9464", "--log-format=json")
+	long := strings.Repeat("long.", 100) + "example"
+	for _, tt := range []struct {
+		host   string
+		status int
+	}{
+		{"10.1.2.3:9464", http.StatusOK},
+		{"localhost:9464", http.StatusOK},
+		{"mcp.prod.svc:9464", http.StatusOK},
+		{"metrics.example:9464", http.StatusOK},
+		{"metrics.example", http.StatusForbidden},
+		{long, http.StatusForbidden},
+	} {
+		req, err := http.NewRequest(http.MethodGet, r.Admin+"/debug/requests", nil)
+		require.NoError(t, err)
+		req.Host = tt.host
+		resp, err := r.client.Do(req)
+		require.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		resp.Body.Close()
+		assert.Equal(t, tt.status, resp.StatusCode, tt.host)
+		if tt.status != http.StatusOK {
+			assert.Contains(t, string(body), "--admin-allowed-hosts")
+		}
+	}
+	r.stop()
+	require.NoError(t, r.wait(t))
+	log := r.stderr.String()
+	assert.Regexp(t, `"level":"WARN","msg":"admin.refused","host":"metrics.example","remote":"127.0.0.1:[0-9]+","silenced":0,.*VITRINE_ADMIN_ALLOWED_HOSTS`, log)
+	assert.NotContains(t, log, long)
 }
 
 // A page of another site can neither start a profile nor take a place of the live stream.

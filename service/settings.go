@@ -66,6 +66,8 @@ func ownSettings() []setting {
 			func(c *Config) flag.Value { return textValue(&c.Path, urlPath) }},
 		{groupListeners, flagAdminAddr, "`host:port` of the console, /metrics, /livez, /readyz and /debug, or off",
 			func(c *Config) flag.Value { return textValue(&c.AdminAddr, hostPortOrOff) }},
+		{groupListeners, flagAdminAllowedHosts, "`hosts` that the Host header may name on the admin listener, beside addresses and localhost, with commas; * allows all",
+			func(c *Config) flag.Value { return listValue(&c.AdminAllowedHosts, anything) }},
 		{groupListeners, flagStdio, "serve one client on standard input and output instead of HTTP; the admin listener then opens only if --admin-addr is given",
 			func(c *Config) flag.Value { return boolValue(&c.Stdio) }},
 
@@ -122,8 +124,11 @@ const (
 	flagAddr      = "addr"
 	flagAdminAddr = "admin-addr"
 	flagStdio     = "stdio"
-	flagFlight    = "flight-recorder"
-	flagVersion   = "version"
+
+	flagAdminAllowedHosts = "admin-allowed-hosts"
+
+	flagFlight  = "flight-recorder"
+	flagVersion = "version"
 )
 
 // envName returns the environment variable of a flag.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -174,6 +175,14 @@ func (t *Telemetry) tracer() trace.Tracer {
 func (t *Telemetry) KnowNotification(method string) {
 	if t.metrics != nil {
 		t.metrics.knowNotification(method)
+	}
+}
+
+// LimitReached counts that a limit took effect which no core watches
+// ([MetricLimitReached]); a name that is not one of its values counts as nothing.
+func (t *Telemetry) LimitReached(name string) {
+	if t.metrics != nil && slices.Contains(session.LimitNames(), name) {
+		t.metrics.counters.count(MetricLimitReached, name)
 	}
 }
 

@@ -25,6 +25,11 @@ func (e *edge) check(r *http.Request) mcp.RefuseReason {
 		!loopback && len(e.hosts) > 0 && !allowed(e.hosts, r.Host) {
 		return mcp.RefuseHost
 	}
+	return e.checkOrigins(r, loopback)
+}
+
+// checkOrigins returns the reason of a refusal if a page has sent r that may not.
+func (e *edge) checkOrigins(r *http.Request, loopback bool) mcp.RefuseReason {
 	for _, origin := range r.Header["Origin"] {
 		if origin != "" && !e.trusts(origin, r.Host, loopback) {
 			return mcp.RefuseOrigin
@@ -55,19 +60,6 @@ func forbidden(reason mcp.RefuseReason) string {
 		return "Host is not allowed"
 	}
 	return "Origin is not allowed"
-}
-
-// GuardLoopback protects a handler as the MCP endpoint protects itself by default:
-// on a loopback listener it refuses other Host headers, and everywhere the pages
-// of other origins.
-func GuardLoopback(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if reason := new(edge).check(r); reason != "" {
-			http.Error(w, forbidden(reason), http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // listensOnLoopback reports whether the connection came to a loopback address.

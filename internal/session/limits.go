@@ -70,6 +70,9 @@ type Limits struct {
 	MaxTasks             int
 	MaxTasksPerPrincipal int
 	MaxTaskBytes         int
+	// MaxAdminRequests bounds the requests that an admin listener of package service works
+	// on at once (default 64), beside those that have a bound of their own and the probes.
+	MaxAdminRequests int
 	// MaxConsecutiveMalformed closes a byte stream that carries only garbage (default 100).
 	MaxConsecutiveMalformed int
 
@@ -166,6 +169,7 @@ const (
 	LimitTasks          = "max_tasks"
 	LimitTasksPrincipal = "max_tasks_per_principal"
 	LimitTaskBytes      = "max_task_bytes"
+	LimitAdminRequests  = "max_admin_requests"
 	LimitMalformed      = "max_consecutive_malformed"
 	LimitRequestTimeout = "request_timeout"
 
@@ -237,6 +241,8 @@ func Bounds() []Bound {
 			func(l *Limits) any { return &l.MaxTasksPerPrincipal }},
 		{LimitTaskBytes, 64 << 20, "bytes", "size of the tasks that are kept in memory", true,
 			func(l *Limits) any { return &l.MaxTaskBytes }},
+		{LimitAdminRequests, 64, "requests", "requests that the admin listener works on at once, beside probes, scrapes and live streams", true,
+			func(l *Limits) any { return &l.MaxAdminRequests }},
 		{LimitMalformed, 100, "frames", "malformed frames in a row before a byte stream is closed", true,
 			func(l *Limits) any { return &l.MaxConsecutiveMalformed }},
 		{LimitRequestTimeout, time.Minute, "", "deadline of a request whose route sets none", true,

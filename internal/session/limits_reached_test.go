@@ -112,10 +112,10 @@ var provocations = map[string]provocation{
 }
 
 // TestEveryLimitIsCounted reaches each limit of the table that counts, and looks at its
-// counter. What is built on the core watches limits of its own: a test of the package
-// server must name them.
+// counter. What is built on the core watches limits of its own: a test of the packages
+// server and service must name them.
 func TestEveryLimitIsCounted(t *testing.T) {
-	elsewhere := testsOf(t, "../../server")
+	elsewhere := testsOf(t, "../../server") + testsOf(t, "../../service")
 	for _, name := range LimitNames() {
 		t.Run(name, func(t *testing.T) {
 			p, ours := provocations[name]

@@ -1,0 +1,159 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// adminBounds is the outermost handler of the admin listener. Whoever asks for much and
+// reads nothing, or announces a body and sends none, holds no more than these bounds.
+type adminBounds struct {
+	next    http.Handler
+	limits  server.Limits
+	reached func(limit string) // counts that a limit was reached
+	working atomic.Int64       // requests that count towards MaxAdminRequests
+}
+
+// ServeHTTP implements http.Handler.
+func (b *adminBounds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	out := &boundedWriter{
+		ResponseWriter: w, rc: http.NewResponseController(w), timeout: b.limits.WriteTimeout,
+		rolling: takesLong(r.URL.Path), reached: b.reached,
+	}
+	b.serve(out, r)
+	out.finish()
+}
+
+func (b *adminBounds) serve(out *boundedWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		// net/http reads what is left of a body before it answers. Nobody here has read it,
+		// so that the deadline ends no handler as the client's disconnect.
+		_ = out.rc.SetReadDeadline(time.Now().Add(b.limits.BodyTimeout))
+		plain(out, http.StatusRequestEntityTooLarge, "nothing here takes a body")
+		return
+	}
+	if !boundElsewhere(r.URL.Path) {
+		defer b.working.Add(-1)
+		if b.working.Add(1) > int64(b.limits.MaxAdminRequests) {
+			b.reached(session.LimitAdminRequests)
+			out.Header().Set("Retry-After", "1")
+			plain(out, http.StatusServiceUnavailable, fmt.Sprintf("too many requests at the same time: %s allows %d",
+				session.LimitAdminRequests, b.limits.MaxAdminRequests))
+			return
+		}
+	}
+	b.next.ServeHTTP(out, r)
+}
+
+// boundElsewhere reports whether a path does not count towards MaxAdminRequests. The
+// orchestrator kills a process whose probes are refused; scrapes, which show that the
+// limit was reached, and live streams have limits of their own.
+func boundElsewhere(path string) bool {
+	switch path {
+	case pathLive, pathReady, pathMetrics, pathDebugLive:
+		return true
+	}
+	return false
+}
+
+// takesLong reports whether a path answers with what may take long to make, or to fetch
+// over a slow line: then each piece has the time that another whole answer has.
+func takesLong(path string) bool {
+	return strings.HasPrefix(path, pathProfiles) || strings.HasPrefix(path, flightPath+"/")
+}
+
+const (
+	// boundedPiece is how much of a long answer is written under one deadline.
+	boundedPiece = 64 << 10
+	// shortAnswer is a size that leaves in one piece, with its length, when the handler has
+	// returned.
+	shortAnswer = 4 << 10
+)
+
+// A boundedWriter gives an answer a time to be read, from its first byte on, or if it is
+// rolling each piece. A handler that sets write deadlines of its own has the say.
+type boundedWriter struct {
+	http.ResponseWriter
+	rc      *http.ResponseController
+	timeout time.Duration
+	rolling bool
+	reached func(limit string)
+
+	begun bool // the whole answer has its deadline
+	own   bool // the handler sets deadlines
+	late  bool // the deadline was missed, which is counted once
+	size  int
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *boundedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Write implements io.Writer.
+func (w *boundedWriter) Write(p []byte) (n int, err error) {
+	for {
+		piece := p[n:]
+		if w.rolling {
+			piece = piece[:min(len(piece), boundedPiece)]
+		}
+		w.bound()
+		m, err := w.ResponseWriter.Write(piece)
+		n += m
+		w.size += m
+		w.saw(err)
+		if err != nil || n == len(p) {
+			return n, err
+		}
+	}
+}
+
+// FlushError is for [http.ResponseController].
+func (w *boundedWriter) FlushError() error {
+	w.bound()
+	err := w.rc.Flush()
+	w.saw(err)
+	return err
+}
+
+// SetWriteDeadline is for [http.ResponseController].
+func (w *boundedWriter) SetWriteDeadline(t time.Time) error {
+	w.own = true
+	return w.rc.SetWriteDeadline(t)
+}
+
+// bound sets the deadline of what is written next.
+func (w *boundedWriter) bound() {
+	if w.own || w.begun && !w.rolling {
+		return
+	}
+	w.begun = true
+	w.deadline()
+}
+
+func (w *boundedWriter) deadline() {
+	_ = w.rc.SetWriteDeadline(time.Now().Add(w.timeout)) // not every writer has one
+}
+
+// saw counts that an answer was not read in time.
+func (w *boundedWriter) saw(err error) {
+	if !w.own && !w.late && errors.Is(err, os.ErrDeadlineExceeded) {
+		w.late = true
+		w.reached(session.LimitWriteTimeout)
+	}
+}
+
+// finish bounds the rest of an answer, which net/http writes when the handler has
+// returned. The deadline is taken off with the next request (http.Server.WriteTimeout).
+func (w *boundedWriter) finish() {
+	w.deadline()
+	if w.size > shortAnswer {
+		w.saw(w.rc.Flush()) // net/http would tell nobody
+	}
+}
