@@ -84,13 +84,16 @@ const (
 	MetricSubscriptionDuration = "vitrine_subscription_duration_seconds"
 	MetricTaskDuration         = "vitrine_task_duration_seconds"
 
-	MetricBuildInfo      = "vitrine_build_info"
-	MetricSpansExported  = "vitrine_telemetry_spans_exported_total"
-	MetricSpansDropped   = "vitrine_telemetry_spans_dropped_total"
-	MetricSpansQueued    = "vitrine_telemetry_spans_queued"
-	MetricExportFailures = "vitrine_telemetry_export_failures_total"
-	MetricScrapeFailures = "vitrine_telemetry_scrape_failures_total"
-	MetricPanics         = "vitrine_telemetry_panics_total"
+	MetricBuildInfo          = "vitrine_build_info"
+	MetricSpansExported      = "vitrine_telemetry_spans_exported_total"
+	MetricSpansDropped       = "vitrine_telemetry_spans_dropped_total"
+	MetricSpansQueued        = "vitrine_telemetry_spans_queued"
+	MetricLogRecordsExported = "vitrine_telemetry_log_records_exported_total"
+	MetricLogRecordsDropped  = "vitrine_telemetry_log_records_dropped_total"
+	MetricLogRecordsQueued   = "vitrine_telemetry_log_records_queued"
+	MetricExportFailures     = "vitrine_telemetry_export_failures_total"
+	MetricScrapeFailures     = "vitrine_telemetry_scrape_failures_total"
+	MetricPanics             = "vitrine_telemetry_panics_total"
 
 	MetricFlightSnapshots       = "vitrine_flight_snapshots_total"
 	MetricFlightTriggersDropped = "vitrine_flight_triggers_dropped_total"
@@ -303,6 +306,15 @@ func ownHealth() []Metric {
 		{
 			Name: MetricSpansQueued, OTel: "vitrine.telemetry.spans.queued", Kind: Gauge, Unit: "{span}",
 			Help: "Spans that wait for their export.",
+		},
+		counter(MetricLogRecordsExported, "vitrine.telemetry.log_records.exported", "{record}",
+			"Log records that their exporter has taken."),
+		counter(MetricLogRecordsDropped, "vitrine.telemetry.log_records.dropped", "{record}",
+			"Log records that were not exported: the queue was full, or their export failed. They are on standard error.",
+			Label{Name: "reason", Attribute: "vitrine.telemetry.reason", Values: []string{lostQueueFull, lostExportFailed}}),
+		{
+			Name: MetricLogRecordsQueued, OTel: "vitrine.telemetry.log_records.queued", Kind: Gauge, Unit: "{record}",
+			Help: "Log records that wait for their export.",
 		},
 		counter(MetricScrapeFailures, "vitrine.telemetry.scrape.failures", "{scrape}",
 			"Scrapes that were refused as too many at once, could not be gathered in full (also for a push), or were not read to their end.",

@@ -23,7 +23,7 @@ const (
 // exporterNone is the value of an exporter variable that switches a signal off.
 const exporterNone = "none"
 
-// sdkDisabled reports whether OTEL_SDK_DISABLED switches traces and exports off.
+// sdkDisabled reports whether OTEL_SDK_DISABLED switches our traces and exports off.
 func sdkDisabled() bool {
 	return strings.EqualFold(strings.TrimSpace(os.Getenv("OTEL_SDK_DISABLED")), "true")
 }

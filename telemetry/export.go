@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -13,7 +11,6 @@ import (
 	"go.opentelemetry.io/contrib/bridges/otelslog"
 	"go.opentelemetry.io/contrib/exporters/autoexport"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
 // Start attaches the exporters that the standard environment asks for. A signal is
@@ -97,7 +94,7 @@ func (t *Telemetry) startLogs(ctx context.Context) error {
 		return err
 	}
 	provider := sdklog.NewLoggerProvider(sdklog.WithResource(t.resource),
-		sdklog.WithProcessor(sdklog.NewBatchProcessor(&logExporter{exporter, t.newWatch(signalLogs)})))
+		sdklog.WithProcessor(newLogQueue(t.newWatch(signalLogs), exporter)))
 	t.stops = append(t.stops, provider.Shutdown)
 	t.logs.Store(otelslog.NewHandler(scopeName, otelslog.WithLoggerProvider(provider)))
 	return nil
@@ -140,84 +137,4 @@ func (w *watch) try(f func() error) (err error) {
 		}
 	}()
 	return f()
-}
-
-// logExporter watches an exporter of log records.
-type logExporter struct {
-	sdklog.Exporter
-	watch *watch
-}
-
-// Export implements [sdklog.Exporter].
-func (e *logExporter) Export(ctx context.Context, records []sdklog.Record) error {
-	e.watch.saw(e.watch.try(func() error { return e.Exporter.Export(ctx, records) }))
-	return nil // seen; the SDK would only print it
-}
-
-// ForceFlush implements [sdklog.Exporter].
-func (e *logExporter) ForceFlush(ctx context.Context) error {
-	return e.watch.try(func() error { return e.Exporter.ForceFlush(ctx) })
-}
-
-// Shutdown implements [sdklog.Exporter].
-func (e *logExporter) Shutdown(ctx context.Context) error {
-	return e.watch.try(func() error { return e.Exporter.Shutdown(ctx) })
-}
-
-// A spanQueue is a batch processor that knows what it loses. The SDK's own drops
-// spans silently when its queue is full, so this one stands before it and lets in
-// no more than fit.
-type spanQueue struct {
-	sdktrace.SpanProcessor
-	exporter sdktrace.SpanExporter
-	watch    *watch
-	health   *health
-	size     int64
-	waiting  atomic.Int64
-}
-
-func newSpanQueue(w *watch, exporter sdktrace.SpanExporter) *spanQueue {
-	q := &spanQueue{exporter: exporter, watch: w, health: w.t.metrics.health, size: sdktrace.DefaultMaxQueueSize}
-	if n, err := strconv.Atoi(os.Getenv("OTEL_BSP_MAX_QUEUE_SIZE")); err == nil && n > 0 {
-		q.size = int64(n)
-	}
-	q.SpanProcessor = sdktrace.NewBatchSpanProcessor(queueExporter{q}, sdktrace.WithMaxQueueSize(int(q.size)))
-	return q
-}
-
-// OnEnd implements [sdktrace.SpanProcessor].
-func (q *spanQueue) OnEnd(s sdktrace.ReadOnlySpan) {
-	if !s.SpanContext().IsSampled() {
-		return
-	}
-	if q.waiting.Add(1) > q.size {
-		q.waiting.Add(-1)
-		q.health.spansDropped.WithLabelValues(lostQueueFull).Inc()
-		return
-	}
-	q.health.spansQueued.Inc()
-	q.SpanProcessor.OnEnd(s)
-}
-
-// queueExporter is what the batch processor of a spanQueue exports to.
-type queueExporter struct{ q *spanQueue }
-
-// ExportSpans implements [sdktrace.SpanExporter].
-func (e queueExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	q, n := e.q, float64(len(spans))
-	err := q.watch.try(func() error { return q.exporter.ExportSpans(ctx, spans) })
-	q.waiting.Add(int64(-len(spans)))
-	q.health.spansQueued.Sub(n)
-	if err == nil {
-		q.health.spansExported.Add(n)
-	} else {
-		q.health.spansDropped.WithLabelValues(lostExportFailed).Add(n)
-	}
-	q.watch.saw(err)
-	return nil // seen; the SDK would only print it
-}
-
-// Shutdown implements [sdktrace.SpanExporter].
-func (e queueExporter) Shutdown(ctx context.Context) error {
-	return e.q.watch.try(func() error { return e.q.exporter.Shutdown(ctx) })
 }

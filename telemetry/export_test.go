@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/contrib/bridges/otelslog"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	collogs "go.opentelemetry.io/proto/otlp/collector/logs/v1"
@@ -255,11 +258,19 @@ func TestDeadCollector(t *testing.T) {
 	r := serve(t, tel, call("echo"))
 	require.NoError(t, tel.owned.ForceFlush(t.Context()))
 	r.post(call("echo"), &sink{})
+	families := gather(t, tel.Registry())
+	require.EqualValues(t, 0, value(families, MetricLogRecordsQueued), "complaints are not exported")
+	tel.logger.Info("hello")
+	tel.logger.Info("world")
+	require.EqualValues(t, 2, value(gather(t, tel.Registry()), MetricLogRecordsQueued))
 	require.NoError(t, tel.Shutdown(t.Context()))
 	require.Equal(t, 1, strings.Count(console.String(), "signal=traces"), console.String())
-	families := gather(t, tel.Registry())
+	families = gather(t, tel.Registry())
 	require.EqualValues(t, 2, value(families, MetricExportFailures, "signal", "traces"))
-	require.EqualValues(t, 0, value(families, MetricExportFailures, "signal", "logs"), "complaints are not exported")
+	require.EqualValues(t, 1, value(families, MetricExportFailures, "signal", "logs"))
+	require.EqualValues(t, 2, value(families, MetricLogRecordsDropped, "reason", lostExportFailed))
+	require.EqualValues(t, 0, value(families, MetricLogRecordsExported))
+	require.EqualValues(t, 0, value(families, MetricLogRecordsQueued))
 	require.EqualValues(t, 2, value(families, MetricSpansDropped, "reason", lostExportFailed))
 	require.EqualValues(t, 0, value(families, MetricSpansExported))
 }
@@ -291,10 +302,58 @@ func TestFullQueue(t *testing.T) {
 		require.EqualValues(t, 90, value(families, MetricSpansDropped, "reason", lostQueueFull))
 		require.EqualValues(t, 10, value(families, MetricSpansQueued))
 		close(exporter.release)
+		require.NoError(t, provider.ForceFlush(t.Context()))
+		_, span := provider.Tracer("").Start(t.Context(), "there is room again")
+		span.End()
 		require.NoError(t, provider.Shutdown(t.Context()))
 		families = gather(t, tel.Registry())
-		require.EqualValues(t, 10, value(families, MetricSpansExported))
+		require.EqualValues(t, 11, value(families, MetricSpansExported))
 		require.EqualValues(t, 0, value(families, MetricSpansQueued))
+	})
+}
+
+// stuckLogExporter does not return before it is released.
+type stuckLogExporter struct {
+	sdklog.Exporter
+	release  chan struct{}
+	exported []string
+}
+
+func (e *stuckLogExporter) Export(_ context.Context, records []sdklog.Record) error {
+	<-e.release
+	for i := range records {
+		e.exported = append(e.exported, records[i].Body().AsString())
+	}
+	return nil
+}
+func (*stuckLogExporter) Shutdown(context.Context) error   { return nil }
+func (*stuckLogExporter) ForceFlush(context.Context) error { return nil }
+
+// TestFullLogQueue: so are log records.
+func TestFullLogQueue(t *testing.T) {
+	t.Setenv("OTEL_BLRP_MAX_QUEUE_SIZE", "10")
+	t.Setenv("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "4")
+	synctest.Test(t, func(t *testing.T) {
+		tel, err := New()
+		require.NoError(t, err)
+		exporter := &stuckLogExporter{release: make(chan struct{})}
+		provider := sdklog.NewLoggerProvider(sdklog.WithProcessor(newLogQueue(tel.newWatch(signalLogs), exporter)))
+		logger := slog.New(otelslog.NewHandler("", otelslog.WithLoggerProvider(provider)))
+		for i := range 100 {
+			logger.Info(strconv.Itoa(i))
+			synctest.Wait()
+		}
+		families := gather(t, tel.Registry())
+		require.EqualValues(t, 90, value(families, MetricLogRecordsDropped, "reason", lostQueueFull))
+		require.EqualValues(t, 10, value(families, MetricLogRecordsQueued))
+		close(exporter.release)
+		require.NoError(t, provider.ForceFlush(t.Context()))
+		logger.Info("there is room again")
+		require.NoError(t, provider.Shutdown(t.Context()))
+		families = gather(t, tel.Registry())
+		require.EqualValues(t, 11, value(families, MetricLogRecordsExported))
+		require.EqualValues(t, 0, value(families, MetricLogRecordsQueued))
+		require.Equal(t, append(strings.Split("0123456789", ""), "there is room again"), exporter.exported)
 	})
 }
 

@@ -2,7 +2,7 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Values of the label reason of [MetricSpansDropped].
+// Values of the label reason of [MetricSpansDropped] and [MetricLogRecordsDropped].
 const (
 	lostQueueFull    = "queue_full"
 	lostExportFailed = "export_failed"
@@ -10,11 +10,9 @@ const (
 
 // health holds the metrics about telemetry itself.
 type health struct {
-	build         prometheus.Gauge
-	spansExported prometheus.Counter
-	spansDropped  *prometheus.CounterVec
-	spansQueued   prometheus.Gauge
-	failures      *prometheus.CounterVec
+	build             prometheus.Gauge
+	spans, logRecords queueHealth
+	failures          *prometheus.CounterVec
 	// scrapeFailures counts scrapes that were refused or not read to their end.
 	scrapeFailures *prometheus.CounterVec
 	// Of the flight recorder.
@@ -38,15 +36,20 @@ func newHealth(byName map[string]Metric) *health {
 		}
 		return v
 	}
+	queueOf := func(exported, dropped, queued string) queueHealth {
+		return queueHealth{
+			exported: prometheus.NewCounter(prometheus.CounterOpts(opts(exported))), dropped: vec(dropped),
+			queued: prometheus.NewGauge(prometheus.GaugeOpts(opts(queued))),
+		}
+	}
 	b := readBuild()
 	info := opts(MetricBuildInfo)
 	info.ConstLabels = prometheus.Labels{"version": b.version, "revision": b.revision, "goversion": b.goVersion}
 	h := &health{
-		build:         prometheus.NewGauge(prometheus.GaugeOpts(info)),
-		spansExported: prometheus.NewCounter(prometheus.CounterOpts(opts(MetricSpansExported))),
-		spansDropped:  vec(MetricSpansDropped),
-		spansQueued:   prometheus.NewGauge(prometheus.GaugeOpts(opts(MetricSpansQueued))),
-		failures:      vec(MetricExportFailures),
+		build:      prometheus.NewGauge(prometheus.GaugeOpts(info)),
+		spans:      queueOf(MetricSpansExported, MetricSpansDropped, MetricSpansQueued),
+		logRecords: queueOf(MetricLogRecordsExported, MetricLogRecordsDropped, MetricLogRecordsQueued),
+		failures:   vec(MetricExportFailures),
 
 		scrapeFailures:  vec(MetricScrapeFailures),
 		snapshots:       vec(MetricFlightSnapshots),
@@ -62,7 +65,8 @@ func newHealth(byName map[string]Metric) *health {
 
 func (h *health) all() []prometheus.Collector {
 	return []prometheus.Collector{
-		h.build, h.spansExported, h.spansDropped, h.spansQueued, h.failures, h.scrapeFailures, h.snapshots, h.triggersDropped,
+		h.build, h.spans.exported, h.spans.dropped, h.spans.queued,
+		h.logRecords.exported, h.logRecords.dropped, h.logRecords.queued, h.failures, h.scrapeFailures, h.snapshots, h.triggersDropped,
 		h.evicted, h.spansLeftOut, h.liveListeners, h.liveFramesSkipped, h.liveRefused,
 	}
 }

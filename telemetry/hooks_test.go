@@ -127,7 +127,7 @@ func TestPanickingExporters(t *testing.T) {
 	serve(t, tel, call("echo"))
 	require.NoError(t, tel.owned.ForceFlush(t.Context()))
 	logs := sdklog.NewLoggerProvider(sdklog.WithProcessor(
-		sdklog.NewBatchProcessor(&logExporter{brittleLogExporter{}, tel.newWatch(signalLogs)})))
+		newLogQueue(tel.newWatch(signalLogs), brittleLogExporter{})))
 	slog.New(otelslog.NewHandler("", otelslog.WithLoggerProvider(logs))).Info("hello")
 	require.Error(t, logs.ForceFlush(t.Context()))
 	metrics := sdkmetric.NewMeterProvider(sdkmetric.WithReader(
@@ -139,7 +139,9 @@ func TestPanickingExporters(t *testing.T) {
 		require.EqualValues(t, 1, value(families, MetricExportFailures, "signal", string(signal)), signal)
 	}
 	require.EqualValues(t, 1, value(families, MetricSpansDropped, "reason", lostExportFailed))
+	require.EqualValues(t, 1, value(families, MetricLogRecordsDropped, "reason", lostExportFailed))
 	require.EqualValues(t, 0, value(families, MetricSpansQueued))
+	require.EqualValues(t, 0, value(families, MetricLogRecordsQueued))
 	require.EqualValues(t, 5, value(families, MetricPanics), "three exports, two flushes")
 	for name, shutdown := range map[string]func(context.Context) error{
 		"traces": tel.Shutdown, "logs": logs.Shutdown, "metrics": metrics.Shutdown,

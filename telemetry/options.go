@@ -44,7 +44,8 @@ func WithRegistry(r *prometheus.Registry) Option {
 }
 
 // WithTracerProvider makes spans with an existing provider. [Telemetry.Start]
-// then attaches no span exporter: that is up to the provider's owner.
+// then attaches no span exporter: that is up to the provider's owner, as is what
+// OTEL_SDK_DISABLED means to it.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return optionFunc(func(c *config) { c.provider = p })
 }

@@ -36,6 +36,7 @@ type Telemetry struct {
 	metrics    *instruments // nil: disabled
 	propagator propagation.TextMapPropagator
 	provider   trace.TracerProvider
+	silent     bool                     // the provider makes nothing: telemetry or the SDK is disabled
 	owned      *sdktrace.TracerProvider // the provider, if New has made it
 	resource   *resource.Resource
 	observer   session.Observer
@@ -63,6 +64,11 @@ type Source interface {
 // New sets telemetry up. It reads the standard environment (sampler, span limits,
 // resource, propagators), but exports nothing before [Telemetry.Start]. It fails
 // if the registry already holds other metrics under our names.
+//
+// With OTEL_SDK_DISABLED=true there are no spans and no exports; requests are counted and
+// shown all the same. A provider of [WithTracerProvider] is used even then: the variable
+// is for the SDK that New would set up, and to the spans of others in that provider those
+// of requests would be missing.
 func New(opts ...Option) (*Telemetry, error) {
 	var cfg config
 	for _, o := range opts {
@@ -92,9 +98,10 @@ func New(opts ...Option) (*Telemetry, error) {
 		t.complain("telemetry.resource", "error", err)
 	}
 	switch {
+	case t.provider != nil: // its owner's, who heeds OTEL_SDK_DISABLED or not
 	case sdkDisabled():
-		t.provider = noop.NewTracerProvider()
-	case t.provider == nil:
+		t.provider, t.silent = noop.NewTracerProvider(), true
+	default:
 		t.owned = sdktrace.NewTracerProvider(sdktrace.WithResource(t.resource))
 		t.provider = t.owned
 	}
@@ -129,7 +136,7 @@ func (t *Telemetry) keepSpans() {
 func Disabled() *Telemetry {
 	t := &Telemetry{
 		registry: prometheus.NewRegistry(), observer: session.NopObserver{}, now: time.Now,
-		provider: noop.NewTracerProvider(), propagator: propagation.NewCompositeTextMapPropagator(),
+		provider: noop.NewTracerProvider(), silent: true, propagator: propagation.NewCompositeTextMapPropagator(),
 	}
 	t.live = newLive(t, 0)
 	return t
@@ -224,10 +231,11 @@ func (t *Telemetry) snapshots() []*session.Snapshot {
 }
 
 // SetGlobal makes the tracer provider and the propagator those of the process, so
-// that spans which users start in their handlers join ours. Telemetry that is disabled,
-// also by OTEL_SDK_DISABLED, leaves the process as it is.
+// that spans which users start in their handlers join ours. It touches no other global of
+// OpenTelemetry. Telemetry that makes no spans, because it is [Disabled] or because of
+// OTEL_SDK_DISABLED, leaves the process the providers that it has.
 func (t *Telemetry) SetGlobal() {
-	if t.metrics == nil || sdkDisabled() {
+	if t.silent {
 		return
 	}
 	otel.SetTracerProvider(t.provider)
