@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -119,7 +118,7 @@ func appendPeer(attrs []attribute.KeyValue, in *session.Inbound, s *session.Sess
 	if v := versionOf(in, s); v != "" {
 		attrs = append(attrs, keyProtocolVersion.String(session.Printable(string(v), maxName)))
 	}
-	name, version := clientOf(in, s)
+	name, version := session.ClientOf(in, s)
 	if name != "" {
 		attrs = append(attrs, keyClientName.String(name))
 	}
@@ -171,25 +170,6 @@ func connAttributes(c *session.Conn, peer peerKeys) []attribute.KeyValue {
 		attrs = append(attrs, peer.port.Int(n))
 	}
 	return attrs
-}
-
-// clientOf returns what the client says of itself, cut and fit to print.
-func clientOf(in *session.Inbound, s *session.Session) (name, version string) {
-	if in.Era == mcp.Modern {
-		var info struct {
-			Name    string `json:"name"`
-			Version string `json:"version"`
-		}
-		if in.Meta.ClientInfo != nil {
-			_ = json.Unmarshal(in.Meta.ClientInfo, &info) // untrusted and optional: what cannot be read is empty
-		}
-		name, version = info.Name, info.Version
-	} else if s != nil {
-		if p := s.Peer(); p != nil {
-			name, version = p.Client.Name, p.Client.Version
-		}
-	}
-	return session.Printable(name, maxName), session.Printable(version, maxName)
 }
 
 // cancelAttributes are those of the event of a cancellation.

@@ -21,7 +21,7 @@ type keptTrace struct {
 // newKeptTrace copies what will be asked for.
 func newKeptTrace(class string, ob *observation, r *session.Request, out *outcome, errorType string) *keptTrace {
 	k := &keptTrace{took: r.Latency()}
-	name, version := clientOf(r.Inbound, r.Session())
+	name, version := session.ClientOf(r.Inbound, r.Session())
 	k.row = ReportTrace{
 		Class: class, At: r.ArrivedAt().Round(0), Method: kept(r.Method, maxName), Tool: r.Route.Series.Target,
 		RequestID: kept(r.ID.String(), maxText), Client: strings.Clone(name), ClientVersion: strings.Clone(version),

@@ -197,7 +197,7 @@ func reportRequest(info *session.RequestInfo, now time.Time) ReportRequest {
 	if sc := spanContext(r); sc.IsValid() {
 		row.TraceID, row.SpanID = sc.TraceID().String(), sc.SpanID().String()
 	}
-	row.Client, row.ClientVersion = clientOf(r.Inbound, r.Session())
+	row.Client, row.ClientVersion = session.ClientOf(r.Inbound, r.Session())
 	if s := r.Session(); s != nil {
 		row.Session = s.LogID()
 	}

@@ -26,7 +26,6 @@ var logMethods = map[string]struct {
 	"DebugContext": {"debug", 1}, "InfoContext": {"info", 1}, "WarnContext": {"warn", 1}, "ErrorContext": {"error", 1},
 	"Log": {"", 2}, "LogAttrs": {"", 2},
 	"complain": {"warn", 0}, // telemetry's own
-	"logDrain": {"", 1},     // the core's
 }
 
 // logRecords finds what a file writes to the log, and adds it to all.

@@ -1,10 +1,7 @@
 package session
 
 import (
-	"cmp"
 	"context"
-	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -80,43 +77,14 @@ func (c *Core) awaitIdle(ctx context.Context) {
 			case <-idle:
 				waiting = false
 			case <-ctx.Done():
-				c.logDrain(slog.LevelWarn, "drain.deadline").logLeft(c.logger)
+				c.logDeadline()
 				return
 			case <-c.closing:
 				return
 			case <-ticker.C:
-				c.logDrain(slog.LevelInfo, "drain.progress")
+				c.logProgress()
 			}
 		}
-	}
-}
-
-func (c *Core) logDrain(level slog.Level, key string) *Snapshot {
-	snap := c.Snapshot()
-	c.logger.Log(context.Background(), level, key, "left", len(snap.Requests), "oldest", snap.OldestAge(),
-		"subscriptions", len(snap.Subscriptions), "tasks", len(snap.Detached))
-	return snap
-}
-
-// maxLeftLogged bounds how many requests, and how many tasks, are logged one by one when
-// a drain has run out of time.
-const maxLeftLogged = 100
-
-// logLeft logs what a drain did not wait for, the oldest first: who must know what was
-// cut off has no other place to look when the process is gone.
-func (s *Snapshot) logLeft(logger *slog.Logger) {
-	slices.SortFunc(s.Requests, func(a, b RequestInfo) int { return cmp.Compare(b.Age, a.Age) })
-	for _, info := range s.Requests[:min(len(s.Requests), maxLeftLogged)] {
-		r := info.Request
-		attrs := append(r.logAttrs(), "state", info.State, "remote", r.Conn.RemoteAddr, "left", time.Until(r.deadline))
-		if info.Cancel != nil {
-			attrs = append(attrs, "cause", info.Cancel.Cause, "cancelled_for", info.CancelFor)
-		}
-		logger.WarnContext(r.ctx, "drain.left", attrs...)
-	}
-	slices.SortFunc(s.Detached, func(a, b DetachedInfo) int { return cmp.Compare(b.Age, a.Age) })
-	for _, info := range s.Detached[:min(len(s.Detached), maxLeftLogged)] {
-		logger.WarnContext(info.Detached.Context(), "drain.left", info.Detached.logAttrs()...)
 	}
 }
 

@@ -219,9 +219,12 @@ func (r *Request) DropNotification(method string, reason mcp.DropReason) {
 	r.core.dropNotification(r, method, reason)
 }
 
+// maxIDLogged bounds the bytes of an id in the log: a client's may be as long as a frame.
+const maxIDLogged = 256
+
 // logAttrs are the fields by which logs name a request.
 func (r *Request) logAttrs() []any {
-	attrs := []any{"method", r.Route.Series.Method, "id", r.ID.String()}
+	attrs := []any{"method", r.Route.Series.Method, "id", Printable(r.ID.String(), maxIDLogged)}
 	if t := r.Route.Series.Target; t != "" {
 		attrs = append(attrs, "target", t)
 	}

@@ -1,9 +1,7 @@
 package session
 
 import (
-	"log/slog"
 	"maps"
-	"strconv"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -108,21 +106,6 @@ func (s *Snapshot) OldestAge() (oldest time.Duration) {
 		oldest = max(oldest, s.Requests[i].Age)
 	}
 	return oldest
-}
-
-// LogValue implements slog.LogValuer: one line for each live request, as the log of
-// a drain that took too long needs it.
-func (s *Snapshot) LogValue() slog.Value {
-	attrs := []slog.Attr{
-		slog.Int("requests", len(s.Requests)), slog.Int("subscriptions", len(s.Subscriptions)),
-		slog.Int("sessions", len(s.Sessions)),
-	}
-	for i := range s.Requests {
-		info := &s.Requests[i]
-		attrs = append(attrs, slog.Group(strconv.Itoa(i),
-			append(info.Request.logAttrs(), "state", info.State, "abandoned", info.Abandoned)...))
-	}
-	return slog.GroupValue(attrs...)
 }
 
 // Totals adds up the counters of the conservation law.

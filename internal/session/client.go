@@ -1,0 +1,31 @@
+package session
+
+import (
+	"github.com/go-json-experiment/json"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// maxClientText bounds the bytes that are shown of a client's name, and of its version.
+const maxClientText = 64
+
+// ClientOf returns what the sender of a message says of itself, cut to 64 bytes each and
+// fit to print: of a modern client in the message, of a legacy one at the beginning of the
+// session s, which may be nil. It is not to be trusted.
+func ClientOf(in *Inbound, s *Session) (name, version string) {
+	if in.Era == mcp.Modern {
+		var info struct {
+			Name    string `json:"name"`
+			Version string `json:"version"`
+		}
+		if in.Meta.ClientInfo != nil {
+			_ = json.Unmarshal(in.Meta.ClientInfo, &info) // untrusted and optional: what cannot be read is empty
+		}
+		name, version = info.Name, info.Version
+	} else if s != nil {
+		if p := s.Peer(); p != nil {
+			name, version = p.Client.Name, p.Client.Version
+		}
+	}
+	return Printable(name, maxClientText), Printable(version, maxClientText)
+}
