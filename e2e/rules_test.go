@@ -15,6 +15,7 @@ func TestRules(t *testing.T) {
 		{"check", "config", "../deploy/prometheus/prometheus.yml"},
 		{"check", "rules", "../dashboards/rules.yml"},
 		{"test", "rules", "../dashboards/rules_test.yml"},
+		{"test", "rules", "../dashboards/rules_days_test.yml"},
 	} {
 		if out, err := exec.Command("promtool", args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %v: %v\n%s", args, err, out)

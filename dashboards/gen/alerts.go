@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/vitrine-mcp/vitrine/telemetry"
+)
+
+const byInstance = "sum by (job, instance) "
+
+// noSubscription leaves out subscriptions, which live as long as their connections: that
+// nobody reads their ends is nothing special.
+var noSubscription = isNot("method", "subscriptions/listen")
+
+// faults returns the alerts about single instances.
+func faults(c *config) []rule {
+	s := source{selector: c.Selector}
+	list := []rule{unaccounted(c, s), {
+		Alert: "VitrineHandlersAbandoned",
+		Expr:  byInstance + "(" + s.of(telemetry.MetricAbandonedNow) + ") > 0",
+		For:   "10m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("4-a-handler-ignores-its-context",
+			"Handlers on {{ $labels.instance }} ignore that they were cancelled", "/debug/requests names them and their age."),
+	}, {
+		Alert: "VitrineRequestOverdue",
+		Expr:  fmt.Sprintf("max by (job, instance) (%s) > %v", s.of(telemetry.MetricOldestRequestAge), c.RequestTimeout.Seconds()),
+		For:   "5m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("4-a-handler-ignores-its-context",
+			"A request on {{ $labels.instance }} is older than any deadline",
+			"It is {{ $value | humanizeDuration }} old. /debug/requests names it."),
+	}}
+	return append(list, drops(c, s), surge(c, s), rule{
+		Alert: "VitrineSpansLost",
+		Expr:  "sum by (job, instance, reason) (increase(" + s.of(telemetry.MetricSpansDropped) + "[10m])) > 0",
+		For:   "10m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("12-the-collector-is-down",
+			"{{ $labels.instance }} loses spans: {{ $labels.reason }}", "{{ $value | humanize }} in ten minutes. Traces are not whole."),
+	})
+}
+
+// unaccounted is about the law of conservation: what was admitted and has no fate is in
+// flight. Of what is in flight only cancelled requests may have a fate already, while
+// their handlers go on.
+func unaccounted(c *config, s source) rule {
+	open := fmt.Sprintf("(%[1]s(%[2]s) - %[1]s(%[3]s) - %[1]s(%[4]s) - %[1]s(%[5]s))", byInstance,
+		s.of(telemetry.MetricRequestsAdmitted), s.of(telemetry.MetricResponsesSent),
+		s.of(telemetry.MetricResponsesStored), s.of(telemetry.MetricResponsesDropped))
+	return rule{
+		Alert: "VitrineAnswersUnaccounted",
+		Expr: fmt.Sprintf("%[1]s > %[2]s(%[3]s)\nor %[1]s < %[2]s(%[4]s)", open, byInstance,
+			s.of(telemetry.MetricRequestsInFlight), s.of(telemetry.MetricRequestsInFlight, isNot("state", "cancelled"))),
+		For: "5m", Labels: map[string]string{"severity": page},
+		Annotations: c.annotations("by-symptom",
+			"Requests on {{ $labels.instance }} have ended without a known fate, or with two",
+			"This is a bug of the server. /debug/requests shows what is in flight."),
+	}
+}
+
+// drops are about answers that somebody may have waited for. Those of the client's own
+// doing are left out, above and below the line: it has cancelled, or deleted the session.
+func drops(c *config, s source) rule {
+	faulty := is("reason", "closed_writer", "broken_peer", "write_timeout", "stream_gone")
+	rate := func(selector string) string { return "(rate(" + selector + "[10m]))" }
+	dropped := s.of(telemetry.MetricResponsesDropped, noSubscription, faulty)
+	return rule{
+		Alert: "VitrineAnswersDropped",
+		Expr: fmt.Sprintf(`%[1]s
+  / on (job, instance) group_left () (
+    %[2]s
+    + %[3]s
+    + %[4]s
+  ) > 0.05
+and %[1]s * 600 >= 5`, "sum by (job, instance, reason) "+rate(dropped), byInstance+rate(s.of(telemetry.MetricResponsesSent, noSubscription)),
+			byInstance+rate(s.of(telemetry.MetricResponsesStored, noSubscription)), byInstance+rate(dropped)),
+		For: "10m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations(
+			`{{ if eq $labels.reason "write_timeout" }}3-a-reader-does-not-read{{ else }}5-a-peer-vanishes{{ end }}`,
+			"{{ $value | humanizePercentage }} of the answers of {{ $labels.instance }} reach nobody: {{ $labels.reason }}",
+			"vitrine_responses_dropped_total says of which tools."),
+	}
+}
+
+// surge is about requests that are begun and not finished. A shutdown is left out: it
+// cancels all that is left, and then there is nothing to scrape.
+func surge(c *config, s source) rule {
+	causes := is("cause", "deadline", "client_cancel", "client_disconnect", "transport_close", "transport_error", "session_delete")
+	cancelled := "sum by (job, instance, cause) (rate(" + s.of(telemetry.MetricRequestsCancelled, noSubscription, causes) + "[10m]))"
+	admitted := byInstance + "(rate(" + s.of(telemetry.MetricRequestsAdmitted, noSubscription) + "[10m]))"
+	return rule{
+		Alert: "VitrineCancelSurge",
+		Expr:  fmt.Sprintf("%[1]s\n  / on (job, instance) group_left () %[2]s > 0.25\nand %[1]s * 600 >= 10", cancelled, admitted),
+		For:   "10m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations(
+			`{{ if eq $labels.cause "deadline" }}1-a-tool-hangs{{ else if match "client_.*" $labels.cause }}`+
+				`2-a-client-cancels-everything{{ else }}5-a-peer-vanishes{{ end }}`,
+			"{{ $value | humanizePercentage }} of the requests of {{ $labels.instance }} are cancelled: {{ $labels.cause }}",
+			"vitrine_requests_cancelled_total says of which tools."),
+	}
+}

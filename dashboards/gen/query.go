@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/vitrine-mcp/vitrine/telemetry"
+)
+
+// A matcher selects series by one label.
+type matcher struct {
+	label, op string
+	values    []string
+}
+
+// is matches any of the values; isNot none of them. An empty value is an absent label.
+func is(label string, values ...string) matcher    { return matcher{label, "=", values} }
+func isNot(label string, values ...string) matcher { return matcher{label, "!=", values} }
+
+func (m matcher) String() string {
+	op, value := m.op, m.values[0]
+	if len(m.values) > 1 {
+		op = map[string]string{"=": "=~", "!=": "!~"}[m.op]
+		value = strings.Join(m.values, "|")
+	}
+	return fmt.Sprintf("%s%s%q", m.label, op, value)
+}
+
+// A source is what all selectors of a file have in common.
+type source struct {
+	// selector is the matchers that the configuration adds, as PromQL writes them.
+	selector string
+	// filters is true where the variables of a dashboard filter.
+	filters bool
+}
+
+// catalogue is what every server exposes.
+var catalogue = func() map[string]telemetry.Metric {
+	all := map[string]telemetry.Metric{}
+	for _, m := range telemetry.Catalogue() {
+		all[m.Name] = m
+	}
+	return all
+}()
+
+// variables are the filters of a dashboard by the labels that they filter.
+var variables = map[string]string{
+	"method": "method", "mcp_method_name": "method", "tool": "tool", "gen_ai_tool_name": "tool",
+}
+
+// of selects series of a metric of the catalogue, or one part of a histogram: the name
+// with _bucket, _sum or _count. It panics if no server has such a metric, label or value.
+func (s source) of(name string, matchers ...matcher) string {
+	metric, part := catalogue[name], ""
+	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+		if base, ok := strings.CutSuffix(name, suffix); ok && metric.Name == "" && catalogue[base].Kind == telemetry.Histogram {
+			metric, part = catalogue[base], suffix
+		}
+	}
+	if metric.Name == "" || (metric.Kind == telemetry.Histogram) != (part != "") {
+		panic(fmt.Sprintf("no server exposes %s", name))
+	}
+	taken := map[string]bool{}
+	for _, m := range matchers {
+		taken[m.label] = true
+		at := slices.IndexFunc(metric.Labels, func(l telemetry.Label) bool { return l.Name == m.label })
+		if m.label == "le" && part == "_bucket" {
+			continue
+		}
+		if at < 0 {
+			panic(fmt.Sprintf("%s has no label %s", name, m.label))
+		}
+		for _, v := range m.values {
+			if closed := metric.Labels[at].Values; closed != nil && v != "" && !slices.Contains(closed, v) {
+				panic(fmt.Sprintf("%s{%s} is never %q", name, m.label, v))
+			}
+		}
+	}
+	for _, l := range metric.Labels {
+		if variable, ok := variables[l.Name]; ok && s.filters && !taken[l.Name] {
+			matchers = append(matchers, anyOf(l.Name, variable))
+		}
+	}
+	return s.with(name, matchers...)
+}
+
+// with adds what all selectors have.
+func (s source) with(name string, matchers ...matcher) string {
+	var all []string
+	if s.filters {
+		all = append(all, anyOf("job", "job").String(), anyOf("instance", "instance").String())
+	}
+	if s.selector != "" {
+		all = append(all, s.selector)
+	}
+	return selector(name, append(all, texts(matchers)...))
+}
+
+// anyOf matches what is chosen in a variable.
+func anyOf(label, variable string) matcher {
+	return matcher{label, "=~", []string{"$" + variable}}
+}
+
+func texts(matchers []matcher) (all []string) {
+	for _, m := range matchers {
+		all = append(all, m.String())
+	}
+	return all
+}
+
+func selector(name string, matchers []string) string {
+	if len(matchers) == 0 {
+		return name
+	}
+	return name + "{" + strings.Join(matchers, ",") + "}"
+}
