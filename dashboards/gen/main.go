@@ -119,5 +119,11 @@ func files(c *config) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string][]byte{"rules.yml": text}, nil
+	all := map[string][]byte{"rules.yml": text}
+	for _, s := range sheets(c) {
+		if all[s.key+".json"], err = s.dashboard(c).encode(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }

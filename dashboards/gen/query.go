@@ -61,9 +61,7 @@ func (s source) of(name string, matchers ...matcher) string {
 	if metric.Name == "" || (metric.Kind == telemetry.Histogram) != (part != "") {
 		panic(fmt.Sprintf("no server exposes %s", name))
 	}
-	taken := map[string]bool{}
 	for _, m := range matchers {
-		taken[m.label] = true
 		at := slices.IndexFunc(metric.Labels, func(l telemetry.Label) bool { return l.Name == m.label })
 		if m.label == "le" && part == "_bucket" {
 			continue
@@ -78,11 +76,24 @@ func (s source) of(name string, matchers ...matcher) string {
 		}
 	}
 	for _, l := range metric.Labels {
-		if variable, ok := variables[l.Name]; ok && s.filters && !taken[l.Name] {
+		if variable, ok := variables[l.Name]; ok && s.filters {
 			matchers = append(matchers, anyOf(l.Name, variable))
 		}
 	}
 	return s.with(name, matchers...)
+}
+
+// plain selects series that the catalogue does not have: those of the Go runtime and the
+// process.
+func (s source) plain(name string, matchers ...matcher) string { return s.with(name, matchers...) }
+
+// recorded selects series of a recording rule, which have a job and the name of a tool.
+func (s source) recorded(name string, matchers ...matcher) string {
+	var all []string
+	if s.filters {
+		all = append(all, anyOf("job", "job").String(), anyOf("gen_ai_tool_name", "tool").String())
+	}
+	return selector(name, append(all, texts(matchers)...))
 }
 
 // with adds what all selectors have.

@@ -1,0 +1,74 @@
+package main
+
+import "github.com/vitrine-mcp/vitrine/telemetry"
+
+// faults is about requests that nobody wanted any more, and answers that reached nobody.
+func (b board) faults() sheet {
+	return sheet{
+		"cancellations", "cancellations and drops",
+		"Why was work begun and thrown away, how soon did it stop, and what became of each answer?",
+		[]row{
+			{"Cancellations", b.cancellations()},
+			{"Dropped answers", b.dropped()},
+			{"What had no effect", b.ignored()},
+		},
+	}
+}
+
+func (b board) cancellations() []panel {
+	admitted := b.rate("", telemetry.MetricRequestsAdmitted)
+	const unwind = telemetry.MetricCancelUnwind
+	return []panel{
+		graph("Cancellations by cause", "client_cancel and client_disconnect are the client's doing, deadline and server_shutdown the server's. The points are traces.",
+			perSecond, above(1), traced(b.rate("cause", telemetry.MetricRequestsCancelled), "{{cause}}")),
+		graph("Cancellations by tool", "Calls of each tool that were cancelled, for any cause. The points are traces.",
+			perSecond, above(1), traced(b.rate("tool", telemetry.MetricRequestsCancelled), "{{tool}}")),
+		graph("Cancelled share by cause", "Of the requests that were admitted. VitrineCancelSurge fires above 25 %.",
+			percent, rising(0.1, 0.25), query(share(b.rate("cause", telemetry.MetricRequestsCancelled), admitted), "{{cause}}")),
+		graph("Time to stop by tool, p95", "From a cancellation to the return of the handler. A long one ignores its context. The points are traces.",
+			"s", rising(1, 5), traced(b.quantile(0.95, "tool", unwind), "{{tool}}")),
+		graph("Time to stop by cause, p95", "From a cancellation to the return of the handler.", "s", rising(1, 5),
+			traced(b.quantile(0.95, "cause", unwind), "{{cause}}")),
+		graph("Handlers at work for nobody", "How many handlers, on average, were going on after their cancellation: seconds of work in a second.",
+			"none", rising(1, 10), query(b.rate("tool", unwind+"_sum"), "{{tool}}")),
+		graph("Abandoned now", "Handlers that have ignored their cancellation for too long and have not returned. Each holds a slot.",
+			"none", above(1), query(b.now("instance", telemetry.MetricAbandonedNow), "{{instance}}")),
+		list("Abandoned since the start", "Handlers that were given up, by tool and by what had cancelled them.", "none", above(1),
+			latest(b.now("instance, tool, cause", telemetry.MetricHandlersAbandoned)+" > 0", "")),
+		graph("Panics by tool", "Panics of handlers. All are contained: the caller gets an internal error.", "ops", above(0.01),
+			query(b.rate("method, tool", telemetry.MetricHandlerPanics), "{{method}} {{tool}}")),
+	}
+}
+
+func (b board) dropped() []panel {
+	const drops = telemetry.MetricResponsesDropped
+	admitted, sent := telemetry.MetricRequestsAdmitted, telemetry.MetricResponsesSent
+	faulty := is("reason", "closed_writer", "broken_peer", "write_timeout", "stream_gone")
+	answers := b.rate("", sent, noSubscription) + " + " + b.rate("", telemetry.MetricResponsesStored, noSubscription) + " + " + b.rate("", drops, noSubscription, faulty)
+	open := b.now("instance", admitted) + " - " + b.now("instance", sent) + " - " + b.now("instance", telemetry.MetricResponsesStored) + " - " + b.now("instance", drops)
+	return []panel{
+		graph("Dropped by reason", "Answers that were not sent. Those that are cancelled, the client asked not to get. The points are traces.",
+			perSecond, above(1), traced(b.rate("reason", drops), "{{reason}}")),
+		graph("Dropped by tool", "Answers of each tool that were not sent, for any reason. The points are traces.", perSecond, above(1),
+			traced(b.rate("tool", drops), "{{tool}}")),
+		graph("Dropped share", "Of the answers that a client may have waited for: its own cancellations and deletions, and subscriptions, are left out. VitrineAnswersDropped fires above 5 %.",
+			percent, rising(0.01, 0.05), query(share(b.rate("reason", drops, noSubscription, faulty), answers), "{{reason}}")),
+		stacked("Fates of answers", "Sent, kept for replay, or dropped.", perSecond, never(),
+			query(b.rate("", sent), "sent"), query(b.rate("", telemetry.MetricResponsesStored), "stored"), query(b.rate("", drops), "dropped")),
+		graph("Expired", "Answers that were kept for replay, and let go of before anybody had fetched them.", perSecond, above(1),
+			query(b.rate("", telemetry.MetricResponsesExpired), "expired")),
+		graph("Without a known fate", "Admitted requests that were neither sent, nor stored, nor dropped. It is at most what is in flight, and never below nothing, or else answers are lost.",
+			"none", never(), query(open, "{{instance}}: no fate"), query(b.now("instance", telemetry.MetricRequestsInFlight), "{{instance}}: in flight")).signed(),
+	}
+}
+
+func (b board) ignored() []panel {
+	return []panel{
+		graph("Notifications dropped", "Notifications to clients that were not sent, by reason.", "ops", above(10),
+			query(b.rate("reason", telemetry.MetricNotificationsDropped), "{{reason}}")),
+		graph("Frames ignored", "Messages that had no effect: late cancellations, answers to nothing, what is not JSON-RPC.", "ops", above(10),
+			query(b.rate("kind, reason", telemetry.MetricFramesIgnored)+" > 0", "{{kind}} {{reason}}")),
+		graph("HTTP refused", "HTTP exchanges that were refused before they carried a message.", "ops", above(10),
+			query(b.rate("reason", telemetry.MetricHTTPRefused)+" > 0", "{{reason}}")),
+	}
+}

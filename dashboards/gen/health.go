@@ -1,0 +1,54 @@
+package main
+
+import "github.com/vitrine-mcp/vitrine/telemetry"
+
+// health is about the process itself, and about what it reports.
+func (b board) health() sheet {
+	return sheet{
+		"health", "runtime and telemetry",
+		"Is the process well, and is what the other dashboards show complete?",
+		[]row{{"Runtime", b.runtime()}, {"Telemetry", b.telemetry()}},
+	}
+}
+
+func (b board) runtime() []panel {
+	each := func(expr string) target { return query(expr, "{{instance}}") }
+	return []panel{
+		graph("Goroutines", "If they grow and requests do not, something leaks.", "none", rising(10000, 100000), each(b.plain("go_goroutines"))),
+		graph("CPU", "Cores in use.", "none", never(), each("rate("+b.plain("process_cpu_seconds_total")+"[$__rate_interval])")),
+		graph("Memory", "Resident memory of the process, and the heap in use.", "bytes", never(),
+			query(b.plain("process_resident_memory_bytes"), "{{instance}} resident"), query(b.plain("go_memstats_heap_inuse_bytes"), "{{instance}} heap")),
+		graph("Allocation", "Bytes a second that are allocated on the heap.", "Bps", never(), each("rate("+b.plain("go_memstats_alloc_bytes_total")+"[$__rate_interval])")),
+		graph("Longest pause of the collector", "Of the garbage collections in memory of the runtime.", "s", rising(0.01, 0.1),
+			each(b.plain("go_gc_duration_seconds", is("quantile", "1")))),
+		graph("File descriptors in use", "Of those that the process may open. Each connection takes one.", percent, rising(0.7, 0.9),
+			each(b.plain("process_open_fds")+" / "+b.plain("process_max_fds"))),
+		graph("Age of the process", "Where it falls, the process was restarted.", "s", never(), each("time() - "+b.plain("process_start_time_seconds"))),
+		list("Builds", "What is running. More than one revision is a release that is rolled out.", "none", never(),
+			latest("count by (instance, version, revision, goversion) ("+b.of(telemetry.MetricBuildInfo)+")", "")).wide(16),
+	}
+}
+
+func (b board) telemetry() []panel {
+	return []panel{
+		graph("Spans exported", "Spans a second that their exporter has taken. None, if nothing is exported.", "ops", never(),
+			query(b.rate("instance", telemetry.MetricSpansExported), "{{instance}}")),
+		graph("Spans lost", "By reason: export_failed, or queue_full because exports take too long. VitrineSpansLost fires above nothing.", "ops", above(0.001),
+			query(b.rate("reason", telemetry.MetricSpansDropped), "{{reason}}")),
+		graph("Spans queued", "Spans that wait for their export.", "none", rising(1024, 2048), query(b.now("instance", telemetry.MetricSpansQueued), "{{instance}}")),
+		graph("Log records", "Log records a second that their exporter has taken, and those that were lost, by reason. They are on standard error all the same.", "ops", never(),
+			query(b.rate("", telemetry.MetricLogRecordsExported), "exported"), query(b.rate("reason", telemetry.MetricLogRecordsDropped), "lost: {{reason}}")),
+		graph("Log records queued", "Log records that wait for their export.", "none", rising(1024, 2048), query(b.now("instance", telemetry.MetricLogRecordsQueued), "{{instance}}")),
+		graph("Failed exports", "By signal.", "ops", above(0.001), query(b.rate("signal", telemetry.MetricExportFailures), "{{signal}}")),
+		graph("Failed scrapes", "Scrapes that were refused, could not be gathered, or were not read to their end.", "ops", above(0.001),
+			query(b.rate("reason", telemetry.MetricScrapeFailures), "{{reason}}")),
+		graph("Panics in telemetry", "Panics in the code that observes requests. They are contained, and a bug.", "ops", above(0.001),
+			query(b.rate("", telemetry.MetricPanics), "panics")),
+		graph("Ring of recent requests", "Ended requests that /debug/traces has let go of, by class.", "ops", never(),
+			query(b.rate("class", telemetry.MetricTracesEvicted), "{{class}}"), query(b.rate("limit", telemetry.MetricTraceSpansLeftOut), "spans: {{limit}}")),
+		graph("Flight recorder", "Snapshots that were taken, and reasons for one that were passed over.", "ops", never(),
+			query(b.rate("reason", telemetry.MetricFlightSnapshots), "taken: {{reason}}"), query(b.rate("reason", telemetry.MetricFlightTriggersDropped), "passed over: {{reason}}")),
+		graph("Consoles", "Open consoles, and what they missed or were refused in a second.", "none", never(),
+			query(b.now("", telemetry.MetricLiveListeners), "open"), query(b.rate("", telemetry.MetricLiveFramesSkipped), "frames skipped"), query(b.rate("", telemetry.MetricLiveRefused), "refused")),
+	}
+}

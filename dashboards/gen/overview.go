@@ -1,0 +1,91 @@
+package main
+
+import "github.com/vitrine-mcp/vitrine/telemetry"
+
+// overview is what to look at first.
+func (b board) overview() sheet {
+	return sheet{
+		"overview", "overview",
+		"Is the service what it promises to be, and if not, since when and for whom? The filter by instance does not reach what rules have recorded.",
+		[]row{
+			{"Service level, without what callers have spoilt", b.serviceLevel()},
+			{"Rate, errors, duration", b.red()},
+			{"Saturation", b.saturation()},
+		},
+	}
+}
+
+// worst is the largest value of all tools.
+func worst(expr string) string { return "max (" + expr + ")" }
+
+// burn is how fast the budget of failures is spent; 1 is as fast as allowed.
+func (b board) burn(window string) string {
+	return b.recorded(recordFailing+window) + " / on (job, gen_ai_tool_name) " + b.recorded(recordBudget)
+}
+
+func (b board) serviceLevel() []panel {
+	const everyone = "$__range"
+	list := []panel{
+		number("Availability", "Share of the requests in the chosen time that did not fail. Bad requests, cancellations by clients and the like count neither as served nor as failed.",
+			percent, falling(0.999, 0.99), latest("1 - sum ("+failed(b.source, everyone)+" or "+served(b.source, everyone)+" * 0) / (sum ("+served(b.source, everyone)+") > 0)", "")),
+		number("Error budget left", "What is left of three days' share of failures, of the tool that has the least. Below nothing, more has failed than was allowed.",
+			percent, falling(0.5, 0), latest("1 - "+worst(b.burn("3d")), "")),
+		number("Burn rate, 1 h", "How fast the tool that fails most spends its budget: at 1 it lasts exactly as long as it should, at 14.4 somebody is woken.",
+			"none", rising(1, 6), latest(worst(b.burn("1h")), "")),
+	}
+	burning := graph("Burn rate by tool, 1 h", "How fast each tool spends its share of failures. VitrineErrorBudgetFast fires above 14.4, and VitrineErrorBudgetSlow at 6 over six hours.",
+		"none", rising(6, 14.4), query(b.burn("1h"), "{{job}} {{gen_ai_tool_name}}"))
+	available := graph("Availability by tool, 5 min", "Requests that are no tool calls are together under no tool.",
+		percent, falling(0.999, 0.99), query("1 - "+b.recorded(recordFailing+"5m"), "{{job}} {{gen_ai_tool_name}}"))
+	if len(latency(b.config)) > 0 {
+		list = append(list, number("Fast enough, 1 h", "Share of the requests without an error that took no longer than promised.",
+			percent, falling(0.95, 0.8), latest("1 - sum ("+b.recorded(recordSlow+"1h")+") / (sum ("+b.recorded(recordSucceeded+"1h")+") > 0)", "")))
+	}
+	list = append(list,
+		number("Requests", "Requests a second that were admitted.", perSecond, never(), query(b.rate("", telemetry.MetricRequestsAdmitted), "")),
+		number("Instances", "Processes that are scraped.", "none", falling(1, 1), latest("count ("+b.of(telemetry.MetricBuildInfo)+")", "")),
+		available, burning)
+	if len(latency(b.config)) > 0 {
+		list = append(list, graph("Too slow by tool, 5 min", "Share of the requests without an error that took longer than promised. A call that its client gave up later than that is one of them.",
+			percent, rising(0.05, 0.3), query(b.recorded(recordSlowing+"5m"), "{{job}} {{gen_ai_tool_name}}")))
+	}
+	return list
+}
+
+func (b board) red() []panel {
+	const method, tool = "mcp_method_name", "gen_ai_tool_name"
+	return []panel{
+		graph("Requests by method", "Requests a second.", perSecond, never(), query(b.rate(method, operation+"_count", requests), "{{mcp_method_name}}")),
+		graph("Calls by tool", "Calls of tools a second. Under no name: of tools that there are not.", perSecond, never(),
+			query(b.rate(tool, operation+"_count", calls), "{{gen_ai_tool_name}}")),
+		graph("Errors by type", "Errors of the service and of its tools, by error.type: a code of JSON-RPC, what has ended the request, or tool_error.",
+			perSecond, above(1), traced(b.rate("error_type", operation+"_count", failing), "{{error_type}}")),
+		graph("Errors by tool", "Share of the calls that ended with an error of the service or of the tool.", percent, rising(0.01, 0.05),
+			query(b.rate(tool, operation+"_count", calls, failing)+" / "+b.rate(tool, operation+"_count", calls), "{{gen_ai_tool_name}}")),
+		graph("Callers' faults by code", "Answers with an error that the caller has caused. They count in no service level.", perSecond, above(10),
+			query(b.rate("rpc_response_status_code", operation+"_count", spoilt...), "{{rpc_response_status_code}}")),
+		graph("Duration", "From the arrival of a request to its outcome. The points are traces.", "s", rising(1, 5), b.quantiles(operation, requests)...),
+		graph("Duration by tool, p95", "The slowest twentieth of the calls takes longer. The points are traces.", "s", rising(1, 5),
+			traced(b.quantile(0.95, tool, operation, calls), "{{gen_ai_tool_name}}")),
+		heat("Durations", "How many requests a second took how long. The points are traces.", "s",
+			traced(b.rate("le", operation+"_bucket", requests), "{{le}}")).wide(16),
+	}
+}
+
+func (b board) saturation() []panel {
+	timeout := b.config.RequestTimeout.Seconds()
+	return []panel{
+		stacked("In flight", "Requests that are not over, by state: queued ones wait for a slot, blocked ones for their client, writing ones for their reader.",
+			"none", never(), query(b.now("state", telemetry.MetricRequestsInFlight), "{{state}}")),
+		graph("Wait for a slot", "Time that admitted requests have waited. Where it grows, max_in_flight_total or a class of concurrency is used up.",
+			"s", rising(0.1, 1), query(b.quantile(0.95, "", telemetry.MetricQueueWait), "p95"), query(b.quantile(0.99, "", telemetry.MetricQueueWait), "p99")),
+		graph("Oldest request", "Age of the oldest request in flight, subscriptions left out. No deadline is longer than the upper limit.", "s", rising(timeout/2, timeout),
+			query("max by (instance) ("+b.of(telemetry.MetricOldestRequestAge)+")", "{{instance}}")),
+		graph("Limits reached", "How often a limit took effect, by its name in docs/limits.md.", "ops", above(1),
+			query(b.rate("limit", telemetry.MetricLimitReached)+" > 0", "{{limit}}")),
+		graph("Rejected", "Requests that were answered with an error and not admitted. overload and shutting_down are the server's; the others are the caller's.",
+			perSecond, above(1), query(b.rate("reason", telemetry.MetricRequestsRejected), "{{reason}}")),
+		graph("Messages received", "By kind: requests, notifications, answers to what the server asks, and what is none of these.", "ops", never(),
+			query(b.rate("kind", telemetry.MetricMessagesReceived), "{{kind}}")),
+	}
+}
