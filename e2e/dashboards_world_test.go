@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+)
+
+// A world is servers to which happens whatever a dashboard shows.
+type world struct {
+	drills []*drill
+	well   *server
+	pipe   *pipe
+	// asked is how many questions the server has put to the client on the pipe.
+	asked int
+}
+
+// newWorld starts the servers.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{}
+	for _, title := range []string{
+		"A tool hangs", "A client cancels everything", "A reader does not read", "A handler ignores its context", "A peer vanishes",
+		"Sessions leak", "One tenant floods the server", "The results of a tool grew", "Clients of another version are refused",
+		"A schema rejects everything", "The collector is down",
+	} {
+		s, ok := situations()[title]
+		if !ok {
+			t.Fatalf("there is no situation %q", title)
+		}
+		d := begin(t, s)
+		w.drills = append(w.drills, d)
+		if title == "A handler ignores its context" {
+			t.Cleanup(func() { d.kill(t) }) // its handlers never return
+		}
+	}
+	w.well = serveHTTP(t, receive(t).env())
+	w.pipe = connect(serveStdio(t))
+	initialize := initializeRequest()
+	initialize.params["capabilities"] = object{"elicitation": object{}}
+	if m := w.pipe.ask(t, initialize); m.Result == nil {
+		t.Fatalf("initialize: %s", m)
+	}
+	w.pipe.write(t, request{method: "notifications/initialized", legacy: true}.frame())
+	return w
+}
+
+func (w *world) servers() (all []*server) {
+	for _, d := range w.drills {
+		all = append(all, d.server)
+	}
+	return append(all, w.well, w.pipe.server)
+}
+
+// provoke lets everything happen n times: once, so that each series is there, and then
+// again.
+func (w *world) provoke(t *testing.T, n int) {
+	t.Helper()
+	for _, d := range w.drills {
+		d.provoke(t, d, n)
+	}
+	for i := range n {
+		w.well.post(t, call(i, "echo", object{"text": "x"}))
+		w.well.post(t, call(i, "panic", object{}))
+		w.well.post(t, request{id: i, method: "prompts/get", params: object{"name": "no such prompt"}})
+		w.well.send(t, http.MethodPut, plainHeaders(), "")
+		session := w.well.initialize(t)
+		w.well.send(t, http.MethodDelete, session.headers(), "")
+		w.subscribe(t)
+		w.task(t)
+		w.question(t)
+		w.pipe.write(t, request{method: "notifications/cancelled", params: object{"requestId": "nobody's"}, legacy: true}.frame())
+	}
+}
+
+// subscribe opens a subscription and hangs up.
+func (w *world) subscribe(t *testing.T) {
+	t.Helper()
+	r := request{id: "listen", method: "subscriptions/listen", params: object{"notifications": object{"toolsListChanged": true}}}
+	p := w.well.begin(t, r.headers(), r.frame())
+	w.well.awaitSubscriptions(t, 1)
+	p.drop()
+	w.well.awaitSubscriptions(t, 0)
+}
+
+// task lets a call go on as a task to its end.
+func (w *world) task(t *testing.T) {
+	t.Helper()
+	const ended = "vitrine_task_duration_seconds"
+	before := w.well.metrics(t).sum(ended)
+	r := computing(1, 0.01)
+	decodeTask(t, w.well.send(t, http.MethodPost, r.headers(), r.frame()).body)
+	eventually(t, func() error {
+		if w.well.metrics(t).sum(ended) == before {
+			return fmt.Errorf("the task goes on")
+		}
+		return nil
+	})
+}
+
+// question lets a tool ask the client, which declines.
+func (w *world) question(t *testing.T) {
+	t.Helper()
+	w.asked++
+	id := fmt.Sprint("asking", w.asked)
+	w.pipe.write(t, call(id, "test_elicitation", object{"message": "Who are you?"}).inLegacy().frame())
+	m := w.pipe.read(t)
+	if m.Method != elicits {
+		t.Fatalf("the server does not ask: %s", m)
+	}
+	w.pipe.write(t, encode(object{"jsonrpc": "2.0", "id": m.ID, "error": object{"code": -32603, "message": "not now"}}))
+	w.pipe.readID(t, encode(id))
+}
