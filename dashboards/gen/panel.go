@@ -117,7 +117,7 @@ func list(title, description, unit string, limits thresholds, targets ...target)
 	}
 	p := shown("table", title, description, unit, limits, targets)
 	p.FieldConfig.Defaults.Custom = map[string]any{"align": "auto", "inspect": false, "cellOptions": map[string]any{"type": "color-text"}}
-	p.Options = map[string]any{"showHeader": true, "cellHeight": "sm"}
+	p.Options = map[string]any{"frameIndex": 0, "showHeader": true, "cellHeight": "sm"}
 	return p
 }
 
