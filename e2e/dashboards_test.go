@@ -179,7 +179,7 @@ func TestExpressions(t *testing.T) {
 	for _, group := range file.Groups {
 		for _, r := range group.Rules {
 			if r.Record != "" {
-				exposed[r.Record] = map[string]bool{"job": true, "gen_ai_tool_name": true}
+				exposed[r.Record] = map[string]bool{"job": true, "gen_ai_tool_name": true, "service": true}
 			}
 		}
 	}

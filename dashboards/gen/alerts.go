@@ -14,7 +14,7 @@ var noSubscription = isNot("method", "subscriptions/listen")
 
 // faults returns the alerts about single instances.
 func faults(c *config) []rule {
-	s := source{selector: c.Selector}
+	s := c.source()
 	list := []rule{unaccounted(c, s), {
 		Alert: "VitrineHandlersAbandoned",
 		Expr:  byInstance + "(" + s.of(telemetry.MetricAbandonedNow) + ") > 0",

@@ -138,6 +138,9 @@ func (c *config) objectiveOf(tool string) objective {
 	return o
 }
 
+// source is what the selectors of rules have in common.
+func (c *config) source() source { return source{selector: c.Selector, service: slug(c.Name)} }
+
 // budget is the share that a target in percent leaves to failures.
 func budget(target float64) string {
 	return strconv.FormatFloat(float64(int64((100-target)*1e6+0.5))/1e8, 'f', -1, 64)

@@ -60,19 +60,19 @@ func failed(s source, window string) string {
 
 // availability records who was served, and how many were failed.
 func availability(c *config) (list []rule) {
-	s := source{selector: c.Selector}
+	s := c.source()
 	for _, w := range windows {
 		list = append(list,
 			rule{Record: recordServed + w, Expr: served(s, w)},
-			rule{Record: recordFailed + w, Expr: failed(s, w) + "\n  or " + recordServed + w + " * 0"},
-			rule{Record: recordFailing + w, Expr: fmt.Sprintf("%s%s / (%s%s > 0)", recordFailed, w, recordServed, w)})
+			rule{Record: recordFailed + w, Expr: failed(s, w) + "\n  or on (job, gen_ai_tool_name) " + s.recorded(recordServed+w) + " * 0"},
+			rule{Record: recordFailing + w, Expr: fmt.Sprintf("%s / (%s > 0)", s.recorded(recordFailed+w), s.recorded(recordServed+w))})
 	}
 	return append(list, objectives(c, recordBudget, recordServed, func(o objective) string { return budget(o.Availability) }))
 }
 
 // latency records how many of the requests without an error took longer than promised.
 func latency(c *config) (list []rule) {
-	s := source{selector: c.Selector}
+	s := c.source()
 	good := []matcher{is("error_type", ""), is("rpc_response_status_code", "")}
 	for _, w := range windows {
 		list = append(list, rule{
@@ -92,7 +92,7 @@ func latency(c *config) (list []rule) {
 		}
 		list = append(list,
 			rule{Record: recordSlow + w, Expr: "clamp_min(\n  " + strings.Join(slow, "\n  or ") + "\n, 0)"},
-			rule{Record: recordSlowing + w, Expr: fmt.Sprintf("%s%s / (%s%s > 0)", recordSlow, w, recordSucceeded, w)})
+			rule{Record: recordSlowing + w, Expr: fmt.Sprintf("%s / (%s > 0)", s.recorded(recordSlow+w), s.recorded(recordSucceeded+w))})
 	}
 	return append(list, objectives(c, recordSlowable, recordSucceeded, func(o objective) string {
 		if o.Latency <= 0 {
@@ -146,7 +146,7 @@ func objectives(c *config, record, of string, value func(objective) string) rule
 	var all []string
 	for _, o := range c.scopes() {
 		if v := value(o.objective); v != "" {
-			all = append(all, selector(of+longest, texts(o.matchers()))+" * 0 + "+v)
+			all = append(all, c.source().recorded(of+longest, o.matchers()...)+" * 0 + "+v)
 		}
 	}
 	return rule{Record: record, Expr: strings.Join(all, "\nor ")}
@@ -176,6 +176,7 @@ func burns(c *config, b burning) (list []rule) {
 	if b == slowness && len(latency(c)) == 0 {
 		return nil
 	}
+	s := c.source()
 	for _, speed := range []struct {
 		name, factor, long, short, lasting, severity string
 		hours                                        int
@@ -185,10 +186,10 @@ func burns(c *config, b burning) (list []rule) {
 		{"Steady", "1", "3d", "6h", "1h", ticket, 72},
 	} {
 		over := func(window string) string {
-			return fmt.Sprintf("%s%s > %s * %s", b.ratio, window, speed.factor, b.budget)
+			return fmt.Sprintf("%s > %s * %s", s.recorded(b.ratio+window), speed.factor, s.recorded(b.budget))
 		}
 		least := func(rate string, n int) string {
-			return fmt.Sprintf("%s%s * %d >= %d", rate, speed.long, speed.hours*3600, n)
+			return fmt.Sprintf("%s * %d >= %d", s.recorded(rate+speed.long), speed.hours*3600, n)
 		}
 		list = append(list, rule{
 			Alert: b.name + speed.name,

@@ -95,8 +95,15 @@ func TestFilters(t *testing.T) {
 	}
 	for _, g := range rules(&c).Groups {
 		for _, r := range g.Rules {
+			for _, name := range regexp.MustCompile(`\b(?:vitrine[:_]|mcp_server_)[a-z0-9_:]+\b`).FindAllString(aSelector.ReplaceAllString(r.Expr, ""), -1) {
+				t.Errorf("no selector for %s in %s", name, r.Expr)
+			}
 			for _, s := range aSelector.FindAllString(r.Expr, -1) {
-				require.Contains(t, s, c.Selector, r.Expr)
+				if strings.HasPrefix(s, "vitrine:") {
+					require.Contains(t, s, `service="vitrine"`, r.Expr)
+				} else {
+					require.Contains(t, s, c.Selector, r.Expr)
+				}
 			}
 		}
 	}

@@ -31,6 +31,9 @@ func (m matcher) String() string {
 type source struct {
 	// selector is the matchers that the configuration adds, as PromQL writes them.
 	selector string
+	// service is the label of what rules have recorded for a configuration, so that those of
+	// several can be in one Prometheus.
+	service string
 	// filters is true where the variables of a dashboard filter.
 	filters bool
 }
@@ -87,9 +90,12 @@ func (s source) of(name string, matchers ...matcher) string {
 // process.
 func (s source) plain(name string, matchers ...matcher) string { return s.with(name, matchers...) }
 
+// serviceLabel is the label of all that is recorded.
+const serviceLabel = "service"
+
 // recorded selects series of a recording rule, which have a job and the name of a tool.
 func (s source) recorded(name string, matchers ...matcher) string {
-	var all []string
+	all := []string{is(serviceLabel, s.service).String()}
 	if s.filters {
 		all = append(all, anyOf("job", "job").String(), anyOf("gen_ai_tool_name", "tool").String())
 	}

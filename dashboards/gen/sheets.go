@@ -8,7 +8,8 @@ import (
 
 // sheets are the dashboards of a configuration.
 func sheets(c *config) []sheet {
-	b := board{source{selector: c.Selector, filters: true}, c}
+	b := board{c.source(), c}
+	b.filters = true
 	return []sheet{b.overview(), b.faults(), b.sessions(), b.tool(), b.health()}
 }
 
