@@ -20,7 +20,7 @@ func (b board) runtime() []panel {
 			query(b.plain("process_resident_memory_bytes"), "{{instance}} resident"), query(b.plain("go_memstats_heap_inuse_bytes"), "{{instance}} heap")),
 		graph("Allocation", "Bytes a second that are allocated on the heap.", "Bps", never(), each("rate("+b.plain("go_memstats_alloc_bytes_total")+"[$__rate_interval])")),
 		graph("Longest pause of the collector", "Of the garbage collections in memory of the runtime.", "s", rising(0.01, 0.1),
-			each(b.plain("go_gc_duration_seconds", is("quantile", "1")))),
+			each(b.plain("go_gc_duration_seconds", is("quantile", "1", "1.0")))),
 		graph("File descriptors in use", "Of those that the process may open. Each connection takes one.", percent, rising(0.7, 0.9),
 			each(b.plain("process_open_fds")+" / "+b.plain("process_max_fds"))),
 		graph("Age of the process", "Where it falls, the process was restarted.", "s", never(), each("time() - "+b.plain("process_start_time_seconds"))),

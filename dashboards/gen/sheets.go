@@ -45,6 +45,12 @@ func (b board) quantiles(name string, matchers ...matcher) (list []target) {
 	return list
 }
 
+// counted is the rate of a histogram's events, from its buckets, as only these have
+// exemplars: the largest bucket has them all.
+func (b board) counted(by, name string, matchers ...matcher) string {
+	return "max by (" + by + ") (" + b.rate(by+", le", name+"_bucket", matchers...) + ")"
+}
+
 // mean is the mean value of a histogram.
 func (b board) mean(by, name string, matchers ...matcher) string {
 	return b.rate(by, name+"_sum", matchers...) + " / (" + b.rate(by, name+"_count", matchers...) + " > 0)"

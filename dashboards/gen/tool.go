@@ -27,7 +27,7 @@ func (b board) tool() sheet {
 			}},
 			{"Failures", []panel{
 				graph("Errors by type", "What ended calls with an error of the service or of the tool. The points are traces.", perSecond, above(1),
-					traced(b.rate("gen_ai_tool_name, error_type", operation+"_count", calls, failing), "{{gen_ai_tool_name}} {{error_type}}")),
+					traced(b.counted("gen_ai_tool_name, error_type", operation, calls, failing), "{{gen_ai_tool_name}} {{error_type}}")),
 				graph("Cancellations by cause", "What ended calls before they were done. The points are traces.", perSecond, above(1),
 					traced(b.rate("tool, cause", telemetry.MetricRequestsCancelled, of)+" > 0", "{{tool}} {{cause}}")),
 				graph("Time to stop, p95", "From a cancellation to the return of the handler. The points are traces.", "s", rising(1, 5),
