@@ -235,11 +235,14 @@ func keeps(expr, label string) bool {
 			if tree = n.LHS; n.LHS.Type() == parser.ValueTypeScalar || isCall(n.LHS, "time") {
 				tree = n.RHS
 			}
-		case *parser.Call: // of what is used here, the last argument is the vector
-			if len(n.Args) == 0 {
+		case *parser.Call: // one of the arguments is the vector
+			at := slices.IndexFunc(n.Args, func(e parser.Expr) bool {
+				return e.Type() == parser.ValueTypeVector || e.Type() == parser.ValueTypeMatrix
+			})
+			if at < 0 {
 				return false
 			}
-			tree = n.Args[len(n.Args)-1]
+			tree = n.Args[at]
 		case *parser.AggregateExpr:
 			return slices.Contains(n.Grouping, label)
 		case *parser.MatrixSelector:

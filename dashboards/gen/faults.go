@@ -36,7 +36,7 @@ func (b board) cancellations() []panel {
 		list("Abandoned since the start", "Handlers that were given up, by tool and by what had cancelled them.", "none", above(1),
 			latest(b.now("instance, tool, cause", telemetry.MetricHandlersAbandoned)+" > 0", "")),
 		graph("Panics by tool", "Panics of handlers. All are contained: the caller gets an internal error.", "ops", above(0.01),
-			query(b.rate("method, tool", telemetry.MetricHandlerPanics), "{{method}} {{tool}}")),
+			query(b.rate("tool", telemetry.MetricHandlerPanics), "{{tool}}")),
 	}
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
@@ -22,8 +24,14 @@ type row struct {
 	panels []panel
 }
 
-// query is a range query; the legend is a template with {{labels}}.
+// query is a range query; the legend is a template with {{labels}}. What belongs to no tool
+// is called so there.
 func query(expr, legend string) target {
+	for _, label := range []string{"tool", "gen_ai_tool_name"} {
+		if strings.Contains(legend, "{{"+label+"}}") {
+			expr = fmt.Sprintf("label_replace(%s, %q, \"no tool\", %q, \"\")", expr, label, label)
+		}
+	}
 	return target{Datasource: prom, EditorMode: "code", Expr: expr, LegendFormat: legend, Format: "time_series", Range: true}
 }
 

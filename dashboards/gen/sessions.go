@@ -11,7 +11,7 @@ func (b board) sessions() sheet {
 		[]row{
 			{"Sessions", []panel{
 				graph("Open sessions", "Legacy sessions over HTTP, and connections over pipes.", "none", never(),
-					query(b.now("instance, transport", telemetry.MetricSessionsActive), "{{instance}} {{transport}}")),
+					query(b.now("transport", telemetry.MetricSessionsActive), "{{transport}}")),
 				graph("Ends of sessions", "By cause: clients that behave end them with session_delete or transport_close; session_idle and session_evicted are the server's.",
 					"ops", above(1), query(b.rate("cause", telemetry.MetricSessionsClosed), "{{cause}}")),
 				graph("Life of sessions", "How long sessions were open that have ended.", "s", never(), b.plainQuantiles(telemetry.MetricSessionDuration)...),
