@@ -1,0 +1,142 @@
+package check
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+var update = flag.Bool("update", false, "rewrite the generated files")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// loaded returns the chart as it is on disk.
+func loaded(t *testing.T) *chartSource {
+	t.Helper()
+	source, err := loadChart(nil)
+	require.NoError(t, err)
+	return source
+}
+
+// rendered returns the objects of the chart with values over its own.
+func rendered(t *testing.T, values Values) []Manifest {
+	t.Helper()
+	all, err := loaded(t).manifests(values)
+	require.NoError(t, err)
+	return all
+}
+
+// fullValues turn everything on.
+func fullValues() Values {
+	all := Values{
+		"telemetry":     Values{"tracesEndpoint": "http://collector.observability:4318/v1/traces"},
+		"settings":      Values{"max-in-flight-total": 4000000, "h2c": true},
+		"podLabels":     Values{"team": "tools"},
+		"networkPolicy": Values{"clients": []any{Values{"podSelector": Values{}}}},
+		"env":           []any{Values{"name": "OTEL_TRACES_SAMPLER", "value": "always_on"}},
+	}
+	for _, more := range []Values{autoscalingValues(), monitoringValues(), gatewayValues()} {
+		for key, value := range more {
+			all[key] = value
+		}
+	}
+	all["serviceMonitor"].(Values)["nativeHistograms"] = true
+	all["httpRoute"].(Values)["routes"] = []any{
+		Values{"method": "tools/call", "name": "search_text", "service": "vitrine-legacy", "port": 8080},
+	}
+	return all
+}
+
+// A set is a whole installation.
+type set struct {
+	name string
+	all  []Manifest
+}
+
+// sets are the installations that all tests of manifests look at.
+func sets(t *testing.T) []set {
+	t.Helper()
+	return []set{
+		{"chart", rendered(t, nil)},
+		{"chart with everything", rendered(t, fullValues())},
+		{"chart for one replica", rendered(t, Values{"replicaCount": 1, "stateKeys": Values{"enabled": false}})},
+		{"overlay dev", built(t, "overlays/dev")},
+		{"overlay production", built(t, "overlays/production")},
+	}
+}
+
+// eachSet runs a test for each installation.
+func eachSet(t *testing.T, test func(t *testing.T, all []Manifest)) {
+	t.Helper()
+	for _, s := range sets(t) {
+		t.Run(s.name, func(t *testing.T) { test(t, s.all) })
+	}
+}
+
+// built runs kustomize in a folder below deploy/kubernetes.
+func built(t *testing.T, dir string) []Manifest {
+	t.Helper()
+	return kustomized(t, filesys.MakeFsOnDisk(), filepath.Join(filepath.FromSlash(kubeDir), dir))
+}
+
+func kustomized(t *testing.T, files filesys.FileSystem, dir string) []Manifest {
+	t.Helper()
+	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, dir)
+	require.NoError(t, err)
+	text, err := objects.AsYaml()
+	require.NoError(t, err)
+	all, err := parseManifests(string(text))
+	require.NoError(t, err)
+	return all
+}
+
+// as returns the objects of a Go type.
+func as[T runtime.Object](t *testing.T, all []Manifest) (objects []T) {
+	t.Helper()
+	types, err := knownTypes()
+	require.NoError(t, err)
+	for _, m := range all {
+		object, err := typed(types, m)
+		require.NoError(t, err)
+		if o, ok := object.(T); ok {
+			objects = append(objects, o)
+		}
+	}
+	return objects
+}
+
+// moduleDir returns the folder of a module that go.mod names.
+func moduleDir(t *testing.T, module string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	require.NoError(t, err)
+	dir := strings.TrimSpace(string(out))
+	require.NotEmpty(t, dir, "%s is not downloaded", module)
+	return dir
+}
+
+func readFile(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.FromSlash(name))
+	require.NoError(t, err)
+	return text
+}
+
+// clone copies what JSON can hold.
+func clone[T any](t *testing.T, value T) (copied T) {
+	t.Helper()
+	text, err := json.Marshal(value)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &copied))
+	return copied
+}

@@ -1,0 +1,194 @@
+{{/*
+A Deployment of the server. Takes a dict: root, component, name, replicas (nil leaves
+them to an autoscaler).
+*/}}
+{{- define "vitrine.deployment" -}}
+{{- $root := .root -}}
+{{- with $root -}}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ $.name }}
+  labels:
+    {{- include "vitrine.labels" . | nindent 4 }}
+    app.kubernetes.io/component: {{ $.component }}
+spec:
+  {{- if not (kindIs "invalid" $.replicas) }}
+  replicas: {{ $.replicas }}
+  {{- end }}
+  selector:
+    matchLabels:
+      {{- include "vitrine.selector" . | nindent 6 }}
+      app.kubernetes.io/component: {{ $.component }}
+  strategy:
+    type: RollingUpdate
+    rollingUpdate:
+      maxSurge: 1
+      maxUnavailable: 0
+  template:
+    metadata:
+      labels:
+        {{- include "vitrine.labels" . | nindent 8 }}
+        app.kubernetes.io/component: {{ $.component }}
+        {{- with .Values.podLabels }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      {{- with .Values.podAnnotations }}
+      annotations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+    spec:
+      serviceAccountName: {{ include "vitrine.serviceAccount" . }}
+      automountServiceAccountToken: false
+      enableServiceLinks: false # their variables would begin with VITRINE_, too
+      terminationGracePeriodSeconds: {{ include "vitrine.terminationGracePeriod" . }}
+      {{- with .Values.imagePullSecrets }}
+      imagePullSecrets:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .Values.priorityClassName }}
+      priorityClassName: {{ . }}
+      {{- end }}
+      securityContext:
+        runAsNonRoot: true
+        runAsUser: 65532
+        runAsGroup: 65532
+        fsGroup: 65532
+        seccompProfile:
+          type: RuntimeDefault
+      containers:
+        - name: vitrine
+          image: {{ include "vitrine.image" . | quote }}
+          imagePullPolicy: {{ .Values.image.pullPolicy }}
+          args:
+            {{- toYaml .Values.args | nindent 12 }}
+          env:
+            - name: POD_NAME
+              valueFrom:
+                fieldRef:
+                  fieldPath: metadata.name
+            - name: POD_NAMESPACE
+              valueFrom:
+                fieldRef:
+                  fieldPath: metadata.namespace
+            - name: VITRINE_ADDR
+              value: ":8080"
+            - name: VITRINE_ADMIN_ADDR
+              value: ":9464"
+            - name: VITRINE_PATH
+              value: {{ .Values.path | quote }}
+            - name: VITRINE_ALLOWED_HOSTS
+              value: {{ include "vitrine.allowedHosts" . | quote }}
+            {{- with .Values.allowedOrigins }}
+            - name: VITRINE_ALLOWED_ORIGINS
+              value: {{ join "," . | quote }}
+            {{- end }}
+            {{- if .Values.stateKeys.enabled }}
+            - name: VITRINE_STATE_KEYS_FILE
+              value: {{ printf "/etc/vitrine/state-keys/%s" .Values.stateKeys.secretKey | quote }}
+            {{- end }}
+            {{- with .Values.shutdown }}
+            - name: VITRINE_SHUTDOWN_DELAY
+              value: {{ .delaySeconds }}s
+            - name: VITRINE_DRAIN_TIMEOUT
+              value: {{ .drainSeconds }}s
+            - name: VITRINE_CLEANUP_GRACE
+              value: {{ .cleanupSeconds }}s
+            - name: VITRINE_HOOK_GRACE
+              value: {{ .hookSeconds }}s
+            - name: VITRINE_FLUSH_TIMEOUT
+              value: {{ .flushSeconds }}s
+            {{- end }}
+            {{- range $name, $value := .Values.settings }}
+            - name: VITRINE_{{ $name | upper | replace "-" "_" }}
+              value: {{ ternary (int64 $value) $value (kindIs "float64" $value) | toString | quote }}
+            {{- end }}
+            {{- with include "vitrine.goMemLimit" . }}
+            - name: GOMEMLIMIT # of the memory limit
+              value: {{ . }}
+            {{- end }}
+            - name: OTEL_RESOURCE_ATTRIBUTES
+              value: k8s.namespace.name=$(POD_NAMESPACE),k8s.pod.name=$(POD_NAME)
+            {{- with .Values.telemetry.tracesEndpoint }}
+            - name: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
+              value: {{ . | quote }}
+            {{- end }}
+            {{- with .Values.env }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
+          ports:
+            - name: http
+              containerPort: 8080
+            - name: admin
+              containerPort: 9464
+          {{- with .Values.probes }}
+          startupProbe:
+            httpGet:
+              path: /livez
+              port: admin
+            periodSeconds: 1
+            failureThreshold: {{ .startupSeconds }}
+          readinessProbe:
+            httpGet:
+              path: /readyz
+              port: admin
+            periodSeconds: {{ .readinessSeconds }}
+            failureThreshold: 2
+          livenessProbe:
+            httpGet:
+              path: /livez
+              port: admin
+            periodSeconds: {{ .livenessSeconds }}
+            timeoutSeconds: 5
+            failureThreshold: 3
+          {{- end }}
+          resources:
+            {{- toYaml .Values.resources | nindent 12 }}
+          securityContext:
+            allowPrivilegeEscalation: false
+            readOnlyRootFilesystem: true
+            capabilities:
+              drop: [ALL]
+          {{- if .Values.stateKeys.enabled }}
+          volumeMounts:
+            - name: state-keys
+              mountPath: /etc/vitrine/state-keys
+              readOnly: true
+          {{- end }}
+      {{- if .Values.stateKeys.enabled }}
+      volumes:
+        # Without the Secret, or without this key in it, the pod does not start, and its
+        # events say so.
+        - name: state-keys
+          secret:
+            secretName: {{ include "vitrine.stateKeysSecret" . }}
+            defaultMode: 288 # 0440
+            items:
+              - key: {{ .Values.stateKeys.secretKey | quote }}
+                path: {{ .Values.stateKeys.secretKey | quote }}
+      {{- end }}
+      {{- with .Values.nodeSelector }}
+      nodeSelector:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .Values.tolerations }}
+      tolerations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .Values.affinity }}
+      affinity:
+        {{- toYaml . | nindent 8 }}
+      {{- else }}
+      topologySpreadConstraints:
+        {{- range list "topology.kubernetes.io/zone" "kubernetes.io/hostname" }}
+        - maxSkew: 1
+          topologyKey: {{ . }}
+          whenUnsatisfiable: ScheduleAnyway
+          labelSelector:
+            matchLabels:
+              {{- include "vitrine.selector" $root | nindent 14 }}
+              app.kubernetes.io/component: {{ $.component }}
+        {{- end }}
+      {{- end }}
+{{- end }}
+{{- end -}}

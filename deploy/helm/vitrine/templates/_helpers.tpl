@@ -1,0 +1,96 @@
+{{/* The name of the objects. */}}
+{{- define "vitrine.fullname" -}}
+{{- $name := .Values.fullnameOverride -}}
+{{- if not $name -}}
+{{- $name = ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) (contains .Chart.Name .Release.Name) -}}
+{{- end -}}
+{{- $name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* Labels that never change, by which objects find each other. */}}
+{{- define "vitrine.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "vitrine.labels" -}}
+{{ include "vitrine.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{- define "vitrine.serviceAccount" -}}
+{{- .Values.serviceAccount.name | default (ternary (include "vitrine.fullname" .) "default" .Values.serviceAccount.create) -}}
+{{- end -}}
+
+{{- define "vitrine.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{ printf "%s@%s" .repository .digest }}
+{{- else -}}
+{{ printf "%s:%s" .repository (.tag | default $.Chart.AppVersion) }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "vitrine.stateKeysSecret" -}}
+{{- .Values.stateKeys.secretName | default (printf "%s-state-keys" (include "vitrine.fullname" .)) -}}
+{{- end -}}
+
+{{/*
+The names that the Host header may have. The route's come first, so that kustomize can
+replace the first one. The kubelet puts in the namespace.
+*/}}
+{{- define "vitrine.allowedHosts" -}}
+{{- $name := include "vitrine.fullname" . -}}
+{{- $hosts := list $name (printf "%s.$(POD_NAMESPACE)" $name) (printf "%s.$(POD_NAMESPACE).svc" $name) (printf "%s.$(POD_NAMESPACE).svc.cluster.local" $name) -}}
+{{- if .Values.httpRoute.enabled -}}
+{{- $hosts = concat .Values.httpRoute.hostnames $hosts -}}
+{{- end -}}
+{{- concat $hosts .Values.allowedHosts | uniq | join "," -}}
+{{- end -}}
+
+{{/*
+How long the kubelet waits before it kills: longer than the longest shutdown, of which
+docs/limits.md has the sum. Cancelled handlers have the cleanup grace, last answers a
+fifth of it, and open connections all of it once more.
+*/}}
+{{- define "vitrine.terminationGracePeriod" -}}
+{{- with .Values.shutdown -}}
+{{- addf .delaySeconds .drainSeconds (mulf 2.2 .cleanupSeconds) .hookSeconds .flushSeconds .marginSeconds | ceil | int64 -}}
+{{- end -}}
+{{- end -}}
+
+{{/* GOMEMLIMIT, or nothing without a memory limit. */}}
+{{- define "vitrine.goMemLimit" -}}
+{{- $limit := dig "limits" "memory" "" .Values.resources | toString -}}
+{{- if $limit -}}
+{{- $units := dict "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
+{{- $number := regexFind "^[0-9]+([.][0-9]+)?" $limit -}}
+{{- $unit := trimPrefix $number $limit -}}
+{{- if or (not $number) (not (hasKey $units $unit)) -}}
+{{- fail (printf "resources.limits.memory: %s is not a size such as 512Mi or 1Gi" $limit) -}}
+{{- end -}}
+{{- divf (mulf (float64 $number) (get $units $unit) .Values.memoryLimitPercent) 104857600 | floor | int64 }}MiB
+{{- end -}}
+{{- end -}}
+
+{{/* What the schema cannot say. */}}
+{{- define "vitrine.check" -}}
+{{- if not .Values.stateKeys.enabled -}}
+{{- if or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1) .Values.legacyPool.enabled -}}
+{{- fail "several replicas need the same state keys: leave stateKeys.enabled true and make the Secret, or set replicaCount: 1 without autoscaling and legacyPool" -}}
+{{- end -}}
+{{- end -}}
+{{- if .Values.httpRoute.enabled -}}
+{{- if not .Values.httpRoute.parentRefs -}}
+{{- fail "httpRoute.parentRefs: name the gateway" -}}
+{{- end -}}
+{{- if not (or .Values.httpRoute.hostnames .Values.allowedHosts) -}}
+{{- fail "httpRoute.hostnames: name the host, or the server refuses its requests (allowedHosts names further ones)" -}}
+{{- end -}}
+{{- else if .Values.legacyPool.enabled -}}
+{{- fail "legacyPool.enabled: without httpRoute.enabled nothing leads to it" -}}
+{{- end -}}
+{{- end -}}
