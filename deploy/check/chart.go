@@ -7,6 +7,7 @@
 package check
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"path"
@@ -75,7 +76,7 @@ func (s *chartSource) render(values Values) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	texts, err := engine.Engine{Strict: true}.Render(s.chart, all)
+	texts, err := engine.Engine{Strict: true}.RenderWithContext(context.Background(), s.chart, all)
 	if err != nil {
 		return nil, err
 	}

@@ -35,16 +35,6 @@ func (m Manifest) metadata(key string) any {
 
 func (m Manifest) name() string { return fmt.Sprint(m.metadata("name")) }
 
-// labels returns the labels of the object.
-func (m Manifest) labels() map[string]string {
-	labels := map[string]string{}
-	given, _ := m.metadata("labels").(map[string]any)
-	for key, value := range given {
-		labels[key] = fmt.Sprint(value)
-	}
-	return labels
-}
-
 func (m Manifest) String() string { return m.kind() + " " + m.name() }
 
 // parseManifests splits a text into its objects. A key that is there twice is an error.

@@ -1,0 +1,135 @@
+package check
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// TestLint is helm lint --strict, with the oldest Kubernetes that the chart takes.
+func TestLint(t *testing.T) {
+	version, err := common.ParseKubeVersion("v" + oldest + ".0")
+	require.NoError(t, err)
+	for name, values := range map[string]Values{"defaults": {}, "everything": fullValues()} {
+		t.Run(name, func(t *testing.T) {
+			linter := lint.RunAll(filepath.FromSlash(chartDir), values, namespace, lint.WithKubeVersion(version))
+			for _, m := range linter.Messages {
+				if m.Severity > support.InfoSev {
+					t.Error(m)
+				}
+			}
+		})
+	}
+	require.Equal(t, ">="+oldest+".0-0", loaded(t).chart.Metadata.KubeVersion)
+}
+
+// TestValuesRefused holds the schema, and what the templates check beside it, against
+// values that are wrong.
+func TestValuesRefused(t *testing.T) {
+	route := func(more Values) Values {
+		values := Values{"enabled": true, "hostnames": []any{"mcp.example.com"}, "parentRefs": []any{Values{"name": "g"}}}
+		for key, value := range more {
+			values[key] = value
+		}
+		return Values{"httpRoute": values}
+	}
+	for _, c := range []struct {
+		name   string
+		values Values
+		want   string // in the error
+	}{
+		{"unknown value", Values{"replicas": 3}, "'replicas' not allowed"},
+		{"unknown value, deeper", Values{"image": Values{"name": "x"}}, "'name' not allowed"},
+		{"unknown setting", Values{"settings": Values{"max-inflight": "5"}}, "'max-inflight' not allowed"},
+		{"setting with a value of its own", Values{"settings": Values{"drain-timeout": "5s"}}, "'drain-timeout' not allowed"},
+		{"setting that is a list", Values{"settings": Values{"max-in-flight": []any{1}}}, "/settings/max-in-flight"},
+		{"no replica", Values{"replicaCount": 0}, "/replicaCount"},
+		{"wrong type", Values{"replicaCount": "two"}, "/replicaCount"},
+		{"negative time", Values{"shutdown": Values{"drainSeconds": -1}}, "/shutdown/drainSeconds"},
+		{"no margin", Values{"shutdown": Values{"marginSeconds": 0}}, "/shutdown/marginSeconds"},
+		{"path without slash", Values{"path": "mcp"}, "/path"},
+		{"wildcard host", route(Values{"hostnames": []any{"*.example.com"}}), "/httpRoute/hostnames/0"},
+		{"host with a port", Values{"allowedHosts": []any{"a,b"}}, "/allowedHosts/0"},
+		{"digest", Values{"image": Values{"digest": "sha256:abc"}}, "/image/digest"},
+		{"affinity", Values{"service": Values{"sessionAffinity": "Cookie"}}, "/service/sessionAffinity"},
+		{"endpoint without scheme", Values{"telemetry": Values{"tracesEndpoint": "collector:4318"}}, "/telemetry/tracesEndpoint"},
+		{"all of the memory", Values{"memoryLimitPercent": 100}, "/memoryLimitPercent"},
+		{"route without service", route(Values{"routes": []any{Values{"method": "tools/call", "port": 1}}}), "/httpRoute/routes/0"},
+		{"memory", Values{"resources": Values{"limits": Values{"memory": "much"}}}, "much is not a size"},
+		{"replicas without keys", Values{"stateKeys": Values{"enabled": false}}, "need the same state keys"},
+		{"autoscaling without keys", Values{
+			"replicaCount": 1, "stateKeys": Values{"enabled": false}, "autoscaling": Values{"enabled": true},
+		}, "need the same state keys"},
+		{"route without gateway", route(Values{"parentRefs": []any{}}), "name the gateway"},
+		{"route without host", route(Values{"hostnames": []any{}}), "name the host"},
+		{"legacy pool without route", Values{"legacyPool": Values{"enabled": true}}, "nothing leads to it"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := loaded(t).render(c.values)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// TestNotes renders the notes with the command that makes the Secret.
+func TestNotes(t *testing.T) {
+	texts, err := loaded(t).render(nil)
+	require.NoError(t, err)
+	require.Contains(t, texts["NOTES.txt"], "create secret generic vitrine-state-keys")
+	require.Contains(t, texts["NOTES.txt"], "http://vitrine.mcp:8080/mcp")
+}
+
+// TestModernVersions holds the revisions that the route takes for modern against those
+// of the server.
+func TestModernVersions(t *testing.T) {
+	var want []any
+	for _, v := range mcp.Versions(mcp.Modern) {
+		want = append(want, string(v))
+	}
+	require.Equal(t, want, loaded(t).chart.Values["httpRoute"].(map[string]any)["modernVersions"])
+}
+
+// TestPrometheusRule holds the rules in the manifest against dashboards/rules.yml.
+func TestPrometheusRule(t *testing.T) {
+	want, err := parseManifests(string(readFile(t, rulesFile)))
+	require.NoError(t, err)
+	require.Len(t, want, 1)
+	for _, all := range [][]Manifest{rendered(t, monitoringValues()), built(t, "overlays/production")} {
+		rule, err := find(all, "PrometheusRule", "vitrine")
+		require.NoError(t, err)
+		require.Equal(t, map[string]any(want[0]), rule["spec"])
+	}
+}
+
+// TestSettings renders settings as variables, also numbers that YAML writes with an
+// exponent.
+func TestSettings(t *testing.T) {
+	container := serverContainer(t, rendered(t, fullValues()))
+	env := envOf(container)
+	require.Equal(t, "4000000", env["VITRINE_MAX_IN_FLIGHT_TOTAL"])
+	require.Equal(t, "true", env["VITRINE_H2C"])
+	require.Equal(t, "always_on", env["OTEL_TRACES_SAMPLER"])
+	require.Equal(t, "http://collector.observability:4318/v1/traces", env["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"])
+}
+
+// TestImage renders tag and digest.
+func TestImage(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0", 64)
+	for _, c := range []struct {
+		image Values
+		want  string
+	}{
+		{Values{}, "vitrine-mcp/vitrine:0.1.0"},
+		{Values{"repository": "x", "tag": "2"}, "x:2"},
+		{Values{"repository": "x", "tag": "2", "digest": digest}, "x@" + digest},
+	} {
+		require.Equal(t, c.want, serverContainer(t, rendered(t, Values{"image": c.image})).Image)
+	}
+}

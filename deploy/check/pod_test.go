@@ -1,0 +1,179 @@
+package check
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/service"
+)
+
+// serverPod returns the pod of the Deployment vitrine.
+func serverPod(t *testing.T, all []Manifest) corev1.PodSpec {
+	t.Helper()
+	for _, d := range as[*appsv1.Deployment](t, all) {
+		if d.Name == releaseName {
+			return d.Spec.Template.Spec
+		}
+	}
+	require.Fail(t, "no Deployment")
+	return corev1.PodSpec{}
+}
+
+func serverContainer(t *testing.T, all []Manifest) corev1.Container {
+	t.Helper()
+	pod := serverPod(t, all)
+	require.Len(t, pod.Containers, 1)
+	return pod.Containers[0]
+}
+
+// envOf returns the variables that a container is given, with references resolved as
+// the kubelet does: only to those before, and the others stay as they are.
+func envOf(c corev1.Container) map[string]string {
+	env := map[string]string{}
+	for _, e := range c.Env {
+		value := e.Value
+		if e.ValueFrom != nil {
+			value = "the-" + strings.ReplaceAll(e.ValueFrom.FieldRef.FieldPath, ".", "-")
+		}
+		env[e.Name] = envReference.ReplaceAllStringFunc(value, func(ref string) string {
+			if resolved, ok := env[ref[2:len(ref)-1]]; ok {
+				return resolved
+			}
+			return ref
+		})
+	}
+	return env
+}
+
+var envReference = regexp.MustCompile(`\$\([A-Z_]+\)`)
+
+// TestEnvironment fails when a variable is none of the server's, is given twice, or
+// refers to one that is not before it.
+func TestEnvironment(t *testing.T) {
+	known, err := environment()
+	require.NoError(t, err)
+	require.Contains(t, known, "VITRINE_DRAIN_TIMEOUT")
+	eachSet(t, func(t *testing.T, all []Manifest) {
+		for _, template := range templates(t, all) {
+			for _, c := range template.Spec.Containers {
+				seen := map[string]bool{}
+				for _, e := range c.Env {
+					require.False(t, seen[e.Name], "%s is there twice", e.Name)
+					seen[e.Name] = true
+					if strings.HasPrefix(e.Name, "VITRINE_") {
+						require.Contains(t, known, e.Name)
+					}
+				}
+				for name, value := range envOf(c) {
+					require.NotContains(t, value, "$(", name)
+				}
+			}
+		}
+	})
+}
+
+// budget returns the longest time that a shutdown takes with the given environment, as
+// docs/limits.md adds it up.
+func budget(t *testing.T, env map[string]string) time.Duration {
+	t.Helper()
+	config, limits := service.DefaultConfig(), server.New("defaults", "1").Limits()
+	setting := func(name string, byDefault time.Duration) time.Duration {
+		if env[name] == "" {
+			return byDefault
+		}
+		d, err := time.ParseDuration(env[name])
+		require.NoError(t, err, name)
+		return d
+	}
+	cleanup := setting("VITRINE_CLEANUP_GRACE", limits.CleanupGrace)
+	return setting("VITRINE_SHUTDOWN_DELAY", config.ShutdownDelay) +
+		setting("VITRINE_DRAIN_TIMEOUT", config.DrainTimeout) + cleanup + cleanup/5 +
+		setting("VITRINE_HOOK_GRACE", limits.HookGrace) + cleanup +
+		setting("VITRINE_FLUSH_TIMEOUT", config.FlushTimeout)
+}
+
+// TestDrain fails when the kubelet would kill a server that is still shutting down, or
+// when load balancers notice a shutdown later than the server refuses requests.
+func TestDrain(t *testing.T) {
+	check := func(t *testing.T, spec corev1.PodSpec) {
+		t.Helper()
+		c := spec.Containers[0]
+		require.Nil(t, c.Lifecycle, "a preStop hook takes its time from the grace period, too")
+		longest := budget(t, envOf(c))
+		grace := time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second
+		require.Greater(t, grace, longest)
+		require.Less(t, grace, longest+time.Minute, "it is not for ever either")
+		delay, err := time.ParseDuration(envOf(c)["VITRINE_SHUTDOWN_DELAY"])
+		require.NoError(t, err)
+		ready := c.ReadinessProbe
+		require.Less(t, time.Duration(ready.PeriodSeconds*ready.FailureThreshold)*time.Second, delay)
+	}
+	require.Equal(t, 29100*time.Millisecond, budget(t, nil), "as docs/limits.md says of the defaults")
+	eachSet(t, func(t *testing.T, all []Manifest) {
+		for _, d := range as[*appsv1.Deployment](t, all) {
+			check(t, d.Spec.Template.Spec)
+		}
+	})
+	for name, shutdown := range map[string]Values{
+		"long drain":    {"drainSeconds": 600},
+		"long cleanup":  {"cleanupSeconds": 30},
+		"long hooks":    {"hookSeconds": 60},
+		"long flush":    {"flushSeconds": 10.25},
+		"long delay":    {"delaySeconds": 15},
+		"little margin": {"marginSeconds": 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check(t, serverPod(t, rendered(t, Values{"shutdown": shutdown})))
+		})
+	}
+}
+
+// TestShutdownDefaults holds the chart's times against those of the server. The delay
+// is the only one that a cluster needs and a process alone does not.
+func TestShutdownDefaults(t *testing.T) {
+	env := envOf(serverContainer(t, rendered(t, nil)))
+	config, limits := service.DefaultConfig(), server.New("defaults", "1").Limits()
+	for name, want := range map[string]time.Duration{
+		"VITRINE_DRAIN_TIMEOUT": config.DrainTimeout, "VITRINE_FLUSH_TIMEOUT": config.FlushTimeout,
+		"VITRINE_CLEANUP_GRACE": limits.CleanupGrace, "VITRINE_HOOK_GRACE": limits.HookGrace,
+	} {
+		got, err := time.ParseDuration(env[name])
+		require.NoError(t, err)
+		require.Equal(t, want, got, name)
+	}
+	affinity, ok := loaded(t).chart.Values["service"].(map[string]any)["sessionAffinitySeconds"].(float64)
+	require.True(t, ok)
+	require.GreaterOrEqual(t, time.Duration(affinity)*time.Second, limits.SessionIdle)
+}
+
+// TestMemoryLimit fails when GOMEMLIMIT leaves nothing between the Go heap and the limit
+// of the container, or wastes much of it.
+func TestMemoryLimit(t *testing.T) {
+	share := func(t *testing.T, c corev1.Container) float64 {
+		t.Helper()
+		text, isMiB := strings.CutSuffix(envOf(c)["GOMEMLIMIT"], "MiB")
+		require.True(t, isMiB)
+		mib, err := strconv.ParseFloat(text, 64)
+		require.NoError(t, err)
+		return mib * (1 << 20) / c.Resources.Limits.Memory().AsApproximateFloat64()
+	}
+	eachSet(t, func(t *testing.T, all []Manifest) {
+		for _, d := range as[*appsv1.Deployment](t, all) {
+			require.InDelta(t, 0.9, share(t, d.Spec.Template.Spec.Containers[0]), 0.01)
+		}
+	})
+	for _, limit := range []any{"512Mi", "1.5Gi", "2G", "700M", 1 << 30, "1Ti", "900000k"} {
+		resources := Values{"limits": Values{"memory": limit}, "requests": Values{"memory": "1Mi"}}
+		require.InDelta(t, 0.9, share(t, serverContainer(t, rendered(t, Values{"resources": resources}))), 0.01, limit)
+	}
+	none := serverContainer(t, rendered(t, Values{"resources": Values{"limits": nil}}))
+	require.NotContains(t, envOf(none), "GOMEMLIMIT")
+}

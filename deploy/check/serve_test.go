@@ -1,0 +1,201 @@
+package check
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/vitrine-mcp/vitrine/internal/needs"
+	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/service"
+)
+
+// A locked buffer takes writes from several goroutines.
+type locked struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// serves runs a server with the environment of a container, apart from what another
+// machine has in place of the pod: ports, files, and the delay of the shutdown. f is
+// called while it serves.
+func serves(t *testing.T, c corev1.Container, keys string, f func(service.Endpoints)) (log string, err error) {
+	t.Helper()
+	env := envOf(c)
+	env["VITRINE_ADDR"], env["VITRINE_ADMIN_ADDR"] = "127.0.0.1:0", "127.0.0.1:0"
+	env["VITRINE_SHUTDOWN_DELAY"] = "0s"
+	env["VITRINE_STATE_KEYS_FILE"] = keys
+	srv := server.New("deployed", "1")
+	server.AddTool(srv, server.Tool{Name: "hello"}, func(context.Context, *server.Call, struct{}) (string, error) {
+		return "hello", nil
+	})
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	var stderr locked
+	listening, ended := make(chan service.Endpoints, 1), make(chan error, 1)
+	go func() {
+		ended <- service.Run(ctx, srv, service.WithArgs(nil), service.WithGetenv(func(name string) string { return env[name] }),
+			service.WithStderr(&stderr), service.WithListening(func(e service.Endpoints) { listening <- e }))
+	}()
+	select {
+	case e := <-listening:
+		f(e)
+		end()
+		err = <-ended
+	case err = <-ended:
+	}
+	return stderr.String(), err
+}
+
+// stateKeys writes what the Secret has, as README.md makes it, and returns the file.
+func stateKeys(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "keys")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
+
+func oneKey() string {
+	return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{1}, 32)) + "\n"
+}
+
+// get returns the status and the text of an answer.
+func get(t *testing.T, url, host string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	if host != "" {
+		req.Host = host
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Do(req)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return res.StatusCode, string(text)
+}
+
+// podAddress is what probes and Prometheus write into the Host header.
+const podAddress = "10.1.2.3:9464"
+
+// TestServes starts the real server with the environment of each Deployment and asks
+// what the probes, Prometheus and the clients ask.
+func TestServes(t *testing.T) {
+	eachSet(t, func(t *testing.T, all []Manifest) {
+		c := serverContainer(t, all)
+		log, err := serves(t, c, stateKeys(t, oneKey()), func(e service.Endpoints) {
+			for _, probe := range []*corev1.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
+				status, text := get(t, e.Admin+probe.HTTPGet.Path, podAddress)
+				require.Equal(t, http.StatusOK, status, text)
+			}
+			_, text := get(t, e.Admin+"/metrics", podAddress)
+			require.Contains(t, text, "vitrine_requests_in_flight")
+
+			require.True(t, strings.HasSuffix(e.MCP, "/mcp"))
+			for host, refused := range map[string]bool{
+				"vitrine": false, "vitrine:8080": false, "vitrine.the-metadata-namespace.svc.cluster.local": false,
+				"evil.example": true,
+			} {
+				status, text := get(t, e.MCP, host)
+				require.Equal(t, refused, status == http.StatusForbidden, "%s: %d %s", host, status, text)
+			}
+		})
+		require.NoError(t, err, log)
+	})
+}
+
+// TestHelmTest runs what helm test runs in the cluster.
+func TestHelmTest(t *testing.T) {
+	needs.Tool(t, "deploy/curl", "curl", "sh")
+	pods := as[*corev1.Pod](t, rendered(t, nil))
+	require.Len(t, pods, 1)
+	c := pods[0].Spec.Containers[0]
+	require.Equal(t, "http://vitrine:8080/mcp", c.Env[0].Value)
+	run := func(url string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), c.Command[0], append(c.Command[1:], c.Args...)...)
+		cmd.Env = append(os.Environ(), "URL="+url, "no_proxy=*")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	log, err := serves(t, serverContainer(t, rendered(t, nil)), stateKeys(t, oneKey()), func(e service.Endpoints) {
+		out, err := run(e.MCP)
+		require.NoError(t, err, out)
+		require.Contains(t, out, "id 9")
+		out, err = run(e.MCP + "/elsewhere")
+		require.Error(t, err, "it fails when there is no server: %s", out)
+	})
+	require.NoError(t, err, log)
+}
+
+// TestTwoReplicas runs helm test's calls against two replicas that a proxy takes turns
+// with, without affinity: the legacy session is then lost, and helm test says so.
+func TestTwoReplicas(t *testing.T) {
+	needs.Tool(t, "deploy/curl", "curl", "sh")
+	c := serverContainer(t, rendered(t, nil))
+	test := as[*corev1.Pod](t, rendered(t, nil))[0].Spec.Containers[0]
+	keys := stateKeys(t, oneKey())
+	log, err := serves(t, c, keys, func(a service.Endpoints) {
+		log, err := serves(t, c, keys, func(b service.Endpoints) {
+			for affinity, want := range map[bool]bool{true: true, false: false} {
+				url := balance(t, affinity, a.MCP, b.MCP)
+				cmd := exec.CommandContext(t.Context(), test.Command[0], append(test.Command[1:], test.Args...)...)
+				cmd.Env = append(os.Environ(), "URL="+url, "no_proxy=*")
+				out, err := cmd.CombinedOutput()
+				require.Equal(t, want, err == nil, "affinity %v: %s", affinity, out)
+				require.Contains(t, string(out), "legacy: initialize", "modern calls need none")
+				require.Equal(t, want, !strings.Contains(string(out), "error: 404"), "the client is to begin anew: %s", out)
+			}
+		})
+		require.NoError(t, err, log)
+	})
+	require.NoError(t, err, log)
+}
+
+// TestStateKeysMissing is what a pod says when the Secret is not as it should be.
+func TestStateKeysMissing(t *testing.T) {
+	all := rendered(t, nil)
+	pod := serverPod(t, all)
+	secret := pod.Volumes[0].Secret
+	require.Nil(t, secret.Optional, "the pod is not to start without the Secret")
+	require.Len(t, secret.Items, 1, "nor without the key in it")
+	require.Equal(t, envOf(pod.Containers[0])["VITRINE_STATE_KEYS_FILE"],
+		pod.Containers[0].VolumeMounts[0].MountPath+"/"+secret.Items[0].Path)
+	none := filepath.Join(t.TempDir(), "keys")
+	for _, c := range []struct{ name, file, want string }{
+		{"no file", none, "service: state keys: open " + none},
+		{"empty", stateKeys(t, "\n"), "there is no key"},
+		{"not base64", stateKeys(t, "secret!\n"), "key 1 is not base64"},
+		{"short", stateKeys(t, "c2hvcnQ=\n"), "32"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := serves(t, pod.Containers[0], c.file, func(service.Endpoints) { t.Error("it serves") })
+			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, fmt.Sprint(err), "secret!")
+		})
+	}
+}
