@@ -4,10 +4,13 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // TestCollectorConfig lets a collector check the configuration that is in deploy, with
@@ -53,5 +56,26 @@ func TestTelemetryDoc(t *testing.T) {
 	}
 	if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
 		t.Errorf("docs/telemetry.md starts programs with %q, want %q", got, want)
+	}
+}
+
+// TestPrometheus3Config holds the configuration for Prometheus 3 against the one for
+// Prometheus 2, which promtool checks and a real Prometheus runs with: they differ in the
+// one setting that version 2 does not know.
+func TestPrometheus3Config(t *testing.T) {
+	read := func(name string) (config map[string]any) {
+		raw, err := os.ReadFile("../deploy/prometheus/" + name)
+		if err == nil {
+			err = yaml.Unmarshal(raw, &config)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return config
+	}
+	two, three := read("prometheus.yml"), read("prometheus-3.yml")
+	two["global"].(map[string]any)["always_scrape_classic_histograms"] = true
+	if !reflect.DeepEqual(two, three) {
+		t.Errorf("prometheus-3.yml says\n%v\nand should say\n%v", three, two)
 	}
 }
