@@ -56,3 +56,29 @@ func TestAppendToolResult(t *testing.T) {
 		})
 	}
 }
+
+// usualResults are those that are encoded by hand.
+func usualResults() map[string]*mcp.CallToolResult {
+	return map[string]*mcp.CallToolResult{
+		"text":       {Content: []mcp.Content{&mcp.Text{Text: "a line with \"quotes\" and 20 °C\n"}}},
+		"structured": textResult("x", jsontext.Value(`{"celsius":20.5,"wind":"west"}`)),
+	}
+}
+
+func BenchmarkToolResult(b *testing.B) {
+	dst := make([]byte, 0, 1024)
+	for name, result := range usualResults() {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = appendToolResult(dst, result)
+			}
+		})
+		b.Run(name+", by the encoder", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = wire.Marshal(dst, result)
+			}
+		})
+	}
+}

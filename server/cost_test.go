@@ -1,0 +1,195 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/telemetry"
+	"github.com/vitrine-mcp/vitrine/transport"
+)
+
+// costServer is a server with one tool, as its users have it.
+func costServer(tb testing.TB, tel *telemetry.Telemetry) *server.Server {
+	srv := server.New("cost", "1", server.WithTelemetry(tel), server.WithLogger(slog.New(slog.DiscardHandler)))
+	server.AddTool(srv, server.Tool{Name: "echo"},
+		func(_ context.Context, _ *server.Call, in struct {
+			Text string `json:"text"`
+		}) (string, error) {
+			return in.Text, nil
+		})
+	tb.Cleanup(func() { require.NoError(tb, srv.Shutdown(context.Background())) })
+	return srv
+}
+
+// unsampled is telemetry with everything on but the recording of spans.
+func unsampled(tb testing.TB) *telemetry.Telemetry {
+	tel, err := telemetry.New(telemetry.WithTracerProvider(
+		sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))))
+	require.NoError(tb, err)
+	return tel
+}
+
+// An exchangeRig gives one HTTP request to a handler again and again, without net/http's
+// own part: what is measured is ours.
+type exchangeRig struct {
+	handler http.Handler
+	request *http.Request
+	body    strings.Reader
+	text    string
+	header  http.Header
+	status  int
+	bytes   int
+}
+
+// echoed is what the measured calls ask for.
+var echoed = call("echo", `{"text":"`+strings.Repeat("x", 40)+`"}`)
+
+// newModernRig returns a rig for a tools/call of a modern client.
+func newModernRig(tb testing.TB, srv *server.Server) *exchangeRig {
+	rig := newExchangeRig(tb, srv, "2026-07-28")
+	rig.say(modern(1, "tools/call", echoed))
+	rig.request.Header.Set("Mcp-Method", "tools/call")
+	rig.request.Header.Set("Mcp-Name", "echo")
+	return rig
+}
+
+// newLegacyRig returns a rig for a tools/call of a legacy client, whose session is open.
+func newLegacyRig(tb testing.TB, srv *server.Server) *exchangeRig {
+	rig := newExchangeRig(tb, srv, "2025-11-25")
+	rig.say(legacy(0, "initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}`))
+	rig.serve(tb)
+	rig.request.Header.Set("Mcp-Session-Id", rig.header.Get("Mcp-Session-Id"))
+	rig.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	rig.exchange()
+	require.Equal(tb, http.StatusAccepted, rig.status)
+	rig.say(legacy(1, "tools/call", echoed))
+	return rig
+}
+
+func newExchangeRig(tb testing.TB, srv *server.Server, version string) *exchangeRig {
+	rig := &exchangeRig{handler: srv.Handler(), header: http.Header{}}
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), http.LocalAddrContextKey,
+		net.Addr(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080})))
+	tb.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1:8080/mcp", nil)
+	require.NoError(tb, err)
+	r.RemoteAddr, r.Body = "127.0.0.1:5555", io.NopCloser(&rig.body)
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"Mcp-Protocol-Version": version,
+	} {
+		r.Header.Set(name, value)
+	}
+	rig.request = r
+	return rig
+}
+
+// say sets what the requests say from now on.
+func (rig *exchangeRig) say(text string) {
+	rig.text, rig.request.ContentLength = text, int64(len(text))
+}
+
+// exchange makes one exchange.
+func (rig *exchangeRig) exchange() {
+	rig.body.Reset(rig.text)
+	clear(rig.header)
+	rig.status, rig.bytes = 0, 0
+	rig.handler.ServeHTTP(rig, rig.request)
+}
+
+// serve makes one exchange that has to end with an answer.
+func (rig *exchangeRig) serve(tb testing.TB) {
+	rig.exchange()
+	if rig.status != http.StatusOK || rig.bytes == 0 {
+		tb.Fatalf("status %d, %d bytes", rig.status, rig.bytes)
+	}
+}
+
+func (rig *exchangeRig) Header() http.Header              { return rig.header }
+func (rig *exchangeRig) WriteHeader(status int)           { rig.status = status }
+func (rig *exchangeRig) Write(p []byte) (int, error)      { rig.bytes += len(p); return len(p), nil }
+func (rig *exchangeRig) FlushError() error                { return nil }
+func (rig *exchangeRig) SetReadDeadline(time.Time) error  { return nil }
+func (rig *exchangeRig) SetWriteDeadline(time.Time) error { return nil }
+
+// A costRow is one way of a call, from its bytes to the bytes of its answer.
+type costRow struct {
+	name string
+	max  float64 // allocations
+	call func(testing.TB) func()
+}
+
+// costRows are the whole ways. The budgets are what they cost now: whoever needs more, says
+// what for; whoever needs less, lowers them.
+func costRows() []costRow {
+	modernOf := func(tel func(testing.TB) *telemetry.Telemetry) func(testing.TB) func() {
+		return func(tb testing.TB) func() {
+			rig := newModernRig(tb, costServer(tb, tel(tb)))
+			return func() { rig.serve(tb) }
+		}
+	}
+	legacyOf := func(tel func(testing.TB) *telemetry.Telemetry) func(testing.TB) func() {
+		return func(tb testing.TB) func() {
+			rig := newLegacyRig(tb, costServer(tb, tel(tb)))
+			return func() { rig.serve(tb) }
+		}
+	}
+	pipeOf := func(tel func(testing.TB) *telemetry.Telemetry) func(testing.TB) func() {
+		return func(tb testing.TB) func() { return overPipe(tb, costServer(tb, tel(tb))) }
+	}
+	off := func(testing.TB) *telemetry.Telemetry { return telemetry.Disabled() }
+	return []costRow{
+		{"modern HTTP, telemetry off", 19, modernOf(off)},
+		{"modern HTTP, unsampled", 23, modernOf(unsampled)},
+		{"legacy HTTP, telemetry off", 20, legacyOf(off)},
+		{"legacy HTTP, unsampled", 24, legacyOf(unsampled)},
+		{"pipe, telemetry off", 15, pipeOf(off)},
+		{"pipe, unsampled", 19, pipeOf(unsampled)},
+	}
+}
+
+// overPipe returns a round trip of a modern call over a pipe in memory, as over stdio.
+func overPipe(tb testing.TB, srv *server.Server) func() {
+	serverEnd, clientEnd := transport.Memory()
+	served := make(chan error, 1)
+	go func() { served <- srv.ServePipe(context.Background(), serverEnd) }()
+	tb.Cleanup(func() {
+		clientEnd.Close()
+		<-served
+	})
+	in := bufio.NewReaderSize(clientEnd, 64<<10)
+	frame := []byte(modern(1, "tools/call", echoed) + "\n")
+	return func() {
+		if _, err := clientEnd.Write(frame); err != nil {
+			tb.Fatal(err)
+		}
+		if line, err := in.ReadSlice('\n'); err != nil || !bytes.Contains(line, []byte("xxx")) {
+			tb.Fatalf("%s: %v", line, err)
+		}
+	}
+}
+
+// BenchmarkCost measures whole ways of a call.
+func BenchmarkCost(b *testing.B) {
+	for _, row := range costRows() {
+		b.Run(row.name, func(b *testing.B) {
+			call := row.call(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				call()
+			}
+		})
+	}
+}
