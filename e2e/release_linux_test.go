@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What a release of the demonstration service may need. The CPU time is not the speed
+// of the machine's clock: it says how much is done before the first answer.
+const (
+	maxBinary   = 30e6                   // bytes
+	maxResident = 25 << 20               // bytes, idle, after the first answer; most are the program's file
+	maxStart    = 100 * time.Millisecond // CPU time until the first answer
+)
+
+// TestRelease builds the demonstration service as a release is built, and holds its size,
+// what its start costs and what it keeps in memory when it has nothing to do.
+func TestRelease(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "vitrine")
+	build := exec.Command("go", "build", "-C", "..", "-race=false", "-trimpath", "-ldflags=-s -w", "-o", file, "./cmd/vitrine")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > maxBinary {
+		t.Errorf("the binary has %d bytes, and may have %.0f", info.Size(), maxBinary)
+	}
+
+	began := time.Now()
+	p := start(t, program{path: file, args: []string{"serve", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}, dir: t.TempDir()})
+	s := &server{process: p, mcp: pasteable(t, p).URL}
+	if a := s.post(t, call(1, "echo", object{"text": "hello"})); a.text() != "hello" {
+		t.Fatalf("echo: %s", a.body)
+	}
+	took := time.Since(began)
+	used, resident, anonymous := p.cpuTime(t), p.resident(t, "VmRSS"), p.resident(t, "RssAnon")
+	if used > maxStart {
+		t.Errorf("until the first answer it has used %s of CPU time, and may use %s", used, maxStart)
+	}
+	if resident > maxResident {
+		t.Errorf("%d bytes are resident, %d of them not of the file, and %d may be", resident, anonymous, maxResident)
+	}
+	t.Logf("binary %.1f MB; first answer after %s and %s of CPU time; resident %.1f MiB, %.1f of them not of the file",
+		float64(info.Size())/1e6, took.Round(time.Millisecond), used, float64(resident)/(1<<20), float64(anonymous)/(1<<20))
+}
+
+// cpuTime is what the process has used so far, user and kernel, in ticks of 10 ms.
+func (p *process) cpuTime(t *testing.T) time.Duration {
+	t.Helper()
+	stat := p.proc(t, "stat")
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // from the third on
+	user, err1 := strconv.Atoi(fields[14-3])
+	system, err2 := strconv.Atoi(fields[15-3])
+	if err1 != nil || err2 != nil {
+		t.Fatalf("/proc/<pid>/stat: %s", stat)
+	}
+	return time.Duration(user+system) * (time.Second / 100)
+}
+
+// resident is what of the process is in memory, in bytes: VmRSS all of it, RssAnon what is
+// not of a file.
+func (p *process) resident(t *testing.T, kind string) int {
+	t.Helper()
+	status := p.proc(t, "status")
+	m := regexp.MustCompile(`(?m)^` + kind + `:\s+(\d+) kB$`).FindStringSubmatch(status)
+	if m == nil {
+		t.Fatalf("/proc/<pid>/status: %s", status)
+	}
+	kB, _ := strconv.Atoi(m[1]) // digits
+	return kB * 1024
+}
+
+func (p *process) proc(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.cmd.Process.Pid, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
