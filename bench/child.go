@@ -45,7 +45,12 @@ func serve(name string, tools int, stdio bool) error {
 	mux := http.NewServeMux()
 	mux.Handle(servers.Modern, srv.Modern)
 	mux.Handle(servers.Legacy, srv.Legacy)
+	mux.Handle(memoryPath, &memoryHandler{connect: srv.Memory})
 	mux.HandleFunc(statsPath, writeStats)
+	if srv.Change != nil {
+		mux.HandleFunc(changePath, func(http.ResponseWriter, *http.Request) { srv.Change() })
+		mux.HandleFunc(footprintPath, func(w http.ResponseWriter, _ *http.Request) { writeFootprint(w, srv.Waiting.Load()) })
+	}
 	mux.HandleFunc(pprofPath, pprof.Index)
 	mux.HandleFunc(pprofPath+"profile", pprof.Profile)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

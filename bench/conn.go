@@ -14,62 +14,74 @@ import (
 // servers use: the client shares the machine with the server, and what it spends the
 // server does not get.
 type conn struct {
-	net  net.Conn
-	in   *bufio.Reader
-	body []byte // of the last response; valid until the next
+	net     net.Conn
+	in      *bufio.Reader
+	body    []byte // of the last response; valid until the next
+	session string // the last one that a response has named
 }
 
-// dial connects. Whatever takes longer than until the deadline fails.
-func dial(addr string) (*conn, error) {
+// dial connects, and reads with a buffer of that size.
+func dial(addr string, buffer int) (*conn, error) {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	return &conn{net: c, in: bufio.NewReaderSize(c, 64<<10)}, nil
+	return &conn{net: c, in: bufio.NewReaderSize(c, buffer)}, nil
 }
 
+// setDeadline lets whatever takes longer than until then fail.
 func (c *conn) setDeadline(t time.Time) error { return c.net.SetDeadline(t) }
 func (c *conn) close()                        { c.net.Close() }
 
 // roundTrip sends a request and reads the whole response into c.body.
 func (c *conn) roundTrip(request []byte) (status int, err error) {
-	if _, err := c.net.Write(request); err != nil {
-		return 0, err
-	}
-	line, err := c.in.ReadSlice('\n')
+	status, length, err := c.open(request)
 	if err != nil {
 		return 0, err
 	}
-	if len(line) < len("HTTP/1.1 200") || !bytes.HasPrefix(line, []byte("HTTP/1.1 ")) {
-		return 0, fmt.Errorf("not an HTTP response: %q", line)
-	}
-	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
-		return 0, fmt.Errorf("not an HTTP status: %q", line)
-	}
-	length, chunked := 0, false
-	for {
-		line, err := c.in.ReadSlice('\n')
-		if err != nil {
-			return 0, err
-		}
-		key, value, ok := bytes.Cut(bytes.TrimSpace(line), []byte(":"))
-		if !ok {
-			break
-		}
-		switch value = bytes.TrimSpace(value); {
-		case bytes.EqualFold(key, []byte("Content-Length")):
-			if length, err = strconv.Atoi(string(value)); err != nil {
-				return 0, fmt.Errorf("not a length: %q", line)
-			}
-		case bytes.EqualFold(key, []byte("Transfer-Encoding")):
-			chunked = bytes.EqualFold(value, []byte("chunked"))
-		}
-	}
 	c.body = c.body[:0]
-	if chunked {
+	if length < 0 {
 		return status, c.readChunks()
 	}
 	return status, c.read(length)
+}
+
+// open sends a request and reads the head of the response. length is that of the body,
+// negative if it comes in chunks.
+func (c *conn) open(request []byte) (status, length int, err error) {
+	if _, err := c.net.Write(request); err != nil {
+		return 0, 0, err
+	}
+	line, err := c.in.ReadSlice('\n')
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(line) < len("HTTP/1.1 200") || !bytes.HasPrefix(line, []byte("HTTP/1.1 ")) {
+		return 0, 0, fmt.Errorf("not an HTTP response: %q", line)
+	}
+	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
+		return 0, 0, fmt.Errorf("not an HTTP status: %q", line)
+	}
+	for {
+		line, err := c.in.ReadSlice('\n')
+		if err != nil {
+			return 0, 0, err
+		}
+		key, value, ok := bytes.Cut(bytes.TrimSpace(line), []byte(":"))
+		if !ok {
+			return status, length, nil
+		}
+		switch value = bytes.TrimSpace(value); {
+		case bytes.EqualFold(key, []byte("Content-Length")):
+			if length, err = strconv.Atoi(string(value)); err != nil || length < 0 {
+				return 0, 0, fmt.Errorf("not a length: %q", line)
+			}
+		case bytes.EqualFold(key, []byte("Transfer-Encoding")) && bytes.EqualFold(value, []byte("chunked")):
+			length = -1
+		case bytes.EqualFold(key, []byte("Mcp-Session-Id")):
+			c.session = string(value)
+		}
+	}
 }
 
 // read appends n bytes to the body.

@@ -40,7 +40,7 @@ func TestRoundTrip(t *testing.T) {
 		responses[next].write(w)
 	}))
 	defer srv.Close()
-	c, err := dial(srv.Listener.Addr().String())
+	c, err := dial(srv.Listener.Addr().String(), 4<<10)
 	require.NoError(t, err)
 	defer c.close()
 	for i, want := range responses {
@@ -74,7 +74,7 @@ func TestRoundTripFails(t *testing.T) {
 			}
 			served <- err
 		}()
-		c, err := dial(l.Addr().String())
+		c, err := dial(l.Addr().String(), 4<<10)
 		require.NoError(t, err)
 		_, err = c.roundTrip([]byte("ask"))
 		require.Error(t, err, "%q", response)

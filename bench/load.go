@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -31,11 +30,14 @@ type httpLoad struct {
 	scenario scenario
 	message  message
 	callers  []*caller
+	// sessions are to be called one after the other; nil if each caller has its own.
+	sessions []string
 }
 
 type caller struct {
 	*conn
 	request, id []byte // id is part of request
+	slot        []byte // the session in request; nil if it is always the same
 	next        int
 	took        []time.Duration
 }
@@ -51,7 +53,7 @@ func newHTTPLoad(s scenario, m message, addr string) (*httpLoad, error) {
 				return nil, err
 			}
 		}
-		c, err := dial(addr)
+		c, err := dial(addr, 64<<10)
 		if err != nil {
 			l.close()
 			return nil, err
@@ -82,10 +84,14 @@ func (l *httpLoad) run(d time.Duration) ([]time.Duration, error) {
 		})
 	}
 	all.Wait()
+	return l.took(&failed)
+}
+
+// took returns what all callers have measured, or why one of them has failed.
+func (l *httpLoad) took(failed *atomic.Pointer[error]) (took []time.Duration, err error) {
 	if err := failed.Load(); err != nil {
 		return nil, *err
 	}
-	var took []time.Duration
 	for _, c := range l.callers {
 		took = append(took, c.took...)
 	}
@@ -99,28 +105,38 @@ func (l *httpLoad) ask(c *caller, end time.Time, failed *atomic.Pointer[error]) 
 		return err
 	}
 	for failed.Load() == nil {
-		c.next++
-		putID(c.id, c.next)
-		begin := time.Now()
-		status, err := c.roundTrip(c.request)
-		now := time.Now()
+		now, err := l.askOnce(c, time.Now())
 		if err != nil {
 			return err
-		}
-		if status != http.StatusOK {
-			return fmt.Errorf("status %d: %.300q", status, c.body)
-		}
-		c.took = append(c.took, now.Sub(begin))
-		if len(c.took) == 1 {
-			if err := l.message.check(l.scenario, c.id, c.body); err != nil {
-				return err
-			}
 		}
 		if !now.Before(end) {
 			break
 		}
 	}
 	return nil
+}
+
+// askOnce asks once, and returns when the answer had come. It took until then from when
+// it was due.
+func (l *httpLoad) askOnce(c *caller, due time.Time) (now time.Time, err error) {
+	c.next++
+	putID(c.id, c.next)
+	if c.slot != nil {
+		copy(c.slot, l.sessions[c.next%len(l.sessions)])
+	}
+	status, err := c.roundTrip(c.request)
+	now = time.Now()
+	if err != nil {
+		return now, err
+	}
+	if status != http.StatusOK {
+		return now, fmt.Errorf("status %d: %.300q", status, c.body)
+	}
+	c.took = append(c.took, now.Sub(due))
+	if len(c.took) == 1 {
+		err = l.message.check(l.scenario, c.id, c.body)
+	}
+	return now, err
 }
 
 // putID writes a number of as many digits as there is room for.
@@ -170,14 +186,4 @@ func post(addr, body, session string) (*http.Response, error) {
 // client returns the client for what is not measured. It leaves no connection behind.
 func client() *http.Client {
 	return &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
-}
-
-// readStats asks a server for its counters.
-func readStats(url string) (s stats, err error) {
-	resp, err := client().Get(url)
-	if err != nil {
-		return s, err
-	}
-	defer resp.Body.Close()
-	return s, json.NewDecoder(resp.Body).Decode(&s)
 }

@@ -2,15 +2,17 @@
 // cost by themselves, and with bytes that are merely sent back: every server in a process
 // of its own, all of them in one run, taking turns.
 //
-//	go run .                                   everything, about half an hour
+//	go run .                                   everything, about ten minutes
 //	go run . -only /call/modern/small/16       one row
-//	go run . -write ../docs/performance.md     and the report
+//	go run . -only ^scale/                     many streams, calls and sessions at once
+//	go run . -write ../docs/performance.md     everything, and the report
 //
 // The CPU time is what the operating system says about each process; allocations are
 // what its runtime says. A wrong answer fails the run.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -30,8 +32,12 @@ func main() {
 
 func run() error {
 	rounds := flag.Int("rounds", 5, "how often every server has its turn")
-	slice := flag.Duration("slice", time.Second, "how long a turn takes")
+	slice := flag.Duration("slice", 250*time.Millisecond, "how long a turn takes")
 	only := flag.String("only", "", "measure the scenarios whose name matches this `regexp`")
+	full := fullScale(nil)
+	flag.IntVar(&full.streams, "streams", full.streams, "how many streams scale/streams opens; each takes a file descriptor here and one in the server")
+	flag.IntVar(&full.calls, "calls", full.calls, "how many calls scale/calls lets wait")
+	flag.IntVar(&full.sessions, "sessions", full.sessions, "how many sessions scale/sessions opens")
 	against := flag.String("servers", "", "measure the servers whose name matches this `regexp`, and the floor")
 	write := flag.String("write", "", "also write the report to this `file`, and a picture beside it")
 	profiles := flag.String("profiles", "", "also write CPU and allocation profiles into this `folder`, after the rounds")
@@ -54,24 +60,31 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	p := plan{scenarios: matching(scenarioNames), kinds: compared(serverNames), rounds: *rounds, slice: *slice, profiles: *profiles, seconds: 5, progress: os.Stderr}
+	full.only = scenarioNames
+	p := plan{scenarios: matching(scenarioNames), scale: full, kinds: compared(serverNames), rounds: *rounds, slice: *slice, profiles: *profiles, parts: *write != "", seconds: 5, progress: os.Stderr}
 	if *names {
 		for _, s := range p.scenarios {
 			fmt.Println(s.name())
+		}
+		for _, name := range p.scale.names() {
+			fmt.Println(name)
 		}
 		for _, k := range p.kinds {
 			fmt.Println(k.Name)
 		}
 		return nil
 	}
-	if len(p.scenarios) == 0 || p.rounds < 1 || p.slice <= 0 {
-		return fmt.Errorf("nothing to measure: %d scenarios match, %d rounds of %s", len(p.scenarios), p.rounds, p.slice)
+	if n := len(p.scenarios) + len(p.scale.names()); n == 0 || p.rounds < 1 || p.slice <= 0 {
+		return fmt.Errorf("nothing to measure: %d scenarios match, %d rounds of %s", n, p.rounds, p.slice)
+	}
+	if min(full.streams, full.calls, full.sessions) < 1 {
+		return errors.New("a scale is at least 1")
 	}
 	r := report{plan: p, machine: thisMachine()}
-	if r.results, err = p.run(); err != nil {
+	if r.results, r.scaled, err = p.run(); err != nil {
 		return err
 	}
-	fmt.Print(r.markdown(""))
+	fmt.Print(r.markdown())
 	if *write != "" {
 		return r.write(*write)
 	}

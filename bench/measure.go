@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -16,10 +17,12 @@ import (
 // A plan is what is measured, and for how long.
 type plan struct {
 	scenarios []scenario
+	scale     scale
 	kinds     []servers.Kind
 	rounds    int
 	slice     time.Duration
 	profiles  string // the folder for profiles; empty makes none
+	parts     bool   // whether profiles of the headline are divided into parts
 	seconds   int    // of each profile
 	progress  io.Writer
 }
@@ -28,32 +31,66 @@ type plan struct {
 type result struct {
 	scenario scenario
 	samples  [][]sample
+	parts    []parts // for each kind; nil if they were not asked for
+}
+
+// programs are the paths of this program as it is, and of its mended form if a kind
+// wants that.
+type programs struct{ plain, mended string }
+
+func (p programs) of(k servers.Kind) string {
+	if k.Mended {
+		return p.mended
+	}
+	return p.plain
+}
+
+// programs finds or builds the programs, if need be below a folder.
+func (p plan) programs(dir string) (paths programs, err error) {
+	if paths.plain, err = os.Executable(); err != nil {
+		return paths, err
+	}
+	if len(p.scenarios) > 0 && slices.ContainsFunc(p.kinds, func(k servers.Kind) bool { return k.Mended }) {
+		fmt.Fprintln(p.progress, "building a mended "+goSDK+" ...")
+		paths.mended, err = buildMended(dir)
+	}
+	return paths, err
 }
 
 // run measures one scenario after the other.
-func (p plan) run() (results []result, err error) {
+func (p plan) run() (results []result, scaled scaleResult, err error) {
 	sink := newSink()
 	defer sink.Close()
+	dir, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return nil, scaled, err
+	}
+	defer os.RemoveAll(dir)
+	programs, err := p.programs(dir)
+	if err != nil {
+		return nil, scaled, err
+	}
 	for _, s := range p.scenarios {
 		fmt.Fprintf(p.progress, "%s ...", s.name())
 		began := time.Now()
-		r, err := p.measure(s, sink.url())
+		r, err := p.measure(s, programs, sink.url())
 		if err != nil {
 			fmt.Fprintln(p.progress)
-			return nil, fmt.Errorf("%s: %w", s.name(), err)
+			return nil, scaled, fmt.Errorf("%s: %w", s.name(), err)
 		}
 		fmt.Fprintf(p.progress, " %.1f s\n", time.Since(began).Seconds())
 		results = append(results, r)
 	}
-	if slices.ContainsFunc(p.kinds, func(k servers.Kind) bool { return k.Name == "vitrine-sampled" }) && sink.exports.Load() == 0 {
-		return nil, errors.New("the sampled server has exported nothing")
+	if len(p.scenarios) > 0 && slices.ContainsFunc(p.kinds, func(k servers.Kind) bool { return k.Name == "vitrine-sampled" }) && sink.exports.Load() == 0 {
+		return nil, scaled, errors.New("the sampled server has exported nothing")
 	}
-	return results, nil
+	scaled, err = p.scaled(programs, sink.url())
+	return results, scaled, err
 }
 
 // measure runs all servers of one scenario, each in short slices that take turns, so that
 // whatever else the machine does falls on all of them alike.
-func (p plan) measure(s scenario, sink string) (r result, err error) {
+func (p plan) measure(s scenario, programs programs, sink string) (r result, err error) {
 	r = result{scenario: s, samples: make([][]sample, len(p.kinds))}
 	processes, loads := make([]*process, len(p.kinds)), make([]load, len(p.kinds))
 	defer func() {
@@ -72,10 +109,13 @@ func (p plan) measure(s scenario, sink string) (r result, err error) {
 		}
 	}()
 	for i, k := range p.kinds {
-		if processes[i], err = start(k, s, sink); err != nil {
+		if processes[i], err = start(programs.of(k), k, s, sink); err != nil {
 			return r, err
 		}
 		if loads[i], err = processes[i].load(s); err != nil {
+			return r, fmt.Errorf("%s: %w", k.Name, err)
+		}
+		if err := warmUp(processes[i], loads[i], p.slice); err != nil {
 			return r, fmt.Errorf("%s: %w", k.Name, err)
 		}
 	}
@@ -89,25 +129,55 @@ func (p plan) measure(s scenario, sink string) (r result, err error) {
 			r.samples[i] = append(r.samples[i], got)
 		}
 	}
-	if p.profiles == "" {
-		return r, nil
-	}
-	for i, process := range processes {
-		if err := process.profile(s, loads[i], p.profiles, p.seconds); err != nil {
+	for i := range processes {
+		if err := p.profile(&r, i, processes[i], loads[i]); err != nil {
 			return r, fmt.Errorf("profile of %s: %w", p.kinds[i].Name, err)
 		}
 	}
 	return r, nil
 }
 
-// measureSlice measures one server for a slice of time, after a tenth as long to warm up.
-func measureSlice(p *process, l load, d time.Duration) (s sample, err error) {
-	// A server that hangs on a pipe is noticed by nobody else.
-	hung := time.AfterFunc(2*d+patience, func() { _ = p.cmd.Process.Kill() })
-	defer hung.Stop()
-	if _, err := l.run(d / 10); err != nil {
-		return s, err
+// profile takes a profile of one kind, if it is wanted.
+func (p plan) profile(r *result, kind int, process *process, l load) error {
+	name := p.kinds[kind].Name
+	divide := p.parts && r.scenario.name() == headline && slices.Contains(divided, name)
+	if p.profiles == "" && !divide {
+		return nil
 	}
+	prof, err := process.profile(l, p.seconds)
+	if err != nil {
+		return err
+	}
+	if divide {
+		if r.parts == nil {
+			r.parts = make([]parts, len(p.kinds))
+		}
+		if r.parts[kind], err = prof.divide(); err != nil {
+			return err
+		}
+	}
+	if p.profiles == "" {
+		return nil
+	}
+	return prof.write(p.profiles, r.scenario, name)
+}
+
+// warmUp asks a server for a while before it is measured for slices of time.
+func warmUp(p *process, l load, slice time.Duration) error {
+	defer p.killIn(slice + patience)()
+	_, err := l.run(slice / 4)
+	return err
+}
+
+// killIn kills a process that hangs on a pipe, which nobody else notices, unless it is
+// called off.
+func (p *process) killIn(d time.Duration) (off func() bool) {
+	return time.AfterFunc(d, func() { _ = p.cmd.Process.Kill() }).Stop
+}
+
+// measureSlice measures one server for a slice of time.
+func measureSlice(p *process, l load, d time.Duration) (s sample, err error) {
+	defer p.killIn(4*d + patience)()
 	statsBefore, err := p.stats()
 	if err != nil {
 		return s, err
@@ -136,7 +206,10 @@ func measureSlice(p *process, l load, d time.Duration) (s sample, err error) {
 	s.cpu = (cpuAfter - cpuBefore) / time.Duration(s.requests)
 	s.mallocs = float64(statsAfter.Mallocs-statsBefore.Mallocs) / float64(s.requests)
 	s.bytes = float64(statsAfter.Bytes-statsBefore.Bytes) / float64(s.requests)
-	return s, nil
+	if l, ok := l.(*httpLoad); ok && l.scenario.half {
+		s.half, err = l.open(s.rate()/2, 2*d)
+	}
+	return s, err
 }
 
 // A sink takes OTLP traces and forgets them.

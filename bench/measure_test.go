@@ -26,13 +26,16 @@ func skipElsewhere(t *testing.T, err error) {
 	}
 }
 
+// none is a scale of nothing.
+func none() scale { return scale{only: regexp.MustCompile("^$")} }
+
 func TestProfiles(t *testing.T) {
 	dir := t.TempDir()
 	p := plan{
-		scenarios: matching(regexp.MustCompile(headline + "$")), kinds: compared(regexp.MustCompile("^floor$")),
-		rounds: 1, slice: time.Millisecond, profiles: dir, seconds: 1, progress: io.Discard,
+		scenarios: matching(regexp.MustCompile(headline + "$")), kinds: compared(regexp.MustCompile("^bare$")),
+		scale: none(), rounds: 1, slice: time.Millisecond, profiles: dir, parts: true, seconds: 1, progress: io.Discard,
 	}
-	_, err := p.run()
+	results, _, err := p.run()
 	skipElsewhere(t, err)
 	require.NoError(t, err)
 	for _, name := range []string{"http-call-modern-small-16-floor.cpu.prof", "http-call-modern-small-16-floor.allocs.prof"} {
@@ -40,18 +43,29 @@ func TestProfiles(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "\x1f\x8b", string(profile[:2]), "%s is compressed", name)
 	}
+	require.Nil(t, results[0].parts[0].cpu, "only some kinds are divided")
+	floor := results[0].parts[1]
+	require.Positive(t, floor.cpu[partKernel])
+	require.Positive(t, floor.cpu["net/http"])
+	for _, shares := range []map[string]float64{floor.cpu, floor.allocs} {
+		sum := 0.0
+		for _, share := range shares {
+			sum += share
+		}
+		require.InDelta(t, 1, sum, 1e-6)
+	}
 }
 
 // Every server gives the right answers to every kind of load, and is gone afterwards.
 func TestRun(t *testing.T) {
 	p := plan{
-		scenarios: matching(regexp.MustCompile(`^(http/call/(modern/small|legacy/medium)/1|http/list/modern/10/16|http/progress/.*|stdio/.*/16)$`)),
-		kinds:     servers.All(), rounds: 1, slice: time.Millisecond, progress: io.Discard,
+		scenarios: matching(regexp.MustCompile(`^(http/call/(modern/small|legacy/medium)/1|http/list/modern/10/16|http/progress/.*|stdio/.*/16|memory/.*/16)$`)),
+		scale:     none(), kinds: servers.All(), rounds: 1, slice: time.Millisecond, progress: io.Discard,
 	}
-	require.Len(t, p.scenarios, 5)
+	require.Len(t, p.scenarios, 6)
 	// In so short a time it may happen to sample nothing.
 	p.kinds = compared(regexp.MustCompile(`^(bare|vitrine|mcpgo-validating|gosdk)$`))
-	results, err := p.run()
+	results, _, err := p.run()
 	skipElsewhere(t, err)
 	require.NoError(t, err)
 	for _, r := range results {
@@ -107,7 +121,7 @@ func TestWrongLinesFail(t *testing.T) {
 }
 
 func TestMissingServer(t *testing.T) {
-	p, err := start(servers.Kind{Name: "nobody"}, scenario{tools: fewTools}, "")
+	p, err := start(os.Args[0], servers.Kind{Name: "nobody"}, scenario{tools: fewTools}, "")
 	require.Nil(t, p)
 	require.ErrorContains(t, err, `there is no server "nobody"`)
 }

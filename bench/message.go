@@ -20,6 +20,7 @@ const (
 
 const (
 	initialize  = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + legacyVersion + `","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`
+	modernMeta  = `"io.modelcontextprotocol/protocolVersion":"` + modernVersion + `","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}`
 	initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 )
 
@@ -53,11 +54,7 @@ func render(s scenario) message {
 func (m *message) render(s scenario) []byte {
 	var meta, params []string
 	if !s.legacy {
-		meta = []string{
-			`"io.modelcontextprotocol/protocolVersion":"` + modernVersion + `"`,
-			`"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}`,
-			`"io.modelcontextprotocol/clientCapabilities":{}`,
-		}
+		meta = []string{modernMeta}
 	}
 	if s.kind == progress {
 		meta = append(meta, `"progressToken":"t"`)

@@ -24,13 +24,9 @@ type process struct {
 	stderr bytes.Buffer
 }
 
-// start starts a server and waits until it listens.
-func start(kind servers.Kind, s scenario, sink string) (*process, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	p := &process{kind: kind}
+// start starts a server, a part of the program exe, and waits until it listens.
+func start(exe string, kind servers.Kind, s scenario, sink string) (p *process, err error) {
+	p = &process{kind: kind}
 	p.cmd = exec.Command(exe, "-serve", kind.Name, "-tools", fmt.Sprint(s.tools), fmt.Sprintf("-stdio=%t", s.stdio))
 	p.cmd.Stderr = &p.stderr
 	p.cmd.Env = cleanEnv(os.Environ())
@@ -110,12 +106,18 @@ func (p *process) load(s scenario) (load, error) {
 	if s.stdio {
 		return newStdioLoad(s, m, pipe{p.stdout, p.stdin}), nil
 	}
+	if s.memory {
+		return &memoryLoad{scenario: s, message: m, url: "http://" + p.addr + memoryPath}, nil
+	}
 	m.exact, m.lossy = p.kind.Name != servers.Bare, p.kind.Loses
 	return newHTTPLoad(s, m, p.addr)
 }
 
 // stats returns the counters of the process.
-func (p *process) stats() (stats, error) { return readStats("http://" + p.addr + statsPath) }
+func (p *process) stats() (s stats, err error) {
+	err = p.get(statsPath, &s)
+	return s, err
+}
 
 // cpu returns the CPU time of the process so far, of all threads, in user and kernel.
 func (p *process) cpu() (time.Duration, error) { return cpuTime(p.cmd.Process.Pid) }

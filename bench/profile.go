@@ -11,33 +11,46 @@ import (
 	"time"
 )
 
-// profile writes a CPU profile of the process under a load, and one of what it has
-// allocated since its start, into a folder. It comes after the rounds, because profiling
-// costs. The profiler looks a hundred times in each of the seconds.
-func (p *process) profile(s scenario, l load, dir string, seconds int) error {
+// A profile is of what a process does under a load, as net/http/pprof writes it: where
+// its CPU time goes, and what it has allocated since its start.
+type profile struct{ cpu, allocs []byte }
+
+// profile takes a profile of the process under a load. It comes after the rounds, because
+// profiling costs. The profiler looks a hundred times in each of the seconds.
+func (p *process) profile(l load, seconds int) (prof profile, err error) {
+	cpu := make(chan error, 1)
+	go func() {
+		var err error
+		prof.cpu, err = p.fetch(fmt.Sprintf("profile?seconds=%d", seconds))
+		cpu <- err
+	}()
+	_, err = l.run(time.Duration(seconds) * time.Second)
+	if err = errors.Join(err, <-cpu); err != nil {
+		return prof, err
+	}
+	prof.allocs, err = p.fetch("allocs")
+	return prof, err
+}
+
+// write writes the profile into a folder.
+func (prof profile) write(dir string, s scenario, server string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	name := filepath.Join(dir, strings.ReplaceAll(s.name(), "/", "-")+"-"+p.kind.Name)
-	cpu := make(chan error, 1)
-	go func() { cpu <- p.fetch(fmt.Sprintf("profile?seconds=%d", seconds), name+".cpu.prof") }()
-	_, err := l.run(time.Duration(seconds) * time.Second)
-	return errors.Join(err, <-cpu, p.fetch("allocs", name+".allocs.prof"))
+	name := filepath.Join(dir, strings.ReplaceAll(s.name(), "/", "-")+"-"+server)
+	return errors.Join(os.WriteFile(name+".cpu.prof", prof.cpu, 0o644), os.WriteFile(name+".allocs.prof", prof.allocs, 0o644))
 }
 
-// fetch writes what a page of net/http/pprof says to a file.
-func (p *process) fetch(page, file string) error {
+// fetch returns what a page of net/http/pprof says.
+func (p *process) fetch(page string) ([]byte, error) {
 	resp, err := client().Get("http://" + p.addr + pprofPath + page)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: status %d: %.300q", page, resp.StatusCode, body)
 	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: status %d: %.300q", page, resp.StatusCode, body)
-	}
-	return os.WriteFile(file, body, 0o644)
+	return body, err
 }

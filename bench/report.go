@@ -1,12 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +14,7 @@ type report struct {
 	plan    plan
 	machine machine
 	results []result
+	scaled  scaleResult
 }
 
 // index returns where in the plan a kind is, -1 if it is not.
@@ -26,13 +22,27 @@ func (r report) index(name string) int {
 	return slices.IndexFunc(r.plan.kinds, func(k servers.Kind) bool { return k.Name == name })
 }
 
-// markdown returns the report. picture is the address of its picture, if it has one.
-func (r report) markdown(picture string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Measured on %s: %s.\n", r.machine.when.Format("2 January 2006"), r.machine)
-	fmt.Fprintf(&b, "%d rounds, in each of which every server had a turn of %s; medians, and in parentheses the\n"+
+// markdown returns all figures: under what conditions, of which servers, and the tables.
+func (r report) markdown() string {
+	text := r.Conditions() + "\n" + r.Servers() + r.Tables()
+	if scale := r.Scale(); scale != "" {
+		text += "\n## At scale\n" + scale
+	}
+	return text
+}
+
+// Conditions says where and how the figures were measured.
+func (r report) Conditions() string {
+	return fmt.Sprintf("Measured on %s: %s.\n"+
+		"%d rounds, in each of which every server had a turn of %s; medians, and in parentheses the\n"+
 		"least and the greatest of the rounds. CPU time is that of the server process, user and kernel, as the\n"+
-		"operating system counts it; × floor and × bare are taken within one round.\n\n", r.plan.rounds, r.plan.slice)
+		"operating system counts it; × floor and × bare are taken within one round.\n",
+		r.machine.when.Format("2 January 2006"), r.machine, r.plan.rounds, r.plan.slice)
+}
+
+// Servers lists the servers and their versions.
+func (r report) Servers() string {
+	var b strings.Builder
 	for _, k := range r.plan.kinds {
 		version := r.machine.modules[k.Module]
 		if k.Module == "" {
@@ -42,11 +52,17 @@ func (r report) markdown(picture string) string {
 		if k.Loses {
 			b.WriteString("; of ten reports of progress it may lose some")
 		}
+		if k.Mended {
+			b.WriteString("; without the new buffer that it makes for each message that it decodes")
+		}
 		b.WriteString("\n")
 	}
-	if picture != "" {
-		fmt.Fprintf(&b, "\n![CPU time of one request, by server](%s)\n", picture)
-	}
+	return b.String()
+}
+
+// Tables are the tables of all scenarios but the scale, under a heading for each group.
+func (r report) Tables() string {
+	var b strings.Builder
 	group := ""
 	for _, res := range r.results {
 		if res.scenario.group != group {
@@ -55,6 +71,9 @@ func (r report) markdown(picture string) string {
 		}
 		fmt.Fprintf(&b, "\n### %s\n\n", res.scenario.title())
 		r.table(&b, res)
+		if res.scenario.half {
+			r.halves(&b, res)
+		}
 	}
 	return b.String()
 }
@@ -78,19 +97,18 @@ func (s scenario) title() string {
 
 func (r report) table(b *strings.Builder, res result) {
 	floor, bare := r.index(servers.Floor), r.index(servers.Bare)
-	head := []string{"server", "CPU µs", "× floor", "× bare", "allocations", "KB allocated", "answer", "answers/s", "p50", "p99"}
-	fmt.Fprintf(b, "| %s |\n|---|%s\n", strings.Join(head, " | "), strings.Repeat("---:|", len(head)-1))
+	row := head(b, "server", "CPU µs", "× floor", "× bare", "allocations", "KB allocated", "answer", "answers/s", "p50", "p99")
 	for i, k := range r.plan.kinds {
 		samples := res.samples[i]
 		median := func(value func(sample) float64) float64 { return spreadOf(samples, value).median }
 		timesBare := ""
 		if bare >= 0 {
-			timesBare = fmt.Sprintf("%.2f", ratios(samples, res.samples[bare]).median)
+			timesBare = fmt.Sprintf("%.2f", ratios(samples, res.samples[bare], cpuTimeOf).median)
 		}
-		cells := []string{
+		row(
 			k.Title,
 			format("%.1f", spreadOf(samples, func(s sample) float64 { return micros(s.cpu) })),
-			format("%.2f", ratios(samples, res.samples[floor])),
+			format("%.2f", ratios(samples, res.samples[floor], cpuTimeOf)),
 			timesBare,
 			fmt.Sprintf("%.0f", median(func(s sample) float64 { return s.mallocs })),
 			fmt.Sprintf("%.1f", median(func(s sample) float64 { return s.bytes })/1000),
@@ -98,10 +116,38 @@ func (r report) table(b *strings.Builder, res result) {
 			fmt.Sprintf("%.0f", median(sample.rate)),
 			duration(median(func(s sample) float64 { return float64(s.p50) })),
 			duration(median(func(s sample) float64 { return float64(s.p99) })),
-		}
-		fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
+		)
 	}
 }
+
+// head begins a table, and returns what adds a row to it.
+func head(b *strings.Builder, columns ...string) (row func(cells ...string)) {
+	fmt.Fprintf(b, "| %s |\n|---|%s\n", strings.Join(columns, " | "), strings.Repeat("---:|", len(columns)-1))
+	return func(cells ...string) { fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | ")) }
+}
+
+// halves is the table of the latencies at half of the load.
+func (r report) halves(b *strings.Builder, res result) {
+	floor := res.samples[r.index(servers.Floor)]
+	b.WriteString("\n")
+	row := head(b, "at half of that load", "due/s", "p50", "p99", "p99 × floor", "client late, p99")
+	for i, k := range r.plan.kinds {
+		samples := res.samples[i]
+		median := func(value func(half) float64) float64 {
+			return spreadOf(samples, func(s sample) float64 { return value(s.half) }).median
+		}
+		row(
+			k.Title,
+			fmt.Sprintf("%.0f", median(func(h half) float64 { return h.rate })),
+			duration(median(func(h half) float64 { return float64(h.p50) })),
+			duration(median(func(h half) float64 { return float64(h.p99) })),
+			format("%.2f", ratios(samples, floor, p99AtHalf)),
+			duration(median(func(h half) float64 { return float64(h.late) })),
+		)
+	}
+}
+
+func p99AtHalf(s sample) time.Duration { return s.half.p99 }
 
 func format(verb string, s spread) string {
 	return fmt.Sprintf(verb+" ("+verb+"–"+verb+")", s.median, s.low, s.high)
@@ -115,42 +161,4 @@ func duration(ns float64) string {
 		return fmt.Sprintf("%.0f µs", us)
 	}
 	return fmt.Sprintf("%.2f ms", ns/1e6)
-}
-
-// The marks between which the command writes its part of a file, so that the rest of
-// the page can be written by hand.
-const (
-	beginMark = "<!-- bench: written by the command in bench/ -->"
-	endMark   = "<!-- bench: end -->"
-)
-
-// write writes the report to a file, and the picture beside it.
-func (r report) write(path string) error {
-	picture := strings.TrimSuffix(path, filepath.Ext(path)) + ".svg"
-	old, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	page, err := splice(old, r.markdown(filepath.Base(picture)))
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if err := os.WriteFile(picture, r.svg(), 0o644); err != nil {
-		return err
-	}
-	return os.WriteFile(path, page, 0o644)
-}
-
-// splice returns a page with a report between its marks. An empty page becomes one that
-// has nothing else.
-func splice(page []byte, report string) ([]byte, error) {
-	if len(page) == 0 {
-		page = []byte("# Performance\n\n" + beginMark + "\n" + endMark + "\n")
-	}
-	before, rest, ok := bytes.Cut(page, []byte(beginMark))
-	_, after, ok2 := bytes.Cut(rest, []byte(endMark))
-	if !ok || !ok2 {
-		return nil, fmt.Errorf("the page has no place for the report: %s and %s", beginMark, endMark)
-	}
-	return slices.Concat(before, []byte(beginMark+"\n\n"+report+"\n"+endMark), after), nil
 }

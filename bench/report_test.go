@@ -32,10 +32,10 @@ func testReport() report {
 }
 
 func TestMarkdown(t *testing.T) {
-	page := testReport().markdown("p.svg")
+	page := testReport().markdown()
 	for _, want := range []string{
 		"Measured on 21 November 2026: some processor, 2 cores, linux/amd64, go1.26, load averages before the run 0.01 0.02 0.03.",
-		"- Vitrine, traces unsampled: v9\n", "- net/http + encoding/json: standard library\n", "(p.svg)",
+		"- Vitrine, traces unsampled: v9\n", "- net/http + encoding/json: standard library\n",
 		"## tools/call over HTTP, modern\n", "### small message (300 bytes), 16 callers\n",
 		"| Vitrine, traces unsampled | 24.0 (24.0–48.0) | 0.80 (0.80–0.80) | 1.20 | 75 | 4.1 | 200 | 1000 | 400 µs | 1.50 ms |\n",
 	} {
@@ -64,28 +64,64 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-func TestSplice(t *testing.T) {
-	page, err := splice(nil, "one\n")
-	require.NoError(t, err)
-	require.Equal(t, "# Performance\n\n"+beginMark+"\n\none\n\n"+endMark+"\n", string(page))
-	page, err = splice([]byte("by hand\n"+string(page)+"more by hand\n"), "two\n")
-	require.NoError(t, err)
-	require.Equal(t, "by hand\n# Performance\n\n"+beginMark+"\n\ntwo\n\n"+endMark+"\nmore by hand\n", string(page))
-	for _, bad := range []string{"by hand", beginMark, endMark + beginMark} {
-		_, err = splice([]byte(bad), "x")
-		require.Error(t, err, bad)
+func TestHalves(t *testing.T) {
+	r := testReport()
+	for i, samples := range r.results[0].samples {
+		for j := range samples {
+			samples[j].half = half{rate: 500, requests: 100, p50: time.Millisecond, p99: time.Duration(i+1) * time.Millisecond, late: 20 * time.Microsecond}
+		}
 	}
+	require.NotContains(t, r.markdown(), "at half of that load")
+	r.results[0].scenario.half = true
+	require.Contains(t, r.markdown(), "| Vitrine, traces unsampled | 500 | 1.00 ms | 3.00 ms | 1.50 (1.50–1.50) | 20 µs |\n")
+}
+
+func TestPageFigures(t *testing.T) {
+	r := testReport()
+	require.Equal(t, "24.0 µs", r.cpu("vitrine", headline))
+	require.Equal(t, "0.80", r.times("vitrine", "floor", headline))
+	require.Equal(t, "75", r.allocations("vitrine", headline))
+	for _, got := range []string{
+		r.cpu("vitrine", "http/list"), r.times("mcpgo", "floor", headline), r.allocations("mcpgo", headline),
+		r.tail("vitrine", "floor", headline), r.stream("vitrine-scaled"), r.call("vitrine-scaled"), r.session(), r.flat(),
+	} {
+		require.Equal(t, unknown, got)
+	}
+	for i := range r.results[0].samples {
+		for j := range r.results[0].samples[i] {
+			r.results[0].samples[i][j].half = half{requests: 1, p99: time.Duration(4 - i)}
+		}
+	}
+	require.Equal(t, "0.67", r.tail("vitrine", "floor", headline))
+	r.scaled = testScale()
+	require.Equal(t, "3.0 KB", r.stream("vitrine-scaled"))
+	require.Equal(t, "4.0 KB", r.call("vitrine-scaled"))
+	require.Equal(t, unknown, r.call("vitrine"))
+	require.Equal(t, "2.2 KB", r.session())
+	require.Equal(t, "1.05", r.flat())
 }
 
 func TestWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "performance.md")
-	require.NoError(t, testReport().write(path))
+	r := testReport()
+	r.scaled = testScale()
+	r.results[0].parts = []parts{{}, {
+		cpu:    map[string]float64{partKernel: 0.5, "net/http": 0.5},
+		allocs: map[string]float64{"net/http": 0.2, "the handler": 0.8},
+	}, {}}
+	require.Equal(t, "| part | net/http + encoding/json: CPU µs | net/http + encoding/json: allocations |\n|---|---:|---:|\n"+
+		"| system calls | 15.0 | 0.0 |\n| net/http | 15.0 | 11.0 |\n| the handler | 0.0 | 44.0 |\n", r.Parts())
+	for range 2 { // what it has written itself, it overwrites
+		require.NoError(t, r.write(path))
+	}
 	page, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Contains(t, string(page), "(performance.svg)")
+	for _, want := range []string{pageMark, "(performance.svg)", r.Conditions(), r.Servers(), r.Tables(), r.Scale(), r.Parts()} {
+		require.Contains(t, string(page), want)
+	}
 	require.FileExists(t, strings.TrimSuffix(path, ".md")+".svg")
 	require.NoError(t, os.WriteFile(path, []byte("by hand"), 0o644))
-	require.Error(t, testReport().write(path), "nothing that was written by hand is lost")
+	require.Error(t, r.write(path), "nothing that was written by hand is lost")
 	page, err = os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, "by hand", string(page))

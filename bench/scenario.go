@@ -12,10 +12,13 @@ type scenario struct {
 	group   string // its heading in the report
 	kind    kind
 	stdio   bool
+	memory  bool // client and server are in one process
 	legacy  bool
 	size    size // of the message, for calls
 	tools   int  // of the server
 	callers int  // each waits for its answer before it asks again
+	// half asks for the latencies at half of the load that the callers bring about, too.
+	half bool
 }
 
 // A kind is what is asked.
@@ -52,8 +55,11 @@ func (s scenario) era() string {
 // name is what -only is matched with.
 func (s scenario) name() string {
 	transport, what := "http", s.size.name
-	if s.stdio {
+	switch {
+	case s.stdio:
 		transport = "stdio"
+	case s.memory:
+		transport = "memory"
 	}
 	switch s.kind {
 	case list:
@@ -71,6 +77,7 @@ func scenarios() (all []scenario) {
 		for _, size := range []size{small, medium, large} {
 			for _, n := range callers {
 				s := scenario{kind: call, legacy: legacy, size: size, tools: fewTools, callers: n}
+				s.half = size == small && n == callers[len(callers)-1]
 				s.group = fmt.Sprintf("tools/call over HTTP, %s", s.era())
 				all = append(all, s)
 			}
@@ -82,6 +89,9 @@ func scenarios() (all []scenario) {
 	all = append(all, scenario{group: "Ten progress events and an answer over HTTP", kind: progress, tools: fewTools, callers: 16})
 	for _, n := range callers {
 		all = append(all, scenario{group: "tools/call over stdio", kind: call, stdio: true, size: small, tools: fewTools, callers: n})
+	}
+	for _, n := range []int{1, 16} {
+		all = append(all, scenario{group: "tools/call in memory", kind: call, memory: true, size: small, tools: fewTools, callers: n})
 	}
 	return all
 }

@@ -15,6 +15,15 @@ type sample struct {
 	bytes    float64
 	answer   int // bytes of the last one
 	p50, p99 time.Duration
+	half     half // zero if the scenario does not ask for it
+}
+
+// A half is how long answers took at half of the load at which the sample was taken.
+type half struct {
+	rate     float64 // of requests that were due, a second
+	requests int
+	p50, p99 time.Duration // from when a request was due
+	late     time.Duration // the 99th percentile of how late the client itself was
 }
 
 func (s sample) rate() float64 { return float64(s.requests) / s.took.Seconds() }
@@ -37,15 +46,17 @@ func spreadOfValues(values []float64) spread {
 	return spread{(sorted[(n-1)/2] + sorted[n/2]) / 2, sorted[0], sorted[n-1]}
 }
 
-// ratios returns the spread of the ratio of the CPU time of two servers, each taken
-// within one round.
-func ratios(samples, base []sample) spread {
+// ratios returns the spread of the ratio of a time of two servers, each taken within one
+// round.
+func ratios(samples, base []sample, of func(sample) time.Duration) spread {
 	values := make([]float64, len(samples))
 	for i := range samples {
-		values[i] = float64(samples[i].cpu) / float64(base[i].cpu)
+		values[i] = float64(of(samples[i])) / float64(of(base[i]))
 	}
 	return spreadOfValues(values)
 }
+
+func cpuTimeOf(s sample) time.Duration { return s.cpu }
 
 // quantile returns the value of a sorted list below or at which a share q of it lies.
 func quantile[T cmp.Ordered](sorted []T, q float64) T {

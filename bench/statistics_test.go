@@ -24,8 +24,8 @@ func TestSpread(t *testing.T) {
 // The machine became four times as slow in the second round, for both.
 func TestRatiosAreTakenWithinARound(t *testing.T) {
 	base := []sample{{cpu: 10}, {cpu: 40}, {cpu: 10}}
-	require.Equal(t, spread{3, 2, 4}, ratios([]sample{{cpu: 20}, {cpu: 120}, {cpu: 40}}, base))
-	require.Equal(t, spread{1, 1, 1}, ratios(base, base))
+	require.Equal(t, spread{3, 2, 4}, ratios([]sample{{cpu: 20}, {cpu: 120}, {cpu: 40}}, base, cpuTimeOf))
+	require.Equal(t, spread{1, 1, 1}, ratios(base, base, cpuTimeOf))
 }
 
 func TestQuantile(t *testing.T) {

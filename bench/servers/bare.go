@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -30,7 +31,11 @@ type canned struct {
 
 func newBare(tools int) (Server, error) {
 	b := &bare{floor: newFloorServer(tools)}
-	return Server{Modern: b, Legacy: b, Stdio: func(context.Context) error { return b.serve(os.Stdin, os.Stdout) }}, nil
+	return Server{
+		Modern: b, Legacy: b,
+		Stdio:  func(context.Context) error { return b.serve(os.Stdin, os.Stdout) },
+		Memory: func() (Ask, error) { return overPipe(func(c net.Conn) { _ = b.serve(c, c) }), nil },
+	}, nil
 }
 
 func (b *bare) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 )
@@ -166,7 +167,11 @@ func (f *floor) handle(req *floorRequest, note func(any) error) (any, error) {
 
 func newFloor(tools int) (Server, error) {
 	f := newFloorServer(tools)
-	return Server{Modern: f, Legacy: f, Stdio: func(context.Context) error { return f.serve(os.Stdin, os.Stdout) }}, nil
+	return Server{
+		Modern: f, Legacy: f,
+		Stdio:  func(context.Context) error { return f.serve(os.Stdin, os.Stdout) },
+		Memory: func() (Ask, error) { return overPipe(func(c net.Conn) { _ = f.serve(c, c) }), nil },
+	}, nil
 }
 
 func (f *floor) ServeHTTP(w http.ResponseWriter, r *http.Request) {

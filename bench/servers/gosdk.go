@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"net"
 	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -50,5 +51,9 @@ func newGoSDK(tools int) (Server, error) {
 		}),
 		Legacy: mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{JSONResponse: true}),
 		Stdio:  func(ctx context.Context) error { return srv.Run(ctx, &mcp.StdioTransport{}) },
+		// What NewInMemoryTransports makes, with one end left for us.
+		Memory: func() (Ask, error) {
+			return overPipe(func(c net.Conn) { _ = srv.Run(context.Background(), &mcp.IOTransport{Reader: c, Writer: c}) }), nil
+		},
 	}, nil
 }

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -11,6 +12,18 @@ func newMCPGo(tools int) (Server, error) { return mcpGo(tools) }
 
 func newMCPGoValidating(tools int) (Server, error) {
 	return mcpGo(tools, server.WithInputSchemaValidation(), server.WithOutputSchemaValidation())
+}
+
+// inProcess does what the transport of an in-process client does.
+func inProcess(srv *server.MCPServer) (Ask, error) {
+	session := server.NewInProcessSession(server.GenerateInProcessSessionID(), nil)
+	if err := srv.RegisterSession(context.Background(), session); err != nil {
+		return nil, err
+	}
+	ctx := srv.WithContext(context.Background(), session)
+	return func(message []byte) ([]byte, error) {
+		return json.Marshal(srv.HandleMessage(ctx, message))
+	}, nil
 }
 
 func mcpGo(tools int, opts ...server.ServerOption) (Server, error) {
@@ -41,5 +54,6 @@ func mcpGo(tools int, opts ...server.ServerOption) (Server, error) {
 		Modern: server.NewStreamableHTTPServer(srv),
 		Legacy: server.NewStreamableHTTPServer(srv, server.WithStateful(true)),
 		Stdio:  func(context.Context) error { return server.ServeStdio(srv) },
+		Memory: func() (Ask, error) { return inProcess(srv) },
 	}, nil
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
+	"sync/atomic"
 )
 
 // The names under which the report looks servers up.
@@ -36,6 +38,12 @@ type Server struct {
 	Legacy http.Handler
 	// Stdio serves standard input and output until the input ends.
 	Stdio func(ctx context.Context) error
+	// Memory connects a client in the same process.
+	Memory func() (Ask, error)
+	// Change changes the list of tools. Only the [Scaled] kinds have it, and Waiting, which
+	// is how many calls of [Hold] there are. One goroutine at a time may call it.
+	Change  func()
+	Waiting *atomic.Int64
 }
 
 // A Kind is a server that can be made, in a process of its own.
@@ -51,13 +59,15 @@ type Kind struct {
 	// Loses says that it may drop a report of progress that comes right before the answer:
 	// what the others must not do.
 	Loses bool
+	// Mended says that it has to be built with the module mended.
+	Mended bool
 	// New makes it with the given number of tools.
 	New func(tools int) (Server, error)
 }
 
 // All returns all kinds, in the order of the tables.
 func All() []Kind {
-	const vitrine, mcpgo = "github.com/vitrine-mcp/vitrine", "github.com/mark3labs/mcp-go"
+	const vitrine, mcpgo, gosdk = "github.com/vitrine-mcp/vitrine", "github.com/mark3labs/mcp-go", "github.com/modelcontextprotocol/go-sdk"
 	return []Kind{
 		{Name: Bare, Title: "bare echo", New: newBare},
 		{Name: Floor, Title: "net/http + encoding/json", New: newFloor},
@@ -67,13 +77,14 @@ func All() []Kind {
 		{Name: "vitrine-off", Title: "Vitrine, telemetry off", Module: vitrine, New: newVitrineOff},
 		{Name: "mcpgo", Title: "mcp-go", Module: mcpgo, Loses: true, New: newMCPGo},
 		{Name: "mcpgo-validating", Title: "mcp-go with validation", Module: mcpgo, Loses: true, New: newMCPGoValidating},
-		{Name: "gosdk", Title: "Go SDK", Module: "github.com/modelcontextprotocol/go-sdk", New: newGoSDK},
+		{Name: "gosdk", Title: "Go SDK", Module: gosdk, New: newGoSDK},
+		{Name: "gosdk-mended", Title: "Go SDK, decoder mended", Module: gosdk, Mended: true, New: newGoSDK},
 	}
 }
 
 // Find returns the kind of that name.
 func Find(name string) (Kind, error) {
-	for _, k := range All() {
+	for _, k := range slices.Concat(All(), Scaled()) {
 		if k.Name == name {
 			return k, nil
 		}

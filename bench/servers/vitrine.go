@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"net"
 
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/telemetry"
@@ -10,13 +11,13 @@ import (
 // unsampled makes no span. Metrics, the live requests and the accounting of drops are on.
 func unsampled(string) []string { return []string{"OTEL_TRACES_SAMPLER=always_off"} }
 
-// sampled exports one trace in ten. Half a second is shorter than a slice, so that
+// sampled exports one trace in ten. A tenth of a second is shorter than a slice, so that
 // the export is paid for in the slice that has caused it.
 func sampled(sink string) []string {
 	return []string{
 		"OTEL_TRACES_SAMPLER=traceidratio", "OTEL_TRACES_SAMPLER_ARG=0.1",
 		"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + sink,
-		"OTEL_BSP_SCHEDULE_DELAY=500",
+		"OTEL_BSP_SCHEDULE_DELAY=100",
 	}
 }
 
@@ -31,6 +32,11 @@ func vitrine(tools int, opts ...server.Option) (Server, error) {
 	if err != nil {
 		return Server{}, err
 	}
+	return addTools(srv, tools)
+}
+
+// addTools adds the tools to a server, and starts its telemetry.
+func addTools(srv *server.Server, tools int) (Server, error) {
 	server.AddTool(srv, server.Tool{Name: Echo, Description: echoDescription},
 		func(_ context.Context, _ *server.Call, in text) (string, error) { return in.Text, nil })
 	server.AddTool(srv, server.Tool{Name: Steps, Description: stepsDescription},
@@ -50,5 +56,10 @@ func vitrine(tools int, opts ...server.Option) (Server, error) {
 		return Server{}, err
 	}
 	h := srv.Handler()
-	return Server{Modern: h, Legacy: h, Stdio: srv.ServeStdio}, nil
+	return Server{
+		Modern: h, Legacy: h, Stdio: srv.ServeStdio,
+		Memory: func() (Ask, error) {
+			return overPipe(func(c net.Conn) { _ = srv.ServePipe(context.Background(), c) }), nil
+		},
+	}, nil
 }

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/bench/servers"
+)
+
+func TestScale(t *testing.T) {
+	p := plan{
+		scale:  scale{streams: 70, calls: 60, sessions: 40, only: regexp.MustCompile("^scale/")},
+		rounds: 2, slice: time.Millisecond, progress: io.Discard,
+	}
+	require.Equal(t, []string{"scale/streams/70", "scale/calls/60", "scale/sessions/40"}, p.scale.names())
+	results, r, err := p.run()
+	skipElsewhere(t, err)
+	require.NoError(t, err)
+	require.Empty(t, results)
+	for i, k := range servers.Scaled() {
+		require.GreaterOrEqual(t, r.streams[i].each.Goroutines, 1.0, k.Name)
+		require.Positive(t, r.streams[i].each.Heap, k.Name)
+		require.Len(t, r.streams[i].told, 2)
+		require.GreaterOrEqual(t, r.calls[i].Goroutines, 1.0, k.Name)
+		require.InDelta(t, 1, r.calls[i].Waiting, 0.001, k.Name)
+	}
+	require.Equal(t, []int{1, 40, 40}, r.counts)
+	require.Positive(t, r.session.Heap)
+	require.Less(t, r.session.Goroutines, 1.0)
+	for _, samples := range r.cost {
+		require.Len(t, samples, 2)
+	}
+}
+
+// Of many that are opened, one that is refused fails the run and leaves no connection.
+func TestCrowdFails(t *testing.T) {
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		http.Error(w, "full", http.StatusServiceUnavailable)
+	}))
+	defer ts.Close()
+	addr := ts.Listener.Addr().String()
+	_, err := open(addr, listening(addr), 3, func(*conn) error { return nil })
+	require.ErrorContains(t, err, "status 503")
+	_, err = openSessions(addr, 3)
+	require.ErrorContains(t, err, "status 503")
+}
+
+// Everybody is told once, and the time is that of the last: whoever is told late makes it
+// long.
+func TestEverybody(t *testing.T) {
+	const wait = 50 * time.Millisecond
+	told := make(chan struct{})
+	var n atomic.Int64
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		last := n.Add(1) == 3 // one comes after the other
+		fmt.Fprintf(w, "data: hello\n\n")
+		http.NewResponseController(w).Flush()
+		<-told
+		if last {
+			time.Sleep(wait)
+		}
+		fmt.Fprintf(w, ": alive\n\ndata: news\n\n")
+	}))
+	defer ts.Close()
+	addr := ts.Listener.Addr().String()
+	var all crowd
+	for range 3 {
+		c, err := open(addr, listening(addr), 1, func(c *conn) error { return c.waitFor("hello") })
+		require.NoError(t, err)
+		all = append(all, c...)
+	}
+	defer all.close()
+	took, err := all.everybody("news", func() error { close(told); return nil })
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, took, wait)
+}
+
+func TestParseResident(t *testing.T) {
+	got, err := parseResident([]byte("Name:\tx\nVmHWM:\t  99 kB\nVmRSS:\t    1234 kB\nThreads:\t1\n"))
+	require.NoError(t, err)
+	require.Equal(t, 1234.0*1024, got)
+	for _, bad := range []string{"", "VmRSS:\tmuch kB\n"} {
+		_, err := parseResident([]byte(bad))
+		require.Error(t, err, bad)
+	}
+}
+
+func TestMinus(t *testing.T) {
+	with := footprint{Heap: 1200, Stacks: 400, Goroutines: 13, Waiting: 10, resident: 5000}
+	without := footprint{Heap: 200, Stacks: 100, Goroutines: 3, resident: 1000}
+	require.Equal(t, footprint{Heap: 100, Stacks: 30, Goroutines: 1, Waiting: 1, resident: 400}, with.minus(without, 10))
+}
+
+func TestThousands(t *testing.T) {
+	for n, want := range map[int]string{1: "1", 1000: "1000", 10_000: "10 000", 100_007: "100 007"} {
+		require.Equal(t, want, thousands(n))
+	}
+}
+
+// testScale is what a scale may have given.
+func testScale() scaleResult {
+	each := func(kB float64) footprint {
+		return footprint{Heap: 1000 * kB, Stacks: 2000, Goroutines: 2, resident: 2000 * kB}
+	}
+	streams := func(kB float64, cpu time.Duration) streamsResult {
+		return streamsResult{each(kB), []told{{40 * time.Millisecond, cpu}, {60 * time.Millisecond, cpu}}}
+	}
+	cost := func(cpu time.Duration) []sample { return []sample{{requests: 1, took: 1, cpu: cpu}} }
+	return scaleResult{
+		scale: scale{streams: 10_000, calls: 1000, sessions: 100_000}, kinds: servers.Scaled(),
+		streams: []streamsResult{streams(10, 20*time.Millisecond), streams(13, 30*time.Millisecond), streams(14, 50*time.Millisecond)},
+		calls:   []footprint{each(5), each(9), each(9)},
+		session: footprint{Heap: 2000, Stacks: 250, resident: 3000},
+		counts:  []int{1, 1000, 100_000}, cost: [][]sample{cost(40_000), cost(40_000), cost(42_000)},
+	}
+}
+
+func TestScaleTables(t *testing.T) {
+	page := report{scaled: testScale()}.Scale()
+	for _, want := range []string{
+		"### 10 000 open streams over HTTP, modern\n",
+		"| net/http | 10.0 KB | 2.0 KB | 12.0 KB | 0.0 KB | 20.0 KB | 0.0 KB | 2.00 |\n",
+		"| Vitrine, traces unsampled | 13.0 KB | 2.0 KB | 15.0 KB | 3.0 KB | 26.0 KB | 6.0 KB | 2.00 |\n",
+		"| Vitrine, traces unsampled | 50 (40–60) ms | 30 (30–30) ms | 1.50 | 3.0 µs |\n",
+		"### 1000 calls in flight over HTTP, modern\n",
+		"| Vitrine, traces unsampled | 9.0 KB | 2.0 KB | 11.0 KB | 4.0 KB |",
+		"A session keeps 2.2 KB of heap and stacks (3.0 KB resident) and 0.00 goroutines.\n",
+		"| 100 000 | 42.0 (42.0–42.0) | 1.05 (1.05–1.05) |",
+	} {
+		require.Contains(t, page, want)
+	}
+	for table := range strings.SplitSeq(page, "\n\n") {
+		if strings.HasPrefix(table, "|") {
+			lines := strings.Split(strings.TrimSpace(table), "\n")
+			for _, line := range lines {
+				require.Equal(t, strings.Count(lines[0], "|"), strings.Count(line, "|"), line)
+			}
+		}
+	}
+	require.Empty(t, report{}.Scale())
+}
+
+// Every session is called, by callers that have nothing in common.
+func TestSessionsLoad(t *testing.T) {
+	srv, err := servers.All()[1].New(fewTools)
+	require.NoError(t, err)
+	var mu sync.Mutex
+	called, ids := map[string]int{}, map[string]int{}
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		mu.Lock()
+		called[r.Header.Get("Mcp-Session-Id")]++
+		ids[string(servers.ID(body))]++
+		mu.Unlock()
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		srv.Legacy.ServeHTTP(w, r)
+	}))
+	defer ts.Close()
+	s := scenario{kind: call, legacy: true, size: small, tools: fewTools, callers: 2}
+	l, err := newSessionsLoad(s, ts.Listener.Addr().String(), []string{"one", "two", "six", "ten"})
+	require.NoError(t, err)
+	defer l.close()
+	for range 4 {
+		_, err := l.run(0)
+		require.NoError(t, err)
+	}
+	require.Equal(t, map[string]int{"one": 2, "two": 2, "six": 2, "ten": 2}, called)
+	require.Len(t, ids, 8)
+}

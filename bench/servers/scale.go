@@ -1,0 +1,113 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// Held is the name of what is taken away from the others: what net/http itself needs.
+const Held = "held"
+
+// Hold is the name of the tool of the [Scaled] kinds that waits until it is cancelled.
+const Hold = "hold"
+
+// Listen is the method that opens a stream.
+const Listen = "subscriptions/listen"
+
+// Scaled returns the kinds that many use at once. They have the tool [Hold], too, no
+// limits that are in the way of that, and only the HTTP endpoints.
+func Scaled() []Kind {
+	const vitrine = "github.com/vitrine-mcp/vitrine"
+	return []Kind{
+		{Name: Held, Title: "net/http", New: newHeld},
+		{Name: "vitrine-scaled", Title: "Vitrine, traces unsampled", Module: vitrine, Env: unsampled, New: newVitrineScaled},
+		{Name: "vitrine-scaled-kept", Title: "Vitrine, default: all kept in memory", Module: vitrine, New: newVitrineScaled},
+	}
+}
+
+// A held keeps every exchange open: a stream, to whose listeners it can tell of a
+// change, or a call that does nothing but wait.
+type held struct {
+	waiting atomic.Int64
+	mu      sync.Mutex
+	changed chan struct{} // closed by the next change; mu guards it
+}
+
+func newHeld(int) (Server, error) {
+	h := &held{changed: make(chan struct{})}
+	return Server{Modern: h, Legacy: h, Change: h.change, Waiting: &h.waiting}, nil
+}
+
+func (h *held) change() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+func (h *held) next() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.changed
+}
+
+func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body) // or the end of the client would not be seen
+	if r.Header.Get("Mcp-Method") != Listen {
+		h.waiting.Add(1)
+		defer h.waiting.Add(-1)
+		<-r.Context().Done()
+		return
+	}
+	changed := h.next()
+	w.Header().Set("Content-Type", "text/event-stream")
+	for event := "subscriptions/acknowledged"; ; event = "tools/list_changed" {
+		fmt.Fprintf(w, "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/%s\",\"params\":"+
+			"{\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":100000000}}}\n\n", event)
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			return
+		}
+		select {
+		case <-changed:
+			changed = h.next()
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func newVitrineScaled(tools int) (Server, error) {
+	const plenty = 1 << 20
+	srv, err := server.TryNew("bench", "1", server.WithLimits(server.Limits{MaxSessions: plenty, MaxSubscriptions: plenty}))
+	if err != nil {
+		return Server{}, err
+	}
+	s, err := addTools(srv, tools)
+	if err != nil {
+		return Server{}, err
+	}
+	s.Waiting = new(atomic.Int64)
+	server.AddTool(srv, server.Tool{Name: Hold}, func(ctx context.Context, _ *server.Call, _ none) (string, error) {
+		s.Waiting.Add(1)
+		defer s.Waiting.Add(-1)
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	const extra = "extra"
+	there := false
+	s.Change = func() {
+		if there = !there; there {
+			server.AddTool(srv, server.Tool{Name: extra},
+				func(context.Context, *server.Call, none) (string, error) { return "", nil })
+		} else {
+			srv.RemoveTools(extra)
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,10 @@
+//go:build !linux
+
+package main
+
+import "time"
+
+// preciseSleep does nothing here.
+func preciseSleep() (undo func()) { return func() {} }
+
+func sleep(d time.Duration) { time.Sleep(d) }
