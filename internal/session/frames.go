@@ -9,10 +9,14 @@ const largeFrame = 16 << 10
 // frames are the buffers of large answers.
 type frames struct{ idle sync.Pool } // of *[]byte
 
-// get returns an empty buffer for a frame that will probably have n bytes.
+// get returns an empty buffer for a frame that will probably have n bytes, 0 if that is
+// unknown.
 func (f *frames) get(n int) []byte {
-	if n < largeFrame {
+	switch {
+	case n == 0:
 		return make([]byte, 0, 512)
+	case n < largeFrame:
+		return make([]byte, 0, n+n/8)
 	}
 	if buf, ok := f.idle.Get().(*[]byte); ok {
 		return (*buf)[:0]
