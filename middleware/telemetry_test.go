@@ -73,6 +73,7 @@ func TestTelemetry(t *testing.T) {
 				}}, st)
 				require.NoError(t, st.Pump(nowhere{}))
 				require.NoError(t, core.Shutdown(t.Context()))
+				synctest.Wait()
 
 				require.Len(t, spans.Ended(), 1)
 				span := spans.Ended()[0]

@@ -136,7 +136,7 @@ func (k *httpSink) Flush() error {
 func (k *httpSink) failed(err error) error { return writeError(err, k.lost.Err() != nil) }
 
 // Gone implements session.Watcher.
-func (k *httpSink) Gone() <-chan struct{} { return k.lost.Done() }
+func (k *httpSink) Gone() context.Context { return k.lost }
 
 // EventStream implements session.EventStreamer.
 func (k *httpSink) EventStream() bool { return k.events }

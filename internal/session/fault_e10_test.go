@@ -113,7 +113,7 @@ var cellsE10 = []faultCell{
 		require.True(w.t, ok)
 		time.Sleep(3 * w.core.limits.SessionIdle)
 		w.lives(s)
-		x.stream.Lost()
+		x.leave()
 		s.Detach(x.stream)
 		time.Sleep(w.core.limits.SessionIdle - time.Nanosecond) // from the end of the stream on
 		w.lives(s)

@@ -102,7 +102,7 @@ var cellsE16 = []faultCell{
 			x.sink.on(func(k *scriptSink) error {
 				err := blockUntil(nil)(k)
 				if lost {
-					x.stream.Lost()
+					x.sink.leave()
 				}
 				return err
 			})

@@ -135,7 +135,7 @@ var cellsE7 = []faultCell{
 		x.sink.on(inTurn(blockUntil(free), failWith(mcp.DropBrokenPeer, errReset)))
 		w.postOn(x, s, callFrame("1", "work"))
 		h := n.blocked(3)
-		x.stream.Lost()
+		x.leave()
 		require.ErrorIs(w.t, n.result(), mcp.ErrPeerGone)
 		require.Empty(w.t, h.cause())
 		close(free)
@@ -178,7 +178,7 @@ var cellsE7 = []faultCell{
 			h.finish("done")
 			w.settle()
 			if lost {
-				x.stream.Lost()
+				x.leave()
 			}
 			close(free)
 			require.True(w.t, x.ended())
@@ -257,7 +257,7 @@ var cellsE7 = []faultCell{
 		require.NoError(w.t, h.r.Notify(mcp.NotificationProgress, []byte(`{"n":1}`), ""))
 		require.True(w.t, x.ended())
 		require.Equal(w.t, "client_disconnect", h.cause())
-		x.stream.Lost()
+		x.leave()
 		h.finish("late")
 		w.settle()
 		require.Equal(w.t, counts{
@@ -270,7 +270,7 @@ var cellsE7 = []faultCell{
 		x.sink.on(inTurn(blockUntil(free), failWith(mcp.DropBrokenPeer, errReset)))
 		w.postOn(x, nil, modernFrame("1", "work"))
 		h := n.blocked(3)
-		x.stream.Lost()
+		x.leave()
 		require.ErrorIs(w.t, n.result(), mcp.ErrClientDisconnected)
 		require.Equal(w.t, "client_disconnect", h.cause())
 		close(free)
@@ -305,7 +305,7 @@ var cellsE7 = []faultCell{
 			h.finish("done")
 			w.settle()
 			if lost {
-				x.stream.Lost()
+				x.leave()
 			}
 			close(free)
 			require.True(w.t, x.ended())
@@ -334,7 +334,7 @@ var cellsE7 = []faultCell{
 func (x *exchange) vanish() {
 	x.w.t.Helper()
 	x.w.settle()
-	x.stream.Lost()
+	x.leave()
 	x.w.settle()
 }
 

@@ -24,7 +24,7 @@ var cellsE8 = []faultCell{
 		require.NoError(w.t, s.Notify(w.t.Context(), "notifications/b", nil, "")) // is being written
 		w.settle()
 		require.NoError(w.t, s.Notify(w.t.Context(), "notifications/c", nil, "")) // waits behind it
-		own.stream.Lost()
+		own.leave()
 		close(free)
 		w.hangUp(s, own)
 		require.ErrorIs(w.t, s.Notify(w.t.Context(), "notifications/d", nil, ""), mcp.ErrPeerGone)
@@ -61,7 +61,7 @@ var cellsE8 = []faultCell{
 		w.settle()
 		second := w.ask(s, w.t.Context())
 		w.settle()
-		own.stream.Lost()
+		own.leave()
 		close(free)
 		w.hangUp(s, own)
 		time.Sleep(10 * time.Second)
@@ -104,7 +104,7 @@ var cellsE8 = []faultCell{
 		w.settle()
 		close(first)
 		w.settle() // b is being written
-		own.stream.Lost()
+		own.leave()
 		close(second)
 		w.hangUp(s, own)
 		require.Empty(w.t, got, "it was not written, so that it waits for a new stream")

@@ -185,7 +185,7 @@ var polledE7 = []faultCell{
 			got := closing(h)
 			require.Empty(w.t, got)
 			if lost {
-				x.stream.Lost()
+				x.leave()
 			} else {
 				close(free)
 			}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -131,7 +132,7 @@ var resumedE7 = []faultCell{
 		x.vanish()
 		again := w.resume(s, x.last())
 		w.refused(s, x.last(), ErrStreamTaken)
-		x.stream.Lost() // late: that exchange is not the reader
+		x.leave() // late: that exchange is not the reader
 		require.False(w.t, again.ended())
 		h.finish("done")
 		require.Equal(w.t, told(1, 3, resultFrame("1", "done")), again.events()[1:])
@@ -167,6 +168,25 @@ var resumedE7 = []faultCell{
 		w.settle()
 		require.Equal(w.t, stored, w.counts())
 		require.Equal(w.t, told(1, 3, noteFrame(2), noteFrame(3), noteFrame(4), resultFrame("1", "done")), w.resume(s, x.last()).events()[1:])
+	}},
+	{state: "resume/lost-blocked", test: func(w *world) {
+		// The client hangs up while the replay waits for it to read: another exchange can
+		// take over at once, and nobody has waited for the write time-out.
+		w.remember()
+		g, s := w.gate("work", false), w.open("session")
+		h, x := w.streaming(s, g, "1")
+		x.vanish()
+		require.NoError(w.t, h.note(2))
+		never := make(chan struct{})
+		again, err := w.resumeOn((&scriptSink{}).on(blockUntil(never)), s, x.last())
+		require.NoError(w.t, err)
+		w.settle()
+		begin := time.Now()
+		again.vanish()
+		fresh := w.resume(s, x.last())
+		h.finish("done")
+		require.Equal(w.t, told(1, 3, noteFrame(2), resultFrame("1", "done")), fresh.events()[1:])
+		require.Zero(w.t, time.Since(begin))
 	}},
 	{state: "resume/evicted", limits: Limits{MaxEvents: 3}, test: func(w *world) {
 		store := w.remember()

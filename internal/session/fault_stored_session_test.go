@@ -34,7 +34,7 @@ var storedE8 = []faultCell{
 		w.announce(s, "b") // is being written
 		w.settle()
 		w.announce(s, "c") // waits behind it
-		own.stream.Lost()
+		own.leave()
 		w.hangUp(s, own)
 		w.announce(s, "d")
 		w.settle()
@@ -115,7 +115,7 @@ var storedE8 = []faultCell{
 		w.settle()
 		got := w.ask(s, w.t.Context()) // behind what is being written
 		w.settle()
-		own.stream.Lost()
+		own.leave()
 		w.hangUp(s, own)
 		require.Empty(w.t, got)
 		next, _ := w.get(s)

@@ -161,7 +161,7 @@ var storedE7 = []faultCell{
 		w.postOn(x, s, callFrame("7", "work"))
 		a.blocked()
 		own, _ := w.get(s)
-		x.stream.Lost() // the call waits behind what is being written
+		x.leave() // the call waits behind what is being written
 		require.True(w.t, x.ended())
 		require.Empty(w.t, a.answers)
 		require.Empty(w.t, own.frames(), "the stream of the request carries it, and no other")
@@ -193,7 +193,7 @@ var storedE7 = []faultCell{
 		x.sink.on(blockUntil(free)) // the mark
 		w.postOn(x, s, callFrame("1", "work"))
 		h := n.blocked(3)
-		x.stream.Lost()
+		x.leave()
 		require.NoError(w.t, n.result(), "there is room in the store")
 		require.Empty(w.t, h.cause())
 		n.next().finish("done")
@@ -232,7 +232,7 @@ var storedE7 = []faultCell{
 			h.finish("done")
 			w.settle()
 			if lost {
-				x.stream.Lost() // which ends the write that blocks, too
+				x.leave() // which ends the write that blocks, too
 			} else {
 				close(free)
 			}

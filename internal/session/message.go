@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -74,8 +75,8 @@ type KeepAliver interface{ KeepAlive() error }
 
 // A Watcher is a [Sink] that learns without a write that its peer is gone.
 type Watcher interface {
-	// Gone returns a channel that is closed then.
-	Gone() <-chan struct{}
+	// Gone returns a context that is done then.
+	Gone() context.Context
 }
 
 // An EventStreamer is a [Sink] that can become an event stream. Only the stream's

@@ -190,13 +190,16 @@ func (s *Session) hush() {
 // Nothing is lost, repeated or out of order between the two, or Pump ends with an error.
 func (r *Reader) Pump(sink Sink) error {
 	st := r.stream
+	watch := st.watch(sink, r.number)
+	watch.always()
+	defer watch.end()
 	if err := st.enter(r.number, sink); err != nil {
 		return err
 	}
 	defer st.leave(r.number)
 	err := r.replay(sink)
 	if err == nil {
-		err = st.serve(sink)
+		err = st.serve(sink, &watch)
 	}
 	r.done = err == nil
 	return err

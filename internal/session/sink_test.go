@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"io"
 	"sync"
 	"time"
@@ -18,6 +19,25 @@ type scriptSink struct {
 	deadline time.Time
 	moved    chan struct{} // closed when the deadline changes
 	events   bool          // it is an event stream that cannot be resumed
+
+	peer context.Context // done when the peer has left; see Gone
+	left context.CancelFunc
+}
+
+// Gone implements [Watcher].
+func (k *scriptSink) Gone() context.Context {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.peer == nil {
+		k.peer, k.left = context.WithCancel(context.Background())
+	}
+	return k.peer
+}
+
+// leave is the peer hanging up.
+func (k *scriptSink) leave() {
+	k.Gone()
+	k.left()
 }
 
 // A wireEvent is one message on the wire.

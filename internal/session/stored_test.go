@@ -170,7 +170,7 @@ func (w *world) refused(s *Session, lastEventID string, want error) {
 func (x *resumption) vanish() {
 	x.w.t.Helper()
 	x.w.settle()
-	x.reader.Lost()
+	x.leave()
 	require.True(x.w.t, x.ended())
 }
 

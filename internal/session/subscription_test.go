@@ -244,7 +244,7 @@ func TestSessionPost(t *testing.T) {
 		post()
 		require.Equal(t, []string{`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`}, x.frames())
 		require.Equal(t, 2, done)
-		x.stream.Lost()
+		x.leave()
 		post()
 		require.Equal(t, 3, done)
 		s.Close(mcp.CauseSessionDelete)

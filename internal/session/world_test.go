@@ -453,6 +453,12 @@ func (x *exchange) pump(sink Sink) {
 	}()
 }
 
+// leave is the client hanging up, and the transport that learns of it.
+func (x *exchange) leave() {
+	x.sink.leave()
+	x.w.settle()
+}
+
 // frames returns what the client of the exchange has received so far.
 func (x *exchange) frames() []string {
 	x.w.settle()

@@ -17,28 +17,28 @@ import (
 // [mcp.ErrClosed] or [mcp.ErrPeerGone] if the stream was failed from elsewhere, or its
 // exchange was lost.
 func (st *Stream) Pump(sink Sink) error {
+	watch := st.watch(sink, firstReader)
+	defer watch.end()
 	if err := st.enter(firstReader, sink); err != nil {
 		return err
 	}
 	defer st.leave(firstReader)
 	if st.kind == standaloneStream {
+		watch.always()
 		if err := st.prime(sink); err != nil {
 			st.lose(nil, false, err)
 			return err
 		}
 	}
-	return st.serve(sink)
+	return st.serve(sink, &watch)
 }
 
 // serve writes what is queued, and what comes later.
-func (st *Stream) serve(sink Sink) error {
+func (st *Stream) serve(sink Sink, watch *watch) error {
 	idle, _ := sink.(KeepAliver)
-	var gone <-chan struct{}
-	if w, ok := sink.(Watcher); ok {
-		gone = w.Gone()
-	}
 	batch := st.writes[:0]
 	for {
+		watch.look()
 		var done bool
 		var reason mcp.DropReason
 		batch, done, reason = st.take(batch[:0])
@@ -48,16 +48,14 @@ func (st *Stream) serve(sink Sink) error {
 		case len(batch) == 0 && done:
 			return nil
 		case len(batch) == 0:
-			lost, err := st.await(sink, idle, gone)
-			if err != nil {
+			if err := st.await(sink, idle, watch); err != nil {
 				st.lose(nil, false, err)
 				return err
 			}
-			if lost {
-				gone = nil // once is enough
-				st.lostBy(st.writer)
-			}
 			continue
+		}
+		if !done || !st.isQuick(batch) {
+			watch.always()
 		}
 		err := st.write(sink, batch, done)
 		st.look(sink)
@@ -70,6 +68,13 @@ func (st *Stream) serve(sink Sink) error {
 	}
 }
 
+// isQuick reports whether a batch is one small answer that is not part of an event
+// stream: it fits into the buffers of the kernel, and waits for no store.
+func (st *Stream) isQuick(batch []*Message) bool {
+	return len(batch) == 1 && batch[0].Kind == Answer && batch[0].Size() <= largeFrame &&
+		st.log == nil && !st.events && !st.eager
+}
+
 // look notes that the sink is at rest, and what it has become.
 func (st *Stream) look(sink Sink) {
 	s, ok := sink.(EventStreamer)
@@ -79,9 +84,8 @@ func (st *Stream) look(sink Sink) {
 	st.writing, st.events = false, events
 }
 
-// await waits for something to write, and meanwhile keeps the connection alive. It
-// reports whether the peer is gone.
-func (st *Stream) await(sink Sink, idle KeepAliver, gone <-chan struct{}) (lost bool, err error) {
+// await waits for something to write, and meanwhile keeps the connection alive.
+func (st *Stream) await(sink Sink, idle KeepAliver, watch *watch) error {
 	var tick <-chan time.Time
 	if idle != nil {
 		timer := st.core.timers.start(st.core.limits.KeepAlive)
@@ -90,10 +94,11 @@ func (st *Stream) await(sink Sink, idle KeepAliver, gone <-chan struct{}) (lost 
 	}
 	select {
 	case <-st.wake:
-		return false, nil
-	case <-gone:
-		return true, nil
+		return nil
+	case <-watch.gone:
+		return nil
 	case now := <-tick:
+		watch.always()
 		st.bound(sink, now)
 		err := idle.KeepAlive()
 		st.look(sink)
@@ -101,7 +106,7 @@ func (st *Stream) await(sink Sink, idle KeepAliver, gone <-chan struct{}) (lost 
 			err = st.prime(sink)
 			st.look(sink)
 		}
-		return false, err
+		return err
 	}
 }
 
