@@ -18,7 +18,7 @@ func WithPageSize(n int) Option { return optionFunc(func(c *config) { c.pageSize
 
 // listOf returns the handler of a list method: the page that the cursor asks for, of
 // what the caller may see.
-func listOf[T any](s *Server, t *table[T], result func(defs []T, next string, hint mcp.CacheHint) mcp.Result) middleware.Handler {
+func listOf[T comparable](s *Server, t *table[T], result func(defs []T, next string, hint mcp.CacheHint) mcp.Result) middleware.Handler {
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 		cursor, err := cursorOf(req)
 		if err != nil {

@@ -14,7 +14,8 @@ const maxListPages = 16
 // A listPages keeps pages of one list as JSON, because most clients ask for the same ones
 // again and again. A page is known by its entries, so that nothing has to be told of a
 // change: a list that has changed has other entries, and what middleware has made of a
-// page is not that page any more.
+// page is not that page any more. Only entries that are registered are trusted to stay as
+// they are.
 type listPages[T comparable] struct {
 	pages atomic.Pointer[[]listPage[T]] // copied on write
 }
@@ -94,13 +95,21 @@ func (s *Server) keepPage(v mcp.Version, result mcp.Result, members []byte) {
 	}
 	switch r := result.(type) {
 	case *mcp.ListToolsResult:
-		s.toolPages.keep(toolsPage(v, r), members)
+		if s.tools.holds(r.Tools) {
+			s.toolPages.keep(toolsPage(v, r), members)
+		}
 	case *mcp.ListPromptsResult:
-		s.promptPages.keep(promptsPage(v, r), members)
+		if s.prompts.holds(r.Prompts) {
+			s.promptPages.keep(promptsPage(v, r), members)
+		}
 	case *mcp.ListResourcesResult:
-		s.resourcePages.keep(resourcesPage(v, r), members)
+		if s.resources.holds(r.Resources) {
+			s.resourcePages.keep(resourcesPage(v, r), members)
+		}
 	case *mcp.ListResourceTemplatesResult:
-		s.templatePages.keep(templatesPage(v, r), members)
+		if s.templates.holds(r.ResourceTemplates) {
+			s.templatePages.keep(templatesPage(v, r), members)
+		}
 	}
 }
 

@@ -96,3 +96,14 @@ func TestListPagesChange(t *testing.T) {
 	}
 	require.Len(t, *s.toolPages.pages.Load(), maxListPages)
 }
+
+// What middleware has made itself it may also change: it is encoded each time.
+func TestListPagesOfOthers(t *testing.T) {
+	s, own := pagesServer(t), &mcp.Tool{Name: "own"}
+	for i := range 3 {
+		own.Description = fmt.Sprint(i, " calls left")
+		got := s.list(t, mcp.LatestVersion, func(r *mcp.ListToolsResult) { r.Tools = append(r.Tools, own) })
+		require.Contains(t, got, own.Description)
+	}
+	require.Nil(t, s.toolPages.pages.Load())
+}

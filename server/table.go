@@ -12,7 +12,7 @@ import (
 )
 
 // A table holds what a feature has registered, in the order of registration.
-type table[T any] struct {
+type table[T comparable] struct {
 	kind ItemKind
 	// changed is told of every change, outside the lock.
 	changed func()
@@ -26,7 +26,7 @@ type table[T any] struct {
 // An entry is one registration. seq grows with each, and places it in the list: it
 // survives the removal of its neighbours, what replaces it takes it over, and replicas
 // that register the same in the same order agree on it.
-type entry[T any] struct {
+type entry[T comparable] struct {
 	seq    uint64
 	name   string
 	def    T
@@ -34,7 +34,7 @@ type entry[T any] struct {
 }
 
 // An enterFunc is how a registration enters its table: add or replace.
-type enterFunc[T any] func(name string, def T, to *target) error
+type enterFunc[T comparable] func(name string, def T, to *target) error
 
 // add enters a definition; a name that is taken is an error.
 func (t *table[T]) add(name string, def T, to *target) error {
@@ -113,6 +113,16 @@ func (t *table[T]) used() bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.seq > 0
+}
+
+// holds reports whether definitions are registered, in this order.
+func (t *table[T]) holds(defs []T) bool {
+	for _, e := range t.all() {
+		if len(defs) > 0 && e.def == defs[0] {
+			defs = defs[1:]
+		}
+	}
+	return len(defs) == 0
 }
 
 // page returns the definitions behind a cursor that the caller may see, at most size

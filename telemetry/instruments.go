@@ -129,11 +129,32 @@ func (in *instruments) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements [prometheus.Collector].
+// Collect implements [prometheus.Collector]. A vector holds a lock while it is collected,
+// and whoever needs a new series waits for that; so what it has is taken first, and handed
+// on afterwards: the reader may be waiting for another collector, for as long as that likes.
 func (in *instruments) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range in.collectors {
-		c.Collect(ch)
+		for _, m := range collected(c) {
+			ch <- m
+		}
 	}
+}
+
+// collected returns the metrics of a collector.
+func collected(c prometheus.Collector) (all []prometheus.Metric) {
+	ch, done := make(chan prometheus.Metric, 64), make(chan struct{})
+	go func() {
+		defer close(done)
+		for m := range ch {
+			all = append(all, m)
+		}
+	}()
+	func() {
+		defer close(ch)
+		c.Collect(ch)
+	}()
+	<-done
+	return all
 }
 
 // of returns the meter of a series, making it on first use.

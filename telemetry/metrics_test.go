@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -413,4 +414,36 @@ func describe(c prometheus.Collector) string {
 	ch := make(chan *prometheus.Desc, 1)
 	c.Describe(ch)
 	return (<-ch).String()
+}
+
+// A scrape that is not taken, because its reader waits for somebody else's collector, keeps
+// nobody from making a new series.
+func TestCollectHoldsNoLock(t *testing.T) {
+	in, ch := newInstruments(), make(chan prometheus.Metric)
+	child := func(tool string) {
+		in.operation.WithLabelValues("tools/call", "", tool, "", "", "", "", "", "", "")
+	}
+	child("a")
+	child("b")
+	collected := make(chan struct{})
+	go func() {
+		defer close(collected)
+		in.Collect(ch)
+		close(ch)
+	}()
+	<-ch // and nobody takes the second one
+	made := make(chan struct{})
+	go func() {
+		defer close(made)
+		child("c")
+	}()
+	select {
+	case <-made:
+	case <-time.After(20 * time.Second):
+		t.Error("a new series waits for the scrape")
+	}
+	for range ch {
+	}
+	<-collected
+	<-made
 }

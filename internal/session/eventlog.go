@@ -144,6 +144,7 @@ func (st *Stream) record(m *Message, last bool) bool {
 	if log == nil {
 		return false
 	}
+	m.shown = true
 	err := st.session.events.append(Event{Stream: log.key, Seq: log.seq + 1, Data: m.whole(), Last: last})
 	if err != nil {
 		st.giveUpLog()

@@ -40,6 +40,7 @@ type Message struct {
 	request *Request // the request whose fate or validity hangs on the message, or nil
 	call    *outbound
 	logged  bool       // it is in the event store
+	shown   bool       // an event store was given it, and may have it still
 	hungUp  chan error // of a mark that ends the exchange: how that has gone; capacity 1
 	done    func()     // of a notification: called once, when it was written, stored or dropped; or nil
 	batch   *batch     // in whose array the answer leaves, or nil
@@ -133,7 +134,7 @@ func (m *Message) sent(c *Core) {
 	if m.Kind == Answer && m.request != nil {
 		c.hooks.at(pointAfterFlush, m.request)
 		m.request.conclude(FateSent, "")
-		if !m.logged && m.batch == nil {
+		if !m.shown && m.batch == nil {
 			c.frames.put(m.Frame)
 		}
 	}
