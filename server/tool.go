@@ -116,7 +116,7 @@ func enterTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out], enter ent
 		faults := in.Decode(raw, &args)
 		telemetry.RecordValidation(call.Core(), time.Since(begin))
 		if len(faults) > 0 {
-			return inputFailure(call.Core(), t.Name, reflect.TypeFor[In](), faults)
+			return inputFailure(call.Core(), t.Name, reflect.TypeFor[In](), in, faults)
 		}
 		result, err := h(ctx, call, args)
 		if err != nil {
@@ -156,14 +156,14 @@ func arguments(req *middleware.Request) (jsontext.Value, error) {
 // inputFailure tells the model everything that is wrong with its arguments at once.
 // Arguments for which the schema has a place and the Go type has none are a
 // mistake of the server.
-func inputFailure(r *session.Request, tool string, in reflect.Type, faults []schema.Fault) (mcp.Result, error) {
+func inputFailure(r *session.Request, tool string, in reflect.Type, sch *schema.Schema, faults []schema.Fault) (mcp.Result, error) {
 	if faults[0].Misfit {
 		return nil, fmt.Errorf("the input schema contradicts the Go type %v: %s", in, faults[0])
 	}
 	text, recorded := fmt.Sprintf("The arguments of %s are not valid:", tool), make([]string, len(faults))
 	for i, f := range faults {
 		text += "\n- " + f.String()
-		recorded[i] = f.Discreet()
+		recorded[i] = sch.Discreet(f)
 	}
 	telemetry.RecordRejection(r, strings.Join(recorded, "; "))
 	return mcp.ToolError(text), nil

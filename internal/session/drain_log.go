@@ -10,8 +10,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// maxLeftLogged bounds how many requests, and how many tasks, are logged one by one when a
-// drain has run out of time.
+// maxLeftLogged bounds how many of each (requests, tasks, requests to clients, sessions) are
+// logged one by one when a drain has run out of time.
 const maxLeftLogged = 100
 
 // logProgress logs what a drain waits for.
@@ -31,14 +31,37 @@ func (c *Core) logDeadline() {
 		slog.Group("in_flight", countAttrs(snap.states())...),
 		slog.Group("sessions", countAttrs(snap.transports())...),
 		slog.Group("totals", snap.Counters.logAttrs()...))
-	slices.SortFunc(snap.Requests, func(a, b RequestInfo) int { return cmp.Compare(b.Age, a.Age) })
-	for i := range snap.Requests[:min(len(snap.Requests), maxLeftLogged)] {
-		snap.Requests[i].logLeft(c.logger, snap.At)
+	for _, info := range oldest(append(snap.Requests, snap.Subscriptions...), func(i RequestInfo) time.Duration { return i.Age }) {
+		info.logLeft(c.logger, snap.At)
 	}
-	slices.SortFunc(snap.Detached, func(a, b DetachedInfo) int { return cmp.Compare(b.Age, a.Age) })
-	for i := range snap.Detached[:min(len(snap.Detached), maxLeftLogged)] {
-		snap.Detached[i].logLeft(c.logger)
+	for _, info := range oldest(snap.Detached, func(i DetachedInfo) time.Duration { return i.Age }) {
+		info.logLeft(c.logger)
 	}
+	for _, info := range oldest(snap.Outbound, func(i OutboundInfo) time.Duration { return i.Age }) {
+		c.logger.Warn("drain.outbound", "method", info.Method, "id", info.ID.String(), "session", info.Session.LogID(), "age", info.Age)
+	}
+	for _, info := range oldest(snap.Sessions, func(i SessionInfo) time.Duration { return i.Age }) {
+		info.log(c.logger)
+	}
+}
+
+// oldest returns the entries that are logged one by one, the oldest first.
+func oldest[T any](all []T, age func(T) time.Duration) []T {
+	slices.SortFunc(all, func(a, b T) int { return cmp.Compare(age(b), age(a)) })
+	return all[:min(len(all), maxLeftLogged)]
+}
+
+// log logs a session that is open when a drain has run out of time.
+func (info *SessionInfo) log(logger *slog.Logger) {
+	conn := info.Session.conn
+	attrs := []any{"session", info.Session.LogID(), "transport", conn.Transport, "age", info.Age, "idle", info.Idle,
+		"requests", info.Requests, "streaming", info.Streaming}
+	attrs = appendText(appendText(attrs, "remote", conn.RemoteAddr), "principal", Printable(conn.Principal, maxClientText))
+	if info.Peer != nil {
+		attrs = appendText(attrs, "client", Printable(info.Peer.Client.Name, maxClientText))
+		attrs = appendText(attrs, "client_version", Printable(info.Peer.Client.Version, maxClientText))
+	}
+	logger.Warn("drain.session", attrs...)
 }
 
 // logLeft logs a request that a drain has not waited for.

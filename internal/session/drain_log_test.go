@@ -56,6 +56,12 @@ func TestDrainDeadlineRecords(t *testing.T) {
 		w.loggedWith("WARN drain.left", "target=asker", "state=blocked")
 		w.loggedWith("WARN drain.left", "task=task-1", "left=59s")
 		require.Equal(w.t, 3, w.times("WARN drain.left"))
+		w.loggedWith("WARN drain.outbound", "method=roots/list", "age=1s")
+		require.Equal(w.t, 1, w.times("WARN drain.outbound"))
+		w.loggedWith("WARN drain.session", "transport=stdio", "age=2s", "idle=0s", "requests=2", "streaming=false",
+			"client=evil\ufffd[2Jxxx", "client_version=1")
+		w.loggedWith("WARN drain.session", "transport=http", "requests=0")
+		require.Equal(w.t, 2, w.times("WARN drain.session"))
 		for _, line := range w.log.details {
 			if strings.Contains(line, "drain.") {
 				require.Less(w.t, len(line), 1000)

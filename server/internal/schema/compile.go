@@ -64,7 +64,8 @@ func compile(raw jsontext.Value, from origin) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Schema{raw: slices.Clone(raw), compiled: compiled, headers: headers}
+	s := &Schema{raw: slices.Clone(raw), compiled: compiled, headers: headers, names: map[string]bool{}}
+	propertyNames(doc, s.names)
 	if err := s.raw.Compact(); err != nil {
 		return nil, err
 	}

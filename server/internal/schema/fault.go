@@ -35,6 +35,8 @@ type Fault struct {
 	// Quotes marks a message with the words of a Go type's own method, which may
 	// repeat the value.
 	Quotes bool
+	// Named marks a message with names of properties that came with the value.
+	Named bool
 	// Misfit marks a value that the schema allows and the Go type can never hold,
 	// whatever its contents: the two contradict each other. It is the only fault then.
 	Misfit bool
@@ -46,14 +48,6 @@ func (f Fault) String() string {
 		return f.Message
 	}
 	return f.Path + ": " + f.Message
-}
-
-// Discreet is [Fault.String] without the words that may repeat the value.
-func (f Fault) Discreet() string {
-	if f.Quotes {
-		f.Message = "is not accepted by its Go type"
-	}
-	return f.String()
 }
 
 // fault makes a Fault within the bounds.
@@ -93,7 +87,9 @@ func faultsOf(err *jsv.ValidationError, value any) []Fault {
 	findings := sorted(collect(nil, err, value))
 	faults := make([]Fault, 0, min(len(findings), maxFaults+1))
 	for _, f := range findings[:min(len(findings), maxFaults)] {
-		faults = append(faults, fault(pointer(f.at), "%s", f.message(value)))
+		worded := fault(pointer(f.at), "%s", f.message(value))
+		worded.Named = f.named()
+		faults = append(faults, worded)
 	}
 	if more := len(findings) - maxFaults; more > 0 {
 		faults = append(faults, fault("", "... and %d more", more))
@@ -206,6 +202,15 @@ func (f finding) message(value any) string {
 		return text
 	}
 	return fmt.Sprintf("does not satisfy %q", strings.Join(f.kind.KeywordPath(), "/"))
+}
+
+// named reports whether the message has names of properties that came with the value.
+func (f finding) named() bool {
+	switch f.kind.(type) {
+	case *kind.AdditionalProperties, *kind.PropertyNames, *kind.AnyOf, *kind.OneOf:
+		return true
+	}
+	return false
 }
 
 // countMessage words the kinds that count characters, items or properties.

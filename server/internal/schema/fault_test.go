@@ -193,7 +193,8 @@ func TestDecodeFaults(t *testing.T) {
 		assert.Equal(t, test.want, faults[0].String(), test.value)
 		// What a type's own method says may repeat the value.
 		discreet := regexp.MustCompile(`is not accepted: .*`).ReplaceAllString(test.want, "is not accepted by its Go type")
-		assert.Equal(t, discreet, faults[0].Discreet(), test.value)
+		discreet = strings.Replace(discreet, `unknown property "N"`, "unknown property", 1)
+		assert.Equal(t, discreet, s.Discreet(faults[0]), test.value)
 		assert.Zero(t, into, "%s: nothing may be left of a refused value", test.value)
 	}
 

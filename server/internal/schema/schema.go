@@ -27,6 +27,7 @@ type Schema struct {
 	compiled *jsv.Schema
 	object   bool // the root says "type": "object"
 	headers  []Header
+	names    map[string]bool // of the properties that it speaks of
 
 	// The rest is set by For only.
 	target reflect.Type // pointer to the Go type, what Decode knows how to fill

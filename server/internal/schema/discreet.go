@@ -1,0 +1,52 @@
+package schema
+
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Discreet is [Fault.String] without anything that came with the value: no names but
+// those that the schema has, and no words of a Go type's own method. The value may be a
+// secret, and so may the keys of its objects.
+func (s *Schema) Discreet(f Fault) string {
+	switch {
+	case f.Quotes:
+		f.Message = "is not accepted by its Go type"
+	case f.Named:
+		if end := strings.IndexAny(f.Message, `":`); end >= 0 {
+			f.Message = strings.TrimRight(f.Message[:end], " ")
+		}
+	}
+	var path jsontext.Pointer
+	for token := range jsontext.Pointer(f.Path).Tokens() {
+		if !s.names[token] && !isIndex(token) {
+			token = "…"
+		}
+		path = path.AppendToken(token)
+	}
+	f.Path = string(path)
+	return f.String()
+}
+
+// isIndex reports whether a token looks like an index and not like a number that is a key.
+func isIndex(token string) bool { return len(token) <= 4 && strings.Trim(token, "0123456789") == "" }
+
+// propertyNames collects the names of all properties that a schema speaks of.
+func propertyNames(doc any, to map[string]bool) {
+	switch v := doc.(type) {
+	case []any:
+		for _, item := range v {
+			propertyNames(item, to)
+		}
+	case map[string]any:
+		for keyword, sub := range v {
+			if properties, ok := sub.(map[string]any); ok && keyword == "properties" {
+				for name := range properties {
+					to[name] = true
+				}
+			}
+			propertyNames(sub, to)
+		}
+	}
+}
