@@ -51,7 +51,7 @@ const (
 	keyTaskStatus      attribute.Key = "vitrine.task.status"      // how a task has ended
 	keyClientVersion   attribute.Key = "vitrine.client.version"   // the version that the client names, cut to 64 bytes; untrusted
 	keySubscriptionEnd attribute.Key = "vitrine.subscription.end" // why a subscription has ended
-	keyArgumentFaults  attribute.Key = "vitrine.argument.faults"  // what is wrong with rejected arguments, cut to 256 bytes: paths, types and names of properties, no values
+	keyArgumentFaults  attribute.Key = "vitrine.argument.faults"  // what is wrong with rejected arguments, cut to 256 bytes: paths, types and the names that the schema has
 	keyLogLevel        attribute.Key = "vitrine.log.level"        // the level of a message of Call.Log
 	keyLogLogger       attribute.Key = "vitrine.log.logger"       // its logger
 	keyLogMessage      attribute.Key = "vitrine.log.message"      // its text, cut to 256 bytes
