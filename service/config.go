@@ -47,6 +47,10 @@ type Config struct {
 	ShutdownDelay time.Duration
 	DrainTimeout  time.Duration
 	FlushTimeout  time.Duration
+	// RefuseTime is how long new requests are refused at least before the listener is
+	// closed, for load balancers that learn from refusals and do not ask /readyz. It
+	// begins with the drain, and so costs only what the drain does not take.
+	RefuseTime time.Duration
 
 	// Limits replace those of the server, field by field; zero leaves the server's.
 	Limits server.Limits

@@ -9,7 +9,9 @@ import (
 
 // drain ends the serving: not ready, the delay, the server's own drain, and only
 // then the listener, because http.Server.Shutdown neither cancels handlers nor
-// ends open event streams. hurry is closed by the second signal.
+// ends open event streams, and because a proxy that still sends requests here can
+// send those elsewhere that are refused, but not those whose connection is lost.
+// hurry is closed by the second signal.
 func (p *process) drain(why string, hurry <-chan struct{}) error {
 	began := time.Now()
 	p.draining.Store(true)
@@ -18,9 +20,13 @@ func (p *process) drain(why string, hurry <-chan struct{}) error {
 		wait(p.cfg.ShutdownDelay, hurry)
 		slog.Info("drain.refusing", "after", time.Since(began))
 	}
+	refusing := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.DrainTimeout)
 	defer cancel()
 	err := p.srv.Shutdown(ctx)
+	if left := p.cfg.RefuseTime - time.Since(refusing); p.mcp != nil && left > 0 {
+		wait(left, hurry)
+	}
 	p.mcp.close(p.srv.Limits().CleanupGrace)
 	if p.stdio != nil {
 		<-p.stdio

@@ -42,6 +42,7 @@ func (o *options) printHelp(fs *flag.FlagSet, extra map[string]bool, about strin
 	b.WriteString("\nInformation\n")
 	writeFlag(&b, &flag.Flag{Name: "help", Usage: "print this text", Value: boolValue(new(bool))}, "")
 	writeFlag(&b, fs.Lookup(flagVersion), "")
+	writeFlag(&b, fs.Lookup(flagHealth), "")
 	b.WriteString("\nTraces, metrics and logs are exported as the standard OTEL_* variables say; with none set,\n" +
 		"nothing is exported and /metrics on the admin listener still has the metrics.\n")
 	fmt.Fprint(o.stdout, b.String())

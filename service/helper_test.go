@@ -97,6 +97,7 @@ func (r *running) get(t *testing.T, path string) (status int, body string) {
 type answer struct {
 	status int
 	header http.Header
+	close  bool // the connection ends with the answer
 	Error  *struct{ Data struct{ Reason string } }
 	Result struct {
 		IsError bool
@@ -135,7 +136,7 @@ func (r *running) call(tool, arguments string, change ...func(*http.Request)) (a
 		return answer{err: err}
 	}
 	defer resp.Body.Close()
-	a.status, a.header = resp.StatusCode, resp.Header
+	a.status, a.header, a.close = resp.StatusCode, resp.Header, resp.Close
 	a.err = json.NewDecoder(resp.Body).Decode(&a)
 	return a
 }

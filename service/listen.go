@@ -29,7 +29,7 @@ func (p *process) listen() error {
 		mux := http.NewServeMux()
 		endpoint := p.srv.Handler(p.httpOptions()...)
 		mux.Handle(exact(p.cfg.Path), endpoint)
-		if p.mcp, err = bind("MCP", flagAddr, p.cfg.Addr, p.newHTTP(mux)); err != nil {
+		if p.mcp, err = bind("MCP", flagAddr, p.cfg.Addr, p.newHTTP(p.leaving(mux))); err != nil {
 			return err
 		}
 		p.mcp.warnHosts(endpoint)
@@ -46,6 +46,18 @@ func (p *process) listen() error {
 		}
 	}
 	return nil
+}
+
+// leaving asks clients to come back over another connection as soon as the process is
+// about to end. A connection that a client keeps bypasses whatever has noticed that by
+// looking at /readyz.
+func (p *process) leaving(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p.draining.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func (p *process) listenAdmin() error {

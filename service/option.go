@@ -61,8 +61,8 @@ func WithGetenv(getenv func(string) string) Option {
 	return optionFunc(func(o *options) { o.getenv = getenv })
 }
 
-// WithStdout replaces os.Stdout for --help and --version. Nothing else is ever
-// written there.
+// WithStdout replaces os.Stdout for --help, --version and --healthcheck. Nothing else
+// is ever written there.
 func WithStdout(w io.Writer) Option { return optionFunc(func(o *options) { o.stdout = w }) }
 
 // WithStderr replaces os.Stderr, where the banner and the log go. It must take

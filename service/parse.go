@@ -20,6 +20,9 @@ func (o *options) load(info mcp.Implementation) (cfg Config, serve bool, err err
 	cfg = DefaultConfig()
 	fs, extra := o.flagSet(&cfg)
 	version := fs.Bool(flagVersion, false, "print what this program was built from")
+	var health string
+	fs.Var(textValue(&health, oneOf(healthPages...)), flagHealth,
+		"ask `page` livez or readyz of the process that runs with the same settings, and end: with an error if the answer is no")
 	faults := o.environment(fs)
 	if text := o.getenv(envStateKeys); text != "" {
 		if cfg.StateKeys, err = parseKeys(text); err != nil {
@@ -37,6 +40,8 @@ func (o *options) load(info mcp.Implementation) (cfg Config, serve bool, err err
 		return cfg, false, nil
 	case len(faults) > 0:
 		return cfg, false, fmt.Errorf("%w\n(%s --help lists the settings)", joinFaults(faults), o.command)
+	case health != "":
+		return cfg, false, o.checkHealth(cfg.AdminAddr, health)
 	}
 	explicit := false
 	fs.Visit(func(f *flag.Flag) { explicit = explicit || f.Name == flagAdminAddr })
@@ -67,7 +72,7 @@ func (o *options) flagSet(cfg *Config) (fs *flag.FlagSet, extra map[string]bool)
 // environment sets the flags whose variables are set and not empty.
 func (o *options) environment(fs *flag.FlagSet) (faults []error) {
 	fs.VisitAll(func(f *flag.Flag) {
-		if f.Name == flagVersion {
+		if f.Name == flagVersion || f.Name == flagHealth {
 			return
 		}
 		name := envName(f.Name)

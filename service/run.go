@@ -30,7 +30,8 @@ import (
 // The error says what is wrong with flags and environment, why the start failed,
 // why a listener broke, or which handlers did not return (it then matches
 // [server.ErrAbandoned]). Run returns nil without serving if it is asked for
-// --help or --version.
+// --help or --version. Asked for --healthcheck it does not serve either: the error
+// says why the process that runs with the same settings is not well, nil that it is.
 //
 // While it runs, slog's default logger writes to standard error as configured,
 // with trace ids. One Run at a time should be active in a process.

@@ -90,6 +90,8 @@ func ownSettings() []setting {
 			func(c *Config) flag.Value { return durationValue(&c.ShutdownDelay) }},
 		{groupShutdown, "drain-timeout", "`time` that running requests have to finish, before they are cancelled",
 			func(c *Config) flag.Value { return durationValue(&c.DrainTimeout) }},
+		{groupShutdown, "refuse-time", "least `time` of refusing requests before the listener is closed, for load balancers that learn from refusals",
+			func(c *Config) flag.Value { return durationValue(&c.RefuseTime) }},
 		{groupShutdown, "flush-timeout", "`time` for sending the last spans, metrics and logs",
 			func(c *Config) flag.Value { return durationValue(&c.FlushTimeout) }},
 
@@ -129,6 +131,7 @@ const (
 
 	flagFlight  = "flight-recorder"
 	flagVersion = "version"
+	flagHealth  = "healthcheck"
 )
 
 // envName returns the environment variable of a flag.

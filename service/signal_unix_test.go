@@ -3,12 +3,16 @@
 package service_test
 
 import (
+	"context"
+	"net/http"
 	"os"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 func signal(t *testing.T, sig syscall.Signal) {
@@ -36,6 +40,46 @@ func TestShutdownDelay(t *testing.T) {
 	r.notReady(t)
 	assert.Equal(t, "still here", r.call("echo", `{"text":"still here"}`).text())
 	signal(t, syscall.SIGINT)
+	_ = r.wait(t) // an error if the call was just about to return
+}
+
+// A load balancer that does not ask /readyz learns from refusals, also if there is
+// nothing to wait for.
+func TestRefuseTimeOutlastsAnIdleDrain(t *testing.T) {
+	srv, _ := newGated(t, false)
+	stopped := make(chan struct{})
+	srv.OnStop(func(context.Context) error { close(stopped); return nil })
+	r := start(t, srv, "--refuse-time=1h")
+	r.stop()
+	<-stopped // the drain has ended
+	for range 3 {
+		refused := r.call("echo", `{"text":""}`)
+		require.NoError(t, refused.err, "the listener is still there")
+		assert.Equal(t, http.StatusServiceUnavailable, refused.status)
+		assert.Equal(t, string(mcp.RejectShuttingDown), refused.Error.Data.Reason)
+	}
+	signal(t, syscall.SIGTERM)
+	require.NoError(t, r.wait(t))
+}
+
+// Clients that keep a connection are asked to leave while they are still served.
+func TestShutdownDelayEndsKeptConnections(t *testing.T) {
+	srv, _ := newGated(t, false)
+	r := start(t, srv, "--shutdown-delay=1h")
+	kept := &http.Transport{}
+	defer kept.CloseIdleConnections()
+	r.client = &http.Client{Transport: kept, Timeout: patience}
+	closes := func() bool {
+		a := r.call("echo", `{"text":"served"}`)
+		require.NoError(t, a.err)
+		require.Equal(t, "served", a.text())
+		return a.close
+	}
+	assert.False(t, closes())
+	r.stop()
+	r.notReady(t)
+	assert.True(t, closes())
+	signal(t, syscall.SIGTERM)
 	_ = r.wait(t) // an error if the call was just about to return
 }
 

@@ -3,12 +3,16 @@
 //
 //	vitrine serve            serve MCP at http://127.0.0.1:8080/mcp
 //	vitrine serve --help     list all settings
+//
+// A first argument that is a flag means serve, as in a program that is nothing but
+// service.Run: what starts such a program starts this one.
 package main
 
 import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/vitrine-mcp/vitrine/service"
 )
@@ -16,7 +20,8 @@ import (
 const usage = `Vitrine is an MCP server that searches the text files below a folder.
 
 Usage:
-  vitrine serve [flags]   serve MCP over HTTP, or over standard input and output with --stdio
+  vitrine serve [flags]   serve MCP over HTTP, or over standard input and output with --stdio;
+                          "serve" may be left out if there are flags
   vitrine version         print what this program was built from
   vitrine help            print this text
 
@@ -44,6 +49,9 @@ func run(args []string) error {
 	case "help", "--help", "-h":
 		fmt.Print(usage)
 		return nil
+	}
+	if strings.HasPrefix(command, "-") {
+		return serve(context.Background(), args)
 	}
 	return fmt.Errorf("unknown command %q\n\n%s", command, usage)
 }

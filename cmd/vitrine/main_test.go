@@ -56,6 +56,7 @@ func TestCommands(t *testing.T) {
 		{"version", 0, "vitrine ", ""},
 		{"serve --help", 0, "VITRINE_ROOT", ""},
 		{"serve --version", 0, "build ", ""},
+		{"--log-format=json --healthcheck=livez --admin-addr=off", 1, "", "nobody can be asked"},
 		{"serve --port 8080", 1, "", "-port"},
 		{"serve --root /does/not/exist --addr 127.0.0.1:0 --admin-addr off", 1, "", "/does/not/exist"},
 		{"sing", 1, "", `unknown command "sing"`},

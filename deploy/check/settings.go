@@ -43,7 +43,7 @@ func freeSettings() (names []string, err error) {
 		}
 	}
 	for _, name := range all {
-		if name != "help" && name != "version" && !slices.Contains(chartSettings, name) {
+		if name != "help" && name != "version" && name != "healthcheck" && !slices.Contains(chartSettings, name) {
 			names = append(names, name)
 		}
 	}

@@ -1,0 +1,47 @@
+package service
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// healthPages are what can be asked: whether the process should be left alone, and
+// whether it should be sent requests.
+var healthPages = []string{"livez", "readyz"}
+
+// healthPatience is how long an answer may take. Whoever asks has a time-out of its
+// own, which says less.
+const healthPatience = 5 * time.Second
+
+// checkHealth asks the admin listener of another process and prints its answer. It is
+// for containers without a shell and without any other program.
+func (o *options) checkHealth(adminAddr, page string) error {
+	host, port, err := net.SplitHostPort(adminAddr)
+	if err != nil || port == "0" {
+		return fmt.Errorf("service: health check: nobody can be asked at %q (--%s or %s says where the process has its admin listener)",
+			adminAddr, flagAdminAddr, envName(flagAdminAddr))
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1" // not localhost: a container need not know names
+	}
+	client := &http.Client{Timeout: healthPatience, Transport: &http.Transport{DisableKeepAlives: true}} // and no proxy
+	resp, err := client.Get("http://" + net.JoinHostPort(host, port) + "/" + page)
+	if err != nil {
+		return fmt.Errorf("service: health check: %w", err)
+	}
+	defer resp.Body.Close()
+	const most = 64 << 10
+	text, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	switch {
+	case err != nil:
+		return fmt.Errorf("service: health check: %w", err)
+	case resp.StatusCode != http.StatusOK:
+		return fmt.Errorf("service: health check: %s: %s", resp.Status, strings.TrimSpace(string(text)))
+	}
+	_, err = o.stdout.Write(text)
+	return err
+}
