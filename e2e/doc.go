@@ -1,6 +1,6 @@
 // Package e2e holds the end-to-end tests: they start the real programs, and drive
 // them with the clients that people use (in Go and for Node, by themselves and behind
-// mcp-remote), a Prometheus server, Jaeger, an OTLP receiver, and raw frames. It is a
+// mcp-remote), a Prometheus server, Jaeger, an OTLP receiver, nginx, and raw frames. It is a
 // module of its own so that nothing of this enters the framework's go.mod.
 //
 //	go test ./...                       what this machine can run

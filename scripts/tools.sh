@@ -20,6 +20,8 @@ as_root() {
 missing_packages() {
 	have prometheus promtool || say prometheus
 	have chromium || have chromium-browser || have google-chrome || say chromium fonts-dejavu-core
+	have nginx || say nginx
+	have systemd-analyze || say systemd
 	have curl || say curl
 	cc=$(go env CC)
 	have "${cc%% *}" || say gcc libc6-dev
@@ -58,13 +60,15 @@ install_packages() {
 		as_root rm -f "$policy"
 		trap - EXIT INT TERM
 	fi
-	case " $missing" in
-	*" prometheus "*)
-		if have systemctl && systemctl is-enabled -q prometheus 2>/dev/null; then
-			as_root systemctl disable -q --now prometheus || result=1
-		fi
-		;;
-	esac
+	for service in prometheus nginx; do
+		case " $missing" in
+		*" $service "*)
+			if have systemctl && systemctl is-enabled -q "$service" 2>/dev/null; then
+				as_root systemctl disable -q --now "$service" || result=1
+			fi
+			;;
+		esac
+	done
 	[ "$result" -eq 0 ] || warn "apt-get could not install: $missing"
 	return "$result"
 }

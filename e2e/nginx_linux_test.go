@@ -1,0 +1,356 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/needs"
+)
+
+// nginxDir has the configuration that the tests run, with other addresses and times.
+const nginxDir = "../deploy/nginx"
+
+// replicaAddress returns an address that stays free while its server is away: others
+// listen, and call from, 127.0.0.1.
+func replicaAddress() string {
+	pid, n := os.Getpid(), lastReplica.Add(1)
+	return fmt.Sprintf("127.%d.%d.%d:8081", 64+pid/256%128, pid%256, n)
+}
+
+var lastReplica atomic.Uint32 // of this process
+
+// replicas starts the servers behind a proxy. The last one stands for the replica with
+// the slow tool.
+func replicas(t *testing.T, n int, adjusts ...adjust) (all []*server) {
+	t.Helper()
+	for range n {
+		all = append(all, serveHTTP(t, append(adjusts, withArgs("--addr", replicaAddress()))...))
+	}
+	return all
+}
+
+// proxy starts an nginx in front of three servers, and returns it as if it was one. The
+// changes are pairs of what the configuration says and what it is to say.
+func proxy(t *testing.T, backends []*server, changes ...string) *server {
+	t.Helper()
+	needs.Tool(t, "e2e/nginx", "nginx")
+	for {
+		addr := freeAddress(t)
+		dir := writeNginx(t, addr, backends, changes)
+		p := &server{mcp: "http://" + addr + "/mcp", process: start(t, program{
+			path: "nginx", args: []string{"-p", dir, "-c", "nginx.conf", "-e", "stderr"},
+		})}
+		var taken bool
+		eventually(t, func() error {
+			taken = !p.running() && strings.Contains(p.stderr.text(), "Address already in use")
+			if taken {
+				return nil
+			}
+			if !p.running() {
+				t.Fatalf("nginx has ended: %s", p.stderr)
+			}
+			_, err := p.trySend(t.Context(), httpClient(t), http.MethodPost, call(1, "echo", object{}).headers(), "")
+			return err
+		})
+		if !taken {
+			return p
+		}
+	}
+}
+
+// writeNginx writes the configuration to a folder of the test. Each change must find
+// what it replaces.
+func writeNginx(t *testing.T, addr string, backends []*server, changes []string) (dir string) {
+	t.Helper()
+	changes = append([]string{
+		"pid /run/nginx.pid;", "pid nginx.pid; daemon off; master_process off;",
+		"http {", "http { client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5;",
+		"listen 8080;", "listen " + addr + ";",
+		"/var/log/nginx/error.log", "stderr",
+		"/var/log/nginx/mcp.log", "access.log",
+	}, changes...)
+	for i, b := range backends {
+		was, is := fmt.Sprintf("127.0.0.1:%d", 8081+i), strings.TrimSuffix(strings.TrimPrefix(b.mcp, "http://"), "/mcp")
+		changes = append(changes, was, is)
+		if i < 2 { // the replicas of sessions
+			quote := strings.NewReplacer(".", `\.`).Replace
+			changes = append(changes, quote(was), quote(is))
+		}
+	}
+	dir = t.TempDir()
+	unused := map[string]bool{}
+	for i := 0; i < len(changes); i += 2 {
+		unused[changes[i]] = true
+	}
+	for _, name := range []string{"nginx.conf", "mcp_upstreams.conf", "mcp_proxy.conf"} {
+		b, err := os.ReadFile(filepath.Join(nginxDir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(b)
+		for old := range unused {
+			unused[old] = unused[old] && !strings.Contains(text, old)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.NewReplacer(changes...).Replace(text)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for old, is := range unused {
+		if is {
+			t.Fatalf("%s says nowhere %q", nginxDir, old)
+		}
+	}
+	return dir
+}
+
+// An openStream is a POST whose answer is read as it comes.
+type openStream struct {
+	*lines
+	drop   func() // hangs up
+	status int
+}
+
+// open sends a request and returns as soon as its answer begins.
+func (s *server) open(t *testing.T, r request) *openStream {
+	t.Helper()
+	ctx, drop := context.WithCancel(context.Background())
+	t.Cleanup(drop)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.mcp, strings.NewReader(r.frame()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = r.headers()
+	late := time.AfterFunc(patience, drop)
+	resp, err := httpClient(t).Do(req)
+	late.Stop()
+	if err != nil {
+		t.Fatalf("%s: no answer has begun: %v", s.mcp, err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	return &openStream{lines: readLines(resp.Body), drop: drop, status: resp.StatusCode}
+}
+
+// awaitData waits for an event whose data contain a text.
+func (o *openStream) awaitData(t *testing.T, part string, from int) (next int) {
+	t.Helper()
+	_, next = o.await(t, "event with "+part, from, func(line string) bool {
+		return strings.HasPrefix(line, "data: ") && strings.Contains(line, part)
+	})
+	return next
+}
+
+// calls is how many calls of tools a server has admitted.
+func (s *server) calls(t *testing.T) float64 {
+	t.Helper()
+	return s.metrics(t).sum("vitrine_requests_admitted_total", "method", "tools/call")
+}
+
+// echoes reports whether an answer is that of echoX.
+func (a *answer) echoes() bool { return a.status == http.StatusOK && strings.Contains(a.text(), `"x"`) }
+
+func echoX(id any) request { return call(id, "echo", object{"text": "x"}) }
+
+// TestNginxEvents: what a handler reports reaches the client through nginx while the
+// handler works. A buffer would be full after a minute, which nobody waits for here.
+func TestNginxEvents(t *testing.T) {
+	needs.Tool(t, "e2e/nginx", "nginx")
+	t.Parallel()
+	all := replicas(t, 3)
+	front := proxy(t, all)
+	o := front.open(t, call(1, "progress", object{"steps": 100_000, "ms": 2_000}).with("progressToken", "p"))
+	o.awaitData(t, `"progress":1,`, 0)
+	s := holder(t, all)
+	o.drop()
+	s.checkUnwound(t)
+}
+
+// TestNginxDisconnect: a client that hangs up cancels its call, although nothing is sent
+// to it by which nginx would notice that it has gone.
+func TestNginxDisconnect(t *testing.T) {
+	needs.Tool(t, "e2e/nginx", "nginx")
+	t.Parallel()
+	all := replicas(t, 3, withArgs("--keep-alive", "10m"))
+	front := proxy(t, all)
+	p := front.begin(t, sleeping(1).headers(), sleeping(1).frame())
+	s := holder(t, all)
+	p.drop()
+	s.checkUnwound(t)
+}
+
+// checkUnwound waits for the end of a call whose client hangs up, and checks the cause.
+func (s *server) checkUnwound(t *testing.T) {
+	t.Helper()
+	rep := s.settled(t)
+	if n := rep.Totals.Cancelled["client_disconnect"]; n != 1 || rep.Totals.Dropped["cancelled"] != 1 {
+		t.Errorf("%d calls were cancelled by client_disconnect, want 1; dropped: %v", n, rep.Totals.Dropped)
+	}
+}
+
+// TestNginxQuietStream: signs of life keep a call that says nothing for longer than nginx
+// waits.
+func TestNginxQuietStream(t *testing.T) {
+	needs.Tool(t, "e2e/nginx", "nginx")
+	t.Parallel()
+	const silence = 3 * time.Second
+	shorter := []string{"proxy_read_timeout 60s;", fmt.Sprintf("proxy_read_timeout %ds;", int(silence.Seconds()))}
+	t.Run("with signs of life", func(t *testing.T) {
+		t.Parallel()
+		all := replicas(t, 3, withArgs("--keep-alive", "100ms"))
+		front := proxy(t, all, shorter...)
+		began := time.Now()
+		o := front.open(t, sleeping(1))
+		for next := 0; time.Since(began) < 2*silence; {
+			_, next = o.await(t, "sign of life", next, func(line string) bool { return line == ":" })
+		}
+		s := holder(t, all)
+		o.drop()
+		s.checkUnwound(t)
+	})
+	t.Run("without", func(t *testing.T) {
+		t.Parallel()
+		all := replicas(t, 3, withArgs("--keep-alive", "10m"))
+		front := proxy(t, all, shorter...)
+		if a := front.begin(t, sleeping(1).headers(), sleeping(1).frame()); (<-a.answer).status != http.StatusGatewayTimeout {
+			t.Error("the call was not cut: the other test proves nothing")
+		}
+		n := 0.0
+		for _, s := range all {
+			s.settled(t)
+			n += s.calls(t)
+		}
+		if n != 1 {
+			t.Errorf("%v replicas have got the call, want 1", n)
+		}
+	})
+}
+
+// holder waits until a server runs the one call, and returns it.
+func holder(t *testing.T, all []*server) (found *server) {
+	t.Helper()
+	eventually(t, func() error {
+		for _, s := range all {
+			rep, err := s.requests()
+			if err != nil {
+				return err
+			}
+			if len(rep.Requests) > 0 {
+				found = s
+				return nil
+			}
+		}
+		return errors.New("no server runs the call")
+	})
+	return found
+}
+
+// TestNginxRoutes: the headers of a call choose where it goes, and others are spread.
+func TestNginxRoutes(t *testing.T) {
+	needs.Tool(t, "e2e/nginx", "nginx")
+	t.Parallel()
+	all := replicas(t, 3)
+	front := proxy(t, all)
+	front.post(t, call(1, "search_text", object{"pattern": "x"})) // a tool that these servers have not
+	for i := range 10 {
+		if a := front.post(t, echoX(i)); !a.echoes() {
+			t.Errorf("echo: %d %s", a.status, a.body)
+		}
+	}
+	a, b, search := all[0].calls(t), all[1].calls(t), all[2].calls(t)
+	if a == 0 || b == 0 || a+b != 10 || search != 1 {
+		t.Errorf("the replicas have got %v and %v calls, that of search_text %v; want 10 together, and 1", a, b, search)
+	}
+}
+
+// TestNginxSessions: a legacy session stays on the replica that has it, and ends with it.
+func TestNginxSessions(t *testing.T) {
+	needs.Tool(t, "e2e/nginx", "nginx")
+	t.Parallel()
+	all := replicas(t, 3)
+	front := proxy(t, all)
+	echo := echoX(1).inLegacy()
+	sessions := map[string]*legacySession{}
+	for range 4 {
+		s := front.initialize(t)
+		name, own, _ := strings.Cut(s.id, ".")
+		if own == "" {
+			t.Fatalf("the session is called %q", s.id)
+		}
+		sessions[name] = s
+		for range 5 {
+			if a := s.send(t, http.MethodPost, s.headers(), echo.frame()); !a.echoes() {
+				t.Errorf("session %s: %d %s", s.id, a.status, a.body)
+			}
+		}
+	}
+	if len(sessions) != 2 || sessions["a"] == nil || sessions["b"] == nil {
+		t.Fatalf("the sessions are on %v, want a and b", sessions)
+	}
+	for i, s := range all {
+		if n := s.metrics(t).sum("vitrine_requests_rejected_total", "reason", "session_unknown"); n != 0 {
+			t.Errorf("replica %d was asked %v times for a session of another one", i, n)
+		}
+		if n, want := s.calls(t), []float64{10, 10, 0}[i]; n != want {
+			t.Errorf("replica %d has got %v calls, want %v", i, n, want)
+		}
+	}
+	all[0].signal(t, syscall.SIGTERM)
+	all[0].exited(t, 0)
+	if a := sessions["a"].send(t, http.MethodPost, sessions["a"].headers(), echo.frame()); a.status != http.StatusNotFound {
+		t.Errorf("the replica of the session is away: %d %s, want 404", a.status, a.body)
+	}
+	if a := sessions["b"].send(t, http.MethodPost, sessions["b"].headers(), echo.frame()); !a.echoes() {
+		t.Errorf("the session on the other one: %d %s", a.status, a.body)
+	}
+	for _, id := range []string{"z.unknown", "unknown", "127.0.0.1:1.unknown"} {
+		h := sessions["b"].headers()
+		h.Set("Mcp-Session-Id", id)
+		if a := front.send(t, http.MethodPost, h, echo.frame()); a.status != http.StatusNotFound {
+			t.Errorf("session %s: %d %s, want 404", id, a.status, a.body)
+		}
+	}
+}
+
+// TestNginxRepeats: what a replica has not begun goes to another one, and what it has
+// begun does not.
+func TestNginxRepeats(t *testing.T) {
+	needs.Tool(t, "e2e/nginx", "nginx")
+	t.Parallel()
+	all := replicas(t, 3)
+	front := proxy(t, all)
+	running := front.begin(t, sleeping(1).headers(), sleeping(1).frame())
+	s := holder(t, all)
+	other := all[0]
+	if s == other {
+		other = all[1]
+	}
+	s.kill(t)
+	select {
+	case a := <-running.answer:
+		if a.status != http.StatusBadGateway {
+			t.Errorf("the replica of the call has died: %d %s, want 502", a.status, a.body)
+		}
+	case <-time.After(patience):
+		t.Errorf("the replica of the call has died, and nginx has not noticed or goes on")
+	}
+	if other.calls(t) != 0 {
+		t.Error("the call has begun twice")
+	}
+	eventually(t, func() error { // until nginx has tried the dead one again
+		if a := front.post(t, echoX(1)); !a.echoes() {
+			t.Fatalf("a replica is away: %d %s", a.status, a.body)
+		}
+		if !strings.Contains(front.stderr.text(), "Connection refused") {
+			return errors.New("nginx has not met the replica that is away")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,314 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/needs"
+)
+
+// unitFile is a deployment behind nginx: the test ends its replicas as it says.
+const unitFile = "../deploy/systemd/vitrine.service"
+
+// drainSettings returns the variables of the unit that say how a replica ends.
+func drainSettings(t *testing.T) (env []string) {
+	t.Helper()
+	unit, err := os.ReadFile(unitFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"SHUTDOWN_DELAY", "DRAIN_TIMEOUT", "REFUSE_TIME"} {
+		m := regexp.MustCompile(`(?m)^Environment=(VITRINE_` + name + `=\S+)$`).FindSubmatch(unit)
+		if m == nil {
+			t.Fatalf("%s does not set VITRINE_%s", unitFile, name)
+		}
+		env = append(env, string(m[1]))
+	}
+	return env
+}
+
+// A rollout is a set of replicas that are replaced one after the other.
+type rollout struct {
+	env     []string
+	servers []*server
+	pushed  []*receiver // what each has pushed to its end
+}
+
+// startRollout starts two replicas. The slow tool that the proxy knows of needs none.
+func startRollout(t *testing.T, env ...string) *rollout {
+	r := &rollout{env: env, servers: make([]*server, 2), pushed: make([]*receiver, 2)}
+	for i := range r.servers {
+		r.start(t, i, replicaAddress())
+	}
+	return r
+}
+
+// end ends all replicas at once, because each takes its time.
+func (r *rollout) end(t *testing.T) {
+	t.Helper()
+	for _, s := range r.servers {
+		s.awaitSubscriptions(t, 0)
+		s.settled(t)
+		s.signal(t, syscall.SIGTERM)
+	}
+	for _, s := range r.servers {
+		s.exited(t, 0)
+	}
+}
+
+func (r *rollout) start(t *testing.T, i int, addr string) {
+	t.Helper()
+	r.pushed[i] = receive(t)
+	r.servers[i] = serveHTTP(t, withArgs("--addr", addr), withEnv(r.env...), r.pushed[i].env())
+}
+
+// restart ends a replica, checks that it has cut as many calls, and starts another one
+// in its place.
+func (r *rollout) restart(t *testing.T, i, cut int) {
+	t.Helper()
+	s, pushed := r.servers[i], r.pushed[i]
+	s.signal(t, syscall.SIGTERM)
+	s.exited(t, 0)
+	if err := pushed.missing("vitrine.requests.cancelled", "vitrine.responses.dropped"); err != nil {
+		t.Fatalf("replica %d has not pushed its last metrics: %v", i, err)
+	}
+	if got := pushed.sum("vitrine.requests.cancelled", "vitrine.cancel.cause", "server_shutdown"); got != float64(cut) {
+		t.Errorf("replica %d has cut %v calls, want %d", i, got, cut)
+	}
+	pushed.conserved(t)
+	left := 0
+	for _, line := range s.stderr.snapshot() {
+		if isRecord("drain.left")(line) {
+			left++
+		}
+	}
+	if left != cut {
+		t.Errorf("the log of replica %d names %d calls that were cut, want %d", i, left, cut)
+	}
+	r.start(t, i, strings.TrimSuffix(strings.TrimPrefix(s.mcp, "http://"), "/mcp"))
+}
+
+// A crowd calls through the proxy until it is told to stop, and keeps what went wrong.
+type crowd struct {
+	front *server
+	stop  chan struct{}
+	all   sync.WaitGroup
+
+	quick, slow, renewed, relistened atomic.Int64
+
+	mu       sync.Mutex
+	failures []string
+}
+
+func (c *crowd) fail(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failures = append(c.failures, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+// each runs work again and again, with a client of its own.
+func (c *crowd) each(t *testing.T, work func(client *http.Client, round int)) {
+	client := httpClient(t)
+	c.all.Go(func() {
+		for round := 0; ; round++ {
+			select {
+			case <-c.stop:
+				return
+			default:
+				work(client, round)
+			}
+		}
+	})
+}
+
+// ask sends a request whose answer must be a result.
+func (c *crowd) ask(client *http.Client, headers http.Header, r request) (a answer, ok bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	a, err := c.front.trySend(ctx, client, http.MethodPost, headers, r.frame())
+	var m message
+	switch {
+	case err != nil:
+		c.fail("%s: %v", r.frame(), err)
+	case a.status == http.StatusNotFound && r.legacy:
+		return a, false // the session has ended with its replica
+	case a.status != http.StatusOK || json.Unmarshal([]byte(a.body), &m) != nil || m.Result == nil || m.Result.IsError:
+		c.fail("%s: %d %s", r.frame(), a.status, a.body)
+	default:
+		return a, true
+	}
+	return a, false
+}
+
+// longest is the time of the longest calls: well below the time-out of the drain, so that
+// the test does not depend on the speed of the machine.
+const longest = 4 * time.Second
+
+// work lets the crowd call: fast and slow tools, a legacy session, subscriptions.
+func (c *crowd) work(t *testing.T, quick, slow int) {
+	for range quick {
+		c.each(t, func(client *http.Client, round int) {
+			r := echoX(round)
+			if _, ok := c.ask(client, r.headers(), r); ok {
+				c.quick.Add(1)
+			}
+		})
+	}
+	for i := range slow {
+		c.each(t, func(client *http.Client, round int) {
+			ms := (longest.Milliseconds() / 6 * int64(i+round*5)) % longest.Milliseconds()
+			r := call(round, "sleep", object{"ms": ms})
+			if _, ok := c.ask(client, r.headers(), r); ok {
+				c.slow.Add(1)
+			}
+		})
+	}
+	session := plainHeaders()
+	c.each(t, func(client *http.Client, round int) {
+		if session.Get("Mcp-Session-Id") == "" {
+			a, ok := c.ask(client, plainHeaders(), initializeRequest())
+			if ok {
+				session.Set("Mcp-Session-Id", a.header.Get("Mcp-Session-Id"))
+			}
+			return
+		}
+		a, _ := c.ask(client, session, echoX(round).inLegacy())
+		if a.status == http.StatusNotFound {
+			session.Del("Mcp-Session-Id")
+			c.renewed.Add(1)
+		}
+		time.Sleep(5 * time.Millisecond) // a pace, nothing depends on it
+	})
+	for range 2 {
+		c.each(t, c.listen)
+	}
+}
+
+// listen subscribes, and expects an answer when the server does not serve it any longer.
+func (c *crowd) listen(client *http.Client, round int) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	r := request{id: round, method: "subscriptions/listen", params: object{"notifications": object{"toolsListChanged": true}}}
+	go func() {
+		select {
+		case <-c.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	a, err := c.front.trySend(ctx, client, http.MethodPost, r.headers(), r.frame())
+	if ctx.Err() != nil {
+		return // the test is over
+	}
+	data := a.eventData()
+	if err != nil || a.status != http.StatusOK || len(data) != 2 ||
+		!strings.Contains(data[0], "subscriptions/acknowledged") || !strings.Contains(data[1], `"resultType":"complete"`) {
+		c.fail("subscription: %d %s %v", a.status, a.body, err)
+		return
+	}
+	c.relistened.Add(1)
+}
+
+// TestRollingRestart replaces two replicas behind nginx while clients call. No call fails:
+// neither those that a drain waits for, nor, if it has nothing to wait for, those that
+// come at its end.
+func TestRollingRestart(t *testing.T) {
+	needs.Tool(t, "e2e/nginx", "nginx")
+	t.Parallel()
+	t.Run("calls of all lengths", func(t *testing.T) { roll(t, 3, 6) })
+	t.Run("short calls", func(t *testing.T) { roll(t, 8, 0) })
+}
+
+func roll(t *testing.T, quick, slow int) {
+	t.Parallel()
+	r := startRollout(t, drainSettings(t)...)
+	c := &crowd{front: proxy(t, r.servers), stop: make(chan struct{})}
+	stop := sync.OnceFunc(func() { close(c.stop); c.all.Wait() })
+	defer stop()
+	c.work(t, quick, slow)
+	for i := range r.servers {
+		r.awaitWork(t, slow > 0)
+		old := r.servers[i]
+		r.restart(t, i, 0)
+		for _, record := range []string{"drain.begin", "drain.refusing", "drain.end"} {
+			if !slices.ContainsFunc(old.stderr.snapshot(), isRecord(record)) {
+				t.Errorf("replica %d has not logged %s", i, record)
+			}
+		}
+	}
+	r.awaitWork(t, slow > 0)
+	stop()
+	for _, f := range c.failures {
+		t.Error(f)
+	}
+	t.Logf("%d quick calls, %d slow ones; %d sessions were begun anew, %d subscriptions were ended politely",
+		c.quick.Load(), c.slow.Load(), c.renewed.Load(), c.relistened.Load())
+	if c.quick.Load() == 0 || (c.slow.Load() > 0) != (slow > 0) || c.renewed.Load() < 1 || c.relistened.Load() < 2 {
+		t.Error("want calls, a session that was begun anew, and two subscriptions that were ended politely at least")
+	}
+	r.end(t)
+}
+
+// awaitWork waits until each replica is at work, also one that was replaced before: only
+// then may the next one go.
+func (r *rollout) awaitWork(t *testing.T, slow bool) {
+	t.Helper()
+	for i, s := range r.servers {
+		eventually(t, func() error {
+			rep, err := s.requests()
+			if err == nil && (s.calls(t) < 50 || slow && !slices.ContainsFunc(rep.Requests, func(r inFlight) bool { return r.Tool == "sleep" })) {
+				err = fmt.Errorf("replica %d is not at work", i)
+			}
+			return err
+		})
+	}
+}
+
+// TestRestartWithoutDrain takes the drain away: the same figures then say how many calls
+// were cut.
+func TestRestartWithoutDrain(t *testing.T) {
+	needs.Tool(t, "e2e/nginx", "nginx")
+	t.Parallel()
+	r := startRollout(t, "VITRINE_DRAIN_TIMEOUT=0s")
+	front := proxy(t, r.servers)
+	var calls []*pending
+	for i := range 6 {
+		calls = append(calls, front.begin(t, sleeping(i).headers(), sleeping(i).frame()))
+	}
+	running := func(i int) int {
+		rep, err := r.servers[i].requests()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rep.InFlight["running"]
+	}
+	eventually(t, func() error {
+		if running(0)+running(1) != len(calls) {
+			return errNotYet
+		}
+		return nil
+	})
+	cut := running(0)
+	if cut == 0 {
+		t.Fatal("the first replica has no calls")
+	}
+	r.restart(t, 0, cut)
+	if left := running(1); left != len(calls)-cut {
+		t.Errorf("the other replica runs %d calls, want %d", left, len(calls)-cut)
+	}
+	for _, p := range calls {
+		p.drop()
+	}
+	r.end(t)
+}
