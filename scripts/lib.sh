@@ -37,7 +37,7 @@ skip() {
 
 # nested_modules lists the folders of the Go modules below the root module.
 nested_modules() {
-	for dir in e2e bench deploy/check; do
+	for dir in e2e bench deploy/check deploy/lint; do
 		if [ -f "$dir/go.mod" ]; then say "$dir"; fi
 	done
 }

@@ -1,0 +1,119 @@
+package lint
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	bootstrap "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	cluster "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	route "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	session "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/stateful_session/v3"
+	manager "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	envelope "github.com/envoyproxy/go-control-plane/envoy/extensions/http/stateful_session/envelope/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
+	upstream "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protopath"
+	"google.golang.org/protobuf/reflect/protorange"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/service"
+)
+
+// readEnvoy decodes Envoy's configuration as Envoy does: what it does not know, and what
+// breaks its rules, is an error, also in the extensions.
+func readEnvoy(t *testing.T) *bootstrap.Bootstrap {
+	t.Helper()
+	text, err := os.ReadFile(repository + "/deploy/envoy/envoy.yaml")
+	require.NoError(t, err)
+	json, err := yaml.YAMLToJSON(text)
+	require.NoError(t, err)
+	config := new(bootstrap.Bootstrap)
+	require.NoError(t, protojson.Unmarshal(json, config))
+	require.NoError(t, config.ValidateAll())
+	extensions := 0
+	require.NoError(t, protorange.Range(config.ProtoReflect(), func(p protopath.Values) error {
+		if m, is := p.Index(-1).Value.Interface().(protoreflect.Message); is {
+			if a, is := m.Interface().(*anypb.Any); is {
+				inner, err := a.UnmarshalNew()
+				if err != nil {
+					return err
+				}
+				extensions++
+				return inner.(interface{ ValidateAll() error }).ValidateAll()
+			}
+		}
+		return nil
+	}))
+	require.Greater(t, extensions, 4)
+	return config
+}
+
+// extension decodes an extension of a known type.
+func extension[M proto.Message](t *testing.T, a *anypb.Any, into M) M {
+	t.Helper()
+	require.NoError(t, a.UnmarshalTo(into))
+	return into
+}
+
+// TestEnvoy holds the configuration against the server and its defaults.
+func TestEnvoy(t *testing.T) {
+	config := readEnvoy(t)
+	keepAlive := server.New("envoy", "1").Limits().KeepAlive
+	idle := service.DefaultConfig().IdleTimeout
+
+	listener := config.GetStaticResources().GetListeners()[0]
+	http := extension(t, listener.GetFilterChains()[0].GetFilters()[0].GetTypedConfig(), &manager.HttpConnectionManager{})
+	require.GreaterOrEqual(t, http.GetStreamIdleTimeout().AsDuration(), 3*keepAlive, "a quiet stream is cut off")
+	require.Zero(t, http.GetCommonHttpProtocolOptions().GetMaxStreamDuration(), "a long call is cut off")
+	sessions := extension(t, http.GetHttpFilters()[0].GetTypedConfig(), &session.StatefulSession{})
+	require.False(t, sessions.GetStrict(), "a session whose replica is away gets a 404 from another one")
+	state := extension(t, sessions.GetSessionState().GetTypedConfig(), &envelope.EnvelopeSessionState{})
+	require.Equal(t, "Mcp-Session-Id", state.GetHeader().GetName())
+	require.Len(t, http.GetHttpFilters(), 2, "no filter that buffers")
+
+	clusters := map[string]*cluster.Cluster{}
+	for _, c := range config.GetStaticResources().GetClusters() {
+		clusters[c.GetName()] = c
+		require.Equal(t, c.GetName(), c.GetLoadAssignment().GetClusterName())
+		options := extension(t, c.GetTypedExtensionProtocolOptions()["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"], &upstream.HttpProtocolOptions{})
+		require.Less(t, options.GetCommonHttpProtocolOptions().GetIdleTimeout().AsDuration(), idle, "the server must not be the first to close")
+		check := c.GetHealthChecks()[0]
+		require.Equal(t, "/readyz", check.GetHttpHealthCheck().GetPath())
+		require.LessOrEqual(t, check.GetInterval().AsDuration()+check.GetTimeout().AsDuration(), 2*time.Second, "README.md says so")
+		limits := server.New("envoy", "1").Limits()
+		require.Greater(t, int(c.GetCircuitBreakers().GetThresholds()[0].GetMaxRequests().GetValue()), limits.MaxSubscriptions+limits.MaxInFlightTotal)
+		require.Nil(t, c.GetOutlierDetection())
+	}
+	routes := http.GetRouteConfig().GetVirtualHosts()[0].GetRoutes()
+	require.Len(t, routes, 2)
+	require.Empty(t, routes[1].GetMatch().GetHeaders())
+	var names []string
+	for _, h := range routes[0].GetMatch().GetHeaders() {
+		names = append(names, h.GetName())
+	}
+	require.Equal(t, []string{"Mcp-Method", "Mcp-Name"}, names)
+	for _, r := range routes {
+		action := r.GetRoute()
+		require.Contains(t, clusters, action.GetCluster())
+		require.NotNil(t, action.GetTimeout())
+		require.Zero(t, action.GetTimeout().AsDuration(), "the default cuts a call after 15 seconds")
+		checkRetries(t, action.GetRetryPolicy())
+	}
+}
+
+// checkRetries: nothing is sent again that a replica may have begun.
+func checkRetries(t *testing.T, p *route.RetryPolicy) {
+	t.Helper()
+	require.Equal(t, "connect-failure,refused-stream,retriable-status-codes", p.GetRetryOn())
+	require.Equal(t, []uint32{503}, p.GetRetriableStatusCodes())
+	require.NotEmpty(t, p.GetRetryHostPredicate())
+}
