@@ -27,15 +27,15 @@ func (c *Core) admit(in *Inbound, s *Session, st *Stream) {
 	}
 	r.slots.want(c.slots)
 
-	queued := !r.slots.try()
-	if queued {
+	r.queued = !r.slots.try()
+	if r.queued {
 		if full := c.queue(s); full != "" {
 			c.reject(r, mcp.RejectOverload, overload(full))
 			return
 		}
 	}
 	if reason, err := c.enter(r); err != nil {
-		if queued {
+		if r.queued {
 			c.unqueue(s)
 		} else {
 			r.slots.give()
@@ -50,7 +50,7 @@ func (c *Core) admit(in *Inbound, s *Session, st *Stream) {
 		st.own(r)
 	}
 	c.hooks.at(pointAdmitted, r)
-	go r.run(queued)
+	go r.run()
 	if r.decided != nil && s != nil && s.stream != nil {
 		<-r.decided // what is behind a handshake on the wire may rely on it
 	}

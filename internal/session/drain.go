@@ -26,7 +26,8 @@ func (c *Core) Shutdown(ctx context.Context) error {
 	queued := &mcp.CancelError{Cause: mcp.CauseServerShutdown}
 	answer := shuttingDown().WithData(mcp.ErrorData{Reason: string(mcp.RejectShuttingDown), Phase: "queued"})
 	for _, r := range c.ledger.live() {
-		if r.refuseQueued(queued, answer) {
+		// One that has its slots begins in a moment, and is waited for like those that run.
+		if r.queued && r.refuseQueued(queued, answer) {
 			c.logger.InfoContext(r.ctx, "request.refused", append(r.logAttrs(), "reason", mcp.RejectShuttingDown)...)
 		}
 	}

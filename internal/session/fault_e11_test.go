@@ -45,6 +45,21 @@ var cellsE11 = []faultCell{
 		require.Equal(w.t, []string{resultFrame("1", "mended")}, p.frames(), "the grace is long enough to answer")
 		require.Equal(w.t, counts{"admitted": 1, "sent": 1, "cancelled/server_shutdown": 1}, w.counts())
 	}},
+	{state: "M/unstarted", test: func(w *world) {
+		// It has its slots, and its handler is about to be called: it runs like the others.
+		g, begun := w.gate("work", false), w.stopAt(pointAdmitted, "work")
+		posted := make(chan *exchange, 1)
+		go func() { posted <- w.post(nil, modernFrame("1", "work")) }()
+		begun.await()
+		_, done := w.shutdown()
+		begun.release()
+		h := g.next()
+		require.Empty(w.t, h.cause())
+		h.finish("done")
+		require.NoError(w.t, <-done)
+		require.Equal(w.t, []string{resultFrame("1", "done")}, (<-posted).frames())
+		require.Equal(w.t, counts{"admitted": 1, "sent": 1}, w.counts())
+	}},
 	{state: "R", test: func(w *world) {
 		quick, polite, deaf := w.gate("quick", false), w.gate("polite", false), w.gate("deaf", true)
 		p := w.connect(true)

@@ -44,6 +44,7 @@ type Request struct {
 	slots     slots
 	asked     atomic.Bool // it may have outbound requests
 	seated    bool        // it has a place among the subscriptions
+	queued    bool        // it had to wait for its slots; written before it is admitted
 	// acknowledged is when it has become a subscription, in ns after arrived; 0 is not yet.
 	acknowledged atomic.Int64
 

@@ -10,10 +10,10 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// run is the request's goroutine. queued tells that the slots are not taken yet.
-func (r *Request) run(queued bool) {
+// run is the request's goroutine.
+func (r *Request) run() {
 	growStack(0)
-	if queued {
+	if r.queued {
 		got := r.slots.wait(r.ctx)
 		r.core.unqueue(r.session)
 		if !got {

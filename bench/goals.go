@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/vitrine-mcp/vitrine/bench/servers"
+)
+
+// A goal is what is aimed at, and what says whether it is reached. One that is missed is
+// said to be missed: the page explains why, and the command does not fail, because on a
+// machine with others on it the figures move.
+type goal struct {
+	what   string
+	least  bool // at least, not at most
+	bound  float64
+	unit   string
+	figure func(report) (float64, bool)
+}
+
+const (
+	goalCall   = "http/call/modern/small/16"
+	goalLegacy = "http/call/legacy/small/16"
+	goalTail   = "http/call/modern/small/64"
+	goalStdio  = "stdio/call/modern/small/16"
+	goalList   = "http/list/modern/500/16"
+)
+
+// goals are those of a call of 300 bytes over HTTP with 16 callers, if nothing else is said.
+func goals() []goal {
+	times := func(server, other, scenario string) func(report) (float64, bool) {
+		return func(r report) (float64, bool) { return r.quotient(server, other, scenario) }
+	}
+	beyond := func(each func(report) []footprint) func(report) (float64, bool) {
+		return func(r report) (float64, bool) { return r.scaled.excess("vitrine-scaled", each(r)) }
+	}
+	return []goal{
+		{what: "CPU time, × net/http + encoding/json", bound: 1, figure: times("vitrine", "floor", goalCall)},
+		{what: "CPU time, × bare echo", bound: 1.35, figure: times("vitrine", "bare", goalCall)},
+		{what: "CPU time of mcp-go with validation, × Vitrine", least: true, bound: 4, figure: times("mcpgo-validating", "vitrine", goalCall)},
+		{what: "CPU time of the Go SDK with its decoder mended, × Vitrine", least: true, bound: 3, figure: times("gosdk-mended", "vitrine", goalCall)},
+		{what: "CPU time of the Go SDK, × Vitrine", least: true, bound: 15, figure: times("gosdk", "vitrine", goalCall)},
+		{what: "CPU time legacy ÷ modern, each × net/http + encoding/json", bound: 1.1, figure: func(r report) (float64, bool) {
+			legacy, ok := r.quotient("vitrine", "floor", goalLegacy)
+			modern, known := r.quotient("vitrine", "floor", goalCall)
+			return legacy / modern, ok && known
+		}},
+		{what: "allocations of the whole process", bound: 75, figure: func(r report) (float64, bool) {
+			samples := r.of("vitrine", goalCall)
+			return spreadOf(samples, func(s sample) float64 { return s.mallocs }).median, samples != nil
+		}},
+		{what: "CPU time with 10 % sampled, × unsampled", bound: 1.1, figure: times("vitrine-sampled", "vitrine", goalCall)},
+		{what: "CPU time with telemetry off, × unsampled", least: true, bound: 0.92, figure: times("vitrine-off", "vitrine", goalCall)},
+		{what: "stdio, 16 in flight: round trips a second, × net/http + encoding/json", least: true, bound: 0.5, figure: func(r report) (float64, bool) { return r.faster("vitrine", "floor", goalStdio) }},
+		{what: "stdio, 16 in flight: round trips a second, × mcp-go", least: true, bound: 2, figure: func(r report) (float64, bool) { return r.faster("vitrine", "mcpgo", goalStdio) }},
+		{what: "p99 at half of the load (64 callers), × net/http + encoding/json", bound: 2, figure: func(r report) (float64, bool) {
+			samples, base := r.of("vitrine", goalTail), r.of("floor", goalTail)
+			if samples == nil || base == nil || base[0].half.requests == 0 {
+				return 0, false
+			}
+			return ratios(samples, base, p99AtHalf).median, true
+		}},
+		{what: "tools/list with 500 tools: CPU time, × bare echo of as many bytes", bound: 1.5, figure: times("vitrine", "bare", goalList)},
+		{what: "an open stream, beyond net/http", bound: 12, unit: " KB", figure: beyond(func(r report) []footprint {
+			each := make([]footprint, len(r.scaled.streams))
+			for i, got := range r.scaled.streams {
+				each[i] = got.each
+			}
+			return each
+		})},
+		{what: "an idle legacy session", bound: 3, unit: " KB", figure: func(r report) (float64, bool) {
+			return (r.scaled.session.Heap + r.scaled.session.Stacks) / 1000, r.scaled.cost != nil
+		}},
+		{what: "CPU time of a call beside all sessions, × beside one", bound: 1.1, figure: func(r report) (float64, bool) {
+			if r.scaled.cost == nil {
+				return 0, false
+			}
+			return ratios(r.scaled.cost[len(r.scaled.cost)-1], r.scaled.cost[0], cpuTimeOf).median, true
+		}},
+	}
+}
+
+// Goals is the table of what is aimed at.
+func (r report) Goals() string {
+	var b strings.Builder
+	b.WriteString("| | aim | measured | |\n|---|---:|---:|---|\n")
+	for _, g := range goals() {
+		aim, measured, verdict := "≤ ", unknown, ""
+		if g.least {
+			aim = "≥ "
+		}
+		if figure, ok := g.figure(r); ok {
+			measured, verdict = fmt.Sprintf("%.2f%s", figure, g.unit), "reached"
+			if figure > g.bound && !g.least || figure < g.bound && g.least {
+				verdict = "**missed**"
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %s%g%s | %s | %s |\n", g.what, aim, g.bound, g.unit, measured, verdict)
+	}
+	return b.String()
+}
+
+// quotient is the median of how much more CPU time one server takes than another.
+func (r report) quotient(server, other, scenario string) (float64, bool) {
+	samples, base := r.of(server, scenario), r.of(other, scenario)
+	if samples == nil || base == nil {
+		return 0, false
+	}
+	return ratios(samples, base, cpuTimeOf).median, true
+}
+
+// faster is the median of how many more answers a second one server gives than another.
+func (r report) faster(server, other, scenario string) (float64, bool) {
+	samples, base := r.of(server, scenario), r.of(other, scenario)
+	if samples == nil || base == nil {
+		return 0, false
+	}
+	values := make([]float64, len(samples))
+	for i := range samples {
+		values[i] = samples[i].rate() / base[i].rate()
+	}
+	return spreadOfValues(values).median, true
+}
+
+// excess is what a server has more than net/http, in kilobytes of heap and stacks.
+func (s scaleResult) excess(server string, each []footprint) (float64, bool) {
+	i := slices.IndexFunc(s.kinds, func(k servers.Kind) bool { return k.Name == server })
+	if i < 0 || i >= len(each) {
+		return 0, false
+	}
+	return (each[i].Heap + each[i].Stacks - each[0].Heap - each[0].Stacks) / 1000, true
+}
