@@ -48,7 +48,10 @@ func goals() []goal {
 		}},
 		{what: "allocations of the whole process", bound: 75, figure: func(r report) (float64, bool) {
 			samples := r.of("vitrine", goalCall)
-			return spreadOf(samples, func(s sample) float64 { return s.mallocs }).median, samples != nil
+			if samples == nil {
+				return 0, false
+			}
+			return spreadOf(samples, func(s sample) float64 { return s.mallocs }).median, true
 		}},
 		{what: "CPU time with 10 % sampled, × unsampled", bound: 1.1, figure: times("vitrine-sampled", "vitrine", goalCall)},
 		{what: "CPU time with telemetry off, × unsampled", least: true, bound: 0.92, figure: times("vitrine-off", "vitrine", goalCall)},
