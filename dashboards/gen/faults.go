@@ -19,6 +19,8 @@ func (b board) cancellations() []panel {
 	admitted := b.rate("", telemetry.MetricRequestsAdmitted)
 	const unwind = telemetry.MetricCancelUnwind
 	return []panel{
+		number("Calls cut", "Requests that a shutdown has cancelled, of the processes that were seen in the chosen time. A process that has gone before its next scrape shows what it had then: the last push over OTLP and the log records drain.left are complete.",
+			"none", above(0.5), latest("sum (max_over_time("+b.of(telemetry.MetricRequestsCancelled, is("cause", "server_shutdown"))+"[$__range]))", "")),
 		graph("Cancellations by cause", "client_cancel and client_disconnect are the client's doing, deadline and server_shutdown the server's. The points are traces.",
 			perSecond, above(1), traced(b.rate("cause", telemetry.MetricRequestsCancelled), "{{cause}}")),
 		graph("Cancellations by tool", "Calls of each tool that were cancelled, for any cause. The points are traces.",
