@@ -41,8 +41,12 @@ const (
 // Values are those that are given for a chart, over its own.
 type Values = map[string]any
 
-// A chartSource is the chart with the files that are generated into it.
-type chartSource struct{ chart *chart.Chart }
+// A chartSource is the chart with the files that are generated into it, and the name of
+// the release.
+type chartSource struct {
+	chart   *chart.Chart
+	release string
+}
 
 // loadChart reads the chart. generated has the contents of files, by their path in the
 // chart, that count instead of what is on disk.
@@ -61,7 +65,7 @@ func loadChart(generated map[string][]byte) (*chartSource, error) {
 			c.Files = append(c.Files, &common.File{Name: name, Data: text})
 		}
 	}
-	return &chartSource{c}, nil
+	return &chartSource{c, releaseName}, nil
 }
 
 // render returns the text of each template that is not empty, by its path below
@@ -71,7 +75,7 @@ func (s *chartSource) render(values Values) (map[string]string, error) {
 		values = Values{}
 	}
 	all, err := util.ToRenderValues(s.chart, values, common.ReleaseOptions{
-		Name: releaseName, Namespace: namespace, Revision: 1, IsInstall: true,
+		Name: s.release, Namespace: namespace, Revision: 1, IsInstall: true,
 	}, nil)
 	if err != nil {
 		return nil, err

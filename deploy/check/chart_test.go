@@ -5,10 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"github.com/stretchr/testify/require"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -69,6 +71,16 @@ func TestValuesRefused(t *testing.T) {
 		}, "need the same state keys"},
 		{"route without gateway", route(Values{"parentRefs": []any{}}), "name the gateway"},
 		{"route without host", route(Values{"hostnames": []any{}}), "name the host"},
+		{"readiness too late", Values{"probes": Values{"readinessSeconds": 3}}, "probes.readinessSeconds: the server refuses requests 5 s after"},
+		{"readiness at the last moment", Values{"probes": Values{"readinessSeconds": 5}, "shutdown": Values{"delaySeconds": 10}}, "two probes that fail take 10 s"},
+		{"no delay", Values{"shutdown": Values{"delaySeconds": 0}}, "make the delay longer"},
+		{"refuse time without unit", Values{"settings": Values{"refuse-time": 60}}, "settings.refuse-time: 60 is not a time"},
+		{"refuse time", Values{"settings": Values{"refuse-time": "a 5s"}}, "settings.refuse-time: a 5s is not a time"},
+		{"files with the keys", Values{"files": Values{"root": "/etc"}}, "the state keys are below /etc"},
+		{"files with the keys, all", Values{"files": Values{"root": "/srv/.."}}, "the state keys are below /srv/.."},
+		{"files without slash", Values{"files": Values{"root": "files"}}, "/files/root"},
+		{"two volumes", Values{"files": Values{"volume": Values{"emptyDir": Values{}, "nfs": Values{}}}}, "/files/volume"},
+		{"rules that are none", Values{"prometheusRule": Values{"rules": "monitoring/rules.yml"}}, "no groups of rules"},
 		{"legacy pool without route", Values{"legacyPool": Values{"enabled": true}}, "nothing leads to it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -105,6 +117,38 @@ func TestPrometheusRule(t *testing.T) {
 		rule, err := find(all, "PrometheusRule", "vitrine")
 		require.NoError(t, err)
 		require.Equal(t, map[string]any(want[0]), rule["spec"])
+	}
+}
+
+// TestOwnRules gives the chart the rules of a server of one's own, as a file.
+func TestOwnRules(t *testing.T) {
+	const text = "# Generated.\ngroups:\n  - name: weather\n    rules:\n" +
+		"      - {alert: Weather, expr: vector(1), annotations: {summary: '{{ $labels.tool }} fails'}}\n"
+	want, err := parseManifests(text)
+	require.NoError(t, err)
+	all := rendered(t, Values{"prometheusRule": Values{"enabled": true, "rules": text}})
+	rule, err := find(all, "PrometheusRule", "vitrine")
+	require.NoError(t, err)
+	require.NoError(t, validManifest(newSchemas(t), rule))
+	require.Equal(t, map[string]any(want[0]), rule["spec"])
+}
+
+// TestJobs fails when Prometheus would take two releases for one job.
+func TestJobs(t *testing.T) {
+	for _, release := range []string{"vitrine", "weather"} {
+		source := loaded(t)
+		source.release = release
+		all, err := source.manifests(monitoringValues())
+		require.NoError(t, err)
+		monitors := as[*monitoringv1.ServiceMonitor](t, all)
+		require.Len(t, monitors, 1)
+		var jobs []string
+		for _, s := range as[*corev1.Service](t, all) {
+			if s.Labels["app.kubernetes.io/component"] == "admin" {
+				jobs = append(jobs, s.Labels[monitors[0].Spec.JobLabel])
+			}
+		}
+		require.Equal(t, []string{release}, jobs)
 	}
 }
 

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -61,6 +62,9 @@ func TestEnvironment(t *testing.T) {
 	known, err := environment()
 	require.NoError(t, err)
 	require.Contains(t, known, "VITRINE_DRAIN_TIMEOUT")
+	require.Subset(t, demonstrationEnvironment(t), known)
+	known = append(known, "VITRINE_ROOT") // of the demonstration
+	require.Contains(t, demonstrationEnvironment(t), "VITRINE_ROOT")
 	eachSet(t, func(t *testing.T, all []Manifest) {
 		for _, template := range templates(t, all) {
 			for _, c := range template.Spec.Containers {
@@ -95,7 +99,8 @@ func budget(t *testing.T, env map[string]string) time.Duration {
 	}
 	cleanup := setting("VITRINE_CLEANUP_GRACE", limits.CleanupGrace)
 	return setting("VITRINE_SHUTDOWN_DELAY", config.ShutdownDelay) +
-		setting("VITRINE_DRAIN_TIMEOUT", config.DrainTimeout) + cleanup + cleanup/5 +
+		max(setting("VITRINE_DRAIN_TIMEOUT", config.DrainTimeout), setting("VITRINE_REFUSE_TIME", config.RefuseTime)) +
+		cleanup + cleanup/5 +
 		setting("VITRINE_HOOK_GRACE", limits.HookGrace) + cleanup +
 		setting("VITRINE_FLUSH_TIMEOUT", config.FlushTimeout)
 }
@@ -132,6 +137,15 @@ func TestDrain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, serverPod(t, rendered(t, Values{"shutdown": shutdown})))
+		})
+	}
+	for refuse, want := range map[any]int64{
+		"0": 40, 0: 40, "10s": 40, "20s": 40, "60s": 80, "1m0.5s": 80, "1m1s500ms": 81, ".025h": 110,
+	} {
+		t.Run(fmt.Sprintf("refuse time %v", refuse), func(t *testing.T) {
+			spec := serverPod(t, rendered(t, Values{"settings": Values{"refuse-time": refuse}}))
+			check(t, spec)
+			require.Equal(t, want, *spec.TerminationGracePeriodSeconds)
 		})
 	}
 }

@@ -55,10 +55,11 @@ func serves(t *testing.T, c corev1.Container, keys string, f func(service.Endpoi
 	})
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
+	args := argsOf(t, c)
 	var stderr locked
 	listening, ended := make(chan service.Endpoints, 1), make(chan error, 1)
 	go func() {
-		ended <- service.Run(ctx, srv, service.WithArgs(nil), service.WithGetenv(func(name string) string { return env[name] }),
+		ended <- service.Run(ctx, srv, service.WithArgs(args), service.WithGetenv(func(name string) string { return env[name] }),
 			service.WithStderr(&stderr), service.WithListening(func(e service.Endpoints) { listening <- e }))
 	}()
 	select {
@@ -108,6 +109,7 @@ const podAddress = "10.1.2.3:9464"
 func TestServes(t *testing.T) {
 	eachSet(t, func(t *testing.T, all []Manifest) {
 		c := serverContainer(t, all)
+		require.NotEmpty(t, envOf(c)["VITRINE_ROOT"], "which this server has no flag for")
 		log, err := serves(t, c, stateKeys(t, oneKey()), func(e service.Endpoints) {
 			for _, probe := range []*corev1.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
 				status, text := get(t, e.Admin+probe.HTTPGet.Path, podAddress)

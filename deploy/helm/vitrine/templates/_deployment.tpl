@@ -60,8 +60,10 @@ spec:
         - name: vitrine
           image: {{ include "vitrine.image" . | quote }}
           imagePullPolicy: {{ .Values.image.pullPolicy }}
+          {{- with .Values.args }}
           args:
-            {{- toYaml .Values.args | nindent 12 }}
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
           env:
             - name: POD_NAME
               valueFrom:
@@ -86,6 +88,10 @@ spec:
             {{- if .Values.stateKeys.enabled }}
             - name: VITRINE_STATE_KEYS_FILE
               value: {{ printf "/etc/vitrine/state-keys/%s" .Values.stateKeys.secretKey | quote }}
+            {{- end }}
+            {{- with .Values.files.root }}
+            - name: VITRINE_ROOT # of the demonstration, and nothing to others
+              value: {{ . | quote }}
             {{- end }}
             {{- with .Values.shutdown }}
             - name: VITRINE_SHUTDOWN_DELAY
@@ -149,14 +155,22 @@ spec:
             readOnlyRootFilesystem: true
             capabilities:
               drop: [ALL]
-          {{- if .Values.stateKeys.enabled }}
+          {{- if or .Values.stateKeys.enabled .Values.files.root }}
           volumeMounts:
+            {{- if .Values.stateKeys.enabled }}
             - name: state-keys
               mountPath: /etc/vitrine/state-keys
               readOnly: true
+            {{- end }}
+            {{- with .Values.files.root }}
+            - name: files
+              mountPath: {{ . | quote }}
+              readOnly: true
+            {{- end }}
           {{- end }}
-      {{- if .Values.stateKeys.enabled }}
+      {{- if or .Values.stateKeys.enabled .Values.files.root }}
       volumes:
+        {{- if .Values.stateKeys.enabled }}
         # Without the Secret, or without this key in it, the pod does not start, and its
         # events say so.
         - name: state-keys
@@ -166,6 +180,11 @@ spec:
             items:
               - key: {{ .Values.stateKeys.secretKey | quote }}
                 path: {{ .Values.stateKeys.secretKey | quote }}
+        {{- end }}
+        {{- if .Values.files.root }}
+        - name: files
+          {{- toYaml (.Values.files.volume | default (dict "emptyDir" dict)) | nindent 10 }}
+        {{- end }}
       {{- end }}
       {{- with .Values.nodeSelector }}
       nodeSelector:

@@ -54,12 +54,30 @@ replace the first one. The kubelet puts in the namespace.
 {{/*
 How long the kubelet waits before it kills: longer than the longest shutdown, of which
 docs/limits.md has the sum. Cancelled handlers have the cleanup grace, last answers a
-fifth of it, and open connections all of it once more.
+fifth of it, and open connections all of it once more. Requests are refused from the
+beginning of the drain on.
 */}}
 {{- define "vitrine.terminationGracePeriod" -}}
+{{- $refuse := include "vitrine.seconds" (dict "name" "settings.refuse-time" "text" (dig "refuse-time" "" .Values.settings)) -}}
 {{- with .Values.shutdown -}}
-{{- addf .delaySeconds .drainSeconds (mulf 2.2 .cleanupSeconds) .hookSeconds .flushSeconds .marginSeconds | ceil | int64 -}}
+{{- addf .delaySeconds (maxf .drainSeconds $refuse) (mulf 2.2 .cleanupSeconds) .hookSeconds .flushSeconds .marginSeconds | ceil | int64 -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The seconds of a time as Go writes it, such as 1m30s. Takes a dict: name, text. */}}
+{{- define "vitrine.seconds" -}}
+{{- $units := dict "h" 3600 "m" 60 "s" 1 "ms" 1e-3 "us" 1e-6 "µs" 1e-6 "ns" 1e-9 -}}
+{{- $text := toString .text -}}
+{{- $parts := regexFindAll "([0-9]+([.][0-9]*)?|[.][0-9]+)(h|ms|us|µs|ns|m|s)" $text -1 -}}
+{{- if and (ne $text "0") (ne $text (join "" $parts)) -}}
+{{- fail (printf "%s: %s is not a time such as 60s or 1m30s" .name $text) -}}
+{{- end -}}
+{{- $sum := 0.0 -}}
+{{- range $parts -}}
+{{- $number := regexFind "^[0-9.]+" . -}}
+{{- $sum = addf $sum (mulf (float64 $number) (get $units (trimPrefix $number .))) -}}
+{{- end -}}
+{{- $sum -}}
 {{- end -}}
 
 {{/* GOMEMLIMIT, or nothing without a memory limit. */}}
@@ -81,6 +99,19 @@ fifth of it, and open connections all of it once more.
 {{- if not .Values.stateKeys.enabled -}}
 {{- if or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1) .Values.legacyPool.enabled -}}
 {{- fail "several replicas need the same state keys: leave stateKeys.enabled true and make the Secret, or set replicaCount: 1 without autoscaling and legacyPool" -}}
+{{- end -}}
+{{- end -}}
+{{- if ge (mulf 2 .Values.probes.readinessSeconds) (float64 .Values.shutdown.delaySeconds) -}}
+{{- fail (printf "probes.readinessSeconds: the server refuses requests %v s after it said \"not ready\" (shutdown.delaySeconds), and two probes that fail take %v s: probe more often, or make the delay longer" .Values.shutdown.delaySeconds (mulf 2 .Values.probes.readinessSeconds)) -}}
+{{- end -}}
+{{- with .Values.files.root -}}
+{{- if hasPrefix (printf "%s/" (clean . | trimSuffix "/")) "/etc/vitrine/state-keys/" -}}
+{{- fail (printf "files.root: the state keys are below %s" .) -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.prometheusRule.rules -}}
+{{- if not (hasKey (fromYaml .) "groups") -}}
+{{- fail "prometheusRule.rules: the text has no groups of rules" -}}
 {{- end -}}
 {{- end -}}
 {{- if .Values.httpRoute.enabled -}}
