@@ -1,12 +1,17 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -316,6 +321,124 @@ func TestNginxSessions(t *testing.T) {
 		if a := front.send(t, http.MethodPost, h, echo.frame()); a.status != http.StatusNotFound {
 			t.Errorf("session %s: %d %s, want 404", id, a.status, a.body)
 		}
+	}
+}
+
+// TestNginxDescriptors: a worker may open what its connections need. Each proxied call has
+// two connections, and a descriptor more if its body is in a file.
+func TestNginxDescriptors(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(nginxDir, "nginx.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := func(name string) int {
+		m := regexp.MustCompile(`(?m)^\s*` + name + ` (\d+);`).FindSubmatch(text)
+		if m == nil {
+			t.Fatalf("nginx.conf does not set %s", name)
+		}
+		n, err := strconv.Atoi(string(m[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if files, connections := number("worker_rlimit_nofile"), number("worker_connections"); files < 2*connections {
+		t.Errorf("a worker has %d descriptors for %d connections, want twice as many", files, connections)
+	}
+}
+
+// TestNginxQuestions: a modern client brings its answer to any replica, if all have the
+// same keys.
+func TestNginxQuestions(t *testing.T) {
+	needs.Tool(t, "e2e/nginx", "nginx")
+	t.Parallel()
+	const rounds = 8 // enough for an answer on the other replica: requests take turns
+	const tool = "test_input_required_result_request_state"
+	key := func(b byte) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32)) }
+	question := call(1, tool, object{}).with("io.modelcontextprotocol/clientCapabilities", object{"elicitation": object{}})
+	for name, keys := range map[string][2]string{
+		"one key":             {key(1), key(1)},
+		"a key that is newer": {key(1) + "," + key(2), key(2) + "," + key(1)},
+		"keys of their own":   {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := make([]*server, 3)
+			for i := range all {
+				all[i] = replicas(t, 1, withEnv("VITRINE_STATE_KEYS="+keys[i%2]))[0]
+			}
+			front := proxy(t, all)
+			ask := func(r request) (a answer, replica int) {
+				t.Helper()
+				before := all[0].calls(t)
+				if a = front.post(t, r); all[0].calls(t) == before {
+					replica = 1
+				}
+				return a, replica
+			}
+			elsewhere := 0
+			for range rounds {
+				asked, first := ask(question)
+				var state struct {
+					Result struct{ ResultType, RequestState string }
+				}
+				if err := json.Unmarshal([]byte(asked.raw), &state); err != nil || state.Result.ResultType != "input_required" {
+					t.Fatalf("the question: %s (%v)", asked.raw, err)
+				}
+				retry := question
+				retry.params = object{
+					"name": tool, "arguments": object{}, "requestState": state.Result.RequestState,
+					"inputResponses": object{"confirm": object{"action": "accept", "content": object{"ok": true}}},
+				}
+				a, second := ask(retry)
+				if first != second {
+					elsewhere++
+				}
+				switch foreign := a.code() == codeInvalidParams && strings.Contains(string(a.Error.Data), `"state_foreign"`); {
+				case keys[0] == "" && first != second:
+					if !foreign {
+						t.Errorf("another replica has no key for the state: %s", a.raw)
+					}
+				case a.text() != "state-ok: accept, ok: true":
+					t.Errorf("the answer to replica %d, asked by %d: %s", second, first, a.raw)
+				}
+			}
+			if elsewhere == 0 {
+				t.Errorf("none of %d answers went to another replica", rounds)
+			}
+		})
+	}
+}
+
+// TestNginxTasks: a task lives in one replica. With the lines of the README its tool and
+// the requests about tasks go to the same one.
+func TestNginxTasks(t *testing.T) {
+	needs.Tool(t, "e2e/nginx", "nginx")
+	t.Parallel()
+	readme, err := os.ReadFile(filepath.Join(nginxDir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(?m)^"tools/call my_tool" +mcp_tasks;\n~\^tasks/ +mcp_tasks;$`).FindString(string(readme))
+	if lines == "" {
+		t.Fatal("the README does not say how to route tasks")
+	}
+	lines = strings.NewReplacer("my_tool", "slow_compute", "mcp_tasks", "mcp_search").Replace(lines)
+	all := replicas(t, 3)
+	front := proxy(t, all, `"tools/call search_text" mcp_search;`, lines)
+	r := computing(1, 0.1)
+	for range 3 {
+		task := decodeTask(t, front.send(t, http.MethodPost, r.headers(), r.frame()).body).Result.TaskID
+		for range 4 {
+			get := aboutTask(2, "tasks/get", task)
+			headers := get.headers()
+			headers.Set("Mcp-Name", task)
+			decodeTask(t, front.send(t, http.MethodPost, headers, get.frame()).body)
+		}
+	}
+	if n := all[2].calls(t); n != 3 {
+		t.Errorf("the replica for tasks has got %v calls, want 3", n)
 	}
 }
 

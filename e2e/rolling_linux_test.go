@@ -105,7 +105,7 @@ type crowd struct {
 	stop  chan struct{}
 	all   sync.WaitGroup
 
-	quick, slow, renewed, relistened atomic.Int64
+	quick, slow, lasted, renewed, relistened atomic.Int64
 
 	mu       sync.Mutex
 	failures []string
@@ -151,9 +151,13 @@ func (c *crowd) ask(client *http.Client, headers http.Header, r request) (a answ
 	return a, false
 }
 
-// longest is the time of the longest calls: well below the time-out of the drain, so that
-// the test does not depend on the speed of the machine.
-const longest = 4 * time.Second
+const (
+	// longest is the time of the calls that take turns.
+	longest = 4 * time.Second
+	// lasting is the time of those that each drain must wait for: as near to its time-out
+	// (20s) as the speed of the machine must not matter.
+	lasting = 15 * time.Second
+)
 
 // work lets the crowd call: fast and slow tools, a legacy session, subscriptions.
 func (c *crowd) work(t *testing.T, quick, slow int) {
@@ -193,6 +197,38 @@ func (c *crowd) work(t *testing.T, quick, slow int) {
 	for range 2 {
 		c.each(t, c.listen)
 	}
+}
+
+// last begins calls that last for most of a drain, until a replica has one of them.
+func (r *rollout) last(t *testing.T, c *crowd, i int) {
+	t.Helper()
+	for n := range 20 {
+		client, id := httpClient(t), fmt.Sprintf("lasting-%d-%02d", i, n)
+		c.all.Go(func() {
+			r := call(id, "sleep", object{"ms": lasting.Milliseconds()})
+			if _, ok := c.ask(client, r.headers(), r); ok {
+				c.lasted.Add(1)
+			}
+		})
+		var holder *server
+		eventually(t, func() error {
+			for _, s := range r.servers {
+				rep, err := s.requests()
+				if err != nil {
+					return err
+				}
+				if slices.ContainsFunc(rep.Requests, func(r inFlight) bool { return strings.Contains(r.ID, id) }) {
+					holder = s
+					return nil
+				}
+			}
+			return errNotYet
+		})
+		if holder == r.servers[i] {
+			return
+		}
+	}
+	t.Fatalf("replica %d gets no call", i)
 }
 
 // listen subscribes, and expects an answer when the server does not serve it any longer.
@@ -239,6 +275,9 @@ func roll(t *testing.T, quick, slow int) {
 	c.work(t, quick, slow)
 	for i := range r.servers {
 		r.awaitWork(t, slow > 0)
+		if slow > 0 {
+			r.last(t, c, i)
+		}
 		old := r.servers[i]
 		r.restart(t, i, 0)
 		for _, record := range []string{"drain.begin", "drain.refusing", "drain.end"} {
@@ -252,10 +291,10 @@ func roll(t *testing.T, quick, slow int) {
 	for _, f := range c.failures {
 		t.Error(f)
 	}
-	t.Logf("%d quick calls, %d slow ones; %d sessions were begun anew, %d subscriptions were ended politely",
-		c.quick.Load(), c.slow.Load(), c.renewed.Load(), c.relistened.Load())
-	if c.quick.Load() == 0 || (c.slow.Load() > 0) != (slow > 0) || c.renewed.Load() < 1 || c.relistened.Load() < 2 {
-		t.Error("want calls, a session that was begun anew, and two subscriptions that were ended politely at least")
+	t.Logf("%d quick calls, %d slow ones, %d that lasted %v; %d sessions were begun anew, %d subscriptions were ended politely",
+		c.quick.Load(), c.slow.Load(), c.lasted.Load(), lasting, c.renewed.Load(), c.relistened.Load())
+	if c.quick.Load() == 0 || (c.slow.Load() > 0) != (slow > 0) || slow > 0 && c.lasted.Load() < 2 || c.renewed.Load() < 1 || c.relistened.Load() < 2 {
+		t.Error("want calls of each kind, a session that was begun anew, and two subscriptions that were ended politely at least")
 	}
 	r.end(t)
 }

@@ -16,6 +16,7 @@ import (
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
 	upstream "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"github.com/stretchr/testify/require"
+	yamlv3 "go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protopath"
@@ -28,13 +29,15 @@ import (
 	"github.com/vitrine-mcp/vitrine/service"
 )
 
-// readEnvoy decodes Envoy's configuration as Envoy does: what it does not know, and what
-// breaks its rules, is an error, also in the extensions.
+// readEnvoy decodes Envoy's configuration into Envoy's types: what they do not know, and
+// what breaks their rules, is an error, also in the extensions. The parser is another one
+// than Envoy's, see checkPlain.
 func readEnvoy(t *testing.T) *bootstrap.Bootstrap {
 	t.Helper()
 	text, err := os.ReadFile(repository + "/deploy/envoy/envoy.yaml")
 	require.NoError(t, err)
-	json, err := yaml.YAMLToJSON(text)
+	checkPlain(t, text)
+	json, err := yaml.YAMLToJSONStrict(text)
 	require.NoError(t, err)
 	config := new(bootstrap.Bootstrap)
 	require.NoError(t, protojson.Unmarshal(json, config))
@@ -55,6 +58,29 @@ func readEnvoy(t *testing.T) *bootstrap.Bootstrap {
 	}))
 	require.Greater(t, extensions, 4)
 	return config
+}
+
+// checkPlain refuses what the parser here knows and Envoy's does not: keys to merge. Envoy
+// would take "<<" for the name of a field, and not start.
+func checkPlain(t *testing.T, text []byte) {
+	t.Helper()
+	var document yamlv3.Node
+	require.NoError(t, yamlv3.Unmarshal(text, &document))
+	mappings := 0
+	var walk func(n *yamlv3.Node)
+	walk = func(n *yamlv3.Node) { // an alias has no content: its anchor has been seen
+		if n.Kind == yamlv3.MappingNode {
+			mappings++
+			for i := 0; i < len(n.Content); i += 2 {
+				require.NotEqual(t, "<<", n.Content[i].Value, "line %d: Envoy merges no keys", n.Content[i].Line)
+			}
+		}
+		for _, inner := range n.Content {
+			walk(inner)
+		}
+	}
+	walk(&document)
+	require.Greater(t, mappings, 50)
 }
 
 // extension decodes an extension of a known type.

@@ -66,21 +66,16 @@ func testContainer(t *testing.T, final instructions.Stage, root string) {
 		return string(out), err
 	}
 
-	cmd := inImage(t, root, user, env, append(entrypoint, command[*instructions.CmdCommand](t, final).CmdLine...)...)
-	stderr, err := cmd.StderrPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-	defer late.Stop()
-	log := bufio.NewScanner(stderr)
-	for ready := false; !ready; {
-		require.True(t, log.Scan(), "the program has ended")
-		ready = strings.Contains(log.Text(), `"msg":"service.ready"`)
+	program := append(entrypoint, command[*instructions.CmdCommand](t, final).CmdLine...)
+	end := func(cmd *exec.Cmd, log *bufio.Scanner) {
+		t.Helper()
+		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+		for log.Scan() {
+		}
+		require.NoError(t, cmd.Wait())
 	}
+	end(startProgram(t, inImage(t, root, user, append(env, "VITRINE_LOG_FORMAT=text"), program...), " is ready")) // a setting of the image gives way
+	cmd, log := startProgram(t, inImage(t, root, user, env, program...), `"msg":"service.ready"`)
 	if os.Geteuid() == 0 {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
 		require.NoError(t, err)
@@ -93,13 +88,33 @@ func testContainer(t *testing.T, final instructions.Stage, root string) {
 	require.NoError(t, err, said)
 	require.Equal(t, "ok\n", said)
 
-	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	for log.Scan() {
-	}
-	require.NoError(t, cmd.Wait())
+	end(cmd, log)
 	said, err = healthy()
 	require.Error(t, err, said)
 	require.Contains(t, said, "connection refused")
+}
+
+// startProgram starts a program, and returns with the rest of its log when it has said that
+// it is ready.
+func startProgram(t *testing.T, cmd *exec.Cmd, ready string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	stderr, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	log, said := bufio.NewScanner(stderr), ""
+	for log.Scan() {
+		if said += log.Text() + "\n"; strings.Contains(log.Text(), ready) {
+			return cmd, log
+		}
+	}
+	require.Fail(t, "the program has ended, and was not "+ready, said)
+	return nil, nil
 }
 
 // listTools asks a server what tools it has.
