@@ -137,13 +137,17 @@ func (c *crowd) ask(client *http.Client, headers http.Header, r request) (a answ
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	a, err := c.front.trySend(ctx, client, http.MethodPost, headers, r.frame())
+	text := a.body
+	if events := a.eventData(); len(events) > 0 { // with signs of life before
+		text = events[len(events)-1]
+	}
 	var m message
 	switch {
 	case err != nil:
 		c.fail("%s: %v", r.frame(), err)
 	case a.status == http.StatusNotFound && r.legacy:
 		return a, false // the session has ended with its replica
-	case a.status != http.StatusOK || json.Unmarshal([]byte(a.body), &m) != nil || m.Result == nil || m.Result.IsError:
+	case a.status != http.StatusOK || json.Unmarshal([]byte(text), &m) != nil || m.Result == nil || m.Result.IsError:
 		c.fail("%s: %d %s", r.frame(), a.status, a.body)
 	default:
 		return a, true
@@ -154,9 +158,9 @@ func (c *crowd) ask(client *http.Client, headers http.Header, r request) (a answ
 const (
 	// longest is the time of the calls that take turns.
 	longest = 4 * time.Second
-	// lasting is the time of those that each drain must wait for: as near to its time-out
-	// (20s) as the speed of the machine must not matter.
-	lasting = 15 * time.Second
+	// lastingTime is the time of those that each drain must wait for: near to its time-out
+	// (20s), and far enough from it that the speed of the machine does not matter.
+	lastingTime = 15 * time.Second
 )
 
 // work lets the crowd call: fast and slow tools, a legacy session, subscriptions.
@@ -205,7 +209,7 @@ func (r *rollout) last(t *testing.T, c *crowd, i int) {
 	for n := range 20 {
 		client, id := httpClient(t), fmt.Sprintf("lasting-%d-%02d", i, n)
 		c.all.Go(func() {
-			r := call(id, "sleep", object{"ms": lasting.Milliseconds()})
+			r := call(id, "sleep", object{"ms": lastingTime.Milliseconds()})
 			if _, ok := c.ask(client, r.headers(), r); ok {
 				c.lasted.Add(1)
 			}
@@ -292,7 +296,7 @@ func roll(t *testing.T, quick, slow int) {
 		t.Error(f)
 	}
 	t.Logf("%d quick calls, %d slow ones, %d that lasted %v; %d sessions were begun anew, %d subscriptions were ended politely",
-		c.quick.Load(), c.slow.Load(), c.lasted.Load(), lasting, c.renewed.Load(), c.relistened.Load())
+		c.quick.Load(), c.slow.Load(), c.lasted.Load(), lastingTime, c.renewed.Load(), c.relistened.Load())
 	if c.quick.Load() == 0 || (c.slow.Load() > 0) != (slow > 0) || slow > 0 && c.lasted.Load() < 2 || c.renewed.Load() < 1 || c.relistened.Load() < 2 {
 		t.Error("want calls of each kind, a session that was begun anew, and two subscriptions that were ended politely at least")
 	}

@@ -75,7 +75,7 @@ func TestUnitStarts(t *testing.T) {
 	healthy := inUnit(unitProgram, "serve", "--healthcheck=readyz")
 	said, err := healthy.CombinedOutput()
 	require.NoError(t, err, string(said))
-	require.Equal(t, "ok\n", string(said))
+	require.Equal(t, "ready\n", string(said))
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	for log.Scan() {
 	}
