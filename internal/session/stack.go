@@ -8,6 +8,7 @@ const stackBytes = 8 << 10
 // nothing. A new goroutine begins with a small one, and would grow it three times on its
 // way into the handler; each time all frames are copied and their pointers mended, which
 // has cost a sixth of the CPU of a small call.
+//
 // i is no constant, or the compiler would do without the frame.
 //
 //go:noinline
