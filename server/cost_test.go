@@ -151,12 +151,12 @@ func costRows() []costRow {
 	}
 	off := func(testing.TB) *telemetry.Telemetry { return telemetry.Disabled() }
 	return []costRow{
-		{"modern HTTP, telemetry off", 19, modernOf(off)},
-		{"modern HTTP, unsampled", 23, modernOf(unsampled)},
-		{"legacy HTTP, telemetry off", 20, legacyOf(off)},
-		{"legacy HTTP, unsampled", 24, legacyOf(unsampled)},
-		{"pipe, telemetry off", 15, pipeOf(off)},
-		{"pipe, unsampled", 19, pipeOf(unsampled)},
+		{"modern HTTP, telemetry off", 16, modernOf(off)},
+		{"modern HTTP, unsampled", 19, modernOf(unsampled)},
+		{"legacy HTTP, telemetry off", 17, legacyOf(off)},
+		{"legacy HTTP, unsampled", 20, legacyOf(unsampled)},
+		{"pipe, telemetry off", 14, pipeOf(off)},
+		{"pipe, unsampled", 17, pipeOf(unsampled)},
 	}
 }
 

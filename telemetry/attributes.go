@@ -99,7 +99,7 @@ func seriesAttributes(method, target string) []attribute.KeyValue {
 // messageAttributes are the attributes that are known when a request or a
 // notification arrives. s may be nil.
 func messageAttributes(in *session.Inbound, s *session.Session, shared []attribute.KeyValue) []attribute.KeyValue {
-	attrs := append(make([]attribute.KeyValue, 0, len(shared)+12), shared...)
+	attrs := append(make([]attribute.KeyValue, 0, len(shared)+11), shared...)
 	if !in.ID.IsZero() {
 		attrs = append(attrs, keyRequestID.String(session.Printable(in.ID.String(), maxText)))
 	}
@@ -109,7 +109,7 @@ func messageAttributes(in *session.Inbound, s *session.Session, shared []attribu
 	if s != nil && s.ID() != "" {
 		attrs = append(attrs, keySessionID.String(s.ID()))
 	}
-	attrs = append(attrs, connAttributes(in.Conn, peerIsClient)...)
+	attrs = appendConn(attrs, in.Conn, peerIsClient)
 	return appendPeer(attrs, in, s)
 }
 
@@ -147,12 +147,11 @@ var (
 	peerIsServer = peerKeys{keyServerAddress, keyServerPort}
 )
 
-// connAttributes describe the connection; nil for an unknown one.
-func connAttributes(c *session.Conn, peer peerKeys) []attribute.KeyValue {
+// appendConn appends what describes the connection: nothing for an unknown one.
+func appendConn(attrs []attribute.KeyValue, c *session.Conn, peer peerKeys) []attribute.KeyValue {
 	if c == nil {
-		return nil
+		return attrs
 	}
-	attrs := make([]attribute.KeyValue, 0, 5)
 	add := func(key attribute.Key, value string) {
 		if value != "" {
 			attrs = append(attrs, key.String(value))

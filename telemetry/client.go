@@ -47,7 +47,7 @@ func askAttributes(s *session.Session, method string) []attribute.KeyValue {
 	if p := s.Peer(); p != nil {
 		attrs = append(attrs, keyProtocolVersion.String(session.Printable(string(p.Version), maxName)))
 	}
-	return append(attrs, connAttributes(s.Conn(), peerIsServer)...)
+	return appendConn(attrs, s.Conn(), peerIsServer)
 }
 
 func endAsk(span trace.Span, id mcp.ID, err error, errorType string) {

@@ -66,7 +66,7 @@ func TestAsked(t *testing.T) {
 		"cancelled": {end: func(s *session.Session) {
 			s.Receive(&session.Inbound{Conn: pipeConn, Envelope: wire.Envelope{
 				Kind: wire.Notification, Method: mcp.NotificationCancelled,
-				Cancel: wire.Cancel{RequestID: mcp.IntID(7), HasRequestID: true, RequestIDOK: true},
+				Cancel: &wire.Cancel{RequestID: mcp.IntID(7), HasRequestID: true, RequestIDOK: true},
 			}})
 		}, errorType: "client_cancel", cause: "client_cancel"},
 		"time-out": {errorType: askTimeout},

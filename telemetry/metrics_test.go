@@ -290,7 +290,7 @@ func TestWaitInVain(t *testing.T) {
 		require.EqualValues(t, 1, value(gather(t, r.tel.Registry()), MetricRequestsInFlight, "state", "queued"))
 		s.Receive(&session.Inbound{Conn: pipeConn, Envelope: wire.Envelope{
 			Kind: wire.Notification, Method: mcp.NotificationCancelled,
-			Cancel: wire.Cancel{HasRequestID: true, RequestID: mcp.IntID(8), RequestIDOK: true},
+			Cancel: &wire.Cancel{HasRequestID: true, RequestID: mcp.IntID(8), RequestIDOK: true},
 		}})
 		synctest.Wait()
 		families := gather(t, r.tel.Registry())

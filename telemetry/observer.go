@@ -67,7 +67,7 @@ func (o *observer) of(method, target string) *observedSeries {
 func (o *observer) Begin(ctx context.Context, r *session.Request) context.Context {
 	ob := &observation{observer: o, series: o.of(r.Route.Series.Method, r.Route.Series.Target)}
 	r.Observation = ob
-	ctx = ob.start(ctx, r.Inbound, r.Session(), r.ArrivedAt())
+	ctx = ob.start(ctx, r.Inbound, r.Session())
 	if !ob.sampled {
 		return ctx
 	}
@@ -80,7 +80,7 @@ func (o *observer) Begin(ctx context.Context, r *session.Request) context.Contex
 func (o *observer) Notified(ctx context.Context, in *session.Inbound, s *session.Session) (context.Context, func()) {
 	ob := &observation{observer: o, series: o.of(o.metrics.notificationLabel(in.Method), "")}
 	begin := o.now()
-	ctx = ob.start(ctx, in, s, begin)
+	ctx = ob.start(ctx, in, s)
 	return ctx, func() {
 		key := operationKey{version: versionLabel(versionOf(in, s)), network: networkOf(in.Conn)}
 		observe(ob.series.operation(key), o.now().Sub(begin).Seconds(), ob.exemplar())

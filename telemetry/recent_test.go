@@ -47,7 +47,7 @@ func (r *rig) kept(class string) []ReportTrace {
 func cancelOf(id int64, reason string) *session.Inbound {
 	return &session.Inbound{Conn: pipeConn, Envelope: wire.Envelope{
 		Kind: wire.Notification, Method: mcp.NotificationCancelled,
-		Cancel: wire.Cancel{HasRequestID: true, RequestID: mcp.IntID(id), RequestIDOK: true, Reason: reason},
+		Cancel: &wire.Cancel{HasRequestID: true, RequestID: mcp.IntID(id), RequestIDOK: true, Reason: reason},
 	}}
 }
 

@@ -34,7 +34,7 @@ func hanging(t *testing.T) (r *rig, release func()) {
 	time.Sleep(300 * time.Millisecond)
 	s.Receive(&session.Inbound{Conn: pipeConn, Envelope: wire.Envelope{
 		Kind: wire.Notification, Method: mcp.NotificationCancelled,
-		Cancel: wire.Cancel{HasRequestID: true, RequestID: mcp.IntID(7), RequestIDOK: true, Reason: "bored"},
+		Cancel: &wire.Cancel{HasRequestID: true, RequestID: mcp.IntID(7), RequestIDOK: true, Reason: "bored"},
 	}})
 	synctest.Wait()
 	time.Sleep(200 * time.Millisecond)

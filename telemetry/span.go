@@ -3,7 +3,6 @@ package telemetry
 import (
 	"context"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
@@ -39,7 +38,7 @@ type observation struct {
 	spans    *traceSpans
 	finished bool
 	// options is here and not on its own because it escapes to the tracer.
-	options [3]trace.SpanStartOption
+	options [2]trace.SpanStartOption
 }
 
 // observationOf returns the request's observation; nil if another observer, or
@@ -56,7 +55,7 @@ var spanKind = trace.WithSpanKind(trace.SpanKindServer)
 // (of the HTTP server, or else of the HTTP header) is the parent only without one, and
 // linked otherwise.
 func (ob *observation) start(
-	ctx context.Context, in *session.Inbound, s *session.Session, arrived time.Time,
+	ctx context.Context, in *session.Inbound, s *session.Session,
 ) context.Context {
 	o := ob.observer
 	ambient, foreign := trace.SpanContextFromContext(ctx), false
@@ -77,7 +76,7 @@ func (ob *observation) start(
 			parent = extracted
 		}
 	}
-	options := append(ob.options[:0], spanKind, trace.WithTimestamp(arrived))
+	options := append(ob.options[:0], spanKind)
 	if o.untrusted && remote.IsValid() {
 		options = append(options, trace.WithNewRoot())
 	}
@@ -119,7 +118,11 @@ func (ob *observation) end(r *session.Request, out outcome) {
 	if !ob.recording {
 		return
 	}
-	attrs := out.attributes(make([]attribute.KeyValue, 0, 10), errorType)
+	room := 2 // the outcome and the wait: the usual end
+	if errorType != "" {
+		room = 8
+	}
+	attrs := out.attributes(make([]attribute.KeyValue, 0, room), errorType)
 	if wait, ok := r.QueueWait(); ok {
 		attrs = append(attrs, keyQueueWait.Float64(wait.Seconds()))
 	}

@@ -296,7 +296,7 @@ func TestCauses(t *testing.T) {
 			stdio(r, func(s *session.Session) {
 				s.Receive(&session.Inbound{Conn: pipeConn, Envelope: wire.Envelope{
 					Kind: wire.Notification, Method: mcp.NotificationCancelled,
-					Cancel: wire.Cancel{HasRequestID: true, RequestID: mcp.IntID(7), RequestIDOK: true, Reason: "bored\nnow"},
+					Cancel: &wire.Cancel{HasRequestID: true, RequestID: mcp.IntID(7), RequestIDOK: true, Reason: "bored\nnow"},
 				}})
 			})
 		}, mcp.DropCancelled, false},

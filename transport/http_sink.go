@@ -30,7 +30,18 @@ type httpSink struct {
 	ok       bool // the answer was a result
 	sent     bool // and was flushed
 	deadline bool // a write deadline was set
+
+	length [1]string // the value of Content-Length
 }
+
+// Values of headers that all responses share. There is no room behind them, so that who
+// adds another value makes a slice of his own.
+var (
+	typeJSON    = []string{"application/json"}
+	typeEvents  = []string{"text/event-stream"}
+	noCache     = []string{"no-cache"}
+	noBuffering = []string{"no"}
+)
 
 func (k *httpSink) Write(m *session.Message) error {
 	status := k.status(m)
@@ -39,9 +50,9 @@ func (k *httpSink) Write(m *session.Message) error {
 	}
 	k.start(m)
 	k.ok = m.Err == nil
+	k.length[0] = strconv.Itoa(m.Size())
 	h := k.w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(m.Size()))
+	h["Content-Type"], h["Content-Length"] = typeJSON, k.length[:]
 	k.w.WriteHeader(status)
 	_, err := k.w.Write(m.Frame)
 	if err == nil && len(m.Rest) > 0 {
@@ -79,9 +90,7 @@ func (k *httpSink) stream(m *session.Message) {
 	k.start(m)
 	k.events = true
 	h := k.w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no")
+	h["Content-Type"], h["Cache-Control"], h["X-Accel-Buffering"] = typeEvents, noCache, noBuffering
 	k.w.WriteHeader(http.StatusOK)
 }
 

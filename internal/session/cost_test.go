@@ -36,8 +36,8 @@ type costRow struct {
 
 func costRows() []costRow {
 	return []costRow{
-		{"modern exchange", 8, func(tb testing.TB) func() { return exchanges(tb, mcp.Modern) }},
-		{"legacy exchange", 8, func(tb testing.TB) func() { return exchanges(tb, mcp.Legacy) }},
+		{"modern exchange", 7, func(tb testing.TB) func() { return exchanges(tb, mcp.Modern) }},
+		{"legacy exchange", 7, func(tb testing.TB) func() { return exchanges(tb, mcp.Legacy) }},
 	}
 }
 

@@ -2,32 +2,37 @@ package session
 
 import "sync"
 
-// largeFrame is the size in bytes from which on the buffer of an answer is used again: a
-// new one for each would keep the garbage collector running.
+// largeFrame is the size in bytes from which on an answer is a large one: it does not
+// fit into the buffers of the kernel, and its buffer is worth to be kept for its likes.
 const largeFrame = 16 << 10
 
-// frames are the buffers of large answers.
-type frames struct{ idle sync.Pool } // of *[]byte
+// smallFrame is the size in bytes of a buffer whose answer nobody can guess.
+const smallFrame = 512
+
+// frames are the buffers of answers. They are used again: a new one for each request
+// would keep the garbage collector running.
+type frames struct{ small, large sync.Pool } // of *[]byte
 
 // get returns an empty buffer for a frame that will probably have n bytes, 0 if that is
 // unknown.
-func (f *frames) get(n int) []byte {
-	switch {
-	case n == 0:
-		return make([]byte, 0, 512)
-	case n < largeFrame:
-		return make([]byte, 0, n+n/8)
+func (f *frames) get(n int) *[]byte {
+	pool := &f.small
+	if n >= largeFrame {
+		pool = &f.large
 	}
-	if buf, ok := f.idle.Get().(*[]byte); ok {
-		return (*buf)[:0]
+	if buf, ok := pool.Get().(*[]byte); ok {
+		return buf
 	}
-	return make([]byte, 0, n+n/8)
+	buf := make([]byte, 0, max(n+n/8, smallFrame))
+	return &buf
 }
 
-// put takes back the buffer of a frame that nobody looks at any more.
-func (f *frames) put(frame []byte) {
+// put takes back a buffer, with the frame in it that nobody looks at any more.
+func (f *frames) put(buf *[]byte, frame []byte) {
+	*buf = frame[:0]
 	if cap(frame) >= largeFrame {
-		large := frame // or every frame would need memory for its address
-		f.idle.Put(&large)
+		f.large.Put(buf)
+	} else {
+		f.small.Put(buf)
 	}
 }

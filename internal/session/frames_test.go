@@ -32,33 +32,51 @@ func (s *hoardingStore) Append(ctx context.Context, session string, e Event) err
 // The buffer of an answer that a store was given is not used for another answer, whatever
 // the store has said.
 func TestStoredFramesAreNotUsedAgain(t *testing.T) {
-	for _, fails := range []bool{false, true} {
+	for n, fails := range map[int]bool{100: false, 101: true, 2 * largeFrame: false, 2*largeFrame + 1: true} {
 		inWorld(t, Limits{}, func(w *world) {
 			store := &hoardingStore{MemoryEvents: NewMemoryEvents(), fails: fails}
 			w.core = New(Config{Dispatcher: w, Events: store, Limits: w.core.limits})
 			g, s := w.gate("work", false), w.openAs("session", mcp.Version20251125)
 			for i, letter := range []string{"a", "b", "c", "d"} {
 				h, x := w.streaming(s, g, string(rune('1'+i)))
-				h.finish(strings.Repeat(letter, 2*largeFrame))
+				h.finish(strings.Repeat(letter, n))
 				require.True(w.t, x.ended())
 			}
 			require.Len(w.t, store.kept, 4)
 			for i, letter := range []string{"a", "b", "c", "d"} {
-				require.GreaterOrEqual(w.t, strings.Count(string(store.kept[i].Data), letter), 2*largeFrame)
+				require.GreaterOrEqual(w.t, strings.Count(string(store.kept[i].Data), letter), n)
 			}
 		})
 	}
 }
 
-// The buffer of a large answer may be used for the next one; each client gets its own.
-func TestLargeFrames(t *testing.T) {
+// The buffer of an answer may be used for the next one; each client gets its own.
+func TestFramesAreUsedAgain(t *testing.T) {
+	for _, n := range []int{10, 1000, 2 * largeFrame} {
+		inWorld(t, Limits{}, func(w *world) {
+			g := w.gate("work", false)
+			for i := range 20 {
+				text := strings.Repeat(string(rune('a'+i)), n)
+				x := w.post(nil, modernFrame("1", "work"))
+				g.next().finish(text)
+				require.Equal(w.t, []string{resultFrame("1", text)}, x.frames())
+			}
+		})
+	}
+}
+
+// An error has a frame of its own, and the buffer of the result that could not be encoded
+// is as good as any other.
+func TestFrameOfAnError(t *testing.T) {
 	inWorld(t, Limits{}, func(w *world) {
 		g := w.gate("work", false)
-		for i := range 20 {
-			text := strings.Repeat(string(rune('a'+i)), 2*largeFrame)
+		for range 3 {
 			x := w.post(nil, modernFrame("1", "work"))
-			g.next().finish(text)
-			require.Equal(w.t, []string{resultFrame("1", text)}, x.frames())
+			g.next().fail(errors.New("secret"))
+			require.Equal(w.t, []string{internalError("1")}, x.frames())
+			x = w.post(nil, modernFrame("2", "work"))
+			g.next().finish("done")
+			require.Equal(w.t, []string{resultFrame("2", "done")}, x.frames())
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -93,7 +92,7 @@ func (sc *script) unwanted(end *farEnd, members []Member) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	for _, m := range members {
-		if m.In == nil || m.In.Kind != wire.Notification || !m.In.Cancel.RequestIDOK {
+		if m.In == nil || m.In.Cancel == nil || !m.In.Cancel.RequestIDOK {
 			continue
 		}
 		for _, tr := range sc.order {

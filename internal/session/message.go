@@ -134,8 +134,8 @@ func (m *Message) sent(c *Core) {
 	if m.Kind == Answer && m.request != nil {
 		c.hooks.at(pointAfterFlush, m.request)
 		m.request.conclude(FateSent, "")
-		if !m.shown && m.batch == nil {
-			c.frames.put(m.Frame)
+		if !m.shown && m.batch == nil && m.request.buffer != nil {
+			c.frames.put(m.request.buffer, m.Frame)
 		}
 	}
 }

@@ -53,6 +53,7 @@ type Request struct {
 	holds atomic.Int32
 
 	reply    Message
+	buffer   *[]byte // of the answer's frame; nil for an error
 	replyErr atomic.Pointer[mcp.Error]
 
 	// Guarded by lane.mu.

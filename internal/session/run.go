@@ -123,7 +123,8 @@ func (r *Request) answer(result mcp.Result, err error) {
 // encode builds the frame of a result.
 func (r *Request) encode(result mcp.Result) (frame, rest []byte, err error) {
 	series := r.Route.Series
-	frame = wire.AppendResponseHead(r.core.frames.get(int(series.answer.Load())), r.ID)
+	r.buffer = r.core.frames.get(int(series.answer.Load()))
+	frame = wire.AppendResponseHead(*r.buffer, r.ID)
 	frame, rest, err = r.core.dispatcher.Encode(frame, r, result)
 	if err != nil {
 		r.core.logger.ErrorContext(r.ctx, "result.encode", append(r.logAttrs(), "error", err)...)

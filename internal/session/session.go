@@ -230,7 +230,7 @@ func (s *Session) notification(in *Inbound) {
 // cancel handles notifications/cancelled.
 func (s *Session) cancel(in *Inbound) {
 	reason := mcp.IgnoreMalformed
-	if in.Cancel.RequestIDOK {
+	if in.Cancel != nil && in.Cancel.RequestIDOK {
 		var r *Request
 		s.update(func(st *state) { r = st.index[in.Cancel.RequestID.Key()] })
 		switch {

@@ -195,7 +195,9 @@ func (st *Stream) writeSome(sink Sink, batch []*Message, done bool) (n int, err 
 		if err != nil {
 			return 0, err
 		}
-		bounded = st.extend(sink, bounded)
+		if n > 0 || st.log != nil { // somebody else was served, or the store was asked
+			bounded = st.extend(sink, bounded)
+		}
 		if err = sink.Write(m); err != nil {
 			return 0, err
 		}

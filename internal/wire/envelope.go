@@ -72,8 +72,8 @@ type Envelope struct {
 	// Meta is what the pass saw of params._meta.
 	Meta Meta
 
-	// Cancel is filled for notifications/cancelled only.
-	Cancel Cancel
+	// Cancel is there for notifications/cancelled only, and then always.
+	Cancel *Cancel
 
 	// Result is the raw result of a response, of any JSON type; nil if absent.
 	Result jsontext.Value

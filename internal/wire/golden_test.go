@@ -134,8 +134,10 @@ func describeDecode(frame []byte, lim Limits) string {
 	line(env.Arguments != nil, "arguments %s", env.Arguments)
 	line(env.Result != nil, "result %s", env.Result)
 	line(env.Error != nil, "error %s", env.Error)
-	line(env.Cancel.HasRequestID, "cancel id %q key %q ok %t", env.Cancel.RequestID.Raw(), env.Cancel.RequestID.Key(), env.Cancel.RequestIDOK)
-	line(env.Cancel.Reason != "", "cancel reason %q", env.Cancel.Reason)
+	if c := env.Cancel; c != nil {
+		line(c.HasRequestID, "cancel id %q key %q ok %t", c.RequestID.Raw(), c.RequestID.Key(), c.RequestIDOK)
+		line(c.Reason != "", "cancel reason %q", c.Reason)
+	}
 	m := &env.Meta
 	line(m.Present, "meta object %t", m.IsObject)
 	line(m.HasProtocolVersion, "version %q ok %t", m.ProtocolVersion, m.ProtocolVersionOK)

@@ -54,7 +54,7 @@ func (p *pass) envelope(env *Envelope, lim Limits) error {
 	p.fillName(env)
 	p.fillMeta(&env.Meta)
 	if env.Method == mcp.NotificationCancelled {
-		p.fillCancel(&env.Cancel)
+		env.Cancel = p.cancel()
 	}
 	return nil
 }
@@ -127,13 +127,14 @@ func (p *pass) fillName(env *Envelope) {
 	}
 }
 
-func (p *pass) fillCancel(c *Cancel) {
+func (p *pass) cancel() *Cancel {
+	c := &Cancel{Reason: stringOf(p.reason)}
 	if p.requestID != nil {
 		c.HasRequestID = true
 		id, err := parseID(p.requestID)
 		c.RequestID, c.RequestIDOK = id, err == nil
 	}
-	c.Reason = stringOf(p.reason)
+	return c
 }
 
 // parseID reads an id from a valid JSON value.
