@@ -258,26 +258,22 @@ func (r *Request) hold() bool {
 	}
 }
 
-// release gives up a hold. Whoever gives up the last one takes the request out of
-// the live set.
+// release gives up a hold. Whoever gives up the last one tells everybody, and takes the
+// request out of the live set: in this order, because a drain waits for the live set, and
+// what the observer has to say must not come after the end.
 func (r *Request) release() {
 	if r.holds.Add(-1) > 0 {
 		return
 	}
-	r.lane.mu.Lock()
-	r.lane.remove(r)
-	sealed := r.lane.sealed
-	r.lane.mu.Unlock()
-	r.leave(sealed)
-}
-
-// leave tells everybody that the request has left the live set.
-func (r *Request) leave(sealed bool) {
 	r.vacate()
 	r.core.observer.Finished(r)
 	if r.session != nil {
 		r.session.update(func(st *state) { st.left(r) })
 	}
+	r.lane.mu.Lock()
+	r.lane.remove(r)
+	sealed := r.lane.sealed
+	r.lane.mu.Unlock()
 	if sealed {
 		r.core.ledger.left()
 	}
