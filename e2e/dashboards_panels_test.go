@@ -104,7 +104,8 @@ func (p *prometheus) checkHealth() error {
 }
 
 // TestDashboards: after all sorts of trouble no panel is empty, the points that should
-// lead to traces do, and the variables have values to choose from.
+// lead to traces do, and the variables have values to choose from. One server is in a
+// namespace, and the others are in none.
 func TestDashboards(t *testing.T) {
 	needs.Tool(t, "e2e/prometheus", "prometheus")
 	t.Parallel()
@@ -115,7 +116,8 @@ func TestDashboards(t *testing.T) {
 	}
 	w := newWorld(t)
 	prom := runPrometheus(t, "exemplar-storage", fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n"+
-		"rule_files: [%q]\nscrape_configs: [{job_name: mcp, static_configs: [{targets: %s}]}]\n", rules, instances(w.servers())))
+		"rule_files: [%q]\nscrape_configs: [{job_name: mcp, static_configs: [{targets: %s}, {targets: %s, labels: {namespace: a}}]}]\n",
+		rules, instances(w.servers()[1:]), instances(w.servers()[:1])))
 	scraped := func() {
 		for _, s := range w.servers() {
 			prom.scraped(t, s)

@@ -6,7 +6,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-const byInstance = "sum by (job, instance) "
+// byInstance tells processes apart, and says of which job and namespace each is.
+const byInstance = "sum by (namespace, job, instance) "
 
 // noSubscription leaves out subscriptions, which live as long as their connections: that
 // nobody reads their ends is nothing special.
@@ -23,7 +24,7 @@ func faults(c *config) []rule {
 			"Handlers on {{ $labels.instance }} ignore that they were cancelled", "/debug/requests names them and their age."),
 	}, {
 		Alert: "VitrineRequestOverdue",
-		Expr:  fmt.Sprintf("max by (job, instance) (%s) > %v", s.of(telemetry.MetricOldestRequestAge), c.RequestTimeout.Seconds()),
+		Expr:  fmt.Sprintf("max by (namespace, job, instance) (%s) > %v", s.of(telemetry.MetricOldestRequestAge), c.RequestTimeout.Seconds()),
 		For:   "5m", Labels: map[string]string{"severity": ticket},
 		Annotations: c.annotations("4-a-handler-ignores-its-context",
 			"A request on {{ $labels.instance }} is older than any deadline",
@@ -31,7 +32,7 @@ func faults(c *config) []rule {
 	}}
 	return append(list, drops(c, s), surge(c, s), rule{
 		Alert: "VitrineSpansLost",
-		Expr:  "sum by (job, instance, reason) (increase(" + s.of(telemetry.MetricSpansDropped) + "[10m])) > 0",
+		Expr:  "sum by (namespace, job, instance, reason) (increase(" + s.of(telemetry.MetricSpansDropped) + "[10m])) > 0",
 		For:   "10m", Labels: map[string]string{"severity": ticket},
 		Annotations: c.annotations("12-the-collector-is-down",
 			"{{ $labels.instance }} loses spans: {{ $labels.reason }}", "{{ $value | humanize }} in ten minutes. Traces are not whole."),
@@ -65,12 +66,12 @@ func drops(c *config, s source) rule {
 	return rule{
 		Alert: "VitrineAnswersDropped",
 		Expr: fmt.Sprintf(`%[1]s
-  / on (job, instance) group_left () (
+  / on (namespace, job, instance) group_left () (
     %[2]s
     + %[3]s
     + %[4]s
   ) > 0.05
-and %[1]s * 600 >= 5`, "sum by (job, instance, reason) "+rate(dropped), byInstance+rate(s.of(telemetry.MetricResponsesSent, noSubscription)),
+and %[1]s * 600 >= 5`, "sum by (namespace, job, instance, reason) "+rate(dropped), byInstance+rate(s.of(telemetry.MetricResponsesSent, noSubscription)),
 			byInstance+rate(s.of(telemetry.MetricResponsesStored, noSubscription)), byInstance+rate(dropped)),
 		For: "10m", Labels: map[string]string{"severity": ticket},
 		Annotations: c.annotations(
@@ -84,11 +85,11 @@ and %[1]s * 600 >= 5`, "sum by (job, instance, reason) "+rate(dropped), byInstan
 // cancels all that is left, and then there is nothing to scrape.
 func surge(c *config, s source) rule {
 	causes := is("cause", "deadline", "client_cancel", "client_disconnect", "transport_close", "transport_error", "session_delete")
-	cancelled := "sum by (job, instance, cause) (rate(" + s.of(telemetry.MetricRequestsCancelled, noSubscription, causes) + "[10m]))"
+	cancelled := "sum by (namespace, job, instance, cause) (rate(" + s.of(telemetry.MetricRequestsCancelled, noSubscription, causes) + "[10m]))"
 	admitted := byInstance + "(rate(" + s.of(telemetry.MetricRequestsAdmitted, noSubscription) + "[10m]))"
 	return rule{
 		Alert: "VitrineCancelSurge",
-		Expr:  fmt.Sprintf("%[1]s\n  / on (job, instance) group_left () %[2]s > 0.25\nand %[1]s * 600 >= 10", cancelled, admitted),
+		Expr:  fmt.Sprintf("%[1]s\n  / on (namespace, job, instance) group_left () %[2]s > 0.25\nand %[1]s * 600 >= 10", cancelled, admitted),
 		For:   "10m", Labels: map[string]string{"severity": ticket},
 		Annotations: c.annotations(
 			`{{ if eq $labels.cause "deadline" }}1-a-tool-hangs{{ else if match "client_.*" $labels.cause }}`+

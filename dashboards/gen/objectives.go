@@ -10,8 +10,8 @@ import (
 // windows are those over which ratios are recorded.
 var windows = []string{"5m", "30m", "1h", "2h", "6h", "3d"}
 
-// The names of what is recorded, for each job and tool. Requests that are no tool calls
-// are together under no tool.
+// The names of what is recorded, for each namespace, job and tool. Requests that are no
+// tool calls are together under no tool.
 const (
 	recordServed    = "vitrine:served:rate"      // requests a second without what their callers have spoilt
 	recordFailed    = "vitrine:failed:rate"      // those of them that failed
@@ -23,7 +23,12 @@ const (
 	recordSlowable  = "vitrine:slow:objective"   // the share that may be slow
 )
 
-const byTool = "sum by (job, gen_ai_tool_name) "
+// toolLabels are those that tell promises apart. Two releases in two namespaces may have
+// one name, which is their job. Where Prometheus is not in a cluster there is no namespace,
+// and the label is empty.
+const toolLabels = "(namespace, job, gen_ai_tool_name)"
+
+const byTool = "sum by " + toolLabels + " "
 
 // callerCauses are the cancellations that are the client's own doing.
 var callerCauses = []string{"client_cancel", "client_disconnect", "session_delete", "session_idle"}
@@ -64,7 +69,7 @@ func availability(c *config) (list []rule) {
 	for _, w := range windows {
 		list = append(list,
 			rule{Record: recordServed + w, Expr: served(s, w)},
-			rule{Record: recordFailed + w, Expr: failed(s, w) + "\n  or on (job, gen_ai_tool_name) " + s.recorded(recordServed+w) + " * 0"},
+			rule{Record: recordFailed + w, Expr: failed(s, w) + "\n  or on " + toolLabels + " " + s.recorded(recordServed+w) + " * 0"},
 			rule{Record: recordFailing + w, Expr: fmt.Sprintf("%s / (%s > 0)", s.recorded(recordFailed+w), s.recorded(recordServed+w))})
 	}
 	return append(list, objectives(c, recordBudget, recordServed, func(o objective) string { return budget(o.Availability) }))
@@ -198,7 +203,8 @@ func burns(c *config, b burning) (list []rule) {
 			}, "\n  and "),
 			For: speed.lasting, Labels: map[string]string{"severity": speed.severity},
 			Annotations: c.annotations(b.anchor,
-				"{{ with $labels.gen_ai_tool_name }}Calls of {{ . }}{{ else }}Requests that are no tool calls{{ end }} "+b.what,
+				"{{ with $labels.gen_ai_tool_name }}Calls of {{ . }}{{ else }}Requests that are no tool calls{{ end }} "+b.what+
+					": {{ with $labels.namespace }}{{ . }}/{{ end }}{{ $labels.job }}",
 				"{{ $value | humanizePercentage }} of them in the last "+speed.long+", without what their callers have spoilt: "+
 					speed.factor+" times what the objective allows, or more."),
 		})

@@ -18,9 +18,12 @@ func (b board) overview() sheet {
 // worst is the largest value of all tools.
 func worst(expr string) string { return "max (" + expr + ")" }
 
+// byService is the legend of what is recorded.
+const byService = "{{namespace}} {{job}} {{gen_ai_tool_name}}"
+
 // burn is how fast the budget of failures is spent; 1 is as fast as allowed.
 func (b board) burn(window string) string {
-	return b.recorded(recordFailing+window) + " / on (job, gen_ai_tool_name) " + b.recorded(recordBudget)
+	return b.recorded(recordFailing+window) + " / on " + toolLabels + " " + b.recorded(recordBudget)
 }
 
 func (b board) serviceLevel() []panel {
@@ -34,9 +37,9 @@ func (b board) serviceLevel() []panel {
 			"none", rising(1, 6), latest(worst(b.burn("1h")), "")),
 	}
 	burning := graph("Burn rate by tool, 1 h", "How fast each tool spends its share of failures. VitrineErrorBudgetFast fires above 14.4, and VitrineErrorBudgetSlow at 6 over six hours.",
-		"none", rising(6, 14.4), query(b.burn("1h"), "{{job}} {{gen_ai_tool_name}}"))
+		"none", rising(6, 14.4), query(b.burn("1h"), byService))
 	available := graph("Availability by tool, 5 min", "Requests that are no tool calls are together under no tool.",
-		percent, falling(0.999, 0.99), query("1 - "+b.recorded(recordFailing+"5m"), "{{job}} {{gen_ai_tool_name}}"))
+		percent, falling(0.999, 0.99), query("1 - "+b.recorded(recordFailing+"5m"), byService))
 	if len(latency(b.config)) > 0 {
 		list = append(list, number("Fast enough, 1 h", "Share of the requests without an error that took no longer than promised.",
 			percent, falling(0.95, 0.8), latest("1 - sum ("+b.recorded(recordSlow+"1h")+") / (sum ("+b.recorded(recordSucceeded+"1h")+") > 0)", "")))
@@ -47,7 +50,7 @@ func (b board) serviceLevel() []panel {
 		available, burning)
 	if len(latency(b.config)) > 0 {
 		list = append(list, graph("Too slow by tool, 5 min", "Share of the requests without an error that took longer than promised. A call that its client gave up later than that is one of them.",
-			percent, rising(0.05, 0.3), query(b.recorded(recordSlowing+"5m"), "{{job}} {{gen_ai_tool_name}}")))
+			percent, rising(0.05, 0.3), query(b.recorded(recordSlowing+"5m"), byService)))
 	}
 	return list
 }

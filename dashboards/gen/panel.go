@@ -218,16 +218,16 @@ func filters(c *config) []variable {
 		}
 	}
 	const info, operation = telemetry.MetricBuildInfo, telemetry.MetricOperationDuration + "_count"
-	job, instance := anyOf("job", "job"), anyOf("instance", "instance")
 	return []variable{
 		{
 			Name: "datasource", Label: "Prometheus", Type: "datasource", Query: "prometheus", Refresh: 1,
 			Current: map[string]any{"selected": true, "text": "default", "value": "default"},
 		},
-		values("job", "job", info),
-		values("instance", "instance", info, job),
-		values("mcp_method_name", "method", operation, job, instance),
-		values("gen_ai_tool_name", "tool", operation, job, instance),
+		values("namespace", "namespace", info),
+		values("job", "job", info, inNamespace),
+		values("instance", "instance", info, inNamespace, ofJob),
+		values("mcp_method_name", "method", operation, inNamespace, ofJob, onInstance),
+		values("gen_ai_tool_name", "tool", operation, inNamespace, ofJob, onInstance),
 	}
 }
 

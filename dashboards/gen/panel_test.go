@@ -79,6 +79,7 @@ func TestFilters(t *testing.T) {
 				selectors := aSelector.FindAllString(target.Expr, -1)
 				require.NotEmpty(t, selectors, target.Expr)
 				for _, s := range selectors {
+					require.Contains(t, s, `namespace=~"$namespace"`, key)
 					require.Contains(t, s, `job=~"$job"`, key)
 					if strings.HasPrefix(s, "vitrine:") {
 						require.Contains(t, s, `gen_ai_tool_name=~"$tool"`)

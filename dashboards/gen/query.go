@@ -93,11 +93,12 @@ func (s source) plain(name string, matchers ...matcher) string { return s.with(n
 // serviceLabel is the label of all that is recorded.
 const serviceLabel = "service"
 
-// recorded selects series of a recording rule, which have a job and the name of a tool.
+// recorded selects series of a recording rule, which have a namespace, a job and the name
+// of a tool.
 func (s source) recorded(name string, matchers ...matcher) string {
 	all := []string{is(serviceLabel, s.service).String()}
 	if s.filters {
-		all = append(all, anyOf("job", "job").String(), anyOf("gen_ai_tool_name", "tool").String())
+		all = append(all, texts([]matcher{inNamespace, ofJob, anyOf("gen_ai_tool_name", "tool")})...)
 	}
 	return selector(name, append(all, texts(matchers)...))
 }
@@ -106,7 +107,7 @@ func (s source) recorded(name string, matchers ...matcher) string {
 func (s source) with(name string, matchers ...matcher) string {
 	var all []string
 	if s.filters {
-		all = append(all, anyOf("job", "job").String(), anyOf("instance", "instance").String())
+		all = append(all, texts([]matcher{inNamespace, ofJob, onInstance})...)
 	}
 	if s.selector != "" {
 		all = append(all, s.selector)
@@ -118,6 +119,10 @@ func (s source) with(name string, matchers ...matcher) string {
 func anyOf(label, variable string) matcher {
 	return matcher{label, "=~", []string{"$" + variable}}
 }
+
+// The filters by the labels that Prometheus gives to what it scrapes. Those of a variable
+// without a choice match an absent label, too.
+var inNamespace, ofJob, onInstance = anyOf("namespace", "namespace"), anyOf("job", "job"), anyOf("instance", "instance")
 
 func texts(matchers []matcher) (all []string) {
 	for _, m := range matchers {
