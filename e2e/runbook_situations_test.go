@@ -295,7 +295,7 @@ func flood(t *testing.T, d *drill, n int) {
 		return
 	}
 	for i := range n {
-		if a := d.post(t, from("tenant-a", sleeping(i))); a.status != http.StatusServiceUnavailable {
+		if a := d.post(t, from("tenant-a", sleeping(i))); a.status != http.StatusTooManyRequests {
 			t.Errorf("call %d too many: %d %s", i, a.status, a.body)
 		}
 	}

@@ -104,7 +104,7 @@ const (
 	RefuseSessionUnknown RefuseReason = "session_unknown"
 	// RefuseConflict: a second GET of a session that has its stream.
 	RefuseConflict RefuseReason = "conflict"
-	// RefuseShuttingDown: a GET while the server drains.
+	// RefuseShuttingDown: a GET, or a large body too many, while the server drains.
 	RefuseShuttingDown RefuseReason = "shutting_down"
 	// RefuseNoFlush: an event stream where the ResponseWriter cannot flush.
 	RefuseNoFlush RefuseReason = "no_flush"

@@ -253,7 +253,7 @@ func rejectionScenes() []scene {
 			s.hold("wait")
 			w := s.web()
 			a := w.start("POST", legacy(1, "tools/call", call("wait", `{}`)), w.session())
-			require.Equal(s.t, 503, w.do("POST", legacy(1, "initialize",
+			require.Equal(s.t, 429, w.do("POST", legacy(1, "initialize",
 				`"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"old","version":"9"}`)).status)
 			a.drop()
 			s.shutdown(time.Second)

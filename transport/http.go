@@ -223,11 +223,11 @@ func (x *exchange) legacyPost(in *session.Inbound) {
 	s := x.session(id)
 	switch {
 	case id == "":
-		x.reject(in, http.StatusBadRequest, mcp.RejectNotInitialized, mcp.NewError(mcp.CodeInvalidRequest,
+		x.reject(in, mcp.RejectNotInitialized, mcp.NewError(mcp.CodeInvalidRequest,
 			"%s is missing: begin with initialize", headerSessionID))
 		return
 	case s == nil:
-		x.reject(in, http.StatusNotFound, mcp.RejectSessionUnknown, session.SessionUnknown())
+		x.reject(in, mcp.RejectSessionUnknown, session.SessionUnknown())
 		return
 	}
 	if in.Kind != wire.Request {
@@ -245,7 +245,7 @@ func (x *exchange) initialize(in *session.Inbound) {
 	id := rand.Text()
 	s, reason, err := x.core.Open(x.conn, id)
 	if err != nil {
-		x.reject(in, http.StatusServiceUnavailable, reason, err)
+		x.reject(in, reason, err)
 		return
 	}
 	stream := x.stream(mcp.Legacy)
@@ -386,13 +386,15 @@ func (x *exchange) malformed(bad *wire.Error) {
 
 // reject answers a message that found no session. The id of a response is one of ours, so
 // that an error does not carry it.
-func (x *exchange) reject(in *session.Inbound, status int, reason mcp.RejectReason, err *mcp.Error) {
+func (x *exchange) reject(in *session.Inbound, reason mcp.RejectReason, err *mcp.Error) {
 	x.core.RejectUnadmitted(in, reason, err)
-	if status == http.StatusServiceUnavailable {
+	status := rejectStatus(reason)
+	switch reason {
+	case mcp.RejectShuttingDown:
+		x.w.Header().Set("Connection", "close")
+		fallthrough
+	case mcp.RejectOverload:
 		x.w.Header().Set("Retry-After", "1")
-		if reason == mcp.RejectShuttingDown {
-			x.w.Header().Set("Connection", "close")
-		}
 	}
 	if in.Kind != wire.Request {
 		x.fail(status, err)

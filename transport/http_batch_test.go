@@ -208,14 +208,14 @@ func TestRefusedBatch(t *testing.T) {
 	<-e.started
 	for _, accept := range []header{jsonOnly, "Accept: application/json, text/event-stream"} {
 		res, body := e.post(batch(call(2, "echo"), call(3, "echo"), nothing), sid, accept)
-		require.Equal(t, 503, res.StatusCode)
+		require.Equal(t, 429, res.StatusCode)
 		require.Equal(t, "1", res.Header.Get("Retry-After"))
 		require.Equal(t, 2, strings.Count(body, `"limit":"max_queue"`), body)
 		require.True(t, strings.HasPrefix(body, `[{"jsonrpc":"2.0","id":2,`), body)
 	}
 	// An id in flight in another exchange: the error may carry it.
 	res, body := e.post(batch(call(1, "echo")), sid)
-	require.Equal(t, 503, res.StatusCode, body) // no slot is the first check
+	require.Equal(t, 429, res.StatusCode, body) // no slot is the first check
 
 	drained := make(chan error, 1)
 	go func() { drained <- e.core.Shutdown(context.Background()) }()
@@ -224,7 +224,7 @@ func TestRefusedBatch(t *testing.T) {
 	res, body = e.post(batch(call(2, "echo")), sid)
 	require.Equal(t, 503, res.StatusCode)
 	require.True(t, res.Close, "Connection: close")
-	require.Contains(t, body, `"reason":"`)
+	require.Contains(t, body, `"reason":"shutting_down"`)
 	e.release <- struct{}{}
 	require.Equal(t, answer(1, "wait"), <-answered)
 	require.NoError(t, <-drained)

@@ -108,7 +108,11 @@ func (x *exchange) refuseBody(err error) {
 	case errors.Is(err, errBodyOverload):
 		x.w.Header().Set("Retry-After", "1")
 		x.w.Header().Set("Connection", "close")
-		x.refuse(http.StatusServiceUnavailable, mcp.RefuseOverload, session.BodyOverload())
+		if x.core.Draining() {
+			x.refuse(http.StatusServiceUnavailable, mcp.RefuseShuttingDown, session.ShuttingDown())
+			return
+		}
+		x.refuse(http.StatusTooManyRequests, mcp.RefuseOverload, session.BodyOverload())
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		x.w.Header().Set("Connection", "close")
 		x.refuse(http.StatusRequestTimeout, mcp.RefuseBodyTimeout, mcp.NewError(mcp.CodeInvalidRequest,

@@ -130,15 +130,13 @@ func TestBodyWithoutDeadlines(t *testing.T) {
 	f.conserved()
 }
 
-// The bodies that are being read have a bound; small ones do not count.
-func TestBodyBytesPending(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{MaxBodyBytesPending: 300 << 10}, transport.HTTPConfig{})
-	large := modern(1, "echo") + strings.Repeat(" ", 200<<10)
-
-	// The holder's body comes out of a pipe: what has been written has been read, and is counted.
+// holdBody sends all of a body but its last byte, which finish sends.
+func holdBody(t *testing.T, e *endpoint, body string) (finish func() *httptest.ResponseRecorder) {
+	t.Helper()
+	// The body comes out of a pipe: what has been written has been read, and is counted.
 	r, arriving := io.Pipe()
 	holder := httptest.NewRequest("POST", "/", r)
-	holder.ContentLength = int64(len(large))
+	holder.ContentLength = int64(len(body))
 	holder.Header.Set("Content-Type", "application/json")
 	for _, h := range modernHeaders("tools/call", "echo") {
 		setHeader(holder, h)
@@ -149,27 +147,47 @@ func TestBodyBytesPending(t *testing.T) {
 		defer close(answered)
 		transport.NewHTTP(e.core, transport.HTTPConfig{}).ServeHTTP(held, holder)
 	}()
-	_, err := io.WriteString(arriving, large[:len(large)-1])
+	_, err := io.WriteString(arriving, body[:len(body)-1])
 	require.NoError(t, err)
+	return func() *httptest.ResponseRecorder {
+		_, err := io.WriteString(arriving, body[len(body)-1:])
+		require.NoError(t, err)
+		require.NoError(t, arriving.Close())
+		<-answered
+		return held
+	}
+}
+
+// The bodies that are being read have a bound; small ones do not count.
+func TestBodyBytesPending(t *testing.T) {
+	e := newEndpoint(t, http1, session.Limits{MaxBodyBytesPending: 300 << 10}, transport.HTTPConfig{})
+	large := modern(1, "echo") + strings.Repeat(" ", 200<<10)
+	finish := holdBody(t, e, large)
 
 	res, body := e.post(large, modernHeaders("tools/call", "echo")...)
-	require.Equal(t, 503, res.StatusCode)
+	require.Equal(t, 429, res.StatusCode)
 	require.Equal(t, "1", res.Header.Get("Retry-After"))
 	require.JSONEq(t, `{"jsonrpc":"2.0","error":{"code":-32603,"message":"the server is overloaded: max_body_bytes_pending `+
 		`is reached","data":{"reason":"overload","limit":"max_body_bytes_pending"}}}`, body)
 	_, body = e.call("echo")
 	require.Equal(t, answer(1, "echo"), body, "a small body has its room")
 
-	_, err = io.WriteString(arriving, large[len(large)-1:])
-	require.NoError(t, err)
-	require.NoError(t, arriving.Close())
-	<-answered
-	require.Equal(t, answer(1, "echo"), held.Body.String())
+	require.Equal(t, answer(1, "echo"), finish().Body.String())
 	_, body = e.post(large, modernHeaders("tools/call", "echo")...)
 	require.Equal(t, answer(1, "echo"), body, "the room was given back")
+
+	finish = holdBody(t, e, large)
+	require.NoError(t, e.core.Shutdown(t.Context()))
+	res, body = e.post(large, modernHeaders("tools/call", "echo")...)
+	require.Equal(t, 503, res.StatusCode, "waiting for room is of no use")
+	require.Equal(t, "1", res.Header.Get("Retry-After"))
+	require.Contains(t, body, `"reason":"shutting_down"`)
+	require.Equal(t, 503, finish().Code)
+
 	c := e.conserved()
 	require.NotZero(t, c.LimitsReached[session.LimitBodyBytes])
 	require.NotZero(t, c.HTTPRefused[mcp.RefuseOverload])
+	require.NotZero(t, c.HTTPRefused[mcp.RefuseShuttingDown])
 }
 
 // Every exchange that is refused before it carries a message is counted.

@@ -161,18 +161,29 @@ func (k *httpSink) done() {
 	}
 }
 
-// status returns the HTTP status of an answer. A legacy error is an ordinary
-// answer; in the modern era the status repeats the error's code.
-func (k *httpSink) status(m *session.Message) int {
-	switch m.Reject {
-	case mcp.RejectDuplicateID, mcp.RejectNotInitialized, mcp.RejectParseError:
-		return http.StatusBadRequest
+// rejectStatus returns the HTTP status of a request that was not admitted. An overload is
+// not 503, although RFC 9110 would have it so: a proxy that looks at nothing but answers
+// takes a replica that says 503 away from all clients. That is right for one that drains,
+// and with one that is full the others would fall, too.
+func rejectStatus(reason mcp.RejectReason) int {
+	switch reason {
 	case mcp.RejectSessionUnknown:
 		return http.StatusNotFound
 	case mcp.RejectTooLarge:
 		return http.StatusRequestEntityTooLarge
-	case mcp.RejectOverload, mcp.RejectShuttingDown:
+	case mcp.RejectOverload:
+		return http.StatusTooManyRequests
+	case mcp.RejectShuttingDown:
 		return http.StatusServiceUnavailable
+	}
+	return http.StatusBadRequest // duplicate_id, not_initialized, parse_error
+}
+
+// status returns the HTTP status of an answer. A legacy error is an ordinary
+// answer; in the modern era the status repeats the error's code.
+func (k *httpSink) status(m *session.Message) int {
+	if m.Reject != "" {
+		return rejectStatus(m.Reject)
 	}
 	if m.Err == nil || k.era == mcp.Legacy {
 		return http.StatusOK

@@ -344,9 +344,10 @@ func TestDisconnectSparesLegacyRequest(t *testing.T) {
 	})
 }
 
-// While the server drains, clients are asked to come back later, elsewhere.
+// While the server drains, clients are asked to come back later, elsewhere, also if it is
+// full: a proxy takes one that says 503 out, and not one that says 429.
 func TestDrainingEndpoint(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{}, transport.HTTPConfig{})
+	e := newEndpoint(t, http1, session.Limits{MaxInFlightTotal: 1, MaxQueue: -1}, transport.HTTPConfig{})
 	answered := make(chan string, 1)
 	req := e.request(t.Context(), "POST", modern(1, "wait"), modernHeaders("tools/call", "wait")...)
 	go func() {
@@ -385,7 +386,7 @@ func TestOverload(t *testing.T) {
 	}()
 	<-e.started
 	res, body := e.call("echo")
-	require.Equal(t, 503, res.StatusCode)
+	require.Equal(t, 429, res.StatusCode)
 	require.Equal(t, "1", res.Header.Get("Retry-After"))
 	require.Contains(t, body, `"reason":"overload"`)
 	e.release <- struct{}{}
@@ -399,7 +400,7 @@ func TestOverload(t *testing.T) {
 	}()
 	<-e.started
 	res, body = e.post(legacy(1, "initialize", ""))
-	require.Equal(t, 503, res.StatusCode)
+	require.Equal(t, 429, res.StatusCode)
 	require.Equal(t, "1", res.Header.Get("Retry-After"))
 	require.Contains(t, body, `"limit":"max_sessions"`)
 	e.release <- struct{}{}

@@ -1,14 +1,16 @@
 package lint
 
 import (
+	"net/http"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
 	bootstrap "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	cluster "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	route "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
+	accesslog "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	session "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/stateful_session/v3"
 	manager "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -97,14 +99,14 @@ func TestEnvoy(t *testing.T) {
 	idle := service.DefaultConfig().IdleTimeout
 
 	listener := config.GetStaticResources().GetListeners()[0]
-	http := extension(t, listener.GetFilterChains()[0].GetFilters()[0].GetTypedConfig(), &manager.HttpConnectionManager{})
-	require.GreaterOrEqual(t, http.GetStreamIdleTimeout().AsDuration(), 3*keepAlive, "a quiet stream is cut off")
-	require.Zero(t, http.GetCommonHttpProtocolOptions().GetMaxStreamDuration(), "a long call is cut off")
-	sessions := extension(t, http.GetHttpFilters()[0].GetTypedConfig(), &session.StatefulSession{})
+	proxy := extension(t, listener.GetFilterChains()[0].GetFilters()[0].GetTypedConfig(), &manager.HttpConnectionManager{})
+	require.GreaterOrEqual(t, proxy.GetStreamIdleTimeout().AsDuration(), 3*keepAlive, "a quiet stream is cut off")
+	require.Zero(t, proxy.GetCommonHttpProtocolOptions().GetMaxStreamDuration(), "a long call is cut off")
+	sessions := extension(t, proxy.GetHttpFilters()[0].GetTypedConfig(), &session.StatefulSession{})
 	require.False(t, sessions.GetStrict(), "a session whose replica is away gets a 404 from another one")
 	state := extension(t, sessions.GetSessionState().GetTypedConfig(), &envelope.EnvelopeSessionState{})
 	require.Equal(t, "Mcp-Session-Id", state.GetHeader().GetName())
-	require.Len(t, http.GetHttpFilters(), 2, "no filter that buffers")
+	require.Len(t, proxy.GetHttpFilters(), 2, "no filter that buffers")
 
 	clusters := map[string]*cluster.Cluster{}
 	for _, c := range config.GetStaticResources().GetClusters() {
@@ -119,14 +121,24 @@ func TestEnvoy(t *testing.T) {
 		require.Greater(t, int(c.GetCircuitBreakers().GetThresholds()[0].GetMaxRequests().GetValue()), limits.MaxSubscriptions+limits.MaxInFlightTotal)
 		require.Nil(t, c.GetOutlierDetection())
 	}
-	routes := http.GetRouteConfig().GetVirtualHosts()[0].GetRoutes()
-	require.Len(t, routes, 2)
-	require.Empty(t, routes[1].GetMatch().GetHeaders())
-	var names []string
-	for _, h := range routes[0].GetMatch().GetHeaders() {
-		names = append(names, h.GetName())
+	routes := proxy.GetRouteConfig().GetVirtualHosts()[0].GetRoutes()
+	for _, c := range []struct {
+		about   string
+		headers http.Header
+		cluster string
+		again   []uint32 // statuses with which another replica is asked
+	}{
+		{"the slow tool", http.Header{"Mcp-Method": {"tools/call"}, "Mcp-Name": {"search_text"}}, "mcp_search", []uint32{503}},
+		{"another tool", http.Header{"Mcp-Method": {"tools/call"}, "Mcp-Name": {"echo"}}, "mcp", []uint32{503}},
+		{"a legacy session", http.Header{"Mcp-Session-Id": {"x"}}, "mcp", []uint32{503}},
+		{"initialize", nil, "mcp", []uint32{503, 429}},
+		{"a subscription", http.Header{"Mcp-Method": {"subscriptions/listen"}}, "mcp", []uint32{503, 429}},
+	} {
+		at := slices.IndexFunc(routes, func(r *route.Route) bool { return matches(t, r.GetMatch(), c.headers) })
+		require.GreaterOrEqual(t, at, 0, c.about)
+		require.Equal(t, c.cluster, routes[at].GetRoute().GetCluster(), c.about)
+		require.Equal(t, c.again, routes[at].GetRoute().GetRetryPolicy().GetRetriableStatusCodes(), c.about)
 	}
-	require.Equal(t, []string{"Mcp-Method", "Mcp-Name"}, names)
 	for _, r := range routes {
 		action := r.GetRoute()
 		require.Contains(t, clusters, action.GetCluster())
@@ -136,10 +148,42 @@ func TestEnvoy(t *testing.T) {
 	}
 }
 
+// matches reports whether a route takes a request with these headers.
+func matches(t *testing.T, m *route.RouteMatch, headers http.Header) bool {
+	t.Helper()
+	for _, h := range m.GetHeaders() {
+		switch is := h.GetHeaderMatchSpecifier().(type) {
+		case *route.HeaderMatcher_StringMatch:
+			if headers.Get(h.GetName()) != is.StringMatch.GetExact() {
+				return false
+			}
+		case *route.HeaderMatcher_PresentMatch:
+			if (headers.Get(h.GetName()) != "") != is.PresentMatch {
+				return false
+			}
+		default:
+			require.Fail(t, "the test does not know how to match", "%v", h)
+		}
+	}
+	return true
+}
+
+// TestEnvoyLog: the access log names no session, whose id is a secret of its client.
+func TestEnvoyLog(t *testing.T) {
+	listener := readEnvoy(t).GetStaticResources().GetListeners()[0]
+	proxy := extension(t, listener.GetFilterChains()[0].GetFilters()[0].GetTypedConfig(), &manager.HttpConnectionManager{})
+	require.Len(t, proxy.GetAccessLog(), 1)
+	log := extension(t, proxy.GetAccessLog()[0].GetTypedConfig(), &accesslog.StdoutAccessLog{})
+	fields := log.GetLogFormat().GetJsonFormat().GetFields()
+	require.Contains(t, fields, "method")
+	for name, value := range fields {
+		require.NotRegexp(t, `(?i)session|%(REQ|RESP)_ALL|HEADERS`, value.GetStringValue(), name)
+	}
+}
+
 // checkRetries: nothing is sent again that a replica may have begun.
 func checkRetries(t *testing.T, p *route.RetryPolicy) {
 	t.Helper()
 	require.Equal(t, "connect-failure,refused-stream,retriable-status-codes", p.GetRetryOn())
-	require.Equal(t, []uint32{503}, p.GetRetriableStatusCodes())
 	require.NotEmpty(t, p.GetRetryHostPredicate())
 }

@@ -122,6 +122,9 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 // reject answers a request that was not admitted.
 func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
 	r.vacate()
+	if reason == mcp.RejectOverload && c.Draining() { // there is no use in waiting for a slot
+		reason, err = mcp.RejectShuttingDown, shuttingDown()
+	}
 	// An id that was in flight at the admission counts as taken, even if the answer to the
 	// first request has been decided since: it may not be queued yet.
 	taken := r.repeated || reason == mcp.RejectDuplicateID && r.session.stream != nil || r.session.uses(r.ID)
