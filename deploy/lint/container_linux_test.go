@@ -3,6 +3,7 @@ package lint
 import (
 	"bytes"
 	"crypto/sha256"
+	"debug/buildinfo"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -18,6 +19,8 @@ import (
 	"github.com/moby/patternmatcher"
 	"github.com/moby/patternmatcher/ignorefile"
 	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
 const (
@@ -83,16 +86,58 @@ func TestContainer(t *testing.T) {
 	build, final, _ := parseDockerfile(t)
 	for _, main := range []string{"./cmd/vitrine", "./examples/minimal"} {
 		t.Run(main, func(t *testing.T) {
-			one, two := buildImage(t, build, "MAIN="+main), buildImage(t, build, "MAIN="+main)
+			one, two := buildImage(t, build, repository, "MAIN="+main), buildImage(t, build, repository, "MAIN="+main)
 			require.Equal(t, digests(t, one), digests(t, two), "two builds differ")
 			testContainer(t, final, one)
 		})
 	}
 }
 
-// buildImage executes the instructions of a stage and returns the folder from which the
-// last stage copies.
-func buildImage(t *testing.T, stage instructions.Stage, args ...string) (out string) {
+// TestContainerOfClone builds two clones, with the history that a working copy has at
+// hand: the bytes are the same, and name the revision, which is not a modified one.
+func TestContainerOfClone(t *testing.T) {
+	needs.Tool(t, "deploy/container", "git")
+	head := strings.TrimSpace(git(t, repository, "rev-parse", "HEAD"))
+	build, _, _ := parseDockerfile(t)
+	var built []string
+	for range 2 {
+		clone := filepath.Join(t.TempDir(), "clone")
+		git(t, repository, "clone", "--quiet", ".", clone)
+		built = append(built, buildImage(t, build, clone, "MAIN=./cmd/vitrine"))
+	}
+	require.Equal(t, digests(t, built[0]), digests(t, built[1]), "two builds differ")
+
+	program := filepath.Join(built[0], "server")
+	info, err := buildinfo.ReadFile(program)
+	require.NoError(t, err)
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	require.Equal(t, head, settings["vcs.revision"])
+	require.Equal(t, "false", settings["vcs.modified"], "the context lacks a file, or its mode")
+	said, err := exec.CommandContext(t.Context(), program, "--version").Output()
+	require.NoError(t, err)
+	require.Contains(t, string(said), "("+head[:12]+" ")
+}
+
+// git runs git in a folder and returns what it says. The test is skipped if the folder has
+// no history.
+func git(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(repository, ".git")); err != nil {
+		needs.Skip(t, "deploy/container", "the source has no history")
+	}
+	cmd := exec.CommandContext(t.Context(), "git", args...)
+	cmd.Dir = dir
+	said, err := cmd.Output()
+	require.NoError(t, err, "git %v", args)
+	return string(said)
+}
+
+// buildImage executes the instructions of a stage, with a folder for its context, and
+// returns the folder from which the last stage copies.
+func buildImage(t *testing.T, stage instructions.Stage, context string, args ...string) (out string) {
 	t.Helper()
 	root := t.TempDir()
 	out = filepath.Join(root, "out")
@@ -113,7 +158,7 @@ func buildImage(t *testing.T, stage instructions.Stage, args ...string) (out str
 		case *instructions.CopyCommand:
 			require.Empty(t, c.From)
 			for _, source := range c.SourcePaths {
-				copyContext(t, source, filepath.Join(dir, c.DestPath))
+				copyContext(t, context, source, filepath.Join(dir, c.DestPath))
 			}
 		case *instructions.RunCommand:
 			require.True(t, c.PrependShell)
@@ -130,17 +175,20 @@ func buildImage(t *testing.T, stage instructions.Stage, args ...string) (out str
 }
 
 // copyContext copies a file or folder of the build context, of which .dockerignore leaves
-// parts out. The history of the repository is left out too: it is large, and only goes
-// into what --version says.
-func copyContext(t *testing.T, source, dest string) {
+// parts out. The history of the working copy is left out too: this may be modified, and
+// TestContainerOfClone has it.
+func copyContext(t *testing.T, from, source, dest string) {
 	t.Helper()
 	text, err := os.ReadFile(repository + "/.dockerignore")
 	require.NoError(t, err)
 	patterns, err := ignorefile.ReadAll(bytes.NewReader(text))
 	require.NoError(t, err)
-	ignored, err := patternmatcher.New(append(patterns, ".git"))
+	if from == repository {
+		patterns = append(patterns, ".git")
+	}
+	ignored, err := patternmatcher.New(patterns)
 	require.NoError(t, err)
-	context := os.DirFS(repository)
+	context := os.DirFS(from)
 	require.NoError(t, fs.WalkDir(context, source, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -160,7 +208,11 @@ func copyContext(t *testing.T, source, dest string) {
 		if err != nil {
 			return err
 		}
-		return os.WriteFile(filepath.Join(dest, path), data, 0o644)
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dest, path), data, info.Mode().Perm())
 	}))
 }
 

@@ -22,7 +22,7 @@ func TestUnitStarts(t *testing.T) {
 		require.NoError(t, os.MkdirAll(root+dir, 0o755))
 	}
 	require.NoError(t, os.MkdirAll(source+"/deploy/systemd", 0o755))
-	copyContext(t, "deploy/systemd/vitrine.service", source)
+	copyContext(t, repository, "deploy/systemd/vitrine.service", source)
 	onMachine := func(text string) string {
 		return regexp.MustCompile(`(^|[ >])/(usr|etc|srv)/`).ReplaceAllString(text, "${1}"+root+"/${2}/")
 	}
