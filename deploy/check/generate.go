@@ -35,7 +35,7 @@ func parts() []part {
 		}},
 		{"components/autoscaling", autoscalingValues(), []string{"horizontalpodautoscaler.yaml"}},
 		{"components/monitoring", monitoringValues(), []string{"servicemonitor.yaml", "prometheusrule.yaml"}},
-		{"components/gateway", gatewayValues(), []string{"httproute.yaml", "legacy.yaml"}},
+		{"components/gateway", gatewayValues(), []string{"httproute.yaml", "service-gateway.yaml", "legacy.yaml"}},
 	}
 }
 

@@ -103,8 +103,11 @@ func (i installation) checkServices(t *testing.T) {
 	every := i.selected(t, &metav1.LabelSelector{})
 	for name, s := range i.services {
 		want := []string{name}
-		if name == "vitrine-admin" {
+		switch name {
+		case "vitrine-admin":
 			want = every // metrics of all
+		case "vitrine-gateway":
+			want = []string{"vitrine"} // for one client of many
 		}
 		got := i.selected(t, metav1.SetAsLabelSelector(s.Spec.Selector))
 		require.Equal(t, want, got, "pods of Service %s", name)

@@ -2,9 +2,11 @@ package check
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
@@ -51,10 +53,10 @@ func TestRoutes(t *testing.T) {
 		header http.Header
 		want   string
 	}{
-		{"modern list", "/mcp", modern("tools/list", ""), "vitrine"},
-		{"modern call", "/mcp", modern("tools/call", "search_text"), "vitrine"},
+		{"modern list", "/mcp", modern("tools/list", ""), "vitrine-gateway"},
+		{"modern call", "/mcp", modern("tools/call", "search_text"), "vitrine-gateway"},
 		{"a tool with a pool of its own", "/mcp", modern("tools/call", "render"), "render-pool"},
-		{"a prompt of the same name", "/mcp", modern("prompts/get", "render"), "vitrine"},
+		{"a prompt of the same name", "/mcp", modern("prompts/get", "render"), "vitrine-gateway"},
 		{"a method with a pool of its own", "/mcp", modern("tasks/get", "786512e2"), "tasks-pool"},
 		{"initialize", "/mcp", http.Header{}, "vitrine-legacy"},
 		{"legacy session", "/mcp", http.Header{"Mcp-Session-Id": {"s"}, "Mcp-Protocol-Version": {"2025-11-25"}}, "vitrine-legacy"},
@@ -67,5 +69,45 @@ func TestRoutes(t *testing.T) {
 	// Nobody waits for a gateway that gives up on subscriptions.
 	for _, rule := range found[0].Spec.Rules {
 		require.Equal(t, gatewayv1.Duration("0s"), *rule.Timeouts.Request)
+	}
+}
+
+// TestAffinity: what a gateway sends through a Service comes from one address. Modern
+// requests are spread all the same, and legacy ones stay where their sessions are, also
+// while there is an old and a new pod.
+func TestAffinity(t *testing.T) {
+	legacy := http.Header{"Mcp-Session-Id": {"s"}}
+	modern := http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/list"}}
+	alone := gatewayValues()
+	alone["legacyPool"] = Values{"enabled": false}
+	for _, c := range []struct {
+		name      string
+		values    Values
+		header    http.Header // of a request along the route; nil is one to the Service itself
+		component string      // of the pods that get it
+		affinity  corev1.ServiceAffinity
+	}{
+		{"in the cluster", nil, nil, "server", corev1.ServiceAffinityClientIP},
+		{"in the cluster, with a route", gatewayValues(), nil, "server", corev1.ServiceAffinityClientIP},
+		{"in the cluster, modern only", Values{"service": Values{"sessionAffinity": "None"}}, nil, "server", corev1.ServiceAffinityNone},
+		{"modern", gatewayValues(), modern, "server", corev1.ServiceAffinityNone},
+		{"legacy", gatewayValues(), legacy, "legacy", corev1.ServiceAffinityClientIP},
+		{"modern, without a legacy pod", alone, modern, "server", corev1.ServiceAffinityNone},
+		{"legacy, without a legacy pod", alone, legacy, "server", corev1.ServiceAffinityClientIP},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			all, name := rendered(t, c.values), "vitrine"
+			if c.header != nil {
+				name = route(as[*gatewayv1.HTTPRoute](t, all)[0], "/mcp", c.header)
+			}
+			at := slices.IndexFunc(as[*corev1.Service](t, all), func(s *corev1.Service) bool { return s.Name == name })
+			require.GreaterOrEqual(t, at, 0, "there is no Service %s", name)
+			found := as[*corev1.Service](t, all)[at]
+			require.Equal(t, c.component, found.Spec.Selector["app.kubernetes.io/component"])
+			require.Equal(t, c.affinity, found.Spec.SessionAffinity)
+			if c.affinity == corev1.ServiceAffinityClientIP {
+				require.EqualValues(t, 1800, *found.Spec.SessionAffinityConfig.ClientIP.TimeoutSeconds)
+			}
+		})
 	}
 }

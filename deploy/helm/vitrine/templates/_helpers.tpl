@@ -20,6 +20,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
+{{/* A Service keeps a client's address on one pod. */}}
+{{- define "vitrine.affinity" -}}
+sessionAffinity: ClientIP
+sessionAffinityConfig:
+  clientIP:
+    timeoutSeconds: {{ .Values.service.sessionAffinitySeconds }}
+{{- end -}}
+
 {{- define "vitrine.serviceAccount" -}}
 {{- .Values.serviceAccount.name | default (ternary (include "vitrine.fullname" .) "default" .Values.serviceAccount.create) -}}
 {{- end -}}
