@@ -2,7 +2,9 @@ package check
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +20,25 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the generated files")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain rewrites the generated files before any test reads them.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if *update {
+		if err := writeGenerated(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func writeGenerated() error {
+	files, err := generated()
+	for name, text := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(filepath.FromSlash(deployDir), name), text, 0o644))
+	}
+	return err
+}
 
 // loaded returns the chart as it is on disk.
 func loaded(t *testing.T) *chartSource {
