@@ -16,15 +16,28 @@ import (
 // of the machine's clock: it says how much is done before the first answer.
 const (
 	maxBinary   = 30e6                   // bytes
-	maxResident = 25 << 20               // bytes, idle, after the first answer; most are the program's file
+	maxResident = 25e6                   // bytes, idle; most are the program's file
 	maxStart    = 100 * time.Millisecond // CPU time until the first answer
 )
 
+// release are the arguments of go build with which the Dockerfile builds a release.
+var release = []string{"-mod=readonly", "-trimpath", "-buildvcs=auto", "-tags=grpcnotrace", `-ldflags=-s -w -buildid=`}
+
 // TestRelease builds the demonstration service as a release is built, and holds its size,
-// what its start costs and what it keeps in memory when it has nothing to do.
+// what its start costs and what it keeps in memory when it has nothing to do: after its
+// first answer, and when Prometheus has scraped it.
 func TestRelease(t *testing.T) {
+	dockerfile, err := os.ReadFile(filepath.Join("..", "deploy", "container", "Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unquoted := strings.ReplaceAll(string(dockerfile), `"`, ""); !strings.Contains(unquoted, "go build "+strings.Join(release, " ")+" -o ") ||
+		!strings.Contains(unquoted, "CGO_ENABLED=0 ") {
+		t.Fatalf("the Dockerfile does not build with %q", release)
+	}
 	file := filepath.Join(t.TempDir(), "vitrine")
-	build := exec.Command("go", "build", "-C", "..", "-race=false", "-trimpath", "-ldflags=-s -w", "-o", file, "./cmd/vitrine")
+	build := exec.Command("go", append(append([]string{"build", "-C", "..", "-race=false"}, release...), "-o", file, "./cmd/vitrine")...)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -43,15 +56,27 @@ func TestRelease(t *testing.T) {
 		t.Fatalf("echo: %s", a.body)
 	}
 	took := time.Since(began)
-	used, resident, anonymous := p.cpuTime(t), p.resident(t, "VmRSS"), p.resident(t, "RssAnon")
-	if used > maxStart {
+	if used := p.cpuTime(t); used > maxStart {
 		t.Errorf("until the first answer it has used %s of CPU time, and may use %s", used, maxStart)
+	} else {
+		t.Logf("binary %.1f MB; first answer after %s and %s of CPU time", float64(info.Size())/1e6, took.Round(time.Millisecond), used)
 	}
+	p.idle(t, "the first answer")
+	metrics, _ := p.stderr.await(t, "URL of the metrics", 0, regexp.MustCompile(`^ +metrics +http://`).MatchString)
+	if _, _, err := get(strings.Fields(metrics)[1], "application/openmetrics-text"); err != nil { // compressed, as Prometheus asks for it
+		t.Fatal(err)
+	}
+	p.idle(t, "a scrape")
+}
+
+// idle holds what the process keeps in memory.
+func (p *process) idle(t *testing.T, after string) {
+	t.Helper()
+	resident, anonymous := p.resident(t, "VmRSS"), p.resident(t, "RssAnon")
 	if resident > maxResident {
-		t.Errorf("%d bytes are resident, %d of them not of the file, and %d may be", resident, anonymous, maxResident)
+		t.Errorf("after %s %d bytes are resident, and %.0f may be", after, resident, maxResident)
 	}
-	t.Logf("binary %.1f MB; first answer after %s and %s of CPU time; resident %.1f MiB, %.1f of them not of the file",
-		float64(info.Size())/1e6, took.Round(time.Millisecond), used, float64(resident)/(1<<20), float64(anonymous)/(1<<20))
+	t.Logf("after %s %.1f MB are resident, %.1f of them not of the file", after, float64(resident)/1e6, float64(anonymous)/1e6)
 }
 
 // cpuTime is what the process has used so far, user and kernel, in ticks of 10 ms.

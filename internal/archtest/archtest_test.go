@@ -397,6 +397,19 @@ func TestImports(t *testing.T) {
 	report(t, importFaults(append(pkgs, parsed...)))
 }
 
+// TestUncalledMethodsAreLeftOut holds the program, built as the Dockerfile says, to what
+// lets the linker leave out methods: these packages call them by names that they read.
+func TestUncalledMethodsAreLeftOut(t *testing.T) {
+	goFiles(t)
+	for _, p := range goJSON[pkg](t, "list", "-tags=grpcnotrace", "-json=ImportPath,Deps", "./cmd/vitrine") {
+		for _, name := range []string{"text/template", "net/rpc"} {
+			if slices.Contains(p.Deps, name) {
+				t.Errorf("%s reaches %s: it becomes a fifth larger, in the file and in memory", p.ImportPath, name)
+			}
+		}
+	}
+}
+
 func TestModule(t *testing.T) {
 	goFiles(t)
 	mod := goJSON[modFile](t, "mod", "edit", "-json")[0]

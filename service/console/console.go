@@ -10,7 +10,7 @@ import (
 	"embed"
 	"encoding/base64"
 	"fmt"
-	"html/template"
+	"html"
 	"io/fs"
 	"net/http"
 	"path"
@@ -50,15 +50,11 @@ type file struct {
 // New makes the page. It fails only if the binary was built from files that do not fit
 // together.
 func New(page Page) (*Console, error) {
-	tmpl, err := template.ParseFS(assets, "assets/index.html")
+	text, err := assets.ReadFile("assets/index.html")
 	if err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
-	var b bytes.Buffer
-	if err := tmpl.Execute(&b, page); err != nil {
-		return nil, fmt.Errorf("console: %w", err)
-	}
-	c := &Console{index: b.Bytes(), files: map[string]file{}}
+	c := &Console{index: []byte(page.fill(string(text))), files: map[string]file{}}
 	err = fs.WalkDir(assets, "assets", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path.Base(name) == "index.html" {
 			return err
@@ -69,6 +65,18 @@ func New(page Page) (*Console, error) {
 		return err
 	})
 	return c, err
+}
+
+// fill fills in what stands in double braces, which is between tags or in the quotes of
+// an attribute. html/template would do it too, but it calls methods by name, and the
+// linker must then keep every exported method of every type: a sixth of the program.
+func (p Page) fill(text string) string {
+	return strings.NewReplacer(
+		"{{.Name}}", html.EscapeString(p.Name),
+		"{{.Version}}", html.EscapeString(p.Version),
+		"{{.Build}}", html.EscapeString(p.Build),
+		"{{.JaegerURL}}", html.EscapeString(p.JaegerURL),
+	).Replace(text)
 }
 
 // ServeIndex serves the page itself.
