@@ -132,7 +132,7 @@ func (c crowd) everybody(text string, trigger func() error) (time.Duration, erro
 }
 
 // openSessions opens legacy sessions, many over each of a few connections, and returns
-// their ids in an order that is not that of their making.
+// their ids.
 func openSessions(addr string, n int) (ids []string, err error) {
 	conns := make(chan *conn, openers)
 	defer func() {
@@ -168,8 +168,12 @@ func openSessions(addr string, n int) (ids []string, err error) {
 		}
 		return nil
 	})
-	rand.New(rand.NewPCG(1, 2)).Shuffle(n, func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	return ids, err
+}
+
+// shuffle brings ids into an order that is not that of their making.
+func shuffle(ids []string) {
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 }
 
 // newSessionsLoad calls many sessions, one after the other.

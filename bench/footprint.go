@@ -62,7 +62,7 @@ func (p *process) footprint() (f footprint, err error) {
 	if err != nil {
 		return f, err
 	}
-	f.resident, err = parseResident(status)
+	f.resident, err = parseStatus(status, "VmRSS")
 	return f, err
 }
 
@@ -79,13 +79,13 @@ func (p *process) get(page string, into any) error {
 	return json.NewDecoder(resp.Body).Decode(into)
 }
 
-// parseResident returns the resident set size of a /proc/<pid>/status.
-func parseResident(status []byte) (float64, error) {
+// parseStatus returns a size in a /proc/<pid>/status, in bytes.
+func parseStatus(status []byte, key string) (float64, error) {
 	for line := range bytes.Lines(status) {
-		if value, ok := bytes.CutPrefix(line, []byte("VmRSS:")); ok {
+		if value, ok := bytes.CutPrefix(line, []byte(key+":")); ok {
 			kB, err := strconv.ParseFloat(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(value), []byte("kB")))), 64)
 			return kB * 1024, err
 		}
 	}
-	return 0, fmt.Errorf("no resident set size: %q", status)
+	return 0, fmt.Errorf("no %s: %q", key, status)
 }

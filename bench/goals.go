@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
@@ -31,9 +32,6 @@ const (
 func goals() []goal {
 	times := func(server, other, scenario string) func(report) (float64, bool) {
 		return func(r report) (float64, bool) { return r.quotient(server, other, scenario) }
-	}
-	beyond := func(each func(report) []footprint) func(report) (float64, bool) {
-		return func(r report) (float64, bool) { return r.scaled.excess("vitrine-scaled", each(r)) }
 	}
 	return []goal{
 		{what: "CPU time, × net/http + encoding/json", bound: 1, figure: times("vitrine", "floor", goalCall)},
@@ -65,15 +63,11 @@ func goals() []goal {
 			return ratios(samples, base, p99AtHalf).median, true
 		}},
 		{what: "tools/list with 500 tools: CPU time, × bare echo of as many bytes", bound: 1.5, figure: times("vitrine", "bare", goalList)},
-		{what: "an open stream, beyond net/http", bound: 12, unit: " KB", figure: beyond(func(r report) []footprint {
-			each := make([]footprint, len(r.scaled.streams))
-			for i, got := range r.scaled.streams {
-				each[i] = got.each
-			}
-			return each
-		})},
+		{what: "an open stream, beyond net/http", bound: 12, unit: " KB", figure: func(r report) (float64, bool) {
+			return r.scaled.excess("vitrine-scaled", r.scaled.openStreams())
+		}},
 		{what: "an idle legacy session", bound: 3, unit: " KB", figure: func(r report) (float64, bool) {
-			return (r.scaled.session.Heap + r.scaled.session.Stacks) / 1000, r.scaled.cost != nil
+			return r.scaled.session.last().own() / 1000, r.scaled.session != nil
 		}},
 		{what: "CPU time of a call beside all sessions, × beside one", bound: 1.1, figure: func(r report) (float64, bool) {
 			if r.scaled.cost == nil {
@@ -81,7 +75,17 @@ func goals() []goal {
 			}
 			return ratios(r.scaled.cost[len(r.scaled.cost)-1], r.scaled.cost[0], cpuTimeOf).median, true
 		}},
+		{what: "from exec to the first answer", bound: 100, unit: " ms", figure: released(func(one programResult) float64 {
+			return one.start(func(l launch) time.Duration { return l.took }).median
+		})},
+		{what: "the binary of a release", bound: 30, unit: " MB", figure: released(func(one programResult) float64 { return float64(one.size) / 1e6 })},
+		{what: "resident when idle, at most, after an answer or a scrape", bound: 25, unit: " MB", figure: released(func(one programResult) float64 { return one.most() / 1e6 })},
 	}
+}
+
+// reached is whether the figure of a run is what was aimed at.
+func (g goal) reached(figure float64) bool {
+	return figure <= g.bound && !g.least || figure >= g.bound && g.least
 }
 
 // Goals is the table of what is aimed at.
@@ -95,13 +99,23 @@ func (r report) Goals() string {
 		}
 		if figure, ok := g.figure(r); ok {
 			measured, verdict = fmt.Sprintf("%.2f%s", figure, g.unit), "reached"
-			if figure > g.bound && !g.least || figure < g.bound && g.least {
+			if !g.reached(figure) {
 				verdict = "**missed**"
 			}
 		}
 		fmt.Fprintf(&b, "| %s | %s%g%s | %s | %s |\n", g.what, aim, g.bound, g.unit, measured, verdict)
 	}
 	return b.String()
+}
+
+// Missed is how many goals were missed.
+func (r report) Missed() (n int) {
+	for _, g := range goals() {
+		if figure, ok := g.figure(r); ok && !g.reached(figure) {
+			n++
+		}
+	}
+	return n
 }
 
 // quotient is the median of how much more CPU time one server takes than another.
@@ -126,11 +140,12 @@ func (r report) faster(server, other, scenario string) (float64, bool) {
 	return spreadOfValues(values).median, true
 }
 
-// excess is what a server has more than net/http, in kilobytes of heap and stacks.
-func (s scaleResult) excess(server string, each []footprint) (float64, bool) {
+// excess is what each of the most has more at a server than at net/http, in kilobytes of
+// heap and stacks.
+func (s scaleResult) excess(server string, grown []growth) (float64, bool) {
 	i := slices.IndexFunc(s.kinds, func(k servers.Kind) bool { return k.Name == server })
-	if i < 0 || i >= len(each) {
+	if i < 0 || i >= len(grown) {
 		return 0, false
 	}
-	return (each[i].Heap + each[i].Stacks - each[0].Heap - each[0].Stacks) / 1000, true
+	return (grown[i].last().own() - grown[0].last().own()) / 1000, true
 }

@@ -23,9 +23,9 @@ func TestGoals(t *testing.T) {
 	table := func(vitrine time.Duration, mallocs float64) string {
 		return report{
 			plan: plan{kinds: []servers.Kind{{Name: "floor"}, {Name: "vitrine"}, {Name: "mcpgo-validating"}}},
-			results: []result{{scenario: call, samples: [][]sample{
+			outcome: outcome{results: []result{{scenario: call, samples: [][]sample{
 				of(100, 50), of(vitrine, mallocs), of(600, 400),
-			}}},
+			}}}},
 		}.Goals()
 	}
 	good := table(90, 75)
@@ -38,8 +38,19 @@ func TestGoals(t *testing.T) {
 	require.Contains(t, bad, "| CPU time of mcp-go with validation, × Vitrine | ≥ 4 | 3.75 | **missed** |")
 	require.Contains(t, bad, "| allocations of the whole process | ≤ 75 | 76.00 | **missed** |")
 
-	scaled := report{scaled: testScale()}.Goals()
+	scaled := report{outcome: outcome{scaled: testScale()}}.Goals()
 	require.Contains(t, scaled, "| an open stream, beyond net/http | ≤ 12 KB | 3.00 KB | reached |")
 	require.Contains(t, scaled, "| an idle legacy session | ≤ 3 KB | 2.25 KB | reached |")
 	require.Contains(t, scaled, "| CPU time of a call beside all sessions, × beside one | ≤ 1.1 | 1.05 | reached |")
+
+	small := report{outcome: outcome{release: testRelease(1)}}
+	require.Contains(t, small.Goals(), "| from exec to the first answer | ≤ 100 ms | 40.00 ms | reached |")
+	require.Contains(t, small.Goals(), "| the binary of a release | ≤ 30 MB | 20.00 MB | reached |")
+	require.Contains(t, small.Goals(), "| resident when idle, at most, after an answer or a scrape | ≤ 25 MB | 25.00 MB | reached |")
+	require.Zero(t, small.Missed())
+	large := report{outcome: outcome{release: testRelease(3)}}
+	require.Contains(t, large.Goals(), "| from exec to the first answer | ≤ 100 ms | 120.00 ms | **missed** |")
+	require.Contains(t, large.Goals(), "| the binary of a release | ≤ 30 MB | 60.00 MB | **missed** |")
+	require.Contains(t, large.Goals(), "| resident when idle, at most, after an answer or a scrape | ≤ 25 MB | 75.00 MB | **missed** |")
+	require.Equal(t, 3, large.Missed())
 }

@@ -2,9 +2,10 @@
 // cost by themselves, and with bytes that are merely sent back: every server in a process
 // of its own, all of them in one run, taking turns.
 //
-//	go run .                                   everything, about ten minutes
+//	go run .                                   everything, about eleven minutes
 //	go run . -only /call/modern/small/16       one row
 //	go run . -only ^scale/                     many streams, calls and sessions at once
+//	go run . -only ^release                    what the program takes on the disk, at its start and idle
 //	go run . -write ../docs/performance.md     everything, and the report
 //
 // The CPU time is what the operating system says about each process; allocations are
@@ -61,12 +62,13 @@ func run() error {
 		return err
 	}
 	full.only = scenarioNames
-	p := plan{scenarios: matching(scenarioNames), scale: full, kinds: compared(serverNames), rounds: *rounds, slice: *slice, profiles: *profiles, parts: *write != "", seconds: 5, progress: os.Stderr}
+	p := plan{scenarios: matching(scenarioNames), scale: full, kinds: compared(serverNames), rounds: *rounds, slice: *slice, profiles: *profiles, parts: *write != "", seconds: 5, progress: os.Stderr,
+		extras: extras(scenarioNames), starts: 10, pause: 3 * time.Second}
 	if *names {
 		for _, s := range p.scenarios {
 			fmt.Println(s.name())
 		}
-		for _, name := range p.scale.names() {
+		for _, name := range slices.Concat(p.extras, p.scale.names()) {
 			fmt.Println(name)
 		}
 		for _, k := range p.kinds {
@@ -74,14 +76,14 @@ func run() error {
 		}
 		return nil
 	}
-	if n := len(p.scenarios) + len(p.scale.names()); n == 0 || p.rounds < 1 || p.slice <= 0 {
+	if n := len(p.scenarios) + len(p.extras) + len(p.scale.names()); n == 0 || p.rounds < 1 || p.slice <= 0 {
 		return fmt.Errorf("nothing to measure: %d scenarios match, %d rounds of %s", n, p.rounds, p.slice)
 	}
 	if min(full.streams, full.calls, full.sessions) < 1 {
 		return errors.New("a scale is at least 1")
 	}
 	r := report{plan: p, machine: thisMachine()}
-	if r.results, r.scaled, err = p.run(); err != nil {
+	if r.outcome, err = p.run(); err != nil {
 		return err
 	}
 	fmt.Print(r.markdown())

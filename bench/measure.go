@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -21,9 +22,12 @@ type plan struct {
 	kinds     []servers.Kind
 	rounds    int
 	slice     time.Duration
-	profiles  string // the folder for profiles; empty makes none
-	parts     bool   // whether profiles of the headline are divided into parts
-	seconds   int    // of each profile
+	profiles  string        // the folder for profiles; empty makes none
+	parts     bool          // whether profiles of the headline are divided into parts
+	seconds   int           // of each profile
+	extras    []string      // of what is neither a scenario nor the scale
+	starts    int           // of each program of the release
+	pause     time.Duration // in which its processes are left alone
 	progress  io.Writer
 }
 
@@ -32,6 +36,27 @@ type result struct {
 	scenario scenario
 	samples  [][]sample
 	parts    []parts // for each kind; nil if they were not asked for
+}
+
+// An outcome is all that a run has given.
+type outcome struct {
+	results   []result
+	collector result        // without samples if it was not measured, as of what follows
+	checking  time.Duration // the time of a full validation
+	scaled    scaleResult
+	release   releaseResult
+}
+
+// The names of what is neither a scenario nor the scale, which -only is matched with.
+const (
+	extraCollector  = "collector/gogc"
+	extraValidation = "validation"
+	extraRelease    = "release"
+)
+
+// extras returns those whose name matches.
+func extras(only *regexp.Regexp) []string {
+	return slices.DeleteFunc([]string{extraCollector, extraValidation, extraRelease}, func(name string) bool { return !only.MatchString(name) })
 }
 
 // programs are the paths of this program as it is, and of its mended form if a kind
@@ -57,35 +82,69 @@ func (p plan) programs(dir string) (paths programs, err error) {
 	return paths, err
 }
 
-// run measures one scenario after the other.
-func (p plan) run() (results []result, scaled scaleResult, err error) {
+// run measures one scenario after the other, and then the rest.
+func (p plan) run() (o outcome, err error) {
 	sink := newSink()
 	defer sink.Close()
 	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
-		return nil, scaled, err
+		return o, err
 	}
 	defer os.RemoveAll(dir)
 	programs, err := p.programs(dir)
 	if err != nil {
-		return nil, scaled, err
+		return o, err
 	}
 	for _, s := range p.scenarios {
-		fmt.Fprintf(p.progress, "%s ...", s.name())
-		began := time.Now()
-		r, err := p.measure(s, programs, sink.url())
+		err := p.timed(s.name(), func() error {
+			r, err := p.measure(s, programs, sink.url())
+			o.results = append(o.results, r)
+			return err
+		})
 		if err != nil {
-			fmt.Fprintln(p.progress)
-			return nil, scaled, fmt.Errorf("%s: %w", s.name(), err)
+			return o, err
 		}
-		fmt.Fprintf(p.progress, " %.1f s\n", time.Since(began).Seconds())
-		results = append(results, r)
 	}
 	if len(p.scenarios) > 0 && slices.ContainsFunc(p.kinds, func(k servers.Kind) bool { return k.Name == "vitrine-sampled" }) && sink.exports.Load() == 0 {
-		return nil, scaled, errors.New("the sampled server has exported nothing")
+		return o, errors.New("the sampled server has exported nothing")
 	}
-	scaled, err = p.scaled(programs, sink.url())
-	return results, scaled, err
+	for _, name := range p.extras {
+		err := p.timed(name, func() (err error) {
+			switch name {
+			case extraCollector:
+				o.collector, err = p.collector(programs, sink.url())
+			case extraValidation:
+				o.checking, err = p.validation()
+			case extraRelease:
+				o.release, err = p.release(dir)
+			}
+			return err
+		})
+		if err != nil {
+			return o, err
+		}
+	}
+	o.scaled, err = p.scaled(programs, sink.url())
+	return o, err
+}
+
+// timed measures something that has a name, and tells of it.
+func (p plan) timed(name string, measure func() error) error {
+	fmt.Fprintf(p.progress, "%s ...", name)
+	began := time.Now()
+	if err := measure(); err != nil {
+		fmt.Fprintln(p.progress)
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	fmt.Fprintf(p.progress, " %.1f s\n", time.Since(began).Seconds())
+	return nil
+}
+
+// collector measures the headline of servers with the garbage collector as it is, and
+// with fewer runs of it.
+func (p plan) collector(programs programs, sink string) (result, error) {
+	p.kinds, p.profiles, p.parts = servers.Relaxed(), "", false
+	return p.measure(matching(regexp.MustCompile("^" + headline + "$"))[0], programs, sink)
 }
 
 // measure runs all servers of one scenario, each in short slices that take turns, so that

@@ -35,7 +35,7 @@ func TestProfiles(t *testing.T) {
 		scenarios: matching(regexp.MustCompile(headline + "$")), kinds: compared(regexp.MustCompile("^bare$")),
 		scale: none(), rounds: 1, slice: time.Millisecond, profiles: dir, parts: true, seconds: 1, progress: io.Discard,
 	}
-	results, _, err := p.run()
+	got, err := p.run()
 	skipElsewhere(t, err)
 	require.NoError(t, err)
 	for _, name := range []string{"http-call-modern-small-16-floor.cpu.prof", "http-call-modern-small-16-floor.allocs.prof"} {
@@ -43,8 +43,8 @@ func TestProfiles(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "\x1f\x8b", string(profile[:2]), "%s is compressed", name)
 	}
-	require.Nil(t, results[0].parts[0].cpu, "only some kinds are divided")
-	floor := results[0].parts[1]
+	require.Nil(t, got.results[0].parts[0].cpu, "only some kinds are divided")
+	floor := got.results[0].parts[1]
 	require.Positive(t, floor.cpu[partKernel])
 	require.Positive(t, floor.cpu["net/http"])
 	for _, shares := range []map[string]float64{floor.cpu, floor.allocs} {
@@ -65,10 +65,10 @@ func TestRun(t *testing.T) {
 	require.Len(t, p.scenarios, 6)
 	// In so short a time it may happen to sample nothing.
 	p.kinds = compared(regexp.MustCompile(`^(bare|vitrine|mcpgo-validating|gosdk)$`))
-	results, _, err := p.run()
+	got, err := p.run()
 	skipElsewhere(t, err)
 	require.NoError(t, err)
-	for _, r := range results {
+	for _, r := range got.results {
 		for i, samples := range r.samples {
 			require.Len(t, samples, 1)
 			name := r.scenario.name() + " of " + p.kinds[i].Name

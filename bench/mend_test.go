@@ -25,10 +25,10 @@ func TestMended(t *testing.T) {
 		scenarios: matching(regexp.MustCompile("^" + headline + "$")), kinds: compared(regexp.MustCompile("^gosdk")),
 		scale: none(), rounds: 1, slice: time.Millisecond, progress: io.Discard,
 	}
-	results, _, err := p.run()
+	got, err := p.run()
 	skipElsewhere(t, err)
 	require.NoError(t, err)
-	r := report{plan: p, results: results}
+	r := report{plan: p, outcome: got}
 	released, mended := r.of("gosdk", headline)[0], r.of("gosdk-mended", headline)[0]
 	require.Less(t, mended.bytes, released.bytes/2)
 }

@@ -26,6 +26,7 @@ func (r report) page(picture string) ([]byte, error) {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"cpu": r.cpu, "times": r.times, "allocations": r.allocations, "tail": r.tail,
 		"stream": r.stream, "call": r.call, "session": r.session, "flat": r.flat,
+		"part": r.part, "share": r.share, "ownParts": r.ownParts, "validation": r.validation,
 	}).Parse(pageText)
 	if err != nil {
 		return nil, err
@@ -34,8 +35,8 @@ func (r report) page(picture string) ([]byte, error) {
 	b.WriteString(pageMark)
 	err = t.Execute(&b, struct {
 		report
-		Picture, Sessions string
-	}{r, picture, thousands(r.scaled.scale.sessions)})
+		Picture, Streams, Calls, Sessions string
+	}{r, picture, thousands(r.scaled.scale.streams), thousands(r.scaled.scale.calls), thousands(r.scaled.scale.sessions)})
 	return b.Bytes(), err
 }
 
@@ -111,22 +112,16 @@ func (r report) tail(server, other, scenario string) string {
 
 // stream and call are what an open stream and a call that waits need beyond what net/http
 // needs for them: heap and stacks.
-func (r report) stream(server string) string {
-	each := make([]footprint, len(r.scaled.streams))
-	for i, got := range r.scaled.streams {
-		each[i] = got.each
-	}
-	return r.scaled.beyond(server, each)
-}
+func (r report) stream(server string) string { return r.scaled.beyond(server, r.scaled.openStreams()) }
 
 func (r report) call(server string) string { return r.scaled.beyond(server, r.scaled.calls) }
 
 // session is the heap and the stacks of an idle session.
 func (r report) session() string {
-	if r.scaled.cost == nil {
+	if r.scaled.session == nil {
 		return unknown
 	}
-	return kilobytes(r.scaled.session.Heap + r.scaled.session.Stacks)
+	return kilobytes(r.scaled.session.last().own())
 }
 
 // flat is how much more CPU time a call takes beside all the sessions than beside one.

@@ -13,8 +13,7 @@ import (
 type report struct {
 	plan    plan
 	machine machine
-	results []result
-	scaled  scaleResult
+	outcome
 }
 
 // index returns where in the plan a kind is, -1 if it is not.
@@ -25,8 +24,15 @@ func (r report) index(name string) int {
 // markdown returns all figures: under what conditions, of which servers, and the tables.
 func (r report) markdown() string {
 	text := r.Conditions() + "\n" + r.Servers() + r.Tables()
-	if scale := r.Scale(); scale != "" {
-		text += "\n## At scale\n" + scale
+	for _, part := range []struct{ heading, text string }{
+		{"At scale", r.Scale()}, {"Size and start", r.Release()}, {"Fewer runs of the garbage collector", r.Collector()},
+	} {
+		if part.text != "" {
+			text += "\n## " + part.heading + "\n\n" + strings.TrimPrefix(part.text, "\n")
+		}
+	}
+	if r.checking != 0 {
+		text += "\nA full validation of arguments with five fields takes " + r.validation() + ".\n"
 	}
 	return text
 }

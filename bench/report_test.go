@@ -26,8 +26,8 @@ func testReport() report {
 		plan: plan{kinds: compared(regexp.MustCompile(`^(bare|vitrine)$`)), rounds: 3, slice: time.Second},
 		machine: machine{cpu: "some processor", cores: 2, system: "linux/amd64", golang: "go1.26", load: "0.01 0.02 0.03",
 			when: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), modules: map[string]string{"github.com/vitrine-mcp/vitrine": "v9"}},
-		results: []result{{scenario: matching(regexp.MustCompile(headline + "$"))[0],
-			samples: [][]sample{at(20, 32), at(30, 55), at(24, 75)}}},
+		outcome: outcome{results: []result{{scenario: matching(regexp.MustCompile(headline + "$"))[0],
+			samples: [][]sample{at(20, 32), at(30, 55), at(24, 75)}}}},
 	}
 }
 
@@ -111,12 +111,20 @@ func TestWrite(t *testing.T) {
 	}, {}}
 	require.Equal(t, "| part | net/http + encoding/json: CPU µs | net/http + encoding/json: allocations |\n|---|---:|---:|\n"+
 		"| system calls | 15.0 | 0.0 |\n| net/http | 15.0 | 11.0 |\n| the handler | 0.0 | 44.0 |\n", r.Parts())
+	unmeasured, err := r.page("performance.svg")
+	require.NoError(t, err)
+	for _, claim := range []string{"## Size and start", "with GOGC=1000", "Missed:"} {
+		require.NotContains(t, string(unmeasured), claim)
+	}
+	r.release, r.collector = testRelease(3), testCollector()
 	for range 2 { // what it has written itself, it overwrites
 		require.NoError(t, r.write(path))
 	}
 	page, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for _, want := range []string{pageMark, "(performance.svg)", r.Conditions(), r.Servers(), r.Tables(), r.Scale(), r.Parts()} {
+	for _, want := range []string{pageMark, "(performance.svg)", r.Conditions(), r.Servers(), r.Tables(), r.Scale(), r.Parts(),
+		r.Release(), r.Collector(), r.Goals(), "is said. Missed: 3. ", "when there are 10 000,\n", "Beside 100 000 sessions",
+	} {
 		require.Contains(t, string(page), want)
 	}
 	require.FileExists(t, strings.TrimSuffix(path, ".md")+".svg")

@@ -3,13 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
-// A scale is how many of everything there are at once.
+// A scale is how many of everything there are at once, when it is greatest.
 type scale struct {
 	streams, calls, sessions int
 	only                     *regexp.Regexp // which of the three
@@ -17,7 +19,7 @@ type scale struct {
 
 // fullScale is what the report is about.
 func fullScale(only *regexp.Regexp) scale {
-	return scale{streams: 10_000, calls: 1000, sessions: 100_000, only: only}
+	return scale{streams: 10_000, calls: 5000, sessions: 100_000, only: only}
 }
 
 func (s scale) streamsName() string  { return fmt.Sprintf("scale/streams/%d", s.streams) }
@@ -39,49 +41,57 @@ type scaleResult struct {
 	scale   scale
 	kinds   []servers.Kind
 	streams []streamsResult // one for each kind
-	calls   []footprint     // of one call, for each kind
-	session footprint       // of one
-	counts  []int           // of sessions
-	cost    [][]sample      // of a call, for each of the counts one sample a round
+	calls   []growth        // one for each kind
+	session growth
+	counts  []int      // of sessions
+	cost    [][]sample // of a call, for each of the counts one sample a round
 }
 
 // A streamsResult is what open streams cost, and telling all of them of one change.
 type streamsResult struct {
-	each footprint
-	told []told // one a round
+	growth growth
+	told   [][]told // for each of the sizes one a round
 }
 
 // A told is one change that everybody was told of.
-type told struct{ took, cpu time.Duration }
+type told struct {
+	listeners int
+	took, cpu time.Duration
+}
+
+// openStreams is how the memory of each kind grows with its streams.
+func (s scaleResult) openStreams() (all []growth) {
+	for _, got := range s.streams {
+		all = append(all, got.growth)
+	}
+	return all
+}
 
 // scaled measures the scale. Processes come one after the other, because each takes the
 // descriptors that one client may have; only those for the cost of a call take turns.
 func (p plan) scaled(programs programs, sink string) (r scaleResult, err error) {
 	r = scaleResult{scale: p.scale, kinds: servers.Scaled()}
 	for _, name := range p.scale.names() {
-		began := time.Now()
-		fmt.Fprintf(p.progress, "%s ...", name)
-		switch name {
-		case p.scale.streamsName():
-			err = p.eachKind(r.kinds, programs, sink, func(process *process) error {
-				got, err := p.streams(process)
-				r.streams = append(r.streams, got)
-				return err
-			})
-		case p.scale.callsName():
-			err = p.eachKind(r.kinds, programs, sink, func(process *process) error {
-				got, err := p.calls(process)
-				r.calls = append(r.calls, got)
-				return err
-			})
-		case p.scale.sessionsName():
-			err = p.sessions(&r, programs, sink)
-		}
+		err := p.timed(name, func() error {
+			switch name {
+			case p.scale.streamsName():
+				return p.eachKind(r.kinds, programs, sink, func(process *process) error {
+					got, err := p.streams(process)
+					r.streams = append(r.streams, got)
+					return err
+				})
+			case p.scale.callsName():
+				return p.eachKind(r.kinds, programs, sink, func(process *process) error {
+					got, err := p.calls(process)
+					r.calls = append(r.calls, got)
+					return err
+				})
+			}
+			return p.sessions(&r, programs, sink)
+		})
 		if err != nil {
-			fmt.Fprintln(p.progress)
-			return r, fmt.Errorf("%s: %w", name, err)
+			return r, err
 		}
-		fmt.Fprintf(p.progress, " %.1f s\n", time.Since(began).Seconds())
 	}
 	return r, nil
 }
@@ -123,10 +133,13 @@ func before(process *process, request []byte, n int, ready func(*conn) error) (f
 	return process.footprint()
 }
 
-// someFirst is how many are opened, and closed again, before what is measured.
-const someFirst = 50
+// someFirst is how many are opened, and closed again, before what is measured: few,
+// because what a goroutine has left behind the next one need not make.
+const someFirst = 10
 
-// streams opens streams, and tells all of them of a change in every round.
+// streams lets streams become more and more, and then fewer and fewer, as many as before
+// of whom it tells of a change in every round. That comes second because a stream that
+// was told of something may have grown.
 func (p plan) streams(process *process) (r streamsResult, err error) {
 	acknowledged := func(c *conn) error { return c.waitFor("notifications/subscriptions/acknowledged") }
 	request := listening(process.addr)
@@ -134,22 +147,40 @@ func (p plan) streams(process *process) (r streamsResult, err error) {
 	if err != nil {
 		return r, err
 	}
-	c, err := open(process.addr, request, p.scale.streams, acknowledged)
+	var all crowd
+	defer func() { all.close() }()
+	r.growth, err = process.grow(sizes(100, p.scale.streams), without, func(missing int) error {
+		more, err := open(process.addr, request, missing, acknowledged)
+		all = append(all, more...)
+		return err
+	})
 	if err != nil {
 		return r, err
 	}
-	defer c.close()
-	with, err := process.footprint()
-	if err != nil {
-		return r, err
+	r.told = make([][]told, len(r.growth))
+	for i, size := range slices.Backward(r.growth) {
+		all[size.n:].close()
+		all = all[:size.n]
+		// Those that have been closed are noticed now, and not while the others are told.
+		most := without.Goroutines + math.Ceil(size.each.Goroutines*float64(size.n)) + someFirst
+		if err := process.wait(func(f footprint) bool { return f.Goroutines <= most }); err != nil {
+			return r, err
+		}
+		if r.told[i], err = p.tell(process, all); err != nil {
+			return r, err
+		}
 	}
-	r.each = with.minus(without, p.scale.streams)
+	return r, nil
+}
+
+// tell tells everybody of a change in every round.
+func (p plan) tell(process *process, all crowd) (rounds []told, err error) {
 	for range p.rounds {
 		cpuBefore, err := process.cpu()
 		if err != nil {
-			return r, err
+			return nil, err
 		}
-		took, err := c.everybody("notifications/tools/list_changed", func() error {
+		took, err := all.everybody("notifications/tools/list_changed", func() error {
 			resp, err := client().Post("http://"+process.addr+changePath, "", nil)
 			if err == nil {
 				err = resp.Body.Close()
@@ -157,34 +188,34 @@ func (p plan) streams(process *process) (r streamsResult, err error) {
 			return err
 		})
 		if err != nil {
-			return r, err
+			return nil, err
 		}
 		cpuAfter, err := process.cpu()
 		if err != nil {
-			return r, err
+			return nil, err
 		}
-		r.told = append(r.told, told{took, cpuAfter - cpuBefore})
+		rounds = append(rounds, told{len(all), took, cpuAfter - cpuBefore})
 	}
-	return r, nil
+	return rounds, nil
 }
 
-// calls lets calls wait, and returns what each costs.
-func (p plan) calls(process *process) (each footprint, err error) {
+// calls lets calls wait, more and more of them.
+func (p plan) calls(process *process) (growth, error) {
 	request := holding(process.addr)
 	without, err := before(process, request, min(someFirst, p.scale.calls), nil)
 	if err != nil {
-		return each, err
+		return nil, err
 	}
-	c, err := open(process.addr, request, p.scale.calls, nil)
-	if err != nil {
-		return each, err
-	}
-	defer c.close()
-	if err := process.wait(func(f footprint) bool { return f.Waiting == float64(p.scale.calls) }); err != nil {
-		return each, err
-	}
-	with, err := process.footprint()
-	return with.minus(without, p.scale.calls), err
+	var all crowd
+	defer func() { all.close() }()
+	return process.grow(sizes(100, p.scale.calls), without, func(missing int) error {
+		more, err := open(process.addr, request, missing, nil)
+		all = append(all, more...)
+		if err != nil {
+			return err
+		}
+		return process.wait(func(f footprint) bool { return f.Waiting == float64(len(all)) })
+	})
 }
 
 // wait waits until the footprint is as wanted.
@@ -203,14 +234,16 @@ func (p *process) wait(wanted func(footprint) bool) error {
 	}
 }
 
-// sessions measures the cost of a call beside 1, 1000 and as many sessions as the scale
-// has, which take turns, and the footprint of a session.
+// sessions measures the cost of a call beside one session and beside each of the sizes,
+// in processes that take turns, and the footprint of a session while the last of them
+// grows.
 func (p plan) sessions(r *scaleResult, programs programs, sink string) (err error) {
 	kind, err := servers.Find("vitrine-scaled")
 	if err != nil {
 		return err
 	}
-	r.counts = []int{1, min(1000, p.scale.sessions), p.scale.sessions}
+	steps := sizes(1000, p.scale.sessions)
+	r.counts = append([]int{1}, steps...)
 	r.cost = make([][]sample, len(r.counts))
 	s := scenario{kind: call, legacy: true, size: small, tools: fewTools, callers: 1}
 	var processes []*process
@@ -223,7 +256,7 @@ func (p plan) sessions(r *scaleResult, programs programs, sink string) (err erro
 			err = errors.Join(err, process.stop())
 		}
 	}()
-	for _, n := range r.counts {
+	for i, n := range r.counts {
 		process, err := start(programs.of(kind), kind, s, sink)
 		if err != nil {
 			return err
@@ -236,15 +269,20 @@ func (p plan) sessions(r *scaleResult, programs programs, sink string) (err erro
 		if err != nil {
 			return err
 		}
-		ids, err := openSessions(process.addr, n)
+		grows := []int{n}
+		if i == len(r.counts)-1 {
+			grows = steps
+		}
+		var ids []string
+		r.session, err = process.grow(grows, without, func(missing int) error { // that of the last remains
+			more, err := openSessions(process.addr, missing)
+			ids = append(ids, more...)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		with, err := process.footprint()
-		if err != nil {
-			return err
-		}
-		r.session = with.minus(without, n) // that of the last remains
+		shuffle(ids)
 		l, err := newSessionsLoad(s, process.addr, ids)
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,26 +21,53 @@ import (
 
 func TestScale(t *testing.T) {
 	p := plan{
-		scale:  scale{streams: 70, calls: 60, sessions: 40, only: regexp.MustCompile("^scale/")},
+		scale:  scale{streams: 120, calls: 110, sessions: 40, only: regexp.MustCompile("^scale/")},
 		rounds: 2, slice: time.Millisecond, progress: io.Discard,
 	}
-	require.Equal(t, []string{"scale/streams/70", "scale/calls/60", "scale/sessions/40"}, p.scale.names())
-	results, r, err := p.run()
+	require.Equal(t, []string{"scale/streams/120", "scale/calls/110", "scale/sessions/40"}, p.scale.names())
+	got, err := p.run()
 	skipElsewhere(t, err)
 	require.NoError(t, err)
-	require.Empty(t, results)
+	require.Empty(t, got.results)
+	r := got.scaled
 	for i, k := range servers.Scaled() {
-		require.GreaterOrEqual(t, r.streams[i].each.Goroutines, 1.0, k.Name)
-		require.Positive(t, r.streams[i].each.Heap, k.Name)
-		require.Len(t, r.streams[i].told, 2)
-		require.GreaterOrEqual(t, r.calls[i].Goroutines, 1.0, k.Name)
-		require.InDelta(t, 1, r.calls[i].Waiting, 0.001, k.Name)
+		for j, n := range []int{100, 120} {
+			g := r.streams[i].growth[j]
+			require.Equal(t, n, g.n)
+			require.GreaterOrEqual(t, g.each.Goroutines, 1.0, k.Name)
+			require.Positive(t, g.each.Heap, k.Name)
+			require.Len(t, r.streams[i].told[j], 2)
+			require.Equal(t, n, r.streams[i].told[j][1].listeners)
+		}
+		for j, n := range []int{100, 110} {
+			g := r.calls[i][j]
+			require.Equal(t, n, g.n)
+			require.GreaterOrEqual(t, g.each.Goroutines, 1.0, k.Name)
+			require.InDelta(t, 1, g.each.Waiting, 0.001, k.Name)
+		}
 	}
-	require.Equal(t, []int{1, 40, 40}, r.counts)
-	require.Positive(t, r.session.Heap)
-	require.Less(t, r.session.Goroutines, 1.0)
+	require.Equal(t, []int{1, 40}, r.counts)
+	require.Len(t, r.session, 1)
+	require.Equal(t, 40, r.session[0].n)
+	require.Positive(t, r.session.last().Heap)
+	require.Less(t, r.session.last().Goroutines, 1.0)
 	for _, samples := range r.cost {
 		require.Len(t, samples, 2)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for _, tt := range []struct {
+		first, n int
+		want     []int
+	}{
+		{100, 10_000, []int{100, 1000, 10_000}},
+		{100, 5000, []int{100, 1000, 5000}},
+		{1000, 100_000, []int{1000, 10_000, 100_000}},
+		{100, 100, []int{100}},
+		{100, 7, []int{7}},
+	} {
+		require.Equal(t, tt.want, sizes(tt.first, tt.n))
 	}
 }
 
@@ -88,12 +116,15 @@ func TestEverybody(t *testing.T) {
 	require.GreaterOrEqual(t, took, wait)
 }
 
-func TestParseResident(t *testing.T) {
-	got, err := parseResident([]byte("Name:\tx\nVmHWM:\t  99 kB\nVmRSS:\t    1234 kB\nThreads:\t1\n"))
-	require.NoError(t, err)
-	require.Equal(t, 1234.0*1024, got)
+func TestParseStatus(t *testing.T) {
+	status := []byte("Name:\tx\nVmHWM:\t  99 kB\nVmRSS:\t    1234 kB\nRssFile:\t 1000 kB\nThreads:\t1\n")
+	for key, want := range map[string]float64{"VmRSS": 1234 * 1024, "RssFile": 1000 * 1024} {
+		got, err := parseStatus(status, key)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
 	for _, bad := range []string{"", "VmRSS:\tmuch kB\n"} {
-		_, err := parseResident([]byte(bad))
+		_, err := parseStatus([]byte(bad), "VmRSS")
 		require.Error(t, err, bad)
 	}
 }
@@ -112,32 +143,44 @@ func TestThousands(t *testing.T) {
 
 // testScale is what a scale may have given.
 func testScale() scaleResult {
-	each := func(kB float64) footprint {
-		return footprint{Heap: 1000 * kB, Stacks: 2000, Goroutines: 2, resident: 2000 * kB}
+	at := func(n int, kB float64) grown {
+		return grown{n, footprint{Heap: 1000 * kB, Stacks: 2000, Goroutines: 2, resident: 2000 * kB}}
 	}
 	streams := func(kB float64, cpu time.Duration) streamsResult {
-		return streamsResult{each(kB), []told{{40 * time.Millisecond, cpu}, {60 * time.Millisecond, cpu}}}
+		rounds := func(n int, cpu time.Duration) []told {
+			return []told{{n, 40 * time.Millisecond, cpu}, {n, 60 * time.Millisecond, cpu}}
+		}
+		return streamsResult{growth{at(1000, kB+1), at(10_000, kB)}, [][]told{rounds(1000, cpu/20), rounds(10_000, cpu)}}
 	}
+	calls := func(kB float64) growth { return growth{at(100, 2*kB), at(1000, kB)} }
 	cost := func(cpu time.Duration) []sample { return []sample{{requests: 1, took: 1, cpu: cpu}} }
 	return scaleResult{
 		scale: scale{streams: 10_000, calls: 1000, sessions: 100_000}, kinds: servers.Scaled(),
 		streams: []streamsResult{streams(10, 20*time.Millisecond), streams(13, 30*time.Millisecond), streams(14, 50*time.Millisecond)},
-		calls:   []footprint{each(5), each(9), each(9)},
-		session: footprint{Heap: 2000, Stacks: 250, resident: 3000},
-		counts:  []int{1, 1000, 100_000}, cost: [][]sample{cost(40_000), cost(40_000), cost(42_000)},
+		calls:   []growth{calls(5), calls(9), calls(9)},
+		session: growth{
+			{1000, footprint{Heap: 2400, Stacks: 300, resident: 4000}},
+			{100_000, footprint{Heap: 2000, Stacks: 250, resident: 3000}},
+		},
+		counts: []int{1, 1000, 100_000}, cost: [][]sample{cost(40_000), cost(40_000), cost(42_000)},
 	}
 }
 
 func TestScaleTables(t *testing.T) {
-	page := report{scaled: testScale()}.Scale()
+	page := report{outcome: outcome{scaled: testScale()}}.Scale()
 	for _, want := range []string{
-		"### 10 000 open streams over HTTP, modern\n",
-		"| net/http | 10.0 KB | 2.0 KB | 12.0 KB | 0.0 KB | 20.0 KB | 0.0 KB | 2.00 |\n",
-		"| Vitrine, traces unsampled | 13.0 KB | 2.0 KB | 15.0 KB | 3.0 KB | 26.0 KB | 6.0 KB | 2.00 |\n",
-		"| Vitrine, traces unsampled | 50 (40–60) ms | 30 (30–30) ms | 1.50 | 3.0 µs |\n",
-		"### 1000 calls in flight over HTTP, modern\n",
-		"| Vitrine, traces unsampled | 9.0 KB | 2.0 KB | 11.0 KB | 4.0 KB |",
-		"A session keeps 2.2 KB of heap and stacks (3.0 KB resident) and 0.00 goroutines.\n",
+		"### Open streams over HTTP, modern\n",
+		"| net/http | 1000 | 11.0 KB | 2.0 KB | 13.0 KB | 0.0 KB | 22.0 KB | 0.0 KB | 2.00 | 13.0 MB |\n",
+		"| net/http | 10 000 | 10.0 KB | 2.0 KB | 12.0 KB | 0.0 KB | 20.0 KB | 0.0 KB | 2.00 | 120.0 MB |\n",
+		"| Vitrine, traces unsampled | 10 000 | 13.0 KB | 2.0 KB | 15.0 KB | 3.0 KB | 26.0 KB | 6.0 KB | 2.00 | 150.0 MB |\n",
+		"| Vitrine, traces unsampled | 1000 | 50.0 (40.0–60.0) ms | 1.5 (1.5–1.5) ms | 1.50 | 1.5 µs |\n",
+		"| Vitrine, traces unsampled | 10 000 | 50.0 (40.0–60.0) ms | 30.0 (30.0–30.0) ms | 1.50 | 3.0 µs |\n",
+		"### Calls in flight over HTTP, modern\n",
+		"| Vitrine, traces unsampled | 100 | 18.0 KB | 2.0 KB | 20.0 KB | 8.0 KB |",
+		"| Vitrine, traces unsampled | 1000 | 9.0 KB | 2.0 KB | 11.0 KB | 4.0 KB |",
+		"### Idle sessions over HTTP, legacy\n",
+		"| 1000 | 2.4 KB | 0.3 KB | 2.7 KB | 4.0 KB | 0.00 | 2.7 MB |\n",
+		"| 100 000 | 2.0 KB | 0.2 KB | 2.2 KB | 3.0 KB | 0.00 | 225.0 MB |\n",
 		"| 100 000 | 42.0 (42.0–42.0) | 1.05 (1.05–1.05) |",
 	} {
 		require.Contains(t, page, want)
@@ -151,6 +194,17 @@ func TestScaleTables(t *testing.T) {
 		}
 	}
 	require.Empty(t, report{}.Scale())
+}
+
+func TestShuffle(t *testing.T) {
+	var made, ids []string
+	for i := range 100 {
+		made = append(made, fmt.Sprint(i))
+	}
+	ids = slices.Clone(made)
+	shuffle(ids)
+	require.ElementsMatch(t, made, ids)
+	require.NotEqual(t, made, ids)
 }
 
 // Every session is called, by callers that have nothing in common.

@@ -11,41 +11,46 @@ func (r report) Scale() string {
 	var b strings.Builder
 	s := r.scaled
 	if s.streams != nil {
-		fmt.Fprintf(&b, "\n### %s open streams over HTTP, modern\n\n", thousands(s.scale.streams))
-		each := make([]footprint, len(s.streams))
-		for i, got := range s.streams {
-			each[i] = got.each
-		}
-		s.footprints(&b, each)
-		fmt.Fprintf(&b, "\nOne change of a list, %s listeners:\n\n", thousands(s.scale.streams))
+		b.WriteString("\n### Open streams over HTTP, modern\n\n")
+		s.growths(&b, "streams", s.openStreams())
+		b.WriteString("\nOne change of a list, until all have been told of it:\n\n")
 		s.fanOut(&b)
 	}
 	if s.calls != nil {
-		fmt.Fprintf(&b, "\n### %s calls in flight over HTTP, modern\n\n", thousands(s.scale.calls))
-		s.footprints(&b, s.calls)
+		b.WriteString("\n### Calls in flight over HTTP, modern\n\n")
+		s.growths(&b, "calls", s.calls)
+	}
+	if s.session != nil {
+		b.WriteString("\n### Idle sessions over HTTP, legacy\n\n")
+		row := head(&b, "sessions", "heap", "stacks", "heap + stacks", "resident", "goroutines", "all: heap + stacks")
+		for _, g := range s.session {
+			f := g.each
+			row(thousands(g.n), kilobytes(f.Heap), kilobytes(f.Stacks), kilobytes(f.own()), kilobytes(f.resident),
+				fmt.Sprintf("%.2f", f.Goroutines), megabytes(f.own()*float64(g.n)))
+		}
 	}
 	if s.cost != nil {
-		fmt.Fprintf(&b, "\n### %s idle sessions over HTTP, legacy\n\n", thousands(s.scale.sessions))
-		fmt.Fprintf(&b, "A session keeps %s of heap and stacks (%s resident) and %.2f goroutines.\n\n",
-			kilobytes(s.session.Heap+s.session.Stacks), kilobytes(s.session.resident), s.session.Goroutines)
+		b.WriteString("\nA call while there are so many:\n\n")
 		s.sessions(&b)
 	}
 	return b.String()
 }
 
-// footprints is a table of what one of many costs each of the kinds, the first of which
-// is what net/http itself needs.
-func (s scaleResult) footprints(b *strings.Builder, each []footprint) {
-	row := head(b, "server", "heap", "stacks", "heap + stacks", "beyond net/http", "resident", "beyond net/http", "goroutines")
-	own := func(f footprint) float64 { return f.Heap + f.Stacks }
-	for i, f := range each {
-		row(s.kinds[i].Title, kilobytes(f.Heap), kilobytes(f.Stacks), kilobytes(own(f)), kilobytes(own(f)-own(each[0])),
-			kilobytes(f.resident), kilobytes(f.resident-each[0].resident), fmt.Sprintf("%.2f", f.Goroutines))
+// growths is a table of what one of many costs each of the kinds, the first of which is
+// what net/http itself needs, when there are more and more of them.
+func (s scaleResult) growths(b *strings.Builder, many string, all []growth) {
+	row := head(b, "server", many, "each: heap", "stacks", "heap + stacks", "beyond net/http", "resident", "beyond net/http", "goroutines", "all: heap + stacks")
+	for i, grown := range all {
+		for j, g := range grown {
+			f, base := g.each, all[0][j].each
+			row(s.kinds[i].Title, thousands(g.n), kilobytes(f.Heap), kilobytes(f.Stacks), kilobytes(f.own()), kilobytes(f.own()-base.own()),
+				kilobytes(f.resident), kilobytes(f.resident-base.resident), fmt.Sprintf("%.2f", f.Goroutines), megabytes(f.own()*float64(g.n)))
+		}
 	}
 }
 
 func (s scaleResult) fanOut(b *strings.Builder) {
-	row := head(b, "server", "until the last has read it", "CPU", "CPU × net/http", "CPU of one listener")
+	row := head(b, "server", "listeners", "until the last has read it", "CPU", "CPU × net/http", "CPU of one listener")
 	of := func(all []told, value func(told) time.Duration) spread {
 		values := make([]float64, len(all))
 		for i, t := range all {
@@ -55,16 +60,17 @@ func (s scaleResult) fanOut(b *strings.Builder) {
 	}
 	took := func(t told) time.Duration { return t.took }
 	cpu := func(t told) time.Duration { return t.cpu }
-	floor := of(s.streams[0].told, cpu)
 	for i, got := range s.streams {
-		spent := of(got.told, cpu)
-		row(s.kinds[i].Title, format("%.0f", of(got.told, took))+" ms", format("%.0f", spent)+" ms",
-			fmt.Sprintf("%.2f", spent.median/floor.median), fmt.Sprintf("%.1f µs", spent.median*1000/float64(s.scale.streams)))
+		for j, rounds := range got.told {
+			n, spent := rounds[0].listeners, of(rounds, cpu)
+			row(s.kinds[i].Title, thousands(n), format("%.1f", of(rounds, took))+" ms", format("%.1f", spent)+" ms",
+				fmt.Sprintf("%.2f", spent.median/of(s.streams[0].told[j], cpu).median), fmt.Sprintf("%.1f µs", spent.median*1000/float64(n)))
+		}
 	}
 }
 
 func (s scaleResult) sessions(b *strings.Builder) {
-	row := head(b, "open sessions, each called in turn", "CPU µs of a call", "× one session", "allocations", "KB allocated", "p50", "p99")
+	row := head(b, "sessions, each called in turn", "CPU µs of a call", "× one session", "allocations", "KB allocated", "p50", "p99")
 	for i, n := range s.counts {
 		median := func(value func(sample) float64) float64 { return spreadOf(s.cost[i], value).median }
 		row(
@@ -80,6 +86,7 @@ func (s scaleResult) sessions(b *strings.Builder) {
 }
 
 func kilobytes(bytes float64) string { return fmt.Sprintf("%.1f KB", bytes/1000) }
+func megabytes(bytes float64) string { return fmt.Sprintf("%.1f MB", bytes/1e6) }
 
 // thousands prints a number of at most six digits with a space before the last three.
 func thousands(n int) string {
@@ -89,12 +96,10 @@ func thousands(n int) string {
 	return fmt.Sprintf("%d %03d", n/1000, n%1000)
 }
 
-// beyond is what one of many costs a server beyond what net/http itself needs.
-func (s scaleResult) beyond(server string, each []footprint) string {
-	for i, f := range each {
-		if s.kinds[i].Name == server {
-			return kilobytes(f.Heap + f.Stacks - each[0].Heap - each[0].Stacks)
-		}
+// beyond is what each of the most costs a server beyond what net/http itself needs.
+func (s scaleResult) beyond(server string, all []growth) string {
+	if kB, ok := s.excess(server, all); ok {
+		return fmt.Sprintf("%.1f KB", kB)
 	}
 	return unknown
 }

@@ -84,7 +84,7 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func newVitrineScaled(tools int) (Server, error) {
 	const plenty = 1 << 20
-	srv, err := server.TryNew("bench", "1", server.WithLimits(server.Limits{MaxSessions: plenty, MaxSubscriptions: plenty}))
+	srv, err := server.TryNew("bench", "1", server.WithLimits(server.Limits{MaxSessions: plenty, MaxSubscriptions: plenty, MaxInFlightTotal: plenty}))
 	if err != nil {
 		return Server{}, err
 	}

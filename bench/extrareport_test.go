@@ -1,0 +1,75 @@
+package main
+
+import (
+	"io"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/bench/servers"
+)
+
+func TestExtras(t *testing.T) {
+	require.Equal(t, []string{"collector/gogc", "validation", "release"}, extras(regexp.MustCompile("")))
+	p := plan{scale: none(), extras: extras(regexp.MustCompile("^(collector|validation)")), rounds: 2, slice: time.Millisecond, progress: io.Discard}
+	got, err := p.run()
+	skipElsewhere(t, err)
+	require.NoError(t, err)
+	require.Len(t, got.collector.samples, 4)
+	for _, samples := range got.collector.samples {
+		require.Len(t, samples, 2)
+	}
+	require.Positive(t, got.checking)
+	require.Less(t, got.checking, time.Second)
+	require.Nil(t, got.release.programs, "it was not asked for")
+}
+
+// Each is measured as it is, and then with fewer runs of the collector and nothing else.
+func TestRelaxed(t *testing.T) {
+	kinds := servers.Relaxed()
+	require.Len(t, kinds, 4)
+	for i := 0; i < len(kinds); i += 2 {
+		require.Equal(t, kinds[i].Name, kinds[i+1].Name)
+		env := []string{"GOGC=1000"}
+		if kinds[i].Env != nil {
+			env = append(env, kinds[i].Env("")...)
+		}
+		require.Equal(t, env, kinds[i+1].Env(""))
+	}
+	require.Equal(t, []string{"OTEL_TRACES_SAMPLER=always_off"}, kinds[2].Env(""))
+}
+
+// testCollector is what fewer runs of the collector may give.
+func testCollector() result {
+	of := func(first, second time.Duration) []sample {
+		return []sample{{cpu: first * time.Microsecond}, {cpu: second * time.Microsecond}}
+	}
+	return result{samples: [][]sample{of(20, 40), of(15, 20), of(30, 30), of(27, 21)}}
+}
+
+func TestCollector(t *testing.T) {
+	require.Equal(t, "| server | CPU µs | with GOGC=1000 | × |\n|---|---:|---:|---:|\n"+
+		"| net/http + encoding/json | 30.0 (20.0–40.0) | 17.5 (15.0–20.0) | 0.62 (0.50–0.75) |\n"+
+		"| Vitrine, traces unsampled | 30.0 (30.0–30.0) | 24.0 (21.0–27.0) | 0.80 (0.70–0.90) |\n",
+		report{outcome: outcome{collector: testCollector()}}.Collector())
+	require.Empty(t, report{}.Collector())
+}
+
+// What the page says of the parts is what the profile says.
+func TestPartFigures(t *testing.T) {
+	r := testReport()
+	for _, got := range []string{r.part("vitrine", "telemetry"), r.share("vitrine", "telemetry"), r.ownParts(), r.validation()} {
+		require.Equal(t, unknown, got)
+	}
+	r.results[0].parts = []parts{{}, {cpu: map[string]float64{"the handler": 0.5, "net/http": 0.5}}, {cpu: map[string]float64{
+		partKernel: 0.25, "net/http": 0.25, "internal/session": 0.125, "internal/wire": 0.25, "telemetry": 0.125,
+	}}}
+	require.Equal(t, "15.0 µs", r.part("floor", "the handler"))
+	require.Equal(t, "50 %", r.share("vitrine", partKernel, "net/http"))
+	require.Equal(t, "6.0 µs", r.part("vitrine", "internal/wire", "server, middleware"))
+	require.Equal(t, "internal/wire 6.0 µs; internal/session 3.0 µs; telemetry 3.0 µs; transport 0.0 µs; server, middleware 0.0 µs", r.ownParts())
+	r.checking = 4200 * time.Nanosecond
+	require.Equal(t, "4.2 µs", r.validation())
+}
