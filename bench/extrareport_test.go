@@ -12,14 +12,18 @@ import (
 )
 
 func TestExtras(t *testing.T) {
-	require.Equal(t, []string{"collector/gogc", "validation", "release"}, extras(regexp.MustCompile("")))
-	p := plan{scale: none(), extras: extras(regexp.MustCompile("^(collector|validation)")), rounds: 2, slice: time.Millisecond, progress: io.Discard}
+	require.Equal(t, []string{"promises", "collector/gogc", "validation", "release"}, extras(regexp.MustCompile("")))
+	p := plan{scale: none(), extras: extras(regexp.MustCompile("^(promises|collector|validation)")), rounds: 2, slice: time.Millisecond, progress: io.Discard}
 	got, err := p.run()
 	skipElsewhere(t, err)
 	require.NoError(t, err)
 	require.Len(t, got.collector.samples, 4)
 	for _, samples := range got.collector.samples {
-		require.Len(t, samples, 2)
+		require.Len(t, samples, 2*goalRounds, "the goals are about it")
+	}
+	require.Len(t, got.promises.samples, len(servers.Promises()))
+	for i, samples := range got.promises.samples {
+		require.Len(t, samples, 2*goalRounds, servers.Promises()[i].Name)
 	}
 	require.Positive(t, got.checking)
 	require.Less(t, got.checking, time.Second)
@@ -72,4 +76,32 @@ func TestPartFigures(t *testing.T) {
 	require.Equal(t, "internal/wire 6.0 µs; internal/session 3.0 µs; telemetry 3.0 µs; transport 0.0 µs; server, middleware 0.0 µs", r.ownParts())
 	r.checking = 4200 * time.Nanosecond
 	require.Equal(t, "4.2 µs", r.validation())
+}
+
+func TestPromises(t *testing.T) {
+	var r report
+	require.Empty(t, r.Promises())
+	require.Equal(t, unknown, r.promised("vitrine"))
+	for i := range servers.Promises() {
+		cpu := time.Duration(10*(i+1)) * time.Microsecond
+		r.promises.samples = append(r.promises.samples, []sample{{cpu: cpu, mallocs: float64(i), bytes: 1000 * float64(i)}})
+	}
+	table := r.Promises()
+	require.Contains(t, table, "| bare echo | 10.0 (10.0–10.0) | 0.50 (0.50–0.50) | 1.00 (1.00–1.00) | 0 | 0.0 |\n")
+	require.Contains(t, table, "| … and counted, timed, limited, and seen while it lives | 50.0 (50.0–50.0) | 2.50 (2.50–2.50) | 5.00 (5.00–5.00) | 4 | 4.0 |\n")
+	require.Equal(t, "2.50", r.promised("floor-counted"))
+	require.Equal(t, "3.50", r.promised("vitrine"))
+	require.Equal(t, unknown, r.promised("nobody"))
+}
+
+// Only where a few per cent decide there are more rounds.
+func TestRounds(t *testing.T) {
+	p, more := plan{rounds: 2}, 0
+	for _, s := range scenarios() {
+		if n := p.roundsOf(s); n != p.rounds {
+			require.Equal(t, p.rounds*goalRounds, n)
+			more++
+		}
+	}
+	require.Equal(t, 2, more, "the call of both eras")
 }

@@ -28,6 +28,9 @@ const (
 	goalList   = "http/list/modern/500/16"
 )
 
+// goalRounds is how many times as many rounds there are where the goals are measured.
+const goalRounds = 3
+
 // goals are those of a call of 300 bytes over HTTP with 16 callers, if nothing else is said.
 func goals() []goal {
 	times := func(server, other, scenario string) func(report) (float64, bool) {

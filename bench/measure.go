@@ -43,12 +43,14 @@ type outcome struct {
 	results   []result
 	collector result        // without samples if it was not measured, as of what follows
 	checking  time.Duration // the time of a full validation
+	promises  result
 	scaled    scaleResult
 	release   releaseResult
 }
 
 // The names of what is neither a scenario nor the scale, which -only is matched with.
 const (
+	extraPromises   = "promises"
 	extraCollector  = "collector/gogc"
 	extraValidation = "validation"
 	extraRelease    = "release"
@@ -56,7 +58,7 @@ const (
 
 // extras returns those whose name matches.
 func extras(only *regexp.Regexp) []string {
-	return slices.DeleteFunc([]string{extraCollector, extraValidation, extraRelease}, func(name string) bool { return !only.MatchString(name) })
+	return slices.DeleteFunc([]string{extraPromises, extraCollector, extraValidation, extraRelease}, func(name string) bool { return !only.MatchString(name) })
 }
 
 // programs are the paths of this program as it is, and of its mended form if a kind
@@ -115,6 +117,8 @@ func (p plan) run() (o outcome, err error) {
 				o.collector, err = p.collector(programs, sink.url())
 			case extraValidation:
 				o.checking, err = p.validation()
+			case extraPromises:
+				o.promises, err = p.promises(programs, sink.url())
 			case extraRelease:
 				o.release, err = p.release(dir)
 			}
@@ -138,6 +142,13 @@ func (p plan) timed(name string, measure func() error) error {
 	}
 	fmt.Fprintf(p.progress, " %.1f s\n", time.Since(began).Seconds())
 	return nil
+}
+
+// promises measures the headline of servers that promise more and more, in as many rounds
+// as what the goals are about.
+func (p plan) promises(programs programs, sink string) (result, error) {
+	p.kinds, p.profiles, p.parts = servers.Promises(), "", false
+	return p.measure(matching(regexp.MustCompile("^" + headline + "$"))[0], programs, sink)
 }
 
 // collector measures the headline of servers with the garbage collector as it is, and
@@ -178,7 +189,7 @@ func (p plan) measure(s scenario, programs programs, sink string) (r result, err
 			return r, fmt.Errorf("%s: %w", k.Name, err)
 		}
 	}
-	for round := range p.rounds {
+	for round := range p.roundsOf(s) {
 		for turn := range p.kinds {
 			i := (turn + round) % len(p.kinds) // nobody is always behind the same one
 			got, err := measureSlice(processes[i], loads[i], p.slice)
@@ -194,6 +205,15 @@ func (p plan) measure(s scenario, programs programs, sink string) (r result, err
 		}
 	}
 	return r, nil
+}
+
+// roundsOf is how often every server has its turn in a scenario: more often where a goal is
+// a matter of a few per cent.
+func (p plan) roundsOf(s scenario) int {
+	if name := s.name(); name == goalCall || name == goalLegacy {
+		return goalRounds * p.rounds
+	}
+	return p.rounds
 }
 
 // profile takes a profile of one kind, if it is wanted.

@@ -25,7 +25,8 @@ func (r report) index(name string) int {
 func (r report) markdown() string {
 	text := r.Conditions() + "\n" + r.Servers() + r.Tables()
 	for _, part := range []struct{ heading, text string }{
-		{"At scale", r.Scale()}, {"Size and start", r.Release()}, {"Fewer runs of the garbage collector", r.Collector()},
+		{"At scale", r.Scale()}, {"Size and start", r.Release()}, {"What promises cost", r.Promises()},
+		{"Fewer runs of the garbage collector", r.Collector()},
 	} {
 		if part.text != "" {
 			text += "\n## " + part.heading + "\n\n" + strings.TrimPrefix(part.text, "\n")
@@ -40,10 +41,11 @@ func (r report) markdown() string {
 // Conditions says where and how the figures were measured.
 func (r report) Conditions() string {
 	return fmt.Sprintf("Measured on %s: %s.\n"+
-		"%d rounds, in each of which every server had a turn of %s; medians, and in parentheses the\n"+
+		"%d rounds (%d with 16 callers and 300 bytes, by which most of what is aimed at is measured), in each of which every\n"+
+		"server had a turn of %s; medians, and in parentheses the\n"+
 		"least and the greatest of the rounds. CPU time is that of the server process, user and kernel, as the\n"+
 		"operating system counts it; × floor and × bare are taken within one round.\n",
-		r.machine.when.Format("2 January 2006"), r.machine, r.plan.rounds, r.plan.slice)
+		r.machine.when.Format("2 January 2006"), r.machine, r.plan.rounds, goalRounds*r.plan.rounds, r.plan.slice)
 }
 
 // Servers lists the servers and their versions.

@@ -103,7 +103,7 @@ func Relaxed() (kinds []Kind) {
 
 // Find returns the kind of that name.
 func Find(name string) (Kind, error) {
-	for _, k := range slices.Concat(All(), Scaled()) {
+	for _, k := range slices.Concat(All(), Scaled(), promisingKinds()) {
 		if k.Name == name {
 			return k, nil
 		}

@@ -1,0 +1,194 @@
+package servers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Promises returns the floor with more and more of what Vitrine promises for each
+// request, done by hand and in the plainest way: what the promises cost whoever makes
+// them. Before it is what promises nothing, and behind it Vitrine.
+func Promises() []Kind {
+	return slices.Concat(named(Bare, Floor), promisingKinds(), named("vitrine-off", "vitrine"))
+}
+
+func promisingKinds() []Kind {
+	kind := func(name, title string, level int) Kind {
+		return Kind{Name: name, Title: title, New: func(tools int) (Server, error) { return newPromising(tools, level), nil }}
+	}
+	return []Kind{
+		kind("floor-bounded", "… with a deadline for each read and write, and the loss of an answer noticed", bounded),
+		kind("floor-cancelled", "… and a handler that may panic or hang, and is cancelled with a cause", cancelled),
+		kind("floor-counted", "… and counted, timed, limited, and seen while it lives", counted),
+	}
+}
+
+// named returns the kinds with these names, which must be there.
+func named(names ...string) (kinds []Kind) {
+	for _, name := range names {
+		k, err := Find(name)
+		if err != nil {
+			panic(err)
+		}
+		kinds = append(kinds, k)
+	}
+	return kinds
+}
+
+// How much is promised. Each level has those before.
+const (
+	bounded = iota
+	cancelled
+	counted
+)
+
+// promiseTime is the deadline of whatever is waited for.
+const promiseTime = 30 * time.Second
+
+var (
+	errOver = errors.New("the request is over")
+	errGone = errors.New("the client is gone")
+	errLate = errors.New("the deadline is over")
+)
+
+type promising struct {
+	*floor
+	level int
+
+	slots                 chan struct{}
+	began, ended          prometheus.Counter
+	took, asked, answered prometheus.Observer
+
+	mu   sync.Mutex // guards live and last
+	live map[uint64]*liveCall
+	last uint64
+}
+
+// A liveCall is what an operator may see of a call in flight.
+type liveCall struct {
+	method, tool, remote string
+	since                time.Time
+	done                 atomic.Bool
+}
+
+func newPromising(tools, level int) Server {
+	registry := prometheus.NewRegistry()
+	counters := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total"}, []string{"method", "tool", "what"})
+	times := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "call_seconds", NativeHistogramBucketFactor: 1.1}, []string{"method", "tool"})
+	sizes := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "call_bytes", Buckets: prometheus.ExponentialBuckets(64, 4, 9)}, []string{"method", "tool", "way"})
+	registry.MustRegister(counters, times, sizes)
+	p := &promising{
+		floor: newFloorServer(tools), level: level, slots: make(chan struct{}, 1000), live: map[uint64]*liveCall{},
+		began: counters.WithLabelValues("tools/call", Echo, "began"), ended: counters.WithLabelValues("tools/call", Echo, "ended"),
+		took:  times.WithLabelValues("tools/call", Echo),
+		asked: sizes.WithLabelValues("tools/call", Echo, "in"), answered: sizes.WithLabelValues("tools/call", Echo, "out"),
+	}
+	return Server{Modern: p, Legacy: p}
+}
+
+func (p *promising) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	frame, err := p.serve(w, r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	rc := http.NewResponseController(w)
+	_ = rc.SetWriteDeadline(time.Now().Add(promiseTime)) // a server that cannot has others
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(frame)))
+	_, err = w.Write(frame)
+	if lost := errors.Join(err, rc.Flush()); lost == nil && p.level >= counted {
+		p.ended.Inc()
+		p.answered.Observe(float64(len(frame)))
+	}
+	_ = rc.SetWriteDeadline(time.Time{})
+}
+
+// serve reads the request and returns its answer.
+func (p *promising) serve(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(promiseTime))
+	body := make([]byte, r.ContentLength)
+	if _, err := io.ReadFull(r.Body, body); err != nil {
+		return nil, err
+	}
+	_, _ = r.Body.Read(make([]byte, 1)) // its end: net/http looks for a disconnect from there on
+	_ = rc.SetReadDeadline(time.Time{})
+	if p.level < cancelled {
+		return p.answer(body, nil)
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
+	defer cancel(errOver)
+	defer time.AfterFunc(promiseTime, func() { cancel(errLate) }).Stop()
+	type outcome struct {
+		frame []byte
+		err   error
+	}
+	out := make(chan outcome, 1)
+	go func() {
+		defer func() {
+			if v := recover(); v != nil {
+				out <- outcome{nil, errors.New("internal error")}
+			}
+		}()
+		frame, err := p.answer(body, r)
+		out <- outcome{frame, err}
+	}()
+	select {
+	case got := <-out:
+		return got.frame, got.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-r.Context().Done():
+		cancel(errGone)
+		return nil, errGone
+	}
+}
+
+// answer decodes a message, does what it says, and encodes the answer. r is there if the
+// call is to be counted, and seen.
+func (p *promising) answer(body []byte, r *http.Request) ([]byte, error) {
+	var req floorRequest
+	if err := json.Unmarshal(body, &req); err != nil {
+		return nil, err
+	}
+	if p.level >= counted {
+		defer p.enter(&req, len(body), r)()
+	}
+	answer, err := p.handle(&req, func(any) error { return errors.New("a promising server reports nothing") })
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(answer)
+}
+
+// enter lets a call in, and returns what is to be done when it is over.
+func (p *promising) enter(req *floorRequest, size int, r *http.Request) (leave func()) {
+	p.slots <- struct{}{}
+	call := &liveCall{method: req.Method, tool: req.Params.Name, remote: r.RemoteAddr, since: time.Now()}
+	p.mu.Lock()
+	p.last++
+	n := p.last
+	p.live[n] = call
+	p.mu.Unlock()
+	p.began.Inc()
+	p.asked.Observe(float64(size))
+	return func() {
+		call.done.Store(true)
+		p.took.Observe(time.Since(call.since).Seconds())
+		p.mu.Lock()
+		delete(p.live, n)
+		p.mu.Unlock()
+		<-p.slots
+	}
+}
