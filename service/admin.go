@@ -23,7 +23,7 @@ func (p *process) newAdmin() (*http.Server, error) {
 	}
 	tel := p.srv.Telemetry()
 	mux := http.NewServeMux()
-	mux.Handle("GET "+pathMetrics, tel.MetricsHandler())
+	mux.Handle("GET "+pathMetrics, p.last.of(tel.MetricsHandler()))
 	mux.Handle("GET /debug/requests", tel.RequestsHandler())
 	mux.Handle("GET /debug/traces", tel.TracesHandler())
 	mux.Handle("GET /debug/traces/{id}", tel.TracesHandler())

@@ -51,6 +51,13 @@ type Config struct {
 	// closed, for load balancers that learn from refusals and do not ask /readyz. It
 	// begins with the drain, and so costs only what the drain does not take.
 	RefuseTime time.Duration
+	// LingerTimeout is how long the admin listener waits, after the drain has ended and the
+	// MCP listener is closed, for one more scrape of /metrics: the calls that the drain has
+	// cut are counted in the last moment, and a process that ends right then shows them to
+	// nobody. Somewhat more than the time between two scrapes; the default of 0 does not
+	// wait, as suits a process that nobody scrapes. With several that scrape, the first one
+	// gets the last figures. It has no effect in stdio mode, whose clients kill soon.
+	LingerTimeout time.Duration
 
 	// Limits replace those of the server, field by field; zero leaves the server's.
 	Limits server.Limits

@@ -10,7 +10,8 @@ import (
 // drain ends the serving: not ready, the delay, the server's own drain, and only
 // then the listener, because http.Server.Shutdown neither cancels handlers nor
 // ends open event streams, and because a proxy that still sends requests here can
-// send those elsewhere that are refused, but not those whose connection is lost.
+// send those elsewhere that are refused, but not those whose connection is lost. Then
+// the admin listener lingers.
 // hurry is closed by the second signal.
 func (p *process) drain(why string, hurry <-chan struct{}) error {
 	began := time.Now()
@@ -33,10 +34,12 @@ func (p *process) drain(why string, hurry <-chan struct{}) error {
 	}
 	if err != nil {
 		slog.Error("drain.end", "took", time.Since(began), "error", err)
-		return fmt.Errorf("service: shutdown: %w", err)
+		err = fmt.Errorf("service: shutdown: %w", err)
+	} else {
+		slog.Info("drain.end", "took", time.Since(began))
 	}
-	slog.Info("drain.end", "took", time.Since(began))
-	return nil
+	p.linger(hurry)
+	return err
 }
 
 // wait waits for a time or until hurry is closed.

@@ -21,8 +21,9 @@ import (
 // Run serves srv until the process is told to end, and returns nil after a clean
 // shutdown. SIGINT, SIGTERM and the end of ctx begin the shutdown: /readyz says
 // no; after the shutdown delay new requests are refused; running ones may finish
-// within the drain timeout and are then cancelled; the listeners are closed; the
-// telemetry is flushed. A second signal ends all patience, a third the process.
+// within the drain timeout and are then cancelled; the MCP listener is closed; the last
+// figures wait for a scrape, at most for the linger timeout; the telemetry is flushed, and
+// the admin listener is closed. A second signal ends all patience, a third the process.
 // With --stdio the end of standard input begins the shutdown as well.
 //
 // The start hooks of srv get a context that ends when the shutdown begins.
@@ -66,6 +67,7 @@ type process struct {
 	draining atomic.Bool   // as soon as /readyz is to say no
 
 	refusals refusals // of the admin listener
+	last     lastScrape
 
 	flight    *flight // nil if it is off
 	flightOff string  // why it is

@@ -92,6 +92,8 @@ func ownSettings() []setting {
 			func(c *Config) flag.Value { return durationValue(&c.DrainTimeout) }},
 		{groupShutdown, "refuse-time", "least `time` of refusing requests before the listener is closed, for load balancers that learn from refusals",
 			func(c *Config) flag.Value { return durationValue(&c.RefuseTime) }},
+		{groupShutdown, "linger-timeout", "`time` that the admin listener then waits for one more scrape, so that Prometheus has the last figures; 0 does not wait",
+			func(c *Config) flag.Value { return durationValue(&c.LingerTimeout) }},
 		{groupShutdown, "flush-timeout", "`time` for sending the last spans, metrics and logs",
 			func(c *Config) flag.Value { return durationValue(&c.FlushTimeout) }},
 

@@ -95,3 +95,16 @@ func TestSecondSignalEndsAllPatience(t *testing.T) {
 	_ = r.wait(t) // an error if the handler was slower than the end
 	assert.Contains(t, r.stderr.String(), "drain.hurry")
 }
+
+// Nobody scrapes, and somebody is in a hurry.
+func TestSecondSignalEndsLinger(t *testing.T) {
+	srv, _ := newGated(t, false)
+	r := start(t, srv, "--linger-timeout=1h", "--log-format=json")
+	signal(t, syscall.SIGTERM)
+	r.awaitRecord(t, "linger.begin")
+	signal(t, syscall.SIGTERM)
+	require.NoError(t, r.wait(t))
+	ended := r.records(t, "linger.end")
+	require.Len(t, ended, 1)
+	assert.Contains(t, ended[0], `"scraped":false`)
+}

@@ -202,6 +202,11 @@ func (s sums) addSeries(c *session.SeriesCounters) {
 	for _, cause := range mcp.Causes() {
 		s.add(0, MetricRequestsCancelled, method, "", string(cause))
 	}
+	// What a shutdown cuts is counted right before the process ends. A counter that is only
+	// seen at its end has no increase: this one is there as soon as it has something to cut.
+	if c.Admitted > 0 {
+		s.add(0, MetricRequestsCancelled, method, target, string(mcp.CauseServerShutdown))
+	}
 	for reason, n := range c.Dropped {
 		s.add(n, MetricResponsesDropped, method, target, string(reason))
 	}

@@ -74,6 +74,9 @@ func TestValuesRefused(t *testing.T) {
 		{"readiness too late", Values{"probes": Values{"readinessSeconds": 3}}, "probes.readinessSeconds: the server refuses requests 5 s after"},
 		{"readiness at the last moment", Values{"probes": Values{"readinessSeconds": 5}, "shutdown": Values{"delaySeconds": 10}}, "two probes that fail take 10 s"},
 		{"no delay", Values{"shutdown": Values{"delaySeconds": 0}}, "make the delay longer"},
+		{"lingering too short", Values{
+			"serviceMonitor": Values{"enabled": true, "interval": "20s"},
+		}, "shutdown.lingerSeconds: a process that ends waits 20 s for a last scrape, and 20s are between two"},
 		{"refuse time without unit", Values{"settings": Values{"refuse-time": 60}}, "settings.refuse-time: 60 is not a time"},
 		{"refuse time", Values{"settings": Values{"refuse-time": "a 5s"}}, "settings.refuse-time: a 5s is not a time"},
 		{"files with the keys", Values{"files": Values{"root": "/etc"}}, "the state keys are below /etc"},

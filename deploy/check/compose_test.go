@@ -191,16 +191,33 @@ func TestComposeAddresses(t *testing.T) {
 	mounted(t, grafana, "/etc/grafana/provisioning/dashboards/vitrine.yaml")
 }
 
-// scrapeTarget returns where Prometheus scrapes the server.
+// A scraping is what Prometheus is told about the server.
+type scraping struct {
+	Global struct {
+		Interval string `json:"scrape_interval"`
+	}
+	ScrapeConfigs []struct {
+		StaticConfigs []struct{ Targets []string } `json:"static_configs"`
+	} `json:"scrape_configs"`
+}
+
+func readScraping(t *testing.T) (s scraping) {
+	t.Helper()
+	require.NoError(t, yaml.Unmarshal(readFile(t, composeDir+"/prometheus.yml"), &s))
+	return s
+}
+
+// scrapeTarget returns where Prometheus scrapes the server, and scrapeInterval how often.
 func scrapeTarget(t *testing.T) string {
 	t.Helper()
-	var scrapes struct {
-		ScrapeConfigs []struct {
-			StaticConfigs []struct{ Targets []string } `json:"static_configs"`
-		} `json:"scrape_configs"`
-	}
-	require.NoError(t, yaml.Unmarshal(readFile(t, composeDir+"/prometheus.yml"), &scrapes))
-	return scrapes.ScrapeConfigs[0].StaticConfigs[0].Targets[0]
+	return readScraping(t).ScrapeConfigs[0].StaticConfigs[0].Targets[0]
+}
+
+func scrapeInterval(t *testing.T) time.Duration {
+	t.Helper()
+	interval, err := time.ParseDuration(readScraping(t).Global.Interval)
+	require.NoError(t, err)
+	return interval
 }
 
 // port returns the port at which a service listens, by a variable of its environment. It
@@ -227,6 +244,9 @@ func TestComposeServes(t *testing.T) {
 	}
 	mounted(t, vitrine, env["VITRINE_ROOT"])
 	require.Greater(t, time.Duration(*vitrine.StopGracePeriod), budget(t, env))
+	linger, err := time.ParseDuration(env["VITRINE_LINGER_TIMEOUT"])
+	require.NoError(t, err)
+	require.Greater(t, linger, scrapeInterval(t), "a last scrape comes in time")
 	limit, isMiB := strings.CutSuffix(env["GOMEMLIMIT"], "MiB")
 	require.True(t, isMiB)
 	mib, err := strconv.Atoi(limit)

@@ -102,6 +102,7 @@ func budget(t *testing.T, env map[string]string) time.Duration {
 		max(setting("VITRINE_DRAIN_TIMEOUT", config.DrainTimeout), setting("VITRINE_REFUSE_TIME", config.RefuseTime)) +
 		cleanup + cleanup/5 +
 		setting("VITRINE_HOOK_GRACE", limits.HookGrace) + cleanup +
+		setting("VITRINE_LINGER_TIMEOUT", config.LingerTimeout) +
 		setting("VITRINE_FLUSH_TIMEOUT", config.FlushTimeout)
 }
 
@@ -133,6 +134,8 @@ func TestDrain(t *testing.T) {
 		"long hooks":    {"hookSeconds": 60},
 		"long flush":    {"flushSeconds": 10.25},
 		"long delay":    {"delaySeconds": 15},
+		"long linger":   {"lingerSeconds": 75},
+		"no linger":     {"lingerSeconds": 0},
 		"little margin": {"marginSeconds": 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +143,7 @@ func TestDrain(t *testing.T) {
 		})
 	}
 	for refuse, want := range map[any]int64{
-		"0": 40, 0: 40, "10s": 40, "20s": 40, "60s": 80, "1m0.5s": 80, "1m1s500ms": 81, ".025h": 110,
+		"0": 60, 0: 60, "10s": 60, "20s": 60, "60s": 100, "1m0.5s": 100, "1m1s500ms": 101, ".025h": 130,
 	} {
 		t.Run(fmt.Sprintf("refuse time %v", refuse), func(t *testing.T) {
 			spec := serverPod(t, rendered(t, Values{"settings": Values{"refuse-time": refuse}}))
@@ -151,7 +154,7 @@ func TestDrain(t *testing.T) {
 }
 
 // TestShutdownDefaults holds the chart's times against those of the server. The delay
-// is the only one that a cluster needs and a process alone does not.
+// and the lingering are those that a cluster needs and a process alone does not.
 func TestShutdownDefaults(t *testing.T) {
 	env := envOf(serverContainer(t, rendered(t, nil)))
 	config, limits := service.DefaultConfig(), server.New("defaults", "1").Limits()

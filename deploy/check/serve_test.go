@@ -41,13 +41,13 @@ func (l *locked) String() string {
 }
 
 // serves runs a server with the environment of a container, apart from what another
-// machine has in place of the pod: ports, files, and the delay of the shutdown. f is
-// called while it serves.
+// machine has in place of the pod: ports, files, and the delay and the lingering of the
+// shutdown. f is called while it serves.
 func serves(t *testing.T, c corev1.Container, keys string, f func(service.Endpoints)) (log string, err error) {
 	t.Helper()
 	env := envOf(c)
 	env["VITRINE_ADDR"], env["VITRINE_ADMIN_ADDR"] = "127.0.0.1:0", "127.0.0.1:0"
-	env["VITRINE_SHUTDOWN_DELAY"] = "0s"
+	env["VITRINE_SHUTDOWN_DELAY"], env["VITRINE_LINGER_TIMEOUT"] = "0s", "0s"
 	env["VITRINE_STATE_KEYS_FILE"] = keys
 	srv := server.New("deployed", "1")
 	server.AddTool(srv, server.Tool{Name: "hello"}, func(context.Context, *server.Call, struct{}) (string, error) {

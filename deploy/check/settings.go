@@ -14,7 +14,7 @@ import (
 // chartSettings are the settings that values of the chart have a place of their own for.
 var chartSettings = []string{
 	"addr", "admin-addr", "stdio", "path", "allowed-hosts", "allowed-origins", "state-keys-file",
-	"shutdown-delay", "drain-timeout", "cleanup-grace", "hook-grace", "flush-timeout",
+	"shutdown-delay", "drain-timeout", "cleanup-grace", "hook-grace", "linger-timeout", "flush-timeout",
 }
 
 var (

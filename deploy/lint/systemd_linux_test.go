@@ -1,7 +1,9 @@
 package lint
 
 import (
+	"io"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,9 +79,19 @@ func TestUnitStarts(t *testing.T) {
 	require.NoError(t, err, string(said))
 	require.Equal(t, "ready\n", string(said))
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	scraped := false
 	for log.Scan() {
+		if strings.Contains(log.Text(), `"msg":"linger.begin"`) { // as Prometheus does, sooner or later
+			resp, err := http.Get("http://" + d.env["VITRINE_ADMIN_ADDR"] + "/metrics")
+			require.NoError(t, err)
+			_, err = io.Copy(io.Discard, resp.Body)
+			require.NoError(t, err)
+			resp.Body.Close()
+		}
+		scraped = scraped || strings.Contains(log.Text(), `"msg":"linger.end","scraped":true`)
 	}
 	require.NoError(t, cmd.Wait())
+	require.True(t, scraped)
 }
 
 // readmeCommands returns the lines of the README's blocks of code.

@@ -102,6 +102,8 @@ spec:
               value: {{ .cleanupSeconds }}s
             - name: VITRINE_HOOK_GRACE
               value: {{ .hookSeconds }}s
+            - name: VITRINE_LINGER_TIMEOUT
+              value: {{ .lingerSeconds }}s
             - name: VITRINE_FLUSH_TIMEOUT
               value: {{ .flushSeconds }}s
             {{- end }}

@@ -68,7 +68,7 @@ beginning of the drain on.
 {{- define "vitrine.terminationGracePeriod" -}}
 {{- $refuse := include "vitrine.seconds" (dict "name" "settings.refuse-time" "text" (dig "refuse-time" "" .Values.settings)) -}}
 {{- with .Values.shutdown -}}
-{{- addf .delaySeconds (maxf .drainSeconds $refuse) (mulf 2.2 .cleanupSeconds) .hookSeconds .flushSeconds .marginSeconds | ceil | int64 -}}
+{{- addf .delaySeconds (maxf .drainSeconds $refuse) (mulf 2.2 .cleanupSeconds) .hookSeconds .lingerSeconds .flushSeconds .marginSeconds | ceil | int64 -}}
 {{- end -}}
 {{- end -}}
 
@@ -111,6 +111,12 @@ beginning of the drain on.
 {{- end -}}
 {{- if ge (mulf 2 .Values.probes.readinessSeconds) (float64 .Values.shutdown.delaySeconds) -}}
 {{- fail (printf "probes.readinessSeconds: the server refuses requests %v s after it said \"not ready\" (shutdown.delaySeconds), and two probes that fail take %v s: probe more often, or make the delay longer" .Values.shutdown.delaySeconds (mulf 2 .Values.probes.readinessSeconds)) -}}
+{{- end -}}
+{{- with .Values.serviceMonitor -}}
+{{- $linger := float64 $.Values.shutdown.lingerSeconds -}}
+{{- if and .enabled (gt $linger 0.0) (le $linger (include "vitrine.seconds" (dict "name" "serviceMonitor.interval" "text" .interval) | float64)) -}}
+{{- fail (printf "shutdown.lingerSeconds: a process that ends waits %v s for a last scrape, and %s are between two (serviceMonitor.interval): wait longer, scrape more often, or do not wait (0)" $linger .interval) -}}
+{{- end -}}
 {{- end -}}
 {{- with .Values.files.root -}}
 {{- if hasPrefix (printf "%s/" (clean . | trimSuffix "/")) "/etc/vitrine/state-keys/" -}}
