@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -81,8 +82,11 @@ func readRules(t *testing.T) (file ruleFile) {
 
 // filled puts values in the place of variables, as Grafana does. The intervals are such
 // that all of a test is in them.
-func (d *dashboard) filled(expr string) string {
-	pairs := []string{"$__rate_interval", "10m", "$__range", "1h"}
+func (d *dashboard) filled(expr string) string { return d.filledOver(expr, time.Hour) }
+
+// filledOver is filled for one who looks at the last so many seconds.
+func (d *dashboard) filledOver(expr string, over time.Duration) string {
+	pairs := []string{"$__rate_interval", "10m", "$__range", fmt.Sprintf("%ds", int(over.Seconds()))}
 	for _, v := range d.Templating.List {
 		pairs = append(pairs, "$"+v.Name, v.AllValue)
 	}

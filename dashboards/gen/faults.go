@@ -19,8 +19,8 @@ func (b board) cancellations() []panel {
 	admitted := b.rate("", telemetry.MetricRequestsAdmitted)
 	const unwind = telemetry.MetricCancelUnwind
 	return []panel{
-		number("Calls cut", "Requests that a shutdown has cancelled, of the processes that were seen in the chosen time. A process that has gone before its next scrape shows what it had then: the last push over OTLP and the log records drain.left are complete.",
-			"none", above(0.5), latest("sum (max_over_time("+b.of(telemetry.MetricRequestsCancelled, is("cause", "server_shutdown"))+"[$__range]))", "")),
+		number("Calls cut", "Requests that a shutdown has cancelled, of the processes that were seen in the chosen time. Each counts its own in the last moment, and waits for the scrape that shows them with --linger-timeout. One that does not wait, or is hurried, shows what it had at its last scrape: the last push over OTLP and the log records drain.left are complete.",
+			"none", above(0.5), latest(sum("")+"("+ended(b.of(telemetry.MetricRequestsCancelled, is("cause", "server_shutdown")))+")", "")),
 		graph("Cancellations by cause", "client_cancel and client_disconnect are the client's doing, deadline and server_shutdown the server's. The points are traces.",
 			perSecond, above(1), traced(b.rate("cause", telemetry.MetricRequestsCancelled), "{{cause}}")),
 		graph("Cancellations by tool", "Calls of each tool that were cancelled, for any cause. The points are traces.",
@@ -40,6 +40,17 @@ func (b board) cancellations() []panel {
 		graph("Panics by tool", "Panics of handlers. All are contained: the caller gets an internal error.", "ops", above(0.01),
 			query(b.rate("tool", telemetry.MetricHandlerPanics), "{{tool}}")),
 	}
+}
+
+// ended is what counters have reached that move only at the end of a process, in whole
+// numbers. Mostly that is the largest value: nothing has to be seen before it, and nothing
+// is extrapolated. But processes that follow each other under one address are one series:
+// it falls with each that begins, and what each has counted adds up. The increase does, and
+// is extrapolated by less than the time between two scrapes, which rounding down takes away
+// again unless there is more to count than there were scrapes.
+func ended(counters string) string {
+	over := counters + "[$__range]"
+	return "max_over_time(" + over + ") unless resets(" + over + ") > 0 or floor(increase(" + over + "))"
 }
 
 func (b board) dropped() []panel {
