@@ -117,7 +117,7 @@ func TestDashboards(t *testing.T) {
 	w := newWorld(t)
 	prom := runPrometheus(t, "exemplar-storage", fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n"+
 		"rule_files: [%q]\nscrape_configs: [{job_name: mcp, static_configs: [{targets: %s}, {targets: %s, labels: {namespace: a}}]}]\n",
-		rules, instances(w.servers()[1:]), instances(w.servers()[:1])))
+		rules, encode(instances(w.servers()[1:])), encode(instances(w.servers()[:1]))))
 	scraped := func() {
 		for _, s := range w.servers() {
 			prom.scraped(t, s)

@@ -26,8 +26,14 @@ type prometheus struct {
 // scrape starts a Prometheus that scrapes servers again and again.
 func scrape(t *testing.T, interval time.Duration, features string, servers ...*server) *prometheus {
 	t.Helper()
+	return scrapeTargets(t, interval, features, instances(servers))
+}
+
+// scrapeTargets is scrape for servers that need not be there yet.
+func scrapeTargets(t *testing.T, interval time.Duration, features string, targets []string) *prometheus {
+	t.Helper()
 	return runPrometheus(t, features, fmt.Sprintf("global: {scrape_interval: %[1]v, scrape_timeout: %[1]v}\nscrape_configs: [{job_name: mcp, static_configs: [{targets: %[2]s}]}]\n",
-		interval, instances(servers)))
+		interval, encode(targets)))
 }
 
 // scrapeDeployed starts a Prometheus with the flags and the options that
@@ -50,7 +56,7 @@ func scrapeDeployed(t *testing.T, interval time.Duration, servers ...*server) *p
 	}
 	for old, here := range map[string]string{
 		"scrape_interval: 15s":       fmt.Sprintf("scrape_interval: %[1]v\n  scrape_timeout: %[1]v", interval),
-		`["127.0.0.1:9464"]`:         instances(servers),
+		`["127.0.0.1:9464"]`:         encode(instances(servers)),
 		"../../dashboards/rules.yml": rules,
 	} {
 		if strings.Count(text, old) != 1 {
@@ -61,12 +67,11 @@ func scrapeDeployed(t *testing.T, interval time.Duration, servers ...*server) *p
 	return runPrometheus(t, features[1], text)
 }
 
-func instances(servers []*server) string {
-	var targets []string
+func instances(servers []*server) (targets []string) {
 	for _, s := range servers {
 		targets = append(targets, s.instance())
 	}
-	return encode(targets)
+	return targets
 }
 
 func runPrometheus(t *testing.T, features, text string) *prometheus {

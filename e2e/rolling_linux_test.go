@@ -154,6 +154,11 @@ type crowd struct {
 	cut, lost atomic.Int64
 	tolerant  bool
 
+	// moves says that every other client opens a new connection now and then. The others
+	// keep theirs for as long as they may.
+	moves   bool
+	clients int
+
 	mu       sync.Mutex
 	failures []string
 }
@@ -167,6 +172,8 @@ func (c *crowd) fail(format string, args ...any) {
 // each runs work again and again, with a client of its own.
 func (c *crowd) each(t *testing.T, work func(client *http.Client, round int)) {
 	client := httpClient(t)
+	c.clients++
+	moves := c.moves && c.clients%2 == 0
 	c.all.Go(func() {
 		for round := 0; ; round++ {
 			select {
@@ -174,6 +181,9 @@ func (c *crowd) each(t *testing.T, work func(client *http.Client, round int)) {
 				return
 			default:
 				work(client, round)
+			}
+			if moves && round%3 == 2 {
+				client.CloseIdleConnections()
 			}
 		}
 	})
@@ -235,8 +245,8 @@ func (c *crowd) work(t *testing.T, quick, slow int) {
 	}
 }
 
-// stay lets the crowd have what a replica keeps: a legacy session, and subscriptions.
-func (c *crowd) stay(t *testing.T) {
+// keepSession lets the crowd have a legacy session.
+func (c *crowd) keepSession(t *testing.T) {
 	session := plainHeaders()
 	c.each(t, func(client *http.Client, round int) {
 		if session.Get("Mcp-Session-Id") == "" {
@@ -253,21 +263,27 @@ func (c *crowd) stay(t *testing.T) {
 		}
 		time.Sleep(5 * time.Millisecond) // a pace, nothing depends on it
 	})
+}
+
+// subscribe lets the crowd have subscriptions.
+func (c *crowd) subscribe(t *testing.T) {
 	for range 2 {
 		c.each(t, c.listen)
 	}
 }
 
-// last begins calls that last for most of a drain, until a replica has one of them.
-func (r *rollout) last(t *testing.T, c *crowd, i int) {
+// last begins calls that last for a part of the drain, until a replica has one of them. Who
+// has called then calls again, over the same connection unless the server has closed it.
+func (r *rollout) last(t *testing.T, c *crowd, i int, d time.Duration) {
 	t.Helper()
 	for n := range 20 {
-		client, id := httpClient(t), fmt.Sprintf("lasting-%d-%02d", i, n)
+		client, id := httpClient(t), fmt.Sprintf("lasting-%d-%v-%02d", i, d, n)
 		c.all.Go(func() {
-			r := call(id, "sleep", object{"ms": lastingTime.Milliseconds()})
+			r := call(id, "sleep", object{"ms": d.Milliseconds()})
 			if _, ok := c.ask(client, r.headers(), r); ok {
 				c.lasted.Add(1)
 			}
+			c.ask(client, echoX(id).headers(), echoX(id))
 		})
 		var holder *server
 		eventually(t, func() error {
@@ -331,11 +347,12 @@ func roll(t *testing.T, quick, slow int) {
 	stop := sync.OnceFunc(func() { close(c.stop); c.all.Wait() })
 	defer stop()
 	c.work(t, quick, slow)
-	c.stay(t)
+	c.keepSession(t)
+	c.subscribe(t)
 	for i := range r.servers {
 		r.awaitWork(t, slow > 0)
 		if slow > 0 {
-			r.last(t, c, i)
+			r.last(t, c, i, lastingTime)
 		}
 		old := r.servers[i]
 		if cut := r.restart(t, i); cut != 0 {
@@ -389,7 +406,7 @@ func TestRestartWithoutDrain(t *testing.T) {
 	for i := range r.servers {
 		r.awaitWork(t, true)
 		r.prom.scraped(t, r.servers[i]) // what is only seen at its end, and then begins anew, has no increase
-		r.last(t, c, i)
+		r.last(t, c, i, lastingTime)
 		n := r.restart(t, i)
 		if n == 0 {
 			t.Errorf("replica %d has cut nothing, and had a call of %v", i, lastingTime)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -51,13 +52,23 @@ func (p *process) listen() error {
 // leaving asks clients to come back over another connection as soon as the process is
 // about to end. A connection that a client keeps bypasses whatever has noticed that by
 // looking at /readyz.
+//
+// A stream that stands is not over before that, and has to say so when it begins: else its
+// client opens the next one over the same connection, and is refused.
 func (p *process) leaving(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p.draining.Load() {
+		if p.draining.Load() || r.ProtoMajor == 1 && stands(r) {
 			w.Header().Set("Connection", "close")
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// stands reports whether a request opens a stream that the server does not end by itself:
+// that of a legacy session, or a subscription. The body of a request says what its header
+// does, or it is refused.
+func stands(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.Header.Get("Mcp-Method") == mcp.MethodSubscriptions
 }
 
 func (p *process) listenAdmin() error {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/service"
 )
@@ -262,4 +263,43 @@ func TestH2C(t *testing.T) {
 	assert.Equal(t, "two", r.call("echo", `{"text":"two"}`).text())
 	r.client = one
 	assert.Equal(t, "one", r.call("echo", `{"text":"one"}`).text())
+}
+
+// A stream that stands may end with the process, when it is too late to say that its
+// connection leads nowhere: it says so when it begins. Others keep their connection.
+func TestStandingStreamsEndTheirConnection(t *testing.T) {
+	srv, _ := newGated(t, false)
+	r := start(t, srv)
+	kept := &http.Transport{}
+	defer kept.CloseIdleConnections()
+	closes := func(method, mcpMethod, session, body string) (ends bool, opened string) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, method, r.MCP, strings.NewReader(body))
+		require.NoError(t, err)
+		req.Header = http.Header{"Accept": {"application/json, text/event-stream"}, "Content-Type": {"application/json"}}
+		if session != "" {
+			req.Header.Set("Mcp-Session-Id", session)
+		}
+		if mcpMethod != "" {
+			req.Header.Set("MCP-Protocol-Version", "2026-07-28")
+			req.Header.Set("Mcp-Method", mcpMethod)
+		}
+		resp, err := kept.RoundTrip(req)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+		return resp.Close, resp.Header.Get("Mcp-Session-Id")
+	}
+	const modern = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	ends, _ := closes(http.MethodPost, "tools/list", "", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{`+modern+`}}`)
+	assert.False(t, ends)
+	ends, _ = closes(http.MethodPost, mcp.MethodSubscriptions, "",
+		`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},`+modern+`}}`)
+	assert.True(t, ends, "a subscription")
+	ends, session := closes(http.MethodPost, "", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",`+
+		`"capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	assert.False(t, ends)
+	ends, _ = closes(http.MethodGet, "", session, "")
+	assert.True(t, ends, "the stream of a session")
 }
