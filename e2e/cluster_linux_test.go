@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -181,6 +182,22 @@ func (p *podSpec) leave(t *testing.T, s *server) {
 	}
 }
 
+// callSeldom lets some clients call, each over a connection of its own, and returns what
+// lets them call again.
+func (c *crowd) callSeldom(t *testing.T, n int) (again func()) {
+	clients := make([]*http.Client, n)
+	all := func() {
+		for i, client := range clients {
+			c.ask(client, echoX(i).headers(), echoX(i))
+		}
+	}
+	for i := range clients {
+		clients[i] = httpClient(t)
+	}
+	all()
+	return all
+}
+
 // TestRollingRestartInCluster replaces the pods of the manifest while clients call: each is
 // told to end while it is still an endpoint, and connections that clients keep lead there
 // for as long as it takes them. No call fails.
@@ -217,8 +234,11 @@ func TestRollingRestartInCluster(t *testing.T) {
 		eventually(t, func() error { _, _, err := r.servers[i].get(spec.readiness.path, "*/*"); return err })
 		service.route(append(r.servers[:len(r.servers):len(r.servers)], old)...)
 		ending, told = append(ending, old), append(told, time.Now())
+		seldom := c.callSeldom(t, 2*len(r.servers)+2)
 		spec.leave(t, old)
 		service.route(r.servers...)
+		old.stderr.await(t, "record drain.progress", 0, isRecord("drain.progress")) // it refuses, and waits for calls
+		seldom()
 	}
 	r.awaitWork(t, true)
 	for i, old := range ending {

@@ -19,6 +19,10 @@ func (p *process) drain(why string, hurry <-chan struct{}) error {
 	slog.Info("drain.begin", "why", why, "shutdown_delay", p.cfg.ShutdownDelay, "drain_timeout", p.cfg.DrainTimeout)
 	if p.mcp != nil && p.cfg.ShutdownDelay > 0 {
 		wait(p.cfg.ShutdownDelay, hurry)
+		// Connections over which nobody has called during the delay lead here, too. Their
+		// next call would be refused; closed, they are opened again elsewhere. Without a delay
+		// they are not known to be idle, and a call may be on its way.
+		p.mcp.http.SetKeepAlivesEnabled(false)
 		slog.Info("drain.refusing", "after", time.Since(began))
 	}
 	refusing := time.Now()

@@ -3,11 +3,16 @@
 package service_test
 
 import (
+	"bufio"
 	"context"
+	"io"
+	"net"
 	"net/http"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -107,4 +112,29 @@ func TestSecondSignalEndsLinger(t *testing.T) {
 	ended := r.records(t, "linger.end")
 	require.Len(t, ended, 1)
 	assert.Contains(t, ended[0], `"scraped":false`)
+}
+
+// A connection that was idle all the while is closed when the delay is over, and not used
+// for a call that would be refused.
+func TestShutdownDelayClosesIdleConnections(t *testing.T) {
+	srv, _ := newGated(t, false)
+	r := start(t, srv, "--shutdown-delay=1ms", "--refuse-time=1h")
+	kept, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(r.MCP, "http://"), "/mcp"))
+	require.NoError(t, err)
+	defer kept.Close()
+	require.NoError(t, kept.SetDeadline(time.Now().Add(patience)))
+	_, err = io.WriteString(kept, "POST /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n")
+	require.NoError(t, err)
+	in := bufio.NewReader(kept)
+	resp, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	_, err = io.Copy(io.Discard, resp.Body)
+	require.NoError(t, err)
+	require.False(t, resp.Close)
+	r.stop()
+	_, err = in.ReadByte()
+	assert.ErrorIs(t, err, io.EOF)
+	assert.NoError(t, r.call("echo", `{"text":""}`).err, "the listener is still there")
+	signal(t, syscall.SIGTERM)
+	require.NoError(t, r.wait(t))
 }
