@@ -148,6 +148,18 @@ func TestCountersExistFromTheStart(t *testing.T) {
 	require.EqualValues(t, 1, value(families, MetricBuildInfo))
 }
 
+// TestCutsExistFromTheFirstCall: what a shutdown cuts of a tool has been 0 before, and its
+// other causes need not be there: the tool has many.
+func TestCutsExistFromTheFirstCall(t *testing.T) {
+	r := newRig(t, rigConfig{})
+	r.core.Series(mcp.MethodToolsCall, "registered")
+	r.post(call("echo"), &sink{})
+	families := gather(t, r.tel.Registry())
+	require.Zero(t, value(families, MetricRequestsCancelled, "tool", "echo", "cause", string(mcp.CauseServerShutdown)))
+	require.EqualValues(t, -1, value(families, MetricRequestsCancelled, "tool", "echo", "cause", string(mcp.CauseDeadline)))
+	require.EqualValues(t, -1, value(families, MetricRequestsCancelled, "tool", "registered"))
+}
+
 // TestHostileNames: nothing that a stranger can send makes a time series.
 func TestHostileNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
