@@ -97,7 +97,8 @@ func readPod(t *testing.T) (p podSpec) {
 // of it. It knows nothing of HTTP, and repeats nothing.
 type clusterService struct {
 	net.Listener
-	all sync.WaitGroup
+	all  sync.WaitGroup
+	dial net.Dialer
 
 	mu        sync.Mutex // guards the rest
 	endpoints []string
@@ -107,17 +108,23 @@ type clusterService struct {
 // newClusterService begins to listen, until the test ends and all clients are gone.
 func newClusterService(t *testing.T) *clusterService {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", replicaAddress())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &clusterService{Listener: l}
+	s := &clusterService{Listener: l, dial: dialFrom(l)}
 	s.all.Go(s.accept)
 	t.Cleanup(func() {
 		l.Close()
 		s.all.Wait()
 	})
 	return s
+}
+
+// dialFrom returns a dialer that uses the ports of the listener's address and not those of
+// 127.0.0.1: there are other tests, which need them.
+func dialFrom(l net.Listener) net.Dialer {
+	return net.Dialer{LocalAddr: &net.TCPAddr{IP: l.Addr().(*net.TCPAddr).IP}}
 }
 
 // route replaces the endpoints, for connections that are opened from now on.
@@ -140,7 +147,7 @@ func (s *clusterService) accept() {
 		s.next++
 		endpoint := s.endpoints[s.next%len(s.endpoints)]
 		s.mu.Unlock()
-		pod, err := net.Dial("tcp", endpoint)
+		pod, err := s.dial.Dial("tcp", endpoint)
 		if err != nil {
 			client.Close() // of which the client tells
 			continue
@@ -217,7 +224,10 @@ func TestRollingRestartInCluster(t *testing.T) {
 	r.prom = scrapeTargets(t, scrapeInterval, "exemplar-storage", admins)
 	service := newClusterService(t)
 	service.route(r.servers...)
-	c := &crowd{front: &server{mcp: "http://" + service.Addr().String() + "/mcp"}, stop: make(chan struct{}), moves: true}
+	c := &crowd{
+		front: &server{mcp: "http://" + service.Addr().String() + "/mcp"}, stop: make(chan struct{}),
+		moves: true, dial: service.dial, pace: 5 * time.Millisecond,
+	}
 	stop := sync.OnceFunc(func() { close(c.stop); c.all.Wait() })
 	defer stop()
 	c.work(t, 6, 6)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"regexp"
@@ -154,9 +155,13 @@ type crowd struct {
 	cut, lost atomic.Int64
 	tolerant  bool
 
-	// moves says that every other client opens a new connection now and then. The others
-	// keep theirs for as long as they may.
+	// pace is between two quick calls of a client, to leave something to other tests.
+	pace time.Duration
+
+	// moves says that every other client opens a new connection now and then, with dial. The
+	// others keep theirs for as long as they may.
 	moves   bool
+	dial    net.Dialer
 	clients int
 
 	mu       sync.Mutex
@@ -172,6 +177,7 @@ func (c *crowd) fail(format string, args ...any) {
 // each runs work again and again, with a client of its own.
 func (c *crowd) each(t *testing.T, work func(client *http.Client, round int)) {
 	client := httpClient(t)
+	client.Transport.(*http.Transport).DialContext = c.dial.DialContext
 	c.clients++
 	moves := c.moves && c.clients%2 == 0
 	c.all.Go(func() {
@@ -232,6 +238,7 @@ func (c *crowd) work(t *testing.T, quick, slow int) {
 			if _, ok := c.ask(client, r.headers(), r); ok {
 				c.quick.Add(1)
 			}
+			time.Sleep(c.pace)
 		})
 	}
 	for i := range slow {
@@ -398,7 +405,7 @@ func (r *rollout) awaitWork(t *testing.T, slow bool) {
 func TestRestartWithoutDrain(t *testing.T) {
 	t.Parallel()
 	r := startRollout(t, append(drainSettings(t), "VITRINE_SHUTDOWN_DELAY=0s", "VITRINE_DRAIN_TIMEOUT=0s", "VITRINE_REFUSE_TIME=0s")...)
-	c := &crowd{front: proxy(t, r.servers), stop: make(chan struct{}), tolerant: true}
+	c := &crowd{front: proxy(t, r.servers), stop: make(chan struct{}), tolerant: true, pace: 5 * time.Millisecond}
 	stop := sync.OnceFunc(func() { close(c.stop); c.all.Wait() })
 	defer stop()
 	c.work(t, 3, 6)
