@@ -11,7 +11,7 @@ import (
 )
 
 // parts are the shares of what a process does that belong to parts of it.
-type parts struct{ cpu, allocs map[string]float64 }
+type parts struct{ cpu, allocs, bytes map[string]float64 }
 
 // The parts that are not packages.
 const (
@@ -50,7 +50,10 @@ func (prof profile) divide() (p parts, err error) {
 	if p.cpu, err = shares(prof.cpu, "cpu", true); err != nil {
 		return p, err
 	}
-	p.allocs, err = shares(prof.allocs, "alloc_objects", false)
+	if p.allocs, err = shares(prof.allocs, "alloc_objects", false); err != nil {
+		return p, err
+	}
+	p.bytes, err = shares(prof.allocs, "alloc_space", false)
 	return p, err
 }
 
@@ -89,7 +92,7 @@ func partOf(s *pprof.Sample, running bool) string {
 			if running && part == "" && strings.Contains(name, "syscall.") {
 				return partKernel
 			}
-			if running && strings.HasPrefix(name, "runtime.gc") {
+			if running && (strings.HasPrefix(name, "runtime.gc") || name == "runtime.bgsweep" || name == "runtime.bgscavenge") {
 				return partGarbage
 			}
 			inRuntime = inRuntime && strings.HasPrefix(name, "runtime.")
@@ -127,7 +130,7 @@ func packageOf(function string) string {
 // divided are the kinds whose profiles are divided into parts.
 var divided = []string{servers.Floor, "vitrine"}
 
-// Parts is the table of where the CPU time and the allocations of one request of the
+// Parts is the table of where the CPU time and the memory of one request of the
 // headline go; empty if there are no profiles of it.
 func (r report) Parts() string {
 	var b strings.Builder
@@ -138,7 +141,7 @@ func (r report) Parts() string {
 		columns := []string{"part"}
 		for i, k := range r.plan.kinds {
 			if res.parts[i].cpu != nil {
-				columns = append(columns, k.Title+": CPU µs", k.Title+": allocations")
+				columns = append(columns, k.Title+": CPU µs", "allocations", "KB")
 			}
 		}
 		row := head(&b, columns...)
@@ -148,8 +151,9 @@ func (r report) Parts() string {
 				if p := res.parts[i]; p.cpu != nil {
 					cpu := p.cpu[title] * spreadOf(res.samples[i], func(s sample) float64 { return micros(s.cpu) }).median
 					allocs := p.allocs[title] * spreadOf(res.samples[i], func(s sample) float64 { return s.mallocs }).median
-					cells = append(cells, fmt.Sprintf("%.1f", cpu), fmt.Sprintf("%.1f", allocs))
-					some += cpu + allocs
+					kilobytes := p.bytes[title] * spreadOf(res.samples[i], func(s sample) float64 { return s.bytes }).median / 1000
+					cells = append(cells, fmt.Sprintf("%.1f", cpu), fmt.Sprintf("%.1f", allocs), fmt.Sprintf("%.1f", kilobytes))
+					some += cpu + allocs + kilobytes
 				}
 			}
 			if some > 0 {

@@ -30,6 +30,7 @@ func TestPartOf(t *testing.T) {
 		"a write":      {[]string{"internal/runtime/syscall/linux.Syscall6", "syscall.write", "net.(*conn).Write", core}, partKernel, "net/http"},
 		"garbage":      {[]string{"runtime.scanobject", "runtime.gcDrain", "runtime.gcBgMarkWorker"}, partGarbage, partOther},
 		"assisting":    {[]string{"runtime.scanobject", "runtime.gcAssistAlloc", "runtime.mallocgc", core}, partGarbage, "internal/session"},
+		"sweeping":     {[]string{"runtime.sweepone", "runtime.bgsweep"}, partGarbage, partOther},
 		"scheduling":   {[]string{"runtime.futex", "runtime.findRunnable", "runtime.mcall"}, partRuntime, partOther},
 		"on its own":   {[]string{"runtime.futex", "sync.(*Mutex).Lock", "runtime.main"}, partOther, partOther},
 		"elsewhere":    {[]string{"os/signal.loop"}, partOther, partOther},

@@ -108,9 +108,10 @@ func TestWrite(t *testing.T) {
 	r.results[0].parts = []parts{{}, {
 		cpu:    map[string]float64{partKernel: 0.5, "net/http": 0.5},
 		allocs: map[string]float64{"net/http": 0.2, "the handler": 0.8},
+		bytes:  map[string]float64{"net/http": 0.5, "the handler": 0.5},
 	}, {}}
-	require.Equal(t, "| part | net/http + encoding/json: CPU µs | net/http + encoding/json: allocations |\n|---|---:|---:|\n"+
-		"| system calls | 15.0 | 0.0 |\n| net/http | 15.0 | 11.0 |\n| the handler | 0.0 | 44.0 |\n", r.Parts())
+	require.Equal(t, "| part | net/http + encoding/json: CPU µs | allocations | KB |\n|---|---:|---:|---:|\n"+
+		"| system calls | 15.0 | 0.0 | 0.0 |\n| net/http | 15.0 | 11.0 | 2.0 |\n| the handler | 0.0 | 44.0 | 2.0 |\n", r.Parts())
 	unmeasured, err := r.page("performance.svg")
 	require.NoError(t, err)
 	for _, claim := range []string{"## Size and start", "with GOGC=1000", "Missed:"} {
