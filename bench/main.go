@@ -62,7 +62,7 @@ func run() error {
 		return err
 	}
 	full.only = scenarioNames
-	p := plan{scenarios: matching(scenarioNames), scale: full, kinds: compared(serverNames), rounds: *rounds, slice: *slice, profiles: *profiles, parts: *write != "", seconds: 5, progress: os.Stderr,
+	p := plan{scenarios: matching(scenarioNames), scale: full, kinds: compared(serverNames), rounds: *rounds, slice: *slice, profiles: *profiles, parts: *write != "", seconds: 10, progress: os.Stderr,
 		extras: extras(scenarioNames), starts: 10, pause: 3 * time.Second}
 	if *names {
 		for _, s := range p.scenarios {
