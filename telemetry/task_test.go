@@ -261,10 +261,11 @@ func TestTasksInFlight(t *testing.T) {
 			return &mcp.CallToolResult{}, nil
 		}
 		r.post(call("work"), &sink{})
-		time.Sleep(time.Minute)
-		r.post(call("work"), &sink{})
+		after := func(d time.Duration) { time.Sleep(time.Until(work[0].BeganAt().Add(d))) } // post takes its time
+		after(time.Minute)
 		work[0].Cancel(&mcp.CancelError{Cause: mcp.CauseClientCancel})
-		time.Sleep(time.Minute)
+		r.post(call("work"), &sink{})
+		after(2 * time.Minute)
 		rep := r.tel.report()
 		require.Empty(t, rep.Requests)
 		require.Len(t, rep.Tasks, 2)
