@@ -270,6 +270,18 @@ func TestComposeServes(t *testing.T) {
 	require.NoError(t, err, log)
 }
 
+// TestComposeEnd fails when what gets the last figures and spans of the server may end
+// before it: Compose ends a service before those on which it depends, and the others at the
+// same time.
+func TestComposeEnd(t *testing.T) {
+	project := composed(t)
+	for name, later := range map[string][]string{"vitrine": {"prometheus", "collector"}, "collector": {"jaeger"}} {
+		for _, other := range later {
+			require.Contains(t, project.Services[name].DependsOn, other, "%s may end before %s", other, name)
+		}
+	}
+}
+
 // TestComposePrometheus lets promtool check the configuration with the rules beside it,
 // as they are in the container.
 func TestComposePrometheus(t *testing.T) {
