@@ -110,7 +110,7 @@ func TestUnitTimes(t *testing.T) {
 	limits := server.New("unit", "1").Limits()
 	sum := span("VITRINE_SHUTDOWN_DELAY") +
 		max(span("VITRINE_REFUSE_TIME"), span("VITRINE_DRAIN_TIMEOUT")+limits.CleanupGrace*6/5+limits.HookGrace) +
-		limits.CleanupGrace + span("VITRINE_LINGER_TIMEOUT") + service.DefaultConfig().FlushTimeout
+		limits.CleanupGrace + span("VITRINE_LINGER_TIMEOUT") + service.DefaultConfig().FlushTimeout + limits.CleanupGrace
 	prometheus, err := os.ReadFile("../prometheus/prometheus.yml")
 	require.NoError(t, err)
 	interval := regexp.MustCompile(`(?m)^  scrape_interval: (\S+)$`).FindSubmatch(prometheus)
@@ -125,7 +125,7 @@ func TestUnitTimes(t *testing.T) {
 	require.Equal(t, "SIGTERM", d.options["KillSignal"])
 	text, err := os.ReadFile(unitFile)
 	require.NoError(t, err)
-	require.Contains(t, string(text), sum.String()[:len("50.1")]+" seconds")
+	require.Contains(t, string(text), sum.String()[:len("50.6")]+" seconds")
 }
 
 // TestUnitMemory: the runtime begins to save before the kernel kills.

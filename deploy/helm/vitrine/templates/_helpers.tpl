@@ -62,13 +62,13 @@ replace the first one. The kubelet puts in the namespace.
 {{/*
 How long the kubelet waits before it kills: longer than the longest shutdown, of which
 docs/limits.md has the sum. Cancelled handlers have the cleanup grace, last answers a
-fifth of it, and open connections all of it once more. Requests are refused from the
-beginning of the drain on.
+fifth of it, and open connections all of it once more, on each of the two listeners.
+Requests are refused from the beginning of the drain on.
 */}}
 {{- define "vitrine.terminationGracePeriod" -}}
 {{- $refuse := include "vitrine.seconds" (dict "name" "settings.refuse-time" "text" (dig "refuse-time" "" .Values.settings)) -}}
 {{- with .Values.shutdown -}}
-{{- addf .delaySeconds (maxf .drainSeconds $refuse) (mulf 2.2 .cleanupSeconds) .hookSeconds .lingerSeconds .flushSeconds .marginSeconds | ceil | int64 -}}
+{{- addf .delaySeconds (maxf .drainSeconds $refuse) (mulf 3.2 .cleanupSeconds) .hookSeconds .lingerSeconds .flushSeconds .marginSeconds | ceil | int64 -}}
 {{- end -}}
 {{- end -}}
 
