@@ -21,8 +21,11 @@ func (p *process) drain(why string, hurry <-chan struct{}) error {
 		wait(p.cfg.ShutdownDelay, hurry)
 		// Connections over which nobody has called during the delay lead here, too. Their
 		// next call would be refused; closed, they are opened again elsewhere. Without a delay
-		// they are not known to be idle, and a call may be on its way.
-		p.mcp.http.SetKeepAlivesEnabled(false)
+		// they are not known to be idle. Even so a call may be on its way just then, and nobody
+		// knows what became of it: who learns from refusals, as a refuse time says, is refused.
+		if p.cfg.RefuseTime <= 0 {
+			p.mcp.http.SetKeepAlivesEnabled(false)
+		}
 		slog.Info("drain.refusing", "after", time.Since(began))
 	}
 	refusing := time.Now()

@@ -5,6 +5,7 @@ package service_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -117,24 +118,57 @@ func TestSecondSignalEndsLinger(t *testing.T) {
 // A connection that was idle all the while is closed when the delay is over, and not used
 // for a call that would be refused.
 func TestShutdownDelayClosesIdleConnections(t *testing.T) {
+	srv, g := newGated(t, false)
+	r := start(t, srv, "--shutdown-delay=1ms", "--drain-timeout=10s")
+	_, result := r.enter(t, g) // which the drain waits for
+	kept, in := r.keep(t)
+	r.stop()
+	_, err := in.ReadByte()
+	assert.ErrorIs(t, err, io.EOF)
+	kept.Close()
+	assert.NoError(t, r.call("echo", `{"text":""}`).err, "the listener is still there")
+	close(g.open)
+	<-result
+	require.NoError(t, r.wait(t))
+}
+
+// A call may be on its way over an idle connection that is closed, and nobody knows then
+// whether it has begun. Whoever learns from refusals can ask another process instead.
+func TestRefuseTimeLeavesIdleConnections(t *testing.T) {
 	srv, _ := newGated(t, false)
-	r := start(t, srv, "--shutdown-delay=1ms", "--refuse-time=1h")
+	r := start(t, srv, "--shutdown-delay=1ms", "--refuse-time=10s", "--log-format=json")
+	kept, in := r.keep(t)
+	r.stop()
+	r.awaitRecord(t, "drain.refusing")
+	resp := r.over(t, kept, in, "/mcp", "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/list\r\nContent-Type: application/json\r\n"+
+		"Accept: application/json, text/event-stream\r\n", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{`+
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
+	assert.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+	assert.True(t, resp.Close)
+	signal(t, syscall.SIGTERM)
+	require.NoError(t, r.wait(t))
+}
+
+// keep opens a connection that is idle: a request was answered over it.
+func (r *running) keep(t *testing.T) (kept net.Conn, in *bufio.Reader) {
+	t.Helper()
 	kept, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(r.MCP, "http://"), "/mcp"))
 	require.NoError(t, err)
-	defer kept.Close()
+	t.Cleanup(func() { kept.Close() })
 	require.NoError(t, kept.SetDeadline(time.Now().Add(patience)))
-	_, err = io.WriteString(kept, "POST /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n")
+	in = bufio.NewReader(kept)
+	require.False(t, r.over(t, kept, in, "/nothing", "", "").Close)
+	return kept, in
+}
+
+// over sends a request over a connection, and reads all of the answer.
+func (r *running) over(t *testing.T, conn net.Conn, in *bufio.Reader, path, headers, body string) *http.Response {
+	t.Helper()
+	_, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%sContent-Length: %d\r\n\r\n%s", path, headers, len(body), body)
 	require.NoError(t, err)
-	in := bufio.NewReader(kept)
 	resp, err := http.ReadResponse(in, nil)
 	require.NoError(t, err)
 	_, err = io.Copy(io.Discard, resp.Body)
 	require.NoError(t, err)
-	require.False(t, resp.Close)
-	r.stop()
-	_, err = in.ReadByte()
-	assert.ErrorIs(t, err, io.EOF)
-	assert.NoError(t, r.call("echo", `{"text":""}`).err, "the listener is still there")
-	signal(t, syscall.SIGTERM)
-	require.NoError(t, r.wait(t))
+	return resp
 }
