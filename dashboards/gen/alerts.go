@@ -81,8 +81,8 @@ and %[1]s * 600 >= 5`, "sum by (namespace, job, instance, reason) "+rate(dropped
 	}
 }
 
-// surge is about requests that are begun and not finished. A shutdown is left out: it
-// cancels all that is left, and then there is nothing to scrape.
+// surge is about requests that are begun and not finished. A shutdown is left out: what it
+// cuts is seen once, and fails, of which the alerts about budgets tell.
 func surge(c *config, s source) rule {
 	causes := is("cause", "deadline", "client_cancel", "client_disconnect", "transport_close", "transport_error", "session_delete")
 	cancelled := "sum by (namespace, job, instance, cause) (rate(" + s.of(telemetry.MetricRequestsCancelled, noSubscription, causes) + "[10m]))"

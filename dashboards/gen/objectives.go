@@ -45,22 +45,37 @@ func operations(s source, part string, matchers ...matcher) string {
 // a cancelled legacy exchange has the code -32800, and so was taken off before. A
 // subscription ends by a cancellation after it has counted as served.
 func served(s source, window string) string {
-	rate := func(selector string) string { return "rate(" + selector + "[" + window + "])" }
 	return fmt.Sprintf(`clamp_min(%s(
   %s
-  or %s
-  or -label_replace(%s, "gen_ai_tool_name", "$1", "tool", "(.*)")
-  or -%s
-), 0)`, byTool,
-		rate(operations(s, "_count", isNot("error_type", ""))),
-		rate(operations(s, "_count", is("error_type", ""), is("rpc_response_status_code", "", "-32800"))),
-		rate(s.of(telemetry.MetricRequestsCancelled, is("method", "tools/call"), is("cause", callerCauses...))),
-		rate(s.of(telemetry.MetricRequestsCancelled, isNot("method", "tools/call", "subscriptions/listen"), is("cause", callerCauses...))),
-	)
+  or rate(%s[%s])
+  %s
+), 0)`, byTool, faulty(s, window),
+		operations(s, "_count", is("error_type", ""), is("rpc_response_status_code", "", "-32800")), window,
+		cancelled(s, window, "-", callerCauses...))
 }
 
 func failed(s source, window string) string {
-	return byTool + "(rate(" + operations(s, "_count", isNot("error_type", "")) + "[" + window + "]))"
+	return byTool + "(\n  " + faulty(s, window) + "\n)"
+}
+
+// faulty are the rates of all that failed. What a shutdown cuts has durations that are
+// seen once, in the last scrape of a process, and so have no rate. The counter of what it
+// has cancelled was 0 before.
+func faulty(s source, window string) string {
+	return fmt.Sprintf("rate(%s[%s])\n  %s", operations(s, "_count", isNot("error_type", "", cutCause)), window, cancelled(s, window, "", cutCause))
+}
+
+// cutCause is that of a call that was cut by a shutdown, and then its error_type.
+const cutCause = "server_shutdown"
+
+// cancelled are the rates of what was cancelled for these causes, with the labels of
+// durations. They continue a list.
+func cancelled(s source, window, sign string, causes ...string) string {
+	rate := func(method matcher) string {
+		return "rate(" + s.of(telemetry.MetricRequestsCancelled, method, is("cause", causes...)) + "[" + window + "])"
+	}
+	return fmt.Sprintf("or %[1]slabel_replace(%[2]s, \"gen_ai_tool_name\", \"$1\", \"tool\", \"(.*)\")\n  or %[1]s%[3]s", sign,
+		rate(is("method", "tools/call")), rate(isNot("method", "tools/call", "subscriptions/listen")))
 }
 
 // availability records who was served, and how many were failed.
