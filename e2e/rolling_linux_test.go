@@ -124,7 +124,7 @@ func (r *rollout) restart(t *testing.T, i int) (cut int) {
 func (s *server) checkScraped(t *testing.T) {
 	t.Helper()
 	if !slices.ContainsFunc(s.stderr.snapshot(), func(line string) bool {
-		return isRecord("linger.end")(line) && strings.Contains(line, `"scraped":true`)
+		return isRecord("linger.end")(line) && strings.Contains(line, `"scraped":1,"missing":0`)
 	}) {
 		t.Errorf("the last figures of %s were not scraped", s.instance())
 	}

@@ -55,8 +55,9 @@ type Config struct {
 	// MCP listener is closed, for one more scrape of /metrics: the calls that the drain has
 	// cut are counted in the last moment, and a process that ends right then shows them to
 	// nobody. Somewhat more than the time between two scrapes; the default of 0 does not
-	// wait, as suits a process that nobody scrapes. With several that scrape, the first one
-	// gets the last figures. It has no effect in stdio mode, whose clients kill soon.
+	// wait. Each host that has scraped within the last LingerTimeout is waited for, so nobody
+	// is if nobody scrapes; two Prometheus servers on one host count as one. It has no
+	// effect in stdio mode, whose clients kill soon.
 	LingerTimeout time.Duration
 
 	// Limits replace those of the server, field by field; zero leaves the server's.

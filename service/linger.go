@@ -3,67 +3,135 @@ package service
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"net"
 	"net/http"
-	"sync/atomic"
+	"slices"
+	"sync"
 	"time"
 )
 
-// linger keeps the admin listener until the last figures of the process have been
-// fetched: what its drain has cut is known only when it has ended, and a process that
-// ends with it takes that along. It is bounded, and hurry ends it; hurry is closed by the
-// second signal.
+// linger keeps the admin listener until everybody who scrapes has fetched the last figures:
+// what the drain has cut is known only when it has ended, and a process that ends with it
+// takes that along. It is bounded, and hurry ends it; hurry is closed by the second signal.
 //
-// There is nothing to wait for without an admin listener, and no time in stdio mode,
-// whose clients kill soon.
+// There is nothing to wait for without an admin listener or if nobody scrapes, and no time
+// in stdio mode, whose clients kill soon.
 func (p *process) linger(hurry <-chan struct{}) {
 	if p.cfg.LingerTimeout <= 0 || p.mcp == nil || p.admin == nil {
 		return
 	}
 	began := time.Now()
-	slog.Info("linger.begin", "linger_timeout", p.cfg.LingerTimeout)
-	answered := p.last.await()
+	all, scrapers := p.last.await(p.cfg.LingerTimeout)
+	slog.Info("linger.begin", "linger_timeout", p.cfg.LingerTimeout, "scrapers", scrapers)
 	timer := time.NewTimer(p.cfg.LingerTimeout)
 	defer timer.Stop()
-	level, scraped := slog.LevelInfo, false
+	level, missing := slog.LevelInfo, 0
 	select {
-	case <-answered:
-		scraped = true
+	case <-all:
 	case <-timer.C:
-		level = slog.LevelWarn
+		level, missing = slog.LevelWarn, p.last.missed()
 	case <-hurry:
+		missing = p.last.missed()
 	case <-p.admin.done: // it has broken
+		missing = p.last.missed()
 	}
-	slog.Log(context.Background(), level, "linger.end", "scraped", scraped, "took", time.Since(began))
+	slog.Log(context.Background(), level, "linger.end", "scraped", scrapers-missing, "missing", missing, "took", time.Since(began))
 }
 
-// A lastScrape notices a scrape that has seen the last figures. The zero value awaits none.
+// maxScrapers is of how many hosts a lastScrape knows. Two Prometheus servers are usual.
+const maxScrapers = 16
+
+// A lastScrape knows which hosts scrape, and notices when each of them has seen the last
+// figures. The zero value awaits nobody.
 type lastScrape struct {
-	awaited atomic.Pointer[chan struct{}] // not nil from await to the scrape
+	mu      sync.Mutex
+	served  map[string]time.Time // the end of each host's latest scrape, at most maxScrapers
+	missing map[string]struct{}  // who has not seen the last figures; nil until await
+	all     chan struct{}        // closed when nobody is missing
 }
 
-// await returns a channel that is closed after a scrape that begins from now on.
-func (l *lastScrape) await() <-chan struct{} {
-	answered := make(chan struct{})
-	l.awaited.Store(&answered)
-	return answered
+// await begins to wait for a scrape, one that begins from now on, of each host that has
+// scraped within the given time. It returns a channel that is closed when they have, and how
+// many they are. It must be called once.
+func (l *lastScrape) await(within time.Duration) (all <-chan struct{}, scrapers int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.missing, l.all = map[string]struct{}{}, make(chan struct{})
+	for host, when := range l.served {
+		if time.Since(when) <= within {
+			l.missing[host] = struct{}{}
+		}
+	}
+	if len(l.missing) == 0 {
+		close(l.all)
+	}
+	return l.all, len(l.missing)
 }
 
-// of returns the handler of scrapes, observed. A scrape counts if it has begun when it was
-// awaited, and if all of it was written. HEAD fetches nothing.
+// missed is how many have not scraped since await.
+func (l *lastScrape) missed() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.missing)
+}
+
+// of returns the handler of scrapes, observed. A scrape counts if all of it was written.
+// HEAD fetches nothing.
 func (l *lastScrape) of(metrics http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answered := l.awaited.Load()
-		if answered == nil || r.Method != http.MethodGet {
+		if r.Method != http.MethodGet {
 			metrics.ServeHTTP(w, r)
 			return
 		}
+		l.mu.Lock()
+		last := l.missing != nil
+		l.mu.Unlock()
 		out := &fateWriter{ResponseWriter: w, rc: http.NewResponseController(w)}
 		metrics.ServeHTTP(out, r)
-		_ = out.FlushError()
-		if out.err == nil && out.status == http.StatusOK && l.awaited.CompareAndSwap(answered, nil) {
-			close(*answered)
+		if out.FlushError(); out.err == nil && out.status == http.StatusOK {
+			l.scraped(hostOf(r.RemoteAddr), last)
 		}
 	})
+}
+
+// scraped notes a scrape. last is whether it has begun after await: the figures of one that
+// was under way then may not be the last.
+func (l *lastScrape) scraped(host string, last bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.missing == nil {
+		l.note(host)
+		return
+	}
+	if _, awaited := l.missing[host]; awaited && last {
+		delete(l.missing, host)
+		if len(l.missing) == 0 {
+			close(l.all)
+		}
+	}
+}
+
+// note keeps when a host has scraped, and forgets who has not for longest if they are too
+// many. It wants l.mu.
+func (l *lastScrape) note(host string) {
+	if l.served == nil {
+		l.served = map[string]time.Time{}
+	}
+	l.served[host] = time.Now()
+	if len(l.served) > maxScrapers {
+		delete(l.served, slices.MinFunc(slices.Collect(maps.Keys(l.served)), func(a, b string) int {
+			return l.served[a].Compare(l.served[b])
+		}))
+	}
+}
+
+// hostOf takes the port off an address.
+func hostOf(addr string) string {
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		return host
+	}
+	return addr
 }
 
 // A fateWriter remembers with which status an answer was written, and whether it was.

@@ -56,7 +56,7 @@ func TestLingerShowsWhatTheDrainHasCut(t *testing.T) {
 		}
 		ended := r.records(t, "linger.end")
 		require.Len(t, ended, 1)
-		assert.Contains(t, ended[0], `"scraped":true`)
+		assert.Contains(t, ended[0], `"scraped":1,"missing":0`)
 		close(g.open)
 		<-result
 	}

@@ -106,13 +106,14 @@ func TestSecondSignalEndsAllPatience(t *testing.T) {
 func TestSecondSignalEndsLinger(t *testing.T) {
 	srv, _ := newGated(t, false)
 	r := start(t, srv, "--linger-timeout=1h", "--log-format=json")
+	_, _ = r.get(t, "/metrics") // or nobody would be waited for
 	signal(t, syscall.SIGTERM)
 	r.awaitRecord(t, "linger.begin")
 	signal(t, syscall.SIGTERM)
 	require.NoError(t, r.wait(t))
 	ended := r.records(t, "linger.end")
 	require.Len(t, ended, 1)
-	assert.Contains(t, ended[0], `"scraped":false`)
+	assert.Contains(t, ended[0], `"scraped":0,"missing":1`)
 }
 
 // A connection that was idle all the while is closed when the delay is over, and not used

@@ -78,17 +78,21 @@ func TestUnitStarts(t *testing.T) {
 	said, err := healthy.CombinedOutput()
 	require.NoError(t, err, string(said))
 	require.Equal(t, "ready\n", string(said))
+	scrape := func() { // as Prometheus does, sooner or later
+		resp, err := http.Get("http://" + d.env["VITRINE_ADMIN_ADDR"] + "/metrics")
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		_, err = io.Copy(io.Discard, resp.Body)
+		require.NoError(t, err)
+	}
+	scrape()
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	scraped := false
 	for log.Scan() {
-		if strings.Contains(log.Text(), `"msg":"linger.begin"`) { // as Prometheus does, sooner or later
-			resp, err := http.Get("http://" + d.env["VITRINE_ADMIN_ADDR"] + "/metrics")
-			require.NoError(t, err)
-			_, err = io.Copy(io.Discard, resp.Body)
-			require.NoError(t, err)
-			resp.Body.Close()
+		if strings.Contains(log.Text(), `"msg":"linger.begin"`) {
+			scrape()
 		}
-		scraped = scraped || strings.Contains(log.Text(), `"msg":"linger.end","scraped":true`)
+		scraped = scraped || strings.Contains(log.Text(), `"msg":"linger.end","scraped":1,"missing":0`)
 	}
 	require.NoError(t, cmd.Wait())
 	require.True(t, scraped)
