@@ -221,8 +221,16 @@ type seriesMeter struct {
 	requestBytes, responseBytes prometheus.Observer
 	validation                  atomic.Pointer[validationMeter] // see validations
 
-	mu         sync.Mutex                                           // guards the writing of the maps
-	operations atomic.Pointer[map[operationKey]prometheus.Observer] // copied on write
+	mu         sync.Mutex                                       // guards the writing of the maps
+	operations atomic.Pointer[map[operationKey]*operationChild] // copied on write
+	// latest is the child that was wanted last: nearly always the one that is wanted next,
+	// and comparing the labels costs less than hashing them.
+	latest atomic.Pointer[operationChild]
+}
+
+type operationChild struct {
+	key operationKey
+	prometheus.Observer
 }
 
 // An operationKey holds the other labels of the duration of operations, all from
@@ -243,7 +251,7 @@ func newSeriesMeter(in *instruments, key seriesKey) *seriesMeter {
 	if key.target != "" {
 		m.spanName = key.method + " " + key.target
 	}
-	m.operations.Store(&map[operationKey]prometheus.Observer{})
+	m.operations.Store(&map[operationKey]*operationChild{})
 	return m
 }
 
@@ -266,14 +274,24 @@ func (m *seriesMeter) validations() *validationMeter {
 
 // operation returns the child for a combination of labels.
 func (m *seriesMeter) operation(key operationKey) prometheus.Observer {
-	if o := (*m.operations.Load())[key]; o != nil {
-		return o
+	child := m.latest.Load()
+	if child == nil || child.key != key {
+		child = m.operationOf(key)
+		m.latest.Store(child)
+	}
+	return child.Observer
+}
+
+// operationOf finds or makes the child for a combination of labels.
+func (m *seriesMeter) operationOf(key operationKey) *operationChild {
+	if child := (*m.operations.Load())[key]; child != nil {
+		return child
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old := *m.operations.Load()
-	if o := old[key]; o != nil {
-		return o
+	if child := old[key]; child != nil {
+		return child
 	}
 	tool, prompt, operation := "", "", ""
 	switch m.key.method {
@@ -283,10 +301,10 @@ func (m *seriesMeter) operation(key operationKey) prometheus.Observer {
 		prompt = m.key.target
 	}
 	n := key.network
-	o := m.in.operation.WithLabelValues(
-		m.key.method, key.errorType, tool, prompt, operation, key.code, key.version, n.transport, n.protocol, n.version)
-	m.operations.Store(with(old, key, o))
-	return o
+	child := &operationChild{key, m.in.operation.WithLabelValues(
+		m.key.method, key.errorType, tool, prompt, operation, key.code, key.version, n.transport, n.protocol, n.version)}
+	m.operations.Store(with(old, key, child))
+	return child
 }
 
 // with returns a copy of a map that has one more entry.

@@ -35,14 +35,25 @@ type observer struct {
 // may be shared with others, and what is its own.
 type observedSeries struct {
 	*seriesMeter
-	latency latencySketch
-	recent  recentSeries
+	observer *observer
+	latency  latencySketch
+	recent   recentSeries
 }
 
 func newObserver() *observer {
 	o := &observer{}
 	o.series.Store(&map[seriesKey]*observedSeries{})
 	return o
+}
+
+// seriesOf is of for a series of the core, which remembers it.
+func (o *observer) seriesOf(s *session.Series) *observedSeries {
+	if known, ok := s.Observation.Load().(*observedSeries); ok && known.observer == o {
+		return known
+	}
+	known := o.of(s.Method, s.Target)
+	s.Observation.Store(known)
+	return known
 }
 
 // of returns a series, making it on first use.
@@ -57,7 +68,7 @@ func (o *observer) of(method, target string) *observedSeries {
 	if s := old[key]; s != nil {
 		return s
 	}
-	s := &observedSeries{seriesMeter: o.metrics.of(method, target)}
+	s := &observedSeries{seriesMeter: o.metrics.of(method, target), observer: o}
 	s.recent.floor.Store(noFloor)
 	o.series.Store(with(old, key, s))
 	return s
@@ -65,7 +76,7 @@ func (o *observer) of(method, target string) *observedSeries {
 
 // Begin implements [session.Observer]: it starts the request's span.
 func (o *observer) Begin(ctx context.Context, r *session.Request) context.Context {
-	ob := &observation{observer: o, series: o.of(r.Route.Series.Method, r.Route.Series.Target)}
+	ob := &observation{observer: o, series: o.seriesOf(r.Route.Series)}
 	r.Observation = ob
 	ctx = ob.start(ctx, r.Inbound, r.Session())
 	if !ob.sampled {

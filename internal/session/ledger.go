@@ -34,6 +34,9 @@ type Series struct {
 	Target string
 	index  int
 	answer atomic.Int64 // size in bytes of the latest result
+	// Observation belongs to the observer: what it knows of the series, so that it need not
+	// look for it.
+	Observation atomic.Value
 }
 
 // A lane is one stripe of the ledger.
