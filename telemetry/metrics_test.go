@@ -459,3 +459,22 @@ func TestCollectHoldsNoLock(t *testing.T) {
 	<-collected
 	<-made
 }
+
+// Durations go to the series of their own labels, whichever was wanted before.
+func TestOperationsOfAllLabels(t *testing.T) {
+	r := newRig(t, rigConfig{})
+	fail := false
+	r.tools["get"] = func(context.Context, *session.Request) (mcp.Result, error) {
+		if fail = !fail; fail {
+			return nil, mcp.NewError(mcp.CodeInvalidParams, "no")
+		}
+		return &mcp.CallToolResult{}, nil
+	}
+	for range 6 {
+		r.post(call("get"), &sink{})
+	}
+	r.post(call("get"), &sink{})
+	families := gather(t, r.tel.Registry())
+	require.EqualValues(t, 3, value(families, MetricOperationDuration, "gen_ai_tool_name", "get", "error_type", ""))
+	require.EqualValues(t, 4, value(families, MetricOperationDuration, "gen_ai_tool_name", "get", "error_type", "-32602"))
+}
