@@ -475,6 +475,6 @@ func TestOperationsOfAllLabels(t *testing.T) {
 	}
 	r.post(call("get"), &sink{})
 	families := gather(t, r.tel.Registry())
-	require.EqualValues(t, 3, value(families, MetricOperationDuration, "gen_ai_tool_name", "get", "error_type", ""))
-	require.EqualValues(t, 4, value(families, MetricOperationDuration, "gen_ai_tool_name", "get", "error_type", "-32602"))
+	require.EqualValues(t, 3, value(families, MetricOperationDuration, "gen_ai_tool_name", "get", "rpc_response_status_code", ""))
+	require.EqualValues(t, 4, value(families, MetricOperationDuration, "gen_ai_tool_name", "get", "rpc_response_status_code", "-32602"))
 }
