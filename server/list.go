@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 
@@ -24,9 +25,16 @@ func listOf[T comparable](s *Server, t *table[T], result func(defs []T, next str
 		if err != nil {
 			return nil, err
 		}
-		defs, next, err := t.page(cursor, s.pageSize, func(name string) bool { return s.visible(ctx, req, t.kind, name) })
+		var visible func(name string) bool
+		if s.view != nil {
+			visible = func(name string) bool { return s.visible(ctx, req, t.kind, name) }
+		}
+		defs, next, err := t.page(cursor, s.pageSize, visible)
 		if err != nil {
 			return nil, err
+		}
+		if visible == nil && s.guests { // they may do with it as they like
+			defs = slices.Clone(defs)
 		}
 		return result(defs, next, s.listHint()), nil
 	}

@@ -10,7 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
@@ -106,4 +108,31 @@ func TestListPagesOfOthers(t *testing.T) {
 		require.Contains(t, got, own.Description)
 	}
 	require.Nil(t, s.toolPages.pages.Load())
+}
+
+// A list is made once and not for each caller, unless somebody else sees it on its way, who
+// may do with it as he likes.
+func TestListsAreShared(t *testing.T) {
+	listed := func(s *Server) []*mcp.Tool {
+		list := listOf(s, &s.tools, func(defs []*mcp.Tool, next string, _ mcp.CacheHint) mcp.Result {
+			return &mcp.ListToolsResult{Tools: defs, NextCursor: next}
+		})
+		result, err := list(t.Context(), middleware.NewRequest(&session.Request{Inbound: &session.Inbound{}}))
+		require.NoError(t, err)
+		return result.(*mcp.ListToolsResult).Tools
+	}
+	s := pagesServer(t)
+	first, again := listed(s), listed(s)
+	require.Len(t, first, 2)
+	require.Same(t, &first[0], &again[0])
+	require.Equal(t, len(first), cap(first), "what is appended is nobody else's")
+	addPlain(s, "c", "about c")
+	s.RemoveTools("a")
+	require.Len(t, listed(s), 2)
+	require.Equal(t, []string{"a", "b"}, []string{first[0].Name, first[1].Name}, "who has a list keeps it")
+
+	s = pagesServer(t, WithMiddleware(func(_ *middleware.Route, next middleware.Handler) middleware.Handler { return next }))
+	first = listed(s)
+	slices.Reverse(first)
+	require.Equal(t, "a", listed(s)[0].Name)
 }

@@ -36,6 +36,7 @@ type Server struct {
 	logger       *slog.Logger
 	telemetry    *telemetry.Telemetry
 	chain        middleware.Middleware
+	guests       bool // there are links in chain that are not our own
 	httpConfig   transport.HTTPConfig
 
 	pageSize int
@@ -123,6 +124,7 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 		logger:       slog.New(cfg.logHandler()),
 		telemetry:    cfg.telemetry,
 		chain:        middleware.Chain(append([]middleware.Middleware{middleware.Profile(), middleware.Telemetry()}, cfg.middleware...)...),
+		guests:       len(cfg.middleware) > 0,
 		httpConfig:   cfg.http,
 		pageSize:     cmp.Or(cfg.pageSize, defaultPageSize),
 		listTTL:      cfg.listTTL,

@@ -20,6 +20,7 @@ type table[T comparable] struct {
 	mu     sync.RWMutex
 	seq    uint64
 	order  []*entry[T] // replaced by every change, so that a reader may keep it
+	defs   []T         // those of order, replaced with it
 	byName map[string]*entry[T]
 }
 
@@ -49,7 +50,7 @@ func (t *table[T]) add(name string, def T, to *target) error {
 	t.seq++
 	e := &entry[T]{seq: t.seq, name: name, def: def, target: to}
 	t.byName[name] = e
-	t.order = append(slices.Clip(t.order), e)
+	t.order, t.defs = append(slices.Clip(t.order), e), append(slices.Clip(t.defs), def)
 	t.mu.Unlock()
 	t.changed()
 	return nil
@@ -66,8 +67,9 @@ func (t *table[T]) replace(name string, def T, to *target) error {
 	}
 	e := &entry[T]{seq: old.seq, name: name, def: def, target: to}
 	t.byName[name] = e
-	t.order = slices.Clone(t.order)
-	t.order[slices.Index(t.order, old)] = e
+	at := slices.Index(t.order, old)
+	t.order, t.defs = slices.Clone(t.order), slices.Clone(t.defs)
+	t.order[at], t.defs[at] = e, def
 	t.mu.Unlock()
 	t.changed()
 	return nil
@@ -78,6 +80,10 @@ func (t *table[T]) remove(names ...string) {
 	t.mu.Lock()
 	before := len(t.order)
 	t.order = slices.DeleteFunc(slices.Clone(t.order), func(e *entry[T]) bool { return slices.Contains(names, e.name) })
+	t.defs = make([]T, len(t.order))
+	for i, e := range t.order {
+		t.defs[i] = e.def
+	}
 	for _, name := range names {
 		delete(t.byName, name)
 	}
@@ -103,9 +109,15 @@ func (t *table[T]) target(name string) *target {
 }
 
 func (t *table[T]) all() []*entry[T] {
+	order, _ := t.listed()
+	return order
+}
+
+// listed returns all entries and their definitions, which must not be changed.
+func (t *table[T]) listed() ([]*entry[T], []T) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.order
+	return t.order, t.defs
 }
 
 // used reports whether anything was ever registered.
@@ -125,17 +137,25 @@ func (t *table[T]) holds(defs []T) bool {
 	return len(defs) == 0
 }
 
-// page returns the definitions behind a cursor that the caller may see, at most size
-// of them, and the cursor of the next page, or "".
+// page returns the definitions behind a cursor, at most size of them, and the cursor of
+// the next page, or "". visible tells what the caller may see; nil is everything, and the
+// definitions are then the table's own, which must not be changed.
 func (t *table[T]) page(cursor string, size int, visible func(name string) bool) (defs []T, next string, err error) {
 	after, err := t.position(cursor)
 	if err != nil {
 		return nil, "", err
 	}
-	order := t.all()
+	order, all := t.listed()
 	first, _ := slices.BinarySearchFunc(order, after+1, func(e *entry[T], seq uint64) int {
 		return int(int64(e.seq) - int64(seq))
 	})
+	if visible == nil {
+		end := min(first+size, len(order))
+		if end < len(order) {
+			next = t.cursor(order[end-1].seq)
+		}
+		return all[first:end:end], next, nil
+	}
 	last := after
 	defs = make([]T, 0, min(size, len(order)-first))
 	for _, e := range order[first:] {
