@@ -133,7 +133,7 @@ func TestManyScrapers(t *testing.T) {
 		for i := range 5 * maxScrapers {
 			time.Sleep(time.Second)
 			scrapeFrom(scrape, fmt.Sprintf("10.0.0.%d", i))
-			if i%maxScrapers == 0 {
+			if i%(maxScrapers/2) == 0 {
 				scrapeFrom(scrape, "prometheus")
 			}
 		}

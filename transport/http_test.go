@@ -338,8 +338,8 @@ func TestDisconnectSparesLegacyRequest(t *testing.T) {
 		require.Empty(t, e.ended)
 		e.release <- struct{}{}
 		require.NoError(t, <-e.ended)
-		_, body := e.post(legacy(1, "tools/call", "echo"), sid)
-		require.Equal(t, answer(1, "echo"), body, "the session lives on")
+		_, body := e.post(legacy(2, "tools/call", "echo"), sid) // the handler's end is not yet that of id 1
+		require.Equal(t, answer(2, "echo"), body, "the session lives on")
 		require.EqualValues(t, 1, dropped(e.conserved(), mcp.DropStreamGone))
 	})
 }
