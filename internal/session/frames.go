@@ -16,14 +16,15 @@ type frames struct{ small, large sync.Pool } // of *[]byte
 // get returns an empty buffer for a frame that will probably have n bytes, 0 if that is
 // unknown.
 func (f *frames) get(n int) *[]byte {
+	size := max(n+n/8, smallFrame)
 	pool := &f.small
-	if n >= largeFrame {
+	if size >= largeFrame { // as put will see it
 		pool = &f.large
 	}
 	if buf, ok := pool.Get().(*[]byte); ok {
 		return buf
 	}
-	buf := make([]byte, 0, max(n+n/8, smallFrame))
+	buf := make([]byte, 0, size)
 	return &buf
 }
 

@@ -80,3 +80,18 @@ func TestFrameOfAnError(t *testing.T) {
 		}
 	})
 }
+
+// What is put into one pool is taken out of it again, of whatever size the answers are.
+func TestBuffersAreFoundAgain(t *testing.T) {
+	for _, n := range []int{0, 1000, largeFrame * 8 / 9, 15_000, largeFrame - 1, largeFrame, 2 * largeFrame} {
+		var f frames
+		found := false
+		for range 100 { // under the race detector a pool forgets some
+			buf := f.get(n)
+			f.put(buf, append(*buf, make([]byte, n)...))
+			again := f.get(n)
+			found = found || buf == again
+		}
+		require.True(t, found, "%d bytes", n)
+	}
+}
