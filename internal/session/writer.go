@@ -186,8 +186,9 @@ func (st *Stream) writeSome(sink Sink, batch []*Message, done bool) (n int, err 
 			batch[n] = nil
 			continue
 		}
-		if st.log == nil && (m.Kind != Answer || st.events || st.eager) && st.mayLog() {
-			err = st.begin(sink, false)
+		asked := st.log != nil
+		if !asked && (m.Kind != Answer || st.events || st.eager) && st.mayLog() {
+			err, asked = st.begin(sink, false), true
 		}
 		if !st.record(m, done && n == len(batch)-1) && m.Kind == Mark {
 			continue // there is no use for it without a log
@@ -195,7 +196,7 @@ func (st *Stream) writeSome(sink Sink, batch []*Message, done bool) (n int, err 
 		if err != nil {
 			return 0, err
 		}
-		if n > 0 || st.log != nil { // somebody else was served, or the store was asked
+		if n > 0 || asked { // somebody else was served, or the store was asked
 			bounded = st.extend(sink, bounded)
 		}
 		if err = sink.Write(m); err != nil {
