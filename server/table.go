@@ -150,7 +150,7 @@ func (t *table[T]) page(cursor string, size int, visible func(name string) bool)
 		return int(int64(e.seq) - int64(seq))
 	})
 	if visible == nil {
-		end := min(first+size, len(order))
+		end := first + min(size, len(order)-first)
 		if end < len(order) {
 			next = t.cursor(order[end-1].seq)
 		}

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -37,4 +39,29 @@ func TestTableReplaceHasNoGap(t *testing.T) {
 	}
 	close(done)
 	readers.Wait()
+}
+
+// A page is the same whether somebody has looked at each of its entries or not, however
+// large it may be.
+func TestTablePages(t *testing.T) {
+	table := table[int]{kind: ItemTool, changed: func() {}}
+	for i, name := range []string{"a", "b", "c"} {
+		if err := table.add(name, i, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	table.remove("b")
+	for _, size := range []int{1, 2, 3, math.MaxInt} {
+		for after := range uint64(5) {
+			cursor := table.cursor(after)
+			want, wantNext, err := table.page(cursor, size, func(string) bool { return true })
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, next, err := table.page(cursor, size, nil)
+			if err != nil || next != wantNext || !slices.Equal(got, want) {
+				t.Errorf("%d after %d: %v, %q, %v, not %v, %q", size, after, got, next, err, want, wantNext)
+			}
+		}
+	}
 }
