@@ -31,17 +31,10 @@ type httpSink struct {
 	sent     bool // and was flushed
 	deadline bool // a write deadline was set
 
-	length [1]string // the value of Content-Length
+	// values are those of headers: here, so that they cost no allocation, and not shared by
+	// all responses, because who wraps the writer may change a value in its place.
+	values [3]string
 }
-
-// Values of headers that all responses share. There is no room behind them, so that who
-// adds another value makes a slice of his own.
-var (
-	typeJSON    = []string{"application/json"}
-	typeEvents  = []string{"text/event-stream"}
-	noCache     = []string{"no-cache"}
-	noBuffering = []string{"no"}
-)
 
 func (k *httpSink) Write(m *session.Message) error {
 	status := k.status(m)
@@ -50,15 +43,21 @@ func (k *httpSink) Write(m *session.Message) error {
 	}
 	k.start(m)
 	k.ok = m.Err == nil
-	k.length[0] = strconv.Itoa(m.Size())
-	h := k.w.Header()
-	h["Content-Type"], h["Content-Length"] = typeJSON, k.length[:]
+	k.set(0, "Content-Type", "application/json")
+	k.set(1, "Content-Length", strconv.Itoa(m.Size()))
 	k.w.WriteHeader(status)
 	_, err := k.w.Write(m.Frame)
 	if err == nil && len(m.Rest) > 0 {
 		_, err = k.w.Write(m.Rest)
 	}
 	return k.failed(err)
+}
+
+// set sets a header, whose name is in its canonical form. There is no room behind the
+// value, so that who adds another one makes a slice of his own.
+func (k *httpSink) set(i int, name, value string) {
+	k.values[i] = value
+	k.w.Header()[name] = k.values[i : i+1 : i+1]
 }
 
 // event writes one message of an event stream.
@@ -89,8 +88,9 @@ func (k *httpSink) stream(m *session.Message) {
 	}
 	k.start(m)
 	k.events = true
-	h := k.w.Header()
-	h["Content-Type"], h["Cache-Control"], h["X-Accel-Buffering"] = typeEvents, noCache, noBuffering
+	k.set(0, "Content-Type", "text/event-stream")
+	k.set(1, "Cache-Control", "no-cache")
+	k.set(2, "X-Accel-Buffering", "no")
 	k.w.WriteHeader(http.StatusOK)
 }
 
