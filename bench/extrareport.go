@@ -65,10 +65,9 @@ func (one programResult) start(of func(launch) time.Duration) spread {
 	return spreadOfValues(values)
 }
 
-// most is the most that an idle process had in memory, in bytes: not while it was scraped
-// all the time.
-func (one programResult) most() (most float64) {
-	for _, all := range one.idle[:afterScrapes] {
+// most is the most that an idle process had in memory, in bytes, before a moment.
+func (one programResult) most(before int) (most float64) {
+	for _, all := range one.idle[:before] {
 		for _, m := range all {
 			most = max(most, m.resident)
 		}
@@ -115,7 +114,16 @@ func (r report) promised(server string) string {
 	if i < 0 || r.promises.samples == nil {
 		return unknown
 	}
-	return fmt.Sprintf("%.2f", ratios(r.promises.samples[i], r.promises.samples[1], cpuTimeOf).median)
+	return format("%.2f", ratios(r.promises.samples[i], r.promises.samples[1], cpuTimeOf))
+}
+
+// fraction is one part in so many of the CPU time that a server takes for the headline.
+func (r report) fraction(server string, parts int) string {
+	samples := r.of(server, goalCall)
+	if samples == nil {
+		return unknown
+	}
+	return fmt.Sprintf("%.1f µs", spreadOf(samples, func(s sample) float64 { return micros(s.cpu) }).median/float64(parts))
 }
 
 // Collector is the table of what fewer runs of the garbage collector give.

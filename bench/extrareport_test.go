@@ -89,8 +89,8 @@ func TestPromises(t *testing.T) {
 	table := r.Promises()
 	require.Contains(t, table, "| bare echo | 10.0 (10.0–10.0) | 0.50 (0.50–0.50) | 1.00 (1.00–1.00) | 0 | 0.0 |\n")
 	require.Contains(t, table, "| … and counted, timed, limited, and seen while it lives | 50.0 (50.0–50.0) | 2.50 (2.50–2.50) | 5.00 (5.00–5.00) | 4 | 4.0 |\n")
-	require.Equal(t, "2.50", r.promised("floor-counted"))
-	require.Equal(t, "3.50", r.promised("vitrine"))
+	require.Equal(t, "2.50 (2.50–2.50)", r.promised("floor-counted"))
+	require.Equal(t, "3.50 (3.50–3.50)", r.promised("vitrine"))
 	require.Equal(t, unknown, r.promised("nobody"))
 }
 

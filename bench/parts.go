@@ -128,7 +128,7 @@ func packageOf(function string) string {
 }
 
 // divided are the kinds whose profiles are divided into parts.
-var divided = []string{servers.Floor, "vitrine"}
+var divided = []string{servers.Floor, "vitrine", "vitrine-sampled"}
 
 // Parts is the table of where the CPU time and the memory of one request of the
 // headline go; empty if there are no profiles of it.

@@ -292,7 +292,7 @@ func (p plan) sessions(r *scaleResult, programs programs, sink string) (err erro
 			return err
 		}
 	}
-	for round := range p.rounds {
+	for round := range goalRounds * p.rounds {
 		for turn := range processes {
 			i := (turn + round) % len(processes)
 			got, err := measureSlice(processes[i], loads[i], p.slice)

@@ -52,7 +52,7 @@ func TestScale(t *testing.T) {
 	require.Positive(t, r.session.last().Heap)
 	require.Less(t, r.session.last().Goroutines, 1.0)
 	for _, samples := range r.cost {
-		require.Len(t, samples, 2)
+		require.Len(t, samples, 2*goalRounds)
 	}
 }
 

@@ -209,6 +209,7 @@ func (st *Stream) writeSome(sink Sink, batch []*Message, done bool) (n int, err 
 		return 0, err
 	}
 	if wrote {
+		st.extend(sink, bounded)
 		err = sink.Flush()
 	}
 	if err != nil {
