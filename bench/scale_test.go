@@ -21,10 +21,10 @@ import (
 
 func TestScale(t *testing.T) {
 	p := plan{
-		scale:  scale{streams: 120, calls: 110, sessions: 40, only: regexp.MustCompile("^scale/")},
+		scale:  scale{streams: 120, calls: 110, sessions: 400, only: regexp.MustCompile("^scale/")},
 		rounds: 2, slice: time.Millisecond, progress: io.Discard,
 	}
-	require.Equal(t, []string{"scale/streams/120", "scale/calls/110", "scale/sessions/40"}, p.scale.names())
+	require.Equal(t, []string{"scale/streams/120", "scale/calls/110", "scale/sessions/400"}, p.scale.names())
 	got, err := p.run()
 	skipElsewhere(t, err)
 	require.NoError(t, err)
@@ -46,9 +46,9 @@ func TestScale(t *testing.T) {
 			require.InDelta(t, 1, g.each.Waiting, 0.001, k.Name)
 		}
 	}
-	require.Equal(t, []int{1, 40}, r.counts)
+	require.Equal(t, []int{1, 400}, r.counts)
 	require.Len(t, r.session, 1)
-	require.Equal(t, 40, r.session[0].n)
+	require.Equal(t, 400, r.session[0].n)
 	require.Positive(t, r.session.last().Heap)
 	require.Less(t, r.session.last().Goroutines, 1.0)
 	for _, samples := range r.cost {
