@@ -53,7 +53,7 @@ type Request struct {
 	holds atomic.Int32
 
 	reply    Message
-	buffer   *[]byte // of the answer's frame; nil for an error
+	buffer   *[]byte // of the frame of a result; nil if none was encoded
 	replyErr atomic.Pointer[mcp.Error]
 
 	// Guarded by lane.mu.
