@@ -14,7 +14,7 @@ import (
 // servers use: the client shares the machine with the server, and what it spends the
 // server does not get.
 type conn struct {
-	net     net.Conn
+	net     *poller
 	in      *bufio.Reader
 	body    []byte // of the last response; valid until the next
 	session string // the last one that a response has named
@@ -26,7 +26,12 @@ func dial(addr string, buffer int) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{net: c, in: bufio.NewReaderSize(c, buffer)}, nil
+	p, err := newPoller(c)
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return &conn{net: p, in: bufio.NewReaderSize(p, buffer)}, nil
 }
 
 // setDeadline lets whatever takes longer than until then fail.

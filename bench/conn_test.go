@@ -7,7 +7,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -43,12 +45,31 @@ func TestRoundTrip(t *testing.T) {
 	c, err := dial(srv.Listener.Addr().String(), 4<<10)
 	require.NoError(t, err)
 	defer c.close()
-	for i, want := range responses {
-		next = i
-		status, err := c.roundTrip([]byte("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi"))
-		require.NoError(t, err, i)
-		require.Equal(t, want.status, status, i)
-		require.True(t, bytes.Equal(want.body, c.body), "response %d: %.80q", i, c.body)
+	for _, polling := range []bool{false, true, false} {
+		c.net.poll(polling)
+		for i, want := range responses {
+			next = i
+			status, err := c.roundTrip([]byte("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi"))
+			require.NoError(t, err, i)
+			require.Equal(t, want.status, status, i)
+			require.True(t, bytes.Equal(want.body, c.body), "response %d, polling %t: %.80q", i, polling, c.body)
+		}
+	}
+}
+
+// Whoever polls does not hang on a server that says nothing.
+func TestPollHasADeadline(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	for _, polling := range []bool{false, true} {
+		c, err := dial(l.Addr().String(), 4<<10)
+		require.NoError(t, err)
+		c.net.poll(polling)
+		require.NoError(t, c.setDeadline(time.Now().Add(10*time.Millisecond)))
+		_, err = c.roundTrip([]byte("ask"))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded, "polling: %t", polling)
+		c.close()
 	}
 }
 
@@ -62,24 +83,27 @@ func TestRoundTripFails(t *testing.T) {
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nz\r\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
 	} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		served := make(chan error, 1)
-		go func() {
-			c, err := l.Accept()
-			if err == nil {
-				io.ReadFull(c, make([]byte, 3))
-				io.WriteString(c, response)
-				err = c.Close()
-			}
-			served <- err
-		}()
-		c, err := dial(l.Addr().String(), 4<<10)
-		require.NoError(t, err)
-		_, err = c.roundTrip([]byte("ask"))
-		require.Error(t, err, "%q", response)
-		c.close()
-		require.NoError(t, <-served)
-		l.Close()
+		for _, polling := range []bool{false, true} {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			served := make(chan error, 1)
+			go func() {
+				c, err := l.Accept()
+				if err == nil {
+					io.ReadFull(c, make([]byte, 3))
+					io.WriteString(c, response)
+					err = c.Close()
+				}
+				served <- err
+			}()
+			c, err := dial(l.Addr().String(), 4<<10)
+			require.NoError(t, err)
+			c.net.poll(polling)
+			_, err = c.roundTrip([]byte("ask"))
+			require.Error(t, err, "%q, polling: %t", response, polling)
+			c.close()
+			require.NoError(t, <-served)
+			l.Close()
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -73,6 +74,7 @@ func (l *httpLoad) close() {
 }
 
 func (l *httpLoad) run(d time.Duration) ([]time.Duration, error) {
+	defer l.poll()()
 	var failed atomic.Pointer[error]
 	var all sync.WaitGroup
 	end := time.Now().Add(d)
@@ -85,6 +87,21 @@ func (l *httpLoad) run(d time.Duration) ([]time.Duration, error) {
 	}
 	all.Wait()
 	return l.took(&failed)
+}
+
+// poll lets all callers wait without sleep, on one core, until that is undone: more would leave
+// the server none.
+func (l *httpLoad) poll() (undo func()) {
+	before := runtime.GOMAXPROCS(1)
+	for _, c := range l.callers {
+		c.net.poll(true)
+	}
+	return func() {
+		for _, c := range l.callers {
+			c.net.poll(false)
+		}
+		runtime.GOMAXPROCS(before)
+	}
 }
 
 // took returns what all callers have measured, or why one of them has failed.

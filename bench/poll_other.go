@@ -1,0 +1,13 @@
+//go:build !unix
+
+package main
+
+import "net"
+
+// A poller is a connection, and no more than that here.
+type poller struct{ net.Conn }
+
+func newPoller(c net.Conn) (*poller, error) { return &poller{c}, nil }
+
+// poll does nothing: reads sleep.
+func (*poller) poll(bool) {}
