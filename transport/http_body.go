@@ -40,6 +40,9 @@ func (x *exchange) body() ([]byte, error) {
 		return nil, tooLarge(limits.MaxFrameBytes)
 	}
 	body, err := x.read(limits.MaxFrameBytes)
+	if err == nil {
+		_ = x.r.Body.Close() // or net/http looks for the rest of it before it answers
+	}
 	if err != nil || x.bodyEnd.IsZero() {
 		return body, err // with the deadline in force, for what is left of the body
 	}

@@ -57,6 +57,7 @@ type Core struct {
 
 	timers   timers
 	frames   frames
+	wakes    wakes
 	tasks    tasks       // background work
 	detached detachedSet // of handlers whose request was answered
 }

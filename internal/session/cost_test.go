@@ -36,7 +36,7 @@ type costRow struct {
 
 func costRows() []costRow {
 	return []costRow{
-		{"modern exchange", 7, func(tb testing.TB) func() { return exchanges(tb, mcp.Modern) }},
+		{"modern exchange", 6, func(tb testing.TB) func() { return exchanges(tb, mcp.Modern) }},
 		{"legacy exchange", 7, func(tb testing.TB) func() { return exchanges(tb, mcp.Legacy) }},
 	}
 }

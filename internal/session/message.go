@@ -22,6 +22,9 @@ const (
 // queued.
 type Message struct {
 	Kind   MessageKind
+	each   bool   // a notification that is told as often as it was said, see repeats
+	logged bool   // it is in the event store
+	shown  bool   // an event store was given it, and may have it still
 	Frame  []byte // one JSON-RPC message on one line, without the newline
 	Rest   []byte // the end of the frame, if other messages share it; it must not be changed
 	Method string // of a notification or a call
@@ -35,12 +38,9 @@ type Message struct {
 	// rest, as the exchange ends here. 0 says nothing about it.
 	Retry time.Duration
 
-	each    bool     // a notification that is told as often as it was said, see repeats
 	key     string   // notifications of one request with one key may replace each other
 	request *Request // the request whose fate or validity hangs on the message, or nil
 	call    *outbound
-	logged  bool       // it is in the event store
-	shown   bool       // an event store was given it, and may have it still
 	hungUp  chan error // of a mark that ends the exchange: how that has gone; capacity 1
 	done    func()     // of a notification: called once, when it was written, stored or dropped; or nil
 	batch   *batch     // in whose array the answer leaves, or nil

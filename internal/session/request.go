@@ -27,30 +27,26 @@ type Request struct {
 	values  valuesContext // what ctx has from outside
 	bounded requestContext
 
-	arrived  time.Time
-	deadline time.Time
-	alarm    atomic.Pointer[alarm]      // of the deadline
-	unwind   atomic.Pointer[time.Timer] // of a cancelled handler that has not returned
-	started  atomic.Int64               // ns after arrived; 0 is not yet
-	settled  atomic.Int64
+	arrived time.Time
+	alarm   atomic.Pointer[alarm]      // of the deadline
+	unwind  atomic.Pointer[time.Timer] // of a cancelled handler that has not returned
+	started atomic.Int64               // ns after arrived; 0 is not yet
+	settled atomic.Int64
 	// handlerDone is when the handler returned, in ns after arrived.
 	handlerDone atomic.Int64
 	blocked     blockedTime
 
-	verdict   verdict
-	decided   chan struct{} // closed at the settle of a handshake; nil for all others
-	phase     atomic.Uint32 // a Phase
-	cancelled atomic.Pointer[cancellation]
-	slots     slots
-	asked     atomic.Bool // it may have outbound requests
-	seated    bool        // it has a place among the subscriptions
-	queued    bool        // it had to wait for its slots; written before it is admitted
-	// acknowledged is when it has become a subscription, in ns after arrived; 0 is not yet.
-	acknowledged atomic.Int64
-
+	verdict verdict
+	phase   atomic.Uint32 // a Phase
 	// holds counts who still has something to do with the request: the handler, the
 	// fate of the answer, and whoever is cancelling it. At zero it leaves the live set.
-	holds atomic.Int32
+	holds     atomic.Int32
+	asked     atomic.Bool   // it may have outbound requests
+	decided   chan struct{} // closed at the settle of a handshake; nil for all others
+	cancelled atomic.Pointer[cancellation]
+	slots     slots
+	// acknowledged is when it has become a subscription, in ns after arrived; 0 is not yet.
+	acknowledged atomic.Int64
 
 	reply    Message
 	buffer   *[]byte // of the frame of a result; nil if none was encoded
@@ -59,10 +55,14 @@ type Request struct {
 	// Guarded by lane.mu.
 	lane       *lane
 	prev, next *Request
-	fate       Fate
 	reason     mcp.DropReason
+	fate       Fate
 	returned   bool
 	abandoned  bool
+
+	// Written before the request is admitted.
+	seated bool // it has a place among the subscriptions
+	queued bool // it had to wait for its slots
 }
 
 // A cancellation is when and why a request was cancelled.
@@ -100,11 +100,10 @@ const (
 func newRequest(c *Core, in *Inbound, s *Session, st *Stream, rt *Route) *Request {
 	r := &Request{Inbound: in, Route: rt, core: c, session: s, stream: st, arrived: time.Now()}
 	patience, _ := c.limits.deadline(rt)
-	r.deadline = r.arrived.Add(patience)
+	r.bounded.deadline = r.arrived.Add(patience)
 	if r.values.Context = in.Values; in.Values == nil {
 		r.values.Context = context.Background()
 	}
-	r.bounded.deadline = r.deadline
 	r.bounded.Context, r.cancel = context.WithCancelCause(&r.values)
 	r.ctx = c.observer.Begin(&r.bounded, r)
 	r.holds.Store(2)
@@ -150,7 +149,7 @@ func (r *Request) Session() *Session { return r.session }
 func (r *Request) ArrivedAt() time.Time { return r.arrived }
 
 // Deadline returns when the request is answered with an error if nothing else happens.
-func (r *Request) Deadline() time.Time { return r.deadline }
+func (r *Request) Deadline() time.Time { return r.bounded.deadline }
 
 // QueueWait returns how long the request waited for a slot, and false while it
 // still waits or if its handler was never called.
@@ -412,7 +411,7 @@ func (r *Request) expire() {
 	_, limit := r.core.limits.deadline(r.Route)
 	data := mcp.ErrorData{Reason: string(mcp.CauseDeadline), Limit: limit}
 	answer := mcp.NewError(mcp.CodeInternalError, "the request took longer than its deadline of %v",
-		r.deadline.Sub(r.arrived)).WithData(data)
+		r.Deadline().Sub(r.arrived)).WithData(data)
 	data.Phase = "queued"
 	err := &mcp.CancelError{Cause: mcp.CauseDeadline}
 	if r.refuseQueued(err, answer.WithData(data)) || r.refuseUnless(listeningBit, err, answer) {

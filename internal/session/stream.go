@@ -15,8 +15,8 @@ import (
 type Stream struct {
 	core *Core
 	conn *Conn
-	kind streamKind
 	wake chan struct{} // capacity 1: the writer has something to look at
+	kind streamKind
 	// plain is for a client that takes no event stream: nothing but answers.
 	plain bool
 	// eager is for an exchange that is an event stream from the first message on.
@@ -29,17 +29,17 @@ type Stream struct {
 	held     int                 // of answers that wait for the rest of their array
 	room     chan struct{}       // closed when the queue has shrunk; nil while nobody waits
 	expected int                 // answers until the stream ends by itself, unless it is endless
-	ended    bool                // nothing is queued any more; the rest is still written
 	answered int                 // answers to admitted requests that were queued
 	owed     int                 // those that are still to be queued before the stream has ended
 	failed   mcp.DropReason      // why nothing is written any more, or ""
-	writing  bool                // the sink is in use
-	events   bool                // the sink has become an event stream that cannot be resumed
 	sink     Sink                // while Pump runs
 	deadline time.Time           // of the last write
 	writeEnd time.Time           // upper bound of every write, zero for none
 	requests []*Request          // those that the loss of the stream concerns
 	batches  map[*batch]struct{} // whose answers wait for each other
+	ended    bool                // nothing is queued any more; the rest is still written
+	writing  bool                // the sink is in use
+	events   bool                // the sink has become an event stream that cannot be resumed
 	lost     bool                // Lost was called
 
 	// The usual exchange has one request and one answer: room for them.
@@ -50,11 +50,11 @@ type Stream struct {
 	// Of a stream that can be resumed, or may become one: see eventLog.
 	session  *Session      // whose event store it uses, or nil
 	log      *eventLog     // or nil
-	unlogged bool          // it has none and will have none
 	reader   int           // the number of the exchange that reads the stream; 0 is none
 	readers  int           // how many exchanges there have been
 	writer   int           // noWriter, keeper, or the number of an exchange
 	vacant   chan struct{} // closed when there is no writer; nil while nobody waits
+	unlogged bool          // it has no log and will have none
 	hangUp   bool          // a mark in the queue ends the exchange
 	alone    atomic.Bool   // there is a log and no reader: what is queued needs a writer
 
@@ -77,7 +77,7 @@ func (k streamKind) endless() bool { return k == byteStream || k == standaloneSt
 
 func newStream(c *Core, conn *Conn, kind streamKind, answers int) *Stream {
 	st := &Stream{
-		core: c, conn: conn, kind: kind, expected: answers, wake: make(chan struct{}, 1),
+		core: c, conn: conn, kind: kind, expected: answers, wake: c.wakes.get(),
 		reader: firstReader, readers: firstReader,
 	}
 	st.queue, st.requests = st.queued[:0], st.owned[:0]

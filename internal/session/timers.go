@@ -35,7 +35,7 @@ type alarm struct {
 
 // set returns an alarm for the deadline of r.
 func (t *timers) set(r *Request) *alarm {
-	patience := r.deadline.Sub(r.arrived) // which was just now
+	patience := r.Deadline().Sub(r.arrived) // which was just now
 	if a, ok := t.alarms.Get().(*alarm); ok {
 		a.request.Store(r)
 		a.timer.Reset(patience)

@@ -23,6 +23,9 @@ func (st *Stream) Pump(sink Sink) error {
 		return err
 	}
 	defer st.leave(firstReader)
+	if st.kind == modernExchange { // which has no other writer
+		defer st.core.wakes.put(st.wake)
+	}
 	if st.kind == standaloneStream {
 		watch.always()
 		if err := st.prime(sink); err != nil {

@@ -1,0 +1,19 @@
+package session
+
+import "sync"
+
+// wakes are the channels that wake the writers of streams. They are used again: an exchange
+// would make one for its one answer. Who signals a stream whose writer has left may so wake that
+// of another stream, which looks, finds nothing and waits on.
+type wakes struct{ idle sync.Pool } // of chan struct{}
+
+// get returns a channel of capacity 1. There may be something in it.
+func (w *wakes) get() chan struct{} {
+	if c, ok := w.idle.Get().(chan struct{}); ok {
+		return c
+	}
+	return make(chan struct{}, 1)
+}
+
+// put takes back a channel that nobody receives from any more.
+func (w *wakes) put(c chan struct{}) { w.idle.Put(c) }
