@@ -65,7 +65,7 @@ func cancelScenes() []scene {
 		play: func(s *stage) {
 			s.hold("wait")
 			a := s.web().start("POST", waiting, modernHeaders("tools/call", "wait")...)
-			later()
+			slowly()
 			a.drop()
 		},
 	}, {
@@ -74,7 +74,9 @@ func cancelScenes() []scene {
 			release := s.hold("wait")
 			w := s.web()
 			a := w.start("POST", waiting, modernHeaders("tools/call", "wait")...)
-			w.start("POST", echo(1), modernHeaders("tools/call", "echo")...).drop()
+			b := w.start("POST", echo(1), modernHeaders("tools/call", "echo")...)
+			slowly()
+			b.drop()
 			close(release)
 			require.Contains(s.t, a.wait().body, "released")
 		},

@@ -58,6 +58,9 @@ func later() {
 	time.Sleep(time.Millisecond)
 }
 
+// slowly lets the time pass in which nobody but an answer is waited for.
+func slowly() { time.Sleep(5 * time.Millisecond) }
+
 func (p line) send(frames ...string) {
 	p.t.Helper()
 	for _, f := range frames {

@@ -43,8 +43,8 @@ func (c *Core) admit(in *Inbound, s *Session, st *Stream) {
 		c.reject(r, reason, err)
 		return
 	}
-	if r.alarm.Store(c.timers.set(r)); r.Settled() {
-		r.disarm() // settled before it could see the alarm
+	if r.alarm.Store(c.timers.set(r)); r.holds.Load() == 0 {
+		r.disarm() // it has left before it could see the alarm
 	}
 	if !st.kind.endless() {
 		st.own(r)

@@ -264,6 +264,46 @@ var cellsE7 = []faultCell{
 			"admitted": 1, "dropped/cancelled": 1, "cancelled/client_disconnect": 1, "notification/cancelled": 1,
 		}, w.counts().since(before))
 	}},
+	{state: "R/modern-quick", test: func(w *world) {
+		// Within the first moments the writer waits for nothing but the answer.
+		g := w.gate("work", false)
+		x := w.post(nil, modernFrame("1", "work"))
+		h := g.next()
+		x.sink.leave()
+		time.Sleep(quickAnswer - 1)
+		w.settle()
+		require.Empty(w.t, h.cause())
+		time.Sleep(1)
+		w.settle()
+		require.Equal(w.t, "client_disconnect", h.cause())
+		require.True(w.t, x.ended())
+		h.finish("late")
+		w.settle()
+		require.Equal(w.t, disconnected, w.counts())
+
+		before := w.counts()
+		x = w.post(nil, modernFrame("2", "work"))
+		h = g.next()
+		x.sink.leave()
+		w.settle()
+		h.finish("done")
+		require.True(w.t, x.ended())
+		require.Empty(w.t, x.frames())
+		require.Empty(w.t, h.cancelled())
+		require.Equal(w.t, wireLost, w.counts().since(before))
+
+		// A request that was settled as it was found to be slow has no alarm left.
+		before = w.counts()
+		x = w.post(nil, modernFrame("3", "work"))
+		h = g.next()
+		time.Sleep(quickAnswer)
+		w.settle()
+		h.finish("done")
+		require.Equal(w.t, []string{resultFrame("3", "done")}, x.frames())
+		time.Sleep(time.Hour)
+		w.settle()
+		require.Equal(w.t, counts{"admitted": 1, "sent": 1}, w.counts().since(before))
+	}},
 	{state: "P/modern", limits: small, test: func(w *world) {
 		n, free := w.sender("work", 3), make(chan struct{})
 		x := w.exchange(1, mcp.Modern)

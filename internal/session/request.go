@@ -230,14 +230,14 @@ func (r *Request) settleUnless(bits uint32, to outcome, cause int) (won, first b
 
 func (r *Request) afterSettle() {
 	r.settled.Store(int64(max(time.Since(r.arrived), 1)))
-	r.disarm()
 	if r.decided != nil {
 		close(r.decided)
 	}
 	r.core.hooks.at(pointAfterSettle, r)
 }
 
-// disarm ends the alarm of the deadline.
+// disarm ends the alarm. A request that is settled keeps it until the end: its answer may take
+// time to be encoded, and its deadline does nothing any more.
 func (r *Request) disarm() {
 	if a := r.alarm.Swap(nil); a != nil {
 		r.core.timers.unset(a)
@@ -264,6 +264,7 @@ func (r *Request) release() {
 	if r.holds.Add(-1) > 0 {
 		return
 	}
+	r.disarm()
 	r.vacate()
 	r.core.observer.Finished(r)
 	if r.session != nil {

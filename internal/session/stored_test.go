@@ -224,4 +224,4 @@ func told(stream, from int, frames ...string) (events []string) {
 const mark = ""
 
 // keepAlive is the time until a sign of life.
-const keepAlive = 15 * time.Second
+const keepAlive = 15*time.Second + quickAnswer

@@ -21,6 +21,8 @@ type Stream struct {
 	plain bool
 	// eager is for an exchange that is an event stream from the first message on.
 	eager bool
+	// quick is true as long as an answer may come any moment: see quickAnswer.
+	quick atomic.Bool
 
 	mu       sync.Mutex // guards the rest
 	queue    []*Message
@@ -81,6 +83,7 @@ func newStream(c *Core, conn *Conn, kind streamKind, answers int) *Stream {
 		reader: firstReader, readers: firstReader,
 	}
 	st.queue, st.requests = st.queued[:0], st.owned[:0]
+	st.quick.Store(!kind.endless())
 	return st
 }
 

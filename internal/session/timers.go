@@ -27,15 +27,19 @@ func (t *timers) stop(timer *time.Timer) {
 	t.idle.Put(timer)
 }
 
-// An alarm expires one request at a time, at its deadline.
+// An alarm watches over one request at a time: it tells the stream if the answer is not a
+// quick one, and expires the request at its deadline.
 type alarm struct {
 	timer   *time.Timer
 	request atomic.Pointer[Request]
 }
 
-// set returns an alarm for the deadline of r.
+// set returns an alarm for r, which has just arrived.
 func (t *timers) set(r *Request) *alarm {
-	patience := r.Deadline().Sub(r.arrived) // which was just now
+	patience := r.Deadline().Sub(r.arrived)
+	if r.stream.quick.Load() {
+		patience = min(patience, quickAnswer)
+	}
 	if a, ok := t.alarms.Get().(*alarm); ok {
 		a.request.Store(r)
 		a.timer.Reset(patience)
@@ -43,8 +47,22 @@ func (t *timers) set(r *Request) *alarm {
 	}
 	a := new(alarm)
 	a.request.Store(r)
-	a.timer = time.AfterFunc(patience, func() { a.request.Load().expire() })
+	a.timer = time.AfterFunc(patience, a.ring)
 	return a
+}
+
+// ring is called when the time of the alarm has come.
+func (a *alarm) ring() {
+	r := a.request.Load()
+	left := time.Until(r.Deadline())
+	if left <= 0 {
+		r.expire()
+		return
+	}
+	r.stream.slow()
+	if r.alarm.Load() == a { // or it is settled; if that comes right now, nothing is left to expire
+		a.timer.Reset(left)
+	}
 }
 
 // unset ends an alarm. It must be called once at most. One that rings already keeps its

@@ -1,15 +1,22 @@
 package session
 
-import "context"
+import (
+	"context"
+	"time"
+)
+
+// quickAnswer is the time in which nearly all answers come. While the writer of an exchange
+// waits for one that may be quick, it waits for nothing else: that a peer has gone, or should
+// be shown a sign of life, it looks after only from then on.
+const quickAnswer = 5 * time.Millisecond
 
 // A watch tells a stream that the peer of its exchange is gone. Usually the writer sees
 // that itself while it waits for the answer. Once it may be busy for longer (with a slow
 // reader, or a store) somebody else has to look, which costs more: see always.
 type watch struct {
 	stream *Stream
-	reader int // the number of the exchange
-	peer   context.Context
-	gone   <-chan struct{} // closed when the peer is gone; nil if the writer need not look
+	reader int             // the number of the exchange
+	peer   context.Context // done when the peer is gone; nil if the writer need not look
 	stop   func() bool     // ends the watch of somebody else, or nil
 }
 
@@ -18,27 +25,32 @@ func (st *Stream) watch(sink Sink, reader int) watch {
 	w := watch{stream: st, reader: reader}
 	if s, ok := sink.(Watcher); ok {
 		w.peer = s.Gone()
-		w.gone = w.peer.Done()
 	}
 	return w
 }
 
 // look tells the stream if the peer is gone.
 func (w *watch) look() {
-	select {
-	case <-w.gone:
-		w.gone = nil // once is enough
+	if w.peer != nil && w.peer.Err() != nil {
+		w.peer = nil // once is enough
 		w.stream.lostBy(w.reader)
-	default:
 	}
+}
+
+// gone is closed when the peer is gone; nil if the writer need not look.
+func (w *watch) gone() <-chan struct{} {
+	if w.peer == nil {
+		return nil
+	}
+	return w.peer.Done()
 }
 
 // always has the stream told at once from now on, whatever the writer does.
 func (w *watch) always() {
-	if w.gone != nil {
-		w.gone = nil
+	if w.peer != nil {
 		stream, reader := w.stream, w.reader
 		w.stop = context.AfterFunc(w.peer, func() { stream.lostBy(reader) })
+		w.peer = nil
 	}
 }
 
@@ -46,5 +58,12 @@ func (w *watch) always() {
 func (w *watch) end() {
 	if w.stop != nil {
 		w.stop()
+	}
+}
+
+// slow tells the stream that an answer of it takes its time.
+func (st *Stream) slow() {
+	if st.quick.CompareAndSwap(true, false) {
+		st.signal()
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -453,8 +454,13 @@ func (x *exchange) pump(sink Sink) {
 	}()
 }
 
-// leave is the client hanging up, and the transport that learns of it.
+// leave is the client hanging up, and the writer that learns of it: at once, if no quick
+// answer is expected any more.
 func (x *exchange) leave() {
+	x.w.settle()
+	if x.stream.quick.Load() {
+		time.Sleep(quickAnswer)
+	}
 	x.sink.leave()
 	x.w.settle()
 }

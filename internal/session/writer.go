@@ -58,6 +58,7 @@ func (st *Stream) serve(sink Sink, watch *watch) error {
 			continue
 		}
 		if !done || !st.isQuick(batch) {
+			st.quick.Store(false)
 			watch.always()
 		}
 		err := st.write(sink, batch, done)
@@ -87,8 +88,13 @@ func (st *Stream) look(sink Sink) {
 	st.writing, st.events = false, events
 }
 
-// await waits for something to write, and meanwhile keeps the connection alive.
+// await waits for something to write, and meanwhile, unless it comes quickly, keeps the
+// connection alive.
 func (st *Stream) await(sink Sink, idle KeepAliver, watch *watch) error {
+	if st.quick.Load() {
+		<-st.wake
+		return nil
+	}
 	var tick <-chan time.Time
 	if idle != nil {
 		timer := st.core.timers.start(st.core.limits.KeepAlive)
@@ -98,7 +104,7 @@ func (st *Stream) await(sink Sink, idle KeepAliver, watch *watch) error {
 	select {
 	case <-st.wake:
 		return nil
-	case <-watch.gone:
+	case <-watch.gone():
 		return nil
 	case now := <-tick:
 		watch.always()
