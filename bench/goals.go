@@ -43,12 +43,20 @@ func goals() []goal {
 		{what: "CPU time of mcp-go with validation, × Vitrine", least: true, bound: 4, figure: times("mcpgo-validating", "vitrine", goalCall)},
 		{what: "CPU time of the Go SDK with its decoder mended, × Vitrine", least: true, bound: 3, figure: times("gosdk-mended", "vitrine", goalCall)},
 		{what: "CPU time of the Go SDK, × Vitrine", least: true, bound: 15, figure: times("gosdk", "vitrine", goalCall)},
-		// In the legacy era the same within a tenth.
+		// In the legacy era the same within a tenth: as the bounds, and as the cost.
 		{what: "legacy: CPU time, × net/http + encoding/json", bound: 1.1, figure: times("vitrine", "floor", goalLegacy)},
 		{what: "legacy: CPU time, × bare echo", bound: 1.485, figure: times("vitrine", "bare", goalLegacy)},
 		{what: "legacy: CPU time of mcp-go with validation, × Vitrine", least: true, bound: 3.6, figure: times("mcpgo-validating", "vitrine", goalLegacy)},
 		{what: "legacy: CPU time of the Go SDK with its decoder mended, × Vitrine", least: true, bound: 2.7, figure: times("gosdk-mended", "vitrine", goalLegacy)},
 		{what: "legacy: CPU time of the Go SDK, × Vitrine", least: true, bound: 13.5, figure: times("gosdk", "vitrine", goalLegacy)},
+		{what: "legacy: CPU time, × modern", bound: 1.1, figure: func(r report) (float64, bool) {
+			legacy, modern := r.of("vitrine", goalLegacy), r.of("vitrine", goalCall)
+			if legacy == nil || modern == nil {
+				return 0, false
+			}
+			cpu := func(s sample) float64 { return float64(s.cpu) }
+			return spreadOf(legacy, cpu).median / spreadOf(modern, cpu).median, true // not measured in turn
+		}},
 		{what: "allocations of the whole process", bound: 75, figure: func(r report) (float64, bool) {
 			samples := r.of("vitrine", goalCall)
 			if samples == nil {

@@ -39,6 +39,18 @@ func TestGoals(t *testing.T) {
 	require.Contains(t, bad, "| CPU time of mcp-go with validation, × Vitrine | ≥ 4 | 3.75 | **missed** |")
 	require.Contains(t, bad, "| allocations of the whole process | ≤ 75 | 76.00 | **missed** |")
 
+	legacy := scenario{}
+	for _, s := range scenarios() {
+		if s.name() == goalLegacy {
+			legacy = s
+		}
+	}
+	eras := report{
+		plan:    plan{kinds: []servers.Kind{{Name: "vitrine"}}},
+		outcome: outcome{results: []result{{scenario: call, samples: [][]sample{of(100, 50)}}, {scenario: legacy, samples: [][]sample{of(120, 50)}}}},
+	}
+	require.Contains(t, eras.Goals(), "| legacy: CPU time, × modern | ≤ 1.1 | 1.20 | **missed** |")
+
 	scaled := report{outcome: outcome{scaled: testScale()}}.Goals()
 	require.Contains(t, scaled, "| an open stream, beyond net/http | ≤ 12 KB | 3.00 KB | reached |")
 	require.Contains(t, scaled, "| an idle legacy session | ≤ 3 KB | 2.25 KB | reached |")
