@@ -4,7 +4,7 @@ package wire
 
 import "testing"
 
-// The budget of the pass. Not under the race detector, with which a sync.Pool forgets
+// The budget of decoding. Not under the race detector, with which a sync.Pool forgets
 // on purpose.
 func TestDecodeAllocations(t *testing.T) {
 	for _, tt := range []struct {

@@ -26,18 +26,15 @@ func SplitBatch(frame []byte, lim Limits) ([][]byte, error) {
 	if err := checkSize(frame, lim); err != nil {
 		return nil, err
 	}
-	p := passes.Get().(*pass)
-	defer p.release()
-	p.start(frame)
-
 	if !IsBatch(frame) {
-		if err := p.message(); err != nil {
-			return nil, syntaxError(frame, err, lim)
+		s := newScanner(frame)
+		defer s.release()
+		if !s.message() {
+			return nil, syntaxError(frame, explain(frame), lim)
 		}
 		return nil, batchError("a batch must be an array")
 	}
-	p.dec.Reset(&p.buf, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	members, err := p.members(lim.MaxBatch)
+	members, err := batchMembers(frame, lim.MaxBatch)
 	switch {
 	case err != nil:
 		return nil, syntaxError(frame, err, lim)
@@ -52,27 +49,29 @@ func SplitBatch(frame []byte, lim Limits) ([][]byte, error) {
 	return members, nil
 }
 
-// members reads the array, and stops at the first member beyond limit, or a
+// batchMembers reads the array, and stops at the first member beyond limit, or a
 // frame of one-byte members would cost many times its size.
-func (p *pass) members(limit int) ([][]byte, error) {
-	if _, err := p.dec.ReadToken(); err != nil {
+func batchMembers(frame []byte, limit int) ([][]byte, error) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(frame), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if _, err := d.ReadToken(); err != nil {
 		return nil, err
 	}
 	var members [][]byte
-	for p.dec.PeekKind() != ']' {
-		v, err := p.dec.ReadValue()
+	for d.PeekKind() != ']' {
+		v, err := d.ReadValue()
 		if err != nil {
 			return nil, err
 		}
-		members = append(members, p.span(int(p.dec.InputOffset())-len(v)))
+		end := int(d.InputOffset())
+		members = append(members, frame[end-len(v):end:end])
 		if len(members) > limit {
 			return members, nil
 		}
 	}
-	if _, err := p.dec.ReadToken(); err != nil {
+	if _, err := d.ReadToken(); err != nil {
 		return nil, err
 	}
-	return members, p.end()
+	return members, checkTrailing(frame, d.InputOffset())
 }
 
 func batchError(message string) *Error {

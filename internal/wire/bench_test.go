@@ -42,18 +42,22 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkDecodeParts shows what bounds Decode: the decoder's own validation.
-func BenchmarkDecodeParts(b *testing.B) {
+// BenchmarkValidate shows what the scanner is there for: the message validated by it, and
+// by the decoder that it replaces.
+func BenchmarkValidate(b *testing.B) {
 	frame := []byte(modernCall)
+	b.Run("scanner", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			s := newScanner(frame)
+			_ = s.message()
+			s.release()
+		}
+	})
 	b.Run("jsontext.Value.IsValid", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			_ = jsontext.Value(frame).IsValid()
-		}
-	})
-	b.Run("depthExceeds", func(b *testing.B) {
-		for b.Loop() {
-			_ = depthExceeds(frame, 64)
 		}
 	})
 }

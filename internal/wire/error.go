@@ -1,12 +1,7 @@
 package wire
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -59,58 +54,3 @@ func (e *Error) Error() string {
 
 // RPC returns the error as it is sent to the peer.
 func (e *Error) RPC() *mcp.Error { return &mcp.Error{Code: e.Code, Message: e.Message} }
-
-// syntaxError turns an error of the JSON decoder into ours. It runs on refused
-// frames only, so it may look at the frame again.
-func syntaxError(frame []byte, err error, lim Limits) *Error {
-	e := &Error{Code: mcp.CodeParseError, Reason: ReasonParseError}
-	var syn *jsontext.SyntacticError
-	switch {
-	case errors.Is(err, io.EOF): // not io.ErrUnexpectedEOF: white space at most
-		e.Message = "the message is empty"
-	case !utf8.Valid(frame):
-		e.Reason = ReasonInvalidUTF8
-		e.Message = fmt.Sprintf("the message is not valid UTF-8 at byte %d", invalidUTF8Offset(frame))
-	case depthExceeds(frame, lim.MaxDepth):
-		e.Reason = ReasonTooDeep
-		e.Message = tooDeepMessage(lim)
-	case !errors.As(err, &syn):
-		e.Message = "the message is not valid JSON"
-	case errors.Is(err, jsontext.ErrDuplicateName):
-		e.Message = fmt.Sprintf("duplicate member name at %s", shorten(string(syn.JSONPointer)))
-	default:
-		e.Message = fmt.Sprintf("invalid JSON: %s at byte %d", shorten(syn.Err.Error()), syn.ByteOffset)
-	}
-	return e
-}
-
-func tooDeepMessage(lim Limits) string {
-	return fmt.Sprintf("the message nests deeper than %d levels", lim.MaxDepth)
-}
-
-// invalidUTF8Offset returns the offset of the first byte that is not UTF-8.
-func invalidUTF8Offset(b []byte) int {
-	for i := 0; i < len(b); {
-		r, n := utf8.DecodeRune(b[i:])
-		if r == utf8.RuneError && n <= 1 {
-			return i
-		}
-		i += n
-	}
-	return len(b)
-}
-
-// maxQuoted bounds what a message repeats of the peer's own bytes.
-const maxQuoted = 80
-
-// shorten cuts s to maxQuoted bytes at a rune boundary.
-func shorten(s string) string {
-	if len(s) <= maxQuoted {
-		return s
-	}
-	cut := maxQuoted
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "..."
-}

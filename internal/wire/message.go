@@ -2,19 +2,16 @@ package wire
 
 import (
 	"bytes"
-	"errors"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-var errTrailing = errors.New("unexpected data after the message")
-
-// envelope judges what the pass found and fills env. The result is an error
+// envelope judges what the scanner found and fills env. The result is an error
 // value and not an *Error, so that a nil one is nil to the caller.
-func (p *pass) envelope(env *Envelope, lim Limits) error {
-	switch p.top {
+func (m *fields) envelope(env *Envelope, lim Limits) error {
+	switch m.top {
 	case '{':
 	case '[':
 		return &Error{
@@ -27,15 +24,15 @@ func (p *pass) envelope(env *Envelope, lim Limits) error {
 			Message: "a message must be an object",
 		}
 	}
-	env.Kind = p.kind()
-	idOK := p.readID(env)
-	if depthExceeds(p.frame, lim.MaxDepth) {
+	env.Kind = m.kind()
+	idOK := m.readID(env)
+	if m.depth > lim.MaxDepth {
 		return &Error{
 			Code: mcp.CodeParseError, Reason: ReasonTooDeep, Message: tooDeepMessage(lim),
 			ID: env.ID, Kind: env.Kind,
 		}
 	}
-	if what := p.fault(env.Kind, idOK, env.ID); what != "" {
+	if what := m.fault(env.Kind, idOK, env.ID); what != "" {
 		e := &Error{
 			Code: mcp.CodeInvalidRequest, Reason: ReasonNotJSONRPC,
 			Message: what, ID: env.ID, Kind: env.Kind,
@@ -46,92 +43,92 @@ func (p *pass) envelope(env *Envelope, lim Limits) error {
 		return e
 	}
 	if env.Kind == Response {
-		env.Result, env.Error = p.result, p.errObj
+		env.Result, env.Error = m.raw(fieldResult), m.raw(fieldError)
 		return nil
 	}
-	env.Method, env.Params = internMethod(unquote(p.method)), p.params
-	env.Arguments = p.args
-	p.fillName(env)
-	p.fillMeta(&env.Meta)
+	method := internMethod(unquote(m.raw(fieldMethod)))
+	env.Method, env.Params, env.Arguments = method.name, m.raw(fieldParams), m.raw(fieldArguments)
+	m.fillName(env, method.target)
+	m.fillMeta(&env.Meta)
 	if env.Method == mcp.NotificationCancelled {
-		env.Cancel = p.cancel()
+		env.Cancel = m.cancel()
 	}
 	return nil
 }
 
 // readID sets the id of env and reports whether it is one that the message may have.
-func (p *pass) readID(env *Envelope) bool {
-	if p.id == nil {
+func (m *fields) readID(env *Envelope) bool {
+	if !m.has(fieldID) {
 		return true // fault knows who must have one
 	}
 	var err error
-	if env.ID, err = parseID(p.id); err == nil {
+	if env.ID, err = parseID(m.raw(fieldID)); err == nil {
 		return true
 	}
 	// JSON-RPC has id null in the error response to a request that nobody could read.
-	return env.Kind == Response && p.result == nil && p.id.Kind() == 'n'
+	return env.Kind == Response && !m.has(fieldResult) && m.first(fieldID) == 'n'
 }
 
 // kind tells what the message was meant to be.
-func (p *pass) kind() Kind {
+func (m *fields) kind() Kind {
 	switch {
-	case p.method != nil && p.id != nil:
+	case m.has(fieldMethod) && m.has(fieldID):
 		return Request
-	case p.method != nil:
+	case m.has(fieldMethod):
 		return Notification
-	case p.result != nil || p.errObj != nil:
+	case m.has(fieldResult) || m.has(fieldError):
 		return Response
 	}
 	return Invalid
 }
 
 // fault returns the first rule of messages that is broken, or "".
-func (p *pass) fault(kind Kind, idOK bool, id mcp.ID) string {
+func (m *fields) fault(kind Kind, idOK bool, id mcp.ID) string {
 	switch {
-	case p.jsonrpc == nil:
+	case !m.has(fieldJSONRPC):
 		return `member "jsonrpc" is missing`
-	case !isString(p.jsonrpc) || string(unquote(p.jsonrpc)) != "2.0":
+	case !isTwo(m.raw(fieldJSONRPC)):
 		return `member "jsonrpc" must be "2.0"`
 	case !idOK:
 		return `member "id" must be a string or an integer`
-	case p.method != nil && !isString(p.method):
+	case m.has(fieldMethod) && m.first(fieldMethod) != '"':
 		return `member "method" must be a string`
-	case p.method != nil && (p.result != nil || p.errObj != nil):
+	case m.has(fieldMethod) && (m.has(fieldResult) || m.has(fieldError)):
 		return `a message with "method" must not have "result" or "error"`
-	case p.result != nil && p.errObj != nil:
+	case m.has(fieldResult) && m.has(fieldError):
 		return `a response must not have both "result" and "error"`
 	case kind == Invalid:
 		return `a message must have "method", "result" or "error"`
-	case kind == Response && p.result != nil && id.IsZero():
+	case kind == Response && m.has(fieldResult) && id.IsZero():
 		return `member "id" is missing`
-	case p.errObj != nil && p.errObj.Kind() != '{':
+	case m.has(fieldError) && m.first(fieldError) != '{':
 		return `member "error" must be an object`
-	case p.params != nil && p.params.Kind() != '{' && p.params.Kind() != '[':
+	case m.has(fieldParams) && m.first(fieldParams) != '{' && m.first(fieldParams) != '[':
 		return `member "params" must be an object or an array`
 	}
 	return ""
 }
 
-func (p *pass) fillName(env *Envelope) {
+func (m *fields) fillName(env *Envelope, target string) {
 	var v jsontext.Value
-	switch mcp.NameMember(env.Method) {
+	switch target {
 	case "name":
-		v = p.name
+		v = m.raw(fieldName)
 	case "uri":
-		v = p.uri
+		v = m.raw(fieldURI)
 	case "taskId":
-		v = p.taskID
+		v = m.raw(fieldTaskID)
 	}
 	if isString(v) {
 		env.Name, env.HasName = stringOf(v), true
 	}
 }
 
-func (p *pass) cancel() *Cancel {
-	c := &Cancel{Reason: stringOf(p.reason)}
-	if p.requestID != nil {
+func (m *fields) cancel() *Cancel {
+	c := &Cancel{Reason: stringOf(m.raw(fieldReason))}
+	if m.has(fieldRequestID) {
 		c.HasRequestID = true
-		id, err := parseID(p.requestID)
+		id, err := parseID(m.raw(fieldRequestID))
 		c.RequestID, c.RequestIDOK = id, err == nil
 	}
 	return c
@@ -147,6 +144,11 @@ func parseID(v jsontext.Value) (mcp.ID, error) {
 		return mcp.ParseID(raw, raw[1:len(raw)-1])
 	}
 	return mcp.ParseID(raw, string(unquote(v)))
+}
+
+// isTwo reports whether v is the string 2.0, in whatever characters.
+func isTwo(v jsontext.Value) bool {
+	return string(v) == `"2.0"` || isString(v) && string(unquote(v)) == "2.0"
 }
 
 func isString(v jsontext.Value) bool { return len(v) > 0 && v[0] == '"' }

@@ -43,54 +43,26 @@ type Meta struct {
 	TraceParent, TraceState, Baggage string
 }
 
-// metaSpans are the raw members of params._meta.
-type metaSpans struct {
-	version, info, capabilities, logLevel, progressToken jsontext.Value
-	traceParent, traceState, baggage                     jsontext.Value
-}
-
-func metaField(s *spans, name []byte) (*jsontext.Value, fieldFunc) {
-	m := &s.metaFields
-	switch string(name) {
-	case mcp.MetaProtocolVersion:
-		return &m.version, nil
-	case mcp.MetaClientInfo:
-		return &m.info, nil
-	case mcp.MetaClientCapabilities:
-		return &m.capabilities, nil
-	case mcp.MetaLogLevel:
-		return &m.logLevel, nil
-	case mcp.MetaProgressToken:
-		return &m.progressToken, nil
-	case mcp.MetaTraceParent:
-		return &m.traceParent, nil
-	case mcp.MetaTraceState:
-		return &m.traceState, nil
-	case mcp.MetaBaggage:
-		return &m.baggage, nil
-	}
-	return nil, nil
-}
-
-// fillMeta decodes the spans of params._meta.
-func (p *pass) fillMeta(m *Meta) {
-	if p.meta == nil {
+// fillMeta decodes the fields of params._meta.
+func (m *fields) fillMeta(meta *Meta) {
+	if !m.has(fieldMeta) {
 		return
 	}
-	f := &p.metaFields
-	*m = Meta{
-		Present: true, IsObject: p.meta.Kind() == '{', Raw: p.meta,
-		ClientInfo: f.info, ClientCapabilities: f.capabilities, LogLevel: f.logLevel,
-		ProgressToken:      f.progressToken,
-		ProgressTokenOK:    isToken(f.progressToken),
-		HasProtocolVersion: f.version != nil,
+	version := m.raw(fieldVersion)
+	meta.Present, meta.Raw = true, m.raw(fieldMeta)
+	meta.IsObject = meta.Raw.Kind() == '{'
+	meta.HasProtocolVersion = version != nil
+	meta.ClientInfo = m.raw(fieldClientInfo)
+	meta.ClientCapabilities = m.raw(fieldCapabilities)
+	meta.LogLevel = m.raw(fieldLogLevel)
+	meta.ProgressToken = m.raw(fieldProgressToken)
+	meta.ProgressTokenOK = isToken(meta.ProgressToken)
+	if isString(version) {
+		meta.ProtocolVersion, meta.ProtocolVersionOK = internVersion(unquote(version)), true
 	}
-	if isString(f.version) {
-		m.ProtocolVersion, m.ProtocolVersionOK = internVersion(unquote(f.version)), true
-	}
-	m.TraceParent = stringOf(f.traceParent)
-	m.TraceState = stringOf(f.traceState)
-	m.Baggage = stringOf(f.baggage)
+	meta.TraceParent = stringOf(m.raw(fieldTraceParent))
+	meta.TraceState = stringOf(m.raw(fieldTraceState))
+	meta.Baggage = stringOf(m.raw(fieldBaggage))
 }
 
 // isToken reports whether a progress token is a string or an integer, in the

@@ -1,0 +1,354 @@
+package wire
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"sync"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A scanner validates one frame and notes where the members of interest are, in one
+// walk. It says yes or no; where and why a refused frame is wrong is found out by
+// [explain], which reads it again.
+//
+// It accepts exactly what a jsontext.Decoder without options does, which is what the
+// tests hold it to. It is there because the decoder takes more than twice as long: that
+// keeps a state for each token, so that it can be fed in pieces.
+//
+// The methods that read take the offset where to begin and return the one behind what
+// they read, or bad.
+type scanner struct {
+	// notASCII has the bits by which a byte is known as one outside of ASCII. It is 0
+	// once the rest of the frame is known as UTF-8.
+	notASCII uint64
+	names    nameStack
+	fields
+}
+
+const bad = -1
+
+// maxNesting bounds the recursion, whatever [Limits.MaxDepth] is. It is that of jsontext,
+// or there would be messages that pass here and which no handler could unmarshal.
+const maxNesting = 10000
+
+const (
+	eachByte = 0x0101010101010101
+	highBits = 0x80 * eachByte
+)
+
+// scanners holds idle scanners. A scanner in the pool refers to no frame.
+var scanners = sync.Pool{New: func() any { return new(scanner) }}
+
+func newScanner(frame []byte) *scanner {
+	s := scanners.Get().(*scanner)
+	s.start(frame)
+	return s
+}
+
+// release puts s into the pool.
+func (s *scanner) release() {
+	s.reset()
+	scanners.Put(s)
+}
+
+func (s *scanner) start(frame []byte) {
+	s.frame, s.names.frame, s.notASCII = frame, frame, highBits
+}
+
+// reset forgets the frame. That it is done on release and not on start makes it
+// one reset per message, and none holds a frame while it is idle.
+func (s *scanner) reset() {
+	s.names.reset()
+	s.fields = fields{}
+}
+
+// message reads the whole frame. It does not look into an array: a batch is refused, or
+// split, by what comes next.
+func (s *scanner) message() bool {
+	i := space(s.frame, 0)
+	if i == len(s.frame) {
+		return false
+	}
+	s.top = jsontext.Kind(s.frame[i])
+	if s.top == '[' {
+		return true
+	}
+	i = s.value(i, 0, wholeMessage)
+	return i != bad && space(s.frame, i) == len(s.frame)
+}
+
+// value reads the value of f, which is within as many objects and arrays as depth says.
+func (s *scanner) value(i, depth int, f field) int {
+	if i >= len(s.frame) {
+		return bad
+	}
+	switch s.frame[i] {
+	case '"':
+		i, _ = s.text(i + len(`"`))
+		return i
+	case '{':
+		return s.object(i, depth+1, f)
+	case '[':
+		return s.array(i, depth+1)
+	case 't':
+		return literal(s.frame, i, "true")
+	case 'f':
+		return literal(s.frame, i, "false")
+	case 'n':
+		return literal(s.frame, i, "null")
+	}
+	return number(s.frame, i)
+}
+
+func (s *scanner) object(i, depth int, f field) int {
+	if !s.nest(depth) {
+		return bad
+	}
+	mark := s.names.mark()
+	b := s.frame
+	i = space(b, i+len("{"))
+	if i < len(b) && b[i] == '}' {
+		return i + len("}")
+	}
+	for {
+		if i >= len(b) || b[i] != '"' {
+			return bad
+		}
+		end, escaped := s.text(i + len(`"`))
+		if end == bad {
+			return bad
+		}
+		name := s.names.push(span{i, end}, escaped)
+		member := noField
+		if f != noField {
+			member = f.member(name)
+		}
+		if i = space(b, end); i >= len(b) || b[i] != ':' {
+			return bad
+		}
+		start := space(b, i+len(":"))
+		if i = s.value(start, depth, member); i == bad {
+			return bad
+		}
+		if member != noField {
+			s.found[member] = span{start, i}
+		}
+		if i = space(b, i); i >= len(b) {
+			return bad
+		}
+		switch b[i] {
+		case ',':
+			i = space(b, i+len(","))
+		case '}':
+			if !s.names.popDistinct(mark) {
+				return bad
+			}
+			return i + len("}")
+		default:
+			return bad
+		}
+	}
+}
+
+func (s *scanner) array(i, depth int) int {
+	if !s.nest(depth) {
+		return bad
+	}
+	b := s.frame
+	i = space(b, i+len("["))
+	if i < len(b) && b[i] == ']' {
+		return i + len("]")
+	}
+	for {
+		if i = s.value(i, depth, noField); i == bad {
+			return bad
+		}
+		if i = space(b, i); i >= len(b) {
+			return bad
+		}
+		switch b[i] {
+		case ',':
+			i = space(b, i+len(","))
+		case ']':
+			return i + len("]")
+		default:
+			return bad
+		}
+	}
+}
+
+// nest notes that the frame nests as deep as depth, and reports whether it may.
+func (s *scanner) nest(depth int) bool {
+	s.depth = max(s.depth, depth)
+	return depth <= maxNesting
+}
+
+// text reads a string from behind its opening quote to behind its closing one, and
+// reports whether it has escapes. That is done here for the usual string, which is plain,
+// and not one of the last in the frame; by anyText for the others.
+func (s *scanner) text(i int) (end int, escaped bool) {
+	b := s.frame
+	for ; len(b)-i >= 8; i += 8 {
+		if w := specials(binary.LittleEndian.Uint64(b[i:]), s.notASCII); w != 0 {
+			i += bits.TrailingZeros64(w) / 8
+			if b[i] == '"' {
+				return i + len(`"`), false
+			}
+			break
+		}
+	}
+	return s.anyText(i)
+}
+
+// anyText does it from i on, which is within the string.
+//
+// The first byte outside of ASCII has the rest of the frame checked as UTF-8: outside
+// of strings there can be no such byte, so that it is the same as to check each string.
+func (s *scanner) anyText(i int) (end int, escaped bool) {
+	b := s.frame
+	for {
+		if i = plain(b, i, s.notASCII); i >= len(b) {
+			return bad, false
+		}
+		switch c := b[i]; {
+		case c == '"':
+			return i + len(`"`), escaped
+		case c == '\\':
+			if i = escape(b, i); i == bad {
+				return bad, false
+			}
+			escaped = true
+		case c < ' ' || !utf8.Valid(b[i:]):
+			return bad, false
+		default:
+			s.notASCII = 0
+		}
+	}
+}
+
+// plain returns where a run of plain text ends, looking at eight bytes at a time.
+func plain(b []byte, i int, notASCII uint64) int {
+	for ; len(b)-i >= 8; i += 8 {
+		if w := specials(binary.LittleEndian.Uint64(b[i:]), notASCII); w != 0 {
+			return i + bits.TrailingZeros64(w)/8
+		}
+	}
+	for ; i < len(b); i++ {
+		if c := b[i]; c < ' ' || c == '"' || c == '\\' || c&byte(notASCII) != 0 {
+			break
+		}
+	}
+	return i
+}
+
+// specials returns a bit, the eighth, in each byte of w that ends a run of plain text:
+// quotes, backslashes, control characters, and what has a bit of notASCII. A byte above
+// such a byte may have a bit without a reason; the lowest bit always has one.
+func specials(w, notASCII uint64) uint64 {
+	// Only a byte less than what is taken away from it borrows, and gets its eighth bit. The
+	// first exclusive-or exchanges '"' and ' ', so that one test finds quotes and controls.
+	quote := (w ^ ('"'^' ')*eachByte) - (' '+1)*eachByte
+	backslash := (w ^ '\\'*eachByte) - eachByte
+	return (quote|backslash)&^w&highBits | w&notASCII
+}
+
+// escape reads an escape sequence; two, if they are a surrogate pair.
+func escape(b []byte, i int) int {
+	if len(b)-i < len(`\n`) {
+		return bad
+	}
+	switch b[i+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i + len(`\n`)
+	}
+	unit := codeUnit(b, i)
+	if unit == bad {
+		return bad
+	}
+	i += len(`\u0000`)
+	if utf16.IsSurrogate(unit) {
+		if utf16.DecodeRune(unit, codeUnit(b, i)) == unicode.ReplacementChar {
+			return bad
+		}
+		i += len(`\u0000`)
+	}
+	return i
+}
+
+// codeUnit returns the value of an escape sequence of the form \u0000, or bad.
+func codeUnit(b []byte, i int) rune {
+	if len(b)-i < len(`\u0000`) || b[i] != '\\' || b[i+1] != 'u' {
+		return bad
+	}
+	var unit rune
+	for _, c := range b[i+2 : i+6] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return bad
+		}
+		unit = unit<<4 | rune(c)
+	}
+	return unit
+}
+
+// number reads a number, as far as it goes: whoever called finds what must not follow.
+func number(b []byte, i int) int {
+	if i < len(b) && b[i] == '-' {
+		i++
+	}
+	if i < len(b) && b[i] == '0' {
+		i++ // and no digit after it
+	} else if i = digits(b, i); i == bad {
+		return bad
+	}
+	if i < len(b) && b[i] == '.' {
+		if i = digits(b, i+1); i == bad {
+			return bad
+		}
+	}
+	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		return digits(b, i)
+	}
+	return i
+}
+
+// digits reads one digit or more.
+func digits(b []byte, i int) int {
+	start := i
+	for i < len(b) && '0' <= b[i] && b[i] <= '9' {
+		i++
+	}
+	if i == start {
+		return bad
+	}
+	return i
+}
+
+func literal(b []byte, i int, text string) int {
+	if len(b)-i < len(text) || string(b[i:i+len(text)]) != text {
+		return bad
+	}
+	return i + len(text)
+}
+
+// space reads the white space that may be between tokens, of which there mostly is none.
+func space(b []byte, i int) int {
+	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
+		i++
+	}
+	return i
+}
