@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 	"time"
+	"unsafe"
 
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -39,6 +40,17 @@ func benchObserver(tb testing.TB, sampler sdktrace.Sampler) *observer {
 		tb.Fatal(err)
 	}
 	return tel.observer.(*observer)
+}
+
+// ownObserver is an observer with a provider of its own, which samples as the environment says.
+func ownObserver(tb testing.TB, sampler string) *observer {
+	tb.Setenv("OTEL_TRACES_SAMPLER", sampler)
+	tel, err := New(WithPropagator(propagation.TraceContext{}))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tel.owned.RegisterSpanProcessor(discard{})
+	return tel.observed
 }
 
 // capture keeps a request, so that its life can be told again.
@@ -88,17 +100,17 @@ func BenchmarkObserver(b *testing.B) {
 	sampledParent.Meta.TraceParent = callerParent
 	for _, bm := range []struct {
 		name    string
-		sampler sdktrace.Sampler
+		sampler string
 		in      *session.Inbound
 		ambient bool
 	}{
-		{"unsampled", sdktrace.NeverSample(), call("echo"), false},
-		{"unsampled-parent", sdktrace.ParentBased(sdktrace.AlwaysSample()), withParent(), false},
-		{"sampled", sdktrace.AlwaysSample(), call("echo"), false},
-		{"sampled-parent-link", sdktrace.AlwaysSample(), sampledParent, true},
+		{"unsampled", "always_off", call("echo"), false},
+		{"unsampled-parent", "parentbased_always_on", withParent(), false},
+		{"sampled", "always_on", call("echo"), false},
+		{"sampled-parent-link", "always_on", sampledParent, true},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
-			o, r := benchObserver(b, bm.sampler), finished(b, bm.in)
+			o, r := ownObserver(b, bm.sampler), finished(b, bm.in)
 			ctx := context.Background()
 			if bm.ambient {
 				ctx = trace.ContextWithSpanContext(ctx, someSpan)
@@ -109,6 +121,13 @@ func BenchmarkObserver(b *testing.B) {
 			}
 		})
 	}
+	b.Run("unsampled-given", func(b *testing.B) {
+		o, r := benchObserver(b, sdktrace.NeverSample()), finished(b, call("echo"))
+		b.ReportAllocs()
+		for b.Loop() {
+			replay(o, context.Background(), r)
+		}
+	})
 	b.Run("extraction", func(b *testing.B) {
 		r := finished(b, withParent())
 		b.ReportAllocs()
@@ -118,20 +137,34 @@ func BenchmarkObserver(b *testing.B) {
 	})
 }
 
-// TestCostAllocations holds the budget of allocations for a call that is not sampled.
+// TestCostAllocations holds the budget of allocations for a call that is not sampled: the
+// observation, and with a provider that is given, the span and the context that it makes.
 func TestCostAllocations(t *testing.T) {
-	o, r := benchObserver(t, sdktrace.NeverSample()), finished(t, call("echo"))
-	allocs := testing.AllocsPerRun(200, func() { replay(o, context.Background(), r) })
-	if allocs > 3 {
-		t.Errorf("an unsampled call costs %v allocations; the budget is 3", allocs)
+	for _, c := range []struct {
+		name   string
+		o      *observer
+		budget float64
+	}{
+		{"own provider", ownObserver(t, "always_off"), 1},
+		{"given provider", benchObserver(t, sdktrace.NeverSample()), 3},
+	} {
+		r := finished(t, call("echo"))
+		allocs := testing.AllocsPerRun(200, func() { replay(c.o, context.Background(), r) })
+		if allocs > c.budget {
+			t.Errorf("%s: an unsampled call costs %v allocations; the budget is %v", c.name, allocs, c.budget)
+		}
+		r = finished(t, withParent())
+		extraction := testing.AllocsPerRun(200, func() {
+			propagation.TraceContext{}.Extract(context.Background(), metaCarrier{&r.Meta})
+		})
+		allocs = testing.AllocsPerRun(200, func() { replay(c.o, context.Background(), r) })
+		if allocs > c.budget+extraction {
+			t.Errorf("%s: an unsampled call with a parent costs %v allocations; the budget is %v and %v of the extraction",
+				c.name, allocs, c.budget, extraction)
+		}
 	}
-	r = finished(t, withParent())
-	extraction := testing.AllocsPerRun(200, func() {
-		propagation.TraceContext{}.Extract(context.Background(), metaCarrier{&r.Meta})
-	})
-	allocs = testing.AllocsPerRun(200, func() { replay(o, context.Background(), r) })
-	if allocs > 3+extraction {
-		t.Errorf("an unsampled call with a parent costs %v allocations; the budget is 3 and %v of the extraction", allocs, extraction)
+	if size := unsafe.Sizeof(observation{}); size > 208 {
+		t.Errorf("an observation has %d bytes, which is the next class of sizes", size)
 	}
 }
 

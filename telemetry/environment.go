@@ -2,13 +2,16 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
 // A signal is one of OpenTelemetry's three, by the name that its variables have.
@@ -77,6 +80,51 @@ func propagatorFromEnv() (propagation.TextMapPropagator, error) {
 		err = fmt.Errorf("telemetry: OTEL_PROPAGATORS: no key of _meta carries %s", strings.Join(unknown, ", "))
 	}
 	return propagation.NewCompositeTextMapPropagator(parts...), err
+}
+
+// samplerFromEnv reads OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG as the SDK does, which
+// does not tell what it has made of them. The error says what is wrong; the sampler is usable
+// all the same: the default one, or all traces for a ratio that is none.
+func samplerFromEnv() (sdktrace.Sampler, error) {
+	value := strings.ToLower(strings.TrimSpace(os.Getenv("OTEL_TRACES_SAMPLER")))
+	name, followsParent := strings.CutPrefix(value, "parentbased_")
+	var sampler sdktrace.Sampler
+	var err error
+	switch name {
+	case "always_on":
+		sampler = sdktrace.AlwaysSample()
+	case "always_off":
+		sampler = sdktrace.NeverSample()
+	case "traceidratio":
+		var ratio float64
+		ratio, err = samplerRatio(os.Getenv("OTEL_TRACES_SAMPLER_ARG"))
+		sampler = sdktrace.TraceIDRatioBased(ratio)
+	default:
+		sampler, followsParent = sdktrace.AlwaysSample(), true
+		if value != "" {
+			err = fmt.Errorf("telemetry: OTEL_TRACES_SAMPLER: there is no sampler %q: the default one is used", value)
+		}
+	}
+	if followsParent {
+		sampler = sdktrace.ParentBased(sampler)
+	}
+	return sampler, err
+}
+
+// samplerRatio reads what part of the traces is sampled: all, if it is not given or the
+// error says what is wrong with it.
+func samplerRatio(arg string) (float64, error) {
+	if arg = strings.TrimSpace(arg); arg == "" {
+		return 1, nil
+	}
+	ratio, err := strconv.ParseFloat(arg, 64)
+	if err == nil && (ratio < 0 || ratio > 1) {
+		err = errors.New("it is not between 0 and 1")
+	}
+	if err != nil {
+		return 1, fmt.Errorf("telemetry: OTEL_TRACES_SAMPLER_ARG: every trace is sampled: %w", err)
+	}
+	return ratio, nil
 }
 
 // newResource describes the process. What the environment says has precedence.

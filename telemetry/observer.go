@@ -19,6 +19,8 @@ type observer struct {
 	metrics    *instruments
 	recent     *recents
 	tracer     trace.Tracer
+	sampling   *sampling // nil: the tracer decides
+	spanKey    any       // under which a context has its span
 	propagator propagation.TextMapPropagator
 	untrusted  bool
 	payloads   payloads
@@ -41,7 +43,7 @@ type observedSeries struct {
 }
 
 func newObserver() *observer {
-	o := &observer{}
+	o := &observer{spanKey: unknownKey{}}
 	o.series.Store(&map[seriesKey]*observedSeries{})
 	return o
 }
@@ -79,11 +81,8 @@ func (o *observer) Begin(ctx context.Context, r *session.Request) context.Contex
 	ob := &observation{observer: o, series: o.seriesOf(r.Route.Series)}
 	r.Observation = ob
 	ctx = ob.start(ctx, r.Inbound, r.Session())
-	if !ob.sampled {
-		return ctx
-	}
-	ob.handler = handlerContext{ctx, ob}
-	return &ob.handler
+	ob.keeps.Store(ob.sampled)
+	return ctx
 }
 
 // Notified implements [session.Observer]: a notification has a span and a

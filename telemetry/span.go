@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,23 +23,25 @@ const spanReturnedLate = "vitrine.handler.returned" // span: the return of an ab
 // An observation is what is kept for one request, or one notification. The core calls the observer for
 // one request from several goroutines, but never two ends of it at once.
 type observation struct {
-	observer *observer
-	series   *observedSeries
-	span     trace.Span
-	// sampled and recording are the span's, asked once.
-	sampled, recording bool
-	toolError          atomic.Bool
-	abandoned          bool
-	measured           atomic.Bool // the duration of the operation is recorded
-	panic              atomic.Pointer[string]
-	argumentFaults     atomic.Pointer[string] // of arguments that were rejected
-	handler            handlerContext         // if sampled
+	observer       *observer
+	series         *observedSeries
+	span           trace.Span
+	handler        handlerContext
+	unsampled      unsampledSpan // is span, if we have decided that it is not sampled
+	panic          atomic.Pointer[string]
+	argumentFaults atomic.Pointer[string] // of arguments that were rejected
 	// spans are held while the handler runs, if it has started some. finished: it may
 	// hold none any more. Both are guarded by spanKeeper.mu.
 	spans    *traceSpans
 	finished bool
-	// options is here and not on its own because it escapes to the tracer.
-	options [2]trace.SpanStartOption
+	// sampled and recording are the span's, asked once.
+	sampled, recording bool
+	abandoned          bool
+	toolError          atomic.Bool
+	measured           atomic.Bool // the duration of the operation is recorded
+	// keeps: the keeper knows from the context of the handler to whom a span belongs that
+	// it starts. Atomic, because the processors of a provider see the context before.
+	keeps atomic.Bool
 }
 
 // observationOf returns the request's observation; nil if another observer, or
@@ -48,8 +51,11 @@ func observationOf(r *session.Request) *observation {
 	return ob
 }
 
-// spanKind is an option that all spans of requests share.
-var spanKind = trace.WithSpanKind(trace.SpanKindServer)
+// The options that the spans of requests have, and those that begin a trace for mistrust.
+var (
+	spanOptions = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer)}
+	rootOptions = append(slices.Clip(spanOptions), trace.WithNewRoot())
+)
 
 // start starts the span. The caller's context comes from _meta; the ambient span
 // (of the HTTP server, or else of the HTTP header) is the parent only without one, and
@@ -58,29 +64,37 @@ func (ob *observation) start(
 	ctx context.Context, in *session.Inbound, s *session.Session,
 ) context.Context {
 	o := ob.observer
-	ambient, foreign := trace.SpanContextFromContext(ctx), false
+	span := trace.SpanFromContext(ctx) // that of the context which becomes the parent
+	ambient, foreign := span.SpanContext(), false
 	if !ambient.IsValid() && len(in.Header["Traceparent"]) > 0 {
 		header := o.propagator.Extract(ctx, propagation.HeaderCarrier(in.Header))
-		ambient, foreign = trace.SpanContextFromContext(header), o.untrusted
+		caller := trace.SpanFromContext(header)
+		ambient, foreign = caller.SpanContext(), o.untrusted
 		if !foreign {
-			ctx = header
+			ctx, span = header, caller
 		}
 	}
 	parent, remote := ctx, trace.SpanContext{}
 	if carrier := (metaCarrier{&in.Meta}); !carrier.empty() {
 		extracted := o.propagator.Extract(ctx, carrier)
-		if sc := trace.SpanContextFromContext(extracted); !sc.Equal(ambient) {
+		caller := trace.SpanFromContext(extracted)
+		if sc := caller.SpanContext(); !sc.Equal(ambient) {
 			remote = sc
 		}
 		if !o.untrusted {
-			parent = extracted
+			parent, span = extracted, caller
 		}
 	}
-	options := append(ob.options[:0], spanKind)
-	if o.untrusted && remote.IsValid() {
-		options = append(options, trace.WithNewRoot())
+	ob.handler.Context, ob.handler.ob, ob.handler.span = parent, ob, span
+	root := o.untrusted && remote.IsValid()
+	if ob.drop(root) {
+		return &ob.handler
 	}
-	ctx, ob.span = o.tracer.Start(parent, ob.series.spanName, options...)
+	options := spanOptions
+	if root {
+		options = rootOptions
+	}
+	ctx, ob.span = o.tracer.Start(&ob.handler, ob.series.spanName, options...)
 	ob.sampled, ob.recording = ob.span.SpanContext().IsSampled(), ob.span.IsRecording()
 	if ob.recording {
 		if ambient.IsValid() && (foreign || remote.IsValid()) {

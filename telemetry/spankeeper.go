@@ -68,23 +68,6 @@ func newSpanKeeper(bounds Recent, h *health) *spanKeeper {
 	}
 }
 
-// A handlerContext is the context of a handler whose request is sampled. From it the
-// keeper knows to whom a span belongs that the handler starts.
-type handlerContext struct {
-	context.Context
-	ob *observation
-}
-
-type observationKey struct{}
-
-// Value implements [context.Context].
-func (c *handlerContext) Value(key any) any {
-	if _, ours := key.(observationKey); ours {
-		return c.ob
-	}
-	return c.Context.Value(key)
-}
-
 // hold returns the spans of a trace and keeps them until release.
 func (k *spanKeeper) hold(id trace.TraceID) *traceSpans {
 	k.mu.Lock()

@@ -97,15 +97,19 @@ func New(opts ...Option) (*Telemetry, error) {
 	if t.resource, err = newResource(&cfg); err != nil {
 		t.complain("telemetry.resource", "error", err)
 	}
+	var sampling *sampling
 	switch {
 	case t.provider != nil: // its owner's, who heeds OTEL_SDK_DISABLED or not
 	case sdkDisabled():
 		t.provider, t.silent = noop.NewTracerProvider(), true
 	default:
-		t.owned = sdktrace.NewTracerProvider(sdktrace.WithResource(t.resource))
+		t.owned, sampling = t.newOwnProvider()
 		t.provider = t.owned
 	}
 	t.observed = newObserver()
+	if key, ok := learnSpanKey(trace.SpanFromContext); ok {
+		t.observed.spanKey, t.observed.sampling = key, sampling
+	}
 	t.observed.metrics, t.observed.propagator, t.observed.untrusted = t.metrics, t.propagator, cfg.untrusted
 	t.observed.payloads, t.observed.now = cfg.payloads.orEnvironment(), t.now
 	t.observed.complain, t.observed.panicked = t.complain, t.panicked

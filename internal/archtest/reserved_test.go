@@ -138,10 +138,12 @@ func TestReservedFaults(t *testing.T) {
 
 // guessable are the packages whose numbers can be told beforehand: what must not be
 // guessed, as the ids of sessions and tasks and the keys of states, is from crypto/rand.
-// The ledger of the session core spreads its counters, which is no secret.
+// The ledger of the session core spreads its counters, which is no secret, and no more are
+// the ids of traces.
 func guessable(name string, imports []string) (faults []string) {
 	for _, path := range imports {
-		if strings.HasPrefix(path, "math/rand") && name != "internal/session/ledger.go" {
+		excepted := name == "internal/session/ledger.go" || name == "telemetry/ids.go"
+		if strings.HasPrefix(path, "math/rand") && !excepted {
 			faults = append(faults, name+" imports "+path+", whose numbers can be guessed")
 		}
 	}
@@ -175,6 +177,7 @@ func TestGuessable(t *testing.T) {
 	}{
 		{"server/tasks.go", "math/rand/v2", 1}, {"transport/http.go", "math/rand", 1},
 		{"server/tasks.go", "crypto/rand", 0}, {"internal/session/ledger.go", "math/rand/v2", 0},
+		{"telemetry/ids.go", "math/rand/v2", 0}, {"telemetry/live.go", "math/rand/v2", 1},
 	} {
 		if got := guessable(c.name, []string{"fmt", c.path}); len(got) != c.faults {
 			t.Errorf("%s imports %s: %q", c.name, c.path, got)

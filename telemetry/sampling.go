@@ -1,0 +1,102 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"strings"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// A sampling decides about the spans of requests as a provider of our own would, but
+// before it is asked for one: what is not sampled needs none of the SDK's.
+type sampling struct {
+	sampler  sdktrace.Sampler
+	ids      *idGenerator
+	provider trace.TracerProvider
+}
+
+// newOwnProvider returns a provider, and how it samples; nil if every span has to be its.
+func (t *Telemetry) newOwnProvider() (*sdktrace.TracerProvider, *sampling) {
+	sampler, err := samplerFromEnv()
+	if err != nil {
+		t.complain("telemetry.sampler", "error", err)
+	}
+	ids := newIDGenerator()
+	provider := sdktrace.NewTracerProvider(
+		sdktrace.WithResource(t.resource), sdktrace.WithSampler(sampler), sdktrace.WithIDGenerator(ids))
+	// With this the SDK counts the spans that it drops, too.
+	counted := cmp.Or(os.Getenv("OTEL_GO_X_OBSERVABILITY"), os.Getenv("OTEL_GO_X_SELF_OBSERVABILITY"))
+	if strings.EqualFold(counted, "true") {
+		return provider, nil
+	}
+	return provider, &sampling{sampler, ids, provider}
+}
+
+// drop decides about the span of a request, which has its parent from ob.handler or is a
+// root. It returns false if the provider has to make the span: then it is sampled, or
+// nothing was decided.
+func (ob *observation) drop(root bool) bool {
+	s := ob.observer.sampling
+	if s == nil {
+		return false
+	}
+	if _, ours := ob.handler.span.(sdktrace.ReadWriteSpan); ours {
+		return false // the SDK tells it that it has a child
+	}
+	ctx, parent := context.Context(&ob.handler), trace.SpanContext{}
+	if root {
+		ctx = context.Background()
+	} else {
+		parent = ob.handler.span.SpanContext()
+	}
+	trunk := parent.TraceID().IsValid()
+	cfg := trace.SpanContextConfig{TraceID: parent.TraceID(), TraceFlags: parent.TraceFlags() &^ trace.FlagsSampled}
+	if !trunk {
+		cfg.TraceID = s.ids.traceID()
+	}
+	result := s.sampler.ShouldSample(sdktrace.SamplingParameters{
+		ParentContext: ctx, TraceID: cfg.TraceID, Name: ob.series.spanName, Kind: trace.SpanKindServer,
+	})
+	if result.Decision != sdktrace.Drop {
+		if !trunk {
+			ob.unsampled.sc = trace.NewSpanContext(trace.SpanContextConfig{TraceID: cfg.TraceID}) // see takeTraceID
+		}
+		return false
+	}
+	cfg.SpanID, cfg.TraceState = s.ids.spanID(), result.Tracestate
+	ob.unsampled = unsampledSpan{noSpan, trace.NewSpanContext(cfg), s}
+	ob.span, ob.handler.span = &ob.unsampled, &ob.unsampled
+	return true
+}
+
+// takeTraceID returns the id of a trace that begins here and was decided about, once: the
+// traces that the handler begins have ids of their own.
+func (ob *observation) takeTraceID() (id trace.TraceID, ok bool) {
+	sc := ob.unsampled.sc
+	if !sc.HasTraceID() || sc.HasSpanID() {
+		return id, false
+	}
+	ob.unsampled.sc = trace.SpanContext{}
+	return sc.TraceID(), true
+}
+
+// An unsampledSpan is the span of a request that is not sampled: its identity, which is
+// logged and passed on, and nothing else.
+type unsampledSpan struct {
+	trace.Span // noSpan: it takes less room than a noop.Span of its own
+	sc         trace.SpanContext
+	sampling   *sampling
+}
+
+// noSpan does nothing.
+var noSpan trace.Span = noop.Span{}
+
+// SpanContext implements [trace.Span].
+func (s *unsampledSpan) SpanContext() trace.SpanContext { return s.sc }
+
+// TracerProvider implements [trace.Span].
+func (s *unsampledSpan) TracerProvider() trace.TracerProvider { return s.sampling.provider }
