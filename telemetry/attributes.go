@@ -96,10 +96,9 @@ func seriesAttributes(method, target string) []attribute.KeyValue {
 	return attrs
 }
 
-// messageAttributes are the attributes that are known when a request or a
+// messageAttributes appends the attributes that are known when a request or a
 // notification arrives. s may be nil.
-func messageAttributes(in *session.Inbound, s *session.Session, shared []attribute.KeyValue) []attribute.KeyValue {
-	attrs := append(make([]attribute.KeyValue, 0, len(shared)+11), shared...)
+func (o *observer) messageAttributes(attrs []attribute.KeyValue, in *session.Inbound, s *session.Session) []attribute.KeyValue {
 	if !in.ID.IsZero() {
 		attrs = append(attrs, keyRequestID.String(session.Printable(in.ID.String(), maxText)))
 	}
@@ -110,15 +109,15 @@ func messageAttributes(in *session.Inbound, s *session.Session, shared []attribu
 		attrs = append(attrs, keySessionID.String(s.ID()))
 	}
 	attrs = appendConn(attrs, in.Conn, peerIsClient)
-	return appendPeer(attrs, in, s)
+	return o.appendPeer(attrs, in, s)
 }
 
 // appendPeer appends the revision that the client speaks and what it says of itself.
-func appendPeer(attrs []attribute.KeyValue, in *session.Inbound, s *session.Session) []attribute.KeyValue {
+func (o *observer) appendPeer(attrs []attribute.KeyValue, in *session.Inbound, s *session.Session) []attribute.KeyValue {
 	if v := versionOf(in, s); v != "" {
 		attrs = append(attrs, keyProtocolVersion.String(session.Printable(string(v), maxName)))
 	}
-	name, version := session.ClientOf(in, s)
+	name, version := o.clients.of(in, s)
 	if name != "" {
 		attrs = append(attrs, keyClientName.String(name))
 	}

@@ -3,6 +3,9 @@ package telemetry
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 	"unsafe"
@@ -63,10 +66,19 @@ func (c *capture) Finished(r *session.Request) { c.r = r }
 
 // finished returns a request whose life is over.
 func finished(tb testing.TB, in *session.Inbound) *session.Request {
+	return finishedAs(tb, in, "echo")
+}
+
+// finishedTool is a finished call of a tool of another name.
+func finishedTool(tb testing.TB, tool string) *session.Request {
+	return finishedAs(tb, call(tool), tool)
+}
+
+func finishedAs(tb testing.TB, in *session.Inbound, tool string) *session.Request {
 	c, d := &capture{}, &benchDispatcher{}
 	core := session.New(session.Config{Dispatcher: d, Observer: c})
 	d.route = &session.Route{
-		Series: core.Series(mcp.MethodToolsCall, "echo"),
+		Series: core.Series(mcp.MethodToolsCall, tool),
 		Handle: func(context.Context, *session.Request) (mcp.Result, error) { return &mcp.CallToolResult{}, nil },
 	}
 	st := core.Exchange(in.Conn, 1, mcp.Modern)
@@ -257,5 +269,48 @@ func BenchmarkLiveFrame(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		maker.next().event()
+	}
+}
+
+// BenchmarkExported measures a sampled request on its whole way: from the beginning of its
+// span to the bytes that a collector has received, in full batches. The steps before are on
+// the rows above the last.
+func BenchmarkExported(b *testing.B) {
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}))
+	defer collector.Close()
+	for _, bm := range []struct {
+		name   string
+		recent Recent
+		export bool
+	}{
+		{"span", Recent{Traces: -1}, false}, {"kept", Recent{}, false}, {"exported", Recent{}, true},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			b.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", collector.URL)
+			tel, err := New(WithRecent(bm.recent), WithPropagator(propagation.TraceContext{}))
+			if err != nil {
+				b.Fatal(err)
+			}
+			if bm.export {
+				if err := tel.Start(context.Background()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			o, r := tel.observed, finished(b, call("echo"))
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				replay(o, context.Background(), r)
+				if i%sdktrace.DefaultMaxExportBatchSize == 0 {
+					if err := tel.owned.ForceFlush(context.Background()); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			if err := tel.Shutdown(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+		})
 	}
 }

@@ -57,7 +57,11 @@ func (e exemplar) attach(m prometheus.Metric) prometheus.Metric {
 
 // exemplarLabels name a span as Prometheus and Grafana expect it.
 func exemplarLabels(sc trace.SpanContext) prometheus.Labels {
-	return prometheus.Labels{"trace_id": sc.TraceID().String(), "span_id": sc.SpanID().String()}
+	return spanLabels(sc.TraceID(), sc.SpanID())
+}
+
+func spanLabels(id trace.TraceID, span trace.SpanID) prometheus.Labels {
+	return prometheus.Labels{"trace_id": id.String(), "span_id": span.String()}
 }
 
 // exemplarOf returns the labels that name a span; nil unless it is sampled.

@@ -31,6 +31,8 @@ type instruments struct {
 
 	collectors []prometheus.Collector
 
+	exemplars sync.Map // prometheus.Metric to *exemplarSlots: those of operation
+
 	mu     sync.Mutex                                 // guards the writing of series
 	series atomic.Pointer[map[seriesKey]*seriesMeter] // copied on write
 	// notifications are those that have a label of their own. Copied on write.
@@ -135,6 +137,9 @@ func (in *instruments) Describe(ch chan<- *prometheus.Desc) {
 func (in *instruments) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range in.collectors {
 		for _, m := range collected(c) {
+			if e, ok := in.exemplars.Load(m); ok {
+				m = e.(*exemplarSlots).attach(m)
+			}
 			ch <- m
 		}
 	}
@@ -172,6 +177,12 @@ func (in *instruments) of(method, target string) *seriesMeter {
 	m := newSeriesMeter(in, key)
 	in.series.Store(with(old, key, m))
 	return m
+}
+
+// exemplarsOf returns where the exemplars of a histogram of operations are kept.
+func (in *instruments) exemplarsOf(o prometheus.Observer) *exemplarSlots {
+	kept, _ := in.exemplars.LoadOrStore(o, &exemplarSlots{})
+	return kept.(*exemplarSlots)
 }
 
 func (in *instruments) knowNotification(method string) {
@@ -231,6 +242,7 @@ type seriesMeter struct {
 type operationChild struct {
 	key operationKey
 	prometheus.Observer
+	exemplars *exemplarSlots
 }
 
 // An operationKey holds the other labels of the duration of operations, all from
@@ -273,13 +285,13 @@ func (m *seriesMeter) validations() *validationMeter {
 }
 
 // operation returns the child for a combination of labels.
-func (m *seriesMeter) operation(key operationKey) prometheus.Observer {
+func (m *seriesMeter) operation(key operationKey) *operationChild {
 	child := m.latest.Load()
 	if child == nil || child.key != key {
 		child = m.operationOf(key)
 		m.latest.Store(child)
 	}
-	return child.Observer
+	return child
 }
 
 // operationOf finds or makes the child for a combination of labels.
@@ -301,8 +313,9 @@ func (m *seriesMeter) operationOf(key operationKey) *operationChild {
 		prompt = m.key.target
 	}
 	n := key.network
-	child := &operationChild{key, m.in.operation.WithLabelValues(
+	child := &operationChild{key: key, Observer: m.in.operation.WithLabelValues(
 		m.key.method, key.errorType, tool, prompt, operation, key.code, key.version, n.transport, n.protocol, n.version)}
+	child.exemplars = m.in.exemplarsOf(child.Observer)
 	m.operations.Store(with(old, key, child))
 	return child
 }

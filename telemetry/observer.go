@@ -22,6 +22,7 @@ type observer struct {
 	sampling   *sampling // nil: the tracer decides
 	spanKey    any       // under which a context has its span
 	propagator propagation.TextMapPropagator
+	clients    *clientNames
 	untrusted  bool
 	payloads   payloads
 	now        func() time.Time
@@ -43,7 +44,7 @@ type observedSeries struct {
 }
 
 func newObserver() *observer {
-	o := &observer{spanKey: unknownKey{}}
+	o := &observer{spanKey: unknownKey{}, clients: newClientNames()}
 	o.series.Store(&map[seriesKey]*observedSeries{})
 	return o
 }
@@ -93,7 +94,7 @@ func (o *observer) Notified(ctx context.Context, in *session.Inbound, s *session
 	ctx = ob.start(ctx, in, s)
 	return ctx, func() {
 		key := operationKey{version: versionLabel(versionOf(in, s)), network: networkOf(in.Conn)}
-		observe(ob.series.operation(key), o.now().Sub(begin).Seconds(), ob.exemplar())
+		ob.operated(key, begin, o.now().Sub(begin))
 		ob.span.End()
 	}
 }

@@ -3,7 +3,9 @@ package telemetry
 import (
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
@@ -103,7 +105,9 @@ func (ob *observation) start(
 		if remote.IsValid() && o.untrusted {
 			ob.span.AddLink(trace.Link{SpanContext: remote})
 		}
-		ob.span.SetAttributes(messageAttributes(in, s, ob.series.attributes)...)
+		attrs := attributesToSet()
+		*attrs = o.messageAttributes(append(*attrs, ob.series.attributes...), in, s)
+		ob.set(attrs)
 		ob.recordArguments(in)
 	}
 	return ctx
@@ -132,18 +136,15 @@ func (ob *observation) end(r *session.Request, out outcome) {
 	if !ob.recording {
 		return
 	}
-	room := 2 // the outcome and the wait: the usual end
-	if errorType != "" {
-		room = 8
-	}
-	attrs := out.attributes(make([]attribute.KeyValue, 0, room), errorType)
+	attrs := attributesToSet()
+	*attrs = out.attributes(*attrs, errorType)
 	if wait, ok := r.QueueWait(); ok {
-		attrs = append(attrs, keyQueueWait.Float64(wait.Seconds()))
+		*attrs = append(*attrs, keyQueueWait.Float64(wait.Seconds()))
 	}
 	if r.Method == mcp.MethodInitialize { // what it has settled was not known at its start
-		attrs = appendPeer(attrs, r.Inbound, r.Session())
+		*attrs = ob.observer.appendPeer(*attrs, r.Inbound, r.Session())
 	}
-	ob.span.SetAttributes(attrs...)
+	ob.set(attrs)
 	if errorType != "" {
 		message := ""
 		if out.err != nil {
@@ -152,6 +153,28 @@ func (ob *observation) end(r *session.Request, out outcome) {
 		ob.span.SetStatus(codes.Error, message)
 	}
 	ob.span.End()
+}
+
+// attributeRoom holds slices of attributes on their way to a span.
+var attributeRoom = sync.Pool{New: func() any {
+	attrs := make([]attribute.KeyValue, 0, 24)
+	return &attrs
+}}
+
+// attributesToSet returns an empty slice for attributes that set gives to the span.
+func attributesToSet() *[]attribute.KeyValue {
+	return attributeRoom.Get().(*[]attribute.KeyValue)
+}
+
+// set gives attributes to the span, and the slice back to the next one if the span is the
+// SDK's, which copies them: somebody else's may keep what it is given.
+func (ob *observation) set(attrs *[]attribute.KeyValue) {
+	ob.span.SetAttributes(*attrs...)
+	if _, copies := ob.span.(sdktrace.ReadWriteSpan); copies {
+		clear(*attrs) // they may hold on to a frame
+		*attrs = (*attrs)[:0]
+		attributeRoom.Put(attrs)
+	}
 }
 
 // measure records the duration of the operation, from arrival to outcome.
@@ -163,8 +186,17 @@ func (ob *observation) measure(r *session.Request, out *outcome, errorType strin
 		key.code = codeLabel(out.err.Code)
 	}
 	took := r.Latency()
-	observe(ob.series.operation(key), took.Seconds(), ob.exemplar())
+	ob.operated(key, r.ArrivedAt(), took)
 	ob.series.latency.observe(took, errorType != "")
+}
+
+// operated records the duration of an operation.
+func (ob *observation) operated(key operationKey, begin time.Time, took time.Duration) {
+	child := ob.series.operation(key)
+	child.Observe(took.Seconds())
+	if ob.sampled {
+		child.exemplars.put(took.Seconds(), ob.span.SpanContext(), begin.Add(took))
+	}
 }
 
 // unwound records how long a cancelled handler took to return.

@@ -1,0 +1,53 @@
+package telemetry
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// What is remembered of clients is what the session room reads, however many there are.
+func TestClientNames(t *testing.T) {
+	names := newClientNames()
+	infos := []string{
+		"", "{}", "null", `{"name":1}`, `{"name":"a\u0007b","version":"` + strings.Repeat("v", 100) + `"}`,
+		`{"name":"` + strings.Repeat("n", maxKnownInfo) + `"}`,
+	}
+	for i := range 40 { // more than there is room for
+		infos = append(infos, fmt.Sprintf(`{"name":"client %d","version":"1.%d"}`, i, i))
+	}
+	for range 3 {
+		for _, info := range infos {
+			in := call("echo")
+			in.Meta.ClientInfo = []byte(info)
+			name, version := session.ClientOf(in, nil)
+			for range 2 {
+				known, knownVersion := names.of(in, nil)
+				require.Equal(t, name, known)
+				require.Equal(t, version, knownVersion)
+			}
+			in.Era = mcp.Legacy // has a session, or nothing
+			known, _ := names.of(in, nil)
+			require.Empty(t, known)
+		}
+	}
+	large := newClientNames()
+	in := call("echo")
+	in.Meta.ClientInfo = []byte(infos[5])
+	large.of(in, nil)
+	for i := range large.known {
+		require.Nil(t, large.known[i].Load(), "too much is remembered of one client")
+	}
+	in = call("echo")
+	require.Zero(t, testing.AllocsPerRun(100, func() { names.of(in, nil) }))
+	first, _ := names.of(in, nil)
+	copy(in.Meta.ClientInfo, `{"name":"TESTER"`) // the frame is somebody else's now
+	again, _ := names.of(in, nil)
+	require.Equal(t, "tester", first)
+	require.Equal(t, "TESTER", again)
+}
