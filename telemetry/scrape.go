@@ -27,14 +27,16 @@ const (
 
 // MetricsHandler serves the registry in the format that the scraper prefers:
 // Prometheus' text, OpenMetrics (which carries exemplars), or protobuf (which
-// also carries native histograms). It serves eight scrapes at a time, and gives a
-// scraper 30 seconds to read; what fails is counted ([MetricScrapeFailures]) and logged.
+// also carries native histograms), compressed with gzip if it asks for that. It serves
+// eight scrapes at a time, and gives a scraper 30 seconds to read; what fails is counted
+// ([MetricScrapeFailures]) and logged.
 func (t *Telemetry) MetricsHandler() http.Handler {
 	s := &scrapes{telemetry: t}
 	s.metrics = promhttp.HandlerFor(containedGatherer{t}, promhttp.HandlerOpts{
-		EnableOpenMetrics: true,
-		ErrorHandling:     promhttp.ContinueOnError,
-		ErrorLog:          s,
+		EnableOpenMetrics:  true,
+		ErrorHandling:      promhttp.ContinueOnError,
+		ErrorLog:           s,
+		DisableCompression: true, // see gzipWriter
 	})
 	return s
 }
@@ -81,7 +83,16 @@ func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rc := http.NewResponseController(w)
 	bounded := rc.SetWriteDeadline(time.Now().Add(scrapeTimeout)) == nil
 	out := &scrapeWriter{ResponseWriter: w}
-	s.metrics.ServeHTTP(out, r)
+	w.Header().Add("Vary", "Accept-Encoding")
+	if prefersGzip(r.Header) {
+		answer := &gzipAnswer{ResponseWriter: out}
+		s.metrics.ServeHTTP(answer, r)
+		if err := answer.send(); err != nil {
+			s.Println("error sending metrics:", err)
+		}
+	} else {
+		s.metrics.ServeHTTP(out, r)
+	}
 	if err := rc.Flush(); err != nil && out.err == nil { // net/http would flush without a bound
 		out.err = err
 	}

@@ -42,6 +42,15 @@ func (l *pipeListener) dial() net.Conn {
 // Whoever scrapes and does not read delays nobody: no call, and after eight of them no
 // scrape either. It ends with its patience.
 func TestBlockedScrape(t *testing.T) {
+	for name, request := range map[string]string{
+		"plain":      "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+		"compressed": "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) { testBlockedScrape(t, request) })
+	}
+}
+
+func testBlockedScrape(t *testing.T, request string) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})
 		failures := func(reason string) float64 {
@@ -53,7 +62,7 @@ func TestBlockedScrape(t *testing.T) {
 		go func() { served <- srv.Serve(l) }()
 		scrape := func() net.Conn {
 			c := l.dial()
-			_, err := io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+			_, err := io.WriteString(c, request)
 			require.NoError(t, err)
 			return c
 		}
@@ -83,7 +92,7 @@ func TestBlockedScrape(t *testing.T) {
 		next := scrape()
 		require.Equal(t, http.StatusOK, status(next))
 		time.Sleep(2 * scrapeTimeout) // no deadline is left behind
-		_, err := io.WriteString(next, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+		_, err := io.WriteString(next, request)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, status(next))
 

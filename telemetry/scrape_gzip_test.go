@@ -1,0 +1,285 @@
+package telemetry
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"weak"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+)
+
+// steady returns telemetry whose metrics are the same in each scrape.
+func steady(t *testing.T, more ...prometheus.Collector) *Telemetry {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(more...)
+	return newRig(t, rigConfig{telemetry: []Option{WithRegistry(reg)}}).tel
+}
+
+// scrapeWith asks a handler with pairs of header and value.
+func scrapeWith(h http.Handler, w http.ResponseWriter, header ...string) {
+	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	h.ServeHTTP(w, r)
+}
+
+// TestCompressedScrape: compressed, a scrape says what it says as it is, in each format.
+func TestCompressedScrape(t *testing.T) {
+	h := steady(t).MetricsHandler()
+	for _, accept := range []string{
+		"text/plain;version=0.0.4",
+		"application/openmetrics-text;version=1.0.0",
+		"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited",
+	} {
+		plain, compressed := httptest.NewRecorder(), httptest.NewRecorder()
+		scrapeWith(h, plain, "Accept", accept)
+		scrapeWith(h, compressed, "Accept", accept, "Accept-Encoding", "gzip")
+
+		require.Equal(t, http.StatusOK, compressed.Code)
+		body := compressed.Body.Bytes()
+		require.Equal(t, plain.Body.String(), unzip(t, body))
+		require.Less(t, 3*len(body), plain.Body.Len())
+		header := compressed.Header()
+		require.Equal(t, strconv.Itoa(len(body)), header.Get("Content-Length"))
+		require.Equal(t, "gzip", header.Get("Content-Encoding"))
+		require.Equal(t, plain.Header().Get("Content-Type"), header.Get("Content-Type"))
+		require.Empty(t, plain.Header().Get("Content-Encoding"))
+		for _, h := range []http.Header{header, plain.Header()} {
+			require.ElementsMatch(t, []string{"Accept", "Accept-Encoding"}, h.Values("Vary"))
+		}
+	}
+}
+
+// TestScrapeEncoding: what is asked for is what is sent, and metrics that nobody has asked
+// to compress, or of which there are none, are as they are.
+func TestScrapeEncoding(t *testing.T) {
+	h := steady(t).MetricsHandler()
+	tests := []struct {
+		asked []string
+		gzip  bool
+	}{
+		{[]string{"gzip"}, true},
+		{[]string{"GZip"}, true},
+		{[]string{"gzip, deflate, br, zstd"}, true},
+		{[]string{"zstd;q=1, gzip ; q=0.5"}, true},
+		{[]string{"identity;q=0.5, gzip"}, true},
+		{[]string{"identity;q=0, gzip;q=0.001"}, true},
+		{[]string{"*;q=0.5, gzip"}, true},
+		{[]string{"br", "gzip"}, true},
+		{[]string{"=, gzip"}, true},
+		{nil, false},
+		{[]string{""}, false},
+		{[]string{"br"}, false},
+		{[]string{"identity"}, false},
+		{[]string{"gzip;q=0"}, false},
+		{[]string{"gzip;q=0, *"}, false},
+		{[]string{"*"}, false},
+		{[]string{"gzip, *"}, false},
+		{[]string{"gzip, identity"}, false},
+		{[]string{"gzip;q=0.4", "identity;q=0.5"}, false},
+		{[]string{"gzip;q=much"}, false},
+		{[]string{"gzip;q=NaN"}, false},
+		{[]string{"gzipped"}, false},
+	}
+	for _, tt := range tests {
+		var header []string
+		for _, line := range tt.asked {
+			header = append(header, "Accept-Encoding", line)
+		}
+		w := httptest.NewRecorder()
+		scrapeWith(h, w, header...)
+		require.Equal(t, tt.gzip, w.Header().Get("Content-Encoding") == "gzip", "%q", tt.asked)
+		text := w.Body.String()
+		if tt.gzip {
+			text = unzip(t, w.Body.Bytes())
+		}
+		require.Contains(t, text, MetricRequestsAdmitted, "%q", tt.asked)
+	}
+
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodGet, "/metrics?name[]=none", nil)
+	r.Header.Set("Accept-Encoding", "gzip")
+	h.ServeHTTP(w, r)
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Empty(t, w.Header().Get("Content-Encoding"))
+	require.Zero(t, w.Body.Len())
+}
+
+// TestFailedScrapeIsPlain: an error is for people.
+func TestFailedScrapeIsPlain(t *testing.T) {
+	tel := Disabled()
+	tel.logger = slog.New(slog.DiscardHandler)
+	tel.Registry().MustRegister(brokenCollector{})
+	w := httptest.NewRecorder()
+	scrapeWith(tel.MetricsHandler(), w, "Accept-Encoding", "gzip")
+	require.Equal(t, http.StatusInternalServerError, w.Code)
+	require.Empty(t, w.Header().Get("Content-Encoding"))
+	require.Contains(t, w.Body.String(), "out of order")
+}
+
+// TestHeadOfACompressedScrape: HEAD says what GET would, and sends none of it.
+func TestHeadOfACompressedScrape(t *testing.T) {
+	srv := httptest.NewServer(steady(t).MetricsHandler())
+	defer srv.Close()
+	client := &http.Client{Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true}}
+	ask := func(method string) (http.Header, []byte) {
+		r, err := http.NewRequest(method, srv.URL, nil)
+		require.NoError(t, err)
+		r.Header.Set("Accept-Encoding", "gzip")
+		resp, err := client.Do(r)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		resp.Header.Del("Date")
+		return resp.Header, body
+	}
+	header, body := ask(http.MethodGet)
+	require.Contains(t, unzip(t, body), MetricRequestsAdmitted)
+	ofHead, none := ask(http.MethodHead)
+	require.Equal(t, header, ofHead)
+	require.Empty(t, none)
+}
+
+// A lostWriter is an answer to somebody who has gone away.
+type lostWriter struct{ http.ResponseWriter }
+
+func (lostWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+// TestLostScrape: whoever goes away in the middle is counted, and told of once.
+func TestLostScrape(t *testing.T) {
+	var records strings.Builder
+	r := newRig(t, rigConfig{telemetry: []Option{WithLogger(slog.New(slog.NewTextHandler(&records, nil)))}})
+	scrapeWith(r.tel.MetricsHandler(), lostWriter{httptest.NewRecorder()}, "Accept-Encoding", "gzip")
+	require.EqualValues(t, 1, value(gather(t, r.tel.Registry()), MetricScrapeFailures, "reason", scrapeWrite))
+	require.Equal(t, 1, strings.Count(records.String(), "broken pipe"), records.String())
+}
+
+// TestConcurrentScrapes: scrapes have nothing in common.
+func TestConcurrentScrapes(t *testing.T) {
+	h := steady(t).MetricsHandler()
+	plain := httptest.NewRecorder()
+	scrapeWith(h, plain)
+	answers := make([]*httptest.ResponseRecorder, maxScrapes)
+	var all sync.WaitGroup
+	for i := range answers {
+		answers[i] = httptest.NewRecorder()
+		all.Go(func() {
+			for range 10 {
+				*answers[i] = *httptest.NewRecorder()
+				scrapeWith(h, answers[i], "Accept-Encoding", "gzip")
+			}
+		})
+	}
+	all.Wait()
+	for _, w := range answers {
+		require.Equal(t, plain.Body.String(), unzip(t, w.Body.Bytes()))
+	}
+}
+
+// A watchedMetric knows whether what was gathered of it is still in memory.
+type watchedMetric struct{ gathered weak.Pointer[dto.Metric] }
+
+var watchedDesc = prometheus.NewDesc("users_watched", "help", nil, nil)
+
+func (m *watchedMetric) Describe(ch chan<- *prometheus.Desc) { ch <- watchedDesc }
+func (m *watchedMetric) Collect(ch chan<- prometheus.Metric) { ch <- m }
+func (m *watchedMetric) Desc() *prometheus.Desc              { return watchedDesc }
+func (m *watchedMetric) Write(out *dto.Metric) error {
+	m.gathered = weak.Make(out)
+	out.Gauge = &dto.Gauge{Value: new(1.0)}
+	return nil
+}
+
+// TestSlowScrapeHoldsNothing: while somebody reads, or does not, what was gathered for them
+// is gone.
+func TestSlowScrapeHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &watchedMetric{}
+		r := newRig(t, rigConfig{telemetry: []Option{WithRegistry(prometheus.NewRegistry())}})
+		many := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "users_many"}, []string{"noise"})
+		for range 10000 { // more than a compressor keeps to itself
+			many.WithLabelValues(strconv.FormatUint(rand.Uint64(), 36)).Set(rand.Float64())
+		}
+		r.tel.Registry().MustRegister(m, many)
+		l := &pipeListener{make(chan net.Conn), make(chan struct{})}
+		srv := &http.Server{Handler: r.tel.MetricsHandler()}
+		served := make(chan error, 1)
+		go func() { served <- srv.Serve(l) }()
+		c := l.dial()
+		_, err := io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n")
+		require.NoError(t, err)
+		synctest.Wait() // nobody reads
+		runtime.GC()
+		require.Nil(t, m.gathered.Value())
+		require.Zero(t, value(gather(t, r.tel.Registry()), MetricScrapeFailures, "reason", scrapeWrite), "it waits")
+		c.Close()
+		require.NoError(t, srv.Close())
+		require.ErrorIs(t, <-served, http.ErrServerClosed)
+	})
+}
+
+// A watchedWriter looks whether a compressor is in memory when it is written to.
+type watchedWriter struct {
+	*httptest.ResponseRecorder
+	compressor weak.Pointer[gzipWriter]
+	kept       bool
+}
+
+func (w *watchedWriter) Write(p []byte) (int, error) {
+	runtime.GC()
+	w.kept = w.compressor.Value() != nil
+	return w.ResponseRecorder.Write(p)
+}
+
+// TestSlowScrapeHoldsNoCompressor: it is not needed any more when somebody begins to read.
+func TestSlowScrapeHoldsNoCompressor(t *testing.T) {
+	w := &watchedWriter{ResponseRecorder: httptest.NewRecorder()}
+	answer := &gzipAnswer{ResponseWriter: w}
+	_, err := answer.Write([]byte("up 1\n"))
+	require.NoError(t, err)
+	w.compressor = weak.Make(answer.metrics)
+	require.NoError(t, answer.send())
+	require.False(t, w.kept)
+	runtime.KeepAlive(answer)
+	require.Equal(t, "up 1\n", unzip(t, w.Body.Bytes()))
+}
+
+// TestScrapeKeepsNothing: of what a scrape has in memory hardly anything stays there. What
+// is kept in a pool outlives one run of the collector, and not two.
+func TestScrapeKeepsNothing(t *testing.T) {
+	h := steady(t).MetricsHandler()
+	live := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	live()
+	live() // nothing is left of other tests
+	scrapeWith(h, discarded{http.Header{}}, "Accept-Encoding", "gzip")
+	kept := live()
+	live()
+	require.Less(t, kept-live(), int64(200<<10))
+}
+
+// discarded is an answer that nobody keeps.
+type discarded struct{ header http.Header }
+
+func (w discarded) Header() http.Header         { return w.header }
+func (w discarded) Write(p []byte) (int, error) { return len(p), nil }
+func (w discarded) WriteHeader(int)             {}
