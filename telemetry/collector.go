@@ -17,13 +17,12 @@ import (
 type counterCollector struct {
 	descs     map[string]*prometheus.Desc
 	kinds     map[string]prometheus.ValueType
-	zeros     []point
 	exemplars exemplars
 
 	mu      sync.Mutex // guards the rest
 	sources sources
 	// retired holds the counters of the sources that were removed: a counter must
-	// not go down.
+	// not go down. What every scrape has is there from the start, as zero.
 	retired sums
 }
 
@@ -55,7 +54,9 @@ func newCounterCollector(metrics []Metric) *counterCollector {
 		if m.Kind == Counter {
 			c.kinds[m.Name] = prometheus.CounterValue
 		}
-		c.zeros = append(c.zeros, zeros(m)...)
+		for _, p := range zeros(m) {
+			c.retired[p] = 0
+		}
 	}
 	return c
 }
@@ -135,9 +136,6 @@ func (c *counterCollector) Collect(ch chan<- prometheus.Metric) {
 	total := maps.Clone(c.retired)
 	list := c.sources.list()
 	c.mu.Unlock()
-	for _, p := range c.zeros {
-		total[p] += 0
-	}
 	for _, src := range list {
 		snap := src.Snapshot()
 		total.addCounters(&snap.Counters)

@@ -5,7 +5,6 @@
 package console
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -15,7 +14,6 @@ import (
 	"net/http"
 	"path"
 	"strings"
-	"time"
 )
 
 //go:embed assets
@@ -43,7 +41,7 @@ type Console struct {
 }
 
 type file struct {
-	text []byte
+	name string // in the binary, which has it in memory already
 	etag string
 }
 
@@ -61,7 +59,7 @@ func New(page Page) (*Console, error) {
 		}
 		text, err := assets.ReadFile(name)
 		sum := sha256.Sum256(text)
-		c.files[path.Base(name)] = file{text, `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
+		c.files[path.Base(name)] = file{name, `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
 		return err
 	})
 	return c, err
@@ -99,7 +97,7 @@ func (c *Console) ServeAsset(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-cache") // another build has others
 	w.Header().Set("ETag", f.etag)
 	w.Header().Set("Content-Type", contentTypes[path.Ext(name)])
-	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(f.text))
+	http.ServeFileFS(w, r, assets, f.name)
 }
 
 // contentTypes are written out, because what the machine says of them may be anything.
