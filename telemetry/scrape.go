@@ -36,7 +36,7 @@ func (t *Telemetry) MetricsHandler() http.Handler {
 		EnableOpenMetrics:  true,
 		ErrorHandling:      promhttp.ContinueOnError,
 		ErrorLog:           s,
-		DisableCompression: true, // see gzipWriter
+		DisableCompression: true, // see gzipAnswer
 	})
 	return s
 }

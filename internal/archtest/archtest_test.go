@@ -66,6 +66,7 @@ var helpers = []string{"internal/needs", "internal/archtest"}
 var libraries = []string{
 	"github.com/go-json-experiment/json",
 	"github.com/google/jsonschema-go",
+	"github.com/klauspost/compress", // has a compressor that needs little memory
 	"github.com/prometheus/client_golang",
 	"github.com/prometheus/client_model",
 	"github.com/prometheus/common", // the exposition formats of client_golang
