@@ -80,7 +80,7 @@ func (t *Telemetry) startTraces(ctx context.Context) error {
 	if t.owned == nil {
 		return nil // the provider's owner exports
 	}
-	exporter, err := autoexport.NewSpanExporter(ctx)
+	exporter, err := newSpanExporter(ctx)
 	if err != nil {
 		return err
 	}
