@@ -80,7 +80,7 @@ func (t *Telemetry) startTraces(ctx context.Context) error {
 	if t.owned == nil {
 		return nil // the provider's owner exports
 	}
-	exporter, err := newSpanExporter(ctx)
+	exporter, err := autoexport.NewSpanExporter(ctx)
 	if err != nil {
 		return err
 	}
