@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing/synctest"
 	"time"
@@ -68,16 +69,18 @@ var beginning = legacy(1, "tools/call", call("begin", `{}`)+`,"_meta":{`+withTok
 // matter of luck.
 type unreadWriter struct {
 	*httptest.ResponseRecorder
-	deadline time.Time
+	deadline atomic.Pointer[time.Time] // may be set while a write blocks
 }
 
 func (w *unreadWriter) SetWriteDeadline(t time.Time) error {
-	w.deadline = t
+	w.deadline.Store(&t)
 	return nil
 }
 
 func (w *unreadWriter) Write([]byte) (int, error) {
-	time.Sleep(time.Until(w.deadline))
+	for at := w.deadline.Load(); at == nil || time.Now().Before(*at); at = w.deadline.Load() {
+		time.Sleep(time.Millisecond)
+	}
 	return 0, os.ErrDeadlineExceeded
 }
 

@@ -108,7 +108,7 @@ var cellsE16 = []faultCell{
 			})
 			g.next().finish("unread")
 			w.settle()
-			time.Sleep(w.core.limits.WriteTimeout)
+			time.Sleep(quickAnswer + w.core.limits.WriteTimeout)
 			require.True(w.t, x.ended())
 			require.Equal(w.t, counts{"admitted": 1, "dropped/write_timeout": 1, "limit/write_timeout": 1}, w.counts().since(before))
 		}
@@ -246,7 +246,7 @@ var cellsE16 = []faultCell{
 		require.Equal(w.t, []string{resultFrame("3", "quick")}, quick.frames(), "not delayed")
 		require.Equal(w.t, counts{"admitted": 4, "sent": 1}, w.counts())
 
-		time.Sleep(w.core.limits.WriteTimeout)
+		time.Sleep(quickAnswer + w.core.limits.WriteTimeout)
 		require.True(w.t, stalled.ended() && silent.ended())
 		w.lives(s)
 		require.Empty(w.t, h.cause(), "E7: in the legacy era a lost stream cancels nothing")

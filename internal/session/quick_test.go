@@ -69,3 +69,96 @@ func TestQuickAnswer(t *testing.T) {
 		require.True(w.t, x.ended())
 	})
 }
+
+// A write that blocks is bounded, whether it began as that of a quick answer or not, and however
+// the alarm of its request falls.
+func TestQuickAnswerIsBounded(t *testing.T) {
+	test := func(name string, limits Limits, f func(w *world)) {
+		t.Run(name, func(t *testing.T) { inWorld(t, limits, f) })
+	}
+	unread := func(w *world, x *exchange, began time.Time, late time.Duration) {
+		w.t.Helper()
+		require.True(w.t, x.ended())
+		<-x.done
+		require.Equal(w.t, late+w.core.limits.WriteTimeout, x.over.Sub(began))
+	}
+	blocked := func() *scriptSink { return (&scriptSink{}).on(blockUntil(nil)) }
+	test("quick", Limits{}, func(w *world) {
+		g := w.gate("work", false)
+		began := time.Now()
+		x := w.postTo(blocked(), nil, modernFrame("1", "work"))
+		g.next().finish("done")
+		w.settle()
+		require.Zero(w.t, x.sink.bound())
+		time.Sleep(time.Hour)
+		unread(w, x, began, quickAnswer)
+	})
+	test("the alarm just before the write", Limits{}, func(w *world) {
+		at := w.stopAt(pointBeforeWrite, "work")
+		g := w.gate("work", false)
+		began := time.Now()
+		x := w.postTo(blocked(), nil, modernFrame("1", "work"))
+		g.next().finish("done")
+		at.await()
+		time.Sleep(quickAnswer)
+		at.release()
+		time.Sleep(time.Hour)
+		unread(w, x, began, quickAnswer)
+	})
+	test("slow", Limits{}, func(w *world) {
+		g := w.gate("work", false)
+		x := w.postTo(blocked(), nil, modernFrame("1", "work"))
+		h := g.next()
+		time.Sleep(time.Second)
+		began := time.Now()
+		h.finish("done")
+		time.Sleep(time.Hour)
+		unread(w, x, began, 0)
+	})
+	test("a deadline that comes sooner", Limits{RequestTimeout: quickAnswer / 2}, func(w *world) {
+		w.gate("work", false)
+		began := time.Now()
+		x := w.postTo(blocked(), nil, modernFrame("1", "work"))
+		time.Sleep(time.Hour)
+		unread(w, x, began, quickAnswer/2)
+	})
+	test("not admitted", Limits{MaxInFlightTotal: 1, MaxQueue: 1}, func(w *world) {
+		g := w.gate("work", false)
+		w.post(nil, modernFrame("1", "work"))
+		h := g.next()
+		w.post(nil, modernFrame("2", "work"))
+		began := time.Now()
+		x := w.postTo(blocked(), nil, modernFrame("3", "work"))
+		time.Sleep(w.core.limits.WriteTimeout)
+		unread(w, x, began, 0)
+		h.finish("done")
+		g.next().finish("done")
+		w.settle()
+	})
+	test("a subscription", Limits{}, func(w *world) {
+		g := w.subscriber("listen")
+		began := time.Now()
+		x := w.postTo(blocked(), nil, modernFrame("1", "listen"))
+		g.next()
+		time.Sleep(time.Hour)
+		unread(w, x, began, 0)
+	})
+}
+
+// postTo posts a request on an exchange with that wire.
+func (w *world) postTo(sink *scriptSink, s *Session, frame string) *exchange {
+	w.t.Helper()
+	x := w.newExchange(1, mcp.Modern)
+	x.sink = sink
+	w.postOn(x, s, frame)
+	x.pump(sink)
+	w.settle()
+	return x
+}
+
+// bound returns the deadline of the latest write, zero for none.
+func (k *scriptSink) bound() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.deadline
+}

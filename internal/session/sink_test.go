@@ -60,9 +60,16 @@ func blockUntil(c <-chan struct{}) verdictFunc {
 	return func(k *scriptSink) error {
 		for {
 			k.mu.Lock()
+			if k.moved == nil {
+				k.moved = make(chan struct{})
+			}
 			deadline, moved := k.deadline, k.moved
 			k.mu.Unlock()
-			timer := time.NewTimer(time.Until(deadline))
+			patience := time.Until(deadline)
+			if deadline.IsZero() { // there is none
+				patience = 24 * time.Hour
+			}
+			timer := time.NewTimer(patience)
 			select {
 			case <-c:
 				timer.Stop()

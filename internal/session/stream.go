@@ -21,7 +21,9 @@ type Stream struct {
 	plain bool
 	// eager is for an exchange that is an event stream from the first message on.
 	eager bool
-	// quick is true as long as an answer may come any moment: see quickAnswer.
+	// single is for an exchange that has one answer.
+	single bool
+	// quick is true as long as that may come any moment: see quickAnswer.
 	quick atomic.Bool
 
 	mu       sync.Mutex // guards the rest
@@ -83,7 +85,7 @@ func newStream(c *Core, conn *Conn, kind streamKind, answers int) *Stream {
 		reader: firstReader, readers: firstReader,
 	}
 	st.queue, st.requests = st.queued[:0], st.owned[:0]
-	st.quick.Store(!kind.endless())
+	st.single = answers == 1 && !kind.endless()
 	return st
 }
 
@@ -322,7 +324,7 @@ func (st *Stream) hurry(bound time.Time) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.writeEnd = bound
-	if st.sink != nil && st.writing && bound.Before(st.deadline) {
+	if st.sink != nil && st.writing && (st.deadline.IsZero() || bound.Before(st.deadline)) {
 		st.deadline = bound
 		st.sink.SetWriteDeadline(bound)
 	}

@@ -37,7 +37,8 @@ type alarm struct {
 // set returns an alarm for r, which has just arrived.
 func (t *timers) set(r *Request) *alarm {
 	patience := r.Deadline().Sub(r.arrived)
-	if r.stream.quick.Load() {
+	if r.stream.single {
+		r.stream.quick.Store(true)
 		patience = min(patience, quickAnswer)
 	}
 	if a, ok := t.alarms.Get().(*alarm); ok {
@@ -54,12 +55,12 @@ func (t *timers) set(r *Request) *alarm {
 // ring is called when the time of the alarm has come.
 func (a *alarm) ring() {
 	r := a.request.Load()
+	r.stream.slow()
 	left := time.Until(r.Deadline())
 	if left <= 0 {
 		r.expire()
 		return
 	}
-	r.stream.slow()
 	if r.alarm.Load() == a { // or it is settled; if that comes right now, nothing is left to expire
 		a.timer.Reset(left)
 	}

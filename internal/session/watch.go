@@ -7,7 +7,8 @@ import (
 
 // quickAnswer is the time in which nearly all answers come. While the writer of an exchange
 // waits for one that may be quick, it waits for nothing else: that a peer has gone, or should
-// be shown a sign of life, it looks after only from then on.
+// be shown a sign of life, it looks after only from then on. A quick answer that is small needs no
+// deadline either, as the alarm of its request, which sets one, goes on until it is written.
 const quickAnswer = 5 * time.Millisecond
 
 // A watch tells a stream that the peer of its exchange is gone. Usually the writer sees
@@ -61,9 +62,16 @@ func (w *watch) end() {
 	}
 }
 
-// slow tells the stream that an answer of it takes its time.
+// slow tells the stream that its answer is not a quick one, and the writer, even if it is
+// writing it.
 func (st *Stream) slow() {
-	if st.quick.CompareAndSwap(true, false) {
+	st.mu.Lock()
+	quick := st.quick.Swap(false)
+	if quick && st.sink != nil && st.writing {
+		st.limitWrite(st.sink, time.Now())
+	}
+	st.mu.Unlock()
+	if quick {
 		st.signal()
 	}
 }

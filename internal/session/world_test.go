@@ -394,7 +394,8 @@ type exchange struct {
 	stream *Stream
 	sink   *scriptSink
 	err    error         // what Pump has returned
-	done   chan struct{} // closed when Pump has returned
+	over   time.Time     // when it has
+	done   chan struct{} // closed then
 }
 
 // open opens a legacy HTTP session whose handshake is done.
@@ -414,12 +415,13 @@ func (w *world) post(s *Session, frame string) *exchange {
 	w.t.Helper()
 	in, bad := inbound(httpConn, frame)
 	require.Nil(w.t, bad)
-	x := w.exchange(1, in.Era)
+	x := w.newExchange(1, in.Era)
 	if s == nil {
 		w.core.Receive(in, x.stream)
 	} else {
 		s.ReceiveOn(in, x.stream)
 	}
+	x.pump(x.sink)
 	return x
 }
 
@@ -451,6 +453,7 @@ func (x *exchange) pump(sink Sink) {
 	go func() {
 		defer close(x.done)
 		x.err = x.stream.Pump(sink)
+		x.over = time.Now()
 	}()
 }
 

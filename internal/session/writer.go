@@ -297,12 +297,19 @@ func (st *Stream) reason() mcp.DropReason {
 	return st.failed
 }
 
-// bound sets the deadline of the write that begins now. It does so under st.mu, or
-// the bound of an end that comes at the same moment would be lost.
+// bound sets the deadline of the write that begins now, unless it is that of a quick answer.
+// It does so under st.mu, or the bound of an end that comes at the same moment would be lost.
 func (st *Stream) bound(sink Sink, now time.Time) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.writing = true
+	if !st.quick.Load() {
+		st.limitWrite(sink, now)
+	}
+}
+
+// limitWrite sets the deadline of a write that begins now. It wants st.mu.
+func (st *Stream) limitWrite(sink Sink, now time.Time) {
 	st.deadline = now.Add(st.core.limits.WriteTimeout)
 	if !st.writeEnd.IsZero() && st.writeEnd.Before(st.deadline) {
 		st.deadline = st.writeEnd
