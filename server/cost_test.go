@@ -150,8 +150,8 @@ func costRows() []costRow {
 	}
 	off := func(testing.TB) *telemetry.Telemetry { return telemetry.Disabled() }
 	return []costRow{
-		{"modern HTTP, telemetry off", 16, modernOf(off)},
-		{"modern HTTP, unsampled", 17, modernOf(unsampled)},
+		{"modern HTTP, telemetry off", 15, modernOf(off)},
+		{"modern HTTP, unsampled", 16, modernOf(unsampled)},
 		{"legacy HTTP, telemetry off", 17, legacyOf(off)},
 		{"legacy HTTP, unsampled", 18, legacyOf(unsampled)},
 		{"pipe, telemetry off", 14, pipeOf(off)},
