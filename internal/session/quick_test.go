@@ -145,6 +145,31 @@ func TestQuickAnswerIsBounded(t *testing.T) {
 	})
 }
 
+// The alarm of a request rings again at its deadline, even if it has rung for the first time
+// before the request knew it.
+func TestAlarmRingsTwice(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		inWorld(t, Limits{}, func(w *world) {
+			g := w.gate("work", false)
+			x := w.post(nil, modernFrame("1", "work"))
+			h := g.next()
+			a := h.r.alarm.Load()
+			if !known {
+				h.r.alarm.Store(nil)
+			}
+			time.Sleep(quickAnswer)
+			w.settle()
+			h.r.alarm.Store(a)
+			time.Sleep(w.core.limits.RequestTimeout)
+			w.settle()
+			require.Equal(w.t, "deadline", h.cause(), "known: %t", known)
+			require.Len(w.t, x.frames(), 1)
+			h.finish("late")
+			w.settle()
+		})
+	}
+}
+
 // postTo posts a request on an exchange with that wire.
 func (w *world) postTo(sink *scriptSink, s *Session, frame string) *exchange {
 	w.t.Helper()

@@ -229,7 +229,11 @@ func (r *Request) settleUnless(bits uint32, to outcome, cause int) (won, first b
 }
 
 func (r *Request) afterSettle() {
-	r.settled.Store(int64(max(time.Since(r.arrived), 1)))
+	at := r.handlerDone.Load() // which was just now
+	if at == 0 {
+		at = int64(max(time.Since(r.arrived), 1))
+	}
+	r.settled.Store(at)
 	if r.decided != nil {
 		close(r.decided)
 	}

@@ -61,7 +61,7 @@ func (a *alarm) ring() {
 		r.expire()
 		return
 	}
-	if r.alarm.Load() == a { // or it is settled; if that comes right now, nothing is left to expire
+	if r.holds.Load() > 0 { // or it has left; if that comes right now, there is nothing to expire
 		a.timer.Reset(left)
 	}
 }
