@@ -103,6 +103,8 @@ type exchange struct {
 	conn *session.Conn
 	// bodyEnd is when the body must have arrived; zero if there is none, or it has.
 	bodyEnd time.Time
+	// slowBody: it has come slowly.
+	slowBody bool
 	// json and events tell in which forms the client takes the answer to a POST.
 	json, events bool
 	// out is the exchange as the end of a stream, if one has come that far.
@@ -260,6 +262,9 @@ func (x *exchange) initialize(in *session.Inbound) {
 func (x *exchange) respond(stream *session.Stream, era mcp.Era, sessionID string) bool {
 	sink := x.sink(era)
 	sink.sessionID = sessionID
+	if x.slowBody {
+		sink.SetWriteDeadline(time.Now().Add(x.core.Limits().WriteTimeout)) // and not somebody else's
+	}
 	err := x.pump(stream, sink)
 	if err != nil && !sink.started && x.r.Context().Err() == nil {
 		x.unanswered(era)

@@ -20,6 +20,10 @@ import (
 // count towards the bytes that are being read.
 const smallBody = 64 << 10
 
+// slowBody is the time from which on a body has come slowly. A [http.Server] with a WriteTimeout
+// counts it from the head of the request on, and the answer may have hardly any of it left.
+const slowBody = 10 * time.Millisecond
+
 var errBodyOverload = errors.New("transport: too many bytes of bodies are being read")
 
 // bound gives the body the time it may take to arrive. It holds for refused
@@ -48,9 +52,12 @@ func (x *exchange) body() ([]byte, error) {
 	}
 	// From the body's end on net/http waits for a disconnect, and a deadline would be
 	// one. So the deadline goes, and if it may have struck already, there is no dispatch.
-	if x.rc.SetReadDeadline(time.Time{}) == nil && !time.Now().Before(x.bodyEnd) {
+	bounded := x.rc.SetReadDeadline(time.Time{}) == nil
+	left := time.Until(x.bodyEnd)
+	if bounded && left <= 0 {
 		return nil, os.ErrDeadlineExceeded
 	}
+	x.slowBody = limits.BodyTimeout-left > slowBody
 	x.bodyEnd = time.Time{}
 	return body, nil
 }

@@ -84,3 +84,30 @@ func TestWriteBoundsAreTakenOff(t *testing.T) {
 		time.Sleep(2 * timeout)
 	}
 }
+
+// The WriteTimeout of an http.Server begins with the head of a request. A body that comes later
+// than that is answered all the same: our own deadline is the one that holds.
+func TestWriteTimeoutOfTheServer(t *testing.T) {
+	f := newFake(t, session.Limits{})
+	srv := httptest.NewUnstartedServer(transport.NewHTTP(f.core, transport.HTTPConfig{}))
+	srv.Config.WriteTimeout = 20 * time.Millisecond
+	srv.Start()
+	defer srv.Close()
+	c, err := net.Dial("tcp", srv.Listener.Addr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	body := modern(1, "echo")
+	head := "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+	for _, h := range modernHeaders("tools/call", "echo") {
+		head += string(h) + "\r\n"
+	}
+	_, err = fmt.Fprintf(c, "%sContent-Length: %d\r\n\r\n%s", head, len(body), body[:10])
+	require.NoError(t, err)
+	time.Sleep(2 * srv.Config.WriteTimeout)
+	_, err = io.WriteString(c, body[10:])
+	require.NoError(t, err)
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, http.StatusOK, res.StatusCode)
+}

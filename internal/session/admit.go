@@ -43,9 +43,7 @@ func (c *Core) admit(in *Inbound, s *Session, st *Stream) {
 		c.reject(r, reason, err)
 		return
 	}
-	if r.alarm.Store(c.timers.set(r)); r.holds.Load() == 0 {
-		r.disarm() // it has left before it could see the alarm
-	}
+	r.alarm.Store(c.timers.set(r))
 	if !st.kind.endless() {
 		st.own(r)
 	}

@@ -80,6 +80,7 @@ func newBatch(st *Stream, members []Member) *batch {
 			b.ids[m.In.ID.Key()] = false
 		}
 	}
+	st.single = false // an array may leave when the one request in it has left
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.failed == "" {

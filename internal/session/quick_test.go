@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,8 +26,8 @@ func (k livelySink) KeepAlive() error {
 func (w *world) lively(frame string) (x *exchange, signs *atomic.Int32) {
 	w.t.Helper()
 	x, signs = w.newExchange(1, mcp.Modern), new(atomic.Int32)
-	x.pump(livelySink{x.sink, signs})
 	w.postOn(x, nil, frame)
+	x.pump(livelySink{x.sink, signs})
 	w.settle()
 	return x, signs
 }
@@ -134,6 +135,30 @@ func TestQuickAnswerIsBounded(t *testing.T) {
 		h.finish("done")
 		g.next().finish("done")
 		w.settle()
+	})
+	test("a batch whose one request has left", Limits{}, func(w *world) {
+		w.gate("work", false)
+		s := w.openBatching("session-1")
+		x := w.newExchange(1, mcp.Legacy)
+		x.sink = blocked()
+		s.ReceiveBatchOn(batchOf(httpConn, callFrame("1", "work"), cancelFrame("1", ""), callFrame("1", "work")), x.stream, false)
+		w.settle()
+		began := time.Now()
+		x.pump(x.sink)
+		time.Sleep(time.Hour)
+		unread(w, x, began, 0)
+	})
+	test("at the end of a drain", Limits{CleanupGrace: quickAnswer / 5}, func(w *world) {
+		g := w.gate("work", false)
+		x := w.postTo(blocked(), nil, modernFrame("1", "work"))
+		g.next().finish("done")
+		w.settle()
+		began := time.Now()
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = w.core.Shutdown(ctx)
+		require.True(w.t, x.ended())
+		require.Less(w.t, x.over.Sub(began), quickAnswer)
 	})
 	test("a subscription", Limits{}, func(w *world) {
 		g := w.subscriber("listen")

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,14 +42,13 @@ func (t *timers) set(r *Request) *alarm {
 		r.stream.quick.Store(true)
 		patience = min(patience, quickAnswer)
 	}
-	if a, ok := t.alarms.Get().(*alarm); ok {
-		a.request.Store(r)
-		a.timer.Reset(patience)
-		return a
+	a, ok := t.alarms.Get().(*alarm)
+	if !ok {
+		a = new(alarm)
+		a.timer = time.AfterFunc(math.MaxInt64, a.ring) // no sooner: it needs its timer
 	}
-	a := new(alarm)
 	a.request.Store(r)
-	a.timer = time.AfterFunc(patience, a.ring)
+	a.timer.Reset(patience)
 	return a
 }
 
