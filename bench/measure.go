@@ -271,6 +271,7 @@ func measureSlice(p *process, l load, d time.Duration) (s sample, err error) {
 		return s, err
 	}
 	s.took = time.Since(began)
+	time.Sleep(p.kind.Exports) // or the next server would pay for that
 	cpuAfter, err := p.cpu()
 	if err != nil {
 		return s, err

@@ -13,7 +13,7 @@ import (
 // A poller is a connection whose reader may be told not to sleep until there is something
 // to read, but to look again and again. A reader that sleeps is woken by the write of the
 // server, in whose CPU time the kernel counts that: on a virtual machine, where the wake-up of
-// another core is an interrupt through the hypervisor, up to a tenth of a request. And it sleeps the
+// another core is an interrupt through the hypervisor, up to a fifth of a request. And it sleeps the
 // more often, the slower the server is. No client on another machine costs that.
 //
 // Reads and deadlines are as those of net.Conn; poll must not be called during a read.

@@ -15,7 +15,7 @@ import (
 // and below them some more for the native one.
 var exemplarBounds = append([]float64{0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005}, operationBuckets()...)
 
-// exemplarSlots keep the latest sampled spans of a histogram until it is collected.
+// exemplarSlots keep the latest sampled spans of a histogram for when it is collected.
 // client_golang would make an exemplar of each, for 1.4 µs and eight allocations, and
 // nobody reads more than the latest.
 type exemplarSlots struct {

@@ -21,6 +21,7 @@ type observer struct {
 	tracer     trace.Tracer
 	sampling   *sampling // nil: the tracer decides
 	spanKey    any       // under which a context has its span
+	copies     bool      // the provider is the SDK's, whose spans copy attributes
 	propagator propagation.TextMapPropagator
 	clients    *clientNames
 	untrusted  bool

@@ -170,7 +170,7 @@ func attributesToSet() *[]attribute.KeyValue {
 // SDK's, which copies them: somebody else's may keep what it is given.
 func (ob *observation) set(attrs *[]attribute.KeyValue) {
 	ob.span.SetAttributes(*attrs...)
-	if _, copies := ob.span.(sdktrace.ReadWriteSpan); copies {
+	if ob.observer.copies {
 		clear(*attrs) // they may hold on to a frame
 		*attrs = (*attrs)[:0]
 		attributeRoom.Put(attrs)

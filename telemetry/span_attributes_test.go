@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/embedded"
-	"go.opentelemetry.io/otel/trace/noop"
 )
 
 // A keepingProvider makes spans that keep the slices that they are given.
@@ -29,16 +28,17 @@ type keepingTracer struct {
 }
 
 func (k *keepingTracer) Start(ctx context.Context, _ string, _ ...trace.SpanStartOption) (context.Context, trace.Span) {
-	span := &keepingSpan{provider: k.provider}
+	_, own := sdktrace.NewTracerProvider().Tracer("").Start(ctx, "x")
+	span := &keepingSpan{own.(sdktrace.ReadWriteSpan), k.provider}
 	return trace.ContextWithSpan(ctx, span), span
 }
 
+// A keepingSpan looks like the SDK's.
 type keepingSpan struct {
-	noop.Span
+	sdktrace.ReadWriteSpan
 	provider *keepingProvider
 }
 
-func (*keepingSpan) IsRecording() bool { return true }
 func (s *keepingSpan) SetAttributes(attrs ...attribute.KeyValue) {
 	s.provider.sets = append(s.provider.sets, attrs)
 }
@@ -85,7 +85,7 @@ func TestAttributesAreTheSpansOwn(t *testing.T) {
 	})
 	t.Run("nothing is held on to", func(t *testing.T) {
 		_, span := sdktrace.NewTracerProvider().Tracer("").Start(t.Context(), "x")
-		ob := &observation{span: span}
+		ob := &observation{span: span, observer: &observer{copies: true}}
 		attrs := attributesToSet()
 		*attrs = append(*attrs, keyToolName.String("secret"))
 		ob.set(attrs)

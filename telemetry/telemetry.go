@@ -107,6 +107,7 @@ func New(opts ...Option) (*Telemetry, error) {
 		t.provider = t.owned
 	}
 	t.observed = newObserver()
+	_, t.observed.copies = t.provider.(*sdktrace.TracerProvider)
 	if key, ok := learnSpanKey(trace.SpanFromContext); ok {
 		t.observed.spanKey, t.observed.sampling = key, sampling
 	}

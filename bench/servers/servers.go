@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync/atomic"
+	"time"
 )
 
 // The names under which the report looks servers up.
@@ -56,6 +57,8 @@ type Kind struct {
 	// Env returns what the environment of the process has to hold. sink is the URL to which
 	// OTLP traces go.
 	Env func(sink string) []string
+	// Exports says that it exports what it has recorded, and when it has done so at the latest.
+	Exports time.Duration
 	// Loses says that it may drop a report of progress that comes right before the answer:
 	// what the others must not do.
 	Loses bool
@@ -72,7 +75,7 @@ func All() []Kind {
 		{Name: Bare, Title: "bare echo", New: newBare},
 		{Name: Floor, Title: "net/http + encoding/json", New: newFloor},
 		{Name: "vitrine", Title: "Vitrine, traces unsampled", Module: vitrine, Env: unsampled, New: newVitrine},
-		{Name: "vitrine-sampled", Title: "Vitrine, 10 % sampled and exported", Module: vitrine, Env: sampled, New: newVitrine},
+		{Name: "vitrine-sampled", Title: "Vitrine, 10 % sampled and exported", Module: vitrine, Env: sampled, Exports: exported, New: newVitrine},
 		{Name: "vitrine-kept", Title: "Vitrine, default: all kept in memory", Module: vitrine, New: newVitrine},
 		{Name: "vitrine-off", Title: "Vitrine, telemetry off", Module: vitrine, New: newVitrineOff},
 		{Name: "mcpgo", Title: "mcp-go", Module: mcpgo, Loses: true, New: newMCPGo},

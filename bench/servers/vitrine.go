@@ -3,6 +3,7 @@ package servers
 import (
 	"context"
 	"net"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/telemetry"
@@ -11,8 +12,10 @@ import (
 // unsampled makes no span. Metrics, the live requests and the accounting of drops are on.
 func unsampled(string) []string { return []string{"OTEL_TRACES_SAMPLER=always_off"} }
 
-// sampled exports one trace in ten. A tenth of a second is shorter than a slice, so that
-// the export is paid for in the slice that has caused it.
+// exported is the time in which all is exported: twice that between two exports.
+const exported = 200 * time.Millisecond
+
+// sampled exports one trace in ten, each tenth of a second.
 func sampled(sink string) []string {
 	return []string{
 		"OTEL_TRACES_SAMPLER=traceidratio", "OTEL_TRACES_SAMPLER_ARG=0.1",
