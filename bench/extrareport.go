@@ -117,13 +117,13 @@ func (r report) promised(server string) string {
 	return format("%.2f", ratios(r.promises.samples[i], r.promises.samples[1], cpuTimeOf))
 }
 
-// fraction is one part in so many of the CPU time that a server takes for the headline.
-func (r report) fraction(server string, parts int) string {
-	samples := r.of(server, goalCall)
+// fraction is one part in so many of the CPU time that a server takes in a scenario.
+func (r report) fraction(server, scenario string, parts float64) string {
+	samples := r.of(server, scenario)
 	if samples == nil {
 		return unknown
 	}
-	return fmt.Sprintf("%.1f µs", spreadOf(samples, func(s sample) float64 { return micros(s.cpu) }).median/float64(parts))
+	return fmt.Sprintf("%.1f µs", spreadOf(samples, func(s sample) float64 { return micros(s.cpu) }).median/parts)
 }
 
 // Collector is the table of what fewer runs of the garbage collector give.
