@@ -2,7 +2,7 @@
 // cost by themselves, and with bytes that are merely sent back: every server in a process
 // of its own, all of them in one run, taking turns.
 //
-//	go run .                                   everything, about eleven minutes
+//	go run .                                   everything, about twelve minutes
 //	go run . -only /call/modern/small/16       one row
 //	go run . -only ^scale/                     many streams, calls and sessions at once
 //	go run . -only ^release                    what the program takes on the disk, at its start and idle
