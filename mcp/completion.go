@@ -1,23 +1,23 @@
 package mcp
 
-// MethodComplete is the method of completion.
-const MethodComplete = "completion/complete"
+// MethodCompletionComplete is the method of completion.
+const MethodCompletionComplete = "completion/complete"
 
-var _ = clientSends("", MethodComplete)
+var _ = clientSends("", MethodCompletionComplete)
 
 // CompleteParams is the params member of completion/complete.
 type CompleteParams struct {
-	Ref      CompletionRef      `json:"ref"`
-	Argument CompletionArgument `json:"argument"`
+	Ref      CompletionReference `json:"ref"`
+	Argument CompletionArgument  `json:"argument"`
 	Context  struct {
 		// Arguments are the ones that are decided already.
 		Arguments map[string]string `json:"arguments,omitempty"`
 	} `json:"context,omitzero"`
 }
 
-// A CompletionRef names what has the argument: a prompt by Name, or a resource
+// A CompletionReference names what has the argument: a prompt by Name, or a resource
 // template by URI.
-type CompletionRef struct {
+type CompletionReference struct {
 	Type string `json:"type"` // "ref/prompt" or "ref/resource"
 	Name string `json:"name,omitempty"`
 	URI  string `json:"uri,omitempty"`

@@ -1,7 +1,7 @@
 package mcp
 
-// A Content is one block of a tool result or a prompt message: [Text], [Image],
-// [Audio], [ResourceLink] or [EmbeddedResource].
+// A Content is one block of a tool result or a prompt message: [TextContent], [ImageContent],
+// [AudioContent], [ResourceLink] or [EmbeddedResource].
 type Content interface {
 	contentType() string
 }
@@ -19,21 +19,21 @@ type ContentMeta struct {
 	Meta        Meta         `json:"_meta,omitempty"`
 }
 
-// Text is a block of text.
-type Text struct {
+// TextContent is a block of text.
+type TextContent struct {
 	Text string `json:"text"`
 	ContentMeta
 }
 
-// Image is a picture. Data is encoded as base64.
-type Image struct {
+// ImageContent is a picture. Data is encoded as base64.
+type ImageContent struct {
 	Data     []byte `json:"data"`
 	MIMEType string `json:"mimeType"`
 	ContentMeta
 }
 
-// Audio is a recording. Data is encoded as base64.
-type Audio struct {
+// AudioContent is a recording. Data is encoded as base64.
+type AudioContent struct {
 	Data     []byte `json:"data"`
 	MIMEType string `json:"mimeType"`
 	ContentMeta
@@ -66,8 +66,8 @@ type ResourceContents struct {
 	Meta     Meta   `json:"_meta,omitempty"`
 }
 
-func (*Text) contentType() string             { return "text" }
-func (*Image) contentType() string            { return "image" }
-func (*Audio) contentType() string            { return "audio" }
+func (*TextContent) contentType() string      { return "text" }
+func (*ImageContent) contentType() string     { return "image" }
+func (*AudioContent) contentType() string     { return "audio" }
 func (*ResourceLink) contentType() string     { return "resource_link" }
 func (*EmbeddedResource) contentType() string { return "resource" }

@@ -15,7 +15,7 @@ type ContentBlocks []Content
 // Text returns the text of all text blocks, joined.
 func (c ContentBlocks) Text() (text string) {
 	for _, block := range c {
-		if t, ok := block.(*Text); ok {
+		if t, ok := block.(*TextContent); ok {
 			text += t.Text
 		}
 	}
@@ -65,19 +65,19 @@ func UnmarshalContent(raw jsontext.Value) (Content, error) {
 	var block Content
 	switch head.Type {
 	case "text":
-		block = new(Text)
+		block = new(TextContent)
 	case "image":
-		block = new(Image)
+		block = new(ImageContent)
 	case "audio":
-		block = new(Audio)
+		block = new(AudioContent)
 	case "resource_link":
 		block = new(ResourceLink)
 	case "resource":
 		block = new(EmbeddedResource)
 	case "tool_use":
-		block = new(ToolUse)
+		block = new(ToolUseContent)
 	case "tool_result":
-		block = new(ToolResult)
+		block = new(ToolResultContent)
 	default:
 		return nil, fmt.Errorf("mcp: there is no content of type %q", head.Type)
 	}
@@ -85,8 +85,8 @@ func UnmarshalContent(raw jsontext.Value) (Content, error) {
 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (c *ToolResult) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	type block ToolResult
+func (c *ToolResultContent) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	type block ToolResultContent
 	var value struct {
 		Content []jsontext.Value `json:"content"`
 		*block

@@ -12,14 +12,14 @@ import (
 // Every block survives the way to the client and back, alone and in a list.
 func TestContentBlocks(t *testing.T) {
 	all := mcp.ContentBlocks{
-		&mcp.Text{Text: "a", ContentMeta: mcp.ContentMeta{Annotations: &mcp.Annotations{Audience: []string{"user"}}}},
-		&mcp.Image{Data: []byte("png"), MIMEType: "image/png"},
-		&mcp.Audio{Data: []byte("wav"), MIMEType: "audio/wav"},
+		&mcp.TextContent{Text: "a", ContentMeta: mcp.ContentMeta{Annotations: &mcp.Annotations{Audience: []string{"user"}}}},
+		&mcp.ImageContent{Data: []byte("png"), MIMEType: "image/png"},
+		&mcp.AudioContent{Data: []byte("wav"), MIMEType: "audio/wav"},
 		&mcp.ResourceLink{URI: "x://y", Name: "y", Size: 3},
 		&mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "x://y", Blob: []byte{1}}},
-		&mcp.ToolUse{ID: "1", Name: "echo", Input: []byte(`{"a":1}`)},
-		&mcp.ToolResult{ToolUseID: "1", Content: []mcp.Content{&mcp.Text{Text: "b"}}, IsError: true},
-		&mcp.Text{Text: "c"},
+		&mcp.ToolUseContent{ID: "1", Name: "echo", Input: []byte(`{"a":1}`)},
+		&mcp.ToolResultContent{ToolUseID: "1", Content: []mcp.Content{&mcp.TextContent{Text: "b"}}, IsError: true},
+		&mcp.TextContent{Text: "c"},
 	}
 	back := func(in mcp.ContentBlocks) (out mcp.ContentBlocks) {
 		raw, err := json.Marshal(in)

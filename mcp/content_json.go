@@ -9,8 +9,8 @@ import (
 // method has a local type without methods, so that encoding does not recurse.
 
 // MarshalJSONTo implements json.MarshalerTo.
-func (c *Text) MarshalJSONTo(enc *jsontext.Encoder) error {
-	type block Text
+func (c *TextContent) MarshalJSONTo(enc *jsontext.Encoder) error {
+	type block TextContent
 	return json.MarshalEncode(enc, &struct {
 		Type string `json:"type"`
 		*block
@@ -18,8 +18,8 @@ func (c *Text) MarshalJSONTo(enc *jsontext.Encoder) error {
 }
 
 // MarshalJSONTo implements json.MarshalerTo.
-func (c *Image) MarshalJSONTo(enc *jsontext.Encoder) error {
-	type block Image
+func (c *ImageContent) MarshalJSONTo(enc *jsontext.Encoder) error {
+	type block ImageContent
 	return json.MarshalEncode(enc, &struct {
 		Type string `json:"type"`
 		*block
@@ -27,8 +27,8 @@ func (c *Image) MarshalJSONTo(enc *jsontext.Encoder) error {
 }
 
 // MarshalJSONTo implements json.MarshalerTo.
-func (c *Audio) MarshalJSONTo(enc *jsontext.Encoder) error {
-	type block Audio
+func (c *AudioContent) MarshalJSONTo(enc *jsontext.Encoder) error {
+	type block AudioContent
 	return json.MarshalEncode(enc, &struct {
 		Type string `json:"type"`
 		*block
@@ -67,8 +67,8 @@ func (c *ResourceContents) MarshalJSONTo(enc *jsontext.Encoder) error {
 }
 
 // MarshalJSONTo implements json.MarshalerTo.
-func (c *ToolUse) MarshalJSONTo(enc *jsontext.Encoder) error {
-	type block ToolUse
+func (c *ToolUseContent) MarshalJSONTo(enc *jsontext.Encoder) error {
+	type block ToolUseContent
 	return json.MarshalEncode(enc, &struct {
 		Type string `json:"type"`
 		*block
@@ -76,8 +76,8 @@ func (c *ToolUse) MarshalJSONTo(enc *jsontext.Encoder) error {
 }
 
 // MarshalJSONTo implements json.MarshalerTo.
-func (c *ToolResult) MarshalJSONTo(enc *jsontext.Encoder) error {
-	type block ToolResult
+func (c *ToolResultContent) MarshalJSONTo(enc *jsontext.Encoder) error {
+	type block ToolResultContent
 	return json.MarshalEncode(enc, &struct {
 		Type string `json:"type"`
 		*block

@@ -39,9 +39,9 @@ func TestCheckExtensionID(t *testing.T) {
 // Everything that the protocol itself sends is its own.
 func TestOwnMethod(t *testing.T) {
 	own := append(mcp.Methods(),
-		mcp.MethodSampling, mcp.MethodElicitation, mcp.MethodRootsList,
+		mcp.MethodSamplingCreateMessage, mcp.MethodElicitationCreate, mcp.MethodRootsList,
 		mcp.NotificationMessage, mcp.NotificationToolsListChanged, mcp.NotificationPromptsListChanged,
-		mcp.NotificationResourcesListChanged, mcp.NotificationResourceUpdated, mcp.NotificationSubscribed,
+		mcp.NotificationResourcesListChanged, mcp.NotificationResourcesUpdated, mcp.NotificationSubscriptionsAcknowledged,
 		mcp.NotificationTasks, "tasks/list", "tasks/else", "tools", "notifications/tasks/x", "notifications", "rpc.discover")
 	for _, name := range own {
 		if !mcp.OwnMethod(name) {

@@ -12,8 +12,8 @@ import (
 // handler returns it; the server asks, and calls the handler again with the answer.
 var ErrInputRequired = errors.New("mcp: input of the client is required")
 
-// An InputRequest is one question to the client: [MethodElicitation],
-// [MethodSampling] or [MethodRootsList] with its params.
+// An InputRequest is one question to the client: [MethodElicitationCreate],
+// [MethodSamplingCreateMessage] or [MethodRootsList] with its params.
 type InputRequest struct {
 	Method string `json:"method"`
 	Params any    `json:"params,omitzero"`

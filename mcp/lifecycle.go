@@ -2,12 +2,12 @@ package mcp
 
 // The methods by which client and server get to know each other.
 const (
-	MethodDiscover   = "server/discover" // modern
-	MethodInitialize = "initialize"      // legacy
-	MethodPing       = "ping"            // legacy, both directions
+	MethodServerDiscover = "server/discover" // modern
+	MethodInitialize     = "initialize"      // legacy
+	MethodPing           = "ping"            // legacy, both directions
 )
 
-var _ = clientSends("", MethodDiscover, MethodInitialize, MethodPing)
+var _ = clientSends("", MethodServerDiscover, MethodInitialize, MethodPing)
 
 // DiscoverResult is the result of server/discover (modern).
 type DiscoverResult struct {

@@ -32,23 +32,23 @@ var _ = clientSends("", NotificationCancelled, NotificationInitialized, Notifica
 // must have declared the method in initialize; a modern one finds it in an
 // [InputRequiredResult] and must have declared it with its own request.
 const (
-	MethodSampling    = "sampling/createMessage"
-	MethodElicitation = "elicitation/create"
-	MethodRootsList   = "roots/list"
+	MethodSamplingCreateMessage = "sampling/createMessage"
+	MethodElicitationCreate     = "elicitation/create"
+	MethodRootsList             = "roots/list"
 )
 
 // Notifications.
 const (
-	NotificationCancelled            = "notifications/cancelled"
-	NotificationInitialized          = "notifications/initialized" // legacy
-	NotificationProgress             = "notifications/progress"
-	NotificationMessage              = "notifications/message"
-	NotificationToolsListChanged     = "notifications/tools/list_changed"
-	NotificationPromptsListChanged   = "notifications/prompts/list_changed"
-	NotificationResourcesListChanged = "notifications/resources/list_changed"
-	NotificationResourceUpdated      = "notifications/resources/updated"
-	NotificationSubscribed           = "notifications/subscriptions/acknowledged" // modern
-	NotificationRootsListChanged     = "notifications/roots/list_changed"         // legacy, from the client
-	NotificationElicitationComplete  = "notifications/elicitation/complete"       // 2025-11-25 alone
-	NotificationTasks                = "notifications/tasks"                      // modern, extension
+	NotificationCancelled                 = "notifications/cancelled"
+	NotificationInitialized               = "notifications/initialized" // legacy
+	NotificationProgress                  = "notifications/progress"
+	NotificationMessage                   = "notifications/message"
+	NotificationToolsListChanged          = "notifications/tools/list_changed"
+	NotificationPromptsListChanged        = "notifications/prompts/list_changed"
+	NotificationResourcesListChanged      = "notifications/resources/list_changed"
+	NotificationResourcesUpdated          = "notifications/resources/updated"
+	NotificationSubscriptionsAcknowledged = "notifications/subscriptions/acknowledged" // modern
+	NotificationRootsListChanged          = "notifications/roots/list_changed"         // legacy, from the client
+	NotificationElicitationComplete       = "notifications/elicitation/complete"       // 2025-11-25 alone
+	NotificationTasks                     = "notifications/tasks"                      // modern, extension
 )

@@ -86,5 +86,5 @@ type GetPromptResult struct {
 
 // PromptText returns the plainest prompt: one text that the user says.
 func PromptText(text string) *GetPromptResult {
-	return &GetPromptResult{Messages: []PromptMessage{{Role: RoleUser, Content: &Text{Text: text}}}}
+	return &GetPromptResult{Messages: []PromptMessage{{Role: RoleUser, Content: &TextContent{Text: text}}}}
 }

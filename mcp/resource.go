@@ -2,16 +2,16 @@ package mcp
 
 // The methods of resources. Subscribe and unsubscribe are legacy.
 const (
-	MethodResourcesList = "resources/list"
-	MethodTemplatesList = "resources/templates/list"
-	MethodResourcesRead = "resources/read"
-	MethodSubscribe     = "resources/subscribe"
-	MethodUnsubscribe   = "resources/unsubscribe"
+	MethodResourcesList          = "resources/list"
+	MethodResourcesTemplatesList = "resources/templates/list"
+	MethodResourcesRead          = "resources/read"
+	MethodResourcesSubscribe     = "resources/subscribe"
+	MethodResourcesUnsubscribe   = "resources/unsubscribe"
 )
 
 var (
-	_ = clientSends("", MethodResourcesList, MethodTemplatesList)
-	_ = clientSends("uri", MethodResourcesRead, MethodSubscribe, MethodUnsubscribe)
+	_ = clientSends("", MethodResourcesList, MethodResourcesTemplatesList)
+	_ = clientSends("uri", MethodResourcesRead, MethodResourcesSubscribe, MethodResourcesUnsubscribe)
 )
 
 // A Resource is what resources/list says about one resource.

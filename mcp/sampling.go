@@ -53,16 +53,16 @@ type CreateMessageResult struct {
 	Meta       Meta          `json:"_meta,omitempty"`
 }
 
-// ToolUse is a block in which a model calls a tool.
-type ToolUse struct {
+// ToolUseContent is a block in which a model calls a tool.
+type ToolUseContent struct {
 	ID    string         `json:"id"`
 	Name  string         `json:"name"`
 	Input jsontext.Value `json:"input"`
 	Meta  Meta           `json:"_meta,omitempty"`
 }
 
-// ToolResult is a block that gives a model the result of its call.
-type ToolResult struct {
+// ToolResultContent is a block that gives a model the result of its call.
+type ToolResultContent struct {
 	ToolUseID         string         `json:"toolUseId"`
 	Content           []Content      `json:"content"`
 	StructuredContent jsontext.Value `json:"structuredContent,omitzero"`
@@ -70,5 +70,5 @@ type ToolResult struct {
 	Meta              Meta           `json:"_meta,omitempty"`
 }
 
-func (*ToolUse) contentType() string    { return "tool_use" }
-func (*ToolResult) contentType() string { return "tool_result" }
+func (*ToolUseContent) contentType() string    { return "tool_use" }
+func (*ToolResultContent) contentType() string { return "tool_result" }

@@ -1,9 +1,9 @@
 package mcp
 
-// MethodSubscriptions is the method of subscriptions (modern).
-const MethodSubscriptions = "subscriptions/listen"
+// MethodSubscriptionsListen is the method of subscriptions (modern).
+const MethodSubscriptionsListen = "subscriptions/listen"
 
-var _ = clientSends("", MethodSubscriptions)
+var _ = clientSends("", MethodSubscriptionsListen)
 
 // A SubscriptionFilter says which changes a subscription is about.
 type SubscriptionFilter struct {
@@ -17,14 +17,14 @@ type SubscriptionFilter struct {
 	Extensions map[string]bool `json:",embed"`
 }
 
-// ListenParams is the params member of subscriptions/listen (modern).
-type ListenParams struct {
+// SubscriptionsListenParams is the params member of subscriptions/listen (modern).
+type SubscriptionsListenParams struct {
 	Notifications SubscriptionFilter `json:"notifications"`
 }
 
-// SubscribedParams is the params member of notifications/subscriptions/acknowledged:
+// SubscriptionsAcknowledgedParams is the params member of notifications/subscriptions/acknowledged:
 // the part of the filter that the server honours.
-type SubscribedParams struct {
+type SubscriptionsAcknowledgedParams struct {
 	Notifications SubscriptionFilter `json:"notifications"`
 	Meta          Meta               `json:"_meta"`
 }

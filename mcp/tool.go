@@ -53,7 +53,7 @@ type CallToolResult struct {
 
 // ToolError returns a result that reports a failure to the model.
 func ToolError(text string) *CallToolResult {
-	return &CallToolResult{Content: []Content{&Text{Text: text}}, IsError: true}
+	return &CallToolResult{Content: []Content{&TextContent{Text: text}}, IsError: true}
 }
 
 // ListToolsResult is the result of tools/list.

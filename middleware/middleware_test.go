@@ -20,7 +20,7 @@ func said(t *testing.T, h middleware.Handler) string {
 	t.Helper()
 	result, err := h(t.Context(), nil)
 	require.NoError(t, err)
-	return result.(*mcp.CallToolResult).Content[0].(*mcp.Text).Text
+	return result.(*mcp.CallToolResult).Content[0].(*mcp.TextContent).Text
 }
 
 // mark puts a name before what the handler says.
@@ -28,7 +28,7 @@ func mark(name string) middleware.Middleware {
 	return func(_ *middleware.Route, next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 			result, err := next(ctx, req)
-			text := result.(*mcp.CallToolResult).Content[0].(*mcp.Text)
+			text := result.(*mcp.CallToolResult).Content[0].(*mcp.TextContent)
 			text.Text = name + " " + text.Text
 			return result, err
 		}

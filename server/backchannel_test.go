@@ -62,7 +62,7 @@ func TestCallClient(t *testing.T) {
 		require.ErrorAs(t, <-errs, &failed)
 		require.Equal(t, &mcp.ClientError{Code: -32601, Message: "no roots", Data: jsontext.Value(`[1]`)}, failed)
 	})
-	for _, method := range []string{mcp.MethodSampling, mcp.MethodElicitation} {
+	for _, method := range []string{mcp.MethodSamplingCreateMessage, mcp.MethodElicitationCreate} {
 		t.Run("not declared "+method, func(t *testing.T) {
 			p, _, errs := start(t, method, nil)
 			require.Contains(t, p.recv(), `"isError":true`, "nothing was sent to the client")

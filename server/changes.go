@@ -53,7 +53,7 @@ func (s *Server) changed(c change) { _ = s.hub.publish(news{change: c}) }
 // That resources were added or removed is told without this.
 func (s *Server) ResourceUpdated(uri string) {
 	if !s.hub.publish(news{change: change{resourceUpdated, strings.ToValidUTF8(uri, "\uFFFD")}}) {
-		s.core.DropNotification(mcp.NotificationResourceUpdated, mcp.DropNotSubscribed)
+		s.core.DropNotification(mcp.NotificationResourcesUpdated, mcp.DropNotSubscribed)
 	}
 }
 

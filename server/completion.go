@@ -43,7 +43,7 @@ func (s *Server) addCompletion() {
 		}
 	})
 	s.handle(&method{
-		name: mcp.MethodComplete, eras: inBoth, advertised: s.completion.Load, handler: s.serve(s.complete),
+		name: mcp.MethodCompletionComplete, eras: inBoth, advertised: s.completion.Load, handler: s.serve(s.complete),
 	})
 }
 
@@ -88,7 +88,7 @@ func (s *Server) complete(ctx context.Context, call *Call) (mcp.Result, error) {
 
 // completable returns the arguments of what a completion refers to. What the caller may
 // not see does not exist.
-func (s *Server) completable(ctx context.Context, call *Call, ref mcp.CompletionRef) (map[string]CompleteFunc, error) {
+func (s *Server) completable(ctx context.Context, call *Call, ref mcp.CompletionReference) (map[string]CompleteFunc, error) {
 	switch ref.Type {
 	case "ref/prompt":
 		if to := s.prompts.target(ref.Name); to != nil && s.visible(ctx, call.Request, ItemPrompt, ref.Name) {

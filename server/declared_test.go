@@ -42,7 +42,7 @@ var questions = map[string]func(call *server.Call) error{
 
 func sampling(tools []*mcp.Tool, context string) *mcp.CreateMessageParams {
 	return &mcp.CreateMessageParams{MaxTokens: 1, Tools: tools, IncludeContext: context,
-		Messages: []mcp.SamplingMessage{{Role: mcp.RoleUser, Content: mcp.ContentBlocks{&mcp.Text{Text: "x"}}}}}
+		Messages: []mcp.SamplingMessage{{Role: mcp.RoleUser, Content: mcp.ContentBlocks{&mcp.TextContent{Text: "x"}}}}}
 }
 
 // What may be asked of whom: the words are the questions that get through.
@@ -186,7 +186,7 @@ func TestWordsOfTheRevisions(t *testing.T) {
 	t.Run("messages", func(t *testing.T) {
 		q := func(call *server.Call) error {
 			p := sampling(nil, "")
-			p.Messages[0].Content = mcp.ContentBlocks{&mcp.Text{Text: "a"}, &mcp.Audio{MIMEType: "audio/wav"}}
+			p.Messages[0].Content = mcp.ContentBlocks{&mcp.TextContent{Text: "a"}, &mcp.AudioContent{MIMEType: "audio/wav"}}
 			_, err := call.Sample("k", p)
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // CallClient sends a request to the client that made this call and waits for its
-// answer: [mcp.MethodSampling], [mcp.MethodElicitation], [mcp.MethodRootsList] or
+// answer: [mcp.MethodSamplingCreateMessage], [mcp.MethodElicitationCreate], [mcp.MethodRootsList] or
 // [mcp.MethodPing]. Only legacy clients can be sent requests; for all others it
 // returns [mcp.ErrNoBackChannel] at once. A client that has not finished its handshake
 // is sent pings alone: everything else waits until it has.
@@ -34,7 +34,7 @@ func (c *Call) CallClient(ctx context.Context, method string, params any) (jsont
 			return nil, fmt.Errorf("server: encode the params of %s: %w", method, err)
 		}
 	}
-	if method == mcp.MethodElicitation {
+	if method == mcp.MethodElicitationCreate {
 		c.notePage(raw)
 	}
 	return c.Core().Ask(ctx, method, raw)
@@ -45,9 +45,9 @@ func (c *Call) CallClient(ctx context.Context, method string, params any) (jsont
 func declared(caps mcp.ClientCapabilities, method string) error {
 	var missing mcp.ClientCapabilities
 	switch {
-	case method == mcp.MethodSampling && caps.Sampling == nil:
+	case method == mcp.MethodSamplingCreateMessage && caps.Sampling == nil:
 		missing.Sampling = &mcp.SamplingCapability{}
-	case method == mcp.MethodElicitation && caps.Elicitation == nil:
+	case method == mcp.MethodElicitationCreate && caps.Elicitation == nil:
 		missing.Elicitation = &mcp.ElicitationCapability{}
 	case method == mcp.MethodRootsList && caps.Roots == nil:
 		missing.Roots = &mcp.RootsCapability{}

@@ -47,15 +47,15 @@ func downgradeAnnotations(v mcp.Version, a *mcp.Annotations) *mcp.Annotations {
 // kind that it does not know becomes text.
 func downgradeBlock(v mcp.Version, block mcp.Content) mcp.Content {
 	switch b := block.(type) {
-	case *mcp.Text:
+	case *mcp.TextContent:
 		if !knownAbout(v, b.ContentMeta) {
-			return &mcp.Text{Text: b.Text, ContentMeta: downgradeAbout(v, b.ContentMeta)}
+			return &mcp.TextContent{Text: b.Text, ContentMeta: downgradeAbout(v, b.ContentMeta)}
 		}
-	case *mcp.Image:
+	case *mcp.ImageContent:
 		if !knownAbout(v, b.ContentMeta) {
-			return &mcp.Image{Data: b.Data, MIMEType: b.MIMEType, ContentMeta: downgradeAbout(v, b.ContentMeta)}
+			return &mcp.ImageContent{Data: b.Data, MIMEType: b.MIMEType, ContentMeta: downgradeAbout(v, b.ContentMeta)}
 		}
-	case *mcp.Audio:
+	case *mcp.AudioContent:
 		return downgradeAudio(v, *b)
 	case *mcp.ResourceLink:
 		return downgradeLink(v, *b)
@@ -77,11 +77,11 @@ func downgradeAbout(v mcp.Version, m mcp.ContentMeta) mcp.ContentMeta {
 	return mcp.ContentMeta{Annotations: downgradeAnnotations(v, m.Annotations), Meta: downgradeMeta(v, m.Meta)}
 }
 
-func downgradeAudio(v mcp.Version, b mcp.Audio) mcp.Content {
+func downgradeAudio(v mcp.Version, b mcp.AudioContent) mcp.Content {
 	b.ContentMeta = downgradeAbout(v, b.ContentMeta)
 	if !v.AtLeast(mcp.Version20250326) {
 		text := fmt.Sprintf("[audio, %s, %d bytes]", b.MIMEType, len(b.Data))
-		return &mcp.Text{Text: text, ContentMeta: b.ContentMeta}
+		return &mcp.TextContent{Text: text, ContentMeta: b.ContentMeta}
 	}
 	return &b
 }
@@ -95,5 +95,5 @@ func downgradeLink(v mcp.Version, b mcp.ResourceLink) mcp.Content {
 	if b.Description != "" {
 		text += "\n" + b.Description
 	}
-	return &mcp.Text{Text: text, ContentMeta: b.ContentMeta}
+	return &mcp.TextContent{Text: text, ContentMeta: b.ContentMeta}
 }

@@ -105,7 +105,7 @@ func downgradeCall(v mcp.Version, r mcp.CallToolResult) (mcp.Result, error) {
 		if !v.AtLeast(mcp.Version20250618) || jsontext.Value(raw).Kind() != '{' {
 			r.StructuredContent = nil
 			if len(r.Content) == 0 { // else nothing would be left of it
-				r.Content = []mcp.Content{&mcp.Text{Text: string(raw)}}
+				r.Content = []mcp.Content{&mcp.TextContent{Text: string(raw)}}
 			}
 		}
 	}

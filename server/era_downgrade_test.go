@@ -60,8 +60,8 @@ func TestResultsForOlderClients(t *testing.T) {
 	about := mcp.ContentMeta{Annotations: &mcp.Annotations{Audience: []string{"user"}}}
 	shared := &mcp.CallToolResult{
 		Content: []mcp.Content{
-			&mcp.Text{Text: "t"},
-			&mcp.Audio{Data: []byte{1, 2}, MIMEType: "audio/wav", ContentMeta: about},
+			&mcp.TextContent{Text: "t"},
+			&mcp.AudioContent{Data: []byte{1, 2}, MIMEType: "audio/wav", ContentMeta: about},
 			&mcp.ResourceLink{URI: "x:y", Name: "n", Description: "d", Icons: []mcp.Icon{{Src: "data:,"}}, ContentMeta: about},
 		},
 		StructuredContent: map[string]int{"n": 1},

@@ -70,12 +70,12 @@ func TestContentForOlderClients(t *testing.T) {
 	}
 	contents := mcp.ResourceContents{URI: "x:z", Text: "z", Meta: mcp.Meta{"k": 2}}
 	blocks := []mcp.Content{
-		&mcp.Text{Text: "plain"},
-		&mcp.Text{Text: "t", ContentMeta: about},
-		&mcp.Text{Text: "dated", ContentMeta: mcp.ContentMeta{Annotations: &mcp.Annotations{LastModified: "2026-01-01T00:00:00Z"}}},
-		&mcp.Text{Text: "meta", ContentMeta: mcp.ContentMeta{Meta: mcp.Meta{"k": 4}}},
-		&mcp.Image{Data: []byte{1}, MIMEType: "image/png", ContentMeta: about},
-		&mcp.Audio{Data: []byte{1, 2}, MIMEType: "audio/wav", ContentMeta: about},
+		&mcp.TextContent{Text: "plain"},
+		&mcp.TextContent{Text: "t", ContentMeta: about},
+		&mcp.TextContent{Text: "dated", ContentMeta: mcp.ContentMeta{Annotations: &mcp.Annotations{LastModified: "2026-01-01T00:00:00Z"}}},
+		&mcp.TextContent{Text: "meta", ContentMeta: mcp.ContentMeta{Meta: mcp.Meta{"k": 4}}},
+		&mcp.ImageContent{Data: []byte{1}, MIMEType: "image/png", ContentMeta: about},
+		&mcp.AudioContent{Data: []byte{1, 2}, MIMEType: "audio/wav", ContentMeta: about},
 		&mcp.ResourceLink{URI: "x:y", Name: "n", Title: "T", Icons: []mcp.Icon{{Src: "data:,"}}, ContentMeta: about},
 		&mcp.EmbeddedResource{Resource: contents, ContentMeta: about},
 	}

@@ -11,7 +11,7 @@ import (
 // wantsLog reports whether the client wants messages of a severity: a modern one
 // with this request, a legacy one in its session.
 func (c *Call) wantsLog(severity int) bool {
-	least := mcp.LogLevel("")
+	least := mcp.LoggingLevel("")
 	if c.Era() == mcp.Modern {
 		least = logLevelOf(&c.Core().Meta)
 	} else if sess := c.Core().Session(); sess != nil {
@@ -23,7 +23,7 @@ func (c *Call) wantsLog(severity int) bool {
 }
 
 // logLevelOf returns the level in the metadata of a request; "" if there is none.
-func logLevelOf(meta *wire.Meta) (level mcp.LogLevel) {
+func logLevelOf(meta *wire.Meta) (level mcp.LoggingLevel) {
 	_ = json.Unmarshal(meta.LogLevel, &level) // what is no string is no level
 	return level
 }

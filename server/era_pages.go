@@ -179,7 +179,7 @@ func (c *Call) urlsRequired(err error) error {
 		}
 		p.ElicitationID = ""
 		_, err := c.askClient(key, need, question{
-			InputRequest: mcp.InputRequest{Method: mcp.MethodElicitation, Params: &p},
+			InputRequest: mcp.InputRequest{Method: mcp.MethodElicitationCreate, Params: &p},
 			check:        func(jsontext.Value) error { return errPageNotDone },
 		})
 		errs = append(errs, err)

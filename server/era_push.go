@@ -30,8 +30,8 @@ func (s *Server) addPush() {
 		_, updates := s.tellable()
 		return updates
 	}
-	s.handle(&method{name: mcp.MethodSubscribe, eras: inLegacy, advertised: tells, handler: s.push.subscribe})
-	s.handle(&method{name: mcp.MethodUnsubscribe, eras: inLegacy, advertised: tells, handler: s.push.unsubscribe})
+	s.handle(&method{name: mcp.MethodResourcesSubscribe, eras: inLegacy, advertised: tells, handler: s.push.subscribe})
+	s.handle(&method{name: mcp.MethodResourcesUnsubscribe, eras: inLegacy, advertised: tells, handler: s.push.unsubscribe})
 	s.notices.on(mcp.NotificationInitialized, func(_ context.Context, n *Notice) {
 		if n.session != nil && n.session.Peer() != nil {
 			lists, _ := s.tellable() // what the handshake has announced

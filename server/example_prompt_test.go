@@ -29,7 +29,7 @@ func ExampleAddPrompt() {
 	tones, err := client.CompletePrompt(context.Background(), "review", "tone", "fr", nil)
 	fmt.Println(tones.Values, err)
 	prompt, err := client.GetPrompt(context.Background(), "review", map[string]string{"diff": "+ x", "tone": "frank"})
-	fmt.Println(prompt.Messages[0].Content.(*mcp.Text).Text, err)
+	fmt.Println(prompt.Messages[0].Content.(*mcp.TextContent).Text, err)
 	_, err = client.GetPrompt(context.Background(), "review", nil)
 	fmt.Println(err)
 

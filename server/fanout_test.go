@@ -215,8 +215,8 @@ func TestChangesWhileListenersComeAndGo(t *testing.T) {
 				for i := range 10 {
 					if c%2 == 0 {
 						uri := map[string]string{"uri": fmt.Sprint("test://item/", i%5)}
-						_, err := client.Call(t.Context(), mcp.MethodSubscribe, uri)
-						_, err2 := client.Call(t.Context(), mcp.MethodUnsubscribe, uri)
+						_, err := client.Call(t.Context(), mcp.MethodResourcesSubscribe, uri)
+						_, err2 := client.Call(t.Context(), mcp.MethodResourcesUnsubscribe, uri)
 						if err != nil || err2 != nil {
 							t.Error(err, err2)
 						}

@@ -15,7 +15,7 @@ var _ = feature((*Server).addLifecycle)
 // addLifecycle registers the methods by which a client gets to know the server:
 // server/discover in the modern era, initialize and ping in the legacy one.
 func (s *Server) addLifecycle() {
-	s.handle(&method{name: mcp.MethodDiscover, eras: inModern, handler: s.discover})
+	s.handle(&method{name: mcp.MethodServerDiscover, eras: inModern, handler: s.discover})
 	s.handle(&method{
 		name: mcp.MethodInitialize, eras: inLegacy, handler: s.initialize,
 		handshake: true, beforeInitialize: true,

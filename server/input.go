@@ -90,7 +90,7 @@ func (c *Call) elicit(key string, p mcp.ElicitParams, check func(jsontext.Value)
 		}
 	}
 	raw, err := c.askClient(key, mcp.ClientCapabilities{Elicitation: &need}, question{
-		InputRequest: mcp.InputRequest{Method: mcp.MethodElicitation, Params: &p},
+		InputRequest: mcp.InputRequest{Method: mcp.MethodElicitationCreate, Params: &p},
 		page:         page,
 		check: func(raw jsontext.Value) error {
 			r, err := decodeElicited(raw, check != nil)
@@ -174,7 +174,7 @@ func (c *Call) Sample(key string, p *mcp.CreateMessageParams) (*mcp.CreateMessag
 	}
 	params := *p
 	raw, err := c.askClient(key, mcp.ClientCapabilities{Sampling: &need}, question{
-		InputRequest: mcp.InputRequest{Method: mcp.MethodSampling, Params: &params},
+		InputRequest: mcp.InputRequest{Method: mcp.MethodSamplingCreateMessage, Params: &params},
 		check:        func(raw jsontext.Value) error { _, err := decodeSampled(raw); return err },
 	})
 	if err != nil {

@@ -20,7 +20,7 @@ var _ = feature((*Server).addLogging)
 // addLogging registers what belongs to the messages of [Call.Log].
 func (s *Server) addLogging() {
 	s.announce(func(c *mcp.ServerCapabilities) { c.Logging = &struct{}{} })
-	s.handle(&method{name: mcp.MethodSetLogLevel, eras: inLegacy, handler: setLogLevel})
+	s.handle(&method{name: mcp.MethodLoggingSetLevel, eras: inLegacy, handler: setLogLevel})
 }
 
 // setLogLevel sets what the messages of a session must be worth.
@@ -35,7 +35,7 @@ func setLogLevel(_ context.Context, req *middleware.Request) (mcp.Result, error)
 }
 
 func badLogLevel(member string) *mcp.Error {
-	return mcp.NewError(mcp.CodeInvalidParams, "%s must be one of %v", member, mcp.LogLevels())
+	return mcp.NewError(mcp.CodeInvalidParams, "%s must be one of %v", member, mcp.LoggingLevels())
 }
 
 // Log tells the client, the server's log and the request's span what the call is doing
@@ -49,10 +49,10 @@ func badLogLevel(member string) *mcp.Error {
 // [Call.Progress] returns; for a message that nobody wants it is nil. Like progress,
 // Log may wait a moment for a slow reader. A call that goes on as a task logs to the
 // server alone.
-func (c *Call) Log(level mcp.LogLevel, data any) error { return c.LogAs("", level, data) }
+func (c *Call) Log(level mcp.LoggingLevel, data any) error { return c.LogAs("", level, data) }
 
 // LogAs is [Call.Log] that names the part of the program which speaks.
-func (c *Call) LogAs(logger string, level mcp.LogLevel, data any) error {
+func (c *Call) LogAs(logger string, level mcp.LoggingLevel, data any) error {
 	severity := level.Severity()
 	if severity < 0 {
 		return fmt.Errorf("server: there is no log level %q", level)

@@ -22,7 +22,7 @@ import (
 // addLogs adds a tool that logs once on each level.
 func addLogs(srv *server.Server) {
 	server.AddTool(srv, server.Tool{Name: "log"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
-		for _, level := range mcp.LogLevels() {
+		for _, level := range mcp.LoggingLevels() {
 			if err := call.Log(level, "at "+string(level)); err != nil {
 				return "", err
 			}
@@ -52,8 +52,8 @@ func logged(t *testing.T, p *rawPipe, request string) (levels []string) {
 }
 
 // from returns the names of the levels from one on.
-func from(least mcp.LogLevel) (names []string) {
-	for _, level := range mcp.LogLevels() {
+func from(least mcp.LoggingLevel) (names []string) {
+	for _, level := range mcp.LoggingLevels() {
 		if least != "" && level.Severity() >= least.Severity() {
 			names = append(names, string(level))
 		}
@@ -70,7 +70,7 @@ func TestLogLevelOfARequest(t *testing.T) {
 	p := dial(t, srv)
 	p.initialize("2025-11-25") // a session's level is nothing to a modern request
 	require.JSONEq(t, result(0, ``), p.ask(legacy(0, "logging/setLevel", `"level":"debug"`)))
-	for _, level := range mcp.LogLevels() {
+	for _, level := range mcp.LoggingLevels() {
 		require.Equal(t, from(level), logged(t, p, modern(1, "tools/call", call("log", `{}`), withLevel(`"`+string(level)+`"`))))
 	}
 	require.Empty(t, logged(t, p, modern(1, "tools/call", call("log", `{}`))))
@@ -90,7 +90,7 @@ func TestLogLevelOfASession(t *testing.T) {
 	p.initialize("2025-11-25")
 	other.initialize("2024-11-05")
 	require.Equal(t, from(mcp.LogInfo), logged(t, p, legacy(1, "tools/call", call("log", `{}`))), "before it is set")
-	for _, level := range mcp.LogLevels() {
+	for _, level := range mcp.LoggingLevels() {
 		require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, p.ask(legacy(1, "logging/setLevel", `"level":"`+string(level)+`"`)))
 		require.Equal(t, from(level), logged(t, p, legacy(1, "tools/call", call("log", `{}`))))
 	}

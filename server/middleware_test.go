@@ -159,7 +159,7 @@ func TestMiddlewareActs(t *testing.T) {
 		}), result(1, `"content":[{"type":"text","text":"from the link"}],`+serverMeta), 1},
 		{"changes the result", link(func(ctx context.Context, req *middleware.Request, next middleware.Handler) (mcp.Result, error) {
 			res, err := next(ctx, req)
-			res.(*mcp.CallToolResult).Content = append(res.(*mcp.CallToolResult).Content, &mcp.Text{Text: "more"})
+			res.(*mcp.CallToolResult).Content = append(res.(*mcp.CallToolResult).Content, &mcp.TextContent{Text: "more"})
 			*res.ResultMetadata() = mcp.Meta{"example.com/k": true}
 			return res, err
 		}), result(1, `"resultType":"complete","content":[{"type":"text","text":""},{"type":"text","text":"more"}],

@@ -136,7 +136,7 @@ func TestElicitationCompleteOfOthers(t *testing.T) {
 		p.silent()
 
 		server.AddTool(srv, server.Tool{Name: "raw"}, func(ctx context.Context, call *server.Call, _ none) (string, error) {
-			_, err := call.CallClient(ctx, mcp.MethodElicitation, signInAt("raw"))
+			_, err := call.CallClient(ctx, mcp.MethodElicitationCreate, signInAt("raw"))
 			return "asked", err
 		})
 		for version, tells := range map[string]bool{"2025-06-18": false, "2025-11-25": true} {
@@ -306,7 +306,7 @@ func TestURLElicitationRequired(t *testing.T) {
 			require.Nil(t, answer.Error)
 			again = retryParams(t, run, answer.Result, func(q servertest.Question) string {
 				require.Equal(t, key, q.Key)
-				require.Equal(t, mcp.MethodElicitation, q.Method)
+				require.Equal(t, mcp.MethodElicitationCreate, q.Method)
 				require.JSONEq(t, `{"mode":"url","message":"sign in","url":"https://x.test/a"}`, string(q.Params))
 				return says[0]
 			})

@@ -106,10 +106,10 @@ func TestPromptFailures(t *testing.T) {
 		{"panic", func() (*mcp.GetPromptResult, error) { panic("secret") }, internal},
 		{"nothing", func() (*mcp.GetPromptResult, error) { return nil, nil }, internal},
 		{"no content", message(mcp.PromptMessage{Role: mcp.RoleUser}), internal},
-		{"no role", message(mcp.PromptMessage{Content: &mcp.Text{}}), internal},
-		{"system role", message(mcp.PromptMessage{Role: "system", Content: &mcp.Text{}}), internal},
+		{"no role", message(mcp.PromptMessage{Content: &mcp.TextContent{}}), internal},
+		{"system role", message(mcp.PromptMessage{Role: "system", Content: &mcp.TextContent{}}), internal},
 		{"no messages", message(), ""},
-		{"assistant", message(mcp.PromptMessage{Role: mcp.RoleAssistant, Content: &mcp.Text{}}), ""},
+		{"assistant", message(mcp.PromptMessage{Role: mcp.RoleAssistant, Content: &mcp.TextContent{}}), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			logs := &logRecorder{}

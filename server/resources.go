@@ -33,7 +33,7 @@ func (s *Server) addResources() {
 		func(defs []*mcp.Resource, next string, hint mcp.CacheHint) mcp.Result {
 			return &mcp.ListResourcesResult{Resources: defs, NextCursor: next, CacheHint: hint}
 		})})
-	s.handle(&method{name: mcp.MethodTemplatesList, eras: inBoth, advertised: used, handler: listOf(s, &s.templates,
+	s.handle(&method{name: mcp.MethodResourcesTemplatesList, eras: inBoth, advertised: used, handler: listOf(s, &s.templates,
 		func(defs []*mcp.ResourceTemplate, next string, hint mcp.CacheHint) mcp.Result {
 			return &mcp.ListResourceTemplatesResult{ResourceTemplates: defs, NextCursor: next, CacheHint: hint}
 		})})

@@ -71,7 +71,7 @@ func TestFiveRounds(t *testing.T) {
 		})
 		var asked []string
 		got := ask(t, srv, "tools/call", call("five", `{}`), func(q servertest.Question) string {
-			require.Equal(t, mcp.MethodElicitation, q.Method)
+			require.Equal(t, mcp.MethodElicitationCreate, q.Method)
 			asked = append(asked, messageOf(t, q))
 			return accepted(fmt.Sprintf("a%d", len(asked)))
 		})
@@ -90,7 +90,7 @@ func TestParallelQuestions(t *testing.T) {
 			runs.Add(1)
 			user, err1 := call.Elicit("user", form("who?", `"v":{"type":"string"}`))
 			model, err2 := call.Sample("model", &mcp.CreateMessageParams{MaxTokens: 10, Messages: []mcp.SamplingMessage{
-				{Role: mcp.RoleUser, Content: mcp.ContentBlocks{&mcp.Text{Text: "what?"}}},
+				{Role: mcp.RoleUser, Content: mcp.ContentBlocks{&mcp.TextContent{Text: "what?"}}},
 			}})
 			roots, err3 := call.Roots("roots")
 			if err := errors.Join(err1, err2, err3); err != nil {
@@ -105,9 +105,9 @@ func TestParallelQuestions(t *testing.T) {
 			defer mu.Unlock()
 			asked = append(asked, q.Method)
 			switch q.Method {
-			case mcp.MethodElicitation:
+			case mcp.MethodElicitationCreate:
 				return accepted("me")
-			case mcp.MethodSampling:
+			case mcp.MethodSamplingCreateMessage:
 				require.JSONEq(t, `{"messages":[{"role":"user","content":{"type":"text","text":"what?"}}],"maxTokens":10}`, string(q.Params))
 				return `{"role":"assistant","content":{"type":"text","text":"that"},"model":"m"}`
 			}
@@ -115,7 +115,7 @@ func TestParallelQuestions(t *testing.T) {
 		})
 		require.Contains(t, got, `"text":"{\"v\":\"me\"}thatfile:///x"`)
 		slices.Sort(asked)
-		require.Equal(t, []string{mcp.MethodElicitation, mcp.MethodRootsList, mcp.MethodSampling}, asked)
+		require.Equal(t, []string{mcp.MethodElicitationCreate, mcp.MethodRootsList, mcp.MethodSamplingCreateMessage}, asked)
 		require.EqualValues(t, 2, runs.Load())
 	})
 }

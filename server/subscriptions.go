@@ -18,7 +18,7 @@ var _ = feature((*Server).addSubscriptions)
 
 // addSubscriptions registers subscriptions/listen (specification: "Subscriptions").
 func (s *Server) addSubscriptions() {
-	s.handle(&method{name: mcp.MethodSubscriptions, eras: inModern, handler: s.listen, subscription: true})
+	s.handle(&method{name: mcp.MethodSubscriptionsListen, eras: inModern, handler: s.listen, subscription: true})
 }
 
 // honourTasks returns the ids of tasks of which the caller may learn, with the revisions
@@ -53,7 +53,7 @@ func (s *Server) acknowledge(ctx context.Context, req *middleware.Request, l *li
 		forget := s.happenings.join(w, l.extensions)
 		leave = func() { forget(); s.hub.leave(f) }
 	}
-	if err := l.req.Acknowledge(mcp.NotificationSubscribed, ack); err != nil {
+	if err := l.req.Acknowledge(mcp.NotificationSubscriptionsAcknowledged, ack); err != nil {
 		return leave, err
 	}
 	f.send()
@@ -314,7 +314,7 @@ func (k changeKind) notification() string {
 		toolsChanged:     mcp.NotificationToolsListChanged,
 		promptsChanged:   mcp.NotificationPromptsListChanged,
 		resourcesChanged: mcp.NotificationResourcesListChanged,
-		resourceUpdated:  mcp.NotificationResourceUpdated,
+		resourceUpdated:  mcp.NotificationResourcesUpdated,
 		taskUpdated:      mcp.NotificationTasks,
 	}[k]
 }

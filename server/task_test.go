@@ -75,7 +75,7 @@ func TestTaskQuestions(t *testing.T) {
 		}
 		keys := func() (all []string) {
 			for key, q := range get().Questions {
-				require.Equal(t, mcp.MethodElicitation, q.Method)
+				require.Equal(t, mcp.MethodElicitationCreate, q.Method)
 				all = append(all, key)
 			}
 			return all

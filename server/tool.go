@@ -237,7 +237,7 @@ func textResult(text string, structured any) *mcp.CallToolResult {
 	r := &struct {
 		mcp.CallToolResult
 		content [1]mcp.Content
-		text    mcp.Text
+		text    mcp.TextContent
 	}{}
 	r.text.Text = text
 	r.content[0] = &r.text

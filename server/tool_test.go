@@ -109,9 +109,9 @@ func TestOutputs(t *testing.T) {
 		func(context.Context, *server.Call, none) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{
 				Content: []mcp.Content{
-					&mcp.Text{Text: "a", ContentMeta: mcp.ContentMeta{Annotations: &mcp.Annotations{Audience: []string{"user"}}}},
-					&mcp.Image{Data: []byte{0, 1}, MIMEType: "image/png"},
-					&mcp.Audio{MIMEType: "audio/wav"},
+					&mcp.TextContent{Text: "a", ContentMeta: mcp.ContentMeta{Annotations: &mcp.Annotations{Audience: []string{"user"}}}},
+					&mcp.ImageContent{Data: []byte{0, 1}, MIMEType: "image/png"},
+					&mcp.AudioContent{MIMEType: "audio/wav"},
 					&mcp.ResourceLink{URI: "file:///a", Name: "a", Size: 3},
 					&mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "x:y", Blob: []byte{}}},
 					&mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "x:z"}},

@@ -18,7 +18,7 @@ func appendToolResult(dst []byte, r *mcp.CallToolResult) (_ []byte, ok bool) {
 	at := len(dst)
 	dst = append(dst, `{"content":[`...)
 	for i, block := range r.Content {
-		text, ok := block.(*mcp.Text)
+		text, ok := block.(*mcp.TextContent)
 		if !ok || text == nil || text.Annotations != nil || len(text.Meta) > 0 {
 			return dst[:at], false
 		}

@@ -12,7 +12,7 @@ import (
 
 // What is encoded by hand is what the encoder would have written, byte by byte.
 func TestAppendToolResult(t *testing.T) {
-	text := func(s string) mcp.Content { return &mcp.Text{Text: s} }
+	text := func(s string) mcp.Content { return &mcp.TextContent{Text: s} }
 	priority := 0.5
 	for _, tt := range []struct {
 		name   string
@@ -35,11 +35,11 @@ func TestAppendToolResult(t *testing.T) {
 		{"structured empty", textResult("x", jsontext.Value(``)), false},
 		{"no content", &mcp.CallToolResult{}, false},
 		{"nil content", &mcp.CallToolResult{Content: []mcp.Content{nil}}, false},
-		{"nil text", &mcp.CallToolResult{Content: []mcp.Content{(*mcp.Text)(nil)}}, false},
-		{"image", &mcp.CallToolResult{Content: []mcp.Content{text("a"), &mcp.Image{Data: []byte("x"), MIMEType: "image/png"}}}, false},
-		{"annotations", &mcp.CallToolResult{Content: []mcp.Content{&mcp.Text{Text: "a",
+		{"nil text", &mcp.CallToolResult{Content: []mcp.Content{(*mcp.TextContent)(nil)}}, false},
+		{"image", &mcp.CallToolResult{Content: []mcp.Content{text("a"), &mcp.ImageContent{Data: []byte("x"), MIMEType: "image/png"}}}, false},
+		{"annotations", &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "a",
 			ContentMeta: mcp.ContentMeta{Annotations: &mcp.Annotations{Priority: &priority}}}}}, false},
-		{"meta of a block", &mcp.CallToolResult{Content: []mcp.Content{&mcp.Text{Text: "a",
+		{"meta of a block", &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "a",
 			ContentMeta: mcp.ContentMeta{Meta: mcp.Meta{"k": 1}}}}}, false},
 		{"meta", &mcp.CallToolResult{Content: []mcp.Content{text("a")}, ResultMeta: mcp.ResultMeta{Meta: mcp.Meta{"k": 1}}}, false},
 	} {
@@ -60,7 +60,7 @@ func TestAppendToolResult(t *testing.T) {
 // usualResults are those that are encoded by hand.
 func usualResults() map[string]*mcp.CallToolResult {
 	return map[string]*mcp.CallToolResult{
-		"text":       {Content: []mcp.Content{&mcp.Text{Text: "a line with \"quotes\" and 20 °C\n"}}},
+		"text":       {Content: []mcp.Content{&mcp.TextContent{Text: "a line with \"quotes\" and 20 °C\n"}}},
 		"structured": textResult("x", jsontext.Value(`{"celsius":20.5,"wind":"west"}`)),
 	}
 }

@@ -68,7 +68,7 @@ func (p *process) leaving(next http.Handler) http.Handler {
 // that of a legacy session, or a subscription. The body of a request says what its header
 // does, or it is refused.
 func stands(r *http.Request) bool {
-	return r.Method == http.MethodGet || r.Header.Get("Mcp-Method") == mcp.MethodSubscriptions
+	return r.Method == http.MethodGet || r.Header.Get("Mcp-Method") == mcp.MethodSubscriptionsListen
 }
 
 func (p *process) listenAdmin() error {

@@ -294,7 +294,7 @@ func TestStandingStreamsEndTheirConnection(t *testing.T) {
 	const modern = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	ends, _ := closes(http.MethodPost, "tools/list", "", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{`+modern+`}}`)
 	assert.False(t, ends)
-	ends, _ = closes(http.MethodPost, mcp.MethodSubscriptions, "",
+	ends, _ = closes(http.MethodPost, mcp.MethodSubscriptionsListen, "",
 		`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},`+modern+`}}`)
 	assert.True(t, ends, "a subscription")
 	ends, session := closes(http.MethodPost, "", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",`+

@@ -119,7 +119,7 @@ func askErrorTypes() []string {
 
 // askMethods lists the methods by which a server asks.
 func askMethods() []string {
-	return []string{mcp.MethodElicitation, mcp.MethodSampling, mcp.MethodRootsList, mcp.MethodPing}
+	return []string{mcp.MethodElicitationCreate, mcp.MethodSamplingCreateMessage, mcp.MethodRootsList, mcp.MethodPing}
 }
 
 func (o *observer) measureAsk(

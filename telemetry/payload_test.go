@@ -43,7 +43,7 @@ func TestPayloads(t *testing.T) {
 			t.Setenv(captureContent, tt.env)
 			r := newRig(t, rigConfig{telemetry: tt.options})
 			r.tools["t"] = func(_ context.Context, q *session.Request) (mcp.Result, error) {
-				res := &mcp.CallToolResult{Content: []mcp.Content{&mcp.Text{Text: "secret"}}}
+				res := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "secret"}}}
 				RecordResult(q, res)
 				return res, nil
 			}

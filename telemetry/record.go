@@ -48,7 +48,7 @@ func exceptionOf(err error) []attribute.KeyValue {
 // RecordLog adds to the span a message that the handler has logged: its level, the
 // logger if it has a name, and the text, cut to 256 bytes. How many events a span
 // keeps is the SDK's limit (OTEL_SPAN_EVENT_COUNT_LIMIT).
-func RecordLog(r *session.Request, level mcp.LogLevel, logger, text string) {
+func RecordLog(r *session.Request, level mcp.LoggingLevel, logger, text string) {
 	ob := observationOf(r)
 	if ob == nil || !ob.recording {
 		return

@@ -101,7 +101,7 @@ func (r *rig) Route(in *session.Inbound, _ *session.Session) *session.Route {
 	if h := r.other[in.Method]; h != nil {
 		return &session.Route{
 			Series: r.core.Series(in.Method, in.Name), Handle: h, BeforeInitialize: true,
-			Subscription: in.Method == mcp.MethodSubscriptions,
+			Subscription: in.Method == mcp.MethodSubscriptionsListen,
 		}
 	}
 	return (&session.Route{Series: r.core.Series(other, "")}).Refuse(mcp.NewError(mcp.CodeMethodNotFound, "no such method"))

@@ -17,9 +17,9 @@ import (
 
 // subscriptions adds a handler that acknowledges after 20 ms and ends politely.
 func (r *rig) subscriptions() {
-	r.other[mcp.MethodSubscriptions] = func(ctx context.Context, q *session.Request) (mcp.Result, error) {
+	r.other[mcp.MethodSubscriptionsListen] = func(ctx context.Context, q *session.Request) (mcp.Result, error) {
 		time.Sleep(20 * time.Millisecond)
-		if err := q.Acknowledge(mcp.NotificationSubscribed, []byte(`{}`)); err != nil {
+		if err := q.Acknowledge(mcp.NotificationSubscriptionsAcknowledged, []byte(`{}`)); err != nil {
 			return nil, err
 		}
 		select {
@@ -36,7 +36,7 @@ func (r *rig) subscriptions() {
 func listen() *session.Inbound {
 	return &session.Inbound{
 		Era: mcp.Modern, Version: mcp.LatestVersion, Conn: httpConn,
-		Envelope: wire.Envelope{Kind: wire.Request, ID: mcp.IntID(7), Method: mcp.MethodSubscriptions},
+		Envelope: wire.Envelope{Kind: wire.Request, ID: mcp.IntID(7), Method: mcp.MethodSubscriptionsListen},
 	}
 }
 
@@ -63,7 +63,7 @@ func TestSubscription(t *testing.T) {
 				synctest.Wait()
 
 				families := gather(t, r.tel.Registry())
-				operation := find(families, MetricOperationDuration, map[string]string{"mcp_method_name": mcp.MethodSubscriptions})
+				operation := find(families, MetricOperationDuration, map[string]string{"mcp_method_name": mcp.MethodSubscriptionsListen})
 				require.EqualValues(t, 1, operation.GetHistogram().GetSampleCount(), "recorded at the acknowledgement")
 				require.InDelta(t, 0.02, operation.GetHistogram().GetSampleSum(), 1e-6)
 				require.EqualValues(t, 1, value(families, MetricSubscriptionsActive))
@@ -76,7 +76,7 @@ func TestSubscription(t *testing.T) {
 				synctest.Wait()
 				families = gather(t, r.tel.Registry())
 				require.Zero(t, value(families, MetricSubscriptionsActive))
-				require.EqualValues(t, 1, value(families, MetricOperationDuration, "mcp_method_name", mcp.MethodSubscriptions),
+				require.EqualValues(t, 1, value(families, MetricOperationDuration, "mcp_method_name", mcp.MethodSubscriptionsListen),
 					"and not again at the end")
 				for _, end := range mcp.SubscriptionEnds() {
 					life := find(families, MetricSubscriptionDuration, map[string]string{"end": string(end)}).GetHistogram()
@@ -98,13 +98,13 @@ func TestSubscription(t *testing.T) {
 func TestSubscriptionRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})
-		r.other[mcp.MethodSubscriptions] = func(context.Context, *session.Request) (mcp.Result, error) {
+		r.other[mcp.MethodSubscriptionsListen] = func(context.Context, *session.Request) (mcp.Result, error) {
 			return nil, mcp.NewError(mcp.CodeInvalidParams, "no filter")
 		}
 		r.post(listen(), &sink{})
 		families := gather(t, r.tel.Registry())
 		require.EqualValues(t, 1, value(families, MetricOperationDuration,
-			"mcp_method_name", mcp.MethodSubscriptions, "rpc_response_status_code", "-32602"))
+			"mcp_method_name", mcp.MethodSubscriptionsListen, "rpc_response_status_code", "-32602"))
 		for _, end := range mcp.SubscriptionEnds() {
 			require.Zero(t, value(families, MetricSubscriptionDuration, "end", string(end)))
 		}
@@ -127,7 +127,7 @@ func TestReportOfSubscriptions(t *testing.T) {
 		require.Len(t, row.TraceID, 32)
 		row.TraceID, row.SpanID = "", ""
 		require.Equal(t, ReportRequest{
-			ID: "7", Method: mcp.MethodSubscriptions, State: "listening", AgeSeconds: 3600,
+			ID: "7", Method: mcp.MethodSubscriptionsListen, State: "listening", AgeSeconds: 3600,
 			ProtocolVersion: "2026-07-28", Transport: "http", Remote: "192.0.2.7:4711",
 		}, row)
 		require.Equal(t, 1, rep.InFlight["listening"])

@@ -195,7 +195,7 @@ func (x *exchange) modernPost(in *session.Inbound) {
 		x.core.IgnoreResponse(mcp.IgnoreEraForbidden)
 		x.fail(http.StatusBadRequest, mcp.NewError(mcp.CodeInvalidRequest, "a client sends no responses"))
 	case wire.Request:
-		if in.Method == mcp.MethodSubscriptions && !x.events { // it has no other form
+		if in.Method == mcp.MethodSubscriptionsListen && !x.events { // it has no other form
 			x.refuseRequest(in.ID, http.StatusNotAcceptable, mcp.RefuseAccept, mcp.NewError(mcp.CodeInvalidRequest,
 				"Accept must allow text/event-stream"))
 			return

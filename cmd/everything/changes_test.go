@@ -30,12 +30,12 @@ func TestTriggers(t *testing.T) {
 	filters := map[string]mcp.SubscriptionFilter{
 		mcp.NotificationToolsListChanged:   {ToolsListChanged: true},
 		mcp.NotificationPromptsListChanged: {PromptsListChanged: true},
-		mcp.NotificationResourceUpdated:    {ResourceSubscriptions: []string{watchedURI}},
+		mcp.NotificationResourcesUpdated:   {ResourceSubscriptions: []string{watchedURI}},
 	}
 	for trigger, told := range map[string]string{
 		"test_trigger_tool_change":     mcp.NotificationToolsListChanged,
 		"test_trigger_prompt_change":   mcp.NotificationPromptsListChanged,
-		"test_trigger_resource_update": mcp.NotificationResourceUpdated,
+		"test_trigger_resource_update": mcp.NotificationResourcesUpdated,
 	} {
 		s, err := client.Listen(ctx, filters[told])
 		require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestTriggers(t *testing.T) {
 			require.Equal(t, told, change.Method)
 			after, now := names()
 			require.Equal(t, before, after)
-			require.Equal(t, told == mcp.NotificationResourceUpdated, old == now)
+			require.Equal(t, told == mcp.NotificationResourcesUpdated, old == now)
 		}
 		require.NoError(t, s.Close())
 		for method, other := range others {

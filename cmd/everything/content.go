@@ -16,7 +16,7 @@ import (
 // addText adds the plainest tool, which must stay the first.
 func addText(srv *server.Server) {
 	addContent(srv, "test_simple_text", "Return one block of text.",
-		&mcp.Text{Text: "This is a simple text response for testing."})
+		&mcp.TextContent{Text: "This is a simple text response for testing."})
 }
 
 func addImage(srv *server.Server) {
@@ -25,7 +25,7 @@ func addImage(srv *server.Server) {
 
 func addAudio(srv *server.Server) {
 	addContent(srv, "test_audio_content", "Return a recording, a moment of silence as WAV.",
-		&mcp.Audio{Data: silence(), MIMEType: "audio/wav"})
+		&mcp.AudioContent{Data: silence(), MIMEType: "audio/wav"})
 }
 
 func addResource(srv *server.Server) {
@@ -35,7 +35,7 @@ func addResource(srv *server.Server) {
 
 func addMixed(srv *server.Server) {
 	addContent(srv, "test_multiple_content_types", "Return text, a picture and a resource in one result.",
-		&mcp.Text{Text: "Multiple content types test:"}, redPixel(),
+		&mcp.TextContent{Text: "Multiple content types test:"}, redPixel(),
 		embedded("test://mixed-content-resource", "application/json", `{"test":"data","value":123}`))
 }
 
@@ -59,14 +59,14 @@ func embedded(uri, mime, text string) *mcp.EmbeddedResource {
 	return &mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: uri, MIMEType: mime, Text: text}}
 }
 
-func redPixel() *mcp.Image {
+func redPixel() *mcp.ImageContent {
 	img := image.NewRGBA(image.Rect(0, 0, 1, 1))
 	img.Set(0, 0, color.RGBA{R: 255, A: 255})
 	var b bytes.Buffer
 	if err := png.Encode(&b, img); err != nil {
 		panic(err) // a buffer takes every write
 	}
-	return &mcp.Image{Data: b.Bytes(), MIMEType: "image/png"}
+	return &mcp.ImageContent{Data: b.Bytes(), MIMEType: "image/png"}
 }
 
 // silence returns 8 samples of nothing: mono, 8 bits, 8 kHz.

@@ -27,13 +27,13 @@ func TestPromptsAndResources(t *testing.T) {
 				args   map[string]string
 				want   []mcp.Content
 			}{
-				{"test_simple_prompt", nil, []mcp.Content{&mcp.Text{Text: "This is a simple prompt for testing."}}},
+				{"test_simple_prompt", nil, []mcp.Content{&mcp.TextContent{Text: "This is a simple prompt for testing."}}},
 				{"test_prompt_with_arguments", map[string]string{"arg1": "testValue1", "arg2": "testValue2"},
-					[]mcp.Content{&mcp.Text{Text: "Prompt with arguments: arg1='testValue1', arg2='testValue2'"}}},
+					[]mcp.Content{&mcp.TextContent{Text: "Prompt with arguments: arg1='testValue1', arg2='testValue2'"}}},
 				{"test_prompt_with_embedded_resource", map[string]string{"resourceUri": "test://example-resource"}, []mcp.Content{
 					embedded("test://example-resource", "text/plain", "Embedded resource content for testing."),
-					&mcp.Text{Text: "Please process the embedded resource above."}}},
-				{"test_prompt_with_image", nil, []mcp.Content{redPixel(), &mcp.Text{Text: "Please analyze the image above."}}},
+					&mcp.TextContent{Text: "Please process the embedded resource above."}}},
+				{"test_prompt_with_image", nil, []mcp.Content{redPixel(), &mcp.TextContent{Text: "Please analyze the image above."}}},
 			} {
 				got, err := client.GetPrompt(ctx, tt.prompt, tt.args)
 				require.NoError(t, err, tt.prompt)

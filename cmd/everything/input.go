@@ -63,7 +63,7 @@ func askCapital(call *server.Call) (string, error) {
 
 func prompting(text string, tokens int) *mcp.CreateMessageParams {
 	return &mcp.CreateMessageParams{MaxTokens: tokens, Messages: []mcp.SamplingMessage{
-		{Role: mcp.RoleUser, Content: mcp.ContentBlocks{&mcp.Text{Text: text}}},
+		{Role: mcp.RoleUser, Content: mcp.ContentBlocks{&mcp.TextContent{Text: text}}},
 	}}
 }
 

@@ -28,7 +28,7 @@ func suiteClient(t *testing.T, contents map[string]string, asked *[]string, opts
 			defer mu.Unlock()
 			*asked = append(*asked, q.Method)
 			switch q.Method {
-			case mcp.MethodSampling:
+			case mcp.MethodSamplingCreateMessage:
 				return jsontext.Value(`{"role":"assistant","content":{"type":"text","text":"Paris"},"model":"test-model","stopReason":"endTurn"}`), nil
 			case mcp.MethodRootsList:
 				return jsontext.Value(`{"roots":[{"uri":"file:///test/root","name":"Test Root"}]}`), nil
@@ -42,7 +42,7 @@ func suiteClient(t *testing.T, contents map[string]string, asked *[]string, opts
 
 // The fixtures that ask, as the suite answers them, in both eras.
 func TestInputFixtures(t *testing.T) {
-	const name, elicit, sample, roots = "What is your name?", mcp.MethodElicitation, mcp.MethodSampling, mcp.MethodRootsList
+	const name, elicit, sample, roots = "What is your name?", mcp.MethodElicitationCreate, mcp.MethodSamplingCreateMessage, mcp.MethodRootsList
 	contents := map[string]string{
 		name: `{"name":"Alice"}`, "Please confirm": `{"ok":true}`,
 		"Step 1: what is your name?": `{"name":"Alice"}`, "Step 2: what is your favourite color?": `{"color":"blue"}`,
@@ -83,7 +83,7 @@ func TestInputFixtures(t *testing.T) {
 		var asked []string
 		prompt, err := suiteClient(t, contents, &asked, era...).GetPrompt(t.Context(), "test_input_required_result_prompt", nil)
 		require.NoError(t, err)
-		assert.Equal(t, "Use this context: test context", prompt.Messages[0].Content.(*mcp.Text).Text)
+		assert.Equal(t, "Use this context: test context", prompt.Messages[0].Content.(*mcp.TextContent).Text)
 	}
 }
 
@@ -130,8 +130,8 @@ func TestCapabilityFixtures(t *testing.T) {
 	assert.Equal(t, map[string]any{"requiredCapabilities": map[string]any{"sampling": map[string]any{}}}, rpc.Data)
 
 	for want, caps := range map[string]mcp.ClientCapabilities{
-		mcp.MethodSampling:    {Sampling: &mcp.SamplingCapability{}},
-		mcp.MethodElicitation: {Elicitation: &mcp.ElicitationCapability{}},
+		mcp.MethodSamplingCreateMessage: {Sampling: &mcp.SamplingCapability{}},
+		mcp.MethodElicitationCreate:     {Elicitation: &mcp.ElicitationCapability{}},
 	} {
 		raw, err := servertest.Connect(t, newServer(), servertest.Capabilities(caps)).
 			Call(t.Context(), mcp.MethodToolsCall, mcp.CallToolParams{Name: "test_input_required_result_capabilities"})
@@ -145,7 +145,7 @@ func TestLoggingFixtures(t *testing.T) {
 	for _, tool := range []string{"test_logging_tool", "test_tool_with_logging"} {
 		var messages []string
 		collect := servertest.OnNotification(func(method string, params jsontext.Value) {
-			var m mcp.LogMessageParams
+			var m mcp.LoggingMessageParams
 			assert.NoError(t, json.Unmarshal(params, &m))
 			messages = append(messages, method+" "+string(m.Level)+" "+m.Data.(string))
 		})

@@ -31,7 +31,7 @@ func addPrompts(srv *server.Server) {
 	}, func(_ context.Context, _ *server.Call, args map[string]string) (*mcp.GetPromptResult, error) {
 		return &mcp.GetPromptResult{Messages: []mcp.PromptMessage{
 			{Role: mcp.RoleUser, Content: embedded(args["resourceUri"], "text/plain", "Embedded resource content for testing.")},
-			{Role: mcp.RoleUser, Content: &mcp.Text{Text: "Please process the embedded resource above."}},
+			{Role: mcp.RoleUser, Content: &mcp.TextContent{Text: "Please process the embedded resource above."}},
 		}}, nil
 	})
 	server.AddPrompt(srv, server.Prompt{
@@ -39,7 +39,7 @@ func addPrompts(srv *server.Server) {
 	}, func(context.Context, *server.Call, map[string]string) (*mcp.GetPromptResult, error) {
 		return &mcp.GetPromptResult{Messages: []mcp.PromptMessage{
 			{Role: mcp.RoleUser, Content: redPixel()},
-			{Role: mcp.RoleUser, Content: &mcp.Text{Text: "Please analyze the image above."}},
+			{Role: mcp.RoleUser, Content: &mcp.TextContent{Text: "Please analyze the image above."}},
 		}}, nil
 	})
 }

@@ -69,6 +69,6 @@ func TestClosedOnSundays(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, result.Text())
 	}
-	_, err := client.Call(t.Context(), mcp.MethodDiscover, nil)
+	_, err := client.Call(t.Context(), mcp.MethodServerDiscover, nil)
 	require.NoError(t, err)
 }

@@ -50,7 +50,7 @@ func TestAnswersOnly(t *testing.T) {
 func TestNoSubscriptionWithoutEventStream(t *testing.T) {
 	inWorld(t, Limits{}, func(w *world) {
 		w.handle("listen", func(_ context.Context, r *Request) (mcp.Result, error) {
-			return nil, r.Acknowledge(mcp.NotificationSubscribed, nil)
+			return nil, r.Acknowledge(mcp.NotificationSubscriptionsAcknowledged, nil)
 		})
 		w.route("listen", func(rt *Route) { rt.Subscription = true })
 		x := w.exchange(1, mcp.Modern)

@@ -19,7 +19,7 @@ func (w *world) subscriber(name string) *gate {
 	w.handle(name, func(ctx context.Context, r *Request) (mcp.Result, error) {
 		h := &held{ctx: ctx, r: r, release: make(chan func() (mcp.Result, error), 1), returned: make(chan struct{})}
 		defer close(h.returned)
-		if err := r.Acknowledge(mcp.NotificationSubscribed, []byte(`{}`)); err != nil {
+		if err := r.Acknowledge(mcp.NotificationSubscriptionsAcknowledged, []byte(`{}`)); err != nil {
 			return nil, err
 		}
 		g.calls <- h
@@ -295,7 +295,7 @@ var listenE12 = []faultCell{
 		acknowledged := make(chan error, 1)
 		w.handle("listen", func(ctx context.Context, r *Request) (mcp.Result, error) {
 			<-ctx.Done()
-			acknowledged <- r.Acknowledge(mcp.NotificationSubscribed, []byte(`{}`))
+			acknowledged <- r.Acknowledge(mcp.NotificationSubscriptionsAcknowledged, []byte(`{}`))
 			return nil, context.Cause(ctx)
 		})
 		w.route("listen", func(rt *Route) { rt.Subscription = true })

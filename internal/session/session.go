@@ -44,7 +44,7 @@ type state struct {
 	peer     *Peer                 // what initialize has settled, or nil
 	ready    bool                  // notifications/initialized has come
 	cause    mcp.Cause             // of the teardown
-	logLevel mcp.LogLevel          // that the client wants to be told of, or ""
+	logLevel mcp.LoggingLevel      // that the client wants to be told of, or ""
 	// answers counts the requests that were settled with an answer. One that is not
 	// queued yet is on its way, and the end of the stream waits for it.
 	answers int

@@ -107,7 +107,7 @@ func TestAcknowledgementAgainstDeadline(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, uint64(seed)))
 			w.handle("listen", func(ctx context.Context, r *Request) (mcp.Result, error) {
 				time.Sleep(time.Second - time.Duration(rng.IntN(2)))
-				if err := r.Acknowledge(mcp.NotificationSubscribed, []byte(`{}`)); err != nil {
+				if err := r.Acknowledge(mcp.NotificationSubscriptionsAcknowledged, []byte(`{}`)); err != nil {
 					return nil, err
 				}
 				<-ctx.Done()

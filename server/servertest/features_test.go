@@ -19,7 +19,7 @@ func newLibrary() *server.Server {
 	server.AddPrompt(srv, server.Prompt{Name: "plan", Arguments: []server.PromptArgument{{Name: "city", Required: true, Complete: cities}}},
 		func(_ context.Context, _ *server.Call, args map[string]string) (*mcp.GetPromptResult, error) {
 			return &mcp.GetPromptResult{Description: "a trip", Messages: []mcp.PromptMessage{
-				{Role: mcp.RoleUser, Content: &mcp.Text{Text: "to " + args["city"]}},
+				{Role: mcp.RoleUser, Content: &mcp.TextContent{Text: "to " + args["city"]}},
 				{Role: mcp.RoleAssistant, Content: &mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "x:map", Blob: []byte{1}}}},
 			}}, nil
 		})
@@ -46,7 +46,7 @@ func TestFeaturesInBothEras(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "a trip", prompt.Description)
 			require.Equal(t, []mcp.PromptMessage{
-				{Role: mcp.RoleUser, Content: &mcp.Text{Text: "to Bern"}},
+				{Role: mcp.RoleUser, Content: &mcp.TextContent{Text: "to Bern"}},
 				{Role: mcp.RoleAssistant, Content: &mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "x:map", Blob: []byte{1}}}},
 			}, prompt.Messages)
 			_, err = client.GetPrompt(ctx, "plan", nil)

@@ -17,7 +17,7 @@ type Question struct {
 	// Key is the name that the handler has given to the question; a legacy client does
 	// not learn it.
 	Key string
-	// Method is [mcp.MethodElicitation], [mcp.MethodSampling] or [mcp.MethodRootsList],
+	// Method is [mcp.MethodElicitationCreate], [mcp.MethodSamplingCreateMessage] or [mcp.MethodRootsList],
 	// or anything else that a handler sends by CallClient.
 	Method string
 	Params jsontext.Value

@@ -45,7 +45,7 @@ func TestOnInput(t *testing.T) {
 	for _, version := range []mcp.Version{mcp.Version20260728, mcp.Version20251125, mcp.Version20250618} {
 		t.Run(string(version), func(t *testing.T) {
 			opts := []servertest.Option{canElicit, servertest.OnInput(func(_ context.Context, q servertest.Question) (any, error) {
-				require.Equal(t, mcp.MethodElicitation, q.Method)
+				require.Equal(t, mcp.MethodElicitationCreate, q.Method)
 				var p mcp.ElicitParams
 				require.NoError(t, json.Unmarshal(q.Params, &p))
 				if p.Message == "Where to?" {

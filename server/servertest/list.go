@@ -27,7 +27,7 @@ func (c *Client) ListResources(ctx context.Context) ([]mcp.Resource, error) {
 
 // ListResourceTemplates returns what resources/templates/list says, all pages of it.
 func (c *Client) ListResourceTemplates(ctx context.Context) ([]mcp.ResourceTemplate, error) {
-	return list[mcp.ResourceTemplate](ctx, c, mcp.MethodTemplatesList, "resourceTemplates")
+	return list[mcp.ResourceTemplate](ctx, c, mcp.MethodResourcesTemplatesList, "resourceTemplates")
 }
 
 // list reads all pages of a list, whose entries are in the given member of the result.

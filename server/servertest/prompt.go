@@ -20,22 +20,22 @@ func (c *Client) GetPrompt(ctx context.Context, name string, args map[string]str
 func (c *Client) CompletePrompt(
 	ctx context.Context, name, argument, value string, decided map[string]string,
 ) (*mcp.Completion, error) {
-	return c.complete(ctx, mcp.CompletionRef{Type: "ref/prompt", Name: name}, argument, value, decided)
+	return c.complete(ctx, mcp.CompletionReference{Type: "ref/prompt", Name: name}, argument, value, decided)
 }
 
 // CompleteResource is [Client.CompletePrompt] for a variable of a resource template.
 func (c *Client) CompleteResource(
 	ctx context.Context, uriTemplate, variable, value string, decided map[string]string,
 ) (*mcp.Completion, error) {
-	return c.complete(ctx, mcp.CompletionRef{Type: "ref/resource", URI: uriTemplate}, variable, value, decided)
+	return c.complete(ctx, mcp.CompletionReference{Type: "ref/resource", URI: uriTemplate}, variable, value, decided)
 }
 
 func (c *Client) complete(
-	ctx context.Context, ref mcp.CompletionRef, argument, value string, decided map[string]string,
+	ctx context.Context, ref mcp.CompletionReference, argument, value string, decided map[string]string,
 ) (*mcp.Completion, error) {
 	params := mcp.CompleteParams{Ref: ref, Argument: mcp.CompletionArgument{Name: argument, Value: value}}
 	params.Context.Arguments = decided
-	result, err := get[mcp.CompleteResult](ctx, c, mcp.MethodComplete, params)
+	result, err := get[mcp.CompleteResult](ctx, c, mcp.MethodCompletionComplete, params)
 	if err != nil {
 		return nil, err
 	}

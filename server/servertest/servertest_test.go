@@ -62,9 +62,9 @@ func TestCallToolInBothEras(t *testing.T) {
 
 func TestContent(t *testing.T) {
 	blocks := []mcp.Content{
-		&mcp.Text{Text: "a"}, &mcp.Image{Data: []byte{1}, MIMEType: "image/png"}, &mcp.Audio{Data: []byte{2}, MIMEType: "audio/wav"},
+		&mcp.TextContent{Text: "a"}, &mcp.ImageContent{Data: []byte{1}, MIMEType: "image/png"}, &mcp.AudioContent{Data: []byte{2}, MIMEType: "audio/wav"},
 		&mcp.ResourceLink{URI: "x:y", Name: "y"}, &mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "x:z", Blob: []byte{3}}},
-		&mcp.Text{Text: "b"},
+		&mcp.TextContent{Text: "b"},
 	}
 	srv := newServer()
 	server.AddTool(srv, server.Tool{Name: "x"}, func(context.Context, *server.Call, none) (*mcp.CallToolResult, error) {

@@ -52,13 +52,13 @@ func (c *Client) Listen(ctx context.Context, filter mcp.SubscriptionFilter) (*Su
 	}
 	c.listening[s.id.Raw()] = s
 	c.mu.Unlock()
-	raw, err := c.cfg.requestParams(mcp.ListenParams{Notifications: filter}, s.id)
+	raw, err := c.cfg.requestParams(mcp.SubscriptionsListenParams{Notifications: filter}, s.id)
 	if err == nil {
-		err = c.send(ctx, requestFrame(s.id, mcp.MethodSubscriptions, raw))
+		err = c.send(ctx, requestFrame(s.id, mcp.MethodSubscriptionsListen, raw))
 	}
 	if err != nil {
 		c.forgetSubscription(s)
-		return nil, fmt.Errorf("servertest: %s: %w", mcp.MethodSubscriptions, err)
+		return nil, fmt.Errorf("servertest: %s: %w", mcp.MethodSubscriptionsListen, err)
 	}
 	select {
 	case <-s.acknowledged:
@@ -158,7 +158,7 @@ func (c *Client) changed(msg *wire.Envelope) {
 	s := c.subscription(string(params.Meta[mcp.MetaSubscriptionID]))
 	switch {
 	case s == nil:
-	case msg.Method == mcp.NotificationSubscribed:
+	case msg.Method == mcp.NotificationSubscriptionsAcknowledged:
 		s.filter = params.Notifications
 		close(s.acknowledged)
 	case !s.isAcknowledged():

@@ -90,7 +90,7 @@ func TestResultWaitsForAnswers(t *testing.T) {
 			time.Sleep(time.Minute)
 			same := other.Task(task.Created)
 			state, err := same.Await(t.Context(), mcp.TaskInputRequired)
-			if err == nil && state.Questions["consent"].Method == mcp.MethodElicitation {
+			if err == nil && state.Questions["consent"].Method == mcp.MethodElicitationCreate {
 				err = same.Answer(t.Context(), map[string]any{"consent": mcp.ElicitResult{Action: mcp.ElicitAccept}})
 			}
 			if err != nil {

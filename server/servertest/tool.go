@@ -54,7 +54,7 @@ type ToolResult struct {
 func (r *ToolResult) Text() string {
 	var texts []string
 	for _, block := range r.Content {
-		if t, ok := block.(*mcp.Text); ok {
+		if t, ok := block.(*mcp.TextContent); ok {
 			texts = append(texts, t.Text)
 		}
 	}
