@@ -3,28 +3,24 @@ package middleware_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-// through is a link that does nothing but pass on.
-func through(_ *middleware.Route, next middleware.Handler) middleware.Handler {
+// through is a middleware that does nothing but pass on.
+func through(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) { return next(ctx, req) }
 }
 
-// chained returns a call through the chain that servers have, and the links of a user.
+// chained returns a call through a chain.
 func chained() func() {
-	route := &middleware.Route{Method: mcp.MethodToolsCall, Target: "echo"}
 	result := &mcp.CallToolResult{}
-	h := middleware.Chain(middleware.Telemetry(), middleware.Deadline(time.Second),
-		middleware.Concurrency(middleware.NewClass("class", 1)), middleware.For([]string{"echo"}, through, through), through,
-	)(route, func(context.Context, *middleware.Request) (mcp.Result, error) { return result, nil })
-	req := middleware.NewRequest(&session.Request{})
+	h := middleware.Chain(through, middleware.For([]string{"echo"}, through, through), middleware.For([]string{"other"}, through), through)(
+		func(context.Context, *middleware.Request) (mcp.Result, error) { return result, nil })
+	req := &middleware.Request{Route: middleware.NewRoute(mcp.MethodToolsCall, "echo", "echo")}
 	ctx := context.Background()
 	return func() { _, _ = h(ctx, req) }
 }

@@ -1,10 +1,7 @@
-// Package middleware is what wraps every handler: the chain, the request that
-// its links see, and the links that come with Vitrine.
-//
-// A chain is built once for each route, when the route is registered. The first
-// middleware listed is the outermost. A link may look at the request, change the
-// context, answer by itself, or change the result; links that set values of the
-// [Route] (a deadline, a concurrency class) let the session core enforce them.
+// Package middleware holds the shape of what wraps the handlers of an MCP server, and
+// the middlewares that come with Vitrine. It works on any server: a [Request] is a plain
+// value, and nothing here knows who serves it, so that a middleware can be tested with
+// neither a server nor a client.
 package middleware
 
 import (
@@ -14,36 +11,42 @@ import (
 )
 
 // A Handler serves one request. The context is cancelled with a cause
-// ([mcp.CauseOf]) when nobody waits for the answer any more. An error that is, or
-// wraps, an [*mcp.Error] goes to the caller as it is; any other error becomes
-// "internal error". Handlers run on many goroutines at once.
+// ([mcp.CauseOf]) when nobody waits for the answer any more. The error is the handler's
+// own, as it has returned it: what the caller is told of it is decided outside the
+// chain (see [mcp.ToolErrorf]). Handlers run on many goroutines at once.
 type Handler func(ctx context.Context, req *Request) (mcp.Result, error)
 
-// A Middleware wraps the handler of one route. It is called once for each route,
-// at registration, and may set the route's values.
-type Middleware func(route *Route, next Handler) Handler
+// A Middleware wraps a handler. It may look at the request, change the context, answer by
+// itself, or change the result. A server may call it once for all routes or once for each:
+// what belongs to a route is kept by [Route.Key].
+//
+// For a notification ([Request.ID] is zero) the result is nil and an error is only logged.
+type Middleware func(next Handler) Handler
 
-// Chain combines middleware into one; the first is the outermost.
-func Chain(links ...Middleware) Middleware {
-	return func(route *Route, next Handler) Handler {
-		for i := len(links) - 1; i >= 0; i-- {
-			next = links[i](route, next)
+// Chain combines middlewares into one; the first is the outermost.
+func Chain(middlewares ...Middleware) Middleware {
+	return func(next Handler) Handler {
+		for i := len(middlewares) - 1; i >= 0; i-- {
+			next = middlewares[i](next)
 		}
 		return next
 	}
 }
 
-// For limits links to the routes of some tools (or prompts), by name.
-func For(targets []string, links ...Middleware) Middleware {
-	chain := Chain(links...)
+// For limits middlewares to the routes of some tools (or prompts), by name.
+func For(targets []string, middlewares ...Middleware) Middleware {
 	wanted := make(map[string]bool, len(targets))
 	for _, t := range targets {
 		wanted[t] = true
 	}
-	return func(route *Route, next Handler) Handler {
-		if !wanted[route.Target] {
-			return next
+	chain := Chain(middlewares...)
+	return func(next Handler) Handler {
+		wrapped := chain(next)
+		return func(ctx context.Context, req *Request) (mcp.Result, error) {
+			if wanted[req.Route.Target] {
+				return wrapped(ctx, req)
+			}
+			return next(ctx, req)
 		}
-		return chain(route, next)
 	}
 }

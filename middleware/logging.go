@@ -2,25 +2,35 @@ package middleware
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
-	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// Logging logs every request when its handler returns: at level info, and at
-// level warn when it failed. With a handler of the telemetry room the records
-// carry the trace id. A panic of the logger's handler costs the record, and not the answer.
+// Logging logs every request when its handler returns: at level info, and at level warn
+// when it has failed, with an error or with a result that reports one to the model. With a
+// handler of package telemetry the records carry the trace id. If the logger's handler
+// panics the record is lost and the answer is the same; the server counts the panic, or
+// slog's default logger reports it.
 func Logging(logger *slog.Logger) Middleware {
-	return func(route *Route, next Handler) Handler {
+	return func(next Handler) Handler {
 		return func(ctx context.Context, req *Request) (mcp.Result, error) {
 			begin := time.Now()
 			result, err := next(ctx, req)
 			level := slog.LevelInfo
 			attrs := []slog.Attr{
-				slog.String("method", route.Method), slog.String("target", route.Target),
-				slog.String("id", req.ID().String()), slog.Duration("took", time.Since(begin)),
+				slog.String("method", req.Route.Method), slog.String("target", req.Route.Target),
+				slog.String("id", req.ID.String()), slog.Duration("took", time.Since(begin)),
+			}
+			if req.Principal != nil {
+				attrs = append(attrs, slog.String("principal", req.Principal.String()))
+			}
+			if tool, ok := result.(*mcp.CallToolResult); ok && tool != nil && tool.IsError {
+				level = slog.LevelWarn
+				attrs = append(attrs, slog.Bool("tool_error", true))
 			}
 			if err != nil {
 				level = slog.LevelWarn
@@ -37,6 +47,26 @@ func Logging(logger *slog.Logger) Middleware {
 
 // logHandled writes the record. The logger is a user's, and its panic not the request's.
 func logHandled(ctx context.Context, req *Request, logger *slog.Logger, level slog.Level, attrs []slog.Attr) {
-	defer telemetry.ContainPanic(req.Core(), "log handler")
+	defer func() {
+		if v := recover(); v != nil {
+			containPanic(req, v)
+		}
+	}()
 	logger.LogAttrs(ctx, level, "request.handled", attrs...)
+}
+
+// A panicCounter is an origin that counts and logs what was contained.
+type panicCounter interface {
+	ContainedPanic(where string, value any, stack []byte)
+}
+
+// containPanic reports the panic of a logger to the server, if it counts them, and else
+// to slog's default logger, which may panic as well.
+func containPanic(req *Request, value any) {
+	defer func() { _ = recover() }()
+	if c, ok := req.Origin.(panicCounter); ok {
+		c.ContainedPanic("log handler", value, debug.Stack())
+		return
+	}
+	slog.Warn("log.panic", "where", "middleware.Logging", "panic", fmt.Sprint(value))
 }

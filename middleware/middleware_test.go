@@ -3,7 +3,6 @@ package middleware_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,16 +15,16 @@ func answering(name string) middleware.Handler {
 	return func(context.Context, *middleware.Request) (mcp.Result, error) { return mcp.ToolError(name), nil }
 }
 
-func said(t *testing.T, h middleware.Handler) string {
+func said(t *testing.T, h middleware.Handler, req *middleware.Request) string {
 	t.Helper()
-	result, err := h(t.Context(), nil)
+	result, err := h(t.Context(), req)
 	require.NoError(t, err)
 	return result.(*mcp.CallToolResult).Content[0].(*mcp.TextContent).Text
 }
 
 // mark puts a name before what the handler says.
 func mark(name string) middleware.Middleware {
-	return func(_ *middleware.Route, next middleware.Handler) middleware.Handler {
+	return func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 			result, err := next(ctx, req)
 			text := result.(*mcp.CallToolResult).Content[0].(*mcp.TextContent)
@@ -35,7 +34,7 @@ func mark(name string) middleware.Middleware {
 	}
 }
 
-func TestChain(t *testing.T) {
+func TestChainWrapsInOrder(t *testing.T) {
 	for _, tt := range []struct {
 		chain middleware.Middleware
 		want  string
@@ -45,37 +44,52 @@ func TestChain(t *testing.T) {
 		{middleware.Chain(mark("a"), mark("b"), mark("c")), "a b c end"},
 		{middleware.Chain(mark("a"), middleware.Chain(mark("b"), mark("c")), mark("d")), "a b c d end"},
 	} {
-		require.Equal(t, tt.want, said(t, tt.chain(&middleware.Route{}, answering("end"))))
+		require.Equal(t, tt.want, said(t, tt.chain(answering("end")), &middleware.Request{}))
 	}
 }
 
-func TestFor(t *testing.T) {
-	link := middleware.For([]string{"x", "y"}, mark("a"), mark("b"))
+func TestForIsForItsTargetsAlone(t *testing.T) {
+	h := middleware.For([]string{"x", "y"}, mark("a"), mark("b"))(answering("end"))
 	for target, want := range map[string]string{"x": "a b end", "y": "a b end", "z": "end", "": "end", "X": "end"} {
-		require.Equal(t, want, said(t, link(&middleware.Route{Target: target}, answering("end"))), target)
+		req := &middleware.Request{Route: middleware.NewRoute(mcp.MethodToolsCall, target, target), Target: "x"}
+		require.Equal(t, want, said(t, h, req), target)
 	}
 }
 
-func TestRouteValues(t *testing.T) {
-	one, two := middleware.NewClass("one", 1), middleware.NewClass("two", 2)
-	for _, tt := range []struct {
-		name     string
-		chain    middleware.Middleware
-		deadline time.Duration
-		class    *middleware.Class
-	}{
-		{"none", middleware.Chain(), 0, nil},
-		{"both", middleware.Chain(middleware.Deadline(time.Second), middleware.Concurrency(one)), time.Second, one},
-		{"the innermost wins", middleware.Chain(middleware.Deadline(time.Second), middleware.Concurrency(one),
-			middleware.Deadline(time.Minute), middleware.Concurrency(two)), time.Minute, two},
-		{"for another target", middleware.For([]string{"y"}, middleware.Deadline(time.Second)), 0, nil},
-		{"for this target", middleware.For([]string{"x"}, middleware.Deadline(time.Second)), time.Second, nil},
+func TestRouteKeyTellsRegistrationsApart(t *testing.T) {
+	resource := middleware.NewRoute(mcp.MethodResourcesRead, "file:///a", "")
+	require.Empty(t, resource.Target)
+	seen := map[string]bool{}
+	for _, route := range []middleware.Route{
+		resource, middleware.NewRoute(mcp.MethodResourcesRead, "file:///b", ""), middleware.NewRoute(mcp.MethodResourcesRead, "", ""),
+		middleware.NewRoute(mcp.MethodToolsCall, "a", "a"), middleware.NewRoute(mcp.MethodPromptsGet, "a", "a"),
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			route := &middleware.Route{Method: "tools/call", Target: "x"}
-			tt.chain(route, answering("end"))
-			require.Equal(t, tt.deadline, route.Deadline())
-			require.Same(t, tt.class, route.Class())
-		})
+		require.False(t, seen[route.Key], route.Key)
+		seen[route.Key] = true
+	}
+	require.Equal(t, resource.Key, middleware.NewRoute(mcp.MethodResourcesRead, "file:///a", "").Key)
+}
+
+func TestRequestTellsWhatTheClientSays(t *testing.T) {
+	modern := &middleware.Request{Params: []byte(`{"name":"x","_meta":{
+		"io.modelcontextprotocol/clientInfo":{"name":"c","version":"3"},
+		"io.modelcontextprotocol/clientCapabilities":{"roots":{}}, "example.com/x": 1}}`)}
+	require.Equal(t, mcp.Implementation{Name: "c", Version: "3"}, modern.Client())
+	require.Equal(t, mcp.ClientCapabilities{Roots: &mcp.RootsCapability{}}, modern.Capabilities())
+	require.Equal(t, 1.0, modern.Meta()["example.com/x"])
+
+	legacy := &middleware.Request{Params: modern.Params, Peer: middleware.Peer{
+		Client: &mcp.Implementation{Name: "old"}, Capabilities: &mcp.ClientCapabilities{},
+	}}
+	require.Equal(t, "old", legacy.Client().Name, "what initialize has said holds")
+	require.Zero(t, legacy.Capabilities())
+
+	for _, params := range []string{"", `{}`, `[]`, `{"_meta":[]}`, `{"_meta":{"io.modelcontextprotocol/clientInfo":1}}`} {
+		req := &middleware.Request{Params: []byte(params)}
+		if params == "" {
+			req.Params = nil
+		}
+		require.Zero(t, req.Client(), params)
+		require.Zero(t, req.Capabilities(), params)
 	}
 }

@@ -7,120 +7,130 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A Request is one request on its way through the chain. It may be used from any
-// goroutine until the handler has returned.
+// A Request is one message on its way through the chain: a request, or a notification
+// if its ID is zero. It is a plain value that anybody may build, such as a unit test or
+// the adapter of another server. A middleware must not change the request that it is
+// given. It may pass on a changed copy, for the middlewares behind it; the handler
+// serves the message that has arrived.
 type Request struct {
-	core *session.Request
-	// labelled belongs to Profile, which gives it to the handler.
-	labelled labelled
+	// Route says which registration serves the request.
+	Route Route
+	// ID is the JSON-RPC id; zero for a notification.
+	ID mcp.ID
+	// Method is the method as it was sent.
+	Method string
+	// Target is what the request names, as it was sent: a tool or a prompt by its name, a
+	// resource by its URI, a task by its id; "" if the method has no target.
+	Target string
+	// Params is the raw params member, nil if absent. Its bytes must not be changed.
+	Params jsontext.Value
+	// Header is the HTTP header of the exchange, nil on other transports. It must not be
+	// changed.
+	Header http.Header
+	// Peer describes who is at the other end of the connection.
+	Peer Peer
+	// Principal is on whose behalf the peer speaks, nil for a caller without a principal.
+	Principal *auth.Principal
+	// ArrivedAt is when the request arrived.
+	ArrivedAt time.Time
+	// Origin is the same request as its server knows it, for code that knows the server. A
+	// middleware that passes on a copy keeps it. It is nil in a unit test.
+	Origin any
 }
 
-// NewRequest wraps a request of the session core. Servers call it.
-func NewRequest(r *session.Request) *Request { return &Request{core: r} }
+// A Route is the registration that serves a request. Its texts come from the program,
+// so there are only so many, and they can be labels of metrics.
+type Route struct {
+	// Method is the protocol method, such as "tools/call", and "_OTHER" for a method that
+	// the server does not have.
+	Method string
+	// Target is the name of the registered tool or prompt, and "" for all else: resources
+	// have no name that a label could take.
+	Target string
+	// Key identifies the registration: a middleware keeps per-route state by it. It stays
+	// the same when the registration is replaced. Unlike Target it tells resources apart.
+	Key string
+}
 
-// Core returns the session core's view of the request, for the rooms of Vitrine.
-func (r *Request) Core() *session.Request { return r.core }
+// NewRoute returns the route of a method, and of the registration with the given name;
+// "" if there is none. label is the name as metrics may have it, or "".
+func NewRoute(method, name, label string) Route {
+	key := method
+	if name != "" {
+		key += " " + name
+	}
+	return Route{Method: method, Target: label, Key: key}
+}
 
-// ID returns the JSON-RPC id.
-func (r *Request) ID() mcp.ID { return r.core.ID }
+// A Peer is who is at the other end of a connection.
+type Peer struct {
+	// Addr is the network address as host:port, or "".
+	Addr string
+	// Transport is "http", "stdio", "memory", or the name of another transport.
+	Transport string
+	// SessionID is the id of a legacy HTTP session, or "".
+	SessionID string
+	// Era and Version are those of the request.
+	Era     mcp.Era
+	Version mcp.Version
+	// Client and Capabilities are what a legacy client has said in initialize. They are nil
+	// before that and for a modern client, which says it with each request; see
+	// [Request.Client] and [Request.Capabilities].
+	Client       *mcp.Implementation
+	Capabilities *mcp.ClientCapabilities
+}
 
-// Method returns the method as the client sent it.
-func (r *Request) Method() string { return r.core.Method }
-
-// Target returns the registered name of the tool or prompt, or "". For an unknown
-// name it is "" too.
-func (r *Request) Target() string { return r.core.Route.Series.Target }
-
-// Params returns the raw params member, nil if absent. It must not be changed.
-func (r *Request) Params() jsontext.Value { return r.core.Params }
-
-// Era returns the era in which the client speaks.
-func (r *Request) Era() mcp.Era { return r.core.Era }
-
-// Version returns the protocol revision of the request.
-func (r *Request) Version() mcp.Version { return r.core.Version }
-
-// Client returns what the client says of itself, for display only; the zero value
-// if it says nothing.
+// Client returns what the client says of itself, in initialize or with this request:
+// for display only, as it is not to be trusted. It is zero if the client says nothing.
 func (r *Request) Client() mcp.Implementation {
-	if r.core.Era == mcp.Legacy {
-		if p := r.peer(); p != nil {
-			return p.Client
-		}
+	if r.Peer.Client != nil {
+		return *r.Peer.Client
+	}
+	var params struct {
+		Meta struct {
+			Client mcp.Implementation `json:"io.modelcontextprotocol/clientInfo"`
+		} `json:"_meta"`
+	}
+	if r.decode(&params) != nil {
 		return mcp.Implementation{}
 	}
-	var info mcp.Implementation
-	_ = json.Unmarshal(r.core.Meta.ClientInfo, &info) // untrusted and optional: what cannot be read is empty
-	return info
+	return params.Meta.Client
 }
 
-// Capabilities returns what the client can do: declared with this request in the
-// modern era, and in initialize in the legacy one.
+// Capabilities returns what the client can do: declared with this request in the modern
+// era, and in initialize in the legacy one.
 func (r *Request) Capabilities() mcp.ClientCapabilities {
-	if r.core.Era == mcp.Legacy {
-		if p := r.peer(); p != nil {
-			return p.Capabilities
-		}
+	if r.Peer.Capabilities != nil {
+		return *r.Peer.Capabilities
+	}
+	var params struct {
+		Meta struct {
+			Capabilities mcp.ClientCapabilities `json:"io.modelcontextprotocol/clientCapabilities"`
+		} `json:"_meta"`
+	}
+	if r.decode(&params) != nil { // an ill-typed capability is not declared
 		return mcp.ClientCapabilities{}
 	}
-	var caps mcp.ClientCapabilities
-	_ = json.Unmarshal(r.core.Meta.ClientCapabilities, &caps) // an ill-typed capability is not declared
-	return caps
-}
-
-func (r *Request) peer() *session.Peer {
-	if s := r.core.Session(); s != nil {
-		return s.Peer()
-	}
-	return nil
-}
-
-// ProgressToken returns the token under which the client wants progress, or nil. A
-// token that is neither a string nor an integer, which only legacy clients get
-// through, is none.
-func (r *Request) ProgressToken() mcp.ProgressToken {
-	if !r.core.Meta.ProgressTokenOK {
-		return nil
-	}
-	return r.core.Meta.ProgressToken
+	return params.Meta.Capabilities
 }
 
 // Meta decodes the request's _meta member; nil if there is none.
 func (r *Request) Meta() mcp.Meta {
-	var meta mcp.Meta
-	_ = json.Unmarshal(r.core.Meta.Raw, &meta) // valid JSON already; a non-object gives nil
-	return meta
-}
-
-// SessionID returns the Mcp-Session-Id of a legacy HTTP session, or "".
-func (r *Request) SessionID() string {
-	if s := r.core.Session(); s != nil {
-		return s.ID()
+	var params struct {
+		Meta mcp.Meta `json:"_meta"`
 	}
-	return ""
+	_ = r.decode(&params) // the message is valid JSON; a _meta that is no object gives nil
+	return params.Meta
 }
 
-// Header returns the HTTP header of the exchange, nil on other transports. It must
-// not be changed.
-func (r *Request) Header() http.Header { return r.core.Header }
-
-// Transport returns "http", "stdio" or "memory".
-func (r *Request) Transport() string { return r.core.Conn.Transport }
-
-// RemoteAddr returns the network address of the peer as host:port, or "".
-func (r *Request) RemoteAddr() string { return r.core.Conn.RemoteAddr }
-
-// Principal returns on whose behalf the client speaks, as the server's WithPrincipal
-// has found out; "" without that option.
-func (r *Request) Principal() string { return r.core.Conn.Principal }
-
-// Deadline returns when the caller is answered with an error if the handler has not
-// returned.
-func (r *Request) Deadline() time.Time { return r.core.Deadline() }
-
-// ArrivedAt returns when the request arrived.
-func (r *Request) ArrivedAt() time.Time { return r.core.ArrivedAt() }
+// decode reads a part of the params, which are untrusted and may be absent.
+func (r *Request) decode(into any) error {
+	if r.Params == nil {
+		return nil
+	}
+	return json.Unmarshal(r.Params, into)
+}

@@ -19,7 +19,7 @@ import (
 // How long a result may be kept, and by whom, is said of those that may be kept, all of
 // them, and of no other.
 func TestCacheableResults(t *testing.T) {
-	bare := func(_ *middleware.Route, next middleware.Handler) middleware.Handler {
+	bare := func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 			if req.Meta()["bare"] != nil { // a link that answers by itself, and knows nothing of caches
 				return &mcp.ListToolsResult{}, nil

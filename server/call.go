@@ -6,9 +6,11 @@ import (
 	"math"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -19,6 +21,7 @@ import (
 // until the handler has returned; later its methods return [mcp.ErrRequestDone].
 type Call struct {
 	*middleware.Request
+	core   *session.Request
 	server *Server
 	// ctx is what the handler was called with; questions wait no longer than it lives.
 	ctx context.Context
@@ -42,13 +45,27 @@ type callHandler func(ctx context.Context, call *Call) (mcp.Result, error)
 // serve gives a feature's handler the form that the chain wraps.
 func (s *Server) serve(h callHandler) middleware.Handler {
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-		call := &Call{Request: req, server: s, ctx: ctx}
+		call := &Call{Request: req, core: coreOf(req), server: s, ctx: ctx}
 		result, err := h(ctx, call)
 		if err == nil && !call.hasAsked() {
 			return result, nil
 		}
 		return s.converse(call, h, result, err)
 	}
+}
+
+// Deadline returns when the caller is answered with an error if the handler has not
+// returned.
+func (c *Call) Deadline() time.Time { return c.core.Deadline() }
+
+// ProgressToken returns the token under which the client wants progress, or nil. A
+// token that is neither a string nor an integer, which only legacy clients get
+// through, counts as none.
+func (c *Call) ProgressToken() mcp.ProgressToken {
+	if !c.core.Meta.ProgressTokenOK {
+		return nil
+	}
+	return c.core.Meta.ProgressToken
 }
 
 // Progress tells the client how far the call has come: progress out of total (0 if
@@ -73,8 +90,8 @@ func (c *Call) Progress(progress, total float64, message string) error {
 	}
 	token := c.ProgressToken()
 	if token == nil {
-		c.Core().DropNotification(mcp.NotificationProgress, mcp.DropNoProgressToken)
-		if c.Core().Settled() {
+		c.core.DropNotification(mcp.NotificationProgress, mcp.DropNoProgressToken)
+		if c.core.Settled() {
 			return mcp.ErrRequestDone
 		}
 		return nil
@@ -96,7 +113,7 @@ func (c *Call) Progress(progress, total float64, message string) error {
 	if message != "" {
 		params = wire.AppendString(append(params, `,"message":`...), message)
 	}
-	return c.Core().Notify(mcp.NotificationProgress, append(params, '}'), "progress")
+	return c.core.Notify(mcp.NotificationProgress, append(params, '}'), "progress")
 }
 
 // appendNumber appends a finite number, and a whole one without an exponent, as

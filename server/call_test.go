@@ -359,7 +359,7 @@ func TestCallIsARequest(t *testing.T) {
 		seen := make(chan *server.Call, 1)
 		server.AddTool(srv, server.Tool{Name: "x"}, func(ctx context.Context, c *server.Call, _ map[string]any) (string, error) {
 			end, ok := ctx.Deadline()
-			if !ok || !end.Equal(c.Deadline()) || !c.ArrivedAt().Equal(time.Now()) {
+			if !ok || !end.Equal(c.Deadline()) || !c.ArrivedAt.Equal(time.Now()) {
 				return "", errors.New("the times are wrong")
 			}
 			seen <- c
@@ -369,26 +369,26 @@ func TestCallIsARequest(t *testing.T) {
 		require.NotContains(t, p.ask(modern("id", "tools/call", call("x", `{"a":[1, 2]}`),
 			`"io.modelcontextprotocol/clientInfo":{"name":"new","version":"2"},"example.com/x":1`)), "isError")
 		c := <-seen
-		require.Equal(t, "id", c.ID().String())
-		require.Equal(t, "tools/call", c.Method())
-		require.Equal(t, "x", c.Target())
-		require.Equal(t, mcp.Modern, c.Era())
-		require.Equal(t, mcp.LatestVersion, c.Version())
+		require.Equal(t, "id", c.ID.String())
+		require.Equal(t, "tools/call", c.Method)
+		require.Equal(t, "x", c.Route.Target)
+		require.Equal(t, mcp.Modern, c.Peer.Era)
+		require.Equal(t, mcp.LatestVersion, c.Peer.Version)
 		require.Equal(t, mcp.Implementation{Name: "new", Version: "2"}, c.Client())
 		require.Equal(t, mcp.ClientCapabilities{}, c.Capabilities())
 		require.Equal(t, 1.0, c.Meta()["example.com/x"])
-		require.Equal(t, "memory", c.Transport())
-		require.Empty(t, c.RemoteAddr())
-		require.Nil(t, c.Header())
-		require.Empty(t, c.SessionID())
+		require.Equal(t, "memory", c.Peer.Transport)
+		require.Empty(t, c.Peer.Addr)
+		require.Nil(t, c.Header)
+		require.Empty(t, c.Peer.SessionID)
 		require.Nil(t, c.ProgressToken())
-		require.Contains(t, string(c.Params()), `{"a":[1, 2]}`, "the bytes of the client")
+		require.Contains(t, string(c.Params), `{"a":[1, 2]}`, "the bytes of the client")
 
 		p.initialize("2025-06-18")
 		p.ask(legacy(1.0, "tools/call", call("x", `{}`)))
 		c = <-seen
-		require.Equal(t, mcp.Legacy, c.Era())
-		require.Equal(t, mcp.Version20250618, c.Version())
+		require.Equal(t, mcp.Legacy, c.Peer.Era)
+		require.Equal(t, mcp.Version20250618, c.Peer.Version)
 		require.Equal(t, mcp.Implementation{Name: "old", Version: "9"}, c.Client())
 		require.Equal(t, mcp.ClientCapabilities{Roots: &mcp.RootsCapability{}}, c.Capabilities())
 		require.Nil(t, c.Meta())

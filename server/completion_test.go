@@ -34,7 +34,7 @@ func argument(name, value string) string {
 // shows what its completer is called with.
 func addCompleters(srv *server.Server) {
 	show := func(_ context.Context, call *server.Call, value string, decided map[string]string) ([]string, error) {
-		return []string{call.Method(), value, fmt.Sprint(decided)}, nil
+		return []string{call.Method, value, fmt.Sprint(decided)}, nil
 	}
 	fail := func(err error) server.CompleteFunc {
 		return func(context.Context, *server.Call, string, map[string]string) ([]string, error) { return nil, err }

@@ -255,7 +255,7 @@ func (c *Call) over(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if c.Core().Settled() {
+	if c.core.Settled() {
 		return mcp.ErrRequestDone
 	}
 	return nil

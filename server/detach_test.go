@@ -365,7 +365,7 @@ func TestTaskContext(t *testing.T) {
 	type ctxKey struct{}
 	synctest.Test(t, func(t *testing.T) {
 		srv := newTaskServer(t, server.WithLimits(server.Limits{RequestTimeout: time.Second}),
-			server.WithMiddleware(func(_ *middleware.Route, next middleware.Handler) middleware.Handler {
+			server.WithMiddleware(func(next middleware.Handler) middleware.Handler {
 				return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 					ctx, cancel := context.WithTimeout(context.WithValue(ctx, ctxKey{}, "tenant"), time.Millisecond)
 					defer cancel()
@@ -394,10 +394,10 @@ func TestTaskContext(t *testing.T) {
 func TestOrphanedTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		srv := newTaskServer(t, server.WithMiddleware(func(_ *middleware.Route, next middleware.Handler) middleware.Handler {
+		srv := newTaskServer(t, server.WithMiddleware(func(next middleware.Handler) middleware.Handler {
 			return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 				result, err := next(ctx, req)
-				if req.Target() == "work" {
+				if req.Route.Target == "work" {
 					<-hold
 				}
 				return result, err

@@ -17,7 +17,7 @@ type method struct {
 	name    string
 	eras    eras
 	handler middleware.Handler
-	links   []middleware.Middleware // inside the server's own chain
+	serving serving
 	// targets finds the tool, prompt or resource that a request names; nil for a method
 	// without targets. Without a match the method's own handler answers.
 	targets func(name string) *target
@@ -69,14 +69,14 @@ func (s *Server) handle(m *method) {
 
 // tryHandle registers a method; a name that is taken is an error.
 func (s *Server) tryHandle(m *method) error {
-	m.route = s.newRoute(m.name, "", m.handler, m.links...)
+	m.route = s.newRoute(middleware.NewRoute(m.name, "", ""), m.handler, m.serving)
 	m.route.Handshake, m.route.BeforeInitialize = m.handshake, m.beforeInitialize
 	m.route.Subscription = m.subscription
 	s.methods.mu.Lock()
 	defer s.methods.mu.Unlock()
 	if s.methods.byName == nil {
 		s.methods.byName = map[string]*method{}
-		s.methods.other = s.newRoute(otherMethod, "", methodNotFound)
+		s.methods.other = s.newRoute(middleware.NewRoute(otherMethod, "", ""), methodNotFound, serving{})
 		s.methods.other.BeforeInitialize = true
 	}
 	if s.methods.byName[m.name] != nil {
@@ -92,31 +92,8 @@ func (s *Server) method(name string) *method {
 	return s.methods.byName[name]
 }
 
-// newRoute wraps a handler in the server's chain, once.
-func (s *Server) newRoute(name, target string, h middleware.Handler, links ...middleware.Middleware) *session.Route {
-	mr := &middleware.Route{Method: name, Target: target}
-	return s.chained(mr, middleware.Chain(links...)(mr, h))
-}
-
-// chained wraps what a route's own links have wrapped already.
-func (s *Server) chained(mr *middleware.Route, h middleware.Handler) *session.Route {
-	h = s.chain(mr, h)
-	return &session.Route{
-		Series:   s.core.Series(mr.Method, mr.Target),
-		Deadline: mr.Deadline(),
-		Class:    mr.Class(),
-		Handle: func(ctx context.Context, r *session.Request) (mcp.Result, error) {
-			result, err := h(ctx, middleware.NewRequest(r))
-			if err != nil {
-				err = translate(r.Era, r.Version, err)
-			}
-			return result, err
-		},
-	}
-}
-
 func methodNotFound(_ context.Context, req *middleware.Request) (mcp.Result, error) {
-	return nil, mcp.NewError(mcp.CodeMethodNotFound, "there is no method %q", cut(req.Method(), 64))
+	return nil, mcp.NewError(mcp.CodeMethodNotFound, "there is no method %q", cut(req.Method, 64))
 }
 
 // dispatcher shows the server to the session core.

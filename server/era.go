@@ -43,6 +43,9 @@ func translate(era mcp.Era, version mcp.Version, err error) error {
 	return &modern
 }
 
+// translateFor is translate for the caller of a request.
+func translateFor(r *session.Request, err error) error { return translate(r.Era, r.Version, err) }
+
 // taskError is the error of a task, which only modern clients can ask for.
 func taskError(err error) error { return translate(mcp.Modern, mcp.LatestVersion, err) }
 

@@ -21,7 +21,7 @@ import (
 // client that answers with an error gives a [*mcp.ClientError]. A method that the
 // client did not declare gives [mcp.ErrNotDeclared] and is not sent.
 func (c *Call) CallClient(ctx context.Context, method string, params any) (jsontext.Value, error) {
-	if c.Era() == mcp.Modern {
+	if c.Peer.Era == mcp.Modern {
 		return nil, mcp.ErrNoBackChannel
 	}
 	if err := declared(c.Capabilities(), method); err != nil {
@@ -37,7 +37,7 @@ func (c *Call) CallClient(ctx context.Context, method string, params any) (jsont
 	if method == mcp.MethodElicitationCreate {
 		c.notePage(raw)
 	}
-	return c.Core().Ask(ctx, method, raw)
+	return c.core.Ask(ctx, method, raw)
 }
 
 // declared checks that the client can be sent a method. What the params may hold is

@@ -130,11 +130,13 @@ func TestDowngradeFollowsTheSession(t *testing.T) {
 func TestSharedListIsNotChanged(t *testing.T) {
 	tool := &mcp.Tool{Name: "x", Title: "T", InputSchema: jsontext.Value(`{"type":"object"}`)}
 	shared := &mcp.ListToolsResult{Tools: []*mcp.Tool{tool}}
-	srv := newServer(t, server.WithMiddleware(func(route *middleware.Route, next middleware.Handler) middleware.Handler {
-		if route.Method != mcp.MethodToolsList {
-			return next
+	srv := newServer(t, server.WithMiddleware(func(next middleware.Handler) middleware.Handler {
+		return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+			if req.Method == mcp.MethodToolsList {
+				return shared, nil
+			}
+			return next(ctx, req)
 		}
-		return func(context.Context, *middleware.Request) (mcp.Result, error) { return shared, nil }
 	}))
 	p := dial(t, srv)
 	p.initialize("2024-11-05")

@@ -54,14 +54,14 @@ func (c *Call) encodeResult(result mcp.Result) (jsontext.Value, error) {
 	if kind := resultType(result); kind != "complete" {
 		return nil, fmt.Errorf("server: a result of type %q cannot end a task", kind)
 	}
-	json, _, err := c.server.encode(nil, c.Era(), c.Version(), result) // of a call, which shares nothing
+	json, _, err := c.server.encode(nil, c.Peer.Era, c.Peer.Version, result) // of a call, which shares nothing
 	return json, err
 }
 
 // notDeclared is the answer to a request that needs an extension which its client
 // has not declared. For a legacy client the method is just not there.
 func notDeclared(req *middleware.Request, id string) *mcp.Error {
-	if req.Era() == mcp.Modern {
+	if req.Peer.Era == mcp.Modern {
 		return mcp.NewError(mcp.CodeMissingRequiredCapability, "the client must declare the extension %s", id).
 			WithData(mcp.MissingCapabilityData{
 				RequiredCapabilities: mcp.ClientCapabilities{Extensions: map[string]any{id: struct{}{}}},

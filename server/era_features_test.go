@@ -154,11 +154,13 @@ func TestIntroductionToOlderClients(t *testing.T) {
 func TestSharedResultsAreNotChanged(t *testing.T) {
 	prompt := &mcp.Prompt{Name: "p", Title: "T", Arguments: []mcp.PromptArgument{{Name: "a", Title: "A"}}}
 	shared := &mcp.ListPromptsResult{Prompts: []*mcp.Prompt{prompt}}
-	srv := newServer(t, server.WithMiddleware(func(route *middleware.Route, next middleware.Handler) middleware.Handler {
-		if route.Method != mcp.MethodPromptsList {
-			return next
+	srv := newServer(t, server.WithMiddleware(func(next middleware.Handler) middleware.Handler {
+		return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+			if req.Method == mcp.MethodPromptsList {
+				return shared, nil
+			}
+			return next(ctx, req)
 		}
-		return func(context.Context, *middleware.Request) (mcp.Result, error) { return shared, nil }
 	}))
 	server.AddPrompt(srv, server.Prompt{Name: "p"}, say(""))
 	require.NotContains(t, oldPipe(t, srv, mcp.Version20250326).ask(legacy(1, "prompts/list", "")), `"title"`)

@@ -42,7 +42,7 @@ func (s *Server) addHappenings() {
 // to know.
 func ownHonoured(req *middleware.Request, f mcp.SubscriptionFilter) error {
 	for _, id := range slices.Sorted(maps.Keys(f.Extensions)) {
-		if _, declared := declaredExtension(req.Core().Inbound, nil, id); !declared {
+		if _, declared := declaredExtension(coreOf(req).Inbound, nil, id); !declared {
 			return notDeclared(req, id)
 		}
 	}

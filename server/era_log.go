@@ -12,9 +12,9 @@ import (
 // with this request, a legacy one in its session.
 func (c *Call) wantsLog(severity int) bool {
 	least := mcp.LoggingLevel("")
-	if c.Era() == mcp.Modern {
-		least = logLevelOf(&c.Core().Meta)
-	} else if sess := c.Core().Session(); sess != nil {
+	if c.Peer.Era == mcp.Modern {
+		least = logLevelOf(&c.core.Meta)
+	} else if sess := c.core.Session(); sess != nil {
 		if least = sess.LogLevel(); least == "" {
 			least = mcp.LogInfo
 		}

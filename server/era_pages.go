@@ -139,8 +139,8 @@ func (t *pages) forget(sess *session.Session, id string) {
 // notePage notes the page of an elicitation that a handler has worded by itself.
 func (c *Call) notePage(params jsontext.Value) {
 	var p mcp.ElicitParams
-	if c.Version().AtLeast(mcp.Version20251125) && json.Unmarshal(params, &p) == nil && p.ElicitationID != "" {
-		c.server.pages.asked(c.Core(), p.ElicitationID)
+	if c.Peer.Version.AtLeast(mcp.Version20251125) && json.Unmarshal(params, &p) == nil && p.ElicitationID != "" {
+		c.server.pages.asked(c.core, p.ElicitationID)
 	}
 }
 
@@ -160,14 +160,14 @@ func (c *Call) urlsRequired(err error) error {
 		return fmt.Errorf("server: the data of the error %q (%d): %w", rpc.Message, rpc.Code, fault)
 	}
 	need := mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapability{URL: &struct{}{}}}
-	if c.Era() == mcp.Legacy && c.Version().AtLeast(mcp.Version20251125) {
+	if c.Peer.Era == mcp.Legacy && c.Peer.Version.AtLeast(mcp.Version20251125) {
 		if missing, lacks := c.askable().Lacks(need); lacks {
 			return fmt.Errorf("%s: %w", rpc.Message, &mcp.NotDeclaredError{Missing: missing})
 		}
 		for i := range list {
 			p := &list[i]
 			p.ElicitationID = cmp.Or(p.ElicitationID, rand.Text())
-			c.server.pages.asked(c.Core(), p.ElicitationID)
+			c.server.pages.asked(c.core, p.ElicitationID)
 		}
 		return rpc.WithData(mcp.URLElicitationRequiredData{Elicitations: list})
 	}

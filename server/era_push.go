@@ -73,7 +73,7 @@ func (p *push) subscribe(ctx context.Context, req *middleware.Request) (mcp.Resu
 		return nil, err
 	}
 	topic := change{resourceUpdated, uri}
-	if !p.server.hub.add(p.feed(req.Core().Session()), topic, p.server.core.Limits().MaxResourceSubscriptions) {
+	if !p.server.hub.add(p.feed(coreOf(req).Session()), topic, p.server.core.Limits().MaxResourceSubscriptions) {
 		return nil, p.server.tooManyResources()
 	}
 	return &mcp.EmptyResult{}, nil
@@ -82,7 +82,7 @@ func (p *push) subscribe(ctx context.Context, req *middleware.Request) (mcp.Resu
 // unsubscribe serves resources/unsubscribe. A resource that has gone meanwhile is one of
 // which the client need not be told any more.
 func (p *push) unsubscribe(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-	if in := req.Core(); in.HasName {
+	if in := coreOf(req); in.HasName {
 		if p.server.hub.remove(p.feed(in.Session()), change{resourceUpdated, in.Name}) {
 			return &mcp.EmptyResult{}, nil
 		}
@@ -95,7 +95,7 @@ func (p *push) unsubscribe(ctx context.Context, req *middleware.Request) (mcp.Re
 
 // uriOf returns the URI that a request names, if its caller may read it.
 func (p *push) uriOf(ctx context.Context, req *middleware.Request) (string, error) {
-	in := req.Core()
+	in := coreOf(req)
 	if !in.HasName {
 		return "", mcp.NewError(mcp.CodeInvalidParams, "params.uri is missing")
 	}

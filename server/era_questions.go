@@ -20,8 +20,8 @@ import (
 // understands that.
 func (c *Call) askable() mcp.ClientCapabilities {
 	caps := c.Capabilities()
-	v := c.Version()
-	if c.Era() == mcp.Modern || v.AtLeast(mcp.Version20251125) {
+	v := c.Peer.Version
+	if c.Peer.Era == mcp.Modern || v.AtLeast(mcp.Version20251125) {
 		return caps
 	}
 	if caps.Sampling != nil { // without tools, and with a context for everybody
@@ -43,9 +43,9 @@ func (c *Call) notDeclared(err error) (mcp.Result, error) {
 	text := err.Error()
 	data := mcp.MissingCapabilityData{RequiredCapabilities: required}
 	switch {
-	case c.Era() == mcp.Modern:
+	case c.Peer.Era == mcp.Modern:
 		return nil, mcp.NewError(mcp.CodeMissingRequiredCapability, "%s", text).WithData(data)
-	case c.Method() == mcp.MethodToolsCall:
+	case c.Method == mcp.MethodToolsCall:
 		return mcp.ToolError(text), nil
 	}
 	return nil, mcp.NewError(mcp.CodeInvalidRequest, "%s", text).WithData(data)

@@ -34,7 +34,7 @@ type conversation interface {
 }
 
 func (c *Call) newSource() inputSource {
-	if c.Era() == mcp.Modern {
+	if c.Peer.Era == mcp.Modern {
 		return &stateInput{call: c}
 	}
 	return &sessionInput{call: c}
@@ -123,9 +123,9 @@ func (in *stateInput) fault() error {
 }
 
 func (in *stateInput) read() *mcp.Error {
-	r := in.call.Core()
+	r := in.call.core
 	var err error
-	if in.binding, err = bindingOf(r.Inbound, in.call.Principal()); err != nil {
+	if in.binding, err = bindingOf(r.Inbound, in.call.Principal.Key()); err != nil {
 		return mcp.NewError(mcp.CodeInvalidParams, "params.arguments are not valid")
 	}
 	var params struct {
@@ -166,7 +166,7 @@ func (in *stateInput) read() *mcp.Error {
 func (in *stateInput) log(refused *mcp.Error) {
 	if data, ok := refused.Data.(mcp.ErrorData); ok {
 		in.call.server.logger.LogAttrs(in.call.ctx, slog.LevelInfo, "state.refused",
-			slog.String("method", in.call.Method()), slog.String("target", in.call.Target()), slog.String("reason", data.Reason))
+			slog.String("method", in.call.Method), slog.String("target", in.call.Route.Target), slog.String("reason", data.Reason))
 	}
 }
 
@@ -176,10 +176,10 @@ func mayAskBack(method string) bool {
 }
 
 func (in *stateInput) ask(_ context.Context, key string, q question) (jsontext.Value, error) {
-	if in.call.Core().Settled() {
+	if in.call.core.Settled() {
 		return nil, mcp.ErrRequestDone
 	}
-	if !mayAskBack(in.call.Method()) {
+	if !mayAskBack(in.call.Method) {
 		return nil, mcp.ErrNoBackChannel
 	}
 	if err := in.load(); err != nil {
@@ -224,7 +224,7 @@ type sessionInput struct {
 func (in *sessionInput) fault() error { return nil }
 
 func (in *sessionInput) ask(_ context.Context, key string, q question) (jsontext.Value, error) {
-	if in.call.Core().Settled() {
+	if in.call.core.Settled() {
 		return nil, mcp.ErrRequestDone
 	}
 	return in.rounds.ask(key, q)
@@ -241,16 +241,16 @@ func (in *sessionInput) next(ctx context.Context) (mcp.Result, error) {
 	var wg sync.WaitGroup
 	for key, q := range open {
 		// Encoded here, and not on a goroutine that nobody guards against a user's panic.
-		method, params, err := encodeQuestion(in.call.Version(), q)
+		method, params, err := encodeQuestion(in.call.Peer.Version, q)
 		if err != nil {
 			in.answer(key, answer{Asked: asked[key], err: err})
 			continue
 		}
 		if q.page != "" {
-			in.call.server.pages.asked(in.call.Core(), q.page)
+			in.call.server.pages.asked(in.call.core, q.page)
 		}
 		wg.Go(func() {
-			value, err := in.call.Core().Ask(ctx, method, params)
+			value, err := in.call.core.Ask(ctx, method, params)
 			in.answer(key, answer{Asked: asked[key], Value: value, err: err})
 		})
 	}

@@ -58,4 +58,4 @@ func WithoutEventStore() Option { return WithEventStore(nil) }
 // matches [errors.ErrUnsupported]. A call that can go on without need not look at it.
 // Once the call is settled the error is [mcp.ErrRequestDone], or the cause of its
 // cancellation if it was waiting at that moment.
-func (c *Call) CloseStream(retry time.Duration) error { return c.Core().CloseStream(retry) }
+func (c *Call) CloseStream(retry time.Duration) error { return c.core.CloseStream(retry) }

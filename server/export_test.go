@@ -11,3 +11,6 @@ func (s *Server) Joined() int64 {
 
 // Core shows the session core to the tests.
 func (s *Server) Core() *session.Core { return s.core }
+
+// Core shows the session core's view of the call to the tests.
+func (c *Call) Core() *session.Request { return c.core }

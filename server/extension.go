@@ -11,7 +11,6 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
-	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
 // An Extension is something that a server can do beyond the protocol and that a
@@ -187,7 +186,7 @@ func (x *extensions) announced(in eras) map[string]any {
 // a JSON object that is often {}, and whether it has declared it at all, with this
 // request or, in the legacy era, in initialize.
 func (c *Call) Extension(id string) (settings jsontext.Value, declared bool) {
-	return declaredExtension(c.Core().Inbound, c.Core().Session(), id)
+	return declaredExtension(c.core.Inbound, c.core.Session(), id)
 }
 
 // ifDeclared answers with the error of the caller's era if the caller has not
@@ -221,17 +220,14 @@ func checkOwnName(name string) error {
 }
 
 // checkExtends checks what a method or a notification is registered with.
-func (s *Server) checkExtends(name, extension string, links []middleware.Middleware) error {
+func (s *Server) checkExtends(name, extension string, how serving) error {
 	if err := checkOwnName(name); err != nil {
 		return err
 	}
 	if extension != "" && !s.extensions.on(extension) {
 		return notAdded(name, extension)
 	}
-	if hasNil(links) {
-		return fmt.Errorf("server: method %q: a middleware is nil", name)
-	}
-	return nil
+	return how.check("method", name)
 }
 
 func notAdded(name, extension string) error {

@@ -230,7 +230,7 @@ func TestRemoveExtensionWhileItGrows(t *testing.T) {
 	srv := newServer(t)
 	srv.AddExtension(server.Extension{ID: thing})
 	err := server.TryAddMethod(srv, server.Method{Name: "x/thing", Extension: thing, Middleware: []middleware.Middleware{
-		func(_ *middleware.Route, next middleware.Handler) middleware.Handler {
+		func(next middleware.Handler) middleware.Handler {
 			srv.RemoveExtensions(thing) // while the method is built
 			return next
 		},

@@ -59,7 +59,7 @@ func TestNilHandlersAndLinks(t *testing.T) {
 	srv := newServer(t)
 	var handler server.ToolHandler[none, string]
 	require.ErrorContains(t, server.TryAddTool(srv, server.Tool{Name: "x"}, handler), `tool "x": the handler is nil`)
-	links := []middleware.Middleware{middleware.Deadline(time.Second), nil}
+	links := []middleware.Middleware{middleware.Chain(), nil}
 	require.ErrorContains(t, server.TryAddTool(srv, server.Tool{Name: "x", Middleware: links}, text("")), `tool "x": a middleware is nil`)
 	require.Panics(t, func() { server.AddTool(srv, server.Tool{Name: "x"}, handler) })
 	_, err := server.TryNew("test", "1", server.WithMiddleware(links...))

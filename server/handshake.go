@@ -49,10 +49,10 @@ func (s *Server) discover(context.Context, *middleware.Request) (mcp.Result, err
 
 func (s *Server) initialize(_ context.Context, req *middleware.Request) (mcp.Result, error) {
 	var params mcp.InitializeParams
-	if err := json.Unmarshal(req.Params(), &params); err != nil {
+	if err := json.Unmarshal(req.Params, &params); err != nil {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "the params of initialize are not valid")
 	}
-	sess := req.Core().Session()
+	sess := coreOf(req).Session()
 	if sess.Peer() != nil {
 		return nil, mcp.NewError(mcp.CodeInvalidRequest, "the session is initialized already")
 	}

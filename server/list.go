@@ -45,10 +45,10 @@ func cursorOf(req *middleware.Request) (string, error) {
 	var params struct {
 		Cursor string `json:"cursor"`
 	}
-	if req.Params() == nil {
+	if req.Params == nil {
 		return "", nil
 	}
-	if err := json.Unmarshal(req.Params(), &params); err != nil {
+	if err := json.Unmarshal(req.Params, &params); err != nil {
 		return "", mcp.NewError(mcp.CodeInvalidParams, "params.cursor must be a string")
 	}
 	return params.Cursor, nil

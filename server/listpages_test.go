@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/telemetry"
@@ -117,7 +116,7 @@ func TestListsAreShared(t *testing.T) {
 		list := listOf(s, &s.tools, func(defs []*mcp.Tool, next string, _ mcp.CacheHint) mcp.Result {
 			return &mcp.ListToolsResult{Tools: defs, NextCursor: next}
 		})
-		result, err := list(t.Context(), middleware.NewRequest(&session.Request{Inbound: &session.Inbound{}}))
+		result, err := list(t.Context(), &middleware.Request{})
 		require.NoError(t, err)
 		return result.(*mcp.ListToolsResult).Tools
 	}
@@ -131,7 +130,7 @@ func TestListsAreShared(t *testing.T) {
 	require.Len(t, listed(s), 2)
 	require.Equal(t, []string{"a", "b"}, []string{first[0].Name, first[1].Name}, "who has a list keeps it")
 
-	s = pagesServer(t, WithMiddleware(func(_ *middleware.Route, next middleware.Handler) middleware.Handler { return next }))
+	s = pagesServer(t, WithMiddleware(func(next middleware.Handler) middleware.Handler { return next }))
 	first = listed(s)
 	slices.Reverse(first)
 	require.Equal(t, "a", listed(s)[0].Name)

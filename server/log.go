@@ -26,8 +26,8 @@ func (s *Server) addLogging() {
 // setLogLevel sets what the messages of a session must be worth.
 func setLogLevel(_ context.Context, req *middleware.Request) (mcp.Result, error) {
 	var params mcp.SetLevelParams
-	sess := req.Core().Session()
-	if json.Unmarshal(req.Params(), &params) != nil || params.Level.Severity() < 0 || sess == nil {
+	sess := coreOf(req).Session()
+	if json.Unmarshal(req.Params, &params) != nil || params.Level.Severity() < 0 || sess == nil {
 		return nil, badLogLevel("params.level")
 	}
 	sess.SetLogLevel(params.Level)
@@ -63,13 +63,13 @@ func (c *Call) LogAs(logger string, level mcp.LoggingLevel, data any) error {
 	}
 	text := logText(raw)
 	c.logLocally(slogLevels[severity], logger, text)
-	telemetry.RecordLog(c.Core(), level, logger, text)
+	telemetry.RecordLog(c.core, level, logger, text)
 	if t := c.task(); t != nil { // to whose client nothing is sent
 		return t.say("")
 	}
 	if !c.wantsLog(severity) {
-		c.Core().DropNotification(mcp.NotificationMessage, mcp.DropLevelFiltered)
-		if c.Core().Settled() {
+		c.core.DropNotification(mcp.NotificationMessage, mcp.DropLevelFiltered)
+		if c.core.Settled() {
 			return mcp.ErrRequestDone
 		}
 		return nil
@@ -79,7 +79,7 @@ func (c *Call) LogAs(logger string, level mcp.LoggingLevel, data any) error {
 		params = wire.AppendString(append(params, `,"logger":`...), logger)
 	}
 	params = append(append(append(params, `,"data":`...), raw...), '}')
-	return c.Core().Notify(mcp.NotificationMessage, params, "") // without a key: no message replaces another
+	return c.core.Notify(mcp.NotificationMessage, params, "") // without a key: no message replaces another
 }
 
 // slogLevels are the levels of log/slog, by severity.
@@ -105,8 +105,8 @@ func (c *Call) logLocally(level slog.Level, logger, text string) {
 	if !c.server.logger.Enabled(c.ctx, level) {
 		return
 	}
-	attrs := []slog.Attr{slog.String("method", c.Method()), slog.String("data", text)}
-	if target := c.Target(); target != "" {
+	attrs := []slog.Attr{slog.String("method", c.Method), slog.String("data", text)}
+	if target := c.Route.Target; target != "" {
 		attrs = append(attrs, slog.String("target", target))
 	}
 	if logger != "" {

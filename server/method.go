@@ -1,11 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -28,6 +30,9 @@ type Method struct {
 	Extension string
 	// Middleware wraps this method's handler, inside the server's own chain.
 	Middleware []middleware.Middleware
+	// Deadline and Class are explained at [Tool].
+	Deadline time.Duration
+	Class    *Class
 }
 
 // A MethodHandler serves the calls of one method. P, a struct or a map, is decoded
@@ -56,7 +61,8 @@ func AddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) {
 // are no JSON objects, and a handler or a middleware that is nil. It may be called
 // while the server serves.
 func TryAddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) error {
-	if err := s.checkExtends(m.Name, m.Extension, m.Middleware); err != nil {
+	how := serving{m.Middleware, m.Deadline, cmp.Or(m.Class, s.class)}
+	if err := s.checkExtends(m.Name, m.Extension, how); err != nil {
 		return err
 	}
 	if h == nil {
@@ -70,7 +76,7 @@ func TryAddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) error {
 		return fmt.Errorf("server: method %q: a result must encode to a JSON object, and %v does not", m.Name, reflect.TypeFor[R]())
 	}
 	handler := func(ctx context.Context, call *Call) (mcp.Result, error) {
-		in, err := params.decode(call.Params())
+		in, err := params.decode(call.Params)
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +87,7 @@ func TryAddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) error {
 		return resultOf(out)
 	}
 	err = s.tryHandle(&method{
-		name: m.Name, eras: inBoth, handler: s.serve(ifDeclared(m.Extension, handler)), links: m.Middleware,
+		name: m.Name, eras: inBoth, handler: s.serve(ifDeclared(m.Extension, handler)), serving: how,
 	})
 	if err != nil {
 		return err

@@ -201,14 +201,14 @@ func TestMethodIsARequest(t *testing.T) {
 		j.take()
 		causes := make(chan error, 2)
 		server.AddMethod(srv, server.Method{
-			Name: "x/wait", Middleware: []middleware.Middleware{j.link("method"), middleware.Deadline(time.Second)},
+			Name: "x/wait", Middleware: []middleware.Middleware{j.link("method")}, Deadline: time.Second,
 		}, func(ctx context.Context, _ *server.Call, _ none) (addOut, error) {
 			j.add("handler")
 			<-ctx.Done()
 			causes <- context.Cause(ctx)
 			return addOut{}, nil
 		})
-		require.Equal(t, []string{"build method x/wait ", "build server x/wait "}, j.take())
+		require.Equal(t, []string{"build method", "build server"}, j.take())
 		p := dial(t, srv)
 		begin := time.Now()
 		require.Contains(t, p.ask(modern(1, "x/wait", "")), "deadline")

@@ -41,8 +41,8 @@ func (j *journal) take() []string {
 
 // link writes down that it was built, and each of its calls.
 func (j *journal) link(name string) middleware.Middleware {
-	return func(route *middleware.Route, next middleware.Handler) middleware.Handler {
-		j.add("build " + name + " " + route.Method + " " + route.Target)
+	return func(next middleware.Handler) middleware.Handler {
+		j.add("build " + name)
 		return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 			j.add(name + " before")
 			defer j.add(name + " after")
@@ -55,19 +55,16 @@ func TestMiddlewareOrder(t *testing.T) {
 	j := &journal{}
 	srv := newServer(t, server.WithMiddleware(j.link("a"), j.link("b")), server.WithMiddleware(j.link("c")))
 	built := j.take()
-	for _, method := range []string{"server/discover", "initialize", "ping", "tools/list", "tools/call", "_OTHER"} {
-		for _, link := range []string{"a", "b", "c"} {
-			line := "build " + link + " " + method + " "
-			require.Equal(t, 1, len(slices.DeleteFunc(slices.Clone(built), func(s string) bool { return s != line })), line)
-		}
+	for _, link := range []string{"a", "b", "c"} {
+		line := "build " + link
+		require.Equal(t, len(built)/3, len(slices.DeleteFunc(slices.Clone(built), func(s string) bool { return s != line })), line)
 	}
 	server.AddTool(srv, server.Tool{Name: "x", Middleware: []middleware.Middleware{j.link("t"), j.link("u")}},
 		func(context.Context, *server.Call, none) (string, error) {
 			j.add("handler")
 			return "", errors.New("a tool error is a result")
 		})
-	require.Equal(t, []string{"build u tools/call x", "build t tools/call x", "build c tools/call x",
-		"build b tools/call x", "build a tools/call x"}, j.take(), "from the inside out, once")
+	require.Equal(t, []string{"build u", "build t", "build c", "build b", "build a"}, j.take(), "from the inside out, once")
 
 	client := servertest.Connect(t, srv)
 	calls := func(f func()) []string {
@@ -91,7 +88,7 @@ func TestMiddlewareOrder(t *testing.T) {
 // A link sees everything about a request, in both eras.
 func TestMiddlewareSees(t *testing.T) {
 	seen := make(chan *middleware.Request, 10)
-	srv := newServer(t, server.WithMiddleware(func(_ *middleware.Route, next middleware.Handler) middleware.Handler {
+	srv := newServer(t, server.WithMiddleware(func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 			seen <- req
 			return next(ctx, req)
@@ -118,23 +115,25 @@ func TestMiddlewareSees(t *testing.T) {
 			}
 			client := servertest.Connect(t, srv, opts...)
 			if tt.era == mcp.Legacy {
-				require.Equal(t, "initialize", (<-seen).Method())
+				require.Equal(t, "initialize", (<-seen).Method)
 			}
 			_, err := client.CallTool(t.Context(), "x", nil)
 			require.NoError(t, err)
 			req := <-seen
-			require.Equal(t, "tools/call", req.Method())
-			require.Equal(t, "x", req.Target())
-			require.Contains(t, string(req.Params()), `"name":"x"`)
-			require.Equal(t, tt.era, req.Era())
-			require.Equal(t, tt.version, req.Version())
+			require.Equal(t, "tools/call", req.Method)
+			require.Equal(t, "x", req.Route.Target)
+			require.Contains(t, string(req.Params), `"name":"x"`)
+			require.Equal(t, tt.era, req.Peer.Era)
+			require.Equal(t, tt.version, req.Peer.Version)
 			require.Equal(t, info, req.Client())
 			require.Equal(t, caps, req.Capabilities())
-			require.Equal(t, "memory", req.Transport())
+			require.Equal(t, "memory", req.Peer.Transport)
 
 			_, err = client.CallTool(t.Context(), "unregistered", nil)
 			require.Error(t, err)
-			require.Empty(t, (<-seen).Target(), "a name from the wire is no target")
+			req = <-seen
+			require.Empty(t, req.Route.Target, "a name from the wire is no label")
+			require.Equal(t, "unregistered", req.Target)
 		})
 	}
 }
@@ -143,7 +142,7 @@ type contextKey struct{}
 
 func TestMiddlewareActs(t *testing.T) {
 	link := func(f func(ctx context.Context, req *middleware.Request, next middleware.Handler) (mcp.Result, error)) middleware.Middleware {
-		return func(_ *middleware.Route, next middleware.Handler) middleware.Handler {
+		return func(next middleware.Handler) middleware.Handler {
 			return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) { return f(ctx, req, next) }
 		}
 	}
@@ -198,31 +197,27 @@ func TestMiddlewareActs(t *testing.T) {
 	}
 }
 
-// The links only set the route's values; the core enforces them.
 func TestDeadlineIsEnforced(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		server []middleware.Middleware
-		tool   []middleware.Middleware
+		tool   time.Duration
 		limits server.Limits
 		want   time.Duration
 	}{
 		{name: "default", want: time.Minute},
-		{name: "of the server", server: []middleware.Middleware{middleware.Deadline(7 * time.Second)}, want: 7 * time.Second},
-		{name: "of the tool", tool: []middleware.Middleware{middleware.Deadline(5 * time.Second)}, want: 5 * time.Second},
-		{name: "the innermost wins", server: []middleware.Middleware{middleware.Deadline(3 * time.Second)},
-			tool: []middleware.Middleware{middleware.Deadline(20 * time.Second), middleware.Deadline(10 * time.Second)}, want: 10 * time.Second},
-		{name: "for one tool", server: []middleware.Middleware{middleware.For([]string{"x"}, middleware.Deadline(4*time.Second)),
-			middleware.For([]string{"y"}, middleware.Deadline(1*time.Second))}, want: 4 * time.Second},
-		{name: "longer than the default", tool: []middleware.Middleware{middleware.Deadline(5 * time.Minute)}, want: 5 * time.Minute},
-		{name: "the maximum holds", tool: []middleware.Middleware{middleware.Deadline(time.Hour)},
+		{name: "of the server", limits: server.Limits{RequestTimeout: 7 * time.Second}, want: 7 * time.Second},
+		{name: "of the tool", tool: 5 * time.Second, want: 5 * time.Second},
+		{name: "of the tool, not of the server", tool: 10 * time.Second, limits: server.Limits{RequestTimeout: 3 * time.Second},
+			want: 10 * time.Second},
+		{name: "longer than the default", tool: 5 * time.Minute, want: 5 * time.Minute},
+		{name: "the maximum holds", tool: time.Hour,
 			limits: server.Limits{MaxRequestTimeout: 2 * time.Minute}, want: 2 * time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				srv := newServer(t, server.WithMiddleware(tt.server...), server.WithLimits(tt.limits))
+				srv := newServer(t, server.WithLimits(tt.limits))
 				causes := make(chan error, 1)
-				server.AddTool(srv, server.Tool{Name: "x", Middleware: tt.tool},
+				server.AddTool(srv, server.Tool{Name: "x", Deadline: tt.tool},
 					func(ctx context.Context, _ *server.Call, _ none) (string, error) {
 						<-ctx.Done()
 						causes <- context.Cause(ctx)
@@ -246,8 +241,7 @@ func TestDeadlineIsEnforced(t *testing.T) {
 // never begun.
 func TestConcurrencyIsEnforced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		class := middleware.NewClass("db", 2)
-		limited := []middleware.Middleware{middleware.Concurrency(class), middleware.Deadline(10 * time.Second)}
+		class := server.NewClass("db", 2)
 		srv := newServer(t)
 		var running, most, begun int
 		var mu sync.Mutex
@@ -265,8 +259,8 @@ func TestConcurrencyIsEnforced(t *testing.T) {
 			}
 			return "", nil
 		}
-		server.AddTool(srv, server.Tool{Name: "a", Middleware: limited}, work)
-		server.AddTool(srv, server.Tool{Name: "b", Middleware: limited}, work)
+		server.AddTool(srv, server.Tool{Name: "a", Class: class, Deadline: 10 * time.Second}, work)
+		server.AddTool(srv, server.Tool{Name: "b", Class: class, Deadline: 10 * time.Second}, work)
 		server.AddTool(srv, server.Tool{Name: "free"}, text("free"))
 		p, q := dial(t, srv), dial(t, srv)
 		for id := range 3 {
@@ -293,12 +287,11 @@ func TestConcurrencyIsEnforced(t *testing.T) {
 func TestDeadlineInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
-		class := middleware.NewClass("one", 1)
+		class := server.NewClass("one", 1)
 		release := make(chan struct{})
-		server.AddTool(srv, server.Tool{Name: "slow", Middleware: []middleware.Middleware{middleware.Concurrency(class)}},
+		server.AddTool(srv, server.Tool{Name: "slow", Class: class},
 			func(context.Context, *server.Call, none) (string, error) { <-release; return "", nil })
-		server.AddTool(srv, server.Tool{Name: "x", Middleware: []middleware.Middleware{
-			middleware.Concurrency(class), middleware.Deadline(time.Second)}},
+		server.AddTool(srv, server.Tool{Name: "x", Class: class, Deadline: time.Second},
 			func(context.Context, *server.Call, none) (string, error) {
 				t.Error("the handler was called")
 				return "", nil

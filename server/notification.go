@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 )
 
@@ -34,9 +35,9 @@ func (n *Notice) Extension(id string) (settings jsontext.Value, declared bool) {
 	return declaredExtension(n.in, n.session, id)
 }
 
-// Principal returns on whose behalf the client speaks, as [WithPrincipal] has found out; ""
+// Principal returns on whose behalf the client speaks, as [WithAuthenticator] has found out; ""
 // without that option.
-func (n *Notice) Principal() string { return n.in.Conn.Principal }
+func (n *Notice) Principal() *auth.Principal { return n.in.Conn.Principal }
 
 // SessionID returns the Mcp-Session-Id of a legacy HTTP session, or "". On a byte stream
 // ctx tells clients apart: it has the values of the context of [Server.ServePipe].
@@ -65,7 +66,7 @@ func AddNotification[P any](s *Server, name, extension string, h NotificationHan
 // it knows the extension: nothing is to be declared for it. TryAddNotification returns
 // an error as [TryAddMethod] does.
 func TryAddNotification[P any](s *Server, name, extension string, h NotificationHandler[P]) error {
-	if err := s.checkExtends(name, extension, nil); err != nil {
+	if err := s.checkExtends(name, extension, serving{}); err != nil {
 		return err
 	}
 	if h == nil {
@@ -160,5 +161,5 @@ func (c *Call) Notify(method string, params any) error {
 	if err != nil {
 		return err
 	}
-	return c.Core().Notify(method, raw, "")
+	return c.core.Notify(method, raw, "")
 }

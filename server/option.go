@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -37,19 +38,20 @@ func (f httpOptionFunc) applyHTTP(c *transport.HTTPConfig) { f(c) }
 type config struct {
 	title, description, websiteURL, instructions string
 
-	icons      []mcp.Icon
-	logger     *slog.Logger
-	telemetry  *telemetry.Telemetry
-	middleware []middleware.Middleware
-	limits     Limits
-	http       transport.HTTPConfig
-	pageSize   int
-	listTTL    time.Duration
-	view       func(context.Context, *middleware.Request, Item) bool
-	principal  func(context.Context, map[string][]string) string
-	stateKeys  [][]byte
-	tasks      *Tasks
-	events     eventStore
+	icons         []mcp.Icon
+	logger        *slog.Logger
+	telemetry     *telemetry.Telemetry
+	middleware    []middleware.Middleware
+	class         *Class
+	limits        Limits
+	http          transport.HTTPConfig
+	pageSize      int
+	listTTL       time.Duration
+	view          func(context.Context, *middleware.Request, Item) bool
+	authenticator auth.Authenticator
+	stateKeys     [][]byte
+	tasks         *Tasks
+	events        eventStore
 }
 
 // Limits are the bounds, graces and time-outs of a server. A field that is zero
@@ -94,13 +96,17 @@ func WithTelemetry(t *telemetry.Telemetry) Option {
 
 // WithMiddleware appends to the chain that wraps every handler. The first is the
 // outermost.
-func WithMiddleware(links ...middleware.Middleware) Option {
-	return optionFunc(func(c *config) { c.middleware = append(c.middleware, links...) })
+func WithMiddleware(middlewares ...middleware.Middleware) Option {
+	return optionFunc(func(c *config) { c.middleware = append(c.middleware, middlewares...) })
 }
 
-// hasNil finds the link that would panic with the first route.
-func hasNil(links []middleware.Middleware) bool {
-	return slices.ContainsFunc(links, func(m middleware.Middleware) bool { return m == nil })
+// WithClass sets the class of all that names none: so many handlers run at once,
+// together. The methods of the protocol itself, such as lists, are in no class.
+func WithClass(class *Class) Option { return optionFunc(func(c *config) { c.class = class }) }
+
+// hasNil finds the middleware that would panic with the first route.
+func hasNil(middlewares []middleware.Middleware) bool {
+	return slices.ContainsFunc(middlewares, func(m middleware.Middleware) bool { return m == nil })
 }
 
 // WithLimits sets limits; the fields that are zero keep their defaults.

@@ -434,11 +434,13 @@ func TestURLElicitationRequiredElsewhere(t *testing.T) {
 	t.Run("middleware", func(t *testing.T) {
 		logs := &logRecorder{}
 		srv := newServer(t, server.WithLogger(slog.New(logs)), server.WithMiddleware(
-			func(r *middleware.Route, next middleware.Handler) middleware.Handler {
-				if r.Method != mcp.MethodToolsCall {
-					return next
+			func(next middleware.Handler) middleware.Handler {
+				return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+					if req.Method == mcp.MethodToolsCall {
+						return nil, signIn(signInPage("a"))
+					}
+					return next(ctx, req)
 				}
-				return func(context.Context, *middleware.Request) (mcp.Result, error) { return nil, signIn(signInPage("a")) }
 			}))
 		server.AddTool(srv, server.Tool{Name: "t"}, text("hello"))
 		require.JSONEq(t, failure(1, -32603, "internal error"), dial(t, srv).ask(asking(1, "tools/call", call("t", `{}`))))

@@ -32,7 +32,7 @@ func withParams(headers []paramHeader, next middleware.Handler) middleware.Handl
 		return next
 	}
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-		if in := req.Core().Inbound; repeatsParams(in) {
+		if in := coreOf(req).Inbound; repeatsParams(in) {
 			if err := checkParams(headers, in); err != nil {
 				return nil, err
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
 )
@@ -20,14 +21,22 @@ type whoKey struct{}
 func as(who string) context.Context { return context.WithValue(context.Background(), whoKey{}, who) }
 
 // byContext tells callers apart as a server does behind an authorizing http.Handler.
-var byContext = server.WithPrincipal(func(ctx context.Context, _ http.Header) string {
+var byContext = server.WithAuthenticator(auth.AuthenticatorFunc(func(ctx context.Context, _ *auth.Caller) (*auth.Principal, error) {
 	who, _ := ctx.Value(whoKey{}).(string)
-	return who
-})
+	return named(who), nil
+}))
 
-var byAuthorization = server.WithPrincipal(func(_ context.Context, header http.Header) string {
-	return header.Get("Authorization")
-})
+var byAuthorization = server.WithAuthenticator(auth.AuthenticatorFunc(func(_ context.Context, c *auth.Caller) (*auth.Principal, error) {
+	return named(http.Header(c.Header).Get("Authorization")), nil
+}))
+
+// named returns the principal with a name, or nil.
+func named(who string) *auth.Principal {
+	if who == "" {
+		return nil
+	}
+	return &auth.Principal{Subject: who}
+}
 
 // begin opens a legacy HTTP session and returns its header.
 func begin(t *testing.T, url string, version mcp.Version, headers ...string) string {
@@ -86,21 +95,21 @@ func TestSessionOfAnotherPrincipal(t *testing.T) {
 }
 
 // Who cannot be told from others is not served, and a panic ends nothing else.
-func TestPrincipalPanics(t *testing.T) {
+func TestAuthenticatorPanics(t *testing.T) {
 	logs := &logRecorder{}
-	srv := newServer(t, server.WithLogger(slog.New(logs)), server.WithPrincipal(func(ctx context.Context, header http.Header) string {
-		if header.Get("Authorization") == "boom" || ctx.Value(whoKey{}) == "boom" {
+	srv := newServer(t, server.WithLogger(slog.New(logs)), server.WithAuthenticator(auth.AuthenticatorFunc(func(ctx context.Context, c *auth.Caller) (*auth.Principal, error) {
+		if http.Header(c.Header).Get("Authorization") == "boom" || ctx.Value(whoKey{}) == "boom" {
 			panic("no such user")
 		}
-		return ""
-	}))
+		return nil, nil
+	})))
 	url := listen(t, srv)
 	res, body := exchange(t, "POST", url, modern(1, "tools/list", ""), "Authorization: boom")
 	require.Equal(t, 500, res.StatusCode)
 	require.Contains(t, body, `"code":-32603`)
-	require.Len(t, logs.find("principal.panic"), 1)
+	require.Len(t, logs.find("authenticator.panic"), 1)
 	server, client := net.Pipe()
-	require.ErrorContains(t, srv.ServePipe(as("boom"), server), "on whose behalf")
+	require.ErrorContains(t, srv.ServePipe(as("boom"), server), "who calls")
 	_, err := client.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
 	require.Contains(t, dial(t, srv).ask(modern(1, "tools/list", "")), `"result"`)
@@ -110,7 +119,7 @@ func TestPrincipalPanics(t *testing.T) {
 func TestPrincipalOfAHandler(t *testing.T) {
 	who := func(ctx context.Context, call *server.Call, _ none) (string, error) {
 		value, _ := ctx.Value(whoKey{}).(string)
-		return call.Principal() + " " + value, nil
+		return call.Principal.String() + " " + value, nil
 	}
 	t.Run("byte stream", func(t *testing.T) {
 		srv := newServer(t, byContext)
@@ -135,7 +144,7 @@ func TestPrincipalOfANotification(t *testing.T) {
 	srv := newServer(t, byContext)
 	heard := make(chan string, 1)
 	server.AddNotification(srv, "notifications/com.example/thing", "", func(_ context.Context, n *server.Notice, _ none) {
-		heard <- n.Principal()
+		heard <- n.Principal().String()
 	})
 	dialContext(t, as("ada"), srv).send(notice("notifications/com.example/thing", ""))
 	require.Equal(t, "ada", <-heard)

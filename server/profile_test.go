@@ -40,7 +40,7 @@ type holder struct{ held, release chan struct{} }
 
 func newHolder() *holder { return &holder{make(chan struct{}), make(chan struct{})} }
 
-func (h *holder) link(_ *middleware.Route, next middleware.Handler) middleware.Handler {
+func (h *holder) link(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 		h.hold()
 		return next(ctx, req)

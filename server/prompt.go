@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -23,6 +24,9 @@ type Prompt struct {
 	Meta        mcp.Meta
 	// Middleware wraps this prompt's handler, inside the server's own chain.
 	Middleware []middleware.Middleware
+	// Deadline and Class are explained at [Tool].
+	Deadline time.Duration
+	Class    *Class
 }
 
 // A PromptArgument is a named text that a prompt takes.
@@ -70,7 +74,8 @@ func enterPrompt(s *Server, p Prompt, h PromptHandler, enter enterFunc[*mcp.Prom
 	if err := checkPromptName(p.Name); err != nil {
 		return err
 	}
-	if err := checkItem(ItemPrompt, p.Name, h != nil, p.Middleware); err != nil {
+	how := serving{p.Middleware, p.Deadline, p.Class}
+	if err := how.checkItem(ItemPrompt, p.Name, h != nil); err != nil {
 		return err
 	}
 	def := &mcp.Prompt{Name: p.Name, Title: p.Title, Description: p.Description, Icons: p.Icons, Meta: p.Meta}
@@ -88,8 +93,8 @@ func enterPrompt(s *Server, p Prompt, h PromptHandler, enter enterFunc[*mcp.Prom
 			required = append(required, a.Name)
 		}
 	}
-	mr := &middleware.Route{Method: mcp.MethodPromptsGet, Target: p.Name}
-	to := s.newTarget(mr, Item{ItemPrompt, p.Name}, s.serve(promptHandler(required, h)), p.Middleware, unknownPrompt)
+	route := middleware.NewRoute(mcp.MethodPromptsGet, p.Name, p.Name)
+	to := s.newTarget(route, Item{ItemPrompt, p.Name}, s.serve(promptHandler(required, h)), how, unknownPrompt)
 	to.arguments = complete
 	if err := enter(p.Name, def, to); err != nil {
 		return err
@@ -116,7 +121,7 @@ func promptHandler(required []string, h PromptHandler) callHandler {
 // promptArguments returns the arguments of a prompts/get; absent ones are none.
 func promptArguments(req *middleware.Request, required []string) (map[string]string, error) {
 	args := map[string]string{}
-	if raw := req.Core().Arguments; raw != nil {
+	if raw := coreOf(req).Arguments; raw != nil {
 		var given map[string]*string // with pointers, because null is no text
 		err := json.Unmarshal(raw, &given)
 		bad := err != nil || raw.Kind() != '{'

@@ -187,10 +187,10 @@ func TestPromptMiddleware(t *testing.T) {
 	j.take()
 	server.AddPrompt(srv, server.Prompt{Name: "x", Middleware: []middleware.Middleware{j.link("p")}},
 		func(_ context.Context, call *server.Call, _ map[string]string) (*mcp.GetPromptResult, error) {
-			j.add("handler of " + call.Target())
+			j.add("handler of " + call.Route.Target)
 			return mcp.PromptText(""), nil
 		})
-	require.Equal(t, []string{"build p prompts/get x", "build a prompts/get x"}, j.take())
+	require.Equal(t, []string{"build p", "build a"}, j.take())
 	client := servertest.Connect(t, srv)
 	_, err := client.GetPrompt(t.Context(), "x", nil)
 	require.NoError(t, err)

@@ -49,7 +49,7 @@ func (s *Server) RemovePrompts(names ...string) { s.prompts.remove(names...) }
 
 // unknownPrompt answers the requests that name no registered prompt.
 func unknownPrompt(_ context.Context, req *middleware.Request) (mcp.Result, error) {
-	in := req.Core()
+	in := coreOf(req)
 	if !in.HasName {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.name is missing")
 	}

@@ -26,12 +26,15 @@ type Resource struct {
 	Meta        mcp.Meta
 	// TTL says how long a modern client may keep what it has read: 0 is stale at once.
 	// Scope says who may share it; the default is [mcp.CachePrivate] for a server that
-	// tells its callers apart ([WithView], [WithPrincipal]), else [mcp.CachePublic]. A
+	// tells its callers apart ([WithView], [WithAuthenticator]), else [mcp.CachePublic]. A
 	// result with a hint of its own is taken at its word.
 	TTL   time.Duration
 	Scope mcp.CacheScope
 	// Middleware wraps this resource's handler, inside the server's own chain.
 	Middleware []middleware.Middleware
+	// Deadline and Class are explained at [Tool].
+	Deadline time.Duration
+	Class    *Class
 }
 
 // A ResourceHandler reads one resource. A string is its text and a []byte its bytes,
@@ -75,7 +78,8 @@ func enterResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out], 
 	if err := checkURI(r.URI); err != nil {
 		return err
 	}
-	if err := checkItem(ItemResource, r.URI, h != nil, r.Middleware); err != nil {
+	how := serving{r.Middleware, r.Deadline, r.Class}
+	if err := how.checkItem(ItemResource, r.URI, h != nil); err != nil {
 		return err
 	}
 	hint, err := s.readHint(r.TTL, r.Scope)
@@ -93,8 +97,8 @@ func enterResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out], 
 		out, err := h(ctx, call, r.URI)
 		return readResult(r.URI, r.MIMEType, hint, out, err)
 	}
-	mr := &middleware.Route{Method: mcp.MethodResourcesRead}
-	return enter(r.URI, def, s.newTarget(mr, Item{ItemResource, r.URI}, s.serve(handler), r.Middleware, s.read))
+	route := middleware.NewRoute(mcp.MethodResourcesRead, r.URI, "")
+	return enter(r.URI, def, s.newTarget(route, Item{ItemResource, r.URI}, s.serve(handler), how, s.read))
 }
 
 // AddStaticResource registers a resource that is always the same, and panics as

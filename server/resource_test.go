@@ -55,7 +55,7 @@ func TestReadResource(t *testing.T) {
 	server.AddStaticResource(srv, server.Resource{URI: "x:blob", Name: "n"}, []byte{2})
 	server.AddResource(srv, server.Resource{URI: "x:uri", Name: "n"},
 		func(_ context.Context, call *server.Call, uri string) (string, error) {
-			return uri + call.Target(), nil
+			return uri + call.Route.Target, nil
 		})
 
 	const stale = `"ttlMs":0,"cacheScope":"public"`
@@ -252,16 +252,16 @@ func TestResourceMiddleware(t *testing.T) {
 	j := &journal{}
 	srv := newServer(t, server.WithMiddleware(j.link("a")))
 	j.take()
-	own := []middleware.Middleware{j.link("r"), middleware.Deadline(7 * time.Second)}
+	own := []middleware.Middleware{j.link("r")}
 	deadline := func(_ context.Context, call *server.Call, _ string) (string, error) {
-		return fmt.Sprint(call.Deadline().Sub(call.ArrivedAt())) + call.Target(), nil
+		return fmt.Sprint(call.Deadline().Sub(call.ArrivedAt)) + call.Route.Target, nil
 	}
-	server.AddResource(srv, server.Resource{URI: "x:y", Name: "n", Middleware: own}, deadline)
-	server.AddResourceTemplate(srv, server.ResourceTemplate{URITemplate: "t:{id}", Name: "n", Middleware: own},
+	server.AddResource(srv, server.Resource{URI: "x:y", Name: "n", Middleware: own, Deadline: 7 * time.Second}, deadline)
+	server.AddResourceTemplate(srv, server.ResourceTemplate{URITemplate: "t:{id}", Name: "n", Middleware: own, Deadline: 7 * time.Second},
 		func(ctx context.Context, call *server.Call, uri string, _ map[string]string) (string, error) {
 			return deadline(ctx, call, uri)
 		})
-	require.Equal(t, []string{"build r resources/read ", "build a resources/read ", "build r resources/read ", "build a resources/read "}, j.take())
+	require.Equal(t, []string{"build r", "build a", "build r", "build a"}, j.take())
 	client := servertest.Connect(t, srv)
 	for _, uri := range []string{"x:y", "t:1"} {
 		got, err := client.ReadResource(t.Context(), uri)

@@ -82,7 +82,7 @@ func (s *Server) shownTo(ctx context.Context, req *middleware.Request, uri strin
 // read serves the URIs for which there is nothing, or nothing that the caller may see at
 // first sight.
 func (s *Server) read(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-	in := req.Core()
+	in := coreOf(req)
 	switch uri := in.Name; {
 	case !in.HasName:
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.uri is missing")

@@ -36,7 +36,8 @@ type Server struct {
 	logger       *slog.Logger
 	telemetry    *telemetry.Telemetry
 	chain        middleware.Middleware
-	guests       bool // there are links in chain that are not our own
+	guests       bool   // there are middlewares in chain
+	class        *Class // of the registrations that name none, or nil
 	httpConfig   transport.HTTPConfig
 
 	pageSize int
@@ -123,13 +124,14 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 		instructions: cfg.instructions,
 		logger:       slog.New(cfg.logHandler()),
 		telemetry:    cfg.telemetry,
-		chain:        middleware.Chain(append([]middleware.Middleware{middleware.Profile(), middleware.Telemetry()}, cfg.middleware...)...),
+		chain:        middleware.Chain(cfg.middleware...),
 		guests:       len(cfg.middleware) > 0,
+		class:        cfg.class,
 		httpConfig:   cfg.http,
 		pageSize:     cmp.Or(cfg.pageSize, defaultPageSize),
 		listTTL:      cfg.listTTL,
 		view:         cfg.view,
-		personal:     cfg.principal != nil,
+		personal:     cfg.authenticator != nil,
 	}
 	var err error
 	if s.serverInfo, err = wire.Marshal(nil, mcp.Meta{mcp.MetaServerInfo: s.info}); err != nil {
@@ -140,7 +142,7 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 	}
 	s.core = session.New(session.Config{
 		Dispatcher: (*dispatcher)(s), Observer: cfg.telemetry.Observer(), Logger: s.logger, Limits: cfg.limits,
-		Principal: cfg.principal, Events: cfg.events.open(),
+		Authenticator: cfg.authenticator, Events: cfg.events.open(),
 	})
 	cfg.telemetry.AddSource(source{s}) // for good: the last scrape comes after the drain
 	s.hub = newHub(s.core)

@@ -30,7 +30,7 @@ type honourTasks func(ctx context.Context, req *middleware.Request, ids []string
 // what is told is posted by the feed. All that comes before the sleep is in functions of
 // their own, because what they need of the stack would be kept for as long.
 func (s *Server) listen(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-	l := &listener{server: s, req: req.Core()}
+	l := &listener{server: s, req: coreOf(req)}
 	leave, err := s.acknowledge(ctx, req, l)
 	defer leave()
 	if err != nil {
@@ -81,7 +81,7 @@ func (l *listener) wait(ctx context.Context) (mcp.Result, error) {
 // admitListener returns the feed for what the client wants to know and may, and the
 // params of the acknowledgement.
 func (s *Server) admitListener(ctx context.Context, req *middleware.Request, l *listener) (*feed, []byte, error) {
-	filter, err := listenFilter(req.Params(), s.extensions.notifies)
+	filter, err := listenFilter(req.Params, s.extensions.notifies)
 	if err != nil {
 		return nil, nil, err
 	}

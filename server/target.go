@@ -1,7 +1,7 @@
 package server
 
 import (
-	"fmt"
+	"cmp"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -20,23 +20,13 @@ type target struct {
 	arguments map[string]CompleteFunc
 }
 
-// newTarget wraps the handler of an item once: in the item's own links, behind the
+// newTarget wraps the handler of an item once: in the item's own middlewares, behind the
 // view, inside the server's chain. A caller who may not see the item is answered by
-// hidden before any of the item's own links shows that it is there.
+// hidden before any of the item's own middlewares shows that it is there.
 func (s *Server) newTarget(
-	mr *middleware.Route, item Item, h middleware.Handler, links []middleware.Middleware, hidden middleware.Handler,
+	route middleware.Route, item Item, h middleware.Handler, how serving, hidden middleware.Handler,
 ) *target {
-	own := middleware.Chain(links...)(mr, h)
-	return &target{route: s.chained(mr, s.ifVisible(item, own, hidden)), handler: own}
-}
-
-// checkItem refuses what no item may have.
-func checkItem(kind ItemKind, name string, hasHandler bool, links []middleware.Middleware) error {
-	switch {
-	case !hasHandler:
-		return fmt.Errorf("server: %s %q: the handler is nil", kind, cut(name, 128))
-	case hasNil(links):
-		return fmt.Errorf("server: %s %q: a middleware is nil", kind, cut(name, 128))
-	}
-	return nil
+	how.class = cmp.Or(how.class, s.class)
+	own := middleware.Chain(how.middlewares...)(h)
+	return &target{route: s.chained(route, s.ifVisible(item, own, hidden), how), handler: own}
 }

@@ -170,7 +170,7 @@ func (t *task) finish(e ending) {
 	}
 	if errors.Is(err, errTaskOver) {
 		end.Status, end.Error = rec.Status, rec.Error
-		t.tasks.server.logger.DebugContext(t.ctx, "task.late", "task", t.work.Name, "tool", t.call.Target(), "status", end.Status)
+		t.tasks.server.logger.DebugContext(t.ctx, "task.late", "task", t.work.Name, "tool", t.call.Route.Target, "status", end.Status)
 		return
 	}
 	if tool, ok := e.result.(*mcp.CallToolResult); ok && tool != nil {
@@ -224,7 +224,7 @@ func (t *task) outcome(e ending) (status mcp.TaskStatus, result jsontext.Value, 
 	}
 	cause, cancelled := mcp.CauseOf(t.ctx)
 	if !cancelled || !errors.Is(err, context.Cause(t.ctx)) && !errors.Is(err, context.Canceled) {
-		t.tasks.server.logger.ErrorContext(t.ctx, "handler.error", "task", t.work.Name, "tool", t.call.Target(), "error", err)
+		t.tasks.server.logger.ErrorContext(t.ctx, "handler.error", "task", t.work.Name, "tool", t.call.Route.Target, "error", err)
 		return mcp.TaskFailed, nil, errInternal, err
 	}
 	end := session.StoppedEnd(cause)

@@ -92,12 +92,12 @@ func (ts *tasks) start(ctx context.Context, call *Call, o TaskOptions) (*task, *
 			TaskID: rand.Text(), Status: mcp.TaskWorking, StatusMessage: taskText(o.Message), CreatedAt: now, LastUpdatedAt: now,
 			TTL: &ms, PollInterval: max(cmp.Or(o.PollInterval, ts.poll).Milliseconds(), 1),
 		},
-		Principal: call.Principal(), Tool: call.Target(), Trace: telemetry.TraceParent(ctx),
+		Principal: call.Principal.Key(), Tool: call.Route.Target, Trace: telemetry.TraceParent(ctx),
 		// Until then the end of a handler that was cancelled at the end of its life can be read.
 		Expires: now.Add(ttl + s.core.Limits().TaskGrace),
-		frame:   call.Core().Bytes,
+		frame:   call.core.Bytes,
 	}
-	work, refused := s.core.Detach(ctx, call.Core(), taskName(rec.TaskID), now.Add(ttl))
+	work, refused := s.core.Detach(ctx, call.core, taskName(rec.TaskID), now.Add(ttl))
 	if refused != nil {
 		return nil, nil, refused
 	}
@@ -114,7 +114,7 @@ func (ts *tasks) start(ctx context.Context, call *Call, o TaskOptions) (*task, *
 
 // get serves tasks/get.
 func (ts *tasks) get(ctx context.Context, call *Call) (mcp.Result, error) {
-	rec, err := ts.find(ctx, call, call.Core().Name)
+	rec, err := ts.find(ctx, call, call.core.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (ts *tasks) get(ctx context.Context, call *Call) (mcp.Result, error) {
 
 // cancel serves tasks/cancel: what still runs is told to stop, and its end is decided.
 func (ts *tasks) cancel(ctx context.Context, call *Call) (mcp.Result, error) {
-	rec, err := ts.find(ctx, call, call.Core().Name)
+	rec, err := ts.find(ctx, call, call.core.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -140,14 +140,14 @@ func (ts *tasks) cancel(ctx context.Context, call *Call) (mcp.Result, error) {
 // update serves tasks/update: it takes the answers that fit open questions, and
 // ignores all others. A question whose answer is malformed stays open.
 func (ts *tasks) update(ctx context.Context, call *Call) (mcp.Result, error) {
-	rec, err := ts.find(ctx, call, call.Core().Name)
+	rec, err := ts.find(ctx, call, call.core.Name)
 	if err != nil {
 		return nil, err
 	}
 	var params struct {
 		InputResponses map[string]jsontext.Value `json:"inputResponses"`
 	}
-	if err := json.Unmarshal(call.Params(), &params); err != nil || params.InputResponses == nil {
+	if err := json.Unmarshal(call.Params, &params); err != nil || params.InputResponses == nil {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.inputResponses must be an object")
 	}
 	good, message := ts.here(rec.TaskID).sift(rec, params.InputResponses)
@@ -196,7 +196,7 @@ func (ts *tasks) find(ctx context.Context, call *Call, id string) (*TaskRecord, 
 	if id == "" {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.taskId is missing")
 	}
-	rec, err := ts.visible(ctx, id, call.Principal())
+	rec, err := ts.visible(ctx, id, call.Principal.Key())
 	if err != nil {
 		return nil, ts.fault(ctx, err)
 	}
@@ -297,12 +297,12 @@ func (ts *tasks) changed(rec *TaskRecord) {
 // honour returns the tasks of which a caller may be told, of those that he names, with
 // their revisions.
 func (ts *tasks) honour(ctx context.Context, req *middleware.Request, ids []string) (known map[string]int64, err error) {
-	if _, declared := declaredExtension(req.Core().Inbound, req.Core().Session(), mcp.ExtensionTasks); !declared {
+	if _, declared := declaredExtension(coreOf(req).Inbound, coreOf(req).Session(), mcp.ExtensionTasks); !declared {
 		return nil, notDeclared(req, mcp.ExtensionTasks)
 	}
 	known = map[string]int64{}
 	for _, id := range ids {
-		switch rec, err := ts.visible(ctx, id, req.Principal()); {
+		switch rec, err := ts.visible(ctx, id, req.Principal.Key()); {
 		case err == nil:
 			known[id] = rec.Revision
 		case !errors.Is(err, ErrNoTask):

@@ -44,7 +44,7 @@ var ErrNoTask = errors.New("server: no such task")
 // A TaskRecord is what a [TaskStore] keeps of one task. It encodes to JSON.
 type TaskRecord struct {
 	mcp.Task
-	// Principal is on whose behalf the task was created ([WithPrincipal]). Nobody else
+	// Principal is on whose behalf the task was created ([WithAuthenticator]). Nobody else
 	// may learn of it.
 	Principal string `json:"principal,omitempty"`
 	Tool      string `json:"tool"`

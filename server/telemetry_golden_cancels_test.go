@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/transport"
 )
@@ -20,9 +19,9 @@ var (
 )
 
 // deaf adds a tool that ignores its context until it is let go.
-func (s *stage) deaf(name string, links ...middleware.Middleware) (release chan struct{}) {
+func (s *stage) deaf(tool server.Tool) (release chan struct{}) {
 	release = make(chan struct{})
-	server.AddTool(s.srv, server.Tool{Name: name, Middleware: links},
+	server.AddTool(s.srv, tool,
 		func(context.Context, *server.Call, none) (string, error) { <-release; return "too late", nil })
 	return release
 }
@@ -179,7 +178,7 @@ func cancelScenes() []scene {
 	}, {
 		title: "deadline of the route", about: "A deadline that the tool has set, and a handler that returns 1 s later.",
 		play: func(s *stage) {
-			release := s.deaf("wait", middleware.Deadline(2*time.Second))
+			release := s.deaf(server.Tool{Name: "wait", Deadline: 2 * time.Second})
 			p := s.pipe()
 			p.send(waiting)
 			require.Contains(s.t, p.recv(), "deadline")
@@ -190,7 +189,7 @@ func cancelScenes() []scene {
 	}, {
 		title: "deadline, queued", about: "The time in the queue counts.", limits: server.Limits{MaxInFlight: 1},
 		play: func(s *stage) {
-			release := s.deaf("wait", middleware.Deadline(10*time.Minute))
+			release := s.deaf(server.Tool{Name: "wait", Deadline: 10 * time.Minute})
 			p := s.pipe()
 			p.send(waiting, echo(2))
 			require.Contains(s.t, p.recv(), `"phase":"queued"`)
@@ -200,7 +199,7 @@ func cancelScenes() []scene {
 	}, {
 		title: "cancelled twice", about: "The first cause stays: the deadline comes after the cancel, and changes nothing.",
 		play: func(s *stage) {
-			release := s.deaf("wait", middleware.Deadline(2*time.Second))
+			release := s.deaf(server.Tool{Name: "wait", Deadline: 2 * time.Second})
 			p := s.pipe()
 			p.send(waiting, cancelled(1))
 			time.Sleep(3 * time.Second)
@@ -211,7 +210,7 @@ func cancelScenes() []scene {
 	}, {
 		title: "abandoned", about: "A cancelled handler does not return for 10 s. Its span ends then, and its return is one of its own.",
 		play: func(s *stage) {
-			release := s.deaf("wait")
+			release := s.deaf(server.Tool{Name: "wait"})
 			p := s.pipe()
 			p.send(waiting, cancelled(1))
 			time.Sleep(12 * time.Second)
@@ -221,7 +220,7 @@ func cancelScenes() []scene {
 	}, {
 		title: "abandoned by the drain", about: "A handler that does not return in the shutdown either.",
 		play: func(s *stage) {
-			release := s.deaf("wait")
+			release := s.deaf(server.Tool{Name: "wait"})
 			p := s.pipe()
 			p.send(waiting)
 			s.shutdown(3 * time.Second)

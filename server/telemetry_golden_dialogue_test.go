@@ -11,13 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
-	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
 // ask adds a tool that asks the client for its roots, within a time of its own.
-func (s *stage) ask(links ...middleware.Middleware) {
-	server.AddTool(s.srv, server.Tool{Name: "ask", Middleware: links},
+func (s *stage) ask(deadline time.Duration) {
+	server.AddTool(s.srv, server.Tool{Name: "ask", Deadline: deadline},
 		func(ctx context.Context, c *server.Call, in struct {
 			Seconds int `json:"seconds,omitempty"`
 		}) (string, error) {
@@ -116,7 +115,7 @@ func dialogueScenes() []scene {
 	}, {
 		title: "question, legacy, over HTTP", about: "The question on the stream of the response, the answer by another exchange.",
 		play: func(s *stage) {
-			s.ask()
+			s.ask(0)
 			w := s.web()
 			sid := w.session()
 			a := w.start("POST", oldAsking, sid)
@@ -126,7 +125,7 @@ func dialogueScenes() []scene {
 	}, {
 		title: "question refused", about: "The client answers with an error: its code on the CLIENT span; the handler makes a tool error of it.",
 		play: func(s *stage) {
-			s.ask()
+			s.ask(0)
 			p := s.old()
 			p.ask(oldAsking)
 			require.Contains(s.t, p.ask(`{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no roots"}}`), `"isError":true`)
@@ -136,7 +135,7 @@ func dialogueScenes() []scene {
 	}, {
 		title: "question, time-out", about: "The handler waits for 2 s and no longer, and the client is told. Its answer is late.",
 		play: func(s *stage) {
-			s.ask()
+			s.ask(0)
 			p := s.old()
 			p.ask(legacy(7, "tools/call", call("ask", `{"seconds":2}`)))
 			require.Contains(s.t, p.recv(), "notifications/cancelled")
@@ -146,7 +145,7 @@ func dialogueScenes() []scene {
 	}, {
 		title: "question, deadline", about: "The deadline of the request ends the question too.",
 		play: func(s *stage) {
-			s.ask(middleware.Deadline(2 * time.Second))
+			s.ask(2 * time.Second)
 			p := s.old()
 			p.ask(oldAsking)
 			require.Contains(s.t, p.recv()+p.recv(), "deadline")
@@ -154,7 +153,7 @@ func dialogueScenes() []scene {
 	}, {
 		title: "question, client_cancel", about: "The client cancels the request that asks.",
 		play: func(s *stage) {
-			s.ask()
+			s.ask(0)
 			p := s.old()
 			p.ask(oldAsking)
 			p.send(cancelled(7))
@@ -163,7 +162,7 @@ func dialogueScenes() []scene {
 	}, {
 		title: "question, session_delete", about: "The session ends while it waits.",
 		play: func(s *stage) {
-			s.ask()
+			s.ask(0)
 			w := s.web()
 			sid := w.session()
 			a := w.start("POST", oldAsking, sid)
@@ -173,14 +172,14 @@ func dialogueScenes() []scene {
 	}, {
 		title: "question, peer_gone", about: "The client takes no event stream, and has none open: nothing can carry the question.",
 		play: func(s *stage) {
-			s.ask()
+			s.ask(0)
 			w := s.web()
 			require.Contains(s.t, w.do("POST", oldAsking, w.session(), "Accept: application/json").body, `"isError":true`)
 		},
 	}, {
 		title: "question, too many", about: "A limit: the client is not asked.", limits: server.Limits{MaxOutbound: 1},
 		play: func(s *stage) {
-			s.ask()
+			s.ask(0)
 			p := s.old()
 			p.ask(oldAsking)
 			require.Contains(s.t, p.ask(legacy(8, "tools/call", call("ask", `{}`))), "max_outbound")
@@ -205,7 +204,7 @@ func dialogueScenes() []scene {
 	}, {
 		title: "question, no back channel", about: "A modern client cannot be sent requests: there is no CLIENT span.",
 		play: func(s *stage) {
-			s.ask()
+			s.ask(0)
 			require.Contains(s.t, s.pipe().ask(modern(1, "tools/call", call("ask", `{}`))), `"isError":true`)
 		},
 	}, {

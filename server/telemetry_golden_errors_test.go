@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
-	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
@@ -295,9 +294,9 @@ func rejectionScenes() []scene {
 	}, {
 		title: "queued", about: "Two tools share a class that lets one handler run: the second call waits for the first one.",
 		play: func(s *stage) {
-			class := middleware.NewClass("one", 1)
-			first := s.deaf("first", middleware.Concurrency(class))
-			close(s.deaf("second", middleware.Concurrency(class)))
+			class := server.NewClass("one", 1)
+			first := s.deaf(server.Tool{Name: "first", Class: class})
+			close(s.deaf(server.Tool{Name: "second", Class: class}))
 			p := s.pipe()
 			p.send(modern(1, "tools/call", call("first", `{}`)), modern(2, "tools/call", call("second", `{}`)))
 			time.Sleep(3 * time.Second)

@@ -31,6 +31,9 @@ type ResourceTemplate struct {
 	Scope mcp.CacheScope
 	// Middleware wraps this template's handler, inside the server's own chain.
 	Middleware []middleware.Middleware
+	// Deadline and Class are explained at [Tool].
+	Deadline time.Duration
+	Class    *Class
 }
 
 // A TemplateHandler reads the resources of one family, as a [ResourceHandler] does.
@@ -75,7 +78,8 @@ func ReplaceResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h Temp
 func enterTemplate[Out Readable](
 	s *Server, t ResourceTemplate, h TemplateHandler[Out], enter enterFunc[*mcp.ResourceTemplate],
 ) error {
-	if err := checkItem(ItemTemplate, t.URITemplate, h != nil, t.Middleware); err != nil {
+	how := serving{t.Middleware, t.Deadline, t.Class}
+	if err := how.checkItem(ItemTemplate, t.URITemplate, h != nil); err != nil {
 		return err
 	}
 	fault := func(err error) error {
@@ -101,7 +105,7 @@ func enterTemplate[Out Readable](
 		MIMEType: t.MIMEType, Annotations: t.Annotations, Icons: t.Icons, Meta: t.Meta,
 	}
 	handler := func(ctx context.Context, call *Call) (mcp.Result, error) {
-		uri := call.Core().Name
+		uri := call.core.Name
 		vars, ok := tmpl.Match(uri)
 		if !ok {
 			return nil, noResource(uri)
@@ -109,8 +113,8 @@ func enterTemplate[Out Readable](
 		out, err := h(ctx, call, uri, vars)
 		return readResult(uri, t.MIMEType, hint, out, err)
 	}
-	mr := &middleware.Route{Method: mcp.MethodResourcesRead}
-	to := s.newTarget(mr, Item{ItemTemplate, t.URITemplate}, s.serve(handler), t.Middleware, s.read)
+	route := middleware.NewRoute(mcp.MethodResourcesRead, t.URITemplate, "")
+	to := s.newTarget(route, Item{ItemTemplate, t.URITemplate}, s.serve(handler), how, s.read)
 	to.matches, to.arguments = tmpl.Matches, arguments
 	if err := enter(t.URITemplate, def, to); err != nil {
 		return err

@@ -36,6 +36,14 @@ type Tool struct {
 	Meta         mcp.Meta
 	// Middleware wraps this tool's handler, inside the server's own chain.
 	Middleware []middleware.Middleware
+	// Deadline bounds a call, counted from its admission, the time in the queue included.
+	// When it has passed, the caller gets an error at once and the handler's context is
+	// cancelled with [mcp.ErrDeadline]. 0 is [Limits].RequestTimeout; MaxRequestTimeout
+	// holds in any case.
+	Deadline time.Duration
+	// Class limits how many handlers run at once, together with all else that names it.
+	// The default is the server's ([WithClass]), or none.
+	Class *Class
 	// Task says whether calls may go on as tasks ([Call.Detach]); zero is never.
 	Task TaskSupport
 }
@@ -114,9 +122,9 @@ func enterTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out], enter ent
 		}
 		begin := time.Now()
 		faults := in.Decode(raw, &args)
-		telemetry.RecordValidation(call.Core(), time.Since(begin))
+		telemetry.RecordValidation(call.core, time.Since(begin))
 		if len(faults) > 0 {
-			return inputFailure(call.Core(), t.Name, reflect.TypeFor[In](), in, faults)
+			return inputFailure(call.core, t.Name, reflect.TypeFor[In](), in, faults)
 		}
 		result, err := h(ctx, call, args)
 		if err != nil {
@@ -130,7 +138,7 @@ func enterTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out], enter ent
 		}
 		handler = s.detachable(t.Task, handler)
 	}
-	return s.enterTool(def, paramHeaders(in), handler, t.Middleware, enter)
+	return s.enterTool(def, paramHeaders(in), handler, serving{t.Middleware, t.Deadline, t.Class}, enter)
 }
 
 // toolSchema returns the schema that was given, or infers it.
@@ -143,7 +151,7 @@ func toolSchema(given jsontext.Value, t reflect.Type) (*schema.Schema, error) {
 
 // arguments returns the arguments of a tools/call; absent ones are {}.
 func arguments(req *middleware.Request) (jsontext.Value, error) {
-	raw := req.Core().Arguments
+	raw := coreOf(req).Arguments
 	switch {
 	case raw == nil:
 		return jsontext.Value("{}"), nil

@@ -23,13 +23,13 @@ func (s *Server) addTools() {
 
 // enterTool enters a tool whose definition was checked.
 func (s *Server) enterTool(
-	def *mcp.Tool, params []paramHeader, h callHandler, links []middleware.Middleware, enter enterFunc[*mcp.Tool],
+	def *mcp.Tool, params []paramHeader, h callHandler, how serving, enter enterFunc[*mcp.Tool],
 ) error {
-	if hasNil(links) {
-		return fmt.Errorf("server: tool %q: a middleware is nil", def.Name)
+	if err := how.check(ItemTool, def.Name); err != nil {
+		return err
 	}
-	mr := &middleware.Route{Method: mcp.MethodToolsCall, Target: def.Name}
-	to := s.newTarget(mr, Item{ItemTool, def.Name}, withParams(params, s.serve(h)), links, unknownTool)
+	route := middleware.NewRoute(mcp.MethodToolsCall, def.Name, def.Name)
+	to := s.newTarget(route, Item{ItemTool, def.Name}, withParams(params, s.serve(h)), how, unknownTool)
 	return enter(def.Name, def, to)
 }
 
@@ -39,7 +39,7 @@ func (s *Server) RemoveTools(names ...string) { s.tools.remove(names...) }
 
 // unknownTool answers the calls that name no registered tool.
 func unknownTool(_ context.Context, req *middleware.Request) (mcp.Result, error) {
-	in := req.Core()
+	in := coreOf(req)
 	if !in.HasName {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.name is missing")
 	}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -37,28 +36,6 @@ type Item struct {
 // nothing else.
 func WithView(visible func(ctx context.Context, req *middleware.Request, item Item) bool) Option {
 	return optionFunc(func(c *config) { c.view = visible })
-}
-
-// WithPrincipal tells on whose behalf a client speaks. The function is called once for
-// each HTTP exchange that may carry a message, with its context (in which an authorizing http.Handler around
-// [Server.Handler] has left what it knows) and its header; and once for each byte
-// stream, with the context of [Server.ServePipe] or [Server.ServeStdio] and no header.
-// It is called from many goroutines. [middleware.Request.Principal] has what it returns.
-//
-// A principal is a stable name, such as the id of a user, and never a credential: stores
-// of tasks keep it, and /debug/requests shows its beginning. Whoever it is "" for are one.
-// If the function panics nobody is served: HTTP answers with the status 500, and a byte
-// stream is closed.
-//
-// What outlives one request (the state of multi round-trip requests, tasks, legacy HTTP
-// sessions with their streams) is bound to its principal: for all others it does not
-// exist. Without the option all clients are one.
-func WithPrincipal(principal func(ctx context.Context, header http.Header) string) Option {
-	return optionFunc(func(c *config) {
-		if c.principal = nil; principal != nil {
-			c.principal = func(ctx context.Context, header map[string][]string) string { return principal(ctx, header) }
-		}
-	})
 }
 
 // WithListTTL says how long a client may keep what it learns about the server: the

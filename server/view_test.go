@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
@@ -19,7 +19,7 @@ import (
 type roleKey struct{}
 
 // authorize finds out who calls, as a user's middleware would: from the request's _meta.
-func authorize(_ *middleware.Route, next middleware.Handler) middleware.Handler {
+func authorize(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 		role, _ := req.Meta()["role"].(string)
 		return next(context.WithValue(ctx, roleKey{}, role), req)
@@ -34,7 +34,7 @@ func onlyAdmin(ctx context.Context, _ *middleware.Request, item server.Item) boo
 const admin = `"role":"admin"`
 
 // refusing is a link that would show that what it wraps exists.
-func refusing(_ *middleware.Route, next middleware.Handler) middleware.Handler {
+func refusing(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 		if req.Meta()["role"] == nil {
 			return nil, mcp.NewError(-31000, "not you")
@@ -142,7 +142,9 @@ func TestHiddenResourceHidesNoTemplate(t *testing.T) {
 // otherwise; lists depend on the view alone.
 func TestCacheScopes(t *testing.T) {
 	view := server.WithView(func(context.Context, *middleware.Request, server.Item) bool { return true })
-	principal := server.WithPrincipal(func(context.Context, http.Header) string { return "me" })
+	principal := server.WithAuthenticator(auth.AuthenticatorFunc(func(context.Context, *auth.Caller) (*auth.Principal, error) {
+		return named("me"), nil
+	}))
 	const public, private = `"cacheScope":"public"`, `"cacheScope":"private"`
 	for _, tt := range []struct {
 		name             string
@@ -155,7 +157,7 @@ func TestCacheScopes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var answer mcp.Result
-			srv := newServer(t, append(tt.opts, server.WithMiddleware(func(_ *middleware.Route, next middleware.Handler) middleware.Handler {
+			srv := newServer(t, append(tt.opts, server.WithMiddleware(func(next middleware.Handler) middleware.Handler {
 				return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 					if answer != nil {
 						return answer, nil
@@ -181,7 +183,7 @@ func TestCacheScopes(t *testing.T) {
 func TestViewSeesItems(t *testing.T) {
 	seen := map[server.Item]bool{}
 	srv := newServer(t, server.WithView(func(_ context.Context, req *middleware.Request, item server.Item) bool {
-		seen[item] = req.Method() != ""
+		seen[item] = req.Method != ""
 		return true
 	}))
 	server.AddTool(srv, server.Tool{Name: "a"}, text(""))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
 )
@@ -78,7 +79,9 @@ func TestDrainNamesAbandonedHandlers(t *testing.T) {
 // to whoever looked in time.
 func TestDrainDeadlineLogsThePicture(t *testing.T) {
 	srv, g := newGated(t, true, server.WithLimits(server.Limits{CleanupGrace: time.Millisecond}),
-		server.WithPrincipal(func(context.Context, http.Header) string { return "me\x1b" + strings.Repeat("x", 100) }))
+		server.WithAuthenticator(auth.AuthenticatorFunc(func(context.Context, *auth.Caller) (*auth.Principal, error) {
+			return &auth.Principal{Subject: "me\u202e" + strings.Repeat("x", 100)}, nil
+		})))
 	entered := make(chan struct{})
 	server.AddTool(srv, server.Tool{Name: "polite"}, func(ctx context.Context, _ *server.Call, _ struct{}) (string, error) {
 		close(entered)

@@ -15,7 +15,7 @@ import (
 const maxCallers = 20
 
 // ReportCaller adds up what one caller has open. Callers are told apart by the principal
-// (server.WithPrincipal), by what the client says of itself, and by the address without
+// (server.WithAuthenticator), by what the client says of itself, and by the address without
 // the port. Only the principal is not the caller's own choice.
 type ReportCaller struct {
 	Principal        string  `json:"principal,omitempty"` // cut to 64 bytes
@@ -37,7 +37,7 @@ type callerKey struct{ principal, client, remote string }
 func (c callers) of(conn *session.Conn, client string) *ReportCaller {
 	key := callerKey{client: client}
 	if conn != nil {
-		key.principal, key.remote = conn.Principal, hostOf(conn.RemoteAddr)
+		key.principal, key.remote = conn.Principal.String(), hostOf(conn.RemoteAddr)
 	}
 	row := c[key]
 	if row == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -44,10 +45,10 @@ func TestCallers(t *testing.T) {
 				s.Receive(in)
 			}
 		}
-		hang(1, "a", session.Conn{Transport: "http", RemoteAddr: "10.0.0.1:1000", Principal: "alice"})
-		hang(3, `b\u001b[2J`, session.Conn{Transport: "http", RemoteAddr: "10.0.0.2:1000", Principal: "bob\n"})
-		hang(1, "a", session.Conn{Transport: "http", RemoteAddr: "10.0.0.1:1001", Principal: "alice"}) // another port
-		hang(1, "a", session.Conn{Transport: "http", RemoteAddr: "10.0.0.1:1002", Principal: "eve"})   // another principal
+		hang(1, "a", session.Conn{Transport: "http", RemoteAddr: "10.0.0.1:1000", Principal: &auth.Principal{Subject: "alice"}})
+		hang(3, `b\u001b[2J`, session.Conn{Transport: "http", RemoteAddr: "10.0.0.2:1000", Principal: &auth.Principal{Subject: "bob\n"}})
+		hang(1, "a", session.Conn{Transport: "http", RemoteAddr: "10.0.0.1:1001", Principal: &auth.Principal{Subject: "alice"}}) // another port
+		hang(1, "a", session.Conn{Transport: "http", RemoteAddr: "10.0.0.1:1002", Principal: &auth.Principal{Subject: "eve"}})   // another principal
 		synctest.Wait()
 		time.Sleep(500 * time.Millisecond)
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -77,7 +78,7 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	x.conn = connOf(r)
 	var err error
-	if x.conn.Principal, err = h.core.Principal(r.Context(), r.Header); err != nil {
+	if x.conn.Principal, err = h.core.Authenticate(r.Context(), callerOf(r)); err != nil {
 		x.fail(http.StatusInternalServerError, mcp.NewError(mcp.CodeInternalError, "internal error"))
 		return
 	}
@@ -449,6 +450,11 @@ func (x *exchange) bare(status int, body []byte) {
 
 // session returns the session with an id, if it is that of who speaks, or nil.
 func (x *exchange) session(id string) *session.Session { return x.core.Session(id, x.conn.Principal) }
+
+// callerOf describes who sends a request before it is known on whose behalf.
+func callerOf(r *http.Request) auth.Caller {
+	return auth.Caller{Transport: "http", Header: r.Header, RemoteAddr: r.RemoteAddr, TLS: r.TLS}
+}
 
 // connOf describes the connection of an exchange.
 func connOf(r *http.Request) *session.Conn {

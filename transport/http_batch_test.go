@@ -31,7 +31,7 @@ func (e *endpoint) batching() header {
 }
 
 func (e *endpoint) sessionOf(sid header) *session.Session {
-	return e.core.Session(strings.TrimPrefix(sid, "Mcp-Session-Id: "), "")
+	return e.core.Session(strings.TrimPrefix(sid, "Mcp-Session-Id: "), nil)
 }
 
 func batch(messages ...string) string { return "[" + strings.Join(messages, ",") + "]" }

@@ -222,7 +222,7 @@ func TestStandaloneStream(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		e := newEndpoint(t, proto, session.Limits{}, transport.HTTPConfig{})
 		sid := e.session()
-		s := e.core.Session(strings.TrimPrefix(sid, "Mcp-Session-Id: "), "")
+		s := e.core.Session(strings.TrimPrefix(sid, "Mcp-Session-Id: "), nil)
 		require.ErrorIs(t, s.Notify(t.Context(), "notifications/x", []byte(`{}`), ""), mcp.ErrPeerGone)
 
 		res, err := e.srv.Client().Do(e.request(t.Context(), "GET", "", sid))
@@ -272,7 +272,7 @@ func TestHangUpAfterInitialize(t *testing.T) {
 		w := &hangUpWriter{httptest.NewRecorder(), cancel}
 		transport.NewHTTP(f.core, transport.HTTPConfig{}).ServeHTTP(w, req)
 		require.Equal(t, answer(1, "welcome"), w.Body.String())
-		require.NotNil(t, f.core.Session(w.Header().Get("Mcp-Session-Id"), ""))
+		require.NotNil(t, f.core.Session(w.Header().Get("Mcp-Session-Id"), nil))
 		f.conserved()
 	})
 }

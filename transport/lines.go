@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -30,7 +31,7 @@ type Pipe interface {
 // and otherwise names the handlers that were abandoned.
 func ServePipe(ctx context.Context, core *session.Core, conn *session.Conn, pipe Pipe) error {
 	of, err := *conn, error(nil)
-	if of.Principal, err = core.Principal(ctx, nil); err != nil {
+	if of.Principal, err = core.Authenticate(ctx, auth.Caller{Transport: conn.Transport, RemoteAddr: conn.RemoteAddr}); err != nil {
 		pipe.Close()
 		return err
 	}

@@ -33,7 +33,7 @@ func TestEachMessageHasOneStream(t *testing.T) {
 				}
 			}
 		}
-		s := e.core.Session(strings.TrimPrefix(sid, "Mcp-Session-Id: "), "")
+		s := e.core.Session(strings.TrimPrefix(sid, "Mcp-Session-Id: "), nil)
 		const about = `{"jsonrpc":"2.0","method":"notifications/x","params":{}}`
 		for id := 1; id <= 3; id++ {
 			_, body := e.post(legacy(id, "tools/call", "progress:xx"), sid)

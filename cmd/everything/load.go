@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -27,7 +26,7 @@ func addSleep(srv *server.Server) {
 	server.AddTool(srv, server.Tool{
 		Name:        "sleep",
 		Description: "Wait for the given number of milliseconds. A stubborn sleep ignores cancellation, as a badly written tool does.",
-		Middleware:  []middleware.Middleware{middleware.Deadline(maxTime)},
+		Deadline:    maxTime,
 	}, func(ctx context.Context, _ *server.Call, in sleepInput) (string, error) {
 		if in.MS < 0 || in.MS > maxSleepMS {
 			return "", fmt.Errorf("ms must be from 0 to %d", maxSleepMS)

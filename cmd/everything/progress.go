@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -33,7 +32,7 @@ type progressInput struct {
 func addProgress(srv *server.Server) {
 	server.AddTool(srv, server.Tool{
 		Name: "progress", Description: "Report progress in the given number of steps, with the given pause before each.",
-		Middleware: []middleware.Middleware{middleware.Deadline(maxTime)},
+		Deadline: maxTime,
 	}, func(ctx context.Context, call *server.Call, in progressInput) (string, error) {
 		if in.Steps < 1 || in.Steps > 100_000 || in.MS < 0 || in.MS > 60_000 {
 			return "", fmt.Errorf("steps must be from 1 to 100000 and ms from 0 to 60000")

@@ -9,7 +9,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
-	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -38,7 +37,7 @@ type computeInput struct {
 func addCompute(srv *server.Server) {
 	server.AddTool(srv, server.Tool{
 		Name: "slow_compute", Description: "Compute for the given number of seconds, as a task if the client has tasks.",
-		Task: server.TaskOptional, Middleware: []middleware.Middleware{middleware.Deadline(maxTime)},
+		Task: server.TaskOptional, Deadline: maxTime,
 	}, func(ctx context.Context, call *server.Call, in computeInput) (string, error) {
 		if !(in.Seconds >= 0 && in.Seconds <= maxSleepMS/1000) {
 			return "", fmt.Errorf("seconds must be from 0 to %d", maxSleepMS/1000)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
-	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -62,7 +61,7 @@ func addSleep(srv *server.Server) {
 		Title:       "Sleep",
 		Description: "Wait for the given number of milliseconds, then answer. Can be cancelled. Use it to try time-outs and cancellation.",
 		Annotations: readOnly(),
-		Middleware:  []middleware.Middleware{middleware.Deadline(maxSleep + time.Minute)},
+		Deadline:    maxSleep + time.Minute,
 	}, func(ctx context.Context, _ *server.Call, in sleepInput) (string, error) {
 		if in.MS < 0 || in.MS > maxSleep.Milliseconds() {
 			return "", fmt.Errorf("ms is %d: give a number from 0 to %d", in.MS, maxSleep.Milliseconds())

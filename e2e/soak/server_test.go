@@ -142,7 +142,7 @@ func addTools(srv *server.Server) {
 		return "done", nil
 	})
 	server.AddTool(srv, server.Tool{Name: "ask"}, func(ctx context.Context, call *server.Call, _ none) (string, error) {
-		answer, err := call.Core().Ask(ctx, "roots/list", nil)
+		answer, err := call.CallClient(ctx, "roots/list", nil)
 		return string(answer), err
 	})
 }

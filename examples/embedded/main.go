@@ -77,7 +77,8 @@ func newShop(registry *prometheus.Registry) (*shop, error) {
 	s.srv = server.New("shop", "0.3.0",
 		server.WithTelemetry(tel),
 		server.WithInstructions("Ask for the stock before you promise anything."),
-		server.WithMiddleware(middleware.Deadline(5*time.Second), closed(time.Now)))
+		server.WithLimits(server.Limits{RequestTimeout: 5 * time.Second}),
+		server.WithMiddleware(closed(time.Now)))
 
 	s.srv.OnStart(s.load)
 	s.srv.OnStop(func(context.Context) error {
@@ -92,10 +93,10 @@ func newShop(registry *prometheus.Registry) (*shop, error) {
 	})
 
 	// The warehouse answers two questions at a time; more of them wait in a queue.
-	warehouse := middleware.NewClass("warehouse", 2)
+	warehouse := server.NewClass("warehouse", 2)
 	server.AddTool(s.srv, server.Tool{
 		Name: "stock", Description: "How many of an article are in stock",
-		Middleware: []middleware.Middleware{middleware.Concurrency(warehouse)},
+		Class: warehouse,
 	}, s.lookup)
 
 	s.mux.Handle("/shop/mcp", s.srv.Handler())
@@ -144,14 +145,11 @@ func (s *shop) lookup(_ context.Context, _ *server.Call, in stockIn) (stockOut, 
 	return stockOut{Article: in.Article, Count: count}, nil
 }
 
-// closed refuses tool calls on Sundays: a link that answers by itself.
+// closed refuses tool calls on Sundays: a middleware that answers by itself.
 func closed(now func() time.Time) middleware.Middleware {
-	return func(route *middleware.Route, next middleware.Handler) middleware.Handler {
-		if route.Method != mcp.MethodToolsCall {
-			return next
-		}
+	return func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-			if now().Weekday() == time.Sunday {
+			if req.Method == mcp.MethodToolsCall && now().Weekday() == time.Sunday {
 				return mcp.ToolError("The warehouse is closed on Sundays."), nil
 			}
 			return next(ctx, req)

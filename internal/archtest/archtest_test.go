@@ -39,6 +39,7 @@ var (
 	ioPackages   = []string{"os", "net", "net/http", "os/exec", "syscall"}
 	network      = []string{"net", "net/http"}
 	instruments  = []string{"go.opentelemetry.io/", "github.com/prometheus/"}
+	collectors   = append([]string{"google.golang.org/grpc/", "google.golang.org/grpc"}, instruments...)
 	sessionLimit = append([]string{"net/http"}, instruments...)
 )
 
@@ -48,12 +49,13 @@ var rooms = []room{
 	{path: "deploy", floor: 6, ban: instruments},
 	{path: "service", floor: 5, ban: instruments},
 	{path: "server", floor: 4, ban: instruments},
-	{path: "middleware", floor: 3, ban: instruments},
+	{path: "middleware", floor: 3, only: []string{"mcp", "auth"}, banDeep: collectors},
 	{path: "dashboards", floor: 3, only: []string{"telemetry"}, sealed: true, ban: instruments},
 	{path: "transport", floor: 2, ban: instruments},
 	{path: "telemetry", floor: 2},
-	{path: "internal/session", floor: 1, banDeep: sessionLimit},
+	{path: "internal/session", floor: 1, also: []string{"auth"}, banDeep: sessionLimit},
 	{path: "internal/wire", floor: 0, also: []string{"mcp"}, ban: ioPackages, banDeep: network},
+	{path: "auth", floor: 1, only: []string{"mcp"}, banDeep: sessionLimit},
 	{path: "mcp", floor: 0, ban: ioPackages, banDeep: network},
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -26,13 +27,13 @@ import (
 // A Core is what all sessions of one server share. Its methods may be called from
 // any goroutine.
 type Core struct {
-	dispatcher Dispatcher
-	observer   Observer
-	logger     *slog.Logger
-	limits     Limits
-	events     EventStore                                        // or nil
-	principal  func(context.Context, map[string][]string) string // or nil
-	hooks      hooks
+	dispatcher    Dispatcher
+	observer      Observer
+	logger        *slog.Logger
+	limits        Limits
+	events        EventStore         // or nil
+	authenticator auth.Authenticator // or nil
+	hooks         hooks
 
 	ledger  *ledger
 	slots   *semaphore.Weighted
@@ -68,8 +69,9 @@ type Config struct {
 	Observer   Observer     // default: none
 	Logger     *slog.Logger // default: discard
 	Limits     Limits
-	// Principal tells on whose behalf a peer speaks, see Core.Principal. Default: all are one.
-	Principal func(ctx context.Context, header map[string][]string) string
+	// Authenticator finds out who calls, see [Core.Authenticate]. Default: nobody does, and
+	// all callers are one.
+	Authenticator auth.Authenticator
 	// Events keeps what legacy HTTP streams carry, so that they can be resumed. Default:
 	// none, and a stream whose connection is lost is over.
 	Events EventStore
@@ -78,18 +80,18 @@ type Config struct {
 // New returns a core that accepts requests at once.
 func New(cfg Config) *Core {
 	c := &Core{
-		dispatcher: cfg.Dispatcher,
-		observer:   cfg.Observer,
-		logger:     cfg.Logger,
-		events:     cfg.Events,
-		principal:  cfg.Principal,
-		ledger:     newLedger(4 * runtime.GOMAXPROCS(0)),
-		sessions:   map[*Session]struct{}{},
-		byID:       map[string]*Session{},
-		closing:    make(chan struct{}),
-		parting:    make(chan struct{}),
-		drained:    make(chan struct{}),
-		detached:   detachedSet{all: map[*Detached]struct{}{}, idle: make(chan struct{})},
+		dispatcher:    cfg.Dispatcher,
+		observer:      cfg.Observer,
+		logger:        cfg.Logger,
+		events:        cfg.Events,
+		authenticator: cfg.Authenticator,
+		ledger:        newLedger(4 * runtime.GOMAXPROCS(0)),
+		sessions:      map[*Session]struct{}{},
+		byID:          map[string]*Session{},
+		closing:       make(chan struct{}),
+		parting:       make(chan struct{}),
+		drained:       make(chan struct{}),
+		detached:      detachedSet{all: map[*Detached]struct{}{}, idle: make(chan struct{})},
 	}
 	if c.observer == nil {
 		c.observer = NopObserver{}

@@ -56,7 +56,7 @@ func (info *SessionInfo) log(logger *slog.Logger) {
 	conn := info.Session.conn
 	attrs := []any{"session", info.Session.LogID(), "transport", conn.Transport, "age", info.Age, "idle", info.Idle,
 		"requests", info.Requests, "streaming", info.Streaming}
-	attrs = appendText(appendText(attrs, "remote", conn.RemoteAddr), "principal", Printable(conn.Principal, maxClientText))
+	attrs = appendText(appendText(attrs, "remote", conn.RemoteAddr), "principal", Printable(conn.Principal.String(), maxClientText))
 	if info.Peer != nil {
 		attrs = appendText(attrs, "client", Printable(info.Peer.Client.Name, maxClientText))
 		attrs = appendText(attrs, "client_version", Printable(info.Peer.Client.Version, maxClientText))
@@ -70,7 +70,7 @@ func (info *RequestInfo) logLeft(logger *slog.Logger, at time.Time) {
 	attrs := append(r.logAttrs(), "state", info.State, "left", r.Deadline().Sub(at))
 	if r.Conn != nil {
 		attrs = appendText(append(attrs, "transport", r.Conn.Transport), "remote", r.Conn.RemoteAddr)
-		attrs = appendText(attrs, "principal", Printable(r.Conn.Principal, maxClientText))
+		attrs = appendText(attrs, "principal", Printable(r.Conn.Principal.String(), maxClientText))
 	}
 	name, version := ClientOf(r.Inbound, r.session)
 	attrs = appendText(appendText(attrs, "client", name), "client_version", version)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -147,7 +148,7 @@ var cellsE10 = []faultCell{
 		// Who begins many sessions ends his own, however idle those of others are.
 		of := func(principal, id string) *Session {
 			conn := *httpConn
-			conn.Principal = principal
+			conn.Principal = &auth.Principal{Subject: principal}
 			s, _, err := w.core.Open(&conn, id)
 			require.Nil(w.t, err)
 			time.Sleep(time.Second)
@@ -158,14 +159,14 @@ var cellsE10 = []faultCell{
 		for i := range 6 {
 			eves = append(eves, of("eve", fmt.Sprint("eve-", i)))
 		}
-		require.Same(w.t, ann, w.core.Session("ann-1", "ann"))
+		require.Same(w.t, ann, w.core.Session("ann-1", &auth.Principal{Subject: "ann"}))
 		for i, s := range eves {
-			require.Equal(w.t, i >= 3, w.core.Session(s.ID(), "eve") == s, i)
+			require.Equal(w.t, i >= 3, w.core.Session(s.ID(), &auth.Principal{Subject: "eve"}) == s, i)
 		}
 		bob := of("bob", "bob-1") // eve has three
-		require.Same(w.t, bob, w.core.Session("bob-1", "bob"))
-		require.Same(w.t, ann, w.core.Session("ann-1", "ann"))
-		require.Nil(w.t, w.core.Session("eve-3", "eve"))
+		require.Same(w.t, bob, w.core.Session("bob-1", &auth.Principal{Subject: "bob"}))
+		require.Same(w.t, ann, w.core.Session("ann-1", &auth.Principal{Subject: "ann"}))
+		require.Nil(w.t, w.core.Session("eve-3", &auth.Principal{Subject: "eve"}))
 	}},
 	{state: "cap-busy", limits: Limits{MaxSessions: 2}, test: func(w *world) {
 		g := w.gate("work", false)
@@ -177,7 +178,7 @@ var cellsE10 = []faultCell{
 		require.Equal(w.t, mcp.RejectOverload, reason)
 		require.Equal(w.t, mcp.CodeInternalError, err.Code)
 		require.Equal(w.t, mcp.ErrorData{Reason: "overload", Limit: LimitSessions}, err.Data)
-		require.Nil(w.t, w.core.Session("session-3", ""))
+		require.Nil(w.t, w.core.Session("session-3", nil))
 		require.Empty(w.t, h.cause())
 		require.False(w.t, x.ended())
 		require.Empty(w.t, w.core.Snapshot().Counters.SessionsClosed)
@@ -193,7 +194,7 @@ var cellsE10 = []faultCell{
 func (w *world) lives(s *Session) {
 	w.t.Helper()
 	w.settle()
-	require.Same(w.t, s, w.core.Session(s.ID(), ""))
+	require.Same(w.t, s, w.core.Session(s.ID(), nil))
 	select {
 	case <-s.Done():
 		w.t.Fatal("the session is closed")
@@ -205,7 +206,7 @@ func (w *world) lives(s *Session) {
 func (w *world) gone(s *Session, cause mcp.Cause) {
 	w.t.Helper()
 	w.settle()
-	require.Nil(w.t, w.core.Session(s.ID(), ""))
+	require.Nil(w.t, w.core.Session(s.ID(), nil))
 	select {
 	case <-s.Done():
 	default:

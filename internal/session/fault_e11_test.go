@@ -314,7 +314,7 @@ var cellsE11 = []faultCell{
 		require.Equal(w.t, mcp.RejectShuttingDown, reason)
 		require.Equal(w.t, mcp.CodeInternalError, err.Code)
 		require.Equal(w.t, mcp.ErrorData{Reason: "shutting_down"}, err.Data)
-		require.Nil(w.t, w.core.Session("session-1", ""))
+		require.Nil(w.t, w.core.Session("session-1", nil))
 
 		late := w.connect(false) // a new byte stream is closed at once
 		<-late.s.Done()

@@ -203,7 +203,7 @@ var cellsE7 = []faultCell{
 			"admitted": 1, "dropped/stream_gone": 1, "cancelled/client_disconnect": 1,
 		}, w.counts())
 		w.loggedWith("INFO request.cancelled", "cause=client_disconnect")
-		require.NotNil(w.t, w.core.Session("session", ""), "the session stays")
+		require.NotNil(w.t, w.core.Session("session", nil), "the session stays")
 	}},
 	{state: "Q/modern", test: func(w *world) {
 		g := w.gate("work", false)

@@ -40,10 +40,10 @@ var cellsE8 = []faultCell{
 		require.Equal(w.t, []string{resultFrame("1", "done")}, x.frames())
 		time.Sleep(time.Minute - 1) // idle counts from here
 		w.settle()
-		require.NotNil(w.t, w.core.Session("session", ""))
+		require.NotNil(w.t, w.core.Session("session", nil))
 		time.Sleep(time.Nanosecond)
 		w.settle()
-		require.Nil(w.t, w.core.Session("session", ""))
+		require.Nil(w.t, w.core.Session("session", nil))
 	}},
 	{state: "B", test: func(w *world) {
 		s := w.open("session")

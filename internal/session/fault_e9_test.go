@@ -125,7 +125,7 @@ var cellsE9 = []faultCell{
 		x := w.post(s, callFrame("1", "work"))
 		w.deleted(x)
 		require.True(w.t, listening.ended())
-		require.Nil(w.t, w.core.Session("session-1", ""), "the second DELETE finds nothing: 404")
+		require.Nil(w.t, w.core.Session("session-1", nil), "the second DELETE finds nothing: 404")
 		s.Close(mcp.CauseSessionIdle)
 		_, done := w.shutdown()
 		require.NoError(w.t, <-done)

@@ -48,17 +48,17 @@ var storedE8 = []faultCell{
 		require.Equal(w.t, told(1, 6, ownFrame("e")), again.events()[4:])
 		require.False(w.t, again.ended())
 		time.Sleep(2 * time.Minute)
-		require.NotNil(w.t, w.core.Session("session", ""), "somebody listens")
+		require.NotNil(w.t, w.core.Session("session", nil), "somebody listens")
 		again.vanish()
 
 		// Nobody listens: what is stored does not keep the session, nor it what is stored.
 		w.announce(s, "f")
 		time.Sleep(time.Minute - 1)
 		w.settle()
-		require.NotNil(w.t, w.core.Session("session", ""))
+		require.NotNil(w.t, w.core.Session("session", nil))
 		time.Sleep(time.Nanosecond)
 		w.settle()
-		require.Nil(w.t, w.core.Session("session", ""))
+		require.Nil(w.t, w.core.Session("session", nil))
 		require.True(w.t, store.empty())
 	}},
 	{state: "no-state/older", test: func(w *world) {

@@ -226,7 +226,7 @@ func (sc *script) checkSession(s *Session, end *farEnd, undecided int, now time.
 		if closed := st.phase == sessionClosed; closed != isClosed(s.done) {
 			say("phase %d, done %t", st.phase, isClosed(s.done))
 		}
-		if st.phase >= sessionEnding && sc.core.Session(s.id, "") == s {
+		if st.phase >= sessionEnding && sc.core.Session(s.id, nil) == s {
 			say("an ended session can be found")
 		}
 		if st.phase >= sessionEnding && end.wire == nil && st.cause != mcp.CauseSessionIdle &&

@@ -21,9 +21,20 @@ type guard struct {
 // contain is deferred by every callback.
 func (g guard) contain(callback string) {
 	if v := recover(); v != nil {
-		g.core.ledger.count(func(t *tally) { t.observerPanics++ })
-		g.core.logger.Error("observer.panic", "callback", callback, "panic", v, "stack", string(debug.Stack()))
+		g.core.containedPanic(callback, v, debug.Stack())
 	}
+}
+
+// containedPanic counts and logs the panic of something that only records.
+func (c *Core) containedPanic(where string, value any, stack []byte) {
+	c.ledger.count(func(t *tally) { t.observerPanics++ })
+	c.logger.Error("observer.panic", "callback", where, "panic", value, "stack", string(stack))
+}
+
+// ContainedPanic counts and logs a panic that a middleware has contained, of something
+// that it was given only to record.
+func (r *Request) ContainedPanic(where string, value any, stack []byte) {
+	r.core.containedPanic(where, value, stack)
 }
 
 func (g guard) Begin(ctx context.Context, r *Request) (derived context.Context) {

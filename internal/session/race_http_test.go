@@ -81,7 +81,7 @@ func (x *explorer) quickHandler() {
 
 // lookUpAndPost posts as a transport does: first the session, then the request.
 func (x *explorer) lookUpAndPost(id string) {
-	s := x.core.Session(id, "")
+	s := x.core.Session(id, nil)
 	if s == nil {
 		return
 	}
@@ -142,7 +142,7 @@ var shutdownVsSession = []race{{
 		x.saw(ending)
 		<-done
 		require.Empty(x.t, x.core.allSessions(), "sessions after the shutdown")
-		require.Nil(x.t, x.core.Session("s1", ""))
+		require.Nil(x.t, x.core.Session("s1", nil))
 		<-p.s.Done()
 		require.LessOrEqual(x.t, len(p.sink.frames()), 1)
 	},

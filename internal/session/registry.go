@@ -1,11 +1,9 @@
 package session
 
 import (
-	"context"
-	"errors"
-	"runtime/debug"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -65,13 +63,13 @@ func (c *Core) oldestIdle() (oldest *Session) {
 	shares := map[string]int{}
 	for _, s := range c.byID {
 		all = append(all, s)
-		shares[s.conn.Principal]++
+		shares[s.conn.Principal.Key()]++
 	}
 	c.mu.Unlock()
 	var since time.Time
 	share := 0
 	for _, s := range all {
-		of := shares[s.conn.Principal]
+		of := shares[s.conn.Principal.Key()]
 		s.update(func(st *state) {
 			if st.idle() && (of > share || of == share && st.quietAt.Before(since)) {
 				oldest, since, share = s, st.quietAt, of
@@ -84,32 +82,13 @@ func (c *Core) oldestIdle() (oldest *Session) {
 // Session returns the legacy HTTP session with an id, or nil. The session of another
 // principal is as unknown as one that never was: an id that somebody has got hold of is
 // of no use to him.
-func (c *Core) Session(id, principal string) *Session {
+func (c *Core) Session(id string, principal *auth.Principal) *Session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.byID[id]; s != nil && s.conn.Principal == principal {
+	if s := c.byID[id]; s != nil && s.conn.Principal.Key() == principal.Key() {
 		return s
 	}
 	return nil
-}
-
-// errNoPrincipal: who cannot be told from others must not be taken for one of them.
-var errNoPrincipal = errors.New("session: it cannot be told on whose behalf the client speaks")
-
-// Principal tells on whose behalf a peer speaks: "" if the server tells nobody apart. The
-// header is that of an HTTP exchange, or nil. If the user's function panics there is an
-// error, and nobody is to be served.
-func (c *Core) Principal(ctx context.Context, header map[string][]string) (principal string, err error) {
-	if c.principal == nil {
-		return "", nil
-	}
-	defer func() {
-		if v := recover(); v != nil {
-			c.logger.ErrorContext(ctx, "principal.panic", "panic", v, "stack", string(debug.Stack()))
-			err = errNoPrincipal
-		}
-	}()
-	return c.principal(ctx, header), nil
 }
 
 // idle reports whether nothing keeps the session: no request and no stream. A

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -41,7 +42,8 @@ type Conn struct {
 	Protocol        string // network.protocol.name: "http" or ""
 	ProtocolVersion string // network.protocol.version: "1.1", "2" or ""
 	RemoteAddr      string // client.address and client.port as host:port, or ""
-	Principal       string // on whose behalf the peer speaks, see Core.Principal
+	// Principal is on whose behalf the peer speaks, see [Core.Principal].
+	Principal *auth.Principal
 }
 
 // A Dispatcher finds out how messages are served. Its methods are called from

@@ -33,7 +33,7 @@ func Legacy(version mcp.Version) Option {
 }
 
 // Context sets the context in which the server serves the client: handlers, and the
-// server's WithPrincipal, see its values. Its end ends the connection.
+// server's authenticator, see its values. Its end ends the connection.
 func Context(ctx context.Context) Option {
 	return optionFunc(func(c *config) { c.ctx = ctx })
 }

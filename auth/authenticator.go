@@ -1,0 +1,41 @@
+package auth
+
+import (
+	"context"
+	"crypto/tls"
+)
+
+// A Caller is what is known about who calls before it is authenticated. It must not
+// be changed.
+type Caller struct {
+	// Transport is "http", "stdio", or the name of another transport.
+	Transport string
+	// Header holds the header of the HTTP exchange. It can be assigned to an http.Header.
+	// It is nil on byte streams, whose callers are known by configuration alone.
+	Header map[string][]string
+	// RemoteAddr is the address of the peer as host:port, or "".
+	RemoteAddr string
+	// TLS describes the connection of an HTTP exchange over TLS, or is nil.
+	TLS *tls.ConnectionState
+}
+
+// An Authenticator finds out on whose behalf a caller speaks. It is asked once for each
+// HTTP exchange that may carry a message, before the body is read, and once for each
+// byte stream, before the first message is read. The context is that of the exchange or
+// of the call that serves the byte stream. It must be safe for concurrent use.
+//
+// Authenticate returns nil without an error for a caller that needs no principal: such
+// callers count as one. An error refuses the caller. A [*github.com/vitrine-mcp/vitrine/mcp.Refusal] says how; any other
+// error is answered with the status 401 and the reason "unauthenticated", and its text is
+// for the operator alone. A panic is contained and answered with the status 500.
+type Authenticator interface {
+	Authenticate(ctx context.Context, caller *Caller) (*Principal, error)
+}
+
+// AuthenticatorFunc makes an [Authenticator] of a function.
+type AuthenticatorFunc func(ctx context.Context, caller *Caller) (*Principal, error)
+
+// Authenticate calls f.
+func (f AuthenticatorFunc) Authenticate(ctx context.Context, caller *Caller) (*Principal, error) {
+	return f(ctx, caller)
+}

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/telemetry"
+)
+
+// A Class is a limit on how many handlers run at once, shared by the registrations that
+// name it. A handler that goes on as a task counts until it returns. Make one with
+// [NewClass].
+type Class struct{ class *session.Class }
+
+// NewClass returns a class of which at most limit handlers run at once. Further
+// requests wait in the queue; their time there counts against their deadline.
+func NewClass(name string, limit int) *Class { return &Class{session.NewClass(name, limit)} }
+
+// serving is what a registration says about how it is served.
+type serving struct {
+	middlewares []middleware.Middleware // inside the server's own chain
+	deadline    time.Duration
+	class       *Class
+}
+
+// check refuses what no registration may say.
+func (how serving) check(kind ItemKind, name string) error {
+	switch {
+	case hasNil(how.middlewares):
+		return fmt.Errorf("server: %s %q: a middleware is nil", kind, cut(name, 128))
+	case how.deadline < 0:
+		return fmt.Errorf("server: %s %q: the deadline %v is negative", kind, cut(name, 128), how.deadline)
+	}
+	return nil
+}
+
+// checkItem is check for an item, which needs a handler.
+func (how serving) checkItem(kind ItemKind, name string, hasHandler bool) error {
+	if !hasHandler {
+		return fmt.Errorf("server: %s %q: the handler is nil", kind, cut(name, 128))
+	}
+	return how.check(kind, name)
+}
+
+// newRoute wraps a handler once: in the middlewares of its registration, and in the
+// server's chain around those.
+func (s *Server) newRoute(mr middleware.Route, h middleware.Handler, how serving) *session.Route {
+	return s.chained(mr, middleware.Chain(how.middlewares...)(h), how)
+}
+
+// chained wraps what a registration's own middlewares have wrapped already.
+func (s *Server) chained(mr middleware.Route, h middleware.Handler, how serving) *session.Route {
+	h = s.chain(h)
+	labels := newProfileLabels(mr)
+	route := &session.Route{Series: s.core.Series(mr.Method, mr.Target), Deadline: how.deadline}
+	if how.class != nil {
+		route.Class = how.class.class
+	}
+	route.Handle = func(ctx context.Context, r *session.Request) (mcp.Result, error) {
+		req := newRequest(r, mr)
+		result, err := labels.handle(ctx, req, h)
+		if err != nil {
+			telemetry.RecordError(r, err)
+			return result, translateFor(r, err)
+		}
+		if tool, ok := result.(*mcp.CallToolResult); ok && tool != nil {
+			telemetry.RecordResult(r, tool)
+		}
+		return result, nil
+	}
+	return route
+}
