@@ -24,7 +24,7 @@ func (x *exchange) batch(body []byte) bool {
 	if !s.TakesBatches() {
 		return false
 	}
-	members, bad := splitBatch(body, x.core.Limits().Wire(), session.Inbound{
+	members, bad := session.SplitBatch(body, x.core.Limits().Wire(), session.Inbound{
 		Conn: x.conn, Values: x.r.Context(), Header: x.r.Header,
 	})
 	if bad != nil {

@@ -92,7 +92,7 @@ func readLines(core *session.Core, s *session.Session, in io.Reader, from sessio
 // a newline before the end of the input: if it is no message, it was cut off.
 func receive(s *session.Session, line []byte, limits wire.Limits, from session.Inbound, tail bool) {
 	if wire.IsBatch(line) && s.TakesBatches() {
-		members, bad := splitBatch(line, limits, from)
+		members, bad := session.SplitBatch(line, limits, from)
 		if bad != nil {
 			malformed(s, bad, tail)
 			return

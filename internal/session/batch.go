@@ -5,12 +5,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A Member is one message of a JSON-RPC batch, or what is wrong with it.
-type Member struct {
-	In  *Inbound    // nil if it is no message
-	Bad *wire.Error // nil if it is one
-}
-
 // A batch is what the messages of one JSON-RPC batch have in common: the ids that
 // they use, and the array in which their answers leave together. Each of them is a
 // request, a notification or a response like any other one; only an answer waits in

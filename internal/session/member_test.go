@@ -1,4 +1,4 @@
-package transport
+package session_test
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ import (
 func TestSplitBatch(t *testing.T) {
 	const ping, x = `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","method":"x"}`
 	conn := &session.Conn{Transport: "memory"}
-	members, bad := splitBatch([]byte(" [ "+ping+" , 7,"+x+"]"), wire.Limits{}, session.Inbound{Conn: conn})
+	members, bad := session.SplitBatch([]byte(" [ "+ping+" , 7,"+x+"]"), wire.Limits{}, session.Inbound{Conn: conn})
 	require.Nil(t, bad)
 	require.Len(t, members, 3)
 	require.Nil(t, members[0].Bad)
@@ -25,7 +25,7 @@ func TestSplitBatch(t *testing.T) {
 	require.Equal(t, len(x), members[2].In.Bytes)
 	require.Same(t, conn, members[2].In.Conn)
 
-	members, bad = splitBatch([]byte("[]"), wire.Limits{}, session.Inbound{})
+	members, bad = session.SplitBatch([]byte("[]"), wire.Limits{}, session.Inbound{})
 	require.Nil(t, members)
 	require.Equal(t, wire.ReasonBatch, bad.Reason)
 }
