@@ -8,10 +8,10 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/telemetry"
-	"github.com/vitrine-mcp/vitrine/transport"
 )
 
 // An Option configures a [Server].
@@ -25,14 +25,14 @@ func (f optionFunc) apply(c *config) { f(c) }
 // one of them if it is given to [Server.Handler].
 type HTTPOption interface {
 	Option
-	applyHTTP(*transport.HTTPConfig)
+	applyHTTP(*streamable.Config)
 }
 
-type httpOptionFunc func(*transport.HTTPConfig)
+type httpOptionFunc func(*streamable.Config)
 
 func (f httpOptionFunc) apply(c *config) { f(&c.http) }
 
-func (f httpOptionFunc) applyHTTP(c *transport.HTTPConfig) { f(c) }
+func (f httpOptionFunc) applyHTTP(c *streamable.Config) { f(c) }
 
 // config collects the options.
 type config struct {
@@ -44,7 +44,7 @@ type config struct {
 	middleware    []middleware.Middleware
 	class         *Class
 	limits        Limits
-	http          transport.HTTPConfig
+	http          streamable.Config
 	pageSize      int
 	listTTL       time.Duration
 	view          func(context.Context, *middleware.Request, Item) bool
@@ -116,13 +116,13 @@ func WithLimits(l Limits) Option { return optionFunc(func(c *config) { c.limits 
 // loopback names are always allowed and others only if they are listed; elsewhere
 // an empty list allows every host. "*" allows everything.
 func WithAllowedHosts(hosts ...string) HTTPOption {
-	return httpOptionFunc(func(c *transport.HTTPConfig) { c.AllowedHosts = hosts })
+	return httpOptionFunc(func(c *streamable.Config) { c.AllowedHosts = hosts })
 }
 
 // WithAllowedOrigins names the origins of web pages that may call the server,
 // beside its own. "*" allows everything.
 func WithAllowedOrigins(origins ...string) HTTPOption {
-	return httpOptionFunc(func(c *transport.HTTPConfig) { c.AllowedOrigins = origins })
+	return httpOptionFunc(func(c *streamable.Config) { c.AllowedOrigins = origins })
 }
 
 // WithAllowedHeaders names the request headers that web pages of the allowed origins may
@@ -130,5 +130,5 @@ func WithAllowedOrigins(origins ...string) HTTPOption {
 // before they send any other. "*" allows everything. It says nothing to clients that are
 // no web pages. A name that is no token (RFC 9110) is an error.
 func WithAllowedHeaders(names ...string) HTTPOption {
-	return httpOptionFunc(func(c *transport.HTTPConfig) { c.AllowedHeaders = names })
+	return httpOptionFunc(func(c *streamable.Config) { c.AllowedHeaders = names })
 }

@@ -5,10 +5,10 @@ import (
 	"net/http"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
-	"github.com/vitrine-mcp/vitrine/transport"
 )
 
 // A paramHeader is an argument that clients repeat in an HTTP header, for those on
@@ -64,7 +64,7 @@ func checkParams(headers []paramHeader, in *session.Inbound) *mcp.Error {
 		if len(given) > 1 {
 			return mcp.NewError(mcp.CodeHeaderMismatch, "%s is given more than once", h.key)
 		}
-		text, ok := transport.DecodeHeaderValue(given[0])
+		text, ok := streamable.DecodeHeaderValue(given[0])
 		if !ok {
 			return mcp.NewError(mcp.CodeHeaderMismatch, "%s is not valid base64", h.key)
 		}

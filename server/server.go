@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -38,7 +39,7 @@ type Server struct {
 	chain        middleware.Middleware
 	guests       bool   // there are middlewares in chain
 	class        *Class // of the registrations that name none, or nil
-	httpConfig   transport.HTTPConfig
+	httpConfig   streamable.Config
 
 	pageSize int
 	listTTL  time.Duration
@@ -193,7 +194,7 @@ func (s *Server) Handler(opts ...HTTPOption) http.Handler {
 	for _, o := range opts {
 		o.applyHTTP(&cfg)
 	}
-	return transport.NewHTTP(s.core, cfg)
+	return streamable.New(s.core, cfg)
 }
 
 // ServeStdio serves one client on standard input and output until it has sent

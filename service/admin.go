@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/service/console"
-	"github.com/vitrine-mcp/vitrine/transport"
 )
 
 // newAdmin returns the HTTP server of the admin listener. It has a mux of its own:
@@ -41,7 +41,7 @@ func (p *process) newAdmin() (*http.Server, error) {
 	})
 	addProfiles(mux)
 	p.addFlight(mux)
-	guard := transport.Guard{Hosts: p.cfg.AdminAllowedHosts, Refuse: p.refuseAdmin}
+	guard := streamable.Guard{Hosts: p.cfg.AdminAllowedHosts, Refuse: p.refuseAdmin}
 	limits := p.srv.Limits()
 	admin := p.newHTTP(&adminBounds{next: guard.Wrap(ownPages(mux)), limits: limits, reached: tel.LimitReached})
 	admin.WriteTimeout = limits.WriteTimeout // for what net/http answers by itself; adminBounds has the say

@@ -17,10 +17,10 @@ type Config struct {
 	Addr string
 	Path string
 	// AdminAddr is the host:port of the admin listener; "" and "off" disable it.
-	// AdminAllowedHosts are the names by which it may be reached, beside addresses and
-	// localhost; see [transport.Guard]. Prometheus and the probes of Kubernetes use the
-	// address of a pod; who scrapes by a name, such as that of a service, must list it. It
-	// is logged when a name was refused.
+	// AdminAllowedHosts are the names that the Host header of its requests may have, beside
+	// addresses and localhost, against pages that have rebound a name of their own (DNS
+	// rebinding). Prometheus and the probes of Kubernetes use the address of a pod; a scraper
+	// that uses a name, such as that of a service, needs it listed here. A refused name is logged.
 	AdminAddr         string
 	AdminAllowedHosts []string
 	// Stdio serves one client on standard input and output instead of HTTP.

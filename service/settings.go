@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
-	"github.com/vitrine-mcp/vitrine/transport"
+	"github.com/vitrine-mcp/vitrine/internal/streamable"
 )
 
 // A setting is one line of the table from which the flags, the environment
@@ -298,7 +298,7 @@ func urlPath(text string) error {
 }
 
 func headerName(text string) error {
-	if (transport.HTTPConfig{AllowedHeaders: []string{text}}).Check() != nil {
+	if (streamable.Config{AllowedHeaders: []string{text}}).Check() != nil {
 		return fmt.Errorf("want names of headers, such as X-Tenant, X-Region")
 	}
 	return nil

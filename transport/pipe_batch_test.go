@@ -15,14 +15,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/transport"
 )
 
-// agreeOn makes initialize agree on a revision.
-func (f *fake) agreeOn(v mcp.Version) {
-	f.routes["initialize"].Handle = func(_ context.Context, r *session.Request) (mcp.Result, error) {
-		r.Session().Initialize(&session.Peer{Version: v})
-		return &text{Text: "welcome"}, nil
-	}
-}
-
 // On a byte stream a batch is a line, and so is the array of its answers.
 func TestBatchLines(t *testing.T) {
 	const object = "a message must be an object"
@@ -48,7 +40,7 @@ func TestBatchLines(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake(t, session.Limits{MaxBatch: 3})
-				f.agreeOn(tt.version)
+				f.AgreeOn(tt.version)
 				p, err := serve(f, tt.in)
 				require.NoError(t, err)
 				var got []string
@@ -61,7 +53,7 @@ func TestBatchLines(t *testing.T) {
 				for i, want := range tt.want {
 					require.Contains(t, got[i], want)
 				}
-				f.conserved()
+				f.Conserved()
 			})
 		})
 	}
@@ -71,10 +63,10 @@ func TestBatchLines(t *testing.T) {
 // them.
 func TestBatchLeavesTogether(t *testing.T) {
 	f := newFake(t, session.Limits{})
-	f.agreeOn(mcp.Version20250326)
+	f.AgreeOn(mcp.Version20250326)
 	server, client := transport.Memory()
 	served := make(chan error, 1)
-	go func() { served <- transport.ServePipe(context.Background(), f.core, &transport.MemoryConn, server) }()
+	go func() { served <- transport.ServePipe(context.Background(), f.Core, &transport.MemoryConn, server) }()
 	in := bufio.NewReader(client)
 	say := func(line string) {
 		_, err := io.WriteString(client, line+"\n")
@@ -91,7 +83,7 @@ func TestBatchLeavesTogether(t *testing.T) {
 	require.Equal(t, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"n":0}}`, hear())
 	say(call(4, "echo"))
 	require.Equal(t, answer(4, "echo"), hear(), "another request's answer does not wait")
-	f.release <- struct{}{}
+	f.Release <- struct{}{}
 	line := hear()
 	for _, want := range []string{answer(1, "wait"), answer(2, "progress:x"), answer(3, "echo")} {
 		require.Contains(t, line, want)
@@ -99,5 +91,5 @@ func TestBatchLeavesTogether(t *testing.T) {
 	require.Equal(t, byte('['), line[0])
 	require.NoError(t, client.Close())
 	require.NoError(t, <-served)
-	f.conserved()
+	f.Conserved()
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -51,7 +50,7 @@ func (p *oneShot) lines() []string {
 // serve serves one input to its end.
 func serve(f *fake, in string) (*oneShot, error) {
 	p := &oneShot{Reader: strings.NewReader(in)}
-	err := transport.ServePipe(context.Background(), f.core, &transport.MemoryConn, p)
+	err := transport.ServePipe(context.Background(), f.Core, &transport.MemoryConn, p)
 	return p, err
 }
 
@@ -74,7 +73,7 @@ func TestOneShotInput(t *testing.T) {
 			got[line] = true
 		}
 		require.Equal(t, want, got)
-		f.conserved()
+		f.Conserved()
 	})
 }
 
@@ -87,24 +86,24 @@ func TestEndOfInputGrace(t *testing.T) {
 		p, err := serve(f, modern(1, "wait")+"\n")
 		require.NoError(t, err)
 		require.Equal(t, 3*time.Second, time.Since(begin))
-		require.ErrorIs(t, <-f.ended, mcp.ErrTransportClosed)
+		require.ErrorIs(t, <-f.Ended, mcp.ErrTransportClosed)
 		require.Equal(t, []string{answer(1, "wait")}, p.lines())
-		f.conserved()
+		f.Conserved()
 	})
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, session.Limits{EOFGrace: 3 * time.Second})
 		go func() {
-			<-f.started
+			<-f.Started
 			time.Sleep(2 * time.Second)
-			f.release <- struct{}{}
+			f.Release <- struct{}{}
 		}()
 		begin := time.Now()
 		p, err := serve(f, modern(1, "wait")+"\n")
 		require.NoError(t, err)
 		require.Equal(t, 2*time.Second, time.Since(begin))
-		require.NoError(t, <-f.ended)
+		require.NoError(t, <-f.Ended)
 		require.Equal(t, []string{answer(1, "wait")}, p.lines())
-		f.conserved()
+		f.Conserved()
 	})
 }
 
@@ -143,7 +142,7 @@ func TestMalformedLines(t *testing.T) {
 					require.Contains(t, lines[0], tt.want)
 				}
 				require.Equal(t, answer(7, "echo"), lines[len(lines)-1], "the session goes on")
-				f.conserved()
+				f.Conserved()
 			})
 		})
 	}
@@ -155,7 +154,7 @@ func TestOnlyGarbage(t *testing.T) {
 		f := newFake(t, session.Limits{MaxConsecutiveMalformed: 3})
 		server, client := transport.Memory()
 		served := make(chan error, 1)
-		go func() { served <- transport.ServePipe(context.Background(), f.core, &transport.MemoryConn, server) }()
+		go func() { served <- transport.ServePipe(context.Background(), f.Core, &transport.MemoryConn, server) }()
 		in := bufio.NewReader(client)
 		ask := func(line string) (string, error) {
 			_, err := io.WriteString(client, line+"\n")
@@ -169,7 +168,7 @@ func TestOnlyGarbage(t *testing.T) {
 		_, err := ask("bad")
 		require.ErrorIs(t, err, io.EOF)
 		require.NoError(t, <-served)
-		require.EqualValues(t, 1, f.conserved().SessionsClosed[mcp.CauseTransportError])
+		require.EqualValues(t, 1, f.Conserved().SessionsClosed[mcp.CauseTransportError])
 	})
 }
 
@@ -178,7 +177,7 @@ func TestAnswersAreWholeLines(t *testing.T) {
 	f := newFake(t, session.Limits{})
 	server, client := transport.Memory()
 	served := make(chan error, 1)
-	go func() { served <- transport.ServePipe(context.Background(), f.core, &transport.MemoryConn, server) }()
+	go func() { served <- transport.ServePipe(context.Background(), f.Core, &transport.MemoryConn, server) }()
 	name := "echo" + strings.Repeat("x", 50_000) // more than the writer's buffer
 	go func() {
 		for id := range 50 {
@@ -197,7 +196,7 @@ func TestAnswersAreWholeLines(t *testing.T) {
 	}
 	require.NoError(t, client.Close())
 	require.NoError(t, <-served)
-	f.conserved()
+	f.Conserved()
 }
 
 // A peer that is gone costs its own requests and nobody else's.
@@ -211,15 +210,15 @@ func TestPeerGoneOnTCP(t *testing.T) {
 	server, err := l.Accept()
 	require.NoError(t, err)
 	served := make(chan error, 1)
-	go func() { served <- transport.ServePipe(context.Background(), f.core, &transport.MemoryConn, server) }()
+	go func() { served <- transport.ServePipe(context.Background(), f.Core, &transport.MemoryConn, server) }()
 	_, err = io.WriteString(client, modern(1, "wait")+"\n")
 	require.NoError(t, err)
-	<-f.started
+	<-f.Started
 	require.NoError(t, client.(*net.TCPConn).SetLinger(0)) // a reset, not an orderly end
 	require.NoError(t, client.Close())
-	require.ErrorIs(t, <-f.ended, mcp.ErrTransportFailed)
+	require.ErrorIs(t, <-f.Ended, mcp.ErrTransportFailed)
 	require.NoError(t, <-served)
-	counters := f.conserved()
+	counters := f.Conserved()
 	require.EqualValues(t, 1, dropped(counters, mcp.DropBrokenPeer))
 	require.EqualValues(t, 1, counters.SessionsClosed[mcp.CauseTransportError])
 }
@@ -231,22 +230,14 @@ func TestPeerThatDoesNotRead(t *testing.T) {
 		f := newFake(t, session.Limits{WriteTimeout: 5 * time.Second})
 		server, client := transport.Memory()
 		served := make(chan error, 1)
-		go func() { served <- transport.ServePipe(context.Background(), f.core, &transport.MemoryConn, server) }()
+		go func() { served <- transport.ServePipe(context.Background(), f.Core, &transport.MemoryConn, server) }()
 		begin := time.Now()
 		_, err := io.WriteString(client, modern(1, "echo")+"\n"+modern(2, "wait")+"\n")
 		require.NoError(t, err)
 		require.NoError(t, <-served)
 		require.Equal(t, 5*time.Second, time.Since(begin))
-		require.ErrorIs(t, <-f.ended, mcp.ErrTransportFailed)
-		require.EqualValues(t, 2, dropped(f.conserved(), mcp.DropWriteTimeout))
+		require.ErrorIs(t, <-f.Ended, mcp.ErrTransportFailed)
+		require.EqualValues(t, 2, dropped(f.Conserved(), mcp.DropWriteTimeout))
 		client.Close()
 	})
-}
-
-func ExampleDecodeHeaderValue() {
-	fmt.Println(transport.DecodeHeaderValue("plain"))
-	fmt.Println(transport.DecodeHeaderValue("=?base64?Z3LDvMOfZQ==?="))
-	// Output:
-	// plain true
-	// grüße true
 }

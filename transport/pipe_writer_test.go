@@ -51,12 +51,12 @@ func TestServePipeOutlivesItsWriter(t *testing.T) {
 			f := newFake(t, session.Limits{EOFGrace: -1})
 			p := &heavyPipe{Reader: strings.NewReader(modern(1, "echo") + "\n"), closed: make(chan struct{}), takes: tt.takes}
 			begin := time.Now()
-			require.NoError(t, transport.ServePipe(context.Background(), f.core, &transport.MemoryConn, p))
+			require.NoError(t, transport.ServePipe(context.Background(), f.Core, &transport.MemoryConn, p))
 			require.Less(t, time.Since(begin), time.Second)
 			require.Equal(t, tt.obedient, !p.writing.Load())
-			require.Equal(t, tt.obedient, f.core.Pending() == 0)
+			require.Equal(t, tt.obedient, f.Core.Pending() == 0)
 			time.Sleep(2 * time.Hour)
-			require.EqualValues(t, 1, dropped(f.conserved(), mcp.DropClosedWriter))
+			require.EqualValues(t, 1, dropped(f.Conserved(), mcp.DropClosedWriter))
 		})
 	}
 }

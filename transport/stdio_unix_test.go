@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/session/sessiontest"
 	"github.com/vitrine-mcp/vitrine/transport"
 )
 
@@ -21,7 +22,7 @@ func TestStdioKeepsPrintsOffTheWire(t *testing.T) {
 	const child = "VITRINE_TEST_STDIO_CHILD"
 	if os.Getenv(child) != "" {
 		f := newFake(t, session.Limits{})
-		require.NoError(t, transport.ServeStdio(t.Context(), f.core))
+		require.NoError(t, transport.ServeStdio(t.Context(), f.Core))
 		os.Exit(0) // before the testing package prints its verdict
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestStdioKeepsPrintsOffTheWire$")
@@ -32,5 +33,5 @@ func TestStdioKeepsPrintsOffTheWire(t *testing.T) {
 	require.NoError(t, cmd.Run(), "%s", &diagnostics)
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	require.ElementsMatch(t, []string{answer(1, "print"), answer(2, "echo")}, lines)
-	require.Contains(t, diagnostics.String(), fmt.Sprintln(strayPrint))
+	require.Contains(t, diagnostics.String(), fmt.Sprintln(sessiontest.StrayPrint))
 }

@@ -51,6 +51,7 @@ var rooms = []room{
 	{path: "server", floor: 4, ban: instruments},
 	{path: "middleware", floor: 3, only: []string{"mcp", "auth"}, banDeep: collectors},
 	{path: "dashboards", floor: 3, only: []string{"telemetry"}, sealed: true, ban: instruments},
+	{path: "internal/streamable", floor: 3, ban: instruments},
 	{path: "transport", floor: 2, ban: instruments},
 	{path: "telemetry", floor: 2},
 	{path: "internal/session", floor: 1, also: []string{"auth"}, banDeep: sessionLimit},

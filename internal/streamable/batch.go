@@ -1,0 +1,74 @@
+package streamable
+
+import (
+	"net/http"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// batch serves a body that is an array, if the client may send one: its session has
+// agreed on a revision with batches. Everybody else's array is malformed like any
+// other body that is no message: false.
+func (x *exchange) batch(body []byte) bool {
+	id := x.r.Header.Get(headerSessionID)
+	version := x.r.Header.Get(headerVersion)
+	if era, known := mcp.Version(version).Era(); id == "" || version != "" && (!known || era == mcp.Modern) {
+		return false
+	}
+	s := x.session(id)
+	if s == nil { // which the client must learn, or it would never begin a new one
+		x.refuse(http.StatusNotFound, mcp.RefuseSessionUnknown, session.SessionUnknown())
+		return true
+	}
+	if !s.TakesBatches() {
+		return false
+	}
+	members, bad := session.SplitBatch(body, x.core.Limits().Wire(), session.Inbound{
+		Conn: x.conn, Values: x.r.Context(), Header: x.r.Header,
+	})
+	if bad != nil {
+		x.malformed(bad)
+		return true
+	}
+	x.batchPost(s, members)
+	return true
+}
+
+// batchPost serves the messages of a batch (specification 2025-03-26: "Sending
+// Messages to the Server"). A client that takes an event stream gets each answer as
+// soon as it is there, any other one all of them in one array. If no request is
+// admitted, the status says so, as it does for a message that comes alone.
+func (x *exchange) batchPost(s *session.Session, members []session.Member) {
+	stream := x.stream(mcp.Legacy)
+	apart := x.events
+	admitted := s.ReceiveBatchOn(members, stream, apart)
+	sink := x.sink(mcp.Legacy)
+	switch {
+	case admitted == 0:
+		sink.era = mcp.Modern
+	case apart:
+		stream.EventsOnly()
+		sink.stream(&session.Message{Kind: session.Notification})
+	}
+	err := x.pump(stream, sink)
+	switch {
+	case sink.started || x.r.Context().Err() != nil:
+	case err != nil:
+		x.unanswered(mcp.Legacy)
+	case !anyMessage(members):
+		x.fail(http.StatusBadRequest, members[0].Bad.RPC())
+	default: // nothing wanted an answer, or the client has cancelled what did
+		x.bare(http.StatusAccepted, nil)
+	}
+}
+
+// anyMessage reports whether at least one member is a message.
+func anyMessage(members []session.Member) bool {
+	for _, m := range members {
+		if m.Bad == nil {
+			return true
+		}
+	}
+	return false
+}

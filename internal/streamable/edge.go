@@ -1,0 +1,110 @@
+package streamable
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// edge checks the Host and Origin headers, against web pages that reach a local
+// server through the user's browser (DNS rebinding).
+type edge struct {
+	hosts   []string
+	origins []string
+}
+
+// check returns the reason of a refusal with status 403, or "".
+func (e *edge) check(r *http.Request) mcp.RefuseReason {
+	loopback := listensOnLoopback(r)
+	if loopback && !isLoopbackHost(r.Host) && !allowed(e.hosts, r.Host) ||
+		!loopback && len(e.hosts) > 0 && !allowed(e.hosts, r.Host) {
+		return mcp.RefuseHost
+	}
+	return e.checkOrigins(r, loopback)
+}
+
+// checkOrigins returns the reason of a refusal if a page has sent r that may not.
+func (e *edge) checkOrigins(r *http.Request, loopback bool) mcp.RefuseReason {
+	for _, origin := range r.Header["Origin"] {
+		if origin != "" && !e.trusts(origin, r.Host, loopback) {
+			return mcp.RefuseOrigin
+		}
+	}
+	return ""
+}
+
+// trusts reports whether pages of an origin may use the endpoint. That a page came
+// from the same host says nothing by itself: of a name that was rebound, Host and
+// Origin agree.
+func (e *edge) trusts(origin, host string, loopback bool) bool {
+	if named(e.origins, origin) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	anyPort := u.Scheme + "://" + strings.TrimSuffix(u.Host, ":"+u.Port())
+	return named(e.origins, anyPort) || loopback && isLoopbackHost(u.Host) ||
+		u.Host == host && (isAddress(host) || allowed(e.hosts, host))
+}
+
+// forbidden says in words why check has refused.
+func forbidden(reason mcp.RefuseReason) string {
+	if reason == mcp.RefuseHost {
+		return "Host is not allowed"
+	}
+	return "Origin is not allowed"
+}
+
+// listensOnLoopback reports whether the connection came to a loopback address.
+func listensOnLoopback(r *http.Request) bool {
+	switch addr := r.Context().Value(http.LocalAddrContextKey).(type) {
+	case *net.TCPAddr: // nearly always, and asked for every request
+		return addr.IP.IsLoopback()
+	case net.Addr:
+		ap, err := netip.ParseAddrPort(addr.String())
+		return err == nil && ap.Addr().IsLoopback()
+	}
+	return false
+}
+
+func isLoopbackHost(host string) bool {
+	name := hostName(host)
+	if strings.EqualFold(name, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(name)
+	return err == nil && ip.IsLoopback()
+}
+
+// isAddress reports whether a host is an IP address, which no name service can rebind.
+func isAddress(host string) bool {
+	_, err := netip.ParseAddr(hostName(host))
+	return err == nil
+}
+
+// hostName takes the port and the brackets off a host.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return strings.Trim(host, "[]")
+}
+
+// allowed reports whether a list names a host, with its port or without.
+func allowed(list []string, host string) bool {
+	return named(list, host) || named(list, hostName(host))
+}
+
+// named reports whether a list has value, or takes everything.
+func named(list []string, value string) bool {
+	return slices.ContainsFunc(list, func(entry string) bool {
+		return entry == "*" || strings.EqualFold(entry, value)
+	})
+}

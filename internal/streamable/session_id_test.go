@@ -1,0 +1,38 @@
+package streamable_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/streamable"
+)
+
+// The id of a session has 26 letters of 32, which is 130 bits, all of them visible
+// ASCII, and no place in it stands still or counts. That the bits come from a source
+// that cannot be guessed is a rule of internal/archtest.
+func TestSessionIDsCannotBeGuessed(t *testing.T) {
+	const sessions, letters = 512, 32
+	e := newEndpoint(t, http1, session.Limits{MaxSessions: sessions}, streamable.Config{})
+	seen, places := map[header]bool{}, make([]map[rune]int, 26)
+	for range sessions {
+		sid := e.session()
+		require.Regexp(t, `^Mcp-Session-Id: [A-Z2-7]{26}$`, sid)
+		require.False(t, seen[sid], sid)
+		seen[sid] = true
+		for i, c := range sid[len("Mcp-Session-Id: "):] {
+			if places[i] == nil {
+				places[i] = map[rune]int{}
+			}
+			places[i][c]++
+		}
+	}
+	for i, found := range places {
+		require.Greater(t, len(found), letters-4, "the letters at place %d are too few", i)
+		for c, n := range found { // 16 are to be expected
+			require.Less(t, n, 64, "%q stands at place %d too often", c, i)
+		}
+	}
+	e.Conserved()
+}

@@ -1,0 +1,209 @@
+package streamable
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/transport"
+)
+
+// httpSink writes the messages of one exchange. It commits late: an answer that
+// comes first is plain JSON with a status of its own; only a message before it
+// turns the response into an event stream. For a client that takes no JSON, what is a
+// success comes as an event stream from the start.
+type httpSink struct {
+	endpoint  *Endpoint
+	w         http.ResponseWriter
+	rc        *http.ResponseController
+	lost      context.Context // the request's: done when the peer is gone
+	era       mcp.Era
+	sessionID string // to be announced with a successful initialize
+	json      bool   // the client takes JSON
+	streams   bool   // the client takes an event stream, and one can be had
+
+	started  bool // the status line is decided
+	events   bool
+	ok       bool // the answer was a result
+	sent     bool // and was flushed
+	deadline bool // a write deadline was set
+
+	// values are those of headers: here, so that they cost no allocation, and not shared by
+	// all responses, because who wraps the writer may change a value in its place.
+	values [3]string
+}
+
+func (k *httpSink) Write(m *session.Message) error {
+	status := k.status(m)
+	if m.Kind != session.Answer || k.events || !k.json && status == http.StatusOK {
+		return k.event(m)
+	}
+	k.start(m)
+	k.ok = m.Err == nil
+	k.set(0, "Content-Type", "application/json")
+	k.set(1, "Content-Length", strconv.Itoa(m.Size()))
+	k.w.WriteHeader(status)
+	_, err := k.w.Write(m.Frame)
+	if err == nil && len(m.Rest) > 0 {
+		_, err = k.w.Write(m.Rest)
+	}
+	return k.failed(err)
+}
+
+// set sets a header, whose name is in its canonical form. There is no room behind the
+// value, so that who adds another one makes a slice of his own.
+func (k *httpSink) set(i int, name, value string) {
+	k.values[i] = value
+	k.w.Header()[name] = k.values[i : i+1 : i+1]
+}
+
+// event writes one message of an event stream.
+func (k *httpSink) event(m *session.Message) error {
+	k.stream(m)
+	k.ok = m.Kind == session.Answer && m.Err == nil
+	buf := make([]byte, 0, m.Size()+len(m.EventID)+64)
+	if m.Kind != session.Mark {
+		buf = append(buf, "event: message\n"...)
+	}
+	if m.EventID != "" {
+		buf = append(append(append(buf, "id: "...), m.EventID...), '\n')
+	}
+	if m.Retry > 0 {
+		buf = append(strconv.AppendInt(append(buf, "retry: "...), max(m.Retry.Milliseconds(), 1), 10), '\n')
+	}
+	buf = append(buf, "data: "...)
+	buf = append(append(buf, m.Frame...), m.Rest...)
+	buf = append(buf, "\n\n"...)
+	_, err := k.w.Write(buf)
+	return k.failed(err)
+}
+
+// stream commits the response to an event stream.
+func (k *httpSink) stream(m *session.Message) {
+	if k.started {
+		return
+	}
+	k.start(m)
+	k.events = true
+	k.set(0, "Content-Type", "text/event-stream")
+	k.set(1, "Cache-Control", "no-cache")
+	k.set(2, "X-Accel-Buffering", "no")
+	k.w.WriteHeader(http.StatusOK)
+}
+
+// open commits the response to an event stream before there is a message.
+func (k *httpSink) open() error {
+	k.stream(&session.Message{Kind: session.Notification})
+	return k.Flush()
+}
+
+// KeepAlive writes a comment. In an exchange that has not answered yet it commits
+// the response to an event stream, if the client can take one.
+func (k *httpSink) KeepAlive() error {
+	if !k.streams {
+		return nil
+	}
+	k.stream(&session.Message{Kind: session.Notification})
+	if _, err := k.w.Write([]byte(":\n\n")); err != nil {
+		return k.failed(err)
+	}
+	return k.Flush()
+}
+
+// start sets the headers that every response has.
+func (k *httpSink) start(m *session.Message) {
+	k.started = true
+	h := k.w.Header()
+	if k.sessionID != "" && m.Err == nil {
+		h.Set(headerSessionID, k.sessionID)
+	}
+	if k.endpoint.core.Draining() {
+		h.Set("Connection", "close") // ask the client to reconnect elsewhere
+	}
+	if m.Reject == mcp.RejectOverload || m.Reject == mcp.RejectShuttingDown {
+		h.Set("Retry-After", "1")
+	}
+}
+
+func (k *httpSink) Flush() error {
+	err := k.rc.Flush()
+	if errors.Is(err, http.ErrNotSupported) {
+		k.endpoint.unflushable(k.w)
+		if !k.events {
+			err = nil // it leaves when the exchange ends, which is now
+		}
+	}
+	k.sent = k.ok && err == nil
+	return k.failed(err)
+}
+
+// failed classifies an error. HTTP/2 has errors without a type for a stream that the
+// peer has closed; the request's context tells.
+func (k *httpSink) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	reason := transport.Classify(err)
+	if reason == mcp.DropBrokenPeer && k.lost.Err() == nil && !transport.KnownPeerError(err) {
+		return err // the core logs it with its type
+	}
+	return &session.WriteError{Reason: reason, Err: err}
+}
+
+// Gone implements session.Watcher.
+func (k *httpSink) Gone() context.Context { return k.lost }
+
+// EventStream implements session.EventStreamer.
+func (k *httpSink) EventStream() bool { return k.events }
+
+func (k *httpSink) SetWriteDeadline(t time.Time) {
+	k.deadline = k.rc.SetWriteDeadline(t) == nil || k.deadline
+}
+
+// done takes the write deadline off the connection, which may serve others next.
+func (k *httpSink) done() {
+	if k.deadline {
+		_ = k.rc.SetWriteDeadline(time.Time{})
+	}
+}
+
+// rejectStatus returns the HTTP status of a request that was not admitted. An overload is
+// not 503, although RFC 9110 would have it so: a proxy that looks at nothing but answers
+// takes a replica that says 503 away from all clients. That is right for one that drains,
+// and with one that is full the others would fall, too.
+func rejectStatus(reason mcp.RejectReason) int {
+	switch reason {
+	case mcp.RejectSessionUnknown:
+		return http.StatusNotFound
+	case mcp.RejectTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case mcp.RejectOverload:
+		return http.StatusTooManyRequests
+	case mcp.RejectShuttingDown:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusBadRequest // duplicate_id, not_initialized, parse_error
+}
+
+// status returns the HTTP status of an answer. A legacy error is an ordinary
+// answer; in the modern era the status repeats the error's code.
+func (k *httpSink) status(m *session.Message) int {
+	if m.Reject != "" {
+		return rejectStatus(m.Reject)
+	}
+	if m.Err == nil || k.era == mcp.Legacy {
+		return http.StatusOK
+	}
+	switch m.Err.Code {
+	case mcp.CodeMethodNotFound:
+		return http.StatusNotFound
+	case mcp.CodeParseError, mcp.CodeInvalidRequest, mcp.CodeInvalidParams, mcp.CodeHeaderMismatch,
+		mcp.CodeMissingRequiredCapability, mcp.CodeUnsupportedVersion:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}

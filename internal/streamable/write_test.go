@@ -1,0 +1,113 @@
+package streamable_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/streamable"
+)
+
+// A client that sends and does not read is cut off after the write time-out, also if it
+// gets nothing but responses that no request is behind.
+func TestWritesWithoutRequestAreBounded(t *testing.T) {
+	for name, head := range map[string]string{
+		"accepted notification": "POST / HTTP/1.1\r\nMcp-Protocol-Version: 2026-07-28\r\n",
+		"refused method":        "PUT / HTTP/1.1\r\n",
+		"refused host":          "POST / HTTP/1.1\r\nOrigin: https://evil.example\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			const timeout = 200 * time.Millisecond
+			f := newFake(t, session.Limits{WriteTimeout: timeout, BodyTimeout: timeout})
+			closed := make(chan struct{})
+			srv := httptest.NewUnstartedServer(streamable.New(f.Core, streamable.Config{}))
+			srv.Config.ConnState = func(c net.Conn, state http.ConnState) {
+				switch state {
+				case http.StateNew:
+					_ = c.(*net.TCPConn).SetWriteBuffer(4096)
+				case http.StateClosed:
+					close(closed)
+				}
+			}
+			srv.Start()
+			defer srv.Close()
+			c, err := net.Dial("tcp", srv.Listener.Addr().String())
+			require.NoError(t, err)
+			defer c.Close()
+			require.NoError(t, c.(*net.TCPConn).SetReadBuffer(4096))
+			body := `{"jsonrpc":"2.0","method":"notifications/x"}`
+			request := fmt.Sprintf("%sHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", head, len(body), body)
+			sent := make(chan struct{})
+			go func() {
+				defer close(sent)
+				for w := bufio.NewWriter(c); err == nil; {
+					_, err = io.WriteString(w, request)
+				}
+			}()
+			select {
+			case <-closed:
+			case <-time.After(20 * time.Second):
+				t.Error("the connection lives on")
+			}
+			c.Close()
+			<-sent
+		})
+	}
+}
+
+// The bound goes with its response: a connection that is silent for longer serves the
+// next request.
+func TestWriteBoundsAreTakenOff(t *testing.T) {
+	const timeout = 50 * time.Millisecond
+	e := newEndpoint(t, http1, session.Limits{WriteTimeout: timeout}, streamable.Config{})
+	c, err := net.Dial("tcp", e.srv.Listener.Addr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	in := bufio.NewReader(c)
+	for range 2 {
+		_, err = io.WriteString(c, "PUT / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+		require.NoError(t, err)
+		res, err := http.ReadResponse(in, nil)
+		require.NoError(t, err)
+		body, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		require.Equal(t, 405, res.StatusCode)
+		require.EqualValues(t, len(body), res.ContentLength)
+		time.Sleep(2 * timeout)
+	}
+}
+
+// The WriteTimeout of an http.Server begins with the head of a request. A body that comes later
+// than that is answered all the same: our own deadline is the one that holds.
+func TestWriteTimeoutOfTheServer(t *testing.T) {
+	f := newFake(t, session.Limits{})
+	srv := httptest.NewUnstartedServer(streamable.New(f.Core, streamable.Config{}))
+	srv.Config.WriteTimeout = 20 * time.Millisecond
+	srv.Start()
+	defer srv.Close()
+	c, err := net.Dial("tcp", srv.Listener.Addr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	body := modern(1, "echo")
+	head := "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+	for _, h := range modernHeaders("tools/call", "echo") {
+		head += string(h) + "\r\n"
+	}
+	_, err = fmt.Fprintf(c, "%sContent-Length: %d\r\n\r\n%s", head, len(body), body[:10])
+	require.NoError(t, err)
+	time.Sleep(2 * srv.Config.WriteTimeout)
+	_, err = io.WriteString(c, body[10:])
+	require.NoError(t, err)
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, http.StatusOK, res.StatusCode)
+}
