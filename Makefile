@@ -7,16 +7,22 @@ BENCH    ?= .
 COMPARE  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test tools lint conformance bench compare fuzz races mutants soak clean
+.PHONY: help build test test-all newcomer tools lint conformance bench compare fuzz races mutants soak clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 build: ## build the programs into bin/
 	go build -trimpath -o bin/ ./cmd/...
 
-test: ## run all tests that this machine can run, and say what was skipped
+test: ## test what tells whether the tree can be trusted, and say what was left out
 	@scripts/test.sh
+
+test-all: ## run all tests that this machine can run, with the race detector; say what was skipped
+	@scripts/test-all.sh
+
+newcomer: ## run the two commands of the README in a clean clone with empty caches
+	@scripts/newcomer.sh
 
 tools: ## install what the skipped tests and lint need
 	@scripts/tools.sh

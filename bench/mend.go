@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -45,12 +46,16 @@ func apply(text []byte, edits []edit) ([]byte, error) {
 // and returns the path of the program. It wants to run where its source is, as go run
 // does.
 func buildMended(dir string) (exe string, err error) {
-	source, err := goTool("list", "-m", "-f", "{{.Dir}}", goSDK)
+	answer, err := goTool("mod", "download", "-json", goSDK) // go list -m knows no folder before the download
 	if err != nil {
 		return "", err
 	}
+	var original struct{ Dir string }
+	if err := json.Unmarshal([]byte(answer), &original); err != nil {
+		return "", err
+	}
 	module := filepath.Join(dir, "go-sdk")
-	if err := os.CopyFS(module, os.DirFS(source)); err != nil {
+	if err := os.CopyFS(module, os.DirFS(original.Dir)); err != nil {
 		return "", err
 	}
 	file := filepath.Join(module, mendedFile)
@@ -83,7 +88,7 @@ func buildMended(dir string) (exe string, err error) {
 	return exe, err
 }
 
-// goTool runs the go command and returns the line that it prints.
+// goTool runs the go command and returns what it prints.
 func goTool(args ...string) (string, error) {
 	cmd := exec.Command("go", args...)
 	var stdout, stderr bytes.Buffer

@@ -209,6 +209,7 @@ func (c *crowd) callSeldom(t *testing.T, n int) (again func()) {
 // told to end while it is still an endpoint, and connections that clients keep lead there
 // for as long as it takes them. No call fails.
 func TestRollingRestartInCluster(t *testing.T) {
+	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "prometheus")
 	t.Parallel()
 	spec := readPod(t)

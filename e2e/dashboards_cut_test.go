@@ -48,6 +48,7 @@ func (p *prometheus) callsCut(t *testing.T, since time.Time) float64 {
 // answer is exact, whether processes have addresses of their own or follow each other under
 // one, and whether they were seen often or once.
 func TestCallsCut(t *testing.T) {
+	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "promtool")
 	t.Parallel()
 	const series = `{series: 'vitrine_requests_cancelled_total{job="mcp",instance="%s",method="tools/call",tool="%s",cause="server_shutdown"}', values: '%s'}`

@@ -17,6 +17,7 @@ import (
 // own: the tools come from the server, one gets a promise of its own, and Prometheus
 // takes the rules.
 func TestOwnObjectives(t *testing.T) {
+	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "promtool")
 	t.Parallel()
 	s := serveHTTP(t)

@@ -107,6 +107,7 @@ func (p *prometheus) checkHealth() error {
 // lead to traces do, and the variables have values to choose from. One server is in a
 // namespace, and the others are in none.
 func TestDashboards(t *testing.T) {
+	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "prometheus")
 	t.Parallel()
 	begun := time.Now()

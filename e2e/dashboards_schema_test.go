@@ -16,6 +16,7 @@ import (
 // TestDashboardTypes holds the dashboards against Grafana's own types, and makes sure that
 // a dashboard with a mistake would not pass.
 func TestDashboardTypes(t *testing.T) {
+	needs.Long(t, "e2e/grafana")
 	t.Parallel()
 	packages, err := filepath.Abs("node/node_modules")
 	if err != nil {

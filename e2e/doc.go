@@ -3,6 +3,7 @@
 // mcp-remote), a Prometheus server, Jaeger, an OTLP receiver, nginx, and raw frames. It is a
 // module of its own so that nothing of this enters the framework's go.mod.
 //
+//	go test -short .                    what "make test" runs: the programs and clients in Go
 //	go test ./...                       what this machine can run
 //	VITRINE_REQUIRE=all go test ./...   everything, or fail
 //	GOFLAGS=-race go test ./...         with the race detector in the programs, too

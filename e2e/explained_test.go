@@ -98,6 +98,7 @@ var mishaps = []mishap{
 
 // TestExplained provokes each mishap and asks Prometheus and Jaeger about it.
 func TestExplained(t *testing.T) {
+	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "prometheus")
 	jaegerProgram(t)
 	t.Parallel()
@@ -331,6 +332,7 @@ func resetOnAnswer(t *testing.T, s *server, r request) {
 // TestIdleSessions: sessions end for two causes that cancel no request, and Prometheus
 // sees that they do.
 func TestIdleSessions(t *testing.T) {
+	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "prometheus")
 	t.Parallel()
 	idle := serveHTTP(t, withArgs("--session-idle", "200ms"))

@@ -25,6 +25,7 @@ const (
 // jaegerProgram returns the file of the Jaeger that make tools has built.
 func jaegerProgram(t *testing.T) string {
 	t.Helper()
+	needs.Long(t, "e2e/jaeger")
 	out, err := exec.Command("../scripts/jaeger.sh", "path").Output()
 	if err != nil {
 		t.Fatalf("scripts/jaeger.sh: %v", err)

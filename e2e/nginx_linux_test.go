@@ -47,6 +47,7 @@ func replicas(t *testing.T, n int, adjusts ...adjust) (all []*server) {
 // changes are pairs of what the configuration says and what it is to say.
 func proxy(t *testing.T, backends []*server, changes ...string) *server {
 	t.Helper()
+	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	for {
 		addr := freeAddress(t)
@@ -167,6 +168,7 @@ func echoX(id any) request { return call(id, "echo", object{"text": "x"}) }
 // TestNginxEvents: what a handler reports reaches the client through nginx while the
 // handler works. A buffer would be full after a minute, which nobody waits for here.
 func TestNginxEvents(t *testing.T) {
+	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
 	all := replicas(t, 3)
@@ -181,6 +183,7 @@ func TestNginxEvents(t *testing.T) {
 // TestNginxDisconnect: a client that hangs up cancels its call, although nothing is sent
 // to it by which nginx would notice that it has gone.
 func TestNginxDisconnect(t *testing.T) {
+	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
 	all := replicas(t, 3, withArgs("--keep-alive", "10m"))
@@ -203,6 +206,7 @@ func (s *server) checkUnwound(t *testing.T) {
 // TestNginxQuietStream: signs of life keep a call that says nothing for longer than nginx
 // waits.
 func TestNginxQuietStream(t *testing.T) {
+	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
 	const silence = 3 * time.Second
@@ -259,6 +263,7 @@ func holder(t *testing.T, all []*server) (found *server) {
 
 // TestNginxRoutes: the headers of a call choose where it goes, and others are spread.
 func TestNginxRoutes(t *testing.T) {
+	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
 	all := replicas(t, 3)
@@ -277,6 +282,7 @@ func TestNginxRoutes(t *testing.T) {
 
 // TestNginxSessions: a legacy session stays on the replica that has it, and ends with it.
 func TestNginxSessions(t *testing.T) {
+	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
 	all := replicas(t, 3)
@@ -351,6 +357,7 @@ func TestNginxDescriptors(t *testing.T) {
 // TestNginxQuestions: a modern client brings its answer to any replica, if all have the
 // same keys.
 func TestNginxQuestions(t *testing.T) {
+	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
 	const rounds = 8 // enough for an answer on the other replica: requests take turns
@@ -414,6 +421,7 @@ func TestNginxQuestions(t *testing.T) {
 // TestNginxTasks: a task lives in one replica. With the lines of the README its tool and
 // the requests about tasks go to the same one.
 func TestNginxTasks(t *testing.T) {
+	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join(nginxDir, "README.md"))
@@ -445,6 +453,7 @@ func TestNginxTasks(t *testing.T) {
 // TestNginxRepeats: what a replica has not begun goes to another one, and what it has
 // begun does not.
 func TestNginxRepeats(t *testing.T) {
+	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
 	all := replicas(t, 3)

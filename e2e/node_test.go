@@ -12,6 +12,7 @@ import (
 // The test is skipped if the npm packages are not installed.
 func node(t *testing.T, suite string) string {
 	t.Helper()
+	needs.Long(t, suite)
 	path, err := filepath.Abs("node/node_modules/node/bin/node")
 	if err != nil {
 		t.Fatal(err)

@@ -55,6 +55,7 @@ func (a *answer) overloaded() bool {
 // TestNginxOverload: a replica that is full stays in rotation, and serves again as soon as
 // it can.
 func TestNginxOverload(t *testing.T) {
+	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
 	all := replicas(t, 3, narrow())
@@ -98,6 +99,7 @@ func TestNginxOverload(t *testing.T) {
 
 // TestNginxDrain: a replica that drains is left at its first refusal.
 func TestNginxDrain(t *testing.T) {
+	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
 	all := replicas(t, 3, narrow(), withArgs("--drain-timeout", "10m"))
@@ -126,6 +128,7 @@ func TestNginxDrain(t *testing.T) {
 // TestNginxOpenings: what stays goes to the next replica when one has enough, which goes on
 // to get calls; and when one is away.
 func TestNginxOpenings(t *testing.T) {
+	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
 	all := replicas(t, 3, withArgs("--max-sessions", "1", "--max-in-flight", "1"))
@@ -160,6 +163,7 @@ func TestNginxOpenings(t *testing.T) {
 // TestNginxFullSession: a call of a legacy session is refused while the replica of the
 // session is full. Another one would say that there is no such session.
 func TestNginxFullSession(t *testing.T) {
+	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
 	all := replicas(t, 3, narrow())
@@ -184,6 +188,7 @@ func TestNginxFullSession(t *testing.T) {
 // TestNginxLog: the log names requests, and sessions as the server's log does: the whole id
 // is a secret of its client.
 func TestNginxLog(t *testing.T) {
+	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "mcp.log")

@@ -194,6 +194,7 @@ func (p *prometheus) awaitExemplar(t *testing.T, query, trace string) {
 // TestPrometheus lets a real Prometheus scrape the server, with and without native
 // histograms.
 func TestPrometheus(t *testing.T) {
+	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "prometheus", "promtool")
 	t.Parallel()
 	s := serveHTTP(t)
@@ -256,6 +257,7 @@ func (p *prometheus) targetUp() error {
 
 // TestPromtool lets promtool check names, types and help texts of a scrape.
 func TestPromtool(t *testing.T) {
+	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "promtool")
 	t.Parallel()
 	s := serveHTTP(t)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
 // What a release of the demonstration service may need. The CPU time is not the speed
@@ -27,6 +29,7 @@ var release = []string{"-mod=readonly", "-trimpath", "-buildvcs=auto", "-tags=gr
 // what its start costs and what it keeps in memory when it has nothing to do: after its
 // first answer, and when Prometheus has scraped it.
 func TestRelease(t *testing.T) {
+	needs.Long(t, "e2e/release")
 	dockerfile, err := os.ReadFile(filepath.Join("..", "deploy", "container", "Dockerfile"))
 	if err != nil {
 		t.Fatal(err)

@@ -55,6 +55,7 @@ const scrapeInterval = time.Second
 
 // startRollout starts two replicas. The slow tool that the proxy knows of needs none.
 func startRollout(t *testing.T, env ...string) *rollout {
+	needs.Long(t, "e2e/rolling restart")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	needs.Tool(t, "e2e/prometheus", "prometheus")
 	r := &rollout{env: env, servers: make([]*server, 2), pushed: make([]*receiver, 2), begun: time.Now()}

@@ -11,6 +11,7 @@ import (
 // TestRules lets promtool check what deploy/ and dashboards/ give to Prometheus, and
 // run the tests of the rules: each alert where it fires and where it stays silent.
 func TestRules(t *testing.T) {
+	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "promtool")
 	tests, err := filepath.Glob("../dashboards/*_test.yml")
 	if err != nil || len(tests) == 0 {

@@ -35,6 +35,7 @@ type drill struct {
 // servers, started as deploy/prometheus/prometheus.yml says, and at one of which nothing
 // is wrong: of that no query answers anything.
 func TestRunbook(t *testing.T) {
+	needs.Long(t, "e2e/runbook")
 	needs.Tool(t, "e2e/runbook", "prometheus", "curl", "grep")
 	t.Parallel()
 	_, questions := readRunbook(t)

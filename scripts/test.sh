@@ -1,8 +1,13 @@
 #!/bin/sh
-# Runs all tests, then tells what was skipped and why. With VITRINE_REQUIRE=all it
-# skips nothing: what is missing is a failure, and lint and fuzzing run as well.
+# Runs what tells whether the tree can be trusted, on a machine that has Go and nothing
+# else: the unit tests of the root module, and one pass over the real programs, over HTTP
+# and over stdio. Then tells what it has left out. scripts/test-all.sh runs everything.
 . "$(dirname "$0")/lib.sh"
 
+if required; then
+	warn "VITRINE_REQUIRE=all allows no skips, and make test leaves suites out: use make test-all"
+	exit 1
+fi
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 130' INT
@@ -12,68 +17,21 @@ export VITRINE_SKIPS
 : >"$VITRINE_SKIPS"
 
 failed=
-fail() {
-	failed="$failed
-FAILED:  $1"
-}
+say "== tests"
+test_module . -short || failed="$failed tests"
+say "== end to end: the real programs, over HTTP and stdio"
+(cd e2e && go test -count=1 -timeout 10m -short .) || failed="$failed end-to-end"
 
-# step runs one part of the tests and goes on whether or not it passes.
-step() {
-	title=$1
-	shift
-	say "== $title"
-	"$@" || fail "$title"
-}
-
-# no_race prints why the race detector cannot be used, or nothing if it can.
-no_race() {
-	cc=$(go env CC)
-	if ! have "${cc%% *}"; then
-		say "no C compiler"
-	elif [ "$(go env CGO_ENABLED)" != 1 ]; then
-		say "CGO_ENABLED=0"
-	elif ! go build -race runtime/cgo >"$tmp/race" 2>&1; then
-		say "go build -race fails: $(tail -n 1 "$tmp/race")"
-	fi
-}
-
-# -count=1, because a cached result cannot know what has been installed since.
-# Usage: test_module <folder> [flag of go test]...
-test_module() (
-	cd "$1" && shift
-	list=$(packages) || exit 1
-	[ -z "$list" ] || go test -count=1 -timeout 10m "$@" $list
-)
-
-if required; then
-	step "lint" scripts/lint.sh
-else
-	step "gofmt and go vet" scripts/lint.sh quick
-fi
-
-race=-race
-why=$(no_race)
-if [ -n "$why" ]; then
-	race=
-	say "race detector: off ($why)"
-	skip "race detector" "$why" || fail "race detector"
-fi
-step "tests" test_module . $race
-if [ -n "$race" ]; then
-	step "allocation budgets, without the race detector" test_module . -run Allocations
-fi
-if required; then
-	step "fuzzing" scripts/fuzz.sh
-fi
-# One package at a time: they drive real processes, and some wait for only so long.
-for module in $(nested_modules); do
-	step "tests of $module" test_module "$module" -p 1
+for suite in "race detector" lint fuzzing $(nested_modules) $(tested_folders e2e); do
+	[ "$suite" = e2e ] || leave_out "$suite"
 done
 
 say "== summary"
-sort -u "$VITRINE_SKIPS" | awk -F '\t' '{ print "skipped: " $1 ": " $2 " (make tools installs it)" }'
+summary
+missing=$(missing_tools | tr '\n' ' ')
+[ -z "$missing" ] || say "make test-all would also want (make tools installs them): $missing"
 if [ -n "$failed" ]; then
-	say "${failed#?}"
+	say "FAILED: $failed"
 	exit 1
 fi
 say "passed"

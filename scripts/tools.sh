@@ -16,23 +16,8 @@ as_root() {
 	fi
 }
 
-# missing_packages lists the Debian packages whose programs are not in PATH.
-missing_packages() {
-	have prometheus promtool || say prometheus
-	have chromium || have chromium-browser || have google-chrome || say chromium fonts-dejavu-core
-	have nginx || say nginx
-	have systemd-analyze || say systemd
-	have curl || say curl
-	cc=$(go env CC)
-	have "${cc%% *}" || say gcc libc6-dev
-	if [ -f e2e/node/package-lock.json ]; then
-		have node || say nodejs
-		have npm || say npm
-	fi
-}
-
 install_packages() {
-	missing=$(missing_packages | tr '\n' ' ')
+	missing=$(missing_tools | tr '\n' ' ')
 	if [ -z "$missing" ]; then
 		say "Debian packages: all there"
 		return 0
@@ -60,11 +45,13 @@ install_packages() {
 		as_root rm -f "$policy"
 		trap - EXIT INT TERM
 	fi
+	now=
+	[ ! -d /run/systemd/system ] || now=--now # without systemd as init there is nothing to stop
 	for service in prometheus nginx; do
 		case " $missing" in
 		*" $service "*)
 			if have systemctl && systemctl is-enabled -q "$service" 2>/dev/null; then
-				as_root systemctl disable -q --now "$service" || result=1
+				as_root systemctl disable -q $now "$service" || result=1
 			fi
 			;;
 		esac

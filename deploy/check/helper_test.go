@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -135,14 +136,35 @@ func as[T runtime.Object](t *testing.T, all []Manifest) (objects []T) {
 	return objects
 }
 
-// moduleDir returns the folder of a module that go.mod names.
+// moduleDir returns the folder of a module that go.mod names. It downloads a module
+// that is not there yet: go test does that only for modules whose packages it builds.
 func moduleDir(t *testing.T, module string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	out, err := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", module).Output()
+	require.NoError(t, err, "%s", out) // with -json, errors are in the output
+	var downloaded struct{ Dir string }
+	require.NoError(t, json.Unmarshal(out, &downloaded))
+	require.DirExists(t, downloaded.Dir)
+	return downloaded.Dir
+}
+
+// TestModuleThatIsNotDownloadedYet: tests that read the files of a module also pass
+// where the module cache is empty. The module comes from the cache of this machine if it
+// is there.
+func TestModuleThatIsNotDownloadedYet(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE", "GOPROXY").Output()
 	require.NoError(t, err)
-	dir := strings.TrimSpace(string(out))
-	require.NotEmpty(t, dir, "%s is not downloaded", module)
-	return dir
+	env := strings.Fields(string(out))
+	require.Len(t, env, 2)
+	here := url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(env[0], "cache", "download"))}
+	empty := t.TempDir()
+	t.Setenv("GOPROXY", here.String()+","+env[1])
+	t.Setenv("GOMODCACHE", empty)
+	t.Setenv("GOFLAGS", os.Getenv("GOFLAGS")+" -modcacherw") // so that the folder can be removed
+
+	dir := moduleDir(t, "sigs.k8s.io/kubectl-validate")
+	require.True(t, strings.HasPrefix(dir, empty), "%s is not in the empty cache", dir)
+	require.DirExists(t, filepath.Join(dir, "pkg/openapiclient/builtins", oldest))
 }
 
 func readFile(t *testing.T, name string) []byte {

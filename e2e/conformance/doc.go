@@ -1,7 +1,7 @@
 // Package conformance runs the official conformance suite of MCP, which comes as an
 // npm package, against cmd/everything: one process on one URL, for all revisions.
 //
-//	go test ./conformance                          what "make test" does
+//	go test ./conformance                          what "make test-all" does
 //	make conformance                               the same, with the table
 //	go test ./conformance -v -artifacts            keep what the suite wrote, and say where
 //

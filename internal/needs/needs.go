@@ -1,14 +1,15 @@
-// Package needs lets an integration test say what it needs from the machine, such
-// as a Prometheus server or installed npm packages, and makes sure that a test that
-// is skipped for want of it is never skipped in silence.
+// Package needs lets a test say what it needs: a program or something else that the
+// machine may lack ([Tool], [Skip]), or the time for a long suite ([Long]). It makes
+// sure that no test is skipped in silence.
 //
 // What happens depends on two environment variables:
 //
 //   - On a developer's machine a missing need skips the test.
 //   - Under VITRINE_REQUIRE=all, as in continuous integration, it fails the test.
-//   - When VITRINE_SKIPS names a file, each skip is appended to it as one line of
-//     suite, tab, reason. make test does this and prints the list at its end,
-//     because go test says nothing about skipped tests.
+//   - When VITRINE_SKIPS names a file, each skip is appended to it as one line:
+//     "skipped", tab, suite, tab, reason; or "left out", tab, suite. make test and
+//     make test-all do this and print the list at their end, because go test says
+//     nothing about skipped tests.
 //
 // The package is for tests only. Nested modules such as e2e may import it too.
 package needs
@@ -22,7 +23,7 @@ import (
 )
 
 // Tool declares that a test needs the named programs in PATH. The suite is what the
-// summary of make test calls the tests that belong together, for example
+// summary of make test-all calls the tests that belong together, for example
 // "e2e/prometheus". Call it first in a test, from the test's own goroutine.
 func Tool(tb testing.TB, suite string, names ...string) {
 	tb.Helper()
@@ -46,21 +47,44 @@ func Skip(tb testing.TB, suite, why string) {
 		tb.Fatalf("%s: %s, and VITRINE_REQUIRE=all allows no skips (make tools installs what is missing)", suite, why)
 	}
 	if name := os.Getenv("VITRINE_SKIPS"); name != "" {
-		if err := record(name, suite, why); err != nil {
+		if err := record(name, "skipped", suite, why); err != nil {
 			tb.Fatalf("%s: %s, and the skip cannot be recorded: %v", suite, why, err)
 		}
 	}
 	tb.Skipf("%s: %s (make tools installs what is missing)", suite, why)
 }
 
+// Long declares that a test belongs to a long suite. go test -short, which make test
+// uses, leaves it out: the test is skipped, or fails under VITRINE_REQUIRE=all. Without
+// -short Long does nothing. The suite is as for [Tool]. Call it first in a test, from the
+// test's own goroutine.
+func Long(tb testing.TB, suite string) {
+	tb.Helper()
+	if !testing.Short() {
+		return
+	}
+	if os.Getenv("VITRINE_REQUIRE") == "all" {
+		tb.Fatalf("%s: -short leaves it out, and VITRINE_REQUIRE=all allows no skips (make test-all runs it)", suite)
+	}
+	if name := os.Getenv("VITRINE_SKIPS"); name != "" {
+		if err := record(name, "left out", suite); err != nil {
+			tb.Fatalf("%s: -short leaves it out, and that cannot be recorded: %v", suite, err)
+		}
+	}
+	tb.Skipf("%s: -short leaves it out (make test-all runs it)", suite)
+}
+
 // record appends one line to the file of skips. Test binaries of several packages do
 // so at the same time, so it is one write to a file opened for appending.
-func record(file, suite, why string) error {
+func record(file string, fields ...string) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, "%s\t%s\n", oneLine(suite), oneLine(why))
+	for i := range fields {
+		fields[i] = oneLine(fields[i])
+	}
+	_, err = fmt.Fprintln(f, strings.Join(fields, "\t"))
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}

@@ -1,11 +1,14 @@
 package needs_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
@@ -42,7 +45,7 @@ func TestNeeds(t *testing.T) {
 	missing := func(tb testing.TB) { needs.Tool(tb, "e2e/thing", "go", "no-such-program", "nor-this") }
 	present := func(tb testing.TB) { needs.Tool(tb, "e2e/thing", "go") }
 	other := func(tb testing.TB) { needs.Skip(tb, "e2e/npm", "packages\tnot\ninstalled") }
-	const line = "e2e/thing\tno no-such-program, no nor-this in PATH\n"
+	const line = "skipped\te2e/thing\tno no-such-program, no nor-this in PATH\n"
 
 	for _, c := range []struct {
 		name    string
@@ -56,7 +59,7 @@ func TestNeeds(t *testing.T) {
 		{"present and required", "all", present, "went on", "", ""},
 		{"missing", "", missing, "skipped", "e2e/thing: no no-such-program, no nor-this in PATH (make tools installs what is missing)", line},
 		{"missing and required", "all", missing, "failed", "e2e/thing: no no-such-program, no nor-this in PATH, and VITRINE_REQUIRE=all allows no skips (make tools installs what is missing)", ""},
-		{"another need", "", other, "skipped", "e2e/npm: packages\tnot\ninstalled (make tools installs what is missing)", "e2e/npm\tpackages not installed\n"},
+		{"another need", "", other, "skipped", "e2e/npm: packages\tnot\ninstalled (make tools installs what is missing)", "skipped\te2e/npm\tpackages not installed\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "skips")
@@ -80,8 +83,38 @@ func TestSkipsAreAppended(t *testing.T) {
 	for _, suite := range []string{"a", "b"} {
 		run(func(tb testing.TB) { needs.Skip(tb, suite, "why") })
 	}
-	if got, _ := os.ReadFile(file); string(got) != "a\twhy\nb\twhy\n" {
+	if got, _ := os.ReadFile(file); string(got) != "skipped\ta\twhy\nskipped\tb\twhy\n" {
 		t.Errorf("recorded %q", got)
+	}
+}
+
+// TestShortLeavesLongSuitesOut: and says so, except where nothing may be left out.
+func TestShortLeavesLongSuitesOut(t *testing.T) {
+	short := flag.Lookup("test.short")
+	was := short.Value.String()
+	t.Cleanup(func() { require.NoError(t, short.Value.Set(was)) })
+	for _, c := range []struct {
+		name, short, required string
+		ended, skips          string
+	}{
+		{"long form", "false", "", "went on", ""},
+		{"long form, nothing may be skipped", "false", "all", "went on", ""},
+		{"short form", "true", "", "skipped", "left out\te2e/thing\n"},
+		{"short form, nothing may be skipped", "true", "all", "failed", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "skips")
+			t.Setenv("VITRINE_REQUIRE", c.required)
+			t.Setenv("VITRINE_SKIPS", file)
+			require.NoError(t, short.Value.Set(c.short))
+			tb := run(func(tb testing.TB) { needs.Long(tb, "e2e/thing") })
+			require.Equal(t, c.ended, tb.ended, tb.text)
+			got, err := os.ReadFile(file)
+			if c.skips != "" {
+				require.NoError(t, err)
+			}
+			require.Equal(t, c.skips, string(got))
+		})
 	}
 }
 

@@ -58,16 +58,14 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
-// TestMutants shows that the races notice the old bugs. Where nothing may be skipped it
-// runs each mutant once; VITRINE_MUTANTS=all (make mutants) runs each twenty times, the
+// TestMutants shows that the races notice the old bugs. It runs each mutant once; VITRINE_MUTANTS=all (make mutants) runs each twenty times, the
 // healthy code fifty times, and prints the table.
 func TestMutants(t *testing.T) {
 	with, without := 1, 0
-	switch {
-	case os.Getenv("VITRINE_MUTANTS") == "all":
+	if os.Getenv("VITRINE_MUTANTS") == "all" {
 		with, without = 20, 50
-	case os.Getenv("VITRINE_REQUIRE") != "all":
-		needs.Skip(t, "session/mutants", "each mutant is compiled, which takes long; see make mutants")
+	} else {
+		needs.Long(t, "session/mutants")
 	}
 	var table strings.Builder
 	healthy := ""

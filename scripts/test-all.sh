@@ -1,0 +1,71 @@
+#!/bin/sh
+# Runs all tests of all modules, with the race detector, then tells what was skipped and why. With VITRINE_REQUIRE=all it
+# skips nothing: what is missing is a failure, and lint and fuzzing run as well.
+. "$(dirname "$0")/lib.sh"
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+VITRINE_SKIPS=$tmp/skips
+export VITRINE_SKIPS
+: >"$VITRINE_SKIPS"
+
+failed=
+fail() {
+	failed="$failed
+FAILED:  $1"
+}
+
+# step runs one part of the tests and goes on whether or not it passes.
+step() {
+	title=$1
+	shift
+	say "== $title"
+	"$@" || fail "$title"
+}
+
+# no_race prints why the race detector cannot be used, or nothing if it can.
+no_race() {
+	cc=$(go env CC)
+	if ! have "${cc%% *}"; then
+		say "no C compiler"
+	elif [ "$(go env CGO_ENABLED)" != 1 ]; then
+		say "CGO_ENABLED=0"
+	elif ! go build -race runtime/cgo >"$tmp/race" 2>&1; then
+		say "go build -race fails: $(tail -n 1 "$tmp/race")"
+	fi
+}
+
+if required; then
+	step "lint" scripts/lint.sh
+else
+	step "gofmt and go vet" scripts/lint.sh quick
+fi
+
+race=-race
+why=$(no_race)
+if [ -n "$why" ]; then
+	race=
+	say "race detector: off ($why)"
+	skip "race detector" "$why" || fail "race detector"
+fi
+step "tests" test_module . $race
+if [ -n "$race" ]; then
+	step "allocation budgets, without the race detector" test_module . -run Allocations
+fi
+if required; then
+	step "fuzzing" scripts/fuzz.sh
+fi
+# One package at a time: they drive real processes, and some wait for only so long.
+for module in $(nested_modules); do
+	step "tests of $module" test_module "$module" -p 1
+done
+
+say "== summary"
+summary
+if [ -n "$failed" ]; then
+	say "${failed#?}"
+	exit 1
+fi
+say "passed"
