@@ -67,13 +67,17 @@ func (f *forms) of(t reflect.Type) (*schema.Schema, error) {
 // ElicitForm asks the user to fill a form, as [Call.Elicit] does, and decodes what
 // comes back. The form is inferred from T, a struct whose fields, in their order, are
 // booleans, numbers, strings, a [time.Time], or lists of strings to choose from. A
-// field with omitempty may be left empty. Tags say more:
+// field with omitempty may be left empty. The tags of [AddTool] say more, as far as the
+// protocol has them in forms: title, description, enum, format, default, minLength,
+// maxLength, minimum, maximum, minItems and maxItems.
 //
 //	type order struct {
 //		Size    string   `json:"size" enum:"small,large" default:"small" title:"Size"`
 //		Extras  []string `json:"extras,omitempty" enum:"milk,sugar"`
 //		Contact string   `json:"contact" format:"email" jsonschema:"where to send the bill"`
 //	}
+//
+// A default is what the client shows in the field; one that comes back empty is zero.
 //
 // The value is zero unless the action is [mcp.ElicitAccept] and the error nil. A type
 // that is no such form gives an error with the first use.

@@ -49,7 +49,7 @@ type Tool struct {
 }
 
 // A ToolHandler serves the calls of one tool. In is decoded from the arguments,
-// which satisfy the input schema. Out becomes the structured content of the
+// which satisfy the input schema ([AddTool] tells how one is inferred). Out becomes the structured content of the
 // result, with the same JSON as text beside it. Two types of Out are taken as
 // they are: string becomes a block of text, and *mcp.CallToolResult is the whole
 // result.
@@ -62,6 +62,27 @@ type ToolHandler[In, Out any] func(ctx context.Context, call *Call, in In) (Out,
 
 // AddTool registers a tool, or panics if that is not possible: a mistake in the
 // program, which shows at start-up. See [TryAddTool].
+//
+// Schemas that are not given are inferred from In and Out. Fields with omitempty or
+// omitzero are optional, all others required. Keywords of JSON Schema are tags, and
+// arguments are held to them:
+//
+//	type search struct {
+//		Query string   `json:"query" jsonschema:"what to look for" minLength:"1"`
+//		Sort  string   `json:"sort" enum:"date,relevance" default:"date"`
+//		Limit int      `json:"limit" minimum:"1" maximum:"50" default:"10"`
+//		Tags  []string `json:"tags,omitempty" enum:"news,blog" maxItems:"2"`
+//	}
+//
+// There are title, description (the jsonschema tag is the same), deprecated, readOnly and
+// writeOnly; format, pattern, minLength and maxLength of strings; minimum, maximum,
+// exclusiveMinimum, exclusiveMaximum and multipleOf of numbers; minItems, maxItems and
+// uniqueItems of slices and arrays; minProperties and maxProperties of maps. enum lists
+// the choices of a field, or of the items of a slice. A field with a default may be
+// missing from the arguments, and the handler sees the default then. examples are written
+// as enum. A slice's default is a list, too, or JSON; that of a map or a struct is JSON.
+// A tag that contradicts the type of its field, and one that looks like JSON Schema and is
+// not among these, is an error.
 func AddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) {
 	if err := TryAddTool(s, t, h); err != nil {
 		panic(err)
@@ -96,7 +117,7 @@ func enterTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out], enter ent
 	if h == nil {
 		return fmt.Errorf("server: tool %q: the handler is nil", t.Name)
 	}
-	in, err := toolSchema(t.InputSchema, reflect.TypeFor[In]())
+	in, err := toolSchema(t.InputSchema, reflect.TypeFor[In](), schema.For)
 	if err == nil {
 		err = in.RequireObject()
 	}
@@ -142,11 +163,11 @@ func enterTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out], enter ent
 }
 
 // toolSchema returns the schema that was given, or infers it.
-func toolSchema(given jsontext.Value, t reflect.Type) (*schema.Schema, error) {
+func toolSchema(given jsontext.Value, t reflect.Type, infer func(reflect.Type) (*schema.Schema, error)) (*schema.Schema, error) {
 	if given != nil {
 		return schema.Parse(given)
 	}
-	return schema.For(t)
+	return infer(t)
 }
 
 // arguments returns the arguments of a tools/call; absent ones are {}.
@@ -211,7 +232,7 @@ func outputFor[Out any](given jsontext.Value) (output[Out], error) {
 	if whole && given == nil {
 		return o, nil
 	}
-	sch, err := toolSchema(given, t)
+	sch, err := toolSchema(given, t, schema.ForOutput)
 	if err != nil {
 		return o, err
 	}

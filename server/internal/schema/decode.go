@@ -50,12 +50,13 @@ func syntaxFault(at string, err error) Fault {
 // A valid value that the Go type cannot hold is a fault as well: 2^63 for an
 // int64, or text that an UnmarshalText method refuses. If no value of its JSON kind
 // could be held, schema and type contradict each other ([Fault.Misfit]). JSON Schema takes 2.0 and
-// 2e0 for integers, and so does Decode into an inferred type.
+// 2e0 for integers, and so does Decode into an inferred type. A member that is missing
+// and has a default is decoded as if its default stood there.
 func (s *Schema) Decode(raw jsontext.Value, into any) []Fault {
 	typed := s.target != nil && reflect.TypeOf(into) == s.target
 	if typed && s.exact {
 		if _, ok := s.shape.admits(raw, 0); ok {
-			if json.Unmarshal(raw, into) == nil {
+			if json.Unmarshal(s.shape.completed(raw), into) == nil {
 				return nil
 			}
 			clearTarget(into)
@@ -116,7 +117,16 @@ func needsString(err *json.SemanticError) bool {
 	return t.Implements(textUnmarshaler[0]) && !t.Implements(jsonMethods[2]) && !t.Implements(jsonMethods[3])
 }
 
-// plainIntegers rewrites numbers such as 2.0 and 2e0 to 2 wherever the shape has
+// completed returns a value with the defaults of the members that are missing; a value
+// that cannot be read stays as it is.
+func (s *shape) completed(raw jsontext.Value) jsontext.Value {
+	if !s.presets {
+		return raw
+	}
+	return s.plainIntegers(raw)
+}
+
+// plainIntegers adds the defaults of members that are missing, and rewrites numbers such as 2.0 and 2e0 to 2 wherever the shape has
 // an integer. JSON Schema says that they are integers; json/v2 does not decode
 // them into one. Everything else stays as it is, and so does the whole value if
 // it cannot be read.
@@ -156,6 +166,10 @@ func (s *shape) copyMembers(enc *jsontext.Encoder, dec *jsontext.Decoder) error 
 	if err := enc.WriteToken(open); err != nil {
 		return err
 	}
+	var given map[*field]bool
+	if s.presets && s.kind == record {
+		given = make(map[*field]bool, len(s.fields))
+	}
 	for dec.PeekKind() != '}' && dec.PeekKind() != ']' {
 		member := s.elem
 		if object {
@@ -167,6 +181,9 @@ func (s *shape) copyMembers(enc *jsontext.Encoder, dec *jsontext.Decoder) error 
 				member = &shape{} // a form may have been given more than it asks for
 				if f := s.byName[name.String()]; f != nil {
 					member = f.shape
+					if given != nil {
+						given[f] = true
+					}
 				}
 			}
 			if err := enc.WriteToken(name); err != nil {
@@ -177,9 +194,30 @@ func (s *shape) copyMembers(enc *jsontext.Encoder, dec *jsontext.Decoder) error 
 			return err
 		}
 	}
+	if given != nil {
+		if err := s.writePresets(enc, given); err != nil {
+			return err
+		}
+	}
 	end, err := dec.ReadToken()
 	if err != nil {
 		return err
 	}
 	return enc.WriteToken(end)
+}
+
+// writePresets writes the members with a default that were not given.
+func (s *shape) writePresets(enc *jsontext.Encoder, given map[*field]bool) error {
+	for _, f := range s.fields {
+		if f.preset == nil || given[f] {
+			continue
+		}
+		if err := enc.WriteToken(jsontext.String(f.name)); err != nil {
+			return err
+		}
+		if err := enc.WriteValue(f.preset); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // Keywords of the schema of a form (spec section "Elicitation", requested schema).
@@ -84,15 +85,20 @@ func checkFormProperty(node any) error {
 // FormFor infers the form of a struct: its fields in their order, which is the one
 // in which clients show them. Fields with omitempty or omitzero may be left empty. A
 // field is a bool, an integer, a float, a string, a [time.Time], a type with text
-// methods, or a []string with an enum. Tags say more about it:
+// methods, or a []string with an enum. The tags of [For] say more about it, as far as the
+// protocol has them in forms:
 //
-//	jsonschema:"..."  its description
-//	title:"..."       its name for people
-//	enum:"a,b,c"      the choices of a string or of a []string
-//	format:"email"    of a string: email, uri, date or date-time
-//	default:"..."     what stands in the field before the user touches it
+//	jsonschema:"..."         its description
+//	title:"..."              its name for people
+//	enum:"a,b,c"             the choices of a string or of a []string
+//	format:"email"           of a string: email, uri, date or date-time
+//	minLength, maxLength     of a string
+//	minimum, maximum         of a number
+//	minItems, maxItems       of a []string
+//	default:"..."            what stands in the field before the user touches it
 //
-// A type that is no flat form is an error that names the field.
+// A type that is no flat form is an error that names the field. A default is for the
+// client: the Go value of a field that comes back empty is its zero value.
 func FormFor(t reflect.Type) (*Schema, error) {
 	s, err := inferForm(t)
 	if err != nil {
@@ -102,7 +108,7 @@ func FormFor(t reflect.Type) (*Schema, error) {
 }
 
 func inferForm(t reflect.Type) (*Schema, error) {
-	sh, err := shapeOf(t)
+	sh, err := shapeOf(t, encoded)
 	if err != nil {
 		return nil, err
 	}
@@ -146,117 +152,68 @@ func inferForm(t reflect.Type) (*Schema, error) {
 	return s, nil
 }
 
-// A property is one field of a form.
+// A property is one field of a form, with its members in the order that people read.
 type property struct {
 	Type        string         `json:"type"`
 	Title       string         `json:"title,omitempty"`
 	Description string         `json:"description,omitempty"`
 	Format      string         `json:"format,omitempty"`
-	Minimum     *int64         `json:"minimum,omitzero"`
-	Maximum     *int64         `json:"maximum,omitzero"`
-	Enum        []string       `json:"enum,omitempty"`
+	MinLength   *int           `json:"minLength,omitzero"`
+	MaxLength   *int           `json:"maxLength,omitzero"`
+	Minimum     *float64       `json:"minimum,omitzero"`
+	Maximum     *float64       `json:"maximum,omitzero"`
+	MinItems    *int           `json:"minItems,omitzero"`
+	MaxItems    *int           `json:"maxItems,omitzero"`
+	Enum        []any          `json:"enum,omitempty"`
 	Items       *choices       `json:"items,omitzero"`
 	Default     jsontext.Value `json:"default,omitzero"`
 }
 
 type choices struct {
-	Type string   `json:"type"`
-	Enum []string `json:"enum"`
+	Type string `json:"type"`
+	Enum []any  `json:"enum"`
 }
 
 func formProperty(f *field) (p property, err error) {
-	sh := f.shape
-	p = property{Title: f.tag.Get("title"), Description: f.tag.Get("jsonschema"), Format: f.tag.Get("format")}
-	switch {
-	case sh.kind == scalar && sh.typ.Kind() == reflect.Bool:
-		p.Type = "boolean"
-	case sh.kind == scalar && sh.typ.Kind() != reflect.String:
-		p.Type = "number"
-	case sh.kind == integer:
-		p.Type = "integer"
-		p.Minimum, p.Maximum = formRange(sh.typ)
-	case sh.kind == scalar, sh.kind == text && !isBase64(sh.typ):
-		p.Type = "string"
-	case sh.kind == instant:
-		p.Type, p.Format = "string", "date-time"
-	case sh.kind == list && sh.elem.kind == scalar && sh.elem.typ.Kind() == reflect.String:
-		p.Type = "array"
-	default:
-		return p, fmt.Errorf("type %v does not fit into a form", sh.typ)
-	}
-	if p.Format != "" && (p.Type != "string" || !slices.Contains(formFormats, p.Format)) {
-		return p, fmt.Errorf("format %q: a string may have %s", p.Format, strings.Join(formFormats, ", "))
-	}
-	if err := p.choose(f.tag); err != nil {
+	bare, err := bareProperty(f.shape)
+	if err != nil {
 		return p, err
 	}
-	return p, p.preset(f.tag)
-}
-
-// choose reads the enum tag.
-func (p *property) choose(tag reflect.StructTag) error {
-	list, given := tag.Lookup("enum")
-	enum := strings.Split(list, ",")
-	switch {
-	case !given && p.Type == "array":
-		return errors.New("a list of a form needs an enum to choose from")
-	case !given:
-		return nil
-	case slices.Contains(enum, ""):
-		return errors.New("the enum tag has an empty choice")
-	case p.Type == "string" && p.Format == "":
-		p.Enum = enum
-	case p.Type == "array":
-		p.Items = &choices{"string", enum}
-	default:
-		return errors.New("only strings and lists of strings have choices")
+	if _, err := f.applyTags(bare, elicited); err != nil {
+		return p, err
 	}
-	return nil
-}
-
-// preset reads the default tag and holds it against the property.
-func (p *property) preset(tag reflect.StructTag) error {
-	text, given := tag.Lookup("default")
-	if !given {
-		return nil
+	if bare.Format != "" && !slices.Contains(formFormats, bare.Format) {
+		return p, fmt.Errorf("format %q: a string may have %s", bare.Format, strings.Join(formFormats, ", "))
 	}
-	value := jsontext.Value(text)
-	switch p.Type {
-	case "string":
-		value, _ = jsontext.AppendQuote(nil, text) // a tag that is no UTF-8 gets U+FFFD
-	case "array":
-		var err error
-		if value, err = json.Marshal(strings.Split(text, ",")); err != nil {
-			return err
+	p = property{
+		Type: bare.Type, Title: bare.Title, Description: bare.Description, Format: bare.Format,
+		MinLength: bare.MinLength, MaxLength: bare.MaxLength, Minimum: bare.Minimum, Maximum: bare.Maximum,
+		MinItems: bare.MinItems, MaxItems: bare.MaxItems, Enum: bare.Enum, Default: jsontext.Value(bare.Default),
+	}
+	if bare.Items != nil {
+		if bare.Items.Enum == nil {
+			return p, errors.New("a list of a form needs an enum to choose from")
 		}
+		p.Items = &choices{bare.Items.Type, bare.Items.Enum}
 	}
-	raw, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	s, err := compile(raw, elicited)
-	if err != nil {
-		return err
-	}
-	if faults := s.Validate(value); len(faults) > 0 {
-		return fmt.Errorf("default %q %s", text, faults[0])
-	}
-	p.Default = value
-	return nil
+	return p, nil
 }
 
-// formRange is the range of an integer kind, as far as every client can compute with it.
-func formRange(t reflect.Type) (minimum, maximum *int64) {
-	bits := t.Bits()
-	switch t.Kind() {
-	case reflect.Int8, reflect.Int16, reflect.Int32:
-		return new(int64(-1) << (bits - 1)), new(int64(1)<<(bits-1) - 1)
-	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
-		return new(int64(0)), new(int64(1)<<bits - 1)
-	case reflect.Uint, reflect.Uint64, reflect.Uintptr:
-		return new(int64(0)), nil
+// bareProperty is the schema of a type that fits into a form. It is never null: what the
+// user leaves empty is missing.
+func bareProperty(sh *shape) (*jsonschema.Schema, error) {
+	isString := func(s *shape) bool { return s.kind == scalar && s.typ.Kind() == reflect.String }
+	switch {
+	case sh.kind == instant:
+		return &jsonschema.Schema{Type: "string", Format: "date-time"}, nil
+	case sh.kind == integer:
+		return jsonschema.ForType(sh.typ, nil) // with its range
+	case sh.kind == scalar, sh.kind == text && !isBase64(sh.typ):
+		return &jsonschema.Schema{Type: sh.jsonType()}, nil
+	case sh.kind == list && isString(sh.elem):
+		return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"}}, nil
 	}
-	return nil, nil
+	return nil, fmt.Errorf("type %v does not fit into a form", sh.typ)
 }
 
 // isBase64 tells bytes from types with text methods.

@@ -122,7 +122,7 @@ func TestFormFor(t *testing.T) {
 		}](), "a string may have email, uri, date, date-time"},
 		"number format": {reflect.TypeFor[struct {
 			A int `format:"email"`
-		}](), "a string may have"},
+		}](), "tag format does not fit the type int"},
 		"default choice": {reflect.TypeFor[struct {
 			A string `enum:"a" default:"b"`
 		}](), `default "b" must be`},

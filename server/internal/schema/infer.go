@@ -17,14 +17,14 @@ import (
 //
 // exact tells whether the shape says all that the schema says, so that typed
 // decoding under the shape proves the schema.
-func infer(t reflect.Type, s *shape) (raw jsontext.Value, exact bool, err error) {
+func infer(t reflect.Type, s *shape, way direction) (raw jsontext.Value, exact bool, err error) {
 	leaves := make(map[reflect.Type]*jsonschema.Schema)
 	s.overrides(leaves)
 	out, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: leaves})
 	if err != nil {
 		return nil, false, err
 	}
-	r := reconciler{leaves: leaves, exact: true}
+	r := reconciler{leaves: leaves, exact: true, way: way}
 	if err := r.reconcile(s, out, ""); err != nil {
 		return nil, false, err
 	}
@@ -57,6 +57,7 @@ func (s *shape) overrides(to map[reflect.Type]*jsonschema.Schema) {
 // what does not agree with json/v2.
 type reconciler struct {
 	leaves map[reflect.Type]*jsonschema.Schema
+	way    direction
 	exact  bool
 }
 
@@ -77,10 +78,12 @@ func (r *reconciler) reconcile(s *shape, out *jsonschema.Schema, at string) erro
 		if err := r.reconcile(s.elem, out.Items, at+"[]"); err != nil {
 			return err
 		}
+		s.presets = s.elem.presets
 	case dict:
 		if err := r.reconcile(s.elem, out.AdditionalProperties, at+"{}"); err != nil {
 			return err
 		}
+		s.presets = s.elem.presets
 	case record:
 		if err := r.record(s, out, at); err != nil {
 			return err
@@ -102,7 +105,7 @@ func (r *reconciler) record(s *shape, out *jsonschema.Schema, at string) error {
 	var names, required []string
 	for _, f := range s.fields {
 		names = append(names, f.name)
-		if f.required {
+		if !f.omittable {
 			required = append(required, f.name)
 		}
 	}
@@ -117,6 +120,16 @@ func (r *reconciler) record(s *shape, out *jsonschema.Schema, at string) error {
 		if err := r.reconcile(f.shape, property, join(at, f.name)); err != nil {
 			return err
 		}
+		got, err := f.applyTags(property, inferred)
+		if err != nil {
+			return fieldError(join(at, f.name), "%w", err)
+		}
+		r.exact = r.exact && !got.binds
+		if r.way == decoded && got.preset != nil {
+			f.preset, s.presets = f.shape.completed(got.preset), true
+			out.Required = slices.DeleteFunc(out.Required, func(name string) bool { return name == f.name })
+		}
+		s.presets = s.presets || f.shape.presets
 		if f.header != "" {
 			property.Extra = map[string]any{headerKeyword: f.header}
 		}

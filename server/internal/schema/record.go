@@ -59,11 +59,16 @@ func (w *typeWalk) member(s *shape, sf reflect.StructField, name string, options
 	if annotated && header == "" {
 		return fieldError(at, "the mcpheader tag is empty")
 	}
+	tags, err := schemaTags(sf.Tag)
+	if err != nil {
+		return fieldError(at, "%w", err)
+	}
 	sub, err := w.visit(sf.Type, at)
 	if err != nil {
 		return err
 	}
-	f := &field{name: name, header: header, tag: sf.Tag, shape: sub, required: len(options) == 0}
+	f := &field{name: name, header: header, tags: tags, shape: sub, omittable: len(options) > 0}
+	f.required = !f.omittable && !(w.way == decoded && hasDefault(tags))
 	s.fields = append(s.fields, f)
 	s.byName[name] = f
 	if f.required {
@@ -75,6 +80,13 @@ func (w *typeWalk) member(s *shape, sf reflect.StructField, name string, options
 // embedded adds the fields of an embedded struct to the record it is in.
 func (w *typeWalk) embedded(s *shape, sf reflect.StructField, name, at string) error {
 	at = join(at, sf.Name)
+	tags, err := schemaTags(sf.Tag)
+	if err == nil && len(tags) > 0 {
+		err = fmt.Errorf("tag %s is on an embedded struct, which is no property: move it to a field", tags[0].key)
+	}
+	if err != nil {
+		return fieldError(at, "%w", err)
+	}
 	if name != "" {
 		return fieldError(at, "an embedded struct with a JSON name is not supported: make it a field with a name of its own")
 	}

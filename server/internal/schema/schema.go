@@ -52,17 +52,32 @@ type Schema struct {
 //     are optional, all others required, pointers too.
 //   - The tag jsonschema:"…" gives a field its description, the tag
 //     mcpheader:"Name" the annotation x-mcp-header (see [Header]).
+//   - Keywords of JSON Schema are tags of their own: title, description, deprecated,
+//     readOnly, writeOnly; of strings format, pattern, minLength, maxLength; of numbers
+//     minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf; of slices and
+//     arrays minItems, maxItems, uniqueItems; of maps and structs minProperties and
+//     maxProperties. enum has the choices of a scalar, or of the items of a list, with
+//     commas between them; default is what the Go value has when the member is missing,
+//     which it then may be; examples are written as enum.
+//     Formats and patterns are asserted.
 //
 // What cannot be expressed, and what json/v2 and the inference would read
 // differently (json options other than omitempty and omitzero, embedded structs
 // with a JSON name, two fields with one JSON name), is an error that names the
-// field. So are recursive types.
-func For(t reflect.Type) (*Schema, error) {
-	shape, err := shapeOf(t)
+// field. So are recursive types, tags that contradict the type of their field, and tags
+// that look like JSON Schema and are not understood.
+func For(t reflect.Type) (*Schema, error) { return forType(t, decoded) }
+
+// ForOutput is [For] of a type whose values are encoded: a field with a default is always
+// there, unless it has omitempty or omitzero.
+func ForOutput(t reflect.Type) (*Schema, error) { return forType(t, encoded) }
+
+func forType(t reflect.Type, way direction) (*Schema, error) {
+	shape, err := shapeOf(t, way)
 	if err != nil {
 		return nil, fmt.Errorf("schema of %v: %w", t, err)
 	}
-	raw, exact, err := infer(t, shape)
+	raw, exact, err := infer(t, shape, way)
 	if err != nil {
 		return nil, fmt.Errorf("schema of %v: %w", t, err)
 	}

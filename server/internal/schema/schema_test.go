@@ -190,7 +190,7 @@ func TestForRefuses(t *testing.T) {
 		}](), []string{"field a", "no exported fields"}},
 		{"bad description", reflect.TypeFor[struct {
 			A int `json:"a" jsonschema:"required=true"`
-		}](), []string{"WORD="}},
+		}](), []string{"the tag is the description alone"}},
 		{"empty header tag", reflect.TypeFor[struct {
 			A int `json:"a" mcpheader:""`
 		}](), []string{"field a", "mcpheader"}},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // A shape is what json/v2 makes of a Go type: the part of the schema that the
@@ -23,6 +24,8 @@ type shape struct {
 	fields   []*field // of a record, in the order of the Go type
 	byName   map[string]*field
 	required int // how many of the fields are
+	// presets says that there are fields with a default, here or deeper.
+	presets bool
 
 	// unproven marks a shape whose encoding may differ from its schema.
 	unproven bool
@@ -44,11 +47,13 @@ const (
 
 // A field is one member of a record.
 type field struct {
-	name     string
-	required bool
-	header   string // the mcpheader tag
-	tag      reflect.StructTag
-	shape    *shape
+	name      string
+	required  bool   // of a value that is decoded
+	omittable bool   // the encoding may leave it out
+	header    string // the mcpheader tag
+	tags      []tag  // those about the schema
+	shape     *shape
+	preset    jsontext.Value // stands for a member that is missing; nil for the zero value
 }
 
 var (
@@ -65,16 +70,28 @@ var (
 	textUnmarshaler = []reflect.Type{reflect.TypeFor[encoding.TextUnmarshaler]()}
 )
 
-// shapeOf reads a type. Errors name the field they are about.
-func shapeOf(t reflect.Type) (*shape, error) {
+// shapeOf reads a type, as it is decoded or as it is encoded. Errors name the field that
+// they are about.
+func shapeOf(t reflect.Type, way direction) (*shape, error) {
 	if t == nil {
 		return nil, errors.New("a nil type has no schema")
 	}
-	return (&typeWalk{}).visit(t, "")
+	return (&typeWalk{way: way}).visit(t, "")
 }
 
+// A direction is what becomes of the values of a type.
+type direction bool
+
+const (
+	decoded direction = true // a field with a default may be missing
+	encoded direction = false
+)
+
 // typeWalk remembers the named types it is inside of, to find recursion.
-type typeWalk struct{ inside []reflect.Type }
+type typeWalk struct {
+	way    direction
+	inside []reflect.Type
+}
 
 // maxPointers bounds chains of pointers; type P *P has no end.
 const maxPointers = 8
