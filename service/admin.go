@@ -67,7 +67,7 @@ func (p *process) refuseAdmin(w http.ResponseWriter, r *http.Request, reason mcp
 	if ok, silenced := p.refusals.allow(time.Now()); ok {
 		slog.Warn("admin.refused", "host", session.Printable(r.Host, maxHostLogged), "remote", r.RemoteAddr, "silenced", silenced,
 			"problem", "a name in the Host header of the admin listener must be listed",
-			"set", fmt.Sprintf("--%s or %s", flagAdminAllowedHosts, envName(flagAdminAllowedHosts)))
+			"set", fmt.Sprintf("--%s or %s", flagAdminAllowedHosts, p.env.name(flagAdminAllowedHosts)))
 	}
 	plain(w, http.StatusForbidden, "Host is not allowed: addresses are, localhost is, and the names of --"+flagAdminAllowedHosts)
 }

@@ -23,7 +23,7 @@ func (o *options) checkHealth(adminAddr, page string) error {
 	host, port, err := net.SplitHostPort(adminAddr)
 	if err != nil || port == "0" {
 		return fmt.Errorf("service: health check: nobody can be asked at %q (--%s or %s says where the process has its admin listener)",
-			adminAddr, flagAdminAddr, envName(flagAdminAddr))
+			adminAddr, flagAdminAddr, o.env.name(flagAdminAddr))
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1" // not localhost: a container need not know names

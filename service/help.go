@@ -27,7 +27,7 @@ func (o *options) printHelp(fs *flag.FlagSet, extra map[string]bool, about strin
 			members[o.program()] = append(members[o.program()], f)
 		}
 	})
-	for _, s := range settings() {
+	for _, s := range settings(o.env) {
 		members[s.group] = append(members[s.group], fs.Lookup(s.name))
 	}
 	for _, group := range append([]string{o.program()}, groups()...) {
@@ -36,7 +36,7 @@ func (o *options) printHelp(fs *flag.FlagSet, extra map[string]bool, about strin
 		}
 		fmt.Fprintf(&b, "\n%s\n", group)
 		for _, f := range members[group] {
-			writeFlag(&b, f, envName(f.Name))
+			writeFlag(&b, f, o.env.name(f.Name))
 		}
 	}
 	b.WriteString("\nInformation\n")

@@ -26,8 +26,9 @@ func (k Keys) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 // LogValue implements slog.LogValuer.
 func (k Keys) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// envStateKeys is no flag: everybody on the machine can read the arguments of a process.
-const envStateKeys = "VITRINE_STATE_KEYS"
+// stateKeys is a variable and no flag: everybody on the machine can read the arguments of
+// a process.
+const stateKeys = "state-keys"
 
 // parseKeys reads keys in base64, with commas or white space between them. The error
 // shows nothing of them.
@@ -63,16 +64,4 @@ func (c *Config) stateKeys() (Keys, error) {
 		return nil, fmt.Errorf("service: state keys in %s: %w", c.StateKeysFile, err)
 	}
 	return keys, nil
-}
-
-// setStateKeys gives the server the keys that an operator has set.
-func (p *process) setStateKeys() error {
-	keys, err := p.cfg.stateKeys()
-	if err != nil || keys == nil {
-		return err
-	}
-	if err := p.srv.SetStateKeys(keys...); err != nil {
-		return fmt.Errorf("service: %w", err)
-	}
-	return nil
 }

@@ -30,10 +30,10 @@ func (p *process) listen() error {
 		mux := http.NewServeMux()
 		endpoint := p.srv.Handler(p.httpOptions()...)
 		mux.Handle(exact(p.cfg.Path), endpoint)
-		if p.mcp, err = bind("MCP", flagAddr, p.cfg.Addr, p.newHTTP(p.leaving(mux))); err != nil {
+		if p.mcp, err = p.bind("MCP", flagAddr, p.cfg.Addr, p.newHTTP(p.leaving(mux))); err != nil {
 			return err
 		}
-		p.mcp.warnHosts(endpoint)
+		p.warnHosts(endpoint)
 		if p.cfg.H2C {
 			p.mcp.http.Protocols = new(http.Protocols)
 			p.mcp.http.Protocols.SetHTTP1(true)
@@ -76,20 +76,21 @@ func (p *process) listenAdmin() error {
 	if err != nil {
 		return err
 	}
-	p.admin, err = bind("admin", flagAdminAddr, p.cfg.AdminAddr, admin)
+	p.admin, err = p.bind("admin", flagAdminAddr, p.cfg.AdminAddr, admin)
 	return err
 }
 
 // warnHosts warns of an endpoint that everybody can reach under any name: a web page
 // can then reach it through a name that it has rebound.
-func (l *listener) warnHosts(endpoint http.Handler) {
+func (p *process) warnHosts(endpoint http.Handler) {
+	addr := p.mcp.Addr().(*net.TCPAddr)
 	e, ok := endpoint.(interface{ RestrictsHosts() bool })
-	if !ok || e.RestrictsHosts() || l.Addr().(*net.TCPAddr).IP.IsLoopback() {
+	if !ok || e.RestrictsHosts() || addr.IP.IsLoopback() {
 		return
 	}
-	slog.Warn("listener.hosts", "addr", l.Addr().String(),
+	slog.Warn("listener.hosts", "addr", addr.String(),
 		"problem", "the listener is not a loopback one, and every Host header is taken",
-		"set", fmt.Sprintf("--%s or %s, to the names under which clients reach it", flagAllowedHosts, envName(flagAllowedHosts)))
+		"set", fmt.Sprintf("--%s or %s, to the names under which clients reach it", flagAllowedHosts, p.env.name(flagAllowedHosts)))
 }
 
 // exact returns the pattern that matches a path and nothing below it.
@@ -113,11 +114,11 @@ func (p *process) httpOptions() (opts []server.HTTPOption) {
 	return opts
 }
 
-func bind(what, flagName, addr string, server *http.Server) (*listener, error) {
+func (p *process) bind(what, flagName, addr string, server *http.Server) (*listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("service: the %s listener: %w (--%s or %s sets another address)",
-			what, err, flagName, envName(flagName))
+			what, err, flagName, p.env.name(flagName))
 	}
 	return &listener{Listener: l, http: server}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // An Option changes how [Run] does its work.
@@ -20,6 +21,7 @@ type options struct {
 	command   string
 	config    *Config
 	flags     []func(*flag.FlagSet)
+	env       envPrefix
 	getenv    func(string) string
 	stdout    io.Writer
 	stderr    io.Writer
@@ -29,7 +31,7 @@ type options struct {
 func newOptions(opts []Option) *options {
 	o := &options{
 		args: os.Args[1:], command: filepath.Base(os.Args[0]), getenv: os.Getenv,
-		stdout: os.Stdout, stderr: os.Stderr, listening: func(Endpoints) {},
+		env: defaultPrefix, stdout: os.Stdout, stderr: os.Stderr, listening: func(Endpoints) {},
 	}
 	for _, opt := range opts {
 		opt.apply(o)
@@ -50,10 +52,19 @@ func WithConfig(c Config) Option { return optionFunc(func(o *options) { o.config
 
 // WithFlags lets the program define flags of its own. They appear in --help and
 // can be set by environment variables as the others can: root by VITRINE_ROOT.
-// Their values are known when the server's start hooks run. A name that is taken
-// already makes Run panic, as package flag does.
+// Their values are known when the function given to [RunFunc] makes the server, and
+// when the server's start hooks run. A name that is taken already makes Run panic, as
+// package flag does.
 func WithFlags(define func(*flag.FlagSet)) Option {
 	return optionFunc(func(o *options) { o.flags = append(o.flags, define) })
+}
+
+// WithEnvPrefix sets how the names of the environment variables begin: with the prefix
+// WEATHER the flag --addr can be given as WEATHER_ADDR, and VITRINE_ADDR means nothing.
+// The default is VITRINE. A prefix that is not made of capital letters, digits and
+// underscores makes Run return an error, and so does OTEL.
+func WithEnvPrefix(prefix string) Option {
+	return optionFunc(func(o *options) { o.env = envPrefix(strings.TrimSuffix(prefix, "_")) })
 }
 
 // WithGetenv replaces os.Getenv. An empty variable counts as not set.

@@ -15,6 +15,7 @@ import (
 // information, which it has then printed.
 func (o *options) load(info mcp.Implementation) (cfg Config, serve bool, err error) {
 	if o.config != nil {
+		o.flagSet(&cfg) // the program's own flags have their defaults
 		return *o.config, true, o.config.check()
 	}
 	cfg = DefaultConfig()
@@ -24,9 +25,9 @@ func (o *options) load(info mcp.Implementation) (cfg Config, serve bool, err err
 	fs.Var(textValue(&health, oneOf(healthPages...)), flagHealth,
 		"ask `page` livez or readyz of the process that runs with the same settings, and end: with an error if the answer is no")
 	faults := o.environment(fs)
-	if text := o.getenv(envStateKeys); text != "" {
-		if cfg.StateKeys, err = parseKeys(text); err != nil {
-			faults = append(faults, fmt.Errorf("invalid value for %s: %w", envStateKeys, err))
+	if name := o.env.name(stateKeys); o.getenv(name) != "" {
+		if cfg.StateKeys, err = parseKeys(o.getenv(name)); err != nil {
+			faults = append(faults, fmt.Errorf("invalid value for %s: %w", name, err))
 		}
 	}
 	flagFaults, help := parseFlags(fs, o.args)
@@ -56,7 +57,7 @@ func (o *options) load(info mcp.Implementation) (cfg Config, serve bool, err err
 func (o *options) flagSet(cfg *Config) (fs *flag.FlagSet, extra map[string]bool) {
 	fs = flag.NewFlagSet(o.command, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	for _, s := range settings() {
+	for _, s := range settings(o.env) {
 		fs.Var(s.value(cfg), s.name, s.usage)
 	}
 	own := map[string]bool{}
@@ -75,7 +76,7 @@ func (o *options) environment(fs *flag.FlagSet) (faults []error) {
 		if f.Name == flagVersion || f.Name == flagHealth {
 			return
 		}
-		name := envName(f.Name)
+		name := o.env.name(f.Name)
 		text := o.getenv(name)
 		if text == "" {
 			return

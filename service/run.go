@@ -36,29 +36,19 @@ import (
 //
 // While it runs, slog's default logger writes to standard error as configured,
 // with trace ids. One Run at a time should be active in a process.
+//
+// The limits and state keys of the operator replace those of srv. A server that needs
+// its flags when it is made is for [RunFunc].
 func Run(ctx context.Context, srv *server.Server, opts ...Option) error {
-	o := newOptions(opts)
-	cfg, serve, err := o.load(srv.Info())
-	if err != nil || !serve {
-		return err
-	}
-	if err := srv.SetLimits(cfg.limits(srv.Limits())); err != nil {
-		return fmt.Errorf("service: %w", err)
-	}
-	restore := setDefaultLogger(srv.Telemetry().LogHandler(newLogHandler(o.stderr, &cfg)))
-	defer restore()
-	p := &process{srv: srv, cfg: cfg, options: o, broken: make(chan error, 3)}
-	if err := p.setStateKeys(); err != nil {
-		return err
-	}
-	return p.run(ctx)
+	return RunFunc(ctx, srv.Info(), func(context.Context, *Env) (*server.Server, error) { return srv, nil }, opts...)
 }
 
 // A process is one Run at work.
 type process struct {
 	*options
-	srv *server.Server
-	cfg Config
+	srv     *server.Server
+	cfg     Config
+	signals *signals
 
 	mcp      *listener     // nil in stdio mode
 	admin    *listener     // nil if it is off
@@ -82,9 +72,8 @@ func (p *process) run(ctx context.Context) error {
 	p.startTelemetry(ctx)
 	defer p.stopTelemetry()
 
-	signals := watchSignals(ctx, p.srv)
-	defer signals.stop()
-	if err := p.srv.Start(signals.begin); err != nil {
+	defer p.signals.stop()
+	if err := p.srv.Start(p.signals.begin); err != nil {
 		return errors.Join(fmt.Errorf("service: start hook: %w", err), p.srv.Shutdown(ctx))
 	}
 	if err := p.listen(); err != nil {
@@ -95,10 +84,10 @@ func (p *process) run(ctx context.Context) error {
 	p.announce()
 
 	select {
-	case <-signals.begin.Done():
-		return p.drain(context.Cause(signals.begin).Error(), signals.hurry)
+	case <-p.signals.begin.Done():
+		return p.drain(context.Cause(p.signals.begin).Error(), p.signals.hurry)
 	case err := <-p.broken:
-		return p.ended(err, signals.hurry)
+		return p.ended(err, p.signals.hurry)
 	}
 }
 
@@ -142,11 +131,11 @@ func (p *process) stopTelemetry() {
 func (p *process) startFlight() {
 	switch {
 	case !p.cfg.Flight.On:
-		p.flightOff = fmt.Sprintf("the flight recorder is off; --%s or %s=true arms it", flagFlight, envName(flagFlight))
+		p.flightOff = fmt.Sprintf("the flight recorder is off; --%s or %s=true arms it", flagFlight, p.env.name(flagFlight))
 		return
 	case p.cfg.adminOff():
 		slog.Warn("flight.start", "problem", "without an admin listener nobody could fetch a snapshot: the recorder stays off",
-			"set", fmt.Sprintf("--%s or %s", flagAdminAddr, envName(flagAdminAddr)))
+			"set", fmt.Sprintf("--%s or %s", flagAdminAddr, p.env.name(flagAdminAddr)))
 		return
 	}
 	var err error

@@ -41,7 +41,8 @@ func groups() []string {
 	return []string{groupListeners, groupHTTP, groupShutdown, groupSecrets, groupConsole, groupFlight, groupLogs, groupLimits}
 }
 
-func settings() []setting { return append(ownSettings(), limitSettings()...) }
+// settings returns the table. The usage texts name variables with the given prefix.
+func settings(env envPrefix) []setting { return append(ownSettings(env), limitSettings()...) }
 
 // limitSettings makes a setting of each limit of the server.
 func limitSettings() (all []setting) {
@@ -58,7 +59,7 @@ func limitSettings() (all []setting) {
 	return all
 }
 
-func ownSettings() []setting {
+func ownSettings(env envPrefix) []setting {
 	return []setting{
 		{groupListeners, flagAddr, "`host:port` of the MCP endpoint; port 0 takes a free one",
 			func(c *Config) flag.Value { return textValue(&c.Addr, hostPort) }},
@@ -97,7 +98,7 @@ func ownSettings() []setting {
 		{groupShutdown, "flush-timeout", "`time` for sending the last spans, metrics and logs",
 			func(c *Config) flag.Value { return durationValue(&c.FlushTimeout) }},
 
-		{groupSecrets, "state-keys-file", "`path` of the keys that seal what a client carries from one round of questions to the next; in base64, one on a line, the first one seals; the same for all replicas. " + envStateKeys + " has the keys themselves, with commas",
+		{groupSecrets, "state-keys-file", "`path` of the keys that seal what a client carries from one round of questions to the next; in base64, one on a line, the first one seals; the same for all replicas. " + env.name(stateKeys) + " has the keys themselves, with commas",
 			func(c *Config) flag.Value { return textValue(&c.StateKeysFile, anything) }},
 
 		{groupConsole, "jaeger-url", "`URL` of the Jaeger page for the links to traces in the console",
@@ -136,15 +137,10 @@ const (
 	flagHealth  = "healthcheck"
 )
 
-// envName returns the environment variable of a flag.
-func envName(flagName string) string {
-	return "VITRINE_" + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
-}
-
 // check holds a configuration that was made in Go against the table.
 func (c Config) check() error {
 	var faults []error
-	for _, s := range settings() {
+	for _, s := range settings(defaultPrefix) {
 		v := s.value(&c)
 		if err := v.Set(v.String()); err != nil {
 			faults = append(faults, fmt.Errorf("invalid value %q for %s: %w", v.String(), s.name, err))

@@ -97,6 +97,7 @@ func TestSecondSignalEndsAllPatience(t *testing.T) {
 	r.notReady(t)
 	signal(t, syscall.SIGTERM)
 	<-handler.Done()
+	assert.ErrorIs(t, context.Cause(handler), mcp.ErrServerShutdown, "it is not the client that has no patience")
 	<-result
 	_ = r.wait(t) // an error if the handler was slower than the end
 	assert.Contains(t, r.stderr.String(), "drain.hurry")

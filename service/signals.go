@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/vitrine-mcp/vitrine/server"
@@ -16,12 +17,30 @@ import (
 type signals struct {
 	begin context.Context // ends with ctx or the first signal; its cause says which
 	hurry chan struct{}   // closed by the second signal
-	stop  func()          // ends the watching and waits for it
+	stop  func()          // ends the watching and waits for it; further calls do nothing
 }
 
-// watchSignals watches for SIGINT and SIGTERM. The second one closes the server;
-// after it they do again what they do in any program, so that a third one kills.
-func watchSignals(ctx context.Context, srv *server.Server) *signals {
+// closes closes the server with the second signal, or now if that has come. release ends
+// this.
+func (s *signals) closes(srv *server.Server) (release func()) {
+	released, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-s.hurry:
+			srv.Close()
+		case <-released:
+		}
+	}()
+	return func() {
+		close(released)
+		<-done
+	}
+}
+
+// watchSignals watches for SIGINT and SIGTERM. After the second one they do again what
+// they do in any program, so that a third one kills.
+func watchSignals(ctx context.Context) *signals {
 	begin, cancel := context.WithCancelCause(ctx)
 	s := &signals{begin: begin, hurry: make(chan struct{})}
 	incoming := make(chan os.Signal, 2)
@@ -41,17 +60,16 @@ func watchSignals(ctx context.Context, srv *server.Server) *signals {
 				signal.Stop(incoming)
 				slog.Warn("drain.hurry", "why", fmt.Sprintf("signal: %v", sig))
 				close(s.hurry)
-				srv.Close()
 				return
 			}
 		}
 	}()
-	s.stop = func() {
+	s.stop = sync.OnceFunc(func() {
 		signal.Stop(incoming)
 		close(quit)
 		<-done
 		cancel(errStopped)
-	}
+	})
 	return s
 }
 

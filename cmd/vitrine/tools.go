@@ -9,14 +9,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// addSearch adds search_text. The folder named by root is opened when the server
-// starts, after the flags were read.
-func addSearch(srv *server.Server, root *string) {
-	var s *searcher
-	srv.OnStart(func(context.Context) (err error) {
-		s, err = newSearcher(*root)
-		return err
-	})
+// addSearch adds search_text, and closes the searcher with the server.
+func addSearch(srv *server.Server, s *searcher) {
 	srv.OnStop(func(context.Context) error { return s.close() })
 	server.AddTool(srv, server.Tool{
 		Name:  "search_text",

@@ -1,0 +1,98 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// RunFunc is [Run] for a server that is made when the configuration is known: build is
+// called once, after flags and environment were read and found to be right. The flags of
+// [WithFlags] have their values then, slog's default logger writes as configured, and
+// [Env.NewServer] makes a server in which the operator's limits are in force.
+//
+// info introduces the server where none is made: build is not called for --help,
+// --version, --healthcheck, or a configuration that is in error.
+//
+// The context of build ends with ctx and with SIGINT or SIGTERM. An error of build is
+// returned, wrapped; nothing was started then. What build opens is to be closed by the
+// stop hooks of the server, or by build itself before it returns an error.
+func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Context, *Env) (*server.Server, error), opts ...Option) error {
+	o := newOptions(opts)
+	if err := o.env.check(); err != nil {
+		return err
+	}
+	cfg, serve, err := o.load(info)
+	if err != nil || !serve {
+		return err
+	}
+	env := &Env{Info: info, Config: cfg, configured: cfg}
+	if env.keys, err = cfg.stateKeys(); err != nil {
+		return err
+	}
+	handler := newLogHandler(o.stderr, &cfg)
+	restore := setDefaultLogger(handler)
+	defer restore()
+	signals := watchSignals(ctx)
+	defer signals.stop()
+
+	srv, err := build(signals.begin, env)
+	switch {
+	case err != nil:
+		return fmt.Errorf("service: the server could not be made: %w", err)
+	case srv == nil:
+		return errors.New("service: the server could not be made: there is neither a server nor an error")
+	}
+	if err := env.configure(srv); err != nil {
+		return err
+	}
+	setDefaultLogger(srv.Telemetry().LogHandler(handler))
+	defer signals.closes(srv)()
+	p := &process{srv: srv, cfg: cfg, options: o, signals: signals, broken: make(chan error, 3)}
+	return p.run(ctx)
+}
+
+// An Env is what a program knows when it makes its server; see [RunFunc].
+type Env struct {
+	// Info introduces the server, as it was given to [RunFunc].
+	Info mcp.Implementation
+	// Config is what flags and environment say. Changing it changes nothing.
+	Config Config
+
+	configured Config
+	keys       Keys // of the operator; nil if there are none
+}
+
+// NewServer returns a server that introduces itself with e.Info. The limits and the state
+// keys of the operator replace those of opts, from before the first registration on. The
+// error is about opts, or about what the operator has set.
+func (e *Env) NewServer(opts ...server.Option) (*server.Server, error) {
+	srv, err := server.TryNew(e.Info.Name, e.Info.Version, append([]server.Option{
+		server.WithTitle(e.Info.Title), server.WithDescription(e.Info.Description),
+		server.WithWebsiteURL(e.Info.WebsiteURL), server.WithIcons(e.Info.Icons...),
+	}, opts...)...)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.configure(srv); err != nil {
+		return nil, err
+	}
+	return srv, nil
+}
+
+// configure gives a server what the operator has set. It may be called again.
+func (e *Env) configure(srv *server.Server) error {
+	if err := srv.SetLimits(e.configured.limits(srv.Limits())); err != nil {
+		return fmt.Errorf("service: %w", err)
+	}
+	if e.keys == nil {
+		return nil
+	}
+	if err := srv.SetStateKeys(e.keys...); err != nil {
+		return fmt.Errorf("service: %w", err)
+	}
+	return nil
+}
