@@ -27,7 +27,7 @@ type Caller struct {
 // Authenticate returns nil without an error for a caller that needs no principal: such
 // callers count as one. An error refuses the caller. A [*github.com/vitrine-mcp/vitrine/mcp.Refusal] says how; any other
 // error is answered with the status 401 and the reason "unauthenticated", and its text is
-// for the operator alone. A panic is contained and answered with the status 500.
+// for the operator alone. A panic is contained and answered with the status 503.
 type Authenticator interface {
 	Authenticate(ctx context.Context, caller *Caller) (*Principal, error)
 }

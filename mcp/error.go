@@ -30,13 +30,14 @@ const (
 )
 
 // An Error is a JSON-RPC error. A handler that returns one (or wraps one) sends
-// exactly its code, message and data to the peer. Any other error of a tool
-// becomes a tool error, and any other error elsewhere becomes
-// [CodeInternalError] with a fixed message, so that nothing internal leaks.
+// exactly its code, message and data to the peer. What becomes of other errors is explained
+// at [ToolError].
 type Error struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
 	Data    any    `json:"data,omitzero"`
+
+	refusal *Refusal // that the error stands for, or nil
 }
 
 // NewError returns an Error with a formatted message and no data.
@@ -53,6 +54,14 @@ func (e *Error) WithData(data any) *Error {
 
 // Error returns the message and the code.
 func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
+
+// Unwrap returns the [*Refusal] that the error stands for, or nil.
+func (e *Error) Unwrap() error {
+	if e == nil || e.refusal == nil {
+		return nil
+	}
+	return e.refusal
+}
 
 // AsError finds the Error in err's tree.
 func AsError(err error) (*Error, bool) {
@@ -83,18 +92,21 @@ type ErrorData struct {
 	Phase string `json:"phase,omitempty"`
 	// Limit names the limit that was reached, as in docs/limits.md.
 	Limit string `json:"limit,omitempty"`
+	// RetryAfter is in how many seconds it makes sense to ask again, or 0.
+	RetryAfter int `json:"retryAfter,omitzero"`
 	// ID is the id of the offending request when the error cannot carry it as its own.
 	ID any `json:"id,omitzero"`
 }
 
 // CallerFault reports whether an error with this code is the caller's doing, so
 // that it does not count against the service: malformed or unknown requests,
-// bad parameters, header and version mismatches.
+// bad parameters, header and version mismatches, and what was refused.
 func (c Code) CallerFault() bool {
 	switch c {
 	case CodeParseError, CodeInvalidRequest, CodeMethodNotFound, CodeInvalidParams,
 		CodeResourceNotFound, CodeHeaderMismatch, CodeMissingRequiredCapability,
-		CodeUnsupportedVersion, CodeURLElicitationRequired, CodeRequestCancelled:
+		CodeUnsupportedVersion, CodeURLElicitationRequired, CodeRequestCancelled,
+		CodeUnauthorized, CodeForbidden, CodeTooManyRequests, CodeUnavailable:
 		return true
 	}
 	return false

@@ -64,13 +64,15 @@ const (
 	RejectSessionUnknown RejectReason = "session_unknown"
 	RejectTooLarge       RejectReason = "too_large"
 	RejectParseError     RejectReason = "parse_error"
+	// RejectRefused: the server's own rules let the request not in, see [Refusal].
+	RejectRefused RejectReason = "refused"
 )
 
 // RejectReasons lists every reject reason. The caller owns the slice.
 func RejectReasons() []RejectReason {
 	return []RejectReason{
 		RejectDuplicateID, RejectOverload, RejectShuttingDown, RejectNotInitialized,
-		RejectSessionUnknown, RejectTooLarge, RejectParseError,
+		RejectSessionUnknown, RejectTooLarge, RejectParseError, RejectRefused,
 	}
 }
 
@@ -85,6 +87,8 @@ const (
 	// RefuseHost and RefuseOrigin: the header names what the listener does not serve.
 	RefuseHost   RefuseReason = "host"
 	RefuseOrigin RefuseReason = "origin"
+	// RefuseAuthentication: the authenticator does not let the caller in.
+	RefuseAuthentication RefuseReason = "authentication"
 	// RefuseMethod: no such HTTP method for this client.
 	RefuseMethod RefuseReason = "method"
 	// RefuseAccept: the client takes neither of the two forms of an answer.
@@ -118,7 +122,7 @@ const (
 // caller owns the slice.
 func RefuseReasons() []RefuseReason {
 	return []RefuseReason{
-		RefuseHost, RefuseOrigin, RefuseMethod, RefuseAccept, RefuseContentType, RefuseContentEncoding,
+		RefuseHost, RefuseOrigin, RefuseAuthentication, RefuseMethod, RefuseAccept, RefuseContentType, RefuseContentEncoding,
 		RefuseVersion, RefuseBody, RefuseBodyTimeout, RefuseOverload, RefuseSessionUnknown, RefuseConflict,
 		RefuseShuttingDown, RefuseNoFlush, RefuseEventUnknown, RefuseEventStore,
 	}

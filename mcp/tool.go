@@ -51,8 +51,8 @@ type CallToolResult struct {
 	ResultMeta
 }
 
-// ToolError returns a result that reports a failure to the model.
-func ToolError(text string) *CallToolResult {
+// ToolErrorResult returns a result that reports a failure to the model.
+func ToolErrorResult(text string) *CallToolResult {
 	return &CallToolResult{Content: []Content{&TextContent{Text: text}}, IsError: true}
 }
 

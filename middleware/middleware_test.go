@@ -12,7 +12,7 @@ import (
 
 // answering returns a handler whose result tells who it was.
 func answering(name string) middleware.Handler {
-	return func(context.Context, *middleware.Request) (mcp.Result, error) { return mcp.ToolError(name), nil }
+	return func(context.Context, *middleware.Request) (mcp.Result, error) { return mcp.ToolErrorResult(name), nil }
 }
 
 func said(t *testing.T, h middleware.Handler, req *middleware.Request) string {

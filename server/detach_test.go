@@ -206,7 +206,7 @@ func TestTaskEnds(t *testing.T) {
 		log    string
 	}{
 		{"result", func() (string, error) { return "fine", nil }, mcp.TaskCompleted, 0, "fine", ""},
-		{"tool error", func() (string, error) { return "", errors.New("no fuel") }, mcp.TaskCompleted, 0, "no fuel", ""},
+		{"tool error", func() (string, error) { return "", mcp.ToolErrorf("no fuel") }, mcp.TaskCompleted, 0, "no fuel", ""},
 		{"protocol error", func() (string, error) { return "", fmt.Errorf("wrapped: %w", mcp.NewError(7, "mine")) }, mcp.TaskFailed, 7, "mine", ""},
 		{"not found", func() (string, error) { return "", server.ErrResourceNotFound }, mcp.TaskFailed, -32602, "resource", ""},
 		{"panic", func() (string, error) { panic("secret") }, mcp.TaskFailed, -32603, "internal error", "handler.panic"},
@@ -322,7 +322,8 @@ func TestTaskToolFailsBeforeDetach(t *testing.T) {
 
 func TestDetachMistakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := newTaskServer(t)
+		logs := &logRecorder{}
+		srv := newTaskServer(t, server.WithLogger(slog.New(logs)))
 		server.AddTool(srv, server.Tool{Name: "plain"}, func(ctx context.Context, c *server.Call, _ none) (string, error) {
 			got, err := c.Detach(ctx, server.TaskOptions{})
 			require.Equal(t, ctx, got)
@@ -347,7 +348,8 @@ func TestDetachMistakes(t *testing.T) {
 		client := connectTasks(t, srv)
 		result, err := client.CallTool(t.Context(), "plain", nil)
 		require.NoError(t, err)
-		require.Equal(t, "server: Detach needs a tool with Tool.Task set", result.Text())
+		require.Equal(t, "the tool failed", result.Text())
+		require.Contains(t, logs.find("handler.error")[0].attrs["error"], "Detach needs a tool with Tool.Task set")
 		result, err = client.CallTool(t.Context(), "work", nil)
 		require.NoError(t, err)
 		require.Equal(t, "done", result.Text())

@@ -157,7 +157,7 @@ func (c *Call) urlsRequired(err error) error {
 	}
 	list, fault := c.pagesOf(rpc)
 	if fault != nil {
-		return fmt.Errorf("server: the data of the error %q (%d): %w", rpc.Message, rpc.Code, fault)
+		return serverFault{fmt.Errorf("server: the data of the error %q (%d): %w", rpc.Message, rpc.Code, fault)}
 	}
 	need := mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapability{URL: &struct{}{}}}
 	if c.Peer.Era == mcp.Legacy && c.Peer.Version.AtLeast(mcp.Version20251125) {

@@ -46,7 +46,7 @@ func (c *Call) notDeclared(err error) (mcp.Result, error) {
 	case c.Peer.Era == mcp.Modern:
 		return nil, mcp.NewError(mcp.CodeMissingRequiredCapability, "%s", text).WithData(data)
 	case c.Method == mcp.MethodToolsCall:
-		return mcp.ToolError(text), nil
+		return mcp.ToolErrorResult(text), nil
 	}
 	return nil, mcp.NewError(mcp.CodeInvalidRequest, "%s", text).WithData(data)
 }

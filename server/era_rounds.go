@@ -70,7 +70,7 @@ func (s *Server) converse(call *Call, h callHandler, result mcp.Result, err erro
 		case !errors.Is(err, mcp.ErrInputRequired):
 			return result, err
 		case !asked:
-			return nil, fmt.Errorf("%w: %w", errNoQuestion, err)
+			return nil, serverFault{fmt.Errorf("%w: %w", errNoQuestion, err)}
 		}
 		result, err = conv.next(call.ctx)
 		if result != nil || err != nil {
@@ -85,6 +85,9 @@ var errRounds = errors.New("server: too many rounds of input")
 
 // roundsFault words an error that ends a conversation.
 func (c *Call) roundsFault(err error) error {
+	if errors.Is(err, errNoQuestion) {
+		return serverFault{err}
+	}
 	if !errors.Is(err, errRounds) {
 		return err
 	}

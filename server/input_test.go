@@ -167,7 +167,7 @@ func TestMistakesWithQuestions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, v := range []mcp.Version{mcp.Version20260728, mcp.Version20251125} {
-				srv := newServer(t)
+				srv := newServer(t, server.WithErrorDetails())
 				server.AddTool(srv, server.Tool{Name: "t"}, func(_ context.Context, call *server.Call, _ none) (string, error) { return "", tt.ask(call) })
 				p := dial(t, srv)
 				request := asking

@@ -164,14 +164,14 @@ func TestMiddlewareActs(t *testing.T) {
 		}), result(1, `"resultType":"complete","content":[{"type":"text","text":""},{"type":"text","text":"more"}],
 			"_meta":{"example.com/k":true,"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"}}`), 1},
 		{"answers by itself", link(func(context.Context, *middleware.Request, middleware.Handler) (mcp.Result, error) {
-			return mcp.ToolError("not today"), nil
+			return mcp.ToolErrorResult("not today"), nil
 		}), result(1, toolErrorOf("not today")), 0},
 		{"refuses", link(func(context.Context, *middleware.Request, middleware.Handler) (mcp.Result, error) {
 			return nil, mcp.NewError(-31001, "no")
 		}), failure(1, -31001, "no"), 0},
 		{"fails", link(func(context.Context, *middleware.Request, middleware.Handler) (mcp.Result, error) {
 			return nil, errors.New("secret")
-		}), failure(1, -32603, "internal error"), 0},
+		}), result(1, toolErrorOf("the tool failed")), 0},
 		{"panics", link(func(context.Context, *middleware.Request, middleware.Handler) (mcp.Result, error) {
 			panic("secret")
 		}), failure(1, -32603, "internal error"), 0},

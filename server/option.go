@@ -43,12 +43,14 @@ type config struct {
 	telemetry     *telemetry.Telemetry
 	middleware    []middleware.Middleware
 	class         *Class
+	errorDetails  bool
 	limits        Limits
 	http          streamable.Config
 	pageSize      int
 	listTTL       time.Duration
 	view          func(context.Context, *middleware.Request, Item) bool
 	authenticator auth.Authenticator
+	admission     []AdmissionRule
 	stateKeys     [][]byte
 	tasks         *Tasks
 	events        eventStore

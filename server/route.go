@@ -8,7 +8,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
-	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 // A Class is a limit on how many handlers run at once, shared by the registrations that
@@ -56,21 +55,14 @@ func (s *Server) newRoute(mr middleware.Route, h middleware.Handler, how serving
 func (s *Server) chained(mr middleware.Route, h middleware.Handler, how serving) *session.Route {
 	h = s.chain(h)
 	labels := newProfileLabels(mr)
-	route := &session.Route{Series: s.core.Series(mr.Method, mr.Target), Deadline: how.deadline}
+	route := &session.Route{Series: s.core.Series(mr.Method, mr.Target), Deadline: how.deadline, Registration: &mr}
 	if how.class != nil {
 		route.Class = how.class.class
 	}
 	route.Handle = func(ctx context.Context, r *session.Request) (mcp.Result, error) {
 		req := newRequest(r, mr)
 		result, err := labels.handle(ctx, req, h)
-		if err != nil {
-			telemetry.RecordError(r, err)
-			return result, translateFor(r, err)
-		}
-		if tool, ok := result.(*mcp.CallToolResult); ok && tool != nil {
-			telemetry.RecordResult(r, tool)
-		}
-		return result, nil
+		return s.conclude(ctx, r, result, err)
 	}
 	return route
 }

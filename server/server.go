@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,7 @@ type Server struct {
 	chain        middleware.Middleware
 	guests       bool   // there are middlewares in chain
 	class        *Class // of the registrations that name none, or nil
+	errorDetails atomic.Bool
 	httpConfig   streamable.Config
 
 	pageSize int
@@ -104,6 +106,9 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 	if hasNil(cfg.middleware) {
 		return nil, errors.New("server: a middleware is nil")
 	}
+	if slices.ContainsFunc(cfg.admission, func(rule AdmissionRule) bool { return rule == nil }) {
+		return nil, errors.New("server: a rule of admission is nil")
+	}
 	if cfg.telemetry == nil {
 		t, err := telemetry.New(telemetry.WithService(name, version))
 		if err != nil {
@@ -134,6 +139,7 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 		view:         cfg.view,
 		personal:     cfg.authenticator != nil,
 	}
+	s.errorDetails.Store(cfg.errorDetails)
 	var err error
 	if s.serverInfo, err = wire.Marshal(nil, mcp.Meta{mcp.MetaServerInfo: s.info}); err != nil {
 		return nil, err
@@ -143,7 +149,7 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 	}
 	s.core = session.New(session.Config{
 		Dispatcher: (*dispatcher)(s), Observer: cfg.telemetry.Observer(), Logger: s.logger, Limits: cfg.limits,
-		Authenticator: cfg.authenticator, Events: cfg.events.open(),
+		Authenticator: cfg.authenticator, Admission: admission(cfg.admission), Events: cfg.events.open(),
 	})
 	cfg.telemetry.AddSource(source{s}) // for good: the last scrape comes after the drain
 	s.hub = newHub(s.core)

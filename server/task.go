@@ -162,7 +162,7 @@ func (t *task) finish(e ending) {
 	}
 	t.mu.Unlock()
 	var result jsontext.Value
-	end.Status, result, end.Error, end.Hidden = t.outcome(e)
+	end.Status, result, end.Error, end.Hidden = t.outcome(&e)
 	rec, err := t.end(end.Status, result, end.Error)
 	if limit, _ := mcp.AsError(err); limit != nil { // a result that there is no room for
 		end.Status, end.Error = mcp.TaskFailed, storable(limit)
@@ -192,8 +192,9 @@ func (t *task) end(status mcp.TaskStatus, result jsontext.Value, failed *mcp.Err
 }
 
 // outcome tells how a task ends whose handler has returned so. The error can be stored; if
-// it stands for one that the client must not see, that is hidden.
-func (t *task) outcome(e ending) (status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error, hidden error) {
+// it stands for one that the client must not see, that is hidden. What a tool reports to
+// the model becomes its result.
+func (t *task) outcome(e *ending) (status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error, hidden error) {
 	if e.panic != nil {
 		t.work.Panicked(e.panic.Value, e.panic.Stack)
 		return mcp.TaskFailed, nil, errInternal, nil
@@ -201,6 +202,16 @@ func (t *task) outcome(e ending) (status mcp.TaskStatus, result jsontext.Value, 
 	err := e.err
 	if errors.Is(err, mcp.ErrNotDeclared) {
 		_, err = t.call.notDeclared(err)
+	}
+	if err != nil && cancelledBy(t.ctx, err) == nil {
+		s := t.tasks.server
+		s.showError(t.ctx, t.call.core, err)
+		hidden = hiddenError(err)
+		if rpc := s.protocolError(t.call.core, err); rpc != nil {
+			err = rpc
+		} else {
+			e.result, err = mcp.ToolErrorResult(s.errorText(t.call.core, err, "the tool failed")), nil
+		}
 	}
 	// What follows runs marshalers of the handler's author.
 	contained := t.contain(func() {
@@ -220,7 +231,7 @@ func (t *task) outcome(e ending) (status mcp.TaskStatus, result jsontext.Value, 
 		return mcp.TaskFailed, nil, errInternal, nil
 	}
 	if status != "" {
-		return status, result, failed, nil
+		return status, result, failed, hidden
 	}
 	cause, cancelled := mcp.CauseOf(t.ctx)
 	if !cancelled || !errors.Is(err, context.Cause(t.ctx)) && !errors.Is(err, context.Canceled) {

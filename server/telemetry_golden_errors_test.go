@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
@@ -291,6 +292,16 @@ func rejectionScenes() []scene {
 	}, {
 		title: "parse_error", about: "What is no JSON is rejected without a span (see parse error).",
 		play: func(s *stage) { require.Contains(s.t, s.pipe().ask(`}`), "-32700") },
+	}, {
+		title: "refused", about: "A rule of admission lets the request not in: no fault of the service, in either era.",
+		options: []server.Option{server.WithAdmission(func(context.Context, *middleware.Request) error {
+			return &mcp.Refusal{Status: 429, Reason: "quota", By: "rule", Message: "come back later", RetryAfter: 1500 * time.Millisecond}
+		})},
+		play: func(s *stage) {
+			require.Contains(s.t, s.pipe().ask(modern(1, "tools/list", "")), `"code":429`)
+			require.Equal(s.t, 429, s.web().do("POST", modern(1, "tools/list", ""), modernHeaders("tools/list", "")...).status)
+			require.Equal(s.t, 429, s.web().do("POST", legacy(1, "initialize", "")).status)
+		},
 	}, {
 		title: "queued", about: "Two tools share a class that lets one handler run: the second call waits for the first one.",
 		play: func(s *stage) {

@@ -92,7 +92,8 @@ func outcomeScenes() []scene {
 				func(context.Context, *server.Call, map[string]string) (*mcp.GetPromptResult, error) {
 					return nil, errors.New("the database password is wrong")
 				})
-			require.JSONEq(s.t, failure(1, -32603, "internal error"), s.pipe().ask(modern(1, "prompts/get", `"name":"fail"`)))
+			require.Regexp(s.t, `"message":"internal error; its operator can look it up by the trace id [0-9a-f]{32}"`,
+				s.pipe().ask(modern(1, "prompts/get", `"name":"fail"`)))
 		},
 	}, {
 		title: "panic", about: "The handler panics: contained, answered as an internal error, with the stack on the span.",

@@ -109,7 +109,7 @@ func (n *names) writeSpan(b *strings.Builder, s sdktrace.ReadOnlySpan) {
 	}
 	fmt.Fprintf(b, "  status: %s", strings.ToUpper(s.Status().Code.String()))
 	if s.Status().Description != "" {
-		fmt.Fprintf(b, ", %q", s.Status().Description)
+		fmt.Fprintf(b, ", %q", strings.ReplaceAll(s.Status().Description, s.SpanContext().TraceID().String(), "<trace id>"))
 	}
 	b.WriteString("\n\n")
 }

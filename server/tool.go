@@ -54,10 +54,10 @@ type Tool struct {
 // they are: string becomes a block of text, and *mcp.CallToolResult is the whole
 // result.
 //
-// An error is reported to the model as a tool error with the error's text, unless
-// it is or wraps an [*mcp.Error], which is sent as a protocol error, or matches
-// [mcp.ErrInputRequired] (see [Call.Elicit]) or [mcp.ErrNotDeclared]. A panic is
-// contained and answered with "internal error".
+// What the model is told of an error is explained at [mcp.ToolError]: make it with
+// [mcp.ToolErrorf], and mark with [mcp.CallerFault] what the caller has done wrong. An error
+// that matches [mcp.ErrInputRequired] (see [Call.Elicit]) or [mcp.ErrNotDeclared] is for the
+// server. A panic is contained and answered with "internal error".
 type ToolHandler[In, Out any] func(ctx context.Context, call *Call, in In) (Out, error)
 
 // AddTool registers a tool, or panics if that is not possible: a mistake in the
@@ -149,7 +149,7 @@ func enterTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out], enter ent
 		}
 		result, err := h(ctx, call, args)
 		if err != nil {
-			return toolFailure(call.context(ctx), err)
+			return nil, err
 		}
 		return out.result(result)
 	}
@@ -187,7 +187,7 @@ func arguments(req *middleware.Request) (jsontext.Value, error) {
 // mistake of the server.
 func inputFailure(r *session.Request, tool string, in reflect.Type, sch *schema.Schema, faults []schema.Fault) (mcp.Result, error) {
 	if faults[0].Misfit {
-		return nil, fmt.Errorf("the input schema contradicts the Go type %v: %s", in, faults[0])
+		return nil, serverFault{fmt.Errorf("the input schema contradicts the Go type %v: %s", in, faults[0])}
 	}
 	text, recorded := fmt.Sprintf("The arguments of %s are not valid:", tool), make([]string, len(faults))
 	for i, f := range faults {
@@ -195,28 +195,7 @@ func inputFailure(r *session.Request, tool string, in reflect.Type, sch *schema.
 		recorded[i] = sch.Discreet(f)
 	}
 	telemetry.RecordRejection(r, strings.Join(recorded, "; "))
-	return mcp.ToolError(text), nil
-}
-
-// toolFailure turns a handler's error into a tool error, or leaves a protocol error,
-// the cause for which the call was cancelled, and what is for the era bridge to read.
-func toolFailure(ctx context.Context, err error) (mcp.Result, error) {
-	if rpc, ok := mcp.AsError(err); ok {
-		return nil, rpc
-	}
-	if errors.Is(err, mcp.ErrInputRequired) || errors.Is(err, mcp.ErrNotDeclared) {
-		return nil, err
-	}
-	if _, cancelled := mcp.CauseOf(ctx); cancelled {
-		cause := context.Cause(ctx)
-		if errors.Is(err, cause) {
-			return nil, err
-		}
-		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-			return nil, cause // ctx.Err(), or what a library makes of it
-		}
-	}
-	return mcp.ToolError(err.Error()), nil
+	return mcp.ToolErrorResult(text), nil
 }
 
 // An output turns what a handler returns into a result.
@@ -253,7 +232,7 @@ func (o output[Out]) result(value Out) (mcp.Result, error) {
 	}
 	raw, err := wire.Marshal(nil, value)
 	if err != nil {
-		return nil, fmt.Errorf("encode the output: %w", err)
+		return nil, serverFault{fmt.Errorf("encode the output: %w", err)}
 	}
 	if err := o.valid(raw); err != nil {
 		return nil, err
@@ -277,14 +256,14 @@ func textResult(text string, structured any) *mcp.CallToolResult {
 // whole checks a result that the handler built itself.
 func (o output[Out]) whole(result *mcp.CallToolResult) (mcp.Result, error) {
 	if result == nil {
-		return nil, fmt.Errorf("the handler returned neither a result nor an error")
+		return nil, serverFault{errNoResult}
 	}
 	if o.schema == nil || result.IsError {
 		return result, nil
 	}
 	raw, err := wire.Marshal(nil, result.StructuredContent)
 	if err != nil {
-		return nil, fmt.Errorf("encode the structured content: %w", err)
+		return nil, serverFault{fmt.Errorf("encode the structured content: %w", err)}
 	}
 	return result, o.valid(raw)
 }
@@ -301,5 +280,5 @@ func (o output[Out]) valid(raw jsontext.Value) error {
 	for _, f := range faults {
 		text += " " + f.String() + ";"
 	}
-	return fmt.Errorf("%s", text[:len(text)-1])
+	return serverFault{errors.New(text[:len(text)-1])}
 }

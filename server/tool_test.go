@@ -215,7 +215,7 @@ func TestBadOutput(t *testing.T) {
 	// A tool that reports a failure need not have the output it promised.
 	server.AddTool(srv, server.Tool{Name: "failed", OutputSchema: jsontext.Value(schema)},
 		func(context.Context, *server.Call, none) (*mcp.CallToolResult, error) {
-			return mcp.ToolError("no luck"), nil
+			return mcp.ToolErrorResult("no luck"), nil
 		})
 	require.JSONEq(t, result(1, toolErrorOf("no luck")), dial(t, srv).ask(modern(1, "tools/call", call("failed", `{}`))))
 }
@@ -228,8 +228,14 @@ func TestErrorsOfTools(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"plain", plain, result(1, toolErrorOf("the city is closed"))},
-		{"wrapped", fmt.Errorf("look up: %w", plain), result(1, toolErrorOf("look up: the city is closed"))},
+		{"plain", plain, result(1, toolErrorOf("the tool failed"))},
+		{"wrapped", fmt.Errorf("look up: %w", plain), result(1, toolErrorOf("the tool failed"))},
+		{"for the caller", mcp.ToolErrorf("no city called %s", "X"), result(1, toolErrorOf(`no city called X`))},
+		{"for the caller, wrapped", fmt.Errorf("secret: %w", mcp.ToolErrorf("no such city")), result(1, toolErrorOf("no such city"))},
+		{"for the caller, twice", fmt.Errorf("a: %w", &mcp.ToolError{Text: "outer", Err: mcp.ToolErrorf("inner")}), result(1, toolErrorOf("outer"))},
+		{"for the caller, around a secret", &mcp.ToolError{Text: "try again", Err: plain}, result(1, toolErrorOf("try again"))},
+		{"for the caller, around the protocol", &mcp.ToolError{Text: "try again", Err: rpc}, result(1, toolErrorOf("try again"))},
+		{"fault of the caller", mcp.CallerFault(plain), result(1, toolErrorOf("the tool failed"))},
 		{"protocol", rpc, `{"jsonrpc":"2.0","id":1,"error":{"code":-31000,"message":"no quota","data":{"left":0}}}`},
 		{"protocol, wrapped", fmt.Errorf("secret: %w", rpc),
 			`{"jsonrpc":"2.0","id":1,"error":{"code":-31000,"message":"no quota","data":{"left":0}}}`},
@@ -297,7 +303,7 @@ func TestGoexitSettles(t *testing.T) {
 func TestClientSeesErrors(t *testing.T) {
 	srv := newServer(t)
 	server.AddTool(srv, server.Tool{Name: "x"},
-		func(context.Context, *server.Call, none) (string, error) { return "", errors.New("mend me") })
+		func(context.Context, *server.Call, none) (string, error) { return "", mcp.ToolErrorf("mend me") })
 	client := servertest.Connect(t, srv)
 	result, err := client.CallTool(t.Context(), "x", nil)
 	require.NoError(t, err)

@@ -80,7 +80,7 @@ func TestFailures(t *testing.T) {
 		"tool error": {
 			handle: func(_ context.Context, q *session.Request) (mcp.Result, error) {
 				RecordResult(q, &mcp.CallToolResult{IsError: true})
-				return mcp.ToolError("no such city"), nil
+				return mcp.ToolErrorResult("no such city"), nil
 			},
 			error: "tool_error", label: "tool_error",
 		},

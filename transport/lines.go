@@ -30,10 +30,10 @@ type Pipe interface {
 // unless Close does not wake a blocked Write. The error is nil after an orderly end,
 // and otherwise names the handlers that were abandoned.
 func ServePipe(ctx context.Context, core *session.Core, conn *session.Conn, pipe Pipe) error {
-	of, err := *conn, error(nil)
-	if of.Principal, err = core.Authenticate(ctx, auth.Caller{Transport: conn.Transport, RemoteAddr: conn.RemoteAddr}); err != nil {
+	of, refused := *conn, (*mcp.Refusal)(nil)
+	if of.Principal, refused = core.Authenticate(ctx, auth.Caller{Transport: conn.Transport, RemoteAddr: conn.RemoteAddr}); refused != nil {
 		pipe.Close()
-		return err
+		return refused
 	}
 	s := core.Connect(&of, &lineSink{pipe: pipe, buf: bufio.NewWriterSize(pipe, 32<<10)})
 	stop := context.AfterFunc(ctx, func() { s.Finish(mcp.CauseServerShutdown) })

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"image"
 	"image/color"
 	"image/png"
@@ -43,7 +42,7 @@ func addError(srv *server.Server) {
 	server.AddTool(srv, server.Tool{
 		Name: "test_error_handling", Description: "Fail, with an error that the model can read.",
 	}, func(context.Context, *server.Call, none) (string, error) {
-		return "", errors.New("this tool fails intentionally, for testing")
+		return "", mcp.ToolErrorf("this tool fails intentionally, for testing")
 	})
 }
 

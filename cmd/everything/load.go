@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -29,7 +30,7 @@ func addSleep(srv *server.Server) {
 		Deadline:    maxTime,
 	}, func(ctx context.Context, _ *server.Call, in sleepInput) (string, error) {
 		if in.MS < 0 || in.MS > maxSleepMS {
-			return "", fmt.Errorf("ms must be from 0 to %d", maxSleepMS)
+			return "", mcp.ToolErrorf("ms must be from 0 to %d", maxSleepMS)
 		}
 		if in.Stubborn {
 			ctx = context.WithoutCancel(ctx)
@@ -54,7 +55,7 @@ func addBig(srv *server.Server) {
 		Name: "big", Description: "Return a text of the given length.",
 	}, func(_ context.Context, _ *server.Call, in bigInput) (string, error) {
 		if in.Bytes < 0 || in.Bytes > maxBigBytes {
-			return "", fmt.Errorf("bytes must be from 0 to %d", maxBigBytes)
+			return "", mcp.ToolErrorf("bytes must be from 0 to %d", maxBigBytes)
 		}
 		return strings.Repeat("x", in.Bytes), nil
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -35,7 +36,7 @@ func addProgress(srv *server.Server) {
 		Deadline: maxTime,
 	}, func(ctx context.Context, call *server.Call, in progressInput) (string, error) {
 		if in.Steps < 1 || in.Steps > 100_000 || in.MS < 0 || in.MS > 60_000 {
-			return "", fmt.Errorf("steps must be from 1 to 100000 and ms from 0 to 60000")
+			return "", mcp.ToolErrorf("steps must be from 1 to 100000 and ms from 0 to 60000")
 		}
 		for step := range in.Steps {
 			if err := wait(ctx, time.Duration(in.MS)*time.Millisecond); err != nil {

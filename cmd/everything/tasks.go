@@ -40,7 +40,7 @@ func addCompute(srv *server.Server) {
 		Task: server.TaskOptional, Deadline: maxTime,
 	}, func(ctx context.Context, call *server.Call, in computeInput) (string, error) {
 		if !(in.Seconds >= 0 && in.Seconds <= maxSleepMS/1000) {
-			return "", fmt.Errorf("seconds must be from 0 to %d", maxSleepMS/1000)
+			return "", mcp.ToolErrorf("seconds must be from 0 to %d", maxSleepMS/1000)
 		}
 		ctx, err := call.Detach(ctx, server.TaskOptions{Message: "computing"})
 		if err != nil {
@@ -58,7 +58,7 @@ func addCompute(srv *server.Server) {
 func addFailingJob(srv *server.Server) {
 	addJob(srv, "failing_job", "Fail after a second, in a way that a model can read.", server.TaskRequired,
 		func(context.Context, *server.Call) error {
-			return errors.New("this job fails intentionally, for testing")
+			return mcp.ToolErrorf("this job fails intentionally, for testing")
 		})
 }
 

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"unicode/utf8"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 const (
@@ -130,22 +132,22 @@ func (s *searcher) list(ctx context.Context, in searchInput) (files []string, tr
 	start := cleanSearchPath(in.Path)
 	switch {
 	case filepath.IsAbs(in.Path) || path.IsAbs(start):
-		return nil, false, fmt.Errorf("path %q is absolute: give a path relative to the root folder, or none to search all of it", in.Path)
+		return nil, false, mcp.ToolErrorf("path %q is absolute: give a path relative to the root folder, or none to search all of it", in.Path)
 	case !filepath.IsLocal(filepath.FromSlash(start)):
-		return nil, false, fmt.Errorf("path %q leaves the root folder: give a path below it, without \"..\"", in.Path)
+		return nil, false, mcp.ToolErrorf("path %q leaves the root folder: give a path below it, without \"..\"", in.Path)
 	case slices.ContainsFunc(strings.Split(start, "/"), skippedName):
-		return nil, false, fmt.Errorf("path %q: .git and node_modules are not searched", in.Path)
+		return nil, false, mcp.ToolErrorf("path %q: .git and node_modules are not searched", in.Path)
 	}
 	info, err := s.root.Stat(start)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, false, fmt.Errorf("path %q does not exist under the root folder", in.Path)
+		return nil, false, mcp.ToolErrorf("path %q does not exist under the root folder", in.Path)
 	case err != nil:
-		return nil, false, fmt.Errorf("path %q cannot be searched: %w", in.Path, plainError(err))
+		return nil, false, mcp.ToolErrorf("path %q cannot be searched: %w", in.Path, plainError(err))
 	case info.Mode().IsRegular():
 		return []string{start}, false, nil
 	case !info.IsDir():
-		return nil, false, fmt.Errorf("path %q is neither a regular file nor a folder", in.Path)
+		return nil, false, mcp.ToolErrorf("path %q is neither a regular file nor a folder", in.Path)
 	}
 	w := walk{ctx: ctx, root: s.root, include: in.Include, left: s.maxEntries}
 	if err := w.folder(start); err != nil && !errors.Is(err, errEnough) {
@@ -241,16 +243,16 @@ type query struct {
 func newQuery(ctx context.Context, in searchInput) (*query, error) {
 	switch {
 	case in.Pattern == "":
-		return nil, errors.New("pattern is empty: give a regular expression")
+		return nil, mcp.ToolErrorf("pattern is empty: give a regular expression")
 	case len(in.Pattern) > searchMaxPattern:
-		return nil, fmt.Errorf("pattern is %d bytes long, %d are allowed: search for less at a time", len(in.Pattern), searchMaxPattern)
+		return nil, mcp.ToolErrorf("pattern is %d bytes long, %d are allowed: search for less at a time", len(in.Pattern), searchMaxPattern)
 	case in.MaxMatches < 0:
-		return nil, fmt.Errorf("maxMatches is %d: give a number from 1 to %d", in.MaxMatches, searchMaxMatches)
+		return nil, mcp.ToolErrorf("maxMatches is %d: give a number from 1 to %d", in.MaxMatches, searchMaxMatches)
 	case strings.Contains(in.Include, "/"):
-		return nil, fmt.Errorf("include %q contains a slash, but is matched against the file name only: use path for the folder and, for example, *.go for the name", in.Include)
+		return nil, mcp.ToolErrorf("include %q contains a slash, but is matched against the file name only: use path for the folder and, for example, *.go for the name", in.Include)
 	}
 	if _, err := path.Match(in.Include, ""); err != nil {
-		return nil, fmt.Errorf("include %q is not a glob: use * ? and [a-z], for example *.go", in.Include)
+		return nil, mcp.ToolErrorf("include %q is not a glob: use * ? and [a-z], for example *.go", in.Include)
 	}
 	flags := syntax.Perl
 	if in.IgnoreCase {
@@ -262,7 +264,7 @@ func newQuery(ctx context.Context, in searchInput) (*query, error) {
 	}
 	cost := patternSize(tree)
 	if cost > searchMaxProgram {
-		return nil, fmt.Errorf("pattern unfolds to %d elements, %d are allowed: use smaller repetition counts", cost, searchMaxProgram)
+		return nil, mcp.ToolErrorf("pattern unfolds to %d elements, %d are allowed: use smaller repetition counts", cost, searchMaxProgram)
 	}
 	expr := in.Pattern
 	if in.IgnoreCase {
@@ -285,9 +287,9 @@ func newQuery(ctx context.Context, in searchInput) (*query, error) {
 func patternError(pattern string, err error) error {
 	var fault *syntax.Error
 	if errors.As(err, &fault) {
-		return fmt.Errorf("pattern %q is not a regular expression in Go (RE2) syntax: %s: %q", pattern, fault.Code, fault.Expr)
+		return mcp.ToolErrorf("pattern %q is not a regular expression in Go (RE2) syntax: %s: %q", pattern, fault.Code, fault.Expr)
 	}
-	return fmt.Errorf("pattern %q is not a regular expression in Go (RE2) syntax: %w", pattern, err)
+	return mcp.ToolErrorf("pattern %q is not a regular expression in Go (RE2) syntax: %w", pattern, err)
 }
 
 // patternSize returns about the number of instructions to which a pattern compiles.
@@ -354,17 +356,17 @@ func (q *query) load(root *os.Root, name string) error {
 	// since it was listed, and opening one waits for a writer.
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return fmt.Errorf("path %q cannot be read: %w", name, plainError(err))
+		return mcp.ToolErrorf("path %q cannot be read: %w", name, plainError(err))
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return fmt.Errorf("path %q cannot be read: %w", name, plainError(err))
+		return mcp.ToolErrorf("path %q cannot be read: %w", name, plainError(err))
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("path %q is not a regular file", name)
+		return mcp.ToolErrorf("path %q is not a regular file", name)
 	case info.Size() > searchMaxFileBytes:
-		return fmt.Errorf("path %q is larger than %d bytes and is not searched", name, searchMaxFileBytes)
+		return mcp.ToolErrorf("path %q is larger than %d bytes and is not searched", name, searchMaxFileBytes)
 	}
 	q.buf.Reset()
 	if info.Size() == 0 { // also the files of /proc, some of which never end
@@ -376,13 +378,13 @@ func (q *query) load(root *os.Root, name string) error {
 		case q.ctx.Err() != nil:
 			return context.Cause(q.ctx)
 		case q.binary():
-			return fmt.Errorf("path %q is a binary file and is not searched", name)
+			return mcp.ToolErrorf("path %q is a binary file and is not searched", name)
 		case q.buf.Len() > searchMaxFileBytes: // it has grown
-			return fmt.Errorf("path %q is larger than %d bytes and is not searched", name, searchMaxFileBytes)
+			return mcp.ToolErrorf("path %q is larger than %d bytes and is not searched", name, searchMaxFileBytes)
 		case errors.Is(err, io.EOF) && n < searchReadBytes:
 			return nil
 		case err != nil:
-			return fmt.Errorf("path %q cannot be read: %w", name, plainError(err))
+			return mcp.ToolErrorf("path %q cannot be read: %w", name, plainError(err))
 		}
 	}
 }

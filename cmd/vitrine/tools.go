@@ -58,7 +58,7 @@ func addSleep(srv *server.Server) {
 		Deadline:    maxSleep + time.Minute,
 	}, func(ctx context.Context, _ *server.Call, in sleepInput) (string, error) {
 		if in.MS < 0 || in.MS > maxSleep.Milliseconds() {
-			return "", fmt.Errorf("ms is %d: give a number from 0 to %d", in.MS, maxSleep.Milliseconds())
+			return "", mcp.ToolErrorf("ms is %d: give a number from 0 to %d", in.MS, maxSleep.Milliseconds())
 		}
 		d := time.Duration(in.MS) * time.Millisecond
 		timer := time.NewTimer(d)

@@ -140,7 +140,7 @@ type stockOut struct {
 func (s *shop) lookup(_ context.Context, _ *server.Call, in stockIn) (stockOut, error) {
 	count, found := (*s.stock.Load())[in.Article]
 	if !found {
-		return stockOut{}, fmt.Errorf("there is no article %q", in.Article) // for the model to mend
+		return stockOut{}, mcp.CallerFault(mcp.ToolErrorf("there is no article %q", in.Article)) // for the model to mend
 	}
 	return stockOut{Article: in.Article, Count: count}, nil
 }
@@ -150,7 +150,7 @@ func closed(now func() time.Time) middleware.Middleware {
 	return func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 			if req.Method == mcp.MethodToolsCall && now().Weekday() == time.Sunday {
-				return mcp.ToolError("The warehouse is closed on Sundays."), nil
+				return mcp.ToolErrorResult("The warehouse is closed on Sundays."), nil
 			}
 			return next(ctx, req)
 		}

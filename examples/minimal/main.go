@@ -7,9 +7,9 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log"
 
+	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/service"
 )
@@ -44,7 +44,7 @@ func newServer() *server.Server {
 // lookup stands in for the real work.
 func lookup(_ context.Context, city string) (forecastOut, error) {
 	if city == "" {
-		return forecastOut{}, fmt.Errorf("name a city")
+		return forecastOut{}, mcp.ToolErrorf("name a city")
 	}
 	return forecastOut{Sky: "clear", High: 15 + len(city)%10}, nil
 }

@@ -22,7 +22,7 @@ func (c *Core) watchUnwind(r *Request) {
 		if r.hasReturned() {
 			return
 		}
-		c.logger.WarnContext(r.ctx, "handler.slow_unwind", r.logAttrs()...)
+		c.logger.WarnContext(r.ctx, "handler.slow_unwind", r.LogAttrs()...)
 		r.unwind.Store(time.AfterFunc(c.limits.AbandonGrace-c.limits.CleanupGrace, func() { c.abandon(r) }))
 	}))
 }
@@ -51,7 +51,7 @@ func (c *Core) abandon(r *Request) bool {
 	}
 	r.lane.mu.Unlock()
 	if first {
-		c.logger.WarnContext(r.ctx, "handlers.abandoned", append(r.logAttrs(), "cause", cause)...)
+		c.logger.WarnContext(r.ctx, "handlers.abandoned", append(r.LogAttrs(), "cause", cause)...)
 		c.observer.Abandoned(r)
 	}
 	return !returned

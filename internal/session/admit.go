@@ -13,6 +13,10 @@ func (c *Core) admit(in *Inbound, s *Session, st *Stream) {
 		rt = rt.Refuse(in.Refusal)
 	}
 	r := newRequest(c, in, s, st, rt)
+	if refused := c.askAdmission(r); refused != nil {
+		c.reject(r, mcp.RejectRefused, refused)
+		return
+	}
 	if rt.Subscription {
 		if r.seated = c.subscriptions.enter(); !r.seated {
 			c.reject(r, mcp.RejectOverload, overload(LimitSubscriptions))
@@ -127,11 +131,12 @@ func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
 	// first request has been decided since: it may not be queued yet.
 	taken := r.repeated || reason == mcp.RejectDuplicateID && r.session.stream != nil || r.session.uses(r.ID)
 	c.ledger.rejected(receivedRequest, reason)
+	c.countRefusal(err)
 	if data, ok := err.Data.(mcp.ErrorData); ok && data.Limit != "" {
 		c.ledger.limitReached(data.Limit)
 	}
 	c.observer.Rejected(r, reason, err)
-	c.logger.InfoContext(r.ctx, "request.rejected", append(r.logAttrs(), "reason", reason)...)
+	c.logger.InfoContext(r.ctx, "request.rejected", append(r.LogAttrs(), "reason", reason)...)
 	r.cancel(nil)
 	frame := wire.AppendError(nil, r.ID, err)
 	if taken {

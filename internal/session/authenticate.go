@@ -8,31 +8,43 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// errAuthenticatorPanic refuses a caller who cannot be told from others: it must not be
-// taken for one of them.
-var errAuthenticatorPanic = mcp.NewError(mcp.CodeInternalError, "it cannot be told who calls")
+// byAuthenticator says who refuses a caller if the authenticator does not say so itself.
+const byAuthenticator = "authenticator"
 
 // Authenticate finds out on whose behalf a caller speaks: nil if the server tells nobody
-// apart. With an error the caller is not to be served. If the user's function panics there
-// is an error, too.
-func (c *Core) Authenticate(ctx context.Context, caller auth.Caller) (*auth.Principal, error) {
+// apart. A caller with a refusal, which is counted and logged, is not to be served. If the
+// user's function panics nobody is let in: the caller could not be told from others.
+func (c *Core) Authenticate(ctx context.Context, caller auth.Caller) (*auth.Principal, *mcp.Refusal) {
 	if c.authenticator == nil {
 		return nil, nil
 	}
-	return c.authenticate(ctx, &auth.Caller{
+	p, refused := c.authenticate(ctx, &auth.Caller{
 		Transport: caller.Transport, Header: caller.Header, RemoteAddr: caller.RemoteAddr, TLS: caller.TLS,
 	})
+	if refused != nil {
+		c.refused.add(refused)
+		attrs := []any{"transport", caller.Transport, "remote", caller.RemoteAddr, "reason", refused.Reason, "by", refused.By}
+		if refused.Err != nil {
+			attrs = append(attrs, "error", refused.Err)
+		}
+		c.logger.InfoContext(ctx, "caller.refused", attrs...)
+	}
+	return p, refused
 }
 
-func (c *Core) authenticate(ctx context.Context, caller *auth.Caller) (p *auth.Principal, err error) {
+func (c *Core) authenticate(ctx context.Context, caller *auth.Caller) (p *auth.Principal, refused *mcp.Refusal) {
 	defer func() {
 		if v := recover(); v != nil {
 			c.logger.ErrorContext(ctx, "authenticator.panic", "panic", v, "stack", string(debug.Stack()))
-			p, err = nil, errAuthenticatorPanic
+			p, refused = nil, &mcp.Refusal{Status: 503, Reason: "panic", By: byAuthenticator, Message: "it cannot be told who calls"}
 		}
 	}()
-	if p, err = c.authenticator.Authenticate(ctx, caller); err != nil {
-		return nil, err
+	p, err := c.authenticator.Authenticate(ctx, caller)
+	if err == nil {
+		err = p.Check()
 	}
-	return p, p.Check()
+	if err != nil {
+		return nil, asRefusal(err, mcp.Refusal{Status: 401, Reason: "unauthenticated", By: byAuthenticator})
+	}
+	return p, nil
 }

@@ -31,8 +31,9 @@ type Core struct {
 	observer      Observer
 	logger        *slog.Logger
 	limits        Limits
-	events        EventStore         // or nil
-	authenticator auth.Authenticator // or nil
+	events        EventStore                            // or nil
+	admission     func(context.Context, *Request) error // or nil
+	authenticator auth.Authenticator                    // or nil
 	hooks         hooks
 
 	ledger  *ledger
@@ -59,7 +60,8 @@ type Core struct {
 	timers   timers
 	frames   frames
 	wakes    wakes
-	tasks    tasks       // background work
+	tasks    tasks // background work
+	refused  refusedCounts
 	detached detachedSet // of handlers whose request was answered
 }
 
@@ -72,6 +74,9 @@ type Config struct {
 	// Authenticator finds out who calls, see [Core.Authenticate]. Default: nobody does, and
 	// all callers are one.
 	Authenticator auth.Authenticator
+	// Admission is asked whether a request may be admitted, before it takes a slot or a
+	// place in a queue; an error refuses it, see [Core.askAdmission]. Default: everything may.
+	Admission func(ctx context.Context, r *Request) error
 	// Events keeps what legacy HTTP streams carry, so that they can be resumed. Default:
 	// none, and a stream whose connection is lost is over.
 	Events EventStore
@@ -84,6 +89,7 @@ func New(cfg Config) *Core {
 		observer:      cfg.Observer,
 		logger:        cfg.Logger,
 		events:        cfg.Events,
+		admission:     cfg.Admission,
 		authenticator: cfg.Authenticator,
 		ledger:        newLedger(4 * runtime.GOMAXPROCS(0)),
 		sessions:      map[*Session]struct{}{},

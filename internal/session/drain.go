@@ -28,7 +28,7 @@ func (c *Core) Shutdown(ctx context.Context) error {
 	for _, r := range c.ledger.live() {
 		// One that has its slots begins in a moment, and is waited for like those that run.
 		if r.queued && r.refuseQueued(queued, answer) {
-			c.logger.InfoContext(r.ctx, "request.refused", append(r.logAttrs(), "reason", mcp.RejectShuttingDown)...)
+			c.logger.InfoContext(r.ctx, "request.refused", append(r.LogAttrs(), "reason", mcp.RejectShuttingDown)...)
 		}
 	}
 	close(c.parting)

@@ -67,7 +67,7 @@ func (info *SessionInfo) log(logger *slog.Logger) {
 // logLeft logs a request that a drain has not waited for.
 func (info *RequestInfo) logLeft(logger *slog.Logger, at time.Time) {
 	r := info.Request
-	attrs := append(r.logAttrs(), "state", info.State, "left", r.Deadline().Sub(at))
+	attrs := append(r.LogAttrs(), "state", info.State, "left", r.Deadline().Sub(at))
 	if r.Conn != nil {
 		attrs = appendText(append(attrs, "transport", r.Conn.Transport), "remote", r.Conn.RemoteAddr)
 		attrs = appendText(attrs, "principal", Printable(r.Conn.Principal.String(), maxClientText))

@@ -51,7 +51,7 @@ func (c *Core) dropsOf(r *Request) *dropLog {
 func (c *Core) logDrop(r *Request, reason mcp.DropReason) {
 	if ok, silenced := c.dropsOf(r).allow(dropKey{Answer, string(reason)}, time.Now()); ok {
 		c.logger.DebugContext(r.ctx, "response.dropped",
-			append(r.logAttrs(), "reason", reason, "silenced", silenced)...)
+			append(r.LogAttrs(), "reason", reason, "silenced", silenced)...)
 	}
 }
 
@@ -65,7 +65,7 @@ func (c *Core) dropNotification(r *Request, method string, reason mcp.DropReason
 	if ok, silenced := c.dropsOf(r).allow(dropKey{Notification, string(reason)}, time.Now()); ok {
 		ctx, attrs := context.Background(), []any{"notification", method, "reason", reason, "silenced", silenced}
 		if r != nil {
-			ctx, attrs = r.ctx, append(attrs, r.logAttrs()...)
+			ctx, attrs = r.ctx, append(attrs, r.LogAttrs()...)
 		}
 		c.logger.DebugContext(ctx, "notification.dropped", attrs...)
 	}

@@ -368,7 +368,7 @@ func (r *Request) disconnect(reason mcp.DropReason) {
 		level = slog.LevelDebug // no work is lost
 	}
 	if r.suppress(err, reason) {
-		r.core.logger.Log(r.ctx, level, "request.cancelled", append(r.logAttrs(), "cause", err.Cause)...)
+		r.core.logger.Log(r.ctx, level, "request.cancelled", append(r.LogAttrs(), "cause", err.Cause)...)
 	}
 }
 
@@ -423,6 +423,6 @@ func (r *Request) expire() {
 		if limit != "" {
 			r.core.ledger.limitReached(limit)
 		}
-		r.core.logger.WarnContext(r.ctx, "request.deadline", r.logAttrs()...)
+		r.core.logger.WarnContext(r.ctx, "request.deadline", r.LogAttrs()...)
 	}
 }

@@ -71,6 +71,8 @@ type Route struct {
 	// Deadline bounds a request from its admission on, its time in the queue included.
 	// Zero means the core's default; the core's maximum holds in any case.
 	Deadline time.Duration
+	// Registration is what the server knows of the route, for rules of admission.
+	Registration any
 	// Class is a concurrency limit that several routes may share, or nil.
 	Class *Class
 	// Handshake marks initialize: it cannot be cancelled, and on a byte stream nothing

@@ -61,7 +61,7 @@ func (r *Request) panicked(value any) *mcp.Error {
 	r.lane.mu.Unlock()
 	r.core.observer.Panicked(r, value, stack)
 	r.core.logger.ErrorContext(r.ctx, "handler.panic",
-		append(r.logAttrs(), "panic", panicText(value), "stack", string(stack))...)
+		append(r.LogAttrs(), "panic", panicText(value), "stack", string(stack))...)
 	return mcp.NewError(mcp.CodeInternalError, "internal error")
 }
 
@@ -78,7 +78,7 @@ func (r *Request) handlerReturned() {
 		t.Stop()
 	}
 	if abandoned {
-		r.core.logger.InfoContext(r.ctx, "handler.returned", r.logAttrs()...)
+		r.core.logger.InfoContext(r.ctx, "handler.returned", r.LogAttrs()...)
 	}
 }
 
@@ -127,7 +127,7 @@ func (r *Request) encode(result mcp.Result) (frame, rest []byte, err error) {
 	frame = wire.AppendResponseHead(*r.buffer, r.ID)
 	frame, rest, err = r.core.dispatcher.Encode(frame, r, result)
 	if err != nil {
-		r.core.logger.ErrorContext(r.ctx, "result.encode", append(r.logAttrs(), "error", err)...)
+		r.core.logger.ErrorContext(r.ctx, "result.encode", append(r.LogAttrs(), "error", err)...)
 		return nil, nil, mcp.NewError(mcp.CodeInternalError, "internal error: the result cannot be encoded")
 	}
 	series.answer.Store(int64(len(frame)))
@@ -142,17 +142,21 @@ func (r *Request) public(err error) *mcp.Error {
 	if known, _ := mcp.AsError(err); known != nil {
 		return known
 	}
+	if refusal, ok := mcp.AsRefusal(err); ok {
+		return refusal.RPC()
+	}
 	// A handler that gives up because it was told to has not failed.
 	if c, _ := r.Cancellation(); c != nil && (errors.Is(err, c) || errors.Is(err, context.Canceled)) {
 		return causeError(c.Cause, "")
 	}
-	r.core.logger.ErrorContext(r.ctx, "handler.error", append(r.logAttrs(), "error", err)...)
+	r.core.logger.ErrorContext(r.ctx, "handler.error", append(r.LogAttrs(), "error", err)...)
 	return mcp.NewError(mcp.CodeInternalError, "internal error")
 }
 
 // answerError queues an error answer. The request is settled.
 func (r *Request) answerError(err *mcp.Error) {
 	r.replyErr.Store(err)
+	r.core.countRefusal(err)
 	r.send(wire.AppendError(nil, r.ID, err), nil, err)
 }
 
@@ -223,8 +227,8 @@ func (r *Request) DropNotification(method string, reason mcp.DropReason) {
 // maxIDLogged bounds the bytes of an id in the log: a client's may be as long as a frame.
 const maxIDLogged = 256
 
-// logAttrs are the fields by which logs name a request.
-func (r *Request) logAttrs() []any {
+// LogAttrs are the fields by which logs name a request.
+func (r *Request) LogAttrs() []any {
 	attrs := []any{"method", r.Route.Series.Method, "id", Printable(r.ID.String(), maxIDLogged)}
 	if t := r.Route.Series.Target; t != "" {
 		attrs = append(attrs, "target", t)

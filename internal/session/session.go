@@ -263,7 +263,7 @@ func (s *Session) cancelRequest(r *Request, text string) bool {
 	}
 	if won {
 		s.core.logger.InfoContext(r.ctx, "request.cancelled",
-			append(r.logAttrs(), "cause", err.Cause, "reason", err.Detail)...)
+			append(r.LogAttrs(), "cause", err.Cause, "reason", err.Detail)...)
 	}
 	return won
 }

@@ -63,6 +63,7 @@ type Counters struct {
 	LimitsReached        map[string]uint64
 	HTTPRefused          map[mcp.RefuseReason]uint64 // exchanges that carried no message
 	SessionsClosed       map[mcp.Cause]uint64
+	Refused              []RefusedCounter
 	ObserverPanics       uint64            // contained panics of the [Observer]
 	EventFailures        map[string]uint64 // of the event store, by operation
 	StreamsResumed       uint64
@@ -135,6 +136,7 @@ func (c *Core) Snapshot() *Snapshot {
 			}
 		}
 	}
+	snap.Counters.Refused = c.refused.list()
 	for _, s := range c.allSessions() {
 		snap.addSession(s)
 	}

@@ -148,6 +148,13 @@ func (x *exchange) refuseRequest(id mcp.ID, status int, reason mcp.RefuseReason,
 	x.write(status, wire.AppendError(nil, id, err))
 }
 
+// refuseCaller answers a caller whom the authenticator does not let in, before anything
+// else is read of the exchange. For all that it could carry the status says enough.
+func (x *exchange) refuseCaller(r *mcp.Refusal) {
+	describeRefusal(x.w.Header(), r)
+	x.refuse(int(r.Code()), mcp.RefuseAuthentication, r.RPC())
+}
+
 // plain reports whether the body is not encoded.
 func plain(h http.Header) bool {
 	for _, v := range h.Values("Content-Encoding") {

@@ -75,9 +75,9 @@ func (h *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x.conn = connOf(r)
-	var err error
-	if x.conn.Principal, err = h.core.Authenticate(r.Context(), callerOf(r)); err != nil {
-		x.fail(http.StatusInternalServerError, mcp.NewError(mcp.CodeInternalError, "internal error"))
+	var refused *mcp.Refusal
+	if x.conn.Principal, refused = h.core.Authenticate(r.Context(), callerOf(r)); refused != nil {
+		x.refuseCaller(refused)
 		return
 	}
 	switch r.Method {

@@ -124,6 +124,9 @@ func (k *httpSink) start(m *session.Message) {
 	if k.endpoint.core.Draining() {
 		h.Set("Connection", "close") // ask the client to reconnect elsewhere
 	}
+	if refusal, ok := refusalOf(m.Err); ok {
+		describeRefusal(h, refusal)
+	}
 	if m.Reject == mcp.RejectOverload || m.Reject == mcp.RejectShuttingDown {
 		h.Set("Retry-After", "1")
 	}
@@ -171,6 +174,24 @@ func (k *httpSink) done() {
 	}
 }
 
+// refusalOf finds the refusal that an answer stands for.
+func refusalOf(err *mcp.Error) (*mcp.Refusal, bool) {
+	if err == nil {
+		return nil, false
+	}
+	return mcp.AsRefusal(err)
+}
+
+// describeRefusal sets the headers of a refusal.
+func describeRefusal(h http.Header, r *mcp.Refusal) {
+	if after := r.RetryAfterSeconds(); after > 0 {
+		h.Set("Retry-After", strconv.Itoa(after))
+	}
+	if r.Challenge != "" {
+		h.Set("WWW-Authenticate", r.Challenge)
+	}
+}
+
 // rejectStatus returns the HTTP status of a request that was not admitted. An overload is
 // not 503, although RFC 9110 would have it so: a proxy that looks at nothing but answers
 // takes a replica that says 503 away from all clients. That is right for one that drains,
@@ -192,6 +213,9 @@ func rejectStatus(reason mcp.RejectReason) int {
 // status returns the HTTP status of an answer. A legacy error is an ordinary
 // answer; in the modern era the status repeats the error's code.
 func (k *httpSink) status(m *session.Message) int {
+	if refusal, ok := refusalOf(m.Err); ok {
+		return int(refusal.Code())
+	}
 	if m.Reject != "" {
 		return rejectStatus(m.Reject)
 	}

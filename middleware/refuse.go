@@ -1,0 +1,13 @@
+package middleware
+
+import "github.com/vitrine-mcp/vitrine/mcp"
+
+// Refuse returns what a middleware answers that does not let a request through, and calls
+// no next handler:
+//
+//	return middleware.Refuse(mcp.Refusal{Status: 429, Reason: "quota", By: "quota", RetryAfter: time.Minute})
+//
+// It is counted by reason and by who refuses, and never as an error of the service. The
+// status, Retry-After and challenge reach an HTTP client unless its response has begun
+// already, as an event stream.
+func Refuse(r mcp.Refusal) (mcp.Result, error) { return nil, &r }
