@@ -249,6 +249,10 @@ const (
 // does not find itself.
 var laterNote = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
 
+// shortForm finds tests that leave something out under -short. Only internal/needs may ask
+// for it, because that records what is left out. It is spelled as laterNote is.
+var shortForm = []byte("testing.Sh" + "ort()")
+
 // fileFaults checks the text of one Go file.
 func fileFaults(name string, text []byte) []string {
 	var faults []string
@@ -264,6 +268,9 @@ func fileFaults(name string, text []byte) []string {
 		number++
 		if note := laterNote.Find(line); note != nil {
 			faults = append(faults, fmt.Sprintf("%s:%d: %s: do it, or write an issue", name, number, note))
+		}
+		if bytes.Contains(line, shortForm) && !under(path.Dir(name), "internal/needs") {
+			faults = append(faults, fmt.Sprintf("%s:%d: what -short leaves out must be recorded: use needs.Long or needs.Short", name, number))
 		}
 	}
 	return faults

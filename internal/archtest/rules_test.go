@@ -155,6 +155,8 @@ func TestFileFaults(t *testing.T) {
 		{"a.go", "x // FIX" + "ME", "a.go:1: FIX" + "ME"},
 		{"a_test.go", "// XX" + "X", "a_test.go:1"},
 		{"a.go", "XX" + "XX and TO" + "DOS are words of their own", ""},
+		{"a_test.go", "if testing.Sh" + "ort() {", "a_test.go:1: what -short leaves out"},
+		{"internal/needs/a.go", "if testing.Sh" + "ort() {", ""},
 	} {
 		got := strings.Join(fileFaults(c.name, []byte(c.text)), "\n")
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {

@@ -1,6 +1,6 @@
 // Package needs lets a test say what it needs: a program or something else that the
-// machine may lack ([Tool], [Skip]), or the time for a long suite ([Long]). It makes
-// sure that no test is skipped in silence.
+// machine may lack ([Tool], [Skip]), or the time for a long suite ([Long], [Short]). It
+// makes sure that no test is skipped in silence.
 //
 // What happens depends on two environment variables:
 //
@@ -60,8 +60,18 @@ func Skip(tb testing.TB, suite, why string) {
 // test's own goroutine.
 func Long(tb testing.TB, suite string) {
 	tb.Helper()
+	if Short(tb, suite) {
+		tb.Skipf("%s: -short leaves it out (make test-all runs it)", suite)
+	}
+}
+
+// Short reports whether go test -short leaves out a part of a test, such as most of many
+// random cases, and records that it does. The suite names that part. Under
+// VITRINE_REQUIRE=all Short fails the test instead. Call it from the test's own goroutine.
+func Short(tb testing.TB, suite string) bool {
+	tb.Helper()
 	if !testing.Short() {
-		return
+		return false
 	}
 	if os.Getenv("VITRINE_REQUIRE") == "all" {
 		tb.Fatalf("%s: -short leaves it out, and VITRINE_REQUIRE=all allows no skips (make test-all runs it)", suite)
@@ -71,7 +81,7 @@ func Long(tb testing.TB, suite string) {
 			tb.Fatalf("%s: -short leaves it out, and that cannot be recorded: %v", suite, err)
 		}
 	}
-	tb.Skipf("%s: -short leaves it out (make test-all runs it)", suite)
+	return true
 }
 
 // record appends one line to the file of skips. Test binaries of several packages do

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
 // FuzzSession runs scripts of events against the core, with the invariants of
@@ -31,7 +33,7 @@ func TestRandomScripts(t *testing.T) {
 		return
 	}
 	n := 250
-	if testing.Short() {
+	if needs.Short(t, "session/most random scripts") {
 		n = 100
 	}
 	for range n {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/needs"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -29,7 +30,7 @@ func TestRandomResumption(t *testing.T) {
 		return
 	}
 	n := 400
-	if testing.Short() {
+	if needs.Short(t, "session/most random resumptions") {
 		n = 100
 	}
 	for range n {

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
 // The schedule explorer runs a race in many orders. Goroutines in a bubble stop at
@@ -81,7 +83,7 @@ func (r *race) test(t *testing.T) {
 		return
 	case r.random:
 		n := *schedulesFlag
-		if testing.Short() {
+		if needs.Short(t, "session/most random schedules of races") {
 			n /= 10
 		}
 		for i := range uint64(n) {
