@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
-	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 // A method is one protocol method that the server serves. Features register
@@ -140,7 +140,7 @@ func (d *dispatcher) Notify(ctx context.Context, in *session.Inbound, sess *sess
 func (d *dispatcher) Encode(dst []byte, r *session.Request, result mcp.Result) (_, rest []byte, err error) {
 	dst, rest, err = (*Server)(d).encode(dst, r.Era, r.Version, result)
 	if err != nil {
-		telemetry.RecordEncoding(r, err)
+		observe.Encoding(r, err)
 	}
 	return dst, rest, err
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
-	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 // How a handler's questions reach the client and its answers come back. A modern
@@ -150,7 +150,7 @@ func (in *stateInput) read() *mcp.Error {
 	if refused != nil {
 		return refused
 	}
-	telemetry.LinkSpan(in.call.ctx, st.TraceParent)
+	observe.LinkSpan(in.call.ctx, st.TraceParent)
 	in.done = st.Round
 	for key, a := range st.Answers {
 		in.answer(key, a)
@@ -210,7 +210,7 @@ func (in *stateInput) next(context.Context) (mcp.Result, error) {
 	maps.DeleteFunc(in.answers, func(_ string, a answer) bool { return a.Asked == nil })
 	sealed, err := s.sealState(requestState{
 		Binding: in.binding, Round: in.done, Answers: in.answers, Asked: asked, Kept: kept,
-		TraceParent: telemetry.TraceParent(in.call.ctx),
+		TraceParent: observe.TraceParent(in.call.ctx),
 	})
 	if err != nil {
 		return nil, err

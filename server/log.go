@@ -8,11 +8,11 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
-	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 var _ = feature((*Server).addLogging)
@@ -63,7 +63,7 @@ func (c *Call) LogAs(logger string, level mcp.LoggingLevel, data any) error {
 	}
 	text := logText(raw)
 	c.logLocally(slogLevels[severity], logger, text)
-	telemetry.RecordLog(c.core, level, logger, text)
+	observe.Log(c.core, level, logger, text)
 	if t := c.task(); t != nil { // to whose client nothing is sent
 		return t.say("")
 	}

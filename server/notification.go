@@ -76,7 +76,7 @@ func TryAddNotification[P any](s *Server, name, extension string, h Notification
 	if err != nil {
 		return fmt.Errorf("server: notification %q: params: %w", name, err)
 	}
-	s.telemetry.KnowNotification(name)
+	s.observer.KnowNotification(name)
 	err = s.notices.add(name, func(ctx context.Context, n *Notice) {
 		in, err := params.decode(n.in.Params)
 		if err != nil {

@@ -5,9 +5,9 @@ import (
 	"runtime/pprof"
 	"runtime/trace"
 
+	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
-	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 // The labels of a handler's goroutine in the profiles of CPU and goroutines, with the
@@ -63,13 +63,13 @@ func (p *profileLabels) handle(ctx context.Context, req *request, next middlewar
 //go:noinline
 func (p *profileLabels) traced(ctx context.Context, req *request, next middleware.Handler) (mcp.Result, error) {
 	r := coreOf(&req.Request)
-	if !telemetry.HasRuntimeTask(r) {
+	if !observe.HasRuntimeTask(r) {
 		var task *trace.Task
 		ctx, task = trace.NewTask(ctx, p.name)
 		defer task.End()
 	}
 	defer trace.StartRegion(ctx, p.name).End()
-	trace.Log(ctx, "trace_id", telemetry.TraceID(r))
+	trace.Log(ctx, "trace_id", observe.TraceID(r))
 	return next(ctx, &req.Request)
 }
 

@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
@@ -37,6 +38,7 @@ type Server struct {
 	instructions string
 	logger       *slog.Logger
 	telemetry    *telemetry.Telemetry
+	observer     *observe.Observer
 	chain        middleware.Middleware
 	guests       bool   // there are middlewares in chain
 	class        *Class // of the registrations that name none, or nil
@@ -130,6 +132,7 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 		instructions: cfg.instructions,
 		logger:       slog.New(cfg.logHandler()),
 		telemetry:    cfg.telemetry,
+		observer:     observe.New(cfg.telemetry),
 		chain:        middleware.Chain(cfg.middleware...),
 		guests:       len(cfg.middleware) > 0,
 		class:        cfg.class,
@@ -148,10 +151,10 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 		return nil, err
 	}
 	s.core = session.New(session.Config{
-		Dispatcher: (*dispatcher)(s), Observer: cfg.telemetry.Observer(), Logger: s.logger, Limits: cfg.limits,
+		Dispatcher: (*dispatcher)(s), Observer: s.observer, Logger: s.logger, Limits: cfg.limits,
 		Authenticator: cfg.authenticator, Admission: admission(cfg.admission), Events: cfg.events.open(),
 	})
-	cfg.telemetry.AddSource(source{s}) // for good: the last scrape comes after the drain
+	cfg.telemetry.AddSource(observe.Source(s.snapshot)) // for good: the last scrape comes after the drain
 	s.hub = newHub(s.core)
 	for _, add := range features {
 		add(s)

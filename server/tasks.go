@@ -15,11 +15,11 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
-	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 // Tasks configures the tasks extension. The zero value is good for one process.
@@ -92,7 +92,7 @@ func (ts *tasks) start(ctx context.Context, call *Call, o TaskOptions) (*task, *
 			TaskID: rand.Text(), Status: mcp.TaskWorking, StatusMessage: taskText(o.Message), CreatedAt: now, LastUpdatedAt: now,
 			TTL: &ms, PollInterval: max(cmp.Or(o.PollInterval, ts.poll).Milliseconds(), 1),
 		},
-		Principal: call.Principal.Key(), Tool: call.Route.Target, Trace: telemetry.TraceParent(ctx),
+		Principal: call.Principal.Key(), Tool: call.Route.Target, Trace: observe.TraceParent(ctx),
 		// Until then the end of a handler that was cancelled at the end of its life can be read.
 		Expires: now.Add(ttl + s.core.Limits().TaskGrace),
 		frame:   call.core.Bytes,
@@ -200,7 +200,7 @@ func (ts *tasks) find(ctx context.Context, call *Call, id string) (*TaskRecord, 
 	if err != nil {
 		return nil, ts.fault(ctx, err)
 	}
-	telemetry.LinkSpan(ctx, rec.Trace)
+	observe.LinkSpan(ctx, rec.Trace)
 	return rec, nil
 }
 
@@ -331,11 +331,8 @@ func (ts *tasks) here(id string) *task {
 	return ts.running[id]
 }
 
-// A source shows telemetry what the core and the features of a server have.
-type source struct{ *Server }
-
-// Snapshot implements telemetry.Source.
-func (s source) Snapshot() *session.Snapshot {
+// snapshot shows telemetry what the core and the features of the server have.
+func (s *Server) snapshot() *session.Snapshot {
 	snap := s.core.Snapshot()
 	if s.tasks != nil {
 		snap.Tasks = s.tasks.tally()

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
-	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 // What a handler returns goes through the chain as it is. This file is outside the chain:
@@ -30,7 +30,7 @@ func (s *Server) conclude(ctx context.Context, r *session.Request, result mcp.Re
 		return s.failed(ctx, r, err)
 	}
 	if tool, ok := result.(*mcp.CallToolResult); ok && tool != nil {
-		telemetry.RecordResult(r, tool)
+		observe.Result(r, tool)
 	}
 	return result, nil
 }
@@ -46,7 +46,7 @@ func (s *Server) failed(ctx context.Context, r *session.Request, err error) (mcp
 	}
 	tool := mcp.ToolErrorResult(s.errorText(r, err, "the tool failed"))
 	if !mcp.IsCallerFault(err) {
-		telemetry.RecordResult(r, tool)
+		observe.Result(r, tool)
 	}
 	return tool, nil
 }
@@ -109,7 +109,7 @@ func (s *Server) errorText(r *session.Request, err error, sentence string) strin
 	if s.errorDetails.Load() {
 		return err.Error()
 	}
-	if id := telemetry.TraceID(r); id != "" {
+	if id := observe.TraceID(r); id != "" {
 		return sentence + "; its operator can look it up by the trace id " + id
 	}
 	return sentence
@@ -129,7 +129,7 @@ func (s *Server) showError(ctx context.Context, r *session.Request, err error) {
 	if rpc, plain := err.(*mcp.Error); plain && rpc.Unwrap() == nil {
 		return
 	}
-	telemetry.RecordError(r, err)
+	observe.Error(r, err)
 	level := slog.LevelError
 	if outermost(err) != nil || mcp.IsCallerFault(err) {
 		level = slog.LevelInfo // it was made for the caller, or is the caller's

@@ -10,12 +10,12 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
-	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 // A Tool describes a tool to [AddTool]. Name and Description should be set; the
@@ -143,7 +143,7 @@ func enterTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out], enter ent
 		}
 		begin := time.Now()
 		faults := in.Decode(raw, &args)
-		telemetry.RecordValidation(call.core, time.Since(begin))
+		observe.Validated(call.core, time.Since(begin))
 		if len(faults) > 0 {
 			return inputFailure(call.core, t.Name, reflect.TypeFor[In](), in, faults)
 		}
@@ -194,7 +194,7 @@ func inputFailure(r *session.Request, tool string, in reflect.Type, sch *schema.
 		text += "\n- " + f.String()
 		recorded[i] = sch.Discreet(f)
 	}
-	telemetry.RecordRejection(r, strings.Join(recorded, "; "))
+	observe.ArgumentsRejected(r, strings.Join(recorded, "; "))
 	return mcp.ToolErrorResult(text), nil
 }
 

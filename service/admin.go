@@ -12,6 +12,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/service/console"
+	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 // newAdmin returns the HTTP server of the admin listener. It has a mux of its own:
@@ -43,7 +44,8 @@ func (p *process) newAdmin() (*http.Server, error) {
 	p.addFlight(mux)
 	guard := streamable.Guard{Hosts: p.cfg.AdminAllowedHosts, Refuse: p.refuseAdmin}
 	limits := p.srv.Limits()
-	admin := p.newHTTP(&adminBounds{next: guard.Wrap(ownPages(mux)), limits: limits, reached: tel.LimitReached})
+	reached := func(limit string) { tel.Count(telemetry.MetricLimitReached, limit) }
+	admin := p.newHTTP(&adminBounds{next: guard.Wrap(ownPages(mux)), limits: limits, reached: reached})
 	admin.WriteTimeout = limits.WriteTimeout // for what net/http answers by itself; adminBounds has the say
 	return admin, nil
 }

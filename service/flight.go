@@ -66,6 +66,17 @@ type flightSnapshot struct {
 	data     []byte
 }
 
+// flightOnDemand is the reason for a snapshot that somebody has asked for; the others are
+// those of [telemetry.HandlerIncident].
+const flightOnDemand = "on_demand"
+
+// Why a reason for a snapshot has led to none.
+const (
+	flightDropInterval = "interval" // the one before was not long ago
+	flightDropBusy     = "busy"     // another one waits to be taken
+	flightDropFailed   = "failed"   // it could not be taken
+)
+
 // startFlight arms a recorder. It fails if the process has an armed one already.
 func startFlight(cfg FlightConfig, tel *telemetry.Telemetry, now func() time.Time) (*flight, error) {
 	f := &flight{
@@ -96,26 +107,26 @@ func (f *flight) run() {
 // counted.
 func (f *flight) trigger(incident telemetry.HandlerIncident) {
 	if why := f.accept(incident); why != "" {
-		f.tel.CountDroppedTrigger(why)
+		f.tel.Count(telemetry.MetricFlightTriggersDropped, why)
 	}
 }
 
-func (f *flight) accept(incident telemetry.HandlerIncident) (refused telemetry.FlightDrop) {
+func (f *flight) accept(incident telemetry.HandlerIncident) (refused string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.now()
 	if !f.last.IsZero() && now.Sub(f.last) < f.cfg.Interval {
-		return telemetry.FlightDropInterval
+		return flightDropInterval
 	}
 	if f.stopped {
-		return telemetry.FlightDropBusy
+		return flightDropBusy
 	}
 	select {
 	case f.incidents <- incident:
 		f.last = now
 		return ""
 	default:
-		return telemetry.FlightDropBusy
+		return flightDropBusy
 	}
 }
 
@@ -125,11 +136,11 @@ func (f *flight) take(incident telemetry.HandlerIncident) (*flightSnapshot, erro
 	defer f.taking.Unlock()
 	var data bytes.Buffer
 	if _, err := f.recorder.WriteTo(&data); err != nil {
-		f.tel.CountDroppedTrigger(telemetry.FlightDropFailed)
+		f.tel.Count(telemetry.MetricFlightTriggersDropped, flightDropFailed)
 		return nil, err
 	}
 	s := f.keep(incident, bytes.Clone(data.Bytes())) // without the buffer's reserve
-	f.tel.CountSnapshot(incident.Reason)
+	f.tel.Count(telemetry.MetricFlightSnapshots, incident.Reason)
 	slog.Info("flight.snapshot", "name", s.name, "reason", incident.Reason, "method", incident.Method,
 		"target", incident.Target, "ran", incident.Ran, "trace_id", incident.TraceID, "bytes", len(s.data))
 	return s, nil

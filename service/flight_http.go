@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
@@ -56,22 +57,22 @@ func (p *process) flightList(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	cfg := p.flight.cfg
-	report := flightReport{
+	list := flightReport{
 		SlowSeconds: cfg.Slow.Seconds(), IntervalSeconds: cfg.Interval.Seconds(), AgeSeconds: cfg.Age.Seconds(),
 		WindowBytes: cfg.Bytes, Keep: cfg.Keep, Snapshots: []flightRecord{},
 	}
 	for _, s := range p.flight.list() {
-		report.Snapshots = append(report.Snapshots, s.record())
+		list.Snapshots = append(list.Snapshots, s.record())
 	}
-	if !telemetry.WantsText(r) {
-		writeJSON(w, http.StatusOK, report)
+	if !report.WantsText(r) {
+		writeJSON(w, http.StatusOK, list)
 		return
 	}
 	uncached(w, "text/plain; charset=utf-8")
-	fmt.Fprintf(w, "snapshots: %d, at most %d\n", len(report.Snapshots), report.Keep)
+	fmt.Fprintf(w, "snapshots: %d, at most %d\n", len(list.Snapshots), list.Keep)
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(tw, "NAME\tREASON\tMETHOD\tTOOL\tRAN\tBYTES\tTRACE")
-	for _, s := range report.Snapshots {
+	for _, s := range list.Snapshots {
 		ran := time.Duration(s.RanSeconds * float64(time.Second)).Round(time.Millisecond)
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", s.Name, s.Reason, s.Method, s.Tool, ran, s.Bytes, s.TraceID)
 	}
@@ -83,7 +84,7 @@ func (p *process) flightTake(w http.ResponseWriter, _ *http.Request) {
 	if p.flightIsOff(w) {
 		return
 	}
-	s, err := p.flight.take(telemetry.HandlerIncident{Reason: telemetry.FlightOnDemand})
+	s, err := p.flight.take(telemetry.HandlerIncident{Reason: flightOnDemand})
 	if err != nil {
 		plain(w, http.StatusServiceUnavailable, err.Error())
 		return

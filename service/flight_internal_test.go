@@ -59,7 +59,7 @@ func (f *flight) metrics() string {
 func TestFlightOutlivesAStorm(t *testing.T) {
 	cfg := defaultFlight()
 	f, clock := newFlight(t, cfg)
-	slow := telemetry.HandlerIncident{Reason: telemetry.FlightSlowHandler, Method: "tools/call", Target: "echo", Ran: time.Minute}
+	slow := telemetry.HandlerIncident{Reason: telemetry.IncidentSlow, Method: "tools/call", Target: "echo", Ran: time.Minute}
 	f.taking.Lock() // as if the first one took for ever
 	unlock := sync.OnceFunc(f.taking.Unlock)
 	t.Cleanup(unlock)
@@ -103,7 +103,7 @@ func TestFlightIntervalCountsFromTheLastSnapshot(t *testing.T) {
 	f, clock := newFlight(t, cfg)
 	accepted := 0
 	for range 60 { // ten minutes
-		if f.accept(telemetry.HandlerIncident{Reason: telemetry.FlightAbandonedHandler}) == "" {
+		if f.accept(telemetry.HandlerIncident{Reason: telemetry.IncidentAbandoned}) == "" {
 			accepted++
 			require.Eventually(t, func() bool {
 				f.mu.Lock()

@@ -3,8 +3,6 @@ package telemetry
 import (
 	"net"
 	"strconv"
-	"strings"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 
@@ -97,27 +95,27 @@ func seriesAttributes(method, target string) []attribute.KeyValue {
 }
 
 // messageAttributes appends the attributes that are known when a request or a
-// notification arrives. s may be nil.
-func (o *observer) messageAttributes(attrs []attribute.KeyValue, in *session.Inbound, s *session.Session) []attribute.KeyValue {
-	if !in.ID.IsZero() {
-		attrs = append(attrs, keyRequestID.String(session.Printable(in.ID.String(), maxText)))
+// notification arrives.
+func (o *recorder) messageAttributes(attrs []attribute.KeyValue, info *Info) []attribute.KeyValue {
+	if !info.ID.IsZero() {
+		attrs = append(attrs, keyRequestID.String(session.Printable(info.ID.String(), maxText)))
 	}
-	if strings.HasPrefix(in.Method, "resources/") && in.HasName {
-		attrs = append(attrs, keyResourceURI.String(session.Printable(in.Name, maxURI)))
+	if info.URI != "" {
+		attrs = append(attrs, keyResourceURI.String(session.Printable(info.URI, maxURI)))
 	}
-	if s != nil && s.ID() != "" {
-		attrs = append(attrs, keySessionID.String(s.ID()))
+	if info.SessionID != "" {
+		attrs = append(attrs, keySessionID.String(info.SessionID))
 	}
-	attrs = appendConn(attrs, in.Conn, peerIsClient)
-	return o.appendPeer(attrs, in, s)
+	attrs = appendConn(attrs, info, peerIsClient)
+	return o.appendPeer(attrs, info)
 }
 
 // appendPeer appends the revision that the client speaks and what it says of itself.
-func (o *observer) appendPeer(attrs []attribute.KeyValue, in *session.Inbound, s *session.Session) []attribute.KeyValue {
-	if v := versionOf(in, s); v != "" {
-		attrs = append(attrs, keyProtocolVersion.String(session.Printable(string(v), maxName)))
+func (o *recorder) appendPeer(attrs []attribute.KeyValue, info *Info) []attribute.KeyValue {
+	if info.Version != "" {
+		attrs = append(attrs, keyProtocolVersion.String(session.Printable(string(info.Version), maxName)))
 	}
-	name, version := o.clients.of(in, s)
+	name, version := info.client(o.clients)
 	if name != "" {
 		attrs = append(attrs, keyClientName.String(name))
 	}
@@ -125,16 +123,6 @@ func (o *observer) appendPeer(attrs []attribute.KeyValue, in *session.Inbound, s
 		attrs = append(attrs, keyClientVersion.String(version))
 	}
 	return attrs
-}
-
-// versionOf returns the revision of a message: its own, or its session's.
-func versionOf(in *session.Inbound, s *session.Session) mcp.Version {
-	if in.Version == "" && s != nil {
-		if p := s.Peer(); p != nil {
-			return p.Version
-		}
-	}
-	return in.Version
 }
 
 // A peerKeys is how the other end of a connection is called. The conventions name it by its
@@ -147,10 +135,7 @@ var (
 )
 
 // appendConn appends what describes the connection: nothing for an unknown one.
-func appendConn(attrs []attribute.KeyValue, c *session.Conn, peer peerKeys) []attribute.KeyValue {
-	if c == nil {
-		return attrs
-	}
+func appendConn(attrs []attribute.KeyValue, c *Info, peer peerKeys) []attribute.KeyValue {
 	add := func(key attribute.Key, value string) {
 		if value != "" {
 			attrs = append(attrs, key.String(value))
@@ -171,17 +156,17 @@ func appendConn(attrs []attribute.KeyValue, c *session.Conn, peer peerKeys) []at
 }
 
 // cancelAttributes are those of the event of a cancellation.
-func cancelAttributes(cancel *mcp.CancelError) []attribute.KeyValue {
-	attrs := []attribute.KeyValue{keyCancelCause.String(string(cancel.Cause))}
-	if cancel.Detail != "" {
-		attrs = append(attrs, keyCancelDetail.String(cancel.Detail))
+func cancelAttributes(cause mcp.Cause, detail string) []attribute.KeyValue {
+	attrs := []attribute.KeyValue{keyCancelCause.String(string(cause))}
+	if detail != "" {
+		attrs = append(attrs, keyCancelDetail.String(detail))
 	}
 	return attrs
 }
 
 // abandonAttributes are those of the event that a handler is not waited for any more.
 // cancel is nil for one that a drain has left without being able to cancel it.
-func abandonAttributes(cancel *mcp.CancelError, _ time.Time) []attribute.KeyValue {
+func abandonAttributes(cancel *mcp.CancelError) []attribute.KeyValue {
 	if cancel == nil {
 		return nil
 	}
@@ -189,24 +174,24 @@ func abandonAttributes(cancel *mcp.CancelError, _ time.Time) []attribute.KeyValu
 }
 
 // attributes adds what is known of a request at its end.
-func (o *outcome) attributes(attrs []attribute.KeyValue, errorType string) []attribute.KeyValue {
+func (o *Outcome) attributes(attrs []attribute.KeyValue, errorType string) []attribute.KeyValue {
 	if errorType != "" {
 		attrs = append(attrs, keyErrorType.String(errorType))
 	}
-	if o.err != nil {
-		attrs = append(attrs, keyStatusCode.String(codeString(o.err.Code)))
+	if o.Err != nil {
+		attrs = append(attrs, keyStatusCode.String(codeString(o.Err.Code)))
 	}
-	if o.reject != "" {
-		attrs = append(attrs, keyRejectReason.String(string(o.reject)))
+	if o.Rejected != "" {
+		attrs = append(attrs, keyRejectReason.String(string(o.Rejected)))
 	}
-	if o.cause != "" {
-		attrs = append(attrs, keyCancelCause.String(string(o.cause)))
+	if o.Cancelled != nil {
+		attrs = append(attrs, keyCancelCause.String(string(o.Cancelled.Cause)))
 	}
-	if o.fate != session.FateUnknown {
-		attrs = append(attrs, keyOutcome.String(o.fate.String()))
+	if o.Fate != FateUnknown {
+		attrs = append(attrs, keyOutcome.String(string(o.Fate)))
 	}
-	if o.drop != "" {
-		attrs = append(attrs, keyDropReason.String(string(o.drop)))
+	if o.Dropped != "" {
+		attrs = append(attrs, keyDropReason.String(string(o.Dropped)))
 	}
 	return attrs
 }

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -35,6 +36,28 @@ func (d *benchDispatcher) Encode(b []byte, _ *session.Request, _ mcp.Result) (_,
 	return append(b, "{}"...), nil, nil
 }
 
+// observer is what a core reports to, and what comes of it.
+type observer struct {
+	session.Observer
+	*recorder
+}
+
+func observerOf(tel *Telemetry) *observer { return &observer{TestBridge.Observer(tel), tel.recorder} }
+
+func operationOf(r *session.Request) *Operation { return r.Observation.(*Operation) }
+
+// metaCarrier reads a trace context as the bridge does.
+type metaCarrier struct{ meta *wire.Meta }
+
+func (c metaCarrier) Get(key string) string {
+	if key == mcp.MetaTraceParent {
+		return c.meta.TraceParent
+	}
+	return ""
+}
+func (metaCarrier) Set(string, string) {}
+func (metaCarrier) Keys() []string     { return []string{mcp.MetaTraceParent} }
+
 func benchObserver(tb testing.TB, sampler sdktrace.Sampler) *observer {
 	tel, err := New(WithTracerProvider(sdktrace.NewTracerProvider(
 		sdktrace.WithSpanProcessor(discard{}), sdktrace.WithSampler(sampler))),
@@ -42,7 +65,7 @@ func benchObserver(tb testing.TB, sampler sdktrace.Sampler) *observer {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return tel.observer.(*observer)
+	return observerOf(tel)
 }
 
 // ownObserver is an observer with a provider of its own, which samples as the environment says.
@@ -53,7 +76,7 @@ func ownObserver(tb testing.TB, sampler string) *observer {
 		tb.Fatal(err)
 	}
 	tel.owned.RegisterSpanProcessor(discard{})
-	return tel.observed
+	return observerOf(tel)
 }
 
 // capture keeps a request, so that its life can be told again.
@@ -175,8 +198,8 @@ func TestCostAllocations(t *testing.T) {
 				c.name, allocs, c.budget, extraction)
 		}
 	}
-	if size := unsafe.Sizeof(observation{}); size > 208 {
-		t.Errorf("an observation has %d bytes, which is the next class of sizes", size)
+	if size := unsafe.Sizeof(Operation{}); size > 208 {
+		t.Errorf("an operation has %d bytes, which is the next class of sizes", size)
 	}
 }
 
@@ -188,7 +211,7 @@ func ordinary(tb testing.TB, recent Recent, sampler sdktrace.Sampler) (*observer
 	if err != nil {
 		tb.Fatal(err)
 	}
-	o, r := tel.observed, finished(tb, call("echo"))
+	o, r := observerOf(tel), finished(tb, call("echo"))
 	for range 2 * slowPerSeries {
 		replay(o, context.Background(), r)
 	}
@@ -211,27 +234,27 @@ func TestRingAllocations(t *testing.T) {
 func BenchmarkRing(b *testing.B) {
 	b.Run("ordinary", func(b *testing.B) {
 		o, r := ordinary(b, Recent{}, sdktrace.NeverSample())
-		ob, out := observationOf(r), outcome{fate: session.FateSent}
+		op, out := operationOf(r), Outcome{Fate: FateSent, Settled: r.Latency()}
 		b.ReportAllocs()
 		for b.Loop() {
-			o.recent.ended(ob, r, &out, "")
+			o.recent.ended(op, &out, "")
 		}
 	})
 	b.Run("flood", func(b *testing.B) {
 		o, r := ordinary(b, Recent{}, sdktrace.NeverSample())
-		ob, out := observationOf(r), outcome{fate: session.FateSent, err: mcp.NewError(mcp.CodeInternalError, "no")}
+		op, out := operationOf(r), Outcome{Fate: FateSent, Settled: r.Latency(), Err: mcp.NewError(mcp.CodeInternalError, "no")}
 		b.ReportAllocs()
 		for b.Loop() {
-			o.recent.ended(ob, r, &out, "-32603")
+			o.recent.ended(op, &out, "-32603")
 		}
 	})
 	b.Run("kept", func(b *testing.B) {
 		o, r := ordinary(b, Recent{}, sdktrace.NeverSample())
-		ob, out := observationOf(r), outcome{fate: session.FateSent}
+		op, out := operationOf(r), Outcome{Fate: FateSent, Settled: r.Latency()}
 		b.ReportAllocs()
 		for b.Loop() {
 			o.recent.rings[classRecent].second = 0
-			o.recent.keep(classRecent, ob, r, &out, "")
+			o.recent.keep(classRecent, op, &out, "")
 		}
 	})
 }
@@ -258,17 +281,17 @@ func BenchmarkLiveFrame(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	tel.observed = o
+	tel.recorder = o.recorder
 	for i := range 300 {
 		o.of(mcp.MethodToolsCall, fmt.Sprint("tool", i)).latency.observe(time.Duration(i)*time.Millisecond, i%9 == 0)
 	}
-	tel.AddSource(session.New(session.Config{}))
+	tel.AddSource(sourceOf(session.New(session.Config{})))
 	maker := newFrameMaker(tel)
 	maker.next()
 	replay(o, context.Background(), r)
 	b.ReportAllocs()
 	for b.Loop() {
-		maker.next().event()
+		maker.next().Event()
 	}
 }
 
@@ -298,7 +321,7 @@ func BenchmarkExported(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			o, r := tel.observed, finished(b, call("echo"))
+			o, r := observerOf(tel), finished(b, call("echo"))
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				replay(o, context.Background(), r)

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -206,7 +207,7 @@ func gauges() []Metric {
 		{
 			Name: MetricRequestsInFlight, OTel: "vitrine.requests.in_flight", Kind: Gauge, Unit: "{request}",
 			Help:   "Requests whose handler has not returned or whose answer has no known fate.",
-			Labels: []Label{{Name: "state", Attribute: "vitrine.request.state", Values: session.States()}},
+			Labels: []Label{{Name: "state", Attribute: "vitrine.request.state", Values: report.States()}},
 		},
 		{
 			Name: MetricOldestRequestAge, OTel: "vitrine.oldest_request.age", Kind: Gauge, Unit: "s",
@@ -326,10 +327,10 @@ func ownHealth() []Metric {
 			}),
 		counter(MetricFlightSnapshots, "vitrine.flight.snapshots", "{snapshot}",
 			"Snapshots of the flight recorder, by what they were taken for.",
-			Label{Name: "reason", Attribute: "vitrine.flight.reason", Values: stringsOf(flightReasons())}),
+			Label{Name: "reason", Attribute: "vitrine.flight.reason", Values: flightReasons()}),
 		counter(MetricFlightTriggersDropped, "vitrine.flight.triggers.dropped", "{trigger}",
 			"Reasons to take a snapshot for which none was taken, by why not.",
-			Label{Name: "reason", Attribute: "vitrine.flight.drop_reason", Values: stringsOf(flightDrops())}),
+			Label{Name: "reason", Attribute: "vitrine.flight.drop_reason", Values: flightDrops()}),
 		counter(MetricTracesEvicted, "vitrine.telemetry.traces.evicted", "{trace}",
 			"Ended requests that the ring of recent traces has let go of, or had no room for.",
 			Label{Name: "class", Attribute: "vitrine.telemetry.trace.class", Values: recentClasses()}),

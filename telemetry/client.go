@@ -3,7 +3,6 @@ package telemetry
 import (
 	"context"
 	"errors"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -11,26 +10,32 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
-	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Asked implements [session.Observer]: a request to the client is a span of kind
-// CLIENT, whose context travels in its _meta.
-func (o *observer) Asked(
-	ctx context.Context, s *session.Session, method string, params []byte,
-) ([]byte, func(id mcp.ID, err error)) {
+// Ask frames a request of the server to its client, a span of kind CLIENT. info describes
+// the session, and Method what is asked for. It returns what is to be put into the _meta of the request, so
+// that the span is the parent of what the client does, and a function to be called at the end of
+// the wait with the id, the zero value if the request was not sent, and the error. ctx is
+// that of who asks.
+func (t *Telemetry) Ask(ctx context.Context, info Info) (meta map[string]string, end func(id mcp.ID, err error)) {
+	o := t.recorder
+	if o == nil {
+		return nil, func(mcp.ID, error) {}
+	}
 	begin := o.now()
-	ctx, span := o.tracer.Start(ctx, method, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(begin))
+	ctx, span := o.tracer.Start(ctx, info.Method, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(begin))
 	if span.IsRecording() {
-		span.SetAttributes(askAttributes(s, method)...)
+		span.SetAttributes(askAttributes(&info)...)
 	}
 	carrier := propagation.MapCarrier{}
 	o.propagator.Inject(ctx, carrier)
-	params = wire.SetMeta(params, carrier)
-	return params, func(id mcp.ID, err error) {
+	method, wire := info.Method, info.wire()
+	return carrier, func(id mcp.ID, err error) {
 		errorType, code := askError(err)
-		o.measureAsk(s, method, errorType, code, o.now().Sub(begin), span)
+		n := wire.network
+		observe(o.metrics.client.WithLabelValues(method, errorType, code, wire.label, n.transport, n.protocol, n.version),
+			o.now().Sub(begin).Seconds(), exemplarOf(span.SpanContext()))
 		if span.IsRecording() {
 			endAsk(span, id, err, errorType)
 		}
@@ -39,15 +44,15 @@ func (o *observer) Asked(
 }
 
 // askAttributes are the attributes of a request to the client that are known when it is made.
-func askAttributes(s *session.Session, method string) []attribute.KeyValue {
-	attrs := []attribute.KeyValue{keyMethod.String(method)}
-	if s.ID() != "" {
-		attrs = append(attrs, keySessionID.String(s.ID()))
+func askAttributes(info *Info) []attribute.KeyValue {
+	attrs := []attribute.KeyValue{keyMethod.String(info.Method)}
+	if info.SessionID != "" {
+		attrs = append(attrs, keySessionID.String(info.SessionID))
 	}
-	if p := s.Peer(); p != nil {
-		attrs = append(attrs, keyProtocolVersion.String(session.Printable(string(p.Version), maxName)))
+	if info.Version != "" {
+		attrs = append(attrs, keyProtocolVersion.String(session.Printable(string(info.Version), maxName)))
 	}
-	return appendConn(attrs, s.Conn(), peerIsServer)
+	return appendConn(attrs, info, peerIsServer)
 }
 
 func endAsk(span trace.Span, id mcp.ID, err error, errorType string) {
@@ -120,16 +125,4 @@ func askErrorTypes() []string {
 // askMethods lists the methods by which a server asks.
 func askMethods() []string {
 	return []string{mcp.MethodElicitationCreate, mcp.MethodSamplingCreateMessage, mcp.MethodRootsList, mcp.MethodPing}
-}
-
-func (o *observer) measureAsk(
-	s *session.Session, method, errorType, code string, took time.Duration, span trace.Span,
-) {
-	var version mcp.Version
-	if p := s.Peer(); p != nil {
-		version = p.Version
-	}
-	n := networkOf(s.Conn())
-	observe(o.metrics.client.WithLabelValues(method, errorType, code, versionLabel(version), n.transport, n.protocol, n.version),
-		took.Seconds(), exemplarOf(span.SpanContext()))
 }

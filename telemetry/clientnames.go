@@ -4,8 +4,10 @@ import (
 	"hash/maphash"
 	"sync/atomic"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/vitrine-mcp/vitrine/internal/session"
-	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // clientNames remember what clients call themselves. A modern client says it with each
@@ -15,7 +17,7 @@ type clientNames struct {
 	known [16]atomic.Pointer[clientName]
 }
 
-// A clientName is what [session.ClientOf] has made of some bytes.
+// A clientName is what was read from some bytes.
 type clientName struct{ info, name, version string }
 
 // maxKnownInfo bounds what is remembered of one client, in bytes.
@@ -23,17 +25,26 @@ const maxKnownInfo = 512
 
 func newClientNames() *clientNames { return &clientNames{seed: maphash.MakeSeed()} }
 
-// of is [session.ClientOf].
-func (c *clientNames) of(in *session.Inbound, s *session.Session) (name, version string) {
-	info := in.Meta.ClientInfo
-	if in.Era != mcp.Modern || len(info) == 0 || len(info) > maxKnownInfo {
-		return session.ClientOf(in, s)
+// of returns the name and the version of a client, cut and fit to print; both are empty if
+// the bytes cannot be read. c may be nil: then nothing is remembered.
+func (c *clientNames) of(info jsontext.Value) (name, version string) {
+	if c == nil || len(info) > maxKnownInfo {
+		return readClient(info)
 	}
 	place := &c.known[maphash.Bytes(c.seed, info)%uint64(len(c.known))]
 	if known := place.Load(); known != nil && known.info == string(info) {
 		return known.name, known.version
 	}
-	name, version = session.ClientOf(in, s)
+	name, version = readClient(info)
 	place.Store(&clientName{string(info), name, version})
 	return name, version
+}
+
+func readClient(info jsontext.Value) (name, version string) {
+	var client struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+	}
+	_ = json.Unmarshal(info, &client) // untrusted and optional: what cannot be read is empty
+	return session.Printable(client.Name, maxName), session.Printable(client.Version, maxName)
 }

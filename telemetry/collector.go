@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -151,7 +150,7 @@ func (c *counterCollector) Collect(ch chan<- prometheus.Metric) {
 }
 
 // addCounters adds the counters of one source.
-func (s sums) addCounters(c *session.Counters) {
+func (s sums) addCounters(c *Counters) {
 	for i := range c.Series {
 		s.addSeries(&c.Series[i])
 	}
@@ -161,11 +160,15 @@ func (s sums) addCounters(c *session.Counters) {
 	for kind, n := range c.Received {
 		s.add(n, MetricMessagesReceived, kind)
 	}
-	for _, d := range c.NotificationsDropped {
-		s.add(d.Count, MetricNotificationsDropped, d.Method, string(d.Reason))
+	for method, reasons := range c.NotificationsDropped {
+		for reason, n := range reasons {
+			s.add(n, MetricNotificationsDropped, method, string(reason))
+		}
 	}
-	for _, g := range c.Ignored {
-		s.add(g.Count, MetricFramesIgnored, string(g.Kind), string(g.Reason))
+	for kind, reasons := range c.Ignored {
+		for reason, n := range reasons {
+			s.add(n, MetricFramesIgnored, string(kind), string(reason))
+		}
 	}
 	for limit, n := range c.LimitsReached {
 		s.add(n, MetricLimitReached, limit)
@@ -186,8 +189,8 @@ func (s sums) addCounters(c *session.Counters) {
 
 // addSeries adds the counters of one series. A method's closed label values are
 // there from its registration, with an empty target.
-func (s sums) addSeries(c *session.SeriesCounters) {
-	method, target := c.Series.Method, c.Series.Target
+func (s sums) addSeries(c *SeriesCounters) {
+	method, target := c.Method, c.Target
 	s.add(c.Admitted, MetricRequestsAdmitted, method)
 	s.add(c.Sent, MetricResponsesSent, method)
 	s.add(c.Stored, MetricResponsesStored, method)
@@ -220,8 +223,8 @@ func (s sums) addSeries(c *session.SeriesCounters) {
 }
 
 // addGauges adds what is live in one source.
-func (s sums) addGauges(snap *session.Snapshot) {
-	for _, list := range [][]session.RequestInfo{snap.Requests, snap.Subscriptions} {
+func (s sums) addGauges(snap *Snapshot) {
+	for _, list := range [][]RequestState{snap.Requests, snap.Subscriptions} {
 		for i := range list {
 			s.add(1, MetricRequestsInFlight, list[i].State)
 			if list[i].Abandoned {
@@ -230,18 +233,18 @@ func (s sums) addGauges(snap *session.Snapshot) {
 		}
 	}
 	s.add(uint64(len(snap.Subscriptions)), MetricSubscriptionsActive)
-	for status, n := range snap.Tasks {
+	for status, n := range snap.TaskStatus {
 		s.add(uint64(n), MetricTasks, string(status))
 	}
-	for i := range snap.Detached {
-		if snap.Detached[i].Abandoned {
+	for i := range snap.Tasks {
+		if snap.Tasks[i].Abandoned {
 			s.add(1, MetricAbandonedNow)
 		}
 	}
 	oldest := at(MetricOldestRequestAge)
-	s[oldest] = max(s[oldest], snap.OldestAge().Seconds())
+	s[oldest] = max(s[oldest], snap.oldestAge().Seconds())
 	s.add(uint64(len(snap.Outbound)), MetricPendingOutbound)
 	for i := range snap.Sessions {
-		s.add(1, MetricSessionsActive, snap.Sessions[i].Session.Conn().Transport)
+		s.add(1, MetricSessionsActive, snap.Sessions[i].Transport)
 	}
 }

@@ -65,14 +65,14 @@ func TestExemplarSlotsKeepTheLatest(t *testing.T) {
 func TestOperationsHaveExemplars(t *testing.T) {
 	tel, err := New()
 	require.NoError(t, err)
-	o, r := tel.observed, finished(t, call("echo"))
+	o, r := tel.recorder, finished(t, call("echo"))
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
 			for range 50 {
-				ob := &observation{observer: o, series: o.seriesOf(r.Route.Series)}
-				ob.start(t.Context(), r.Inbound, nil)
-				ob.operated(operationKey{errorType: errorTool}, time.Now(), time.Millisecond)
+				op := &Operation{series: o.of(r.Route.Series.Method, r.Route.Series.Target)}
+				op.start(t.Context(), &Info{})
+				op.operated(operationKey{errorType: errorTool}, time.Now(), time.Millisecond)
 				_, err := tel.Registry().Gather()
 				require.NoError(t, err)
 			}
@@ -81,7 +81,7 @@ func TestOperationsHaveExemplars(t *testing.T) {
 	all.Wait()
 	in := call("")
 	in.Method = mcp.NotificationCancelled
-	ctx, done := o.Notified(t.Context(), in, nil)
+	ctx, done := TestBridge.Observer(tel).Notified(t.Context(), in, nil)
 	done()
 	families := gather(t, tel.Registry())
 	require.NotEmpty(t, exemplarTrace(find(families, MetricOperationDuration, map[string]string{"error_type": errorTool}).GetHistogram()))

@@ -111,8 +111,8 @@ func serve(t *testing.T, tel *Telemetry, in *session.Inbound) *rig {
 		logger.With("a", 1).WithGroup("g").InfoContext(ctx, "inside", "b", 2)
 		return &mcp.CallToolResult{}, nil
 	}
-	r.core = session.New(session.Config{Dispatcher: r, Observer: tel.Observer()})
-	tel.AddSource(r.core)
+	r.core = session.New(session.Config{Dispatcher: r, Observer: TestBridge.Observer(tel)})
+	tel.AddSource(sourceOf(r.core))
 	r.post(in, &sink{})
 	return r
 }

@@ -3,20 +3,8 @@ package telemetry
 import (
 	"strconv"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
-
-// An outcome is all that decides whether a request counts as an error of the
-// service.
-type outcome struct {
-	reject    mcp.RejectReason // if it was not admitted
-	cause     mcp.Cause        // if its context was cancelled
-	err       *mcp.Error       // if the answer is a JSON-RPC error
-	toolError bool             // if the answer is a result with isError
-	fate      session.Fate
-	drop      mcp.DropReason // if the answer was dropped
-}
 
 // Values of error.type that are neither a code nor a cause.
 const (
@@ -28,26 +16,29 @@ const (
 // the caller. What the caller did to the request (a bad request, a cancellation,
 // hanging up) is no error of the service; what we did to it is one, whatever the
 // handler made of it.
-func (o *outcome) errorType() string {
+func (o *Outcome) errorType() string {
 	switch {
-	case o.reject != "":
-		if o.reject.CallerFault() {
+	case o.Rejected != "":
+		if o.Rejected.CallerFault() {
 			return ""
 		}
-		return codeString(o.err.Code)
-	case o.cause != "":
-		if o.cause.Fault() {
-			return string(o.cause)
+		if o.Err == nil {
+			return other
+		}
+		return codeString(o.Err.Code)
+	case o.Cancelled != nil:
+		if o.Cancelled.Cause.Fault() {
+			return string(o.Cancelled.Cause)
 		}
 		return ""
-	case o.err != nil:
-		if !o.err.Code.CallerFault() {
-			return codeString(o.err.Code)
+	case o.Err != nil:
+		if !o.Err.Code.CallerFault() {
+			return codeString(o.Err.Code)
 		}
-	case o.toolError:
+	case o.ToolError:
 		return errorTool
 	}
-	if o.fate == session.FateDropped && o.drop == mcp.DropWriteTimeout {
+	if o.Fate == FateDropped && o.Dropped == mcp.DropWriteTimeout {
 		return errorWriteTimeout
 	}
 	return ""
@@ -123,9 +114,9 @@ func codeLabel(c mcp.Code) string {
 }
 
 // errorLabel bounds an error.type: a code that is not ours becomes "_OTHER".
-func (o *outcome) errorLabel(errorType string) string {
-	if o.err != nil && errorType != "" && errorType == codeString(o.err.Code) {
-		return codeLabel(o.err.Code)
+func (o *Outcome) errorLabel(errorType string) string {
+	if o.Err != nil && errorType != "" && errorType == codeString(o.Err.Code) {
+		return codeLabel(o.Err.Code)
 	}
 	return errorType
 }

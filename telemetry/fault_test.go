@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -13,46 +12,46 @@ func TestErrorType(t *testing.T) {
 	rpc := func(c mcp.Code) *mcp.Error { return mcp.NewError(c, "x") }
 	for _, tc := range []struct {
 		name string
-		out  outcome
+		out  Outcome
 		want string
 	}{
-		{"success", outcome{fate: session.FateSent}, ""},
-		{"parse error", outcome{err: rpc(mcp.CodeParseError)}, ""},
-		{"invalid request", outcome{err: rpc(mcp.CodeInvalidRequest)}, ""},
-		{"unknown method", outcome{err: rpc(mcp.CodeMethodNotFound)}, ""},
-		{"invalid params", outcome{err: rpc(mcp.CodeInvalidParams)}, ""},
-		{"resource not found", outcome{err: rpc(mcp.CodeResourceNotFound)}, ""},
-		{"header mismatch", outcome{err: rpc(mcp.CodeHeaderMismatch)}, ""},
-		{"capability", outcome{err: rpc(mcp.CodeMissingRequiredCapability)}, ""},
-		{"version", outcome{err: rpc(mcp.CodeUnsupportedVersion)}, ""},
-		{"internal", outcome{err: rpc(mcp.CodeInternalError)}, "-32603"},
-		{"application", outcome{err: rpc(4711)}, "4711"},
-		{"tool error", outcome{toolError: true, fate: session.FateSent}, "tool_error"},
+		{"success", Outcome{Fate: FateSent}, ""},
+		{"parse error", Outcome{Err: rpc(mcp.CodeParseError)}, ""},
+		{"invalid request", Outcome{Err: rpc(mcp.CodeInvalidRequest)}, ""},
+		{"unknown method", Outcome{Err: rpc(mcp.CodeMethodNotFound)}, ""},
+		{"invalid params", Outcome{Err: rpc(mcp.CodeInvalidParams)}, ""},
+		{"resource not found", Outcome{Err: rpc(mcp.CodeResourceNotFound)}, ""},
+		{"header mismatch", Outcome{Err: rpc(mcp.CodeHeaderMismatch)}, ""},
+		{"capability", Outcome{Err: rpc(mcp.CodeMissingRequiredCapability)}, ""},
+		{"version", Outcome{Err: rpc(mcp.CodeUnsupportedVersion)}, ""},
+		{"internal", Outcome{Err: rpc(mcp.CodeInternalError)}, "-32603"},
+		{"application", Outcome{Err: rpc(4711)}, "4711"},
+		{"tool error", Outcome{ToolError: true, Fate: FateSent}, "tool_error"},
 
-		{"duplicate id", outcome{reject: mcp.RejectDuplicateID, err: rpc(mcp.CodeInvalidRequest)}, ""},
-		{"too large", outcome{reject: mcp.RejectTooLarge, err: rpc(mcp.CodeInternalError)}, ""},
-		{"overload", outcome{reject: mcp.RejectOverload, err: rpc(mcp.CodeInternalError)}, "-32603"},
-		{"shutting down", outcome{reject: mcp.RejectShuttingDown, err: rpc(mcp.CodeInternalError)}, "-32603"},
+		{"duplicate id", Outcome{Rejected: mcp.RejectDuplicateID, Err: rpc(mcp.CodeInvalidRequest)}, ""},
+		{"too large", Outcome{Rejected: mcp.RejectTooLarge, Err: rpc(mcp.CodeInternalError)}, ""},
+		{"overload", Outcome{Rejected: mcp.RejectOverload, Err: rpc(mcp.CodeInternalError)}, "-32603"},
+		{"shutting down", Outcome{Rejected: mcp.RejectShuttingDown, Err: rpc(mcp.CodeInternalError)}, "-32603"},
 
-		{"cancelled", outcome{cause: mcp.CauseClientCancel, fate: session.FateDropped, drop: mcp.DropCancelled}, ""},
-		{"cancelled, legacy HTTP", outcome{cause: mcp.CauseClientCancel, err: rpc(mcp.CodeRequestCancelled)}, ""},
-		{"cancelled and failed", outcome{cause: mcp.CauseClientCancel, err: rpc(mcp.CodeInternalError)}, ""},
-		{"cancelled and tool error", outcome{cause: mcp.CauseClientDisconnect, toolError: true}, ""},
-		{"deleted", outcome{cause: mcp.CauseSessionDelete}, ""},
-		{"idle", outcome{cause: mcp.CauseSessionIdle}, ""},
-		{"deadline", outcome{cause: mcp.CauseDeadline, err: rpc(mcp.CodeInternalError)}, "deadline"},
-		{"shutdown", outcome{cause: mcp.CauseServerShutdown, fate: session.FateSent}, "server_shutdown"},
-		{"evicted", outcome{cause: mcp.CauseSessionEvicted}, "session_evicted"},
-		{"transport close", outcome{cause: mcp.CauseTransportClose}, "transport_close"},
-		{"transport error", outcome{cause: mcp.CauseTransportError, drop: mcp.DropWriteTimeout}, "transport_error"},
+		{"cancelled", Outcome{Cancelled: &mcp.CancelError{Cause: mcp.CauseClientCancel}, Fate: FateDropped, Dropped: mcp.DropCancelled}, ""},
+		{"cancelled, legacy HTTP", Outcome{Cancelled: &mcp.CancelError{Cause: mcp.CauseClientCancel}, Err: rpc(mcp.CodeRequestCancelled)}, ""},
+		{"cancelled and failed", Outcome{Cancelled: &mcp.CancelError{Cause: mcp.CauseClientCancel}, Err: rpc(mcp.CodeInternalError)}, ""},
+		{"cancelled and tool error", Outcome{Cancelled: &mcp.CancelError{Cause: mcp.CauseClientDisconnect}, ToolError: true}, ""},
+		{"deleted", Outcome{Cancelled: &mcp.CancelError{Cause: mcp.CauseSessionDelete}}, ""},
+		{"idle", Outcome{Cancelled: &mcp.CancelError{Cause: mcp.CauseSessionIdle}}, ""},
+		{"deadline", Outcome{Cancelled: &mcp.CancelError{Cause: mcp.CauseDeadline}, Err: rpc(mcp.CodeInternalError)}, "deadline"},
+		{"shutdown", Outcome{Cancelled: &mcp.CancelError{Cause: mcp.CauseServerShutdown}, Fate: FateSent}, "server_shutdown"},
+		{"evicted", Outcome{Cancelled: &mcp.CancelError{Cause: mcp.CauseSessionEvicted}}, "session_evicted"},
+		{"transport close", Outcome{Cancelled: &mcp.CancelError{Cause: mcp.CauseTransportClose}}, "transport_close"},
+		{"transport error", Outcome{Cancelled: &mcp.CancelError{Cause: mcp.CauseTransportError}, Dropped: mcp.DropWriteTimeout}, "transport_error"},
 
-		{"slow reader", outcome{fate: session.FateDropped, drop: mcp.DropWriteTimeout}, "write_timeout"},
+		{"slow reader", Outcome{Fate: FateDropped, Dropped: mcp.DropWriteTimeout}, "write_timeout"},
 		{"slow reader of the caller's fault",
-			outcome{err: rpc(mcp.CodeInvalidParams), fate: session.FateDropped, drop: mcp.DropWriteTimeout}, "write_timeout"},
-		{"gone reader", outcome{fate: session.FateDropped, drop: mcp.DropBrokenPeer}, ""},
-		{"closed writer", outcome{fate: session.FateDropped, drop: mcp.DropClosedWriter}, ""},
+			Outcome{Err: rpc(mcp.CodeInvalidParams), Fate: FateDropped, Dropped: mcp.DropWriteTimeout}, "write_timeout"},
+		{"gone reader", Outcome{Fate: FateDropped, Dropped: mcp.DropBrokenPeer}, ""},
+		{"closed writer", Outcome{Fate: FateDropped, Dropped: mcp.DropClosedWriter}, ""},
 		{"failed, then a slow reader",
-			outcome{err: rpc(mcp.CodeInternalError), fate: session.FateDropped, drop: mcp.DropWriteTimeout}, "-32603"},
+			Outcome{Err: rpc(mcp.CodeInternalError), Fate: FateDropped, Dropped: mcp.DropWriteTimeout}, "-32603"},
 	} {
 		t.Run(tc.name, func(t *testing.T) { require.Equal(t, tc.want, tc.out.errorType()) })
 	}
@@ -64,6 +63,6 @@ func TestLabelsOfCodes(t *testing.T) {
 		require.Equal(t, codeString(c), codeLabel(c))
 	}
 	require.Equal(t, other, codeLabel(-1))
-	out := outcome{err: mcp.NewError(-1, "x")}
+	out := Outcome{Err: mcp.NewError(-1, "x")}
 	require.Equal(t, other, out.errorLabel(out.errorType()))
 }

@@ -1,55 +1,26 @@
 package telemetry
 
-import (
-	"time"
+import "time"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
-)
-
-// A FlightReason is what a snapshot of the flight recorder was taken for.
-type FlightReason string
-
-// The reasons for a snapshot.
+// Values of [HandlerIncident.Reason].
 const (
-	FlightSlowHandler      FlightReason = "slow_handler"
-	FlightAbandonedHandler FlightReason = "abandoned_handler"
-	FlightOnDemand         FlightReason = "on_demand"
+	IncidentSlow      = "slow_handler"
+	IncidentAbandoned = "abandoned_handler"
 )
 
-// A FlightDrop is why a reason for a snapshot has led to none.
-type FlightDrop string
+// incidentOnDemand is a third reason for a snapshot of the flight recorder.
+const incidentOnDemand = "on_demand"
 
-const (
-	FlightDropInterval FlightDrop = "interval" // the one before was not long ago
-	FlightDropBusy     FlightDrop = "busy"     // another one waits to be taken
-	FlightDropFailed   FlightDrop = "failed"   // it could not be taken
-)
+func flightReasons() []string { return []string{IncidentSlow, IncidentAbandoned, incidentOnDemand} }
 
-func flightReasons() []FlightReason {
-	return []FlightReason{FlightSlowHandler, FlightAbandonedHandler, FlightOnDemand}
-}
-
-func flightDrops() []FlightDrop {
-	return []FlightDrop{FlightDropInterval, FlightDropBusy, FlightDropFailed}
-}
-
-// CountSnapshot counts a snapshot of the flight recorder.
-func (t *Telemetry) CountSnapshot(reason FlightReason) {
-	if t.metrics != nil {
-		t.metrics.health.snapshots.WithLabelValues(string(reason)).Inc()
-	}
-}
-
-// CountDroppedTrigger counts a reason for a snapshot that has led to none.
-func (t *Telemetry) CountDroppedTrigger(why FlightDrop) {
-	if t.metrics != nil {
-		t.metrics.health.triggersDropped.WithLabelValues(string(why)).Inc()
-	}
-}
+// flightDrops lists why a reason for a snapshot has led to none: the one before was not long
+// ago, another one waits to be taken, or it could not be taken.
+func flightDrops() []string { return []string{"interval", "busy", "failed"} }
 
 // A HandlerIncident is a handler that somebody should look at.
 type HandlerIncident struct {
-	Reason FlightReason
+	// Reason is IncidentSlow or IncidentAbandoned.
+	Reason string
 	// Method and Target are the labels of its metrics: the method, and the registered
 	// name of the tool or prompt, or "".
 	Method, Target string
@@ -68,13 +39,12 @@ type HandlerIncident struct {
 // stop ends it. Calls that have begun may outlast stop. Disabled telemetry watches
 // nothing.
 func (t *Telemetry) WatchHandlers(slow time.Duration, f func(HandlerIncident)) (stop func()) {
-	o, enabled := t.observer.(*observer)
-	if !enabled {
+	if t.recorder == nil {
 		return func() {}
 	}
 	w := &handlerWatch{slow: slow, tell: f}
-	o.watch.Store(w)
-	return func() { o.watch.CompareAndSwap(w, nil) }
+	t.recorder.watch.Store(w)
+	return func() { t.recorder.watch.CompareAndSwap(w, nil) }
 }
 
 // A handlerWatch is who wants to know of incidents. A nil one does not.
@@ -84,33 +54,22 @@ type handlerWatch struct {
 }
 
 // finished tells of a handler that has returned, if it was slow.
-func (w *handlerWatch) finished(r *session.Request) {
-	if w == nil || w.slow <= 0 {
+func (w *handlerWatch) finished(op *Operation, out *Outcome) {
+	if w == nil || w.slow <= 0 || out.Acknowledged != 0 || out.Returned == 0 {
 		return
 	}
-	done, returned := r.HandlerDone()
-	if _, subscription := r.Acknowledged(); subscription || !returned {
-		return
-	}
-	if ran := ranUntil(r, done); ran >= w.slow {
-		w.tell(incident(FlightSlowHandler, r, ran))
+	if ran := max(out.Returned-out.Started, 0); ran >= w.slow {
+		w.tell(op.incident(IncidentSlow, ran))
 	}
 }
 
 // abandoned tells of a handler that was given up.
-func (w *handlerWatch) abandoned(r *session.Request) {
+func (w *handlerWatch) abandoned(op *Operation, out *Outcome) {
 	if w != nil {
-		w.tell(incident(FlightAbandonedHandler, r, ranUntil(r, time.Since(r.ArrivedAt()))))
+		w.tell(op.incident(IncidentAbandoned, max(time.Since(op.arrivedAt())-out.Started, 0)))
 	}
 }
 
-// ranUntil returns how long a handler had run at a time after the arrival of its request.
-func ranUntil(r *session.Request, end time.Duration) time.Duration {
-	waited, _ := r.QueueWait()
-	return max(end-waited, 0)
-}
-
-func incident(reason FlightReason, r *session.Request, ran time.Duration) HandlerIncident {
-	s := r.Route.Series
-	return HandlerIncident{Reason: reason, Method: s.Method, Target: s.Target, TraceID: TraceID(r), Ran: ran}
+func (op *Operation) incident(reason string, ran time.Duration) HandlerIncident {
+	return HandlerIncident{Reason: reason, Method: op.Method(), Target: op.Target(), TraceID: op.TraceID(), Ran: ran}
 }

@@ -58,7 +58,7 @@ func TestWatchSlowHandlers(t *testing.T) {
 				require.Len(t, incidents(), tc.want)
 				if tc.want > 0 {
 					require.Equal(t, HandlerIncident{
-						Reason: FlightSlowHandler, Method: mcp.MethodToolsCall, Target: "sleep", Ran: tc.takes,
+						Reason: IncidentSlow, Method: mcp.MethodToolsCall, Target: "sleep", Ran: tc.takes,
 						TraceID: r.span().SpanContext().TraceID().String(),
 					}, incidents()[0])
 				}
@@ -97,7 +97,7 @@ func TestWatchAbandonedHandlers(t *testing.T) {
 		require.NoError(t, st.Pump(&sink{})) // the answer of the deadline, a second later
 		time.Sleep(6 * time.Second)
 		want := []HandlerIncident{{
-			Reason: FlightAbandonedHandler, Method: mcp.MethodToolsCall, Target: "stubborn", Ran: 6 * time.Second,
+			Reason: IncidentAbandoned, Method: mcp.MethodToolsCall, Target: "stubborn", Ran: 6 * time.Second,
 			TraceID: r.span().SpanContext().TraceID().String(),
 		}}
 		require.Equal(t, want, incidents())
@@ -123,23 +123,23 @@ func TestFlightCounters(t *testing.T) {
 	require.NoError(t, err)
 	families := gather(t, tel.Registry())
 	for _, reason := range flightReasons() {
-		require.Zero(t, value(families, MetricFlightSnapshots, "reason", string(reason)), "there from the start")
-		tel.CountSnapshot(reason)
+		require.Zero(t, value(families, MetricFlightSnapshots, "reason", reason), "there from the start")
+		tel.Count(MetricFlightSnapshots, reason)
 	}
 	for _, why := range flightDrops() {
-		require.Zero(t, value(families, MetricFlightTriggersDropped, "reason", string(why)), "there from the start")
-		tel.CountDroppedTrigger(why)
+		require.Zero(t, value(families, MetricFlightTriggersDropped, "reason", why), "there from the start")
+		tel.Count(MetricFlightTriggersDropped, why)
 	}
 	families = gather(t, tel.Registry())
 	for _, reason := range flightReasons() {
-		require.EqualValues(t, 1, value(families, MetricFlightSnapshots, "reason", string(reason)))
+		require.EqualValues(t, 1, value(families, MetricFlightSnapshots, "reason", reason))
 	}
 	for _, why := range flightDrops() {
-		require.EqualValues(t, 1, value(families, MetricFlightTriggersDropped, "reason", string(why)))
+		require.EqualValues(t, 1, value(families, MetricFlightTriggersDropped, "reason", why))
 	}
 
 	off := Disabled()
-	off.CountSnapshot(FlightOnDemand)
-	off.CountDroppedTrigger(FlightDropBusy)
+	off.Count(MetricFlightSnapshots, incidentOnDemand)
+	off.Count(MetricFlightTriggersDropped, "busy")
 	off.WatchHandlers(1, nil)()
 }

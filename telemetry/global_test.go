@@ -100,13 +100,13 @@ func (e *endedSpans) OnEnd(s sdktrace.ReadOnlySpan)                   { e.names 
 func (e *endedSpans) Shutdown(context.Context) error                  { return nil }
 func (e *endedSpans) ForceFlush(context.Context) error                { return nil }
 
-// LimitReached counts the limits of the table, and nothing else.
-func TestLimitReached(t *testing.T) {
+// Count counts the limits of the table, and nothing else.
+func TestCount(t *testing.T) {
 	tel, err := New()
 	require.NoError(t, err)
-	tel.LimitReached(session.LimitAdminRequests)
-	tel.LimitReached("made up")
-	Disabled().LimitReached(session.LimitAdminRequests)
+	tel.Count(MetricLimitReached, session.LimitAdminRequests)
+	tel.Count(MetricLimitReached, "made up")
+	Disabled().Count(MetricLimitReached, session.LimitAdminRequests)
 	families := gather(t, tel.Registry())
 	require.EqualValues(t, 1, value(families, MetricLimitReached, "limit", session.LimitAdminRequests))
 	require.EqualValues(t, 1, sum(families, MetricLimitReached))

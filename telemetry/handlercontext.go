@@ -7,29 +7,29 @@ import (
 )
 
 // A handlerContext is the context of a request's handler, or is beneath it. It is a part of
-// the observation, because a context of its own would be an allocation for each.
+// the operation, because a context of its own would be an allocation for each.
 type handlerContext struct {
 	context.Context
-	ob *observation
+	op *Operation
 	// span is the current one: at first the parent of the request's span, and then that
 	// span, if it is not recorded. It does not change once others have the context.
 	span trace.Span
 }
 
-type observationKey struct{}
+type operationContextKey struct{}
 
 // Value implements [context.Context]. It allocates nothing, and asks the contexts beneath
 // for what is not known here.
 func (c *handlerContext) Value(key any) any {
 	switch key.(type) {
-	case observationKey:
-		if c.ob.keeps.Load() {
-			return c.ob
+	case operationContextKey:
+		if c.op.marked(markKeeps) {
+			return c.op
 		}
 	case idsKey:
-		return c.ob
+		return c.op
 	}
-	if key == c.ob.observer.spanKey {
+	if key == c.op.series.recorder.spanKey {
 		return c.span
 	}
 	return c.Context.Value(key)

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// idsKey asks a context for the observation that may have decided about a trace.
+// idsKey asks a context for the operation that may have decided about a trace.
 type idsKey struct{}
 
 // An idGenerator makes random ids, as the SDK's own does. The root of a trace that was
@@ -22,8 +22,8 @@ func newIDGenerator() *idGenerator { return &idGenerator{rand.Uint64} }
 
 // NewIDs implements [sdktrace.IDGenerator].
 func (g *idGenerator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	if ob, _ := ctx.Value(idsKey{}).(*observation); ob != nil {
-		if id, ok := ob.takeTraceID(); ok {
+	if op, _ := ctx.Value(idsKey{}).(*Operation); op != nil {
+		if id, ok := op.takeTraceID(); ok {
 			return id, g.spanID()
 		}
 	}

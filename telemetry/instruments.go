@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -26,8 +25,9 @@ type instruments struct {
 	queueWaits prometheus.Observer
 	writes     map[string]prometheus.Observer // by transport
 
-	counters *counterCollector
-	health   *health
+	counters  *counterCollector
+	health    *health
+	catalogue map[string]Metric // by name
 
 	collectors []prometheus.Collector
 
@@ -35,8 +35,6 @@ type instruments struct {
 
 	mu     sync.Mutex                                 // guards the writing of series
 	series atomic.Pointer[map[seriesKey]*seriesMeter] // copied on write
-	// notifications are those that have a label of their own. Copied on write.
-	notifications atomic.Pointer[map[string]bool]
 	// pushed is set by whoever exports the registry over OTLP: once is enough.
 	pushed atomic.Bool
 }
@@ -50,7 +48,7 @@ func newInstruments() *instruments {
 	for _, m := range Catalogue() {
 		byName[m.Name] = m
 	}
-	in := &instruments{writes: map[string]prometheus.Observer{}}
+	in := &instruments{catalogue: byName, writes: map[string]prometheus.Observer{}}
 	histogram := func(name string) *prometheus.HistogramVec {
 		m := byName[name]
 		opts := prometheus.HistogramOpts{Name: m.Name, Help: m.Help, Buckets: m.Buckets}
@@ -100,10 +98,6 @@ func newInstruments() *instruments {
 	in.counters = newCounterCollector(append(counters(), gauges()...))
 	in.collectors = append(in.collectors, in.health, in.counters)
 	in.series.Store(&map[seriesKey]*seriesMeter{})
-	in.notifications.Store(&map[string]bool{
-		mcp.NotificationCancelled: true, mcp.NotificationInitialized: true, mcp.NotificationProgress: true,
-		mcp.NotificationRootsListChanged: true,
-	})
 	return in
 }
 
@@ -185,41 +179,14 @@ func (in *instruments) exemplarsOf(o prometheus.Observer) *exemplarSlots {
 	return kept.(*exemplarSlots)
 }
 
-func (in *instruments) knowNotification(method string) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.notifications.Store(with(*in.notifications.Load(), method, true))
-}
-
 // notificationLabel bounds the method of a notification, which may be anything on the
 // wire.
-func (in *instruments) notificationLabel(method string) string {
-	if (*in.notifications.Load())[method] {
+func notificationLabel(method string) string {
+	switch method {
+	case mcp.NotificationCancelled, mcp.NotificationInitialized, mcp.NotificationProgress, mcp.NotificationRootsListChanged:
 		return method
 	}
 	return other
-}
-
-// written records a write.
-func (in *instruments) written(c *session.Conn, took time.Duration) {
-	if o := in.writes[c.Transport]; o != nil {
-		o.Observe(took.Seconds())
-	}
-}
-
-// sessionEnded records the life of a session.
-func (in *instruments) sessionEnded(s *session.Session, cause mcp.Cause, now time.Time) {
-	errorType := ""
-	if cause.Fault() && cause != mcp.CauseTransportClose && cause != mcp.CauseServerShutdown {
-		errorType = string(cause) // a session has to end some time: not every end is a fault
-	}
-	var version mcp.Version
-	if p := s.Peer(); p != nil {
-		version = p.Version
-	}
-	n := networkOf(s.Conn())
-	in.session.WithLabelValues(errorType, versionLabel(version), n.transport, n.protocol, n.version).
-		Observe(now.Sub(s.OpenedAt()).Seconds())
 }
 
 // A seriesMeter holds what is resolved once for each method and target.
@@ -328,28 +295,6 @@ func with[K comparable, V any](old map[K]V, key K, value V) *map[K]V {
 	}
 	m[key] = value
 	return &m
-}
-
-// networkOf returns the network labels of a connection, all from closed sets.
-func networkOf(c *session.Conn) networkKey {
-	if c == nil {
-		return networkKey{}
-	}
-	n := networkKey{c.Network, c.Protocol, c.ProtocolVersion}
-	switch n.transport {
-	case "", "tcp", "quic", "pipe":
-	default:
-		n.transport = other
-	}
-	if n.protocol != "" && n.protocol != "http" {
-		n.protocol = other
-	}
-	switch n.version {
-	case "", "1.0", "1.1", "2", "3":
-	default:
-		n.version = other
-	}
-	return n
 }
 
 // versionLabel bounds a protocol revision, which may be anything on the wire.

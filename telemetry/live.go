@@ -9,8 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/vitrine-mcp/vitrine/internal/report"
 )
 
 const (
@@ -33,7 +32,7 @@ var (
 // live computes a frame a second for all listeners together, while there are any.
 type live struct {
 	t       *Telemetry
-	process string // see LiveFrame
+	process string // see [report.Frame]
 	limit   int
 	ended   chan struct{} // closed at the shutdown
 
@@ -117,8 +116,8 @@ func (l *live) turn(run *liveRun, maker *frameMaker) {
 }
 
 // send gives a frame to the listeners that have room for it.
-func (l *live) send(run *liveRun, frame *LiveFrame) {
-	event := frame.event()
+func (l *live) send(run *liveRun, frame *report.Frame) {
+	event := frame.Event()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.run != run {
@@ -132,16 +131,6 @@ func (l *live) send(run *liveRun, frame *LiveFrame) {
 			l.t.countLive(func(h *health) { h.liveFramesSkipped.Inc() })
 		}
 	}
-}
-
-// event returns the frame as a server-sent event.
-func (f *LiveFrame) event() []byte {
-	b := fmt.Appendf(nil, "id: %d\nevent: frame\ndata: ", f.Seq)
-	data, err := json.Marshal(f, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
-	if err != nil {
-		data = []byte("null") // no field of it can fail
-	}
-	return append(append(b, data...), "\n\n"...)
 }
 
 // countLive counts, unless telemetry is disabled.
@@ -162,7 +151,7 @@ func (l *live) shutdown() {
 }
 
 // LiveHandler serves what the console shows as a stream of server-sent events, each a
-// [LiveFrame] in JSON: the first at once and then one a second. A frame is computed once
+// frame in JSON: the first at once and then one a second. A frame is computed once
 // for all listeners, and none while nobody listens. A listener that does not keep up misses
 // frames; one that does not read for 10 seconds is cut off. Over the limit of listeners (see
 // [WithLiveListeners]) the answer is 503. The streams end at [Telemetry.Shutdown], which

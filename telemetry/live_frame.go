@@ -4,63 +4,16 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/report"
 )
-
-// A LiveFrame is what has changed since the frame before, and what is in flight. All
-// durations are seconds.
-type LiveFrame struct {
-	// Process names the process at random: the next one has requests and numbers of its own.
-	Process string    `json:"process"`
-	Seq     uint64    `json:"seq"`
-	At      time.Time `json:"at"`
-	// Rates are per second, since the frame before: admitted, sent, errors, cancelled,
-	// dropped, rejected. There are none in the first frame.
-	Rates map[string]float64 `json:"rates,omitempty"`
-	// InFlight counts the requests by state; the rows are the oldest of them.
-	InFlight         map[string]int           `json:"in_flight"`
-	OldestAgeSeconds float64                  `json:"oldest_age_seconds"`
-	Requests         LiveList[ReportRequest]  `json:"requests"`
-	Subscriptions    LiveList[ReportRequest]  `json:"subscriptions"`
-	Tasks            LiveList[ReportTask]     `json:"tasks"`
-	Outbound         LiveList[ReportOutbound] `json:"outbound"`
-	Sessions         LiveList[ReportSession]  `json:"sessions"`
-	Tools            LiveList[LiveTool]       `json:"tools"`
-	Totals           ReportTotals             `json:"totals"`
-	Errors           uint64                   `json:"errors"` // of the service, since the start
-	// Kept counts the requests in the ring of recent traces. Traces are those that were
-	// kept since the frame before, or in the first frame the latest, the newest first.
-	Kept   map[string]int        `json:"kept"`
-	Traces LiveList[ReportTrace] `json:"traces"`
-}
-
-// A LiveList is the beginning of a list.
-type LiveList[T any] struct {
-	Rows    []T `json:"rows"`
-	LeftOut int `json:"left_out,omitzero"`
-}
-
-// LiveTool is the speed of one method and target.
-type LiveTool struct {
-	Method string `json:"method"`
-	Tool   string `json:"tool,omitempty"`
-	Calls  uint64 `json:"calls"`  // since the start
-	Errors uint64 `json:"errors"` // of the service, since the start
-	// Rate is calls a second within the window, P50 and the others the quantiles of the
-	// calls in it, off by an eighth at most. WindowSeconds is 0 if nothing was called in the
-	// last minute; the quantiles are then those since the start.
-	WindowSeconds float64 `json:"window_seconds"`
-	Rate          float64 `json:"rate"`
-	P50           float64 `json:"p50"`
-	P95           float64 `json:"p95"`
-	P99           float64 `json:"p99"`
-}
 
 // liveRows is how many rows of a list a frame has at most.
 const liveRows = 50
 
-func firstRows[T any](rows []T) LiveList[T] {
+func firstRows[T any](rows []T) report.List[T] {
 	n := min(len(rows), liveRows)
-	return LiveList[T]{append([]T{}, rows[:n]...), len(rows) - n}
+	return report.List[T]{Rows: append([]T{}, rows[:n]...), LeftOut: len(rows) - n}
 }
 
 // A frameMaker makes the frames of one run. It remembers what the last one said.
@@ -70,24 +23,24 @@ type frameMaker struct {
 	at      time.Time
 	sums    map[string]float64
 	traces  uint64 // the latest that was shown
-	windows map[*observedSeries]*latencyWindow
+	windows map[*Series]*latencyWindow
 }
 
 func newFrameMaker(t *Telemetry) *frameMaker {
-	return &frameMaker{t: t, windows: map[*observedSeries]*latencyWindow{}}
+	return &frameMaker{t: t, windows: map[*Series]*latencyWindow{}}
 }
 
-func (m *frameMaker) next() *LiveFrame {
+func (m *frameMaker) next() *report.Frame {
 	rep := m.t.report()
-	f := &LiveFrame{
+	f := &report.Frame{
 		Process: m.t.live.process, At: rep.At, InFlight: rep.InFlight, OldestAgeSeconds: rep.OldestAgeSeconds,
 		Requests: firstRows(rep.Requests), Subscriptions: firstRows(rep.Subscriptions), Tasks: firstRows(rep.Tasks),
 		Outbound: firstRows(rep.Outbound), Sessions: firstRows(rep.Sessions), Totals: rep.Totals, Kept: map[string]int{},
 	}
 	m.seq++
 	f.Seq = m.seq
-	if m.t.observed != nil {
-		f.Kept = m.t.observed.recent.counts()
+	if m.t.recorder != nil {
+		f.Kept = m.t.recorder.recent.counts()
 	}
 	f.Tools, f.Errors = m.tools(rep.At)
 	f.Traces = m.newTraces()
@@ -97,7 +50,7 @@ func (m *frameMaker) next() *LiveFrame {
 }
 
 // rate sets the rates, from the totals of two frames.
-func (m *frameMaker) rate(f *LiveFrame) {
+func (m *frameMaker) rate(f *report.Frame) {
 	sums := map[string]float64{
 		"admitted": float64(f.Totals.Admitted), "sent": float64(f.Totals.Sent + f.Totals.Stored), "errors": float64(f.Errors),
 		"cancelled": sumOf(f.Totals.Cancelled), "dropped": sumOf(f.Totals.Dropped), "rejected": sumOf(f.Totals.Rejected),
@@ -118,7 +71,7 @@ func sumOf(counts map[string]uint64) (sum float64) {
 	return sum
 }
 
-func (m *frameMaker) newTraces() LiveList[ReportTrace] {
+func (m *frameMaker) newTraces() report.List[report.Trace] {
 	list := m.t.kept()
 	fresh := 0
 	for fresh < len(list) && list[fresh].seq > m.traces {
@@ -127,18 +80,18 @@ func (m *frameMaker) newTraces() LiveList[ReportTrace] {
 	if fresh > 0 {
 		m.traces = list[0].seq
 	}
-	rows := make([]ReportTrace, 0, min(fresh, liveRows))
+	rows := make([]report.Trace, 0, min(fresh, liveRows))
 	for _, k := range list[:min(fresh, liveRows)] {
 		rows = append(rows, k.report())
 	}
-	return LiveList[ReportTrace]{rows, fresh - len(rows)}
+	return report.List[report.Trace]{Rows: rows, LeftOut: fresh - len(rows)}
 }
 
 // tools returns the speed of what was called, the most called first.
-func (m *frameMaker) tools(now time.Time) (list LiveList[LiveTool], failed uint64) {
-	var rows []LiveTool
-	if m.t.observed != nil {
-		for key, s := range *m.t.observed.series.Load() {
+func (m *frameMaker) tools(now time.Time) (list report.List[report.Tool], failed uint64) {
+	var rows []report.Tool
+	if m.t.recorder != nil {
+		for key, s := range *m.t.recorder.series.Load() {
 			calls, errs := s.latency.calls.Load(), s.latency.errors.Load()
 			failed += errs
 			if calls == 0 {
@@ -149,12 +102,12 @@ func (m *frameMaker) tools(now time.Time) (list LiveList[LiveTool], failed uint6
 				w = &latencyWindow{}
 				m.windows[s] = w
 			}
-			row := LiveTool{Method: key.method, Tool: key.target, Calls: calls, Errors: errs}
+			row := report.Tool{Method: key.method, Tool: key.target, Calls: calls, Errors: errs}
 			w.fill(&row, now, s.latency.read())
 			rows = append(rows, row)
 		}
 	}
-	slices.SortFunc(rows, func(a, b LiveTool) int {
+	slices.SortFunc(rows, func(a, b report.Tool) int {
 		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Tool, b.Tool))
 	})
 	return firstRows(rows), failed
@@ -178,7 +131,7 @@ type latencyReading struct {
 
 // fill sets the quantiles of the calls since the oldest reading, and takes a new one if
 // it is time.
-func (w *latencyWindow) fill(row *LiveTool, now time.Time, counts latencyCounts) {
+func (w *latencyWindow) fill(row *report.Tool, now time.Time, counts latencyCounts) {
 	window := counts
 	if len(w.readings) > 0 {
 		oldest := &w.readings[0]

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -43,12 +44,12 @@ func (r *reader) Write(b []byte) (int, error) {
 }
 
 // frames returns what has arrived.
-func (r *reader) frames(t *testing.T) (frames []LiveFrame) {
+func (r *reader) frames(t *testing.T) (frames []report.Frame) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for line := range strings.Lines(r.text.String()) {
 		if data, ok := strings.CutPrefix(line, "data: "); ok {
-			var f LiveFrame
+			var f report.Frame
 			require.NoError(t, json.Unmarshal([]byte(data), &f))
 			frames = append(frames, f)
 		}
@@ -138,7 +139,7 @@ func TestLiveIsSharedAndIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tel, err := New()
 		require.NoError(t, err)
-		src := &countedSource{Source: session.New(session.Config{})}
+		src := &countedSource{Source: sourceOf(session.New(session.Config{}))}
 		tel.AddSource(src)
 		time.Sleep(time.Hour)
 		require.Zero(t, src.asked)

@@ -159,8 +159,8 @@ func TestRecordLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})
 		r.tools["t"] = func(_ context.Context, q *session.Request) (mcp.Result, error) {
-			RecordLog(q, mcp.LogNotice, "", "first")
-			RecordLog(q, mcp.LogAlert, strings.Repeat("l", 100), "second\n"+strings.Repeat("x", 1000))
+			TestBridge.Log(q, mcp.LogNotice, "", "first")
+			TestBridge.Log(q, mcp.LogAlert, strings.Repeat("l", 100), "second\n"+strings.Repeat("x", 1000))
 			return &mcp.CallToolResult{}, nil
 		}
 		r.post(call("t"), &sink{})
@@ -172,5 +172,5 @@ func TestRecordLog(t *testing.T) {
 			"vitrine.log.message": "second\ufffd" + strings.Repeat("x", 249),
 		}, attrMap(events[1].Attributes))
 	})
-	RecordLog(&session.Request{}, mcp.LogInfo, "", "nobody observes it")
+	TestBridge.Log(&session.Request{}, mcp.LogInfo, "", "nobody observes it")
 }

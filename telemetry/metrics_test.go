@@ -59,7 +59,7 @@ func TestCatalogueIsWhatIsExposed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})
 		r.tools["slow"] = func(ctx context.Context, q *session.Request) (mcp.Result, error) {
-			RecordValidation(q, 0)
+			TestBridge.Validated(q, 0)
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
 		}
@@ -231,7 +231,7 @@ func TestRemovedSource(t *testing.T) {
 		r := newRig(t, rigConfig{})
 		tel, err := New()
 		require.NoError(t, err)
-		remove := tel.AddSource(r.core)
+		remove := tel.AddSource(sourceOf(r.core))
 		r.post(call("echo"), &sink{})
 		remove()
 		remove()
@@ -319,7 +319,7 @@ type countedSource struct {
 	asked int
 }
 
-func (c *countedSource) Snapshot() *session.Snapshot {
+func (c *countedSource) Snapshot() *Snapshot {
 	c.asked++
 	return c.Source.Snapshot()
 }
@@ -327,7 +327,7 @@ func (c *countedSource) Snapshot() *session.Snapshot {
 // TestOneSnapshotPerScrape: two would not agree with each other.
 func TestOneSnapshotPerScrape(t *testing.T) {
 	r := newRig(t, rigConfig{})
-	src := &countedSource{Source: r.core}
+	src := &countedSource{Source: sourceOf(r.core)}
 	r.tel.AddSource(src)
 	gather(t, r.tel.Registry())
 	require.Equal(t, 1, src.asked)
@@ -377,22 +377,22 @@ func TestScrapeUnderLoad(t *testing.T) {
 
 func TestDisabled(t *testing.T) {
 	tel := Disabled()
-	require.Equal(t, session.NopObserver{}, tel.Observer())
+	require.False(t, tel.Enabled())
 	require.NoError(t, tel.Start(t.Context()))
 	rec := httptest.NewRecorder()
 	tel.MetricsHandler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
 	require.Equal(t, 200, rec.Code)
-	remove := tel.AddSource(session.New(session.Config{}))
+	remove := tel.AddSource(sourceOf(session.New(session.Config{})))
 	rec = httptest.NewRecorder()
 	tel.RequestsHandler().ServeHTTP(rec, httptest.NewRequest("GET", "/debug/requests", nil))
 	require.Equal(t, 200, rec.Code)
 	remove()
 	tel.SetGlobal()
-	RecordResult(&session.Request{}, &mcp.CallToolResult{})
-	RecordError(&session.Request{}, errPrivate)
-	RecordEncoding(&session.Request{}, errPrivate)
-	RecordValidation(&session.Request{}, 1)
-	RecordRejection(&session.Request{}, "a fault")
+	TestBridge.Result(&session.Request{}, &mcp.CallToolResult{})
+	TestBridge.Error(&session.Request{}, errPrivate)
+	TestBridge.Encoding(&session.Request{}, errPrivate)
+	TestBridge.Validated(&session.Request{}, 1)
+	TestBridge.ArgumentsRejected(&session.Request{}, "a fault")
 	require.NoError(t, tel.Shutdown(t.Context()))
 	require.NoError(t, tel.Shutdown(t.Context()))
 }

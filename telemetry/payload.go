@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
-	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -64,39 +63,22 @@ func whole(_ string, value jsontext.Value) jsontext.Value { return value }
 const maxPayload = 16 << 10
 
 // record puts a payload on the span, as far as redact leaves it.
-func (ob *observation) record(key attribute.Key, redact Redactor, value jsontext.Value) {
+func (op *Operation) record(key attribute.Key, redact Redactor, value jsontext.Value) {
 	defer func() {
 		if v := recover(); v != nil {
-			ob.observer.panicked("redactor", v, false)
-			ob.observer.complain("telemetry.redactor", "attribute", string(key), "panic", fmt.Sprint(v))
+			op.series.recorder.panicked("redactor", v, false)
+			op.series.recorder.complain("telemetry.redactor", "attribute", string(key), "panic", fmt.Sprint(v))
 		}
 	}()
-	if left := redact(ob.series.key.target, value); len(left) > 0 {
-		ob.span.SetAttributes(key.String(session.Printable(string(left), maxPayload)))
+	if left := redact(op.series.key.target, value); len(left) > 0 {
+		op.span.SetAttributes(key.String(session.Printable(string(left), maxPayload)))
 	}
 }
 
 // recordArguments puts the arguments of a registered tool on the span.
-func (ob *observation) recordArguments(in *session.Inbound) {
-	redact := ob.observer.payloads.arguments
-	if redact != nil && in.Method == mcp.MethodToolsCall && ob.series.key.target != "" && len(in.Arguments) > 0 {
-		ob.record(keyArguments, redact, in.Arguments)
-	}
-}
-
-// RecordResult tells the request's span and metrics what a tool has returned: whether
-// that is an error for the model (isError), and, if results are to be recorded, what.
-func RecordResult(r *session.Request, result *mcp.CallToolResult) {
-	ob := observationOf(r)
-	if ob == nil {
-		return
-	}
-	if result.IsError {
-		ob.toolError.Store(true)
-	}
-	if redact := ob.observer.payloads.results; redact != nil && ob.recording {
-		if raw, err := wire.Marshal(nil, result); err == nil { // else the call fails for the same reason
-			ob.record(keyResult, redact, raw)
-		}
+func (op *Operation) recordArguments(info *Info) {
+	redact := op.series.recorder.payloads.arguments
+	if redact != nil && info.Method == mcp.MethodToolsCall && op.series.key.target != "" && len(info.Arguments) > 0 {
+		op.record(keyArguments, redact, info.Arguments)
 	}
 }

@@ -44,7 +44,7 @@ func TestPayloads(t *testing.T) {
 			r := newRig(t, rigConfig{telemetry: tt.options})
 			r.tools["t"] = func(_ context.Context, q *session.Request) (mcp.Result, error) {
 				res := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "secret"}}}
-				RecordResult(q, res)
+				TestBridge.Result(q, res)
 				return res, nil
 			}
 			in := call("t")

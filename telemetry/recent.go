@@ -3,8 +3,6 @@ package telemetry
 import (
 	"sync/atomic"
 	"time"
-
-	"github.com/vitrine-mcp/vitrine/internal/session"
 )
 
 // Recent bounds what is kept in memory of requests that have ended. For a field that
@@ -97,69 +95,69 @@ const noFloor = -1
 
 // ended is told of every request at its end, before its span ends. The request must
 // not be changing any more.
-func (c *recents) ended(ob *observation, r *session.Request, out *outcome, errorType string) {
+func (c *recents) ended(op *Operation, out *Outcome, errorType string) {
 	if c.bounds.Traces < 0 {
 		return
 	}
-	class := out.class(errorType, ob, r)
+	class := out.class(errorType, op)
 	if class != "" {
-		c.keep(class, ob, r, out, errorType)
+		c.keep(class, op, out, errorType)
 		return
 	}
-	_, standing := r.Acknowledged() // the life of a subscription says nothing about speed
-	if took := r.Latency(); !standing && int64(took) > ob.series.recent.floor.Load() {
-		c.keep(classSlow, ob, r, out, errorType)
+	standing := out.Acknowledged != 0 // the life of a subscription says nothing about speed
+	if !standing && int64(out.Settled) > op.series.recent.floor.Load() {
+		c.keep(classSlow, op, out, errorType)
 		return
 	}
-	second := r.ArrivedAt().Unix()
-	if last := ob.series.recent.second.Load(); last != second && ob.series.recent.second.CompareAndSwap(last, second) {
-		for _, k := range c.slow.expire(&ob.series.recent, c.now()) {
+	second := int64(op.second)
+	if last := op.series.recent.second.Load(); last != second && op.series.recent.second.CompareAndSwap(last, second) {
+		for _, k := range c.slow.expire(&op.series.recent, c.now()) {
 			c.spans.release(k.spans)
 		}
-		c.keep(classRecent, ob, r, out, errorType)
+		c.keep(classRecent, op, out, errorType)
 	}
 }
 
 // class returns the class of a request, or "" for an ordinary one.
-func (o *outcome) class(errorType string, ob *observation, r *session.Request) string {
+func (o *Outcome) class(errorType string, op *Operation) string {
 	switch {
-	case o.reject != "":
+	case o.Rejected != "":
 		return classRejected
-	case ob.abandoned:
+	case op.abandoned:
 		return classAbandoned
-	case ob.panic.Load() != nil:
+	case op.hasPanicked():
 		return classPanic
-	case o.cause != "":
-		if _, standing := r.Acknowledged(); standing && !o.cause.Fault() {
+	case o.Cancelled != nil:
+		if o.Acknowledged != 0 && !o.Cancelled.Cause.Fault() {
 			return "" // that is how subscriptions end
 		}
 		return classCancelled
-	case o.fate == session.FateDropped:
+	case o.Fate == FateDropped:
 		return classDropped
 	case errorType != "":
 		return classError
-	case o.err != nil:
+	case o.Err != nil:
 		return classCaller
 	}
 	return ""
 }
 
-func (c *recents) keep(class string, ob *observation, r *session.Request, out *outcome, errorType string) {
+func (c *recents) keep(class string, op *Operation, out *Outcome, errorType string) {
 	g := c.rings[class]
 	now := c.now()
 	if g != nil && !g.admit(now.Unix()) {
 		return
 	}
-	k := newKeptTrace(class, ob, r, out, errorType)
+	k := newKeptTrace(class, op, out, errorType)
 	k.seq, k.ended = c.seq.Add(1), now
-	if ob.sampled {
-		k.spans = c.spans.hold(ob.span.SpanContext().TraceID())
+	if op.sampled {
+		k.spans = c.spans.hold(op.span.SpanContext().TraceID())
 	}
 	var displaced *keptTrace
 	if g != nil {
 		displaced = g.put(k)
 	} else {
-		displaced = c.slow.put(&ob.series.recent, k)
+		displaced = c.slow.put(&op.series.recent, k)
 	}
 	if displaced != nil {
 		c.spans.release(displaced.spans)
@@ -188,4 +186,10 @@ func (c *recents) counts() map[string]int {
 	}
 	n[classSlow] = c.slow.len()
 	return n
+}
+
+// hasPanicked reports whether the handler has.
+func (op *Operation) hasPanicked() bool {
+	n := op.notes.Load()
+	return n != nil && n.panicked
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -39,8 +40,8 @@ func fetch[T any](t *testing.T, r *rig, path string) (page T) {
 	return page
 }
 
-func (r *rig) kept(class string) []ReportTrace {
-	return fetch[ReportTraces](r.t, r, "/debug/traces?limit=1000&class="+class).Traces
+func (r *rig) kept(class string) []report.Trace {
+	return fetch[report.Traces](r.t, r, "/debug/traces?limit=1000&class="+class).Traces
 }
 
 // cancelOf cancels the request with the id of call.
@@ -61,39 +62,39 @@ func TestClasses(t *testing.T) {
 		handle session.Handle
 		tool   string
 		fail   error
-		want   ReportTrace
+		want   report.Trace
 	}{
-		"success": {want: ReportTrace{Class: "slow", Outcome: "sent"}},
-		"panic": {handle: boom, want: ReportTrace{
+		"success": {want: report.Trace{Class: "slow", Outcome: "sent"}},
+		"panic": {handle: boom, want: report.Trace{
 			Class: "panic", Outcome: "sent", ErrorType: "-32603", ErrorCode: -32603, ErrorMessage: "internal error", Panic: "boom",
 		}},
-		"error": {handle: fails(errPrivate), want: ReportTrace{
+		"error": {handle: fails(errPrivate), want: report.Trace{
 			Class: "error", Outcome: "sent", ErrorType: "-32603", ErrorCode: -32603, ErrorMessage: "internal error",
 		}},
-		"caller's error": {handle: fails(mcp.NewError(mcp.CodeInvalidParams, "no \x1b[2J")), want: ReportTrace{
+		"caller's error": {handle: fails(mcp.NewError(mcp.CodeInvalidParams, "no \x1b[2J")), want: report.Trace{
 			Class: "caller_error", Outcome: "sent", ErrorCode: -32602, ErrorMessage: "no \ufffd[2J",
 		}},
 		"tool error": {
 			handle: func(_ context.Context, r *session.Request) (mcp.Result, error) {
 				result := &mcp.CallToolResult{IsError: true}
-				RecordResult(r, result)
+				TestBridge.Result(r, result)
 				return result, nil
 			},
-			want: ReportTrace{Class: "error", Outcome: "sent", ErrorType: "tool_error", ToolError: true},
+			want: report.Trace{Class: "error", Outcome: "sent", ErrorType: "tool_error", ToolError: true},
 		},
 		"rejected arguments": {
 			handle: func(_ context.Context, r *session.Request) (mcp.Result, error) {
-				RecordRejection(r, "/n: must be an \x1b[2Jinteger")
+				TestBridge.ArgumentsRejected(r, "/n: must be an \x1b[2Jinteger")
 				result := &mcp.CallToolResult{IsError: true}
-				RecordResult(r, result)
+				TestBridge.Result(r, result)
 				return result, nil
 			},
-			want: ReportTrace{
+			want: report.Trace{
 				Class: "error", Outcome: "sent", ErrorType: "tool_error", ToolError: true,
 				ArgumentFaults: "/n: must be an \ufffd[2Jinteger",
 			},
 		},
-		"drop": {fail: brokenPipe(mcp.DropWriteTimeout), want: ReportTrace{
+		"drop": {fail: brokenPipe(mcp.DropWriteTimeout), want: report.Trace{
 			Class: "dropped", Outcome: "dropped", DropReason: "write_timeout", ErrorType: "write_timeout",
 		}},
 	} {
@@ -166,7 +167,7 @@ func TestCancelledAndAbandoned(t *testing.T) {
 	}
 }
 
-func phaseNames(phases []ReportPhase) (names []string) {
+func phaseNames(phases []report.Phase) (names []string) {
 	for _, p := range phases {
 		names = append(names, p.Phase)
 	}
@@ -318,14 +319,14 @@ func TestTracesQuery(t *testing.T) {
 	in := call("")
 	in.Method = "no/such"
 	r.post(in, &sink{})
-	all := fetch[ReportTraces](t, r, "/debug/traces")
+	all := fetch[report.Traces](t, r, "/debug/traces")
 	require.Len(t, all.Traces, 5)
 	require.Equal(t, "5", all.Traces[0].ID)
 	require.Equal(t, 3, all.Kept["error"])
-	require.Len(t, fetch[ReportTraces](t, r, "/debug/traces?class=error&limit=2").Traces, 2)
-	require.Len(t, fetch[ReportTraces](t, r, "/debug/traces?method=no/such").Traces, 1)
-	require.Equal(t, "fail", fetch[ReportTraceDetail](t, r, "/debug/traces/1").Tool)
-	byTrace := fetch[ReportTraceDetail](t, r, "/debug/traces/"+all.Traces[0].TraceID)
+	require.Len(t, fetch[report.Traces](t, r, "/debug/traces?class=error&limit=2").Traces, 2)
+	require.Len(t, fetch[report.Traces](t, r, "/debug/traces?method=no/such").Traces, 1)
+	require.Equal(t, "fail", fetch[report.TraceDetail](t, r, "/debug/traces/1").Tool)
+	byTrace := fetch[report.TraceDetail](t, r, "/debug/traces/"+all.Traces[0].TraceID)
 	require.Equal(t, "5", byTrace.ID)
 	for path, want := range map[string]int{
 		"/debug/traces?class=none": 400, "/debug/traces?limit=0": 400, "/debug/traces?limit=x": 400, "/debug/traces/99": 404,

@@ -19,8 +19,8 @@ func TestRecordError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})
 		r.tools["t"] = func(_ context.Context, q *session.Request) (mcp.Result, error) {
-			RecordError(q, mcp.NewError(mcp.CodeInvalidParams, "public"))
-			RecordError(q, errPrivate)
+			TestBridge.Error(q, mcp.NewError(mcp.CodeInvalidParams, "public"))
+			TestBridge.Error(q, errPrivate)
 			return nil, errPrivate
 		}
 		r.post(call("t"), &sink{})
@@ -36,8 +36,8 @@ func TestHiddenErrorsAreCutAndEscaped(t *testing.T) {
 		r := newRig(t, rigConfig{})
 		long := "\x1b[2J" + strings.Repeat("é", 1000)
 		r.tools["t"] = func(_ context.Context, q *session.Request) (mcp.Result, error) {
-			RecordEncoding(q, mcp.NewError(mcp.CodeInvalidParams, "%s", long))
-			RecordRejection(q, long)
+			TestBridge.Encoding(q, mcp.NewError(mcp.CodeInvalidParams, "%s", long))
+			TestBridge.ArgumentsRejected(q, long)
 			return nil, errPrivate
 		}
 		r.post(call("t"), &sink{})
@@ -66,9 +66,9 @@ func TestRejectedArguments(t *testing.T) {
 		r := newRig(t, rigConfig{})
 		rejects := false
 		r.tools["t"] = func(_ context.Context, q *session.Request) (mcp.Result, error) {
-			RecordValidation(q, time.Millisecond)
+			TestBridge.Validated(q, time.Millisecond)
 			if rejects {
-				RecordRejection(q, "/n: must be an integer, got string")
+				TestBridge.ArgumentsRejected(q, "/n: must be an integer, got string")
 			}
 			return &mcp.CallToolResult{IsError: rejects}, nil
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -54,12 +55,12 @@ func TestCallers(t *testing.T) {
 
 		rec := httptest.NewRecorder()
 		r.tel.RequestsHandler().ServeHTTP(rec, httptest.NewRequest("GET", "/debug/requests", nil))
-		var rep Report
+		var rep report.Requests
 		require.NoError(t, json.Unmarshal(rec.Body.Bytes(), &rep))
-		open := func(requests int, client, principal, remote string) ReportCaller {
-			return ReportCaller{Client: client, Principal: principal, Remote: remote, Requests: requests, OldestAgeSeconds: 0.5}
+		open := func(requests int, client, principal, remote string) report.Caller {
+			return report.Caller{Client: client, Principal: principal, Remote: remote, Requests: requests, OldestAgeSeconds: 0.5}
 		}
-		require.Equal(t, []ReportCaller{
+		require.Equal(t, []report.Caller{
 			open(3, "b\ufffd[2J", "bob\ufffd", "10.0.0.2"), open(2, "a", "alice", "10.0.0.1"), open(1, "a", "eve", "10.0.0.1"),
 			{Principal: "alice", Remote: "10.0.0.1", Sessions: 2}, // byte streams whose client has not introduced itself
 			{Principal: "bob\ufffd", Remote: "10.0.0.2", Sessions: 1},
@@ -68,7 +69,7 @@ func TestCallers(t *testing.T) {
 		require.Zero(t, rep.CallersLeftOut)
 
 		var text strings.Builder
-		rep.writeText(&text)
+		rep.WriteText(&text)
 		require.Regexp(t, `(?m)^CALLER +PRINCIPAL +FROM +REQUESTS +QUEUED +OLDEST +SUBSCRIPTIONS +SESSIONS\nb.\[2J +bob. +10\.0\.0\.2 +3 +0 +500ms +0 +0\na +alice +10\.0\.0\.1 +2 +0 +500ms +0 +0$`, text.String())
 	})
 }
@@ -78,14 +79,14 @@ func TestCallers(t *testing.T) {
 func TestCallersAreBounded(t *testing.T) {
 	by := callers{}
 	for i := range 50 {
-		row := by.of(nil, fmt.Sprint("client ", i))
+		row := by.of(&Info{}, fmt.Sprint("client ", i))
 		row.Requests, row.Queued = i, i/2
 	}
 	rows, left := by.top()
 	require.Len(t, rows, maxCallers)
 	require.Equal(t, 30, left)
-	require.Equal(t, ReportCaller{Client: "client 49", Requests: 49, Queued: 24}, rows[0])
+	require.Equal(t, report.Caller{Client: "client 49", Requests: 49, Queued: 24}, rows[0])
 	var text strings.Builder
-	(&Report{Callers: rows, CallersLeftOut: left}).writeText(&text)
+	(&report.Requests{Callers: rows, CallersLeftOut: left}).WriteText(&text)
 	require.Contains(t, text.String(), "\nand 30 callers with less\n")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -50,7 +51,7 @@ func TestRequestsJSON(t *testing.T) {
 		rec := httptest.NewRecorder()
 		r.tel.RequestsHandler().ServeHTTP(rec, httptest.NewRequest("GET", "/debug/requests", nil))
 		require.Equal(t, "application/json", rec.Header().Get("Content-Type"))
-		var rep Report
+		var rep report.Requests
 		require.NoError(t, json.Unmarshal(rec.Body.Bytes(), &rep))
 		require.Len(t, rep.Requests, 1)
 		row := rep.Requests[0]
@@ -59,7 +60,7 @@ func TestRequestsJSON(t *testing.T) {
 		require.InDelta(t, 0.5, row.DeadlineSeconds, 0.001)
 		require.InDelta(t, 0.2, row.CancelledForSeconds, 0.001)
 		row.TraceID, row.SpanID, row.AgeSeconds, row.DeadlineSeconds, row.CancelledForSeconds = "", "", 0, 0, 0
-		require.Equal(t, ReportRequest{
+		require.Equal(t, report.Request{
 			Session: "stdio", ID: "7", Method: "tools/call", Tool: "hang", State: "cancelled",
 			CancelCause: "client_cancel", CancelDetail: "bored", Client: "evil\ufffd[2Jclient", ClientVersion: "1",
 			ProtocolVersion: "2026-07-28", Transport: "stdio",
@@ -140,9 +141,9 @@ func TestOutbound(t *testing.T) {
 		require.Equal(t, rep.Requests[0].TraceID, rep.Outbound[0].TraceID)
 		row := rep.Outbound[0]
 		row.TraceID = ""
-		require.Equal(t, ReportOutbound{Session: "stdio", ID: "1", Method: "roots/list", RequestID: "7", Tool: "ask"}, row)
+		require.Equal(t, report.Outbound{Session: "stdio", ID: "1", Method: "roots/list", RequestID: "7", Tool: "ask"}, row)
 		var text strings.Builder
-		rep.writeText(&text)
+		rep.WriteText(&text)
 		require.Regexp(t, `(?m)^0s +roots/list +1 +stdio +7 +ask +[0-9a-f]{32}$`, text.String())
 		families := gather(t, r.tel.Registry())
 		require.EqualValues(t, 1, value(families, MetricPendingOutbound))

@@ -32,12 +32,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A rig is a session core with our observer, a dispatcher made of functions, and
 // recorded spans.
 type rig struct {
-	t     *testing.T
-	tel   *Telemetry
-	core  *session.Core
-	spans *tracetest.SpanRecorder
-	tools map[string]session.Handle
-	other map[string]session.Handle // by method
+	t        *testing.T
+	tel      *Telemetry
+	core     *session.Core
+	observer session.Observer
+	spans    *tracetest.SpanRecorder
+	tools    map[string]session.Handle
+	other    map[string]session.Handle // by method
 	// observed counts the requests that the observer has heard the beginning of and not
 	// the end, which comes after the request has left the core's tables.
 	observed atomic.Int64
@@ -81,8 +82,9 @@ func newRig(t *testing.T, cfg rigConfig) *rig {
 	tel, err := New(append([]Option{WithTracerProvider(provider), WithLogger(slog.New(slog.DiscardHandler))}, cfg.telemetry...)...)
 	require.NoError(t, err)
 	r.tel = tel
-	r.core = session.New(session.Config{Dispatcher: r, Observer: &watcher{tel.Observer(), &r.observed}, Limits: cfg.limits})
-	tel.AddSource(r.core)
+	r.observer = TestBridge.Observer(tel)
+	r.core = session.New(session.Config{Dispatcher: r, Observer: &watcher{r.observer, &r.observed}, Limits: cfg.limits})
+	tel.AddSource(sourceOf(r.core))
 	t.Cleanup(func() {
 		require.True(t, cfg.panics || r.core.Snapshot().Counters.ObserverPanics == 0, "the observer has panicked")
 	})

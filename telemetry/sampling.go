@@ -36,22 +36,22 @@ func (t *Telemetry) newOwnProvider() (*sdktrace.TracerProvider, *sampling) {
 	return provider, &sampling{sampler, ids, provider}
 }
 
-// drop decides about the span of a request, which has its parent from ob.handler or is a
+// drop decides about the span of a request, which has its parent from op.handler or is a
 // root. It returns false if the provider has to make the span: then it is sampled, or
 // nothing was decided.
-func (ob *observation) drop(root bool) bool {
-	s := ob.observer.sampling
+func (op *Operation) drop(root bool) bool {
+	s := op.series.recorder.sampling
 	if s == nil {
 		return false
 	}
-	if _, ours := ob.handler.span.(sdktrace.ReadWriteSpan); ours {
+	if _, ours := op.handler.span.(sdktrace.ReadWriteSpan); ours {
 		return false // the SDK tells it that it has a child
 	}
-	ctx, parent := context.Context(&ob.handler), trace.SpanContext{}
+	ctx, parent := context.Context(&op.handler), trace.SpanContext{}
 	if root {
 		ctx = context.Background()
 	} else {
-		parent = ob.handler.span.SpanContext()
+		parent = op.handler.span.SpanContext()
 	}
 	trunk := parent.TraceID().IsValid()
 	cfg := trace.SpanContextConfig{TraceID: parent.TraceID(), TraceFlags: parent.TraceFlags() &^ trace.FlagsSampled}
@@ -59,28 +59,28 @@ func (ob *observation) drop(root bool) bool {
 		cfg.TraceID = s.ids.traceID()
 	}
 	result := s.sampler.ShouldSample(sdktrace.SamplingParameters{
-		ParentContext: ctx, TraceID: cfg.TraceID, Name: ob.series.spanName, Kind: trace.SpanKindServer,
+		ParentContext: ctx, TraceID: cfg.TraceID, Name: op.series.spanName, Kind: trace.SpanKindServer,
 	})
 	if result.Decision != sdktrace.Drop {
 		if !trunk {
-			ob.unsampled.sc = trace.NewSpanContext(trace.SpanContextConfig{TraceID: cfg.TraceID}) // see takeTraceID
+			op.unsampled.sc = trace.NewSpanContext(trace.SpanContextConfig{TraceID: cfg.TraceID}) // see takeTraceID
 		}
 		return false
 	}
 	cfg.SpanID, cfg.TraceState = s.ids.spanID(), result.Tracestate
-	ob.unsampled = unsampledSpan{noSpan, trace.NewSpanContext(cfg), s}
-	ob.span, ob.handler.span = &ob.unsampled, &ob.unsampled
+	op.unsampled = unsampledSpan{noSpan, trace.NewSpanContext(cfg), s}
+	op.span, op.handler.span = &op.unsampled, &op.unsampled
 	return true
 }
 
 // takeTraceID returns the id of a trace that begins here and was decided about, once: the
 // traces that the handler begins have ids of their own.
-func (ob *observation) takeTraceID() (id trace.TraceID, ok bool) {
-	sc := ob.unsampled.sc
+func (op *Operation) takeTraceID() (id trace.TraceID, ok bool) {
+	sc := op.unsampled.sc
 	if !sc.HasTraceID() || sc.HasSpanID() {
 		return id, false
 	}
-	ob.unsampled.sc = trace.SpanContext{}
+	op.unsampled.sc = trace.SpanContext{}
 	return sc.TraceID(), true
 }
 

@@ -58,7 +58,7 @@ func sight(t *testing.T, r *rig, in *session.Inbound) (saw sighting) {
 		span := trace.SpanFromContext(ctx)
 		sc := span.SpanContext()
 		require.True(t, sc.IsValid())
-		require.Equal(t, sc.TraceID().String(), TraceID(q))
+		require.Equal(t, sc.TraceID().String(), TestBridge.TraceID(q))
 		_, child := span.TracerProvider().Tracer("handler").Start(ctx, "child")
 		defer child.End()
 		saw = sighting{
@@ -135,7 +135,7 @@ func TestOwnSamplingIsTheSDKs(t *testing.T) {
 					parent(in)
 					own := newOwnRig(t, options...)
 					reference := newOwnRig(t, options...)
-					reference.tel.observed.sampling = nil
+					reference.tel.recorder.sampling = nil
 					saw := sight(t, own, in)
 					require.Equal(t, sight(t, reference, in), saw)
 					require.True(t, saw.Own && saw.Distinct)
@@ -166,7 +166,7 @@ func TestUnsampledHasIDs(t *testing.T) {
 		}
 		require.NoError(t, json.Unmarshal(log.Bytes(), &record))
 		log.Reset()
-		require.Equal(t, TraceID(q), record.Trace)
+		require.Equal(t, TestBridge.TraceID(q), record.Trace)
 		require.Len(t, record.Span, 16)
 		seen[record.Trace], seen[record.Span] = true, true
 		return &mcp.CallToolResult{}, nil
@@ -187,7 +187,7 @@ func TestRatioDecidesOnce(t *testing.T) {
 			setSampler(t, name, fmt.Sprint(ratio))
 			r := newOwnRig(t)
 			source := rand.New(rand.NewPCG(1, 2))
-			r.tel.observed.sampling.ids.random = source.Uint64
+			r.tel.recorder.sampling.ids.random = source.Uint64
 			same := &idGenerator{rand.New(rand.NewPCG(1, 2)).Uint64}
 			sampler, sampled := sdktrace.TraceIDRatioBased(ratio), 0
 			for i := range 500 {
@@ -273,7 +273,7 @@ func TestSamplerFromEnvironment(t *testing.T) {
 						if parent == parents[0] {
 							require.Equal(t, id, span.SpanContext().TraceID())
 						}
-						result := tel.observed.sampling.sampler.ShouldSample(sdktrace.SamplingParameters{
+						result := tel.recorder.sampling.sampler.ShouldSample(sdktrace.SamplingParameters{
 							ParentContext: parent, TraceID: span.SpanContext().TraceID(),
 						})
 						require.Equal(t, span.SpanContext().IsSampled(), result.Decision == sdktrace.RecordAndSample, "id %d", i)
@@ -316,14 +316,14 @@ func TestProviderDecides(t *testing.T) {
 	t.Run("it counts what it drops", func(t *testing.T) {
 		for _, name := range []string{"OTEL_GO_X_OBSERVABILITY", "OTEL_GO_X_SELF_OBSERVABILITY"} {
 			t.Setenv(name, "True")
-			require.Nil(t, newOwnRig(t).tel.observed.sampling)
+			require.Nil(t, newOwnRig(t).tel.recorder.sampling)
 			t.Setenv(name, "no")
-			require.NotNil(t, newOwnRig(t).tel.observed.sampling)
+			require.NotNil(t, newOwnRig(t).tel.recorder.sampling)
 			t.Setenv(name, "")
 		}
 	})
 	t.Run("it is given", func(t *testing.T) {
-		require.Nil(t, newRig(t, rigConfig{}).tel.observed.sampling)
+		require.Nil(t, newRig(t, rigConfig{}).tel.recorder.sampling)
 	})
 	t.Run("it counts the children of its spans", func(t *testing.T) {
 		r := newOwnRig(t)
@@ -361,7 +361,7 @@ func TestUnsampledNotification(t *testing.T) {
 	require.NoError(t, err)
 	in := call("")
 	in.Method = mcp.NotificationCancelled
-	ctx, done := tel.Observer().Notified(context.Background(), in, nil)
+	ctx, done := TestBridge.Observer(tel).Notified(context.Background(), in, nil)
 	require.True(t, trace.SpanContextFromContext(ctx).IsValid())
 	require.False(t, trace.SpanContextFromContext(ctx).IsSampled())
 	done()
@@ -398,7 +398,7 @@ func TestHandlerContextIsFree(t *testing.T) {
 	all.Wait()
 	spans := map[trace.SpanID]bool{}
 	for _, sc := range contexts {
-		require.Equal(t, TraceID(r), sc.TraceID().String())
+		require.Equal(t, TestBridge.TraceID(r), sc.TraceID().String())
 		spans[sc.SpanID()] = true
 	}
 	require.Len(t, spans, len(contexts))

@@ -62,7 +62,7 @@ func TestAttributesAreTheSpansOwn(t *testing.T) {
 		tel, err := New(WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))))
 		require.NoError(t, err)
 		for _, tool := range tools {
-			replay(tel.observed, t.Context(), finishedTool(t, tool))
+			replay(observerOf(tel), t.Context(), finishedTool(t, tool))
 		}
 		for i, span := range spans.Ended() {
 			require.Equal(t, order, keys(span.Attributes()))
@@ -74,7 +74,7 @@ func TestAttributesAreTheSpansOwn(t *testing.T) {
 		tel, err := New(WithTracerProvider(provider))
 		require.NoError(t, err)
 		for _, tool := range tools {
-			replay(tel.observed, t.Context(), finishedTool(t, tool))
+			replay(observerOf(tel), t.Context(), finishedTool(t, tool))
 		}
 		require.Len(t, provider.sets, 2*len(tools))
 		for i, tool := range tools {
@@ -85,10 +85,10 @@ func TestAttributesAreTheSpansOwn(t *testing.T) {
 	})
 	t.Run("nothing is held on to", func(t *testing.T) {
 		_, span := sdktrace.NewTracerProvider().Tracer("").Start(t.Context(), "x")
-		ob := &observation{span: span, observer: &observer{copies: true}}
+		op := &Operation{span: span, series: &Series{recorder: &recorder{copies: true}}}
 		attrs := attributesToSet()
 		*attrs = append(*attrs, keyToolName.String("secret"))
-		ob.set(attrs)
+		op.set(attrs)
 		require.Equal(t, make([]attribute.KeyValue, cap(*attrs)), (*attrs)[:cap(*attrs)])
 	})
 }

@@ -79,7 +79,7 @@ func TestFailures(t *testing.T) {
 	}{
 		"tool error": {
 			handle: func(_ context.Context, q *session.Request) (mcp.Result, error) {
-				RecordResult(q, &mcp.CallToolResult{IsError: true})
+				TestBridge.Result(q, &mcp.CallToolResult{IsError: true})
 				return mcp.ToolErrorResult("no such city"), nil
 			},
 			error: "tool_error", label: "tool_error",
@@ -547,7 +547,7 @@ func TestNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})
 		const own = "notifications/com.example/thing"
-		r.tel.KnowNotification(own)
+		r.observer.(interface{ KnowNotification(string) }).KnowNotification(own)
 		s := r.core.Connect(pipeConn, &sink{})
 		for _, method := range []string{mcp.NotificationCancelled, mcp.NotificationInitialized, "notifications/evil", own} {
 			s.Receive(&session.Inbound{Conn: pipeConn, Version: mcp.LatestVersion, Envelope: wire.Envelope{

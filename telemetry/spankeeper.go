@@ -112,31 +112,31 @@ func (k *spanKeeper) clear(t *traceSpans) {
 }
 
 // finish ends the hold of a request that is not in flight any more.
-func (k *spanKeeper) finish(ob *observation) {
+func (k *spanKeeper) finish(op *Operation) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	ob.finished = true
-	if ob.spans != nil {
-		k.releaseLocked(ob.spans)
-		ob.spans = nil
+	op.finished = true
+	if op.spans != nil {
+		k.releaseLocked(op.spans)
+		op.spans = nil
 	}
 }
 
 // OnStart implements [sdktrace.SpanProcessor]: the first span that a handler starts
 // makes its request hold the spans of its trace.
 func (k *spanKeeper) OnStart(parent context.Context, s sdktrace.ReadWriteSpan) {
-	ob, _ := parent.Value(observationKey{}).(*observation)
-	if ob == nil || ob.observer.recent.spans != k {
+	op, _ := parent.Value(operationContextKey{}).(*Operation)
+	if op == nil || op.series.recorder.recent.spans != k {
 		return
 	}
-	id := ob.span.SpanContext().TraceID()
+	id := op.span.SpanContext().TraceID()
 	if s.SpanContext().TraceID() != id {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !ob.finished && ob.spans == nil {
-		ob.spans = k.holdLocked(id)
+	if !op.finished && op.spans == nil {
+		op.spans = k.holdLocked(id)
 	}
 }
 

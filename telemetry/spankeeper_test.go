@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -43,7 +44,7 @@ func spanning(t *testing.T, cfg rigConfig, spans int) *rig {
 	return r
 }
 
-func (r *rig) keeper() *spanKeeper { return r.tel.observed.recent.spans }
+func (r *rig) keeper() *spanKeeper { return r.tel.recorder.recent.spans }
 
 // size returns what the keeper holds.
 func (k *spanKeeper) size() (traces, spans int) {
@@ -64,8 +65,8 @@ func (k *spanKeeper) size() (traces, spans int) {
 func TestSpansAreKept(t *testing.T) {
 	r := spanning(t, rigConfig{}, 2)
 	r.post(call("fail"), &sink{})
-	d := fetch[ReportTraceDetail](t, r, "/debug/traces/1")
-	byName := map[string]ReportSpan{}
+	d := fetch[report.TraceDetail](t, r, "/debug/traces/1")
+	byName := map[string]report.Span{}
 	for _, s := range d.Spans {
 		byName[s.Name] = s
 	}
@@ -75,7 +76,7 @@ func TestSpansAreKept(t *testing.T) {
 	require.Equal(t, "server", byName["tools/call fail"].Kind)
 	inner := byName["inner 1"]
 	require.Equal(t, byName["outer"].SpanID, inner.Parent)
-	require.Equal(t, []ReportAttribute{{"sql", "select\ufffd 1"}}, inner.Attributes)
+	require.Equal(t, []report.Attribute{{Key: "sql", Value: "select\ufffd 1"}}, inner.Attributes)
 	require.Equal(t, "retry", inner.Events[0].Name)
 	require.Equal(t, "attempt=2", inner.Events[0].Text)
 	require.Equal(t, "Error", inner.Status)
@@ -100,7 +101,7 @@ func TestOnlyWantedSpansAreKept(t *testing.T) {
 
 	u := spanning(t, rigConfig{sampler: sdktrace.NeverSample()}, 1)
 	u.post(call("fail"), &sink{})
-	require.Empty(t, fetch[ReportTraceDetail](t, u, "/debug/traces/1").Spans)
+	require.Empty(t, fetch[report.TraceDetail](t, u, "/debug/traces/1").Spans)
 	traces, _ = u.keeper().size()
 	require.Zero(t, traces)
 }
@@ -115,7 +116,7 @@ func TestSpanBounds(t *testing.T) {
 	traces, spans := r.keeper().size()
 	require.Equal(t, 4, traces)
 	require.LessOrEqual(t, spans, 12)
-	newest, oldest := fetch[ReportTraceDetail](t, r, "/debug/traces/4"), fetch[ReportTraceDetail](t, r, "/debug/traces/1")
+	newest, oldest := fetch[report.TraceDetail](t, r, "/debug/traces/4"), fetch[report.TraceDetail](t, r, "/debug/traces/1")
 	require.Len(t, newest.Spans, 5)
 	require.Equal(t, 12-5, newest.SpansLeftOut)
 	require.Empty(t, oldest.Spans)
@@ -134,7 +135,7 @@ func TestSpansGoWithTheirTrace(t *testing.T) {
 		in.Meta.TraceParent = callerParent
 		r.post(in, &sink{})
 	}
-	r.tel.observed.recent.rings[classError].second = 0 // the next second
+	r.tel.recorder.recent.rings[classError].second = 0 // the next second
 	traces, _ := r.keeper().size()
 	require.Equal(t, 1, traces)
 	for range 2 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -126,15 +127,15 @@ func TestReportOfSubscriptions(t *testing.T) {
 		row := rep.Subscriptions[0]
 		require.Len(t, row.TraceID, 32)
 		row.TraceID, row.SpanID = "", ""
-		require.Equal(t, ReportRequest{
+		require.Equal(t, report.Request{
 			ID: "7", Method: mcp.MethodSubscriptionsListen, State: "listening", AgeSeconds: 3600,
 			ProtocolVersion: "2026-07-28", Transport: "http", Remote: "192.0.2.7:4711",
 		}, row)
 		require.Equal(t, 1, rep.InFlight["listening"])
 		require.Zero(t, rep.OldestAgeSeconds)
-		require.Equal(t, []ReportCaller{{Remote: "192.0.2.7", Subscriptions: 1}}, rep.Callers)
+		require.Equal(t, []report.Caller{{Remote: "192.0.2.7", Subscriptions: 1}}, rep.Callers)
 		var text strings.Builder
-		rep.writeText(&text)
+		rep.WriteText(&text)
 		require.Contains(t, text.String(), "in flight: 1 (")
 		require.Regexp(t, `(?m)^1h0m0s +listening +7 +- +http +192.0.2.7:4711 +- +- +[0-9a-f]{32}$`, text.String())
 		r.shutdown()

@@ -3,127 +3,125 @@ package telemetry
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // spanTask begins the name of the span of a task; the registered tool follows.
 const spanTask = "vitrine.task" // span, followed by the tool: what a handler does after its call became a task
 
-// A taskObservation is what is kept for one task: what a tool's handler does after its
-// call was answered.
-type taskObservation struct {
-	span trace.Span
-	// abandoned: the span has ended. Whoever writes it has a hold on the task, and who
-	// reads it is told when the last one is given up.
-	abandoned bool
+// A Task is what a tool's handler does after its call was answered, from
+// [Telemetry.BeginTask] to [Task.End]. Its methods may be called from any goroutine, except
+// that End must not be called while Abandoned runs. A nil Task does nothing.
+type Task struct {
+	recorder  *recorder
+	span      trace.Span
+	tool, id  string
+	abandoned bool // the span has ended
 }
 
-func taskObservationOf(d *session.Detached) *taskObservation {
-	ob, _ := d.Observation.(*taskObservation)
-	return ob
+// BeginTask begins a task: a call of a tool was answered with id, or what people are
+// shown of it, and its handler goes on. ctx is the call's; the context that it returns has
+// the task's span, a child of that of the call and linked to it, because it will outlive it.
+func (t *Telemetry) BeginTask(ctx context.Context, tool, id string) (context.Context, *Task) {
+	o := t.recorder
+	if o == nil {
+		return ctx, nil
+	}
+	task := &Task{recorder: o, tool: tool, id: id}
+	ctx, task.span = o.tracer.Start(ctx, spanTask+" "+tool,
+		trace.WithLinks(trace.Link{SpanContext: trace.SpanContextFromContext(ctx)}), trace.WithAttributes(task.attributes()...))
+	return ctx, task
 }
 
-// taskAttributes are the attributes of a task that are known from its start.
-func taskAttributes(d *session.Detached) []attribute.KeyValue {
-	return []attribute.KeyValue{keyToolName.String(d.Series.Target), keyTaskID.String(d.Name)}
+// attributes are those of a task that are known from its start.
+func (task *Task) attributes() []attribute.KeyValue {
+	return []attribute.KeyValue{keyToolName.String(task.tool), keyTaskID.String(task.id)}
 }
 
-// Detached implements [session.Observer]: it starts the span of a task, a child of that
-// of the call and linked to it, because it will outlive it.
-func (o *observer) Detached(ctx context.Context, d *session.Detached) context.Context {
-	ctx, span := o.tracer.Start(ctx, spanTask+" "+d.Series.Target,
-		trace.WithLinks(trace.Link{SpanContext: trace.SpanContextFromContext(ctx)}), trace.WithAttributes(taskAttributes(d)...))
-	d.Observation = &taskObservation{span: span}
-	return ctx
-}
-
-// DetachedCancelled implements [session.Observer].
-func (o *observer) DetachedCancelled(d *session.Detached, cancel *mcp.CancelError) {
-	ob := taskObservationOf(d)
-	if ob == nil {
+// Cancelled says that the context of the task was cancelled, which happens once.
+func (task *Task) Cancelled(cause mcp.Cause, detail string) {
+	if task == nil {
 		return
 	}
-	ob.span.AddEvent(eventCancelled, trace.WithAttributes(cancelAttributes(cancel)...))
-	if sc := ob.span.SpanContext(); sc.IsSampled() {
-		o.metrics.counters.exemplars.put(at(MetricTasksCancelled, d.Series.Target, string(cancel.Cause)), sc, o.now())
+	task.span.AddEvent(eventCancelled, trace.WithAttributes(cancelAttributes(cause, detail)...))
+	if sc := task.span.SpanContext(); sc.IsSampled() {
+		o := task.recorder
+		o.metrics.counters.exemplars.put(at(MetricTasksCancelled, task.tool, string(cause)), sc, o.now())
 	}
 }
 
-// DetachedPanicked implements [session.Observer].
-func (o *observer) DetachedPanicked(d *session.Detached, value any, stack []byte) {
-	if ob := taskObservationOf(d); ob != nil {
+// Panicked says that the handler panicked; a nil value is a runtime.Goexit.
+func (task *Task) Panicked(value any, stack []byte) {
+	if task != nil {
 		kind, text := describePanic(value)
-		ob.span.AddEvent(eventException, trace.WithAttributes(keyExceptionType.String(kind),
+		task.span.AddEvent(eventException, trace.WithAttributes(keyExceptionType.String(kind),
 			keyExceptionMessage.String(text), keyExceptionStacktrace.String(string(stack))))
 	}
 }
 
-// DetachedAbandoned implements [session.Observer]: the span ends here at the latest.
-func (o *observer) DetachedAbandoned(d *session.Detached) {
-	if ob := taskObservationOf(d); ob != nil {
-		ob.span.AddEvent(eventAbandoned, trace.WithAttributes(abandonAttributes(d.Cancellation())...))
-		ob.abandoned = true
-		o.endTask(ob, d)
+// Error adds to the span an error of the handler that the caller does not see.
+func (task *Task) Error(err error) {
+	if task != nil && task.span.IsRecording() {
+		task.span.AddEvent(eventException, trace.WithAttributes(exceptionOf(err)...))
 	}
 }
 
-// DetachedFinished implements [session.Observer].
-func (o *observer) DetachedFinished(d *session.Detached) {
-	ob := taskObservationOf(d)
-	if ob == nil {
+// Abandoned says that the handler has ignored its cancelled context for so long that
+// nobody waits for it any more. The span ends now; End tells of the late return.
+func (task *Task) Abandoned(out Outcome) {
+	if task != nil {
+		task.span.AddEvent(eventAbandoned, trace.WithAttributes(abandonAttributes(out.Cancelled)...))
+		task.abandoned = true
+		task.end(&out)
+	}
+}
+
+// End ends the task: its handler has returned. Of the outcome it needs TaskStatus, Settled
+// (the time since its beginning), Err and ToolError, and of one that was cancelled, Cancelled and
+// CancelledAfter.
+func (task *Task) End(out Outcome) {
+	if task == nil {
 		return
 	}
-	cancel, when := d.Cancellation()
-	unwind := max(time.Since(when), 0)
-	if cancel != nil {
-		observe(o.metrics.unwind.WithLabelValues(d.Series.Target, string(cancel.Cause)),
-			unwind.Seconds(), exemplarOf(ob.span.SpanContext()))
+	unwind := max(out.Settled-out.CancelledAfter, 0)
+	if out.Cancelled != nil {
+		observe(task.recorder.metrics.unwind.WithLabelValues(task.tool, string(out.Cancelled.Cause)),
+			unwind.Seconds(), exemplarOf(task.span.SpanContext()))
 	}
-	if !ob.abandoned {
-		o.endTask(ob, d)
+	if !task.abandoned {
+		task.end(&out)
 		return
 	}
-	sc := ob.span.SpanContext()
-	_, span := o.tracer.Start(trace.ContextWithSpanContext(context.Background(), sc), spanReturnedLate,
-		trace.WithLinks(trace.Link{SpanContext: sc}), trace.WithAttributes(taskAttributes(d)...))
-	if cancel != nil {
-		span.SetAttributes(keyCancelCause.String(string(cancel.Cause)), keyCancelUnwind.Float64(unwind.Seconds()))
+	sc := task.span.SpanContext()
+	_, span := task.recorder.tracer.Start(trace.ContextWithSpanContext(context.Background(), sc), spanReturnedLate,
+		trace.WithLinks(trace.Link{SpanContext: sc}), trace.WithAttributes(task.attributes()...))
+	if out.Cancelled != nil {
+		span.SetAttributes(keyCancelCause.String(string(out.Cancelled.Cause)), keyCancelUnwind.Float64(unwind.Seconds()))
 	}
 	span.End()
 }
 
-// endTask records the duration of a task and ends its span.
-func (o *observer) endTask(ob *taskObservation, d *session.Detached) {
-	defer ob.span.End()
-	end := d.End()
-	observe(o.metrics.task.WithLabelValues(d.Series.Target, string(end.Status)),
-		time.Since(d.BeganAt()).Seconds(), exemplarOf(ob.span.SpanContext()))
-	if !ob.span.IsRecording() {
+// end records the duration of the task and ends its span.
+func (task *Task) end(out *Outcome) {
+	defer task.span.End()
+	observe(task.recorder.metrics.task.WithLabelValues(task.tool, string(out.TaskStatus)),
+		out.Settled.Seconds(), exemplarOf(task.span.SpanContext()))
+	if !task.span.IsRecording() {
 		return
 	}
-	out := outcome{err: end.Error, toolError: end.ToolError}
-	if cancel, _ := d.Cancellation(); cancel != nil {
-		out.cause = cancel.Cause
-	}
-	if end.Hidden != nil {
-		ob.span.AddEvent(eventException, trace.WithAttributes(exceptionOf(end.Hidden)...))
-	}
 	errorType := out.errorType()
-	ob.span.SetAttributes(out.attributes([]attribute.KeyValue{keyTaskStatus.String(string(end.Status))}, errorType)...)
+	task.span.SetAttributes(out.attributes([]attribute.KeyValue{keyTaskStatus.String(string(out.TaskStatus))}, errorType)...)
 	if errorType != "" {
 		message := ""
-		if end.Error != nil {
-			message = end.Error.Message
+		if out.Err != nil {
+			message = out.Err.Message
 		}
-		ob.span.SetStatus(codes.Error, message)
+		task.span.SetStatus(codes.Error, message)
 	}
 }
 
@@ -133,24 +131,4 @@ func describePanic(value any) (kind, text string) {
 		return "runtime.Goexit", "the handler has ended its goroutine"
 	}
 	return fmt.Sprintf("%T", value), fmt.Sprint(value)
-}
-
-// TraceParent returns the span of a context in the form of a traceparent, or "".
-func TraceParent(ctx context.Context) string {
-	carrier := propagation.MapCarrier{}
-	propagation.TraceContext{}.Inject(ctx, carrier)
-	return carrier.Get(mcp.MetaTraceParent)
-}
-
-// LinkSpan links the span of a context to the one that a traceparent names. One that
-// cannot be read is ignored.
-func LinkSpan(ctx context.Context, traceparent string) {
-	span := trace.SpanFromContext(ctx)
-	if traceparent == "" || !span.IsRecording() {
-		return
-	}
-	other := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{mcp.MetaTraceParent: traceparent})
-	if sc := trace.SpanContextFromContext(other); sc.IsValid() {
-		span.AddLink(trace.Link{SpanContext: sc})
-	}
 }

@@ -15,6 +15,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -224,31 +225,6 @@ func labelOf(e *dto.Exemplar, name string) string {
 	return ""
 }
 
-// Without telemetry there is no span to name, and none to link.
-func TestLinkSpanDisabled(t *testing.T) {
-	require.Empty(t, TraceParent(t.Context()))
-	LinkSpan(t.Context(), "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-}
-
-func TestLinkSpan(t *testing.T) {
-	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	r := newRig(t, rigConfig{})
-	var own string
-	r.tools["get"] = func(ctx context.Context, _ *session.Request) (mcp.Result, error) {
-		own = TraceParent(ctx)
-		for _, bad := range []string{"", "nonsense", "00-00000000000000000000000000000000-b7ad6b7169203331-01"} {
-			LinkSpan(ctx, bad)
-		}
-		LinkSpan(ctx, parent)
-		return &mcp.CallToolResult{}, nil
-	}
-	r.post(call("get"), &sink{})
-	span := r.span()
-	require.Len(t, span.Links(), 1)
-	require.Equal(t, "b7ad6b7169203331", span.Links()[0].SpanContext.SpanID().String())
-	require.Equal(t, "00-"+span.SpanContext().TraceID().String()+"-"+span.SpanContext().SpanID().String()+"-01", own)
-}
-
 // Tasks are shown and counted while they run.
 func TestTasksInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -271,13 +247,13 @@ func TestTasksInFlight(t *testing.T) {
 		require.Len(t, rep.Tasks, 2)
 		require.NotEmpty(t, rep.Tasks[0].TraceID)
 		rep.Tasks[0].TraceID, rep.Tasks[0].SpanID = "", ""
-		require.Equal(t, ReportTask{
+		require.Equal(t, report.Task{
 			Task: "ABCDEFGH", Tool: "work", AgeSeconds: 120, LifeSeconds: 3480, CancelCause: "client_cancel", CancelledForSeconds: 60, Abandoned: true,
 		}, rep.Tasks[0])
 		require.Equal(t, 60.0, rep.Tasks[1].AgeSeconds)
 		require.Nil(t, rep.TaskStatus, "a server without tasks has none")
 		var text strings.Builder
-		rep.writeText(&text)
+		rep.WriteText(&text)
 		require.Regexp(t, `(?m)^2m0s +ABCDEFGH +work +58m0s +client_cancel 1m0s ago, abandoned +-$`, text.String())
 		require.EqualValues(t, 1, value(gather(t, r.tel.Registry()), MetricAbandonedNow))
 		for _, d := range work {
@@ -303,8 +279,8 @@ func TestTasksByStatus(t *testing.T) {
 	for _, status := range mcp.TaskStatuses() {
 		require.EqualValues(t, 0, value(families, MetricTasks, "status", string(status)), "from the start")
 	}
-	remove := r.tel.AddSource(withTasks{r.core})
-	r.tel.AddSource(withTasks{r.core})
+	remove := r.tel.AddSource(sourceOf(withTasks{r.core}))
+	r.tel.AddSource(sourceOf(withTasks{r.core}))
 	families = gather(t, r.tel.Registry())
 	require.EqualValues(t, 4, value(families, MetricTasks, "status", "working"))
 	require.EqualValues(t, 2, value(families, MetricTasks, "status", "failed"))

@@ -19,16 +19,14 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
-
-	"github.com/vitrine-mcp/vitrine/internal/session"
 )
 
 // scopeName is the instrumentation scope of what Vitrine records.
 const scopeName = "github.com/vitrine-mcp/vitrine"
 
 // Telemetry records what happens to requests. Make one with [New] (or
-// [Disabled]), give its observer to the servers, and call [Telemetry.Start] when
-// the process starts and [Telemetry.Shutdown] when it ends. All methods may be
+// [Disabled]), give it to our servers (server.WithTelemetry), or call [Telemetry.Begin] from
+// any other one, and call [Telemetry.Shutdown] when the process ends. All methods may be
 // called from any goroutine.
 type Telemetry struct {
 	logger     *slog.Logger // nil: slog.Default at use
@@ -39,9 +37,8 @@ type Telemetry struct {
 	silent     bool                     // the provider makes nothing: telemetry or the SDK is disabled
 	owned      *sdktrace.TracerProvider // the provider, if New has made it
 	resource   *resource.Resource
-	observer   session.Observer
 	now        func() time.Time
-	observed   *observer // the same; nil: disabled
+	recorder   *recorder // nil: disabled
 	live       *live
 	forget     func() // takes the span keeper off a provider that is not ours
 
@@ -53,12 +50,6 @@ type Telemetry struct {
 	started bool
 	stopped bool
 	stops   []func(context.Context) error
-}
-
-// A Source can say what is in flight: the core of a server.
-type Source interface {
-	// Snapshot returns one consistent moment of the source.
-	Snapshot() *session.Snapshot
 }
 
 // New sets telemetry up. It reads the standard environment (sampler, span limits,
@@ -106,17 +97,17 @@ func New(opts ...Option) (*Telemetry, error) {
 		t.owned, sampling = t.newOwnProvider()
 		t.provider = t.owned
 	}
-	t.observed = newObserver()
-	_, t.observed.copies = t.provider.(*sdktrace.TracerProvider)
+	t.recorder = newRecorder()
+	_, t.recorder.copies = t.provider.(*sdktrace.TracerProvider)
 	if key, ok := learnSpanKey(trace.SpanFromContext); ok {
-		t.observed.spanKey, t.observed.sampling = key, sampling
+		t.recorder.spanKey, t.recorder.sampling = key, sampling
 	}
-	t.observed.metrics, t.observed.propagator, t.observed.untrusted = t.metrics, t.propagator, cfg.untrusted
-	t.observed.payloads, t.observed.now = cfg.payloads.orEnvironment(), t.now
-	t.observed.complain, t.observed.panicked = t.complain, t.panicked
-	t.observed.recent = newRecents(cfg.recent, t.metrics.health, t.now)
-	t.observed.tracer = t.tracer()
-	t.observer = t.observed
+	t.recorder.metrics, t.recorder.propagator, t.recorder.untrusted = t.metrics, t.propagator, cfg.untrusted
+	t.recorder.payloads, t.recorder.now = cfg.payloads.orEnvironment(), t.now
+	t.recorder.complain, t.recorder.panicked = t.complain, t.panicked
+	t.recorder.recent = newRecents(cfg.recent, t.metrics.health, t.now)
+	t.recorder.tracer = t.tracer()
+	t.recorder.tracked = newTracker(func(src Source) { t.AddSource(src) })
 	t.live = newLive(t, cfg.liveListeners)
 	t.keepSpans()
 	return t, nil
@@ -128,10 +119,10 @@ func (t *Telemetry) keepSpans() {
 		RegisterSpanProcessor(sdktrace.SpanProcessor)
 		UnregisterSpanProcessor(sdktrace.SpanProcessor)
 	})
-	if !ok || t.observed.recent.bounds.Traces < 0 {
+	if !ok || t.recorder.recent.bounds.Traces < 0 {
 		return
 	}
-	keeper := t.observed.recent.spans
+	keeper := t.recorder.recent.spans
 	provider.RegisterSpanProcessor(keeper)
 	t.forget = func() { provider.UnregisterSpanProcessor(keeper) }
 }
@@ -140,7 +131,7 @@ func (t *Telemetry) keepSpans() {
 // handler still shows what is in flight.
 func Disabled() *Telemetry {
 	t := &Telemetry{
-		registry: prometheus.NewRegistry(), observer: session.NopObserver{}, now: time.Now,
+		registry: prometheus.NewRegistry(), now: time.Now,
 		provider: noop.NewTracerProvider(), silent: true, propagator: propagation.NewCompositeTextMapPropagator(),
 	}
 	t.live = newLive(t, 0)
@@ -165,70 +156,49 @@ func (t *Telemetry) panicked(what string, value any, complain bool) {
 	}
 }
 
-// ContainPanic is deferred around what a request's middleware has been given by users
-// only to record something. Its panic is counted and logged, and the request goes on.
-func ContainPanic(r *session.Request, what string) {
-	v := recover()
-	if v == nil {
-		return
-	}
-	if ob := observationOf(r); ob != nil {
-		ob.observer.panicked(what, v, true)
-	}
-}
-
 // tracer returns the tracer of all that Vitrine records.
 func (t *Telemetry) tracer() trace.Tracer {
 	return t.provider.Tracer(scopeName, trace.WithInstrumentationVersion(buildVersion()))
 }
 
-// KnowNotification names a notification, a constant of the program, in spans and
-// metrics. All but those of the protocol and those that are known are "_OTHER".
-func (t *Telemetry) KnowNotification(method string) {
-	if t.metrics != nil {
-		t.metrics.knowNotification(method)
+// Enabled reports whether anything is recorded: false for [Disabled] telemetry.
+func (t *Telemetry) Enabled() bool { return t.recorder != nil }
+
+// Count counts one in a counter of [Catalogue] for which there is no other way in, such as
+// [MetricLimitReached] or [MetricFlightSnapshots]. What is no such counter, or has a
+// label value that is not in its closed set, counts as nothing.
+func (t *Telemetry) Count(metric string, labels ...string) {
+	if t.metrics == nil {
+		return
+	}
+	m, known := t.metrics.catalogue[metric]
+	if !known || len(m.Labels) != len(labels) {
+		return
+	}
+	for i, l := range m.Labels {
+		if !slices.Contains(l.Values, labels[i]) {
+			return
+		}
+	}
+	switch metric {
+	case MetricFlightSnapshots:
+		t.metrics.health.snapshots.WithLabelValues(labels...).Inc()
+	case MetricFlightTriggersDropped:
+		t.metrics.health.triggersDropped.WithLabelValues(labels...).Inc()
+	case MetricLimitReached, MetricHTTPRefused, MetricFramesIgnored, MetricMessagesReceived:
+		t.metrics.counters.count(metric, labels...)
 	}
 }
-
-// LimitReached counts that a limit took effect which no core watches
-// ([MetricLimitReached]); a name that is not one of its values counts as nothing.
-func (t *Telemetry) LimitReached(name string) {
-	if t.metrics != nil && slices.Contains(session.LimitNames(), name) {
-		t.metrics.counters.count(MetricLimitReached, name)
-	}
-}
-
-// Observer returns what a server's core reports to.
-func (t *Telemetry) Observer() session.Observer { return t.observer }
 
 // Registry returns the registry that the metrics are recorded into.
 func (t *Telemetry) Registry() *prometheus.Registry { return t.registry }
 
-// AddSource adds a server's core to those whose counters are collected and whose
-// requests are shown. After remove its requests are shown no more, and its
-// counters stay as they were then.
-func (t *Telemetry) AddSource(src Source) (remove func()) {
-	t.mu.Lock()
-	id := t.sources.add(src)
-	t.mu.Unlock()
-	forget := func() {}
-	if t.metrics != nil {
-		forget = t.metrics.counters.addSource(src)
-	}
-	return sync.OnceFunc(func() {
-		t.mu.Lock()
-		t.sources.remove(id)
-		t.mu.Unlock()
-		forget()
-	})
-}
-
 // snapshots asks every source for one.
-func (t *Telemetry) snapshots() []*session.Snapshot {
+func (t *Telemetry) snapshots() []*Snapshot {
 	t.mu.Lock()
 	list := t.sources.list()
 	t.mu.Unlock()
-	snaps := make([]*session.Snapshot, len(list))
+	snaps := make([]*Snapshot, len(list))
 	for i, src := range list {
 		snaps[i] = src.Snapshot()
 	}
@@ -259,38 +229,4 @@ func (t *Telemetry) complain(msg string, args ...any) {
 		logger = slog.Default()
 	}
 	logger.WarnContext(context.WithValue(context.Background(), ownComplaint{}, true), msg, args...)
-}
-
-// sources is a set of sources in the order of their addition.
-type sources struct {
-	next int
-	all  []numberedSource
-}
-
-type numberedSource struct {
-	id  int
-	src Source
-}
-
-func (s *sources) add(src Source) (id int) {
-	s.next++
-	s.all = append(s.all, numberedSource{s.next, src})
-	return s.next
-}
-
-func (s *sources) remove(id int) {
-	for i, n := range s.all {
-		if n.id == id {
-			s.all = append(s.all[:i:i], s.all[i+1:]...)
-			return
-		}
-	}
-}
-
-func (s *sources) list() []Source {
-	list := make([]Source, len(s.all))
-	for i, n := range s.all {
-		list[i] = n.src
-	}
-	return list
 }

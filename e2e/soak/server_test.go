@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
@@ -177,10 +178,10 @@ func (h *watchfulHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h *watchfulHandler) WithGroup(string) slog.Handler      { return h }
 
 // report asks the server what is in flight.
-func (w *world) report() *telemetry.Report {
+func (w *world) report() *report.Requests {
 	rec := httptest.NewRecorder()
 	w.srv.Telemetry().RequestsHandler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/debug/requests", nil))
-	rep := new(telemetry.Report)
+	rep := new(report.Requests)
 	if err := json.Unmarshal(rec.Body.Bytes(), rep); err != nil {
 		w.fault("/debug/requests: %v", err)
 	}

@@ -1,4 +1,4 @@
-package telemetry
+package report
 
 import (
 	"cmp"
@@ -9,15 +9,13 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-
-	"github.com/vitrine-mcp/vitrine/internal/session"
 )
 
-// writeText writes the report for a person at a terminal. Write errors are the
+// WriteText writes the report for a person at a terminal. Write errors are the
 // reader's going away.
-func (rep *Report) writeText(w io.Writer) {
+func (rep *Requests) WriteText(w io.Writer) {
 	var states []string
-	for _, state := range session.States() {
+	for _, state := range States() {
 		states = append(states, fmt.Sprintf("%s %d", state, rep.InFlight[state]))
 	}
 	fmt.Fprintf(w, "%s  in flight: %d (%s)\n", rep.At.Format(time.RFC3339),
@@ -81,7 +79,7 @@ func (rep *Report) writeText(w io.Writer) {
 	}
 }
 
-func (r *ReportRequest) cancelText() string {
+func (r *Request) cancelText() string {
 	return cancelText(r.CancelCause, r.CancelledForSeconds, r.Abandoned)
 }
 
@@ -112,3 +110,38 @@ func seconds(s float64) string {
 }
 
 func dash(s string) string { return cmp.Or(s, "-") }
+
+// writeCallers writes the callers for a person at a terminal.
+func (rep *Requests) writeCallers(w io.Writer) {
+	if len(rep.Callers) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(tw, "CALLER\tPRINCIPAL\tFROM\tREQUESTS\tQUEUED\tOLDEST\tSUBSCRIPTIONS\tSESSIONS")
+	for i := range rep.Callers {
+		c := &rep.Callers[i]
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%d\t%s\t%d\t%d\n", dash(c.Client), dash(c.Principal), dash(c.Remote),
+			c.Requests, c.Queued, seconds(c.OldestAgeSeconds), c.Subscriptions, c.Sessions)
+	}
+	_ = tw.Flush()
+	if rep.CallersLeftOut > 0 {
+		fmt.Fprintf(w, "and %d callers with less\n", rep.CallersLeftOut)
+	}
+}
+
+// writeTasks writes the tasks for a person at a terminal.
+func (rep *Requests) writeTasks(w io.Writer) {
+	if len(rep.Tasks) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(tw, "TASK FOR\tTASK\tTOOL\tENDS IN\tCANCELLED\tTRACE")
+	for i := range rep.Tasks {
+		t := &rep.Tasks[i]
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", seconds(t.AgeSeconds), t.Task, t.Tool, seconds(t.LifeSeconds),
+			cancelText(t.CancelCause, t.CancelledForSeconds, t.Abandoned), dash(t.TraceID))
+	}
+	_ = tw.Flush()
+}

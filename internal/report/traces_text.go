@@ -1,18 +1,19 @@
-package telemetry
+package report
 
 import (
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 )
 
-// writeText writes the list for a person at a terminal. Write errors are the reader's
+// WriteText writes the list for a person at a terminal. Write errors are the reader's
 // going away.
-func (rep *ReportTraces) writeText(w io.Writer) {
+func (rep *Traces) WriteText(w io.Writer) {
 	var classes []string
 	for _, class := range slices.Sorted(maps.Keys(rep.Kept)) {
 		classes = append(classes, fmt.Sprintf("%s %d", class, rep.Kept[class]))
@@ -28,8 +29,8 @@ func (rep *ReportTraces) writeText(w io.Writer) {
 	_ = tw.Flush()
 }
 
-// writeText writes one request and its spans, with a bar for each.
-func (d *ReportTraceDetail) writeText(w io.Writer) {
+// WriteText writes one request and its spans, with a bar for each.
+func (d *TraceDetail) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "%s %s  %s  %s  took %s  %s\n", d.Method, d.Tool, d.At.Format(time.RFC3339Nano), d.Class, fine(d.Seconds), dash(d.Outcome))
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	for _, line := range [][2]string{
@@ -58,7 +59,7 @@ func (d *ReportTraceDetail) writeText(w io.Writer) {
 	}
 }
 
-func (row *ReportTrace) cancelText() string {
+func (row *Trace) cancelText() string {
 	if row.CancelCause == "" {
 		return ""
 	}
@@ -66,7 +67,7 @@ func (row *ReportTrace) cancelText() string {
 }
 
 // extent returns the time that the bars share.
-func (d *ReportTraceDetail) extent() (from, to float64) {
+func (d *TraceDetail) extent() (from, to float64) {
 	to = d.Seconds
 	for _, p := range d.Phases {
 		to = max(to, p.AfterSeconds+p.Seconds)
@@ -99,4 +100,25 @@ func fine(s float64) string {
 		return d.Round(10 * time.Microsecond).String()
 	}
 	return d.Round(time.Millisecond).String()
+}
+
+// why returns what explains best how a request ended, or "".
+func (row *Trace) why() string {
+	switch {
+	case row.RejectReason != "":
+		return row.RejectReason
+	case row.Panic != "":
+		return row.Panic
+	case row.CancelCause != "":
+		return row.CancelCause
+	case row.DropReason != "":
+		return row.DropReason
+	case row.ToolError && row.ArgumentFaults != "":
+		return "arguments rejected: " + row.ArgumentFaults
+	case row.ToolError:
+		return "tool_error"
+	case row.ErrorCode != 0:
+		return strconv.Itoa(row.ErrorCode) + " " + row.ErrorMessage
+	}
+	return ""
 }

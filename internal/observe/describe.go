@@ -1,0 +1,104 @@
+package observe
+
+import (
+	"strings"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/telemetry"
+)
+
+// origin is a request of the core. It is the same pointer, so that making it an interface
+// allocates nothing.
+type origin session.Request
+
+// Describe implements [telemetry.Origin].
+func (o *origin) Describe() telemetry.Info {
+	r := (*session.Request)(o)
+	info := describe(r.Inbound, r.Session())
+	info.Target, info.ArrivedAt, info.Deadline = r.Route.Series.Target, r.ArrivedAt(), r.Deadline()
+	return info
+}
+
+// describe says what is known of a message. s may be nil.
+func describe(in *session.Inbound, s *session.Session) telemetry.Info {
+	info := telemetry.Info{
+		Method: in.Method, ID: in.ID, Version: versionOf(in, s), Header: in.Header, Arguments: in.Arguments, Bytes: in.Bytes,
+	}
+	if strings.HasPrefix(in.Method, "resources/") && in.HasName {
+		info.URI = in.Name
+	}
+	addConn(&info, in.Conn)
+	if s != nil {
+		info.SessionID, info.Session = s.ID(), s.LogID()
+	}
+	if in.Era == mcp.Modern {
+		info.ClientInfo = in.Meta.ClientInfo
+	} else if s != nil {
+		if p := s.Peer(); p != nil {
+			info.Client = &p.Client
+		}
+	}
+	return info
+}
+
+// describeSession says what is known of a session. p may be nil.
+func describeSession(s *session.Session, p *session.Peer) telemetry.Info {
+	info := telemetry.Info{SessionID: s.ID(), Session: s.LogID(), ArrivedAt: s.OpenedAt()}
+	addConn(&info, s.Conn())
+	if p != nil {
+		info.Version, info.Client = p.Version, &p.Client
+	}
+	return info
+}
+
+// addConn adds what is known of the connection. c may be nil.
+func addConn(info *telemetry.Info, c *session.Conn) {
+	if c != nil {
+		info.Transport, info.Network, info.Protocol, info.ProtocolVersion = c.Transport, c.Network, c.Protocol, c.ProtocolVersion
+		info.RemoteAddr, info.Principal = c.RemoteAddr, c.Principal
+	}
+}
+
+// addCarrier adds the trace context of a message, if it has one.
+func addCarrier(info *telemetry.Info, in *session.Inbound) {
+	if in.Meta.TraceParent != "" || in.Meta.Baggage != "" {
+		info.Carrier = metaCarrier{&in.Meta}
+	}
+}
+
+// versionOf returns the revision of a message: its own, or its session's.
+func versionOf(in *session.Inbound, s *session.Session) mcp.Version {
+	if in.Version == "" && s != nil {
+		if p := s.Peer(); p != nil {
+			return p.Version
+		}
+	}
+	return in.Version
+}
+
+// metaCarrier reads a trace context from the _meta of a message. It is one pointer, so that
+// making it an interface allocates nothing.
+type metaCarrier struct{ meta *wire.Meta }
+
+// Get implements propagation.TextMapCarrier.
+func (c metaCarrier) Get(key string) string {
+	switch key {
+	case mcp.MetaTraceParent:
+		return c.meta.TraceParent
+	case mcp.MetaTraceState:
+		return c.meta.TraceState
+	case mcp.MetaBaggage:
+		return c.meta.Baggage
+	}
+	return ""
+}
+
+// Set implements propagation.TextMapCarrier. A message that was received is not written to.
+func (metaCarrier) Set(string, string) {}
+
+// Keys implements propagation.TextMapCarrier.
+func (metaCarrier) Keys() []string {
+	return []string{mcp.MetaTraceParent, mcp.MetaTraceState, mcp.MetaBaggage}
+}

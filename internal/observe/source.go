@@ -1,0 +1,95 @@
+package observe
+
+import (
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/telemetry"
+)
+
+// A Source makes a [telemetry.Source] of what takes snapshots of a core.
+type Source func() *session.Snapshot
+
+// Snapshot implements [telemetry.Source].
+func (s Source) Snapshot() *telemetry.Snapshot {
+	snap := s()
+	out := &telemetry.Snapshot{
+		At: snap.At, Requests: requests(snap.Requests), Subscriptions: requests(snap.Subscriptions), TaskStatus: snap.Tasks,
+		Tasks: make([]telemetry.TaskState, len(snap.Detached)), Outbound: make([]telemetry.OutboundState, len(snap.Outbound)),
+		Sessions: make([]telemetry.SessionState, len(snap.Sessions)), Counters: counters(&snap.Counters),
+	}
+	for i := range snap.Detached {
+		info := &snap.Detached[i]
+		out.Tasks[i] = telemetry.TaskState{
+			Tool: info.Detached.Series.Target, Name: info.Detached.Name, Age: info.Age, Left: info.Left,
+			Cancelled: info.Cancel, CancelledFor: info.CancelFor, Abandoned: info.Abandoned,
+			Span: trace.SpanContextFromContext(info.Detached.Context()),
+		}
+	}
+	for i := range snap.Outbound {
+		info := &snap.Outbound[i]
+		row := telemetry.OutboundState{Session: info.Session.LogID(), ID: info.ID, Method: info.Method, Age: info.Age}
+		if info.Request != nil {
+			row.For, row.Operation = (*origin)(info.Request), operation(info.Request)
+		}
+		out.Outbound[i] = row
+	}
+	for i := range snap.Sessions {
+		info := &snap.Sessions[i]
+		out.Sessions[i] = telemetry.SessionState{
+			Origin: (*sessionOrigin)(info), Transport: info.Session.Conn().Transport, Age: info.Age, Idle: info.Idle,
+			Requests: info.Requests, Streaming: info.Streaming,
+		}
+	}
+	return out
+}
+
+// sessionOrigin is a session of a snapshot.
+type sessionOrigin session.SessionInfo
+
+// Describe implements [telemetry.Origin].
+func (o *sessionOrigin) Describe() telemetry.Info { return describeSession(o.Session, o.Peer) }
+
+func requests(infos []session.RequestInfo) []telemetry.RequestState {
+	rows := make([]telemetry.RequestState, len(infos))
+	for i := range infos {
+		info := &infos[i]
+		rows[i] = telemetry.RequestState{
+			Origin: (*origin)(info.Request), Operation: operation(info.Request), State: info.State, Age: info.Age,
+			Cancelled: info.Cancel, CancelledFor: info.CancelFor, Abandoned: info.Abandoned,
+		}
+	}
+	return rows
+}
+
+func counters(c *session.Counters) telemetry.Counters {
+	out := telemetry.Counters{
+		Series: make([]telemetry.SeriesCounters, len(c.Series)), Received: c.Received, Rejected: c.Rejected,
+		Ignored:              map[mcp.IgnoredKind]map[mcp.IgnoreReason]uint64{},
+		NotificationsDropped: map[string]map[mcp.DropReason]uint64{},
+		LimitsReached:        c.LimitsReached, HTTPRefused: c.HTTPRefused, SessionsClosed: c.SessionsClosed,
+		EventFailures: c.EventFailures, StreamsResumed: c.StreamsResumed, ResponsesExpired: c.ResponsesExpired,
+		ObserverPanics: c.ObserverPanics,
+	}
+	for i := range c.Series {
+		s := &c.Series[i]
+		out.Series[i] = telemetry.SeriesCounters{
+			Method: s.Series.Method, Target: s.Series.Target, Admitted: s.Admitted, Sent: s.Sent, Stored: s.Stored, Panics: s.Panics,
+			Dropped: s.Dropped, Cancelled: s.Cancelled, Abandoned: s.Abandoned, TasksCancelled: s.TasksCancelled,
+		}
+	}
+	for _, n := range c.Ignored {
+		if out.Ignored[n.Kind] == nil {
+			out.Ignored[n.Kind] = map[mcp.IgnoreReason]uint64{}
+		}
+		out.Ignored[n.Kind][n.Reason] += n.Count
+	}
+	for _, n := range c.NotificationsDropped {
+		if out.NotificationsDropped[n.Method] == nil {
+			out.NotificationsDropped[n.Method] = map[mcp.DropReason]uint64{}
+		}
+		out.NotificationsDropped[n.Method][n.Reason] += n.Count
+	}
+	return out
+}

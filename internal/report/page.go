@@ -1,0 +1,43 @@
+package report
+
+import (
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A Page can be shown to a person at a terminal. Errors of the writer are ignored: they
+// mean that the reader has gone.
+type Page interface{ WriteText(w io.Writer) }
+
+// Write answers a request with a page, as text or as JSON.
+func Write(w http.ResponseWriter, req *http.Request, page Page) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Add("Vary", "Accept")
+	if WantsText(req) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		page.WriteText(w)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	// An error means that the reader has gone; there is nobody left to tell.
+	_ = json.MarshalWrite(w, page, json.Deterministic(true), jsontext.WithIndent("  "), jsontext.AllowInvalidUTF8(true))
+}
+
+// WantsText reports whether a request for a report asks for text, by ?format=text or by
+// its Accept header, and not for JSON.
+func WantsText(req *http.Request) bool {
+	switch req.URL.Query().Get("format") {
+	case "text":
+		return true
+	case "json":
+		return false
+	}
+	accept := req.Header.Get("Accept")
+	text, js := strings.Index(accept, "text/plain"), strings.Index(accept, "application/json")
+	return text >= 0 && (js < 0 || text < js)
+}

@@ -1,0 +1,102 @@
+package report
+
+import "time"
+
+// Trace is one request that has ended. All durations are seconds. What a client
+// says of itself is cut and fit to print, but not true for that.
+type Trace struct {
+	ID    string `json:"id"`    // in this process: the n-th that was kept
+	Class string `json:"class"` // why it was kept
+	// At is when it arrived, Seconds how long after that its outcome was decided.
+	At      time.Time `json:"at"`
+	Seconds float64   `json:"seconds"`
+	Method  string    `json:"method"`
+	Tool    string    `json:"tool,omitempty"` // the registered tool or prompt
+	// Outcome says what became of the answer: sent, stored, dropped, rejected, or "" if that
+	// was not known when the handler was abandoned.
+	Outcome      string `json:"outcome,omitempty"`
+	ErrorType    string `json:"error_type,omitempty"` // if it counts as an error of the service
+	ErrorCode    int    `json:"error_code,omitzero"`
+	ErrorMessage string `json:"error_message,omitempty"`
+	ToolError    bool   `json:"tool_error,omitzero"`
+	// ArgumentFaults says what is wrong with arguments that break the tool's schema. Then
+	// the tool error is the server's, and the handler was not called.
+	ArgumentFaults string `json:"argument_faults,omitempty"`
+	Panic          string `json:"panic,omitempty"`
+	CancelCause    string `json:"cancel_cause,omitempty"`
+	CancelDetail   string `json:"cancel_detail,omitempty"`
+	// CancelledAfterSeconds is counted from its arrival.
+	CancelledAfterSeconds float64 `json:"cancelled_after_seconds,omitzero"`
+	DropReason            string  `json:"drop_reason,omitempty"`
+	RejectReason          string  `json:"reject_reason,omitempty"`
+	Abandoned             bool    `json:"abandoned,omitzero"`
+
+	RequestID       string `json:"request_id"`
+	Session         string `json:"session,omitempty"` // the start of its id, or the transport
+	Client          string `json:"client,omitempty"`
+	ClientVersion   string `json:"client_version,omitempty"`
+	ProtocolVersion string `json:"protocol_version,omitempty"`
+	Transport       string `json:"transport,omitempty"`
+	Remote          string `json:"remote,omitempty"`
+	RequestBytes    int    `json:"request_bytes,omitzero"`
+	AnswerBytes     int    `json:"answer_bytes,omitzero"`
+	TraceID         string `json:"trace_id,omitempty"`
+	SpanID          string `json:"span_id,omitempty"`
+	Sampled         bool   `json:"sampled,omitzero"`
+
+	Phases []Phase `json:"phases"`
+}
+
+// Phase is one part of a request's life.
+type Phase struct {
+	Phase string `json:"phase"` // queued, running, blocked (within running), writing
+	// AfterSeconds is when it began, from the arrival. A blocked phase is all waits
+	// together, and begins where the running does.
+	AfterSeconds float64 `json:"after_seconds"`
+	Seconds      float64 `json:"seconds"`
+}
+
+// TraceDetail is a request that has ended and, if its trace is sampled, the spans
+// of that trace that have ended in this process and were kept.
+type TraceDetail struct {
+	Trace
+	Spans        []Span `json:"spans"` // by their start
+	SpansLeftOut int    `json:"spans_left_out,omitzero"`
+}
+
+// Span is one span.
+type Span struct {
+	SpanID string `json:"span_id"`
+	Parent string `json:"parent,omitempty"`
+	Name   string `json:"name"`
+	Kind   string `json:"kind"`
+	// AfterSeconds is counted from the arrival of the request; other requests of the same
+	// trace may have been there before.
+	AfterSeconds float64     `json:"after_seconds"`
+	Seconds      float64     `json:"seconds"`
+	Status       string      `json:"status"` // Unset, Ok, Error
+	StatusText   string      `json:"status_text,omitempty"`
+	Attributes   []Attribute `json:"attributes,omitempty"`
+	Events       []SpanEvent `json:"events,omitempty"`
+}
+
+// Attribute is an attribute of a span.
+type Attribute struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// SpanEvent is an event of a span.
+type SpanEvent struct {
+	Name         string  `json:"name"`
+	AfterSeconds float64 `json:"after_seconds"` // from the arrival of the request
+	Text         string  `json:"text,omitempty"`
+}
+
+// Traces is what the traces handler answers with.
+type Traces struct {
+	At time.Time `json:"at"`
+	// Kept counts all that are kept, by class.
+	Kept   map[string]int `json:"kept"`
+	Traces []Trace        `json:"traces"` // the newest first
+}

@@ -1,0 +1,191 @@
+package telemetry
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// spanReturnedLate is the name of the span that marks the return of a handler
+// whose own span ended when it was abandoned.
+const spanReturnedLate = "vitrine.handler.returned" // span: the return of an abandoned handler, linked to its request
+
+// Abandoned says that the handler has ignored its cancelled context for so long that
+// nobody waits for it any more. Its span ends now; if the handler returns after all, End
+// tells of the late return.
+func (op *Operation) Abandoned(out Outcome) {
+	if op == nil {
+		return
+	}
+	op.complete(&out, false)
+	op.event(eventAbandoned, abandonAttributes(out.Cancelled)...)
+	op.abandoned = true
+	op.tracked().abandon(out.cause())
+	op.end(&out)
+	op.series.recorder.watch.Load().abandoned(op, &out)
+}
+
+// End ends the operation: its handler has returned and the fate of its answer is known, or
+// it was rejected. Of an operation without [Info.Origin] only the first End counts.
+func (op *Operation) End(out Outcome) {
+	if op == nil || !op.complete(&out, true) {
+		return
+	}
+	op.finish(&out)
+	op.tracked().leave(&out)
+}
+
+// complete adds to an outcome what the operation knows itself; false if it has ended.
+func (op *Operation) complete(out *Outcome, last bool) bool {
+	out.ToolError = out.ToolError || op.marked(markToolError)
+	return op.tracked().complete(out, last)
+}
+
+func (op *Operation) finish(out *Outcome) {
+	if out.Rejected != "" {
+		op.end(out)
+		return
+	}
+	o := op.series.recorder
+	op.unwound(out)
+	if out.Acknowledged != 0 {
+		life := max(out.Settled-out.Acknowledged, 0)
+		if op.recording {
+			op.span.SetAttributes(keySubscriptionEnd.String(string(out.SubscriptionEnd)))
+		}
+		observe(o.metrics.subscription.WithLabelValues(string(out.SubscriptionEnd)), life.Seconds(), op.exemplar())
+	}
+	op.series.requestBytes.Observe(float64(out.RequestBytes))
+	if out.AnswerBytes > 0 {
+		op.series.responseBytes.Observe(float64(out.AnswerBytes))
+	}
+	if out.Started == 0 {
+		o.metrics.queueWaits.Observe(out.Settled.Seconds()) // it waited in vain, but it waited
+	}
+	if op.abandoned {
+		op.returnedLate(out)
+		return
+	}
+	op.end(out)
+	o.watch.Load().finished(op, out)
+}
+
+// end records the duration, keeps what is worth it and ends the span.
+func (op *Operation) end(out *Outcome) {
+	errorType := out.errorType()
+	if !op.marked(markMeasured) {
+		op.measure(out, errorType)
+	}
+	recent := op.series.recorder.recent
+	recent.ended(op, out, errorType)
+	if op.sampled {
+		defer recent.spans.finish(op)
+	}
+	if !op.recording {
+		return
+	}
+	attrs := attributesToSet()
+	*attrs = out.attributes(*attrs, errorType)
+	if out.Started != 0 {
+		*attrs = append(*attrs, keyQueueWait.Float64(out.Started.Seconds()))
+	}
+	if op.series.key.method == mcp.MethodInitialize { // what it has settled was not known at its start
+		info := op.info()
+		*attrs = op.series.recorder.appendPeer(*attrs, &info)
+	}
+	op.set(attrs)
+	if errorType != "" {
+		message := ""
+		if out.Err != nil {
+			message = out.Err.Message
+		}
+		op.span.SetStatus(codes.Error, message)
+	}
+	op.span.End()
+}
+
+// attributeRoom holds slices of attributes on their way to a span.
+var attributeRoom = sync.Pool{New: func() any {
+	attrs := make([]attribute.KeyValue, 0, 24)
+	return &attrs
+}}
+
+// attributesToSet returns an empty slice for attributes that set gives to the span.
+func attributesToSet() *[]attribute.KeyValue {
+	return attributeRoom.Get().(*[]attribute.KeyValue)
+}
+
+// set gives attributes to the span, and the slice back to the next one if the span is the
+// SDK's, which copies them: somebody else's may keep what it is given.
+func (op *Operation) set(attrs *[]attribute.KeyValue) {
+	op.span.SetAttributes(*attrs...)
+	if op.series.recorder.copies {
+		clear(*attrs) // they may hold on to a frame
+		*attrs = (*attrs)[:0]
+		attributeRoom.Put(attrs)
+	}
+}
+
+// measure records the duration of the operation, from arrival to outcome.
+func (op *Operation) measure(out *Outcome, errorType string) {
+	wire := op.wire
+	if wire == nil {
+		info := op.info()
+		wire = op.series.recorder.wireOf(&info)
+	}
+	key := operationKey{errorType: out.errorLabel(errorType), version: wire.label, network: wire.network}
+	if out.Err != nil {
+		key.code = codeLabel(out.Err.Code)
+	}
+	var begin time.Time
+	if op.sampled {
+		begin = op.arrivedAt()
+	}
+	op.operated(key, begin, out.Settled)
+	op.series.latency.observe(out.Settled, errorType != "")
+}
+
+// operated records the duration of an operation.
+func (op *Operation) operated(key operationKey, begin time.Time, took time.Duration) {
+	child := op.series.operation(key)
+	child.Observe(took.Seconds())
+	if op.sampled {
+		child.exemplars.put(took.Seconds(), op.span.SpanContext(), begin.Add(took))
+	}
+}
+
+// unwound records how long a cancelled handler took to return.
+func (op *Operation) unwound(out *Outcome) {
+	if out.Cancelled == nil || out.Returned == 0 {
+		return
+	}
+	took := max(out.Returned-out.CancelledAfter, 0)
+	observe(op.series.recorder.metrics.unwind.WithLabelValues(op.series.key.target, string(out.Cancelled.Cause)),
+		took.Seconds(), op.exemplar())
+}
+
+// returnedLate marks that an abandoned handler has returned after all.
+func (op *Operation) returnedLate(out *Outcome) {
+	if !op.recording {
+		return
+	}
+	sc := op.span.SpanContext()
+	o, arrived := op.series.recorder, op.arrivedAt()
+	when := o.now()
+	if out.Returned != 0 {
+		when = arrived.Add(out.Returned)
+	}
+	_, span := o.tracer.Start(trace.ContextWithSpanContext(context.Background(), sc), spanReturnedLate,
+		trace.WithLinks(trace.Link{SpanContext: sc}), trace.WithTimestamp(when))
+	span.SetAttributes(out.attributes(append([]attribute.KeyValue{}, op.series.attributes...), "")...)
+	if out.Cancelled != nil {
+		span.SetAttributes(keyCancelUnwind.Float64((when.Sub(arrived) - out.CancelledAfter).Seconds()))
+	}
+	span.End()
+}

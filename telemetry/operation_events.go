@@ -1,0 +1,194 @@
+package telemetry
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// Started says that the operation has left the queue, after a time from its arrival (0 is
+// now), and that its handler is about to be called. Operations that began without [Info.Queued], and
+// those of a [Source] that has no queue, need not say it.
+func (op *Operation) Started(after time.Duration) {
+	if op == nil {
+		return
+	}
+	if after <= 0 {
+		after = time.Since(op.arrivedAt())
+	}
+	op.series.recorder.metrics.queueWaits.Observe(after.Seconds())
+	op.tracked().start(after)
+}
+
+// Acknowledged says that the operation has become a subscription, which stays open: as an
+// operation it is over, and its duration is recorded now. Its span goes on.
+func (op *Operation) Acknowledged() {
+	if op == nil {
+		return
+	}
+	op.event(eventAcknowledged)
+	op.measure(&Outcome{Settled: time.Since(op.arrivedAt())}, "")
+	op.marks.Or(markMeasured)
+	op.tracked().acknowledge()
+}
+
+// Cancelled says that the context of the operation was cancelled, which happens once; detail
+// is more text for people, or "". Later calls are ignored, unless the operation has an
+// [Info.Origin]: its server has to see to that.
+func (op *Operation) Cancelled(cause mcp.Cause, detail string) {
+	if op == nil || !op.tracked().cancel(cause, detail) {
+		return
+	}
+	op.event(eventCancelled, cancelAttributes(cause, detail)...)
+	op.exemplify(MetricRequestsCancelled, string(cause))
+}
+
+// Panicked says that the handler panicked; a nil value is a runtime.Goexit. The panic is put
+// on the span with its stack.
+func (op *Operation) Panicked(value any, stack []byte) {
+	if op == nil {
+		return
+	}
+	kind, text := describePanic(value)
+	op.note(func(n *notes) { n.panicked, n.panic = true, kept(text, maxText) })
+	op.tracked().panicked()
+	if op.recording {
+		op.event(eventException, keyExceptionType.String(kind), keyExceptionMessage.String(text),
+			keyExceptionStacktrace.String(string(stack)))
+	}
+}
+
+// Dropped says that the answer will not be sent. An operation without [Info.Origin] need not
+// say it: [Outcome.Dropped] does.
+func (op *Operation) Dropped(reason mcp.DropReason) {
+	if op == nil || !op.tracked().drop() {
+		return
+	}
+	op.event(eventDropped, keyDropReason.String(string(reason)))
+	op.exemplify(MetricResponsesDropped, string(reason))
+}
+
+// NotificationDropped says that a notification about the request will not be sent. What
+// nobody asked for is no loss and is not recorded: handlers may report progress to a client that
+// did not want any.
+func (op *Operation) NotificationDropped(method string, reason mcp.DropReason) {
+	switch reason {
+	case mcp.DropNoProgressToken, mcp.DropLevelFiltered, mcp.DropNotSubscribed, mcp.DropEraForbidden:
+		return
+	}
+	if op != nil {
+		op.event(eventLost, keyMethod.String(method), keyDropReason.String(string(reason)))
+	}
+}
+
+// Event adds an event to the span, if it is recorded.
+func (op *Operation) Event(name string, attrs ...attribute.KeyValue) {
+	if op != nil {
+		op.event(name, attrs...)
+	}
+}
+
+// Error adds to the span an error of the handler that the caller does not see.
+func (op *Operation) Error(err error) {
+	if op != nil && op.recording {
+		op.event(eventException, exceptionOf(err)...)
+	}
+}
+
+// exceptionOf describes an error as the convention for exceptions has it.
+func exceptionOf(err error) []attribute.KeyValue {
+	return []attribute.KeyValue{
+		keyExceptionType.String(fmt.Sprintf("%T", err)), keyExceptionMessage.String(session.Printable(err.Error(), maxURI)),
+	}
+}
+
+// Log adds to the span a message that the handler has logged: its level, the logger if it
+// has a name, and the text, cut to 256 bytes. How many events a span keeps is the SDK's
+// limit (OTEL_SPAN_EVENT_COUNT_LIMIT).
+func (op *Operation) Log(level mcp.LoggingLevel, logger, text string) {
+	if op == nil || !op.recording {
+		return
+	}
+	attrs := []attribute.KeyValue{keyLogLevel.String(string(level)), keyLogMessage.String(session.Printable(text, maxText))}
+	if logger != "" {
+		attrs = append(attrs, keyLogLogger.String(session.Printable(logger, maxName)))
+	}
+	op.event(eventLog, attrs...)
+}
+
+// Validated records how long it took to validate the arguments of a call against its
+// tool's schema.
+func (op *Operation) Validated(took time.Duration) {
+	if op != nil {
+		op.series.validations().took.Observe(took.Seconds())
+	}
+}
+
+// ArgumentsRejected records that the arguments of a call break its tool's schema, so that
+// the handler is not called: the answer is a tool error like those of the handler. faults
+// says what is wrong, without any value from the arguments; it is cut to 256 bytes.
+func (op *Operation) ArgumentsRejected(faults string) {
+	if op == nil {
+		return
+	}
+	increment(op.series.validations().rejected, op.exemplar())
+	short := kept(faults, maxText)
+	op.note(func(n *notes) { n.argumentFaults = short })
+	op.event(eventRejected, keyArgumentFaults.String(short))
+}
+
+// Result says what a tool has returned: whether that is an error for the model (isError)
+// and, if results are to be recorded (see [WithResults]), what. The result is encoded as
+// JSON only then.
+func (op *Operation) Result(isError bool, result any) {
+	if op == nil {
+		return
+	}
+	if isError {
+		op.marks.Or(markToolError)
+	}
+	if redact := op.series.recorder.payloads.results; redact != nil && op.recording {
+		if raw, err := wire.Marshal(nil, result); err == nil { // else the call fails for the same reason
+			op.record(keyResult, redact, raw)
+		}
+	}
+}
+
+// HookPanicked counts and logs a panic that was contained: of what users have plugged in
+// around the operation only to record something, such as the handler of a logger.
+func (op *Operation) HookPanicked(what string, value any) {
+	if op != nil {
+		op.series.recorder.panicked(what, value, true)
+	}
+}
+
+// event adds an event to the span.
+func (op *Operation) event(name string, attrs ...attribute.KeyValue) {
+	if op.recording {
+		op.span.AddEvent(name, trace.WithAttributes(attrs...))
+	}
+}
+
+// exemplify remembers the operation's trace as the latest of a counter's point, which
+// has the operation's labels and one more.
+func (op *Operation) exemplify(metric, label string) {
+	if op.sampled {
+		o := op.series.recorder
+		o.metrics.counters.exemplars.put(at(metric, op.series.key.method, op.series.key.target, label), op.span.SpanContext(), o.now())
+	}
+}
+
+// exemplar returns the labels that name the span; nil unless it is sampled.
+func (op *Operation) exemplar() prometheus.Labels {
+	if !op.sampled {
+		return nil
+	}
+	return exemplarLabels(op.span.SpanContext())
+}

@@ -1,0 +1,89 @@
+package telemetry
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// A recorder turns what happens to operations into spans and metrics.
+type recorder struct {
+	metrics    *instruments
+	recent     *recents
+	tracer     trace.Tracer
+	sampling   *sampling // nil: the tracer decides
+	spanKey    any       // under which a context has its span
+	copies     bool      // the provider is the SDK's, whose spans copy attributes
+	propagator propagation.TextMapPropagator
+	clients    *clientNames
+	untrusted  bool
+	payloads   payloads
+	now        func() time.Time
+	complain   func(msg string, args ...any)
+	panicked   func(what string, value any, complain bool)
+	watch      atomic.Pointer[handlerWatch] // nil: nobody watches
+	wire       atomic.Pointer[wireLabels]   // those that were wanted last
+	tracked    *tracker
+
+	mu     sync.Mutex                            // guards the writing of series
+	series atomic.Pointer[map[seriesKey]*Series] // copied on write
+}
+
+// A Series has what is resolved once for each method and target: see [Telemetry.Series].
+// It is safe for concurrent use.
+type Series struct {
+	*seriesMeter // may be shared with others; the rest is its own
+	recorder     *recorder
+	latency      latencySketch
+	recent       recentSeries
+}
+
+func newRecorder() *recorder {
+	o := &recorder{spanKey: unknownKey{}, clients: newClientNames()}
+	o.series.Store(&map[seriesKey]*Series{})
+	o.wire.Store(&wireLabels{})
+	return o
+}
+
+// Series returns the series of operations of a method and a target, making it on first
+// use; both become labels and must come from closed sets. It costs a look into a map:
+// a server can keep the value. Disabled telemetry returns nil.
+func (t *Telemetry) Series(method, target string) *Series {
+	if t.recorder == nil {
+		return nil
+	}
+	return t.recorder.of(method, target)
+}
+
+// of returns a series, making it on first use.
+func (o *recorder) of(method, target string) *Series {
+	key := seriesKey{method, target}
+	if s := (*o.series.Load())[key]; s != nil {
+		return s
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	old := *o.series.Load()
+	if s := old[key]; s != nil {
+		return s
+	}
+	s := &Series{seriesMeter: o.metrics.of(method, target), recorder: o}
+	s.recent.floor.Store(noFloor)
+	o.series.Store(with(old, key, s))
+	return s
+}
+
+// wireOf returns the labels of the sender of a message. They are shared: most of a
+// server's clients are of one kind.
+func (o *recorder) wireOf(info *Info) *wireLabels {
+	last := o.wire.Load()
+	if last.version == info.Version && last.network == (networkKey{info.Network, info.Protocol, info.ProtocolVersion}) {
+		return last
+	}
+	fresh := info.wire()
+	o.wire.Store(&fresh)
+	return &fresh
+}

@@ -1,0 +1,74 @@
+package telemetry
+
+import (
+	"sync"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// Session says that a session or a connection was opened, of a server that is no [Source].
+// It is shown until end is called with the reason for which it ended; info needs no more
+// than what describes the connection and the client.
+func (t *Telemetry) Session(info Info) (end func(cause mcp.Cause)) {
+	o := t.recorder
+	if o == nil {
+		return func(mcp.Cause) {}
+	}
+	if info.ArrivedAt.IsZero() {
+		info.ArrivedAt = time.Now()
+	}
+	s, k := &trackedSession{info}, o.tracked
+	k.add()
+	k.mu.Lock()
+	if len(k.sessions) < maxTracked {
+		k.sessions[s] = struct{}{}
+	}
+	k.mu.Unlock()
+	var once sync.Once
+	return func(cause mcp.Cause) {
+		once.Do(func() {
+			k.mu.Lock()
+			delete(k.sessions, s)
+			k.own.SessionsClosed[cause]++
+			k.mu.Unlock()
+			t.SessionEnded(info, cause)
+		})
+	}
+}
+
+// SessionEnded records the life of a session, which began at [Info.ArrivedAt]. It is for
+// a [Source], which shows and counts its sessions itself.
+func (t *Telemetry) SessionEnded(info Info, cause mcp.Cause) {
+	if t.recorder == nil {
+		return
+	}
+	errorType := ""
+	if cause.Fault() && cause != mcp.CauseTransportClose && cause != mcp.CauseServerShutdown {
+		errorType = string(cause) // a session has to end some time: not every end is a fault
+	}
+	n := info.network()
+	t.metrics.session.WithLabelValues(errorType, versionLabel(info.Version), n.transport, n.protocol, n.version).
+		Observe(t.now().Sub(info.ArrivedAt).Seconds())
+}
+
+// Written records how long it took to write and flush a message. transport is "http",
+// "stdio" or "memory"; others are not recorded.
+func (t *Telemetry) Written(transport string, took time.Duration) {
+	if t.recorder == nil {
+		return
+	}
+	if o := t.metrics.writes[transport]; o != nil {
+		o.Observe(took.Seconds())
+	}
+}
+
+// A trackedSession is a session of a server that is no [Source].
+type trackedSession struct{ info Info }
+
+// Describe implements [Origin].
+func (s *trackedSession) Describe() Info { return s.info }
+
+func (s *trackedSession) row(now time.Time) SessionState {
+	return SessionState{Origin: s, Transport: s.info.Transport, Age: max(now.Sub(s.info.ArrivedAt), 0)}
+}

@@ -1,0 +1,167 @@
+package telemetry
+
+import (
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A Source is a server that knows itself what is in flight and counts what happens: such as
+// ours, whose numbers agree with each other at any moment. Servers that are none need no more
+// than [Telemetry.Begin].
+type Source interface {
+	// Snapshot returns one consistent moment of the source. It is called for each scrape and
+	// for each page, possibly at the same time.
+	Snapshot() *Snapshot
+}
+
+// A Snapshot is what is in flight in a server at one moment, and what it has counted.
+type Snapshot struct {
+	At       time.Time
+	Requests []RequestState // without the subscriptions
+	// Subscriptions are the requests that stay open.
+	Subscriptions []RequestState
+	Tasks         []TaskState // that run
+	// TaskStatus counts the tasks by their status, if the server has them.
+	TaskStatus map[mcp.TaskStatus]int
+	Outbound   []OutboundState
+	Sessions   []SessionState
+	Counters   Counters
+}
+
+// A RequestState is one request in flight.
+type RequestState struct {
+	Origin    Origin     // describes the request
+	Operation *Operation // nil if there is none
+	// State is queued, running, blocked (by a question to the client), writing,
+	// cancelled, or listening.
+	State        string
+	Age          time.Duration
+	Cancelled    *mcp.CancelError // nil if it is not
+	CancelledFor time.Duration
+	Abandoned    bool
+}
+
+// A TaskState is one handler that goes on as a task.
+type TaskState struct {
+	Tool string // the registered tool
+	Name string // what people are shown of the task's id
+	Age  time.Duration
+	Left time.Duration // of its life; negative if that is over
+	// Cancelled is nil if it is not.
+	Cancelled    *mcp.CancelError
+	CancelledFor time.Duration
+	Abandoned    bool
+	Span         trace.SpanContext
+}
+
+// An OutboundState is a request to a client that is not answered yet.
+type OutboundState struct {
+	Session   string // what people are shown of it
+	ID        mcp.ID
+	Method    string
+	Age       time.Duration
+	For       Origin     // the request on whose behalf it was sent, or nil
+	Operation *Operation // of that request, or nil
+}
+
+// A SessionState is one open session or connection.
+type SessionState struct {
+	Origin    Origin // describes it, in an [Info] without a request
+	Transport string // a label
+	Age       time.Duration
+	Idle      time.Duration // 0 while it is in use
+	Requests  int           // in flight
+	Streaming bool          // the client listens on the session's own stream
+}
+
+// Counters are totals since the start. All keys and names become labels and must come
+// from the closed sets of [Catalogue].
+type Counters struct {
+	Series               []SeriesCounters
+	Received             map[string]uint64 // messages, by kind
+	Rejected             map[mcp.RejectReason]uint64
+	Ignored              map[mcp.IgnoredKind]map[mcp.IgnoreReason]uint64
+	NotificationsDropped map[string]map[mcp.DropReason]uint64 // by method
+	LimitsReached        map[string]uint64                    // by the name of the limit
+	HTTPRefused          map[mcp.RefuseReason]uint64          // exchanges that carried no message
+	SessionsClosed       map[mcp.Cause]uint64
+	EventFailures        map[string]uint64 // of the event store, by operation
+	StreamsResumed       uint64
+	ResponsesExpired     uint64 // stored answers that nobody has fetched; they stay in Stored
+	ObserverPanics       uint64 // that were contained where the server reports to telemetry
+}
+
+// SeriesCounters are the totals of one method and target. At rest, Admitted is the sum of
+// Sent, Stored and all Dropped.
+type SeriesCounters struct {
+	Method, Target                 string
+	Admitted, Sent, Stored, Panics uint64
+	Dropped                        map[mcp.DropReason]uint64
+	Cancelled, Abandoned           map[mcp.Cause]uint64
+	TasksCancelled                 map[mcp.Cause]uint64
+}
+
+// oldestAge returns the age of the oldest live request that is no subscription.
+func (s *Snapshot) oldestAge() (oldest time.Duration) {
+	for i := range s.Requests {
+		oldest = max(oldest, s.Requests[i].Age)
+	}
+	return oldest
+}
+
+// AddSource adds a server to those whose counters are collected and whose requests are
+// shown. After remove its requests are shown no more, and its counters stay as they
+// were then.
+func (t *Telemetry) AddSource(src Source) (remove func()) {
+	t.mu.Lock()
+	id := t.sources.add(src)
+	t.mu.Unlock()
+	forget := func() {}
+	if t.metrics != nil {
+		forget = t.metrics.counters.addSource(src)
+	}
+	return sync.OnceFunc(func() {
+		t.mu.Lock()
+		t.sources.remove(id)
+		t.mu.Unlock()
+		forget()
+	})
+}
+
+// sources is a set of sources in the order of their addition.
+type sources struct {
+	next int
+	all  []numberedSource
+}
+
+type numberedSource struct {
+	id  int
+	src Source
+}
+
+func (s *sources) add(src Source) (id int) {
+	s.next++
+	s.all = append(s.all, numberedSource{s.next, src})
+	return s.next
+}
+
+func (s *sources) remove(id int) {
+	for i, n := range s.all {
+		if n.id == id {
+			s.all = append(s.all[:i:i], s.all[i+1:]...)
+			return
+		}
+	}
+}
+
+func (s *sources) list() []Source {
+	list := make([]Source, len(s.all))
+	for i, n := range s.all {
+		list[i] = n.src
+	}
+	return list
+}
