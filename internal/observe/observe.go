@@ -76,15 +76,18 @@ func (o *Observer) Begin(ctx context.Context, r *session.Request) context.Contex
 
 // Rejected implements [session.Observer].
 func (o *Observer) Rejected(r *session.Request, reason mcp.RejectReason, err *mcp.Error) {
-	out := outcomeOf(r)
-	out.Rejected, out.Err = reason, err
-	operation(r).End(out)
+	if op := operation(r); op != nil {
+		out := telemetry.Outcome{Rejected: reason, Err: err}
+		addTimes(&out, r)
+		op.End(out)
+	}
 }
 
 // Started implements [session.Observer].
 func (o *Observer) Started(r *session.Request) {
-	if wait, ok := r.QueueWait(); ok {
-		operation(r).Started(wait)
+	if op := operation(r); op != nil {
+		wait, _ := r.QueueWait()
+		op.Started(wait)
 	}
 }
 
@@ -110,31 +113,41 @@ func (o *Observer) NotificationDropped(r *session.Request, method string, reason
 }
 
 // Abandoned implements [session.Observer].
-func (o *Observer) Abandoned(r *session.Request) { operation(r).Abandoned(settledOf(r)) }
+func (o *Observer) Abandoned(r *session.Request) {
+	if op := operation(r); op != nil {
+		var out telemetry.Outcome
+		addOutcome(&out, r)
+		op.Abandoned(out)
+	}
+}
 
 // Finished implements [session.Observer].
-func (o *Observer) Finished(r *session.Request) { operation(r).End(settledOf(r)) }
+func (o *Observer) Finished(r *session.Request) {
+	if op := operation(r); op != nil {
+		var out telemetry.Outcome
+		addOutcome(&out, r)
+		op.End(out)
+	}
+}
 
-// outcomeOf says what is known of the end of any request.
-func outcomeOf(r *session.Request) telemetry.Outcome {
-	out := telemetry.Outcome{RequestBytes: r.Bytes, AnswerBytes: r.ReplyBytes(), Settled: r.Latency(), Blocked: r.Blocked()}
+// addTimes adds what is known at the end of any request.
+func addTimes(out *telemetry.Outcome, r *session.Request) {
+	out.RequestBytes, out.AnswerBytes, out.Settled, out.Blocked = r.Bytes, r.ReplyBytes(), r.Latency(), r.Blocked()
 	out.Started, _ = r.QueueWait()
 	out.Returned, _ = r.HandlerDone()
 	if cancel, at := r.Cancellation(); cancel != nil {
 		out.Cancelled, out.CancelledAfter = cancel, at.Sub(r.ArrivedAt())
 	}
-	return out
 }
 
-// settledOf says what has become of an admitted request.
-func settledOf(r *session.Request) telemetry.Outcome {
-	out := outcomeOf(r)
+// addOutcome adds what has become of an admitted request.
+func addOutcome(out *telemetry.Outcome, r *session.Request) {
+	addTimes(out, r)
 	fate, dropped := r.Fate()
 	out.Err, out.Fate, out.Dropped = r.Error(), telemetry.Fate(fate.String()), dropped
 	if after, ok := r.Acknowledged(); ok {
 		out.Acknowledged, out.SubscriptionEnd = after, r.End()
 	}
-	return out
 }
 
 // Detached implements [session.Observer].
