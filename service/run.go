@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/telemetry/otlp"
 )
 
 // Run serves srv until the process is told to end, and returns nil after a clean
@@ -110,7 +111,7 @@ func (p *process) ended(why error, hurry <-chan struct{}) error {
 // still serves, and says so.
 func (p *process) startTelemetry(ctx context.Context) {
 	tel := p.srv.Telemetry()
-	if err := tel.Start(ctx); err != nil {
+	if err := otlp.Start(ctx, tel); err != nil {
 		slog.Error("telemetry.start", "error", err)
 	}
 	tel.SetGlobal()

@@ -317,7 +317,7 @@ func BenchmarkExported(b *testing.B) {
 				b.Fatal(err)
 			}
 			if bm.export {
-				if err := tel.Start(context.Background()); err != nil {
+				if err := TestBridge.Start(context.Background(), tel); err != nil {
 					b.Fatal(err)
 				}
 			}

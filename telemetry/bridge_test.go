@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"context"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -10,6 +11,7 @@ import (
 // TestBridge is how the tests of this package come by the bridge from the core, which
 // imports it: a test beside the package fills it in.
 var TestBridge struct {
+	Start             func(context.Context, *Telemetry) error // of package otlp
 	Observer          func(*Telemetry) session.Observer
 	Source            func(func() *session.Snapshot) Source
 	Error             func(*session.Request, error)

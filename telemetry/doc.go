@@ -4,10 +4,13 @@
 // and the live picture of the requests in flight.
 //
 // Metrics are recorded once, into a Prometheus registry. They are served by
-// [Telemetry.MetricsHandler], and pushed over OTLP when the standard OTEL_*
-// variables ask for it. Spans and log records are exported by the same rule: a
-// signal is exported if its exporter variable (such as OTEL_TRACES_EXPORTER) or
-// an OTLP endpoint variable is set, and otherwise it is not.
+// [Telemetry.MetricsHandler], and can be pushed; spans and log records can be exported.
+// Package telemetry/otlp does that if the standard OTEL_* variables ask for it.
 //
-// This is the only package of Vitrine that imports OpenTelemetry or client_golang.
+// There is one way in for any server: [Telemetry.Begin] begins an operation, the methods of
+// the [Operation] say what happens to it, and [Operation.End] ends it. Notifications,
+// sessions, tasks and requests to clients have ways in of the same kind. Vitrine's own
+// server uses no other.
+//
+// Only this package and those below it use OpenTelemetry's SDK and client_golang.
 package telemetry

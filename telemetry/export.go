@@ -4,49 +4,66 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/contrib/bridges/otelslog"
-	"go.opentelemetry.io/contrib/exporters/autoexport"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// Start attaches the exporters that the standard environment asks for. A signal is
-// exported if OTEL_<SIGNAL>_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT or
-// OTEL_EXPORTER_OTLP_<SIGNAL>_ENDPOINT is set; with none of them, and with
-// OTEL_SDK_DISABLED=true, nothing is exported. The metrics exporter "prometheus"
-// needs nothing to be started: see [Telemetry.MetricsHandler]. A signal that
-// cannot be exported is in the error; the others are exported all the same.
-//
-// Of several values that share a registry, the first one to be started pushes its
-// metrics. Exporters live until [Telemetry.Shutdown], not until ctx is done.
-func (t *Telemetry) Start(ctx context.Context) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.started || t.stopped || t.metrics == nil || sdkDisabled() {
-		return nil
+// ExportSpans exports the spans in batches until [Telemetry.Shutdown], which also shuts the
+// exporter down. What becomes of them is counted and logged ([MetricSpansExported] and
+// others); panics of the exporter are contained. It reports whether the
+// exporter was taken: it is not if spans are exported already, if they belong to the owner of
+// a provider that was given ([WithTracerProvider]), after the shutdown, and by disabled
+// telemetry. Package telemetry/otlp starts the exporters that OTEL_* variables ask for.
+func (t *Telemetry) ExportSpans(exporter sdktrace.SpanExporter) (taken bool) {
+	if !t.claim(signalTraces, t.owned != nil) {
+		return false
 	}
-	t.started = true
-	var errs []error
-	for _, s := range []struct {
-		signal signal
-		start  func(context.Context) error
-	}{
-		{signalTraces, t.startTraces}, {signalMetrics, t.startMetrics}, {signalLogs, t.startLogs},
-	} {
-		if s.signal.exporter() == exporterNone {
-			continue
-		}
-		if err := s.start(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("telemetry: export of %s: %w", s.signal, err))
-		}
-	}
-	return errors.Join(errs...)
+	t.owned.RegisterSpanProcessor(newSpanQueue(t.newWatch(signalTraces), exporter))
+	return true
 }
 
-// Shutdown flushes and stops what Start has started, within ctx. Later spans, log
+// ExportLogs exports the log records that a handler of [Telemetry.LogHandler] lets pass, as
+// ExportSpans does spans.
+func (t *Telemetry) ExportLogs(exporter sdklog.Exporter) (taken bool) {
+	if !t.claim(signalLogs, true) {
+		return false
+	}
+	provider := sdklog.NewLoggerProvider(sdklog.WithResource(t.resource),
+		sdklog.WithProcessor(newLogQueue(t.newWatch(signalLogs), exporter)))
+	t.stopWith(provider.Shutdown)
+	var root slog.Handler = otelslog.NewHandler(scopeName, otelslog.WithLoggerProvider(provider))
+	t.logs.Store(&root)
+	return true
+}
+
+// claim reports whether the export of a signal may begin, and remembers that it has.
+func (t *Telemetry) claim(s signal, possible bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.recorder == nil || t.stopped || !possible || t.exported[s] {
+		return false
+	}
+	if t.exported == nil {
+		t.exported = map[signal]bool{}
+	}
+	t.exported[s] = true
+	return true
+}
+
+// stopWith has the shutdown call stop.
+func (t *Telemetry) stopWith(stop func(context.Context) error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stops = append(t.stops, stop)
+}
+
+// Shutdown flushes and stops what is exported, within ctx. Later spans, log
 // records and metrics are not exported. A second call does nothing.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	t.mu.Lock()
@@ -74,30 +91,6 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	}
 	all.Wait()
 	return errors.Join(errs...)
-}
-
-func (t *Telemetry) startTraces(ctx context.Context) error {
-	if t.owned == nil {
-		return nil // the provider's owner exports
-	}
-	exporter, err := autoexport.NewSpanExporter(ctx)
-	if err != nil {
-		return err
-	}
-	t.owned.RegisterSpanProcessor(newSpanQueue(t.newWatch(signalTraces), exporter))
-	return nil
-}
-
-func (t *Telemetry) startLogs(ctx context.Context) error {
-	exporter, err := autoexport.NewLogExporter(ctx)
-	if err != nil {
-		return err
-	}
-	provider := sdklog.NewLoggerProvider(sdklog.WithResource(t.resource),
-		sdklog.WithProcessor(newLogQueue(t.newWatch(signalLogs), exporter)))
-	t.stops = append(t.stops, provider.Shutdown)
-	t.logs.Store(otelslog.NewHandler(scopeName, otelslog.WithLoggerProvider(provider)))
-	return nil
 }
 
 // A watch counts the failures of one signal's exporter, and logs when they begin

@@ -127,8 +127,8 @@ func TestStartExports(t *testing.T) {
 	tel, err := New(WithService("weather", "1.2.0"), WithLogger(slog.New(slog.NewTextHandler(&console, nil))))
 	require.NoError(t, err)
 	handler := tel.LogHandler(slog.NewTextHandler(io.Discard, nil)) // made before Start
-	require.NoError(t, tel.Start(t.Context()))
-	require.NoError(t, tel.Start(t.Context()))
+	require.NoError(t, TestBridge.Start(t.Context(), tel))
+	require.NoError(t, TestBridge.Start(t.Context(), tel))
 	in := call("echo")
 	in.Meta.TraceParent = callerParent
 	r := serve(t, tel, in)
@@ -203,7 +203,7 @@ func TestStartFollowsTheEnvironment(t *testing.T) {
 			var console bytes.Buffer
 			tel, err := New(WithLogger(slog.New(slog.NewTextHandler(&console, nil))))
 			require.NoError(t, err)
-			require.NoError(t, tel.Start(t.Context()))
+			require.NoError(t, TestBridge.Start(t.Context(), tel))
 			if tc.want == nil {
 				require.Empty(t, tel.stops)
 				require.Nil(t, tel.logs.Load())
@@ -236,7 +236,7 @@ func TestStartReportsWhatItCannotExport(t *testing.T) {
 	}
 	tel, err := New()
 	require.NoError(t, err)
-	err = tel.Start(t.Context())
+	err = TestBridge.Start(t.Context(), tel)
 	for _, s := range []string{"traces", "metrics", "logs"} {
 		require.ErrorContains(t, err, "export of "+s)
 	}
@@ -254,7 +254,7 @@ func TestDeadCollector(t *testing.T) {
 	tel, err := New()
 	require.NoError(t, err)
 	tel.logger = slog.New(tel.LogHandler(slog.NewTextHandler(&console, nil)))
-	require.NoError(t, tel.Start(t.Context()))
+	require.NoError(t, TestBridge.Start(t.Context(), tel))
 	r := serve(t, tel, call("echo"))
 	require.NoError(t, tel.owned.ForceFlush(t.Context()))
 	r.post(call("echo"), &sink{})
@@ -381,7 +381,7 @@ func TestSharedRegistryIsPushedOnce(t *testing.T) {
 	for range 2 {
 		tel, err := New(WithRegistry(reg))
 		require.NoError(t, err)
-		require.NoError(t, tel.Start(t.Context()))
+		require.NoError(t, TestBridge.Start(t.Context(), tel))
 		both = append(both, tel)
 	}
 	for _, tel := range both {
@@ -442,7 +442,7 @@ func TestShutdownIsBounded(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", hang.URL)
 	tel, err := New(WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
-	require.NoError(t, tel.Start(t.Context()))
+	require.NoError(t, TestBridge.Start(t.Context(), tel))
 	serve(t, tel, call("echo"))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()

@@ -52,7 +52,7 @@ func TestSetGlobal(t *testing.T) {
 
 			tel, err := tc.make()
 			require.NoError(t, err)
-			require.NoError(t, tel.Start(t.Context()))
+			require.NoError(t, TestBridge.Start(t.Context(), tel))
 			tel.SetGlobal()
 			if tc.want == nil {
 				require.Same(t, traces, otel.GetTracerProvider())
@@ -83,7 +83,7 @@ func TestSDKDisabledKeepsAGivenProvider(t *testing.T) {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(&ended))
 	tel, err := New(WithTracerProvider(provider))
 	require.NoError(t, err)
-	require.NoError(t, tel.Start(t.Context()))
+	require.NoError(t, TestBridge.Start(t.Context(), tel))
 	serve(t, tel, call("echo"))
 	require.NoError(t, tel.Shutdown(t.Context()))
 	require.Equal(t, []string{"tools/call echo"}, ended.names)

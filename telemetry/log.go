@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"go.opentelemetry.io/contrib/bridges/otelslog"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -16,8 +15,8 @@ type ownComplaint struct{}
 
 // LogHandler returns a handler that adds trace_id and span_id of the context's
 // span to each record, on its top level, before it gives it to next. Once
-// [Telemetry.Start] has started the export of logs, the records that next is
-// enabled for are exported too. The handler may be made before Start. If next comes
+// [Telemetry.ExportLogs] has started the export of logs, the records that next is
+// enabled for are exported too. The handler may be made before that. If next comes
 // from LogHandler already, it is returned, so that no record has its ids twice.
 //
 // A panic of next costs its record and nothing else: it is counted ([MetricPanics]).
@@ -152,11 +151,11 @@ func (h *logHandler) Handle(ctx context.Context, rec slog.Record) error {
 
 // bridgeOf returns the bridge with the steps of h. There is one root at most in the
 // life of a Telemetry.
-func (h *logHandler) bridgeOf(root *otelslog.Handler) slog.Handler {
+func (h *logHandler) bridgeOf(root *slog.Handler) slog.Handler {
 	if derived := h.bridge.Load(); derived != nil {
 		return *derived
 	}
-	var derived slog.Handler = containedHandler{h.t, root}
+	var derived slog.Handler = containedHandler{h.t, *root}
 	for _, s := range h.steps {
 		derived = s.apply(derived)
 	}

@@ -378,7 +378,7 @@ func TestScrapeUnderLoad(t *testing.T) {
 func TestDisabled(t *testing.T) {
 	tel := Disabled()
 	require.False(t, tel.Enabled())
-	require.NoError(t, tel.Start(t.Context()))
+	require.NoError(t, TestBridge.Start(t.Context(), tel))
 	rec := httptest.NewRecorder()
 	tel.MetricsHandler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
 	require.Equal(t, 200, rec.Code)

@@ -43,8 +43,8 @@ func WithRegistry(r *prometheus.Registry) Option {
 	return optionFunc(func(c *config) { c.registry = r })
 }
 
-// WithTracerProvider makes spans with an existing provider. [Telemetry.Start]
-// then attaches no span exporter: that is up to the provider's owner, as is what
+// WithTracerProvider makes spans with an existing provider. Then
+// [Telemetry.ExportSpans] takes no exporter: that is up to the provider's owner, as is what
 // OTEL_SDK_DISABLED means to it.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return optionFunc(func(c *config) { c.provider = p })

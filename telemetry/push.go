@@ -2,39 +2,29 @@ package telemetry
 
 import (
 	"context"
-	"fmt"
 
 	dto "github.com/prometheus/client_model/go"
 	"go.opentelemetry.io/contrib/bridges/prometheus"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
-	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
-	"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// exporterPrometheus is the exporter that pulls: /metrics is there in any case.
-const exporterPrometheus = "prometheus"
-
-func (t *Telemetry) startMetrics(ctx context.Context) error {
-	name := signalMetrics.exporter()
-	if name == exporterPrometheus || t.metrics.pushed.Swap(true) {
-		return nil
-	}
-	exporter, err := newMetricExporter(ctx, name)
-	if err != nil {
-		t.metrics.pushed.Store(false)
-		return err
+// ExportMetrics pushes the metrics of the registry once a minute (OTEL_METRIC_EXPORT_INTERVAL),
+// under the names that the conventions of OpenTelemetry have for them, as ExportSpans exports
+// spans. Of several values that share a registry, the first one pushes its metrics.
+func (t *Telemetry) ExportMetrics(exporter sdkmetric.Exporter) (taken bool) {
+	if !t.claim(signalMetrics, t.metrics != nil && !t.metrics.pushed.Swap(true)) {
+		return false
 	}
 	producer := newTranslator(prometheus.NewMetricProducer(prometheus.WithGatherer(pushGatherer{t})))
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithResource(t.resource), sdkmetric.WithReader(
 		sdkmetric.NewPeriodicReader(&metricExporter{exporter, t.newWatch(signalMetrics)}, sdkmetric.WithProducer(producer))))
-	t.stops = append(t.stops, func(ctx context.Context) error {
+	t.stopWith(func(ctx context.Context) error {
 		t.metrics.pushed.Store(false)
 		return provider.Shutdown(ctx)
 	})
-	return nil
+	return true
 }
 
 // A pushGatherer gathers what can be had: the bridge would push nothing at all because of
@@ -49,26 +39,6 @@ func (g pushGatherer) Gather() ([]*dto.MetricFamily, error) {
 		g.t.metrics.health.scrapeFailures.WithLabelValues(scrapeGather).Inc()
 	}
 	return families, nil // what is wrong with the rest is told above
-}
-
-// newMetricExporter returns the exporter of a name as in OTEL_METRICS_EXPORTER.
-// (The autoexport package could not give it our producer without global state.)
-func newMetricExporter(ctx context.Context, name string) (sdkmetric.Exporter, error) {
-	switch name {
-	case "console":
-		return stdoutmetric.New()
-	case "otlp":
-	default:
-		return nil, fmt.Errorf("unknown exporter %q", name)
-	}
-	switch p := signalMetrics.protocol(); p {
-	case "grpc":
-		return otlpmetricgrpc.New(ctx)
-	case "http/protobuf":
-		return otlpmetrichttp.New(ctx)
-	default:
-		return nil, fmt.Errorf("unknown OTLP protocol %q", p)
-	}
 }
 
 // metricExporter watches an exporter of metrics.

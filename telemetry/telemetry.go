@@ -12,7 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"go.opentelemetry.io/contrib/bridges/otelslog"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -43,17 +42,17 @@ type Telemetry struct {
 	forget     func() // takes the span keeper off a provider that is not ours
 
 	// logs is where log records also go once their export has started.
-	logs atomic.Pointer[otelslog.Handler]
+	logs atomic.Pointer[slog.Handler]
 
-	mu      sync.Mutex // guards the rest
-	sources sources
-	started bool
-	stopped bool
-	stops   []func(context.Context) error
+	mu       sync.Mutex // guards the rest
+	sources  sources
+	exported map[signal]bool // those whose export has begun
+	stopped  bool
+	stops    []func(context.Context) error
 }
 
 // New sets telemetry up. It reads the standard environment (sampler, span limits,
-// resource, propagators), but exports nothing before [Telemetry.Start]. It fails
+// resource, propagators), but exports nothing by itself: see package telemetry/otlp. It fails
 // if the registry already holds other metrics under our names.
 //
 // With OTEL_SDK_DISABLED=true there are no spans and no exports; requests are counted and

@@ -23,6 +23,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/telemetry"
+	"github.com/vitrine-mcp/vitrine/telemetry/otlp"
 )
 
 func main() {
@@ -108,7 +109,7 @@ func newShop(registry *prometheus.Registry) (*shop, error) {
 // start begins to export telemetry, if the OTEL_* variables ask for it, and runs
 // the start hooks.
 func (s *shop) start(ctx context.Context) error {
-	if err := s.tel.Start(ctx); err != nil {
+	if err := otlp.Start(ctx, s.tel); err != nil {
 		slog.Warn("the telemetry is not exported", "error", err) // no reason not to serve
 	}
 	return s.srv.Start(ctx)

@@ -22,7 +22,7 @@ import (
 
 const module = "github.com/vitrine-mcp/vitrine"
 
-// A room is a folder and everything below it.
+// A room is a folder and everything below it, except what a room before it in the table holds.
 type room struct {
 	path  string // relative to the module
 	floor int
@@ -39,8 +39,9 @@ var (
 	ioPackages   = []string{"os", "net", "net/http", "os/exec", "syscall"}
 	network      = []string{"net", "net/http"}
 	instruments  = []string{"go.opentelemetry.io/", "github.com/prometheus/"}
-	collectors   = append([]string{"google.golang.org/grpc/", "google.golang.org/grpc"}, instruments...)
 	sessionLimit = append([]string{"net/http"}, instruments...)
+	grpc         = []string{"google.golang.org/grpc", "google.golang.org/grpc/"}
+	collectors   = append(slices.Clip(grpc), instruments...)
 )
 
 var rooms = []room{
@@ -48,14 +49,15 @@ var rooms = []room{
 	{path: "examples", floor: 6}, // a user's code: it may bring a registry of its own
 	{path: "deploy", floor: 6, ban: instruments},
 	{path: "service", floor: 5, ban: instruments},
-	{path: "server", floor: 4, ban: instruments},
 	{path: "middleware", floor: 3, only: []string{"mcp", "auth"}, banDeep: collectors},
+	{path: "server", floor: 4, ban: instruments, banDeep: grpc},
 	{path: "dashboards", floor: 3, only: []string{"telemetry"}, sealed: true, ban: instruments},
 	{path: "internal/streamable", floor: 3, ban: instruments},
 	{path: "transport", floor: 2, ban: instruments},
 	{path: "internal/observe", floor: 2, also: []string{"telemetry"}},
-	{path: "telemetry", floor: 2},
 	{path: "internal/session", floor: 1, also: []string{"auth"}, banDeep: sessionLimit},
+	{path: "telemetry/otlp", floor: 2, also: []string{"telemetry"}}, // links gRPC, for who imports it
+	{path: "telemetry", floor: 2, banDeep: grpc},
 	{path: "internal/report", floor: 1, banDeep: instruments},
 	{path: "internal/wire", floor: 0, also: []string{"mcp"}, ban: ioPackages, banDeep: network},
 	{path: "auth", floor: 1, only: []string{"mcp"}, banDeep: sessionLimit},

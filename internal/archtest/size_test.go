@@ -1,0 +1,35 @@
+package archtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// maxSmallProgram bounds the stripped program of testdata/small, in bytes: a server and its
+// telemetry, without exporters.
+const maxSmallProgram = 14_000_000
+
+// TestSmallProgramIsSmall: who does not export pays for no exporter.
+func TestSmallProgramIsSmall(t *testing.T) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("programs have other sizes elsewhere")
+	}
+	goFiles(t)
+	program := filepath.Join(t.TempDir(), "small")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", program, "./internal/archtest/testdata/small")
+	cmd.Dir, cmd.Env = moduleRoot(t), append(os.Environ(), "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	info, err := os.Stat(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes", info.Size())
+	if info.Size() > maxSmallProgram {
+		t.Errorf("a server with its telemetry has %d bytes, %d are allowed: see what it links with go list -deps", info.Size(), maxSmallProgram)
+	}
+}

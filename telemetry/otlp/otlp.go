@@ -1,0 +1,108 @@
+// Package otlp exports telemetry as the standard OTEL_* variables ask for it: over OTLP by
+// HTTP or gRPC, or to the console. It is a package of its own because it links all of that:
+// programs that only serve metrics do not import it.
+package otlp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/contrib/exporters/autoexport"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/vitrine-mcp/vitrine/telemetry"
+)
+
+// Start begins the exports that the standard environment asks for. A signal is exported if
+// OTEL_<SIGNAL>_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT or
+// OTEL_EXPORTER_OTLP_<SIGNAL>_ENDPOINT is set; with none of them, and with
+// OTEL_SDK_DISABLED=true, nothing is exported. The metrics exporter "prometheus"
+// needs nothing to be started: see [telemetry.Telemetry.MetricsHandler]. The error names each
+// signal that cannot be exported; the others are exported all the same.
+//
+// The exports end with [telemetry.Telemetry.Shutdown], not when ctx is done. What is exported
+// already, by an earlier Start or otherwise, is left as it is.
+func Start(ctx context.Context, t *telemetry.Telemetry) error {
+	if !t.Enabled() || sdkDisabled() {
+		return nil
+	}
+	var errs []error
+	for _, s := range []struct {
+		signal signal
+		start  func(context.Context, *telemetry.Telemetry) error
+	}{
+		{signalTraces, startTraces}, {signalMetrics, startMetrics}, {signalLogs, startLogs},
+	} {
+		if s.signal.exporter() == exporterNone {
+			continue
+		}
+		if err := s.start(ctx, t); err != nil {
+			errs = append(errs, fmt.Errorf("telemetry: export of %s: %w", s.signal, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func startTraces(ctx context.Context, t *telemetry.Telemetry) error {
+	exporter, err := autoexport.NewSpanExporter(ctx)
+	if err != nil {
+		return err
+	}
+	if !t.ExportSpans(exporter) {
+		return exporter.Shutdown(ctx)
+	}
+	return nil
+}
+
+func startLogs(ctx context.Context, t *telemetry.Telemetry) error {
+	exporter, err := autoexport.NewLogExporter(ctx)
+	if err != nil {
+		return err
+	}
+	if !t.ExportLogs(exporter) {
+		return exporter.Shutdown(ctx)
+	}
+	return nil
+}
+
+// exporterPrometheus is the exporter that pulls: /metrics is there in any case.
+const exporterPrometheus = "prometheus"
+
+func startMetrics(ctx context.Context, t *telemetry.Telemetry) error {
+	name := signalMetrics.exporter()
+	if name == exporterPrometheus {
+		return nil
+	}
+	exporter, err := newMetricExporter(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !t.ExportMetrics(exporter) {
+		return exporter.Shutdown(ctx)
+	}
+	return nil
+}
+
+// newMetricExporter returns the exporter of a name as in OTEL_METRICS_EXPORTER.
+// (The autoexport package could not give it the producer of telemetry without global state.)
+func newMetricExporter(ctx context.Context, name string) (sdkmetric.Exporter, error) {
+	switch name {
+	case "console":
+		return stdoutmetric.New()
+	case "otlp":
+	default:
+		return nil, fmt.Errorf("unknown exporter %q", name)
+	}
+	switch p := signalMetrics.protocol(); p {
+	case "grpc":
+		return otlpmetricgrpc.New(ctx)
+	case "http/protobuf":
+		return otlpmetrichttp.New(ctx)
+	default:
+		return nil, fmt.Errorf("unknown OTLP protocol %q", p)
+	}
+}
