@@ -13,13 +13,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/framed"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
@@ -210,21 +210,22 @@ func (s *Server) Handler(opts ...HTTPOption) http.Handler {
 // its last byte, the connection breaks, ctx is cancelled or the server shuts
 // down. At most one call may run in a process. The error names the handlers that
 // were abandoned; it is nil after an orderly end.
-func (s *Server) ServeStdio(ctx context.Context) error { return transport.ServeStdio(ctx, s.core) }
+func (s *Server) ServeStdio(ctx context.Context) error {
+	conn, err := transport.Stdio()
+	if err != nil {
+		return err
+	}
+	return s.ServeConn(ctx, conn)
+}
 
 // ServePipe serves one client over a byte stream, one message on a line, such as
 // a net.Conn. It returns as ServeStdio does and closes the pipe.
 func (s *Server) ServePipe(ctx context.Context, pipe transport.Pipe) error {
-	return transport.ServePipe(ctx, s.core, describe(pipe), pipe)
+	return s.ServeConn(ctx, transport.Lines(pipe))
 }
 
-// describe says what is at the other end of a pipe. All pipes share a metric label.
-func describe(pipe transport.Pipe) *session.Conn {
-	conn := transport.MemoryConn
-	if c, ok := pipe.(net.Conn); ok {
-		if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-			conn.Network, conn.RemoteAddr = "tcp", tcp.String()
-		}
-	}
-	return &conn
+// ServeConn serves one client over a connection of any kind. It returns as ServeStdio does and
+// closes the connection; nothing uses the connection after that.
+func (s *Server) ServeConn(ctx context.Context, conn transport.Conn) error {
+	return framed.Serve(ctx, s.core, conn)
 }

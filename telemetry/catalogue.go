@@ -1,7 +1,10 @@
 package telemetry
 
 import (
+	"slices"
+
 	"github.com/vitrine-mcp/vitrine/internal/report"
+
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -394,7 +397,18 @@ func network() []Label {
 	}
 }
 
-func transports() []string { return []string{"http", "stdio", "memory"} }
+// ownTransports are those of this module.
+func ownTransports() []string { return []string{"http", "stdio", "memory"} }
+
+func transports() []string { return append(ownTransports(), other) }
+
+// transportLabel bounds the name of a transport: programs bring their own.
+func transportLabel(name string) string {
+	if slices.Contains(ownTransports(), name) {
+		return name
+	}
+	return other
+}
 
 func ignoredKinds() []mcp.IgnoredKind {
 	return []mcp.IgnoredKind{mcp.IgnoredCancel, mcp.IgnoredResponse, mcp.IgnoredFrame}

@@ -245,6 +245,6 @@ func (s sums) addGauges(snap *Snapshot) {
 	s[oldest] = max(s[oldest], snap.oldestAge().Seconds())
 	s.add(uint64(len(snap.Outbound)), MetricPendingOutbound)
 	for i := range snap.Sessions {
-		s.add(1, MetricSessionsActive, snap.Sessions[i].Transport)
+		s.add(1, MetricSessionsActive, transportLabel(snap.Sessions[i].Transport))
 	}
 }

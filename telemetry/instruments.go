@@ -77,7 +77,7 @@ func newInstruments() *instruments {
 	in.rejected.WithLabelValues("")
 	in.collectors = append(in.collectors, in.rejected)
 	in.queueWaits = in.queueWait.WithLabelValues()
-	for _, t := range transports() {
+	for _, t := range ownTransports() {
 		in.writes[t] = in.write.WithLabelValues(t)
 	}
 	for _, cause := range mcp.Causes() {

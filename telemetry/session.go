@@ -53,14 +53,16 @@ func (t *Telemetry) SessionEnded(info Info, cause mcp.Cause) {
 }
 
 // Written records how long it took to write and flush a message. transport is "http",
-// "stdio" or "memory"; others are not recorded.
+// "stdio" or "memory"; all others count as "_OTHER".
 func (t *Telemetry) Written(transport string, took time.Duration) {
 	if t.recorder == nil {
 		return
 	}
-	if o := t.metrics.writes[transport]; o != nil {
-		o.Observe(took.Seconds())
+	o := t.metrics.writes[transport]
+	if o == nil { // a transport of the program's own: there is no series before it writes
+		o = t.metrics.write.WithLabelValues(other)
 	}
+	o.Observe(took.Seconds())
 }
 
 // A trackedSession is a session of a server that is no [Source].

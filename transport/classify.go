@@ -8,46 +8,42 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// writeError classifies an error of a write path. The core looks at its own
-// state first, because some values (io.ErrClosedPipe) do not tell whose end was
-// closed; this table decides the rest. lost tells that the peer is known to be gone.
-// An error that nobody knows stays as it is: the core takes it for a broken peer
-// and logs it with its type.
-func writeError(err error, lost bool) error {
-	if err == nil {
-		return nil
-	}
-	reason := Classify(err)
-	if reason == mcp.DropBrokenPeer && !lost && !KnownPeerError(err) {
-		return err
-	}
-	return &session.WriteError{Reason: reason, Err: err}
-}
-
-// Classify returns the class of a failed write: closed_writer if our own end was
-// closed, write_timeout if the peer did not read in time, and broken_peer for
-// everything else.
-func Classify(err error) mcp.DropReason {
+// Classify returns the class of an error of a write. The server looks at its own state first:
+// when it has closed the connection itself, an answer is dropped as closed_writer whatever the
+// error says. Otherwise this table decides, from top to bottom.
+//
+//	closed_writer   ErrClosed
+//	broken_peer     ErrPeerGone, ErrPeerClosed
+//	write_timeout   ErrWriteTimeout
+//	closed_writer   os.ErrClosed, net.ErrClosed, EBADF, and the errors of net/http
+//	                for a response that has ended
+//	write_timeout   os.ErrDeadlineExceeded, and every net.Error that is a time-out
+//	broken_peer     EPIPE, ECONNRESET, ECONNABORTED, ENOTCONN, ESHUTDOWN and their like,
+//	                io.ErrClosedPipe, io.EOF, io.ErrUnexpectedEOF, io.ErrShortWrite,
+//	                context.Canceled
+//	broken_peer     every other error; known is false
+//
+// known is false for an error that is in no other row. The server then logs write.unclassified
+// with the type of the error. The classes of nil mean nothing.
+func Classify(err error) (class mcp.DropReason, known bool) {
 	var netErr net.Error
 	switch {
+	case errors.Is(err, ErrClosed):
+		return mcp.DropClosedWriter, true
+	case isAny(err, ErrPeerGone, ErrPeerClosed):
+		return mcp.DropBrokenPeer, true
+	case errors.Is(err, ErrWriteTimeout):
+		return mcp.DropWriteTimeout, true
 	case isAny(err, os.ErrClosed, net.ErrClosed, http.ErrServerClosed, http.ErrHandlerTimeout,
 		http.ErrBodyReadAfterClose, http.ErrHijacked), errors.Is(err, errBadDescriptor):
-		return mcp.DropClosedWriter
+		return mcp.DropClosedWriter, true
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
-		return mcp.DropWriteTimeout
+		return mcp.DropWriteTimeout, true
 	}
-	return mcp.DropBrokenPeer
-}
-
-// KnownPeerError reports whether err is one of the errors by which a peer is
-// known to be gone. Any other error of class broken_peer deserves an error log
-// with its type.
-func KnownPeerError(err error) bool {
-	return isAny(err, peerErrors...) ||
+	return mcp.DropBrokenPeer, isAny(err, peerErrors...) ||
 		isAny(err, io.ErrClosedPipe, io.EOF, io.ErrUnexpectedEOF, io.ErrShortWrite, context.Canceled)
 }
 

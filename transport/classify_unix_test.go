@@ -3,6 +3,7 @@
 package transport_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -108,37 +109,45 @@ func TestClassifyMeasured(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			require.Equal(t, tt.want, transport.Classify(err))
-			require.Equal(t, tt.want, transport.Classify(fmt.Errorf("wrapped: %w", err)))
-			require.Equal(t, tt.want == mcp.DropBrokenPeer, transport.KnownPeerError(err))
+			for _, err := range []error{err, fmt.Errorf("wrapped: %w", err)} {
+				class, known := transport.Classify(err)
+				require.Equal(t, tt.want, class)
+				require.True(t, known)
+			}
 		})
 	}
 }
 
-// The rest of the table of docs/session-core.md.
+// The rest of the table of Classify: a class that the transport names comes first.
 func TestClassify(t *testing.T) {
 	for _, tt := range []struct {
-		err   error
-		want  mcp.DropReason
-		known bool
+		err     error
+		want    mcp.DropReason
+		unknown bool
 	}{
+		{fmt.Errorf("%w: %w", transport.ErrClosed, io.ErrClosedPipe), mcp.DropClosedWriter, false},
+		{fmt.Errorf("%w: %w", transport.ErrPeerGone, net.ErrClosed), mcp.DropBrokenPeer, false},
+		{fmt.Errorf("%w: %w", transport.ErrWriteTimeout, context.Canceled), mcp.DropWriteTimeout, false},
+		{transport.ErrPeerClosed, mcp.DropBrokenPeer, false},
+		{context.Canceled, mcp.DropBrokenPeer, false},
 		{http.ErrServerClosed, mcp.DropClosedWriter, false},
 		{http.ErrHandlerTimeout, mcp.DropClosedWriter, false},
 		{http.ErrBodyReadAfterClose, mcp.DropClosedWriter, false},
 		{http.ErrHijacked, mcp.DropClosedWriter, false},
 		{syscall.EBADF, mcp.DropClosedWriter, false},
-		{syscall.ECONNABORTED, mcp.DropBrokenPeer, true},
-		{syscall.ENOTCONN, mcp.DropBrokenPeer, true},
-		{syscall.ESHUTDOWN, mcp.DropBrokenPeer, true},
+		{syscall.ECONNABORTED, mcp.DropBrokenPeer, false},
+		{syscall.ENOTCONN, mcp.DropBrokenPeer, false},
+		{syscall.ESHUTDOWN, mcp.DropBrokenPeer, false},
 		{syscall.ETIMEDOUT, mcp.DropWriteTimeout, false},
-		{io.EOF, mcp.DropBrokenPeer, true},
-		{io.ErrUnexpectedEOF, mcp.DropBrokenPeer, true},
-		{io.ErrShortWrite, mcp.DropBrokenPeer, true},
+		{io.EOF, mcp.DropBrokenPeer, false},
+		{io.ErrUnexpectedEOF, mcp.DropBrokenPeer, false},
+		{io.ErrShortWrite, mcp.DropBrokenPeer, false},
 		{&net.DNSError{IsTimeout: true}, mcp.DropWriteTimeout, false},
-		{errors.New("http2: stream closed"), mcp.DropBrokenPeer, false},
+		{errors.New("http2: stream closed"), mcp.DropBrokenPeer, true},
 	} {
-		require.Equal(t, tt.want, transport.Classify(tt.err), "%v", tt.err)
-		require.Equal(t, tt.known, transport.KnownPeerError(tt.err), "%v", tt.err)
+		class, known := transport.Classify(tt.err)
+		require.Equal(t, tt.want, class, "%v", tt.err)
+		require.Equal(t, !tt.unknown, known, "%v", tt.err)
 	}
 }
 

@@ -2,19 +2,16 @@ package transport
 
 import (
 	"bufio"
-	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
+	"sync/atomic"
 	"time"
-
-	"github.com/vitrine-mcp/vitrine/auth"
-	"github.com/vitrine-mcp/vitrine/internal/session"
-	"github.com/vitrine-mcp/vitrine/internal/wire"
-	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A Pipe is a byte stream in both directions, one message on a line
-// (specification: "stdio"). Close must wake a blocked Read and a blocked Write.
+// A Pipe is a byte stream in both directions, such as a net.Conn. Close must wake a blocked
+// Read and a blocked Write.
 type Pipe interface {
 	io.Reader
 	io.Writer
@@ -24,165 +21,129 @@ type Pipe interface {
 	SetWriteDeadline(time.Time) error
 }
 
-// ServePipe serves the peer at the other end of a pipe until it has sent its last
-// byte and been answered, the connection breaks, ctx is cancelled, or the core
-// shuts down. It closes the pipe, and nothing of it writes to the pipe when it returns,
-// unless Close does not wake a blocked Write. The error is nil after an orderly end,
-// and otherwise names the handlers that were abandoned.
-func ServePipe(ctx context.Context, core *session.Core, conn *session.Conn, pipe Pipe) error {
-	of, refused := *conn, (*mcp.Refusal)(nil)
-	if of.Principal, refused = core.Authenticate(ctx, auth.Caller{Transport: conn.Transport, RemoteAddr: conn.RemoteAddr}); refused != nil {
-		pipe.Close()
-		return refused
-	}
-	s := core.Connect(&of, &lineSink{pipe: pipe, buf: bufio.NewWriterSize(pipe, 32<<10)})
-	stop := context.AfterFunc(ctx, func() { s.Finish(mcp.CauseServerShutdown) })
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		<-s.Done()
-		pipe.Close()
-	}()
-	readLines(core, s, pipe, session.Inbound{Conn: &of, Values: ctx})
-	<-s.Done()
-	if !stop() {
-		<-s.Done() // Finish runs; the session is closed already
-	}
-	<-closed
-	s.AwaitWriter()
-	return s.Abandoned()
+// bufferBytes is the size of the buffer in each direction of a pipe.
+const bufferBytes = 32 << 10
+
+// Lines returns a [Conn] that carries one frame on a line of a pipe, as on standard input and
+// output (specification: "stdio"). It skips blank lines, and takes blanks off both ends of the
+// others. Writes are buffered: it is a [Flusher].
+//
+// A pipe that is a net.Conn over TCP is described with its remote address. Two optional methods
+// of the pipe are used: Describe, as of [Describer], and PeerGone() bool, which is asked when the
+// input has ended; true says that nobody reads the output either, so that the end is an error
+// and no half-close.
+func Lines(pipe Pipe) Conn {
+	c := &lines{pipe: pipe, in: lineReader{in: bufio.NewReaderSize(pipe, bufferBytes)}, out: bufio.NewWriterSize(pipe, bufferBytes)}
+	c.peer, _ = pipe.(interface{ PeerGone() bool })
+	return c
 }
 
-// readLines feeds the session until the input ends. from is what all messages have in common.
-func readLines(core *session.Core, s *session.Session, in io.Reader, from session.Inbound) {
-	limits := core.Limits().Wire()
-	lines := newLineReader(in, limits.MaxBytes)
-	for {
-		line, err := lines.next()
-		switch {
-		case errors.Is(err, errLineTooLong):
-			s.Malformed(&wire.Error{
-				Code: mcp.CodeInvalidRequest, Reason: wire.ReasonTooLarge,
-				Message: "the message is larger than " + session.LimitFrameBytes,
-			})
-		case len(line) > 0:
-			receive(s, line, limits, from, errors.Is(err, io.EOF))
-		}
-		switch {
-		case err == nil || errors.Is(err, errLineTooLong):
-		case errors.Is(err, io.EOF):
-			if p, ok := in.(deafPeer); ok && p.PeerGone() {
-				s.Fail(errPeerDeaf)
-				return
-			}
-			s.EOF()
-			return
-		default:
-			select {
-			case <-s.Done(): // we closed the pipe ourselves
-			default:
-				s.Fail(err)
-			}
-			return
+type lines struct {
+	pipe   Pipe
+	peer   interface{ PeerGone() bool } // or nil
+	in     lineReader
+	out    *bufio.Writer
+	closed atomic.Bool
+}
+
+// Describe implements [Describer].
+func (c *lines) Describe() Info {
+	if d, ok := c.pipe.(Describer); ok {
+		return d.Describe()
+	}
+	info := Info{Name: "memory", Network: "pipe"}
+	if conn, ok := c.pipe.(net.Conn); ok {
+		if addr, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+			info.Network, info.RemoteAddr = "tcp", addr.String()
 		}
 	}
+	return info
 }
-
-// receive decodes one line and hands it to the session. A tail is what came without
-// a newline before the end of the input: if it is no message, it was cut off.
-func receive(s *session.Session, line []byte, limits wire.Limits, from session.Inbound, tail bool) {
-	if wire.IsBatch(line) && s.TakesBatches() {
-		members, bad := session.SplitBatch(line, limits, from)
-		if bad != nil {
-			malformed(s, bad, tail)
-			return
-		}
-		s.ReceiveBatch(members)
-		return
-	}
-	env, err := wire.Decode(line, limits)
-	if bad := (*wire.Error)(nil); errors.As(err, &bad) {
-		malformed(s, bad, tail)
-		return
-	}
-	in := new(from)
-	in.Envelope, in.Bytes = env, len(line)
-	if env.Meta.HasProtocolVersion {
-		in.Era = mcp.Modern
-		in.Version = mcp.Version(env.Meta.ProtocolVersion)
-		in.Refusal = env.CheckModernMeta()
-	}
-	s.Receive(in)
-}
-
-func malformed(s *session.Session, bad *wire.Error, tail bool) {
-	if tail {
-		s.MalformedTail(bad)
-	} else {
-		s.Malformed(bad)
-	}
-}
-
-// deafPeer is a pipe that can tell, without a write, that nobody reads its other
-// end any more. Then the end of the input is not a half-close.
-type deafPeer interface{ PeerGone() bool }
 
 var errPeerDeaf = errors.New("transport: nobody reads our output")
 
-// lineSink writes one message on a line.
-type lineSink struct {
-	pipe Pipe
-	buf  *bufio.Writer
-}
-
-func (k *lineSink) Write(m *session.Message) error {
-	for _, part := range [...][]byte{m.Frame, m.Rest} {
-		if _, err := k.buf.Write(part); err != nil {
-			return writeError(err, false)
+// ReadFrame implements [Conn].
+func (c *lines) ReadFrame(limit int) ([]byte, error) {
+	for {
+		line, err := c.in.next(limit)
+		if errors.Is(err, io.EOF) && c.peer != nil && c.peer.PeerGone() {
+			err = errPeerDeaf
+		}
+		if len(line) > 0 || err != nil {
+			return line, err
 		}
 	}
-	return writeError(k.buf.WriteByte('\n'), false)
 }
 
-func (k *lineSink) Flush() error { return writeError(k.buf.Flush(), false) }
+// WriteFrame implements [Conn].
+func (c *lines) WriteFrame(frame []byte) error { return c.WriteParts(frame, nil) }
 
-func (k *lineSink) SetWriteDeadline(t time.Time) { _ = k.pipe.SetWriteDeadline(t) }
+// WriteParts implements [PartsWriter].
+func (c *lines) WriteParts(head, tail []byte) error {
+	_, err := c.out.Write(head)
+	if err == nil && len(tail) > 0 {
+		_, err = c.out.Write(tail)
+	}
+	if err == nil {
+		err = c.out.WriteByte('\n')
+	}
+	return c.failed(err)
+}
 
-var errLineTooLong = errors.New("transport: line too long")
+// Flush implements [Flusher].
+func (c *lines) Flush() error { return c.failed(c.out.Flush()) }
+
+// failed adds what the error of a pipe in memory does not tell: whose end was closed.
+func (c *lines) failed(err error) error {
+	if err != nil && c.closed.Load() {
+		return fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+	return err
+}
+
+// SetWriteDeadline implements [Conn].
+func (c *lines) SetWriteDeadline(t time.Time) error { return c.pipe.SetWriteDeadline(t) }
+
+// Close implements [Conn].
+func (c *lines) Close() error {
+	c.closed.Store(true)
+	return c.pipe.Close()
+}
 
 // A lineReader cuts its input into lines of bounded length. Each line has its own
 // memory, since the message that it holds lives on.
 type lineReader struct {
 	in  *bufio.Reader
-	max int
-}
-
-func newLineReader(in io.Reader, limit int) *lineReader {
-	return &lineReader{in: bufio.NewReaderSize(in, 32<<10), max: limit}
+	end error // of the input
 }
 
 // next returns the next line without its end. A last line without a newline comes
-// together with io.EOF. A line that is too long is discarded to its end.
-func (r *lineReader) next() ([]byte, error) {
+// together with the error of the input's end. A line that is too long is discarded to its end.
+func (r *lineReader) next(limit int) ([]byte, error) {
+	if r.end != nil {
+		return nil, r.end
+	}
 	var line []byte
 	for {
 		part, err := r.in.ReadSlice('\n')
-		if len(line)+len(part) > r.max+len("\r\n") { // what is left after trimming, the codec bounds
-			return nil, r.discard(err)
+		if len(line)+len(part) > limit+len("\r\n") { // what is left after trimming, the codec bounds
+			r.discard(err)
+			return nil, ErrFrameTooLarge
 		}
 		line = append(line, part...)
 		if !errors.Is(err, bufio.ErrBufferFull) {
+			r.end = err
 			return trimLine(line), err
 		}
 	}
 }
 
 // discard reads to the end of an overlong line.
-func (r *lineReader) discard(err error) error {
+func (r *lineReader) discard(err error) {
 	for errors.Is(err, bufio.ErrBufferFull) {
 		_, err = r.in.ReadSlice('\n')
 	}
-	return errors.Join(errLineTooLong, err)
+	r.end = err
 }
 
 // trimLine takes away the line's end and surrounding blanks.

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"strings"
@@ -10,8 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+const limit = 10
+
 func TestLineReader(t *testing.T) {
-	const limit = 10
 	long := strings.Repeat("x", 40_000) // longer than the buffer
 	for _, tt := range []struct {
 		name, in string
@@ -36,12 +38,12 @@ func TestLineReader(t *testing.T) {
 			"": func(r io.Reader) io.Reader { return r }, ", byte by byte": iotest.OneByteReader, ", with EOF": iotest.DataErrReader,
 		} {
 			t.Run(tt.name+name, func(t *testing.T) {
-				lines := newLineReader(wrap(strings.NewReader(tt.in)), limit)
+				lines := lineReader{in: bufio.NewReader(wrap(strings.NewReader(tt.in)))}
 				var got []string
 				for {
-					line, err := lines.next()
+					line, err := lines.next(limit)
 					switch {
-					case errors.Is(err, errLineTooLong):
+					case errors.Is(err, ErrFrameTooLarge):
 						got = append(got, "!")
 					case err == nil || len(line) > 0:
 						got = append(got, string(line))
@@ -49,7 +51,7 @@ func TestLineReader(t *testing.T) {
 					if errors.Is(err, io.EOF) {
 						break
 					}
-					require.True(t, err == nil || errors.Is(err, errLineTooLong), "%v", err)
+					require.True(t, err == nil || errors.Is(err, ErrFrameTooLarge), "%v", err)
 				}
 				require.Equal(t, tt.want, got)
 			})
@@ -59,10 +61,10 @@ func TestLineReader(t *testing.T) {
 
 // Lines live on in the messages that were cut from them.
 func TestLinesHaveTheirOwnMemory(t *testing.T) {
-	lines := newLineReader(strings.NewReader("first\nother\n"), 10)
-	first, err := lines.next()
+	lines := lineReader{in: bufio.NewReader(strings.NewReader("first\nother\n"))}
+	first, err := lines.next(limit)
 	require.NoError(t, err)
-	_, err = lines.next()
+	_, err = lines.next(limit)
 	require.NoError(t, err)
 	require.Equal(t, "first", string(first))
 	require.Equal(t, "first", string(append(first, "tail"...)[:5]))
@@ -70,10 +72,10 @@ func TestLinesHaveTheirOwnMemory(t *testing.T) {
 
 func TestLineReaderPassesErrors(t *testing.T) {
 	boom := errors.New("boom")
-	lines := newLineReader(io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(boom)), 10)
-	line, err := lines.next()
+	lines := lineReader{in: bufio.NewReader(io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(boom)))}
+	line, err := lines.next(limit)
 	require.NoError(t, err)
 	require.Equal(t, "a", string(line))
-	_, err = lines.next()
+	_, err = lines.next(limit)
 	require.ErrorIs(t, err, boom)
 }

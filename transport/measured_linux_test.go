@@ -119,8 +119,9 @@ func afterPeer(t *testing.T, act func(peer *net.TCPConn), between func(*testing.
 func brokenPeer(t *testing.T, err, want error) {
 	t.Helper()
 	require.ErrorIs(t, err, want)
-	require.Equal(t, mcp.DropBrokenPeer, transport.Classify(err))
-	require.True(t, transport.KnownPeerError(err))
+	class, known := transport.Classify(err)
+	require.Equal(t, mcp.DropBrokenPeer, class)
+	require.True(t, known)
 }
 
 // waitForReset waits until the kernel has the peer's reset of a connection whose peer

@@ -1,14 +1,7 @@
 package transport
 
-import (
-	"net"
+import "net"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
-)
-
-// MemoryConn describes in-memory connections.
-var MemoryConn = session.Conn{Transport: "memory", Network: "pipe"}
-
-// Memory returns the two ends of an in-memory connection: what is written to one
-// is read from the other. Writes block until they are read.
+// Memory returns the two ends of a byte stream in memory: what is written to one is read from
+// the other. Writes block until they are read. Use [Lines] to make a [Conn] of an end.
 func Memory() (server, client net.Conn) { return net.Pipe() }

@@ -1,31 +1,33 @@
 package transport
 
 import (
-	"context"
+	"errors"
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/vitrine-mcp/vitrine/internal/session"
 )
 
-// StdioConn describes the connection over standard input and output.
-var StdioConn = session.Conn{Transport: "stdio", Network: "pipe"}
-
-// ServeStdio serves the peer on standard input and output (specification:
-// "stdio"). While it runs, os.Stdout must not be written to: on Unix, whatever
-// the process still prints there goes to standard error instead, so that it
-// cannot corrupt the protocol. At most one call may run in a process. It returns
-// as [ServePipe] does.
-func ServeStdio(ctx context.Context, core *session.Core) error {
+// Stdio returns the [Conn] over standard input and output (specification: "stdio"). Until it
+// is closed, os.Stdout must not be written to: on Unix, whatever the process still prints there
+// goes to standard error instead, so that it cannot corrupt the protocol. Close gives standard
+// output back. Only one such Conn may be open in a process; Stdio returns an error otherwise, and
+// where the standard files cannot be used.
+func Stdio() (Conn, error) {
+	if !stdioTaken.CompareAndSwap(false, true) {
+		return nil, errors.New("transport: standard input and output are in use by another connection of this process")
+	}
 	std, err := takeStdio()
 	if err != nil {
-		return err
+		stdioTaken.Store(false)
+		return nil, err
 	}
-	defer std.restore()
-	return ServePipe(ctx, core, &StdioConn, std)
+	return Lines(std), nil
 }
+
+// stdioTaken is true while there is an open [Conn] over the standard files.
+var stdioTaken atomic.Bool
 
 // stdio is a Pipe over two files.
 type stdio struct {
@@ -34,28 +36,80 @@ type stdio struct {
 	// reading goroutine is then left behind at the end of the process.
 	abandonRead bool
 	reads       io.Reader
-	restore     func()
-	once        sync.Once
+	// restore gives the standard files back. It changes the mode of descriptors that a read or
+	// a write may still use, so that the last one to leave calls it.
+	restore func()
+
+	mu     sync.Mutex // guards the rest
+	users  int        // reads and writes that go on
+	closed bool
 }
 
-func (s *stdio) Read(p []byte) (int, error)  { return s.reads.Read(p) }
-func (s *stdio) Write(p []byte) (int, error) { return s.out.Write(p) }
+// enter begins a read or a write; false after Close.
+func (s *stdio) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.users++
+	return true
+}
+
+func (s *stdio) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users--
+	s.giveBack()
+}
+
+// giveBack restores the standard files once nobody uses them. The caller must hold s.mu.
+func (s *stdio) giveBack() {
+	if s.closed && s.users == 0 {
+		s.restore()
+		stdioTaken.Store(false)
+	}
+}
+
+func (s *stdio) Read(p []byte) (int, error) {
+	if !s.enter() {
+		return 0, os.ErrClosed
+	}
+	defer s.leave()
+	return s.reads.Read(p)
+}
+
+func (s *stdio) Write(p []byte) (int, error) {
+	if !s.enter() {
+		return 0, os.ErrClosed
+	}
+	defer s.leave()
+	return s.out.Write(p)
+}
 
 // Close closes both files. Blocked reads and writes return.
 func (s *stdio) Close() error {
-	s.once.Do(func() {
-		s.out.Close()
-		if p, ok := s.reads.(*io.PipeReader); ok {
-			p.Close()
-		}
-		if !s.abandonRead {
-			s.in.Close()
-		}
-	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	s.out.Close()
+	if p, ok := s.reads.(*io.PipeReader); ok {
+		p.Close()
+	}
+	if !s.abandonRead {
+		s.in.Close()
+	}
+	s.giveBack()
 	return nil
 }
 
 func (s *stdio) SetWriteDeadline(t time.Time) error { return s.out.SetWriteDeadline(t) }
+
+// Describe implements [Describer].
+func (*stdio) Describe() Info { return Info{Name: "stdio", Network: "pipe"} }
 
 // detachReads moves the reading to a goroutine of its own, for an input whose
 // blocked read nothing can wake. It is the one goroutine that may be left behind

@@ -52,6 +52,7 @@ var rooms = []room{
 	{path: "middleware", floor: 3, only: []string{"mcp", "auth"}, banDeep: collectors},
 	{path: "server", floor: 4, ban: instruments, banDeep: grpc},
 	{path: "dashboards", floor: 3, only: []string{"telemetry"}, sealed: true, ban: instruments},
+	{path: "internal/framed", floor: 3, ban: instruments},
 	{path: "internal/streamable", floor: 3, ban: instruments},
 	{path: "transport", floor: 2, ban: instruments},
 	{path: "internal/observe", floor: 2, also: []string{"telemetry"}},

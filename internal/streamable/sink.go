@@ -150,11 +150,11 @@ func (k *httpSink) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	reason := transport.Classify(err)
-	if reason == mcp.DropBrokenPeer && k.lost.Err() == nil && !transport.KnownPeerError(err) {
+	class, known := transport.Classify(err)
+	if !known && k.lost.Err() == nil {
 		return err // the core logs it with its type
 	}
-	return &session.WriteError{Reason: reason, Err: err}
+	return &session.WriteError{Reason: class, Err: err}
 }
 
 // Gone implements session.Watcher.

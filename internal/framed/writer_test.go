@@ -1,4 +1,4 @@
-package transport_test
+package framed_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/framed"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/transport"
@@ -40,9 +41,9 @@ func (p *heavyPipe) Close() error {
 
 func (p *heavyPipe) SetWriteDeadline(time.Time) error { return errors.New("no deadlines") }
 
-// The caller of ServePipe owns the pipe again: nobody writes to it any more, unless the
+// The caller of Serve owns the pipe again: nobody writes to it any more, unless the
 // pipe breaks its promise, and that does not keep the caller for long.
-func TestServePipeOutlivesItsWriter(t *testing.T) {
+func TestServeOutlivesItsWriter(t *testing.T) {
 	for _, tt := range []struct {
 		takes    time.Duration
 		obedient bool
@@ -51,7 +52,7 @@ func TestServePipeOutlivesItsWriter(t *testing.T) {
 			f := newFake(t, session.Limits{EOFGrace: -1})
 			p := &heavyPipe{Reader: strings.NewReader(modern(1, "echo") + "\n"), closed: make(chan struct{}), takes: tt.takes}
 			begin := time.Now()
-			require.NoError(t, transport.ServePipe(context.Background(), f.Core, &transport.MemoryConn, p))
+			require.NoError(t, framed.Serve(context.Background(), f.Core, transport.Lines(p)))
 			require.Less(t, time.Since(begin), time.Second)
 			require.Equal(t, tt.obedient, !p.writing.Load())
 			require.Equal(t, tt.obedient, f.Core.Pending() == 0)

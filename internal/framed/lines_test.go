@@ -1,4 +1,4 @@
-package transport_test
+package framed_test
 
 import (
 	"bufio"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/framed"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/transport"
@@ -50,7 +51,7 @@ func (p *oneShot) lines() []string {
 // serve serves one input to its end.
 func serve(f *fake, in string) (*oneShot, error) {
 	p := &oneShot{Reader: strings.NewReader(in)}
-	err := transport.ServePipe(context.Background(), f.Core, &transport.MemoryConn, p)
+	err := framed.Serve(context.Background(), f.Core, transport.Lines(p))
 	return p, err
 }
 
@@ -154,7 +155,7 @@ func TestOnlyGarbage(t *testing.T) {
 		f := newFake(t, session.Limits{MaxConsecutiveMalformed: 3})
 		server, client := transport.Memory()
 		served := make(chan error, 1)
-		go func() { served <- transport.ServePipe(context.Background(), f.Core, &transport.MemoryConn, server) }()
+		go func() { served <- framed.Serve(context.Background(), f.Core, transport.Lines(server)) }()
 		in := bufio.NewReader(client)
 		ask := func(line string) (string, error) {
 			_, err := io.WriteString(client, line+"\n")
@@ -177,7 +178,7 @@ func TestAnswersAreWholeLines(t *testing.T) {
 	f := newFake(t, session.Limits{})
 	server, client := transport.Memory()
 	served := make(chan error, 1)
-	go func() { served <- transport.ServePipe(context.Background(), f.Core, &transport.MemoryConn, server) }()
+	go func() { served <- framed.Serve(context.Background(), f.Core, transport.Lines(server)) }()
 	name := "echo" + strings.Repeat("x", 50_000) // more than the writer's buffer
 	go func() {
 		for id := range 50 {
@@ -210,7 +211,7 @@ func TestPeerGoneOnTCP(t *testing.T) {
 	server, err := l.Accept()
 	require.NoError(t, err)
 	served := make(chan error, 1)
-	go func() { served <- transport.ServePipe(context.Background(), f.Core, &transport.MemoryConn, server) }()
+	go func() { served <- framed.Serve(context.Background(), f.Core, transport.Lines(server)) }()
 	_, err = io.WriteString(client, modern(1, "wait")+"\n")
 	require.NoError(t, err)
 	<-f.Started
@@ -230,7 +231,7 @@ func TestPeerThatDoesNotRead(t *testing.T) {
 		f := newFake(t, session.Limits{WriteTimeout: 5 * time.Second})
 		server, client := transport.Memory()
 		served := make(chan error, 1)
-		go func() { served <- transport.ServePipe(context.Background(), f.Core, &transport.MemoryConn, server) }()
+		go func() { served <- framed.Serve(context.Background(), f.Core, transport.Lines(server)) }()
 		begin := time.Now()
 		_, err := io.WriteString(client, modern(1, "echo")+"\n"+modern(2, "wait")+"\n")
 		require.NoError(t, err)

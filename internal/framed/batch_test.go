@@ -1,4 +1,4 @@
-package transport_test
+package framed_test
 
 import (
 	"bufio"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/framed"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/transport"
@@ -66,7 +67,7 @@ func TestBatchLeavesTogether(t *testing.T) {
 	f.AgreeOn(mcp.Version20250326)
 	server, client := transport.Memory()
 	served := make(chan error, 1)
-	go func() { served <- transport.ServePipe(context.Background(), f.Core, &transport.MemoryConn, server) }()
+	go func() { served <- framed.Serve(context.Background(), f.Core, transport.Lines(server)) }()
 	in := bufio.NewReader(client)
 	say := func(line string) {
 		_, err := io.WriteString(client, line+"\n")

@@ -1,0 +1,147 @@
+package framed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/transport"
+)
+
+// Serve serves the peer at the other end of a connection until it has sent its last
+// frame and been answered, the connection breaks, ctx is cancelled, or the core
+// shuts down. It closes the connection, and nothing of it writes to the connection when it
+// returns, unless Close does not wake a blocked write. The error is nil after an orderly end,
+// and otherwise names the handlers that were abandoned.
+func Serve(ctx context.Context, core *session.Core, conn transport.Conn) error {
+	of := describe(conn)
+	principal, refused := core.Authenticate(ctx, auth.Caller{Transport: of.Transport, RemoteAddr: of.RemoteAddr})
+	if refused != nil {
+		conn.Close()
+		return refused
+	}
+	of.Principal = principal
+	s := core.Connect(of, newSink(conn))
+	stop := context.AfterFunc(ctx, func() { s.Finish(mcp.CauseServerShutdown) })
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		<-s.Done()
+		conn.Close()
+	}()
+	r := reader{core: core, s: s, conn: conn, limits: core.Limits().Wire(), from: session.Inbound{Conn: of, Values: ctx}}
+	r.read()
+	<-s.Done()
+	if !stop() {
+		<-s.Done() // Finish runs; the session is closed already
+	}
+	<-closed
+	s.AwaitWriter()
+	return s.Abandoned()
+}
+
+// Bounds in bytes of what a connection says about itself.
+const (
+	maxName = 32
+	maxAddr = 128
+)
+
+// describe returns what the core is told of a connection.
+func describe(conn transport.Conn) *session.Conn {
+	var info transport.Info
+	if d, ok := conn.(transport.Describer); ok {
+		info = d.Describe()
+	}
+	return &session.Conn{
+		Transport: cmp.Or(session.Printable(info.Name, maxName), "custom"), Network: info.Network,
+		Protocol: info.Protocol, ProtocolVersion: info.ProtocolVersion,
+		RemoteAddr: session.Printable(info.RemoteAddr, maxAddr),
+	}
+}
+
+// A reader feeds a session with the frames of its peer.
+type reader struct {
+	core   *session.Core
+	s      *session.Session
+	conn   transport.Conn
+	limits wire.Limits
+	from   session.Inbound // what all messages have in common
+}
+
+// read feeds the session until the input ends. The session is closed then, or closes.
+func (r *reader) read() {
+	for {
+		frame, err := r.conn.ReadFrame(r.limits.MaxBytes)
+		if err == nil || len(frame) > 0 {
+			r.receive(frame, err != nil)
+		}
+		switch {
+		case err == nil:
+			continue
+		case r.over(): // we closed the connection ourselves
+		case errors.Is(err, transport.ErrFrameTooLarge):
+			r.s.Malformed(&wire.Error{
+				Code: mcp.CodeInvalidRequest, Reason: wire.ReasonTooLarge,
+				Message: "the message is larger than " + session.LimitFrameBytes,
+			})
+			continue
+		case errors.Is(err, io.EOF):
+			r.s.EOF()
+		case errors.Is(err, transport.ErrPeerClosed):
+			r.s.Finish(mcp.CauseTransportClose)
+		default:
+			r.s.Fail(err)
+		}
+		return
+	}
+}
+
+// over reports whether the session has ended.
+func (r *reader) over() bool {
+	select {
+	case <-r.s.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// receive decodes one frame and hands it to the session. A tail is what came together with
+// the end of the input: if it is no message, it was cut off.
+func (r *reader) receive(frame []byte, tail bool) {
+	if wire.IsBatch(frame) && r.s.TakesBatches() {
+		members, bad := session.SplitBatch(frame, r.limits, r.from)
+		if bad != nil {
+			r.malformed(bad, tail)
+			return
+		}
+		r.s.ReceiveBatch(members)
+		return
+	}
+	env, err := wire.Decode(frame, r.limits)
+	if bad := (*wire.Error)(nil); errors.As(err, &bad) {
+		r.malformed(bad, tail)
+		return
+	}
+	in := new(r.from)
+	in.Envelope, in.Bytes = env, len(frame)
+	if env.Meta.HasProtocolVersion {
+		in.Era = mcp.Modern
+		in.Version = mcp.Version(env.Meta.ProtocolVersion)
+		in.Refusal = env.CheckModernMeta()
+	}
+	r.s.Receive(in)
+}
+
+func (r *reader) malformed(bad *wire.Error, tail bool) {
+	if tail {
+		r.s.MalformedTail(bad)
+	} else {
+		r.s.Malformed(bad)
+	}
+}

@@ -1,0 +1,58 @@
+package framed
+
+import (
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/transport"
+)
+
+// A sink writes each message of the session as a frame.
+type sink struct {
+	conn  transport.Conn
+	flush transport.Flusher     // or nil
+	parts transport.PartsWriter // or nil
+}
+
+func newSink(conn transport.Conn) *sink {
+	k := &sink{conn: conn}
+	k.flush, _ = conn.(transport.Flusher)
+	k.parts, _ = conn.(transport.PartsWriter)
+	return k
+}
+
+// Write implements session.Sink.
+func (k *sink) Write(m *session.Message) error {
+	switch {
+	case len(m.Rest) == 0:
+		return failed(k.conn.WriteFrame(m.Frame))
+	case k.parts != nil:
+		return failed(k.parts.WriteParts(m.Frame, m.Rest))
+	}
+	return failed(k.conn.WriteFrame(append(m.Frame[:len(m.Frame):len(m.Frame)], m.Rest...)))
+}
+
+// Flush implements session.Sink.
+func (k *sink) Flush() error {
+	if k.flush == nil {
+		return nil
+	}
+	return failed(k.flush.Flush())
+}
+
+// SetWriteDeadline implements session.Sink. A connection without deadlines is closed when the
+// session has ended, which wakes its writer.
+func (k *sink) SetWriteDeadline(t time.Time) { _ = k.conn.SetWriteDeadline(t) }
+
+// failed classifies an error of a connection. The core counts an error of no known class as
+// a broken peer, and logs it with its type.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	class, known := transport.Classify(err)
+	if !known {
+		return err
+	}
+	return &session.WriteError{Reason: class, Err: err}
+}
