@@ -60,7 +60,7 @@ func (c *lines) Describe() Info {
 	return info
 }
 
-var errPeerDeaf = errors.New("transport: nobody reads our output")
+var errPeerDeaf = fmt.Errorf("%w: nobody reads our output", ErrPeerGone)
 
 // ReadFrame implements [Conn].
 func (c *lines) ReadFrame(limit int) ([]byte, error) {
