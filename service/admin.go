@@ -42,10 +42,20 @@ func (p *process) newAdmin() (*http.Server, error) {
 	})
 	addProfiles(mux)
 	p.addFlight(mux)
+	own := map[string]bool{}
+	for _, r := range p.pages {
+		if err := r.addTo(mux, "WithAdminHandler", adminPath, http.NewCrossOriginProtection().Handler); err != nil {
+			return nil, err
+		}
+		own[r.pattern] = true
+	}
+	takesBody := func(r *http.Request) bool {
+		_, pattern := mux.Handler(r)
+		return own[pattern]
+	}
 	guard := streamable.Guard{Hosts: p.cfg.AdminAllowedHosts, Refuse: p.refuseAdmin}
 	limits := p.srv.Limits()
-	reached := func(limit string) { tel.Count(telemetry.MetricLimitReached, limit) }
-	admin := p.newHTTP(&adminBounds{next: guard.Wrap(ownPages(mux)), limits: limits, reached: reached})
+	admin := p.newHTTP(&adminBounds{next: guard.Wrap(ownPages(mux)), takesBody: takesBody, limits: limits, reached: p.limitReached})
 	admin.WriteTimeout = limits.WriteTimeout // for what net/http answers by itself; adminBounds has the say
 	return admin, nil
 }
@@ -58,6 +68,22 @@ const (
 	pathDebugLive = "/debug/live"
 	pathProfiles  = "/debug/pprof/"
 )
+
+// adminPath reports whether a path on the admin listener is the service's.
+func adminPath(path string) bool {
+	return path == "/{$}" || below(pathMetrics, pathLive, pathReady, "/debug/requests", "/debug/traces", pathDebugLive,
+		pathProfiles, flightPath, console.Prefix)(path)
+}
+
+// ownLinks are the program's own pages that a link can lead to.
+func (p *process) ownLinks() (links []string) {
+	for _, r := range p.pages {
+		if method, path := r.split(); (method == "" || method == http.MethodGet) && !strings.ContainsAny(path, "{}") {
+			links = append(links, path)
+		}
+	}
+	return links
+}
 
 // refuseAdmin answers what the guard refuses. A name that is not listed is either an
 // attack or a scraper that nobody has thought of: the log tells the latter's owner.
@@ -101,6 +127,7 @@ func (p *process) newConsole() (*console.Console, error) {
 	info := p.srv.Info()
 	return console.New(console.Page{
 		Name: info.Name, Version: info.Version, Build: ReadBuild().String(), JaegerURL: strings.TrimRight(p.cfg.JaegerURL, "/"),
+		Links: p.ownLinks(),
 	})
 }
 
@@ -134,7 +161,7 @@ func (p *process) ready(w http.ResponseWriter, r *http.Request) {
 
 func (p *process) adminIndex(w http.ResponseWriter, _ *http.Request) {
 	info := p.srv.Info()
-	plain(w, http.StatusOK, strings.Join([]string{
+	lines := []string{
 		fmt.Sprintf("%s %s, build %s", info.Name, info.Version, ReadBuild()),
 		"",
 		"/metrics         metrics for Prometheus (OpenMetrics, with exemplars)",
@@ -145,7 +172,14 @@ func (p *process) adminIndex(w http.ResponseWriter, _ *http.Request) {
 		"/debug/live      the same, as a stream of events",
 		"/debug/pprof/    profiles, for go tool pprof",
 		"/debug/flight    snapshots of the flight recorder, for go tool trace; POST takes one",
-	}, "\n"))
+	}
+	if len(p.pages) > 0 {
+		lines = append(lines, "", "of this program:")
+	}
+	for _, r := range p.pages {
+		lines = append(lines, r.pattern)
+	}
+	plain(w, http.StatusOK, strings.Join(lines, "\n"))
 }
 
 func plain(w http.ResponseWriter, status int, text string) {
@@ -159,4 +193,9 @@ func uncached(w http.ResponseWriter, contentType string) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
+}
+
+// limitReached counts that a limit of a listener took effect.
+func (p *process) limitReached(limit string) {
+	p.srv.Telemetry().Count(telemetry.MetricLimitReached, limit)
 }

@@ -16,7 +16,10 @@ import (
 // adminBounds is the outermost handler of the admin listener. Whoever asks for much and
 // reads nothing, or announces a body and sends none, holds no more than these bounds.
 type adminBounds struct {
-	next    http.Handler
+	next http.Handler
+	// takesBody reports whether a request is for a handler that may read a body; nil is for none.
+	takesBody func(*http.Request) bool
+
 	limits  server.Limits
 	reached func(limit string) // counts that a limit was reached
 	working atomic.Int64       // requests that count towards MaxAdminRequests
@@ -33,7 +36,11 @@ func (b *adminBounds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *adminBounds) serve(out *boundedWriter, r *http.Request) {
-	if r.ContentLength != 0 {
+	switch {
+	case r.ContentLength == 0:
+	case b.takesBody != nil && b.takesBody(r):
+		boundBody(out.ResponseWriter, r, b.limits.MaxFrameBytes, b.limits.BodyTimeout)
+	default:
 		// net/http reads what is left of a body before it answers. Nobody here has read it,
 		// so that the deadline ends no handler as the client's disconnect.
 		_ = out.rc.SetReadDeadline(time.Now().Add(b.limits.BodyTimeout))
@@ -150,7 +157,7 @@ func (w *boundedWriter) saw(err error) {
 }
 
 // finish bounds the rest of an answer, which net/http writes when the handler has
-// returned. The deadline is taken off with the next request (http.Server.WriteTimeout).
+// returned, and takes the deadline off then.
 func (w *boundedWriter) finish() {
 	w.deadline()
 	if w.size > shortAnswer {

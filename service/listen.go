@@ -8,9 +8,6 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"github.com/vitrine-mcp/vitrine/mcp"
-	"github.com/vitrine-mcp/vitrine/server"
 )
 
 // flagAllowedHosts is named where a listener takes every host.
@@ -23,25 +20,31 @@ type listener struct {
 	done chan struct{} // closed when serving has ended; nil before it began
 }
 
-// listen binds both addresses, or none.
-func (p *process) listen() error {
-	var err error
+// makeHandlers makes what will be served, before anything is started: a mistake in the
+// program's own handlers is found here.
+func (p *process) makeHandlers() (err error) {
 	if !p.cfg.Stdio {
-		mux := http.NewServeMux()
-		endpoint := p.srv.Handler(p.httpOptions()...)
-		mux.Handle(exact(p.cfg.Path), endpoint)
-		if p.mcp, err = p.bind("MCP", flagAddr, p.cfg.Addr, p.newHTTP(p.leaving(mux))); err != nil {
+		if p.endpoint, err = p.newEndpoint(); err != nil {
 			return err
-		}
-		p.warnHosts(endpoint)
-		if p.cfg.H2C {
-			p.mcp.http.Protocols = new(http.Protocols)
-			p.mcp.http.Protocols.SetHTTP1(true)
-			p.mcp.http.Protocols.SetUnencryptedHTTP2(true)
 		}
 	}
 	if !p.cfg.adminOff() {
-		if err = p.listenAdmin(); err != nil {
+		p.adminHTTP, err = p.newAdmin()
+	}
+	return err
+}
+
+// listen binds both addresses, or none.
+func (p *process) listen() error {
+	var err error
+	if p.endpoint != nil {
+		if p.mcp, err = p.bind("MCP", flagAddr, p.cfg.Addr, p.endpoint.http); err != nil {
+			return err
+		}
+		p.warnHosts()
+	}
+	if p.adminHTTP != nil {
+		if p.admin, err = p.bind("admin", flagAdminAddr, p.cfg.AdminAddr, p.adminHTTP); err != nil {
 			p.mcp.close(p.srv.Limits().CleanupGrace)
 			return err
 		}
@@ -49,69 +52,17 @@ func (p *process) listen() error {
 	return nil
 }
 
-// leaving asks clients to come back over another connection as soon as the process is
-// about to end. A connection that a client keeps bypasses whatever has noticed that by
-// looking at /readyz.
-//
-// A stream that stands is not over before that, and has to say so when it begins: else its
-// client opens the next one over the same connection, and is refused.
-func (p *process) leaving(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p.draining.Load() || r.ProtoMajor == 1 && stands(r) {
-			w.Header().Set("Connection", "close")
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// stands reports whether a request opens a stream that the server does not end by itself:
-// that of a legacy session, or a subscription. The body of a request says what its header
-// does, or it is refused.
-func stands(r *http.Request) bool {
-	return r.Method == http.MethodGet || r.Header.Get("Mcp-Method") == mcp.MethodSubscriptionsListen
-}
-
-func (p *process) listenAdmin() error {
-	admin, err := p.newAdmin()
-	if err != nil {
-		return err
-	}
-	p.admin, err = p.bind("admin", flagAdminAddr, p.cfg.AdminAddr, admin)
-	return err
-}
-
 // warnHosts warns of an endpoint that everybody can reach under any name: a web page
 // can then reach it through a name that it has rebound.
-func (p *process) warnHosts(endpoint http.Handler) {
+func (p *process) warnHosts() {
 	addr := p.mcp.Addr().(*net.TCPAddr)
-	e, ok := endpoint.(interface{ RestrictsHosts() bool })
+	e, ok := p.endpoint.mcp.(interface{ RestrictsHosts() bool })
 	if !ok || e.RestrictsHosts() || addr.IP.IsLoopback() {
 		return
 	}
 	slog.Warn("listener.hosts", "addr", addr.String(),
 		"problem", "the listener is not a loopback one, and every Host header is taken",
 		"set", fmt.Sprintf("--%s or %s, to the names under which clients reach it", flagAllowedHosts, p.env.name(flagAllowedHosts)))
-}
-
-// exact returns the pattern that matches a path and nothing below it.
-func exact(path string) string {
-	if path[len(path)-1] == '/' {
-		return path + "{$}"
-	}
-	return path
-}
-
-func (p *process) httpOptions() (opts []server.HTTPOption) {
-	if p.cfg.AllowedHosts != nil {
-		opts = append(opts, server.WithAllowedHosts(p.cfg.AllowedHosts...))
-	}
-	if p.cfg.AllowedOrigins != nil {
-		opts = append(opts, server.WithAllowedOrigins(p.cfg.AllowedOrigins...))
-	}
-	if p.cfg.AllowedHeaders != nil {
-		opts = append(opts, server.WithAllowedHeaders(p.cfg.AllowedHeaders...))
-	}
-	return opts
 }
 
 func (p *process) bind(what, flagName, addr string, server *http.Server) (*listener, error) {

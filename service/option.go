@@ -3,6 +3,7 @@ package service
 import (
 	"flag"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +23,9 @@ type options struct {
 	config    *Config
 	flags     []func(*flag.FlagSet)
 	env       envPrefix
+	wraps     []func(http.Handler) http.Handler
+	routes    []route // beside the MCP endpoint
+	pages     []route // on the admin listener
 	getenv    func(string) string
 	stdout    io.Writer
 	stderr    io.Writer
@@ -79,6 +83,47 @@ func WithStdout(w io.Writer) Option { return optionFunc(func(o *options) { o.std
 // WithStderr replaces os.Stderr, where the banner and the log go. It must take
 // writes from several goroutines.
 func WithStderr(w io.Writer) Option { return optionFunc(func(o *options) { o.stderr = w }) }
+
+// WithHTTPMiddleware wraps the MCP endpoint, and nothing else that the process serves:
+// to authenticate, to give requests an id, to log accesses. The first one is the
+// outermost. It sees each request before the checks of Host and Origin, and those of a
+// batch as one. It is not used in stdio mode.
+//
+// A middleware that wraps the http.ResponseWriter implements Unwrap, as
+// [http.ResponseController] wants it: without that, answers have no deadlines and events
+// are not flushed. One that authenticates passes on every request with the method OPTIONS;
+// see [server.Server.Handler]. http.TimeoutHandler and anything else that buffers answers
+// cannot be used.
+func WithHTTPMiddleware(wraps ...func(http.Handler) http.Handler) Option {
+	return optionFunc(func(o *options) { o.wraps = append(o.wraps, wraps...) })
+}
+
+// WithHTTPHandler serves a path of the program's own beside the MCP endpoint, such as
+// "GET /.well-known/oauth-protected-resource". The pattern is one of [http.ServeMux] without
+// a host. What collides with the endpoint, or with another pattern, makes Run return an error.
+//
+// The middleware of [WithHTTPMiddleware] is not around it: what clients fetch to learn how
+// to authenticate is fetched without that. Nothing checks Host and Origin either: a handler of
+// something that is not for everybody does that itself. A body has body_timeout to arrive and at
+// most max_frame_bytes, and each 64 KiB of an answer write_timeout to be read; a handler may
+// set other deadlines by [http.ResponseController]. It is not used in stdio mode.
+func WithHTTPHandler(pattern string, h http.Handler) Option {
+	return optionFunc(func(o *options) { o.routes = append(o.routes, route{pattern, h}) })
+}
+
+// WithAdminHandler serves a path of the program's own on the admin listener, such as
+// "GET /flags". The pattern is one of [http.ServeMux] without a host. What collides with a page
+// of the service, or with another pattern, makes Run return an error. The index lists it, and
+// the console has a link if it can be fetched by its path alone.
+//
+// It has the protection of that listener: names in the Host header must be listed, pages of
+// other sites are refused, max_admin_requests bounds how many requests are worked on,
+// write_timeout how long an answer may take to be read, unless the handler sets deadlines
+// by [http.ResponseController]. A body has body_timeout to arrive and at most
+// max_frame_bytes. Nobody is asked for a password.
+func WithAdminHandler(pattern string, h http.Handler) Option {
+	return optionFunc(func(o *options) { o.pages = append(o.pages, route{pattern, h}) })
+}
 
 // WithListening calls f once, when clients can connect.
 func WithListening(f func(Endpoints)) Option { return optionFunc(func(o *options) { o.listening = f }) }

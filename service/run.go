@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +51,9 @@ type process struct {
 	srv     *server.Server
 	cfg     Config
 	signals *signals
+
+	endpoint  *endpoint    // nil in stdio mode
+	adminHTTP *http.Server // nil if it is off
 
 	mcp      *listener     // nil in stdio mode
 	admin    *listener     // nil if it is off

@@ -46,12 +46,15 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 	case srv == nil:
 		return errors.New("service: the server could not be made: there is neither a server nor an error")
 	}
-	if err := env.configure(srv); err != nil {
-		return err
-	}
 	setDefaultLogger(srv.Telemetry().LogHandler(handler))
 	defer signals.closes(srv)()
 	p := &process{srv: srv, cfg: cfg, options: o, signals: signals, broken: make(chan error, 3)}
+	if err := env.configure(srv); err != nil {
+		return errors.Join(err, srv.Shutdown(ctx))
+	}
+	if err := p.makeHandlers(); err != nil {
+		return errors.Join(err, srv.Shutdown(ctx))
+	}
 	return p.run(ctx)
 }
 

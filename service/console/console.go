@@ -32,6 +32,8 @@ type Page struct {
 	Name, Version, Build string
 	// JaegerURL is where traces can be looked at, without a slash at the end; "" is nowhere.
 	JaegerURL string
+	// Links are paths of further pages of the admin listener, such as "/flags".
+	Links []string
 }
 
 // A Console serves the page. Its methods may be called from any goroutine.
@@ -74,7 +76,19 @@ func (p Page) fill(text string) string {
 		"{{.Version}}", html.EscapeString(p.Version),
 		"{{.Build}}", html.EscapeString(p.Build),
 		"{{.JaegerURL}}", html.EscapeString(p.JaegerURL),
+		"{{.Links}}", p.links(),
 	).Replace(text)
+}
+
+// links returns the links of the page, relative as the others, so that a proxy may serve it
+// below a path of its own.
+func (p Page) links() string {
+	var b strings.Builder
+	for _, path := range p.Links {
+		path = strings.TrimPrefix(path, "/")
+		fmt.Fprintf(&b, "\n    <a href=\"./%s\">%s</a>", html.EscapeString(path), html.EscapeString(path))
+	}
+	return b.String()
 }
 
 // ServeIndex serves the page itself.
