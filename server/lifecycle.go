@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -13,112 +15,145 @@ import (
 // lifecycle holds what users want to be called for.
 type lifecycle struct {
 	mu        sync.Mutex
-	starts    []func(context.Context) error
-	stops     []func(context.Context) error
+	hooks     []*hook
 	readiness []readinessCheck
 	// rootsChanged are called for the notification of that name.
 	rootsChanged []func(context.Context, *Notice)
 }
 
-type readinessCheck struct {
-	name  string
-	check func(context.Context) error
+// A hook is what a program starts and stops with the server.
+type hook struct {
+	name        string
+	start, stop func(context.Context) error // nil if there is nothing to do
+	started     bool                        // start has succeeded; guarded by lifecycle.mu
 }
 
-// OnStart adds a hook that [Server.Start] runs, in the order of registration.
-func (s *Server) OnStart(hook func(context.Context) error) {
+// AddHook adds what the program starts and stops with the server, such as a connection
+// to a database. The name is for people: it is in the errors and in the log.
+//
+// [Server.Start] runs start, in the order of registration; nil is for what was started
+// already. [Server.Shutdown] runs stop, in the reverse order, when the last handler has
+// returned, and only if start has succeeded or is nil. A stop of nil does nothing. Errors
+// and panics of both are returned and logged (hook.failed). AddHook panics if the name is
+// empty or both functions are nil. The start of a hook that is added after Start is not run.
+func (s *Server) AddHook(name string, start, stop func(context.Context) error) {
+	if name == "" || start == nil && stop == nil {
+		panic(fmt.Sprintf("server: hook %q: it needs a name, and something to start or to stop", name))
+	}
 	s.hooks.mu.Lock()
 	defer s.hooks.mu.Unlock()
-	s.hooks.starts = append(s.hooks.starts, hook)
+	s.hooks.hooks = append(s.hooks.hooks, &hook{name: name, start: start, stop: stop})
 }
 
-// OnStop adds a hook that [Server.Shutdown] runs when the last request has ended,
-// in the reverse order of registration.
-func (s *Server) OnStop(hook func(context.Context) error) {
-	s.hooks.mu.Lock()
-	defer s.hooks.mu.Unlock()
-	s.hooks.stops = append(s.hooks.stops, hook)
+// all returns the hooks in the order of registration.
+func (l *lifecycle) all() []*hook {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]*hook(nil), l.hooks...)
 }
 
-// AddReadiness adds a check without which the server is not ready to be sent
-// requests, such as a ping of a database. The checks run with every probe.
-func (s *Server) AddReadiness(name string, check func(context.Context) error) {
-	s.hooks.mu.Lock()
-	defer s.hooks.mu.Unlock()
-	s.hooks.readiness = append(s.hooks.readiness, readinessCheck{name, check})
+// toStop returns the hooks whose stop is to run, the last one first.
+func (l *lifecycle) toStop() (hooks []*hook) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := len(l.hooks) - 1; i >= 0; i-- {
+		if h := l.hooks[i]; h.stop != nil && (h.start == nil || h.started) {
+			hooks = append(hooks, h)
+		}
+	}
+	return hooks
 }
-
-// ErrDraining is what [Server.Ready] returns once the server shuts down.
-var ErrDraining = errors.New("server: shutting down")
 
 // ErrAbandoned is matched by the errors that name the handlers which ignored their
 // cancelled context and were left behind.
 var ErrAbandoned = session.ErrAbandoned
 
-// Ready runs the readiness checks and returns what speaks against sending requests.
-func (s *Server) Ready(ctx context.Context) error {
-	if s.core.Draining() {
-		return ErrDraining
-	}
-	s.hooks.mu.Lock()
-	checks := s.hooks.readiness
-	s.hooks.mu.Unlock()
-	var errs []error
-	for _, c := range checks {
-		if err := runHook(ctx, c.check); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", c.name, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// Start runs the start hooks and returns the first error. Package service calls
-// it before it listens.
+// Start runs the start functions of the hooks, and returns the first error, which names
+// its hook; the hooks after that one are not started. Package service calls it before it
+// listens. A program that calls it itself calls [Server.Shutdown] also after a Start that
+// has failed: that stops what was started.
 func (s *Server) Start(ctx context.Context) error {
-	s.hooks.mu.Lock()
-	starts := s.hooks.starts
-	s.hooks.mu.Unlock()
-	for _, hook := range starts {
-		if err := runHook(ctx, hook); err != nil {
+	for _, h := range s.hooks.all() {
+		if h.start == nil {
+			continue
+		}
+		if err := s.runHook(ctx, "start", h.name, h.start); err != nil {
 			return err
 		}
+		s.hooks.mu.Lock()
+		h.started = true
+		s.hooks.mu.Unlock()
 	}
 	return nil
 }
 
 // Shutdown drains the server. New requests are refused with an error that says so;
 // running ones and tasks may finish until ctx is done, and are then cancelled with
-// [mcp.ErrServerShutdown]. It ends all sessions, then runs the stop hooks. The
-// error names the handlers that did not return. Listeners are the caller's to
-// close, after Shutdown. The context of the stop hooks has a time of its own
-// (HookGrace), since that of a drain which took too long is over.
+// [mcp.ErrServerShutdown]. It ends all sessions, then runs the stop functions of the
+// hooks. The error names the handlers that did not return, and the hooks that have failed.
+// Listeners are the caller's to close, after Shutdown.
+//
+// The context of the hooks has a time of its own (HookGrace), since that of a drain which
+// took too long is over. Handlers that have ignored their cancelled context have half of
+// that time to return before the hooks take away what they use; then the log says which
+// ones the hooks do not wait for (hooks.unsafe). [Server.Close] ends that wait.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.core.Shutdown(ctx)
 	s.stop.Do(func() {
-		s.hooks.mu.Lock()
-		stops := s.hooks.stops
-		s.hooks.mu.Unlock()
-		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), s.core.Limits().HookGrace, mcp.ErrServerShutdown)
+		grace := s.core.Limits().HookGrace
+		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), grace, mcp.ErrServerShutdown)
 		defer cancel()
+		hooks := s.hooks.toStop()
+		if left := s.awaitHandlers(len(hooks), grace/2); len(left) > 0 {
+			s.logger.WarnContext(ctx, "hooks.unsafe", "problem", "the stop hooks run while handlers do",
+				"left", len(left), "handlers", strings.Join(left, "; "))
+		}
 		if s.tasks != nil {
 			s.tasks.giveUp(ctx) // before a hook closes the store
 		}
-		for i := len(stops) - 1; i >= 0; i-- {
-			err = errors.Join(err, runHook(ctx, stops[i]))
+		for _, h := range hooks {
+			err = errors.Join(err, s.runHook(ctx, "stop", h.name, h.stop))
 		}
 	})
 	return err
 }
 
+// awaitHandlers waits for the handlers that a drain has left behind, if there are hooks
+// that may take away what they use, and returns those that still run.
+func (s *Server) awaitHandlers(hooks int, patience time.Duration) (left []string) {
+	if hooks == 0 {
+		return nil
+	}
+	left = s.core.AwaitHandlers(patience, s.notices.idle())
+	return append(left, s.notices.left()...)
+}
+
 // Close ends the patience of a running [Server.Shutdown].
 func (s *Server) Close() { s.core.Close() }
 
-// runHook contains a panic of a user's hook.
-func runHook(ctx context.Context, hook func(context.Context) error) (err error) {
+// runHook runs one function of a hook and logs how that went. One that still runs when
+// its context has ended is logged too.
+func (s *Server) runHook(ctx context.Context, phase, name string, f func(context.Context) error) error {
+	began := time.Now()
+	warned := context.AfterFunc(ctx, func() {
+		s.logger.WarnContext(ctx, "hook.slow", "hook", name, "phase", phase, "took", time.Since(began))
+	})
+	err := contained(ctx, f)
+	warned()
+	if err != nil {
+		s.logger.ErrorContext(ctx, "hook.failed", "hook", name, "phase", phase, "took", time.Since(began), "error", err)
+		return fmt.Errorf("server: %s hook %q: %w", phase, name, err)
+	}
+	s.logger.DebugContext(ctx, "hook.done", "hook", name, "phase", phase, "took", time.Since(began))
+	return nil
+}
+
+// contained makes an error of a panic of the program's.
+func contained(ctx context.Context, f func(context.Context) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("server: a hook panicked: %v", v)
+			err = fmt.Errorf("it panicked: %v", v)
 		}
 	}()
-	return hook(ctx)
+	return f(ctx)
 }

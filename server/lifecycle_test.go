@@ -25,19 +25,18 @@ func TestHooks(t *testing.T) {
 	}
 	first, second := errors.New("first"), errors.New("second")
 	srv := newServer(t)
-	srv.OnStart(hook("start 1", nil))
-	srv.OnStart(hook("start 2", nil))
-	srv.OnStop(hook("stop 1", first))
-	srv.OnStop(func(context.Context) error { j.add("stop 2"); panic("ouch") })
-	srv.OnStop(hook("stop 3", second))
+	srv.AddHook("one", hook("start 1", nil), hook("stop 1", first))
+	srv.AddHook("two", hook("start 2", nil), func(context.Context) error { j.add("stop 2"); panic("ouch") })
+	srv.AddHook("three", nil, hook("stop 3", second))
+	srv.AddHook("four", hook("start 4", nil), nil)
 
 	require.NoError(t, srv.Start(t.Context()))
-	require.Equal(t, []string{"start 1", "start 2"}, j.take())
+	require.Equal(t, []string{"start 1", "start 2", "start 4"}, j.take())
 	err := srv.Shutdown(t.Context())
 	require.Equal(t, []string{"stop 3", "stop 2", "stop 1"}, j.take(), "in reverse, and all of them")
 	require.ErrorIs(t, err, first)
 	require.ErrorIs(t, err, second)
-	require.ErrorContains(t, err, "a hook panicked: ouch")
+	require.EqualError(t, err, "server: stop hook \"three\": second\nserver: stop hook \"two\": it panicked: ouch\nserver: stop hook \"one\": first")
 	require.NoError(t, srv.Shutdown(t.Context()))
 	require.Empty(t, j.take(), "once")
 }
@@ -49,9 +48,13 @@ func TestStartStopsAtTheFirstError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := newServer(t)
-			srv.OnStart(hook)
-			srv.OnStart(func(context.Context) error { t.Error("called"); return nil })
-			require.ErrorContains(t, srv.Start(t.Context()), "no database")
+			srv.AddHook("database", hook, func(context.Context) error { t.Error("stopped"); return nil })
+			srv.AddHook("queue", func(context.Context) error { t.Error("called"); return nil },
+				func(context.Context) error { t.Error("stopped"); return nil })
+			err := srv.Start(t.Context())
+			require.ErrorContains(t, err, `start hook "database": `)
+			require.ErrorContains(t, err, "no database")
+			require.NoError(t, srv.Shutdown(t.Context()), "what was not started is not stopped")
 		})
 	}
 }
@@ -70,7 +73,7 @@ func TestReady(t *testing.T) {
 	require.ErrorIs(t, err, down)
 	require.EqualError(t, err, "db: connection refused\nqueue: context canceled", "all of them, by name")
 	srv.AddReadiness("bad", func(context.Context) error { panic("ouch") })
-	require.ErrorContains(t, srv.Ready(t.Context()), "bad: server: a hook panicked: ouch")
+	require.ErrorContains(t, srv.Ready(t.Context()), "bad: it panicked: ouch")
 	require.NoError(t, srv.Shutdown(t.Context()))
 	require.ErrorIs(t, srv.Ready(t.Context()), server.ErrDraining)
 }
@@ -81,7 +84,7 @@ func TestShutdownDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &journal{}
 		srv := newServer(t, server.WithLimits(server.Limits{MaxInFlightTotal: 1}))
-		srv.OnStop(func(context.Context) error { j.add("stop hook"); return nil })
+		srv.AddHook("cache", nil, func(context.Context) error { j.add("stop hook"); return nil })
 		server.AddTool(srv, server.Tool{Name: "work"}, func(ctx context.Context, c *server.Call, _ none) (string, error) {
 			time.Sleep(time.Second)
 			j.add(fmt.Sprint("worked ", c.Progress(1, 0, ""), ctx.Err()))

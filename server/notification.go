@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -101,6 +103,10 @@ func (s *Server) RemoveNotifications(names ...string) { s.removeOwn(true, names)
 type notices struct {
 	mu     sync.RWMutex
 	byName map[string]func(context.Context, *Notice)
+
+	runMu   sync.Mutex
+	running map[string]int // handlers that run, by the name of the notification
+	quiet   chan struct{}  // closed when none runs any more; nil while nobody waits
 }
 
 // add adds a handler of one's own; a name that is taken is an error.
@@ -146,8 +152,51 @@ func (t *notices) handle(ctx context.Context, n *Notice) {
 	h := t.byName[n.in.Method]
 	t.mu.RUnlock()
 	if h != nil {
+		t.runs(n.in.Method, 1)
+		defer t.runs(n.in.Method, -1)
 		h(ctx, n)
 	}
+}
+
+// runs counts the handlers that run.
+func (t *notices) runs(name string, change int) {
+	t.runMu.Lock()
+	defer t.runMu.Unlock()
+	if t.running == nil {
+		t.running = map[string]int{}
+	}
+	if t.running[name] += change; t.running[name] == 0 {
+		delete(t.running, name)
+	}
+	if len(t.running) == 0 && t.quiet != nil {
+		close(t.quiet)
+		t.quiet = nil
+	}
+}
+
+// idle returns a channel that is closed as soon as no handler runs.
+func (t *notices) idle() <-chan struct{} {
+	t.runMu.Lock()
+	defer t.runMu.Unlock()
+	switch {
+	case len(t.running) == 0:
+		idle := make(chan struct{})
+		close(idle)
+		return idle
+	case t.quiet == nil:
+		t.quiet = make(chan struct{})
+	}
+	return t.quiet
+}
+
+// left says which handlers run, and how many of each.
+func (t *notices) left() (names []string) {
+	t.runMu.Lock()
+	defer t.runMu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(t.running)) {
+		names = append(names, fmt.Sprintf("%s (%d)", name, t.running[name]))
+	}
+	return names
 }
 
 // Notify sends a notification of one's own about this request, before its answer, to

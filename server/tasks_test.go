@@ -281,7 +281,7 @@ func TestTasksDrain(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
 		closed := make(chan mcp.TaskStatus, 1)
-		srv.OnStop(func(context.Context) error { closed <- store.status(ids["stubborn"]); return nil })
+		srv.AddHook("store", nil, func(context.Context) error { closed <- store.status(ids["stubborn"]); return nil })
 		done := make(chan error, 1)
 		go func() { done <- srv.Shutdown(ctx) }()
 		time.Sleep(time.Second)

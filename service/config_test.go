@@ -22,10 +22,10 @@ var update = flag.Bool("update", false, "write the golden files")
 func withoutStart(t *testing.T, args []string, env map[string]string, opts ...service.Option) (stdout string, err error) {
 	t.Helper()
 	srv, _ := newGated(t, false)
-	srv.OnStart(func(context.Context) error {
+	srv.AddHook("start", func(context.Context) error {
 		t.Error("the server was started")
 		return context.Canceled
-	})
+	}, nil)
 	var out bytes.Buffer
 	err = service.Run(t.Context(), srv, append([]service.Option{
 		service.WithCommand("testing serve"), service.WithArgs(args), service.WithStdout(&out),
@@ -100,10 +100,10 @@ func TestFlagsWinOverTheEnvironment(t *testing.T) {
 	var depth int
 	env := map[string]string{"VITRINE_PATH": "/env", "VITRINE_ONE": "env", "VITRINE_TWO": "env", "VITRINE_DEPTH": "",
 		"VITRINE_ADDR": "127.0.0.1:0", "VITRINE_ADMIN_ADDR": "off"}
-	srv.OnStart(func(context.Context) error {
+	srv.AddHook("start", func(context.Context) error {
 		assert.Equal(t, "env flag 7", one+" "+two+" "+string(rune('0'+depth)), "known when the hooks run")
 		return nil
-	})
+	}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	err := service.Run(ctx, srv, service.WithArgs([]string{"--two", "flag"}), service.WithStderr(&syncBuffer{}),
 		service.WithGetenv(func(name string) string { return env[name] }),

@@ -150,8 +150,9 @@ func TestOwnHandlersThatCannotBe(t *testing.T) {
 	} {
 		stopped = 0
 		srv, _ := newGated(t, false)
-		srv.OnStop(func(context.Context) error { stopped++; return nil })
-		srv.OnStart(func(context.Context) error { t.Error("it starts: ", tt.name); return nil })
+		srv.AddHook("files", nil, func(context.Context) error { stopped++; return nil })
+		srv.AddHook("cache", func(context.Context) error { t.Error("it starts: ", tt.name); return nil },
+			func(context.Context) error { t.Error("it stops: ", tt.name); return nil })
 		err := service.Run(t.Context(), srv, append(quiet(), tt.opts...)...)
 		assert.ErrorContains(t, err, tt.want, tt.name)
 		assert.Equal(t, 1, stopped, "what was opened to make the server is closed: %s", tt.name)

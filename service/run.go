@@ -79,7 +79,7 @@ func (p *process) run(ctx context.Context) error {
 
 	defer p.signals.stop()
 	if err := p.srv.Start(p.signals.begin); err != nil {
-		return errors.Join(fmt.Errorf("service: start hook: %w", err), p.srv.Shutdown(ctx))
+		return errors.Join(fmt.Errorf("service: %w", err), p.srv.Shutdown(ctx))
 	}
 	if err := p.listen(); err != nil {
 		return errors.Join(err, p.srv.Shutdown(ctx))

@@ -24,8 +24,8 @@ import (
 func TestRunServesUntilItsContextEnds(t *testing.T) {
 	srv, _ := newGated(t, false)
 	var order []string
-	srv.OnStart(func(context.Context) error { order = append(order, "start"); return nil })
-	srv.OnStop(func(context.Context) error { order = append(order, "stop"); return nil })
+	srv.AddHook("order", func(context.Context) error { order = append(order, "start"); return nil },
+		func(context.Context) error { order = append(order, "stop"); return nil })
 	r := start(t, srv)
 	assert.Equal(t, []string{"start"}, order)
 
@@ -176,7 +176,7 @@ func TestAddressInUse(t *testing.T) {
 	for flag, what := range map[string]string{"addr": "MCP", "admin-addr": "admin"} {
 		srv, _ := newGated(t, false)
 		stopped := false
-		srv.OnStop(func(context.Context) error { stopped = true; return nil })
+		srv.AddHook("cache", func(context.Context) error { return nil }, func(context.Context) error { stopped = true; return nil })
 		err := service.Run(t.Context(), srv, quiet("--"+flag+"="+taken.Addr().String())...)
 		require.Error(t, err)
 		assert.ErrorContains(t, err, what+" listener")
@@ -189,8 +189,21 @@ func TestAddressInUse(t *testing.T) {
 func TestStartHookFails(t *testing.T) {
 	srv, _ := newGated(t, false)
 	errHook := errors.New("no database")
-	srv.OnStart(func(context.Context) error { return errHook })
-	assert.ErrorIs(t, service.Run(t.Context(), srv, quiet()...), errHook)
+	var stopped []string
+	stop := func(name string) func(context.Context) error {
+		return func(context.Context) error { stopped = append(stopped, name); return nil }
+	}
+	fine := func(context.Context) error { return nil }
+	srv.AddHook("cache", fine, stop("cache"))
+	srv.AddHook("index", fine, stop("index"))
+	srv.AddHook("database", func(context.Context) error { return errHook }, stop("database"))
+	srv.AddHook("queue", func(context.Context) error { t.Error("it is started"); return nil }, stop("queue"))
+	log := &syncBuffer{}
+	err := service.Run(t.Context(), srv, append(quiet("--log-format=json"), service.WithStderr(log))...)
+	assert.ErrorIs(t, err, errHook)
+	assert.EqualError(t, err, `service: server: start hook "database": no database`)
+	assert.Equal(t, []string{"index", "cache"}, stopped, "what was started is stopped, the last first, and nothing else")
+	assert.Regexp(t, `"level":"ERROR","msg":"hook.failed","hook":"database","phase":"start","took":\d+,"error":"no database"`, log.String())
 }
 
 // The server is made before Run sets the default logger, and still its records

@@ -54,7 +54,7 @@ func TestShutdownDelay(t *testing.T) {
 func TestRefuseTimeOutlastsAnIdleDrain(t *testing.T) {
 	srv, _ := newGated(t, false)
 	stopped := make(chan struct{})
-	srv.OnStop(func(context.Context) error { close(stopped); return nil })
+	srv.AddHook("stop", nil, func(context.Context) error { close(stopped); return nil })
 	r := start(t, srv, "--refuse-time=1h")
 	r.stop()
 	<-stopped // the drain has ended

@@ -11,7 +11,7 @@ import (
 
 // addSearch adds search_text, and closes the searcher with the server.
 func addSearch(srv *server.Server, s *searcher) {
-	srv.OnStop(func(context.Context) error { return s.close() })
+	srv.AddHook("search", nil, func(context.Context) error { return s.close() })
 	server.AddTool(srv, server.Tool{
 		Name:  "search_text",
 		Title: "Search text files",

@@ -81,8 +81,7 @@ func newShop(registry *prometheus.Registry) (*shop, error) {
 		server.WithLimits(server.Limits{RequestTimeout: 5 * time.Second}),
 		server.WithMiddleware(closed(time.Now)))
 
-	s.srv.OnStart(s.load)
-	s.srv.OnStop(func(context.Context) error {
+	s.srv.AddHook("stock", s.load, func(context.Context) error {
 		slog.Info("the shop is closed")
 		return nil
 	})

@@ -42,6 +42,39 @@ func (c *Core) Shutdown(ctx context.Context) error {
 	return c.result
 }
 
+// AwaitHandlers waits, after [Core.Shutdown], at most for a time for the handlers that did
+// not return and for others, which close their channel, and names the handlers that still
+// have not. [Core.Close] ends the wait.
+func (c *Core) AwaitHandlers(patience time.Duration, others ...<-chan struct{}) (left []string) {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for _, idle := range append(c.idles(), others...) {
+		select {
+		case <-idle:
+			continue
+		case <-timer.C:
+		case <-c.closing:
+		}
+		return c.running()
+	}
+	return nil
+}
+
+// running names the handlers that have not returned.
+func (c *Core) running() (names []string) {
+	for _, r := range c.ledger.live() {
+		if r.verdict.started() && !r.hasReturned() {
+			names = append(names, r.describe())
+		}
+	}
+	for _, d := range c.detached.list() {
+		if !d.over() {
+			names = append(names, d.describe())
+		}
+	}
+	return names
+}
+
 // Close ends all patience with handlers, of a running Shutdown or of the next one:
 // they are cancelled and not waited for. Only the last answers still have the
 // clean-up grace to be written, to a peer that is slow to read.
