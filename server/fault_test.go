@@ -100,7 +100,7 @@ func TestSchemaContradictsType(t *testing.T) {
 	}
 	logs := &logRecorder{}
 	srv := newServer(t, server.WithLogger(slog.New(logs)))
-	server.AddTool(srv, server.Tool{Name: "x", InputSchema: jsontext.Value(`{"type":"object"}`)},
+	server.AddTool(srv, server.Tool{Name: "x", AllowUnmatchedProperties: true, InputSchema: jsontext.Value(`{"type":"object"}`)},
 		func(context.Context, *server.Call, in) (string, error) { return "ok", nil })
 	p := dial(t, srv)
 	for arguments, field := range map[string]string{`{"n":"1"}`: "/n", `{"a":1}`: "/a", `{"n":{}}`: "/n"} {

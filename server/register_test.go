@@ -93,6 +93,47 @@ func TestRegistrationErrors(t *testing.T) {
 	}
 }
 
+// A schema that was given and the Go type beside it must speak of the same properties.
+func TestGivenSchemasMatchTheTypes(t *testing.T) {
+	type order struct {
+		Size string `json:"size"`
+	}
+	const both = `{"type":"object","properties":{"size":{"$ref":"#/$defs/size"}},"$defs":{"size":{"type":"string"}}}`
+	const typo = `{"type":"object","properties":{"sise":{"type":"string"}}}`
+	const number = `{"type":"object","properties":{"size":{"type":"integer"}}}`
+	for _, tt := range []struct {
+		name string
+		add  func(*server.Server) error
+		want string // part of the error, or "" for none
+	}{
+		{"input", add[order, string](server.Tool{Name: "x", InputSchema: jsontext.Value(both)}), ""},
+		{"input typo", add[order, string](server.Tool{Name: "x", InputSchema: jsontext.Value(typo)}),
+			`input schema of tool "x": schema and Go type differ: /size: the schema has no such property`},
+		{"input type", add[order, string](server.Tool{Name: "x", InputSchema: jsontext.Value(number)}), "/size: the schema has integer"},
+		{"input allowed", add[order, string](server.Tool{Name: "x", InputSchema: jsontext.Value(typo), AllowUnmatchedProperties: true}), ""},
+		{"input type is never allowed", add[order, string](server.Tool{Name: "x", InputSchema: jsontext.Value(number), AllowUnmatchedProperties: true}), "/size"},
+		{"input is a map", add[map[string]any, string](server.Tool{Name: "x", InputSchema: jsontext.Value(typo)}), ""},
+		{"input is raw", add[jsontext.Value, string](server.Tool{Name: "x", InputSchema: jsontext.Value(typo)}), ""},
+
+		{"output", add[none, order](server.Tool{Name: "x", OutputSchema: jsontext.Value(both)}), ""},
+		{"output typo", add[none, order](server.Tool{Name: "x", OutputSchema: jsontext.Value(typo)}),
+			`output schema of tool "x": schema and Go type differ: /size: the schema has no such property`},
+		{"output type", add[none, string](server.Tool{Name: "x", OutputSchema: jsontext.Value(both)}), "/: the schema has object, the Go type string is string"},
+		{"output allowed", add[none, order](server.Tool{Name: "x", OutputSchema: jsontext.Value(typo), AllowUnmatchedProperties: true}), ""},
+		{"output is any", add[none, any](server.Tool{Name: "x", OutputSchema: jsontext.Value(typo)}), ""},
+		{"output is a result", add[none, *mcp.CallToolResult](server.Tool{Name: "x", OutputSchema: jsontext.Value(typo)}), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := tt.add(newServer(t))
+			if tt.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
+}
+
 func TestAddToolPanics(t *testing.T) {
 	require.PanicsWithError(t, `server: tool name "a b" may have letters, digits, _ . and - only`,
 		func() { server.AddTool(newServer(t), server.Tool{Name: "a b"}, text("")) })

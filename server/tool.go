@@ -29,11 +29,20 @@ type Tool struct {
 	// their order and with their numbers as written. White space between tokens is
 	// dropped and strings may be escaped differently. The input schema must describe an
 	// object. Clients of a legacy revision see no output schema but that of an object.
+	//
+	// Both are compared with the Go types of the handler, through references: a property
+	// that only one of the two has, and types that exclude each other, are an error. Types
+	// of which nothing is known are left alone: any, maps, jsontext.Value and others with
+	// JSON methods of their own. Defaults in a schema that was given are for the client.
 	InputSchema  jsontext.Value
 	OutputSchema jsontext.Value
-	Annotations  *mcp.ToolAnnotations
-	Icons        []mcp.Icon
-	Meta         mcp.Meta
+	// AllowUnmatchedProperties permits properties that only a given schema or only its Go
+	// type has. A handler never sees those that its type has not, and gets zero values for
+	// those that the schema does not mention.
+	AllowUnmatchedProperties bool
+	Annotations              *mcp.ToolAnnotations
+	Icons                    []mcp.Icon
+	Meta                     mcp.Meta
 	// Middleware wraps this tool's handler, inside the server's own chain.
 	Middleware []middleware.Middleware
 	// Deadline bounds a call, counted from its admission, the time in the queue included.
@@ -117,14 +126,17 @@ func enterTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out], enter ent
 	if h == nil {
 		return fmt.Errorf("server: tool %q: the handler is nil", t.Name)
 	}
-	in, err := toolSchema(t.InputSchema, reflect.TypeFor[In](), schema.For)
+	in, err := schemaOf(t.InputSchema, reflect.TypeFor[In](), schema.For)
 	if err == nil {
 		err = in.RequireObject()
+	}
+	if err == nil && t.InputSchema != nil {
+		err = in.Match(reflect.TypeFor[In](), t.AllowUnmatchedProperties)
 	}
 	if err != nil {
 		return fmt.Errorf("server: input schema of tool %q: %w", t.Name, err)
 	}
-	out, err := outputFor[Out](t.OutputSchema)
+	out, err := outputFor[Out](t)
 	if err != nil {
 		return fmt.Errorf("server: output schema of tool %q: %w", t.Name, err)
 	}
@@ -162,8 +174,8 @@ func enterTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out], enter ent
 	return s.enterTool(def, paramHeaders(in), handler, serving{t.Middleware, t.Deadline, t.Class}, enter)
 }
 
-// toolSchema returns the schema that was given, or infers it.
-func toolSchema(given jsontext.Value, t reflect.Type, infer func(reflect.Type) (*schema.Schema, error)) (*schema.Schema, error) {
+// schemaOf returns the schema that was given, or infers it.
+func schemaOf(given jsontext.Value, t reflect.Type, infer func(reflect.Type) (*schema.Schema, error)) (*schema.Schema, error) {
 	if given != nil {
 		return schema.Parse(given)
 	}
@@ -204,18 +216,21 @@ type output[Out any] struct {
 	check  bool           // the value may break the schema
 }
 
-func outputFor[Out any](given jsontext.Value) (output[Out], error) {
+func outputFor[Out any](t Tool) (output[Out], error) {
 	var o output[Out]
-	t := reflect.TypeFor[Out]()
-	whole := t == reflect.TypeFor[*mcp.CallToolResult]() || t == reflect.TypeFor[string]()
-	if whole && given == nil {
+	typ := reflect.TypeFor[Out]()
+	whole := typ == reflect.TypeFor[*mcp.CallToolResult]()
+	if t.OutputSchema == nil && (whole || typ == reflect.TypeFor[string]()) {
 		return o, nil
 	}
-	sch, err := toolSchema(given, t, schema.ForOutput)
+	sch, err := schemaOf(t.OutputSchema, typ, schema.ForOutput)
+	if err == nil && t.OutputSchema != nil && !whole {
+		err = sch.Match(typ, t.AllowUnmatchedProperties)
+	}
 	if err != nil {
 		return o, err
 	}
-	o.schema, o.check = sch, given != nil || !sch.ProvenByType()
+	o.schema, o.check = sch, t.OutputSchema != nil || !sch.ProvenByType()
 	return o, nil
 }
 

@@ -1,0 +1,83 @@
+package schema
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+// A goField is a field of a struct as json/v2 sees it. Other than a [field] it may have
+// any option that json/v2 knows.
+type goField struct {
+	name, goName string
+	typ          reflect.Type
+	anyCase      bool // names are compared without case
+	unknown      bool // an option changes the JSON form of the type
+	depth        int
+}
+
+// structFields returns the fields of a struct and of the structs that it embeds. open
+// says that it takes members of any name.
+func structFields(t reflect.Type) (fields []goField, open bool, err error) {
+	if err := json.Unmarshal([]byte(`{}`), reflect.New(t).Interface()); err != nil {
+		return nil, false, err
+	}
+	open = collectFields(t, 0, &fields, nil)
+	return fields, open, nil
+}
+
+func collectFields(t reflect.Type, depth int, to *[]goField, inside []reflect.Type) (open bool) {
+	if slices.Contains(inside, t) {
+		return false
+	}
+	inside = append(inside, t)
+	for sf := range t.Fields() {
+		tag := sf.Tag.Get("json")
+		if tag == "-" || !sf.IsExported() && !sf.Anonymous {
+			continue
+		}
+		name, options := splitTag(tag)
+		inline := sf.Anonymous && name == "" || slices.Contains(options, "embed")
+		switch sub := deref(sf.Type); {
+		case inline && sub.Kind() == reflect.Struct:
+			open = collectFields(sub, depth+1, to, inside) || open
+		case inline: // a map or a jsontext.Value takes what no other field does
+			open = true
+		default:
+			f := goField{name: name, goName: sf.Name, typ: sf.Type, depth: depth}
+			if f.name == "" {
+				f.name = sf.Name
+			}
+			for _, option := range options {
+				f.anyCase = f.anyCase || option == "case:ignore"
+				f.unknown = f.unknown || option == "string" || strings.HasPrefix(option, "format:")
+			}
+			f.add(to)
+		}
+	}
+	return open
+}
+
+// add adds a field. One that is less deep hides the others of its name.
+func (f goField) add(to *[]goField) {
+	i := slices.IndexFunc(*to, func(other goField) bool { return other.name == f.name })
+	switch {
+	case i < 0:
+		*to = append(*to, f)
+	case f.depth < (*to)[i].depth:
+		(*to)[i] = f
+	}
+}
+
+// splitTag splits a json tag into the name and the options.
+func splitTag(tag string) (name string, options []string) {
+	name, rest, _ := strings.Cut(tag, ",")
+	if strings.HasPrefix(name, "'") { // a name in quotes may have commas in it
+		if end := strings.LastIndex(tag, "'"); end > 0 {
+			name, rest = tag[1:end], strings.TrimPrefix(tag[end+1:], ",")
+		}
+	}
+	return name, strings.Split(rest, ",")
+}
