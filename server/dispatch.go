@@ -62,16 +62,22 @@ const otherMethod = "_OTHER"
 
 // handle registers a method of the protocol.
 func (s *Server) handle(m *method) {
-	if err := s.tryHandle(m); err != nil {
-		panic(err) // two features claim one method
+	s.routeMethod(m)
+	if s.setMethod(m) {
+		panic(fmt.Errorf("server: two features serve the method %q", m.name))
 	}
 }
 
-// tryHandle registers a method; a name that is taken is an error.
-func (s *Server) tryHandle(m *method) error {
+// routeMethod wraps the handler of a method. It calls middlewares, which may call the server.
+func (s *Server) routeMethod(m *method) {
 	m.route = s.newRoute(middleware.NewRoute(m.name, "", ""), m.handler, m.serving)
 	m.route.Handshake, m.route.BeforeInitialize = m.handshake, m.beforeInitialize
 	m.route.Subscription = m.subscription
+}
+
+// setMethod registers a method that has a route. replaced says that there was one of its
+// name.
+func (s *Server) setMethod(m *method) (replaced bool) {
 	s.methods.mu.Lock()
 	defer s.methods.mu.Unlock()
 	if s.methods.byName == nil {
@@ -79,11 +85,9 @@ func (s *Server) tryHandle(m *method) error {
 		s.methods.other = s.newRoute(middleware.NewRoute(otherMethod, "", ""), methodNotFound, serving{})
 		s.methods.other.BeforeInitialize = true
 	}
-	if s.methods.byName[m.name] != nil {
-		return fmt.Errorf("server: there is a method %q already", m.name)
-	}
+	replaced = s.methods.byName[m.name] != nil
 	s.methods.byName[m.name] = m
-	return nil
+	return replaced
 }
 
 func (s *Server) method(name string) *method {

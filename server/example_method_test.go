@@ -24,7 +24,7 @@ type tuneResult struct {
 func ExampleAddMethod() {
 	const radio = "com.example/radio"
 	srv := server.New("radio", "1.0.0", server.WithTelemetry(telemetry.Disabled()))
-	srv.AddExtension(server.Extension{ID: radio, Settings: map[string]int{"presets": 6}})
+	server.AddExtension(srv, server.Extension{ID: radio, Settings: map[string]int{"presets": 6}})
 	server.AddMethod(srv, server.Method{Name: radio + "/tune", Extension: radio},
 		func(_ context.Context, call *server.Call, in tuneParams) (tuneResult, error) {
 			if err := call.Notify("notifications/"+radio+"/static", nil); err != nil {

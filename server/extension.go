@@ -25,22 +25,27 @@ type Extension struct {
 	Settings any
 }
 
-// AddExtension turns an extension on, or panics if that is not possible: a mistake in
-// the program, which shows at start-up. See [Server.TryAddExtension].
-func (s *Server) AddExtension(e Extension) {
-	if err := s.TryAddExtension(e); err != nil {
+// AddExtension turns an extension on, or gives the one that is on other settings; clients
+// that were told of it before are not told again, as the protocol has no notification of
+// that. It panics on a mistake in the definition; see [TryAddExtension].
+func AddExtension(s *Server, e Extension) {
+	if err := TryAddExtension(s, e); err != nil {
 		panic(err)
 	}
 }
 
-// TryAddExtension turns an extension on. It returns an error for an id that is none
-// or is taken, for settings that are no object, and for an extension that has an
-// option of its own (see [WithTasks]). It may be called while the server serves.
-func (s *Server) TryAddExtension(e Extension) error {
+// TryAddExtension is [AddExtension] that returns the error: for an id that is none, for
+// settings that are no object, and for an extension that has an option of its own (see
+// [WithTasks]). Then everything is as it was.
+func TryAddExtension(s *Server, e Extension) error {
 	if e.ID == mcp.ExtensionTasks {
 		return fmt.Errorf("server: extension %s is turned on with WithTasks", e.ID)
 	}
-	return s.extensions.add(e)
+	replaced, err := s.extensions.put(e)
+	if replaced {
+		s.logReplaced("extension", e.ID, false)
+	}
+	return err
 }
 
 // RemoveExtensions turns extensions off, and removes the methods and the notifications
@@ -80,21 +85,34 @@ type member struct {
 	name         string
 }
 
-// own notes what a user has just registered. If its extension has been removed meanwhile
-// it is taken away again.
-func (s *Server) own(m member, extension string) error {
-	x := &s.extensions
+func (m member) kind() string {
+	if m.notification {
+		return "notification"
+	}
+	return "method"
+}
+
+// own registers a method or a notification of the user's with enter, unless its extension
+// is not on.
+func (s *Server) own(m member, extension string, enter func() (replaced bool)) error {
+	replaced, err := s.extensions.own(m, extension, enter)
+	if replaced {
+		s.logReplaced(m.kind(), m.name, false)
+	}
+	return err
+}
+
+func (x *extensions) own(m member, extension string, enter func() bool) (replaced bool, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if _, on := x.byID[extension]; !on && extension != "" {
-		s.disown(m)
-		return notAdded(m.name, extension)
+		return false, notAdded(m.name, extension)
 	}
 	if x.members == nil {
 		x.members = map[member]string{}
 	}
 	x.members[m] = extension
-	return nil
+	return enter(), nil
 }
 
 // disown takes away what a user has registered. It wants extensions.mu.
@@ -121,30 +139,29 @@ func (s *Server) removeOwn(notifications bool, names []string) {
 	}
 }
 
-func (x *extensions) add(e Extension) error {
+// put turns an extension on. replaced says that it was on.
+func (x *extensions) put(e Extension) (replaced bool, err error) {
 	if err := mcp.CheckExtensionID(e.ID); err != nil {
-		return fmt.Errorf("server: %w", err)
+		return false, fmt.Errorf("server: %w", err)
 	}
 	settings := jsontext.Value("{}")
 	if e.Settings != nil {
 		raw, err := wire.Marshal(nil, e.Settings)
 		if err != nil {
-			return fmt.Errorf("server: encode the settings of extension %s: %w", e.ID, err)
+			return false, fmt.Errorf("server: encode the settings of extension %s: %w", e.ID, err)
 		}
 		if settings = raw; settings.Kind() != '{' {
-			return fmt.Errorf("server: the settings of extension %s must encode to a JSON object", e.ID)
+			return false, fmt.Errorf("server: the settings of extension %s must encode to a JSON object", e.ID)
 		}
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if _, taken := x.byID[e.ID]; taken {
-		return fmt.Errorf("server: there is an extension %s already", e.ID)
-	}
+	_, replaced = x.byID[e.ID]
 	if x.byID == nil {
 		x.byID = map[string]jsontext.Value{}
 	}
 	x.byID[e.ID] = settings
-	return nil
+	return replaced, nil
 }
 
 // on reports whether an extension was added.

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -45,8 +46,8 @@ func TestExtensionsAreAnnounced(t *testing.T) {
 	require.NotContains(t, p.ask(modern(1, "server/discover", "")), "extensions", "off unless added")
 	require.NotContains(t, p.initializeWith(""), "extensions")
 
-	srv.AddExtension(server.Extension{ID: thing})
-	srv.AddExtension(server.Extension{ID: "org.example/other", Settings: map[string]int{"max": 7}})
+	server.AddExtension(srv, server.Extension{ID: thing})
+	server.AddExtension(srv, server.Extension{ID: "org.example/other", Settings: map[string]int{"max": 7}})
 	const both = `"extensions":{"com.example/thing":{},"org.example/other":{"max":7}}`
 	require.Contains(t, p.ask(modern(1, "server/discover", "")), both)
 	require.Contains(t, dial(t, srv).initializeWith(""), both)
@@ -54,18 +55,17 @@ func TestExtensionsAreAnnounced(t *testing.T) {
 
 func TestBadExtensions(t *testing.T) {
 	srv := newServer(t)
-	srv.AddExtension(server.Extension{ID: thing})
+	server.AddExtension(srv, server.Extension{ID: thing})
 	for name, e := range map[string]server.Extension{
 		"no id":        {},
 		"no prefix":    {ID: "thing"},
-		"taken":        {ID: thing},
 		"no object":    {ID: "com.example/a", Settings: 1},
 		"not encoding": {ID: "com.example/b", Settings: func() {}},
 		"our own":      {ID: mcp.ExtensionTasks},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Error(t, srv.TryAddExtension(e))
-			require.Panics(t, func() { srv.AddExtension(e) })
+			require.Error(t, server.TryAddExtension(srv, e))
+			require.Panics(t, func() { server.AddExtension(srv, e) })
 		})
 	}
 	require.Contains(t, dial(t, srv).ask(modern(1, "server/discover", "")), `"extensions":{"com.example/thing":{}}`, "nothing was added")
@@ -157,8 +157,8 @@ func TestRemoveOwn(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			srv := newServer(t, server.WithTasks(server.Tasks{}))
 			heard := make(chan string, 9)
-			srv.AddExtension(server.Extension{ID: thing})
-			srv.AddExtension(server.Extension{ID: "com.example/other"})
+			server.AddExtension(srv, server.Extension{ID: thing})
+			server.AddExtension(srv, server.Extension{ID: "com.example/other"})
 			own(t, srv, "x/free", "", heard)
 			own(t, srv, "x/thing", thing, heard)
 			own(t, srv, "x/other", "com.example/other", heard)
@@ -194,7 +194,7 @@ func TestRemoveOwn(t *testing.T) {
 
 			// Their names are free again.
 			if tt.off {
-				srv.AddExtension(server.Extension{ID: thing})
+				server.AddExtension(srv, server.Extension{ID: thing})
 			}
 			if !slices.Contains(tt.calls, "x/thing") && !slices.Contains(tt.heard, "x/thing") {
 				own(t, srv, "x/thing", thing, make(chan string, 9))
@@ -228,7 +228,7 @@ func TestRemoveMethodWhileACallRuns(t *testing.T) {
 // A method whose extension is removed while it is registered is not left behind.
 func TestRemoveExtensionWhileItGrows(t *testing.T) {
 	srv := newServer(t)
-	srv.AddExtension(server.Extension{ID: thing})
+	server.AddExtension(srv, server.Extension{ID: thing})
 	err := server.TryAddMethod(srv, server.Method{Name: "x/thing", Extension: thing, Middleware: []middleware.Middleware{
 		func(next middleware.Handler) middleware.Handler {
 			srv.RemoveExtensions(thing) // while the method is built
@@ -237,4 +237,49 @@ func TestRemoveExtensionWhileItGrows(t *testing.T) {
 	}}, func(context.Context, *server.Call, none) (addOut, error) { return addOut{}, nil })
 	require.EqualError(t, err, `server: method "x/thing": extension "com.example/thing" was not added`)
 	require.JSONEq(t, failure(1, -32601, `there is no method "x/thing"`), dial(t, srv).ask(modern(1, "x/thing", "")))
+}
+
+// Methods, notifications and extensions that are added again take the place of those that
+// were there. A mistake leaves them as they were, and the protocol's own are reserved.
+func TestAddAgainBeyondTheProtocol(t *testing.T) {
+	logs := &logRecorder{}
+	srv := newServer(t, server.WithLogger(slog.New(logs)))
+	server.AddExtension(srv, server.Extension{ID: thing, Settings: map[string]int{"max": 1}})
+	says := func(sum int) server.MethodHandler[none, addOut] {
+		return func(context.Context, *server.Call, none) (addOut, error) { return addOut{sum}, nil }
+	}
+	got := make(chan string, 2)
+	hears := func(text string) server.NotificationHandler[none] {
+		return func(context.Context, *server.Notice, none) { got <- text }
+	}
+	server.AddMethod(srv, server.Method{Name: "x/thing", Extension: thing}, says(1))
+	server.AddNotification(srv, "x/nudge", thing, hears("old"))
+	p := dial(t, srv)
+	require.Contains(t, p.ask(modern(1, "x/thing", "")), "must declare")
+
+	server.AddExtension(srv, server.Extension{ID: thing, Settings: map[string]int{"max": 2}})
+	require.Contains(t, p.ask(modern(2, "server/discover", "")), `"com.example/thing":{"max":2}`)
+	require.Contains(t, p.ask(withCaps(3, "x/thing", declares(thing), "")), `"sum":1`, "what belongs to the extension stays")
+	server.AddMethod(srv, server.Method{Name: "x/thing"}, says(2))
+	require.Contains(t, p.ask(modern(4, "x/thing", "")), `"sum":2`, "it belongs to no extension any more")
+	server.AddNotification(srv, "x/nudge", "", hears("new"))
+	p.send(notification("x/nudge", `"_meta":{`+modernMeta+`}`))
+	require.Equal(t, "new", <-got)
+	require.Empty(t, got)
+
+	require.Error(t, server.TryAddExtension(srv, server.Extension{ID: thing, Settings: 1}))
+	require.Error(t, server.TryAddMethod[none, addOut](srv, server.Method{Name: "x/thing"}, nil))
+	require.Error(t, server.TryAddMethod(srv, server.Method{Name: "x/thing", Extension: "com.example/other"}, says(3)))
+	require.Error(t, server.TryAddMethod(srv, server.Method{Name: "tools/list"}, says(3)))
+	require.Error(t, server.TryAddNotification[none](srv, "x/nudge", "", nil))
+	require.Contains(t, p.ask(modern(5, "server/discover", "")), `"com.example/thing":{"max":2}`)
+	require.Contains(t, p.ask(modern(6, "x/thing", "")), `"sum":2`)
+
+	srv.RemoveExtensions(thing)
+	require.Contains(t, p.ask(modern(7, "x/thing", "")), `"sum":2`)
+	var replaced []string
+	for _, r := range logs.find("registration.replaced") {
+		replaced = append(replaced, r.attrs["kind"]+" "+r.attrs["name"])
+	}
+	require.Equal(t, []string{"extension " + thing, "method x/thing", "notification x/nudge"}, replaced)
 }

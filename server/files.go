@@ -41,22 +41,20 @@ type Files struct {
 	Class    *Class
 }
 
-// AddFiles registers the regular files of a directory and of those below it, or panics
-// if that is not possible: a mistake in the program, which shows at start-up. See
-// [TryAddFiles].
+// AddFiles registers the regular files of a directory and of those below it as one
+// resource template, whose URI template is f.URI followed by {+path}, with completion of
+// the paths. It replaces files that were registered under the same URI, as
+// [AddResourceTemplate] does. Files and directories whose name begins with a dot do not
+// exist. It panics on a mistake in the definition; see [TryAddFiles].
 func AddFiles(s *Server, f Files) {
 	if err := TryAddFiles(s, f); err != nil {
 		panic(err)
 	}
 }
 
-// TryAddFiles registers the regular files of a directory and of those below it as one
-// resource template, whose URI template is f.URI followed by {+path}, with completion of
-// the paths. Files and directories whose name begins with a dot do not exist.
-//
-// It returns an error if there is no FS, for a URI that does not end with a slash or has
-// a brace in it, for a negative MaxBytes, and for what [TryAddResourceTemplate] refuses.
-// It may be called while the server serves.
+// TryAddFiles is [AddFiles] that returns the error: if there is no FS, for a URI that does
+// not end with a slash or has a brace in it, for a negative MaxBytes, and for what
+// [TryAddResourceTemplate] refuses. Then everything is as it was.
 func TryAddFiles(s *Server, f Files) error {
 	if f.FS == nil || !strings.HasSuffix(f.URI, "/") || strings.ContainsAny(f.URI, "{}") || f.MaxBytes < 0 {
 		return fmt.Errorf("server: files %q need an FS, a URI that ends with a slash, and no negative limit", cut(f.URI, 128))

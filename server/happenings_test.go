@@ -27,7 +27,7 @@ func listenWith(id any, extension, filter string) string {
 // happening returns a server with the extension thing.
 func happening(t *testing.T, opts ...server.Option) *server.Server {
 	srv := newServer(t, opts...)
-	srv.AddExtension(server.Extension{ID: thing})
+	server.AddExtension(srv, server.Extension{ID: thing})
 	return srv
 }
 
@@ -36,7 +36,7 @@ func happening(t *testing.T, opts ...server.Option) *server.Server {
 func TestNotify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := happening(t)
-		srv.AddExtension(server.Extension{ID: "com.example/other"})
+		server.AddExtension(srv, server.Extension{ID: "com.example/other"})
 		declared, experimental, old, both := dial(t, srv), dial(t, srv), dial(t, srv), dial(t, srv)
 		declared.initializeWith(declares(thing))
 		declared.send(notice("notifications/initialized", "")) // again
@@ -134,7 +134,7 @@ func TestNotifyOfExtensionsThatComeAndGo(t *testing.T) {
 		before.initializeWith(declares(thing))
 		require.JSONEq(t, acknowledged(1, `{}`), before.ask(listenWith(1, thing, toThing)))
 		synctest.Wait()
-		srv.AddExtension(server.Extension{ID: thing})
+		server.AddExtension(srv, server.Extension{ID: thing})
 		p := dial(t, srv)
 		p.initializeWith(declares(thing))
 		synctest.Wait()

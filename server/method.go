@@ -48,18 +48,18 @@ type Method struct {
 // [Call.Elicit] and the like return [mcp.ErrNoBackChannel].
 type MethodHandler[P, R any] func(ctx context.Context, call *Call, params P) (R, error)
 
-// AddMethod registers a method of one's own, or panics if that is not possible: a
-// mistake in the program, which shows at start-up. See [TryAddMethod].
+// AddMethod registers a method of one's own, or replaces the one that has its name: calls
+// that run already go on with the old handler. It panics on a mistake in the definition;
+// see [TryAddMethod].
 func AddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) {
 	if err := TryAddMethod(s, m, h); err != nil {
 		panic(err)
 	}
 }
 
-// TryAddMethod registers a method of one's own. It returns an error for a name that
-// is bad, reserved or taken, an extension that was not added, params and results that
-// are no JSON objects, and a handler or a middleware that is nil. It may be called
-// while the server serves.
+// TryAddMethod is [AddMethod] that returns the error: for a name that is bad or reserved,
+// an extension that was not added, params and results that are no JSON objects, and a
+// handler or a middleware that is nil. Then everything is as it was.
 func TryAddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) error {
 	how := serving{m.Middleware, m.Deadline, cmp.Or(m.Class, s.class)}
 	if err := s.checkExtends(m.Name, m.Extension, how); err != nil {
@@ -86,13 +86,9 @@ func TryAddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) error {
 		}
 		return resultOf(out)
 	}
-	err = s.tryHandle(&method{
-		name: m.Name, eras: inBoth, handler: s.serve(ifDeclared(m.Extension, handler)), serving: how,
-	})
-	if err != nil {
-		return err
-	}
-	return s.own(member{name: m.Name}, m.Extension)
+	own := &method{name: m.Name, eras: inBoth, handler: s.serve(ifDeclared(m.Extension, handler)), serving: how}
+	s.routeMethod(own)
+	return s.own(member{name: m.Name}, m.Extension, func() (replaced bool) { return s.setMethod(own) })
 }
 
 // RemoveMethods removes methods of one's own by name: whoever calls them then is answered

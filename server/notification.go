@@ -54,19 +54,18 @@ func (n *Notice) SessionID() string {
 // not be changed.
 func (n *Notice) Header() http.Header { return n.in.Header }
 
-// AddNotification registers what to do with a notification of one's own, or panics if
-// that is not possible. See [TryAddNotification].
+// AddNotification registers what to do with a notification of one's own, or replaces what
+// was registered for that name: name is what clients send, as in
+// "notifications/com.example/thing", and extension the id of the extension that it belongs
+// to, which must have been added, or "". Whoever sends it knows the extension: nothing is
+// to be declared for it. AddNotification panics on a mistake; see [TryAddNotification].
 func AddNotification[P any](s *Server, name, extension string, h NotificationHandler[P]) {
 	if err := TryAddNotification(s, name, extension, h); err != nil {
 		panic(err)
 	}
 }
 
-// TryAddNotification registers what to do with a notification of one's own: name is
-// what clients send, as in "notifications/com.example/thing", and extension the id of
-// the extension that it belongs to, which must have been added, or "". Whoever sends
-// it knows the extension: nothing is to be declared for it. TryAddNotification returns
-// an error as [TryAddMethod] does.
+// TryAddNotification is [AddNotification] that returns the error, as [TryAddMethod] does.
 func TryAddNotification[P any](s *Server, name, extension string, h NotificationHandler[P]) error {
 	if err := s.checkExtends(name, extension, serving{}); err != nil {
 		return err
@@ -79,18 +78,15 @@ func TryAddNotification[P any](s *Server, name, extension string, h Notification
 		return fmt.Errorf("server: notification %q: params: %w", name, err)
 	}
 	s.observer.KnowNotification(name)
-	err = s.notices.add(name, func(ctx context.Context, n *Notice) {
+	handler := func(ctx context.Context, n *Notice) {
 		in, err := params.decode(n.in.Params)
 		if err != nil {
 			s.logger.DebugContext(ctx, "notification.malformed", "method", name, "error", err)
 			return
 		}
 		h(ctx, n, in)
-	})
-	if err != nil {
-		return err
 	}
-	return s.own(member{notification: true, name: name}, extension)
+	return s.own(member{notification: true, name: name}, extension, func() (replaced bool) { return s.notices.put(name, handler) })
 }
 
 // RemoveNotifications removes the handlers of notifications of one's own by the names of
@@ -109,15 +105,13 @@ type notices struct {
 	quiet   chan struct{}  // closed when none runs any more; nil while nobody waits
 }
 
-// add adds a handler of one's own; a name that is taken is an error.
-func (t *notices) add(name string, h func(context.Context, *Notice)) error {
+// put registers a handler of one's own. replaced says that there was one.
+func (t *notices) put(name string, h func(context.Context, *Notice)) (replaced bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.byName[name] != nil {
-		return fmt.Errorf("server: notification %q is handled already", name)
-	}
+	replaced = t.byName[name] != nil
 	t.set(name, h)
-	return nil
+	return replaced
 }
 
 // on adds what a feature does, beside others.

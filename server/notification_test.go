@@ -24,7 +24,7 @@ func TestNotification(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logs := &logRecorder{}
 		srv := newServer(t, server.WithLogger(slog.New(logs)))
-		srv.AddExtension(server.Extension{ID: thing})
+		server.AddExtension(srv, server.Extension{ID: thing})
 		const name = "notifications/com.example/thing"
 		got := make(chan string, 10)
 		server.AddNotification(srv, name, thing, func(_ context.Context, n *server.Notice, in nudge) {
@@ -88,7 +88,7 @@ func TestBadNotifications(t *testing.T) {
 	handler := func(context.Context, *server.Notice, none) {}
 	server.AddNotification(srv, "x/nudge", "", handler)
 	for name, extension := range map[string]string{
-		"": "", "notifications/progress": "", "notifications/tasks": "", "x/nudge": "", "x/other": thing,
+		"": "", "notifications/progress": "", "notifications/tasks": "", "x/other": thing,
 	} {
 		require.Error(t, server.TryAddNotification(srv, name, extension, handler), name)
 		require.Panics(t, func() { server.AddNotification(srv, name, extension, handler) }, name)

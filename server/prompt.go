@@ -48,29 +48,18 @@ type PromptArgument struct {
 // answered with "internal error", and so is a panic.
 type PromptHandler func(ctx context.Context, call *Call, args map[string]string) (*mcp.GetPromptResult, error)
 
-// AddPrompt registers a prompt, or panics if that is not possible: a mistake in the
-// program, which shows at start-up. See [TryAddPrompt].
+// AddPrompt registers a prompt, or replaces the one that has its name, as [AddTool] does
+// with a tool. It panics on a mistake in the definition; see [TryAddPrompt].
 func AddPrompt(s *Server, p Prompt, h PromptHandler) {
 	if err := TryAddPrompt(s, p, h); err != nil {
 		panic(err)
 	}
 }
 
-// TryAddPrompt registers a prompt. It returns an error for a bad or a taken name, an
-// argument without a name or with that of another, and a handler or a middleware that
-// is nil. It may be called while the server serves.
+// TryAddPrompt is [AddPrompt] that returns the error: for a bad name, an argument without
+// a name or with that of another, and a handler or a middleware that is nil. Then
+// everything is as it was.
 func TryAddPrompt(s *Server, p Prompt, h PromptHandler) error {
-	return enterPrompt(s, p, h, s.prompts.add)
-}
-
-// ReplacePrompt puts a prompt in the place of the one that has its name, as
-// [ReplaceTool] does with a tool. It returns the errors of [TryAddPrompt], but for a name
-// that is taken, and one if there is no such prompt; then everything is as it was.
-func ReplacePrompt(s *Server, p Prompt, h PromptHandler) error {
-	return enterPrompt(s, p, h, s.prompts.replace)
-}
-
-func enterPrompt(s *Server, p Prompt, h PromptHandler, enter enterFunc[*mcp.Prompt]) error {
 	if err := checkPromptName(p.Name); err != nil {
 		return err
 	}
@@ -96,7 +85,7 @@ func enterPrompt(s *Server, p Prompt, h PromptHandler, enter enterFunc[*mcp.Prom
 	route := middleware.NewRoute(mcp.MethodPromptsGet, p.Name, p.Name)
 	to := s.newTarget(route, Item{ItemPrompt, p.Name}, s.serve(promptHandler(required, h)), how, unknownPrompt)
 	to.arguments = complete
-	if err := enter(p.Name, def, to); err != nil {
+	if _, err := enter(s, &s.prompts, p.Name, def, to); err != nil {
 		return err
 	}
 	s.completes(complete)

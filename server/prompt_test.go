@@ -144,7 +144,6 @@ func TestPromptRegistrationErrors(t *testing.T) {
 		{"long name", server.Prompt{Name: strings.Repeat("a", 129)}, say(""), "must have 1 to 128 bytes"},
 		{"control character", server.Prompt{Name: "a\nb"}, say(""), `"a\nb" has a character that cannot be printed`},
 		{"not UTF-8", server.Prompt{Name: "a\xff"}, say(""), "has a character that cannot be printed"},
-		{"duplicate", server.Prompt{Name: "taken"}, say(""), `there is a prompt "taken" already`},
 		{"no handler", server.Prompt{Name: "x"}, nil, `prompt "x": the handler is nil`},
 		{"nil link", server.Prompt{Name: "x", Middleware: nilLink}, say(""), `prompt "x": a middleware is nil`},
 		{"argument without a name", server.Prompt{Name: "x", Arguments: []server.PromptArgument{{}}}, say(""), `an argument is named ""`},

@@ -44,7 +44,6 @@ func TestRegistrationErrors(t *testing.T) {
 		{"space in the name", add[none, string](server.Tool{Name: "a b"}), `tool name "a b" may have letters`},
 		{"umlaut in the name", add[none, string](server.Tool{Name: "grün"}), "may have letters"},
 		{"slash in the name", add[none, string](server.Tool{Name: "a/b"}), "may have letters"},
-		{"duplicate", add[none, string](server.Tool{Name: "taken"}), `there is a tool "taken" already`},
 
 		{"input is a string", add[string, string](server.Tool{Name: "x"}), `input schema of tool "x": schema: the root must have "type": "object"`},
 		{"input is a slice", add[[]int, string](server.Tool{Name: "x"}), `"type": "object"`},

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/url"
@@ -46,35 +47,28 @@ type Resource struct {
 // are treated as those of a [PromptHandler].
 type ResourceHandler[Out Readable] func(ctx context.Context, call *Call, uri string) (Out, error)
 
-// AddResource registers a resource, or panics if that is not possible: a mistake in the
-// program, which shows at start-up. See [TryAddResource].
+// AddResource registers a resource, or replaces the one that has its URI, as [AddTool]
+// does with a tool. It panics on a mistake in the definition; see [TryAddResource].
+//
+// If what the list shows of the resource has changed, those who have subscribed to it are
+// told that it was updated, as [Server.ResourceUpdated] does. What the handlers read the
+// server does not know: where that alone has changed, the program says so.
 func AddResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out]) {
 	if err := TryAddResource(s, r, h); err != nil {
 		panic(err)
 	}
 }
 
-// TryAddResource registers a resource. It returns an error for a URI that is bad or
-// taken, an empty name, a negative TTL, an unknown scope, and a handler or a middleware that
-// is nil. It may be called while the server serves.
+// TryAddResource is [AddResource] that returns the error: for a URI that is bad, an empty
+// name, a negative TTL, an unknown scope, and a handler or a middleware that is nil. Then
+// everything is as it was.
 func TryAddResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out]) error {
-	return enterResource(s, r, h, s.resources.add)
+	return enterResource(s, r, h, nil)
 }
 
-// ReplaceResource puts a resource in the place of the one that has its URI, as
-// [ReplaceTool] does with a tool. What the new one reads may differ from what the old one
-// did, so that those who have subscribed to the resource are told that it was updated,
-// as [Server.ResourceUpdated] does. It returns the errors of [TryAddResource], but for a
-// URI that is taken, and one if there is no such resource; then everything is as it was.
-func ReplaceResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out]) error {
-	err := enterResource(s, r, h, s.resources.replace)
-	if err == nil {
-		s.ResourceUpdated(r.URI)
-	}
-	return err
-}
-
-func enterResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out], enter enterFunc[*mcp.Resource]) error {
+// enterResource registers a resource. content is the digest of one that is always the
+// same, or nil.
+func enterResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out], content []byte) error {
 	if err := checkURI(r.URI); err != nil {
 		return err
 	}
@@ -98,12 +92,19 @@ func enterResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out], 
 		return readResult(r.URI, r.MIMEType, hint, out, err)
 	}
 	route := middleware.NewRoute(mcp.MethodResourcesRead, r.URI, "")
-	return enter(r.URI, def, s.newTarget(route, Item{ItemResource, r.URI}, s.serve(handler), how, s.read))
+	to := s.newTarget(route, Item{ItemResource, r.URI}, s.serve(handler), how, s.read)
+	to.content = content
+	replaced, err := enter(s, &s.resources, r.URI, def, to)
+	if replaced {
+		s.ResourceUpdated(r.URI)
+	}
+	return err
 }
 
-// AddStaticResource registers a resource that is always the same, and panics as
-// AddResource does. Its size is that of content, which the server keeps as it is: bytes
-// must not be changed afterwards. See [TryAddStaticResource].
+// AddStaticResource registers a resource that is always the same, as [AddResource] does.
+// Its size is that of content, which the server keeps as it is: bytes must not be changed
+// afterwards. If it replaces a resource with another content, those who have subscribed to
+// it are told that it was updated.
 func AddStaticResource[Out string | []byte](s *Server, r Resource, content Out) {
 	if err := TryAddStaticResource(s, r, content); err != nil {
 		panic(err)
@@ -111,23 +112,12 @@ func AddStaticResource[Out string | []byte](s *Server, r Resource, content Out) 
 }
 
 // TryAddStaticResource is [AddStaticResource] that returns the error, as [TryAddResource]
-// does. It may be called while the server serves.
+// does.
 func TryAddStaticResource[Out string | []byte](s *Server, r Resource, content Out) error {
-	r, h := static(r, content)
-	return TryAddResource(s, r, h)
-}
-
-// ReplaceStaticResource is [ReplaceResource] with content that is always the same.
-func ReplaceStaticResource[Out string | []byte](s *Server, r Resource, content Out) error {
-	r, h := static(r, content)
-	return ReplaceResource(s, r, h)
-}
-
-// static completes a resource that has a content and no handler.
-func static[Out string | []byte](r Resource, content Out) (Resource, ResourceHandler[[]mcp.ResourceContents]) {
 	r.Size = int64(len(content))
 	contents := contentsOf(r.URI, r.MIMEType, content).Contents
-	return r, func(context.Context, *Call, string) ([]mcp.ResourceContents, error) { return contents, nil }
+	digest := sha256.Sum256(fmt.Appendf(nil, "%T %s", content, content))
+	return enterResource(s, r, func(context.Context, *Call, string) ([]mcp.ResourceContents, error) { return contents, nil }, digest[:])
 }
 
 var errNoName = errors.New("it needs a name")

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"slices"
@@ -8,13 +9,14 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // A table holds what a feature has registered, in the order of registration.
 type table[T comparable] struct {
 	kind ItemKind
-	// changed is told of every change, outside the lock.
+	// changed is told of every change that lists show, outside the lock.
 	changed func()
 
 	mu     sync.RWMutex
@@ -32,47 +34,53 @@ type entry[T comparable] struct {
 	name   string
 	def    T
 	target *target
+	// shown is the digest of the definition as lists show it. The definition itself may
+	// have members of the caller's that have changed since.
+	shown [sha256.Size]byte
 }
 
-// An enterFunc is how a registration enters its table: add or replace.
-type enterFunc[T comparable] func(name string, def T, to *target) error
-
-// add enters a definition; a name that is taken is an error.
-func (t *table[T]) add(name string, def T, to *target) error {
-	t.mu.Lock()
-	if t.byName[name] != nil {
-		t.mu.Unlock()
-		return fmt.Errorf("server: there is a %s %q already", t.kind, name)
+// put enters a definition: last, or in the place of the one that has its name. Then no
+// reader finds the name absent, and the cursors of lists stay valid. A definition that
+// lists show as they do the one before is not told as a change; the list keeps the one
+// that it has, so that pages of it are known. put returns what was there before, or nil,
+// and an error if the definition has no JSON form.
+func (t *table[T]) put(name string, def T, to *target) (old, now *entry[T], err error) {
+	raw, err := wire.Marshal(nil, def)
+	if err != nil {
+		return nil, nil, fmt.Errorf("server: %s %q cannot be encoded for the list: %w", t.kind, cut(name, 128), err)
 	}
+	now = &entry[T]{name: name, def: def, target: to, shown: sha256.Sum256(raw)}
+	t.mu.Lock()
 	if t.byName == nil {
 		t.byName = map[string]*entry[T]{}
 	}
-	t.seq++
-	e := &entry[T]{seq: t.seq, name: name, def: def, target: to}
-	t.byName[name] = e
-	t.order, t.defs = append(slices.Clip(t.order), e), append(slices.Clip(t.defs), def)
+	if old = t.byName[name]; old == nil {
+		t.seq++
+		now.seq = t.seq
+		t.order, t.defs = append(slices.Clip(t.order), now), append(slices.Clip(t.defs), def)
+	} else {
+		t.replace(old, now)
+	}
+	t.byName[name] = now
 	t.mu.Unlock()
-	t.changed()
-	return nil
+	if old == nil || old.shown != now.shown {
+		t.changed()
+	}
+	return old, now, nil
 }
 
-// replace puts a definition in the place of the one that has its name; without one it
-// is an error. No reader finds the name absent, and the cursors of lists stay valid.
-func (t *table[T]) replace(name string, def T, to *target) error {
-	t.mu.Lock()
-	old := t.byName[name]
-	if old == nil {
-		t.mu.Unlock()
-		return fmt.Errorf("server: there is no %s %q to replace", t.kind, name)
-	}
-	e := &entry[T]{seq: old.seq, name: name, def: def, target: to}
-	t.byName[name] = e
+// replace puts an entry in the place of another. The caller must hold t.mu.
+func (t *table[T]) replace(old, now *entry[T]) {
 	at := slices.Index(t.order, old)
-	t.order, t.defs = slices.Clone(t.order), slices.Clone(t.defs)
-	t.order[at], t.defs[at] = e, def
-	t.mu.Unlock()
-	t.changed()
-	return nil
+	now.seq = old.seq
+	t.order = slices.Clone(t.order)
+	t.order[at] = now
+	if old.shown == now.shown {
+		now.def = old.def
+		return
+	}
+	t.defs = slices.Clone(t.defs)
+	t.defs[at] = now.def
 }
 
 // remove takes definitions away; unknown names are ignored.

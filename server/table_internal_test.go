@@ -6,14 +6,14 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // Whoever looks a name up while it is replaced finds it, and the list has it.
 func TestTableReplaceHasNoGap(t *testing.T) {
 	table := table[int]{kind: ItemTool, changed: runtime.Gosched}
-	if err := table.add("x", 0, nil); err != nil {
-		t.Fatal(err)
-	}
+	put(t, &table, "x", 0)
 	done := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 2 {
@@ -33,9 +33,7 @@ func TestTableReplaceHasNoGap(t *testing.T) {
 		})
 	}
 	for i := range 2000 {
-		if err := table.replace("x", i, nil); err != nil {
-			t.Error(err)
-		}
+		put(t, &table, "x", i)
 	}
 	close(done)
 	readers.Wait()
@@ -46,9 +44,7 @@ func TestTableReplaceHasNoGap(t *testing.T) {
 func TestTablePages(t *testing.T) {
 	table := table[int]{kind: ItemTool, changed: func() {}}
 	for i, name := range []string{"a", "b", "c"} {
-		if err := table.add(name, i, nil); err != nil {
-			t.Fatal(err)
-		}
+		put(t, &table, name, i)
 	}
 	table.remove("b")
 	for _, size := range []int{1, 2, 3, math.MaxInt} {
@@ -63,5 +59,56 @@ func TestTablePages(t *testing.T) {
 				t.Errorf("%d after %d: %v, %q, %v, not %v, %q", size, after, got, next, err, want, wantNext)
 			}
 		}
+	}
+}
+
+func put[T comparable](t *testing.T, to *table[T], name string, def T) (old *entry[T]) {
+	t.Helper()
+	old, _, err := to.put(name, def, &target{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return old
+}
+
+// What lists show as before is no change, and stays the definition that they have: it is
+// what their pages are known by. A definition that the caller has altered meanwhile, and
+// one that was taken away, are changes.
+func TestTablePutEqual(t *testing.T) {
+	changes := 0
+	table := table[*mcp.Tool]{kind: ItemTool, changed: func() { changes++ }}
+	meta := mcp.Meta{"example.com/k": 1}
+	def := func(title string) *mcp.Tool { return &mcp.Tool{Name: "x", Title: title, Meta: meta} }
+	first := def("a")
+	for _, step := range []struct {
+		def  *mcp.Tool
+		want int
+	}{{first, 1}, {def("a"), 1}, {def("b"), 2}, {def("b"), 2}, {def("a"), 3}} {
+		put(t, &table, "x", step.def)
+		if changes != step.want {
+			t.Fatalf("%d changes, want %d", changes, step.want)
+		}
+	}
+	kept := table.get("x").def
+	target := table.get("x").target
+	put(t, &table, "x", def("a"))
+	if now := table.get("x"); now.def != kept || now.target == target || !table.holds([]*mcp.Tool{kept}) {
+		t.Error("an equal definition takes the place of the handler and not of the definition")
+	}
+	meta["example.com/k"] = 2
+	if put(t, &table, "x", def("a")); changes != 4 {
+		t.Error("the definition's own map has changed")
+	}
+	table.remove("y", "z")
+	if table.remove(); changes != 4 {
+		t.Error("nothing was removed")
+	}
+	table.remove("x", "x")
+	if put(t, &table, "x", def("a")) != nil || changes != 6 {
+		t.Error("it was taken away and added")
+	}
+	meta["example.com/k"] = func() {}
+	if _, _, err := table.put("x", def("a"), nil); err == nil || changes != 6 {
+		t.Error("what has no JSON form was entered")
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -18,6 +19,8 @@ type target struct {
 	// arguments are those that a completion can ask for. The func is nil for one that has
 	// nothing to propose.
 	arguments map[string]CompleteFunc
+	// content is the digest of a resource that is always the same; nil for all else.
+	content []byte
 }
 
 // newTarget wraps the handler of an item once: in the item's own middlewares, behind the
@@ -29,4 +32,21 @@ func (s *Server) newTarget(
 	how.class = cmp.Or(how.class, s.class)
 	own := middleware.Chain(how.middlewares...)(h)
 	return &target{route: s.chained(route, s.ifVisible(item, own, hidden), how), handler: own}
+}
+
+// enter registers an item or replaces the one with its name. replaced says that something
+// was there whose description or fixed content was another one.
+func enter[T comparable](s *Server, t *table[T], name string, def T, to *target) (replaced bool, err error) {
+	old, now, err := t.put(name, def, to)
+	if err != nil || old == nil {
+		return false, err
+	}
+	listed := old.shown != now.shown
+	s.logReplaced(string(t.kind), name, listed)
+	return listed || !bytes.Equal(old.target.content, to.content), nil
+}
+
+// logReplaced says that a registration has taken the place of another one.
+func (s *Server) logReplaced(kind, name string, listChanged bool) {
+	s.logger.Debug("registration.replaced", "kind", kind, "name", cut(name, 128), "list_changed", listChanged)
 }

@@ -64,7 +64,7 @@ func (s *Server) addTasks(cfg Tasks) error {
 	if t.store == nil {
 		t.store = newMemoryTasks(s.core.Limits, s.core.LimitReached)
 	}
-	if err := s.extensions.add(Extension{ID: mcp.ExtensionTasks}); err != nil {
+	if _, err := s.extensions.put(Extension{ID: mcp.ExtensionTasks}); err != nil {
 		return err
 	}
 	t.store.Watch(t.changed)

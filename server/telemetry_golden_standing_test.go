@@ -130,7 +130,7 @@ func subscriptionScenes() []scene {
 func extensionScenes() []scene {
 	const method, told = "com.example/thing/start", "notifications/com.example/thing"
 	extend := func(s *stage) {
-		s.srv.AddExtension(server.Extension{ID: thing})
+		server.AddExtension(s.srv, server.Extension{ID: thing})
 		server.AddMethod(s.srv, server.Method{Name: method, Extension: thing},
 			func(_ context.Context, c *server.Call, _ none) (none, error) { return none{}, c.Notify(told, nil) })
 		server.AddNotification(s.srv, told, thing, func(context.Context, *server.Notice, none) {})

@@ -45,39 +45,24 @@ type ResourceTemplate struct {
 // the URI ({/path*} gives "a/b"), and with commas if the name is repeated ({?tag*}).
 type TemplateHandler[Out Readable] func(ctx context.Context, call *Call, uri string, vars map[string]string) (Out, error)
 
-// AddResourceTemplate registers a family of resources, or panics if that is not
-// possible: a mistake in the program, which shows at start-up. See
-// [TryAddResourceTemplate].
+// AddResourceTemplate registers a family of resources, or replaces the one that has its
+// URI template, as [AddTool] does with a tool. It panics on a mistake in the definition;
+// see [TryAddResourceTemplate].
+//
+// A URI is read by the resource that has it, and else by the first template that it
+// matches, in the order of registration, which a replacement keeps. URIs of more than 4096
+// bytes match none. Which resources of a family that was replaced read differently now only
+// the caller knows: [Server.ResourceUpdated] tells of them.
 func AddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h TemplateHandler[Out]) {
 	if err := TryAddResourceTemplate(s, t, h); err != nil {
 		panic(err)
 	}
 }
 
-// TryAddResourceTemplate registers a family of resources. A URI is read by the resource
-// that has it, and else by the first template that it matches, in the order of
-// registration. URIs of more than 4096 bytes match none.
-//
-// It returns an error for a template that is bad or taken, a completion of what is no
-// variable, and for what [TryAddResource] refuses. It may be called while the server
-// serves.
+// TryAddResourceTemplate is [AddResourceTemplate] that returns the error: for a template
+// that is bad, a completion of what is no variable, and for what [TryAddResource] refuses.
+// Then everything is as it was.
 func TryAddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h TemplateHandler[Out]) error {
-	return enterTemplate(s, t, h, s.templates.add)
-}
-
-// ReplaceResourceTemplate puts a family of resources in the place of the one that has
-// its URI template, as [ReplaceTool] does with a tool; so URIs are matched in the same
-// order as before. Which of its resources read differently now only the caller knows:
-// [Server.ResourceUpdated] tells of them. It returns the errors of
-// [TryAddResourceTemplate], but for a template that is taken, and one if there is no such
-// template; then everything is as it was.
-func ReplaceResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h TemplateHandler[Out]) error {
-	return enterTemplate(s, t, h, s.templates.replace)
-}
-
-func enterTemplate[Out Readable](
-	s *Server, t ResourceTemplate, h TemplateHandler[Out], enter enterFunc[*mcp.ResourceTemplate],
-) error {
 	how := serving{t.Middleware, t.Deadline, t.Class}
 	if err := how.checkItem(ItemTemplate, t.URITemplate, h != nil); err != nil {
 		return err
@@ -116,7 +101,7 @@ func enterTemplate[Out Readable](
 	route := middleware.NewRoute(mcp.MethodResourcesRead, t.URITemplate, "")
 	to := s.newTarget(route, Item{ItemTemplate, t.URITemplate}, s.serve(handler), how, s.read)
 	to.matches, to.arguments = tmpl.Matches, arguments
-	if err := enter(t.URITemplate, def, to); err != nil {
+	if _, err := enter(s, &s.templates, t.URITemplate, def, to); err != nil {
 		return err
 	}
 	s.completes(arguments)

@@ -69,8 +69,14 @@ type Tool struct {
 // server. A panic is contained and answered with "internal error".
 type ToolHandler[In, Out any] func(ctx context.Context, call *Call, in In) (Out, error)
 
-// AddTool registers a tool, or panics if that is not possible: a mistake in the
-// program, which shows at start-up. See [TryAddTool].
+// AddTool registers a tool, or replaces the one that has its name. It panics on a mistake
+// in the definition, which shows at start-up; see [TryAddTool]. It may be called while the
+// server serves.
+//
+// What replaces a tool takes its place: at no moment is there none, and the list keeps its
+// order. Calls that run already go on with the old handler and its schemas; a modern call
+// that has asked its client something comes back as a new request, and so to the new
+// handler. Clients are told that the list has changed if what it shows has.
 //
 // Schemas that are not given are inferred from In and Out. Fields with omitempty or
 // omitzero are optional, all others required. Keywords of JSON Schema are tags, and
@@ -98,28 +104,12 @@ func AddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) {
 	}
 }
 
-// TryAddTool registers a tool. It returns an error for a bad or a taken name, a
-// schema that does not compile or refers to another document, an input that is
-// not an object, a bad x-mcp-header annotation, and a handler or a middleware that
-// is nil; a later call cannot fail for any of these. It may be called while the server serves.
+// TryAddTool is [AddTool] that returns the error: for a bad name, a schema that does not
+// compile, refers to another document or does not fit its Go type, an input that is not
+// an object, a tag or an x-mcp-header annotation that is a mistake, and a handler or a
+// middleware that is nil. Then everything is as it was; a later call cannot fail for any
+// of these.
 func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
-	return enterTool(s, t, h, s.tools.add)
-}
-
-// ReplaceTool puts a tool in the place of the one that has its name: at no moment is
-// there none, and the list keeps its order. Calls that run already go on with the old
-// handler and its schemas; a modern call that has asked its client something comes back
-// as a new request, and so to the new handler. Clients are told that the list has
-// changed.
-//
-// ReplaceTool returns the errors of [TryAddTool], but for a name that is taken, and one
-// if there is no such tool; then everything is as it was. It may be called while the
-// server serves.
-func ReplaceTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
-	return enterTool(s, t, h, s.tools.replace)
-}
-
-func enterTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out], enter enterFunc[*mcp.Tool]) error {
 	if err := checkToolName(t.Name); err != nil {
 		return err
 	}
@@ -171,7 +161,7 @@ func enterTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out], enter ent
 		}
 		handler = s.detachable(t.Task, handler)
 	}
-	return s.enterTool(def, paramHeaders(in), handler, serving{t.Middleware, t.Deadline, t.Class}, enter)
+	return s.enterTool(def, paramHeaders(in), handler, serving{t.Middleware, t.Deadline, t.Class})
 }
 
 // schemaOf returns the schema that was given, or infers it.

@@ -23,14 +23,15 @@ func (s *Server) addTools() {
 
 // enterTool enters a tool whose definition was checked.
 func (s *Server) enterTool(
-	def *mcp.Tool, params []paramHeader, h callHandler, how serving, enter enterFunc[*mcp.Tool],
+	def *mcp.Tool, params []paramHeader, h callHandler, how serving,
 ) error {
 	if err := how.check(ItemTool, def.Name); err != nil {
 		return err
 	}
 	route := middleware.NewRoute(mcp.MethodToolsCall, def.Name, def.Name)
 	to := s.newTarget(route, Item{ItemTool, def.Name}, withParams(params, s.serve(h)), how, unknownTool)
-	return enter(def.Name, def, to)
+	_, err := enter(s, &s.tools, def.Name, def, to)
+	return err
 }
 
 // RemoveTools removes tools by name; unknown names are ignored. Calls that run
