@@ -2,6 +2,22 @@
 // prompts and resources, wraps each handler in its middleware chain once, and serves
 // modern and legacy clients with the same handlers.
 //
+// # Registration
+//
+// What clients see is registered with functions, since methods cannot have type
+// parameters: AddTool(s, definition, handler) and its like. Each adds what it is given, or
+// replaces in place what has that name: nobody finds the name absent meanwhile, it keeps its
+// place in lists, cursors stay valid, and calls that run go on with the old handler. A
+// debug record "registration.replaced" says so. What lists show as before is not announced.
+//
+// Add functions panic on a mistake in the definition, which shows at start-up. Each has a
+// twin whose name begins with Try: it returns the error and leaves everything as it was,
+// for definitions that are made at run time. [New] and [TryNew] are such a pair, too.
+// Both may be called while the server serves.
+//
+// What takes away needs a name only and is a method of [Server]: Remove and the plural.
+// Unknown names are ignored and announce nothing.
+//
 // A Server is reached over Streamable HTTP ([Server.Handler]), over standard
 // input and output ([Server.ServeStdio]) or over any byte stream
 // ([Server.ServePipe]). Package service turns it into a production process.
