@@ -14,9 +14,8 @@ import (
 
 // lifecycle holds what users want to be called for.
 type lifecycle struct {
-	mu        sync.Mutex
-	hooks     []*hook
-	readiness []readinessCheck
+	mu    sync.Mutex
+	hooks []*hook
 	// rootsChanged are called for the notification of that name.
 	rootsChanged []func(context.Context, *Notice)
 }
@@ -84,6 +83,9 @@ func (s *Server) Start(ctx context.Context) error {
 		h.started = true
 		s.hooks.mu.Unlock()
 	}
+	if checks, probe, _ := s.ready.begin(); len(checks) == 0 {
+		s.noteReadiness(ctx, probe, nil, nil) // nothing can speak against it
+	}
 	return nil
 }
 
@@ -98,6 +100,7 @@ func (s *Server) Start(ctx context.Context) error {
 // that time to return before the hooks take away what they use; then the log says which
 // ones the hooks do not wait for (hooks.unsafe). [Server.Close] ends that wait.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.PrepareShutdown()
 	err := s.core.Shutdown(ctx)
 	s.stop.Do(func() {
 		grace := s.core.Limits().HookGrace

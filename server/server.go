@@ -97,6 +97,7 @@ type Server struct {
 	serverInfo    []byte // {"io.modelcontextprotocol/serverInfo":...}, encoded
 
 	hooks lifecycle
+	ready readiness
 	stop  sync.Once
 }
 

@@ -334,6 +334,7 @@ func (ts *tasks) here(id string) *task {
 // snapshot shows telemetry what the core and the features of the server have.
 func (s *Server) snapshot() *session.Snapshot {
 	snap := s.core.Snapshot()
+	snap.Readiness = s.ready.current()
 	if s.tasks != nil {
 		snap.Tasks = s.tasks.tally()
 	}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/service/console"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
@@ -148,15 +150,14 @@ func ownPages(next http.Handler) http.Handler {
 
 // ready answers whether requests should be sent here, and if not, why.
 func (p *process) ready(w http.ResponseWriter, r *http.Request) {
-	if p.draining.Load() {
+	switch err := p.srv.Ready(r.Context()); {
+	case err == nil:
+		plain(w, http.StatusOK, "ready")
+	case errors.Is(err, server.ErrDraining):
 		plain(w, http.StatusServiceUnavailable, "not ready: shutting down")
-		return
-	}
-	if err := p.srv.Ready(r.Context()); err != nil {
+	default:
 		plain(w, http.StatusServiceUnavailable, "not ready:\n"+err.Error())
-		return
 	}
-	plain(w, http.StatusOK, "ready")
 }
 
 func (p *process) adminIndex(w http.ResponseWriter, _ *http.Request) {

@@ -125,6 +125,7 @@ func TestTracesAndLive(t *testing.T) {
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "data: ") {
 	}
 	assert.Contains(t, lines.Text(), `"in_flight"`)
+	assert.Contains(t, lines.Text(), `"readiness":{"state":"ready","since":"`)
 	r.stop()
 	for lines.Scan() { // to its end, which the server makes
 	}

@@ -16,6 +16,7 @@ import (
 func (p *process) drain(why string, hurry <-chan struct{}) error {
 	began := time.Now()
 	p.draining.Store(true)
+	p.srv.PrepareShutdown()
 	slog.Info("drain.begin", "why", why, "shutdown_delay", p.cfg.ShutdownDelay, "drain_timeout", p.cfg.DrainTimeout)
 	if p.mcp != nil && p.cfg.ShutdownDelay > 0 {
 		wait(p.cfg.ShutdownDelay, hurry)

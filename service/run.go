@@ -59,7 +59,7 @@ type process struct {
 	admin    *listener     // nil if it is off
 	stdio    chan struct{} // closed when stdio was served; nil in HTTP mode
 	broken   chan error    // why serving has ended by itself
-	draining atomic.Bool   // as soon as /readyz is to say no
+	draining atomic.Bool   // as soon as /readyz says no
 
 	refusals refusals // of the admin listener
 	last     lastScrape

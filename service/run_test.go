@@ -167,6 +167,16 @@ func TestReadinessChecksSayWhatIsWrong(t *testing.T) {
 	assert.Contains(t, body, "database: no route to host")
 	status, _ = r.get(t, "/livez")
 	assert.Equal(t, http.StatusOK, status)
+	_, body = r.get(t, "/metrics")
+	assert.Contains(t, body, `vitrine_readiness_changes_total{check="database",state="not_ready"} 1`)
+	_, body = r.get(t, "/debug/requests")
+	assert.Regexp(t, `"readiness":\s*{\s*"state":\s*"not_ready",\s*"since":\s*"[^"]+",\s*"why":\s*"database: no route to host"`, body)
+	_, body = r.get(t, "/debug/requests?format=text")
+	assert.Regexp(t, `not_ready since \S+  database: no route to host`, body)
+	r.stop()
+	require.NoError(t, r.wait(t))
+	assert.Regexp(t, `WARN msg=readiness.changed from=unknown to=not_ready why="database: no route to host"`, r.stderr.String())
+	assert.Regexp(t, `INFO msg=readiness.changed from=not_ready to=draining`, r.stderr.String())
 }
 
 func TestAddressInUse(t *testing.T) {

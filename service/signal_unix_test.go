@@ -107,7 +107,11 @@ func TestSecondSignalEndsAllPatience(t *testing.T) {
 func TestSecondSignalEndsLinger(t *testing.T) {
 	srv, _ := newGated(t, false)
 	r := start(t, srv, "--linger-timeout=1h", "--log-format=json")
+	kept := &http.Transport{MaxConnsPerHost: 1}
+	defer kept.CloseIdleConnections()
+	r.client = &http.Client{Transport: kept, Timeout: patience}
 	_, _ = r.get(t, "/metrics") // or nobody would be waited for
+	_, _ = r.get(t, "/livez")   // over the same connection: the scrape is noted by now
 	signal(t, syscall.SIGTERM)
 	r.awaitRecord(t, "linger.begin")
 	signal(t, syscall.SIGTERM)

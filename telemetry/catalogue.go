@@ -88,6 +88,8 @@ const (
 	MetricSubscriptionDuration = "vitrine_subscription_duration_seconds"
 	MetricTaskDuration         = "vitrine_task_duration_seconds"
 
+	MetricReadinessChanges = "vitrine_readiness_changes_total"
+
 	MetricBuildInfo          = "vitrine_build_info"
 	MetricSpansExported      = "vitrine_telemetry_spans_exported_total"
 	MetricSpansDropped       = "vitrine_telemetry_spans_dropped_total"
@@ -303,6 +305,10 @@ func ownHealth() []Metric {
 				{Name: "goversion", Attribute: "process.runtime.version", Open: "the version of Go"},
 			},
 		},
+		counter(MetricReadinessChanges, "vitrine.readiness.changes", "{change}",
+			"Changes of whether requests should be sent to the server, by the new state and the check that is to blame.",
+			Label{Name: "state", Attribute: "vitrine.readiness.state", Values: session.ReadinessStates()},
+			Label{Name: "check", Attribute: "vitrine.readiness.check", Open: "registered readiness checks, or none"}),
 		counter(MetricSpansExported, "vitrine.telemetry.spans.exported", "{span}", "Spans that their exporter has taken."),
 		counter(MetricSpansDropped, "vitrine.telemetry.spans.dropped", "{span}",
 			"Spans that were lost: the queue was full, or their export failed.",

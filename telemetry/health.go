@@ -1,6 +1,10 @@
 package telemetry
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+)
 
 // Values of the label reason of [MetricSpansDropped] and [MetricLogRecordsDropped].
 const (
@@ -15,6 +19,7 @@ type health struct {
 	failures          *prometheus.CounterVec
 	// scrapeFailures counts scrapes that were refused or not read to their end.
 	scrapeFailures *prometheus.CounterVec
+	readiness      *prometheus.CounterVec
 	// Of the flight recorder.
 	snapshots       *prometheus.CounterVec
 	triggersDropped *prometheus.CounterVec
@@ -59,6 +64,10 @@ func newHealth(byName map[string]Metric) *health {
 	h.liveListeners = prometheus.NewGauge(prometheus.GaugeOpts(opts(MetricLiveListeners)))
 	h.liveFramesSkipped = prometheus.NewCounter(prometheus.CounterOpts(opts(MetricLiveFramesSkipped)))
 	h.liveRefused = prometheus.NewCounter(prometheus.CounterOpts(opts(MetricLiveRefused)))
+	h.readiness = prometheus.NewCounterVec(prometheus.CounterOpts(opts(MetricReadinessChanges)), labelNames(byName[MetricReadinessChanges].Labels))
+	for _, state := range session.ReadinessStates() {
+		h.readiness.WithLabelValues(state, "")
+	}
 	h.build.Set(1)
 	return h
 }
@@ -67,7 +76,7 @@ func (h *health) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		h.build, h.spans.exported, h.spans.dropped, h.spans.queued,
 		h.logRecords.exported, h.logRecords.dropped, h.logRecords.queued, h.failures, h.scrapeFailures, h.snapshots, h.triggersDropped,
-		h.evicted, h.spansLeftOut, h.liveListeners, h.liveFramesSkipped, h.liveRefused,
+		h.evicted, h.spansLeftOut, h.liveListeners, h.liveFramesSkipped, h.liveRefused, h.readiness,
 	}
 }
 

@@ -38,6 +38,7 @@ func (t *Telemetry) report() *report.Requests {
 	}
 	by := callers{}
 	for _, snap := range snaps {
+		rep.Readiness = snap.Readiness.worse(rep.Readiness)
 		rep.OldestAgeSeconds = max(rep.OldestAgeSeconds, snap.oldestAge().Seconds())
 		for i := range snap.Requests {
 			state := &snap.Requests[i]

@@ -29,6 +29,7 @@ type Snapshot struct {
 	TaskStatus map[mcp.TaskStatus]int
 	Outbound   []OutboundState
 	Sessions   []SessionState
+	Readiness  Readiness
 	Counters   Counters
 }
 

@@ -175,13 +175,15 @@ func (t *Telemetry) Count(metric string, labels ...string) {
 		return
 	}
 	for i, l := range m.Labels {
-		if !slices.Contains(l.Values, labels[i]) {
+		if l.Values != nil && !slices.Contains(l.Values, labels[i]) {
 			return
 		}
 	}
 	switch metric {
 	case MetricFlightSnapshots:
 		t.metrics.health.snapshots.WithLabelValues(labels...).Inc()
+	case MetricReadinessChanges:
+		t.metrics.health.readiness.WithLabelValues(labels...).Inc()
 	case MetricFlightTriggersDropped:
 		t.metrics.health.triggersDropped.WithLabelValues(labels...).Inc()
 	case MetricLimitReached, MetricHTTPRefused, MetricFramesIgnored, MetricMessagesReceived:

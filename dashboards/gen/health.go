@@ -23,6 +23,8 @@ func (b board) runtime() []panel {
 			each(b.plain("go_gc_duration_seconds", is("quantile", "1", "1.0")))),
 		graph("File descriptors in use", "Of those that the process may open. Each connection takes one.", percent, rising(0.7, 0.9),
 			each(b.plain("process_open_fds")+" / "+b.plain("process_max_fds"))),
+		graph("Readiness", "Changes of /readyz, by the new state and the check that is to blame. Many of them are a check that comes and goes.", "ops", never(),
+			query(b.rate("state, check", telemetry.MetricReadinessChanges), "{{state}} {{check}}")),
 		graph("Age of the process", "Where it falls, the process was restarted.", "s", never(), each("time() - "+b.plain("process_start_time_seconds"))),
 		list("Builds", "What is running. More than one revision is a release that is rolled out.", "none", never(),
 			latest("count by (instance, version, revision, goversion) ("+b.of(telemetry.MetricBuildInfo)+")", "")).wide(16),

@@ -15,6 +15,8 @@ type Frame struct {
 	Process string    `json:"process"`
 	Seq     uint64    `json:"seq"`
 	At      time.Time `json:"at"`
+	// Readiness is nil until somebody has asked.
+	Readiness *Readiness `json:"readiness,omitempty"`
 	// Rates are per second, since the frame before: admitted, sent, errors, cancelled,
 	// dropped, rejected. There are none in the first frame.
 	Rates map[string]float64 `json:"rates,omitempty"`

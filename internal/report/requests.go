@@ -7,6 +7,8 @@ import "time"
 // fit to print, but not true for that.
 type Requests struct {
 	At time.Time `json:"at"`
+	// Readiness is nil until somebody has asked.
+	Readiness *Readiness `json:"readiness,omitempty"`
 	// InFlight counts the requests by state; every state is there.
 	InFlight         map[string]int `json:"in_flight"`
 	OldestAgeSeconds float64        `json:"oldest_age_seconds"`

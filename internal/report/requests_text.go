@@ -20,6 +20,9 @@ func (rep *Requests) WriteText(w io.Writer) {
 	}
 	fmt.Fprintf(w, "%s  in flight: %d (%s)\n", rep.At.Format(time.RFC3339),
 		len(rep.Requests)+len(rep.Subscriptions), strings.Join(states, ", "))
+	if r := rep.Readiness; r != nil {
+		fmt.Fprintf(w, "%s since %s  %s\n", r.State, r.Since.Format(time.RFC3339), r.Why)
+	}
 	rep.writeCallers(w)
 	if len(rep.Requests) > 0 {
 		fmt.Fprintln(w)

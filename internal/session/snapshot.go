@@ -19,8 +19,9 @@ type Snapshot struct {
 	Sessions      []SessionInfo
 	Detached      []DetachedInfo
 	// Tasks counts the tasks by their status, if the server has them.
-	Tasks    map[mcp.TaskStatus]int
-	Counters Counters
+	Tasks     map[mcp.TaskStatus]int
+	Readiness Readiness // of the server around the core
+	Counters  Counters
 }
 
 // A RequestInfo describes a live request.

@@ -30,7 +30,18 @@ function announce(frame) {
   announced = now;
 }
 
+const readinessWords = { ready: 'ready', not_ready: 'not ready', draining: 'draining' };
+
+// showReadiness says what the last probe of readyz has found. Nothing asks on its own.
+function showReadiness({ readiness }) {
+  const { state = '', since, why } = readiness ?? {};
+  setData($('readiness'), 'state', state);
+  const word = readinessWords[state];
+  setText($('readiness'), word ? `${word} since ${clock(new Date(since))}${why ? `: ${why}` : ''}` : 'readiness: nobody has asked');
+}
+
 const stream = connect((frame) => {
+  showReadiness(frame);
   setText($('clock'), clock(new Date(frame.at)));
   showFrame(frame);
   showTraces(frame);
