@@ -4,15 +4,26 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"time"
 )
 
 // newLogHandler returns the handler that the configuration asks for.
 func newLogHandler(w io.Writer, cfg *Config) slog.Handler {
 	opts := &slog.HandlerOptions{Level: cfg.LogLevel}
 	if cfg.LogFormat == "json" {
+		opts.ReplaceAttr = withUnit
 		return slog.NewJSONHandler(w, opts)
 	}
 	return slog.NewTextHandler(w, opts)
+}
+
+// withUnit writes a duration in milliseconds and says so in its name: JSON would have a
+// number of nanoseconds. The text format writes durations as Go prints them, with a unit.
+func withUnit(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		return slog.Float64(a.Key+"_ms", float64(a.Value.Duration())/float64(time.Millisecond))
+	}
+	return a
 }
 
 // setDefaultLogger makes h the default of slog and of package log, and returns
