@@ -79,7 +79,8 @@ func TestMethodsOfTheEras(t *testing.T) {
 		return failure(1, -32601, `there is no method "`+method+`" in this protocol version`)
 	}
 	unknown := func(method string) string { return failure(1, -32601, `there is no method "`+method+`"`) }
-	const notInitialized = "the session is not initialized"
+	const notInitialized = "the session is not initialized: begin with initialize, or send each request as revision 2026-07-28 has it, " +
+		"with io.modelcontextprotocol/protocolVersion and io.modelcontextprotocol/clientCapabilities in params._meta"
 	for _, tt := range []struct {
 		name, method, params string
 		modern               string // the answer to a modern request

@@ -103,7 +103,7 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 			reason, err = mcp.RejectShuttingDown, shuttingDown()
 		case r.Era == mcp.Legacy && st.peer == nil && !r.Route.BeforeInitialize:
 			reason = mcp.RejectNotInitialized
-			err = mcp.NewError(mcp.CodeInvalidRequest, "the session is not initialized")
+			err = mcp.NewError(mcp.CodeInvalidRequest, "the session is not initialized: %s", wire.WaysIn)
 		case st.index[key] != nil || r.repeated:
 			reason, err = mcp.RejectDuplicateID, duplicateID(r)
 		case len(st.live) >= limits.MaxInFlight+limits.MaxQueue:

@@ -238,7 +238,11 @@ func (c *Core) RefuseHTTP(ctx context.Context, reason mcp.RefuseReason, attrs ..
 	case mcp.RefuseOverload:
 		c.ledger.limitReached(LimitBodyBytes)
 	}
-	c.logger.LogAttrs(ctx, slog.LevelDebug, "http.refused", append([]slog.Attr{slog.Any("reason", reason)}, attrs...)...)
+	level, silenced := slog.LevelDebug, slog.Int("silenced", 0)
+	if reason == mcp.RefuseHost || reason == mcp.RefuseOrigin { // a setting may be wrong
+		level, silenced = c.senderLevel("http.refused", string(reason))
+	}
+	c.logger.LogAttrs(ctx, level, "http.refused", append(attrs, slog.Any("reason", reason), silenced)...)
 }
 
 // ReserveBody sets n bytes aside for a body that is being read, and reports
@@ -295,17 +299,17 @@ func (c *Core) invariant(s *Session, broken string) {
 
 // Malformed counts a frame that is no message and, if it is to be answered,
 // queues the answer on st. nullID is for clients whose revision wants an id of null
-// where none could be read.
-func (c *Core) Malformed(err *wire.Error, st *Stream, nullID bool) {
-	if reason, answer := c.countMalformed(err); answer {
+// where none could be read. The attributes say in the log who has sent it.
+func (c *Core) Malformed(err *wire.Error, st *Stream, nullID bool, sender ...slog.Attr) {
+	if reason, answer := c.countMalformed(err, sender...); answer {
 		st.complain(malformedAnswer(err, reason, nullID))
 	}
 }
 
 // countMalformed counts a frame that is no message. It returns the reason if it
 // counts as rejected, and whether it may be answered.
-func (c *Core) countMalformed(err *wire.Error) (reject mcp.RejectReason, answer bool) {
-	c.logger.Debug("frame.malformed", "reason", err.Reason, "error", err.Message)
+func (c *Core) countMalformed(err *wire.Error, sender ...slog.Attr) (reject mcp.RejectReason, answer bool) {
+	c.logMalformed(err.Reason, err.Message, sender)
 	if err.Kind == wire.Response {
 		c.ledger.ignored(receivedResponse, mcp.IgnoredResponse, mcp.IgnoreMalformed)
 		return "", false

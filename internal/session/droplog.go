@@ -2,17 +2,19 @@ package session
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
 	"unicode"
 
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// dropLog limits the log lines about what was dropped in a session, or outside of
-// all, to one a second for each key, so that a dying peer with a thousand requests
-// does not fill the disk. The counters know them all.
+// dropLog limits the log lines about what was dropped or refused in a session, or outside
+// of all, to one a second for each key, so that neither a dying peer with a thousand
+// requests nor a flood of nonsense fills the disk. The counters know them all.
 type dropLog struct {
 	mu     sync.Mutex
 	last   map[dropKey]time.Time
@@ -20,7 +22,7 @@ type dropLog struct {
 }
 
 type dropKey struct {
-	kind   MessageKind
+	record string // the name of the log record
 	reason string
 }
 
@@ -49,7 +51,7 @@ func (c *Core) dropsOf(r *Request) *dropLog {
 
 // logDrop writes the log line of a dropped answer.
 func (c *Core) logDrop(r *Request, reason mcp.DropReason) {
-	if ok, silenced := c.dropsOf(r).allow(dropKey{Answer, string(reason)}, time.Now()); ok {
+	if ok, silenced := c.dropsOf(r).allow(dropKey{"response.dropped", string(reason)}, time.Now()); ok {
 		c.logger.DebugContext(r.ctx, "response.dropped",
 			append(r.LogAttrs(), "reason", reason, "silenced", silenced)...)
 	}
@@ -62,13 +64,42 @@ func (c *Core) dropNotification(r *Request, method string, reason mcp.DropReason
 	if r != nil {
 		c.observer.NotificationDropped(r, method, reason)
 	}
-	if ok, silenced := c.dropsOf(r).allow(dropKey{Notification, string(reason)}, time.Now()); ok {
+	if ok, silenced := c.dropsOf(r).allow(dropKey{"notification.dropped", string(reason)}, time.Now()); ok {
 		ctx, attrs := context.Background(), []any{"notification", method, "reason", reason, "silenced", silenced}
 		if r != nil {
 			ctx, attrs = r.ctx, append(attrs, r.LogAttrs()...)
 		}
 		c.logger.DebugContext(ctx, "notification.dropped", attrs...)
 	}
+}
+
+// senderLevel returns the level of a log line about what a sender is not served with, so
+// that its owner can find out who sends it: info once a second for each reason, with the
+// number of those that were silenced before, else debug.
+func (c *Core) senderLevel(record, reason string) (level slog.Level, silenced slog.Attr) {
+	ok, n := c.drops.allow(dropKey{record, reason}, time.Now())
+	if ok {
+		level = slog.LevelInfo
+	} else {
+		level = slog.LevelDebug
+	}
+	return level, slog.Int("silenced", n)
+}
+
+// logMalformed writes the log line of a frame that is no message.
+func (c *Core) logMalformed(reason wire.Reason, text string, sender []slog.Attr) {
+	level, silenced := c.senderLevel("frame.malformed", string(reason))
+	c.logger.LogAttrs(context.Background(), level, "frame.malformed",
+		append(sender, slog.Any("reason", reason), slog.String("error", text), silenced)...)
+}
+
+// sender says in the log who the peer is.
+func (s *Session) sender() []slog.Attr {
+	attrs := []slog.Attr{slog.String("session", s.LogID())}
+	if s.conn.RemoteAddr != "" {
+		attrs = append(attrs, slog.String("remote", s.conn.RemoteAddr))
+	}
+	return attrs
 }
 
 // Printable makes a peer's text fit for a log or an attribute: at most limit

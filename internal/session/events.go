@@ -206,7 +206,7 @@ func (c *Core) eventCall(ctx context.Context, op eventOp, call func(context.Cont
 			c.ledger.limitReached(LimitEventTimeout)
 		}
 		c.ledger.count(func(t *tally) { t.eventFailures[op]++ })
-		if ok, silenced := c.drops.allow(dropKey{Mark, eventOps[op]}, time.Now()); ok {
+		if ok, silenced := c.drops.allow(dropKey{"events.failed", eventOps[op]}, time.Now()); ok {
 			c.logger.Warn("events.failed", "operation", eventOps[op], "error", err, "silenced", silenced)
 		}
 	}()

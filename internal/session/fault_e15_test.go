@@ -93,7 +93,7 @@ var cellsE15 = []faultCell{
 		p.s.Malformed(&wire.Error{Code: mcp.CodeInvalidRequest, Reason: wire.ReasonTooLarge, Message: "too large"})
 		require.Equal(w.t, errorFrame("", -32600, "too large"), p.last())
 		require.Equal(w.t, counts{"rejected/too_large": 1, "limit/max_frame_bytes": 1}, w.counts().since(before))
-		w.logged("DEBUG frame.malformed")
+		w.logged("INFO frame.malformed")
 
 		// The session and its requests have not noticed.
 		require.Empty(w.t, h.cause())

@@ -135,7 +135,7 @@ func (p *peer) ignores(frame, reason string) {
 	p.send(frame)
 	require.Equal(p.w.t, sent, p.frames(), "never answered")
 	require.Equal(p.w.t, counts{"ignored/response/" + reason: 1}, p.w.counts().since(before), frame)
-	if p.w.times("DEBUG frame.malformed") == 0 {
+	if p.w.times("INFO frame.malformed")+p.w.times("DEBUG frame.malformed") == 0 {
 		p.w.loggedWith("DEBUG response.ignored", "reason="+reason)
 	}
 }

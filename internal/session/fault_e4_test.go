@@ -240,7 +240,7 @@ var cellsE4 = []faultCell{
 		g.next().finish("done")
 		require.Equal(w.t, []string{resultFrame("1", "done")}, p.frames(), "no reply to the rest")
 		require.Equal(w.t, counts{"admitted": 1, "sent": 1, "rejected/parse_error": 1}, w.counts())
-		w.loggedWith("DEBUG frame.malformed", "reason=parse_error")
+		w.loggedWith("INFO frame.malformed", "reason=parse_error")
 		closedInOrder(w, p)
 	}},
 }

@@ -294,7 +294,7 @@ func (s *Session) judge(err *wire.Error, b *batch) (m *Message, last bool) {
 			silent = last || err.ID.IsZero() && !st.complain(time.Now())
 		}
 	})
-	reason, answer := s.core.countMalformed(err)
+	reason, answer := s.core.countMalformed(err, s.sender()...)
 	if answer && !silent {
 		m = malformedAnswer(err, reason, nullID)
 	}
@@ -324,7 +324,7 @@ func (st *state) complain(now time.Time) bool {
 // that is no message. Nobody is told: the peer did not finish saying it.
 func (s *Session) MalformedTail(*wire.Error) {
 	s.core.ledger.rejected(receivedInvalid, mcp.RejectParseError)
-	s.core.logger.Debug("frame.malformed", "session", s.LogID(), "reason", wire.ReasonParseError)
+	s.core.logMalformed(wire.ReasonParseError, "the input has ended within it", s.sender())
 }
 
 // pump runs the writer of a byte stream.

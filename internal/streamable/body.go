@@ -143,8 +143,8 @@ func (x *exchange) refuse(status int, reason mcp.RefuseReason, err *mcp.Error) {
 // refuseRequest answers an exchange whose message is not looked at. The answer has the
 // id of the request.
 func (x *exchange) refuseRequest(id mcp.ID, status int, reason mcp.RefuseReason, err *mcp.Error) {
-	x.core.RefuseHTTP(context.WithoutCancel(x.r.Context()), reason, slog.Int("status", status),
-		slog.String("error", err.Message), slog.String("remote", x.r.RemoteAddr), slog.String("host", x.r.Host))
+	x.core.RefuseHTTP(context.WithoutCancel(x.r.Context()), reason, append(x.sender(), slog.Int("status", status),
+		slog.String("error", err.Message), slog.String("host", session.Printable(x.r.Host, maxShown)))...)
 	x.write(status, wire.AppendError(nil, id, err))
 }
 
@@ -153,6 +153,18 @@ func (x *exchange) refuseRequest(id mcp.ID, status int, reason mcp.RefuseReason,
 func (x *exchange) refuseCaller(r *mcp.Refusal) {
 	describeRefusal(x.w.Header(), r)
 	x.refuse(int(r.Code()), mcp.RefuseAuthentication, r.RPC())
+}
+
+// maxShown is how much of what a client says in a header is shown, in bytes: as much as
+// a name and a port can have.
+const maxShown = 260
+
+// sender says in the log who has sent the request.
+func (x *exchange) sender() []slog.Attr {
+	return []slog.Attr{
+		slog.String("remote", x.r.RemoteAddr),
+		slog.String("agent", session.Printable(x.r.UserAgent(), maxShown)),
+	}
 }
 
 // plain reports whether the body is not encoded.

@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -54,12 +56,16 @@ func (e *edge) trusts(origin, host string, loopback bool) bool {
 		u.Host == host && (isAddress(host) || allowed(e.hosts, host))
 }
 
-// forbidden says in words why check has refused.
-func forbidden(reason mcp.RefuseReason) string {
+// forbidden says in words why check has refused, and which setting changes that.
+func forbidden(r *http.Request, reason mcp.RefuseReason) string {
 	if reason == mcp.RefuseHost {
-		return "Host is not allowed"
+		return notAllowed("Host", r.Host) + " (set --allowed-hosts, or server.WithAllowedHosts)"
 	}
-	return "Origin is not allowed"
+	return notAllowed("Origin", strings.Join(r.Header["Origin"], ", ")) + " (set --allowed-origins, or server.WithAllowedOrigins)"
+}
+
+func notAllowed(header, value string) string {
+	return fmt.Sprintf("%s %q is not allowed", header, session.Printable(value, maxShown))
 }
 
 // listensOnLoopback reports whether the connection came to a loopback address.

@@ -23,7 +23,7 @@ func TestEdge(t *testing.T) {
 		edge         edge
 		local        string // the address of the listener
 		host, origin string
-		want         string // the reason of a refusal
+		want         mcp.RefuseReason
 	}{
 		{"loopback", edge{}, loopback, "localhost:8080", "", ""},
 		{"another port", edge{}, loopback, "localhost:1", "", ""},
@@ -33,52 +33,52 @@ func TestEdge(t *testing.T) {
 		{"address of the net", edge{}, loopback, "127.9.9.9", "", ""},
 		{"v6", edge{}, loopback6, "[::1]:8080", "", ""},
 		{"v6 without a port", edge{}, loopback6, "[::1]", "", ""},
-		{"rebound name", edge{}, loopback, "evil.example:8080", "", "Host is not allowed"},
-		{"name that begins well", edge{}, loopback, "localhost.evil.example", "", "Host is not allowed"},
-		{"address that begins well", edge{}, loopback, "127.0.0.1.evil.example", "", "Host is not allowed"},
-		{"no name", edge{}, loopback, "", "", "Host is not allowed"},
+		{"rebound name", edge{}, loopback, "evil.example:8080", "", mcp.RefuseHost},
+		{"name that begins well", edge{}, loopback, "localhost.evil.example", "", mcp.RefuseHost},
+		{"address that begins well", edge{}, loopback, "127.0.0.1.evil.example", "", mcp.RefuseHost},
+		{"no name", edge{}, loopback, "", "", mcp.RefuseHost},
 		{"listed name", hosts("box.example"), loopback, "box.example:8080", "", ""},
-		{"listed name and port", hosts("box.example:1"), loopback, "box.example:8080", "", "Host is not allowed"},
+		{"listed name and port", hosts("box.example:1"), loopback, "box.example:8080", "", mcp.RefuseHost},
 		{"any name", hosts("*"), loopback, "evil.example", "", ""},
 		{"loopback beside a list", hosts("box.example"), loopback, "localhost", "", ""},
 		{"public, any name", edge{}, public, "box.example", "", ""},
 		{"public, listed", hosts("box.example"), public, "Box.Example:443", "", ""},
-		{"public, not listed", hosts("box.example"), public, "evil.example", "", "Host is not allowed"},
-		{"public, loopback name", hosts("box.example"), public, "localhost", "", "Host is not allowed"},
+		{"public, not listed", hosts("box.example"), public, "evil.example", "", mcp.RefuseHost},
+		{"public, loopback name", hosts("box.example"), public, "localhost", "", mcp.RefuseHost},
 		{"no listener", edge{}, unknown, "box.example", "", ""},
 
 		{"loopback page", edge{}, loopback, "localhost:8080", "http://localhost:3000", ""},
 		{"loopback page, address", edge{}, loopback, "localhost:8080", "http://127.0.0.1", ""},
 		{"loopback page, v6", edge{}, loopback, "localhost:8080", "http://[::1]:5", ""},
-		{"foreign page", edge{}, loopback, "localhost:8080", "https://evil.example", "Origin is not allowed"},
-		{"page that begins well", edge{}, loopback, "localhost:8080", "http://localhost.evil.example", "Origin is not allowed"},
-		{"user in the page", edge{}, loopback, "localhost:8080", "http://localhost@evil.example", "Origin is not allowed"},
-		{"opaque page", edge{}, loopback, "localhost:8080", "null", "Origin is not allowed"},
-		{"no URL", edge{}, loopback, "localhost:8080", "http://%zz", "Origin is not allowed"},
+		{"foreign page", edge{}, loopback, "localhost:8080", "https://evil.example", mcp.RefuseOrigin},
+		{"page that begins well", edge{}, loopback, "localhost:8080", "http://localhost.evil.example", mcp.RefuseOrigin},
+		{"user in the page", edge{}, loopback, "localhost:8080", "http://localhost@evil.example", mcp.RefuseOrigin},
+		{"opaque page", edge{}, loopback, "localhost:8080", "null", mcp.RefuseOrigin},
+		{"no URL", edge{}, loopback, "localhost:8080", "http://%zz", mcp.RefuseOrigin},
 		{"own page", hosts("box.example"), public, "box.example", "https://box.example", ""},
 		{"own page, port of the list", hosts("box.example:8443"), public, "box.example:8443", "https://box.example:8443", ""},
 		{"own page, any host", hosts("*"), public, "box.example", "https://box.example", ""},
-		{"own page of a rebound name", edge{}, public, "evil.example", "https://evil.example", "Origin is not allowed"},
-		{"own page, port of a rebound name", edge{}, public, "evil.example:8080", "http://evil.example:8080", "Origin is not allowed"},
-		{"own page, no listener", edge{}, unknown, "evil.example", "http://evil.example", "Origin is not allowed"},
+		{"own page of a rebound name", edge{}, public, "evil.example", "https://evil.example", mcp.RefuseOrigin},
+		{"own page, port of a rebound name", edge{}, public, "evil.example:8080", "http://evil.example:8080", mcp.RefuseOrigin},
+		{"own page, no listener", edge{}, unknown, "evil.example", "http://evil.example", mcp.RefuseOrigin},
 		{"own page, address", edge{}, public, "192.0.2.1:8080", "http://192.0.2.1:8080", ""},
 		{"own page, v6", edge{}, public, "[2001:db8::1]:8080", "http://[2001:db8::1]:8080", ""},
-		{"page of another address", edge{}, public, "192.0.2.1:8080", "http://192.0.2.2:8080", "Origin is not allowed"},
-		{"name that ends like an address", edge{}, public, "192.0.2.1.evil.example", "http://192.0.2.1.evil.example", "Origin is not allowed"},
-		{"two pages", edge{}, loopback, "localhost", "http://localhost, https://evil.example", "Origin is not allowed"},
-		{"own page, another port", hosts("box.example"), public, "box.example", "https://box.example:444", "Origin is not allowed"},
-		{"loopback page on a public listener", edge{}, public, "box.example", "http://localhost:3000", "Origin is not allowed"},
+		{"page of another address", edge{}, public, "192.0.2.1:8080", "http://192.0.2.2:8080", mcp.RefuseOrigin},
+		{"name that ends like an address", edge{}, public, "192.0.2.1.evil.example", "http://192.0.2.1.evil.example", mcp.RefuseOrigin},
+		{"two pages", edge{}, loopback, "localhost", "http://localhost, https://evil.example", mcp.RefuseOrigin},
+		{"own page, another port", hosts("box.example"), public, "box.example", "https://box.example:444", mcp.RefuseOrigin},
+		{"loopback page on a public listener", edge{}, public, "box.example", "http://localhost:3000", mcp.RefuseOrigin},
 		{"listed page", origins("https://app.example"), public, "box.example", "https://app.example", ""},
 		{"listed page, capitals", origins("https://App.example"), public, "box.example", "https://app.example", ""},
 		{"listed page, any port", origins("https://app.example"), public, "box.example", "https://app.example:8443", ""},
 		{"listed page, its port", origins("https://app.example:8443"), public, "box.example", "https://app.example:8443", ""},
-		{"listed page, another port", origins("https://app.example:8443"), public, "box.example", "https://app.example", "Origin is not allowed"},
-		{"listed page, another scheme", origins("https://app.example"), public, "box.example", "http://app.example", "Origin is not allowed"},
-		{"a scheme is no page", origins("https"), public, "box.example", "https://app.example", "Origin is not allowed"},
+		{"listed page, another port", origins("https://app.example:8443"), public, "box.example", "https://app.example", mcp.RefuseOrigin},
+		{"listed page, another scheme", origins("https://app.example"), public, "box.example", "http://app.example", mcp.RefuseOrigin},
+		{"a scheme is no page", origins("https"), public, "box.example", "https://app.example", mcp.RefuseOrigin},
 		{"listed page, v6", origins("http://[::2]"), public, "box.example", "http://[::2]:80", ""},
 		{"listed opaque page", origins("null"), public, "box.example", "null", ""},
 		{"any page", origins("*"), public, "box.example", "https://evil.example", ""},
-		{"Host comes first", origins("*"), loopback, "evil.example", "https://evil.example", "Host is not allowed"},
+		{"Host comes first", origins("*"), loopback, "evil.example", "https://evil.example", mcp.RefuseHost},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := httptest.NewRequest("POST", "/mcp", nil)
@@ -91,11 +91,7 @@ func TestEdge(t *testing.T) {
 			for _, origin := range strings.Split(tt.origin, ", ") {
 				r.Header.Add("Origin", origin)
 			}
-			text := ""
-			if reason := tt.edge.check(r); reason != "" {
-				text = forbidden(reason)
-			}
-			require.Equal(t, tt.want, text)
+			require.Equal(t, tt.want, tt.edge.check(r))
 		})
 	}
 }

@@ -67,7 +67,7 @@ func (h *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{Endpoint: h, w: w, r: r, rc: *http.NewResponseController(w)}
 	x.bound()
 	if reason := h.edge.check(r); reason != "" {
-		x.refuse(http.StatusForbidden, reason, mcp.NewError(mcp.CodeInvalidRequest, "%s", forbidden(reason)))
+		x.refuse(http.StatusForbidden, reason, mcp.NewError(mcp.CodeInvalidRequest, "%s", forbidden(r, reason)))
 		return
 	}
 	x.cors()
@@ -216,7 +216,8 @@ func (x *exchange) legacyPost(in *session.Inbound) {
 	switch {
 	case id == "":
 		x.reject(in, mcp.RejectNotInitialized, mcp.NewError(mcp.CodeInvalidRequest,
-			"%s is missing: begin with initialize", headerSessionID))
+			"%s is missing: %s and the headers MCP-Protocol-Version, Mcp-Method and, if there is a name or uri, %s",
+			headerSessionID, wire.WaysIn, headerName))
 		return
 	case s == nil:
 		x.reject(in, mcp.RejectSessionUnknown, session.SessionUnknown())

@@ -185,9 +185,9 @@ func TestEdgeOfTheEndpoint(t *testing.T) {
 		{"form", []header{"Content-Type: application/x-www-form-urlencoded"}, 415, "Content-Type must be application/json"},
 		{"prefix", []header{"Content-Type: application/json-seq"}, 415, "Content-Type must be application/json"},
 		{"no Content-Type", []header{"-Content-Type"}, 415, "Content-Type must be application/json"},
-		{"foreign page", []header{"Origin: https://evil.example"}, 403, "Origin is not allowed"},
-		{"rebound name", []header{"Host: evil.example"}, 403, "Host is not allowed"},
-		{"foreign page comes before Accept", []header{"Origin: https://evil.example", "Accept: text/html"}, 403, "Origin is not allowed"},
+		{"foreign page", []header{"Origin: https://evil.example"}, 403, `Origin "https://evil.example" is not allowed (set --allowed-origins, or server.WithAllowedOrigins)`},
+		{"rebound name", []header{"Host: evil.example"}, 403, `Host "evil.example" is not allowed (set --allowed-hosts, or server.WithAllowedHosts)`},
+		{"foreign page comes before Accept", []header{"Origin: https://evil.example", "Accept: text/html"}, 403, `Origin "https://evil.example" is not allowed (set --allowed-origins, or server.WithAllowedOrigins)`},
 		{"Accept comes before Content-Type", []header{"Content-Type: text/plain", "Accept: text/html"}, 406, "Accept must allow application/json or text/event-stream"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

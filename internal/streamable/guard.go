@@ -2,6 +2,7 @@ package streamable
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -29,8 +30,12 @@ func (g Guard) Wrap(next http.Handler) http.Handler {
 	e := &edge{hosts: append([]string{"localhost"}, g.Hosts...)}
 	refuse := g.Refuse
 	if refuse == nil {
-		refuse = func(w http.ResponseWriter, _ *http.Request, reason mcp.RefuseReason) {
-			http.Error(w, forbidden(reason), http.StatusForbidden)
+		refuse = func(w http.ResponseWriter, r *http.Request, reason mcp.RefuseReason) {
+			text := notAllowed("Host", r.Host)
+			if reason == mcp.RefuseOrigin {
+				text = notAllowed("Origin", strings.Join(r.Header["Origin"], ", "))
+			}
+			http.Error(w, text, http.StatusForbidden)
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -41,13 +41,14 @@ func (x *exchange) methodNotAllowed() {
 		allow = "POST"
 	}
 	x.w.Header().Set("Allow", allow)
-	x.refuse(http.StatusMethodNotAllowed, mcp.RefuseMethod, mcp.NewError(mcp.CodeInvalidRequest, "method not allowed"))
+	x.refuse(http.StatusMethodNotAllowed, mcp.RefuseMethod, mcp.NewError(mcp.CodeInvalidRequest,
+		"method not allowed: messages come by POST; GET and DELETE are for sessions and need %s", headerSessionID))
 }
 
 // malformed answers a body that is no message.
 func (x *exchange) malformed(bad *wire.Error) {
 	stream := x.core.Exchange(x.conn, 1, mcp.Modern)
-	x.core.Malformed(bad, stream, x.wantsNullID())
+	x.core.Malformed(bad, stream, x.wantsNullID(), x.sender()...)
 	if bad.Kind == wire.Response || bad.Kind == wire.Notification {
 		x.fail(http.StatusBadRequest, bad.RPC())
 		return

@@ -34,7 +34,14 @@ func TestLegacySession(t *testing.T) {
 		const noSession = `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"there is no such session","data":{"reason":"session_unknown"}}}`
 		const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 		const response = `{"jsonrpc":"2.0","id":1,"result":{}}`
-		missing := failure("1", -32600, "Mcp-Session-Id is missing: begin with initialize")
+		const waysIn = "begin with initialize, or send each request as revision 2026-07-28 has it, with " +
+			"io.modelcontextprotocol/protocolVersion and io.modelcontextprotocol/clientCapabilities in params._meta"
+		const noID = "Mcp-Session-Id is missing: " + waysIn +
+			" and the headers MCP-Protocol-Version, Mcp-Method and, if there is a name or uri, Mcp-Name"
+		const noMeta = "params._meta is missing: it has io.modelcontextprotocol/protocolVersion and " +
+			"io.modelcontextprotocol/clientCapabilities; clients of older revisions begin with initialize"
+		const noMethod = "method not allowed: messages come by POST; GET and DELETE are for sessions and need Mcp-Session-Id"
+		missing := failure("1", -32600, noID)
 		for _, step := range []struct {
 			name, method, body string
 			headers            []header
@@ -46,27 +53,27 @@ func TestLegacySession(t *testing.T) {
 			{"call", "POST", legacy(1, "tools/call", "echo"), []header{sid}, 200, answer(1, "echo")},
 			{"call with its version", "POST", legacy(1, "tools/call", "echo"), []header{sid, "Mcp-Protocol-Version: 2025-11-25"}, 200, answer(1, "echo")},
 			{"call with an unknown version", "POST", legacy(1, "tools/call", "echo"), []header{sid, "Mcp-Protocol-Version: 1999-01-01"}, 400,
-				failure("1", -32602, "params._meta is missing")},
+				failure("1", -32602, noMeta)},
 			{"call with the modern version", "POST", legacy(1, "tools/call", "echo"), []header{sid, "Mcp-Protocol-Version: 2026-07-28"}, 400,
-				failure("1", -32602, "params._meta is missing")},
+				failure("1", -32602, noMeta)},
 			{"response that nobody waits for", "POST", response, []header{sid}, 202, ""},
 			{"cancel that hits nobody", "POST", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, []header{sid}, 202, ""},
 
 			{"call without a session", "POST", legacy(1, "tools/call", "echo"), nil, 400, missing},
 			{"ping without a session", "POST", legacy(1, "ping", "pong"), nil, 400, missing},
-			{"notification without a session", "POST", initialized, nil, 400, failure("null", -32600, "Mcp-Session-Id is missing: begin with initialize")},
+			{"notification without a session", "POST", initialized, nil, 400, failure("null", -32600, noID)},
 			{"response in an unknown session", "POST", `{"jsonrpc":"2.0","id":1,"result":{}}`, []header{unknown}, 404,
 				`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"there is no such session","data":{"reason":"session_unknown"}}}`},
 			{"call in an unknown session", "POST", legacy(1, "tools/call", "echo"), []header{unknown}, 404, noSession},
 			{"initialize in an unknown session", "POST", legacy(1, "initialize", ""), []header{unknown}, 404, noSession},
 
-			{"get without a session", "GET", "", nil, 405, failure("", -32600, "method not allowed")},
+			{"get without a session", "GET", "", nil, 405, failure("", -32600, noMethod)},
 			{"get of an unknown session", "GET", "", []header{unknown}, 404, ""},
 			{"get of JSON", "GET", "", []header{sid, "Accept: application/json"}, 406, failure("", -32600, "Accept must allow text/event-stream")},
-			{"put", "PUT", "", []header{sid}, 405, failure("", -32600, "method not allowed")},
-			{"delete without a session", "DELETE", "", nil, 405, failure("", -32600, "method not allowed")},
-			{"delete of a modern client", "DELETE", "", []header{sid, "Mcp-Protocol-Version: 2026-07-28"}, 405, failure("", -32600, "method not allowed")},
-			{"get of a modern client", "GET", "", []header{"Mcp-Protocol-Version: 2026-07-28"}, 405, failure("", -32600, "method not allowed")},
+			{"put", "PUT", "", []header{sid}, 405, failure("", -32600, noMethod)},
+			{"delete without a session", "DELETE", "", nil, 405, failure("", -32600, noMethod)},
+			{"delete of a modern client", "DELETE", "", []header{sid, "Mcp-Protocol-Version: 2026-07-28"}, 405, failure("", -32600, noMethod)},
+			{"get of a modern client", "GET", "", []header{"Mcp-Protocol-Version: 2026-07-28"}, 405, failure("", -32600, noMethod)},
 			{"delete of an unknown session", "DELETE", "", []header{unknown}, 404, ""},
 			{"the session is still there", "POST", legacy(1, "tools/call", "echo"), []header{sid}, 200, answer(1, "echo")},
 

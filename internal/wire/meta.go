@@ -89,6 +89,14 @@ func internVersion(b []byte) string {
 	return string(b)
 }
 
+// modernMeta is what params._meta of a modern request must have.
+const modernMeta = mcp.MetaProtocolVersion + " and " + mcp.MetaClientCapabilities
+
+// WaysIn tells a client that has sent neither what it can begin with, in each era. Over
+// HTTP a modern client sends headers, too.
+const WaysIn = "begin with initialize, or send each request as revision " + string(mcp.LatestVersion) +
+	" has it, with " + modernMeta + " in params._meta"
+
 // CheckModernMeta checks the metadata that every modern request carries
 // (specification: Base Protocol, General fields, _meta). It returns nil, or a
 // [mcp.CodeInvalidParams] error that names every key that is missing or ill-typed.
@@ -96,9 +104,9 @@ func (e *Envelope) CheckModernMeta() *mcp.Error {
 	m := &e.Meta
 	switch {
 	case e.Params.Kind() != '{':
-		return mcp.NewError(mcp.CodeInvalidParams, "params must be an object with _meta")
+		return mcp.NewError(mcp.CodeInvalidParams, "params must be an object with _meta, which has "+modernMeta)
 	case !m.Present:
-		return mcp.NewError(mcp.CodeInvalidParams, "params._meta is missing")
+		return mcp.NewError(mcp.CodeInvalidParams, "params._meta is missing: it has "+modernMeta+"; clients of older revisions begin with initialize")
 	case !m.IsObject:
 		return mcp.NewError(mcp.CodeInvalidParams, "params._meta must be an object")
 	}
