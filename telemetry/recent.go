@@ -58,7 +58,7 @@ func recentClasses() []string {
 }
 
 // recents keeps requests that have ended: those that somebody will ask for. What
-// becomes of an ordinary request is decided with two atomic loads.
+// becomes of an ordinary request is decided with three atomic loads.
 type recents struct {
 	bounds Recent
 	now    func() time.Time
@@ -87,8 +87,14 @@ func newRecents(bounds Recent, h *health, now func() time.Time) *recents {
 type recentSeries struct {
 	second atomic.Int64 // in which the latest one arrived that was kept
 	floor  atomic.Int64 // ns; what took longer is among the slowest
+	seen   atomic.Int32 // ordinary requests so far, up to enoughToCompare
 	fell   time.Time    // when the floor fell to the ground. Guarded by slowest.mu
 }
+
+// enoughToCompare is how many ordinary requests of a series there must have been before the
+// slowest of them are called slow: the first ones of a fresh server are among the slowest
+// because there are no others. Until then they are recent.
+const enoughToCompare = 20
 
 // noFloor makes every request one of the slowest.
 const noFloor = -1
@@ -105,6 +111,9 @@ func (c *recents) ended(op *Operation, out *Outcome, errorType string) {
 		return
 	}
 	standing := out.Acknowledged != 0 // the life of a subscription says nothing about speed
+	if !standing && op.series.recent.seen.Load() < enoughToCompare {
+		op.series.recent.seen.Add(1)
+	}
 	if !standing && int64(out.Settled) > op.series.recent.floor.Load() {
 		c.keep(classSlow, op, out, errorType)
 		return
@@ -184,7 +193,9 @@ func (c *recents) counts() map[string]int {
 	for class, g := range c.rings {
 		n[class] = g.len()
 	}
-	n[classSlow] = c.slow.len()
+	slow, early := c.slow.count()
+	n[classSlow] = slow
+	n[classRecent] += early
 	return n
 }
 

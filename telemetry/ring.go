@@ -146,7 +146,7 @@ func (s *slowest) remove(of *recentSeries, i int) *keptTrace {
 }
 
 // expire lets go of what has been among the slowest of a series for too long, and lets the
-// floor fall.
+// floor fall. If none is left, the next ones have none to be compared with.
 func (s *slowest) expire(of *recentSeries, now time.Time) (expired []*keptTrace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,6 +161,9 @@ func (s *slowest) expire(of *recentSeries, now time.Time) (expired []*keptTrace)
 			of.fell = now
 			s.evicted.Inc()
 		}
+	}
+	if len(expired) > 0 && len(s.kept[of]) == 0 {
+		of.seen.Store(0)
 	}
 	return expired
 }
@@ -177,14 +180,31 @@ func fastest(list []*keptTrace) (at int) {
 func (s *slowest) appendTo(list []*keptTrace) []*keptTrace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, kept := range s.kept {
-		list = append(list, kept...)
+	for of, kept := range s.kept {
+		if of.seen.Load() >= enoughToCompare {
+			list = append(list, kept...)
+			continue
+		}
+		for _, k := range kept {
+			early := *k
+			early.row.Class = classRecent
+			list = append(list, &early)
+		}
 	}
 	return list
 }
 
-func (s *slowest) len() int {
+// count returns how many are slow, and how many are kept of series that have too few
+// requests to compare them with.
+func (s *slowest) count() (slow, early int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.total
+	for of, kept := range s.kept {
+		if of.seen.Load() >= enoughToCompare {
+			slow += len(kept)
+		} else {
+			early += len(kept)
+		}
+	}
+	return slow, early
 }
