@@ -51,6 +51,7 @@ var rooms = []room{
 	{path: "service", floor: 5, ban: instruments},
 	{path: "middleware", floor: 3, only: []string{"mcp", "auth"}, banDeep: collectors},
 	{path: "server", floor: 4, ban: instruments, banDeep: grpc},
+	{path: "internal/adapt", floor: 3, also: []string{"middleware"}, sealed: true}, // for the modules in adapters/
 	{path: "dashboards", floor: 3, only: []string{"telemetry"}, sealed: true, ban: instruments},
 	{path: "internal/framed", floor: 3, ban: instruments},
 	{path: "internal/streamable", floor: 3, ban: instruments},

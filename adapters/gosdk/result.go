@@ -1,0 +1,112 @@
+package gosdk
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/vitrine-mcp/vitrine/internal/adapt"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// served is what the SDK has answered, and how the middlewares see it.
+type served struct {
+	result    sdk.Result
+	err       error
+	converted adapt.Converted
+	shown     error // what the middlewares see in place of err
+}
+
+// convert returns the answer as the middlewares see it. They see the error of a tool's handler
+// as the handler has returned it, which the SDK has made a result.
+func (s *served) convert(method string, chained bool) (mcp.Result, error) {
+	if s.err != nil {
+		s.shown = &adapt.SDKError{Err: s.err, Wire: wireError(s.err)}
+		return nil, s.shown
+	}
+	if tool, ok := s.result.(*sdk.CallToolResult); ok && tool.GetError() != nil {
+		s.shown = tool.GetError()
+		return nil, s.shown
+	}
+	if !chained {
+		return nil, nil
+	}
+	s.converted = adapt.Convert(method, s.result)
+	return s.converted.Result, nil
+}
+
+// settle returns the answer for the SDK: its own, unless the middlewares have changed it.
+func (s *served) settle(call *adapt.Call, result mcp.Result, err error, chained bool) (sdk.Result, error) {
+	switch {
+	case err != nil && s.shown != nil && errors.Is(err, s.shown) && !adapt.Ours(err):
+		return s.result, s.err
+	case err != nil:
+		return told(call, err)
+	case !chained:
+		return s.result, nil
+	}
+	changed, err := s.converted.Changed(result)
+	if err != nil {
+		return told(call, err)
+	}
+	if changed == nil {
+		return s.result, nil
+	}
+	return decode(call.Request.Method, changed)
+}
+
+// told answers with an error as our server does.
+func told(call *adapt.Call, err error) (sdk.Result, error) {
+	tool, rpc := call.Told(err)
+	if rpc != nil {
+		return nil, toSDK(rpc)
+	}
+	return &sdk.CallToolResult{
+		Content: []sdk.Content{&sdk.TextContent{Text: tool.Content[0].(*mcp.TextContent).Text}}, IsError: true,
+	}, nil
+}
+
+// decode returns the SDK's form of a result that a middleware has made.
+func decode(method string, data []byte) (sdk.Result, error) {
+	result := newResult(method)
+	if result == nil || json.Unmarshal(data, result) != nil {
+		return nil, toSDK(adapt.ErrPanicked)
+	}
+	return result, nil
+}
+
+// newResult returns an empty result of a method.
+func newResult(method string) sdk.Result {
+	switch method {
+	case mcp.MethodToolsCall:
+		return new(sdk.CallToolResult)
+	case mcp.MethodToolsList:
+		return new(sdk.ListToolsResult)
+	case mcp.MethodPromptsGet:
+		return new(sdk.GetPromptResult)
+	case mcp.MethodPromptsList:
+		return new(sdk.ListPromptsResult)
+	case mcp.MethodResourcesRead:
+		return new(sdk.ReadResourceResult)
+	case mcp.MethodResourcesList:
+		return new(sdk.ListResourcesResult)
+	case mcp.MethodResourcesTemplatesList:
+		return new(sdk.ListResourceTemplatesResult)
+	case mcp.MethodCompletionComplete:
+		return new(sdk.CompleteResult)
+	}
+	return nil
+}
+
+// toSDK returns an error as the SDK sends it.
+func toSDK(e *mcp.Error) *jsonrpc.Error {
+	wire := &jsonrpc.Error{Code: int64(e.Code), Message: e.Message}
+	if e.Data != nil {
+		if data, err := json.Marshal(e.Data); err == nil {
+			wire.Data = data
+		}
+	}
+	return wire
+}

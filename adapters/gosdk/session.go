@@ -1,0 +1,139 @@
+package gosdk
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/vitrine-mcp/vitrine/internal/adapt"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/telemetry"
+)
+
+// sessions are the legacy sessions that outlive their first request.
+type sessions struct {
+	mu   sync.Mutex // guards the rest, and what is in a session
+	open map[*sdk.ServerSession]*session
+}
+
+type session struct {
+	id    string
+	scope any // the connection, or the id
+	peer  middleware.Peer
+	end   mcp.Cause // "" is not known yet
+}
+
+// opened remembers a session after its initialize, until the SDK has closed it.
+func (s *sessions) opened(core *adapt.Adapter, ss *sdk.ServerSession, m arrival, req *middleware.Request, version mcp.Version) {
+	if m.scope == nil && ss.ID() == "" { // it ends with the request, or nobody knows when
+		return
+	}
+	opened := &session{id: ss.ID(), scope: m.scope, peer: declared(ss.InitializeParams())}
+	opened.peer.Version = version
+	s.mu.Lock()
+	known := s.open[ss] != nil
+	if !known {
+		if s.open == nil {
+			s.open = map[*sdk.ServerSession]*session{}
+		}
+		s.open[ss] = opened
+	}
+	s.mu.Unlock()
+	if known {
+		return
+	}
+	end := core.Telemetry.Session(telemetry.Info{
+		Version: version, Transport: req.Peer.Transport, RemoteAddr: req.Peer.Addr, SessionID: opened.id, Client: opened.peer.Client,
+	})
+	go func() {
+		_ = ss.Wait() // how the connection has ended is known by its reader
+		s.mu.Lock()
+		delete(s.open, ss)
+		cause := opened.end
+		s.mu.Unlock()
+		if cause == "" {
+			cause = mcp.CauseTransportClose
+			if core.Closing() {
+				cause = mcp.CauseServerShutdown
+			}
+		}
+		end(cause)
+	}()
+}
+
+// peer returns what is known of the client of a session.
+func (s *sessions) peer(ss *sdk.ServerSession) middleware.Peer {
+	s.mu.Lock()
+	open := s.open[ss]
+	s.mu.Unlock()
+	if open != nil {
+		return open.peer
+	}
+	return declared(ss.InitializeParams())
+}
+
+// declared returns what a client has said in initialize.
+func declared(params *sdk.InitializeParams) middleware.Peer {
+	if params == nil {
+		return middleware.Peer{}
+	}
+	peer := middleware.Peer{Version: mcp.Version(params.ProtocolVersion)}
+	if client := params.ClientInfo; client != nil {
+		peer.Client = &mcp.Implementation{Name: client.Name, Version: client.Version, Title: client.Title}
+	}
+	if raw, err := json.Marshal(params.Capabilities); err == nil && params.Capabilities != nil {
+		peer.Capabilities = new(mcp.ClientCapabilities)
+		_ = json.Unmarshal(raw, peer.Capabilities) // an ill-typed capability is not declared
+	}
+	return peer
+}
+
+// ended notes why the session on a connection ends; the first reason counts.
+func (s *sessions) ended(scope any, cause mcp.Cause) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, open := range s.open {
+		if open.scope == scope && open.end == "" {
+			open.end = cause
+		}
+	}
+}
+
+// delete lets the SDK delete a session, which it may refuse.
+func (s *sessions) delete(w http.ResponseWriter, req *http.Request, next http.Handler) {
+	id, status := req.Header.Get("Mcp-Session-Id"), &statusWriter{ResponseWriter: w}
+	s.mark(id, "", mcp.CauseSessionDelete)
+	next.ServeHTTP(status, req)
+	if status.code >= 300 {
+		s.mark(id, mcp.CauseSessionDelete, "")
+	}
+}
+
+// mark changes why a session ends.
+func (s *sessions) mark(id string, from, to mcp.Cause) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, open := range s.open {
+		if open.id == id && open.end == from {
+			open.end = to
+		}
+	}
+}
+
+// A statusWriter remembers the status.
+type statusWriter struct {
+	http.ResponseWriter
+	code int
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *statusWriter) WriteHeader(code int) {
+	w.code = code
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,179 @@
+package gosdk_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vitrine-mcp/vitrine/internal/adapt/adapttest"
+)
+
+// A call has a span by the conventions, is counted, and is kept for /debug/traces.
+func TestCallIsRecorded(t *testing.T) {
+	each(t, func(t *testing.T, wire wire) {
+		w := newWorld(t)
+		session := wire.connect(w)
+		result, err := session.CallTool(t.Context(), &sdk.CallToolParams{
+			Name: "add", Arguments: sum{2, 3},
+			Meta: sdk.Meta{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+		})
+		require.NoError(t, err)
+		require.Equal(t, map[string]any{"Sum": 5.0}, result.StructuredContent)
+
+		span := w.Span("tools/call add")
+		require.Equal(t, trace.SpanKindServer, span.SpanKind())
+		require.Equal(t, "0af7651916cd43dd8448eb211c80319c", span.SpanContext().TraceID().String(), "the client's trace goes on")
+		require.Equal(t, "b7ad6b7169203331", span.Parent().SpanID().String())
+		require.Equal(t, "tools/call", span.Attributes["mcp.method.name"])
+		require.Equal(t, "add", span.Attributes["gen_ai.tool.name"])
+		require.Equal(t, wire.version, span.Attributes["mcp.protocol.version"])
+		require.NotEmpty(t, span.Attributes["jsonrpc.request.id"])
+		require.NotContains(t, span.Attributes, "error.type")
+
+		network := map[string]string{"http": "tcp", "memory": "pipe"}[wire.transport]
+		require.Equal(t, 1.0, w.Metric("mcp_server_operation_duration_seconds", adapttest.Labels{
+			"mcp_method_name": "tools/call", "gen_ai_tool_name": "add", "error_type": "",
+			"mcp_protocol_version": wire.version, "network_transport": network,
+		}))
+		require.Equal(t, 1.0, w.Metric("vitrine_requests_admitted_total", adapttest.Labels{"method": "tools/call"}))
+		require.Equal(t, 1.0, w.Metric("vitrine_responses_sent_total", adapttest.Labels{"method": "tools/call"}))
+
+		ended := w.Ended("tools/call")
+		require.Equal(t, "add", ended.Tool)
+		require.Empty(t, ended.Outcome, "the SDK has taken it over, and more is not known")
+		require.Equal(t, "tester", ended.Client)
+		require.Equal(t, wire.transport, ended.Transport)
+		require.NotEmpty(t, ended.RequestID)
+	})
+}
+
+// A prompt is named in its span; a resource is not, and its URI is an attribute.
+func TestPromptAndResourceAreRecorded(t *testing.T) {
+	each(t, func(t *testing.T, wire wire) {
+		w := newWorld(t)
+		session := wire.connect(w)
+		_, err := session.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "greet"})
+		require.NoError(t, err)
+		require.Equal(t, "greet", w.Span("prompts/get greet").Attributes["gen_ai.prompt.name"])
+
+		_, err = session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "note://1"})
+		require.Error(t, err)
+		span := w.Span("resources/read")
+		require.Equal(t, "note://1", span.Attributes["mcp.resource.uri"])
+		require.Equal(t, "-32603", span.Attributes["error.type"])
+	})
+}
+
+// A tool that fails counts as an error, and the operator sees what the handler has said.
+func TestToolErrorIsRecorded(t *testing.T) {
+	each(t, func(t *testing.T, wire wire) {
+		w := newWorld(t)
+		result, err := call(t, wire.connect(w), "fail", none{})
+		require.NoError(t, err)
+		require.True(t, result.IsError)
+		span := w.Span("tools/call fail")
+		require.Equal(t, "tool_error", span.Attributes["error.type"])
+		require.Contains(t, span.Events, "exception", "the handler's own error")
+		require.Equal(t, 1.0, w.Metric("mcp_server_operation_duration_seconds", adapttest.Labels{
+			"gen_ai_tool_name": "fail", "error_type": "tool_error",
+		}))
+		require.Equal(t, "tool_error", w.Ended("tools/call").ErrorType)
+	})
+}
+
+// The name of a tool that is not registered becomes no label.
+func TestUnknownToolIsNoLabel(t *testing.T) {
+	each(t, func(t *testing.T, wire wire) {
+		w := newWorld(t)
+		_, err := call(t, wire.connect(w), "made up by a stranger", none{})
+		require.Error(t, err)
+		span := w.Span("tools/call")
+		require.NotContains(t, span.Attributes, "error.type", "it is the caller's fault")
+		require.Equal(t, 1.0, w.Metric("mcp_server_operation_duration_seconds", adapttest.Labels{
+			"mcp_method_name": "tools/call", "gen_ai_tool_name": "", "rpc_response_status_code": "-32602",
+		}))
+	})
+}
+
+// A running call is in the live set, and on its page.
+func TestRunningCallIsShown(t *testing.T) {
+	each(t, func(t *testing.T, wire wire) {
+		w := newWorld(t)
+		_, done := w.goWait(wire.connect(w))
+		requests, _, _ := w.Live()
+		require.Len(t, requests, 1)
+		require.Equal(t, "wait", requests[0].Tool)
+		require.Equal(t, "running", requests[0].State)
+		require.Equal(t, "tester", requests[0].Client)
+		require.Equal(t, wire.transport, requests[0].Transport)
+		require.NotEmpty(t, requests[0].ID)
+		require.Equal(t, wire.transport == "http", requests[0].Remote != "")
+		require.Equal(t, 1.0, w.Metric("vitrine_requests_in_flight", adapttest.Labels{"state": "running"}))
+
+		close(w.release)
+		require.NoError(t, adapttest.Receive(t, done, "the answer"))
+		requests, _, _ = w.Live()
+		require.Empty(t, requests)
+	})
+}
+
+// A legacy session is shown while it is open, and counted with the reason for its end.
+func TestSessionIsRecorded(t *testing.T) {
+	for _, c := range []struct {
+		wire  wire
+		cause string
+	}{{wires()[0], "session_delete"}, {wires()[2], "transport_close"}} {
+		t.Run(c.wire.name, func(t *testing.T) {
+			w := newWorld(t)
+			session := c.wire.connect(w)
+			w.Eventually(func() bool {
+				_, _, sessions := w.Live()
+				return len(sessions) == 1 && sessions[0].Client == "tester" && sessions[0].Transport == c.wire.transport
+			}, "the session on the page")
+			require.NoError(t, session.Close())
+			w.Eventually(func() bool {
+				return w.Metric("vitrine_sessions_closed_total", adapttest.Labels{"cause": c.cause}) == 1
+			}, "the end of the session")
+		})
+	}
+}
+
+// A subscription is one, and no slow request.
+func TestSubscriptionIsShown(t *testing.T) {
+	for _, wire := range []wire{wires()[1], wires()[3]} {
+		t.Run(wire.name, func(t *testing.T) {
+			w := newWorld(t)
+			client := sdk.NewClient(&sdk.Implementation{Name: "tester", Version: "2.0.0"}, &sdk.ClientOptions{
+				ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {},
+			})
+			session := wire.dial(w, client)
+			w.Eventually(func() bool {
+				requests, subscriptions, _ := w.Live()
+				return len(requests) == 0 && len(subscriptions) == 1
+			}, "the subscription on the page")
+			require.NoError(t, session.Close())
+			w.Eventually(func() bool {
+				return w.Metric("vitrine_subscription_duration_seconds", nil) == 1
+			}, "the end of the subscription")
+		})
+	}
+}
+
+// What outer HTTP handlers have put into the context of a request reaches the handlers.
+func TestValuesOfTheHTTPRequest(t *testing.T) {
+	for _, version := range []string{legacy, modern} {
+		w := newWorld(t)
+		session := w.dialHTTP(newClient(), version, func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+				next.ServeHTTP(rw, req.WithContext(context.WithValue(req.Context(), valueKey{}, req.Header.Get("Mcp-Session-Id"))))
+			})
+		})
+		_, err := call(t, session, "value", none{})
+		require.NoError(t, err)
+		require.Equal(t, session.ID(), adapttest.Receive(t, w.values, "the value"))
+	}
+}

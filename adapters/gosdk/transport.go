@@ -1,0 +1,141 @@
+package gosdk
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/vitrine-mcp/vitrine/internal/adapt"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// Transport wraps a transport of the SDK that carries messages over a connection, such as
+// [sdk.StdioTransport]. By it the adapter knows the ids of requests, the reasons of the
+// client's cancellations, and why the connection has ended. Use the transport for one
+// connection, as any of the SDK.
+//
+// As with every wrapper around a transport, such as [sdk.LoggingTransport], the SDK does not
+// tell the connection which revision was negotiated, and so takes batches where it would
+// refuse them.
+func (a *Adapter) Transport(next sdk.Transport) sdk.Transport { return &transport{a, next} }
+
+type transport struct {
+	adapter *Adapter
+	next    sdk.Transport
+}
+
+// Connect implements [sdk.Transport].
+func (t *transport) Connect(ctx context.Context) (sdk.Connection, error) {
+	next, err := t.next.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{Connection: next, adapter: t.adapter, name: "stdio", pending: map[jsonrpc.ID]*sdk.RequestExtra{}}
+	if _, ok := t.next.(*sdk.InMemoryTransport); ok {
+		c.name = "memory"
+	}
+	return c, nil
+}
+
+// SupportsProtocolVersion implements [sdk.ProtocolVersionSupporter].
+func (t *transport) SupportsProtocolVersion(version string) bool {
+	if next, ok := t.next.(sdk.ProtocolVersionSupporter); ok {
+		return next.SupportsProtocolVersion(version)
+	}
+	return true
+}
+
+// A connection notes the messages on their way to the SDK.
+type connection struct {
+	sdk.Connection
+	adapter *Adapter
+	name    string // of the transport
+
+	mu      sync.Mutex // guards pending
+	pending map[jsonrpc.ID]*sdk.RequestExtra
+}
+
+// Read implements [sdk.Connection].
+func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	msg, err := c.Connection.Read(ctx)
+	if err != nil {
+		end := mcp.CauseTransportError
+		if err == io.EOF { // the SDK compares it so, too
+			end = mcp.CauseTransportClose
+		}
+		c.adapter.sessions.ended(c, end)
+		return nil, err
+	}
+	if req, ok := msg.(*jsonrpc.Request); ok {
+		c.note(req)
+	}
+	return msg, nil
+}
+
+// note remembers how a message has arrived. The SDK hands the Extra on to its middlewares.
+func (c *connection) note(req *jsonrpc.Request) {
+	if req.Extra != nil {
+		return
+	}
+	m := arrival{params: req.Params, bytes: len(req.Params), transport: c.name, scope: c}
+	if req.Method == mcp.NotificationCancelled {
+		c.adapter.core.Cancelling(cancelled(c, req.Params))
+	}
+	extra := &sdk.RequestExtra{}
+	if req.IsCall() {
+		if raw, err := json.Marshal(req.ID.Raw()); err == nil {
+			m.id = adapt.ParseID(raw)
+		}
+		c.mu.Lock()
+		if c.pending[req.ID] == nil { // else the SDK refuses the message
+			c.pending[req.ID] = extra
+			c.adapter.arrivals.Store(extra, m)
+		}
+		c.mu.Unlock()
+	}
+	req.Extra = extra
+}
+
+// cancelled reads the params of notifications/cancelled.
+func cancelled(scope any, raw json.RawMessage) (any, mcp.ID, string) {
+	var params struct {
+		RequestID json.RawMessage `json:"requestId"`
+		Reason    string          `json:"reason"`
+	}
+	if json.Unmarshal(raw, &params) != nil {
+		return nil, mcp.ID{}, ""
+	}
+	return scope, adapt.ParseID([]byte(params.RequestID)), params.Reason
+}
+
+// Write implements [sdk.Connection]. Each request is answered, also one that no middleware
+// has seen.
+func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) error {
+	if response, ok := msg.(*jsonrpc.Response); ok {
+		c.mu.Lock()
+		c.adapter.arrivals.Delete(c.pending[response.ID])
+		delete(c.pending, response.ID)
+		c.mu.Unlock()
+	}
+	return c.Connection.Write(ctx, msg)
+}
+
+// Close implements [sdk.Connection].
+func (c *connection) Close() error {
+	end := mcp.CauseTransportClose
+	if c.adapter.core.Closing() {
+		end = mcp.CauseServerShutdown
+	}
+	c.adapter.sessions.ended(c, end)
+	c.mu.Lock()
+	for id, extra := range c.pending {
+		c.adapter.arrivals.Delete(extra)
+		delete(c.pending, id)
+	}
+	c.mu.Unlock()
+	return c.Connection.Close()
+}

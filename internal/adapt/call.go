@@ -1,0 +1,279 @@
+package adapt
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/telemetry"
+)
+
+// A Call is one request, from its arrival to the return of what the SDK calls for it. It
+// is the context of the handler: unlike the SDK's own it has a cause ([mcp.CauseOf]) and,
+// once Begin was called, the span.
+type Call struct {
+	context.Context
+	// Request is what middlewares are given; set by Begin.
+	Request *middleware.Request
+	// Refused is the error to answer with, if the server shuts down; nil otherwise.
+	Refused *mcp.Error
+
+	adapter    *Adapter
+	sdk        context.Context
+	cancel     context.CancelCauseFunc
+	stops      []func() bool
+	begun      atomic.Pointer[begun]
+	asked      atomic.Pointer[mcp.CancelError] // by the client
+	subscribed atomic.Bool
+	how        Cancels
+	exchange   *Exchange
+	id         callID
+	arrivedAt  time.Time
+}
+
+// begun is what Begin adds to a call.
+type begun struct {
+	ctx context.Context // has the values of the operation
+	op  *telemetry.Operation
+}
+
+type callKey struct{}
+
+// Value implements [context.Context].
+func (c *Call) Value(key any) any {
+	if key == (callKey{}) {
+		return c
+	}
+	if b := c.begun.Load(); b != nil {
+		return b.ctx.Value(key)
+	}
+	return c.Context.Value(key)
+}
+
+// CallOf returns the call to which a context belongs, or nil.
+func CallOf(ctx context.Context) *Call {
+	c, _ := ctx.Value(callKey{}).(*Call)
+	return c
+}
+
+// Cancels says how an SDK cancels the contexts of handlers.
+type Cancels struct {
+	// Bare is why it does so without a cause, or "" if that is not known.
+	Bare mcp.Cause
+	// Disconnect tells that a request is cancelled when its HTTP exchange ends: the SDK
+	// does it, or else the call does.
+	Disconnect bool
+	// Connection returns why the connection has ended; nil if it has not. It may be nil.
+	Connection func() *mcp.CancelError
+}
+
+// NewCall begins a request. ctx is the SDK's context for the handler, x the HTTP exchange,
+// or nil. The caller must call End.
+func (a *Adapter) NewCall(ctx context.Context, x *Exchange, how Cancels) *Call {
+	c := &Call{adapter: a, sdk: ctx, how: how, exchange: x, arrivedAt: time.Now()}
+	// The SDK's context is cancelled without a cause. The handler's is cancelled when that
+	// one is, but with a cause.
+	base := context.WithoutCancel(ctx)
+	if x != nil && ExchangeOf(ctx) != x {
+		base = context.WithoutCancel(valuesContext{ctx, x.values})
+	}
+	release := func() {}
+	if deadline, ok := ctx.Deadline(); ok {
+		base, release = context.WithDeadlineCause(base, deadline, mcp.ErrDeadline)
+	}
+	c.Context, c.cancel = context.WithCancelCause(base)
+	c.stops = append(c.stops, func() bool { release(); return true },
+		context.AfterFunc(ctx, func() { c.cancel(c.cause()) }))
+	if x != nil && how.Disconnect {
+		c.stops = append(c.stops, context.AfterFunc(x.request.Context(), func() {
+			if x.Gone() {
+				c.cancel(mcp.ErrClientDisconnected)
+			}
+		}))
+	}
+	if !a.enter(c) {
+		c.Refused = mcp.NewError(mcp.CodeInternalError, "the server is shutting down").
+			WithData(mcp.ErrorData{Reason: string(mcp.RejectShuttingDown)})
+	}
+	return c
+}
+
+// cause returns why the SDK has cancelled the request; context.Canceled if that is not
+// known.
+func (c *Call) cause() error {
+	cause := context.Cause(c.sdk)
+	var known *mcp.CancelError
+	switch {
+	case errors.As(cause, &known):
+		return known
+	case errors.Is(cause, context.DeadlineExceeded):
+		return mcp.ErrDeadline
+	case errors.Is(cause, io.EOF):
+		return mcp.ErrTransportClosed
+	case cause != context.Canceled: // wrapped, it says more
+		return &mcp.CancelError{Cause: mcp.CauseTransportError, Detail: session.Printable(cause.Error(), maxReason)}
+	}
+	if asked := c.asked.Load(); asked != nil {
+		return asked
+	}
+	if c.how.Disconnect && c.exchange.Gone() {
+		return mcp.ErrClientDisconnected
+	}
+	if c.how.Connection != nil {
+		if end := c.how.Connection(); end != nil {
+			return end
+		}
+	}
+	if c.how.Bare != "" {
+		return &mcp.CancelError{Cause: c.how.Bare}
+	}
+	return cause
+}
+
+// Begin begins the operation of telemetry. scope is the session or the connection in
+// which the id is unique, or nil; bytes is the size of the message, or 0.
+func (c *Call) Begin(req *middleware.Request, params Params, scope any, bytes int) {
+	req.ArrivedAt = c.arrivedAt
+	c.Request = req
+	info := telemetry.Info{
+		Method: req.Method, Target: req.Route.Target, ID: req.ID, ArrivedAt: req.ArrivedAt,
+		Version: req.Peer.Version, Transport: req.Peer.Transport, RemoteAddr: req.Peer.Addr,
+		SessionID: req.Peer.SessionID, Header: req.Header, Principal: req.Principal,
+		Carrier: params.Carrier, Arguments: params.Arguments, Bytes: bytes,
+	}
+	if deadline, ok := c.Deadline(); ok {
+		info.Deadline = deadline
+	}
+	if client := req.Client(); client.Name != "" {
+		info.Client = &client
+	}
+	if strings.HasPrefix(req.Method, "resources/") {
+		info.URI = req.Target
+	}
+	if info.Transport == "stdio" || info.Transport == "memory" {
+		info.Network = "pipe"
+	}
+	ctx, op := c.adapter.Telemetry.Begin(c.Context, info)
+	c.begun.Store(&begun{ctx, op})
+	if scope != nil && !req.ID.IsZero() {
+		c.id = callID{scope, req.ID.Key()}
+		c.adapter.identify(c)
+	}
+	if req.Method == mcp.MethodSubscriptionsListen && c.Refused == nil {
+		c.subscribed.Store(true)
+		op.Acknowledged()
+		if c.adapter.Closing() { // Shutdown has looked for subscriptions before
+			c.cancel(mcp.ErrServerShutdown)
+		}
+	}
+}
+
+// Operation returns the operation of telemetry; nil before Begin.
+func (c *Call) Operation() *telemetry.Operation {
+	if b := c.begun.Load(); b != nil {
+		return b.op
+	}
+	return nil
+}
+
+// ErrPanicked is what a call whose handler has panicked is answered with. It says nothing
+// of the panic, which telemetry has.
+var ErrPanicked = mcp.NewError(mcp.CodeInternalError, "internal error")
+
+// Serve runs the middlewares around a handler, and contains its panic: the error is then
+// [ErrPanicked]. It is called once, after Begin.
+func (c *Call) Serve(ctx context.Context, handler middleware.Handler) (result mcp.Result, err error) {
+	if c.Refused != nil {
+		return nil, c.Refused
+	}
+	op, returned := c.Operation(), false
+	defer func() {
+		if !returned { // nil: of runtime.Goexit, which goes on
+			op.Panicked(recover(), debug.Stack())
+			result, err = nil, ErrPanicked
+		}
+	}()
+	inner := func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+		defer context.AfterFunc(ctx, func() { c.deadlineOf(ctx) })()
+		result, err := handler(ctx, req)
+		c.deadlineOf(ctx)
+		return result, err
+	}
+	if c.adapter.chain == nil {
+		result, err = inner(ctx, c.Request)
+	} else {
+		result, err = c.adapter.chain(inner)(ctx, c.Request)
+	}
+	returned = true
+	return result, err
+}
+
+// Failed shows the operator the error that [Call.Serve] has returned, which the caller may
+// not see. nil is no error.
+func (c *Call) Failed(err error) {
+	if err == nil || err == error(ErrPanicked) { // whose panic is known
+		return
+	}
+	if sdk := (*SDKError)(nil); errors.As(err, &sdk) {
+		err = sdk.Err
+	}
+	c.Operation().Error(err)
+}
+
+// deadlineOf records the deadline of a context that a middleware has made, of which the
+// call does not know.
+func (c *Call) deadlineOf(ctx context.Context) {
+	if c.Err() == nil && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		c.Operation().Cancelled(mcp.CauseDeadline, "")
+	}
+}
+
+// End ends the call, after Begin. What of it the SDK has taken over counts as sent.
+func (c *Call) End(out telemetry.Outcome) {
+	if c.sdk.Err() != nil {
+		c.cancel(c.cause()) // if it is known here first
+	}
+	if c.Refused != nil {
+		out.Rejected, out.Err = mcp.RejectShuttingDown, c.Refused
+	}
+	if c.subscribed.Load() {
+		out.SubscriptionEnd = mcp.EndError
+		if cause, ok := mcp.CauseOf(c.Context); ok {
+			out.SubscriptionEnd = mcp.EndOf(cause)
+		}
+	}
+	c.Operation().End(out)
+	for _, stop := range c.stops {
+		stop()
+	}
+	c.cancel(nil)
+	c.adapter.leave(c)
+}
+
+// ParseID reads an id of JSON-RPC from JSON; zero if it is none.
+func ParseID(raw jsontext.Value) mcp.ID {
+	if len(raw) == 0 {
+		return mcp.ID{}
+	}
+	var unquoted []byte
+	if raw.Kind() == '"' {
+		var err error
+		if unquoted, err = jsontext.AppendUnquote(nil, raw); err != nil {
+			return mcp.ID{}
+		}
+	}
+	id, err := mcp.ParseID(string(raw), string(unquoted))
+	if err != nil {
+		return mcp.ID{}
+	}
+	return id
+}
