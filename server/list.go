@@ -25,9 +25,9 @@ func listOf[T comparable](s *Server, t *table[T], result func(defs []T, next str
 		if err != nil {
 			return nil, err
 		}
-		var visible func(name string) bool
+		var visible func(to *target) bool
 		if s.view != nil {
-			visible = func(name string) bool { return s.visible(ctx, req, t.kind, name) }
+			visible = func(to *target) bool { return s.visible(ctx, req, to, "") }
 		}
 		defs, next, err := t.page(cursor, s.pageSize, visible)
 		if err != nil {

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -75,7 +76,7 @@ func TestPush(t *testing.T) {
 func TestSubscribeErrors(t *testing.T) {
 	hidden := map[string]bool{}
 	srv := changing(t, server.WithView(func(_ context.Context, _ *middleware.Request, item server.Item) bool {
-		return !hidden[item.Name]
+		return !hidden[cmp.Or(item.Template, item.URI)]
 	}))
 	hidden["test://dir"], hidden["test://item/{id}"] = true, true
 	p := dial(t, srv)

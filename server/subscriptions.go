@@ -228,12 +228,7 @@ func (s *Server) tellable() (lists uint8, updates bool) {
 
 // readableBy reports whether the caller may read a URI, and so learn of its updates.
 func (s *Server) readableBy(ctx context.Context, req *middleware.Request, uri string) bool {
-	if s.resources.get(uri) != nil && s.visible(ctx, req, ItemResource, uri) {
-		return true
-	}
-	return slices.ContainsFunc(s.templates.all(), func(e *entry[*mcp.ResourceTemplate]) bool {
-		return e.target.matches(uri) && s.visible(ctx, req, ItemTemplate, e.name)
-	})
+	return s.shownTo(ctx, req, uri) != nil
 }
 
 func listsOf(f mcp.SubscriptionFilter) (lists uint8) {

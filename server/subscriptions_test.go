@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -195,7 +196,7 @@ func TestListenHonoursWhatIsAnnounced(t *testing.T) {
 func TestListenView(t *testing.T) {
 	seen := map[string]bool{"test://a": true, "test://item/{id}": false}
 	srv := changing(t, server.WithView(func(_ context.Context, _ *middleware.Request, item server.Item) bool {
-		return item.Kind == server.ItemTool || seen[item.Name]
+		return item.Kind == server.ItemTool || seen[cmp.Or(item.Template, item.URI)]
 	}))
 	p := dial(t, srv)
 	require.JSONEq(t, acknowledged(1, `{"resourceSubscriptions":["test://a"]}`),

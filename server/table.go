@@ -148,7 +148,7 @@ func (t *table[T]) holds(defs []T) bool {
 // page returns the definitions behind a cursor, at most size of them, and the cursor of
 // the next page, or "". visible tells what the caller may see; nil is everything, and the
 // definitions are then the table's own, which must not be changed.
-func (t *table[T]) page(cursor string, size int, visible func(name string) bool) (defs []T, next string, err error) {
+func (t *table[T]) page(cursor string, size int, visible func(to *target) bool) (defs []T, next string, err error) {
 	after, err := t.position(cursor)
 	if err != nil {
 		return nil, "", err
@@ -167,7 +167,7 @@ func (t *table[T]) page(cursor string, size int, visible func(name string) bool)
 	last := after
 	defs = make([]T, 0, min(size, len(order)-first))
 	for _, e := range order[first:] {
-		if !visible(e.name) {
+		if !visible(e.target) {
 			continue
 		}
 		if len(defs) == size {

@@ -50,7 +50,7 @@ func TestTablePages(t *testing.T) {
 	for _, size := range []int{1, 2, 3, math.MaxInt} {
 		for after := range uint64(5) {
 			cursor := table.cursor(after)
-			want, wantNext, err := table.page(cursor, size, func(string) bool { return true })
+			want, wantNext, err := table.page(cursor, size, func(*target) bool { return true })
 			if err != nil {
 				t.Fatal(err)
 			}

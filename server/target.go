@@ -11,6 +11,7 @@ import (
 // A target is what a request can name: a tool, a prompt, a resource, or a family of
 // resources.
 type target struct {
+	item  Item
 	route *session.Route
 	// handler is that of the route without the server's own chain and without the view.
 	handler middleware.Handler
@@ -31,7 +32,9 @@ func (s *Server) newTarget(
 ) *target {
 	how.class = cmp.Or(how.class, s.class)
 	own := middleware.Chain(how.middlewares...)(h)
-	return &target{route: s.chained(route, s.ifVisible(item, own, hidden), how), handler: own}
+	to := &target{item: item, handler: own}
+	to.route = s.chained(route, s.ifVisible(to, own, hidden), how)
+	return to
 }
 
 // enter registers an item or replaces the one with its name. replaced says that something

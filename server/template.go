@@ -99,7 +99,7 @@ func TryAddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h Templ
 		return readResult(uri, t.MIMEType, hint, out, err)
 	}
 	route := middleware.NewRoute(mcp.MethodResourcesRead, t.URITemplate, "")
-	to := s.newTarget(route, Item{ItemTemplate, t.URITemplate}, s.serve(handler), how, s.read)
+	to := s.newTarget(route, Item{Kind: ItemTemplate, Name: t.Name, Template: t.URITemplate}, s.serve(handler), how, s.read)
 	to.matches, to.arguments = tmpl.Matches, arguments
 	if _, err := enter(s, &s.templates, t.URITemplate, def, to); err != nil {
 		return err

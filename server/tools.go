@@ -29,7 +29,7 @@ func (s *Server) enterTool(
 		return err
 	}
 	route := middleware.NewRoute(mcp.MethodToolsCall, def.Name, def.Name)
-	to := s.newTarget(route, Item{ItemTool, def.Name}, withParams(params, s.serve(h)), how, unknownTool)
+	to := s.newTarget(route, Item{Kind: ItemTool, Name: def.Name}, withParams(params, s.serve(h)), how, unknownTool)
 	_, err := enter(s, &s.tools, def.Name, def, to)
 	return err
 }

@@ -18,11 +18,17 @@ const (
 	ItemTemplate ItemKind = "resource template"
 )
 
-// An Item is something that a caller may or may not see: a tool or a prompt by its
-// name, a resource by its URI, a template by its URI template.
+// An Item is something that a caller may or may not see.
 type Item struct {
 	Kind ItemKind
+	// Name is the name under which it is registered; that of a resource, or of a template,
+	// need not be unique.
 	Name string
+	// URI is that of a resource; of a template the one that is to be read or subscribed to,
+	// and "" where the template itself is listed or completed.
+	URI string
+	// Template is the URI template of a template.
+	Template string
 }
 
 // WithView makes what a caller sees depend on the request, as a rule on its
@@ -43,8 +49,17 @@ func WithView(visible func(ctx context.Context, req *middleware.Request, item It
 // notifications of changes). It is rounded to milliseconds.
 func WithListTTL(ttl time.Duration) Option { return optionFunc(func(c *config) { c.listTTL = ttl }) }
 
-func (s *Server) visible(ctx context.Context, req *middleware.Request, kind ItemKind, name string) bool {
-	return s.view == nil || s.view(ctx, req, Item{kind, name})
+// visible reports whether a caller may see what is registered. uri is what the request
+// reads or subscribes to, or "".
+func (s *Server) visible(ctx context.Context, req *middleware.Request, to *target, uri string) bool {
+	if s.view == nil {
+		return true
+	}
+	item := to.item
+	if item.Kind == ItemTemplate {
+		item.URI = uri
+	}
+	return s.view(ctx, req, item)
 }
 
 // listHint is the cache hint of everything that a view can hide.
@@ -57,12 +72,12 @@ func (s *Server) listHint() mcp.CacheHint {
 }
 
 // ifVisible answers like otherwise where the caller may not see the item.
-func (s *Server) ifVisible(item Item, h, otherwise middleware.Handler) middleware.Handler {
+func (s *Server) ifVisible(to *target, h, otherwise middleware.Handler) middleware.Handler {
 	if s.view == nil {
 		return h
 	}
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-		if !s.visible(ctx, req, item.Kind, item.Name) {
+		if !s.visible(ctx, req, to, req.Target) {
 			return otherwise(ctx, req)
 		}
 		return h(ctx, req)

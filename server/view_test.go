@@ -124,9 +124,9 @@ func TestHiddenParamHeaders(t *testing.T) {
 // A hidden resource hides nothing behind it: the templates go on as if it was not there.
 func TestHiddenResourceHidesNoTemplate(t *testing.T) {
 	srv := newServer(t, server.WithMiddleware(authorize), server.WithView(onlyAdmin))
-	server.AddStaticResource(srv, server.Resource{URI: "x:secret/1", Name: "n"}, "direct")
+	server.AddStaticResource(srv, server.Resource{URI: "x:secret/1", Name: "secret"}, "direct")
 	for _, name := range []string{"x:secret/{a}", "x:{+rest}", "x:secret{/b}"} {
-		server.AddResourceTemplate(srv, server.ResourceTemplate{URITemplate: name, Name: "n"},
+		server.AddResourceTemplate(srv, server.ResourceTemplate{URITemplate: name, Name: name},
 			func(context.Context, *server.Call, string, map[string]string) (string, error) { return name, nil })
 	}
 	p := dial(t, srv)
@@ -198,13 +198,29 @@ func TestViewSeesItems(t *testing.T) {
 	}{
 		{"tools/list", server.Item{Kind: server.ItemTool, Name: "a"}},
 		{"prompts/list", server.Item{Kind: server.ItemPrompt, Name: "a"}},
-		{"resources/list", server.Item{Kind: server.ItemResource, Name: "x:a"}},
-		{"resources/templates/list", server.Item{Kind: server.ItemTemplate, Name: "x:{a}"}},
+		{"resources/list", server.Item{Kind: server.ItemResource, Name: "a", URI: "x:a"}},
+		{"resources/templates/list", server.Item{Kind: server.ItemTemplate, Name: "a", Template: "x:{a}"}},
 	} {
 		p.ask(modern(1, list.method, ""))
 		want[list.item] = true
 		require.Equal(t, want, seen)
 	}
+}
+
+// Of a family of resources the view decides by the URI that is read or subscribed to, and
+// by the principal.
+func TestViewDecidesByURI(t *testing.T) {
+	srv := newServer(t, byContext, server.WithView(func(_ context.Context, req *middleware.Request, item server.Item) bool {
+		return item.URI == "" || item.URI == "home:"+req.Principal.String()
+	}))
+	server.AddResourceTemplate(srv, server.ResourceTemplate{URITemplate: "home:{user}", Name: "home"}, echoVars)
+	p := dialContext(t, as("ada"), srv)
+	require.Contains(t, p.ask(modern(1, "resources/templates/list", "")), "home:{user}")
+	require.Contains(t, p.ask(modern(1, "resources/read", uri("home:ada"))), `"result"`)
+	require.Equal(t, p.ask(modern(1, "resources/read", uri("nowhere:x"))),
+		strings.ReplaceAll(p.ask(modern(1, "resources/read", uri("home:bob"))), "home:bob", "nowhere:x"), "as if it did not exist")
+	require.JSONEq(t, acknowledged(2, `{"resourceSubscriptions":["home:ada"]}`),
+		p.ask(listenTo(2, `{"resourceSubscriptions":["home:ada","home:bob"]}`)))
 }
 
 // Pages of a filtered list are full, and end where the visible items end.
