@@ -23,10 +23,16 @@ func (op *Operation) Abandoned(out Outcome) {
 	if op == nil {
 		return
 	}
-	op.complete(&out, false)
+	out.ToolError = out.ToolError || op.marked(markToolError)
+	if tr := op.tracked(); tr != nil {
+		if !tr.complete(&out, false) {
+			return
+		}
+		defer tr.contain()
+		tr.abandon(out.cause())
+	}
 	op.event(eventAbandoned, abandonAttributes(out.Cancelled)...)
 	op.abandoned = true
-	op.tracked().abandon(out.cause())
 	op.end(&out)
 	op.series.recorder.watch.Load().abandoned(op, &out)
 }
@@ -34,17 +40,18 @@ func (op *Operation) Abandoned(out Outcome) {
 // End ends the operation: its handler has returned and the fate of its answer is known, or
 // it was rejected. Of an operation without [Info.Origin] only the first End counts.
 func (op *Operation) End(out Outcome) {
-	if op == nil || !op.complete(&out, true) {
+	if op == nil {
 		return
 	}
-	op.finish(&out)
-	op.tracked().leave(&out)
-}
-
-// complete adds to an outcome what the operation knows itself; false if it has ended.
-func (op *Operation) complete(out *Outcome, last bool) bool {
 	out.ToolError = out.ToolError || op.marked(markToolError)
-	return op.tracked().complete(out, last)
+	if tr := op.tracked(); tr != nil {
+		if !tr.complete(&out, true) {
+			return
+		}
+		defer tr.leave(&out)
+		defer tr.contain()
+	}
+	op.finish(&out)
 }
 
 func (op *Operation) finish(out *Outcome) {

@@ -24,7 +24,9 @@ func (op *Operation) Started(after time.Duration) {
 		after = time.Since(op.arrivedAt())
 	}
 	op.series.recorder.metrics.queueWaits.Observe(after.Seconds())
-	op.tracked().start(after)
+	if tr := op.tracked(); tr != nil {
+		tr.start(after)
+	}
 }
 
 // Acknowledged says that the operation has become a subscription, which stays open: as an
@@ -36,15 +38,23 @@ func (op *Operation) Acknowledged() {
 	op.event(eventAcknowledged)
 	op.measure(&Outcome{Settled: time.Since(op.arrivedAt())}, "")
 	op.marks.Or(markMeasured)
-	op.tracked().acknowledge()
+	if tr := op.tracked(); tr != nil {
+		tr.acknowledge()
+	}
 }
 
 // Cancelled says that the context of the operation was cancelled, which happens once; detail
 // is more text for people, or "". Later calls are ignored, unless the operation has an
 // [Info.Origin]: its server has to see to that.
 func (op *Operation) Cancelled(cause mcp.Cause, detail string) {
-	if op == nil || !op.tracked().cancel(cause, detail) {
+	if op == nil {
 		return
+	}
+	if tr := op.tracked(); tr != nil {
+		if !tr.cancel(cause, detail) {
+			return
+		}
+		defer tr.contain()
 	}
 	op.event(eventCancelled, cancelAttributes(cause, detail)...)
 	op.exemplify(MetricRequestsCancelled, string(cause))
@@ -58,7 +68,9 @@ func (op *Operation) Panicked(value any, stack []byte) {
 	}
 	kind, text := describePanic(value)
 	op.note(func(n *notes) { n.panicked, n.panic = true, kept(text, maxText) })
-	op.tracked().panicked()
+	if tr := op.tracked(); tr != nil {
+		tr.panicked()
+	}
 	if op.recording {
 		op.event(eventException, keyExceptionType.String(kind), keyExceptionMessage.String(text),
 			keyExceptionStacktrace.String(string(stack)))
@@ -68,8 +80,14 @@ func (op *Operation) Panicked(value any, stack []byte) {
 // Dropped says that the answer will not be sent. An operation without [Info.Origin] need not
 // say it: [Outcome.Dropped] does.
 func (op *Operation) Dropped(reason mcp.DropReason) {
-	if op == nil || !op.tracked().drop() {
+	if op == nil {
 		return
+	}
+	if tr := op.tracked(); tr != nil {
+		if !tr.drop() {
+			return
+		}
+		defer tr.contain()
 	}
 	op.event(eventDropped, keyDropReason.String(string(reason)))
 	op.exemplify(MetricResponsesDropped, string(reason))

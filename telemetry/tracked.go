@@ -9,8 +9,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// tracked is what is remembered of an operation whose server is no [Source]. Its methods do
-// nothing for a nil one, which is that of any other operation.
+// tracked is what is remembered of an operation whose server is no [Source].
 type tracked struct {
 	tracker  *tracker
 	op       *Operation
@@ -39,6 +38,26 @@ func (tr *tracked) Describe() Info { return tr.info }
 
 // age returns the time since the arrival, and never 0.
 func (tr *tracked) age() time.Duration { return max(time.Since(tr.info.ArrivedAt), 1) }
+
+// begin starts the span. If what users have plugged in panics, there is none.
+func (tr *tracked) begin(ctx context.Context) (handler context.Context) {
+	op := tr.op
+	defer func() {
+		if v := recover(); v != nil {
+			op.span, op.sampled, op.recording, handler = noSpan, false, false, ctx
+			op.series.recorder.panicked("operation", v, true)
+		}
+	}()
+	return op.begin(ctx, &tr.info)
+}
+
+// contain is deferred by the methods of an operation: a panic of what users have plugged
+// in costs what was to be recorded. The server of any other operation contains it itself.
+func (tr *tracked) contain() {
+	if v := recover(); v != nil {
+		tr.op.series.recorder.panicked("operation", v, true)
+	}
+}
 
 // admit counts the operation as admitted, once. The caller must hold tracker.mu. It is done
 // when somebody sees the operation, or at its end: until then it may still be rejected.
@@ -77,18 +96,12 @@ func (tr *tracked) causeOf() *mcp.CancelError {
 }
 
 func (tr *tracked) start(after time.Duration) {
-	if tr == nil {
-		return
-	}
 	tr.tracker.mu.Lock()
 	defer tr.tracker.mu.Unlock()
 	tr.queued, tr.started = false, max(after, 1)
 }
 
 func (tr *tracked) acknowledge() {
-	if tr == nil {
-		return
-	}
 	after := tr.age()
 	tr.tracker.mu.Lock()
 	defer tr.tracker.mu.Unlock()
@@ -97,9 +110,6 @@ func (tr *tracked) acknowledge() {
 
 // cancel remembers the first cancellation; false if this is not the first, or too late.
 func (tr *tracked) cancel(cause mcp.Cause, detail string) (first bool) {
-	if tr == nil {
-		return true
-	}
 	after := tr.age()
 	tr.tracker.mu.Lock()
 	defer tr.tracker.mu.Unlock()
@@ -112,18 +122,12 @@ func (tr *tracked) cancel(cause mcp.Cause, detail string) (first bool) {
 }
 
 func (tr *tracked) panicked() {
-	if tr == nil {
-		return
-	}
 	tr.tracker.mu.Lock()
 	defer tr.tracker.mu.Unlock()
 	tr.counts.Panics++
 }
 
 func (tr *tracked) abandon(cause mcp.Cause) {
-	if tr == nil {
-		return
-	}
 	if cause == "" {
 		cause = mcp.CauseServerShutdown // nobody could cancel it
 	}
@@ -135,9 +139,6 @@ func (tr *tracked) abandon(cause mcp.Cause) {
 
 // drop remembers that it was said that the answer is lost; false if it was said before.
 func (tr *tracked) drop() (first bool) {
-	if tr == nil {
-		return true
-	}
 	tr.tracker.mu.Lock()
 	defer tr.tracker.mu.Unlock()
 	first = !tr.lost
@@ -147,9 +148,6 @@ func (tr *tracked) drop() (first bool) {
 
 // complete fills in what the outcome leaves out; false if the operation has ended.
 func (tr *tracked) complete(out *Outcome, last bool) bool {
-	if tr == nil {
-		return true
-	}
 	if cancel := tr.causeOf(); cancel != nil { // if it is known here first
 		tr.op.Cancelled(cancel.Cause, cancel.Detail)
 	}
@@ -184,9 +182,6 @@ func (tr *tracked) complete(out *Outcome, last bool) bool {
 
 // leave takes the operation out of the live set and counts its end.
 func (tr *tracked) leave(out *Outcome) {
-	if tr == nil {
-		return
-	}
 	tr.unwatch()
 	k := tr.tracker
 	k.mu.Lock()

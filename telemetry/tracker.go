@@ -61,7 +61,7 @@ func (o *recorder) track(ctx context.Context, info Info) (context.Context, *Oper
 	if !info.Queued {
 		tr.started = 1 // it was called at once; 0 is never
 	}
-	ctx = op.begin(ctx, &tr.info)
+	ctx = tr.begin(ctx)
 	k.enter(tr)
 	tr.watch(ctx, x)
 	return ctx, op

@@ -7,6 +7,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/telemetry"
+	"github.com/vitrine-mcp/vitrine/telemetry/otlp"
 )
 
 // unsampled makes no span. Metrics, the live requests and the accounting of drops are on.
@@ -55,7 +56,7 @@ func addTools(srv *server.Server, tools int) (Server, error) {
 		server.AddTool(srv, server.Tool{Name: name, Description: fillerDescription},
 			func(context.Context, *server.Call, filler) (string, error) { return "", nil })
 	}
-	if err := srv.Telemetry().Start(context.Background()); err != nil {
+	if err := otlp.Start(context.Background(), srv.Telemetry()); err != nil {
 		return Server{}, err
 	}
 	h := srv.Handler()
