@@ -16,7 +16,8 @@
 // Both may be called while the server serves.
 //
 // What takes away needs a name only and is a method of [Server]: Remove and the plural.
-// Unknown names are ignored and announce nothing.
+// Unknown names are ignored and announce nothing. What clients do not see, hooks and checks,
+// is added with methods, too: [Server.AddHook], [Server.AddReadiness].
 //
 // A Server is reached over Streamable HTTP ([Server.Handler]), over standard
 // input and output ([Server.ServeStdio]) or over any byte stream
