@@ -144,30 +144,32 @@ func (n nodes) silent() bool {
 // items compares the items of an array, all that there may be.
 func (m *matcher) items(elem reflect.Type, n nodes, path []string) {
 	at := append(slices.Clip(path), "*")
-	collect := func(from []*jsv.Schema) (all, single []*jsv.Schema) {
-		for _, s := range from {
-			if s.Items2020 != nil {
-				all = append(all, s.Items2020)
-			}
-			single = append(single, s.PrefixItems...)
-			switch items := s.Items.(type) {
-			case *jsv.Schema:
-				all = append(all, items)
-			case []*jsv.Schema:
-				single = append(single, items...)
-			}
-			if rest, ok := s.AdditionalItems.(*jsv.Schema); ok {
-				single = append(single, rest)
-			}
-		}
-		return all, single
-	}
-	must, first := collect(n.must)
-	may, second := collect(n.may)
+	must, first := itemSchemas(n.must)
+	may, second := itemSchemas(n.may)
 	m.visit(elem, nodes{must, may}, at)
-	for _, s := range slices.Concat(first, second) {
+	for _, s := range append(first, second...) {
 		m.visit(elem, nodes{must: []*jsv.Schema{s}}, at)
 	}
+}
+
+// itemSchemas returns the schemas of all items of an array, and those of single ones.
+func itemSchemas(of []*jsv.Schema) (all, single []*jsv.Schema) {
+	for _, s := range of {
+		if s.Items2020 != nil {
+			all = append(all, s.Items2020)
+		}
+		single = append(single, s.PrefixItems...)
+		switch items := s.Items.(type) {
+		case *jsv.Schema:
+			all = append(all, items)
+		case []*jsv.Schema:
+			single = append(single, items...)
+		}
+		if rest, ok := s.AdditionalItems.(*jsv.Schema); ok {
+			single = append(single, rest)
+		}
+	}
+	return all, single
 }
 
 // members compares the properties of an object with the fields of a struct.

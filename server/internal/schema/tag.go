@@ -65,6 +65,9 @@ const (
 	examplesTag = "examples"
 )
 
+// ofOwnTypeTags are these in the order in which they are read.
+var ofOwnTypeTags = []string{enumTag, defaultTag, examplesTag}
+
 // refusedKeywords are those that look like JSON Schema and cannot be a tag, with what to
 // write instead.
 var refusedKeywords = map[string]string{
@@ -149,43 +152,47 @@ func schemaTags(all reflect.StructTag) ([]tag, error) {
 		}
 	}
 	for i, t := range found {
-		if slices.ContainsFunc(found[:i], func(other tag) bool { return other.key == t.key }) {
-			return nil, fmt.Errorf("tag %s is given twice", t.key)
+		for _, other := range found[:i] {
+			if other.key == t.key {
+				return nil, fmt.Errorf("tag %s is given twice", t.key)
+			}
 		}
 	}
 	return found, nil
 }
 
 func hasDefault(tags []tag) bool {
-	return slices.ContainsFunc(tags, func(t tag) bool { return t.key == defaultTag })
+	for _, t := range tags {
+		if t.key == defaultTag {
+			return true
+		}
+	}
+	return false
 }
 
 // similarKeyword returns the keyword that a key is, whatever its case and however its
 // words are separated; "" if it is none.
 func similarKeyword(key string) string {
-	folded := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
+	key = strings.ReplaceAll(strings.ReplaceAll(key, "_", ""), "-", "")
 	for known := range keywords {
-		if folded(known) == folded(key) {
+		if strings.EqualFold(known, key) {
 			return known
 		}
 	}
-	for _, known := range []string{enumTag, defaultTag, examplesTag} {
-		if folded(known) == folded(key) {
+	for _, known := range ofOwnTypeTags {
+		if strings.EqualFold(known, key) {
 			return known
 		}
 	}
 	return ""
 }
 
-// optionsInDescription finds keywords in the jsonschema tag, where other libraries have
-// them.
-var optionsInDescription = regexp.MustCompile(`^[^ \t\n]*=`)
-
+// checkDescription refuses keywords in the jsonschema tag, where other libraries have them.
 func checkDescription(text string) error {
 	if text == "" {
 		return errors.New("the jsonschema tag is empty")
 	}
-	if optionsInDescription.MatchString(text) {
+	if i := strings.IndexAny(text, " \t\n="); i >= 0 && text[i] == '=' {
 		return fmt.Errorf("jsonschema:%q: the tag is the description alone; keywords are tags of their own, such as minLength:\"1\"", clip(text, maxEcho))
 	}
 	return nil

@@ -24,11 +24,11 @@ type tagged struct {
 // applyTags adds what the tags of a field say to the schema p of its Go type. The schemas
 // of tools and of forms take the same tags, and forms fewer of them.
 func (f *field) applyTags(p *jsonschema.Schema, from origin) (got tagged, err error) {
-	var ofOwnType []tag
+	ofOwnType := map[string]tag{}
 	for _, t := range f.tags {
 		k, ok := keywords[t.key]
 		if !ok {
-			ofOwnType = append(ofOwnType, t)
+			ofOwnType[t.key] = t
 			continue
 		}
 		if err := f.checkFits(t.key, k, from); err != nil {
@@ -43,9 +43,12 @@ func (f *field) applyTags(p *jsonschema.Schema, from origin) (got tagged, err er
 		return got, err
 	}
 	// Choices come first: the default and the examples are held against them.
-	slices.SortStableFunc(ofOwnType, func(a, b tag) int { return rank(a.key) - rank(b.key) })
-	for _, t := range ofOwnType {
-		switch t.key {
+	for _, key := range ofOwnTypeTags {
+		t, given := ofOwnType[key]
+		if !given {
+			continue
+		}
+		switch key {
 		case enumTag:
 			got.binds = true
 			err = f.choices(p, t, from)
@@ -60,8 +63,6 @@ func (f *field) applyTags(p *jsonschema.Schema, from origin) (got tagged, err er
 	}
 	return got, nil
 }
-
-func rank(key string) int { return slices.Index([]string{enumTag, defaultTag, examplesTag}, key) }
 
 // checkFits refuses a tag that says nothing about values of the field's type.
 func (f *field) checkFits(key string, k keyword, from origin) error {
@@ -128,8 +129,10 @@ func (f *field) choices(p *jsonschema.Schema, t tag, from origin) error {
 		return err
 	}
 	for i, v := range values {
-		if slices.ContainsFunc(values[:i], func(other jsontext.Value) bool { return string(other) == string(v) }) {
-			return fmt.Errorf("the choice %s is there twice", v)
+		for _, other := range values[:i] {
+			if string(other) == string(v) {
+				return fmt.Errorf("the choice %s is there twice", v)
+			}
 		}
 		if err := sh.checkValue(p, v, from); err != nil {
 			return fmt.Errorf("the choice %s %w", v, err)
