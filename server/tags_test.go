@@ -57,14 +57,14 @@ func TestOutputWithTags(t *testing.T) {
 	}
 	srv := newServer(t)
 	server.AddTool(srv, server.Tool{Name: "state"}, func(_ context.Context, _ *server.Call, in struct {
-		State string `json:"state"`
+		Want string `json:"want"`
 	}) (out, error) {
-		return out{in.State}, nil
+		return out{in.Want}, nil
 	})
 	p := dial(t, srv)
 	require.Contains(t, p.ask(modern(1, "tools/list", "")), `"required":["state"]`)
-	require.Contains(t, p.ask(modern(2, "tools/call", call("state", `{"state":"open"}`))), `"structuredContent":{"state":"open"}`)
-	require.Contains(t, p.ask(modern(3, "tools/call", call("state", `{"state":"ajar"}`))), fmt.Sprint(mcp.CodeInternalError))
+	require.Contains(t, p.ask(modern(2, "tools/call", call("state", `{"want":"open"}`))), `"structuredContent":{"state":"open"}`)
+	require.Contains(t, p.ask(modern(3, "tools/call", call("state", `{"want":"ajar"}`))), fmt.Sprint(mcp.CodeInternalError))
 }
 
 // The params of methods take the same tags.
