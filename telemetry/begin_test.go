@@ -123,7 +123,7 @@ func TestOutcomesOfAnotherServer(t *testing.T) {
 		labels []string
 	}{
 		"success": {
-			serve: func(*Operation) Outcome { return Outcome{AnswerBytes: 10} }, class: "slow",
+			serve: func(*Operation) Outcome { return Outcome{AnswerBytes: 10} }, class: "recent",
 			metric: MetricResponsesSent, labels: []string{"method", "tools/call"},
 		},
 		"tool error": {
@@ -138,7 +138,7 @@ func TestOutcomesOfAnotherServer(t *testing.T) {
 			error: "-32603", class: "error", metric: MetricResponsesSent, labels: []string{"method", "tools/call"},
 		},
 		"stored": {
-			serve: func(*Operation) Outcome { return Outcome{Fate: FateStored} }, class: "slow",
+			serve: func(*Operation) Outcome { return Outcome{Fate: FateStored} }, class: "recent",
 			metric: MetricResponsesStored, labels: []string{"method", "tools/call"},
 		},
 		"panic": {
