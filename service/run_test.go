@@ -213,7 +213,7 @@ func TestStartHookFails(t *testing.T) {
 	assert.ErrorIs(t, err, errHook)
 	assert.EqualError(t, err, `service: server: start hook "database": no database`)
 	assert.Equal(t, []string{"index", "cache"}, stopped, "what was started is stopped, the last first, and nothing else")
-	assert.Regexp(t, `"level":"ERROR","msg":"hook.failed","hook":"database","phase":"start","took":\d+,"error":"no database"`, log.String())
+	assert.Regexp(t, `"level":"ERROR","msg":"hook.failed","hook":"database","phase":"start","took_ms":[0-9.e-]+,"error":"no database"`, log.String())
 }
 
 // The server is made before Run sets the default logger, and still its records

@@ -47,6 +47,8 @@ const (
 	keyClientName      attribute.Key = "vitrine.client.name"      // what the client calls itself, cut to 64 bytes; untrusted
 	keyTaskID          attribute.Key = "vitrine.task.id"          // the first characters of the id of a task
 	keyTaskStatus      attribute.Key = "vitrine.task.status"      // how a task has ended
+	keyUser            attribute.Key = "enduser.id"               // on whose behalf the client speaks: the subject of its principal, or a pseudonym of it
+	keyTenant          attribute.Key = "vitrine.tenant"           // the tenant of that principal
 	keyClientVersion   attribute.Key = "vitrine.client.version"   // the version that the client names, cut to 64 bytes; untrusted
 	keySubscriptionEnd attribute.Key = "vitrine.subscription.end" // why a subscription has ended
 	keyArgumentFaults  attribute.Key = "vitrine.argument.faults"  // what is wrong with rejected arguments, cut to 256 bytes: paths, types and the names that the schema has
@@ -107,6 +109,7 @@ func (o *recorder) messageAttributes(attrs []attribute.KeyValue, info *Info) []a
 		attrs = append(attrs, keySessionID.String(info.SessionID))
 	}
 	attrs = appendConn(attrs, info, peerIsClient)
+	attrs = o.appendPrincipal(attrs, info.Principal)
 	return o.appendPeer(attrs, info)
 }
 

@@ -67,6 +67,7 @@ const (
 	MetricRequestsInFlight     = "vitrine_requests_in_flight"
 	MetricOldestRequestAge     = "vitrine_oldest_request_age_seconds"
 	MetricHTTPRefused          = "vitrine_http_refused_total"
+	MetricRefusals             = "vitrine_refusals_total"
 	MetricStreamsResumed       = "vitrine_streams_resumed_total"
 	MetricEventStoreFailures   = "vitrine_event_store_failures_total"
 	MetricLimitReached         = "vitrine_limit_reached_total"
@@ -193,6 +194,10 @@ func counters() []Metric {
 		counter(MetricHTTPRefused, "vitrine.http.refused", "{request}",
 			"HTTP exchanges that were refused before they carried a message.",
 			reasons("vitrine.http.refuse_reason", stringsOf(mcp.RefuseReasons()))),
+		counter(MetricRefusals, "vitrine.refusals", "{refusal}",
+			"Requests and callers that the server's own rules did not let through.",
+			Label{Name: "reason", Attribute: "vitrine.refusal.reason", Open: "reasons of the program's refusals, at most 64 with by"},
+			Label{Name: "by", Attribute: "vitrine.refusal.by", Open: "who refuses: authenticator, admission, or a name of the program's"}),
 		counter(MetricStreamsResumed, "vitrine.streams.resumed", "{stream}",
 			"Event streams of legacy sessions that a client has gone on reading over another connection."),
 		counter(MetricEventStoreFailures, "vitrine.event_store.failures", "{failure}",
@@ -200,7 +205,7 @@ func counters() []Metric {
 			Label{Name: "operation", Attribute: "vitrine.event_store.operation", Values: session.EventOperations()}),
 		counter(MetricLimitReached, "vitrine.limit.reached", "{event}",
 			"How often a limit took effect.",
-			Label{Name: "limit", Attribute: "vitrine.limit", Values: session.LimitNames()}),
+			Label{Name: "limit", Attribute: "vitrine.limit", Values: append(session.LimitNames(), limitTenants)}),
 		counter(MetricSessionsClosed, "vitrine.sessions.closed", "{session}",
 			"Sessions and connections that ended, by the cause.", causes),
 	}

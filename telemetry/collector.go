@@ -72,7 +72,7 @@ func zeros(m Metric) []point {
 			values = []string{mcp.NotificationProgress}
 		case l.Name == "method":
 			values = []string{mcp.MethodToolsCall}
-		case l.Name == "tool":
+		case l.Name == "tool", m.Name == MetricRefusals:
 			values = []string{""}
 		case l.Name == "reason" && m.Name == MetricFramesIgnored:
 			points = ignoredZeros()
@@ -172,6 +172,11 @@ func (s sums) addCounters(c *Counters) {
 	}
 	for limit, n := range c.LimitsReached {
 		s.add(n, MetricLimitReached, limit)
+	}
+	for reason, refusers := range c.Refused {
+		for by, n := range refusers {
+			s.add(n, MetricRefusals, reason, by)
+		}
 	}
 	for reason, n := range c.HTTPRefused {
 		s.add(n, MetricHTTPRefused, string(reason))

@@ -100,6 +100,14 @@ func (i *Info) shortSession() string {
 	return i.Session
 }
 
+// tenant returns the tenant of the principal, or "".
+func (i *Info) tenant() string {
+	if i.Principal == nil {
+		return ""
+	}
+	return i.Principal.Tenant
+}
+
 // wireLabels are the labels that the messages of one kind of client share.
 type wireLabels struct {
 	version mcp.Version // as it was said

@@ -16,6 +16,7 @@ import (
 // instruments are all metrics of one registry, as one collector: whoever registers
 // it second finds the first one and feeds that.
 type instruments struct {
+	tenants                               bool // operation has the label tenant
 	operation, session, queueWait, unwind *prometheus.HistogramVec
 	validation, write                     *prometheus.HistogramVec
 	requestBytes, responseBytes           *prometheus.HistogramVec
@@ -43,12 +44,12 @@ type instruments struct {
 type seriesKey struct{ method, target string }
 
 // newInstruments builds the collectors from the catalogue.
-func newInstruments() *instruments {
+func newInstruments(tenants bool) *instruments {
 	byName := map[string]Metric{}
 	for _, m := range Catalogue() {
 		byName[m.Name] = m
 	}
-	in := &instruments{catalogue: byName, writes: map[string]prometheus.Observer{}}
+	in := &instruments{tenants: tenants, catalogue: byName, writes: map[string]prometheus.Observer{}}
 	histogram := func(name string) *prometheus.HistogramVec {
 		m := byName[name]
 		opts := prometheus.HistogramOpts{Name: m.Name, Help: m.Help, Buckets: m.Buckets}
@@ -57,7 +58,11 @@ func newInstruments() *instruments {
 			opts.NativeHistogramMaxBucketNumber = 160
 			opts.NativeHistogramMinResetDuration = time.Hour
 		}
-		v := prometheus.NewHistogramVec(opts, labelNames(m.Labels))
+		names := labelNames(m.Labels)
+		if tenants && name == MetricOperationDuration {
+			names = append(names, labelTenant)
+		}
+		v := prometheus.NewHistogramVec(opts, names)
 		in.collectors = append(in.collectors, v)
 		return v
 	}
@@ -103,15 +108,15 @@ func newInstruments() *instruments {
 
 // registerInstruments registers the instruments, or adopts those that are
 // registered already.
-func registerInstruments(reg *prometheus.Registry) (*instruments, error) {
-	in := newInstruments()
+func registerInstruments(reg *prometheus.Registry, tenants bool) (*instruments, error) {
+	in := newInstruments(tenants)
 	err := reg.Register(in)
 	if err == nil {
 		return in, nil
 	}
 	var already prometheus.AlreadyRegisteredError
 	if errors.As(err, &already) {
-		if existing, ok := already.ExistingCollector.(*instruments); ok {
+		if existing, ok := already.ExistingCollector.(*instruments); ok && existing.tenants == tenants {
 			return existing, nil
 		}
 	}
@@ -215,8 +220,8 @@ type operationChild struct {
 // An operationKey holds the other labels of the duration of operations, all from
 // closed sets.
 type operationKey struct {
-	errorType, code, version string
-	network                  networkKey
+	errorType, code, version, tenant string
+	network                          networkKey
 }
 
 type networkKey struct{ transport, protocol, version string }
@@ -280,8 +285,11 @@ func (m *seriesMeter) operationOf(key operationKey) *operationChild {
 		prompt = m.key.target
 	}
 	n := key.network
-	child := &operationChild{key: key, Observer: m.in.operation.WithLabelValues(
-		m.key.method, key.errorType, tool, prompt, operation, key.code, key.version, n.transport, n.protocol, n.version)}
+	values := []string{m.key.method, key.errorType, tool, prompt, operation, key.code, key.version, n.transport, n.protocol, n.version}
+	if m.in.tenants {
+		values = append(values, key.tenant)
+	}
+	child := &operationChild{key: key, Observer: m.in.operation.WithLabelValues(values...)}
 	child.exemplars = m.in.exemplarsOf(child.Observer)
 	m.operations.Store(with(old, key, child))
 	return child

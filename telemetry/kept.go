@@ -29,6 +29,7 @@ func newKeptTrace(class string, op *Operation, out *Outcome, errorType string) *
 		RequestID: kept(info.ID.String(), maxText), Client: strings.Clone(name), ClientVersion: strings.Clone(version),
 		ProtocolVersion: kept(string(info.Version), maxName), Session: strings.Clone(info.shortSession()),
 		Transport: info.Transport, Remote: info.RemoteAddr,
+		Principal: kept(info.Principal.String(), maxName), Tenant: kept(info.tenant(), maxName),
 		Seconds: k.took.Seconds(), Outcome: string(out.Fate), ErrorType: errorType, ToolError: out.ToolError,
 		DropReason: string(out.Dropped), RejectReason: string(out.Rejected), Abandoned: op.abandoned,
 		RequestBytes: info.Bytes, AnswerBytes: out.AnswerBytes,
@@ -44,7 +45,7 @@ func newKeptTrace(class string, op *Operation, out *Outcome, errorType string) *
 		k.row.CancelledAfterSeconds = out.CancelledAfter.Seconds()
 	}
 	if n := op.notes.Load(); n != nil {
-		k.row.Panic, k.row.ArgumentFaults = n.panic, n.argumentFaults
+		k.row.Panic, k.row.ArgumentFaults, k.row.Error = n.panic, n.argumentFaults, n.failure
 	}
 	if sc := op.span.SpanContext(); sc.IsValid() {
 		k.row.TraceID, k.row.SpanID, k.row.Sampled = sc.TraceID().String(), sc.SpanID().String(), op.sampled

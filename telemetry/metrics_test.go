@@ -399,7 +399,7 @@ func TestDisabled(t *testing.T) {
 
 // A histogram is native as well exactly where the catalogue says so.
 func TestNativeHistograms(t *testing.T) {
-	in, native := newInstruments(), 0
+	in, native := newInstruments(false), 0
 	for _, m := range Catalogue() {
 		if m.Kind != Histogram {
 			require.False(t, m.Native, m.Name)
@@ -431,7 +431,7 @@ func describe(c prometheus.Collector) string {
 // A scrape that is not taken, because its reader waits for somebody else's collector, keeps
 // nobody from making a new series.
 func TestCollectHoldsNoLock(t *testing.T) {
-	in, ch := newInstruments(), make(chan prometheus.Metric)
+	in, ch := newInstruments(false), make(chan prometheus.Metric)
 	child := func(tool string) {
 		in.operation.WithLabelValues("tools/call", "", tool, "", "", "", "", "", "", "")
 	}

@@ -48,6 +48,7 @@ func (op *Operation) marked(mark uint32) bool { return op.marks.Load()&mark != 0
 type notes struct {
 	panicked              bool
 	panic, argumentFaults string
+	failure               string // of the handler
 }
 
 func (op *Operation) note(write func(*notes)) {

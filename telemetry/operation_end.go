@@ -150,6 +150,10 @@ func (op *Operation) measure(out *Outcome, errorType string) {
 	if out.Err != nil {
 		key.code = codeLabel(out.Err.Code)
 	}
+	if t := op.series.recorder.tenants; t != nil {
+		info := op.info()
+		key.tenant = t.label(info.tenant())
+	}
 	var begin time.Time
 	if op.sampled {
 		begin = op.arrivedAt()

@@ -113,9 +113,14 @@ func (op *Operation) Event(name string, attrs ...attribute.KeyValue) {
 	}
 }
 
-// Error adds to the span an error of the handler that the caller does not see.
+// Error says with which error the handler has ended: its own, whatever the caller is told.
+// It is put on the span, and shown with what is kept of the operation.
 func (op *Operation) Error(err error) {
-	if op != nil && op.recording {
+	if op == nil {
+		return
+	}
+	op.note(func(n *notes) { n.failure = kept(err.Error(), maxText) })
+	if op.recording {
 		op.event(eventException, exceptionOf(err)...)
 	}
 }

@@ -23,6 +23,8 @@ type config struct {
 	logger           *slog.Logger
 	recent           Recent
 	liveListeners    int
+	pseudonymKey     []byte
+	tenants          int
 }
 
 type optionFunc func(*config)

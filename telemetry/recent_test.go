@@ -289,7 +289,7 @@ func TestSlowest(t *testing.T) {
 // TestSlowestOfAll: with many series the oldest of all go, and the floor of a series that
 // has lost one does not fall, or each next request would displace another.
 func TestSlowestOfAll(t *testing.T) {
-	h := newInstruments().health
+	h := newInstruments(false).health
 	s := newSlowest(6, h.evicted.WithLabelValues(classSlow))
 	series := make([]recentSeries, 5)
 	seq := uint64(0)
@@ -436,7 +436,7 @@ func TestFullRing(t *testing.T) {
 
 // TestRing: the oldest goes first, and in a second a ring takes in as many as it holds.
 func TestRing(t *testing.T) {
-	evicted := newInstruments().health.evicted.WithLabelValues(classError)
+	evicted := newInstruments(false).health.evicted.WithLabelValues(classError)
 	g := newRing(3, evicted)
 	var displaced []uint64
 	for seq := range uint64(8) {

@@ -19,7 +19,6 @@ func TestRecordError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})
 		r.tools["t"] = func(_ context.Context, q *session.Request) (mcp.Result, error) {
-			TestBridge.Error(q, mcp.NewError(mcp.CodeInvalidParams, "public"))
 			TestBridge.Error(q, errPrivate)
 			return nil, errPrivate
 		}

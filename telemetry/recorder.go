@@ -21,12 +21,15 @@ type recorder struct {
 	clients    *clientNames
 	untrusted  bool
 	payloads   payloads
-	now        func() time.Time
-	complain   func(msg string, args ...any)
-	panicked   func(what string, value any, complain bool)
-	watch      atomic.Pointer[handlerWatch] // nil: nobody watches
-	wire       atomic.Pointer[wireLabels]   // those that were wanted last
-	tracked    *tracker
+	tenants    *tenants // nil: metrics have no such label
+	// pseudonymKey is under which spans name principals; nil: by their subjects.
+	pseudonymKey []byte
+	now          func() time.Time
+	complain     func(msg string, args ...any)
+	panicked     func(what string, value any, complain bool)
+	watch        atomic.Pointer[handlerWatch] // nil: nobody watches
+	wire         atomic.Pointer[wireLabels]   // those that were wanted last
+	tracked      *tracker
 
 	mu     sync.Mutex                            // guards the writing of series
 	series atomic.Pointer[map[seriesKey]*Series] // copied on write

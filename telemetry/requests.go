@@ -100,6 +100,7 @@ func (t *Telemetry) reportRequest(state *RequestState, info *Info, now time.Time
 		Tool: info.Target, State: state.State, AgeSeconds: state.Age.Seconds(), Abandoned: state.Abandoned,
 		ProtocolVersion: session.Printable(string(info.Version), maxName), Session: info.shortSession(),
 		Transport: info.Transport, Remote: info.RemoteAddr,
+		Principal: session.Printable(info.Principal.String(), maxName), Tenant: session.Printable(info.tenant(), maxName),
 	}
 	if !info.Deadline.IsZero() {
 		row.DeadlineSeconds = info.Deadline.Sub(now).Seconds()
@@ -131,6 +132,7 @@ func (t *Telemetry) reportSession(state *SessionState, info *Info) report.Sessio
 	row := report.Session{
 		Session: info.shortSession(), Transport: info.Transport, Remote: info.RemoteAddr, ProtocolVersion: string(info.Version),
 		AgeSeconds: state.Age.Seconds(), IdleSeconds: state.Idle.Seconds(), Requests: state.Requests, Streaming: state.Streaming,
+		Principal: session.Printable(info.Principal.String(), maxName), Tenant: session.Printable(info.tenant(), maxName),
 	}
 	row.Client, row.ClientVersion = info.client(t.names())
 	return row

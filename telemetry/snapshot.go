@@ -89,6 +89,7 @@ type Counters struct {
 	NotificationsDropped map[string]map[mcp.DropReason]uint64 // by method
 	LimitsReached        map[string]uint64                    // by the name of the limit
 	HTTPRefused          map[mcp.RefuseReason]uint64          // exchanges that carried no message
+	Refused              map[string]map[string]uint64         // refusals, by reason and by who refuses
 	SessionsClosed       map[mcp.Cause]uint64
 	EventFailures        map[string]uint64 // of the event store, by operation
 	StreamsResumed       uint64

@@ -76,7 +76,7 @@ func New(opts ...Option) (*Telemetry, error) {
 			collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
 	var err error
-	if t.metrics, err = registerInstruments(t.registry); err != nil {
+	if t.metrics, err = registerInstruments(t.registry, cfg.tenants > 0); err != nil {
 		return nil, err
 	}
 	if t.propagator == nil {
@@ -105,6 +105,8 @@ func New(opts ...Option) (*Telemetry, error) {
 	t.recorder.payloads, t.recorder.now = cfg.payloads.orEnvironment(), t.now
 	t.recorder.complain, t.recorder.panicked = t.complain, t.panicked
 	t.recorder.recent = newRecents(cfg.recent, t.metrics.health, t.now)
+	t.recorder.pseudonymKey = cfg.pseudonymKey
+	t.recorder.tenants = newTenants(cfg.tenants, func(limit string) { t.metrics.counters.count(MetricLimitReached, limit) })
 	t.recorder.tracer = t.tracer()
 	t.recorder.tracked = newTracker(func(src Source) { t.AddSource(src) })
 	t.live = newLive(t, cfg.liveListeners)

@@ -83,5 +83,7 @@ func (b board) ignored() []panel {
 			query(b.rate("kind, reason", telemetry.MetricFramesIgnored)+" > 0", "{{kind}} {{reason}}")),
 		graph("HTTP refused", "HTTP exchanges that were refused before they carried a message.", "ops", above(10),
 			query(b.rate("reason", telemetry.MetricHTTPRefused)+" > 0", "{{reason}}")),
+		graph("Refusals", "Requests and callers that the server's own rules did not let through, by reason and by who refuses. They are no errors of the service.", "ops", above(10),
+			query(b.rate("reason, by", telemetry.MetricRefusals)+" > 0", "{{reason}} by {{by}}")),
 	}
 }

@@ -11,13 +11,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Error tells of an error of the handler that the caller will not see: anything but
-// a [*mcp.Error] is answered as "internal error". An error that only reports the
-// cancellation of the request is left out.
+// Error tells of the handler's own error. One that only reports the cancellation of the
+// request is left out.
 func Error(r *session.Request, err error) {
-	if _, public := mcp.AsError(err); public {
-		return
-	}
 	if cancel, _ := r.Cancellation(); cancel != nil && cancel.Is(err) {
 		return
 	}

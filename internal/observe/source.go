@@ -70,7 +70,13 @@ func counters(c *session.Counters) telemetry.Counters {
 		NotificationsDropped: map[string]map[mcp.DropReason]uint64{},
 		LimitsReached:        c.LimitsReached, HTTPRefused: c.HTTPRefused, SessionsClosed: c.SessionsClosed,
 		EventFailures: c.EventFailures, StreamsResumed: c.StreamsResumed, ResponsesExpired: c.ResponsesExpired,
-		ObserverPanics: c.ObserverPanics,
+		ObserverPanics: c.ObserverPanics, Refused: map[string]map[string]uint64{},
+	}
+	for _, r := range c.Refused {
+		if out.Refused[r.Reason] == nil {
+			out.Refused[r.Reason] = map[string]uint64{}
+		}
+		out.Refused[r.Reason][r.By] += r.Count
 	}
 	for i := range c.Series {
 		s := &c.Series[i]

@@ -46,6 +46,8 @@ type Request struct {
 	Abandoned           bool    `json:"abandoned,omitzero"`
 	TraceID             string  `json:"trace_id,omitempty"`
 	SpanID              string  `json:"span_id,omitempty"`
+	Principal           string  `json:"principal,omitempty"` // cut to 64 bytes
+	Tenant              string  `json:"tenant,omitempty"`
 	Client              string  `json:"client,omitempty"`
 	ClientVersion       string  `json:"client_version,omitempty"`
 	ProtocolVersion     string  `json:"protocol_version,omitempty"`
@@ -69,6 +71,8 @@ type Session struct {
 	Session         string  `json:"session"`
 	Transport       string  `json:"transport"`
 	Remote          string  `json:"remote,omitempty"`
+	Principal       string  `json:"principal,omitempty"` // cut to 64 bytes
+	Tenant          string  `json:"tenant,omitempty"`
 	Client          string  `json:"client,omitempty"`
 	ClientVersion   string  `json:"client_version,omitempty"`
 	ProtocolVersion string  `json:"protocol_version,omitempty"`
@@ -92,7 +96,7 @@ type Totals struct {
 }
 
 // Caller adds up what one caller has open. Callers are told apart by the principal
-// (server.WithPrincipal), by what the client says of itself, and by the address without
+// (server.WithAuthenticator), by what the client says of itself, and by the address without
 // the port. Only the principal is not the caller's own choice.
 type Caller struct {
 	Principal        string  `json:"principal,omitempty"` // cut to 64 bytes

@@ -31,7 +31,7 @@ func (rep *Requests) WriteText(w io.Writer) {
 		for i := range rep.Requests {
 			r := &rep.Requests[i]
 			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", seconds(r.AgeSeconds), r.State, r.Method, dash(r.Tool),
-				r.ID, dash(r.Client), r.Transport, dash(r.Session), seconds(r.DeadlineSeconds), r.cancelText(), dash(r.TraceID))
+				r.ID, dash(who(r.Principal, r.Client)), r.Transport, dash(r.Session), seconds(r.DeadlineSeconds), r.cancelText(), dash(r.TraceID))
 		}
 		_ = tw.Flush()
 	}
@@ -41,7 +41,7 @@ func (rep *Requests) WriteText(w io.Writer) {
 		fmt.Fprintln(tw, "SUBSCRIBED FOR\tSTATE\tID\tCLIENT\tTRANSPORT\tREMOTE\tSESSION\tCANCELLED\tTRACE")
 		for i := range rep.Subscriptions {
 			r := &rep.Subscriptions[i]
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", seconds(r.AgeSeconds), r.State, r.ID, dash(r.Client),
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", seconds(r.AgeSeconds), r.State, r.ID, dash(who(r.Principal, r.Client)),
 				r.Transport, dash(r.Remote), dash(r.Session), r.cancelText(), dash(r.TraceID))
 		}
 		_ = tw.Flush()
@@ -64,7 +64,7 @@ func (rep *Requests) WriteText(w io.Writer) {
 		fmt.Fprintln(tw, "SESSION\tTRANSPORT\tCLIENT\tREVISION\tREMOTE\tAGE\tIDLE\tREQUESTS")
 		for i := range rep.Sessions {
 			s := &rep.Sessions[i]
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", s.Session, s.Transport, dash(s.Client), dash(s.ProtocolVersion),
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", s.Session, s.Transport, dash(who(s.Principal, s.Client)), dash(s.ProtocolVersion),
 				dash(s.Remote), seconds(s.AgeSeconds), seconds(s.IdleSeconds), s.Requests)
 		}
 		_ = tw.Flush()
@@ -147,4 +147,15 @@ func (rep *Requests) writeTasks(w io.Writer) {
 			cancelText(t.CancelCause, t.CancelledForSeconds, t.Abandoned), dash(t.TraceID))
 	}
 	_ = tw.Flush()
+}
+
+// who names a caller in one word: its principal, and what the client calls itself.
+func who(principal, client string) string {
+	switch {
+	case principal == "":
+		return client
+	case client == "":
+		return principal
+	}
+	return principal + " by " + client
 }

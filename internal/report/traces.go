@@ -23,8 +23,10 @@ type Trace struct {
 	// the tool error is the server's, and the handler was not called.
 	ArgumentFaults string `json:"argument_faults,omitempty"`
 	Panic          string `json:"panic,omitempty"`
-	CancelCause    string `json:"cancel_cause,omitempty"`
-	CancelDetail   string `json:"cancel_detail,omitempty"`
+	// Error is the handler's own error, which its caller may not have been told.
+	Error        string `json:"error,omitempty"`
+	CancelCause  string `json:"cancel_cause,omitempty"`
+	CancelDetail string `json:"cancel_detail,omitempty"`
 	// CancelledAfterSeconds is counted from its arrival.
 	CancelledAfterSeconds float64 `json:"cancelled_after_seconds,omitzero"`
 	DropReason            string  `json:"drop_reason,omitempty"`
@@ -32,7 +34,9 @@ type Trace struct {
 	Abandoned             bool    `json:"abandoned,omitzero"`
 
 	RequestID       string `json:"request_id"`
-	Session         string `json:"session,omitempty"` // the start of its id, or the transport
+	Session         string `json:"session,omitempty"`   // the start of its id, or the transport
+	Principal       string `json:"principal,omitempty"` // cut to 64 bytes
+	Tenant          string `json:"tenant,omitempty"`
 	Client          string `json:"client,omitempty"`
 	ClientVersion   string `json:"client_version,omitempty"`
 	ProtocolVersion string `json:"protocol_version,omitempty"`

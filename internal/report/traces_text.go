@@ -24,7 +24,7 @@ func (rep *Traces) WriteText(w io.Writer) {
 	for i := range rep.Traces {
 		r := &rep.Traces[i]
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.At.Format("15:04:05.000"), fine(r.Seconds),
-			r.Class, dash(r.Outcome), r.Method, dash(r.Tool), r.RequestID, dash(r.Client), dash(r.why()), dash(r.TraceID))
+			r.Class, dash(r.Outcome), r.Method, dash(r.Tool), r.RequestID, dash(who(r.Principal, r.Client)), dash(r.why()), dash(r.TraceID))
 	}
 	_ = tw.Flush()
 }
@@ -34,7 +34,7 @@ func (d *TraceDetail) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "%s %s  %s  %s  took %s  %s\n", d.Method, d.Tool, d.At.Format(time.RFC3339Nano), d.Class, fine(d.Seconds), dash(d.Outcome))
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	for _, line := range [][2]string{
-		{"why", d.why()}, {"cancelled", d.cancelText()}, {"dropped", d.DropReason}, {"id", d.RequestID}, {"session", d.Session},
+		{"why", d.why()}, {"error", d.Error}, {"principal", strings.TrimSpace(d.Principal + " " + d.Tenant)}, {"cancelled", d.cancelText()}, {"dropped", d.DropReason}, {"id", d.RequestID}, {"session", d.Session},
 		{"client", strings.TrimSpace(d.Client + " " + d.ClientVersion)}, {"from", strings.TrimSpace(d.Transport + " " + d.Remote)},
 		{"revision", d.ProtocolVersion}, {"trace", d.TraceID},
 	} {

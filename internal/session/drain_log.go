@@ -70,7 +70,6 @@ func (info *RequestInfo) logLeft(logger *slog.Logger, at time.Time) {
 	attrs := append(r.LogAttrs(), "state", info.State, "left", r.Deadline().Sub(at))
 	if r.Conn != nil {
 		attrs = appendText(append(attrs, "transport", r.Conn.Transport), "remote", r.Conn.RemoteAddr)
-		attrs = appendText(attrs, "principal", Printable(r.Conn.Principal.String(), maxClientText))
 	}
 	name, version := ClientOf(r.Inbound, r.session)
 	attrs = appendText(appendText(attrs, "client", name), "client_version", version)

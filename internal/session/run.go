@@ -236,5 +236,8 @@ func (r *Request) LogAttrs() []any {
 	if r.session != nil {
 		attrs = append(attrs, "session", r.session.LogID())
 	}
+	if r.Conn != nil && r.Conn.Principal != nil {
+		attrs = append(attrs, "principal", Printable(r.Conn.Principal.String(), maxClientText))
+	}
 	return append(attrs, "age", time.Since(r.arrived))
 }

@@ -29,7 +29,8 @@ export function requestCell(item, lead) {
 export function clientCell(cell, item) {
   const who = words(item.client, item.client_version);
   cell.toggleAttribute('data-empty', !who);
-  swap(cell, `${who}|${item.protocol_version}`, () => [who || '–', el('span', { class: 'sub' }, item.protocol_version ?? '')]);
+  const sub = words(item.principal, item.tenant && `of ${item.tenant}`, item.protocol_version);
+  swap(cell, `${who}|${sub}`, () => [who || '–', el('span', { class: 'sub' }, sub)]);
 }
 
 export function fromCell(cell, item) {

@@ -100,6 +100,8 @@ function details(t) {
   fact('took', duration(t.seconds));
   fact('answer', words(t.outcome, t.drop_reason && `(${t.drop_reason})`));
   fact('why', why(t));
+  fact('error', t.error);
+  fact('principal', words(t.principal, t.tenant && `of ${t.tenant}`));
   fact('client', words(t.client, t.client_version));
   fact('from', words(t.transport, t.remote));
   fact('session', t.session);

@@ -1,0 +1,41 @@
+package telemetry
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/session"
+)
+
+// WithPseudonyms puts a pseudonym on spans (enduser.id) in place of the subject of a
+// principal: the beginning of its HMAC-SHA-256 under the key, which is the same for the
+// same issuer and subject, and tells them to nobody without the key. It should have 32
+// random bytes. Logs and the pages for operators name the principal all the same.
+func WithPseudonyms(key []byte) Option {
+	return optionFunc(func(c *config) { c.pseudonymKey = key })
+}
+
+// pseudonymBytes is how much of the HMAC a pseudonym has.
+const pseudonymBytes = 16
+
+// appendPrincipal appends on whose behalf a message was sent. p may be nil.
+func (o *recorder) appendPrincipal(attrs []attribute.KeyValue, p *auth.Principal) []attribute.KeyValue {
+	if p == nil {
+		return attrs
+	}
+	user := p.Subject
+	if o.pseudonymKey != nil {
+		mac := hmac.New(sha256.New, o.pseudonymKey)
+		mac.Write([]byte(p.Key()))
+		user = hex.EncodeToString(mac.Sum(nil)[:pseudonymBytes])
+	}
+	attrs = append(attrs, keyUser.String(session.Printable(user, maxText)))
+	if p.Tenant != "" {
+		attrs = append(attrs, keyTenant.String(session.Printable(p.Tenant, maxName)))
+	}
+	return attrs
+}
