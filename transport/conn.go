@@ -3,7 +3,7 @@ package transport
 import "time"
 
 // A Conn carries frames between a server and one peer, in both directions. A frame is one
-// JSON-RPC message, or one batch of them, as UTF-8 without a line break. Implement Conn to
+// JSON-RPC message, or one batch of them, as UTF-8. Those of a server have no line break. Implement Conn to
 // carry MCP over something that this module does not know, and serve it with
 // [server.Server.ServeConn]; package transporttest checks whether an implementation keeps the
 // promises below.
@@ -33,7 +33,7 @@ type Conn interface {
 	//     transport_close; their answers are written.
 	//   - [ErrPeerClosed]: the peer has closed the connection in order and reads no more. There
 	//     is no grace: handlers are cancelled at once with the cause transport_close.
-	//   - Any other error: the connection is broken. Handlers are cancelled at once with the
+	//   - Any other error that wraps neither of them: the connection is broken. Handlers are cancelled at once with the
 	//     cause transport_error, and their answers are dropped. It wraps [ErrPeerGone] if the
 	//     transport sees that the peer has gone and cannot tell whether in order.
 	//
@@ -65,7 +65,8 @@ type Conn interface {
 
 // A Flusher is a [Conn] whose writes are buffered. The server calls Flush after the last of the
 // frames that wait to be sent, and after about every 64 KiB; a frame has left the process when
-// Flush has returned nil. A Conn that is no Flusher sends each frame at once.
+// Flush has returned nil. A Conn that is no Flusher sends each frame at once. A type that wraps
+// a Flusher must have Flush, too, or frames stay in the buffer.
 type Flusher interface {
 	Flush() error
 }

@@ -1,6 +1,12 @@
-// Package transport turns bytes into messages and back, over stdio and in-memory pipes. Each
-// serves modern and legacy clients at the same time; the era is chosen for every request
-// (specification: "Versioning", dual-era servers). The package knows no feature: messages go
-// to the session core, which writes its answers through the sinks of this package. It also
-// says what an error of a write means, for these transports and for Streamable HTTP.
+// Package transport is what carries MCP between a server and its clients.
+//
+// A [Conn] carries frames: one JSON-RPC message each, in both directions. [Stdio] is the one over
+// standard input and output, and [Lines] makes one of any byte stream, such as a net.Conn or the
+// ends of [Memory]. Implement Conn to carry MCP over something else, check it with package
+// transporttest, and serve it with the method ServeConn of a server.Server. What a connection
+// carries is served alike: modern and legacy clients, limits, causes of cancellation, the fate of
+// each answer.
+//
+// Streamable HTTP has exchanges and no frames, and is no Conn: a server.Server serves it with its
+// method Handler. [Classify] and its classes of errors hold for both.
 package transport

@@ -7,7 +7,7 @@
 //	6  cmd, examples, deploy
 //	5  service
 //	4  server
-//	3  middleware, dashboards
+//	3  middleware, dashboards, internal/framed, internal/streamable
 //	2  transport, telemetry
 //	1  internal/session
 //	0  mcp, internal/wire
