@@ -20,8 +20,9 @@
 // is added with methods, too: [Server.AddHook], [Server.AddReadiness].
 //
 // A Server is reached over Streamable HTTP ([Server.Handler]), over standard
-// input and output ([Server.ServeStdio]) or over any byte stream
-// ([Server.ServePipe]). Package service turns it into a production process.
+// input and output ([Server.ServeStdio]), over any byte stream
+// ([Server.ServePipe]) or over a transport of one's own ([Server.ServeConn]).
+// Package service turns it into a production process.
 package server
 
 import (
@@ -242,8 +243,13 @@ func (s *Server) ServePipe(ctx context.Context, pipe transport.Pipe) error {
 	return s.ServeConn(ctx, transport.Lines(pipe))
 }
 
-// ServeConn serves one client over a connection of any kind. It returns as ServeStdio does and
-// closes the connection; nothing uses the connection after that.
+// ServeConn serves one client over a connection of any kind. It may be called for many
+// connections at the same time. It returns as ServeStdio does and closes the connection; nothing
+// uses the connection after that, unless a write goes on although the connection was closed. If
+// the authenticator refuses, the error is its [mcp.Refusal].
+//
+// Values of ctx reach the handlers. The end of ctx ends the connection in order: handlers are
+// cancelled with the cause server_shutdown and may still answer.
 func (s *Server) ServeConn(ctx context.Context, conn transport.Conn) error {
 	return framed.Serve(ctx, s.core, conn)
 }
