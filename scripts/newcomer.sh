@@ -9,7 +9,8 @@
 tmp=$(mktemp -d)
 server=
 finish() {
-	trap - EXIT INT TERM
+	trap - EXIT
+	trap '' INT TERM # timeout signals twice, and what is here is large
 	[ -z "$server" ] || kill "$server" 2>/dev/null || true
 	chmod -R u+w "$tmp" # a module cache is read-only
 	rm -rf "$tmp"
