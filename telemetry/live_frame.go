@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/report"
@@ -107,8 +106,8 @@ func (m *frameMaker) tools(now time.Time) (list report.List[report.Tool], failed
 			rows = append(rows, row)
 		}
 	}
-	slices.SortFunc(rows, func(a, b report.Tool) int {
-		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Tool, b.Tool))
+	sortRows(rows, func(a, b *report.Tool) bool {
+		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Tool, b.Tool)) < 0
 	})
 	return firstRows(rows), failed
 }

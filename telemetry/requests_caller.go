@@ -3,7 +3,6 @@ package telemetry
 import (
 	"cmp"
 	"net"
-	"slices"
 
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -52,9 +51,9 @@ func (c callers) top() (rows []report.Caller, left int) {
 	for _, row := range c {
 		rows = append(rows, *row)
 	}
-	slices.SortFunc(rows, func(a, b report.Caller) int {
+	sortRows(rows, func(a, b *report.Caller) bool {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(b.Sessions+b.Subscriptions, a.Sessions+a.Subscriptions),
-			cmp.Compare(a.Principal, b.Principal), cmp.Compare(a.Client, b.Client), cmp.Compare(a.Remote, b.Remote))
+			cmp.Compare(a.Principal, b.Principal), cmp.Compare(a.Client, b.Client), cmp.Compare(a.Remote, b.Remote)) < 0
 	})
 	if left = len(rows) - maxCallers; left > 0 {
 		return rows[:maxCallers:maxCallers], left

@@ -103,7 +103,7 @@ func (t *Telemetry) serveTrace(w http.ResponseWriter, req *http.Request, id stri
 		for i := range spans {
 			detail.Spans = append(detail.Spans, spans[i].report(row.At))
 		}
-		slices.SortStableFunc(detail.Spans, func(a, b report.Span) int { return cmp.Compare(a.AfterSeconds, b.AfterSeconds) })
+		sortRows(detail.Spans, func(a, b *report.Span) bool { return a.AfterSeconds < b.AfterSeconds })
 		report.Write(w, req, detail)
 		return
 	}
