@@ -16,7 +16,9 @@ import (
 
 // surfaces are the public packages whose exported identifiers name no type of an internal
 // package, so that users can write down every type that they meet.
-var surfaces = []string{"auth", "mcp", "middleware", "server/servertest", "telemetry", "telemetry/otlp"}
+var surfaces = []string{
+	"auth", "mcp", "middleware", "server/servertest", "telemetry", "telemetry/otlp", "transport", "transport/transporttest",
+}
 
 // TestSurfaces reads the types from what the compiler has exported.
 func TestSurfaces(t *testing.T) {
