@@ -4,30 +4,17 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/store"
 )
-
-// An EventStore keeps what the event streams of legacy HTTP clients carry, so that a
-// client whose connection was lost gets the rest when it comes back (specification
-// 2025-11-25: "Resumability and Redelivery"). Implement it to keep the events
-// elsewhere than in memory; the limits max_events, max_event_bytes and
-// max_event_bytes_total are those of the default store alone.
-type EventStore = session.EventStore
-
-// An Event is one event of a stream in an [EventStore].
-type Event = session.Event
-
-// ErrEventTooLarge is matched by the error of an [EventStore] that has no room for an
-// event even if it lets go of all others.
-var ErrEventTooLarge = session.ErrEventTooLarge
 
 // eventStore is the choice of an event store.
 type eventStore struct {
 	chosen bool
-	store  EventStore
+	store  store.EventStore
 }
 
 // open returns the store, by default a new one in memory, or nil.
-func (e eventStore) open() EventStore {
+func (e eventStore) open() store.EventStore {
 	if !e.chosen {
 		return session.NewMemoryEvents()
 	}
@@ -37,8 +24,8 @@ func (e eventStore) open() EventStore {
 // WithEventStore sets where the events of legacy HTTP streams are kept. The default is
 // a store in the memory of the process, within the server's limits. A store that
 // fails never fails a request: its stream goes on without being resumable.
-func WithEventStore(store EventStore) Option {
-	return optionFunc(func(c *config) { c.events = eventStore{true, store} })
+func WithEventStore(events store.EventStore) Option {
+	return optionFunc(func(c *config) { c.events = eventStore{true, events} })
 }
 
 // WithoutEventStore keeps no events: a legacy HTTP stream ends with its connection, and

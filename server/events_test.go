@@ -13,13 +13,14 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // An eventLog is an event store of a user: it keeps everything, and can be out of order.
 type eventLog struct {
 	mu      sync.Mutex
 	broken  bool
-	events  []server.Event
+	events  []store.Event
 	deleted []string
 }
 
@@ -33,11 +34,11 @@ func (l *eventLog) with(f func()) error {
 	return nil
 }
 
-func (l *eventLog) Append(_ context.Context, _ string, e server.Event) error {
+func (l *eventLog) Append(_ context.Context, _ string, e store.Event) error {
 	return l.with(func() { l.events = append(l.events, e) })
 }
 
-func (l *eventLog) After(_ context.Context, _, stream string, seq uint64) (events []server.Event, err error) {
+func (l *eventLog) After(_ context.Context, _, stream string, seq uint64) (events []store.Event, err error) {
 	err = l.with(func() {
 		for _, e := range l.events {
 			if e.Stream == stream && e.Seq > seq {

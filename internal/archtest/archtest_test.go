@@ -57,12 +57,13 @@ var rooms = []room{
 	{path: "internal/streamable", floor: 3, ban: instruments},
 	{path: "transport", floor: 2, ban: instruments},
 	{path: "internal/observe", floor: 2, also: []string{"telemetry"}},
-	{path: "internal/session", floor: 1, also: []string{"auth"}, banDeep: sessionLimit},
+	{path: "internal/session", floor: 1, also: []string{"auth", "store"}, banDeep: sessionLimit},
 	{path: "telemetry/otlp", floor: 2, also: []string{"telemetry"}}, // links gRPC, for who imports it
 	{path: "telemetry", floor: 2, banDeep: grpc},
 	{path: "internal/report", floor: 1, banDeep: instruments},
 	{path: "internal/wire", floor: 0, also: []string{"mcp"}, ban: ioPackages, banDeep: network},
 	{path: "auth", floor: 1, only: []string{"mcp"}, banDeep: sessionLimit},
+	{path: "store", floor: 1, only: []string{"mcp"}, banDeep: append(slices.Clip(grpc), sessionLimit...)},
 	{path: "mcp", floor: 0, ban: ioPackages, banDeep: network},
 }
 

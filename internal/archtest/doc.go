@@ -9,12 +9,13 @@
 //	4  server
 //	3  middleware, dashboards, internal/framed, internal/streamable
 //	2  transport, telemetry
-//	1  internal/session
+//	1  internal/session, auth, store
 //	0  mcp, internal/wire
 //
 // Everything below a room's folder belongs to that room, and within a room imports are
-// free. Exceptions are few: internal/wire imports mcp on its own floor, dashboards
-// imports telemetry alone, and no other room imports dashboards. A package in no room
+// free. Exceptions are few: internal/wire imports mcp on its own floor, and
+// internal/session auth and store; auth and store import mcp alone, dashboards imports
+// telemetry alone, and no other room imports dashboards. A package in no room
 // is a failure too, so that nobody forgets to place one: add its room to the table in
 // archtest_test.go, here, and in docs/design.md.
 //

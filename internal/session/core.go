@@ -22,6 +22,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // A Core is what all sessions of one server share. Its methods may be called from
@@ -31,7 +32,7 @@ type Core struct {
 	observer      Observer
 	logger        *slog.Logger
 	limits        Limits
-	events        EventStore                            // or nil
+	events        store.EventStore                      // or nil
 	admission     func(context.Context, *Request) error // or nil
 	authenticator auth.Authenticator                    // or nil
 	hooks         hooks
@@ -79,7 +80,7 @@ type Config struct {
 	Admission func(ctx context.Context, r *Request) error
 	// Events keeps what legacy HTTP streams carry, so that they can be resumed. Default:
 	// none, and a stream whose connection is lost is over.
-	Events EventStore
+	Events store.EventStore
 }
 
 // New returns a core that accepts requests at once.

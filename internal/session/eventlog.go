@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // This file is the event stream that outlives its exchange. A legacy HTTP response
@@ -145,7 +146,7 @@ func (st *Stream) record(m *Message, last bool) bool {
 		return false
 	}
 	m.shown = true
-	err := st.session.events.append(Event{Stream: log.key, Seq: log.seq + 1, Data: m.whole(), Last: last})
+	err := st.session.events.append(store.Event{Stream: log.key, Seq: log.seq + 1, Data: m.whole(), Last: last})
 	if err != nil {
 		st.giveUpLog()
 		return false

@@ -11,42 +11,8 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
 )
-
-// An EventStore keeps what the event streams of legacy HTTP sessions carry, so that a
-// client whose connection was lost can have the rest (specification 2025-11-25:
-// "Resumability and Redelivery"). Its methods are called from many goroutines, but
-// for one stream Append is never called by two at once.
-//
-// Each call has a context that ends after the event time-out. A store that fails,
-// or panics, costs the stream its resumability and nothing else: the failure is
-// counted and logged, and the request goes on.
-type EventStore interface {
-	// Append keeps an event, the next one of its stream, for a session. The session is
-	// a digest of its id. The store must not change the event's data. An event that is
-	// too large for the store is an error that matches [ErrEventTooLarge].
-	Append(ctx context.Context, session string, e Event) error
-	// After returns the events of a stream that follow the one with number seq, in
-	// order. What the store has let go of, or never had, is just not there: the core
-	// finds the gap. The bounds of the store bound the slice too.
-	After(ctx context.Context, session, stream string, seq uint64) ([]Event, error)
-	// Delete lets go of all that is kept for a session. Nothing is appended for it
-	// afterwards. A process may end without it: what outlives the process needs a time
-	// after which it goes by itself.
-	Delete(ctx context.Context, session string) error
-}
-
-// An Event is one event of a stream, as the client sees it.
-type Event struct {
-	Stream string // the stream's name, unique in its session
-	Seq    uint64 // the event's number in the stream, from 1 on and without gaps
-	Data   []byte // one JSON-RPC message; empty for an event that carries none
-	Last   bool   // the stream ends with this event
-}
-
-// ErrEventTooLarge is matched by the error of a store that has no room for an event
-// even if it lets go of all others.
-var ErrEventTooLarge = errors.New("mcp: the event is too large for the event store")
 
 // errEventsOver is the answer to whoever comes after the end of the session.
 var errEventsOver = errors.New("session: the session has ended")
@@ -63,7 +29,7 @@ const (
 
 var eventOps = [numEventOps]string{"append", "replay", "delete"}
 
-// EventOperations lists the operations of an [EventStore] by the names under which
+// EventOperations lists the operations of a [store.EventStore] by the names under which
 // their failures are counted.
 func EventOperations() []string { return eventOps[:] }
 
@@ -92,7 +58,7 @@ func newSessionEvents(c *Core, id string) *sessionEvents {
 }
 
 // append keeps an event.
-func (e *sessionEvents) append(ev Event) error {
+func (e *sessionEvents) append(ev store.Event) error {
 	e.mu.Lock()
 	if e.ended {
 		e.mu.Unlock()
@@ -119,7 +85,7 @@ func (e *sessionEvents) release() {
 }
 
 // after returns the events of a stream that follow one.
-func (e *sessionEvents) after(ctx context.Context, stream string, seq uint64) (events []Event, err error) {
+func (e *sessionEvents) after(ctx context.Context, stream string, seq uint64) (events []store.Event, err error) {
 	err = e.core.eventCall(ctx, eventReplay, func(ctx context.Context) (err error) {
 		events, err = e.core.events.After(ctx, e.name, stream, seq)
 		return err
@@ -200,7 +166,7 @@ func (c *Core) eventCall(ctx context.Context, op eventOp, call func(context.Cont
 			err = fmt.Errorf("the event store has panicked: %v", v)
 		}
 		switch {
-		case err == nil || errors.Is(err, ErrEventTooLarge) || ctx.Err() != nil:
+		case err == nil || errors.Is(err, store.ErrEventTooLarge) || ctx.Err() != nil:
 			return
 		case bounded.Err() != nil:
 			c.ledger.limitReached(LimitEventTimeout)

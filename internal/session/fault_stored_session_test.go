@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // With an event store: the session's own stream, and the end of a session.
@@ -232,27 +233,27 @@ var storedE9 = []faultCell{
 	{state: "S/stored", test: func(w *world) {
 		// The answer is being stored when the session is deleted: it is gone with it, and
 		// nothing is left behind.
-		store := w.remember()
+		kept := w.remember()
 		g, s := w.gate("work", false), w.open("session")
 		h, x := w.streaming(s, g, "1")
 		x.vanish()
 		free := make(chan struct{})
-		store.on(eventAppend, until(free))
+		kept.on(eventAppend, until(free))
 		h.finish("done")
 		w.settle()
 		s.Close(mcp.CauseSessionDelete)
 		w.settle()
-		require.False(w.t, store.empty())
+		require.False(w.t, kept.empty())
 		close(free)
 		w.settle()
 		time.Sleep(time.Second)
 		w.settle()
-		require.True(w.t, store.empty())
+		require.True(w.t, kept.empty())
 		require.Equal(w.t, counts{"admitted": 1, "dropped/session_gone": 1}, w.counts())
 
 		// Nor does anything come later.
-		require.ErrorIs(w.t, s.events.append(Event{Stream: "1", Seq: 9}), errEventsOver)
-		require.True(w.t, store.empty())
+		require.ErrorIs(w.t, s.events.append(store.Event{Stream: "1", Seq: 9}), errEventsOver)
+		require.True(w.t, kept.empty())
 	}},
 	{state: "replay", test: func(w *world) {
 		store := w.remember()

@@ -9,16 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // A hoardingStore keeps what it is given, and says that it does not.
 type hoardingStore struct {
 	*MemoryEvents
 	fails bool
-	kept  []Event
+	kept  []store.Event
 }
 
-func (s *hoardingStore) Append(ctx context.Context, session string, e Event) error {
+func (s *hoardingStore) Append(ctx context.Context, session string, e store.Event) error {
 	if !strings.Contains(string(e.Data), `"result"`) {
 		return s.MemoryEvents.Append(ctx, session, e)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // A provocation reaches one limit.
@@ -167,10 +168,10 @@ func (w *world) calls(p *peer, n int) {
 
 // keepEvents has two events kept in memory.
 func (w *world) keepEvents() {
-	store := NewMemoryEvents()
-	store.bind(w.core.limits, w.core.ledger.limitReached)
+	memory := NewMemoryEvents()
+	memory.bind(w.core.limits, w.core.ledger.limitReached)
 	for seq := range uint64(2) {
-		require.NoError(w.t, store.Append(w.t.Context(), "session", Event{Stream: "1", Seq: seq + 1, Data: []byte("{}")}))
+		require.NoError(w.t, memory.Append(w.t.Context(), "session", store.Event{Stream: "1", Seq: seq + 1, Data: []byte("{}")}))
 	}
 }
 

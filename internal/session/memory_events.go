@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
-// MemoryEvents is an [EventStore] in the memory of one process, for the sessions of
+// MemoryEvents is a [store.EventStore] in the memory of one process, for the sessions of
 // one core. It is bounded by the limits max_events, max_event_bytes and
 // max_event_bytes_total of that core; what is over them pushes out the oldest
 // events.
@@ -31,7 +33,7 @@ type memorySession struct {
 }
 
 type memoryEvent struct {
-	Event
+	store.Event
 	session *memorySession
 	place   *list.Element
 }
@@ -53,8 +55,8 @@ func (m *MemoryEvents) bind(l Limits, reached func(limit string)) {
 	m.limits, m.reached = l, reached
 }
 
-// Append implements [EventStore].
-func (m *MemoryEvents) Append(_ context.Context, session string, e Event) error {
+// Append implements [store.EventStore].
+func (m *MemoryEvents) Append(_ context.Context, session string, e store.Event) error {
 	full, reached, err := m.append(session, e)
 	if reached != nil {
 		for _, limit := range full {
@@ -65,7 +67,7 @@ func (m *MemoryEvents) Append(_ context.Context, session string, e Event) error 
 }
 
 // append keeps an event and returns the limits that have pushed out others.
-func (m *MemoryEvents) append(session string, e Event) (full []string, reached func(string), err error) {
+func (m *MemoryEvents) append(session string, e store.Event) (full []string, reached func(string), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.sessions[session]
@@ -79,7 +81,7 @@ func (m *MemoryEvents) append(session string, e Event) (full []string, reached f
 		if size > l.MaxEventBytesTotal {
 			limit = LimitEventBytesTotal
 		}
-		return []string{limit}, m.reached, fmt.Errorf("%w: it takes %d bytes", ErrEventTooLarge, size)
+		return []string{limit}, m.reached, fmt.Errorf("%w: it takes %d bytes", store.ErrEventTooLarge, size)
 	}
 	for len(s.events) > 0 && len(s.events) >= l.MaxEvents {
 		full = append(full, LimitEvents)
@@ -124,8 +126,8 @@ func shift(events []*memoryEvent) []*memoryEvent {
 	return events[1:]
 }
 
-// After implements [EventStore].
-func (m *MemoryEvents) After(_ context.Context, session, stream string, seq uint64) ([]Event, error) {
+// After implements [store.EventStore].
+func (m *MemoryEvents) After(_ context.Context, session, stream string, seq uint64) ([]store.Event, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.sessions[session]
@@ -136,14 +138,14 @@ func (m *MemoryEvents) After(_ context.Context, session, stream string, seq uint
 	first, _ := slices.BinarySearchFunc(kept, seq+1, func(e *memoryEvent, seq uint64) int {
 		return cmp.Compare(e.Seq, seq)
 	})
-	events := make([]Event, 0, len(kept)-first)
+	events := make([]store.Event, 0, len(kept)-first)
 	for _, e := range kept[first:] {
 		events = append(events, e.Event)
 	}
 	return events, nil
 }
 
-// Delete implements [EventStore].
+// Delete implements [store.EventStore].
 func (m *MemoryEvents) Delete(_ context.Context, session string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // kept is an event of the model: what the store should have, oldest first.
 type kept struct {
 	session string
-	Event
+	store.Event
 }
 
 // A modelStore says what a bounded store should keep, without any index.
@@ -35,7 +37,7 @@ func (m *modelStore) sizes(session string) (n, bytes, total int) {
 	return n, bytes, total
 }
 
-func (m *modelStore) append(session string, e Event) bool {
+func (m *modelStore) append(session string, e store.Event) bool {
 	size := len(e.Data) + eventOverhead
 	if size > m.limits.MaxEventBytes || size > m.limits.MaxEventBytesTotal {
 		return false
@@ -61,7 +63,7 @@ func (m *modelStore) append(session string, e Event) bool {
 	}
 }
 
-func (m *modelStore) after(session, stream string, seq uint64) (events []Event) {
+func (m *modelStore) after(session, stream string, seq uint64) (events []store.Event) {
 	for _, e := range m.events {
 		if e.session == session && e.Stream == stream && e.Seq > seq {
 			events = append(events, e.Event)
@@ -79,64 +81,64 @@ func TestMemoryEvents(t *testing.T) {
 		}.withDefaults()
 		model := &modelStore{limits: limits, reached: map[string]int{}}
 		reached := map[string]int{}
-		store := NewMemoryEvents()
-		store.bind(limits, func(limit string) { reached[limit]++ })
+		memory := NewMemoryEvents()
+		memory.bind(limits, func(limit string) { reached[limit]++ })
 		next := map[string]uint64{}
 		for range 200 {
 			session, stream := fmt.Sprint("s", rnd.IntN(3)), fmt.Sprint(1+rnd.IntN(3))
 			switch op := rnd.IntN(20); {
 			case op == 0:
-				require.NoError(t, store.Delete(t.Context(), session))
+				require.NoError(t, memory.Delete(t.Context(), session))
 				model.events = slices.DeleteFunc(model.events, func(e kept) bool { return e.session == session })
 			case op < 5:
 				seq := rnd.Uint64N(next[session+stream] + 2)
-				got, err := store.After(t.Context(), session, stream, seq)
+				got, err := memory.After(t.Context(), session, stream, seq)
 				require.NoError(t, err)
 				want := model.after(session, stream, seq)
-				require.True(t, slices.EqualFunc(want, got, func(a, b Event) bool {
+				require.True(t, slices.EqualFunc(want, got, func(a, b store.Event) bool {
 					return a.Stream == b.Stream && a.Seq == b.Seq && string(a.Data) == string(b.Data) && a.Last == b.Last
 				}), "seed %d: after %s %s %d: want %v, got %v", seed, session, stream, seq, want, got)
 			default:
 				next[session+stream]++
-				e := Event{
+				e := store.Event{
 					Stream: stream, Seq: next[session+stream], Data: []byte(strings.Repeat("x", rnd.IntN(400))), Last: rnd.IntN(9) == 0,
 				}
-				err := store.Append(t.Context(), session, e)
+				err := memory.Append(t.Context(), session, e)
 				require.Equal(t, model.append(session, e), err == nil, "seed %d", seed)
 				if err != nil {
-					require.ErrorIs(t, err, ErrEventTooLarge)
+					require.ErrorIs(t, err, store.ErrEventTooLarge)
 					next[session+stream]--
 				}
 			}
 			_, _, total := model.sizes("")
-			require.Equal(t, total, store.bytes)
-			require.Equal(t, len(model.events), store.order.Len())
-			require.LessOrEqual(t, store.bytes, limits.MaxEventBytesTotal)
+			require.Equal(t, total, memory.bytes)
+			require.Equal(t, len(model.events), memory.order.Len())
+			require.LessOrEqual(t, memory.bytes, limits.MaxEventBytesTotal)
 		}
 		require.Equal(t, model.reached[LimitEvents], reached[LimitEvents])
 		for _, session := range []string{"s0", "s1", "s2"} {
-			require.NoError(t, store.Delete(t.Context(), session))
+			require.NoError(t, memory.Delete(t.Context(), session))
 		}
-		require.Zero(t, store.bytes)
-		require.Zero(t, store.order.Len())
-		require.Empty(t, store.sessions)
+		require.Zero(t, memory.bytes)
+		require.Zero(t, memory.order.Len())
+		require.Empty(t, memory.sessions)
 	}
 }
 
 // The store lets go of the oldest events of all, whoever they belong to, and says which
 // limit it was.
 func TestMemoryEventsAreBounded(t *testing.T) {
-	store := NewMemoryEvents()
+	memory := NewMemoryEvents()
 	var reached []string
 	bound := func(l Limits) {
 		reached = nil
-		store.bind(l.withDefaults(), func(limit string) { reached = append(reached, limit) })
+		memory.bind(l.withDefaults(), func(limit string) { reached = append(reached, limit) })
 	}
 	put := func(session, stream string, seq uint64, size int) error {
-		return store.Append(t.Context(), session, Event{Stream: stream, Seq: seq, Data: make([]byte, size)})
+		return memory.Append(t.Context(), session, store.Event{Stream: stream, Seq: seq, Data: make([]byte, size)})
 	}
 	has := func(session, stream string) (seqs []uint64) {
-		events, err := store.After(t.Context(), session, stream, 0)
+		events, err := memory.After(t.Context(), session, stream, 0)
 		require.NoError(t, err)
 		for _, e := range events {
 			seqs = append(seqs, e.Seq)
@@ -152,7 +154,7 @@ func TestMemoryEventsAreBounded(t *testing.T) {
 	require.Empty(t, has("a", "1"))
 	require.Equal(t, []uint64{1, 2}, has("b", "1"))
 	require.Equal(t, []string{LimitEventBytesTotal}, reached)
-	require.ErrorIs(t, put("c", "1", 1, 3*eventOverhead), ErrEventTooLarge)
+	require.ErrorIs(t, put("c", "1", 1, 3*eventOverhead), store.ErrEventTooLarge)
 	require.Equal(t, []uint64{1, 2}, has("b", "1"), "what cannot be kept pushes nothing out")
 
 	bound(Limits{MaxEvents: 2})
@@ -170,27 +172,27 @@ func TestMemoryEventsAreBounded(t *testing.T) {
 
 // Many sessions use the store at once.
 func TestMemoryEventsConcurrently(t *testing.T) {
-	store := NewMemoryEvents()
-	store.bind(Limits{MaxEventBytesTotal: 100 * eventOverhead, MaxEvents: 20}.withDefaults(), func(string) {})
+	memory := NewMemoryEvents()
+	memory.bind(Limits{MaxEventBytesTotal: 100 * eventOverhead, MaxEvents: 20}.withDefaults(), func(string) {})
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
 			session := fmt.Sprint(i)
 			for n := range uint64(500) {
-				_ = store.Append(t.Context(), session, Event{Stream: "1", Seq: n + 1})
-				events, _ := store.After(t.Context(), session, "1", n/2)
+				_ = memory.Append(t.Context(), session, store.Event{Stream: "1", Seq: n + 1})
+				events, _ := memory.After(t.Context(), session, "1", n/2)
 				for j := 1; j < len(events); j++ {
 					if events[j].Seq != events[j-1].Seq+1 {
 						t.Errorf("%d follows %d", events[j].Seq, events[j-1].Seq)
 					}
 				}
 				if n%100 == 99 {
-					_ = store.Delete(t.Context(), session)
+					_ = memory.Delete(t.Context(), session)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	require.Zero(t, store.bytes)
-	require.Empty(t, store.sessions)
+	require.Zero(t, memory.bytes)
+	require.Empty(t, memory.sessions)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // Why a stream cannot be resumed.
@@ -28,10 +29,10 @@ var errEventsMissing = errors.New("session: the event store does not have what f
 type Reader struct {
 	stream *Stream
 	number int
-	seq    uint64  // of the last event that the client has
-	events []Event // that follow it, as far as they were read from the store
-	end    uint64  // the last of them
-	done   bool    // Pump has come to the stream's end, or the exchange was closed on purpose
+	seq    uint64        // of the last event that the client has
+	events []store.Event // that follow it, as far as they were read from the store
+	end    uint64        // the last of them
+	done   bool          // Pump has come to the stream's end, or the exchange was closed on purpose
 }
 
 // Resume finds the stream of an event and makes the caller's exchange its reader. The
@@ -135,7 +136,7 @@ func (r *Reader) load(ctx context.Context) error {
 	switch {
 	case !replay && last.Seq < have, replay && !last.Last:
 		return ErrEventUnknown
-	case replay && !slices.ContainsFunc(events, func(e Event) bool { return len(e.Data) > 0 }):
+	case replay && !slices.ContainsFunc(events, func(e store.Event) bool { return len(e.Data) > 0 }):
 		return ErrEventUnknown // or the client would come again and again
 	}
 	r.events, r.end = events, last.Seq
@@ -144,7 +145,7 @@ func (r *Reader) load(ctx context.Context) error {
 
 // follow reports whether there are events, and the first follows the one with number
 // seq and each other one the one before it.
-func follow(events []Event, seq uint64) bool {
+func follow(events []store.Event, seq uint64) bool {
 	for _, e := range events {
 		if seq++; e.Seq != seq {
 			return false
@@ -223,7 +224,7 @@ func (r *Reader) replay(sink Sink) error {
 	err := st.failure()
 	if err == nil && st.log.marks {
 		// Some clients know only the ids of their last connection.
-		err = r.write(sink, []Event{{Seq: r.seq}}, true)
+		err = r.write(sink, []store.Event{{Seq: r.seq}}, true)
 	}
 	for err == nil && r.seq < r.target() {
 		if len(r.events) == 0 {
@@ -266,7 +267,7 @@ func (r *Reader) target() uint64 {
 
 // write writes and flushes events. Those without data are for the log alone, unless
 // they are what the client is to have.
-func (r *Reader) write(sink Sink, events []Event, marks bool) error {
+func (r *Reader) write(sink Sink, events []store.Event, marks bool) error {
 	st, n, begin := r.stream, 0, time.Now()
 	for _, e := range events {
 		m := &Message{Kind: Notification, Frame: e.Data, EventID: st.log.id(e.Seq)}

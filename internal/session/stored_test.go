@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // This file has what the tests of streams need that can be resumed.
@@ -56,7 +57,7 @@ func (s *scriptStore) step(op eventOp) error {
 }
 
 // Append implements EventStore.
-func (s *scriptStore) Append(ctx context.Context, session string, e Event) error {
+func (s *scriptStore) Append(ctx context.Context, session string, e store.Event) error {
 	if err := s.step(eventAppend); err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (s *scriptStore) Append(ctx context.Context, session string, e Event) error
 }
 
 // After implements EventStore.
-func (s *scriptStore) After(ctx context.Context, session, stream string, seq uint64) ([]Event, error) {
+func (s *scriptStore) After(ctx context.Context, session, stream string, seq uint64) ([]store.Event, error) {
 	if err := s.step(eventReplay); err != nil {
 		return nil, err
 	}

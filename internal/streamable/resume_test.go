@@ -19,6 +19,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // newResumable returns an endpoint with an event store, and one tool that does what the
@@ -337,7 +338,7 @@ func (s *flakyStore) fail(down bool) {
 	s.down = down
 }
 
-func (s *flakyStore) After(ctx context.Context, name, stream string, seq uint64) ([]session.Event, error) {
+func (s *flakyStore) After(ctx context.Context, name, stream string, seq uint64) ([]store.Event, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
