@@ -263,7 +263,7 @@ func (c *Call) over(ctx context.Context) error {
 
 // life returns how long a task lives, and the limit that says so; "" if it is the
 // handler's own wish.
-func (o TaskOptions) life(limits Limits) (ttl time.Duration, limit string) {
+func (o TaskOptions) life(limits session.Limits) (ttl time.Duration, limit string) {
 	ttl = o.TTL
 	if ttl == 0 {
 		ttl, limit = limits.TaskTTL, session.LimitTaskTTL

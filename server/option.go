@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/auth"
-	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -55,10 +54,6 @@ type config struct {
 	tasks         *Tasks
 	events        eventStore
 }
-
-// Limits are the bounds, graces and time-outs of a server. A field that is zero
-// stands for its default; docs/limits.md lists them all.
-type Limits = session.Limits
 
 // WithTitle sets the name that user interfaces show.
 func WithTitle(title string) Option { return optionFunc(func(c *config) { c.title = title }) }

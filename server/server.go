@@ -170,7 +170,7 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 		return nil, err
 	}
 	s.core = session.New(session.Config{
-		Dispatcher: (*dispatcher)(s), Observer: s.observer, Logger: s.logger, Limits: cfg.limits,
+		Dispatcher: (*dispatcher)(s), Observer: s.observer, Logger: s.logger, Limits: session.Limits(cfg.limits),
 		Authenticator: cfg.authenticator, Admission: admission(cfg.admission), Events: cfg.events.open(),
 	})
 	cfg.telemetry.AddSource(observe.Source(s.snapshot)) // for good: the last scrape comes after the drain
@@ -193,7 +193,7 @@ func (s *Server) Info() mcp.Implementation { return s.info }
 func (s *Server) Telemetry() *telemetry.Telemetry { return s.telemetry }
 
 // Limits returns the limits in force.
-func (s *Server) Limits() Limits { return s.core.Limits() }
+func (s *Server) Limits() Limits { return Limits(s.core.Limits()) }
 
 // SetLimits replaces the limits; fields that are zero stand for their defaults. It
 // must be called before the server serves anybody, as package service does with the
@@ -202,7 +202,7 @@ func (s *Server) SetLimits(l Limits) error {
 	if err := l.Check(); err != nil {
 		return fmt.Errorf("server: %w", err)
 	}
-	s.core.SetLimits(l)
+	s.core.SetLimits(session.Limits(l))
 	return nil
 }
 

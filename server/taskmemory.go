@@ -16,7 +16,7 @@ import (
 // to make room it forgets tasks that have ended, the oldest end first, and never one
 // that still runs.
 type memoryTasks struct {
-	limits  func() Limits
+	limits  func() session.Limits
 	reached func(limit string) // counts a limit that has taken effect
 	changed func(*TaskRecord)  // set by Watch, before all else
 
@@ -48,7 +48,7 @@ type taskShare struct {
 	ended     *list.List // of *keptTask
 }
 
-func newMemoryTasks(limits func() Limits, reached func(string)) *memoryTasks {
+func newMemoryTasks(limits func() session.Limits, reached func(string)) *memoryTasks {
 	return &memoryTasks{
 		limits: limits, reached: reached, changed: func(*TaskRecord) {},
 		byID: map[string]*keptTask{}, principals: map[string]*taskShare{}, ended: list.New(),

@@ -12,11 +12,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // check compares all that the store keeps about its tasks with the tasks.
-func (m *memoryTasks) check(t *testing.T, limits Limits) {
+func (m *memoryTasks) check(t *testing.T, limits session.Limits) {
 	t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,8 +58,8 @@ func TestMemoryTasksKeepTheBooks(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
-			limits := Limits{MaxTasks: 12, MaxTasksPerPrincipal: 5, MaxTaskBytes: 9000}
-			m := newMemoryTasks(func() Limits { return limits }, func(string) {})
+			limits := session.Limits{MaxTasks: 12, MaxTasksPerPrincipal: 5, MaxTaskBytes: 9000}
+			m := newMemoryTasks(func() session.Limits { return limits }, func(string) {})
 			var ids []string
 			for n := range 400 {
 				switch r.IntN(4) {
@@ -104,9 +105,9 @@ func TestMemoryTasksKeepTheBooks(t *testing.T) {
 
 // The oldest end goes first, and one's own before another's.
 func TestMemoryTasksForgetTheOldestEnd(t *testing.T) {
-	limits := Limits{MaxTasks: 4, MaxTasksPerPrincipal: 2, MaxTaskBytes: 1 << 20}
+	limits := session.Limits{MaxTasks: 4, MaxTasksPerPrincipal: 2, MaxTaskBytes: 1 << 20}
 	reached := map[string]int{}
-	m := newMemoryTasks(func() Limits { return limits }, func(limit string) { reached[limit]++ })
+	m := newMemoryTasks(func() session.Limits { return limits }, func(limit string) { reached[limit]++ })
 	create := func(principal, id string) error {
 		return m.Create(context.Background(), &TaskRecord{
 			Task: mcp.Task{TaskID: id, Status: mcp.TaskWorking}, Principal: principal, Expires: time.Now().Add(time.Hour),

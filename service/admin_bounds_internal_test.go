@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
@@ -244,7 +243,7 @@ func TestAdminRollingDeadlines(t *testing.T) {
 				reached := map[string]int{}
 				handled := make(chan int, 1)
 				r, end := newAdminRig(t, &http.Server{Handler: &adminBounds{
-					limits:  session.Limits{WriteTimeout: timeout, MaxAdminRequests: 1},
+					limits:  server.Limits{WriteTimeout: timeout, MaxAdminRequests: 1},
 					reached: func(limit string) { reached[limit]++ },
 					next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 						wrote := 0
@@ -306,7 +305,7 @@ func TestAdminEndOfALongAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reached, handled := map[string]int{}, make(chan struct{})
 		r, end := newAdminRig(t, &http.Server{Handler: &adminBounds{
-			limits:  session.Limits{WriteTimeout: time.Second, MaxAdminRequests: 1},
+			limits:  server.Limits{WriteTimeout: time.Second, MaxAdminRequests: 1},
 			reached: func(limit string) { reached[limit]++ },
 			next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				defer close(handled)
@@ -340,7 +339,7 @@ func TestAdminHandlersWithDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		r, end := newAdminRig(t, &http.Server{Handler: &adminBounds{
-			limits:  session.Limits{WriteTimeout: timeout, MaxAdminRequests: 1},
+			limits:  server.Limits{WriteTimeout: timeout, MaxAdminRequests: 1},
 			reached: func(limit string) { t.Errorf("%s is counted", limit) },
 			next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				assert.NoError(t, http.NewResponseController(w).SetWriteDeadline(begun.Add(own)))

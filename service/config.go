@@ -99,12 +99,13 @@ const off = "off"
 
 // limits returns the server's limits with those that are configured in their place.
 func (c *Config) limits(l server.Limits) server.Limits {
+	from, to := (*session.Limits)(&c.Limits), (*session.Limits)(&l)
 	for _, b := range session.Bounds() {
-		if set := b.Int(&c.Limits); set != nil && *set != 0 {
-			*b.Int(&l) = *set
+		if set := b.Int(from); set != nil && *set != 0 {
+			*b.Int(to) = *set
 		}
-		if set := b.Duration(&c.Limits); set != nil && *set != 0 {
-			*b.Duration(&l) = *set
+		if set := b.Duration(from); set != nil && *set != 0 {
+			*b.Duration(to) = *set
 		}
 	}
 	return l

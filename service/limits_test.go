@@ -20,13 +20,14 @@ func TestLimitsAreSettings(t *testing.T) {
 			require.NoError(t, v.Set(v.String()), s.name)
 		}
 		c.Limits = server.Limits{}
-		if p := b.Int(&c.Limits); p != nil {
+		limits := (*session.Limits)(&c.Limits)
+		if p := b.Int(limits); p != nil {
 			*p = 7
 		} else {
-			*b.Duration(&c.Limits) = 7
+			*b.Duration(limits) = 7
 		}
-		programs := server.Limits{RequestTimeout: time.Hour, MaxDepth: 9}
-		got := c.limits(programs)
+		programs := session.Limits{RequestTimeout: time.Hour, MaxDepth: 9}
+		got := session.Limits(c.limits(server.Limits(programs)))
 		if p := b.Int(&got); p != nil {
 			require.Equal(t, 7, *p, b.Name)
 			*p = *b.Int(&programs)

@@ -50,10 +50,11 @@ func limitSettings() (all []setting) {
 		unit := cmp.Or(b.Unit, "time")
 		all = append(all, setting{groupLimits, strings.ReplaceAll(b.Name, "_", "-"), b.Usage + " (`" + unit + "`)",
 			func(c *Config) flag.Value {
-				if field := b.Int(&c.Limits); field != nil {
+				limits := (*session.Limits)(&c.Limits)
+				if field := b.Int(limits); field != nil {
 					return limitValue(field, b.Default.(int), strconv.Atoi, strconv.Itoa)
 				}
-				return limitValue(b.Duration(&c.Limits), b.Default.(time.Duration), time.ParseDuration, time.Duration.String)
+				return limitValue(b.Duration(limits), b.Default.(time.Duration), time.ParseDuration, time.Duration.String)
 			}})
 	}
 	return all

@@ -27,6 +27,11 @@
 // internal/wire do no I/O. These hold for production code and not for tests. Every
 // module that code or tests import, and every one that go.mod requires, is on a list.
 //
+// The rules of what users see. In every package that users can import, no exported
+// identifier has a type of an internal package in its signature, and no exported type is an
+// alias of one or is defined by one: users can write down each type that they meet, and go
+// doc shows its fields and methods.
+//
 // The file rules, for all modules of the repository: no Go file over 600 lines (tests:
 // 900), and no notes to come back later.
 package archtest

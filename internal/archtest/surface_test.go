@@ -9,37 +9,80 @@ import (
 	"go/types"
 	"io"
 	"os"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-// surfaces are the public packages whose exported identifiers name no type of an internal
-// package, so that users can write down every type that they meet.
-var surfaces = []string{
-	"auth", "mcp", "middleware", "server/servertest", "telemetry", "telemetry/otlp", "transport", "transport/transporttest",
-}
-
-// TestSurfaces reads the types from what the compiler has exported.
-func TestSurfaces(t *testing.T) {
+// publicPackages returns the packages of the module that users can import, as the compiler
+// has exported them.
+func publicPackages(t *testing.T) []*types.Package {
 	goFiles(t)
-	args := []string{"list", "-export", "-deps", "-json=ImportPath,Export"}
-	for _, rel := range surfaces {
-		args = append(args, "./"+rel)
-	}
+	var public []string
 	exports := map[string]string{}
-	for _, p := range goJSON[struct{ ImportPath, Export string }](t, args...) {
+	for _, p := range goJSON[listedPackage](t, "list", "-export", "-deps", "-json=ImportPath,Name,Export", "./...") {
 		exports[p.ImportPath] = p.Export
+		if p.public() {
+			public = append(public, p.ImportPath)
+		}
 	}
 	imports := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
 		return os.Open(exports[path])
 	})
-	for _, rel := range surfaces {
-		p, err := imports.Import(module + "/" + rel)
+	var packages []*types.Package
+	for _, path := range public {
+		p, err := imports.Import(path)
 		if err != nil {
 			t.Fatal(err)
 		}
+		packages = append(packages, p)
+	}
+	return packages
+}
+
+// A listedPackage is what go list says about a package and its export data.
+type listedPackage struct{ ImportPath, Name, Export string }
+
+// public reports whether users can import a package. None is exempt: whatever they can
+// import is held to the rules of public packages.
+func (p listedPackage) public() bool {
+	_, ours := within(p.ImportPath)
+	return ours && p.Name != "main" && !internalPath(p.ImportPath)
+}
+
+func TestPublic(t *testing.T) {
+	for _, c := range []struct {
+		path, name string
+		want       bool
+	}{
+		{module + "/store", "store", true},
+		{module + "/service/console", "console", true},
+		{module + "/cmd/vitrine", "main", false},
+		{module + "/internal/session", "session", false},
+		{module + "/server/internal/schema", "schema", false},
+		{"net/http", "http", false},
+	} {
+		if got := (listedPackage{ImportPath: c.path, Name: c.name}).public(); got != c.want {
+			t.Errorf("%s: got %v, want %v", c.path, got, c.want)
+		}
+	}
+}
+
+// TestSurfaces: the exported identifiers of public packages name no type of an internal
+// package, so that users can write down every type that they meet.
+func TestSurfaces(t *testing.T) {
+	found := map[string]bool{}
+	for _, p := range publicPackages(t) {
+		rel, _ := within(p.Path())
+		found[rel] = true
 		report(t, surfaceFaults(p))
+	}
+	for _, rel := range []string{"auth", "mcp", "middleware", "server", "service", "store", "telemetry", "transport"} {
+		if !found[rel] {
+			t.Errorf("%s was not looked at", rel)
+		}
 	}
 }
 
@@ -165,6 +208,69 @@ func (s *surface) named(where string, t *types.Named) {
 func internalPath(path string) bool {
 	rel, ours := within(path)
 	return ours && slices.Contains(strings.Split(rel, "/"), "internal")
+}
+
+// TestShapes: go doc shows the fields and methods of every public type.
+func TestShapes(t *testing.T) {
+	files := goFiles(t)
+	for name, text := range files {
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || nested(name, files) || internalPath(module+"/"+path.Dir(name)) {
+			continue
+		}
+		report(t, shapeFaults(t, name, text))
+	}
+}
+
+// shapeFaults returns one line for each exported type that is defined by an internal one:
+// "type T session.T" is a type of its own, but its documentation shows no fields.
+func shapeFaults(t *testing.T, name string, text []byte) (faults []string) {
+	file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden := map[string]string{} // internal packages by their names in the file
+	for _, spec := range file.Imports {
+		target, _ := strconv.Unquote(spec.Path.Value) // the parser has checked it
+		local := path.Base(target)
+		if spec.Name != nil {
+			local = spec.Name.Name
+		}
+		if internalPath(target) {
+			hidden[local] = target
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || !spec.Name.IsExported() {
+			return true
+		}
+		if from, ok := spec.Type.(*ast.SelectorExpr); ok {
+			if of, ok := from.X.(*ast.Ident); ok && hidden[of.Name] != "" {
+				faults = append(faults, fmt.Sprintf("%s: %s is defined by %s.%s: go doc does not show what it has",
+					name, spec.Name.Name, hidden[of.Name], from.Sel.Name))
+			}
+		}
+		return true
+	})
+	return faults
+}
+
+func TestShapeFaults(t *testing.T) {
+	const header = "package public\nimport (\n\"" + module + "/internal/hidden\"\nh \"" + module + "/a/internal/b\"\n\"" + module + "/mcp\"\n)\n"
+	for source, want := range map[string]string{
+		"type T struct{ t hidden.T }":  "",
+		"type t hidden.T":              "",
+		"type T mcp.T":                 "",
+		"type T hidden.T":              "a.go: T is defined by " + module + "/internal/hidden.T",
+		"type T = hidden.T":            "a.go: T is defined by",
+		"type T h.T":                   "a.go: T is defined by " + module + "/a/internal/b.T",
+		"type (\nU int\nT hidden.T\n)": "a.go: T is defined by",
+	} {
+		got := shapeFaults(t, "a.go", []byte(header+source))
+		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)) {
+			t.Errorf("%s\ngot  %q\nwant %q", source, got, want)
+		}
+	}
 }
 
 // The rule is seen failing, once for each way in which an internal type can show.

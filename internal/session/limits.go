@@ -8,122 +8,58 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 )
 
-// Limits are the bounds of the core. The zero value of a field means its default;
-// [Bounds] has them all.
+// Limits are the bounds of the core. server.Limits has the same fields, with what they
+// mean, and is converted to this type: the compiler holds the two together. The zero value
+// of a field means its default; [Bounds] has them all.
 type Limits struct {
-	// MaxFrameBytes bounds one message (default 4 MiB), MaxDepth its nesting (default 64).
-	MaxFrameBytes int
-	MaxDepth      int
-	// MaxBatch bounds the messages of one JSON-RPC batch (default 100), which only
-	// clients of revision 2025-03-26 may send.
-	MaxBatch int
-	// MaxInFlight bounds the running handlers of one session (default 256);
-	// MaxInFlightTotal those of the process (default 4096).
-	MaxInFlight      int
-	MaxInFlightTotal int
-	// MaxQueue bounds the requests of the process that wait for a slot (default 4096);
-	// MaxQueuePerSession those of one session, so that no session takes the whole queue
-	// (default 1024).
-	MaxQueue           int
-	MaxQueuePerSession int
-	// MaxUnread bounds the modern HTTP exchanges of the process whose answer waits for
-	// its reader (default 16 384). They hold no slot any more.
-	MaxUnread int
-	// MaxSessions bounds the legacy sessions (default 10 000).
-	MaxSessions int
-	// MaxSubscriptions bounds the open subscriptions of the process (default 10 000: over
-	// HTTP each is a connection of its own). MaxResourceSubscriptions bounds the resources
-	// that one of them, or one legacy session, is about (default 1000), and
-	// MaxPendingUpdates the updates of parts of these resources that wait for the writer
-	// of one of them (default 256); beyond that the resource as a whole is reported.
+	MaxFrameBytes            int
+	MaxDepth                 int
+	MaxBatch                 int
+	MaxInFlight              int
+	MaxInFlightTotal         int
+	MaxQueue                 int
+	MaxQueuePerSession       int
+	MaxUnread                int
+	MaxSessions              int
 	MaxSubscriptions         int
 	MaxResourceSubscriptions int
 	MaxPendingUpdates        int
-	// MaxOutbound bounds the server-to-client requests pending in one session (default 64).
-	MaxOutbound int
-	// MaxQueuedMessages and MaxQueuedBytes bound what waits on one stream for its
-	// writer (default 1024 messages, 16 MiB). Answers are always queued, but a byte
-	// stream with more bytes than that admits no further request. Rejections may take
-	// as many bytes again, and then the reader waits.
-	MaxQueuedMessages int
-	MaxQueuedBytes    int
-	// MaxEvents and MaxEventBytes bound what the event store in memory keeps for one
-	// legacy session so that its streams can be resumed (default 1000 events, 8 MiB),
-	// MaxEventBytesTotal what it keeps in all (default 64 MiB). The oldest events go.
-	MaxEvents          int
-	MaxEventBytes      int
-	MaxEventBytesTotal int
-	// MaxBodyBytesPending bounds the HTTP bodies of the process that have not arrived
-	// yet (default 256 MiB). Bodies up to 64 KiB do not count.
-	MaxBodyBytesPending int
-	// MaxInputRounds bounds how often one request asks the client for input (default 32);
-	// MaxStateBytes what it keeps from one round to the next: for a modern client the
-	// state as it is written, for a legacy one the answers (default 256 KiB).
-	MaxInputRounds int
-	MaxStateBytes  int
-	// MaxRunningTasks bounds the handlers of the process that run as tasks (default
-	// 4096). MaxTasks bounds the tasks that the store in memory keeps, running or ended
-	// (default 10 000), MaxTasksPerPrincipal those of one principal (default 1000), and
-	// MaxTaskBytes their size (default 64 MiB). To make room, ended tasks are forgotten
-	// before their time, the oldest first.
-	MaxRunningTasks      int
-	MaxTasks             int
-	MaxTasksPerPrincipal int
-	MaxTaskBytes         int
-	// MaxAdminRequests bounds the requests that an admin listener of package service works
-	// on at once (default 64), beside those that have a bound of their own and the probes.
-	MaxAdminRequests int
-	// MaxConsecutiveMalformed closes a byte stream that carries only garbage (default 100).
-	MaxConsecutiveMalformed int
+	MaxOutbound              int
+	MaxQueuedMessages        int
+	MaxQueuedBytes           int
+	MaxEvents                int
+	MaxEventBytes            int
+	MaxEventBytesTotal       int
+	MaxBodyBytesPending      int
+	MaxInputRounds           int
+	MaxStateBytes            int
+	MaxRunningTasks          int
+	MaxTasks                 int
+	MaxTasksPerPrincipal     int
+	MaxTaskBytes             int
+	MaxAdminRequests         int
+	MaxConsecutiveMalformed  int
 
-	// RequestTimeout is the deadline of a request whose route sets none (default 60 s);
-	// MaxRequestTimeout holds even then, and however much progress is reported
-	// (default 15 min).
 	RequestTimeout    time.Duration
 	MaxRequestTimeout time.Duration
-	// BodyTimeout bounds the arrival of one HTTP body (default 30 s).
-	BodyTimeout time.Duration
-	// WriteTimeout bounds one write (default 30 s); NotifyTimeout the wait of a
-	// notification for room in the queue (default 1 s); CourtesyTimeout the sending of
-	// notifications/cancelled for our own requests (default 1 s).
-	WriteTimeout    time.Duration
-	NotifyTimeout   time.Duration
-	CourtesyTimeout time.Duration
-	// EventTimeout bounds one operation of the event store (default 1 s).
-	EventTimeout time.Duration
-	// KeepAlive is how long an HTTP exchange may be silent before it carries a sign of
-	// life (default 15 s).
-	KeepAlive time.Duration
-	// OrphanGrace is how long a legacy request goes on after its HTTP exchange was lost
-	// (default: until its deadline).
-	OrphanGrace time.Duration
-	// EOFGrace is how long handlers may go on after the peer has closed its sending
-	// side (default 1 s; negative: none). CleanupGrace is how long cancelled handlers
-	// may take to return before a teardown goes on without them (default 500 ms).
-	EOFGrace     time.Duration
-	CleanupGrace time.Duration
-	// HookGrace is how long the stop hooks may take after the drain (default 5 s).
-	HookGrace time.Duration
-	// AbandonGrace is when a handler that ignores its cancelled context counts as
-	// abandoned although its session lives on (default 10 s).
-	AbandonGrace time.Duration
-	// SessionIdle ends a legacy session without requests and streams (default 30 min).
-	SessionIdle time.Duration
-	// PingInterval is how often the client of a legacy HTTP session is asked for a sign
-	// of life while it keeps a stream open (default: never); after PingMisses pings in a
-	// row without an answer the session is ended (default 3).
-	PingInterval time.Duration
-	PingMisses   int
-	// TaskTTL is how long a task lives that sets nothing, from its creation (default
-	// 1 h), MaxTaskTTL the longest life of any (default 24 h); one that still runs then is
-	// cancelled. TaskGrace is how long the end of a task can be read at least (default
-	// 5 min).
-	TaskTTL    time.Duration
-	MaxTaskTTL time.Duration
-	TaskGrace  time.Duration
-	// StateTTL is how long a modern client may take to answer a round (default 15 min).
-	StateTTL time.Duration
-	// InitializeTimeout ends a legacy session whose handshake is not finished (default 1 min).
+	BodyTimeout       time.Duration
+	WriteTimeout      time.Duration
+	NotifyTimeout     time.Duration
+	CourtesyTimeout   time.Duration
+	EventTimeout      time.Duration
+	KeepAlive         time.Duration
+	OrphanGrace       time.Duration
+	EOFGrace          time.Duration
+	CleanupGrace      time.Duration
+	HookGrace         time.Duration
+	AbandonGrace      time.Duration
+	SessionIdle       time.Duration
+	PingInterval      time.Duration
+	PingMisses        int
+	TaskTTL           time.Duration
+	MaxTaskTTL        time.Duration
+	TaskGrace         time.Duration
+	StateTTL          time.Duration
 	InitializeTimeout time.Duration
 }
 
