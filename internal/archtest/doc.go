@@ -30,7 +30,8 @@
 // The rules of what users see. In every package that users can import, no exported
 // identifier has a type of an internal package in its signature, and no exported type is an
 // alias of one or is defined by one: users can write down each type that they meet, and go
-// doc shows its fields and methods.
+// doc shows its fields and methods. mcp, server and telemetry have a bound on how many types
+// and functions they export.
 //
 // The file rules, for all modules of the repository: no Go file over 600 lines (tests:
 // 900), and no notes to come back later.
