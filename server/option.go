@@ -20,6 +20,15 @@ type optionFunc func(*config)
 
 func (f optionFunc) apply(c *config) { f(c) }
 
+// Options combines options into one, which applies them in their order.
+func Options(opts ...Option) Option {
+	return optionFunc(func(c *config) {
+		for _, o := range opts {
+			o.apply(c)
+		}
+	})
+}
+
 // An HTTPOption configures HTTP endpoints: all of a server if it is given to [New],
 // one of them if it is given to [Server.Handler].
 type HTTPOption interface {

@@ -50,6 +50,7 @@ var rooms = []room{
 	{path: "deploy", floor: 6, ban: instruments},
 	{path: "service", floor: 5, ban: instruments},
 	{path: "middleware", floor: 3, only: []string{"mcp", "auth"}, banDeep: collectors},
+	{path: "server/servertest", floor: 4, also: []string{"server"}, banDeep: grpc}, // its assertions show spans and metrics
 	{path: "server", floor: 4, ban: instruments, banDeep: grpc},
 	{path: "internal/adapt", floor: 3, also: []string{"middleware"}, sealed: true}, // for the modules in adapters/
 	{path: "dashboards", floor: 3, only: []string{"telemetry"}, sealed: true, ban: instruments},

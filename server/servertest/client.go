@@ -14,13 +14,27 @@
 // those of the protocol, and limits, deadlines and cancellation are the server's.
 // The connection works inside a bubble of package testing/synctest, in which
 // deadlines cost no time, if the server was made in the same bubble.
+//
+// # Spans, metrics and log lines
+//
+// What operators see of a call can be tested as well. [Record] returns an option of
+// [server.New] that keeps all of it, and each assertion is one line:
+//
+//	rec := servertest.Record(t)
+//	client := servertest.Connect(t, server.New("weather", "1.2.0", rec))
+//	...
+//	rec.Span(t, "tools/call forecast", "error.type", "tool_error")
+//	rec.Metric(t, "vitrine_responses_sent_total", 1, "method", "tools/call")
+//	rec.Log(t, "handler.error", "target", "forecast")
+//
+// The assertions wait for what happens after the answer. The text of one that fails lists
+// what there was.
 package servertest
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"testing"
 
@@ -28,14 +42,13 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
-	"github.com/vitrine-mcp/vitrine/transport"
 )
 
 // A Client is one connection to a server. Make one with [Connect]. Its methods may
 // be called from any goroutine, and calls run at the same time.
 type Client struct {
 	cfg  config
-	conn net.Conn
+	conn *end
 	// writing is a lock that may be waited for with a context: one message is
 	// written at a time.
 	writing chan struct{}
@@ -43,10 +56,11 @@ type Client struct {
 	read     chan struct{} // closed when the reading goroutine has returned
 	served   chan struct{} // closed when the server has let go of the connection
 	serveErr error         // set before served is closed
-	readErr  error         // set before read is closed
 
-	answering sync.WaitGroup  // of the server's questions
-	connected context.Context // ends when read is closed
+	answering sync.WaitGroup // of the server's questions
+	// connected ends when either side has hung up.
+	connected  context.Context
+	disconnect context.CancelCauseFunc
 
 	mu      sync.Mutex // guards the rest but closing
 	lastID  int64
@@ -71,7 +85,7 @@ type response struct {
 // [Legacy] for the others. Connect ends the test if the handshake fails.
 func Connect(tb testing.TB, srv *server.Server, opts ...Option) *Client {
 	tb.Helper()
-	serverEnd, clientEnd := transport.Memory()
+	serverEnd, clientEnd := newPipe()
 	c := &Client{
 		cfg: config{
 			ctx:     context.Background(),
@@ -91,12 +105,10 @@ func Connect(tb testing.TB, srv *server.Server, opts ...Option) *Client {
 		defer close(c.served)
 		c.serveErr = srv.ServePipe(c.cfg.ctx, serverEnd)
 	}()
-	connected, disconnect := context.WithCancelCause(context.Background())
-	c.connected = connected
+	c.connected, c.disconnect = context.WithCancelCause(context.Background())
 	go func() {
-		defer disconnect(mcp.ErrPeerGone)
 		defer close(c.read)
-		c.readErr = c.readMessages()
+		c.disconnect(fmt.Errorf("%w: %w", mcp.ErrPeerGone, c.readMessages()))
 	}()
 	tb.Cleanup(func() {
 		c.closing.Do(func() {
@@ -111,17 +123,19 @@ func Connect(tb testing.TB, srv *server.Server, opts ...Option) *Client {
 	return c
 }
 
-// Close hangs up and waits until the server has let go of the connection. Handlers
-// that still run may go on for the end-of-file grace of the server's limits and
-// are then cancelled; the error names those that did not return. Only the first
-// call does anything.
+// Close hangs up and waits until the server has let go of the connection. Calls that
+// wait for an answer fail at once. Their handlers may go on for the end-of-file grace of
+// the server's limits and are then cancelled; the error names those that did not return.
+// To the server this is an orderly end, of which it logs no warning. Only the first call
+// does anything.
 func (c *Client) Close() (err error) {
 	c.closing.Do(func() { err = c.close() })
 	return err
 }
 
 func (c *Client) close() error {
-	_ = c.conn.Close() // the end of a net.Pipe: there is nothing to fail
+	c.disconnect(mcp.ErrPeerGone)
+	_ = c.conn.CloseWrite() // a net.Pipe: there is nothing to fail
 	<-c.read
 	c.answering.Wait()
 	<-c.served
@@ -177,7 +191,7 @@ func (c *Client) call(ctx context.Context, method string, params any) (jsontext.
 	select {
 	case r := <-answer:
 		return r.result, r.err
-	case <-c.read:
+	case <-c.connected.Done():
 		return nil, c.lost()
 	case <-ctx.Done():
 	}
@@ -234,5 +248,5 @@ func (c *Client) send(ctx context.Context, frame []byte) error {
 
 // lost is the error of a call whose connection ended.
 func (c *Client) lost() error {
-	return fmt.Errorf("servertest: read: %w", errors.Join(mcp.ErrClosed, c.readErr))
+	return fmt.Errorf("servertest: read: %w: %w", mcp.ErrClosed, context.Cause(c.connected))
 }

@@ -22,7 +22,7 @@ type trip struct {
 
 // newTravel returns a server with a tool that asks its user where to go, in two rounds.
 func newTravel(opts ...server.Option) *server.Server {
-	srv := newServer(opts...)
+	srv := newServer(append(opts, server.WithErrorDetails())...)
 	server.AddTool(srv, server.Tool{Name: "travel"}, func(_ context.Context, call *server.Call, in struct {
 		N int64 `json:"n"`
 	}) (string, error) {

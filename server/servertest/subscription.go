@@ -65,7 +65,7 @@ func (c *Client) Listen(ctx context.Context, filter mcp.SubscriptionFilter) (*Su
 		return s, nil
 	case <-s.ended:
 		return nil, s.err
-	case <-c.read:
+	case <-c.connected.Done():
 		return nil, c.lost()
 	case <-ctx.Done():
 		_ = s.Close() // its fate is the connection's, and the caller wants the cause
@@ -91,7 +91,7 @@ func (s *Subscription) Next(ctx context.Context) (Change, error) {
 				return change, nil
 			}
 			return Change{}, s.err
-		case <-s.client.read:
+		case <-s.client.connected.Done():
 			if change, ok, _ := s.take(); ok {
 				return change, nil
 			}
