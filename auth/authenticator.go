@@ -5,7 +5,7 @@ import (
 	"crypto/tls"
 )
 
-// A Caller is what is known about who calls before it is authenticated. It must not
+// A Caller is what is known of a caller before it is authenticated. It must not
 // be changed.
 type Caller struct {
 	// Transport is "http", "stdio", or the name of another transport.
@@ -19,12 +19,12 @@ type Caller struct {
 	TLS *tls.ConnectionState
 }
 
-// An Authenticator finds out on whose behalf a caller speaks. It is asked once for each
+// An Authenticator finds the principal of a caller. It is asked once for each
 // HTTP exchange that may carry a message, before the body is read, and once for each
 // byte stream, before the first message is read. The context is that of the exchange or
 // of the call that serves the byte stream. It must be safe for concurrent use.
 //
-// Authenticate returns nil without an error for a caller that needs no principal: such
+// Authenticate returns nil without an error for a caller that needs no principal: all such
 // callers count as one. An error refuses the caller. A [*github.com/vitrine-mcp/vitrine/mcp.Refusal] says how; any other
 // error is answered with the status 401 and the reason "unauthenticated", and its text is
 // for the operator alone. A panic is contained and answered with the status 503.

@@ -1,4 +1,4 @@
-// Package auth names who calls a server. A [Principal] is found once for each
+// Package auth has the identity of callers. A [Principal] is found once for each
 // request by the server's [Authenticator], before any of the server's resources
 // are spent on the request, and goes with it: to middlewares, handlers, logs,
 // spans and the pages for operators.
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Principal is on whose behalf a client speaks. It is immutable once an
+// A Principal is the person or program that a client speaks for. It is immutable once an
 // [Authenticator] has returned it, and then safe for concurrent use.
 type Principal struct {
 	// Issuer says who vouches for the subject, such as the URL of an authorization
@@ -35,7 +35,7 @@ type Principal struct {
 	Claims map[string]any
 }
 
-// HasScope reports whether the principal has a scope. p may be nil: nobody has none.
+// HasScope reports whether the principal has a scope. p may be nil and then has none.
 func (p *Principal) HasScope(scope string) bool {
 	return p != nil && slices.Contains(p.Scopes, scope)
 }

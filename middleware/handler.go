@@ -1,7 +1,7 @@
-// Package middleware holds the shape of what wraps the handlers of an MCP server, and
-// the middlewares that come with Vitrine. It works on any server: a [Request] is a plain
-// value, and nothing here knows who serves it, so that a middleware can be tested with
-// neither a server nor a client.
+// Package middleware has the types of middlewares, which wrap the handlers of an MCP server,
+// and the middlewares that come with Vitrine. They work on any server: a [Request] is a plain
+// value that knows nothing of the server, so that the test of a middleware needs neither a
+// server nor a client.
 package middleware
 
 import (
@@ -18,7 +18,7 @@ type Handler func(ctx context.Context, req *Request) (mcp.Result, error)
 
 // A Middleware wraps a handler. It may look at the request, change the context, answer by
 // itself, or change the result. A server may call it once for all routes or once for each:
-// what belongs to a route is kept by [Route.Key].
+// a middleware that keeps state for each route keeps it by [Route.Key].
 //
 // For a notification ([Request.ID] is zero) the result is nil and an error is only logged.
 type Middleware func(next Handler) Handler

@@ -31,9 +31,10 @@ type Request struct {
 	// Header is the HTTP header of the exchange, nil on other transports. It must not be
 	// changed.
 	Header http.Header
-	// Peer describes who is at the other end of the connection.
+	// Peer describes the other end of the connection.
 	Peer Peer
-	// Principal is on whose behalf the peer speaks, nil for a caller without a principal.
+	// Principal is the person or program that the peer speaks for; nil for a caller without a
+	// principal.
 	Principal *auth.Principal
 	// ArrivedAt is when the request arrived.
 	ArrivedAt time.Time
@@ -66,7 +67,7 @@ func NewRoute(method, name, label string) Route {
 	return Route{Method: method, Target: label, Key: key}
 }
 
-// A Peer is who is at the other end of a connection.
+// A Peer is the other end of a connection.
 type Peer struct {
 	// Addr is the network address as host:port, or "".
 	Addr string

@@ -16,8 +16,8 @@ type AdmissionRule func(ctx context.Context, req *middleware.Request) error
 // WithAdmission adds rules that are asked, one after the other, about each request before
 // it takes a slot or a place in a queue, before its response is begun, and before any
 // middleware runs. The request has its principal; its params are known and not checked.
-// What a rule refuses counts as rejected with the reason "refused", by its own reason and by
-// who refuses, and never as an error of the service.
+// What a rule refuses counts as rejected with the reason "refused", by the Reason and By of
+// its refusal, and never as an error of the service.
 func WithAdmission(rules ...AdmissionRule) Option {
 	return optionFunc(func(c *config) { c.admission = append(c.admission, rules...) })
 }

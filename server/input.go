@@ -37,7 +37,7 @@ type question struct {
 
 // Elicit asks the user for something: to fill a form, or to open a page (specification:
 // "Elicitation"). A form without a schema asks for nothing but consent. Never ask for
-// a secret in a form; a page must be https and know by itself who opens it.
+// a secret in a form; a page must be https and find out itself who opens it.
 //
 // The first time, there is no answer: Elicit notes the question and returns an error
 // that matches [mcp.ErrInputRequired]. The handler returns that error, as it is or
@@ -49,7 +49,7 @@ type question struct {
 // under the same key, is asked anew.
 //
 // An answer that is returned has a known action and content that satisfies the schema.
-// It is what the client says, and may be made up by whoever runs the client.
+// It is what the client says, and may be made up by the person who runs the client.
 //
 // What the client has not declared gives [mcp.ErrNotDeclared] at once (a
 // [*mcp.NotDeclaredError]); the handler may then do without, or return it. A legacy

@@ -91,7 +91,7 @@ func TryAddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) error {
 	return s.own(member{name: m.Name}, m.Extension, func() (replaced bool) { return s.setMethod(own) })
 }
 
-// RemoveMethods removes methods of one's own by name: whoever calls them then is answered
+// RemoveMethods removes methods of one's own by name: calls of them are then answered
 // as by a server that never had them (-32601). Unknown names are ignored, and so are the
 // methods of the protocol. Calls that run already go on.
 func (s *Server) RemoveMethods(names ...string) { s.removeOwn(false, names) }

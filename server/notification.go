@@ -37,7 +37,7 @@ func (n *Notice) Extension(id string) (settings jsontext.Value, declared bool) {
 	return declaredExtension(n.in, n.session, id)
 }
 
-// Principal returns on whose behalf the client speaks, as [WithAuthenticator] has found out; ""
+// Principal returns on whose behalf the client speaks, as [WithAuthenticator] has found out; nil
 // without that option.
 func (n *Notice) Principal() *auth.Principal { return n.in.Conn.Principal }
 
@@ -57,8 +57,8 @@ func (n *Notice) Header() http.Header { return n.in.Header }
 // AddNotification registers what to do with a notification of one's own, or replaces what
 // was registered for that name: name is what clients send, as in
 // "notifications/com.example/thing", and extension the id of the extension that it belongs
-// to, which must have been added, or "". Whoever sends it knows the extension: nothing is
-// to be declared for it. AddNotification panics on a mistake; see [TryAddNotification].
+// to, which must have been added, or "". A client that sends it knows the extension, and
+// need not declare it. AddNotification panics on a mistake; see [TryAddNotification].
 func AddNotification[P any](s *Server, name, extension string, h NotificationHandler[P]) {
 	if err := TryAddNotification(s, name, extension, h); err != nil {
 		panic(err)

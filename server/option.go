@@ -106,8 +106,8 @@ func WithMiddleware(middlewares ...middleware.Middleware) Option {
 	return optionFunc(func(c *config) { c.middleware = append(c.middleware, middlewares...) })
 }
 
-// WithClass sets the class of all that names none: so many handlers run at once,
-// together. The methods of the protocol itself, such as lists, are in no class.
+// WithClass sets the class of everything that is registered without one. The handlers of a
+// class share its limit on how many of them run at once. The methods of the protocol itself, such as lists, are in no class.
 func WithClass(class *Class) Option { return optionFunc(func(c *config) { c.class = class }) }
 
 // hasNil finds the middleware that would panic with the first route.
@@ -133,8 +133,8 @@ func WithAllowedOrigins(origins ...string) HTTPOption {
 
 // WithAllowedHeaders names the request headers that web pages of the allowed origins may
 // send beside those of the protocol and Authorization, such as "X-Tenant": browsers ask
-// before they send any other. "*" allows everything. It says nothing to clients that are
-// no web pages. A name that is no token (RFC 9110) is an error.
+// before they send any other. "*" allows everything. It has no effect on clients that are
+// not web pages. A name that is no token (RFC 9110) is an error.
 func WithAllowedHeaders(names ...string) HTTPOption {
 	return httpOptionFunc(func(c *streamable.Config) { c.AllowedHeaders = names })
 }

@@ -34,7 +34,7 @@ type Item struct {
 // WithView makes what a caller sees depend on the request, as a rule on its
 // authorization: an item for which visible returns false is in no list, and using it
 // is answered as if it did not exist. The function runs inside the server's middleware
-// chain, so that ctx has what that has found out, and outside the item's own links. It is
+// chain, so that ctx has what that has found out, and before anything of the item's own. It is
 // called for every item of a list, from many goroutines, and must be quick. The lists, and
 // the resources, are then cacheable by the caller alone.
 //

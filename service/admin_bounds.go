@@ -13,7 +13,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// adminBounds is the outermost handler of the admin listener. Whoever asks for much and
+// adminBounds is the outermost handler of the admin listener. A client that asks for much and
 // reads nothing, or announces a body and sends none, holds no more than these bounds.
 type adminBounds struct {
 	next http.Handler

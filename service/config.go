@@ -53,11 +53,11 @@ type Config struct {
 	RefuseTime time.Duration
 	// LingerTimeout is how long the admin listener waits, after the drain has ended and the
 	// MCP listener is closed, for one more scrape of /metrics: the calls that the drain has
-	// cut are counted in the last moment, and a process that ends right then shows them to
-	// nobody. Somewhat more than the time between two scrapes; the default of 0 does not
-	// wait. Each host that has scraped within the last LingerTimeout is waited for, so nobody
-	// is if nobody scrapes; two Prometheus servers on one host count as one. It has no
-	// effect in stdio mode, whose clients kill soon.
+	// cut are counted in the last moment, and are lost with a process that ends right then.
+	// Set it to somewhat more than the time between two scrapes; the default of 0 does not
+	// wait. The listener waits for each host that has scraped within the last LingerTimeout,
+	// and not at all without one; two Prometheus servers on one host count as one. It has no
+	// effect in stdio mode, whose clients kill the process soon.
 	LingerTimeout time.Duration
 
 	// Limits replace those of the server, field by field; zero leaves the server's.

@@ -13,7 +13,7 @@ import (
 // whether it should be sent requests.
 var healthPages = []string{"livez", "readyz"}
 
-// healthPatience is how long an answer may take. Whoever asks has a time-out of its
+// healthPatience is how long an answer may take. The prober has a time-out of its
 // own, which says less.
 const healthPatience = 5 * time.Second
 

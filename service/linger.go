@@ -16,7 +16,7 @@ import (
 // takes that along. It is bounded, and hurry ends it; hurry is closed by the second signal.
 //
 // There is nothing to wait for without an admin listener or if nobody scrapes, and no time
-// in stdio mode, whose clients kill soon.
+// in stdio mode, whose clients kill the process soon.
 func (p *process) linger(hurry <-chan struct{}) {
 	if p.cfg.LingerTimeout <= 0 || p.mcp == nil || p.admin == nil {
 		return

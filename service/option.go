@@ -102,9 +102,9 @@ func WithHTTPMiddleware(wraps ...func(http.Handler) http.Handler) Option {
 // "GET /.well-known/oauth-protected-resource". The pattern is one of [http.ServeMux] without
 // a host. What collides with the endpoint, or with another pattern, makes Run return an error.
 //
-// The middleware of [WithHTTPMiddleware] is not around it: what clients fetch to learn how
-// to authenticate is fetched without that. Nothing checks Host and Origin either: a handler of
-// something that is not for everybody does that itself. A body has body_timeout to arrive and at
+// The middleware of [WithHTTPMiddleware] is not around it: clients must be able to fetch
+// without a token what tells them how to get one. Host and Origin are not checked either: a
+// handler whose answers are not public checks them itself. A body has body_timeout to arrive and at
 // most max_frame_bytes, and each 64 KiB of an answer write_timeout to be read; a handler may
 // set other deadlines by [http.ResponseController]. It is not used in stdio mode.
 func WithHTTPHandler(pattern string, h http.Handler) Option {
@@ -120,7 +120,7 @@ func WithHTTPHandler(pattern string, h http.Handler) Option {
 // other sites are refused, max_admin_requests bounds how many requests are worked on,
 // write_timeout how long an answer may take to be read, unless the handler sets deadlines
 // by [http.ResponseController]. A body has body_timeout to arrive and at most
-// max_frame_bytes. Nobody is asked for a password.
+// max_frame_bytes. It asks for no password.
 func WithAdminHandler(pattern string, h http.Handler) Option {
 	return optionFunc(func(o *options) { o.pages = append(o.pages, route{pattern, h}) })
 }

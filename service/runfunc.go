@@ -62,7 +62,7 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 type Env struct {
 	// Info introduces the server, as it was given to [RunFunc].
 	Info mcp.Implementation
-	// Config is what flags and environment say. Changing it changes nothing.
+	// Config is what flags and environment say. Changes to it have no effect.
 	Config Config
 
 	configured Config

@@ -17,7 +17,7 @@ import (
 // the session, and Method what is asked for. It returns what is to be put into the _meta of the request, so
 // that the span is the parent of what the client does, and a function to be called at the end of
 // the wait with the id, the zero value if the request was not sent, and the error. ctx is
-// that of who asks.
+// that of the handler that asks.
 func (t *Telemetry) Ask(ctx context.Context, info Info) (meta map[string]string, end func(id mcp.ID, err error)) {
 	o := t.recorder
 	if o == nil {

@@ -47,7 +47,7 @@ func (t *Telemetry) WatchHandlers(slow time.Duration, f func(HandlerIncident)) (
 	return func() { t.recorder.watch.CompareAndSwap(w, nil) }
 }
 
-// A handlerWatch is who wants to know of incidents. A nil one does not.
+// A handlerWatch is told of incidents. A nil one is told nothing.
 type handlerWatch struct {
 	slow time.Duration
 	tell func(HandlerIncident)

@@ -13,7 +13,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// instruments are all metrics of one registry, as one collector: whoever registers
+// instruments are all metrics of one registry, as one collector: a value that registers
 // it second finds the first one and feeds that.
 type instruments struct {
 	tenants                               bool // operation has the label tenant
@@ -36,7 +36,7 @@ type instruments struct {
 
 	mu     sync.Mutex                                 // guards the writing of series
 	series atomic.Pointer[map[seriesKey]*seriesMeter] // copied on write
-	// pushed is set by whoever exports the registry over OTLP: once is enough.
+	// pushed is set by the value that exports the registry over OTLP: once is enough.
 	pushed atomic.Bool
 }
 

@@ -184,8 +184,8 @@ func (op *Operation) Result(isError bool, result any) {
 	}
 }
 
-// HookPanicked counts and logs a panic that was contained: of what users have plugged in
-// around the operation only to record something, such as the handler of a logger.
+// HookPanicked counts and logs a contained panic of code that users have plugged in around
+// the operation only to record something, such as the handler of a logger.
 func (op *Operation) HookPanicked(what string, value any) {
 	if op != nil {
 		op.series.recorder.panicked(what, value, true)

@@ -46,8 +46,8 @@ func WithRegistry(r *prometheus.Registry) Option {
 }
 
 // WithTracerProvider makes spans with an existing provider. Then
-// [Telemetry.ExportSpans] takes no exporter: that is up to the provider's owner, as is what
-// OTEL_SDK_DISABLED means to it.
+// [Telemetry.ExportSpans] takes no exporter: the owner of the provider decides what it
+// exports, and what OTEL_SDK_DISABLED means to it.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return optionFunc(func(c *config) { c.provider = p })
 }

@@ -12,7 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Bounds of scrapes: who reads slowly, or asks too often, holds no more than this.
+// Bounds of scrapes: a scraper that reads slowly, or asks too often, holds no more than this.
 const (
 	maxScrapes    = 8
 	scrapeTimeout = 30 * time.Second

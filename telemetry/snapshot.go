@@ -9,9 +9,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A Source is a server that knows itself what is in flight and counts what happens: such as
-// ours, whose numbers agree with each other at any moment. Servers that are none need no more
-// than [Telemetry.Begin].
+// A Source is a server that knows itself what is in flight and counts what happens, such as
+// ours, whose numbers agree with each other at any moment. Other servers need only
+// [Telemetry.Begin].
 type Source interface {
 	// Snapshot returns one consistent moment of the source. It is called for each scrape and
 	// for each page, possibly at the same time.

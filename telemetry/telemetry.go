@@ -166,8 +166,8 @@ func (t *Telemetry) tracer() trace.Tracer {
 func (t *Telemetry) Enabled() bool { return t.recorder != nil }
 
 // Count counts one in a counter of [Catalogue] for which there is no other way in, such as
-// [MetricLimitReached] or [MetricFlightSnapshots]. What is no such counter, or has a
-// label value that is not in its closed set, counts as nothing.
+// [MetricLimitReached] or [MetricFlightSnapshots]. It ignores every other
+// name, and label values that are not in the closed set of their label.
 func (t *Telemetry) Count(metric string, labels ...string) {
 	if t.metrics == nil {
 		return

@@ -23,6 +23,7 @@
 // internal/needs. Production code never imports internal/needs or internal/archtest.
 //
 // The library rules. Only telemetry imports OpenTelemetry and Prometheus packages, and
+// server/servertest, which shows spans and metrics to tests;
 // internal/session does not even reach them, or net/http, through others; mcp and
 // internal/wire do no I/O. These hold for production code and not for tests. Every
 // module that code or tests import, and every one that go.mod requires, is on a list.
