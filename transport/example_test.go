@@ -37,6 +37,9 @@ func (q queue) ReadFrame(limit int) ([]byte, error) {
 }
 
 func (q queue) WriteFrame(frame []byte) error {
+	if q.ctx.Err() != nil { // select would choose at random
+		return transport.ErrClosed
+	}
 	select {
 	case q.out <- append([]byte(nil), frame...): // the frame is the caller's again when we return
 		return nil
