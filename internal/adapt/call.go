@@ -34,6 +34,7 @@ type Call struct {
 	begun      atomic.Pointer[begun]
 	asked      atomic.Pointer[mcp.CancelError] // by the client
 	subscribed atomic.Bool
+	turnedAway atomic.Bool // with the error Refused
 	how        Cancels
 	exchange   *Exchange
 	id         callID
@@ -193,6 +194,7 @@ var ErrPanicked = mcp.NewError(mcp.CodeInternalError, "internal error")
 // [ErrPanicked]. It is called once, after Begin.
 func (c *Call) Serve(ctx context.Context, handler middleware.Handler) (result mcp.Result, err error) {
 	if c.Refused != nil {
+		c.turnedAway.Store(true)
 		return nil, c.Refused
 	}
 	op, returned := c.Operation(), false
@@ -220,7 +222,7 @@ func (c *Call) Serve(ctx context.Context, handler middleware.Handler) (result mc
 // Failed shows the operator the error that [Call.Serve] has returned, which the caller may
 // not see. nil is no error.
 func (c *Call) Failed(err error) {
-	if err == nil || err == error(ErrPanicked) { // whose panic is known
+	if err == nil || err == error(ErrPanicked) || c.turnedAway.Load() { // of which telemetry knows
 		return
 	}
 	if sdk := (*SDKError)(nil); errors.As(err, &sdk) {
@@ -242,7 +244,7 @@ func (c *Call) End(out telemetry.Outcome) {
 	if c.sdk.Err() != nil {
 		c.cancel(c.cause()) // if it is known here first
 	}
-	if c.Refused != nil {
+	if c.turnedAway.Load() {
 		out.Rejected, out.Err = mcp.RejectShuttingDown, c.Refused
 	}
 	if c.subscribed.Load() {

@@ -57,12 +57,7 @@ func (a *Adapter) HTTP(next http.Handler) http.Handler {
 		if req.Method == http.MethodPost && req.Body != nil {
 			x.read(req)
 		}
-		for _, m := range x.messages {
-			if m.Method == mcp.NotificationCancelled {
-				id, reason := cancelled(m.Params)
-				a.Cancelling(x.Scope(), id, reason)
-			}
-		}
+		a.notice(x.Scope(), x.messages)
 		defer func() { // the request's context ends next, and then says nothing any more
 			x.gone.Store(req.Context().Err() != nil)
 			x.over.Store(true)
@@ -107,6 +102,18 @@ func parse(data []byte) []message {
 		return nil
 	}
 	return []message{m}
+}
+
+// Notice looks for cancellations in a message that arrives; see [Adapter.Cancelling].
+func (a *Adapter) Notice(scope any, data []byte) { a.notice(scope, parse(data)) }
+
+func (a *Adapter) notice(scope any, messages []message) {
+	for _, m := range messages {
+		if m.Method == mcp.NotificationCancelled {
+			id, reason := cancelled(m.Params)
+			a.Cancelling(scope, id, reason)
+		}
+	}
 }
 
 // cancelled reads the params of notifications/cancelled.

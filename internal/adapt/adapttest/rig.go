@@ -175,3 +175,11 @@ func (r *Rig) Ended(method string) Trace {
 	}, "a trace of "+method)
 	return *found
 }
+
+// SpanNames returns the names of all spans that have ended.
+func (r *Rig) SpanNames() (names []string) {
+	for _, s := range r.spans.Ended() {
+		names = append(names, s.Name())
+	}
+	return names
+}

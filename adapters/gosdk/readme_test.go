@@ -1,0 +1,10 @@
+package gosdk_test
+
+import (
+	"testing"
+
+	"github.com/vitrine-mcp/vitrine/internal/adapt/adapttest"
+)
+
+// What the README shows is in the example.
+func TestReadme(t *testing.T) { adapttest.Shown(t, "README.md", "example/main.go") }

@@ -1,0 +1,96 @@
+package mcpgo
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"sync"
+
+	sdk "github.com/mark3labs/mcp-go/server"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// Listen serves a connection of bytes until in ends or ctx does, as
+// [sdk.StdioServer.Listen] does, and returns what that returns. By it the adapter knows the
+// reasons of the client's cancellations, and why the connection has ended. stdio must be made
+// of the server that is instrumented; mcp-go can serve only one connection at a time.
+//
+//	err := adapter.Listen(ctx, server.NewStdioServer(srv), os.Stdin, os.Stdout)
+func (a *Adapter) Listen(ctx context.Context, stdio *sdk.StdioServer, in io.Reader, out io.Writer) error {
+	c := &connection{adapter: a, ctx: ctx}
+	return stdio.Listen(context.WithValue(ctx, connectionKey{}, c), &reader{Reader: in, connection: c}, out)
+}
+
+type connectionKey struct{}
+
+// connectionOf returns the connection on which a message has come, or nil.
+func connectionOf(ctx context.Context) *connection {
+	c, _ := ctx.Value(connectionKey{}).(*connection)
+	return c
+}
+
+// A connection is one of [Adapter.Listen].
+type connection struct {
+	adapter *Adapter
+	ctx     context.Context
+
+	mu   sync.Mutex
+	read *mcp.CancelError // how reading has ended; nil if it has not
+}
+
+// end returns why the connection has ended; nil if it has not.
+func (c *connection) end() *mcp.CancelError {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.read == nil && c.ctx.Err() != nil {
+		return &mcp.CancelError{Cause: mcp.CauseServerShutdown}
+	}
+	return c.read
+}
+
+// maxLine is how long a line may be that is looked at, in bytes.
+const maxLine = 64 << 10
+
+// A reader looks for cancellations in the lines that mcp-go reads.
+type reader struct {
+	io.Reader
+	connection *connection
+	line       []byte // that has begun
+	skip       bool   // it is too long
+}
+
+// Read implements [io.Reader].
+func (r *reader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.look(p[:n])
+	if err != nil {
+		end := mcp.CauseTransportError
+		if err == io.EOF { // mcp-go compares it so, too
+			end = mcp.CauseTransportClose
+		}
+		r.connection.mu.Lock()
+		r.connection.read = &mcp.CancelError{Cause: end}
+		r.connection.mu.Unlock()
+	}
+	return n, err
+}
+
+func (r *reader) look(p []byte) {
+	for len(p) > 0 {
+		part, rest, complete := bytes.Cut(p, []byte("\n"))
+		p = rest
+		if !r.skip {
+			r.line = append(r.line, part...)
+		}
+		if r.skip = r.skip || len(r.line) > maxLine; r.skip {
+			r.line = r.line[:0]
+		}
+		if complete {
+			if !r.skip && bytes.Contains(r.line, []byte(mcp.NotificationCancelled)) {
+				r.connection.adapter.core.Notice(r.connection, r.line)
+			}
+			r.line, r.skip = r.line[:0], false
+		}
+	}
+}

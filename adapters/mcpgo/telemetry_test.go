@@ -1,0 +1,195 @@
+package mcpgo_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mark3labs/mcp-go/client"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vitrine-mcp/vitrine/internal/adapt/adapttest"
+)
+
+// A call has a span by the conventions, is counted, and is kept for /debug/traces.
+func TestCallIsRecorded(t *testing.T) {
+	each(t, func(t *testing.T, wire wire) {
+		w := newWorld(t)
+		result, err := wire.connect(w).CallTool(t.Context(), mcp.CallToolRequest{Params: mcp.CallToolParams{
+			Name: "add", Arguments: numbers{2, 3}, Meta: mcp.NewMetaFromMap(map[string]any{
+				"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+			}),
+		}})
+		require.NoError(t, err)
+		require.Equal(t, map[string]any{"sum": 5.0}, result.StructuredContent)
+
+		span := w.Span("tools/call add")
+		require.Equal(t, trace.SpanKindServer, span.SpanKind())
+		require.Equal(t, "0af7651916cd43dd8448eb211c80319c", span.SpanContext().TraceID().String(), "the client's trace goes on")
+		require.Equal(t, "b7ad6b7169203331", span.Parent().SpanID().String())
+		require.Equal(t, "tools/call", span.Attributes["mcp.method.name"])
+		require.Equal(t, "add", span.Attributes["gen_ai.tool.name"])
+		require.Equal(t, wire.version, span.Attributes["mcp.protocol.version"])
+		require.NotEmpty(t, span.Attributes["jsonrpc.request.id"])
+		require.NotContains(t, span.Attributes, "error.type")
+
+		network := map[string]string{"http": "tcp", "stdio": "pipe"}[wire.transport]
+		require.Equal(t, 1.0, w.Metric("mcp_server_operation_duration_seconds", adapttest.Labels{
+			"mcp_method_name": "tools/call", "gen_ai_tool_name": "add", "error_type": "",
+			"mcp_protocol_version": wire.version, "network_transport": network,
+		}))
+		require.Equal(t, 1.0, w.Metric("vitrine_requests_admitted_total", adapttest.Labels{"method": "tools/call"}))
+		require.Equal(t, 1.0, w.Metric("vitrine_responses_sent_total", adapttest.Labels{"method": "tools/call"}))
+
+		ended := w.Ended("tools/call")
+		require.Equal(t, "add", ended.Tool)
+		require.Empty(t, ended.Outcome, "the SDK has taken it over, and more is not known")
+		require.Equal(t, "tester", ended.Client)
+		require.Equal(t, wire.transport, ended.Transport)
+		require.NotEmpty(t, ended.RequestID)
+	})
+}
+
+// A prompt is named in its span; a resource is not, and its URI is an attribute.
+func TestPromptAndResourceAreRecorded(t *testing.T) {
+	each(t, func(t *testing.T, wire wire) {
+		w := newWorld(t)
+		c := wire.connect(w)
+		_, err := c.GetPrompt(t.Context(), mcp.GetPromptRequest{Params: mcp.GetPromptParams{Name: "greet"}})
+		require.NoError(t, err)
+		require.Equal(t, "greet", w.Span("prompts/get greet").Attributes["gen_ai.prompt.name"])
+
+		_, err = read(t, c, "note://2")
+		require.Error(t, err)
+		span := w.Span("resources/read")
+		require.Equal(t, "note://2", span.Attributes["mcp.resource.uri"])
+		require.Equal(t, "-32603", span.Attributes["error.type"])
+		require.Contains(t, span.Events, "exception", "the handler's own error")
+
+		_, err = c.ListTools(t.Context(), mcp.ListToolsRequest{})
+		require.NoError(t, err)
+		w.Span("tools/list")
+	})
+}
+
+func read(t *testing.T, c *client.Client, uri string) (*mcp.ReadResourceResult, error) {
+	t.Helper()
+	return c.ReadResource(t.Context(), mcp.ReadResourceRequest{Params: mcp.ReadResourceParams{URI: uri}})
+}
+
+// A tool that fails counts as an error, and the operator sees what the handler has said.
+func TestToolErrorIsRecorded(t *testing.T) {
+	each(t, func(t *testing.T, wire wire) {
+		w := newWorld(t)
+		c := wire.connect(w)
+		result, err := call(t, c, "broken", nil)
+		require.NoError(t, err)
+		require.True(t, result.IsError)
+		require.Equal(t, "tool_error", w.Span("tools/call broken").Attributes["error.type"])
+		require.Equal(t, "tool_error", w.Ended("tools/call").ErrorType)
+
+		_, err = call(t, c, "fail", nil)
+		require.ErrorContains(t, err, "no such table", "mcp-go answers with its handlers' errors")
+		span := w.Span("tools/call fail")
+		require.Equal(t, "-32603", span.Attributes["error.type"])
+		require.Contains(t, span.Events, "exception")
+	})
+}
+
+// The name of a tool that is not registered becomes no label.
+func TestUnknownToolIsNoLabel(t *testing.T) {
+	each(t, func(t *testing.T, wire wire) {
+		w := newWorld(t)
+		_, err := call(t, wire.connect(w), "made up by a stranger", nil)
+		require.Error(t, err)
+		require.NotContains(t, w.Span("tools/call").Attributes, "error.type", "it is the caller's fault")
+		require.Equal(t, 1.0, w.Metric("mcp_server_operation_duration_seconds", adapttest.Labels{
+			"mcp_method_name": "tools/call", "gen_ai_tool_name": "", "rpc_response_status_code": "-32602",
+		}))
+	})
+}
+
+// A method that the server does not have is recorded, but is no label.
+func TestUnknownMethodIsNoLabel(t *testing.T) {
+	w := newWorld(t)
+	url := w.serveHTTP()
+	exchange(t, url, initialize(t, url), `{"jsonrpc":"2.0","id":2,"method":"made/up","params":{}}`)
+	require.Equal(t, 1.0, w.Metric("mcp_server_operation_duration_seconds", adapttest.Labels{
+		"mcp_method_name": "_OTHER", "error_type": "", "rpc_response_status_code": "-32601",
+	}))
+}
+
+// A running call is in the live set, and on its page.
+func TestRunningCallIsShown(t *testing.T) {
+	each(t, func(t *testing.T, wire wire) {
+		w := newWorld(t)
+		_, done := w.goWait(wire.connect(w))
+		requests, _, _ := w.Live()
+		require.Len(t, requests, 1)
+		require.Equal(t, "wait", requests[0].Tool)
+		require.Equal(t, "running", requests[0].State)
+		require.Equal(t, "tester", requests[0].Client)
+		require.Equal(t, wire.transport, requests[0].Transport)
+		require.NotEmpty(t, requests[0].ID)
+		require.Equal(t, wire.transport == "http", requests[0].Remote != "")
+		require.Equal(t, 1.0, w.Metric("vitrine_requests_in_flight", adapttest.Labels{"state": "running"}))
+
+		close(w.release)
+		require.NoError(t, adapttest.Receive(t, done, "the answer"))
+		requests, _, _ = w.Live()
+		require.Empty(t, requests)
+	})
+}
+
+// A legacy session is shown while it is open, and counted with the reason for its end.
+func TestSessionIsRecorded(t *testing.T) {
+	for _, c := range []struct {
+		wire  wire
+		cause string
+	}{{wires()[0], "session_delete"}, {wires()[2], "transport_close"}} {
+		t.Run(c.wire.name, func(t *testing.T) {
+			w := newWorld(t)
+			connected := c.wire.connect(w)
+			w.Eventually(func() bool {
+				_, _, sessions := w.Live()
+				return len(sessions) == 1 && sessions[0].Client == "tester" && sessions[0].Transport == c.wire.transport
+			}, "the session on the page")
+			require.NoError(t, connected.Close())
+			w.Eventually(func() bool {
+				return w.Metric("vitrine_sessions_closed_total", adapttest.Labels{"cause": c.cause}) == 1
+			}, "the end of the session")
+		})
+	}
+}
+
+// A subscription is one, and no slow request.
+func TestSubscriptionIsShown(t *testing.T) {
+	for _, wire := range []wire{wires()[1], wires()[3]} {
+		t.Run(wire.name, func(t *testing.T) {
+			w := newWorld(t)
+			c := wire.connect(w)
+			ctx, stop := contextOf(t)
+			go func() { _ = c.Listen(ctx, mcp.SubscriptionFilter{ToolsListChanged: true}) }()
+			w.Eventually(func() bool {
+				requests, subscriptions, _ := w.Live()
+				return len(requests) == 0 && len(subscriptions) == 1
+			}, "the subscription on the page")
+			stop()
+			w.Eventually(func() bool {
+				return w.Metric("vitrine_subscription_duration_seconds", nil) == 1
+			}, "the end of the subscription")
+		})
+	}
+}
+
+// What mcp-go starts for its own tracing is left out.
+func TestNoSpansOfTheSDK(t *testing.T) {
+	w := newWorld(t)
+	_, err := call(t, wires()[1].connect(w), "add", numbers{1, 2})
+	require.NoError(t, err)
+	for _, name := range w.SpanNames() {
+		require.False(t, strings.HasPrefix(name, "mcp.") || strings.HasPrefix(name, "tool."), name)
+	}
+}
