@@ -39,6 +39,26 @@ func TestPanicIsContained(t *testing.T) {
 	})
 }
 
+// So are the panics of all that is no handler of a tool, also of notifications.
+func TestOtherPanicIsContained(t *testing.T) {
+	each(t, func(t *testing.T, wire wire) {
+		w := newWorld(t)
+		session := wire.connect(w)
+		_, err := session.Complete(t.Context(), &sdk.CompleteParams{
+			Ref: &sdk.CompleteReference{Type: "ref/prompt", Name: "greet"}, Argument: sdk.CompleteParamsArgument{Name: "a"},
+		})
+		require.ErrorContains(t, err, "internal error")
+		require.Equal(t, 1.0, w.Metric("vitrine_handler_panics_total", adapttest.Labels{"method": "completion/complete"}))
+
+		if wire.name != "modern over HTTP" { // where the SDK drops notifications
+			require.NoError(t, session.NotifyProgress(t.Context(), &sdk.ProgressNotificationParams{ProgressToken: "x"}))
+			w.Span("notifications/progress")
+		}
+		_, err = call(t, session, "add", sum{1, 2})
+		require.NoError(t, err, "the server goes on")
+	})
+}
+
 // The panic of a middleware is contained, too.
 func TestMiddlewarePanicIsContained(t *testing.T) {
 	w := newWorld(t, middleware.For([]string{"add"}, func(middleware.Handler) middleware.Handler {

@@ -121,6 +121,22 @@ func TestRunningCallIsShown(t *testing.T) {
 	})
 }
 
+// The console is sent what runs and what has ended.
+func TestConsoleIsFed(t *testing.T) {
+	w := newWorld(t)
+	c := wires()[1].connect(w)
+	_, err := call(t, c, "add", sum{1, 2})
+	require.NoError(t, err)
+	_, done := w.goWait(c)
+	frame := w.Frame()
+	require.Len(t, frame.Requests.Rows, 1)
+	require.Equal(t, "wait", frame.Requests.Rows[0].Tool)
+	require.NotEmpty(t, frame.Traces.Rows)
+	require.Equal(t, "add", frame.Traces.Rows[0].Tool)
+	close(w.release)
+	require.NoError(t, adapttest.Receive(t, done, "the answer"))
+}
+
 // A legacy session is shown while it is open, and counted with the reason for its end.
 func TestSessionIsRecorded(t *testing.T) {
 	for _, c := range []struct {

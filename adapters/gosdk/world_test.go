@@ -45,7 +45,14 @@ func newWorld(t *testing.T, middlewares ...middleware.Middleware) *world {
 		failure: errors.New("no such table"),
 		causes:  make(chan mcp.Cause, 10), values: make(chan any, 10),
 	}
-	w.server = sdk.NewServer(&sdk.Implementation{Name: "world", Version: "1.0.0"}, nil)
+	w.server = sdk.NewServer(&sdk.Implementation{Name: "world", Version: "1.0.0"}, &sdk.ServerOptions{
+		CompletionHandler: func(context.Context, *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
+			panic("the completion's fault")
+		},
+		ProgressNotificationHandler: func(context.Context, *sdk.ProgressNotificationServerRequest) {
+			panic("the notification's fault")
+		},
+	})
 	sdk.AddTool(w.server, &sdk.Tool{Name: "add"}, func(_ context.Context, _ *sdk.CallToolRequest, in sum) (*sdk.CallToolResult, total, error) {
 		return nil, total{in.A + in.B}, nil
 	})

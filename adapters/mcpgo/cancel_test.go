@@ -175,6 +175,23 @@ func TestServerShutdown(t *testing.T) {
 	})
 }
 
+// Shutdown waits for what ends by itself.
+func TestShutdownWaits(t *testing.T) {
+	w := newWorld(t)
+	_, done := w.goWait(wires()[0].connect(w))
+	ended := make(chan error, 1)
+	go func() { ended <- w.adapter.Shutdown(t.Context()) }()
+	select {
+	case <-ended:
+		t.Fatal("it did not wait")
+	case <-time.After(20 * time.Millisecond): // no longer than it takes to notice
+	}
+	close(w.release)
+	require.NoError(t, adapttest.Receive(t, done, "the answer"))
+	require.NoError(t, adapttest.Receive(t, ended, "the end of Shutdown"))
+	require.Zero(t, w.Metric("vitrine_requests_cancelled_total", nil))
+}
+
 // A deadline is one, whether an outer middleware of mcp-go has set it or one of ours.
 func TestDeadline(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {

@@ -44,6 +44,16 @@ func TestOtherPanicIsRecorded(t *testing.T) {
 	require.Equal(t, 1.0, w.Metric("vitrine_handler_panics_total", adapttest.Labels{"method": "completion/complete"}))
 }
 
+// The panic of a middleware is contained, too.
+func TestMiddlewarePanicIsContained(t *testing.T) {
+	w := newWorld(t, middleware.For([]string{"add"}, func(middleware.Handler) middleware.Handler {
+		return func(context.Context, *middleware.Request) (vitrine.Result, error) { panic("the middleware's fault") }
+	}))
+	_, err := call(t, wires()[1].connect(w), "add", numbers{1, 2})
+	require.ErrorContains(t, err, "internal error")
+	require.Equal(t, 1.0, w.Metric("vitrine_handler_panics_total", adapttest.Labels{"tool": "add"}))
+}
+
 // Logging sees what it sees on our server.
 func TestLogging(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {

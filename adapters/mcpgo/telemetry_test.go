@@ -1,12 +1,17 @@
 package mcpgo_test
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/mark3labs/mcp-go/client"
 
+	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/trace"
 
@@ -143,6 +148,22 @@ func TestRunningCallIsShown(t *testing.T) {
 	})
 }
 
+// The console is sent what runs and what has ended.
+func TestConsoleIsFed(t *testing.T) {
+	w := newWorld(t)
+	c := wires()[1].connect(w)
+	_, err := call(t, c, "add", numbers{1, 2})
+	require.NoError(t, err)
+	_, done := w.goWait(c)
+	frame := w.Frame()
+	require.Len(t, frame.Requests.Rows, 1)
+	require.Equal(t, "wait", frame.Requests.Rows[0].Tool)
+	require.NotEmpty(t, frame.Traces.Rows)
+	require.Equal(t, "add", frame.Traces.Rows[0].Tool)
+	close(w.release)
+	require.NoError(t, adapttest.Receive(t, done, "the answer"))
+}
+
 // A legacy session is shown while it is open, and counted with the reason for its end.
 func TestSessionIsRecorded(t *testing.T) {
 	for _, c := range []struct {
@@ -193,3 +214,27 @@ func TestNoSpansOfTheSDK(t *testing.T) {
 		require.False(t, strings.HasPrefix(name, "mcp.") || strings.HasPrefix(name, "tool."), name)
 	}
 }
+
+// What outer HTTP handlers have put into the context of a request reaches the handlers.
+func TestValuesOfTheHTTPRequest(t *testing.T) {
+	for _, version := range []string{legacy, modern} {
+		w := newWorld(t)
+		got := make(chan any, 1)
+		w.server.AddTool(mcp.NewTool("value"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			got <- ctx.Value(valueKey{})
+			return mcp.NewToolResultText("seen"), nil
+		})
+		inner := w.adapter.HTTP(server.NewStreamableHTTPServer(w.server))
+		outer := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+			inner.ServeHTTP(rw, req.WithContext(context.WithValue(req.Context(), valueKey{}, "a value")))
+		}))
+		defer outer.Close()
+		wire, err := transport.NewStreamableHTTP(outer.URL)
+		require.NoError(t, err)
+		_, err = call(t, w.dial(wire, version), "value", nil)
+		require.NoError(t, err)
+		require.Equal(t, "a value", adapttest.Receive(t, got, "the value"))
+	}
+}
+
+type valueKey struct{}

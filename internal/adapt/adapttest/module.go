@@ -2,6 +2,7 @@ package adapttest
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -33,4 +34,16 @@ func Shown(t testing.TB, readme, program string) {
 		}
 	}
 	require.NotZero(t, shown, "the README shows nothing")
+}
+
+// LinksNone requires that the programs of the module in the current folder link no package
+// below a path.
+func LinksNone(t testing.TB, path string) {
+	t.Helper()
+	deps, err := exec.Command("go", "list", "-deps", "./...").CombinedOutput()
+	require.NoError(t, err, string(deps))
+	for dep := range strings.Lines(string(deps)) {
+		dep = strings.TrimSpace(dep)
+		require.False(t, dep == path || strings.HasPrefix(dep, path+"/"), dep)
+	}
 }

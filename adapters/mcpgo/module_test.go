@@ -1,4 +1,4 @@
-package gosdk_test
+package mcpgo_test
 
 import (
 	"testing"
@@ -8,3 +8,6 @@ import (
 
 // What the README shows is in the example.
 func TestReadme(t *testing.T) { adapttest.Shown(t, "README.md", "example/main.go") }
+
+// Who wants telemetry does not have to link gRPC.
+func TestLinksNoGRPC(t *testing.T) { adapttest.LinksNone(t, "google.golang.org/grpc") }
