@@ -12,7 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/adapt/adapttest"
+	"github.com/vitrine-mcp/vitrine/internal/adapttest"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 )

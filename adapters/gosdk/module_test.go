@@ -3,7 +3,7 @@ package gosdk_test
 import (
 	"testing"
 
-	"github.com/vitrine-mcp/vitrine/internal/adapt/adapttest"
+	"github.com/vitrine-mcp/vitrine/internal/adapttest"
 )
 
 // What the README shows is in the example.

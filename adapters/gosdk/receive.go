@@ -109,8 +109,8 @@ func (a *Adapter) request(ctx context.Context, next sdk.MethodHandler, method st
 	if r.Peer.Version == "" {
 		r.Peer.Version = mcp.Version(extra.Header.Get("Mcp-Protocol-Version"))
 	}
-	if http := m.exchange.Request(); http != nil {
-		r.Peer.Addr = http.RemoteAddr
+	if posted := m.exchange.Request(); posted != nil {
+		r.Peer.Addr = posted.RemoteAddr
 	}
 	if token := extra.TokenInfo; token != nil && token.UserID != "" {
 		r.Principal = &auth.Principal{
@@ -120,12 +120,11 @@ func (a *Adapter) request(ctx context.Context, next sdk.MethodHandler, method st
 	return r
 }
 
-// wireError returns the error as the SDK sends it. An error without a code is one of the
-// server's, whatever the SDK makes of it.
+// wireError returns the error as the SDK sends it.
 func wireError(err error) *mcp.Error {
 	var wire *jsonrpc.Error
 	if !errors.As(err, &wire) {
-		return mcp.NewError(mcp.CodeInternalError, "%s", err.Error())
+		return adapt.Plain(err)
 	}
 	e := mcp.NewError(mcp.Code(wire.Code), "%s", err.Error())
 	if err == error(wire) { // the message of the wire, without our prefix

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/vitrine-mcp/vitrine/internal/adapt/adapttest"
+	"github.com/vitrine-mcp/vitrine/internal/adapttest"
 )
 
 // A call has a span by the conventions, is counted, and is kept for /debug/traces.
@@ -65,6 +65,11 @@ func TestPromptAndResourceAreRecorded(t *testing.T) {
 		span := w.Span("resources/read")
 		require.Equal(t, "note://1", span.Attributes["mcp.resource.uri"])
 		require.Equal(t, "-32603", span.Attributes["error.type"])
+		require.Contains(t, span.Events, "exception", "the handler's own error")
+
+		_, err = session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "note://2"})
+		require.Error(t, err)
+		require.NotContains(t, w.Span("resources/read").Attributes, "error.type", "the handler says whose fault it is")
 	})
 }
 
@@ -192,4 +197,18 @@ func TestValuesOfTheHTTPRequest(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, session.ID(), adapttest.Receive(t, w.values, "the value"))
 	}
+}
+
+// Without a wrapper a call is recorded, too, and its cancellation.
+func TestCallWithoutWrapper(t *testing.T) {
+	w := newWorld(t)
+	here, there := sdk.NewInMemoryTransports()
+	server, err := w.server.Connect(t.Context(), here, nil)
+	require.NoError(t, err)
+	session := w.dial(newClient(), there, legacy)
+	cancel, _ := w.goWait(session)
+	cancel()
+	w.cancelled("client_cancel")
+	require.NoError(t, session.Close())
+	require.NoError(t, server.Wait())
 }

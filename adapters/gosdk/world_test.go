@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vitrine-mcp/vitrine/adapters/gosdk"
-	"github.com/vitrine-mcp/vitrine/internal/adapt/adapttest"
+	"github.com/vitrine-mcp/vitrine/internal/adapttest"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
@@ -72,6 +72,9 @@ func newWorld(t *testing.T, middlewares ...middleware.Middleware) *world {
 	})
 	w.server.AddResource(&sdk.Resource{Name: "note", URI: "note://1"}, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 		return nil, errors.New("the disk is on fire")
+	})
+	w.server.AddResource(&sdk.Resource{Name: "gone", URI: "note://2"}, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		return nil, mcp.CallerFault(errors.New("it was deleted"))
 	})
 	w.adapter = gosdk.Instrument(w.server, w.Telemetry, middlewares...)
 	return w

@@ -11,7 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/adapt/adapttest"
+	"github.com/vitrine-mcp/vitrine/internal/adapttest"
 	vitrine "github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 )

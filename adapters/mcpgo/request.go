@@ -142,11 +142,14 @@ func (a *Adapter) failed(ctx context.Context, id any, _ mcp.MCPMethod, message a
 
 // wireError returns the error as mcp-go sends it.
 func wireError(err error) *vitrine.Error {
+	if vitrine.IsCallerFault(err) {
+		return adapt.Plain(err)
+	}
 	if sent, ok := err.(interface{ ToJSONRPCError() mcp.JSONRPCError }); ok {
 		details := sent.ToJSONRPCError().Error
 		return vitrine.NewError(vitrine.Code(details.Code), "%s", details.Message)
 	}
-	return vitrine.NewError(vitrine.CodeInternalError, "%s", err.Error())
+	return adapt.Plain(err)
 }
 
 // begin describes the request, once.

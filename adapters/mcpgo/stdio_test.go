@@ -13,7 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/adapt/adapttest"
+	"github.com/vitrine-mcp/vitrine/internal/adapttest"
 )
 
 // The example is a program that a client runs over stdio, in either era; an operator

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/vitrine-mcp/vitrine/internal/adapt/adapttest"
+	"github.com/vitrine-mcp/vitrine/internal/adapttest"
 )
 
 // A call has a span by the conventions, is counted, and is kept for /debug/traces.
@@ -72,6 +72,10 @@ func TestPromptAndResourceAreRecorded(t *testing.T) {
 		require.Equal(t, "note://2", span.Attributes["mcp.resource.uri"])
 		require.Equal(t, "-32603", span.Attributes["error.type"])
 		require.Contains(t, span.Events, "exception", "the handler's own error")
+
+		_, err = read(t, c, "note://3")
+		require.Error(t, err)
+		require.NotContains(t, w.Span("resources/read").Attributes, "error.type", "the handler says whose fault it is")
 
 		_, err = c.ListTools(t.Context(), mcp.ListToolsRequest{})
 		require.NoError(t, err)
@@ -203,6 +207,25 @@ func TestSubscriptionIsShown(t *testing.T) {
 			}, "the end of the subscription")
 		})
 	}
+}
+
+// Without a wrapper a call is recorded, too.
+func TestCallInMemoryIsRecorded(t *testing.T) {
+	w := newWorld(t)
+	c, err := client.NewInProcessClient(w.server)
+	require.NoError(t, err)
+	require.NoError(t, c.Start(t.Context()))
+	defer c.Close()
+	_, err = c.Initialize(t.Context(), mcp.InitializeRequest{Params: mcp.InitializeParams{
+		ProtocolVersion: legacy, ClientInfo: mcp.Implementation{Name: "tester", Version: "2.0.0"},
+	}})
+	require.NoError(t, err)
+	_, err = call(t, c, "add", numbers{1, 2})
+	require.NoError(t, err)
+	ended := w.Ended("tools/call")
+	require.Equal(t, "memory", ended.Transport)
+	require.Equal(t, "add", ended.Tool)
+	require.NotEmpty(t, ended.RequestID)
 }
 
 // What mcp-go starts for its own tracing is left out.

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vitrine-mcp/vitrine/adapters/mcpgo"
-	"github.com/vitrine-mcp/vitrine/internal/adapt/adapttest"
+	"github.com/vitrine-mcp/vitrine/internal/adapttest"
 	vitrine "github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
@@ -70,6 +70,9 @@ func newWorldWith(t *testing.T, options []server.ServerOption, middlewares ...mi
 	})
 	w.server.AddResource(mcp.NewResource("note://2", "fire"), func(context.Context, mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
 		return nil, errors.New("the disk is on fire")
+	})
+	w.server.AddResource(mcp.NewResource("note://3", "gone"), func(context.Context, mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
+		return nil, vitrine.CallerFault(errors.New("it was deleted"))
 	})
 	return w
 }

@@ -149,7 +149,10 @@ func (c *Call) Begin(req *middleware.Request, params Params, scope any, bytes in
 		Method: req.Method, Target: req.Route.Target, ID: req.ID, ArrivedAt: req.ArrivedAt,
 		Version: req.Peer.Version, Transport: req.Peer.Transport, RemoteAddr: req.Peer.Addr,
 		SessionID: req.Peer.SessionID, Header: req.Header, Principal: req.Principal,
-		Carrier: params.Carrier, Arguments: params.Arguments, Bytes: bytes,
+		Arguments: params.Arguments, Bytes: bytes,
+	}
+	if len(params.trace) > 0 {
+		info.Carrier = params.trace
 	}
 	if deadline, ok := c.Deadline(); ok {
 		info.Deadline = deadline

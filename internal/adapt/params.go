@@ -1,9 +1,11 @@
 package adapt
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -13,7 +15,7 @@ type Params struct {
 	Target    string         // as it was sent: the name, the URI or the id of a task
 	Arguments jsontext.Value // of a tool call
 	Version   mcp.Version    // "" if the request does not say it: it is a legacy one
-	Carrier   propagation.TextMapCarrier
+	trace     carrier        // the trace context
 }
 
 // ReadParams reads them. What is not there, or is ill-typed, is left out.
@@ -40,14 +42,11 @@ func ReadParams(method string, raw jsontext.Value) Params {
 	if method == mcp.MethodToolsCall {
 		read.Arguments = p.Arguments
 	}
-	carrier := propagation.MapCarrier{}
+	read.trace = carrier{}
 	for _, key := range []string{mcp.MetaTraceParent, mcp.MetaTraceState, mcp.MetaBaggage} {
 		if value := text(p.Meta[key]); value != "" {
-			carrier[key] = value
+			read.trace[key] = value
 		}
-	}
-	if len(carrier) > 0 {
-		read.Carrier = carrier
 	}
 	return read
 }
@@ -60,3 +59,15 @@ func text(raw jsontext.Value) string {
 	}
 	return s
 }
+
+// A carrier is a trace context as package telemetry reads it.
+type carrier map[string]string
+
+// Get returns the value of a key.
+func (c carrier) Get(key string) string { return c[key] }
+
+// Set does nothing: what was received is not written to.
+func (carrier) Set(string, string) {}
+
+// Keys lists the keys.
+func (c carrier) Keys() []string { return slices.Collect(maps.Keys(c)) }

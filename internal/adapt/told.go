@@ -66,3 +66,12 @@ func outermost(err error) error {
 	}
 	return nil
 }
+
+// Plain returns what counts for an error without a code: a fault of the server, unless it is
+// marked as the caller's.
+func Plain(err error) *mcp.Error {
+	if mcp.IsCallerFault(err) {
+		return mcp.NewError(mcp.CodeInvalidParams, "%s", err.Error())
+	}
+	return mcp.NewError(mcp.CodeInternalError, "%s", err.Error())
+}

@@ -52,7 +52,8 @@ var rooms = []room{
 	{path: "middleware", floor: 3, only: []string{"mcp", "auth"}, banDeep: collectors},
 	{path: "server/servertest", floor: 4, also: []string{"server"}, banDeep: grpc}, // its assertions show spans and metrics
 	{path: "server", floor: 4, ban: instruments, banDeep: grpc},
-	{path: "internal/adapt", floor: 3, also: []string{"middleware"}, sealed: true}, // for the modules in adapters/
+	{path: "internal/adapt", floor: 3, also: []string{"middleware"}, sealed: true, ban: instruments}, // for the modules in adapters/
+	{path: "internal/adapttest", floor: 3, only: []string{"telemetry"}, sealed: true},                // for their tests
 	{path: "dashboards", floor: 3, only: []string{"telemetry"}, sealed: true, ban: instruments},
 	{path: "internal/framed", floor: 3, ban: instruments},
 	{path: "internal/streamable", floor: 3, ban: instruments},
