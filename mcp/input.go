@@ -103,3 +103,11 @@ type Root struct {
 type ListRootsResult struct {
 	Roots []Root `json:"roots"`
 }
+
+// A ClientResult is what a client has answered to a request of the server, on its way
+// through the middlewares of what the server sends.
+type ClientResult struct {
+	// Value is the result as the client has sent it, which is untrusted.
+	Value jsontext.Value
+	ResultMeta
+}

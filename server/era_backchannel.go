@@ -37,7 +37,9 @@ func (c *Call) CallClient(ctx context.Context, method string, params any) (jsont
 	if method == mcp.MethodElicitationCreate {
 		c.notePage(raw)
 	}
-	return c.core.Ask(ctx, method, raw)
+	return c.send(ctx, method, raw, func(ctx context.Context, params jsontext.Value) (jsontext.Value, error) {
+		return c.core.Ask(ctx, method, params)
+	})
 }
 
 // declared checks that the client can be sent a method. What the params may hold is

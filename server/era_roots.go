@@ -10,6 +10,11 @@ var _ = feature((*Server).addRoots)
 
 // addRoots registers what legacy clients say of their roots by themselves.
 func (s *Server) addRoots() {
+	tell := s.wrapNotice(mcp.NotificationRootsListChanged, func(ctx context.Context, n *Notice) {
+		for _, hook := range s.rootsHooks() {
+			hook(ctx, n)
+		}
+	})
 	s.notices.on(mcp.NotificationRootsListChanged, func(ctx context.Context, n *Notice) {
 		if n.in.Era != mcp.Legacy || n.session == nil {
 			return // the modern era has no such notification
@@ -17,13 +22,16 @@ func (s *Server) addRoots() {
 		if p := n.session.Peer(); p == nil || p.Capabilities.Roots == nil {
 			return // and who has no roots, no such change
 		}
-		s.hooks.mu.Lock()
-		hooks := s.hooks.rootsChanged
-		s.hooks.mu.Unlock()
-		for _, hook := range hooks {
-			hook(ctx, n)
+		if len(s.rootsHooks()) > 0 {
+			tell(ctx, n)
 		}
 	})
+}
+
+func (s *Server) rootsHooks() []func(context.Context, *Notice) {
+	s.hooks.mu.Lock()
+	defer s.hooks.mu.Unlock()
+	return s.hooks.rootsChanged
 }
 
 // OnRootsChanged adds a hook that is called when a client says that its roots have

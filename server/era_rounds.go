@@ -191,7 +191,7 @@ func (in *stateInput) ask(_ context.Context, key string, q question) (jsontext.V
 	return in.rounds.ask(key, q)
 }
 
-func (in *stateInput) next(context.Context) (mcp.Result, error) {
+func (in *stateInput) next(ctx context.Context) (mcp.Result, error) {
 	s := in.call.server
 	open, asked, err := in.rounds.next(s.core.Limits().MaxInputRounds)
 	if err != nil {
@@ -199,7 +199,13 @@ func (in *stateInput) next(context.Context) (mcp.Result, error) {
 	}
 	requests := make(map[string]mcp.InputRequest, len(open))
 	for key, q := range open {
-		requests[key] = q.InputRequest
+		if requests[key], err = in.send(ctx, key, asked[key], q.InputRequest); err != nil {
+			delete(requests, key)
+			delete(asked, key)
+		}
+	}
+	if len(requests) == 0 {
+		return nil, nil // all were answered on their way
 	}
 	in.call.asking.Lock()
 	kept := in.call.kept
@@ -217,6 +223,37 @@ func (in *stateInput) next(context.Context) (mcp.Result, error) {
 	}
 	return &mcp.InputRequiredResult{InputRequests: requests, RequestState: sealed}, nil
 }
+
+// send puts a question through the chain of what is sent to clients, and returns it as that
+// lets it out. A question that is answered on its way is not asked; the error says so.
+func (in *stateInput) send(ctx context.Context, key string, asked digest, q mcp.InputRequest) (mcp.InputRequest, error) {
+	if in.call.server.sending == nil {
+		return q, nil
+	}
+	var params jsontext.Value
+	if q.Params != nil {
+		raw, err := wire.Marshal(nil, q.Params)
+		if err != nil {
+			return q, err
+		}
+		params = raw
+	}
+	out := q
+	value, err := in.call.send(ctx, q.Method, params, func(_ context.Context, params jsontext.Value) (jsontext.Value, error) {
+		if params != nil {
+			out.Params = params
+		}
+		return nil, mcp.ErrInputRequired
+	})
+	if errors.Is(err, mcp.ErrInputRequired) {
+		return out, nil
+	}
+	in.answer(key, answer{Asked: asked, Value: value, err: err})
+	return q, errAnswered
+}
+
+// errAnswered says that a question need not be asked any more.
+var errAnswered = errors.New("server: the question was answered on its way")
 
 // sessionInput talks to a legacy client: it is asked while the request waits.
 type sessionInput struct {
@@ -253,7 +290,9 @@ func (in *sessionInput) next(ctx context.Context) (mcp.Result, error) {
 			in.call.server.pages.asked(in.call.core, q.page)
 		}
 		wg.Go(func() {
-			value, err := in.call.core.Ask(ctx, method, params)
+			value, err := in.call.send(ctx, method, params, func(ctx context.Context, params jsontext.Value) (jsontext.Value, error) {
+				return in.call.core.Ask(ctx, method, params)
+			})
 			in.answer(key, answer{Asked: asked[key], Value: value, err: err})
 		})
 	}

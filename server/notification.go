@@ -2,16 +2,20 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
 // A NotificationHandler handles the notifications of one name. P is decoded from the
@@ -19,7 +23,8 @@ import (
 // level debug and dropped, as nobody waits for an answer.
 //
 // It is called before the next message of the same connection is read, so that it
-// must be quick and must not wait for that client. Middleware does not wrap it.
+// must be quick and must not wait for that client. The server's middlewares wrap it
+// ([WithMiddleware]): their request has no ID, and an error is logged and goes nowhere else.
 type NotificationHandler[P any] func(ctx context.Context, n *Notice, params P)
 
 // A Notice is a notification that a client has sent.
@@ -78,15 +83,38 @@ func TryAddNotification[P any](s *Server, name, extension string, h Notification
 		return fmt.Errorf("server: notification %q: params: %w", name, err)
 	}
 	s.observer.KnowNotification(name)
-	handler := func(ctx context.Context, n *Notice) {
+	handler := s.wrapNotice(name, func(ctx context.Context, n *Notice) {
 		in, err := params.decode(n.in.Params)
 		if err != nil {
 			s.logger.DebugContext(ctx, "notification.malformed", "method", name, "error", err)
 			return
 		}
 		h(ctx, n, in)
-	}
+	})
 	return s.own(member{notification: true, name: name}, extension, func() (replaced bool) { return s.notices.put(name, handler) })
+}
+
+// wrapNotice wraps what a program does with a notification in the server's chain.
+func (s *Server) wrapNotice(name string, h func(context.Context, *Notice)) func(context.Context, *Notice) {
+	wrapped := s.chain(func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+		n, ok := req.Origin.(*Notice)
+		if !ok {
+			return nil, errors.New("server: a middleware has passed on a notification without the Origin of the one that it was given")
+		}
+		h(ctx, n)
+		return nil, nil
+	})
+	route := middleware.NewRoute(name, "", "")
+	return func(ctx context.Context, n *Notice) {
+		req := &middleware.Request{
+			Route: route, Method: n.in.Method, Params: n.in.Params, Header: n.in.Header, Principal: n.in.Conn.Principal,
+			ArrivedAt: time.Now(), Origin: n,
+		}
+		describePeer(&req.Peer, n.in, n.session)
+		if _, err := wrapped(ctx, req); err != nil {
+			s.logger.InfoContext(ctx, "notification.error", "method", name, "error", err)
+		}
+	}
 }
 
 // RemoveNotifications removes the handlers of notifications of one's own by the names of

@@ -50,6 +50,7 @@ type config struct {
 	logger        *slog.Logger
 	telemetry     *telemetry.Telemetry
 	middleware    []middleware.Middleware
+	sending       []middleware.Middleware
 	class         *Class
 	errorDetails  bool
 	limits        Limits

@@ -58,8 +58,9 @@ type Server struct {
 	telemetry    *telemetry.Telemetry
 	observer     *observe.Observer
 	chain        middleware.Middleware
-	guests       bool   // there are middlewares in chain
-	class        *Class // of the registrations that name none, or nil
+	sending      middleware.Handler // of requests to clients; nil without middlewares
+	guests       bool               // there are middlewares in chain
+	class        *Class             // of the registrations that name none, or nil
 	errorDetails atomic.Bool
 	httpConfig   streamable.Config
 
@@ -124,7 +125,7 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 	if name == "" || version == "" {
 		return nil, errors.New("server: a server needs a name and a version")
 	}
-	if hasNil(cfg.middleware) {
+	if hasNil(cfg.middleware) || hasNil(cfg.sending) {
 		return nil, errors.New("server: a middleware is nil")
 	}
 	if slices.ContainsFunc(cfg.admission, func(rule AdmissionRule) bool { return rule == nil }) {
@@ -153,6 +154,7 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 		telemetry:    cfg.telemetry,
 		observer:     observe.New(cfg.telemetry),
 		chain:        middleware.Chain(cfg.middleware...),
+		sending:      newSendingChain(cfg.sending),
 		guests:       len(cfg.middleware) > 0,
 		class:        cfg.class,
 		httpConfig:   cfg.http,

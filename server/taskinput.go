@@ -35,6 +35,17 @@ func (in *taskInput) ask(_ context.Context, key string, q question) (jsontext.Va
 		}
 		q.Params = jsontext.Value(raw)
 	}
+	params, _ := q.Params.(jsontext.Value)
+	return t.call.send(t.ctx, q.Method, params, func(_ context.Context, params jsontext.Value) (jsontext.Value, error) {
+		if params != nil {
+			q.Params = params
+		}
+		return t.await(key, q)
+	})
+}
+
+// await puts a question into the record and waits for its answer.
+func (t *task) await(key string, q question) (jsontext.Value, error) {
 	w := &waiter{question: q, answer: make(chan jsontext.Value, 1)}
 	key = t.wait(key, w)
 	defer t.forget(key)
