@@ -45,10 +45,10 @@ func (s *Server) changed(c change) { _ = s.hub.publish(news{change: c}) }
 
 // ResourceUpdated tells the clients that have subscribed to a resource that it has
 // changed. uri may also name a part of a resource, below it or behind a question mark
-// or a number sign: for test://dir/file those are told who have subscribed to
-// test://dir. It may be called from any goroutine and does not wait for clients; of
-// several updates that a slow client has not been told of yet it learns once. An update
-// that nobody has subscribed to is counted ([mcp.DropNotSubscribed]).
+// or a number sign: for test://dir/file the subscribers of
+// test://dir are told. It may be called from any goroutine and does not wait for clients; a
+// slow client is told once of several updates that wait for it. An update
+// without a subscriber is counted ([mcp.DropNotSubscribed]).
 //
 // That resources were added or removed is told without this.
 func (s *Server) ResourceUpdated(uri string) {

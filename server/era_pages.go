@@ -34,7 +34,7 @@ import (
 // It waits for room in the client's stream, at most for the notify time-out and until
 // ctx is done; after that the notification is lost, and counted as dropped. The error is that of a client that cannot be told now, such as
 // [mcp.ErrPeerGone] if it has no stream open; ElicitationComplete may then be called
-// again. Who was told is not told twice. A session's last 64 pages are remembered. It
+// again. A client is told once. A session's last 64 pages are remembered. It
 // may be called from any goroutine, in a request or outside.
 func (s *Server) ElicitationComplete(ctx context.Context, id string) error {
 	params := append(wire.AppendString([]byte(`{"elicitationId":`), id), '}')

@@ -17,8 +17,8 @@ import (
 // ones ask for it in the filter of subscriptions/listen, by a member that is named as the
 // extension and is true, as in {"com.example/thing":true}; they must declare it, too.
 //
-// All who want to know are told the same: params must have nothing that is not for each
-// of them. They must encode to a JSON object without _meta, or be nil. method is a
+// All subscribers are told the same: params must have nothing that is not for each of
+// them. They must encode to a JSON object without _meta, or be nil. method is a
 // constant of the program, since it labels a counter; the names of the protocol are an
 // error, and so is an extension that was not added.
 //

@@ -51,8 +51,8 @@ type ResourceHandler[Out Readable] func(ctx context.Context, call *Call, uri str
 // does with a tool. It panics on a mistake in the definition; see [TryAddResource].
 //
 // If what the list shows of the resource has changed, those who have subscribed to it are
-// told that it was updated, as [Server.ResourceUpdated] does. What the handlers read the
-// server does not know: where that alone has changed, the program says so.
+// told that it was updated, as [Server.ResourceUpdated] does. The server does not know
+// what the handlers read: a program whose data has changed calls that itself.
 func AddResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out]) {
 	if err := TryAddResource(s, r, h); err != nil {
 		panic(err)
