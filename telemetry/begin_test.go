@@ -298,6 +298,19 @@ func TestHTTP(t *testing.T) {
 		[]any{attrs["network.transport"], attrs["network.protocol.name"], attrs["network.protocol.version"], attrs["client.address"]})
 }
 
+// The end of an exchange that was answered is nobody's going away: an operation may outlive it.
+func TestHTTPExchangeIsOver(t *testing.T) {
+	tel, _ := newWithSpans(t)
+	ctx, over := context.WithCancel(t.Context())
+	var op *Operation
+	tel.HTTP(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		_, op = tel.Begin(req.Context(), weatherCall())
+	})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", nil))
+	over()
+	op.End(Outcome{})
+	require.Empty(t, page[report.Traces](t, tel.TracesHandler(), "/debug/traces").Traces[0].CancelCause)
+}
+
 // What is remembered is bounded, and what is not shown is counted.
 func TestOtherServersAreBounded(t *testing.T) {
 	tel, _ := newWithSpans(t, WithRecent(Recent{Traces: -1}))
