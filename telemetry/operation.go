@@ -71,7 +71,8 @@ func (op *Operation) note(write func(*notes)) {
 //
 // Unless the server is a [Source] (see [Info.Origin]), the operation is shown and counted
 // by telemetry itself, and what [Telemetry.HTTP] has put into ctx fills in what info
-// leaves out.
+// leaves out. Panics of what users have plugged into telemetry, such as a sampler, are then contained and
+// counted ([MetricPanics]); a [Source] contains them itself.
 func (t *Telemetry) Begin(ctx context.Context, info Info) (context.Context, *Operation) {
 	o := t.recorder
 	if o == nil {
@@ -100,7 +101,7 @@ func (op *Operation) begin(ctx context.Context, info *Info) context.Context {
 
 // Notification frames the handling of a notification, which has a span and a duration,
 // but no outcome: it returns the context for it, derived from ctx, and a function to be
-// called at its end.
+// called at its end. A panic of what users have plugged into telemetry is the caller's to contain.
 func (t *Telemetry) Notification(ctx context.Context, info Info) (context.Context, func()) {
 	o := t.recorder
 	if o == nil {
