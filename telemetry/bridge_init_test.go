@@ -14,5 +14,5 @@ func init() {
 	b.Source = func(snapshot func() *session.Snapshot) telemetry.Source { return observe.Source(snapshot) }
 	b.Error, b.Encoding, b.Result, b.Log = observe.Error, observe.Encoding, observe.Result, observe.Log
 	b.Validated, b.ArgumentsRejected = observe.Validated, observe.ArgumentsRejected
-	b.ContainPanic, b.TraceID, b.HasRuntimeTask = observe.ContainPanic, observe.TraceID, observe.HasRuntimeTask
+	b.TraceID, b.HasRuntimeTask = observe.TraceID, observe.HasRuntimeTask
 }

@@ -20,7 +20,6 @@ var TestBridge struct {
 	Log               func(r *session.Request, level mcp.LoggingLevel, logger, text string)
 	Validated         func(*session.Request, time.Duration)
 	ArgumentsRejected func(*session.Request, string)
-	ContainPanic      func(*session.Request, string)
 	TraceID           func(*session.Request) string
 	HasRuntimeTask    func(*session.Request) bool
 }

@@ -184,14 +184,6 @@ func (op *Operation) Result(isError bool, result any) {
 	}
 }
 
-// HookPanicked counts and logs a contained panic of code that users have plugged in around
-// the operation only to record something, such as the handler of a logger.
-func (op *Operation) HookPanicked(what string, value any) {
-	if op != nil {
-		op.series.recorder.panicked(what, value, true)
-	}
-}
-
 // event adds an event to the span.
 func (op *Operation) event(name string, attrs ...attribute.KeyValue) {
 	if op.recording {

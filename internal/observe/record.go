@@ -48,14 +48,6 @@ func TraceID(r *session.Request) string { return operation(r).TraceID() }
 // its span.
 func HasRuntimeTask(r *session.Request) bool { return operation(r).HasRuntimeTask() }
 
-// ContainPanic is deferred around what a request's middleware has been given by users
-// only to record something. Its panic is counted and logged, and the request goes on.
-func ContainPanic(r *session.Request, what string) {
-	if v := recover(); v != nil {
-		operation(r).HookPanicked(what, v)
-	}
-}
-
 // TraceParent returns the span of a context in the form of a traceparent, or "".
 func TraceParent(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
