@@ -13,6 +13,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // A task is a handler that goes on after its call was answered, in the process in
@@ -46,7 +47,7 @@ type saying struct {
 // the store, and told to those who listen.
 const messagePause = time.Second
 
-func newTask(ts *tasks, call *Call, work *session.Detached, rec *TaskRecord, limit string) *task {
+func newTask(ts *tasks, call *Call, work *session.Detached, rec *store.TaskRecord, limit string) *task {
 	return &task{
 		tasks: ts, call: call, id: rec.TaskID, work: work, ctx: work.Context(), limit: limit,
 		seen: rec.Status, waiting: map[string]*waiter{}, asked: map[string]int{},
@@ -81,7 +82,7 @@ func (t *task) expire() {
 }
 
 // change changes the record, however short the time of the handler's own context is.
-func (t *task) change(f func(*TaskRecord) error) (*TaskRecord, error) {
+func (t *task) change(f func(*store.TaskRecord) error) (*store.TaskRecord, error) {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(t.ctx), storePatience, mcp.ErrDeadline)
 	defer cancel()
 	rec, err := t.tasks.change(ctx, t.id, f)
@@ -94,7 +95,7 @@ func (t *task) change(f func(*TaskRecord) error) (*TaskRecord, error) {
 }
 
 // changed is told what the record has become, by whoever has changed it.
-func (t *task) changed(rec *TaskRecord) {
+func (t *task) changed(rec *store.TaskRecord) {
 	t.mu.Lock()
 	if !t.seen.Terminal() {
 		t.seen = rec.Status
@@ -143,7 +144,7 @@ func (t *task) writeMessage() {
 	message := t.said.message
 	t.said.pending, t.said.last = false, time.Now()
 	t.mu.Unlock()
-	_, _ = t.change(func(rec *TaskRecord) error {
+	_, _ = t.change(func(rec *store.TaskRecord) error {
 		rec.StatusMessage = taskText(message)
 		return nil
 	})
@@ -179,8 +180,8 @@ func (t *task) finish(e ending) {
 }
 
 // end writes the end of the task.
-func (t *task) end(status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error) (*TaskRecord, error) {
-	return t.change(func(rec *TaskRecord) error {
+func (t *task) end(status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error) (*store.TaskRecord, error) {
+	return t.change(func(rec *store.TaskRecord) error {
 		message := "" // what the handler has said last is over
 		if failed != nil {
 			message = failed.Message

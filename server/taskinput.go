@@ -13,6 +13,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // A taskInput is the source of answers for a handler that goes on as a task: it waits
@@ -94,14 +95,14 @@ func (t *task) open(key string, q mcp.InputRequest) error {
 	t.taken = nil
 	t.mu.Unlock()
 	limit := t.tasks.server.core.Limits().MaxOutbound
-	_, err := t.change(func(rec *TaskRecord) error {
+	_, err := t.change(func(rec *store.TaskRecord) error {
 		if len(rec.InputRequests) >= limit {
 			return session.Overload(session.LimitOutbound)
 		}
 		for _, key := range taken {
 			delete(rec.InputResponses, key)
 		}
-		rec.ask(key, q)
+		askClient(rec, key, q)
 		return nil
 	})
 	switch {
@@ -124,7 +125,7 @@ func (t *task) deliver(key string, answer jsontext.Value) {
 		return
 	}
 	if t.judge(w, answer) != nil {
-		_, _ = t.change(func(rec *TaskRecord) error { rec.ask(key, w.InputRequest); return nil })
+		_, _ = t.change(func(rec *store.TaskRecord) error { askClient(rec, key, w.InputRequest); return nil })
 		return
 	}
 	t.mu.Lock()
@@ -141,7 +142,7 @@ func (t *task) deliver(key string, answer jsontext.Value) {
 
 // sift returns the answers that fit questions which are open, and what is wrong with
 // the first of those that do not. t is nil for a task that runs elsewhere.
-func (t *task) sift(rec *TaskRecord, answers map[string]jsontext.Value) (good map[string]jsontext.Value, message string) {
+func (t *task) sift(rec *store.TaskRecord, answers map[string]jsontext.Value) (good map[string]jsontext.Value, message string) {
 	good = map[string]jsontext.Value{}
 	for key, answer := range answers {
 		if _, open := rec.InputRequests[key]; !open {
@@ -183,25 +184,3 @@ func (t *task) judge(w *waiter, answer jsontext.Value) (err error) {
 
 // errUnjudged: the check has panicked, so that nobody knows what the answer is worth.
 var errUnjudged = errors.New("it could not be checked")
-
-// ask opens a question of the record.
-func (r *TaskRecord) ask(key string, q mcp.InputRequest) {
-	if r.InputRequests == nil {
-		r.InputRequests = map[string]mcp.InputRequest{}
-	}
-	r.InputRequests[key] = q
-	delete(r.InputResponses, key)
-	r.Status = mcp.TaskInputRequired
-}
-
-// answer closes a question of the record.
-func (r *TaskRecord) answer(key string, answer jsontext.Value) {
-	if r.InputResponses == nil {
-		r.InputResponses = map[string]jsontext.Value{}
-	}
-	r.InputResponses[key] = answer
-	delete(r.InputRequests, key)
-	if len(r.InputRequests) == 0 {
-		r.Status = mcp.TaskWorking
-	}
-}

@@ -10,15 +10,17 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
-// memoryTasks is the TaskStore in memory. It is bounded by the limits of the server:
+// memoryTasks is the store.TaskStore in memory. It is bounded by the limits of the server:
 // to make room it forgets tasks that have ended, the oldest end first, and never one
 // that still runs.
 type memoryTasks struct {
 	limits  func() session.Limits
-	reached func(limit string) // counts a limit that has taken effect
-	changed func(*TaskRecord)  // set by Watch, before all else
+	frame   func(id string) int     // the size of a task's request
+	reached func(limit string)      // counts a limit that has taken effect
+	changed func(*store.TaskRecord) // set by Watch, before all else
 
 	mu         sync.Mutex // guards the rest
 	byID       map[string]*keptTask
@@ -32,13 +34,22 @@ type memoryTasks struct {
 
 // A keptTask is one record and its places.
 type keptTask struct {
-	rec   *TaskRecord
-	size  int
+	rec   *store.TaskRecord
+	frame int // what its request takes as long as it runs
+	size  int // of all that
 	share *taskShare
 	heap  int // the index in expiring
 	// ended and own are the places among all tasks that have ended, and among those of
 	// the principal; nil while it runs.
 	ended, own *list.Element
+}
+
+// sizeAs returns what the task takes if its record is rec.
+func (k *keptTask) sizeAs(rec *store.TaskRecord) int {
+	if rec.Status.Terminal() {
+		return recordSize(rec)
+	}
+	return recordSize(rec) + k.frame
 }
 
 // A taskShare is what one principal has.
@@ -48,33 +59,35 @@ type taskShare struct {
 	ended     *list.List // of *keptTask
 }
 
-func newMemoryTasks(limits func() session.Limits, reached func(string)) *memoryTasks {
+func newMemoryTasks(limits func() session.Limits, frame func(string) int, reached func(string)) *memoryTasks {
 	return &memoryTasks{
-		limits: limits, reached: reached, changed: func(*TaskRecord) {},
+		limits: limits, frame: frame, reached: reached, changed: func(*store.TaskRecord) {},
 		byID: map[string]*keptTask{}, principals: map[string]*taskShare{}, ended: list.New(),
 		counts: map[mcp.TaskStatus]int{},
 	}
 }
 
-// Watch implements TaskStore.
-func (m *memoryTasks) Watch(changed func(*TaskRecord)) { m.changed = changed }
+// Watch implements store.TaskStore.
+func (m *memoryTasks) Watch(changed func(*store.TaskRecord)) { m.changed = changed }
 
-// Create implements TaskStore.
-func (m *memoryTasks) Create(_ context.Context, rec *TaskRecord) error {
+// Create implements store.TaskStore.
+func (m *memoryTasks) Create(_ context.Context, rec *store.TaskRecord) error {
+	frame := m.frame(rec.TaskID)
 	m.mu.Lock()
-	reached, err := m.create(rec)
+	reached, err := m.create(rec, frame)
 	m.mu.Unlock()
 	m.report(reached)
 	return err
 }
 
-func (m *memoryTasks) create(rec *TaskRecord) (reached []string, err error) {
+func (m *memoryTasks) create(rec *store.TaskRecord, frame int) (reached []string, err error) {
 	limits := m.limits()
 	share := m.principals[rec.Principal]
 	if share == nil {
 		share = &taskShare{principal: rec.Principal, ended: list.New()}
 	}
-	k := &keptTask{rec: rec, size: rec.size(), share: share}
+	k := &keptTask{rec: rec, frame: frame, share: share}
+	k.size = k.sizeAs(rec)
 	for _, bound := range []struct {
 		limit string
 		full  func() bool
@@ -104,13 +117,13 @@ func (m *memoryTasks) create(rec *TaskRecord) (reached []string, err error) {
 	return reached, nil
 }
 
-// Load implements TaskStore.
-func (m *memoryTasks) Load(_ context.Context, id string) (*TaskRecord, error) {
+// Load implements store.TaskStore.
+func (m *memoryTasks) Load(_ context.Context, id string) (*store.TaskRecord, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.find(id)
 	if k == nil {
-		return nil, ErrNoTask
+		return nil, store.ErrNoTask
 	}
 	return k.rec, nil
 }
@@ -123,8 +136,8 @@ func (m *memoryTasks) find(id string) *keptTask {
 	return nil
 }
 
-// Update implements TaskStore.
-func (m *memoryTasks) Update(_ context.Context, id string, change func(*TaskRecord) error) (*TaskRecord, error) {
+// Update implements store.TaskStore.
+func (m *memoryTasks) Update(_ context.Context, id string, change func(*store.TaskRecord) error) (*store.TaskRecord, error) {
 	m.mu.Lock()
 	rec, reached, err := m.update(id, change)
 	m.mu.Unlock()
@@ -136,16 +149,16 @@ func (m *memoryTasks) Update(_ context.Context, id string, change func(*TaskReco
 	return rec, nil
 }
 
-func (m *memoryTasks) update(id string, change func(*TaskRecord) error) (rec *TaskRecord, reached []string, err error) {
+func (m *memoryTasks) update(id string, change func(*store.TaskRecord) error) (rec *store.TaskRecord, reached []string, err error) {
 	k := m.find(id)
 	if k == nil {
-		return nil, nil, ErrNoTask
+		return nil, nil, store.ErrNoTask
 	}
 	rec = k.rec.Clone()
 	if err := change(rec); err != nil {
 		return nil, nil, err
 	}
-	size, limit := rec.size(), m.limits().MaxTaskBytes
+	size, limit := k.sizeAs(rec), m.limits().MaxTaskBytes
 	for size > k.size && m.bytes-k.size+size > limit {
 		reached = []string{session.LimitTaskBytes}
 		if size > limit || !m.forgetOldest(m.ended, k) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // check compares all that the store keeps about its tasks with the tasks.
@@ -25,7 +26,7 @@ func (m *memoryTasks) check(t *testing.T, limits session.Limits) {
 	ended := 0
 	for id, k := range m.byID {
 		require.Equal(t, id, k.rec.TaskID)
-		require.Equal(t, k.rec.size(), k.size)
+		require.Equal(t, k.sizeAs(k.rec), k.size)
 		require.Same(t, k, m.expiring[k.heap])
 		require.Equal(t, k.rec.Status.Terminal(), k.ended != nil, "only what has ended may be forgotten early")
 		bytes += k.size
@@ -53,20 +54,39 @@ func (m *memoryTasks) check(t *testing.T, limits session.Limits) {
 	require.LessOrEqual(t, m.bytes, limits.MaxTaskBytes)
 }
 
+// requestSize is the size of every request, in bytes.
+func requestSize(string) int { return 100 }
+
+// A task counts with its request while its handler runs, which keeps it in memory, and
+// without when it has ended.
+func TestMemoryTasksCountTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := session.Limits{MaxTasks: 1, MaxTasksPerPrincipal: 1, MaxTaskBytes: 10_000}
+		m := newMemoryTasks(func() session.Limits { return limits }, requestSize, func(string) {})
+		rec := &store.TaskRecord{Task: mcp.Task{TaskID: "a", Status: mcp.TaskWorking}, Expires: time.Now().Add(time.Minute)}
+		require.NoError(t, m.Create(t.Context(), rec))
+		require.Equal(t, recordSize(rec)+100, m.bytes)
+		rec, err := m.Update(t.Context(), "a", func(rec *store.TaskRecord) error { rec.Status = mcp.TaskCompleted; return nil })
+		require.NoError(t, err)
+		require.Equal(t, recordSize(rec), m.bytes)
+		time.Sleep(time.Hour)
+	})
+}
+
 // Whatever happens in whatever order, the books are right and the bounds hold.
 func TestMemoryTasksKeepTheBooks(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			limits := session.Limits{MaxTasks: 12, MaxTasksPerPrincipal: 5, MaxTaskBytes: 9000}
-			m := newMemoryTasks(func() session.Limits { return limits }, func(string) {})
+			m := newMemoryTasks(func() session.Limits { return limits }, requestSize, func(string) {})
 			var ids []string
 			for n := range 400 {
 				switch r.IntN(4) {
 				case 0:
 					id := fmt.Sprint(n)
 					now := taskTime()
-					err := m.Create(t.Context(), &TaskRecord{
+					err := m.Create(t.Context(), &store.TaskRecord{
 						Task:      mcp.Task{TaskID: id, Status: mcp.TaskWorking, CreatedAt: now},
 						Principal: fmt.Sprint(r.IntN(4)), Expires: now.Add(time.Duration(1+r.IntN(60)) * time.Second),
 					})
@@ -77,7 +97,7 @@ func TestMemoryTasksKeepTheBooks(t *testing.T) {
 					if len(ids) == 0 {
 						continue
 					}
-					_, _ = m.Update(t.Context(), ids[r.IntN(len(ids))], func(rec *TaskRecord) error {
+					_, _ = m.Update(t.Context(), ids[r.IntN(len(ids))], func(rec *store.TaskRecord) error {
 						switch {
 						case rec.Status.Terminal(), r.IntN(10) == 0:
 							return errTaskOver
@@ -85,7 +105,7 @@ func TestMemoryTasksKeepTheBooks(t *testing.T) {
 							rec.Status, rec.Result = mcp.TaskCompleted, make(jsontext.Value, r.IntN(3000))
 							rec.Expires = time.Now().Add(time.Duration(1+r.IntN(60)) * time.Second)
 						default:
-							rec.ask(fmt.Sprint(r.IntN(3)), mcp.InputRequest{Method: "x", Params: make(jsontext.Value, r.IntN(500))})
+							askClient(rec, fmt.Sprint(r.IntN(3)), mcp.InputRequest{Method: "x", Params: make(jsontext.Value, r.IntN(500))})
 						}
 						return nil
 					})
@@ -107,14 +127,14 @@ func TestMemoryTasksKeepTheBooks(t *testing.T) {
 func TestMemoryTasksForgetTheOldestEnd(t *testing.T) {
 	limits := session.Limits{MaxTasks: 4, MaxTasksPerPrincipal: 2, MaxTaskBytes: 1 << 20}
 	reached := map[string]int{}
-	m := newMemoryTasks(func() session.Limits { return limits }, func(limit string) { reached[limit]++ })
+	m := newMemoryTasks(func() session.Limits { return limits }, requestSize, func(limit string) { reached[limit]++ })
 	create := func(principal, id string) error {
-		return m.Create(context.Background(), &TaskRecord{
+		return m.Create(context.Background(), &store.TaskRecord{
 			Task: mcp.Task{TaskID: id, Status: mcp.TaskWorking}, Principal: principal, Expires: time.Now().Add(time.Hour),
 		})
 	}
 	end := func(id string) {
-		_, err := m.Update(context.Background(), id, func(rec *TaskRecord) error { rec.Status = mcp.TaskCompleted; return nil })
+		_, err := m.Update(context.Background(), id, func(rec *store.TaskRecord) error { rec.Status = mcp.TaskCompleted; return nil })
 		require.NoError(t, err)
 	}
 	alive := func(want ...string) {
@@ -141,7 +161,7 @@ func TestMemoryTasksForgetTheOldestEnd(t *testing.T) {
 	require.Equal(t, map[string]int{"max_tasks_per_principal": 2, "max_tasks": 2}, reached)
 
 	unchanged := errors.New("no")
-	_, err := m.Update(context.Background(), "b2", func(rec *TaskRecord) error { rec.Status = mcp.TaskFailed; return unchanged })
+	_, err := m.Update(context.Background(), "b2", func(rec *store.TaskRecord) error { rec.Status = mcp.TaskFailed; return unchanged })
 	require.ErrorIs(t, err, unchanged)
 	rec, err := m.Load(context.Background(), "b2")
 	require.NoError(t, err)

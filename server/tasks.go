@@ -20,13 +20,14 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // Tasks configures the tasks extension. The zero value is good for one process.
 type Tasks struct {
 	// Store keeps the tasks. The default is in memory, within the limits of the server
 	// (MaxTasks, MaxTasksPerPrincipal, MaxTaskBytes).
-	Store TaskStore
+	Store store.TaskStore
 	// PollInterval is how often clients should ask for a task that says nothing else
 	// (default 1 s).
 	PollInterval time.Duration
@@ -46,7 +47,7 @@ const storePatience = 5 * time.Second
 // tasks is the tasks extension of a server.
 type tasks struct {
 	server *Server
-	store  TaskStore
+	store  store.TaskStore
 	poll   time.Duration
 
 	mu      sync.Mutex
@@ -62,7 +63,7 @@ func (s *Server) addTasks(cfg Tasks) error {
 		server: s, store: cfg.Store, poll: cmp.Or(cfg.PollInterval, defaultPollInterval), running: map[string]*task{},
 	}
 	if t.store == nil {
-		t.store = newMemoryTasks(s.core.Limits, s.core.LimitReached)
+		t.store = newMemoryTasks(s.core.Limits, t.frame, s.core.LimitReached)
 	}
 	if _, err := s.extensions.put(Extension{ID: mcp.ExtensionTasks}); err != nil {
 		return err
@@ -87,7 +88,7 @@ func (ts *tasks) start(ctx context.Context, call *Call, o TaskOptions) (*task, *
 	ttl, limit := o.life(s.core.Limits())
 	now := taskTime()
 	ms := ttl.Milliseconds()
-	rec := &TaskRecord{
+	rec := &store.TaskRecord{
 		Task: mcp.Task{
 			TaskID: rand.Text(), Status: mcp.TaskWorking, StatusMessage: taskText(o.Message), CreatedAt: now, LastUpdatedAt: now,
 			TTL: &ms, PollInterval: max(cmp.Or(o.PollInterval, ts.poll).Milliseconds(), 1),
@@ -95,7 +96,6 @@ func (ts *tasks) start(ctx context.Context, call *Call, o TaskOptions) (*task, *
 		Principal: call.Principal.Key(), Tool: call.Route.Target, Trace: observe.TraceParent(ctx),
 		// Until then the end of a handler that was cancelled at the end of its life can be read.
 		Expires: now.Add(ttl + s.core.Limits().TaskGrace),
-		frame:   call.core.Bytes,
 	}
 	work, refused := s.core.Detach(ctx, call.core, taskName(rec.TaskID), now.Add(ttl))
 	if refused != nil {
@@ -118,7 +118,7 @@ func (ts *tasks) get(ctx context.Context, call *Call) (mcp.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rec.result(), nil
+	return taskResult(rec), nil
 }
 
 // cancel serves tasks/cancel: what still runs is told to stop, and its end is decided.
@@ -127,7 +127,7 @@ func (ts *tasks) cancel(ctx context.Context, call *Call) (mcp.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = ts.change(ctx, rec.TaskID, func(rec *TaskRecord) error {
+	_, err = ts.change(ctx, rec.TaskID, func(rec *store.TaskRecord) error {
 		ts.close(rec, mcp.TaskCancelled, "cancelled by the client")
 		return nil
 	})
@@ -154,10 +154,10 @@ func (ts *tasks) update(ctx context.Context, call *Call) (mcp.Result, error) {
 	if len(good) == 0 && message == "" {
 		return &mcp.EmptyResult{}, nil
 	}
-	_, err = ts.change(ctx, rec.TaskID, func(rec *TaskRecord) error {
+	_, err = ts.change(ctx, rec.TaskID, func(rec *store.TaskRecord) error {
 		for key, answer := range good {
 			if _, open := rec.InputRequests[key]; open {
-				rec.answer(key, answer)
+				clientAnswered(rec, key, answer)
 			}
 		}
 		rec.StatusMessage = cmp.Or(message, rec.StatusMessage)
@@ -176,7 +176,7 @@ func (ts *tasks) giveUp(ctx context.Context) {
 	ts.mu.Unlock()
 	for _, t := range left {
 		end := session.StoppedEnd(mcp.CauseServerShutdown)
-		_, err := ts.change(ctx, t.id, func(rec *TaskRecord) error {
+		_, err := ts.change(ctx, t.id, func(rec *store.TaskRecord) error {
 			ts.close(rec, end.Status, end.Error.Message)
 			rec.Error = storable(end.Error)
 			return nil
@@ -192,7 +192,7 @@ func (ts *tasks) giveUp(ctx context.Context) {
 var errNoSuchTask = mcp.NewError(mcp.CodeInvalidParams, "there is no such task")
 
 // find returns the record of a task that the caller may know of.
-func (ts *tasks) find(ctx context.Context, call *Call, id string) (*TaskRecord, error) {
+func (ts *tasks) find(ctx context.Context, call *Call, id string) (*store.TaskRecord, error) {
 	if id == "" {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.taskId is missing")
 	}
@@ -204,11 +204,11 @@ func (ts *tasks) find(ctx context.Context, call *Call, id string) (*TaskRecord, 
 	return rec, nil
 }
 
-// visible returns the record of a task of one principal, or [ErrNoTask].
-func (ts *tasks) visible(ctx context.Context, id, principal string) (*TaskRecord, error) {
+// visible returns the record of a task of one principal, or [store.ErrNoTask].
+func (ts *tasks) visible(ctx context.Context, id, principal string) (*store.TaskRecord, error) {
 	rec, err := ts.load(ctx, id)
 	if err == nil && rec.Principal != principal {
-		err = ErrNoTask
+		err = store.ErrNoTask
 	}
 	return rec, err
 }
@@ -216,12 +216,12 @@ func (ts *tasks) visible(ctx context.Context, id, principal string) (*TaskRecord
 // The three ways to the store. It may be a user's, and may be asked from a goroutine on
 // which nobody else contains a panic.
 
-func (ts *tasks) create(ctx context.Context, rec *TaskRecord) (err error) {
+func (ts *tasks) create(ctx context.Context, rec *store.TaskRecord) (err error) {
 	defer containStore(&err)
 	return ts.store.Create(ctx, rec)
 }
 
-func (ts *tasks) load(ctx context.Context, id string) (rec *TaskRecord, err error) {
+func (ts *tasks) load(ctx context.Context, id string) (rec *store.TaskRecord, err error) {
 	defer containStore(&err)
 	return ts.store.Load(ctx, id)
 }
@@ -235,7 +235,7 @@ func containStore(err *error) {
 
 // fault words an error of the store for a client.
 func (ts *tasks) fault(ctx context.Context, err error) error {
-	if errors.Is(err, ErrNoTask) {
+	if errors.Is(err, store.ErrNoTask) {
 		return errNoSuchTask
 	}
 	if _, public := mcp.AsError(err); public {
@@ -251,10 +251,10 @@ var errTaskOver = errors.New("server: the task has ended")
 // change changes the record of a task that has not ended. It is the one way to do so,
 // so that whoever ends a task first decides how. With errTaskOver it returns the record
 // that stays.
-func (ts *tasks) change(ctx context.Context, id string, f func(*TaskRecord) error) (rec *TaskRecord, err error) {
+func (ts *tasks) change(ctx context.Context, id string, f func(*store.TaskRecord) error) (rec *store.TaskRecord, err error) {
 	defer containStore(&err)
-	var ended *TaskRecord
-	rec, err = ts.store.Update(ctx, id, func(rec *TaskRecord) error {
+	var ended *store.TaskRecord
+	rec, err = ts.store.Update(ctx, id, func(rec *store.TaskRecord) error {
 		if rec.Status.Terminal() {
 			ended = rec
 			return errTaskOver
@@ -273,9 +273,9 @@ func (ts *tasks) change(ctx context.Context, id string, f func(*TaskRecord) erro
 }
 
 // close ends a task.
-func (ts *tasks) close(rec *TaskRecord, status mcp.TaskStatus, message string) {
+func (ts *tasks) close(rec *store.TaskRecord, status mcp.TaskStatus, message string) {
 	rec.Status, rec.StatusMessage = status, taskText(message)
-	rec.InputRequests, rec.InputResponses, rec.frame = nil, nil, 0
+	rec.InputRequests, rec.InputResponses = nil, nil
 	rec.Expires = rec.CreatedAt.Add(time.Duration(*rec.TTL) * time.Millisecond)
 	if grace := taskTime().Add(ts.server.core.Limits().TaskGrace); grace.After(rec.Expires) {
 		rec.Expires = grace
@@ -283,9 +283,9 @@ func (ts *tasks) close(rec *TaskRecord, status mcp.TaskStatus, message string) {
 }
 
 // changed is told by the store that a task was changed, here or elsewhere.
-func (ts *tasks) changed(rec *TaskRecord) {
+func (ts *tasks) changed(rec *store.TaskRecord) {
 	if topic := (change{taskUpdated, rec.TaskID}); ts.server.hub.wants(topic) {
-		if raw, err := wire.Marshal(nil, rec.result()); err == nil { // else its client polls, and learns why
+		if raw, err := wire.Marshal(nil, taskResult(rec)); err == nil { // else its client polls, and learns why
 			ts.server.hub.publish(news{topic, rec.Revision, raw[1 : len(raw)-1]})
 		}
 	}
@@ -305,7 +305,7 @@ func (ts *tasks) honour(ctx context.Context, req *middleware.Request, ids []stri
 		switch rec, err := ts.visible(ctx, id, req.Principal.Key()); {
 		case err == nil:
 			known[id] = rec.Revision
-		case !errors.Is(err, ErrNoTask):
+		case !errors.Is(err, store.ErrNoTask):
 			return nil, ts.fault(ctx, err)
 		}
 	}
@@ -329,6 +329,15 @@ func (ts *tasks) here(id string) *task {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	return ts.running[id]
+}
+
+// frame returns the size of the request that has become a task, which its handler keeps in
+// memory while it runs here, in bytes.
+func (ts *tasks) frame(id string) int {
+	if t := ts.here(id); t != nil {
+		return t.call.core.Bytes
+	}
+	return 0
 }
 
 // snapshot shows telemetry what the core and the features of the server have.

@@ -15,6 +15,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/server/servertest"
+	"github.com/vitrine-mcp/vitrine/store"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
@@ -23,16 +24,16 @@ import (
 type sharedStore struct {
 	mu      sync.Mutex
 	records map[string][]byte
-	watch   []func(*server.TaskRecord)
+	watch   []func(*store.TaskRecord)
 	down    error
 	hold    chan struct{} // if not nil, holds Create back
 }
 
 func newSharedStore() *sharedStore { return &sharedStore{records: map[string][]byte{}} }
 
-func (s *sharedStore) Watch(changed func(*server.TaskRecord)) { s.watch = append(s.watch, changed) }
+func (s *sharedStore) Watch(changed func(*store.TaskRecord)) { s.watch = append(s.watch, changed) }
 
-func (s *sharedStore) Create(_ context.Context, rec *server.TaskRecord) error {
+func (s *sharedStore) Create(_ context.Context, rec *store.TaskRecord) error {
 	if s.hold != nil {
 		<-s.hold
 	}
@@ -44,30 +45,30 @@ func (s *sharedStore) Create(_ context.Context, rec *server.TaskRecord) error {
 	return s.write(rec)
 }
 
-func (s *sharedStore) write(rec *server.TaskRecord) (err error) {
+func (s *sharedStore) write(rec *store.TaskRecord) (err error) {
 	s.records[rec.TaskID], err = json.Marshal(rec)
 	return err
 }
 
-func (s *sharedStore) Load(_ context.Context, id string) (*server.TaskRecord, error) {
+func (s *sharedStore) Load(_ context.Context, id string) (*store.TaskRecord, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.read(id)
 }
 
-func (s *sharedStore) read(id string) (*server.TaskRecord, error) {
+func (s *sharedStore) read(id string) (*store.TaskRecord, error) {
 	raw, found := s.records[id]
 	switch {
 	case s.down != nil:
 		return nil, s.down
 	case !found:
-		return nil, server.ErrNoTask
+		return nil, store.ErrNoTask
 	}
-	rec := new(server.TaskRecord)
+	rec := new(store.TaskRecord)
 	return rec, json.Unmarshal(raw, rec)
 }
 
-func (s *sharedStore) Update(_ context.Context, id string, change func(*server.TaskRecord) error) (*server.TaskRecord, error) {
+func (s *sharedStore) Update(_ context.Context, id string, change func(*store.TaskRecord) error) (*store.TaskRecord, error) {
 	s.mu.Lock()
 	rec, err := s.read(id)
 	if err == nil {
@@ -158,7 +159,7 @@ type gatedLoads struct {
 	gate chan struct{}
 }
 
-func (s gatedLoads) Load(ctx context.Context, id string) (*server.TaskRecord, error) {
+func (s gatedLoads) Load(ctx context.Context, id string) (*store.TaskRecord, error) {
 	<-s.gate
 	return s.sharedStore.Load(ctx, id)
 }
@@ -276,14 +277,14 @@ func TestTaskStorePanics(t *testing.T) {
 // panicking panics where another store returns an error.
 type panicking struct{ *sharedStore }
 
-func (p panicking) Create(ctx context.Context, rec *server.TaskRecord) error {
+func (p panicking) Create(ctx context.Context, rec *store.TaskRecord) error {
 	if err := p.sharedStore.Create(ctx, rec); err != nil {
 		panic(err)
 	}
 	return nil
 }
 
-func (p panicking) Load(ctx context.Context, id string) (*server.TaskRecord, error) {
+func (p panicking) Load(ctx context.Context, id string) (*store.TaskRecord, error) {
 	rec, err := p.sharedStore.Load(ctx, id)
 	if err != nil {
 		panic(err)
@@ -291,7 +292,7 @@ func (p panicking) Load(ctx context.Context, id string) (*server.TaskRecord, err
 	return rec, nil
 }
 
-func (p panicking) Update(ctx context.Context, id string, change func(*server.TaskRecord) error) (*server.TaskRecord, error) {
+func (p panicking) Update(ctx context.Context, id string, change func(*store.TaskRecord) error) (*store.TaskRecord, error) {
 	rec, err := p.sharedStore.Update(ctx, id, change)
 	if err != nil {
 		panic(err)
