@@ -187,6 +187,7 @@ func (tr *tracked) leave(out *Outcome) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.live, tr)
+	k.refuse(out.Err)
 	if out.Rejected != "" {
 		k.own.Rejected[out.Rejected]++
 		if !tr.admitted {

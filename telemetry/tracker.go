@@ -34,6 +34,7 @@ func newTracker(add func(Source)) *tracker {
 		counts: map[*Series]*SeriesCounters{},
 		own: Counters{
 			Received: map[string]uint64{}, Rejected: map[mcp.RejectReason]uint64{}, SessionsClosed: map[mcp.Cause]uint64{},
+			Refused: map[string]map[string]uint64{},
 		},
 	}
 	for _, method := range mcp.Methods() {
@@ -113,6 +114,7 @@ func (k *tracker) Snapshot() *Snapshot {
 	now := time.Now()
 	snap := &Snapshot{At: now, Counters: Counters{
 		Received: cloned(k.own.Received), Rejected: cloned(k.own.Rejected), SessionsClosed: cloned(k.own.SessionsClosed),
+		Refused: k.refused(),
 	}}
 	for tr := range k.live {
 		tr.admit()

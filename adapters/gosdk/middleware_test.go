@@ -157,6 +157,7 @@ func TestMiddlewareRefuses(t *testing.T) {
 		require.EqualValues(t, 429, answered.Code)
 		require.JSONEq(t, `{"reason":"quota","retryAfter":60}`, string(answered.Data))
 		require.Empty(t, w.Ended("tools/call").ErrorType)
+		require.Equal(t, 1.0, w.Metric("vitrine_refusals_total", adapttest.Labels{"reason": "quota", "by": "test"}))
 	})
 }
 

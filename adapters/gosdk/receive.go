@@ -54,6 +54,9 @@ func (a *Adapter) serve(ctx context.Context, next sdk.MethodHandler, method stri
 	if err != nil {
 		out.Err = wireError(err)
 	}
+	if refusal, ok := mcp.AsRefusal(failure); ok {
+		out.Err = refusal.RPC() // the same, and telemetry knows that it is a refusal
+	}
 	if tool, ok := result.(*sdk.CallToolResult); ok && tool != nil {
 		call.Operation().Result(tool.IsError && !mcp.IsCallerFault(failure), tool)
 	}

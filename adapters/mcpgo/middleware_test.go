@@ -181,6 +181,7 @@ func TestMiddlewareRefuses(t *testing.T) {
 		_, err := call(t, wire.connect(w), "add", numbers{1, 2})
 		require.ErrorContains(t, err, "there are too many requests")
 		require.Empty(t, w.Ended("tools/call").ErrorType)
+		require.Equal(t, 1.0, w.Metric("vitrine_refusals_total", adapttest.Labels{"reason": "quota", "by": "test"}))
 	})
 }
 
