@@ -109,6 +109,7 @@ func TestRequestOfMiddleware(t *testing.T) {
 		if wire.transport == "http" {
 			require.Equal(t, "application/json", got.Header.Get("Content-Type"))
 			require.NotContains(t, got.Header, "Vitrine-Exchange", "it is ours")
+			require.NotContains(t, got.Origin.(*sdk.CallToolRequest).Extra.Header, "Vitrine-Exchange")
 			require.NotEmpty(t, got.Peer.Addr)
 		}
 	})
@@ -222,6 +223,9 @@ func TestMiddlewareLeavesResultsAlone(t *testing.T) {
 		require.IsType(t, &mcp.GetPromptResult{}, seen["prompts/get"])
 		_, err = session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "note://1"})
 		require.ErrorContains(t, err, "the disk is on fire", "the SDK answers with its handlers' errors")
+		var answered *jsonrpc.Error
+		require.ErrorAs(t, err, &answered)
+		require.Zero(t, answered.Code, "as the SDK has it")
 	})
 }
 

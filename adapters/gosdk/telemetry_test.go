@@ -163,24 +163,35 @@ func TestSessionIsRecorded(t *testing.T) {
 	}
 }
 
-// A subscription is one, and no slow request.
+// A subscription is one, and no slow request. Shutdown does not wait for it.
 func TestSubscriptionIsShown(t *testing.T) {
 	for _, wire := range []wire{wires()[1], wires()[3]} {
-		t.Run(wire.name, func(t *testing.T) {
-			w := newWorld(t)
-			client := sdk.NewClient(&sdk.Implementation{Name: "tester", Version: "2.0.0"}, &sdk.ClientOptions{
-				ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {},
+		for _, end := range []string{"client_disconnect", "server_shutdown"} {
+			t.Run(wire.name+", "+end, func(t *testing.T) {
+				w := newWorld(t)
+				session := wire.dial(w, sdk.NewClient(&sdk.Implementation{Name: "tester", Version: "2.0.0"}, &sdk.ClientOptions{
+					ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {},
+				}))
+				w.Eventually(func() bool {
+					requests, subscriptions, _ := w.Live()
+					return len(requests) == 0 && len(subscriptions) == 1
+				}, "the subscription on the page")
+				if end == "server_shutdown" {
+					require.NoError(t, w.adapter.Shutdown(t.Context()))
+				} else {
+					require.NoError(t, session.Close())
+				}
+				ended := func(end string) float64 {
+					return w.Metric("vitrine_subscription_duration_seconds", adapttest.Labels{"end": end})
+				}
+				w.Eventually(func() bool {
+					if wire.transport == "memory" && end == "client_disconnect" { // its client cancels, and closes
+						return ended("client_cancel")+ended("transport_close") == 1
+					}
+					return ended(end) == 1
+				}, "the end of the subscription")
 			})
-			session := wire.dial(w, client)
-			w.Eventually(func() bool {
-				requests, subscriptions, _ := w.Live()
-				return len(requests) == 0 && len(subscriptions) == 1
-			}, "the subscription on the page")
-			require.NoError(t, session.Close())
-			w.Eventually(func() bool {
-				return w.Metric("vitrine_subscription_duration_seconds", nil) == 1
-			}, "the end of the subscription")
-		})
+		}
 	}
 }
 

@@ -189,23 +189,30 @@ func TestSessionIsRecorded(t *testing.T) {
 	}
 }
 
-// A subscription is one, and no slow request.
+// A subscription is one, and no slow request. Shutdown does not wait for it.
 func TestSubscriptionIsShown(t *testing.T) {
 	for _, wire := range []wire{wires()[1], wires()[3]} {
-		t.Run(wire.name, func(t *testing.T) {
-			w := newWorld(t)
-			c := wire.connect(w)
-			ctx, stop := contextOf(t)
-			go func() { _ = c.Listen(ctx, mcp.SubscriptionFilter{ToolsListChanged: true}) }()
-			w.Eventually(func() bool {
-				requests, subscriptions, _ := w.Live()
-				return len(requests) == 0 && len(subscriptions) == 1
-			}, "the subscription on the page")
-			stop()
-			w.Eventually(func() bool {
-				return w.Metric("vitrine_subscription_duration_seconds", nil) == 1
-			}, "the end of the subscription")
-		})
+		for _, end := range []string{"the client's", "server_shutdown"} {
+			t.Run(wire.name+", "+end, func(t *testing.T) {
+				w := newWorld(t)
+				c := wire.connect(w)
+				ctx, stop := contextOf(t)
+				go func() { _ = c.Listen(ctx, mcp.SubscriptionFilter{ToolsListChanged: true}) }()
+				w.Eventually(func() bool {
+					requests, subscriptions, _ := w.Live()
+					return len(requests) == 0 && len(subscriptions) == 1
+				}, "the subscription on the page")
+				if end == "server_shutdown" {
+					require.NoError(t, w.adapter.Shutdown(t.Context()))
+				} else {
+					stop()
+					end = map[string]string{"http": "client_disconnect", "stdio": "client_cancel"}[wire.transport]
+				}
+				w.Eventually(func() bool {
+					return w.Metric("vitrine_subscription_duration_seconds", adapttest.Labels{"end": end}) == 1
+				}, "the end of the subscription")
+			})
+		}
 	}
 }
 
