@@ -18,6 +18,10 @@ import (
 // and addresses in them. See [mcp.ToolError] for what callers are told without it.
 func WithErrorDetails() Option { return optionFunc(func(c *config) { c.errorDetails = true }) }
 
+// SetErrorDetails is [WithErrorDetails] for a server that is made already, as package
+// service does for an operator. It may be called at any time.
+func (s *Server) SetErrorDetails(on bool) { s.errorDetails.Store(on) }
+
 // A serverFault is an error of the server itself, or of a program that breaks its own
 // schemas. A tool answers with a protocol error then, because no other arguments would help.
 type serverFault struct{ error }

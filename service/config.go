@@ -79,6 +79,10 @@ type Config struct {
 	// LogLevel is the least severe level that is logged; LogFormat is "text" or "json".
 	LogLevel  slog.Level
 	LogFormat string
+
+	// ErrorDetails tells callers the whole text of every error, for development; see
+	// [server.WithErrorDetails]. false leaves the server as it is.
+	ErrorDetails bool
 }
 
 // DefaultConfig returns the defaults: everything on loopback, safe in production.

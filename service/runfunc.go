@@ -91,6 +91,9 @@ func (e *Env) configure(srv *server.Server) error {
 	if err := srv.SetLimits(e.configured.limits(srv.Limits())); err != nil {
 		return fmt.Errorf("service: %w", err)
 	}
+	if e.configured.ErrorDetails {
+		srv.SetErrorDetails(true)
+	}
 	if e.keys == nil {
 		return nil
 	}

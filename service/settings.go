@@ -122,6 +122,8 @@ func ownSettings(env envPrefix) []setting {
 			func(c *Config) flag.Value { return levelValue(&c.LogLevel) }},
 		{groupLogs, "log-format", "`format` of the log on standard error: text or json",
 			func(c *Config) flag.Value { return textValue(&c.LogFormat, oneOf("text", "json")) }},
+		{groupLogs, "error-details", "tell callers the whole text of every error, which may have secrets in it: for development",
+			func(c *Config) flag.Value { return boolValue(&c.ErrorDetails) }},
 	}
 }
 
