@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
 // maxSmallProgram bounds the program of testdata/small, built as the container's is, in bytes:
@@ -15,7 +17,7 @@ const maxSmallProgram = 14_000_000
 // TestSmallProgramIsSmall: who does not export pays for no exporter.
 func TestSmallProgramIsSmall(t *testing.T) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		t.Skip("programs have other sizes elsewhere")
+		needs.Skip(t, "internal/archtest/size", "programs have other sizes elsewhere")
 	}
 	goFiles(t)
 	program := filepath.Join(t.TempDir(), "small")
