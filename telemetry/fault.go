@@ -44,13 +44,14 @@ func (o *Outcome) errorType() string {
 	return ""
 }
 
-// knownCodes lists the error codes of JSON-RPC and of MCP.
+// knownCodes lists the error codes of JSON-RPC, of MCP, and of refusals.
 func knownCodes() []mcp.Code {
 	return []mcp.Code{
 		mcp.CodeParseError, mcp.CodeInvalidRequest, mcp.CodeMethodNotFound, mcp.CodeInvalidParams,
 		mcp.CodeInternalError, mcp.CodeHeaderMismatch, mcp.CodeMissingRequiredCapability,
 		mcp.CodeUnsupportedVersion, mcp.CodeResourceNotFound, mcp.CodeRequestCancelled,
 		mcp.CodeURLElicitationRequired,
+		mcp.CodeUnauthorized, mcp.CodeForbidden, mcp.CodeTooManyRequests, mcp.CodeUnavailable,
 	}
 }
 
@@ -109,6 +110,14 @@ func codeLabel(c mcp.Code) string {
 		return "-32800"
 	case mcp.CodeURLElicitationRequired:
 		return "-32042"
+	case mcp.CodeUnauthorized:
+		return "401"
+	case mcp.CodeForbidden:
+		return "403"
+	case mcp.CodeTooManyRequests:
+		return "429"
+	case mcp.CodeUnavailable:
+		return "503"
 	}
 	return other
 }
