@@ -1,10 +1,10 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,9 +18,9 @@ import (
 // a hook that notes when it runs.
 type stubborn struct {
 	srv            *server.Server
-	log            bytes.Buffer
-	begun          time.Time
-	returned, stop time.Duration // since the drain began to cancel
+	log            lockedBuffer
+	begun          atomic.Pointer[time.Time]
+	returned, stop atomic.Int64 // ns since the drain began to cancel
 }
 
 func newStubborn(t *testing.T, ignores time.Duration) *stubborn {
@@ -29,12 +29,13 @@ func newStubborn(t *testing.T, ignores time.Duration) *stubborn {
 	s.srv = newServer(t, server.WithLogger(slog.New(slog.NewTextHandler(&s.log, nil))), server.WithLimits(server.Limits{HookGrace: 10 * time.Second}))
 	server.AddTool(s.srv, server.Tool{Name: "stubborn"}, func(ctx context.Context, _ *server.Call, _ none) (string, error) {
 		<-ctx.Done()
-		s.begun = time.Now()
+		begun := time.Now()
+		s.begun.Store(&begun)
 		time.Sleep(ignores)
-		s.returned = time.Since(s.begun)
+		s.returned.Store(int64(time.Since(begun)))
 		return "", nil
 	})
-	s.srv.AddHook("database", nil, func(context.Context) error { s.stop = time.Since(s.begun); return nil })
+	s.srv.AddHook("database", nil, func(context.Context) error { s.stop.Store(int64(time.Since(*s.begun.Load()))); return nil })
 	p := dial(t, s.srv)
 	p.send(modern(1, "tools/call", call("stubborn", `{}`)))
 	synctest.Wait()
@@ -53,8 +54,8 @@ func TestStopHooksRunAfterTheLastHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStubborn(t, 3*time.Second)
 		require.ErrorIs(t, s.drain(), server.ErrAbandoned)
-		require.Equal(t, 3*time.Second, s.returned)
-		require.Equal(t, 3*time.Second, s.stop)
+		require.EqualValues(t, 3*time.Second, s.returned.Load())
+		require.EqualValues(t, 3*time.Second, s.stop.Load())
 		require.NotContains(t, s.log.String(), "hooks.unsafe")
 	})
 }
@@ -64,7 +65,7 @@ func TestStopHooksSayWhichHandlersTheyDoNotWaitFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStubborn(t, time.Minute)
 		require.ErrorIs(t, s.drain(), server.ErrAbandoned)
-		require.Equal(t, s.srv.Limits().CleanupGrace+5*time.Second, s.stop, "half of the hook grace")
+		require.EqualValues(t, s.srv.Limits().CleanupGrace+5*time.Second, s.stop.Load(), "half of the hook grace")
 		require.Regexp(t, `level=WARN msg=hooks.unsafe .* left=1 handlers="tools/call stubborn \(id 1, 5.5s\)"`, s.log.String())
 		time.Sleep(time.Minute)
 	})
@@ -76,7 +77,7 @@ func TestStopHooksAfterClose(t *testing.T) {
 		s := newStubborn(t, time.Minute)
 		s.srv.Close()
 		require.ErrorIs(t, s.drain(), server.ErrAbandoned)
-		require.Less(t, s.stop, time.Second)
+		require.Less(t, time.Duration(s.stop.Load()), time.Second)
 		require.Contains(t, s.log.String(), "hooks.unsafe")
 		time.Sleep(time.Minute)
 	})
@@ -86,7 +87,7 @@ func TestStopHooksAfterClose(t *testing.T) {
 func TestStopHooksWaitForNotificationHandlers(t *testing.T) {
 	for takes, logs := range map[time.Duration]bool{3 * time.Second: false, time.Minute: true} {
 		synctest.Test(t, func(t *testing.T) {
-			var log bytes.Buffer
+			var log lockedBuffer
 			srv := newServer(t, server.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), server.WithLimits(server.Limits{HookGrace: 10 * time.Second}))
 			server.AddNotification(srv, "x/nudge", "", func(context.Context, *server.Notice, none) { time.Sleep(takes) })
 			var stopped time.Duration
@@ -110,7 +111,7 @@ func TestStopHooksWaitForNotificationHandlers(t *testing.T) {
 // A hook that fails, or goes on when its time is over, is named in the log.
 func TestHooksAreNamedInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log lockedBuffer
 		srv := newServer(t, server.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), server.WithLimits(server.Limits{HookGrace: time.Second}))
 		srv.AddHook("cache", nil, func(context.Context) error { return errors.New("disk full") })
 		srv.AddHook("queue", nil, func(context.Context) error { time.Sleep(3 * time.Second); return nil })
