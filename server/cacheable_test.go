@@ -21,7 +21,7 @@ import (
 func TestCacheableResults(t *testing.T) {
 	bare := func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-			if req.Meta()["bare"] != nil { // a link that answers by itself, and knows nothing of caches
+			if req.Meta()["bare"] != nil { // a middleware that answers by itself, and knows nothing of caches
 				return &mcp.ListToolsResult{}, nil
 			}
 			return next(ctx, req)

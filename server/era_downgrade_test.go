@@ -126,7 +126,7 @@ func TestDowngradeFollowsTheSession(t *testing.T) {
 	require.NoError(t, srv.Shutdown(t.Context()))
 }
 
-// A link may keep a list and answer with it again.
+// A middleware may keep a list and answer with it again.
 func TestSharedListIsNotChanged(t *testing.T) {
 	tool := &mcp.Tool{Name: "x", Title: "T", InputSchema: jsontext.Value(`{"type":"object"}`)}
 	shared := &mcp.ListToolsResult{Tools: []*mcp.Tool{tool}}

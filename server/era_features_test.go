@@ -150,7 +150,7 @@ func TestIntroductionToOlderClients(t *testing.T) {
 	require.Contains(t, dial(t, srv).ask(modern(1, "server/discover", "")), `"websiteUrl"`, "and the server keeps it")
 }
 
-// A link may keep a result and answer with it again.
+// A middleware may keep a result and answer with it again.
 func TestSharedResultsAreNotChanged(t *testing.T) {
 	prompt := &mcp.Prompt{Name: "p", Title: "T", Arguments: []mcp.PromptArgument{{Name: "a", Title: "A"}}}
 	shared := &mcp.ListPromptsResult{Prompts: []*mcp.Prompt{prompt}}

@@ -55,14 +55,14 @@ func TestContextErrorsAreTheCause(t *testing.T) {
 	require.Contains(t, dial(t, srv).ask(modern(1, "tools/call", call("x", `{}`))), `"isError":true`)
 }
 
-func TestNilHandlersAndLinks(t *testing.T) {
+func TestNilHandlersAndMiddlewares(t *testing.T) {
 	srv := newServer(t)
 	var handler server.ToolHandler[none, string]
 	require.ErrorContains(t, server.TryAddTool(srv, server.Tool{Name: "x"}, handler), `tool "x": the handler is nil`)
-	links := []middleware.Middleware{middleware.Chain(), nil}
-	require.ErrorContains(t, server.TryAddTool(srv, server.Tool{Name: "x", Middleware: links}, text("")), `tool "x": a middleware is nil`)
+	middlewares := []middleware.Middleware{middleware.Chain(), nil}
+	require.ErrorContains(t, server.TryAddTool(srv, server.Tool{Name: "x", Middleware: middlewares}, text("")), `tool "x": a middleware is nil`)
 	require.Panics(t, func() { server.AddTool(srv, server.Tool{Name: "x"}, handler) })
-	_, err := server.TryNew("test", "1", server.WithMiddleware(links...))
+	_, err := server.TryNew("test", "1", server.WithMiddleware(middlewares...))
 	require.EqualError(t, err, "server: a middleware is nil")
 	server.AddTool(srv, server.Tool{Name: "x"}, text("")) // the name is not taken
 }

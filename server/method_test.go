@@ -177,7 +177,7 @@ func TestBadMethods(t *testing.T) {
 		"notification":      {Name: "notifications/progress"},
 		"white space":       {Name: "a b"},
 		"unknown extension": {Name: "x/y", Extension: "com.example/other"},
-		"nil link":          {Name: "x/y", Middleware: []middleware.Middleware{nil}},
+		"nil middleware":    {Name: "x/y", Middleware: []middleware.Middleware{nil}},
 	} {
 		require.Error(t, server.TryAddMethod(srv, m, handler), name)
 		require.Panics(t, func() { server.AddMethod(srv, m, handler) }, name)
@@ -189,18 +189,18 @@ func TestBadMethods(t *testing.T) {
 	require.NoError(t, server.TryAddMethod(srv, m, handler), "the name is not taken")
 }
 
-// A method of one's own is a request like any other: links wrap it, its deadline
+// A method of one's own is a request like any other: middlewares wrap it, its deadline
 // holds, it can be cancelled, and its label is its name.
 func TestMethodIsARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tel, err := telemetry.New()
 		require.NoError(t, err)
 		j := &journal{}
-		srv := newServer(t, server.WithMiddleware(j.link("server")), server.WithTelemetry(tel))
+		srv := newServer(t, server.WithMiddleware(j.middleware("server")), server.WithTelemetry(tel))
 		j.take()
 		causes := make(chan error, 2)
 		server.AddMethod(srv, server.Method{
-			Name: "x/wait", Middleware: []middleware.Middleware{j.link("method")}, Deadline: time.Second,
+			Name: "x/wait", Middleware: []middleware.Middleware{j.middleware("method")}, Deadline: time.Second,
 		}, func(ctx context.Context, _ *server.Call, _ none) (addOut, error) {
 			j.add("handler")
 			<-ctx.Done()

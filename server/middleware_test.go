@@ -18,7 +18,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/servertest"
 )
 
-// A journal is written by links and handlers.
+// A journal is written by middlewares and handlers.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -39,8 +39,8 @@ func (j *journal) take() []string {
 	return lines
 }
 
-// link writes down that it was built, and each of its calls.
-func (j *journal) link(name string) middleware.Middleware {
+// middleware writes down that it was built, and each of its calls.
+func (j *journal) middleware(name string) middleware.Middleware {
 	return func(next middleware.Handler) middleware.Handler {
 		j.add("build " + name)
 		return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
@@ -53,13 +53,13 @@ func (j *journal) link(name string) middleware.Middleware {
 
 func TestMiddlewareOrder(t *testing.T) {
 	j := &journal{}
-	srv := newServer(t, server.WithMiddleware(j.link("a"), j.link("b")), server.WithMiddleware(j.link("c")))
+	srv := newServer(t, server.WithMiddleware(j.middleware("a"), j.middleware("b")), server.WithMiddleware(j.middleware("c")))
 	built := j.take()
-	for _, link := range []string{"a", "b", "c"} {
-		line := "build " + link
+	for _, name := range []string{"a", "b", "c"} {
+		line := "build " + name
 		require.Equal(t, len(built)/3, len(slices.DeleteFunc(slices.Clone(built), func(s string) bool { return s != line })), line)
 	}
-	server.AddTool(srv, server.Tool{Name: "x", Middleware: []middleware.Middleware{j.link("t"), j.link("u")}},
+	server.AddTool(srv, server.Tool{Name: "x", Middleware: []middleware.Middleware{j.middleware("t"), j.middleware("u")}},
 		func(context.Context, *server.Call, none) (string, error) {
 			j.add("handler")
 			return "", errors.New("a tool error is a result")
@@ -85,7 +85,7 @@ func TestMiddlewareOrder(t *testing.T) {
 		calls(func() { _, _ = client.CallTool(t.Context(), "x", map[string]any{"bad": 1}) }), "bad arguments")
 }
 
-// A link sees everything about a request, in both eras.
+// A middleware sees everything about a request, in both eras.
 func TestMiddlewareSees(t *testing.T) {
 	seen := make(chan *middleware.Request, 10)
 	srv := newServer(t, server.WithMiddleware(func(next middleware.Handler) middleware.Handler {
@@ -141,7 +141,7 @@ func TestMiddlewareSees(t *testing.T) {
 type contextKey struct{}
 
 func TestMiddlewareActs(t *testing.T) {
-	link := func(f func(ctx context.Context, req *middleware.Request, next middleware.Handler) (mcp.Result, error)) middleware.Middleware {
+	wrap := func(f func(ctx context.Context, req *middleware.Request, next middleware.Handler) (mcp.Result, error)) middleware.Middleware {
 		return func(next middleware.Handler) middleware.Handler {
 			return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) { return f(ctx, req, next) }
 		}
@@ -149,42 +149,42 @@ func TestMiddlewareActs(t *testing.T) {
 	called := 0
 	for _, tt := range []struct {
 		name string
-		link middleware.Middleware
+		wrap middleware.Middleware
 		want string
 		runs int
 	}{
-		{"changes the context", link(func(ctx context.Context, req *middleware.Request, next middleware.Handler) (mcp.Result, error) {
-			return next(context.WithValue(ctx, contextKey{}, "from the link"), req)
-		}), result(1, `"content":[{"type":"text","text":"from the link"}],`+serverMeta), 1},
-		{"changes the result", link(func(ctx context.Context, req *middleware.Request, next middleware.Handler) (mcp.Result, error) {
+		{"changes the context", wrap(func(ctx context.Context, req *middleware.Request, next middleware.Handler) (mcp.Result, error) {
+			return next(context.WithValue(ctx, contextKey{}, "from the middleware"), req)
+		}), result(1, `"content":[{"type":"text","text":"from the middleware"}],`+serverMeta), 1},
+		{"changes the result", wrap(func(ctx context.Context, req *middleware.Request, next middleware.Handler) (mcp.Result, error) {
 			res, err := next(ctx, req)
 			res.(*mcp.CallToolResult).Content = append(res.(*mcp.CallToolResult).Content, &mcp.TextContent{Text: "more"})
 			*res.ResultMetadata() = mcp.Meta{"example.com/k": true}
 			return res, err
 		}), result(1, `"resultType":"complete","content":[{"type":"text","text":""},{"type":"text","text":"more"}],
 			"_meta":{"example.com/k":true,"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"}}`), 1},
-		{"answers by itself", link(func(context.Context, *middleware.Request, middleware.Handler) (mcp.Result, error) {
+		{"answers by itself", wrap(func(context.Context, *middleware.Request, middleware.Handler) (mcp.Result, error) {
 			return mcp.ToolErrorResult("not today"), nil
 		}), result(1, toolErrorOf("not today")), 0},
-		{"refuses", link(func(context.Context, *middleware.Request, middleware.Handler) (mcp.Result, error) {
+		{"refuses", wrap(func(context.Context, *middleware.Request, middleware.Handler) (mcp.Result, error) {
 			return nil, mcp.NewError(-31001, "no")
 		}), failure(1, -31001, "no"), 0},
-		{"fails", link(func(context.Context, *middleware.Request, middleware.Handler) (mcp.Result, error) {
+		{"fails", wrap(func(context.Context, *middleware.Request, middleware.Handler) (mcp.Result, error) {
 			return nil, errors.New("secret")
 		}), result(1, toolErrorOf("the tool failed")), 0},
-		{"panics", link(func(context.Context, *middleware.Request, middleware.Handler) (mcp.Result, error) {
+		{"panics", wrap(func(context.Context, *middleware.Request, middleware.Handler) (mcp.Result, error) {
 			panic("secret")
 		}), failure(1, -32603, "internal error"), 0},
-		{"answers nothing", link(func(context.Context, *middleware.Request, middleware.Handler) (mcp.Result, error) {
+		{"answers nothing", wrap(func(context.Context, *middleware.Request, middleware.Handler) (mcp.Result, error) {
 			return nil, nil
 		}), result(1, serverMeta), 0},
-		{"turns an error into a result", link(func(ctx context.Context, req *middleware.Request, next middleware.Handler) (mcp.Result, error) {
+		{"turns an error into a result", wrap(func(ctx context.Context, req *middleware.Request, next middleware.Handler) (mcp.Result, error) {
 			_, _ = next(ctx, req)
 			return &mcp.EmptyResult{}, nil
 		}), result(1, serverMeta), 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			srv := newServer(t, server.WithMiddleware(tt.link))
+			srv := newServer(t, server.WithMiddleware(tt.wrap))
 			called = 0
 			server.AddTool(srv, server.Tool{Name: "x"}, func(ctx context.Context, _ *server.Call, _ none) (string, error) {
 				called++

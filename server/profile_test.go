@@ -34,13 +34,13 @@ func labelsAt(t *testing.T, function string) (labels []string) {
 	return labels
 }
 
-// A holder is a link that holds every request until it is released, with a goroutine
+// A holder is a middleware that holds every request until it is released, with a goroutine
 // of its own that does the same.
 type holder struct{ held, release chan struct{} }
 
 func newHolder() *holder { return &holder{make(chan struct{}), make(chan struct{})} }
 
-func (h *holder) link(next middleware.Handler) middleware.Handler {
+func (h *holder) middleware(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 		h.hold()
 		return next(ctx, req)
@@ -71,7 +71,7 @@ const (
 // the next request on the same connection has labels of its own.
 func TestGoroutinesAreLabelled(t *testing.T) {
 	h := newHolder()
-	srv := newServer(t, server.WithMiddleware(h.link))
+	srv := newServer(t, server.WithMiddleware(h.middleware))
 	server.AddTool(srv, server.Tool{Name: "hang"}, text("hello"))
 	server.AddPrompt(srv, server.Prompt{Name: "ask"}, say("hello"))
 	p := dial(t, srv)
@@ -103,7 +103,7 @@ const patience = 30 * time.Second
 // The labels of the program, around the server, are there too.
 func TestLabelsOfTheProgramAreKept(t *testing.T) {
 	h := newHolder()
-	srv := newServer(t, server.WithMiddleware(h.link))
+	srv := newServer(t, server.WithMiddleware(h.middleware))
 	server.AddTool(srv, server.Tool{Name: "hang"}, text("hello"))
 	p := dialContext(t, pprof.WithLabels(t.Context(), pprof.Labels("team", "search")), srv)
 	p.send(modern(1, "tools/call", call("hang", `{}`)))

@@ -133,7 +133,7 @@ func TestPromptFailures(t *testing.T) {
 func TestPromptRegistrationErrors(t *testing.T) {
 	srv := newServer(t)
 	server.AddPrompt(srv, server.Prompt{Name: "taken"}, say(""))
-	nilLink := []middleware.Middleware{nil}
+	noMiddleware := []middleware.Middleware{nil}
 	for _, tt := range []struct {
 		name   string
 		prompt server.Prompt
@@ -145,7 +145,7 @@ func TestPromptRegistrationErrors(t *testing.T) {
 		{"control character", server.Prompt{Name: "a\nb"}, say(""), `"a\nb" has a character that cannot be printed`},
 		{"not UTF-8", server.Prompt{Name: "a\xff"}, say(""), "has a character that cannot be printed"},
 		{"no handler", server.Prompt{Name: "x"}, nil, `prompt "x": the handler is nil`},
-		{"nil link", server.Prompt{Name: "x", Middleware: nilLink}, say(""), `prompt "x": a middleware is nil`},
+		{"nil middleware", server.Prompt{Name: "x", Middleware: noMiddleware}, say(""), `prompt "x": a middleware is nil`},
 		{"argument without a name", server.Prompt{Name: "x", Arguments: []server.PromptArgument{{}}}, say(""), `an argument is named ""`},
 		{"argument twice", server.Prompt{Name: "x", Arguments: []server.PromptArgument{{Name: "a"}, {Name: "a"}}}, say(""), `an argument is named "a"`},
 	} {
@@ -182,9 +182,9 @@ func TestRemovePrompts(t *testing.T) {
 // A prompt's chain is that of a tool, and its name a label.
 func TestPromptMiddleware(t *testing.T) {
 	j := &journal{}
-	srv := newServer(t, server.WithMiddleware(j.link("a")))
+	srv := newServer(t, server.WithMiddleware(j.middleware("a")))
 	j.take()
-	server.AddPrompt(srv, server.Prompt{Name: "x", Middleware: []middleware.Middleware{j.link("p")}},
+	server.AddPrompt(srv, server.Prompt{Name: "x", Middleware: []middleware.Middleware{j.middleware("p")}},
 		func(_ context.Context, call *server.Call, _ map[string]string) (*mcp.GetPromptResult, error) {
 			j.add("handler of " + call.Route.Target)
 			return mcp.PromptText(""), nil

@@ -200,7 +200,7 @@ func TestResourceRegistrationErrors(t *testing.T) {
 	srv := newServer(t)
 	server.AddStaticResource(srv, server.Resource{URI: "x:taken", Name: "n"}, "")
 	server.AddResourceTemplate(srv, server.ResourceTemplate{URITemplate: "x:{taken}", Name: "n"}, echoVars)
-	nilLink := []middleware.Middleware{nil}
+	noMiddleware := []middleware.Middleware{nil}
 	for _, tt := range []struct {
 		name     string
 		resource server.Resource
@@ -213,7 +213,7 @@ func TestResourceRegistrationErrors(t *testing.T) {
 		{"long URI", server.Resource{URI: "x:" + strings.Repeat("a", 4095), Name: "n"}, reader(""), "longer than 4096 bytes"},
 		{"no name", server.Resource{URI: "x:y"}, reader(""), `resource "x:y": it needs a name`},
 		{"no handler", server.Resource{URI: "x:y", Name: "n"}, nil, `resource "x:y": the handler is nil`},
-		{"nil link", server.Resource{URI: "x:y", Name: "n", Middleware: nilLink}, reader(""), "a middleware is nil"},
+		{"nil middleware", server.Resource{URI: "x:y", Name: "n", Middleware: noMiddleware}, reader(""), "a middleware is nil"},
 		{"negative TTL", server.Resource{URI: "x:y", Name: "n", TTL: -1}, reader(""), "the TTL is negative"},
 		{"unknown scope", server.Resource{URI: "x:y", Name: "n", Scope: "shared"}, reader(""), `there is no cache scope "shared"`},
 	} {
@@ -233,7 +233,7 @@ func TestResourceRegistrationErrors(t *testing.T) {
 		{"variable twice", server.ResourceTemplate{URITemplate: "x:{a}{a}", Name: "n"}, echoVars, `variable "a" occurs twice`},
 		{"no name", server.ResourceTemplate{URITemplate: "x:{a}"}, echoVars, `it needs a name`},
 		{"no handler", server.ResourceTemplate{URITemplate: "x:{a}", Name: "n"}, nil, "the handler is nil"},
-		{"nil link", server.ResourceTemplate{URITemplate: "x:{a}", Name: "n", Middleware: nilLink}, echoVars, "a middleware is nil"},
+		{"nil middleware", server.ResourceTemplate{URITemplate: "x:{a}", Name: "n", Middleware: noMiddleware}, echoVars, "a middleware is nil"},
 		{"completes nothing", server.ResourceTemplate{URITemplate: "x:{a}", Name: "n", Complete: complete}, echoVars, `there is no variable "b" to complete`},
 		{"negative TTL", server.ResourceTemplate{URITemplate: "x:{a}", Name: "n", TTL: -1}, echoVars, "the TTL is negative"},
 	} {
@@ -245,12 +245,12 @@ func TestResourceRegistrationErrors(t *testing.T) {
 	require.NotContains(t, dial(t, srv).ask(modern(1, "server/discover", "")), "completions", "what was refused announces nothing")
 }
 
-// The links of a resource bound its reads; it has no label of its own.
+// The middlewares of a resource wrap its reads; it has no label of its own.
 func TestResourceMiddleware(t *testing.T) {
 	j := &journal{}
-	srv := newServer(t, server.WithMiddleware(j.link("a")))
+	srv := newServer(t, server.WithMiddleware(j.middleware("a")))
 	j.take()
-	own := []middleware.Middleware{j.link("r")}
+	own := []middleware.Middleware{j.middleware("r")}
 	deadline := func(_ context.Context, call *server.Call, _ string) (string, error) {
 		return fmt.Sprint(call.Deadline().Sub(call.ArrivedAt)) + call.Route.Target, nil
 	}

@@ -33,7 +33,7 @@ func onlyAdmin(ctx context.Context, _ *middleware.Request, item server.Item) boo
 
 const admin = `"role":"admin"`
 
-// refusing is a link that would show that what it wraps exists.
+// refusing is a middleware that would show that what it wraps exists.
 func refusing(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 		if req.Meta()["role"] == nil {
@@ -174,7 +174,7 @@ func TestCacheScopes(t *testing.T) {
 			require.Contains(t, p.ask(modern(1, "resources/read", uri("x:y"))), tt.read)
 			require.Contains(t, p.ask(modern(1, "resources/read", uri("x:open"))), tt.open)
 			answer = &mcp.ListToolsResult{}
-			require.Contains(t, p.ask(modern(1, "tools/list", "")), tt.list, "of a link that answers by itself")
+			require.Contains(t, p.ask(modern(1, "tools/list", "")), tt.list, "of a middleware that answers by itself")
 		})
 	}
 }
