@@ -8,7 +8,7 @@ import (
 // A Caller is what is known of a caller before it is authenticated. It must not
 // be changed.
 type Caller struct {
-	// Transport is "http", "stdio", or the name of another transport.
+	// Transport is "http", "stdio", "memory", or the name of another transport.
 	Transport string
 	// Header holds the header of the HTTP exchange. It can be assigned to an http.Header.
 	// It is nil on byte streams, whose callers are known by configuration alone.
@@ -25,9 +25,11 @@ type Caller struct {
 // of the call that serves the byte stream. It must be safe for concurrent use.
 //
 // Authenticate returns nil without an error for a caller that needs no principal: all such
-// callers count as one. An error refuses the caller. A [*github.com/vitrine-mcp/vitrine/mcp.Refusal] says how; any other
+// callers count as one. An error refuses the caller. A [*mcp.Refusal] says how; any other
 // error is answered with the status 401 and the reason "unauthenticated", and its text is
 // for the operator alone. A panic is contained and answered with the status 503.
+//
+// [*mcp.Refusal]: https://pkg.go.dev/github.com/vitrine-mcp/vitrine/mcp#Refusal
 type Authenticator interface {
 	Authenticate(ctx context.Context, caller *Caller) (*Principal, error)
 }

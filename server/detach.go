@@ -236,14 +236,6 @@ func (c *Call) task() *task {
 	return c.run.task.Load()
 }
 
-// context returns the context that the handler was given last.
-func (c *Call) context(ctx context.Context) context.Context {
-	if t := c.task(); t != nil {
-		return t.ctx
-	}
-	return ctx
-}
-
 // over returns why a call cannot be detached any more, or nil.
 func (c *Call) over(ctx context.Context) error {
 	c.asking.Lock()

@@ -55,8 +55,8 @@ type question struct {
 // [*mcp.NotDeclaredError]); the handler may then do without, or return it. A legacy
 // client can answer with an error instead: a [*mcp.ClientError]. A modern client may
 // never come back, and can be asked by the handlers of tools, prompts and resources
-// alone: all others get [mcp.ErrNoBackChannel]. Legacy clients are waited for while the request lasts: give tools
-// that ask people a [middleware.Deadline] that people can meet.
+// alone: all others get [mcp.ErrNoBackChannel]. Legacy clients are waited for while the
+// request lasts: give tools that ask people a [Tool.Deadline] that people can meet.
 //
 // That the user has consented to open a page is not that he is done there. A handler
 // that must know keeps what the page's own server learns, under an id that it puts into

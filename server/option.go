@@ -101,14 +101,17 @@ func WithTelemetry(t *telemetry.Telemetry) Option {
 	return optionFunc(func(c *config) { c.telemetry = t })
 }
 
-// WithMiddleware appends to the chain that wraps every handler. The first is the
-// outermost.
+// WithMiddleware appends to the chain that wraps every handler of requests, and those of
+// the notifications that the program handles (their [middleware.Request] has no ID). The
+// first is the outermost. What the server asks its clients has a chain of its own:
+// [WithSendingMiddleware].
 func WithMiddleware(middlewares ...middleware.Middleware) Option {
 	return optionFunc(func(c *config) { c.middleware = append(c.middleware, middlewares...) })
 }
 
 // WithClass sets the class of everything that is registered without one. The handlers of a
-// class share its limit on how many of them run at once. The methods of the protocol itself, such as lists, are in no class.
+// class share its limit on how many of them run at once. The methods of the protocol itself,
+// such as lists, are in no class.
 func WithClass(class *Class) Option { return optionFunc(func(c *config) { c.class = class }) }
 
 // hasNil finds the middleware that would panic with the first route.

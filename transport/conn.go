@@ -33,9 +33,10 @@ type Conn interface {
 	//     transport_close; their answers are written.
 	//   - [ErrPeerClosed]: the peer has closed the connection in order and reads no more. There
 	//     is no grace: handlers are cancelled at once with the cause transport_close.
-	//   - Any other error that wraps neither of them: the connection is broken. Handlers are cancelled at once with the
-	//     cause transport_error, and their answers are dropped. It wraps [ErrPeerGone] if the
-	//     transport sees that the peer has gone and cannot tell whether in order.
+	//   - Any other error that wraps neither of them: the connection is broken. Handlers are
+	//     cancelled at once with the cause transport_error, and their answers are dropped. It
+	//     wraps [ErrPeerGone] if the transport sees that the peer has gone and cannot tell
+	//     whether in order.
 	//
 	// A frame may come together with such an error, if the input ended before the transport
 	// could tell that the frame was whole. If it is no message, nobody is told.

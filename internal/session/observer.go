@@ -8,7 +8,7 @@ import (
 )
 
 // An Observer is told what happens to requests and sessions. The core counts by
-// itself (see [Ledger]); an observer adds spans, histograms and exemplars. The
+// itself (see [Core.Snapshot]); an observer adds spans, histograms and exemplars. The
 // core calls it without holding a lock, from many goroutines; for one request,
 // Begin comes first and Finished or Rejected last. A panic in a callback is counted,
 // logged and contained; a callback may close sessions, but must not wait for them.

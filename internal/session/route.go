@@ -42,7 +42,7 @@ type Conn struct {
 	Protocol        string // network.protocol.name: "http" or ""
 	ProtocolVersion string // network.protocol.version: "1.1", "2" or ""
 	RemoteAddr      string // client.address and client.port as host:port, or ""
-	// Principal is on whose behalf the peer speaks, see [Core.Principal].
+	// Principal is on whose behalf the peer speaks, see [Core.Authenticate].
 	Principal *auth.Principal
 }
 
