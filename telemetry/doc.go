@@ -12,5 +12,6 @@
 // sessions, tasks and requests to clients have ways in of the same kind. Vitrine's own
 // server uses no other.
 //
-// Only this package and those below it use OpenTelemetry's SDK and client_golang.
+// Only this package and those below it use OpenTelemetry's SDK and client_golang, and
+// package servertest, for tests.
 package telemetry

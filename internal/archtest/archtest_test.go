@@ -22,14 +22,14 @@ import (
 
 const module = "github.com/vitrine-mcp/vitrine"
 
-// A room is a folder and everything below it, except what a room before it in the table holds.
-type room struct {
+// An area is a folder and everything below it, except what an area before it in the table holds.
+type area struct {
 	path  string // relative to the module
-	floor int
+	layer int
 
-	also   []string // rooms on its own floor that it may import
-	only   []string // if not nil, the only rooms that it may import
-	sealed bool     // no other room may import it
+	also   []string // areas on its own layer that it may import
+	only   []string // if not nil, the only areas that it may import
+	sealed bool     // no other area may import it
 
 	ban     []string // packages that it may not import; a trailing slash means all below
 	banDeep []string // packages that it may not even reach through others
@@ -44,33 +44,33 @@ var (
 	collectors   = append(slices.Clip(grpc), instruments...)
 )
 
-var rooms = []room{
-	{path: "cmd", floor: 6, ban: instruments},
-	{path: "examples", floor: 6}, // a user's code: it may bring a registry of its own
-	{path: "deploy", floor: 6, ban: instruments},
-	{path: "service", floor: 5, ban: instruments},
-	{path: "middleware", floor: 3, only: []string{"mcp", "auth"}, banDeep: collectors},
-	{path: "server/servertest", floor: 4, also: []string{"server"}, banDeep: grpc}, // its assertions show spans and metrics
-	{path: "server", floor: 4, ban: instruments, banDeep: grpc},
-	{path: "internal/adapt", floor: 3, also: []string{"middleware"}, sealed: true, ban: instruments}, // for the modules in adapters/
-	{path: "internal/adapttest", floor: 3, only: []string{"telemetry"}, sealed: true},                // for their tests
-	{path: "dashboards", floor: 3, only: []string{"telemetry"}, sealed: true, ban: instruments},
-	{path: "internal/framed", floor: 3, ban: instruments},
-	{path: "internal/streamable", floor: 3, ban: instruments},
-	{path: "transport", floor: 2, ban: instruments},
-	{path: "internal/observe", floor: 2, also: []string{"telemetry"}},
-	{path: "internal/session", floor: 1, also: []string{"auth", "store"}, banDeep: sessionLimit},
-	{path: "telemetry/otlp", floor: 2, also: []string{"telemetry"}}, // links gRPC, for who imports it
-	{path: "telemetry", floor: 2, banDeep: grpc},
-	{path: "internal/report", floor: 1, banDeep: instruments},
-	{path: "internal/wire", floor: 0, also: []string{"mcp"}, ban: ioPackages, banDeep: network},
-	{path: "auth", floor: 1, only: []string{"mcp"}, banDeep: sessionLimit},
-	{path: "store", floor: 1, only: []string{"mcp"}, banDeep: append(slices.Clip(grpc), sessionLimit...)},
-	{path: "mcp", floor: 0, ban: ioPackages, banDeep: network},
+var areas = []area{
+	{path: "cmd", layer: 6, ban: instruments},
+	{path: "examples", layer: 6}, // a user's code: it may bring a registry of its own
+	{path: "deploy", layer: 6, ban: instruments},
+	{path: "service", layer: 5, ban: instruments},
+	{path: "middleware", layer: 3, only: []string{"mcp", "auth"}, banDeep: collectors},
+	{path: "server/servertest", layer: 4, also: []string{"server"}, banDeep: grpc}, // its assertions show spans and metrics
+	{path: "server", layer: 4, ban: instruments, banDeep: grpc},
+	{path: "internal/adapt", layer: 3, also: []string{"middleware"}, sealed: true, ban: instruments}, // for the modules in adapters/
+	{path: "internal/adapttest", layer: 3, only: []string{"telemetry"}, sealed: true},                // for their tests
+	{path: "dashboards", layer: 3, only: []string{"telemetry"}, sealed: true, ban: instruments},
+	{path: "internal/framed", layer: 3, ban: instruments},
+	{path: "internal/streamable", layer: 3, ban: instruments},
+	{path: "transport", layer: 2, ban: instruments},
+	{path: "internal/observe", layer: 2, also: []string{"telemetry"}},
+	{path: "internal/session", layer: 1, also: []string{"auth", "store"}, banDeep: sessionLimit},
+	{path: "telemetry/otlp", layer: 2, also: []string{"telemetry"}}, // links gRPC, for who imports it
+	{path: "telemetry", layer: 2, banDeep: grpc},
+	{path: "internal/report", layer: 1, banDeep: instruments},
+	{path: "internal/wire", layer: 0, also: []string{"mcp"}, ban: ioPackages, banDeep: network},
+	{path: "auth", layer: 1, only: []string{"mcp"}, banDeep: sessionLimit},
+	{path: "store", layer: 1, only: []string{"mcp"}, banDeep: append(slices.Clip(grpc), sessionLimit...)},
+	{path: "mcp", layer: 0, ban: ioPackages, banDeep: network},
 }
 
-// helpers belong to no room: tests import them, production code does not, and they
-// import no room.
+// helpers belong to no area: tests import them, production code does not, and they
+// import no area.
 var helpers = []string{"internal/needs", "internal/archtest"}
 
 // libraries are the modules that the framework and its tests may use. A trailing slash
@@ -131,18 +131,18 @@ func isHelper(rel string) bool {
 	return slices.ContainsFunc(helpers, func(h string) bool { return under(rel, h) })
 }
 
-// roomOf returns the room of a package given relative to the module.
-func roomOf(rel string) (room, bool) {
-	for _, r := range rooms {
+// areaOf returns the area of a package given relative to the module.
+func areaOf(rel string) (area, bool) {
+	for _, r := range areas {
 		if under(rel, r.path) {
 			return r, true
 		}
 	}
-	return room{}, false
+	return area{}, false
 }
 
-// mayImport reports whether production code of room a may import room b.
-func mayImport(a, b room) bool {
+// mayImport reports whether production code of area a may import area b.
+func mayImport(a, b area) bool {
 	switch {
 	case a.path == b.path:
 		return true
@@ -151,11 +151,11 @@ func mayImport(a, b room) bool {
 	case a.only != nil:
 		return slices.Contains(a.only, b.path)
 	}
-	return b.floor < a.floor || slices.Contains(a.also, b.path)
+	return b.layer < a.layer || slices.Contains(a.also, b.path)
 }
 
-// mayTest reports whether tests of room a may import room b.
-func mayTest(a, b room) bool { return mayImport(a, b) || b.floor <= a.floor }
+// mayTest reports whether tests of area a may import area b.
+func mayTest(a, b area) bool { return mayImport(a, b) || b.layer <= a.layer }
 
 // importFaults checks packages against the import rule and the rules about libraries.
 // It returns one line for each fault.
@@ -164,14 +164,14 @@ func importFaults(pkgs []pkg) []string {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	for _, p := range pkgs {
 		rel, _ := within(p.ImportPath)
-		here, placed := roomOf(rel)
+		here, placed := areaOf(rel)
 		if !placed && !isHelper(rel) {
-			fault("%s is in no room: place it in the table of internal/archtest", rel)
+			fault("%s is in no area: place it in the table of internal/archtest", rel)
 			continue
 		}
 		for _, path := range p.Imports {
 			target, ours := within(path)
-			there, known := roomOf(target)
+			there, known := areaOf(target)
 			switch {
 			case !ours: // a library
 				if entry, bad := listed(path, slices.Concat(here.ban, here.banDeep)); bad {
@@ -180,10 +180,10 @@ func importFaults(pkgs []pkg) []string {
 			case isHelper(target):
 				fault("%s imports %s, which is for tests", rel, target)
 			case known && !placed:
-				fault("%s imports %s, but a helper for tests imports no room", rel, target)
+				fault("%s imports %s, but a helper for tests imports no area", rel, target)
 			case known && !mayImport(here, there):
-				fault("%s (floor %d) imports %s (floor %d): a room imports only rooms on lower floors, see internal/archtest",
-					rel, here.floor, target, there.floor)
+				fault("%s (layer %d) imports %s (layer %d): an area imports only areas on lower layers, see internal/archtest",
+					rel, here.layer, target, there.layer)
 			}
 		}
 		for _, path := range p.Deps {
@@ -193,9 +193,9 @@ func importFaults(pkgs []pkg) []string {
 		}
 		for _, path := range slices.Concat(p.TestImports, p.XTestImports) {
 			target, ours := within(path)
-			if there, known := roomOf(target); ours && known && placed && !mayTest(here, there) {
-				fault("a test of %s (floor %d) imports %s (floor %d): tests import no room on a higher floor",
-					rel, here.floor, target, there.floor)
+			if there, known := areaOf(target); ours && known && placed && !mayTest(here, there) {
+				fault("a test of %s (layer %d) imports %s (layer %d): tests import no area on a higher layer",
+					rel, here.layer, target, there.layer)
 			}
 		}
 		for _, path := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {

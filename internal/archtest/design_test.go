@@ -13,24 +13,24 @@ import (
 // A designRow is a row of the table of layers in docs/design.md.
 var designRow = regexp.MustCompile(`(?m)^\| (\d) \| ([^|]+) \|`)
 
-// TestDesignListsPackages holds the table of layers in docs/design.md to the table of rooms.
+// TestDesignListsPackages holds the table of layers in docs/design.md to the table of areas.
 func TestDesignListsPackages(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "docs", "design.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	report(t, designFaults(string(text), rooms))
+	report(t, designFaults(string(text), areas))
 }
 
-func designFaults(text string, rooms []room) (faults []string) {
+func designFaults(text string, areas []area) (faults []string) {
 	var written, wanted []string
 	for _, row := range designRow.FindAllStringSubmatch(text, -1) {
 		for cell := range strings.SplitSeq(row[2], ",") {
 			written = append(written, row[1]+" "+strings.TrimSpace(cell))
 		}
 	}
-	for _, r := range rooms {
-		wanted = append(wanted, fmt.Sprintf("%d `%s/`", r.floor, r.path))
+	for _, r := range areas {
+		wanted = append(wanted, fmt.Sprintf("%d `%s/`", r.layer, r.path))
 	}
 	for _, w := range wanted {
 		if !slices.Contains(written, w) {
@@ -47,14 +47,14 @@ func designFaults(text string, rooms []room) (faults []string) {
 
 // The rule is seen failing.
 func TestDesignFaults(t *testing.T) {
-	rooms := []room{{path: "a", floor: 1}, {path: "b/c", floor: 0}}
+	areas := []area{{path: "a", layer: 1}, {path: "b/c", layer: 0}}
 	for text, want := range map[string]int{
 		"| 1 | `a/` | x |\n| 0 | `b/c/` | y |\n": 0,
 		"| 1 | `a/`, `b/c/` | x |\n":             2,
 		"| 1 | `a/` | x |\n":                     1,
 		"| 1 | `a/`, `d/` | x |\n| 0 | `b/c/` |": 1,
 	} {
-		if faults := designFaults(text, rooms); len(faults) != want {
+		if faults := designFaults(text, areas); len(faults) != want {
 			t.Errorf("%q: %q", text, faults)
 		}
 	}

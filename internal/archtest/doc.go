@@ -1,29 +1,31 @@
 // Package archtest holds the house rules that a test can check, and nothing else: its
 // tests fail when the code breaks one.
 //
-// The import rule. Every package belongs to a room, every room is on a floor, and a
-// room imports only rooms on lower floors:
+// The import rule. Every package belongs to an area, every area is on a layer, and
+// an area imports only areas on lower layers:
 //
 //	6  cmd, examples, deploy
 //	5  service
 //	4  server
-//	3  middleware, dashboards, internal/framed, internal/streamable
-//	2  transport, telemetry
-//	1  internal/session, auth, store
+//	3  middleware, dashboards, internal/framed, internal/streamable, internal/adapt
+//	2  transport, telemetry, telemetry/otlp, internal/observe
+//	1  auth, store, internal/session, internal/report
 //	0  mcp, internal/wire
 //
-// Everything below a room's folder belongs to that room, and within a room imports are
-// free. Exceptions are few: internal/wire imports mcp on its own floor, and
-// internal/session auth and store; auth and store import mcp alone, dashboards imports
-// telemetry alone, and no other room imports dashboards. A package in no room
-// is a failure too, so that nobody forgets to place one: add its room to the table in
+// Everything below an area's folder belongs to that area, and within an area imports are
+// free. Exceptions are few and stand in the table of archtest_test.go: some areas import one
+// on their own layer, such as internal/wire mcp and internal/observe telemetry; some import
+// few, as auth, store, middleware and dashboards do; and some, such as dashboards, are
+// imported by no other. A package in no area
+// is a failure too, so that nobody forgets to place one: add its area to the table in
 // archtest_test.go, here, and in docs/design.md.
 //
-// Tests may import, besides what their room may, other rooms on their own floor and
+// Tests may import, besides what their area may, other areas on their own layer and
 // internal/needs. Production code never imports internal/needs or internal/archtest.
 //
-// The library rules. Only telemetry imports OpenTelemetry and Prometheus packages, and
-// server/servertest, which shows spans and metrics to tests;
+// The library rules. Only telemetry and its bridge internal/observe import OpenTelemetry and
+// Prometheus packages, and server/servertest and internal/adapttest, which show spans and
+// metrics to tests. Examples are a user's code and may;
 // internal/session does not even reach them, or net/http, through others; mcp and
 // internal/wire do no I/O. These hold for production code and not for tests. Every
 // module that code or tests import, and every one that go.mod requires, is on a list.

@@ -17,8 +17,8 @@ func TestExamples(t *testing.T) {
 	found := 0
 	for _, p := range goJSON[listedPackage](t, "list", "-json=ImportPath,Name", "./...") {
 		rel, _ := within(p.ImportPath)
-		if here, placed := roomOf(rel); !p.public() || !placed || here.sealed {
-			continue // a sealed room is for commands of its own
+		if here, placed := areaOf(rel); !p.public() || !placed || here.sealed {
+			continue // a sealed area is for commands of its own
 		}
 		found++
 		runs, err := runningExamples(rel, files)

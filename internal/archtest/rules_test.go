@@ -27,37 +27,37 @@ func TestImportFaults(t *testing.T) {
 		pkg  pkg
 		want string // part of the only fault; empty for none
 	}{
-		// Floors.
+		// Layers.
 		{"cmd/vitrine", pkg{Imports: at("service", "server", "mcp")}, ""},
 		{"service", pkg{Imports: at("server", "middleware", "transport", "telemetry", "internal/session", "internal/wire", "mcp")}, ""},
-		{"server", pkg{Imports: at("service")}, "server (floor 4) imports service (floor 5)"},
-		{"middleware", pkg{Imports: at("server")}, "lower floors"},
+		{"server", pkg{Imports: at("service")}, "server (layer 4) imports service (layer 5)"},
+		{"middleware", pkg{Imports: at("server")}, "lower layers"},
 		{"transport", pkg{Imports: at("internal/session", "mcp")}, ""},
-		{"transport", pkg{Imports: at("telemetry")}, "transport (floor 2) imports telemetry (floor 2)"},
-		{"telemetry", pkg{Imports: at("transport")}, "lower floors"},
-		{"internal/session", pkg{Imports: at("transport")}, "lower floors"},
+		{"transport", pkg{Imports: at("telemetry")}, "transport (layer 2) imports telemetry (layer 2)"},
+		{"telemetry", pkg{Imports: at("transport")}, "lower layers"},
+		{"internal/session", pkg{Imports: at("transport")}, "lower layers"},
 		{"internal/wire", pkg{Imports: at("mcp")}, ""},
-		{"mcp", pkg{Imports: at("internal/wire")}, "lower floors"},
-		{"mcp", pkg{Imports: at("internal/session")}, "lower floors"},
+		{"mcp", pkg{Imports: at("internal/wire")}, "lower layers"},
+		{"mcp", pkg{Imports: at("internal/session")}, "lower layers"},
 		{"internal/observe", pkg{Imports: at("telemetry", "internal/session")}, ""},
-		{"telemetry", pkg{Imports: at("internal/observe")}, "telemetry (floor 2) imports internal/observe (floor 2)"},
+		{"telemetry", pkg{Imports: at("internal/observe")}, "telemetry (layer 2) imports internal/observe (layer 2)"},
 		{"telemetry/otlp", pkg{Imports: at("telemetry")}, ""},
-		{"telemetry", pkg{Imports: at("telemetry/otlp")}, "telemetry (floor 2) imports telemetry/otlp (floor 2)"},
+		{"telemetry", pkg{Imports: at("telemetry/otlp")}, "telemetry (layer 2) imports telemetry/otlp (layer 2)"},
 
-		// One room, several packages.
+		// One area, several packages.
 		{"server", pkg{Imports: at("server/internal/schema")}, ""},
 		{"server/servertest", pkg{Imports: at("server", "transport")}, ""},
-		{"server/internal/schema", pkg{Imports: at("service")}, "server/internal/schema (floor 4)"},
-		{"serverless", pkg{}, "serverless is in no room"},
+		{"server/internal/schema", pkg{Imports: at("service")}, "server/internal/schema (layer 4)"},
+		{"serverless", pkg{}, "serverless is in no area"},
 
-		// No room.
-		{"internal/util", pkg{}, "internal/util is in no room"},
-		{"", pkg{}, "is in no room"},
+		// No area.
+		{"internal/util", pkg{}, "internal/util is in no area"},
+		{"", pkg{}, "is in no area"},
 
 		// Dashboards.
 		{"dashboards/gen", pkg{Imports: at("telemetry")}, ""},
-		{"dashboards/gen", pkg{Imports: at("mcp")}, "dashboards/gen (floor 3) imports mcp"},
-		{"service", pkg{Imports: at("dashboards")}, "service (floor 5) imports dashboards"},
+		{"dashboards/gen", pkg{Imports: at("mcp")}, "dashboards/gen (layer 3) imports mcp"},
+		{"service", pkg{Imports: at("dashboards")}, "service (layer 5) imports dashboards"},
 
 		// Libraries.
 		{"telemetry", pkg{Imports: []string{otel, prom, "net/http"}}, ""},
@@ -65,14 +65,14 @@ func TestImportFaults(t *testing.T) {
 		{"middleware", pkg{Imports: []string{otel}}, "middleware may not import"},
 		{"middleware", pkg{Deps: []string{otel}}, "middleware reaches go.opentelemetry.io/otel/trace through others"},
 		{"middleware", pkg{Deps: []string{"google.golang.org/grpc/codes"}}, "middleware reaches google.golang.org/grpc/codes"},
-		{"middleware", pkg{Imports: at("internal/wire")}, "middleware (floor 3) imports internal/wire"},
+		{"middleware", pkg{Imports: at("internal/wire")}, "middleware (layer 3) imports internal/wire"},
 		{"middleware", pkg{Imports: append(at("mcp", "auth"), "net/http")}, ""},
 		{"auth", pkg{Imports: at("mcp")}, ""},
-		{"auth", pkg{Imports: at("internal/wire")}, "auth (floor 1) imports internal/wire"},
+		{"auth", pkg{Imports: at("internal/wire")}, "auth (layer 1) imports internal/wire"},
 		{"auth", pkg{Deps: []string{"net/http"}}, "auth reaches net/http through others"},
 		{"store", pkg{Imports: append(at("mcp"), "context")}, ""},
-		{"store", pkg{Imports: at("internal/session")}, "store (floor 1) imports internal/session (floor 1)"},
-		{"store", pkg{Imports: at("auth")}, "store (floor 1) imports auth (floor 1)"},
+		{"store", pkg{Imports: at("internal/session")}, "store (layer 1) imports internal/session (layer 1)"},
+		{"store", pkg{Imports: at("auth")}, "store (layer 1) imports auth (layer 1)"},
 		{"store", pkg{Imports: []string{otel}}, "store may not import go.opentelemetry.io/"},
 		{"store", pkg{Deps: []string{"google.golang.org/grpc/codes"}}, "store reaches google.golang.org/grpc/codes through others"},
 		{"internal/session", pkg{Imports: at("store", "auth", "internal/wire", "mcp")}, ""},
@@ -102,12 +102,12 @@ func TestImportFaults(t *testing.T) {
 
 		// Tests and their helpers.
 		{"transport", pkg{XTestImports: at("telemetry", "internal/needs", "internal/session")}, ""},
-		{"transport", pkg{TestImports: at("middleware")}, "a test of transport (floor 2) imports middleware (floor 3)"},
-		{"server", pkg{XTestImports: at("service")}, "a test of server (floor 4) imports service"},
+		{"transport", pkg{TestImports: at("middleware")}, "a test of transport (layer 2) imports middleware (layer 3)"},
+		{"server", pkg{XTestImports: at("service")}, "a test of server (layer 4) imports service"},
 		{"service", pkg{XTestImports: at("server/servertest", "transport", "mcp")}, ""},
 		{"service", pkg{Imports: at("internal/needs")}, "which is for tests"},
 		{"internal/needs", pkg{Imports: []string{"testing"}}, ""},
-		{"internal/needs", pkg{Imports: at("mcp")}, "a helper for tests imports no room"},
+		{"internal/needs", pkg{Imports: at("mcp")}, "a helper for tests imports no area"},
 		{"internal/archtest", pkg{TestImports: []string{"go/parser"}}, ""},
 	} {
 		c.pkg.ImportPath = strings.TrimSuffix(module+"/"+c.from, "/")
@@ -119,18 +119,18 @@ func TestImportFaults(t *testing.T) {
 	}
 }
 
-// TestRooms checks the table itself: each exception names rooms that exist.
-func TestRooms(t *testing.T) {
+// TestAreas checks the table itself: each exception names areas that exist.
+func TestAreas(t *testing.T) {
 	known := func(rel string) bool {
-		return slices.ContainsFunc(rooms, func(r room) bool { return r.path == rel })
+		return slices.ContainsFunc(areas, func(r area) bool { return r.path == rel })
 	}
-	for i, r := range rooms {
+	for i, r := range areas {
 		for _, rel := range slices.Concat(r.also, r.only) {
 			if !known(rel) {
-				t.Errorf("%s may import %s, which is no room", r.path, rel)
+				t.Errorf("%s may import %s, which is no area", r.path, rel)
 			}
 		}
-		for _, other := range rooms[i+1:] {
+		for _, other := range areas[i+1:] {
 			if under(other.path, r.path) {
 				t.Errorf("%s is never reached: %s, which holds it, stands before it", other.path, r.path)
 			}
