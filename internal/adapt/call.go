@@ -47,23 +47,12 @@ type begun struct {
 	op  *telemetry.Operation
 }
 
-type callKey struct{}
-
 // Value implements [context.Context].
 func (c *Call) Value(key any) any {
-	if key == (callKey{}) {
-		return c
-	}
 	if b := c.begun.Load(); b != nil {
 		return b.ctx.Value(key)
 	}
 	return c.Context.Value(key)
-}
-
-// CallOf returns the call to which a context belongs, or nil.
-func CallOf(ctx context.Context) *Call {
-	c, _ := ctx.Value(callKey{}).(*Call)
-	return c
 }
 
 // Cancels says how an SDK cancels the contexts of handlers.
