@@ -132,7 +132,8 @@ func TestRefusalsAreCounted(t *testing.T) {
 // A rule of admission is asked before a slot is taken, and with all that is known.
 func TestAdmissionComesFirst(t *testing.T) {
 	var seen []middleware.Request
-	srv := newServer(t, byContext, server.WithLimits(server.Limits{MaxInFlightTotal: 1, MaxQueue: 1}),
+	logs := &logRecorder{}
+	srv := newServer(t, byContext, server.WithLogger(slog.New(logs)), server.WithLimits(server.Limits{MaxInFlightTotal: 1, MaxQueue: 1}),
 		server.WithAdmission(func(_ context.Context, req *middleware.Request) error {
 			seen = append(seen, *req)
 			if req.Target == "secret" {
@@ -146,6 +147,9 @@ func TestAdmissionComesFirst(t *testing.T) {
 	p.send(modern(1, "tools/call", call("wait", `{}`)), modern(4, "tools/call", call("wait", `{}`)))
 	require.JSONEq(t, `{"jsonrpc":"2.0","id":2,"error":{"code":403,"message":"this is not allowed","data":{"reason":"forbidden"}}}`,
 		p.ask(modern(2, "tools/call", call("secret", `{}`))), "and not that there is no slot")
+	refused := logs.find("request.rejected")[0].attrs
+	require.Equal(t, "the rule's own words", refused["error"], "the operator learns why")
+	require.Equal(t, "forbidden by admission for ada", refused["refusal"]+" by "+refused["by"]+" for "+refused["principal"])
 	require.Contains(t, p.ask(modern(3, "tools/call", call("wait", `{}`))), "overload")
 	close(release)
 	p.recv()

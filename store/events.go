@@ -63,4 +63,4 @@ type Event struct {
 
 // ErrEventTooLarge is matched by the error of an [EventStore] that has no room for an
 // event even if it lets go of all others.
-var ErrEventTooLarge = errors.New("mcp: the event is too large for the event store")
+var ErrEventTooLarge = errors.New("store: the event is too large for the event store")

@@ -77,6 +77,9 @@ func (o *Observer) Begin(ctx context.Context, r *session.Request) context.Contex
 // Rejected implements [session.Observer].
 func (o *Observer) Rejected(r *session.Request, reason mcp.RejectReason, err *mcp.Error) {
 	if op := operation(r); op != nil {
+		if refusal, ok := mcp.AsRefusal(err); ok {
+			op.Error(refusal)
+		}
 		out := telemetry.Outcome{Rejected: reason, Err: err}
 		addTimes(&out, r)
 		op.End(out)

@@ -136,7 +136,7 @@ func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
 		c.ledger.limitReached(data.Limit)
 	}
 	c.observer.Rejected(r, reason, err)
-	c.logger.InfoContext(r.ctx, "request.rejected", append(r.LogAttrs(), "reason", reason)...)
+	c.logger.InfoContext(r.ctx, "request.rejected", append(r.LogAttrs(), append([]any{"reason", reason}, refusalAttrs(err)...)...)...)
 	r.cancel(nil)
 	frame := wire.AppendError(nil, r.ID, err)
 	if taken {

@@ -92,6 +92,20 @@ func (t *refusedCounts) list() (all []RefusedCounter) {
 	return all
 }
 
+// refusalAttrs are what the log says of the refusal that an error stands for: all of it,
+// as the log is the operator's.
+func refusalAttrs(err *mcp.Error) (attrs []any) {
+	r, ok := mcp.AsRefusal(err)
+	if !ok {
+		return nil
+	}
+	attrs = []any{"refusal", Printable(r.Reason, maxRefusedText), "by", Printable(r.By, maxRefusedText)}
+	if r.Err != nil {
+		attrs = append(attrs, "error", r.Err)
+	}
+	return attrs
+}
+
 // countRefusal counts the refusal that an error stands for, if it does.
 func (c *Core) countRefusal(err *mcp.Error) {
 	if r, ok := mcp.AsRefusal(err); ok {
