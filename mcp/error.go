@@ -38,6 +38,7 @@ type Error struct {
 	Data    any    `json:"data,omitzero"`
 
 	refusal *Refusal // that the error stands for, or nil
+	caller  bool     // it is the caller's fault, whatever the code says
 }
 
 // NewError returns an Error with a formatted message and no data.
@@ -49,6 +50,14 @@ func NewError(code Code, format string, args ...any) *Error {
 func (e *Error) WithData(data any) *Error {
 	c := *e
 	c.Data = data
+	return &c
+}
+
+// WithCallerFault returns a copy of e that is the caller's fault ([IsCallerFault]), whatever
+// its code says.
+func (e *Error) WithCallerFault() *Error {
+	c := *e
+	c.caller = true
 	return &c
 }
 

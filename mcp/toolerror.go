@@ -28,8 +28,11 @@ type ToolError struct {
 func ToolErrorf(format string, args ...any) *ToolError {
 	err := fmt.Errorf(format, args...)
 	e := &ToolError{Text: err.Error()}
-	if errors.Unwrap(err) != nil {
-		e.Err, e.said = errors.Unwrap(err), true
+	switch several := err.(type) {
+	case interface{ Unwrap() error }:
+		e.Err, e.said = several.Unwrap(), true
+	case interface{ Unwrap() []error }:
+		e.Err, e.said = err, true
 	}
 	return e
 }
@@ -75,6 +78,6 @@ func IsCallerFault(err error) bool {
 	if errors.As(err, &marked) || errors.As(err, &refusal) {
 		return true
 	}
-	rpc, ok := AsError(err)
-	return ok && rpc.Code.CallerFault()
+	rpc, _ := AsError(err)
+	return rpc != nil && (rpc.caller || rpc.Code.CallerFault())
 }

@@ -101,6 +101,8 @@ type ending struct {
 	result mcp.Result
 	err    error
 	panic  *session.HandlerPanic // or a runtime.Goexit, if its value is nil
+	// blameless: the result reports an error that is the caller's fault.
+	blameless bool
 }
 
 // detachable lets the calls of a tool go on as tasks.

@@ -252,6 +252,9 @@ func (in *stateInput) send(ctx context.Context, key string, asked digest, q mcp.
 	return q, errAnswered
 }
 
+// errEndedOnItsWay is the answer to a question of which a middleware has ended the goroutine.
+var errEndedOnItsWay = errors.New("server: a middleware of requests to clients has ended its goroutine")
+
 // errAnswered says that a question need not be asked any more.
 var errAnswered = errors.New("server: the question was answered on its way")
 
@@ -290,10 +293,11 @@ func (in *sessionInput) next(ctx context.Context) (mcp.Result, error) {
 			in.call.server.pages.asked(in.call.core, q.page)
 		}
 		wg.Go(func() {
-			value, err := in.call.send(ctx, method, params, func(ctx context.Context, params jsontext.Value) (jsontext.Value, error) {
+			value, err := jsontext.Value(nil), errEndedOnItsWay
+			defer func() { in.answer(key, answer{Asked: asked[key], Value: value, err: err}) }()
+			value, err = in.call.send(ctx, method, params, func(ctx context.Context, params jsontext.Value) (jsontext.Value, error) {
 				return in.call.core.Ask(ctx, method, params)
 			})
-			in.answer(key, answer{Asked: asked[key], Value: value, err: err})
 		})
 	}
 	wg.Wait()

@@ -112,6 +112,7 @@ func (s *Server) wrapNotice(name string, h func(context.Context, *Notice)) func(
 		}
 		describePeer(&req.Peer, n.in, n.session)
 		if _, err := wrapped(ctx, req); err != nil {
+			s.core.CountRefusal(err)
 			s.logger.InfoContext(ctx, "notification.error", "method", name, "error", err)
 		}
 	}

@@ -175,7 +175,7 @@ func (t *task) finish(e ending) {
 		return
 	}
 	if tool, ok := e.result.(*mcp.CallToolResult); ok && tool != nil {
-		end.ToolError = tool.IsError
+		end.ToolError = tool.IsError && !e.blameless
 	}
 }
 
@@ -200,6 +200,15 @@ func (t *task) outcome(e *ending) (status mcp.TaskStatus, result jsontext.Value,
 		t.work.Panicked(e.panic.Value, e.panic.Stack)
 		return mcp.TaskFailed, nil, errInternal, nil
 	}
+	// What follows runs marshalers and error types of the handler's author.
+	if !t.contain(func() { status, result, failed, hidden = t.conclude(e) }) {
+		return mcp.TaskFailed, nil, errInternal, nil
+	}
+	return status, result, failed, hidden
+}
+
+// conclude is outcome for a handler that has not panicked. It may panic itself.
+func (t *task) conclude(e *ending) (status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error, hidden error) {
 	err := e.err
 	if errors.Is(err, mcp.ErrNotDeclared) {
 		_, err = t.call.notDeclared(err)
@@ -211,28 +220,19 @@ func (t *task) outcome(e *ending) (status mcp.TaskStatus, result jsontext.Value,
 		if rpc := s.protocolError(t.call.core, err); rpc != nil {
 			err = rpc
 		} else {
+			e.blameless = mcp.IsCallerFault(err)
 			e.result, err = mcp.ToolErrorResult(s.errorText(t.call.core, err, "the tool failed")), nil
 		}
 	}
-	// What follows runs marshalers of the handler's author.
-	contained := t.contain(func() {
-		if err == nil {
-			if result, err = t.call.encodeResult(e.result); err == nil {
-				status = mcp.TaskCompleted
-				return
-			}
-			err = fmt.Errorf("encode the result: %w", err)
+	if err == nil {
+		if result, err = t.call.encodeResult(e.result); err == nil {
+			return mcp.TaskCompleted, result, nil, hidden
 		}
-		err = taskError(err)
-		if rpc, _ := mcp.AsError(err); rpc != nil {
-			status, failed = mcp.TaskFailed, storable(rpc)
-		}
-	})
-	if !contained {
-		return mcp.TaskFailed, nil, errInternal, nil
+		err = fmt.Errorf("encode the result: %w", err)
 	}
-	if status != "" {
-		return status, result, failed, hidden
+	err = taskError(err)
+	if rpc, _ := mcp.AsError(err); rpc != nil {
+		return mcp.TaskFailed, nil, storable(rpc), hidden
 	}
 	cause, cancelled := mcp.CauseOf(t.ctx)
 	if !cancelled || !errors.Is(err, context.Cause(t.ctx)) && !errors.Is(err, context.Canceled) {

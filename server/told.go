@@ -72,6 +72,9 @@ func cancelledBy(ctx context.Context, err error) error {
 func (s *Server) protocolError(r *session.Request, err error) *mcp.Error {
 	switch e := outermost(err).(type) {
 	case *mcp.Error:
+		if mcp.IsCallerFault(err) {
+			return e.WithCallerFault()
+		}
 		return e
 	case *mcp.Refusal:
 		return e.RPC()
@@ -119,9 +122,9 @@ func (s *Server) errorText(r *session.Request, err error, sentence string) strin
 	return sentence
 }
 
-// hiddenError returns an error of which the caller is not told, and nil for any other.
+// hiddenError returns an error that does not show in the answer as it is, and nil for any other.
 func hiddenError(err error) error {
-	if outermost(err) != nil {
+	if rpc, plain := err.(*mcp.Error); plain && rpc.Unwrap() == nil {
 		return nil
 	}
 	return err
@@ -130,7 +133,7 @@ func hiddenError(err error) error {
 // showError shows the operator an error as its handler has returned it. One that is told
 // to the caller as it is shows in the answer already.
 func (s *Server) showError(ctx context.Context, r *session.Request, err error) {
-	if rpc, plain := err.(*mcp.Error); plain && rpc.Unwrap() == nil {
+	if hiddenError(err) == nil {
 		return
 	}
 	observe.Error(r, err)

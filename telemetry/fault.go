@@ -32,7 +32,7 @@ func (o *Outcome) errorType() string {
 		}
 		return ""
 	case o.Err != nil:
-		if !o.Err.Code.CallerFault() {
+		if !mcp.IsCallerFault(o.Err) {
 			return codeString(o.Err.Code)
 		}
 	case o.ToolError:

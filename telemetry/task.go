@@ -33,8 +33,13 @@ func (t *Telemetry) BeginTask(ctx context.Context, tool, id string) (context.Con
 		return ctx, nil
 	}
 	task := &Task{recorder: o, tool: tool, id: id}
+	attrs := task.attributes()
+	if call, _ := ctx.Value(idsKey{}).(*Operation); call != nil && call.origin != nil {
+		info := call.info()
+		attrs = o.appendPrincipal(attrs, info.Principal)
+	}
 	ctx, task.span = o.tracer.Start(ctx, spanTask+" "+tool,
-		trace.WithLinks(trace.Link{SpanContext: trace.SpanContextFromContext(ctx)}), trace.WithAttributes(task.attributes()...))
+		trace.WithLinks(trace.Link{SpanContext: trace.SpanContextFromContext(ctx)}), trace.WithAttributes(attrs...))
 	return ctx, task
 }
 

@@ -17,6 +17,12 @@ func (c *Core) admit(in *Inbound, s *Session, st *Stream) {
 		c.reject(r, mcp.RejectRefused, refused)
 		return
 	}
+	if s != nil && s.unopened {
+		if reason, err := c.open(s); err != nil {
+			c.reject(r, reason, err)
+			return
+		}
+	}
 	if rt.Subscription {
 		if r.seated = c.subscriptions.enter(); !r.seated {
 			c.reject(r, mcp.RejectOverload, overload(LimitSubscriptions))

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -21,6 +22,9 @@ type Detached struct {
 	Name string
 	// Observation belongs to the observer, which sets it in Detached.
 	Observation any
+
+	// Principal is on whose behalf it runs, or nil.
+	Principal *auth.Principal
 
 	core      *Core
 	began     time.Time
@@ -47,7 +51,7 @@ type DetachedEnd struct {
 	// Error is the error of a failed task, ToolError that its result has isError set.
 	Error     *mcp.Error
 	ToolError bool
-	// Hidden is an error of the handler that its client sees only as "internal error".
+	// Hidden is the error of the handler, unless its client is told just that.
 	Hidden error
 }
 
@@ -82,6 +86,9 @@ type detachedSet struct {
 // Detach returns an error answer when the server drains or too much work is detached.
 func (c *Core) Detach(ctx context.Context, r *Request, name string, deadline time.Time) (*Detached, *mcp.Error) {
 	d := &Detached{Series: r.Route.Series, Name: name, core: c, began: time.Now(), deadline: deadline, holds: 1}
+	if r.Conn != nil {
+		d.Principal = r.Conn.Principal
+	}
 	base, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	d.cancel = cancel
 	d.adopt(&requestContext{base, deadline})
@@ -205,6 +212,9 @@ func (d *Detached) Done(end DetachedEnd) {
 	if d.class != nil {
 		d.class.giveClass()
 	}
+	if !abandoned {
+		d.core.countRefusal(end.Error)
+	}
 	if abandoned {
 		d.core.logger.InfoContext(d.Context(), "handler.returned", d.logAttrs()...)
 	}
@@ -291,7 +301,8 @@ func (d *Detached) abandon() bool {
 
 // logAttrs are the fields by which logs name the work.
 func (d *Detached) logAttrs() []any {
-	return []any{"method", d.Series.Method, "target", d.Series.Target, "task", d.Name, "age", time.Since(d.began)}
+	attrs := []any{"method", d.Series.Method, "target", d.Series.Target, "task", d.Name, "age", time.Since(d.began)}
+	return appendText(attrs, "principal", Printable(d.Principal.String(), maxClientText))
 }
 
 // describe names work that was left behind.

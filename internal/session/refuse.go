@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"runtime/debug"
 	"sync"
 
@@ -22,7 +23,10 @@ func (c *Core) askAdmission(r *Request) (refused *mcp.Error) {
 			refused = (&mcp.Refusal{Status: 503, Reason: "panic", By: byAdmission}).RPC()
 		}
 	}()
-	if err := c.admission(r.ctx, r); err != nil {
+	// The alarm of the request is set when it is admitted.
+	ctx, cancel := context.WithDeadlineCause(r.ctx, r.Deadline(), mcp.ErrDeadline)
+	defer cancel()
+	if err := c.admission(ctx, r); err != nil {
 		return asRefusal(err, mcp.Refusal{Status: 403, Reason: "forbidden", By: byAdmission}).RPC()
 	}
 	return nil
@@ -104,6 +108,13 @@ func refusalAttrs(err *mcp.Error) (attrs []any) {
 		attrs = append(attrs, "error", r.Err)
 	}
 	return attrs
+}
+
+// CountRefusal counts the refusal of what gets no answer, if an error is one.
+func (c *Core) CountRefusal(err error) {
+	if r, _ := mcp.AsRefusal(err); r != nil {
+		c.refused.add(r)
+	}
 }
 
 // countRefusal counts the refusal that an error stands for, if it does.

@@ -10,33 +10,54 @@ import (
 // This file is what legacy HTTP sessions have beyond a byte stream's: an id, a
 // stream of their own (GET), idle time, and a cap.
 
-// Open opens a legacy HTTP session with the given id. At the cap it evicts an idle one. It returns an error answer and its reason
+// Open opens a legacy HTTP session with the given id. It returns an error answer and its reason
 // when the server has no room for another session or is shutting down.
 func (c *Core) Open(conn *Conn, id string) (*Session, mcp.RejectReason, *mcp.Error) {
+	s := c.Prepare(conn, id)
+	reason, err := c.open(s)
+	if err == nil {
+		return s, "", nil
+	}
+	if reason == mcp.RejectOverload {
+		c.ledger.limitReached(LimitSessions)
+	}
+	return nil, reason, err
+}
+
+// Prepare makes a legacy HTTP session with the given id. It takes no place among the
+// sessions, and nobody knows of it, before its first request has passed admission.
+func (c *Core) Prepare(conn *Conn, id string) *Session {
 	s := newSession(c, conn, id)
 	s.events = newSessionEvents(c, id)
+	s.unopened = true
+	return s
+}
+
+// open makes a session known. At the cap it evicts an idle one.
+func (c *Core) open(s *Session) (mcp.RejectReason, *mcp.Error) {
 	for {
 		c.mu.Lock()
 		if c.draining.Load() {
 			c.mu.Unlock()
-			return nil, mcp.RejectShuttingDown, shuttingDown()
+			return mcp.RejectShuttingDown, shuttingDown()
 		}
 		if len(c.byID) < c.limits.MaxSessions {
+			s.unopened = false
 			c.sessions[s] = struct{}{}
-			c.byID[id] = s
+			c.byID[s.id] = s
 			c.mu.Unlock()
 			s.update(func(st *state) { // its time to finish the handshake begins
 				st.idleTimer = time.AfterFunc(c.limits.InitializeTimeout, s.expire)
 			})
 			c.observer.SessionOpened(s)
 			s.watchLife()
-			return s, "", nil
+			return "", nil
 		}
 		c.mu.Unlock()
-		c.ledger.limitReached(LimitSessions)
 		if !c.evict() {
-			return nil, mcp.RejectOverload, overload(LimitSessions)
+			return mcp.RejectOverload, overload(LimitSessions) // whoever rejects counts the limit
 		}
+		c.ledger.limitReached(LimitSessions)
 	}
 }
 

@@ -30,6 +30,9 @@ type Session struct {
 	pumped  chan struct{} // closed when the writer of a byte stream has returned
 	drops   dropLog
 	events  *sessionEvents // of a legacy HTTP session with an event store, else nil
+	// unopened: a legacy HTTP session whose first request has not passed admission. It is
+	// only written before others know of the session.
+	unopened bool
 
 	mu    sync.Mutex // guards state, which only update touches
 	state state
@@ -375,6 +378,10 @@ func (s *Session) Fail(err error) {
 // Close ends the session from our side, without grace. It starts the teardown and
 // returns, so that a handler may call it too; Done tells when it is over.
 func (s *Session) Close(cause mcp.Cause) {
+	if s.unopened {
+		s.events.end()
+		return // it never was
+	}
 	reason := mcp.DropSessionGone
 	if s.stream != nil {
 		reason = mcp.DropClosedWriter

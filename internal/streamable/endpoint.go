@@ -236,11 +236,7 @@ func (x *exchange) legacyPost(in *session.Inbound) {
 // initialize opens a session. It lives only if the answer is a success.
 func (x *exchange) initialize(in *session.Inbound) {
 	id := rand.Text()
-	s, reason, err := x.core.Open(x.conn, id)
-	if err != nil {
-		x.reject(in, reason, err)
-		return
-	}
+	s := x.core.Prepare(x.conn, id)
 	stream := x.stream(mcp.Legacy)
 	s.ReceiveOn(in, stream)
 	if !x.respond(stream, mcp.Legacy, id) {
