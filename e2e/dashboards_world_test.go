@@ -62,6 +62,7 @@ func (w *world) provoke(t *testing.T, n int) {
 	for i := range n {
 		w.well.post(t, call(i, "echo", object{"text": "x"}))
 		w.well.post(t, call(i, "panic", object{}))
+		w.well.post(t, call(i, "refuse", object{}))
 		w.well.post(t, request{id: i, method: "prompts/get", params: object{"name": "no such prompt"}})
 		w.well.send(t, http.MethodPut, plainHeaders(), "")
 		session := w.well.initialize(t)

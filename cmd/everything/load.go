@@ -60,3 +60,11 @@ func addBig(srv *server.Server) {
 		return strings.Repeat("x", in.Bytes), nil
 	})
 }
+
+func addRefuse(srv *server.Server) {
+	server.AddTool(srv, server.Tool{
+		Name: "refuse", Description: "Refuse the call, as a quota that is used up does.",
+	}, func(context.Context, *server.Call, none) (string, error) {
+		return "", &mcp.Refusal{Status: 429, Reason: "quota", By: "refuse", RetryAfter: time.Second}
+	})
+}

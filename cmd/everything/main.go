@@ -20,7 +20,7 @@ var fixtures = slices.Concat([]func(*server.Server){
 	addText, addImage, addAudio, addResource, addMixed, addError, // content.go
 	addSuiteProgress, addProgress, // progress.go
 	addJSONSchema, addHeader, addEcho, // schema.go
-	addSleep, addPanic, addBig, // load.go
+	addSleep, addPanic, addBig, addRefuse, // load.go
 	addReconnection, // reconnection.go
 }, inputFixtures, loggingFixtures, taskFixtures, changeFixtures)
 
