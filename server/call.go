@@ -45,7 +45,7 @@ type callHandler func(ctx context.Context, call *Call) (mcp.Result, error)
 // serve gives a feature's handler the form that the chain wraps.
 func (s *Server) serve(h callHandler) middleware.Handler {
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-		call := &Call{Request: req, core: coreOf(req), server: s, ctx: ctx}
+		call := s.newCall(ctx, req)
 		result, err := h(ctx, call)
 		if err == nil && !call.hasAsked() {
 			return result, nil
