@@ -53,8 +53,7 @@ func exchangePlain(tb testing.TB, s *Server) {
 }
 
 // A handler that asks nothing pays for its request, of which its Call is a part, and for
-// nothing else: that it could
-// ask costs no allocation and no look at the params.
+// nothing else: that it could ask costs no allocation and no look at the params.
 func TestServeAllocatesTheRequestAlone(t *testing.T) {
 	s := plainServer()
 	h := s.serve(func(context.Context, *Call) (mcp.Result, error) { return nil, nil })
