@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -263,19 +265,24 @@ func TestPrincipalOfATask(t *testing.T) {
 	logs := &logRecorder{}
 	tel, spans, _ := recordedTelemetry(t)
 	srv := newTaskServer(t, byContext, server.WithTelemetry(tel), server.WithLogger(slog.New(logs)))
+	held := make(chan struct{})
 	server.AddTool(srv, server.Tool{Name: "work", Task: server.TaskOptional}, func(ctx context.Context, c *server.Call, _ none) (string, error) {
 		if _, err := c.Detach(ctx, server.TaskOptions{}); err != nil {
 			return "", err
 		}
+		held <- struct{}{}
+		<-held
 		panic("boom")
 	})
 	p := dialContext(t, as("ada"), srv)
 	p.ask(withCaps(1, "tools/call", withTasks, call("work", `{}`)))
+	<-held
+	w := httptest.NewRecorder()
+	tel.RequestsHandler().ServeHTTP(w, httptest.NewRequest("GET", "/debug/requests", nil))
+	_, tasks, _ := strings.Cut(w.Body.String(), `"tasks": [`)
+	require.Contains(t, tasks, `"principal": "ada"`)
+	held <- struct{}{}
 	require.NoError(t, srv.Shutdown(t.Context()))
-	for _, s := range spans.Ended() {
-		t.Log(s.Name(), s.Attributes())
-	}
-	t.Log(logs.find("handler.panic"))
 	require.Equal(t, "ada", logs.find("handler.panic")[0].attrs["principal"])
 	for _, s := range spans.Ended() {
 		require.Contains(t, fmt.Sprint(s.Attributes()), "ada", s.Name())

@@ -139,7 +139,7 @@ func (t *Telemetry) reportSession(state *SessionState, info *Info) report.Sessio
 
 func reportTask(state *TaskState) report.Task {
 	row := report.Task{
-		Task: state.Name, Tool: state.Tool, AgeSeconds: state.Age.Seconds(), LifeSeconds: state.Left.Seconds(), Abandoned: state.Abandoned,
+		Task: state.Name, Tool: state.Tool, Principal: session.Printable(state.Principal.String(), maxName), AgeSeconds: state.Age.Seconds(), LifeSeconds: state.Left.Seconds(), Abandoned: state.Abandoned,
 	}
 	if state.Span.IsValid() {
 		row.TraceID, row.SpanID = state.Span.TraceID().String(), state.Span.SpanID().String()

@@ -6,6 +6,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -52,6 +53,8 @@ type TaskState struct {
 	Name string // what people are shown of the task's id
 	Age  time.Duration
 	Left time.Duration // of its life; negative if that is over
+	// Principal is on whose behalf it runs, or nil.
+	Principal *auth.Principal
 	// Cancelled is nil if it is not.
 	Cancelled    *mcp.CancelError
 	CancelledFor time.Duration

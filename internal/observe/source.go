@@ -22,7 +22,7 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 	for i := range snap.Detached {
 		info := &snap.Detached[i]
 		out.Tasks[i] = telemetry.TaskState{
-			Tool: info.Detached.Series.Target, Name: info.Detached.Name, Age: info.Age, Left: info.Left,
+			Tool: info.Detached.Series.Target, Name: info.Detached.Name, Age: info.Age, Left: info.Left, Principal: info.Detached.Principal,
 			Cancelled: info.Cancel, CancelledFor: info.CancelFor, Abandoned: info.Abandoned,
 			Span: trace.SpanContextFromContext(info.Detached.Context()),
 		}

@@ -113,6 +113,7 @@ type Caller struct {
 type Task struct {
 	Task       string  `json:"task"` // the start of its id
 	Tool       string  `json:"tool"`
+	Principal  string  `json:"principal,omitempty"` // cut to 64 bytes
 	AgeSeconds float64 `json:"age_seconds"`
 	// LifeSeconds is what is left of its life.
 	LifeSeconds         float64 `json:"life_seconds,omitzero"`

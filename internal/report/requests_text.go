@@ -140,10 +140,10 @@ func (rep *Requests) writeTasks(w io.Writer) {
 	}
 	fmt.Fprintln(w)
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(tw, "TASK FOR\tTASK\tTOOL\tENDS IN\tCANCELLED\tTRACE")
+	fmt.Fprintln(tw, "TASK FOR\tTASK\tTOOL\tPRINCIPAL\tENDS IN\tCANCELLED\tTRACE")
 	for i := range rep.Tasks {
 		t := &rep.Tasks[i]
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", seconds(t.AgeSeconds), t.Task, t.Tool, seconds(t.LifeSeconds),
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", seconds(t.AgeSeconds), t.Task, t.Tool, dash(t.Principal), seconds(t.LifeSeconds),
 			cancelText(t.CancelCause, t.CancelledForSeconds, t.Abandoned), dash(t.TraceID))
 	}
 	_ = tw.Flush()

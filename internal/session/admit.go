@@ -142,7 +142,11 @@ func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
 		c.ledger.limitReached(data.Limit)
 	}
 	c.observer.Rejected(r, reason, err)
-	c.logger.InfoContext(r.ctx, "request.rejected", append(r.LogAttrs(), append([]any{"reason", reason}, refusalAttrs(err)...)...)...)
+	attrs := append(r.LogAttrs(), "reason", reason)
+	if refusal, ok := mcp.AsRefusal(err); ok {
+		attrs = append(attrs, refusalAttrs(refusal)...)
+	}
+	c.logger.InfoContext(r.ctx, "request.rejected", attrs...)
 	r.cancel(nil)
 	frame := wire.AppendError(nil, r.ID, err)
 	if taken {

@@ -23,11 +23,10 @@ func (c *Core) Authenticate(ctx context.Context, caller auth.Caller) (*auth.Prin
 	})
 	if refused != nil {
 		c.refused.add(refused)
-		attrs := []any{"transport", caller.Transport, "remote", caller.RemoteAddr, "reason", refused.Reason, "by", refused.By}
-		if refused.Err != nil {
-			attrs = append(attrs, "error", refused.Err)
-		}
-		c.logger.InfoContext(ctx, "caller.refused", attrs...)
+		// A caller without a token may come often: there is one line at info for each second and reason.
+		level, silenced := c.senderLevel("caller.refused", Printable(refused.Reason, maxRefusedText))
+		attrs := []any{"transport", caller.Transport, "remote", caller.RemoteAddr, silenced}
+		c.logger.Log(ctx, level, "caller.refused", append(attrs, refusalAttrs(refused)...)...)
 	}
 	return p, refused
 }

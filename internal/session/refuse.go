@@ -96,13 +96,8 @@ func (t *refusedCounts) list() (all []RefusedCounter) {
 	return all
 }
 
-// refusalAttrs are what the log says of the refusal that an error stands for: all of it,
-// as the log is the operator's.
-func refusalAttrs(err *mcp.Error) (attrs []any) {
-	r, ok := mcp.AsRefusal(err)
-	if !ok {
-		return nil
-	}
+// refusalAttrs are what the log says of a refusal: all of it, as the log is the operator's.
+func refusalAttrs(r *mcp.Refusal) (attrs []any) {
 	attrs = []any{"refusal", Printable(r.Reason, maxRefusedText), "by", Printable(r.By, maxRefusedText)}
 	if r.Err != nil {
 		attrs = append(attrs, "error", r.Err)
