@@ -229,7 +229,7 @@ func TestMiddlewareLeavesResultsAlone(t *testing.T) {
 	})
 }
 
-// Who has been authenticated by the SDK is the principal.
+// A caller that the SDK has authenticated is the principal.
 func TestPrincipal(t *testing.T) {
 	got := make(chan string, 1)
 	w := newWorld(t, middleware.For([]string{"add"}, func(next middleware.Handler) middleware.Handler {

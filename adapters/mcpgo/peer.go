@@ -13,7 +13,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// peerOf describes who has sent a request.
+// peerOf describes the sender of a request.
 func peerOf(ctx context.Context, params adapt.Params) middleware.Peer {
 	session := sdk.ClientSessionFromContext(ctx)
 	peer := middleware.Peer{Transport: transportOf(ctx, session), Version: params.Version}
