@@ -13,8 +13,8 @@ type CacheHint struct {
 // CacheHinted gives access to the hint of a cacheable result.
 func (h *CacheHint) CacheHinted() *CacheHint { return h }
 
-// CacheFor returns the hint that a result stays fresh for ttl, in milliseconds rounded
-// down, and for whom. With an empty scope the server fills in its default.
+// CacheFor returns the hint that a result stays fresh for ttl, rounded down to milliseconds,
+// for the callers of a scope. If the scope is empty, the server fills in its default.
 func CacheFor(ttl time.Duration, scope CacheScope) CacheHint {
 	ms := ttl.Milliseconds()
 	return CacheHint{TTL: &ms, Scope: scope}
@@ -24,9 +24,9 @@ func CacheFor(ttl time.Duration, scope CacheScope) CacheHint {
 type CacheScope string
 
 const (
-	// CachePublic: any user may be served the cached result.
+	// CachePublic: every user may get the cached result.
 	CachePublic CacheScope = "public"
-	// CachePrivate: only the caller may. The safe choice whenever the result depends
-	// on who asks.
+	// CachePrivate: only the caller may get it. This is the safe choice whenever the result
+	// depends on the caller.
 	CachePrivate CacheScope = "private"
 )

@@ -12,10 +12,10 @@ type Cause string
 const (
 	// CauseClientCancel is a valid notifications/cancelled from the client.
 	CauseClientCancel Cause = "client_cancel"
-	// CauseClientDisconnect: the request's own response stream went away, in an era
-	// in which that is a cancel.
+	// CauseClientDisconnect: the request's own response stream went away, and the
+	// protocol revision takes that for a cancel.
 	CauseClientDisconnect Cause = "client_disconnect"
-	// CauseTransportClose is the orderly end of the connection, its grace over.
+	// CauseTransportClose: the connection ended in order, and the grace is over.
 	CauseTransportClose Cause = "transport_close"
 	// CauseTransportError: a read or a write failed, or the client answers no pings.
 	CauseTransportError Cause = "transport_error"
@@ -53,10 +53,10 @@ func (c Cause) Fault() bool {
 //
 //	errors.Is(context.Cause(ctx), mcp.ErrClientCancelled)
 //
-// What a handler should do: stop soon and return. On ErrClientCancelled and
-// ErrClientDisconnected nobody will read the answer. On ErrServerShutdown and
-// ErrTransportClosed an answer that is returned at once may still be sent. On
-// ErrDeadline the caller has had its error already.
+// A handler should stop soon and return. After ErrClientCancelled and
+// ErrClientDisconnected nobody will read the answer. After ErrServerShutdown and
+// ErrTransportClosed an answer that is returned at once may still be sent. After
+// ErrDeadline the caller already has its error.
 var (
 	ErrClientCancelled    error = &CancelError{Cause: CauseClientCancel}
 	ErrClientDisconnected error = &CancelError{Cause: CauseClientDisconnect}
@@ -97,8 +97,7 @@ func (e *CancelError) Is(target error) bool {
 // CauseOf returns the cause for which ctx was cancelled, and false if ctx is
 // live or was cancelled by somebody else.
 func CauseOf(ctx context.Context) (Cause, bool) {
-	var e *CancelError
-	if errors.As(context.Cause(ctx), &e) {
+	if e, ok := errors.AsType[*CancelError](context.Cause(ctx)); ok {
 		return e.Cause, true
 	}
 	return "", false
@@ -111,8 +110,8 @@ var (
 	// ErrNoBackChannel is returned when the server may not send requests to this
 	// client: every modern client, and a legacy one without a stream.
 	ErrNoBackChannel = errors.New("mcp: the client cannot be sent requests")
-	// ErrNotDeclared is returned for a request of which the client has not declared
-	// that it can be sent.
+	// ErrNotDeclared is returned for a request that needs a capability which the client
+	// has not declared.
 	ErrNotDeclared = errors.New("mcp: the client has not declared this capability")
 	// ErrClosed is returned by sends after our own end was closed.
 	ErrClosed = errors.New("mcp: the connection is closed")

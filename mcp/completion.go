@@ -3,19 +3,17 @@ package mcp
 // MethodCompletionComplete is the method of completion.
 const MethodCompletionComplete = "completion/complete"
 
-var _ = clientSends("", MethodCompletionComplete)
-
 // CompleteParams is the params member of completion/complete.
 type CompleteParams struct {
 	Ref      CompletionReference `json:"ref"`
 	Argument CompletionArgument  `json:"argument"`
 	Context  struct {
-		// Arguments are the ones that are decided already.
+		// Arguments are those that already have a value.
 		Arguments map[string]string `json:"arguments,omitempty"`
 	} `json:"context,omitzero"`
 }
 
-// A CompletionReference names what has the argument: a prompt by Name, or a resource
+// A CompletionReference names the owner of the argument: a prompt by Name, or a resource
 // template by URI.
 type CompletionReference struct {
 	Type string `json:"type"` // "ref/prompt" or "ref/resource"
@@ -23,7 +21,7 @@ type CompletionReference struct {
 	URI  string `json:"uri,omitempty"`
 }
 
-// A CompletionArgument is what the user has typed of one argument so far.
+// A CompletionArgument is an argument with the text that the user has typed so far.
 type CompletionArgument struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -35,7 +33,7 @@ const MaxCompletions = 100
 // A Completion holds the values that the client may offer.
 type Completion struct {
 	Values  []string `json:"values"`
-	Total   *int     `json:"total,omitzero"` // of all values that match, if that is known
+	Total   *int     `json:"total,omitzero"` // the number of all values that match, if known
 	HasMore bool     `json:"hasMore,omitzero"`
 }
 

@@ -6,7 +6,7 @@ type Content interface {
 	contentType() string
 }
 
-// Annotations say for whom a block is meant and how much it matters.
+// Annotations say who a block is meant for and how important it is.
 type Annotations struct {
 	Audience     []string `json:"audience,omitempty"` // "user", "assistant"
 	Priority     *float64 `json:"priority,omitzero"`  // 0 to 1

@@ -43,18 +43,33 @@ func (c *ContentBlocks) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 			return err
 		}
 	}
-	*c = make(ContentBlocks, 0, len(list))
+	*c, err = appendBlocks(make(ContentBlocks, 0, len(list)), list)
+	return err
+}
+
+func appendBlocks(to []Content, list []jsontext.Value) ([]Content, error) {
 	for _, raw := range list {
 		block, err := UnmarshalContent(raw)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		*c = append(*c, block)
+		to = append(to, block)
 	}
-	return nil
+	return to, nil
 }
 
-// UnmarshalContent decodes one block of content. A type that is not known is an error.
+// newBlocks has a function for each type of block that returns an empty one.
+var newBlocks = map[string]func() Content{
+	"text":          func() Content { return new(TextContent) },
+	"image":         func() Content { return new(ImageContent) },
+	"audio":         func() Content { return new(AudioContent) },
+	"resource_link": func() Content { return new(ResourceLink) },
+	"resource":      func() Content { return new(EmbeddedResource) },
+	"tool_use":      func() Content { return new(ToolUseContent) },
+	"tool_result":   func() Content { return new(ToolResultContent) },
+}
+
+// UnmarshalContent decodes one block of content. An unknown type is an error.
 func UnmarshalContent(raw jsontext.Value) (Content, error) {
 	var head struct {
 		Type string `json:"type"`
@@ -62,25 +77,11 @@ func UnmarshalContent(raw jsontext.Value) (Content, error) {
 	if err := json.Unmarshal(raw, &head); err != nil {
 		return nil, err
 	}
-	var block Content
-	switch head.Type {
-	case "text":
-		block = new(TextContent)
-	case "image":
-		block = new(ImageContent)
-	case "audio":
-		block = new(AudioContent)
-	case "resource_link":
-		block = new(ResourceLink)
-	case "resource":
-		block = new(EmbeddedResource)
-	case "tool_use":
-		block = new(ToolUseContent)
-	case "tool_result":
-		block = new(ToolResultContent)
-	default:
+	newBlock := newBlocks[head.Type]
+	if newBlock == nil {
 		return nil, fmt.Errorf("mcp: there is no content of type %q", head.Type)
 	}
+	block := newBlock()
 	return block, json.Unmarshal(raw, block)
 }
 
@@ -92,16 +93,9 @@ func (c *ToolResultContent) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		*block
 	}
 	value.block = (*block)(c)
-	if err := json.UnmarshalDecode(dec, &value); err != nil {
-		return err
+	err := json.UnmarshalDecode(dec, &value)
+	if err == nil {
+		c.Content, err = appendBlocks(nil, value.Content)
 	}
-	c.Content = nil
-	for _, raw := range value.Content {
-		part, err := UnmarshalContent(raw)
-		if err != nil {
-			return err
-		}
-		c.Content = append(c.Content, part)
-	}
-	return nil
+	return err
 }

@@ -5,52 +5,54 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The blocks encode with their type first, as readers of a stream like it. Each
-// method has a local type without methods, so that encoding does not recurse.
+// A typedBlock is a content block with its type as the first member, so that readers of a
+// stream know early what follows. M is a pointer to the block's struct type without its
+// methods, or encoding would not end.
+type typedBlock[M any] struct {
+	Type    string `json:"type"`
+	Members M      `json:",embed"`
+}
 
 // MarshalJSONTo implements json.MarshalerTo.
 func (c *TextContent) MarshalJSONTo(enc *jsontext.Encoder) error {
-	type block TextContent
-	return json.MarshalEncode(enc, &struct {
-		Type string `json:"type"`
-		*block
-	}{c.contentType(), (*block)(c)})
+	type members TextContent
+	return json.MarshalEncode(enc, &typedBlock[*members]{c.contentType(), (*members)(c)})
 }
 
 // MarshalJSONTo implements json.MarshalerTo.
 func (c *ImageContent) MarshalJSONTo(enc *jsontext.Encoder) error {
-	type block ImageContent
-	return json.MarshalEncode(enc, &struct {
-		Type string `json:"type"`
-		*block
-	}{c.contentType(), (*block)(c)})
+	type members ImageContent
+	return json.MarshalEncode(enc, &typedBlock[*members]{c.contentType(), (*members)(c)})
 }
 
 // MarshalJSONTo implements json.MarshalerTo.
 func (c *AudioContent) MarshalJSONTo(enc *jsontext.Encoder) error {
-	type block AudioContent
-	return json.MarshalEncode(enc, &struct {
-		Type string `json:"type"`
-		*block
-	}{c.contentType(), (*block)(c)})
+	type members AudioContent
+	return json.MarshalEncode(enc, &typedBlock[*members]{c.contentType(), (*members)(c)})
 }
 
 // MarshalJSONTo implements json.MarshalerTo.
 func (c *ResourceLink) MarshalJSONTo(enc *jsontext.Encoder) error {
-	type block ResourceLink
-	return json.MarshalEncode(enc, &struct {
-		Type string `json:"type"`
-		*block
-	}{c.contentType(), (*block)(c)})
+	type members ResourceLink
+	return json.MarshalEncode(enc, &typedBlock[*members]{c.contentType(), (*members)(c)})
 }
 
 // MarshalJSONTo implements json.MarshalerTo.
 func (c *EmbeddedResource) MarshalJSONTo(enc *jsontext.Encoder) error {
-	type block EmbeddedResource
-	return json.MarshalEncode(enc, &struct {
-		Type string `json:"type"`
-		*block
-	}{c.contentType(), (*block)(c)})
+	type members EmbeddedResource
+	return json.MarshalEncode(enc, &typedBlock[*members]{c.contentType(), (*members)(c)})
+}
+
+// MarshalJSONTo implements json.MarshalerTo.
+func (c *ToolUseContent) MarshalJSONTo(enc *jsontext.Encoder) error {
+	type members ToolUseContent
+	return json.MarshalEncode(enc, &typedBlock[*members]{c.contentType(), (*members)(c)})
+}
+
+// MarshalJSONTo implements json.MarshalerTo.
+func (c *ToolResultContent) MarshalJSONTo(enc *jsontext.Encoder) error {
+	type members ToolResultContent
+	return json.MarshalEncode(enc, &typedBlock[*members]{c.contentType(), (*members)(c)})
 }
 
 // MarshalJSONTo implements json.MarshalerTo. A resource has its text or its
@@ -64,22 +66,4 @@ func (c *ResourceContents) MarshalJSONTo(enc *jsontext.Encoder) error {
 		*contents
 		Text string `json:"text"`
 	}{(*contents)(c), ""})
-}
-
-// MarshalJSONTo implements json.MarshalerTo.
-func (c *ToolUseContent) MarshalJSONTo(enc *jsontext.Encoder) error {
-	type block ToolUseContent
-	return json.MarshalEncode(enc, &struct {
-		Type string `json:"type"`
-		*block
-	}{c.contentType(), (*block)(c)})
-}
-
-// MarshalJSONTo implements json.MarshalerTo.
-func (c *ToolResultContent) MarshalJSONTo(enc *jsontext.Encoder) error {
-	type block ToolResultContent
-	return json.MarshalEncode(enc, &struct {
-		Type string `json:"type"`
-		*block
-	}{c.contentType(), (*block)(c)})
 }

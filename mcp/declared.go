@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// A NotDeclaredError names what a client would have to declare for what was asked of
-// it. It matches [ErrNotDeclared]. A handler that cannot do without returns it; the
-// server then answers in the form that the client's revision wants, for a modern one
-// with [CodeMissingRequiredCapability].
+// A NotDeclaredError names the capabilities that a request to the client needs and the
+// client has not declared. It matches [ErrNotDeclared]. A handler that cannot go on
+// without them returns it. The server answers in the form of the client's revision: a
+// modern client gets [CodeMissingRequiredCapability].
 type NotDeclaredError struct {
 	Missing ClientCapabilities
 }
@@ -120,7 +120,7 @@ func (c *ElicitationCapability) lacks(need *ElicitationCapability) *ElicitationC
 	return &missing
 }
 
-// form tells whether forms are declared: {} alone means them.
+// form is not nil if forms are declared. The capability {} means forms.
 func (c *ElicitationCapability) form() *struct{} {
 	if c.Form == nil && c.URL == nil {
 		return &struct{}{}

@@ -30,14 +30,13 @@ const (
 )
 
 // An Error is a JSON-RPC error. A handler that returns one (or wraps one) sends
-// exactly its code, message and data to the peer. What becomes of other errors is explained
-// at [ToolError].
+// exactly its code, message and data to the peer. For other errors see [ToolError].
 type Error struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
 	Data    any    `json:"data,omitzero"`
 
-	refusal *Refusal // that the error stands for, or nil
+	refusal *Refusal // the refusal that became this error; may be nil
 	caller  bool     // it is the caller's fault, whatever the code says
 }
 
@@ -64,7 +63,7 @@ func (e *Error) WithCallerFault() *Error {
 // Error returns the message and the code.
 func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
 
-// Unwrap returns the [*Refusal] that the error stands for, or nil.
+// Unwrap returns the [*Refusal] that became this error, or nil.
 func (e *Error) Unwrap() error {
 	if e == nil || e.refusal == nil {
 		return nil
@@ -74,9 +73,7 @@ func (e *Error) Unwrap() error {
 
 // AsError finds the Error in err's tree.
 func AsError(err error) (*Error, bool) {
-	var e *Error
-	ok := errors.As(err, &e)
-	return e, ok
+	return errors.AsType[*Error](err)
 }
 
 // A ClientError is the error with which a client answered a request of the server.
@@ -101,7 +98,7 @@ type ErrorData struct {
 	Phase string `json:"phase,omitempty"`
 	// Limit names the limit that was reached, as in docs/limits.md.
 	Limit string `json:"limit,omitempty"`
-	// RetryAfter is in how many seconds it makes sense to ask again, or 0.
+	// RetryAfter is the number of seconds after which a retry makes sense, or 0.
 	RetryAfter int `json:"retryAfter,omitzero"`
 	// ID is the id of the offending request when the error cannot carry it as its own.
 	ID any `json:"id,omitzero"`

@@ -26,8 +26,8 @@ func CheckExtensionID(id string) error {
 	return nil
 }
 
-// wordOf reports whether s has letters and digits only, and of the other characters
-// some, but none of these at either end.
+// wordOf reports whether s consists of letters, digits and the other characters, which
+// must not stand at either end.
 func wordOf(s, others string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -42,8 +42,8 @@ func wordOf(s, others string) bool {
 
 func digit(c byte) bool { return c >= '0' && c <= '9' }
 
-// OwnMethod reports whether a method or a notification belongs to the protocol, or
-// begins as its methods do: extensions of others find names elsewhere.
+// OwnMethod reports whether a method or a notification belongs to the protocol, or has a
+// prefix of the protocol's methods. Extensions must use other names.
 func OwnMethod(name string) bool {
 	if name == MethodInitialize || name == MethodPing || strings.HasPrefix(name, "rpc.") {
 		return true
@@ -55,8 +55,8 @@ func OwnMethod(name string) bool {
 	}, prefix) || ownNotification(name)
 }
 
-// ownNotification: notifications/ is everybody's prefix, and what follows tells whose
-// they are.
+// ownNotification reports whether a notification belongs to the protocol. All share the
+// prefix notifications/; the word after it decides.
 func ownNotification(name string) bool {
 	rest, found := strings.CutPrefix(name, "notifications/")
 	if !found {

@@ -25,14 +25,12 @@ func (r *InputRequest) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		Method string         `json:"method"`
 		Params jsontext.Value `json:"params"`
 	}
-	if err := json.UnmarshalDecode(dec, &members); err != nil {
-		return err
-	}
+	err := json.UnmarshalDecode(dec, &members)
 	*r = InputRequest{Method: members.Method}
 	if members.Params != nil {
 		r.Params = members.Params
 	}
-	return nil
+	return err
 }
 
 // InputRequiredResult asks a modern client for input (specification: "Multi
@@ -55,9 +53,10 @@ type ElicitParams struct {
 	RequestedSchema jsontext.Value `json:"requestedSchema,omitzero"`
 	// URL is the page that the user is asked to open, in mode url.
 	URL string `json:"url,omitempty"`
-	// ElicitationID names the page, for legacy clients in mode url: the server tells them
-	// under this id when the user is done there. If it is empty, one is made up, and nobody
-	// can tell. It must be another for each page of each user. Modern clients do not see it.
+	// ElicitationID names the page for legacy clients in mode url: the server uses this id to
+	// tell them that the user is done there. It must be unique for each page and user. If it
+	// is empty, the server makes one up, and cannot tell the client later. Modern clients do
+	// not see it.
 	ElicitationID string `json:"elicitationId,omitempty"`
 }
 
@@ -88,8 +87,8 @@ type ElicitAction string
 
 const (
 	ElicitAccept  ElicitAction = "accept"
-	ElicitDecline ElicitAction = "decline" // said no
-	ElicitCancel  ElicitAction = "cancel"  // said nothing
+	ElicitDecline ElicitAction = "decline" // the user said no
+	ElicitCancel  ElicitAction = "cancel"  // the user gave no answer
 )
 
 // A Root is a place in the client's file system that the server may work on.

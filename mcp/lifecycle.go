@@ -1,13 +1,11 @@
 package mcp
 
-// The methods by which client and server get to know each other.
+// The methods with which a client learns what the server is and can do.
 const (
 	MethodServerDiscover = "server/discover" // modern
 	MethodInitialize     = "initialize"      // legacy
 	MethodPing           = "ping"            // legacy, both directions
 )
-
-var _ = clientSends("", MethodServerDiscover, MethodInitialize, MethodPing)
 
 // DiscoverResult is the result of server/discover (modern).
 type DiscoverResult struct {

@@ -2,10 +2,8 @@ package mcp
 
 import "slices"
 
-// MethodLoggingSetLevel sets what messages must be worth to be sent to a client (legacy).
+// MethodLoggingSetLevel sets the lowest level of the log messages that a client gets (legacy).
 const MethodLoggingSetLevel = "logging/setLevel"
-
-var _ = clientSends("", MethodLoggingSetLevel)
 
 // A LoggingLevel is a syslog severity (RFC 5424), as notifications/message carries it.
 type LoggingLevel string
@@ -26,7 +24,7 @@ func LoggingLevels() []LoggingLevel {
 	return []LoggingLevel{LogDebug, LogInfo, LogNotice, LogWarning, LogError, LogCritical, LogAlert, LogEmergency}
 }
 
-// Severity orders the levels: 0 is debug; -1 is no level at all.
+// Severity orders the levels: 0 is debug; -1 means that l is not a level.
 func (l LoggingLevel) Severity() int { return slices.Index(LoggingLevels(), l) }
 
 // SetLevelParams is the params member of logging/setLevel (legacy).

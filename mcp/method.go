@@ -6,15 +6,31 @@ import (
 )
 
 // methods are the methods and notifications that a client may send, each with the
-// member of params that names its target, or "". Every file of a method adds its own.
-var methods = map[string]string{}
+// member of params that names its target, or "".
+var methods = map[string]string{
+	MethodServerDiscover:         "",
+	MethodInitialize:             "",
+	MethodPing:                   "",
+	MethodToolsList:              "",
+	MethodToolsCall:              "name",
+	MethodPromptsList:            "",
+	MethodPromptsGet:             "name",
+	MethodResourcesList:          "",
+	MethodResourcesTemplatesList: "",
+	MethodResourcesRead:          "uri",
+	MethodResourcesSubscribe:     "uri",
+	MethodResourcesUnsubscribe:   "uri",
+	MethodCompletionComplete:     "",
+	MethodLoggingSetLevel:        "",
+	MethodSubscriptionsListen:    "",
+	MethodTasksGet:               "taskId",
+	MethodTasksUpdate:            "taskId",
+	MethodTasksCancel:            "taskId",
 
-// clientSends adds methods of one target. It is for declarations of package variables.
-func clientSends(target string, names ...string) struct{} {
-	for _, name := range names {
-		methods[name] = target
-	}
-	return struct{}{}
+	NotificationCancelled:        "",
+	NotificationInitialized:      "",
+	NotificationProgress:         "",
+	NotificationRootsListChanged: "",
 }
 
 // Methods lists the methods and notifications that a client may send. The caller
@@ -25,8 +41,6 @@ func Methods() []string { return slices.Sorted(maps.Keys(methods)) }
 // the HTTP header Mcp-Name repeats: "name", "uri", "taskId", or "" if the method has
 // no target.
 func NameMember(method string) string { return methods[method] }
-
-var _ = clientSends("", NotificationCancelled, NotificationInitialized, NotificationProgress, NotificationRootsListChanged)
 
 // Methods by which a server asks the client. A legacy client is sent a request and
 // must have declared the method in initialize; a modern one finds it in an

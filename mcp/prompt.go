@@ -11,11 +11,6 @@ const (
 	MethodPromptsGet  = "prompts/get"
 )
 
-var (
-	_ = clientSends("", MethodPromptsList)
-	_ = clientSends("name", MethodPromptsGet)
-)
-
 // A Prompt is what prompts/list says about one prompt.
 type Prompt struct {
 	Name        string           `json:"name"`
@@ -34,7 +29,7 @@ type PromptArgument struct {
 	Required    bool   `json:"required,omitzero"`
 }
 
-// A Role is who speaks in a message: [RoleUser] or [RoleAssistant].
+// A Role names the speaker of a message: [RoleUser] or [RoleAssistant].
 type Role string
 
 const (
@@ -84,7 +79,7 @@ type GetPromptResult struct {
 	ResultMeta
 }
 
-// PromptText returns the plainest prompt: one text that the user says.
+// PromptText returns a prompt with one text message of the user.
 func PromptText(text string) *GetPromptResult {
 	return &GetPromptResult{Messages: []PromptMessage{{Role: RoleUser, Content: &TextContent{Text: text}}}}
 }

@@ -7,34 +7,27 @@ package mcp
 // A DropReason says why an answer, or a notification, was not sent.
 type DropReason string
 
+// Reasons for dropping an answer or a notification.
 const (
-	// DropCancelled: suppressed on purpose, because the client wants no answer.
-	DropCancelled DropReason = "cancelled"
-	// DropClosedWriter: our end was closed first.
-	DropClosedWriter DropReason = "closed_writer"
-	// DropBrokenPeer: the peer is gone or reset the connection.
-	DropBrokenPeer DropReason = "broken_peer"
-	// DropWriteTimeout: the peer did not read within the write time-out.
-	DropWriteTimeout DropReason = "write_timeout"
-	// DropSessionGone: the session was deleted, expired or evicted before the answer existed.
-	DropSessionGone DropReason = "session_gone"
-	// DropStreamGone (legacy HTTP): the response stream is gone and nothing can replay it.
-	DropStreamGone DropReason = "stream_gone"
+	DropCancelled    DropReason = "cancelled"     // the client has cancelled the request and wants no answer
+	DropClosedWriter DropReason = "closed_writer" // our end was closed first
+	DropBrokenPeer   DropReason = "broken_peer"   // the peer is gone or reset the connection
+	DropWriteTimeout DropReason = "write_timeout" // the peer did not read within the write time-out
+	DropSessionGone  DropReason = "session_gone"  // the session was deleted, expired or evicted before the answer existed
+	DropStreamGone   DropReason = "stream_gone"   // legacy HTTP: the response stream is gone and nothing can replay it
+)
 
-	// The rest are for notifications only.
-
+// Reasons for dropping a notification only.
+const (
 	// DropAfterResponse: the request was settled before its notification was sent.
 	DropAfterResponse DropReason = "after_response"
 	// DropNoProgressToken: progress for a request that did not ask for it.
 	DropNoProgressToken DropReason = "no_progress_token"
 	// DropQueueFull: the stream's queue was full for longer than the notify time-out.
-	DropQueueFull DropReason = "queue_full"
-	// DropNotSubscribed: nobody asked for this notification.
-	DropNotSubscribed DropReason = "not_subscribed"
-	// DropLevelFiltered: a log message below the client's level.
-	DropLevelFiltered DropReason = "level_filtered"
-	// DropEraForbidden: the protocol revision has no such notification.
-	DropEraForbidden DropReason = "era_forbidden"
+	DropQueueFull     DropReason = "queue_full"
+	DropNotSubscribed DropReason = "not_subscribed" // nobody asked for this notification
+	DropLevelFiltered DropReason = "level_filtered" // a log message below the client's level
+	DropEraForbidden  DropReason = "era_forbidden"  // the protocol revision has no such notification
 )
 
 // ResponseDropReasons lists the reasons for which an answer is dropped. The
@@ -64,8 +57,7 @@ const (
 	RejectSessionUnknown RejectReason = "session_unknown"
 	RejectTooLarge       RejectReason = "too_large"
 	RejectParseError     RejectReason = "parse_error"
-	// RejectRefused: the server's own rules let the request not in, see [Refusal].
-	RejectRefused RejectReason = "refused"
+	RejectRefused        RejectReason = "refused" // by a rule of the server, see [Refusal]
 )
 
 // RejectReasons lists every reject reason. The caller owns the slice.
@@ -83,39 +75,33 @@ func (r RejectReason) CallerFault() bool { return r != RejectOverload && r != Re
 // A RefuseReason says why an HTTP exchange was refused before it carried a message.
 type RefuseReason string
 
+// Reasons that lie in the head of the exchange.
 const (
-	// RefuseHost and RefuseOrigin: the header names what the listener does not serve.
-	RefuseHost   RefuseReason = "host"
-	RefuseOrigin RefuseReason = "origin"
-	// RefuseAuthentication: the authenticator does not let the caller in.
-	RefuseAuthentication RefuseReason = "authentication"
-	// RefuseMethod: no such HTTP method for this client.
-	RefuseMethod RefuseReason = "method"
-	// RefuseAccept: the client takes neither of the two forms of an answer.
-	RefuseAccept RefuseReason = "accept"
-	// RefuseContentType and RefuseContentEncoding: the body is not plain JSON.
-	RefuseContentType     RefuseReason = "content_type"
-	RefuseContentEncoding RefuseReason = "content_encoding"
-	// RefuseVersion: the version header names no revision that is known.
-	RefuseVersion RefuseReason = "version"
+	RefuseHost            RefuseReason = "host"             // the Host header names what the listener does not serve
+	RefuseOrigin          RefuseReason = "origin"           // pages of this origin are not allowed
+	RefuseAuthentication  RefuseReason = "authentication"   // the authenticator rejects the caller
+	RefuseMethod          RefuseReason = "method"           // no such HTTP method for this client
+	RefuseAccept          RefuseReason = "accept"           // the client takes neither of the two forms of an answer
+	RefuseContentType     RefuseReason = "content_type"     // the body is not JSON
+	RefuseContentEncoding RefuseReason = "content_encoding" // the body is compressed
+	RefuseVersion         RefuseReason = "version"          // the version header names no known revision
+)
+
+// Reasons that lie in the body, the session, or the state of the server.
+const (
 	// RefuseBody: the body broke off, or its framing is wrong.
 	RefuseBody RefuseReason = "body"
 	// RefuseBodyTimeout: the body did not arrive within the body time-out.
 	RefuseBodyTimeout RefuseReason = "body_timeout"
 	// RefuseOverload: too many bytes of bodies are being read.
-	RefuseOverload RefuseReason = "overload"
-	// RefuseSessionUnknown: a GET or DELETE of a session that is not there.
-	RefuseSessionUnknown RefuseReason = "session_unknown"
-	// RefuseConflict: a second GET of a session that has its stream.
-	RefuseConflict RefuseReason = "conflict"
+	RefuseOverload       RefuseReason = "overload"
+	RefuseSessionUnknown RefuseReason = "session_unknown" // a GET or DELETE of a session that does not exist
+	RefuseConflict       RefuseReason = "conflict"        // a second GET of a session that has its stream
 	// RefuseShuttingDown: a GET, or a large body too many, while the server drains.
 	RefuseShuttingDown RefuseReason = "shutting_down"
-	// RefuseNoFlush: an event stream where the ResponseWriter cannot flush.
-	RefuseNoFlush RefuseReason = "no_flush"
-	// RefuseEventUnknown: a GET that cannot go on after the event that it names.
-	RefuseEventUnknown RefuseReason = "event_unknown"
-	// RefuseEventStore: such a GET while the event store fails.
-	RefuseEventStore RefuseReason = "event_store"
+	RefuseNoFlush      RefuseReason = "no_flush"      // an event stream where the ResponseWriter cannot flush
+	RefuseEventUnknown RefuseReason = "event_unknown" // a GET that cannot go on after the event that it names
+	RefuseEventStore   RefuseReason = "event_store"   // such a GET while the event store fails
 )
 
 // RefuseReasons lists every reason for which an HTTP exchange is refused. The
@@ -171,27 +157,19 @@ func IgnoreReasons(kind IgnoredKind) []IgnoreReason {
 	return nil
 }
 
-// A StateFault says why the requestState of a request was not accepted. It is the
-// reason in the data of the error.
+// A StateFault says why the server did not accept the requestState of a request. It is
+// the reason in the data of the error.
 type StateFault string
 
 const (
-	// StateMalformed: it has not the form of a state.
-	StateMalformed StateFault = "state_malformed"
-	// StateTooLarge: it is longer than max_state_bytes.
-	StateTooLarge StateFault = "state_too_large"
-	// StateForeign: another server has sealed it, or one with a key that was retired.
-	StateForeign StateFault = "state_foreign"
-	// StateChanged: it is not what was sealed.
-	StateChanged StateFault = "state_changed"
-	// StateExpired: it is older than state_ttl.
-	StateExpired StateFault = "state_expired"
-	// StatePrincipal: it was issued to another principal.
-	StatePrincipal StateFault = "state_principal"
-	// StateTarget: it was issued for another method, tool, prompt or resource.
-	StateTarget StateFault = "state_target"
-	// StateArguments: it was issued for other arguments.
-	StateArguments StateFault = "state_arguments"
+	StateMalformed StateFault = "state_malformed" // it does not have the form of a state
+	StateTooLarge  StateFault = "state_too_large" // it is longer than max_state_bytes
+	StateForeign   StateFault = "state_foreign"   // it was sealed by another server, or with a key that is no longer known
+	StateChanged   StateFault = "state_changed"   // it was changed after it was sealed
+	StateExpired   StateFault = "state_expired"   // it is older than state_ttl
+	StatePrincipal StateFault = "state_principal" // it was issued to another principal
+	StateTarget    StateFault = "state_target"    // it was issued for another method, tool, prompt or resource
+	StateArguments StateFault = "state_arguments" // it was issued for other arguments
 )
 
 // StateFaults lists every state fault. The caller owns the slice.

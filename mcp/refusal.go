@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// A Refusal is the error by which somebody on the way of a request does not let it through:
-// an authenticator, a rule, a quota. It is never counted as an error of the service. Over
-// HTTP the response has its status, Retry-After and challenge; the JSON-RPC error, which
-// byte streams and the members of a batch have as well, has the status as its code, as an
-// application may (the range of JSON-RPC is not touched), and reason and retryAfter in its data.
+// A Refusal is the error of an authenticator, a rule of admission or a middleware that does
+// not let a request through, such as a quota. It is never counted as an error of the service.
+// Over HTTP the response has its status, Retry-After and challenge. On every transport the
+// JSON-RPC error has the status as its code, and reason and retryAfter in its data. The codes
+// are an application's, outside the range that JSON-RPC reserves.
 type Refusal struct {
 	// Status is the HTTP status: 401, 403, 429 or 503. Any other counts as 403.
 	Status int
 	// Reason says why, as a label of metrics: one word of a small set, such as "quota".
 	Reason string
-	// By says who refuses, as a label of metrics, such as "rate_limit".
+	// By names the rule or middleware that refuses, as a label of metrics, such as "rate_limit".
 	By string
 	// Message is what the caller is told. "" is a text that goes with the status.
 	Message string
-	// RetryAfter is when it makes sense to ask again; it is rounded up to seconds. 0 says
-	// nothing about it.
+	// RetryAfter is the time after which a retry makes sense, rounded up to seconds. 0 means
+	// that nothing is known about it.
 	RetryAfter time.Duration
 	// Challenge is the value of the header WWW-Authenticate, for 401 and 403, or "".
 	Challenge string
-	// Err is what is behind it, for the operator alone, or nil.
+	// Err is the underlying error, for the operator only. May be nil.
 	Err error
 }
 
-// Codes of refusals: they are those of HTTP.
+// The codes of refusals are the status codes of HTTP.
 const (
 	CodeUnauthorized    Code = 401
 	CodeForbidden       Code = 403
@@ -37,7 +37,7 @@ const (
 	CodeUnavailable     Code = 503
 )
 
-// Error returns reason and message, and what is behind them.
+// Error returns the reason, the message and the underlying error.
 func (r *Refusal) Error() string {
 	text := "refused: " + r.Reason
 	if r.Message != "" {
@@ -49,7 +49,7 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// Unwrap returns what is behind the refusal.
+// Unwrap returns the underlying error.
 func (r *Refusal) Unwrap() error { return r.Err }
 
 // Code returns the status as the code of the JSON-RPC error.
@@ -86,7 +86,5 @@ func (r *Refusal) RetryAfterSeconds() int {
 
 // AsRefusal finds the outermost Refusal in err's tree.
 func AsRefusal(err error) (*Refusal, bool) {
-	var r *Refusal
-	ok := errors.As(err, &r)
-	return r, ok
+	return errors.AsType[*Refusal](err)
 }

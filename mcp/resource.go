@@ -9,11 +9,6 @@ const (
 	MethodResourcesUnsubscribe   = "resources/unsubscribe"
 )
 
-var (
-	_ = clientSends("", MethodResourcesList, MethodResourcesTemplatesList)
-	_ = clientSends("uri", MethodResourcesRead, MethodResourcesSubscribe, MethodResourcesUnsubscribe)
-)
-
 // A Resource is what resources/list says about one resource.
 type Resource struct {
 	URI         string       `json:"uri"`

@@ -1,9 +1,9 @@
 package mcp
 
+import "slices"
+
 // MethodSubscriptionsListen is the method of subscriptions (modern).
 const MethodSubscriptionsListen = "subscriptions/listen"
-
-var _ = clientSends("", MethodSubscriptionsListen)
 
 // A SubscriptionFilter says which changes a subscription is about.
 type SubscriptionFilter struct {
@@ -12,8 +12,8 @@ type SubscriptionFilter struct {
 	ResourcesListChanged  bool     `json:"resourcesListChanged,omitzero"`
 	ResourceSubscriptions []string `json:"resourceSubscriptions,omitempty"` // URIs
 	TaskIDs               []string `json:"taskIds,omitempty"`               // extension
-	// Extensions are further members, named as the extensions whose notifications are
-	// wanted: those of server.Server.Notify.
+	// Extensions are further members. Each is the id of an extension, and asks for the
+	// notifications that server.Server.Notify sends for it.
 	Extensions map[string]bool `json:",embed"`
 }
 
@@ -37,7 +37,7 @@ type ResourceParams struct {
 }
 
 // A SubscriptionEnd says why a subscription has ended. The values are public API, as
-// those of [Cause] are, with which they have their names in common.
+// those of [Cause] are. An end that is also a cause has the same name.
 type SubscriptionEnd string
 
 const (
@@ -57,10 +57,9 @@ func SubscriptionEnds() []SubscriptionEnd {
 	}
 }
 
-// EndOf returns the end for which a cause stands.
+// EndOf returns the end that corresponds to a cause, [EndError] if there is none.
 func EndOf(c Cause) SubscriptionEnd {
-	switch end := SubscriptionEnd(c); end {
-	case EndClientCancel, EndClientDisconnect, EndTransportClose, EndTransportError, EndServerShutdown:
+	if end := SubscriptionEnd(c); slices.Contains(SubscriptionEnds(), end) {
 		return end
 	}
 	return EndError

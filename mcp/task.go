@@ -13,12 +13,10 @@ const (
 	MethodTasksCancel = "tasks/cancel"
 )
 
-var _ = clientSends("taskId", MethodTasksGet, MethodTasksUpdate, MethodTasksCancel)
-
 // ExtensionTasks is the id of the tasks extension.
 const ExtensionTasks = "io.modelcontextprotocol/tasks"
 
-// A TaskStatus is where a task is.
+// A TaskStatus is the state of a task.
 type TaskStatus string
 
 const (
@@ -39,7 +37,7 @@ func (s TaskStatus) Terminal() bool {
 	return s == TaskCompleted || s == TaskFailed || s == TaskCancelled
 }
 
-// A Task is work that outlives the request which has begun it.
+// A Task is work that outlives the request that started it.
 type Task struct {
 	TaskID        string     `json:"taskId"`
 	Status        TaskStatus `json:"status"`

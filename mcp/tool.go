@@ -8,11 +8,6 @@ const (
 	MethodToolsCall = "tools/call"
 )
 
-var (
-	_ = clientSends("", MethodToolsList)
-	_ = clientSends("name", MethodToolsCall)
-)
-
 // A Tool is what tools/list says about one tool.
 type Tool struct {
 	Name         string           `json:"name"`

@@ -5,26 +5,25 @@ import (
 	"fmt"
 )
 
-// A ToolError is an error that was made for the caller: its text is what the caller, and
-// so the model, is told. Of several in one tree the outermost is told. A tool answers with
-// it as a result with isError, everything else with [CodeInternalError], or with
-// [CodeInvalidParams] if it is the caller's fault ([CallerFault]).
+// A ToolError is an error that was made for the caller: the caller, and so the model, gets
+// its text. If a tree of errors has several, the outermost counts. A tool answers with a
+// result with isError. Prompts, resources and other methods answer with [CodeInternalError],
+// or with [CodeInvalidParams] if the error is the caller's fault ([CallerFault]).
 //
-// Of any other error but an [*Error] and a [*Refusal] the caller is told one sentence, with
-// the trace id and nothing of the error's text. Whatever the caller is told, middlewares,
-// logs and spans have the handler's own error, with all that it wraps.
+// An [*Error] and a [*Refusal] reach the caller as they are. For any other error the caller
+// gets one sentence with the trace id, and nothing of the error's text. Middlewares, logs and
+// spans always have the handler's own error, with all that it wraps.
 type ToolError struct {
-	// Text is what the caller is told.
+	// Text is for the caller.
 	Text string
-	// Err is what is behind it, for the operator alone, or nil.
+	// Err is the underlying error, for the operator only. May be nil.
 	Err error
 
-	said bool // the text has that of Err in it
+	said bool // Text contains the text of Err
 }
 
-// ToolErrorf returns a [*ToolError] with a formatted text. A %w verb puts the text of the
-// wrapped error into what the caller is told, as with [fmt.Errorf]; to hide it, set
-// [ToolError.Err] instead.
+// ToolErrorf returns a [*ToolError] with a formatted text. A %w verb shows the text of the
+// wrapped error to the caller, as with [fmt.Errorf]; to hide it, set [ToolError.Err] instead.
 func ToolErrorf(format string, args ...any) *ToolError {
 	err := fmt.Errorf(format, args...)
 	e := &ToolError{Text: err.Error()}
@@ -37,7 +36,7 @@ func ToolErrorf(format string, args ...any) *ToolError {
 	return e
 }
 
-// Error returns the text, and what is behind it unless the text says so already.
+// Error returns the text, and the underlying error unless the text contains it.
 func (e *ToolError) Error() string {
 	if e.Err == nil || e.said {
 		return e.Text
@@ -45,14 +44,12 @@ func (e *ToolError) Error() string {
 	return e.Text + ": " + e.Err.Error()
 }
 
-// Unwrap returns what is behind the text.
+// Unwrap returns the underlying error.
 func (e *ToolError) Unwrap() error { return e.Err }
 
 // AsToolError finds the outermost ToolError in err's tree.
 func AsToolError(err error) (*ToolError, bool) {
-	var e *ToolError
-	ok := errors.As(err, &e)
-	return e, ok
+	return errors.AsType[*ToolError](err)
 }
 
 // callerFault marks an error as the caller's.
@@ -60,9 +57,9 @@ type callerFault struct{ error }
 
 func (e callerFault) Unwrap() error { return e.error }
 
-// CallerFault returns err marked as the caller's: an unknown id, a bad state, a value out
-// of range. It is told and logged as err is, and does not count against the service. It
-// returns nil if err is nil.
+// CallerFault returns err marked as the caller's fault: an unknown id, a bad state, a value
+// out of range. The error is answered and logged as before, and does not count against the
+// service. CallerFault returns nil if err is nil.
 func CallerFault(err error) error {
 	if err == nil {
 		return nil
@@ -70,12 +67,13 @@ func CallerFault(err error) error {
 	return callerFault{err}
 }
 
-// IsCallerFault reports whether an error is the caller's: it was marked by [CallerFault],
+// IsCallerFault reports whether an error is the caller's fault: it was marked by [CallerFault],
 // is a [*Refusal], or is an [*Error] whose code says so ([Code.CallerFault]).
 func IsCallerFault(err error) bool {
-	var marked callerFault
-	var refusal *Refusal
-	if errors.As(err, &marked) || errors.As(err, &refusal) {
+	if _, marked := errors.AsType[callerFault](err); marked {
+		return true
+	}
+	if _, refused := AsRefusal(err); refused {
 		return true
 	}
 	rpc, _ := AsError(err)
