@@ -110,7 +110,7 @@ func checkAgreement(t *testing.T, s *Schema, typ reflect.Type, raw []byte) (acce
 		return false
 	}
 	require.Error(t, jsonv2.Unmarshal(raw, reflect.New(typ).Interface()), "the fast path refuses what is valid and decodes: %s", raw)
-	holds := jsonv2.Unmarshal(s.shape.plainIntegers(raw), reflect.New(typ).Interface()) == nil
+	holds := jsonv2.Unmarshal(s.shape.completed(raw), reflect.New(typ).Interface()) == nil
 	require.Equal(t, holds, faults == nil, "%s: %v", raw, faults)
 	return faults == nil
 }
@@ -253,9 +253,9 @@ func TestInexactSchemasAreValidated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tight := out.CloneSchemas()
 			tighten(tight)
-			r := reconciler{exact: true}
-			require.NoError(t, r.reconcile(s.shape, tight, ""))
-			assert.False(t, r.exact)
+			in := newInference(decoded)
+			require.NoError(t, in.reconcile(s.shape, tight, ""))
+			assert.False(t, in.exact)
 			raw, err := tight.MarshalJSON()
 			require.NoError(t, err)
 			inexact, err := compile(raw, inferred)
@@ -264,9 +264,9 @@ func TestInexactSchemasAreValidated(t *testing.T) {
 			assert.Len(t, inexact.Decode(goodForecast, new(forecastIn)), 1)
 		})
 	}
-	r := reconciler{exact: true}
-	require.NoError(t, r.reconcile(s.shape, out, ""))
-	assert.True(t, r.exact)
+	in := newInference(decoded)
+	require.NoError(t, in.reconcile(s.shape, out, ""))
+	assert.True(t, in.exact)
 }
 
 var goodForecast = jsontext.Value(`{"city":"Trondheim","country":"NO","days":5,"metric":true,"tags":["rain","wind"]}`)

@@ -3,7 +3,6 @@ package schema
 import (
 	"cmp"
 	"fmt"
-	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// Bounds on what a model, and a log, are shown of one bad value.
+// Bounds on what a model and a log get of one bad value.
 const (
 	maxFaults  = 32  // faults of one value
 	maxMessage = 200 // runes of one message
@@ -22,27 +21,27 @@ const (
 	maxEcho    = 40  // runes of a name that came from the input
 )
 
-// A Fault is one thing that is wrong with a value, worded so that a language
-// model can mend it.
+// A Fault is one thing that is wrong with a value, worded so that a language model can
+// correct it.
 type Fault struct {
 	// Path is the JSON pointer (RFC 6901) of the faulty value, "" for the root.
-	// For a missing or an unknown property it is the object's. A path longer
+	// For a missing or an unknown property it is the pointer of the object. A path longer
 	// than 256 bytes is cut and ends in an ellipsis.
 	Path string
-	// Message says what is expected, in at most 200 characters. Of the value
-	// itself it repeats nothing but its type, counts and property names, unless Quotes.
+	// Message says what is expected, in at most 200 characters. Unless Quotes is set, it
+	// repeats nothing of the value but its type, counts and property names.
 	Message string
-	// Quotes marks a message with the words of a Go type's own method, which may
-	// repeat the value.
+	// Quotes marks a message with the error text of a Go type's method, which may repeat the
+	// value.
 	Quotes bool
 	// Named marks a message with names of properties that came with the value.
 	Named bool
-	// Misfit marks a value that the schema allows and the Go type can never hold,
-	// whatever its contents: the two contradict each other. It is the only fault then.
+	// Misfit marks a value of a JSON type that the schema allows and the Go type can never
+	// hold: schema and type contradict each other. It is the only fault then.
 	Misfit bool
 }
 
-// String is the fault as one line: path, colon, message.
+// String returns the fault as one line: path, colon, message.
 func (f Fault) String() string {
 	if f.Path == "" {
 		return f.Message
@@ -106,9 +105,9 @@ func sorted(findings []finding) []finding {
 	return findings
 }
 
-// collect appends the leaves below err. Groups, references and allOf only hold
-// their causes together; anyOf, oneOf and contains are leaves, because the
-// faults of an alternative are no faults of the value.
+// collect appends the leaves below err. Groups, references and allOf only group their
+// causes. anyOf, oneOf and contains are leaves, because the faults of one alternative are
+// not faults of the value.
 func collect(to []finding, err *jsv.ValidationError, value any) []finding {
 	switch k := err.ErrorKind.(type) {
 	case *kind.Schema, *kind.Group, *kind.Reference, *kind.AllOf:
@@ -131,9 +130,9 @@ func collect(to []finding, err *jsv.ValidationError, value any) []finding {
 	return to
 }
 
-// locate checks the location of a propertyNames fault. The validator keeps it as
-// a slice that it goes on writing to (v6.0.3, objValidate), so it may be wrong
-// by now; then the fault is put on the root and its message names the property.
+// locate checks the location of a propertyNames fault. The validator goes on writing to
+// that slice (v6.0.3, objValidate), so that it may be wrong. Then the fault is reported
+// at the root, and its message names the property.
 func locate(value any, at []string, name string) []string {
 	for _, token := range at {
 		switch v := value.(type) {
@@ -155,203 +154,6 @@ func locate(value any, at []string, name string) []string {
 	return nil
 }
 
-// message words one finding.
-func (f finding) message(value any) string {
-	switch k := f.kind.(type) {
-	case *kind.Type:
-		return "must be " + anyOfTypes(k.Want) + ", got " + k.Got
-	case *kind.Required:
-		return "missing required property " + strconv.Quote(f.name)
-	case *kind.AdditionalProperties:
-		return "unknown property " + named(f.name)
-	case *kind.PropertyNames:
-		return "property name " + named(f.name) + " is not allowed" + f.causes(value)
-	case *kind.Enum:
-		return "must be " + oneOfValues(k.Want)
-	case *kind.Const:
-		return "must be " + literal(k.Want)
-	case *kind.FalseSchema:
-		return "is not allowed here"
-	case *kind.Not:
-		return `must not match the schema under "not"`
-	case *kind.AnyOf:
-		return "matches none of the alternatives" + f.causes(value)
-	case *kind.OneOf:
-		if len(k.Subschemas) > 1 {
-			return fmt.Sprintf("must match exactly one alternative, matches numbers %d and %d", k.Subschemas[0]+1, k.Subschemas[1]+1)
-		}
-		return "matches none of the alternatives" + f.causes(value)
-	case *kind.Format:
-		if k.Want == "regex" {
-			return "must be a valid regular expression (RE2 syntax)"
-		}
-		return "must be a valid " + k.Want
-	case *kind.Pattern:
-		return "must match the pattern " + k.Want
-	case *kind.Dependency:
-		return dependent(k.Prop, k.Missing)
-	case *kind.DependentRequired:
-		return dependent(k.Prop, k.Missing)
-	case *kind.RefCycle:
-		return "cannot be validated: the schema refers to itself without end"
-	}
-	if text := countMessage(f.kind); text != "" {
-		return text
-	}
-	if text := rangeMessage(f.kind); text != "" {
-		return text
-	}
-	return fmt.Sprintf("does not satisfy %q", strings.Join(f.kind.KeywordPath(), "/"))
-}
-
-// named reports whether the message has names of properties that came with the value.
-func (f finding) named() bool {
-	switch f.kind.(type) {
-	case *kind.AdditionalProperties, *kind.PropertyNames, *kind.AnyOf, *kind.OneOf:
-		return true
-	}
-	return false
-}
-
-// countMessage words the kinds that count characters, items or properties.
-func countMessage(k jsv.ErrorKind) string {
-	switch k := k.(type) {
-	case *kind.MinLength:
-		return fmt.Sprintf("must have at least %d characters, has %d", k.Want, k.Got)
-	case *kind.MaxLength:
-		return fmt.Sprintf("must have at most %d characters, has %d", k.Want, k.Got)
-	case *kind.MinItems:
-		return fmt.Sprintf("must have at least %d items, has %d", k.Want, k.Got)
-	case *kind.MaxItems:
-		return fmt.Sprintf("must have at most %d items, has %d", k.Want, k.Got)
-	case *kind.MinProperties:
-		return fmt.Sprintf("must have at least %d properties, has %d", k.Want, k.Got)
-	case *kind.MaxProperties:
-		return fmt.Sprintf("must have at most %d properties, has %d", k.Want, k.Got)
-	case *kind.AdditionalItems:
-		return fmt.Sprintf("has %d items too many", k.Count)
-	case *kind.UniqueItems:
-		return fmt.Sprintf("items must be unique, items %d and %d are equal", k.Duplicates[0], k.Duplicates[1])
-	case *kind.Contains:
-		return "has no item that matches the schema under \"contains\""
-	case *kind.MinContains:
-		return fmt.Sprintf("must have at least %d items that match the schema under \"contains\", has %d", k.Want, len(k.Got))
-	case *kind.MaxContains:
-		return fmt.Sprintf("must have at most %d items that match the schema under \"contains\", has %d", k.Want, len(k.Got))
-	}
-	return ""
-}
-
-// rangeMessage words the kinds that bound a number.
-func rangeMessage(k jsv.ErrorKind) string {
-	switch k := k.(type) {
-	case *kind.Minimum:
-		return "must be at least " + decimal(k.Want)
-	case *kind.Maximum:
-		return "must be at most " + decimal(k.Want)
-	case *kind.ExclusiveMinimum:
-		return "must be greater than " + decimal(k.Want)
-	case *kind.ExclusiveMaximum:
-		return "must be less than " + decimal(k.Want)
-	case *kind.MultipleOf:
-		return "must be a multiple of " + decimal(k.Want)
-	}
-	return ""
-}
-
-// causes sums up why alternatives do not match, with paths that start at the
-// value that has none.
-func (f finding) causes(value any) string {
-	var texts []string
-	for _, err := range f.err.Causes {
-		for _, cause := range sorted(collect(nil, err, value)) {
-			text := cause.message(value)
-			if len(cause.at) > len(f.at) {
-				text = clip(pointer(cause.at[len(f.at):]), maxEcho) + " " + text
-			}
-			if !slices.Contains(texts, text) {
-				texts = append(texts, text)
-			}
-			if len(texts) == maxFaults { // far more than a message holds
-				break
-			}
-		}
-	}
-	if len(texts) == 0 {
-		return ""
-	}
-	return ": " + strings.Join(texts, "; ")
-}
-
-func dependent(because string, missing []string) string {
-	quoted := make([]string, len(missing))
-	for i, name := range missing {
-		quoted[i] = strconv.Quote(name)
-	}
-	return "missing property " + strings.Join(quoted, ", ") + ", required because " + strconv.Quote(because) + " is present"
-}
-
-// anyOfTypes is "an integer" or "a string or null".
-func anyOfTypes(types []string) string {
-	words := make([]string, len(types))
-	for i, t := range types {
-		switch t {
-		case "null":
-			words[i] = t
-		case "integer", "array", "object":
-			words[i] = "an " + t
-		default:
-			words[i] = "a " + t
-		}
-	}
-	// null reads best at the end: "a string or null".
-	slices.SortStableFunc(words, func(a, b string) int {
-		return cmp.Compare(btoi(a == "null"), btoi(b == "null"))
-	})
-	return strings.Join(words, " or ")
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-func oneOfValues(values []any) string {
-	if len(values) == 1 {
-		return literal(values[0])
-	}
-	texts := make([]string, len(values))
-	for i, v := range values {
-		texts[i] = literal(v)
-	}
-	return "one of " + strings.Join(texts, ", ")
-}
-
-// literal writes a value of the schema (never of the input) as JSON would.
-func literal(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case string:
-		return strconv.Quote(v)
-	case []any:
-		return "the array the schema gives"
-	case map[string]any:
-		return "the object the schema gives"
-	}
-	return fmt.Sprint(v)
-}
-
-func decimal(r *big.Rat) string {
-	if r.IsInt() {
-		return r.Num().String()
-	}
-	f, _ := r.Float64()
-	return strconv.FormatFloat(f, 'g', -1, 64)
-}
-
 // pointer joins tokens to a JSON pointer.
 func pointer(tokens []string) string {
 	var p jsontext.Pointer
@@ -369,4 +171,28 @@ func compareTokens(a, b string) int {
 		return cmp.Compare(i, j)
 	}
 	return strings.Compare(a, b)
+}
+
+// wrap adds to an error, if there is one, what it is about.
+func wrap(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), *err)
+	}
+}
+
+// fieldError is an error about the field at a path like "days[].high".
+func fieldError(at, format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	if at == "" {
+		return err
+	}
+	return fmt.Errorf("field %s: %w", at, err)
+}
+
+// join appends a name to the path of a field.
+func join(at, name string) string {
+	if at == "" {
+		return name
+	}
+	return strings.TrimSuffix(at, ".") + "." + name
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// A goField is a field of a struct as json/v2 sees it. Other than a [field] it may have
-// any option that json/v2 knows.
+// A goField is a field of a struct as json/v2 reads it. Unlike a [field] it may have any
+// option of json/v2.
 type goField struct {
 	name, goName string
 	typ          reflect.Type
@@ -19,7 +19,7 @@ type goField struct {
 }
 
 // structFields returns the fields of a struct and of the structs that it embeds. open
-// says that it takes members of any name.
+// reports that the struct accepts members of any name.
 func structFields(t reflect.Type) (fields []goField, open bool, err error) {
 	if err := json.Unmarshal([]byte(`{}`), reflect.New(t).Interface()); err != nil {
 		return nil, false, err

@@ -23,13 +23,10 @@ var (
 // ParseForm compiles the schema of an elicitation's form: an object whose properties
 // are strings, numbers, booleans, choices of one or choices of several. Anything
 // else is an error, because clients show such a form wrongly or not at all. Formats
-// are asserted.
-func ParseForm(raw jsontext.Value) (*Schema, error) {
-	s, err := compileForm(raw)
-	if err != nil {
-		return nil, fmt.Errorf("schema of a form: %w", err)
-	}
-	return s, nil
+// are checked.
+func ParseForm(raw jsontext.Value) (s *Schema, err error) {
+	defer wrap(&err, "schema of a form")
+	return compileForm(raw)
 }
 
 func compileForm(raw jsontext.Value) (*Schema, error) {
@@ -82,11 +79,10 @@ func checkFormProperty(node any) error {
 	return nil
 }
 
-// FormFor infers the form of a struct: its fields in their order, which is the one
-// in which clients show them. Fields with omitempty or omitzero may be left empty. A
-// field is a bool, an integer, a float, a string, a [time.Time], a type with text
-// methods, or a []string with an enum. The tags of [For] say more about it, as far as the
-// protocol has them in forms:
+// FormFor infers the form of a struct. Clients show the fields in the order of the struct.
+// Fields with omitempty or omitzero may be left empty. A field is a bool, an integer, a float,
+// a string, a [time.Time], a type with text methods, or a []string with an enum. These tags
+// of [For] are supported, as the protocol has them in forms:
 //
 //	jsonschema:"..."         its description
 //	title:"..."              its name for people
@@ -95,64 +91,48 @@ func checkFormProperty(node any) error {
 //	minLength, maxLength     of a string
 //	minimum, maximum         of a number
 //	minItems, maxItems       of a []string
-//	default:"..."            what stands in the field before the user touches it
+//	default:"..."            the value that the client shows at first
 //
-// A type that is no flat form is an error that names the field. A default is for the
-// client: the Go value of a field that comes back empty is its zero value.
-func FormFor(t reflect.Type) (*Schema, error) {
-	s, err := inferForm(t)
-	if err != nil {
-		return nil, fmt.Errorf("form of %v: %w", t, err)
-	}
-	return s, nil
-}
-
-func inferForm(t reflect.Type) (*Schema, error) {
-	sh, err := shapeOf(t, encoded)
+// For a type that is not a flat form FormFor returns an error that names the field. A default
+// is for the client: a field that the user leaves empty has the Go zero value.
+func FormFor(t reflect.Type) (s *Schema, err error) {
+	defer wrap(&err, "form of %v", t)
+	sh, err := newInference(encoded).shapeOf(t, "")
 	if err != nil {
 		return nil, err
 	}
 	if sh.kind != record || sh.nullable {
 		return nil, errors.New("a form is a struct")
 	}
-	properties, required := []byte("{"), []string{}
-	for i, f := range sh.fields {
-		p, err := formProperty(f)
-		if err != nil {
-			return nil, fieldError(f.name, "%w", err)
-		}
-		raw, err := json.Marshal(p)
-		if err != nil {
-			return nil, fieldError(f.name, "%w", err)
-		}
-		if i > 0 {
-			properties = append(properties, ',')
-		}
-		if properties, err = jsontext.AppendQuote(properties, f.name); err != nil {
-			return nil, fieldError(f.name, "%w", err)
-		}
-		properties = append(append(properties, ':'), raw...)
-		if f.required {
-			required = append(required, f.name)
-		}
-	}
-	raw, err := json.Marshal(struct {
+	root := struct {
 		Type       string         `json:"type"`
 		Properties jsontext.Value `json:"properties"`
 		Required   []string       `json:"required,omitempty"`
-	}{"object", append(properties, '}'), required})
+	}{Type: "object", Properties: jsontext.Value("{")}
+	for i, f := range sh.fields {
+		if i > 0 {
+			root.Properties = append(root.Properties, ',')
+		}
+		if root.Properties, err = f.appendProperty(root.Properties); err != nil {
+			return nil, fieldError(f.name, "%w", err)
+		}
+		if f.required {
+			root.Required = append(root.Required, f.name)
+		}
+	}
+	root.Properties = append(root.Properties, '}')
+	raw, err := json.Marshal(root)
 	if err != nil {
 		return nil, err
 	}
-	s, err := compileForm(raw)
-	if err != nil {
+	if s, err = compileForm(raw); err != nil {
 		return nil, err
 	}
 	s.target, s.shape = reflect.PointerTo(t), sh
 	return s, nil
 }
 
-// A property is one field of a form, with its members in the order that people read.
+// A property is one field of a form. Its members are in the order in which people read them.
 type property struct {
 	Type        string         `json:"type"`
 	Title       string         `json:"title,omitempty"`
@@ -174,33 +154,41 @@ type choices struct {
 	Enum []any  `json:"enum"`
 }
 
-func formProperty(f *field) (p property, err error) {
+// appendProperty appends a field as a member of the form's properties.
+func (f *field) appendProperty(to []byte) ([]byte, error) {
 	bare, err := bareProperty(f.shape)
 	if err != nil {
-		return p, err
+		return nil, err
 	}
 	if _, err := f.applyTags(bare, elicited); err != nil {
-		return p, err
+		return nil, err
 	}
 	if bare.Format != "" && !slices.Contains(formFormats, bare.Format) {
-		return p, fmt.Errorf("format %q: a string may have %s", bare.Format, strings.Join(formFormats, ", "))
+		return nil, fmt.Errorf("format %q: a string may have %s", bare.Format, strings.Join(formFormats, ", "))
 	}
-	p = property{
+	p := property{
 		Type: bare.Type, Title: bare.Title, Description: bare.Description, Format: bare.Format,
 		MinLength: bare.MinLength, MaxLength: bare.MaxLength, Minimum: bare.Minimum, Maximum: bare.Maximum,
 		MinItems: bare.MinItems, MaxItems: bare.MaxItems, Enum: bare.Enum, Default: jsontext.Value(bare.Default),
 	}
 	if bare.Items != nil {
 		if bare.Items.Enum == nil {
-			return p, errors.New("a list of a form needs an enum to choose from")
+			return nil, errors.New("a list of a form needs an enum to choose from")
 		}
 		p.Items = &choices{bare.Items.Type, bare.Items.Enum}
 	}
-	return p, nil
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	if to, err = jsontext.AppendQuote(to, f.name); err != nil {
+		return nil, err
+	}
+	return append(append(to, ':'), raw...), nil
 }
 
-// bareProperty is the schema of a type that fits into a form. It is never null: what the
-// user leaves empty is missing.
+// bareProperty returns the schema of a type that fits into a form. It does not allow null:
+// a field that the user leaves empty is missing.
 func bareProperty(sh *shape) (*jsonschema.Schema, error) {
 	isString := func(s *shape) bool { return s.kind == scalar && s.typ.Kind() == reflect.String }
 	switch {
@@ -214,11 +202,4 @@ func bareProperty(sh *shape) (*jsonschema.Schema, error) {
 		return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"}}, nil
 	}
 	return nil, fmt.Errorf("type %v does not fit into a form", sh.typ)
-}
-
-// isBase64 tells bytes from types with text methods.
-func isBase64(t reflect.Type) bool {
-	k := t.Kind()
-	return (k == reflect.Slice || k == reflect.Array) && isBytes(t) &&
-		!implements(t, textMarshalers) && !implements(t, textUnmarshaler)
 }

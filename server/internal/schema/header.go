@@ -19,10 +19,10 @@ const headerKeyword = "x-mcp-header"
 // A Header is one x-mcp-header annotation: clients send the argument at Path
 // as the HTTP header Mcp-Param-<Name>, and the server compares the two.
 type Header struct {
-	// Name is what stands after "Mcp-Param-", as the schema spells it. Header
-	// names compare without case, and no two of one schema are equal so.
+	// Name follows "Mcp-Param-", spelled as in the schema. Header names are compared without
+	// case, and no two headers of one schema have the same name.
 	Name string
-	// Path leads from the arguments object to the value: property names.
+	// Path has the names of the properties that lead from the arguments to the value.
 	Path []string
 	// Type is "string", "integer" or "boolean".
 	Type string
@@ -34,32 +34,32 @@ var plainKeywords = map[string]bool{
 	"required": true, "dependentRequired": true, "$vocabulary": true,
 }
 
-// Keywords whose value maps names to schemas: a property may well be called
-// x-mcp-header without being an annotation.
+// Keywords whose value maps names to schemas. A property with the name x-mcp-header is not
+// an annotation.
 var namingKeywords = map[string]bool{
 	"properties": true, "patternProperties": true, "dependentSchemas": true,
 	"dependencies": true, "$defs": true, "definitions": true,
 }
 
-// headerWalk collects annotations and the first mistake.
-type headerWalk struct {
-	found []Header
-	at    map[string]string // lower-case name to the path that has it
+// A keywordWalk visits a schema and all schemas within it. It collects annotations and the
+// names of properties, and ends with the first mistake.
+type keywordWalk struct {
+	headers []Header
+	at      map[string]string // lower-case header name to the path that has it
+	names   map[string]bool   // of all properties
 }
 
-// findHeaders reads the annotations of a schema. A mistake is an error, for
-// clients that follow the specification drop a tool that has one.
-func findHeaders(doc any) ([]Header, error) {
-	w := headerWalk{at: make(map[string]string)}
-	if err := w.schema(doc, []string{}, ""); err != nil {
-		return nil, err
-	}
-	return w.found, nil
+// walkKeywords reads the annotations and the names of properties of a schema. A mistake in
+// an annotation is an error, because clients that follow the specification drop a tool that
+// has one.
+func walkKeywords(doc any) (w keywordWalk, err error) {
+	w = keywordWalk{at: map[string]string{}, names: map[string]bool{}}
+	return w, w.schema(doc, []string{}, "")
 }
 
-// schema visits one schema. path is nil where the way to it leaves the chain of
-// properties keywords; where is its JSON pointer in the document, for errors.
-func (w *headerWalk) schema(node any, path []string, where string) error {
+// schema visits one schema. path is nil if any keyword but properties leads to it. where is
+// its JSON pointer in the document, for errors.
+func (w *keywordWalk) schema(node any, path []string, where string) error {
 	if list, ok := node.([]any); ok { // allOf, prefixItems and their like
 		for i, item := range list {
 			if err := w.schema(item, nil, where+"/"+strconv.Itoa(i)); err != nil {
@@ -88,15 +88,18 @@ func (w *headerWalk) schema(node any, path []string, where string) error {
 	return nil
 }
 
-func (w *headerWalk) keyword(keyword string, value any, path []string, where string) error {
+func (w *keywordWalk) keyword(keyword string, value any, path []string, where string) error {
 	names, ok := value.(map[string]any)
 	if !ok || !namingKeywords[keyword] {
 		return w.schema(value, nil, where)
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		var next []string
-		if keyword == "properties" && path != nil {
-			next = append(slices.Clone(path), name)
+		if keyword == "properties" {
+			w.names[name] = true
+			if path != nil {
+				next = append(slices.Clone(path), name)
+			}
 		}
 		if err := w.schema(names[name], next, where+"/"+name); err != nil {
 			return err
@@ -106,7 +109,7 @@ func (w *headerWalk) keyword(keyword string, value any, path []string, where str
 }
 
 // annotation checks one x-mcp-header and keeps it.
-func (w *headerWalk) annotation(object map[string]any, value any, path []string, where string) error {
+func (w *keywordWalk) annotation(object map[string]any, value any, path []string, where string) error {
 	name, ok := value.(string)
 	if !ok || !isToken(name) {
 		return fmt.Errorf("%s of %q: must be a non-empty RFC 9110 token (letters, digits, !#$%%&'*+-.^_`|~)", headerKeyword, where)
@@ -123,11 +126,11 @@ func (w *headerWalk) annotation(object map[string]any, value any, path []string,
 		return fmt.Errorf("%s of %q: %q is already used by %q (names compare without case)", headerKeyword, where, name, first)
 	}
 	w.at[folded] = where
-	w.found = append(w.found, Header{Name: name, Path: path, Type: typ})
+	w.headers = append(w.headers, Header{Name: name, Path: path, Type: typ})
 	return nil
 }
 
-// isToken tells whether name is a token of RFC 9110, section 5.6.2.
+// isToken reports whether name is a token of RFC 9110, section 5.6.2.
 func isToken(name string) bool {
 	for i := range len(name) {
 		c := name[i]
@@ -141,8 +144,8 @@ func isToken(name string) bool {
 	return name != ""
 }
 
-// At returns the value that a path of member names leads to, or nil. The text must
-// be valid JSON; only as much of it is read as it takes.
+// At returns the value that a path of member names leads to, or nil. The text must be valid
+// JSON. At does not read beyond the value.
 func At(raw jsontext.Value, path ...string) jsontext.Value {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
 	for _, name := range path {
@@ -180,8 +183,8 @@ func enter(dec *jsontext.Decoder, name string) bool {
 	return false
 }
 
-// SameAsHeader tells whether the decoded text of a header stands for a value:
-// strings and booleans exactly, numbers by what they are worth.
+// SameAsHeader reports whether the decoded text of a header stands for a value. It compares
+// strings and booleans exactly, and numbers by their value.
 func SameAsHeader(value jsontext.Value, text string) bool {
 	switch value.Kind() {
 	case '"':

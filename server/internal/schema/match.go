@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding/json" // for Number, which is how the validator has numbers
 	"errors"
 	"fmt"
 	"maps"
@@ -15,17 +16,17 @@ import (
 const maxMismatches = 8
 
 // Match compares a schema that was given by hand with the Go type whose values it
-// describes. It is an error if the two contradict each other: if only one of them has a
-// property, unless that is allowed, or if no JSON type fits both. The error lists the
+// describes. It returns an error if the two contradict each other: if only one of them has
+// a property, unless that is allowed, or if no JSON type fits both. The error lists the
 // paths with what each side has; "*" in a path stands for the items of an array.
 //
-// References and what stands below allOf, anyOf, oneOf, if, then, else and
-// dependentSchemas count as part of the schema. Nothing is compared below types of which
-// nothing is known: any, maps, and types with JSON methods of their own, as
-// jsontext.Value has; and schemas that say nothing of their value, such as true.
+// References, allOf, anyOf, oneOf, if, then, else and dependentSchemas count as part of the
+// schema. Match compares nothing below Go types whose JSON is unknown (any, maps, and types
+// with JSON methods such as jsontext.Value), and below schemas that say nothing about their
+// value, such as true.
 func (s *Schema) Match(t reflect.Type, allowUnmatched bool) error {
 	m := matcher{unmatched: allowUnmatched, seen: map[string]bool{}}
-	m.visit(t, nodes{must: []*jsv.Schema{s.compiled}}, nil)
+	m.visit(t, nodes{{s.compiled, true}}, nil)
 	if len(m.found) == 0 {
 		return nil
 	}
@@ -40,7 +41,7 @@ func (s *Schema) Match(t reflect.Type, allowUnmatched bool) error {
 // A matcher walks a schema and a Go type side by side.
 type matcher struct {
 	unmatched bool
-	seen      map[string]bool // pairs that are compared already: both sides may be recursive
+	seen      map[string]bool // pairs that were compared before: both sides may be recursive
 	found     []string
 }
 
@@ -52,44 +53,47 @@ func (m *matcher) report(path []string, format string, args ...any) {
 	m.found = append(m.found, at+": "+fmt.Sprintf(format, args...))
 }
 
-// nodes are the schemas that speak of one value: those that it must satisfy, and those
-// that are alternatives or depend on a condition.
-type nodes struct{ must, may []*jsv.Schema }
+// A node is a schema that applies to a value. Either the value must satisfy it, or it is an
+// alternative or depends on a condition.
+type node struct {
+	schema *jsv.Schema
+	must   bool
+}
+
+// nodes are all schemas that apply to one value.
+type nodes []node
 
 // flat follows references and the keywords that apply more schemas to the same value.
+// Schemas that the value must satisfy come first.
 func (n nodes) flat() nodes {
 	var out nodes
-	for _, s := range n.must {
-		out.add(s, true)
-	}
-	for _, s := range n.may {
-		out.add(s, false)
+	for _, must := range []bool{true, false} {
+		for _, node := range n {
+			if node.must == must {
+				out.add(node)
+			}
+		}
 	}
 	return out
 }
 
-func (n *nodes) add(s *jsv.Schema, must bool) {
-	if s == nil || slices.Contains(n.must, s) || !must && slices.Contains(n.may, s) {
+func (n *nodes) add(new node) {
+	s := new.schema
+	if s == nil || slices.Contains(*n, new) || slices.Contains(*n, node{s, true}) {
 		return
 	}
-	if must {
-		n.must = append(n.must, s)
-	} else {
-		n.may = append(n.may, s)
-	}
+	*n = append(*n, new)
 	for _, all := range append([]*jsv.Schema{s.Ref, s.RecursiveRef, dynamic(s)}, s.AllOf...) {
-		n.add(all, must)
+		n.add(node{all, new.must})
 	}
-	for _, some := range slices.Concat(s.AnyOf, s.OneOf, []*jsv.Schema{s.If, s.Then, s.Else}) {
-		n.add(some, false)
-	}
-	for _, some := range s.DependentSchemas {
-		n.add(some, false)
-	}
-	for _, some := range s.Dependencies {
-		if sub, ok := some.(*jsv.Schema); ok {
-			n.add(sub, false)
+	some := slices.Concat(s.AnyOf, s.OneOf, []*jsv.Schema{s.If, s.Then, s.Else}, slices.Collect(maps.Values(s.DependentSchemas)))
+	for _, dependency := range s.Dependencies {
+		if sub, ok := dependency.(*jsv.Schema); ok {
+			some = append(some, sub)
 		}
+	}
+	for _, one := range some {
+		n.add(node{one, false})
 	}
 }
 
@@ -129,39 +133,33 @@ func (m *matcher) visit(t reflect.Type, n nodes, path []string) {
 	}
 }
 
-// empty reports whether no value satisfies the schema: then there is none to decode.
+// empty reports whether no value satisfies the schemas, so that there is nothing to decode.
 func (n nodes) empty() bool {
-	return slices.ContainsFunc(n.must, func(s *jsv.Schema) bool { return s.Bool != nil && !*s.Bool })
+	return slices.ContainsFunc(n, func(of node) bool { return of.must && of.schema.Bool != nil && !*of.schema.Bool })
 }
 
 // silent reports whether the schemas say nothing about the members of an object.
 func (n nodes) silent() bool {
-	return !slices.ContainsFunc(slices.Concat(n.must, n.may), func(s *jsv.Schema) bool {
+	return !slices.ContainsFunc(n, func(of node) bool {
+		s := of.schema
 		return s.Properties != nil || s.PatternProperties != nil || s.AdditionalProperties != nil
 	})
 }
 
-// items compares the items of an array, all that there may be.
+// items compares the items of an array, at all positions.
 func (m *matcher) items(elem reflect.Type, n nodes, path []string) {
 	at := append(slices.Clip(path), "*")
-	must, first := itemSchemas(n.must)
-	may, second := itemSchemas(n.may)
-	m.visit(elem, nodes{must, may}, at)
-	for _, s := range append(first, second...) {
-		m.visit(elem, nodes{must: []*jsv.Schema{s}}, at)
-	}
-}
-
-// itemSchemas returns the schemas of all items of an array, and those of single ones.
-func itemSchemas(of []*jsv.Schema) (all, single []*jsv.Schema) {
-	for _, s := range of {
+	var all nodes
+	var single []*jsv.Schema
+	for _, of := range n {
+		s := of.schema
 		if s.Items2020 != nil {
-			all = append(all, s.Items2020)
+			all = append(all, node{s.Items2020, of.must})
 		}
 		single = append(single, s.PrefixItems...)
 		switch items := s.Items.(type) {
 		case *jsv.Schema:
-			all = append(all, items)
+			all = append(all, node{items, of.must})
 		case []*jsv.Schema:
 			single = append(single, items...)
 		}
@@ -169,7 +167,10 @@ func itemSchemas(of []*jsv.Schema) (all, single []*jsv.Schema) {
 			single = append(single, rest)
 		}
 	}
-	return all, single
+	m.visit(elem, all, at)
+	for _, s := range single {
+		m.visit(elem, nodes{{s, true}}, at)
+	}
 }
 
 // members compares the properties of an object with the fields of a struct.
@@ -181,15 +182,15 @@ func (m *matcher) members(t reflect.Type, n nodes, path []string) {
 	}
 	properties := n.properties()
 	for _, f := range fields {
-		sub, has := properties[f.name]
-		if !has {
-			sub, has = n.byPattern(f.name)
+		sub := properties[f.name]
+		if sub == nil {
+			sub = n.byPattern(f.name)
 		}
 		at := append(slices.Clip(path), f.name)
 		switch {
-		case has && !f.unknown:
+		case sub != nil && !f.unknown:
 			m.visit(f.typ, sub, at)
-		case !has && !m.unmatched:
+		case sub == nil && !m.unmatched:
 			m.report(at, "the schema has no such property, the Go type %v has the field %s: "+
 				"add it to the schema, or exclude the field (json:\"-\")", t, f.goName)
 		}
@@ -208,37 +209,106 @@ func (m *matcher) members(t reflect.Type, n nodes, path []string) {
 	}
 }
 
-// properties are those that the schemas speak of.
+// properties returns the schemas of all properties by name.
 func (n nodes) properties() map[string]nodes {
 	all := map[string]nodes{}
-	for _, s := range n.must {
-		for name, p := range s.Properties {
-			all[name] = nodes{append(all[name].must, p), nil}
-		}
-	}
-	for _, s := range n.may {
-		for name, p := range s.Properties {
-			all[name] = nodes{all[name].must, append(all[name].may, p)}
+	for _, of := range n {
+		for name, p := range of.schema.Properties {
+			all[name] = append(all[name], node{p, of.must})
 		}
 	}
 	return all
 }
 
-// byPattern finds a property that only patternProperties describe.
-func (n nodes) byPattern(name string) (sub nodes, has bool) {
-	for _, s := range n.must {
-		for pattern, p := range s.PatternProperties {
+// byPattern returns the schemas that patternProperties have for a property.
+func (n nodes) byPattern(name string) (sub nodes) {
+	for _, of := range n {
+		for pattern, p := range of.schema.PatternProperties {
 			if pattern.MatchString(name) {
-				sub.must, has = append(sub.must, p), true
+				sub = append(sub, node{p, of.must})
 			}
 		}
 	}
-	for _, s := range n.may {
-		for pattern, p := range s.PatternProperties {
-			if pattern.MatchString(name) {
-				sub.may, has = append(sub.may, p), true
+	return sub
+}
+
+// kinds returns the JSON types that flat nodes allow. Alternatives count only if there is
+// nothing that the value must satisfy, and then together.
+func (n nodes) kinds() kinds {
+	all, some := kinds(allKinds), kinds(0)
+	for _, of := range n {
+		if of.must {
+			all &= kindsOf(of.schema, nil)
+		} else {
+			some |= kindsOf(of.schema, nil)
+		}
+	}
+	if len(n) > 0 && !n[0].must {
+		return some
+	}
+	return all
+}
+
+// kindsOf returns the JSON types that a schema allows. inside are the schemas around it.
+func kindsOf(s *jsv.Schema, inside []*jsv.Schema) kinds {
+	if s == nil || slices.Contains(inside, s) {
+		return allKinds
+	}
+	if s.Bool != nil && !*s.Bool {
+		return 0
+	}
+	inside = append(inside, s)
+	k := kinds(allKinds)
+	if s.Types != nil {
+		k = 0
+		for _, name := range s.Types.ToStrings() {
+			for _, n := range kindNames {
+				if n.name == name {
+					k |= n.kinds
+				}
 			}
 		}
 	}
-	return sub, has
+	if s.Const != nil {
+		k &= kindOfValue(*s.Const)
+	}
+	if s.Enum != nil {
+		var some kinds
+		for _, v := range s.Enum.Values {
+			some |= kindOfValue(v)
+		}
+		k &= some
+	}
+	for _, all := range append([]*jsv.Schema{s.Ref, s.RecursiveRef, dynamic(s)}, s.AllOf...) {
+		k &= kindsOf(all, inside)
+	}
+	for _, alternatives := range [][]*jsv.Schema{s.AnyOf, s.OneOf} {
+		if len(alternatives) == 0 {
+			continue
+		}
+		var some kinds
+		for _, one := range alternatives {
+			some |= kindsOf(one, inside)
+		}
+		k &= some
+	}
+	return k
+}
+
+func kindOfValue(v any) kinds {
+	switch v.(type) {
+	case nil:
+		return nullKind
+	case bool:
+		return booleanKind
+	case string:
+		return stringKind
+	case []any:
+		return arrayKind
+	case map[string]any:
+		return objectKind
+	case json.Number:
+		return numberKind
+	}
+	return allKinds
 }

@@ -8,14 +8,18 @@
 // that was written by hand, keeps it keyword for keyword and validates every value
 // against it.
 //
-// Nothing here performs I/O: a $ref that leaves the document is an error.
+// The package performs no I/O: a $ref that leaves the document is an error.
 package schema
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
+	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	jsv "github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -27,67 +31,14 @@ type Schema struct {
 	compiled *jsv.Schema
 	object   bool // the root says "type": "object"
 	headers  []Header
-	names    map[string]bool // of the properties that it speaks of
+	names    map[string]bool // of all properties in the schema
 
 	// The rest is set by For only.
-	target reflect.Type // pointer to the Go type, what Decode knows how to fill
-	shape  *shape       // how json/v2 reads that type
-	exact  bool         // the shape and typed decoding prove the schema
-	proven bool         // encoding the type proves the schema
-}
-
-// For infers the schema of t, as encoding/json/v2 encodes and decodes it.
-//
-//   - Integers, floats, strings, booleans, arrays, structs and maps with string
-//     keys become what their names say. Sized integers carry their range.
-//   - A slice is an array and a map an object, never null: json/v2 encodes nil
-//     ones as [] and {}. A pointer adds null. []byte and [N]byte are base64
-//     strings.
-//   - [time.Time] is a string with format date-time. [time.Duration] has no
-//     form in json/v2 and is an error.
-//   - A type with text methods (encoding.TextMarshaler or TextUnmarshaler) is a
-//     string. A type with JSON methods (among them json.RawMessage and
-//     jsontext.Value) and the type any are the schema true: anything.
-//   - A struct allows no other properties. Fields with omitempty or omitzero
-//     are optional, all others required, pointers too.
-//   - The tag jsonschema:"…" gives a field its description, the tag
-//     mcpheader:"Name" the annotation x-mcp-header (see [Header]).
-//   - Keywords of JSON Schema are tags of their own: title, description, deprecated,
-//     readOnly, writeOnly; of strings format, pattern, minLength, maxLength; of numbers
-//     minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf; of slices and
-//     arrays minItems, maxItems, uniqueItems; of maps and structs minProperties and
-//     maxProperties. enum has the choices of a scalar, or of the items of a list, with
-//     commas between them; default is what the Go value has when the member is missing,
-//     which it then may be; examples are written as enum.
-//     Formats and patterns are asserted.
-//
-// What cannot be expressed, and what json/v2 and the inference would read
-// differently (json options other than omitempty and omitzero, embedded structs
-// with a JSON name, two fields with one JSON name), is an error that names the
-// field. So are recursive types, tags that contradict the type of their field, and tags
-// that look like JSON Schema and are not understood.
-func For(t reflect.Type) (*Schema, error) { return forType(t, decoded) }
-
-// ForOutput is [For] of a type whose values are encoded: a field with a default is always
-// there, unless it has omitempty or omitzero.
-func ForOutput(t reflect.Type) (*Schema, error) { return forType(t, encoded) }
-
-func forType(t reflect.Type, way direction) (*Schema, error) {
-	shape, err := shapeOf(t, way)
-	if err != nil {
-		return nil, fmt.Errorf("schema of %v: %w", t, err)
-	}
-	raw, exact, err := infer(t, shape, way)
-	if err != nil {
-		return nil, fmt.Errorf("schema of %v: %w", t, err)
-	}
-	s, err := compile(raw, inferred)
-	if err != nil {
-		return nil, fmt.Errorf("schema of %v: %w", t, err)
-	}
-	s.target, s.shape = reflect.PointerTo(t), shape
-	s.exact, s.proven = exact, exact && shape.provenByEncoding()
-	return s, nil
+	target  reflect.Type // pointer to the Go type, which Decode fills in one pass
+	shape   *shape       // how json/v2 reads that type
+	presets bool         // there are fields with a default
+	exact   bool         // the shape and typed decoding prove the schema
+	proven  bool         // encoding the type proves the schema
 }
 
 // Parse compiles a schema that was given by hand. It is kept keyword for
@@ -96,22 +47,19 @@ func forType(t reflect.Type, way direction) (*Schema, error) {
 // the frame of a byte stream or of an event stream.
 //
 // The dialect is 2020-12 unless $schema names 2019-09, draft-07, draft-06 or
-// draft-04. Formats are judged as each dialect says: annotations from 2019-09
+// draft-04. Formats are checked as each dialect says: annotations from 2019-09
 // on, assertions before. Patterns are RE2, so a look-ahead is an error. A
 // schema is at most [MaxSize] bytes and [MaxDepth] levels deep.
-func Parse(raw jsontext.Value) (*Schema, error) {
-	s, err := compile(raw, given)
-	if err != nil {
-		return nil, fmt.Errorf("schema: %w", err)
-	}
-	return s, nil
+func Parse(raw jsontext.Value) (s *Schema, err error) {
+	defer wrap(&err, "schema")
+	return compile(raw, given)
 }
 
-// JSON is the schema as tools/list shows it. The caller must not change it.
+// JSON returns the schema as tools/list shows it. The caller must not change it.
 func (s *Schema) JSON() jsontext.Value { return s.raw }
 
-// RequireObject is an error unless the root of the schema says
-// "type": "object", which the inputSchema of a tool must.
+// RequireObject returns an error unless the root of the schema says "type": "object", as
+// the protocol wants of the inputSchema of a tool.
 func (s *Schema) RequireObject() error {
 	if s.object {
 		return nil
@@ -119,11 +67,171 @@ func (s *Schema) RequireObject() error {
 	return fmt.Errorf(`schema: the root must have "type": "object" (a struct or a map, not a pointer to one)`)
 }
 
-// ProvenByType tells whether every value of the Go type given to [For] satisfies
-// the schema once json/v2 has encoded it with its default options, so that
-// validating the output again would be wasted. It is false for parsed schemas,
-// and where the encoding may drop required members or take another form.
+// ProvenByType reports whether every value of the Go type given to [For] satisfies
+// the schema once json/v2 has encoded it with its default options. Such output need not
+// be validated. It is false for parsed schemas, and for types whose encoding may leave out
+// required members or have another form.
 func (s *Schema) ProvenByType() bool { return s.proven }
 
-// Headers are the x-mcp-header annotations of the schema, ordered by path.
+// Headers returns the x-mcp-header annotations of the schema, ordered by path.
 func (s *Schema) Headers() []Header { return slices.Clone(s.headers) }
+
+// Validate checks a value and returns its faults in the order of their paths, nil if it is
+// valid. If there are more than 32, a last one counts the rest. Text that is not strict JSON
+// is one fault.
+func (s *Schema) Validate(raw jsontext.Value) []Fault {
+	value, at, err := parseValue(raw, 0)
+	if err != nil {
+		return []Fault{syntaxFault(at, err)}
+	}
+	err = s.compiled.Validate(value)
+	if err == nil {
+		return nil
+	}
+	invalid, ok := err.(*jsv.ValidationError)
+	if !ok {
+		return []Fault{fault("", "cannot be validated: %v", err)}
+	}
+	return faultsOf(invalid, value)
+}
+
+func syntaxFault(at string, err error) Fault {
+	if err == errNumber {
+		return fault(at, "%v", err)
+	}
+	return fault(at, "is not valid JSON: %v", err)
+}
+
+// Bounds on a schema. They are wide, because the author of the server wrote it. But a
+// schema may also come from a file, or from another server behind this one.
+const (
+	MaxSize  = 256 << 10 // bytes
+	MaxDepth = 64        // levels of JSON nesting
+)
+
+// An origin is where a schema comes from. The compiler treats formats accordingly.
+type origin int
+
+const (
+	given    origin = iota // written by hand: formats as the dialect says
+	inferred               // from a type: formats must hold, because typed decoding checks them
+	elicited               // the form of an elicitation: formats must hold for what the user enters
+)
+
+// location is the URL of the document in the compiler. No loader knows its scheme, so that a
+// relative $ref cannot name a file.
+const location = "vitrine:///schema"
+
+// dialects are the values of $schema that the validator knows, without scheme
+// and fragment.
+var dialects = []string{
+	"json-schema.org/draft/2020-12/schema",
+	"json-schema.org/schema",
+	"json-schema.org/draft/2019-09/schema",
+	"json-schema.org/draft-07/schema",
+	"json-schema.org/draft-06/schema",
+	"json-schema.org/draft-04/schema",
+}
+
+// compile checks and compiles a schema and reads what the server needs to know.
+func compile(raw jsontext.Value, from origin) (*Schema, error) {
+	if len(raw) > MaxSize {
+		return nil, fmt.Errorf("is %d bytes long, the limit is %d", len(raw), MaxSize)
+	}
+	doc, at, err := parseValue(raw, MaxDepth)
+	if err != nil {
+		return nil, fmt.Errorf("at %q: %w", at, err)
+	}
+	if err := checkDialect(doc); err != nil {
+		return nil, err
+	}
+	walk, err := walkKeywords(doc)
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := compileDoc(doc, from)
+	if err != nil {
+		return nil, err
+	}
+	s := &Schema{raw: slices.Clone(raw), compiled: compiled, headers: walk.headers, names: walk.names}
+	if err := s.raw.Compact(); err != nil {
+		return nil, err
+	}
+	if object, ok := doc.(map[string]any); ok {
+		s.object = object["type"] == "object"
+	}
+	return s, nil
+}
+
+// checkDialect returns an error for a $schema that the validator does not know. The compiler
+// would also fail, but with a message about loading.
+func checkDialect(doc any) error {
+	object, ok := doc.(map[string]any)
+	if !ok {
+		return nil
+	}
+	dialect, ok := object["$schema"].(string)
+	if !ok {
+		return nil // absent, or not a string, which the compiler reports
+	}
+	name := strings.TrimSuffix(dialect, "#")
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "http://"), "https://")
+	if !slices.Contains(dialects, name) {
+		return fmt.Errorf("$schema %q: dialect is not supported; use 2020-12 (the default), 2019-09, draft-07, draft-06 or draft-04",
+			clip(dialect, maxEcho))
+	}
+	return nil
+}
+
+func compileDoc(doc any, from origin) (*jsv.Schema, error) {
+	c := jsv.NewCompiler()
+	c.DefaultDraft(jsv.Draft2020)
+	c.UseLoader(refuse{})
+	if from != given {
+		c.RegisterFormat(&jsv.Format{Name: "date-time", Validate: dateTime})
+		c.AssertFormat()
+	}
+	if err := c.AddResource(location, doc); err != nil {
+		return nil, err
+	}
+	compiled, err := c.Compile(location)
+	if err == nil {
+		return compiled, nil
+	}
+	if invalid, ok := invalidSchema(err); ok {
+		return nil, fmt.Errorf("is not a valid JSON Schema: %s", joined(faultsOf(invalid, doc), "; ", Fault.String))
+	}
+	return nil, fmt.Errorf("cannot be compiled: %w", err)
+}
+
+// refuse is a loader that loads nothing. The validator's default loader reads files.
+type refuse struct{}
+
+// Load implements the validator's URLLoader.
+func (refuse) Load(url string) (any, error) {
+	return nil, fmt.Errorf("%s is outside the document: only references within it are followed", strings.TrimPrefix(url, "vitrine://"))
+}
+
+// dateTime checks the format date-time as json/v2 reads it into a time.Time. That is a
+// little narrower than RFC 3339: no leap seconds, T and Z in capitals.
+func dateTime(v any) error {
+	text, ok := v.(string)
+	if !ok {
+		return nil
+	}
+	raw, err := jsontext.AppendQuote(nil, text)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, new(time.Time))
+}
+
+// invalidSchema finds the error of the metaschema. The error that wraps it has no Unwrap.
+func invalidSchema(err error) (*jsv.ValidationError, bool) {
+	outer, ok := errors.AsType[*jsv.SchemaValidationError](err)
+	if !ok {
+		return nil, false
+	}
+	invalid, ok := outer.Err.(*jsv.ValidationError)
+	return invalid, ok
+}

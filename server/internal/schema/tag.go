@@ -20,7 +20,7 @@ type keyword struct {
 	set   func(p *jsonschema.Schema, text string) error
 	// annotates marks a keyword that says nothing about which values are valid.
 	annotates bool
-	inForms   bool // forms of elicitations have it, too
+	inForms   bool // forms of elicitations have it as well
 }
 
 var (
@@ -30,11 +30,10 @@ var (
 	ofObjects = []string{"object"}
 )
 
-// keywords are the tags that are understood, but for enum, default and examples, whose
-// values are of the field's own type.
+// keywords are the supported tags. Those without set have values of the field's type.
 var keywords = map[string]keyword{
-	"title":       {annotates: true, inForms: true, set: func(p *jsonschema.Schema, text string) error { p.Title = text; return nil }},
-	"description": {annotates: true, inForms: true, set: setDescription},
+	"title":       {annotates: true, inForms: true, set: words(func(p *jsonschema.Schema) *string { return &p.Title })},
+	"description": {annotates: true, inForms: true, set: words(func(p *jsonschema.Schema) *string { return &p.Description })},
 	"deprecated":  {annotates: true, set: flag(func(p *jsonschema.Schema) *bool { return &p.Deprecated })},
 	"readOnly":    {annotates: true, set: flag(func(p *jsonschema.Schema) *bool { return &p.ReadOnly })},
 	"writeOnly":   {annotates: true, set: flag(func(p *jsonschema.Schema) *bool { return &p.WriteOnly })},
@@ -44,10 +43,10 @@ var keywords = map[string]keyword{
 	"minLength": {types: ofStrings, inForms: true, set: count(func(p *jsonschema.Schema) **int { return &p.MinLength })},
 	"maxLength": {types: ofStrings, inForms: true, set: count(func(p *jsonschema.Schema) **int { return &p.MaxLength })},
 
-	"minimum":          {types: ofNumbers, inForms: true, set: setMinimum},
-	"maximum":          {types: ofNumbers, inForms: true, set: setMaximum},
-	"exclusiveMinimum": {types: ofNumbers, set: number(func(p *jsonschema.Schema) **float64 { return &p.ExclusiveMinimum })},
-	"exclusiveMaximum": {types: ofNumbers, set: number(func(p *jsonschema.Schema) **float64 { return &p.ExclusiveMaximum })},
+	"minimum":          {types: ofNumbers, inForms: true, set: bound(lowest, func(p *jsonschema.Schema) **float64 { return &p.Minimum })},
+	"maximum":          {types: ofNumbers, inForms: true, set: bound(highest, func(p *jsonschema.Schema) **float64 { return &p.Maximum })},
+	"exclusiveMinimum": {types: ofNumbers, set: bound(lowest, func(p *jsonschema.Schema) **float64 { return &p.ExclusiveMinimum })},
+	"exclusiveMaximum": {types: ofNumbers, set: bound(highest, func(p *jsonschema.Schema) **float64 { return &p.ExclusiveMaximum })},
 	"multipleOf":       {types: ofNumbers, set: setMultipleOf},
 
 	"minItems":    {types: ofArrays, inForms: true, set: count(func(p *jsonschema.Schema) **int { return &p.MinItems })},
@@ -56,57 +55,45 @@ var keywords = map[string]keyword{
 
 	"minProperties": {types: ofObjects, set: count(func(p *jsonschema.Schema) **int { return &p.MinProperties })},
 	"maxProperties": {types: ofObjects, set: count(func(p *jsonschema.Schema) **int { return &p.MaxProperties })},
+
+	enumTag:     {inForms: true},
+	defaultTag:  {annotates: true, inForms: true},
+	examplesTag: {annotates: true},
 }
 
-// Keywords with values of the field's own type.
+// Keywords with values of the field's type.
 const (
 	enumTag     = "enum"
 	defaultTag  = "default"
 	examplesTag = "examples"
 )
 
-// ofOwnTypeTags are these in the order in which they are read.
+// ofOwnTypeTags has these keywords in the order in which they are applied.
 var ofOwnTypeTags = []string{enumTag, defaultTag, examplesTag}
 
-// refusedKeywords are those that look like JSON Schema and cannot be a tag, with what to
-// write instead.
+// refusedKeywords are keywords of JSON Schema that cannot be a tag, with what to write
+// instead.
 var refusedKeywords = map[string]string{
-	"required":              "a field is required unless its json tag has omitempty or omitzero, or it has a default",
-	"nullable":              "a pointer may be null",
-	"type":                  "the Go type says it",
-	"const":                 "use enum with one choice",
-	"example":               "use examples",
-	"minContains":           handWritten,
-	"maxContains":           handWritten,
-	"contains":              handWritten,
-	"items":                 handWritten,
-	"prefixItems":           handWritten,
-	"additionalItems":       handWritten,
-	"unevaluatedItems":      handWritten,
-	"properties":            handWritten,
-	"patternProperties":     handWritten,
-	"additionalProperties":  handWritten,
-	"unevaluatedProperties": handWritten,
-	"propertyNames":         handWritten,
-	"dependentRequired":     handWritten,
-	"dependentSchemas":      handWritten,
-	"oneOf":                 handWritten,
-	"anyOf":                 handWritten,
-	"allOf":                 handWritten,
-	"not":                   handWritten,
-	"$ref":                  handWritten,
-	"contentEncoding":       handWritten,
-	"contentMediaType":      handWritten,
-	"contentSchema":         handWritten,
+	"required": "a field is required unless its json tag has omitempty or omitzero, or it has a default",
+	"nullable": "a pointer may be null",
+	"type":     "the Go type says it",
+	"const":    "use enum with one choice",
+	"example":  "use examples",
 }
 
-const handWritten = "write the whole schema by hand"
+// handWrittenKeywords cannot be a tag either. They need a schema that is written by hand.
+var handWrittenKeywords = []string{
+	"contains", "minContains", "maxContains", "items", "prefixItems", "additionalItems", "unevaluatedItems",
+	"properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames",
+	"dependentRequired", "dependentSchemas", "oneOf", "anyOf", "allOf", "not", "$ref",
+	"contentEncoding", "contentMediaType", "contentSchema",
+}
 
 // A tag is one key of a struct tag with its value.
 type tag struct{ key, text string }
 
-// tagsOf splits a struct tag as reflect does, but says when that is not possible: the
-// standard library silently ignores all that follows a mistake.
+// tagsOf splits a struct tag as reflect does, and returns an error for a malformed one. The
+// standard library silently ignores everything after a mistake.
 func tagsOf(all reflect.StructTag) ([]tag, error) {
 	var tags []tag
 	for rest := strings.TrimLeft(string(all), " "); rest != ""; rest = strings.TrimLeft(rest, " ") {
@@ -125,8 +112,8 @@ func tagsOf(all reflect.StructTag) ([]tag, error) {
 	return tags, nil
 }
 
-// schemaTags returns those tags of a field that are about its schema, and an error for
-// one that looks so and is not understood.
+// schemaTags returns the tags of a field that are about its schema, and an error for a tag
+// that looks like one and is not supported.
 func schemaTags(all reflect.StructTag) ([]tag, error) {
 	tags, err := tagsOf(all)
 	if err != nil {
@@ -134,7 +121,11 @@ func schemaTags(all reflect.StructTag) ([]tag, error) {
 	}
 	var found []tag
 	for _, t := range tags {
-		if hint, refused := refusedKeywords[t.key]; refused {
+		hint, refused := refusedKeywords[t.key]
+		if slices.Contains(handWrittenKeywords, t.key) {
+			hint, refused = "write the whole schema by hand", true
+		}
+		if refused {
 			return nil, fmt.Errorf("tag %s is not supported: %s", t.key, hint)
 		}
 		switch known := similarKeyword(t.key); {
@@ -142,36 +133,28 @@ func schemaTags(all reflect.StructTag) ([]tag, error) {
 			if err := checkDescription(t.text); err != nil {
 				return nil, err
 			}
-			found = append(found, tag{"description", t.text})
+			t.key = "description"
 		case strings.HasPrefix(t.key, "jsonschema_"):
 			return nil, fmt.Errorf("tag %s is not supported: jsonschema:\"...\" is the description, and other keywords are tags of their own", t.key)
-		case known == t.key:
-			found = append(found, t)
-		case known != "":
+		case known == "": // a tag of another package
+			continue
+		case known != t.key:
 			return nil, fmt.Errorf("tag %s is not supported: did you mean %s?", t.key, known)
 		}
-	}
-	for i, t := range found {
-		for _, other := range found[:i] {
-			if other.key == t.key {
-				return nil, fmt.Errorf("tag %s is given twice", t.key)
-			}
+		if hasTag(found, t.key) {
+			return nil, fmt.Errorf("tag %s is given twice", t.key)
 		}
+		found = append(found, t)
 	}
 	return found, nil
 }
 
-func hasDefault(tags []tag) bool {
-	for _, t := range tags {
-		if t.key == defaultTag {
-			return true
-		}
-	}
-	return false
+func hasTag(tags []tag, key string) bool {
+	return slices.ContainsFunc(tags, func(t tag) bool { return t.key == key })
 }
 
-// similarKeyword returns the keyword that a key is, whatever its case and however its
-// words are separated; "" if it is none.
+// similarKeyword returns the keyword that equals a key without regard to case, underscores
+// and hyphens, or "".
 func similarKeyword(key string) string {
 	key = strings.ReplaceAll(strings.ReplaceAll(key, "_", ""), "-", "")
 	for known := range keywords {
@@ -179,15 +162,11 @@ func similarKeyword(key string) string {
 			return known
 		}
 	}
-	for _, known := range ofOwnTypeTags {
-		if strings.EqualFold(known, key) {
-			return known
-		}
-	}
 	return ""
 }
 
-// checkDescription refuses keywords in the jsonschema tag, where other libraries have them.
+// checkDescription returns an error for keywords in the jsonschema tag, where other libraries
+// have them.
 func checkDescription(text string) error {
 	if text == "" {
 		return errors.New("the jsonschema tag is empty")
@@ -198,12 +177,15 @@ func checkDescription(text string) error {
 	return nil
 }
 
-func setDescription(p *jsonschema.Schema, text string) error {
-	p.Description = text
-	return nil
+// words is for keywords whose value is free text.
+func words(field func(*jsonschema.Schema) *string) func(*jsonschema.Schema, string) error {
+	return func(p *jsonschema.Schema, text string) error {
+		*field(p) = text
+		return nil
+	}
 }
 
-// flag is for keywords that are true or false.
+// flag is for keywords whose value is true or false.
 func flag(field func(*jsonschema.Schema) *bool) func(*jsonschema.Schema, string) error {
 	return func(p *jsonschema.Schema, text string) error {
 		if text != "true" && text != "false" {
@@ -214,7 +196,7 @@ func flag(field func(*jsonschema.Schema) *bool) func(*jsonschema.Schema, string)
 	}
 }
 
-// count is for keywords that are a number of things.
+// count is for keywords whose value counts something.
 func count(field func(*jsonschema.Schema) **int) func(*jsonschema.Schema, string) error {
 	return func(p *jsonschema.Schema, text string) error {
 		n, err := strconv.ParseUint(text, 10, 31)
@@ -229,14 +211,29 @@ func count(field func(*jsonschema.Schema) **int) func(*jsonschema.Schema, string
 	}
 }
 
-// number is for keywords that are a number.
-func number(field func(*jsonschema.Schema) **float64) func(*jsonschema.Schema, string) error {
+// An end is one of the two ends of a range of numbers.
+type end struct {
+	sign  float64 // 1 if numbers in the range are above the end, -1 if they are below
+	words string
+}
+
+var (
+	lowest  = end{1, "begins at"}
+	highest = end{-1, "ends at"}
+)
+
+// bound is for keywords that bound a number. They must not widen the range of the Go type.
+func bound(of end, field func(*jsonschema.Schema) **float64) func(*jsonschema.Schema, string) error {
 	return func(p *jsonschema.Schema, text string) error {
 		n, err := exactNumber(text)
-		if err == nil {
-			*field(p) = &n
+		if err != nil {
+			return err
 		}
-		return err
+		if has := *field(p); has != nil && of.sign*(n-*has) < 0 {
+			return fmt.Errorf("the Go type %s %v", of.words, *has)
+		}
+		*field(p) = &n
+		return nil
 	}
 }
 
@@ -252,28 +249,6 @@ func exactNumber(text string) (float64, error) {
 		return 0, errors.New("must be a number that a float64 holds exactly")
 	}
 	return n, nil
-}
-
-func setMinimum(p *jsonschema.Schema, text string) error {
-	n, err := exactNumber(text)
-	if err == nil && p.Minimum != nil && n < *p.Minimum {
-		err = fmt.Errorf("the Go type begins at %v", *p.Minimum)
-	}
-	if err == nil {
-		p.Minimum = &n
-	}
-	return err
-}
-
-func setMaximum(p *jsonschema.Schema, text string) error {
-	n, err := exactNumber(text)
-	if err == nil && p.Maximum != nil && n > *p.Maximum {
-		err = fmt.Errorf("the Go type ends at %v", *p.Maximum)
-	}
-	if err == nil {
-		p.Maximum = &n
-	}
-	return err
 }
 
 func setMultipleOf(p *jsonschema.Schema, text string) error {
@@ -293,7 +268,7 @@ func setPattern(p *jsonschema.Schema, text string) error {
 	return nil
 }
 
-// formats are those that the validator holds values to.
+// formats are the formats that the validator checks.
 var formats = []string{
 	"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "iri", "iri-reference", "json-pointer",
 	"regex", "relative-json-pointer", "time", "uri", "uri-reference", "uri-template", "uuid",
@@ -310,7 +285,7 @@ func setFormat(p *jsonschema.Schema, text string) error {
 	return nil
 }
 
-// checkTaggedBounds refuses bounds that no value can be within.
+// checkTaggedBounds returns an error for bounds that no value satisfies.
 func checkTaggedBounds(p *jsonschema.Schema) error {
 	for _, b := range []struct {
 		low, high       *int

@@ -1,7 +1,7 @@
 package schema
 
 import (
-	"encoding/json" // for RawMessage, which is how the inference takes values as they are
+	"encoding/json" // for RawMessage, the form in which jsonschema-go takes JSON values
 	"errors"
 	"fmt"
 	"reflect"
@@ -13,21 +13,21 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// A tagged is what the tags of a field have made of its schema.
+// A tagged says what the tags of a field have changed in its schema.
 type tagged struct {
-	// binds says that not all values of the Go type satisfy the schema any more.
+	// binds is true if some values of the Go type no longer satisfy the schema.
 	binds bool
-	// preset is the default, or nil.
+	// preset is the default. May be nil.
 	preset jsontext.Value
 }
 
-// applyTags adds what the tags of a field say to the schema p of its Go type. The schemas
-// of tools and of forms take the same tags, and forms fewer of them.
+// applyTags adds the tags of a field to the schema p of its Go type. Forms support a part of
+// the tags that tools support.
 func (f *field) applyTags(p *jsonschema.Schema, from origin) (got tagged, err error) {
 	ofOwnType := map[string]tag{}
 	for _, t := range f.tags {
-		k, ok := keywords[t.key]
-		if !ok {
+		k := keywords[t.key]
+		if k.set == nil {
 			ofOwnType[t.key] = t
 			continue
 		}
@@ -42,7 +42,7 @@ func (f *field) applyTags(p *jsonschema.Schema, from origin) (got tagged, err er
 	if err := checkTaggedBounds(p); err != nil {
 		return got, err
 	}
-	// Choices come first: the default and the examples are held against them.
+	// Choices come first, because the default and the examples must be among them.
 	for _, key := range ofOwnTypeTags {
 		t, given := ofOwnType[key]
 		if !given {
@@ -64,7 +64,7 @@ func (f *field) applyTags(p *jsonschema.Schema, from origin) (got tagged, err er
 	return got, nil
 }
 
-// checkFits refuses a tag that says nothing about values of the field's type.
+// checkFits returns an error for a tag that does not apply to values of the field's type.
 func (f *field) checkFits(key string, k keyword, from origin) error {
 	if from == elicited && !k.inForms {
 		return fmt.Errorf("tag %s is not supported: it is no part of a form", key)
@@ -86,36 +86,13 @@ func (f *field) checkFits(key string, k keyword, from origin) error {
 	return fmt.Errorf("tag %s does not fit the type %v, %s: it is for %s", key, f.shape.typ, what, strings.Join(k.types, " and "))
 }
 
-// jsonType is the JSON type of a shape but for null, or "".
-func (s *shape) jsonType() string {
-	switch s.kind {
-	case text, instant:
-		return "string"
-	case integer:
-		return "integer"
-	case list:
-		return "array"
-	case dict, record:
-		return "object"
-	case scalar:
-		switch s.typ.Kind() {
-		case reflect.String:
-			return "string"
-		case reflect.Bool:
-			return "boolean"
-		}
-		return "number"
-	}
-	return ""
-}
-
 // choices reads the enum tag: the values that a field, or each item of a list, may have.
 func (f *field) choices(p *jsonschema.Schema, t tag, from origin) error {
 	sh := f.shape
 	if sh.kind == list {
 		sh, p = sh.elem, p.Items
 	}
-	if typ := sh.jsonType(); typ == "" || typ == "array" || typ == "object" || isBase64(sh.typ) {
+	if !sh.isScalar() || isBase64(sh.typ) {
 		return fmt.Errorf("does not fit the type %v: strings, numbers and booleans, and lists of them, have choices", f.shape.typ)
 	}
 	if from == elicited && sh.jsonType() != "string" {
@@ -129,10 +106,8 @@ func (f *field) choices(p *jsonschema.Schema, t tag, from origin) error {
 		return err
 	}
 	for i, v := range values {
-		for _, other := range values[:i] {
-			if string(other) == string(v) {
-				return fmt.Errorf("the choice %s is there twice", v)
-			}
+		if slices.ContainsFunc(values[:i], func(other jsontext.Value) bool { return string(other) == string(v) }) {
+			return fmt.Errorf("the choice %s is there twice", v)
 		}
 		if err := sh.checkValue(p, v, from); err != nil {
 			return fmt.Errorf("the choice %s %w", v, err)
@@ -147,7 +122,7 @@ func (f *field) choices(p *jsonschema.Schema, t tag, from origin) error {
 	return nil
 }
 
-// defaultOf reads the default tag and holds it against the schema and the Go type.
+// defaultOf reads the default tag and checks it against the schema and the Go type.
 func (f *field) defaultOf(p *jsonschema.Schema, t tag, from origin) (jsontext.Value, error) {
 	v, err := f.shape.value(t.text)
 	if err == nil {
@@ -160,8 +135,8 @@ func (f *field) defaultOf(p *jsonschema.Schema, t tag, from origin) (jsontext.Va
 	return v, nil
 }
 
-// examples reads the examples tag: a list of values, or of one JSON array of them for
-// types that are no scalars.
+// examples reads the examples tag: a list of values, or one JSON array of values for types
+// that are not scalars.
 func (f *field) examples(p *jsonschema.Schema, t tag, from origin) error {
 	if from == elicited {
 		return errors.New("is not supported: it is no part of a form")
@@ -174,18 +149,16 @@ func (f *field) examples(p *jsonschema.Schema, t tag, from origin) error {
 		if err := f.shape.checkValue(p, v, from); err != nil {
 			return fmt.Errorf("the example %s %w", v, err)
 		}
-	}
-	for _, v := range values {
 		p.Examples = append(p.Examples, json.RawMessage(v))
 	}
 	return nil
 }
 
-// values reads a list of values: separated by commas if they are scalars, else a JSON
+// values reads several values: a list with commas if they are scalars, otherwise a JSON
 // array.
 func (s *shape) values(text string) ([]jsontext.Value, error) {
 	var values []jsontext.Value
-	if typ := s.jsonType(); typ == "" || typ == "array" || typ == "object" {
+	if !s.isScalar() {
 		if err := jsonv2.Unmarshal([]byte(text), &values); err != nil {
 			return nil, fmt.Errorf("%q is not a JSON array of values", clip(text, maxEcho))
 		}
@@ -207,12 +180,12 @@ func (s *shape) values(text string) ([]jsontext.Value, error) {
 	return values, nil
 }
 
-// value reads one value: text as it is for strings, a list of scalars separated by
-// commas, and JSON for all else.
+// value reads one value: text as it is for strings, a list of scalars with commas between
+// them, and JSON for all other types.
 func (s *shape) value(text string) (jsontext.Value, error) {
 	switch typ := s.jsonType(); {
 	case typ == "string":
-		v, _ := jsontext.AppendQuote(nil, text) // a tag that is no UTF-8 gets U+FFFD
+		v, _ := jsontext.AppendQuote(nil, text) // U+FFFD replaces what is not UTF-8
 		return v, nil
 	case typ == "array" && !strings.HasPrefix(text, "["):
 		items, err := s.elem.values(text)
@@ -228,7 +201,7 @@ func (s *shape) value(text string) (jsontext.Value, error) {
 	return v, v.Compact()
 }
 
-// checkValue holds a value against the schema so far and against the Go type.
+// checkValue checks a value against the schema so far and against the Go type.
 func (s *shape) checkValue(p *jsonschema.Schema, v jsontext.Value, from origin) error {
 	raw, err := p.MarshalJSON()
 	if err != nil {
@@ -241,7 +214,7 @@ func (s *shape) checkValue(p *jsonschema.Schema, v jsontext.Value, from origin) 
 	if faults := sch.Validate(v); len(faults) > 0 {
 		return errors.New(faults[0].String())
 	}
-	if err := jsonv2.Unmarshal(s.plainIntegers(v), reflect.New(s.typ).Interface()); err != nil && v.Kind() != 'n' {
+	if err := jsonv2.Unmarshal(s.completed(v), reflect.New(s.typ).Interface()); err != nil && v.Kind() != 'n' {
 		return fmt.Errorf("is not accepted by %v: %w", s.typ, err)
 	}
 	return nil

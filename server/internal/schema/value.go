@@ -2,7 +2,7 @@ package schema
 
 import (
 	"bytes"
-	"encoding/json" // for Number, which is how the validator takes exact numbers
+	"encoding/json" // for Number, the form in which the validator takes exact numbers
 	"errors"
 	"fmt"
 	"io"
@@ -11,10 +11,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Bounds on a number's literal. The validator computes with big rationals: the
-// 12 bytes 1e1000000 would cost it milliseconds, one exponent more makes it
-// panic (v6.0.3, numValidate), and a long row of digits costs the square of its
-// length. Every float64 and every 64-bit integer is far inside.
+// Bounds on a number's literal. The validator computes with big rationals: 1e1000000
+// takes milliseconds, a larger exponent makes it panic (v6.0.3, numValidate), and the time
+// for many digits grows with the square of their number. Every float64 and every 64-bit
+// integer is far within the bounds.
 const (
 	maxNumberLen = 512
 	maxExponent  = 512
@@ -26,7 +26,7 @@ var errNumber = errors.New("number has too many digits or too large an exponent"
 // parseValue decodes strict JSON into any: maps, slices, strings, booleans, nil
 // and json.Number. Objects with duplicate names, invalid UTF-8 and anything
 // after the value are errors. depth bounds the nesting, 0 leaves it to jsontext
-// (10000). A fault in the text comes back with the JSON pointer it was found at.
+// (10000). An error comes with the JSON pointer of its place.
 func parseValue(raw jsontext.Value, depth int) (any, string, error) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
 	value, err := nextValue(dec, depth)
@@ -52,11 +52,6 @@ func nextValue(dec *jsontext.Decoder, depth int) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return valueOf(token, dec, depth)
-}
-
-// valueOf is the value that starts with token. Tokens die with the next read.
-func valueOf(token jsontext.Token, dec *jsontext.Decoder, depth int) (any, error) {
 	if depth > 0 && dec.StackDepth() > depth {
 		return nil, fmt.Errorf("nested too deeply: more than %d levels", depth)
 	}
@@ -72,49 +67,35 @@ func valueOf(token jsontext.Token, dec *jsontext.Decoder, depth int) (any, error
 		}
 		return json.Number(literal), nil
 	case '{':
-		return restOfObject(dec, depth)
+		object := make(map[string]any)
+		for dec.PeekKind() != '}' {
+			token, err := dec.ReadToken()
+			if err != nil {
+				return nil, err
+			}
+			name := token.String() // before the next read, which invalidates the token
+			if object[name], err = nextValue(dec, depth); err != nil {
+				return nil, err
+			}
+		}
+		_, err := dec.ReadToken()
+		return object, err
 	case '[':
-		return restOfArray(dec, depth)
+		array := []any{}
+		for dec.PeekKind() != ']' {
+			item, err := nextValue(dec, depth)
+			if err != nil {
+				return nil, err
+			}
+			array = append(array, item)
+		}
+		_, err := dec.ReadToken()
+		return array, err
 	}
 	return nil, nil
 }
 
-func restOfObject(dec *jsontext.Decoder, depth int) (any, error) {
-	object := make(map[string]any)
-	for {
-		token, err := dec.ReadToken()
-		if err != nil {
-			return nil, err
-		}
-		if token.Kind() == '}' {
-			return object, nil
-		}
-		name := token.String()
-		if object[name], err = nextValue(dec, depth); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func restOfArray(dec *jsontext.Decoder, depth int) (any, error) {
-	array := []any{}
-	for {
-		token, err := dec.ReadToken()
-		if err != nil {
-			return nil, err
-		}
-		if token.Kind() == ']' {
-			return array, nil
-		}
-		item, err := valueOf(token, dec, depth)
-		if err != nil {
-			return nil, err
-		}
-		array = append(array, item)
-	}
-}
-
-// numberInBounds judges the literal of a JSON number.
+// numberInBounds checks the literal of a JSON number.
 func numberInBounds(literal []byte) bool {
 	if len(literal) > maxNumberLen {
 		return false
