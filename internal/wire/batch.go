@@ -9,7 +9,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// IsBatch reports whether a frame is meant to be a batch: an array and not an object.
+// IsBatch reports whether a frame looks like a batch: an array and not an object.
 func IsBatch(frame []byte) bool {
 	rest := bytes.TrimLeft(frame, " \t\r\n")
 	return len(rest) > 0 && rest[0] == '['
@@ -17,8 +17,8 @@ func IsBatch(frame []byte) bool {
 
 // SplitBatch returns the bytes of each message of a JSON-RPC batch, which only
 // protocol revision 2025-03-26 has. The members alias the frame. They are JSON
-// values, but not yet messages: [Decode] judges each, its depth, its names and its
-// UTF-8 included, so that one bad member does not spoil the others. An empty batch
+// values, but not yet messages: [Decode] checks each of them, with its depth, its names
+// and its UTF-8, so that one bad member does not affect the others. An empty batch
 // is an error, and so is one of more than [Limits.MaxBatch] members. The error is
 // always an [*Error].
 func SplitBatch(frame []byte, lim Limits) ([][]byte, error) {
@@ -49,8 +49,8 @@ func SplitBatch(frame []byte, lim Limits) ([][]byte, error) {
 	return members, nil
 }
 
-// batchMembers reads the array, and stops at the first member beyond limit, or a
-// frame of one-byte members would cost many times its size.
+// batchMembers reads the array and stops at the first member beyond limit. Without that,
+// a frame of one-byte members would take many times its size in memory.
 func batchMembers(frame []byte, limit int) ([][]byte, error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(frame), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if _, err := d.ReadToken(); err != nil {

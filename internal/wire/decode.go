@@ -6,8 +6,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Limits bounds what [Decode] and [SplitBatch] accept. A field that is not
-// positive stands for its default.
+// Limits bounds what [Decode] and [SplitBatch] accept. A field that is zero or negative
+// stands for its default.
 type Limits struct {
 	// MaxBytes is the largest frame, in bytes. Default 4 MiB.
 	MaxBytes int
@@ -50,7 +50,7 @@ func Decode(frame []byte, lim Limits) (env Envelope, err error) {
 		return Envelope{}, syntaxError(frame, explain(frame), lim)
 	}
 	if err := s.envelope(&env, lim); err != nil {
-		return Envelope{}, err // not env: it may be half filled
+		return Envelope{}, err // env may be half filled
 	}
 	return env, nil
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// AppendError appends the error response to the request id. With the zero ID it
-// has no id member, as revisions from 2025-11-25 want it for a request whose id could
-// not be read; see [AppendErrorNullID] for the others. Data that cannot be
-// encoded is left out.
+// AppendError appends the error response to the request id. With the zero ID the response
+// has no id member: revisions from 2025-11-25 on want that for a request whose id could
+// not be read. For older revisions see [AppendErrorNullID]. Data that cannot be encoded is
+// left out.
 func AppendError(dst []byte, id mcp.ID, e *mcp.Error) []byte {
 	return appendError(appendID(append(dst, `{"jsonrpc":"2.0"`...), id), e)
 }
 
-// AppendErrorNullID appends the error response to a request whose id could not
-// be read, for clients of revision 2025-06-18 and earlier: its id is null.
+// AppendErrorNullID appends an error response with the id null, for clients of revision
+// 2025-06-18 and earlier that sent a request whose id could not be read.
 func AppendErrorNullID(dst []byte, e *mcp.Error) []byte {
 	return appendError(append(dst, `{"jsonrpc":"2.0","id":null`...), e)
 }
@@ -38,15 +38,22 @@ func appendError(dst []byte, e *mcp.Error) []byte {
 	return append(dst, `}}`...)
 }
 
+// AppendResponseHead appends a response up to its result, so that the result can
+// be encoded in place. The caller appends the result, as JSON on one line, and
+// a closing brace.
+func AppendResponseHead(dst []byte, id mcp.ID) []byte {
+	return append(appendID(append(dst, `{"jsonrpc":"2.0"`...), id), `,"result":`...)
+}
+
 // AppendNotification appends a notification. Params must be a valid JSON object
 // or array; empty params are left out.
 func AppendNotification(dst []byte, method string, params []byte) []byte {
 	return appendCall(append(dst, `{"jsonrpc":"2.0"`...), method, params)
 }
 
-// SetMeta returns params, a JSON object or nothing, with members of its _meta set to
-// strings; all else stays as it was. params that are no object, or whose _meta is none,
-// are returned as they are.
+// SetMeta returns params, which are a JSON object or empty, with members of _meta set to
+// strings. All other members stay as they were. If params or their _meta are of another
+// type, SetMeta returns params as they are.
 func SetMeta(params []byte, members map[string]string) []byte {
 	if len(members) == 0 {
 		return params
@@ -95,9 +102,8 @@ func appendID(dst []byte, id mcp.ID) []byte {
 	return append(append(dst, `,"id":`...), id.Raw()...)
 }
 
-// appendRaw appends JSON on one line. Between the tokens of valid JSON a line
-// break is as good as a space, and inside of them it cannot be, so that
-// replacing it keeps the frame in one piece without parsing.
+// appendRaw appends JSON on one line. A line break in valid JSON can only stand between
+// tokens, where a space means the same, so that replacing it needs no parsing.
 func appendRaw(dst, raw []byte) []byte {
 	start := len(dst)
 	dst = append(dst, raw...)
@@ -118,7 +124,7 @@ func appendRaw(dst, raw []byte) []byte {
 // AppendString appends s as a JSON string, with U+FFFD for bytes that are not UTF-8.
 func AppendString(dst []byte, s string) []byte {
 	dst = slices.Grow(dst, len(s)+2)
-	dst, _ = jsontext.AppendQuote(dst, s) // the error only tells of the replacement
+	dst, _ = jsontext.AppendQuote(dst, s) // the error only reports the replacement
 	return dst
 }
 

@@ -3,14 +3,14 @@
 //
 // [Decode] reads what a server needs in order to route, admit and trace a
 // message (kind, id, method, target name, request metadata) and leaves the rest
-// as raw bytes that alias the frame. Whoever keeps an [Envelope] keeps the frame:
+// as raw bytes that alias the frame. So an [Envelope] keeps its frame in memory, and
 // the frame must not be written to or reused while the envelope is in use.
 //
-// The codec is strict where leniency has bitten others: member names are
-// case-sensitive, a duplicate name anywhere is an error, and so is invalid
-// UTF-8 and every byte after the message. Unknown members are ignored.
+// The codec is strict, because two parsers that read a message differently are a
+// security problem: member names are case-sensitive, a duplicate name anywhere is an
+// error, and so are invalid UTF-8 and bytes after the message. Unknown members are ignored.
 //
-// The functions of this package may be called from any goroutine.
+// The functions of this package are safe for concurrent use.
 package wire
 
 import (
@@ -23,7 +23,7 @@ import (
 type Kind uint8
 
 const (
-	// Invalid is the zero Kind: not a message, or one that cannot be told.
+	// Invalid is the zero Kind: not a message, or one whose kind cannot be determined.
 	Invalid Kind = iota
 	// Request has a method and an id, and gets one answer.
 	Request
@@ -35,15 +35,7 @@ const (
 
 // String returns "invalid", "request", "notification" or "response".
 func (k Kind) String() string {
-	switch k {
-	case Request:
-		return "request"
-	case Notification:
-		return "notification"
-	case Response:
-		return "response"
-	}
-	return "invalid"
+	return [...]string{"invalid", "request", "notification", "response"}[k]
 }
 
 // An Envelope is one decoded JSON-RPC message (specification: Base Protocol,
@@ -51,8 +43,8 @@ func (k Kind) String() string {
 type Envelope struct {
 	// Kind is Request, Notification or Response.
 	Kind Kind
-	// ID is the zero ID for a notification, and for an error response whose
-	// sender could not tell which request it answers.
+	// ID is the zero ID for a notification, and for an error response whose sender
+	// could not read the id of the request.
 	ID mcp.ID
 	// Method is empty for a response.
 	Method string
@@ -69,10 +61,10 @@ type Envelope struct {
 	// Arguments is the raw params.arguments, of any JSON type; nil if absent.
 	Arguments jsontext.Value
 
-	// Meta is what the pass saw of params._meta.
+	// Meta is what was decoded of params._meta.
 	Meta Meta
 
-	// Cancel is there for notifications/cancelled only, and then always.
+	// Cancel is set for notifications/cancelled and nil for all other messages.
 	Cancel *Cancel
 
 	// Result is the raw result of a response, of any JSON type; nil if absent.
@@ -81,12 +73,12 @@ type Envelope struct {
 	Error jsontext.Value
 }
 
-// Cancel is what the pass saw of the params of notifications/cancelled. A
-// malformed cancel decodes without error, because it is to be ignored and counted.
+// Cancel is what was decoded of the params of notifications/cancelled. A malformed
+// cancel decodes without error, because it is ignored and counted.
 type Cancel struct {
 	// RequestID is the request to cancel; the zero ID if absent or malformed.
 	RequestID mcp.ID
-	// HasRequestID reports that params.requestId is there, whatever its type.
+	// HasRequestID reports that there is a params.requestId of any type.
 	HasRequestID bool
 	// RequestIDOK reports that params.requestId is a string or an integer.
 	RequestIDOK bool

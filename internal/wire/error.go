@@ -6,7 +6,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A Reason says in one word why a frame was refused, for counters and logs. The
+// A Reason says in one word why a frame is invalid, for counters and logs. The
 // values are those of [mcp.IgnoreReason] and [mcp.RejectReason] where these have one.
 type Reason string
 
@@ -20,18 +20,18 @@ const (
 	// ReasonTooLarge: the frame is larger than [Limits.MaxBytes].
 	ReasonTooLarge Reason = "too_large"
 	// ReasonBatch: the frame is an array, and messages are objects; or it is a
-	// batch that [SplitBatch] refuses.
+	// batch that [SplitBatch] does not accept.
 	ReasonBatch Reason = "batch"
 	// ReasonBatchTooLarge: the batch has more messages than [Limits.MaxBatch].
 	ReasonBatchTooLarge Reason = "batch_too_large"
 	// ReasonNotJSONRPC: the frame is JSON, but no message, and no id can be read.
 	ReasonNotJSONRPC Reason = "not_jsonrpc"
 	// ReasonInvalidRequest: the frame breaks a rule of messages, but its id can be
-	// read, so that an answer reaches the one who asked.
+	// read, so that the sender can tell which request the answer belongs to.
 	ReasonInvalidRequest Reason = "invalid_request"
 )
 
-// An Error says why a frame was refused. Code and Message are for the peer.
+// An Error says why a frame is invalid. Code and Message are for the peer.
 type Error struct {
 	// Code is [mcp.CodeParseError] if the frame is not acceptable JSON, otherwise
 	// [mcp.CodeInvalidRequest].
@@ -42,8 +42,8 @@ type Error struct {
 	Message string
 	// ID is the id to answer with, or the zero ID if none could be trusted.
 	ID mcp.ID
-	// Kind is what the frame was meant to be, as far as its members tell. A
-	// malformed Response or Notification is not answered.
+	// Kind is the kind of message that the frame looks like. A malformed Response or
+	// Notification is not answered.
 	Kind Kind
 }
 

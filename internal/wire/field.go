@@ -6,7 +6,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A field is a member that the envelope is made of, or the message itself.
+// A field is a member that the envelope needs, or the message itself.
 type field uint8
 
 const (
@@ -44,18 +44,25 @@ const (
 
 // member returns which field the member with that name is, if f is an object.
 func (f field) member(name []byte) field {
+	first, last := noField, noField
 	switch f {
 	case wholeMessage:
-		return messageField(name)
+		first, last = fieldJSONRPC, fieldError
 	case fieldParams:
-		return paramsField(name)
+		first, last = fieldName, fieldMeta
 	case fieldMeta:
-		return metaField(name)
+		first, last = fieldVersion, fieldBaggage
+	default:
+		return noField
+	}
+	if m := fieldNamed(name); first <= m && m <= last {
+		return m
 	}
 	return noField
 }
 
-func messageField(name []byte) field {
+// fieldNamed returns the field with a name. Fields of different objects have different names.
+func fieldNamed(name []byte) field {
 	switch string(name) {
 	case "jsonrpc":
 		return fieldJSONRPC
@@ -69,12 +76,6 @@ func messageField(name []byte) field {
 		return fieldResult
 	case "error":
 		return fieldError
-	}
-	return noField
-}
-
-func paramsField(name []byte) field {
-	switch string(name) {
 	case "name":
 		return fieldName
 	case "uri":
@@ -89,12 +90,6 @@ func paramsField(name []byte) field {
 		return fieldArguments
 	case "_meta":
 		return fieldMeta
-	}
-	return noField
-}
-
-func metaField(name []byte) field {
-	switch string(name) {
 	case mcp.MetaProtocolVersion:
 		return fieldVersion
 	case mcp.MetaClientInfo:
@@ -118,8 +113,8 @@ func metaField(name []byte) field {
 // A span is a part of a frame: from start, to before end. The zero span is none.
 type span struct{ start, end int }
 
-// fields are what a scanner found of a message. It judges nothing but syntax, because
-// members come in any order: method may follow params.
+// fields are the parts of a message that a scanner found. The scanner checks nothing but
+// syntax, because members come in any order: method may follow params.
 type fields struct {
 	frame []byte
 	top   jsontext.Kind // what the frame begins with

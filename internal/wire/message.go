@@ -8,8 +8,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// envelope judges what the scanner found and fills env. The result is an error
-// value and not an *Error, so that a nil one is nil to the caller.
+// envelope checks what the scanner found and fills env. The result has the type error and
+// not *Error, so that the caller can compare it with nil.
 func (m *fields) envelope(env *Envelope, lim Limits) error {
 	switch m.top {
 	case '{':
@@ -56,20 +56,20 @@ func (m *fields) envelope(env *Envelope, lim Limits) error {
 	return nil
 }
 
-// readID sets the id of env and reports whether it is one that the message may have.
+// readID sets the id of env and reports whether the message may have it.
 func (m *fields) readID(env *Envelope) bool {
 	if !m.has(fieldID) {
-		return true // fault knows who must have one
+		return true // fault checks whether the message needs one
 	}
 	var err error
 	if env.ID, err = parseID(m.raw(fieldID)); err == nil {
 		return true
 	}
-	// JSON-RPC has id null in the error response to a request that nobody could read.
+	// In JSON-RPC the error response to a request whose id could not be read has the id null.
 	return env.Kind == Response && !m.has(fieldResult) && m.first(fieldID) == 'n'
 }
 
-// kind tells what the message was meant to be.
+// kind returns the kind of message that the members indicate.
 func (m *fields) kind() Kind {
 	switch {
 	case m.has(fieldMethod) && m.has(fieldID):
@@ -82,7 +82,7 @@ func (m *fields) kind() Kind {
 	return Invalid
 }
 
-// fault returns the first rule of messages that is broken, or "".
+// fault returns the first rule that the message breaks, or "".
 func (m *fields) fault(kind Kind, idOK bool, id mcp.ID) string {
 	switch {
 	case !m.has(fieldJSONRPC):
@@ -146,7 +146,7 @@ func parseID(v jsontext.Value) (mcp.ID, error) {
 	return mcp.ParseID(raw, string(unquote(v)))
 }
 
-// isTwo reports whether v is the string 2.0, in whatever characters.
+// isTwo reports whether v is the string 2.0, with or without escapes.
 func isTwo(v jsontext.Value) bool {
 	return string(v) == `"2.0"` || isString(v) && string(unquote(v)) == "2.0"
 }
@@ -168,4 +168,26 @@ func unquote(v jsontext.Value) []byte {
 	}
 	b, _ := jsontext.AppendUnquote(nil, v) // the decoder has validated it
 	return b
+}
+
+// A method is a method of the protocol with the member of params that names its target
+// (see [mcp.NameMember]).
+type method struct{ name, target string }
+
+// methods has all methods by their names. It is never written to.
+var methods = func() map[string]method {
+	m := map[string]method{}
+	for _, name := range mcp.Methods() {
+		m[name] = method{name, mcp.NameMember(name)}
+	}
+	return m
+}()
+
+// internMethod returns the method with the name b. It allocates nothing for the methods
+// of the protocol.
+func internMethod(b []byte) method {
+	if m, ok := methods[string(b)]; ok {
+		return m
+	}
+	return method{name: string(b)}
 }

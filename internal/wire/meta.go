@@ -9,19 +9,19 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Meta is what the pass saw of params._meta. Raw values alias the frame, and
-// absent ones are nil.
+// Meta is what was decoded of params._meta. Raw values alias the frame, and absent ones
+// are nil.
 type Meta struct {
-	// Present reports that the params have a _meta member, whatever its type.
+	// Present reports that the params have a _meta member of any type.
 	Present bool
 	// IsObject reports that it is an object, as it must be.
 	IsObject bool
-	// Raw is the whole of it.
+	// Raw is the whole member.
 	Raw jsontext.Value
 
 	// ProtocolVersion is the revision that the request names.
 	ProtocolVersion string
-	// HasProtocolVersion reports that the key is there, which marks a modern request.
+	// HasProtocolVersion reports that the key is present, which marks a modern request.
 	HasProtocolVersion bool
 	// ProtocolVersionOK reports that its value is a string.
 	ProtocolVersionOK bool
@@ -33,7 +33,7 @@ type Meta struct {
 	// LogLevel is the raw level, of any JSON type.
 	LogLevel jsontext.Value
 
-	// ProgressToken is the raw token as it has to be echoed, of any JSON type.
+	// ProgressToken is the raw token, of any JSON type. It is echoed as it is.
 	ProgressToken jsontext.Value
 	// ProgressTokenOK reports that it is a string or an integer.
 	ProgressTokenOK bool
@@ -65,8 +65,8 @@ func (m *fields) fillMeta(meta *Meta) {
 	meta.Baggage = stringOf(m.raw(fieldBaggage))
 }
 
-// isToken reports whether a progress token is a string or an integer, in the
-// same sense as an id. Only an integer in an unusual form costs allocations.
+// isToken reports whether a progress token is a string or an integer, by the rules for
+// ids. It allocates only for integers in an unusual form.
 func isToken(v jsontext.Value) bool {
 	if v == nil || isString(v) {
 		return v != nil
@@ -92,8 +92,8 @@ func internVersion(b []byte) string {
 // modernMeta is what params._meta of a modern request must have.
 const modernMeta = mcp.MetaProtocolVersion + " and " + mcp.MetaClientCapabilities
 
-// WaysIn tells a client that has sent neither what it can begin with, in each era. Over
-// HTTP a modern client sends headers, too.
+// WaysIn tells a client whose first message belongs to neither era how to begin in each
+// of them. Over HTTP a modern client also sends headers.
 const WaysIn = "begin with initialize, or send each request as revision " + string(mcp.LatestVersion) +
 	" has it, with " + modernMeta + " in params._meta"
 

@@ -8,22 +8,22 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A nameStack holds the names of the members of those objects that have begun and not
-// ended. Names are compared when their object ends: there is one object at a time to
-// compare then, and it is known how many names it has.
+// A nameStack holds the names of the members of all objects that are open. Names are
+// compared when their object ends: then one object is compared at a time, and the number
+// of its names is known.
 type nameStack struct {
 	frame []byte
 	// names are parts of the frame, or, from len(frame) on, of unescaped.
 	names     []span
 	unescaped []byte   // the texts of the names that have escapes
-	table     []uint32 // of distinct, kept for the next large object
+	table     []uint32 // the hash table of distinct, kept for the next large object
 }
 
-// maxIdleNames bounds the room that an idle nameStack keeps.
+// maxIdleNames bounds the memory that an idle nameStack keeps.
 const maxIdleNames = 1 << 10
 
-// reset forgets the frame and its names. It keeps the room for them, unless that is
-// large: a frame may have any number of names.
+// reset forgets the frame and its names. It keeps their memory unless that is large: a
+// frame may have any number of names.
 func (n *nameStack) reset() {
 	if cap(n.names) > maxIdleNames || cap(n.unescaped) > 16*maxIdleNames || cap(n.table) > 4*maxIdleNames {
 		*n = nameStack{}
@@ -36,7 +36,7 @@ type nameMark struct{ names, unescaped int }
 
 func (n *nameStack) mark() nameMark { return nameMark{len(n.names), len(n.unescaped)} }
 
-// push adds the name that is in the frame from a quote to a quote, and returns its text.
+// push adds a name, given with its quotes, and returns its text.
 func (n *nameStack) push(quoted span, escaped bool) []byte {
 	name := span{quoted.start + len(`"`), quoted.end - len(`"`)}
 	if escaped {
@@ -62,15 +62,15 @@ func (n *nameStack) popDistinct(mark nameMark) bool {
 	return distinct
 }
 
-// maxPairwise is the number of names up to which it is cheaper to compare each with each
-// than to hash them.
+// maxPairwise is the number of names up to which comparing all pairs is cheaper than
+// hashing.
 const maxPairwise = 8
 
-// nameSeed makes it impossible to send names that all have one hash.
+// nameSeed keeps a peer from choosing names that all have the same hash.
 var nameSeed = maphash.MakeSeed()
 
-// distinct reports whether no two names are equal, and after how many comparisons it
-// knew: a number that grows with that of the names and not with its square.
+// distinct reports whether no two names are equal, and how many comparisons that took.
+// Their number grows linearly with the number of names.
 func (n *nameStack) distinct(names []span) (distinct bool, comparisons int) {
 	if len(names) <= maxPairwise {
 		return n.pairwise(names)
@@ -91,7 +91,7 @@ func (n *nameStack) pairwise(names []span) (distinct bool, comparisons int) {
 }
 
 // hashed puts the positions of the names, counted from 1, into an open hash table that
-// is at most half full. They fit into 32 bits: a frame with more names has over 20 GiB.
+// is at most half full. A position fits into 32 bits: a frame with more names has over 20 GiB.
 func (n *nameStack) hashed(names []span) (distinct bool, comparisons int) {
 	size := 1 << bits.Len(uint(2*len(names)-1))
 	if cap(n.table) < size {

@@ -11,19 +11,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A scanner validates one frame and notes where the members of interest are, in one
-// walk. It says yes or no; where and why a refused frame is wrong is found out by
-// [explain], which reads it again.
+// A scanner validates one frame and records where the members of interest are, in one
+// pass. It only reports whether a frame is valid. For an invalid one, [explain] reads the
+// frame again and finds out what is wrong and where.
 //
-// It accepts exactly what a jsontext.Decoder without options does, which is what the
-// tests hold it to. It is there because the decoder takes more than twice as long: that
-// keeps a state for each token, so that it can be fed in pieces.
+// It accepts exactly what a jsontext.Decoder without options accepts, which the tests
+// check. A decoder would take more than twice as long (BenchmarkValidate), because it keeps a
+// state for each token so that its input can come in pieces.
 //
-// The methods that read take the offset where to begin and return the one behind what
-// they read, or bad.
+// The methods that read take the offset to begin at and return the offset after what they
+// read, or bad.
 type scanner struct {
-	// notASCII has the bits by which a byte is known as one outside of ASCII. It is 0
-	// once the rest of the frame is known as UTF-8.
+	// notASCII has the highest bit of each byte, which marks a byte outside of ASCII. It is
+	// 0 once the rest of the frame is known to be UTF-8.
 	notASCII uint64
 	names    nameStack
 	fields
@@ -31,8 +31,8 @@ type scanner struct {
 
 const bad = -1
 
-// maxNesting bounds the recursion, whatever [Limits.MaxDepth] is. It is that of jsontext,
-// or there would be messages that pass here and which no handler could unmarshal.
+// maxNesting bounds the recursion, whatever [Limits.MaxDepth] is. It is the bound of
+// jsontext, so that handlers can unmarshal every message that passes here.
 const maxNesting = 10000
 
 const (
@@ -40,7 +40,7 @@ const (
 	highBits = 0x80 * eachByte
 )
 
-// scanners holds idle scanners. A scanner in the pool refers to no frame.
+// scanners holds idle scanners. A scanner in the pool has no reference to a frame.
 var scanners = sync.Pool{New: func() any { return new(scanner) }}
 
 func newScanner(frame []byte) *scanner {
@@ -59,15 +59,15 @@ func (s *scanner) start(frame []byte) {
 	s.frame, s.names.frame, s.notASCII = frame, frame, highBits
 }
 
-// reset forgets the frame. That it is done on release and not on start makes it
-// one reset per message, and none holds a frame while it is idle.
+// reset forgets the frame. It runs on release and not on start, so that an idle scanner
+// keeps no frame in memory.
 func (s *scanner) reset() {
 	s.names.reset()
 	s.fields = fields{}
 }
 
-// message reads the whole frame. It does not look into an array: a batch is refused, or
-// split, by what comes next.
+// message reads the whole frame. It does not look into an array: the caller rejects or
+// splits a batch.
 func (s *scanner) message() bool {
 	i := space(s.frame, 0)
 	if i == len(s.frame) {
@@ -81,7 +81,7 @@ func (s *scanner) message() bool {
 	return i != bad && space(s.frame, i) == len(s.frame)
 }
 
-// value reads the value of f, which is within as many objects and arrays as depth says.
+// value reads the value of f. depth is the number of objects and arrays around it.
 func (s *scanner) value(i, depth int, f field) int {
 	if i >= len(s.frame) {
 		return bad
@@ -181,15 +181,15 @@ func (s *scanner) array(i, depth int) int {
 	}
 }
 
-// nest notes that the frame nests as deep as depth, and reports whether it may.
+// nest records that the frame nests as deep as depth, and reports whether it may.
 func (s *scanner) nest(depth int) bool {
 	s.depth = max(s.depth, depth)
 	return depth <= maxNesting
 }
 
-// text reads a string from behind its opening quote to behind its closing one, and
-// reports whether it has escapes. That is done here for the usual string, which is plain,
-// and not one of the last in the frame; by anyText for the others.
+// text reads a string from after its opening quote to after its closing quote, and reports
+// whether it has escapes. It handles the usual string itself, which is plain and not at the
+// end of the frame, and leaves the others to anyText.
 func (s *scanner) text(i int) (end int, escaped bool) {
 	b := s.frame
 	for ; len(b)-i >= 8; i += 8 {
@@ -204,10 +204,10 @@ func (s *scanner) text(i int) (end int, escaped bool) {
 	return s.anyText(i)
 }
 
-// anyText does it from i on, which is within the string.
+// anyText reads the rest of a string from i on.
 //
-// The first byte outside of ASCII has the rest of the frame checked as UTF-8: outside
-// of strings there can be no such byte, so that it is the same as to check each string.
+// At the first byte outside of ASCII it checks that the rest of the frame is UTF-8. Such a
+// byte is valid within strings only, so that this is the same as checking each string.
 func (s *scanner) anyText(i int) (end int, escaped bool) {
 	b := s.frame
 	for {
@@ -245,12 +245,12 @@ func plain(b []byte, i int, notASCII uint64) int {
 	return i
 }
 
-// specials returns a bit, the eighth, in each byte of w that ends a run of plain text:
-// quotes, backslashes, control characters, and what has a bit of notASCII. A byte above
-// such a byte may have a bit without a reason; the lowest bit always has one.
+// specials returns the highest bit in each byte of w that ends a run of plain text: a quote,
+// a backslash, a control character, or a byte with a bit of notASCII. Bytes above such a
+// byte may be marked wrongly; the lowest mark is always right.
 func specials(w, notASCII uint64) uint64 {
-	// Only a byte less than what is taken away from it borrows, and gets its eighth bit. The
-	// first exclusive-or exchanges '"' and ' ', so that one test finds quotes and controls.
+	// A byte borrows, and so gets its highest bit, only if it is less than what is subtracted.
+	// The first exclusive-or swaps '"' and ' ', so that one test finds quotes and controls.
 	quote := (w ^ ('"'^' ')*eachByte) - (' '+1)*eachByte
 	backslash := (w ^ '\\'*eachByte) - eachByte
 	return (quote|backslash)&^w&highBits | w&notASCII
@@ -301,7 +301,7 @@ func codeUnit(b []byte, i int) rune {
 	return unit
 }
 
-// number reads a number, as far as it goes: whoever called finds what must not follow.
+// number reads a number as far as it goes. The caller checks what follows.
 func number(b []byte, i int) int {
 	if i < len(b) && b[i] == '-' {
 		i++
@@ -345,7 +345,7 @@ func literal(b []byte, i int, text string) int {
 	return i + len(text)
 }
 
-// space reads the white space that may be between tokens, of which there mostly is none.
+// space skips the white space between tokens. Mostly there is none.
 func space(b []byte, i int) int {
 	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
 		i++

@@ -14,7 +14,7 @@ import (
 
 var errTrailing = errors.New("unexpected data after the message")
 
-// explain returns what a jsontext.Decoder has against a frame that a scanner refused.
+// explain returns the error of a jsontext.Decoder for a frame that is invalid to the scanner.
 // It reads names and values of the message, its params and their _meta one by one and
 // others as a whole, because the decoder words some faults differently in the two cases.
 func explain(frame []byte) error {
@@ -54,7 +54,7 @@ func checkTrailing(frame []byte, end int64) error {
 	return nil
 }
 
-// syntaxError turns an error of the JSON decoder into ours. It runs on refused
+// syntaxError turns an error of the JSON decoder into an [Error]. It runs on invalid
 // frames only, so it may look at the frame again.
 func syntaxError(frame []byte, err error, lim Limits) *Error {
 	e := &Error{Code: mcp.CodeParseError, Reason: ReasonParseError}
@@ -117,7 +117,7 @@ func invalidUTF8Offset(b []byte) int {
 	return len(b)
 }
 
-// maxQuoted bounds what a message repeats of the peer's own bytes.
+// maxQuoted bounds the bytes of the peer that a message repeats.
 const maxQuoted = 80
 
 // shorten cuts s to maxQuoted bytes at a rune boundary.
