@@ -2,6 +2,7 @@ package streamable
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -16,9 +17,8 @@ func (x *exchange) batch(body []byte) bool {
 	if era, known := mcp.Version(version).Era(); id == "" || version != "" && (!known || era == mcp.Modern) {
 		return false
 	}
-	s := x.session(id)
-	if s == nil { // which the client must learn, or it would never begin a new one
-		x.refuse(http.StatusNotFound, mcp.RefuseSessionUnknown, session.SessionUnknown())
+	s := x.sessionOrRefuse(id)
+	if s == nil { // the client must learn this, or it would never begin a new session
 		return true
 	}
 	if !s.TakesBatches() {
@@ -56,19 +56,9 @@ func (x *exchange) batchPost(s *session.Session, members []session.Member) {
 	case sink.started || x.r.Context().Err() != nil:
 	case err != nil:
 		x.unanswered(mcp.Legacy)
-	case !anyMessage(members):
+	case !slices.ContainsFunc(members, func(m session.Member) bool { return m.Bad == nil }):
 		x.fail(http.StatusBadRequest, members[0].Bad.RPC())
 	default: // nothing wanted an answer, or the client has cancelled what did
 		x.bare(http.StatusAccepted, nil)
 	}
-}
-
-// anyMessage reports whether at least one member is a message.
-func anyMessage(members []session.Member) bool {
-	for _, m := range members {
-		if m.Bad == nil {
-			return true
-		}
-	}
-	return false
 }

@@ -293,9 +293,8 @@ func (x *exchange) get() {
 		x.refuseEvents()
 		return
 	}
-	s := x.session(id)
+	s := x.sessionOrRefuse(id)
 	if s == nil {
-		x.refuse(http.StatusNotFound, mcp.RefuseSessionUnknown, session.SessionUnknown())
 		return
 	}
 	if last := x.r.Header.Get(headerLastEvent); last != "" {
@@ -327,9 +326,8 @@ func (x *exchange) deleteSession() {
 		x.methodNotAllowed()
 		return
 	}
-	s := x.session(id)
+	s := x.sessionOrRefuse(id)
 	if s == nil {
-		x.refuse(http.StatusNotFound, mcp.RefuseSessionUnknown, session.SessionUnknown())
 		return
 	}
 	s.Close(mcp.CauseSessionDelete)
@@ -345,6 +343,15 @@ func (x *exchange) namesModern() bool {
 
 // session returns the session with an id, if it is that of who speaks, or nil.
 func (x *exchange) session(id string) *session.Session { return x.core.Session(id, x.conn.Principal) }
+
+// sessionOrRefuse is session, and refuses the exchange if there is none.
+func (x *exchange) sessionOrRefuse(id string) *session.Session {
+	s := x.session(id)
+	if s == nil {
+		x.refuse(http.StatusNotFound, mcp.RefuseSessionUnknown, session.SessionUnknown())
+	}
+	return s
+}
 
 // callerOf describes who sends a request before it is known on whose behalf.
 func callerOf(r *http.Request) auth.Caller {

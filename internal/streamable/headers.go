@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"cmp"
 	"encoding/base64"
 	"strings"
 
@@ -20,10 +21,7 @@ func checkModern(in *session.Inbound) *mcp.Error {
 	if err := in.CheckModernMeta(); err != nil {
 		return err
 	}
-	if err := sameHeader(in, headerVersion, in.Meta.ProtocolVersion); err != nil {
-		return err
-	}
-	if err := sameHeader(in, headerMethod, in.Method); err != nil {
+	if err := cmp.Or(sameHeader(in, headerVersion, in.Meta.ProtocolVersion), sameHeader(in, headerMethod, in.Method)); err != nil {
 		return err
 	}
 	if mcp.NameMember(in.Method) == "" || !in.HasName {
