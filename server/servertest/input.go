@@ -41,12 +41,34 @@ func OnInput(f func(ctx context.Context, q Question) (any, error)) Option {
 
 // inputRequired is the result that asks a modern client.
 type inputRequired struct {
-	ResultType    string `json:"resultType"`
-	InputRequests map[string]struct {
-		Method string         `json:"method"`
-		Params jsontext.Value `json:"params"`
-	} `json:"inputRequests"`
-	RequestState jsontext.Value `json:"requestState"`
+	ResultType    string                      `json:"resultType"`
+	InputRequests map[string]mcp.InputRequest `json:"inputRequests"`
+	RequestState  jsontext.Value              `json:"requestState"`
+}
+
+// questionsOf returns questions by their keys; nil if there are none.
+func questionsOf(requests map[string]mcp.InputRequest) (questions map[string]Question) {
+	for key, r := range requests {
+		if questions == nil {
+			questions = map[string]Question{}
+		}
+		params, _ := r.Params.(jsontext.Value)
+		questions[key] = Question{Key: key, Method: r.Method, Params: params}
+	}
+	return questions
+}
+
+// answerAll has [OnInput] answer questions, and returns the answers by key.
+func (c *Client) answerAll(ctx context.Context, questions map[string]Question) (map[string]jsontext.Value, error) {
+	answers := make(map[string]jsontext.Value, len(questions))
+	for key, q := range questions {
+		answer, err := c.answerTo(ctx, q)
+		if err != nil {
+			return nil, fmt.Errorf("servertest: question %q: %w", key, err)
+		}
+		answers[key] = answer
+	}
+	return answers, nil
 }
 
 // answerInput returns the params with which a call is made again, or nil if its
@@ -56,25 +78,13 @@ func (c *Client) answerInput(ctx context.Context, params any, result jsontext.Va
 	if c.cfg.input == nil || json.Unmarshal(result, &asked) != nil || asked.ResultType != "input_required" {
 		return nil, nil
 	}
-	answers := make(map[string]jsontext.Value, len(asked.InputRequests))
-	for key, r := range asked.InputRequests {
-		answer, err := c.cfg.input(ctx, Question{Key: key, Method: r.Method, Params: r.Params})
-		if err == nil {
-			answers[key], err = answerOf(answer)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("servertest: question %q: %w", key, err)
-		}
-	}
-	raw, err := objectOf(params)
+	answers, err := c.answerAll(ctx, questionsOf(asked.InputRequests))
 	if err != nil {
 		return nil, err
 	}
-	members := map[string]jsontext.Value{}
-	if raw != nil {
-		if err := json.Unmarshal(raw, &members); err != nil {
-			return nil, err
-		}
+	members, err := membersOf(params)
+	if err != nil {
+		return nil, err
 	}
 	members["requestState"] = asked.RequestState
 	members["inputResponses"], err = wire.Marshal(nil, answers)
@@ -108,18 +118,19 @@ func (c *Client) answer(ctx context.Context, msg *wire.Envelope) (jsontext.Value
 	case c.cfg.input == nil:
 		return nil, mcp.NewError(mcp.CodeMethodNotFound, "the client has no method %q", msg.Method)
 	}
-	answer, err := c.cfg.input(ctx, Question{Method: msg.Method, Params: msg.Params})
-	if err != nil {
-		return nil, err
-	}
-	return answerOf(answer)
+	return c.answerTo(ctx, Question{Method: msg.Method, Params: msg.Params})
 }
 
 var errNoAnswer = errors.New("servertest: OnInput has returned neither an answer nor an error")
 
-func answerOf(answer any) (jsontext.Value, error) {
-	if answer == nil {
-		return nil, errNoAnswer
+// answerTo has [OnInput] answer one question.
+func (c *Client) answerTo(ctx context.Context, q Question) (jsontext.Value, error) {
+	answer, err := c.cfg.input(ctx, q)
+	if err == nil && answer == nil {
+		err = errNoAnswer
+	}
+	if err != nil {
+		return nil, err
 	}
 	return wire.Marshal(nil, answer)
 }

@@ -35,30 +35,14 @@ func (l *LogLine) String() string {
 	return fmt.Sprintf("%s %q %s", l.Level, l.Message, joined(l.attrs))
 }
 
-// has reports whether the line has attributes, given as keys and values.
-func (l *LogLine) has(attrs []string) bool {
-	for i := 0; i+1 < len(attrs); i += 2 {
-		if l.Attr(attrs[i]) != attrs[i+1] {
-			return false
-		}
-	}
-	return true
-}
-
 // Log returns the first log line with a message, such as "handler.error", and with these
 // attributes, given as keys and values; "" stands for an attribute that is absent. It waits
 // for such a line, and ends the test if there is none.
 func (r *Recorder) Log(tb testing.TB, message string, attrs ...string) *LogLine {
 	tb.Helper()
 	pairs(tb, attrs)
-	var found *LogLine
-	if !await(func() bool {
-		lines := r.lines.all()
-		if i := slices.IndexFunc(lines, func(l *LogLine) bool { return l.Message == message && l.has(attrs) }); i >= 0 {
-			found = lines[i]
-		}
-		return found != nil
-	}) {
+	found, ok := first(r.lines.all, func(l *LogLine) bool { return l.Message == message && hasAttrs(l, attrs) })
+	if !ok {
 		tb.Fatalf("servertest: no log line %q%s; %s", message, having(attrs), listed("lines", r.lines.all()))
 	}
 	return found

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -93,19 +94,16 @@ func cancelFrame(id mcp.ID) []byte {
 
 // requestParams adds to the params of a request what the revision wants in _meta.
 func (c *config) requestParams(params any, id mcp.ID) ([]byte, error) {
-	raw, err := objectOf(params)
+	want, err := c.requestMeta(id)
 	if err != nil {
 		return nil, err
 	}
-	want, err := c.requestMeta(id)
-	if err != nil || len(want) == 0 {
-		return raw, err
+	if len(want) == 0 {
+		return objectOf(params)
 	}
-	members := map[string]jsontext.Value{}
-	if len(raw) > 0 {
-		if err := json.Unmarshal(raw, &members); err != nil {
-			return nil, err
-		}
+	members, err := membersOf(params)
+	if err != nil {
+		return nil, err
 	}
 	meta := map[string]jsontext.Value{}
 	if given := members["_meta"]; given != nil {
@@ -113,12 +111,8 @@ func (c *config) requestParams(params any, id mcp.ID) ([]byte, error) {
 			return nil, err
 		}
 	}
-	for key, value := range want {
-		if _, given := meta[key]; !given {
-			meta[key] = value
-		}
-	}
-	if members["_meta"], err = wire.Marshal(nil, meta); err != nil {
+	maps.Copy(want, meta)
+	if members["_meta"], err = wire.Marshal(nil, want); err != nil {
 		return nil, err
 	}
 	return wire.Marshal(nil, members)
@@ -157,4 +151,14 @@ func objectOf(params any) (jsontext.Value, error) {
 		err = errNotObject
 	}
 	return raw, err
+}
+
+// membersOf returns the members of params, which must encode to an object, or be nil.
+func membersOf(params any) (map[string]jsontext.Value, error) {
+	members := map[string]jsontext.Value{}
+	raw, err := objectOf(params)
+	if err == nil && raw != nil {
+		err = json.Unmarshal(raw, &members)
+	}
+	return members, err
 }

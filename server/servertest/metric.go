@@ -21,29 +21,31 @@ import (
 // collectors in the registry have, and a label that our metric does not have, end the test.
 func (r *Recorder) Metric(tb testing.TB, name string, want float64, labels ...string) {
 	tb.Helper()
-	pairs(tb, labels)
-	if problem := r.unknown(name, labels); problem != "" {
-		tb.Fatalf("servertest: %s", problem)
-	}
+	r.checkMetric(tb, name, labels)
 	var got float64
-	if await(func() bool {
+	if !await(func() bool {
 		got = r.sum(name, labels)
 		return got == want
 	}) {
-		return
+		tb.Errorf("servertest: metric %s%s is %v, want %v; %s", name, having(labels), got, want, listed("series", r.series(name)))
 	}
-	tb.Errorf("servertest: metric %s%s is %v, want %v; %s", name, having(labels), got, want, listed("series", r.series(name)))
 }
 
 // MetricValue returns what a metric is now, by the rules of [Recorder.Metric], and does not
 // wait.
 func (r *Recorder) MetricValue(tb testing.TB, name string, labels ...string) float64 {
 	tb.Helper()
+	r.checkMetric(tb, name, labels)
+	return r.sum(name, labels)
+}
+
+// checkMetric ends the test if there is no such metric, or it has no such labels.
+func (r *Recorder) checkMetric(tb testing.TB, name string, labels []string) {
+	tb.Helper()
 	pairs(tb, labels)
 	if problem := r.unknown(name, labels); problem != "" {
 		tb.Fatalf("servertest: %s", problem)
 	}
-	return r.sum(name, labels)
 }
 
 // unknown says what is wrong with a name and its labels, "" if nothing is.
@@ -85,7 +87,7 @@ func (r *Recorder) gather() []*dto.MetricFamily {
 // sum adds up the series of a metric that have the labels.
 func (r *Recorder) sum(name string, labels []string) (sum float64) {
 	for _, s := range r.series(name) {
-		if s.has(labels) {
+		if hasAttrs(s, labels) {
 			sum += s.value()
 		}
 	}
@@ -108,22 +110,14 @@ func (r *Recorder) series(name string) (all []series) {
 // A series is one metric with its labels.
 type series struct{ *dto.Metric }
 
-func (s series) label(name string) string {
+// Attr returns the value of a label, "" if the series does not have it.
+func (s series) Attr(name string) string {
 	for _, l := range s.GetLabel() {
 		if l.GetName() == name {
 			return l.GetValue()
 		}
 	}
 	return ""
-}
-
-func (s series) has(labels []string) bool {
-	for i := 0; i+1 < len(labels); i += 2 {
-		if s.label(labels[i]) != labels[i+1] {
-			return false
-		}
-	}
-	return true
 }
 
 // value returns the number that stands for the series.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,29 @@ func await(found func() bool) bool {
 			return false
 		}
 		time.Sleep(pause)
+	}
+	return true
+}
+
+// first waits for the first of several things that is wanted, and reports whether it came.
+func first[T any](all func() []T, wanted func(T) bool) (found T, ok bool) {
+	ok = await(func() bool {
+		now := all()
+		i := slices.IndexFunc(now, wanted)
+		if i >= 0 {
+			found = now[i]
+		}
+		return i >= 0
+	})
+	return found, ok
+}
+
+// hasAttrs reports whether something has attributes, given as keys and values.
+func hasAttrs(of interface{ Attr(key string) string }, attrs []string) bool {
+	for i := 0; i+1 < len(attrs); i += 2 {
+		if of.Attr(attrs[i]) != attrs[i+1] {
+			return false
+		}
 	}
 	return true
 }

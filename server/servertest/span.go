@@ -50,30 +50,14 @@ func (s *Span) String() string {
 	return text
 }
 
-// has reports whether the span has attributes, given as keys and values.
-func (s *Span) has(attrs []string) bool {
-	for i := 0; i+1 < len(attrs); i += 2 {
-		if s.Attr(attrs[i]) != attrs[i+1] {
-			return false
-		}
-	}
-	return true
-}
-
 // Span returns the first span that has ended with a name, such as "tools/call forecast",
 // and with these attributes, given as keys and values; "" stands for an attribute that is
 // absent. It waits for such a span, and ends the test if there is none.
 func (r *Recorder) Span(tb testing.TB, name string, attrs ...string) *Span {
 	tb.Helper()
 	pairs(tb, attrs)
-	var found *Span
-	if !await(func() bool {
-		ended, _ := r.spans.all()
-		if i := slices.IndexFunc(ended, func(s *Span) bool { return s.Name() == name && s.has(attrs) }); i >= 0 {
-			found = ended[i]
-		}
-		return found != nil
-	}) {
+	found, ok := first(r.Spans, func(s *Span) bool { return s.Name() == name && hasAttrs(s, attrs) })
+	if !ok {
 		ended, open := r.spans.all()
 		text := listed("spans", ended)
 		if len(open) > 0 {

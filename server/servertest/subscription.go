@@ -84,21 +84,21 @@ func (s *Subscription) Next(ctx context.Context) (Change, error) {
 		if ok {
 			return change, nil
 		}
+		var end error
 		select {
 		case <-more:
+			continue
 		case <-s.ended:
-			if change, ok, _ := s.take(); ok { // it came before the end
-				return change, nil
-			}
-			return Change{}, s.err
+			end = s.err
 		case <-s.client.connected.Done():
-			if change, ok, _ := s.take(); ok {
-				return change, nil
-			}
-			return Change{}, s.client.lost()
+			end = s.client.lost()
 		case <-ctx.Done():
 			return Change{}, context.Cause(ctx)
 		}
+		if change, ok, _ := s.take(); ok { // it came before the end
+			return change, nil
+		}
+		return Change{}, end
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -22,9 +24,7 @@ func Extension(id string, settings any) Option {
 	}
 	return optionFunc(func(c *config) {
 		all := map[string]any{id: settings}
-		for id, settings := range c.capabilities.Extensions {
-			all[id] = settings
-		}
+		maps.Copy(all, c.capabilities.Extensions)
 		c.capabilities.Extensions = all
 	})
 }
@@ -94,28 +94,14 @@ func (t *Task) Get(ctx context.Context) (*TaskState, error) {
 
 // newTaskState decodes the result of tasks/get or the params of notifications/tasks.
 func newTaskState(raw jsontext.Value) (*TaskState, error) {
-	var wire struct {
-		mcp.Task
-		InputRequests map[string]struct {
-			Method string         `json:"method"`
-			Params jsontext.Value `json:"params"`
-		} `json:"inputRequests"`
-		Result jsontext.Value `json:"result"`
-		Error  *mcp.Error     `json:"error"`
-	}
-	if err := json.Unmarshal(raw, &wire); err != nil {
+	var got mcp.GetTaskResult
+	if err := json.Unmarshal(raw, &got); err != nil {
 		return nil, fmt.Errorf("servertest: state of a task: %w", err)
 	}
-	state := &TaskState{Task: wire.Task, Error: wire.Error}
-	for key, q := range wire.InputRequests {
-		if state.Questions == nil {
-			state.Questions = map[string]Question{}
-		}
-		state.Questions[key] = Question{Key: key, Method: q.Method, Params: q.Params}
-	}
-	if wire.Result != nil {
+	state := &TaskState{Task: got.Task, Error: got.Error, Questions: questionsOf(got.InputRequests)}
+	if got.Result != nil {
 		state.Result = new(ToolResult)
-		if err := state.Result.decode(wire.Result); err != nil {
+		if err := state.Result.decode(got.Result); err != nil {
 			return nil, fmt.Errorf("servertest: result of a task: %w", err)
 		}
 	}
@@ -131,13 +117,8 @@ func (c Change) TaskChange() (*TaskState, error) { return newTaskState(c.Params)
 func (t *Task) Await(ctx context.Context, statuses ...mcp.TaskStatus) (*TaskState, error) {
 	for {
 		state, err := t.Get(ctx)
-		if err != nil || state.Status.Terminal() {
+		if err != nil || state.Status.Terminal() || slices.Contains(statuses, state.Status) {
 			return state, err
-		}
-		for _, s := range statuses {
-			if state.Status == s {
-				return state, nil
-			}
 		}
 		timer := time.NewTimer(max(time.Duration(state.PollInterval)*time.Millisecond, time.Millisecond))
 		select {
@@ -151,6 +132,10 @@ func (t *Task) Await(ctx context.Context, statuses ...mcp.TaskStatus) (*TaskStat
 
 // Answer answers questions of the task, by key; the answers are encoded to JSON.
 func (t *Task) Answer(ctx context.Context, answers map[string]any) error {
+	return t.update(ctx, answers)
+}
+
+func (t *Task) update(ctx context.Context, answers any) error {
 	_, err := t.client.Call(ctx, mcp.MethodTasksUpdate, map[string]any{"taskId": t.Created.TaskID, "inputResponses": answers})
 	return err
 }
@@ -182,22 +167,13 @@ func (t *Task) Result(ctx context.Context) (*ToolResult, error) {
 		case t.client.cfg.input == nil:
 			_, err = t.Await(ctx, mcp.TaskWorking)
 		default:
-			err = t.answer(ctx, state.Questions)
+			var answers map[string]jsontext.Value
+			if answers, err = t.client.answerAll(ctx, state.Questions); err == nil {
+				err = t.update(ctx, answers)
+			}
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-}
-
-func (t *Task) answer(ctx context.Context, questions map[string]Question) error {
-	answers := map[string]any{}
-	for key, q := range questions {
-		answer, err := t.client.cfg.input(ctx, q)
-		if err != nil {
-			return fmt.Errorf("servertest: question %q: %w", key, err)
-		}
-		answers[key] = answer
-	}
-	return t.Answer(ctx, answers)
 }

@@ -74,22 +74,18 @@ func (r *ToolResult) Into(v any) error {
 }
 
 func (r *ToolResult) decode(raw jsontext.Value) error {
-	var wire struct {
-		Content           []jsontext.Value `json:"content"`
-		StructuredContent jsontext.Value   `json:"structuredContent"`
-		IsError           bool             `json:"isError"`
-		Meta              mcp.Meta         `json:"_meta"`
+	var result struct {
+		Content           mcp.ContentBlocks `json:"content"`
+		StructuredContent jsontext.Value    `json:"structuredContent"`
+		IsError           bool              `json:"isError"`
+		Meta              mcp.Meta          `json:"_meta"`
 	}
-	if err := json.Unmarshal(raw, &wire); err != nil {
+	if err := json.Unmarshal(raw, &result); err != nil {
 		return err
 	}
-	*r = ToolResult{StructuredContent: wire.StructuredContent, IsError: wire.IsError, Meta: wire.Meta}
-	for _, block := range wire.Content {
-		content, err := mcp.UnmarshalContent(block)
-		if err != nil {
-			return err
-		}
-		r.Content = append(r.Content, content)
+	*r = ToolResult{StructuredContent: result.StructuredContent, IsError: result.IsError, Meta: result.Meta}
+	if len(result.Content) > 0 {
+		r.Content = result.Content
 	}
 	return nil
 }
