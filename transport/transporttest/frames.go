@@ -53,22 +53,36 @@ func shorten(f []byte) string {
 	return fmt.Sprintf("%q... (%d bytes)", f[:most], len(f))
 }
 
-// carry sends frames from one end and expects them at the other one.
-func carry(from, to transport.Conn, reader string, frames [][]byte) error {
+// sendAll sends frames on a goroutine of its own, and returns where the error will be.
+func sendAll(c transport.Conn, frames ...[]byte) <-chan error {
 	sent := make(chan error, 1)
 	go func() {
 		for _, f := range frames {
-			if err := send(from, f); err != nil {
+			if err := send(c, f); err != nil {
 				sent <- fmt.Errorf("WriteFrame of %d bytes: %w", len(f), err)
 				return
 			}
 		}
 		sent <- nil
 	}()
+	return sent
+}
+
+// expectAll reads frames and compares them.
+func expectAll(c transport.Conn, frames [][]byte, whose string) error {
 	for _, f := range frames {
-		if err := expect(to, f, reader); err != nil {
+		if err := expect(c, f, whose); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// carry sends frames from one end and expects them at the other one.
+func carry(from, to transport.Conn, reader string, frames [][]byte) error {
+	sent := sendAll(from, frames...)
+	if err := expectAll(to, frames, reader); err != nil {
+		return err
 	}
 	return await("WriteFrame", sent)
 }
@@ -136,23 +150,13 @@ func memoryOfFrames(ours transport.Conn, peer Peer) error {
 		}
 		sent <- nil
 	}()
-	for _, f := range want {
-		if err := expect(peer.Conn, f, them); err != nil {
-			return fmt.Errorf("WriteFrame has kept the memory of a frame: %w", err)
-		}
+	if err := expectAll(peer.Conn, want, them); err != nil {
+		return fmt.Errorf("WriteFrame has kept the memory of a frame: %w", err)
 	}
 	if err := await("WriteFrame", sent); err != nil {
 		return err
 	}
-	go func() {
-		for _, f := range want {
-			if err := send(peer.Conn, f); err != nil {
-				sent <- err
-				return
-			}
-		}
-		sent <- nil
-	}()
+	peerSent := sendAll(peer.Conn, want...)
 	var got [][]byte
 	for range want {
 		err := within("ReadFrame", func() error {
@@ -169,7 +173,7 @@ func memoryOfFrames(ours transport.Conn, peer Peer) error {
 			return fmt.Errorf("ReadFrame has changed a frame that it had returned before: it is %s, and was %s", shorten(f), shorten(want[i]))
 		}
 	}
-	return await("WriteFrame", sent)
+	return await("WriteFrame", peerSent)
 }
 
 func largeFrames(ours transport.Conn, peer Peer) error {

@@ -13,25 +13,9 @@ import (
 // readAndWriteAtTheSameTime: reading does not wait for writing, nor the other way round, and
 // deadlines may be set meanwhile.
 func readAndWriteAtTheSameTime(ours transport.Conn, peer Peer) error {
-	const frames = 200
-	errs := make(chan error, 4)
-	write := func(c transport.Conn) {
-		for n := range frames {
-			if err := send(c, frame(n, n*100)); err != nil {
-				errs <- err
-				return
-			}
-		}
-		errs <- nil
-	}
-	read := func(c transport.Conn, whose string) {
-		for n := range frames {
-			if err := expect(c, frame(n, n*100), whose); err != nil {
-				errs <- err
-				return
-			}
-		}
-		errs <- nil
+	var frames [][]byte
+	for n := range 200 {
+		frames = append(frames, frame(n, n*100))
 	}
 	waiting := make(chan error, 1)
 	go func() { // a reader that waits must not keep a writer
@@ -47,10 +31,9 @@ func readAndWriteAtTheSameTime(ours transport.Conn, peer Peer) error {
 	if err := await("ReadFrame", waiting); err != nil {
 		return err
 	}
-	go write(ours)
-	go write(peer.Conn)
-	go read(ours, us)
-	go read(peer.Conn, them)
+	errs := make(chan error, 2)
+	go func() { errs <- carry(peer.Conn, ours, us, frames) }()
+	go func() { errs <- carry(ours, peer.Conn, them, frames) }()
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
