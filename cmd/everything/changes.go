@@ -12,39 +12,34 @@ import (
 // changeFixtures are the tools that make the server change, and the tool that changes.
 // They come last, and that one very last: a tool that is registered again is listed at
 // the end, and the suite wants the names in the order that they had.
-var changeFixtures = []func(*server.Server){addToolTrigger, addPromptTrigger, addResourceTrigger, addChangingTool}
-
-func addToolTrigger(srv *server.Server) {
-	addTrigger(srv, "test_trigger_tool_change", "Change the description of a tool.", func(version int) {
+var changeFixtures = []fixture{
+	trigger("test_trigger_tool_change", "Change the description of a tool.", func(srv *server.Server, version int) {
 		srv.RemoveTools(changingTool)
-		registerChangingTool(srv, version)
-	})
-}
-
-func addPromptTrigger(srv *server.Server) {
-	addTrigger(srv, "test_trigger_prompt_change", "Change the description of a prompt.", func(version int) {
+		toolOfVersion(version)(srv)
+	}),
+	trigger("test_trigger_prompt_change", "Change the description of a prompt.", func(srv *server.Server, version int) {
 		srv.RemovePrompts(changingPrompt)
-		registerChangingPrompt(srv, version)
-	})
+		promptOfVersion(version)(srv)
+	}),
+	trigger("test_trigger_resource_update", "Tell those who watch test://watched-resource that it has changed.",
+		func(srv *server.Server, _ int) { srv.ResourceUpdated(watchedURI) }),
+	toolOfVersion(1),
 }
 
-func addResourceTrigger(srv *server.Server) {
-	addTrigger(srv, "test_trigger_resource_update", "Tell those who watch test://watched-resource that it has changed.",
-		func(int) { srv.ResourceUpdated(watchedURI) })
-}
-
-// addTrigger adds a tool each call of which makes a new version of something.
-func addTrigger(srv *server.Server, name, description string, change func(version int)) {
-	var mu sync.Mutex // guards version, and orders the changes
-	version := 1
-	server.AddTool(srv, server.Tool{Name: name, Description: description},
-		func(context.Context, *server.Call, none) (string, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			version++
-			change(version)
-			return fmt.Sprintf("It has changed: this is version %d.", version), nil
-		})
+// trigger returns a tool each call of which makes a new version of something.
+func trigger(name, description string, change func(srv *server.Server, version int)) fixture {
+	return func(srv *server.Server) {
+		var mu sync.Mutex // guards version, and orders the changes
+		version := 1
+		server.AddTool(srv, server.Tool{Name: name, Description: description},
+			func(context.Context, *server.Call, none) (string, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				version++
+				change(srv, version)
+				return fmt.Sprintf("It has changed: this is version %d.", version), nil
+			})
+	}
 }
 
 const (
@@ -52,21 +47,16 @@ const (
 	changingPrompt = "changing_prompt"
 )
 
-func addChangingTool(srv *server.Server) { registerChangingTool(srv, 1) }
-
-func registerChangingTool(srv *server.Server, version int) {
-	server.AddTool(srv, server.Tool{
+// toolOfVersion returns a version of the tool that changes.
+func toolOfVersion(version int) fixture {
+	return tool(server.Tool{
 		Name: changingTool, Description: fmt.Sprintf("A tool that test_trigger_tool_change changes, version %d.", version),
 	}, func(context.Context, *server.Call, none) (string, error) { return fmt.Sprint("version ", version), nil })
 }
 
-// addChangingPrompt adds the prompt that changes, which is the last one.
-func addChangingPrompt(srv *server.Server) { registerChangingPrompt(srv, 1) }
-
-func registerChangingPrompt(srv *server.Server, version int) {
-	server.AddPrompt(srv, server.Prompt{
+// promptOfVersion returns a version of the prompt that changes.
+func promptOfVersion(version int) fixture {
+	return prompt(server.Prompt{
 		Name: changingPrompt, Description: fmt.Sprintf("A prompt that test_trigger_prompt_change changes, version %d.", version),
-	}, func(context.Context, *server.Call, map[string]string) (*mcp.GetPromptResult, error) {
-		return mcp.PromptText(fmt.Sprint("version ", version)), nil
-	})
+	}, func(map[string]string) *mcp.GetPromptResult { return mcp.PromptText(fmt.Sprint("version ", version)) })
 }

@@ -12,45 +12,30 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// addText adds the plainest tool, which must stay the first.
-func addText(srv *server.Server) {
-	addContent(srv, "test_simple_text", "Return one block of text.",
-		&mcp.TextContent{Text: "This is a simple text response for testing."})
-}
-
-func addImage(srv *server.Server) {
-	addContent(srv, "test_image_content", "Return a picture, one red pixel as PNG.", redPixel())
-}
-
-func addAudio(srv *server.Server) {
-	addContent(srv, "test_audio_content", "Return a recording, a moment of silence as WAV.",
-		&mcp.AudioContent{Data: silence(), MIMEType: "audio/wav"})
-}
-
-func addResource(srv *server.Server) {
-	addContent(srv, "test_embedded_resource", "Return a resource together with its text.",
-		embedded("test://embedded-resource", "text/plain", "This is an embedded resource content."))
-}
-
-func addMixed(srv *server.Server) {
-	addContent(srv, "test_multiple_content_types", "Return text, a picture and a resource in one result.",
+// contentFixtures begin with the plainest tool, which must stay the first.
+var contentFixtures = []fixture{
+	content("test_simple_text", "Return one block of text.",
+		&mcp.TextContent{Text: "This is a simple text response for testing."}),
+	content("test_image_content", "Return a picture, one red pixel as PNG.", redPixel()),
+	content("test_audio_content", "Return a recording, a moment of silence as WAV.",
+		&mcp.AudioContent{Data: silence(), MIMEType: "audio/wav"}),
+	content("test_embedded_resource", "Return a resource together with its text.",
+		embedded("test://embedded-resource", "text/plain", "This is an embedded resource content.")),
+	content("test_multiple_content_types", "Return text, a picture and a resource in one result.",
 		&mcp.TextContent{Text: "Multiple content types test:"}, redPixel(),
-		embedded("test://mixed-content-resource", "application/json", `{"test":"data","value":123}`))
-}
-
-func addError(srv *server.Server) {
-	server.AddTool(srv, server.Tool{
+		embedded("test://mixed-content-resource", "application/json", `{"test":"data","value":123}`)),
+	tool(server.Tool{
 		Name: "test_error_handling", Description: "Fail, with an error that the model can read.",
 	}, func(context.Context, *server.Call, none) (string, error) {
 		return "", mcp.ToolErrorf("this tool fails intentionally, for testing")
-	})
+	}),
 }
 
-// addContent adds a tool that returns always the same blocks.
-func addContent(srv *server.Server, name, description string, content ...mcp.Content) {
-	server.AddTool(srv, server.Tool{Name: name, Description: description},
+// content returns a tool whose result always has the same blocks.
+func content(name, description string, blocks ...mcp.Content) fixture {
+	return tool(server.Tool{Name: name, Description: description},
 		func(context.Context, *server.Call, none) (*mcp.CallToolResult, error) {
-			return &mcp.CallToolResult{Content: content}, nil
+			return &mcp.CallToolResult{Content: blocks}, nil
 		})
 }
 

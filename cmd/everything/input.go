@@ -14,7 +14,7 @@ import (
 // The names and the questions of these tools are the suite's. Each works in both eras.
 
 // inputFixtures are the tools that ask the client for something.
-var inputFixtures = []func(*server.Server){
+var inputFixtures = []fixture{
 	asks("test_input_required_result_elicitation", "Ask for a name, and greet.", askName),
 	asks("test_input_required_result_sampling", "Ask the client's model for a capital.", askCapital),
 	asks("test_input_required_result_list_roots", "Ask for the client's roots.", askRoots),
@@ -25,17 +25,16 @@ var inputFixtures = []func(*server.Server){
 	asks("test_input_required_result_capabilities", "Ask the model or the user, whichever can be asked.", askEither),
 	asks("test_missing_capability", "Ask the client's model, and fail without one.", askCapital),
 	asks("test_streaming_elicitation", "Ask for a name, and greet.", askName),
-	addSampling, addElicitation,
+	tool(server.Tool{Name: "test_sampling", Description: "Ask the client's model."}, askModel),
+	tool(server.Tool{Name: "test_elicitation", Description: "Ask the user."}, askUser),
 	asks("test_elicitation_sep1034_defaults", "Ask with a form whose fields are filled in already.", askDefaults),
 	asks("test_elicitation_sep1330_enums", "Ask with a form of choices of every kind.", askEnums),
 }
 
-// asks returns what adds a tool without arguments that asks something.
-func asks(name, description string, ask func(*server.Call) (string, error)) func(*server.Server) {
-	return func(srv *server.Server) {
-		server.AddTool(srv, server.Tool{Name: name, Description: description},
-			func(_ context.Context, call *server.Call, _ none) (string, error) { return ask(call) })
-	}
+// asks returns a tool without arguments that asks something.
+func asks(name, description string, ask func(*server.Call) (string, error)) fixture {
+	return tool(server.Tool{Name: name, Description: description},
+		func(_ context.Context, call *server.Call, _ none) (string, error) { return ask(call) })
 }
 
 type nameForm struct {
@@ -54,7 +53,12 @@ func askName(call *server.Call) (string, error) {
 }
 
 func askCapital(call *server.Call) (string, error) {
-	answer, err := call.Sample("capital_question", prompting("What is the capital of France?", 100))
+	return sample(call, "capital_question", "What is the capital of France?")
+}
+
+// sample asks the client's model.
+func sample(call *server.Call, key, text string) (string, error) {
+	answer, err := call.Sample(key, prompting(text, 100))
 	if err != nil {
 		return "", err
 	}
@@ -144,15 +148,8 @@ type samplingInput struct {
 	Prompt string `json:"prompt" jsonschema:"what to ask the model"`
 }
 
-func addSampling(srv *server.Server) {
-	server.AddTool(srv, server.Tool{Name: "test_sampling", Description: "Ask the client's model."},
-		func(_ context.Context, call *server.Call, in samplingInput) (string, error) {
-			answer, err := call.Sample("prompt", prompting(in.Prompt, 100))
-			if err != nil {
-				return "", err
-			}
-			return "LLM response: " + answer.Content.Text(), nil
-		})
+func askModel(_ context.Context, call *server.Call, in samplingInput) (string, error) {
+	return sample(call, "prompt", in.Prompt)
 }
 
 type elicitationInput struct {
@@ -164,15 +161,12 @@ type userForm struct {
 	Email    string `json:"email" jsonschema:"User's email address"`
 }
 
-func addElicitation(srv *server.Server) {
-	server.AddTool(srv, server.Tool{Name: "test_elicitation", Description: "Ask the user."},
-		func(_ context.Context, call *server.Call, in elicitationInput) (string, error) {
-			user, action, err := server.ElicitForm[userForm](call, "user", in.Message)
-			if err != nil {
-				return "", err
-			}
-			return fmt.Sprintf("User response: action=%s, username=%s, email=%s", action, user.Username, user.Email), nil
-		})
+func askUser(_ context.Context, call *server.Call, in elicitationInput) (string, error) {
+	user, action, err := server.ElicitForm[userForm](call, "user", in.Message)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("User response: action=%s, username=%s, email=%s", action, user.Username, user.Email), nil
 }
 
 type defaultsForm struct {
@@ -226,7 +220,8 @@ type contextForm struct {
 	Context string `json:"context"`
 }
 
-func addInputPrompt(srv *server.Server) {
+// inputPrompt is a prompt that asks the user for context first.
+func inputPrompt(srv *server.Server) {
 	server.AddPrompt(srv, server.Prompt{
 		Name: "test_input_required_result_prompt", Description: "A prompt that asks the user for context first.",
 	}, func(_ context.Context, call *server.Call, _ map[string]string) (*mcp.GetPromptResult, error) {

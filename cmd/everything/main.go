@@ -14,15 +14,18 @@ import (
 	"github.com/vitrine-mcp/vitrine/service"
 )
 
+// A fixture adds something to a server.
+type fixture func(*server.Server)
+
 // fixtures adds the tools in the order in which they are listed. The first one
 // must take no arguments: the suite calls whatever comes first with {}.
-var fixtures = slices.Concat([]func(*server.Server){
-	addText, addImage, addAudio, addResource, addMixed, addError, // content.go
-	addSuiteProgress, addProgress, // progress.go
-	addJSONSchema, addHeader, addEcho, // schema.go
-	addSleep, addPanic, addBig, addRefuse, // load.go
-	addReconnection, // reconnection.go
-}, inputFixtures, loggingFixtures, taskFixtures, changeFixtures)
+var fixtures = slices.Concat(contentFixtures, progressFixtures, schemaFixtures, loadFixtures, reconnectionFixtures,
+	inputFixtures, loggingFixtures, taskFixtures, changeFixtures)
+
+// tool returns the fixture that adds a tool.
+func tool[In, Out any](t server.Tool, handle func(context.Context, *server.Call, In) (Out, error)) fixture {
+	return func(srv *server.Server) { server.AddTool(srv, t, handle) }
+}
 
 func main() {
 	if err := service.Run(context.Background(), newServer(), service.WithCommand("everything")); err != nil {
@@ -36,13 +39,10 @@ func newServer() *server.Server {
 		server.WithTitle("Everything"),
 		server.WithDescription("Fixtures for the MCP conformance suite, and tools that misbehave on demand."),
 		server.WithTasks(server.Tasks{PollInterval: 200 * time.Millisecond}))
-	for _, add := range fixtures {
+	for _, add := range slices.Concat(fixtures, prompts) {
 		add(srv)
 	}
-	addInputPrompt(srv)
-	addPrompts(srv)
 	addResources(srv)
-	addChangingPrompt(srv)
 	return srv
 }
 

@@ -8,38 +8,53 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// addPrompts adds the prompts of the conformance suite.
-func addPrompts(srv *server.Server) {
-	server.AddPrompt(srv, server.Prompt{
+// prompts adds the prompts of the conformance suite in the order in which they are listed.
+var prompts = []fixture{
+	inputPrompt,
+	prompt(server.Prompt{
 		Name: "test_simple_prompt", Description: "One message without arguments.",
-	}, func(context.Context, *server.Call, map[string]string) (*mcp.GetPromptResult, error) {
-		return mcp.PromptText("This is a simple prompt for testing."), nil
-	})
-	server.AddPrompt(srv, server.Prompt{
+	}, func(map[string]string) *mcp.GetPromptResult {
+		return mcp.PromptText("This is a simple prompt for testing.")
+	}),
+	prompt(server.Prompt{
 		Name: "test_prompt_with_arguments", Description: "One message that repeats both arguments.",
 		Arguments: []server.PromptArgument{
 			{Name: "arg1", Description: "First argument", Required: true,
 				Complete: server.CompleteFrom("testValue1", "testValue2", "paris", "party")},
 			{Name: "arg2", Description: "Second argument", Required: true},
 		},
-	}, func(_ context.Context, _ *server.Call, args map[string]string) (*mcp.GetPromptResult, error) {
-		return mcp.PromptText(fmt.Sprintf("Prompt with arguments: arg1='%s', arg2='%s'", args["arg1"], args["arg2"])), nil
-	})
-	server.AddPrompt(srv, server.Prompt{
+	}, func(args map[string]string) *mcp.GetPromptResult {
+		return mcp.PromptText(fmt.Sprintf("Prompt with arguments: arg1='%s', arg2='%s'", args["arg1"], args["arg2"]))
+	}),
+	prompt(server.Prompt{
 		Name: "test_prompt_with_embedded_resource", Description: "A resource, and what to do with it.",
 		Arguments: []server.PromptArgument{{Name: "resourceUri", Description: "URI of the embedded resource", Required: true}},
-	}, func(_ context.Context, _ *server.Call, args map[string]string) (*mcp.GetPromptResult, error) {
-		return &mcp.GetPromptResult{Messages: []mcp.PromptMessage{
-			{Role: mcp.RoleUser, Content: embedded(args["resourceUri"], "text/plain", "Embedded resource content for testing.")},
-			{Role: mcp.RoleUser, Content: &mcp.TextContent{Text: "Please process the embedded resource above."}},
-		}}, nil
-	})
-	server.AddPrompt(srv, server.Prompt{
+	}, func(args map[string]string) *mcp.GetPromptResult {
+		return userSays(embedded(args["resourceUri"], "text/plain", "Embedded resource content for testing."),
+			&mcp.TextContent{Text: "Please process the embedded resource above."})
+	}),
+	prompt(server.Prompt{
 		Name: "test_prompt_with_image", Description: "A picture, and what to do with it.",
-	}, func(context.Context, *server.Call, map[string]string) (*mcp.GetPromptResult, error) {
-		return &mcp.GetPromptResult{Messages: []mcp.PromptMessage{
-			{Role: mcp.RoleUser, Content: redPixel()},
-			{Role: mcp.RoleUser, Content: &mcp.TextContent{Text: "Please analyze the image above."}},
-		}}, nil
-	})
+	}, func(map[string]string) *mcp.GetPromptResult {
+		return userSays(redPixel(), &mcp.TextContent{Text: "Please analyze the image above."})
+	}),
+	promptOfVersion(1), // the last one, because it changes
+}
+
+// prompt returns the fixture that adds a prompt.
+func prompt(p server.Prompt, render func(args map[string]string) *mcp.GetPromptResult) fixture {
+	return func(srv *server.Server) {
+		server.AddPrompt(srv, p, func(_ context.Context, _ *server.Call, args map[string]string) (*mcp.GetPromptResult, error) {
+			return render(args), nil
+		})
+	}
+}
+
+// userSays returns a prompt with one message of the user for each block.
+func userSays(blocks ...mcp.Content) *mcp.GetPromptResult {
+	result := new(mcp.GetPromptResult)
+	for _, block := range blocks {
+		result.Messages = append(result.Messages, mcp.PromptMessage{Role: mcp.RoleUser, Content: block})
+	}
+	return result
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// addReconnection adds a tool that hangs up on a client which can come back.
-func addReconnection(srv *server.Server) {
-	server.AddTool(srv, server.Tool{
+// reconnectionFixtures hang up on a client that can come back.
+var reconnectionFixtures = []fixture{
+	tool(server.Tool{
 		Name:        "test_reconnection",
 		Description: "Close the response stream before the answer, so that the client comes back for it. Others are just answered.",
 	}, func(ctx context.Context, call *server.Call, _ none) (string, error) {
@@ -19,5 +19,5 @@ func addReconnection(srv *server.Server) {
 			return "", err
 		}
 		return "The stream was closed and resumed.", wait(ctx, 100*time.Millisecond)
-	})
+	}),
 }

@@ -8,6 +8,27 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
+// schemaFixtures are the tools that are about schemas.
+var schemaFixtures = []fixture{
+	tool(server.Tool{
+		Name:        "json_schema_2020_12_tool",
+		Description: "Take a contact whose schema uses the whole vocabulary of JSON Schema 2020-12.",
+		InputSchema: jsontext.Value(contactSchema),
+	}, func(_ context.Context, _ *server.Call, in contactInput) (string, error) {
+		return "contact: " + in.Name + " in " + in.Address.City, nil
+	}),
+	tool(server.Tool{
+		Name:        "test_x_mcp_header",
+		Description: "Take a region that the client repeats in the header Mcp-Param-Region, so that a proxy can route by it.",
+		InputSchema: jsontext.Value(headerSchema),
+	}, func(_ context.Context, _ *server.Call, in headerInput) (string, error) {
+		return "region: " + in.Region, nil
+	}),
+	tool(server.Tool{
+		Name: "echo", Description: "Return the given text, as structured output.",
+	}, func(_ context.Context, _ *server.Call, in echo) (echo, error) { return in, nil }),
+}
+
 // contactSchema uses the keywords that a server must pass on to the client as they
 // were written.
 const contactSchema = `{
@@ -49,16 +70,6 @@ type contactInput struct {
 	Mail  string `json:"mail"`
 }
 
-func addJSONSchema(srv *server.Server) {
-	server.AddTool(srv, server.Tool{
-		Name:        "json_schema_2020_12_tool",
-		Description: "Take a contact whose schema uses the whole vocabulary of JSON Schema 2020-12.",
-		InputSchema: jsontext.Value(contactSchema),
-	}, func(_ context.Context, _ *server.Call, in contactInput) (string, error) {
-		return "contact: " + in.Name + " in " + in.Address.City, nil
-	})
-}
-
 const headerSchema = `{
   "type": "object",
   "properties": {
@@ -71,22 +82,6 @@ type headerInput struct {
 	Region string `json:"region"`
 }
 
-func addHeader(srv *server.Server) {
-	server.AddTool(srv, server.Tool{
-		Name:        "test_x_mcp_header",
-		Description: "Take a region that the client repeats in the header Mcp-Param-Region, so that a proxy can route by it.",
-		InputSchema: jsontext.Value(headerSchema),
-	}, func(_ context.Context, _ *server.Call, in headerInput) (string, error) {
-		return "region: " + in.Region, nil
-	})
-}
-
 type echo struct {
 	Text string `json:"text" jsonschema:"text to return"`
-}
-
-func addEcho(srv *server.Server) {
-	server.AddTool(srv, server.Tool{
-		Name: "echo", Description: "Return the given text, as structured output.",
-	}, func(_ context.Context, _ *server.Call, in echo) (echo, error) { return in, nil })
 }
