@@ -139,7 +139,8 @@ func dependent(because string, missing []string) string {
 
 // anyOfTypes is "an integer" or "a string or null", with null at the end.
 func anyOfTypes(types []string) string {
-	var words, null []string
+	words := make([]string, 0, len(types))
+	var null []string
 	for _, t := range types {
 		switch t {
 		case "null":
