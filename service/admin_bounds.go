@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/server"
 )
@@ -27,10 +28,7 @@ type adminBounds struct {
 
 // ServeHTTP implements http.Handler.
 func (b *adminBounds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	out := &boundedWriter{
-		ResponseWriter: w, rc: http.NewResponseController(w), timeout: b.limits.WriteTimeout,
-		rolling: takesLong(r.URL.Path), reached: b.reached,
-	}
+	out := newBoundedWriter(w, b.limits.WriteTimeout, takesLong(r.URL.Path), b.reached)
 	b.serve(out, r)
 	out.finish()
 }
@@ -43,7 +41,7 @@ func (b *adminBounds) serve(out *boundedWriter, r *http.Request) {
 	default:
 		// net/http reads what is left of a body before it answers. Nobody here has read it,
 		// so that the deadline ends no handler as the client's disconnect.
-		_ = out.rc.SetReadDeadline(time.Now().Add(b.limits.BodyTimeout))
+		_ = http.NewResponseController(out).SetReadDeadline(time.Now().Add(b.limits.BodyTimeout))
 		plain(out, http.StatusRequestEntityTooLarge, "nothing here takes a body")
 		return
 	}
@@ -88,20 +86,18 @@ const (
 // A boundedWriter gives an answer a time to be read, from its first byte on, or if it is
 // rolling each piece. A handler that sets write deadlines of its own has the say.
 type boundedWriter struct {
-	http.ResponseWriter
-	rc      *http.ResponseController
+	report.Writer
 	timeout time.Duration
 	rolling bool
 	reached func(limit string)
 
 	begun bool // the whole answer has its deadline
 	own   bool // the handler sets deadlines
-	late  bool // the deadline was missed, which is counted once
-	size  int
 }
 
-// Unwrap is for [http.ResponseController].
-func (w *boundedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func newBoundedWriter(w http.ResponseWriter, timeout time.Duration, rolling bool, reached func(limit string)) *boundedWriter {
+	return &boundedWriter{Writer: report.Writer{ResponseWriter: w}, timeout: timeout, rolling: rolling, reached: reached}
+}
 
 // Write implements io.Writer.
 func (w *boundedWriter) Write(p []byte) (n int, err error) {
@@ -111,10 +107,8 @@ func (w *boundedWriter) Write(p []byte) (n int, err error) {
 			piece = piece[:min(len(piece), boundedPiece)]
 		}
 		w.bound()
-		m, err := w.ResponseWriter.Write(piece)
+		m, err := w.Writer.Write(piece)
 		n += m
-		w.size += m
-		w.saw(err)
 		if err != nil || n == len(p) {
 			return n, err
 		}
@@ -124,15 +118,13 @@ func (w *boundedWriter) Write(p []byte) (n int, err error) {
 // FlushError is for [http.ResponseController].
 func (w *boundedWriter) FlushError() error {
 	w.bound()
-	err := w.rc.Flush()
-	w.saw(err)
-	return err
+	return w.Writer.FlushError()
 }
 
 // SetWriteDeadline is for [http.ResponseController].
 func (w *boundedWriter) SetWriteDeadline(t time.Time) error {
 	w.own = true
-	return w.rc.SetWriteDeadline(t)
+	return http.NewResponseController(w.ResponseWriter).SetWriteDeadline(t)
 }
 
 // bound sets the deadline of what is written next.
@@ -145,22 +137,17 @@ func (w *boundedWriter) bound() {
 }
 
 func (w *boundedWriter) deadline() {
-	_ = w.rc.SetWriteDeadline(time.Now().Add(w.timeout)) // not every writer has one
-}
-
-// saw counts that an answer was not read in time.
-func (w *boundedWriter) saw(err error) {
-	if !w.own && !w.late && errors.Is(err, os.ErrDeadlineExceeded) {
-		w.late = true
-		w.reached(session.LimitWriteTimeout)
-	}
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.timeout)) // not every writer has one
 }
 
 // finish bounds the rest of an answer, which net/http writes when the handler has
-// returned, and takes the deadline off then.
+// returned, and takes the deadline off then. It counts that an answer was not read in time.
 func (w *boundedWriter) finish() {
 	w.deadline()
-	if w.size > shortAnswer {
-		w.saw(w.rc.Flush()) // net/http would tell nobody
+	if w.Size > shortAnswer {
+		_ = w.Writer.FlushError() // net/http would tell nobody
+	}
+	if !w.own && errors.Is(w.Err, os.ErrDeadlineExceeded) {
+		w.reached(session.LimitWriteTimeout)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
@@ -60,22 +61,21 @@ type flight struct {
 
 // A flightSnapshot is a trace that was taken. It is immutable.
 type flightSnapshot struct {
-	name     string
-	at       time.Time
-	incident telemetry.HandlerIncident // with nothing but a reason if it was taken on demand
-	data     []byte
+	flightRecord
+	data []byte
 }
 
-// flightOnDemand is the reason for a snapshot that somebody has asked for; the others are
-// those of [telemetry.HandlerIncident].
-const flightOnDemand = "on_demand"
-
-// Why a reason for a snapshot has led to none.
-const (
-	flightDropInterval = "interval" // the one before was not long ago
-	flightDropBusy     = "busy"     // another one waits to be taken
-	flightDropFailed   = "failed"   // it could not be taken
-)
+// A flightRecord describes one snapshot. One that was taken on demand has no handler.
+type flightRecord struct {
+	Name       string    `json:"name"`
+	At         time.Time `json:"at"`
+	Reason     string    `json:"reason"` // slow_handler, abandoned_handler, on_demand
+	Method     string    `json:"method,omitempty"`
+	Tool       string    `json:"tool,omitempty"` // the registered tool or prompt
+	TraceID    string    `json:"trace_id,omitempty"`
+	RanSeconds float64   `json:"ran_seconds,omitzero"`
+	Bytes      int       `json:"bytes"`
+}
 
 // startFlight arms a recorder. It fails if the process has an armed one already.
 func startFlight(cfg FlightConfig, tel *telemetry.Telemetry, now func() time.Time) (*flight, error) {
@@ -116,17 +116,17 @@ func (f *flight) accept(incident telemetry.HandlerIncident) (refused string) {
 	defer f.mu.Unlock()
 	now := f.now()
 	if !f.last.IsZero() && now.Sub(f.last) < f.cfg.Interval {
-		return flightDropInterval
+		return report.FlightInterval
 	}
 	if f.stopped {
-		return flightDropBusy
+		return report.FlightBusy
 	}
 	select {
 	case f.incidents <- incident:
 		f.last = now
 		return ""
 	default:
-		return flightDropBusy
+		return report.FlightBusy
 	}
 }
 
@@ -136,12 +136,12 @@ func (f *flight) take(incident telemetry.HandlerIncident) (*flightSnapshot, erro
 	defer f.taking.Unlock()
 	var data bytes.Buffer
 	if _, err := f.recorder.WriteTo(&data); err != nil {
-		f.tel.Count(telemetry.MetricFlightTriggersDropped, flightDropFailed)
+		f.tel.Count(telemetry.MetricFlightTriggersDropped, report.FlightFailed)
 		return nil, err
 	}
 	s := f.keep(incident, bytes.Clone(data.Bytes())) // without the buffer's reserve
 	f.tel.Count(telemetry.MetricFlightSnapshots, incident.Reason)
-	slog.Info("flight.snapshot", "name", s.name, "reason", incident.Reason, "method", incident.Method,
+	slog.Info("flight.snapshot", "name", s.Name, "reason", incident.Reason, "method", incident.Method,
 		"target", incident.Target, "ran", incident.Ran, "trace_id", incident.TraceID, "bytes", len(s.data))
 	return s, nil
 }
@@ -151,8 +151,12 @@ func (f *flight) keep(incident telemetry.HandlerIncident, data []byte) *flightSn
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.taken++
-	s := &flightSnapshot{at: f.now(), incident: incident, data: data}
-	s.name = fmt.Sprintf("%s-%d-%s.trace", s.at.UTC().Format("20060102T150405Z"), f.taken, incident.Reason)
+	at := f.now()
+	s := &flightSnapshot{data: data, flightRecord: flightRecord{
+		Name: fmt.Sprintf("%s-%d-%s.trace", at.UTC().Format("20060102T150405Z"), f.taken, incident.Reason),
+		At:   at, Reason: incident.Reason, Method: incident.Method, Tool: incident.Target, TraceID: incident.TraceID,
+		RanSeconds: incident.Ran.Seconds(), Bytes: len(data),
+	}}
 	f.kept = append(f.kept, s)
 	if extra := len(f.kept) - f.cfg.Keep; extra > 0 {
 		f.kept = slices.Delete(f.kept, 0, extra)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/report"
@@ -33,25 +32,6 @@ type flightReport struct {
 	Snapshots       []flightRecord `json:"snapshots"` // oldest first
 }
 
-// A flightRecord describes one snapshot. One that was taken on demand has no handler.
-type flightRecord struct {
-	Name       string    `json:"name"`
-	At         time.Time `json:"at"`
-	Reason     string    `json:"reason"` // slow_handler, abandoned_handler, on_demand
-	Method     string    `json:"method,omitempty"`
-	Tool       string    `json:"tool,omitempty"` // the registered tool or prompt
-	TraceID    string    `json:"trace_id,omitempty"`
-	RanSeconds float64   `json:"ran_seconds,omitzero"`
-	Bytes      int       `json:"bytes"`
-}
-
-func (s *flightSnapshot) record() flightRecord {
-	return flightRecord{
-		Name: s.name, At: s.at, Reason: string(s.incident.Reason), Method: s.incident.Method, Tool: s.incident.Target,
-		TraceID: s.incident.TraceID, RanSeconds: s.incident.Ran.Seconds(), Bytes: len(s.data),
-	}
-}
-
 func (p *process) flightList(w http.ResponseWriter, r *http.Request) {
 	if p.flightIsOff(w) {
 		return
@@ -62,7 +42,7 @@ func (p *process) flightList(w http.ResponseWriter, r *http.Request) {
 		WindowBytes: cfg.Bytes, Keep: cfg.Keep, Snapshots: []flightRecord{},
 	}
 	for _, s := range p.flight.list() {
-		list.Snapshots = append(list.Snapshots, s.record())
+		list.Snapshots = append(list.Snapshots, s.flightRecord)
 	}
 	if !report.WantsText(r) {
 		writeJSON(w, http.StatusOK, list)
@@ -70,13 +50,11 @@ func (p *process) flightList(w http.ResponseWriter, r *http.Request) {
 	}
 	uncached(w, "text/plain; charset=utf-8")
 	fmt.Fprintf(w, "snapshots: %d, at most %d\n", len(list.Snapshots), list.Keep)
-	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(tw, "NAME\tREASON\tMETHOD\tTOOL\tRAN\tBYTES\tTRACE")
-	for _, s := range list.Snapshots {
+	report.WriteTable(w, "NAME\tREASON\tMETHOD\tTOOL\tRAN\tBYTES\tTRACE", len(list.Snapshots), func(i int) []any {
+		s := &list.Snapshots[i]
 		ran := time.Duration(s.RanSeconds * float64(time.Second)).Round(time.Millisecond)
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", s.Name, s.Reason, s.Method, s.Tool, ran, s.Bytes, s.TraceID)
-	}
-	_ = tw.Flush() // the reader's loss
+		return []any{s.Name, s.Reason, s.Method, s.Tool, ran, s.Bytes, s.TraceID}
+	})
 }
 
 // flightTake takes a snapshot on demand, and says where it is.
@@ -84,13 +62,13 @@ func (p *process) flightTake(w http.ResponseWriter, _ *http.Request) {
 	if p.flightIsOff(w) {
 		return
 	}
-	s, err := p.flight.take(telemetry.HandlerIncident{Reason: flightOnDemand})
+	s, err := p.flight.take(telemetry.HandlerIncident{Reason: report.FlightOnDemand})
 	if err != nil {
 		plain(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
-	w.Header().Set("Location", flightPath+"/"+s.name)
-	writeJSON(w, http.StatusCreated, s.record())
+	w.Header().Set("Location", flightPath+"/"+s.Name)
+	writeJSON(w, http.StatusCreated, s.flightRecord)
 }
 
 func (p *process) flightDownload(w http.ResponseWriter, r *http.Request) {
@@ -98,8 +76,8 @@ func (p *process) flightDownload(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, s := range p.flight.list() {
-		if s.name == r.PathValue("name") {
-			binary(w, s.name)
+		if s.Name == r.PathValue("name") {
+			binary(w, s.Name)
 			w.Header().Set("X-Content-Type-Options", "nosniff")
 			w.Header().Set("Content-Length", strconv.Itoa(len(s.data)))
 			_, _ = w.Write(s.data) // the reader's loss

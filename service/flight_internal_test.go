@@ -79,8 +79,11 @@ func TestFlightOutlivesAStorm(t *testing.T) {
 	f.stop() // the mailbox is emptied before
 	require.Len(t, f.list(), 2)
 	first := f.list()[0]
-	require.Equal(t, slow, first.incident)
-	require.Equal(t, "20260728T120200Z-1-slow_handler.trace", first.name)
+	require.Equal(t, slow, telemetry.HandlerIncident{
+		Reason: first.Reason, Method: first.Method, Target: first.Tool, TraceID: first.TraceID,
+		Ran: time.Duration(first.RanSeconds * float64(time.Second)),
+	})
+	require.Equal(t, "20260728T120200Z-1-slow_handler.trace", first.Name)
 	require.NotEmpty(t, first.data)
 	metrics := f.metrics()
 	require.Contains(t, metrics, `vitrine_flight_snapshots_total{reason="slow_handler"} 2`)
@@ -116,5 +119,5 @@ func TestFlightIntervalCountsFromTheLastSnapshot(t *testing.T) {
 	require.Equal(t, 10, accepted)
 	f.stop()
 	require.Len(t, f.list(), cfg.Keep, "the oldest have gone")
-	require.Equal(t, "20260728T120900Z-10-abandoned_handler.trace", f.list()[cfg.Keep-1].name)
+	require.Equal(t, "20260728T120900Z-10-abandoned_handler.trace", f.list()[cfg.Keep-1].Name)
 }

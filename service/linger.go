@@ -4,11 +4,12 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"net"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/report"
 )
 
 // linger keeps the admin listener until everybody who scrapes has fetched the last figures:
@@ -87,10 +88,10 @@ func (l *lastScrape) of(metrics http.Handler) http.Handler {
 		l.mu.Lock()
 		last := l.missing != nil
 		l.mu.Unlock()
-		out := &fateWriter{ResponseWriter: w, rc: http.NewResponseController(w)}
+		out := &report.Writer{ResponseWriter: w}
 		metrics.ServeHTTP(out, r)
-		if out.FlushError(); out.err == nil && out.status == http.StatusOK {
-			l.scraped(hostOf(r.RemoteAddr), last)
+		if out.FlushError(); out.Err == nil && out.Status == http.StatusOK {
+			l.scraped(report.Host(r.RemoteAddr), last)
 		}
 	})
 }
@@ -123,55 +124,5 @@ func (l *lastScrape) note(host string) {
 		delete(l.served, slices.MinFunc(slices.Collect(maps.Keys(l.served)), func(a, b string) int {
 			return l.served[a].Compare(l.served[b])
 		}))
-	}
-}
-
-// hostOf takes the port off an address.
-func hostOf(addr string) string {
-	if host, _, err := net.SplitHostPort(addr); err == nil {
-		return host
-	}
-	return addr
-}
-
-// A fateWriter remembers with which status an answer was written, and whether it was.
-type fateWriter struct {
-	http.ResponseWriter
-	rc     *http.ResponseController
-	status int
-	err    error
-}
-
-// Unwrap is for [http.ResponseController].
-func (w *fateWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// WriteHeader implements http.ResponseWriter.
-func (w *fateWriter) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements io.Writer.
-func (w *fateWriter) Write(p []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-	n, err := w.ResponseWriter.Write(p)
-	w.saw(err)
-	return n, err
-}
-
-// FlushError is for [http.ResponseController].
-func (w *fateWriter) FlushError() error {
-	err := w.rc.Flush()
-	w.saw(err)
-	return err
-}
-
-func (w *fateWriter) saw(err error) {
-	if w.err == nil {
-		w.err = err
 	}
 }

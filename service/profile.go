@@ -1,7 +1,6 @@
 package service
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"runtime"
@@ -61,7 +60,7 @@ func profileCPU(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer pprof.StopCPUProfile()
-	sleep(r.Context(), seconds(r, 30))
+	wait(seconds(r, 30), r.Context().Done())
 }
 
 func profileTrace(w http.ResponseWriter, r *http.Request) {
@@ -71,7 +70,7 @@ func profileTrace(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer trace.Stop()
-	sleep(r.Context(), seconds(r, 1))
+	wait(seconds(r, 1), r.Context().Done())
 }
 
 func binary(w http.ResponseWriter, name string) {
@@ -86,13 +85,4 @@ func seconds(r *http.Request, standard float64) time.Duration {
 		s = standard
 	}
 	return time.Duration(min(s, 3600) * float64(time.Second))
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -106,7 +106,7 @@ func TestOwnHandlersAndBodies(t *testing.T) {
 			http.Error(w, time.Since(begun).String()+" "+err.Error(), http.StatusBadRequest)
 			return
 		}
-		sleep(r.Context(), 10*limits.BodyTimeout)
+		wait(10*limits.BodyTimeout, r.Context().Done())
 		if r.Context().Err() != nil {
 			t.Error("the context has ended")
 		}

@@ -2,11 +2,13 @@ package service
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -187,62 +189,46 @@ func textValue(field *string, check func(string) error) flag.Value {
 	}
 }
 
+// parsed returns a value that a function parses. want says in an error what is expected; ok,
+// if not nil, which values are.
+func parsed[T any](field *T, want string, parse func(string) (T, error), ok func(T) bool, format func(T) string) *value[T] {
+	return &value[T]{field: field, format: format, parse: func(text string) (T, error) {
+		v, err := parse(text)
+		if err != nil || ok != nil && !ok(v) {
+			return v, errors.New("want " + want)
+		}
+		return v, nil
+	}}
+}
+
 // limitValue is a value whose zero stands for a default. What is too small is for
 // the server to say, which knows the limits.
 func limitValue[T comparable](field *T, byDefault T, parse func(string) (T, error), format func(T) string) flag.Value {
-	return &value[T]{field: field, parse: func(text string) (T, error) {
-		v, err := parse(text)
-		if err != nil {
-			return v, fmt.Errorf("want a value like %s", format(byDefault))
-		}
-		return v, nil
-	}, format: func(v T) string {
-		var zero T
-		if v == zero {
-			v = byDefault
-		}
-		return format(v)
-	}}
+	return parsed(field, "a value like "+format(byDefault), parse, nil, func(v T) string {
+		return format(cmp.Or(v, byDefault))
+	})
 }
 
 func boolValue(field *bool) flag.Value {
-	return &value[bool]{field: field, format: strconv.FormatBool, isBool: true, parse: func(text string) (bool, error) {
-		b, err := strconv.ParseBool(text)
-		if err != nil {
-			return false, fmt.Errorf("want true or false")
-		}
-		return b, nil
-	}}
+	v := parsed(field, "true or false", strconv.ParseBool, nil, strconv.FormatBool)
+	v.isBool = true
+	return v
 }
 
 func intValue(field *int) flag.Value {
-	return &value[int]{field: field, format: strconv.Itoa, parse: func(text string) (int, error) {
-		n, err := strconv.Atoi(text)
-		if err != nil || n <= 0 {
-			return 0, fmt.Errorf("want a positive whole number")
-		}
-		return n, nil
-	}}
+	return parsed(field, "a positive whole number", strconv.Atoi, func(n int) bool { return n > 0 }, strconv.Itoa)
 }
 
 func durationValue(field *time.Duration) flag.Value {
-	return &value[time.Duration]{field: field, format: formatDuration, parse: func(text string) (time.Duration, error) {
-		d, err := time.ParseDuration(text)
-		if err != nil || d < 0 {
-			return 0, fmt.Errorf("want a time such as 500ms, 20s or 1m30s")
-		}
-		return d, nil
-	}}
+	return parsed(field, "a time such as 500ms, 20s or 1m30s", time.ParseDuration, func(d time.Duration) bool { return d >= 0 }, formatDuration)
 }
 
 func levelValue(field *slog.Level) flag.Value {
-	format := func(l slog.Level) string { return strings.ToLower(l.String()) }
-	return &value[slog.Level]{field: field, format: format, parse: func(text string) (level slog.Level, err error) {
-		if level.UnmarshalText([]byte(text)) != nil {
-			return level, fmt.Errorf("want debug, info, warn or error")
-		}
-		return level, nil
-	}}
+	parse := func(text string) (level slog.Level, err error) {
+		err = level.UnmarshalText([]byte(text))
+		return level, err
+	}
+	return parsed(field, "debug, info, warn or error", parse, nil, func(l slog.Level) string { return strings.ToLower(l.String()) })
 }
 
 func listValue(field *[]string, check func(entry string) error) flag.Value {
@@ -275,53 +261,41 @@ func formatDuration(d time.Duration) string {
 
 func anything(string) error { return nil }
 
-func hostPort(text string) error {
-	if _, port, err := net.SplitHostPort(text); err != nil || port == "" {
-		return fmt.Errorf("want host:port, such as 127.0.0.1:8080 or :8080")
-	}
-	return nil
-}
-
-func hostPortOrOff(text string) error {
-	if text == "" || text == off || hostPort(text) == nil {
+// wants returns a check of a text, of which the error says what is expected.
+func wants(what string, ok func(text string) bool) func(text string) error {
+	return func(text string) error {
+		if !ok(text) {
+			return errors.New("want " + what)
+		}
 		return nil
 	}
-	return fmt.Errorf("want host:port, such as 127.0.0.1:9464, or off")
 }
 
-func urlPath(text string) error {
-	if !strings.HasPrefix(text, "/") || strings.Contains(text, "//") || strings.ContainsAny(text, " {}?#%") {
-		return fmt.Errorf("want a path that begins with /, such as /mcp")
-	}
-	return nil
+var (
+	hostPort      = wants("host:port, such as 127.0.0.1:8080 or :8080", isHostPort)
+	hostPortOrOff = wants("host:port, such as 127.0.0.1:9464, or off", func(text string) bool {
+		return text == "" || text == off || isHostPort(text)
+	})
+	urlPath = wants("a path that begins with /, such as /mcp", func(text string) bool {
+		return strings.HasPrefix(text, "/") && !strings.Contains(text, "//") && !strings.ContainsAny(text, " {}?#%")
+	})
+	headerName = wants("names of headers, such as X-Tenant, X-Region", func(text string) bool {
+		return (streamable.Config{AllowedHeaders: []string{text}}).Check() == nil
+	})
+	webAddressOrNone = wants("an address such as http://localhost:16686", isWebAddressOrNone)
+)
+
+func isHostPort(text string) bool {
+	_, port, err := net.SplitHostPort(text)
+	return err == nil && port != ""
 }
 
-func headerName(text string) error {
-	if (streamable.Config{AllowedHeaders: []string{text}}).Check() != nil {
-		return fmt.Errorf("want names of headers, such as X-Tenant, X-Region")
-	}
-	return nil
-}
-
-// webAddressOrNone takes no other scheme: the address becomes a link.
-func webAddressOrNone(text string) error {
-	if text == "" {
-		return nil
-	}
+// isWebAddressOrNone takes no other scheme: the address becomes a link.
+func isWebAddressOrNone(text string) bool {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("want an address such as http://localhost:16686")
-	}
-	return nil
+	return text == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
 }
 
 func oneOf(words ...string) func(string) error {
-	return func(text string) error {
-		for _, w := range words {
-			if text == w {
-				return nil
-			}
-		}
-		return fmt.Errorf("want %s", strings.Join(words, " or "))
-	}
+	return wants(strings.Join(words, " or "), func(text string) bool { return slices.Contains(words, text) })
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 )
 
@@ -19,44 +18,48 @@ func (rep *Traces) WriteText(w io.Writer) {
 		classes = append(classes, fmt.Sprintf("%s %d", class, rep.Kept[class]))
 	}
 	fmt.Fprintf(w, "%s  kept: %s\n\n", rep.At.Format(time.RFC3339), dash(strings.Join(classes, ", ")))
-	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(tw, "N\tAT\tTOOK\tCLASS\tOUTCOME\tMETHOD\tTOOL\tID\tCLIENT\tWHY\tTRACE")
-	for i := range rep.Traces {
+	WriteTable(w, "N\tAT\tTOOK\tCLASS\tOUTCOME\tMETHOD\tTOOL\tID\tCLIENT\tWHY\tTRACE", len(rep.Traces), func(i int) []any {
 		r := &rep.Traces[i]
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.At.Format("15:04:05.000"), fine(r.Seconds),
-			r.Class, dash(r.Outcome), r.Method, dash(r.Tool), r.RequestID, dash(who(r.Principal, r.Client)), dash(r.why()), dash(r.TraceID))
-	}
-	_ = tw.Flush()
+		return []any{
+			r.ID, r.At.Format("15:04:05.000"), fine(r.Seconds), r.Class, dash(r.Outcome), r.Method, dash(r.Tool),
+			r.RequestID, dash(who(r.Principal, r.Client)), dash(r.why()), dash(r.TraceID),
+		}
+	})
 }
 
 // WriteText writes one request and its spans, with a bar for each.
 func (d *TraceDetail) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "%s %s  %s  %s  took %s  %s\n", d.Method, d.Tool, d.At.Format(time.RFC3339Nano), d.Class, fine(d.Seconds), dash(d.Outcome))
-	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	for _, line := range [][2]string{
-		{"why", d.why()}, {"error", d.Error}, {"principal", strings.TrimSpace(d.Principal + " " + d.Tenant)}, {"cancelled", d.cancelText()}, {"dropped", d.DropReason}, {"id", d.RequestID}, {"session", d.Session},
-		{"client", strings.TrimSpace(d.Client + " " + d.ClientVersion)}, {"from", strings.TrimSpace(d.Transport + " " + d.Remote)},
-		{"revision", d.ProtocolVersion}, {"trace", d.TraceID},
-	} {
-		if line[1] != "" {
-			fmt.Fprintf(tw, "%s\t%s\n", line[0], line[1])
-		}
-	}
-	_ = tw.Flush()
+	facts := d.facts()
+	WriteTable(w, "", len(facts), func(i int) []any { return []any{facts[i].name, facts[i].text} })
 	fmt.Fprintln(w)
 	from, to := d.extent()
-	tw = tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	for _, p := range d.Phases {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", p.Phase, fine(p.AfterSeconds), fine(p.Seconds), bar(p.AfterSeconds, p.Seconds, from, to))
+	line := func(name string, after, took float64) []any {
+		return []any{name, fine(after), fine(took), bar(after, took, from, to)}
 	}
-	for i := range d.Spans {
-		s := &d.Spans[i]
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", s.Name, fine(s.AfterSeconds), fine(s.Seconds), bar(s.AfterSeconds, s.Seconds, from, to))
-	}
-	_ = tw.Flush()
+	WriteTable(w, "", len(d.Phases)+len(d.Spans), func(i int) []any {
+		if i < len(d.Phases) {
+			return line(d.Phases[i].Phase, d.Phases[i].AfterSeconds, d.Phases[i].Seconds)
+		}
+		s := &d.Spans[i-len(d.Phases)]
+		return line(s.Name, s.AfterSeconds, s.Seconds)
+	})
 	if d.SpansLeftOut > 0 {
 		fmt.Fprintf(w, "%d spans were left out\n", d.SpansLeftOut)
 	}
+}
+
+// A fact is something that is known of a request.
+type fact struct{ name, text string }
+
+// facts returns what is known.
+func (d *TraceDetail) facts() []fact {
+	return slices.DeleteFunc([]fact{
+		{"why", d.why()}, {"error", d.Error}, {"principal", strings.TrimSpace(d.Principal + " " + d.Tenant)},
+		{"cancelled", d.cancelText()}, {"dropped", d.DropReason}, {"id", d.RequestID}, {"session", d.Session},
+		{"client", strings.TrimSpace(d.Client + " " + d.ClientVersion)}, {"from", strings.TrimSpace(d.Transport + " " + d.Remote)},
+		{"revision", d.ProtocolVersion}, {"trace", d.TraceID},
+	}, func(f fact) bool { return f.text == "" })
 }
 
 func (row *Trace) cancelText() string {
@@ -88,18 +91,6 @@ func bar(after, took, from, to float64) string {
 	end := int((after + took - from) / (to - from) * width)
 	begin = min(begin, width-1)
 	return strings.Repeat(" ", begin) + strings.Repeat("=", max(end-begin, 1))
-}
-
-// fine writes seconds with a precision that suits them.
-func fine(s float64) string {
-	d := time.Duration(s * float64(time.Second))
-	switch {
-	case d < time.Millisecond:
-		return d.Round(time.Microsecond).String()
-	case d < time.Second:
-		return d.Round(10 * time.Microsecond).String()
-	}
-	return d.Round(time.Millisecond).String()
 }
 
 // why returns what explains best how a request ended, or "".
