@@ -85,7 +85,7 @@ func WithInstructions(text string) Option {
 // logHandler returns the handler of the server's logger.
 func (c *config) logHandler() slog.Handler {
 	if c.logger == nil {
-		return newDefaultHandler(c.telemetry.LogHandler)
+		return c.telemetry.LogHandler(nil) // of slog's default logger
 	}
 	return c.telemetry.LogHandler(c.logger.Handler())
 }

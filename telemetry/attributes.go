@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"fmt"
 	"net"
 	"strconv"
 
@@ -96,18 +97,22 @@ func seriesAttributes(method, target string) []attribute.KeyValue {
 	return attrs
 }
 
+// appendText appends an attribute, unless its value is empty.
+func appendText(attrs []attribute.KeyValue, key attribute.Key, value string) []attribute.KeyValue {
+	if value == "" {
+		return attrs
+	}
+	return append(attrs, key.String(value))
+}
+
 // messageAttributes appends the attributes that are known when a request or a
 // notification arrives.
 func (o *recorder) messageAttributes(attrs []attribute.KeyValue, info *Info) []attribute.KeyValue {
 	if !info.ID.IsZero() {
 		attrs = append(attrs, keyRequestID.String(session.Printable(info.ID.String(), maxText)))
 	}
-	if info.URI != "" {
-		attrs = append(attrs, keyResourceURI.String(session.Printable(info.URI, maxURI)))
-	}
-	if info.SessionID != "" {
-		attrs = append(attrs, keySessionID.String(info.SessionID))
-	}
+	attrs = appendText(attrs, keyResourceURI, session.Printable(info.URI, maxURI))
+	attrs = appendText(attrs, keySessionID, info.SessionID)
 	attrs = appendConn(attrs, info, peerIsClient)
 	attrs = o.appendPrincipal(attrs, info.Principal)
 	return o.appendPeer(attrs, info)
@@ -115,17 +120,9 @@ func (o *recorder) messageAttributes(attrs []attribute.KeyValue, info *Info) []a
 
 // appendPeer appends the revision that the client speaks and what it says of itself.
 func (o *recorder) appendPeer(attrs []attribute.KeyValue, info *Info) []attribute.KeyValue {
-	if info.Version != "" {
-		attrs = append(attrs, keyProtocolVersion.String(session.Printable(string(info.Version), maxName)))
-	}
+	attrs = appendText(attrs, keyProtocolVersion, session.Printable(string(info.Version), maxName))
 	name, version := info.client(o.clients)
-	if name != "" {
-		attrs = append(attrs, keyClientName.String(name))
-	}
-	if version != "" {
-		attrs = append(attrs, keyClientVersion.String(version))
-	}
-	return attrs
+	return appendText(appendText(attrs, keyClientName, name), keyClientVersion, version)
 }
 
 // A peerKeys is how the other end of a connection is called. The conventions name it by its
@@ -139,19 +136,14 @@ var (
 
 // appendConn appends what describes the connection: nothing for an unknown one.
 func appendConn(attrs []attribute.KeyValue, c *Info, peer peerKeys) []attribute.KeyValue {
-	add := func(key attribute.Key, value string) {
-		if value != "" {
-			attrs = append(attrs, key.String(value))
-		}
-	}
-	add(keyTransport, c.Network)
-	add(keyNetworkProtocol, c.Protocol)
-	add(keyNetworkVersion, c.ProtocolVersion)
+	attrs = appendText(attrs, keyTransport, c.Network)
+	attrs = appendText(attrs, keyNetworkProtocol, c.Protocol)
+	attrs = appendText(attrs, keyNetworkVersion, c.ProtocolVersion)
 	host, port, err := net.SplitHostPort(c.RemoteAddr)
 	if err != nil {
 		host = c.RemoteAddr
 	}
-	add(peer.address, host)
+	attrs = appendText(attrs, peer.address, host)
 	if n, err := strconv.Atoi(port); err == nil {
 		attrs = append(attrs, peer.port.Int(n))
 	}
@@ -160,41 +152,46 @@ func appendConn(attrs []attribute.KeyValue, c *Info, peer peerKeys) []attribute.
 
 // cancelAttributes are those of the event of a cancellation.
 func cancelAttributes(cause mcp.Cause, detail string) []attribute.KeyValue {
-	attrs := []attribute.KeyValue{keyCancelCause.String(string(cause))}
-	if detail != "" {
-		attrs = append(attrs, keyCancelDetail.String(detail))
-	}
-	return attrs
+	return appendText([]attribute.KeyValue{keyCancelCause.String(string(cause))}, keyCancelDetail, detail)
 }
 
-// abandonAttributes are those of the event that a handler is not waited for any more.
-// cancel is nil for one that a drain has left without being able to cancel it.
-func abandonAttributes(cancel *mcp.CancelError) []attribute.KeyValue {
-	if cancel == nil {
-		return nil
+// abandonAttributes are those of the event that a handler is not waited for any more. There
+// is no cause if a drain could not cancel it.
+func abandonAttributes(out *Outcome) []attribute.KeyValue {
+	return appendText(nil, keyCancelCause, string(out.cause()))
+}
+
+// panicAttributes are those of the event of a panic; a nil value is a runtime.Goexit.
+func panicAttributes(value any, stack []byte) []attribute.KeyValue {
+	kind, text := describePanic(value)
+	return []attribute.KeyValue{
+		keyExceptionType.String(kind), keyExceptionMessage.String(text), keyExceptionStacktrace.String(string(stack)),
 	}
-	return []attribute.KeyValue{keyCancelCause.String(string(cancel.Cause))}
+}
+
+// describePanic names the value of a panic; nil is a runtime.Goexit.
+func describePanic(value any) (kind, text string) {
+	if value == nil {
+		return "runtime.Goexit", "the handler has ended its goroutine"
+	}
+	return fmt.Sprintf("%T", value), fmt.Sprint(value)
+}
+
+// errorAttributes describe an error as the convention for exceptions has it.
+func errorAttributes(err error) []attribute.KeyValue {
+	return []attribute.KeyValue{
+		keyExceptionType.String(fmt.Sprintf("%T", err)), keyExceptionMessage.String(session.Printable(err.Error(), maxURI)),
+	}
 }
 
 // attributes adds what is known of a request at its end.
 func (o *Outcome) attributes(attrs []attribute.KeyValue, errorType string) []attribute.KeyValue {
-	if errorType != "" {
-		attrs = append(attrs, keyErrorType.String(errorType))
-	}
+	attrs = appendText(attrs, keyErrorType, errorType)
 	if o.Err != nil {
 		attrs = append(attrs, keyStatusCode.String(codeString(o.Err.Code)))
 	}
-	if o.Rejected != "" {
-		attrs = append(attrs, keyRejectReason.String(string(o.Rejected)))
-	}
-	if o.Cancelled != nil {
-		attrs = append(attrs, keyCancelCause.String(string(o.Cancelled.Cause)))
-	}
-	if o.Fate != FateUnknown {
-		attrs = append(attrs, keyOutcome.String(string(o.Fate)))
-	}
-	if o.Dropped != "" {
-		attrs = append(attrs, keyDropReason.String(string(o.Dropped)))
-	}
-	return attrs
+	attrs = appendText(attrs, keyRejectReason, string(o.Rejected))
+	attrs = appendText(attrs, keyCancelCause, string(o.cause()))
+	attrs = appendText(attrs, keyOutcome, string(o.Fate))
+	return appendText(attrs, keyDropReason, string(o.Dropped))
 }

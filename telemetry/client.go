@@ -34,8 +34,8 @@ func (t *Telemetry) Ask(ctx context.Context, info Info) (meta map[string]string,
 	return carrier, func(id mcp.ID, err error) {
 		errorType, code := askError(err)
 		n := wire.network
-		observe(o.metrics.client.WithLabelValues(method, errorType, code, wire.label, n.transport, n.protocol, n.version),
-			o.now().Sub(begin).Seconds(), exemplarOf(span.SpanContext()))
+		observe(o.metrics.histogram(MetricClientDuration, method, errorType, code, wire.label, n.transport, n.protocol, n.version),
+			o.now().Sub(begin).Seconds(), span.SpanContext())
 		if span.IsRecording() {
 			endAsk(span, id, err, errorType)
 		}
@@ -45,13 +45,8 @@ func (t *Telemetry) Ask(ctx context.Context, info Info) (meta map[string]string,
 
 // askAttributes are the attributes of a request to the client that are known when it is made.
 func askAttributes(info *Info) []attribute.KeyValue {
-	attrs := []attribute.KeyValue{keyMethod.String(info.Method)}
-	if info.SessionID != "" {
-		attrs = append(attrs, keySessionID.String(info.SessionID))
-	}
-	if info.Version != "" {
-		attrs = append(attrs, keyProtocolVersion.String(session.Printable(string(info.Version), maxName)))
-	}
+	attrs := appendText([]attribute.KeyValue{keyMethod.String(info.Method)}, keySessionID, info.SessionID)
+	attrs = appendText(attrs, keyProtocolVersion, session.Printable(string(info.Version), maxName))
 	return appendConn(attrs, info, peerIsServer)
 }
 

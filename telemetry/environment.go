@@ -12,24 +12,9 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
-
-// A signal is one of OpenTelemetry's three, by the name that its variables have.
-type signal string
-
-const (
-	signalTraces  signal = "traces"
-	signalMetrics signal = "metrics"
-	signalLogs    signal = "logs"
-)
-
-// exporterNone is the value of an exporter variable that switches a signal off.
-const exporterNone = "none"
-
-// sdkDisabled reports whether OTEL_SDK_DISABLED switches our traces and exports off.
-func sdkDisabled() bool {
-	return strings.EqualFold(strings.TrimSpace(os.Getenv("OTEL_SDK_DISABLED")), "true")
-}
 
 // propagatorFromEnv reads OTEL_PROPAGATORS. The error names what it does not
 // know; the propagator is usable all the same.
@@ -46,7 +31,7 @@ func propagatorFromEnv() (propagation.TextMapPropagator, error) {
 			parts = append(parts, propagation.TraceContext{})
 		case "baggage":
 			parts = append(parts, propagation.Baggage{})
-		case exporterNone, "":
+		case environment.None, "":
 		default:
 			unknown = append(unknown, name)
 		}

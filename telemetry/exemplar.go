@@ -16,80 +16,49 @@ const maxExemplars = 4096
 // carry one.
 type exemplars struct {
 	mu   sync.Mutex
-	last map[point]exemplar
-}
-
-type exemplar struct {
-	labels prometheus.Labels
-	at     time.Time
+	last map[point]prometheus.Exemplar
 }
 
 // put remembers the trace of a point.
 func (e *exemplars) put(p point, sc trace.SpanContext, now time.Time) {
-	labels := exemplarLabels(sc)
+	labels := spanLabels(sc.TraceID(), sc.SpanID())
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.last == nil {
-		e.last = map[point]exemplar{}
+		e.last = map[point]prometheus.Exemplar{}
 	}
 	if _, known := e.last[p]; !known && len(e.last) >= maxExemplars {
 		return
 	}
-	e.last[p] = exemplar{labels, now}
+	e.last[p] = prometheus.Exemplar{Value: 1, Labels: labels, Timestamp: now}
 }
 
-func (e *exemplars) of(p point) (exemplar, bool) {
+func (e *exemplars) of(p point) (prometheus.Exemplar, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	ex, ok := e.last[p]
 	return ex, ok
 }
 
-// attach returns m with the exemplar.
-func (e exemplar) attach(m prometheus.Metric) prometheus.Metric {
-	withExemplar, err := prometheus.NewMetricWithExemplars(m,
-		prometheus.Exemplar{Value: 1, Labels: e.labels, Timestamp: e.at})
+// attach returns the metric with exemplars, or as it is if there are none.
+func attach(m prometheus.Metric, exemplars ...prometheus.Exemplar) prometheus.Metric {
+	with, err := prometheus.NewMetricWithExemplars(m, exemplars...)
 	if err != nil {
-		return m // a counter without its exemplar is still the counter
+		return m
 	}
-	return withExemplar
+	return with
 }
 
-// exemplarLabels name a span as Prometheus and Grafana expect it.
-func exemplarLabels(sc trace.SpanContext) prometheus.Labels {
-	return spanLabels(sc.TraceID(), sc.SpanID())
-}
-
+// spanLabels name a span as Prometheus and Grafana expect it.
 func spanLabels(id trace.TraceID, span trace.SpanID) prometheus.Labels {
 	return prometheus.Labels{"trace_id": id.String(), "span_id": span.String()}
 }
 
-// exemplarOf returns the labels that name a span; nil unless it is sampled.
-func exemplarOf(sc trace.SpanContext) prometheus.Labels {
-	if !sc.IsSampled() {
-		return nil
-	}
-	return exemplarLabels(sc)
-}
-
-// increment counts one, with an exemplar if there are labels for one.
-func increment(c prometheus.Counter, labels prometheus.Labels) {
-	if labels != nil {
-		if e, ok := c.(prometheus.ExemplarAdder); ok {
-			e.AddWithExemplar(1, labels)
-			return
-		}
-	}
-	c.Inc()
-}
-
-// observe records a value, with an exemplar if there are labels for one.
-func observe(o prometheus.Observer, value float64, labels prometheus.Labels) {
-	if labels != nil {
-		if e, ok := o.(prometheus.ExemplarObserver); ok {
-			e.ObserveWithExemplar(value, labels)
-			return
-		}
+// observe records a value, with an exemplar if the span is sampled.
+func observe(o prometheus.Observer, value float64, sc trace.SpanContext) {
+	if e, ok := o.(prometheus.ExemplarObserver); ok && sc.IsSampled() {
+		e.ObserveWithExemplar(value, spanLabels(sc.TraceID(), sc.SpanID()))
+		return
 	}
 	o.Observe(value)
 }

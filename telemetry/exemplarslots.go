@@ -57,9 +57,5 @@ func (s *exemplarSlots) attach(m prometheus.Metric) prometheus.Metric {
 	for i, e := range all {
 		exemplars[i] = prometheus.Exemplar{Value: e.seconds, Labels: spanLabels(e.trace, e.span), Timestamp: e.at}
 	}
-	withExemplars, err := prometheus.NewMetricWithExemplars(m, exemplars...)
-	if err != nil {
-		return m // there is none
-	}
-	return withExemplars
+	return attach(m, exemplars...)
 }

@@ -35,7 +35,7 @@ func TestExemplarSlotsKeepTheLatest(t *testing.T) {
 		sc := trace.NewSpanContext(trace.SpanContextConfig{TraceID: ids.traceID(), SpanID: ids.spanID(), TraceFlags: trace.FlagsSampled})
 		at = at.Add(time.Millisecond)
 		last[strconv.FormatFloat(v, 'g', -1, 64)] = sc
-		observe(reference, v, exemplarLabels(sc))
+		observe(reference, v, sc)
 		ours.Observe(v)
 		slots.put(v, sc, at)
 	}

@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/contrib/bridges/otelslog"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
 
 // ExportSpans exports the spans in batches until [Telemetry.Shutdown], which also shuts the
@@ -21,21 +23,21 @@ import (
 // a provider that was given ([WithTracerProvider]), after the shutdown, and by disabled
 // telemetry. Package telemetry/otlp starts the exporters that OTEL_* variables ask for.
 func (t *Telemetry) ExportSpans(exporter sdktrace.SpanExporter) (taken bool) {
-	if !t.claim(signalTraces, t.owned != nil) {
+	if !t.claim(environment.Traces, t.owned != nil) {
 		return false
 	}
-	t.owned.RegisterSpanProcessor(newSpanQueue(t.newWatch(signalTraces), exporter))
+	t.owned.RegisterSpanProcessor(newSpanQueue(t.newWatch(environment.Traces), exporter))
 	return true
 }
 
 // ExportLogs exports the log records that a handler of [Telemetry.LogHandler] lets pass, as
 // ExportSpans does spans.
 func (t *Telemetry) ExportLogs(exporter sdklog.Exporter) (taken bool) {
-	if !t.claim(signalLogs, true) {
+	if !t.claim(environment.Logs, true) {
 		return false
 	}
 	provider := sdklog.NewLoggerProvider(sdklog.WithResource(t.resource),
-		sdklog.WithProcessor(newLogQueue(t.newWatch(signalLogs), exporter)))
+		sdklog.WithProcessor(newLogQueue(t.newWatch(environment.Logs), exporter)))
 	t.stopWith(provider.Shutdown)
 	var root slog.Handler = otelslog.NewHandler(scopeName, otelslog.WithLoggerProvider(provider))
 	t.logs.Store(&root)
@@ -43,14 +45,14 @@ func (t *Telemetry) ExportLogs(exporter sdklog.Exporter) (taken bool) {
 }
 
 // claim reports whether the export of a signal may begin, and remembers that it has.
-func (t *Telemetry) claim(s signal, possible bool) bool {
+func (t *Telemetry) claim(s environment.Signal, possible bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.recorder == nil || t.stopped || !possible || t.exported[s] {
 		return false
 	}
 	if t.exported == nil {
-		t.exported = map[signal]bool{}
+		t.exported = map[environment.Signal]bool{}
 	}
 	t.exported[s] = true
 	return true
@@ -97,13 +99,13 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 // and when they end, but not each of them.
 type watch struct {
 	t        *Telemetry
-	signal   signal
+	signal   environment.Signal
 	counter  prometheus.Counter
 	failures atomic.Int64 // in a row
 }
 
-func (t *Telemetry) newWatch(s signal) *watch {
-	return &watch{t: t, signal: s, counter: t.metrics.health.failures.WithLabelValues(string(s))}
+func (t *Telemetry) newWatch(s environment.Signal) *watch {
+	return &watch{t: t, signal: s, counter: t.metrics.counter(MetricExportFailures, string(s))}
 }
 
 func (w *watch) saw(err error) {

@@ -2,16 +2,13 @@ package telemetry
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,85 +19,12 @@ import (
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-	collogs "go.opentelemetry.io/proto/otlp/collector/logs/v1"
-	colmetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
-	coltrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	common "go.opentelemetry.io/proto/otlp/common/v1"
-	logs "go.opentelemetry.io/proto/otlp/logs/v1"
-	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
-
-// A collector receives OTLP over HTTP.
-type collector struct {
-	*httptest.Server
-	mu      sync.Mutex
-	status  int // to answer with, if not 0
-	traces  []*tracepb.ResourceSpans
-	metrics []*metrics.ResourceMetrics
-	logs    []*logs.ResourceLogs
-	hits    int
-}
-
-func newCollector(t *testing.T) *collector {
-	c := &collector{}
-	c.Server = httptest.NewServer(c)
-	t.Cleanup(func() {
-		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-		c.Close()
-	})
-	return c
-}
-
-func (c *collector) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	var body io.Reader = req.Body
-	if req.Header.Get("Content-Encoding") == "gzip" {
-		body, _ = gzip.NewReader(body)
-	}
-	b, _ := io.ReadAll(body)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.hits++
-	if c.status != 0 {
-		w.WriteHeader(c.status)
-		return
-	}
-	var err error
-	switch req.URL.Path {
-	case "/v1/traces":
-		var m coltrace.ExportTraceServiceRequest
-		err = proto.Unmarshal(b, &m)
-		c.traces = append(c.traces, m.GetResourceSpans()...)
-	case "/v1/metrics":
-		var m colmetrics.ExportMetricsServiceRequest
-		err = proto.Unmarshal(b, &m)
-		c.metrics = append(c.metrics, m.GetResourceMetrics()...)
-	case "/v1/logs":
-		var m collogs.ExportLogsServiceRequest
-		err = proto.Unmarshal(b, &m)
-		c.logs = append(c.logs, m.GetResourceLogs()...)
-	default:
-		err = errors.New("no such path")
-	}
-	if err != nil {
-		w.WriteHeader(http.StatusBadRequest)
-	}
-}
-
-// clearOTel removes all OTEL_* variables that the tests set.
-func clearOTel(t *testing.T) {
-	for _, name := range []string{
-		"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
-		"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER", "OTEL_LOGS_EXPORTER",
-		"OTEL_SDK_DISABLED", "OTEL_PROPAGATORS", "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG",
-	} {
-		t.Setenv(name, "")
-	}
-}
 
 // serve runs one traced call through a core that reports to tel.
 func serve(t *testing.T, tel *Telemetry, in *session.Inbound) *rig {
@@ -176,59 +100,6 @@ func TestStartExports(t *testing.T) {
 	require.EqualValues(t, 0, value(families, MetricExportFailures, "signal", "traces"))
 }
 
-// TestStartFollowsTheEnvironment: a signal is exported iff a variable asks for it.
-func TestStartFollowsTheEnvironment(t *testing.T) {
-	for name, tc := range map[string]struct {
-		env  map[string]string // "URL" is replaced
-		want []string
-	}{
-		"nothing":     {},
-		"disabled":    {env: map[string]string{"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "URL"}},
-		"only traces": {env: map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "URL/v1/traces"}, want: []string{"traces"}},
-		"all but logs": {
-			env:  map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "URL", "OTEL_LOGS_EXPORTER": "none"},
-			want: []string{"metrics", "traces"},
-		},
-		"metrics are pulled": {
-			env:  map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "URL", "OTEL_METRICS_EXPORTER": "prometheus"},
-			want: []string{"logs", "traces"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			clearOTel(t)
-			c := newCollector(t)
-			for k, v := range tc.env {
-				t.Setenv(k, strings.ReplaceAll(v, "URL", c.URL))
-			}
-			var console bytes.Buffer
-			tel, err := New(WithLogger(slog.New(slog.NewTextHandler(&console, nil))))
-			require.NoError(t, err)
-			require.NoError(t, TestBridge.Start(t.Context(), tel))
-			if tc.want == nil {
-				require.Empty(t, tel.stops)
-				require.Nil(t, tel.logs.Load())
-			}
-			serve(t, tel, call("echo"))
-			slog.New(tel.LogHandler(slog.NewTextHandler(io.Discard, nil))).Info("hello")
-			require.NoError(t, tel.Shutdown(t.Context()))
-			require.Empty(t, console.String())
-			got := map[string]bool{}
-			if c.traces != nil {
-				got["traces"] = true
-			}
-			if c.metrics != nil {
-				got["metrics"] = true
-			}
-			if c.logs != nil {
-				got["logs"] = true
-			}
-			require.Equal(t, tc.want, keys(got))
-			require.EqualValues(t, 1, value(gather(t, tel.Registry()), MetricOperationDuration, "gen_ai_tool_name", "echo"),
-				"/metrics works in any case")
-		})
-	}
-}
-
 func TestStartReportsWhatItCannotExport(t *testing.T) {
 	clearOTel(t)
 	for _, s := range []string{"TRACES", "METRICS", "LOGS"} {
@@ -275,13 +146,6 @@ func TestDeadCollector(t *testing.T) {
 	require.EqualValues(t, 0, value(families, MetricSpansExported))
 }
 
-// stuckExporter does not return before it is released.
-type stuckExporter struct{ release chan struct{} }
-
-func (e stuckExporter) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error {
-	<-e.release
-	return nil
-}
 func (stuckExporter) Shutdown(context.Context) error { return nil }
 
 // TestFullQueue: spans beyond the queue are dropped and counted, exactly.
@@ -292,7 +156,7 @@ func TestFullQueue(t *testing.T) {
 		tel, err := New()
 		require.NoError(t, err)
 		exporter := stuckExporter{make(chan struct{})}
-		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(newSpanQueue(tel.newWatch(signalTraces), exporter)))
+		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(newSpanQueue(tel.newWatch(environment.Traces), exporter)))
 		for range 100 {
 			_, span := provider.Tracer("").Start(t.Context(), "x")
 			span.End()
@@ -312,23 +176,6 @@ func TestFullQueue(t *testing.T) {
 	})
 }
 
-// stuckLogExporter does not return before it is released.
-type stuckLogExporter struct {
-	sdklog.Exporter
-	release  chan struct{}
-	exported []string
-}
-
-func (e *stuckLogExporter) Export(_ context.Context, records []sdklog.Record) error {
-	<-e.release
-	for i := range records {
-		e.exported = append(e.exported, records[i].Body().AsString())
-	}
-	return nil
-}
-func (*stuckLogExporter) Shutdown(context.Context) error   { return nil }
-func (*stuckLogExporter) ForceFlush(context.Context) error { return nil }
-
 // TestFullLogQueue: so are log records.
 func TestFullLogQueue(t *testing.T) {
 	t.Setenv("OTEL_BLRP_MAX_QUEUE_SIZE", "10")
@@ -337,7 +184,7 @@ func TestFullLogQueue(t *testing.T) {
 		tel, err := New()
 		require.NoError(t, err)
 		exporter := &stuckLogExporter{release: make(chan struct{})}
-		provider := sdklog.NewLoggerProvider(sdklog.WithProcessor(newLogQueue(tel.newWatch(signalLogs), exporter)))
+		provider := sdklog.NewLoggerProvider(sdklog.WithProcessor(newLogQueue(tel.newWatch(environment.Logs), exporter)))
 		logger := slog.New(otelslog.NewHandler("", otelslog.WithLoggerProvider(provider)))
 		for i := range 100 {
 			logger.Info(strconv.Itoa(i))
@@ -361,7 +208,7 @@ func TestRecoveryIsLogged(t *testing.T) {
 	var console bytes.Buffer
 	tel, err := New(WithLogger(slog.New(slog.NewTextHandler(&console, nil))))
 	require.NoError(t, err)
-	w := tel.newWatch(signalLogs)
+	w := tel.newWatch(environment.Logs)
 	for _, err := range []error{nil, errPrivate, errPrivate, nil, nil} {
 		w.saw(err)
 	}
@@ -390,48 +237,6 @@ func TestSharedRegistryIsPushedOnce(t *testing.T) {
 	require.Len(t, c.metrics, 1)
 }
 
-func TestPropagators(t *testing.T) {
-	clearOTel(t)
-	t.Setenv("OTEL_PROPAGATORS", "baggage,b3")
-	var console bytes.Buffer
-	tel, err := New(WithLogger(slog.New(slog.NewTextHandler(&console, nil))))
-	require.NoError(t, err)
-	require.Equal(t, []string{"baggage"}, tel.propagator.Fields())
-	require.Contains(t, console.String(), "b3")
-	t.Setenv("OTEL_PROPAGATORS", "none")
-	tel, err = New()
-	require.NoError(t, err)
-	require.Empty(t, tel.propagator.Fields())
-}
-
-func TestServiceNameOfTheEnvironmentWins(t *testing.T) {
-	clearOTel(t)
-	t.Setenv("OTEL_SERVICE_NAME", "from-env")
-	tel, err := New(WithService("code", "1"))
-	require.NoError(t, err)
-	attrs := attrMap(tel.resource.Attributes())
-	require.Equal(t, "from-env", attrs["service.name"])
-	require.Equal(t, "1", attrs["service.version"])
-}
-
-func TestSDKDisabled(t *testing.T) {
-	clearOTel(t)
-	t.Setenv("OTEL_SDK_DISABLED", "TRUE")
-	tel, err := New()
-	require.NoError(t, err)
-	_, span := tel.provider.Tracer("").Start(t.Context(), "x")
-	require.False(t, span.IsRecording())
-}
-
-func TestSamplerOfTheEnvironment(t *testing.T) {
-	clearOTel(t)
-	t.Setenv("OTEL_TRACES_SAMPLER", "always_off")
-	tel, err := New()
-	require.NoError(t, err)
-	_, span := tel.provider.Tracer("").Start(t.Context(), "x")
-	require.False(t, span.SpanContext().IsSampled())
-}
-
 // TestShutdownIsBounded: a collector that hangs does not hang the process.
 func TestShutdownIsBounded(t *testing.T) {
 	clearOTel(t)
@@ -449,40 +254,6 @@ func TestShutdownIsBounded(t *testing.T) {
 	begin := time.Now()
 	_ = tel.Shutdown(ctx)
 	require.Less(t, time.Since(begin), 5*time.Second)
-}
-
-func attrsPB(kvs []*common.KeyValue) map[string]string {
-	m := map[string]string{}
-	for _, kv := range kvs {
-		m[kv.GetKey()] = kv.GetValue().GetStringValue()
-	}
-	return m
-}
-
-func findMetric(rms []*metrics.ResourceMetrics, name string) *metrics.Metric {
-	for _, rm := range rms {
-		for _, sm := range rm.GetScopeMetrics() {
-			for _, m := range sm.GetMetrics() {
-				if m.GetName() == name {
-					return m
-				}
-			}
-		}
-	}
-	return nil
-}
-
-func findLog(rls []*logs.ResourceLogs, body string) *logs.LogRecord {
-	for _, rl := range rls {
-		for _, sl := range rl.GetScopeLogs() {
-			for _, rec := range sl.GetLogRecords() {
-				if rec.GetBody().GetStringValue() == body {
-					return rec
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // One endpoint that hangs does not take the time of the others.

@@ -1,7 +1,11 @@
 package telemetry
 
 import (
+	"cmp"
 	"strconv"
+
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -55,9 +59,6 @@ func knownCodes() []mcp.Code {
 	}
 }
 
-// other is the value of a label whose real value is not in its closed set.
-const other = "_OTHER"
-
 // codeLabels lists the values of rpc_response_status_code.
 func codeLabels() []string {
 	labels := []string{other}
@@ -85,42 +86,17 @@ func errorTypes() []string {
 
 func codeString(c mcp.Code) string { return strconv.Itoa(int(c)) }
 
-// codeLabel returns the code as a label value of a closed set, without allocating.
-func codeLabel(c mcp.Code) string {
-	switch c {
-	case mcp.CodeParseError:
-		return "-32700"
-	case mcp.CodeInvalidRequest:
-		return "-32600"
-	case mcp.CodeMethodNotFound:
-		return "-32601"
-	case mcp.CodeInvalidParams:
-		return "-32602"
-	case mcp.CodeInternalError:
-		return "-32603"
-	case mcp.CodeHeaderMismatch:
-		return "-32020"
-	case mcp.CodeMissingRequiredCapability:
-		return "-32021"
-	case mcp.CodeUnsupportedVersion:
-		return "-32022"
-	case mcp.CodeResourceNotFound:
-		return "-32002"
-	case mcp.CodeRequestCancelled:
-		return "-32800"
-	case mcp.CodeURLElicitationRequired:
-		return "-32042"
-	case mcp.CodeUnauthorized:
-		return "401"
-	case mcp.CodeForbidden:
-		return "403"
-	case mcp.CodeTooManyRequests:
-		return "429"
-	case mcp.CodeUnavailable:
-		return "503"
+// codeTexts are the known codes as label values.
+var codeTexts = func() map[mcp.Code]string {
+	texts := map[mcp.Code]string{}
+	for _, c := range knownCodes() {
+		texts[c] = codeString(c)
 	}
-	return other
-}
+	return texts
+}()
+
+// codeLabel returns the code as a label value of a closed set, without allocating.
+func codeLabel(c mcp.Code) string { return cmp.Or(codeTexts[c], other) }
 
 // errorLabel bounds an error.type: a code that is not ours becomes "_OTHER".
 func (o *Outcome) errorLabel(errorType string) string {
@@ -128,4 +104,16 @@ func (o *Outcome) errorLabel(errorType string) string {
 		return codeLabel(o.Err.Code)
 	}
 	return errorType
+}
+
+// setStatus gives a span the status of the outcome.
+func (o *Outcome) setStatus(span trace.Span, errorType string) {
+	if errorType == "" {
+		return
+	}
+	message := ""
+	if o.Err != nil {
+		message = o.Err.Message
+	}
+	span.SetStatus(codes.Error, message)
 }

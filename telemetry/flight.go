@@ -8,15 +8,6 @@ const (
 	IncidentAbandoned = "abandoned_handler"
 )
 
-// incidentOnDemand is a third reason for a snapshot of the flight recorder.
-const incidentOnDemand = "on_demand"
-
-func flightReasons() []string { return []string{IncidentSlow, IncidentAbandoned, incidentOnDemand} }
-
-// flightDrops lists why a reason for a snapshot has led to none: the one before was not long
-// ago, another one waits to be taken, or it could not be taken.
-func flightDrops() []string { return []string{"interval", "busy", "failed"} }
-
 // A HandlerIncident is a handler that somebody should look at.
 type HandlerIncident struct {
 	// Reason is IncidentSlow or IncidentAbandoned.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -121,25 +122,26 @@ func TestWatchLeavesSubscriptionsOut(t *testing.T) {
 func TestFlightCounters(t *testing.T) {
 	tel, err := New()
 	require.NoError(t, err)
+	reasons := []string{IncidentSlow, IncidentAbandoned, report.FlightOnDemand}
 	families := gather(t, tel.Registry())
-	for _, reason := range flightReasons() {
+	for _, reason := range reasons {
 		require.Zero(t, value(families, MetricFlightSnapshots, "reason", reason), "there from the start")
 		tel.Count(MetricFlightSnapshots, reason)
 	}
-	for _, why := range flightDrops() {
+	for _, why := range report.FlightDrops() {
 		require.Zero(t, value(families, MetricFlightTriggersDropped, "reason", why), "there from the start")
 		tel.Count(MetricFlightTriggersDropped, why)
 	}
 	families = gather(t, tel.Registry())
-	for _, reason := range flightReasons() {
+	for _, reason := range reasons {
 		require.EqualValues(t, 1, value(families, MetricFlightSnapshots, "reason", reason))
 	}
-	for _, why := range flightDrops() {
+	for _, why := range report.FlightDrops() {
 		require.EqualValues(t, 1, value(families, MetricFlightTriggersDropped, "reason", why))
 	}
 
 	off := Disabled()
-	off.Count(MetricFlightSnapshots, incidentOnDemand)
+	off.Count(MetricFlightSnapshots, report.FlightOnDemand)
 	off.Count(MetricFlightTriggersDropped, "busy")
 	off.WatchHandlers(1, nil)()
 }

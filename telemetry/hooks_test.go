@@ -22,6 +22,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
 
 type panicSampler struct{ sdktrace.Sampler }
@@ -123,19 +124,19 @@ func (brittleMetricExporter) Aggregation(kind sdkmetric.InstrumentKind) sdkmetri
 func TestPanickingExporters(t *testing.T) {
 	tel, err := New(WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
-	tel.owned.RegisterSpanProcessor(newSpanQueue(tel.newWatch(signalTraces), brittleExporter{}))
+	tel.owned.RegisterSpanProcessor(newSpanQueue(tel.newWatch(environment.Traces), brittleExporter{}))
 	serve(t, tel, call("echo"))
 	require.NoError(t, tel.owned.ForceFlush(t.Context()))
 	logs := sdklog.NewLoggerProvider(sdklog.WithProcessor(
-		newLogQueue(tel.newWatch(signalLogs), brittleLogExporter{})))
+		newLogQueue(tel.newWatch(environment.Logs), brittleLogExporter{})))
 	slog.New(otelslog.NewHandler("", otelslog.WithLoggerProvider(logs))).Info("hello")
 	require.Error(t, logs.ForceFlush(t.Context()))
 	metrics := sdkmetric.NewMeterProvider(sdkmetric.WithReader(
-		sdkmetric.NewPeriodicReader(&metricExporter{brittleMetricExporter{}, tel.newWatch(signalMetrics)})))
+		sdkmetric.NewPeriodicReader(&metricExporter{brittleMetricExporter{}, tel.newWatch(environment.Metrics)})))
 	require.Error(t, metrics.ForceFlush(t.Context()))
 
 	families := gather(t, tel.Registry())
-	for _, signal := range []signal{signalTraces, signalLogs, signalMetrics} {
+	for _, signal := range []environment.Signal{environment.Traces, environment.Logs, environment.Metrics} {
 		require.EqualValues(t, 1, value(families, MetricExportFailures, "signal", string(signal)), signal)
 	}
 	require.EqualValues(t, 1, value(families, MetricSpansDropped, "reason", lostExportFailed))
@@ -183,7 +184,7 @@ func TestPanickingCollector(t *testing.T) {
 			require.NotContains(t, text, "users_own")
 
 			pushed := ""
-			producer := newTranslator(bridge.NewMetricProducer(bridge.WithGatherer(pushGatherer{r.tel})))
+			producer := &translator{bridge.NewMetricProducer(bridge.WithGatherer(pushGatherer{r.tel})), r.tel.metrics.rows}
 			scopes, err := producer.Produce(t.Context())
 			require.NoError(t, err)
 			for _, m := range scopes[0].Metrics {

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -43,26 +44,18 @@ func (x *exchange) complete(info *Info) {
 	if x == nil {
 		return
 	}
-	set := func(field *string, value string) {
-		if *field == "" {
-			*field = value
-		}
-	}
 	req := x.request
-	set(&info.Transport, "http")
-	if req.ProtoMajor == 3 {
-		set(&info.Network, "quic")
-	} else {
-		set(&info.Network, "tcp")
-	}
-	set(&info.Protocol, "http")
-	version := strconv.Itoa(req.ProtoMajor)
-	if req.ProtoMajor == 1 {
+	network, version := "tcp", strconv.Itoa(req.ProtoMajor)
+	switch req.ProtoMajor {
+	case 1:
 		version += "." + strconv.Itoa(req.ProtoMinor)
+	case 3:
+		network = "quic"
 	}
-	set(&info.ProtocolVersion, version)
-	set(&info.RemoteAddr, req.RemoteAddr)
-	set(&info.SessionID, req.Header.Get("Mcp-Session-Id"))
+	info.Transport, info.Network = cmp.Or(info.Transport, "http"), cmp.Or(info.Network, network)
+	info.Protocol, info.ProtocolVersion = cmp.Or(info.Protocol, "http"), cmp.Or(info.ProtocolVersion, version)
+	info.RemoteAddr = cmp.Or(info.RemoteAddr, req.RemoteAddr)
+	info.SessionID = cmp.Or(info.SessionID, req.Header.Get("Mcp-Session-Id"))
 	if info.Header == nil {
 		info.Header = req.Header
 	}

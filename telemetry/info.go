@@ -121,19 +121,7 @@ func (i *Info) wire() wireLabels {
 
 // network returns the network labels, all from closed sets.
 func (i *Info) network() networkKey {
-	n := networkKey{i.Network, i.Protocol, i.ProtocolVersion}
-	switch n.transport {
-	case "", "tcp", "quic", "pipe":
-	default:
-		n.transport = other
+	return networkKey{
+		bounded(i.Network, networkTransports()), bounded(i.Protocol, networkProtocols()), bounded(i.ProtocolVersion, networkVersions()),
 	}
-	if n.protocol != "" && n.protocol != "http" {
-		n.protocol = other
-	}
-	switch n.version {
-	case "", "1.0", "1.1", "2", "3":
-	default:
-		n.version = other
-	}
-	return n
 }

@@ -8,102 +8,119 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel/attribute"
-
-	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // instruments are all metrics of one registry, as one collector: a value that registers
 // it second finds the first one and feeds that.
 type instruments struct {
-	tenants                               bool // operation has the label tenant
-	operation, session, queueWait, unwind *prometheus.HistogramVec
-	validation, write                     *prometheus.HistogramVec
-	requestBytes, responseBytes           *prometheus.HistogramVec
-	subscription, task, client            *prometheus.HistogramVec
-	rejected                              *prometheus.CounterVec
+	tenants bool           // the durations of operations have the label tenant
+	rows    map[string]row // by name
+	// What is recorded when it happens, by the metric's name.
+	histograms map[string]*prometheus.HistogramVec
+	counters   map[string]*prometheus.CounterVec
+	gauges     map[string]*prometheus.GaugeVec
+	snapshots  *snapshotCollector // what is read from the sources
+	collectors []prometheus.Collector
 
 	queueWaits prometheus.Observer
 	writes     map[string]prometheus.Observer // by transport
+	exemplars  sync.Map                       // prometheus.Metric to *exemplarSlots: those of operations
 
-	counters  *counterCollector
-	health    *health
-	catalogue map[string]Metric // by name
-
-	collectors []prometheus.Collector
-
-	exemplars sync.Map // prometheus.Metric to *exemplarSlots: those of operation
-
-	mu     sync.Mutex                                 // guards the writing of series
-	series atomic.Pointer[map[seriesKey]*seriesMeter] // copied on write
+	series growingMap[seriesKey, *seriesMeter]
 	// pushed is set by the value that exports the registry over OTLP: once is enough.
 	pushed atomic.Bool
 }
 
-// A seriesKey is a method and a registered target.
-type seriesKey struct{ method, target string }
-
-// newInstruments builds the collectors from the catalogue.
+// newInstruments makes the collectors of the catalogue.
 func newInstruments(tenants bool) *instruments {
-	byName := map[string]Metric{}
-	for _, m := range Catalogue() {
-		byName[m.Name] = m
+	in := &instruments{
+		tenants: tenants, rows: map[string]row{}, histograms: map[string]*prometheus.HistogramVec{},
+		counters: map[string]*prometheus.CounterVec{}, gauges: map[string]*prometheus.GaugeVec{},
+		writes: map[string]prometheus.Observer{},
 	}
-	in := &instruments{tenants: tenants, catalogue: byName, writes: map[string]prometheus.Observer{}}
-	histogram := func(name string) *prometheus.HistogramVec {
-		m := byName[name]
-		opts := prometheus.HistogramOpts{Name: m.Name, Help: m.Help, Buckets: m.Buckets}
-		if m.Native {
-			opts.NativeHistogramBucketFactor = 1.1
-			opts.NativeHistogramMaxBucketNumber = 160
-			opts.NativeHistogramMinResetDuration = time.Hour
+	var read []row
+	for _, m := range catalogue() {
+		in.rows[m.Name] = m
+		if m.read != nil {
+			read = append(read, m)
+			continue
 		}
-		names := labelNames(m.Labels)
-		if tenants && name == MetricOperationDuration {
-			names = append(names, labelTenant)
+		in.collectors = append(in.collectors, in.record(m))
+	}
+	in.snapshots = newSnapshotCollector(read)
+	in.collectors = append(in.collectors, in.snapshots)
+	in.queueWaits = in.histogram(MetricQueueWait)
+	for _, t := range ownTransports() {
+		in.writes[t] = in.histogram(MetricWrite, t)
+	}
+	b := readBuild()
+	in.gauge(MetricBuildInfo, b.version, b.revision, b.goVersion).Set(1)
+	return in
+}
+
+// record makes the collector of a metric that is recorded when something happens, with the
+// series that exist from the start: a rate should not meet a missing one.
+func (in *instruments) record(m row) prometheus.Collector {
+	names, opts := m.labelNames(), prometheus.Opts{Name: m.Name, Help: m.Help}
+	switch m.Kind {
+	case Counter:
+		v := prometheus.NewCounterVec(prometheus.CounterOpts(opts), names)
+		in.counters[m.Name] = v
+		for _, labels := range m.first() {
+			v.WithLabelValues(labels...)
 		}
-		v := prometheus.NewHistogramVec(opts, names)
-		in.collectors = append(in.collectors, v)
+		return v
+	case Gauge:
+		v := prometheus.NewGaugeVec(prometheus.GaugeOpts(opts), names)
+		in.gauges[m.Name] = v
+		for _, labels := range m.first() {
+			v.WithLabelValues(labels...)
+		}
 		return v
 	}
-	in.operation = histogram(MetricOperationDuration)
-	in.session = histogram(MetricSessionDuration)
-	in.client = histogram(MetricClientDuration)
-	in.queueWait = histogram(MetricQueueWait)
-	in.unwind = histogram(MetricCancelUnwind)
-	in.validation = histogram(MetricValidation)
-	in.write = histogram(MetricWrite)
-	in.requestBytes = histogram(MetricRequestBytes)
-	in.responseBytes = histogram(MetricResponseBytes)
-	in.subscription = histogram(MetricSubscriptionDuration)
-	in.task = histogram(MetricTaskDuration)
-	rejected := byName[MetricArgumentsRejected]
-	in.rejected = prometheus.NewCounterVec(prometheus.CounterOpts{Name: rejected.Name, Help: rejected.Help}, labelNames(rejected.Labels))
-	in.rejected.WithLabelValues("")
-	in.collectors = append(in.collectors, in.rejected)
-	in.queueWaits = in.queueWait.WithLabelValues()
-	for _, t := range ownTransports() {
-		in.writes[t] = in.write.WithLabelValues(t)
+	if in.tenants && m.Name == MetricOperationDuration {
+		names = append(names, labelTenant)
 	}
-	for _, cause := range mcp.Causes() {
-		in.unwind.WithLabelValues("", string(cause)) // so that a rate never meets a missing series
+	v := prometheus.NewHistogramVec(m.histogramOpts(), names)
+	in.histograms[m.Name] = v
+	for _, labels := range m.first() {
+		v.WithLabelValues(labels...)
 	}
-	for _, method := range askMethods() {
-		in.client.WithLabelValues(method, "", "", "", "", "", "")
+	return v
+}
+
+func (m row) histogramOpts() prometheus.HistogramOpts {
+	opts := prometheus.HistogramOpts{Name: m.Name, Help: m.Help, Buckets: m.Buckets}
+	if m.Native {
+		opts.NativeHistogramBucketFactor = 1.1
+		opts.NativeHistogramMaxBucketNumber = 160
+		opts.NativeHistogramMinResetDuration = time.Hour
 	}
-	for _, status := range mcp.TaskStatuses() {
-		if status.Terminal() {
-			in.task.WithLabelValues("", string(status))
-		}
+	return opts
+}
+
+// histogram returns a series of a histogram that is recorded when something happens.
+func (in *instruments) histogram(metric string, labels ...string) prometheus.Observer {
+	return in.histograms[metric].WithLabelValues(labels...)
+}
+
+// counter returns a series of a counter that is recorded when something happens.
+func (in *instruments) counter(metric string, labels ...string) prometheus.Counter {
+	return in.counters[metric].WithLabelValues(labels...)
+}
+
+// gauge returns a series of a gauge that is recorded when something happens.
+func (in *instruments) gauge(metric string, labels ...string) prometheus.Gauge {
+	return in.gauges[metric].WithLabelValues(labels...)
+}
+
+// count counts one in any counter.
+func (in *instruments) count(metric string, labels ...string) {
+	if in.rows[metric].read != nil {
+		in.snapshots.count(metric, labels...)
+	} else {
+		in.counter(metric, labels...).Inc()
 	}
-	for _, end := range mcp.SubscriptionEnds() {
-		in.subscription.WithLabelValues(string(end))
-	}
-	in.health = newHealth(byName)
-	in.counters = newCounterCollector(append(counters(), gauges()...))
-	in.collectors = append(in.collectors, in.health, in.counters)
-	in.series.Store(&map[seriesKey]*seriesMeter{})
-	return in
 }
 
 // registerInstruments registers the instruments, or adopts those that are
@@ -161,165 +178,8 @@ func collected(c prometheus.Collector) (all []prometheus.Metric) {
 	return all
 }
 
-// of returns the meter of a series, making it on first use.
-func (in *instruments) of(method, target string) *seriesMeter {
-	key := seriesKey{method, target}
-	if m := (*in.series.Load())[key]; m != nil {
-		return m
-	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	old := *in.series.Load()
-	if m := old[key]; m != nil {
-		return m
-	}
-	m := newSeriesMeter(in, key)
-	in.series.Store(with(old, key, m))
-	return m
-}
-
 // exemplarsOf returns where the exemplars of a histogram of operations are kept.
 func (in *instruments) exemplarsOf(o prometheus.Observer) *exemplarSlots {
 	kept, _ := in.exemplars.LoadOrStore(o, &exemplarSlots{})
 	return kept.(*exemplarSlots)
-}
-
-// notificationLabel bounds the method of a notification, which may be anything on the
-// wire.
-func notificationLabel(method string) string {
-	switch method {
-	case mcp.NotificationCancelled, mcp.NotificationInitialized, mcp.NotificationProgress, mcp.NotificationRootsListChanged:
-		return method
-	}
-	return other
-}
-
-// A seriesMeter holds what is resolved once for each method and target.
-type seriesMeter struct {
-	in         *instruments
-	key        seriesKey
-	spanName   string
-	attributes []attribute.KeyValue
-
-	requestBytes, responseBytes prometheus.Observer
-	validation                  atomic.Pointer[validationMeter] // see validations
-
-	mu         sync.Mutex                                       // guards the writing of the maps
-	operations atomic.Pointer[map[operationKey]*operationChild] // copied on write
-	// latest is the child that was wanted last: nearly always the one that is wanted next,
-	// and comparing the labels costs less than hashing them.
-	latest atomic.Pointer[operationChild]
-}
-
-type operationChild struct {
-	key operationKey
-	prometheus.Observer
-	exemplars *exemplarSlots
-}
-
-// An operationKey holds the other labels of the duration of operations, all from
-// closed sets.
-type operationKey struct {
-	errorType, code, version, tenant string
-	network                          networkKey
-}
-
-type networkKey struct{ transport, protocol, version string }
-
-func newSeriesMeter(in *instruments, key seriesKey) *seriesMeter {
-	m := &seriesMeter{
-		in: in, key: key, spanName: key.method, attributes: seriesAttributes(key.method, key.target),
-		requestBytes:  in.requestBytes.WithLabelValues(key.method, key.target),
-		responseBytes: in.responseBytes.WithLabelValues(key.method, key.target),
-	}
-	if key.target != "" {
-		m.spanName = key.method + " " + key.target
-	}
-	m.operations.Store(&map[operationKey]*operationChild{})
-	return m
-}
-
-// A validationMeter measures the validation of a tool's arguments.
-type validationMeter struct {
-	took     prometheus.Observer
-	rejected prometheus.Counter
-}
-
-// validations returns the children for validation, making them on first use: a target
-// that validates nothing has no series, and one that does has both from then on.
-func (m *seriesMeter) validations() *validationMeter {
-	if v := m.validation.Load(); v != nil {
-		return v
-	}
-	v := &validationMeter{m.in.validation.WithLabelValues(m.key.target), m.in.rejected.WithLabelValues(m.key.target)}
-	m.validation.Store(v)
-	return v
-}
-
-// operation returns the child for a combination of labels.
-func (m *seriesMeter) operation(key operationKey) *operationChild {
-	child := m.latest.Load()
-	if child == nil || child.key != key {
-		child = m.operationOf(key)
-		m.latest.Store(child)
-	}
-	return child
-}
-
-// operationOf finds or makes the child for a combination of labels.
-func (m *seriesMeter) operationOf(key operationKey) *operationChild {
-	if child := (*m.operations.Load())[key]; child != nil {
-		return child
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	old := *m.operations.Load()
-	if child := old[key]; child != nil {
-		return child
-	}
-	tool, prompt, operation := "", "", ""
-	switch m.key.method {
-	case mcp.MethodToolsCall:
-		tool, operation = m.key.target, operationExecuteTool
-	case mcp.MethodPromptsGet:
-		prompt = m.key.target
-	}
-	n := key.network
-	values := []string{m.key.method, key.errorType, tool, prompt, operation, key.code, key.version, n.transport, n.protocol, n.version}
-	if m.in.tenants {
-		values = append(values, key.tenant)
-	}
-	child := &operationChild{key: key, Observer: m.in.operation.WithLabelValues(values...)}
-	child.exemplars = m.in.exemplarsOf(child.Observer)
-	m.operations.Store(with(old, key, child))
-	return child
-}
-
-// with returns a copy of a map that has one more entry.
-func with[K comparable, V any](old map[K]V, key K, value V) *map[K]V {
-	m := make(map[K]V, len(old)+1)
-	for k, v := range old {
-		m[k] = v
-	}
-	m[key] = value
-	return &m
-}
-
-// versionLabel bounds a protocol revision, which may be anything on the wire.
-func versionLabel(v mcp.Version) string {
-	if v == "" {
-		return ""
-	}
-	if _, supported := v.Era(); supported {
-		return string(v)
-	}
-	return other
-}
-
-func labelNames(labels []Label) []string {
-	names := make([]string, len(labels))
-	for i, l := range labels {
-		names[i] = l.Name
-	}
-	return names
 }

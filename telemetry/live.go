@@ -128,15 +128,8 @@ func (l *live) send(run *liveRun, frame *report.Frame) {
 		select {
 		case who.frames <- event:
 		default:
-			l.t.countLive(func(h *health) { h.liveFramesSkipped.Inc() })
+			l.t.count(MetricLiveFramesSkipped)
 		}
-	}
-}
-
-// countLive counts, unless telemetry is disabled.
-func (t *Telemetry) countLive(count func(*health)) {
-	if t.metrics != nil {
-		count(t.metrics.health)
 	}
 }
 
@@ -166,15 +159,18 @@ func (t *Telemetry) LiveHandler() http.Handler {
 		who, err := t.live.join()
 		if err != nil {
 			if errors.Is(err, errTooManyListeners) {
-				t.countLive(func(h *health) { h.liveRefused.Inc() })
+				t.count(MetricLiveRefused)
 			}
 			w.Header().Set("Retry-After", strconv.Itoa(int(liveRetry.Seconds())))
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		defer t.live.leave(who)
-		t.countLive(func(h *health) { h.liveListeners.Inc() })
-		defer t.countLive(func(h *health) { h.liveListeners.Dec() })
+		if t.metrics != nil {
+			listeners := t.metrics.gauge(MetricLiveListeners)
+			listeners.Inc()
+			defer listeners.Dec()
+		}
 		t.live.serve(w, req, who)
 	})
 }

@@ -81,7 +81,7 @@ func (m *frameMaker) newTraces() report.List[report.Trace] {
 	}
 	rows := make([]report.Trace, 0, min(fresh, liveRows))
 	for _, k := range list[:min(fresh, liveRows)] {
-		rows = append(rows, k.report())
+		rows = append(rows, k.row)
 	}
 	return report.List[report.Trace]{Rows: rows, LeftOut: fresh - len(rows)}
 }
@@ -90,7 +90,7 @@ func (m *frameMaker) newTraces() report.List[report.Trace] {
 func (m *frameMaker) tools(now time.Time) (list report.List[report.Tool], failed uint64) {
 	var rows []report.Tool
 	if m.t.recorder != nil {
-		for key, s := range *m.t.recorder.series.Load() {
+		for key, s := range m.t.recorder.series.load() {
 			calls, errs := s.latency.calls.Load(), s.latency.errors.Load()
 			failed += errs
 			if calls == 0 {

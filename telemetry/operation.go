@@ -114,10 +114,7 @@ func (t *Telemetry) Notification(ctx context.Context, info Info) (context.Contex
 	begin, wire := o.now(), info.wire()
 	ctx = op.start(ctx, &info)
 	return ctx, func() {
-		key := operationKey{version: wire.label, network: wire.network}
-		if o.tenants != nil {
-			key.tenant = o.tenants.label(info.tenant())
-		}
+		key := operationKey{version: wire.label, network: wire.network, tenant: o.tenants.label(info.tenant())}
 		op.operated(key, begin, o.now().Sub(begin))
 		op.span.End()
 	}

@@ -1,12 +1,12 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -29,9 +29,13 @@ func (op *Operation) Abandoned(out Outcome) {
 			return
 		}
 		defer tr.contain()
-		tr.abandon(out.cause())
+		cause := cmp.Or(out.cause(), mcp.CauseServerShutdown) // nobody could cancel it
+		tr.update(func() {
+			tr.abandoned = true
+			tr.counts.Abandoned[cause]++
+		})
 	}
-	op.event(eventAbandoned, abandonAttributes(out.Cancelled)...)
+	op.event(eventAbandoned, abandonAttributes(&out)...)
 	op.abandoned = true
 	op.end(&out)
 	op.series.recorder.watch.Load().abandoned(op, &out)
@@ -66,7 +70,7 @@ func (op *Operation) finish(out *Outcome) {
 		if op.recording {
 			op.span.SetAttributes(keySubscriptionEnd.String(string(out.SubscriptionEnd)))
 		}
-		observe(o.metrics.subscription.WithLabelValues(string(out.SubscriptionEnd)), life.Seconds(), op.exemplar())
+		observe(o.metrics.histogram(MetricSubscriptionDuration, string(out.SubscriptionEnd)), life.Seconds(), op.span.SpanContext())
 	}
 	op.series.requestBytes.Observe(float64(out.RequestBytes))
 	if out.AnswerBytes > 0 {
@@ -107,13 +111,7 @@ func (op *Operation) end(out *Outcome) {
 		*attrs = op.series.recorder.appendPeer(*attrs, &info)
 	}
 	op.set(attrs)
-	if errorType != "" {
-		message := ""
-		if out.Err != nil {
-			message = out.Err.Message
-		}
-		op.span.SetStatus(codes.Error, message)
-	}
+	out.setStatus(op.span, errorType)
 	op.span.End()
 }
 
@@ -177,8 +175,8 @@ func (op *Operation) unwound(out *Outcome) {
 		return
 	}
 	took := max(out.Returned-out.CancelledAfter, 0)
-	observe(op.series.recorder.metrics.unwind.WithLabelValues(op.series.key.target, string(out.Cancelled.Cause)),
-		took.Seconds(), op.exemplar())
+	observe(op.series.recorder.metrics.histogram(MetricCancelUnwind, op.series.key.target, string(out.Cancelled.Cause)),
+		took.Seconds(), op.span.SpanContext())
 }
 
 // returnedLate marks that an abandoned handler has returned after all.

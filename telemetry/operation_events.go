@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,7 +24,7 @@ func (op *Operation) Started(after time.Duration) {
 	}
 	op.series.recorder.metrics.queueWaits.Observe(after.Seconds())
 	if tr := op.tracked(); tr != nil {
-		tr.start(after)
+		tr.update(func() { tr.queued, tr.started = false, max(after, 1) })
 	}
 }
 
@@ -39,7 +38,8 @@ func (op *Operation) Acknowledged() {
 	op.measure(&Outcome{Settled: time.Since(op.arrivedAt())}, "")
 	op.marks.Or(markMeasured)
 	if tr := op.tracked(); tr != nil {
-		tr.acknowledge()
+		after := tr.age()
+		tr.update(func() { tr.acknowledged = after })
 	}
 }
 
@@ -66,14 +66,13 @@ func (op *Operation) Panicked(value any, stack []byte) {
 	if op == nil {
 		return
 	}
-	kind, text := describePanic(value)
+	_, text := describePanic(value)
 	op.note(func(n *notes) { n.panicked, n.panic = true, kept(text, maxText) })
 	if tr := op.tracked(); tr != nil {
-		tr.panicked()
+		tr.update(func() { tr.counts.Panics++ })
 	}
 	if op.recording {
-		op.event(eventException, keyExceptionType.String(kind), keyExceptionMessage.String(text),
-			keyExceptionStacktrace.String(string(stack)))
+		op.event(eventException, panicAttributes(value, stack)...)
 	}
 }
 
@@ -121,14 +120,7 @@ func (op *Operation) Error(err error) {
 	}
 	op.note(func(n *notes) { n.failure = kept(err.Error(), maxText) })
 	if op.recording {
-		op.event(eventException, exceptionOf(err)...)
-	}
-}
-
-// exceptionOf describes an error as the convention for exceptions has it.
-func exceptionOf(err error) []attribute.KeyValue {
-	return []attribute.KeyValue{
-		keyExceptionType.String(fmt.Sprintf("%T", err)), keyExceptionMessage.String(session.Printable(err.Error(), maxURI)),
+		op.event(eventException, errorAttributes(err)...)
 	}
 }
 
@@ -140,10 +132,7 @@ func (op *Operation) Log(level mcp.LoggingLevel, logger, text string) {
 		return
 	}
 	attrs := []attribute.KeyValue{keyLogLevel.String(string(level)), keyLogMessage.String(session.Printable(text, maxText))}
-	if logger != "" {
-		attrs = append(attrs, keyLogLogger.String(session.Printable(logger, maxName)))
-	}
-	op.event(eventLog, attrs...)
+	op.event(eventLog, appendText(attrs, keyLogLogger, session.Printable(logger, maxName))...)
 }
 
 // Validated records how long it took to validate the arguments of a call against its
@@ -161,7 +150,12 @@ func (op *Operation) ArgumentsRejected(faults string) {
 	if op == nil {
 		return
 	}
-	increment(op.series.validations().rejected, op.exemplar())
+	rejected := op.series.validations().rejected
+	if adder, ok := rejected.(prometheus.ExemplarAdder); ok && op.sampled {
+		adder.AddWithExemplar(1, spanLabels(op.span.SpanContext().TraceID(), op.span.SpanContext().SpanID()))
+	} else {
+		rejected.Inc()
+	}
 	short := kept(faults, maxText)
 	op.note(func(n *notes) { n.argumentFaults = short })
 	op.event(eventRejected, keyArgumentFaults.String(short))
@@ -196,14 +190,6 @@ func (op *Operation) event(name string, attrs ...attribute.KeyValue) {
 func (op *Operation) exemplify(metric, label string) {
 	if op.sampled {
 		o := op.series.recorder
-		o.metrics.counters.exemplars.put(at(metric, op.series.key.method, op.series.key.target, label), op.span.SpanContext(), o.now())
+		o.metrics.snapshots.exemplars.put(at(metric, op.series.key.method, op.series.key.target, label), op.span.SpanContext(), o.now())
 	}
-}
-
-// exemplar returns the labels that name the span; nil unless it is sampled.
-func (op *Operation) exemplar() prometheus.Labels {
-	if !op.sampled {
-		return nil
-	}
-	return exemplarLabels(op.span.SpanContext())
 }

@@ -2,14 +2,13 @@ package telemetry
 
 import (
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
 
 // A Redactor takes out of a tool's arguments, or of its result, what must not be
@@ -44,7 +43,7 @@ type payloads struct {
 
 // orEnvironment returns what the environment says where no option does.
 func (p payloads) orEnvironment() payloads {
-	if !p.chosen && strings.EqualFold(strings.TrimSpace(os.Getenv(captureContent)), "true") {
+	if !p.chosen && environment.IsTrue(captureContent) {
 		return payloads{arguments: whole, results: whole}
 	}
 	return p

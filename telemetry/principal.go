@@ -34,8 +34,5 @@ func (o *recorder) appendPrincipal(attrs []attribute.KeyValue, p *auth.Principal
 		user = hex.EncodeToString(mac.Sum(nil)[:pseudonymBytes])
 	}
 	attrs = append(attrs, keyUser.String(session.Printable(user, maxText)))
-	if p.Tenant != "" {
-		attrs = append(attrs, keyTenant.String(session.Printable(p.Tenant, maxName)))
-	}
-	return attrs
+	return appendText(attrs, keyTenant, session.Printable(p.Tenant, maxName))
 }

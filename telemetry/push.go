@@ -8,18 +8,20 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
 
 // ExportMetrics pushes the metrics of the registry once a minute (OTEL_METRIC_EXPORT_INTERVAL),
 // under the names that the conventions of OpenTelemetry have for them, as ExportSpans exports
 // spans. Of several values that share a registry, the first one pushes its metrics.
 func (t *Telemetry) ExportMetrics(exporter sdkmetric.Exporter) (taken bool) {
-	if !t.claim(signalMetrics, t.metrics != nil && !t.metrics.pushed.Swap(true)) {
+	if !t.claim(environment.Metrics, t.metrics != nil && !t.metrics.pushed.Swap(true)) {
 		return false
 	}
-	producer := newTranslator(prometheus.NewMetricProducer(prometheus.WithGatherer(pushGatherer{t})))
+	producer := &translator{prometheus.NewMetricProducer(prometheus.WithGatherer(pushGatherer{t})), t.metrics.rows}
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithResource(t.resource), sdkmetric.WithReader(
-		sdkmetric.NewPeriodicReader(&metricExporter{exporter, t.newWatch(signalMetrics)}, sdkmetric.WithProducer(producer))))
+		sdkmetric.NewPeriodicReader(&metricExporter{exporter, t.newWatch(environment.Metrics)}, sdkmetric.WithProducer(producer))))
 	t.stopWith(func(ctx context.Context) error {
 		t.metrics.pushed.Store(false)
 		return provider.Shutdown(ctx)
@@ -36,7 +38,7 @@ func (g pushGatherer) Gather() ([]*dto.MetricFamily, error) {
 	families, err := containedGatherer(g).Gather()
 	if err != nil {
 		g.t.complain("telemetry.scrape", "error", err.Error())
-		g.t.metrics.health.scrapeFailures.WithLabelValues(scrapeGather).Inc()
+		g.t.count(MetricScrapeFailures, scrapeGather)
 	}
 	return families, nil // what is wrong with the rest is told above
 }
@@ -67,15 +69,7 @@ func (e *metricExporter) Shutdown(ctx context.Context) error {
 // attribute keys of the catalogue. Metrics that are not ours pass as they are.
 type translator struct {
 	sdkmetric.Producer
-	metrics map[string]Metric
-}
-
-func newTranslator(p sdkmetric.Producer) *translator {
-	tr := &translator{Producer: p, metrics: map[string]Metric{}}
-	for _, m := range Catalogue() {
-		tr.metrics[m.Name] = m
-	}
-	return tr
+	rows map[string]row // by the name that Prometheus sees
 }
 
 // Produce implements [sdkmetric.Producer].
@@ -84,7 +78,7 @@ func (tr *translator) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, e
 	for i := range scopes {
 		for j := range scopes[i].Metrics {
 			m := &scopes[i].Metrics[j]
-			known, ok := tr.metrics[m.Name]
+			known, ok := tr.rows[m.Name]
 			if !ok {
 				continue
 			}

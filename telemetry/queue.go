@@ -15,22 +15,23 @@ import (
 // processor is full it drops spans, or the oldest log records, and tells nobody, so this
 // one stands before it and lets in no more than fit.
 type queue struct {
-	queueHealth
+	exported, overflown, failed prometheus.Counter
+	queued                      prometheus.Gauge
+
 	watch   *watch
 	size    int64
 	waiting atomic.Int64 // also what is being exported
 }
 
-// queueHealth holds the metrics of a queue.
-type queueHealth struct {
-	exported prometheus.Counter
-	dropped  *prometheus.CounterVec
-	queued   prometheus.Gauge
-}
+// queueMetrics names the metrics of a queue.
+type queueMetrics struct{ exported, dropped, queued string }
 
 // initialize sets the queue up; variable is that of the environment which has its size.
-func (q *queue) initialize(w *watch, h queueHealth, variable string, size int) {
-	q.watch, q.queueHealth, q.size = w, h, int64(size)
+func (q *queue) initialize(w *watch, names queueMetrics, variable string, size int) {
+	in := w.t.metrics
+	q.exported, q.queued = in.counter(names.exported), in.gauge(names.queued)
+	q.overflown, q.failed = in.counter(names.dropped, lostQueueFull), in.counter(names.dropped, lostExportFailed)
+	q.watch, q.size = w, int64(size)
 	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil && n > 0 {
 		q.size = int64(n)
 	}
@@ -40,7 +41,7 @@ func (q *queue) initialize(w *watch, h queueHealth, variable string, size int) {
 func (q *queue) enter() bool {
 	if q.waiting.Add(1) > q.size {
 		q.waiting.Add(-1)
-		q.dropped.WithLabelValues(lostQueueFull).Inc()
+		q.overflown.Inc()
 		return false
 	}
 	q.queued.Inc()
@@ -54,22 +55,47 @@ func (q *queue) leave(n int, err error) {
 	if err == nil {
 		q.exported.Add(float64(n))
 	} else {
-		q.dropped.WithLabelValues(lostExportFailed).Add(float64(n))
+		q.failed.Add(float64(n))
 	}
 	q.watch.saw(err)
+}
+
+// A queueExporter is what the batch processor of a queue exports to.
+type queueExporter[T any] struct {
+	*queue
+	export func(context.Context, []T) error
+	next   interface{ Shutdown(context.Context) error }
+}
+
+// Export implements [sdklog.Exporter].
+func (e queueExporter[T]) Export(ctx context.Context, items []T) error {
+	err := e.watch.try(func() error { return e.export(ctx, items) })
+	e.leave(len(items), err)
+	return nil // seen; the SDK would only print it
+}
+
+// ForceFlush implements [sdklog.Exporter].
+func (e queueExporter[T]) ForceFlush(ctx context.Context) error {
+	return e.watch.try(func() error { return e.next.(sdklog.Exporter).ForceFlush(ctx) })
+}
+
+// Shutdown implements [sdklog.Exporter].
+func (e queueExporter[T]) Shutdown(ctx context.Context) error {
+	return e.watch.try(func() error { return e.next.Shutdown(ctx) })
 }
 
 // A spanQueue is a batch processor of spans that knows what it loses.
 type spanQueue struct {
 	sdktrace.SpanProcessor
 	queue
-	exporter sdktrace.SpanExporter
 }
 
 func newSpanQueue(w *watch, exporter sdktrace.SpanExporter) *spanQueue {
-	q := &spanQueue{exporter: exporter}
-	q.initialize(w, w.t.metrics.health.spans, "OTEL_BSP_MAX_QUEUE_SIZE", sdktrace.DefaultMaxQueueSize)
-	q.SpanProcessor = sdktrace.NewBatchSpanProcessor(spanQueueExporter{q}, sdktrace.WithMaxQueueSize(int(q.size)))
+	q := &spanQueue{}
+	q.initialize(w, queueMetrics{MetricSpansExported, MetricSpansDropped, MetricSpansQueued},
+		"OTEL_BSP_MAX_QUEUE_SIZE", sdktrace.DefaultMaxQueueSize)
+	next := spanExporter{queueExporter[sdktrace.ReadOnlySpan]{&q.queue, exporter.ExportSpans, exporter}}
+	q.SpanProcessor = sdktrace.NewBatchSpanProcessor(next, sdktrace.WithMaxQueueSize(int(q.size)))
 	return q
 }
 
@@ -80,19 +106,14 @@ func (q *spanQueue) OnEnd(s sdktrace.ReadOnlySpan) {
 	}
 }
 
-// spanQueueExporter is what the batch processor of a spanQueue exports to.
-type spanQueueExporter struct{ q *spanQueue }
-
-// ExportSpans implements [sdktrace.SpanExporter].
-func (e spanQueueExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	err := e.q.watch.try(func() error { return e.q.exporter.ExportSpans(ctx, spans) })
-	e.q.leave(len(spans), err)
-	return nil // seen; the SDK would only print it
+// A spanExporter exports spans.
+type spanExporter struct {
+	queueExporter[sdktrace.ReadOnlySpan]
 }
 
-// Shutdown implements [sdktrace.SpanExporter].
-func (e spanQueueExporter) Shutdown(ctx context.Context) error {
-	return e.q.watch.try(func() error { return e.q.exporter.Shutdown(ctx) })
+// ExportSpans implements [sdktrace.SpanExporter].
+func (e spanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	return e.Export(ctx, spans)
 }
 
 // A logQueue is a batch processor of log records that knows what it loses. When it is full
@@ -100,16 +121,17 @@ func (e spanQueueExporter) Shutdown(ctx context.Context) error {
 type logQueue struct {
 	sdklog.Processor
 	queue
-	exporter sdklog.Exporter
 }
 
 // defaultLogQueueSize is the SDK's, which has no name for it.
 const defaultLogQueueSize = 2048
 
 func newLogQueue(w *watch, exporter sdklog.Exporter) *logQueue {
-	q := &logQueue{exporter: exporter}
-	q.initialize(w, w.t.metrics.health.logRecords, "OTEL_BLRP_MAX_QUEUE_SIZE", defaultLogQueueSize)
-	q.Processor = sdklog.NewBatchProcessor(logQueueExporter{q}, sdklog.WithMaxQueueSize(int(q.size)))
+	q := &logQueue{}
+	q.initialize(w, queueMetrics{MetricLogRecordsExported, MetricLogRecordsDropped, MetricLogRecordsQueued},
+		"OTEL_BLRP_MAX_QUEUE_SIZE", defaultLogQueueSize)
+	next := queueExporter[sdklog.Record]{&q.queue, exporter.Export, exporter}
+	q.Processor = sdklog.NewBatchProcessor(next, sdklog.WithMaxQueueSize(int(q.size)))
 	return q
 }
 
@@ -119,24 +141,4 @@ func (q *logQueue) OnEmit(ctx context.Context, record *sdklog.Record) error {
 		return nil
 	}
 	return q.Processor.OnEmit(ctx, record)
-}
-
-// logQueueExporter is what the batch processor of a logQueue exports to.
-type logQueueExporter struct{ q *logQueue }
-
-// Export implements [sdklog.Exporter].
-func (e logQueueExporter) Export(ctx context.Context, records []sdklog.Record) error {
-	err := e.q.watch.try(func() error { return e.q.exporter.Export(ctx, records) })
-	e.q.leave(len(records), err)
-	return nil // seen; the SDK would only print it
-}
-
-// ForceFlush implements [sdklog.Exporter].
-func (e logQueueExporter) ForceFlush(ctx context.Context) error {
-	return e.q.watch.try(func() error { return e.q.exporter.ForceFlush(ctx) })
-}
-
-// Shutdown implements [sdklog.Exporter].
-func (e logQueueExporter) Shutdown(ctx context.Context) error {
-	return e.q.watch.try(func() error { return e.q.exporter.Shutdown(ctx) })
 }

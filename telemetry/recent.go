@@ -1,6 +1,8 @@
 package telemetry
 
 import (
+	"cmp"
+	"strconv"
 	"sync/atomic"
 	"time"
 )
@@ -26,15 +28,7 @@ const (
 )
 
 func (r Recent) withDefaults() Recent {
-	set := func(field *int, byDefault int) {
-		if *field == 0 {
-			*field = byDefault
-		}
-	}
-	set(&r.Traces, 64)
-	set(&r.Spans, 64)
-	set(&r.TotalSpans, 2048)
-	return r
+	return Recent{cmp.Or(r.Traces, 64), cmp.Or(r.Spans, 64), cmp.Or(r.TotalSpans, 2048)}
 }
 
 // The classes of requests that are kept. Each has a ring of its own, so that a flood
@@ -68,18 +62,18 @@ type recents struct {
 	seq    atomic.Uint64
 }
 
-func newRecents(bounds Recent, h *health, now func() time.Time) *recents {
+func newRecents(bounds Recent, metrics *instruments, now func() time.Time) *recents {
 	c := &recents{bounds: bounds.withDefaults(), now: now, rings: map[string]*ring{}}
-	c.spans = newSpanKeeper(c.bounds, h)
+	c.spans = newSpanKeeper(c.bounds, metrics)
 	if c.bounds.Traces < 0 {
 		return c
 	}
 	for _, class := range recentClasses() {
 		if class != classSlow {
-			c.rings[class] = newRing(c.bounds.Traces, h.evicted.WithLabelValues(class))
+			c.rings[class] = newRing(c.bounds.Traces, metrics.counter(MetricTracesEvicted, class))
 		}
 	}
-	c.slow = newSlowest(slowShare*c.bounds.Traces, h.evicted.WithLabelValues(classSlow))
+	c.slow = newSlowest(slowShare*c.bounds.Traces, metrics.counter(MetricTracesEvicted, classSlow))
 	return c
 }
 
@@ -159,6 +153,7 @@ func (c *recents) keep(class string, op *Operation, out *Outcome, errorType stri
 	}
 	k := newKeptTrace(class, op, out, errorType)
 	k.seq, k.ended = c.seq.Add(1), now
+	k.row.ID = strconv.FormatUint(k.seq, 10)
 	if op.sampled {
 		k.spans = c.spans.hold(op.span.SpanContext().TraceID())
 	}
@@ -186,16 +181,16 @@ func (c *recents) all() (list []*keptTrace) {
 
 // counts returns how many are kept, by class.
 func (c *recents) counts() map[string]int {
-	n := make(map[string]int, len(c.rings)+1)
+	n := map[string]int{}
 	if c.bounds.Traces < 0 {
 		return n
 	}
-	for class, g := range c.rings {
-		n[class] = g.len()
+	for _, class := range recentClasses() {
+		n[class] = 0
 	}
-	slow, early := c.slow.count()
-	n[classSlow] = slow
-	n[classRecent] += early
+	for _, k := range c.all() {
+		n[k.row.Class]++
+	}
 	return n
 }
 

@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,9 +29,7 @@ type recorder struct {
 	watch        atomic.Pointer[handlerWatch] // nil: nobody watches
 	wire         atomic.Pointer[wireLabels]   // those that were wanted last
 	tracked      *tracker
-
-	mu     sync.Mutex                            // guards the writing of series
-	series atomic.Pointer[map[seriesKey]*Series] // copied on write
+	series       growingMap[seriesKey, *Series]
 }
 
 // A Series has what is resolved once for each method and target: see [Telemetry.Series].
@@ -42,13 +39,6 @@ type Series struct {
 	recorder     *recorder
 	latency      latencySketch
 	recent       recentSeries
-}
-
-func newRecorder() *recorder {
-	o := &recorder{spanKey: unknownKey{}, clients: newClientNames()}
-	o.series.Store(&map[seriesKey]*Series{})
-	o.wire.Store(&wireLabels{})
-	return o
 }
 
 // Series returns the series of operations of a method and a target, making it on first
@@ -63,20 +53,11 @@ func (t *Telemetry) Series(method, target string) *Series {
 
 // of returns a series, making it on first use.
 func (o *recorder) of(method, target string) *Series {
-	key := seriesKey{method, target}
-	if s := (*o.series.Load())[key]; s != nil {
+	return o.series.get(seriesKey{method, target}, func() *Series {
+		s := &Series{seriesMeter: o.metrics.of(method, target), recorder: o}
+		s.recent.floor.Store(noFloor)
 		return s
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	old := *o.series.Load()
-	if s := old[key]; s != nil {
-		return s
-	}
-	s := &Series{seriesMeter: o.metrics.of(method, target), recorder: o}
-	s.recent.floor.Store(noFloor)
-	o.series.Store(with(old, key, s))
-	return s
+	})
 }
 
 // wireOf returns the labels of the sender of a message. They are shared: most of a

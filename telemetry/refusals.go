@@ -1,6 +1,8 @@
 package telemetry
 
 import (
+	"maps"
+
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -39,7 +41,7 @@ func (k *tracker) refuse(err *mcp.Error) {
 func (k *tracker) refused() map[string]map[string]uint64 {
 	copied := make(map[string]map[string]uint64, len(k.own.Refused))
 	for reason, refusers := range k.own.Refused {
-		copied[reason] = cloned(refusers)
+		copied[reason] = maps.Clone(refusers)
 	}
 	return copied
 }

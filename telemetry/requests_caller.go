@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"cmp"
-	"net"
 
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -18,21 +17,13 @@ type callers map[callerKey]*report.Caller
 type callerKey struct{ principal, client, remote string }
 
 func (c callers) of(info *Info, client string) *report.Caller {
-	key := callerKey{info.Principal.String(), client, hostOf(info.RemoteAddr)}
+	key := callerKey{info.Principal.String(), client, report.Host(info.RemoteAddr)}
 	row := c[key]
 	if row == nil {
 		row = &report.Caller{Principal: session.Printable(key.principal, maxName), Client: client, Remote: key.remote}
 		c[key] = row
 	}
 	return row
-}
-
-// hostOf takes the port off an address.
-func hostOf(addr string) string {
-	if host, _, err := net.SplitHostPort(addr); err == nil {
-		return host
-	}
-	return addr
 }
 
 func (c callers) addRequest(state *RequestState, info *Info, client string) {

@@ -60,12 +60,6 @@ func (g *ring) appendTo(list []*keptTrace) []*keptTrace {
 	return append(list, g.entries...)
 }
 
-func (g *ring) len() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.entries)
-}
-
 const (
 	slowPerSeries = 4
 	slowShare     = 4         // the limit of all series together, in rings
@@ -192,19 +186,4 @@ func (s *slowest) appendTo(list []*keptTrace) []*keptTrace {
 		}
 	}
 	return list
-}
-
-// count returns how many are slow, and how many are kept of series that have too few
-// requests to compare them with.
-func (s *slowest) count() (slow, early int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for of, kept := range s.kept {
-		if of.seen.Load() >= enoughToCompare {
-			slow += len(kept)
-		} else {
-			early += len(kept)
-		}
-	}
-	return slow, early
 }

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -10,19 +11,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/vitrine-mcp/vitrine/internal/report"
 )
 
 // Bounds of scrapes: a scraper that reads slowly, or asks too often, holds no more than this.
 const (
 	maxScrapes    = 8
 	scrapeTimeout = 30 * time.Second
-)
-
-// Values of the label reason of [MetricScrapeFailures].
-const (
-	scrapeBusy   = "busy"
-	scrapeGather = "gather"
-	scrapeWrite  = "write"
 )
 
 // MetricsHandler serves the registry in the format that the scraper prefers:
@@ -36,7 +32,7 @@ func (t *Telemetry) MetricsHandler() http.Handler {
 		EnableOpenMetrics:  true,
 		ErrorHandling:      promhttp.ContinueOnError,
 		ErrorLog:           s,
-		DisableCompression: true, // see gzipAnswer
+		DisableCompression: true, // see serveCompressed
 	})
 	return s
 }
@@ -75,39 +71,52 @@ type scrapes struct {
 func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.running.Add(-1)
 	if s.running.Add(1) > maxScrapes {
-		s.count(scrapeBusy)
+		s.telemetry.count(MetricScrapeFailures, scrapeBusy)
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "too many scrapes at the same time", http.StatusServiceUnavailable)
 		return
 	}
 	rc := http.NewResponseController(w)
 	bounded := rc.SetWriteDeadline(time.Now().Add(scrapeTimeout)) == nil
-	out := &scrapeWriter{ResponseWriter: w}
+	out := &report.Writer{ResponseWriter: w}
 	w.Header().Add("Vary", "Accept-Encoding")
 	if prefersGzip(r.Header) {
-		answer := &gzipAnswer{ResponseWriter: out}
-		s.metrics.ServeHTTP(answer, r)
-		if err := answer.send(); err != nil {
-			s.Println("error sending metrics:", err)
-		}
+		s.serveCompressed(out, r)
 	} else {
 		s.metrics.ServeHTTP(out, r)
 	}
-	if err := rc.Flush(); err != nil && out.err == nil { // net/http would flush without a bound
-		out.err = err
-	}
+	_ = out.FlushError() // net/http would flush without a bound
 	if bounded {
 		_ = rc.SetWriteDeadline(time.Time{})
 	}
-	if out.err != nil {
-		s.count(scrapeWrite)
+	if out.Err != nil {
+		s.telemetry.count(MetricScrapeFailures, scrapeWrite)
 	}
 }
 
-func (s *scrapes) count(reason string) {
-	if m := s.telemetry.metrics; m != nil {
-		m.health.scrapeFailures.WithLabelValues(reason).Inc()
+// serveCompressed compresses the metrics, all before it sends any: while a scraper reads, and
+// that may be slowly, it holds nothing but what is compressed. An error is left as it is.
+func (s *scrapes) serveCompressed(out *report.Writer, r *http.Request) {
+	body, err := s.compress(out, r)
+	if err == nil && body != nil {
+		out.Header().Set("Content-Encoding", "gzip")
+		out.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, err = out.Write(body)
 	}
+	if err != nil {
+		s.Println("error sending metrics:", err)
+	}
+}
+
+// compress returns the compressed metrics; nil if out was given an error instead.
+func (s *scrapes) compress(out *report.Writer, r *http.Request) ([]byte, error) {
+	text := newCompressed()
+	answer := &report.Writer{ResponseWriter: out, Body: text.in}
+	s.metrics.ServeHTTP(answer, r)
+	if answer.Status != http.StatusOK {
+		return nil, nil
+	}
+	return text.finish()
 }
 
 // Println implements [promhttp.Logger].
@@ -115,21 +124,6 @@ func (s *scrapes) Println(v ...any) {
 	text := strings.TrimSpace(fmt.Sprintln(v...))
 	s.telemetry.complain("telemetry.scrape", "error", text)
 	if strings.HasPrefix(text, "error gathering") { // the others are of writing, and counted there
-		s.count(scrapeGather)
+		s.telemetry.count(MetricScrapeFailures, scrapeGather)
 	}
-}
-
-// A scrapeWriter remembers that it could not write.
-type scrapeWriter struct {
-	http.ResponseWriter
-	err error
-}
-
-// Write implements io.Writer.
-func (w *scrapeWriter) Write(p []byte) (int, error) {
-	n, err := w.ResponseWriter.Write(p)
-	if err != nil {
-		w.err = err
-	}
-	return n, err
 }

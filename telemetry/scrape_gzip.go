@@ -12,47 +12,6 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// A gzipAnswer compresses the metrics, all before it sends any: while a scraper reads, and
-// that may be slowly, it holds nothing but what is compressed. An error is left as it is.
-type gzipAnswer struct {
-	http.ResponseWriter
-	metrics *compressed // nil before the first of them
-	failed  bool
-}
-
-// WriteHeader implements http.ResponseWriter. The handler of the metrics calls it for errors.
-func (a *gzipAnswer) WriteHeader(status int) {
-	a.failed = status != http.StatusOK
-	a.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements io.Writer.
-func (a *gzipAnswer) Write(p []byte) (int, error) {
-	if a.failed {
-		return a.ResponseWriter.Write(p)
-	}
-	if a.metrics == nil {
-		a.metrics = newCompressed()
-	}
-	return a.metrics.in.Write(p)
-}
-
-// send sends the metrics.
-func (a *gzipAnswer) send() error {
-	if a.metrics == nil {
-		return nil
-	}
-	body, err := a.metrics.finish()
-	a.metrics = nil
-	if err != nil {
-		return err
-	}
-	a.Header().Set("Content-Encoding", "gzip")
-	a.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, err = a.ResponseWriter.Write(body)
-	return err
-}
-
 // A compressed is a text that is compressed into memory, in pieces that know nothing of each
 // other: a compressor that remembers what it has seen takes 700 KB or more, which with as much
 // again before the collector runs was a tenth of all that the demonstration service had in memory.

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"errors"
@@ -21,6 +22,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/report"
 )
 
 // steady returns telemetry whose metrics are the same in each scrape.
@@ -238,7 +241,7 @@ func TestSlowScrapeHoldsNothing(t *testing.T) {
 // A watchedWriter looks whether a compressor is in memory when it is written to.
 type watchedWriter struct {
 	*httptest.ResponseRecorder
-	compressor weak.Pointer[compressed]
+	compressor weak.Pointer[bufio.Writer] // a part of it
 	kept       bool
 }
 
@@ -251,13 +254,13 @@ func (w *watchedWriter) Write(p []byte) (int, error) {
 // TestSlowScrapeHoldsNoCompressor: it is not needed any more when somebody begins to read.
 func TestSlowScrapeHoldsNoCompressor(t *testing.T) {
 	w := &watchedWriter{ResponseRecorder: httptest.NewRecorder()}
-	answer := &gzipAnswer{ResponseWriter: w}
-	_, err := answer.Write([]byte("up 1\n"))
-	require.NoError(t, err)
-	w.compressor = weak.Make(answer.metrics)
-	require.NoError(t, answer.send())
+	s := &scrapes{telemetry: Disabled(), metrics: http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) {
+		w.compressor = weak.Make(answer.(*report.Writer).Body.(*bufio.Writer))
+		_, err := io.WriteString(answer, "up 1\n")
+		require.NoError(t, err)
+	})}
+	scrapeWith(s, w, "Accept-Encoding", "gzip")
 	require.False(t, w.kept)
-	runtime.KeepAlive(answer)
 	require.Equal(t, "up 1\n", unzip(t, w.Body.Bytes()))
 }
 

@@ -48,7 +48,7 @@ func (t *Telemetry) SessionEnded(info Info, cause mcp.Cause) {
 		errorType = string(cause) // a session has to end some time: not every end is a fault
 	}
 	n := info.network()
-	t.metrics.session.WithLabelValues(errorType, versionLabel(info.Version), n.transport, n.protocol, n.version).
+	t.metrics.histogram(MetricSessionDuration, errorType, versionLabel(info.Version), n.transport, n.protocol, n.version).
 		Observe(t.now().Sub(info.ArrivedAt).Seconds())
 }
 
@@ -60,7 +60,7 @@ func (t *Telemetry) Written(transport string, took time.Duration) {
 	}
 	o := t.metrics.writes[transport]
 	if o == nil { // a transport of the program's own: there is no series before it writes
-		o = t.metrics.write.WithLabelValues(other)
+		o = t.metrics.histogram(MetricWrite, other)
 	}
 	o.Observe(took.Seconds())
 }

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -123,50 +124,36 @@ func (s *Snapshot) oldestAge() (oldest time.Duration) {
 // were then.
 func (t *Telemetry) AddSource(src Source) (remove func()) {
 	t.mu.Lock()
-	id := t.sources.add(src)
+	hide := t.sources.add(src)
 	t.mu.Unlock()
-	forget := func() {}
+	uncollect := func() {}
 	if t.metrics != nil {
-		forget = t.metrics.counters.addSource(src)
+		uncollect = t.metrics.snapshots.addSource(src)
 	}
 	return sync.OnceFunc(func() {
 		t.mu.Lock()
-		t.sources.remove(id)
+		hide()
 		t.mu.Unlock()
-		forget()
+		uncollect()
 	})
 }
 
 // sources is a set of sources in the order of their addition.
-type sources struct {
-	next int
-	all  []numberedSource
-}
+type sources struct{ all []*Source }
 
-type numberedSource struct {
-	id  int
-	src Source
-}
-
-func (s *sources) add(src Source) (id int) {
-	s.next++
-	s.all = append(s.all, numberedSource{s.next, src})
-	return s.next
-}
-
-func (s *sources) remove(id int) {
-	for i, n := range s.all {
-		if n.id == id {
-			s.all = append(s.all[:i:i], s.all[i+1:]...)
-			return
-		}
+// add adds a source; forget takes it out again.
+func (s *sources) add(src Source) (forget func()) {
+	added := &src
+	s.all = append(s.all, added)
+	return func() {
+		s.all = slices.DeleteFunc(s.all, func(other *Source) bool { return other == added })
 	}
 }
 
 func (s *sources) list() []Source {
 	list := make([]Source, len(s.all))
-	for i, n := range s.all {
-		list[i] = n.src
+	for i, src := range s.all {
+		list[i] = *src
 	}
 	return list
 }

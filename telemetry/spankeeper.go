@@ -3,15 +3,16 @@ package telemetry
 import (
 	"container/list"
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 )
 
@@ -19,7 +20,7 @@ import (
 // has started spans of its own. It is a span processor.
 type spanKeeper struct {
 	perTrace, inAll int
-	health          *health
+	metrics         *instruments
 
 	mu     sync.Mutex // guards the rest, and all traceSpans
 	traces map[trace.TraceID]*traceSpans
@@ -36,24 +37,23 @@ type traceSpans struct {
 	place   *list.Element // in spanKeeper.oldest, or nil
 }
 
-// A keptSpan is a copy of a span, cut to what is worth keeping.
+// A keptSpan is a copy of a span, cut to what is worth keeping. The times in the row are
+// missing as long as nobody has said since when they are counted.
 type keptSpan struct {
-	id, parent trace.SpanID
-	name       string
-	kind       trace.SpanKind
-	start, end time.Time
-	status     codes.Code
-	statusText string
-	attributes []keptAttribute
-	events     []keptEvent
+	row    report.Span
+	start  time.Time
+	events []time.Time // when they happened
 }
 
-type keptAttribute struct{ key, value string }
-
-type keptEvent struct {
-	name string
-	at   time.Time
-	text string // its attributes
+// since returns the row with times that are counted from the arrival of a request.
+func (s *keptSpan) since(arrived time.Time) report.Span {
+	row := s.row
+	row.AfterSeconds = s.start.Sub(arrived).Seconds()
+	row.Events = slices.Clone(row.Events)
+	for i := range row.Events {
+		row.Events[i].AfterSeconds = s.events[i].Sub(arrived).Seconds()
+	}
+	return row
 }
 
 // Bounds of one span. What it has more is left out.
@@ -62,9 +62,9 @@ const (
 	maxSpanEvents     = 8
 )
 
-func newSpanKeeper(bounds Recent, h *health) *spanKeeper {
+func newSpanKeeper(bounds Recent, metrics *instruments) *spanKeeper {
 	return &spanKeeper{
-		perTrace: bounds.Spans, inAll: bounds.TotalSpans, health: h, traces: map[trace.TraceID]*traceSpans{},
+		perTrace: bounds.Spans, inAll: bounds.TotalSpans, metrics: metrics, traces: map[trace.TraceID]*traceSpans{},
 	}
 }
 
@@ -155,7 +155,7 @@ func (k *spanKeeper) OnEnd(s sdktrace.ReadOnlySpan) {
 	}
 	if k.total >= k.inAll && !k.clearOldest(t) {
 		t.leftOut++
-		k.health.spansLeftOut.WithLabelValues(limitRecentTotalSpans).Inc()
+		k.metrics.counter(MetricTraceSpansLeftOut, limitRecentTotalSpans).Inc()
 		return
 	}
 	if t.place == nil {
@@ -179,7 +179,7 @@ func (k *spanKeeper) full(t *traceSpans) bool {
 		return false
 	}
 	t.leftOut++
-	k.health.spansLeftOut.WithLabelValues(limitRecentSpans).Inc()
+	k.metrics.counter(MetricTraceSpansLeftOut, limitRecentSpans).Inc()
 	return true
 }
 
@@ -191,7 +191,7 @@ func (k *spanKeeper) clearOldest(t *traceSpans) bool {
 	}
 	old := front.Value.(*traceSpans)
 	old.leftOut += len(old.spans)
-	k.health.spansLeftOut.WithLabelValues(limitRecentTotalSpans).Add(float64(len(old.spans)))
+	k.metrics.counter(MetricTraceSpansLeftOut, limitRecentTotalSpans).Add(float64(len(old.spans)))
 	k.clear(old)
 	return true
 }
@@ -216,25 +216,24 @@ func (*spanKeeper) ForceFlush(context.Context) error { return nil }
 // as that of peers is.
 func newKeptSpan(s sdktrace.ReadOnlySpan) keptSpan {
 	status := s.Status()
-	span := keptSpan{
-		id: s.SpanContext().SpanID(), parent: s.Parent().SpanID(), name: kept(s.Name(), maxText), kind: s.SpanKind(),
-		start: s.StartTime(), end: s.EndTime(), status: status.Code, statusText: kept(status.Description, maxText),
+	span := keptSpan{start: s.StartTime(), row: report.Span{
+		SpanID: s.SpanContext().SpanID().String(), Name: kept(s.Name(), maxText), Kind: s.SpanKind().String(),
+		Seconds: s.EndTime().Sub(s.StartTime()).Seconds(), Status: status.Code.String(), StatusText: kept(status.Description, maxText),
+	}}
+	if parent := s.Parent().SpanID(); parent.IsValid() {
+		span.row.Parent = parent.String()
 	}
-	for i, kv := range s.Attributes() {
-		if i == maxSpanAttributes {
-			break
-		}
+	attrs, events := s.Attributes(), s.Events()
+	for _, kv := range attrs[:min(len(attrs), maxSpanAttributes)] {
 		value := kept(kv.Value.String(), maxText)
 		if kv.Key == keySessionID {
 			value = value[:min(len(value), 8)] // whoever has all of it can use the session
 		}
-		span.attributes = append(span.attributes, keptAttribute{kept(string(kv.Key), maxName), value})
+		span.row.Attributes = append(span.row.Attributes, report.Attribute{Key: kept(string(kv.Key), maxName), Value: value})
 	}
-	for i, e := range s.Events() {
-		if i == maxSpanEvents {
-			break
-		}
-		span.events = append(span.events, keptEvent{kept(e.Name, maxName), e.Time, eventText(e.Attributes)})
+	for _, e := range events[:min(len(events), maxSpanEvents)] {
+		span.row.Events = append(span.row.Events, report.SpanEvent{Name: kept(e.Name, maxName), Text: eventText(e.Attributes)})
+		span.events = append(span.events, e.Time)
 	}
 	return span
 }

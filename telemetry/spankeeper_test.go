@@ -163,5 +163,5 @@ func TestForeignProvider(t *testing.T) {
 // The id of a session, which is what its holder needs to use it, is not shown.
 func TestKeptSpanHidesTheSession(t *testing.T) {
 	stub := tracetest.SpanStub{Attributes: []attribute.KeyValue{keySessionID.String("secret-session-id")}}
-	require.Equal(t, []keptAttribute{{"mcp.session.id", "secret-s"}}, newKeptSpan(stub.Snapshot()).attributes)
+	require.Equal(t, []report.Attribute{{Key: "mcp.session.id", Value: "secret-s"}}, newKeptSpan(stub.Snapshot()).row.Attributes)
 }

@@ -2,10 +2,8 @@ package telemetry
 
 import (
 	"context"
-	"fmt"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -56,23 +54,21 @@ func (task *Task) Cancelled(cause mcp.Cause, detail string) {
 	task.span.AddEvent(eventCancelled, trace.WithAttributes(cancelAttributes(cause, detail)...))
 	if sc := task.span.SpanContext(); sc.IsSampled() {
 		o := task.recorder
-		o.metrics.counters.exemplars.put(at(MetricTasksCancelled, task.tool, string(cause)), sc, o.now())
+		o.metrics.snapshots.exemplars.put(at(MetricTasksCancelled, task.tool, string(cause)), sc, o.now())
 	}
 }
 
 // Panicked says that the handler panicked; a nil value is a runtime.Goexit.
 func (task *Task) Panicked(value any, stack []byte) {
 	if task != nil {
-		kind, text := describePanic(value)
-		task.span.AddEvent(eventException, trace.WithAttributes(keyExceptionType.String(kind),
-			keyExceptionMessage.String(text), keyExceptionStacktrace.String(string(stack))))
+		task.span.AddEvent(eventException, trace.WithAttributes(panicAttributes(value, stack)...))
 	}
 }
 
 // Error adds to the span an error of the handler that the caller does not see.
 func (task *Task) Error(err error) {
 	if task != nil && task.span.IsRecording() {
-		task.span.AddEvent(eventException, trace.WithAttributes(exceptionOf(err)...))
+		task.span.AddEvent(eventException, trace.WithAttributes(errorAttributes(err)...))
 	}
 }
 
@@ -80,7 +76,7 @@ func (task *Task) Error(err error) {
 // nobody waits for it any more. The span ends now; End tells of the late return.
 func (task *Task) Abandoned(out Outcome) {
 	if task != nil {
-		task.span.AddEvent(eventAbandoned, trace.WithAttributes(abandonAttributes(out.Cancelled)...))
+		task.span.AddEvent(eventAbandoned, trace.WithAttributes(abandonAttributes(&out)...))
 		task.abandoned = true
 		task.end(&out)
 	}
@@ -95,8 +91,8 @@ func (task *Task) End(out Outcome) {
 	}
 	unwind := max(out.Settled-out.CancelledAfter, 0)
 	if out.Cancelled != nil {
-		observe(task.recorder.metrics.unwind.WithLabelValues(task.tool, string(out.Cancelled.Cause)),
-			unwind.Seconds(), exemplarOf(task.span.SpanContext()))
+		observe(task.recorder.metrics.histogram(MetricCancelUnwind, task.tool, string(out.Cancelled.Cause)),
+			unwind.Seconds(), task.span.SpanContext())
 	}
 	if !task.abandoned {
 		task.end(&out)
@@ -114,26 +110,12 @@ func (task *Task) End(out Outcome) {
 // end records the duration of the task and ends its span.
 func (task *Task) end(out *Outcome) {
 	defer task.span.End()
-	observe(task.recorder.metrics.task.WithLabelValues(task.tool, string(out.TaskStatus)),
-		out.Settled.Seconds(), exemplarOf(task.span.SpanContext()))
+	observe(task.recorder.metrics.histogram(MetricTaskDuration, task.tool, string(out.TaskStatus)),
+		out.Settled.Seconds(), task.span.SpanContext())
 	if !task.span.IsRecording() {
 		return
 	}
 	errorType := out.errorType()
 	task.span.SetAttributes(out.attributes([]attribute.KeyValue{keyTaskStatus.String(string(out.TaskStatus))}, errorType)...)
-	if errorType != "" {
-		message := ""
-		if out.Err != nil {
-			message = out.Err.Message
-		}
-		task.span.SetStatus(codes.Error, message)
-	}
-}
-
-// describePanic names the value of a panic; nil is a runtime.Goexit.
-func describePanic(value any) (kind, text string) {
-	if value == nil {
-		return "runtime.Goexit", "the handler has ended its goroutine"
-	}
-	return fmt.Sprintf("%T", value), fmt.Sprint(value)
+	out.setStatus(task.span, errorType)
 }

@@ -18,6 +18,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
 
 // scopeName is the instrumentation scope of what Vitrine records.
@@ -46,7 +48,7 @@ type Telemetry struct {
 
 	mu       sync.Mutex // guards the rest
 	sources  sources
-	exported map[signal]bool // those whose export has begun
+	exported map[environment.Signal]bool // those whose export has begun
 	stopped  bool
 	stops    []func(context.Context) error
 }
@@ -90,25 +92,24 @@ func New(opts ...Option) (*Telemetry, error) {
 	var sampling *sampling
 	switch {
 	case t.provider != nil: // its owner's, who heeds OTEL_SDK_DISABLED or not
-	case sdkDisabled():
+	case environment.SDKDisabled():
 		t.provider, t.silent = noop.NewTracerProvider(), true
 	default:
 		t.owned, sampling = t.newOwnProvider()
 		t.provider = t.owned
 	}
-	t.recorder = newRecorder()
-	_, t.recorder.copies = t.provider.(*sdktrace.TracerProvider)
-	if key, ok := learnSpanKey(trace.SpanFromContext); ok {
-		t.recorder.spanKey, t.recorder.sampling = key, sampling
+	t.recorder = &recorder{
+		metrics: t.metrics, propagator: t.propagator, untrusted: cfg.untrusted, payloads: cfg.payloads.orEnvironment(),
+		now: t.now, complain: t.complain, panicked: t.panicked, clients: newClientNames(), tracer: t.tracer(),
+		recent: newRecents(cfg.recent, t.metrics, t.now), pseudonymKey: cfg.pseudonymKey, tenants: newTenants(cfg.tenants, t.metrics),
+		tracked: newTracker(func(src Source) { t.AddSource(src) }),
 	}
-	t.recorder.metrics, t.recorder.propagator, t.recorder.untrusted = t.metrics, t.propagator, cfg.untrusted
-	t.recorder.payloads, t.recorder.now = cfg.payloads.orEnvironment(), t.now
-	t.recorder.complain, t.recorder.panicked = t.complain, t.panicked
-	t.recorder.recent = newRecents(cfg.recent, t.metrics.health, t.now)
-	t.recorder.pseudonymKey = cfg.pseudonymKey
-	t.recorder.tenants = newTenants(cfg.tenants, func(limit string) { t.metrics.counters.count(MetricLimitReached, limit) })
-	t.recorder.tracer = t.tracer()
-	t.recorder.tracked = newTracker(func(src Source) { t.AddSource(src) })
+	t.recorder.wire.Store(&wireLabels{})
+	_, t.recorder.copies = t.provider.(*sdktrace.TracerProvider)
+	key, known := learnSpanKey(trace.SpanFromContext)
+	if t.recorder.spanKey = key; known {
+		t.recorder.sampling = sampling
+	}
 	t.live = newLive(t, cfg.liveListeners)
 	t.keepSpans()
 	return t, nil
@@ -149,9 +150,7 @@ func (t *Telemetry) contain(what string) {
 
 // panicked counts a panic that was contained and, if that is wanted, complains of it.
 func (t *Telemetry) panicked(what string, value any, complain bool) {
-	if t.metrics != nil {
-		t.metrics.counters.count(MetricPanics)
-	}
+	t.count(MetricPanics)
 	if complain {
 		t.complain("telemetry.panic", "where", what, "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
 	}
@@ -172,8 +171,8 @@ func (t *Telemetry) Count(metric string, labels ...string) {
 	if t.metrics == nil {
 		return
 	}
-	m, known := t.metrics.catalogue[metric]
-	if !known || len(m.Labels) != len(labels) {
+	m := t.metrics.rows[metric]
+	if !m.public || len(m.Labels) != len(labels) {
 		return
 	}
 	for i, l := range m.Labels {
@@ -181,15 +180,13 @@ func (t *Telemetry) Count(metric string, labels ...string) {
 			return
 		}
 	}
-	switch metric {
-	case MetricFlightSnapshots:
-		t.metrics.health.snapshots.WithLabelValues(labels...).Inc()
-	case MetricReadinessChanges:
-		t.metrics.health.readiness.WithLabelValues(labels...).Inc()
-	case MetricFlightTriggersDropped:
-		t.metrics.health.triggersDropped.WithLabelValues(labels...).Inc()
-	case MetricLimitReached, MetricHTTPRefused, MetricFramesIgnored, MetricMessagesReceived:
-		t.metrics.counters.count(metric, labels...)
+	t.metrics.count(metric, labels...)
+}
+
+// count counts one in any counter, unless telemetry is disabled.
+func (t *Telemetry) count(metric string, labels ...string) {
+	if t.metrics != nil {
+		t.metrics.count(metric, labels...)
 	}
 }
 

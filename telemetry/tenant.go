@@ -22,17 +22,17 @@ const labelTenant = "tenant"
 // tenants bounds the values of the label. nil is no label.
 type tenants struct {
 	max     int
-	reached func(limit string)
+	metrics *instruments // count the other ones
 
 	mu    sync.RWMutex
 	known map[string]struct{}
 }
 
-func newTenants(max int, reached func(limit string)) *tenants {
+func newTenants(max int, metrics *instruments) *tenants {
 	if max <= 0 {
 		return nil
 	}
-	return &tenants{max: max, reached: reached, known: map[string]struct{}{}}
+	return &tenants{max: max, metrics: metrics, known: map[string]struct{}{}}
 }
 
 // label returns the label of a tenant.
@@ -51,7 +51,7 @@ func (t *tenants) label(name string) string {
 	case !full && t.add(name):
 		return name
 	}
-	t.reached(limitTenants)
+	t.metrics.count(MetricLimitReached, limitTenants)
 	return other
 }
 

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"cmp"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -53,18 +54,12 @@ const (
 	maxTraces     = 1000
 )
 
-func (t *Telemetry) traces(query map[string][]string) (rep *report.Traces, fault string) {
-	value := func(name string) string {
-		if v := query[name]; len(v) > 0 {
-			return v[0]
-		}
-		return ""
-	}
-	class, method, limit := value("class"), value("method"), defaultTraces
+func (t *Telemetry) traces(query url.Values) (rep *report.Traces, fault string) {
+	class, method, limit := query.Get("class"), query.Get("method"), defaultTraces
 	if class != "" && !slices.Contains(recentClasses(), class) {
 		return nil, "there is no such class"
 	}
-	if text := value("limit"); text != "" {
+	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
 			return nil, "limit: want a positive whole number"
@@ -80,51 +75,28 @@ func (t *Telemetry) traces(query map[string][]string) (rep *report.Traces, fault
 			break
 		}
 		if (class == "" || class == k.row.Class) && (method == "" || method == k.row.Method) {
-			rep.Traces = append(rep.Traces, k.report())
+			rep.Traces = append(rep.Traces, k.row)
 		}
 	}
 	return rep, ""
 }
 
-func (k *keptTrace) report() report.Trace {
-	row := k.row
-	row.ID = strconv.FormatUint(k.seq, 10)
-	return row
-}
-
 func (t *Telemetry) serveTrace(w http.ResponseWriter, req *http.Request, id string) {
 	for _, k := range t.kept() {
-		row := k.report()
+		row := k.row
 		if row.ID != id && row.TraceID != id {
 			continue
 		}
 		spans, leftOut := t.recorder.recent.spans.of(k.spans)
 		detail := &report.TraceDetail{Trace: row, Spans: []report.Span{}, SpansLeftOut: leftOut}
 		for i := range spans {
-			detail.Spans = append(detail.Spans, spans[i].report(row.At))
+			detail.Spans = append(detail.Spans, spans[i].since(row.At))
 		}
 		sortRows(detail.Spans, func(a, b *report.Span) bool { return a.AfterSeconds < b.AfterSeconds })
 		report.Write(w, req, detail)
 		return
 	}
 	http.Error(w, "this request is not kept, or not any more", http.StatusNotFound)
-}
-
-func (s *keptSpan) report(arrived time.Time) report.Span {
-	row := report.Span{
-		SpanID: s.id.String(), Name: s.name, Kind: s.kind.String(), AfterSeconds: s.start.Sub(arrived).Seconds(),
-		Seconds: s.end.Sub(s.start).Seconds(), Status: s.status.String(), StatusText: s.statusText,
-	}
-	if s.parent.IsValid() {
-		row.Parent = s.parent.String()
-	}
-	for _, a := range s.attributes {
-		row.Attributes = append(row.Attributes, report.Attribute{Key: a.key, Value: a.value})
-	}
-	for _, e := range s.events {
-		row.Events = append(row.Events, report.SpanEvent{Name: e.name, AfterSeconds: e.at.Sub(arrived).Seconds(), Text: e.text})
-	}
-	return row
 }
 
 // readOnly answers what is neither GET nor HEAD.

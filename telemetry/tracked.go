@@ -95,54 +95,28 @@ func (tr *tracked) causeOf() *mcp.CancelError {
 	return nil
 }
 
-func (tr *tracked) start(after time.Duration) {
+// update changes what is guarded by tracker.mu.
+func (tr *tracked) update(change func()) {
 	tr.tracker.mu.Lock()
 	defer tr.tracker.mu.Unlock()
-	tr.queued, tr.started = false, max(after, 1)
-}
-
-func (tr *tracked) acknowledge() {
-	after := tr.age()
-	tr.tracker.mu.Lock()
-	defer tr.tracker.mu.Unlock()
-	tr.acknowledged = after
+	change()
 }
 
 // cancel remembers the first cancellation; false if this is not the first, or too late.
 func (tr *tracked) cancel(cause mcp.Cause, detail string) (first bool) {
 	after := tr.age()
-	tr.tracker.mu.Lock()
-	defer tr.tracker.mu.Unlock()
-	if tr.cancelled != nil || tr.ended {
-		return false
-	}
-	tr.cancelled, tr.cancelledAfter = &mcp.CancelError{Cause: cause, Detail: detail}, after
-	tr.counts.Cancelled[cause]++
-	return true
-}
-
-func (tr *tracked) panicked() {
-	tr.tracker.mu.Lock()
-	defer tr.tracker.mu.Unlock()
-	tr.counts.Panics++
-}
-
-func (tr *tracked) abandon(cause mcp.Cause) {
-	if cause == "" {
-		cause = mcp.CauseServerShutdown // nobody could cancel it
-	}
-	tr.tracker.mu.Lock()
-	defer tr.tracker.mu.Unlock()
-	tr.abandoned = true
-	tr.counts.Abandoned[cause]++
+	tr.update(func() {
+		if first = tr.cancelled == nil && !tr.ended; first {
+			tr.cancelled, tr.cancelledAfter = &mcp.CancelError{Cause: cause, Detail: detail}, after
+			tr.counts.Cancelled[cause]++
+		}
+	})
+	return first
 }
 
 // drop remembers that it was said that the answer is lost; false if it was said before.
 func (tr *tracked) drop() (first bool) {
-	tr.tracker.mu.Lock()
-	defer tr.tracker.mu.Unlock()
-	first = !tr.lost
-	tr.lost = true
+	tr.update(func() { first, tr.lost = !tr.lost, true })
 	return first
 }
 

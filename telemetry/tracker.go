@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -74,7 +75,7 @@ func (k *tracker) seriesOf(o *recorder, info *Info) *Series {
 	if !k.known[method] {
 		method, target = other, ""
 	}
-	all := *o.series.Load()
+	all := o.series.load()
 	if _, ok := all[seriesKey{method, target}]; !ok && len(all) >= maxTrackedSeries && target != "" {
 		target = other
 	}
@@ -113,7 +114,7 @@ func (k *tracker) Snapshot() *Snapshot {
 	defer k.mu.Unlock()
 	now := time.Now()
 	snap := &Snapshot{At: now, Counters: Counters{
-		Received: cloned(k.own.Received), Rejected: cloned(k.own.Rejected), SessionsClosed: cloned(k.own.SessionsClosed),
+		Received: maps.Clone(k.own.Received), Rejected: maps.Clone(k.own.Rejected), SessionsClosed: maps.Clone(k.own.SessionsClosed),
 		Refused: k.refused(),
 	}}
 	for tr := range k.live {
@@ -130,16 +131,8 @@ func (k *tracker) Snapshot() *Snapshot {
 	}
 	for _, c := range k.counts {
 		copied := *c
-		copied.Dropped, copied.Cancelled, copied.Abandoned = cloned(c.Dropped), cloned(c.Cancelled), cloned(c.Abandoned)
+		copied.Dropped, copied.Cancelled, copied.Abandoned = maps.Clone(c.Dropped), maps.Clone(c.Cancelled), maps.Clone(c.Abandoned)
 		snap.Counters.Series = append(snap.Counters.Series, copied)
 	}
 	return snap
-}
-
-func cloned[K comparable](m map[K]uint64) map[K]uint64 {
-	c := make(map[K]uint64, len(m))
-	for key, n := range m {
-		c[key] = n
-	}
-	return c
 }

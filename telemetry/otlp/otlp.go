@@ -15,6 +15,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/vitrine-mcp/vitrine/telemetry"
+	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
 
 // Start begins the exports that the standard environment asks for. A signal is exported if
@@ -27,17 +28,17 @@ import (
 // The exports end with [telemetry.Telemetry.Shutdown], not when ctx is done. What is exported
 // already, by an earlier Start or otherwise, is left as it is.
 func Start(ctx context.Context, t *telemetry.Telemetry) error {
-	if !t.Enabled() || sdkDisabled() {
+	if !t.Enabled() || environment.SDKDisabled() {
 		return nil
 	}
 	var errs []error
 	for _, s := range []struct {
-		signal signal
+		signal environment.Signal
 		start  func(context.Context, *telemetry.Telemetry) error
 	}{
-		{signalTraces, startTraces}, {signalMetrics, startMetrics}, {signalLogs, startLogs},
+		{environment.Traces, startTraces}, {environment.Metrics, startMetrics}, {environment.Logs, startLogs},
 	} {
-		if s.signal.exporter() == exporterNone {
+		if exporterOf(s.signal) == environment.None {
 			continue
 		}
 		if err := s.start(ctx, t); err != nil {
@@ -73,7 +74,7 @@ func startLogs(ctx context.Context, t *telemetry.Telemetry) error {
 const exporterPrometheus = "prometheus"
 
 func startMetrics(ctx context.Context, t *telemetry.Telemetry) error {
-	name := signalMetrics.exporter()
+	name := exporterOf(environment.Metrics)
 	if name == exporterPrometheus {
 		return nil
 	}
@@ -97,7 +98,7 @@ func newMetricExporter(ctx context.Context, name string) (sdkmetric.Exporter, er
 	default:
 		return nil, fmt.Errorf("unknown exporter %q", name)
 	}
-	switch p := signalMetrics.protocol(); p {
+	switch p := protocolOf(environment.Metrics); p {
 	case "grpc":
 		return otlpmetricgrpc.New(ctx)
 	case "http/protobuf":
