@@ -17,26 +17,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-// cancelled requires that the tool wait was cancelled with a cause, for the handler, on the
-// span, in the metrics and in /debug/traces.
-func (w *world) cancelled(cause mcp.Cause) adapttest.Trace {
-	w.t.Helper()
-	require.Equal(w.t, cause, adapttest.Receive(w.t, w.causes, "the cancellation"), "the handler knows the cause")
-	span := w.Span("tools/call wait")
-	require.Equal(w.t, string(cause), span.Attributes["vitrine.cancel.cause"])
-	if cause.Fault() {
-		require.Equal(w.t, string(cause), span.Attributes["error.type"])
-	} else {
-		require.NotContains(w.t, span.Attributes, "error.type", "the caller has decided so")
-	}
-	w.Eventually(func() bool {
-		return w.Metric("vitrine_requests_cancelled_total", adapttest.Labels{"tool": "wait", "cause": string(cause)}) == 1
-	}, "the metric")
-	ended := w.Ended("tools/call")
-	require.Equal(w.t, string(cause), ended.CancelCause)
-	return ended
-}
-
 // notifications/cancelled is client_cancel, with the client's reason. A client of
 // 2026-07-28 over HTTP ends its POST instead.
 func TestClientCancel(t *testing.T) {
@@ -45,10 +25,10 @@ func TestClientCancel(t *testing.T) {
 		cancel, _ := w.goWait(wire.connect(w))
 		cancel()
 		if wire.name == "modern over HTTP" {
-			w.cancelled(mcp.CauseClientDisconnect)
+			w.Cancelled(mcp.CauseClientDisconnect)
 			return
 		}
-		require.Equal(t, "context canceled", w.cancelled(mcp.CauseClientCancel).CancelDetail)
+		require.Equal(t, "context canceled", w.Cancelled(mcp.CauseClientCancel).CancelDetail)
 	})
 }
 
@@ -59,7 +39,7 @@ func TestClientDisconnect(t *testing.T) {
 		w := newWorld(t)
 		cancel, _ := w.goWait(wires()[1].connect(w))
 		cancel()
-		w.cancelled(mcp.CauseClientDisconnect)
+		w.Cancelled(mcp.CauseClientDisconnect)
 	})
 	t.Run("legacy over HTTP", func(t *testing.T) {
 		w := newWorld(t)
@@ -72,12 +52,12 @@ func TestClientDisconnect(t *testing.T) {
 			defer close(gone)
 			post(t, ctx, url, session, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{}}}`)
 		}()
-		adapttest.Receive(t, w.started, "the handler to start")
+		adapttest.Receive(t, w.Started, "the handler to start")
 		hangUp()
 		<-gone
 		// The SDK still takes the session's cancellation, which is then the cause.
 		post(t, t.Context(), url, session, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"changed my mind"}}`)
-		require.Equal(t, "changed my mind", w.cancelled(mcp.CauseClientCancel).CancelDetail)
+		require.Equal(t, "changed my mind", w.Cancelled(mcp.CauseClientCancel).CancelDetail)
 	})
 }
 
@@ -112,7 +92,7 @@ func TestTransportClose(t *testing.T) {
 			client := w.dial(newClient(), there, wire.version)
 			w.goWait(client)
 			require.NoError(t, there.Writer.Close())
-			w.cancelled(mcp.CauseTransportClose)
+			w.Cancelled(mcp.CauseTransportClose)
 			require.NoError(t, session.Wait())
 		})
 	}
@@ -135,12 +115,10 @@ func TestServerShutdown(t *testing.T) {
 		ctx, now := context.WithCancel(t.Context())
 		now()
 		require.NoError(t, w.adapter.Shutdown(ctx))
-		w.cancelled(mcp.CauseServerShutdown)
+		w.Cancelled(mcp.CauseServerShutdown)
 
 		_, err := call(t, session, "add", sum{1, 2})
-		require.ErrorContains(t, err, "shutting down")
-		require.Equal(t, 1.0, w.Metric("vitrine_requests_rejected_total", adapttest.Labels{"reason": "shutting_down"}))
-		require.Equal(t, "shutting_down", w.Ended("tools/call").RejectReason)
+		w.Refused(err)
 		require.NoError(t, w.adapter.Shutdown(t.Context()), "once is enough")
 	})
 }
@@ -149,17 +127,7 @@ func TestServerShutdown(t *testing.T) {
 func TestShutdownWaits(t *testing.T) {
 	w := newWorld(t)
 	_, done := w.goWait(wires()[0].connect(w))
-	ended := make(chan error, 1)
-	go func() { ended <- w.adapter.Shutdown(t.Context()) }()
-	select {
-	case <-ended:
-		t.Fatal("it did not wait")
-	case <-time.After(20 * time.Millisecond): // no longer than it takes to notice
-	}
-	close(w.release)
-	require.NoError(t, adapttest.Receive(t, done, "the answer"))
-	require.NoError(t, adapttest.Receive(t, ended, "the end of Shutdown"))
-	require.Zero(t, w.Metric("vitrine_requests_cancelled_total", nil))
+	w.ShutdownWaits(w.adapter.Shutdown, done)
 }
 
 // A deadline is one, whether an outer middleware of the SDK has set it or one of ours.
@@ -179,7 +147,7 @@ func TestDeadline(t *testing.T) {
 			})
 			_, err := call(t, wire.connect(w), "wait", none{})
 			require.NoError(t, err)
-			w.cancelled(mcp.CauseDeadline)
+			w.Cancelled(mcp.CauseDeadline)
 		})
 		t.Run("of one of ours", func(t *testing.T) {
 			w := newWorld(t, func(next middleware.Handler) middleware.Handler {
@@ -194,7 +162,7 @@ func TestDeadline(t *testing.T) {
 			})
 			_, err := call(t, wire.connect(w), "wait", none{})
 			require.NoError(t, err)
-			w.cancelled(mcp.CauseDeadline)
+			w.Cancelled(mcp.CauseDeadline)
 		})
 	})
 }

@@ -21,58 +21,54 @@ type names struct {
 
 // label returns the name if something is registered by it, and else "".
 func (n *names) label(ctx context.Context, next sdk.MethodHandler, session *sdk.ServerSession, method, name string) string {
-	var list func(*names, context.Context, sdk.MethodHandler, *sdk.ServerSession, string) (string, error)
-	switch method {
-	case mcp.MethodToolsCall:
-		list = (*names).tools
-	case mcp.MethodPromptsGet:
-		list = (*names).prompts
-	default:
+	if method != mcp.MethodToolsCall && method != mcp.MethodPromptsGet {
 		return ""
 	}
-	if _, ok := n.known.Load([2]string{method, name}); ok {
-		return name
+	if !n.knows(method, name) {
+		n.read(ctx, next, session, method)
 	}
-	func() {
-		defer func() { _ = recover() }() // of a middleware of the SDK, which the call itself will meet
-		for cursor, page := "", 0; page < maxPages; page++ {
-			following, err := list(n, ctx, next, session, cursor)
-			if err != nil || following == "" {
-				return
-			}
-			cursor = following
+	if !n.knows(method, name) {
+		return ""
+	}
+	return name
+}
+
+func (n *names) knows(method, name string) bool {
+	_, ok := n.known.Load([2]string{method, name})
+	return ok
+}
+
+// read reads the list of what a method is for.
+func (n *names) read(ctx context.Context, next sdk.MethodHandler, session *sdk.ServerSession, method string) {
+	defer func() { _ = recover() }() // of a middleware of the SDK, which the call itself will meet
+	for cursor, page := "", 0; page == 0 || cursor != "" && page < maxPages; page++ {
+		list := mcp.MethodToolsList
+		var request sdk.Request = &sdk.ListToolsRequest{Session: session, Params: &sdk.ListToolsParams{Cursor: cursor}}
+		if method == mcp.MethodPromptsGet {
+			list = mcp.MethodPromptsList
+			request = &sdk.ListPromptsRequest{Session: session, Params: &sdk.ListPromptsParams{Cursor: cursor}}
 		}
-	}()
-	if _, ok := n.known.Load([2]string{method, name}); ok {
-		return name
+		result, err := next(ctx, list, request)
+		if err != nil {
+			return
+		}
+		cursor = n.learn(method, result)
+	}
+}
+
+// learn remembers the names on a page of a list, and returns the cursor of the next page.
+func (n *names) learn(method string, result sdk.Result) (cursor string) {
+	switch list := result.(type) {
+	case *sdk.ListToolsResult:
+		for _, tool := range list.Tools {
+			n.known.Store([2]string{method, tool.Name}, true)
+		}
+		return list.NextCursor
+	case *sdk.ListPromptsResult:
+		for _, prompt := range list.Prompts {
+			n.known.Store([2]string{method, prompt.Name}, true)
+		}
+		return list.NextCursor
 	}
 	return ""
-}
-
-func (n *names) tools(ctx context.Context, next sdk.MethodHandler, session *sdk.ServerSession, cursor string) (string, error) {
-	result, err := next(ctx, mcp.MethodToolsList, &sdk.ListToolsRequest{
-		Session: session, Params: &sdk.ListToolsParams{Cursor: cursor},
-	})
-	list, ok := result.(*sdk.ListToolsResult)
-	if err != nil || !ok {
-		return "", err
-	}
-	for _, tool := range list.Tools {
-		n.known.Store([2]string{mcp.MethodToolsCall, tool.Name}, true)
-	}
-	return list.NextCursor, nil
-}
-
-func (n *names) prompts(ctx context.Context, next sdk.MethodHandler, session *sdk.ServerSession, cursor string) (string, error) {
-	result, err := next(ctx, mcp.MethodPromptsList, &sdk.ListPromptsRequest{
-		Session: session, Params: &sdk.ListPromptsParams{Cursor: cursor},
-	})
-	list, ok := result.(*sdk.ListPromptsResult)
-	if err != nil || !ok {
-		return "", err
-	}
-	for _, prompt := range list.Prompts {
-		n.known.Store([2]string{mcp.MethodPromptsGet, prompt.Name}, true)
-	}
-	return list.NextCursor, nil
 }

@@ -8,6 +8,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/vitrine-mcp/vitrine/internal/adapt"
+	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/telemetry"
@@ -104,10 +105,10 @@ func (s *sessions) ended(scope any, cause mcp.Cause) {
 
 // delete lets the SDK delete a session, which it may refuse.
 func (s *sessions) delete(w http.ResponseWriter, req *http.Request, next http.Handler) {
-	id, status := req.Header.Get("Mcp-Session-Id"), &statusWriter{ResponseWriter: w}
+	id, answer := req.Header.Get("Mcp-Session-Id"), &report.Writer{ResponseWriter: w}
 	s.mark(id, "", mcp.CauseSessionDelete)
-	next.ServeHTTP(status, req)
-	if status.code >= 300 {
+	next.ServeHTTP(answer, req)
+	if answer.Status >= 300 {
 		s.mark(id, mcp.CauseSessionDelete, "")
 	}
 }
@@ -122,18 +123,3 @@ func (s *sessions) mark(id string, from, to mcp.Cause) {
 		}
 	}
 }
-
-// A statusWriter remembers the status.
-type statusWriter struct {
-	http.ResponseWriter
-	code int
-}
-
-// WriteHeader implements [http.ResponseWriter].
-func (w *statusWriter) WriteHeader(code int) {
-	w.code = code
-	w.ResponseWriter.WriteHeader(code)
-}
-
-// Unwrap is for [http.ResponseController].
-func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,12 +1,7 @@
 package gosdk_test
 
 import (
-	"bufio"
-	"io"
-	"net/http"
-	"os"
 	"os/exec"
-	"regexp"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -18,24 +13,12 @@ import (
 // The example is a program that a client runs over stdio, in either era; an operator
 // finds the call on its pages.
 func TestExampleOverStdio(t *testing.T) {
-	binary := t.TempDir() + "/example"
-	build := exec.Command("go", "build", "-o", binary, "./example")
-	build.Stderr = os.Stderr
-	require.NoError(t, build.Run())
+	binary := adapttest.BuildExample(t)
 	for _, version := range []string{legacy, modern} {
 		t.Run(version, func(t *testing.T) {
 			program := exec.Command(binary)
 			stderr, err := program.StderrPipe()
 			require.NoError(t, err)
-			addresses := make(chan string, 1)
-			go func() {
-				find, log := regexp.MustCompile(`address=(\S+)`), bufio.NewScanner(stderr)
-				for log.Scan() {
-					if m := find.FindStringSubmatch(log.Text()); m != nil {
-						addresses <- m[1]
-					}
-				}
-			}()
 			session, err := newClient().Connect(t.Context(), &sdk.CommandTransport{Command: program},
 				&sdk.ClientSessionOptions{ProtocolVersion: version})
 			require.NoError(t, err)
@@ -43,25 +26,7 @@ func TestExampleOverStdio(t *testing.T) {
 			result, err := call(t, session, "greet", map[string]any{"name": "Ada"})
 			require.NoError(t, err)
 			require.Equal(t, "Hello, Ada", result.Content[0].(*sdk.TextContent).Text)
-
-			admin := "http://" + adapttest.Receive(t, addresses, "the address of the pages")
-			metrics := get(t, admin+"/metrics")
-			require.Regexp(t, `mcp_server_operation_duration_seconds_count\{.*gen_ai_tool_name="greet".*mcp_protocol_version="`+
-				version+`".*network_transport="pipe".*\} 1\n`, metrics)
-			require.Contains(t, get(t, admin+"/debug/traces"), `"tool": "greet"`)
-			require.Contains(t, get(t, admin+"/debug/requests"), `"in_flight"`)
+			adapttest.Pages(t, stderr, version)
 		})
 	}
-}
-
-func get(t *testing.T, url string) string {
-	t.Helper()
-	resp, err := http.Get(url)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, resp.StatusCode, string(body))
-	http.DefaultClient.CloseIdleConnections()
-	return string(body)
 }

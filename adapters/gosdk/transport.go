@@ -83,7 +83,7 @@ func (c *connection) note(req *jsonrpc.Request) {
 	}
 	m := arrival{params: req.Params, bytes: len(req.Params), transport: c.name, scope: c}
 	if req.Method == mcp.NotificationCancelled {
-		c.adapter.core.Cancelling(cancelled(c, req.Params))
+		c.adapter.core.NoticeCancelled(c, []byte(req.Params))
 	}
 	extra := &sdk.RequestExtra{}
 	if req.IsCall() {
@@ -98,18 +98,6 @@ func (c *connection) note(req *jsonrpc.Request) {
 		c.mu.Unlock()
 	}
 	req.Extra = extra
-}
-
-// cancelled reads the params of notifications/cancelled.
-func cancelled(scope any, raw json.RawMessage) (any, mcp.ID, string) {
-	var params struct {
-		RequestID json.RawMessage `json:"requestId"`
-		Reason    string          `json:"reason"`
-	}
-	if json.Unmarshal(raw, &params) != nil {
-		return nil, mcp.ID{}, ""
-	}
-	return scope, adapt.ParseID([]byte(params.RequestID)), params.Reason
 }
 
 // Write implements [sdk.Connection]. Each request is answered, also one that no middleware

@@ -26,11 +26,8 @@ type world struct {
 	t       *testing.T
 	server  *sdk.Server
 	adapter *gosdk.Adapter
-	failure error          // what the tool fail returns
-	started chan struct{}  // the tool wait is called
-	release chan struct{}  // lets the tool wait return
-	causes  chan mcp.Cause // why the tool wait was cancelled; "" if nobody knows
-	values  chan any       // what the tool value has found in its context
+	failure error    // what the tool fail returns
+	values  chan any // what the tool value has found in its context
 }
 
 type (
@@ -41,9 +38,9 @@ type (
 
 func newWorld(t *testing.T, middlewares ...middleware.Middleware) *world {
 	w := &world{
-		Rig: adapttest.New(t), t: t, started: make(chan struct{}, 10), release: make(chan struct{}),
+		Rig: adapttest.New(t), t: t,
 		failure: errors.New("no such table"),
-		causes:  make(chan mcp.Cause, 10), values: make(chan any, 10),
+		values:  make(chan any, 10),
 	}
 	w.server = sdk.NewServer(&sdk.Implementation{Name: "world", Version: "1.0.0"}, &sdk.ServerOptions{
 		CompletionHandler: func(context.Context, *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
@@ -84,15 +81,7 @@ type valueKey struct{}
 
 // wait waits until it is cancelled or released.
 func (w *world) wait(ctx context.Context, _ *sdk.CallToolRequest, _ none) (*sdk.CallToolResult, any, error) {
-	w.started <- struct{}{}
-	select {
-	case <-ctx.Done():
-		cause, _ := mcp.CauseOf(ctx)
-		w.causes <- cause
-		return nil, nil, context.Cause(ctx)
-	case <-w.release:
-		return nil, nil, nil
-	}
+	return nil, nil, w.Wait(ctx)
 }
 
 // A wire is a way to connect a client.
@@ -191,6 +180,6 @@ func (w *world) goWait(session *sdk.ClientSession) (cancel context.CancelFunc, d
 		ended <- err
 	}()
 	w.t.Cleanup(cancel)
-	adapttest.Receive(w.t, w.started, "the handler to start")
+	adapttest.Receive(w.t, w.Started, "the handler to start")
 	return cancel, ended
 }

@@ -17,26 +17,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-// cancelled requires that the tool wait was cancelled with a cause, for the handler, on the
-// span, in the metrics and in /debug/traces.
-func (w *world) cancelled(cause vitrine.Cause) adapttest.Trace {
-	w.t.Helper()
-	require.Equal(w.t, cause, adapttest.Receive(w.t, w.causes, "the cancellation"), "the handler knows the cause")
-	span := w.Span("tools/call wait")
-	require.Equal(w.t, string(cause), span.Attributes["vitrine.cancel.cause"])
-	if cause.Fault() {
-		require.Equal(w.t, string(cause), span.Attributes["error.type"])
-	} else {
-		require.NotContains(w.t, span.Attributes, "error.type", "the caller has decided so")
-	}
-	w.Eventually(func() bool {
-		return w.Metric("vitrine_requests_cancelled_total", adapttest.Labels{"tool": "wait", "cause": string(cause)}) == 1
-	}, "the metric")
-	ended := w.Ended("tools/call")
-	require.Equal(w.t, string(cause), ended.CancelCause)
-	return ended
-}
-
 func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -50,7 +30,7 @@ func TestClientCancel(t *testing.T) {
 			w := newWorld(t)
 			cancel, _ := w.goWait(wire.connect(w))
 			cancel()
-			require.Equal(t, "context canceled", w.cancelled(vitrine.CauseClientCancel).CancelDetail)
+			require.Equal(t, "context canceled", w.Cancelled(vitrine.CauseClientCancel).CancelDetail)
 		}
 	})
 	t.Run("legacy over HTTP", func(t *testing.T) {
@@ -62,9 +42,9 @@ func TestClientCancel(t *testing.T) {
 			defer close(gone)
 			exchange(t, url, session, waitMessage)
 		}()
-		adapttest.Receive(t, w.started, "the handler to start")
+		adapttest.Receive(t, w.Started, "the handler to start")
 		exchange(t, url, session, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"changed my mind"}}`)
-		require.Equal(t, "changed my mind", w.cancelled(vitrine.CauseClientCancel).CancelDetail)
+		require.Equal(t, "changed my mind", w.Cancelled(vitrine.CauseClientCancel).CancelDetail)
 		<-gone
 	})
 }
@@ -75,7 +55,7 @@ func TestClientDisconnect(t *testing.T) {
 		w := newWorld(t)
 		cancel, _ := w.goWait(wires()[1].connect(w))
 		cancel()
-		w.cancelled(vitrine.CauseClientDisconnect)
+		w.Cancelled(vitrine.CauseClientDisconnect)
 	})
 	t.Run("legacy over HTTP", func(t *testing.T) {
 		w := newWorld(t)
@@ -87,9 +67,9 @@ func TestClientDisconnect(t *testing.T) {
 			defer close(gone)
 			post(t, ctx, url, session, waitMessage)
 		}()
-		adapttest.Receive(t, w.started, "the handler to start")
+		adapttest.Receive(t, w.Started, "the handler to start")
 		hangUp()
-		w.cancelled(vitrine.CauseClientDisconnect)
+		w.Cancelled(vitrine.CauseClientDisconnect)
 		<-gone
 	})
 }
@@ -134,7 +114,7 @@ func TestTransportClose(t *testing.T) {
 			c, hangUp := w.pipe(version)
 			w.goWait(c)
 			hangUp()
-			w.cancelled(vitrine.CauseTransportClose)
+			w.Cancelled(vitrine.CauseTransportClose)
 		})
 	}
 }
@@ -148,9 +128,9 @@ func TestListenEnds(t *testing.T) {
 	go func() { ended <- w.adapter.Listen(ctx, server.NewStdioServer(w.server), in, io.Discard) }()
 	_, err := io.WriteString(send, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`+"\n"+waitMessage+"\n")
 	require.NoError(t, err)
-	adapttest.Receive(t, w.started, "the handler to start")
+	adapttest.Receive(t, w.Started, "the handler to start")
 	stop()
-	w.cancelled(vitrine.CauseServerShutdown)
+	w.Cancelled(vitrine.CauseServerShutdown)
 	adapttest.Receive(t, ended, "the end of Listen")
 	require.NoError(t, send.Close())
 }
@@ -165,12 +145,10 @@ func TestServerShutdown(t *testing.T) {
 		ctx, now := contextOf(t)
 		now()
 		require.NoError(t, w.adapter.Shutdown(ctx))
-		w.cancelled(vitrine.CauseServerShutdown)
+		w.Cancelled(vitrine.CauseServerShutdown)
 
 		_, err := call(t, c, "add", numbers{1, 2})
-		require.ErrorContains(t, err, "shutting down")
-		require.Equal(t, 1.0, w.Metric("vitrine_requests_rejected_total", adapttest.Labels{"reason": "shutting_down"}))
-		require.Equal(t, "shutting_down", w.Ended("tools/call").RejectReason)
+		w.Refused(err)
 		require.NoError(t, w.adapter.Shutdown(t.Context()), "once is enough")
 	})
 }
@@ -179,17 +157,7 @@ func TestServerShutdown(t *testing.T) {
 func TestShutdownWaits(t *testing.T) {
 	w := newWorld(t)
 	_, done := w.goWait(wires()[0].connect(w))
-	ended := make(chan error, 1)
-	go func() { ended <- w.adapter.Shutdown(t.Context()) }()
-	select {
-	case <-ended:
-		t.Fatal("it did not wait")
-	case <-time.After(20 * time.Millisecond): // no longer than it takes to notice
-	}
-	close(w.release)
-	require.NoError(t, adapttest.Receive(t, done, "the answer"))
-	require.NoError(t, adapttest.Receive(t, ended, "the end of Shutdown"))
-	require.Zero(t, w.Metric("vitrine_requests_cancelled_total", nil))
+	w.ShutdownWaits(w.adapter.Shutdown, done)
 }
 
 // A deadline is one, whether an outer middleware of mcp-go has set it or one of ours.
@@ -206,7 +174,7 @@ func TestDeadline(t *testing.T) {
 				})})
 			_, err := call(t, wire.connect(w), "wait", nil)
 			require.Error(t, err)
-			w.cancelled(vitrine.CauseDeadline)
+			w.Cancelled(vitrine.CauseDeadline)
 		})
 		t.Run("of one of ours", func(t *testing.T) {
 			w := newWorld(t, func(next middleware.Handler) middleware.Handler {
@@ -218,7 +186,7 @@ func TestDeadline(t *testing.T) {
 			})
 			_, err := call(t, wire.connect(w), "wait", nil)
 			require.Error(t, err)
-			w.cancelled(vitrine.CauseDeadline)
+			w.Cancelled(vitrine.CauseDeadline)
 		})
 	})
 }

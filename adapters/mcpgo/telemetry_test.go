@@ -13,7 +13,6 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/vitrine-mcp/vitrine/internal/adapttest"
 )
@@ -24,36 +23,12 @@ func TestCallIsRecorded(t *testing.T) {
 		w := newWorld(t)
 		result, err := wire.connect(w).CallTool(t.Context(), mcp.CallToolRequest{Params: mcp.CallToolParams{
 			Name: "add", Arguments: numbers{2, 3}, Meta: mcp.NewMetaFromMap(map[string]any{
-				"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+				"traceparent": adapttest.TraceParent,
 			}),
 		}})
 		require.NoError(t, err)
 		require.Equal(t, map[string]any{"sum": 5.0}, result.StructuredContent)
-
-		span := w.Span("tools/call add")
-		require.Equal(t, trace.SpanKindServer, span.SpanKind())
-		require.Equal(t, "0af7651916cd43dd8448eb211c80319c", span.SpanContext().TraceID().String(), "the client's trace goes on")
-		require.Equal(t, "b7ad6b7169203331", span.Parent().SpanID().String())
-		require.Equal(t, "tools/call", span.Attributes["mcp.method.name"])
-		require.Equal(t, "add", span.Attributes["gen_ai.tool.name"])
-		require.Equal(t, wire.version, span.Attributes["mcp.protocol.version"])
-		require.NotEmpty(t, span.Attributes["jsonrpc.request.id"])
-		require.NotContains(t, span.Attributes, "error.type")
-
-		network := map[string]string{"http": "tcp", "stdio": "pipe"}[wire.transport]
-		require.Equal(t, 1.0, w.Metric("mcp_server_operation_duration_seconds", adapttest.Labels{
-			"mcp_method_name": "tools/call", "gen_ai_tool_name": "add", "error_type": "",
-			"mcp_protocol_version": wire.version, "network_transport": network,
-		}))
-		require.Equal(t, 1.0, w.Metric("vitrine_requests_admitted_total", adapttest.Labels{"method": "tools/call"}))
-		require.Equal(t, 1.0, w.Metric("vitrine_responses_sent_total", adapttest.Labels{"method": "tools/call"}))
-
-		ended := w.Ended("tools/call")
-		require.Equal(t, "add", ended.Tool)
-		require.Empty(t, ended.Outcome, "the SDK has taken it over, and more is not known")
-		require.Equal(t, "tester", ended.Client)
-		require.Equal(t, wire.transport, ended.Transport)
-		require.NotEmpty(t, ended.RequestID)
+		w.Recorded(wire.transport, wire.version)
 	})
 }
 
@@ -135,20 +110,7 @@ func TestRunningCallIsShown(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t)
 		_, done := w.goWait(wire.connect(w))
-		requests, _, _ := w.Live()
-		require.Len(t, requests, 1)
-		require.Equal(t, "wait", requests[0].Tool)
-		require.Equal(t, "running", requests[0].State)
-		require.Equal(t, "tester", requests[0].Client)
-		require.Equal(t, wire.transport, requests[0].Transport)
-		require.NotEmpty(t, requests[0].ID)
-		require.Equal(t, wire.transport == "http", requests[0].Remote != "")
-		require.Equal(t, 1.0, w.Metric("vitrine_requests_in_flight", adapttest.Labels{"state": "running"}))
-
-		close(w.release)
-		require.NoError(t, adapttest.Receive(t, done, "the answer"))
-		requests, _, _ = w.Live()
-		require.Empty(t, requests)
+		w.Running(wire.transport, done)
 	})
 }
 
@@ -159,13 +121,7 @@ func TestConsoleIsFed(t *testing.T) {
 	_, err := call(t, c, "add", numbers{1, 2})
 	require.NoError(t, err)
 	_, done := w.goWait(c)
-	frame := w.Frame()
-	require.Len(t, frame.Requests.Rows, 1)
-	require.Equal(t, "wait", frame.Requests.Rows[0].Tool)
-	require.NotEmpty(t, frame.Traces.Rows)
-	require.Equal(t, "add", frame.Traces.Rows[0].Tool)
-	close(w.release)
-	require.NoError(t, adapttest.Receive(t, done, "the answer"))
+	w.Fed(done)
 }
 
 // A legacy session is shown while it is open, and counted with the reason for its end.

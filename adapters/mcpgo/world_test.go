@@ -29,10 +29,7 @@ type world struct {
 	t       *testing.T
 	server  *server.MCPServer
 	adapter *mcpgo.Adapter
-	failure error              // what the tool fail returns
-	started chan struct{}      // the tool wait is called
-	release chan struct{}      // lets the tool wait return
-	causes  chan vitrine.Cause // why the tool wait was cancelled; "" if nobody knows
+	failure error // what the tool fail returns
 }
 
 func newWorld(t *testing.T, middlewares ...middleware.Middleware) *world {
@@ -42,8 +39,8 @@ func newWorld(t *testing.T, middlewares ...middleware.Middleware) *world {
 // newWorldWith makes the server with more options.
 func newWorldWith(t *testing.T, options []server.ServerOption, middlewares ...middleware.Middleware) *world {
 	w := &world{
-		Rig: adapttest.New(t), t: t, started: make(chan struct{}, 10), release: make(chan struct{}),
-		failure: errors.New("no such table"), causes: make(chan vitrine.Cause, 10),
+		Rig: adapttest.New(t), t: t,
+		failure: errors.New("no such table"),
 	}
 	w.server = server.NewMCPServer("world", "1.0.0",
 		append(options, server.WithPromptCompletionProvider(completions{}), server.WithCompletions())...)
@@ -86,15 +83,7 @@ func (completions) CompletePromptArgument(context.Context, string, mcp.CompleteA
 
 // wait waits until it is cancelled or released.
 func (w *world) wait(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	w.started <- struct{}{}
-	select {
-	case <-ctx.Done():
-		cause, _ := vitrine.CauseOf(ctx)
-		w.causes <- cause
-		return nil, context.Cause(ctx)
-	case <-w.release:
-		return mcp.NewToolResultText("waited"), nil
-	}
+	return mcp.NewToolResultText("waited"), w.Wait(ctx)
 }
 
 // A wire is a way to connect a client.
@@ -190,7 +179,7 @@ func (w *world) goWait(c *client.Client) (cancel context.CancelFunc, done <-chan
 		ended <- err
 	}()
 	w.t.Cleanup(cancel)
-	adapttest.Receive(w.t, w.started, "the handler to start")
+	adapttest.Receive(w.t, w.Started, "the handler to start")
 	return cancel, ended
 }
 

@@ -110,22 +110,20 @@ func (a *Adapter) Notice(scope any, data []byte) { a.notice(scope, parse(data)) 
 func (a *Adapter) notice(scope any, messages []message) {
 	for _, m := range messages {
 		if m.Method == mcp.NotificationCancelled {
-			id, reason := cancelled(m.Params)
-			a.Cancelling(scope, id, reason)
+			a.NoticeCancelled(scope, m.Params)
 		}
 	}
 }
 
-// cancelled reads the params of notifications/cancelled.
-func cancelled(params jsontext.Value) (id mcp.ID, reason string) {
+// NoticeCancelled is [Adapter.Cancelling] for the params of notifications/cancelled.
+func (a *Adapter) NoticeCancelled(scope any, params jsontext.Value) {
 	var p struct {
 		RequestID jsontext.Value `json:"requestId"`
 		Reason    string         `json:"reason"`
 	}
-	if json.Unmarshal(params, &p) != nil {
-		return mcp.ID{}, ""
+	if json.Unmarshal(params, &p) == nil {
+		a.Cancelling(scope, ParseID(p.RequestID), p.Reason)
 	}
-	return ParseID(p.RequestID), p.Reason
 }
 
 // Request returns the HTTP request; nil for no exchange.

@@ -13,6 +13,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
@@ -23,6 +24,11 @@ const patience = 20 * time.Second
 // A Rig is telemetry, and what it has recorded.
 type Rig struct {
 	*telemetry.Telemetry
+	// Of the tool wait; see [Rig.Wait].
+	Started chan struct{}  // its handler was called
+	Release chan struct{}  // lets it return
+	Causes  chan mcp.Cause // why it was cancelled; "" if nobody knows
+
 	t     testing.TB
 	spans *tracetest.SpanRecorder
 }
@@ -37,7 +43,9 @@ func New(t testing.TB) *Rig {
 	t.Cleanup(func() {
 		require.NoError(t, tel.Shutdown(t.Context()))
 	})
-	return &Rig{tel, t, spans}
+	return &Rig{
+		Telemetry: tel, Started: make(chan struct{}, 10), Release: make(chan struct{}), Causes: make(chan mcp.Cause, 10), t: t, spans: spans,
+	}
 }
 
 // Eventually waits until ok.

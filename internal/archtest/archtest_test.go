@@ -53,7 +53,7 @@ var areas = []area{
 	{path: "server/servertest", layer: 4, also: []string{"server"}, banDeep: grpc}, // its assertions show spans and metrics
 	{path: "server", layer: 4, ban: instruments, banDeep: grpc},
 	{path: "internal/adapt", layer: 3, also: []string{"middleware"}, sealed: true, ban: instruments}, // for the modules in adapters/
-	{path: "internal/adapttest", layer: 3, only: []string{"telemetry"}, sealed: true},                // for their tests
+	{path: "internal/adapttest", layer: 3, only: []string{"telemetry", "mcp"}, sealed: true},         // for their tests
 	{path: "dashboards", layer: 3, only: []string{"telemetry"}, sealed: true, ban: instruments},
 	{path: "internal/framed", layer: 3, ban: instruments},
 	{path: "internal/streamable", layer: 3, ban: instruments},
