@@ -56,8 +56,8 @@ func (b board) clientQuantile(name string) string {
 }
 
 // plainQuantiles are the usual ones of what has no exemplars.
-func (b board) plainQuantiles(name string) (list []target) {
-	for _, t := range b.quantiles(name) {
+func (b board) plainQuantiles(name string, matchers ...matcher) (list []target) {
+	for _, t := range b.quantiles(name, matchers...) {
 		t.Exemplar = false
 		list = append(list, t)
 	}

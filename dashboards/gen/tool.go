@@ -43,7 +43,7 @@ func (b board) tool() sheet {
 					latest(b.now("instance, tool, cause", telemetry.MetricHandlersAbandoned)+" > 0", "")),
 			}},
 			{"What it reads and writes", []panel{
-				graph("Size of answers", "What a tool returns, a model reads. The buckets are coarse.", "bytes", rising(65536, 1048576), b.sizes(telemetry.MetricResponseBytes, of)...),
+				graph("Size of answers", "What a tool returns, a model reads. The buckets are coarse.", "bytes", rising(65536, 1048576), b.plainQuantiles(telemetry.MetricResponseBytes, of)...),
 				graph("Mean size of answers", "Exact, by tool. Where it grows, models run out of context.", "bytes", rising(65536, 1048576),
 					query(b.mean("tool", telemetry.MetricResponseBytes, of), "{{tool}}")),
 				graph("Mean size of requests", "Exact, by tool.", "bytes", rising(65536, 1048576), query(b.mean("tool", telemetry.MetricRequestBytes, of), "{{tool}}")),
@@ -53,14 +53,5 @@ func (b board) tool() sheet {
 					query(b.quantile(0.95, "tool, status", telemetry.MetricTaskDuration), "{{tool}} {{status}}")),
 			}},
 		},
-	}
-}
-
-// sizes are quantiles of a size, which has no exemplars.
-func (b board) sizes(name string, matchers ...matcher) []target {
-	return []target{
-		query(b.quantile(0.5, "", name, matchers...), "p50"),
-		query(b.quantile(0.95, "", name, matchers...), "p95"),
-		query(b.quantile(0.99, "", name, matchers...), "p99"),
 	}
 }
