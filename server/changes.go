@@ -39,9 +39,11 @@ const (
 	taskUpdated
 )
 
-// changed tells those who have subscribed. It waits for nobody, and costs next to
-// nothing while nobody has.
-func (s *Server) changed(c change) { _ = s.hub.publish(news{change: c}) }
+// listChanged returns what tells those who have subscribed to a list. It waits for nobody,
+// and costs next to nothing while nobody has.
+func (s *Server) listChanged(kind changeKind) func() {
+	return func() { _ = s.hub.publish(news{change: change{kind: kind}}) }
+}
 
 // ResourceUpdated tells the clients that have subscribed to a resource that it has
 // changed. uri may also name a part of a resource, below it or behind a question mark

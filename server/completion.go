@@ -32,21 +32,6 @@ func CompleteFrom(values ...string) CompleteFunc {
 	}
 }
 
-var _ = feature((*Server).addCompletion)
-
-// addCompletion registers the method of the completion feature, which is there as soon
-// as there is something to complete.
-func (s *Server) addCompletion() {
-	s.announce(func(c *mcp.ServerCapabilities) {
-		if s.completion.Load() {
-			c.Completions = &struct{}{}
-		}
-	})
-	s.handle(&method{
-		name: mcp.MethodCompletionComplete, eras: inBoth, advertised: s.completion.Load, handler: s.serve(s.complete),
-	})
-}
-
 // completes notes that there is something to complete, if one of the funcs is there.
 func (s *Server) completes(arguments map[string]CompleteFunc) {
 	for _, f := range arguments {

@@ -21,23 +21,17 @@ type method struct {
 	// targets finds the tool, prompt or resource that a request names; nil for a method
 	// without targets. Without a match the method's own handler answers.
 	targets func(name string) *target
-	// advertised tells whether the capability that the method belongs to is on; nil for
-	// a method that is always there.
-	advertised func() bool
+	// capability is the name of the one that the method belongs to. Without it the server
+	// answers that it has nothing for the method. Empty for a method that is always there.
+	capability string
+	// absent: an option would turn the method on.
+	absent bool
 	// handshake, beforeInitialize and subscription are explained at session.Route.
 	handshake, beforeInitialize, subscription bool
 
 	route *session.Route
-}
-
-// features add what every server has, in no particular order: each file of a feature
-// adds its own.
-var features []func(*Server)
-
-// feature is for declarations of package variables.
-func feature(add func(*Server)) struct{} {
-	features = append(features, add)
-	return struct{}{}
+	// advertised is the capability's condition; nil is always.
+	advertised func() bool
 }
 
 // eras says in which eras a method exists.
@@ -60,11 +54,25 @@ type methodTable struct {
 // otherMethod is the label of methods that the server does not know.
 const otherMethod = "_OTHER"
 
-// handle registers a method of the protocol.
-func (s *Server) handle(m *method) {
-	s.routeMethod(m)
-	if s.setMethod(m) {
-		panic(fmt.Errorf("server: two features serve the method %q", m.name))
+// registerTables registers the capabilities, the methods and the notifications of the protocol.
+func (s *Server) registerTables() {
+	s.capabilities = s.capabilityTable()
+	conditions := map[string]func() bool{}
+	for _, row := range s.capabilities {
+		conditions[row.name] = row.on
+	}
+	for _, m := range s.protocolMethods() {
+		if m.absent {
+			continue
+		}
+		m.advertised = conditions[m.capability]
+		s.routeMethod(m)
+		if s.setMethod(m) {
+			panic(fmt.Errorf("server: the table has the method %q twice", m.name))
+		}
+	}
+	for _, row := range s.protocolNotifications() {
+		s.notices.put(row.name, row.handler)
 	}
 }
 

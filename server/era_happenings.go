@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"maps"
 	"slices"
 
@@ -10,32 +9,24 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-var _ = feature((*Server).addHappenings)
-
-// addHappenings tells legacy sessions what happens in the extensions that they have
-// declared, from the end of their handshake on: they have no subscriptions/listen.
-func (s *Server) addHappenings() {
-	s.notices.on(mcp.NotificationInitialized, func(_ context.Context, n *Notice) {
-		sess := n.session
-		if sess == nil || sess.Peer() == nil {
-			return
-		}
-		handshake := &session.Inbound{Era: mcp.Legacy} // whatever the notification says of itself
-		ids := slices.DeleteFunc(s.extensions.ids(), func(id string) bool {
-			_, declared := declaredExtension(handshake, sess, id)
-			return !declared
-		})
-		if len(ids) == 0 || !s.happenings.enlist(sess) {
-			return
-		}
-		w := newWitness(s.core, func(what happening, done func()) { sess.PostEach(what.method, what.params, done) })
-		leave := s.happenings.join(w, ids)
-		sess.OnClosed(func() {
-			leave()
-			s.happenings.forget(sess)
-		})
-		w.send()
+// tellExtensions tells a legacy session what happens in the extensions that it has
+// declared, from the end of its handshake on: it has no subscriptions/listen.
+func (s *Server) tellExtensions(sess *session.Session) {
+	handshake := &session.Inbound{Era: mcp.Legacy} // whatever the notification says of itself
+	ids := slices.DeleteFunc(s.extensions.ids(), func(id string) bool {
+		_, declared := declaredExtension(handshake, sess, id)
+		return !declared
 	})
+	if len(ids) == 0 || !s.happenings.enlist(sess) {
+		return
+	}
+	w := newWitness(s.core, func(what happening, done func()) { sess.PostEach(what.method, what.params, done) })
+	leave := s.happenings.join(w, ids)
+	sess.OnClosed(func() {
+		leave()
+		s.happenings.forget(sess)
+	})
+	w.send()
 }
 
 // ownHonoured checks that a modern client has declared the extensions of which it wants

@@ -20,24 +20,10 @@ type push struct {
 	feeds map[*session.Session]*feed
 }
 
-var _ = feature((*Server).addPush)
-
-// addPush registers what legacy clients have in place of subscriptions/listen
-// (specification of 2025-11-25: "Resources", subscriptions).
-func (s *Server) addPush() {
-	s.push = &push{server: s, feeds: map[*session.Session]*feed{}}
-	tells := func() bool {
-		_, updates := s.tellable()
-		return updates
-	}
-	s.handle(&method{name: mcp.MethodResourcesSubscribe, eras: inLegacy, advertised: tells, handler: s.push.subscribe})
-	s.handle(&method{name: mcp.MethodResourcesUnsubscribe, eras: inLegacy, advertised: tells, handler: s.push.unsubscribe})
-	s.notices.on(mcp.NotificationInitialized, func(_ context.Context, n *Notice) {
-		if n.session != nil && n.session.Peer() != nil {
-			lists, _ := s.tellable() // what the handshake has announced
-			s.hub.enlist(s.push.feed(n.session), lists)
-		}
-	})
+// begin tells a session of changes from the end of its handshake on.
+func (p *push) begin(sess *session.Session) {
+	lists, _ := p.server.tellable() // what the handshake has announced
+	p.server.hub.enlist(p.feed(sess), lists)
 }
 
 // feed returns the feed of a session, making it on first use. It is there until the

@@ -6,26 +6,24 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-var _ = feature((*Server).addRoots)
-
-// addRoots registers what legacy clients say of their roots by themselves.
-func (s *Server) addRoots() {
+// rootsListChanged tells the hooks what a legacy client says of its roots by itself.
+func (s *Server) rootsListChanged() func(context.Context, *Notice) {
 	tell := s.wrapNotice(mcp.NotificationRootsListChanged, func(ctx context.Context, n *Notice) {
 		for _, hook := range s.rootsHooks() {
 			hook(ctx, n)
 		}
 	})
-	s.notices.on(mcp.NotificationRootsListChanged, func(ctx context.Context, n *Notice) {
+	return func(ctx context.Context, n *Notice) {
 		if n.in.Era != mcp.Legacy || n.session == nil {
 			return // the modern era has no such notification
 		}
 		if p := n.session.Peer(); p == nil || p.Capabilities.Roots == nil {
-			return // and who has no roots, no such change
+			return // a client without roots has no such change
 		}
 		if len(s.rootsHooks()) > 0 {
 			tell(ctx, n)
 		}
-	})
+	}
 }
 
 func (s *Server) rootsHooks() []func(context.Context, *Notice) {

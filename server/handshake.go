@@ -10,38 +10,10 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-var _ = feature((*Server).addLifecycle)
-
-// addLifecycle registers the methods by which a client gets to know the server:
-// server/discover in the modern era, initialize and ping in the legacy one.
-func (s *Server) addLifecycle() {
-	s.handle(&method{name: mcp.MethodServerDiscover, eras: inModern, handler: s.discover})
-	s.handle(&method{
-		name: mcp.MethodInitialize, eras: inLegacy, handler: s.initialize,
-		handshake: true, beforeInitialize: true,
-	})
-	s.handle(&method{name: mcp.MethodPing, eras: inLegacy, handler: ping, beforeInitialize: true})
-}
-
-// announce adds what a feature says to the capabilities. It is asked each time: a
-// feature may come to life while the server serves.
-func (s *Server) announce(feature func(*mcp.ServerCapabilities)) {
-	s.announcements = append(s.announcements, feature)
-}
-
-// capabilities returns what the server announces to the clients of an era.
-func (s *Server) capabilities(in eras) (c mcp.ServerCapabilities) {
-	for _, feature := range s.announcements {
-		feature(&c)
-	}
-	c.Extensions = s.extensions.announced(in)
-	return c
-}
-
 func (s *Server) discover(context.Context, *middleware.Request) (mcp.Result, error) {
 	return &mcp.DiscoverResult{
 		SupportedVersions: append(mcp.Versions(mcp.Modern), mcp.Versions(mcp.Legacy)...),
-		Capabilities:      s.capabilities(inModern),
+		Capabilities:      s.announced(inModern),
 		Instructions:      s.instructions,
 		CacheHint:         s.listHint(),
 	}, nil
@@ -65,10 +37,18 @@ func (s *Server) initialize(_ context.Context, req *middleware.Request) (mcp.Res
 	})
 	return &mcp.InitializeResult{
 		ProtocolVersion: version,
-		Capabilities:    s.capabilities(inLegacy),
+		Capabilities:    s.announced(inLegacy),
 		ServerInfo:      s.info,
 		Instructions:    s.instructions,
 	}, nil
 }
 
 func ping(context.Context, *middleware.Request) (mcp.Result, error) { return &mcp.EmptyResult{}, nil }
+
+// initialized begins to tell a legacy client what its handshake has announced.
+func (s *Server) initialized(_ context.Context, n *Notice) {
+	if n.session != nil && n.session.Peer() != nil {
+		s.push.begin(n.session)
+		s.tellExtensions(n.session)
+	}
+}

@@ -53,3 +53,19 @@ func cursorOf(req *middleware.Request) (string, error) {
 	}
 	return params.Cursor, nil
 }
+
+func toolList(defs []*mcp.Tool, next string, hint mcp.CacheHint) mcp.Result {
+	return &mcp.ListToolsResult{Tools: defs, NextCursor: next, CacheHint: hint}
+}
+
+func promptList(defs []*mcp.Prompt, next string, hint mcp.CacheHint) mcp.Result {
+	return &mcp.ListPromptsResult{Prompts: defs, NextCursor: next, CacheHint: hint}
+}
+
+func resourceList(defs []*mcp.Resource, next string, hint mcp.CacheHint) mcp.Result {
+	return &mcp.ListResourcesResult{Resources: defs, NextCursor: next, CacheHint: hint}
+}
+
+func templateList(defs []*mcp.ResourceTemplate, next string, hint mcp.CacheHint) mcp.Result {
+	return &mcp.ListResourceTemplatesResult{ResourceTemplates: defs, NextCursor: next, CacheHint: hint}
+}

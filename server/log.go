@@ -15,14 +15,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-var _ = feature((*Server).addLogging)
-
-// addLogging registers what belongs to the messages of [Call.Log].
-func (s *Server) addLogging() {
-	s.announce(func(c *mcp.ServerCapabilities) { c.Logging = &struct{}{} })
-	s.handle(&method{name: mcp.MethodLoggingSetLevel, eras: inLegacy, handler: setLogLevel})
-}
-
 // setLogLevel sets what the messages of a session must be worth.
 func setLogLevel(_ context.Context, req *middleware.Request) (mcp.Result, error) {
 	var params mcp.SetLevelParams

@@ -134,34 +134,16 @@ type notices struct {
 	quiet   chan struct{}  // closed when none runs any more; nil while nobody waits
 }
 
-// put registers a handler of one's own. replaced says that there was one.
+// put registers a handler. replaced says that there was one.
 func (t *notices) put(name string, h func(context.Context, *Notice)) (replaced bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	replaced = t.byName[name] != nil
-	t.set(name, h)
-	return replaced
-}
-
-// on adds what a feature does, beside others.
-func (t *notices) on(name string, h func(context.Context, *Notice)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	other := t.byName[name]
-	t.set(name, func(ctx context.Context, n *Notice) {
-		if other != nil {
-			other(ctx, n)
-		}
-		h(ctx, n)
-	})
-}
-
-// set wants mu.
-func (t *notices) set(name string, h func(context.Context, *Notice)) {
 	if t.byName == nil {
 		t.byName = map[string]func(context.Context, *Notice){}
 	}
+	replaced = t.byName[name] != nil
 	t.byName[name] = h
+	return replaced
 }
 
 func (t *notices) remove(name string) {

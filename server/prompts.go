@@ -11,26 +11,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-var _ = feature((*Server).addPrompts)
-
-// addPrompts registers the methods of the prompts feature (specification: "Prompts").
-func (s *Server) addPrompts() {
-	s.prompts = table[*mcp.Prompt]{kind: ItemPrompt, changed: func() { s.changed(change{kind: promptsChanged}) }}
-	s.announce(func(c *mcp.ServerCapabilities) {
-		if s.prompts.used() {
-			c.Prompts = &mcp.PromptsCapability{ListChanged: true}
-		}
-	})
-	s.handle(&method{name: mcp.MethodPromptsList, eras: inBoth, advertised: s.prompts.used, handler: listOf(s, &s.prompts,
-		func(defs []*mcp.Prompt, next string, hint mcp.CacheHint) mcp.Result {
-			return &mcp.ListPromptsResult{Prompts: defs, NextCursor: next, CacheHint: hint}
-		})})
-	s.handle(&method{
-		name: mcp.MethodPromptsGet, eras: inBoth, advertised: s.prompts.used,
-		handler: unknownPrompt, targets: s.prompts.target,
-	})
-}
-
 // checkPromptName refuses names that do not fit into a label, a log line or a menu.
 func checkPromptName(name string) error {
 	if name == "" || len(name) > 128 {

@@ -15,32 +15,8 @@ const maxURI = template.MaxLength
 // there is nothing. The client gets the error that its revision has for it, with the URI.
 var ErrResourceNotFound error = mcp.NewError(mcp.CodeResourceNotFound, "the resource does not exist")
 
-var _ = feature((*Server).addResources)
-
-// addResources registers the methods of the resources feature (specification:
-// "Resources").
-func (s *Server) addResources() {
-	changed := func() { s.changed(change{kind: resourcesChanged}) }
-	s.resources = table[*mcp.Resource]{kind: ItemResource, changed: changed}
-	s.templates = table[*mcp.ResourceTemplate]{kind: ItemTemplate, changed: changed}
-	used := func() bool { return s.resources.used() || s.templates.used() }
-	s.announce(func(c *mcp.ServerCapabilities) {
-		if used() {
-			c.Resources = &mcp.ResourcesCapability{ListChanged: true, Subscribe: true}
-		}
-	})
-	s.handle(&method{name: mcp.MethodResourcesList, eras: inBoth, advertised: used, handler: listOf(s, &s.resources,
-		func(defs []*mcp.Resource, next string, hint mcp.CacheHint) mcp.Result {
-			return &mcp.ListResourcesResult{Resources: defs, NextCursor: next, CacheHint: hint}
-		})})
-	s.handle(&method{name: mcp.MethodResourcesTemplatesList, eras: inBoth, advertised: used, handler: listOf(s, &s.templates,
-		func(defs []*mcp.ResourceTemplate, next string, hint mcp.CacheHint) mcp.Result {
-			return &mcp.ListResourceTemplatesResult{ResourceTemplates: defs, NextCursor: next, CacheHint: hint}
-		})})
-	s.handle(&method{
-		name: mcp.MethodResourcesRead, eras: inBoth, advertised: used, handler: s.read, targets: s.readable,
-	})
-}
+// hasResources reports whether a resource or a template was ever registered.
+func (s *Server) hasResources() bool { return s.resources.used() || s.templates.used() }
 
 // RemoveResources removes resources by URI; unknown ones are ignored. Reads that run
 // already go on.

@@ -95,9 +95,9 @@ type Server struct {
 	push        *push
 	tasks       *tasks      // nil without the tasks extension
 	honourTasks honourTasks // likewise
-	// announcements are what features add to the capabilities. Only New writes to it.
-	announcements []func(*mcp.ServerCapabilities)
-	serverInfo    []byte // {"io.modelcontextprotocol/serverInfo":...}, encoded
+	// capabilities is the table of what the server announces. Only New writes to it.
+	capabilities []capability
+	serverInfo   []byte // {"io.modelcontextprotocol/serverInfo":...}, encoded
 
 	hooks lifecycle
 	ready readiness
@@ -177,14 +177,17 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 	})
 	cfg.telemetry.AddSource(observe.Source(s.snapshot)) // for good: the last scrape comes after the drain
 	s.hub = newHub(s.core)
-	for _, add := range features {
-		add(s)
-	}
+	s.push = &push{server: s, feeds: map[*session.Session]*feed{}}
+	s.tools = table[*mcp.Tool]{kind: ItemTool, changed: s.listChanged(toolsChanged)}
+	s.prompts = table[*mcp.Prompt]{kind: ItemPrompt, changed: s.listChanged(promptsChanged)}
+	s.resources = table[*mcp.Resource]{kind: ItemResource, changed: s.listChanged(resourcesChanged)}
+	s.templates = table[*mcp.ResourceTemplate]{kind: ItemTemplate, changed: s.listChanged(resourcesChanged)}
 	if cfg.tasks != nil {
 		if err := s.addTasks(*cfg.tasks); err != nil {
 			return nil, err
 		}
 	}
+	s.registerTables()
 	return s, nil
 }
 

@@ -14,13 +14,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-var _ = feature((*Server).addSubscriptions)
-
-// addSubscriptions registers subscriptions/listen (specification: "Subscriptions").
-func (s *Server) addSubscriptions() {
-	s.handle(&method{name: mcp.MethodSubscriptionsListen, eras: inModern, handler: s.listen, subscription: true})
-}
-
 // honourTasks returns the ids of tasks of which the caller may learn, with the revisions
 // that it could have read by now, or why there is none. The tasks extension takes part in subscriptions with it, and publishes changes of
 // kind taskUpdated.
@@ -213,7 +206,7 @@ func (s *Server) honouredTasks(
 // tellable returns the lists of whose changes the server announces to tell, a bit for
 // each, and whether it tells of updated resources.
 func (s *Server) tellable() (lists uint8, updates bool) {
-	c := s.capabilities(inBoth)
+	c := s.announced(inBoth)
 	if c.Tools != nil && c.Tools.ListChanged {
 		lists |= 1 << toolsChanged
 	}

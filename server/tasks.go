@@ -71,12 +71,12 @@ func (s *Server) addTasks(cfg Tasks) error {
 	t.store.Watch(t.changed)
 	s.tasks = t
 	s.honourTasks = t.honour
-	for name, h := range map[string]callHandler{
-		mcp.MethodTasksGet: t.get, mcp.MethodTasksUpdate: t.update, mcp.MethodTasksCancel: t.cancel,
-	} {
-		s.handle(&method{name: name, eras: inModern, handler: s.serve(ifDeclared(mcp.ExtensionTasks, h))})
-	}
 	return nil
+}
+
+// taskHandler is the handler of a method of the tasks extension.
+func (s *Server) taskHandler(h callHandler) middleware.Handler {
+	return s.serve(ifDeclared(mcp.ExtensionTasks, h))
 }
 
 // start makes a task of a call. The record is in the store when it returns.

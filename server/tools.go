@@ -8,19 +8,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-var _ = feature((*Server).addTools)
-
-// addTools registers the methods of the tools feature.
-func (s *Server) addTools() {
-	s.tools = table[*mcp.Tool]{kind: ItemTool, changed: func() { s.changed(change{kind: toolsChanged}) }}
-	s.announce(func(c *mcp.ServerCapabilities) { c.Tools = &mcp.ToolsCapability{ListChanged: true} })
-	s.handle(&method{name: mcp.MethodToolsList, eras: inBoth, handler: listOf(s, &s.tools,
-		func(defs []*mcp.Tool, next string, hint mcp.CacheHint) mcp.Result {
-			return &mcp.ListToolsResult{Tools: defs, NextCursor: next, CacheHint: hint}
-		})})
-	s.handle(&method{name: mcp.MethodToolsCall, eras: inBoth, handler: unknownTool, targets: s.tools.target})
-}
-
 // enterTool enters a tool whose definition was checked.
 func (s *Server) enterTool(
 	def *mcp.Tool, params []paramHeader, h callHandler, how serving,

@@ -1,0 +1,46 @@
+package server
+
+import "github.com/vitrine-mcp/vitrine/mcp"
+
+// A capability is a row of the table of what the server announces to its clients.
+type capability struct {
+	name string
+	// on reports whether the server has the capability at this moment: a feature may come
+	// to life while the server serves. Nil is always.
+	on       func() bool
+	announce func(*mcp.ServerCapabilities)
+}
+
+// Capabilities to which methods belong.
+const (
+	capabilityPrompts     = "prompts"
+	capabilityResources   = "resources"
+	capabilityCompletions = "completions"
+)
+
+// capabilityTable is the table of the server's capabilities. Extensions have a list of their
+// own.
+func (s *Server) capabilityTable() []capability {
+	return []capability{
+		{"logging", nil, func(c *mcp.ServerCapabilities) { c.Logging = &struct{}{} }},
+		{"tools", nil, func(c *mcp.ServerCapabilities) { c.Tools = &mcp.ToolsCapability{ListChanged: true} }},
+		{capabilityPrompts, s.prompts.used, func(c *mcp.ServerCapabilities) {
+			c.Prompts = &mcp.PromptsCapability{ListChanged: true}
+		}},
+		{capabilityResources, s.hasResources, func(c *mcp.ServerCapabilities) {
+			c.Resources = &mcp.ResourcesCapability{ListChanged: true, Subscribe: true}
+		}},
+		{capabilityCompletions, s.completion.Load, func(c *mcp.ServerCapabilities) { c.Completions = &struct{}{} }},
+	}
+}
+
+// announced returns what the server announces to the clients of an era.
+func (s *Server) announced(in eras) (c mcp.ServerCapabilities) {
+	for _, row := range s.capabilities {
+		if row.on == nil || row.on() {
+			row.announce(&c)
+		}
+	}
+	c.Extensions = s.extensions.announced(in)
+	return c
+}
