@@ -1,6 +1,9 @@
 package server
 
-import "github.com/vitrine-mcp/vitrine/mcp"
+import (
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
+)
 
 // A capability is a row of the table of what the server announces to its clients.
 type capability struct {
@@ -35,7 +38,7 @@ func (s *Server) capabilityTable() []capability {
 }
 
 // announced returns what the server announces to the clients of an era.
-func (s *Server) announced(in eras) (c mcp.ServerCapabilities) {
+func (s *Server) announced(in era.Set) (c mcp.ServerCapabilities) {
 	for _, row := range s.capabilities {
 		if row.on == nil || row.on() {
 			row.announce(&c)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // A TaskSupport says whether the calls of a tool may go on as tasks.
@@ -112,7 +113,7 @@ func (s *Server) detachable(support TaskSupport, h callHandler) callHandler {
 		switch {
 		case s.tasks != nil && declared:
 		case support == TaskRequired:
-			return nil, notDeclared(call.Request, mcp.ExtensionTasks)
+			return nil, era.MissingExtension(call.Request, mcp.ExtensionTasks)
 		default:
 			call.run = &taskRun{}
 			return h(ctx, call)

@@ -9,13 +9,14 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // A method is one protocol method that the server serves. Features register
 // theirs; nothing else knows the list.
 type method struct {
 	name    string
-	eras    eras
+	eras    era.Set
 	handler middleware.Handler
 	serving serving
 	// targets finds the tool, prompt or resource that a request names; nil for a method
@@ -33,15 +34,6 @@ type method struct {
 	// advertised is the capability's condition; nil is always.
 	advertised func() bool
 }
-
-// eras says in which eras a method exists.
-type eras uint8
-
-const (
-	inLegacy eras = 1 << mcp.Legacy
-	inModern eras = 1 << mcp.Modern
-	inBoth        = inLegacy | inModern
-)
 
 // methodTable holds the methods.
 type methodTable struct {
@@ -120,17 +112,17 @@ func (d *dispatcher) Route(in *session.Inbound, _ *session.Session) *session.Rou
 		route = m.route
 	}
 	if in.Era == mcp.Modern {
-		if err := checkVersion(in.Version); err != nil {
+		if err := era.CheckVersion(in.Version); err != nil {
 			return route.Refuse(err)
 		}
-		if err := checkLogLevel(in); err != nil {
+		if err := era.CheckLogLevel(in); err != nil {
 			return route.Refuse(err)
 		}
 	}
 	switch {
 	case m == nil:
 		return route
-	case m.eras&(1<<in.Era) == 0:
+	case !m.eras.Has(in.Era):
 		return route.Refuse(mcp.NewError(mcp.CodeMethodNotFound, "there is no method %q in this protocol version", m.name))
 	case m.advertised != nil && !m.advertised():
 		return route.Refuse(mcp.NewError(mcp.CodeMethodNotFound, "the server has nothing for %q", m.name))
@@ -150,7 +142,7 @@ func (d *dispatcher) Notify(ctx context.Context, in *session.Inbound, sess *sess
 
 // Encode implements session.Dispatcher.
 func (d *dispatcher) Encode(dst []byte, r *session.Request, result mcp.Result) (_, rest []byte, err error) {
-	dst, rest, err = (*Server)(d).encode(dst, r.Era, r.Version, result)
+	dst, rest, err = d.encoder.Encode(dst, r.Era, r.Version, result)
 	if err != nil {
 		observe.Encoding(r, err)
 	}

@@ -7,14 +7,14 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // tellExtensions tells a legacy session what happens in the extensions that it has
 // declared, from the end of its handshake on: it has no subscriptions/listen.
 func (s *Server) tellExtensions(sess *session.Session) {
-	handshake := &session.Inbound{Era: mcp.Legacy} // whatever the notification says of itself
 	ids := slices.DeleteFunc(s.extensions.ids(), func(id string) bool {
-		_, declared := declaredExtension(handshake, sess, id)
+		_, declared := era.SessionExtension(sess, id)
 		return !declared
 	})
 	if len(ids) == 0 || !s.happenings.enlist(sess) {
@@ -33,8 +33,8 @@ func (s *Server) tellExtensions(sess *session.Session) {
 // to know.
 func ownHonoured(req *middleware.Request, f mcp.SubscriptionFilter) error {
 	for _, id := range slices.Sorted(maps.Keys(f.Extensions)) {
-		if _, declared := declaredExtension(coreOf(req).Inbound, nil, id); !declared {
-			return notDeclared(req, id)
+		if err := era.RequireExtension(req, id); err != nil {
+			return err
 		}
 	}
 	return nil

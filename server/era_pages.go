@@ -16,6 +16,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // What 2025-11-25 has of its own about pages that a user is asked to open: a word when
@@ -157,11 +158,11 @@ func (c *Call) urlsRequired(err error) error {
 	}
 	list, fault := c.pagesOf(rpc)
 	if fault != nil {
-		return serverFault{fmt.Errorf("server: the data of the error %q (%d): %w", rpc.Message, rpc.Code, fault)}
+		return era.Fault{Err: fmt.Errorf("server: the data of the error %q (%d): %w", rpc.Message, rpc.Code, fault)}
 	}
 	need := mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapability{URL: &struct{}{}}}
 	if c.Peer.Era == mcp.Legacy && c.Peer.Version.AtLeast(mcp.Version20251125) {
-		if missing, lacks := c.askable().Lacks(need); lacks {
+		if missing, lacks := era.Askable(c.Request).Lacks(need); lacks {
 			return fmt.Errorf("%s: %w", rpc.Message, &mcp.NotDeclaredError{Missing: missing})
 		}
 		for i := range list {

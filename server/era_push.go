@@ -7,6 +7,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // push tells legacy sessions of changes: of those of lists every session whose handshake
@@ -59,7 +60,7 @@ func (p *push) subscribe(ctx context.Context, req *middleware.Request) (mcp.Resu
 		return nil, err
 	}
 	topic := change{resourceUpdated, uri}
-	if !p.server.hub.add(p.feed(coreOf(req).Session()), topic, p.server.core.Limits().MaxResourceSubscriptions) {
+	if !p.server.hub.add(p.feed(era.CoreOf(req).Session()), topic, p.server.core.Limits().MaxResourceSubscriptions) {
 		return nil, p.server.tooManyResources()
 	}
 	return &mcp.EmptyResult{}, nil
@@ -68,7 +69,7 @@ func (p *push) subscribe(ctx context.Context, req *middleware.Request) (mcp.Resu
 // unsubscribe serves resources/unsubscribe. A resource that has gone meanwhile is one of
 // which the client need not be told any more.
 func (p *push) unsubscribe(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-	if in := coreOf(req); in.HasName {
+	if in := era.CoreOf(req); in.HasName {
 		if p.server.hub.remove(p.feed(in.Session()), change{resourceUpdated, in.Name}) {
 			return &mcp.EmptyResult{}, nil
 		}
@@ -81,7 +82,7 @@ func (p *push) unsubscribe(ctx context.Context, req *middleware.Request) (mcp.Re
 
 // uriOf returns the URI that a request names, if its caller may read it.
 func (p *push) uriOf(ctx context.Context, req *middleware.Request) (string, error) {
-	in := coreOf(req)
+	in := era.CoreOf(req)
 	if !in.HasName {
 		return "", mcp.NewError(mcp.CodeInvalidParams, "params.uri is missing")
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // How a handler's questions reach the client and its answers come back. A modern
@@ -66,11 +67,11 @@ func (s *Server) converse(call *Call, h callHandler, result mcp.Result, err erro
 		case decided:
 			return result, err
 		case errors.Is(err, mcp.ErrNotDeclared):
-			return call.notDeclared(err)
+			return era.NotDeclared(call.Request, err)
 		case !errors.Is(err, mcp.ErrInputRequired):
 			return result, err
 		case !asked:
-			return nil, serverFault{fmt.Errorf("%w: %w", errNoQuestion, err)}
+			return nil, era.Fault{Err: fmt.Errorf("%w: %w", errNoQuestion, err)}
 		}
 		result, err = conv.next(call.ctx)
 		if result != nil || err != nil {
@@ -86,7 +87,7 @@ var errRounds = errors.New("server: too many rounds of input")
 // roundsFault words an error that ends a conversation.
 func (c *Call) roundsFault(err error) error {
 	if errors.Is(err, errNoQuestion) {
-		return serverFault{err}
+		return era.Fault{Err: err}
 	}
 	if !errors.Is(err, errRounds) {
 		return err
@@ -317,7 +318,7 @@ func (in *sessionInput) tooLarge() error {
 }
 
 func encodeQuestion(v mcp.Version, q question) (method string, params []byte, err error) {
-	worded, err := wordQuestion(v, q)
+	worded, err := era.Question(v, q.InputRequest, q.page)
 	if err != nil || worded.Params == nil {
 		return q.Method, nil, err
 	}

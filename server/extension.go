@@ -11,6 +11,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // An Extension is something that a server can do beyond the protocol and that a
@@ -184,12 +185,12 @@ func (x *extensions) ids() []string {
 func (x *extensions) notifies(id string) bool { return id != mcp.ExtensionTasks && x.on(id) }
 
 // announced is what clients of one era are told; nil if there is nothing.
-func (x *extensions) announced(in eras) map[string]any {
+func (x *extensions) announced(in era.Set) map[string]any {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	var all map[string]any
 	for id, settings := range x.byID {
-		if extensionEras(id)&in != 0 {
+		if era.OfExtension(id)&in != 0 {
 			if all == nil {
 				all = map[string]any{}
 			}
@@ -203,7 +204,7 @@ func (x *extensions) announced(in eras) map[string]any {
 // a JSON object that is often {}, and whether it has declared it at all, with this
 // request or, in the legacy era, in initialize.
 func (c *Call) Extension(id string) (settings jsontext.Value, declared bool) {
-	return declaredExtension(c.core.Inbound, c.core.Session(), id)
+	return era.Extension(c.core.Inbound, c.core.Session(), id)
 }
 
 // ifDeclared answers with the error of the caller's era if the caller has not
@@ -213,8 +214,8 @@ func ifDeclared(id string, h callHandler) callHandler {
 		return h
 	}
 	return func(ctx context.Context, call *Call) (mcp.Result, error) {
-		if _, declared := call.Extension(id); !declared {
-			return nil, notDeclared(call.Request, id)
+		if err := era.RequireExtension(call.Request, id); err != nil {
+			return nil, err
 		}
 		return h(ctx, call)
 	}

@@ -8,12 +8,13 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 func (s *Server) discover(context.Context, *middleware.Request) (mcp.Result, error) {
 	return &mcp.DiscoverResult{
 		SupportedVersions: append(mcp.Versions(mcp.Modern), mcp.Versions(mcp.Legacy)...),
-		Capabilities:      s.announced(inModern),
+		Capabilities:      s.announced(era.Modern),
 		Instructions:      s.instructions,
 		CacheHint:         s.listHint(),
 	}, nil
@@ -24,7 +25,7 @@ func (s *Server) initialize(_ context.Context, req *middleware.Request) (mcp.Res
 	if err := json.Unmarshal(req.Params, &params); err != nil {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "the params of initialize are not valid")
 	}
-	sess := coreOf(req).Session()
+	sess := era.CoreOf(req).Session()
 	if sess.Peer() != nil {
 		return nil, mcp.NewError(mcp.CodeInvalidRequest, "the session is initialized already")
 	}
@@ -37,7 +38,7 @@ func (s *Server) initialize(_ context.Context, req *middleware.Request) (mcp.Res
 	})
 	return &mcp.InitializeResult{
 		ProtocolVersion: version,
-		Capabilities:    s.announced(inLegacy),
+		Capabilities:    s.announced(era.Legacy),
 		ServerInfo:      s.info,
 		Instructions:    s.instructions,
 	}, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
 )
 
@@ -238,7 +239,7 @@ func (c *Call) askClient(key string, need mcp.ClientCapabilities, q question) (j
 	if key == "" || len(key) > maxInputKey {
 		return nil, fmt.Errorf("server: the key of a question has 1 to %d bytes, not %d", maxInputKey, len(key))
 	}
-	if missing, lacks := c.askable().Lacks(need); lacks {
+	if missing, lacks := era.Askable(c.Request).Lacks(need); lacks {
 		return nil, fmt.Errorf("question %q: %w", key, &mcp.NotDeclaredError{Missing: missing})
 	}
 	return c.source().ask(c.ctx, key, q)

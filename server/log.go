@@ -13,21 +13,18 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // setLogLevel sets what the messages of a session must be worth.
 func setLogLevel(_ context.Context, req *middleware.Request) (mcp.Result, error) {
 	var params mcp.SetLevelParams
-	sess := coreOf(req).Session()
+	sess := era.CoreOf(req).Session()
 	if json.Unmarshal(req.Params, &params) != nil || params.Level.Severity() < 0 || sess == nil {
-		return nil, badLogLevel("params.level")
+		return nil, era.BadLogLevel("params.level")
 	}
 	sess.SetLogLevel(params.Level)
 	return &mcp.EmptyResult{}, nil
-}
-
-func badLogLevel(member string) *mcp.Error {
-	return mcp.NewError(mcp.CodeInvalidParams, "%s must be one of %v", member, mcp.LoggingLevels())
 }
 
 // Log tells the client, the server's log and the request's span what the call is doing
@@ -59,7 +56,7 @@ func (c *Call) LogAs(logger string, level mcp.LoggingLevel, data any) error {
 	if t := c.task(); t != nil { // to whose client nothing is sent
 		return t.say("")
 	}
-	if !c.wantsLog(severity) {
+	if !era.WantsLog(c.core, severity) {
 		c.core.DropNotification(mcp.NotificationMessage, mcp.DropLevelFiltered)
 		if c.core.Settled() {
 			return mcp.ErrRequestDone

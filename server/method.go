@@ -15,6 +15,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
 )
 
@@ -86,7 +87,7 @@ func TryAddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) error {
 		}
 		return resultOf(out)
 	}
-	own := &method{name: m.Name, eras: inBoth, handler: s.serve(ifDeclared(m.Extension, handler)), serving: how}
+	own := &method{name: m.Name, eras: era.Both, handler: s.serve(ifDeclared(m.Extension, handler)), serving: how}
 	s.routeMethod(own)
 	return s.own(member{name: m.Name}, m.Extension, func() (replaced bool) { return s.setMethod(own) })
 }

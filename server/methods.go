@@ -4,34 +4,35 @@ import (
 	"context"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // protocolMethods is the table of the protocol's methods.
 func (s *Server) protocolMethods() []*method {
 	return []*method{
-		{name: mcp.MethodServerDiscover, eras: inModern, handler: s.discover},
-		{name: mcp.MethodInitialize, eras: inLegacy, handler: s.initialize, handshake: true, beforeInitialize: true},
-		{name: mcp.MethodPing, eras: inLegacy, handler: ping, beforeInitialize: true},
-		{name: mcp.MethodLoggingSetLevel, eras: inLegacy, handler: setLogLevel},
+		{name: mcp.MethodServerDiscover, eras: era.Modern, handler: s.discover},
+		{name: mcp.MethodInitialize, eras: era.Legacy, handler: s.initialize, handshake: true, beforeInitialize: true},
+		{name: mcp.MethodPing, eras: era.Legacy, handler: ping, beforeInitialize: true},
+		{name: mcp.MethodLoggingSetLevel, eras: era.Legacy, handler: setLogLevel},
 
-		{name: mcp.MethodToolsList, eras: inBoth, handler: listOf(s, &s.tools, toolList)},
-		{name: mcp.MethodToolsCall, eras: inBoth, handler: unknownTool, targets: s.tools.target},
+		{name: mcp.MethodToolsList, eras: era.Both, handler: listOf(s, &s.tools, toolList)},
+		{name: mcp.MethodToolsCall, eras: era.Both, handler: unknownTool, targets: s.tools.target},
 
-		{name: mcp.MethodPromptsList, eras: inBoth, capability: capabilityPrompts, handler: listOf(s, &s.prompts, promptList)},
-		{name: mcp.MethodPromptsGet, eras: inBoth, capability: capabilityPrompts, handler: unknownPrompt, targets: s.prompts.target},
+		{name: mcp.MethodPromptsList, eras: era.Both, capability: capabilityPrompts, handler: listOf(s, &s.prompts, promptList)},
+		{name: mcp.MethodPromptsGet, eras: era.Both, capability: capabilityPrompts, handler: unknownPrompt, targets: s.prompts.target},
 
-		{name: mcp.MethodResourcesList, eras: inBoth, capability: capabilityResources, handler: listOf(s, &s.resources, resourceList)},
-		{name: mcp.MethodResourcesTemplatesList, eras: inBoth, capability: capabilityResources, handler: listOf(s, &s.templates, templateList)},
-		{name: mcp.MethodResourcesRead, eras: inBoth, capability: capabilityResources, handler: s.read, targets: s.readable},
-		{name: mcp.MethodResourcesSubscribe, eras: inLegacy, capability: capabilityResources, handler: s.push.subscribe},
-		{name: mcp.MethodResourcesUnsubscribe, eras: inLegacy, capability: capabilityResources, handler: s.push.unsubscribe},
+		{name: mcp.MethodResourcesList, eras: era.Both, capability: capabilityResources, handler: listOf(s, &s.resources, resourceList)},
+		{name: mcp.MethodResourcesTemplatesList, eras: era.Both, capability: capabilityResources, handler: listOf(s, &s.templates, templateList)},
+		{name: mcp.MethodResourcesRead, eras: era.Both, capability: capabilityResources, handler: s.read, targets: s.readable},
+		{name: mcp.MethodResourcesSubscribe, eras: era.Legacy, capability: capabilityResources, handler: s.push.subscribe},
+		{name: mcp.MethodResourcesUnsubscribe, eras: era.Legacy, capability: capabilityResources, handler: s.push.unsubscribe},
 
-		{name: mcp.MethodCompletionComplete, eras: inBoth, capability: capabilityCompletions, handler: s.serve(s.complete)},
-		{name: mcp.MethodSubscriptionsListen, eras: inModern, handler: s.listen, subscription: true},
+		{name: mcp.MethodCompletionComplete, eras: era.Both, capability: capabilityCompletions, handler: s.serve(s.complete)},
+		{name: mcp.MethodSubscriptionsListen, eras: era.Modern, handler: s.listen, subscription: true},
 
-		{name: mcp.MethodTasksGet, eras: inModern, absent: s.tasks == nil, handler: s.taskHandler(s.tasks.get)},
-		{name: mcp.MethodTasksUpdate, eras: inModern, absent: s.tasks == nil, handler: s.taskHandler(s.tasks.update)},
-		{name: mcp.MethodTasksCancel, eras: inModern, absent: s.tasks == nil, handler: s.taskHandler(s.tasks.cancel)},
+		{name: mcp.MethodTasksGet, eras: era.Modern, absent: s.tasks == nil, handler: s.taskHandler(s.tasks.get)},
+		{name: mcp.MethodTasksUpdate, eras: era.Modern, absent: s.tasks == nil, handler: s.taskHandler(s.tasks.update)},
+		{name: mcp.MethodTasksCancel, eras: era.Modern, absent: s.tasks == nil, handler: s.taskHandler(s.tasks.cancel)},
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // A NotificationHandler handles the notifications of one name. P is decoded from the
@@ -39,7 +40,7 @@ func (n *Notice) Method() string { return n.in.Method }
 // Extension returns what the client has declared about an extension, as
 // [Call.Extension] does. Modern clients need not declare anything with a notification.
 func (n *Notice) Extension(id string) (settings jsontext.Value, declared bool) {
-	return declaredExtension(n.in, n.session, id)
+	return era.Extension(n.in, n.session, id)
 }
 
 // Principal returns on whose behalf the client speaks, as [WithAuthenticator] has found out; nil
@@ -110,7 +111,7 @@ func (s *Server) wrapNotice(name string, h func(context.Context, *Notice)) func(
 			Route: route, Method: n.in.Method, Params: n.in.Params, Header: n.in.Header, Principal: n.in.Conn.Principal,
 			ArrivedAt: time.Now(), Origin: n,
 		}
-		describePeer(&req.Peer, n.in, n.session)
+		era.DescribePeer(&req.Peer, n.in, n.session)
 		if _, err := wrapped(ctx, req); err != nil {
 			s.core.CountRefusal(err)
 			s.logger.InfoContext(ctx, "notification.error", "method", name, "error", err)

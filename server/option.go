@@ -142,3 +142,12 @@ func WithAllowedOrigins(origins ...string) HTTPOption {
 func WithAllowedHeaders(names ...string) HTTPOption {
 	return httpOptionFunc(func(c *streamable.Config) { c.AllowedHeaders = names })
 }
+
+// WithErrorDetails tells callers the whole text of every error that a handler or a
+// middleware returns. It is for development: such texts may have names of tables, paths
+// and addresses in them. See [mcp.ToolError] for what callers are told without it.
+func WithErrorDetails() Option { return optionFunc(func(c *config) { c.errorDetails = true }) }
+
+// SetErrorDetails is [WithErrorDetails] for a server that is made already, as package
+// service does for an operator. It may be called at any time.
+func (s *Server) SetErrorDetails(on bool) { s.teller.Details.Store(on) }

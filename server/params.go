@@ -8,6 +8,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
 )
 
@@ -32,7 +33,7 @@ func withParams(headers []paramHeader, next middleware.Handler) middleware.Handl
 		return next
 	}
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-		if in := coreOf(req).Inbound; repeatsParams(in) {
+		if in := era.CoreOf(req).Inbound; era.RepeatsParams(in) {
 			if err := checkParams(headers, in); err != nil {
 				return nil, err
 			}

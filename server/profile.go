@@ -8,6 +8,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // The labels of a handler's goroutine in the profiles of CPU and goroutines, with the
@@ -62,7 +63,7 @@ func (p *profileLabels) handle(ctx context.Context, req *request, next middlewar
 //
 //go:noinline
 func (p *profileLabels) traced(ctx context.Context, req *request, next middleware.Handler) (mcp.Result, error) {
-	r := coreOf(&req.Request)
+	r := era.CoreOf(&req.Request)
 	if !observe.HasRuntimeTask(r) {
 		var task *trace.Task
 		ctx, task = trace.NewTask(ctx, p.name)

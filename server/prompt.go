@@ -11,6 +11,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // A Prompt describes a prompt to [AddPrompt].
@@ -110,7 +111,7 @@ func promptHandler(required []string, h PromptHandler) callHandler {
 // promptArguments returns the arguments of a prompts/get; absent ones are none.
 func promptArguments(req *middleware.Request, required []string) (map[string]string, error) {
 	args := map[string]string{}
-	if raw := coreOf(req).Arguments; raw != nil {
+	if raw := era.CoreOf(req).Arguments; raw != nil {
 		var given map[string]*string // with pointers, because null is no text
 		err := json.Unmarshal(raw, &given)
 		bad := err != nil || raw.Kind() != '{'

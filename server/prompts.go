@@ -9,6 +9,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // checkPromptName refuses names that do not fit into a label, a log line or a menu.
@@ -29,7 +30,7 @@ func (s *Server) RemovePrompts(names ...string) { s.prompts.remove(names...) }
 
 // unknownPrompt answers the requests that name no registered prompt.
 func unknownPrompt(_ context.Context, req *middleware.Request) (mcp.Result, error) {
-	in := coreOf(req)
+	in := era.CoreOf(req)
 	if !in.HasName {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.name is missing")
 	}

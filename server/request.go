@@ -7,6 +7,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // A request is a request of the session core as middlewares see it, with what else is
@@ -33,31 +34,21 @@ func newRequest(r *session.Request, route middleware.Route) *request {
 		ArrivedAt: r.ArrivedAt(), Principal: in.Conn.Principal,
 	}}
 	req.Origin = req
-	describePeer(&req.Peer, in, r.Session())
+	era.DescribePeer(&req.Peer, in, r.Session())
 	return req
 }
 
-// coreOf returns the session core's view of a request. It panics, which the core
-// contains, if a middleware has passed on a request of its own making.
-func coreOf(req *middleware.Request) *session.Request {
-	return originOf(req).core
-}
-
-func originOf(req *middleware.Request) *request {
-	r, ok := req.Origin.(*request)
-	if !ok {
-		panic("server: a middleware has passed on a request without the Origin of the one that it was given")
-	}
-	return r
-}
+// Core implements [era.Origin].
+func (r *request) Core() *session.Request { return r.core }
 
 // newCall returns what the handler of a feature gets.
 func (s *Server) newCall(ctx context.Context, req *middleware.Request) *Call {
-	origin := originOf(req)
+	core := era.CoreOf(req)
+	origin := req.Origin.(*request)
 	call := &origin.call
 	if !origin.called.CompareAndSwap(false, true) {
 		call = new(Call)
 	}
-	call.Request, call.core, call.server, call.ctx = req, origin.core, s, ctx
+	call.Request, call.core, call.server, call.ctx = req, core, s, ctx
 	return call
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 	"github.com/vitrine-mcp/vitrine/server/internal/template"
 )
 
@@ -58,7 +59,7 @@ func (s *Server) shownTo(ctx context.Context, req *middleware.Request, uri strin
 // read serves the URIs for which there is nothing, or nothing that the caller may see at
 // first sight.
 func (s *Server) read(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-	in := coreOf(req)
+	in := era.CoreOf(req)
 	switch uri := in.Name; {
 	case !in.HasName:
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.uri is missing")

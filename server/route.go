@@ -62,7 +62,7 @@ func (s *Server) chained(mr middleware.Route, h middleware.Handler, how serving)
 	route.Handle = func(ctx context.Context, r *session.Request) (mcp.Result, error) {
 		req := newRequest(r, mr)
 		result, err := labels.handle(ctx, req, h)
-		return s.conclude(ctx, r, result, err)
+		return s.teller.Answer(ctx, r, result, err)
 	}
 	return route
 }

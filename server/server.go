@@ -41,9 +41,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
-	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 	"github.com/vitrine-mcp/vitrine/transport"
 )
@@ -61,7 +61,8 @@ type Server struct {
 	sending      middleware.Handler // of requests to clients; nil without middlewares
 	guests       bool               // there are middlewares in chain
 	class        *Class             // of the registrations that name none, or nil
-	errorDetails atomic.Bool
+	teller       *era.Teller
+	encoder      *era.Encoder
 	httpConfig   streamable.Config
 
 	pageSize int
@@ -76,11 +77,6 @@ type Server struct {
 	prompts   table[*mcp.Prompt]
 	resources table[*mcp.Resource]
 	templates table[*mcp.ResourceTemplate]
-
-	toolPages     listPages[*mcp.Tool]
-	promptPages   listPages[*mcp.Prompt]
-	resourcePages listPages[*mcp.Resource]
-	templatePages listPages[*mcp.ResourceTemplate]
 
 	// completion says that there is something to complete.
 	completion atomic.Bool
@@ -97,7 +93,6 @@ type Server struct {
 	honourTasks honourTasks // likewise
 	// capabilities is the table of what the server announces. Only New writes to it.
 	capabilities []capability
-	serverInfo   []byte // {"io.modelcontextprotocol/serverInfo":...}, encoded
 
 	hooks lifecycle
 	ready readiness
@@ -163,9 +158,13 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 		view:         cfg.view,
 		personal:     cfg.authenticator != nil,
 	}
-	s.errorDetails.Store(cfg.errorDetails)
+	s.teller = &era.Teller{Logger: s.logger}
+	s.teller.Details.Store(cfg.errorDetails)
 	var err error
-	if s.serverInfo, err = wire.Marshal(nil, mcp.Meta{mcp.MetaServerInfo: s.info}); err != nil {
+	s.encoder, err = era.NewEncoder(s.info, s.listHint().Scope, era.Registered{
+		Tools: s.tools.holds, Prompts: s.prompts.holds, Resources: s.resources.holds, Templates: s.templates.holds,
+	})
+	if err != nil {
 		return nil, err
 	}
 	if s.stateKeys, err = newKeyRing(name, cfg.stateKeys); err != nil {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // honourTasks returns the ids of tasks of which the caller may learn, with the revisions
@@ -23,7 +25,7 @@ type honourTasks func(ctx context.Context, req *middleware.Request, ids []string
 // what is told is posted by the feed. All that comes before the sleep is in functions of
 // their own, because what they need of the stack would be kept for as long.
 func (s *Server) listen(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-	l := &listener{server: s, req: coreOf(req)}
+	l := &listener{server: s, req: era.CoreOf(req)}
 	leave, err := s.acknowledge(ctx, req, l)
 	defer leave()
 	if err != nil {
@@ -152,16 +154,18 @@ func listenFilter(raw jsontext.Value, own func(id string) bool) (f mcp.Subscript
 	return f, nil
 }
 
+var errNotStrings = errors.New("not an array of strings")
+
 // distinctStrings decodes an array of strings, each of which it returns once.
 func distinctStrings(raw jsontext.Value) ([]string, error) {
 	var all []*string // null is not a string
 	if err := json.Unmarshal(raw, &all); err != nil || all == nil {
-		return nil, errNotObject
+		return nil, errNotStrings
 	}
 	list, seen := make([]string, 0, len(all)), make(map[string]bool, len(all))
 	for _, s := range all {
 		if s == nil {
-			return nil, errNotObject
+			return nil, errNotStrings
 		}
 		if !seen[*s] {
 			seen[*s] = true
@@ -206,7 +210,7 @@ func (s *Server) honouredTasks(
 // tellable returns the lists of whose changes the server announces to tell, a bit for
 // each, and whether it tells of updated resources.
 func (s *Server) tellable() (lists uint8, updates bool) {
-	c := s.announced(inBoth)
+	c := s.announced(era.Both)
 	if c.Tools != nil && c.Tools.ListChanged {
 		lists |= 1 << toolsChanged
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
@@ -211,26 +212,23 @@ func (t *task) outcome(e *ending) (status mcp.TaskStatus, result jsontext.Value,
 func (t *task) conclude(e *ending) (status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error, hidden error) {
 	err := e.err
 	if errors.Is(err, mcp.ErrNotDeclared) {
-		_, err = t.call.notDeclared(err)
+		_, err = era.NotDeclared(t.call.Request, err)
 	}
-	if err != nil && cancelledBy(t.ctx, err) == nil {
-		s := t.tasks.server
-		s.showError(t.ctx, t.call.core, err)
-		hidden = hiddenError(err)
-		if rpc := s.protocolError(t.call.core, err); rpc != nil {
-			err = rpc
-		} else {
-			e.blameless = mcp.IsCallerFault(err)
-			e.result, err = mcp.ToolErrorResult(s.errorText(t.call.core, err, "the tool failed")), nil
+	if err != nil && era.CancelledBy(t.ctx, err) == nil {
+		hidden = era.Hidden(err)
+		e.blameless = mcp.IsCallerFault(err)
+		tool, told := t.tasks.server.teller.Tell(t.ctx, t.call.core, err)
+		if e.result, err = tool, nil; told != nil {
+			err = told
 		}
 	}
 	if err == nil {
-		if result, err = t.call.encodeResult(e.result); err == nil {
+		if result, err = t.tasks.server.encoder.EncodeTask(t.call.Peer.Era, t.call.Peer.Version, e.result); err == nil {
 			return mcp.TaskCompleted, result, nil, hidden
 		}
 		err = fmt.Errorf("encode the result: %w", err)
 	}
-	err = taskError(err)
+	err = era.TaskError(err)
 	if rpc, _ := mcp.AsError(err); rpc != nil {
 		return mcp.TaskFailed, nil, storable(rpc), hidden
 	}

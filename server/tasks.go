@@ -20,6 +20,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
@@ -297,8 +298,8 @@ func (ts *tasks) changed(rec *store.TaskRecord) {
 // honour returns the tasks of which a caller may be told, of those that he names, with
 // their revisions.
 func (ts *tasks) honour(ctx context.Context, req *middleware.Request, ids []string) (known map[string]int64, err error) {
-	if _, declared := declaredExtension(coreOf(req).Inbound, coreOf(req).Session(), mcp.ExtensionTasks); !declared {
-		return nil, notDeclared(req, mcp.ExtensionTasks)
+	if err := era.RequireExtension(req, mcp.ExtensionTasks); err != nil {
+		return nil, err
 	}
 	known = map[string]int64{}
 	for _, id := range ids {

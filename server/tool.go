@@ -15,6 +15,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
 )
 
@@ -174,7 +175,7 @@ func schemaOf(given jsontext.Value, t reflect.Type, infer func(reflect.Type) (*s
 
 // arguments returns the arguments of a tools/call; absent ones are {}.
 func arguments(req *middleware.Request) (jsontext.Value, error) {
-	raw := coreOf(req).Arguments
+	raw := era.CoreOf(req).Arguments
 	switch {
 	case raw == nil:
 		return jsontext.Value("{}"), nil
@@ -189,7 +190,7 @@ func arguments(req *middleware.Request) (jsontext.Value, error) {
 // mistake of the server.
 func inputFailure(r *session.Request, tool string, in reflect.Type, sch *schema.Schema, faults []schema.Fault) (mcp.Result, error) {
 	if faults[0].Misfit {
-		return nil, serverFault{fmt.Errorf("the input schema contradicts the Go type %v: %s", in, faults[0])}
+		return nil, era.Fault{Err: fmt.Errorf("the input schema contradicts the Go type %v: %s", in, faults[0])}
 	}
 	text, recorded := fmt.Sprintf("The arguments of %s are not valid:", tool), make([]string, len(faults))
 	for i, f := range faults {
@@ -237,7 +238,7 @@ func (o output[Out]) result(value Out) (mcp.Result, error) {
 	}
 	raw, err := wire.Marshal(nil, value)
 	if err != nil {
-		return nil, serverFault{fmt.Errorf("encode the output: %w", err)}
+		return nil, era.Fault{Err: fmt.Errorf("encode the output: %w", err)}
 	}
 	if err := o.valid(raw); err != nil {
 		return nil, err
@@ -261,14 +262,14 @@ func textResult(text string, structured any) *mcp.CallToolResult {
 // whole checks a result that the handler built itself.
 func (o output[Out]) whole(result *mcp.CallToolResult) (mcp.Result, error) {
 	if result == nil {
-		return nil, serverFault{errNoResult}
+		return nil, era.Fault{Err: errNoResult}
 	}
 	if o.schema == nil || result.IsError {
 		return result, nil
 	}
 	raw, err := wire.Marshal(nil, result.StructuredContent)
 	if err != nil {
-		return nil, serverFault{fmt.Errorf("encode the structured content: %w", err)}
+		return nil, era.Fault{Err: fmt.Errorf("encode the structured content: %w", err)}
 	}
 	return result, o.valid(raw)
 }
@@ -285,5 +286,5 @@ func (o output[Out]) valid(raw jsontext.Value) error {
 	for _, f := range faults {
 		text += " " + f.String() + ";"
 	}
-	return serverFault{errors.New(text[:len(text)-1])}
+	return era.Fault{Err: errors.New(text[:len(text)-1])}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // enterTool enters a tool whose definition was checked.
@@ -27,7 +28,7 @@ func (s *Server) RemoveTools(names ...string) { s.tools.remove(names...) }
 
 // unknownTool answers the calls that name no registered tool.
 func unknownTool(_ context.Context, req *middleware.Request) (mcp.Result, error) {
-	in := coreOf(req)
+	in := era.CoreOf(req)
 	if !in.HasName {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.name is missing")
 	}

@@ -1,63 +1,55 @@
-package server
+package era
 
 import (
 	"errors"
 	"fmt"
 	"reflect"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// This file is the era bridge: the one place where a result that a handler wrote
-// without knowing its caller takes the form of the caller's revision.
+// An Encoder writes results in the form of their reader's revision. It is safe for
+// concurrent use.
+type Encoder struct {
+	info       mcp.Implementation
+	serverInfo []byte // {"io.modelcontextprotocol/serverInfo":...}, encoded
+	// scope is that of results whose handlers say nothing of who may share them.
+	scope mcp.CacheScope
 
-// checkVersion refuses a modern request of a revision that is not served
-// statelessly.
-func checkVersion(v mcp.Version) *mcp.Error {
-	if era, known := v.Era(); known && era == mcp.Modern {
-		return nil
-	}
-	return mcp.NewError(mcp.CodeUnsupportedVersion, "unsupported protocol version").WithData(
-		mcp.UnsupportedVersionData{Supported: mcp.Versions(mcp.Modern), Requested: cut(string(v), 64)})
+	tools     pages[*mcp.Tool]
+	prompts   pages[*mcp.Prompt]
+	resources pages[*mcp.Resource]
+	templates pages[*mcp.ResourceTemplate]
 }
 
-// translate gives an error the code that it has for its caller. A resource that does not
-// exist has one of its own in the legacy era alone, and so here inside. An error that asks
-// for pages has one for clients of 2025-11-25 alone: where it could be put as a question,
-// urlsRequired has done that.
-func translate(era mcp.Era, version mcp.Version, err error) error {
-	rpc, _ := mcp.AsError(err)
-	switch {
-	case rpc == nil:
-		return err
-	case rpc.Code == mcp.CodeURLElicitationRequired && (era == mcp.Modern || !version.AtLeast(mcp.Version20251125)):
-		return fmt.Errorf("server: the error %q has a code that has gone out of use (%d), and is not of a handler that could ask",
-			rpc.Message, rpc.Code)
-	case rpc.Code != mcp.CodeResourceNotFound || era == mcp.Legacy:
-		return err
-	}
-	modern := *rpc
-	modern.Code = mcp.CodeInvalidParams
-	return &modern
+// Registered tells of each list whether all the given entries are registered, in this order.
+type Registered struct {
+	Tools     func([]*mcp.Tool) bool
+	Prompts   func([]*mcp.Prompt) bool
+	Resources func([]*mcp.Resource) bool
+	Templates func([]*mcp.ResourceTemplate) bool
 }
 
-// translateFor is translate for the caller of a request.
-func translateFor(r *session.Request, err error) error { return translate(r.Era, r.Version, err) }
+// NewEncoder returns the encoder of a server. scope is the cache scope of results whose
+// handlers set none.
+func NewEncoder(info mcp.Implementation, scope mcp.CacheScope, registered Registered) (*Encoder, error) {
+	serverInfo, err := wire.Marshal(nil, mcp.Meta{mcp.MetaServerInfo: info})
+	return &Encoder{
+		info: info, serverInfo: serverInfo, scope: scope,
+		tools:     pages[*mcp.Tool]{registered: registered.Tools},
+		prompts:   pages[*mcp.Prompt]{registered: registered.Prompts},
+		resources: pages[*mcp.Resource]{registered: registered.Resources},
+		templates: pages[*mcp.ResourceTemplate]{registered: registered.Templates},
+	}, err
+}
 
-// taskError is the error of a task, which only modern clients can ask for.
-func taskError(err error) error { return translate(mcp.Modern, mcp.LatestVersion, err) }
-
-// repeatsParams reports whether a client repeats arguments in HTTP headers.
-func repeatsParams(in *session.Inbound) bool { return in.Era == mcp.Modern && in.Header != nil }
-
-var errNotObject = errors.New("server: a result must encode to a JSON object")
-
-// encode appends the JSON of a result. Modern results say their type, who made
+// Encode appends the JSON of a result. Modern results say their type, who made
 // them and how long they stay fresh; legacy ones say none of it, and nothing else
 // that their revision does not know. rest is explained at [session.Dispatcher].
-func (s *Server) encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Result) (_, rest []byte, err error) {
+func (e *Encoder) Encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Result) (_, rest []byte, err error) {
 	if result == nil {
 		result = &mcp.EmptyResult{}
 	}
@@ -66,20 +58,20 @@ func (s *Server) encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Resul
 	case mcp.Legacy:
 		dst = append(dst, '{')
 	default:
-		if result = s.withHint(result); len(*result.ResultMetadata()) > 0 {
-			result = s.withServerInfo(result)
+		if result = e.withHint(result); len(*result.ResultMetadata()) > 0 {
+			result = e.withServerInfo(result)
 			dst = append(append(append(dst, `{"resultType":"`...), resultType(result)...), `",`...)
 		} else {
 			dst = append(append(append(dst, `{"resultType":"`...), resultType(result)...), `","_meta":`...)
-			dst = append(append(dst, s.serverInfo...), ',')
+			dst = append(append(dst, e.serverInfo...), ',')
 		}
 	}
-	if page := s.knownPage(v, result); page != nil {
+	if page := e.knownPage(v, result); page != nil {
 		return dst, page, nil
 	}
 	mark := len(dst) - 1 // where the result's own brace goes, since our object has opened already
 	opened := dst[mark]
-	dst, err = s.appendObject(dst[:mark], v, era, result)
+	dst, err = appendObject(dst[:mark], v, era, result)
 	if err != nil {
 		return dst[:at], nil, err
 	}
@@ -87,13 +79,23 @@ func (s *Server) encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Resul
 	if string(dst[mark:]) == ",}" { // the result says nothing of its own
 		return append(dst[:mark], '}'), nil, nil
 	}
-	s.keepPage(v, result, dst[mark+1:])
+	e.keepPage(v, result, dst[mark+1:])
 	return dst, nil, nil
 }
 
+// EncodeTask returns the JSON of the result of a task, as its call would have been
+// answered with.
+func (e *Encoder) EncodeTask(era mcp.Era, v mcp.Version, result mcp.Result) (jsontext.Value, error) {
+	if kind := resultType(result); kind != "complete" {
+		return nil, fmt.Errorf("server: a result of type %q cannot end a task", kind)
+	}
+	json, _, err := e.Encode(nil, era, v, result) // of a call, which shares nothing
+	return json, err
+}
+
 // withServerInfo returns a copy of a result that has metadata, with ours.
-func (s *Server) withServerInfo(result mcp.Result) mcp.Result {
-	merged := mcp.Meta{mcp.MetaServerInfo: s.info}
+func (e *Encoder) withServerInfo(result mcp.Result) mcp.Result {
+	merged := mcp.Meta{mcp.MetaServerInfo: e.info}
 	for k, v := range *result.ResultMetadata() {
 		merged[k] = v
 	}
@@ -103,7 +105,7 @@ func (s *Server) withServerInfo(result mcp.Result) mcp.Result {
 }
 
 // appendObject appends the object of a result, with what its reader's revision knows.
-func (s *Server) appendObject(dst []byte, v mcp.Version, era mcp.Era, result mcp.Result) (_ []byte, err error) {
+func appendObject(dst []byte, v mcp.Version, era mcp.Era, result mcp.Result) (_ []byte, err error) {
 	if era == mcp.Legacy {
 		if result, err = downgrade(v, withoutHint(result)); err != nil {
 			return dst, err
@@ -119,6 +121,8 @@ func resultType(result mcp.Result) string {
 	}
 	return "complete"
 }
+
+var errNotObject = errors.New("server: a result must encode to a JSON object")
 
 func marshalObject(dst []byte, result mcp.Result) ([]byte, error) {
 	if r, ok := result.(*mcp.CallToolResult); ok && r != nil {
@@ -139,7 +143,7 @@ type cacheHinted interface{ CacheHinted() *mcp.CacheHint }
 
 // withHint fills in what a cacheable result must say in the modern era: stale at
 // once, and for everybody who sees the same, unless the handler knows better.
-func (s *Server) withHint(result mcp.Result) mcp.Result {
+func (e *Encoder) withHint(result mcp.Result) mcp.Result {
 	hinted, ok := result.(cacheHinted)
 	if !ok || hinted.CacheHinted().TTL != nil && hinted.CacheHinted().Scope != "" {
 		return result
@@ -150,7 +154,7 @@ func (s *Server) withHint(result mcp.Result) mcp.Result {
 		hint.TTL = new(int64)
 	}
 	if hint.Scope == "" {
-		hint.Scope = s.listHint().Scope
+		hint.Scope = e.scope
 	}
 	return result
 }

@@ -1,4 +1,4 @@
-package server
+package era
 
 import (
 	"testing"
@@ -81,4 +81,9 @@ func BenchmarkToolResult(b *testing.B) {
 			}
 		})
 	}
+}
+
+// textResult returns a result with one block of text.
+func textResult(text string, structured any) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: structured}
 }

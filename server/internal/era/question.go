@@ -1,4 +1,4 @@
-package server
+package era
 
 import (
 	"bytes"
@@ -14,68 +14,15 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// What a client of each revision can be asked, and in which words.
-
-// askable returns what the client can be asked: what it has declared, as its revision
-// understands that.
-func (c *Call) askable() mcp.ClientCapabilities {
-	caps := c.Capabilities()
-	v := c.Peer.Version
-	if c.Peer.Era == mcp.Modern || v.AtLeast(mcp.Version20251125) {
-		return caps
-	}
-	if caps.Sampling != nil { // without tools, and with a context for everybody
-		caps.Sampling = &mcp.SamplingCapability{Context: &struct{}{}}
-	}
-	if caps.Elicitation != nil {
-		caps.Elicitation = &mcp.ElicitationCapability{Form: &struct{}{}}
-	}
-	if !v.AtLeast(mcp.Version20250618) {
-		caps.Elicitation = nil
-	}
-	return caps
-}
-
-// notDeclared answers a request whose handler cannot do without what the client has
-// not declared.
-func (c *Call) notDeclared(err error) (mcp.Result, error) {
-	required := missingIn(err)
-	text := err.Error()
-	data := mcp.MissingCapabilityData{RequiredCapabilities: required}
-	switch {
-	case c.Peer.Era == mcp.Modern:
-		return nil, mcp.NewError(mcp.CodeMissingRequiredCapability, "%s", text).WithData(data)
-	case c.Method == mcp.MethodToolsCall:
-		return mcp.ToolErrorResult(text), nil
-	}
-	return nil, mcp.NewError(mcp.CodeInvalidRequest, "%s", text).WithData(data)
-}
-
-// missingIn adds up what the errors in a tree say is missing.
-func missingIn(err error) (sum mcp.ClientCapabilities) {
-	if e, ok := err.(*mcp.NotDeclaredError); ok {
-		return e.Missing
-	}
-	switch wrapper := err.(type) {
-	case interface{ Unwrap() error }:
-		return missingIn(wrapper.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, err := range wrapper.Unwrap() {
-			sum = sum.Union(missingIn(err))
-		}
-	}
-	return sum
-}
-
-// wordQuestion puts a question into the words of a legacy revision.
-func wordQuestion(v mcp.Version, asked question) (mcp.InputRequest, error) {
+// Question puts a question into the words of a legacy revision. page is the id of the page
+// that it asks to open, or "".
+func Question(v mcp.Version, q mcp.InputRequest, page string) (mcp.InputRequest, error) {
 	var err error
-	q := asked.InputRequest
 	switch p := q.Params.(type) {
 	case *mcp.ElicitParams:
 		c := *p
 		if c.Mode == mcp.ElicitURL {
-			c.ElicitationID = cmp.Or(asked.page, rand.Text())
+			c.ElicitationID = cmp.Or(page, rand.Text())
 		} else if !v.AtLeast(mcp.Version20251125) {
 			c.RequestedSchema, err = oldForm(c.RequestedSchema)
 		}

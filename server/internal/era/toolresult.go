@@ -1,4 +1,4 @@
-package server
+package era
 
 import (
 	"github.com/go-json-experiment/json/jsontext"
@@ -9,7 +9,7 @@ import (
 
 // appendToolResult appends the JSON of the result that nearly every call has: blocks of
 // text that say nothing about themselves, and structured content that is JSON already.
-// It gives the same bytes as [marshalObject] in a fifth of the time; false if the result
+// It gives the same bytes as the encoder in a fifth of the time; false if the result
 // is another one, with dst as it was.
 func appendToolResult(dst []byte, r *mcp.CallToolResult) (_ []byte, ok bool) {
 	if len(r.Content) == 0 || len(r.Meta) > 0 {

@@ -1,0 +1,164 @@
+package era
+
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/schema"
+)
+
+// What a client has declared, and how a request is answered that needs more.
+
+// Extension returns what the sender of a message has declared about an extension. Modern
+// clients declare with each request. Legacy ones did in initialize, those of before the
+// extensions under "experimental". sess may be nil.
+func Extension(in *session.Inbound, sess *session.Session, id string) (settings jsontext.Value, declared bool) {
+	if in.Era == mcp.Modern {
+		return onlyObject(schema.At(in.Meta.ClientCapabilities, "extensions", id))
+	}
+	return SessionExtension(sess, id)
+}
+
+// SessionExtension returns what a legacy client has declared about an extension in
+// initialize. sess may be nil.
+func SessionExtension(sess *session.Session, id string) (settings jsontext.Value, declared bool) {
+	if sess == nil || sess.Peer() == nil || !OfExtension(id).Has(mcp.Legacy) {
+		return nil, false
+	}
+	caps := sess.Peer().Capabilities
+	for _, declaration := range []map[string]any{caps.Extensions, caps.Experimental} {
+		if value, found := declaration[id]; found {
+			raw, _ := wire.Marshal(nil, value) // it came as JSON
+			return onlyObject(raw)
+		}
+	}
+	return nil, false
+}
+
+// onlyObject: nothing but an object declares an extension.
+func onlyObject(settings jsontext.Value) (jsontext.Value, bool) {
+	if settings.Kind() != '{' {
+		return nil, false
+	}
+	return settings, true
+}
+
+// OfExtension tells in which eras an extension can be used. Tasks need a type of
+// result that the legacy era does not have.
+func OfExtension(id string) Set {
+	if id == mcp.ExtensionTasks {
+		return Modern
+	}
+	return Both
+}
+
+// RequireExtension returns the answer to a request that needs an extension, or nil if its
+// client has declared it.
+func RequireExtension(req *middleware.Request, id string) error {
+	core := CoreOf(req)
+	if _, declared := Extension(core.Inbound, core.Session(), id); declared {
+		return nil
+	}
+	return MissingExtension(req, id)
+}
+
+// MissingExtension is the answer to a request that needs an extension. For a legacy client
+// the method is just not there.
+func MissingExtension(req *middleware.Request, id string) *mcp.Error {
+	if req.Peer.Era == mcp.Modern {
+		return mcp.NewError(mcp.CodeMissingRequiredCapability, "the client must declare the extension %s", id).
+			WithData(mcp.MissingCapabilityData{
+				RequiredCapabilities: mcp.ClientCapabilities{Extensions: map[string]any{id: struct{}{}}},
+			})
+	}
+	return mcp.NewError(mcp.CodeMethodNotFound, "this is for clients with the extension %s", id)
+}
+
+// Askable returns what a client can be asked: what it has declared, as its revision
+// understands that.
+func Askable(req *middleware.Request) mcp.ClientCapabilities {
+	caps := req.Capabilities()
+	v := req.Peer.Version
+	if req.Peer.Era == mcp.Modern || v.AtLeast(mcp.Version20251125) {
+		return caps
+	}
+	if caps.Sampling != nil { // without tools, and with a context for everybody
+		caps.Sampling = &mcp.SamplingCapability{Context: &struct{}{}}
+	}
+	if caps.Elicitation != nil {
+		caps.Elicitation = &mcp.ElicitationCapability{Form: &struct{}{}}
+	}
+	if !v.AtLeast(mcp.Version20250618) {
+		caps.Elicitation = nil
+	}
+	return caps
+}
+
+// NotDeclared answers a request whose handler cannot do without what the client has
+// not declared, as err says.
+func NotDeclared(req *middleware.Request, err error) (mcp.Result, error) {
+	required := missingIn(err)
+	text := err.Error()
+	data := mcp.MissingCapabilityData{RequiredCapabilities: required}
+	switch {
+	case req.Peer.Era == mcp.Modern:
+		return nil, mcp.NewError(mcp.CodeMissingRequiredCapability, "%s", text).WithData(data)
+	case req.Method == mcp.MethodToolsCall:
+		return mcp.ToolErrorResult(text), nil
+	}
+	return nil, mcp.NewError(mcp.CodeInvalidRequest, "%s", text).WithData(data)
+}
+
+// missingIn adds up what the errors in a tree say is missing.
+func missingIn(err error) (sum mcp.ClientCapabilities) {
+	if e, ok := err.(*mcp.NotDeclaredError); ok {
+		return e.Missing
+	}
+	switch wrapper := err.(type) {
+	case interface{ Unwrap() error }:
+		return missingIn(wrapper.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, err := range wrapper.Unwrap() {
+			sum = sum.Union(missingIn(err))
+		}
+	}
+	return sum
+}
+
+// WantsLog reports whether the client wants messages of a severity: a modern one
+// with this request, a legacy one in its session.
+func WantsLog(r *session.Request, severity int) bool {
+	least := mcp.LoggingLevel("")
+	if r.Era == mcp.Modern {
+		least = logLevelOf(&r.Meta)
+	} else if sess := r.Session(); sess != nil {
+		if least = sess.LogLevel(); least == "" {
+			least = mcp.LogInfo
+		}
+	}
+	return least != "" && severity >= least.Severity()
+}
+
+// logLevelOf returns the level in the metadata of a request; "" if there is none.
+func logLevelOf(meta *wire.Meta) (level mcp.LoggingLevel) {
+	_ = json.Unmarshal(meta.LogLevel, &level) // what is no string is no level
+	return level
+}
+
+// CheckLogLevel returns the error for a modern request that wants messages of a level that
+// does not exist, or nil.
+func CheckLogLevel(in *session.Inbound) *mcp.Error {
+	if in.Meta.LogLevel == nil || logLevelOf(&in.Meta).Severity() >= 0 {
+		return nil
+	}
+	return BadLogLevel("params._meta." + mcp.MetaLogLevel)
+}
+
+// BadLogLevel is the error for a level that does not exist.
+func BadLogLevel(member string) *mcp.Error {
+	return mcp.NewError(mcp.CodeInvalidParams, "%s must be one of %v", member, mcp.LoggingLevels())
+}

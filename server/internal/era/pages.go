@@ -1,0 +1,106 @@
+package era
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// maxPages bounds how many encoded pages of one list are kept: a few for each revision
+// that clients speak.
+const maxPages = 16
+
+// pages keeps encoded pages of one list, because most clients ask for the same ones
+// again and again. A page is known by its entries, so that nothing has to be told of a
+// change: a list that has changed has other entries, and what middleware has made of a
+// page is not that page any more. Only registered entries are sure to stay as they are.
+type pages[T comparable] struct {
+	registered func(entries []T) bool
+	kept       atomic.Pointer[[]page[T]] // copied on write
+}
+
+// A page is one page of a list as clients of one revision see it.
+type page[T comparable] struct {
+	version mcp.Version
+	entries []T
+	next    string
+	hint    mcp.CacheHint
+	// rest is the JSON of the page from its first member on, and one brace more.
+	rest []byte
+}
+
+// find returns the rest of an answer with a page, or nil.
+func (p *pages[T]) find(v mcp.Version, entries []T, next string, hint mcp.CacheHint) []byte {
+	kept := p.kept.Load()
+	if kept == nil {
+		return nil
+	}
+	for i := range *kept {
+		known := &(*kept)[i]
+		if known.version == v && known.next == next && sameHint(known.hint, hint) && slices.Equal(known.entries, entries) {
+			return known.rest
+		}
+	}
+	return nil
+}
+
+func sameHint(a, b mcp.CacheHint) bool {
+	return a.Scope == b.Scope && (a.TTL == b.TTL || a.TTL != nil && b.TTL != nil && *a.TTL == *b.TTL)
+}
+
+// keep remembers a page in the place of the oldest. members is its JSON without the first
+// brace.
+func (p *pages[T]) keep(v mcp.Version, entries []T, next string, hint mcp.CacheHint, members []byte) {
+	if !p.registered(entries) {
+		return
+	}
+	now := page[T]{v, slices.Clone(entries), next, hint, append(slices.Clip(slices.Clone(members)), '}')}
+	for {
+		old := p.kept.Load()
+		kept := []page[T]{now}
+		if old != nil {
+			kept = append(kept, (*old)[:min(len(*old), maxPages-1)]...)
+		}
+		if p.kept.CompareAndSwap(old, &kept) {
+			return
+		}
+	}
+}
+
+// knownPage returns the rest of an answer with a page of a list for clients of a
+// revision, or nil.
+func (e *Encoder) knownPage(v mcp.Version, result mcp.Result) []byte {
+	if len(*result.ResultMetadata()) > 0 {
+		return nil
+	}
+	switch r := result.(type) {
+	case *mcp.ListToolsResult:
+		return e.tools.find(v, r.Tools, r.NextCursor, r.CacheHint)
+	case *mcp.ListPromptsResult:
+		return e.prompts.find(v, r.Prompts, r.NextCursor, r.CacheHint)
+	case *mcp.ListResourcesResult:
+		return e.resources.find(v, r.Resources, r.NextCursor, r.CacheHint)
+	case *mcp.ListResourceTemplatesResult:
+		return e.templates.find(v, r.ResourceTemplates, r.NextCursor, r.CacheHint)
+	}
+	return nil
+}
+
+// keepPage remembers a result, of which members is the JSON without the first brace, if
+// it is a page of a list.
+func (e *Encoder) keepPage(v mcp.Version, result mcp.Result, members []byte) {
+	if len(*result.ResultMetadata()) > 0 {
+		return
+	}
+	switch r := result.(type) {
+	case *mcp.ListToolsResult:
+		e.tools.keep(v, r.Tools, r.NextCursor, r.CacheHint, members)
+	case *mcp.ListPromptsResult:
+		e.prompts.keep(v, r.Prompts, r.NextCursor, r.CacheHint, members)
+	case *mcp.ListResourcesResult:
+		e.resources.keep(v, r.Resources, r.NextCursor, r.CacheHint, members)
+	case *mcp.ListResourceTemplatesResult:
+		e.templates.keep(v, r.ResourceTemplates, r.NextCursor, r.CacheHint, members)
+	}
+}
