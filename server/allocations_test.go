@@ -56,7 +56,7 @@ func exchangePlain(tb testing.TB, s *Server) {
 // nothing else: that it could ask costs no allocation and no look at the params.
 func TestServeAllocatesTheRequestAlone(t *testing.T) {
 	s := plainServer()
-	h := s.serve(func(context.Context, *Call) (mcp.Result, error) { return nil, nil })
+	h := s.routes.serve(func(context.Context, *Call) (mcp.Result, error) { return nil, nil })
 	core := &session.Request{Inbound: &session.Inbound{Conn: &session.Conn{}, Envelope: wire.Envelope{
 		Method: mcp.MethodToolsCall, Params: jsontext.Value("not even JSON"),
 	}}}

@@ -3,17 +3,18 @@ package server
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/ask"
+	"github.com/vitrine-mcp/vitrine/server/internal/task"
 )
 
 // A Call is what a handler knows of the request that it serves, and the way
@@ -22,17 +23,10 @@ import (
 type Call struct {
 	*middleware.Request
 	core   *session.Request
-	server *Server
-	// ctx is what the handler was called with; questions wait no longer than it lives.
-	ctx context.Context
+	logger *slog.Logger
+	dialog ask.Dialog // with the client
 
-	asking sync.Mutex // guards input and kept
-	// input answers the handler's questions. Nil stands for the source of the request's
-	// own era, which is made when the first question is asked.
-	input inputSource
-	kept  jsontext.Value // what the handler has kept for its next run
-
-	run *taskRun // of a tool with Tool.Task; set before the handler is called
+	run *task.Run // of a tool with Tool.Task; set before the handler is called
 
 	mu       sync.Mutex // guards the rest, and the order in which progress is queued
 	reported bool
@@ -41,18 +35,6 @@ type Call struct {
 
 // A callHandler is the handler of a feature.
 type callHandler func(ctx context.Context, call *Call) (mcp.Result, error)
-
-// serve gives a feature's handler the form that the chain wraps.
-func (s *Server) serve(h callHandler) middleware.Handler {
-	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-		call := s.newCall(ctx, req)
-		result, err := h(ctx, call)
-		if err == nil && !call.hasAsked() {
-			return result, nil
-		}
-		return s.converse(call, h, result, err)
-	}
-}
 
 // Deadline returns when the caller is answered with an error if the handler has not
 // returned.
@@ -85,8 +67,8 @@ func (c *Call) Progress(progress, total float64, message string) error {
 	if math.IsNaN(progress) || math.IsInf(progress, 0) || math.IsNaN(total) || math.IsInf(total, 0) {
 		return fmt.Errorf("server: progress %v of %v is not a number", progress, total)
 	}
-	if t := c.task(); t != nil {
-		return t.say(message)
+	if c.run.Detached() {
+		return c.run.Say(message)
 	}
 	token := c.ProgressToken()
 	if token == nil {
@@ -124,3 +106,18 @@ func appendNumber(dst []byte, f float64) []byte {
 	}
 	return strconv.AppendFloat(dst, f, 'g', -1, 64)
 }
+
+// CloseStream ends the HTTP response to this call, so that a long call does not hold a
+// connection. What the call sends from then on, its result included, waits for the
+// client to come and get it (specification 2025-11-25: "Sending Messages to the
+// Server", SEP-1699). retry is how long the client should wait before it comes; 0
+// leaves that to the client. A call may close each connection over which the client
+// comes.
+//
+// CloseStream returns when the response has ended, and at once if it has ended before.
+// Only legacy HTTP clients from revision 2025-11-25 on know how to come back: for all
+// others, without an event store, and if that fails, nothing happens and the error
+// matches [errors.ErrUnsupported]. A call that can go on without need not look at it.
+// Once the call is settled the error is [mcp.ErrRequestDone], or the cause of its
+// cancellation if it was waiting at that moment.
+func (c *Call) CloseStream(retry time.Duration) error { return c.core.CloseStream(retry) }

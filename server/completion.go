@@ -76,15 +76,15 @@ func (s *Server) complete(ctx context.Context, call *Call) (mcp.Result, error) {
 func (s *Server) completable(ctx context.Context, call *Call, ref mcp.CompletionReference) (map[string]CompleteFunc, error) {
 	switch ref.Type {
 	case "ref/prompt":
-		if to := s.prompts.target(ref.Name); to != nil && s.visible(ctx, call.Request, to, "") {
+		if to := s.prompts.target(ref.Name); to != nil && s.routes.view.shows(ctx, call.Request, to, "") {
 			return to.arguments, nil
 		}
 		return nil, noPrompt(ref.Name)
 	case "ref/resource":
-		if to := s.templates.target(ref.URI); to != nil && s.visible(ctx, call.Request, to, "") {
+		if to := s.templates.target(ref.URI); to != nil && s.routes.view.shows(ctx, call.Request, to, "") {
 			return to.arguments, nil
 		}
-		if to := s.resources.target(ref.URI); to != nil && s.visible(ctx, call.Request, to, "") {
+		if to := s.resources.target(ref.URI); to != nil && s.routes.view.shows(ctx, call.Request, to, "") {
 			return nil, nil // it has no arguments
 		}
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "there is no resource template %q", cut(ref.URI, 128))

@@ -99,7 +99,7 @@ func (s *Server) readHint(ttl time.Duration, scope mcp.CacheScope) (mcp.CacheHin
 	switch {
 	case ttl < 0:
 		return mcp.CacheHint{}, errors.New("the TTL is negative")
-	case scope == "" && (s.view != nil || s.personal):
+	case scope == "" && (s.routes.view != nil || s.personal):
 		scope = mcp.CachePrivate
 	case scope == "":
 		scope = mcp.CachePublic

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/vitrine-mcp/vitrine/internal/observe"
@@ -25,6 +26,9 @@ type method struct {
 	// capability is the name of the one that the method belongs to. Without it the server
 	// answers that it has nothing for the method. Empty for a method that is always there.
 	capability string
+	// own: the method is not the protocol's. It may belong to an extension.
+	own       bool
+	extension string
 	// absent: an option would turn the method on.
 	absent bool
 	// handshake, beforeInitialize and subscription are explained at session.Route.
@@ -48,6 +52,9 @@ const otherMethod = "_OTHER"
 
 // registerTables registers the capabilities, the methods and the notifications of the protocol.
 func (s *Server) registerTables() {
+	s.methods.byName = map[string]*method{}
+	s.methods.other = s.routes.route(middleware.NewRoute(otherMethod, "", ""), methodNotFound, serving{})
+	s.methods.other.BeforeInitialize = true
 	s.capabilities = s.capabilityTable()
 	conditions := map[string]func() bool{}
 	for _, row := range s.capabilities {
@@ -59,41 +66,41 @@ func (s *Server) registerTables() {
 		}
 		m.advertised = conditions[m.capability]
 		s.routeMethod(m)
-		if s.setMethod(m) {
+		if s.methods.put(m) {
 			panic(fmt.Errorf("server: the table has the method %q twice", m.name))
 		}
 	}
 	for _, row := range s.protocolNotifications() {
-		s.notices.put(row.name, row.handler)
+		s.notices.put(row.name, noticeHandler{handle: row.handler})
 	}
 }
 
 // routeMethod wraps the handler of a method. It calls middlewares, which may call the server.
 func (s *Server) routeMethod(m *method) {
-	m.route = s.newRoute(middleware.NewRoute(m.name, "", ""), m.handler, m.serving)
+	m.route = s.routes.route(middleware.NewRoute(m.name, "", ""), m.handler, m.serving)
 	m.route.Handshake, m.route.BeforeInitialize = m.handshake, m.beforeInitialize
 	m.route.Subscription = m.subscription
 }
 
-// setMethod registers a method that has a route. replaced says that there was one of its
-// name.
-func (s *Server) setMethod(m *method) (replaced bool) {
-	s.methods.mu.Lock()
-	defer s.methods.mu.Unlock()
-	if s.methods.byName == nil {
-		s.methods.byName = map[string]*method{}
-		s.methods.other = s.newRoute(middleware.NewRoute(otherMethod, "", ""), methodNotFound, serving{})
-		s.methods.other.BeforeInitialize = true
-	}
-	replaced = s.methods.byName[m.name] != nil
-	s.methods.byName[m.name] = m
+// put registers a method that has a route. replaced says that there was one of its name.
+func (t *methodTable) put(m *method) (replaced bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	replaced = t.byName[m.name] != nil
+	t.byName[m.name] = m
 	return replaced
 }
 
-func (s *Server) method(name string) *method {
-	s.methods.mu.RLock()
-	defer s.methods.mu.RUnlock()
-	return s.methods.byName[name]
+func (t *methodTable) get(name string) *method {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.byName[name]
+}
+
+func (t *methodTable) remove(which func(*method) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.byName, func(_ string, m *method) bool { return which(m) })
 }
 
 func methodNotFound(_ context.Context, req *middleware.Request) (mcp.Result, error) {
@@ -106,7 +113,7 @@ type dispatcher Server
 // Route implements session.Dispatcher.
 func (d *dispatcher) Route(in *session.Inbound, _ *session.Session) *session.Route {
 	s := (*Server)(d)
-	m := s.method(in.Method)
+	m := s.methods.get(in.Method)
 	route := s.methods.other
 	if m != nil {
 		route = m.route

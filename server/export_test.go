@@ -3,11 +3,7 @@ package server
 import "github.com/vitrine-mcp/vitrine/internal/session"
 
 // Joined returns how many subscribers there are, in both eras.
-func (s *Server) Joined() int64 {
-	s.happenings.mu.Lock()
-	defer s.happenings.mu.Unlock()
-	return s.hub.joined.Load() + int64(len(s.happenings.witnesses)+len(s.happenings.sessions))
-}
+func (s *Server) Joined() int64 { return s.hub.Joined() }
 
 // Core shows the session core to the tests.
 func (s *Server) Core() *session.Core { return s.core }

@@ -44,7 +44,7 @@ func TryAddExtension(s *Server, e Extension) error {
 	}
 	replaced, err := s.extensions.put(e)
 	if replaced {
-		s.logReplaced("extension", e.ID, false)
+		logReplaced(s.logger, "extension", e.ID, false)
 	}
 	return err
 }
@@ -55,19 +55,15 @@ func TryAddExtension(s *Server, e Extension) error {
 // Requests that run already go on. Clients that were told of the extension before are not
 // told that it has gone: the protocol has no notification of that.
 func (s *Server) RemoveExtensions(ids ...string) {
-	x := &s.extensions
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	s.extensions.mu.Lock()
+	defer s.extensions.mu.Unlock()
 	for _, id := range ids {
-		if id == mcp.ExtensionTasks {
+		if id == mcp.ExtensionTasks || id == "" {
 			continue
 		}
-		delete(x.byID, id)
-		for m, extension := range x.members {
-			if extension == id && id != "" {
-				s.disown(m)
-			}
-		}
+		delete(s.extensions.byID, id)
+		s.methods.remove(func(m *method) bool { return m.own && m.extension == id })
+		s.notices.remove(func(_ string, h noticeHandler) bool { return h.own && h.extension == id })
 	}
 }
 
@@ -75,69 +71,17 @@ func (s *Server) RemoveExtensions(ids ...string) {
 type extensions struct {
 	mu   sync.RWMutex // is taken before the locks of methods and notices
 	byID map[string]jsontext.Value
-	// members are the methods and notifications that users have registered, with the ids
-	// of their extensions, or "".
-	members map[member]string
 }
 
-// A member is a method or a notification that is not the protocol's.
-type member struct {
-	notification bool
-	name         string
-}
-
-func (m member) kind() string {
-	if m.notification {
-		return "notification"
-	}
-	return "method"
-}
-
-// own registers a method or a notification of the user's with enter, unless its extension
-// is not on.
-func (s *Server) own(m member, extension string, enter func() (replaced bool)) error {
-	replaced, err := s.extensions.own(m, extension, enter)
-	if replaced {
-		s.logReplaced(m.kind(), m.name, false)
-	}
-	return err
-}
-
-func (x *extensions) own(m member, extension string, enter func() bool) (replaced bool, err error) {
+// enter calls register for a method or a notification, unless the extension to which it
+// belongs is off. replaced says that there was one of its name.
+func (x *extensions) enter(name, extension string, register func() (replaced bool)) (replaced bool, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if _, on := x.byID[extension]; !on && extension != "" {
-		return false, notAdded(m.name, extension)
+		return false, notAdded(name, extension)
 	}
-	if x.members == nil {
-		x.members = map[member]string{}
-	}
-	x.members[m] = extension
-	return enter(), nil
-}
-
-// disown takes away what a user has registered. It wants extensions.mu.
-func (s *Server) disown(m member) {
-	delete(s.extensions.members, m)
-	if m.notification {
-		s.notices.remove(m.name)
-		return
-	}
-	s.methods.mu.Lock()
-	defer s.methods.mu.Unlock()
-	delete(s.methods.byName, m.name)
-}
-
-// removeOwn takes away those of the members that there are.
-func (s *Server) removeOwn(notifications bool, names []string) {
-	x := &s.extensions
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, name := range names {
-		if _, own := x.members[member{notifications, name}]; own {
-			s.disown(member{notifications, name})
-		}
-	}
+	return register(), nil
 }
 
 // put turns an extension on. replaced says that it was on.

@@ -49,7 +49,6 @@ func ping(context.Context, *middleware.Request) (mcp.Result, error) { return &mc
 // initialized begins to tell a legacy client what its handshake has announced.
 func (s *Server) initialized(_ context.Context, n *Notice) {
 	if n.session != nil && n.session.Peer() != nil {
-		s.push.begin(n.session)
-		s.tellExtensions(n.session)
+		s.subscriptions.Begin(n.session)
 	}
 }

@@ -2,39 +2,12 @@ package server
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net/url"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
-	"github.com/vitrine-mcp/vitrine/server/internal/era"
-	"github.com/vitrine-mcp/vitrine/server/internal/schema"
+	"github.com/vitrine-mcp/vitrine/server/internal/ask"
 )
-
-// An inputSource gets answers to the questions of a handler. What stands behind it
-// depends on how the client can be asked; the handler does not know.
-type inputSource interface {
-	// ask returns the answer if it is there, or waits for it, or notes the question and
-	// returns an error that matches [mcp.ErrInputRequired]. An answer that is returned
-	// has passed q.check; one that has not is asked for again. It may be called from
-	// many goroutines.
-	ask(ctx context.Context, key string, q question) (jsontext.Value, error)
-}
-
-// A question is one thing that a handler wants of the client: the request as the
-// handler has made it, in the form of the latest revision.
-type question struct {
-	mcp.InputRequest
-	// check reports what is wrong with an answer. It may run code of the handler's author.
-	check func(answer jsontext.Value) error
-	// page is the id of the page that the user is asked to open, if the handler has given
-	// it one. It is no part of the question: a modern client has no use for it.
-	page string
-}
 
 // Elicit asks the user for something: to fill a form, or to open a page (specification:
 // "Elicitation"). A form without a schema asks for nothing but consent. Never ask for
@@ -66,246 +39,81 @@ type question struct {
 //
 // Like all methods that ask, it may be called from many goroutines of the handler.
 func (c *Call) Elicit(key string, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
-	form, err := c.server.forms.check(p)
-	if err != nil {
-		return nil, fmt.Errorf("server: question %q: %w", key, err)
-	}
-	var check func(jsontext.Value) []schema.Fault
-	if form != nil {
-		check = form.Validate
-	}
-	return c.elicit(key, *p, check)
+	return c.dialog.Elicit(key, p)
 }
 
-// elicit asks the user. check is for the content of a form, and nil for a page.
-func (c *Call) elicit(key string, p mcp.ElicitParams, check func(jsontext.Value) []schema.Fault) (*mcp.ElicitResult, error) {
-	need := mcp.ElicitationCapability{URL: &struct{}{}}
-	page := p.ElicitationID
-	p.ElicitationID = "" // is the era bridge's
-	if check != nil {
-		need = mcp.ElicitationCapability{Form: &struct{}{}}
-		p.Mode = "" // the default, which every revision knows
-		page = ""
-		if p.RequestedSchema == nil {
-			p.RequestedSchema = emptyForm
-		}
-	}
-	raw, err := c.askClient(key, mcp.ClientCapabilities{Elicitation: &need}, question{
-		InputRequest: mcp.InputRequest{Method: mcp.MethodElicitationCreate, Params: &p},
-		page:         page,
-		check: func(raw jsontext.Value) error {
-			r, err := decodeElicited(raw, check != nil)
-			if err != nil || r.Content == nil {
-				return err
-			}
-			if faults := check(r.Content); len(faults) > 0 {
-				return fmt.Errorf("content: %s", faults[0])
-			}
-			return nil
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return decodeElicited(raw, check != nil)
+// ElicitForm asks the user to fill a form, as [Call.Elicit] does, and decodes what
+// comes back. The form is inferred from T, a struct whose fields, in their order, are
+// booleans, numbers, strings, a [time.Time], or lists of strings to choose from. A
+// field with omitempty may be left empty. The tags of [AddTool] say more, as far as the
+// protocol has them in forms: title, description, enum, format, default, minLength,
+// maxLength, minimum, maximum, minItems and maxItems.
+//
+//	type order struct {
+//		Size    string   `json:"size" enum:"small,large" default:"small" title:"Size"`
+//		Extras  []string `json:"extras,omitempty" enum:"milk,sugar"`
+//		Contact string   `json:"contact" format:"email" jsonschema:"where to send the bill"`
+//	}
+//
+// A default is what the client shows in the field; one that comes back empty is zero.
+//
+// The value is zero unless the action is [mcp.ElicitAccept] and the error nil. A type
+// that is no such form gives an error with the first use.
+func ElicitForm[T any](c *Call, key, message string) (value T, action mcp.ElicitAction, err error) {
+	return ask.ElicitForm[T](&c.dialog, key, message)
 }
 
-// emptyForm asks for consent alone.
-var emptyForm = jsontext.Value(`{"type":"object","properties":{}}`)
-
-// check refuses what no client could show, and returns the form.
-func (f *forms) check(p *mcp.ElicitParams) (*schema.Schema, error) {
-	switch {
-	case p == nil || p.Message == "":
-		return nil, errors.New("an elicitation needs a message")
-	case p.Mode == "" || p.Mode == mcp.ElicitForm:
-		if p.URL != "" {
-			return nil, errors.New("a form has no URL")
-		}
-		if p.RequestedSchema == nil {
-			return f.parse(emptyForm)
-		}
-		return f.parse(p.RequestedSchema)
-	case p.Mode != mcp.ElicitURL:
-		return nil, fmt.Errorf("there is no elicitation mode %q", p.Mode)
-	case p.RequestedSchema != nil:
-		return nil, errors.New("a page has no schema")
-	}
-	page, err := url.Parse(p.URL)
-	if err != nil || page.Host == "" || page.Scheme != "https" && page.Scheme != "http" {
-		return nil, errors.New("the page must have an absolute http or https URL")
-	}
-	return nil, nil
-}
-
-// decodeElicited reads the user's answer. Content goes with an accepted form only.
-func decodeElicited(raw jsontext.Value, form bool) (*mcp.ElicitResult, error) {
-	var r mcp.ElicitResult
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, err
-	}
-	switch r.Action {
-	case mcp.ElicitAccept:
-		if form && r.Content == nil {
-			r.Content = jsontext.Value("{}") // of a form without fields
-		} else if !form {
-			r.Content = nil
-		}
-	case mcp.ElicitDecline, mcp.ElicitCancel:
-		r.Content = nil
-	default:
-		return nil, errors.New("the action is not known")
-	}
-	return &r, nil
+// ElicitationComplete says that the user is done with a page that [Call.Elicit], or an
+// error with [mcp.CodeURLElicitationRequired], has asked him to open under this
+// ElicitationID, as the page's own server learns: in the callback of a sign-in, say.
+// Clients of 2025-11-25 that were asked are told (notifications/elicitation/complete;
+// specification of 2025-11-25: "Elicitation"), on the stream of the request that asked,
+// or that of its session when the request is over. For all others nothing happens:
+// modern clients are not told, and sessions that have ended, or are held by another
+// process, have nobody to tell.
+//
+// It waits for room in the client's stream, at most for the notify time-out and until
+// ctx is done; after that the notification is lost, and counted as dropped. The error is that of a client that cannot be told now, such as
+// [mcp.ErrPeerGone] if it has no stream open; ElicitationComplete may then be called
+// again. A client is told once. A session's last 64 pages are remembered. It
+// may be called from any goroutine, in a request or outside.
+func (s *Server) ElicitationComplete(ctx context.Context, id string) error {
+	return s.routes.asker.PageDone(ctx, id)
 }
 
 // Sample asks the client's model (specification: "Sampling"). See [Call.Elicit] for
 // when it returns an answer and when an error. Tools need the client's sampling.tools,
 // and an IncludeContext other than "none" its sampling.context.
 func (c *Call) Sample(key string, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
-	if p == nil || len(p.Messages) == 0 || p.MaxTokens <= 0 {
-		return nil, fmt.Errorf("server: question %q: sampling needs messages and a number of tokens", key)
-	}
-	need := mcp.SamplingCapability{}
-	if len(p.Tools) > 0 || p.ToolChoice != nil {
-		need.Tools = &struct{}{}
-	}
-	if p.IncludeContext != "" && p.IncludeContext != "none" {
-		need.Context = &struct{}{}
-	}
-	params := *p
-	raw, err := c.askClient(key, mcp.ClientCapabilities{Sampling: &need}, question{
-		InputRequest: mcp.InputRequest{Method: mcp.MethodSamplingCreateMessage, Params: &params},
-		check:        func(raw jsontext.Value) error { _, err := decodeSampled(raw); return err },
-	})
-	if err != nil {
-		return nil, err
-	}
-	return decodeSampled(raw)
-}
-
-func decodeSampled(raw jsontext.Value) (*mcp.CreateMessageResult, error) {
-	var r mcp.CreateMessageResult
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, err
-	}
-	if r.Role != mcp.RoleUser && r.Role != mcp.RoleAssistant || len(r.Content) == 0 || r.Model == "" {
-		return nil, errors.New("a message has a role, content and the name of its model")
-	}
-	return &r, nil
+	return c.dialog.Sample(key, p)
 }
 
 // Roots asks the client for the places in its file system that the server may work
 // on (specification: "Roots"); there may be none. See [Call.Elicit] for when it
 // returns an answer and when an error. The URIs are the client's: check them.
-func (c *Call) Roots(key string) ([]mcp.Root, error) {
-	raw, err := c.askClient(key, mcp.ClientCapabilities{Roots: &mcp.RootsCapability{}}, question{
-		InputRequest: mcp.InputRequest{Method: mcp.MethodRootsList, Params: struct{}{}},
-		check:        func(raw jsontext.Value) error { _, err := decodeRoots(raw); return err },
-	})
-	if err != nil {
-		return nil, err
-	}
-	return decodeRoots(raw)
-}
+func (c *Call) Roots(key string) ([]mcp.Root, error) { return c.dialog.Roots(key) }
 
-func decodeRoots(raw jsontext.Value) ([]mcp.Root, error) {
-	var r struct {
-		Roots jsontext.Value `json:"roots"`
-	}
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, err
-	}
-	if r.Roots.Kind() != '[' {
-		return nil, errors.New("roots must be an array")
-	}
-	var roots []mcp.Root
-	if err := json.Unmarshal(r.Roots, &roots); err != nil {
-		return nil, err
-	}
-	for _, root := range roots {
-		if root.URI == "" {
-			return nil, errors.New("a root has a URI")
-		}
-	}
-	return roots, nil
-}
-
-// maxInputKey bounds the key of a question, in bytes.
-const maxInputKey = 128
-
-// askClient asks one question, if the client has declared that it can be asked.
-func (c *Call) askClient(key string, need mcp.ClientCapabilities, q question) (jsontext.Value, error) {
-	if key == "" || len(key) > maxInputKey {
-		return nil, fmt.Errorf("server: the key of a question has 1 to %d bytes, not %d", maxInputKey, len(key))
-	}
-	if missing, lacks := era.Askable(c.Request).Lacks(need); lacks {
-		return nil, fmt.Errorf("question %q: %w", key, &mcp.NotDeclaredError{Missing: missing})
-	}
-	return c.source().ask(c.ctx, key, q)
+// CallClient sends a request to the client that made this call and waits for its
+// answer: [mcp.MethodSamplingCreateMessage], [mcp.MethodElicitationCreate], [mcp.MethodRootsList] or
+// [mcp.MethodPing]. Only legacy clients can be sent requests; for all others it
+// returns [mcp.ErrNoBackChannel] at once. A client that has not finished its handshake
+// is sent pings alone: everything else waits until it has.
+//
+// The wait ends with the first of: the answer, the end of ctx, the end of the call
+// (its cause, see [mcp.CauseOf]), the loss of the client ([mcp.ErrPeerGone]). A
+// client that answers with an error gives a [*mcp.ClientError]. A method that the
+// client did not declare gives [mcp.ErrNotDeclared] and is not sent.
+func (c *Call) CallClient(ctx context.Context, method string, params any) (jsontext.Value, error) {
+	return c.dialog.CallClient(ctx, method, params)
 }
 
 // Keep keeps a value, as JSON, for the runs of this handler that follow questions; the
 // last value counts. Between the rounds of a modern client it travels inside the
 // request's sealed state, which the client can neither read nor change but must carry:
 // keep little. It does not outlive the request. Keep returns the error of encoding v.
-func (c *Call) Keep(v any) error {
-	raw, err := wire.Marshal(nil, v)
-	if err != nil {
-		return fmt.Errorf("server: encode what is kept: %w", err)
-	}
-	// What came with the request is older than v.
-	if err := c.load(); err != nil {
-		return err
-	}
-	c.asking.Lock()
-	defer c.asking.Unlock()
-	c.kept = raw
-	return nil
-}
+func (c *Call) Keep(v any) error { return c.dialog.Keep(v) }
 
 // Kept decodes what an earlier run of this handler has kept into the variable that v
 // points to, and reports whether there was anything. A request whose state cannot be
 // accepted gives the error with which it will be answered.
-func (c *Call) Kept(v any) (bool, error) {
-	if err := c.load(); err != nil {
-		return false, err
-	}
-	c.asking.Lock()
-	raw := c.kept
-	c.asking.Unlock()
-	if raw == nil {
-		return false, nil
-	}
-	if err := json.Unmarshal(raw, v); err != nil {
-		return false, fmt.Errorf("server: decode what was kept: %w", err)
-	}
-	return true, nil
-}
-
-// A loader is an inputSource that came with the request and is read when it is needed.
-type loader interface{ load() error }
-
-func (c *Call) load() error {
-	if l, ok := c.source().(loader); ok {
-		return l.load()
-	}
-	return nil
-}
-
-// source returns what answers the call's questions.
-func (c *Call) source() inputSource {
-	c.asking.Lock()
-	defer c.asking.Unlock()
-	if c.input == nil {
-		c.input = c.newSource()
-	}
-	return c.input
-}
-
-// hasAsked reports whether the handler wanted anything of an inputSource.
-func (c *Call) hasAsked() bool {
-	c.asking.Lock()
-	defer c.asking.Unlock()
-	return c.input != nil
-}
+func (c *Call) Kept(v any) (bool, error) { return c.dialog.Kept(v) }

@@ -112,7 +112,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 				"left", len(left), "handlers", strings.Join(left, "; "))
 		}
 		if s.tasks != nil {
-			s.tasks.giveUp(ctx) // before a hook closes the store
+			s.tasks.GiveUp(ctx) // before a hook closes the store
 		}
 		for _, h := range hooks {
 			err = errors.Join(err, s.runHook(ctx, "stop", h.name, h.stop))

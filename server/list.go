@@ -13,10 +13,6 @@ import (
 // defaultPageSize is how many entries one page of a list has.
 const defaultPageSize = 1000
 
-// WithPageSize sets how many tools, prompts, resources or templates one page of
-// their list has at most (default 1000).
-func WithPageSize(n int) Option { return optionFunc(func(c *config) { c.pageSize = n }) }
-
 // listOf returns the handler of a list method: the page that the cursor asks for, of
 // what the caller may see.
 func listOf[T comparable](s *Server, t *table[T], result func(defs []T, next string, hint mcp.CacheHint) mcp.Result) middleware.Handler {
@@ -26,8 +22,8 @@ func listOf[T comparable](s *Server, t *table[T], result func(defs []T, next str
 			return nil, err
 		}
 		var visible func(to *target) bool
-		if s.view != nil {
-			visible = func(to *target) bool { return s.visible(ctx, req, to, "") }
+		if s.routes.view != nil {
+			visible = func(to *target) bool { return s.routes.view.shows(ctx, req, to, "") }
 		}
 		defs, next, err := t.page(cursor, s.pageSize, visible)
 		if err != nil {
@@ -68,4 +64,13 @@ func resourceList(defs []*mcp.Resource, next string, hint mcp.CacheHint) mcp.Res
 
 func templateList(defs []*mcp.ResourceTemplate, next string, hint mcp.CacheHint) mcp.Result {
 	return &mcp.ListResourceTemplatesResult{ResourceTemplates: defs, NextCursor: next, CacheHint: hint}
+}
+
+// listHint is the cache hint of everything that a view can hide.
+func (s *Server) listHint() mcp.CacheHint {
+	scope := mcp.CachePublic
+	if s.routes.view != nil {
+		scope = mcp.CachePrivate
+	}
+	return mcp.CacheFor(s.listTTL, scope)
 }

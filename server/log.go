@@ -53,8 +53,8 @@ func (c *Call) LogAs(logger string, level mcp.LoggingLevel, data any) error {
 	text := logText(raw)
 	c.logLocally(slogLevels[severity], logger, text)
 	observe.Log(c.core, level, logger, text)
-	if t := c.task(); t != nil { // to whose client nothing is sent
-		return t.say("")
+	if c.run.Detached() { // nothing is sent to its client
+		return c.run.Say("")
 	}
 	if !era.WantsLog(c.core, severity) {
 		c.core.DropNotification(mcp.NotificationMessage, mcp.DropLevelFiltered)
@@ -91,7 +91,7 @@ func logText(raw jsontext.Value) string {
 
 // logLocally writes a message to the server's log, under the request's trace.
 func (c *Call) logLocally(level slog.Level, logger, text string) {
-	if !c.server.logger.Enabled(c.ctx, level) {
+	if !c.logger.Enabled(c.dialog.Ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{slog.String("method", c.Method), slog.String("data", text)}
@@ -101,5 +101,5 @@ func (c *Call) logLocally(level slog.Level, logger, text string) {
 	if logger != "" {
 		attrs = append(attrs, slog.String("logger", logger))
 	}
-	c.server.logger.LogAttrs(c.ctx, level, "call.log", attrs...)
+	c.logger.LogAttrs(c.dialog.Ctx, level, "call.log", attrs...)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,7 +63,7 @@ func AddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) {
 // an extension that was not added, params and results that are no JSON objects, and a
 // handler or a middleware that is nil. Then everything is as it was.
 func TryAddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) error {
-	how := serving{m.Middleware, m.Deadline, cmp.Or(m.Class, s.class)}
+	how := serving{m.Middleware, m.Deadline, cmp.Or(m.Class, s.routes.class)}
 	if err := s.checkExtends(m.Name, m.Extension, how); err != nil {
 		return err
 	}
@@ -87,15 +88,24 @@ func TryAddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) error {
 		}
 		return resultOf(out)
 	}
-	own := &method{name: m.Name, eras: era.Both, handler: s.serve(ifDeclared(m.Extension, handler)), serving: how}
+	own := &method{
+		name: m.Name, eras: era.Both, handler: s.routes.serve(ifDeclared(m.Extension, handler)), serving: how,
+		own: true, extension: m.Extension,
+	}
 	s.routeMethod(own)
-	return s.own(member{name: m.Name}, m.Extension, func() (replaced bool) { return s.setMethod(own) })
+	replaced, err := s.extensions.enter(m.Name, m.Extension, func() bool { return s.methods.put(own) })
+	if replaced {
+		logReplaced(s.logger, "method", m.Name, false)
+	}
+	return err
 }
 
 // RemoveMethods removes methods of one's own by name: calls of them are then answered
 // as by a server that never had them (-32601). Unknown names are ignored, and so are the
 // methods of the protocol. Calls that run already go on.
-func (s *Server) RemoveMethods(names ...string) { s.removeOwn(false, names) }
+func (s *Server) RemoveMethods(names ...string) {
+	s.methods.remove(func(m *method) bool { return m.own && slices.Contains(names, m.name) })
+}
 
 // paramsOf decodes the params of a method that is not the protocol's.
 type paramsOf[P any] struct {

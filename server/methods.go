@@ -24,15 +24,15 @@ func (s *Server) protocolMethods() []*method {
 		{name: mcp.MethodResourcesList, eras: era.Both, capability: capabilityResources, handler: listOf(s, &s.resources, resourceList)},
 		{name: mcp.MethodResourcesTemplatesList, eras: era.Both, capability: capabilityResources, handler: listOf(s, &s.templates, templateList)},
 		{name: mcp.MethodResourcesRead, eras: era.Both, capability: capabilityResources, handler: s.read, targets: s.readable},
-		{name: mcp.MethodResourcesSubscribe, eras: era.Legacy, capability: capabilityResources, handler: s.push.subscribe},
-		{name: mcp.MethodResourcesUnsubscribe, eras: era.Legacy, capability: capabilityResources, handler: s.push.unsubscribe},
+		{name: mcp.MethodResourcesSubscribe, eras: era.Legacy, capability: capabilityResources, handler: s.subscriptions.Subscribe},
+		{name: mcp.MethodResourcesUnsubscribe, eras: era.Legacy, capability: capabilityResources, handler: s.subscriptions.Unsubscribe},
 
-		{name: mcp.MethodCompletionComplete, eras: era.Both, capability: capabilityCompletions, handler: s.serve(s.complete)},
-		{name: mcp.MethodSubscriptionsListen, eras: era.Modern, handler: s.listen, subscription: true},
+		{name: mcp.MethodCompletionComplete, eras: era.Both, capability: capabilityCompletions, handler: s.routes.serve(s.complete)},
+		{name: mcp.MethodSubscriptionsListen, eras: era.Modern, handler: s.subscriptions.Listen, subscription: true},
 
-		{name: mcp.MethodTasksGet, eras: era.Modern, absent: s.tasks == nil, handler: s.taskHandler(s.tasks.get)},
-		{name: mcp.MethodTasksUpdate, eras: era.Modern, absent: s.tasks == nil, handler: s.taskHandler(s.tasks.update)},
-		{name: mcp.MethodTasksCancel, eras: era.Modern, absent: s.tasks == nil, handler: s.taskHandler(s.tasks.cancel)},
+		{name: mcp.MethodTasksGet, eras: era.Modern, absent: s.tasks == nil, handler: s.tasks.Get},
+		{name: mcp.MethodTasksUpdate, eras: era.Modern, absent: s.tasks == nil, handler: s.tasks.Update},
+		{name: mcp.MethodTasksCancel, eras: era.Modern, absent: s.tasks == nil, handler: s.tasks.Cancel},
 	}
 }
 

@@ -92,12 +92,18 @@ func TryAddNotification[P any](s *Server, name, extension string, h Notification
 		}
 		h(ctx, n, in)
 	})
-	return s.own(member{notification: true, name: name}, extension, func() (replaced bool) { return s.notices.put(name, handler) })
+	replaced, err := s.extensions.enter(name, extension, func() bool {
+		return s.notices.put(name, noticeHandler{handle: handler, own: true, extension: extension})
+	})
+	if replaced {
+		logReplaced(s.logger, "notification", name, false)
+	}
+	return err
 }
 
 // wrapNotice wraps what a program does with a notification in the server's chain.
 func (s *Server) wrapNotice(name string, h func(context.Context, *Notice)) func(context.Context, *Notice) {
-	wrapped := s.chain(func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+	wrapped := s.routes.chain(func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 		n, ok := req.Origin.(*Notice)
 		if !ok {
 			return nil, errors.New("server: a middleware has passed on a notification without the Origin of the one that it was given")
@@ -123,12 +129,22 @@ func (s *Server) wrapNotice(name string, h func(context.Context, *Notice)) func(
 // those: what clients send under them then is dropped, as any notification is that a
 // server does not know. Unknown names are ignored, and so are the protocol's. A handler
 // that runs already goes on.
-func (s *Server) RemoveNotifications(names ...string) { s.removeOwn(true, names) }
+func (s *Server) RemoveNotifications(names ...string) {
+	s.notices.remove(func(name string, h noticeHandler) bool { return h.own && slices.Contains(names, name) })
+}
+
+// A noticeHandler handles the notifications of one name.
+type noticeHandler struct {
+	handle func(context.Context, *Notice)
+	// own: the notification is not the protocol's. It may belong to an extension.
+	own       bool
+	extension string
+}
 
 // notices are the notifications that features or users handle.
 type notices struct {
 	mu     sync.RWMutex
-	byName map[string]func(context.Context, *Notice)
+	byName map[string]noticeHandler
 
 	runMu   sync.Mutex
 	running map[string]int // handlers that run, by the name of the notification
@@ -136,31 +152,31 @@ type notices struct {
 }
 
 // put registers a handler. replaced says that there was one.
-func (t *notices) put(name string, h func(context.Context, *Notice)) (replaced bool) {
+func (t *notices) put(name string, h noticeHandler) (replaced bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.byName == nil {
-		t.byName = map[string]func(context.Context, *Notice){}
+		t.byName = map[string]noticeHandler{}
 	}
-	replaced = t.byName[name] != nil
+	_, replaced = t.byName[name]
 	t.byName[name] = h
 	return replaced
 }
 
-func (t *notices) remove(name string) {
+func (t *notices) remove(which func(name string, h noticeHandler) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.byName, name)
+	maps.DeleteFunc(t.byName, which)
 }
 
 func (t *notices) handle(ctx context.Context, n *Notice) {
 	t.mu.RLock()
-	h := t.byName[n.in.Method]
+	h, known := t.byName[n.in.Method]
 	t.mu.RUnlock()
-	if h != nil {
+	if known {
 		t.runs(n.in.Method, 1)
 		defer t.runs(n.in.Method, -1)
-		h(ctx, n)
+		h.handle(ctx, n)
 	}
 }
 

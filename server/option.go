@@ -1,15 +1,20 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/store"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
@@ -65,6 +70,22 @@ type config struct {
 	events        eventStore
 }
 
+// check returns what is wrong with the options, or nil.
+func (c *config) check() error {
+	switch {
+	case hasNil(c.middleware) || hasNil(c.sending):
+		return errors.New("server: a middleware is nil")
+	case slices.ContainsFunc(c.admission, func(rule AdmissionRule) bool { return rule == nil }):
+		return errors.New("server: a rule of admission is nil")
+	case c.pageSize < 0 || c.listTTL < 0:
+		return errors.New("server: neither the page size nor the list TTL may be negative")
+	}
+	if err := cmp.Or(c.limits.Check(), c.http.Check()); err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	return nil
+}
+
 // WithTitle sets the name that user interfaces show.
 func WithTitle(title string) Option { return optionFunc(func(c *config) { c.title = title }) }
 
@@ -109,6 +130,20 @@ func WithMiddleware(middlewares ...middleware.Middleware) Option {
 	return optionFunc(func(c *config) { c.middleware = append(c.middleware, middlewares...) })
 }
 
+// WithSendingMiddleware appends to the chain that wraps every request of the server to a
+// client: what [Call.Elicit], [Call.Sample], [Call.Roots] and [Call.CallClient] ask. It is a
+// chain of its own, because a middleware that limits or checks what callers do must not
+// do so to what the server itself sends. The first is the outermost.
+//
+// The request has the method and params of the question, the peer and the principal of the
+// call that asks, and no ID yet. A middleware may pass on a copy with other params. The
+// result is a [*mcp.ClientResult]; a middleware may answer by itself with one. Where the
+// question leaves with the answer of the call, to be answered with the next request, the
+// error is [mcp.ErrInputRequired], which is to be passed on.
+func WithSendingMiddleware(middlewares ...middleware.Middleware) Option {
+	return optionFunc(func(c *config) { c.sending = append(c.sending, middlewares...) })
+}
+
 // WithClass sets the class of everything that is registered without one. The handlers of a
 // class share its limit on how many of them run at once. The methods of the protocol itself,
 // such as lists, are in no class.
@@ -150,4 +185,110 @@ func WithErrorDetails() Option { return optionFunc(func(c *config) { c.errorDeta
 
 // SetErrorDetails is [WithErrorDetails] for a server that is made already, as package
 // service does for an operator. It may be called at any time.
-func (s *Server) SetErrorDetails(on bool) { s.teller.Details.Store(on) }
+func (s *Server) SetErrorDetails(on bool) { s.routes.teller.Details.Store(on) }
+
+// WithStateKeys sets the keys that seal the state of multi round-trip requests. Keys
+// are random and have 32 bytes or more. The first seals; all of them unseal, so that a
+// key is rotated by putting a new one first and taking the old one away when
+// state_ttl has passed. Replicas that serve the same clients need the same keys;
+// without the option the key is random, and a request can be continued only by the
+// process that has begun it. A key should seal at most 2^32 states.
+func WithStateKeys(keys ...[]byte) Option {
+	return optionFunc(func(c *config) { c.stateKeys = keys })
+}
+
+// SetStateKeys is [WithStateKeys] for a server that is made already. It must be called
+// before the server serves anybody, as package service does with the keys that an
+// operator has set. It returns an error for a key that is too short, and for none.
+func (s *Server) SetStateKeys(keys ...[]byte) error { return s.routes.asker.SetKeys(keys) }
+
+// WithAuthenticator finds out who calls: once for each HTTP exchange that may carry a
+// message, with its context (in which an http.Handler around [Server.Handler] may have left
+// what it knows) and its header, before the body is read; and once for each byte stream,
+// with the context of [Server.ServeStdio] or the like. A caller that is refused is answered
+// with the status of the refusal; a byte stream is closed. [middleware.Request].Principal has
+// what was found.
+//
+// What outlives one request (the state of multi round-trip requests, tasks, legacy HTTP
+// sessions with their streams) is bound to its principal, by issuer and subject: for all
+// others it does not exist. Without the option all callers count as one.
+func WithAuthenticator(a auth.Authenticator) Option {
+	return optionFunc(func(c *config) { c.authenticator = a })
+}
+
+// An AdmissionRule decides whether a request may be admitted; nil lets it in. A
+// [*mcp.Refusal] says how it is refused, any other error refuses it with the status 403
+// and is for the operator alone. It must be safe for concurrent use and quick: it runs
+// where messages are read. If it panics the request is refused.
+type AdmissionRule func(ctx context.Context, req *middleware.Request) error
+
+// WithAdmission adds rules that are asked, one after the other, about each request before
+// it takes a slot or a place in a queue, before its response is begun, and before any
+// middleware runs. The request has its principal; its params are known and not checked.
+// What a rule refuses counts as rejected with the reason "refused", by the Reason and By of
+// its refusal, and never as an error of the service.
+func WithAdmission(rules ...AdmissionRule) Option {
+	return optionFunc(func(c *config) { c.admission = append(c.admission, rules...) })
+}
+
+// WithEventStore sets where the events of legacy HTTP streams are kept. The default is
+// a store in the memory of the process, within the server's limits. A store that
+// fails never fails a request: its stream goes on without being resumable.
+func WithEventStore(events store.EventStore) Option {
+	return optionFunc(func(c *config) { c.events = eventStore{true, events} })
+}
+
+// WithoutEventStore keeps no events: a legacy HTTP stream ends with its connection, and
+// [Call.CloseStream] is not supported.
+func WithoutEventStore() Option { return WithEventStore(nil) }
+
+// eventStore is the choice of an event store.
+type eventStore struct {
+	chosen bool
+	store  store.EventStore
+}
+
+// open returns the store, by default a new one in memory, or nil.
+func (e eventStore) open() store.EventStore {
+	if !e.chosen {
+		return session.NewMemoryEvents()
+	}
+	return e.store
+}
+
+// WithPageSize sets how many tools, prompts, resources or templates one page of
+// their list has at most (default 1000).
+func WithPageSize(n int) Option { return optionFunc(func(c *config) { c.pageSize = n }) }
+
+// WithListTTL says how long a client may keep what it learns about the server: the
+// lists and the answer to server/discover (default 0: stale at once, but for the
+// notifications of changes). It is rounded to milliseconds.
+func WithListTTL(ttl time.Duration) Option { return optionFunc(func(c *config) { c.listTTL = ttl }) }
+
+// WithView makes what a caller sees depend on the request, as a rule on its
+// authorization: an item for which visible returns false is in no list, and using it
+// is answered as if it did not exist. The function runs inside the server's middleware
+// chain, so that ctx has what that has found out, and before anything of the item's own. It is
+// called for every item of a list, from many goroutines, and must be quick. The lists, and
+// the resources, are then cacheable by the caller alone.
+//
+// A modern client expects that what it sees depends on its authorization and on
+// nothing else.
+func WithView(visible func(ctx context.Context, req *middleware.Request, item Item) bool) Option {
+	return optionFunc(func(c *config) { c.view = visible })
+}
+
+// Tasks configures the tasks extension. The zero value is good for one process.
+type Tasks struct {
+	// Store keeps the tasks. The default is in memory, within the limits of the server
+	// (MaxTasks, MaxTasksPerPrincipal, MaxTaskBytes).
+	Store store.TaskStore
+	// PollInterval is how often clients should ask for a task that says nothing else
+	// (default 1 s).
+	PollInterval time.Duration
+}
+
+// WithTasks turns the tasks extension on (io.modelcontextprotocol/tasks): the handlers
+// of tools with [Tool.Task] set may go on after their call was answered, see
+// [Call.Detach].
+func WithTasks(t Tasks) Option { return optionFunc(func(c *config) { c.tasks = &t }) }

@@ -84,9 +84,9 @@ func TryAddPrompt(s *Server, p Prompt, h PromptHandler) error {
 		}
 	}
 	route := middleware.NewRoute(mcp.MethodPromptsGet, p.Name, p.Name)
-	to := s.newTarget(route, Item{Kind: ItemPrompt, Name: p.Name}, s.serve(promptHandler(required, h)), how, unknownPrompt)
+	to := s.routes.target(route, Item{Kind: ItemPrompt, Name: p.Name}, s.routes.serve(promptHandler(required, h)), how, unknownPrompt)
 	to.arguments = complete
-	if _, err := enter(s, &s.prompts, p.Name, def, to); err != nil {
+	if _, err := s.prompts.enter(p.Name, def, to); err != nil {
 		return err
 	}
 	s.completes(complete)

@@ -2,11 +2,13 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"sync/atomic"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/ask"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
@@ -42,13 +44,14 @@ func newRequest(r *session.Request, route middleware.Route) *request {
 func (r *request) Core() *session.Request { return r.core }
 
 // newCall returns what the handler of a feature gets.
-func (s *Server) newCall(ctx context.Context, req *middleware.Request) *Call {
+func newCall(ctx context.Context, req *middleware.Request, asker *ask.Asker, logger *slog.Logger) *Call {
 	core := era.CoreOf(req)
 	origin := req.Origin.(*request)
 	call := &origin.call
 	if !origin.called.CompareAndSwap(false, true) {
 		call = new(Call)
 	}
-	call.Request, call.core, call.server, call.ctx = req, core, s, ctx
+	call.Request, call.core, call.logger = req, core, logger
+	call.dialog.Asker, call.dialog.Request, call.dialog.Core, call.dialog.Ctx = asker, req, core, ctx
 	return call
 }

@@ -92,9 +92,9 @@ func enterResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out], 
 		return readResult(r.URI, r.MIMEType, hint, out, err)
 	}
 	route := middleware.NewRoute(mcp.MethodResourcesRead, r.URI, "")
-	to := s.newTarget(route, Item{Kind: ItemResource, Name: r.Name, URI: r.URI}, s.serve(handler), how, s.read)
+	to := s.routes.target(route, Item{Kind: ItemResource, Name: r.Name, URI: r.URI}, s.routes.serve(handler), how, s.read)
 	to.content = content
-	replaced, err := enter(s, &s.resources, r.URI, def, to)
+	replaced, err := s.resources.enter(r.URI, def, to)
 	if replaced {
 		s.ResourceUpdated(r.URI)
 	}

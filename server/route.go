@@ -3,11 +3,14 @@ package server
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/ask"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // A Class is a limit on how many handlers run at once, shared by the registrations that
@@ -45,24 +48,47 @@ func (how serving) checkItem(kind ItemKind, name string, hasHandler bool) error 
 	return how.check(kind, name)
 }
 
-// newRoute wraps a handler once: in the middlewares of its registration, and in the
+// A router makes routes of handlers.
+type router struct {
+	core   *session.Core
+	logger *slog.Logger
+	chain  middleware.Middleware
+	class  *Class // of the items that name none, or nil
+	view   view
+	asker  *ask.Asker
+	teller *era.Teller
+}
+
+// serve gives a feature's handler the form that the chain wraps.
+func (r *router) serve(h callHandler) middleware.Handler {
+	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+		call := newCall(ctx, req, r.asker, r.logger)
+		result, err := h(ctx, call)
+		if err == nil && !call.dialog.Asked() {
+			return result, nil
+		}
+		return call.dialog.Converse(result, err, func() (mcp.Result, error) { return h(ctx, call) })
+	}
+}
+
+// route wraps a handler once: in the middlewares of its registration, and in the
 // server's chain around those.
-func (s *Server) newRoute(mr middleware.Route, h middleware.Handler, how serving) *session.Route {
-	return s.chained(mr, middleware.Chain(how.middlewares...)(h), how)
+func (r *router) route(mr middleware.Route, h middleware.Handler, how serving) *session.Route {
+	return r.chained(mr, middleware.Chain(how.middlewares...)(h), how)
 }
 
 // chained wraps what a registration's own middlewares have wrapped already.
-func (s *Server) chained(mr middleware.Route, h middleware.Handler, how serving) *session.Route {
-	h = s.chain(h)
-	labels := newProfileLabels(mr)
-	route := &session.Route{Series: s.core.Series(mr.Method, mr.Target), Deadline: how.deadline, Registration: &mr}
+func (r *router) chained(mr middleware.Route, h middleware.Handler, how serving) *session.Route {
+	h = r.chain(h)
+	labels, teller := newProfileLabels(mr), r.teller
+	route := &session.Route{Series: r.core.Series(mr.Method, mr.Target), Deadline: how.deadline, Registration: &mr}
 	if how.class != nil {
 		route.Class = how.class.class
 	}
 	route.Handle = func(ctx context.Context, r *session.Request) (mcp.Result, error) {
 		req := newRequest(r, mr)
 		result, err := labels.handle(ctx, req, h)
-		return s.teller.Answer(ctx, r, result, err)
+		return teller.Answer(ctx, r, result, err)
 	}
 	return route
 }

@@ -26,13 +26,10 @@
 package server
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,8 +39,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
-	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
+	"github.com/vitrine-mcp/vitrine/server/internal/notify"
+	"github.com/vitrine-mcp/vitrine/server/internal/task"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 	"github.com/vitrine-mcp/vitrine/transport"
 )
@@ -57,137 +55,37 @@ type Server struct {
 	logger       *slog.Logger
 	telemetry    *telemetry.Telemetry
 	observer     *observe.Observer
-	chain        middleware.Middleware
-	sending      middleware.Handler // of requests to clients; nil without middlewares
-	guests       bool               // there are middlewares in chain
-	class        *Class             // of the registrations that name none, or nil
-	teller       *era.Teller
-	encoder      *era.Encoder
 	httpConfig   streamable.Config
 
 	pageSize int
 	listTTL  time.Duration
-	view     func(context.Context, *middleware.Request, Item) bool
 	// personal says that callers are told apart.
 	personal bool
+	// guests says that there are middlewares around the handlers.
+	guests bool
 
-	core      *session.Core
-	methods   methodTable
+	core          *session.Core
+	routes        router
+	encoder       *era.Encoder
+	hub           *notify.Hub
+	subscriptions *notify.Subscriptions
+	tasks         *task.Service // nil without the tasks extension
+
+	methods      methodTable
+	capabilities []capability // only New writes to it
+	notices      notices
+	extensions   extensions
+
 	tools     table[*mcp.Tool]
 	prompts   table[*mcp.Prompt]
 	resources table[*mcp.Resource]
 	templates table[*mcp.ResourceTemplate]
-
 	// completion says that there is something to complete.
 	completion atomic.Bool
-	stateKeys  keyRing
-	forms      forms
-	pages      pages
-
-	extensions  extensions
-	notices     notices
-	happenings  happenings
-	hub         *hub
-	push        *push
-	tasks       *tasks      // nil without the tasks extension
-	honourTasks honourTasks // likewise
-	// capabilities is the table of what the server announces. Only New writes to it.
-	capabilities []capability
 
 	hooks lifecycle
 	ready readiness
 	stop  sync.Once
-}
-
-// New returns a server that introduces itself with a name and a version. Without
-// options it has telemetry of its own, logs to slog's default logger, and takes
-// the default limits. New panics if an option is in error, as that is a mistake
-// at start-up; see [TryNew].
-func New(name, version string, opts ...Option) *Server {
-	s, err := TryNew(name, version, opts...)
-	if err != nil {
-		panic(err)
-	}
-	return s
-}
-
-// TryNew is [New] that returns the error.
-func TryNew(name, version string, opts ...Option) (*Server, error) {
-	var cfg config
-	for _, o := range opts {
-		o.apply(&cfg)
-	}
-	if name == "" || version == "" {
-		return nil, errors.New("server: a server needs a name and a version")
-	}
-	if hasNil(cfg.middleware) || hasNil(cfg.sending) {
-		return nil, errors.New("server: a middleware is nil")
-	}
-	if slices.ContainsFunc(cfg.admission, func(rule AdmissionRule) bool { return rule == nil }) {
-		return nil, errors.New("server: a rule of admission is nil")
-	}
-	if cfg.telemetry == nil {
-		t, err := telemetry.New(telemetry.WithService(name, version))
-		if err != nil {
-			return nil, err
-		}
-		cfg.telemetry = t
-	}
-	if err := cmp.Or(cfg.limits.Check(), cfg.http.Check()); err != nil {
-		return nil, fmt.Errorf("server: %w", err)
-	}
-	if cfg.pageSize < 0 || cfg.listTTL < 0 {
-		return nil, errors.New("server: neither the page size nor the list TTL may be negative")
-	}
-	s := &Server{
-		info: mcp.Implementation{
-			Name: name, Version: version, Title: cfg.title, Description: cfg.description,
-			WebsiteURL: cfg.websiteURL, Icons: cfg.icons,
-		},
-		instructions: cfg.instructions,
-		logger:       slog.New(cfg.logHandler()),
-		telemetry:    cfg.telemetry,
-		observer:     observe.New(cfg.telemetry),
-		chain:        middleware.Chain(cfg.middleware...),
-		sending:      newSendingChain(cfg.sending),
-		guests:       len(cfg.middleware) > 0,
-		class:        cfg.class,
-		httpConfig:   cfg.http,
-		pageSize:     cmp.Or(cfg.pageSize, defaultPageSize),
-		listTTL:      cfg.listTTL,
-		view:         cfg.view,
-		personal:     cfg.authenticator != nil,
-	}
-	s.teller = &era.Teller{Logger: s.logger}
-	s.teller.Details.Store(cfg.errorDetails)
-	var err error
-	s.encoder, err = era.NewEncoder(s.info, s.listHint().Scope, era.Registered{
-		Tools: s.tools.holds, Prompts: s.prompts.holds, Resources: s.resources.holds, Templates: s.templates.holds,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if s.stateKeys, err = newKeyRing(name, cfg.stateKeys); err != nil {
-		return nil, err
-	}
-	s.core = session.New(session.Config{
-		Dispatcher: (*dispatcher)(s), Observer: s.observer, Logger: s.logger, Limits: session.Limits(cfg.limits),
-		Authenticator: cfg.authenticator, Admission: admission(cfg.admission), Events: cfg.events.open(),
-	})
-	cfg.telemetry.AddSource(observe.Source(s.snapshot)) // for good: the last scrape comes after the drain
-	s.hub = newHub(s.core)
-	s.push = &push{server: s, feeds: map[*session.Session]*feed{}}
-	s.tools = table[*mcp.Tool]{kind: ItemTool, changed: s.listChanged(toolsChanged)}
-	s.prompts = table[*mcp.Prompt]{kind: ItemPrompt, changed: s.listChanged(promptsChanged)}
-	s.resources = table[*mcp.Resource]{kind: ItemResource, changed: s.listChanged(resourcesChanged)}
-	s.templates = table[*mcp.ResourceTemplate]{kind: ItemTemplate, changed: s.listChanged(resourcesChanged)}
-	if cfg.tasks != nil {
-		if err := s.addTasks(*cfg.tasks); err != nil {
-			return nil, err
-		}
-	}
-	s.registerTables()
-	return s, nil
 }
 
 // Info returns how the server introduces itself.

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +17,8 @@ import (
 
 // A table holds what a feature has registered, in the order of registration.
 type table[T comparable] struct {
-	kind ItemKind
+	kind   ItemKind
+	logger *slog.Logger
 	// changed is told of every change that lists show, outside the lock.
 	changed func()
 
@@ -67,6 +70,23 @@ func (t *table[T]) put(name string, def T, to *target) (old, now *entry[T], err 
 		t.changed()
 	}
 	return old, now, nil
+}
+
+// enter registers an item or replaces the one with its name. changed says that something
+// was there whose description or fixed content was another one.
+func (t *table[T]) enter(name string, def T, to *target) (changed bool, err error) {
+	old, now, err := t.put(name, def, to)
+	if err != nil || old == nil {
+		return false, err
+	}
+	listed := old.shown != now.shown
+	logReplaced(t.logger, string(t.kind), name, listed)
+	return listed || !bytes.Equal(old.target.content, to.content), nil
+}
+
+// logReplaced says that a registration has taken the place of another one.
+func logReplaced(logger *slog.Logger, kind, name string, listChanged bool) {
+	logger.Debug("registration.replaced", "kind", kind, "name", cut(name, 128), "list_changed", listChanged)
 }
 
 // replace puts an entry in the place of another. The caller must hold t.mu.

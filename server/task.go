@@ -2,275 +2,87 @@ package server
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"runtime/debug"
-	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/vitrine-mcp/vitrine/internal/session"
-	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
-	"github.com/vitrine-mcp/vitrine/store"
+	"github.com/vitrine-mcp/vitrine/server/internal/task"
 )
 
-// A task is a handler that goes on after its call was answered, in the process in
-// which it runs. What clients see of it is its record in the store.
-type task struct {
-	tasks *tasks
-	call  *Call
-	id    string
-	work  *session.Detached
-	ctx   context.Context // of the handler
-	limit string          // that sets the end of its life, or ""
-	timer *time.Timer     // fires at the end of its life
-
-	mu      sync.Mutex // guards the rest
-	seen    mcp.TaskStatus
-	waiting map[string]*waiter // questions without an answer
-	asked   map[string]int     // how often each key was asked for
-	taken   []string           // keys of the answers that were taken, and are in the record still
-	said    saying
-}
-
-// saying holds back messages that come too fast.
-type saying struct {
-	message string
-	pending bool // a timer will write it
-	last    time.Time
-	timer   *time.Timer
-}
-
-// messagePause is the least time between two messages of a task: each is written to
-// the store, and told to those who listen.
-const messagePause = time.Second
-
-func newTask(ts *tasks, call *Call, work *session.Detached, rec *store.TaskRecord, limit string) *task {
-	return &task{
-		tasks: ts, call: call, id: rec.TaskID, work: work, ctx: work.Context(), limit: limit,
-		seen: rec.Status, waiting: map[string]*waiter{}, asked: map[string]int{},
-	}
-}
-
-// begin starts the clock of the task's life.
-func (t *task) begin(end time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.timer = time.AfterFunc(time.Until(end), t.expire)
-}
-
-// abort takes back a task that nobody has learned of.
-func (t *task) abort(err error) {
-	rpc, _ := mcp.AsError(err)
-	t.tasks.leave(t)
-	t.work.Done(session.DetachedEnd{Status: mcp.TaskFailed, Error: rpc})
-}
-
-// expire ends the task at the end of its life.
-func (t *task) expire() {
-	end := session.StoppedEnd(mcp.CauseDeadline)
-	failed := storable(end.Error.WithData(mcp.ErrorData{Reason: string(mcp.CauseDeadline), Limit: t.limit}))
-	if _, err := t.end(end.Status, nil, failed); errors.Is(err, errTaskOver) {
-		return
-	}
-	if t.limit != "" {
-		t.tasks.server.core.LimitReached(t.limit)
-	}
-	t.work.Cancel(&mcp.CancelError{Cause: mcp.CauseDeadline})
-}
-
-// change changes the record, however short the time of the handler's own context is.
-func (t *task) change(f func(*store.TaskRecord) error) (*store.TaskRecord, error) {
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(t.ctx), storePatience, mcp.ErrDeadline)
-	defer cancel()
-	rec, err := t.tasks.change(ctx, t.id, f)
-	if err != nil && !errors.Is(err, errTaskOver) {
-		if _, public := mcp.AsError(err); !public {
-			t.tasks.server.logger.ErrorContext(t.ctx, "task.store", "task", t.work.Name, "error", err)
-		}
-	}
-	return rec, err
-}
-
-// changed is told what the record has become, by whoever has changed it.
-func (t *task) changed(rec *store.TaskRecord) {
-	t.mu.Lock()
-	if !t.seen.Terminal() {
-		t.seen = rec.Status
-	}
-	t.mu.Unlock()
-	if rec.Status == mcp.TaskCancelled {
-		t.work.Cancel(&mcp.CancelError{Cause: mcp.CauseClientCancel})
-	}
-	for key, answer := range rec.InputResponses {
-		t.deliver(key, answer)
-	}
-}
-
-func (t *task) status() mcp.TaskStatus {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.seen
-}
-
-// say sets the message of the task. It returns why the handler should stop, or nil.
-func (t *task) say(message string) error {
-	if t.ctx.Err() != nil {
-		return context.Cause(t.ctx)
-	}
-	if message == "" {
-		return nil
-	}
-	t.mu.Lock()
-	t.said.message = message
-	held := t.said.pending
-	t.said.pending = true
-	wait := messagePause - time.Since(t.said.last)
-	if !held && wait > 0 {
-		t.said.timer = time.AfterFunc(wait, t.writeMessage)
-	}
-	t.mu.Unlock()
-	if !held && wait <= 0 {
-		t.writeMessage()
-	}
-	return nil
-}
-
-// writeMessage writes the latest message. One that is lost is no loss: more will come.
-func (t *task) writeMessage() {
-	t.mu.Lock()
-	message := t.said.message
-	t.said.pending, t.said.last = false, time.Now()
-	t.mu.Unlock()
-	_, _ = t.change(func(rec *store.TaskRecord) error {
-		rec.StatusMessage = taskText(message)
-		return nil
+// addTasks turns the extension on.
+func (s *Server) addTasks(t Tasks) (err error) {
+	s.tasks, err = task.New(task.Config{
+		Store: t.Store, PollInterval: t.PollInterval,
+		Core: s.core, Logger: s.logger, Hub: s.hub, Encoder: s.encoder, Teller: s.routes.teller,
 	})
-}
-
-// finish ends the task with what its handler has returned. An end that was decided
-// before stays, and what the handler returns is discarded.
-func (t *task) finish(e ending) {
-	var end session.DetachedEnd
-	defer func() { t.work.Done(end) }()
-	defer t.tasks.leave(t)
-	t.mu.Lock()
-	t.timer.Stop()
-	if t.said.timer != nil {
-		t.said.timer.Stop()
-	}
-	t.mu.Unlock()
-	var result jsontext.Value
-	end.Status, result, end.Error, end.Hidden = t.outcome(&e)
-	rec, err := t.end(end.Status, result, end.Error)
-	if limit, _ := mcp.AsError(err); limit != nil { // a result that there is no room for
-		end.Status, end.Error = mcp.TaskFailed, storable(limit)
-		rec, err = t.end(end.Status, nil, end.Error)
-	}
-	if errors.Is(err, errTaskOver) {
-		end.Status, end.Error = rec.Status, rec.Error
-		t.tasks.server.logger.DebugContext(t.ctx, "task.late", "task", t.work.Name, "tool", t.call.Route.Target, "status", end.Status)
-		return
-	}
-	if tool, ok := e.result.(*mcp.CallToolResult); ok && tool != nil {
-		end.ToolError = tool.IsError && !e.blameless
-	}
-}
-
-// end writes the end of the task.
-func (t *task) end(status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error) (*store.TaskRecord, error) {
-	return t.change(func(rec *store.TaskRecord) error {
-		message := "" // what the handler has said last is over
-		if failed != nil {
-			message = failed.Message
-		}
-		t.tasks.close(rec, status, message)
-		rec.Result, rec.Error = result, failed
-		return nil
-	})
-}
-
-// outcome tells how a task ends whose handler has returned so. The error can be stored; if
-// it stands for one that the client must not see, that is hidden. What a tool reports to
-// the model becomes its result.
-func (t *task) outcome(e *ending) (status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error, hidden error) {
-	if e.panic != nil {
-		t.work.Panicked(e.panic.Value, e.panic.Stack)
-		return mcp.TaskFailed, nil, errInternal, nil
-	}
-	// What follows runs marshalers and error types of the handler's author.
-	if !t.contain(func() { status, result, failed, hidden = t.conclude(e) }) {
-		return mcp.TaskFailed, nil, errInternal, nil
-	}
-	return status, result, failed, hidden
-}
-
-// conclude is outcome for a handler that has not panicked. It may panic itself.
-func (t *task) conclude(e *ending) (status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error, hidden error) {
-	err := e.err
-	if errors.Is(err, mcp.ErrNotDeclared) {
-		_, err = era.NotDeclared(t.call.Request, err)
-	}
-	if err != nil && era.CancelledBy(t.ctx, err) == nil {
-		hidden = era.Hidden(err)
-		e.blameless = mcp.IsCallerFault(err)
-		tool, told := t.tasks.server.teller.Tell(t.ctx, t.call.core, err)
-		if e.result, err = tool, nil; told != nil {
-			err = told
-		}
-	}
 	if err == nil {
-		if result, err = t.tasks.server.encoder.EncodeTask(t.call.Peer.Era, t.call.Peer.Version, e.result); err == nil {
-			return mcp.TaskCompleted, result, nil, hidden
+		_, err = s.extensions.put(Extension{ID: mcp.ExtensionTasks})
+	}
+	return err
+}
+
+// A TaskSupport says whether the calls of a tool may go on as tasks.
+type TaskSupport uint8
+
+const (
+	// TaskOptional: the handler may call [Call.Detach]. For a client that has not
+	// declared the tasks extension the call goes on as it is.
+	TaskOptional TaskSupport = iota + 1
+	// TaskRequired: the tool is of no use without tasks. Clients that have not declared
+	// the extension are refused before the handler runs.
+	TaskRequired
+)
+
+// TaskOptions describe a task to [Call.Detach]. The zero value is good.
+type TaskOptions struct {
+	// TTL is how long the task lives, from now on: a handler that runs longer is
+	// cancelled with [mcp.ErrDeadline]. The client is told, in milliseconds. The default
+	// and the maximum are limits of the server (TaskTTL, MaxTaskTTL).
+	TTL time.Duration
+	// PollInterval is how often the client should ask, in milliseconds to it; the default
+	// is that of [Tasks].
+	PollInterval time.Duration
+	// Message says in a sentence what the task does. [Call.Progress] replaces it.
+	Message string
+}
+
+// Detach answers the call now, with a task, and lets the handler go on as that task
+// (extension io.modelcontextprotocol/tasks). The task exists when Detach returns; the
+// client may ask for it at once. What the handler returns in the end becomes the
+// result of the task, or its error if it is an [*mcp.Error].
+//
+// The context that is returned is the one to go on with. It has the values of ctx and
+// neither its cancellation nor its deadline: it is cancelled with [mcp.ErrClientCancelled]
+// by tasks/cancel, with [mcp.ErrDeadline] at the end of the task's life, and with
+// [mcp.ErrServerShutdown] at the end of a drain, which waits for tasks as it does for
+// requests.
+//
+// Questions that came before Detach ([Call.Elicit], [Call.Sample], [Call.Roots]) have
+// made the handler run again. Questions that come after it are waited for: the task is
+// input_required until the client has answered, and several goroutines may ask at the
+// same time. [Call.Progress] sets the message of the task.
+//
+// With a client that has not declared the extension, and in the legacy era, nothing
+// happens: Detach returns ctx and nil, and the handler goes on within its request. With
+// an error it returns ctx too, and the call is still to be answered: the error is that
+// of the store or of a limit (an [*mcp.Error], to be returned), or says that the request
+// is over.
+func (c *Call) Detach(ctx context.Context, o TaskOptions) (context.Context, error) {
+	return c.run.Detach(ctx, &c.dialog, task.Options(o))
+}
+
+// detachable lets the calls of a tool go on as tasks.
+func (s *Server) detachable(support TaskSupport, h callHandler) callHandler {
+	return func(ctx context.Context, call *Call) (mcp.Result, error) {
+		_, declared := call.Extension(mcp.ExtensionTasks)
+		switch {
+		case s.tasks != nil && declared:
+			call.run = s.tasks.NewRun()
+			return task.Serve(ctx, call.run, call, h)
+		case support == TaskRequired:
+			return nil, era.MissingExtension(call.Request, mcp.ExtensionTasks)
 		}
-		err = fmt.Errorf("encode the result: %w", err)
+		call.run = &task.Run{}
+		return h(ctx, call)
 	}
-	err = era.TaskError(err)
-	if rpc, _ := mcp.AsError(err); rpc != nil {
-		return mcp.TaskFailed, nil, storable(rpc), hidden
-	}
-	cause, cancelled := mcp.CauseOf(t.ctx)
-	if !cancelled || !errors.Is(err, context.Cause(t.ctx)) && !errors.Is(err, context.Canceled) {
-		t.tasks.server.logger.ErrorContext(t.ctx, "handler.error", "task", t.work.Name, "tool", t.call.Route.Target, "error", err)
-		return mcp.TaskFailed, nil, errInternal, err
-	}
-	end := session.StoppedEnd(cause)
-	return end.Status, nil, storable(end.Error), nil
-}
-
-// contain runs f on a goroutine of its own and waits for it, so that neither a panic of
-// a user's marshaler nor its runtime.Goexit keeps the end of the task from being
-// written. It reports whether f has returned.
-func (t *task) contain(f func()) (returned bool) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() {
-			if !returned {
-				t.work.Panicked(recover(), debug.Stack())
-			}
-		}()
-		f()
-		returned = true
-	}()
-	<-done
-	return returned
-}
-
-var errInternal = mcp.NewError(mcp.CodeInternalError, "internal error")
-
-// storable is an error whose data is JSON, as a store can keep and measure it.
-func storable(err *mcp.Error) *mcp.Error {
-	if err == nil || err.Data == nil {
-		return err
-	}
-	c := *err
-	c.Data = nil
-	if raw, failed := wire.Marshal(nil, err.Data); failed == nil {
-		c.Data = jsontext.Value(raw)
-	}
-	return &c
 }

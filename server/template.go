@@ -99,9 +99,9 @@ func TryAddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h Templ
 		return readResult(uri, t.MIMEType, hint, out, err)
 	}
 	route := middleware.NewRoute(mcp.MethodResourcesRead, t.URITemplate, "")
-	to := s.newTarget(route, Item{Kind: ItemTemplate, Name: t.Name, Template: t.URITemplate}, s.serve(handler), how, s.read)
+	to := s.routes.target(route, Item{Kind: ItemTemplate, Name: t.Name, Template: t.URITemplate}, s.routes.serve(handler), how, s.read)
 	to.matches, to.arguments = tmpl.Matches, arguments
-	if _, err := enter(s, &s.templates, t.URITemplate, def, to); err != nil {
+	if _, err := s.templates.enter(t.URITemplate, def, to); err != nil {
 		return err
 	}
 	s.completes(arguments)

@@ -17,8 +17,8 @@ func (s *Server) enterTool(
 		return err
 	}
 	route := middleware.NewRoute(mcp.MethodToolsCall, def.Name, def.Name)
-	to := s.newTarget(route, Item{Kind: ItemTool, Name: def.Name}, withParams(params, s.serve(h)), how, unknownTool)
-	_, err := enter(s, &s.tools, def.Name, def, to)
+	to := s.routes.target(route, Item{Kind: ItemTool, Name: def.Name}, withParams(params, s.routes.serve(h)), how, unknownTool)
+	_, err := s.tools.enter(def.Name, def, to)
 	return err
 }
 

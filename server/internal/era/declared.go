@@ -129,6 +129,13 @@ func missingIn(err error) (sum mcp.ClientCapabilities) {
 	return sum
 }
 
+// TellsRoots reports whether the sender of a message may say that its roots have changed. A
+// client without roots has no such change, and the modern era no such notification. sess may
+// be nil.
+func TellsRoots(in *session.Inbound, sess *session.Session) bool {
+	return in.Era == mcp.Legacy && sess != nil && sess.Peer() != nil && sess.Peer().Capabilities.Roots != nil
+}
+
 // WantsLog reports whether the client wants messages of a severity: a modern one
 // with this request, a legacy one in its session.
 func WantsLog(r *session.Request, severity int) bool {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
 // An Encoder writes results in the form of their reader's revision. It is safe for
@@ -85,11 +86,11 @@ func (e *Encoder) Encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Resu
 
 // EncodeTask returns the JSON of the result of a task, as its call would have been
 // answered with.
-func (e *Encoder) EncodeTask(era mcp.Era, v mcp.Version, result mcp.Result) (jsontext.Value, error) {
+func (e *Encoder) EncodeTask(to *middleware.Peer, result mcp.Result) (jsontext.Value, error) {
 	if kind := resultType(result); kind != "complete" {
 		return nil, fmt.Errorf("server: a result of type %q cannot end a task", kind)
 	}
-	json, _, err := e.Encode(nil, era, v, result) // of a call, which shares nothing
+	json, _, err := e.Encode(nil, to.Era, to.Version, result) // of a call, which shares nothing
 	return json, err
 }
 

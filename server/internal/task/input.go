@@ -1,4 +1,4 @@
-package server
+package task
 
 import (
 	"cmp"
@@ -13,21 +13,22 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/ask"
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
-// A taskInput is the source of answers for a handler that goes on as a task: it waits
+// An input is the source of answers for a handler that goes on as a task: it waits
 // for tasks/update.
-type taskInput struct{ task *task }
+type input struct{ task *task }
 
 // A waiter is a question that waits for its answer.
 type waiter struct {
-	question
+	ask.Question
 	answer chan jsontext.Value // has room for the one answer
 }
 
-// ask implements inputSource. The context of the call is over; that of the task counts.
-func (in *taskInput) ask(_ context.Context, key string, q question) (jsontext.Value, error) {
+// ask implements ask.Source. The context of the call is over; that of the task counts.
+func (in *input) Ask(_ context.Context, key string, q ask.Question) (jsontext.Value, error) {
 	t := in.task
 	if q.Params != nil {
 		raw, err := wire.Marshal(nil, q.Params)
@@ -37,7 +38,7 @@ func (in *taskInput) ask(_ context.Context, key string, q question) (jsontext.Va
 		q.Params = jsontext.Value(raw)
 	}
 	params, _ := q.Params.(jsontext.Value)
-	return t.call.send(t.ctx, q.Method, params, func(_ context.Context, params jsontext.Value) (jsontext.Value, error) {
+	return t.dialog.Send(t.ctx, q.Method, params, func(_ context.Context, params jsontext.Value) (jsontext.Value, error) {
 		if params != nil {
 			q.Params = params
 		}
@@ -46,8 +47,8 @@ func (in *taskInput) ask(_ context.Context, key string, q question) (jsontext.Va
 }
 
 // await puts a question into the record and waits for its answer.
-func (t *task) await(key string, q question) (jsontext.Value, error) {
-	w := &waiter{question: q, answer: make(chan jsontext.Value, 1)}
+func (t *task) await(key string, q ask.Question) (jsontext.Value, error) {
+	w := &waiter{Question: q, answer: make(chan jsontext.Value, 1)}
 	key = t.wait(key, w)
 	defer t.forget(key)
 	if err := t.open(key, q.InputRequest); err != nil {
@@ -94,7 +95,7 @@ func (t *task) open(key string, q mcp.InputRequest) error {
 	taken := t.taken
 	t.taken = nil
 	t.mu.Unlock()
-	limit := t.tasks.server.core.Limits().MaxOutbound
+	limit := t.service.core.Limits().MaxOutbound
 	_, err := t.change(func(rec *store.TaskRecord) error {
 		if len(rec.InputRequests) >= limit {
 			return session.Overload(session.LimitOutbound)
@@ -110,7 +111,7 @@ func (t *task) open(key string, q mcp.InputRequest) error {
 		<-t.ctx.Done()
 		return context.Cause(t.ctx)
 	case err != nil:
-		return t.tasks.fault(t.ctx, err)
+		return t.service.fault(t.ctx, err)
 	}
 	return nil
 }
@@ -179,7 +180,7 @@ func (t *task) judge(w *waiter, answer jsontext.Value) (err error) {
 			t.work.Panicked(recover(), debug.Stack())
 		}
 	}()
-	return w.check(answer)
+	return w.Check(answer)
 }
 
 // errUnjudged: the check has panicked, so that nobody knows what the answer is worth.

@@ -1,4 +1,4 @@
-package server
+package task
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 )
 
 // check compares all that the store keeps about its tasks with the tasks.
-func (m *memoryTasks) check(t *testing.T, limits session.Limits) {
+func (m *memory) check(t *testing.T, limits session.Limits) {
 	t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,7 +62,7 @@ func requestSize(string) int { return 100 }
 func TestMemoryTasksCountTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := session.Limits{MaxTasks: 1, MaxTasksPerPrincipal: 1, MaxTaskBytes: 10_000}
-		m := newMemoryTasks(func() session.Limits { return limits }, requestSize, func(string) {})
+		m := newMemory(func() session.Limits { return limits }, requestSize, func(string) {})
 		rec := &store.TaskRecord{Task: mcp.Task{TaskID: "a", Status: mcp.TaskWorking}, Expires: time.Now().Add(time.Minute)}
 		require.NoError(t, m.Create(t.Context(), rec))
 		require.Equal(t, recordSize(rec)+100, m.bytes)
@@ -79,7 +79,7 @@ func TestMemoryTasksKeepTheBooks(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			limits := session.Limits{MaxTasks: 12, MaxTasksPerPrincipal: 5, MaxTaskBytes: 9000}
-			m := newMemoryTasks(func() session.Limits { return limits }, requestSize, func(string) {})
+			m := newMemory(func() session.Limits { return limits }, requestSize, func(string) {})
 			var ids []string
 			for n := range 400 {
 				switch r.IntN(4) {
@@ -127,7 +127,7 @@ func TestMemoryTasksKeepTheBooks(t *testing.T) {
 func TestMemoryTasksForgetTheOldestEnd(t *testing.T) {
 	limits := session.Limits{MaxTasks: 4, MaxTasksPerPrincipal: 2, MaxTaskBytes: 1 << 20}
 	reached := map[string]int{}
-	m := newMemoryTasks(func() session.Limits { return limits }, requestSize, func(limit string) { reached[limit]++ })
+	m := newMemory(func() session.Limits { return limits }, requestSize, func(limit string) { reached[limit]++ })
 	create := func(principal, id string) error {
 		return m.Create(context.Background(), &store.TaskRecord{
 			Task: mcp.Task{TaskID: id, Status: mcp.TaskWorking}, Principal: principal, Expires: time.Now().Add(time.Hour),

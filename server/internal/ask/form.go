@@ -1,4 +1,4 @@
-package server
+package ask
 
 import (
 	"fmt"
@@ -64,25 +64,10 @@ func (f *forms) of(t reflect.Type) (*schema.Schema, error) {
 	return form.schema, form.err
 }
 
-// ElicitForm asks the user to fill a form, as [Call.Elicit] does, and decodes what
-// comes back. The form is inferred from T, a struct whose fields, in their order, are
-// booleans, numbers, strings, a [time.Time], or lists of strings to choose from. A
-// field with omitempty may be left empty. The tags of [AddTool] say more, as far as the
-// protocol has them in forms: title, description, enum, format, default, minLength,
-// maxLength, minimum, maximum, minItems and maxItems.
-//
-//	type order struct {
-//		Size    string   `json:"size" enum:"small,large" default:"small" title:"Size"`
-//		Extras  []string `json:"extras,omitempty" enum:"milk,sugar"`
-//		Contact string   `json:"contact" format:"email" jsonschema:"where to send the bill"`
-//	}
-//
-// A default is what the client shows in the field; one that comes back empty is zero.
-//
-// The value is zero unless the action is [mcp.ElicitAccept] and the error nil. A type
-// that is no such form gives an error with the first use.
-func ElicitForm[T any](c *Call, key, message string) (value T, action mcp.ElicitAction, err error) {
-	form, err := c.server.forms.of(reflect.TypeFor[T]())
+// ElicitForm asks the user to fill a form that is inferred from T, and decodes what comes
+// back.
+func ElicitForm[T any](d *Dialog, key, message string) (value T, action mcp.ElicitAction, err error) {
+	form, err := d.Asker.forms.of(reflect.TypeFor[T]())
 	if err != nil {
 		return value, "", fmt.Errorf("server: question %q: %w", key, err)
 	}
@@ -90,7 +75,7 @@ func ElicitForm[T any](c *Call, key, message string) (value T, action mcp.Elicit
 		return value, "", fmt.Errorf("server: question %q: an elicitation needs a message", key)
 	}
 	decode := func(content jsontext.Value) []schema.Fault { var v T; return form.Decode(content, &v) }
-	r, err := c.elicit(key, mcp.ElicitParams{Message: message, RequestedSchema: form.JSON()}, decode)
+	r, err := d.elicit(key, mcp.ElicitParams{Message: message, RequestedSchema: form.JSON()}, decode)
 	if err != nil {
 		return value, "", err
 	}

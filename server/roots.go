@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // rootsListChanged tells the hooks what a legacy client says of its roots by itself.
@@ -14,13 +15,7 @@ func (s *Server) rootsListChanged() func(context.Context, *Notice) {
 		}
 	})
 	return func(ctx context.Context, n *Notice) {
-		if n.in.Era != mcp.Legacy || n.session == nil {
-			return // the modern era has no such notification
-		}
-		if p := n.session.Peer(); p == nil || p.Capabilities.Roots == nil {
-			return // a client without roots has no such change
-		}
-		if len(s.rootsHooks()) > 0 {
+		if era.TellsRoots(n.in, n.session) && len(s.rootsHooks()) > 0 {
 			tell(ctx, n)
 		}
 	}

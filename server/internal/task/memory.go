@@ -1,4 +1,4 @@
-package server
+package task
 
 import (
 	"container/heap"
@@ -13,10 +13,10 @@ import (
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
-// memoryTasks is the store.TaskStore in memory. It is bounded by the limits of the server:
+// memory is the store.TaskStore in memory. It is bounded by the limits of the server:
 // to make room it forgets tasks that have ended, the oldest end first, and never one
 // that still runs.
-type memoryTasks struct {
+type memory struct {
 	limits  func() session.Limits
 	frame   func(id string) int     // the size of a task's request
 	reached func(limit string)      // counts a limit that has taken effect
@@ -59,8 +59,8 @@ type taskShare struct {
 	ended     *list.List // of *keptTask
 }
 
-func newMemoryTasks(limits func() session.Limits, frame func(string) int, reached func(string)) *memoryTasks {
-	return &memoryTasks{
+func newMemory(limits func() session.Limits, frame func(string) int, reached func(string)) *memory {
+	return &memory{
 		limits: limits, frame: frame, reached: reached, changed: func(*store.TaskRecord) {},
 		byID: map[string]*keptTask{}, principals: map[string]*taskShare{}, ended: list.New(),
 		counts: map[mcp.TaskStatus]int{},
@@ -68,10 +68,10 @@ func newMemoryTasks(limits func() session.Limits, frame func(string) int, reache
 }
 
 // Watch implements store.TaskStore.
-func (m *memoryTasks) Watch(changed func(*store.TaskRecord)) { m.changed = changed }
+func (m *memory) Watch(changed func(*store.TaskRecord)) { m.changed = changed }
 
 // Create implements store.TaskStore.
-func (m *memoryTasks) Create(_ context.Context, rec *store.TaskRecord) error {
+func (m *memory) Create(_ context.Context, rec *store.TaskRecord) error {
 	frame := m.frame(rec.TaskID)
 	m.mu.Lock()
 	reached, err := m.create(rec, frame)
@@ -80,7 +80,7 @@ func (m *memoryTasks) Create(_ context.Context, rec *store.TaskRecord) error {
 	return err
 }
 
-func (m *memoryTasks) create(rec *store.TaskRecord, frame int) (reached []string, err error) {
+func (m *memory) create(rec *store.TaskRecord, frame int) (reached []string, err error) {
 	limits := m.limits()
 	share := m.principals[rec.Principal]
 	if share == nil {
@@ -118,7 +118,7 @@ func (m *memoryTasks) create(rec *store.TaskRecord, frame int) (reached []string
 }
 
 // Load implements store.TaskStore.
-func (m *memoryTasks) Load(_ context.Context, id string) (*store.TaskRecord, error) {
+func (m *memory) Load(_ context.Context, id string) (*store.TaskRecord, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.find(id)
@@ -129,7 +129,7 @@ func (m *memoryTasks) Load(_ context.Context, id string) (*store.TaskRecord, err
 }
 
 // find returns a task that has not expired, or nil.
-func (m *memoryTasks) find(id string) *keptTask {
+func (m *memory) find(id string) *keptTask {
 	if k := m.byID[id]; k != nil && time.Now().Before(k.rec.Expires) {
 		return k
 	}
@@ -137,7 +137,7 @@ func (m *memoryTasks) find(id string) *keptTask {
 }
 
 // Update implements store.TaskStore.
-func (m *memoryTasks) Update(_ context.Context, id string, change func(*store.TaskRecord) error) (*store.TaskRecord, error) {
+func (m *memory) Update(_ context.Context, id string, change func(*store.TaskRecord) error) (*store.TaskRecord, error) {
 	m.mu.Lock()
 	rec, reached, err := m.update(id, change)
 	m.mu.Unlock()
@@ -149,7 +149,7 @@ func (m *memoryTasks) Update(_ context.Context, id string, change func(*store.Ta
 	return rec, nil
 }
 
-func (m *memoryTasks) update(id string, change func(*store.TaskRecord) error) (rec *store.TaskRecord, reached []string, err error) {
+func (m *memory) update(id string, change func(*store.TaskRecord) error) (rec *store.TaskRecord, reached []string, err error) {
 	k := m.find(id)
 	if k == nil {
 		return nil, nil, store.ErrNoTask
@@ -179,7 +179,7 @@ func (m *memoryTasks) update(id string, change func(*store.TaskRecord) error) (r
 
 // forgetOldest forgets the task that has ended first, other than one; false if there
 // is none.
-func (m *memoryTasks) forgetOldest(ended *list.List, but *keptTask) bool {
+func (m *memory) forgetOldest(ended *list.List, but *keptTask) bool {
 	for e := ended.Front(); e != nil; e = e.Next() {
 		if k := e.Value.(*keptTask); k != but {
 			m.forget(k)
@@ -189,7 +189,7 @@ func (m *memoryTasks) forgetOldest(ended *list.List, but *keptTask) bool {
 	return false
 }
 
-func (m *memoryTasks) forget(k *keptTask) {
+func (m *memory) forget(k *keptTask) {
 	delete(m.byID, k.rec.TaskID)
 	heap.Remove(&m.expiring, k.heap)
 	if k.ended != nil {
@@ -204,7 +204,7 @@ func (m *memoryTasks) forget(k *keptTask) {
 }
 
 // expire forgets what has expired.
-func (m *memoryTasks) expire() {
+func (m *memory) expire() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for len(m.expiring) > 0 && !time.Now().Before(m.expiring[0].rec.Expires) {
@@ -214,7 +214,7 @@ func (m *memoryTasks) expire() {
 }
 
 // wind sets the one timer to the next task that expires.
-func (m *memoryTasks) wind() {
+func (m *memory) wind() {
 	switch {
 	case len(m.expiring) == 0:
 		if m.timer != nil {
@@ -228,13 +228,13 @@ func (m *memoryTasks) wind() {
 }
 
 // tally counts the tasks by their status.
-func (m *memoryTasks) tally() map[mcp.TaskStatus]int {
+func (m *memory) tally() map[mcp.TaskStatus]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.counts)
 }
 
-func (m *memoryTasks) report(reached []string) {
+func (m *memory) report(reached []string) {
 	for _, limit := range reached {
 		m.reached(limit)
 	}

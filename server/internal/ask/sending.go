@@ -1,4 +1,4 @@
-package server
+package ask
 
 import (
 	"context"
@@ -11,20 +11,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
-
-// WithSendingMiddleware appends to the chain that wraps every request of the server to a
-// client: what [Call.Elicit], [Call.Sample], [Call.Roots] and [Call.CallClient] ask. It is a
-// chain of its own, because a middleware that limits or checks what callers do must not
-// do so to what the server itself sends. The first is the outermost.
-//
-// The request has the method and params of the question, the peer and the principal of the
-// call that asks, and no ID yet. A middleware may pass on a copy with other params. The
-// result is a [*mcp.ClientResult]; a middleware may answer by itself with one. Where the
-// question leaves with the answer of the call, to be answered with the next request, the
-// error is [mcp.ErrInputRequired], which is to be passed on.
-func WithSendingMiddleware(middlewares ...middleware.Middleware) Option {
-	return optionFunc(func(c *config) { c.sending = append(c.sending, middlewares...) })
-}
 
 // A question that is sent is on its way through the chain. It is the origin of its request.
 type sentQuestion struct {
@@ -49,24 +35,24 @@ func newSendingChain(middlewares []middleware.Middleware) middleware.Handler {
 	})
 }
 
-// send puts a question to the client through the chain, by way of deliver. It may run on
+// Send puts a question to the client through the chain, by way of deliver. It may run on
 // a goroutine of its own, and contains the panic of a middleware.
-func (c *Call) send(
+func (d *Dialog) Send(
 	ctx context.Context, method string, params jsontext.Value,
 	deliver func(ctx context.Context, params jsontext.Value) (jsontext.Value, error),
 ) (value jsontext.Value, err error) {
-	if c.server.sending == nil {
+	if d.Asker.sending == nil {
 		return deliver(ctx, params)
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			c.core.ContainedPanic("sending middleware", v, debug.Stack())
+			d.Core.ContainedPanic("sending middleware", v, debug.Stack())
 			value, err = nil, fmt.Errorf("server: a middleware of requests to clients has panicked: %v", v)
 		}
 	}()
-	result, err := c.server.sending(ctx, &middleware.Request{
-		Route: middleware.NewRoute(method, "", ""), Method: method, Params: params, Header: c.Header, Peer: c.Peer,
-		Principal: c.Principal, ArrivedAt: time.Now(), Origin: &sentQuestion{deliver},
+	result, err := d.Asker.sending(ctx, &middleware.Request{
+		Route: middleware.NewRoute(method, "", ""), Method: method, Params: params, Header: d.Request.Header, Peer: d.Request.Peer,
+		Principal: d.Request.Principal, ArrivedAt: time.Now(), Origin: &sentQuestion{deliver},
 	})
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package server
+package ask
 
 import (
 	"crypto/sha256"
@@ -20,7 +20,7 @@ type rounds struct {
 	done    int // rounds so far
 	answers map[string]answer
 	asked   map[string]digest   // in this run
-	open    map[string]question // in this run, and without an answer
+	open    map[string]Question // in this run, and without an answer
 }
 
 // An answer is what the client has answered to a question.
@@ -35,7 +35,7 @@ type answer struct {
 // A digest identifies a question by its method and params.
 type digest []byte
 
-func (q question) digest() (digest, error) {
+func (q Question) digest() (digest, error) {
 	params, err := wire.Marshal(nil, q.Params)
 	if err != nil {
 		return nil, fmt.Errorf("server: encode the params of %s: %w", q.Method, err)
@@ -61,8 +61,11 @@ func (e inputRequired) Is(target error) bool { return target == mcp.ErrInputRequ
 // errNoQuestion: only a question can be waited for.
 var errNoQuestion = errors.New("server: the handler wants input, but has not asked for any")
 
+// errRounds: a request that asks for ever is ended.
+var errRounds = errors.New("server: too many rounds of input")
+
 // ask returns the answer to a question or notes the question.
-func (r *rounds) ask(key string, q question) (jsontext.Value, error) {
+func (r *rounds) ask(key string, q Question) (jsontext.Value, error) {
 	d, err := q.digest()
 	if err != nil {
 		return nil, err
@@ -73,14 +76,14 @@ func (r *rounds) ask(key string, q question) (jsontext.Value, error) {
 		return nil, err
 	case answered && a.err != nil:
 		return nil, a.err
-	case answered && q.check(a.Value) == nil: // without the lock: it may run a user's code
+	case answered && q.Check(a.Value) == nil: // without the lock: it may run a user's code
 		return a.Value, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.answers, key)
 	if r.open == nil {
-		r.open = map[string]question{}
+		r.open = map[string]Question{}
 	}
 	r.open[key] = q
 	return nil, inputRequired{key}
@@ -119,7 +122,7 @@ func (r *rounds) answer(key string, a answer) {
 
 // next ends a run of the handler and returns the questions that it has left open. It
 // is an error if there are none, and if limit rounds are over.
-func (r *rounds) next(limit int) (open map[string]question, asked map[string]digest, err error) {
+func (r *rounds) next(limit int) (open map[string]Question, asked map[string]digest, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	open, asked, r.open, r.asked = r.open, r.asked, nil, nil

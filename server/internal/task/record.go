@@ -1,8 +1,12 @@
-package server
+package task
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
 )
@@ -27,8 +31,8 @@ func recordSize(r *store.TaskRecord) int {
 	return n
 }
 
-// taskResult is what tasks/get says of the task.
-func taskResult(r *store.TaskRecord) *mcp.GetTaskResult {
+// resultOf is what tasks/get says of the task.
+func resultOf(r *store.TaskRecord) *mcp.GetTaskResult {
 	return &mcp.GetTaskResult{Task: r.Task, InputRequests: r.InputRequests, Result: r.Result, Error: r.Error}
 }
 
@@ -53,3 +57,14 @@ func clientAnswered(r *store.TaskRecord, key string, answer jsontext.Value) {
 		r.Status = mcp.TaskWorking
 	}
 }
+
+// taskTime is now, as records tell it.
+func taskTime() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+// maxTaskText bounds the message of a task, in bytes.
+const maxTaskText = 1024
+
+func taskText(message string) string { return session.Printable(message, maxTaskText) }
+
+// taskName names a task in logs and traces. The whole id is a credential of a kind.
+func taskName(id string) string { return fmt.Sprintf("%.8s", id) }

@@ -1,8 +1,9 @@
-package server
+package ask
 
 import (
 	"bytes"
 	"encoding/base64"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -184,7 +185,8 @@ func TestStateErrors(t *testing.T) {
 
 // FuzzUnseal holds that nothing but what was sealed opens, and that nothing panics.
 func FuzzUnseal(f *testing.F) {
-	srv := New("fuzz", "1", WithStateKeys(secret(1), secret(2)))
+	srv, err := New(session.New(session.Config{}), slog.New(slog.DiscardHandler), "fuzz", [][]byte{secret(1), secret(2)}, nil)
+	require.NoError(f, err)
 	want, err := bindingOf(inbound("tools/call", "t", `{}`), "")
 	require.NoError(f, err)
 	sealed, err := srv.sealState(requestState{

@@ -1,0 +1,44 @@
+// Package ask puts the questions of handlers to clients and brings back the answers. A
+// handler that asks ends with an error that says so, and runs again with the answer: a modern
+// client is sent the questions as the result of its request, with the sealed state of the
+// rounds so far, and makes the request again; a legacy one is sent requests while its own
+// request waits.
+package ask
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/middleware"
+)
+
+// An Asker is what the dialogs of one server share. It is safe for concurrent use.
+type Asker struct {
+	core    *session.Core
+	logger  *slog.Logger
+	name    string             // of the server, which seals
+	sending middleware.Handler // the chain of requests to clients; nil without middlewares
+	keys    keyRing
+	forms   forms
+	pages   pages
+}
+
+// New returns the asker of a server. Without keys it makes a random one.
+func New(core *session.Core, logger *slog.Logger, name string, keys [][]byte, sending []middleware.Middleware) (*Asker, error) {
+	ring, err := newKeyRing(name, keys)
+	return &Asker{core: core, logger: logger, name: name, sending: newSendingChain(sending), keys: ring}, err
+}
+
+// SetKeys replaces the keys that seal the state of requests. It must be called before the
+// server serves.
+func (a *Asker) SetKeys(keys [][]byte) error {
+	if len(keys) == 0 {
+		return errors.New("server: no state keys")
+	}
+	ring, err := newKeyRing(a.name, keys)
+	if err == nil {
+		a.keys = ring
+	}
+	return err
+}

@@ -1,0 +1,176 @@
+package ask
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/schema"
+)
+
+// Elicit asks the user to fill a form, or to open a page.
+func (d *Dialog) Elicit(key string, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+	form, err := d.Asker.forms.check(p)
+	if err != nil {
+		return nil, fmt.Errorf("server: question %q: %w", key, err)
+	}
+	var check func(jsontext.Value) []schema.Fault
+	if form != nil {
+		check = form.Validate
+	}
+	return d.elicit(key, *p, check)
+}
+
+// elicit asks the user. check is for the content of a form, and nil for a page.
+func (d *Dialog) elicit(key string, p mcp.ElicitParams, check func(jsontext.Value) []schema.Fault) (*mcp.ElicitResult, error) {
+	need := mcp.ElicitationCapability{URL: &struct{}{}}
+	page := p.ElicitationID
+	p.ElicitationID = "" // is the era bridge's
+	if check != nil {
+		need = mcp.ElicitationCapability{Form: &struct{}{}}
+		p.Mode = "" // the default, which every revision knows
+		page = ""
+		if p.RequestedSchema == nil {
+			p.RequestedSchema = emptyForm
+		}
+	}
+	raw, err := d.Ask(key, mcp.ClientCapabilities{Elicitation: &need}, Question{
+		InputRequest: mcp.InputRequest{Method: mcp.MethodElicitationCreate, Params: &p},
+		page:         page,
+		Check: func(raw jsontext.Value) error {
+			r, err := decodeElicited(raw, check != nil)
+			if err != nil || r.Content == nil {
+				return err
+			}
+			if faults := check(r.Content); len(faults) > 0 {
+				return fmt.Errorf("content: %s", faults[0])
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return decodeElicited(raw, check != nil)
+}
+
+// emptyForm asks for consent alone.
+var emptyForm = jsontext.Value(`{"type":"object","properties":{}}`)
+
+// check refuses what no client could show, and returns the form.
+func (f *forms) check(p *mcp.ElicitParams) (*schema.Schema, error) {
+	switch {
+	case p == nil || p.Message == "":
+		return nil, errors.New("an elicitation needs a message")
+	case p.Mode == "" || p.Mode == mcp.ElicitForm:
+		if p.URL != "" {
+			return nil, errors.New("a form has no URL")
+		}
+		if p.RequestedSchema == nil {
+			return f.parse(emptyForm)
+		}
+		return f.parse(p.RequestedSchema)
+	case p.Mode != mcp.ElicitURL:
+		return nil, fmt.Errorf("there is no elicitation mode %q", p.Mode)
+	case p.RequestedSchema != nil:
+		return nil, errors.New("a page has no schema")
+	}
+	page, err := url.Parse(p.URL)
+	if err != nil || page.Host == "" || page.Scheme != "https" && page.Scheme != "http" {
+		return nil, errors.New("the page must have an absolute http or https URL")
+	}
+	return nil, nil
+}
+
+// decodeElicited reads the user's answer. Content goes with an accepted form only.
+func decodeElicited(raw jsontext.Value, form bool) (*mcp.ElicitResult, error) {
+	var r mcp.ElicitResult
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, err
+	}
+	switch r.Action {
+	case mcp.ElicitAccept:
+		if form && r.Content == nil {
+			r.Content = jsontext.Value("{}") // of a form without fields
+		} else if !form {
+			r.Content = nil
+		}
+	case mcp.ElicitDecline, mcp.ElicitCancel:
+		r.Content = nil
+	default:
+		return nil, errors.New("the action is not known")
+	}
+	return &r, nil
+}
+
+// Sample asks the client's model.
+func (d *Dialog) Sample(key string, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
+	if p == nil || len(p.Messages) == 0 || p.MaxTokens <= 0 {
+		return nil, fmt.Errorf("server: question %q: sampling needs messages and a number of tokens", key)
+	}
+	need := mcp.SamplingCapability{}
+	if len(p.Tools) > 0 || p.ToolChoice != nil {
+		need.Tools = &struct{}{}
+	}
+	if p.IncludeContext != "" && p.IncludeContext != "none" {
+		need.Context = &struct{}{}
+	}
+	params := *p
+	raw, err := d.Ask(key, mcp.ClientCapabilities{Sampling: &need}, Question{
+		InputRequest: mcp.InputRequest{Method: mcp.MethodSamplingCreateMessage, Params: &params},
+		Check:        func(raw jsontext.Value) error { _, err := decodeSampled(raw); return err },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return decodeSampled(raw)
+}
+
+func decodeSampled(raw jsontext.Value) (*mcp.CreateMessageResult, error) {
+	var r mcp.CreateMessageResult
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, err
+	}
+	if r.Role != mcp.RoleUser && r.Role != mcp.RoleAssistant || len(r.Content) == 0 || r.Model == "" {
+		return nil, errors.New("a message has a role, content and the name of its model")
+	}
+	return &r, nil
+}
+
+// Roots asks the client for its roots.
+func (d *Dialog) Roots(key string) ([]mcp.Root, error) {
+	raw, err := d.Ask(key, mcp.ClientCapabilities{Roots: &mcp.RootsCapability{}}, Question{
+		InputRequest: mcp.InputRequest{Method: mcp.MethodRootsList, Params: struct{}{}},
+		Check:        func(raw jsontext.Value) error { _, err := decodeRoots(raw); return err },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return decodeRoots(raw)
+}
+
+func decodeRoots(raw jsontext.Value) ([]mcp.Root, error) {
+	var r struct {
+		Roots jsontext.Value `json:"roots"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, err
+	}
+	if r.Roots.Kind() != '[' {
+		return nil, errors.New("roots must be an array")
+	}
+	var roots []mcp.Root
+	if err := json.Unmarshal(r.Roots, &roots); err != nil {
+		return nil, err
+	}
+	for _, root := range roots {
+		if root.URI == "" {
+			return nil, errors.New("a root has a URI")
+		}
+	}
+	return roots, nil
+}

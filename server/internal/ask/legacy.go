@@ -1,0 +1,128 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
+)
+
+// legacy is the conversation with a legacy client: it is asked while the request waits.
+type legacy struct {
+	rounds
+	dialog *Dialog
+}
+
+func (in *legacy) load() error  { return nil }
+func (in *legacy) fault() error { return nil }
+
+func (in *legacy) Ask(_ context.Context, key string, q Question) (jsontext.Value, error) {
+	if in.dialog.Core.Settled() {
+		return nil, mcp.ErrRequestDone
+	}
+	return in.rounds.ask(key, q)
+}
+
+// next asks all open questions at the same time and waits for all answers. That a
+// question could not be asked, or was answered with an error, is for the handler to
+// see; only the end of the request ends the conversation.
+func (in *legacy) next(ctx context.Context) (mcp.Result, error) {
+	open, asked, err := in.rounds.next(in.dialog.Asker.core.Limits().MaxInputRounds)
+	if err != nil {
+		return nil, err
+	}
+	var wg sync.WaitGroup
+	for key, q := range open {
+		// Encoded here, and not on a goroutine that nobody guards against a user's panic.
+		method, params, err := encodeQuestion(in.dialog.Request.Peer.Version, q)
+		if err != nil {
+			in.answer(key, answer{Asked: asked[key], err: err})
+			continue
+		}
+		if q.page != "" {
+			in.dialog.Asker.pages.add(in.dialog.Core, q.page)
+		}
+		wg.Go(func() {
+			value, err := jsontext.Value(nil), errEndedOnItsWay
+			defer func() { in.answer(key, answer{Asked: asked[key], Value: value, err: err}) }()
+			value, err = in.dialog.Send(ctx, method, params, func(ctx context.Context, params jsontext.Value) (jsontext.Value, error) {
+				return in.dialog.Core.Ask(ctx, method, params)
+			})
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return nil, in.tooLarge()
+}
+
+// tooLarge is an error if the answers of a request, which it holds in memory, are more
+// than a modern client could carry.
+func (in *legacy) tooLarge() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	size := answersSize(in.answers)
+	return in.dialog.Asker.checkStateSize(size, size)
+}
+
+func encodeQuestion(v mcp.Version, q Question) (method string, params []byte, err error) {
+	worded, err := era.Question(v, q.InputRequest, q.page)
+	if err != nil || worded.Params == nil {
+		return q.Method, nil, err
+	}
+	if params, err = wire.Marshal(nil, worded.Params); err != nil {
+		err = fmt.Errorf("server: encode the params of %s: %w", q.Method, err)
+	}
+	return q.Method, params, err
+}
+
+// CallClient sends a request of the handler's own making to a legacy client and waits for
+// the answer.
+func (d *Dialog) CallClient(ctx context.Context, method string, params any) (jsontext.Value, error) {
+	if d.Request.Peer.Era == mcp.Modern {
+		return nil, mcp.ErrNoBackChannel
+	}
+	if err := declared(d.Request.Capabilities(), method); err != nil {
+		return nil, err
+	}
+	var raw []byte
+	if params != nil {
+		var err error
+		if raw, err = wire.Marshal(nil, params); err != nil {
+			return nil, fmt.Errorf("server: encode the params of %s: %w", method, err)
+		}
+	}
+	if method == mcp.MethodElicitationCreate {
+		d.notePage(raw)
+	}
+	return d.Send(ctx, method, raw, func(ctx context.Context, params jsontext.Value) (jsontext.Value, error) {
+		return d.Core.Ask(ctx, method, params)
+	})
+}
+
+// declared checks that the client can be sent a method. What the params may hold is
+// the caller's to know.
+func declared(caps mcp.ClientCapabilities, method string) error {
+	var missing mcp.ClientCapabilities
+	switch {
+	case method == mcp.MethodSamplingCreateMessage && caps.Sampling == nil:
+		missing.Sampling = &mcp.SamplingCapability{}
+	case method == mcp.MethodElicitationCreate && caps.Elicitation == nil:
+		missing.Elicitation = &mcp.ElicitationCapability{}
+	case method == mcp.MethodRootsList && caps.Roots == nil:
+		missing.Roots = &mcp.RootsCapability{}
+	default:
+		return nil
+	}
+	return fmt.Errorf("%s: %w", method, &mcp.NotDeclaredError{Missing: missing})
+}
+
+// errEndedOnItsWay is the answer to a question of which a middleware has ended the goroutine.
+var errEndedOnItsWay = errors.New("server: a middleware of requests to clients has ended its goroutine")

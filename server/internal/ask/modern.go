@@ -1,0 +1,179 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/observe"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// newConversation returns the source of a request in its own era.
+func newConversation(d *Dialog) conversation {
+	if d.Request.Peer.Era == mcp.Modern {
+		return &modern{dialog: d}
+	}
+	return &legacy{dialog: d}
+}
+
+// modern is the conversation with a modern client: the answers come with the request, together with
+// the sealed state of the rounds before.
+type modern struct {
+	rounds
+	dialog  *Dialog
+	once    sync.Once
+	refused atomic.Pointer[mcp.Error]
+	binding binding
+}
+
+// load reads what the request brings, when it is first needed: most calls ask nothing.
+func (in *modern) load() error {
+	in.once.Do(func() {
+		if refused := in.read(); refused != nil {
+			in.refused.Store(refused)
+			in.log(refused)
+		}
+	})
+	return in.fault()
+}
+
+func (in *modern) fault() error {
+	if refused := in.refused.Load(); refused != nil {
+		return refused
+	}
+	return nil
+}
+
+func (in *modern) read() *mcp.Error {
+	r := in.dialog.Core
+	var err error
+	if in.binding, err = bindingOf(r.Inbound, in.dialog.Request.Principal.Key()); err != nil {
+		return mcp.NewError(mcp.CodeInvalidParams, "params.arguments are not valid")
+	}
+	var params struct {
+		InputResponses map[string]jsontext.Value `json:"inputResponses"`
+		RequestState   *string                   `json:"requestState"`
+	}
+	if err := json.Unmarshal(r.Params, &params); err != nil {
+		return mcp.NewError(mcp.CodeInvalidParams,
+			"params.inputResponses must be an object and params.requestState a string")
+	}
+	if params.RequestState == nil {
+		// Nobody was asked yet, and still a client may know what it will be asked.
+		for key, value := range params.InputResponses {
+			in.answer(key, answer{Value: value})
+		}
+		return nil
+	}
+	st, refused := in.dialog.Asker.unsealState(*params.RequestState, in.binding)
+	if refused != nil {
+		return refused
+	}
+	observe.LinkSpan(in.dialog.Ctx, st.TraceParent)
+	in.done = st.Round
+	for key, a := range st.Answers {
+		in.answer(key, a)
+	}
+	for key, asked := range st.Asked {
+		if value, given := params.InputResponses[key]; given {
+			in.answer(key, answer{Asked: asked, Value: value})
+		}
+	}
+	in.dialog.keep(st.Kept)
+	return nil
+}
+
+func (in *modern) log(refused *mcp.Error) {
+	if data, ok := refused.Data.(mcp.ErrorData); ok {
+		in.dialog.Asker.logger.LogAttrs(in.dialog.Ctx, slog.LevelInfo, "state.refused",
+			slog.String("method", in.dialog.Request.Method), slog.String("target", in.dialog.Request.Route.Target), slog.String("reason", data.Reason))
+	}
+}
+
+// mayAskBack reports whether the result of a method may be a question.
+func mayAskBack(method string) bool {
+	return method == mcp.MethodToolsCall || method == mcp.MethodPromptsGet || method == mcp.MethodResourcesRead
+}
+
+func (in *modern) Ask(_ context.Context, key string, q Question) (jsontext.Value, error) {
+	if in.dialog.Core.Settled() {
+		return nil, mcp.ErrRequestDone
+	}
+	if !mayAskBack(in.dialog.Request.Method) {
+		return nil, mcp.ErrNoBackChannel
+	}
+	if err := in.load(); err != nil {
+		return nil, err
+	}
+	return in.rounds.ask(key, q)
+}
+
+func (in *modern) next(ctx context.Context) (mcp.Result, error) {
+	a := in.dialog.Asker
+	open, asked, err := in.rounds.next(a.core.Limits().MaxInputRounds)
+	if err != nil {
+		return nil, err
+	}
+	requests := make(map[string]mcp.InputRequest, len(open))
+	for key, q := range open {
+		if requests[key], err = in.send(ctx, key, asked[key], q.InputRequest); err != nil {
+			delete(requests, key)
+			delete(asked, key)
+		}
+	}
+	if len(requests) == 0 {
+		return nil, nil // all were answered on their way
+	}
+	kept := in.dialog.keeps()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	// What nobody has asked for is not carried along: its client would fill the state with it.
+	maps.DeleteFunc(in.answers, func(_ string, a answer) bool { return a.Asked == nil })
+	sealed, err := a.sealState(requestState{
+		Binding: in.binding, Round: in.done, Answers: in.answers, Asked: asked, Kept: kept,
+		TraceParent: observe.TraceParent(in.dialog.Ctx),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &mcp.InputRequiredResult{InputRequests: requests, RequestState: sealed}, nil
+}
+
+// send puts a question through the chain of what is sent to clients, and returns it as that
+// lets it out. A question that is answered on its way is not asked; the error says so.
+func (in *modern) send(ctx context.Context, key string, asked digest, q mcp.InputRequest) (mcp.InputRequest, error) {
+	if in.dialog.Asker.sending == nil {
+		return q, nil
+	}
+	var params jsontext.Value
+	if q.Params != nil {
+		raw, err := wire.Marshal(nil, q.Params)
+		if err != nil {
+			return q, err
+		}
+		params = raw
+	}
+	out := q
+	value, err := in.dialog.Send(ctx, q.Method, params, func(_ context.Context, params jsontext.Value) (jsontext.Value, error) {
+		if params != nil {
+			out.Params = params
+		}
+		return nil, mcp.ErrInputRequired
+	})
+	if errors.Is(err, mcp.ErrInputRequired) {
+		return out, nil
+	}
+	in.answer(key, answer{Asked: asked, Value: value, err: err})
+	return q, errAnswered
+}
+
+// errAnswered says that a question need not be asked any more.
+var errAnswered = errors.New("server: the question was answered on its way")

@@ -1,0 +1,115 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"weak"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// PageDone says that the user is done with a page of 2025-11-25 that was asked for under an
+// id: the clients that were asked are told, once.
+func (a *Asker) PageDone(ctx context.Context, id string) error {
+	params := append(wire.AppendString([]byte(`{"elicitationId":`), id), '}')
+	var errs []error
+	for sess, asked := range a.pages.find(id) {
+		if err := tellPage(ctx, sess, asked.Value(), params); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		a.pages.done(sess, id)
+	}
+	return errors.Join(errs...)
+}
+
+// tellPage tells a client on the stream of its request, which may be nil or over, or on
+// the session's own.
+func tellPage(ctx context.Context, sess *session.Session, r *session.Request, params []byte) error {
+	if r != nil && !r.Settled() && r.TakesNotifications() && r.Notify(mcp.NotificationElicitationComplete, params, "") == nil {
+		return nil
+	}
+	return sess.Notify(ctx, mcp.NotificationElicitationComplete, params, "")
+}
+
+// maxPages is how many pages a session remembers to have asked its client to open.
+const maxPages = 64
+
+// pages are those that legacy clients were asked to open under an id of the program's, by
+// session, the oldest first.
+type pages struct {
+	mu        sync.Mutex // guards bySession
+	bySession map[*session.Session][]page
+}
+
+// A page knows the request that has asked for it, and does not keep it in memory.
+type page struct {
+	id    string
+	asked weak.Pointer[session.Request]
+}
+
+// add notes that the client of a request is asked to open a page, before it is.
+func (p *pages) add(r *session.Request, id string) {
+	sess := r.Session()
+	p.mu.Lock()
+	if p.bySession == nil {
+		p.bySession = map[*session.Session][]page{}
+	}
+	list, known := p.bySession[sess]
+	if i := slices.IndexFunc(list, func(other page) bool { return other.id == id }); i >= 0 {
+		list[i].asked = weak.Make(r)
+	} else {
+		list = append(list, page{id, weak.Make(r)})
+	}
+	p.bySession[sess] = list[max(len(list)-maxPages, 0):]
+	p.mu.Unlock()
+	if !known {
+		sess.OnClosed(func() { p.forget(sess) })
+	}
+}
+
+// find returns the sessions whose clients were asked to open a page, with the requests.
+func (p *pages) find(id string) map[*session.Session]weak.Pointer[session.Request] {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found := map[*session.Session]weak.Pointer[session.Request]{}
+	for sess, list := range p.bySession {
+		for _, page := range list {
+			if page.id == id {
+				found[sess] = page.asked
+			}
+		}
+	}
+	return found
+}
+
+// done forgets a page of which a client was told.
+func (p *pages) done(sess *session.Session, id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if list, open := p.bySession[sess]; open {
+		p.bySession[sess] = slices.DeleteFunc(list, func(page page) bool { return page.id == id })
+	}
+}
+
+// forget forgets a session that has ended.
+func (p *pages) forget(sess *session.Session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.bySession, sess)
+}
+
+// notePage notes the page of an elicitation that a handler has worded by itself.
+func (d *Dialog) notePage(params jsontext.Value) {
+	var p mcp.ElicitParams
+	if d.Request.Peer.Version.AtLeast(mcp.Version20251125) && json.Unmarshal(params, &p) == nil && p.ElicitationID != "" {
+		d.Asker.pages.add(d.Core, p.ElicitationID)
+	}
+}

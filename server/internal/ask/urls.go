@@ -1,0 +1,100 @@
+package ask
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
+)
+
+// requireURLs gives an error that asks for pages the meaning that it has for the
+// caller: clients of 2025-11-25 alone know it, and get an ElicitationID for each page,
+// made up where there is none. All others are asked as [Call.Elicit]
+// asks, at each return with that error, until the user refuses; who cannot be asked is
+// told so. An error whose data cannot be read is the server's fault. All other errors
+// are returned as they are.
+func (d *Dialog) requireURLs(err error) error {
+	rpc, _ := mcp.AsError(err)
+	if rpc == nil || rpc.Code != mcp.CodeURLElicitationRequired {
+		return err
+	}
+	list, fault := d.pagesOf(rpc)
+	if fault != nil {
+		return era.Fault{Err: fmt.Errorf("server: the data of the error %q (%d): %w", rpc.Message, rpc.Code, fault)}
+	}
+	need := mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapability{URL: &struct{}{}}}
+	if d.Request.Peer.Era == mcp.Legacy && d.Request.Peer.Version.AtLeast(mcp.Version20251125) {
+		if missing, lacks := era.Askable(d.Request).Lacks(need); lacks {
+			return fmt.Errorf("%s: %w", rpc.Message, &mcp.NotDeclaredError{Missing: missing})
+		}
+		for i := range list {
+			p := &list[i]
+			p.ElicitationID = cmp.Or(p.ElicitationID, rand.Text())
+			d.Asker.pages.add(d.Core, p.ElicitationID)
+		}
+		return rpc.WithData(mcp.URLElicitationRequiredData{Elicitations: list})
+	}
+	var errs []error
+	for i, p := range list {
+		key := fmt.Sprintf("urlElicitationRequired/%d", i)
+		if in, modern := d.open().(*modern); modern && in.load() == nil && in.refusedPage(key) {
+			return mcp.NewError(mcp.CodeInvalidRequest, "%s: the user has refused", rpc.Message)
+		}
+		p.ElicitationID = ""
+		_, err := d.Ask(key, need, Question{
+			InputRequest: mcp.InputRequest{Method: mcp.MethodElicitationCreate, Params: &p},
+			Check:        func(jsontext.Value) error { return errPageNotDone },
+		})
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// errPageNotDone: the handler still wants the page, so that an earlier answer counts for
+// nothing.
+var errPageNotDone = errors.New("server: the user is not done with the page")
+
+// pagesOf reads the data of an error that asks for pages.
+func (d *Dialog) pagesOf(rpc *mcp.Error) ([]mcp.ElicitParams, error) {
+	raw, err := wire.Marshal(nil, rpc.Data)
+	if err != nil {
+		return nil, err
+	}
+	var data mcp.URLElicitationRequiredData
+	if err := json.Unmarshal(raw, &data); err != nil {
+		return nil, err
+	}
+	if len(data.Elicitations) == 0 {
+		return nil, errors.New("there is no elicitation in it")
+	}
+	for i := range data.Elicitations {
+		p := &data.Elicitations[i]
+		if p.Mode != mcp.ElicitURL {
+			return nil, errors.New("an elicitation must be of mode url")
+		}
+		if _, err := d.Asker.forms.check(p); err != nil {
+			return nil, err
+		}
+	}
+	return data.Elicitations, nil
+}
+
+// refusedPage reports whether the user has refused to open a page, whichever it was that
+// the handler has asked for under the key.
+func (r *rounds) refusedPage(key string) bool {
+	r.mu.Lock()
+	a, answered := r.answers[key]
+	r.mu.Unlock()
+	if !answered {
+		return false
+	}
+	said, err := decodeElicited(a.Value, false)
+	return err == nil && said.Action != mcp.ElicitAccept
+}

@@ -1,0 +1,93 @@
+package notify
+
+import (
+	"errors"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// parseFilter reads the filter of a subscription. extension reports whether a member is the
+// id of an extension with notifications. Members that the server does not know are
+// notifications that it does not have.
+func parseFilter(raw jsontext.Value, extension func(id string) bool) (f mcp.SubscriptionFilter, err error) {
+	var params struct {
+		Notifications map[string]jsontext.Value `json:"notifications"`
+	}
+	if err := json.Unmarshal(raw, &params); err != nil || params.Notifications == nil {
+		return f, mcp.NewError(mcp.CodeInvalidParams, "params.notifications must be an object")
+	}
+	lists := map[string]*bool{
+		"toolsListChanged": &f.ToolsListChanged, "promptsListChanged": &f.PromptsListChanged,
+		"resourcesListChanged": &f.ResourcesListChanged,
+	}
+	names := map[string]*[]string{"resourceSubscriptions": &f.ResourceSubscriptions, "taskIds": &f.TaskIDs}
+	for name, raw := range params.Notifications {
+		to, list := lists[name]
+		if !list && !extension(name) {
+			continue
+		}
+		if raw.Kind() != 't' && raw.Kind() != 'f' {
+			return f, mcp.NewError(mcp.CodeInvalidParams, "params.notifications.%s must be a boolean", name)
+		}
+		switch on := raw.Kind() == 't'; {
+		case list:
+			*to = on
+		case on:
+			if f.Extensions == nil {
+				f.Extensions = map[string]bool{}
+			}
+			f.Extensions[name] = true
+		}
+	}
+	for name, to := range names {
+		if raw := params.Notifications[name]; raw != nil {
+			if *to, err = distinctStrings(raw); err != nil {
+				return f, mcp.NewError(mcp.CodeInvalidParams, "params.notifications.%s must be an array of strings", name)
+			}
+		}
+	}
+	return f, nil
+}
+
+var errNotStrings = errors.New("not an array of strings")
+
+// distinctStrings decodes an array of strings, each of which it returns once.
+func distinctStrings(raw jsontext.Value) ([]string, error) {
+	var all []*string // null is not a string
+	if err := json.Unmarshal(raw, &all); err != nil || all == nil {
+		return nil, errNotStrings
+	}
+	list, seen := make([]string, 0, len(all)), make(map[string]bool, len(all))
+	for _, s := range all {
+		if s == nil {
+			return nil, errNotStrings
+		}
+		if !seen[*s] {
+			seen[*s] = true
+			list = append(list, *s)
+		}
+	}
+	return list, nil
+}
+
+// topicsOf returns the topics of a filter.
+func topicsOf(f mcp.SubscriptionFilter) (topics []Topic) {
+	for kind, on := range [...]bool{Tools: f.ToolsListChanged, Prompts: f.PromptsListChanged, Resources: f.ResourcesListChanged} {
+		if on {
+			topics = append(topics, Topic{Kind: Kind(kind)})
+		}
+	}
+	for _, uri := range f.ResourceSubscriptions {
+		topics = append(topics, Topic{Resource, uri})
+	}
+	for _, id := range f.TaskIDs {
+		topics = append(topics, Topic{Task, id})
+	}
+	for id := range f.Extensions {
+		topics = append(topics, Topic{Extension, id})
+	}
+	return topics
+}

@@ -1,0 +1,155 @@
+package notify
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+)
+
+func testHub() *Hub { return NewHub(session.New(session.Config{})) }
+
+// lists are the topics of lists, a bit for each kind.
+func lists(bits uint8) (topics []Topic) {
+	for kind := range numLists {
+		if bits&(1<<kind) != 0 {
+			topics = append(topics, Topic{Kind: kind})
+		}
+	}
+	return topics
+}
+
+// everyList has all the topics of lists.
+var everyList = lists(1<<numLists - 1)
+
+// subscribe returns a feed that has begun.
+func (h *Hub) subscribe(post func(Notification, func()), topics ...Topic) *Feed {
+	f := h.join(post, topics, nil)
+	f.send()
+	return f
+}
+
+// settleHub waits until the hub has spread everything.
+func settleHub(h *Hub) {
+	for {
+		h.mu.Lock()
+		spreading := h.spreading
+		h.mu.Unlock()
+		if !spreading {
+			return
+		}
+		time.Sleep(time.Microsecond)
+	}
+}
+
+func TestHub(t *testing.T) {
+	h := testHub()
+	var tools, dir, both mailbox
+	feeds := []*Feed{
+		h.subscribe(tools.post, Topic{Kind: Tools}), h.subscribe(dir.post, update("test://dir")),
+		h.subscribe(both.post, update("test://dir"), update("test://dir/file")),
+	}
+	told := func(m *mailbox) []Topic { settleHub(h); return m.write() }
+	h.Publish(plain(Topic{Kind: Tools}))
+	h.Publish(plain(Topic{Kind: Prompts}))
+	require.Equal(t, []Topic{{Kind: Tools}}, told(&tools))
+	require.Empty(t, told(&dir))
+	h.Publish(plain(update("test://dir/file")))
+	h.Publish(plain(update("test://directory")))
+	require.Equal(t, []Topic{update("test://dir/file")}, told(&dir))
+	require.Equal(t, []Topic{update("test://dir/file")}, told(&both), "once, although it has asked for both")
+	require.Empty(t, told(&both))
+
+	require.True(t, h.add(feeds[0], 1, update("test://x")))
+	require.True(t, h.add(feeds[0], 1, update("test://x")))
+	require.False(t, h.add(feeds[0], 1, update("test://y")))
+	h.Publish(plain(update("test://x")))
+	require.Equal(t, []Topic{update("test://x")}, told(&tools))
+	require.True(t, h.remove(feeds[0], update("test://x")))
+	require.False(t, h.remove(feeds[0], update("test://x")))
+	h.Publish(plain(update("test://x")))
+	require.Empty(t, told(&tools))
+
+	for _, f := range feeds {
+		h.leave(f)
+		require.True(t, h.add(f, 5, update("test://late")), "whoever has left wants nothing")
+	}
+	h.empty(t)
+	h.Publish(plain(Topic{Kind: Tools}))
+	require.True(t, h.pending.empty(), "nobody wants to know")
+}
+
+// empty checks that nobody is left in the hub.
+func (h *Hub) empty(t *testing.T) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	require.Zero(t, h.joined.Load())
+	require.Empty(t, h.topics)
+	require.True(t, h.pending.empty())
+}
+
+// While updates wait to be spread, parts beyond the bound become the resources that
+// somebody has asked for.
+func TestHubOverflow(t *testing.T) {
+	h := testHub()
+	m := &mailbox{}
+	defer h.leave(h.subscribe(m.post, update("test://dir"), update("test://other")))
+	h.spreading = true // nobody spreads
+	for i := range 2 * maxSpread {
+		h.Publish(plain(update(fmt.Sprint("test://dir/", i))))
+		h.Publish(plain(update(fmt.Sprint("test://nobody/", i))))
+	}
+	h.Publish(plain(update("test://other")))
+	require.Len(t, h.pending.updates, maxSpread+2)
+	h.spread()
+	all := m.write()
+	for len(m.posted) > 0 {
+		all = append(all, m.write()...)
+	}
+	require.Contains(t, all, update("test://dir"))
+	require.Contains(t, all, update("test://other"))
+}
+
+// News of a task come in any order; what is told is the last, or nothing.
+func TestNewsOfATask(t *testing.T) {
+	h, m := testHub(), &mailbox{}
+	topic := Topic{Task, "t"}
+	require.False(t, h.Wants(topic))
+	f := h.join(m.post, []Topic{topic}, nil)
+	require.True(t, h.Wants(topic))
+	f.send()
+	tell := func(revisions ...int64) []string {
+		for _, r := range revisions {
+			h.Publish(Notification{Topic: topic, Revision: r, Params: fmt.Appendf(nil, "%d", r)})
+			settleHub(h)
+		}
+		return m.members()
+	}
+	require.Equal(t, []string{"1"}, tell(1), "at once")
+	require.Equal(t, []string{"1"}, tell(3, 2, 4, 3), "while it is written")
+	m.write()
+	require.Equal(t, []string{"4"}, tell(), "the last one, once")
+	m.write()
+	require.Empty(t, tell(2, 4), "older than what was told")
+	h.leave(f)
+	require.False(t, h.Wants(topic))
+	require.Empty(t, h.revisions)
+
+	f = h.join(m.post, []Topic{topic}, map[string]int64{"t": 6})
+	f.send()
+	require.Empty(t, tell(5, 6), "its client has read that")
+	require.Equal(t, []string{"7"}, tell(7))
+	h.leave(f)
+}
+
+// Publishing costs next to nothing while nobody listens.
+func TestPublishToNobody(t *testing.T) {
+	h := testHub()
+	require.Zero(t, testing.AllocsPerRun(1000, func() { h.Publish(plain(Topic{Kind: Tools})) }))
+	defer h.leave(h.subscribe(new(mailbox).post, Topic{Kind: Prompts}))
+	require.Zero(t, testing.AllocsPerRun(1000, func() { h.Publish(plain(Topic{Kind: Tools})) }))
+	require.Zero(t, testing.AllocsPerRun(1000, func() { h.Publish(plain(update("test://a/b"))) }))
+}

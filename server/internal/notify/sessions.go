@@ -1,0 +1,100 @@
+package notify
+
+import (
+	"context"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
+)
+
+// Legacy clients have no subscriptions/listen. Every session whose handshake is finished is
+// told of changes of lists and of what happens in the extensions that it has declared, and
+// of updated resources if it has subscribed to them (specification of 2025-11-25:
+// "Resources", subscriptions).
+
+// Begin tells a session what its handshake has announced.
+func (s *Subscriptions) Begin(sess *session.Session) {
+	var topics []Topic
+	for kind := range numLists {
+		if s.catalog.Announces(kind) {
+			topics = append(topics, Topic{Kind: kind})
+		}
+	}
+	for _, id := range s.catalog.Extensions() {
+		if _, declared := era.SessionExtension(sess, id); declared {
+			topics = append(topics, Topic{Extension, id})
+		}
+	}
+	s.hub.add(s.feed(sess), 0, topics...)
+}
+
+// feed returns the feed of a session, making it on first use. It is there until the
+// session is closed.
+func (s *Subscriptions) feed(sess *session.Session) *Feed {
+	s.mu.Lock()
+	f := s.feeds[sess]
+	first := f == nil
+	if first {
+		f = s.hub.join(postTo(sess), nil, nil)
+		s.feeds[sess] = f
+	}
+	s.mu.Unlock()
+	if first {
+		sess.OnClosed(func() { s.forget(sess, f) })
+		f.send()
+	}
+	return f
+}
+
+func (s *Subscriptions) forget(sess *session.Session, f *Feed) {
+	s.mu.Lock()
+	delete(s.feeds, sess)
+	s.mu.Unlock()
+	s.hub.leave(f)
+}
+
+// postTo returns what posts the notifications of a feed to a session.
+func postTo(sess *session.Session) func(n Notification, done func()) {
+	return func(n Notification, done func()) {
+		if n.event() {
+			sess.PostEach(n.method(), n.params(), done)
+		} else {
+			sess.Post(n.method(), n.params(), done)
+		}
+	}
+}
+
+// Subscribe serves resources/subscribe.
+func (s *Subscriptions) Subscribe(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+	uri, err := s.uriOf(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if !s.hub.add(s.feed(era.CoreOf(req).Session()), s.core.Limits().MaxResourceSubscriptions, Topic{Resource, uri}) {
+		return nil, s.tooManyResources()
+	}
+	return &mcp.EmptyResult{}, nil
+}
+
+// Unsubscribe serves resources/unsubscribe. A resource that has gone meanwhile is one of
+// which the client need not be told any more.
+func (s *Subscriptions) Unsubscribe(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+	if in := era.CoreOf(req); in.HasName && s.hub.remove(s.feed(in.Session()), Topic{Resource, in.Name}) {
+		return &mcp.EmptyResult{}, nil
+	}
+	if _, err := s.uriOf(ctx, req); err != nil {
+		return nil, err
+	}
+	return &mcp.EmptyResult{}, nil
+}
+
+// uriOf returns the URI that a request names, if its caller may read it.
+func (s *Subscriptions) uriOf(ctx context.Context, req *middleware.Request) (string, error) {
+	in := era.CoreOf(req)
+	if !in.HasName {
+		return "", mcp.NewError(mcp.CodeInvalidParams, "params.uri is missing")
+	}
+	return in.Name, s.catalog.CheckReadable(ctx, req, in.Name)
+}

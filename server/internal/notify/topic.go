@@ -1,0 +1,92 @@
+// Package notify tells clients what they have subscribed to. Of a change the last
+// notification is enough; of an event each one counts. Both go through one feed for each
+// subscriber, and one hub knows which feeds want which topic.
+package notify
+
+import (
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A Kind is what a topic is about.
+type Kind uint8
+
+const (
+	Tools     Kind = iota // the list of tools
+	Prompts               // the list of prompts
+	Resources             // the lists of resources and of templates
+	numLists              // how many kinds are about a list
+
+	Resource  // one resource, by its URI
+	Task      // one task, by its id
+	Extension // what happens in an extension, by the id of the extension
+)
+
+// A Topic is what a subscriber can ask to be told of.
+type Topic struct {
+	Kind Kind
+	Name string // "" for a list
+}
+
+// A Notification is what the subscribers of a topic are told. One about an extension is an
+// event: each is told, in order, and the newest are lost for a subscriber that does not
+// read. All others are changes: they say that something is not what it was, so that of any
+// number of them only the last one is told.
+type Notification struct {
+	Topic
+	// Method is that of an event.
+	Method string
+	// Params are those of an event, and of a task: a JSON object without _meta, or nil. They
+	// are shared by all subscribers.
+	Params []byte
+	// Revision is that of a task. Of two changes of one task the later has the higher one.
+	Revision int64
+}
+
+// event reports whether each notification counts, and not only the last one.
+func (n Notification) event() bool { return n.Kind == Extension }
+
+// method returns the method of the notification.
+func (n Notification) method() string {
+	if n.event() {
+		return n.Method
+	}
+	return [...]string{
+		Tools:     mcp.NotificationToolsListChanged,
+		Prompts:   mcp.NotificationPromptsListChanged,
+		Resources: mcp.NotificationResourcesListChanged,
+		Resource:  mcp.NotificationResourcesUpdated,
+		Task:      mcp.NotificationTasks,
+	}[n.Kind]
+}
+
+// params returns the params of the notification, or nil.
+func (n Notification) params() []byte {
+	if n.Kind == Resource {
+		return append(wire.AppendString([]byte(`{"uri":`), n.Name), '}')
+	}
+	return n.Params
+}
+
+// wholes yields a topic, and the resources of which it may be a part.
+func (t Topic) wholes(yield func(Topic) bool) {
+	if !yield(t) || t.Kind != Resource {
+		return
+	}
+	for i := len(t.Name) - 1; i > 0; i-- {
+		switch t.Name[i] {
+		case '/':
+			if i+1 < len(t.Name) && !yield(Topic{t.Kind, t.Name[:i+1]}) {
+				return
+			}
+			if t.Name[i-1] == '/' { // that is the next one
+				continue
+			}
+			fallthrough
+		case '?', '#':
+			if !yield(Topic{t.Kind, t.Name[:i]}) {
+				return
+			}
+		}
+	}
+}

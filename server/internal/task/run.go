@@ -1,0 +1,213 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"runtime/trace"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/ask"
+)
+
+// Options describe a task, see server.TaskOptions.
+type Options struct {
+	TTL          time.Duration
+	PollInterval time.Duration
+	Message      string
+}
+
+// Errors of Detach that a program's author makes.
+var (
+	errNoTaskTool = errors.New("server: Detach needs a tool with Tool.Task set")
+	errDetached   = errors.New("server: the call goes on as a task already")
+)
+
+// A Run is one run of the handler of a tool that may become a task. The handler
+// has a goroutine of its own, so that the call can be answered while it runs. Nil is a run
+// of any other tool; the zero value is one for a client without the extension, for which
+// Detach does nothing.
+type Run struct {
+	service  *Service
+	created  chan *mcp.CreateTaskResult
+	returned chan ending
+	// task is what the run has become, or nil.
+	task atomic.Pointer[task]
+
+	mu    sync.Mutex // guards the rest
+	state runState
+	early *ending // of a handler that has returned while another goroutine detaches
+}
+
+type runState uint8
+
+const (
+	runPending runState = iota
+	runDetaching
+	runDetached
+	runReturned
+)
+
+// An ending is how a handler has returned.
+type ending struct {
+	result mcp.Result
+	err    error
+	panic  *session.HandlerPanic // or a runtime.Goexit, if its value is nil
+	// blameless: the result reports an error that is the caller's fault.
+	blameless bool
+}
+
+// NewRun returns a run that may become a task.
+func (s *Service) NewRun() *Run {
+	return &Run{service: s, created: make(chan *mcp.CreateTaskResult, 1), returned: make(chan ending, 1)}
+}
+
+// Serve runs a handler, and returns what its call is answered with: the handler's result, or
+// the task that it has become.
+func Serve[Call any](ctx context.Context, r *Run, call Call, h func(context.Context, Call) (mcp.Result, error)) (mcp.Result, error) {
+	go handle(ctx, r, call, h)
+	select {
+	case result := <-r.created:
+		return result, nil
+	case end := <-r.returned:
+		if end.panic != nil {
+			panic(end.panic) // the session core knows how to read it
+		}
+		return end.result, end.err
+	}
+}
+
+// regionDetachable is the region of a handler that may become a task, in the task of
+// its request in a trace of the runtime, which would otherwise not show its goroutine.
+const regionDetachable = "detachable handler"
+
+// handle is the goroutine of the handler.
+func handle[Call any](ctx context.Context, r *Run, call Call, h func(context.Context, Call) (mcp.Result, error)) {
+	end := ending{panic: &session.HandlerPanic{}}
+	defer func() {
+		if end.panic != nil {
+			end.panic.Value, end.panic.Stack = recover(), debug.Stack()
+		}
+		r.end(end)
+	}()
+	defer trace.StartRegion(ctx, regionDetachable).End()
+	result, err := h(ctx, call)
+	end = ending{result: result, err: err}
+}
+
+// end hands over how the handler has returned: to its request, or to the task.
+func (r *Run) end(e ending) {
+	r.mu.Lock()
+	state := r.state
+	switch state {
+	case runPending:
+		r.state = runReturned
+	case runDetaching:
+		r.early = &e
+	}
+	r.mu.Unlock()
+	switch state {
+	case runPending:
+		r.returned <- e
+	case runDetached:
+		r.task.Load().finish(e)
+	}
+}
+
+// Detach has the call of a dialog answered with a task, see server.Call.Detach.
+func (r *Run) Detach(ctx context.Context, d *ask.Dialog, o Options) (context.Context, error) {
+	if r == nil {
+		return ctx, errNoTaskTool
+	}
+	if r.service == nil {
+		return ctx, nil
+	}
+	if err := r.begin(); err != nil {
+		return ctx, err
+	}
+	t, result, err := r.service.start(ctx, d, o)
+	r.mu.Lock()
+	early := r.early
+	switch {
+	case err == nil:
+		r.task.Store(t)
+		r.state = runDetached
+	case early != nil:
+		r.state = runReturned
+	default:
+		r.state = runPending
+	}
+	r.mu.Unlock()
+	if err != nil {
+		if early != nil {
+			r.returned <- *early
+		}
+		return ctx, err
+	}
+	d.AnswerWith(&input{t})
+	r.created <- result
+	if early != nil {
+		t.finish(*early)
+	}
+	return t.ctx, nil
+}
+
+// begin reserves the run for one Detach.
+func (r *Run) begin() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch r.state {
+	case runDetaching, runDetached:
+		return errDetached
+	case runReturned:
+		return mcp.ErrRequestDone
+	}
+	r.state = runDetaching
+	return nil
+}
+
+// Detached reports whether the run has become a task. r may be nil.
+func (r *Run) Detached() bool { return r != nil && r.task.Load() != nil }
+
+// Say sets the message of the task that the run has become, unless the message is empty. It
+// returns why the handler should stop, or nil.
+func (r *Run) Say(message string) error { return r.task.Load().say(message) }
+
+// over returns why a call cannot be detached any more, or nil.
+func over(ctx context.Context, d *ask.Dialog) error {
+	if err := d.Fault(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if d.Core.Settled() {
+		return mcp.ErrRequestDone
+	}
+	return nil
+}
+
+// life returns how long a task lives, and the limit that says so; "" if it is the
+// handler's own wish.
+func (o Options) life(limits session.Limits) (ttl time.Duration, limit string) {
+	ttl = o.TTL
+	if ttl == 0 {
+		ttl, limit = limits.TaskTTL, session.LimitTaskTTL
+	}
+	if ttl > limits.MaxTaskTTL {
+		ttl, limit = limits.MaxTaskTTL, session.LimitMaxTaskTTL
+	}
+	return max(ttl.Truncate(time.Millisecond), time.Millisecond), limit
+}
+
+func (o Options) check() error {
+	if o.TTL < 0 || o.PollInterval < 0 {
+		return fmt.Errorf("server: neither the TTL (%v) nor the poll interval (%v) of a task may be negative", o.TTL, o.PollInterval)
+	}
+	return nil
+}

@@ -1,0 +1,279 @@
+// Package task lets the calls of tools go on as tasks (extension io.modelcontextprotocol/tasks)
+// and serves what clients ask about them.
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/ask"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
+	"github.com/vitrine-mcp/vitrine/store"
+)
+
+// A task is a handler that goes on after its call was answered, in the process in
+// which it runs. What clients see of it is its record in the store.
+type task struct {
+	service *Service
+	dialog  *ask.Dialog
+	id      string
+	work    *session.Detached
+	ctx     context.Context // of the handler
+	limit   string          // that sets the end of its life, or ""
+	timer   *time.Timer     // fires at the end of its life
+
+	mu      sync.Mutex // guards the rest
+	seen    mcp.TaskStatus
+	waiting map[string]*waiter // questions without an answer
+	asked   map[string]int     // how often each key was asked for
+	taken   []string           // keys of the answers that were taken, and are in the record still
+	said    saying
+}
+
+// saying holds back messages that come too fast.
+type saying struct {
+	message string
+	pending bool // a timer will write it
+	last    time.Time
+	timer   *time.Timer
+}
+
+// messagePause is the least time between two messages of a task: each is written to
+// the store, and told to those who listen.
+const messagePause = time.Second
+
+func newTask(s *Service, d *ask.Dialog, work *session.Detached, rec *store.TaskRecord, limit string) *task {
+	return &task{
+		service: s, dialog: d, id: rec.TaskID, work: work, ctx: work.Context(), limit: limit,
+		seen: rec.Status, waiting: map[string]*waiter{}, asked: map[string]int{},
+	}
+}
+
+// begin starts the clock of the task's life.
+func (t *task) begin(end time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.timer = time.AfterFunc(time.Until(end), t.expire)
+}
+
+// abort takes back a task that nobody has learned of.
+func (t *task) abort(err error) {
+	rpc, _ := mcp.AsError(err)
+	t.service.leave(t)
+	t.work.Done(session.DetachedEnd{Status: mcp.TaskFailed, Error: rpc})
+}
+
+// expire ends the task at the end of its life.
+func (t *task) expire() {
+	end := session.StoppedEnd(mcp.CauseDeadline)
+	failed := storable(end.Error.WithData(mcp.ErrorData{Reason: string(mcp.CauseDeadline), Limit: t.limit}))
+	if _, err := t.end(end.Status, nil, failed); errors.Is(err, errTaskOver) {
+		return
+	}
+	if t.limit != "" {
+		t.service.core.LimitReached(t.limit)
+	}
+	t.work.Cancel(&mcp.CancelError{Cause: mcp.CauseDeadline})
+}
+
+// change changes the record, however short the time of the handler's own context is.
+func (t *task) change(f func(*store.TaskRecord) error) (*store.TaskRecord, error) {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(t.ctx), storePatience, mcp.ErrDeadline)
+	defer cancel()
+	rec, err := t.service.change(ctx, t.id, f)
+	if err != nil && !errors.Is(err, errTaskOver) {
+		if _, public := mcp.AsError(err); !public {
+			t.service.logger.ErrorContext(t.ctx, "task.store", "task", t.work.Name, "error", err)
+		}
+	}
+	return rec, err
+}
+
+// changed is told what the record has become, by whoever has changed it.
+func (t *task) changed(rec *store.TaskRecord) {
+	t.mu.Lock()
+	if !t.seen.Terminal() {
+		t.seen = rec.Status
+	}
+	t.mu.Unlock()
+	if rec.Status == mcp.TaskCancelled {
+		t.work.Cancel(&mcp.CancelError{Cause: mcp.CauseClientCancel})
+	}
+	for key, answer := range rec.InputResponses {
+		t.deliver(key, answer)
+	}
+}
+
+func (t *task) status() mcp.TaskStatus {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.seen
+}
+
+// say sets the message of the task. It returns why the handler should stop, or nil.
+func (t *task) say(message string) error {
+	if t.ctx.Err() != nil {
+		return context.Cause(t.ctx)
+	}
+	if message == "" {
+		return nil
+	}
+	t.mu.Lock()
+	t.said.message = message
+	held := t.said.pending
+	t.said.pending = true
+	wait := messagePause - time.Since(t.said.last)
+	if !held && wait > 0 {
+		t.said.timer = time.AfterFunc(wait, t.writeMessage)
+	}
+	t.mu.Unlock()
+	if !held && wait <= 0 {
+		t.writeMessage()
+	}
+	return nil
+}
+
+// writeMessage writes the latest message. One that is lost is no loss: more will come.
+func (t *task) writeMessage() {
+	t.mu.Lock()
+	message := t.said.message
+	t.said.pending, t.said.last = false, time.Now()
+	t.mu.Unlock()
+	_, _ = t.change(func(rec *store.TaskRecord) error {
+		rec.StatusMessage = taskText(message)
+		return nil
+	})
+}
+
+// finish ends the task with what its handler has returned. An end that was decided
+// before stays, and what the handler returns is discarded.
+func (t *task) finish(e ending) {
+	var end session.DetachedEnd
+	defer func() { t.work.Done(end) }()
+	defer t.service.leave(t)
+	t.mu.Lock()
+	t.timer.Stop()
+	if t.said.timer != nil {
+		t.said.timer.Stop()
+	}
+	t.mu.Unlock()
+	var result jsontext.Value
+	end.Status, result, end.Error, end.Hidden = t.outcome(&e)
+	rec, err := t.end(end.Status, result, end.Error)
+	if limit, _ := mcp.AsError(err); limit != nil { // a result that there is no room for
+		end.Status, end.Error = mcp.TaskFailed, storable(limit)
+		rec, err = t.end(end.Status, nil, end.Error)
+	}
+	if errors.Is(err, errTaskOver) {
+		end.Status, end.Error = rec.Status, rec.Error
+		t.service.logger.DebugContext(t.ctx, "task.late", "task", t.work.Name, "tool", t.dialog.Request.Route.Target, "status", end.Status)
+		return
+	}
+	if tool, ok := e.result.(*mcp.CallToolResult); ok && tool != nil {
+		end.ToolError = tool.IsError && !e.blameless
+	}
+}
+
+// end writes the end of the task.
+func (t *task) end(status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error) (*store.TaskRecord, error) {
+	return t.change(func(rec *store.TaskRecord) error {
+		message := "" // what the handler has said last is over
+		if failed != nil {
+			message = failed.Message
+		}
+		t.service.close(rec, status, message)
+		rec.Result, rec.Error = result, failed
+		return nil
+	})
+}
+
+// outcome tells how a task ends whose handler has returned so. The error can be stored; if
+// it stands for one that the client must not see, that is hidden. What a tool reports to
+// the model becomes its result.
+func (t *task) outcome(e *ending) (status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error, hidden error) {
+	if e.panic != nil {
+		t.work.Panicked(e.panic.Value, e.panic.Stack)
+		return mcp.TaskFailed, nil, errInternal, nil
+	}
+	// What follows runs marshalers and error types of the handler's author.
+	if !t.contain(func() { status, result, failed, hidden = t.conclude(e) }) {
+		return mcp.TaskFailed, nil, errInternal, nil
+	}
+	return status, result, failed, hidden
+}
+
+// conclude is outcome for a handler that has not panicked. It may panic itself.
+func (t *task) conclude(e *ending) (status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error, hidden error) {
+	err := e.err
+	if errors.Is(err, mcp.ErrNotDeclared) {
+		_, err = era.NotDeclared(t.dialog.Request, err)
+	}
+	if err != nil && era.CancelledBy(t.ctx, err) == nil {
+		hidden = era.Hidden(err)
+		e.blameless = mcp.IsCallerFault(err)
+		tool, told := t.service.teller.Tell(t.ctx, t.dialog.Core, err)
+		if e.result, err = tool, nil; told != nil {
+			err = told
+		}
+	}
+	if err == nil {
+		if result, err = t.service.encoder.EncodeTask(&t.dialog.Request.Peer, e.result); err == nil {
+			return mcp.TaskCompleted, result, nil, hidden
+		}
+		err = fmt.Errorf("encode the result: %w", err)
+	}
+	err = era.TaskError(err)
+	if rpc, _ := mcp.AsError(err); rpc != nil {
+		return mcp.TaskFailed, nil, storable(rpc), hidden
+	}
+	cause, cancelled := mcp.CauseOf(t.ctx)
+	if !cancelled || !errors.Is(err, context.Cause(t.ctx)) && !errors.Is(err, context.Canceled) {
+		t.service.logger.ErrorContext(t.ctx, "handler.error", "task", t.work.Name, "tool", t.dialog.Request.Route.Target, "error", err)
+		return mcp.TaskFailed, nil, errInternal, err
+	}
+	end := session.StoppedEnd(cause)
+	return end.Status, nil, storable(end.Error), nil
+}
+
+// contain runs f on a goroutine of its own and waits for it, so that neither a panic of
+// a user's marshaler nor its runtime.Goexit keeps the end of the task from being
+// written. It reports whether f has returned.
+func (t *task) contain(f func()) (returned bool) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if !returned {
+				t.work.Panicked(recover(), debug.Stack())
+			}
+		}()
+		f()
+		returned = true
+	}()
+	<-done
+	return returned
+}
+
+var errInternal = mcp.NewError(mcp.CodeInternalError, "internal error")
+
+// storable is an error whose data is JSON, as a store can keep and measure it.
+func storable(err *mcp.Error) *mcp.Error {
+	if err == nil || err.Data == nil {
+		return err
+	}
+	c := *err
+	c.Data = nil
+	if raw, failed := wire.Marshal(nil, err.Data); failed == nil {
+		c.Data = jsontext.Value(raw)
+	}
+	return &c
+}

@@ -1,0 +1,118 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+
+	"github.com/vitrine-mcp/vitrine/internal/observe"
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/ask"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
+	"github.com/vitrine-mcp/vitrine/server/internal/notify"
+	"github.com/vitrine-mcp/vitrine/telemetry"
+)
+
+// New returns a server that introduces itself with a name and a version. Without
+// options it has telemetry of its own, logs to slog's default logger, and takes
+// the default limits. New panics if an option is in error, as that is a mistake
+// at start-up; see [TryNew].
+func New(name, version string, opts ...Option) *Server {
+	s, err := TryNew(name, version, opts...)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// TryNew is [New] that returns the error.
+func TryNew(name, version string, opts ...Option) (*Server, error) {
+	var cfg config
+	for _, o := range opts {
+		o.apply(&cfg)
+	}
+	if name == "" || version == "" {
+		return nil, errors.New("server: a server needs a name and a version")
+	}
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if cfg.telemetry == nil {
+		t, err := telemetry.New(telemetry.WithService(name, version))
+		if err != nil {
+			return nil, err
+		}
+		cfg.telemetry = t
+	}
+	s := &Server{
+		info: mcp.Implementation{
+			Name: name, Version: version, Title: cfg.title, Description: cfg.description,
+			WebsiteURL: cfg.websiteURL, Icons: cfg.icons,
+		},
+		instructions: cfg.instructions,
+		logger:       slog.New(cfg.logHandler()),
+		telemetry:    cfg.telemetry,
+		observer:     observe.New(cfg.telemetry),
+		httpConfig:   cfg.http,
+		pageSize:     cmp.Or(cfg.pageSize, defaultPageSize),
+		listTTL:      cfg.listTTL,
+		personal:     cfg.authenticator != nil,
+		guests:       len(cfg.middleware) > 0,
+	}
+	s.core = session.New(session.Config{
+		Dispatcher: (*dispatcher)(s), Observer: s.observer, Logger: s.logger, Limits: session.Limits(cfg.limits),
+		Authenticator: cfg.authenticator, Admission: admission(cfg.admission), Events: cfg.events.open(),
+	})
+	s.addRegistries()
+	if err := s.addServices(&cfg); err != nil {
+		return nil, err
+	}
+	s.registerTables()
+	cfg.telemetry.AddSource(observe.Source(s.snapshot)) // for good: the last scrape comes after the drain
+	return s, nil
+}
+
+// addRegistries makes the server ready for what programs register.
+func (s *Server) addRegistries() {
+	s.hub = notify.NewHub(s.core)
+	tells := func(list notify.Kind) func() { return func() { s.publish(list, "") } }
+	s.tools = table[*mcp.Tool]{kind: ItemTool, logger: s.logger, changed: tells(notify.Tools)}
+	s.prompts = table[*mcp.Prompt]{kind: ItemPrompt, logger: s.logger, changed: tells(notify.Prompts)}
+	s.resources = table[*mcp.Resource]{kind: ItemResource, logger: s.logger, changed: tells(notify.Resources)}
+	s.templates = table[*mcp.ResourceTemplate]{kind: ItemTemplate, logger: s.logger, changed: tells(notify.Resources)}
+}
+
+// addServices makes what handlers and subscribers are served by.
+func (s *Server) addServices(cfg *config) (err error) {
+	s.routes = router{
+		core: s.core, logger: s.logger, chain: middleware.Chain(cfg.middleware...), class: cfg.class, view: cfg.view,
+		teller: &era.Teller{Logger: s.logger},
+	}
+	s.routes.teller.Details.Store(cfg.errorDetails)
+	if s.routes.asker, err = ask.New(s.core, s.logger, s.info.Name, cfg.stateKeys, cfg.sending); err != nil {
+		return err
+	}
+	s.encoder, err = era.NewEncoder(s.info, s.listHint().Scope, era.Registered{
+		Tools: s.tools.holds, Prompts: s.prompts.holds, Resources: s.resources.holds, Templates: s.templates.holds,
+	})
+	if err != nil {
+		return err
+	}
+	s.subscriptions = notify.NewSubscriptions(s.hub, (*catalog)(s))
+	if cfg.tasks != nil {
+		return s.addTasks(*cfg.tasks)
+	}
+	return nil
+}
+
+// snapshot shows telemetry what the core and the features of the server have.
+func (s *Server) snapshot() *session.Snapshot {
+	snap := s.core.Snapshot()
+	snap.Readiness = s.ready.current()
+	if s.tasks != nil {
+		snap.Tasks = s.tasks.Tally()
+	}
+	return snap
+}
