@@ -48,7 +48,7 @@ fuzz: ## run each fuzz target (FUZZTIME=1m)
 races: ## run the tests of the session core again and again, on 1, 2 and 4 cores (RACES=20)
 	@go test -race -c -o .cache/session.test ./internal/session
 	@cd internal/session && for round in $$(seq $(RACES)); do \
-		../../.cache/session.test -test.cpu=1,2,4 -test.timeout=30m >../../.cache/races.log 2>&1 || { cat ../../.cache/races.log; exit 1; }; \
+		../../.cache/session.test -schedules 1000 -test.cpu=1,2,4 -test.timeout=30m >../../.cache/races.log 2>&1 || { cat ../../.cache/races.log; exit 1; }; \
 		echo "round $$round of $(RACES) passed"; done
 
 mutants: ## show that the races of the session core notice the bugs that they are about

@@ -13,6 +13,7 @@ import (
 func TestRules(t *testing.T) {
 	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "promtool")
+	t.Parallel()
 	tests, err := filepath.Glob("../dashboards/*_test.yml")
 	if err != nil || len(tests) == 0 {
 		t.Fatalf("no tests of the rules: %v", err)

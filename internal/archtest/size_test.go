@@ -19,6 +19,7 @@ func TestSmallProgramIsSmall(t *testing.T) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		needs.Skip(t, "internal/archtest/size", "programs have other sizes elsewhere")
 	}
+	needs.Long(t, "internal/archtest/size") // -trimpath compiles everything once more
 	goFiles(t)
 	program := filepath.Join(t.TempDir(), "small")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w -buildid=", "-o", program, "./internal/archtest/testdata/small")

@@ -121,7 +121,7 @@ func compile(t *testing.T, name string, m *mutant) (program string) {
 // a mutant that crashes has not been noticed.
 func passes(t *testing.T, program, test string) bool {
 	t.Helper()
-	out, err := exec.Command(program, "-test.run", test, "-test.v", "-test.timeout", "2m").CombinedOutput()
+	out, err := exec.Command(program, "-schedules", "1000", "-test.run", test, "-test.v", "-test.timeout", "2m").CombinedOutput()
 	if err == nil {
 		require.Contains(t, string(out), "--- PASS: TestRace/", "no race has run")
 		return true

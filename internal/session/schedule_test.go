@@ -30,7 +30,7 @@ import (
 // runs it again.
 var (
 	scheduleFlag  = flag.String("schedule", "", "run only this schedule of the race, as a failure has printed it")
-	schedulesFlag = flag.Int("schedules", 1000, "how many random schedules a race gets that has too many for all")
+	schedulesFlag = flag.Int("schedules", 400, "how many random schedules a race gets that has too many for all; make races runs 1000")
 	seedFlag      = flag.Uint64("schedule.seed", 1, "the seed of the first random schedule")
 )
 
