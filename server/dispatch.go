@@ -6,6 +6,7 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -157,4 +158,4 @@ func (d *dispatcher) Encode(dst []byte, r *session.Request, result mcp.Result) (
 }
 
 // cut shortens a peer's text for an error message.
-func cut(s string, limit int) string { return session.Printable(s, limit) }
+func cut(s string, limit int) string { return logline.Printable(s, limit) }

@@ -178,6 +178,6 @@ func TestEventLimits(t *testing.T) {
 	s.ends()
 	res, _ := exchange(t, "GET", url, "", sid, "Last-Event-ID: "+body[4:4+len(lastID(body))-1]+"0")
 	require.Equal(t, 400, res.StatusCode)
-	require.EqualValues(t, 1, srv.Core().Snapshot().Counters.HTTPRefused[mcp.RefuseEventUnknown])
+	require.EqualValues(t, 1, srv.Core().Snapshot().Counters.ExchangesRefused[mcp.RefuseEventUnknown])
 	conserved(t, srv)
 }

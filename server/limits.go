@@ -3,7 +3,7 @@ package server
 import (
 	"time"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 )
 
 // Limits are the bounds, graces and time-outs of a server. A field that is zero stands for
@@ -127,4 +127,4 @@ type Limits struct {
 }
 
 // Check returns what is wrong with the limits: none is negative, except for EOFGrace.
-func (l Limits) Check() error { return session.Limits(l).Check() }
+func (l Limits) Check() error { return limits.Limits(l).Check() }

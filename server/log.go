@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
-	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -84,9 +84,9 @@ const maxLogText = 4096
 func logText(raw jsontext.Value) string {
 	var text string
 	if raw.Kind() == '"' && json.Unmarshal(raw, &text) == nil {
-		return session.Printable(text, maxLogText)
+		return logline.Printable(text, maxLogText)
 	}
-	return session.Printable(string(raw), maxLogText)
+	return logline.Printable(string(raw), maxLogText)
 }
 
 // logLocally writes a message to the server's log, under the request's trace.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -62,7 +63,7 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 		guests:       len(cfg.middleware) > 0,
 	}
 	s.core = session.New(session.Config{
-		Dispatcher: (*dispatcher)(s), Observer: s.observer, Logger: s.logger, Limits: session.Limits(cfg.limits),
+		Dispatcher: (*dispatcher)(s), Observer: s.observer, Logger: s.logger, Limits: limits.Limits(cfg.limits),
 		Authenticator: cfg.authenticator, Admission: admission(cfg.admission), Events: cfg.events.open(),
 	})
 	s.addRegistries()

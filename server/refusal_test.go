@@ -199,7 +199,7 @@ func TestAuthenticatorRefuses(t *testing.T) {
 		require.NotContains(t, body, "database")
 	}
 	require.Contains(t, logs.find("caller.refused")[0].attrs, "refusal")
-	require.EqualValues(t, 3, srv.Core().Snapshot().Counters.HTTPRefused[mcp.RefuseAuthentication])
+	require.EqualValues(t, 3, srv.Core().Snapshot().Counters.ExchangesRefused[mcp.RefuseAuthentication])
 	require.ElementsMatch(t, []session.RefusedCounter{
 		{Reason: "no_token", By: "authenticator", Count: 1}, {Reason: "unauthenticated", By: "authenticator", Count: 2},
 	}, srv.Core().Snapshot().Counters.Refused)

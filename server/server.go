@@ -35,6 +35,7 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/framed"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
@@ -104,7 +105,7 @@ func (s *Server) SetLimits(l Limits) error {
 	if err := l.Check(); err != nil {
 		return fmt.Errorf("server: %w", err)
 	}
-	s.core.SetLimits(session.Limits(l))
+	s.core.SetLimits(limits.Limits(l))
 	return nil
 }
 

@@ -6,10 +6,9 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
@@ -94,8 +93,8 @@ func (p *process) refuseAdmin(w http.ResponseWriter, r *http.Request, reason mcp
 		plain(w, http.StatusForbidden, "Origin is not allowed")
 		return
 	}
-	if ok, silenced := p.refusals.allow(time.Now()); ok {
-		slog.Warn("admin.refused", "host", session.Printable(r.Host, maxHostLogged), "remote", r.RemoteAddr, "silenced", silenced,
+	if ok, silenced := p.refusals.Allow("admin.refused", "", time.Now()); ok {
+		slog.Warn("admin.refused", "host", logline.Printable(r.Host, maxHostLogged), "remote", r.RemoteAddr, "silenced", silenced,
 			"problem", "a name in the Host header of the admin listener must be listed",
 			"set", fmt.Sprintf("--%s or %s", flagAdminAllowedHosts, p.env.name(flagAdminAllowedHosts)))
 	}
@@ -104,25 +103,6 @@ func (p *process) refuseAdmin(w http.ResponseWriter, r *http.Request, reason mcp
 
 // maxHostLogged is as long as a name can be, with a port.
 const maxHostLogged = 260
-
-// refusals limits the records of refused names to one a second.
-type refusals struct {
-	mu     sync.Mutex
-	last   time.Time
-	silent int
-}
-
-func (l *refusals) allow(now time.Time) (ok bool, silenced int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now.Sub(l.last) < time.Second {
-		l.silent++
-		return false, 0
-	}
-	silenced = l.silent
-	l.last, l.silent = now, 0
-	return true, silenced
-}
 
 // newConsole makes the page for people; programs get the index as text.
 func (p *process) newConsole() (*console.Console, error) {

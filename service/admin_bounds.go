@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/report"
-	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -48,10 +48,10 @@ func (b *adminBounds) serve(out *boundedWriter, r *http.Request) {
 	if !boundElsewhere(r.URL.Path) {
 		defer b.working.Add(-1)
 		if b.working.Add(1) > int64(b.limits.MaxAdminRequests) {
-			b.reached(session.LimitAdminRequests)
+			b.reached(limits.NameAdminRequests)
 			out.Header().Set("Retry-After", "1")
 			plain(out, http.StatusServiceUnavailable, fmt.Sprintf("too many requests at the same time: %s allows %d",
-				session.LimitAdminRequests, b.limits.MaxAdminRequests))
+				limits.NameAdminRequests, b.limits.MaxAdminRequests))
 			return
 		}
 	}
@@ -148,6 +148,6 @@ func (w *boundedWriter) finish() {
 		_ = w.Writer.FlushError() // net/http would tell nobody
 	}
 	if !w.own && errors.Is(w.Err, os.ErrDeadlineExceeded) {
-		w.reached(session.LimitWriteTimeout)
+		w.reached(limits.NameWriteTimeout)
 	}
 }

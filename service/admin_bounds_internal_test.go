@@ -354,21 +354,3 @@ func TestAdminHandlersWithDeadlines(t *testing.T) {
 		end()
 	})
 }
-
-// Refused names are logged at most once a second, with the number of those that were not.
-func TestRefusalsAreLimited(t *testing.T) {
-	var l refusals
-	at := time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC)
-	for _, tt := range []struct {
-		after    time.Duration
-		ok       bool
-		silenced int
-	}{
-		{0, true, 0}, {time.Second - 1, false, 0}, {0, false, 0}, {1, true, 2}, {time.Second, true, 0},
-	} {
-		at = at.Add(tt.after)
-		ok, silenced := l.allow(at)
-		require.Equal(t, tt.ok, ok)
-		require.Equal(t, tt.silenced, silenced)
-	}
-}

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -103,8 +103,8 @@ const off = "off"
 
 // limits returns the server's limits with those that are configured in their place.
 func (c *Config) limits(l server.Limits) server.Limits {
-	from, to := (*session.Limits)(&c.Limits), (*session.Limits)(&l)
-	for _, b := range session.Bounds() {
+	from, to := (*limits.Limits)(&c.Limits), (*limits.Limits)(&l)
+	for _, b := range limits.All() {
 		if set := b.Int(from); set != nil && *set != 0 {
 			*b.Int(to) = *set
 		}

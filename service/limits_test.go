@@ -6,28 +6,28 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
 // TestLimitsAreSettings holds that every limit of the server can be set, that what
 // is not set keeps the value of the program, and that zero counts as not set.
 func TestLimitsAreSettings(t *testing.T) {
-	for _, b := range session.Bounds() {
+	for _, b := range limits.All() {
 		c := DefaultConfig()
 		for _, s := range limitSettings() {
 			v := s.value(&c)
 			require.NoError(t, v.Set(v.String()), s.name)
 		}
 		c.Limits = server.Limits{}
-		limits := (*session.Limits)(&c.Limits)
-		if p := b.Int(limits); p != nil {
+		l := (*limits.Limits)(&c.Limits)
+		if p := b.Int(l); p != nil {
 			*p = 7
 		} else {
-			*b.Duration(limits) = 7
+			*b.Duration(l) = 7
 		}
-		programs := session.Limits{RequestTimeout: time.Hour, MaxDepth: 9}
-		got := session.Limits(c.limits(server.Limits(programs)))
+		programs := limits.Limits{RequestTimeout: time.Hour, MaxDepth: 9}
+		got := limits.Limits(c.limits(server.Limits(programs)))
 		if p := b.Int(&got); p != nil {
 			require.Equal(t, 7, *p, b.Name)
 			*p = *b.Int(&programs)

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/telemetry/otlp"
 )
@@ -61,7 +62,7 @@ type process struct {
 	broken   chan error    // why serving has ended by itself
 	draining atomic.Bool   // as soon as /readyz says no
 
-	refusals refusals // of the admin listener
+	refusals logline.Limiter // of the admin listener
 	last     lastScrape
 
 	flight    *flight // nil if it is off

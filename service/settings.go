@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 )
 
@@ -48,11 +48,11 @@ func settings(env envPrefix) []setting { return append(ownSettings(env), limitSe
 
 // limitSettings makes a setting of each limit of the server.
 func limitSettings() (all []setting) {
-	for _, b := range session.Bounds() {
+	for _, b := range limits.All() {
 		unit := cmp.Or(b.Unit, "time")
 		all = append(all, setting{groupLimits, strings.ReplaceAll(b.Name, "_", "-"), b.Usage + " (`" + unit + "`)",
 			func(c *Config) flag.Value {
-				limits := (*session.Limits)(&c.Limits)
+				limits := (*limits.Limits)(&c.Limits)
 				if field := b.Int(limits); field != nil {
 					return limitValue(field, b.Default.(int), strconv.Atoi, strconv.Itoa)
 				}

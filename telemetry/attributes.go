@@ -7,7 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -109,9 +109,9 @@ func appendText(attrs []attribute.KeyValue, key attribute.Key, value string) []a
 // notification arrives.
 func (o *recorder) messageAttributes(attrs []attribute.KeyValue, info *Info) []attribute.KeyValue {
 	if !info.ID.IsZero() {
-		attrs = append(attrs, keyRequestID.String(session.Printable(info.ID.String(), maxText)))
+		attrs = append(attrs, keyRequestID.String(logline.Printable(info.ID.String(), maxText)))
 	}
-	attrs = appendText(attrs, keyResourceURI, session.Printable(info.URI, maxURI))
+	attrs = appendText(attrs, keyResourceURI, logline.Printable(info.URI, maxURI))
 	attrs = appendText(attrs, keySessionID, info.SessionID)
 	attrs = appendConn(attrs, info, peerIsClient)
 	attrs = o.appendPrincipal(attrs, info.Principal)
@@ -120,7 +120,7 @@ func (o *recorder) messageAttributes(attrs []attribute.KeyValue, info *Info) []a
 
 // appendPeer appends the revision that the client speaks and what it says of itself.
 func (o *recorder) appendPeer(attrs []attribute.KeyValue, info *Info) []attribute.KeyValue {
-	attrs = appendText(attrs, keyProtocolVersion, session.Printable(string(info.Version), maxName))
+	attrs = appendText(attrs, keyProtocolVersion, logline.Printable(string(info.Version), maxName))
 	name, version := info.client(o.clients)
 	return appendText(appendText(attrs, keyClientName, name), keyClientVersion, version)
 }
@@ -180,7 +180,7 @@ func describePanic(value any) (kind, text string) {
 // errorAttributes describe an error as the convention for exceptions has it.
 func errorAttributes(err error) []attribute.KeyValue {
 	return []attribute.KeyValue{
-		keyExceptionType.String(fmt.Sprintf("%T", err)), keyExceptionMessage.String(session.Printable(err.Error(), maxURI)),
+		keyExceptionType.String(fmt.Sprintf("%T", err)), keyExceptionMessage.String(logline.Printable(err.Error(), maxURI)),
 	}
 }
 

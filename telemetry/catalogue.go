@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -106,7 +107,7 @@ func catalogue() []row {
 			from(func(s *Snapshot, r reading) { each(r, s.Counters.EventFailures) }),
 		counter(MetricLimitReached, "vitrine.limit.reached", "{event}",
 			"How often a limit took effect.",
-			closed("limit", "vitrine.limit", append(session.LimitNames(), limitTenants))).
+			closed("limit", "vitrine.limit", append(limits.Names(), limitTenants))).
 			from(func(s *Snapshot, r reading) { each(r, s.Counters.LimitsReached) }).counted(),
 		counter(MetricSessionsClosed, "vitrine.sessions.closed", "{session}",
 			"Sessions and connections that ended, by the cause.", cause()).

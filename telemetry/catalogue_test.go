@@ -13,6 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -113,7 +114,7 @@ func TestCountersExistFromTheStart(t *testing.T) {
 	for _, reason := range mcp.RefuseReasons() {
 		require.Zero(t, value(families, MetricHTTPRefused, "reason", string(reason)))
 	}
-	for _, limit := range session.LimitNames() {
+	for _, limit := range limits.Names() {
 		require.Zero(t, value(families, MetricLimitReached, "limit", limit))
 	}
 	for _, reason := range mcp.NotificationDropReasons() {

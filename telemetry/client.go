@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -46,7 +46,7 @@ func (t *Telemetry) Ask(ctx context.Context, info Info) (meta map[string]string,
 // askAttributes are the attributes of a request to the client that are known when it is made.
 func askAttributes(info *Info) []attribute.KeyValue {
 	attrs := appendText([]attribute.KeyValue{keyMethod.String(info.Method)}, keySessionID, info.SessionID)
-	attrs = appendText(attrs, keyProtocolVersion, session.Printable(string(info.Version), maxName))
+	attrs = appendText(attrs, keyProtocolVersion, logline.Printable(string(info.Version), maxName))
 	return appendConn(attrs, info, peerIsServer)
 }
 
@@ -66,7 +66,7 @@ func endAsk(span trace.Span, id mcp.ID, err error, errorType string) {
 	if cause, cancelled := causeOf(err); cancelled {
 		span.SetAttributes(keyCancelCause.String(string(cause)))
 	}
-	span.SetStatus(codes.Error, session.Printable(message, maxText))
+	span.SetStatus(codes.Error, logline.Printable(message, maxText))
 }
 
 // Values of error.type of requests to clients, beside the client's code and the cause

@@ -13,6 +13,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -50,7 +51,7 @@ func (r *rig) clientSpans() (spans []sdktrace.ReadOnlySpan) {
 func TestAsked(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end       func(s *session.Session) // nil: nothing happens
-		limits    session.Limits
+		limits    limits.Limits
 		code      string
 		errorType string
 		cause     string
@@ -71,7 +72,7 @@ func TestAsked(t *testing.T) {
 		}, errorType: "client_cancel", cause: "client_cancel"},
 		"time-out": {errorType: askTimeout},
 		"closed":   {end: func(s *session.Session) { s.Close(mcp.CauseTransportError) }, errorType: "transport_error", cause: "transport_error"},
-		"limit": {limits: session.Limits{MaxOutbound: 1}, unsent: true,
+		"limit": {limits: limits.Limits{MaxOutbound: 1}, unsent: true,
 			errorType: "-32603"},
 	} {
 		t.Run(name, func(t *testing.T) {

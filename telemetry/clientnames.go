@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 )
 
 // clientNames remember what clients call themselves. A modern client says it with each
@@ -46,5 +46,5 @@ func readClient(info jsontext.Value) (name, version string) {
 		Version string `json:"version"`
 	}
 	_ = json.Unmarshal(info, &client) // untrusted and optional: what cannot be read is empty
-	return session.Printable(client.Name, maxName), session.Printable(client.Version, maxName)
+	return logline.Printable(client.Name, maxName), logline.Printable(client.Version, maxName)
 }

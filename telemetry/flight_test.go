@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -74,7 +75,7 @@ func TestWatchSlowHandlers(t *testing.T) {
 // The time in the queue is none of the handler's.
 func TestWatchLeavesTheQueueOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, rigConfig{limits: session.Limits{MaxInFlightTotal: 1}})
+		r := newRig(t, rigConfig{limits: limits.Limits{MaxInFlightTotal: 1}})
 		r.tools["sleep"] = sleeper(100 * time.Millisecond)
 		incidents, _ := watched(r.tel, 101*time.Millisecond)
 		for range 2 {
@@ -90,7 +91,7 @@ func TestWatchLeavesTheQueueOut(t *testing.T) {
 // An abandoned handler is told of when it is given up, and not once more as a slow one.
 func TestWatchAbandonedHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, rigConfig{limits: session.Limits{AbandonGrace: 5 * time.Second}})
+		r := newRig(t, rigConfig{limits: limits.Limits{AbandonGrace: 5 * time.Second}})
 		r.tools["stubborn"] = sleeper(time.Hour)
 		incidents, _ := watched(r.tel, time.Second)
 		st := r.core.Exchange(httpConn, 1, mcp.Modern)

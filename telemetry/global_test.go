@@ -13,7 +13,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 )
 
 // Of what a program has set for the process SetGlobal replaces the tracer provider and the
@@ -104,10 +104,10 @@ func (e *endedSpans) ForceFlush(context.Context) error                { return n
 func TestCount(t *testing.T) {
 	tel, err := New()
 	require.NoError(t, err)
-	tel.Count(MetricLimitReached, session.LimitAdminRequests)
+	tel.Count(MetricLimitReached, limits.NameAdminRequests)
 	tel.Count(MetricLimitReached, "made up")
-	Disabled().Count(MetricLimitReached, session.LimitAdminRequests)
+	Disabled().Count(MetricLimitReached, limits.NameAdminRequests)
 	families := gather(t, tel.Registry())
-	require.EqualValues(t, 1, value(families, MetricLimitReached, "limit", session.LimitAdminRequests))
+	require.EqualValues(t, 1, value(families, MetricLimitReached, "limit", limits.NameAdminRequests))
 	require.EqualValues(t, 1, sum(families, MetricLimitReached))
 }

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/vitrine-mcp/vitrine/auth"
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -89,7 +89,7 @@ func (i *Info) client(known *clientNames) (name, version string) {
 	case len(i.ClientInfo) > 0:
 		return known.of(i.ClientInfo)
 	}
-	return session.Printable(name, maxName), session.Printable(version, maxName)
+	return logline.Printable(name, maxName), logline.Printable(version, maxName)
 }
 
 // shortSession returns what people are shown of the session.

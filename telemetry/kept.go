@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/report"
-	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -61,7 +61,7 @@ const outcomeRejected = "rejected"
 
 // kept makes a peer's text fit to print, and to be kept: the rest of its frame is not
 // held in memory.
-func kept(text string, limit int) string { return strings.Clone(session.Printable(text, limit)) }
+func kept(text string, limit int) string { return strings.Clone(logline.Printable(text, limit)) }
 
 // The phases of a request.
 const (

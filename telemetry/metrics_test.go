@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -115,7 +116,7 @@ func TestOtherHistograms(t *testing.T) {
 // TestWaitInVain: a request that dies in the queue has waited too.
 func TestWaitInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, rigConfig{limits: session.Limits{MaxInFlightTotal: 1}})
+		r := newRig(t, rigConfig{limits: limits.Limits{MaxInFlightTotal: 1}})
 		release := make(chan struct{})
 		r.tools["t"] = func(context.Context, *session.Request) (mcp.Result, error) {
 			<-release

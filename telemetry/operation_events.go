@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -131,8 +131,8 @@ func (op *Operation) Log(level mcp.LoggingLevel, logger, text string) {
 	if op == nil || !op.recording {
 		return
 	}
-	attrs := []attribute.KeyValue{keyLogLevel.String(string(level)), keyLogMessage.String(session.Printable(text, maxText))}
-	op.event(eventLog, appendText(attrs, keyLogLogger, session.Printable(logger, maxName))...)
+	attrs := []attribute.KeyValue{keyLogLevel.String(string(level)), keyLogMessage.String(logline.Printable(text, maxText))}
+	op.event(eventLog, appendText(attrs, keyLogLogger, logline.Printable(logger, maxName))...)
 }
 
 // Validated records how long it took to validate the arguments of a call against its

@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"go.opentelemetry.io/otel/attribute"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
@@ -70,7 +70,7 @@ func (op *Operation) record(key attribute.Key, redact Redactor, value jsontext.V
 		}
 	}()
 	if left := redact(op.series.key.target, value); len(left) > 0 {
-		op.span.SetAttributes(key.String(session.Printable(string(left), maxPayload)))
+		op.span.SetAttributes(key.String(logline.Printable(string(left), maxPayload)))
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/vitrine-mcp/vitrine/auth"
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 )
 
 // WithPseudonyms puts a pseudonym on spans (enduser.id) in place of the subject of a
@@ -33,6 +33,6 @@ func (o *recorder) appendPrincipal(attrs []attribute.KeyValue, p *auth.Principal
 		mac.Write([]byte(p.Key()))
 		user = hex.EncodeToString(mac.Sum(nil)[:pseudonymBytes])
 	}
-	attrs = append(attrs, keyUser.String(session.Printable(user, maxText)))
-	return appendText(attrs, keyTenant, session.Printable(p.Tenant, maxName))
+	attrs = append(attrs, keyUser.String(logline.Printable(user, maxText)))
+	return appendText(attrs, keyTenant, logline.Printable(p.Tenant, maxName))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
@@ -129,7 +130,7 @@ func TestCancelledAndAbandoned(t *testing.T) {
 	for _, stubborn := range []bool{false, true} {
 		t.Run(fmt.Sprint("stubborn ", stubborn), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, rigConfig{limits: session.Limits{AbandonGrace: 2 * time.Second}})
+				r := newRig(t, rigConfig{limits: limits.Limits{AbandonGrace: 2 * time.Second}})
 				held := make(chan struct{})
 				r.tools["hang"] = func(ctx context.Context, _ *session.Request) (mcp.Result, error) {
 					<-ctx.Done()
@@ -177,7 +178,7 @@ func phaseNames(phases []report.Phase) (names []string) {
 // writing, each with its time.
 func TestPhases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, rigConfig{limits: session.Limits{MaxInFlight: 1}})
+		r := newRig(t, rigConfig{limits: limits.Limits{MaxInFlight: 1}})
 		r.tools["first"] = func(context.Context, *session.Request) (mcp.Result, error) {
 			time.Sleep(100 * time.Millisecond)
 			return &mcp.CallToolResult{}, nil

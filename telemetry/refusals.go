@@ -3,7 +3,7 @@ package telemetry
 import (
 	"maps"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -21,7 +21,7 @@ func (k *tracker) refuse(err *mcp.Error) {
 	if !ok {
 		return
 	}
-	reason, by := session.Printable(refusal.Reason, maxRefusalText), session.Printable(refusal.By, maxRefusalText)
+	reason, by := logline.Printable(refusal.Reason, maxRefusalText), logline.Printable(refusal.By, maxRefusalText)
 	if _, known := k.own.Refused[reason][by]; !known {
 		pairs := 0
 		for _, refusers := range k.own.Refused {

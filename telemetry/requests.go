@@ -5,8 +5,8 @@ import (
 	"sort"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/report"
-	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -95,11 +95,11 @@ func (t *Telemetry) names() *clientNames {
 
 func (t *Telemetry) reportRequest(state *RequestState, info *Info, now time.Time) report.Request {
 	row := report.Request{
-		ID: session.Printable(info.ID.String(), maxText), Method: session.Printable(info.Method, maxName),
+		ID: logline.Printable(info.ID.String(), maxText), Method: logline.Printable(info.Method, maxName),
 		Tool: info.Target, State: state.State, AgeSeconds: state.Age.Seconds(), Abandoned: state.Abandoned,
-		ProtocolVersion: session.Printable(string(info.Version), maxName), Session: info.shortSession(),
+		ProtocolVersion: logline.Printable(string(info.Version), maxName), Session: info.shortSession(),
 		Transport: info.Transport, Remote: info.RemoteAddr,
-		Principal: session.Printable(info.Principal.String(), maxName), Tenant: session.Printable(info.tenant(), maxName),
+		Principal: logline.Printable(info.Principal.String(), maxName), Tenant: logline.Printable(info.tenant(), maxName),
 	}
 	if !info.Deadline.IsZero() {
 		row.DeadlineSeconds = info.Deadline.Sub(now).Seconds()
@@ -122,7 +122,7 @@ func reportOutbound(state *OutboundState) report.Outbound {
 	}
 	if state.For != nil {
 		info := state.For.Describe()
-		row.RequestID, row.Tool = session.Printable(info.ID.String(), maxText), info.Target
+		row.RequestID, row.Tool = logline.Printable(info.ID.String(), maxText), info.Target
 	}
 	return row
 }
@@ -131,7 +131,7 @@ func (t *Telemetry) reportSession(state *SessionState, info *Info) report.Sessio
 	row := report.Session{
 		Session: info.shortSession(), Transport: info.Transport, Remote: info.RemoteAddr, ProtocolVersion: string(info.Version),
 		AgeSeconds: state.Age.Seconds(), IdleSeconds: state.Idle.Seconds(), Requests: state.Requests, Streaming: state.Streaming,
-		Principal: session.Printable(info.Principal.String(), maxName), Tenant: session.Printable(info.tenant(), maxName),
+		Principal: logline.Printable(info.Principal.String(), maxName), Tenant: logline.Printable(info.tenant(), maxName),
 	}
 	row.Client, row.ClientVersion = info.client(t.names())
 	return row
@@ -139,7 +139,7 @@ func (t *Telemetry) reportSession(state *SessionState, info *Info) report.Sessio
 
 func reportTask(state *TaskState) report.Task {
 	row := report.Task{
-		Task: state.Name, Tool: state.Tool, Principal: session.Printable(state.Principal.String(), maxName), AgeSeconds: state.Age.Seconds(), LifeSeconds: state.Left.Seconds(), Abandoned: state.Abandoned,
+		Task: state.Name, Tool: state.Tool, Principal: logline.Printable(state.Principal.String(), maxName), AgeSeconds: state.Age.Seconds(), LifeSeconds: state.Left.Seconds(), Abandoned: state.Abandoned,
 	}
 	if state.Span.IsValid() {
 		row.TraceID, row.SpanID = state.Span.TraceID().String(), state.Span.SpanID().String()

@@ -3,8 +3,8 @@ package telemetry
 import (
 	"cmp"
 
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/report"
-	"github.com/vitrine-mcp/vitrine/internal/session"
 )
 
 // maxCallers bounds the callers of a report.
@@ -20,7 +20,7 @@ func (c callers) of(info *Info, client string) *report.Caller {
 	key := callerKey{info.Principal.String(), client, report.Host(info.RemoteAddr)}
 	row := c[key]
 	if row == nil {
-		row = &report.Caller{Principal: session.Printable(key.principal, maxName), Client: client, Remote: key.remote}
+		row = &report.Caller{Principal: logline.Printable(key.principal, maxName), Client: client, Remote: key.remote}
 		c[key] = row
 	}
 	return row

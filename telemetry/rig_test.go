@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.uber.org/goleak"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -66,7 +67,7 @@ func (w *watcher) Finished(r *session.Request) {
 }
 
 type rigConfig struct {
-	limits    session.Limits
+	limits    limits.Limits
 	sampler   sdktrace.Sampler
 	telemetry []Option
 	panics    bool // the test makes the observer panic

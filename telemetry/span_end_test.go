@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/codes"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -73,7 +74,7 @@ func TestCauses(t *testing.T) {
 	} {
 		t.Run(string(tc.cause), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, rigConfig{limits: session.Limits{EOFGrace: 100 * time.Millisecond}})
+				r := newRig(t, rigConfig{limits: limits.Limits{EOFGrace: 100 * time.Millisecond}})
 				r.tools["wait"] = func(ctx context.Context, _ *session.Request) (mcp.Result, error) {
 					<-ctx.Done()
 					time.Sleep(20 * time.Millisecond)
@@ -144,7 +145,7 @@ func TestWriteFailures(t *testing.T) {
 
 func TestAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, rigConfig{limits: session.Limits{AbandonGrace: 5 * time.Second}})
+		r := newRig(t, rigConfig{limits: limits.Limits{AbandonGrace: 5 * time.Second}})
 		release := make(chan struct{})
 		r.tools["stubborn"] = func(context.Context, *session.Request) (mcp.Result, error) {
 			<-release

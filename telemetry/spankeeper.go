@@ -12,8 +12,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/report"
-	"github.com/vitrine-mcp/vitrine/internal/session"
 )
 
 // A spanKeeper keeps the spans of the traces whose request is kept, or is in flight and
@@ -248,7 +248,7 @@ func eventText(attrs []attribute.KeyValue) string {
 		if b.Len() > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(string(kv.Key) + "=" + session.Printable(kv.Value.String(), maxText))
+		b.WriteString(string(kv.Key) + "=" + logline.Printable(kv.Value.String(), maxText))
 	}
 	return kept(b.String(), maxText)
 }

@@ -3,7 +3,7 @@ package telemetry
 import (
 	"sync"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 )
 
 // limitTenants is the name of the limit that [WithTenants] sets.
@@ -40,7 +40,7 @@ func (t *tenants) label(name string) string {
 	if t == nil || name == "" {
 		return ""
 	}
-	name = session.Printable(name, maxName)
+	name = logline.Printable(name, maxName)
 	t.mu.RLock()
 	_, known := t.known[name]
 	full := len(t.known) >= t.max

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/telemetry"
@@ -64,7 +64,7 @@ func (a *Adapter) Cancelling(scope any, id mcp.ID, reason string) {
 	a.mu.Unlock()
 	if c != nil {
 		c.asked.CompareAndSwap(nil, &mcp.CancelError{
-			Cause: mcp.CauseClientCancel, Detail: session.Printable(reason, maxReason),
+			Cause: mcp.CauseClientCancel, Detail: logline.Printable(reason, maxReason),
 		})
 	}
 }

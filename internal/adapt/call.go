@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/telemetry"
@@ -110,7 +110,7 @@ func (c *Call) cause() error {
 	case errors.Is(cause, io.EOF):
 		return mcp.ErrTransportClosed
 	case cause != context.Canceled: // wrapped, it says more
-		return &mcp.CancelError{Cause: mcp.CauseTransportError, Detail: session.Printable(cause.Error(), maxReason)}
+		return &mcp.CancelError{Cause: mcp.CauseTransportError, Detail: logline.Printable(cause.Error(), maxReason)}
 	}
 	if asked := c.asked.Load(); asked != nil {
 		return asked

@@ -59,10 +59,12 @@ var areas = []area{
 	{path: "internal/streamable", layer: 3, ban: instruments},
 	{path: "transport", layer: 2, ban: instruments},
 	{path: "internal/observe", layer: 2, also: []string{"telemetry"}},
-	{path: "internal/session", layer: 1, also: []string{"auth", "store"}, banDeep: sessionLimit},
+	{path: "internal/session", layer: 1, also: []string{"auth", "store", "internal/limits"}, banDeep: sessionLimit},
+	{path: "internal/limits", layer: 1, only: []string{"internal/wire"}, banDeep: sessionLimit},
 	{path: "telemetry/otlp", layer: 2, also: []string{"telemetry"}}, // links gRPC, for who imports it
 	{path: "telemetry", layer: 2, banDeep: grpc},
 	{path: "internal/report", layer: 1, banDeep: instruments},
+	{path: "internal/logline", layer: 0, ban: ioPackages, banDeep: network},
 	{path: "internal/wire", layer: 0, also: []string{"mcp"}, ban: ioPackages, banDeep: network},
 	{path: "auth", layer: 1, only: []string{"mcp"}, banDeep: sessionLimit},
 	{path: "store", layer: 1, only: []string{"mcp"}, banDeep: append(slices.Clip(grpc), sessionLimit...)},

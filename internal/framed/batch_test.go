@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/framed"
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/transport"
 )
@@ -40,7 +40,7 @@ func TestBatchLines(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFake(t, session.Limits{MaxBatch: 3})
+				f := newFake(t, limits.Limits{MaxBatch: 3})
 				f.AgreeOn(tt.version)
 				p, err := serve(f, tt.in)
 				require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestBatchLines(t *testing.T) {
 // The answers of a batch leave together, and what is sent meanwhile does not wait for
 // them.
 func TestBatchLeavesTogether(t *testing.T) {
-	f := newFake(t, session.Limits{})
+	f := newFake(t, limits.Limits{})
 	f.AgreeOn(mcp.Version20250326)
 	server, client := transport.Memory()
 	served := make(chan error, 1)

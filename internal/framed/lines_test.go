@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/framed"
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/transport"
 )
@@ -59,7 +59,7 @@ func serve(f *fake, in string) (*oneShot, error) {
 // included.
 func TestOneShotInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t, session.Limits{})
+		f := newFake(t, limits.Limits{})
 		var in []string
 		want := map[string]bool{}
 		for id := range 200 {
@@ -82,7 +82,7 @@ func TestOneShotInput(t *testing.T) {
 // cancelled and may still answer.
 func TestEndOfInputGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t, session.Limits{EOFGrace: 3 * time.Second})
+		f := newFake(t, limits.Limits{EOFGrace: 3 * time.Second})
 		begin := time.Now()
 		p, err := serve(f, modern(1, "wait")+"\n")
 		require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestEndOfInputGrace(t *testing.T) {
 		f.Conserved()
 	})
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t, session.Limits{EOFGrace: 3 * time.Second})
+		f := newFake(t, limits.Limits{EOFGrace: 3 * time.Second})
 		go func() {
 			<-f.Started
 			time.Sleep(2 * time.Second)
@@ -130,7 +130,7 @@ func TestMalformedLines(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFake(t, session.Limits{MaxFrameBytes: 4096})
+				f := newFake(t, limits.Limits{MaxFrameBytes: 4096})
 				p, err := serve(f, tt.in+"\n"+modern(7, "echo")+"\n")
 				require.NoError(t, err)
 				lines := p.lines()
@@ -152,7 +152,7 @@ func TestMalformedLines(t *testing.T) {
 // A peer that sends nothing but garbage is given up.
 func TestOnlyGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t, session.Limits{MaxConsecutiveMalformed: 3})
+		f := newFake(t, limits.Limits{MaxConsecutiveMalformed: 3})
 		server, client := transport.Memory()
 		served := make(chan error, 1)
 		go func() { served <- framed.Serve(context.Background(), f.Core, transport.Lines(server)) }()
@@ -175,7 +175,7 @@ func TestOnlyGarbage(t *testing.T) {
 
 // Messages that are written at the same time do not mix.
 func TestAnswersAreWholeLines(t *testing.T) {
-	f := newFake(t, session.Limits{})
+	f := newFake(t, limits.Limits{})
 	server, client := transport.Memory()
 	served := make(chan error, 1)
 	go func() { served <- framed.Serve(context.Background(), f.Core, transport.Lines(server)) }()
@@ -202,7 +202,7 @@ func TestAnswersAreWholeLines(t *testing.T) {
 
 // A peer that is gone costs its own requests and nobody else's.
 func TestPeerGoneOnTCP(t *testing.T) {
-	f := newFake(t, session.Limits{})
+	f := newFake(t, limits.Limits{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
@@ -228,7 +228,7 @@ func TestPeerGoneOnTCP(t *testing.T) {
 // unread answers are on the books.
 func TestPeerThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t, session.Limits{WriteTimeout: 5 * time.Second})
+		f := newFake(t, limits.Limits{WriteTimeout: 5 * time.Second})
 		server, client := transport.Memory()
 		served := make(chan error, 1)
 		go func() { served <- framed.Serve(context.Background(), f.Core, transport.Lines(server)) }()

@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -58,9 +60,9 @@ func describe(conn transport.Conn) *session.Conn {
 		info = d.Describe()
 	}
 	return &session.Conn{
-		Transport: cmp.Or(session.Printable(info.Name, maxName), "custom"), Network: info.Network,
+		Transport: cmp.Or(logline.Printable(info.Name, maxName), "custom"), Network: info.Network,
 		Protocol: info.Protocol, ProtocolVersion: info.ProtocolVersion,
-		RemoteAddr: session.Printable(info.RemoteAddr, maxAddr),
+		RemoteAddr: logline.Printable(info.RemoteAddr, maxAddr),
 	}
 }
 
@@ -87,7 +89,7 @@ func (r *reader) read() {
 		case errors.Is(err, transport.ErrFrameTooLarge):
 			r.s.Malformed(&wire.Error{
 				Code: mcp.CodeInvalidRequest, Reason: wire.ReasonTooLarge,
-				Message: "the message is larger than " + session.LimitFrameBytes,
+				Message: "the message is larger than " + limits.NameFrameBytes,
 			})
 			continue
 		case errors.Is(err, io.EOF):

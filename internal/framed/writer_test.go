@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/framed"
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/transport"
 )
@@ -49,7 +49,7 @@ func TestServeOutlivesItsWriter(t *testing.T) {
 		obedient bool
 	}{{50 * time.Millisecond, true}, {time.Hour, false}} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake(t, session.Limits{EOFGrace: -1})
+			f := newFake(t, limits.Limits{EOFGrace: -1})
 			p := &heavyPipe{Reader: strings.NewReader(modern(1, "echo") + "\n"), closed: make(chan struct{}), takes: tt.takes}
 			begin := time.Now()
 			require.NoError(t, framed.Serve(context.Background(), f.Core, transport.Lines(p)))

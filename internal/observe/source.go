@@ -68,7 +68,7 @@ func counters(c *session.Counters) telemetry.Counters {
 		Series: make([]telemetry.SeriesCounters, len(c.Series)), Received: c.Received, Rejected: c.Rejected,
 		Ignored:              map[mcp.IgnoredKind]map[mcp.IgnoreReason]uint64{},
 		NotificationsDropped: map[string]map[mcp.DropReason]uint64{},
-		LimitsReached:        c.LimitsReached, HTTPRefused: c.HTTPRefused, SessionsClosed: c.SessionsClosed,
+		LimitsReached:        c.LimitsReached, HTTPRefused: c.ExchangesRefused, SessionsClosed: c.SessionsClosed,
 		EventFailures: c.EventFailures, StreamsResumed: c.StreamsResumed, ResponsesExpired: c.ResponsesExpired,
 		ObserverPanics: c.ObserverPanics, Refused: map[string]map[string]uint64{},
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -25,7 +26,7 @@ func (c *Core) admit(in *Inbound, s *Session, st *Stream) {
 	}
 	if rt.Subscription {
 		if r.seated = c.subscriptions.enter(); !r.seated {
-			c.reject(r, mcp.RejectOverload, overload(LimitSubscriptions))
+			c.reject(r, mcp.RejectOverload, overload(limits.NameSubscriptions))
 			return
 		}
 	}
@@ -68,13 +69,13 @@ func (c *Core) admit(in *Inbound, s *Session, st *Stream) {
 // one, and in the process. It returns the limit that is in the way, or "".
 func (c *Core) queue(s *Session) (full string) {
 	if s != nil && !s.waiting.enter() {
-		return LimitQueueSession
+		return limits.NameQueueSession
 	}
 	if !c.waiting.enter() {
 		if s != nil {
 			s.waiting.leave()
 		}
-		return LimitQueue
+		return limits.NameQueue
 	}
 	return ""
 }
@@ -93,13 +94,12 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 	if r.session == nil {
 		switch {
 		case c.unread.Load() >= int64(c.limits.MaxUnread):
-			return mcp.RejectOverload, overload(LimitUnread)
+			return mcp.RejectOverload, overload(limits.NameUnread)
 		case !ln.admit(r):
 			return mcp.RejectShuttingDown, shuttingDown()
 		}
 		return "", nil
 	}
-	limits := &c.limits
 	r.session.update(func(st *state) {
 		key := r.ID.Key()
 		switch {
@@ -112,10 +112,10 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 			err = mcp.NewError(mcp.CodeInvalidRequest, "the session is not initialized: %s", wire.WaysIn)
 		case st.index[key] != nil || r.repeated:
 			reason, err = mcp.RejectDuplicateID, duplicateID(r)
-		case len(st.live) >= limits.MaxInFlight+limits.MaxQueue:
-			reason, err = mcp.RejectOverload, overload(LimitInFlight)
+		case len(st.live) >= c.limits.MaxInFlight+c.limits.MaxQueue:
+			reason, err = mcp.RejectOverload, overload(limits.NameInFlight)
 		case r.session.stream.overfull():
-			reason, err = mcp.RejectOverload, overload(LimitQueuedBytes)
+			reason, err = mcp.RejectOverload, overload(limits.NameQueuedBytes)
 		case !ln.admit(r):
 			reason, err = mcp.RejectShuttingDown, shuttingDown()
 		default:

@@ -6,13 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // TestAnswersOnly: on the exchange of a client that takes no event stream a notification
 // is lost, which is not the handler's fault, and a call finds the session's own stream.
 func TestAnswersOnly(t *testing.T) {
-	inWorld(t, Limits{}, func(w *world) {
+	inWorld(t, limits.Limits{}, func(w *world) {
 		a := w.asker("work", false)
 		s := w.open("session-1")
 		post := func(id string) *exchange {
@@ -48,7 +49,7 @@ func TestAnswersOnly(t *testing.T) {
 
 // TestNoSubscriptionWithoutEventStream: nothing of it could reach the client.
 func TestNoSubscriptionWithoutEventStream(t *testing.T) {
-	inWorld(t, Limits{}, func(w *world) {
+	inWorld(t, limits.Limits{}, func(w *world) {
 		w.handle("listen", func(_ context.Context, r *Request) (mcp.Result, error) {
 			return nil, r.Acknowledge(mcp.NotificationSubscriptionsAcknowledged, nil)
 		})

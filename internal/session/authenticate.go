@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -24,7 +25,7 @@ func (c *Core) Authenticate(ctx context.Context, caller auth.Caller) (*auth.Prin
 	if refused != nil {
 		c.refused.add(refused)
 		// A caller without a token may come often: there is one line at info for each second and reason.
-		level, silenced := c.senderLevel("caller.refused", Printable(refused.Reason, maxRefusedText))
+		level, silenced := c.senderLevel("caller.refused", logline.Printable(refused.Reason, maxRefusedText))
 		attrs := []any{"transport", caller.Transport, "remote", caller.RemoteAddr, silenced}
 		c.logger.Log(ctx, level, "caller.refused", append(attrs, refusalAttrs(refused)...)...)
 	}

@@ -1,6 +1,10 @@
 package session
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+)
 
 // This file bounds what waits on a stream for its writer although there is always room
 // for it: answers, rejections, and calls, which may be taken back.
@@ -37,7 +41,7 @@ func (st *Stream) awaitRefusals(n int) {
 		room := st.shrinking()
 		st.mu.Unlock()
 		if !reached {
-			st.core.ledger.limitReached(LimitQueuedBytes)
+			st.core.ledger.limitReached(limits.NameQueuedBytes)
 		}
 		<-room
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -93,7 +94,7 @@ func TestRefusedHandshakeHoldsNobody(t *testing.T) {
 
 // While answers wait for the rest of their array, everything else passes.
 func TestNothingWaitsForAnArray(t *testing.T) {
-	inWorld(t, Limits{}, func(w *world) {
+	inWorld(t, limits.Limits{}, func(w *world) {
 		a, n, p := w.asker("ask", false), w.sender("tell", 2), w.batching()
 		p.batch(callFrame("1", "ask"), callFrame("2", "tell"), callFrame("3", "ping"), replyFrame("9", "{}"))
 		a.blocked()
@@ -119,7 +120,7 @@ func TestNothingWaitsForAnArray(t *testing.T) {
 
 // The array waits for what its reader has not come to yet.
 func TestArrayWaitsForItsReader(t *testing.T) {
-	inWorld(t, Limits{}, func(w *world) {
+	inWorld(t, limits.Limits{}, func(w *world) {
 		p, free := w.batching(), make(chan struct{})
 		w.notified = func(*Inbound) { <-free }
 		go p.batch(callFrame("1", "ping"), `{"jsonrpc":"2.0","method":"notifications/x"}`, callFrame("2", "ping"))
@@ -138,7 +139,7 @@ func TestArrayWaitsForItsReader(t *testing.T) {
 
 // A writer that is there already learns of answers that leave one by one.
 func TestPartsWakeTheWriter(t *testing.T) {
-	inWorld(t, Limits{}, func(w *world) {
+	inWorld(t, limits.Limits{}, func(w *world) {
 		g, s, x := w.gate("work", false), w.openBatching("session-1"), w.exchange(1, mcp.Legacy)
 		w.settle()
 		s.ReceiveBatchOn(batchOf(httpConn, `7`, callFrame("1", "work")), x.stream, true)
@@ -152,7 +153,7 @@ func TestPartsWakeTheWriter(t *testing.T) {
 
 // The end of a session takes its arrays along and waits for none of their answers twice.
 func TestLastArrayIsNotWaitedForTwice(t *testing.T) {
-	inWorld(t, Limits{}, func(w *world) {
+	inWorld(t, limits.Limits{}, func(w *world) {
 		p := w.batching()
 		h1, h2 := p.twoCalls(w.gate("work", false))
 		h1.finish("done")

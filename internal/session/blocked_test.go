@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -59,7 +60,7 @@ func TestBlockedTime(t *testing.T) {
 // answers are there, in whatever order they come.
 func TestBlockedUntilTheLastAnswer(t *testing.T) {
 	for _, order := range [][]string{{"1", "2"}, {"2", "1"}} {
-		inWorld(t, Limits{}, func(w *world) {
+		inWorld(t, limits.Limits{}, func(w *world) {
 			asked := make(chan error, 2)
 			release := make(chan struct{})
 			w.handle("work", func(ctx context.Context, r *Request) (mcp.Result, error) {

@@ -3,6 +3,7 @@ package session
 import (
 	"github.com/go-json-experiment/json"
 
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -27,5 +28,5 @@ func ClientOf(in *Inbound, s *Session) (name, version string) {
 			name, version = p.Client.Name, p.Client.Version
 		}
 	}
-	return Printable(name, maxClientText), Printable(version, maxClientText)
+	return logline.Printable(name, maxClientText), logline.Printable(version, maxClientText)
 }

@@ -20,6 +20,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
@@ -31,7 +33,7 @@ type Core struct {
 	dispatcher    Dispatcher
 	observer      Observer
 	logger        *slog.Logger
-	limits        Limits
+	limits        limits.Limits
 	events        store.EventStore                      // or nil
 	admission     func(context.Context, *Request) error // or nil
 	authenticator auth.Authenticator                    // or nil
@@ -44,7 +46,7 @@ type Core struct {
 	// subscriptions bounds the requests whose route is one for subscriptions.
 	subscriptions waitingRoom
 	parting       chan struct{} // closed when the drain begins: subscriptions end
-	drops         dropLog
+	lines         logline.Limiter
 
 	mu       sync.Mutex // guards the rest
 	sessions map[*Session]struct{}
@@ -71,7 +73,7 @@ type Config struct {
 	Dispatcher Dispatcher
 	Observer   Observer     // default: none
 	Logger     *slog.Logger // default: discard
-	Limits     Limits
+	Limits     limits.Limits
 	// Authenticator finds out who calls, see [Core.Authenticate]. Default: nobody does, and
 	// all callers are one.
 	Authenticator auth.Authenticator
@@ -113,8 +115,8 @@ func New(cfg Config) *Core {
 }
 
 // SetLimits replaces the limits. It must be called before the first message.
-func (c *Core) SetLimits(l Limits) {
-	c.limits = l.withDefaults()
+func (c *Core) SetLimits(l limits.Limits) {
+	c.limits = l.WithDefaults()
 	c.slots = semaphore.NewWeighted(int64(c.limits.MaxInFlightTotal))
 	c.bodies = semaphore.NewWeighted(int64(c.limits.MaxBodyBytesPending))
 	c.waiting.size = int64(c.limits.MaxQueue)
@@ -125,7 +127,7 @@ func (c *Core) SetLimits(l Limits) {
 }
 
 // Limits returns the limits in force.
-func (c *Core) Limits() Limits { return c.limits }
+func (c *Core) Limits() limits.Limits { return c.limits }
 
 // Logger returns the core's logger.
 func (c *Core) Logger() *slog.Logger { return c.logger }
@@ -224,20 +226,24 @@ func (c *Core) RejectUnadmitted(in *Inbound, reason mcp.RejectReason, err *mcp.E
 	}
 }
 
+// LimitReached counts that a limit was reached which the core does not watch itself;
+// name is one of [limits.Names].
+func (c *Core) LimitReached(name string) { c.ledger.limitReached(name) }
+
 // DropNotification counts a notification that belongs to no request and is sent to nobody.
 func (c *Core) DropNotification(method string, reason mcp.DropReason) {
 	c.dropNotification(nil, method, reason)
 }
 
-// RefuseHTTP counts and logs an HTTP exchange that was refused before it carried a
+// RefuseExchange counts and logs an HTTP exchange that was refused before it carried a
 // message: it has no part in the conservation of messages.
-func (c *Core) RefuseHTTP(ctx context.Context, reason mcp.RefuseReason, attrs ...slog.Attr) {
-	c.ledger.httpRefused(reason)
+func (c *Core) RefuseExchange(ctx context.Context, reason mcp.RefuseReason, attrs ...slog.Attr) {
+	c.ledger.exchangesRefused(reason)
 	switch reason {
 	case mcp.RefuseBodyTimeout:
-		c.ledger.limitReached(LimitBodyTimeout)
+		c.ledger.limitReached(limits.NameBodyTimeout)
 	case mcp.RefuseOverload:
-		c.ledger.limitReached(LimitBodyBytes)
+		c.ledger.limitReached(limits.NameBodyBytes)
 	}
 	level, silenced := slog.LevelDebug, slog.Int("silenced", 0)
 	if reason == mcp.RefuseHost || reason == mcp.RefuseOrigin { // a setting may be wrong
@@ -254,7 +260,7 @@ func (c *Core) ReserveBody(n int) bool { return c.bodies.TryAcquire(int64(n)) }
 func (c *Core) ReleaseBody(n int) { c.bodies.Release(int64(n)) }
 
 // BodyOverload is the error for a body that ReserveBody has no room for.
-func BodyOverload() *mcp.Error { return overload(LimitBodyBytes) }
+func BodyOverload() *mcp.Error { return overload(limits.NameBodyBytes) }
 
 // Overload is the error for what a limit has no room for.
 func Overload(limit string) *mcp.Error { return overload(limit) }
@@ -320,17 +326,17 @@ func (c *Core) countMalformed(err *wire.Error, sender ...slog.Attr) (reject mcp.
 		reject = mcp.RejectParseError
 	case wire.ReasonTooLarge:
 		reject = mcp.RejectTooLarge
-		c.ledger.limitReached(LimitFrameBytes)
+		c.ledger.limitReached(limits.NameFrameBytes)
 	case wire.ReasonTooDeep:
 		c.ledger.ignored(receivedInvalid, mcp.IgnoredFrame, mcp.IgnoreTooDeep)
-		c.ledger.limitReached(LimitDepth)
+		c.ledger.limitReached(limits.NameDepth)
 	case wire.ReasonInvalidUTF8:
 		c.ledger.ignored(receivedInvalid, mcp.IgnoredFrame, mcp.IgnoreInvalidUTF8)
 	case wire.ReasonBatch:
 		c.ledger.ignored(receivedInvalid, mcp.IgnoredFrame, mcp.IgnoreBatch)
 	case wire.ReasonBatchTooLarge:
 		c.ledger.ignored(receivedInvalid, mcp.IgnoredFrame, mcp.IgnoreBatch)
-		c.ledger.limitReached(LimitBatch)
+		c.ledger.limitReached(limits.NameBatch)
 	default:
 		c.ledger.ignored(receivedInvalid, mcp.IgnoredFrame, mcp.IgnoreNotJSONRPC)
 	}
@@ -344,7 +350,7 @@ func (c *Core) countMalformed(err *wire.Error, sender ...slog.Attr) (reject mcp.
 func malformedAnswer(err *wire.Error, reject mcp.RejectReason, nullID bool) *Message {
 	rpc := err.RPC()
 	if err.Reason == wire.ReasonBatchTooLarge {
-		rpc = rpc.WithData(mcp.ErrorData{Limit: LimitBatch})
+		rpc = rpc.WithData(mcp.ErrorData{Limit: limits.NameBatch})
 	}
 	m := &Message{Kind: Answer, Frame: wire.AppendError(nil, err.ID, rpc), Err: rpc, Reject: reject}
 	if err.ID.IsZero() {

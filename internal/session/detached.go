@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -105,8 +107,8 @@ func (c *Core) Detach(ctx context.Context, r *Request, name string, deadline tim
 		return nil, shuttingDown()
 	case full:
 		cancel(mcp.ErrRequestDone)
-		c.ledger.limitReached(LimitRunningTasks)
-		return nil, overload(LimitRunningTasks)
+		c.ledger.limitReached(limits.NameRunningTasks)
+		return nil, overload(limits.NameRunningTasks)
 	}
 	if r.slots.share() {
 		d.class = &r.slots
@@ -302,7 +304,7 @@ func (d *Detached) abandon() bool {
 // logAttrs are the fields by which logs name the work.
 func (d *Detached) logAttrs() []any {
 	attrs := []any{"method", d.Series.Method, "target", d.Series.Target, "task", d.Name, "age", time.Since(d.began)}
-	return appendText(attrs, "principal", Printable(d.Principal.String(), maxClientText))
+	return appendText(attrs, "principal", logline.Printable(d.Principal.String(), maxClientText))
 }
 
 // describe names work that was left behind.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -50,7 +51,7 @@ func (o *taskRecorder) DetachedFinished(d *Detached) {
 // TestDetachedIsObserved: the observer is told of each thing once, of the beginning first
 // and of the end last, whatever happens at the same time.
 func TestDetachedIsObserved(t *testing.T) {
-	abandonGrace := Limits{}.withDefaults().AbandonGrace
+	abandonGrace := limits.Limits{}.WithDefaults().AbandonGrace
 	for name, tc := range map[string]struct {
 		during func(callback string, d *Detached)
 		play   func(w *world, d *detachedWork)
@@ -111,7 +112,7 @@ func TestDetachedIsObserved(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, Limits{}, func(w *world) {
+			inWorld(t, limits.Limits{}, func(w *world) {
 				rec := &taskRecorder{during: tc.during}
 				w.core.observer = guard{w.core, rec}
 				k := w.detacher("work")

@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 )
 
 // A slowObserver takes its time over the end of a request.
@@ -19,7 +21,7 @@ func (o slowObserver) Finished(*Request) { <-o.gate }
 // What is told of a request is told before Shutdown returns, even if it was over for
 // everybody else when the drain began: whoever flushes telemetry then has all of it.
 func TestShutdownWaitsForTheObserver(t *testing.T) {
-	inWorld(t, Limits{}, func(w *world) {
+	inWorld(t, limits.Limits{}, func(w *world) {
 		o := slowObserver{gate: make(chan struct{})}
 		w.core = New(Config{Dispatcher: w, Observer: o, Limits: w.core.limits})
 		g := w.gate("work", false)

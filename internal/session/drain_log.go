@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -56,10 +57,10 @@ func (info *SessionInfo) log(logger *slog.Logger) {
 	conn := info.Session.conn
 	attrs := []any{"session", info.Session.LogID(), "transport", conn.Transport, "age", info.Age, "idle", info.Idle,
 		"requests", info.Requests, "streaming", info.Streaming}
-	attrs = appendText(appendText(attrs, "remote", conn.RemoteAddr), "principal", Printable(conn.Principal.String(), maxClientText))
+	attrs = appendText(appendText(attrs, "remote", conn.RemoteAddr), "principal", logline.Printable(conn.Principal.String(), maxClientText))
 	if info.Peer != nil {
-		attrs = appendText(attrs, "client", Printable(info.Peer.Client.Name, maxClientText))
-		attrs = appendText(attrs, "client_version", Printable(info.Peer.Client.Version, maxClientText))
+		attrs = appendText(attrs, "client", logline.Printable(info.Peer.Client.Name, maxClientText))
+		attrs = appendText(attrs, "client_version", logline.Printable(info.Peer.Client.Version, maxClientText))
 	}
 	logger.Warn("drain.session", attrs...)
 }

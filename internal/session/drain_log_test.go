@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -16,7 +17,7 @@ import (
 // A drain that has run out of time logs the whole picture, cut to size: the totals in one
 // record, and what was left one by one.
 func TestDrainDeadlineRecords(t *testing.T) {
-	inWorld(t, Limits{}, func(w *world) {
+	inWorld(t, limits.Limits{}, func(w *world) {
 		long := strings.Repeat("x", 1000)
 		p := w.connect(true)
 		p.s.Initialize(&Peer{Version: mcp.LatestLegacyVersion, Client: mcp.Implementation{Name: "evil\x1b[2J" + long, Version: "1"}})
@@ -73,7 +74,7 @@ func TestDrainDeadlineRecords(t *testing.T) {
 
 // However many requests are left, the log has the oldest hundred.
 func TestDrainLogsTheOldest(t *testing.T) {
-	inWorld(t, Limits{}, func(w *world) {
+	inWorld(t, limits.Limits{}, func(w *world) {
 		w.handle("work", func(ctx context.Context, _ *Request) (mcp.Result, error) {
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
@@ -122,7 +123,7 @@ func TestClientOf(t *testing.T) {
 		{"legacy, before its handshake", mcp.Legacy, "", nil, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inWorld(t, Limits{}, func(w *world) {
+			inWorld(t, limits.Limits{}, func(w *world) {
 				in := &Inbound{Era: tt.era, Envelope: wire.Envelope{}}
 				if tt.info != "" {
 					in.Meta.ClientInfo = []byte(tt.info)

@@ -3,55 +3,24 @@ package session
 import (
 	"context"
 	"log/slog"
-	"strings"
-	"sync"
 	"time"
-	"unicode"
 
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// dropLog limits the log lines about what was dropped or refused in a session, or outside
-// of all, to one a second for each key, so that neither a dying peer with a thousand
-// requests nor a flood of nonsense fills the disk. The counters know them all.
-type dropLog struct {
-	mu     sync.Mutex
-	last   map[dropKey]time.Time
-	silent map[dropKey]int
-}
-
-type dropKey struct {
-	record string // the name of the log record
-	reason string
-}
-
-func (d *dropLog) allow(key dropKey, now time.Time) (ok bool, silenced int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.last == nil {
-		d.last, d.silent = map[dropKey]time.Time{}, map[dropKey]int{}
-	}
-	if now.Sub(d.last[key]) < time.Second {
-		d.silent[key]++
-		return false, 0
-	}
-	silenced = d.silent[key]
-	d.last[key], d.silent[key] = now, 0
-	return true, silenced
-}
-
-// dropsOf returns the limiter for what is dropped on behalf of r, or of nobody.
-func (c *Core) dropsOf(r *Request) *dropLog {
+// linesAbout returns the limiter for log lines about r, which may be nil.
+func (c *Core) linesAbout(r *Request) *logline.Limiter {
 	if r == nil || r.session == nil {
-		return &c.drops
+		return &c.lines
 	}
-	return &r.session.drops
+	return &r.session.lines
 }
 
 // logDrop writes the log line of a dropped answer.
 func (c *Core) logDrop(r *Request, reason mcp.DropReason) {
-	if ok, silenced := c.dropsOf(r).allow(dropKey{"response.dropped", string(reason)}, time.Now()); ok {
+	if ok, silenced := c.linesAbout(r).Allow("response.dropped", string(reason), time.Now()); ok {
 		c.logger.DebugContext(r.ctx, "response.dropped",
 			append(r.LogAttrs(), "reason", reason, "silenced", silenced)...)
 	}
@@ -64,7 +33,7 @@ func (c *Core) dropNotification(r *Request, method string, reason mcp.DropReason
 	if r != nil {
 		c.observer.NotificationDropped(r, method, reason)
 	}
-	if ok, silenced := c.dropsOf(r).allow(dropKey{"notification.dropped", string(reason)}, time.Now()); ok {
+	if ok, silenced := c.linesAbout(r).Allow("notification.dropped", string(reason), time.Now()); ok {
 		ctx, attrs := context.Background(), []any{"notification", method, "reason", reason, "silenced", silenced}
 		if r != nil {
 			ctx, attrs = r.ctx, append(attrs, r.LogAttrs()...)
@@ -77,7 +46,7 @@ func (c *Core) dropNotification(r *Request, method string, reason mcp.DropReason
 // that its owner can find out who sends it: info once a second for each reason, with the
 // number of those that were silenced before, else debug.
 func (c *Core) senderLevel(record, reason string) (level slog.Level, silenced slog.Attr) {
-	ok, n := c.drops.allow(dropKey{record, reason}, time.Now())
+	ok, n := c.lines.Allow(record, reason, time.Now())
 	if ok {
 		level = slog.LevelInfo
 	} else {
@@ -100,18 +69,4 @@ func (s *Session) sender() []slog.Attr {
 		attrs = append(attrs, slog.String("remote", s.conn.RemoteAddr))
 	}
 	return attrs
-}
-
-// Printable makes a peer's text fit for a log or an attribute: at most limit
-// bytes, control characters replaced.
-func Printable(s string, limit int) string {
-	if len(s) > limit {
-		s = strings.ToValidUTF8(s[:limit], "")
-	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == unicode.ReplacementChar {
-			return '\ufffd'
-		}
-		return r
-	}, s)
 }

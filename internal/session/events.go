@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
 )
@@ -159,7 +160,7 @@ func (c *Core) answersExpired(n int) {
 // failure of the store, and a client that has left meanwhile is none either.
 func (c *Core) eventCall(ctx context.Context, op eventOp, call func(context.Context) error) (err error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, c.limits.EventTimeout,
-		fmt.Errorf("%s is reached: %w", LimitEventTimeout, context.DeadlineExceeded))
+		fmt.Errorf("%s is reached: %w", limits.NameEventTimeout, context.DeadlineExceeded))
 	defer cancel()
 	defer func() {
 		if v := recover(); v != nil {
@@ -169,10 +170,10 @@ func (c *Core) eventCall(ctx context.Context, op eventOp, call func(context.Cont
 		case err == nil || errors.Is(err, store.ErrEventTooLarge) || ctx.Err() != nil:
 			return
 		case bounded.Err() != nil:
-			c.ledger.limitReached(LimitEventTimeout)
+			c.ledger.limitReached(limits.NameEventTimeout)
 		}
 		c.ledger.count(func(t *tally) { t.eventFailures[op]++ })
-		if ok, silenced := c.drops.allow(dropKey{"events.failed", eventOps[op]}, time.Now()); ok {
+		if ok, silenced := c.lines.Allow("events.failed", eventOps[op], time.Now()); ok {
 			c.logger.Warn("events.failed", "operation", eventOps[op], "error", err, "silenced", silenced)
 		}
 	}()

@@ -7,13 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // The time that a store takes is not the client's, also if the store then fails and the
 // stream goes on without it.
 func TestWriteAfterFailedStore(t *testing.T) {
-	inWorld(t, Limits{WriteTimeout: 10 * time.Second, EventTimeout: 9500 * time.Millisecond}, func(w *world) {
+	inWorld(t, limits.Limits{WriteTimeout: 10 * time.Second, EventTimeout: 9500 * time.Millisecond}, func(w *world) {
 		store := w.remember()
 		store.on(eventAppend, func() error {
 			time.Sleep(w.core.limits.EventTimeout)

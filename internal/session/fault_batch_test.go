@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -158,7 +159,7 @@ var batchE9 = []faultCell{
 }
 
 var batchE11 = []faultCell{
-	{state: "R/batch", limits: Limits{MaxInFlight: 2}, test: func(w *world) {
+	{state: "R/batch", limits: limits.Limits{MaxInFlight: 2}, test: func(w *world) {
 		quick, deaf, late := w.gate("quick", false), w.gate("deaf", true), w.gate("late", false)
 		p := w.batching()
 		p.batch(callFrame("1", "quick"), callFrame("2", "deaf"), callFrame("3", "late"))
@@ -296,7 +297,7 @@ var batchE15 = []faultCell{
 			require.Len(w.t, x.frames(), 1, "neither counted nor rate-limited: each costs an exchange")
 		}
 	}},
-	{state: "batch-consecutive", limits: Limits{MaxConsecutiveMalformed: 5}, test: func(w *world) {
+	{state: "batch-consecutive", limits: limits.Limits{MaxConsecutiveMalformed: 5}, test: func(w *world) {
 		g, p := w.gate("work", false), w.batching()
 		p.batch(`1`, `2`, `3`, `4`, callFrame("1", "work")) // not five in a row
 		h := g.next()
@@ -312,7 +313,7 @@ var batchE15 = []faultCell{
 			"ignored/frame/not_jsonrpc": 9, "limit/max_consecutive_malformed": 1,
 		}, w.counts())
 	}},
-	{state: "batch-wedged", limits: Limits{MaxQueuedBytes: 400, MaxConsecutiveMalformed: 1000}, test: func(w *world) {
+	{state: "batch-wedged", limits: limits.Limits{MaxQueuedBytes: 400, MaxConsecutiveMalformed: 1000}, test: func(w *world) {
 		p := w.batching()
 		p.sink.on(blockUntil(nil))
 		var sent atomic.Int32
@@ -334,7 +335,7 @@ var batchE15 = []faultCell{
 		<-p.s.Done()
 		require.Equal(w.t, 1, w.times("WARN session.peer_lost"))
 	}},
-	{state: "batch-frame", limits: Limits{MaxBatch: 2}, test: func(w *world) {
+	{state: "batch-frame", limits: limits.Limits{MaxBatch: 2}, test: func(w *world) {
 		p := w.batching()
 		limits := w.core.limits.Wire()
 		for frame, want := range map[string]string{

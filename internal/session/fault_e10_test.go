@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -52,7 +53,7 @@ var cellsE10 = []faultCell{
 		time.Sleep(w.core.limits.InitializeTimeout)
 		w.gone(s, mcp.CauseSessionIdle)
 	}},
-	{state: "ping", limits: Limits{PingInterval: time.Minute, PingMisses: 2}, test: func(w *world) {
+	{state: "ping", limits: limits.Limits{PingInterval: time.Minute, PingMisses: 2}, test: func(w *world) {
 		s := w.open("session-1")
 		time.Sleep(10 * time.Minute) // without a stream nobody can be asked
 		w.lives(s)
@@ -69,7 +70,7 @@ var cellsE10 = []faultCell{
 		require.True(w.t, x.ended())
 		w.logged("WARN session.unresponsive")
 	}},
-	{state: "ping/busy", limits: Limits{PingInterval: time.Second, PingMisses: 2}, test: func(w *world) {
+	{state: "ping/busy", limits: limits.Limits{PingInterval: time.Second, PingMisses: 2}, test: func(w *world) {
 		g := w.gate("work", false)
 		s := w.open("session-1")
 		_, ok := w.get(s)
@@ -83,7 +84,7 @@ var cellsE10 = []faultCell{
 		require.Equal(w.t, uint64(1), w.counts()["dropped/session_gone"])
 		require.NotContains(w.t, w.log.lines(), "ERROR invariant.broken", "it is no idle end")
 	}},
-	{state: "busy", limits: Limits{SessionIdle: 10 * time.Second}, test: func(w *world) {
+	{state: "busy", limits: limits.Limits{SessionIdle: 10 * time.Second}, test: func(w *world) {
 		g := w.gate("work", false)
 		s := w.open("session-1")
 		x := w.post(s, callFrame("1", "work"))
@@ -121,7 +122,7 @@ var cellsE10 = []faultCell{
 		time.Sleep(time.Nanosecond)
 		w.gone(s, mcp.CauseSessionIdle)
 	}},
-	{state: "cap", limits: Limits{MaxSessions: 3}, test: func(w *world) {
+	{state: "cap", limits: limits.Limits{MaxSessions: 3}, test: func(w *world) {
 		g := w.gate("work", false)
 		busy := w.open("session-1")
 		w.post(busy, callFrame("1", "work"))
@@ -144,7 +145,7 @@ var cellsE10 = []faultCell{
 		require.Equal(w.t, counts{"admitted": 2, "sent": 1, "limit/max_sessions": 1}, w.counts())
 		w.loggedWith("INFO session.closed", "cause=session_evicted")
 	}},
-	{state: "cap-shares", limits: Limits{MaxSessions: 4}, test: func(w *world) {
+	{state: "cap-shares", limits: limits.Limits{MaxSessions: 4}, test: func(w *world) {
 		// Who begins many sessions ends his own, however idle those of others are.
 		of := func(principal, id string) *Session {
 			conn := *httpConn
@@ -168,7 +169,7 @@ var cellsE10 = []faultCell{
 		require.Same(w.t, ann, w.core.Session("ann-1", &auth.Principal{Subject: "ann"}))
 		require.Nil(w.t, w.core.Session("eve-3", &auth.Principal{Subject: "eve"}))
 	}},
-	{state: "cap-busy", limits: Limits{MaxSessions: 2}, test: func(w *world) {
+	{state: "cap-busy", limits: limits.Limits{MaxSessions: 2}, test: func(w *world) {
 		g := w.gate("work", false)
 		working, listening := w.open("session-1"), w.open("session-2")
 		w.post(working, callFrame("1", "work"))
@@ -177,7 +178,7 @@ var cellsE10 = []faultCell{
 		_, reason, err := w.core.Open(httpConn, "session-3")
 		require.Equal(w.t, mcp.RejectOverload, reason)
 		require.Equal(w.t, mcp.CodeInternalError, err.Code)
-		require.Equal(w.t, mcp.ErrorData{Reason: "overload", Limit: LimitSessions}, err.Data)
+		require.Equal(w.t, mcp.ErrorData{Reason: "overload", Limit: limits.NameSessions}, err.Data)
 		require.Nil(w.t, w.core.Session("session-3", nil))
 		require.Empty(w.t, h.cause())
 		require.False(w.t, x.ended())

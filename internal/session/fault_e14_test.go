@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -87,7 +88,7 @@ var cellsE14 = []faultCell{
 		require.Empty(w.t, h.cause())
 		require.Equal(w.t, counts{"admitted": 1, "rejected/duplicate_id": 1}, w.counts())
 	}},
-	{state: "R/overload", limits: Limits{MaxInFlight: 1, MaxQueue: 1}, test: func(w *world) {
+	{state: "R/overload", limits: limits.Limits{MaxInFlight: 1, MaxQueue: 1}, test: func(w *world) {
 		g := w.gate("work", false)
 		p := w.connect(true)
 		p.call("1", "work")
@@ -148,7 +149,7 @@ var cellsE14 = []faultCell{
 		require.Equal(w.t, resultFrame("1", "first"), p.frames()[2])
 		require.Equal(w.t, counts{"admitted": 1, "sent": 1, "rejected/duplicate_id": 1}, w.counts())
 	}},
-	{state: "P", limits: Limits{MaxQueuedMessages: 2}, test: func(w *world) {
+	{state: "P", limits: limits.Limits{MaxQueuedMessages: 2}, test: func(w *world) {
 		k := w.stepper("work")
 		p := w.connect(true)
 		p.call("1", "work")
@@ -175,7 +176,7 @@ var cellsE14 = []faultCell{
 			"admitted": 1, "sent": 1, "rejected/duplicate_id": 4, "limit/max_queued_messages": 1,
 		}, w.counts())
 	}},
-	{state: "P/wedged", limits: Limits{MaxQueuedBytes: 200}, test: func(w *world) {
+	{state: "P/wedged", limits: limits.Limits{MaxQueuedBytes: 200}, test: func(w *world) {
 		g := w.gate("work", false)
 		p := w.connect(true)
 		p.call("1", "work")

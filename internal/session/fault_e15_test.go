@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -103,7 +104,7 @@ var cellsE15 = []faultCell{
 		a.next().finish("done")
 		require.Equal(w.t, resultFrame("7", "done"), p.last())
 	}},
-	{state: "consecutive", limits: Limits{MaxConsecutiveMalformed: 30}, test: func(w *world) {
+	{state: "consecutive", limits: limits.Limits{MaxConsecutiveMalformed: 30}, test: func(w *world) {
 		g := w.gate("work", false)
 		p := w.connect(true)
 		p.call("1", "work")
@@ -159,7 +160,7 @@ var cellsE15 = []faultCell{
 		}
 		require.Equal(w.t, counts{"rejected/parse_error": 4, "ignored/frame/not_jsonrpc": 4}, w.counts())
 	}},
-	{state: "wedged", limits: Limits{MaxQueuedMessages: 3}, test: func(w *world) {
+	{state: "wedged", limits: limits.Limits{MaxQueuedMessages: 3}, test: func(w *world) {
 		// A peer that sends garbage with ids and reads nothing costs no memory.
 		p := w.connect(true)
 		p.sink.on(blockUntil(nil))

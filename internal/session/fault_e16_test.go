@@ -9,12 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // E16: a peer that reads slowly or not at all.
 var cellsE16 = []faultCell{
-	{state: "P", limits: Limits{MaxQueuedMessages: 1}, test: func(w *world) {
+	{state: "P", limits: limits.Limits{MaxQueuedMessages: 1}, test: func(w *world) {
 		k := w.stepper("work")
 		p := w.connect(true)
 		p.call("1", "work")
@@ -34,7 +35,7 @@ var cellsE16 = []faultCell{
 			"limit/max_queued_messages": 1, "limit/notify_timeout": 1,
 		}, w.counts())
 	}},
-	{state: "coalesce", limits: Limits{MaxQueuedBytes: 100}, test: func(w *world) {
+	{state: "coalesce", limits: limits.Limits{MaxQueuedBytes: 100}, test: func(w *world) {
 		g := w.gate("work", false)
 		p := w.connect(true)
 		p.call("1", "work")
@@ -113,7 +114,7 @@ var cellsE16 = []faultCell{
 			require.Equal(w.t, counts{"admitted": 1, "dropped/write_timeout": 1, "limit/write_timeout": 1}, w.counts().since(before))
 		}
 	}},
-	{state: "refusals", limits: Limits{MaxQueuedMessages: 1}, test: func(w *world) {
+	{state: "refusals", limits: limits.Limits{MaxQueuedMessages: 1}, test: func(w *world) {
 		g := w.gate("work", false)
 		p := w.connect(true)
 		p.call("1", "work")
@@ -129,7 +130,7 @@ var cellsE16 = []faultCell{
 			"admitted": 1, "rejected/duplicate_id": 100, "dropped/cancelled": 1, "cancelled/client_cancel": 1,
 		}, w.counts())
 	}},
-	{state: "answers", limits: Limits{MaxQueuedBytes: 10_000, MaxInFlight: 4}, test: func(w *world) {
+	{state: "answers", limits: limits.Limits{MaxQueuedBytes: 10_000, MaxInFlight: 4}, test: func(w *world) {
 		w.handle("big", func(context.Context, *Request) (mcp.Result, error) {
 			return &textResult{Text: strings.Repeat("x", 1000)}, nil
 		})
@@ -150,7 +151,7 @@ var cellsE16 = []faultCell{
 		hasError(w.t, string(queued.Frame), "29", mcp.CodeInternalError, "overload")
 		require.Contains(w.t, string(queued.Frame), `"limit":"max_queued_bytes"`)
 	}},
-	{state: "unread", limits: Limits{MaxInFlightTotal: 2, MaxUnread: 3}, test: func(w *world) {
+	{state: "unread", limits: limits.Limits{MaxInFlightTotal: 2, MaxUnread: 3}, test: func(w *world) {
 		w.handle("work", func(context.Context, *Request) (mcp.Result, error) { return &textResult{Text: "unread"}, nil })
 		free := make(chan struct{})
 		for range 3 {
@@ -172,7 +173,7 @@ var cellsE16 = []faultCell{
 		w.settle()
 		require.Equal(w.t, []string{resultFrame("1", "unread")}, w.post(nil, modernFrame("1", "work")).frames())
 	}},
-	{state: "withdrawn", limits: Limits{MaxOutbound: 2}, test: func(w *world) {
+	{state: "withdrawn", limits: limits.Limits{MaxOutbound: 2}, test: func(w *world) {
 		w.handle("work", func(ctx context.Context, r *Request) (mcp.Result, error) {
 			for range 1000 {
 				brief, cancel := context.WithTimeout(ctx, time.Millisecond)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -234,7 +235,7 @@ func TestLateNotifications(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, Limits{MaxConsecutiveMalformed: 3}, func(w *world) {
+			inWorld(t, limits.Limits{MaxConsecutiveMalformed: 3}, func(w *world) {
 				g := w.gate("work", true)
 				var s *Session
 				var p *peer

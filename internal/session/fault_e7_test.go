@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -90,7 +91,7 @@ var cellsE7 = []faultCell{
 			"admitted": 1, "dropped/stream_gone": 1, "cancelled/deadline": 1, "limit/request_timeout": 1,
 		}, w.counts().since(before))
 	}},
-	{state: "B/legacy", limits: Limits{MaxQueuedMessages: 8}, test: func(w *world) {
+	{state: "B/legacy", limits: limits.Limits{MaxQueuedMessages: 8}, test: func(w *world) {
 		a, s := w.asker("work", false), w.open("session")
 		x := w.post(s, callFrame("7", "work"))
 		h := a.blocked()
@@ -188,7 +189,7 @@ var cellsE7 = []faultCell{
 		}
 		w.loggedWith("DEBUG response.dropped", "reason=broken_peer")
 	}},
-	{state: "orphan-grace", limits: Limits{OrphanGrace: 10 * time.Second}, test: func(w *world) {
+	{state: "orphan-grace", limits: limits.Limits{OrphanGrace: 10 * time.Second}, test: func(w *world) {
 		g, s := w.gate("work", false), w.open("session")
 		x := w.post(s, callFrame("1", "work"))
 		h := g.next()

@@ -6,12 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // E8: the standalone GET stream of a legacy HTTP session is lost.
 var cellsE8 = []faultCell{
-	{state: "no-state", limits: Limits{SessionIdle: time.Minute}, test: func(w *world) {
+	{state: "no-state", limits: limits.Limits{SessionIdle: time.Minute}, test: func(w *world) {
 		g, s := w.gate("work", false), w.open("session")
 		own, _ := w.get(s)
 		x := w.post(s, callFrame("1", "work"))
@@ -173,7 +174,7 @@ var cellsE8 = []faultCell{
 		w.settle()
 		require.Equal(w.t, counts{"ignored/response/late": 1}, w.counts())
 	}},
-	{state: "B/session-end", limits: Limits{MaxOutbound: 1}, test: func(w *world) {
+	{state: "B/session-end", limits: limits.Limits{MaxOutbound: 1}, test: func(w *world) {
 		s := w.open("session")
 		got := w.ask(s, w.t.Context())
 		w.settle()

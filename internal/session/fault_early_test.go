@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -146,7 +147,7 @@ var earlyE12 = []faultCell{{state: "B/early", test: func(w *world) {
 
 // What has waited is sent in its order when the handshake is over, and pings do not wait.
 func TestEarlyRequests(t *testing.T) {
-	inWorld(t, Limits{MaxOutbound: 3}, func(w *world) {
+	inWorld(t, limits.Limits{MaxOutbound: 3}, func(w *world) {
 		a, p, _ := w.early()
 		p.call("8", "work")
 		a.blocked()
@@ -161,7 +162,7 @@ func TestEarlyRequests(t *testing.T) {
 		ping := `{"jsonrpc":"2.0","id":3,"method":"ping"}`
 		require.Equal(w.t, []string{ping}, p.frames())
 		p.call("9", "work") // what waits counts
-		require.ErrorContains(w.t, a.answer().err, LimitOutbound)
+		require.ErrorContains(w.t, a.answer().err, limits.NameOutbound)
 		<-a.asking
 		a.next().finish("without")
 		require.Equal(w.t, []string{ping, resultFrame("9", "without")}, p.frames())
@@ -181,7 +182,7 @@ func TestEarlyRequests(t *testing.T) {
 
 // What the session asks by itself waits as well, and then for a stream.
 func TestEarlyRequestOfTheSession(t *testing.T) {
-	inWorld(t, Limits{}, func(w *world) {
+	inWorld(t, limits.Limits{}, func(w *world) {
 		s, _, err := w.core.Open(httpConn, "session-1")
 		require.Nil(w.t, err)
 		s.Initialize(&Peer{Version: mcp.Version20251125})
@@ -210,7 +211,7 @@ func TestEarlyRequestOfTheSession(t *testing.T) {
 func TestEarlyRequestMeetsTheHandshake(t *testing.T) {
 	for range 50 {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, Limits{})
+			w := newWorld(t, limits.Limits{})
 			t.Cleanup(w.end)
 			a, p, _ := w.early()
 			go p.cancel("7", "")

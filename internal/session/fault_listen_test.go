@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -275,7 +276,7 @@ var listenE11 = []faultCell{
 }
 
 var listenE12 = []faultCell{
-	{state: "L", limits: Limits{RequestTimeout: time.Second}, test: func(w *world) {
+	{state: "L", limits: limits.Limits{RequestTimeout: time.Second}, test: func(w *world) {
 		g := w.subscriber("listen")
 		x := w.post(nil, modernFrame("1", "listen"))
 		h := g.next()
@@ -291,7 +292,7 @@ var listenE12 = []faultCell{
 		require.Equal(w.t, []string{ackFrame, changeFrame(1), resultFrame("1", "bye")}, x.frames())
 		require.Equal(w.t, counts{"admitted": 1, "sent": 1}, w.counts())
 	}},
-	{state: "L/unacknowledged", limits: Limits{RequestTimeout: time.Second}, test: func(w *world) {
+	{state: "L/unacknowledged", limits: limits.Limits{RequestTimeout: time.Second}, test: func(w *world) {
 		acknowledged := make(chan error, 1)
 		w.handle("listen", func(ctx context.Context, r *Request) (mcp.Result, error) {
 			<-ctx.Done()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -80,7 +81,7 @@ var polledE7 = []faultCell{
 		require.Len(w.t, w.resumed(s, x.last()), 3, "later it can")
 		require.Equal(w.t, uint64(1), w.core.Snapshot().Counters.EventFailures["replay"])
 	}},
-	{state: "store-full", limits: Limits{MaxEventBytes: 1000}, test: func(w *world) {
+	{state: "store-full", limits: limits.Limits{MaxEventBytes: 1000}, test: func(w *world) {
 		w.remember()
 		g, s := w.gate("work", false), w.open("session")
 		h, x := w.streaming(s, g, "1")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -93,7 +94,7 @@ var resumedE7 = []faultCell{
 		g.next().finish("done")
 		require.Len(w.t, h.frames(), 1)
 	}},
-	{state: "resume/unknown", limits: Limits{MaxEvents: 4}, test: func(w *world) {
+	{state: "resume/unknown", limits: limits.Limits{MaxEvents: 4}, test: func(w *world) {
 		w.remember()
 		g, s, other := w.gate("work", false), w.open("session"), w.open("other")
 		h, x := w.streaming(s, g, "1")
@@ -188,7 +189,7 @@ var resumedE7 = []faultCell{
 		require.Equal(w.t, told(1, 3, noteFrame(2), resultFrame("1", "done")), fresh.events()[1:])
 		require.Zero(w.t, time.Since(begin))
 	}},
-	{state: "resume/evicted", limits: Limits{MaxEvents: 3}, test: func(w *world) {
+	{state: "resume/evicted", limits: limits.Limits{MaxEvents: 3}, test: func(w *world) {
 		store := w.remember()
 		g, s := w.gate("work", false), w.open("session")
 		h, x := w.streaming(s, g, "1")

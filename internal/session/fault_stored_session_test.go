@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
 )
@@ -23,7 +24,7 @@ func (w *world) announce(s *Session, name string) {
 }
 
 var storedE8 = []faultCell{
-	{state: "no-state/stored", limits: Limits{SessionIdle: time.Minute}, test: func(w *world) {
+	{state: "no-state/stored", limits: limits.Limits{SessionIdle: time.Minute}, test: func(w *world) {
 		store := w.remember()
 		s := w.open("session")
 		own, _ := w.get(s)
@@ -299,7 +300,7 @@ var storedE9 = []faultCell{
 }
 
 var storedE10 = []faultCell{
-	{state: "idle/stored", limits: Limits{SessionIdle: time.Minute, MaxEvents: 3}, test: func(w *world) {
+	{state: "idle/stored", limits: limits.Limits{SessionIdle: time.Minute, MaxEvents: 3}, test: func(w *world) {
 		store := w.remember()
 		g, s := w.gate("work", false), w.open("session")
 		var exchanges []*exchange

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -273,7 +274,7 @@ var storedE7 = []faultCell{
 		require.Equal(w.t, told(1, 2, resultFrame("3", "three"), resultFrame("1", "one")), again.events())
 		require.True(w.t, again.ended())
 	}},
-	{state: "orphan-grace/stored", limits: Limits{OrphanGrace: 10 * time.Second}, test: func(w *world) {
+	{state: "orphan-grace/stored", limits: limits.Limits{OrphanGrace: 10 * time.Second}, test: func(w *world) {
 		w.remember()
 		g, s := w.gate("work", false), w.open("session")
 		h, x := w.streaming(s, g, "1")

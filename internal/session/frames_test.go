@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
 )
@@ -34,7 +35,7 @@ func (s *hoardingStore) Append(ctx context.Context, session string, e store.Even
 // the store has said.
 func TestStoredFramesAreNotUsedAgain(t *testing.T) {
 	for n, fails := range map[int]bool{100: false, 101: true, 2 * largeFrame: false, 2*largeFrame + 1: true} {
-		inWorld(t, Limits{}, func(w *world) {
+		inWorld(t, limits.Limits{}, func(w *world) {
 			store := &hoardingStore{MemoryEvents: NewMemoryEvents(), fails: fails}
 			w.core = New(Config{Dispatcher: w, Events: store, Limits: w.core.limits})
 			g, s := w.gate("work", false), w.openAs("session", mcp.Version20251125)
@@ -54,7 +55,7 @@ func TestStoredFramesAreNotUsedAgain(t *testing.T) {
 // The buffer of an answer may be used for the next one; each client gets its own.
 func TestFramesAreUsedAgain(t *testing.T) {
 	for _, n := range []int{10, 1000, 2 * largeFrame} {
-		inWorld(t, Limits{}, func(w *world) {
+		inWorld(t, limits.Limits{}, func(w *world) {
 			g := w.gate("work", false)
 			for i := range 20 {
 				text := strings.Repeat(string(rune('a'+i)), n)
@@ -69,7 +70,7 @@ func TestFramesAreUsedAgain(t *testing.T) {
 // An error has a frame of its own, and the buffer of the result that could not be encoded
 // is as good as any other.
 func TestFrameOfAnError(t *testing.T) {
-	inWorld(t, Limits{}, func(w *world) {
+	inWorld(t, limits.Limits{}, func(w *world) {
 		g := w.gate("work", false)
 		for range 3 {
 			x := w.post(nil, modernFrame("1", "work"))

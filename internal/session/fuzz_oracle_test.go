@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -79,7 +80,7 @@ func (sc *script) checkRejections() {
 		swallowed += n - k.rejections - streams[k].waitingRejections()
 	}
 	full := sc.core.Snapshot().Counters.LimitsReached
-	if n := full[LimitQueuedMessages] + full[LimitQueuedBytes]; swallowed > int(n) {
+	if n := full[limits.NameQueuedMessages] + full[limits.NameQueuedBytes]; swallowed > int(n) {
 		sc.faultLocked("%d rejections were not sent, %d times a queue was full", swallowed, n)
 	}
 }

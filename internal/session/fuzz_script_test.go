@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -91,7 +92,7 @@ func (tr *fuzzTrace) String() string {
 }
 
 // scriptLimits are so low that each is reached now and then.
-var scriptLimits = Limits{
+var scriptLimits = limits.Limits{
 	MaxInFlight: 3, MaxInFlightTotal: 5, MaxQueue: 3, MaxQueuePerSession: 2, MaxUnread: 2, MaxSessions: 2, MaxOutbound: 2,
 	MaxQueuedMessages: 3, MaxQueuedBytes: 1000, MaxConsecutiveMalformed: 4,
 	RequestTimeout: 10 * time.Second, WriteTimeout: 3 * time.Second, AbandonGrace: 5 * time.Second,

@@ -65,7 +65,7 @@ type tally struct {
 	ignored          map[ignoredKey]uint64
 	notificationDrop map[notificationKey]uint64
 	limits           map[string]uint64
-	httpRefused      map[mcp.RefuseReason]uint64
+	exchangesRefused map[mcp.RefuseReason]uint64
 	sessionsClosed   map[mcp.Cause]uint64
 	observerPanics   uint64
 	eventFailures    [numEventOps]uint64
@@ -102,7 +102,7 @@ func newLedger(lanes int) *ledger {
 			ignored:          map[ignoredKey]uint64{},
 			notificationDrop: map[notificationKey]uint64{},
 			limits:           map[string]uint64{},
-			httpRefused:      map[mcp.RefuseReason]uint64{},
+			exchangesRefused: map[mcp.RefuseReason]uint64{},
 			sessionsClosed:   map[mcp.Cause]uint64{},
 		}
 	}
@@ -208,8 +208,8 @@ func (l *ledger) notificationDropped(method string, reason mcp.DropReason) {
 
 func (l *ledger) limitReached(name string) { l.count(func(t *tally) { t.limits[name]++ }) }
 
-func (l *ledger) httpRefused(reason mcp.RefuseReason) {
-	l.count(func(t *tally) { t.httpRefused[reason]++ })
+func (l *ledger) exchangesRefused(reason mcp.RefuseReason) {
+	l.count(func(t *tally) { t.exchangesRefused[reason]++ })
 }
 
 func (l *ledger) sessionClosed(cause mcp.Cause) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
@@ -18,19 +19,19 @@ import (
 
 // A provocation reaches one limit.
 type provocation struct {
-	limits  Limits
+	limits  limits.Limits
 	provoke func(w *world)
 }
 
 // provocations are for the limits that the core watches itself.
 var provocations = map[string]provocation{
-	LimitFrameBytes: {Limits{MaxFrameBytes: 10}, func(w *world) { w.malformed(callFrame("1", "work")) }},
-	LimitDepth:      {Limits{MaxDepth: 2}, func(w *world) { w.malformed(`{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":[[]]}}`) }},
-	LimitBatch: {Limits{MaxBatch: 1}, func(w *world) {
+	limits.NameFrameBytes: {limits.Limits{MaxFrameBytes: 10}, func(w *world) { w.malformed(callFrame("1", "work")) }},
+	limits.NameDepth:      {limits.Limits{MaxDepth: 2}, func(w *world) { w.malformed(`{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":[[]]}}`) }},
+	limits.NameBatch: {limits.Limits{MaxBatch: 1}, func(w *world) {
 		_, err := wire.SplitBatch([]byte(`[1,2]`), w.core.limits.Wire())
 		w.connect(true).s.Malformed(err.(*wire.Error))
 	}},
-	LimitInFlight: {Limits{MaxInFlight: 1, MaxQueue: 1}, func(w *world) {
+	limits.NameInFlight: {limits.Limits{MaxInFlight: 1, MaxQueue: 1}, func(w *world) {
 		g, p := w.gate("work", false), w.connect(true)
 		p.sink.on(blockUntil(nil))
 		for i := range 2 { // settled, but in flight while nobody reads the answers
@@ -40,9 +41,9 @@ var provocations = map[string]provocation{
 		}
 		p.call("2", "work")
 	}},
-	LimitQueue:        {Limits{MaxInFlight: 1, MaxQueue: 1}, func(w *world) { w.calls(w.connect(true), 3) }},
-	LimitQueueSession: {Limits{MaxInFlight: 1, MaxQueuePerSession: 1}, func(w *world) { w.calls(w.connect(true), 3) }},
-	LimitUnread: {Limits{MaxUnread: 1}, func(w *world) {
+	limits.NameQueue:        {limits.Limits{MaxInFlight: 1, MaxQueue: 1}, func(w *world) { w.calls(w.connect(true), 3) }},
+	limits.NameQueueSession: {limits.Limits{MaxInFlight: 1, MaxQueuePerSession: 1}, func(w *world) { w.calls(w.connect(true), 3) }},
+	limits.NameUnread: {limits.Limits{MaxUnread: 1}, func(w *world) {
 		g := w.gate("work", false)
 		x := w.post(nil, modernFrame("1", "work"))
 		x.sink.on(blockUntil(nil))
@@ -50,19 +51,19 @@ var provocations = map[string]provocation{
 		w.settle()
 		w.post(nil, modernFrame("1", "work"))
 	}},
-	LimitSessions: {Limits{MaxSessions: 1}, func(w *world) {
+	limits.NameSessions: {limits.Limits{MaxSessions: 1}, func(w *world) {
 		w.calls(nil, 0)
 		w.post(w.open("busy"), callFrame("1", "work"))
 		_, _, err := w.core.Open(httpConn, "another")
 		require.NotNil(w.t, err)
 	}},
-	LimitSubscriptions: {Limits{MaxSubscriptions: 1}, func(w *world) {
+	limits.NameSubscriptions: {limits.Limits{MaxSubscriptions: 1}, func(w *world) {
 		w.calls(nil, 0)
 		w.route("work", func(rt *Route) { rt.Subscription = true })
 		w.post(nil, modernFrame("1", "work"))
 		w.post(nil, modernFrame("1", "work"))
 	}},
-	LimitRunningTasks: {Limits{MaxRunningTasks: 1}, func(w *world) {
+	limits.NameRunningTasks: {limits.Limits{MaxRunningTasks: 1}, func(w *world) {
 		g := w.gate("work", false)
 		w.connect(true).call("1", "work")
 		h := g.next()
@@ -72,44 +73,44 @@ var provocations = map[string]provocation{
 		running.Done(DetachedEnd{})
 		h.finish("done")
 	}},
-	LimitOutbound: {Limits{MaxOutbound: 1}, func(w *world) {
+	limits.NameOutbound: {limits.Limits{MaxOutbound: 1}, func(w *world) {
 		s := w.open("session")
 		w.ask(s, w.t.Context())
 		w.settle()
 		_, err := s.Ask(w.t.Context(), "ping", nil)
 		require.Error(w.t, err)
 	}},
-	LimitEvents:          {Limits{MaxEvents: 1}, (*world).keepEvents},
-	LimitEventBytes:      {Limits{MaxEventBytes: 300}, (*world).keepEvents},
-	LimitEventBytesTotal: {Limits{MaxEventBytesTotal: 300}, (*world).keepEvents},
-	LimitEventTimeout: {Limits{}, func(w *world) {
+	limits.NameEvents:          {limits.Limits{MaxEvents: 1}, (*world).keepEvents},
+	limits.NameEventBytes:      {limits.Limits{MaxEventBytes: 300}, (*world).keepEvents},
+	limits.NameEventBytesTotal: {limits.Limits{MaxEventBytesTotal: 300}, (*world).keepEvents},
+	limits.NameEventTimeout: {limits.Limits{}, func(w *world) {
 		require.Error(w.t, w.core.eventCall(w.t.Context(), eventAppend, func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}))
 	}},
-	LimitQueuedMessages: {Limits{MaxQueuedMessages: 1}, (*world).notifyUnread},
-	LimitNotifyTimeout:  {Limits{MaxQueuedMessages: 1}, (*world).notifyUnread},
-	LimitWriteTimeout: {Limits{}, func(w *world) {
+	limits.NameQueuedMessages: {limits.Limits{MaxQueuedMessages: 1}, (*world).notifyUnread},
+	limits.NameNotifyTimeout:  {limits.Limits{MaxQueuedMessages: 1}, (*world).notifyUnread},
+	limits.NameWriteTimeout: {limits.Limits{}, func(w *world) {
 		w.notifyUnread()
 		time.Sleep(w.core.limits.WriteTimeout)
 	}},
-	LimitQueuedBytes: {Limits{MaxQueuedBytes: 1}, (*world).notifyUnread},
-	LimitMalformed:   {Limits{MaxConsecutiveMalformed: 1}, func(w *world) { w.malformed(`{}`) }},
-	LimitRequestTimeout: {Limits{}, func(w *world) {
+	limits.NameQueuedBytes: {limits.Limits{MaxQueuedBytes: 1}, (*world).notifyUnread},
+	limits.NameMalformed:   {limits.Limits{MaxConsecutiveMalformed: 1}, func(w *world) { w.malformed(`{}`) }},
+	limits.NameRequestTimeout: {limits.Limits{}, func(w *world) {
 		w.calls(w.connect(true), 1)
 		time.Sleep(w.core.limits.RequestTimeout)
 	}},
-	LimitMaxRequestTimeout: {Limits{MaxRequestTimeout: time.Second}, func(w *world) {
+	limits.NameMaxRequestTimeout: {limits.Limits{MaxRequestTimeout: time.Second}, func(w *world) {
 		w.calls(w.connect(true), 1)
 		time.Sleep(time.Second)
 	}},
 	// The transport notices these two, and tells.
-	LimitBodyBytes: {Limits{MaxBodyBytesPending: 1}, func(w *world) {
+	limits.NameBodyBytes: {limits.Limits{MaxBodyBytesPending: 1}, func(w *world) {
 		require.False(w.t, w.core.ReserveBody(2))
-		w.core.RefuseHTTP(w.t.Context(), mcp.RefuseOverload)
+		w.core.RefuseExchange(w.t.Context(), mcp.RefuseOverload)
 	}},
-	LimitBodyTimeout: {Limits{}, func(w *world) { w.core.RefuseHTTP(w.t.Context(), mcp.RefuseBodyTimeout) }},
+	limits.NameBodyTimeout: {limits.Limits{}, func(w *world) { w.core.RefuseExchange(w.t.Context(), mcp.RefuseBodyTimeout) }},
 }
 
 // TestEveryLimitIsCounted reaches each limit of the table that counts, and looks at its
@@ -117,7 +118,7 @@ var provocations = map[string]provocation{
 // server and service must name them.
 func TestEveryLimitIsCounted(t *testing.T) {
 	elsewhere := testsOf(t, "../../server") + testsOf(t, "../../service")
-	for _, name := range LimitNames() {
+	for _, name := range limits.Names() {
 		t.Run(name, func(t *testing.T) {
 			p, ours := provocations[name]
 			if !ours {

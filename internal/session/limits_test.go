@@ -1,85 +1,13 @@
 package session
 
 import (
-	"fmt"
-	"os"
-	"reflect"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 )
-
-// TestLimitsPage holds docs/limits.md against the table of bounds.
-func TestLimitsPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/limits.md")
-	require.NoError(t, err)
-	var rows []string
-	for line := range strings.Lines(string(page)) {
-		if strings.HasPrefix(line, "| `") && strings.Count(line, "|") == 6 {
-			rows = append(rows, strings.TrimSpace(line))
-		}
-	}
-	var want []string
-	for _, b := range Bounds() {
-		counted := "no"
-		if b.Counted {
-			counted = "yes"
-		}
-		want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s | %s |", b.Name, b.fieldName(), b.defaultText(), b.Usage, counted))
-	}
-	require.Equal(t, strings.Join(want, "\n"), strings.Join(rows, "\n"))
-}
-
-// TestBoundsCoverLimits fails when a field of Limits has no row in the table.
-func TestBoundsCoverLimits(t *testing.T) {
-	names := map[string]bool{}
-	for _, b := range Bounds() {
-		require.False(t, names[b.fieldName()], "two rows for %s", b.fieldName())
-		names[b.fieldName()] = true
-	}
-	fields := reflect.TypeFor[Limits]()
-	for i := range fields.NumField() {
-		require.True(t, names["`"+fields.Field(i).Name+"`"], "no row for %s", fields.Field(i).Name)
-	}
-}
-
-func TestLimitsDefaults(t *testing.T) {
-	l := Limits{MaxInFlight: 3, EOFGrace: -1}.withDefaults()
-	require.Equal(t, 3, l.MaxInFlight)
-	require.Equal(t, time.Duration(-1), l.EOFGrace)
-	require.Equal(t, 10_000, l.MaxSessions)
-	require.Equal(t, 30*time.Second, l.WriteTimeout)
-	require.Less(t, l.EOFGrace+l.CleanupGrace, 2*time.Second, "clients kill after two seconds")
-}
-
-// fieldName finds the name of the field by setting it.
-func (b Bound) fieldName() string {
-	var l Limits
-	if p := b.Int(&l); p != nil {
-		*p = 1
-	} else {
-		*b.Duration(&l) = 1
-	}
-	v := reflect.ValueOf(l)
-	for i := range v.NumField() {
-		if v.Field(i).Int() == 1 {
-			return "`" + v.Type().Field(i).Name + "`"
-		}
-	}
-	return ""
-}
-
-func (b Bound) defaultText() string {
-	switch d := b.Default.(type) {
-	case time.Duration:
-		return d.String()
-	case int:
-		return strings.TrimSpace(fmt.Sprintf("%d %s", d, b.Unit))
-	}
-	return ""
-}
 
 // TestDeadlineNamesItsLimit holds that the error of a missed deadline names the knob
 // that would help, and none if the route itself has set the deadline.
@@ -89,12 +17,12 @@ func TestDeadlineNamesItsLimit(t *testing.T) {
 		max   time.Duration
 		limit string
 	}{
-		{0, 0, LimitRequestTimeout},
+		{0, 0, limits.NameRequestTimeout},
 		{5 * time.Second, 0, ""},
-		{5 * time.Second, 3 * time.Second, LimitMaxRequestTimeout},
-		{0, 3 * time.Second, LimitMaxRequestTimeout},
+		{5 * time.Second, 3 * time.Second, limits.NameMaxRequestTimeout},
+		{0, 3 * time.Second, limits.NameMaxRequestTimeout},
 	} {
-		inWorld(t, Limits{MaxRequestTimeout: tc.max}, func(w *world) {
+		inWorld(t, limits.Limits{MaxRequestTimeout: tc.max}, func(w *world) {
 			g := w.gate("work", false)
 			w.route("work", func(rt *Route) { rt.Deadline = tc.route })
 			p := w.connect(true)

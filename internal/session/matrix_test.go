@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -52,7 +53,7 @@ func pageRows(t *testing.T, chapter string) (rows []string) {
 // A faultCell is the test of one cell. It runs in a world of its own.
 type faultCell struct {
 	state  string
-	limits Limits
+	limits limits.Limits
 	test   func(w *world)
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
@@ -17,7 +18,7 @@ import (
 // events.
 type MemoryEvents struct {
 	mu       sync.Mutex // guards the rest
-	limits   Limits
+	limits   limits.Limits
 	reached  func(limit string)
 	sessions map[string]*memorySession
 	order    list.List // of *memoryEvent, oldest first
@@ -45,11 +46,11 @@ func (e *memoryEvent) size() int { return len(e.Data) + eventOverhead }
 
 // NewMemoryEvents returns an empty store. The core that it is given to sets its bounds.
 func NewMemoryEvents() *MemoryEvents {
-	return &MemoryEvents{limits: Limits{}.withDefaults(), sessions: map[string]*memorySession{}}
+	return &MemoryEvents{limits: limits.Limits{}.WithDefaults(), sessions: map[string]*memorySession{}}
 }
 
 // bind sets the bounds, and who is told when one is reached.
-func (m *MemoryEvents) bind(l Limits, reached func(limit string)) {
+func (m *MemoryEvents) bind(l limits.Limits, reached func(limit string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.limits, m.reached = l, reached
@@ -77,22 +78,22 @@ func (m *MemoryEvents) append(session string, e store.Event) (full []string, rea
 	ev := &memoryEvent{Event: e, session: s}
 	l := &m.limits
 	if size := ev.size(); size > min(l.MaxEventBytes, l.MaxEventBytesTotal) {
-		limit := LimitEventBytes
+		limit := limits.NameEventBytes
 		if size > l.MaxEventBytesTotal {
-			limit = LimitEventBytesTotal
+			limit = limits.NameEventBytesTotal
 		}
 		return []string{limit}, m.reached, fmt.Errorf("%w: it takes %d bytes", store.ErrEventTooLarge, size)
 	}
 	for len(s.events) > 0 && len(s.events) >= l.MaxEvents {
-		full = append(full, LimitEvents)
+		full = append(full, limits.NameEvents)
 		m.evict(s.events[0])
 	}
 	for len(s.events) > 0 && s.bytes+ev.size() > l.MaxEventBytes {
-		full = append(full, LimitEventBytes)
+		full = append(full, limits.NameEventBytes)
 		m.evict(s.events[0])
 	}
 	for m.bytes+ev.size() > l.MaxEventBytesTotal {
-		full = append(full, LimitEventBytesTotal)
+		full = append(full, limits.NameEventBytesTotal)
 		m.evict(m.order.Front().Value.(*memoryEvent))
 	}
 	m.sessions[session] = s

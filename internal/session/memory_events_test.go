@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
@@ -21,7 +22,7 @@ type kept struct {
 
 // A modelStore says what a bounded store should keep, without any index.
 type modelStore struct {
-	limits  Limits
+	limits  limits.Limits
 	events  []kept
 	reached map[string]int
 }
@@ -48,11 +49,11 @@ func (m *modelStore) append(session string, e store.Event) bool {
 		own := func(e kept) bool { return e.session == session }
 		switch {
 		case n >= m.limits.MaxEvents:
-			limit, oldest = LimitEvents, own
+			limit, oldest = limits.NameEvents, own
 		case bytes+size > m.limits.MaxEventBytes:
-			limit, oldest = LimitEventBytes, own
+			limit, oldest = limits.NameEventBytes, own
 		case total+size > m.limits.MaxEventBytesTotal:
-			limit = LimitEventBytesTotal
+			limit = limits.NameEventBytesTotal
 		default:
 			m.events = append(m.events, kept{session, e})
 			return true
@@ -76,13 +77,13 @@ func (m *modelStore) after(session, stream string, seq uint64) (events []store.E
 func TestMemoryEvents(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		limits := Limits{
+		l := limits.Limits{
 			MaxEvents: 1 + rnd.IntN(6), MaxEventBytes: 300 + rnd.IntN(1500), MaxEventBytesTotal: 300 + rnd.IntN(4000),
-		}.withDefaults()
-		model := &modelStore{limits: limits, reached: map[string]int{}}
+		}.WithDefaults()
+		model := &modelStore{limits: l, reached: map[string]int{}}
 		reached := map[string]int{}
 		memory := NewMemoryEvents()
-		memory.bind(limits, func(limit string) { reached[limit]++ })
+		memory.bind(l, func(limit string) { reached[limit]++ })
 		next := map[string]uint64{}
 		for range 200 {
 			session, stream := fmt.Sprint("s", rnd.IntN(3)), fmt.Sprint(1+rnd.IntN(3))
@@ -113,9 +114,9 @@ func TestMemoryEvents(t *testing.T) {
 			_, _, total := model.sizes("")
 			require.Equal(t, total, memory.bytes)
 			require.Equal(t, len(model.events), memory.order.Len())
-			require.LessOrEqual(t, memory.bytes, limits.MaxEventBytesTotal)
+			require.LessOrEqual(t, memory.bytes, l.MaxEventBytesTotal)
 		}
-		require.Equal(t, model.reached[LimitEvents], reached[LimitEvents])
+		require.Equal(t, model.reached[limits.NameEvents], reached[limits.NameEvents])
 		for _, session := range []string{"s0", "s1", "s2"} {
 			require.NoError(t, memory.Delete(t.Context(), session))
 		}
@@ -130,9 +131,9 @@ func TestMemoryEvents(t *testing.T) {
 func TestMemoryEventsAreBounded(t *testing.T) {
 	memory := NewMemoryEvents()
 	var reached []string
-	bound := func(l Limits) {
+	bound := func(l limits.Limits) {
 		reached = nil
-		memory.bind(l.withDefaults(), func(limit string) { reached = append(reached, limit) })
+		memory.bind(l.WithDefaults(), func(limit string) { reached = append(reached, limit) })
 	}
 	put := func(session, stream string, seq uint64, size int) error {
 		return memory.Append(t.Context(), session, store.Event{Stream: stream, Seq: seq, Data: make([]byte, size)})
@@ -145,7 +146,7 @@ func TestMemoryEventsAreBounded(t *testing.T) {
 		}
 		return seqs
 	}
-	bound(Limits{MaxEventBytesTotal: 3 * eventOverhead})
+	bound(limits.Limits{MaxEventBytesTotal: 3 * eventOverhead})
 	require.NoError(t, put("a", "1", 1, 0))
 	require.NoError(t, put("b", "1", 1, 0))
 	require.NoError(t, put("a", "2", 1, 0))
@@ -153,27 +154,27 @@ func TestMemoryEventsAreBounded(t *testing.T) {
 	require.NoError(t, put("b", "1", 2, 0))
 	require.Empty(t, has("a", "1"))
 	require.Equal(t, []uint64{1, 2}, has("b", "1"))
-	require.Equal(t, []string{LimitEventBytesTotal}, reached)
+	require.Equal(t, []string{limits.NameEventBytesTotal}, reached)
 	require.ErrorIs(t, put("c", "1", 1, 3*eventOverhead), store.ErrEventTooLarge)
 	require.Equal(t, []uint64{1, 2}, has("b", "1"), "what cannot be kept pushes nothing out")
 
-	bound(Limits{MaxEvents: 2})
+	bound(limits.Limits{MaxEvents: 2})
 	require.NoError(t, put("b", "2", 1, 0))
 	require.Equal(t, []uint64{2}, has("b", "1"), "the oldest of its session")
 	require.Equal(t, []uint64{1}, has("a", "2"), "another's stay")
-	require.Equal(t, []string{LimitEvents}, reached)
+	require.Equal(t, []string{limits.NameEvents}, reached)
 
-	bound(Limits{MaxEventBytes: 2*eventOverhead + 100})
+	bound(limits.Limits{MaxEventBytes: 2*eventOverhead + 100})
 	require.NoError(t, put("b", "2", 2, 100))
 	require.Empty(t, has("b", "1"))
 	require.Equal(t, []uint64{1, 2}, has("b", "2"))
-	require.Equal(t, []string{LimitEventBytes}, reached)
+	require.Equal(t, []string{limits.NameEventBytes}, reached)
 }
 
 // Many sessions use the store at once.
 func TestMemoryEventsConcurrently(t *testing.T) {
 	memory := NewMemoryEvents()
-	memory.bind(Limits{MaxEventBytesTotal: 100 * eventOverhead, MaxEvents: 20}.withDefaults(), func(string) {})
+	memory.bind(limits.Limits{MaxEventBytesTotal: 100 * eventOverhead, MaxEvents: 20}.WithDefaults(), func(string) {})
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -113,7 +114,7 @@ func (s *Session) newOutbound(method string, params []byte, r *Request, to *Stre
 		case st.phase > sessionEOF:
 			err = &mcp.CancelError{Cause: st.cause}
 		case len(st.outbound) >= s.core.limits.MaxOutbound:
-			full, err = true, overload(LimitOutbound)
+			full, err = true, overload(limits.NameOutbound)
 		default:
 			st.outboundSeq++
 			o = &outbound{
@@ -134,7 +135,7 @@ func (s *Session) newOutbound(method string, params []byte, r *Request, to *Stre
 		}
 	})
 	if full {
-		s.core.ledger.limitReached(LimitOutbound)
+		s.core.ledger.limitReached(limits.NameOutbound)
 	}
 	if o != nil && o.early {
 		s.core.logger.Debug("outbound.early", "session", s.LogID(), "method", method)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -35,7 +36,9 @@ func (w *world) lively(frame string) (x *exchange, signs *atomic.Int32) {
 // A writer that waits for nothing but a quick answer does so only as long as one can be
 // expected, whatever the request is doing meanwhile.
 func TestQuickAnswer(t *testing.T) {
-	test := func(name string, f func(w *world)) { t.Run(name, func(t *testing.T) { inWorld(t, Limits{}, f) }) }
+	test := func(name string, f func(w *world)) {
+		t.Run(name, func(t *testing.T) { inWorld(t, limits.Limits{}, f) })
+	}
 	test("in the handler", func(w *world) {
 		g := w.gate("work", false)
 		x, signs := w.lively(modernFrame("1", "work"))
@@ -74,7 +77,7 @@ func TestQuickAnswer(t *testing.T) {
 // A write that blocks is bounded, whether it began as that of a quick answer or not, and however
 // the alarm of its request falls.
 func TestQuickAnswerIsBounded(t *testing.T) {
-	test := func(name string, limits Limits, f func(w *world)) {
+	test := func(name string, limits limits.Limits, f func(w *world)) {
 		t.Run(name, func(t *testing.T) { inWorld(t, limits, f) })
 	}
 	unread := func(w *world, x *exchange, began time.Time, late time.Duration) {
@@ -84,7 +87,7 @@ func TestQuickAnswerIsBounded(t *testing.T) {
 		require.Equal(w.t, late+w.core.limits.WriteTimeout, x.over.Sub(began))
 	}
 	blocked := func() *scriptSink { return (&scriptSink{}).on(blockUntil(nil)) }
-	test("quick", Limits{}, func(w *world) {
+	test("quick", limits.Limits{}, func(w *world) {
 		g := w.gate("work", false)
 		began := time.Now()
 		x := w.postTo(blocked(), nil, modernFrame("1", "work"))
@@ -94,7 +97,7 @@ func TestQuickAnswerIsBounded(t *testing.T) {
 		time.Sleep(time.Hour)
 		unread(w, x, began, quickAnswer)
 	})
-	test("the alarm just before the write", Limits{}, func(w *world) {
+	test("the alarm just before the write", limits.Limits{}, func(w *world) {
 		at := w.stopAt(pointBeforeWrite, "work")
 		g := w.gate("work", false)
 		began := time.Now()
@@ -106,7 +109,7 @@ func TestQuickAnswerIsBounded(t *testing.T) {
 		time.Sleep(time.Hour)
 		unread(w, x, began, quickAnswer)
 	})
-	test("slow", Limits{}, func(w *world) {
+	test("slow", limits.Limits{}, func(w *world) {
 		g := w.gate("work", false)
 		x := w.postTo(blocked(), nil, modernFrame("1", "work"))
 		h := g.next()
@@ -116,14 +119,14 @@ func TestQuickAnswerIsBounded(t *testing.T) {
 		time.Sleep(time.Hour)
 		unread(w, x, began, 0)
 	})
-	test("a deadline that comes sooner", Limits{RequestTimeout: quickAnswer / 2}, func(w *world) {
+	test("a deadline that comes sooner", limits.Limits{RequestTimeout: quickAnswer / 2}, func(w *world) {
 		w.gate("work", false)
 		began := time.Now()
 		x := w.postTo(blocked(), nil, modernFrame("1", "work"))
 		time.Sleep(time.Hour)
 		unread(w, x, began, quickAnswer/2)
 	})
-	test("not admitted", Limits{MaxInFlightTotal: 1, MaxQueue: 1}, func(w *world) {
+	test("not admitted", limits.Limits{MaxInFlightTotal: 1, MaxQueue: 1}, func(w *world) {
 		g := w.gate("work", false)
 		w.post(nil, modernFrame("1", "work"))
 		h := g.next()
@@ -136,7 +139,7 @@ func TestQuickAnswerIsBounded(t *testing.T) {
 		g.next().finish("done")
 		w.settle()
 	})
-	test("a batch whose one request has left", Limits{}, func(w *world) {
+	test("a batch whose one request has left", limits.Limits{}, func(w *world) {
 		w.gate("work", false)
 		s := w.openBatching("session-1")
 		x := w.newExchange(1, mcp.Legacy)
@@ -148,7 +151,7 @@ func TestQuickAnswerIsBounded(t *testing.T) {
 		time.Sleep(time.Hour)
 		unread(w, x, began, 0)
 	})
-	test("at the end of a drain", Limits{CleanupGrace: quickAnswer / 5}, func(w *world) {
+	test("at the end of a drain", limits.Limits{CleanupGrace: quickAnswer / 5}, func(w *world) {
 		g := w.gate("work", false)
 		x := w.postTo(blocked(), nil, modernFrame("1", "work"))
 		g.next().finish("done")
@@ -160,7 +163,7 @@ func TestQuickAnswerIsBounded(t *testing.T) {
 		require.True(w.t, x.ended())
 		require.Less(w.t, x.over.Sub(began), quickAnswer)
 	})
-	test("a subscription", Limits{}, func(w *world) {
+	test("a subscription", limits.Limits{}, func(w *world) {
 		g := w.subscriber("listen")
 		began := time.Now()
 		x := w.postTo(blocked(), nil, modernFrame("1", "listen"))
@@ -174,7 +177,7 @@ func TestQuickAnswerIsBounded(t *testing.T) {
 // before the request knew it.
 func TestAlarmRingsTwice(t *testing.T) {
 	for _, known := range []bool{true, false} {
-		inWorld(t, Limits{}, func(w *world) {
+		inWorld(t, limits.Limits{}, func(w *world) {
 			g := w.gate("work", false)
 			x := w.post(nil, modernFrame("1", "work"))
 			h := g.next()

@@ -3,6 +3,7 @@ package session
 import (
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -84,7 +85,7 @@ var arrayVsEnd = []race{
 		x.oneFate()
 		x.sentOr(p, mcp.DropBrokenPeer)
 	}},
-	{name: "array-vs-eof", random: true, limits: Limits{EOFGrace: -1}, endings: []string{"sent"}, script: func(x *explorer) {
+	{name: "array-vs-eof", random: true, limits: limits.Limits{EOFGrace: -1}, endings: []string{"sent"}, script: func(x *explorer) {
 		p := x.connect()
 		h1, h2 := p.twoCalls(x.gate("work", true))
 		x.actor("handlers", func() { h1.finish("done") }, func() { h2.finish("done") })

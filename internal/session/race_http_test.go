@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -50,7 +51,7 @@ var deleteVsAdmission = []race{{
 
 // A request that was accepted never finds its session gone.
 var idleVsRequest = []race{
-	{name: "idle-timer-vs-request", limits: Limits{SessionIdle: 10 * time.Second}, endings: []string{"served", "expired", "session_unknown"}, script: func(x *explorer) {
+	{name: "idle-timer-vs-request", limits: limits.Limits{SessionIdle: 10 * time.Second}, endings: []string{"served", "expired", "session_unknown"}, script: func(x *explorer) {
 		s := x.open("s1")
 		x.quickHandler()
 		x.actor("client", func() { x.lookUpAndPost("s1") })
@@ -58,7 +59,7 @@ var idleVsRequest = []race{
 		x.run()
 		x.idleEnding(s)
 	}},
-	{name: "eviction-vs-request", limits: Limits{MaxSessions: 1}, endings: []string{"served", "expired", "session_unknown"}, script: func(x *explorer) {
+	{name: "eviction-vs-request", limits: limits.Limits{MaxSessions: 1}, endings: []string{"served", "expired", "session_unknown"}, script: func(x *explorer) {
 		s := x.open("s1")
 		x.quickHandler()
 		var rejected mcp.RejectReason
@@ -176,7 +177,7 @@ var oneStream = []race{
 		x.saw(fmt.Sprintf("%d notified", sent))
 		require.Zero(x.t, sink.clashes.Load(), "two writers at once")
 	}},
-	{name: "full-queue", limits: Limits{MaxQueuedMessages: 1}, random: true, endings: []string{"0 notified", "1 notified", "2 notified"}, script: func(x *explorer) {
+	{name: "full-queue", limits: limits.Limits{MaxQueuedMessages: 1}, random: true, endings: []string{"0 notified", "1 notified", "2 notified"}, script: func(x *explorer) {
 		p := x.connect()
 		p.sink.on(func(*scriptSink) error { x.park("the peer reads"); return nil })
 		g := x.gate("work", true)

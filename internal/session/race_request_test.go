@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -118,7 +119,7 @@ var returnVsDeadline = []race{
 		x.run()
 		x.deadlineOrAnswer(p.sink)
 	}},
-	{name: "queued", limits: Limits{MaxInFlight: 1}, endings: []string{"result", "deadline"}, script: func(x *explorer) {
+	{name: "queued", limits: limits.Limits{MaxInFlight: 1}, endings: []string{"result", "deadline"}, script: func(x *explorer) {
 		p := x.connect()
 		first := x.gate("first", true)
 		p.call("1", "first")
@@ -156,7 +157,7 @@ func (x *explorer) deadlineOrAnswer(sink *scriptSink) {
 
 // Of three causes the first counts.
 var causesRace = []race{{
-	name: "cancel-vs-deadline-vs-eof", limits: Limits{EOFGrace: -1, RequestTimeout: 100 * time.Millisecond},
+	name: "cancel-vs-deadline-vs-eof", limits: limits.Limits{EOFGrace: -1, RequestTimeout: 100 * time.Millisecond},
 	endings: []string{"client_cancel", "deadline", "transport_close"},
 	script: func(x *explorer) {
 		p := x.connect()
@@ -237,7 +238,7 @@ var cancelInOrder = []race{
 		require.Equal(x.t, mcp.DropCancelled, reason)
 		require.Zero(x.t, x.counts()["ignored/cancel/unknown_id"])
 	}},
-	{name: "in-the-queue", limits: Limits{MaxInFlight: 1}, endings: []string{"called", "never called"}, script: func(x *explorer) {
+	{name: "in-the-queue", limits: limits.Limits{MaxInFlight: 1}, endings: []string{"called", "never called"}, script: func(x *explorer) {
 		p := x.connect()
 		first := x.gate("first", true)
 		p.call("1", "first")

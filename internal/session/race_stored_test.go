@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -237,7 +238,7 @@ var resumption16 = []race{
 	}},
 	// Events are pushed out by those of another request while they are replayed: the
 	// client gets what follows its last one, or it is told that it does not.
-	{name: "eviction-vs-replay", limits: Limits{MaxEvents: 3}, random: true, endings: []string{"all", "refused"}, script: func(x *explorer) {
+	{name: "eviction-vs-replay", limits: limits.Limits{MaxEvents: 3}, random: true, endings: []string{"all", "refused"}, script: func(x *explorer) {
 		x.remember()
 		s, g := x.open("s1"), x.gate("work", true)
 		h, f := x.begun(g, s, "client")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -20,7 +21,7 @@ import (
 // The end of the input loses no answer: neither one in the writer's hands nor one
 // that is settled and not queued yet, however much of the graces has passed.
 var eofVsQueuedAnswer = []race{{
-	name: "eof-vs-queued-answer", limits: Limits{EOFGrace: -1},
+	name: "eof-vs-queued-answer", limits: limits.Limits{EOFGrace: -1},
 	endings: []string{"result", "transport_close"},
 	script: func(x *explorer) {
 		p := x.connect()
@@ -50,7 +51,7 @@ func blockedAtEOF(n int, random bool) race {
 	}
 	return race{
 		name: fmt.Sprintf("eof-vs-blocked-handlers-%d", n), random: random, points: points,
-		limits: Limits{MaxOutbound: 2*n + 1}, endings: []string{"woken"},
+		limits: limits.Limits{MaxOutbound: 2*n + 1}, endings: []string{"woken"},
 		script: func(x *explorer) {
 			p := x.connect()
 			woken := make(chan time.Time, n)
@@ -91,7 +92,7 @@ var replyVsEnd = []race{
 
 func replyVs(name string, end func(p *peer)) race {
 	return race{
-		name: "reply-vs-" + name, endings: []string{"answered", "ended", "not asked"}, limits: Limits{EOFGrace: -1},
+		name: "reply-vs-" + name, endings: []string{"answered", "ended", "not asked"}, limits: limits.Limits{EOFGrace: -1},
 		points: []point{pointAdmitted, pointBeforeSettle, pointAfterSettle, pointBeforeWrite},
 		script: func(x *explorer) {
 			p := x.connect()

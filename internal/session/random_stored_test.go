@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/needs"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -48,7 +49,7 @@ func roam(t *testing.T, seed uint64) {
 		}
 	}()
 	rnd := rand.New(rand.NewPCG(seed, 2))
-	limits := Limits{RequestTimeout: time.Hour, MaxRequestTimeout: time.Hour, MaxSessions: 4}
+	limits := limits.Limits{RequestTimeout: time.Hour, MaxRequestTimeout: time.Hour, MaxSessions: 4}
 	o := &outing{rnd: rnd, lossless: rnd.IntN(2) == 0}
 	if !o.lossless {
 		limits.MaxEvents, limits.MaxEventBytesTotal = 2+rnd.IntN(20), 2000+rnd.IntN(20000)

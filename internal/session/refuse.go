@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -75,7 +76,7 @@ type refusedCounts struct {
 type refusedKey struct{ reason, by string }
 
 func (t *refusedCounts) add(r *mcp.Refusal) {
-	key := refusedKey{Printable(r.Reason, maxRefusedText), Printable(r.By, maxRefusedText)}
+	key := refusedKey{logline.Printable(r.Reason, maxRefusedText), logline.Printable(r.By, maxRefusedText)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.counts == nil {
@@ -98,7 +99,7 @@ func (t *refusedCounts) list() (all []RefusedCounter) {
 
 // refusalAttrs are what the log says of a refusal: all of it, as the log is the operator's.
 func refusalAttrs(r *mcp.Refusal) (attrs []any) {
-	attrs = []any{"refusal", Printable(r.Reason, maxRefusedText), "by", Printable(r.By, maxRefusedText)}
+	attrs = []any{"refusal", logline.Printable(r.Reason, maxRefusedText), "by", logline.Printable(r.By, maxRefusedText)}
 	if r.Err != nil {
 		attrs = append(attrs, "error", r.Err)
 	}

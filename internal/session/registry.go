@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -19,7 +20,7 @@ func (c *Core) Open(conn *Conn, id string) (*Session, mcp.RejectReason, *mcp.Err
 		return s, "", nil
 	}
 	if reason == mcp.RejectOverload {
-		c.ledger.limitReached(LimitSessions)
+		c.ledger.limitReached(limits.NameSessions)
 	}
 	return nil, reason, err
 }
@@ -55,9 +56,9 @@ func (c *Core) open(s *Session) (mcp.RejectReason, *mcp.Error) {
 		}
 		c.mu.Unlock()
 		if !c.evict() {
-			return mcp.RejectOverload, overload(LimitSessions) // whoever rejects counts the limit
+			return mcp.RejectOverload, overload(limits.NameSessions) // whoever rejects counts the limit
 		}
-		c.ledger.limitReached(LimitSessions)
+		c.ledger.limitReached(limits.NameSessions)
 	}
 }
 

@@ -99,7 +99,7 @@ const (
 
 func newRequest(c *Core, in *Inbound, s *Session, st *Stream, rt *Route) *Request {
 	r := &Request{Inbound: in, Route: rt, core: c, session: s, stream: st, arrived: time.Now()}
-	patience, _ := c.limits.deadline(rt)
+	patience, _ := rt.deadline(&c.limits)
 	r.bounded.deadline = r.arrived.Add(patience)
 	if r.values.Context = in.Values; in.Values == nil {
 		r.values.Context = context.Background()
@@ -413,7 +413,7 @@ func (r *Request) interrupt(err *mcp.CancelError) bool {
 // expire runs when the deadline has passed: the error goes out now, not when the
 // handler returns.
 func (r *Request) expire() {
-	_, limit := r.core.limits.deadline(r.Route)
+	_, limit := r.Route.deadline(&r.core.limits)
 	data := mcp.ErrorData{Reason: string(mcp.CauseDeadline), Limit: limit}
 	answer := mcp.NewError(mcp.CodeInternalError, "the request took longer than its deadline of %v",
 		r.Deadline().Sub(r.arrived)).WithData(data)

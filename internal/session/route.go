@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -93,4 +94,17 @@ func (rt *Route) Refuse(err error) *Route {
 	c.Class, c.Handshake, c.Subscription = nil, false, false
 	c.Handle = func(context.Context, *Request) (mcp.Result, error) { return nil, err }
 	return &c
+}
+
+// deadline returns how long a request of the route may take, and the name of the limit
+// that says so; "" if it is the route's own.
+func (rt *Route) deadline(l *limits.Limits) (d time.Duration, limit string) {
+	d = rt.Deadline
+	if d == 0 {
+		d, limit = l.RequestTimeout, limits.NameRequestTimeout
+	}
+	if d > l.MaxRequestTimeout {
+		d, limit = l.MaxRequestTimeout, limits.NameMaxRequestTimeout
+	}
+	return d, limit
 }

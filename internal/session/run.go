@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -229,7 +230,7 @@ const maxIDLogged = 256
 
 // LogAttrs are the fields by which logs name a request.
 func (r *Request) LogAttrs() []any {
-	attrs := []any{"method", r.Route.Series.Method, "id", Printable(r.ID.String(), maxIDLogged)}
+	attrs := []any{"method", r.Route.Series.Method, "id", logline.Printable(r.ID.String(), maxIDLogged)}
 	if t := r.Route.Series.Target; t != "" {
 		attrs = append(attrs, "target", t)
 	}
@@ -237,7 +238,7 @@ func (r *Request) LogAttrs() []any {
 		attrs = append(attrs, "session", r.session.LogID())
 	}
 	if r.Conn != nil && r.Conn.Principal != nil {
-		attrs = append(attrs, "principal", Printable(r.Conn.Principal.String(), maxClientText))
+		attrs = append(attrs, "principal", logline.Printable(r.Conn.Principal.String(), maxClientText))
 	}
 	return append(attrs, "age", time.Since(r.arrived))
 }

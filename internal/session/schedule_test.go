@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
@@ -41,7 +42,7 @@ const everyOrder = 4000
 // actors, and calls run; what it checks then holds in every schedule.
 type race struct {
 	name   string
-	limits Limits
+	limits limits.Limits
 	random bool // it has too many schedules for all
 	points []point
 	script func(x *explorer)

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -221,10 +222,10 @@ func inTurn(verdicts ...verdictFunc) verdictFunc {
 
 // small makes a stream's queue so short that the third notification blocks while
 // the first is being written.
-var small = Limits{MaxQueuedMessages: 1, NotifyTimeout: 1 << 40}
+var small = limits.Limits{MaxQueuedMessages: 1, NotifyTimeout: 1 << 40}
 
 // oneSlot lets a session run one handler at a time.
-var oneSlot = Limits{MaxInFlight: 1}
+var oneSlot = limits.Limits{MaxInFlight: 1}
 
 // but returns the counters without one that depends on the scheduler: whether a
 // notification before the last finds the queue full for a moment.

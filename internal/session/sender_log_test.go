@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -16,7 +17,7 @@ import (
 // the log, once a second for each reason, with the number of those that are not.
 func TestFloodDoesNotFillTheLog(t *testing.T) {
 	refuse := func(reason mcp.RefuseReason) func(*world, slog.Attr) {
-		return func(w *world, sender slog.Attr) { w.core.RefuseHTTP(w.t.Context(), reason, sender) }
+		return func(w *world, sender slog.Attr) { w.core.RefuseExchange(w.t.Context(), reason, sender) }
 	}
 	for record, send := range map[string]func(*world, slog.Attr){
 		"http.refused remote=192.0.2.0:1 reason=host":   refuse(mcp.RefuseHost),
@@ -30,7 +31,7 @@ func TestFloodDoesNotFillTheLog(t *testing.T) {
 		},
 	} {
 		t.Run(record, func(t *testing.T) {
-			inWorld(t, Limits{}, func(w *world) {
+			inWorld(t, limits.Limits{}, func(w *world) {
 				flood := func(n int) (lines []string) {
 					w.log.forget()
 					for range n {

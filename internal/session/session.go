@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -28,7 +30,7 @@ type Session struct {
 	// parting is closed when the subscriptions of a byte stream are to end; else nil.
 	parting chan struct{}
 	pumped  chan struct{} // closed when the writer of a byte stream has returned
-	drops   dropLog
+	lines   logline.Limiter
 	events  *sessionEvents // of a legacy HTTP session with an event store, else nil
 	// unopened: a legacy HTTP session whose first request has not passed admission. It is
 	// only written before others know of the session.
@@ -257,7 +259,7 @@ func (s *Session) cancel(in *Inbound) {
 // -32800, unless it has become an event stream already, which can just end, or the
 // exchange is that of a batch, which ends without an answer when none is left.
 func (s *Session) cancelRequest(r *Request, text string) bool {
-	err := &mcp.CancelError{Cause: mcp.CauseClientCancel, Detail: Printable(text, 256)}
+	err := &mcp.CancelError{Cause: mcp.CauseClientCancel, Detail: logline.Printable(text, 256)}
 	var won bool
 	if s.stream == nil && r.batch == nil && !r.stream.eventStream() {
 		won = r.refuse(err, mcp.NewError(mcp.CodeRequestCancelled, "Request cancelled"))
@@ -302,7 +304,7 @@ func (s *Session) judge(err *wire.Error, b *batch) (m *Message, last bool) {
 		m = malformedAnswer(err, reason, nullID)
 	}
 	if last {
-		s.core.ledger.limitReached(LimitMalformed)
+		s.core.ledger.limitReached(limits.NameMalformed)
 		s.core.logger.Warn("session.peer_lost", "session", s.LogID(), "error", "too many malformed frames in a row")
 		s.teardown(mcp.CauseTransportError, mcp.DropClosedWriter)
 		<-s.done

@@ -6,12 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/semaphore"
+
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 )
 
 // TestSlowClassLeavesSlots holds that requests which wait for a class hold no slot of
 // their session or of the process (invariant I13).
 func TestSlowClassLeavesSlots(t *testing.T) {
-	inWorld(t, Limits{MaxInFlight: 2, MaxInFlightTotal: 2}, func(w *world) {
+	inWorld(t, limits.Limits{MaxInFlight: 2, MaxInFlightTotal: 2}, func(w *world) {
 		slow, quick := w.gate("slow", false), w.gate("quick", false)
 		class := NewClass("slow", 1)
 		w.route("slow", func(rt *Route) { rt.Class = class })
@@ -54,7 +56,7 @@ func TestSlotsAreAllOrNone(t *testing.T) {
 // TestSlotIsFreeBeforeTheAnswer holds that a client which has read its answer finds
 // room for its next request, even with one slot and nowhere to wait.
 func TestSlotIsFreeBeforeTheAnswer(t *testing.T) {
-	inWorld(t, Limits{MaxInFlight: 1}, func(w *world) {
+	inWorld(t, limits.Limits{MaxInFlight: 1}, func(w *world) {
 		free := false
 		w.core.hooks = func(p point, r *Request) {
 			if p == pointAfterSettle {
@@ -74,7 +76,7 @@ func TestSlotIsFreeBeforeTheAnswer(t *testing.T) {
 
 // A session with a long queue leaves room for the others.
 func TestQueueIsShared(t *testing.T) {
-	inWorld(t, Limits{MaxInFlight: 1, MaxQueue: 4, MaxQueuePerSession: 3}, func(w *world) {
+	inWorld(t, limits.Limits{MaxInFlight: 1, MaxQueue: 4, MaxQueuePerSession: 3}, func(w *world) {
 		g := w.gate("work", false)
 		greedy, modest := w.connect(true), w.connect(true)
 		modest.call("0", "work")

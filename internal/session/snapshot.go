@@ -62,7 +62,7 @@ type Counters struct {
 	Ignored              []IgnoredCounter
 	NotificationsDropped []NotificationCounter
 	LimitsReached        map[string]uint64
-	HTTPRefused          map[mcp.RefuseReason]uint64 // exchanges that carried no message
+	ExchangesRefused     map[mcp.RefuseReason]uint64 // exchanges that carried no message
 	SessionsClosed       map[mcp.Cause]uint64
 	Refused              []RefusedCounter
 	ObserverPanics       uint64            // contained panics of the [Observer]
@@ -179,12 +179,12 @@ func (c *Core) Pending() int { return len(c.ledger.live()) }
 // snapshot copies the live set and the counters under all locks.
 func (l *ledger) snapshot() *Snapshot {
 	snap := &Snapshot{Counters: Counters{
-		Received:       map[string]uint64{},
-		Rejected:       map[mcp.RejectReason]uint64{},
-		LimitsReached:  map[string]uint64{},
-		HTTPRefused:    map[mcp.RefuseReason]uint64{},
-		SessionsClosed: map[mcp.Cause]uint64{},
-		EventFailures:  map[string]uint64{},
+		Received:         map[string]uint64{},
+		Rejected:         map[mcp.RejectReason]uint64{},
+		LimitsReached:    map[string]uint64{},
+		ExchangesRefused: map[mcp.RefuseReason]uint64{},
+		SessionsClosed:   map[mcp.Cause]uint64{},
+		EventFailures:    map[string]uint64{},
 	}}
 	ignored, notifications := map[ignoredKey]uint64{}, map[notificationKey]uint64{}
 
@@ -217,7 +217,7 @@ func (l *ledger) snapshot() *Snapshot {
 		addAll(ignored, t.ignored)
 		addAll(notifications, t.notificationDrop)
 		addAll(snap.Counters.LimitsReached, t.limits)
-		addAll(snap.Counters.HTTPRefused, t.httpRefused)
+		addAll(snap.Counters.ExchangesRefused, t.exchangesRefused)
 		addAll(snap.Counters.SessionsClosed, t.sessionsClosed)
 		snap.Counters.ObserverPanics += t.observerPanics
 		for op, n := range t.eventFailures {

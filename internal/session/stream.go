@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -170,7 +171,7 @@ func (st *Stream) notify(ctx context.Context, m *Message, patience time.Duration
 		case <-ctx.Done():
 		case <-timeout:
 			m.drop(st.core, mcp.DropQueueFull)
-			st.core.ledger.limitReached(LimitNotifyTimeout)
+			st.core.ledger.limitReached(limits.NameNotifyTimeout)
 			return nil
 		}
 	}
@@ -248,9 +249,9 @@ func (st *Stream) fits(m *Message) bool {
 // fullLimit names the limit for which a message does not fit.
 func (st *Stream) fullLimit() string {
 	if len(st.queue) >= st.core.limits.MaxQueuedMessages {
-		return LimitQueuedMessages
+		return limits.NameQueuedMessages
 	}
-	return LimitQueuedBytes
+	return limits.NameQueuedBytes
 }
 
 // replace puts m in the place of a waiting notification with the same key.

@@ -12,13 +12,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // A subscription gives its slots back when it is acknowledged: its session's, its
 // class's and the process's.
 func TestSubscriptionHoldsNoSlot(t *testing.T) {
-	inWorld(t, Limits{MaxInFlight: 1, MaxInFlightTotal: 1}, func(w *world) {
+	inWorld(t, limits.Limits{MaxInFlight: 1, MaxInFlightTotal: 1}, func(w *world) {
 		g, work := w.subscriber("listen"), w.gate("work", false)
 		class := NewClass("one", 1)
 		w.route("listen", func(rt *Route) { rt.Subscription, rt.Class = true, class })
@@ -43,7 +44,7 @@ func TestSubscriptionHoldsNoSlot(t *testing.T) {
 
 // The limit of its own is one for the process.
 func TestMaxSubscriptions(t *testing.T) {
-	inWorld(t, Limits{MaxSubscriptions: 2}, func(w *world) {
+	inWorld(t, limits.Limits{MaxSubscriptions: 2}, func(w *world) {
 		g, p := w.subscriber("listen"), w.connect(false)
 		p.send(modernFrame("1", "listen"))
 		x := w.post(nil, modernFrame("1", "listen"))
@@ -83,7 +84,7 @@ func TestMaxSubscriptions(t *testing.T) {
 
 // A duplicate id, or a drain, gives back the place of what is rejected after it had one.
 func TestRejectedSubscriptionLeavesNoPlace(t *testing.T) {
-	inWorld(t, Limits{MaxSubscriptions: 2}, func(w *world) {
+	inWorld(t, limits.Limits{MaxSubscriptions: 2}, func(w *world) {
 		g, p := w.subscriber("listen"), w.connect(false)
 		p.send(modernFrame("1", "listen"))
 		g.next()
@@ -103,7 +104,7 @@ func TestRejectedSubscriptionLeavesNoPlace(t *testing.T) {
 func TestAcknowledgementAgainstDeadline(t *testing.T) {
 	var acknowledged, expired int
 	for seed := range 200 {
-		inWorld(t, Limits{RequestTimeout: time.Second}, func(w *world) {
+		inWorld(t, limits.Limits{RequestTimeout: time.Second}, func(w *world) {
 			rng := rand.New(rand.NewPCG(1, uint64(seed)))
 			w.handle("listen", func(ctx context.Context, r *Request) (mcp.Result, error) {
 				time.Sleep(time.Second - time.Duration(rng.IntN(2)))
@@ -135,7 +136,7 @@ func TestAcknowledgementAgainstDeadline(t *testing.T) {
 // A deadline whose timer has fired, and that loses against the acknowledgement, changes
 // nothing.
 func TestDeadlineAfterAcknowledgement(t *testing.T) {
-	inWorld(t, Limits{}, func(w *world) {
+	inWorld(t, limits.Limits{}, func(w *world) {
 		g := w.subscriber("listen")
 		x := w.post(nil, modernFrame("1", "listen"))
 		h := g.next()
@@ -148,7 +149,7 @@ func TestDeadlineAfterAcknowledgement(t *testing.T) {
 
 // Only routes for subscriptions can be acknowledged: a mistake of the server room.
 func TestAcknowledgeNeedsARoute(t *testing.T) {
-	inWorld(t, Limits{}, func(w *world) {
+	inWorld(t, limits.Limits{}, func(w *world) {
 		w.handle("work", func(_ context.Context, r *Request) (mcp.Result, error) {
 			return nil, r.Acknowledge("notifications/x", nil)
 		})
@@ -160,7 +161,7 @@ func TestAcknowledgeNeedsARoute(t *testing.T) {
 
 // The snapshot shows subscriptions apart from the other requests, whatever their state.
 func TestSnapshotOfSubscriptions(t *testing.T) {
-	inWorld(t, Limits{}, func(w *world) {
+	inWorld(t, limits.Limits{}, func(w *world) {
 		g, work := w.subscriber("listen"), w.gate("work", false)
 		x := w.post(nil, modernFrame("1", "listen"))
 		h := g.next()
@@ -191,7 +192,7 @@ func TestSnapshotOfSubscriptions(t *testing.T) {
 // is written after the answer.
 func TestPostsAgainstTheEnd(t *testing.T) {
 	for seed := range 300 {
-		inWorld(t, Limits{}, func(w *world) {
+		inWorld(t, limits.Limits{}, func(w *world) {
 			rng := rand.New(rand.NewPCG(2, uint64(seed)))
 			g, p := w.subscriber("listen"), w.connect(false)
 			w.core.hooks = func(point, *Request) { time.Sleep(time.Duration(rng.IntN(3))) }
@@ -233,7 +234,7 @@ func TestPostsAgainstTheEnd(t *testing.T) {
 
 // A legacy session without a stream cannot be told: the drop is counted, and done called.
 func TestSessionPost(t *testing.T) {
-	inWorld(t, Limits{}, func(w *world) {
+	inWorld(t, limits.Limits{}, func(w *world) {
 		s := w.open("session")
 		done := 0
 		post := func() { s.Post(mcp.NotificationToolsListChanged, nil, func() { done++ }) }
@@ -259,7 +260,7 @@ func TestSessionPost(t *testing.T) {
 }
 
 func TestOnClosed(t *testing.T) {
-	inWorld(t, Limits{}, func(w *world) {
+	inWorld(t, limits.Limits{}, func(w *world) {
 		p := w.connect(true)
 		var order []string
 		p.s.OnClosed(func() { order = append(order, "first") })
@@ -273,7 +274,7 @@ func TestOnClosed(t *testing.T) {
 
 // Shutdown waits for the background work of the server room.
 func TestGo(t *testing.T) {
-	inWorld(t, Limits{}, func(w *world) {
+	inWorld(t, limits.Limits{}, func(w *world) {
 		free := make(chan struct{})
 		w.core.Go(func() { <-free })
 		_, done := w.shutdown()
@@ -291,7 +292,7 @@ func TestGo(t *testing.T) {
 // once: however much changes, it does not drive others out of the store. Whoever comes
 // back has all of it, and what changes later is posted again.
 func TestSessionPostIsKept(t *testing.T) {
-	inWorld(t, Limits{MaxEvents: 50}, func(w *world) {
+	inWorld(t, limits.Limits{MaxEvents: 50}, func(w *world) {
 		w.remember()
 		s := w.openAs("session", mcp.Version20251125)
 		x, _ := w.get(s)
@@ -320,7 +321,7 @@ func TestSessionPostIsKept(t *testing.T) {
 
 // For a client that is away a change is kept once, and what has happened as often as it has.
 func TestPostWhileTheClientIsAway(t *testing.T) {
-	inWorld(t, Limits{}, func(w *world) {
+	inWorld(t, limits.Limits{}, func(w *world) {
 		w.remember()
 		s := w.open("session")
 		x, ok := w.get(s)

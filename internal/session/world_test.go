@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -34,7 +35,7 @@ type world struct {
 }
 
 // inWorld runs a test in a world of its own and checks the conservation law at its end.
-func inWorld(t *testing.T, limits Limits, test func(w *world)) {
+func inWorld(t *testing.T, limits limits.Limits, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, limits)
@@ -43,7 +44,7 @@ func inWorld(t *testing.T, limits Limits, test func(w *world)) {
 	})
 }
 
-func newWorld(t *testing.T, limits Limits) *world {
+func newWorld(t *testing.T, limits limits.Limits) *world {
 	w := &world{t: t, log: &logRecorder{}, handlers: map[string]Handle{}, routes: map[string]*Route{}}
 	w.core = New(Config{Dispatcher: w, Logger: slog.New(w.log), Limits: limits})
 	return w

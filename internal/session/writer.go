@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -258,7 +259,7 @@ func (st *Stream) lose(batch []*Message, done bool, err error) {
 		st.lostBy(st.writer) // the writer may learn it before the transport does
 	}
 	if reason == mcp.DropWriteTimeout {
-		st.core.ledger.limitReached(LimitWriteTimeout)
+		st.core.ledger.limitReached(limits.NameWriteTimeout)
 	}
 	for i, m := range batch {
 		switch {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -17,7 +18,7 @@ import (
 func TestClientWithoutEventStreams(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		const only = "Accept: application/json"
-		e := newEndpoint(t, proto, session.Limits{}, streamable.Config{})
+		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
 		sid := e.session()
 		for _, legacyEra := range []bool{false, true} {
 			res, body := e.call("progress:xx", only)
@@ -60,7 +61,7 @@ func TestClientWithoutEventStreams(t *testing.T) {
 func TestClientWithoutJSON(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		const only = "Accept: text/event-stream"
-		e := newEndpoint(t, proto, session.Limits{}, streamable.Config{})
+		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
 		event := func(text string) string { return "event: message\ndata: " + text + "\n\n" }
 		res, body := e.post(legacy(7, "initialize", ""), only)
 		require.Equal(t, 200, res.StatusCode)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -43,7 +44,7 @@ const notAnArray = "a message must be a single object, not an array"
 // Batches are for the sessions that have agreed on 2025-03-26; everybody else's array is
 // malformed, as it was before there were batches.
 func TestWhoMaySendBatches(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	body := batch(legacy(1, "ping", "x"))
 	for _, tt := range []struct {
 		name    string
@@ -83,14 +84,14 @@ func TestWhoMaySendBatches(t *testing.T) {
 
 	c := e.Conserved()
 	require.Contains(t, c.Ignored, session.IgnoredCounter{Kind: mcp.IgnoredFrame, Reason: mcp.IgnoreBatch, Count: 7})
-	require.Equal(t, map[mcp.RefuseReason]uint64{mcp.RefuseSessionUnknown: 1}, c.HTTPRefused)
+	require.Equal(t, map[mcp.RefuseReason]uint64{mcp.RefuseSessionUnknown: 1}, c.ExchangesRefused)
 }
 
 // A client that takes an event stream gets each answer when it is there, any other one
 // all of them in one array.
 func TestBatchAnswers(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
-		e := newEndpoint(t, proto, session.Limits{}, streamable.Config{})
+		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
 		sid := e.batching()
 
 		res, err := e.srv.Client().Do(e.request(t.Context(), "POST", batch(call(1, "wait"), nothing, call(2, "progress:x"), response), sid))
@@ -141,7 +142,7 @@ func TestBatchAnswers(t *testing.T) {
 
 // The status of a batch, and its body where that is JSON.
 func TestBatchStatus(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{MaxBatch: 3}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{MaxBatch: 3}, streamable.Config{})
 	sid := e.batching()
 	object := nullFailure(-32600, "a message must be an object")
 	for _, tt := range []struct {
@@ -187,12 +188,12 @@ func TestBatchStatus(t *testing.T) {
 		}
 	}
 	c := e.Conserved()
-	require.EqualValues(t, 2, c.LimitsReached[session.LimitBatch])
+	require.EqualValues(t, 2, c.LimitsReached[limits.NameBatch])
 }
 
 // A batch in which no request is admitted is refused like a request that comes alone.
 func TestRefusedBatch(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{MaxInFlightTotal: 1, MaxQueue: -1}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{MaxInFlightTotal: 1, MaxQueue: -1}, streamable.Config{})
 	sid := e.batching()
 	answered := make(chan string, 1)
 	req := e.request(t.Context(), "POST", call(1, "wait"), sid)
@@ -227,7 +228,7 @@ func TestRefusedBatch(t *testing.T) {
 
 // A refusal among answers is one of them, and no status.
 func TestRefusalAmongAnswers(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid := e.batching()
 	answered := make(chan string, 1)
 	req := e.request(t.Context(), "POST", call(9, "wait"), sid)
@@ -248,7 +249,7 @@ func TestRefusalAmongAnswers(t *testing.T) {
 // A member that its client cancels has no answer; when none is left, the exchange ends
 // without one.
 func TestCancelInBatch(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid := e.batching()
 	type result struct {
 		status int
@@ -292,7 +293,7 @@ func TestCancelInBatch(t *testing.T) {
 func TestLossOfBatch(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		for _, accept := range []header{jsonOnly, "Accept: application/json, text/event-stream"} {
-			e := newEndpoint(t, proto, session.Limits{}, streamable.Config{})
+			e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
 			sid := e.batching()
 			<-e.left
 			ctx, hangUp := context.WithCancel(t.Context())
@@ -323,7 +324,7 @@ func TestLossOfBatch(t *testing.T) {
 
 // The end of the session ends the exchange of a batch.
 func TestDeleteEndsBatch(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid := e.batching()
 	answered := make(chan int, 1)
 	req := e.request(t.Context(), "POST", batch(call(1, "wait"), call(2, "wait")), sid, jsonOnly)
@@ -345,7 +346,7 @@ func TestDeleteEndsBatch(t *testing.T) {
 // The writer of an exchange is its reader: more refusals than its queue has room for
 // must not stop it.
 func TestBatchLargerThanQueue(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{MaxQueuedMessages: 1}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{MaxQueuedMessages: 1}, streamable.Config{})
 	sid := e.batching()
 	for _, accept := range []header{jsonOnly, "Accept: application/json, text/event-stream"} {
 		_, body := e.post(batch(call(1, "echo"), call(1, "echo"), call(1, "echo"), `1`, `2`, call(2, "echo")), sid, accept)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -126,8 +128,8 @@ func (x *exchange) refuseBody(err error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		x.w.Header().Set("Connection", "close")
 		x.refuse(http.StatusRequestTimeout, mcp.RefuseBodyTimeout, mcp.NewError(mcp.CodeInvalidRequest,
-			"the body did not arrive in time: %s is reached", session.LimitBodyTimeout).
-			WithData(mcp.ErrorData{Limit: session.LimitBodyTimeout}))
+			"the body did not arrive in time: %s is reached", limits.NameBodyTimeout).
+			WithData(mcp.ErrorData{Limit: limits.NameBodyTimeout}))
 	default:
 		// Nearly always the peer has gone and nobody hears this, but a body in bad chunks
 		// must not be answered with the 200 that net/http sends by itself.
@@ -143,8 +145,8 @@ func (x *exchange) refuse(status int, reason mcp.RefuseReason, err *mcp.Error) {
 // refuseRequest answers an exchange whose message is not looked at. The answer has the
 // id of the request.
 func (x *exchange) refuseRequest(id mcp.ID, status int, reason mcp.RefuseReason, err *mcp.Error) {
-	x.core.RefuseHTTP(context.WithoutCancel(x.r.Context()), reason, append(x.sender(), slog.Int("status", status),
-		slog.String("error", err.Message), slog.String("host", session.Printable(x.r.Host, maxShown)))...)
+	x.core.RefuseExchange(context.WithoutCancel(x.r.Context()), reason, append(x.sender(), slog.Int("status", status),
+		slog.String("error", err.Message), slog.String("host", logline.Printable(x.r.Host, maxShown)))...)
 	x.write(status, wire.AppendError(nil, id, err))
 }
 
@@ -163,7 +165,7 @@ const maxShown = 260
 func (x *exchange) sender() []slog.Attr {
 	return []slog.Attr{
 		slog.String("remote", x.r.RemoteAddr),
-		slog.String("agent", session.Printable(x.r.UserAgent(), maxShown)),
+		slog.String("agent", logline.Printable(x.r.UserAgent(), maxShown)),
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -49,7 +49,7 @@ func TestBodyTimeout(t *testing.T) {
 		{"between chunks", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e := newEndpoint(t, http1, session.Limits{BodyTimeout: 30 * time.Millisecond}, streamable.Config{})
+			e := newEndpoint(t, http1, limits.Limits{BodyTimeout: 30 * time.Millisecond}, streamable.Config{})
 			res, body := e.rest(e.begin(tt.request))
 			require.Equal(t, 408, res.StatusCode)
 			require.True(t, res.Close, "Connection: close")
@@ -57,8 +57,8 @@ func TestBodyTimeout(t *testing.T) {
 				`body_timeout is reached","data":{"limit":"body_timeout"}}}`, body)
 			<-e.left
 			c := e.Conserved()
-			require.EqualValues(t, 1, c.LimitsReached[session.LimitBodyTimeout])
-			require.Equal(t, map[mcp.RefuseReason]uint64{mcp.RefuseBodyTimeout: 1}, c.HTTPRefused)
+			require.EqualValues(t, 1, c.LimitsReached[limits.NameBodyTimeout])
+			require.Equal(t, map[mcp.RefuseReason]uint64{mcp.RefuseBodyTimeout: 1}, c.ExchangesRefused)
 			require.Zero(t, c.Received["request"])
 		})
 	}
@@ -66,17 +66,17 @@ func TestBodyTimeout(t *testing.T) {
 
 // Nor does the body of an exchange that is refused for its head.
 func TestBodyTimeoutOfRefused(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{BodyTimeout: 30 * time.Millisecond}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{BodyTimeout: 30 * time.Millisecond}, streamable.Config{})
 	conn := e.begin("Origin: https://evil.example\r\nContent-Length: 1000\r\n\r\n{")
 	res, _ := e.rest(conn)
 	require.Equal(t, 403, res.StatusCode)
-	require.Equal(t, map[mcp.RefuseReason]uint64{mcp.RefuseOrigin: 1}, e.Conserved().HTTPRefused)
+	require.Equal(t, map[mcp.RefuseReason]uint64{mcp.RefuseOrigin: 1}, e.Conserved().ExchangesRefused)
 }
 
 // A deadline that outlives the body would cancel the handler: it is cleared before
 // anything is written, and so before the request is dispatched.
 func TestBodyTimeoutSparesHandlers(t *testing.T) {
-	f := newFake(t, session.Limits{})
+	f := newFake(t, limits.Limits{})
 	r := httptest.NewRequest("POST", "/", strings.NewReader(modern(1, "echo")))
 	r.Header.Set("Content-Type", "application/json")
 	for _, h := range modernHeaders("tools/call", "echo") {
@@ -111,7 +111,7 @@ func (w *deadlineRecorder) WriteHeader(status int) {
 
 // Writers without deadlines are served all the same.
 func TestBodyWithoutDeadlines(t *testing.T) {
-	f := newFake(t, session.Limits{})
+	f := newFake(t, limits.Limits{})
 	for _, n := range []int{0, 64 << 10, 1 << 20} {
 		text := modern(1, "echo") + strings.Repeat(" ", n)
 		for _, length := range []int64{int64(len(text)), -1} {
@@ -160,7 +160,7 @@ func holdBody(t *testing.T, e *endpoint, body string) (finish func() *httptest.R
 
 // The bodies that are being read have a bound; small ones do not count.
 func TestBodyBytesPending(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{MaxBodyBytesPending: 300 << 10}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{MaxBodyBytesPending: 300 << 10}, streamable.Config{})
 	large := modern(1, "echo") + strings.Repeat(" ", 200<<10)
 	finish := holdBody(t, e, large)
 
@@ -185,9 +185,9 @@ func TestBodyBytesPending(t *testing.T) {
 	require.Equal(t, 503, finish().Code)
 
 	c := e.Conserved()
-	require.NotZero(t, c.LimitsReached[session.LimitBodyBytes])
-	require.NotZero(t, c.HTTPRefused[mcp.RefuseOverload])
-	require.NotZero(t, c.HTTPRefused[mcp.RefuseShuttingDown])
+	require.NotZero(t, c.LimitsReached[limits.NameBodyBytes])
+	require.NotZero(t, c.ExchangesRefused[mcp.RefuseOverload])
+	require.NotZero(t, c.ExchangesRefused[mcp.RefuseShuttingDown])
 }
 
 // Every exchange that is refused before it carries a message is counted.
@@ -218,7 +218,7 @@ func TestRefusedExchanges(t *testing.T) {
 		{"POST to an unknown session", "POST", legacy(1, "ping", ""), []header{gone}, 404, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e := newEndpoint(t, http1, session.Limits{}, streamable.Config{})
+			e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 			res, body := e.do(e.request(t.Context(), tt.method, tt.body, tt.headers...))
 			require.Equal(t, tt.status, res.StatusCode, body)
 			want := map[mcp.RefuseReason]uint64{}
@@ -226,7 +226,7 @@ func TestRefusedExchanges(t *testing.T) {
 				want[tt.want] = 1
 			}
 			c := e.Conserved()
-			require.Equal(t, want, c.HTTPRefused)
+			require.Equal(t, want, c.ExchangesRefused)
 			if tt.want == mcp.RefuseContentEncoding {
 				require.Contains(t, body, "Content-Encoding is not supported")
 				require.Equal(t, "identity", res.Header.Get("Accept-Encoding"))

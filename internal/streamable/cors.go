@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 )
 
 // What pages of allowed origins may use and read (Fetch standard, "CORS protocol").
@@ -27,7 +27,7 @@ const (
 func (c Config) Check() error {
 	for _, name := range c.AllowedHeaders {
 		if !isToken(name) {
-			return fmt.Errorf("transport: %q cannot be the name of a header", session.Printable(name, 128))
+			return fmt.Errorf("transport: %q cannot be the name of a header", logline.Printable(name, 128))
 		}
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -97,7 +97,7 @@ func TestPreflight(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			eachProtocol(t, func(t *testing.T, proto protocol) {
-				e := newEndpoint(t, proto, session.Limits{}, tt.cfg)
+				e := newEndpoint(t, proto, limits.Limits{}, tt.cfg)
 				res, body := e.do(e.request(t.Context(), "OPTIONS", "", tt.headers...))
 				require.Equal(t, tt.status, res.StatusCode, body)
 				if tt.want == nil {
@@ -114,7 +114,7 @@ func TestPreflight(t *testing.T) {
 				if tt.refused != "" {
 					refused[tt.refused] = 1
 				}
-				require.Equal(t, refused, e.Conserved().HTTPRefused)
+				require.Equal(t, refused, e.Conserved().ExchangesRefused)
 			})
 		})
 	}
@@ -124,7 +124,7 @@ func TestPreflight(t *testing.T) {
 // gets a header for pages.
 func TestPagesReadResponses(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
-		e := newEndpoint(t, proto, session.Limits{}, pages)
+		e := newEndpoint(t, proto, limits.Limits{}, pages)
 		sid := e.session()
 		const gone = "Mcp-Session-Id: gone"
 		for _, tt := range []struct {
@@ -173,7 +173,7 @@ func TestPagesReadResponses(t *testing.T) {
 
 // A page's own stream, and what an outer handler has said, are no exception.
 func TestPagesBehindAnotherHandler(t *testing.T) {
-	f := newFake(t, session.Limits{})
+	f := newFake(t, limits.Limits{})
 	h := streamable.New(f.Core, pages)
 	e := &endpoint{fake: f, t: t, left: make(chan struct{}, 10)}
 	e.srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -193,7 +193,7 @@ func TestPagesBehindAnotherHandler(t *testing.T) {
 
 // What cannot be the name of a header is in no response.
 func TestAllowedHeadersAreNames(t *testing.T) {
-	f := newFake(t, session.Limits{})
+	f := newFake(t, limits.Limits{})
 	for _, bad := range []string{"", "X-A, X-B", "X-A:", "X-A\r\nSet-Cookie: a", "X-Ä"} {
 		cfg := streamable.Config{AllowedHeaders: []string{"X-Good", bad}}
 		require.ErrorContains(t, cfg.Check(), "cannot be the name of a header", bad)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -15,7 +15,7 @@ import (
 // While the server drains, every response asks the client to connect elsewhere next,
 // and no new stream is held open.
 func TestResponsesOfADrain(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid, other := e.session(), e.session()
 	own, err := e.srv.Client().Do(e.request(t.Context(), "GET", "", sid))
 	require.NoError(t, err)
@@ -62,5 +62,5 @@ func TestResponsesOfADrain(t *testing.T) {
 	require.Equal(t, 200, res.StatusCode)
 	require.True(t, res.Close, "Connection: close")
 	require.NoError(t, <-drained)
-	require.EqualValues(t, 2, e.Core.Snapshot().Counters.HTTPRefused[mcp.RefuseShuttingDown])
+	require.EqualValues(t, 2, e.Core.Snapshot().Counters.ExchangesRefused[mcp.RefuseShuttingDown])
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -65,7 +65,7 @@ func forbidden(r *http.Request, reason mcp.RefuseReason) string {
 }
 
 func notAllowed(header, value string) string {
-	return fmt.Sprintf("%s %q is not allowed", header, session.Printable(value, maxShown))
+	return fmt.Sprintf("%s %q is not allowed", header, logline.Printable(value, maxShown))
 }
 
 // listensOnLoopback reports whether the connection came to a loopback address.

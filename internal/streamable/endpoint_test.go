@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -27,7 +27,7 @@ func eachProtocol(t *testing.T, f func(t *testing.T, proto protocol)) {
 // An answer that comes first is plain JSON with its length.
 func TestAnswerIsJSON(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
-		e := newEndpoint(t, proto, session.Limits{}, streamable.Config{})
+		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
 		res, body := e.call("echo")
 		require.Equal(t, int(proto), res.ProtoMajor)
 		require.Equal(t, 200, res.StatusCode)
@@ -42,7 +42,7 @@ func TestAnswerIsJSON(t *testing.T) {
 // A notification before the answer turns the response into an event stream.
 func TestEventStream(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
-		e := newEndpoint(t, proto, session.Limits{}, streamable.Config{})
+		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
 		for _, legacyEra := range []bool{false, true} {
 			var res *http.Response
 			var body string
@@ -68,7 +68,7 @@ func TestEventStream(t *testing.T) {
 // has read it.
 func TestEventsAreFlushed(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
-		e := newEndpoint(t, proto, session.Limits{}, streamable.Config{})
+		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
 		res, err := e.srv.Client().Do(e.request(t.Context(), "POST", modern(1, "step"), modernHeaders("tools/call", "step")...))
 		require.NoError(t, err)
 		defer res.Body.Close()
@@ -93,7 +93,7 @@ func TestEventsAreFlushed(t *testing.T) {
 // In the modern era the status repeats the code of the error; a legacy error is an
 // ordinary answer.
 func TestStatusOfErrors(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid := e.session()
 	for _, tt := range []struct{ code, status int }{
 		{-32700, 400}, {-32600, 400}, {-32601, 404}, {-32602, 400}, {-32603, 200},
@@ -116,7 +116,7 @@ func TestStatusOfErrors(t *testing.T) {
 
 func TestModernHeaders(t *testing.T) {
 	const version, method = "Mcp-Protocol-Version", "Mcp-Method"
-	e := newEndpoint(t, http1, session.Limits{}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	for _, tt := range []struct {
 		name    string
 		target  string // params.name
@@ -168,7 +168,7 @@ func TestModernHeaders(t *testing.T) {
 }
 
 func TestEdgeOfTheEndpoint(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	for _, tt := range []struct {
 		name    string
 		headers []header
@@ -205,7 +205,7 @@ func TestEdgeOfTheEndpoint(t *testing.T) {
 
 func TestBodies(t *testing.T) {
 	const limit = 300
-	e := newEndpoint(t, http1, session.Limits{MaxFrameBytes: limit, MaxDepth: 5}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{MaxFrameBytes: limit, MaxDepth: 5}, streamable.Config{})
 	padded := func(n int) string { return modern(1, "echo") + strings.Repeat(" ", n-len(modern(1, "echo"))) }
 	tooLarge := fmt.Sprintf("the message has more than %d bytes, which is the limit", limit)
 	for _, tt := range []struct {
@@ -269,7 +269,7 @@ func TestBrokenBodies(t *testing.T) {
 		{"bad chunk", "Transfer-Encoding: chunked\r\n\r\nxyz\r\n", "400 Bad Request"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e := newEndpoint(t, http1, session.Limits{}, streamable.Config{})
+			e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 			conn, err := net.Dial("tcp", e.srv.Listener.Addr().String())
 			require.NoError(t, err)
 			defer conn.Close()
@@ -285,7 +285,7 @@ func TestBrokenBodies(t *testing.T) {
 			<-e.left
 			c := e.Conserved()
 			require.Zero(t, c.Received["request"])
-			require.Equal(t, map[mcp.RefuseReason]uint64{mcp.RefuseBody: 1}, c.HTTPRefused)
+			require.Equal(t, map[mcp.RefuseReason]uint64{mcp.RefuseBody: 1}, c.ExchangesRefused)
 		})
 	}
 }
@@ -294,7 +294,7 @@ func TestBrokenBodies(t *testing.T) {
 func TestDisconnectCancelsModernRequest(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		for _, name := range []string{"wait", "wait:after progress"} {
-			e := newEndpoint(t, proto, session.Limits{}, streamable.Config{})
+			e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
 			ctx, cancel := context.WithCancel(t.Context())
 			failed := make(chan error, 1)
 			req := e.request(ctx, "POST", modern(1, name), modernHeaders("tools/call", name)...)
@@ -318,7 +318,7 @@ func TestDisconnectCancelsModernRequest(t *testing.T) {
 // It does not cancel a legacy one, whose answer then has nowhere to go.
 func TestDisconnectSparesLegacyRequest(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
-		e := newEndpoint(t, proto, session.Limits{}, streamable.Config{})
+		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
 		sid := e.session()
 		<-e.left
 		ctx, cancel := context.WithCancel(t.Context())
@@ -347,7 +347,7 @@ func TestDisconnectSparesLegacyRequest(t *testing.T) {
 // While the server drains, clients are asked to come back later, elsewhere, also if it is
 // full: a proxy takes one that says 503 out, and not one that says 429.
 func TestDrainingEndpoint(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{MaxInFlightTotal: 1, MaxQueue: -1}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{MaxInFlightTotal: 1, MaxQueue: -1}, streamable.Config{})
 	answered := make(chan string, 1)
 	req := e.request(t.Context(), "POST", modern(1, "wait"), modernHeaders("tools/call", "wait")...)
 	go func() {
@@ -377,7 +377,7 @@ func TestDrainingEndpoint(t *testing.T) {
 }
 
 func TestOverload(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{MaxInFlightTotal: 1, MaxQueue: -1, MaxSessions: 1}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{MaxInFlightTotal: 1, MaxQueue: -1, MaxSessions: 1}, streamable.Config{})
 	answered := make(chan string, 1)
 	req := e.request(t.Context(), "POST", modern(1, "wait"), modernHeaders("tools/call", "wait")...)
 	go func() {

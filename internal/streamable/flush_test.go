@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -21,7 +21,7 @@ import (
 // the same; what cannot work says so, to the client and once to the log.
 func TestWriterWithoutFlush(t *testing.T) {
 	var log bytes.Buffer
-	f := newFake(t, session.Limits{}, slog.New(slog.NewTextHandler(&log, nil)))
+	f := newFake(t, limits.Limits{}, slog.New(slog.NewTextHandler(&log, nil)))
 	srv := httptest.NewServer(http.TimeoutHandler(streamable.New(f.Core, streamable.Config{}), time.Minute, ""))
 	defer srv.Close()
 	do := func(method, body string, headers ...header) (*http.Response, string) {
@@ -60,7 +60,7 @@ func TestWriterWithoutFlush(t *testing.T) {
 	_, sent, _, lost := c.Totals()
 	require.EqualValues(t, 3, sent)
 	require.Zero(t, lost)
-	require.Equal(t, map[mcp.RefuseReason]uint64{mcp.RefuseNoFlush: 2}, c.HTTPRefused)
+	require.Equal(t, map[mcp.RefuseReason]uint64{mcp.RefuseNoFlush: 2}, c.ExchangesRefused)
 	require.Equal(t, 1, strings.Count(log.String(), "http.flush_unsupported"))
 	require.Contains(t, log.String(), "timeoutWriter")
 }

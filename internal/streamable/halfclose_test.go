@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -21,7 +22,7 @@ import (
 // A client that does not read and then says that it sends nothing more has gone: its
 // handler is told at once, although a write to it blocks and may do so for an hour.
 func TestHalfCloseEndsABlockedWrite(t *testing.T) {
-	f := newFake(t, session.Limits{WriteTimeout: time.Hour, NotifyTimeout: time.Hour, KeepAlive: time.Hour})
+	f := newFake(t, limits.Limits{WriteTimeout: time.Hour, NotifyTimeout: time.Hour, KeepAlive: time.Hour})
 	var said atomic.Int64
 	f.Routes["tools/call"].Handle = func(ctx context.Context, r *session.Request) (mcp.Result, error) {
 		text := fmt.Appendf(nil, `{"data":%q}`, strings.Repeat("x", 64<<10))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 )
 
@@ -28,7 +28,7 @@ func (w shouter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // What somebody does to the headers of one response shows in no other.
 func TestHeadersAreNotShared(t *testing.T) {
-	h := streamable.New(newFake(t, session.Limits{}).Core, streamable.Config{})
+	h := streamable.New(newFake(t, limits.Limits{}).Core, streamable.Config{})
 	typeOf := func(accept string, wrap func(http.ResponseWriter) http.ResponseWriter) string {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(modern(1, "echo")))
 		for _, one := range append(modernHeaders("tools/call", "echo"), "Content-Type: application/json", "Accept: "+accept) {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session/sessiontest"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 )
@@ -50,7 +50,7 @@ const (
 
 func (p protocol) String() string { return fmt.Sprintf("HTTP %d", int(p)) }
 
-func newEndpoint(t *testing.T, proto protocol, limits session.Limits, cfg streamable.Config) *endpoint {
+func newEndpoint(t *testing.T, proto protocol, limits limits.Limits, cfg streamable.Config) *endpoint {
 	t.Helper()
 	return newEndpointOf(t, newFake(t, limits), proto, cfg)
 }

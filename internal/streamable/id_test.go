@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -13,7 +14,7 @@ import (
 // An error whose request could not be read has an id of null for the revisions up to
 // 2025-06-18, and none for the others.
 func TestErrorsWithoutAnID(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	for _, tt := range []struct {
 		name    string
 		version mcp.Version // of the session; "" is no session

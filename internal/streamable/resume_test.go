@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -267,7 +268,7 @@ func TestEventIDsOnTheWire(t *testing.T) {
 // A sign of life makes an event stream of a response, and gives the client an id.
 func TestSignOfLifeHasAnID(t *testing.T) {
 	release := make(chan struct{})
-	e := newResumable(t, http1, session.Config{Limits: session.Limits{KeepAlive: 20 * time.Millisecond}},
+	e := newResumable(t, http1, session.Config{Limits: limits.Limits{KeepAlive: 20 * time.Millisecond}},
 		func(context.Context, *session.Request) (mcp.Result, error) {
 			<-release
 			return &text{Text: "done"}, nil
@@ -411,16 +412,16 @@ func TestResumeIsRefused(t *testing.T) {
 	require.Contains(t, string(rest), answer(2, "wait"))
 
 	counters := e.Conserved()
-	require.EqualValues(t, 4, counters.HTTPRefused[mcp.RefuseEventUnknown])
-	require.EqualValues(t, 1, counters.HTTPRefused[mcp.RefuseEventStore])
-	require.EqualValues(t, 1, counters.HTTPRefused[mcp.RefuseConflict])
+	require.EqualValues(t, 4, counters.ExchangesRefused[mcp.RefuseEventUnknown])
+	require.EqualValues(t, 1, counters.ExchangesRefused[mcp.RefuseEventStore])
+	require.EqualValues(t, 1, counters.ExchangesRefused[mcp.RefuseConflict])
 	require.EqualValues(t, 2, counters.StreamsResumed)
 	require.EqualValues(t, 1, counters.EventFailures["replay"])
 }
 
 // Without an event store there are no ids, and none is known.
 func TestNoEventStore(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid := e.session()
 	_, body := e.post(legacy(1, "tools/call", "progress:x"), sid)
 	require.NotContains(t, body, "id: ")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 )
 
@@ -27,7 +27,7 @@ func TestSenderIsInTheLog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder
-			f := newFake(t, session.Limits{}, slog.New(slog.NewTextHandler(&log, nil)))
+			f := newFake(t, limits.Limits{}, slog.New(slog.NewTextHandler(&log, nil)))
 			r := httptest.NewRequest("POST", "/mcp", strings.NewReader(c.body))
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("User-Agent", "lost\nlevel=ERROR"+strings.Repeat("x", 1000))

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 )
 
@@ -14,7 +14,7 @@ import (
 // that cannot be guessed is a rule of internal/archtest.
 func TestSessionIDsCannotBeGuessed(t *testing.T) {
 	const sessions, letters = 512, 32
-	e := newEndpoint(t, http1, session.Limits{MaxSessions: sessions}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{MaxSessions: sessions}, streamable.Config{})
 	seen, places := map[header]bool{}, make([]map[rune]int, 26)
 	for range sessions {
 		sid := e.session()

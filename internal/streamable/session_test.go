@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -19,7 +20,7 @@ import (
 
 func TestLegacySession(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
-		e := newEndpoint(t, proto, session.Limits{}, streamable.Config{})
+		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
 
 		// initialize announces the session, whatever version header comes with it.
 		res, body := e.post(legacy(7, "initialize", ""), "Mcp-Protocol-Version: 2025-06-18")
@@ -111,7 +112,7 @@ func TestLegacySession(t *testing.T) {
 
 // A session whose initialize failed is not there.
 func TestFailedInitializeLeavesNoSession(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	res, body := e.post(legacy(1, "initialize", "fail"))
 	require.Equal(t, 200, res.StatusCode)
 	require.JSONEq(t, failure("1", -32602, "not you"), body)
@@ -123,7 +124,7 @@ func TestFailedInitializeLeavesNoSession(t *testing.T) {
 
 // Over legacy HTTP a cancelled request must end its exchange: with -32800.
 func TestLegacyCancel(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid, other := e.session(), e.session()
 	answered := make(chan string, 1)
 	req := e.request(t.Context(), "POST", legacy(1, "tools/call", "wait"), sid)
@@ -145,7 +146,7 @@ func TestLegacyCancel(t *testing.T) {
 // Over modern HTTP a cancel by POST is acknowledged and ignored: an id that the
 // client chose must not reach into another exchange.
 func TestModernCancelIsIgnored(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	answered := make(chan string, 1)
 	req := e.request(t.Context(), "POST", modern(1, "wait"), modernHeaders("tools/call", "wait")...)
 	go func() {
@@ -164,7 +165,7 @@ func TestModernCancelIsIgnored(t *testing.T) {
 
 // A modern client sends requests and notifications, nothing else.
 func TestModernMessages(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	res, body := e.post(`{"jsonrpc":"2.0","method":"notifications/anything","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
 	require.Equal(t, 202, res.StatusCode)
 	require.Empty(t, body)
@@ -176,7 +177,7 @@ func TestModernMessages(t *testing.T) {
 
 // The end of a session ends the exchanges of its requests, at once.
 func TestDeleteEndsRunningRequests(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid := e.session()
 	type result struct {
 		status int
@@ -201,7 +202,7 @@ func TestDeleteEndsRunningRequests(t *testing.T) {
 // Two requests with one id in one session: the second is refused on its own
 // exchange, and may carry the id.
 func TestDuplicateIDOverHTTP(t *testing.T) {
-	e := newEndpoint(t, http1, session.Limits{}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid, other := e.session(), e.session()
 	answered := make(chan string, 1)
 	req := e.request(t.Context(), "POST", legacy(1, "tools/call", "wait"), sid)
@@ -227,7 +228,7 @@ func TestDuplicateIDOverHTTP(t *testing.T) {
 // for it.
 func TestStandaloneStream(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
-		e := newEndpoint(t, proto, session.Limits{}, streamable.Config{})
+		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
 		sid := e.session()
 		s := e.Core.Session(strings.TrimPrefix(sid, "Mcp-Session-Id: "), nil)
 		require.ErrorIs(t, s.Notify(t.Context(), "notifications/x", []byte(`{}`), ""), mcp.ErrPeerGone)
@@ -272,7 +273,7 @@ func (w *hangUpWriter) Flush() {
 // session stays.
 func TestHangUpAfterInitialize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t, session.Limits{})
+		f := newFake(t, limits.Limits{})
 		ctx, cancel := context.WithCancel(t.Context())
 		req := httptest.NewRequestWithContext(ctx, "POST", "/", strings.NewReader(legacy(1, "initialize", "")))
 		req.Header.Set("Content-Type", "application/json")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 )
 
@@ -16,7 +16,7 @@ import (
 // and what belongs to none over the one that was opened by GET, which has no answers.
 func TestEachMessageHasOneStream(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
-		e := newEndpoint(t, proto, session.Limits{}, streamable.Config{})
+		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
 		sid := e.session()
 		res, err := e.srv.Client().Do(e.request(t.Context(), "GET", "", sid))
 		require.NoError(t, err)

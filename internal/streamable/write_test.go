@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 )
 
@@ -26,7 +26,7 @@ func TestWritesWithoutRequestAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const timeout = 200 * time.Millisecond
-			f := newFake(t, session.Limits{WriteTimeout: timeout, BodyTimeout: timeout})
+			f := newFake(t, limits.Limits{WriteTimeout: timeout, BodyTimeout: timeout})
 			closed := make(chan struct{})
 			srv := httptest.NewUnstartedServer(streamable.New(f.Core, streamable.Config{}))
 			srv.Config.ConnState = func(c net.Conn, state http.ConnState) {
@@ -67,7 +67,7 @@ func TestWritesWithoutRequestAreBounded(t *testing.T) {
 // next request.
 func TestWriteBoundsAreTakenOff(t *testing.T) {
 	const timeout = 50 * time.Millisecond
-	e := newEndpoint(t, http1, session.Limits{WriteTimeout: timeout}, streamable.Config{})
+	e := newEndpoint(t, http1, limits.Limits{WriteTimeout: timeout}, streamable.Config{})
 	c, err := net.Dial("tcp", e.srv.Listener.Addr().String())
 	require.NoError(t, err)
 	defer c.Close()
@@ -88,7 +88,7 @@ func TestWriteBoundsAreTakenOff(t *testing.T) {
 // The WriteTimeout of an http.Server begins with the head of a request. A body that comes later
 // than that is answered all the same: our own deadline is the one that holds.
 func TestWriteTimeoutOfTheServer(t *testing.T) {
-	f := newFake(t, session.Limits{})
+	f := newFake(t, limits.Limits{})
 	srv := httptest.NewUnstartedServer(streamable.New(f.Core, streamable.Config{}))
 	srv.Config.WriteTimeout = 20 * time.Millisecond
 	srv.Start()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -35,7 +36,7 @@ type Fake struct {
 }
 
 // New returns a Fake whose core logs to the one logger that is given, if any.
-func New(t *testing.T, limits session.Limits, logger ...*slog.Logger) *Fake {
+func New(t *testing.T, limits limits.Limits, logger ...*slog.Logger) *Fake {
 	return NewOf(t, session.Config{Logger: append(logger, slog.New(slog.DiscardHandler))[0], Limits: limits})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -164,10 +165,10 @@ func (d *Dialog) roundsFault(err error) error {
 		return err
 	}
 	core := d.Asker.core
-	core.LimitReached(session.LimitInputRounds)
+	core.LimitReached(limits.NameInputRounds)
 	return mcp.NewError(mcp.CodeInvalidParams, "the request has asked for input %d times, which is all that %s allows",
-		core.Limits().MaxInputRounds, session.LimitInputRounds).
-		WithData(mcp.ErrorData{Limit: session.LimitInputRounds})
+		core.Limits().MaxInputRounds, limits.NameInputRounds).
+		WithData(mcp.ErrorData{Limit: limits.NameInputRounds})
 }
 
 // Keep keeps a value for the runs of the handler that follow questions.

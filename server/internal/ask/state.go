@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -88,20 +89,20 @@ func (a *Asker) checkStateSize(size, answers int) error {
 	if size <= limit {
 		return nil
 	}
-	a.core.LimitReached(session.LimitStateBytes)
+	a.core.LimitReached(limits.NameStateBytes)
 	code := mcp.CodeInternalError
 	if size-answers <= limit {
 		code = mcp.CodeInvalidParams
 	}
-	return mcp.NewError(code, "the request has collected more state than %s allows", session.LimitStateBytes).
-		WithData(mcp.ErrorData{Limit: session.LimitStateBytes})
+	return mcp.NewError(code, "the request has collected more state than %s allows", limits.NameStateBytes).
+		WithData(mcp.ErrorData{Limit: limits.NameStateBytes})
 }
 
 // unsealState returns what a client has brought back, if it was made for this request.
 func (a *Asker) unsealState(text string, want binding) (*requestState, *mcp.Error) {
 	if len(text) > a.core.Limits().MaxStateBytes {
-		a.core.LimitReached(session.LimitStateBytes)
-		return nil, stateError(mcp.StateTooLarge, session.LimitStateBytes)
+		a.core.LimitReached(limits.NameStateBytes)
+		return nil, stateError(mcp.StateTooLarge, limits.NameStateBytes)
 	}
 	plain, fault := a.keys.unseal(text)
 	if fault != "" {

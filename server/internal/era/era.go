@@ -4,7 +4,7 @@
 package era
 
 import (
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -27,5 +27,5 @@ func CheckVersion(v mcp.Version) *mcp.Error {
 		return nil
 	}
 	return mcp.NewError(mcp.CodeUnsupportedVersion, "unsupported protocol version").WithData(
-		mcp.UnsupportedVersionData{Supported: mcp.Versions(mcp.Modern), Requested: session.Printable(string(v), 64)})
+		mcp.UnsupportedVersionData{Supported: mcp.Versions(mcp.Modern), Requested: logline.Printable(string(v), 64)})
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 )
 
@@ -34,7 +35,7 @@ type audience map[*Feed]struct{}
 // NewHub returns a hub without feeds.
 func NewHub(core *session.Core) *Hub {
 	return &Hub{
-		core: core, overflow: func() { core.LimitReached(session.LimitPendingUpdates) },
+		core: core, overflow: func() { core.LimitReached(limits.NamePendingUpdates) },
 		topics: map[Topic]audience{}, revisions: map[Topic]int64{},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -42,7 +43,7 @@ func NewSubscriptions(hub *Hub, catalog Catalog) *Subscriptions {
 
 // tooManyResources is the error for a subscriber of more than max_resource_subscriptions.
 func (s *Subscriptions) tooManyResources() *mcp.Error {
-	s.core.LimitReached(session.LimitResourceSubscriptions)
-	return mcp.NewError(mcp.CodeInvalidParams, "too many resources: %s is reached", session.LimitResourceSubscriptions).
-		WithData(mcp.ErrorData{Limit: session.LimitResourceSubscriptions})
+	s.core.LimitReached(limits.NameResourceSubscriptions)
+	return mcp.NewError(mcp.CodeInvalidParams, "too many resources: %s is reached", limits.NameResourceSubscriptions).
+		WithData(mcp.ErrorData{Limit: limits.NameResourceSubscriptions})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -98,7 +99,7 @@ func (t *task) open(key string, q mcp.InputRequest) error {
 	limit := t.service.core.Limits().MaxOutbound
 	_, err := t.change(func(rec *store.TaskRecord) error {
 		if len(rec.InputRequests) >= limit {
-			return session.Overload(session.LimitOutbound)
+			return session.Overload(limits.NameOutbound)
 		}
 		for _, key := range taken {
 			delete(rec.InputResponses, key)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
@@ -17,7 +18,7 @@ import (
 // to make room it forgets tasks that have ended, the oldest end first, and never one
 // that still runs.
 type memory struct {
-	limits  func() session.Limits
+	limits  func() limits.Limits
 	frame   func(id string) int     // the size of a task's request
 	reached func(limit string)      // counts a limit that has taken effect
 	changed func(*store.TaskRecord) // set by Watch, before all else
@@ -59,7 +60,7 @@ type taskShare struct {
 	ended     *list.List // of *keptTask
 }
 
-func newMemory(limits func() session.Limits, frame func(string) int, reached func(string)) *memory {
+func newMemory(limits func() limits.Limits, frame func(string) int, reached func(string)) *memory {
 	return &memory{
 		limits: limits, frame: frame, reached: reached, changed: func(*store.TaskRecord) {},
 		byID: map[string]*keptTask{}, principals: map[string]*taskShare{}, ended: list.New(),
@@ -81,7 +82,7 @@ func (m *memory) Create(_ context.Context, rec *store.TaskRecord) error {
 }
 
 func (m *memory) create(rec *store.TaskRecord, frame int) (reached []string, err error) {
-	limits := m.limits()
+	l := m.limits()
 	share := m.principals[rec.Principal]
 	if share == nil {
 		share = &taskShare{principal: rec.Principal, ended: list.New()}
@@ -93,16 +94,16 @@ func (m *memory) create(rec *store.TaskRecord, frame int) (reached []string, err
 		full  func() bool
 		ended *list.List
 	}{
-		{session.LimitTasksPrincipal, func() bool { return share.tasks >= limits.MaxTasksPerPrincipal }, share.ended},
-		{session.LimitTasks, func() bool { return len(m.byID) >= limits.MaxTasks }, m.ended},
-		{session.LimitTaskBytes, func() bool { return m.bytes+k.size > limits.MaxTaskBytes }, m.ended},
+		{limits.NameTasksPrincipal, func() bool { return share.tasks >= l.MaxTasksPerPrincipal }, share.ended},
+		{limits.NameTasks, func() bool { return len(m.byID) >= l.MaxTasks }, m.ended},
+		{limits.NameTaskBytes, func() bool { return m.bytes+k.size > l.MaxTaskBytes }, m.ended},
 	} {
 		full := bound.full()
 		if full {
 			reached = append(reached, bound.limit)
 		}
 		for ; full; full = bound.full() {
-			if k.size > limits.MaxTaskBytes || !m.forgetOldest(bound.ended, nil) {
+			if k.size > l.MaxTaskBytes || !m.forgetOldest(bound.ended, nil) {
 				return reached, session.Overload(bound.limit)
 			}
 		}
@@ -160,9 +161,9 @@ func (m *memory) update(id string, change func(*store.TaskRecord) error) (rec *s
 	}
 	size, limit := k.sizeAs(rec), m.limits().MaxTaskBytes
 	for size > k.size && m.bytes-k.size+size > limit {
-		reached = []string{session.LimitTaskBytes}
+		reached = []string{limits.NameTaskBytes}
 		if size > limit || !m.forgetOldest(m.ended, k) {
-			return nil, reached, session.Overload(session.LimitTaskBytes)
+			return nil, reached, session.Overload(limits.NameTaskBytes)
 		}
 	}
 	m.bytes += size - k.size

@@ -12,13 +12,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // check compares all that the store keeps about its tasks with the tasks.
-func (m *memory) check(t *testing.T, limits session.Limits) {
+func (m *memory) check(t *testing.T, l limits.Limits) {
 	t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -48,10 +48,10 @@ func (m *memory) check(t *testing.T, limits session.Limits) {
 	require.Len(t, m.principals, len(shares), "nothing is kept of who has nothing")
 	for principal, share := range m.principals {
 		require.Equal(t, shares[principal], share.tasks)
-		require.LessOrEqual(t, share.tasks, limits.MaxTasksPerPrincipal)
+		require.LessOrEqual(t, share.tasks, l.MaxTasksPerPrincipal)
 	}
-	require.LessOrEqual(t, len(m.byID), limits.MaxTasks)
-	require.LessOrEqual(t, m.bytes, limits.MaxTaskBytes)
+	require.LessOrEqual(t, len(m.byID), l.MaxTasks)
+	require.LessOrEqual(t, m.bytes, l.MaxTaskBytes)
 }
 
 // requestSize is the size of every request, in bytes.
@@ -61,8 +61,8 @@ func requestSize(string) int { return 100 }
 // without when it has ended.
 func TestMemoryTasksCountTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limits := session.Limits{MaxTasks: 1, MaxTasksPerPrincipal: 1, MaxTaskBytes: 10_000}
-		m := newMemory(func() session.Limits { return limits }, requestSize, func(string) {})
+		l := limits.Limits{MaxTasks: 1, MaxTasksPerPrincipal: 1, MaxTaskBytes: 10_000}
+		m := newMemory(func() limits.Limits { return l }, requestSize, func(string) {})
 		rec := &store.TaskRecord{Task: mcp.Task{TaskID: "a", Status: mcp.TaskWorking}, Expires: time.Now().Add(time.Minute)}
 		require.NoError(t, m.Create(t.Context(), rec))
 		require.Equal(t, recordSize(rec)+100, m.bytes)
@@ -78,8 +78,8 @@ func TestMemoryTasksKeepTheBooks(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
-			limits := session.Limits{MaxTasks: 12, MaxTasksPerPrincipal: 5, MaxTaskBytes: 9000}
-			m := newMemory(func() session.Limits { return limits }, requestSize, func(string) {})
+			l := limits.Limits{MaxTasks: 12, MaxTasksPerPrincipal: 5, MaxTaskBytes: 9000}
+			m := newMemory(func() limits.Limits { return l }, requestSize, func(string) {})
 			var ids []string
 			for n := range 400 {
 				switch r.IntN(4) {
@@ -113,11 +113,11 @@ func TestMemoryTasksKeepTheBooks(t *testing.T) {
 					time.Sleep(time.Duration(r.IntN(5000)) * time.Millisecond)
 					synctest.Wait()
 				}
-				m.check(t, limits)
+				m.check(t, l)
 			}
 			time.Sleep(time.Hour)
 			synctest.Wait()
-			m.check(t, limits)
+			m.check(t, l)
 			require.Empty(t, m.tally()[mcp.TaskCompleted]+m.tally()[mcp.TaskWorking]+m.tally()[mcp.TaskInputRequired], "everything expires, without anybody asking")
 		})
 	}
@@ -125,9 +125,9 @@ func TestMemoryTasksKeepTheBooks(t *testing.T) {
 
 // The oldest end goes first, and one's own before another's.
 func TestMemoryTasksForgetTheOldestEnd(t *testing.T) {
-	limits := session.Limits{MaxTasks: 4, MaxTasksPerPrincipal: 2, MaxTaskBytes: 1 << 20}
+	l := limits.Limits{MaxTasks: 4, MaxTasksPerPrincipal: 2, MaxTaskBytes: 1 << 20}
 	reached := map[string]int{}
-	m := newMemory(func() session.Limits { return limits }, requestSize, func(limit string) { reached[limit]++ })
+	m := newMemory(func() limits.Limits { return l }, requestSize, func(limit string) { reached[limit]++ })
 	create := func(principal, id string) error {
 		return m.Create(context.Background(), &store.TaskRecord{
 			Task: mcp.Task{TaskID: id, Status: mcp.TaskWorking}, Principal: principal, Expires: time.Now().Add(time.Hour),
@@ -144,7 +144,7 @@ func TestMemoryTasksForgetTheOldestEnd(t *testing.T) {
 			got = append(got, id)
 		}
 		require.ElementsMatch(t, want, got)
-		m.check(t, limits)
+		m.check(t, l)
 	}
 	for _, id := range []string{"a1", "a2", "b1", "b2"} {
 		require.NoError(t, create(id[:1], id))

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
 )
@@ -64,7 +64,7 @@ func taskTime() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 // maxTaskText bounds the message of a task, in bytes.
 const maxTaskText = 1024
 
-func taskText(message string) string { return session.Printable(message, maxTaskText) }
+func taskText(message string) string { return logline.Printable(message, maxTaskText) }
 
 // taskName names a task in logs and traces. The whole id is a credential of a kind.
 func taskName(id string) string { return fmt.Sprintf("%.8s", id) }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server/internal/ask"
@@ -194,13 +195,13 @@ func over(ctx context.Context, d *ask.Dialog) error {
 
 // life returns how long a task lives, and the limit that says so; "" if it is the
 // handler's own wish.
-func (o Options) life(limits session.Limits) (ttl time.Duration, limit string) {
+func (o Options) life(l limits.Limits) (ttl time.Duration, limit string) {
 	ttl = o.TTL
 	if ttl == 0 {
-		ttl, limit = limits.TaskTTL, session.LimitTaskTTL
+		ttl, limit = l.TaskTTL, limits.NameTaskTTL
 	}
-	if ttl > limits.MaxTaskTTL {
-		ttl, limit = limits.MaxTaskTTL, session.LimitMaxTaskTTL
+	if ttl > l.MaxTaskTTL {
+		ttl, limit = l.MaxTaskTTL, limits.NameMaxTaskTTL
 	}
 	return max(ttl.Truncate(time.Millisecond), time.Millisecond), limit
 }

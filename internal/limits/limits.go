@@ -1,0 +1,76 @@
+// Package limits has the limits, graces and time-outs of a server: their names, defaults and
+// meaning.
+package limits
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+)
+
+// Limits are the limits of one server. server.Limits has the same fields, with what they
+// mean, and is converted to this type: the compiler holds the two together. The zero value
+// of a field stands for its default; see [All].
+type Limits struct {
+	MaxFrameBytes, MaxDepth, MaxBatch                            int
+	MaxInFlight, MaxInFlightTotal                                int
+	MaxQueue, MaxQueuePerSession                                 int
+	MaxUnread                                                    int
+	MaxSessions                                                  int
+	MaxSubscriptions, MaxResourceSubscriptions                   int
+	MaxPendingUpdates                                            int
+	MaxOutbound                                                  int
+	MaxQueuedMessages, MaxQueuedBytes                            int
+	MaxEvents, MaxEventBytes, MaxEventBytesTotal                 int
+	MaxBodyBytesPending                                          int
+	MaxInputRounds, MaxStateBytes                                int
+	MaxRunningTasks, MaxTasks                                    int
+	MaxTasksPerPrincipal, MaxTaskBytes                           int
+	MaxAdminRequests                                             int
+	MaxConsecutiveMalformed                                      int
+	RequestTimeout, MaxRequestTimeout                            time.Duration
+	BodyTimeout, WriteTimeout                                    time.Duration
+	NotifyTimeout, CourtesyTimeout, EventTimeout                 time.Duration
+	KeepAlive                                                    time.Duration
+	OrphanGrace, EOFGrace, CleanupGrace, HookGrace, AbandonGrace time.Duration
+	SessionIdle                                                  time.Duration
+	PingInterval                                                 time.Duration
+	PingMisses                                                   int
+	TaskTTL, MaxTaskTTL, TaskGrace                               time.Duration
+	StateTTL                                                     time.Duration
+	InitializeTimeout                                            time.Duration
+}
+
+// WithDefaults returns the limits with the defaults for the fields that are zero.
+func (l Limits) WithDefaults() Limits {
+	for _, b := range All() {
+		if field := b.Int(&l); field != nil && *field == 0 {
+			*field = b.Default.(int)
+		}
+		if field := b.Duration(&l); field != nil && *field == 0 {
+			*field = b.Default.(time.Duration)
+		}
+	}
+	return l
+}
+
+// Check returns what is wrong with the limits: no limit may be negative, except for EOFGrace.
+func (l Limits) Check() error {
+	var errs []error
+	for _, b := range All() {
+		if field := b.Int(&l); field != nil && *field < 0 {
+			errs = append(errs, fmt.Errorf("limit %s must not be negative, and is %d", b.Name, *field))
+		}
+		if field := b.Duration(&l); field != nil && *field < 0 && field != &l.EOFGrace {
+			errs = append(errs, fmt.Errorf("limit %s must not be negative, and is %v", b.Name, *field))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Wire returns the limits of the envelope codec.
+func (l Limits) Wire() wire.Limits {
+	return wire.Limits{MaxBytes: l.MaxFrameBytes, MaxDepth: l.MaxDepth, MaxBatch: l.MaxBatch}
+}

@@ -1,0 +1,140 @@
+package limits
+
+import (
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+)
+
+// A Bound describes one field of [Limits].
+type Bound struct {
+	// Name is the name in errors, metrics, flags and docs/limits.md. It is the name of the
+	// field in snake case.
+	Name    string
+	Default any // int or time.Duration
+	// Unit is "bytes", "levels", "requests", ...; "" for durations.
+	Unit  string
+	Usage string
+	// Counted bounds have a series in vitrine_limit_reached_total.
+	Counted bool
+}
+
+// Int returns the field of a bound that is a number, else nil.
+func (b Bound) Int(l *Limits) *int { p, _ := b.field(l).(*int); return p }
+
+// Duration returns the field of a bound that is a duration, else nil.
+func (b Bound) Duration(l *Limits) *time.Duration { p, _ := b.field(l).(*time.Duration); return p }
+
+// field returns a pointer to the field of a bound.
+func (b Bound) field(l *Limits) any {
+	name := strings.ReplaceAll(b.Name, "_", "")
+	return reflect.ValueOf(l).Elem().FieldByNameFunc(func(field string) bool {
+		return strings.EqualFold(field, name)
+	}).Addr().Interface()
+}
+
+// The names of the limits that are counted when they are reached.
+const (
+	NameFrameBytes            = "max_frame_bytes"
+	NameDepth                 = "max_depth"
+	NameBatch                 = "max_batch"
+	NameInFlight              = "max_in_flight"
+	NameQueue                 = "max_queue"
+	NameQueueSession          = "max_queue_per_session"
+	NameUnread                = "max_unread"
+	NameSessions              = "max_sessions"
+	NameSubscriptions         = "max_subscriptions"
+	NameOutbound              = "max_outbound"
+	NameQueuedMessages        = "max_queued_messages"
+	NameQueuedBytes           = "max_queued_bytes"
+	NameEvents                = "max_events"
+	NameEventBytes            = "max_event_bytes"
+	NameBodyBytes             = "max_body_bytes_pending"
+	NameInputRounds           = "max_input_rounds"
+	NameStateBytes            = "max_state_bytes"
+	NameRunningTasks          = "max_running_tasks"
+	NameTasks                 = "max_tasks"
+	NameTasksPrincipal        = "max_tasks_per_principal"
+	NameTaskBytes             = "max_task_bytes"
+	NameAdminRequests         = "max_admin_requests"
+	NameMalformed             = "max_consecutive_malformed"
+	NameRequestTimeout        = "request_timeout"
+	NameEventBytesTotal       = "max_event_bytes_total"
+	NameMaxRequestTimeout     = "max_request_timeout"
+	NameResourceSubscriptions = "max_resource_subscriptions"
+	NamePendingUpdates        = "max_pending_updates"
+	NameTaskTTL               = "task_ttl"
+	NameMaxTaskTTL            = "max_task_ttl"
+	NameBodyTimeout           = "body_timeout"
+	NameWriteTimeout          = "write_timeout"
+	NameNotifyTimeout         = "notify_timeout"
+	NameEventTimeout          = "event_timeout"
+)
+
+// All returns all limits, in the order of docs/limits.md. The caller must not change them.
+func All() []Bound { return table }
+
+// Names returns the names of all limits that are counted when they are reached.
+func Names() (names []string) {
+	for _, b := range table {
+		if b.Counted {
+			names = append(names, b.Name)
+		}
+	}
+	return names
+}
+
+var wireLimits = wire.DefaultLimits()
+
+var table = []Bound{
+	{NameFrameBytes, wireLimits.MaxBytes, "bytes", "size of one message", true},
+	{NameDepth, wireLimits.MaxDepth, "levels", "nesting of one message", true},
+	{NameBatch, wireLimits.MaxBatch, "messages", "length of one JSON-RPC batch", true},
+	{NameInFlight, 256, "requests", "handlers that run at once in one session", true},
+	{"max_in_flight_total", 4096, "requests", "handlers that run at once in the process", false},
+	{NameQueue, 4096, "requests", "requests that wait for a slot", true},
+	{NameQueueSession, 1024, "requests", "requests of one session that wait for a slot", true},
+	{NameUnread, 16_384, "exchanges", "modern HTTP exchanges whose answer waits for its reader", true},
+	{NameSessions, 10_000, "sessions", "legacy HTTP sessions", true},
+	{NameSubscriptions, 10_000, "subscriptions", "open subscriptions of the process", true},
+	{NameResourceSubscriptions, 1000, "resources", "resources that one subscription or legacy session is about", true},
+	{NamePendingUpdates, 256, "updates", "what waits for one subscriber: parts of updated resources, then the whole is reported; own notifications, then they are dropped", true},
+	{NameOutbound, 64, "requests", "requests to one client that it has not answered", true},
+	{NameQueuedMessages, 1024, "messages", "messages that wait for the writer of one stream", true},
+	{NameQueuedBytes, 16 << 20, "bytes", "bytes that wait for the writer of one stream", true},
+	{NameEvents, 1000, "events", "events kept for one session, to resume its streams", true},
+	{NameEventBytes, 8 << 20, "bytes", "bytes of events kept for one session", true},
+	{NameEventBytesTotal, 64 << 20, "bytes", "bytes of events kept in the process", true},
+	{NameBodyBytes, 256 << 20, "bytes", "HTTP bodies of the process that have not arrived yet", true},
+	{NameInputRounds, 32, "rounds", "questions of one request to its client, one after the other", true},
+	{NameStateBytes, 256 << 10, "bytes", "what a request keeps from one round of questions to the next", true},
+	{NameRunningTasks, 4096, "tasks", "handlers of the process that run as tasks", true},
+	{NameTasks, 10_000, "tasks", "tasks that are kept in memory, running or ended", true},
+	{NameTasksPrincipal, 1000, "tasks", "tasks of one principal that are kept in memory", true},
+	{NameTaskBytes, 64 << 20, "bytes", "size of the tasks that are kept in memory", true},
+	{NameAdminRequests, 64, "requests", "requests that the admin listener works on at once, beside probes, scrapes and live streams", true},
+	{NameMalformed, 100, "frames", "malformed frames in a row before a byte stream is closed", true},
+	{NameRequestTimeout, time.Minute, "", "deadline of a request whose route sets none", true},
+	{NameMaxRequestTimeout, 15 * time.Minute, "", "longest deadline of any request", true},
+	{NameBodyTimeout, 30 * time.Second, "", "arrival of one HTTP body", true},
+	{NameWriteTimeout, 30 * time.Second, "", "one write to a peer that does not read", true},
+	{NameNotifyTimeout, time.Second, "", "wait of a notification for room in the queue", true},
+	{NameEventTimeout, time.Second, "", "one operation of the event store", true},
+	{"courtesy_timeout", time.Second, "", "telling a client that its answer is not wanted any more", false},
+	{"keep_alive", 15 * time.Second, "", "silence of an HTTP exchange before a sign of life", false},
+	{"orphan_grace", time.Duration(0), "", "life of a legacy request without its HTTP exchange; 0 is its deadline", false},
+	{"eof_grace", time.Second, "", "life of handlers after the peer has closed its side; negative is none", false},
+	{"cleanup_grace", 500 * time.Millisecond, "", "time for cancelled handlers to return before a teardown goes on", false},
+	{"hook_grace", 5 * time.Second, "", "time for the stop hooks, after the drain", false},
+	{"abandon_grace", 10 * time.Second, "", "time for a cancelled handler to return before it counts as abandoned", false},
+	{"session_idle", 30 * time.Minute, "", "life of a legacy HTTP session without requests and streams", false},
+	{"ping_interval", time.Duration(0), "", "between pings of a legacy HTTP client that keeps a stream open; 0 is never", false},
+	{"ping_misses", 3, "pings", "pings in a row without an answer before the session is ended", false},
+	{NameTaskTTL, time.Hour, "", "life of a task that sets none, from its creation", true},
+	{NameMaxTaskTTL, 24 * time.Hour, "", "longest life of any task", true},
+	{"task_grace", 5 * time.Minute, "", "how long the end of a task can be read at least", false},
+	{"state_ttl", 15 * time.Minute, "", "life of the state that a modern client carries between two rounds", false},
+	{"initialize_timeout", time.Minute, "", "life of a legacy HTTP session that does not finish its handshake", false},
+}

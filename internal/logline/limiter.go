@@ -1,0 +1,45 @@
+package logline
+
+import (
+	"sync"
+	"time"
+)
+
+// A Limiter lets one log line a second through for each record and reason, so that neither a
+// dying peer with a thousand requests nor a flood of nonsense fills the disk. Its zero value
+// is ready to use. It is safe for concurrent use.
+//
+// A Limiter remembers each pair of record and reason, so these must come from small sets.
+type Limiter struct {
+	mu   sync.Mutex
+	keys map[key]*count
+}
+
+type key struct{ record, reason string }
+
+type count struct {
+	last     time.Time
+	silenced int
+}
+
+// Allow reports whether a line may be written at the given time. If it may, silenced is the
+// number of lines that were not allowed since the last one.
+func (l *Limiter) Allow(record, reason string, now time.Time) (ok bool, silenced int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.keys[key{record, reason}]
+	if c == nil {
+		if l.keys == nil {
+			l.keys = map[key]*count{}
+		}
+		c = new(count)
+		l.keys[key{record, reason}] = c
+	}
+	if now.Sub(c.last) < time.Second {
+		c.silenced++
+		return false, 0
+	}
+	silenced = c.silenced
+	c.last, c.silenced = now, 0
+	return true, silenced
+}
