@@ -5,15 +5,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
-// A capability is a row of the table of what the server announces to its clients.
-type capability struct {
-	name string
-	// on reports whether the server has the capability at this moment: a feature may come
-	// to life while the server serves. Nil is always.
-	on       func() bool
-	announce func(*mcp.ServerCapabilities)
-}
-
 // Capabilities to which methods belong.
 const (
 	capabilityPrompts     = "prompts"

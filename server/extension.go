@@ -3,13 +3,9 @@ package server
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
@@ -42,7 +38,7 @@ func TryAddExtension(s *Server, e Extension) error {
 	if e.ID == mcp.ExtensionTasks {
 		return fmt.Errorf("server: extension %s is turned on with WithTasks", e.ID)
 	}
-	replaced, err := s.extensions.put(e)
+	replaced, err := s.extensions.put(e.ID, e.Settings)
 	if replaced {
 		logReplaced(s.logger, "extension", e.ID, false)
 	}
@@ -67,83 +63,6 @@ func (s *Server) RemoveExtensions(ids ...string) {
 	}
 }
 
-// extensions are those that are turned on, with their settings.
-type extensions struct {
-	mu   sync.RWMutex // is taken before the locks of methods and notices
-	byID map[string]jsontext.Value
-}
-
-// enter calls register for a method or a notification, unless the extension to which it
-// belongs is off. replaced says that there was one of its name.
-func (x *extensions) enter(name, extension string, register func() (replaced bool)) (replaced bool, err error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if _, on := x.byID[extension]; !on && extension != "" {
-		return false, notAdded(name, extension)
-	}
-	return register(), nil
-}
-
-// put turns an extension on. replaced says that it was on.
-func (x *extensions) put(e Extension) (replaced bool, err error) {
-	if err := mcp.CheckExtensionID(e.ID); err != nil {
-		return false, fmt.Errorf("server: %w", err)
-	}
-	settings := jsontext.Value("{}")
-	if e.Settings != nil {
-		raw, err := wire.Marshal(nil, e.Settings)
-		if err != nil {
-			return false, fmt.Errorf("server: encode the settings of extension %s: %w", e.ID, err)
-		}
-		if settings = raw; settings.Kind() != '{' {
-			return false, fmt.Errorf("server: the settings of extension %s must encode to a JSON object", e.ID)
-		}
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	_, replaced = x.byID[e.ID]
-	if x.byID == nil {
-		x.byID = map[string]jsontext.Value{}
-	}
-	x.byID[e.ID] = settings
-	return replaced, nil
-}
-
-// on reports whether an extension was added.
-func (x *extensions) on(id string) bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	_, on := x.byID[id]
-	return on
-}
-
-// ids are those of the extensions that are on. The caller owns the slice.
-func (x *extensions) ids() []string {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return slices.Collect(maps.Keys(x.byID))
-}
-
-// notifies reports whether Server.Notify can tell of an extension. Tasks have
-// notifications of the protocol's and a filter of their own.
-func (x *extensions) notifies(id string) bool { return id != mcp.ExtensionTasks && x.on(id) }
-
-// announced is what clients of one era are told; nil if there is nothing.
-func (x *extensions) announced(in era.Set) map[string]any {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	var all map[string]any
-	for id, settings := range x.byID {
-		if era.OfExtension(id)&in != 0 {
-			if all == nil {
-				all = map[string]any{}
-			}
-			all[id] = settings
-		}
-	}
-	return all
-}
-
 // Extension returns what the client has declared about an extension: its settings,
 // a JSON object that is often {}, and whether it has declared it at all, with this
 // request or, in the legacy era, in initialize.
@@ -165,22 +84,6 @@ func ifDeclared(id string, h callHandler) callHandler {
 	}
 }
 
-// checkOwnName checks the name of a method or notification that is not the protocol's.
-func checkOwnName(name string) error {
-	if name == "" || len(name) > 128 {
-		return fmt.Errorf("server: method name %q must have 1 to 128 characters", cut(name, 128))
-	}
-	for _, c := range []byte(name) {
-		if c <= ' ' || c >= 0x7f {
-			return fmt.Errorf("server: method name %q may have visible ASCII characters only", name)
-		}
-	}
-	if mcp.OwnMethod(name) {
-		return fmt.Errorf("server: method name %q is reserved to the protocol", name)
-	}
-	return nil
-}
-
 // checkExtends checks what a method or a notification is registered with.
 func (s *Server) checkExtends(name, extension string, how serving) error {
 	if err := checkOwnName(name); err != nil {
@@ -190,8 +93,4 @@ func (s *Server) checkExtends(name, extension string, how serving) error {
 		return notAdded(name, extension)
 	}
 	return how.check("method", name)
-}
-
-func notAdded(name, extension string) error {
-	return fmt.Errorf("server: method %q: extension %q was not added", name, extension)
 }

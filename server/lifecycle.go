@@ -5,27 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
-
-// lifecycle holds what users want to be called for.
-type lifecycle struct {
-	mu    sync.Mutex
-	hooks []*hook
-	// rootsChanged are called for the notification of that name.
-	rootsChanged []func(context.Context, *Notice)
-}
-
-// A hook is what a program starts and stops with the server.
-type hook struct {
-	name        string
-	start, stop func(context.Context) error // nil if there is nothing to do
-	started     bool                        // start has succeeded; guarded by lifecycle.mu
-}
 
 // AddHook adds what the program starts and stops with the server, such as a connection
 // to a database. The name is for people: it is in the errors and in the log.
@@ -42,25 +26,6 @@ func (s *Server) AddHook(name string, start, stop func(context.Context) error) {
 	s.hooks.mu.Lock()
 	defer s.hooks.mu.Unlock()
 	s.hooks.hooks = append(s.hooks.hooks, &hook{name: name, start: start, stop: stop})
-}
-
-// all returns the hooks in the order of registration.
-func (l *lifecycle) all() []*hook {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]*hook(nil), l.hooks...)
-}
-
-// toStop returns the hooks whose stop is to run, the last one first.
-func (l *lifecycle) toStop() (hooks []*hook) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := len(l.hooks) - 1; i >= 0; i-- {
-		if h := l.hooks[i]; h.stop != nil && (h.start == nil || h.started) {
-			hooks = append(hooks, h)
-		}
-	}
-	return hooks
 }
 
 // ErrAbandoned is matched by the errors that name the handlers which ignored their
@@ -84,7 +49,7 @@ func (s *Server) Start(ctx context.Context) error {
 		s.hooks.mu.Unlock()
 	}
 	if checks, probe, _ := s.ready.begin(); len(checks) == 0 {
-		s.noteReadiness(ctx, probe, nil, nil) // nothing can speak against it
+		s.ready.note(ctx, probe, nil, nil) // nothing can speak against it
 	}
 	return nil
 }
@@ -160,3 +125,43 @@ func contained(ctx context.Context, f func(context.Context) error) (err error) {
 	}()
 	return f(ctx)
 }
+
+// AddReadiness adds a check without which the server is not ready to be sent
+// requests, such as a ping of a database. The checks run with every probe, one after the
+// other. The name is in the answer to the probe, in the log, and a label of
+// vitrine_readiness_changes_total. AddReadiness panics if the name is empty or the check nil.
+func (s *Server) AddReadiness(name string, check func(context.Context) error) {
+	if name == "" || check == nil {
+		panic(fmt.Sprintf("server: readiness check %q: it needs a name and a function", name))
+	}
+	s.ready.add(readinessCheck{name, check})
+}
+
+// ErrDraining is what [Server.Ready] returns once the server shuts down.
+var ErrDraining = errors.New("server: shutting down")
+
+// Ready runs the readiness checks and returns what speaks against sending requests: a line
+// for each check that fails, with its name, or [ErrDraining]. A change is logged
+// (readiness.changed) and counted.
+func (s *Server) Ready(ctx context.Context) error {
+	checks, probe, draining := s.ready.begin()
+	if draining {
+		return ErrDraining
+	}
+	var failed []string
+	var errs []error
+	for _, c := range checks {
+		if err := contained(ctx, c.check); err != nil {
+			failed = append(failed, c.name)
+			errs = append(errs, fmt.Errorf("%s: %w", c.name, err))
+		}
+	}
+	err := errors.Join(errs...)
+	s.ready.note(ctx, probe, failed, err)
+	return err
+}
+
+// PrepareShutdown makes [Server.Ready] say no, while requests are still served: load
+// balancers have the time until [Server.Shutdown] to send them elsewhere. Shutdown calls it
+// too. Further calls do nothing.
+func (s *Server) PrepareShutdown() { s.ready.drain() }

@@ -23,7 +23,7 @@ func listOf[T comparable](s *Server, t *table[T], result func(defs []T, next str
 		}
 		var visible func(to *target) bool
 		if s.routes.view != nil {
-			visible = func(to *target) bool { return s.routes.view.shows(ctx, req, to, "") }
+			visible = func(to *target) bool { return s.routes.view.shows(ctx, req, to.item, "") }
 		}
 		defs, next, err := t.page(cursor, s.pageSize, visible)
 		if err != nil {

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"context"
-
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
@@ -34,13 +32,6 @@ func (s *Server) protocolMethods() []*method {
 		{name: mcp.MethodTasksUpdate, eras: era.Modern, absent: s.tasks == nil, handler: s.tasks.Update},
 		{name: mcp.MethodTasksCancel, eras: era.Modern, absent: s.tasks == nil, handler: s.tasks.Cancel},
 	}
-}
-
-// A notification is a row of the table of the protocol's notifications that the server
-// handles. The session core handles the others.
-type notification struct {
-	name    string
-	handler func(context.Context, *Notice)
 }
 
 // protocolNotifications is that table.

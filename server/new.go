@@ -61,7 +61,9 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 		listTTL:      cfg.listTTL,
 		personal:     cfg.authenticator != nil,
 		guests:       len(cfg.middleware) > 0,
+		ready:        readiness{telemetry: cfg.telemetry},
 	}
+	s.ready.logger = s.logger
 	s.core = session.New(session.Config{
 		Dispatcher: (*dispatcher)(s), Observer: s.observer, Logger: s.logger, Limits: limits.Limits(cfg.limits),
 		Authenticator: cfg.authenticator, Admission: admission(cfg.admission), Events: cfg.events.open(),

@@ -4,16 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"net/http"
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/vitrine-mcp/vitrine/auth"
-	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
@@ -27,38 +20,6 @@ import (
 // must be quick and must not wait for that client. The server's middlewares wrap it
 // ([WithMiddleware]): their request has no ID, and an error is logged and goes nowhere else.
 type NotificationHandler[P any] func(ctx context.Context, n *Notice, params P)
-
-// A Notice is a notification that a client has sent.
-type Notice struct {
-	in      *session.Inbound
-	session *session.Session // nil for a modern HTTP exchange
-}
-
-// Method returns the name under which the notification was sent.
-func (n *Notice) Method() string { return n.in.Method }
-
-// Extension returns what the client has declared about an extension, as
-// [Call.Extension] does. Modern clients need not declare anything with a notification.
-func (n *Notice) Extension(id string) (settings jsontext.Value, declared bool) {
-	return era.Extension(n.in, n.session, id)
-}
-
-// Principal returns on whose behalf the client speaks, as [WithAuthenticator] has found out; nil
-// without that option.
-func (n *Notice) Principal() *auth.Principal { return n.in.Conn.Principal }
-
-// SessionID returns the Mcp-Session-Id of a legacy HTTP session, or "". On a byte stream
-// ctx tells clients apart: it has the values of the context of [Server.ServePipe].
-func (n *Notice) SessionID() string {
-	if n.session == nil {
-		return ""
-	}
-	return n.session.ID()
-}
-
-// Header returns the HTTP header of the exchange, nil on other transports. It must
-// not be changed.
-func (n *Notice) Header() http.Header { return n.in.Header }
 
 // AddNotification registers what to do with a notification of one's own, or replaces what
 // was registered for that name: name is what clients send, as in
@@ -131,94 +92,6 @@ func (s *Server) wrapNotice(name string, h func(context.Context, *Notice)) func(
 // that runs already goes on.
 func (s *Server) RemoveNotifications(names ...string) {
 	s.notices.remove(func(name string, h noticeHandler) bool { return h.own && slices.Contains(names, name) })
-}
-
-// A noticeHandler handles the notifications of one name.
-type noticeHandler struct {
-	handle func(context.Context, *Notice)
-	// own: the notification is not the protocol's. It may belong to an extension.
-	own       bool
-	extension string
-}
-
-// notices are the notifications that features or users handle.
-type notices struct {
-	mu     sync.RWMutex
-	byName map[string]noticeHandler
-
-	runMu   sync.Mutex
-	running map[string]int // handlers that run, by the name of the notification
-	quiet   chan struct{}  // closed when none runs any more; nil while nobody waits
-}
-
-// put registers a handler. replaced says that there was one.
-func (t *notices) put(name string, h noticeHandler) (replaced bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.byName == nil {
-		t.byName = map[string]noticeHandler{}
-	}
-	_, replaced = t.byName[name]
-	t.byName[name] = h
-	return replaced
-}
-
-func (t *notices) remove(which func(name string, h noticeHandler) bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	maps.DeleteFunc(t.byName, which)
-}
-
-func (t *notices) handle(ctx context.Context, n *Notice) {
-	t.mu.RLock()
-	h, known := t.byName[n.in.Method]
-	t.mu.RUnlock()
-	if known {
-		t.runs(n.in.Method, 1)
-		defer t.runs(n.in.Method, -1)
-		h.handle(ctx, n)
-	}
-}
-
-// runs counts the handlers that run.
-func (t *notices) runs(name string, change int) {
-	t.runMu.Lock()
-	defer t.runMu.Unlock()
-	if t.running == nil {
-		t.running = map[string]int{}
-	}
-	if t.running[name] += change; t.running[name] == 0 {
-		delete(t.running, name)
-	}
-	if len(t.running) == 0 && t.quiet != nil {
-		close(t.quiet)
-		t.quiet = nil
-	}
-}
-
-// idle returns a channel that is closed as soon as no handler runs.
-func (t *notices) idle() <-chan struct{} {
-	t.runMu.Lock()
-	defer t.runMu.Unlock()
-	switch {
-	case len(t.running) == 0:
-		idle := make(chan struct{})
-		close(idle)
-		return idle
-	case t.quiet == nil:
-		t.quiet = make(chan struct{})
-	}
-	return t.quiet
-}
-
-// left says which handlers run, and how many of each.
-func (t *notices) left() (names []string) {
-	t.runMu.Lock()
-	defer t.runMu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(t.running)) {
-		names = append(names, fmt.Sprintf("%s (%d)", name, t.running[name]))
-	}
-	return names
 }
 
 // Notify sends a notification of one's own about this request, before its answer, to

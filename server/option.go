@@ -149,11 +149,6 @@ func WithSendingMiddleware(middlewares ...middleware.Middleware) Option {
 // such as lists, are in no class.
 func WithClass(class *Class) Option { return optionFunc(func(c *config) { c.class = class }) }
 
-// hasNil finds the middleware that would panic with the first route.
-func hasNil(middlewares []middleware.Middleware) bool {
-	return slices.ContainsFunc(middlewares, func(m middleware.Middleware) bool { return m == nil })
-}
-
 // WithLimits sets limits; the fields that are zero keep their defaults.
 func WithLimits(l Limits) Option { return optionFunc(func(c *config) { c.limits = l }) }
 
@@ -183,10 +178,6 @@ func WithAllowedHeaders(names ...string) HTTPOption {
 // and addresses in them. See [mcp.ToolError] for what callers are told without it.
 func WithErrorDetails() Option { return optionFunc(func(c *config) { c.errorDetails = true }) }
 
-// SetErrorDetails is [WithErrorDetails] for a server that is made already, as package
-// service does for an operator. It may be called at any time.
-func (s *Server) SetErrorDetails(on bool) { s.routes.teller.Details.Store(on) }
-
 // WithStateKeys sets the keys that seal the state of multi round-trip requests. Keys
 // are random and have 32 bytes or more. The first seals; all of them unseal, so that a
 // key is rotated by putting a new one first and taking the old one away when
@@ -196,11 +187,6 @@ func (s *Server) SetErrorDetails(on bool) { s.routes.teller.Details.Store(on) }
 func WithStateKeys(keys ...[]byte) Option {
 	return optionFunc(func(c *config) { c.stateKeys = keys })
 }
-
-// SetStateKeys is [WithStateKeys] for a server that is made already. It must be called
-// before the server serves anybody, as package service does with the keys that an
-// operator has set. It returns an error for a key that is too short, and for none.
-func (s *Server) SetStateKeys(keys ...[]byte) error { return s.routes.asker.SetKeys(keys) }
 
 // WithAuthenticator finds out who calls: once for each HTTP exchange that may carry a
 // message, with its context (in which an http.Handler around [Server.Handler] may have left

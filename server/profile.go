@@ -74,21 +74,6 @@ func (p *profileLabels) traced(ctx context.Context, req *request, next middlewar
 	return next(ctx, &req.Request)
 }
 
-// A labelledContext is a context with the labels of its route. It is a part of the
-// request, because a context of its own would be an allocation for each.
-type labelledContext struct {
-	context.Context
-	labels context.Context
-}
-
-// Value implements [context.Context].
-func (c *labelledContext) Value(key any) any {
-	if v := c.labels.Value(key); v != nil {
-		return v
-	}
-	return c.Context.Value(key)
-}
-
 // hasLabels reports whether a context has labels already.
 func hasLabels(ctx context.Context) (has bool) {
 	pprof.ForLabels(ctx, func(string, string) bool {

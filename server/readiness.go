@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -17,7 +15,10 @@ import (
 // readiness knows whether requests should be sent to the server, as the last probe has
 // found, and since when.
 type readiness struct {
-	mu     sync.Mutex
+	logger    *slog.Logger
+	telemetry *telemetry.Telemetry
+
+	mu     sync.Mutex // guards the rest
 	checks []readinessCheck
 	probes uint64 // that have begun
 	seen   uint64 // the latest one whose outcome is known
@@ -30,48 +31,15 @@ type readinessCheck struct {
 	check func(context.Context) error
 }
 
-// AddReadiness adds a check without which the server is not ready to be sent
-// requests, such as a ping of a database. The checks run with every probe, one after the
-// other. The name is in the answer to the probe, in the log, and a label of
-// vitrine_readiness_changes_total. AddReadiness panics if the name is empty or the check nil.
-func (s *Server) AddReadiness(name string, check func(context.Context) error) {
-	if name == "" || check == nil {
-		panic(fmt.Sprintf("server: readiness check %q: it needs a name and a function", name))
-	}
-	s.ready.mu.Lock()
-	defer s.ready.mu.Unlock()
-	s.ready.checks = append(s.ready.checks, readinessCheck{name, check})
+// add adds a check.
+func (r *readiness) add(c readinessCheck) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.checks = append(r.checks, c)
 }
 
-// ErrDraining is what [Server.Ready] returns once the server shuts down.
-var ErrDraining = errors.New("server: shutting down")
-
-// Ready runs the readiness checks and returns what speaks against sending requests: a line
-// for each check that fails, with its name, or [ErrDraining]. A change is logged
-// (readiness.changed) and counted.
-func (s *Server) Ready(ctx context.Context) error {
-	checks, probe, draining := s.ready.begin()
-	if draining {
-		return ErrDraining
-	}
-	var failed []string
-	var errs []error
-	for _, c := range checks {
-		if err := contained(ctx, c.check); err != nil {
-			failed = append(failed, c.name)
-			errs = append(errs, fmt.Errorf("%s: %w", c.name, err))
-		}
-	}
-	err := errors.Join(errs...)
-	s.noteReadiness(ctx, probe, failed, err)
-	return err
-}
-
-// PrepareShutdown makes [Server.Ready] say no, while requests are still served: load
-// balancers have the time until [Server.Shutdown] to send them elsewhere. Shutdown calls it
-// too. Further calls do nothing.
-func (s *Server) PrepareShutdown() {
-	r := &s.ready
+// drain says no from now on.
+func (r *readiness) drain() {
 	r.mu.Lock()
 	before := r.now
 	if before.State != session.Draining {
@@ -79,7 +47,7 @@ func (s *Server) PrepareShutdown() {
 	}
 	r.mu.Unlock()
 	if before.State != session.Draining && before.State != "" { // else nobody has asked
-		s.readinessChanged(context.Background(), before, session.Readiness{State: session.Draining}, "")
+		r.changed(context.Background(), before, session.Readiness{State: session.Draining}, "")
 	}
 }
 
@@ -91,14 +59,13 @@ func (r *readiness) begin() (checks []readinessCheck, probe uint64, draining boo
 	return r.checks, r.probes, r.now.State == session.Draining
 }
 
-// noteReadiness notes the outcome of a probe. Another one that has begun later, and was
+// note notes the outcome of a probe. Another one that has begun later, and was
 // faster, knows better.
-func (s *Server) noteReadiness(ctx context.Context, probe uint64, failed []string, err error) {
+func (r *readiness) note(ctx context.Context, probe uint64, failed []string, err error) {
 	now := session.Readiness{State: session.Ready, Since: time.Now()}
 	if err != nil {
 		now.State, now.Why = session.NotReady, strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
-	r := &s.ready
 	r.mu.Lock()
 	before, failedBefore := r.now, r.failed
 	news := probe > r.seen && before.State != session.Draining
@@ -111,7 +78,7 @@ func (s *Server) noteReadiness(ctx context.Context, probe uint64, failed []strin
 	}
 	r.mu.Unlock()
 	if changed {
-		s.readinessChanged(ctx, before, now, culprit(failed, failedBefore))
+		r.changed(ctx, before, now, culprit(failed, failedBefore))
 	}
 }
 
@@ -128,9 +95,9 @@ func culprit(failed, before []string) string {
 	return ""
 }
 
-// readinessChanged tells of a change.
-func (s *Server) readinessChanged(ctx context.Context, before, now session.Readiness, check string) {
-	s.telemetry.Count(telemetry.MetricReadinessChanges, now.State, check)
+// changed tells of a change.
+func (r *readiness) changed(ctx context.Context, before, now session.Readiness, check string) {
+	r.telemetry.Count(telemetry.MetricReadinessChanges, now.State, check)
 	level, attrs := slog.LevelInfo, []any{"from", "unknown", "to", now.State}
 	if before.State != "" {
 		attrs[1] = before.State
@@ -139,7 +106,7 @@ func (s *Server) readinessChanged(ctx context.Context, before, now session.Readi
 	if now.State == session.NotReady {
 		level, attrs = slog.LevelWarn, append(attrs, "why", now.Why)
 	}
-	s.logger.Log(ctx, level, "readiness.changed", attrs...)
+	r.logger.Log(ctx, level, "readiness.changed", attrs...)
 }
 
 // current returns what the last probe has found.

@@ -55,3 +55,18 @@ func newCall(ctx context.Context, req *middleware.Request, asker *ask.Asker, log
 	call.dialog.Asker, call.dialog.Request, call.dialog.Core, call.dialog.Ctx = asker, req, core, ctx
 	return call
 }
+
+// A labelledContext is a context with the labels of its route. It is a part of the
+// request, because a context of its own would be an allocation for each.
+type labelledContext struct {
+	context.Context
+	labels context.Context
+}
+
+// Value implements [context.Context].
+func (c *labelledContext) Value(key any) any {
+	if v := c.labels.Value(key); v != nil {
+		return v
+	}
+	return c.Context.Value(key)
+}

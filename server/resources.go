@@ -45,11 +45,11 @@ func (s *Server) readable(uri string) *target {
 // shownTo finds what serves a URI for a caller. A hidden resource hides no template
 // behind it: it is as if it did not exist.
 func (s *Server) shownTo(ctx context.Context, req *middleware.Request, uri string) *target {
-	if to := s.resources.target(uri); to != nil && s.routes.view.shows(ctx, req, to, uri) {
+	if to := s.resources.target(uri); to != nil && s.routes.view.shows(ctx, req, to.item, uri) {
 		return to
 	}
 	for _, e := range s.templates.all() {
-		if e.target.matches(uri) && s.routes.view.shows(ctx, req, e.target, uri) {
+		if e.target.matches(uri) && s.routes.view.shows(ctx, req, e.target.item, uri) {
 			return e.target
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -91,4 +92,9 @@ func (r *router) chained(mr middleware.Route, h middleware.Handler, how serving)
 		return teller.Answer(ctx, r, result, err)
 	}
 	return route
+}
+
+// hasNil finds the middleware that would panic with the first route.
+func hasNil(middlewares []middleware.Middleware) bool {
+	return slices.ContainsFunc(middlewares, func(m middleware.Middleware) bool { return m == nil })
 }

@@ -32,6 +32,6 @@ func (r *router) target(
 	how.class = cmp.Or(how.class, r.class)
 	own := middleware.Chain(how.middlewares...)(h)
 	to := &target{item: item, handler: own}
-	to.route = r.chained(route, r.view.wrap(to, own, hidden), how)
+	to.route = r.chained(route, r.view.wrap(item, own, hidden), how)
 	return to
 }

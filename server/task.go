@@ -16,7 +16,7 @@ func (s *Server) addTasks(t Tasks) (err error) {
 		Core: s.core, Logger: s.logger, Hub: s.hub, Encoder: s.encoder, Teller: s.routes.teller,
 	})
 	if err == nil {
-		_, err = s.extensions.put(Extension{ID: mcp.ExtensionTasks})
+		_, err = s.extensions.put(mcp.ExtensionTasks, nil)
 	}
 	return err
 }

@@ -2,46 +2,26 @@ package ask
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/vitrine-mcp/vitrine/internal/limits"
-	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
-	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
-// A Dialog is what one call asks its client. All but the four fields is made when the
-// first question is asked, because most calls ask nothing. Its methods may be called from
-// any goroutine.
+// A Dialog is what one call asks its client. The source is made when the first question is
+// asked, because most calls ask nothing. Its methods may be called from any goroutine.
 type Dialog struct {
-	Asker   *Asker
-	Request *middleware.Request
-	Core    *session.Request
-	// Ctx is what the handler was called with; questions wait no longer than it lives.
-	Ctx context.Context
+	Call
 
-	mu sync.Mutex // guards the rest
+	mu sync.Mutex // guards source
 	// source answers the handler's questions. Nil stands for the source of the request's
 	// own era.
 	source Source
-	kept   jsontext.Value // what the handler has kept for its next run
-}
-
-// A Source gets answers to the questions of a handler. What stands behind it
-// depends on how the client can be asked; the handler does not know.
-type Source interface {
-	// Ask returns the answer if it is there, or waits for it, or notes the question and
-	// returns an error that matches [mcp.ErrInputRequired]. An answer that is returned
-	// has passed q.Check; one that has not is asked for again. It may be called from
-	// many goroutines.
-	Ask(ctx context.Context, key string, q Question) (jsontext.Value, error)
 }
 
 // A conversation is the source of a request in its own era.
@@ -56,17 +36,6 @@ type conversation interface {
 	// fault is what is wrong with the input that came with the request. It counts even
 	// if the handler went on.
 	fault() error
-}
-
-// A Question is one thing that a handler wants of the client: the request as the
-// handler has made it, in the form of the latest revision.
-type Question struct {
-	mcp.InputRequest
-	// Check reports what is wrong with an answer. It may run code of the handler's author.
-	Check func(answer jsontext.Value) error
-	// page is the id of the page that the user is asked to open, if the handler has given
-	// it one. It is no part of the question: a modern client has no use for it.
-	page string
 }
 
 // maxKey bounds the key of a question, in bytes.
@@ -88,7 +57,7 @@ func (d *Dialog) open() Source {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.source == nil {
-		d.source = newConversation(d)
+		d.source = newConversation(&d.Call)
 	}
 	return d.source
 }
@@ -123,52 +92,6 @@ func (d *Dialog) conversation() (conversation, bool) {
 	defer d.mu.Unlock()
 	conv, asked := d.source.(conversation)
 	return conv, asked
-}
-
-// Converse takes a request from the first return of its handler, with result and err, to its
-// end, if the handler has asked for input or has failed. again calls the handler again.
-func (d *Dialog) Converse(result mcp.Result, err error, again func() (mcp.Result, error)) (mcp.Result, error) {
-	for {
-		err = d.requireURLs(err)
-		conv, asked := d.conversation()
-		if asked && conv.fault() != nil {
-			return nil, conv.fault()
-		}
-		if err == nil {
-			return result, nil
-		}
-		_, decided := mcp.AsError(err)
-		switch {
-		case decided:
-			return result, err
-		case errors.Is(err, mcp.ErrNotDeclared):
-			return era.NotDeclared(d.Request, err)
-		case !errors.Is(err, mcp.ErrInputRequired):
-			return result, err
-		case !asked:
-			return nil, era.Fault{Err: fmt.Errorf("%w: %w", errNoQuestion, err)}
-		}
-		result, err = conv.next(d.Ctx)
-		if result != nil || err != nil {
-			return result, d.roundsFault(err)
-		}
-		result, err = again()
-	}
-}
-
-// roundsFault words an error that ends a conversation.
-func (d *Dialog) roundsFault(err error) error {
-	if errors.Is(err, errNoQuestion) {
-		return era.Fault{Err: err}
-	}
-	if !errors.Is(err, errRounds) {
-		return err
-	}
-	core := d.Asker.core
-	core.LimitReached(limits.NameInputRounds)
-	return mcp.NewError(mcp.CodeInvalidParams, "the request has asked for input %d times, which is all that %s allows",
-		core.Limits().MaxInputRounds, limits.NameInputRounds).
-		WithData(mcp.ErrorData{Limit: limits.NameInputRounds})
 }
 
 // Keep keeps a value for the runs of the handler that follow questions.
@@ -208,14 +131,10 @@ func (d *Dialog) load() error {
 	return nil
 }
 
-func (d *Dialog) keep(raw jsontext.Value) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.kept = raw
-}
-
-func (d *Dialog) keeps() jsontext.Value {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.kept
+// newConversation returns the source of a call in its own era.
+func newConversation(c *Call) conversation {
+	if c.Request.Peer.Era == mcp.Modern {
+		return &modern{call: c}
+	}
+	return &legacy{call: c}
 }

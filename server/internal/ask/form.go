@@ -1,13 +1,11 @@
 package ask
 
 import (
-	"fmt"
 	"reflect"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
 )
 
@@ -62,27 +60,4 @@ func (f *forms) of(t reflect.Type) (*schema.Schema, error) {
 	}
 	form := known.(inferredForm)
 	return form.schema, form.err
-}
-
-// ElicitForm asks the user to fill a form that is inferred from T, and decodes what comes
-// back.
-func ElicitForm[T any](d *Dialog, key, message string) (value T, action mcp.ElicitAction, err error) {
-	form, err := d.Asker.forms.of(reflect.TypeFor[T]())
-	if err != nil {
-		return value, "", fmt.Errorf("server: question %q: %w", key, err)
-	}
-	if message == "" {
-		return value, "", fmt.Errorf("server: question %q: an elicitation needs a message", key)
-	}
-	decode := func(content jsontext.Value) []schema.Fault { var v T; return form.Decode(content, &v) }
-	r, err := d.elicit(key, mcp.ElicitParams{Message: message, RequestedSchema: form.JSON()}, decode)
-	if err != nil {
-		return value, "", err
-	}
-	if r.Action == mcp.ElicitAccept {
-		if faults := form.Decode(r.Content, &value); len(faults) > 0 {
-			return value, "", fmt.Errorf("server: question %q: %s", key, faults[0])
-		}
-	}
-	return value, r.Action, nil
 }

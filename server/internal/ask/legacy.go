@@ -16,14 +16,14 @@ import (
 // legacy is the conversation with a legacy client: it is asked while the request waits.
 type legacy struct {
 	rounds
-	dialog *Dialog
+	call *Call
 }
 
 func (in *legacy) load() error  { return nil }
 func (in *legacy) fault() error { return nil }
 
 func (in *legacy) Ask(_ context.Context, key string, q Question) (jsontext.Value, error) {
-	if in.dialog.Core.Settled() {
+	if in.call.Core.Settled() {
 		return nil, mcp.ErrRequestDone
 	}
 	return in.rounds.ask(key, q)
@@ -33,26 +33,26 @@ func (in *legacy) Ask(_ context.Context, key string, q Question) (jsontext.Value
 // question could not be asked, or was answered with an error, is for the handler to
 // see; only the end of the request ends the conversation.
 func (in *legacy) next(ctx context.Context) (mcp.Result, error) {
-	open, asked, err := in.rounds.next(in.dialog.Asker.core.Limits().MaxInputRounds)
+	open, asked, err := in.rounds.next(in.call.Asker.core.Limits().MaxInputRounds)
 	if err != nil {
 		return nil, err
 	}
 	var wg sync.WaitGroup
 	for key, q := range open {
 		// Encoded here, and not on a goroutine that nobody guards against a user's panic.
-		method, params, err := encodeQuestion(in.dialog.Request.Peer.Version, q)
+		method, params, err := encodeQuestion(in.call.Request.Peer.Version, q)
 		if err != nil {
 			in.answer(key, answer{Asked: asked[key], err: err})
 			continue
 		}
 		if q.page != "" {
-			in.dialog.Asker.pages.add(in.dialog.Core, q.page)
+			in.call.Asker.pages.add(in.call.Core, q.page)
 		}
 		wg.Go(func() {
 			value, err := jsontext.Value(nil), errEndedOnItsWay
 			defer func() { in.answer(key, answer{Asked: asked[key], Value: value, err: err}) }()
-			value, err = in.dialog.Send(ctx, method, params, func(ctx context.Context, params jsontext.Value) (jsontext.Value, error) {
-				return in.dialog.Core.Ask(ctx, method, params)
+			value, err = in.call.Send(ctx, method, params, func(ctx context.Context, params jsontext.Value) (jsontext.Value, error) {
+				return in.call.Core.Ask(ctx, method, params)
 			})
 		})
 	}
@@ -69,7 +69,7 @@ func (in *legacy) tooLarge() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	size := answersSize(in.answers)
-	return in.dialog.Asker.checkStateSize(size, size)
+	return in.call.Asker.checkStateSize(size, size)
 }
 
 func encodeQuestion(v mcp.Version, q Question) (method string, params []byte, err error) {
@@ -81,47 +81,6 @@ func encodeQuestion(v mcp.Version, q Question) (method string, params []byte, er
 		err = fmt.Errorf("server: encode the params of %s: %w", q.Method, err)
 	}
 	return q.Method, params, err
-}
-
-// CallClient sends a request of the handler's own making to a legacy client and waits for
-// the answer.
-func (d *Dialog) CallClient(ctx context.Context, method string, params any) (jsontext.Value, error) {
-	if d.Request.Peer.Era == mcp.Modern {
-		return nil, mcp.ErrNoBackChannel
-	}
-	if err := declared(d.Request.Capabilities(), method); err != nil {
-		return nil, err
-	}
-	var raw []byte
-	if params != nil {
-		var err error
-		if raw, err = wire.Marshal(nil, params); err != nil {
-			return nil, fmt.Errorf("server: encode the params of %s: %w", method, err)
-		}
-	}
-	if method == mcp.MethodElicitationCreate {
-		d.notePage(raw)
-	}
-	return d.Send(ctx, method, raw, func(ctx context.Context, params jsontext.Value) (jsontext.Value, error) {
-		return d.Core.Ask(ctx, method, params)
-	})
-}
-
-// declared checks that the client can be sent a method. What the params may hold is
-// the caller's to know.
-func declared(caps mcp.ClientCapabilities, method string) error {
-	var missing mcp.ClientCapabilities
-	switch {
-	case method == mcp.MethodSamplingCreateMessage && caps.Sampling == nil:
-		missing.Sampling = &mcp.SamplingCapability{}
-	case method == mcp.MethodElicitationCreate && caps.Elicitation == nil:
-		missing.Elicitation = &mcp.ElicitationCapability{}
-	case method == mcp.MethodRootsList && caps.Roots == nil:
-		missing.Roots = &mcp.RootsCapability{}
-	default:
-		return nil
-	}
-	return fmt.Errorf("%s: %w", method, &mcp.NotDeclaredError{Missing: missing})
 }
 
 // errEndedOnItsWay is the answer to a question of which a middleware has ended the goroutine.

@@ -16,19 +16,11 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// newConversation returns the source of a request in its own era.
-func newConversation(d *Dialog) conversation {
-	if d.Request.Peer.Era == mcp.Modern {
-		return &modern{dialog: d}
-	}
-	return &legacy{dialog: d}
-}
-
 // modern is the conversation with a modern client: the answers come with the request, together with
 // the sealed state of the rounds before.
 type modern struct {
 	rounds
-	dialog  *Dialog
+	call    *Call
 	once    sync.Once
 	refused atomic.Pointer[mcp.Error]
 	binding binding
@@ -53,9 +45,9 @@ func (in *modern) fault() error {
 }
 
 func (in *modern) read() *mcp.Error {
-	r := in.dialog.Core
+	r := in.call.Core
 	var err error
-	if in.binding, err = bindingOf(r.Inbound, in.dialog.Request.Principal.Key()); err != nil {
+	if in.binding, err = bindingOf(r.Inbound, in.call.Request.Principal.Key()); err != nil {
 		return mcp.NewError(mcp.CodeInvalidParams, "params.arguments are not valid")
 	}
 	var params struct {
@@ -73,11 +65,11 @@ func (in *modern) read() *mcp.Error {
 		}
 		return nil
 	}
-	st, refused := in.dialog.Asker.unsealState(*params.RequestState, in.binding)
+	st, refused := in.call.Asker.unsealState(*params.RequestState, in.binding)
 	if refused != nil {
 		return refused
 	}
-	observe.LinkSpan(in.dialog.Ctx, st.TraceParent)
+	observe.LinkSpan(in.call.Ctx, st.TraceParent)
 	in.done = st.Round
 	for key, a := range st.Answers {
 		in.answer(key, a)
@@ -87,14 +79,14 @@ func (in *modern) read() *mcp.Error {
 			in.answer(key, answer{Asked: asked, Value: value})
 		}
 	}
-	in.dialog.keep(st.Kept)
+	in.call.keep(st.Kept)
 	return nil
 }
 
 func (in *modern) log(refused *mcp.Error) {
 	if data, ok := refused.Data.(mcp.ErrorData); ok {
-		in.dialog.Asker.logger.LogAttrs(in.dialog.Ctx, slog.LevelInfo, "state.refused",
-			slog.String("method", in.dialog.Request.Method), slog.String("target", in.dialog.Request.Route.Target), slog.String("reason", data.Reason))
+		in.call.Asker.logger.LogAttrs(in.call.Ctx, slog.LevelInfo, "state.refused",
+			slog.String("method", in.call.Request.Method), slog.String("target", in.call.Request.Route.Target), slog.String("reason", data.Reason))
 	}
 }
 
@@ -104,10 +96,10 @@ func mayAskBack(method string) bool {
 }
 
 func (in *modern) Ask(_ context.Context, key string, q Question) (jsontext.Value, error) {
-	if in.dialog.Core.Settled() {
+	if in.call.Core.Settled() {
 		return nil, mcp.ErrRequestDone
 	}
-	if !mayAskBack(in.dialog.Request.Method) {
+	if !mayAskBack(in.call.Request.Method) {
 		return nil, mcp.ErrNoBackChannel
 	}
 	if err := in.load(); err != nil {
@@ -117,7 +109,7 @@ func (in *modern) Ask(_ context.Context, key string, q Question) (jsontext.Value
 }
 
 func (in *modern) next(ctx context.Context) (mcp.Result, error) {
-	a := in.dialog.Asker
+	a := in.call.Asker
 	open, asked, err := in.rounds.next(a.core.Limits().MaxInputRounds)
 	if err != nil {
 		return nil, err
@@ -132,14 +124,14 @@ func (in *modern) next(ctx context.Context) (mcp.Result, error) {
 	if len(requests) == 0 {
 		return nil, nil // all were answered on their way
 	}
-	kept := in.dialog.keeps()
+	kept := in.call.keeps()
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	// What nobody has asked for is not carried along: its client would fill the state with it.
 	maps.DeleteFunc(in.answers, func(_ string, a answer) bool { return a.Asked == nil })
 	sealed, err := a.sealState(requestState{
 		Binding: in.binding, Round: in.done, Answers: in.answers, Asked: asked, Kept: kept,
-		TraceParent: observe.TraceParent(in.dialog.Ctx),
+		TraceParent: observe.TraceParent(in.call.Ctx),
 	})
 	if err != nil {
 		return nil, err
@@ -150,7 +142,7 @@ func (in *modern) next(ctx context.Context) (mcp.Result, error) {
 // send puts a question through the chain of what is sent to clients, and returns it as that
 // lets it out. A question that is answered on its way is not asked; the error says so.
 func (in *modern) send(ctx context.Context, key string, asked digest, q mcp.InputRequest) (mcp.InputRequest, error) {
-	if in.dialog.Asker.sending == nil {
+	if in.call.Asker.sending == nil {
 		return q, nil
 	}
 	var params jsontext.Value
@@ -162,7 +154,7 @@ func (in *modern) send(ctx context.Context, key string, asked digest, q mcp.Inpu
 		params = raw
 	}
 	out := q
-	value, err := in.dialog.Send(ctx, q.Method, params, func(_ context.Context, params jsontext.Value) (jsontext.Value, error) {
+	value, err := in.call.Send(ctx, q.Method, params, func(_ context.Context, params jsontext.Value) (jsontext.Value, error) {
 		if params != nil {
 			out.Params = params
 		}

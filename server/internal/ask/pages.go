@@ -1,43 +1,12 @@
 package ask
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"sync"
 	"weak"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/vitrine-mcp/vitrine/internal/session"
-	"github.com/vitrine-mcp/vitrine/internal/wire"
-	"github.com/vitrine-mcp/vitrine/mcp"
 )
-
-// PageDone says that the user is done with a page of 2025-11-25 that was asked for under an
-// id: the clients that were asked are told, once.
-func (a *Asker) PageDone(ctx context.Context, id string) error {
-	params := append(wire.AppendString([]byte(`{"elicitationId":`), id), '}')
-	var errs []error
-	for sess, asked := range a.pages.find(id) {
-		if err := tellPage(ctx, sess, asked.Value(), params); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		a.pages.done(sess, id)
-	}
-	return errors.Join(errs...)
-}
-
-// tellPage tells a client on the stream of its request, which may be nil or over, or on
-// the session's own.
-func tellPage(ctx context.Context, sess *session.Session, r *session.Request, params []byte) error {
-	if r != nil && !r.Settled() && r.TakesNotifications() && r.Notify(mcp.NotificationElicitationComplete, params, "") == nil {
-		return nil
-	}
-	return sess.Notify(ctx, mcp.NotificationElicitationComplete, params, "")
-}
 
 // maxPages is how many pages a session remembers to have asked its client to open.
 const maxPages = 64
@@ -104,12 +73,4 @@ func (p *pages) forget(sess *session.Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.bySession, sess)
-}
-
-// notePage notes the page of an elicitation that a handler has worded by itself.
-func (d *Dialog) notePage(params jsontext.Value) {
-	var p mcp.ElicitParams
-	if d.Request.Peer.Version.AtLeast(mcp.Version20251125) && json.Unmarshal(params, &p) == nil && p.ElicitationID != "" {
-		d.Asker.pages.add(d.Core, p.ElicitationID)
-	}
 }

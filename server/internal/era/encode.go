@@ -181,3 +181,40 @@ func shallowCopy(result mcp.Result) mcp.Result {
 	c.Elem().Set(v.Elem())
 	return c.Interface().(mcp.Result)
 }
+
+// knownPage returns the rest of an answer with a page of a list for clients of a
+// revision, or nil.
+func (e *Encoder) knownPage(v mcp.Version, result mcp.Result) []byte {
+	if len(*result.ResultMetadata()) > 0 {
+		return nil
+	}
+	switch r := result.(type) {
+	case *mcp.ListToolsResult:
+		return e.tools.find(v, r.Tools, r.NextCursor, r.CacheHint)
+	case *mcp.ListPromptsResult:
+		return e.prompts.find(v, r.Prompts, r.NextCursor, r.CacheHint)
+	case *mcp.ListResourcesResult:
+		return e.resources.find(v, r.Resources, r.NextCursor, r.CacheHint)
+	case *mcp.ListResourceTemplatesResult:
+		return e.templates.find(v, r.ResourceTemplates, r.NextCursor, r.CacheHint)
+	}
+	return nil
+}
+
+// keepPage remembers a result, of which members is the JSON without the first brace, if
+// it is a page of a list.
+func (e *Encoder) keepPage(v mcp.Version, result mcp.Result, members []byte) {
+	if len(*result.ResultMetadata()) > 0 {
+		return
+	}
+	switch r := result.(type) {
+	case *mcp.ListToolsResult:
+		e.tools.keep(v, r.Tools, r.NextCursor, r.CacheHint, members)
+	case *mcp.ListPromptsResult:
+		e.prompts.keep(v, r.Prompts, r.NextCursor, r.CacheHint, members)
+	case *mcp.ListResourcesResult:
+		e.resources.keep(v, r.Resources, r.NextCursor, r.CacheHint, members)
+	case *mcp.ListResourceTemplatesResult:
+		e.templates.keep(v, r.ResourceTemplates, r.NextCursor, r.CacheHint, members)
+	}
+}

@@ -13,7 +13,8 @@ type Feed struct {
 	next func() // f.send
 	// limit is how many parts of resources wait, and how many events.
 	limit int
-	hub   *Hub
+	// overflow counts a notification that has found no room.
+	overflow func()
 
 	// Guarded by Hub.mu.
 	topics    map[Topic]struct{}
@@ -53,7 +54,7 @@ func (f *Feed) note(n Notification, as Topic) (send bool) {
 	f.busy = true
 	f.mu.Unlock()
 	if !room {
-		f.hub.overflow()
+		f.overflow()
 	}
 	return send
 }

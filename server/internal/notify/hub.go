@@ -47,7 +47,7 @@ func (h *Hub) Joined() int64 { return h.joined.Load() }
 // those of the tasks among the topics that the subscriber may have read.
 func (h *Hub) join(post func(Notification, func()), topics []Topic, revisions map[string]int64) *Feed {
 	f := &Feed{
-		post: post, limit: h.core.Limits().MaxPendingUpdates, hub: h, busy: true, topics: make(map[Topic]struct{}, len(topics)),
+		post: post, limit: h.core.Limits().MaxPendingUpdates, overflow: h.overflow, busy: true, topics: make(map[Topic]struct{}, len(topics)),
 	}
 	f.next = f.send
 	h.joined.Add(1)

@@ -22,12 +22,6 @@ import (
 // for tasks/update.
 type input struct{ task *task }
 
-// A waiter is a question that waits for its answer.
-type waiter struct {
-	ask.Question
-	answer chan jsontext.Value // has room for the one answer
-}
-
 // ask implements ask.Source. The context of the call is over; that of the task counts.
 func (in *input) Ask(_ context.Context, key string, q ask.Question) (jsontext.Value, error) {
 	t := in.task
@@ -96,7 +90,7 @@ func (t *task) open(key string, q mcp.InputRequest) error {
 	taken := t.taken
 	t.taken = nil
 	t.mu.Unlock()
-	limit := t.service.core.Limits().MaxOutbound
+	limit := t.records.core.Limits().MaxOutbound
 	_, err := t.change(func(rec *store.TaskRecord) error {
 		if len(rec.InputRequests) >= limit {
 			return session.Overload(limits.NameOutbound)
@@ -112,7 +106,7 @@ func (t *task) open(key string, q mcp.InputRequest) error {
 		<-t.ctx.Done()
 		return context.Cause(t.ctx)
 	case err != nil:
-		return t.service.fault(t.ctx, err)
+		return t.records.fault(t.ctx, err)
 	}
 	return nil
 }
@@ -186,3 +180,18 @@ func (t *task) judge(w *waiter, answer jsontext.Value) (err error) {
 
 // errUnjudged: the check has panicked, so that nobody knows what the answer is worth.
 var errUnjudged = errors.New("it could not be checked")
+
+// changed is told what the record has become, by whoever has changed it.
+func (t *task) changed(rec *store.TaskRecord) {
+	t.mu.Lock()
+	if !t.seen.Terminal() {
+		t.seen = rec.Status
+	}
+	t.mu.Unlock()
+	if rec.Status == mcp.TaskCancelled {
+		t.work.Cancel(&mcp.CancelError{Cause: mcp.CauseClientCancel})
+	}
+	for key, answer := range rec.InputResponses {
+		t.deliver(key, answer)
+	}
+}

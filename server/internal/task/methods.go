@@ -72,10 +72,6 @@ func (s *Service) Update(ctx context.Context, req *middleware.Request) (mcp.Resu
 	return &mcp.EmptyResult{}, nil
 }
 
-// errNoSuchTask is the answer for an id that is unknown, has expired, or belongs to
-// somebody else: nobody learns which.
-var errNoSuchTask = mcp.NewError(mcp.CodeInvalidParams, "there is no such task")
-
 // find returns the record of a task that the caller may know of.
 func (s *Service) find(ctx context.Context, req *middleware.Request) (*store.TaskRecord, error) {
 	if err := era.RequireExtension(req, mcp.ExtensionTasks); err != nil {

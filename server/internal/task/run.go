@@ -3,25 +3,15 @@ package task
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime/debug"
 	"runtime/trace"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server/internal/ask"
 )
-
-// Options describe a task, see server.TaskOptions.
-type Options struct {
-	TTL          time.Duration
-	PollInterval time.Duration
-	Message      string
-}
 
 // Errors of Detach that a program's author makes.
 var (
@@ -53,15 +43,6 @@ const (
 	runDetached
 	runReturned
 )
-
-// An ending is how a handler has returned.
-type ending struct {
-	result mcp.Result
-	err    error
-	panic  *session.HandlerPanic // or a runtime.Goexit, if its value is nil
-	// blameless: the result reports an error that is the caller's fault.
-	blameless bool
-}
 
 // NewRun returns a run that may become a task.
 func (s *Service) NewRun() *Run {
@@ -178,37 +159,3 @@ func (r *Run) Detached() bool { return r != nil && r.task.Load() != nil }
 // Say sets the message of the task that the run has become, unless the message is empty. It
 // returns why the handler should stop, or nil.
 func (r *Run) Say(message string) error { return r.task.Load().say(message) }
-
-// over returns why a call cannot be detached any more, or nil.
-func over(ctx context.Context, d *ask.Dialog) error {
-	if err := d.Fault(); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if d.Core.Settled() {
-		return mcp.ErrRequestDone
-	}
-	return nil
-}
-
-// life returns how long a task lives, and the limit that says so; "" if it is the
-// handler's own wish.
-func (o Options) life(l limits.Limits) (ttl time.Duration, limit string) {
-	ttl = o.TTL
-	if ttl == 0 {
-		ttl, limit = l.TaskTTL, limits.NameTaskTTL
-	}
-	if ttl > l.MaxTaskTTL {
-		ttl, limit = l.MaxTaskTTL, limits.NameMaxTaskTTL
-	}
-	return max(ttl.Truncate(time.Millisecond), time.Millisecond), limit
-}
-
-func (o Options) check() error {
-	if o.TTL < 0 || o.PollInterval < 0 {
-		return fmt.Errorf("server: neither the TTL (%v) nor the poll interval (%v) of a task may be negative", o.TTL, o.PollInterval)
-	}
-	return nil
-}

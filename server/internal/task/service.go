@@ -5,10 +5,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -40,20 +38,13 @@ type Config struct {
 // defaultPollInterval is how often clients ask unless they are told otherwise.
 const defaultPollInterval = time.Second
 
-// storePatience bounds what is done with a store when no request waits for it.
-const storePatience = 5 * time.Second
-
 // A Service is the tasks extension of a server. It is safe for concurrent use.
 type Service struct {
-	core    *session.Core
-	logger  *slog.Logger
-	hub     *notify.Hub
-	encoder *era.Encoder
-	teller  *era.Teller
-	store   store.TaskStore
-	poll    time.Duration
+	records
+	hub  *notify.Hub
+	poll time.Duration
 
-	mu      sync.Mutex
+	mu      sync.Mutex       // guards running
 	running map[string]*task // those whose handler runs here
 }
 
@@ -63,8 +54,8 @@ func New(cfg Config) (*Service, error) {
 		return nil, errors.New("server: the poll interval of tasks must not be negative")
 	}
 	s := &Service{
-		core: cfg.Core, logger: cfg.Logger, hub: cfg.Hub, encoder: cfg.Encoder, teller: cfg.Teller,
-		store: cfg.Store, poll: cmp.Or(cfg.PollInterval, defaultPollInterval), running: map[string]*task{},
+		records: records{core: cfg.Core, logger: cfg.Logger, encoder: cfg.Encoder, teller: cfg.Teller, store: cfg.Store},
+		hub:     cfg.Hub, poll: cmp.Or(cfg.PollInterval, defaultPollInterval), running: map[string]*task{},
 	}
 	if s.store == nil {
 		s.store = newMemory(s.core.Limits, s.frame, s.core.LimitReached)
@@ -94,7 +85,8 @@ func (s *Service) start(ctx context.Context, d *ask.Dialog, o Options) (*task, *
 	if refused != nil {
 		return nil, nil, refused
 	}
-	t := newTask(s, d, work, rec, limit)
+	t := newTask(&s.records, d, work, rec, limit)
+	t.leave = func() { s.leave(t) }
 	s.enter(t)
 	if err := s.create(ctx, rec); err != nil {
 		err = s.fault(ctx, err)
@@ -134,72 +126,6 @@ func (s *Service) visible(ctx context.Context, id, principal string) (*store.Tas
 
 // The three ways to the store. It may be a user's, and may be asked from a goroutine on
 // which nobody else contains a panic.
-
-func (s *Service) create(ctx context.Context, rec *store.TaskRecord) (err error) {
-	defer containStore(&err)
-	return s.store.Create(ctx, rec)
-}
-
-func (s *Service) load(ctx context.Context, id string) (rec *store.TaskRecord, err error) {
-	defer containStore(&err)
-	return s.store.Load(ctx, id)
-}
-
-// containStore makes an error of a panic.
-func containStore(err *error) {
-	if v := recover(); v != nil {
-		*err = fmt.Errorf("server: the store of tasks panicked: %v\n%s", v, debug.Stack())
-	}
-}
-
-// fault words an error of the store for a client.
-func (s *Service) fault(ctx context.Context, err error) error {
-	if errors.Is(err, store.ErrNoTask) {
-		return errNoSuchTask
-	}
-	if _, public := mcp.AsError(err); public {
-		return err
-	}
-	s.logger.ErrorContext(ctx, "task.store", "error", err)
-	return mcp.NewError(mcp.CodeInternalError, "internal error: the tasks cannot be reached")
-}
-
-// errTaskOver: the task has ended, and its end stays as it is.
-var errTaskOver = errors.New("server: the task has ended")
-
-// change changes the record of a task that has not ended. It is the one way to do so,
-// so that whoever ends a task first decides how. With errTaskOver it returns the record
-// that stays.
-func (s *Service) change(ctx context.Context, id string, f func(*store.TaskRecord) error) (rec *store.TaskRecord, err error) {
-	defer containStore(&err)
-	var ended *store.TaskRecord
-	rec, err = s.store.Update(ctx, id, func(rec *store.TaskRecord) error {
-		if rec.Status.Terminal() {
-			ended = rec
-			return errTaskOver
-		}
-		if err := f(rec); err != nil {
-			return err
-		}
-		rec.LastUpdatedAt = taskTime()
-		rec.Revision++
-		return nil
-	})
-	if errors.Is(err, errTaskOver) {
-		rec = ended
-	}
-	return rec, err
-}
-
-// close ends a task.
-func (s *Service) close(rec *store.TaskRecord, status mcp.TaskStatus, message string) {
-	rec.Status, rec.StatusMessage = status, taskText(message)
-	rec.InputRequests, rec.InputResponses = nil, nil
-	rec.Expires = rec.CreatedAt.Add(time.Duration(*rec.TTL) * time.Millisecond)
-	if grace := taskTime().Add(s.core.Limits().TaskGrace); grace.After(rec.Expires) {
-		rec.Expires = grace
-	}
-}
 
 // changed is told by the store that a task was changed, here or elsewhere.
 func (s *Service) changed(rec *store.TaskRecord) {
@@ -254,4 +180,18 @@ func (s *Service) Tally() map[mcp.TaskStatus]int {
 		counts[t.status()]++
 	}
 	return counts
+}
+
+// over returns why a call cannot be detached any more, or nil.
+func over(ctx context.Context, d *ask.Dialog) error {
+	if err := d.Fault(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if d.Core.Settled() {
+		return mcp.ErrRequestDone
+	}
+	return nil
 }

@@ -23,7 +23,8 @@ import (
 // A task is a handler that goes on after its call was answered, in the process in
 // which it runs. What clients see of it is its record in the store.
 type task struct {
-	service *Service
+	records *records
+	leave   func() // takes it out of those that run here
 	dialog  *ask.Dialog
 	id      string
 	work    *session.Detached
@@ -51,9 +52,9 @@ type saying struct {
 // the store, and told to those who listen.
 const messagePause = time.Second
 
-func newTask(s *Service, d *ask.Dialog, work *session.Detached, rec *store.TaskRecord, limit string) *task {
+func newTask(r *records, d *ask.Dialog, work *session.Detached, rec *store.TaskRecord, limit string) *task {
 	return &task{
-		service: s, dialog: d, id: rec.TaskID, work: work, ctx: work.Context(), limit: limit,
+		records: r, dialog: d, id: rec.TaskID, work: work, ctx: work.Context(), limit: limit,
 		seen: rec.Status, waiting: map[string]*waiter{}, asked: map[string]int{},
 	}
 }
@@ -68,7 +69,7 @@ func (t *task) begin(end time.Time) {
 // abort takes back a task that nobody has learned of.
 func (t *task) abort(err error) {
 	rpc, _ := mcp.AsError(err)
-	t.service.leave(t)
+	t.leave()
 	t.work.Done(session.DetachedEnd{Status: mcp.TaskFailed, Error: rpc})
 }
 
@@ -80,7 +81,7 @@ func (t *task) expire() {
 		return
 	}
 	if t.limit != "" {
-		t.service.core.LimitReached(t.limit)
+		t.records.core.LimitReached(t.limit)
 	}
 	t.work.Cancel(&mcp.CancelError{Cause: mcp.CauseDeadline})
 }
@@ -89,28 +90,13 @@ func (t *task) expire() {
 func (t *task) change(f func(*store.TaskRecord) error) (*store.TaskRecord, error) {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(t.ctx), storePatience, mcp.ErrDeadline)
 	defer cancel()
-	rec, err := t.service.change(ctx, t.id, f)
+	rec, err := t.records.change(ctx, t.id, f)
 	if err != nil && !errors.Is(err, errTaskOver) {
 		if _, public := mcp.AsError(err); !public {
-			t.service.logger.ErrorContext(t.ctx, "task.store", "task", t.work.Name, "error", err)
+			t.records.logger.ErrorContext(t.ctx, "task.store", "task", t.work.Name, "error", err)
 		}
 	}
 	return rec, err
-}
-
-// changed is told what the record has become, by whoever has changed it.
-func (t *task) changed(rec *store.TaskRecord) {
-	t.mu.Lock()
-	if !t.seen.Terminal() {
-		t.seen = rec.Status
-	}
-	t.mu.Unlock()
-	if rec.Status == mcp.TaskCancelled {
-		t.work.Cancel(&mcp.CancelError{Cause: mcp.CauseClientCancel})
-	}
-	for key, answer := range rec.InputResponses {
-		t.deliver(key, answer)
-	}
 }
 
 func (t *task) status() mcp.TaskStatus {
@@ -159,7 +145,7 @@ func (t *task) writeMessage() {
 func (t *task) finish(e ending) {
 	var end session.DetachedEnd
 	defer func() { t.work.Done(end) }()
-	defer t.service.leave(t)
+	defer t.leave()
 	t.mu.Lock()
 	t.timer.Stop()
 	if t.said.timer != nil {
@@ -175,7 +161,7 @@ func (t *task) finish(e ending) {
 	}
 	if errors.Is(err, errTaskOver) {
 		end.Status, end.Error = rec.Status, rec.Error
-		t.service.logger.DebugContext(t.ctx, "task.late", "task", t.work.Name, "tool", t.dialog.Request.Route.Target, "status", end.Status)
+		t.records.logger.DebugContext(t.ctx, "task.late", "task", t.work.Name, "tool", t.dialog.Request.Route.Target, "status", end.Status)
 		return
 	}
 	if tool, ok := e.result.(*mcp.CallToolResult); ok && tool != nil {
@@ -190,7 +176,7 @@ func (t *task) end(status mcp.TaskStatus, result jsontext.Value, failed *mcp.Err
 		if failed != nil {
 			message = failed.Message
 		}
-		t.service.close(rec, status, message)
+		t.records.close(rec, status, message)
 		rec.Result, rec.Error = result, failed
 		return nil
 	})
@@ -220,13 +206,13 @@ func (t *task) conclude(e *ending) (status mcp.TaskStatus, result jsontext.Value
 	if err != nil && era.CancelledBy(t.ctx, err) == nil {
 		hidden = era.Hidden(err)
 		e.blameless = mcp.IsCallerFault(err)
-		tool, told := t.service.teller.Tell(t.ctx, t.dialog.Core, err)
+		tool, told := t.records.teller.Tell(t.ctx, t.dialog.Core, err)
 		if e.result, err = tool, nil; told != nil {
 			err = told
 		}
 	}
 	if err == nil {
-		if result, err = t.service.encoder.EncodeTask(&t.dialog.Request.Peer, e.result); err == nil {
+		if result, err = t.records.encoder.EncodeTask(&t.dialog.Request.Peer, e.result); err == nil {
 			return mcp.TaskCompleted, result, nil, hidden
 		}
 		err = fmt.Errorf("encode the result: %w", err)
@@ -237,7 +223,7 @@ func (t *task) conclude(e *ending) (status mcp.TaskStatus, result jsontext.Value
 	}
 	cause, cancelled := mcp.CauseOf(t.ctx)
 	if !cancelled || !errors.Is(err, context.Cause(t.ctx)) && !errors.Is(err, context.Canceled) {
-		t.service.logger.ErrorContext(t.ctx, "handler.error", "task", t.work.Name, "tool", t.dialog.Request.Route.Target, "error", err)
+		t.records.logger.ErrorContext(t.ctx, "handler.error", "task", t.work.Name, "tool", t.dialog.Request.Route.Target, "error", err)
 		return mcp.TaskFailed, nil, errInternal, err
 	}
 	end := session.StoppedEnd(cause)
@@ -276,4 +262,19 @@ func storable(err *mcp.Error) *mcp.Error {
 		c.Data = jsontext.Value(raw)
 	}
 	return &c
+}
+
+// An ending is how a handler has returned.
+type ending struct {
+	result mcp.Result
+	err    error
+	panic  *session.HandlerPanic // or a runtime.Goexit, if its value is nil
+	// blameless: the result reports an error that is the caller's fault.
+	blameless bool
+}
+
+// A waiter is a question that waits for its answer.
+type waiter struct {
+	ask.Question
+	answer chan jsontext.Value // has room for the one answer
 }

@@ -1,0 +1,68 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+)
+
+// A Call is a call whose handler may ask its client.
+type Call struct {
+	Asker   *Asker
+	Request *middleware.Request
+	Core    *session.Request
+	// Ctx is what the handler was called with; questions wait no longer than it lives.
+	Ctx context.Context
+
+	mu   sync.Mutex     // guards kept
+	kept jsontext.Value // what the handler has kept for its next run
+}
+
+func (c *Call) keep(raw jsontext.Value) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kept = raw
+}
+
+func (c *Call) keeps() jsontext.Value {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kept
+}
+
+// Send puts a question to the client through the chain, by way of deliver. It may run on
+// a goroutine of its own, and contains the panic of a middleware.
+func (c *Call) Send(
+	ctx context.Context, method string, params jsontext.Value,
+	deliver func(ctx context.Context, params jsontext.Value) (jsontext.Value, error),
+) (value jsontext.Value, err error) {
+	if c.Asker.sending == nil {
+		return deliver(ctx, params)
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			c.Core.ContainedPanic("sending middleware", v, debug.Stack())
+			value, err = nil, fmt.Errorf("server: a middleware of requests to clients has panicked: %v", v)
+		}
+	}()
+	result, err := c.Asker.sending(ctx, &middleware.Request{
+		Route: middleware.NewRoute(method, "", ""), Method: method, Params: params, Header: c.Request.Header, Peer: c.Request.Peer,
+		Principal: c.Request.Principal, ArrivedAt: time.Now(), Origin: &sentQuestion{deliver},
+	})
+	if err != nil {
+		return nil, err
+	}
+	answer, ok := result.(*mcp.ClientResult)
+	if !ok || answer == nil {
+		return nil, fmt.Errorf("server: a middleware of requests to clients has answered %s with a %T", method, result)
+	}
+	return answer.Value, nil
+}

@@ -1,0 +1,56 @@
+package ask
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
+)
+
+// Converse takes a request from the first return of its handler, with result and err, to its
+// end, if the handler has asked for input or has failed. again calls the handler again.
+func (d *Dialog) Converse(result mcp.Result, err error, again func() (mcp.Result, error)) (mcp.Result, error) {
+	for {
+		err = d.requireURLs(err)
+		conv, asked := d.conversation()
+		if asked && conv.fault() != nil {
+			return nil, conv.fault()
+		}
+		if err == nil {
+			return result, nil
+		}
+		_, decided := mcp.AsError(err)
+		switch {
+		case decided:
+			return result, err
+		case errors.Is(err, mcp.ErrNotDeclared):
+			return era.NotDeclared(d.Request, err)
+		case !errors.Is(err, mcp.ErrInputRequired):
+			return result, err
+		case !asked:
+			return nil, era.Fault{Err: fmt.Errorf("%w: %w", errNoQuestion, err)}
+		}
+		result, err = conv.next(d.Ctx)
+		if result != nil || err != nil {
+			return result, d.roundsFault(err)
+		}
+		result, err = again()
+	}
+}
+
+// roundsFault words an error that ends a conversation.
+func (d *Dialog) roundsFault(err error) error {
+	if errors.Is(err, errNoQuestion) {
+		return era.Fault{Err: err}
+	}
+	if !errors.Is(err, errRounds) {
+		return err
+	}
+	core := d.Asker.core
+	core.LimitReached(limits.NameInputRounds)
+	return mcp.NewError(mcp.CodeInvalidParams, "the request has asked for input %d times, which is all that %s allows",
+		core.Limits().MaxInputRounds, limits.NameInputRounds).
+		WithData(mcp.ErrorData{Limit: limits.NameInputRounds})
+}
