@@ -1,5 +1,7 @@
 package mcp
 
+import "github.com/go-json-experiment/json/jsontext"
+
 // A Content is one block of a tool result or a prompt message: [TextContent], [ImageContent],
 // [AudioContent], [ResourceLink] or [EmbeddedResource].
 type Content interface {
@@ -66,8 +68,27 @@ type ResourceContents struct {
 	Meta     Meta   `json:"_meta,omitempty"`
 }
 
-func (*TextContent) contentType() string      { return "text" }
-func (*ImageContent) contentType() string     { return "image" }
-func (*AudioContent) contentType() string     { return "audio" }
-func (*ResourceLink) contentType() string     { return "resource_link" }
-func (*EmbeddedResource) contentType() string { return "resource" }
+// ToolUseContent is a block in which a model calls a tool.
+type ToolUseContent struct {
+	ID    string         `json:"id"`
+	Name  string         `json:"name"`
+	Input jsontext.Value `json:"input"`
+	Meta  Meta           `json:"_meta,omitempty"`
+}
+
+// ToolResultContent is a block that gives a model the result of its call.
+type ToolResultContent struct {
+	ToolUseID         string         `json:"toolUseId"`
+	Content           []Content      `json:"content"`
+	StructuredContent jsontext.Value `json:"structuredContent,omitzero"`
+	IsError           bool           `json:"isError,omitzero"`
+	Meta              Meta           `json:"_meta,omitempty"`
+}
+
+func (*TextContent) contentType() string       { return "text" }
+func (*ImageContent) contentType() string      { return "image" }
+func (*AudioContent) contentType() string      { return "audio" }
+func (*ResourceLink) contentType() string      { return "resource_link" }
+func (*EmbeddedResource) contentType() string  { return "resource" }
+func (*ToolUseContent) contentType() string    { return "tool_use" }
+func (*ToolResultContent) contentType() string { return "tool_result" }

@@ -29,6 +29,14 @@ const (
 	CodeRequestCancelled       Code = -32800 // ends a cancelled legacy HTTP exchange, nothing else
 )
 
+// The codes of refusals are the status codes of HTTP.
+const (
+	CodeUnauthorized    Code = 401
+	CodeForbidden       Code = 403
+	CodeTooManyRequests Code = 429
+	CodeUnavailable     Code = 503
+)
+
 // An Error is a JSON-RPC error. A handler that returns one (or wraps one) sends
 // exactly its code, message and data to the peer. For other errors see [ToolError].
 type Error struct {
@@ -36,8 +44,8 @@ type Error struct {
 	Message string `json:"message"`
 	Data    any    `json:"data,omitzero"`
 
-	refusal *Refusal // the refusal that became this error; may be nil
-	caller  bool     // it is the caller's fault, whatever the code says
+	refusal error // the [*Refusal] that became this error; may be nil
+	caller  bool  // it is the caller's fault, whatever the code says
 }
 
 // NewError returns an Error with a formatted message and no data.
@@ -65,7 +73,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code
 
 // Unwrap returns the [*Refusal] that became this error, or nil.
 func (e *Error) Unwrap() error {
-	if e == nil || e.refusal == nil {
+	if e == nil {
 		return nil
 	}
 	return e.refusal

@@ -29,14 +29,6 @@ type Refusal struct {
 	Err error
 }
 
-// The codes of refusals are the status codes of HTTP.
-const (
-	CodeUnauthorized    Code = 401
-	CodeForbidden       Code = 403
-	CodeTooManyRequests Code = 429
-	CodeUnavailable     Code = 503
-)
-
 // Error returns the reason, the message and the underlying error.
 func (r *Refusal) Error() string {
 	text := "refused: " + r.Reason

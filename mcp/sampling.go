@@ -1,9 +1,5 @@
 package mcp
 
-import (
-	"github.com/go-json-experiment/json/jsontext"
-)
-
 // CreateMessageParams asks the client's model (sampling/createMessage).
 type CreateMessageParams struct {
 	Messages         []SamplingMessage `json:"messages"`
@@ -52,23 +48,3 @@ type CreateMessageResult struct {
 	StopReason string        `json:"stopReason,omitempty"` // "endTurn", "stopSequence", "maxTokens", "toolUse"
 	Meta       Meta          `json:"_meta,omitempty"`
 }
-
-// ToolUseContent is a block in which a model calls a tool.
-type ToolUseContent struct {
-	ID    string         `json:"id"`
-	Name  string         `json:"name"`
-	Input jsontext.Value `json:"input"`
-	Meta  Meta           `json:"_meta,omitempty"`
-}
-
-// ToolResultContent is a block that gives a model the result of its call.
-type ToolResultContent struct {
-	ToolUseID         string         `json:"toolUseId"`
-	Content           []Content      `json:"content"`
-	StructuredContent jsontext.Value `json:"structuredContent,omitzero"`
-	IsError           bool           `json:"isError,omitzero"`
-	Meta              Meta           `json:"_meta,omitempty"`
-}
-
-func (*ToolUseContent) contentType() string    { return "tool_use" }
-func (*ToolResultContent) contentType() string { return "tool_result" }

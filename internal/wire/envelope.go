@@ -86,3 +86,37 @@ type Cancel struct {
 	// any length, for logs only.
 	Reason string
 }
+
+// Meta is what was decoded of params._meta. Raw values alias the frame, and absent ones
+// are nil.
+type Meta struct {
+	// Present reports that the params have a _meta member of any type.
+	Present bool
+	// IsObject reports that it is an object, as it must be.
+	IsObject bool
+	// Raw is the whole member.
+	Raw jsontext.Value
+
+	// ProtocolVersion is the revision that the request names.
+	ProtocolVersion string
+	// HasProtocolVersion reports that the key is present, which marks a modern request.
+	HasProtocolVersion bool
+	// ProtocolVersionOK reports that its value is a string.
+	ProtocolVersionOK bool
+
+	// ClientInfo is the raw Implementation, of any JSON type.
+	ClientInfo jsontext.Value
+	// ClientCapabilities is the raw ClientCapabilities, of any JSON type.
+	ClientCapabilities jsontext.Value
+	// LogLevel is the raw level, of any JSON type.
+	LogLevel jsontext.Value
+
+	// ProgressToken is the raw token, of any JSON type. It is echoed as it is.
+	ProgressToken jsontext.Value
+	// ProgressTokenOK reports that it is a string or an integer.
+	ProgressTokenOK bool
+
+	// TraceParent, TraceState and Baggage are the W3C trace context and baggage,
+	// unchecked; empty if absent or not strings.
+	TraceParent, TraceState, Baggage string
+}

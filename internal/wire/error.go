@@ -54,3 +54,7 @@ func (e *Error) Error() string {
 
 // RPC returns the error as it is sent to the peer.
 func (e *Error) RPC() *mcp.Error { return &mcp.Error{Code: e.Code, Message: e.Message} }
+
+func tooDeepMessage(lim Limits) string {
+	return fmt.Sprintf("the message nests deeper than %d levels", lim.MaxDepth)
+}

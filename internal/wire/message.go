@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"bytes"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -132,42 +130,6 @@ func (m *fields) cancel() *Cancel {
 		c.RequestID, c.RequestIDOK = id, err == nil
 	}
 	return c
-}
-
-// parseID reads an id from a valid JSON value.
-func parseID(v jsontext.Value) (mcp.ID, error) {
-	raw := string(v)
-	if !isString(v) {
-		return mcp.ParseID(raw, "")
-	}
-	if bytes.IndexByte(v, '\\') < 0 {
-		return mcp.ParseID(raw, raw[1:len(raw)-1])
-	}
-	return mcp.ParseID(raw, string(unquote(v)))
-}
-
-// isTwo reports whether v is the string 2.0, with or without escapes.
-func isTwo(v jsontext.Value) bool {
-	return string(v) == `"2.0"` || isString(v) && string(unquote(v)) == "2.0"
-}
-
-func isString(v jsontext.Value) bool { return len(v) > 0 && v[0] == '"' }
-
-// stringOf returns the text of a valid JSON string, and "" for anything else.
-func stringOf(v jsontext.Value) string {
-	if !isString(v) {
-		return ""
-	}
-	return string(unquote(v))
-}
-
-// unquote returns the text of a valid JSON string. It aliases v unless v has escapes.
-func unquote(v jsontext.Value) []byte {
-	if bytes.IndexByte(v, '\\') < 0 {
-		return v[1 : len(v)-1]
-	}
-	b, _ := jsontext.AppendUnquote(nil, v) // the decoder has validated it
-	return b
 }
 
 // A method is a method of the protocol with the member of params that names its target

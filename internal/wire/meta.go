@@ -1,47 +1,10 @@
 package wire
 
 import (
-	"strconv"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
-
-// Meta is what was decoded of params._meta. Raw values alias the frame, and absent ones
-// are nil.
-type Meta struct {
-	// Present reports that the params have a _meta member of any type.
-	Present bool
-	// IsObject reports that it is an object, as it must be.
-	IsObject bool
-	// Raw is the whole member.
-	Raw jsontext.Value
-
-	// ProtocolVersion is the revision that the request names.
-	ProtocolVersion string
-	// HasProtocolVersion reports that the key is present, which marks a modern request.
-	HasProtocolVersion bool
-	// ProtocolVersionOK reports that its value is a string.
-	ProtocolVersionOK bool
-
-	// ClientInfo is the raw Implementation, of any JSON type.
-	ClientInfo jsontext.Value
-	// ClientCapabilities is the raw ClientCapabilities, of any JSON type.
-	ClientCapabilities jsontext.Value
-	// LogLevel is the raw level, of any JSON type.
-	LogLevel jsontext.Value
-
-	// ProgressToken is the raw token, of any JSON type. It is echoed as it is.
-	ProgressToken jsontext.Value
-	// ProgressTokenOK reports that it is a string or an integer.
-	ProgressTokenOK bool
-
-	// TraceParent, TraceState and Baggage are the W3C trace context and baggage,
-	// unchecked; empty if absent or not strings.
-	TraceParent, TraceState, Baggage string
-}
 
 // fillMeta decodes the fields of params._meta.
 func (m *fields) fillMeta(meta *Meta) {
@@ -63,30 +26,6 @@ func (m *fields) fillMeta(meta *Meta) {
 	meta.TraceParent = stringOf(m.raw(fieldTraceParent))
 	meta.TraceState = stringOf(m.raw(fieldTraceState))
 	meta.Baggage = stringOf(m.raw(fieldBaggage))
-}
-
-// isToken reports whether a progress token is a string or an integer, by the rules for
-// ids. It allocates only for integers in an unusual form.
-func isToken(v jsontext.Value) bool {
-	if v == nil || isString(v) {
-		return v != nil
-	}
-	if _, err := strconv.ParseInt(string(v), 10, 64); err == nil {
-		return true
-	}
-	_, err := parseID(v)
-	return err == nil
-}
-
-// internVersion returns b as a string, without allocating for known revisions.
-func internVersion(b []byte) string {
-	switch string(b) {
-	case string(mcp.Version20260728):
-		return string(mcp.Version20260728)
-	case string(mcp.Version20251125):
-		return string(mcp.Version20251125)
-	}
-	return string(b)
 }
 
 // modernMeta is what params._meta of a modern request must have.

@@ -79,7 +79,7 @@ func TestNamesAllocations(t *testing.T) {
 	frame := []byte(`{"a":[` + strings.Repeat(object(2*maxPairwise)+",", 100) + `{}]}`)
 	s := new(scanner)
 	allocations := testing.AllocsPerRun(10, func() {
-		s.start(frame)
+		s.begin(frame)
 		if !s.message() {
 			t.Fatal("refused")
 		}

@@ -45,7 +45,7 @@ var scanners = sync.Pool{New: func() any { return new(scanner) }}
 
 func newScanner(frame []byte) *scanner {
 	s := scanners.Get().(*scanner)
-	s.start(frame)
+	s.begin(frame)
 	return s
 }
 
@@ -55,7 +55,7 @@ func (s *scanner) release() {
 	scanners.Put(s)
 }
 
-func (s *scanner) start(frame []byte) {
+func (s *scanner) begin(frame []byte) {
 	s.frame, s.names.frame, s.notASCII = frame, frame, highBits
 }
 

@@ -232,7 +232,7 @@ func TestScannerRelease(t *testing.T) {
 	}{
 		{tracedCall, true}, {tracedCall[:300], true}, {frame.String() + "}", false}, {frame.String(), false},
 	} {
-		s.start([]byte(tt.frame))
+		s.begin([]byte(tt.frame))
 		s.message()
 		s.reset()
 		if s.frame != nil || s.names.frame != nil || s.found != [fieldCount]span{} || s.top != 0 || s.depth != 0 ||

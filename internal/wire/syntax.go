@@ -101,10 +101,6 @@ func depthExceeds(frame []byte, limit int) bool {
 	return false
 }
 
-func tooDeepMessage(lim Limits) string {
-	return fmt.Sprintf("the message nests deeper than %d levels", lim.MaxDepth)
-}
-
 // invalidUTF8Offset returns the offset of the first byte that is not UTF-8.
 func invalidUTF8Offset(b []byte) int {
 	for i := 0; i < len(b); {

@@ -258,7 +258,7 @@ func TestInexactSchemasAreValidated(t *testing.T) {
 			assert.False(t, in.exact)
 			raw, err := tight.MarshalJSON()
 			require.NoError(t, err)
-			inexact, err := compile(raw, inferred)
+			inexact, err := compile(raw, fromType)
 			require.NoError(t, err)
 			inexact.target, inexact.shape = s.target, s.shape
 			assert.Len(t, inexact.Decode(goodForecast, new(forecastIn)), 1)

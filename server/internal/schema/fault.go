@@ -1,16 +1,12 @@
 package schema
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
-	jsv "github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
 // Bounds on what a model and a log get of one bad value.
@@ -72,88 +68,6 @@ func clip(text string, n int) string {
 // named quotes a property name that came from the input.
 func named(name string) string { return strconv.Quote(clip(name, maxEcho)) }
 
-// A finding is one leaf of the validator's error tree. Findings are sorted and
-// cut before they are worded: a hostile value can have a million of them.
-type finding struct {
-	at   []string
-	kind jsv.ErrorKind
-	name string // the property, for kinds that list several
-	err  *jsv.ValidationError
-}
-
-// faultsOf words the validator's error: all faults, in the order of their paths.
-func faultsOf(err *jsv.ValidationError, value any) []Fault {
-	findings := sorted(collect(nil, err, value))
-	faults := make([]Fault, 0, min(len(findings), maxFaults+1))
-	for _, f := range findings[:min(len(findings), maxFaults)] {
-		worded := fault(pointer(f.at), "%s", f.message(value))
-		worded.Named = f.named()
-		faults = append(faults, worded)
-	}
-	if more := len(findings) - maxFaults; more > 0 {
-		faults = append(faults, fault("", "... and %d more", more))
-	}
-	return faults
-}
-
-// sorted orders findings by path: the validator walks Go maps, so its own order
-// changes from run to run.
-func sorted(findings []finding) []finding {
-	slices.SortStableFunc(findings, func(a, b finding) int {
-		return cmp.Or(slices.CompareFunc(a.at, b.at, compareTokens), strings.Compare(a.name, b.name))
-	})
-	return findings
-}
-
-// collect appends the leaves below err. Groups, references and allOf only group their
-// causes. anyOf, oneOf and contains are leaves, because the faults of one alternative are
-// not faults of the value.
-func collect(to []finding, err *jsv.ValidationError, value any) []finding {
-	switch k := err.ErrorKind.(type) {
-	case *kind.Schema, *kind.Group, *kind.Reference, *kind.AllOf:
-		for _, cause := range err.Causes {
-			to = collect(to, cause, value)
-		}
-	case *kind.Required:
-		for _, name := range k.Missing {
-			to = append(to, finding{at: err.InstanceLocation, kind: k, name: name})
-		}
-	case *kind.AdditionalProperties:
-		for _, name := range k.Properties {
-			to = append(to, finding{at: err.InstanceLocation, kind: k, name: name})
-		}
-	case *kind.PropertyNames:
-		to = append(to, finding{at: locate(value, err.InstanceLocation, k.Property), kind: k, name: k.Property, err: err})
-	default:
-		to = append(to, finding{at: err.InstanceLocation, kind: k, err: err})
-	}
-	return to
-}
-
-// locate checks the location of a propertyNames fault. The validator goes on writing to
-// that slice (v6.0.3, objValidate), so that it may be wrong. Then the fault is reported
-// at the root, and its message names the property.
-func locate(value any, at []string, name string) []string {
-	for _, token := range at {
-		switch v := value.(type) {
-		case map[string]any:
-			value = v[token]
-		case []any:
-			i, err := strconv.Atoi(token)
-			if err != nil || i < 0 || i >= len(v) {
-				return nil
-			}
-			value = v[i]
-		}
-	}
-	if object, ok := value.(map[string]any); ok {
-		if _, ok := object[name]; ok {
-			return slices.Clone(at)
-		}
-	}
-	return nil
-}
-
 // pointer joins tokens to a JSON pointer.
 func pointer(tokens []string) string {
 	var p jsontext.Pointer
@@ -161,16 +75,6 @@ func pointer(tokens []string) string {
 		p = p.AppendToken(token)
 	}
 	return string(p)
-}
-
-// compareTokens orders array indices as numbers and everything else as text.
-func compareTokens(a, b string) int {
-	i, errA := strconv.Atoi(a)
-	j, errB := strconv.Atoi(b)
-	if errA == nil && errB == nil {
-		return cmp.Compare(i, j)
-	}
-	return strings.Compare(a, b)
 }
 
 // wrap adds to an error, if there is one, what it is about.

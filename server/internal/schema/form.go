@@ -52,7 +52,7 @@ func compileForm(raw jsontext.Value) (*Schema, error) {
 			return nil, fieldError(clip(name, maxEcho), "%w", err)
 		}
 	}
-	return compile(raw, elicited)
+	return compile(raw, fromForm)
 }
 
 // checkFormProperty checks that a property is flat.
@@ -132,8 +132,8 @@ func FormFor(t reflect.Type) (s *Schema, err error) {
 	return s, nil
 }
 
-// A property is one field of a form. Its members are in the order in which people read them.
-type property struct {
+// A formProperty is one field of a form. Its members are in the order in which people read them.
+type formProperty struct {
 	Type        string         `json:"type"`
 	Title       string         `json:"title,omitempty"`
 	Description string         `json:"description,omitempty"`
@@ -145,11 +145,11 @@ type property struct {
 	MinItems    *int           `json:"minItems,omitzero"`
 	MaxItems    *int           `json:"maxItems,omitzero"`
 	Enum        []any          `json:"enum,omitempty"`
-	Items       *choices       `json:"items,omitzero"`
+	Items       *formChoices   `json:"items,omitzero"`
 	Default     jsontext.Value `json:"default,omitzero"`
 }
 
-type choices struct {
+type formChoices struct {
 	Type string `json:"type"`
 	Enum []any  `json:"enum"`
 }
@@ -160,13 +160,13 @@ func (f *field) appendProperty(to []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := f.applyTags(bare, elicited); err != nil {
+	if _, err := f.applyTags(bare, fromForm); err != nil {
 		return nil, err
 	}
 	if bare.Format != "" && !slices.Contains(formFormats, bare.Format) {
 		return nil, fmt.Errorf("format %q: a string may have %s", bare.Format, strings.Join(formFormats, ", "))
 	}
-	p := property{
+	p := formProperty{
 		Type: bare.Type, Title: bare.Title, Description: bare.Description, Format: bare.Format,
 		MinLength: bare.MinLength, MaxLength: bare.MaxLength, Minimum: bare.Minimum, Maximum: bare.Maximum,
 		MinItems: bare.MinItems, MaxItems: bare.MaxItems, Enum: bare.Enum, Default: jsontext.Value(bare.Default),
@@ -175,7 +175,7 @@ func (f *field) appendProperty(to []byte) ([]byte, error) {
 		if bare.Items.Enum == nil {
 			return nil, errors.New("a list of a form needs an enum to choose from")
 		}
-		p.Items = &choices{bare.Items.Type, bare.Items.Enum}
+		p.Items = &formChoices{bare.Items.Type, bare.Items.Enum}
 	}
 	raw, err := json.Marshal(p)
 	if err != nil {

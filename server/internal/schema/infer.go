@@ -56,7 +56,7 @@ func forType(t reflect.Type, way direction) (s *Schema, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s, err = compile(raw, inferred); err != nil {
+	if s, err = compile(raw, fromType); err != nil {
 		return nil, err
 	}
 	s.target, s.shape, s.presets = reflect.PointerTo(t), shape, in.presets
@@ -137,7 +137,7 @@ func (in *inference) reconcileFields(s *shape, out *jsonschema.Schema, at string
 		if err := in.reconcile(f.shape, property, join(at, f.name)); err != nil {
 			return err
 		}
-		got, err := f.applyTags(property, inferred)
+		got, err := f.applyTags(property, fromType)
 		if err != nil {
 			return fieldError(join(at, f.name), "%w", err)
 		}
@@ -181,14 +181,14 @@ func (in *inference) compare(s *shape, out *jsonschema.Schema, at string) error 
 		want = *bare
 		s.setType(&want, bare.Type)
 	}
-	if !slices.Equal(types(&rest), types(&want)) {
-		return fieldError(at, "inferred type %v, but json/v2 has %v", types(&rest), types(&want))
+	if !slices.Equal(typesOf(&rest), typesOf(&want)) {
+		return fieldError(at, "inferred type %v, but json/v2 has %v", typesOf(&rest), typesOf(&want))
 	}
 	in.exact = in.exact && reflect.DeepEqual(rest, want)
 	return nil
 }
 
-func types(s *jsonschema.Schema) []string {
+func typesOf(s *jsonschema.Schema) []string {
 	if s.Type != "" {
 		return []string{s.Type}
 	}

@@ -176,11 +176,11 @@ func (in *inference) embedded(s *shape, sf reflect.StructField, name, at string)
 	if name != "" {
 		return fieldError(at, "an embedded struct with a JSON name is not supported: make it a field with a name of its own")
 	}
-	t, pointer := sf.Type, false
+	t, indirect := sf.Type, false
 	if t.Kind() == reflect.Pointer {
-		t, pointer = t.Elem(), true
+		t, indirect = t.Elem(), true
 	}
-	if pointer && !sf.IsExported() {
+	if indirect && !sf.IsExported() {
 		return fieldError(at, "an embedded pointer to an unexported struct cannot be decoded into")
 	}
 	if slices.Contains(in.inside, t) {
@@ -193,7 +193,7 @@ func (in *inference) embedded(s *shape, sf reflect.StructField, name, at string)
 		return err
 	}
 	// The encoding leaves out all members of a nil pointer.
-	in.unproven = in.unproven || pointer && s.required > required
+	in.unproven = in.unproven || indirect && s.required > required
 	return nil
 }
 

@@ -53,15 +53,15 @@ func (m *matcher) report(path []string, format string, args ...any) {
 	m.found = append(m.found, at+": "+fmt.Sprintf(format, args...))
 }
 
-// A node is a schema that applies to a value. Either the value must satisfy it, or it is an
+// A schemaNode is a schema that applies to a value. Either the value must satisfy it, or it is an
 // alternative or depends on a condition.
-type node struct {
+type schemaNode struct {
 	schema *jsv.Schema
 	must   bool
 }
 
 // nodes are all schemas that apply to one value.
-type nodes []node
+type nodes []schemaNode
 
 // flat follows references and the keywords that apply more schemas to the same value.
 // Schemas that the value must satisfy come first.
@@ -77,14 +77,14 @@ func (n nodes) flat() nodes {
 	return out
 }
 
-func (n *nodes) add(new node) {
+func (n *nodes) add(new schemaNode) {
 	s := new.schema
-	if s == nil || slices.Contains(*n, new) || slices.Contains(*n, node{s, true}) {
+	if s == nil || slices.Contains(*n, new) || slices.Contains(*n, schemaNode{s, true}) {
 		return
 	}
 	*n = append(*n, new)
 	for _, all := range append([]*jsv.Schema{s.Ref, s.RecursiveRef, dynamic(s)}, s.AllOf...) {
-		n.add(node{all, new.must})
+		n.add(schemaNode{all, new.must})
 	}
 	some := slices.Concat(s.AnyOf, s.OneOf, []*jsv.Schema{s.If, s.Then, s.Else}, slices.Collect(maps.Values(s.DependentSchemas)))
 	for _, dependency := range s.Dependencies {
@@ -93,7 +93,7 @@ func (n *nodes) add(new node) {
 		}
 	}
 	for _, one := range some {
-		n.add(node{one, false})
+		n.add(schemaNode{one, false})
 	}
 }
 
@@ -135,12 +135,12 @@ func (m *matcher) visit(t reflect.Type, n nodes, path []string) {
 
 // empty reports whether no value satisfies the schemas, so that there is nothing to decode.
 func (n nodes) empty() bool {
-	return slices.ContainsFunc(n, func(of node) bool { return of.must && of.schema.Bool != nil && !*of.schema.Bool })
+	return slices.ContainsFunc(n, func(of schemaNode) bool { return of.must && of.schema.Bool != nil && !*of.schema.Bool })
 }
 
 // silent reports whether the schemas say nothing about the members of an object.
 func (n nodes) silent() bool {
-	return !slices.ContainsFunc(n, func(of node) bool {
+	return !slices.ContainsFunc(n, func(of schemaNode) bool {
 		s := of.schema
 		return s.Properties != nil || s.PatternProperties != nil || s.AdditionalProperties != nil
 	})
@@ -154,12 +154,12 @@ func (m *matcher) items(elem reflect.Type, n nodes, path []string) {
 	for _, of := range n {
 		s := of.schema
 		if s.Items2020 != nil {
-			all = append(all, node{s.Items2020, of.must})
+			all = append(all, schemaNode{s.Items2020, of.must})
 		}
 		single = append(single, s.PrefixItems...)
 		switch items := s.Items.(type) {
 		case *jsv.Schema:
-			all = append(all, node{items, of.must})
+			all = append(all, schemaNode{items, of.must})
 		case []*jsv.Schema:
 			single = append(single, items...)
 		}
@@ -214,7 +214,7 @@ func (n nodes) properties() map[string]nodes {
 	all := map[string]nodes{}
 	for _, of := range n {
 		for name, p := range of.schema.Properties {
-			all[name] = append(all[name], node{p, of.must})
+			all[name] = append(all[name], schemaNode{p, of.must})
 		}
 	}
 	return all
@@ -225,7 +225,7 @@ func (n nodes) byPattern(name string) (sub nodes) {
 	for _, of := range n {
 		for pattern, p := range of.schema.PatternProperties {
 			if pattern.MatchString(name) {
-				sub = append(sub, node{p, of.must})
+				sub = append(sub, schemaNode{p, of.must})
 			}
 		}
 	}

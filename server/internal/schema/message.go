@@ -1,68 +1,14 @@
 package schema
 
 import (
-	"cmp"
 	"fmt"
 	"math/big"
-	"slices"
 	"strconv"
 	"strings"
 
 	jsv "github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
-
-// message words one finding.
-func (f finding) message(value any) string {
-	switch k := f.kind.(type) {
-	case *kind.Type:
-		return "must be " + anyOfTypes(k.Want) + ", got " + k.Got
-	case *kind.Required:
-		return "missing required property " + strconv.Quote(f.name)
-	case *kind.AdditionalProperties:
-		return "unknown property " + named(f.name)
-	case *kind.PropertyNames:
-		return "property name " + named(f.name) + " is not allowed" + f.causes(value)
-	case *kind.Enum:
-		return "must be " + oneOfValues(k.Want)
-	case *kind.Const:
-		return "must be " + literal(k.Want)
-	case *kind.FalseSchema:
-		return "is not allowed here"
-	case *kind.Not:
-		return `must not match the schema under "not"`
-	case *kind.AnyOf:
-		return "matches none of the alternatives" + f.causes(value)
-	case *kind.OneOf:
-		if len(k.Subschemas) > 1 {
-			return fmt.Sprintf("must match exactly one alternative, matches numbers %d and %d", k.Subschemas[0]+1, k.Subschemas[1]+1)
-		}
-		return "matches none of the alternatives" + f.causes(value)
-	case *kind.Format:
-		if k.Want == "regex" {
-			return "must be a valid regular expression (RE2 syntax)"
-		}
-		return "must be a valid " + k.Want
-	case *kind.Pattern:
-		return "must match the pattern " + k.Want
-	case *kind.Dependency:
-		return dependent(k.Prop, k.Missing)
-	case *kind.DependentRequired:
-		return dependent(k.Prop, k.Missing)
-	case *kind.RefCycle:
-		return "cannot be validated: the schema refers to itself without end"
-	}
-	return cmp.Or(countMessage(f.kind), rangeMessage(f.kind), fmt.Sprintf("does not satisfy %q", strings.Join(f.kind.KeywordPath(), "/")))
-}
-
-// named reports whether the message has names of properties that came with the value.
-func (f finding) named() bool {
-	switch f.kind.(type) {
-	case *kind.AdditionalProperties, *kind.PropertyNames, *kind.AnyOf, *kind.OneOf:
-		return true
-	}
-	return false
-}
 
 // countMessage words the kinds that count characters, items or properties.
 func countMessage(k jsv.ErrorKind) string {
@@ -108,29 +54,6 @@ func rangeMessage(k jsv.ErrorKind) string {
 		return "must be a multiple of " + decimal(k.Want)
 	}
 	return ""
-}
-
-// causes sums up why no alternative matches. Paths start at the value itself.
-func (f finding) causes(value any) string {
-	var texts []string
-	for _, err := range f.err.Causes {
-		for _, cause := range sorted(collect(nil, err, value)) {
-			text := cause.message(value)
-			if len(cause.at) > len(f.at) {
-				text = clip(pointer(cause.at[len(f.at):]), maxEcho) + " " + text
-			}
-			if !slices.Contains(texts, text) {
-				texts = append(texts, text)
-			}
-			if len(texts) == maxFaults { // more than fit into a message
-				break
-			}
-		}
-	}
-	if len(texts) == 0 {
-		return ""
-	}
-	return ": " + strings.Join(texts, "; ")
 }
 
 func dependent(because string, missing []string) string {

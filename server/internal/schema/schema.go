@@ -52,7 +52,7 @@ type Schema struct {
 // schema is at most [MaxSize] bytes and [MaxDepth] levels deep.
 func Parse(raw jsontext.Value) (s *Schema, err error) {
 	defer wrap(&err, "schema")
-	return compile(raw, given)
+	return compile(raw, byHand)
 }
 
 // JSON returns the schema as tools/list shows it. The caller must not change it.
@@ -113,9 +113,9 @@ const (
 type origin int
 
 const (
-	given    origin = iota // written by hand: formats as the dialect says
-	inferred               // from a type: formats must hold, because typed decoding checks them
-	elicited               // the form of an elicitation: formats must hold for what the user enters
+	byHand   origin = iota // written by hand: formats as the dialect says
+	fromType               // inferred: formats must hold, because typed decoding checks them
+	fromForm               // the form of an elicitation: formats must hold for what the user enters
 )
 
 // location is the URL of the document in the compiler. No loader knows its scheme, so that a
@@ -187,7 +187,7 @@ func compileDoc(doc any, from origin) (*jsv.Schema, error) {
 	c := jsv.NewCompiler()
 	c.DefaultDraft(jsv.Draft2020)
 	c.UseLoader(refuse{})
-	if from != given {
+	if from != byHand {
 		c.RegisterFormat(&jsv.Format{Name: "date-time", Validate: dateTime})
 		c.AssertFormat()
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// A keyword is a keyword of JSON Schema that a struct field may have as a tag.
-type keyword struct {
+// A tagKeyword is a keyword of JSON Schema that a struct field may have as a tag.
+type tagKeyword struct {
 	types []string // JSON types of the fields that may have it; nil for all
 	set   func(p *jsonschema.Schema, text string) error
 	// annotates marks a keyword that says nothing about which values are valid.
@@ -31,9 +31,9 @@ var (
 )
 
 // keywords are the supported tags. Those without set have values of the field's type.
-var keywords = map[string]keyword{
-	"title":       {annotates: true, inForms: true, set: words(func(p *jsonschema.Schema) *string { return &p.Title })},
-	"description": {annotates: true, inForms: true, set: words(func(p *jsonschema.Schema) *string { return &p.Description })},
+var keywords = map[string]tagKeyword{
+	"title":       {annotates: true, inForms: true, set: freeText(func(p *jsonschema.Schema) *string { return &p.Title })},
+	"description": {annotates: true, inForms: true, set: freeText(func(p *jsonschema.Schema) *string { return &p.Description })},
 	"deprecated":  {annotates: true, set: flag(func(p *jsonschema.Schema) *bool { return &p.Deprecated })},
 	"readOnly":    {annotates: true, set: flag(func(p *jsonschema.Schema) *bool { return &p.ReadOnly })},
 	"writeOnly":   {annotates: true, set: flag(func(p *jsonschema.Schema) *bool { return &p.WriteOnly })},
@@ -177,8 +177,8 @@ func checkDescription(text string) error {
 	return nil
 }
 
-// words is for keywords whose value is free text.
-func words(field func(*jsonschema.Schema) *string) func(*jsonschema.Schema, string) error {
+// freeText is for keywords whose value is free text.
+func freeText(field func(*jsonschema.Schema) *string) func(*jsonschema.Schema, string) error {
 	return func(p *jsonschema.Schema, text string) error {
 		*field(p) = text
 		return nil
@@ -211,19 +211,19 @@ func count(field func(*jsonschema.Schema) **int) func(*jsonschema.Schema, string
 	}
 }
 
-// An end is one of the two ends of a range of numbers.
-type end struct {
+// A rangeEnd is one of the two ends of a range of numbers.
+type rangeEnd struct {
 	sign  float64 // 1 if numbers in the range are above the end, -1 if they are below
 	words string
 }
 
 var (
-	lowest  = end{1, "begins at"}
-	highest = end{-1, "ends at"}
+	lowest  = rangeEnd{1, "begins at"}
+	highest = rangeEnd{-1, "ends at"}
 )
 
 // bound is for keywords that bound a number. They must not widen the range of the Go type.
-func bound(of end, field func(*jsonschema.Schema) **float64) func(*jsonschema.Schema, string) error {
+func bound(of rangeEnd, field func(*jsonschema.Schema) **float64) func(*jsonschema.Schema, string) error {
 	return func(p *jsonschema.Schema, text string) error {
 		n, err := exactNumber(text)
 		if err != nil {

@@ -65,8 +65,8 @@ func (f *field) applyTags(p *jsonschema.Schema, from origin) (got tagged, err er
 }
 
 // checkFits returns an error for a tag that does not apply to values of the field's type.
-func (f *field) checkFits(key string, k keyword, from origin) error {
-	if from == elicited && !k.inForms {
+func (f *field) checkFits(key string, k tagKeyword, from origin) error {
+	if from == fromForm && !k.inForms {
 		return fmt.Errorf("tag %s is not supported: it is no part of a form", key)
 	}
 	if k.types == nil {
@@ -95,10 +95,10 @@ func (f *field) choices(p *jsonschema.Schema, t tag, from origin) error {
 	if !sh.isScalar() || isBase64(sh.typ) {
 		return fmt.Errorf("does not fit the type %v: strings, numbers and booleans, and lists of them, have choices", f.shape.typ)
 	}
-	if from == elicited && sh.jsonType() != "string" {
+	if from == fromForm && sh.jsonType() != "string" {
 		return errors.New("only strings and lists of strings have choices in a form")
 	}
-	if from == elicited && p.Format != "" {
+	if from == fromForm && p.Format != "" {
 		return errors.New("only strings without a format have choices in a form")
 	}
 	values, err := sh.values(t.text)
@@ -116,7 +116,7 @@ func (f *field) choices(p *jsonschema.Schema, t tag, from origin) error {
 	for _, v := range values {
 		p.Enum = append(p.Enum, json.RawMessage(v))
 	}
-	if sh.nullable && from != elicited {
+	if sh.nullable && from != fromForm {
 		p.Enum = append(p.Enum, nil)
 	}
 	return nil
@@ -138,7 +138,7 @@ func (f *field) defaultOf(p *jsonschema.Schema, t tag, from origin) (jsontext.Va
 // examples reads the examples tag: a list of values, or one JSON array of values for types
 // that are not scalars.
 func (f *field) examples(p *jsonschema.Schema, t tag, from origin) error {
-	if from == elicited {
+	if from == fromForm {
 		return errors.New("is not supported: it is no part of a form")
 	}
 	values, err := f.shape.values(t.text)
