@@ -1,18 +1,18 @@
 package streamable
 
 import (
-	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// acceptBoth is what nearly all clients send; it is not taken apart each time.
+// acceptBoth is the header of nearly all clients. It is compared and not parsed each time.
 const acceptBoth = "application/json, text/event-stream"
 
-// negotiate finds out in which forms the client takes the answer, and refuses the
-// exchange if there is none.
+// negotiate finds the forms in which the client takes the answer, and refuses the exchange
+// if there is none.
 func (x *exchange) negotiate() bool {
 	if accept := x.r.Header["Accept"]; len(accept) == 1 && accept[0] == acceptBoth {
 		x.json, x.events = true, true
@@ -20,8 +20,7 @@ func (x *exchange) negotiate() bool {
 		x.json, x.events = acceptsAny(x.r.Header, "application/json", "application/*"), acceptsEvents(x.r.Header)
 	}
 	if !x.json && !x.events {
-		x.refuse(http.StatusNotAcceptable, mcp.RefuseAccept, mcp.NewError(mcp.CodeInvalidRequest,
-			"Accept must allow application/json or text/event-stream"))
+		x.refuse(http.StatusNotAcceptable, mcp.RefuseAccept, invalid("Accept must allow application/json or text/event-stream"))
 		return false
 	}
 	if x.events && !canFlush(x.w) {
@@ -34,21 +33,8 @@ func (x *exchange) negotiate() bool {
 	return true
 }
 
-// stream opens the stream for the one answer of the exchange. To a client that takes no
-// event stream it carries nothing else.
-func (x *exchange) stream(era mcp.Era) *session.Stream {
-	st := x.core.Exchange(x.conn, 1, era)
-	switch {
-	case !x.events:
-		st.AnswersOnly()
-	case !x.json:
-		st.EventsOnly()
-	}
-	return st
-}
-
-// canFlush reports whether what was written to w can be handed to the client before the
-// exchange ends. It looks where http.ResponseController looks.
+// canFlush reports whether w can send written bytes to the client before the exchange ends.
+// It looks for the methods that http.ResponseController uses.
 func canFlush(w http.ResponseWriter) bool {
 	for {
 		switch t := w.(type) {
@@ -62,18 +48,46 @@ func canFlush(w http.ResponseWriter) bool {
 	}
 }
 
-// unflushable logs once that something around the endpoint hides Flush. That is a fault
-// of the program, and no peer's.
-func (h *Endpoint) unflushable(w http.ResponseWriter) {
-	h.warned.Do(func() {
-		h.core.Logger().Error("http.flush_unsupported", "writer", fmt.Sprintf("%T", w),
-			"effect", "no event streams, and answers leave when the exchange ends",
-			"remedy", "wrap the endpoint in nothing whose ResponseWriter has neither Flush nor Unwrap, such as http.TimeoutHandler")
-	})
-}
-
-// refuseEvents answers who wants an event stream that cannot be had.
+// refuseEvents refuses an exchange that needs an event stream, because w cannot flush.
 func (x *exchange) refuseEvents() {
 	x.refuse(http.StatusInternalServerError, mcp.RefuseNoFlush, mcp.NewError(mcp.CodeInternalError,
 		"this server has no event streams: something around its MCP endpoint hides Flush of http.ResponseWriter"))
+}
+
+// acceptsEvents reports whether the client takes an event stream. A missing header and
+// wildcards count as yes.
+func acceptsEvents(h http.Header) bool { return acceptsAny(h, "text/event-stream", "text/*") }
+
+func acceptsAny(h http.Header, media ...string) bool {
+	values := h.Values("Accept")
+	for _, v := range values {
+		for part := range strings.SplitSeq(v, ",") {
+			name, _, _ := strings.Cut(part, ";")
+			name = strings.ToLower(strings.TrimSpace(name))
+			if name == "*/*" || slices.Contains(media, name) {
+				return true
+			}
+		}
+	}
+	return len(values) == 0
+}
+
+func isJSON(contentType string) bool {
+	if contentType == "application/json" {
+		return true
+	}
+	media, _, _ := strings.Cut(contentType, ";")
+	return strings.EqualFold(strings.TrimSpace(media), "application/json")
+}
+
+// plain reports whether the body is not encoded.
+func plain(h http.Header) bool {
+	for _, v := range h.Values("Content-Encoding") {
+		for coding := range strings.SplitSeq(v, ",") {
+			if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
+				return false
+			}
+		}
+	}
+	return true
 }

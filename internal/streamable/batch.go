@@ -8,9 +8,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// batch serves a body that is an array, if the client may send one: its session has
-// agreed on a revision with batches. Everybody else's array is malformed like any
-// other body that is no message: false.
+// batch serves a body that is an array, if the client's session has agreed on a revision with
+// batches. Otherwise it returns false, and the array is malformed like any other body that
+// is not a message.
 func (x *exchange) batch(body []byte) bool {
 	id := x.r.Header.Get(headerSessionID)
 	version := x.r.Header.Get(headerVersion)
@@ -37,8 +37,8 @@ func (x *exchange) batch(body []byte) bool {
 
 // batchPost serves the messages of a batch (specification 2025-03-26: "Sending
 // Messages to the Server"). A client that takes an event stream gets each answer as
-// soon as it is there, any other one all of them in one array. If no request is
-// admitted, the status says so, as it does for a message that comes alone.
+// soon as it is ready. Any other client gets all answers in one array. If no request is
+// admitted, the response has the status that a single rejected request would have.
 func (x *exchange) batchPost(s *session.Session, members []session.Member) {
 	stream := x.stream(mcp.Legacy)
 	apart := x.events
@@ -58,7 +58,7 @@ func (x *exchange) batchPost(s *session.Session, members []session.Member) {
 		x.unanswered(mcp.Legacy)
 	case !slices.ContainsFunc(members, func(m session.Member) bool { return m.Bad == nil }):
 		x.fail(http.StatusBadRequest, members[0].Bad.RPC())
-	default: // nothing wanted an answer, or the client has cancelled what did
+	default: // there was no request, or the client has cancelled all of them
 		x.bare(http.StatusAccepted, nil)
 	}
 }

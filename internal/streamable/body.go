@@ -1,45 +1,42 @@
 package streamable
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
-	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// smallBody is the size up to which a body has its buffer at once and does not
+// smallBody is the size in bytes up to which a body gets its buffer at once and does not
 // count towards the bytes that are being read.
 const smallBody = 64 << 10
 
-// slowBody is the time from which on a body has come slowly. A [http.Server] with a WriteTimeout
-// counts it from the head of the request on, and the answer may have hardly any of it left.
-const slowBody = 10 * time.Millisecond
+// slowAfter is the time after which a body counts as slow. The WriteTimeout of a [http.Server]
+// starts with the head of the request, so that little of it may be left for the answer.
+const slowAfter = 10 * time.Millisecond
 
 var errBodyOverload = errors.New("transport: too many bytes of bodies are being read")
 
-// bound gives the body the time it may take to arrive. It holds for refused
-// exchanges too: net/http reads what is left of their bodies.
+// bound sets the time within which the body must arrive. It holds for refused exchanges
+// too, because net/http reads the rest of their bodies.
 func (x *exchange) bound() {
 	if x.r.ContentLength == 0 {
 		return
 	}
 	x.bodyEnd = time.Now().Add(x.core.Limits().BodyTimeout)
-	_ = x.rc.SetReadDeadline(x.bodyEnd) // writers without deadlines have servers of their own
+	_ = x.rc.SetReadDeadline(x.bodyEnd) // a writer without deadlines belongs to a server that bounds bodies itself
 }
 
-// body reads the whole body before anything is dispatched: net/http sees a
-// disconnect only after the body's end. A body that is too large is a [*wire.Error].
+// body reads the whole body before anything is dispatched, because net/http notices a
+// disconnect only after the body's end. The error for a body that is too large is a
+// [*wire.Error].
 func (x *exchange) body() ([]byte, error) {
 	limits := x.core.Limits()
 	if x.r.ContentLength > int64(limits.MaxFrameBytes) {
@@ -47,27 +44,27 @@ func (x *exchange) body() ([]byte, error) {
 	}
 	body, err := x.read(limits.MaxFrameBytes)
 	if err == nil {
-		_ = x.r.Body.Close() // or net/http looks for the rest of it before it answers
+		_ = x.r.Body.Close() // otherwise net/http reads on before it answers
 	}
 	if err != nil || x.bodyEnd.IsZero() {
-		return body, err // with the deadline in force, for what is left of the body
+		return body, err // the deadline stays, for the rest of the body
 	}
-	// From the body's end on net/http waits for a disconnect, and a deadline would be
-	// one. So the deadline goes, and if it may have struck already, there is no dispatch.
+	// After the body's end net/http waits for a disconnect, and takes a deadline for one. So
+	// the deadline is removed. If it may have passed before, nothing is dispatched.
 	bounded := x.rc.SetReadDeadline(time.Time{}) == nil
 	left := time.Until(x.bodyEnd)
 	if bounded && left <= 0 {
 		return nil, os.ErrDeadlineExceeded
 	}
-	x.slowBody = limits.BodyTimeout-left > slowBody
+	x.slowBody = limits.BodyTimeout-left > slowAfter
 	x.bodyEnd = time.Time{}
 	return body, nil
 }
 
-// read reads a body of at most limit bytes. Its buffer grows with what arrives, not
-// with what is announced.
+// read reads a body of at most limit bytes. Its buffer grows with the bytes that arrive,
+// not with the announced length.
 func (x *exchange) read(limit int) (body []byte, err error) {
-	size := limit + 1 // one byte more, to know a body that is too large
+	size := limit + 1 // one byte more, to detect a body that is too large
 	if n := x.r.ContentLength; n >= 0 {
 		size = int(n)
 	}
@@ -114,7 +111,7 @@ func tooLarge(limit int) error {
 	}
 }
 
-// refuseBody answers a body that did not arrive.
+// refuseBody refuses an exchange whose body did not arrive.
 func (x *exchange) refuseBody(err error) {
 	switch {
 	case errors.Is(err, errBodyOverload):
@@ -127,56 +124,11 @@ func (x *exchange) refuseBody(err error) {
 		x.refuse(http.StatusTooManyRequests, mcp.RefuseOverload, session.BodyOverload())
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		x.w.Header().Set("Connection", "close")
-		x.refuse(http.StatusRequestTimeout, mcp.RefuseBodyTimeout, mcp.NewError(mcp.CodeInvalidRequest,
-			"the body did not arrive in time: %s is reached", limits.NameBodyTimeout).
-			WithData(mcp.ErrorData{Limit: limits.NameBodyTimeout}))
+		x.refuse(http.StatusRequestTimeout, mcp.RefuseBodyTimeout, invalid("the body did not arrive in time: %s is reached",
+			limits.NameBodyTimeout).WithData(mcp.ErrorData{Limit: limits.NameBodyTimeout}))
 	default:
-		// Nearly always the peer has gone and nobody hears this, but a body in bad chunks
-		// must not be answered with the 200 that net/http sends by itself.
+		// Nearly always the peer has gone and nobody reads this. But for a body in bad chunks
+		// net/http would send a response with status 200 by itself.
 		x.refuse(http.StatusBadRequest, mcp.RefuseBody, mcp.NewError(mcp.CodeParseError, "the body cannot be read"))
 	}
-}
-
-// refuse answers an exchange that carries no message.
-func (x *exchange) refuse(status int, reason mcp.RefuseReason, err *mcp.Error) {
-	x.refuseRequest(mcp.ID{}, status, reason, err)
-}
-
-// refuseRequest answers an exchange whose message is not looked at. The answer has the
-// id of the request.
-func (x *exchange) refuseRequest(id mcp.ID, status int, reason mcp.RefuseReason, err *mcp.Error) {
-	x.core.RefuseExchange(context.WithoutCancel(x.r.Context()), reason, append(x.sender(), slog.Int("status", status),
-		slog.String("error", err.Message), slog.String("host", logline.Printable(x.r.Host, maxShown)))...)
-	x.write(status, wire.AppendError(nil, id, err))
-}
-
-// refuseCaller answers a caller whom the authenticator does not let in, before anything
-// else is read of the exchange. For all that it could carry the status says enough.
-func (x *exchange) refuseCaller(r *mcp.Refusal) {
-	describeRefusal(x.w.Header(), r)
-	x.refuse(int(r.Code()), mcp.RefuseAuthentication, r.RPC())
-}
-
-// maxShown is how much of what a client says in a header is shown, in bytes: as much as
-// a name and a port can have.
-const maxShown = 260
-
-// sender says in the log who has sent the request.
-func (x *exchange) sender() []slog.Attr {
-	return []slog.Attr{
-		slog.String("remote", x.r.RemoteAddr),
-		slog.String("agent", logline.Printable(x.r.UserAgent(), maxShown)),
-	}
-}
-
-// plain reports whether the body is not encoded.
-func plain(h http.Header) bool {
-	for _, v := range h.Values("Content-Encoding") {
-		for coding := range strings.SplitSeq(v, ",") {
-			if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
-				return false
-			}
-		}
-	}
-	return true
 }

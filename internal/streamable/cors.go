@@ -1,17 +1,14 @@
 package streamable
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
-
-	"github.com/vitrine-mcp/vitrine/internal/logline"
 )
 
-// What pages of allowed origins may use and read (Fetch standard, "CORS protocol").
-// The lists are the protocol's own and nobody's input; what else pages may send is in
-// Config.AllowedHeaders. There is no Access-Control-Allow-Credentials: MCP has no cookies, and the Authorization header,
+// The methods and headers that pages of allowed origins may use and read (Fetch standard, "CORS
+// protocol"). They are those of the protocol; further ones are in Config.AllowedHeaders. There
+// is no Access-Control-Allow-Credentials: MCP has no cookies, and the Authorization header,
 // which a page sets itself, does not need it.
 const (
 	corsMethods = "GET, POST, DELETE, OPTIONS"
@@ -22,19 +19,8 @@ const (
 	paramPrefix = "Mcp-Param-"
 )
 
-// Check returns an error for an AllowedHeaders entry that cannot be the name of a header:
-// it must be a token (RFC 9110, section 5.6.2).
-func (c Config) Check() error {
-	for _, name := range c.AllowedHeaders {
-		if !isToken(name) {
-			return fmt.Errorf("transport: %q cannot be the name of a header", logline.Printable(name, 128))
-		}
-	}
-	return nil
-}
-
-// cors lets the page that sends the exchange read the response. The edge has allowed
-// its origin before, or there is none. Whatever is no origin is not repeated.
+// cors lets the page that sends the request read the response. The edge has allowed its
+// origin before, or there is none. A value that is not an origin is not repeated.
 func (x *exchange) cors() {
 	origins := x.r.Header["Origin"]
 	if len(origins) != 1 || !isOrigin(origins[0]) {
@@ -50,8 +36,8 @@ func (x *exchange) cors() {
 	h.Set("Access-Control-Expose-Headers", corsExposed)
 }
 
-// preflight answers the question of a browser whether a page may send a request;
-// false if that is not what the exchange asks.
+// preflight answers a browser that asks whether a page may send a request. It returns false
+// if the exchange is something else.
 func (x *exchange) preflight() bool {
 	h := x.w.Header()
 	if x.r.Method != http.MethodOptions || h.Get("Access-Control-Allow-Origin") == "" ||
@@ -60,15 +46,15 @@ func (x *exchange) preflight() bool {
 	}
 	h.Del("Access-Control-Expose-Headers") // there is nothing to read
 	h.Set("Access-Control-Allow-Methods", corsMethods)
-	h.Set("Access-Control-Allow-Headers", x.headers+askedParams(x.r.Header.Values("Access-Control-Request-Headers")))
+	h.Set("Access-Control-Allow-Headers", strings.Join(append([]string{corsHeaders}, x.allowedHeaders...), ", ")+askedParams(x.r.Header.Values("Access-Control-Request-Headers")))
 	h.Set("Access-Control-Max-Age", corsMaxAge)
 	h.Add("Vary", "Access-Control-Request-Headers")
 	x.bare(http.StatusNoContent, nil)
 	return true
 }
 
-// askedParams returns the Mcp-Param headers among those that a browser asks for, each
-// after a comma. Their names are the tools' and so in no list.
+// askedParams returns the Mcp-Param headers among those that a browser asks for, each after
+// a comma. Tools choose their names, so that no list has them.
 func askedParams(asked []string) string {
 	var params strings.Builder
 	for _, line := range asked {
@@ -95,17 +81,4 @@ func isOrigin(value string) bool {
 	}
 	u, err := url.Parse(value)
 	return err == nil && u.Scheme != "" && u.Host != "" && u.Scheme+"://"+u.Host == value
-}
-
-// isToken reports whether a value is a token (RFC 9110, section 5.6.2), as the names
-// of headers are.
-func isToken(value string) bool {
-	for i := range len(value) {
-		c := value[i]
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
-			strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
-			return false
-		}
-	}
-	return value != ""
 }

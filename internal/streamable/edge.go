@@ -13,14 +13,14 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// edge checks the Host and Origin headers, against web pages that reach a local
-// server through the user's browser (DNS rebinding).
+// An edge checks the Host and Origin headers. It protects a local server from web pages that
+// reach it through the user's browser (DNS rebinding).
 type edge struct {
 	hosts   []string
 	origins []string
 }
 
-// check returns the reason of a refusal with status 403, or "".
+// check returns the reason for refusing a request with status 403, or "".
 func (e *edge) check(r *http.Request) mcp.RefuseReason {
 	loopback := listensOnLoopback(r)
 	if loopback && !isLoopbackHost(r.Host) && !allowed(e.hosts, r.Host) ||
@@ -40,9 +40,8 @@ func (e *edge) checkOrigins(r *http.Request, loopback bool) mcp.RefuseReason {
 	return ""
 }
 
-// trusts reports whether pages of an origin may use the endpoint. That a page came
-// from the same host says nothing by itself: of a name that was rebound, Host and
-// Origin agree.
+// trusts reports whether pages of an origin may use the endpoint. It is not enough that Host
+// and Origin agree: they also do for a name that was rebound.
 func (e *edge) trusts(origin, host string, loopback bool) bool {
 	if named(e.origins, origin) {
 		return true
@@ -56,7 +55,7 @@ func (e *edge) trusts(origin, host string, loopback bool) bool {
 		u.Host == host && (isAddress(host) || allowed(e.hosts, host))
 }
 
-// forbidden says in words why check has refused, and which setting changes that.
+// forbidden words the reason of check, with the setting that changes it.
 func forbidden(r *http.Request, reason mcp.RefuseReason) string {
 	if reason == mcp.RefuseHost {
 		return notAllowed("Host", r.Host) + " (set --allowed-hosts, or server.WithAllowedHosts)"
@@ -71,7 +70,7 @@ func notAllowed(header, value string) string {
 // listensOnLoopback reports whether the connection came to a loopback address.
 func listensOnLoopback(r *http.Request) bool {
 	switch addr := r.Context().Value(http.LocalAddrContextKey).(type) {
-	case *net.TCPAddr: // nearly always, and asked for every request
+	case *net.TCPAddr: // nearly always
 		return addr.IP.IsLoopback()
 	case net.Addr:
 		ap, err := netip.ParseAddrPort(addr.String())
@@ -95,7 +94,7 @@ func isAddress(host string) bool {
 	return err == nil
 }
 
-// hostName takes the port and the brackets off a host.
+// hostName removes the port and the brackets from a host.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name
@@ -114,3 +113,7 @@ func named(list []string, value string) bool {
 		return entry == "*" || strings.EqualFold(entry, value)
 	})
 }
+
+// maxShown is the number of bytes of a client's header that logs and errors show: enough for
+// a host name with its port.
+const maxShown = 260

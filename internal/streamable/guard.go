@@ -7,21 +7,21 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A Guard protects a handler beside the MCP endpoint, such as one for operators, from
-// the pages of other origins, and from those that reach it by a name which they have
-// rebound (DNS rebinding). That takes a name of the attacker's own. So on every listener
-// a Guard takes a Host that is an address, which probes and scrapers of an orchestrator
-// use, "localhost", which no name service has a say in, and none at all, as of HTTP/1.0;
-// other names only if they are in Hosts. The MCP endpoint is stricter on a loopback
-// listener, and takes every name on others while it has no list.
+// A Guard protects a handler other than the MCP endpoint, such as one for operators, from
+// pages of other origins and from pages that reach it by a rebound name (DNS rebinding).
+// Rebinding needs a name of the attacker. So on every listener a Guard allows a Host that is
+// an address, as probes and scrapers of an orchestrator send it, "localhost", which no name
+// service decides, and no Host, as in HTTP/1.0. It allows other names only if they are in
+// Hosts. The MCP endpoint is stricter on a loopback listener, and allows every name on other
+// listeners while it has no list.
 //
-// On a loopback listener the pages of all local ports are trusted.
+// On a loopback listener a Guard trusts the pages of all local ports.
 type Guard struct {
-	// Hosts are the names that the Host header may say. "*" allows everything. An entry
-	// without a port matches every port.
+	// Hosts are the allowed names in the Host header. "*" allows everything. An entry without
+	// a port matches every port.
 	Hosts []string
-	// Refuse answers what is refused, for the reason [mcp.RefuseHost] or
-	// [mcp.RefuseOrigin]. The default is a text with status 403.
+	// Refuse answers a refused request. The reason is [mcp.RefuseHost] or [mcp.RefuseOrigin].
+	// The default answers with a text and status 403.
 	Refuse func(w http.ResponseWriter, r *http.Request, reason mcp.RefuseReason)
 }
 
@@ -47,7 +47,7 @@ func (g Guard) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// guard returns the reason of a refusal by a [Guard], or "".
+// guard returns the reason for which a [Guard] refuses a request, or "".
 func (e *edge) guard(r *http.Request) mcp.RefuseReason {
 	if r.Host != "" && !isAddress(r.Host) && !allowed(e.hosts, r.Host) {
 		return mcp.RefuseHost

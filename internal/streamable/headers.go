@@ -9,9 +9,18 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// checkModern holds the headers of a modern request against its body. The order
-// of the checks is the specification's: metadata before headers, headers before
-// anything that the server itself decides.
+// Header names of the protocol.
+const (
+	headerVersion   = "Mcp-Protocol-Version"
+	headerMethod    = "Mcp-Method"
+	headerName      = "Mcp-Name"
+	headerSessionID = "Mcp-Session-Id"
+	headerLastEvent = "Last-Event-Id"
+)
+
+// checkModern compares the headers of a modern request with its body. The order of the checks
+// is that of the specification: metadata before headers, headers before all decisions of the
+// server.
 func checkModern(in *session.Inbound) *mcp.Error {
 	for _, name := range []string{headerVersion, headerMethod, headerName} {
 		if len(in.Header[name]) > 1 {
@@ -67,22 +76,4 @@ func DecodeHeaderValue(v string) (string, bool) {
 	}
 	text, err := base64.StdEncoding.Strict().DecodeString(body)
 	return string(text), err == nil
-}
-
-// wantsNullID reports whether an error that belongs to no request has an id of null: for
-// clients of the revisions up to 2025-06-18, as JSON-RPC has it. Later ones have no id
-// there, and the schema of the modern era forbids the null. Which revision it is, the
-// session knows. Without one the version header tells; who sends none is no modern
-// client, and one that has not begun a session yet, or knows no such header.
-func (x *exchange) wantsNullID() bool {
-	version := mcp.Version(x.r.Header.Get(headerVersion))
-	if era, known := version.Era(); version != "" && (!known || era == mcp.Modern) {
-		return false
-	}
-	if s := x.session(x.r.Header.Get(headerSessionID)); s != nil {
-		if p := s.Peer(); p != nil {
-			version = p.Version
-		}
-	}
-	return !version.AtLeast(mcp.Version20251125)
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/vitrine-mcp/vitrine/transport"
 )
 
-// httpSink writes the messages of one exchange. It commits late: an answer that
-// comes first is plain JSON with a status of its own; only a message before it
-// turns the response into an event stream. For a client that takes no JSON, what is a
-// success comes as an event stream from the start.
+// An httpSink writes the messages of one exchange. It decides late: an answer that comes
+// first is plain JSON with a status of its own; a message before the answer turns the
+// response into an event stream. A client that takes no JSON gets a success as an event
+// stream.
 type httpSink struct {
 	endpoint  *Endpoint
 	w         http.ResponseWriter
 	rc        *http.ResponseController
 	lost      context.Context // the request's: done when the peer is gone
 	era       mcp.Era
-	sessionID string // to be announced with a successful initialize
+	sessionID string // of a new session, sent with a successful initialize
 	json      bool   // the client takes JSON
-	streams   bool   // the client takes an event stream, and one can be had
+	streams   bool   // the client takes an event stream, and w can flush
 
 	started  bool // the status line is decided
 	events   bool
@@ -32,8 +32,8 @@ type httpSink struct {
 	sent     bool // and was flushed
 	deadline bool // a write deadline was set
 
-	// values are those of headers: here, so that they cost no allocation, and not shared by
-	// all responses, because who wraps the writer may change a value in its place.
+	// values are the values of headers. They are fields to save allocations. Responses must
+	// not share them, because a handler around the endpoint may change them in place.
 	values [3]string
 }
 
@@ -54,8 +54,8 @@ func (k *httpSink) Write(m *session.Message) error {
 	return k.failed(err)
 }
 
-// set sets a header, whose name is in its canonical form. There is no room behind the
-// value, so that who adds another one makes a slice of his own.
+// set sets a header, whose name must be in its canonical form. The slice has no spare
+// capacity, so that an append to it makes a new one.
 func (k *httpSink) set(i int, name, value string) {
 	k.values[i] = value
 	k.w.Header()[name] = k.values[i : i+1 : i+1]
@@ -82,7 +82,7 @@ func (k *httpSink) event(m *session.Message) error {
 	return k.failed(err)
 }
 
-// stream commits the response to an event stream.
+// stream makes the response an event stream, unless it has begun.
 func (k *httpSink) stream(m *session.Message) {
 	if k.started {
 		return
@@ -95,14 +95,14 @@ func (k *httpSink) stream(m *session.Message) {
 	k.w.WriteHeader(http.StatusOK)
 }
 
-// open commits the response to an event stream before there is a message.
+// open begins an event stream before there is a message.
 func (k *httpSink) open() error {
 	k.stream(&session.Message{Kind: session.Notification})
 	return k.Flush()
 }
 
-// KeepAlive writes a comment. In an exchange that has not answered yet it commits
-// the response to an event stream, if the client can take one.
+// KeepAlive writes a comment. If the response has not begun it becomes an event stream. For
+// a client that takes no event stream KeepAlive does nothing.
 func (k *httpSink) KeepAlive() error {
 	if !k.streams {
 		return nil
@@ -137,15 +137,15 @@ func (k *httpSink) Flush() error {
 	if errors.Is(err, http.ErrNotSupported) {
 		k.endpoint.unflushable(k.w)
 		if !k.events {
-			err = nil // it leaves when the exchange ends, which is now
+			err = nil // the answer is sent when the exchange ends, which is now
 		}
 	}
 	k.sent = k.ok && err == nil
 	return k.failed(err)
 }
 
-// failed classifies an error. HTTP/2 has errors without a type for a stream that the
-// peer has closed; the request's context tells.
+// failed classifies an error. The errors of HTTP/2 for a stream that the peer has closed have
+// no type. Then the request's context tells.
 func (k *httpSink) failed(err error) error {
 	if err == nil {
 		return nil
@@ -167,14 +167,14 @@ func (k *httpSink) SetWriteDeadline(t time.Time) {
 	k.deadline = k.rc.SetWriteDeadline(t) == nil || k.deadline
 }
 
-// done takes the write deadline off the connection, which may serve others next.
+// done removes the write deadline from the connection, which may serve other exchanges next.
 func (k *httpSink) done() {
 	if k.deadline {
 		_ = k.rc.SetWriteDeadline(time.Time{})
 	}
 }
 
-// refusalOf finds the refusal that an answer stands for.
+// refusalOf returns the refusal that became an error.
 func refusalOf(err *mcp.Error) (*mcp.Refusal, bool) {
 	if err == nil {
 		return nil, false
@@ -192,10 +192,10 @@ func describeRefusal(h http.Header, r *mcp.Refusal) {
 	}
 }
 
-// rejectStatus returns the HTTP status of a request that was not admitted. An overload is
-// not 503, although RFC 9110 would have it so: a proxy that looks at nothing but answers
-// takes a replica that says 503 away from all clients. That is right for one that drains,
-// and with one that is full the others would fall, too.
+// rejectStatus returns the HTTP status of a rejected request. An overload is not 503, although
+// RFC 9110 suggests it: a proxy that looks at statuses takes a replica that answers 503 out of
+// service. That is right for a replica that drains. For a full one it would overload the
+// other replicas.
 func rejectStatus(reason mcp.RejectReason) int {
 	switch reason {
 	case mcp.RejectSessionUnknown:
@@ -210,8 +210,8 @@ func rejectStatus(reason mcp.RejectReason) int {
 	return http.StatusBadRequest // duplicate_id, not_initialized, parse_error
 }
 
-// status returns the HTTP status of an answer. A legacy error is an ordinary
-// answer; in the modern era the status repeats the error's code.
+// status returns the HTTP status of an answer. In the legacy era an error has the status 200;
+// in the modern era the status follows from the error's code.
 func (k *httpSink) status(m *session.Message) int {
 	if refusal, ok := refusalOf(m.Err); ok {
 		return int(refusal.Code())

@@ -1,0 +1,220 @@
+package streamable
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// An exchange is one HTTP request and its response.
+type exchange struct {
+	*Endpoint
+	w  http.ResponseWriter
+	r  *http.Request
+	rc http.ResponseController
+	// conn is the connection, with the principal of this exchange.
+	conn *session.Conn
+	// bodyEnd is the deadline for the body; zero if there is no body, or it has arrived.
+	bodyEnd time.Time
+	// slowBody is true if the body took longer than slowAfter.
+	slowBody bool
+	// json and events are the forms in which the client takes the answer to a POST.
+	json, events bool
+	// out is the sink of the exchange's stream. It is the zero value before there is one.
+	out httpSink
+}
+
+// namesModern reports whether the version header names a modern revision, in which POST is
+// the only method.
+func (x *exchange) namesModern() bool {
+	era, known := mcp.Version(x.r.Header.Get(headerVersion)).Era()
+	return known && era == mcp.Modern
+}
+
+// session returns the session with an id, or nil if there is none or it belongs to another
+// principal.
+func (x *exchange) session(id string) *session.Session { return x.core.Session(id, x.conn.Principal) }
+
+// sessionOrRefuse returns the session with an id, or refuses the exchange and returns nil.
+func (x *exchange) sessionOrRefuse(id string) *session.Session {
+	s := x.session(id)
+	if s == nil {
+		x.refuse(http.StatusNotFound, mcp.RefuseSessionUnknown, session.SessionUnknown())
+	}
+	return s
+}
+
+// wantsNullID reports whether an error that belongs to no request has the id null. JSON-RPC
+// and the revisions up to 2025-06-18 have it. Later revisions have no id there, and the schema
+// of the modern era forbids null. The revision is that of the session, or else that of the
+// version header. A client that sends no header is not a modern one: it has not begun a
+// session, or its revision has no such header.
+func (x *exchange) wantsNullID() bool {
+	version := mcp.Version(x.r.Header.Get(headerVersion))
+	if era, known := version.Era(); version != "" && (!known || era == mcp.Modern) {
+		return false
+	}
+	if s := x.session(x.r.Header.Get(headerSessionID)); s != nil {
+		if p := s.Peer(); p != nil {
+			version = p.Version
+		}
+	}
+	return !version.AtLeast(mcp.Version20251125)
+}
+
+// stream opens the stream for the one answer of the exchange. For a client that takes no
+// event stream it carries nothing but the answer.
+func (x *exchange) stream(era mcp.Era) *session.Stream {
+	st := x.core.Exchange(x.conn, 1, era)
+	switch {
+	case !x.events:
+		st.AnswersOnly()
+	case !x.json:
+		st.EventsOnly()
+	}
+	return st
+}
+
+// respond writes the messages of the stream until its answer is sent. It reports whether the
+// answer was a result and was sent. An exchange has no other writer.
+func (x *exchange) respond(stream *session.Stream, era mcp.Era, sessionID string) bool {
+	sink := x.sink(era)
+	sink.sessionID = sessionID
+	if x.slowBody {
+		sink.SetWriteDeadline(time.Now().Add(x.core.Limits().WriteTimeout)) // replaces the server's, see slowAfter
+	}
+	err := x.pump(stream, sink)
+	if err != nil && !sink.started && x.r.Context().Err() == nil {
+		x.unanswered(era)
+	}
+	return sink.sent // not the error of Pump: the client may hang up as soon as it has its answer
+}
+
+func (x *exchange) sink(era mcp.Era) *httpSink {
+	x.out = httpSink{
+		endpoint: x.Endpoint, w: x.w, rc: &x.rc, lost: x.r.Context(), era: era, json: x.json, streams: x.events,
+	}
+	return &x.out
+}
+
+// A pumper is a stream, or the reader of a stream that is resumed.
+type pumper interface{ Pump(session.Sink) error }
+
+// pump writes the stream until it ends or the peer is lost.
+func (x *exchange) pump(stream pumper, sink *httpSink) error {
+	err := stream.Pump(sink)
+	sink.done()
+	return err
+}
+
+// invalid returns the error for a request that breaks a rule of HTTP or of the protocol.
+func invalid(format string, args ...any) *mcp.Error {
+	return mcp.NewError(mcp.CodeInvalidRequest, format, args...)
+}
+
+// refuse answers an exchange whose message is not read.
+func (x *exchange) refuse(status int, reason mcp.RefuseReason, err *mcp.Error) {
+	x.refuseRequest(mcp.ID{}, status, reason, err)
+}
+
+// refuseRequest answers an exchange whose request is not admitted. The answer has the id of
+// the request.
+func (x *exchange) refuseRequest(id mcp.ID, status int, reason mcp.RefuseReason, err *mcp.Error) {
+	x.core.RefuseExchange(context.WithoutCancel(x.r.Context()), reason, append(x.sender(), slog.Int("status", status),
+		slog.String("error", err.Message), slog.String("host", logline.Printable(x.r.Host, maxShown)))...)
+	x.write(status, wire.AppendError(nil, id, err))
+}
+
+// refuseCaller answers a caller that the authenticator refuses, before the body is read.
+func (x *exchange) refuseCaller(r *mcp.Refusal) {
+	describeRefusal(x.w.Header(), r)
+	x.refuse(int(r.Code()), mcp.RefuseAuthentication, r.RPC())
+}
+
+// methodNotAllowed refuses an exchange with another HTTP method.
+func (x *exchange) methodNotAllowed() {
+	allow := "GET, POST, DELETE"
+	if x.namesModern() {
+		allow = "POST"
+	}
+	x.w.Header().Set("Allow", allow)
+	x.refuse(http.StatusMethodNotAllowed, mcp.RefuseMethod, invalid(
+		"method not allowed: messages come by POST; GET and DELETE are for sessions and need %s", headerSessionID))
+}
+
+// sender returns the log attributes of the client.
+func (x *exchange) sender() []slog.Attr {
+	return []slog.Attr{
+		slog.String("remote", x.r.RemoteAddr),
+		slog.String("agent", logline.Printable(x.r.UserAgent(), maxShown)),
+	}
+}
+
+// fail answers with an error that belongs to no request.
+func (x *exchange) fail(status int, err *mcp.Error) {
+	frame := wire.AppendError(nil, mcp.ID{}, err)
+	if x.wantsNullID() {
+		frame = wire.AppendErrorNullID(nil, err)
+	}
+	x.write(status, frame)
+}
+
+func (x *exchange) write(status int, body []byte) {
+	x.w.Header().Set("Content-Type", "application/json")
+	x.bare(status, body)
+}
+
+// bare writes a response without a stream. It flushes while the write is bounded: net/http
+// would flush after the exchange, without a bound.
+func (x *exchange) bare(status int, body []byte) {
+	h := x.w.Header()
+	if x.core.Draining() {
+		h.Set("Connection", "close")
+	}
+	if status != http.StatusNoContent {
+		h.Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	now := time.Now()
+	if x.bodyEnd.After(now) {
+		now = x.bodyEnd // net/http reads the rest of the body first
+	}
+	bounded := x.rc.SetWriteDeadline(now.Add(x.core.Limits().WriteTimeout)) == nil
+	x.w.WriteHeader(status)
+	if len(body) > 0 {
+		_, _ = x.w.Write(body) // an error is the peer's loss: no request waits for this
+	}
+	_ = x.rc.Flush()
+	if bounded {
+		_ = x.rc.SetWriteDeadline(time.Time{})
+	}
+}
+
+// unanswered ends an exchange whose stream has failed before the answer: in the legacy era
+// because the session has ended, in the modern era because the drain has timed out.
+func (x *exchange) unanswered(era mcp.Era) {
+	if era == mcp.Legacy {
+		x.fail(http.StatusNotFound, session.SessionUnknown())
+		return
+	}
+	x.w.Header().Set("Retry-After", "1")
+	x.w.Header().Set("Connection", "close")
+	x.fail(http.StatusServiceUnavailable, session.ShuttingDown())
+}
+
+// malformed answers a body that is not a message.
+func (x *exchange) malformed(bad *wire.Error) {
+	stream := x.core.Exchange(x.conn, 1, mcp.Modern)
+	x.core.Malformed(bad, stream, x.wantsNullID(), x.sender()...)
+	if bad.Kind == wire.Response || bad.Kind == wire.Notification {
+		x.fail(http.StatusBadRequest, bad.RPC())
+		return
+	}
+	x.respond(stream, mcp.Modern, "")
+}

@@ -1,0 +1,170 @@
+package streamable
+
+import (
+	"crypto/rand"
+	"errors"
+	"net/http"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// post serves a POST: one message. If it gets an answer, that is the response.
+func (x *exchange) post() {
+	in := x.message()
+	switch {
+	case in == nil: // answered already
+	case in.Era == mcp.Modern:
+		x.modernPost(in)
+	default:
+		x.legacyPost(in)
+	}
+}
+
+// message reads the one message of a POST. If there is none, it answers the exchange and
+// returns nil. It is a function of its own so that an exchange that stays open does not keep
+// its large stack frame.
+func (x *exchange) message() *session.Inbound {
+	if !x.negotiate() {
+		return nil
+	}
+	if !isJSON(x.r.Header.Get("Content-Type")) {
+		x.refuse(http.StatusUnsupportedMediaType, mcp.RefuseContentType, invalid("Content-Type must be application/json"))
+		return nil
+	}
+	if !plain(x.r.Header) {
+		x.w.Header().Set("Accept-Encoding", "identity") // RFC 9110, section 12.5.3
+		x.refuse(http.StatusUnsupportedMediaType, mcp.RefuseContentEncoding,
+			invalid("Content-Encoding is not supported: the body must be plain JSON"))
+		return nil
+	}
+	in := &session.Inbound{Conn: x.conn, Values: x.r.Context(), Header: x.r.Header}
+	body, err := x.body()
+	if err == nil {
+		if wire.IsBatch(body) && x.batch(body) {
+			return nil
+		}
+		in.Bytes = len(body)
+		in.Envelope, err = wire.Decode(body, x.core.Limits().Wire())
+	}
+	if err != nil {
+		x.unreadable(err)
+		return nil
+	}
+	if x.modern(&in.Envelope) {
+		in.Era = mcp.Modern
+	}
+	return in
+}
+
+// modern chooses the era of a message.
+func (x *exchange) modern(env *wire.Envelope) bool {
+	if env.Meta.HasProtocolVersion {
+		return true
+	}
+	version := x.r.Header.Get(headerVersion)
+	if version == "" {
+		return false
+	}
+	era, known := mcp.Version(version).Era()
+	if env.Kind == wire.Response { // a response names no revision; its session has one
+		return known && era == mcp.Modern && x.r.Header.Get(headerSessionID) == ""
+	}
+	return !known || era == mcp.Modern
+}
+
+// modernPost serves a message of the modern era.
+func (x *exchange) modernPost(in *session.Inbound) {
+	switch in.Kind {
+	case wire.Notification:
+		x.core.Notify(in)
+		x.bare(http.StatusAccepted, nil)
+	case wire.Response:
+		x.core.IgnoreResponse(mcp.IgnoreEraForbidden)
+		x.fail(http.StatusBadRequest, invalid("a client sends no responses"))
+	case wire.Request:
+		if in.Method == mcp.MethodSubscriptionsListen && !x.events { // its answer has no other form
+			x.refuseRequest(in.ID, http.StatusNotAcceptable, mcp.RefuseAccept, invalid("Accept must allow text/event-stream"))
+			return
+		}
+		in.Version = mcp.Version(in.Meta.ProtocolVersion)
+		in.Refusal = checkModern(in)
+		stream := x.stream(mcp.Modern)
+		x.core.Receive(in, stream)
+		x.respond(stream, mcp.Modern, "")
+	}
+}
+
+// legacyPost serves a message of the legacy era.
+func (x *exchange) legacyPost(in *session.Inbound) {
+	id := x.r.Header.Get(headerSessionID)
+	if id == "" && in.Kind == wire.Request && in.Method == mcp.MethodInitialize {
+		x.initialize(in)
+		return
+	}
+	if version := x.r.Header.Get(headerVersion); version != "" {
+		if _, known := mcp.Version(version).Era(); !known {
+			x.refuse(http.StatusBadRequest, mcp.RefuseVersion, invalid("unsupported %s", headerVersion))
+			return
+		}
+	}
+	s := x.session(id)
+	switch {
+	case id == "":
+		x.reject(in, mcp.RejectNotInitialized, invalid(
+			"%s is missing: %s and the headers MCP-Protocol-Version, Mcp-Method and, if there is a name or uri, %s",
+			headerSessionID, wire.WaysIn, headerName))
+		return
+	case s == nil:
+		x.reject(in, mcp.RejectSessionUnknown, session.SessionUnknown())
+		return
+	}
+	if in.Kind != wire.Request {
+		s.ReceiveOn(in, nil)
+		x.bare(http.StatusAccepted, nil)
+		return
+	}
+	stream := x.stream(mcp.Legacy)
+	s.ReceiveOn(in, stream)
+	x.respond(stream, mcp.Legacy, "")
+}
+
+// initialize opens a session. The session is closed unless a success is sent.
+func (x *exchange) initialize(in *session.Inbound) {
+	id := rand.Text()
+	s := x.core.Prepare(x.conn, id)
+	stream := x.stream(mcp.Legacy)
+	s.ReceiveOn(in, stream)
+	if !x.respond(stream, mcp.Legacy, id) {
+		s.Close(mcp.CauseTransportClose)
+	}
+}
+
+// unreadable answers a body that did not arrive, or is not a message.
+func (x *exchange) unreadable(err error) {
+	if bad := (*wire.Error)(nil); errors.As(err, &bad) {
+		x.malformed(bad)
+		return
+	}
+	x.refuseBody(err)
+}
+
+// reject answers a message without a session. The id of a response is an id of the server, so
+// that the error does not carry it.
+func (x *exchange) reject(in *session.Inbound, reason mcp.RejectReason, err *mcp.Error) {
+	x.core.RejectUnadmitted(in, reason, err)
+	status := rejectStatus(reason)
+	switch reason {
+	case mcp.RejectShuttingDown:
+		x.w.Header().Set("Connection", "close")
+		fallthrough
+	case mcp.RejectOverload:
+		x.w.Header().Set("Retry-After", "1")
+	}
+	if in.Kind != wire.Request {
+		x.fail(status, err)
+		return
+	}
+	x.write(status, wire.AppendError(nil, in.ID, err))
+}

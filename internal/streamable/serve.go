@@ -1,0 +1,73 @@
+package streamable
+
+import (
+	"net/http"
+
+	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// ServeHTTP implements http.Handler.
+func (h *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{Endpoint: h, w: w, r: r, rc: *http.NewResponseController(w)}
+	x.bound()
+	if reason := h.edge.check(r); reason != "" {
+		x.refuse(http.StatusForbidden, reason, invalid("%s", forbidden(r, reason)))
+		return
+	}
+	x.cors()
+	if x.preflight() {
+		return
+	}
+	x.conn = connOf(r)
+	var refused *mcp.Refusal
+	if x.conn.Principal, refused = h.core.Authenticate(r.Context(), callerOf(r)); refused != nil {
+		x.refuseCaller(refused)
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		x.post()
+	case http.MethodGet:
+		x.get()
+	case http.MethodDelete:
+		x.deleteSession()
+	default:
+		x.methodNotAllowed()
+	}
+}
+
+// deleteSession closes a legacy session for its client. It does not wait for handlers.
+func (x *exchange) deleteSession() {
+	id := x.r.Header.Get(headerSessionID)
+	if id == "" || x.namesModern() {
+		x.methodNotAllowed()
+		return
+	}
+	s := x.sessionOrRefuse(id)
+	if s == nil {
+		return
+	}
+	s.Close(mcp.CauseSessionDelete)
+	x.bare(http.StatusNoContent, nil)
+}
+
+// callerOf describes the sender of a request to the authenticator.
+func callerOf(r *http.Request) auth.Caller {
+	return auth.Caller{Transport: "http", Header: r.Header, RemoteAddr: r.RemoteAddr, TLS: r.TLS}
+}
+
+// connOf describes the connection of an exchange.
+func connOf(r *http.Request) *session.Conn {
+	version := "1.1"
+	switch {
+	case r.ProtoMajor == 2:
+		version = "2"
+	case r.ProtoMajor == 1 && r.ProtoMinor == 0:
+		version = "1.0"
+	}
+	return &session.Conn{
+		Transport: "http", Network: "tcp", Protocol: "http", ProtocolVersion: version, RemoteAddr: r.RemoteAddr,
+	}
+}

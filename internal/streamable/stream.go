@@ -1,0 +1,86 @@
+package streamable
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// get serves the stream of a legacy session for messages that belong to no request, or the
+// rest of a stream whose exchange was lost.
+func (x *exchange) get() {
+	id := x.r.Header.Get(headerSessionID)
+	if id == "" || x.namesModern() {
+		x.methodNotAllowed()
+		return
+	}
+	if !acceptsEvents(x.r.Header) {
+		x.refuse(http.StatusNotAcceptable, mcp.RefuseAccept, invalid("Accept must allow text/event-stream"))
+		return
+	}
+	if x.events = canFlush(x.w); !x.events {
+		x.unflushable(x.w)
+		x.refuseEvents()
+		return
+	}
+	s := x.sessionOrRefuse(id)
+	if s == nil {
+		return
+	}
+	if last := x.r.Header.Get(headerLastEvent); last != "" {
+		x.resume(s, last)
+		return
+	}
+	stream := x.core.Exchange(x.conn, 0, mcp.Legacy)
+	if !s.Attach(stream) {
+		if x.core.Draining() {
+			x.w.Header().Set("Retry-After", "1")
+			x.refuse(http.StatusServiceUnavailable, mcp.RefuseShuttingDown, session.ShuttingDown())
+			return
+		}
+		x.refuse(http.StatusConflict, mcp.RefuseConflict, invalid("the session has a stream already"))
+		return
+	}
+	defer s.Detach(stream)
+	sink := x.sink(mcp.Legacy)
+	if sink.open() == nil {
+		x.pump(stream, sink)
+	}
+}
+
+// resume serves a GET that goes on after an event: first the stored events that followed on
+// that stream, then new ones (specification 2025-11-25: "Resumability and Redelivery"). If the
+// session exists the status is never 404, which tells a client that its session is gone.
+func (x *exchange) resume(s *session.Session, lastEventID string) {
+	reader, err := s.Resume(x.r.Context(), lastEventID)
+	switch {
+	case err == nil:
+	case errors.Is(err, session.ErrEventUnknown):
+		x.refuse(http.StatusBadRequest, mcp.RefuseEventUnknown, unresumable("there is no stream to be resumed from this event", mcp.RefuseEventUnknown))
+		return
+	case errors.Is(err, session.ErrStreamTaken):
+		x.refuse(http.StatusConflict, mcp.RefuseConflict, unresumable("another connection reads this stream", mcp.RefuseConflict))
+		return
+	case errors.Is(err, mcp.ErrClosed): // the session has ended just now
+		x.refuse(http.StatusNotFound, mcp.RefuseSessionUnknown, session.SessionUnknown())
+		return
+	case x.r.Context().Err() != nil:
+		return // the client has gone
+	default:
+		x.w.Header().Set("Retry-After", "1")
+		x.refuse(http.StatusServiceUnavailable, mcp.RefuseEventStore, mcp.NewError(mcp.CodeInternalError,
+			"the stream cannot be read just now").WithData(mcp.ErrorData{Reason: string(mcp.RefuseEventStore)}))
+		return
+	}
+	defer reader.Close()
+	sink := x.sink(mcp.Legacy)
+	if sink.open() == nil {
+		_ = x.pump(reader, sink)
+	}
+}
+
+func unresumable(text string, reason mcp.RefuseReason) *mcp.Error {
+	return invalid("%s", text).WithData(mcp.ErrorData{Reason: string(reason)})
+}
