@@ -10,22 +10,22 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// ListTools returns what tools/list says, all pages of it.
+// ListTools returns all pages of tools/list.
 func (c *Client) ListTools(ctx context.Context) ([]mcp.Tool, error) {
 	return list[mcp.Tool](ctx, c, mcp.MethodToolsList, "tools")
 }
 
-// ListPrompts returns what prompts/list says, all pages of it.
+// ListPrompts returns all pages of prompts/list.
 func (c *Client) ListPrompts(ctx context.Context) ([]mcp.Prompt, error) {
 	return list[mcp.Prompt](ctx, c, mcp.MethodPromptsList, "prompts")
 }
 
-// ListResources returns what resources/list says, all pages of it.
+// ListResources returns all pages of resources/list.
 func (c *Client) ListResources(ctx context.Context) ([]mcp.Resource, error) {
 	return list[mcp.Resource](ctx, c, mcp.MethodResourcesList, "resources")
 }
 
-// ListResourceTemplates returns what resources/templates/list says, all pages of it.
+// ListResourceTemplates returns all pages of resources/templates/list.
 func (c *Client) ListResourceTemplates(ctx context.Context) ([]mcp.ResourceTemplate, error) {
 	return list[mcp.ResourceTemplate](ctx, c, mcp.MethodResourcesTemplatesList, "resourceTemplates")
 }

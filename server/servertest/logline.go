@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"testing"
 	"time"
 )
 
@@ -15,7 +14,7 @@ type LogLine struct {
 	Time    time.Time
 	Level   slog.Level
 	Message string
-	attrs   []string // keys and values; those in a group have its name before them
+	attrs   []string // keys and values; the key of an attribute in a group begins with the group's name
 }
 
 // Attr returns the value of an attribute as text, "" if the line does not have it. The
@@ -33,26 +32,6 @@ func (l *LogLine) Attr(key string) string {
 // String describes the line.
 func (l *LogLine) String() string {
 	return fmt.Sprintf("%s %q %s", l.Level, l.Message, joined(l.attrs))
-}
-
-// Log returns the first log line with a message, such as "handler.error", and with these
-// attributes, given as keys and values; "" stands for an attribute that is absent. It waits
-// for such a line, and ends the test if there is none.
-func (r *Recorder) Log(tb testing.TB, message string, attrs ...string) *LogLine {
-	tb.Helper()
-	pairs(tb, attrs)
-	found, ok := first(r.lines.all, func(l *LogLine) bool { return l.Message == message && hasAttrs(l, attrs) })
-	if !ok {
-		tb.Fatalf("servertest: no log line %q%s; %s", message, having(attrs), listed("lines", r.lines.all()))
-	}
-	return found
-}
-
-// Logs returns the log lines so far that have at least a level, in their order. It does not
-// wait. A test that must log no warning closes its client, which waits until the server has
-// let go of the connection, and looks at Logs(slog.LevelWarn) then.
-func (r *Recorder) Logs(level slog.Level) []*LogLine {
-	return slices.DeleteFunc(r.lines.all(), func(l *LogLine) bool { return l.Level < level })
 }
 
 // A lineLog keeps log lines.
@@ -74,7 +53,7 @@ func (l *lineLog) all() []*LogLine {
 	return slices.Clone(l.lines)
 }
 
-// A lineHandler writes into a lineLog.
+// A lineHandler adds records to a lineLog.
 type lineHandler struct {
 	log    *lineLog
 	prefix string   // the groups, each with a dot
@@ -112,7 +91,7 @@ func (h lineHandler) Handle(_ context.Context, rec slog.Record) error {
 	return nil
 }
 
-// appendAttr appends an attribute, and for a group all that are in it.
+// appendAttr appends an attribute, or all attributes of a group.
 func appendAttr(list []string, prefix string, a slog.Attr) []string {
 	value := a.Value.Resolve()
 	if value.Kind() != slog.KindGroup {

@@ -1,9 +1,7 @@
 package servertest
 
 import (
-	"bufio"
 	"errors"
-	"fmt"
 	"maps"
 
 	"github.com/go-json-experiment/json"
@@ -12,73 +10,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
-
-// limits lets everything pass that the server under test may send.
-var limits = wire.Limits{MaxBytes: 1 << 30, MaxDepth: 10_000}
-
-// readMessages reads until the connection ends. It is the one reader.
-func (c *Client) readMessages() error {
-	in := bufio.NewReader(c.conn)
-	for {
-		line, err := in.ReadBytes('\n')
-		if err != nil {
-			return err
-		}
-		msg, err := wire.Decode(line, limits)
-		if err != nil {
-			_ = c.conn.Close() // what follows cannot be trusted
-			return fmt.Errorf("the server sent %q: %w", line, err)
-		}
-		switch msg.Kind {
-		case wire.Response:
-			c.deliver(&msg)
-		case wire.Notification:
-			c.notified(&msg)
-		case wire.Request:
-			c.asked(&msg)
-		}
-	}
-}
-
-// deliver hands a response to the call that waits for it, if one still does, or to its
-// subscription.
-func (c *Client) deliver(msg *wire.Envelope) {
-	c.mu.Lock()
-	answer := c.pending[msg.ID.Key()]
-	delete(c.pending, msg.ID.Key())
-	c.mu.Unlock()
-	r := responseOf(msg)
-	if s := c.subscription(msg.ID.Raw()); s != nil {
-		s.end(r.err)
-	}
-	if answer != nil { // else cancelled meanwhile
-		answer <- r
-	}
-}
-
-func responseOf(msg *wire.Envelope) response {
-	if msg.Error == nil {
-		return response{result: msg.Result}
-	}
-	e := new(mcp.Error)
-	if err := json.Unmarshal(msg.Error, e); err != nil {
-		return response{err: fmt.Errorf("servertest: the server sent a bad error %s: %w", msg.Error, err)}
-	}
-	return response{err: e}
-}
-
-func (c *Client) notified(msg *wire.Envelope) {
-	c.changed(msg)
-	if f := c.cfg.notification; f != nil {
-		f(msg.Method, msg.Params)
-	}
-	if f := c.cfg.progress; f != nil && msg.Method == mcp.NotificationProgress {
-		var p Progress
-		if json.Unmarshal(msg.Params, &p) == nil {
-			f(p)
-		}
-	}
-}
 
 func requestFrame(id mcp.ID, method string, params []byte) []byte {
 	return append(wire.AppendRequest(nil, id, method, params), '\n')
@@ -92,7 +23,7 @@ func cancelFrame(id mcp.ID) []byte {
 	return notificationFrame(mcp.NotificationCancelled, []byte(`{"requestId":`+id.Raw()+`}`))
 }
 
-// requestParams adds to the params of a request what the revision wants in _meta.
+// requestParams adds the _meta member of the protocol revision to the params of a request.
 func (c *config) requestParams(params any, id mcp.ID) ([]byte, error) {
 	want, err := c.requestMeta(id)
 	if err != nil {
@@ -118,7 +49,7 @@ func (c *config) requestParams(params any, id mcp.ID) ([]byte, error) {
 	return wire.Marshal(nil, members)
 }
 
-// requestMeta is the _meta member of a request.
+// requestMeta returns the _meta member of a request.
 func (c *config) requestMeta(id mcp.ID) (map[string]jsontext.Value, error) {
 	meta := map[string]jsontext.Value{}
 	if c.progress != nil {
@@ -141,7 +72,7 @@ func (c *config) requestMeta(id mcp.ID) (map[string]jsontext.Value, error) {
 
 var errNotObject = errors.New("params must encode to a JSON object")
 
-// objectOf encodes params; nil are none.
+// objectOf encodes params, which may be nil.
 func objectOf(params any) (jsontext.Value, error) {
 	if params == nil {
 		return nil, nil

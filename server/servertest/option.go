@@ -32,8 +32,8 @@ func Legacy(version mcp.Version) Option {
 	return optionFunc(func(c *config) { c.version = version })
 }
 
-// Context sets the context in which the server serves the client: handlers, and the
-// server's authenticator, see its values. Its end ends the connection.
+// Context sets the context in which the server serves the client. Handlers and the server's
+// authenticator see its values. When it ends, the connection ends.
 func Context(ctx context.Context) Option {
 	return optionFunc(func(c *config) { c.ctx = ctx })
 }
@@ -43,7 +43,7 @@ func ClientInfo(info mcp.Implementation) Option {
 	return optionFunc(func(c *config) { c.client = info })
 }
 
-// Capabilities sets what the client declares that it can do. The default is nothing.
+// Capabilities sets the capabilities that the client declares. The default is none.
 func Capabilities(caps mcp.ClientCapabilities) Option {
 	return optionFunc(func(c *config) { c.capabilities = caps })
 }
@@ -63,9 +63,34 @@ func OnProgress(f func(Progress)) Option {
 }
 
 // OnNotification passes every notification of the server to f, in the order of
-// arrival, progress included. f runs on the goroutine that reads: while it runs no
-// answer arrives, so that it must not wait for one. All notifications that come
-// before the answer of a call were passed to f before the call returns.
+// arrival, progress included. f runs on the goroutine that reads. No answer arrives while
+// f runs, so that f must not wait for one. A call returns after f has returned for all
+// notifications that came before the answer.
 func OnNotification(f func(method string, params jsontext.Value)) Option {
 	return optionFunc(func(c *config) { c.notification = f })
+}
+
+// A Question is a request of a handler to the client.
+type Question struct {
+	// Key is the name that the handler has given to the question. It is empty for a legacy
+	// client, which does not get it.
+	Key string
+	// Method is [mcp.MethodElicitationCreate], [mcp.MethodSamplingCreateMessage] or [mcp.MethodRootsList],
+	// or anything else that a handler sends by CallClient.
+	Method string
+	Params jsontext.Value
+}
+
+// OnInput lets f answer the questions of handlers, in both eras alike: the call goes on with
+// the answer and returns its final result. An answer such as [*mcp.ElicitResult] is encoded
+// to JSON and sent unchecked. The client must also declare what it can be asked; see
+// [Capabilities]. f must be safe for concurrent use if there are several questions at a time.
+//
+// An error of f ends the call of a modern client, which has no other way to refuse. A legacy
+// client sends the error to the server, an [*mcp.Error] as it is.
+//
+// Without OnInput a modern call returns the questions as its result, and a legacy
+// client answers that it has no such method.
+func OnInput(f func(ctx context.Context, q Question) (any, error)) Option {
+	return optionFunc(func(c *config) { c.input = f })
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/transport"
 )
 
-// An end is one end of a byte stream in memory, each direction of which ends by itself: a
-// client that hangs up sends no more and still reads what the server has to say.
+// An end is one end of a byte stream in memory. Each direction can be closed alone: a client
+// that has closed its output still reads the answers of the server.
 type end struct {
 	in, out net.Conn
 }
@@ -30,7 +30,7 @@ func (e *end) Write(p []byte) (int, error) { return e.out.Write(p) }
 // SetWriteDeadline implements [transport.Pipe].
 func (e *end) SetWriteDeadline(t time.Time) error { return e.out.SetWriteDeadline(t) }
 
-// CloseWrite ends what is sent. The other end reads to the end of it.
+// CloseWrite closes the output. The other end can read what was written before.
 func (e *end) CloseWrite() error { return e.out.Close() }
 
 // Close implements [transport.Pipe].

@@ -15,8 +15,8 @@ func (c *Client) GetPrompt(ctx context.Context, name string, args map[string]str
 	return get[mcp.GetPromptResult](ctx, c, mcp.MethodPromptsGet, mcp.GetPromptParams{Name: name, Arguments: args})
 }
 
-// CompletePrompt asks what an argument of a prompt could be, of which value was typed so
-// far. decided are the other arguments that have their values already; nil is none.
+// CompletePrompt asks for the possible values of an argument of a prompt. value is the text
+// that was typed so far. decided has the arguments that already have a value; it may be nil.
 func (c *Client) CompletePrompt(
 	ctx context.Context, name, argument, value string, decided map[string]string,
 ) (*mcp.Completion, error) {

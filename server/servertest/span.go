@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
-	"testing"
 
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -15,7 +13,7 @@ import (
 
 // A Span is a span that has ended.
 type Span struct {
-	// ReadOnlySpan has all that OpenTelemetry knows of the span.
+	// ReadOnlySpan has everything that OpenTelemetry knows about the span.
 	sdktrace.ReadOnlySpan
 }
 
@@ -29,7 +27,7 @@ func (s *Span) Attr(key string) string {
 	return ""
 }
 
-// HasEvent reports whether something happened on the span, such as "vitrine.cancelled".
+// HasEvent reports whether the span has an event, such as "vitrine.cancelled".
 func (s *Span) HasEvent(name string) bool {
 	return slices.ContainsFunc(s.Events(), func(e sdktrace.Event) bool { return e.Name == name })
 }
@@ -50,30 +48,6 @@ func (s *Span) String() string {
 	return text
 }
 
-// Span returns the first span that has ended with a name, such as "tools/call forecast",
-// and with these attributes, given as keys and values; "" stands for an attribute that is
-// absent. It waits for such a span, and ends the test if there is none.
-func (r *Recorder) Span(tb testing.TB, name string, attrs ...string) *Span {
-	tb.Helper()
-	pairs(tb, attrs)
-	found, ok := first(r.Spans, func(s *Span) bool { return s.Name() == name && hasAttrs(s, attrs) })
-	if !ok {
-		ended, open := r.spans.all()
-		text := listed("spans", ended)
-		if len(open) > 0 {
-			text += "\nand these that have not ended: " + strings.Join(open, ", ")
-		}
-		tb.Fatalf("servertest: no span %q%s has ended; %s", name, having(attrs), text)
-	}
-	return found
-}
-
-// Spans returns the spans that have ended so far, in the order of their ends. It does not wait.
-func (r *Recorder) Spans() []*Span {
-	ended, _ := r.spans.all()
-	return ended
-}
-
 // A spanLog keeps spans. It is a [sdktrace.SpanProcessor].
 type spanLog struct {
 	mu    sync.Mutex
@@ -81,7 +55,7 @@ type spanLog struct {
 	open  map[trace.SpanID]sdktrace.ReadOnlySpan
 }
 
-// all returns the spans that have ended, and the names of the others.
+// all returns the spans that have ended, and the names of those that have not.
 func (l *spanLog) all() (ended []*Span, open []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

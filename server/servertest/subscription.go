@@ -13,8 +13,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A Subscription is an open subscriptions/listen. Make one with [Client.Listen]. Its
-// methods may be called from any goroutine.
+// A Subscription is an open subscriptions/listen. Make one with [Client.Listen]. It is safe
+// for concurrent use.
 type Subscription struct {
 	client *Client
 	id     mcp.ID
@@ -29,19 +29,19 @@ type Subscription struct {
 	more    chan struct{} // closed when something has arrived; nil while nobody waits
 }
 
-// A Change is what a server tells those who listen.
+// A Change is a notification on a subscription.
 type Change struct {
 	// Method is that of the notification, such as [mcp.NotificationToolsListChanged].
 	Method string
 	// URI is the resource that was updated, or "".
 	URI string
-	// Params is the whole of its params.
+	// Params is the whole params member.
 	Params jsontext.Value
 }
 
-// Listen subscribes to changes and returns when the server has acknowledged that. The
-// subscription ends with [Subscription.Close], the connection, or the server. Legacy
-// clients have none: they are told of changes anyway, see [OnNotification].
+// Listen subscribes to changes and returns when the server has acknowledged the subscription.
+// It ends with [Subscription.Close], the connection, or the server. Legacy clients have no
+// subscriptions: the server notifies them of changes anyway, see [OnNotification].
 func (c *Client) Listen(ctx context.Context, filter mcp.SubscriptionFilter) (*Subscription, error) {
 	s := &Subscription{client: c, acknowledged: make(chan struct{}), ended: make(chan struct{})}
 	c.mu.Lock()
@@ -68,7 +68,7 @@ func (c *Client) Listen(ctx context.Context, filter mcp.SubscriptionFilter) (*Su
 	case <-c.connected.Done():
 		return nil, c.lost()
 	case <-ctx.Done():
-		_ = s.Close() // its fate is the connection's, and the caller wants the cause
+		_ = s.Close() // if this fails the connection is lost
 		return nil, context.Cause(ctx)
 	}
 }
@@ -76,8 +76,8 @@ func (c *Client) Listen(ctx context.Context, filter mcp.SubscriptionFilter) (*Su
 // Filter returns the part of the filter that the server honours.
 func (s *Subscription) Filter() mcp.SubscriptionFilter { return s.filter }
 
-// Next returns the next change, in the order of arrival, and waits for it if it must.
-// When the server has ended the subscription politely the error is io.EOF.
+// Next returns the next change, in the order of arrival. It waits until there is one. The error
+// is io.EOF if the server has ended the subscription with a result.
 func (s *Subscription) Next(ctx context.Context) (Change, error) {
 	for {
 		change, ok, more := s.take()
@@ -111,7 +111,7 @@ func (s *Subscription) isAcknowledged() bool {
 	}
 }
 
-// take returns what has arrived first, or a channel that is closed when something has.
+// take returns the oldest change, or a channel that is closed when one arrives.
 func (s *Subscription) take() (c Change, ok bool, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,7 @@ func (s *Subscription) take() (c Change, ok bool, more <-chan struct{}) {
 	return c, true, nil
 }
 
-// Close ends the subscription by cancelling it. What arrives later is not looked at.
+// Close cancels the subscription. Changes that arrive later are ignored.
 func (s *Subscription) Close() error {
 	s.client.forgetSubscription(s)
 	return s.client.send(context.Background(), cancelFrame(s.id))
@@ -137,15 +137,15 @@ func (c *Client) forgetSubscription(s *Subscription) {
 	delete(c.listening, s.id.Raw())
 }
 
-// subscription returns the subscription that has an id, as it is written, or nil.
+// subscription returns the subscription with an id, given as JSON, or nil.
 func (c *Client) subscription(id string) *Subscription {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.listening[id]
 }
 
-// changed hands a notification to the subscription that it belongs to, if it belongs
-// to one. It runs on the reading goroutine.
+// changed passes a notification to its subscription, if it has one. It runs on the reading
+// goroutine.
 func (c *Client) changed(msg *wire.Envelope) {
 	var params struct {
 		URI           string                    `json:"uri"`

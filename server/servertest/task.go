@@ -14,10 +14,10 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Extension makes the client declare an extension; settings must encode to a JSON
-// object, and nil stands for {}. It comes after [Capabilities], which would replace it. A client that declares [mcp.ExtensionTasks] may be
-// answered with a task: [Client.CallTool] then waits for its end, [Client.StartTask]
-// does not.
+// Extension makes the client declare an extension. settings must encode to a JSON object; nil
+// stands for {}. Extension must follow [Capabilities], which would replace it. A client that
+// declares [mcp.ExtensionTasks] may get a task as an answer: [Client.CallTool] then waits for
+// the end of the task, [Client.StartTask] does not.
 func Extension(id string, settings any) Option {
 	if settings == nil {
 		settings = struct{}{}
@@ -30,28 +30,28 @@ func Extension(id string, settings any) Option {
 }
 
 // A Task is a call of a tool that goes on after its answer. Make one with
-// [Client.StartTask]. Its methods may be called from any goroutine.
+// [Client.StartTask]. It is safe for concurrent use.
 type Task struct {
-	// Created is what the server has answered the call with.
+	// Created is the task in the answer of the server.
 	Created mcp.Task
 	client  *Client
 }
 
-// TaskState is what tasks/get says of a task.
+// TaskState is the state of a task, as tasks/get returns it.
 type TaskState struct {
 	mcp.Task
-	// Questions are those that wait for an answer, by key.
+	// Questions are the questions that wait for an answer, by key.
 	Questions map[string]Question
-	// Result is that of a completed task, Error that of a failed one; else nil.
+	// Result is the result of a completed task, Error the error of a failed one; otherwise nil.
 	Result *ToolResult
 	Error  *mcp.Error
 }
 
-// ErrNoTask is returned by [Client.StartTask] for a call that was answered in full.
+// ErrNoTask is returned by [Client.StartTask] for a call that was answered with its result.
 var ErrNoTask = errors.New("servertest: the call was not answered with a task")
 
-// StartTask calls a tool that goes on as a task. Questions that come before the task
-// are answered by [OnInput].
+// StartTask calls a tool that goes on as a task. [OnInput] answers the questions that come
+// before the task.
 func (c *Client) StartTask(ctx context.Context, tool string, args any) (*Task, error) {
 	raw, err := c.callTool(ctx, tool, args)
 	if err != nil {
@@ -67,8 +67,7 @@ func (c *Client) StartTask(ctx context.Context, tool string, args any) (*Task, e
 	return c.Task(*created), nil
 }
 
-// Task returns a handle of a task that another client may have started; its TaskID
-// names it.
+// Task returns a handle of the task with a TaskID. Another client may have started it.
 func (c *Client) Task(created mcp.Task) *Task { return &Task{Created: created, client: c} }
 
 // taskIn returns the task that a result has created, or nil.
@@ -108,12 +107,12 @@ func newTaskState(raw jsontext.Value) (*TaskState, error) {
 	return state, nil
 }
 
-// TaskChange returns the state of the task that a [Change] tells of; its method is
+// TaskChange returns the state of the task in a [Change] with the method
 // [mcp.NotificationTasks].
 func (c Change) TaskChange() (*TaskState, error) { return newTaskState(c.Params) }
 
-// Await asks for the state of the task as often as the server suggests, until the task
-// has ended or has one of the given statuses.
+// Await asks for the state of the task at the interval that the server suggests, until the
+// task has ended or has one of the given statuses.
 func (t *Task) Await(ctx context.Context, statuses ...mcp.TaskStatus) (*TaskState, error) {
 	for {
 		state, err := t.Get(ctx)
@@ -130,7 +129,7 @@ func (t *Task) Await(ctx context.Context, statuses ...mcp.TaskStatus) (*TaskStat
 	}
 }
 
-// Answer answers questions of the task, by key; the answers are encoded to JSON.
+// Answer answers questions of the task, by key. The answers are encoded to JSON.
 func (t *Task) Answer(ctx context.Context, answers map[string]any) error {
 	return t.update(ctx, answers)
 }
@@ -149,9 +148,9 @@ func (t *Task) Cancel(ctx context.Context) error {
 // ErrTaskCancelled is returned by [Task.Result] for a task that was cancelled.
 var ErrTaskCancelled = errors.New("servertest: the task was cancelled")
 
-// Result waits for the end of the task and returns its result; the error of a failed
-// task is an [*mcp.Error]. Questions are answered by [OnInput]; without it Result waits
-// until somebody else has answered them.
+// Result waits for the end of the task and returns its result. The error of a failed task is
+// an [*mcp.Error]. [OnInput] answers questions; without it Result waits until another client
+// has answered them.
 func (t *Task) Result(ctx context.Context) (*ToolResult, error) {
 	for {
 		state, err := t.Await(ctx, mcp.TaskInputRequired)
@@ -168,7 +167,7 @@ func (t *Task) Result(ctx context.Context) (*ToolResult, error) {
 			_, err = t.Await(ctx, mcp.TaskWorking)
 		default:
 			var answers map[string]jsontext.Value
-			if answers, err = t.client.answerAll(ctx, state.Questions); err == nil {
+			if answers, err = t.client.cfg.answerAll(ctx, state.Questions); err == nil {
 				err = t.update(ctx, answers)
 			}
 		}

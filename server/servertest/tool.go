@@ -45,7 +45,7 @@ type ToolResult struct {
 	Content []mcp.Content
 	// StructuredContent is the JSON of the structured result, nil if there is none.
 	StructuredContent jsontext.Value
-	// IsError says that the tool reports a failure to the model, in Content.
+	// IsError is true if the tool reports a failure to the model, in Content.
 	IsError bool
 	Meta    mcp.Meta
 }
