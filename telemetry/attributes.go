@@ -107,35 +107,27 @@ func appendText(attrs []attribute.KeyValue, key attribute.Key, value string) []a
 
 // messageAttributes appends the attributes that are known when a request or a
 // notification arrives.
-func (o *recorder) messageAttributes(attrs []attribute.KeyValue, info *Info) []attribute.KeyValue {
+func (t *Telemetry) messageAttributes(attrs []attribute.KeyValue, info *Info) []attribute.KeyValue {
 	if !info.ID.IsZero() {
 		attrs = append(attrs, keyRequestID.String(logline.Printable(info.ID.String(), maxText)))
 	}
 	attrs = appendText(attrs, keyResourceURI, logline.Printable(info.URI, maxURI))
 	attrs = appendText(attrs, keySessionID, info.SessionID)
-	attrs = appendConn(attrs, info, peerIsClient)
-	attrs = o.appendPrincipal(attrs, info.Principal)
-	return o.appendPeer(attrs, info)
+	attrs = appendConn(attrs, info, keyClientAddress, keyClientPort)
+	attrs = t.appendPrincipal(attrs, info.Principal)
+	return t.appendPeer(attrs, info)
 }
 
 // appendPeer appends the revision that the client speaks and what it says of itself.
-func (o *recorder) appendPeer(attrs []attribute.KeyValue, info *Info) []attribute.KeyValue {
+func (t *Telemetry) appendPeer(attrs []attribute.KeyValue, info *Info) []attribute.KeyValue {
 	attrs = appendText(attrs, keyProtocolVersion, logline.Printable(string(info.Version), maxName))
-	name, version := info.client(o.clients)
+	name, version := info.client(t.clients)
 	return appendText(appendText(attrs, keyClientName, name), keyClientVersion, version)
 }
 
-// A peerKeys is how the other end of a connection is called. The conventions name it by its
-// part in the request: the one who sends it is the client.
-type peerKeys struct{ address, port attribute.Key }
-
-var (
-	peerIsClient = peerKeys{keyClientAddress, keyClientPort}
-	peerIsServer = peerKeys{keyServerAddress, keyServerPort}
-)
-
-// appendConn appends what describes the connection: nothing for an unknown one.
-func appendConn(attrs []attribute.KeyValue, c *Info, peer peerKeys) []attribute.KeyValue {
+// appendConn appends what describes the connection: nothing for an unknown one. The conventions
+// name its other end by its part in the request: the one who sends it is the client.
+func appendConn(attrs []attribute.KeyValue, c *Info, addressKey, portKey attribute.Key) []attribute.KeyValue {
 	attrs = appendText(attrs, keyTransport, c.Network)
 	attrs = appendText(attrs, keyNetworkProtocol, c.Protocol)
 	attrs = appendText(attrs, keyNetworkVersion, c.ProtocolVersion)
@@ -143,9 +135,9 @@ func appendConn(attrs []attribute.KeyValue, c *Info, peer peerKeys) []attribute.
 	if err != nil {
 		host = c.RemoteAddr
 	}
-	attrs = appendText(attrs, peer.address, host)
+	attrs = appendText(attrs, addressKey, host)
 	if n, err := strconv.Atoi(port); err == nil {
-		attrs = append(attrs, peer.port.Int(n))
+		attrs = append(attrs, portKey.Int(n))
 	}
 	return attrs
 }

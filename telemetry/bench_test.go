@@ -39,10 +39,10 @@ func (d *benchDispatcher) Encode(b []byte, _ *session.Request, _ mcp.Result) (_,
 // observer is what a core reports to, and what comes of it.
 type observer struct {
 	session.Observer
-	*recorder
+	tel *Telemetry
 }
 
-func observerOf(tel *Telemetry) *observer { return &observer{TestBridge.Observer(tel), tel.recorder} }
+func observerOf(tel *Telemetry) *observer { return &observer{TestBridge.Observer(tel), tel} }
 
 func operationOf(r *session.Request) *Operation { return r.Observation.(*Operation) }
 
@@ -237,7 +237,7 @@ func BenchmarkRing(b *testing.B) {
 		op, out := operationOf(r), Outcome{Fate: FateSent, Settled: r.Latency()}
 		b.ReportAllocs()
 		for b.Loop() {
-			o.recent.ended(op, &out, "")
+			o.tel.recent.ended(op, &out, "")
 		}
 	})
 	b.Run("flood", func(b *testing.B) {
@@ -245,7 +245,7 @@ func BenchmarkRing(b *testing.B) {
 		op, out := operationOf(r), Outcome{Fate: FateSent, Settled: r.Latency(), Err: mcp.NewError(mcp.CodeInternalError, "no")}
 		b.ReportAllocs()
 		for b.Loop() {
-			o.recent.ended(op, &out, "-32603")
+			o.tel.recent.ended(op, &out, "-32603")
 		}
 	})
 	b.Run("kept", func(b *testing.B) {
@@ -253,8 +253,8 @@ func BenchmarkRing(b *testing.B) {
 		op, out := operationOf(r), Outcome{Fate: FateSent, Settled: r.Latency()}
 		b.ReportAllocs()
 		for b.Loop() {
-			o.recent.rings[classRecent].second = 0
-			o.recent.keep(classRecent, op, &out, "")
+			o.tel.recent.rings[classRecent].second = 0
+			o.tel.recent.keep(classRecent, op, &out, "")
 		}
 	})
 }
@@ -277,16 +277,11 @@ func BenchmarkSampled(b *testing.B) {
 // looks at costs a second.
 func BenchmarkLiveFrame(b *testing.B) {
 	o, r := ordinary(b, Recent{}, sdktrace.NeverSample())
-	tel, err := New()
-	if err != nil {
-		b.Fatal(err)
-	}
-	tel.recorder = o.recorder
 	for i := range 300 {
-		o.of(mcp.MethodToolsCall, fmt.Sprint("tool", i)).latency.observe(time.Duration(i)*time.Millisecond, i%9 == 0)
+		o.tel.Series(mcp.MethodToolsCall, fmt.Sprint("tool", i)).latency.observe(time.Duration(i)*time.Millisecond, i%9 == 0)
 	}
-	tel.AddSource(sourceOf(session.New(session.Config{})))
-	maker := newFrameMaker(tel)
+	o.tel.AddSource(sourceOf(session.New(session.Config{})))
+	maker := newFrameMaker(o.tel)
 	maker.next()
 	replay(o, context.Background(), r)
 	b.ReportAllocs()

@@ -28,5 +28,3 @@ func readBuild() build {
 	}
 	return b
 }
-
-func buildVersion() string { return readBuild().version }

@@ -19,27 +19,26 @@ import (
 // the wait with the id, the zero value if the request was not sent, and the error. ctx is
 // that of the handler that asks.
 func (t *Telemetry) Ask(ctx context.Context, info Info) (meta map[string]string, end func(id mcp.ID, err error)) {
-	o := t.recorder
-	if o == nil {
+	if !t.Enabled() {
 		return nil, func(mcp.ID, error) {}
 	}
-	begin := o.now()
-	ctx, span := o.tracer.Start(ctx, info.Method, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(begin))
+	begin := t.now()
+	ctx, span := t.tracer.Start(ctx, info.Method, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(begin))
 	if span.IsRecording() {
 		span.SetAttributes(askAttributes(&info)...)
 	}
 	carrier := propagation.MapCarrier{}
-	o.propagator.Inject(ctx, carrier)
+	t.propagator.Inject(ctx, carrier)
 	method, wire := info.Method, info.wire()
 	return carrier, func(id mcp.ID, err error) {
 		errorType, code := askError(err)
 		n := wire.network
-		observe(o.metrics.histogram(MetricClientDuration, method, errorType, code, wire.label, n.transport, n.protocol, n.version),
-			o.now().Sub(begin).Seconds(), span.SpanContext())
+		observe(t.metrics.histogram(MetricClientDuration, method, errorType, code, wire.label, n.transport, n.protocol, n.version),
+			t.now().Sub(begin).Seconds(), span.SpanContext())
 		if span.IsRecording() {
 			endAsk(span, id, err, errorType)
 		}
-		span.End(trace.WithTimestamp(o.now()))
+		span.End(trace.WithTimestamp(t.now()))
 	}
 }
 
@@ -47,7 +46,7 @@ func (t *Telemetry) Ask(ctx context.Context, info Info) (meta map[string]string,
 func askAttributes(info *Info) []attribute.KeyValue {
 	attrs := appendText([]attribute.KeyValue{keyMethod.String(info.Method)}, keySessionID, info.SessionID)
 	attrs = appendText(attrs, keyProtocolVersion, logline.Printable(string(info.Version), maxName))
-	return appendConn(attrs, info, peerIsServer)
+	return appendConn(attrs, info, keyServerAddress, keyServerPort)
 }
 
 func endAsk(span trace.Span, id mcp.ID, err error, errorType string) {

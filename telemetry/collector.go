@@ -29,7 +29,7 @@ type family struct {
 }
 
 func newSnapshotCollector(rows []row) *snapshotCollector {
-	c := &snapshotCollector{rows: rows, families: map[string]family{}, base: sums{}}
+	c := &snapshotCollector{rows: rows, families: map[string]family{}, base: sums{}, exemplars: exemplars{last: map[point]prometheus.Exemplar{}}}
 	for _, m := range rows {
 		f := family{prometheus.NewDesc(m.Name, m.Help, m.labelNames(), nil), prometheus.GaugeValue}
 		if m.Kind == Counter {

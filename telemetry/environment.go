@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -90,24 +89,15 @@ func samplerRatio(arg string) (float64, error) {
 
 // newResource describes the process. What the environment says has precedence.
 func newResource(cfg *config) (*resource.Resource, error) {
-	var attrs []attribute.KeyValue
-	if cfg.service != "" {
-		attrs = append(attrs, attribute.String("service.name", cfg.service))
-	}
-	if cfg.version != "" {
-		attrs = append(attrs, attribute.String("service.version", cfg.version))
-	}
-	options := []resource.Option{
+	res, err := resource.New(context.Background(),
 		resource.WithService(), // an instance id, and a name for the nameless
-		resource.WithAttributes(attrs...),
+		resource.WithAttributes(appendText(appendText(nil, "service.name", cfg.service), "service.version", cfg.version)...),
 		resource.WithHost(),
 		resource.WithProcessPID(),
 		resource.WithProcessRuntimeName(),
 		resource.WithProcessRuntimeVersion(),
 		resource.WithTelemetrySDK(),
-		resource.WithFromEnv(),
-	}
-	res, err := resource.New(context.Background(), options...)
+		resource.WithFromEnv())
 	if err != nil {
 		err = fmt.Errorf("telemetry: resource: %w", err)
 	}

@@ -24,9 +24,6 @@ func (e *exemplars) put(p point, sc trace.SpanContext, now time.Time) {
 	labels := spanLabels(sc.TraceID(), sc.SpanID())
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.last == nil {
-		e.last = map[point]prometheus.Exemplar{}
-	}
 	if _, known := e.last[p]; !known && len(e.last) >= maxExemplars {
 		return
 	}
@@ -52,6 +49,14 @@ func attach(m prometheus.Metric, exemplars ...prometheus.Exemplar) prometheus.Me
 // spanLabels name a span as Prometheus and Grafana expect it.
 func spanLabels(id trace.TraceID, span trace.SpanID) prometheus.Labels {
 	return prometheus.Labels{"trace_id": id.String(), "span_id": span.String()}
+}
+
+// spanIDs returns the ids of a span in hexadecimal, or "" if there is none.
+func spanIDs(sc trace.SpanContext) (traceID, spanID string) {
+	if !sc.IsValid() {
+		return "", ""
+	}
+	return sc.TraceID().String(), sc.SpanID().String()
 }
 
 // observe records a value, with an exemplar if the span is sampled.

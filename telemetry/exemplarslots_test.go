@@ -65,12 +65,12 @@ func TestExemplarSlotsKeepTheLatest(t *testing.T) {
 func TestOperationsHaveExemplars(t *testing.T) {
 	tel, err := New()
 	require.NoError(t, err)
-	o, r := tel.recorder, finished(t, call("echo"))
+	r := finished(t, call("echo"))
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
 			for range 50 {
-				op := &Operation{series: o.of(r.Route.Series.Method, r.Route.Series.Target)}
+				op := &Operation{series: tel.Series(r.Route.Series.Method, r.Route.Series.Target)}
 				op.start(t.Context(), &Info{})
 				op.operated(operationKey{errorType: errorTool}, time.Now(), time.Millisecond)
 				_, err := tel.Registry().Gather()

@@ -48,7 +48,7 @@ func (t *Telemetry) ExportLogs(exporter sdklog.Exporter) (taken bool) {
 func (t *Telemetry) claim(s environment.Signal, possible bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.recorder == nil || t.stopped || !possible || t.exported[s] {
+	if !t.Enabled() || t.stopped || !possible || t.exported[s] {
 		return false
 	}
 	if t.exported == nil {

@@ -30,12 +30,12 @@ type HandlerIncident struct {
 // stop ends it. Calls that have begun may outlast stop. Disabled telemetry watches
 // nothing.
 func (t *Telemetry) WatchHandlers(slow time.Duration, f func(HandlerIncident)) (stop func()) {
-	if t.recorder == nil {
+	if !t.Enabled() {
 		return func() {}
 	}
 	w := &handlerWatch{slow: slow, tell: f}
-	t.recorder.watch.Store(w)
-	return func() { t.recorder.watch.CompareAndSwap(w, nil) }
+	t.watch.Store(w)
+	return func() { t.watch.CompareAndSwap(w, nil) }
 }
 
 // A handlerWatch is told of incidents. A nil one is told nothing.

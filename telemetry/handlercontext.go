@@ -29,7 +29,7 @@ func (c *handlerContext) Value(key any) any {
 	case idsKey:
 		return c.op
 	}
-	if key == c.op.series.recorder.spanKey {
+	if key == c.op.series.tel.spanKey {
 		return c.span
 	}
 	return c.Context.Value(key)

@@ -26,7 +26,6 @@ type instruments struct {
 	writes     map[string]prometheus.Observer // by transport
 	exemplars  sync.Map                       // prometheus.Metric to *exemplarSlots: those of operations
 
-	series growingMap[seriesKey, *seriesMeter]
 	// pushed is set by the value that exports the registry over OTLP: once is enough.
 	pushed atomic.Bool
 }

@@ -23,7 +23,7 @@ type keptTrace struct {
 func newKeptTrace(class string, op *Operation, out *Outcome, errorType string) *keptTrace {
 	k := &keptTrace{took: out.Settled}
 	info := op.info()
-	name, version := info.client(op.series.recorder.clients)
+	name, version := info.client(op.series.tel.clients)
 	k.row = report.Trace{
 		Class: class, At: info.ArrivedAt.Round(0), Method: kept(info.Method, maxName), Tool: op.series.key.target,
 		RequestID: kept(info.ID.String(), maxText), Client: strings.Clone(name), ClientVersion: strings.Clone(version),
@@ -47,9 +47,8 @@ func newKeptTrace(class string, op *Operation, out *Outcome, errorType string) *
 	if n := op.notes.Load(); n != nil {
 		k.row.Panic, k.row.ArgumentFaults, k.row.Error = n.panic, n.argumentFaults, n.failure
 	}
-	if sc := op.span.SpanContext(); sc.IsValid() {
-		k.row.TraceID, k.row.SpanID, k.row.Sampled = sc.TraceID().String(), sc.SpanID().String(), op.sampled
-	}
+	k.row.TraceID, k.row.SpanID = spanIDs(op.span.SpanContext())
+	k.row.Sampled = op.sampled
 	written := out.Fate == FateSent || out.Fate == FateDropped && out.Dropped != mcp.DropCancelled
 	k.row.Phases = phasesOf(out, written, time.Since(info.ArrivedAt))
 	return k

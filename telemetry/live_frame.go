@@ -38,8 +38,8 @@ func (m *frameMaker) next() *report.Frame {
 	}
 	m.seq++
 	f.Seq = m.seq
-	if m.t.recorder != nil {
-		f.Kept = m.t.recorder.recent.counts()
+	if m.t.Enabled() {
+		f.Kept = m.t.recent.counts()
 	}
 	f.Tools, f.Errors = m.tools(rep.At)
 	f.Traces = m.newTraces()
@@ -89,8 +89,8 @@ func (m *frameMaker) newTraces() report.List[report.Trace] {
 // tools returns the speed of what was called, the most called first.
 func (m *frameMaker) tools(now time.Time) (list report.List[report.Tool], failed uint64) {
 	var rows []report.Tool
-	if m.t.recorder != nil {
-		for key, s := range m.t.recorder.series.load() {
+	if m.t.Enabled() {
+		for key, s := range m.t.series.load() {
 			calls, errs := s.latency.calls.Load(), s.latency.errors.Load()
 			failed += errs
 			if calls == 0 {

@@ -74,12 +74,11 @@ func (op *Operation) note(write func(*notes)) {
 // leaves out. Panics of what users have plugged into telemetry, such as a sampler, are then contained and
 // counted ([MetricPanics]); a [Source] contains them itself.
 func (t *Telemetry) Begin(ctx context.Context, info Info) (context.Context, *Operation) {
-	o := t.recorder
-	if o == nil {
+	if !t.Enabled() {
 		return ctx, nil
 	}
 	if info.Origin == nil {
-		return o.track(ctx, info)
+		return t.track(ctx, info)
 	}
 	op := &Operation{series: info.Series, origin: info.Origin}
 	return op.begin(ctx, &info), op
@@ -87,9 +86,9 @@ func (t *Telemetry) Begin(ctx context.Context, info Info) (context.Context, *Ope
 
 // begin starts the span of a request.
 func (op *Operation) begin(ctx context.Context, info *Info) context.Context {
-	o := op.series.recorder
+	t := op.series.tel
 	if info.Version != "" {
-		op.wire = o.wireOf(info)
+		op.wire = t.wireOf(info)
 	}
 	op.second = uint32(info.ArrivedAt.Unix())
 	ctx = op.start(ctx, info)
@@ -103,19 +102,18 @@ func (op *Operation) begin(ctx context.Context, info *Info) context.Context {
 // but no outcome: it returns the context for it, derived from ctx, and a function to be
 // called at its end. A panic of what users have plugged into telemetry is the caller's to contain.
 func (t *Telemetry) Notification(ctx context.Context, info Info) (context.Context, func()) {
-	o := t.recorder
-	if o == nil {
+	if !t.Enabled() {
 		return ctx, func() {}
 	}
 	if info.Series == nil {
-		info.Series = o.of(notificationLabel(info.Method), "")
+		info.Series = t.Series(notificationLabel(info.Method), "")
 	}
 	op := &Operation{series: info.Series}
-	begin, wire := o.now(), info.wire()
+	begin, wire := t.now(), info.wire()
 	ctx = op.start(ctx, &info)
 	return ctx, func() {
-		key := operationKey{version: wire.label, network: wire.network, tenant: o.tenants.label(info.tenant())}
-		op.operated(key, begin, o.now().Sub(begin))
+		key := operationKey{version: wire.label, network: wire.network, tenant: t.tenants.label(info.tenant())}
+		op.operated(key, begin, t.now().Sub(begin))
 		op.span.End()
 	}
 }
@@ -130,30 +128,30 @@ var (
 // (of the HTTP server, or else of the HTTP header) is the parent only without one, and
 // linked otherwise.
 func (op *Operation) start(ctx context.Context, info *Info) context.Context {
-	o := op.series.recorder
+	t := op.series.tel
 	span := trace.SpanFromContext(ctx) // that of the context which becomes the parent
 	ambient, foreign := span.SpanContext(), false
 	if !ambient.IsValid() && len(info.Header["Traceparent"]) > 0 {
-		header := o.propagator.Extract(ctx, propagation.HeaderCarrier(info.Header))
+		header := t.propagator.Extract(ctx, propagation.HeaderCarrier(info.Header))
 		caller := trace.SpanFromContext(header)
-		ambient, foreign = caller.SpanContext(), o.untrusted
+		ambient, foreign = caller.SpanContext(), t.untrusted
 		if !foreign {
 			ctx, span = header, caller
 		}
 	}
 	parent, remote := ctx, trace.SpanContext{}
 	if info.Carrier != nil {
-		extracted := o.propagator.Extract(ctx, info.Carrier)
+		extracted := t.propagator.Extract(ctx, info.Carrier)
 		caller := trace.SpanFromContext(extracted)
 		if sc := caller.SpanContext(); !sc.Equal(ambient) {
 			remote = sc
 		}
-		if !o.untrusted {
+		if !t.untrusted {
 			parent, span = extracted, caller
 		}
 	}
 	op.handler.Context, op.handler.op, op.handler.span = parent, op, span
-	root := o.untrusted && remote.IsValid()
+	root := t.untrusted && remote.IsValid()
 	if op.drop(root) {
 		return &op.handler
 	}
@@ -161,13 +159,13 @@ func (op *Operation) start(ctx context.Context, info *Info) context.Context {
 	if root {
 		options = rootOptions
 	}
-	ctx, op.span = o.tracer.Start(&op.handler, op.series.spanName, options...)
+	ctx, op.span = t.tracer.Start(&op.handler, op.series.spanName, options...)
 	op.sampled, op.recording = op.span.SpanContext().IsSampled(), op.span.IsRecording()
 	if op.recording {
 		if ambient.IsValid() && (foreign || remote.IsValid()) {
 			op.span.AddLink(trace.Link{SpanContext: ambient})
 		}
-		if remote.IsValid() && o.untrusted {
+		if remote.IsValid() && t.untrusted {
 			op.span.AddLink(trace.Link{SpanContext: remote})
 		}
 		op.describe(info)
@@ -182,7 +180,7 @@ func (op *Operation) describe(info *Info) {
 		known = info.Origin.Describe()
 	}
 	attrs := attributesToSet()
-	*attrs = op.series.recorder.messageAttributes(append(*attrs, op.series.attributes...), &known)
+	*attrs = op.series.tel.messageAttributes(append(*attrs, op.series.attributes...), &known)
 	op.set(attrs)
 	op.recordArguments(&known)
 }

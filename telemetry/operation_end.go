@@ -3,6 +3,7 @@ package telemetry
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +39,7 @@ func (op *Operation) Abandoned(out Outcome) {
 	op.event(eventAbandoned, abandonAttributes(&out)...)
 	op.abandoned = true
 	op.end(&out)
-	op.series.recorder.watch.Load().abandoned(op, &out)
+	op.series.tel.watch.Load().abandoned(op, &out)
 }
 
 // End ends the operation: its handler has returned and the fate of its answer is known, or
@@ -63,28 +64,28 @@ func (op *Operation) finish(out *Outcome) {
 		op.end(out)
 		return
 	}
-	o := op.series.recorder
+	t := op.series.tel
 	op.unwound(out)
 	if out.Acknowledged != 0 {
 		life := max(out.Settled-out.Acknowledged, 0)
 		if op.recording {
 			op.span.SetAttributes(keySubscriptionEnd.String(string(out.SubscriptionEnd)))
 		}
-		observe(o.metrics.histogram(MetricSubscriptionDuration, string(out.SubscriptionEnd)), life.Seconds(), op.span.SpanContext())
+		observe(t.metrics.histogram(MetricSubscriptionDuration, string(out.SubscriptionEnd)), life.Seconds(), op.span.SpanContext())
 	}
 	op.series.requestBytes.Observe(float64(out.RequestBytes))
 	if out.AnswerBytes > 0 {
 		op.series.responseBytes.Observe(float64(out.AnswerBytes))
 	}
 	if out.Started == 0 {
-		o.metrics.queueWaits.Observe(out.Settled.Seconds()) // it waited in vain, but it waited
+		t.metrics.queueWaits.Observe(out.Settled.Seconds()) // it waited in vain, but it waited
 	}
 	if op.abandoned {
 		op.returnedLate(out)
 		return
 	}
 	op.end(out)
-	o.watch.Load().finished(op, out)
+	t.watch.Load().finished(op, out)
 }
 
 // end records the duration, keeps what is worth it and ends the span.
@@ -93,7 +94,7 @@ func (op *Operation) end(out *Outcome) {
 	if !op.marked(markMeasured) {
 		op.measure(out, errorType)
 	}
-	recent := op.series.recorder.recent
+	recent := op.series.tel.recent
 	recent.ended(op, out, errorType)
 	if op.sampled {
 		defer recent.spans.finish(op)
@@ -108,7 +109,7 @@ func (op *Operation) end(out *Outcome) {
 	}
 	if op.series.key.method == mcp.MethodInitialize { // what it has settled was not known at its start
 		info := op.info()
-		*attrs = op.series.recorder.appendPeer(*attrs, &info)
+		*attrs = op.series.tel.appendPeer(*attrs, &info)
 	}
 	op.set(attrs)
 	out.setStatus(op.span, errorType)
@@ -130,7 +131,7 @@ func attributesToSet() *[]attribute.KeyValue {
 // SDK's, which copies them: somebody else's may keep what it is given.
 func (op *Operation) set(attrs *[]attribute.KeyValue) {
 	op.span.SetAttributes(*attrs...)
-	if op.series.recorder.copies {
+	if op.series.tel.copies {
 		clear(*attrs) // they may hold on to a frame
 		*attrs = (*attrs)[:0]
 		attributeRoom.Put(attrs)
@@ -142,13 +143,13 @@ func (op *Operation) measure(out *Outcome, errorType string) {
 	wire := op.wire
 	if wire == nil {
 		info := op.info()
-		wire = op.series.recorder.wireOf(&info)
+		wire = op.series.tel.wireOf(&info)
 	}
 	key := operationKey{errorType: out.errorLabel(errorType), version: wire.label, network: wire.network}
 	if out.Err != nil {
 		key.code = codeLabel(out.Err.Code)
 	}
-	if t := op.series.recorder.tenants; t != nil {
+	if t := op.series.tel.tenants; t != nil {
 		info := op.info()
 		key.tenant = t.label(info.tenant())
 	}
@@ -175,7 +176,7 @@ func (op *Operation) unwound(out *Outcome) {
 		return
 	}
 	took := max(out.Returned-out.CancelledAfter, 0)
-	observe(op.series.recorder.metrics.histogram(MetricCancelUnwind, op.series.key.target, string(out.Cancelled.Cause)),
+	observe(op.series.tel.metrics.histogram(MetricCancelUnwind, op.series.key.target, string(out.Cancelled.Cause)),
 		took.Seconds(), op.span.SpanContext())
 }
 
@@ -185,16 +186,24 @@ func (op *Operation) returnedLate(out *Outcome) {
 		return
 	}
 	sc := op.span.SpanContext()
-	o, arrived := op.series.recorder, op.arrivedAt()
-	when := o.now()
+	t, arrived := op.series.tel, op.arrivedAt()
+	when := t.now()
 	if out.Returned != 0 {
 		when = arrived.Add(out.Returned)
 	}
-	_, span := o.tracer.Start(trace.ContextWithSpanContext(context.Background(), sc), spanReturnedLate,
-		trace.WithLinks(trace.Link{SpanContext: sc}), trace.WithTimestamp(when))
-	span.SetAttributes(out.attributes(append([]attribute.KeyValue{}, op.series.attributes...), "")...)
-	if out.Cancelled != nil {
-		span.SetAttributes(keyCancelUnwind.Float64((when.Sub(arrived) - out.CancelledAfter).Seconds()))
+	attrs := out.attributes(slices.Clone(op.series.attributes), "")
+	t.returnedLate(sc, attrs, out.Cancelled, when.Sub(arrived)-out.CancelledAfter, trace.WithTimestamp(when))
+}
+
+// returnedLate marks that the abandoned handler of a span has returned, a time after it was
+// cancelled if it was.
+func (t *Telemetry) returnedLate(sc trace.SpanContext, attrs []attribute.KeyValue, cancelled *mcp.CancelError, unwind time.Duration,
+	options ...trace.SpanStartOption) {
+	if cancelled != nil {
+		attrs = append(attrs, keyCancelUnwind.Float64(unwind.Seconds()))
 	}
+	_, span := t.tracer.Start(trace.ContextWithSpanContext(context.Background(), sc), spanReturnedLate,
+		append(options, trace.WithLinks(trace.Link{SpanContext: sc}))...)
+	span.SetAttributes(attrs...)
 	span.End()
 }

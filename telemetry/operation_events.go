@@ -22,7 +22,7 @@ func (op *Operation) Started(after time.Duration) {
 	if after <= 0 {
 		after = time.Since(op.arrivedAt())
 	}
-	op.series.recorder.metrics.queueWaits.Observe(after.Seconds())
+	op.series.tel.metrics.queueWaits.Observe(after.Seconds())
 	if tr := op.tracked(); tr != nil {
 		tr.update(func() { tr.queued, tr.started = false, max(after, 1) })
 	}
@@ -171,7 +171,7 @@ func (op *Operation) Result(isError bool, result any) {
 	if isError {
 		op.marks.Or(markToolError)
 	}
-	if redact := op.series.recorder.payloads.results; redact != nil && op.recording {
+	if redact := op.series.tel.payloads.results; redact != nil && op.recording {
 		if raw, err := wire.Marshal(nil, result); err == nil { // else the call fails for the same reason
 			op.record(keyResult, redact, raw)
 		}
@@ -189,7 +189,7 @@ func (op *Operation) event(name string, attrs ...attribute.KeyValue) {
 // has the operation's labels and one more.
 func (op *Operation) exemplify(metric, label string) {
 	if op.sampled {
-		o := op.series.recorder
-		o.metrics.snapshots.exemplars.put(at(metric, op.series.key.method, op.series.key.target, label), op.span.SpanContext(), o.now())
+		t := op.series.tel
+		t.metrics.snapshots.exemplars.put(at(metric, op.series.key.method, op.series.key.target, label), op.span.SpanContext(), t.now())
 	}
 }

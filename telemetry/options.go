@@ -21,10 +21,11 @@ type config struct {
 	payloads         payloads
 	now              func() time.Time
 	logger           *slog.Logger
-	recent           Recent
+	keep             Recent
 	liveListeners    int
-	pseudonymKey     []byte
-	tenants          int
+	// pseudonymKey is under which spans name principals; nil: by their subjects.
+	pseudonymKey []byte
+	maxTenants   int
 }
 
 type optionFunc func(*config)
@@ -81,7 +82,7 @@ func WithLogger(l *slog.Logger) Option {
 
 // WithRecent bounds what is kept of requests that have ended; see
 // [Telemetry.TracesHandler].
-func WithRecent(r Recent) Option { return optionFunc(func(c *config) { c.recent = r }) }
+func WithRecent(r Recent) Option { return optionFunc(func(c *config) { c.keep = r }) }
 
 // WithLiveListeners bounds how many streams of live frames may be open at once
 // (live_listeners); see [Telemetry.LiveHandler]. The default is 16, and holds for 0.

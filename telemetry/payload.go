@@ -65,8 +65,8 @@ const maxPayload = 16 << 10
 func (op *Operation) record(key attribute.Key, redact Redactor, value jsontext.Value) {
 	defer func() {
 		if v := recover(); v != nil {
-			op.series.recorder.panicked("redactor", v, false)
-			op.series.recorder.complain("telemetry.redactor", "attribute", string(key), "panic", fmt.Sprint(v))
+			op.series.tel.panicked("redactor", v, false)
+			op.series.tel.complain("telemetry.redactor", "attribute", string(key), "panic", fmt.Sprint(v))
 		}
 	}()
 	if left := redact(op.series.key.target, value); len(left) > 0 {
@@ -76,7 +76,7 @@ func (op *Operation) record(key attribute.Key, redact Redactor, value jsontext.V
 
 // recordArguments puts the arguments of a registered tool on the span.
 func (op *Operation) recordArguments(info *Info) {
-	redact := op.series.recorder.payloads.arguments
+	redact := op.series.tel.payloads.arguments
 	if redact != nil && info.Method == mcp.MethodToolsCall && op.series.key.target != "" && len(info.Arguments) > 0 {
 		op.record(keyArguments, redact, info.Arguments)
 	}

@@ -23,13 +23,13 @@ func WithPseudonyms(key []byte) Option {
 const pseudonymBytes = 16
 
 // appendPrincipal appends on whose behalf a message was sent. p may be nil.
-func (o *recorder) appendPrincipal(attrs []attribute.KeyValue, p *auth.Principal) []attribute.KeyValue {
+func (t *Telemetry) appendPrincipal(attrs []attribute.KeyValue, p *auth.Principal) []attribute.KeyValue {
 	if p == nil {
 		return attrs
 	}
 	user := p.Subject
-	if o.pseudonymKey != nil {
-		mac := hmac.New(sha256.New, o.pseudonymKey)
+	if t.pseudonymKey != nil {
+		mac := hmac.New(sha256.New, t.pseudonymKey)
 		mac.Write([]byte(p.Key()))
 		user = hex.EncodeToString(mac.Sum(nil)[:pseudonymBytes])
 	}

@@ -2,10 +2,10 @@ package telemetry
 
 import (
 	"context"
+	"slices"
 
 	dto "github.com/prometheus/client_model/go"
 	"go.opentelemetry.io/contrib/bridges/prometheus"
-	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -29,7 +29,7 @@ func (t *Telemetry) ExportMetrics(exporter sdkmetric.Exporter) (taken bool) {
 	return true
 }
 
-// A pushGatherer gathers what can be had: the bridge would push nothing at all because of
+// A pushGatherer gathers what can be had, with the attribute keys of the catalogue: the bridge would push nothing at all because of
 // one metric of the program's own that fails.
 type pushGatherer struct{ t *Telemetry }
 
@@ -39,6 +39,13 @@ func (g pushGatherer) Gather() ([]*dto.MetricFamily, error) {
 	if err != nil {
 		g.t.complain("telemetry.scrape", "error", err.Error())
 		g.t.count(MetricScrapeFailures, scrapeGather)
+	}
+	for _, f := range families {
+		if m, ours := g.t.metrics.rows[f.GetName()]; ours {
+			for _, series := range f.GetMetric() { // the labels are the collector's
+				series.Label = m.attributes(series.GetLabel())
+			}
+		}
 	}
 	return families, nil // what is wrong with the rest is told above
 }
@@ -65,8 +72,8 @@ func (e *metricExporter) Shutdown(ctx context.Context) error {
 	return e.watch.try(func() error { return e.Exporter.Shutdown(ctx) })
 }
 
-// A translator gives what the Prometheus bridge produces the names, units and
-// attribute keys of the catalogue. Metrics that are not ours pass as they are.
+// A translator gives what the Prometheus bridge produces the names and units of the catalogue.
+// Metrics that are not ours pass as they are.
 type translator struct {
 	sdkmetric.Producer
 	rows map[string]row // by the name that Prometheus sees
@@ -75,50 +82,24 @@ type translator struct {
 // Produce implements [sdkmetric.Producer].
 func (tr *translator) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, error) {
 	scopes, err := tr.Producer.Produce(ctx)
-	for i := range scopes {
-		for j := range scopes[i].Metrics {
-			m := &scopes[i].Metrics[j]
-			known, ok := tr.rows[m.Name]
-			if !ok {
-				continue
+	for _, scope := range scopes {
+		for i := range scope.Metrics {
+			if m, ours := tr.rows[scope.Metrics[i].Name]; ours {
+				scope.Metrics[i].Name, scope.Metrics[i].Unit = m.OTel, m.Unit
 			}
-			m.Name, m.Unit = known.OTel, known.Unit
-			translateData(m.Data, known.Labels)
 		}
 	}
 	return scopes, err
 }
 
-// translateData renames the attributes of all points. The bridge has made the
-// slices for us alone.
-func translateData(data metricdata.Aggregation, labels []Label) {
-	switch d := data.(type) {
-	case metricdata.Sum[float64]:
-		for i := range d.DataPoints {
-			d.DataPoints[i].Attributes = translateSet(d.DataPoints[i].Attributes, labels)
-		}
-	case metricdata.Gauge[float64]:
-		for i := range d.DataPoints {
-			d.DataPoints[i].Attributes = translateSet(d.DataPoints[i].Attributes, labels)
-		}
-	case metricdata.Histogram[float64]:
-		for i := range d.DataPoints {
-			d.DataPoints[i].Attributes = translateSet(d.DataPoints[i].Attributes, labels)
-		}
-	case metricdata.ExponentialHistogram[float64]:
-		for i := range d.DataPoints {
-			d.DataPoints[i].Attributes = translateSet(d.DataPoints[i].Attributes, labels)
+// attributes returns the labels of a series under the keys of attributes. An empty label is an
+// absent attribute.
+func (m row) attributes(labels []*dto.LabelPair) (attrs []*dto.LabelPair) {
+	for _, pair := range labels {
+		at := slices.IndexFunc(m.Labels, func(l Label) bool { return l.Name == pair.GetName() })
+		if at >= 0 && pair.GetValue() != "" {
+			attrs = append(attrs, &dto.LabelPair{Name: &m.Labels[at].Attribute, Value: pair.Value})
 		}
 	}
-}
-
-// translateSet renames labels to attributes. An empty label is an absent attribute.
-func translateSet(set attribute.Set, labels []Label) attribute.Set {
-	kvs := make([]attribute.KeyValue, 0, set.Len())
-	for _, l := range labels {
-		if v, ok := set.Value(attribute.Key(l.Name)); ok && v.AsString() != "" {
-			kvs = append(kvs, attribute.String(l.Attribute, v.AsString()))
-		}
-	}
-	return attribute.NewSet(kvs...)
+	return attrs
 }

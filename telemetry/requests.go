@@ -85,14 +85,6 @@ func (t *Telemetry) report() *report.Requests {
 	return rep
 }
 
-// names are what is remembered of clients; nil if telemetry is disabled.
-func (t *Telemetry) names() *clientNames {
-	if t.recorder == nil {
-		return nil
-	}
-	return t.recorder.clients
-}
-
 func (t *Telemetry) reportRequest(state *RequestState, info *Info, now time.Time) report.Request {
 	row := report.Request{
 		ID: logline.Printable(info.ID.String(), maxText), Method: logline.Printable(info.Method, maxName),
@@ -108,10 +100,8 @@ func (t *Telemetry) reportRequest(state *RequestState, info *Info, now time.Time
 		row.CancelCause, row.CancelDetail = string(state.Cancelled.Cause), state.Cancelled.Detail
 		row.CancelledForSeconds = state.CancelledFor.Seconds()
 	}
-	if sc := state.Operation.SpanContext(); sc.IsValid() {
-		row.TraceID, row.SpanID = sc.TraceID().String(), sc.SpanID().String()
-	}
-	row.Client, row.ClientVersion = info.client(t.names())
+	row.TraceID, row.SpanID = spanIDs(state.Operation.SpanContext())
+	row.Client, row.ClientVersion = info.client(t.clients)
 	return row
 }
 
@@ -133,7 +123,7 @@ func (t *Telemetry) reportSession(state *SessionState, info *Info) report.Sessio
 		AgeSeconds: state.Age.Seconds(), IdleSeconds: state.Idle.Seconds(), Requests: state.Requests, Streaming: state.Streaming,
 		Principal: logline.Printable(info.Principal.String(), maxName), Tenant: logline.Printable(info.tenant(), maxName),
 	}
-	row.Client, row.ClientVersion = info.client(t.names())
+	row.Client, row.ClientVersion = info.client(t.clients)
 	return row
 }
 
@@ -141,9 +131,7 @@ func reportTask(state *TaskState) report.Task {
 	row := report.Task{
 		Task: state.Name, Tool: state.Tool, Principal: logline.Printable(state.Principal.String(), maxName), AgeSeconds: state.Age.Seconds(), LifeSeconds: state.Left.Seconds(), Abandoned: state.Abandoned,
 	}
-	if state.Span.IsValid() {
-		row.TraceID, row.SpanID = state.Span.TraceID().String(), state.Span.SpanID().String()
-	}
+	row.TraceID, row.SpanID = spanIDs(state.Span)
 	if state.Cancelled != nil {
 		row.CancelCause, row.CancelledForSeconds = string(state.Cancelled.Cause), state.CancelledFor.Seconds()
 	}

@@ -13,7 +13,7 @@ import (
 // race detector, with which a sync.Pool forgets on purpose.
 func TestSampledAllocations(t *testing.T) {
 	o, r := ownObserver(t, "always_on"), finished(t, call("echo"))
-	o.recent.bounds.Traces = -1 // a trace that is kept is copied
+	o.tel.recent.bounds.Traces = -1 // a trace that is kept is copied
 	const budget = 9
 	if allocs := testing.AllocsPerRun(200, func() { replay(o, context.Background(), r) }); allocs > budget {
 		t.Errorf("a sampled call costs %v allocations; the budget is %v", allocs, budget)

@@ -40,7 +40,7 @@ func (t *Telemetry) newOwnProvider() (*sdktrace.TracerProvider, *sampling) {
 // root. It returns false if the provider has to make the span: then it is sampled, or
 // nothing was decided.
 func (op *Operation) drop(root bool) bool {
-	s := op.series.recorder.sampling
+	s := op.series.tel.sampling
 	if s == nil {
 		return false
 	}

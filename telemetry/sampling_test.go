@@ -135,7 +135,7 @@ func TestOwnSamplingIsTheSDKs(t *testing.T) {
 					parent(in)
 					own := newOwnRig(t, options...)
 					reference := newOwnRig(t, options...)
-					reference.tel.recorder.sampling = nil
+					reference.tel.sampling = nil
 					saw := sight(t, own, in)
 					require.Equal(t, sight(t, reference, in), saw)
 					require.True(t, saw.Own && saw.Distinct)
@@ -187,7 +187,7 @@ func TestRatioDecidesOnce(t *testing.T) {
 			setSampler(t, name, fmt.Sprint(ratio))
 			r := newOwnRig(t)
 			source := rand.New(rand.NewPCG(1, 2))
-			r.tel.recorder.sampling.ids.random = source.Uint64
+			r.tel.sampling.ids.random = source.Uint64
 			same := &idGenerator{rand.New(rand.NewPCG(1, 2)).Uint64}
 			sampler, sampled := sdktrace.TraceIDRatioBased(ratio), 0
 			for i := range 500 {
@@ -273,7 +273,7 @@ func TestSamplerFromEnvironment(t *testing.T) {
 						if parent == parents[0] {
 							require.Equal(t, id, span.SpanContext().TraceID())
 						}
-						result := tel.recorder.sampling.sampler.ShouldSample(sdktrace.SamplingParameters{
+						result := tel.sampling.sampler.ShouldSample(sdktrace.SamplingParameters{
 							ParentContext: parent, TraceID: span.SpanContext().TraceID(),
 						})
 						require.Equal(t, span.SpanContext().IsSampled(), result.Decision == sdktrace.RecordAndSample, "id %d", i)
@@ -316,14 +316,14 @@ func TestProviderDecides(t *testing.T) {
 	t.Run("it counts what it drops", func(t *testing.T) {
 		for _, name := range []string{"OTEL_GO_X_OBSERVABILITY", "OTEL_GO_X_SELF_OBSERVABILITY"} {
 			t.Setenv(name, "True")
-			require.Nil(t, newOwnRig(t).tel.recorder.sampling)
+			require.Nil(t, newOwnRig(t).tel.sampling)
 			t.Setenv(name, "no")
-			require.NotNil(t, newOwnRig(t).tel.recorder.sampling)
+			require.NotNil(t, newOwnRig(t).tel.sampling)
 			t.Setenv(name, "")
 		}
 	})
 	t.Run("it is given", func(t *testing.T) {
-		require.Nil(t, newRig(t, rigConfig{}).tel.recorder.sampling)
+		require.Nil(t, newRig(t, rigConfig{}).tel.sampling)
 	})
 	t.Run("it counts the children of its spans", func(t *testing.T) {
 		r := newOwnRig(t)
@@ -387,9 +387,9 @@ func TestHandlerContextIsFree(t *testing.T) {
 		all.Go(func() {
 			child, cancel := context.WithCancelCause(ctx)
 			defer cancel(errors.New("done"))
-			_, span := o.tracer.Start(child, "child")
+			_, span := o.tel.tracer.Start(child, "child")
 			contexts[i] = span.SpanContext()
-			_, root := o.tracer.Start(child, "root", trace.WithNewRoot())
+			_, root := o.tel.tracer.Start(child, "root", trace.WithNewRoot())
 			if root.SpanContext().TraceID() == contexts[i].TraceID() {
 				t.Error("a root is in the trace of the request")
 			}

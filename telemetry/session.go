@@ -11,14 +11,13 @@ import (
 // It is shown until end is called with the reason for which it ended; info needs no more
 // than what describes the connection and the client.
 func (t *Telemetry) Session(info Info) (end func(cause mcp.Cause)) {
-	o := t.recorder
-	if o == nil {
+	if !t.Enabled() {
 		return func(mcp.Cause) {}
 	}
 	if info.ArrivedAt.IsZero() {
 		info.ArrivedAt = time.Now()
 	}
-	s, k := &trackedSession{info}, o.tracked
+	s, k := &trackedSession{info}, t.tracked
 	k.add()
 	k.mu.Lock()
 	if len(k.sessions) < maxTracked {
@@ -40,7 +39,7 @@ func (t *Telemetry) Session(info Info) (end func(cause mcp.Cause)) {
 // SessionEnded records the life of a session, which began at [Info.ArrivedAt]. It is for
 // a [Source], which shows and counts its sessions itself.
 func (t *Telemetry) SessionEnded(info Info, cause mcp.Cause) {
-	if t.recorder == nil {
+	if !t.Enabled() {
 		return
 	}
 	errorType := ""
@@ -55,7 +54,7 @@ func (t *Telemetry) SessionEnded(info Info, cause mcp.Cause) {
 // Written records how long it took to write and flush a message. transport is "http",
 // "stdio" or "memory"; all others count as "_OTHER".
 func (t *Telemetry) Written(transport string, took time.Duration) {
-	if t.recorder == nil {
+	if !t.Enabled() {
 		return
 	}
 	o := t.metrics.writes[transport]

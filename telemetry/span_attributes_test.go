@@ -85,7 +85,7 @@ func TestAttributesAreTheSpansOwn(t *testing.T) {
 	})
 	t.Run("nothing is held on to", func(t *testing.T) {
 		_, span := sdktrace.NewTracerProvider().Tracer("").Start(t.Context(), "x")
-		op := &Operation{span: span, series: &Series{recorder: &recorder{copies: true}}}
+		op := &Operation{span: span, series: &Series{tel: &Telemetry{copies: true}}}
 		attrs := attributesToSet()
 		*attrs = append(*attrs, keyToolName.String("secret"))
 		op.set(attrs)

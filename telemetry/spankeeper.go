@@ -126,7 +126,7 @@ func (k *spanKeeper) finish(op *Operation) {
 // makes its request hold the spans of its trace.
 func (k *spanKeeper) OnStart(parent context.Context, s sdktrace.ReadWriteSpan) {
 	op, _ := parent.Value(operationContextKey{}).(*Operation)
-	if op == nil || op.series.recorder.recent.spans != k {
+	if op == nil || op.series.tel.recent.spans != k {
 		return
 	}
 	id := op.span.SpanContext().TraceID()

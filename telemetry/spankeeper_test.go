@@ -44,7 +44,7 @@ func spanning(t *testing.T, cfg rigConfig, spans int) *rig {
 	return r
 }
 
-func (r *rig) keeper() *spanKeeper { return r.tel.recorder.recent.spans }
+func (r *rig) keeper() *spanKeeper { return r.tel.recent.spans }
 
 // size returns what the keeper holds.
 func (k *spanKeeper) size() (traces, spans int) {
@@ -135,7 +135,7 @@ func TestSpansGoWithTheirTrace(t *testing.T) {
 		in.Meta.TraceParent = callerParent
 		r.post(in, &sink{})
 	}
-	r.tel.recorder.recent.rings[classError].second = 0 // the next second
+	r.tel.recent.rings[classError].second = 0 // the next second
 	traces, _ := r.keeper().size()
 	require.Equal(t, 1, traces)
 	for range 2 {

@@ -16,7 +16,7 @@ const spanTask = "vitrine.task" // span, followed by the tool: what a handler do
 // [Telemetry.BeginTask] to [Task.End]. Its methods may be called from any goroutine, except
 // that End must not be called while Abandoned runs. A nil Task does nothing.
 type Task struct {
-	recorder  *recorder
+	tel       *Telemetry
 	span      trace.Span
 	tool, id  string
 	abandoned bool // the span has ended
@@ -26,17 +26,16 @@ type Task struct {
 // shown of it, and its handler goes on. ctx is the call's; the context that it returns has
 // the task's span, a child of that of the call and linked to it, because it will outlive it.
 func (t *Telemetry) BeginTask(ctx context.Context, tool, id string) (context.Context, *Task) {
-	o := t.recorder
-	if o == nil {
+	if !t.Enabled() {
 		return ctx, nil
 	}
-	task := &Task{recorder: o, tool: tool, id: id}
+	task := &Task{tel: t, tool: tool, id: id}
 	attrs := task.attributes()
 	if call, _ := ctx.Value(idsKey{}).(*Operation); call != nil && call.origin != nil {
 		info := call.info()
-		attrs = o.appendPrincipal(attrs, info.Principal)
+		attrs = t.appendPrincipal(attrs, info.Principal)
 	}
-	ctx, task.span = o.tracer.Start(ctx, spanTask+" "+tool,
+	ctx, task.span = t.tracer.Start(ctx, spanTask+" "+tool,
 		trace.WithLinks(trace.Link{SpanContext: trace.SpanContextFromContext(ctx)}), trace.WithAttributes(attrs...))
 	return ctx, task
 }
@@ -53,8 +52,8 @@ func (task *Task) Cancelled(cause mcp.Cause, detail string) {
 	}
 	task.span.AddEvent(eventCancelled, trace.WithAttributes(cancelAttributes(cause, detail)...))
 	if sc := task.span.SpanContext(); sc.IsSampled() {
-		o := task.recorder
-		o.metrics.snapshots.exemplars.put(at(MetricTasksCancelled, task.tool, string(cause)), sc, o.now())
+		t := task.tel
+		t.metrics.snapshots.exemplars.put(at(MetricTasksCancelled, task.tool, string(cause)), sc, t.now())
 	}
 }
 
@@ -91,26 +90,21 @@ func (task *Task) End(out Outcome) {
 	}
 	unwind := max(out.Settled-out.CancelledAfter, 0)
 	if out.Cancelled != nil {
-		observe(task.recorder.metrics.histogram(MetricCancelUnwind, task.tool, string(out.Cancelled.Cause)),
+		observe(task.tel.metrics.histogram(MetricCancelUnwind, task.tool, string(out.Cancelled.Cause)),
 			unwind.Seconds(), task.span.SpanContext())
 	}
 	if !task.abandoned {
 		task.end(&out)
 		return
 	}
-	sc := task.span.SpanContext()
-	_, span := task.recorder.tracer.Start(trace.ContextWithSpanContext(context.Background(), sc), spanReturnedLate,
-		trace.WithLinks(trace.Link{SpanContext: sc}), trace.WithAttributes(task.attributes()...))
-	if out.Cancelled != nil {
-		span.SetAttributes(keyCancelCause.String(string(out.Cancelled.Cause)), keyCancelUnwind.Float64(unwind.Seconds()))
-	}
-	span.End()
+	attrs := appendText(task.attributes(), keyCancelCause, string(out.cause()))
+	task.tel.returnedLate(task.span.SpanContext(), attrs, out.Cancelled, unwind)
 }
 
 // end records the duration of the task and ends its span.
 func (task *Task) end(out *Outcome) {
 	defer task.span.End()
-	observe(task.recorder.metrics.histogram(MetricTaskDuration, task.tool, string(out.TaskStatus)),
+	observe(task.tel.metrics.histogram(MetricTaskDuration, task.tool, string(out.TaskStatus)),
 		out.Settled.Seconds(), task.span.SpanContext())
 	if !task.span.IsRecording() {
 		return

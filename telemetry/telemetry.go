@@ -30,18 +30,26 @@ const scopeName = "github.com/vitrine-mcp/vitrine"
 // any other one, and call [Telemetry.Shutdown] when the process ends. All methods may be
 // called from any goroutine.
 type Telemetry struct {
-	logger     *slog.Logger // nil: slog.Default at use
-	registry   *prometheus.Registry
-	metrics    *instruments // nil: disabled
-	propagator propagation.TextMapPropagator
-	provider   trace.TracerProvider
-	silent     bool                     // the provider makes nothing: telemetry or the SDK is disabled
-	owned      *sdktrace.TracerProvider // the provider, if New has made it
-	resource   *resource.Resource
-	now        func() time.Time
-	recorder   *recorder // nil: disabled
-	live       *live
-	forget     func() // takes the span keeper off a provider that is not ours
+	config                            // what New was given, or its defaults
+	metrics  *instruments             // nil: disabled
+	silent   bool                     // the provider makes nothing: telemetry or the SDK is disabled
+	owned    *sdktrace.TracerProvider // the provider, if New has made it
+	resource *resource.Resource
+	live     *live
+	recent   *recents
+	forget   func() // takes the span keeper off a provider that is not ours
+
+	// Of operations.
+	tracer   trace.Tracer
+	sampling *sampling                    // nil: the tracer decides
+	spanKey  any                          // under which a context has its span
+	copies   bool                         // the provider is the SDK's, whose spans copy attributes
+	clients  *clientNames                 // nil: disabled
+	tenants  *tenants                     // nil: metrics have no such label
+	watch    atomic.Pointer[handlerWatch] // nil: nobody watches
+	wire     atomic.Pointer[wireLabels]   // those that were wanted last
+	tracked  *tracker
+	series   growingMap[seriesKey, *Series]
 
 	// logs is where log records also go once their export has started.
 	logs atomic.Pointer[slog.Handler]
@@ -62,12 +70,9 @@ type Telemetry struct {
 // is for the SDK that New would set up, and to the spans of others in that provider those
 // of requests would be missing.
 func New(opts ...Option) (*Telemetry, error) {
-	var cfg config
+	t := &Telemetry{}
 	for _, o := range opts {
-		o.apply(&cfg)
-	}
-	t := &Telemetry{
-		logger: cfg.logger, registry: cfg.registry, propagator: cfg.propagator, provider: cfg.provider, now: cfg.now,
+		o.apply(&t.config)
 	}
 	if t.now == nil {
 		t.now = time.Now
@@ -78,7 +83,7 @@ func New(opts ...Option) (*Telemetry, error) {
 			collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
 	var err error
-	if t.metrics, err = registerInstruments(t.registry, cfg.tenants > 0); err != nil {
+	if t.metrics, err = registerInstruments(t.registry, t.maxTenants > 0); err != nil {
 		return nil, err
 	}
 	if t.propagator == nil {
@@ -86,31 +91,28 @@ func New(opts ...Option) (*Telemetry, error) {
 			t.complain("telemetry.propagators", "error", err)
 		}
 	}
-	if t.resource, err = newResource(&cfg); err != nil {
+	if t.resource, err = newResource(&t.config); err != nil {
 		t.complain("telemetry.resource", "error", err)
 	}
-	var sampling *sampling
 	switch {
 	case t.provider != nil: // its owner's, who heeds OTEL_SDK_DISABLED or not
 	case environment.SDKDisabled():
 		t.provider, t.silent = noop.NewTracerProvider(), true
 	default:
-		t.owned, sampling = t.newOwnProvider()
+		t.owned, t.sampling = t.newOwnProvider()
 		t.provider = t.owned
 	}
-	t.recorder = &recorder{
-		metrics: t.metrics, propagator: t.propagator, untrusted: cfg.untrusted, payloads: cfg.payloads.orEnvironment(),
-		now: t.now, complain: t.complain, panicked: t.panicked, clients: newClientNames(), tracer: t.tracer(),
-		recent: newRecents(cfg.recent, t.metrics, t.now), pseudonymKey: cfg.pseudonymKey, tenants: newTenants(cfg.tenants, t.metrics),
-		tracked: newTracker(func(src Source) { t.AddSource(src) }),
+	t.tracer = t.provider.Tracer(scopeName, trace.WithInstrumentationVersion(readBuild().version))
+	_, t.copies = t.provider.(*sdktrace.TracerProvider)
+	var known bool
+	if t.spanKey, known = learnSpanKey(trace.SpanFromContext); !known {
+		t.sampling = nil
 	}
-	t.recorder.wire.Store(&wireLabels{})
-	_, t.recorder.copies = t.provider.(*sdktrace.TracerProvider)
-	key, known := learnSpanKey(trace.SpanFromContext)
-	if t.recorder.spanKey = key; known {
-		t.recorder.sampling = sampling
-	}
-	t.live = newLive(t, cfg.liveListeners)
+	t.payloads, t.clients = t.payloads.orEnvironment(), newClientNames()
+	t.tenants, t.recent = newTenants(t.maxTenants, t.metrics), newRecents(t.keep, t.metrics, t.now)
+	t.tracked = newTracker(func(src Source) { t.AddSource(src) })
+	t.wire.Store(&wireLabels{})
+	t.live = newLive(t, t.liveListeners)
 	t.keepSpans()
 	return t, nil
 }
@@ -121,10 +123,10 @@ func (t *Telemetry) keepSpans() {
 		RegisterSpanProcessor(sdktrace.SpanProcessor)
 		UnregisterSpanProcessor(sdktrace.SpanProcessor)
 	})
-	if !ok || t.recorder.recent.bounds.Traces < 0 {
+	if !ok || t.recent.bounds.Traces < 0 {
 		return
 	}
-	keeper := t.recorder.recent.spans
+	keeper := t.recent.spans
 	provider.RegisterSpanProcessor(keeper)
 	t.forget = func() { provider.UnregisterSpanProcessor(keeper) }
 }
@@ -132,10 +134,10 @@ func (t *Telemetry) keepSpans() {
 // Disabled returns telemetry that records and exports nothing. Its requests
 // handler still shows what is in flight.
 func Disabled() *Telemetry {
-	t := &Telemetry{
+	t := &Telemetry{silent: true, config: config{
 		registry: prometheus.NewRegistry(), now: time.Now,
-		provider: noop.NewTracerProvider(), silent: true, propagator: propagation.NewCompositeTextMapPropagator(),
-	}
+		provider: noop.NewTracerProvider(), propagator: propagation.NewCompositeTextMapPropagator(),
+	}}
 	t.live = newLive(t, 0)
 	return t
 }
@@ -156,13 +158,8 @@ func (t *Telemetry) panicked(what string, value any, complain bool) {
 	}
 }
 
-// tracer returns the tracer of all that Vitrine records.
-func (t *Telemetry) tracer() trace.Tracer {
-	return t.provider.Tracer(scopeName, trace.WithInstrumentationVersion(buildVersion()))
-}
-
 // Enabled reports whether anything is recorded: false for [Disabled] telemetry.
-func (t *Telemetry) Enabled() bool { return t.recorder != nil }
+func (t *Telemetry) Enabled() bool { return t.metrics != nil }
 
 // Count counts one in a counter of [Catalogue] for which there is no other way in, such as
 // [MetricLimitReached] or [MetricFlightSnapshots]. It ignores every other

@@ -14,7 +14,7 @@ const limitTenants = "max_tenants"
 // (max_tenants) have their names; all others are "_OTHER", and are counted as often as they
 // call in vitrine_limit_reached_total. Without the option there is no such label. Several
 // values of [Telemetry] that share a registry must agree.
-func WithTenants(max int) Option { return optionFunc(func(c *config) { c.tenants = max }) }
+func WithTenants(max int) Option { return optionFunc(func(c *config) { c.maxTenants = max }) }
 
 // labelTenant is the label that only [WithTenants] adds.
 const labelTenant = "tenant"

@@ -41,10 +41,10 @@ func (t *Telemetry) TracesHandler() http.Handler {
 
 // kept returns all that is kept, the newest first.
 func (t *Telemetry) kept() []*keptTrace {
-	if t.recorder == nil {
+	if !t.Enabled() {
 		return nil
 	}
-	list := t.recorder.recent.all()
+	list := t.recent.all()
 	slices.SortFunc(list, func(a, b *keptTrace) int { return cmp.Compare(b.seq, a.seq) })
 	return list
 }
@@ -67,8 +67,8 @@ func (t *Telemetry) traces(query url.Values) (rep *report.Traces, fault string) 
 		limit = min(n, maxTraces)
 	}
 	rep = &report.Traces{At: time.Now(), Kept: map[string]int{}, Traces: []report.Trace{}}
-	if t.recorder != nil {
-		rep.Kept = t.recorder.recent.counts()
+	if t.Enabled() {
+		rep.Kept = t.recent.counts()
 	}
 	for _, k := range t.kept() {
 		if len(rep.Traces) == limit {
@@ -87,7 +87,7 @@ func (t *Telemetry) serveTrace(w http.ResponseWriter, req *http.Request, id stri
 		if row.ID != id && row.TraceID != id {
 			continue
 		}
-		spans, leftOut := t.recorder.recent.spans.of(k.spans)
+		spans, leftOut := t.recent.spans.of(k.spans)
 		detail := &report.TraceDetail{Trace: row, Spans: []report.Span{}, SpansLeftOut: leftOut}
 		for i := range spans {
 			detail.Spans = append(detail.Spans, spans[i].since(row.At))

@@ -45,7 +45,7 @@ func (tr *tracked) begin(ctx context.Context) (handler context.Context) {
 	defer func() {
 		if v := recover(); v != nil {
 			op.span, op.sampled, op.recording, handler = noSpan, false, false, ctx
-			op.series.recorder.panicked("operation", v, true)
+			op.series.tel.panicked("operation", v, true)
 		}
 	}()
 	return op.begin(ctx, &tr.info)
@@ -55,7 +55,7 @@ func (tr *tracked) begin(ctx context.Context) (handler context.Context) {
 // in costs what was to be recorded. The server of any other operation contains it itself.
 func (tr *tracked) contain() {
 	if v := recover(); v != nil {
-		tr.op.series.recorder.panicked("operation", v, true)
+		tr.op.series.tel.panicked("operation", v, true)
 	}
 }
 

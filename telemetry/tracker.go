@@ -46,8 +46,8 @@ func newTracker(add func(Source)) *tracker {
 }
 
 // track begins an operation of a server that is no source.
-func (o *recorder) track(ctx context.Context, info Info) (context.Context, *Operation) {
-	k := o.tracked
+func (t *Telemetry) track(ctx context.Context, info Info) (context.Context, *Operation) {
+	k := t.tracked
 	k.add()
 	x := exchangeOf(ctx)
 	x.complete(&info)
@@ -55,7 +55,7 @@ func (o *recorder) track(ctx context.Context, info Info) (context.Context, *Oper
 		info.ArrivedAt = time.Now()
 	}
 	if info.Series == nil {
-		info.Series = k.seriesOf(o, &info)
+		info.Series = k.seriesOf(t, &info)
 	}
 	tr := &tracked{tracker: k, info: info, queued: info.Queued}
 	op := &Operation{series: info.Series, origin: tr}
@@ -70,16 +70,16 @@ func (o *recorder) track(ctx context.Context, info Info) (context.Context, *Oper
 }
 
 // seriesOf finds the labels of an operation that comes without.
-func (k *tracker) seriesOf(o *recorder, info *Info) *Series {
+func (k *tracker) seriesOf(t *Telemetry, info *Info) *Series {
 	method, target := info.Method, info.Target
 	if !k.known[method] {
 		method, target = other, ""
 	}
-	all := o.series.load()
+	all := t.series.load()
 	if _, ok := all[seriesKey{method, target}]; !ok && len(all) >= maxTrackedSeries && target != "" {
 		target = other
 	}
-	return o.of(method, target)
+	return t.Series(method, target)
 }
 
 // enter adds an operation to the live set.

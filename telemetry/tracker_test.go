@@ -29,10 +29,10 @@ func TestOtherServersAreBounded(t *testing.T) {
 		ops = append(ops, op)
 		tel.Session(Info{Transport: "stdio"})
 	}
-	k := tel.recorder.tracked
+	k := tel.tracked
 	require.Len(t, k.live, maxTracked)
 	require.Len(t, k.sessions, maxTracked)
-	require.LessOrEqual(t, len(tel.recorder.series.load()), maxTrackedSeries+2)
+	require.LessOrEqual(t, len(tel.series.load()), maxTrackedSeries+2)
 	for _, op := range ops {
 		op.End(Outcome{})
 	}
@@ -134,7 +134,7 @@ func TestPanickingHooksOnAnotherServer(t *testing.T) {
 			op.Cancelled(mcp.CauseClientCancel, "")
 			op.Error(errors.New("oops"))
 			op.End(Outcome{Dropped: mcp.DropCancelled})
-			require.Empty(t, tel.recorder.tracked.live)
+			require.Empty(t, tel.tracked.live)
 			families := gather(t, tel.Registry())
 			require.Positive(t, value(families, MetricPanics))
 			require.EqualValues(t, 1, sum(families, MetricResponsesDropped))

@@ -1,0 +1,129 @@
+package telemetry
+
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A seriesKey is a method and a registered target.
+type seriesKey struct{ method, target string }
+
+// A Series has what is resolved once for each method and target: see [Telemetry.Series].
+// It is safe for concurrent use.
+type Series struct {
+	tel        *Telemetry
+	key        seriesKey
+	spanName   string
+	attributes []attribute.KeyValue
+
+	requestBytes, responseBytes prometheus.Observer
+	validation                  atomic.Pointer[validationMeter] // see validations
+	operations                  growingMap[operationKey, *operationChild]
+	// latest is the child that was wanted last: nearly always the one that is wanted next,
+	// and comparing the labels costs less than hashing them.
+	latest atomic.Pointer[operationChild]
+
+	latency latencySketch
+	recent  recentSeries
+}
+
+// Series returns the series of operations of a method and a target, making it on first
+// use; both become labels and must come from closed sets. It costs a look into a map:
+// a server can keep the value. Disabled telemetry returns nil.
+func (t *Telemetry) Series(method, target string) *Series {
+	if !t.Enabled() {
+		return nil
+	}
+	key := seriesKey{method, target}
+	return t.series.get(key, func() *Series { return t.newSeries(key) })
+}
+
+func (t *Telemetry) newSeries(key seriesKey) *Series {
+	s := &Series{
+		tel: t, key: key, spanName: key.method, attributes: seriesAttributes(key.method, key.target),
+		requestBytes:  t.metrics.histogram(MetricRequestBytes, key.method, key.target),
+		responseBytes: t.metrics.histogram(MetricResponseBytes, key.method, key.target),
+	}
+	if key.target != "" {
+		s.spanName = key.method + " " + key.target
+	}
+	s.recent.floor.Store(noFloor)
+	return s
+}
+
+type operationChild struct {
+	key operationKey
+	prometheus.Observer
+	exemplars *exemplarSlots
+}
+
+// An operationKey holds the other labels of the duration of operations, all from
+// closed sets.
+type operationKey struct {
+	errorType, code, version, tenant string
+	network                          networkKey
+}
+
+type networkKey struct{ transport, protocol, version string }
+
+// A validationMeter measures the validation of a tool's arguments.
+type validationMeter struct {
+	took     prometheus.Observer
+	rejected prometheus.Counter
+}
+
+// validations returns the children for validation, making them on first use: a target
+// that validates nothing has no series, and one that does has both from then on.
+func (s *Series) validations() *validationMeter {
+	if v := s.validation.Load(); v != nil {
+		return v
+	}
+	v := &validationMeter{s.tel.metrics.histogram(MetricValidation, s.key.target), s.tel.metrics.counter(MetricArgumentsRejected, s.key.target)}
+	s.validation.Store(v)
+	return v
+}
+
+// operation returns the child for a combination of labels.
+func (s *Series) operation(key operationKey) *operationChild {
+	child := s.latest.Load()
+	if child == nil || child.key != key {
+		child = s.operations.get(key, func() *operationChild { return s.newOperation(key) })
+		s.latest.Store(child)
+	}
+	return child
+}
+
+// newOperation makes the child for a combination of labels.
+func (s *Series) newOperation(key operationKey) *operationChild {
+	tool, prompt, operation := "", "", ""
+	switch s.key.method {
+	case mcp.MethodToolsCall:
+		tool, operation = s.key.target, operationExecuteTool
+	case mcp.MethodPromptsGet:
+		prompt = s.key.target
+	}
+	n := key.network
+	values := []string{s.key.method, key.errorType, tool, prompt, operation, key.code, key.version, n.transport, n.protocol, n.version}
+	if s.tel.metrics.tenants {
+		values = append(values, key.tenant)
+	}
+	child := &operationChild{key: key, Observer: s.tel.metrics.histogram(MetricOperationDuration, values...)}
+	child.exemplars = s.tel.metrics.exemplarsOf(child.Observer)
+	return child
+}
+
+// wireOf returns the labels of the sender of a message. They are shared: most of a
+// server's clients are of one kind.
+func (t *Telemetry) wireOf(info *Info) *wireLabels {
+	last := t.wire.Load()
+	if last.version == info.Version && last.network == (networkKey{info.Network, info.Protocol, info.ProtocolVersion}) {
+		return last
+	}
+	fresh := info.wire()
+	t.wire.Store(&fresh)
+	return &fresh
+}
