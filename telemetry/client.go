@@ -68,14 +68,6 @@ func endAsk(span trace.Span, id mcp.ID, err error, errorType string) {
 	span.SetStatus(codes.Error, logline.Printable(message, maxText))
 }
 
-// Values of error.type of requests to clients, beside the client's code and the cause
-// of a cancellation.
-const (
-	askTimeout     = "timeout"
-	askPeerGone    = "peer_gone"
-	askRequestDone = "request_done"
-)
-
 // askError returns the value of error.type for the end of a request to the client, and
 // the client's error code, as labels of closed sets.
 func askError(err error) (errorType, code string) {
@@ -108,15 +100,4 @@ func causeOf(err error) (mcp.Cause, bool) {
 		return cancel.Cause, true
 	}
 	return "", false
-}
-
-// askErrorTypes lists what askError returns.
-func askErrorTypes() []string {
-	types := append(codeLabels(), askTimeout, askPeerGone, askRequestDone)
-	return append(types, stringsOf(mcp.Causes())...)
-}
-
-// askMethods lists the methods by which a server asks.
-func askMethods() []string {
-	return []string{mcp.MethodElicitationCreate, mcp.MethodSamplingCreateMessage, mcp.MethodRootsList, mcp.MethodPing}
 }

@@ -2,12 +2,6 @@ package telemetry
 
 import "time"
 
-// Values of [HandlerIncident.Reason].
-const (
-	IncidentSlow      = "slow_handler"
-	IncidentAbandoned = "abandoned_handler"
-)
-
 // A HandlerIncident is a handler that somebody should look at.
 type HandlerIncident struct {
 	// Reason is IncidentSlow or IncidentAbandoned.

@@ -8,9 +8,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// idsKey asks a context for the operation that may have decided about a trace.
-type idsKey struct{}
-
 // An idGenerator makes random ids, as the SDK's own does. The root of a trace that was
 // decided about gets the id that the decision is of: sampling by the ratio of traces
 // looks at the id, and with another one it would be decided twice.
@@ -46,4 +43,15 @@ func (g *idGenerator) spanID() (id trace.SpanID) {
 		binary.NativeEndian.PutUint64(id[:], g.random())
 	}
 	return id
+}
+
+// takeTraceID returns the id of a trace that begins here and was decided about, once: the
+// traces that the handler begins have ids of their own.
+func (op *Operation) takeTraceID() (id trace.TraceID, ok bool) {
+	sc := op.unsampled.sc
+	if !sc.HasTraceID() || sc.HasSpanID() {
+		return id, false
+	}
+	op.unsampled.sc = trace.SpanContext{}
+	return sc.TraceID(), true
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -57,10 +56,6 @@ func newKeptTrace(class string, op *Operation, out *Outcome, errorType string) *
 // outcomeRejected is the outcome of a request that was not admitted; the others are
 // those of [Fate].
 const outcomeRejected = "rejected"
-
-// kept makes a peer's text fit to print, and to be kept: the rest of its frame is not
-// held in memory.
-func kept(text string, limit int) string { return strings.Clone(logline.Printable(text, limit)) }
 
 // The phases of a request.
 const (

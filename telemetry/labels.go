@@ -1,13 +1,12 @@
 package telemetry
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
-
-// other is the value of a label whose real value is not in its closed set.
-const other = "_OTHER"
 
 // closed returns a label with a closed set of values. Series have all of them from the start.
 func closed[S ~string](name, attribute string, values []S) Label {
@@ -86,8 +85,10 @@ func network() []Label {
 }
 
 func networkTransports() []string { return []string{"", "tcp", "quic", "pipe"} }
-func networkProtocols() []string  { return []string{"", "http"} }
-func networkVersions() []string   { return []string{"", "1.0", "1.1", "2", "3"} }
+
+func networkProtocols() []string { return []string{"", "http"} }
+
+func networkVersions() []string { return []string{"", "1.0", "1.1", "2", "3"} }
 
 // bounded returns the value of a label that is one of the known ones, or else other.
 func bounded(value string, known []string) string {
@@ -182,3 +183,119 @@ func stringsOf[S ~string](list []S) []string {
 	}
 	return out
 }
+
+// The names of these limits, as metrics, documents and answers have them.
+const (
+	limitRecentTraces     = "recent_traces"
+	limitRecentSpans      = "recent_spans"
+	limitRecentTotalSpans = "recent_total_spans"
+)
+
+// The classes of requests that are kept. Each has a ring of its own, so that a flood
+// of one evicts nothing of another. A request is in the first class that fits.
+const (
+	classAbandoned = "abandoned" // the handler ignored its cancelled context
+	classPanic     = "panic"
+	classCancelled = "cancelled"
+	classDropped   = "dropped"      // the answer was not sent, and not for a cancellation
+	classRejected  = "rejected"     // not admitted
+	classError     = "error"        // of the service, or a tool's
+	classCaller    = "caller_error" // an error of the caller's making
+	classSlow      = "slow"         // among the slowest of its method and target
+	classRecent    = "recent"       // one a second of each method and target
+)
+
+func recentClasses() []string {
+	return []string{
+		classAbandoned, classPanic, classCancelled, classDropped, classRejected, classError, classCaller, classSlow, classRecent,
+	}
+}
+
+// limitTenants is the name of the limit that [WithTenants] sets.
+const limitTenants = "max_tenants"
+
+// labelTenant is the label that only [WithTenants] adds.
+const labelTenant = "tenant"
+
+// Values of error.type of requests to clients, beside the client's code and the cause
+// of a cancellation.
+const (
+	askTimeout     = "timeout"
+	askPeerGone    = "peer_gone"
+	askRequestDone = "request_done"
+)
+
+// askErrorTypes lists what askError returns.
+func askErrorTypes() []string {
+	types := append(codeLabels(), askTimeout, askPeerGone, askRequestDone)
+	return append(types, stringsOf(mcp.Causes())...)
+}
+
+// askMethods lists the methods by which a server asks.
+func askMethods() []string {
+	return []string{mcp.MethodElicitationCreate, mcp.MethodSamplingCreateMessage, mcp.MethodRootsList, mcp.MethodPing}
+}
+
+// Values of [HandlerIncident.Reason].
+const (
+	IncidentSlow      = "slow_handler"
+	IncidentAbandoned = "abandoned_handler"
+)
+
+// Values of error.type that are neither a code nor a cause.
+const (
+	errorTool         = "tool_error"
+	errorWriteTimeout = string(mcp.DropWriteTimeout)
+)
+
+// knownCodes lists the error codes of JSON-RPC, of MCP, and of refusals.
+func knownCodes() []mcp.Code {
+	return []mcp.Code{
+		mcp.CodeParseError, mcp.CodeInvalidRequest, mcp.CodeMethodNotFound, mcp.CodeInvalidParams,
+		mcp.CodeInternalError, mcp.CodeHeaderMismatch, mcp.CodeMissingRequiredCapability,
+		mcp.CodeUnsupportedVersion, mcp.CodeResourceNotFound, mcp.CodeRequestCancelled,
+		mcp.CodeURLElicitationRequired,
+		mcp.CodeUnauthorized, mcp.CodeForbidden, mcp.CodeTooManyRequests, mcp.CodeUnavailable,
+	}
+}
+
+// codeLabels lists the values of rpc_response_status_code.
+func codeLabels() []string {
+	labels := []string{other}
+	for _, c := range knownCodes() {
+		labels = append(labels, codeString(c))
+	}
+	return labels
+}
+
+// errorTypes lists the values of error_type.
+func errorTypes() []string {
+	types := []string{errorTool, errorWriteTimeout, other}
+	for _, c := range mcp.Causes() {
+		if c.Fault() {
+			types = append(types, string(c))
+		}
+	}
+	for _, c := range knownCodes() {
+		if !c.CallerFault() {
+			types = append(types, codeString(c))
+		}
+	}
+	return types
+}
+
+func codeString(c mcp.Code) string { return strconv.Itoa(int(c)) }
+
+// codeTexts are the known codes as label values.
+var codeTexts = func() map[mcp.Code]string {
+	texts := map[mcp.Code]string{}
+	for _, c := range knownCodes() {
+		texts[c] = codeString(c)
+	}
+	return texts
+}()
+
+// codeLabel returns the code as a label value of a closed set, without allocating.
+func codeLabel(c mcp.Code) string { return cmp.Or(codeTexts[c], other) }
+
+type networkKey struct{ transport, protocol, version string }

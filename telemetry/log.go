@@ -9,10 +9,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// ownComplaint marks the context of log records about telemetry itself. They are
-// not exported: a collector that does not answer would get the news of it.
-type ownComplaint struct{}
-
 // LogHandler returns a handler that adds trace_id and span_id of the context's
 // span to each record, on its top level, before it gives it to next. Once
 // [Telemetry.ExportLogs] has started the export of logs, the records that next is

@@ -2,11 +2,11 @@ package telemetry
 
 import (
 	"context"
-	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -65,126 +65,6 @@ func (op *Operation) note(write func(*notes)) {
 	}
 }
 
-// Begin begins an operation: a request has arrived. The context that it returns is the
-// handler's, derived from ctx, and has the operation's span. The caller must end the
-// operation.
-//
-// Unless the server is a [Source] (see [Info.Origin]), the operation is shown and counted
-// by telemetry itself, and what [Telemetry.HTTP] has put into ctx fills in what info
-// leaves out. Panics of what users have plugged into telemetry, such as a sampler, are then contained and
-// counted ([MetricPanics]); a [Source] contains them itself.
-func (t *Telemetry) Begin(ctx context.Context, info Info) (context.Context, *Operation) {
-	if !t.Enabled() {
-		return ctx, nil
-	}
-	if info.Origin == nil {
-		return t.track(ctx, info)
-	}
-	op := &Operation{series: info.Series, origin: info.Origin}
-	return op.begin(ctx, &info), op
-}
-
-// begin starts the span of a request.
-func (op *Operation) begin(ctx context.Context, info *Info) context.Context {
-	t := op.series.tel
-	if info.Version != "" {
-		op.wire = t.wireOf(info)
-	}
-	op.second = uint32(info.ArrivedAt.Unix())
-	ctx = op.start(ctx, info)
-	if op.sampled {
-		op.marks.Or(markKeeps)
-	}
-	return ctx
-}
-
-// Notification frames the handling of a notification, which has a span and a duration,
-// but no outcome: it returns the context for it, derived from ctx, and a function to be
-// called at its end. A panic of what users have plugged into telemetry is the caller's to contain.
-func (t *Telemetry) Notification(ctx context.Context, info Info) (context.Context, func()) {
-	if !t.Enabled() {
-		return ctx, func() {}
-	}
-	if info.Series == nil {
-		info.Series = t.Series(notificationLabel(info.Method), "")
-	}
-	op := &Operation{series: info.Series}
-	begin, wire := t.now(), info.wire()
-	ctx = op.start(ctx, &info)
-	return ctx, func() {
-		key := operationKey{version: wire.label, network: wire.network, tenant: t.tenants.label(info.tenant())}
-		op.operated(key, begin, t.now().Sub(begin))
-		op.span.End()
-	}
-}
-
-// The options that the spans of requests have, and those that begin a trace for mistrust.
-var (
-	spanOptions = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer)}
-	rootOptions = append(slices.Clip(spanOptions), trace.WithNewRoot())
-)
-
-// start starts the span. The caller's context comes from the message; the ambient span
-// (of the HTTP server, or else of the HTTP header) is the parent only without one, and
-// linked otherwise.
-func (op *Operation) start(ctx context.Context, info *Info) context.Context {
-	t := op.series.tel
-	span := trace.SpanFromContext(ctx) // that of the context which becomes the parent
-	ambient, foreign := span.SpanContext(), false
-	if !ambient.IsValid() && len(info.Header["Traceparent"]) > 0 {
-		header := t.propagator.Extract(ctx, propagation.HeaderCarrier(info.Header))
-		caller := trace.SpanFromContext(header)
-		ambient, foreign = caller.SpanContext(), t.untrusted
-		if !foreign {
-			ctx, span = header, caller
-		}
-	}
-	parent, remote := ctx, trace.SpanContext{}
-	if info.Carrier != nil {
-		extracted := t.propagator.Extract(ctx, info.Carrier)
-		caller := trace.SpanFromContext(extracted)
-		if sc := caller.SpanContext(); !sc.Equal(ambient) {
-			remote = sc
-		}
-		if !t.untrusted {
-			parent, span = extracted, caller
-		}
-	}
-	op.handler.Context, op.handler.op, op.handler.span = parent, op, span
-	root := t.untrusted && remote.IsValid()
-	if op.drop(root) {
-		return &op.handler
-	}
-	options := spanOptions
-	if root {
-		options = rootOptions
-	}
-	ctx, op.span = t.tracer.Start(&op.handler, op.series.spanName, options...)
-	op.sampled, op.recording = op.span.SpanContext().IsSampled(), op.span.IsRecording()
-	if op.recording {
-		if ambient.IsValid() && (foreign || remote.IsValid()) {
-			op.span.AddLink(trace.Link{SpanContext: ambient})
-		}
-		if remote.IsValid() && t.untrusted {
-			op.span.AddLink(trace.Link{SpanContext: remote})
-		}
-		op.describe(info)
-	}
-	return ctx
-}
-
-// describe puts on the span what is known at the beginning.
-func (op *Operation) describe(info *Info) {
-	known := *info
-	if info.Origin != nil {
-		known = info.Origin.Describe()
-	}
-	attrs := attributesToSet()
-	*attrs = op.series.tel.messageAttributes(append(*attrs, op.series.attributes...), &known)
-	op.set(attrs)
-	op.recordArguments(&known)
-}
-
 // info returns what is known of the request now.
 func (op *Operation) info() Info { return op.origin.Describe() }
 
@@ -236,3 +116,95 @@ func (op *Operation) arrivedAt() time.Time {
 	info := op.info()
 	return info.ArrivedAt
 }
+
+// attributeRoom holds slices of attributes on their way to a span.
+var attributeRoom = sync.Pool{New: func() any {
+	attrs := make([]attribute.KeyValue, 0, 24)
+	return &attrs
+}}
+
+// attributesToSet returns an empty slice for attributes that set gives to the span.
+func attributesToSet() *[]attribute.KeyValue {
+	return attributeRoom.Get().(*[]attribute.KeyValue)
+}
+
+// set gives attributes to the span, and the slice back to the next one if the span is the
+// SDK's, which copies them: somebody else's may keep what it is given.
+func (op *Operation) set(attrs *[]attribute.KeyValue) {
+	op.span.SetAttributes(*attrs...)
+	if op.series.tel.copies {
+		clear(*attrs) // they may hold on to a frame
+		*attrs = (*attrs)[:0]
+		attributeRoom.Put(attrs)
+	}
+}
+
+// measure records the duration of the operation, from arrival to outcome.
+func (op *Operation) measure(out *Outcome, errorType string) {
+	wire := op.wire
+	if wire == nil {
+		info := op.info()
+		wire = op.series.tel.wireOf(&info)
+	}
+	key := operationKey{errorType: out.errorLabel(errorType), version: wire.label, network: wire.network}
+	if out.Err != nil {
+		key.code = codeLabel(out.Err.Code)
+	}
+	if t := op.series.tel.tenants; t != nil {
+		info := op.info()
+		key.tenant = t.label(info.tenant())
+	}
+	var begin time.Time
+	if op.sampled {
+		begin = op.arrivedAt()
+	}
+	op.operated(key, begin, out.Settled)
+	op.series.latency.observe(out.Settled, errorType != "")
+}
+
+// operated records the duration of an operation.
+func (op *Operation) operated(key operationKey, begin time.Time, took time.Duration) {
+	child := op.series.operation(key)
+	child.Observe(took.Seconds())
+	if op.sampled {
+		child.exemplars.put(took.Seconds(), op.span.SpanContext(), begin.Add(took))
+	}
+}
+
+// hasPanicked reports whether the handler has.
+func (op *Operation) hasPanicked() bool {
+	n := op.notes.Load()
+	return n != nil && n.panicked
+}
+
+// A handlerContext is the context of a request's handler, or is beneath it. It is a part of
+// the operation, because a context of its own would be an allocation for each.
+type handlerContext struct {
+	context.Context
+	op *Operation
+	// span is the current one: at first the parent of the request's span, and then that
+	// span, if it is not recorded. It does not change once others have the context.
+	span trace.Span
+}
+
+type operationContextKey struct{}
+
+// Value implements [context.Context]. It allocates nothing, and asks the contexts beneath
+// for what is not known here.
+func (c *handlerContext) Value(key any) any {
+	switch key.(type) {
+	case operationContextKey:
+		if c.op.marked(markKeeps) {
+			return c.op
+		}
+	case idsKey:
+		return c.op
+	}
+	if key == c.op.series.tel.spanKey {
+		return c.span
+	}
+	return c.Context.Value(key)
+}
+
+// idsKey asks a context for the operation that may have decided about a trace.
+type idsKey struct{}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -12,10 +11,6 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
-
-// spanReturnedLate is the name of the span that marks the return of a handler
-// whose own span ended when it was abandoned.
-const spanReturnedLate = "vitrine.handler.returned" // span: the return of an abandoned handler, linked to its request
 
 // Abandoned says that the handler has ignored its cancelled context for so long that
 // nobody waits for it any more. Its span ends now; if the handler returns after all, End
@@ -114,60 +109,6 @@ func (op *Operation) end(out *Outcome) {
 	op.set(attrs)
 	out.setStatus(op.span, errorType)
 	op.span.End()
-}
-
-// attributeRoom holds slices of attributes on their way to a span.
-var attributeRoom = sync.Pool{New: func() any {
-	attrs := make([]attribute.KeyValue, 0, 24)
-	return &attrs
-}}
-
-// attributesToSet returns an empty slice for attributes that set gives to the span.
-func attributesToSet() *[]attribute.KeyValue {
-	return attributeRoom.Get().(*[]attribute.KeyValue)
-}
-
-// set gives attributes to the span, and the slice back to the next one if the span is the
-// SDK's, which copies them: somebody else's may keep what it is given.
-func (op *Operation) set(attrs *[]attribute.KeyValue) {
-	op.span.SetAttributes(*attrs...)
-	if op.series.tel.copies {
-		clear(*attrs) // they may hold on to a frame
-		*attrs = (*attrs)[:0]
-		attributeRoom.Put(attrs)
-	}
-}
-
-// measure records the duration of the operation, from arrival to outcome.
-func (op *Operation) measure(out *Outcome, errorType string) {
-	wire := op.wire
-	if wire == nil {
-		info := op.info()
-		wire = op.series.tel.wireOf(&info)
-	}
-	key := operationKey{errorType: out.errorLabel(errorType), version: wire.label, network: wire.network}
-	if out.Err != nil {
-		key.code = codeLabel(out.Err.Code)
-	}
-	if t := op.series.tel.tenants; t != nil {
-		info := op.info()
-		key.tenant = t.label(info.tenant())
-	}
-	var begin time.Time
-	if op.sampled {
-		begin = op.arrivedAt()
-	}
-	op.operated(key, begin, out.Settled)
-	op.series.latency.observe(out.Settled, errorType != "")
-}
-
-// operated records the duration of an operation.
-func (op *Operation) operated(key operationKey, begin time.Time, took time.Duration) {
-	child := op.series.operation(key)
-	child.Observe(took.Seconds())
-	if op.sampled {
-		child.exemplars.put(took.Seconds(), op.span.SpanContext(), begin.Add(took))
-	}
 }
 
 // unwound records how long a cancelled handler took to return.

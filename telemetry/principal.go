@@ -11,14 +11,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 )
 
-// WithPseudonyms puts a pseudonym on spans (enduser.id) in place of the subject of a
-// principal: the beginning of its HMAC-SHA-256 under the key, which is the same for the
-// same issuer and subject, and tells them to nobody without the key. It should have 32
-// random bytes. Logs and the pages for operators name the principal all the same.
-func WithPseudonyms(key []byte) Option {
-	return optionFunc(func(c *config) { c.pseudonymKey = key })
-}
-
 // pseudonymBytes is how much of the HMAC a pseudonym has.
 const pseudonymBytes = 16
 

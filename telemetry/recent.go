@@ -1,55 +1,10 @@
 package telemetry
 
 import (
-	"cmp"
 	"strconv"
 	"sync/atomic"
 	"time"
 )
-
-// Recent bounds what is kept in memory of requests that have ended. For a field that
-// is zero the default holds; a negative Traces keeps nothing.
-type Recent struct {
-	// Traces is how many requests are kept of each class (recent_traces, 64), and four
-	// times as many of the slowest.
-	Traces int
-	// Spans is how many spans are kept of one trace (recent_spans, 64).
-	Spans int
-	// TotalSpans is how many spans are kept in all (recent_total_spans, 2048). The ones
-	// of the oldest traces go first.
-	TotalSpans int
-}
-
-// The names of these limits, as metrics, documents and answers have them.
-const (
-	limitRecentTraces     = "recent_traces"
-	limitRecentSpans      = "recent_spans"
-	limitRecentTotalSpans = "recent_total_spans"
-)
-
-func (r Recent) withDefaults() Recent {
-	return Recent{cmp.Or(r.Traces, 64), cmp.Or(r.Spans, 64), cmp.Or(r.TotalSpans, 2048)}
-}
-
-// The classes of requests that are kept. Each has a ring of its own, so that a flood
-// of one evicts nothing of another. A request is in the first class that fits.
-const (
-	classAbandoned = "abandoned" // the handler ignored its cancelled context
-	classPanic     = "panic"
-	classCancelled = "cancelled"
-	classDropped   = "dropped"      // the answer was not sent, and not for a cancellation
-	classRejected  = "rejected"     // not admitted
-	classError     = "error"        // of the service, or a tool's
-	classCaller    = "caller_error" // an error of the caller's making
-	classSlow      = "slow"         // among the slowest of its method and target
-	classRecent    = "recent"       // one a second of each method and target
-)
-
-func recentClasses() []string {
-	return []string{
-		classAbandoned, classPanic, classCancelled, classDropped, classRejected, classError, classCaller, classSlow, classRecent,
-	}
-}
 
 // recents keeps requests that have ended: those that somebody will ask for. What
 // becomes of an ordinary request is decided with three atomic loads.
@@ -76,22 +31,6 @@ func newRecents(bounds Recent, metrics *instruments, now func() time.Time) *rece
 	c.slow = newSlowest(slowShare*c.bounds.Traces, metrics.counter(MetricTracesEvicted, classSlow))
 	return c
 }
-
-// A recentSeries decides about the ordinary requests of one method and target.
-type recentSeries struct {
-	second atomic.Int64 // in which the latest one arrived that was kept
-	floor  atomic.Int64 // ns; what took longer is among the slowest
-	seen   atomic.Int32 // ordinary requests so far, up to enoughToCompare
-	fell   time.Time    // when the floor fell to the ground. Guarded by slowest.mu
-}
-
-// enoughToCompare is how many ordinary requests of a series there must have been before the
-// slowest of them are called slow: the first ones of a fresh server are among the slowest
-// because there are no others. Until then they are recent.
-const enoughToCompare = 20
-
-// noFloor makes every request one of the slowest.
-const noFloor = -1
 
 // ended is told of every request at its end, before its span ends. The request must
 // not be changing any more.
@@ -192,10 +131,4 @@ func (c *recents) counts() map[string]int {
 		n[k.row.Class]++
 	}
 	return n
-}
-
-// hasPanicked reports whether the handler has.
-func (op *Operation) hasPanicked() bool {
-	n := op.notes.Load()
-	return n != nil && n.panicked
 }

@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"net/http"
-	"sort"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/logline"
@@ -163,10 +162,4 @@ func zeroed[K ~string](keys []K) map[string]uint64 {
 		m[string(k)] = 0
 	}
 	return m
-}
-
-// sortRows sorts rows of a page, and leaves equal ones in their order. The functions of
-// package slices are compiled once for each kind of row, which takes 25 KB of each program.
-func sortRows[T any](rows []T, less func(a, b *T) bool) {
-	sort.SliceStable(rows, func(i, j int) bool { return less(&rows[i], &rows[j]) })
 }

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -187,3 +188,19 @@ func (s *slowest) appendTo(list []*keptTrace) []*keptTrace {
 	}
 	return list
 }
+
+// A recentSeries decides about the ordinary requests of one method and target.
+type recentSeries struct {
+	second atomic.Int64 // in which the latest one arrived that was kept
+	floor  atomic.Int64 // ns; what took longer is among the slowest
+	seen   atomic.Int32 // ordinary requests so far, up to enoughToCompare
+	fell   time.Time    // when the floor fell to the ground. Guarded by slowest.mu
+}
+
+// enoughToCompare is how many ordinary requests of a series there must have been before the
+// slowest of them are called slow: the first ones of a fresh server are among the slowest
+// because there are no others. Until then they are recent.
+const enoughToCompare = 20
+
+// noFloor makes every request one of the slowest.
+const noFloor = -1

@@ -73,17 +73,6 @@ func (op *Operation) drop(root bool) bool {
 	return true
 }
 
-// takeTraceID returns the id of a trace that begins here and was decided about, once: the
-// traces that the handler begins have ids of their own.
-func (op *Operation) takeTraceID() (id trace.TraceID, ok bool) {
-	sc := op.unsampled.sc
-	if !sc.HasTraceID() || sc.HasSpanID() {
-		return id, false
-	}
-	op.unsampled.sc = trace.SpanContext{}
-	return sc.TraceID(), true
-}
-
 // An unsampledSpan is the span of a request that is not sampled: its identity, which is
 // logged and passed on, and nothing else.
 type unsampledSpan struct {

@@ -68,8 +68,6 @@ type operationKey struct {
 	network                          networkKey
 }
 
-type networkKey struct{ transport, protocol, version string }
-
 // A validationMeter measures the validation of a tool's arguments.
 type validationMeter struct {
 	took     prometheus.Observer
@@ -114,16 +112,4 @@ func (s *Series) newOperation(key operationKey) *operationChild {
 	child := &operationChild{key: key, Observer: s.tel.metrics.histogram(MetricOperationDuration, values...)}
 	child.exemplars = s.tel.metrics.exemplarsOf(child.Observer)
 	return child
-}
-
-// wireOf returns the labels of the sender of a message. They are shared: most of a
-// server's clients are of one kind.
-func (t *Telemetry) wireOf(info *Info) *wireLabels {
-	last := t.wire.Load()
-	if last.version == info.Version && last.network == (networkKey{info.Network, info.Protocol, info.ProtocolVersion}) {
-		return last
-	}
-	fresh := info.wire()
-	t.wire.Store(&fresh)
-	return &fresh
 }

@@ -63,13 +63,3 @@ func (t *Telemetry) Written(transport string, took time.Duration) {
 	}
 	o.Observe(took.Seconds())
 }
-
-// A trackedSession is a session of a server that is no [Source].
-type trackedSession struct{ info Info }
-
-// Describe implements [Origin].
-func (s *trackedSession) Describe() Info { return s.info }
-
-func (s *trackedSession) row(now time.Time) SessionState {
-	return SessionState{Origin: s, Transport: s.info.Transport, Age: max(now.Sub(s.info.ArrivedAt), 0)}
-}

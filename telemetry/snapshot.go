@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -117,25 +116,6 @@ func (s *Snapshot) oldestAge() (oldest time.Duration) {
 		oldest = max(oldest, s.Requests[i].Age)
 	}
 	return oldest
-}
-
-// AddSource adds a server to those whose counters are collected and whose requests are
-// shown. After remove its requests are shown no more, and its counters stay as they
-// were then.
-func (t *Telemetry) AddSource(src Source) (remove func()) {
-	t.mu.Lock()
-	hide := t.sources.add(src)
-	t.mu.Unlock()
-	uncollect := func() {}
-	if t.metrics != nil {
-		uncollect = t.metrics.snapshots.addSource(src)
-	}
-	return sync.OnceFunc(func() {
-		t.mu.Lock()
-		hide()
-		t.mu.Unlock()
-		uncollect()
-	})
 }
 
 // sources is a set of sources in the order of their addition.

@@ -9,9 +9,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// spanTask begins the name of the span of a task; the registered tool follows.
-const spanTask = "vitrine.task" // span, followed by the tool: what a handler does after its call became a task
-
 // A Task is what a tool's handler does after its call was answered, from
 // [Telemetry.BeginTask] to [Task.End]. Its methods may be called from any goroutine, except
 // that End must not be called while Abandoned runs. A nil Task does nothing.

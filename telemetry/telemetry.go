@@ -8,22 +8,15 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
-
-// scopeName is the instrumentation scope of what Vitrine records.
-const scopeName = "github.com/vitrine-mcp/vitrine"
 
 // Telemetry records what happens to requests. Make one with [New] (or
 // [Disabled]), give it to our servers (server.WithTelemetry), or call [Telemetry.Begin] from
@@ -59,87 +52,6 @@ type Telemetry struct {
 	exported map[environment.Signal]bool // those whose export has begun
 	stopped  bool
 	stops    []func(context.Context) error
-}
-
-// New sets telemetry up. It reads the standard environment (sampler, span limits,
-// resource, propagators), but exports nothing by itself: see package telemetry/otlp. It fails
-// if the registry already holds other metrics under our names.
-//
-// With OTEL_SDK_DISABLED=true there are no spans and no exports; requests are counted and
-// shown all the same. A provider of [WithTracerProvider] is used even then: the variable
-// is for the SDK that New would set up, and to the spans of others in that provider those
-// of requests would be missing.
-func New(opts ...Option) (*Telemetry, error) {
-	t := &Telemetry{}
-	for _, o := range opts {
-		o.apply(&t.config)
-	}
-	if t.now == nil {
-		t.now = time.Now
-	}
-	if t.registry == nil {
-		t.registry = prometheus.NewRegistry()
-		t.registry.MustRegister(
-			collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	}
-	var err error
-	if t.metrics, err = registerInstruments(t.registry, t.maxTenants > 0); err != nil {
-		return nil, err
-	}
-	if t.propagator == nil {
-		if t.propagator, err = propagatorFromEnv(); err != nil {
-			t.complain("telemetry.propagators", "error", err)
-		}
-	}
-	if t.resource, err = newResource(&t.config); err != nil {
-		t.complain("telemetry.resource", "error", err)
-	}
-	switch {
-	case t.provider != nil: // its owner's, who heeds OTEL_SDK_DISABLED or not
-	case environment.SDKDisabled():
-		t.provider, t.silent = noop.NewTracerProvider(), true
-	default:
-		t.owned, t.sampling = t.newOwnProvider()
-		t.provider = t.owned
-	}
-	t.tracer = t.provider.Tracer(scopeName, trace.WithInstrumentationVersion(readBuild().version))
-	_, t.copies = t.provider.(*sdktrace.TracerProvider)
-	var known bool
-	if t.spanKey, known = learnSpanKey(trace.SpanFromContext); !known {
-		t.sampling = nil
-	}
-	t.payloads, t.clients = t.payloads.orEnvironment(), newClientNames()
-	t.tenants, t.recent = newTenants(t.maxTenants, t.metrics), newRecents(t.keep, t.metrics, t.now)
-	t.tracked = newTracker(func(src Source) { t.AddSource(src) })
-	t.wire.Store(&wireLabels{})
-	t.live = newLive(t, t.liveListeners)
-	t.keepSpans()
-	return t, nil
-}
-
-// keepSpans attaches the keeper of spans to the provider, if that is possible.
-func (t *Telemetry) keepSpans() {
-	provider, ok := t.provider.(interface {
-		RegisterSpanProcessor(sdktrace.SpanProcessor)
-		UnregisterSpanProcessor(sdktrace.SpanProcessor)
-	})
-	if !ok || t.recent.bounds.Traces < 0 {
-		return
-	}
-	keeper := t.recent.spans
-	provider.RegisterSpanProcessor(keeper)
-	t.forget = func() { provider.UnregisterSpanProcessor(keeper) }
-}
-
-// Disabled returns telemetry that records and exports nothing. Its requests
-// handler still shows what is in flight.
-func Disabled() *Telemetry {
-	t := &Telemetry{silent: true, config: config{
-		registry: prometheus.NewRegistry(), now: time.Now,
-		provider: noop.NewTracerProvider(), propagator: propagation.NewCompositeTextMapPropagator(),
-	}}
-	t.live = newLive(t, 0)
-	return t
 }
 
 // contain is deferred where what users have plugged in may panic on a goroutine that
@@ -226,4 +138,27 @@ func (t *Telemetry) complain(msg string, args ...any) {
 		logger = slog.Default()
 	}
 	logger.WarnContext(context.WithValue(context.Background(), ownComplaint{}, true), msg, args...)
+}
+
+// ownComplaint marks the context of log records about telemetry itself. They are
+// not exported: a collector that does not answer would get the news of it.
+type ownComplaint struct{}
+
+// AddSource adds a server to those whose counters are collected and whose requests are
+// shown. After remove its requests are shown no more, and its counters stay as they
+// were then.
+func (t *Telemetry) AddSource(src Source) (remove func()) {
+	t.mu.Lock()
+	hide := t.sources.add(src)
+	t.mu.Unlock()
+	uncollect := func() {}
+	if t.metrics != nil {
+		uncollect = t.metrics.snapshots.addSource(src)
+	}
+	return sync.OnceFunc(func() {
+		t.mu.Lock()
+		hide()
+		t.mu.Unlock()
+		uncollect()
+	})
 }

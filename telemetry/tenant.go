@@ -6,19 +6,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 )
 
-// limitTenants is the name of the limit that [WithTenants] sets.
-const limitTenants = "max_tenants"
-
-// WithTenants gives the durations of operations (mcp.server.operation.duration) the label
-// tenant, of the principal that calls: "" for callers without one. The first max tenants
-// (max_tenants) have their names; all others are "_OTHER", and are counted as often as they
-// call in vitrine_limit_reached_total. Without the option there is no such label. Several
-// values of [Telemetry] that share a registry must agree.
-func WithTenants(max int) Option { return optionFunc(func(c *config) { c.maxTenants = max }) }
-
-// labelTenant is the label that only [WithTenants] adds.
-const labelTenant = "tenant"
-
 // tenants bounds the values of the label. nil is no label.
 type tenants struct {
 	max     int

@@ -6,35 +6,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// A handlerContext is the context of a request's handler, or is beneath it. It is a part of
-// the operation, because a context of its own would be an allocation for each.
-type handlerContext struct {
-	context.Context
-	op *Operation
-	// span is the current one: at first the parent of the request's span, and then that
-	// span, if it is not recorded. It does not change once others have the context.
-	span trace.Span
-}
-
-type operationContextKey struct{}
-
-// Value implements [context.Context]. It allocates nothing, and asks the contexts beneath
-// for what is not known here.
-func (c *handlerContext) Value(key any) any {
-	switch key.(type) {
-	case operationContextKey:
-		if c.op.marked(markKeeps) {
-			return c.op
-		}
-	case idsKey:
-		return c.op
-	}
-	if key == c.op.series.tel.spanKey {
-		return c.span
-	}
-	return c.Context.Value(key)
-}
-
 // spanProbe is a context that remembers what it was asked for last.
 type spanProbe struct {
 	context.Context

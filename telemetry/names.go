@@ -1,0 +1,86 @@
+package telemetry
+
+import "go.opentelemetry.io/otel/attribute"
+
+// The keys of attributes. Those of OpenTelemetry are written by hand: the
+// packages of its conventions do not carry the MCP ones any more.
+const (
+	keyMethod          attribute.Key = "mcp.method.name"            // the method; `_OTHER` for one that the server does not know
+	keyProtocolVersion attribute.Key = "mcp.protocol.version"       // the revision that the client speaks
+	keyResourceURI     attribute.Key = "mcp.resource.uri"           // the URI that a resources/* request names, cut to 1 KiB
+	keySessionID       attribute.Key = "mcp.session.id"             // the id of a legacy HTTP session
+	keyRequestID       attribute.Key = "jsonrpc.request.id"         // the id of the request as text; not on notifications
+	keyToolName        attribute.Key = "gen_ai.tool.name"           // the registered tool
+	keyPromptName      attribute.Key = "gen_ai.prompt.name"         // the registered prompt
+	keyOperation       attribute.Key = "gen_ai.operation.name"      // `execute_tool`, on tools/call alone
+	keyErrorType       attribute.Key = "error.type"                 // why the request counts as an error of the service: a code, a cause, `tool_error` or `write_timeout`
+	keyStatusCode      attribute.Key = "rpc.response.status_code"   // the JSON-RPC error code of the answer
+	keyArguments       attribute.Key = "gen_ai.tool.call.arguments" // what a tool was given; only if asked for
+	keyResult          attribute.Key = "gen_ai.tool.call.result"    // what a tool has returned; only if asked for
+	keyTransport       attribute.Key = "network.transport"          // `tcp`, `quic` or `pipe`
+	keyNetworkProtocol attribute.Key = "network.protocol.name"      // `http`, or absent
+	keyNetworkVersion  attribute.Key = "network.protocol.version"   // the version of HTTP
+	keyClientAddress   attribute.Key = "client.address"             // the address of the client, on what it has sent
+	keyClientPort      attribute.Key = "client.port"                // the port of the client, on what it has sent
+	keyServerAddress   attribute.Key = "server.address"             // the address of the client, on requests to it: it is who serves them
+	keyServerPort      attribute.Key = "server.port"                // the port from which the client has opened its session, on requests to it
+
+	keyExceptionType       attribute.Key = "exception.type"       // the Go type of a panic or of an error that the caller does not see
+	keyExceptionMessage    attribute.Key = "exception.message"    // its text
+	keyExceptionStacktrace attribute.Key = "exception.stacktrace" // the stack of a panic
+
+	keyCancelCause     attribute.Key = "vitrine.cancel.cause"     // why the context of a request, or of a task, was cancelled
+	keyCancelDetail    attribute.Key = "vitrine.cancel.detail"    // the client's reason, cut and escaped
+	keyCancelUnwind    attribute.Key = "vitrine.cancel.unwind"    // seconds from the cancellation to the return of an abandoned handler
+	keyOutcome         attribute.Key = "vitrine.response.outcome" // `sent`, `dropped` or `stored`
+	keyDropReason      attribute.Key = "vitrine.drop.reason"      // why an answer or a notification was not sent
+	keyRejectReason    attribute.Key = "vitrine.reject.reason"    // why the request was not admitted
+	keyQueueWait       attribute.Key = "vitrine.queue.wait"       // seconds that the request waited for a slot
+	keyClientName      attribute.Key = "vitrine.client.name"      // what the client calls itself, cut to 64 bytes; untrusted
+	keyTaskID          attribute.Key = "vitrine.task.id"          // the first characters of the id of a task
+	keyTaskStatus      attribute.Key = "vitrine.task.status"      // how a task has ended
+	keyUser            attribute.Key = "enduser.id"               // on whose behalf the client speaks: the subject of its principal, or a pseudonym of it
+	keyTenant          attribute.Key = "vitrine.tenant"           // the tenant of that principal
+	keyClientVersion   attribute.Key = "vitrine.client.version"   // the version that the client names, cut to 64 bytes; untrusted
+	keySubscriptionEnd attribute.Key = "vitrine.subscription.end" // why a subscription has ended
+	keyArgumentFaults  attribute.Key = "vitrine.argument.faults"  // what is wrong with rejected arguments, cut to 256 bytes: paths, types and the names that the schema has
+	keyLogLevel        attribute.Key = "vitrine.log.level"        // the level of a message of Call.Log
+	keyLogLogger       attribute.Key = "vitrine.log.logger"       // its logger
+	keyLogMessage      attribute.Key = "vitrine.log.message"      // its text, cut to 256 bytes
+)
+
+// Names of span events.
+const (
+	eventAcknowledged = "vitrine.subscription.acknowledged" // event: the subscription stands
+
+	eventCancelled = "vitrine.cancelled"            // event: the context of a request, or of a task, was cancelled
+	eventDropped   = "vitrine.response.dropped"     // event: the answer will not be sent
+	eventAbandoned = "vitrine.handler.abandoned"    // event: the handler is not waited for any more
+	eventLost      = "vitrine.notification.dropped" // event: a notification about the request will not be sent
+	eventException = "exception"                    // event: a panic, or an error that the caller does not see
+	eventRejected  = "vitrine.arguments.rejected"   // event: the arguments break the tool's schema; its handler was not called
+	eventLog       = "vitrine.log"                  // event: a message of Call.Log
+)
+
+// operationExecuteTool is gen_ai.operation.name of tools/call.
+const operationExecuteTool = "execute_tool"
+
+// Bounds of what a peer can put on a span, in bytes.
+const (
+	maxName = 64
+	maxURI  = 1024
+	maxText = 256
+)
+
+// other is the value of a label whose real value is not in its closed set.
+const other = "_OTHER"
+
+// scopeName is the instrumentation scope of what Vitrine records.
+const scopeName = "github.com/vitrine-mcp/vitrine"
+
+// spanReturnedLate is the name of the span that marks the return of a handler
+// whose own span ended when it was abandoned.
+const spanReturnedLate = "vitrine.handler.returned" // span: the return of an abandoned handler, linked to its request
+
+// spanTask begins the name of the span of a task; the registered tool follows.
+const spanTask = "vitrine.task" // span, followed by the tool: what a handler does after its call became a task

@@ -1,0 +1,125 @@
+package telemetry
+
+import (
+	"context"
+	"slices"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vitrine-mcp/vitrine/internal/logline"
+)
+
+// begin starts the span of a request.
+func (op *Operation) begin(ctx context.Context, info *Info) context.Context {
+	t := op.series.tel
+	if info.Version != "" {
+		op.wire = t.wireOf(info)
+	}
+	op.second = uint32(info.ArrivedAt.Unix())
+	ctx = op.start(ctx, info)
+	if op.sampled {
+		op.marks.Or(markKeeps)
+	}
+	return ctx
+}
+
+// The options that the spans of requests have, and those that begin a trace for mistrust.
+var (
+	spanOptions = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer)}
+	rootOptions = append(slices.Clip(spanOptions), trace.WithNewRoot())
+)
+
+// start starts the span. The caller's context comes from the message; the ambient span
+// (of the HTTP server, or else of the HTTP header) is the parent only without one, and
+// linked otherwise.
+func (op *Operation) start(ctx context.Context, info *Info) context.Context {
+	t := op.series.tel
+	span := trace.SpanFromContext(ctx) // that of the context which becomes the parent
+	ambient, foreign := span.SpanContext(), false
+	if !ambient.IsValid() && len(info.Header["Traceparent"]) > 0 {
+		header := t.propagator.Extract(ctx, propagation.HeaderCarrier(info.Header))
+		caller := trace.SpanFromContext(header)
+		ambient, foreign = caller.SpanContext(), t.untrusted
+		if !foreign {
+			ctx, span = header, caller
+		}
+	}
+	parent, remote := ctx, trace.SpanContext{}
+	if info.Carrier != nil {
+		extracted := t.propagator.Extract(ctx, info.Carrier)
+		caller := trace.SpanFromContext(extracted)
+		if sc := caller.SpanContext(); !sc.Equal(ambient) {
+			remote = sc
+		}
+		if !t.untrusted {
+			parent, span = extracted, caller
+		}
+	}
+	op.handler.Context, op.handler.op, op.handler.span = parent, op, span
+	root := t.untrusted && remote.IsValid()
+	if op.drop(root) {
+		return &op.handler
+	}
+	options := spanOptions
+	if root {
+		options = rootOptions
+	}
+	ctx, op.span = t.tracer.Start(&op.handler, op.series.spanName, options...)
+	op.sampled, op.recording = op.span.SpanContext().IsSampled(), op.span.IsRecording()
+	if op.recording {
+		if ambient.IsValid() && (foreign || remote.IsValid()) {
+			op.span.AddLink(trace.Link{SpanContext: ambient})
+		}
+		if remote.IsValid() && t.untrusted {
+			op.span.AddLink(trace.Link{SpanContext: remote})
+		}
+		op.describe(info)
+	}
+	return ctx
+}
+
+// describe puts on the span what is known at the beginning.
+func (op *Operation) describe(info *Info) {
+	known := *info
+	if info.Origin != nil {
+		known = info.Origin.Describe()
+	}
+	attrs := attributesToSet()
+	*attrs = op.series.tel.messageAttributes(append(*attrs, op.series.attributes...), &known)
+	op.set(attrs)
+	op.recordArguments(&known)
+}
+
+// messageAttributes appends the attributes that are known when a request or a
+// notification arrives.
+func (t *Telemetry) messageAttributes(attrs []attribute.KeyValue, info *Info) []attribute.KeyValue {
+	if !info.ID.IsZero() {
+		attrs = append(attrs, keyRequestID.String(logline.Printable(info.ID.String(), maxText)))
+	}
+	attrs = appendText(attrs, keyResourceURI, logline.Printable(info.URI, maxURI))
+	attrs = appendText(attrs, keySessionID, info.SessionID)
+	attrs = appendConn(attrs, info, keyClientAddress, keyClientPort)
+	attrs = t.appendPrincipal(attrs, info.Principal)
+	return t.appendPeer(attrs, info)
+}
+
+// appendPeer appends the revision that the client speaks and what it says of itself.
+func (t *Telemetry) appendPeer(attrs []attribute.KeyValue, info *Info) []attribute.KeyValue {
+	attrs = appendText(attrs, keyProtocolVersion, logline.Printable(string(info.Version), maxName))
+	name, version := info.client(t.clients)
+	return appendText(appendText(attrs, keyClientName, name), keyClientVersion, version)
+}
+
+// wireOf returns the labels of the sender of a message. They are shared: most of a
+// server's clients are of one kind.
+func (t *Telemetry) wireOf(info *Info) *wireLabels {
+	last := t.wire.Load()
+	if last.version == info.Version && last.network == (networkKey{info.Network, info.Protocol, info.ProtocolVersion}) {
+		return last
+	}
+	fresh := info.wire()
+	t.wire.Store(&fresh)
+	return &fresh
+}
