@@ -26,9 +26,7 @@ type Extension struct {
 // that were told of it before are not told again, as the protocol has no notification of
 // that. It panics on a mistake in the definition; see [TryAddExtension].
 func AddExtension(s *Server, e Extension) {
-	if err := TryAddExtension(s, e); err != nil {
-		panic(err)
-	}
+	must(TryAddExtension(s, e))
 }
 
 // TryAddExtension is [AddExtension] that returns the error: for an id that is none, for

@@ -47,9 +47,7 @@ type Files struct {
 // [AddResourceTemplate] does. Files and directories whose name begins with a dot do not
 // exist. It panics on a mistake in the definition; see [TryAddFiles].
 func AddFiles(s *Server, f Files) {
-	if err := TryAddFiles(s, f); err != nil {
-		panic(err)
-	}
+	must(TryAddFiles(s, f))
 }
 
 // TryAddFiles is [AddFiles] that returns the error: if there is no FS, for a URI that does

@@ -54,9 +54,7 @@ type MethodHandler[P, R any] func(ctx context.Context, call *Call, params P) (R,
 // that run already go on with the old handler. It panics on a mistake in the definition;
 // see [TryAddMethod].
 func AddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) {
-	if err := TryAddMethod(s, m, h); err != nil {
-		panic(err)
-	}
+	must(TryAddMethod(s, m, h))
 }
 
 // TryAddMethod is [AddMethod] that returns the error: for a name that is bad or reserved,

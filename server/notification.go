@@ -27,9 +27,7 @@ type NotificationHandler[P any] func(ctx context.Context, n *Notice, params P)
 // to, which must have been added, or "". A client that sends it knows the extension, and
 // need not declare it. AddNotification panics on a mistake; see [TryAddNotification].
 func AddNotification[P any](s *Server, name, extension string, h NotificationHandler[P]) {
-	if err := TryAddNotification(s, name, extension, h); err != nil {
-		panic(err)
-	}
+	must(TryAddNotification(s, name, extension, h))
 }
 
 // TryAddNotification is [AddNotification] that returns the error, as [TryAddMethod] does.

@@ -52,9 +52,7 @@ type PromptHandler func(ctx context.Context, call *Call, args map[string]string)
 // AddPrompt registers a prompt, or replaces the one that has its name, as [AddTool] does
 // with a tool. It panics on a mistake in the definition; see [TryAddPrompt].
 func AddPrompt(s *Server, p Prompt, h PromptHandler) {
-	if err := TryAddPrompt(s, p, h); err != nil {
-		panic(err)
-	}
+	must(TryAddPrompt(s, p, h))
 }
 
 // TryAddPrompt is [AddPrompt] that returns the error: for a bad name, an argument without

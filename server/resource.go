@@ -54,9 +54,7 @@ type ResourceHandler[Out Readable] func(ctx context.Context, call *Call, uri str
 // told that it was updated, as [Server.ResourceUpdated] does. The server does not know
 // what the handlers read: a program whose data has changed calls that itself.
 func AddResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out]) {
-	if err := TryAddResource(s, r, h); err != nil {
-		panic(err)
-	}
+	must(TryAddResource(s, r, h))
 }
 
 // TryAddResource is [AddResource] that returns the error: for a URI that is bad, an empty
@@ -106,9 +104,7 @@ func enterResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out], 
 // afterwards. If it replaces a resource with another content, those who have subscribed to
 // it are told that it was updated.
 func AddStaticResource[Out string | []byte](s *Server, r Resource, content Out) {
-	if err := TryAddStaticResource(s, r, content); err != nil {
-		panic(err)
-	}
+	must(TryAddStaticResource(s, r, content))
 }
 
 // TryAddStaticResource is [AddStaticResource] that returns the error, as [TryAddResource]

@@ -54,9 +54,7 @@ type TemplateHandler[Out Readable] func(ctx context.Context, call *Call, uri str
 // bytes match none. Which resources of a family that was replaced read differently now only
 // the caller knows: [Server.ResourceUpdated] tells of them.
 func AddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h TemplateHandler[Out]) {
-	if err := TryAddResourceTemplate(s, t, h); err != nil {
-		panic(err)
-	}
+	must(TryAddResourceTemplate(s, t, h))
 }
 
 // TryAddResourceTemplate is [AddResourceTemplate] that returns the error: for a template

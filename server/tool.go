@@ -100,9 +100,7 @@ type ToolHandler[In, Out any] func(ctx context.Context, call *Call, in In) (Out,
 // A tag that contradicts the type of its field, and one that looks like JSON Schema and is
 // not among these, is an error.
 func AddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) {
-	if err := TryAddTool(s, t, h); err != nil {
-		panic(err)
-	}
+	must(TryAddTool(s, t, h))
 }
 
 // TryAddTool is [AddTool] that returns the error: for a bad name, a schema that does not

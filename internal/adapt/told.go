@@ -1,6 +1,7 @@
 package adapt
 
 import (
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -14,13 +15,16 @@ type SDKError struct {
 // Error returns what the SDK says.
 func (e *SDKError) Error() string { return e.Err.Error() }
 
+// ForCaller returns the SDK's error, in which what was made for callers is looked for.
+func (e *SDKError) ForCaller() error { return e.Err }
+
 // Unwrap returns both.
 func (e *SDKError) Unwrap() []error { return []error{e.Wire, e.Err} }
 
 // Told returns what the caller is told of an error, as our server tells it: the result of a
 // tool, or else an error.
 func (c *Call) Told(err error) (*mcp.CallToolResult, *mcp.Error) {
-	switch e := outermost(err).(type) {
+	switch e := wire.ForCaller(err).(type) {
 	case *mcp.Error:
 		return nil, e
 	case *mcp.Refusal:
@@ -46,26 +50,7 @@ func (c *Call) Told(err error) (*mcp.CallToolResult, *mcp.Error) {
 
 // Ours reports whether an error of a handler is one that package mcp makes for callers. It
 // is answered as [Call.Told] says; the SDK answers all others.
-func Ours(err error) bool { return outermost(err) != nil }
-
-// outermost returns the outermost error in a tree of which the caller may know, or nil.
-func outermost(err error) error {
-	switch e := err.(type) {
-	case *SDKError:
-		return outermost(e.Err)
-	case *mcp.Error, *mcp.ToolError, *mcp.Refusal:
-		return e
-	case interface{ Unwrap() error }:
-		return outermost(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, err := range e.Unwrap() {
-			if found := outermost(err); found != nil {
-				return found
-			}
-		}
-	}
-	return nil
-}
+func Ours(err error) bool { return wire.ForCaller(err) != nil }
 
 // Plain returns what counts for an error without a code: a fault of the server, unless it is
 // marked as the caller's.

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
@@ -36,6 +37,18 @@ func (c *Call) keeps() jsontext.Value {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.kept
+}
+
+// EncodeParams returns the JSON of the params of a request to a client; nil stands for none.
+func EncodeParams(method string, params any) (jsontext.Value, error) {
+	if params == nil {
+		return nil, nil
+	}
+	raw, err := wire.Marshal(nil, params)
+	if err != nil {
+		return nil, fmt.Errorf("server: encode the params of %s: %w", method, err)
+	}
+	return raw, nil
 }
 
 // Send puts a question to the client through the chain, by way of deliver. It may run on

@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -19,12 +18,9 @@ func (d *Dialog) CallClient(ctx context.Context, method string, params any) (jso
 	if err := declared(d.Request.Capabilities(), method); err != nil {
 		return nil, err
 	}
-	var raw []byte
-	if params != nil {
-		var err error
-		if raw, err = wire.Marshal(nil, params); err != nil {
-			return nil, fmt.Errorf("server: encode the params of %s: %w", method, err)
-		}
+	raw, err := EncodeParams(method, params)
+	if err != nil {
+		return nil, err
 	}
 	if method == mcp.MethodElicitationCreate {
 		d.notePage(raw)

@@ -121,14 +121,21 @@ func (d *Dialog) Sample(key string, p *mcp.CreateMessageParams) (*mcp.CreateMess
 		need.Context = &struct{}{}
 	}
 	params := *p
-	raw, err := d.Ask(key, mcp.ClientCapabilities{Sampling: &need}, Question{
-		InputRequest: mcp.InputRequest{Method: mcp.MethodSamplingCreateMessage, Params: &params},
-		Check:        func(raw jsontext.Value) error { _, err := decodeSampled(raw); return err },
+	return askFor(d, key, mcp.ClientCapabilities{Sampling: &need}, mcp.MethodSamplingCreateMessage, &params, decodeSampled)
+}
+
+// askFor asks a question whose answer is good if it can be decoded.
+func askFor[T any](
+	d *Dialog, key string, need mcp.ClientCapabilities, method string, params any, decode func(jsontext.Value) (T, error),
+) (answer T, err error) {
+	raw, err := d.Ask(key, need, Question{
+		InputRequest: mcp.InputRequest{Method: method, Params: params},
+		Check:        func(raw jsontext.Value) error { _, err := decode(raw); return err },
 	})
 	if err != nil {
-		return nil, err
+		return answer, err
 	}
-	return decodeSampled(raw)
+	return decode(raw)
 }
 
 func decodeSampled(raw jsontext.Value) (*mcp.CreateMessageResult, error) {
@@ -144,14 +151,7 @@ func decodeSampled(raw jsontext.Value) (*mcp.CreateMessageResult, error) {
 
 // Roots asks the client for its roots.
 func (d *Dialog) Roots(key string) ([]mcp.Root, error) {
-	raw, err := d.Ask(key, mcp.ClientCapabilities{Roots: &mcp.RootsCapability{}}, Question{
-		InputRequest: mcp.InputRequest{Method: mcp.MethodRootsList, Params: struct{}{}},
-		Check:        func(raw jsontext.Value) error { _, err := decodeRoots(raw); return err },
-	})
-	if err != nil {
-		return nil, err
-	}
-	return decodeRoots(raw)
+	return askFor(d, key, mcp.ClientCapabilities{Roots: &mcp.RootsCapability{}}, mcp.MethodRootsList, struct{}{}, decodeRoots)
 }
 
 func decodeRoots(raw jsontext.Value) ([]mcp.Root, error) {

@@ -3,12 +3,10 @@ package ask
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
@@ -40,7 +38,7 @@ func (in *legacy) next(ctx context.Context) (mcp.Result, error) {
 	var wg sync.WaitGroup
 	for key, q := range open {
 		// Encoded here, and not on a goroutine that nobody guards against a user's panic.
-		method, params, err := encodeQuestion(in.call.Request.Peer.Version, q)
+		params, err := encodeQuestion(in.call.Request.Peer.Version, q)
 		if err != nil {
 			in.answer(key, answer{Asked: asked[key], err: err})
 			continue
@@ -51,8 +49,8 @@ func (in *legacy) next(ctx context.Context) (mcp.Result, error) {
 		wg.Go(func() {
 			value, err := jsontext.Value(nil), errEndedOnItsWay
 			defer func() { in.answer(key, answer{Asked: asked[key], Value: value, err: err}) }()
-			value, err = in.call.Send(ctx, method, params, func(ctx context.Context, params jsontext.Value) (jsontext.Value, error) {
-				return in.call.Core.Ask(ctx, method, params)
+			value, err = in.call.Send(ctx, q.Method, params, func(ctx context.Context, params jsontext.Value) (jsontext.Value, error) {
+				return in.call.Core.Ask(ctx, q.Method, params)
 			})
 		})
 	}
@@ -72,15 +70,12 @@ func (in *legacy) tooLarge() error {
 	return in.call.Asker.checkStateSize(size, size)
 }
 
-func encodeQuestion(v mcp.Version, q Question) (method string, params []byte, err error) {
+func encodeQuestion(v mcp.Version, q Question) (params jsontext.Value, err error) {
 	worded, err := era.Question(v, q.InputRequest, q.page)
-	if err != nil || worded.Params == nil {
-		return q.Method, nil, err
+	if err != nil {
+		return nil, err
 	}
-	if params, err = wire.Marshal(nil, worded.Params); err != nil {
-		err = fmt.Errorf("server: encode the params of %s: %w", q.Method, err)
-	}
-	return q.Method, params, err
+	return EncodeParams(q.Method, worded.Params)
 }
 
 // errEndedOnItsWay is the answer to a question of which a middleware has ended the goroutine.

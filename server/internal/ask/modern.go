@@ -12,7 +12,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/internal/observe"
-	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -145,13 +144,9 @@ func (in *modern) send(ctx context.Context, key string, asked digest, q mcp.Inpu
 	if in.call.Asker.sending == nil {
 		return q, nil
 	}
-	var params jsontext.Value
-	if q.Params != nil {
-		raw, err := wire.Marshal(nil, q.Params)
-		if err != nil {
-			return q, err
-		}
-		params = raw
+	params, err := EncodeParams(q.Method, q.Params)
+	if err != nil {
+		return q, err
 	}
 	out := q
 	value, err := in.call.Send(ctx, q.Method, params, func(_ context.Context, params jsontext.Value) (jsontext.Value, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -78,7 +79,7 @@ func CancelledBy(ctx context.Context, err error) error {
 // protocolError returns the error with which a request is answered, or nil if a tool's
 // result reports it.
 func (t *Teller) protocolError(r *session.Request, err error) *mcp.Error {
-	switch e := outermost(err).(type) {
+	switch e := wire.ForCaller(err).(type) {
 	case *mcp.Error:
 		if mcp.IsCallerFault(err) {
 			return e.WithCallerFault()
@@ -97,23 +98,6 @@ func (t *Teller) protocolError(r *session.Request, err error) *mcp.Error {
 		return nil
 	}
 	return mcp.NewError(code, "%s", t.text(r, err, "internal error"))
-}
-
-// outermost returns the outermost error in a tree that was made for callers, or nil.
-func outermost(err error) error {
-	switch e := err.(type) {
-	case *mcp.Error, *mcp.ToolError, *mcp.Refusal:
-		return e
-	case interface{ Unwrap() error }:
-		return outermost(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, err := range e.Unwrap() {
-			if found := outermost(err); found != nil {
-				return found
-			}
-		}
-	}
-	return nil
 }
 
 // text is what the caller is told of an error that is no protocol error.
@@ -146,7 +130,7 @@ func (t *Teller) show(ctx context.Context, r *session.Request, err error) {
 	}
 	observe.Error(r, err)
 	level := slog.LevelError
-	if outermost(err) != nil || mcp.IsCallerFault(err) {
+	if wire.ForCaller(err) != nil || mcp.IsCallerFault(err) {
 		level = slog.LevelInfo // it was made for the caller, or is the caller's
 	}
 	if t.Logger.Enabled(ctx, level) {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
-	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server/internal/ask"
 	"github.com/vitrine-mcp/vitrine/store"
@@ -25,14 +24,13 @@ type input struct{ task *task }
 // ask implements ask.Source. The context of the call is over; that of the task counts.
 func (in *input) Ask(_ context.Context, key string, q ask.Question) (jsontext.Value, error) {
 	t := in.task
-	if q.Params != nil {
-		raw, err := wire.Marshal(nil, q.Params)
-		if err != nil {
-			return nil, fmt.Errorf("server: encode the params of %s: %w", q.Method, err)
-		}
-		q.Params = jsontext.Value(raw)
+	params, err := ask.EncodeParams(q.Method, q.Params)
+	if err != nil {
+		return nil, err
 	}
-	params, _ := q.Params.(jsontext.Value)
+	if params != nil {
+		q.Params = params
+	}
 	return t.dialog.Send(t.ctx, q.Method, params, func(_ context.Context, params jsontext.Value) (jsontext.Value, error) {
 		if params != nil {
 			q.Params = params

@@ -30,11 +30,15 @@ func (s *Service) Cancel(ctx context.Context, req *middleware.Request) (mcp.Resu
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.change(ctx, rec.TaskID, func(rec *store.TaskRecord) error {
+	return s.changeIfOpen(ctx, rec.TaskID, func(rec *store.TaskRecord) error {
 		s.close(rec, mcp.TaskCancelled, "cancelled by the client")
 		return nil
 	})
-	if err != nil && !errors.Is(err, errTaskOver) {
+}
+
+// changeIfOpen changes the record of a task, unless that has ended.
+func (s *Service) changeIfOpen(ctx context.Context, id string, f func(*store.TaskRecord) error) (mcp.Result, error) {
+	if _, err := s.change(ctx, id, f); err != nil && !errors.Is(err, errTaskOver) {
 		return nil, s.fault(ctx, err)
 	}
 	return &mcp.EmptyResult{}, nil
@@ -57,7 +61,7 @@ func (s *Service) Update(ctx context.Context, req *middleware.Request) (mcp.Resu
 	if len(good) == 0 && message == "" {
 		return &mcp.EmptyResult{}, nil
 	}
-	_, err = s.change(ctx, rec.TaskID, func(rec *store.TaskRecord) error {
+	return s.changeIfOpen(ctx, rec.TaskID, func(rec *store.TaskRecord) error {
 		for key, answer := range good {
 			if _, open := rec.InputRequests[key]; open {
 				clientAnswered(rec, key, answer)
@@ -66,10 +70,6 @@ func (s *Service) Update(ctx context.Context, req *middleware.Request) (mcp.Resu
 		rec.StatusMessage = cmp.Or(message, rec.StatusMessage)
 		return nil
 	})
-	if err != nil && !errors.Is(err, errTaskOver) {
-		return nil, s.fault(ctx, err)
-	}
-	return &mcp.EmptyResult{}, nil
 }
 
 // find returns the record of a task that the caller may know of.
