@@ -13,7 +13,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/service/console"
-	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 // newAdmin returns the HTTP server of the admin listener. It has a mux of its own:
@@ -59,21 +58,6 @@ func (p *process) newAdmin() (*http.Server, error) {
 	admin := p.newHTTP(&adminBounds{next: guard.Wrap(ownPages(mux)), takesBody: takesBody, limits: limits, reached: p.limitReached})
 	admin.WriteTimeout = limits.WriteTimeout // for what net/http answers by itself; adminBounds has the say
 	return admin, nil
-}
-
-// Paths that something else in the package speaks of.
-const (
-	pathMetrics   = "/metrics"
-	pathLive      = "/livez"
-	pathReady     = "/readyz"
-	pathDebugLive = "/debug/live"
-	pathProfiles  = "/debug/pprof/"
-)
-
-// adminPath reports whether a path on the admin listener is the service's.
-func adminPath(path string) bool {
-	return path == "/{$}" || below(pathMetrics, pathLive, pathReady, "/debug/requests", "/debug/traces", pathDebugLive,
-		pathProfiles, flightPath, console.Prefix)(path)
 }
 
 // ownLinks are the program's own pages that a link can lead to.
@@ -161,22 +145,4 @@ func (p *process) adminIndex(w http.ResponseWriter, _ *http.Request) {
 		lines = append(lines, r.pattern)
 	}
 	plain(w, http.StatusOK, strings.Join(lines, "\n"))
-}
-
-func plain(w http.ResponseWriter, status int, text string) {
-	uncached(w, "text/plain; charset=utf-8")
-	w.WriteHeader(status)
-	fmt.Fprintln(w, text)
-}
-
-// uncached sets the headers of an answer that is only true now.
-func uncached(w http.ResponseWriter, contentType string) {
-	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Cache-Control", "no-store")
-}
-
-// limitReached counts that a limit of a listener took effect.
-func (p *process) limitReached(limit string) {
-	p.srv.Telemetry().Count(telemetry.MetricLimitReached, limit)
 }

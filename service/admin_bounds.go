@@ -151,3 +151,13 @@ func (w *boundedWriter) finish() {
 		w.reached(limits.NameWriteTimeout)
 	}
 }
+
+// boundBody gives the body of a request to a handler of the program's own a time to arrive
+// and a size. The time ends with the body: net/http then waits for a disconnect.
+func boundBody(w http.ResponseWriter, r *http.Request, size int, timeout time.Duration) {
+	if r.ContentLength == 0 {
+		return
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout)) // not every writer has one
+	r.Body = http.MaxBytesReader(w, r.Body, int64(size))
+}

@@ -1,7 +1,10 @@
 package service
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
@@ -113,4 +116,23 @@ func (c *Config) limits(l server.Limits) server.Limits {
 		}
 	}
 	return l
+}
+
+// stateKeys returns the keys that are configured; nil if none are.
+func (c *Config) stateKeys() (Keys, error) {
+	switch {
+	case c.StateKeysFile == "":
+		return c.StateKeys, nil
+	case c.StateKeys != nil:
+		return nil, errors.New("service: the state keys are given both as keys and as a file")
+	}
+	text, err := os.ReadFile(c.StateKeysFile)
+	if err != nil {
+		return nil, fmt.Errorf("service: state keys: %w", err)
+	}
+	keys, err := parseKeys(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("service: state keys in %s: %w", c.StateKeysFile, err)
+	}
+	return keys, nil
 }

@@ -49,13 +49,3 @@ func (p *process) drain(why string, hurry <-chan struct{}) error {
 	p.linger(hurry)
 	return err
 }
-
-// wait waits for a time or until hurry is closed.
-func wait(d time.Duration, hurry <-chan struct{}) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-hurry:
-	}
-}

@@ -9,12 +9,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// An endpoint is what the MCP listener serves.
-type endpoint struct {
-	mcp  http.Handler // the endpoint itself
-	http *http.Server // with everything around it and beside it
-}
-
 // newEndpoint puts the program's middleware around the endpoint, and its routes beside it.
 func (p *process) newEndpoint() (*endpoint, error) {
 	e := &endpoint{mcp: p.srv.Handler(p.httpOptions()...)}
@@ -95,4 +89,17 @@ func (p *process) httpOptions() (opts []server.HTTPOption) {
 		opts = append(opts, server.WithAllowedHeaders(p.cfg.AllowedHeaders...))
 	}
 	return opts
+}
+
+// bounded is for handlers of the program's own on the MCP listener, whose HTTP server has no
+// deadlines: the endpoint sets its own. A body has body_timeout to arrive and may have
+// max_frame_bytes; each piece of an answer has write_timeout to be read.
+func (p *process) bounded(next http.Handler) http.Handler {
+	limits, reached := p.srv.Limits(), p.limitReached
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		boundBody(w, r, limits.MaxFrameBytes, limits.BodyTimeout)
+		out := newBoundedWriter(w, limits.WriteTimeout, true, reached)
+		next.ServeHTTP(out, r)
+		out.finish()
+	})
 }

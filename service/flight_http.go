@@ -1,7 +1,6 @@
 package service
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -10,8 +9,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
-
-const flightPath = "/debug/flight"
 
 // addFlight adds the paths of the flight recorder. Pages of other origins may not ask
 // for a snapshot: besides the guard of the admin listener, which on loopback trusts the
@@ -93,12 +90,4 @@ func (p *process) flightIsOff(w http.ResponseWriter) bool {
 		plain(w, http.StatusNotFound, p.flightOff)
 	}
 	return p.flight == nil
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	uncached(w, "application/json")
-	w.WriteHeader(status)
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	_ = enc.Encode(v) // the reader's loss
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"unicode"
 )
@@ -43,25 +42,6 @@ func parseKeys(text string) (keys Keys, err error) {
 	}
 	if keys == nil {
 		return nil, errors.New("there is no key")
-	}
-	return keys, nil
-}
-
-// stateKeys returns the keys that are configured; nil if none are.
-func (c *Config) stateKeys() (Keys, error) {
-	switch {
-	case c.StateKeysFile == "":
-		return c.StateKeys, nil
-	case c.StateKeys != nil:
-		return nil, errors.New("service: the state keys are given both as keys and as a file")
-	}
-	text, err := os.ReadFile(c.StateKeysFile)
-	if err != nil {
-		return nil, fmt.Errorf("service: state keys: %w", err)
-	}
-	keys, err := parseKeys(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("service: state keys in %s: %w", c.StateKeysFile, err)
 	}
 	return keys, nil
 }

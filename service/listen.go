@@ -2,23 +2,11 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"time"
 )
-
-// flagAllowedHosts is named where a listener takes every host.
-const flagAllowedHosts = "allowed-hosts"
-
-// A listener is a bound address and the HTTP server on it.
-type listener struct {
-	net.Listener
-	http *http.Server
-	done chan struct{} // closed when serving has ended; nil before it began
-}
 
 // makeHandlers makes what will be served, before anything is started: a mistake in the
 // program's own handlers is found here.
@@ -101,50 +89,4 @@ func (p *process) serve(ctx context.Context) {
 		defer close(p.stdio)
 		p.broken <- p.srv.ServeStdio(base)
 	}()
-}
-
-func (l *listener) serve(base context.Context, broken chan<- error) {
-	if l == nil {
-		return
-	}
-	l.http.BaseContext = func(net.Listener) context.Context { return base }
-	l.done = make(chan struct{})
-	go func() {
-		defer close(l.done)
-		if err := l.http.Serve(l.Listener); !errors.Is(err, http.ErrServerClosed) {
-			broken <- fmt.Errorf("service: serve on %s: %w", l.Addr(), err)
-		}
-	}()
-}
-
-// close ends the listener and its connections. What is still being received or sent
-// has a grace; then its connections are cut.
-func (l *listener) close(grace time.Duration) {
-	if l == nil {
-		return
-	}
-	if l.done == nil {
-		l.Listener.Close()
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
-	defer cancel()
-	if l.http.Shutdown(ctx) != nil {
-		l.http.Close()
-	}
-	<-l.done
-}
-
-// url returns the address with http:// before it. For a listener on all
-// interfaces it is the loopback address, which works on this machine.
-func (l *listener) url() string {
-	if l == nil {
-		return ""
-	}
-	addr := l.Addr().(*net.TCPAddr)
-	host := addr.IP.String()
-	if addr.IP.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return "http://" + net.JoinHostPort(host, fmt.Sprint(addr.Port))
 }

@@ -107,11 +107,3 @@ func parseFlags(fs *flag.FlagSet, args []string) (faults []error, help bool) {
 		args = fs.Args()
 	}
 }
-
-// joinFaults makes one error of several, in one line if it is one.
-func joinFaults(faults []error) error {
-	if len(faults) == 0 {
-		return nil
-	}
-	return fmt.Errorf("service: %w", errors.Join(faults...))
-}

@@ -73,11 +73,6 @@ func profileTrace(w http.ResponseWriter, r *http.Request) {
 	wait(seconds(r, 1), r.Context().Done())
 }
 
-func binary(w http.ResponseWriter, name string) {
-	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
-}
-
 // seconds returns the duration that a request asks for, at most an hour.
 func seconds(r *http.Request, standard float64) time.Duration {
 	s, err := strconv.ParseFloat(r.FormValue("seconds"), 64)

@@ -3,9 +3,7 @@ package service
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
-	"time"
 )
 
 // A route is a handler of the program's own on one of the listeners.
@@ -41,37 +39,4 @@ func (r route) addTo(mux *http.ServeMux, option string, taken func(path string) 
 	}
 	mux.Handle(r.pattern, wrap(r.handler))
 	return nil
-}
-
-// below returns a function that reports whether a path is one of roots or lies below one.
-func below(roots ...string) func(path string) bool {
-	return func(path string) bool {
-		return slices.ContainsFunc(roots, func(root string) bool {
-			root = strings.TrimSuffix(root, "/")
-			return path == root || strings.HasPrefix(path, root+"/")
-		})
-	}
-}
-
-// boundBody gives the body of a request to a handler of the program's own a time to arrive
-// and a size. The time ends with the body: net/http then waits for a disconnect.
-func boundBody(w http.ResponseWriter, r *http.Request, size int, timeout time.Duration) {
-	if r.ContentLength == 0 {
-		return
-	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout)) // not every writer has one
-	r.Body = http.MaxBytesReader(w, r.Body, int64(size))
-}
-
-// bounded is for handlers of the program's own on the MCP listener, whose HTTP server has no
-// deadlines: the endpoint sets its own. A body has body_timeout to arrive and may have
-// max_frame_bytes; each piece of an answer has write_timeout to be read.
-func (p *process) bounded(next http.Handler) http.Handler {
-	limits, reached := p.srv.Limits(), p.limitReached
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		boundBody(w, r, limits.MaxFrameBytes, limits.BodyTimeout)
-		out := newBoundedWriter(w, limits.WriteTimeout, true, reached)
-		next.ServeHTTP(out, r)
-		out.finish()
-	})
 }

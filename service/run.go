@@ -11,14 +11,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net/http"
-	"sync/atomic"
-	"time"
 
-	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
-	"github.com/vitrine-mcp/vitrine/telemetry/otlp"
 )
 
 // Run serves srv until the process is told to end, and returns nil after a clean
@@ -46,131 +41,96 @@ func Run(ctx context.Context, srv *server.Server, opts ...Option) error {
 	return RunFunc(ctx, srv.Info(), func(context.Context, *Env) (*server.Server, error) { return srv, nil }, opts...)
 }
 
-// A process is one Run at work.
-type process struct {
-	*options
-	srv     *server.Server
-	cfg     Config
-	signals *signals
-
-	endpoint  *endpoint    // nil in stdio mode
-	adminHTTP *http.Server // nil if it is off
-
-	mcp      *listener     // nil in stdio mode
-	admin    *listener     // nil if it is off
-	stdio    chan struct{} // closed when stdio was served; nil in HTTP mode
-	broken   chan error    // why serving has ended by itself
-	draining atomic.Bool   // as soon as /readyz says no
-
-	refusals logline.Limiter // of the admin listener
-	last     lastScrape
-
-	flight    *flight // nil if it is off
-	flightOff string  // why it is
-}
-
-// run starts everything, waits, and stops everything. The admin listener is the
-// last to go: the drain can be watched to its end.
-func (p *process) run(ctx context.Context) error {
-	p.startFlight()
-	defer p.stopFlight()
-	defer func() { p.admin.close(p.srv.Limits().CleanupGrace) }()
-	p.startTelemetry(ctx)
-	defer p.stopTelemetry()
-
-	defer p.signals.stop()
-	if err := p.srv.Start(p.signals.begin); err != nil {
-		return errors.Join(fmt.Errorf("service: %w", err), p.srv.Shutdown(ctx))
+// RunFunc is [Run] for a server that is made when the configuration is known: build is
+// called once, after flags and environment were read and found to be right. The flags of
+// [WithFlags] have their values then, slog's default logger writes as configured, and
+// [Env.NewServer] makes a server in which the operator's limits are in force.
+//
+// info introduces the server where none is made: build is not called for --help,
+// --version, --healthcheck, or a configuration that is in error.
+//
+// The context of build ends with ctx and with SIGINT or SIGTERM. An error of build is
+// returned, wrapped; nothing was started then. What build opens is to be closed by the
+// stop hooks of the server, or by build itself before it returns an error.
+func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Context, *Env) (*server.Server, error), opts ...Option) error {
+	o := newOptions(opts)
+	if err := o.env.check(); err != nil {
+		return err
 	}
-	if err := p.listen(); err != nil {
-		return errors.Join(err, p.srv.Shutdown(ctx))
+	cfg, serve, err := o.load(info)
+	if err != nil || !serve {
+		return err
 	}
-	p.checkBudget()
-	p.serve(ctx)
-	p.announce()
-
-	select {
-	case <-p.signals.begin.Done():
-		return p.drain(context.Cause(p.signals.begin).Error(), p.signals.hurry)
-	case err := <-p.broken:
-		return p.ended(err, p.signals.hurry)
+	env := &Env{Info: info, Config: cfg, configured: cfg}
+	if env.keys, err = cfg.stateKeys(); err != nil {
+		return err
 	}
-}
+	handler := newLogHandler(o.stderr, &cfg)
+	restore := setDefaultLogger(handler)
+	defer restore()
+	signals := watchSignals(ctx)
+	defer signals.stop()
 
-// ended drains after serving has ended by itself, for the given reason; nil is the
-// orderly end of standard input.
-func (p *process) ended(why error, hurry <-chan struct{}) error {
-	const endOfInput = "standard input ended"
+	srv, err := build(signals.begin, env)
 	switch {
-	case why == nil:
-		p.cfg.DrainTimeout = 0 // calls had their grace, and nobody can ask for a task any more
-		return p.drain(endOfInput, hurry)
-	case errors.Is(why, server.ErrAbandoned):
-		p.srv.Close() // their grace is over; the drain reports them
-		return p.drain(endOfInput, hurry)
+	case err != nil:
+		return fmt.Errorf("service: the server could not be made: %w", err)
+	case srv == nil:
+		return errors.New("service: the server could not be made: there is neither a server nor an error")
 	}
-	return errors.Join(why, p.drain(why.Error(), hurry))
+	setDefaultLogger(srv.Telemetry().LogHandler(handler))
+	defer signals.closes(srv)()
+	p := &process{srv: srv, cfg: cfg, options: o, signals: signals, broken: make(chan error, 3)}
+	if err := env.configure(srv); err != nil {
+		return errors.Join(err, srv.Shutdown(ctx))
+	}
+	if err := p.makeHandlers(); err != nil {
+		return errors.Join(err, srv.Shutdown(ctx))
+	}
+	return p.run(ctx)
 }
 
-// startTelemetry starts the exports. A service whose telemetry is set up wrongly
-// still serves, and says so.
-func (p *process) startTelemetry(ctx context.Context) {
-	tel := p.srv.Telemetry()
-	if err := otlp.Start(ctx, tel); err != nil {
-		slog.Error("telemetry.start", "error", err)
-	}
-	tel.SetGlobal()
+// An Env is what a program knows when it makes its server; see [RunFunc].
+type Env struct {
+	// Info introduces the server, as it was given to [RunFunc].
+	Info mcp.Implementation
+	// Config is what flags and environment say. Changes to it have no effect.
+	Config Config
+
+	configured Config
+	keys       Keys // of the operator; nil if there are none
 }
 
-// stopTelemetry sends what is left. A collector that is down at the end is no
-// failure of the service.
-func (p *process) stopTelemetry() {
-	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.FlushTimeout)
-	defer cancel()
-	if err := p.srv.Telemetry().Shutdown(ctx); err != nil {
-		slog.Warn("telemetry.flush", "error", err)
+// NewServer returns a server that introduces itself with e.Info. The limits and the state
+// keys of the operator replace those of opts, from before the first registration on. The
+// error is about opts, or about what the operator has set.
+func (e *Env) NewServer(opts ...server.Option) (*server.Server, error) {
+	srv, err := server.TryNew(e.Info.Name, e.Info.Version, append([]server.Option{
+		server.WithTitle(e.Info.Title), server.WithDescription(e.Info.Description),
+		server.WithWebsiteURL(e.Info.WebsiteURL), server.WithIcons(e.Info.Icons...),
+	}, opts...)...)
+	if err != nil {
+		return nil, err
 	}
+	if err := e.configure(srv); err != nil {
+		return nil, err
+	}
+	return srv, nil
 }
 
-// startFlight arms the flight recorder if it is on. A service that cannot have one
-// still serves, and says so.
-func (p *process) startFlight() {
-	switch {
-	case !p.cfg.Flight.On:
-		p.flightOff = fmt.Sprintf("the flight recorder is off; --%s or %s=true arms it", flagFlight, p.env.name(flagFlight))
-		return
-	case p.cfg.adminOff():
-		slog.Warn("flight.start", "problem", "without an admin listener nobody could fetch a snapshot: the recorder stays off",
-			"set", fmt.Sprintf("--%s or %s", flagAdminAddr, p.env.name(flagAdminAddr)))
-		return
+// configure gives a server what the operator has set. It may be called again.
+func (e *Env) configure(srv *server.Server) error {
+	if err := srv.SetLimits(e.configured.limits(srv.Limits())); err != nil {
+		return fmt.Errorf("service: %w", err)
 	}
-	var err error
-	if p.flight, err = startFlight(p.cfg.Flight, p.srv.Telemetry(), time.Now); err != nil {
-		p.flightOff = "the flight recorder could not be armed: " + err.Error()
-		slog.Error("flight.start", "error", err)
-		return
+	if e.configured.ErrorDetails {
+		srv.SetErrorDetails(true)
 	}
-	if f := p.cfg.Flight; f.Slow >= f.Age {
-		slog.Warn("flight.window", "problem", "the beginning of a slow handler will be older than the window",
-			"slow", f.Slow, "age", f.Age)
+	if e.keys == nil {
+		return nil
 	}
+	if err := srv.SetStateKeys(e.keys...); err != nil {
+		return fmt.Errorf("service: %w", err)
+	}
+	return nil
 }
-
-// stopFlight disarms it when nobody can ask for a snapshot any more.
-func (p *process) stopFlight() {
-	if p.flight != nil {
-		p.flight.stop()
-	}
-}
-
-// checkBudget warns of graces that a client will not wait for: it sends SIGTERM
-// about two seconds after it has closed our standard input.
-func (p *process) checkBudget() {
-	l := p.srv.Limits()
-	if grace := max(0, l.EOFGrace) + l.CleanupGrace; p.cfg.Stdio && grace >= stdioPatience {
-		slog.Warn("limits.grace", "problem", "stdio clients kill a server that does not end soon after stdin",
-			"eof_grace", l.EOFGrace, "cleanup_grace", l.CleanupGrace, "sum_must_be_below", stdioPatience)
-	}
-}
-
-const stdioPatience = 2 * time.Second

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/server"
 )
@@ -74,3 +75,13 @@ func watchSignals(ctx context.Context) *signals {
 }
 
 var errStopped = errors.New("service: stopped")
+
+// wait waits for a time or until hurry is closed.
+func wait(d time.Duration, hurry <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-hurry:
+	}
+}

@@ -127,24 +127,30 @@ func (a *Adapter) Shutdown(ctx context.Context) error {
 		}
 	}
 	a.mu.Unlock()
-	select {
-	case <-idle:
+	if endsWithin(ctx, idle) {
 		return nil
-	case <-ctx.Done():
 	}
 	a.mu.Lock()
 	for c := range a.calls {
 		c.cancel(mcp.ErrServerShutdown)
 	}
 	a.mu.Unlock()
-	unwind := time.NewTimer(unwindTime)
-	defer unwind.Stop()
-	select {
-	case <-idle:
+	unwind, cancel := context.WithTimeout(context.Background(), unwindTime)
+	defer cancel()
+	if endsWithin(unwind, idle) {
 		return nil
-	case <-unwind.C:
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return fmt.Errorf("%d handlers still run, %v after they were cancelled", len(a.calls), unwindTime)
+}
+
+// endsWithin reports whether done is closed before ctx ends.
+func endsWithin(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -9,9 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/telemetry"
@@ -253,21 +252,29 @@ func (c *Call) End(out telemetry.Outcome) {
 	c.adapter.leave(c)
 }
 
-// ParseID reads an id of JSON-RPC from JSON; zero if it is none.
-func ParseID(raw jsontext.Value) mcp.ID {
-	if len(raw) == 0 {
-		return mcp.ID{}
+// Told returns what the caller is told of an error, as our server tells it: the result of a
+// tool, or else an error.
+func (c *Call) Told(err error) (*mcp.CallToolResult, *mcp.Error) {
+	switch e := wire.ForCaller(err).(type) {
+	case *mcp.Error:
+		return nil, e
+	case *mcp.Refusal:
+		return nil, e.RPC()
 	}
-	var unquoted []byte
-	if raw.Kind() == '"' {
-		var err error
-		if unquoted, err = jsontext.AppendUnquote(nil, raw); err != nil {
-			return mcp.ID{}
-		}
+	sentence, tool := "internal error", c.Request.Method == mcp.MethodToolsCall
+	if tool {
+		sentence = "the tool failed"
 	}
-	id, err := mcp.ParseID(string(raw), string(unquoted))
-	if err != nil {
-		return mcp.ID{}
+	if made, ok := mcp.AsToolError(err); ok {
+		sentence = made.Text
+	} else if id := c.Operation().TraceID(); id != "" {
+		sentence += "; its operator can look it up by the trace id " + id
 	}
-	return id
+	switch {
+	case tool:
+		return mcp.ToolErrorResult(sentence), nil
+	case mcp.IsCallerFault(err):
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "%s", sentence)
+	}
+	return nil, mcp.NewError(mcp.CodeInternalError, "%s", sentence)
 }

@@ -71,3 +71,22 @@ func (carrier) Set(string, string) {}
 
 // Keys lists the keys.
 func (c carrier) Keys() []string { return slices.Collect(maps.Keys(c)) }
+
+// ParseID reads an id of JSON-RPC from JSON; zero if it is none.
+func ParseID(raw jsontext.Value) mcp.ID {
+	if len(raw) == 0 {
+		return mcp.ID{}
+	}
+	var unquoted []byte
+	if raw.Kind() == '"' {
+		var err error
+		if unquoted, err = jsontext.AppendUnquote(nil, raw); err != nil {
+			return mcp.ID{}
+		}
+	}
+	id, err := mcp.ParseID(string(raw), string(unquoted))
+	if err != nil {
+		return mcp.ID{}
+	}
+	return id
+}

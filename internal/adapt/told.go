@@ -21,33 +21,6 @@ func (e *SDKError) ForCaller() error { return e.Err }
 // Unwrap returns both.
 func (e *SDKError) Unwrap() []error { return []error{e.Wire, e.Err} }
 
-// Told returns what the caller is told of an error, as our server tells it: the result of a
-// tool, or else an error.
-func (c *Call) Told(err error) (*mcp.CallToolResult, *mcp.Error) {
-	switch e := wire.ForCaller(err).(type) {
-	case *mcp.Error:
-		return nil, e
-	case *mcp.Refusal:
-		return nil, e.RPC()
-	}
-	sentence, tool := "internal error", c.Request.Method == mcp.MethodToolsCall
-	if tool {
-		sentence = "the tool failed"
-	}
-	if made, ok := mcp.AsToolError(err); ok {
-		sentence = made.Text
-	} else if id := c.Operation().TraceID(); id != "" {
-		sentence += "; its operator can look it up by the trace id " + id
-	}
-	switch {
-	case tool:
-		return mcp.ToolErrorResult(sentence), nil
-	case mcp.IsCallerFault(err):
-		return nil, mcp.NewError(mcp.CodeInvalidParams, "%s", sentence)
-	}
-	return nil, mcp.NewError(mcp.CodeInternalError, "%s", sentence)
-}
-
 // Ours reports whether an error of a handler is one that package mcp makes for callers. It
 // is answered as [Call.Told] says; the SDK answers all others.
 func Ours(err error) bool { return wire.ForCaller(err) != nil }

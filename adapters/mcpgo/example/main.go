@@ -53,13 +53,10 @@ func run(ctx context.Context, address, admin string) error {
 	}
 	log := slog.New(t.LogHandler(slog.NewTextHandler(os.Stderr, nil)))
 	adapter := mcpgo.Instrument(srv, t, middleware.Logging(log))
-	operators := &http.Server{Handler: pages(t)}
-	listener, err := net.Listen("tcp", admin)
+	operators, err := serveOperators(t, admin, log)
 	if err != nil {
 		return err
 	}
-	log.Info("operators look here", "address", listener.Addr().String())
-	go func() { _ = operators.Serve(listener) }()
 	defer operators.Close()
 
 	if address == "" {
@@ -71,17 +68,6 @@ func run(ctx context.Context, address, admin string) error {
 		return nil
 	}
 	return err
-}
-
-// pages are what operators look at.
-func pages(t *telemetry.Telemetry) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/metrics", t.MetricsHandler())
-	mux.Handle("/debug/requests", t.RequestsHandler())
-	mux.Handle("/debug/traces", t.TracesHandler())
-	mux.Handle("/debug/traces/", t.TracesHandler())
-	mux.Handle("/debug/live", t.LiveHandler())
-	return mux
 }
 
 func serveHTTP(ctx context.Context, address string, srv *server.MCPServer, adapter *mcpgo.Adapter) error {
@@ -97,4 +83,27 @@ func serveHTTP(ctx context.Context, address string, srv *server.MCPServer, adapt
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	return errors.Join(adapter.Shutdown(grace), endpoint.Close())
+}
+
+// pages are what operators look at.
+func pages(t *telemetry.Telemetry) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", t.MetricsHandler())
+	mux.Handle("/debug/requests", t.RequestsHandler())
+	mux.Handle("/debug/traces", t.TracesHandler())
+	mux.Handle("/debug/traces/", t.TracesHandler())
+	mux.Handle("/debug/live", t.LiveHandler())
+	return mux
+}
+
+// serveOperators serves the pages on a listener of their own.
+func serveOperators(t *telemetry.Telemetry, address string, log *slog.Logger) (*http.Server, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	log.Info("operators look here", "address", listener.Addr().String())
+	server := &http.Server{Handler: pages(t)}
+	go func() { _ = server.Serve(listener) }()
+	return server, nil
 }
