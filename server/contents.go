@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/template"
 )
 
 // Readable is what the handler of a resource may return: its text, its bytes, its
@@ -108,3 +109,16 @@ func (s *Server) readHint(ttl time.Duration, scope mcp.CacheScope) (mcp.CacheHin
 	}
 	return mcp.CacheFor(ttl, scope), nil
 }
+
+// ErrResourceNotFound is what a handler returns, bare or wrapped, for a URI behind which
+// there is nothing. The client gets the error that its revision has for it, with the URI.
+var ErrResourceNotFound error = mcp.NewError(mcp.CodeResourceNotFound, "the resource does not exist")
+
+// noResource is the error for a URI behind which there is nothing.
+func noResource(uri string) *mcp.Error {
+	return mcp.NewError(mcp.CodeResourceNotFound, "there is no resource %q", cut(uri, 128)).
+		WithData(mcp.ResourceErrorData{URI: uri})
+}
+
+// maxURI is the longest URI of a resource, in bytes.
+const maxURI = template.MaxLength

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // A Resource describes a resource to [AddResource].
@@ -126,4 +127,61 @@ func checkURI(uri string) error {
 		return fmt.Errorf("server: resource URI %q is not an absolute URI", uri)
 	}
 	return nil
+}
+
+// hasResources reports whether a resource or a template was ever registered.
+func (s *Server) hasResources() bool { return s.resources.used() || s.templates.used() }
+
+// RemoveResources removes resources by URI; unknown ones are ignored. Reads that run
+// already go on.
+func (s *Server) RemoveResources(uris ...string) { s.resources.remove(uris...) }
+
+// RemoveResourceTemplates removes templates by their URI template; unknown ones are
+// ignored. Reads that run already go on.
+func (s *Server) RemoveResourceTemplates(uriTemplates ...string) { s.templates.remove(uriTemplates...) }
+
+// readable finds what serves a URI: the resource itself, or else the first template of
+// which it is one. It has no metric label of its own: a label is for tools and prompts,
+// and the URI is on the span.
+func (s *Server) readable(uri string) *target {
+	if to := s.resources.target(uri); to != nil {
+		return to
+	}
+	for _, e := range s.templates.all() {
+		if e.target.matches(uri) {
+			return e.target
+		}
+	}
+	return nil
+}
+
+// shownTo finds what serves a URI for a caller. A hidden resource hides no template
+// behind it: it is as if it did not exist.
+func (s *Server) shownTo(ctx context.Context, req *middleware.Request, uri string) *target {
+	if to := s.resources.target(uri); to != nil && s.routes.view.shows(ctx, req, to.item, uri) {
+		return to
+	}
+	for _, e := range s.templates.all() {
+		if e.target.matches(uri) && s.routes.view.shows(ctx, req, e.target.item, uri) {
+			return e.target
+		}
+	}
+	return nil
+}
+
+// read serves the URIs for which there is nothing, or nothing that the caller may see at
+// first sight.
+func (s *Server) read(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+	in := era.CoreOf(req)
+	switch uri := in.Name; {
+	case !in.HasName:
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.uri is missing")
+	case len(uri) > maxURI:
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.uri is longer than %d bytes", maxURI)
+	default:
+		if to := s.shownTo(ctx, req, uri); to != nil {
+			return to.handler(ctx, req)
+		}
+		return nil, noResource(uri)
+	}
 }

@@ -5,7 +5,9 @@ package era
 
 import (
 	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
 // A Set is a set of eras.
@@ -29,3 +31,46 @@ func CheckVersion(v mcp.Version) *mcp.Error {
 	return mcp.NewError(mcp.CodeUnsupportedVersion, "unsupported protocol version").WithData(
 		mcp.UnsupportedVersionData{Supported: mcp.Versions(mcp.Modern), Requested: logline.Printable(string(v), 64)})
 }
+
+// An Origin is the Origin of a request that middlewares see.
+type Origin interface{ Core() *session.Request }
+
+// CoreOf returns the session core's view of a request. It panics, which the core
+// contains, if a middleware has passed on a request of its own making.
+func CoreOf(req *middleware.Request) *session.Request {
+	origin, ok := req.Origin.(Origin)
+	if !ok {
+		panic("server: a middleware has passed on a request without the Origin of the one that it was given")
+	}
+	return origin.Core()
+}
+
+// Values of a peer that has said nothing of itself.
+var (
+	unknownClient  mcp.Implementation
+	noCapabilities mcp.ClientCapabilities
+)
+
+// DescribePeer fills in who has sent a message. s is its session, or nil.
+func DescribePeer(p *middleware.Peer, in *session.Inbound, s *session.Session) {
+	p.Era, p.Version = in.Era, in.Version
+	if in.Conn != nil {
+		p.Addr, p.Transport = in.Conn.RemoteAddr, in.Conn.Transport
+	}
+	if s != nil {
+		p.SessionID = s.ID()
+	}
+	if in.Era == mcp.Modern {
+		return
+	}
+	p.Client, p.Capabilities = &unknownClient, &noCapabilities
+	if s == nil {
+		return
+	}
+	if known := s.Peer(); known != nil {
+		p.Client, p.Capabilities = &known.Client, &known.Capabilities
+	}
+}
+
+// RepeatsParams reports whether a client repeats arguments in HTTP headers.
+func RepeatsParams(in *session.Inbound) bool { return in.Era == mcp.Modern && in.Header != nil }
