@@ -5,29 +5,28 @@ import (
 	"crypto/tls"
 )
 
-// A Caller is what is known of a caller before it is authenticated. It must not
-// be changed.
+// A Caller describes a caller before it is authenticated. It must not be changed.
 type Caller struct {
 	// Transport is "http", "stdio", "memory", or the name of another transport.
 	Transport string
 	// Header holds the header of the HTTP exchange. It can be assigned to an http.Header.
-	// It is nil on byte streams, whose callers are known by configuration alone.
+	// It is nil on byte streams, whose callers are known by configuration only.
 	Header map[string][]string
 	// RemoteAddr is the address of the peer as host:port, or "".
 	RemoteAddr string
-	// TLS describes the connection of an HTTP exchange over TLS, or is nil.
+	// TLS describes the connection of an HTTP exchange over TLS. May be nil.
 	TLS *tls.ConnectionState
 }
 
-// An Authenticator finds the principal of a caller. It is asked once for each
-// HTTP exchange that may carry a message, before the body is read, and once for each
-// byte stream, before the first message is read. The context is that of the exchange or
+// An Authenticator finds the principal of a caller. The server calls it once for each
+// HTTP exchange that may carry a message, before it reads the body, and once for each
+// byte stream, before it reads the first message. The context is that of the exchange or
 // of the call that serves the byte stream. It must be safe for concurrent use.
 //
-// Authenticate returns nil without an error for a caller that needs no principal: all such
-// callers count as one. An error refuses the caller. A [*mcp.Refusal] says how; any other
-// error is answered with the status 401 and the reason "unauthenticated", and its text is
-// for the operator alone. A panic is contained and answered with the status 503.
+// Authenticate returns nil without an error for a caller that needs no principal. All callers
+// without a principal count as one caller. An error refuses the caller. A [*mcp.Refusal] says
+// how. Any other error is answered with the status 401 and the reason "unauthenticated", and
+// its text is for the operator only. A panic is contained and answered with the status 503.
 //
 // [*mcp.Refusal]: https://pkg.go.dev/github.com/vitrine-mcp/vitrine/mcp#Refusal
 type Authenticator interface {

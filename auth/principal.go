@@ -1,7 +1,6 @@
-// Package auth has the identity of callers. A [Principal] is found once for each
-// request by the server's [Authenticator], before any of the server's resources
-// are spent on the request, and goes with it: to middlewares, handlers, logs,
-// spans and the pages for operators.
+// Package auth has the identity of callers. The server's [Authenticator] finds the [Principal]
+// of a request once, before the server spends resources on the request. Middlewares, handlers,
+// logs, spans and the pages for operators get it.
 package auth
 
 import (
@@ -15,11 +14,11 @@ import (
 // A Principal is the person or program that a client speaks for. It is immutable once an
 // [Authenticator] has returned it, and then safe for concurrent use.
 type Principal struct {
-	// Issuer says who vouches for the subject, such as the URL of an authorization
-	// server. It may be empty where there is only one.
+	// Issuer names the issuer of the subject, such as the URL of an authorization server. It
+	// may be empty if there is only one.
 	Issuer string
-	// Subject identifies the principal at its issuer, for good. It is never a
-	// credential: logs, pages and stores of tasks have it.
+	// Subject identifies the principal at its issuer and never changes. It must not be a
+	// credential, because logs, pages and stores of tasks contain it.
 	Subject string
 	// Tenant is the organisation that the principal belongs to, or "".
 	Tenant string
@@ -27,11 +26,11 @@ type Principal struct {
 	Client string
 	// Scopes are what the principal may do.
 	Scopes []string
-	// Actors are who acts for the subject, the nearest first (RFC 8693, act).
+	// Actors are the parties that act for the subject, the nearest first (RFC 8693, act).
 	Actors []string
-	// Expires is when the credentials end; zero is never.
+	// Expires is the time at which the credentials expire; zero means never.
 	Expires time.Time
-	// Claims are what else the issuer says.
+	// Claims are further statements of the issuer.
 	Claims map[string]any
 }
 
@@ -56,11 +55,11 @@ func (p *Principal) Key() string {
 	return p.Issuer + keySeparator + p.Subject
 }
 
-// String returns the key in a form for people.
+// String returns the key in a readable form, see [KeyText].
 func (p *Principal) String() string { return KeyText(p.Key()) }
 
-// KeyText returns what [Principal.Key] has returned in a form for people: the subject,
-// and behind it the issuer if there is one.
+// KeyText returns a key of [Principal.Key] in a readable form: the subject, followed by the
+// issuer if there is one.
 func KeyText(key string) string {
 	if issuer, subject, ok := strings.Cut(key, keySeparator); ok {
 		return subject + " (" + issuer + ")"
@@ -68,8 +67,8 @@ func KeyText(key string) string {
 	return key
 }
 
-// Check returns an error for a principal that cannot be told from others: without a
-// subject, or with control characters in its issuer or subject. nil is no error.
+// Check returns an error for a principal that cannot be distinguished from others: without a
+// subject, or with control characters in its issuer or subject. p may be nil, which is valid.
 func (p *Principal) Check() error {
 	switch {
 	case p == nil:

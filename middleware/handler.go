@@ -10,15 +10,15 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A Handler serves one request. The context is cancelled with a cause
-// ([mcp.CauseOf]) when nobody waits for the answer any more. The error is the handler's
-// own, as it has returned it: what the caller is told of it is decided outside the
-// chain (see [mcp.ToolErrorf]). Handlers run on many goroutines at once.
+// A Handler serves one request. The context is cancelled with a cause ([mcp.CauseOf]) when
+// nobody waits for the answer any longer. The error is the one that the handler has returned.
+// The text for the caller is chosen outside the chain (see [mcp.ToolErrorf]). A Handler must
+// be safe for concurrent use.
 type Handler func(ctx context.Context, req *Request) (mcp.Result, error)
 
-// A Middleware wraps a handler. It may look at the request, change the context, answer by
-// itself, or change the result. A server may call it once for all routes or once for each:
-// a middleware that keeps state for each route keeps it by [Route.Key].
+// A Middleware wraps a handler. It may read the request, change the context, answer the request
+// itself, or change the result. A server may call it once for all routes or once for each
+// route. A middleware with state for each route uses [Route.Key] as the key.
 //
 // For a notification ([Request.ID] is zero) the result is nil and an error is only logged.
 type Middleware func(next Handler) Handler

@@ -10,11 +10,11 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Logging logs every request when its handler returns: at level info, and at level warn
-// when it has failed, with an error or with a result that reports one to the model. With a
-// handler of package telemetry the records carry the trace id. If the logger's handler
-// panics the record is lost and the answer is the same; the server counts the panic, or
-// slog's default logger reports it.
+// Logging logs every request when its handler returns: at level info, or at level warn if the
+// handler has failed with an error or with a result that reports one to the model. With a
+// log handler of package telemetry the records carry the trace id. If the log handler
+// panics, the record is lost and the answer stays the same. The server counts the panic; without
+// a server, slog's default logger reports it.
 func Logging(logger *slog.Logger) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, req *Request) (mcp.Result, error) {
@@ -45,7 +45,7 @@ func Logging(logger *slog.Logger) Middleware {
 	}
 }
 
-// logHandled writes the record. The logger is a user's, and its panic not the request's.
+// logHandled writes the record. A panic of the user's logger does not fail the request.
 func logHandled(ctx context.Context, req *Request, logger *slog.Logger, level slog.Level, attrs []slog.Attr) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -55,13 +55,13 @@ func logHandled(ctx context.Context, req *Request, logger *slog.Logger, level sl
 	logger.LogAttrs(ctx, level, "request.handled", attrs...)
 }
 
-// A panicCounter is an origin that counts and logs what was contained.
+// A panicCounter is a [Request.Origin] that counts and logs contained panics.
 type panicCounter interface {
 	ContainedPanic(where string, value any, stack []byte)
 }
 
-// containPanic reports the panic of a logger to the server, if it counts them, and else
-// to slog's default logger, which may panic as well.
+// containPanic reports the panic of a logger to the server if it counts panics, otherwise to
+// slog's default logger, which may panic as well.
 func containPanic(req *Request, value any) {
 	defer func() { _ = recover() }()
 	if c, ok := req.Origin.(panicCounter); ok {

@@ -13,9 +13,9 @@ import (
 
 // A Request is one message on its way through the chain: a request, or a notification
 // if its ID is zero. It is a plain value that anybody may build, such as a unit test or
-// the adapter of another server. A middleware must not change the request that it is
-// given. It may pass on a changed copy, for the middlewares behind it; the handler
-// serves the message that has arrived.
+// the adapter of another server. A middleware must not change the request that it gets.
+// It may pass on a changed copy, which the next middlewares see; the handler serves the
+// message that has arrived.
 type Request struct {
 	// Route says which registration serves the request.
 	Route Route
@@ -23,8 +23,8 @@ type Request struct {
 	ID mcp.ID
 	// Method is the method as it was sent.
 	Method string
-	// Target is what the request names, as it was sent: a tool or a prompt by its name, a
-	// resource by its URI, a task by its id; "" if the method has no target.
+	// Target is the target of the request as it was sent: the name of a tool or a prompt, the
+	// URI of a resource, the id of a task; "" if the method has no target.
 	Target string
 	// Params is the raw params member, nil if absent. Its bytes must not be changed.
 	Params jsontext.Value
@@ -38,27 +38,27 @@ type Request struct {
 	Principal *auth.Principal
 	// ArrivedAt is when the request arrived.
 	ArrivedAt time.Time
-	// Origin is the same request as its server knows it, for code that knows the server. A
+	// Origin is the server's own value for the request, for code that knows the server. A
 	// middleware that passes on a copy keeps it. It is nil in a unit test.
 	Origin any
 }
 
-// A Route is the registration that serves a request. Its texts come from the program,
-// so there are only so many, and they can be labels of metrics.
+// A Route is the registration that serves a request. Its texts come from the program and not
+// from clients, so that their number is bounded and they can be labels of metrics.
 type Route struct {
 	// Method is the protocol method, such as "tools/call", and "_OTHER" for a method that
 	// the server does not have.
 	Method string
-	// Target is the name of the registered tool or prompt, and "" for all else: resources
-	// have no name that a label could take.
+	// Target is the name of the registered tool or prompt, and "" for everything else: the
+	// name of a resource is not suited for a label.
 	Target string
-	// Key identifies the registration: a middleware keeps per-route state by it. It stays
-	// the same when the registration is replaced. Unlike Target it tells resources apart.
+	// Key identifies the registration, for middlewares with state for each route. It stays the
+	// same when the registration is replaced. Unlike Target it distinguishes resources.
 	Key string
 }
 
-// NewRoute returns the route of a method, and of the registration with the given name;
-// "" if there is none. label is the name as metrics may have it, or "".
+// NewRoute returns the route of a method and of the registration with the given name, which
+// may be "". label is the name for metrics, or "".
 func NewRoute(method, name, label string) Route {
 	key := method
 	if name != "" {
@@ -75,18 +75,18 @@ type Peer struct {
 	Transport string
 	// SessionID is the id of a legacy HTTP session, or "".
 	SessionID string
-	// Era and Version are those of the request.
+	// Era and Version are the era and the protocol revision of the request.
 	Era     mcp.Era
 	Version mcp.Version
-	// Client and Capabilities are what a legacy client has said in initialize. They are nil
-	// before that and for a modern client, which says it with each request; see
+	// Client and Capabilities are those that a legacy client has sent with initialize. They are
+	// nil before that, and for a modern client, which sends them with each request; see
 	// [Request.Client] and [Request.Capabilities].
 	Client       *mcp.Implementation
 	Capabilities *mcp.ClientCapabilities
 }
 
-// Client returns what the client says of itself, in initialize or with this request:
-// for display only, as it is not to be trusted. It is zero if the client says nothing.
+// Client returns how the client describes itself, in initialize or with this request. It is
+// for display only and must not be trusted. It is zero if the client sends no description.
 func (r *Request) Client() mcp.Implementation {
 	if r.Peer.Client != nil {
 		return *r.Peer.Client
@@ -102,8 +102,8 @@ func (r *Request) Client() mcp.Implementation {
 	return params.Meta.Client
 }
 
-// Capabilities returns what the client can do: declared with this request in the modern
-// era, and in initialize in the legacy one.
+// Capabilities returns the capabilities that the client has declared: with this request in the
+// modern era, and in initialize in the legacy era.
 func (r *Request) Capabilities() mcp.ClientCapabilities {
 	if r.Peer.Capabilities != nil {
 		return *r.Peer.Capabilities
@@ -124,7 +124,7 @@ func (r *Request) Meta() mcp.Meta {
 	var params struct {
 		Meta mcp.Meta `json:"_meta"`
 	}
-	_ = r.decode(&params) // the message is valid JSON; a _meta that is no object gives nil
+	_ = r.decode(&params) // the message is valid JSON; for a _meta that is not an object the result is nil
 	return params.Meta
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Classify returns the class of an error of a write. The server looks at its own state first:
-// when it has closed the connection itself, an answer is dropped as closed_writer whatever the
-// error says. Otherwise this table decides, from top to bottom.
+// Classify returns the class of an error of a write. The server checks its own state first: if
+// it has closed the connection itself, it drops an answer as closed_writer whatever the error
+// is. Otherwise this table decides, from top to bottom.
 //
 //	closed_writer   ErrClosed
 //	broken_peer     ErrPeerGone, ErrPeerClosed
@@ -27,7 +27,7 @@ import (
 //	broken_peer     every other error; known is false
 //
 // known is false for an error that is in no other row. The server then logs write.unclassified
-// with the type of the error. The classes of nil mean nothing.
+// with the type of the error. The class of nil is undefined.
 func Classify(err error) (class mcp.DropReason, known bool) {
 	var netErr net.Error
 	switch {

@@ -4,7 +4,7 @@ package transport
 
 import "syscall"
 
-// errBadDescriptor is what a write to a descriptor of ours that was closed returns.
+// errBadDescriptor is the error of a write to a descriptor that we have closed.
 const errBadDescriptor = syscall.EBADF
 
 // peerErrors are the errors of a peer that is gone.

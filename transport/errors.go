@@ -7,8 +7,8 @@ var (
 	// ErrFrameTooLarge: the frame was larger than the limit and was skipped. The connection
 	// goes on.
 	ErrFrameTooLarge = errors.New("transport: the frame is larger than the limit")
-	// ErrPeerClosed: the peer has closed the connection in order, in both directions. A
-	// transport that has a half-close returns [io.EOF] for that.
+	// ErrPeerClosed: the peer has closed the connection in order, in both directions. For a
+	// half-close a transport returns [io.EOF].
 	ErrPeerClosed = errors.New("transport: the peer has closed the connection")
 )
 
@@ -20,7 +20,7 @@ var (
 var (
 	// ErrClosed: our own end was closed. Its class is closed_writer.
 	ErrClosed = errors.New("transport: the connection was closed on our side")
-	// ErrPeerGone: the peer is gone, or does not read any more. Its class is broken_peer.
+	// ErrPeerGone: the peer is gone, or has stopped reading. Its class is broken_peer.
 	ErrPeerGone = errors.New("transport: the peer is gone")
 	// ErrWriteTimeout: the peer did not read within the write deadline. Its class is
 	// write_timeout.

@@ -28,10 +28,10 @@ const bufferBytes = 32 << 10
 // output (specification: "stdio"). It skips blank lines, and takes blanks off both ends of the
 // others. Writes are buffered: it is a [Flusher].
 //
-// A pipe that is a net.Conn over TCP is described with its remote address. Two optional methods
-// of the pipe are used: Describe, as of [Describer], and PeerGone() bool, which is asked when the
-// input has ended; true says that nobody reads the output either, so that the end is an error
-// and no half-close.
+// A pipe that is a net.Conn over TCP is described with its remote address. The pipe may have two
+// more methods: Describe, as in [Describer], and PeerGone() bool, which is called when the input
+// has ended. True means that nobody reads the output either, so that the end is an error and not
+// a half-close.
 func Lines(pipe Pipe) Conn {
 	c := &lines{pipe: pipe, in: lineReader{in: bufio.NewReaderSize(pipe, bufferBytes)}, out: bufio.NewWriterSize(pipe, bufferBytes)}
 	c.peer, _ = pipe.(interface{ PeerGone() bool })
@@ -60,14 +60,14 @@ func (c *lines) Describe() Info {
 	return info
 }
 
-var errPeerDeaf = fmt.Errorf("%w: nobody reads our output", ErrPeerGone)
+var errNoReader = fmt.Errorf("%w: nobody reads our output", ErrPeerGone)
 
 // ReadFrame implements [Conn].
 func (c *lines) ReadFrame(limit int) ([]byte, error) {
 	for {
 		line, err := c.in.next(limit)
 		if errors.Is(err, io.EOF) && c.peer != nil && c.peer.PeerGone() {
-			err = errPeerDeaf
+			err = errNoReader
 		}
 		if len(line) > 0 || err != nil {
 			return line, err
@@ -93,7 +93,8 @@ func (c *lines) WriteParts(head, tail []byte) error {
 // Flush implements [Flusher].
 func (c *lines) Flush() error { return c.failed(c.out.Flush()) }
 
-// failed adds what the error of a pipe in memory does not tell: whose end was closed.
+// failed adds [ErrClosed] to an error after Close. The error of a pipe in memory does not tell
+// which end was closed.
 func (c *lines) failed(err error) error {
 	if err != nil && c.closed.Load() {
 		return fmt.Errorf("%w: %w", ErrClosed, err)
@@ -110,8 +111,8 @@ func (c *lines) Close() error {
 	return c.pipe.Close()
 }
 
-// A lineReader cuts its input into lines of bounded length. Each line has its own
-// memory, since the message that it holds lives on.
+// A lineReader cuts its input into lines of bounded length. Each line has its own memory,
+// because the session keeps messages.
 type lineReader struct {
 	in  *bufio.Reader
 	end error // of the input
@@ -126,7 +127,7 @@ func (r *lineReader) next(limit int) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := r.in.ReadSlice('\n')
-		if len(line)+len(part) > limit+len("\r\n") { // what is left after trimming, the codec bounds
+		if len(line)+len(part) > limit+len("\r\n") { // the codec checks the trimmed line again
 			r.discard(err)
 			return nil, ErrFrameTooLarge
 		}

@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// Stdio returns the [Conn] over standard input and output (specification: "stdio"). Until it
-// is closed, os.Stdout must not be written to: on Unix, whatever the process still prints there
-// goes to standard error instead, so that it cannot corrupt the protocol. Close gives standard
-// output back. Only one such Conn may be open in a process; Stdio returns an error otherwise, and
-// where the standard files cannot be used.
+// Stdio returns the [Conn] over standard input and output (specification: "stdio"). Until it is
+// closed, the program must not write to os.Stdout. On Unix such output goes to standard error
+// instead, so that it cannot corrupt the protocol. Close restores standard output. Stdio returns
+// an error if another such Conn is open in the process, or if the standard files cannot be used.
 func Stdio() (Conn, error) {
 	if !stdioTaken.CompareAndSwap(false, true) {
 		return nil, errors.New("transport: standard input and output are in use by another connection of this process")
@@ -32,20 +31,20 @@ var stdioTaken atomic.Bool
 // stdio is a Pipe over two files.
 type stdio struct {
 	in, out *os.File
-	// abandonRead is set where closing the input does not wake a blocked read; one
-	// reading goroutine is then left behind at the end of the process.
+	// abandonRead is true if closing the input does not wake a blocked read. One reading
+	// goroutine then stays until the process ends.
 	abandonRead bool
 	reads       io.Reader
-	// restore gives the standard files back. It changes the mode of descriptors that a read or
-	// a write may still use, so that the last one to leave calls it.
+	// restore restores the standard files. It changes the mode of descriptors that a read or a
+	// write may still use, so that the last user calls it.
 	restore func()
 
 	mu     sync.Mutex // guards the rest
-	users  int        // reads and writes that go on
+	users  int        // reads and writes in progress
 	closed bool
 }
 
-// enter begins a read or a write; false after Close.
+// enter begins a read or a write. It returns false after Close.
 func (s *stdio) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +62,7 @@ func (s *stdio) leave() {
 	s.giveBack()
 }
 
-// giveBack restores the standard files once nobody uses them. The caller must hold s.mu.
+// giveBack restores the standard files if they are closed and unused. The caller must hold s.mu.
 func (s *stdio) giveBack() {
 	if s.closed && s.users == 0 {
 		s.restore()
@@ -111,9 +110,8 @@ func (s *stdio) SetWriteDeadline(t time.Time) error { return s.out.SetWriteDeadl
 // Describe implements [Describer].
 func (*stdio) Describe() Info { return Info{Name: "stdio", Network: "pipe"} }
 
-// detachReads moves the reading to a goroutine of its own, for an input whose
-// blocked read nothing can wake. It is the one goroutine that may be left behind
-// when the process ends.
+// detachReads moves the reading to a goroutine of its own, for an input whose blocked read
+// cannot be woken. This goroutine may stay until the process ends.
 func (s *stdio) detachReads() {
 	r, w := io.Pipe()
 	s.abandonRead, s.reads = true, r

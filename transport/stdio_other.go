@@ -4,8 +4,8 @@ package transport
 
 import "os"
 
-// takeStdio uses the standard files as they are: their writes have no deadline,
-// and a blocked read is left behind at the end of the process.
+// takeStdio uses the standard files as they are: their writes have no deadline, and a blocked
+// read stays until the process ends.
 func takeStdio() (*stdio, error) {
 	std := &stdio{in: os.Stdin, out: os.Stdout, restore: func() {}}
 	std.detachReads()

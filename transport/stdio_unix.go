@@ -11,12 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takeStdio duplicates standard input and output above the standard descriptors,
-// makes the duplicates non-blocking so that they have deadlines and closing them
-// wakes a blocked call, and points descriptor 1 at standard error. SIGPIPE is
-// caught, because by default a Go program dies of a write to a standard
-// descriptor without a reader; it is caught and not ignored, since children
-// inherit an ignored signal.
+// takeStdio duplicates standard input and output above the standard descriptors, and points
+// descriptor 1 at standard error. The duplicates are non-blocking, so that they have deadlines
+// and closing them wakes a blocked call. It catches SIGPIPE, because by default a Go program
+// dies when it writes to a standard descriptor without a reader. It does not ignore the
+// signal, because children inherit an ignored signal.
 func takeStdio() (*stdio, error) {
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
@@ -74,9 +73,8 @@ func takeStdio() (*stdio, error) {
 	return std, nil
 }
 
-// duplicate returns a non-blocking duplicate of a standard descriptor, and
-// whether it can be polled. A regular file or a terminal is left blocking: the
-// flag belongs to the description that other processes share.
+// duplicate returns a non-blocking duplicate of a standard descriptor, and whether it can be
+// polled. A regular file or a terminal stays blocking: other processes share its flags.
 func duplicate(fd int, name string, undo *[]func()) (*os.File, bool, error) {
 	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
@@ -103,14 +101,14 @@ func duplicate(fd int, name string, undo *[]func()) (*os.File, bool, error) {
 	return os.NewFile(uintptr(dup), name), true, nil
 }
 
-// PeerGone reports whether standard output has no reader any more.
+// PeerGone reports whether standard output has no reader.
 func (s *stdio) PeerGone() bool {
 	raw, err := s.out.SyscallConn()
 	if err != nil {
 		return false
 	}
 	gone := false
-	_ = raw.Control(func(fd uintptr) { // an error means closed: by us, so not gone
+	_ = raw.Control(func(fd uintptr) { // an error means that our side is closed, and the peer not gone
 		polled := []unix.PollFd{{Fd: int32(fd)}}
 		n, err := unix.Poll(polled, 0)
 		gone = err == nil && n > 0 && polled[0].Revents&unix.POLLERR != 0

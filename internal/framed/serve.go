@@ -15,11 +15,10 @@ import (
 	"github.com/vitrine-mcp/vitrine/transport"
 )
 
-// Serve serves the peer at the other end of a connection until it has sent its last
-// frame and been answered, the connection breaks, ctx is cancelled, or the core
-// shuts down. It closes the connection, and nothing of it writes to the connection when it
-// returns, unless Close does not wake a blocked write. The error is nil after an orderly end,
-// and otherwise names the handlers that were abandoned.
+// Serve serves the peer at the other end of a connection until all its frames are served, the
+// connection breaks, ctx is cancelled, or the core shuts down. It closes the connection. When it
+// returns nothing writes to the connection, unless Close does not wake a blocked write. The error
+// is nil after an orderly end, and otherwise names the handlers that were abandoned.
 func Serve(ctx context.Context, core *session.Core, conn transport.Conn) error {
 	of := describe(conn)
 	principal, refused := core.Authenticate(ctx, auth.Caller{Transport: of.Transport, RemoteAddr: of.RemoteAddr})
@@ -40,20 +39,20 @@ func Serve(ctx context.Context, core *session.Core, conn transport.Conn) error {
 	r.read()
 	<-s.Done()
 	if !stop() {
-		<-s.Done() // Finish runs; the session is closed already
+		<-s.Done() // Finish runs, and the session is already closed
 	}
 	<-closed
 	s.AwaitWriter()
 	return s.Abandoned()
 }
 
-// Bounds in bytes of what a connection says about itself.
+// Bounds in bytes on the description of a connection.
 const (
 	maxName = 32
 	maxAddr = 128
 )
 
-// describe returns what the core is told of a connection.
+// describe returns the description of a connection for the core.
 func describe(conn transport.Conn) *session.Conn {
 	var info transport.Info
 	if d, ok := conn.(transport.Describer); ok {
@@ -66,16 +65,17 @@ func describe(conn transport.Conn) *session.Conn {
 	}
 }
 
-// A reader feeds a session with the frames of its peer.
+// A reader passes the frames of a peer to its session.
 type reader struct {
 	core   *session.Core
 	s      *session.Session
 	conn   transport.Conn
 	limits wire.Limits
-	from   session.Inbound // what all messages have in common
+	from   session.Inbound // the fields that all messages share
 }
 
-// read feeds the session until the input ends. The session is closed then, or closes.
+// read passes frames to the session until the input ends. When it returns, the session is
+// closed or is closing.
 func (r *reader) read() {
 	for {
 		frame, err := r.conn.ReadFrame(r.limits.MaxBytes)
@@ -85,7 +85,7 @@ func (r *reader) read() {
 		switch {
 		case err == nil:
 			continue
-		case r.over(): // we closed the connection ourselves
+		case r.over(): // the server has closed the connection itself
 		case errors.Is(err, transport.ErrFrameTooLarge):
 			r.s.Malformed(&wire.Error{
 				Code: mcp.CodeInvalidRequest, Reason: wire.ReasonTooLarge,
@@ -113,8 +113,8 @@ func (r *reader) over() bool {
 	}
 }
 
-// receive decodes one frame and hands it to the session. A tail is what came together with
-// the end of the input: if it is no message, it was cut off.
+// receive decodes one frame and passes it to the session. tail is true for a frame that came
+// together with the end of the input: if it is not a message, it was cut off.
 func (r *reader) receive(frame []byte, tail bool) {
 	if wire.IsBatch(frame) && r.s.TakesBatches() {
 		members, bad := session.SplitBatch(frame, r.limits, r.from)

@@ -10,8 +10,8 @@ import (
 // A sink writes each message of the session as a frame.
 type sink struct {
 	conn  transport.Conn
-	flush transport.Flusher     // or nil
-	parts transport.PartsWriter // or nil
+	flush transport.Flusher     // may be nil
+	parts transport.PartsWriter // may be nil
 }
 
 func newSink(conn transport.Conn) *sink {
@@ -44,8 +44,8 @@ func (k *sink) Flush() error {
 // session has ended, which wakes its writer.
 func (k *sink) SetWriteDeadline(t time.Time) { _ = k.conn.SetWriteDeadline(t) }
 
-// failed classifies an error of a connection. The core counts an error of no known class as
-// a broken peer, and logs it with its type.
+// failed classifies an error of a connection. The core counts an error without a class as a
+// broken peer, and logs it with its type.
 func failed(err error) error {
 	if err == nil {
 		return nil

@@ -1,15 +1,15 @@
-// Package needs lets a test say what it needs: a program or something else that the
+// Package needs lets a test declare what it needs: a program or something else that the
 // machine may lack ([Tool], [Skip]), or the time for a long suite ([Long], [Short]). It
-// makes sure that no test is skipped in silence.
+// makes sure that no skipped test goes unnoticed.
 //
 // What happens depends on two environment variables:
 //
 //   - On a developer's machine a missing need skips the test.
 //   - Under VITRINE_REQUIRE=all, as in continuous integration, it fails the test.
-//   - When VITRINE_SKIPS names a file, each skip is appended to it as one line:
+//   - If VITRINE_SKIPS names a file, each skip is appended to it as one line:
 //     "skipped", tab, suite, tab, reason; or "left out", tab, suite. make test and
-//     make test-all do this and print the list at their end, because go test says
-//     nothing about skipped tests.
+//     make test-all set it and print the list at their end, because go test does not
+//     report skipped tests.
 //
 // The package is for tests only. Nested modules such as e2e may import it too.
 package needs

@@ -1,5 +1,5 @@
 // Package transporttest checks that an implementation of [transport.Conn] keeps the promises
-// that its documentation names. An implementer calls [Run] in a test of his own:
+// of its documentation. Call [Run] in a test of the implementation:
 //
 //	func TestConn(t *testing.T) {
 //		transporttest.Run(t, func(t *testing.T) (transport.Conn, transporttest.Peer) {
@@ -8,5 +8,5 @@
 //		})
 //	}
 //
-// Run such a test with the race detector, too.
+// Run such a test with the race detector as well.
 package transporttest

@@ -34,7 +34,7 @@ func halfClose(ours transport.Conn, peer Peer) error {
 	return nil
 }
 
-// readEnd returns the error with which the input of a connection ends.
+// readEnd returns the error at the end of a connection's input.
 func readEnd(c transport.Conn) error {
 	return within("ReadFrame", func() error {
 		f, err := c.ReadFrame(limit)
@@ -45,7 +45,7 @@ func readEnd(c transport.Conn) error {
 	})
 }
 
-// errOf makes an error of none.
+// errOf returns err, or an error that says that there is none.
 func errOf(err error) error {
 	if err == nil {
 		return errors.New("no error")
@@ -72,8 +72,8 @@ func peerCloses(ours transport.Conn, peer Peer) error {
 	return await("Close of the peer", sent)
 }
 
-// pause is how long a check lets something block before it acts. A check is not wrong if that
-// was too short; it only sees less.
+// pause is the time that a check lets something block before it acts. If it is too short, the
+// check still passes, but tests less.
 const pause = 100 * time.Millisecond
 
 func closeWakesReadFrame(ours transport.Conn, peer Peer) error {
@@ -99,16 +99,15 @@ func closeWakesReadFrame(ours transport.Conn, peer Peer) error {
 // closed closes a connection.
 func closed(c transport.Conn) error {
 	return within("Close", func() error {
-		_ = c.Close() // an error of Close is not wrong
+		_ = c.Close() // Close may return an error
 		return nil
 	})
 }
 
-// errBroken says which promise is broken, beside errors that a connection may rightly return.
+// errBroken is the error for a broken promise. Other errors may come from the connection.
 type errBroken struct{ error }
 
-// stuck returns err if it says that something has not returned, and nil for errors of the
-// connection itself.
+// stuck returns err if it is an errBroken, and nil for errors of the connection.
 func stuck(err error) error {
 	if errors.As(err, new(errBroken)) {
 		return err
@@ -116,11 +115,10 @@ func stuck(err error) error {
 	return nil
 }
 
-// mostUnread is how many bytes a transport may have on the way to a peer that does not read.
+// mostUnread is the number of bytes that a transport may buffer for a peer that does not read.
 const mostUnread = 256 << 20
 
-// fill writes until nothing moves any more. The error with which the writing ends comes over
-// the channel.
+// fill writes until a write blocks. The error of the blocked write comes over the channel.
 func fill(c transport.Conn) (<-chan error, error) {
 	done := make(chan error, 1)
 	var written atomic.Int64

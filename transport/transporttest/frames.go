@@ -53,7 +53,7 @@ func shorten(f []byte) string {
 	return fmt.Sprintf("%q... (%d bytes)", f[:most], len(f))
 }
 
-// sendAll sends frames on a goroutine of its own, and returns where the error will be.
+// sendAll sends frames on a goroutine of its own. The error comes over the channel.
 func sendAll(c transport.Conn, frames ...[]byte) <-chan error {
 	sent := make(chan error, 1)
 	go func() {
@@ -92,7 +92,7 @@ const (
 	them = "its peer"
 )
 
-// sizes are the frames that must come whole and in order.
+// someFrames returns frames that must come whole and in order.
 func someFrames() (frames [][]byte) {
 	frames = append(frames, []byte(`{}`))
 	for n, size := range []int{0, 100, 125, 126, 4 << 10, 32<<10 - 1, 32 << 10, 32<<10 + 1, 64 << 10, 100, 200 << 10, 100} {
@@ -132,7 +132,8 @@ func framesInParts(ours transport.Conn, peer Peer) error {
 	return nil
 }
 
-// memoryOfFrames: a frame that was read stays as it is, and one that was written may be changed.
+// memoryOfFrames checks that a frame that was read does not change, and that the caller may
+// change a frame that was written.
 func memoryOfFrames(ours transport.Conn, peer Peer) error {
 	want := [][]byte{frame(1, 1000), frame(2, 1000), frame(3, 1000)}
 	sent := make(chan error, 1)
@@ -184,8 +185,8 @@ func largeFrames(ours transport.Conn, peer Peer) error {
 	return carry(ours, peer.Conn, them, large)
 }
 
-// framesAboveTheLimit: a frame that is too large is not delivered. The next one is, or the
-// connection has failed.
+// framesAboveTheLimit checks that a frame that is too large is not delivered, and that the next
+// one is, unless the connection fails.
 func framesAboveTheLimit(ours transport.Conn, peer Peer) error {
 	const small = 64 << 10
 	next := frame(2, 100)

@@ -10,15 +10,15 @@ import (
 	"github.com/vitrine-mcp/vitrine/transport"
 )
 
-// readAndWriteAtTheSameTime: reading does not wait for writing, nor the other way round, and
-// deadlines may be set meanwhile.
+// readAndWriteAtTheSameTime checks that reading and writing do not wait for each other, and that
+// deadlines can be set at the same time.
 func readAndWriteAtTheSameTime(ours transport.Conn, peer Peer) error {
 	var frames [][]byte
 	for n := range 200 {
 		frames = append(frames, frame(n, n*100))
 	}
 	waiting := make(chan error, 1)
-	go func() { // a reader that waits must not keep a writer
+	go func() { // a reader that waits must not block a writer
 		waiting <- expect(ours, frame(-1, 100), us)
 	}()
 	time.Sleep(pause)
@@ -74,7 +74,7 @@ func describe(ours transport.Conn, _ Peer) error {
 	return nil
 }
 
-// noGoroutineIsLeft: a connection that is closed on both sides leaves nothing behind.
+// noGoroutineIsLeft checks that a connection that is closed on both sides leaves no goroutine.
 func noGoroutineIsLeft(connect func() (transport.Conn, Peer)) error {
 	use := func() error {
 		ours, peer := connect()
@@ -89,7 +89,7 @@ func noGoroutineIsLeft(connect func() (transport.Conn, Peer)) error {
 		err := within("WriteFrame", func() error { return send(peer.Conn, frame(1, 100)) })
 		return errors.Join(err, closed(ours), closed(peer.Conn), stuck(await("ReadFrame", read)))
 	}
-	if err := use(); err != nil { // what starts once is there now
+	if err := use(); err != nil { // starts the goroutines that all connections share
 		return err
 	}
 	const rounds = 10

@@ -11,20 +11,20 @@ import (
 
 // A Peer is the far end of the connection under test.
 type Peer struct {
-	// Conn carries the frames of the peer. Its Close is an orderly end, as of a client that
-	// is done.
+	// Conn carries the frames of the peer. Its Close is an orderly end, like that of a client
+	// that has finished.
 	Conn transport.Conn
-	// HalfClose ends what the peer sends; it reads on. It is nil if the transport has no such
-	// thing.
+	// HalfClose closes the output of the peer, which goes on reading. It is nil if the transport
+	// has no half-close.
 	HalfClose func() error
 }
 
 // Run checks each promise of [transport.Conn] in a subtest of its own. connect returns the two
 // ends of a new connection: the one under test, and its peer. It is called several times in a
-// subtest. Run closes both ends. What connect starts must end with them; start a listener that
-// many connections share before Run.
+// subtest. Run closes both ends. Everything that connect starts must end with them; start a
+// listener that many connections share before Run.
 //
-// A subtest is skipped if it is about something that the connection does not have. Run counts
+// Run skips a subtest for an interface that the connection does not implement. It counts
 // goroutines, so that no other test may run in parallel.
 func Run(t *testing.T, connect func(t *testing.T) (transport.Conn, Peer)) {
 	t.Helper()
@@ -41,7 +41,7 @@ func Run(t *testing.T, connect func(t *testing.T) (transport.Conn, Peer)) {
 	}
 }
 
-// A check tries one promise. Its error says how the promise is broken.
+// A check tests one promise. Its error says how the promise is broken.
 type check struct {
 	name string
 	run  func(connect func() (transport.Conn, Peer)) error
@@ -70,7 +70,7 @@ var checks = []check{
 // errNotThere is wrapped by the error of a check that does not apply.
 var errNotThere = errors.New("nothing to check")
 
-// each makes a check of a function that needs one connection.
+// each makes a check from a function that needs one connection.
 func each(f func(ours transport.Conn, peer Peer) error) func(func() (transport.Conn, Peer)) error {
 	return func(connect func() (transport.Conn, Peer)) error {
 		ours, peer := connect()
@@ -78,7 +78,7 @@ func each(f func(ours transport.Conn, peer Peer) error) func(func() (transport.C
 	}
 }
 
-// against runs the check and closes the connections that it has used.
+// against runs the check and closes its connections.
 func (c check) against(connect func() (transport.Conn, Peer)) error {
 	var ends []transport.Conn
 	err := c.run(func() (transport.Conn, Peer) {
@@ -88,7 +88,7 @@ func (c check) against(connect func() (transport.Conn, Peer)) error {
 	})
 	for _, end := range ends {
 		closing := within("Close", func() error {
-			_ = end.Close() // an error of Close is not wrong
+			_ = end.Close() // Close may return an error
 			return nil
 		})
 		if err == nil {
@@ -98,10 +98,10 @@ func (c check) against(connect func() (transport.Conn, Peer)) error {
 	return err
 }
 
-// patience is how long a check waits for something that must happen at once.
+// patience is the time that a check waits for something that must happen at once.
 const patience = 10 * time.Second
 
-// within returns what f returns, or an error after a while. What f names is in the error.
+// within returns the error of f, or an error that names what after the patience is over.
 func within(what string, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Bounds of the regular expression, which grows with the square of the variables of one
-// expression, and with the length of prefixes.
+// Bounds of the regular expression, which grows with the square of the number of variables in
+// one expression, and with the length of prefixes.
 const (
 	maxVariables = 32
 	maxPrefix    = 100
@@ -49,7 +49,7 @@ type variable struct {
 	explode bool
 }
 
-// compile appends the regular expression of one {expression}, which is a valid one.
+// compile appends the regular expression for one {expression}, which must be valid.
 func (t *Template) compile(b *strings.Builder, expression string) error {
 	op, explicit := operatorOf(expression[0])
 	if explicit {
@@ -71,8 +71,9 @@ func (t *Template) compile(b *strings.Builder, expression string) error {
 	if len(t.names) > maxVariables {
 		return fmt.Errorf("template: it has more than %d variables", maxVariables)
 	}
-	// Any variable may be undefined, and the first that is not has the operator's first
-	// character before it and no separator. Without names it is simply the first.
+	// Any variable may be undefined. The first defined one follows the operator's first
+	// character and has no separator before it. Values without names belong to the first
+	// variables.
 	first, sep := regexp.QuoteMeta(op.first), regexp.QuoteMeta(op.sep)
 	b.WriteString(`(?:` + first + `(?:`)
 	for i := range vars {
@@ -93,8 +94,8 @@ func (t *Template) compile(b *strings.Builder, expression string) error {
 	return nil
 }
 
-// value appends the regular expression of one variable's value, in a group. A lone
-// variable may have a list of values even where the comma separates variables.
+// value appends the regular expression for the value of one variable, in a group. A variable
+// that is alone may have a list of values even if the comma separates variables.
 func (t *Template) value(b *strings.Builder, op operator, v variable, alone bool) {
 	sep, name := regexp.QuoteMeta(op.sep), regexp.QuoteMeta(v.name)
 	one := char(op) + `*`
@@ -117,7 +118,7 @@ func (t *Template) value(b *strings.Builder, op operator, v variable, alone bool
 		list = one + `(?:,` + one + `)*`
 	}
 	switch {
-	case op.bare: // an empty group tells a bare name from no name
+	case op.bare: // an empty group distinguishes a bare name from no name
 		b.WriteString(name + `(?:=(` + list + `)|())`)
 		t.groups = append(t.groups, group{variable: v.name})
 	case op.named:
@@ -135,8 +136,8 @@ const (
 		`|%[Ee][0-9A-Fa-f]` + follows + follows + `|%[Ff][0-7]` + follows + follows + follows
 )
 
-// char is the regular expression of one character of a value. The length of a prefix
-// is counted in characters, of which an escape may be a part only.
+// char returns the regular expression for one character of a value. The length of a prefix
+// counts characters. An escape may be only a part of one.
 func char(op operator) string {
 	class := `[A-Za-z0-9._~`
 	if op.reserved {

@@ -1,10 +1,10 @@
-// Package template finds out whether a URI is one of those that a URI template
-// (RFC 6570) stands for, and with which values.
+// Package template matches URIs against URI templates (RFC 6570) and returns the values of
+// the variables.
 //
 // A template is compiled to one regular expression, so that the time of a match grows
-// with the length of the URI and with nothing else that a client sends. The library that parses the
-// templates has a matcher of its own, but a URI of 2 kB costs it from 2 to 400 ms,
-// and it copies maps for each character.
+// with the length of the URI and with nothing else that a client sends. The library that
+// parses the templates has a matcher of its own, but it takes from 2 to 400 ms for a URI of
+// 2 kB, and copies maps for each character.
 package template
 
 import (
@@ -20,13 +20,12 @@ import (
 // MaxLength is the longest template, and the longest URI that matches one, in bytes.
 const MaxLength = 4096
 
-// A Template is a compiled template. It is immutable and may be used from any
-// goroutine.
+// A Template is a compiled template. It is immutable and safe for concurrent use.
 type Template struct {
-	prefix string // of every URI that matches
+	prefix string // common to all URIs that match
 	re     *regexp.Regexp
 	names  []string
-	groups []group // of re, the first being the match itself
+	groups []group // of re; the first is the whole match
 }
 
 // A group says what a group of the regular expression captures.
@@ -70,21 +69,21 @@ func Parse(raw string) (*Template, error) {
 	return t, nil
 }
 
-// Variables returns the names of the variables, in their order. It must not be changed.
+// Variables returns the names of the variables, in their order. The caller must not change it.
 func (t *Template) Variables() []string { return t.names }
 
 // Has reports whether the template has a variable.
 func (t *Template) Has(name string) bool { return slices.Contains(t.names, name) }
 
-// Matches reports whether the template stands for a URI.
+// Matches reports whether a URI matches the template.
 func (t *Template) Matches(uri string) bool {
 	return len(uri) <= MaxLength && strings.HasPrefix(uri, t.prefix) && t.re.MatchString(uri)
 }
 
-// Match returns the values of the variables, percent-decoded, and false if the
-// template does not stand for the URI. A variable that the URI leaves out is not in the
-// map. The values of a variable that has several are joined with the separator that
-// they have in the URI, and with a comma if the variable's name is repeated.
+// Match returns the values of the variables, percent-decoded, and false if the URI does not
+// match the template. A variable that the URI leaves out is not in the map. If a variable has
+// several values, they are joined with the separator of the URI, or with commas if the
+// variable's name is repeated.
 func (t *Template) Match(uri string) (map[string]string, bool) {
 	if len(uri) > MaxLength || !strings.HasPrefix(uri, t.prefix) {
 		return nil, false
