@@ -65,15 +65,7 @@ func run() error {
 	p := plan{scenarios: matching(scenarioNames), scale: full, kinds: compared(serverNames), rounds: *rounds, slice: *slice, profiles: *profiles, parts: *write != "", seconds: 10, progress: os.Stderr,
 		extras: extras(scenarioNames), starts: 10, pause: 3 * time.Second}
 	if *names {
-		for _, s := range p.scenarios {
-			fmt.Println(s.name())
-		}
-		for _, name := range slices.Concat(p.extras, p.scale.names()) {
-			fmt.Println(name)
-		}
-		for _, k := range p.kinds {
-			fmt.Println(k.Name)
-		}
+		p.list()
 		return nil
 	}
 	if n := len(p.scenarios) + len(p.extras) + len(p.scale.names()); n == 0 || p.rounds < 1 || p.slice <= 0 {
@@ -91,6 +83,19 @@ func run() error {
 		return r.write(*write)
 	}
 	return nil
+}
+
+// list prints the names of the scenarios and of the servers.
+func (p plan) list() {
+	for _, s := range p.scenarios {
+		fmt.Println(s.name())
+	}
+	for _, name := range slices.Concat(p.extras, p.scale.names()) {
+		fmt.Println(name)
+	}
+	for _, k := range p.kinds {
+		fmt.Println(k.Name)
+	}
 }
 
 // compared returns the kinds that match, and always the floor, which is what the others

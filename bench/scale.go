@@ -262,27 +262,14 @@ func (p plan) sessions(r *scaleResult, programs programs, sink string) (err erro
 			return err
 		}
 		processes = append(processes, process)
-		if _, err := openSessions(process.addr, 1); err != nil { // what is made once, and kept
-			return err
-		}
-		without, err := process.footprint()
-		if err != nil {
-			return err
-		}
 		grows := []int{n}
 		if i == len(r.counts)-1 {
 			grows = steps
 		}
 		var ids []string
-		r.session, err = process.grow(grows, without, func(missing int) error { // that of the last remains
-			more, err := openSessions(process.addr, missing)
-			ids = append(ids, more...)
-			return err
-		})
-		if err != nil {
+		if ids, r.session, err = growSessions(process, grows); err != nil { // the growth of the last process counts
 			return err
 		}
-		shuffle(ids)
 		l, err := newSessionsLoad(s, process.addr, ids)
 		if err != nil {
 			return err
@@ -303,4 +290,23 @@ func (p plan) sessions(r *scaleResult, programs programs, sink string) (err erro
 		}
 	}
 	return nil
+}
+
+// growSessions opens sessions up to each of the sizes. It returns their ids in random order, and
+// the growth of the process.
+func growSessions(process *process, sizes []int) (ids []string, grown growth, err error) {
+	if _, err := openSessions(process.addr, 1); err != nil { // allocates what is allocated once
+		return nil, nil, err
+	}
+	without, err := process.footprint()
+	if err != nil {
+		return nil, nil, err
+	}
+	grown, err = process.grow(sizes, without, func(missing int) error {
+		more, err := openSessions(process.addr, missing)
+		ids = append(ids, more...)
+		return err
+	})
+	shuffle(ids)
+	return ids, grown, err
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -13,157 +12,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
-
-// nginxDir has the configuration that the tests run, with other addresses and times.
-const nginxDir = "../deploy/nginx"
-
-// replicaAddress returns an address that stays free while its server is away: others
-// listen, and call from, 127.0.0.1.
-func replicaAddress() string {
-	pid, n := os.Getpid(), lastReplica.Add(1)
-	return fmt.Sprintf("127.%d.%d.%d:8081", 64+pid/256%128, pid%256, n)
-}
-
-var lastReplica atomic.Uint32 // of this process
-
-// replicas starts the servers behind a proxy. The last one stands for the replica with
-// the slow tool.
-func replicas(t *testing.T, n int, adjusts ...adjust) (all []*server) {
-	t.Helper()
-	for range n {
-		all = append(all, serveHTTP(t, append(adjusts, withArgs("--addr", replicaAddress()))...))
-	}
-	return all
-}
-
-// proxy starts an nginx in front of three servers, and returns it as if it was one. The
-// changes are pairs of what the configuration says and what it is to say.
-func proxy(t *testing.T, backends []*server, changes ...string) *server {
-	t.Helper()
-	needs.Long(t, "e2e/nginx")
-	needs.Tool(t, "e2e/nginx", "nginx")
-	for {
-		addr := freeAddress(t)
-		dir := writeNginx(t, addr, backends, changes)
-		p := &server{mcp: "http://" + addr + "/mcp", process: start(t, program{
-			path: "nginx", args: []string{"-p", dir, "-c", "nginx.conf", "-e", "stderr"},
-		})}
-		var taken bool
-		eventually(t, func() error {
-			taken = !p.running() && strings.Contains(p.stderr.text(), "Address already in use")
-			if taken {
-				return nil
-			}
-			if !p.running() {
-				t.Fatalf("nginx has ended: %s", p.stderr)
-			}
-			_, err := p.trySend(t.Context(), httpClient(t), http.MethodPost, call(1, "echo", object{}).headers(), "")
-			return err
-		})
-		if !taken {
-			return p
-		}
-	}
-}
-
-// writeNginx writes the configuration to a folder of the test. Each change must find
-// what it replaces.
-func writeNginx(t *testing.T, addr string, backends []*server, changes []string) (dir string) {
-	t.Helper()
-	changes = append([]string{
-		"pid /run/nginx.pid;", "pid nginx.pid; daemon off; master_process off;",
-		"http {", "http { client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5;",
-		"listen 8080;", "listen " + addr + ";",
-		"/var/log/nginx/error.log", "stderr",
-		"/var/log/nginx/mcp.log", "access.log",
-	}, changes...)
-	for i, b := range backends {
-		was, is := fmt.Sprintf("127.0.0.1:%d", 8081+i), strings.TrimSuffix(strings.TrimPrefix(b.mcp, "http://"), "/mcp")
-		changes = append(changes, was, is)
-		if i < 2 { // the replicas of sessions
-			quote := strings.NewReplacer(".", `\.`).Replace
-			changes = append(changes, quote(was), quote(is))
-		}
-	}
-	dir = t.TempDir()
-	unused := map[string]bool{}
-	for i := 0; i < len(changes); i += 2 {
-		unused[changes[i]] = true
-	}
-	for _, name := range []string{"nginx.conf", "mcp_upstreams.conf", "mcp_proxy.conf"} {
-		b, err := os.ReadFile(filepath.Join(nginxDir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := string(b)
-		for old := range unused {
-			unused[old] = unused[old] && !strings.Contains(text, old)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.NewReplacer(changes...).Replace(text)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for old, is := range unused {
-		if is {
-			t.Fatalf("%s says nowhere %q", nginxDir, old)
-		}
-	}
-	return dir
-}
-
-// An openStream is a POST whose answer is read as it comes.
-type openStream struct {
-	*lines
-	drop   func() // hangs up
-	status int
-}
-
-// open sends a request and returns as soon as its answer begins.
-func (s *server) open(t *testing.T, r request) *openStream {
-	t.Helper()
-	ctx, drop := context.WithCancel(context.Background())
-	t.Cleanup(drop)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.mcp, strings.NewReader(r.frame()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header = r.headers()
-	late := time.AfterFunc(patience, drop)
-	resp, err := httpClient(t).Do(req)
-	late.Stop()
-	if err != nil {
-		t.Fatalf("%s: no answer has begun: %v", s.mcp, err)
-	}
-	t.Cleanup(func() { resp.Body.Close() })
-	return &openStream{lines: readLines(resp.Body), drop: drop, status: resp.StatusCode}
-}
-
-// awaitData waits for an event whose data contain a text.
-func (o *openStream) awaitData(t *testing.T, part string, from int) (next int) {
-	t.Helper()
-	_, next = o.await(t, "event with "+part, from, func(line string) bool {
-		return strings.HasPrefix(line, "data: ") && strings.Contains(line, part)
-	})
-	return next
-}
-
-// calls is how many calls of tools a server has admitted.
-func (s *server) calls(t *testing.T) float64 {
-	t.Helper()
-	return s.metrics(t).sum("vitrine_requests_admitted_total", "method", "tools/call")
-}
-
-// echoes reports whether an answer is that of echoX.
-func (a *answer) echoes() bool { return a.status == http.StatusOK && strings.Contains(a.text(), `"x"`) }
-
-func echoX(id any) request { return call(id, "echo", object{"text": "x"}) }
 
 // TestNginxEvents: what a handler reports reaches the client through nginx while the
 // handler works. A buffer would be full after a minute, which nobody waits for here.
