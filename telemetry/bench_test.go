@@ -85,7 +85,7 @@ type capture struct {
 	r *session.Request
 }
 
-func (c *capture) Finished(r *session.Request) { c.r = r }
+func (c *capture) Finished(w session.Work) { c.r = w.(*session.Request) }
 
 // finished returns a request whose life is over.
 func finished(tb testing.TB, in *session.Inbound) *session.Request {

@@ -61,9 +61,11 @@ func (w *watcher) Rejected(r *session.Request, reason mcp.RejectReason, err *mcp
 	w.Observer.Rejected(r, reason, err)
 }
 
-func (w *watcher) Finished(r *session.Request) {
-	defer w.observed.Add(-1)
-	w.Observer.Finished(r)
+func (w *watcher) Finished(work session.Work) {
+	if _, ok := work.(*session.Request); ok {
+		defer w.observed.Add(-1)
+	}
+	w.Observer.Finished(work)
 }
 
 type rigConfig struct {

@@ -97,14 +97,53 @@ func (o *Observer) Started(r *session.Request) {
 // Acknowledged implements [session.Observer].
 func (o *Observer) Acknowledged(r *session.Request) { operation(r).Acknowledged() }
 
+// An observation is what telemetry knows of a request or of a task.
+type observation interface {
+	Cancelled(cause mcp.Cause, detail string)
+	Panicked(value any, stack []byte)
+	Error(err error)
+	Abandoned(out telemetry.Outcome)
+	End(out telemetry.Outcome)
+}
+
+// observationOf returns what telemetry knows of work; nil if nothing was begun.
+func observationOf(w session.Work) observation {
+	x, _ := w.Observed().(observation)
+	return x
+}
+
 // Cancelled implements [session.Observer].
-func (o *Observer) Cancelled(r *session.Request, cancel *mcp.CancelError) {
-	operation(r).Cancelled(cancel.Cause, cancel.Detail)
+func (o *Observer) Cancelled(w session.Work, cancel *mcp.CancelError) {
+	if x := observationOf(w); x != nil {
+		x.Cancelled(cancel.Cause, cancel.Detail)
+	}
 }
 
 // Panicked implements [session.Observer].
-func (o *Observer) Panicked(r *session.Request, value any, stack []byte) {
-	operation(r).Panicked(value, stack)
+func (o *Observer) Panicked(w session.Work, value any, stack []byte) {
+	if x := observationOf(w); x != nil {
+		x.Panicked(value, stack)
+	}
+}
+
+// Abandoned implements [session.Observer].
+func (o *Observer) Abandoned(w session.Work) {
+	if x := observationOf(w); x != nil {
+		var out telemetry.Outcome
+		addOutcome(&out, w)
+		x.Abandoned(out)
+	}
+}
+
+// Finished implements [session.Observer].
+func (o *Observer) Finished(w session.Work) {
+	if x := observationOf(w); x != nil {
+		var out telemetry.Outcome
+		if hidden := addOutcome(&out, w); hidden != nil {
+			x.Error(hidden)
+		}
+		x.End(out)
+	}
 }
 
 // Dropped implements [session.Observer].
@@ -115,89 +154,48 @@ func (o *Observer) NotificationDropped(r *session.Request, method string, reason
 	operation(r).NotificationDropped(method, reason)
 }
 
-// Abandoned implements [session.Observer].
-func (o *Observer) Abandoned(r *session.Request) {
-	if op := operation(r); op != nil {
-		var out telemetry.Outcome
-		addOutcome(&out, r)
-		op.Abandoned(out)
-	}
-}
-
-// Finished implements [session.Observer].
-func (o *Observer) Finished(r *session.Request) {
-	if op := operation(r); op != nil {
-		var out telemetry.Outcome
-		addOutcome(&out, r)
-		op.End(out)
-	}
-}
-
 // addTimes adds what is known at the end of any request.
 func addTimes(out *telemetry.Outcome, r *session.Request) {
 	out.RequestBytes, out.AnswerBytes, out.Settled, out.Blocked = r.Bytes, r.ReplyBytes(), r.Latency(), r.Blocked()
 	out.Started, _ = r.QueueWait()
 	out.Returned, _ = r.HandlerDone()
-	if cancel, at := r.Cancellation(); cancel != nil {
-		out.Cancelled, out.CancelledAfter = cancel, at.Sub(r.ArrivedAt())
-	}
+	addCancellation(out, r, r.ArrivedAt())
 }
 
-// addOutcome adds what has become of an admitted request.
-func addOutcome(out *telemetry.Outcome, r *session.Request) {
-	addTimes(out, r)
-	fate, dropped := r.Fate()
-	out.Err, out.Fate, out.Dropped = r.Error(), telemetry.Fate(fate.String()), dropped
-	if after, ok := r.Acknowledged(); ok {
-		out.Acknowledged, out.SubscriptionEnd = after, r.End()
+// addOutcome adds what has become of work. It returns the error of a task that its client is
+// not told, if there is one.
+func addOutcome(out *telemetry.Outcome, w session.Work) (hidden error) {
+	switch w := w.(type) {
+	case *session.Request:
+		addTimes(out, w)
+		fate, dropped := w.Fate()
+		out.Err, out.Fate, out.Dropped = w.Error(), telemetry.Fate(fate.String()), dropped
+		if after, ok := w.Acknowledged(); ok {
+			out.Acknowledged, out.SubscriptionEnd = after, w.End()
+		}
+	case *session.Detached:
+		end := w.End()
+		out.TaskStatus, out.Err, out.ToolError, out.Settled = end.Status, end.Error, end.ToolError, time.Since(w.BeganAt())
+		addCancellation(out, w, w.BeganAt())
+		return end.Hidden
+	}
+	return nil
+}
+
+// addCancellation adds why and when work was cancelled that began at a time.
+func addCancellation(out *telemetry.Outcome, w session.Work, began time.Time) {
+	if cancel, at := w.Cancellation(); cancel != nil {
+		out.Cancelled, out.CancelledAfter = cancel, at.Sub(began)
 	}
 }
 
 // Detached implements [session.Observer].
 func (o *Observer) Detached(ctx context.Context, d *session.Detached) context.Context {
 	ctx, task := o.t.BeginTask(ctx, d.Series.Target, d.Name)
-	d.Observation = task
+	if task != nil {
+		d.Observation = task
+	}
 	return ctx
-}
-
-func taskOf(d *session.Detached) *telemetry.Task {
-	task, _ := d.Observation.(*telemetry.Task)
-	return task
-}
-
-// DetachedCancelled implements [session.Observer].
-func (o *Observer) DetachedCancelled(d *session.Detached, cancel *mcp.CancelError) {
-	taskOf(d).Cancelled(cancel.Cause, cancel.Detail)
-}
-
-// DetachedPanicked implements [session.Observer].
-func (o *Observer) DetachedPanicked(d *session.Detached, value any, stack []byte) {
-	taskOf(d).Panicked(value, stack)
-}
-
-// DetachedAbandoned implements [session.Observer].
-func (o *Observer) DetachedAbandoned(d *session.Detached) {
-	taskOf(d).Abandoned(taskOutcome(d))
-}
-
-// DetachedFinished implements [session.Observer].
-func (o *Observer) DetachedFinished(d *session.Detached) {
-	task := taskOf(d)
-	if hidden := d.End().Hidden; hidden != nil {
-		task.Error(hidden)
-	}
-	task.End(taskOutcome(d))
-}
-
-func taskOutcome(d *session.Detached) telemetry.Outcome {
-	end := d.End()
-	out := telemetry.Outcome{
-		TaskStatus: end.Status, Err: end.Error, ToolError: end.ToolError, Settled: time.Since(d.BeganAt()),
-	}
-	if cancel, at := d.Cancellation(); cancel != nil {
-		out.Cancelled, out.CancelledAfter = cancel, at.Sub(d.BeganAt())
-	}
-	return out
 }
 
 // Notified implements [session.Observer].

@@ -95,7 +95,7 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 		switch {
 		case c.unread.Load() >= int64(c.limits.MaxUnread):
 			return mcp.RejectOverload, overload(limits.NameUnread)
-		case !ln.admit(r):
+		case !ln.enter(&r.work):
 			return mcp.RejectShuttingDown, shuttingDown()
 		}
 		return "", nil
@@ -116,7 +116,7 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 			reason, err = mcp.RejectOverload, overload(limits.NameInFlight)
 		case r.session.stream.overfull():
 			reason, err = mcp.RejectOverload, overload(limits.NameQueuedBytes)
-		case !ln.admit(r):
+		case !ln.enter(&r.work):
 			reason, err = mcp.RejectShuttingDown, shuttingDown()
 		default:
 			st.index[key] = r
@@ -141,7 +141,7 @@ func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
 	if data, ok := err.Data.(mcp.ErrorData); ok && data.Limit != "" {
 		c.ledger.limitReached(data.Limit)
 	}
-	c.observer.Rejected(r, reason, err)
+	c.tell("Rejected", func(o Observer) { o.Rejected(r, reason, err) })
 	attrs := append(r.LogAttrs(), "reason", reason)
 	if refusal, ok := mcp.AsRefusal(err); ok {
 		attrs = append(attrs, refusalAttrs(refusal)...)

@@ -45,6 +45,7 @@ type Core struct {
 	waiting waitingRoom
 	// subscriptions bounds the requests whose route is one for subscriptions.
 	subscriptions waitingRoom
+	running       waitingRoom   // bounds the detached work
 	parting       chan struct{} // closed when the drain begins: subscriptions end
 	lines         logline.Limiter
 
@@ -60,12 +61,11 @@ type Core struct {
 	unread atomic.Int64 // modern exchanges whose answer has no fate yet
 	_      [64]byte
 
-	timers   timers
-	frames   frames
-	wakes    wakes
-	tasks    tasks // background work
-	refused  refusedCounts
-	detached detachedSet // of handlers whose request was answered
+	timers  timers
+	frames  frames
+	wakes   wakes
+	tasks   tasks // background work
+	refused refusedCounts
 }
 
 // Config is what a Core is made of. Dispatcher is required.
@@ -100,12 +100,6 @@ func New(cfg Config) *Core {
 		closing:       make(chan struct{}),
 		parting:       make(chan struct{}),
 		drained:       make(chan struct{}),
-		detached:      detachedSet{all: map[*Detached]struct{}{}, idle: make(chan struct{})},
-	}
-	if c.observer == nil {
-		c.observer = NopObserver{}
-	} else {
-		c.observer = guard{c, c.observer}
 	}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
@@ -124,6 +118,7 @@ func (c *Core) SetLimits(l limits.Limits) {
 		m.bind(c.limits, c.ledger.limitReached)
 	}
 	c.subscriptions.size = int64(c.limits.MaxSubscriptions)
+	c.running.size = int64(c.limits.MaxRunningTasks)
 }
 
 // Limits returns the limits in force.
@@ -146,7 +141,7 @@ func (c *Core) Connect(conn *Conn, sink Sink) *Session {
 	draining := c.draining.Load()
 	c.sessions[s] = struct{}{}
 	c.mu.Unlock()
-	c.observer.SessionOpened(s)
+	c.tell("SessionOpened", func(o Observer) { o.SessionOpened(s) })
 	c.tasks.start(func() { s.pump(sink) })
 	if draining {
 		s.Close(mcp.CauseServerShutdown)
@@ -167,7 +162,7 @@ func (c *Core) sessionClosed(s *Session, cause mcp.Cause) {
 	delete(c.sessions, s)
 	c.mu.Unlock()
 	c.ledger.sessionClosed(cause)
-	c.observer.SessionClosed(s, cause)
+	c.tell("SessionClosed", func(o Observer) { o.SessionClosed(s, cause) })
 	total, abandoned := 0, 0
 	s.update(func(st *state) { total, abandoned = st.total, len(st.abandoned) })
 	c.logger.Info("session.closed", "session", s.LogID(), "cause", cause, "age", time.Since(s.opened),
@@ -196,7 +191,7 @@ func (c *Core) Notify(in *Inbound) {
 	if in.Method == mcp.NotificationCancelled {
 		c.ledger.ignored(receivedNotification, mcp.IgnoredCancel, mcp.IgnoreWrongTransport)
 		c.logger.Debug("cancel.ignored", "reason", mcp.IgnoreWrongTransport)
-		_, end := c.observeNotification(in, nil)
+		_, end := c.tellNotified(in, nil)
 		end()
 		return
 	}
@@ -215,11 +210,11 @@ func (c *Core) RejectUnadmitted(in *Inbound, reason mcp.RejectReason, err *mcp.E
 	case wire.Request:
 		r := newRequest(c, in, nil, nil, c.dispatcher.Route(in, nil))
 		c.ledger.rejected(receivedRequest, reason)
-		c.observer.Rejected(r, reason, err)
+		c.tell("Rejected", func(o Observer) { o.Rejected(r, reason, err) })
 		r.cancel(nil)
 	case wire.Notification:
 		c.ledger.rejected(receivedNotification, reason)
-		_, end := c.observeNotification(in, nil)
+		_, end := c.tellNotified(in, nil)
 		end()
 	case wire.Response:
 		c.ledger.ignored(receivedResponse, mcp.IgnoredResponse, mcp.IgnoreWrongSession)
@@ -282,21 +277,12 @@ func (c *Core) notify(in *Inbound, s *Session) {
 				c.logger.Error("notification.panic", "method", in.Method, "panic", v, "stack", string(debug.Stack()))
 			}
 		}()
-		ctx, end := c.observeNotification(in, s)
+		ctx, end := c.tellNotified(in, s)
 		defer end()
 		c.dispatcher.Notify(ctx, in, s)
 		normal = true
 	}()
 	<-handled
-}
-
-// observeNotification tells the observer of a notification.
-func (c *Core) observeNotification(in *Inbound, s *Session) (context.Context, func()) {
-	ctx := in.Values
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	return c.observer.Notified(context.WithoutCancel(ctx), in, s)
 }
 
 // invariant reports a broken invariant: a bug of ours.

@@ -39,13 +39,23 @@ func (o *taskRecorder) Detached(ctx context.Context, d *Detached) context.Contex
 	return ctx
 }
 
-func (o *taskRecorder) DetachedCancelled(d *Detached, err *mcp.CancelError) {
-	o.tell("cancelled "+string(err.Cause), d)
+func (o *taskRecorder) Cancelled(w Work, err *mcp.CancelError) {
+	o.task("cancelled "+string(err.Cause), w)
 }
-func (o *taskRecorder) DetachedPanicked(d *Detached, _ any, _ []byte) { o.tell("panicked", d) }
-func (o *taskRecorder) DetachedAbandoned(d *Detached)                 { o.tell("abandoned", d) }
-func (o *taskRecorder) DetachedFinished(d *Detached) {
-	o.tell("finished "+string(d.End().Status), d)
+func (o *taskRecorder) Panicked(w Work, _ any, _ []byte) { o.task("panicked", w) }
+func (o *taskRecorder) Abandoned(w Work)                 { o.task("abandoned", w) }
+
+func (o *taskRecorder) Finished(w Work) {
+	if d, ok := w.(*Detached); ok {
+		o.tell("finished "+string(d.End().Status), d)
+	}
+}
+
+// task keeps what it was told, unless it is about a request.
+func (o *taskRecorder) task(callback string, w Work) {
+	if d, ok := w.(*Detached); ok {
+		o.tell(callback, d)
+	}
 }
 
 // TestDetachedIsObserved: the observer is told of each thing once, of the beginning first
@@ -114,7 +124,7 @@ func TestDetachedIsObserved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, limits.Limits{}, func(w *world) {
 				rec := &taskRecorder{during: tc.during}
-				w.core.observer = guard{w.core, rec}
+				w.core.observer = rec
 				k := w.detacher("work")
 				w.connect(true).call("1", "work")
 				d := k.next()

@@ -22,10 +22,9 @@ func (c *Core) Shutdown(ctx context.Context) error {
 		return c.result
 	}
 	c.ledger.seal()
-	c.detached.seal()
 	queued := &mcp.CancelError{Cause: mcp.CauseServerShutdown}
 	answer := shuttingDown().WithData(mcp.ErrorData{Reason: string(mcp.RejectShuttingDown), Phase: "queued"})
-	for _, r := range c.ledger.live() {
+	for _, r := range live[*Request](c.ledger) {
 		// One that has its slots begins in a moment, and is waited for like those that run.
 		if r.queued && r.refuseQueued(queued, answer) {
 			c.logger.InfoContext(r.ctx, "request.refused", append(r.LogAttrs(), "reason", mcp.RejectShuttingDown)...)
@@ -48,28 +47,23 @@ func (c *Core) Shutdown(ctx context.Context) error {
 func (c *Core) AwaitHandlers(patience time.Duration, others ...<-chan struct{}) (left []string) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	for _, idle := range append(c.idles(), others...) {
+	for _, idle := range append([]<-chan struct{}{c.ledger.idle}, others...) {
 		select {
 		case <-idle:
 			continue
 		case <-timer.C:
 		case <-c.closing:
 		}
-		return c.running()
+		return c.stillRunning()
 	}
 	return nil
 }
 
-// running names the handlers that have not returned.
-func (c *Core) running() (names []string) {
-	for _, r := range c.ledger.live() {
-		if r.verdict.started() && !r.hasReturned() {
-			names = append(names, r.describe())
-		}
-	}
-	for _, d := range c.detached.list() {
-		if !d.over() {
-			names = append(names, d.describe())
+// stillRunning names the handlers that have not returned.
+func (c *Core) stillRunning() (names []string) {
+	for _, w := range live[Work](c.ledger) {
+		if w.started() && !w.part().hasReturned() {
+			names = append(names, w.part().describe())
 		}
 	}
 	return names
@@ -88,36 +82,26 @@ func (c *Core) Close() {
 	}
 }
 
-// idles are closed when, after the seal, no request is live and no work is detached.
-func (c *Core) idles() []<-chan struct{} { return []<-chan struct{}{c.ledger.idle, c.detached.idle} }
-
-// isOver lets a drain without patience see that there is nothing to wait for.
-func isOver(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // awaitIdle waits for the running requests and the detached work, and logs the progress.
 func (c *Core) awaitIdle(ctx context.Context) {
+	select {
+	case <-c.ledger.idle:
+		return // also without any patience
+	default:
+	}
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	for _, idle := range c.idles() {
-		for waiting := !isOver(idle); waiting; {
-			select {
-			case <-idle:
-				waiting = false
-			case <-ctx.Done():
-				c.logDeadline()
-				return
-			case <-c.closing:
-				return
-			case <-ticker.C:
-				c.logProgress()
-			}
+	for {
+		select {
+		case <-c.ledger.idle:
+			return
+		case <-ctx.Done():
+			c.logDeadline()
+			return
+		case <-c.closing:
+			return
+		case <-ticker.C:
+			c.logProgress()
 		}
 	}
 }
@@ -126,16 +110,13 @@ func (c *Core) awaitIdle(ctx context.Context) {
 // handlers that did not return.
 func (c *Core) stop() (left []string) {
 	err := &mcp.CancelError{Cause: mcp.CauseServerShutdown}
-	for _, r := range c.ledger.live() {
-		r.interrupt(err)
-	}
-	for _, d := range c.detached.list() {
-		d.Cancel(err)
+	for _, w := range live[Work](c.ledger) {
+		w.interrupt(err)
 	}
 	end := time.Now().Add(c.limits.CleanupGrace)
 	c.awaitClean(end)
 	answer := causeError(mcp.CauseServerShutdown, "")
-	for _, r := range c.ledger.live() {
+	for _, r := range live[*Request](c.ledger) {
 		r.refuse(err, answer)
 	}
 	c.flush(end)
@@ -146,14 +127,9 @@ func (c *Core) stop() (left []string) {
 	for _, s := range sessions {
 		<-s.done
 	}
-	for _, r := range c.ledger.live() {
-		if c.abandon(r) {
-			left = append(left, r.describe())
-		}
-	}
-	for _, d := range c.detached.list() {
-		if d.abandon() {
-			left = append(left, d.describe())
+	for _, w := range live[Work](c.ledger) {
+		if w.part().abandon() {
+			left = append(left, w.part().describe())
 		}
 	}
 	c.tasks.wait()
@@ -165,19 +141,17 @@ func (c *Core) stop() (left []string) {
 func (c *Core) awaitClean(end time.Time) {
 	timer := time.NewTimer(time.Until(end))
 	defer timer.Stop()
-	closing := c.closing
-	for _, idle := range c.idles() {
-		for waiting := true; waiting; {
-			select {
-			case <-idle:
-				waiting = false
-			case <-timer.C:
-				return
-			case <-closing:
-				closing = nil
-				timer.Reset(c.limits.CleanupGrace / 5)
-			}
-		}
+	select {
+	case <-c.ledger.idle:
+		return
+	case <-timer.C:
+		return
+	case <-c.closing:
+	}
+	timer.Reset(c.limits.CleanupGrace / 5)
+	select {
+	case <-c.ledger.idle:
+	case <-timer.C:
 	}
 }
 
@@ -202,7 +176,7 @@ func (c *Core) flush(end time.Time) {
 // owing returns the streams on which an answer waits. A request whose answer was sent
 // is live too, while its handler has not returned: it must not cost others their stream.
 func (c *Core) owing() (streams []*Stream) {
-	for _, r := range c.ledger.live() {
+	for _, r := range live[*Request](c.ledger) {
 		if fate, _ := r.Fate(); fate == FateUnknown {
 			streams = append(streams, r.stream)
 		}

@@ -16,7 +16,7 @@ type slowObserver struct {
 	gate chan struct{}
 }
 
-func (o slowObserver) Finished(*Request) { <-o.gate }
+func (o slowObserver) Finished(Work) { <-o.gate }
 
 // What is told of a request is told before Shutdown returns, even if it was over for
 // everybody else when the drain began: whoever flushes telemetry then has all of it.

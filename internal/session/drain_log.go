@@ -74,14 +74,14 @@ func (info *RequestInfo) logLeft(logger *slog.Logger, at time.Time) {
 	}
 	name, version := ClientOf(r.Inbound, r.session)
 	attrs = appendText(appendText(attrs, "client", name), "client_version", version)
-	logger.WarnContext(r.ctx, "drain.left", appendCancel(attrs, info.Cancel, info.CancelFor, info.Abandoned)...)
+	logger.WarnContext(r.ctx, "drain.left", info.appendCancel(attrs)...)
 }
 
 // logLeft logs a task that a drain has not waited for.
 func (info *DetachedInfo) logLeft(logger *slog.Logger) {
-	attrs := append(info.Detached.logAttrs(), "left", info.Left)
+	attrs := append(info.Detached.LogAttrs(), "left", info.Left)
 	logger.WarnContext(info.Detached.Context(), "drain.left",
-		appendCancel(attrs, info.Cancel, info.CancelFor, info.Abandoned)...)
+		info.appendCancel(attrs)...)
 }
 
 // appendText appends what is known, and nothing for "".
@@ -93,12 +93,12 @@ func appendText(attrs []any, key, value string) []any {
 }
 
 // appendCancel appends how it stands with a cancellation, if there was one.
-func appendCancel(attrs []any, err *mcp.CancelError, since time.Duration, abandoned bool) []any {
-	if err == nil {
+func (info *WorkInfo) appendCancel(attrs []any) []any {
+	if info.Cancel == nil {
 		return attrs
 	}
-	attrs = append(attrs, "cause", err.Cause, "cancelled_for", since, "abandoned", abandoned)
-	return appendText(attrs, "reason", err.Detail)
+	attrs = append(attrs, "cause", info.Cancel.Cause, "cancelled_for", info.CancelFor, "abandoned", info.Abandoned)
+	return appendText(attrs, "reason", info.Cancel.Detail)
 }
 
 // states counts the live requests by their state.

@@ -31,7 +31,7 @@ func (c *Core) logDrop(r *Request, reason mcp.DropReason) {
 func (c *Core) dropNotification(r *Request, method string, reason mcp.DropReason) {
 	c.ledger.notificationDropped(method, reason)
 	if r != nil {
-		c.observer.NotificationDropped(r, method, reason)
+		c.tell("NotificationDropped", func(o Observer) { o.NotificationDropped(r, method, reason) })
 	}
 	if ok, silenced := c.linesAbout(r).Allow("notification.dropped", string(reason), time.Now()); ok {
 		ctx, attrs := context.Background(), []any{"notification", method, "reason", reason, "silenced", silenced}

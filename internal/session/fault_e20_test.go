@@ -228,7 +228,7 @@ func (w *world) detacher(name string) *detacher {
 	})
 	w.t.Cleanup(func() { // runs before the world ends
 		for _, d := range all {
-			if !d.over() {
+			if !d.hasReturned() {
 				d.Done()
 			}
 		}

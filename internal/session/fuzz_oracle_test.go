@@ -15,9 +15,9 @@ func (sc *script) check() {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	now := time.Now()
-	live, open := map[*Request]bool{}, map[*Session]int{}
-	for _, r := range sc.core.ledger.live() {
-		live[r] = true
+	alive, open := map[*Request]bool{}, map[*Session]int{}
+	for _, r := range live[*Request](sc.core.ledger) {
+		alive[r] = true
 	}
 	for _, tr := range sc.order {
 		if tr.refused {
@@ -31,10 +31,10 @@ func (sc *script) check() {
 		switch {
 		case !decided && now.After(tr.r.Deadline().Add(fuzzPause)):
 			sc.faultLocked("I12: %s is undecided after its deadline", tr)
-		case live[tr.r] != (fate == FateUnknown || running):
-			sc.faultLocked("I4: %s is live: %t, fate %v, handler running: %t", tr, live[tr.r], fate, running)
-		case live[tr.r] == (tr.finished > 0):
-			sc.faultLocked("I4: %s is live: %t, finished %d times", tr, live[tr.r], tr.finished)
+		case alive[tr.r] != (fate == FateUnknown || running):
+			sc.faultLocked("I4: %s is live: %t, fate %v, handler running: %t", tr, alive[tr.r], fate, running)
+		case alive[tr.r] == (tr.finished > 0):
+			sc.faultLocked("I4: %s is live: %t, finished %d times", tr, alive[tr.r], tr.finished)
 		case decided && tr.started == 0 && running:
 			sc.faultLocked("Q: the handler of %s runs although it was settled in the queue", tr)
 		}
@@ -42,9 +42,9 @@ func (sc *script) check() {
 			open[tr.r.session]++
 		}
 		sc.checkDrop(tr)
-		delete(live, tr.r)
+		delete(alive, tr.r)
 	}
-	for r := range live {
+	for r := range alive {
 		sc.faultLocked("I4: %s is live and unknown", r.ID.Raw())
 	}
 	for s, end := range sc.bySession {

@@ -260,10 +260,10 @@ func (sc *script) Begin(ctx context.Context, r *Request) context.Context {
 	return ctx
 }
 
-func (sc *script) with(r *Request, f func(tr *fuzzTrace)) {
+func (sc *script) with(w Work, f func(tr *fuzzTrace)) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	f(sc.traces[r])
+	f(sc.traces[w.(*Request)])
 }
 
 // Rejected closes it. On a byte stream an id in flight belongs to the request that has it.
@@ -281,8 +281,8 @@ func (sc *script) Rejected(r *Request, reason mcp.RejectReason, _ *mcp.Error) {
 func (sc *script) Started(r *Request) { sc.with(r, func(tr *fuzzTrace) { tr.started++ }) }
 
 // Cancelled implements [Observer].
-func (sc *script) Cancelled(r *Request, err *mcp.CancelError) {
-	sc.with(r, func(tr *fuzzTrace) { tr.cancels = append(tr.cancels, err) })
+func (sc *script) Cancelled(w Work, err *mcp.CancelError) {
+	sc.with(w, func(tr *fuzzTrace) { tr.cancels = append(tr.cancels, err) })
 }
 
 // Dropped implements [Observer].
@@ -291,14 +291,14 @@ func (sc *script) Dropped(r *Request, reason mcp.DropReason) {
 }
 
 // Abandoned implements [Observer].
-func (sc *script) Abandoned(r *Request) { sc.with(r, func(tr *fuzzTrace) { tr.abandoned++ }) }
+func (sc *script) Abandoned(w Work) { sc.with(w, func(tr *fuzzTrace) { tr.abandoned++ }) }
 
 // Finished implements [Observer].
-func (sc *script) Finished(r *Request) { sc.with(r, func(tr *fuzzTrace) { tr.finished++ }) }
+func (sc *script) Finished(w Work) { sc.with(w, func(tr *fuzzTrace) { tr.finished++ }) }
 
 // Panicked implements [Observer].
-func (sc *script) Panicked(r *Request, _ any, _ []byte) {
-	sc.with(r, func(*fuzzTrace) { sc.panicked++ })
+func (sc *script) Panicked(w Work, _ any, _ []byte) {
+	sc.with(w, func(*fuzzTrace) { sc.panicked++ })
 }
 
 // SessionOpened implements [Observer].

@@ -1,24 +1,26 @@
 package session
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A ledger holds what the core must never lose count of: the live requests, and
+// A ledger holds what the core must never lose count of: the live work, and
 // the counters of the conservation law. It is striped into lanes, each with a
 // lock of its own, so that requests do not meet on one lock; a reader takes all
 // the locks at once and so sees one consistent moment.
 type ledger struct {
 	lanes []lane
-	// remaining counts the live requests once the ledger is sealed; idle is closed when
-	// it reaches zero.
+	// remaining counts the live work once the ledger is sealed; idle is closed when it
+	// reaches zero.
 	remaining atomic.Int64
 	idle      chan struct{}
-	// owed counts those whose answer has no fate yet; answered is closed at zero.
+	// owed counts the requests whose answer has no fate yet; answered is closed at zero.
 	owed     atomic.Int64
 	answered chan struct{}
 
@@ -43,7 +45,7 @@ type Series struct {
 type lane struct {
 	mu     sync.Mutex
 	sealed bool // no admission any more
-	head   *Request
+	head   *work
 	counts []*seriesCounts // by Series.index
 	tally  tally
 	_      [64]byte // keeps two lanes' locks off one cache line
@@ -53,9 +55,8 @@ type lane struct {
 type seriesCounts struct {
 	admitted, sent, stored, panics uint64
 	dropped                        [numDropReasons]uint64
-	cancelled                      [numCauses]uint64
+	cancelled                      [numLives][numCauses]uint64
 	abandoned                      [numCauses]uint64
-	tasksCancelled                 [numCauses]uint64
 }
 
 // tally holds the counters without a series.
@@ -139,38 +140,41 @@ func (ln *lane) of(s *Series) *seriesCounts {
 	return c
 }
 
-// admit enters r into the live set and counts it, unless the ledger is sealed.
-func (ln *lane) admit(r *Request) bool {
+// enter puts work into the live set, and counts it if it is a request, unless the ledger is
+// sealed.
+func (ln *lane) enter(w *work) bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	if ln.sealed {
 		return false
 	}
-	ln.tally.received[receivedRequest]++
-	ln.of(r.Route.Series).admitted++
-	r.lane = ln
-	if r.next = ln.head; r.next != nil {
-		r.next.prev = r
+	if w.life == requestLife {
+		ln.tally.received[receivedRequest]++
+		ln.of(w.self.labels()).admitted++
 	}
-	ln.head = r
+	w.lane = ln
+	if w.next = ln.head; w.next != nil {
+		w.next.prev = w
+	}
+	ln.head = w
 	return true
 }
 
-// remove takes r out of the live set. The caller holds ln.mu and tells the
-// ledger afterwards with left.
-func (ln *lane) remove(r *Request) {
-	if r.prev != nil {
-		r.prev.next = r.next
+// remove takes work out of the live set. The caller must hold ln.mu, and tell the ledger
+// afterwards with left.
+func (ln *lane) remove(w *work) {
+	if w.prev != nil {
+		w.prev.next = w.next
 	} else {
-		ln.head = r.next
+		ln.head = w.next
 	}
-	if r.next != nil {
-		r.next.prev = r.prev
+	if w.next != nil {
+		w.next.prev = w.prev
 	}
-	r.prev, r.next = nil, nil
+	w.prev, w.next = nil, nil
 }
 
-// left notes that a live request was removed from a sealed lane.
+// left notes that live work was removed from a sealed lane.
 func (l *ledger) left() {
 	if l.remaining.Add(-1) == 0 {
 		close(l.idle)
@@ -230,7 +234,7 @@ func (l *ledger) unlockAll() {
 }
 
 // seal ends admission in all lanes at one moment. The ledger's idle channel is
-// closed when the last live request has left.
+// closed when the last live work has left.
 func (l *ledger) seal() {
 	l.lockAll()
 	defer l.unlockAll()
@@ -240,9 +244,9 @@ func (l *ledger) seal() {
 	n, owed := int64(1), int64(1) // our own, so that idle cannot close while we count
 	for i := range l.lanes {
 		l.lanes[i].sealed = true
-		for r := l.lanes[i].head; r != nil; r = r.next {
+		for w := l.lanes[i].head; w != nil; w = w.next {
 			n++
-			if r.fate == FateUnknown {
+			if r, ok := w.self.(*Request); ok && r.fate == FateUnknown {
 				owed++
 			}
 		}
@@ -253,63 +257,34 @@ func (l *ledger) seal() {
 	l.concluded()
 }
 
-// live returns a private copy of the live set, to be walked without a lock.
-func (l *ledger) live() []*Request {
+// live returns a private copy of the live work of one type, to be walked without a lock:
+// *Request, *Detached, or Work for both.
+func live[T Work](l *ledger) (all []T) {
 	l.lockAll()
 	defer l.unlockAll()
-	var all []*Request
 	for i := range l.lanes {
-		for r := l.lanes[i].head; r != nil; r = r.next {
-			all = append(all, r)
+		for w := l.lanes[i].head; w != nil; w = w.next {
+			if t, ok := w.self.(T); ok {
+				all = append(all, t)
+			}
 		}
 	}
 	return all
 }
 
-// The positions of causes and drop reasons in the counters' arrays.
+// causes and dropReasons have the values of the counters' arrays, by their position.
+var causes, dropReasons = mcp.Causes(), mcp.ResponseDropReasons()
+
 const (
 	numCauses      = 9
 	numDropReasons = 6
 )
 
-func causeIndex(c mcp.Cause) int {
-	switch c {
-	case mcp.CauseClientCancel:
-		return 0
-	case mcp.CauseClientDisconnect:
-		return 1
-	case mcp.CauseTransportClose:
-		return 2
-	case mcp.CauseTransportError:
-		return 3
-	case mcp.CauseSessionDelete:
-		return 4
-	case mcp.CauseSessionIdle:
-		return 5
-	case mcp.CauseSessionEvicted:
-		return 6
-	case mcp.CauseServerShutdown:
-		return 7
-	case mcp.CauseDeadline:
-		return 8
+// indexOf returns the position of a value that must be there.
+func indexOf[T comparable](values []T, v T) int {
+	i := slices.Index(values, v)
+	if i < 0 {
+		panic(fmt.Sprintf("session: unknown value %v", v))
 	}
-	panic("session: unknown cause " + string(c))
-}
-
-func dropIndex(d mcp.DropReason) int {
-	switch d {
-	case mcp.DropCancelled:
-		return 0
-	case mcp.DropClosedWriter:
-		return 1
-	case mcp.DropBrokenPeer:
-		return 2
-	case mcp.DropWriteTimeout:
-		return 3
-	case mcp.DropSessionGone:
-		return 4
-	case mcp.DropStreamGone:
-		return 5
-	}
-	panic("session: unknown drop reason " + string(d))
+	return i
 }

@@ -141,10 +141,10 @@ func appendAll[T ~string](to []string, values []T) []string {
 func TestVocabularyIndexes(t *testing.T) {
 	require.Len(t, mcp.Causes(), numCauses)
 	for i, c := range mcp.Causes() {
-		require.Equal(t, i, causeIndex(c), c)
+		require.Equal(t, i, indexOf(causes, c), c)
 	}
 	require.Len(t, mcp.ResponseDropReasons(), numDropReasons)
 	for i, r := range mcp.ResponseDropReasons() {
-		require.Equal(t, i, dropIndex(r), r)
+		require.Equal(t, i, indexOf(dropReasons, r), r)
 	}
 }

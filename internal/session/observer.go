@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"runtime/debug"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -24,33 +25,24 @@ type Observer interface {
 	// Acknowledged: the request has become a subscription, which has no part in the
 	// durations of operations from here on.
 	Acknowledged(r *Request)
-	// Cancelled: the request's context was cancelled, for the first and only time.
-	Cancelled(r *Request, cancel *mcp.CancelError)
+	// Cancelled: the context of the work was cancelled, for the first and only time.
+	Cancelled(w Work, cancel *mcp.CancelError)
 	// Panicked: the handler panicked; value is nil for runtime.Goexit.
-	Panicked(r *Request, value any, stack []byte)
+	Panicked(w Work, value any, stack []byte)
 	// Dropped: the answer will not be sent.
 	Dropped(r *Request, reason mcp.DropReason)
 	// NotificationDropped: a notification about the request will not be sent.
 	NotificationDropped(r *Request, method string, reason mcp.DropReason)
 	// Abandoned: the handler ignored its cancelled context for too long.
-	Abandoned(r *Request)
-	// Finished: the handler has returned and the fate of the answer is known. After
-	// Abandoned it tells of the late return.
-	Finished(r *Request)
+	Abandoned(w Work)
+	// Finished: the handler has returned and, of a request, the fate of the answer is known.
+	// After Abandoned it tells of the late return.
+	Finished(w Work)
 	// Detached: a request goes on as d, a task, and will be answered with that. The context
 	// that it returns is the one of the work; it must be derived from ctx. It may keep what
-	// it needs in d.Observation. Of the calls about d it is the first, and DetachedFinished
-	// is the last.
+	// it needs in d.Observation. Of the calls about d it is the first, and Finished is the
+	// last.
 	Detached(ctx context.Context, d *Detached) context.Context
-	// DetachedCancelled: the context of the work was cancelled, for the first and only time.
-	DetachedCancelled(d *Detached, cancel *mcp.CancelError)
-	// DetachedPanicked: the handler panicked; value is nil for runtime.Goexit.
-	DetachedPanicked(d *Detached, value any, stack []byte)
-	// DetachedAbandoned: the handler ignored its cancelled context for too long.
-	DetachedAbandoned(d *Detached)
-	// DetachedFinished: the handler has returned. After DetachedAbandoned it tells of the
-	// late return.
-	DetachedFinished(d *Detached)
 	// Notified frames the handling of a notification: it returns the context for it,
 	// derived from ctx, and a function that is called at its end. s may be nil.
 	Notified(ctx context.Context, in *Inbound, s *Session) (context.Context, func())
@@ -66,69 +58,88 @@ type Observer interface {
 	SessionClosed(s *Session, cause mcp.Cause)
 }
 
-// NopObserver observes nothing. Embed it to implement a part of [Observer].
+// tell calls the observer, if there is one. A panic of a callback is counted and logged, and
+// the core goes on as if it had returned: else it would end the process, or leave a session
+// whose end nobody announces. (A callback that calls runtime.Goexit cannot be contained: the
+// goroutine that it ends is the core's.)
+func (c *Core) tell(callback string, f func(Observer)) {
+	if c.observer == nil {
+		return
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			c.containedPanic(callback, v, debug.Stack())
+		}
+	}()
+	f(c.observer)
+}
+
+// containedPanic counts and logs the panic of something that only records.
+func (c *Core) containedPanic(where string, value any, stack []byte) {
+	c.ledger.count(func(t *tally) { t.observerPanics++ })
+	c.logger.Error("observer.panic", "callback", where, "panic", value, "stack", string(stack))
+}
+
+// ContainedPanic counts and logs a panic that a middleware has contained, of something
+// that it was given only to record.
+func (r *Request) ContainedPanic(where string, value any, stack []byte) {
+	r.core.containedPanic(where, value, stack)
+}
+
+// tellAsked tells the observer that the client is asked, and returns the params that are
+// sent, and what tells of the end.
+func (c *Core) tellAsked(ctx context.Context, s *Session, method string, params []byte) (sent []byte, end func(mcp.ID, error)) {
+	sent = params
+	var done func(mcp.ID, error)
+	c.tell("Asked", func(o Observer) { sent, done = o.Asked(ctx, s, method, params) })
+	return sent, func(id mcp.ID, err error) {
+		if done != nil {
+			c.tell("Asked", func(Observer) { done(id, err) })
+		}
+	}
+}
+
+// tellNotified tells the observer of a notification, and returns the context for its
+// handling, and what tells of the end. s may be nil.
+func (c *Core) tellNotified(in *Inbound, s *Session) (ctx context.Context, end func()) {
+	if ctx = in.Values; ctx == nil {
+		ctx = context.Background()
+	}
+	ctx = context.WithoutCancel(ctx)
+	if c.observer == nil {
+		return ctx, func() {}
+	}
+	var done func()
+	c.tell("Notified", func(o Observer) { ctx, done = o.Notified(ctx, in, s) })
+	return ctx, func() {
+		if done != nil {
+			c.tell("Notified", func(Observer) { done() })
+		}
+	}
+}
+
+// A NopObserver observes nothing. Embed it to implement a part of [Observer].
 type NopObserver struct{}
 
-// Begin implements [Observer].
-func (NopObserver) Begin(ctx context.Context, _ *Request) context.Context { return ctx }
-
-// Rejected implements [Observer].
-func (NopObserver) Rejected(*Request, mcp.RejectReason, *mcp.Error) {}
-
-// Started implements [Observer].
-func (NopObserver) Started(*Request) {}
-
-// Acknowledged implements [Observer].
-func (NopObserver) Acknowledged(*Request) {}
-
-// Cancelled implements [Observer].
-func (NopObserver) Cancelled(*Request, *mcp.CancelError) {}
-
-// Panicked implements [Observer].
-func (NopObserver) Panicked(*Request, any, []byte) {}
-
-// Dropped implements [Observer].
-func (NopObserver) Dropped(*Request, mcp.DropReason) {}
-
-// NotificationDropped implements [Observer].
-func (NopObserver) NotificationDropped(*Request, string, mcp.DropReason) {}
-
-// Abandoned implements [Observer].
-func (NopObserver) Abandoned(*Request) {}
-
-// Finished implements [Observer].
-func (NopObserver) Finished(*Request) {}
-
-// Detached implements [Observer].
+func (NopObserver) Begin(ctx context.Context, _ *Request) context.Context     { return ctx }
+func (NopObserver) Rejected(*Request, mcp.RejectReason, *mcp.Error)           {}
+func (NopObserver) Started(*Request)                                          {}
+func (NopObserver) Acknowledged(*Request)                                     {}
+func (NopObserver) Cancelled(Work, *mcp.CancelError)                          {}
+func (NopObserver) Panicked(Work, any, []byte)                                {}
+func (NopObserver) Dropped(*Request, mcp.DropReason)                          {}
+func (NopObserver) NotificationDropped(*Request, string, mcp.DropReason)      {}
+func (NopObserver) Abandoned(Work)                                            {}
+func (NopObserver) Finished(Work)                                             {}
 func (NopObserver) Detached(ctx context.Context, _ *Detached) context.Context { return ctx }
+func (NopObserver) Written(*Conn, int, time.Duration)                         {}
+func (NopObserver) SessionOpened(*Session)                                    {}
+func (NopObserver) SessionClosed(*Session, mcp.Cause)                         {}
 
-// DetachedCancelled implements [Observer].
-func (NopObserver) DetachedCancelled(*Detached, *mcp.CancelError) {}
-
-// DetachedPanicked implements [Observer].
-func (NopObserver) DetachedPanicked(*Detached, any, []byte) {}
-
-// DetachedAbandoned implements [Observer].
-func (NopObserver) DetachedAbandoned(*Detached) {}
-
-// DetachedFinished implements [Observer].
-func (NopObserver) DetachedFinished(*Detached) {}
-
-// Notified implements [Observer].
 func (NopObserver) Notified(ctx context.Context, _ *Inbound, _ *Session) (context.Context, func()) {
 	return ctx, func() {}
 }
 
-// Asked implements [Observer].
 func (NopObserver) Asked(_ context.Context, _ *Session, _ string, params []byte) ([]byte, func(mcp.ID, error)) {
 	return params, func(mcp.ID, error) {}
 }
-
-// Written implements [Observer].
-func (NopObserver) Written(*Conn, int, time.Duration) {}
-
-// SessionOpened implements [Observer].
-func (NopObserver) SessionOpened(*Session) {}
-
-// SessionClosed implements [Observer].
-func (NopObserver) SessionClosed(*Session, mcp.Cause) {}

@@ -77,7 +77,8 @@ func (o *recorder) Started(r *Request) {
 	o.then("Started", r, r.session)
 }
 
-func (o *recorder) Cancelled(r *Request, err *mcp.CancelError) {
+func (o *recorder) Cancelled(w Work, err *mcp.CancelError) {
+	r := w.(*Request)
 	o.of(r, func(rec *record) {
 		rec.causes = append(rec.causes, err.Cause)
 		rec.seen = context.Cause(r.ctx)
@@ -90,14 +91,17 @@ func (o *recorder) Dropped(r *Request, reason mcp.DropReason) {
 	o.then("Dropped", r, r.session)
 }
 
-func (o *recorder) Finished(r *Request) {
+func (o *recorder) Finished(w Work) {
+	r := w.(*Request)
 	o.of(r, func(rec *record) { rec.finished++ })
 	o.then("Finished", r, r.session)
 }
 
-func (o *recorder) Panicked(r *Request, _ any, _ []byte) { o.then("Panicked", r, r.session) }
+func (o *recorder) Panicked(w Work, _ any, _ []byte) {
+	o.then("Panicked", w.(*Request), w.(*Request).session)
+}
 
-func (o *recorder) Abandoned(r *Request) { o.then("Abandoned", r, r.session) }
+func (o *recorder) Abandoned(w Work) { o.then("Abandoned", w.(*Request), w.(*Request).session) }
 
 func (o *recorder) Notified(ctx context.Context, _ *Inbound, s *Session) (context.Context, func()) {
 	o.then("Notified", nil, s)

@@ -78,7 +78,7 @@ func (r *Request) Ask(ctx context.Context, method string, params []byte) (_ json
 		return nil, mcp.ErrNoBackChannel
 	}
 	var o *outbound
-	params, end := r.core.observer.Asked(ctx, r.session, method, params)
+	params, end := r.core.tellAsked(ctx, r.session, method, params)
 	defer func() { end(o.ID(), err) }()
 	r.asked.Store(true)
 	if o, err = r.session.newOutbound(method, params, r, r.stream); err != nil {

@@ -288,7 +288,7 @@ func (r *Reader) write(sink Sink, events []store.Event, marks bool) error {
 	if err := sink.Flush(); err != nil {
 		return err
 	}
-	st.core.observer.Written(st.conn, n, time.Since(begin))
+	st.written(n, begin)
 	last := events[len(events)-1]
 	if r.seq = last.Seq; last.Last {
 		st.session.events.fetched(st.log.key)

@@ -50,7 +50,7 @@ func (c *Core) open(s *Session) (mcp.RejectReason, *mcp.Error) {
 			s.update(func(st *state) { // its time to finish the handshake begins
 				st.idleTimer = time.AfterFunc(c.limits.InitializeTimeout, s.expire)
 			})
-			c.observer.SessionOpened(s)
+			c.tell("SessionOpened", func(o Observer) { o.SessionOpened(s) })
 			s.watchLife()
 			return "", nil
 		}

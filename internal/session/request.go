@@ -15,37 +15,28 @@ import (
 type Request struct {
 	*Inbound
 	Route *Route
-	// Observation belongs to the observer, which sets it in Begin.
-	Observation any
+	work
 
-	core    *Core
 	session *Session // nil for a modern HTTP exchange
 	stream  *Stream
 
 	ctx     context.Context // the handler's
-	cancel  context.CancelCauseFunc
-	values  valuesContext // what ctx has from outside
+	values  valuesContext   // what ctx has from outside
 	bounded requestContext
 
-	arrived time.Time
-	alarm   atomic.Pointer[alarm]      // of the deadline
-	unwind  atomic.Pointer[time.Timer] // of a cancelled handler that has not returned
-	started atomic.Int64               // ns after arrived; 0 is not yet
-	settled atomic.Int64
-	// handlerDone is when the handler returned, in ns after arrived.
-	handlerDone atomic.Int64
+	alarm atomic.Pointer[alarm] // of the deadline
+	// The times of events are in ns after the arrival; 0 is not yet.
+	startedAt   atomic.Int64 // the handler was called
+	settledAt   atomic.Int64
+	handlerDone atomic.Int64 // the handler has returned
 	blocked     blockedTime
 
 	verdict verdict
 	phase   atomic.Uint32 // a Phase
-	// holds counts who still has something to do with the request: the handler, the
-	// fate of the answer, and whoever is cancelling it. At zero it leaves the live set.
-	holds     atomic.Int32
-	asked     atomic.Bool   // it may have outbound requests
-	decided   chan struct{} // closed at the settle of a handshake; nil for all others
-	cancelled atomic.Pointer[cancellation]
-	slots     slots
-	// acknowledged is when it has become a subscription, in ns after arrived; 0 is not yet.
+	asked   atomic.Bool   // it may have outbound requests
+	decided chan struct{} // closed at the settle of a handshake; nil for all others
+	slots   slots
+	// acknowledged is when it has become a subscription, in ns after the arrival; 0 is not yet.
 	acknowledged atomic.Int64
 
 	reply    Message
@@ -53,22 +44,12 @@ type Request struct {
 	replyErr atomic.Pointer[mcp.Error]
 
 	// Guarded by lane.mu.
-	lane       *lane
-	prev, next *Request
-	reason     mcp.DropReason
-	fate       Fate
-	returned   bool
-	abandoned  bool
+	reason mcp.DropReason
+	fate   Fate
 
 	// Written before the request is admitted.
 	seated bool // it has a place among the subscriptions
 	queued bool // it had to wait for its slots
-}
-
-// A cancellation is when and why a request was cancelled.
-type cancellation struct {
-	err *mcp.CancelError
-	at  time.Time
 }
 
 // A Fate is what became of a request's answer.
@@ -98,14 +79,16 @@ const (
 )
 
 func newRequest(c *Core, in *Inbound, s *Session, st *Stream, rt *Route) *Request {
-	r := &Request{Inbound: in, Route: rt, core: c, session: s, stream: st, arrived: time.Now()}
+	r := &Request{Inbound: in, Route: rt, session: s, stream: st}
+	r.core, r.self, r.began, r.observed = c, r, time.Now(), true
 	patience, _ := rt.deadline(&c.limits)
-	r.bounded.deadline = r.arrived.Add(patience)
+	r.bounded.deadline = r.began.Add(patience)
 	if r.values.Context = in.Values; in.Values == nil {
 		r.values.Context = context.Background()
 	}
 	r.bounded.Context, r.cancel = context.WithCancelCause(&r.values)
-	r.ctx = c.observer.Begin(&r.bounded, r)
+	r.ctx = &r.bounded
+	c.tell("Begin", func(o Observer) { r.ctx = o.Begin(&r.bounded, r) })
 	r.holds.Store(2)
 	if rt.Handshake {
 		r.decided = make(chan struct{})
@@ -142,11 +125,16 @@ func (c *requestContext) Err() error {
 	return err
 }
 
+func (r *Request) labels() *Series          { return r.Route.Series }
+func (r *Request) context() context.Context { return r.ctx }
+func (r *Request) started() bool            { return r.verdict.started() }
+func (r *Request) number() string           { return "id " + r.ID.String() }
+
 // Session returns the request's session, or nil for a modern HTTP exchange.
 func (r *Request) Session() *Session { return r.session }
 
 // ArrivedAt returns when the request arrived.
-func (r *Request) ArrivedAt() time.Time { return r.arrived }
+func (r *Request) ArrivedAt() time.Time { return r.began }
 
 // Deadline returns when the request is answered with an error if nothing else happens.
 func (r *Request) Deadline() time.Time { return r.bounded.deadline }
@@ -154,7 +142,7 @@ func (r *Request) Deadline() time.Time { return r.bounded.deadline }
 // QueueWait returns how long the request waited for a slot, and false while it
 // still waits or if its handler was never called.
 func (r *Request) QueueWait() (time.Duration, bool) {
-	d := r.started.Load()
+	d := r.startedAt.Load()
 	return time.Duration(d), d != 0
 }
 
@@ -170,23 +158,14 @@ func (r *Request) Blocked() time.Duration { return r.blocked.total() }
 
 // Latency returns the time from arrival to the outcome, and to now before that.
 func (r *Request) Latency() time.Duration {
-	if d := r.settled.Load(); d != 0 {
+	if d := r.settledAt.Load(); d != 0 {
 		return time.Duration(d)
 	}
-	return time.Since(r.arrived)
+	return time.Since(r.began)
 }
 
 // Settled reports whether it is decided if the request gets an answer.
 func (r *Request) Settled() bool { return r.verdict.outcome() != open }
-
-// Cancellation returns why and when the request's context was cancelled; nil if
-// it was not.
-func (r *Request) Cancellation() (*mcp.CancelError, time.Time) {
-	if c := r.cancelled.Load(); c != nil {
-		return c.err, c.at
-	}
-	return nil, time.Time{}
-}
 
 // Fate returns what became of the answer, and the reason if it was dropped.
 func (r *Request) Fate() (Fate, mcp.DropReason) {
@@ -202,7 +181,7 @@ func (r *Request) Error() *mcp.Error { return r.replyErr.Load() }
 func (r *Request) ReplyBytes() int { return r.reply.Size() }
 
 // settle fixes the outcome of the request and, in the same critical section, frees
-// its id. cause is a causeIndex or -1.
+// its id. cause is an index of causes, or -1.
 func (r *Request) settle(to outcome, cause int) (won, first bool) {
 	return r.settleUnless(0, to, cause)
 }
@@ -231,9 +210,9 @@ func (r *Request) settleUnless(bits uint32, to outcome, cause int) (won, first b
 func (r *Request) afterSettle() {
 	at := r.handlerDone.Load() // which was just now
 	if at == 0 {
-		at = int64(max(time.Since(r.arrived), 1))
+		at = int64(max(time.Since(r.began), 1))
 	}
-	r.settled.Store(at)
+	r.settledAt.Store(at)
 	if r.decided != nil {
 		close(r.decided)
 	}
@@ -248,38 +227,20 @@ func (r *Request) disarm() {
 	}
 }
 
-// hold keeps the request in the live set until release; false if it has left.
-func (r *Request) hold() bool {
-	for {
-		n := r.holds.Load()
-		if n == 0 {
-			return false
-		}
-		if r.holds.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
-
-// release gives up a hold. Whoever gives up the last one tells everybody, and takes the
-// request out of the live set: in this order, because a drain waits for the live set, and
-// what the observer has to say must not come after the end.
+// release gives up a hold. Whoever gives up the last one ends the request.
 func (r *Request) release() {
 	if r.holds.Add(-1) > 0 {
 		return
 	}
 	r.disarm()
 	r.vacate()
-	r.core.observer.Finished(r)
+	r.finish()
+}
+
+// leave implements [Work].
+func (r *Request) leave() {
 	if r.session != nil {
 		r.session.update(func(st *state) { st.left(r) })
-	}
-	r.lane.mu.Lock()
-	r.lane.remove(r)
-	sealed := r.lane.sealed
-	r.lane.mu.Unlock()
-	if sealed {
-		r.core.ledger.left()
 	}
 }
 
@@ -303,7 +264,7 @@ func (r *Request) conclude(fate Fate, reason mcp.DropReason) {
 	case FateStored:
 		counts.stored++
 	case FateDropped:
-		counts.dropped[dropIndex(reason)]++
+		counts.dropped[indexOf(dropReasons, reason)]++
 	}
 	sealed := ln.sealed
 	ln.mu.Unlock()
@@ -317,28 +278,16 @@ func (r *Request) conclude(fate Fate, reason mcp.DropReason) {
 		r.session.events.kept(r.stream.log.key)
 	}
 	if fate == FateDropped {
-		r.core.observer.Dropped(r, reason)
+		r.core.tell("Dropped", func(o Observer) { o.Dropped(r, reason) })
 		r.core.logDrop(r, reason)
 	}
 	r.release()
 }
 
-// cancelWith cancels the handler's context. The caller has won the cause.
-func (r *Request) cancelWith(err *mcp.CancelError) {
-	r.cancelled.Store(&cancellation{err, time.Now()})
-	r.cancel(err)
-	ln := r.lane
-	ln.mu.Lock()
-	ln.of(r.Route.Series).cancelled[causeIndex(err.Cause)]++
-	ln.mu.Unlock()
-	r.core.observer.Cancelled(r, err)
-	r.core.watchUnwind(r)
-}
-
 // suppress settles the request without an answer and cancels its handler. It
 // reports whether this call decided the outcome.
 func (r *Request) suppress(err *mcp.CancelError, reason mcp.DropReason) bool {
-	won, first := r.settle(suppressed, causeIndex(err.Cause))
+	won, first := r.settle(suppressed, indexOf(causes, err.Cause))
 	if !won {
 		return false
 	}
@@ -364,7 +313,7 @@ func (r *Request) forgo() {
 func (r *Request) disconnect(reason mcp.DropReason) {
 	err := &mcp.CancelError{Cause: mcp.CauseClientDisconnect}
 	level := slog.LevelInfo
-	if !r.verdict.started() {
+	if !r.started() {
 		level = slog.LevelDebug // no work is lost
 	}
 	if r.suppress(err, reason) {
@@ -379,7 +328,7 @@ func (r *Request) refuse(err *mcp.CancelError, answer *mcp.Error) bool {
 
 // refuseUnless is refuse with the bits of settleUnless.
 func (r *Request) refuseUnless(bits uint32, err *mcp.CancelError, answer *mcp.Error) bool {
-	won, first := r.settleUnless(bits, answering, causeIndex(err.Cause))
+	won, first := r.settleUnless(bits, answering, indexOf(causes, err.Cause))
 	if !won {
 		return false
 	}
@@ -403,7 +352,7 @@ func (r *Request) interrupt(err *mcp.CancelError) bool {
 		return false
 	}
 	defer r.release()
-	if !r.verdict.cancel(causeIndex(err.Cause)) {
+	if !r.verdict.cancel(indexOf(causes, err.Cause)) {
 		return false
 	}
 	r.cancelWith(err)
@@ -416,7 +365,7 @@ func (r *Request) expire() {
 	_, limit := r.Route.deadline(&r.core.limits)
 	data := mcp.ErrorData{Reason: string(mcp.CauseDeadline), Limit: limit}
 	answer := mcp.NewError(mcp.CodeInternalError, "the request took longer than its deadline of %v",
-		r.Deadline().Sub(r.arrived)).WithData(data)
+		r.Deadline().Sub(r.began)).WithData(data)
 	data.Phase = "queued"
 	err := &mcp.CancelError{Cause: mcp.CauseDeadline}
 	if r.refuseQueued(err, answer.WithData(data)) || r.refuseUnless(listeningBit, err, answer) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
-	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
@@ -27,9 +26,9 @@ func (r *Request) run() {
 		r.release()
 		return
 	}
-	r.started.Store(int64(max(time.Since(r.arrived), 1)))
+	r.startedAt.Store(int64(max(r.age(), 1)))
 	r.phase.Store(uint32(PhaseRunning))
-	r.core.observer.Started(r)
+	r.core.tell("Started", func(o Observer) { o.Started(r) })
 	r.handle()
 }
 
@@ -42,7 +41,7 @@ func (r *Request) handle() {
 	var err error
 	defer func() {
 		if !normal {
-			result, err = nil, r.panicked(recover())
+			result, err = nil, r.recovered(recover())
 		}
 		r.handlerReturned()
 		r.answer(result, err)
@@ -51,18 +50,13 @@ func (r *Request) handle() {
 	normal = true
 }
 
-// panicked records a panic of the handler and returns what the peer may know of it.
-func (r *Request) panicked(value any) *mcp.Error {
+// recovered records a panic of the handler and returns what the peer may know of it.
+func (r *Request) recovered(value any) *mcp.Error {
 	stack := debug.Stack()
 	if p, carried := value.(*HandlerPanic); carried {
 		value, stack = p.Value, p.Stack
 	}
-	r.lane.mu.Lock()
-	r.lane.of(r.Route.Series).panics++
-	r.lane.mu.Unlock()
-	r.core.observer.Panicked(r, value, stack)
-	r.core.logger.ErrorContext(r.ctx, "handler.panic",
-		append(r.LogAttrs(), "panic", panicText(value), "stack", string(stack))...)
+	r.panicked(value, stack)
 	return mcp.NewError(mcp.CodeInternalError, "internal error")
 }
 
@@ -70,17 +64,8 @@ func (r *Request) panicked(value any) *mcp.Error {
 // answer is queued, so that a client that reads it finds room for its next request.
 func (r *Request) handlerReturned() {
 	r.slots.give()
-	r.handlerDone.Store(int64(max(time.Since(r.arrived), 1)))
-	r.lane.mu.Lock()
-	r.returned = true
-	abandoned := r.abandoned
-	r.lane.mu.Unlock()
-	if t := r.unwind.Load(); t != nil {
-		t.Stop()
-	}
-	if abandoned {
-		r.core.logger.InfoContext(r.ctx, "handler.returned", r.LogAttrs()...)
-	}
+	r.handlerDone.Store(int64(max(r.age(), 1)))
+	r.noteReturn()
 }
 
 // done gives up the handler's hold. Goroutines that the handler has left behind are
@@ -104,7 +89,7 @@ func (r *Request) answer(result mcp.Result, err error) {
 		// A user's marshaler or error type may panic or exit too: nothing of the answer
 		// was written yet.
 		if !normal {
-			failed = r.panicked(recover())
+			failed = r.recovered(recover())
 		}
 		if failed != nil {
 			r.answerError(failed)
@@ -240,5 +225,5 @@ func (r *Request) LogAttrs() []any {
 	if r.Conn != nil && r.Conn.Principal != nil {
 		attrs = append(attrs, "principal", logline.Printable(r.Conn.Principal.String(), maxClientText))
 	}
-	return append(attrs, "age", time.Since(r.arrived))
+	return append(attrs, "age", r.age())
 }

@@ -222,7 +222,7 @@ func (s *Session) ReceiveOn(in *Inbound, st *Stream) {
 func (s *Session) notification(in *Inbound) {
 	switch in.Method {
 	case mcp.NotificationCancelled:
-		_, end := s.core.observeNotification(in, s)
+		_, end := s.core.tellNotified(in, s)
 		s.cancel(in)
 		end()
 		return
@@ -508,7 +508,7 @@ func (s *Session) closed(cause mcp.Cause) {
 	})
 	var abandoned []*Request
 	for _, r := range left {
-		if s.core.abandon(r) {
+		if r.abandon() {
 			abandoned = append(abandoned, r)
 		}
 	}

@@ -36,26 +36,32 @@ func (v *verdict) listening() bool { return v.word.Load()&listeningBit != 0 }
 // cancelled reports whether there is a cause.
 func (v *verdict) cancelled() bool { return v.word.Load()>>causeShift != 0 }
 
-// byClient reports whether the client has cancelled the request or left.
-func (v *verdict) byClient() bool {
-	switch int(v.word.Load()>>causeShift) - 1 {
-	case causeIndex(mcp.CauseClientCancel), causeIndex(mcp.CauseClientDisconnect):
-		return true
+// causeIn returns the cause in the word of a verdict, or "".
+func causeIn(word uint32) mcp.Cause {
+	if i := word >> causeShift; i != 0 {
+		return causes[i-1]
 	}
-	return false
+	return ""
+}
+
+// byClient reports whether the client has cancelled the request or left.
+func (v *verdict) byClient() bool { return clientsCause(causeIn(v.word.Load())) }
+
+func clientsCause(c mcp.Cause) bool {
+	return c == mcp.CauseClientCancel || c == mcp.CauseClientDisconnect
 }
 
 // dropReason is why a notification of a request that is settled or cancelled is
 // not sent.
 func (v *verdict) dropReason() mcp.DropReason {
 	word := v.word.Load()
-	if v.byClient() {
+	switch cause := causeIn(word); {
+	case clientsCause(cause):
 		return mcp.DropCancelled
-	}
-	if outcome(word&outcomeMask) == answering || word>>causeShift == 0 {
+	case outcome(word&outcomeMask) == answering || cause == "":
 		return mcp.DropAfterResponse
 	}
-	switch mcp.Causes()[word>>causeShift-1] {
+	switch causeIn(word) {
 	case mcp.CauseTransportError:
 		return mcp.DropBrokenPeer
 	case mcp.CauseSessionDelete, mcp.CauseSessionIdle, mcp.CauseSessionEvicted:
@@ -66,8 +72,8 @@ func (v *verdict) dropReason() mcp.DropReason {
 	return mcp.DropCancelled
 }
 
-// settle decides the outcome, unless one of the given bits is set. cause is a
-// causeIndex, or -1 when nothing is cancelled. It returns whether this call decided,
+// settle decides the outcome, unless one of the given bits is set. cause is an
+// index of causes, or -1 when nothing is cancelled. It returns whether this call decided,
 // and whether it also set the cause, which an earlier cancellation may have done.
 func (v *verdict) settle(unless uint32, to outcome, cause int) (won, first bool) {
 	for {

@@ -26,12 +26,33 @@ type Snapshot struct {
 
 // A RequestInfo describes a live request.
 type RequestInfo struct {
-	Request   *Request
-	State     string // one of [States]
+	WorkInfo
+	Request *Request
+	State   string // one of [States]
+}
+
+// A DetachedInfo describes detached work.
+type DetachedInfo struct {
+	WorkInfo
+	Detached *Detached
+	Left     time.Duration // of its life; negative if that is over
+}
+
+// A WorkInfo describes live work.
+type WorkInfo struct {
 	Age       time.Duration
 	Cancel    *mcp.CancelError // nil if not cancelled
 	CancelFor time.Duration    // since the cancellation
 	Abandoned bool
+}
+
+// info describes the work. The caller must hold w.lane.mu.
+func (w *work) info(now time.Time) WorkInfo {
+	info := WorkInfo{Age: now.Sub(w.began), Abandoned: w.abandoned}
+	if c := w.cancelled.Load(); c != nil {
+		info.Cancel, info.CancelFor = c.err, now.Sub(c.at)
+	}
+	return info
 }
 
 // A SessionInfo describes an open session.
@@ -128,20 +149,10 @@ func (c *Counters) Totals() (admitted, sent, stored, dropped uint64) {
 // consistent moment; sessions are read right after it.
 func (c *Core) Snapshot() *Snapshot {
 	snap := c.ledger.snapshot()
-	for _, list := range [][]RequestInfo{snap.Requests, snap.Subscriptions} {
-		for i := range list {
-			info := &list[i]
-			info.Age = snap.At.Sub(info.Request.arrived)
-			if err, at := info.Request.Cancellation(); err != nil {
-				info.Cancel, info.CancelFor = err, snap.At.Sub(at)
-			}
-		}
-	}
 	snap.Counters.Refused = c.refused.list()
 	for _, s := range c.allSessions() {
 		snap.addSession(s)
 	}
-	snap.Detached = c.detached.snapshot(snap.At)
 	return snap
 }
 
@@ -174,7 +185,7 @@ func (snap *Snapshot) addSession(s *Session) {
 }
 
 // Pending returns how many requests are live in the core.
-func (c *Core) Pending() int { return len(c.ledger.live()) }
+func (c *Core) Pending() int { return len(live[*Request](c.ledger)) }
 
 // snapshot copies the live set and the counters under all locks.
 func (l *ledger) snapshot() *Snapshot {
@@ -196,13 +207,8 @@ func (l *ledger) snapshot() *Snapshot {
 	snap.At = time.Now()
 	for i := range l.lanes {
 		ln := &l.lanes[i]
-		for r := ln.head; r != nil; r = r.next {
-			info := RequestInfo{Request: r, State: r.state(), Abandoned: r.abandoned}
-			if r.verdict.listening() {
-				snap.Subscriptions = append(snap.Subscriptions, info)
-			} else {
-				snap.Requests = append(snap.Requests, info)
-			}
+		for w := ln.head; w != nil; w = w.next {
+			snap.addWork(w)
 		}
 		for j, c := range ln.counts {
 			if c != nil {
@@ -241,6 +247,20 @@ func (l *ledger) snapshot() *Snapshot {
 	return snap
 }
 
+// addWork describes live work. The caller must hold w.lane.mu.
+func (snap *Snapshot) addWork(w *work) {
+	switch info := w.info(snap.At); self := w.self.(type) {
+	case *Detached:
+		snap.Detached = append(snap.Detached, DetachedInfo{info, self, self.deadline.Sub(snap.At)})
+	case *Request:
+		list := &snap.Requests
+		if self.verdict.listening() {
+			list = &snap.Subscriptions
+		}
+		*list = append(*list, RequestInfo{info, self, self.state()})
+	}
+}
+
 // state names where the request is. The caller holds the lane's lock.
 func (r *Request) state() string {
 	phase := Phase(r.phase.Load())
@@ -269,36 +289,31 @@ func (c *seriesCounts) add(o *seriesCounts) {
 	for i := range o.dropped {
 		c.dropped[i] += o.dropped[i]
 	}
-	for i := range o.cancelled {
-		c.cancelled[i] += o.cancelled[i]
+	for i := range o.abandoned {
 		c.abandoned[i] += o.abandoned[i]
-		c.tasksCancelled[i] += o.tasksCancelled[i]
+		for life := range o.cancelled {
+			c.cancelled[life][i] += o.cancelled[life][i]
+		}
 	}
 }
 
 func (c *seriesCounts) public(s *Series) SeriesCounters {
-	p := SeriesCounters{
+	return SeriesCounters{
 		Series: s, Admitted: c.admitted, Sent: c.sent, Stored: c.stored, Panics: c.panics,
-		Dropped: map[mcp.DropReason]uint64{}, Cancelled: map[mcp.Cause]uint64{}, Abandoned: map[mcp.Cause]uint64{},
-		TasksCancelled: map[mcp.Cause]uint64{},
+		Dropped: named(dropReasons, c.dropped[:]), Abandoned: named(causes, c.abandoned[:]),
+		Cancelled: named(causes, c.cancelled[requestLife][:]), TasksCancelled: named(causes, c.cancelled[taskLife][:]),
 	}
-	for i, reason := range mcp.ResponseDropReasons() {
-		if n := c.dropped[i]; n > 0 {
-			p.Dropped[reason] = n
-		}
-	}
-	for i, cause := range mcp.Causes() {
-		if n := c.cancelled[i]; n > 0 {
-			p.Cancelled[cause] = n
-		}
-		if n := c.abandoned[i]; n > 0 {
-			p.Abandoned[cause] = n
-		}
-		if n := c.tasksCancelled[i]; n > 0 {
-			p.TasksCancelled[cause] = n
+}
+
+// named returns the counts that are not zero, by the value at their position.
+func named[K comparable](values []K, counts []uint64) map[K]uint64 {
+	m := map[K]uint64{}
+	for i, n := range counts {
+		if n > 0 {
+			m[values[i]] = n
 		}
 	}
-	return p
+	return m
 }
 
 func addAll[K comparable](sum, part map[K]uint64) {

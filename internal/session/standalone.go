@@ -57,7 +57,7 @@ func (s *Session) Ask(ctx context.Context, method string, params []byte) (_ json
 		fmt.Errorf("the client has not answered within %v: %w", patience, context.DeadlineExceeded))
 	defer cancel()
 	var o *outbound
-	params, end := s.core.observer.Asked(ctx, s, method, params)
+	params, end := s.core.tellAsked(ctx, s, method, params)
 	defer func() { end(o.ID(), err) }()
 	if o, err = s.newOutbound(method, params, nil, s.stream); err != nil {
 		return nil, err

@@ -34,11 +34,11 @@ func (r *Request) Acknowledge(method string, params []byte) error {
 	r.disarm()
 	r.slots.give()
 	r.phase.Store(uint32(PhaseListening))
-	r.acknowledged.Store(int64(max(time.Since(r.arrived), 1)))
+	r.acknowledged.Store(int64(max(time.Since(r.began), 1)))
 	if err := r.Post(method, params, nil); err != nil {
 		return err
 	}
-	r.core.observer.Acknowledged(r)
+	r.core.tell("Acknowledged", func(o Observer) { o.Acknowledged(r) })
 	return nil
 }
 

@@ -37,7 +37,7 @@ type alarm struct {
 
 // set returns an alarm for r, which has just arrived.
 func (t *timers) set(r *Request) *alarm {
-	patience := r.Deadline().Sub(r.arrived)
+	patience := r.Deadline().Sub(r.began)
 	if r.stream.single {
 		r.stream.quick.Store(true)
 		patience = min(patience, quickAnswer)

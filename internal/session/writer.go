@@ -225,13 +225,19 @@ func (st *Stream) writeSome(sink Sink, batch []*Message, done bool) (n int, err 
 	if err != nil {
 		return 0, err
 	}
-	st.core.observer.Written(st.conn, bytes, time.Since(begin))
+	st.written(bytes, begin)
 	for _, m := range batch[:n] {
 		if m != nil {
 			m.sent(st.core)
 		}
 	}
 	return n, nil
+}
+
+// written tells the observer of what was flushed.
+func (st *Stream) written(bytes int, begin time.Time) {
+	took := time.Since(begin)
+	st.core.tell("Written", func(o Observer) { o.Written(st.conn, bytes, took) })
 }
 
 // lose fails the stream because of a write error, and with it the batch. If the
