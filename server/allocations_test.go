@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -31,9 +32,9 @@ func plainServer() *Server {
 // nowhere is a sink.
 type nowhere struct{}
 
-func (nowhere) Write(*session.Message) error { return nil }
-func (nowhere) Flush() error                 { return nil }
-func (nowhere) SetWriteDeadline(time.Time)   {}
+func (nowhere) Write(*stream.Message) error { return nil }
+func (nowhere) Flush() error                { return nil }
+func (nowhere) SetWriteDeadline(time.Time)  {}
 
 const plainCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"},` +
 	`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/auth"
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -237,7 +237,7 @@ type eventStore struct {
 // open returns the store, by default a new one in memory, or nil.
 func (e eventStore) open() store.EventStore {
 	if !e.chosen {
-		return session.NewMemoryEvents()
+		return resume.NewMemory()
 	}
 	return e.store
 }

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/report"
+	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
@@ -103,7 +104,7 @@ func catalogue() []row {
 			from(func(s *Snapshot, r reading) { r.add(s.Counters.StreamsResumed) }),
 		counter(MetricEventStoreFailures, "vitrine.event_store.failures", "{failure}",
 			"Operations of the event store that have failed.",
-			closed("operation", "vitrine.event_store.operation", session.EventOperations())).
+			closed("operation", "vitrine.event_store.operation", resume.Operations())).
 			from(func(s *Snapshot, r reading) { each(r, s.Counters.EventFailures) }),
 		counter(MetricLimitReached, "vitrine.limit.reached", "{event}",
 			"How often a limit took effect.",

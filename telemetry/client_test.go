@@ -15,6 +15,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -26,8 +27,8 @@ type askSink struct {
 	respond func() // if it is not nil, it is told of each question
 }
 
-func (s *askSink) Write(m *session.Message) error {
-	if m.Kind == session.Call {
+func (s *askSink) Write(m *stream.Message) error {
+	if m.Kind == stream.Call {
 		s.asked = append(s.asked, jsontext.Value(m.Frame).Clone())
 		if s.respond != nil {
 			go s.respond()

@@ -17,6 +17,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -303,7 +304,7 @@ type transcript struct {
 	text strings.Builder
 }
 
-func (s *transcript) Write(m *session.Message) error {
+func (s *transcript) Write(m *stream.Message) error {
 	s.text.Write(m.Frame)
 	s.text.WriteByte('\n')
 	return s.sink.Write(m)

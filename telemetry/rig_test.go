@@ -24,6 +24,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -137,7 +138,7 @@ func call(tool string) *session.Inbound {
 }
 
 // post sends a modern request over its own HTTP exchange and waits for its end.
-func (r *rig) post(in *session.Inbound, s session.Sink) {
+func (r *rig) post(in *session.Inbound, s stream.Sink) {
 	st := r.core.Exchange(in.Conn, 1, mcp.Modern)
 	r.core.Receive(in, st)
 	_ = st.Pump(s)
@@ -255,7 +256,7 @@ type sink struct {
 	block  chan struct{} // Write waits for it
 }
 
-func (s *sink) Write(*session.Message) error {
+func (s *sink) Write(*stream.Message) error {
 	if s.block != nil {
 		<-s.block
 	}
@@ -269,7 +270,7 @@ func (s *sink) Flush() error               { return nil }
 func (s *sink) SetWriteDeadline(time.Time) {}
 
 func brokenPipe(reason mcp.DropReason) error {
-	return &session.WriteError{Reason: reason, Err: io.ErrClosedPipe}
+	return &stream.WriteError{Reason: reason, Err: io.ErrClosedPipe}
 }
 
 var errPrivate = errors.New("the database password is wrong")

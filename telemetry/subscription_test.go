@@ -12,6 +12,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -47,11 +48,11 @@ func TestSubscription(t *testing.T) {
 	for _, tc := range []struct {
 		end  mcp.SubscriptionEnd
 		life time.Duration
-		how  func(r *rig, st *session.Stream)
+		how  func(r *rig, st *stream.Stream)
 	}{
-		{mcp.EndClientDisconnect, time.Hour, func(_ *rig, st *session.Stream) { st.Lost() }},
-		{mcp.EndServerShutdown, time.Hour, func(r *rig, _ *session.Stream) { r.shutdown() }},
-		{mcp.EndError, 48 * time.Hour, func(*rig, *session.Stream) { time.Sleep(47*time.Hour + time.Second) }},
+		{mcp.EndClientDisconnect, time.Hour, func(_ *rig, st *stream.Stream) { st.Lost() }},
+		{mcp.EndServerShutdown, time.Hour, func(r *rig, _ *stream.Stream) { r.shutdown() }},
+		{mcp.EndError, 48 * time.Hour, func(*rig, *stream.Stream) { time.Sleep(47*time.Hour + time.Second) }},
 	} {
 		t.Run(string(tc.end), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -59,7 +59,9 @@ var areas = []area{
 	{path: "internal/streamable", layer: 3, ban: instruments},
 	{path: "transport", layer: 2, ban: instruments},
 	{path: "internal/observe", layer: 2, also: []string{"telemetry"}},
-	{path: "internal/session", layer: 1, also: []string{"auth", "store", "internal/limits"}, banDeep: sessionLimit},
+	{path: "internal/session", layer: 1, also: []string{"auth", "store", "internal/limits", "internal/stream", "internal/resume"}, banDeep: sessionLimit},
+	{path: "internal/resume", layer: 1, also: []string{"store", "internal/limits", "internal/stream"}, banDeep: sessionLimit},
+	{path: "internal/stream", layer: 1, also: []string{"internal/limits"}, banDeep: sessionLimit},
 	{path: "internal/limits", layer: 1, only: []string{"internal/wire"}, banDeep: sessionLimit},
 	{path: "telemetry/otlp", layer: 2, also: []string{"telemetry"}}, // links gRPC, for who imports it
 	{path: "telemetry", layer: 2, banDeep: grpc},

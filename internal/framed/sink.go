@@ -3,7 +3,7 @@ package framed
 import (
 	"time"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/transport"
 )
 
@@ -21,8 +21,8 @@ func newSink(conn transport.Conn) *sink {
 	return k
 }
 
-// Write implements session.Sink.
-func (k *sink) Write(m *session.Message) error {
+// Write implements stream.Sink.
+func (k *sink) Write(m *stream.Message) error {
 	switch {
 	case len(m.Rest) == 0:
 		return failed(k.conn.WriteFrame(m.Frame))
@@ -32,7 +32,7 @@ func (k *sink) Write(m *session.Message) error {
 	return failed(k.conn.WriteFrame(append(m.Frame[:len(m.Frame):len(m.Frame)], m.Rest...)))
 }
 
-// Flush implements session.Sink.
+// Flush implements stream.Sink.
 func (k *sink) Flush() error {
 	if k.flush == nil {
 		return nil
@@ -40,7 +40,7 @@ func (k *sink) Flush() error {
 	return failed(k.flush.Flush())
 }
 
-// SetWriteDeadline implements session.Sink. A connection without deadlines is closed when the
+// SetWriteDeadline implements stream.Sink. A connection without deadlines is closed when the
 // session has ended, which wakes its writer.
 func (k *sink) SetWriteDeadline(t time.Time) { _ = k.conn.SetWriteDeadline(t) }
 
@@ -54,5 +54,5 @@ func failed(err error) error {
 	if !known {
 		return err
 	}
-	return &session.WriteError{Reason: class, Err: err}
+	return &stream.WriteError{Reason: class, Err: err}
 }

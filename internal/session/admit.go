@@ -2,13 +2,14 @@ package session
 
 import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // admit admits a request or rejects it with an answer. The order of the checks is
 // the order in which a caller can do something about them.
-func (c *Core) admit(in *Inbound, s *Session, st *Stream) {
+func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 	rt := c.dispatcher.Route(in, s)
 	if in.Refusal != nil {
 		rt = rt.Refuse(in.Refusal)
@@ -55,12 +56,12 @@ func (c *Core) admit(in *Inbound, s *Session, st *Stream) {
 		return
 	}
 	r.alarm.Store(c.timers.set(r))
-	if !st.kind.endless() {
-		st.own(r)
+	if !r.onByteStream() {
+		st.Own((*answer)(r), r.opener())
 	}
 	c.hooks.at(pointAdmitted, r)
 	go r.run()
-	if r.decided != nil && s != nil && s.stream != nil {
+	if r.decided != nil && r.onByteStream() {
 		<-r.decided // what is behind a handshake on the wire may rely on it
 	}
 }
@@ -114,7 +115,7 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 			reason, err = mcp.RejectDuplicateID, duplicateID(r)
 		case len(st.live) >= c.limits.MaxInFlight+c.limits.MaxQueue:
 			reason, err = mcp.RejectOverload, overload(limits.NameInFlight)
-		case r.session.stream.overfull():
+		case r.session.stream.Overfull():
 			reason, err = mcp.RejectOverload, overload(limits.NameQueuedBytes)
 		case !ln.enter(&r.work):
 			reason, err = mcp.RejectShuttingDown, shuttingDown()
@@ -156,12 +157,12 @@ func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
 		err = err.WithData(data)
 		frame = anonymousError(err, r.Era == mcp.Legacy && r.session.Peer().wantsNullID())
 	}
-	m := &Message{Kind: Answer, Frame: frame, Err: err, Reject: reason}
+	m := &stream.Message{Kind: stream.Answer, Frame: frame, Err: err, Reject: reason}
 	if r.batch != nil {
-		r.batch.refuse(m)
+		r.batch.reject(m)
 		return
 	}
-	r.stream.refuse(m)
+	r.stream.Reject(m)
 }
 
 // uses reports whether an answer with this id would reach a request that is in flight:

@@ -133,7 +133,6 @@ func TestArrayWaitsForItsReader(t *testing.T) {
 		// What asks for no answer gets none, and not an empty array either.
 		p.batch(`{"jsonrpc":"2.0","method":"notifications/x"}`, replyFrame("9", "{}"), `{"jsonrpc":"1.0","method":"x"}`)
 		require.Len(w.t, p.frames(), 1)
-		require.Empty(w.t, p.s.stream.batches)
 	})
 }
 

@@ -22,6 +22,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/resume"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
@@ -34,7 +36,8 @@ type Core struct {
 	observer      Observer
 	logger        *slog.Logger
 	limits        limits.Limits
-	events        store.EventStore                      // or nil
+	host          stream.Host
+	store         *resume.Store                         // or nil
 	admission     func(context.Context, *Request) error // or nil
 	authenticator auth.Authenticator                    // or nil
 	hooks         hooks
@@ -63,7 +66,6 @@ type Core struct {
 
 	timers  timers
 	frames  frames
-	wakes   wakes
 	tasks   tasks // background work
 	refused refusedCounts
 }
@@ -91,7 +93,6 @@ func New(cfg Config) *Core {
 		dispatcher:    cfg.Dispatcher,
 		observer:      cfg.Observer,
 		logger:        cfg.Logger,
-		events:        cfg.Events,
 		admission:     cfg.Admission,
 		authenticator: cfg.Authenticator,
 		ledger:        newLedger(4 * runtime.GOMAXPROCS(0)),
@@ -104,8 +105,33 @@ func New(cfg Config) *Core {
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
 	}
+	c.host = stream.Host{
+		Logger: c.logger, LimitReached: c.ledger.limitReached, Go: c.tasks.start,
+		Written: func(conn any, n int, took time.Duration) {
+			c.tell("Written", func(o Observer) { o.Written(conn.(*Conn), n, took) })
+		},
+		BeforeWrite: func(m *stream.Message) {
+			if a, ok := m.Delivery.(*answer); ok {
+				c.hooks.at(pointBeforeWrite, (*Request)(a))
+			}
+		},
+	}
+	if cfg.Events != nil {
+		c.store = &resume.Store{
+			Events: cfg.Events, Logger: c.logger, LimitReached: c.ledger.limitReached, Go: c.tasks.start,
+			Failed:  func(op resume.Operation) { c.ledger.count(func(t *tally) { t.eventFailures[op]++ }) },
+			Expired: c.answersExpired,
+		}
+	}
 	c.SetLimits(cfg.Limits)
 	return c
+}
+
+// answersExpired counts stored answers that nobody has fetched. They stay "stored" in
+// the books: the fate of an answer is decided once.
+func (c *Core) answersExpired(n int) {
+	c.ledger.count(func(t *tally) { t.expired += uint64(n) })
+	c.logger.Debug("response.expired", "reason", mcp.DropStreamGone, "responses", n)
 }
 
 // SetLimits replaces the limits. It must be called before the first message.
@@ -114,8 +140,12 @@ func (c *Core) SetLimits(l limits.Limits) {
 	c.slots = semaphore.NewWeighted(int64(c.limits.MaxInFlightTotal))
 	c.bodies = semaphore.NewWeighted(int64(c.limits.MaxBodyBytesPending))
 	c.waiting.size = int64(c.limits.MaxQueue)
-	if m, ok := c.events.(*MemoryEvents); ok {
-		m.bind(c.limits, c.ledger.limitReached)
+	c.host.Limits = c.limits
+	if c.store != nil {
+		c.store.Limits = c.limits
+		if m, ok := c.store.Events.(*resume.Memory); ok {
+			m.Bind(c.limits, c.ledger.limitReached)
+		}
 	}
 	c.subscriptions.size = int64(c.limits.MaxSubscriptions)
 	c.running.size = int64(c.limits.MaxRunningTasks)
@@ -134,9 +164,9 @@ func (c *Core) Series(method, target string) *Series { return c.ledger.Series(me
 func (c *Core) Draining() bool { return c.draining.Load() }
 
 // Connect opens the session of a byte stream and starts its writer.
-func (c *Core) Connect(conn *Conn, sink Sink) *Session {
+func (c *Core) Connect(conn *Conn, sink stream.Sink) *Session {
 	s := newSession(c, conn, "")
-	s.stream, s.parting = newStream(c, conn, byteStream, 0), make(chan struct{})
+	s.stream, s.parting = stream.New(&c.host, c.streamConfig(conn, 0, stream.LossFails)), make(chan struct{})
 	c.mu.Lock()
 	draining := c.draining.Load()
 	c.sessions[s] = struct{}{}
@@ -172,19 +202,24 @@ func (c *Core) sessionClosed(s *Session, cause mcp.Cause) {
 // Exchange returns the stream of one HTTP exchange, which ends when it has carried
 // the given number of answers; 0 is a stream without an end. A modern exchange has
 // no session; its loss cancels its requests.
-func (c *Core) Exchange(conn *Conn, answers int, era mcp.Era) *Stream {
-	kind := legacyExchange
-	switch {
-	case era == mcp.Modern:
-		kind = modernExchange
-	case answers == 0:
-		kind = standaloneStream
+func (c *Core) Exchange(conn *Conn, answers int, era mcp.Era) *stream.Stream {
+	loss := stream.LossDrops
+	if era == mcp.Modern {
+		loss = stream.LossCancels
 	}
-	return newStream(c, conn, kind, answers)
+	return stream.New(&c.host, c.streamConfig(conn, answers, loss))
+}
+
+// streamConfig says what a stream is for.
+func (c *Core) streamConfig(conn *Conn, answers int, loss stream.Loss) stream.Config {
+	return stream.Config{
+		Answers: answers, Loss: loss, Resumable: c.store != nil && loss == stream.LossDrops,
+		Conn: conn, Transport: conn.Transport, Remote: conn.RemoteAddr,
+	}
 }
 
 // Receive takes the one request of a modern HTTP exchange.
-func (c *Core) Receive(in *Inbound, st *Stream) { c.admit(in, nil, st) }
+func (c *Core) Receive(in *Inbound, st *stream.Stream) { c.admit(in, nil, st) }
 
 // Notify takes a notification that no session receives.
 func (c *Core) Notify(in *Inbound) {
@@ -293,9 +328,9 @@ func (c *Core) invariant(s *Session, broken string) {
 // Malformed counts a frame that is no message and, if it is to be answered,
 // queues the answer on st. nullID is for clients whose revision wants an id of null
 // where none could be read. The attributes say in the log who has sent it.
-func (c *Core) Malformed(err *wire.Error, st *Stream, nullID bool, sender ...slog.Attr) {
+func (c *Core) Malformed(err *wire.Error, st *stream.Stream, nullID bool, sender ...slog.Attr) {
 	if reason, answer := c.countMalformed(err, sender...); answer {
-		st.complain(malformedAnswer(err, reason, nullID))
+		st.RejectFrame(malformedAnswer(err, reason, nullID))
 	}
 }
 
@@ -333,12 +368,12 @@ func (c *Core) countMalformed(err *wire.Error, sender ...slog.Attr) (reject mcp.
 }
 
 // malformedAnswer answers a frame that is no message, see Malformed.
-func malformedAnswer(err *wire.Error, reject mcp.RejectReason, nullID bool) *Message {
+func malformedAnswer(err *wire.Error, reject mcp.RejectReason, nullID bool) *stream.Message {
 	rpc := err.RPC()
 	if err.Reason == wire.ReasonBatchTooLarge {
 		rpc = rpc.WithData(mcp.ErrorData{Limit: limits.NameBatch})
 	}
-	m := &Message{Kind: Answer, Frame: wire.AppendError(nil, err.ID, rpc), Err: rpc, Reject: reject}
+	m := &stream.Message{Kind: stream.Answer, Frame: wire.AppendError(nil, err.ID, rpc), Err: rpc, Reject: reject}
 	if err.ID.IsZero() {
 		m.Frame = anonymousError(rpc, nullID)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -22,9 +23,9 @@ func (w *costWorld) Encode(dst []byte, _ *Request, _ mcp.Result) (_, rest []byte
 // nowhere is a sink that takes everything and keeps nothing.
 type nowhere struct{ written int }
 
-func (n *nowhere) Write(*Message) error       { n.written++; return nil }
-func (n *nowhere) Flush() error               { return nil }
-func (n *nowhere) SetWriteDeadline(time.Time) {}
+func (n *nowhere) Write(*stream.Message) error { n.written++; return nil }
+func (n *nowhere) Flush() error                { return nil }
+func (n *nowhere) SetWriteDeadline(time.Time)  {}
 
 // A costRow is one way of a request through the core: admission, handler, settling, and
 // the hand-over to the sink. The budgets are what they cost now.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -160,7 +161,7 @@ func (c *Core) awaitClean(end time.Time) {
 func (c *Core) flush(end time.Time) {
 	bound := time.Now().Add(max(time.Until(end), c.limits.CleanupGrace/5))
 	for _, st := range c.owing() {
-		st.hurry(bound)
+		st.Hurry(bound)
 	}
 	timer := time.NewTimer(time.Until(bound))
 	defer timer.Stop()
@@ -175,7 +176,7 @@ func (c *Core) flush(end time.Time) {
 
 // owing returns the streams on which an answer waits. A request whose answer was sent
 // is live too, while its handler has not returned: it must not cost others their stream.
-func (c *Core) owing() (streams []*Stream) {
+func (c *Core) owing() (streams []*stream.Stream) {
 	for _, r := range live[*Request](c.ledger) {
 		if fate, _ := r.Fate(); fate == FateUnknown {
 			streams = append(streams, r.stream)

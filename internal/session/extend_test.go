@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestWriteAfterFailedStore(t *testing.T) {
 	inWorld(t, limits.Limits{WriteTimeout: 10 * time.Second, EventTimeout: 9500 * time.Millisecond}, func(w *world) {
 		store := w.remember()
-		store.on(eventAppend, func() error {
+		store.on(resume.OpAppend, func() error {
 			time.Sleep(w.core.limits.EventTimeout)
 			return errors.New("too late")
 		})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -248,7 +249,7 @@ var cellsE11 = []faultCell{
 		h := g.next() // ignores its context, so that the request outlives its answer
 		wedged.sink.on(func(*scriptSink) error {
 			<-wedged.s.Done() // not even the deadline ends this write
-			return &WriteError{Reason: mcp.DropClosedWriter, Err: os.ErrClosed}
+			return &stream.WriteError{Reason: mcp.DropClosedWriter, Err: os.ErrClosed}
 		})
 		wedged.call("1", "work")
 		g.next().finish("unread")
@@ -257,8 +258,8 @@ var cellsE11 = []faultCell{
 		deadline()
 		require.ErrorIs(w.t, <-done, ErrAbandoned)
 		h.finish("late")
-		require.Equal(w.t, mcp.DropWriteTimeout, wedged.s.stream.reason())
-		require.Equal(w.t, mcp.DropClosedWriter, sound.s.stream.reason(), "the wedged one has not cost it its stream")
+		require.Equal(w.t, mcp.DropWriteTimeout, wedged.s.stream.Reason())
+		require.Equal(w.t, mcp.DropClosedWriter, sound.s.stream.Reason(), "the wedged one has not cost it its stream")
 		require.Zero(w.t, w.times("WARN session.peer_lost"))
 	}},
 	{state: "keep-alive", test: func(w *world) {

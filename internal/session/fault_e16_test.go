@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -109,7 +110,7 @@ var cellsE16 = []faultCell{
 			})
 			g.next().finish("unread")
 			w.settle()
-			time.Sleep(quickAnswer + w.core.limits.WriteTimeout)
+			time.Sleep(stream.QuickAnswer + w.core.limits.WriteTimeout)
 			require.True(w.t, x.ended())
 			require.Equal(w.t, counts{"admitted": 1, "dropped/write_timeout": 1, "limit/write_timeout": 1}, w.counts().since(before))
 		}
@@ -145,11 +146,10 @@ var cellsE16 = []faultCell{
 		require.Equal(w.t, counts{
 			"admitted": admitted, "rejected/overload": 30 - admitted, "limit/max_queued_bytes": 30 - admitted,
 		}, w.counts())
-		p.s.stream.mu.Lock()
-		queued := p.s.stream.queue[len(p.s.stream.queue)-1]
-		p.s.stream.mu.Unlock()
-		hasError(w.t, string(queued.Frame), "29", mcp.CodeInternalError, "overload")
-		require.Contains(w.t, string(queued.Frame), `"limit":"max_queued_bytes"`)
+		queued, _, _ := p.s.stream.Waiting()
+		last := string(queued[len(queued)-1].Frame)
+		hasError(w.t, last, "29", mcp.CodeInternalError, "overload")
+		require.Contains(w.t, last, `"limit":"max_queued_bytes"`)
 	}},
 	{state: "unread", limits: limits.Limits{MaxInFlightTotal: 2, MaxUnread: 3}, test: func(w *world) {
 		w.handle("work", func(context.Context, *Request) (mcp.Result, error) { return &textResult{Text: "unread"}, nil })
@@ -189,10 +189,8 @@ var cellsE16 = []faultCell{
 		p.call("1", "work")
 		time.Sleep(5 * time.Second)
 		w.settle()
-		p.s.stream.mu.Lock()
-		messages, bytes := len(p.s.stream.queue), p.s.stream.bytes
-		p.s.stream.mu.Unlock()
-		require.LessOrEqual(w.t, messages, 1, "the courtesy for the first, which was handed to the wire")
+		queued, _, bytes := p.s.stream.Waiting()
+		require.LessOrEqual(w.t, len(queued), 1, "the courtesy for the first, which was handed to the wire")
 		require.Less(w.t, bytes, 200)
 	}},
 	{state: "steady", test: func(w *world) {
@@ -247,7 +245,7 @@ var cellsE16 = []faultCell{
 		require.Equal(w.t, []string{resultFrame("3", "quick")}, quick.frames(), "not delayed")
 		require.Equal(w.t, counts{"admitted": 4, "sent": 1}, w.counts())
 
-		time.Sleep(quickAnswer + w.core.limits.WriteTimeout)
+		time.Sleep(stream.QuickAnswer + w.core.limits.WriteTimeout)
 		require.True(w.t, stalled.ended() && silent.ended())
 		w.lives(s)
 		require.Empty(w.t, h.cause(), "E7: in the legacy era a lost stream cancels nothing")
@@ -298,7 +296,7 @@ func afterASecond(k *scriptSink) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !time.Now().Before(k.deadline) {
-		return &WriteError{Reason: mcp.DropWriteTimeout, Err: io.ErrNoProgress}
+		return &stream.WriteError{Reason: mcp.DropWriteTimeout, Err: io.ErrNoProgress}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -205,7 +206,7 @@ var cellsE4 = []faultCell{
 		free := make(chan struct{})
 		p.sink.on(func(*scriptSink) error {
 			<-free // whatever the deadline
-			return &WriteError{Reason: mcp.DropClosedWriter, Err: io.ErrClosedPipe}
+			return &stream.WriteError{Reason: mcp.DropClosedWriter, Err: io.ErrClosedPipe}
 		})
 		p.call("1", "work")
 		g.next().finish("done")

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -271,7 +272,7 @@ var cellsE7 = []faultCell{
 		x := w.post(nil, modernFrame("1", "work"))
 		h := g.next()
 		x.sink.leave()
-		time.Sleep(quickAnswer - time.Nanosecond)
+		time.Sleep(stream.QuickAnswer - time.Nanosecond)
 		w.settle()
 		require.Empty(w.t, h.cause())
 		time.Sleep(time.Nanosecond)
@@ -297,7 +298,7 @@ var cellsE7 = []faultCell{
 		before = w.counts()
 		x = w.post(nil, modernFrame("3", "work"))
 		h = g.next()
-		time.Sleep(quickAnswer)
+		time.Sleep(stream.QuickAnswer)
 		w.settle()
 		h.finish("done")
 		require.Equal(w.t, []string{resultFrame("3", "done")}, x.frames())
@@ -398,7 +399,7 @@ func (w *world) unasked(s *Session, a *asker, id string) (h *held, x *exchange, 
 	x = w.exchange(1, mcp.Legacy)
 	x.sink.on(blockUntil(free))
 	// Something that is being written when the handler asks.
-	x.stream.offer(&Message{Kind: Notification, Method: "notifications/x", Frame: []byte(`{}`)})
+	x.stream.Offer(&stream.Message{Kind: stream.Notification, Method: "notifications/x", Frame: []byte(`{}`)})
 	w.settle()
 	w.postOn(x, s, callFrame(id, "work"))
 	return a.blocked(), x, free

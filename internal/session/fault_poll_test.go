@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -20,7 +22,7 @@ var polledE7 = []faultCell{
 		g, s := w.gate("work", false), w.open("session")
 		fail := func() error { return errStore }
 		// With the first event: the stream is one without ids.
-		store.on(eventAppend, fail)
+		store.on(resume.OpAppend, fail)
 		h, x := w.streaming(s, g, "1")
 		require.ErrorIs(w.t, h.r.CloseStream(0), errors.ErrUnsupported)
 		h.finish("one")
@@ -28,11 +30,11 @@ var polledE7 = []faultCell{
 
 		// Later: the rest has none.
 		h, x = w.streaming(s, g, "2")
-		store.on(eventAppend, fail)
+		store.on(resume.OpAppend, fail)
 		require.NoError(w.t, h.note(2))
 		h.finish("two")
 		require.Equal(w.t, []string{"2-1", "2-2 " + noteFrame(1), noteFrame(2), resultFrame("2", "two")}, x.events())
-		w.refused(s, x.stream.session.events.prefix("2")+"1", ErrEventUnknown)
+		w.refused(s, eventPrefix(s, "2")+"1", resume.ErrEventUnknown)
 		require.Equal(w.t, counts{"admitted": 2, "sent": 2}, w.counts())
 		require.Equal(w.t, uint64(2), w.core.Snapshot().Counters.EventFailures["append"])
 		w.loggedWith("WARN events.failed", "operation=append", errStore.Error())
@@ -41,7 +43,7 @@ var polledE7 = []faultCell{
 		before := w.counts()
 		h, x = w.streaming(s, g, "3")
 		x.vanish()
-		store.on(eventAppend, func() error { panic("as scripted") })
+		store.on(resume.OpAppend, func() error { panic("as scripted") })
 		require.NoError(w.t, h.note(2))
 		w.settle()
 		require.ErrorIs(w.t, h.note(3), mcp.ErrPeerGone)
@@ -51,13 +53,13 @@ var polledE7 = []faultCell{
 		require.Equal(w.t, counts{
 			"admitted": 1, "dropped/stream_gone": 1, "notification/stream_gone": 2,
 		}, w.counts().since(before))
-		w.refused(s, x.last(), ErrEventUnknown)
+		w.refused(s, x.last(), resume.ErrEventUnknown)
 
 		// A store that hangs is waited for once, and then no more.
 		before = w.counts()
 		hang := make(chan struct{})
 		h, x = w.streaming(s, g, "4")
-		store.on(eventAppend, func() error { <-hang; return nil })
+		store.on(resume.OpAppend, func() error { <-hang; return nil })
 		began := time.Now()
 		go func() { time.Sleep(w.core.limits.EventTimeout); close(hang) }()
 		require.NoError(w.t, h.note(2))
@@ -74,7 +76,7 @@ var polledE7 = []faultCell{
 		h, x = w.streaming(s, g, "5")
 		x.vanish()
 		require.NoError(w.t, h.note(2))
-		store.on(eventReplay, fail)
+		store.on(resume.OpReplay, fail)
 		_, err := w.resumeOn(&scriptSink{}, s, x.last())
 		require.ErrorIs(w.t, err, errStore)
 		h.finish("five")
@@ -120,7 +122,7 @@ var polledE7 = []faultCell{
 		require.Equal(w.t, told(1, 5, mark, resultFrame("1", "done")), w.resume(s, again.last()).events())
 		require.ErrorIs(w.t, h.r.CloseStream(0), mcp.ErrRequestDone)
 		require.Equal(w.t, append([]string{"1-1"}, told(1, 3, noteFrame(1), noteFrame(2), mark, resultFrame("1", "done"))...),
-			slices.Insert(w.resumed(s, s.events.prefix("1")+"1"), 3, "1-5"), "what carries nothing is not replayed")
+			slices.Insert(w.resumed(s, eventPrefix(s, "1")+"1"), 3, "1-5"), "what carries nothing is not replayed")
 		require.Zero(w.t, w.times("DEBUG stream.lost"))
 		require.Equal(w.t, 2, w.times("DEBUG stream.closed"))
 	}},
@@ -197,7 +199,7 @@ var polledE7 = []faultCell{
 			require.Equal(w.t, stored, w.counts().since(before))
 			events := w.resumed(s, x.last())
 			require.Contains(w.t, events[len(events)-1], resultFrame("1", "done"))
-			require.Equal(w.t, i+1, s.state.streamSeq)
+			require.Contains(w.t, x.last(), eventPrefix(s, strconv.Itoa(i+1)), "each exchange has its stream, and no other")
 		}
 		// The request is cancelled, or its session deleted, while the mark waits.
 		free := make(chan struct{})
@@ -240,10 +242,10 @@ var polledE7 = []faultCell{
 			require.Equal(w.t, []string{resultFrame("1", "done")}, x.events())
 		}
 		require.Len(w.t, p.frames(), 1)
-		require.Zero(w.t, store.calls[eventAppend])
+		require.Zero(w.t, store.calls[resume.OpAppend])
 
 		// A store that fails just now: the answer comes on the response.
-		store.on(eventAppend, func() error { return errStore })
+		store.on(resume.OpAppend, func() error { return errStore })
 		x := w.post(s, callFrame("2", "work"))
 		h := g.next()
 		require.ErrorIs(w.t, h.r.CloseStream(time.Second), errors.ErrUnsupported)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -28,7 +29,7 @@ var resumedE7 = []faultCell{
 		require.NoError(w.t, h.note(5))
 
 		// From the beginning, as a client may that has lost more than it knows.
-		third := w.resume(s, x.stream.log.prefix+"1")
+		third := w.resume(s, prefixOf(x.stream)+"1")
 		require.Equal(w.t, told(1, 2, noteFrame(1), noteFrame(2), noteFrame(3), noteFrame(4), noteFrame(5)), third.events()[1:])
 		h.finish("done")
 		require.Equal(w.t, told(1, 7, resultFrame("1", "done")), third.events()[6:])
@@ -58,9 +59,7 @@ var resumedE7 = []faultCell{
 		require.True(w.t, x.ended())
 		require.Equal(w.t, told(2, 3, resultFrame("2", "sent")), w.resume(s, seen).events()[1:])
 		require.Equal(w.t, counts{"admitted": 2, "sent": 1, "stored": 1}, w.counts(), "a replay counts for nothing")
-		w.refused(s, x.last(), ErrEventUnknown) // nothing follows, now and ever
-		w.settle()
-		require.Empty(w.t, s.state.streams)
+		w.refused(s, x.last(), resume.ErrEventUnknown) // nothing follows, now and ever
 	}},
 	{state: "resume/older", test: func(w *world) {
 		w.remember()
@@ -84,7 +83,7 @@ var resumedE7 = []faultCell{
 		w.postOn(x, s, callFrame("1", "work"))
 		g.next().finish("done")
 		require.Equal(w.t, told(1, 1, mark, resultFrame("1", "done")), x.events())
-		require.Len(w.t, w.resumed(s, x.stream.log.prefix+"1"), 2)
+		require.Len(w.t, w.resumed(s, prefixOf(x.stream)+"1"), 2)
 		x = w.newExchange(1, mcp.Legacy)
 		x.stream.EventsOnly()
 		x.pump(x.sink)
@@ -103,36 +102,36 @@ var resumedE7 = []faultCell{
 		foreign.vanish()
 		for _, id := range []string{
 			"", "-", "--", "x", "1-1", foreign.last(), x.last() + "0", x.last() + "x", " " + x.last(),
-			x.stream.log.prefix, x.stream.log.prefix + "-1", x.stream.log.prefix + "01", x.stream.log.prefix + "99999999999999999999",
-			s.events.prefix("2") + "1", s.events.prefix("01") + "1", s.events.prefix("0") + "1", s.events.prefix("") + "1",
+			prefixOf(x.stream), prefixOf(x.stream) + "-1", prefixOf(x.stream) + "01", prefixOf(x.stream) + "99999999999999999999",
+			eventPrefix(s, "2") + "1", eventPrefix(s, "01") + "1", eventPrefix(s, "0") + "1", eventPrefix(s, "") + "1",
 		} {
-			w.refused(s, id, ErrEventUnknown)
+			w.refused(s, id, resume.ErrEventUnknown)
 		}
 		require.NoError(w.t, h.note(2))
 		require.NoError(w.t, h.note(3))
 		require.NoError(w.t, h.note(4))
 		w.settle() // the mark has gone from the store
-		require.Len(w.t, w.resumed(s, x.stream.log.prefix+"1"), 5)
+		require.Len(w.t, w.resumed(s, prefixOf(x.stream)+"1"), 5)
 		require.NoError(w.t, h.note(5)) // and now the first notification
 		w.settle()
-		w.refused(s, x.stream.log.prefix+"1", ErrEventUnknown)
+		w.refused(s, prefixOf(x.stream)+"1", resume.ErrEventUnknown)
 		require.Len(w.t, w.resumed(s, x.last()), 5)
 		require.Equal(w.t, uint64(2), w.counts()["limit/max_events"])
 		h.finish("done")
 		w.settle()
-		w.refused(s, x.last(), ErrEventUnknown)
-		require.Len(w.t, w.resumed(s, x.stream.log.prefix+"3"), 5, "the stream has ended")
+		w.refused(s, x.last(), resume.ErrEventUnknown)
+		require.Len(w.t, w.resumed(s, prefixOf(x.stream)+"3"), 5, "the stream has ended")
 		s.Close(mcp.CauseSessionDelete)
-		w.refused(s, x.stream.log.prefix+"3", mcp.ErrClosed)
+		w.refused(s, prefixOf(x.stream)+"3", mcp.ErrClosed)
 	}},
 	{state: "resume/conflict", test: func(w *world) {
 		w.remember()
 		g, s := w.gate("work", false), w.open("session")
 		h, x := w.streaming(s, g, "1")
-		w.refused(s, x.last(), ErrStreamTaken)
+		w.refused(s, x.last(), resume.ErrStreamTaken)
 		x.vanish()
 		again := w.resume(s, x.last())
-		w.refused(s, x.last(), ErrStreamTaken)
+		w.refused(s, x.last(), resume.ErrStreamTaken)
 		x.leave() // late: that exchange is not the reader
 		require.False(w.t, again.ended())
 		h.finish("done")
@@ -143,7 +142,7 @@ var resumedE7 = []faultCell{
 		slow, err := w.resumeOn((&scriptSink{}).on(blockUntil(free)), s, x.last())
 		require.NoError(w.t, err)
 		w.settle()
-		w.refused(s, x.last(), ErrStreamTaken)
+		w.refused(s, x.last(), resume.ErrStreamTaken)
 		close(free)
 		require.True(w.t, slow.ended())
 		require.Len(w.t, w.resumed(s, x.last()), 2)
@@ -197,8 +196,8 @@ var resumedE7 = []faultCell{
 		// An event is being stored when the client comes, and others push it out before the
 		// store is asked for it.
 		storing, reading := make(chan struct{}), make(chan struct{})
-		store.on(eventAppend, until(storing))
-		store.on(eventReplay, until(reading))
+		store.on(resume.OpAppend, until(storing))
+		store.on(resume.OpReplay, until(reading))
 		require.NoError(w.t, h.note(2))
 		w.settle()
 		again := w.resume(s, x.last())
@@ -210,14 +209,14 @@ var resumedE7 = []faultCell{
 		w.settle()
 		close(reading)
 		require.True(w.t, again.ended(), "rather than with a gap")
-		require.ErrorIs(w.t, again.err, errEventsMissing)
+		require.ErrorContains(w.t, again.err, "the event store does not have what follows")
 		require.Equal(w.t, []string{"1-2"}, again.events())
 		w.settle()
-		w.refused(s, x.last(), ErrEventUnknown)
+		w.refused(s, x.last(), resume.ErrEventUnknown)
 		require.Empty(w.t, h.cause(), "the request goes on")
 		h.finish("done")
 		w.settle()
 		require.Equal(w.t, uint64(1), w.counts()["stored"])
-		require.Len(w.t, w.resumed(s, x.stream.log.prefix+"3"), 2)
+		require.Len(w.t, w.resumed(s, prefixOf(x.stream)+"3"), 2)
 	}},
 }

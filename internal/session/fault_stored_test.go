@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -166,7 +167,7 @@ var storedE7 = []faultCell{
 		require.True(w.t, x.ended())
 		require.Empty(w.t, a.answers)
 		require.Empty(w.t, own.frames(), "the stream of the request carries it, and no other")
-		again := w.resume(s, x.stream.log.prefix+"1")
+		again := w.resume(s, prefixOf(x.stream)+"1")
 		require.Equal(w.t, told(1, 1, mark, noteFrame(1), askFrame("1")), again.events())
 		w.tell(s, replyFrame("1", `{"roots":[]}`))
 		require.NoError(w.t, a.answer().err)
@@ -200,7 +201,7 @@ var storedE7 = []faultCell{
 		n.next().finish("done")
 		require.Empty(w.t, x.events())
 		require.Equal(w.t, stored, w.counts().but("limit/max_queued_messages"))
-		again := w.resume(s, x.stream.log.prefix+"1")
+		again := w.resume(s, prefixOf(x.stream)+"1")
 		require.Equal(w.t, told(1, 1, mark, noteFrame(1), noteFrame(2), noteFrame(3), resultFrame("1", "done")), again.events())
 	}},
 	{state: "S/stored", test: func(w *world) {
@@ -294,7 +295,7 @@ var storedE7 = []faultCell{
 		require.Equal(w.t, counts{
 			"admitted": 1, "dropped/stream_gone": 1, "cancelled/client_disconnect": 1,
 		}, w.counts())
-		w.refused(s, again.last(), ErrEventUnknown)
+		w.refused(s, again.last(), resume.ErrEventUnknown)
 	}},
 }
 

@@ -1,10 +1,10 @@
 package session
 
-import "sync"
+import (
+	"sync"
 
-// largeFrame is the size in bytes from which on an answer is a large one: it does not
-// fit into the buffers of the kernel, and its buffer is worth to be kept for its likes.
-const largeFrame = 16 << 10
+	"github.com/vitrine-mcp/vitrine/internal/stream"
+)
 
 // smallFrame is the size in bytes of a buffer whose answer nobody can guess.
 const smallFrame = 512
@@ -18,7 +18,7 @@ type frames struct{ small, large sync.Pool } // of *[]byte
 func (f *frames) get(n int) *[]byte {
 	size := max(n+n/8, smallFrame)
 	pool := &f.small
-	if size >= largeFrame { // as put will see it
+	if size >= stream.LargeFrame { // as put will see it
 		pool = &f.large
 	}
 	if buf, ok := pool.Get().(*[]byte); ok {
@@ -31,7 +31,7 @@ func (f *frames) get(n int) *[]byte {
 // put takes back a buffer, with the frame in it that nobody looks at any more.
 func (f *frames) put(buf *[]byte, frame []byte) {
 	*buf = frame[:0]
-	if cap(frame) >= largeFrame {
+	if cap(frame) >= stream.LargeFrame {
 		f.large.Put(buf)
 	} else {
 		f.small.Put(buf)

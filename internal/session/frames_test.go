@@ -9,34 +9,36 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/resume"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // A hoardingStore keeps what it is given, and says that it does not.
 type hoardingStore struct {
-	*MemoryEvents
+	*resume.Memory
 	fails bool
 	kept  []store.Event
 }
 
 func (s *hoardingStore) Append(ctx context.Context, session string, e store.Event) error {
 	if !strings.Contains(string(e.Data), `"result"`) {
-		return s.MemoryEvents.Append(ctx, session, e)
+		return s.Memory.Append(ctx, session, e)
 	}
 	s.kept = append(s.kept, e) // as a queue would that is written later
 	if s.fails {
 		return errors.New("too late")
 	}
-	return s.MemoryEvents.Append(ctx, session, e)
+	return s.Memory.Append(ctx, session, e)
 }
 
 // The buffer of an answer that a store was given is not used for another answer, whatever
 // the store has said.
 func TestStoredFramesAreNotUsedAgain(t *testing.T) {
-	for n, fails := range map[int]bool{100: false, 101: true, 2 * largeFrame: false, 2*largeFrame + 1: true} {
+	for n, fails := range map[int]bool{100: false, 101: true, 2 * stream.LargeFrame: false, 2*stream.LargeFrame + 1: true} {
 		inWorld(t, limits.Limits{}, func(w *world) {
-			store := &hoardingStore{MemoryEvents: NewMemoryEvents(), fails: fails}
+			store := &hoardingStore{Memory: resume.NewMemory(), fails: fails}
 			w.core = New(Config{Dispatcher: w, Events: store, Limits: w.core.limits})
 			g, s := w.gate("work", false), w.openAs("session", mcp.Version20251125)
 			for i, letter := range []string{"a", "b", "c", "d"} {
@@ -54,7 +56,7 @@ func TestStoredFramesAreNotUsedAgain(t *testing.T) {
 
 // The buffer of an answer may be used for the next one; each client gets its own.
 func TestFramesAreUsedAgain(t *testing.T) {
-	for _, n := range []int{10, 1000, 2 * largeFrame} {
+	for _, n := range []int{10, 1000, 2 * stream.LargeFrame} {
 		inWorld(t, limits.Limits{}, func(w *world) {
 			g := w.gate("work", false)
 			for i := range 20 {
@@ -85,7 +87,7 @@ func TestFrameOfAnError(t *testing.T) {
 
 // What is put into one pool is taken out of it again, of whatever size the answers are.
 func TestBuffersAreFoundAgain(t *testing.T) {
-	for _, n := range []int{0, 1000, largeFrame * 8 / 9, 15_000, largeFrame - 1, largeFrame, 2 * largeFrame} {
+	for _, n := range []int{0, 1000, stream.LargeFrame * 8 / 9, 15_000, stream.LargeFrame - 1, stream.LargeFrame, 2 * stream.LargeFrame} {
 		var f frames
 		found := false
 		for range 100 { // under the race detector a pool forgets some

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -104,34 +105,42 @@ func (sc *script) unwanted(end *farEnd, members []Member) {
 }
 
 // single returns the messages that are in messages: an array is what is in it.
-func (sc *script) single(messages []*Message) (all []*Message) {
+func (sc *script) single(messages []*stream.Message) (all []*stream.Message) {
 	for _, m := range messages {
-		if m.parts == nil {
+		if m.Parts() == nil {
 			all = append(all, m)
 			continue
 		}
 		var frames []string
-		for _, part := range m.parts {
+		for _, part := range m.Parts() {
 			frames = append(frames, string(part.Frame))
 		}
 		if string(m.Frame) != "["+strings.Join(frames, ",")+"]" {
 			sc.fault("a corrupt array: %s", m.Frame)
 		}
-		all = append(all, m.parts...)
+		all = append(all, m.Parts()...)
 	}
 	return all
 }
 
 // waitingRejections counts the rejections that wait for the rest of their arrays.
-func (st *Stream) waitingRejections() (n int) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	for b := range st.batches {
-		for _, m := range b.waiting {
-			if m.Reject != "" && m.Reject != mcp.RejectParseError {
-				n++
-			}
+func waitingRejections(st *stream.Stream) (n int) {
+	_, held, _ := st.Waiting()
+	for _, m := range held {
+		if m.Reject != "" && m.Reject != mcp.RejectParseError {
+			n++
 		}
 	}
 	return n
+}
+
+// requestOf returns the request that a message answers or is about, or nil.
+func requestOf(m *stream.Message) *Request {
+	switch d := m.Delivery.(type) {
+	case *answer:
+		return (*Request)(d)
+	case *notice:
+		return d.about
+	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -57,7 +58,7 @@ func (sc *script) check() {
 // checkRejections checks that every rejected request is told so, as long as its
 // stream is sound. Only a full queue may swallow a rejection, and counts that.
 func (sc *script) checkRejections() {
-	want, streams := map[*fuzzWire]int{}, map[*fuzzWire]*Stream{}
+	want, streams := map[*fuzzWire]int{}, map[*fuzzWire]*stream.Stream{}
 	for _, tr := range sc.order {
 		k := tr.end.wire
 		if tr.post != nil {
@@ -77,7 +78,7 @@ func (sc *script) checkRejections() {
 		if n < k.rejections {
 			sc.faultLocked("%d requests were rejected, %d were told", n, k.rejections)
 		}
-		swallowed += n - k.rejections - streams[k].waitingRejections()
+		swallowed += n - k.rejections - waitingRejections(streams[k])
 	}
 	full := sc.core.Snapshot().Counters.LimitsReached
 	if n := full[limits.NameQueuedMessages] + full[limits.NameQueuedBytes]; swallowed > int(n) {

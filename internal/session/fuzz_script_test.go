@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -42,7 +43,7 @@ type script struct {
 	traces    map[*Request]*fuzzTrace
 	order     []*fuzzTrace
 	bySession map[*Session]*farEnd
-	byStream  map[*Stream]*farPost
+	byStream  map[*stream.Stream]*farPost
 	handlers  []*fuzzHandler
 	opened    uint64 // sessions
 	closed    uint64
@@ -129,7 +130,7 @@ func newScript(t *testing.T, data []byte) *script {
 	limits := scriptLimits
 	sc := &script{
 		world: newWorld(t, limits), fed: map[string]uint64{}, traces: map[*Request]*fuzzTrace{},
-		bySession: map[*Session]*farEnd{}, byStream: map[*Stream]*farPost{}, tried: map[string]uint64{},
+		bySession: map[*Session]*farEnd{}, byStream: map[*stream.Stream]*farPost{}, tried: map[string]uint64{},
 		notesSent: map[string]uint64{}, asking: map[*Session]int{}, quiet: true,
 	}
 	if len(data) > 1 {

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -36,7 +37,7 @@ type farEnd struct {
 // A farPost is one HTTP exchange of a script.
 type farPost struct {
 	end    *farEnd
-	stream *Stream
+	stream *stream.Stream
 	wire   *fuzzWire
 	modern bool
 	lost   bool
@@ -60,7 +61,7 @@ type fuzzWire struct {
 	busy      bool
 	poisoned  bool
 	over      bool // the writer has gone
-	pending   []*Message
+	pending   []*stream.Message
 
 	rejections int // that have reached the client; guarded by script.mu
 
@@ -81,10 +82,10 @@ func (k *fuzzWire) change(f func()) {
 	k.moved = make(chan struct{})
 }
 
-func (k *fuzzWire) Write(m *Message) error {
+func (k *fuzzWire) Write(m *stream.Message) error {
 	err := k.call(&k.nextWrite)
 	if err == nil {
-		for _, m := range k.sc.single([]*Message{m}) {
+		for _, m := range k.sc.single([]*stream.Message{m}) {
 			k.pending = append(k.pending, m)
 			k.sc.wrote(k, m)
 		}
@@ -143,18 +144,18 @@ func (k *fuzzWire) wait(next *error) error {
 		case <-moved:
 			timer.Stop()
 		case <-timer.C:
-			return &WriteError{Reason: mcp.DropWriteTimeout, Err: os.ErrDeadlineExceeded}
+			return &stream.WriteError{Reason: mcp.DropWriteTimeout, Err: os.ErrDeadlineExceeded}
 		}
 	}
 }
 
 // The faults of a wire.
 var wireErrors = []error{
-	&WriteError{Reason: mcp.DropBrokenPeer, Err: syscall.EPIPE},
-	&WriteError{Reason: mcp.DropBrokenPeer, Err: syscall.ECONNRESET},
-	&WriteError{Reason: mcp.DropBrokenPeer, Err: io.ErrShortWrite},
-	&WriteError{Reason: mcp.DropClosedWriter, Err: os.ErrClosed},
-	&WriteError{Reason: mcp.DropWriteTimeout, Err: os.ErrDeadlineExceeded},
+	&stream.WriteError{Reason: mcp.DropBrokenPeer, Err: syscall.EPIPE},
+	&stream.WriteError{Reason: mcp.DropBrokenPeer, Err: syscall.ECONNRESET},
+	&stream.WriteError{Reason: mcp.DropBrokenPeer, Err: io.ErrShortWrite},
+	&stream.WriteError{Reason: mcp.DropClosedWriter, Err: os.ErrClosed},
+	&stream.WriteError{Reason: mcp.DropWriteTimeout, Err: os.ErrDeadlineExceeded},
 }
 
 // breakNext makes the next write or flush fail.
@@ -180,7 +181,7 @@ func (k *fuzzWire) breakDown(err error) {
 }
 
 func (k *fuzzWire) note(err error) {
-	switch writeReason(err) {
+	switch stream.WriteReason(err) {
 	case mcp.DropBrokenPeer:
 		k.wasBroken = true
 	case mcp.DropWriteTimeout:
@@ -200,7 +201,7 @@ func (k *fuzzWire) may(reason mcp.DropReason) bool {
 }
 
 // wrote notes a message that has begun to go out.
-func (sc *script) wrote(k *fuzzWire, m *Message) {
+func (sc *script) wrote(k *fuzzWire, m *stream.Message) {
 	env, err := wire.Decode(m.Frame, wire.DefaultLimits())
 	if err != nil {
 		sc.fault("a corrupt frame: %s", m.Frame)
@@ -208,7 +209,7 @@ func (sc *script) wrote(k *fuzzWire, m *Message) {
 	}
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	if m.Kind == Answer && !env.ID.IsZero() {
+	if m.Kind == stream.Answer && !env.ID.IsZero() {
 		key := env.ID.Key()
 		if k.end.answers[key]++; k.end.answers[key] > k.end.calls[key]-sc.waiting(k.end, key) {
 			sc.faultLocked("I1: more answers with the id %s than requests that may have one: %s", key, m.Frame)
@@ -217,12 +218,12 @@ func (sc *script) wrote(k *fuzzWire, m *Message) {
 	if m.Reject == mcp.RejectDuplicateID && k == k.end.wire && !env.ID.IsZero() {
 		sc.faultLocked("E14: a rejection carries an id that is in flight: %s", m.Frame)
 	}
-	if m.request == nil {
+	if requestOf(m) == nil {
 		return
 	}
-	tr := sc.traces[m.request]
+	tr := sc.traces[requestOf(m)]
 	switch m.Kind {
-	case Answer:
+	case stream.Answer:
 		if tr.written++; tr.written > 1 {
 			sc.faultLocked("I1: a second answer to %s: %s", tr, m.Frame)
 		}
@@ -230,7 +231,7 @@ func (sc *script) wrote(k *fuzzWire, m *Message) {
 			sc.faultLocked("I14: the answer to %s does not echo its id: %s", tr, m.Frame)
 		}
 		tr.frame = string(m.Frame)
-	case Notification:
+	case stream.Notification:
 		if tr.written > 0 {
 			sc.faultLocked("I10: a notification of %s after its answer", tr)
 		}
@@ -248,21 +249,21 @@ func (sc *script) waiting(end *farEnd, key string) (n int) {
 }
 
 // flushed notes messages that have reached the client.
-func (sc *script) flushed(k *fuzzWire, messages []*Message) {
+func (sc *script) flushed(k *fuzzWire, messages []*stream.Message) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	for _, m := range messages {
 		switch m.Kind {
-		case Answer:
-			if m.request != nil {
-				sc.traces[m.request].sent++
+		case stream.Answer:
+			if requestOf(m) != nil {
+				sc.traces[requestOf(m)].sent++
 			}
 			if m.Reject != "" && m.Reject != mcp.RejectParseError && m.Reject != mcp.RejectTooLarge {
 				k.rejections++
 			}
-		case Notification:
+		case stream.Notification:
 			sc.notesSent[m.Method]++
-		case Call:
+		case stream.Call:
 			if env, err := wire.Decode(m.Frame, wire.DefaultLimits()); err == nil {
 				k.end.asked = append(k.end.asked, env.ID.Raw())
 			}
@@ -292,7 +293,7 @@ func (x *farPost) pump() {
 		defer close(x.done)
 		err := x.stream.Pump(x.wire)
 		x.wire.change(func() { x.wire.over = true })
-		var failed *WriteError
+		var failed *stream.WriteError
 		if err != nil && !errors.As(err, &failed) && !errors.Is(err, mcp.ErrClosed) && !errors.Is(err, mcp.ErrPeerGone) {
 			x.wire.sc.fault("Pump returned %v", err)
 		}

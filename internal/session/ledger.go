@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -69,7 +70,7 @@ type tally struct {
 	exchangesRefused map[mcp.RefuseReason]uint64
 	sessionsClosed   map[mcp.Cause]uint64
 	observerPanics   uint64
-	eventFailures    [numEventOps]uint64
+	eventFailures    [resume.NumOperations]uint64
 	resumed          uint64 // streams that a client has gone on reading
 	expired          uint64 // stored answers that nobody has fetched
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
@@ -84,10 +85,18 @@ var provocations = map[string]provocation{
 	limits.NameEventBytes:      {limits.Limits{MaxEventBytes: 300}, (*world).keepEvents},
 	limits.NameEventBytesTotal: {limits.Limits{MaxEventBytesTotal: 300}, (*world).keepEvents},
 	limits.NameEventTimeout: {limits.Limits{}, func(w *world) {
-		require.Error(w.t, w.core.eventCall(w.t.Context(), eventAppend, func(ctx context.Context) error {
-			<-ctx.Done()
-			return ctx.Err()
-		}))
+		store := w.remember()
+		store.on(resume.OpAppend, func() error {
+			time.Sleep(w.core.limits.EventTimeout + time.Second)
+			return context.DeadlineExceeded
+		})
+		g, s := w.gate("work", false), w.open("session")
+		w.post(s, callFrame("1", "work"))
+		h := g.next()
+		h.note(1)
+		time.Sleep(2 * w.core.limits.EventTimeout)
+		w.settle()
+		h.finish("done")
 	}},
 	limits.NameQueuedMessages: {limits.Limits{MaxQueuedMessages: 1}, (*world).notifyUnread},
 	limits.NameNotifyTimeout:  {limits.Limits{MaxQueuedMessages: 1}, (*world).notifyUnread},
@@ -169,8 +178,8 @@ func (w *world) calls(p *peer, n int) {
 
 // keepEvents has two events kept in memory.
 func (w *world) keepEvents() {
-	memory := NewMemoryEvents()
-	memory.bind(w.core.limits, w.core.ledger.limitReached)
+	memory := resume.NewMemory()
+	memory.Bind(w.core.limits, w.core.ledger.limitReached)
 	for seq := range uint64(2) {
 		require.NoError(w.t, memory.Append(w.t.Context(), "session", store.Event{Stream: "1", Seq: seq + 1, Data: []byte("{}")}))
 	}

@@ -102,7 +102,7 @@ func compile(t *testing.T, name string, m *mutant) (program string) {
 		code, err := os.ReadFile(m.file)
 		require.NoError(t, err)
 		require.Contains(t, string(code), m.old, "%s does not apply to %s", m.name, m.file)
-		changed := filepath.Join(dir, m.file)
+		changed := filepath.Join(dir, filepath.Base(m.file))
 		require.NoError(t, os.WriteFile(changed, []byte(strings.Replace(string(code), m.old, m.new, 1)), 0o600))
 		original, err := filepath.Abs(m.file)
 		require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -147,7 +148,7 @@ func (x *explorer) connect() *peer {
 	return p
 }
 
-func (x *explorer) wire(st *Stream, sink *scriptSink) {
+func (x *explorer) wire(st *stream.Stream, sink *scriptSink) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.wires[st] = sink
@@ -224,8 +225,8 @@ func (x *explorer) verify() {
 	}
 	x.conserved() // with what it says of live and outbound requests
 	x.resting()
-	answers := map[*Stream]map[string]int{} // that must be on the wire
-	spare := map[*Stream]map[string]int{}   // that may be: of rejected requests
+	answers := map[*stream.Stream]map[string]int{} // that must be on the wire
+	spare := map[*stream.Stream]map[string]int{}   // that may be: of rejected requests
 	for _, r := range x.record.order {
 		rec := x.record.requests[r]
 		count := answers
@@ -247,7 +248,7 @@ func (x *explorer) verify() {
 		x.verifyWire(decodeFrames(x.t, sink.frames()), answers[st], spare[st])
 	}
 	for _, e := range x.posts {
-		if e.stream.kind != standaloneStream {
+		if !e.stream.Standing() {
 			require.True(x.t, e.ended(), "an exchange has not ended: %q", e.sink.frames())
 		}
 	}
@@ -261,10 +262,8 @@ func (x *explorer) resting() {
 	require.True(x.t, x.core.slots.TryAcquire(int64(x.core.limits.MaxInFlightTotal)), "slots are taken")
 	x.core.slots.Release(int64(x.core.limits.MaxInFlightTotal))
 	for st := range x.wires {
-		st.mu.Lock()
-		queue, bytes := len(st.queue), st.bytes+st.refused+st.held
-		st.mu.Unlock()
-		x.must(queue == 0 && bytes == 0, "%d messages and %d bytes in a stream's queue", queue, bytes)
+		queued, _, bytes := st.Waiting()
+		x.must(len(queued) == 0 && bytes == 0, "%d messages and %d bytes in a stream's queue", len(queued), bytes)
 	}
 	for _, s := range x.core.allSessions() {
 		var outbound, parked, early, live int

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -22,11 +23,11 @@ type outbound struct {
 	session *Session
 	request *Request // on whose behalf, or nil
 	since   time.Time
-	message *Message
-	to      *Stream       // where it is sent first; nil is the session's own
-	early   bool          // it was made before the handshake was over, see send
-	stream  *Stream       // where it was sent; nil while it waits for one. Guarded by session.mu
-	handed  atomic.Uint32 // to the wire, see callQueued
+	message stream.Message
+	to      *stream.Stream // where it is sent first; nil is the session's own
+	early   bool           // it was made before the handshake was over, see send
+	stream  *stream.Stream // where it was sent; nil while it waits for one. Guarded by session.mu
+	handed  atomic.Uint32  // to the wire, see callQueued
 	// reply has room for one value: the first event that can end the wait wins, and
 	// nobody who sends here ever blocks.
 	reply chan outboundReply
@@ -101,7 +102,7 @@ func (r *Request) Ask(ctx context.Context, method string, params []byte) (_ json
 
 // newOutbound enters an outbound request into the table. r is the request on whose
 // behalf it is sent, or nil.
-func (s *Session) newOutbound(method string, params []byte, r *Request, to *Stream) (o *outbound, err error) {
+func (s *Session) newOutbound(method string, params []byte, r *Request, to *stream.Stream) (o *outbound, err error) {
 	full := false
 	s.update(func(st *state) {
 		switch {
@@ -122,8 +123,8 @@ func (s *Session) newOutbound(method string, params []byte, r *Request, to *Stre
 				to: to, early: !st.ready && method != mcp.MethodPing, stream: to,
 				reply: make(chan outboundReply, 1),
 			}
-			o.message = &Message{
-				Kind: Call, Method: method, Frame: wire.AppendRequest(nil, o.id, method, params), call: o,
+			o.message = stream.Message{
+				Kind: stream.Call, Method: method, Frame: wire.AppendRequest(nil, o.id, method, params), Delivery: o,
 			}
 			if st.outbound == nil {
 				st.outbound = map[string]*outbound{}
@@ -150,11 +151,11 @@ func (s *Session) newOutbound(method string, params []byte, r *Request, to *Stre
 // Until then it is in the table like any other, and whatever ends the wait for an answer
 // ends this one.
 func (o *outbound) send() {
-	if o.to == nil || o.to.plain {
-		o.dropped(mcp.DropStreamGone)
+	if o.to == nil || o.to.TakesAnswersOnly() {
+		o.Dropped(mcp.DropStreamGone)
 		return
 	}
-	o.to.push(o.message)
+	o.to.Push(&o.message)
 }
 
 // Initialized records the client's notifications/initialized, and sends what has waited
@@ -184,7 +185,7 @@ func (o *outbound) giveUp(err error) (jsontext.Value, error) {
 	if !o.withdraw() {
 		o.courtesy()
 	} else if o.request == nil && errors.Is(err, context.DeadlineExceeded) {
-		err = sendError(mcp.DropStreamGone) // there was no stream to carry it
+		err = stream.SendError(mcp.DropStreamGone) // there was no stream to carry it
 	}
 	return nil, err
 }
@@ -205,25 +206,34 @@ func (o *outbound) withdraw() bool {
 	if !o.handed.CompareAndSwap(callQueued, callWithdrawn) {
 		return false
 	}
-	var st *Stream
+	var st *stream.Stream
 	o.session.update(func(*state) { st = o.stream })
 	if st != nil {
-		st.remove(o.message)
+		st.Remove(&o.message)
 	}
 	return true
 }
 
-// withdrawn reports whether the message is a call that was taken back.
-func (m *Message) withdrawn() bool { return m.call != nil && m.call.handed.Load() == callWithdrawn }
+// Wanted implements [stream.Delivery].
+func (o *outbound) Wanted() bool { return o.handed.Load() != callWithdrawn }
+
+// Claim implements [stream.Delivery].
+func (o *outbound) Claim() bool { return o.handed.CompareAndSwap(callQueued, callHanded) }
+
+// Sent implements [stream.Delivery].
+func (o *outbound) Sent() {}
+
+// Stored implements [stream.Delivery].
+func (o *outbound) Stored() {}
 
 // courtesy tells the client that nobody waits for its answer. The message is queued
 // at once if there is room, so that it precedes an answer that ends the stream, and
 // otherwise waits off the caller's path.
 func (o *outbound) courtesy() {
 	s := o.session
-	var st *Stream
+	var st *stream.Stream
 	s.update(func(state *state) {
-		if st = o.stream; st == nil || st.reason() != "" && state.standalone != nil {
+		if st = o.stream; st == nil || st.Reason() != "" && state.standalone != nil {
 			st = state.standalone
 		}
 	})
@@ -231,19 +241,16 @@ func (o *outbound) courtesy() {
 		return
 	}
 	params := append(append([]byte(`{"requestId":`), o.id.Raw()...), '}')
-	m := &Message{ // its loss is counted as any other
-		Kind: Notification, Method: mcp.NotificationCancelled,
-		Frame: wire.AppendNotification(nil, mcp.NotificationCancelled, params),
-	}
-	if !st.offer(m) {
-		s.core.tasks.start(func() { _ = st.notify(context.Background(), m, s.core.limits.CourtesyTimeout) })
+	n := newNotice(s.core, nil, mcp.NotificationCancelled, params) // its loss is counted as any other
+	if !st.Offer(&n.Message) {
+		s.core.tasks.start(func() { _ = st.Notify(context.Background(), &n.Message, s.core.limits.CourtesyTimeout) })
 	}
 }
 
-// dropped is told that the call will not be written by the stream that had it. A
+// Dropped implements [stream.Delivery]: the stream that had the call will not write it. A
 // byte stream's loss ends the session, and that ends the wait. Elsewhere a call that
 // was not handed to the wire may find another stream.
-func (o *outbound) dropped(reason mcp.DropReason) {
+func (o *outbound) Dropped(reason mcp.DropReason) {
 	s := o.session
 	if s.stream != nil {
 		return
@@ -256,7 +263,7 @@ func (o *outbound) dropped(reason mcp.DropReason) {
 	}
 	if s.retire(o) {
 		s.core.logger.Debug("outbound.failed", "session", s.LogID(), "method", o.method, "reason", reason)
-		o.end(outboundReply{err: sendError(reason)})
+		o.end(outboundReply{err: stream.SendError(reason)})
 	}
 }
 

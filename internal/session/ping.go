@@ -46,6 +46,6 @@ func (s *Session) pingLoop() {
 
 // streaming reports whether the session's own stream is live.
 func (s *Session) streaming() (live bool) {
-	s.update(func(st *state) { live = st.standalone != nil && st.standalone.live() })
+	s.update(func(st *state) { live = st.standalone != nil && st.standalone.Live() })
 	return live
 }

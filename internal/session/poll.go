@@ -2,15 +2,11 @@ package session
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
-
-// errNotResumable is the answer to a request whose exchange cannot be closed.
-var errNotResumable = fmt.Errorf("mcp: the response to this request cannot be closed before its end: %w", errors.ErrUnsupported)
 
 // CloseStream ends the HTTP response to r, and the rest of what r sends, its answer
 // included, waits for the client to come and get it (specification 2025-11-25:
@@ -25,44 +21,21 @@ var errNotResumable = fmt.Errorf("mcp: the response to this request cannot be cl
 // error that matches [errors.ErrUnsupported]. Once the request is settled it returns
 // [mcp.ErrRequestDone], and the cause if it was cancelled meanwhile.
 func (r *Request) CloseStream(retry time.Duration) error {
-	if r.session == nil || r.session.events == nil || r.Era != mcp.Legacy || r.batch != nil || r.Route.Handshake {
-		return errNotResumable
+	if r.session == nil || r.session.logs == nil || r.Era != mcp.Legacy || r.batch != nil || r.Route.Handshake {
+		return stream.ErrNotResumable
 	}
 	if p := r.session.Peer(); p == nil || !p.Version.AtLeast(mcp.Version20251125) {
-		return errNotResumable
+		return stream.ErrNotResumable
 	}
-	m := &Message{Kind: Mark, Retry: retry, hungUp: make(chan error, 1), request: r}
-	r.stream.closeFor(m)
+	end := &exchangeEnd{r, make(chan error, 1)}
+	mark := &stream.Message{Kind: stream.Mark, Retry: retry, EndsExchange: true, Delivery: end}
+	if queued, err := r.stream.CloseExchange(mark); !queued {
+		return err
+	}
 	select {
-	case err := <-m.hungUp:
+	case err := <-end.over:
 		return err
 	case <-r.ctx.Done():
 		return context.Cause(r.ctx)
-	}
-}
-
-// closeFor queues a mark that ends the exchange, if that is of any use.
-func (st *Stream) closeFor(m *Message) {
-	st.mu.Lock()
-	err := error(nil)
-	queued := false
-	switch {
-	case m.request.verdict.outcome() != open:
-		err = mcp.ErrRequestDone
-	case st.failed != "":
-		err = sendError(st.failed)
-	case st.unlogged || st.plain:
-		err = errNotResumable
-	case st.log != nil && st.reader == 0 || st.hangUp:
-		// Nobody reads the stream, or soon nobody will.
-	default:
-		st.append(m)
-		st.hangUp, queued = true, true
-	}
-	st.mu.Unlock()
-	if queued {
-		st.signal()
-	} else {
-		m.hang(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -95,7 +96,7 @@ func TestQuickAnswerIsBounded(t *testing.T) {
 		w.settle()
 		require.Zero(w.t, x.sink.bound())
 		time.Sleep(time.Hour)
-		unread(w, x, began, quickAnswer)
+		unread(w, x, began, stream.QuickAnswer)
 	})
 	test("the alarm just before the write", limits.Limits{}, func(w *world) {
 		at := w.stopAt(pointBeforeWrite, "work")
@@ -104,10 +105,10 @@ func TestQuickAnswerIsBounded(t *testing.T) {
 		x := w.postTo(blocked(), nil, modernFrame("1", "work"))
 		g.next().finish("done")
 		at.await()
-		time.Sleep(quickAnswer)
+		time.Sleep(stream.QuickAnswer)
 		at.release()
 		time.Sleep(time.Hour)
-		unread(w, x, began, quickAnswer)
+		unread(w, x, began, stream.QuickAnswer)
 	})
 	test("slow", limits.Limits{}, func(w *world) {
 		g := w.gate("work", false)
@@ -119,12 +120,12 @@ func TestQuickAnswerIsBounded(t *testing.T) {
 		time.Sleep(time.Hour)
 		unread(w, x, began, 0)
 	})
-	test("a deadline that comes sooner", limits.Limits{RequestTimeout: quickAnswer / 2}, func(w *world) {
+	test("a deadline that comes sooner", limits.Limits{RequestTimeout: stream.QuickAnswer / 2}, func(w *world) {
 		w.gate("work", false)
 		began := time.Now()
 		x := w.postTo(blocked(), nil, modernFrame("1", "work"))
 		time.Sleep(time.Hour)
-		unread(w, x, began, quickAnswer/2)
+		unread(w, x, began, stream.QuickAnswer/2)
 	})
 	test("not admitted", limits.Limits{MaxInFlightTotal: 1, MaxQueue: 1}, func(w *world) {
 		g := w.gate("work", false)
@@ -151,7 +152,7 @@ func TestQuickAnswerIsBounded(t *testing.T) {
 		time.Sleep(time.Hour)
 		unread(w, x, began, 0)
 	})
-	test("at the end of a drain", limits.Limits{CleanupGrace: quickAnswer / 5}, func(w *world) {
+	test("at the end of a drain", limits.Limits{CleanupGrace: stream.QuickAnswer / 5}, func(w *world) {
 		g := w.gate("work", false)
 		x := w.postTo(blocked(), nil, modernFrame("1", "work"))
 		g.next().finish("done")
@@ -161,7 +162,7 @@ func TestQuickAnswerIsBounded(t *testing.T) {
 		cancel()
 		_ = w.core.Shutdown(ctx)
 		require.True(w.t, x.ended())
-		require.Less(w.t, x.over.Sub(began), quickAnswer)
+		require.Less(w.t, x.over.Sub(began), stream.QuickAnswer)
 	})
 	test("a subscription", limits.Limits{}, func(w *world) {
 		g := w.subscriber("listen")
@@ -185,7 +186,7 @@ func TestAlarmRingsTwice(t *testing.T) {
 			if !known {
 				h.r.alarm.Store(nil)
 			}
-			time.Sleep(quickAnswer)
+			time.Sleep(stream.QuickAnswer)
 			w.settle()
 			h.r.alarm.Store(a)
 			time.Sleep(w.core.limits.RequestTimeout)

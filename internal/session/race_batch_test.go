@@ -4,6 +4,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -24,7 +25,7 @@ var batchVsCancel = []race{
 	{name: "batch-legacy-http", random: true, endings: []string{"0 in the array", "1 in the array", "2 in the array"}, script: func(x *explorer) {
 		s := x.open("s1")
 		g := x.gate("work", true)
-		e := x.keep(x.exchangeOf(func(st *Stream) {
+		e := x.keep(x.exchangeOf(func(st *stream.Stream) {
 			s.ReceiveBatchOn(batchOf(httpConn, callFrame("1", "work"), callFrame("2", "work")), st, false)
 		}))
 		h1, h2 := g.next(), g.next()
@@ -42,7 +43,7 @@ var batchVsCancel = []race{
 }
 
 // exchangeOf opens an exchange that begins to be written when its batch was received.
-func (x *explorer) exchangeOf(receive func(*Stream)) *exchange {
+func (x *explorer) exchangeOf(receive func(*stream.Stream)) *exchange {
 	e := &exchange{w: x.world, sink: &scriptSink{}, done: make(chan struct{})}
 	e.stream = x.core.Exchange(httpConn, 1, mcp.Legacy)
 	receive(e.stream)

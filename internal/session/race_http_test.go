@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -218,7 +219,7 @@ func (k *jealousSink) alone(what string, f func() error) error {
 	return f()
 }
 
-func (k *jealousSink) Write(m *Message) error {
+func (k *jealousSink) Write(m *stream.Message) error {
 	return k.alone("in Write", func() error { return k.scriptSink.Write(m) })
 }
 
@@ -252,7 +253,7 @@ var reattach = []race{
 		var again *exchange
 		x.actor("handler", func() { h.finish("done") })
 		x.actor("old stream", old.stream.Lost, func() { s.Detach(old.stream) })
-		x.actorWhen("new stream", func() bool { return old.stream.reason() != "" }, func() {
+		x.actorWhen("new stream", func() bool { return old.stream.Reason() != "" }, func() {
 			var ok bool
 			again, ok = x.get(s)
 			require.True(x.t, ok, "a dead stream is replaced")
@@ -262,7 +263,7 @@ var reattach = []race{
 		require.Equal(x.t, []string{"result"}, x.kinds(e.sink))
 		require.Empty(x.t, old.sink.frames())
 		require.Empty(x.t, again.sink.frames())
-		var stays *Stream
+		var stays *stream.Stream
 		s.update(func(st *state) { stays = st.standalone })
 		require.Same(x.t, again.stream, stays, "the new stream stays")
 	}},
@@ -273,7 +274,7 @@ var reattach = []race{
 		var err error
 		x.actor("server", func() { _, err = s.Ask(context.Background(), "ping", nil) })
 		x.actor("old stream", old.stream.Lost, func() { s.Detach(old.stream) })
-		x.actorWhen("new stream", func() bool { return old.stream.reason() != "" }, func() { again, _ = x.get(s) })
+		x.actorWhen("new stream", func() bool { return old.stream.Reason() != "" }, func() { again, _ = x.get(s) })
 		calls := func() (n int) {
 			for _, sink := range x.wires {
 				n += len(sink.frames())

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/resume"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -20,13 +22,13 @@ import (
 
 // remember gives the explorer an event store that stops before it does anything.
 func (x *explorer) remember() *scriptStore {
-	store := &scriptStore{MemoryEvents: NewMemoryEvents(), at: x.park}
+	store := &scriptStore{Memory: resume.NewMemory(), at: x.park}
 	hooks := x.core.hooks
 	x.core = New(Config{
 		Dispatcher: x.world, Observer: x.record, Logger: slog.New(x.log), Limits: x.core.limits, Events: store,
 	})
 	x.core.hooks = hooks
-	store.bind(x.core.limits, x.core.ledger.limitReached)
+	store.Bind(x.core.limits, x.core.ledger.limitReached)
 	return store
 }
 
@@ -39,10 +41,10 @@ type parkingSink struct {
 	dead atomic.Bool
 }
 
-func (k *parkingSink) Write(m *Message) error {
+func (k *parkingSink) Write(m *stream.Message) error {
 	k.x.park(k.name + " writes")
 	if k.dead.Load() {
-		return &WriteError{Reason: mcp.DropBrokenPeer, Err: errReset}
+		return &stream.WriteError{Reason: mcp.DropBrokenPeer, Err: errReset}
 	}
 	return k.scriptSink.Write(m)
 }
@@ -50,7 +52,7 @@ func (k *parkingSink) Write(m *Message) error {
 func (k *parkingSink) Flush() error {
 	k.x.park(k.name + " flushes")
 	if k.dead.Load() {
-		return &WriteError{Reason: mcp.DropBrokenPeer, Err: errReset}
+		return &stream.WriteError{Reason: mcp.DropBrokenPeer, Err: errReset}
 	}
 	return k.scriptSink.Flush()
 }
@@ -133,7 +135,7 @@ func (f *follower) back() error {
 // backUnlessOver comes again; the stream may have nothing more to say.
 func (f *follower) backUnlessOver() {
 	if err := f.back(); err != nil {
-		require.ErrorIs(f.x.t, err, ErrEventUnknown)
+		require.ErrorIs(f.x.t, err, resume.ErrEventUnknown)
 	}
 }
 
@@ -148,7 +150,7 @@ func (f *follower) finish() {
 			return // it is live, and has said all
 		}
 		if err := f.back(); err != nil {
-			require.ErrorIs(f.x.t, err, ErrEventUnknown)
+			require.ErrorIs(f.x.t, err, resume.ErrEventUnknown)
 			return
 		}
 	}
@@ -219,7 +221,7 @@ var resumption16 = []race{
 			return func() {
 				came++
 				if err := f.back(); err != nil {
-					require.ErrorIs(x.t, err, ErrStreamTaken)
+					require.ErrorIs(x.t, err, resume.ErrStreamTaken)
 					return
 				}
 				got = append(got, f)

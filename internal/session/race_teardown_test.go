@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -275,7 +276,7 @@ var writerClosed = []race{
 // watchWriter fails the test if a write is tried on a stream that has failed.
 func (x *explorer) watchWriter(p *peer) {
 	watch := func(*scriptSink) error {
-		if reason := p.s.stream.reason(); reason != "" {
+		if reason := p.s.stream.Reason(); reason != "" {
 			x.t.Errorf("a write after the stream has failed with %s", reason)
 		}
 		return nil
@@ -290,7 +291,7 @@ func (x *explorer) peerCanGo(p *peer) *atomic.Bool {
 	gone := &atomic.Bool{}
 	fail := func(*scriptSink) error {
 		if gone.Load() {
-			return &WriteError{Reason: mcp.DropBrokenPeer, Err: syscall.EPIPE}
+			return &stream.WriteError{Reason: mcp.DropBrokenPeer, Err: syscall.EPIPE}
 		}
 		return nil
 	}

@@ -19,6 +19,8 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/needs"
+	"github.com/vitrine-mcp/vitrine/internal/resume"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -122,12 +124,12 @@ func (k *roughSink) step() error {
 	k.o.jitter()
 	if k.dead.Load() || k.o.dice(60) == 0 {
 		k.dead.Store(true)
-		return &WriteError{Reason: mcp.DropBrokenPeer, Err: errReset}
+		return &stream.WriteError{Reason: mcp.DropBrokenPeer, Err: errReset}
 	}
 	return nil
 }
 
-func (k *roughSink) Write(m *Message) error {
+func (k *roughSink) Write(m *stream.Message) error {
 	if err := k.step(); err != nil {
 		return err
 	}
@@ -247,9 +249,9 @@ func (tr *trip) back() error {
 
 // ill are the ways in which coming back may fail; all but the first are the end of it.
 func (tr *trip) ill(err error) bool {
-	require.True(tr.o.t, errors.Is(err, ErrStreamTaken) || errors.Is(err, ErrEventUnknown) ||
+	require.True(tr.o.t, errors.Is(err, resume.ErrStreamTaken) || errors.Is(err, resume.ErrEventUnknown) ||
 		errors.Is(err, mcp.ErrClosed) || errors.Is(err, errStore), "%v", err)
-	return !errors.Is(err, ErrStreamTaken) && !errors.Is(err, errStore)
+	return !errors.Is(err, resume.ErrStreamTaken) && !errors.Is(err, errStore)
 }
 
 // tell has the request say something, or do something.
@@ -327,7 +329,7 @@ func (o *outing) run() {
 			sessions[i].Close(mcp.CauseSessionDelete)
 			sessions = slices.Delete(sessions, i, i+1)
 		case what == 28 && !o.lossless && o.dice(4) == 0:
-			o.store.on(eventOp(o.dice(int(eventDelete))), func() error { return errStore })
+			o.store.on(resume.Operation(o.dice(int(resume.OpDelete))), func() error { return errStore })
 		default:
 			time.Sleep(time.Duration(o.dice(200)) * time.Microsecond)
 		}
@@ -338,7 +340,7 @@ func (o *outing) run() {
 // home lets every request end and every client come back until it has all there is.
 func (o *outing) home() {
 	o.store.mu.Lock()
-	o.store.scripts = [numEventOps][]func() error{}
+	o.store.scripts = [resume.NumOperations][]func() error{}
 	o.store.mu.Unlock()
 	for _, tr := range o.trips {
 		if !tr.own {

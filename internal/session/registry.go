@@ -5,6 +5,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -29,7 +30,9 @@ func (c *Core) Open(conn *Conn, id string) (*Session, mcp.RejectReason, *mcp.Err
 // sessions, and nobody knows of it, before its first request has passed admission.
 func (c *Core) Prepare(conn *Conn, id string) *Session {
 	s := newSession(c, conn, id)
-	s.events = newSessionEvents(c, id)
+	if c.store != nil {
+		s.logs = c.store.NewLogs(id, s, &c.host, c.streamConfig(conn, 0, stream.LossDrops))
+	}
 	s.unopened = true
 	return s
 }
@@ -168,19 +171,13 @@ func (s *Session) endIdle(cause mcp.Cause) (ended bool) {
 // endStreams ends the session's own stream, and those that no exchange reads or that
 // are only read again.
 func (s *Session) endStreams(reason mcp.DropReason) {
-	var streams []*Stream
-	s.update(func(state *state) {
-		if state.standalone != nil {
-			streams = append(streams, state.standalone)
-		}
-		for _, st := range state.streams {
-			streams = append(streams, st)
-		}
-	})
-	for _, st := range streams {
-		if st.kind == standaloneStream || st.unread() {
-			st.Fail(reason)
-		}
+	var own *stream.Stream
+	s.update(func(state *state) { own = state.standalone })
+	if own != nil {
+		own.Fail(reason)
+	}
+	if s.logs != nil {
+		s.logs.Fail(reason)
 	}
 }
 
@@ -189,7 +186,7 @@ func (s *Session) endStreams(reason mcp.DropReason) {
 // calls could wait.
 func (s *Session) farewell() {
 	s.part(mcp.CauseServerShutdown)
-	var st *Stream
+	var st *stream.Stream
 	var parked []*outbound
 	s.update(func(state *state) {
 		state.leaving = true
@@ -197,9 +194,9 @@ func (s *Session) farewell() {
 		parked, state.parked = state.parked, nil
 	})
 	if st != nil {
-		st.end(time.Now().Add(s.core.limits.CleanupGrace), 0)
+		st.End(time.Now().Add(s.core.limits.CleanupGrace), 0)
 	}
 	for _, o := range parked {
-		o.dropped(mcp.DropStreamGone)
+		o.Dropped(mcp.DropStreamGone)
 	}
 }

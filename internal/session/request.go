@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/resume"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -18,7 +20,7 @@ type Request struct {
 	work
 
 	session *Session // nil for a modern HTTP exchange
-	stream  *Stream
+	stream  *stream.Stream
 
 	ctx     context.Context // the handler's
 	values  valuesContext   // what ctx has from outside
@@ -39,7 +41,7 @@ type Request struct {
 	// acknowledged is when it has become a subscription, in ns after the arrival; 0 is not yet.
 	acknowledged atomic.Int64
 
-	reply    Message
+	reply    stream.Message
 	buffer   *[]byte // of the frame of a result; nil if none was encoded
 	replyErr atomic.Pointer[mcp.Error]
 
@@ -78,7 +80,7 @@ const (
 	PhaseListening       // a subscription that was acknowledged
 )
 
-func newRequest(c *Core, in *Inbound, s *Session, st *Stream, rt *Route) *Request {
+func newRequest(c *Core, in *Inbound, s *Session, st *stream.Stream, rt *Route) *Request {
 	r := &Request{Inbound: in, Route: rt, session: s, stream: st}
 	r.core, r.self, r.began, r.observed = c, r, time.Now(), true
 	patience, _ := rt.deadline(&c.limits)
@@ -129,6 +131,9 @@ func (r *Request) labels() *Series          { return r.Route.Series }
 func (r *Request) context() context.Context { return r.ctx }
 func (r *Request) started() bool            { return r.verdict.started() }
 func (r *Request) number() string           { return "id " + r.ID.String() }
+
+// onByteStream reports whether the request has come over a byte stream.
+func (r *Request) onByteStream() bool { return r.session != nil && r.session.stream != nil }
 
 // Session returns the request's session, or nil for a modern HTTP exchange.
 func (r *Request) Session() *Session { return r.session }
@@ -275,7 +280,7 @@ func (r *Request) conclude(fate Fate, reason mcp.DropReason) {
 		r.core.ledger.concluded()
 	}
 	if fate == FateStored {
-		r.session.events.kept(r.stream.log.key)
+		r.stream.Log().(*resume.Log).NoteUnread()
 	}
 	if fate == FateDropped {
 		r.core.tell("Dropped", func(o Observer) { o.Dropped(r, reason) })
@@ -303,10 +308,10 @@ func (r *Request) suppress(err *mcp.CancelError, reason mcp.DropReason) bool {
 // forgo tells whoever waits for the answer that it will not come.
 func (r *Request) forgo() {
 	if r.batch != nil {
-		r.batch.forgo()
+		r.batch.Skip()
 		return
 	}
-	r.stream.forgo()
+	r.stream.Skip()
 }
 
 // disconnect is suppress for a request whose own response stream is gone.

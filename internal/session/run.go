@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 
 	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -149,14 +150,18 @@ func (r *Request) answerError(err *mcp.Error) {
 // send hands the answer to the stream.
 func (r *Request) send(frame, rest []byte, err *mcp.Error) {
 	r.phase.Store(uint32(PhaseWriting))
-	if m := r.goodbye(); m != nil {
-		r.stream.push(m)
+	if n := r.goodbye(); n != nil {
+		r.stream.Push(&n.Message)
 	}
-	r.reply = Message{Kind: Answer, Frame: frame, Rest: rest, Err: err, request: r, batch: r.batch}
+	r.reply = stream.Message{Kind: stream.Answer, Frame: frame, Rest: rest, Err: err, Delivery: (*answer)(r)}
 	if r.session == nil {
 		r.core.unread.Add(1)
 	}
-	r.stream.push(&r.reply)
+	if r.batch != nil {
+		r.batch.Push(&r.reply)
+	} else {
+		r.stream.Push(&r.reply)
+	}
 }
 
 // Notify sends a notification about this request on its stream, before the
@@ -170,18 +175,16 @@ func (r *Request) send(frame, rest []byte, err *mcp.Error) {
 func (r *Request) Notify(method string, params []byte, key string) error {
 	if to := r.verdict.outcome(); to != open {
 		reason := r.verdict.dropReason()
-		if failed := r.stream.reason(); to == suppressed && failed != "" {
+		if failed := r.stream.Reason(); to == suppressed && failed != "" {
 			reason = failed
 		}
 		r.core.dropNotification(r, method, r.noticeReason(reason))
 		return mcp.ErrRequestDone
 	}
-	m := &Message{
-		Kind: Notification, Method: method, key: key, request: r,
-		Frame: wire.AppendNotification(make([]byte, 0, 64+len(method)+len(params)), method, params),
-	}
+	n := newNotice(r.core, r, method, params)
+	n.Key = stream.Key{Of: r, Name: key}
 	r.core.hooks.at(pointBeforeNotify, r)
-	return r.stream.notify(r.ctx, m, r.core.limits.NotifyTimeout)
+	return r.stream.Notify(r.ctx, &n.Message, r.core.limits.NotifyTimeout)
 }
 
 // noticeReason is the reason for which a notification about the request is dropped, given
@@ -203,7 +206,7 @@ func (r *Request) noticeReason(said mcp.DropReason) mcp.DropReason {
 
 // TakesNotifications reports whether notifications about this request reach the client: one
 // that takes no event stream for the answer gets none.
-func (r *Request) TakesNotifications() bool { return !r.stream.plain }
+func (r *Request) TakesNotifications() bool { return !r.stream.TakesAnswersOnly() }
 
 // DropNotification counts a notification that was not even tried.
 func (r *Request) DropNotification(method string, reason mcp.DropReason) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/needs"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 )
 
 // The schedule explorer runs a race in many orders. Goroutines in a bubble stop at
@@ -201,7 +202,7 @@ type explorer struct {
 	waiting []*waiter // by name, and then by arrival
 	trace   []string
 	actors  []*actor
-	wires   map[*Stream]*scriptSink
+	wires   map[*stream.Stream]*scriptSink
 	posts   []*exchange
 }
 
@@ -226,7 +227,7 @@ type step struct {
 }
 
 func newExplorer(t *testing.T, r *race, c *choices, seen map[string]int) *explorer {
-	x := &explorer{race: r, choices: c, seen: seen, wires: map[*Stream]*scriptSink{}}
+	x := &explorer{race: r, choices: c, seen: seen, wires: map[*stream.Stream]*scriptSink{}}
 	x.world = newWorld(t, r.limits)
 	x.record = &recorder{requests: map[*Request]*record{}}
 	x.core = New(Config{Dispatcher: x.world, Observer: x.record, Logger: slog.New(x.log), Limits: r.limits})
@@ -392,7 +393,7 @@ func (x *explorer) saw(ending string) { x.seen[ending]++ }
 func (x *explorer) end() {
 	x.release()
 	for _, p := range x.posts {
-		if p.stream.kind == standaloneStream {
+		if p.stream.Standing() {
 			p.stream.Fail(streamOver)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/resume"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -20,7 +22,7 @@ type Session struct {
 	conn *Conn
 	// id is the Mcp-Session-Id of a legacy HTTP session, else empty.
 	id     string
-	stream *Stream // of a byte stream, else nil
+	stream *stream.Stream // of a byte stream, else nil
 	slots  *semaphore.Weighted
 	// waiting holds the requests that wait for slots.
 	waiting waitingRoom
@@ -31,7 +33,7 @@ type Session struct {
 	parting chan struct{}
 	pumped  chan struct{} // closed when the writer of a byte stream has returned
 	lines   logline.Limiter
-	events  *sessionEvents // of a legacy HTTP session with an event store, else nil
+	logs    *resume.Logs // of the streams that can be resumed; nil without an event store
 	// unopened: a legacy HTTP session whose first request has not passed admission. It is
 	// only written before others know of the session.
 	unopened bool
@@ -60,11 +62,9 @@ type state struct {
 	parked      []*outbound // those that wait for a stream
 	early       []*outbound // those that wait for notifications/initialized
 
-	standalone *Stream            // the GET stream of a legacy HTTP session, or nil
-	listeners  int                // exchanges that read it, or resume another stream
-	streams    map[string]*Stream // those that can be resumed, by the key of their log
-	streamSeq  int                // of those so far
-	leaving    bool               // the server drains: there will be no other stream
+	standalone *stream.Stream // that the client has opened for what belongs to no request, or nil
+	listeners  int            // exchanges that read it, or resume another stream
+	leaving    bool           // the server drains: there will be no other stream
 
 	idleTimer    *time.Timer // of a legacy HTTP session, else nil
 	watched      bool        // the timer runs
@@ -202,7 +202,7 @@ func (s *Session) Done() <-chan struct{} { return s.done }
 func (s *Session) Receive(in *Inbound) { s.ReceiveOn(in, s.stream) }
 
 // ReceiveOn takes one message whose answer, if it gets one, leaves on st.
-func (s *Session) ReceiveOn(in *Inbound, st *Stream) {
+func (s *Session) ReceiveOn(in *Inbound, st *stream.Stream) {
 	s.update(func(state *state) {
 		state.malformed = 0
 		if in.Era == mcp.Legacy && state.peer != nil && in.Version == "" {
@@ -261,7 +261,7 @@ func (s *Session) cancel(in *Inbound) {
 func (s *Session) cancelRequest(r *Request, text string) bool {
 	err := &mcp.CancelError{Cause: mcp.CauseClientCancel, Detail: logline.Printable(text, 256)}
 	var won bool
-	if s.stream == nil && r.batch == nil && !r.stream.eventStream() {
+	if s.stream == nil && r.batch == nil && !r.stream.EndsWithoutAnswer() {
 		won = r.refuse(err, mcp.NewError(mcp.CodeRequestCancelled, "Request cancelled"))
 	} else if won = r.suppress(err, mcp.DropCancelled); won {
 		r.forgo()
@@ -277,14 +277,14 @@ func (s *Session) cancelRequest(r *Request, text string) bool {
 // answered. After too many in a row the connection is given up.
 func (s *Session) Malformed(err *wire.Error) {
 	if answer, _ := s.judge(err, nil); answer != nil {
-		s.stream.complain(answer)
+		s.stream.RejectFrame(answer)
 	}
 }
 
 // judge counts what is no message and returns the answer to it, or nil. b is the batch
 // that it came in, or nil. Over HTTP, where it costs an exchange, nobody counts how
 // many come in a row. After the last one the session is closed.
-func (s *Session) judge(err *wire.Error, b *batch) (m *Message, last bool) {
+func (s *Session) judge(err *wire.Error, b *batch) (m *stream.Message, last bool) {
 	var nullID, silent bool
 	s.update(func(st *state) {
 		nullID = st.peer.wantsNullID()
@@ -333,11 +333,11 @@ func (s *Session) MalformedTail(*wire.Error) {
 }
 
 // pump runs the writer of a byte stream.
-func (s *Session) pump(sink Sink) {
+func (s *Session) pump(sink stream.Sink) {
 	defer close(s.pumped)
 	err := s.stream.Pump(sink)
 	if err != nil {
-		s.peerLost(err, writeReason(err))
+		s.peerLost(err, stream.WriteReason(err))
 	}
 }
 
@@ -381,7 +381,7 @@ func (s *Session) Fail(err error) {
 // returns, so that a handler may call it too; Done tells when it is over.
 func (s *Session) Close(cause mcp.Cause) {
 	if s.unopened {
-		s.events.end()
+		s.endLogs()
 		return // it never was
 	}
 	reason := mcp.DropSessionGone
@@ -473,7 +473,7 @@ func (s *Session) finish(cause mcp.Cause, grace time.Duration) {
 		s.update(func(st *state) { answers = st.answers })
 		// The last writes have what is left of the grace, but not nothing.
 		bound := time.Now().Add(max(time.Until(end), s.core.limits.CleanupGrace/5))
-		s.stream.end(bound, answers)
+		s.stream.End(bound, answers)
 		s.awaitWriter(bound)
 		s.stream.Fail(mcp.DropClosedWriter)
 	}
@@ -517,7 +517,7 @@ func (s *Session) closed(cause mcp.Cause) {
 		st.phase, st.abandoned = sessionClosed, abandoned
 		onClosed, st.onClosed = st.onClosed, nil
 	})
-	s.events.end()
+	s.endLogs()
 	s.core.sessionClosed(s, cause)
 	for _, f := range onClosed {
 		f()

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -52,7 +53,7 @@ type verdictFunc func(k *scriptSink) error
 
 // failWith fails a write with a class.
 func failWith(reason mcp.DropReason, err error) verdictFunc {
-	return func(*scriptSink) error { return &WriteError{Reason: reason, Err: err} }
+	return func(*scriptSink) error { return &stream.WriteError{Reason: reason, Err: err} }
 }
 
 // blockUntil blocks a write until the channel is closed, or the write deadline passes.
@@ -75,7 +76,7 @@ func blockUntil(c <-chan struct{}) verdictFunc {
 				timer.Stop()
 				return nil
 			case <-timer.C:
-				return &WriteError{Reason: mcp.DropWriteTimeout, Err: io.ErrNoProgress}
+				return &stream.WriteError{Reason: mcp.DropWriteTimeout, Err: io.ErrNoProgress}
 			case <-moved:
 				timer.Stop()
 			}
@@ -97,7 +98,7 @@ func (k *scriptSink) onFlush(flushes ...verdictFunc) *scriptSink {
 	return k
 }
 
-func (k *scriptSink) Write(m *Message) error {
+func (k *scriptSink) Write(m *stream.Message) error {
 	if err := k.verdict(&k.script); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -171,7 +172,7 @@ func (c *Core) allSessions() []*Session {
 func (snap *Snapshot) addSession(s *Session) {
 	info := SessionInfo{Session: s, Age: snap.At.Sub(s.opened)}
 	s.update(func(st *state) {
-		info.Peer, info.Requests, info.Streaming = st.peer, len(st.live), st.standalone != nil && st.standalone.live()
+		info.Peer, info.Requests, info.Streaming = st.peer, len(st.live), st.standalone != nil && st.standalone.Live()
 		if st.idle() {
 			info.Idle = snap.At.Sub(st.quietAt)
 		}
@@ -227,7 +228,7 @@ func (l *ledger) snapshot() *Snapshot {
 		addAll(snap.Counters.SessionsClosed, t.sessionsClosed)
 		snap.Counters.ObserverPanics += t.observerPanics
 		for op, n := range t.eventFailures {
-			snap.Counters.EventFailures[eventOps[op]] += n
+			snap.Counters.EventFailures[resume.Operations()[op]] += n
 		}
 		snap.Counters.StreamsResumed += t.resumed
 		snap.Counters.ResponsesExpired += t.expired

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -20,20 +20,18 @@ import (
 // [Request.Notify] does, and returns [mcp.ErrPeerGone] when the client has no
 // stream open.
 func (s *Session) Notify(ctx context.Context, method string, params []byte, key string) error {
-	m := &Message{
-		Kind: Notification, Method: method, key: key,
-		Frame: wire.AppendNotification(make([]byte, 0, 64+len(method)+len(params)), method, params),
-	}
+	n := newNotice(s.core, nil, method, params)
+	n.Key = stream.Key{Name: key}
 	st, reason := s.own()
 	if st == nil {
-		m.drop(s.core, reason)
-		return sendError(reason)
+		n.Dropped(reason)
+		return stream.SendError(reason)
 	}
-	return st.notify(ctx, m, s.core.limits.NotifyTimeout)
+	return st.Notify(ctx, &n.Message, s.core.limits.NotifyTimeout)
 }
 
 // own returns the stream for what belongs to no request, or why there is none.
-func (s *Session) own() (st *Stream, reason mcp.DropReason) {
+func (s *Session) own() (st *stream.Stream, reason mcp.DropReason) {
 	if s.stream != nil {
 		return s.stream, ""
 	}
@@ -77,23 +75,23 @@ func (s *Session) Ask(ctx context.Context, method string, params []byte) (_ json
 // one, a call that belongs there waits for the client to open it, up to its own
 // deadline; another has nowhere to go: false.
 func (s *Session) reroute(o *outbound) (ok bool) {
-	var to *Stream
+	var to *stream.Stream
 	s.update(func(st *state) {
 		if ok = st.outbound[o.id.Key()] != o; ok {
 			return // the wait has ended meanwhile
 		}
-		if to = st.standalone; to != nil && to.live() {
+		if to = st.standalone; to != nil && to.Live() {
 			o.stream, ok = to, true
 			return
 		}
 		to = nil
-		if ok = !st.leaving && (o.stream == nil || o.stream.kind == standaloneStream); ok {
+		if ok = !st.leaving && (o.stream == nil || o.stream.Standing()); ok {
 			o.stream = nil
 			st.parked = append(st.parked, o)
 		}
 	})
 	if to != nil {
-		to.push(o.message)
+		to.Push(&o.message)
 	}
 	return ok
 }
@@ -102,15 +100,13 @@ func (s *Session) reroute(o *outbound) (ok bool) {
 // request, and sends the calls that have waited for it. A session has one, but one
 // that nobody reads any more is replaced, and ends: false if another is live, the
 // server drains, or the session has ended.
-func (s *Session) Attach(st *Stream) (attached bool) {
-	st.mu.Lock()
-	st.session = s
-	st.mu.Unlock()
-	var old *Stream
+func (s *Session) Attach(st *stream.Stream) (attached bool) {
+	st.Own(nil, s.opener())
+	var old *stream.Stream
 	var parked []*outbound
 	s.update(func(state *state) {
 		old = state.standalone
-		attached = state.phase == sessionOpen && !state.leaving && (old == nil || !old.live())
+		attached = state.phase == sessionOpen && !state.leaving && (old == nil || !old.Live())
 		if attached {
 			state.standalone = st
 			state.listeners++
@@ -118,31 +114,20 @@ func (s *Session) Attach(st *Stream) (attached bool) {
 		}
 	})
 	if attached && old != nil {
-		old.retire()
+		old.Finish()
 	}
 	for _, o := range parked {
-		st.push(o.message)
+		st.Push(&o.message)
 	}
 	return attached
-}
-
-// retire ends a stream of the session's own whose place another has taken.
-func (st *Stream) retire() {
-	st.mu.Lock()
-	st.ended = true
-	st.mu.Unlock()
-	st.signal()
 }
 
 // Detach takes the session's own stream away when the exchange that it was made for
 // has ended. What still waits on it is dropped, or waits for the next one; but a
 // stream that can be resumed stays, and keeps what it carries.
-func (s *Session) Detach(st *Stream) {
-	st.mu.Lock()
-	stays := st.log != nil && st.failed == ""
-	st.mu.Unlock()
-	if stays {
-		st.lostBy(firstReader)
+func (s *Session) Detach(st *stream.Stream) {
+	if st.Log() != nil && st.Reason() == "" {
+		st.Lost()
 	} else {
 		s.update(func(state *state) {
 			if state.standalone == st {
@@ -151,5 +136,5 @@ func (s *Session) Detach(st *Stream) {
 		})
 		st.Fail(mcp.DropStreamGone)
 	}
-	s.hush()
+	s.unlisten()
 }

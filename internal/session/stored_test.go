@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -11,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/resume"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
 )
@@ -19,30 +23,31 @@ import (
 
 // A scriptStore is an event store in memory that fails or blocks as told.
 type scriptStore struct {
-	*MemoryEvents
+	*resume.Memory
 	mu      sync.Mutex
-	scripts [numEventOps][]func() error // one for each call, in order; then everything succeeds
-	calls   [numEventOps]int
-	at      func(op string) // nil does nothing
+	scripts [resume.NumOperations][]func() error // one for each call, in order; then everything succeeds
+	calls   [resume.NumOperations]int
+	streams map[[2]string]bool // whose events were kept, by session and stream
+	at      func(op string)    // nil does nothing
 }
 
 // remember gives the world an event store. It must be called first.
 func (w *world) remember() *scriptStore {
-	store := &scriptStore{MemoryEvents: NewMemoryEvents()}
+	store := &scriptStore{Memory: resume.NewMemory()}
 	w.core = New(Config{Dispatcher: w, Logger: slog.New(w.log), Limits: w.core.limits, Events: store})
-	store.bind(w.core.limits, w.core.ledger.limitReached)
+	store.Bind(w.core.limits, w.core.ledger.limitReached)
 	return store
 }
 
-func (s *scriptStore) on(op eventOp, steps ...func() error) {
+func (s *scriptStore) on(op resume.Operation, steps ...func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.scripts[op] = append(s.scripts[op], steps...)
 }
 
-func (s *scriptStore) step(op eventOp) error {
+func (s *scriptStore) step(op resume.Operation) error {
 	if s.at != nil {
-		s.at("in " + eventOps[op])
+		s.at("in " + op.String())
 	}
 	s.mu.Lock()
 	s.calls[op]++
@@ -58,34 +63,58 @@ func (s *scriptStore) step(op eventOp) error {
 
 // Append implements EventStore.
 func (s *scriptStore) Append(ctx context.Context, session string, e store.Event) error {
-	if err := s.step(eventAppend); err != nil {
+	if err := s.step(resume.OpAppend); err != nil {
 		return err
 	}
-	return s.MemoryEvents.Append(ctx, session, e)
+	s.mu.Lock()
+	if s.streams == nil {
+		s.streams = map[[2]string]bool{}
+	}
+	s.streams[[2]string{session, e.Stream}] = true
+	s.mu.Unlock()
+	return s.Memory.Append(ctx, session, e)
 }
 
 // After implements EventStore.
 func (s *scriptStore) After(ctx context.Context, session, stream string, seq uint64) ([]store.Event, error) {
-	if err := s.step(eventReplay); err != nil {
+	if err := s.step(resume.OpReplay); err != nil {
 		return nil, err
 	}
-	return s.MemoryEvents.After(ctx, session, stream, seq)
+	return s.Memory.After(ctx, session, stream, seq)
 }
 
 // Delete implements EventStore.
 func (s *scriptStore) Delete(ctx context.Context, session string) error {
-	if err := s.step(eventDelete); err != nil {
+	if err := s.step(resume.OpDelete); err != nil {
 		return err
 	}
-	return s.MemoryEvents.Delete(ctx, session)
+	return s.Memory.Delete(ctx, session)
 }
 
-// empty reports whether nothing is kept.
-func (s *scriptStore) empty() bool {
-	s.MemoryEvents.mu.Lock()
-	defer s.MemoryEvents.mu.Unlock()
-	return s.bytes == 0 && s.order.Len() == 0 && len(s.sessions) == 0
+// empty reports whether nothing is kept of the streams that were ever stored.
+func (s *scriptStore) empty() bool { return s.kept() == 0 }
+
+// kept counts the sessions of which something is kept.
+func (s *scriptStore) kept() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sessions := map[string]bool{}
+	for key := range s.streams {
+		if events, err := s.Memory.After(context.Background(), key[0], key[1], 0); err != nil || len(events) > 0 {
+			sessions[key[0]] = true
+		}
+	}
+	return len(sessions)
 }
+
+// eventPrefix is what the ids of the events of a stream begin with.
+func eventPrefix(s *Session, stream string) string {
+	sum := sha256.Sum256([]byte(s.id))
+	return base32.HexEncoding.EncodeToString(sum[:20])[:10] + "-" + stream + "-"
+}
+
+// prefixOf is eventPrefix for a stream that has a log.
+func prefixOf(st *stream.Stream) string { return strings.TrimSuffix(st.Log().(*resume.Log).ID(0), "0") }
 
 // until blocks an operation until the channel is closed.
 func until(c <-chan struct{}) func() error {
@@ -135,7 +164,7 @@ func (x *exchange) last() string {
 // A resumption is an exchange that goes on reading a stream.
 type resumption struct {
 	*exchange
-	reader *Reader
+	reader *resume.Reader
 }
 
 // resume goes on reading after an event, as the transport does.
@@ -151,7 +180,7 @@ func (w *world) resumeOn(sink *scriptSink, s *Session, lastEventID string) (*res
 	if err != nil {
 		return nil, err
 	}
-	x := &resumption{&exchange{w: w, stream: r.stream, sink: sink, done: make(chan struct{})}, r}
+	x := &resumption{&exchange{w: w, stream: r.Stream(), sink: sink, done: make(chan struct{})}, r}
 	go func() {
 		defer close(x.done)
 		defer r.Close()
@@ -225,4 +254,4 @@ func told(stream, from int, frames ...string) (events []string) {
 const mark = ""
 
 // keepAlive is the time until a sign of life.
-const keepAlive = 15*time.Second + quickAnswer
+const keepAlive = 15*time.Second + stream.QuickAnswer

@@ -1,10 +1,8 @@
 package session
 
 import (
-	"context"
 	"time"
 
-	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -25,7 +23,7 @@ func (r *Request) Acknowledge(method string, params []byte) error {
 	if !r.Route.Subscription {
 		panic("session: the route of " + r.Method + " is not one for subscriptions")
 	}
-	if r.stream.plain {
+	if r.stream.TakesAnswersOnly() {
 		return mcp.NewError(mcp.CodeInvalidRequest, "a subscription needs an event stream, which the client does not accept")
 	}
 	if !r.verdict.listen() {
@@ -48,100 +46,47 @@ func (r *Request) Acknowledge(method string, params []byte) error {
 // Post returns, so that it must not block. The errors are those of [Request.Notify]; a
 // cancelled request may post until its outcome is decided.
 func (r *Request) Post(method string, params []byte, done func()) error {
-	return r.stream.post(&Message{
-		Kind: Notification, Method: method, request: r, done: done,
-		Frame: wire.AppendNotification(make([]byte, 0, 40+len(method)+len(params)), method, params),
-	})
+	n := newNotice(r.core, r, method, params)
+	n.done = done
+	return r.stream.Post(&n.Message)
 }
 
 // Post queues a notification that belongs to no request, as [Request.Post] does. It is
 // dropped if the client has no stream open.
 func (s *Session) Post(method string, params []byte, done func()) {
-	s.post(method, params, done, false)
+	s.post(method, params, done, true)
 }
 
 // PostEach is [Session.Post] of a notification that says what has happened, and not that
 // something is not what it was: it is kept for a client that is away, however often the
 // same was said before.
 func (s *Session) PostEach(method string, params []byte, done func()) {
-	s.post(method, params, done, true)
+	s.post(method, params, done, false)
 }
 
-func (s *Session) post(method string, params []byte, done func(), each bool) {
-	m := &Message{
-		Kind: Notification, Method: method, done: done, each: each,
-		Frame: wire.AppendNotification(make([]byte, 0, 40+len(method)+len(params)), method, params),
-	}
+func (s *Session) post(method string, params []byte, done func(), once bool) {
+	n := newNotice(s.core, nil, method, params)
+	n.done, n.Once = done, once
 	st, reason := s.own()
 	if st == nil {
-		m.drop(s.core, reason)
+		n.Dropped(reason)
 		return
 	}
-	_ = st.post(m) // a stream that has failed meanwhile is as good as none: the drop is counted
-}
-
-// post queues a notification although the queue may be full: there are as many as the
-// posters have allowed themselves.
-func (st *Stream) post(m *Message) error {
-	st.mu.Lock()
-	reason, err := st.refusal(context.Background(), m)
-	repeated := err == nil && st.repeats(m)
-	if err == nil && !repeated {
-		st.append(m)
-	}
-	st.mu.Unlock()
-	switch {
-	case err != nil:
-		m.drop(st.core, reason)
-	case repeated && m.done != nil:
-		m.done()
-	case !repeated:
-		st.signal()
-	}
-	return err
-}
-
-// maxRepeats is how many notifications a stream without a reader remembers as posted.
-const maxRepeats = 256
-
-// repeats reports whether the notification is in the event store already and nobody has
-// read the stream since: then it says all that another one would. Else a session whose
-// client has gone would fill the store with the same again and again, and drive out what
-// others wait for. The caller holds st.mu.
-func (st *Stream) repeats(m *Message) bool {
-	if m.request != nil || m.each || !st.alone.Load() {
-		return false
-	}
-	if st.waitsFor != st.readers {
-		st.waiting, st.waitsFor = nil, st.readers
-	}
-	if _, known := st.waiting[string(m.Frame)]; known {
-		return true
-	}
-	if st.waiting == nil {
-		st.waiting = map[string]struct{}{}
-	}
-	if len(st.waiting) < maxRepeats {
-		st.waiting[string(m.Frame)] = struct{}{}
-	}
-	return false
+	_ = st.Post(&n.Message) // a stream that has failed meanwhile is as good as none: the drop is counted
 }
 
 // goodbye is what precedes the answer to a subscription on a byte stream, where the end
 // of the exchange cannot tell that nothing follows (specification: "Cancellation"). No
 // other request may be cancelled by the server, and nothing may follow the answer, so
 // that the cancellation comes first.
-func (r *Request) goodbye() *Message {
+func (r *Request) goodbye() *notice {
 	if r.session == nil || !r.verdict.listening() {
 		return nil
 	}
 	params := append(append([]byte(`{"requestId":`), r.ID.Raw()...), `,"reason":"`...)
 	params = append(append(params, r.End()...), `","_meta":{"`+mcp.MetaSubscriptionID+`":`...)
 	params = append(append(params, r.ID.Raw()...), "}}"...)
-	return &Message{
-		Kind: Notification, Method: mcp.NotificationCancelled, request: r,
-		Frame: wire.AppendNotification(nil, mcp.NotificationCancelled, params),
-	}
+	return newNotice(r.core, r, mcp.NotificationCancelled, params)
 }
 
 // Acknowledged returns how long after its arrival the request has become a standing

@@ -5,27 +5,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 )
 
 // timers are used again, because every request needs two and hardly any of them fires.
 type timers struct {
 	idle   sync.Pool // of *time.Timer
 	alarms sync.Pool // of *alarm
-}
-
-// start returns a timer that fires after d. It must be given back with stop.
-func (t *timers) start(d time.Duration) *time.Timer {
-	if timer, ok := t.idle.Get().(*time.Timer); ok {
-		timer.Reset(d)
-		return timer
-	}
-	return time.NewTimer(d)
-}
-
-// stop takes a timer back; nothing may wait for it any more.
-func (t *timers) stop(timer *time.Timer) {
-	timer.Stop()
-	t.idle.Put(timer)
 }
 
 // An alarm watches over one request at a time: it tells the stream if the answer is not a
@@ -38,9 +25,8 @@ type alarm struct {
 // set returns an alarm for r, which has just arrived.
 func (t *timers) set(r *Request) *alarm {
 	patience := r.Deadline().Sub(r.began)
-	if r.stream.single {
-		r.stream.quick.Store(true)
-		patience = min(patience, quickAnswer)
+	if r.stream.ExpectQuick() {
+		patience = min(patience, stream.QuickAnswer)
 	}
 	a, ok := t.alarms.Get().(*alarm)
 	if !ok {
@@ -55,7 +41,7 @@ func (t *timers) set(r *Request) *alarm {
 // ring is called when the time of the alarm has come.
 func (a *alarm) ring() {
 	r := a.request.Load()
-	r.stream.slow()
+	r.stream.Slow()
 	left := time.Until(r.Deadline())
 	if left <= 0 {
 		r.expire()

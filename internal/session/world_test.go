@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -392,7 +393,7 @@ func (p *peer) frames() []string {
 // An exchange is one HTTP POST (or the GET stream) as the core sees it.
 type exchange struct {
 	w      *world
-	stream *Stream
+	stream *stream.Stream
 	sink   *scriptSink
 	err    error         // what Pump has returned
 	over   time.Time     // when it has
@@ -450,7 +451,7 @@ func (w *world) newExchange(answers int, era mcp.Era) *exchange {
 }
 
 // pump starts the exchange's writer.
-func (x *exchange) pump(sink Sink) {
+func (x *exchange) pump(sink stream.Sink) {
 	go func() {
 		defer close(x.done)
 		x.err = x.stream.Pump(sink)
@@ -462,8 +463,8 @@ func (x *exchange) pump(sink Sink) {
 // answer is expected any more.
 func (x *exchange) leave() {
 	x.w.settle()
-	if x.stream.quick.Load() {
-		time.Sleep(quickAnswer)
+	if x.stream.Quick() {
+		time.Sleep(stream.QuickAnswer)
 	}
 	x.sink.leave()
 	x.w.settle()

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -40,18 +41,18 @@ func (x *exchange) batch(body []byte) bool {
 // soon as it is ready. Any other client gets all answers in one array. If no request is
 // admitted, the response has the status that a single rejected request would have.
 func (x *exchange) batchPost(s *session.Session, members []session.Member) {
-	stream := x.stream(mcp.Legacy)
+	st := x.stream(mcp.Legacy)
 	apart := x.events
-	admitted := s.ReceiveBatchOn(members, stream, apart)
+	admitted := s.ReceiveBatchOn(members, st, apart)
 	sink := x.sink(mcp.Legacy)
 	switch {
 	case admitted == 0:
 		sink.era = mcp.Modern
 	case apart:
-		stream.EventsOnly()
-		sink.stream(&session.Message{Kind: session.Notification})
+		st.EventsOnly()
+		sink.stream(&stream.Message{Kind: stream.Notification})
 	}
-	err := x.pump(stream, sink)
+	err := x.pump(st, sink)
 	switch {
 	case sink.started || x.r.Context().Err() != nil:
 	case err != nil:

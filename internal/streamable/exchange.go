@@ -9,6 +9,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -71,7 +72,7 @@ func (x *exchange) wantsNullID() bool {
 
 // stream opens the stream for the one answer of the exchange. For a client that takes no
 // event stream it carries nothing but the answer.
-func (x *exchange) stream(era mcp.Era) *session.Stream {
+func (x *exchange) stream(era mcp.Era) *stream.Stream {
 	st := x.core.Exchange(x.conn, 1, era)
 	switch {
 	case !x.events:
@@ -84,7 +85,7 @@ func (x *exchange) stream(era mcp.Era) *session.Stream {
 
 // respond writes the messages of the stream until its answer is sent. It reports whether the
 // answer was a result and was sent. An exchange has no other writer.
-func (x *exchange) respond(stream *session.Stream, era mcp.Era, sessionID string) bool {
+func (x *exchange) respond(stream *stream.Stream, era mcp.Era, sessionID string) bool {
 	sink := x.sink(era)
 	sink.sessionID = sessionID
 	if x.slowBody {
@@ -105,7 +106,7 @@ func (x *exchange) sink(era mcp.Era) *httpSink {
 }
 
 // A pumper is a stream, or the reader of a stream that is resumed.
-type pumper interface{ Pump(session.Sink) error }
+type pumper interface{ Pump(stream.Sink) error }
 
 // pump writes the stream until it ends or the peer is lost.
 func (x *exchange) pump(stream pumper, sink *httpSink) error {

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -28,7 +29,7 @@ import (
 func newResumable(t *testing.T, proto protocol, cfg session.Config, tool session.Handle) *endpoint {
 	t.Helper()
 	if cfg.Events == nil {
-		cfg.Events = session.NewMemoryEvents()
+		cfg.Events = resume.NewMemory()
 	}
 	f := newFakeOf(t, cfg)
 	f.Routes["tools/call"].Handle = tool
@@ -328,7 +329,7 @@ func TestPolling(t *testing.T) {
 
 // A flakyStore fails when it is told.
 type flakyStore struct {
-	*session.MemoryEvents
+	*resume.Memory
 	mu   sync.Mutex
 	down bool
 }
@@ -345,12 +346,12 @@ func (s *flakyStore) After(ctx context.Context, name, stream string, seq uint64)
 	if s.down {
 		return nil, errors.New("secret")
 	}
-	return s.MemoryEvents.After(ctx, name, stream, seq)
+	return s.Memory.After(ctx, name, stream, seq)
 }
 
 // What cannot be resumed is refused, and nobody gets the events of others.
 func TestResumeIsRefused(t *testing.T) {
-	store := &flakyStore{MemoryEvents: session.NewMemoryEvents()}
+	store := &flakyStore{Memory: resume.NewMemory()}
 	release := make(chan struct{})
 	e := newResumable(t, http1, session.Config{Events: store}, func(_ context.Context, r *session.Request) (mcp.Result, error) {
 		_ = r.Notify("notifications/progress", []byte(`{"n":0}`), "")

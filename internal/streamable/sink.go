@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/transport"
 )
@@ -37,9 +37,9 @@ type httpSink struct {
 	values [3]string
 }
 
-func (k *httpSink) Write(m *session.Message) error {
+func (k *httpSink) Write(m *stream.Message) error {
 	status := k.status(m)
-	if m.Kind != session.Answer || k.events || !k.json && status == http.StatusOK {
+	if m.Kind != stream.Answer || k.events || !k.json && status == http.StatusOK {
 		return k.event(m)
 	}
 	k.start(m)
@@ -62,11 +62,11 @@ func (k *httpSink) set(i int, name, value string) {
 }
 
 // event writes one message of an event stream.
-func (k *httpSink) event(m *session.Message) error {
+func (k *httpSink) event(m *stream.Message) error {
 	k.stream(m)
-	k.ok = m.Kind == session.Answer && m.Err == nil
+	k.ok = m.Kind == stream.Answer && m.Err == nil
 	buf := make([]byte, 0, m.Size()+len(m.EventID)+64)
-	if m.Kind != session.Mark {
+	if m.Kind != stream.Mark {
 		buf = append(buf, "event: message\n"...)
 	}
 	if m.EventID != "" {
@@ -83,7 +83,7 @@ func (k *httpSink) event(m *session.Message) error {
 }
 
 // stream makes the response an event stream, unless it has begun.
-func (k *httpSink) stream(m *session.Message) {
+func (k *httpSink) stream(m *stream.Message) {
 	if k.started {
 		return
 	}
@@ -97,7 +97,7 @@ func (k *httpSink) stream(m *session.Message) {
 
 // open begins an event stream before there is a message.
 func (k *httpSink) open() error {
-	k.stream(&session.Message{Kind: session.Notification})
+	k.stream(&stream.Message{Kind: stream.Notification})
 	return k.Flush()
 }
 
@@ -107,7 +107,7 @@ func (k *httpSink) KeepAlive() error {
 	if !k.streams {
 		return nil
 	}
-	k.stream(&session.Message{Kind: session.Notification})
+	k.stream(&stream.Message{Kind: stream.Notification})
 	if _, err := k.w.Write([]byte(":\n\n")); err != nil {
 		return k.failed(err)
 	}
@@ -115,7 +115,7 @@ func (k *httpSink) KeepAlive() error {
 }
 
 // start sets the headers that every response has.
-func (k *httpSink) start(m *session.Message) {
+func (k *httpSink) start(m *stream.Message) {
 	k.started = true
 	h := k.w.Header()
 	if k.sessionID != "" && m.Err == nil {
@@ -154,13 +154,13 @@ func (k *httpSink) failed(err error) error {
 	if !known && k.lost.Err() == nil {
 		return err // the core logs it with its type
 	}
-	return &session.WriteError{Reason: class, Err: err}
+	return &stream.WriteError{Reason: class, Err: err}
 }
 
-// Gone implements session.Watcher.
+// Gone implements stream.Watcher.
 func (k *httpSink) Gone() context.Context { return k.lost }
 
-// EventStream implements session.EventStreamer.
+// EventStream implements stream.EventStreamer.
 func (k *httpSink) EventStream() bool { return k.events }
 
 func (k *httpSink) SetWriteDeadline(t time.Time) {
@@ -212,7 +212,7 @@ func rejectStatus(reason mcp.RejectReason) int {
 
 // status returns the HTTP status of an answer. In the legacy era an error has the status 200;
 // in the modern era the status follows from the error's code.
-func (k *httpSink) status(m *session.Message) int {
+func (k *httpSink) status(m *stream.Message) int {
 	if refusal, ok := refusalOf(m.Err); ok {
 		return int(refusal.Code())
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -57,10 +58,10 @@ func (x *exchange) resume(s *session.Session, lastEventID string) {
 	reader, err := s.Resume(x.r.Context(), lastEventID)
 	switch {
 	case err == nil:
-	case errors.Is(err, session.ErrEventUnknown):
+	case errors.Is(err, resume.ErrEventUnknown):
 		x.refuse(http.StatusBadRequest, mcp.RefuseEventUnknown, unresumable("there is no stream to be resumed from this event", mcp.RefuseEventUnknown))
 		return
-	case errors.Is(err, session.ErrStreamTaken):
+	case errors.Is(err, resume.ErrStreamTaken):
 		x.refuse(http.StatusConflict, mcp.RefuseConflict, unresumable("another connection reads this stream", mcp.RefuseConflict))
 		return
 	case errors.Is(err, mcp.ErrClosed): // the session has ended just now

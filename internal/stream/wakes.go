@@ -1,10 +1,13 @@
-package session
+package stream
 
 import "sync"
 
 // wakes are the channels that wake the writers of streams. They are used again: an exchange
-// would make one for its one answer. Who signals a stream whose writer has left may so wake that
-// of another stream, which looks, finds nothing and waits on.
+// would make one for its one answer. The plain version is make(chan struct{}, 1) for each
+// stream.
+//
+// A signal may reach a stream that reuses the channel. Its writer finds nothing to do and
+// waits again.
 type wakes struct{ idle sync.Pool } // of chan struct{}
 
 // get returns a channel of capacity 1. There may be something in it.

@@ -1,4 +1,4 @@
-package session
+package resume
 
 import (
 	"fmt"
@@ -82,8 +82,8 @@ func TestMemoryEvents(t *testing.T) {
 		}.WithDefaults()
 		model := &modelStore{limits: l, reached: map[string]int{}}
 		reached := map[string]int{}
-		memory := NewMemoryEvents()
-		memory.bind(l, func(limit string) { reached[limit]++ })
+		memory := NewMemory()
+		memory.Bind(l, func(limit string) { reached[limit]++ })
 		next := map[string]uint64{}
 		for range 200 {
 			session, stream := fmt.Sprint("s", rnd.IntN(3)), fmt.Sprint(1+rnd.IntN(3))
@@ -129,11 +129,11 @@ func TestMemoryEvents(t *testing.T) {
 // The store lets go of the oldest events of all, whoever they belong to, and says which
 // limit it was.
 func TestMemoryEventsAreBounded(t *testing.T) {
-	memory := NewMemoryEvents()
+	memory := NewMemory()
 	var reached []string
 	bound := func(l limits.Limits) {
 		reached = nil
-		memory.bind(l.WithDefaults(), func(limit string) { reached = append(reached, limit) })
+		memory.Bind(l.WithDefaults(), func(limit string) { reached = append(reached, limit) })
 	}
 	put := func(session, stream string, seq uint64, size int) error {
 		return memory.Append(t.Context(), session, store.Event{Stream: stream, Seq: seq, Data: make([]byte, size)})
@@ -173,8 +173,8 @@ func TestMemoryEventsAreBounded(t *testing.T) {
 
 // Many sessions use the store at once.
 func TestMemoryEventsConcurrently(t *testing.T) {
-	memory := NewMemoryEvents()
-	memory.bind(limits.Limits{MaxEventBytesTotal: 100 * eventOverhead, MaxEvents: 20}.WithDefaults(), func(string) {})
+	memory := NewMemory()
+	memory.Bind(limits.Limits{MaxEventBytesTotal: 100 * eventOverhead, MaxEvents: 20}.WithDefaults(), func(string) {})
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {

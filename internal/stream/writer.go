@@ -1,4 +1,4 @@
-package session
+package stream
 
 import (
 	"errors"
@@ -10,27 +10,41 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// This file is the one writer of a stream.
-
 // Pump writes the stream's messages to sink until the stream has ended and is
 // empty, or the exchange was closed on purpose (it then returns nil), or fails. It is
 // the only writer, and returns [*WriteError] for a failure of the sink and
 // [mcp.ErrClosed] or [mcp.ErrPeerGone] if the stream was failed from elsewhere, or its
 // exchange was lost.
 func (st *Stream) Pump(sink Sink) error {
-	watch := st.watch(sink, firstReader)
+	if st.cfg.Loss == LossCancels { // such a stream has no other writer
+		defer func() { st.host.wakes.put(st.wake) }()
+	}
+	if !st.Standing() {
+		return st.pump(sink, firstReader, nil)
+	}
+	return st.pump(sink, firstReader, func() error {
+		err := st.prime(sink)
+		if err != nil {
+			st.lose(nil, false, err)
+		}
+		return err
+	})
+}
+
+// pump makes the exchange with a number the writer. first is called before anything is
+// written; nil for an exchange that begins with an answer.
+func (st *Stream) pump(sink Sink, number int, first func() error) error {
+	watch := st.watch(sink, number)
 	defer watch.end()
-	if err := st.enter(firstReader, sink); err != nil {
+	if first != nil {
+		watch.always()
+	}
+	if err := st.takeSeat(number, sink); err != nil {
 		return err
 	}
-	defer st.leave(firstReader)
-	if st.kind == modernExchange { // which has no other writer
-		defer st.core.wakes.put(st.wake)
-	}
-	if st.kind == standaloneStream {
-		watch.always()
-		if err := st.prime(sink); err != nil {
-			st.lose(nil, false, err)
+	defer st.leaveSeat(number)
+	if first != nil {
+		if err := first(); err != nil {
 			return err
 		}
 	}
@@ -45,10 +59,10 @@ func (st *Stream) serve(sink Sink, watch *watch) error {
 		watch.look()
 		var done bool
 		var reason mcp.DropReason
-		batch, done, reason = st.take(batch[:0])
+		batch, done, reason = st.next(batch[:0])
 		switch {
 		case reason != "":
-			return sendError(reason)
+			return SendError(reason)
 		case len(batch) == 0 && done:
 			return nil
 		case len(batch) == 0:
@@ -67,17 +81,10 @@ func (st *Stream) serve(sink Sink, watch *watch) error {
 		if err != nil {
 			return err
 		}
-		if last := batch[len(batch)-1]; last != nil && last.hungUp != nil && st.closeExchange(last) {
+		if last := batch[len(batch)-1]; last != nil && last.EndsExchange && st.endExchange(last) {
 			return nil
 		}
 	}
-}
-
-// isQuick reports whether a batch is one small answer that is not part of an event
-// stream: it fits into the buffers of the kernel, and waits for no store.
-func (st *Stream) isQuick(batch []*Message) bool {
-	return len(batch) == 1 && batch[0].Kind == Answer && batch[0].Size() <= largeFrame &&
-		st.log == nil && !st.events && !st.eager
 }
 
 // look notes that the sink is at rest, and what it has become.
@@ -86,7 +93,7 @@ func (st *Stream) look(sink Sink) {
 	events := ok && s.EventStream()
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.writing, st.events = false, events
+	st.wire.writing, st.wire.events = false, events
 }
 
 // await waits for something to write, and meanwhile, unless it comes quickly, keeps the
@@ -98,8 +105,8 @@ func (st *Stream) await(sink Sink, idle KeepAliver, watch *watch) error {
 	}
 	var tick <-chan time.Time
 	if idle != nil {
-		timer := st.core.timers.start(st.core.limits.KeepAlive)
-		defer st.core.timers.stop(timer)
+		timer := st.host.startTimer(st.host.Limits.KeepAlive)
+		defer st.host.stopTimer(timer)
 		tick = timer.C
 	}
 	select {
@@ -112,7 +119,7 @@ func (st *Stream) await(sink Sink, idle KeepAliver, watch *watch) error {
 		st.bound(sink, now)
 		err := idle.KeepAlive()
 		st.look(sink)
-		if err == nil && st.events {
+		if err == nil && st.wire.events {
 			err = st.prime(sink)
 			st.look(sink)
 		}
@@ -120,51 +127,42 @@ func (st *Stream) await(sink Sink, idle KeepAliver, watch *watch) error {
 	}
 }
 
-// take moves the queue to the writer, up to a mark that ends the exchange.
-func (st *Stream) take(batch []*Message) (_ []*Message, done bool, reason mcp.DropReason) {
+// next moves the queue to the writer, up to a mark that ends the exchange. done tells that
+// nothing follows.
+func (st *Stream) next(batch []*Message) (_ []*Message, done bool, reason mcp.DropReason) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if reason = st.stopped(); reason != "" {
 		return nil, true, reason
 	}
-	n := len(st.queue)
-	if st.hangUp {
-		n = 1 + slices.IndexFunc(st.queue, func(m *Message) bool { return m.hungUp != nil })
+	n := len(st.messages)
+	if st.seats.closing {
+		n = 1 + slices.IndexFunc(st.messages, func(m *Message) bool { return m.EndsExchange })
 	}
 	batch, done = st.grab(batch, n)
 	return batch, done, ""
 }
 
-// grab takes n messages off the queue; done tells that they are the last. It wants st.mu.
+// grab takes n messages off the queue; done tells that they are the last. The caller must
+// hold st.mu.
 func (st *Stream) grab(batch []*Message, n int) (_ []*Message, done bool) {
-	batch = append(batch, st.queue[:n]...)
-	rest := copy(st.queue, st.queue[n:])
-	clear(st.queue[rest:])
-	st.queue, st.bytes, st.refused = st.queue[:rest], 0, 0
-	for _, m := range st.queue {
-		st.bytes += m.Size()
-		st.refused += m.refusals()
-	}
-	st.shrunk()
+	batch = st.take(batch, n)
 	for _, m := range batch {
-		switch {
-		case m.Kind == Answer:
-			st.expected--
-		case m.hungUp != nil:
-			st.hangUp = false
+		if m.EndsExchange {
+			st.seats.closing = false
 		}
 	}
-	if st.expected <= 0 && !st.kind.endless() {
-		st.ended = true
+	if st.expected <= 0 && !st.endless() {
+		st.enter(ended)
 	}
-	return batch, st.ended && rest == 0
+	return batch, st.phase == ended && len(st.messages) == 0
 }
 
 // flushBytes is how much is written before it is flushed. What the peer has been handed
 // has its fate then, although the rest of the batch may wait for a slow reader.
 const flushBytes = 64 << 10
 
-// write writes and flushes a batch, and records the fate of each message. done tells
+// write writes and flushes a batch, and tells each message's delivery. done tells
 // that the stream ends with it.
 func (st *Stream) write(sink Sink, batch []*Message, done bool) error {
 	for len(batch) > 0 {
@@ -185,21 +183,17 @@ func (st *Stream) writeSome(sink Sink, batch []*Message, done bool) (n int, err 
 	bounded, bytes, wrote := begin, 0, false
 	for ; n < len(batch) && bytes < flushBytes; n++ {
 		m := batch[n]
-		if m.Kind == Answer {
-			st.core.hooks.at(pointBeforeWrite, m.request)
-		}
+		st.host.beforeWrite(m)
 		if err = st.failure(); err != nil {
 			return 0, err // before the claim: a call that is not written may find another stream
 		}
 		if !m.claim() {
-			m.drop(st.core, mcp.DropCancelled)
+			m.drop(mcp.DropCancelled)
 			batch[n] = nil
 			continue
 		}
-		asked := st.log != nil
-		if !asked && (m.Kind != Answer || st.events || st.eager) && st.mayLog() {
-			err, asked = st.begin(sink, false), true
-		}
+		var asked bool
+		asked, err = st.beginFor(sink, m)
 		if !st.record(m, done && n == len(batch)-1) && m.Kind == Mark {
 			continue // there is no use for it without a log
 		}
@@ -225,19 +219,13 @@ func (st *Stream) writeSome(sink Sink, batch []*Message, done bool) (n int, err 
 	if err != nil {
 		return 0, err
 	}
-	st.written(bytes, begin)
+	st.host.Written(st.cfg.Conn, bytes, time.Since(begin))
 	for _, m := range batch[:n] {
-		if m != nil {
-			m.sent(st.core)
+		if m != nil && m.Kind != Mark { // whose fate endExchange tells
+			m.sent()
 		}
 	}
 	return n, nil
-}
-
-// written tells the observer of what was flushed.
-func (st *Stream) written(bytes int, begin time.Time) {
-	took := time.Since(begin)
-	st.core.tell("Written", func(o Observer) { o.Written(st.conn, bytes, took) })
 }
 
 // lose fails the stream because of a write error, and with it the batch. If the
@@ -250,30 +238,30 @@ func (st *Stream) lose(batch []*Message, done bool, err error) {
 	st.mu.Lock()
 	reason := st.stopped()
 	known := reason != "" && st.failed == ""
-	timedOut := st.lost && reason == mcp.DropBrokenPeer && writeReason(err) == mcp.DropWriteTimeout
+	timedOut := st.lost && reason == mcp.DropBrokenPeer && WriteReason(err) == mcp.DropWriteTimeout
 	st.mu.Unlock()
 	if reason == "" || reason == mcp.DropStreamGone && !known || timedOut {
-		reason = writeReason(err)
+		reason = WriteReason(err)
 	}
 	if w := (*WriteError)(nil); !errors.As(err, &w) {
-		st.core.logger.Error("write.unclassified", "transport", st.conn.Transport,
+		st.host.Logger.Error("write.unclassified", "transport", st.cfg.Transport,
 			"type", fmt.Sprintf("%T", err), "error", err)
 	}
-	if st.kind == byteStream {
+	if st.cfg.Loss == LossFails {
 		st.Fail(reason)
 	} else {
-		st.lostBy(st.writer) // the writer may learn it before the transport does
+		st.lostBy(st.seats.writer) // the writer may learn it before the transport does
 	}
 	if reason == mcp.DropWriteTimeout {
-		st.core.ledger.limitReached(limits.NameWriteTimeout)
+		st.host.LimitReached(limits.NameWriteTimeout)
 	}
 	for i, m := range batch {
 		switch {
 		case m == nil:
-		case st.log != nil && st.reason() == "":
-			st.keepMessage(m, done && i == len(batch)-1)
+		case st.logging.log != nil && st.Reason() == "":
+			st.keep(m, done && i == len(batch)-1)
 		default:
-			m.drop(st.core, reason)
+			m.drop(reason)
 		}
 	}
 }
@@ -284,60 +272,16 @@ func (st *Stream) failure() error {
 	reason := st.stopped()
 	st.mu.Unlock()
 	if reason != "" {
-		return &WriteError{Reason: reason, Err: sendError(reason)}
+		return &WriteError{Reason: reason, Err: SendError(reason)}
 	}
 	return nil
 }
 
-// stopped is why the exchange that is the writer writes nothing any more, or "". It
-// wants st.mu.
+// stopped is why the exchange that is the writer writes nothing any more, or "". The caller
+// must hold st.mu.
 func (st *Stream) stopped() mcp.DropReason {
-	if st.failed == "" && st.log != nil && st.reader != st.writer {
+	if st.failed == "" && st.detached() {
 		return mcp.DropStreamGone
 	}
 	return st.failed
-}
-
-func (st *Stream) reason() mcp.DropReason {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.failed
-}
-
-// bound sets the deadline of the write that begins now, unless it is that of a quick answer.
-// It does so under st.mu, or the bound of an end that comes at the same moment would be lost.
-func (st *Stream) bound(sink Sink, now time.Time) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.writing = true
-	if !st.quick.Load() {
-		st.limitWrite(sink, now)
-	}
-}
-
-// limitWrite sets the deadline of a write that begins now. It wants st.mu.
-func (st *Stream) limitWrite(sink Sink, now time.Time) {
-	st.deadline = now.Add(st.core.limits.WriteTimeout)
-	if !st.writeEnd.IsZero() && st.writeEnd.Before(st.deadline) {
-		st.deadline = st.writeEnd
-	}
-	if st.log != nil && st.reader != st.writer {
-		st.deadline = now // nobody reads it, and somebody else may wait
-	}
-	sink.SetWriteDeadline(st.deadline)
-}
-
-// extend gives each message the time that one write may take, whatever the ones before
-// it in the batch have needed. last is when the deadline was set; setting it costs so
-// much that a tenth of the time is forgone. It returns when it was set now.
-func (st *Stream) extend(sink Sink, last time.Time) time.Time {
-	if st.quick.Load() {
-		return last // the alarm of the request sees to it
-	}
-	now := time.Now()
-	if now.Sub(last) < st.core.limits.WriteTimeout/10 {
-		return last
-	}
-	st.bound(sink, now)
-	return now
 }

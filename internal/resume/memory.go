@@ -1,4 +1,4 @@
-package session
+package resume
 
 import (
 	"cmp"
@@ -12,11 +12,11 @@ import (
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
-// MemoryEvents is a [store.EventStore] in the memory of one process, for the sessions of
+// Memory is a [store.EventStore] in the memory of one process, for the sessions of
 // one core. It is bounded by the limits max_events, max_event_bytes and
 // max_event_bytes_total of that core; what is over them pushes out the oldest
 // events.
-type MemoryEvents struct {
+type Memory struct {
 	mu       sync.Mutex // guards the rest
 	limits   limits.Limits
 	reached  func(limit string)
@@ -44,20 +44,20 @@ const eventOverhead = 256
 
 func (e *memoryEvent) size() int { return len(e.Data) + eventOverhead }
 
-// NewMemoryEvents returns an empty store. The core that it is given to sets its bounds.
-func NewMemoryEvents() *MemoryEvents {
-	return &MemoryEvents{limits: limits.Limits{}.WithDefaults(), sessions: map[string]*memorySession{}}
+// NewMemory returns an empty store. The core that it is given to sets its bounds.
+func NewMemory() *Memory {
+	return &Memory{limits: limits.Limits{}.WithDefaults(), sessions: map[string]*memorySession{}}
 }
 
-// bind sets the bounds, and who is told when one is reached.
-func (m *MemoryEvents) bind(l limits.Limits, reached func(limit string)) {
+// Bind sets the bounds, and who is told when one is reached.
+func (m *Memory) Bind(l limits.Limits, reached func(limit string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.limits, m.reached = l, reached
 }
 
 // Append implements [store.EventStore].
-func (m *MemoryEvents) Append(_ context.Context, session string, e store.Event) error {
+func (m *Memory) Append(_ context.Context, session string, e store.Event) error {
 	full, reached, err := m.append(session, e)
 	if reached != nil {
 		for _, limit := range full {
@@ -68,7 +68,7 @@ func (m *MemoryEvents) Append(_ context.Context, session string, e store.Event) 
 }
 
 // append keeps an event and returns the limits that have pushed out others.
-func (m *MemoryEvents) append(session string, e store.Event) (full []string, reached func(string), err error) {
+func (m *Memory) append(session string, e store.Event) (full []string, reached func(string), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.sessions[session]
@@ -107,7 +107,7 @@ func (m *MemoryEvents) append(session string, e store.Event) (full []string, rea
 
 // evict lets go of an event, which is the oldest one of its session and so of its
 // stream too. It wants m.mu.
-func (m *MemoryEvents) evict(e *memoryEvent) {
+func (m *Memory) evict(e *memoryEvent) {
 	s := e.session
 	s.events = shift(s.events)
 	if s.streams[e.Stream] = shift(s.streams[e.Stream]); len(s.streams[e.Stream]) == 0 {
@@ -128,7 +128,7 @@ func shift(events []*memoryEvent) []*memoryEvent {
 }
 
 // After implements [store.EventStore].
-func (m *MemoryEvents) After(_ context.Context, session, stream string, seq uint64) ([]store.Event, error) {
+func (m *Memory) After(_ context.Context, session, stream string, seq uint64) ([]store.Event, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.sessions[session]
@@ -147,7 +147,7 @@ func (m *MemoryEvents) After(_ context.Context, session, stream string, seq uint
 }
 
 // Delete implements [store.EventStore].
-func (m *MemoryEvents) Delete(_ context.Context, session string) error {
+func (m *Memory) Delete(_ context.Context, session string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s := m.sessions[session]; s != nil {

@@ -1,0 +1,138 @@
+package resume
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/vitrine-mcp/vitrine/store"
+)
+
+// errEnded is the error of an event after the end of the session.
+var errEnded = errors.New("session: the session has ended")
+
+// events are the events of one session in the store. The session's end deletes them: after
+// the last append that is under way, so that nothing is left behind.
+type events struct {
+	store *Store
+	name  string // of the session in the store
+
+	mu     sync.Mutex // guards the rest
+	used   bool       // there is something to delete
+	using  int        // appends that have not returned
+	ended  bool
+	unread []string // streams with a stored answer that nobody has fetched, oldest first
+}
+
+// newEvents returns the events of the session with an id. The store learns only a digest of
+// the id, which is a credential of a kind.
+func newEvents(s *Store, id string) *events {
+	sum := sha256.Sum256([]byte(id))
+	return &events{store: s, name: base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20])}
+}
+
+// append keeps an event.
+func (e *events) append(ev store.Event) error {
+	e.mu.Lock()
+	if e.ended {
+		e.mu.Unlock()
+		return errEnded
+	}
+	e.used = true
+	e.using++
+	e.mu.Unlock()
+	defer e.release()
+	return e.store.call(context.Background(), OpAppend, func(ctx context.Context) error {
+		return e.store.Events.Append(ctx, e.name, ev)
+	})
+}
+
+// release ends an append. The last one after the session's end deletes all.
+func (e *events) release() {
+	e.mu.Lock()
+	e.using--
+	last := e.ended && e.using == 0
+	e.mu.Unlock()
+	if last {
+		e.delete()
+	}
+}
+
+// after returns the events of a stream that follow one.
+func (e *events) after(ctx context.Context, stream string, seq uint64) (all []store.Event, err error) {
+	err = e.store.call(ctx, OpReplay, func(ctx context.Context) (err error) {
+		all, err = e.store.Events.After(ctx, e.name, stream, seq)
+		return err
+	})
+	return all, err
+}
+
+// end deletes all that is kept for the session, which has ended. Answers that nobody has
+// fetched never will be.
+func (e *events) end() {
+	e.mu.Lock()
+	unread := e.unread
+	idle := e.used && !e.ended && e.using == 0
+	e.ended, e.unread = true, nil
+	e.mu.Unlock()
+	e.store.expired(len(unread))
+	if idle {
+		e.delete()
+	}
+}
+
+// delete runs in the background: the teardown of a session does not wait for a store.
+func (e *events) delete() {
+	e.store.Go(func() {
+		_ = e.store.call(context.Background(), OpDelete, func(ctx context.Context) error {
+			return e.store.Events.Delete(ctx, e.name)
+		})
+	})
+}
+
+// noteUnread notes that the answer on a stream is in the store and was not sent. As many are
+// remembered as the default store keeps events: with more, the oldest is gone anyway.
+func (e *events) noteUnread(stream string) {
+	expired := 0
+	e.mu.Lock()
+	switch {
+	case e.ended:
+		expired = 1
+	case len(e.unread) == e.store.Limits.MaxEvents:
+		expired = 1
+		e.unread = append(e.unread[:0], e.unread[1:]...)
+		fallthrough
+	default:
+		e.unread = append(e.unread, stream)
+	}
+	e.mu.Unlock()
+	e.store.expired(expired)
+}
+
+// noteFetched notes that a stream was replayed to its end.
+func (e *events) noteFetched(stream string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.unread = slices.DeleteFunc(e.unread, func(unread string) bool { return unread == stream })
+}
+
+// id returns the id of an event: a part of the session's name in the store, the stream's key
+// and the event's number, so that the id of one session means nothing in another.
+func (e *events) id(stream string, seq uint64) string {
+	return e.name[:10] + "-" + stream + "-" + strconv.FormatUint(seq, 10)
+}
+
+// parse takes an event id of this session apart; false if it is none.
+func (e *events) parse(id string) (stream string, seq uint64, ok bool) {
+	i := strings.LastIndexByte(id, '-')
+	seq, err := strconv.ParseUint(id[i+1:], 10, 64)
+	if _, stream, _ = strings.Cut(id[:max(i, 0)], "-"); err != nil {
+		return "", 0, false
+	}
+	return stream, seq, id == e.id(stream, seq)
+}

@@ -1,0 +1,172 @@
+package resume
+
+import (
+	"strconv"
+	"sync"
+
+	"github.com/vitrine-mcp/vitrine/internal/stream"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
+)
+
+// A Log makes one stream resumable. It implements [stream.Log].
+type Log struct {
+	logs  *Logs
+	of    *stream.Stream
+	key   string // the stream's name in the store
+	marks bool   // the client's revision knows events without data
+	// stored tells that the stream has ended before, and is there to be read again.
+	stored bool
+
+	mu   sync.Mutex // guards the rest
+	seq  uint64     // of the last event
+	last bool       // which says that none follows
+}
+
+// Append implements [stream.Log].
+func (l *Log) Append(data []byte, last bool) (id string, err error) {
+	l.mu.Lock()
+	seq := l.seq + 1
+	l.mu.Unlock()
+	if err := l.logs.events.append(store.Event{Stream: l.key, Seq: seq, Data: data, Last: last}); err != nil {
+		return "", err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seq, l.last = seq, last
+	return l.ID(seq), nil
+}
+
+// ID returns the id of an event.
+func (l *Log) ID(seq uint64) string { return l.logs.events.id(l.key, seq) }
+
+// Marks implements [stream.Log].
+func (l *Log) Marks() bool { return l.marks }
+
+// Complete implements [stream.Log].
+func (l *Log) Complete() bool {
+	_, last := l.end()
+	return last
+}
+
+// end returns the number of the last event, and whether that says that none follows.
+func (l *Log) end() (seq uint64, last bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seq, l.last
+}
+
+// Forget implements [stream.Log]. It takes the stream out of the table, unless somebody has
+// come to read it meanwhile. What the store has of it stays there.
+func (l *Log) Forget() {
+	l.logs.mu.Lock()
+	defer l.logs.mu.Unlock()
+	if l.logs.byKey[l.key] == l && !(l.of.Log() != nil && l.of.Live()) {
+		delete(l.logs.byKey, l.key)
+	}
+}
+
+// LogAttrs implements [stream.Log].
+func (l *Log) LogAttrs() []any { return []any{"session", l.logs.session.LogID(), "stream", l.key} }
+
+// NoteUnread notes that the answer on the stream is in the store and was not sent.
+func (l *Log) NoteUnread() { l.logs.events.noteUnread(l.key) }
+
+// A Session is what the logs of a session must know of it. It must be safe for concurrent use.
+type Session interface {
+	LogID() string
+	// Revision returns the revision that the client has agreed on, or "" before that, and
+	// whether the session is open.
+	Revision() (v mcp.Version, open bool)
+}
+
+// Logs are the logs of the streams of one session. They are safe for concurrent use.
+//
+// Lock order: that of the logs, then the session's, and a stream's.
+type Logs struct {
+	events  *events
+	session Session
+	host    *stream.Host
+	config  stream.Config
+
+	mu    sync.Mutex      // guards the rest
+	byKey map[string]*Log // of the streams that can be resumed
+	seq   int             // of those so far
+}
+
+// NewLogs returns the logs of the session with an id. Streams that are read again are made by
+// host with the config.
+func (s *Store) NewLogs(id string, session Session, host *stream.Host, config stream.Config) *Logs {
+	return &Logs{events: newEvents(s, id), session: session, host: host, config: config, byKey: map[string]*Log{}}
+}
+
+// The first revisions that know event ids, and events without data.
+const (
+	firstWithIDs   = mcp.Version20250326
+	firstWithMarks = mcp.Version20251125
+)
+
+// Open implements [stream.Opener].
+func (ls *Logs) Open(st *stream.Stream, primed bool) stream.Log {
+	least := firstWithIDs
+	if primed {
+		least = firstWithMarks
+	}
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	v, open := ls.session.Revision()
+	if !open || v == "" || !v.AtLeast(least) {
+		return nil
+	}
+	ls.seq++
+	log := &Log{logs: ls, of: st, key: strconv.Itoa(ls.seq), marks: v.AtLeast(firstWithMarks)}
+	ls.byKey[log.key] = log
+	return log
+}
+
+// Resumes implements [stream.Opener].
+func (ls *Logs) Resumes() bool {
+	v, _ := ls.session.Revision()
+	return v != "" && v.AtLeast(firstWithIDs)
+}
+
+// find returns the log with a key. A stream that has ended is in the store only, and gets a
+// stand-in for as long as somebody reads it.
+func (ls *Logs) find(key string) (*Log, error) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	n, err := strconv.Atoi(key)
+	v, open := ls.session.Revision()
+	switch {
+	case !open:
+		return nil, mcp.ErrClosed
+	case err != nil || n < 1 || n > ls.seq || strconv.Itoa(n) != key:
+		return nil, ErrEventUnknown
+	}
+	log := ls.byKey[key]
+	if log == nil {
+		log = &Log{logs: ls, key: key, marks: v.AtLeast(firstWithMarks), stored: true, last: true}
+		log.of = stream.NewStored(ls.host, ls.config, log)
+		ls.byKey[key] = log
+	}
+	return log, nil
+}
+
+// Fail fails the streams that no exchange reads or that are only read again, and those of
+// the session itself.
+func (ls *Logs) Fail(reason mcp.DropReason) {
+	ls.mu.Lock()
+	all := make([]*Log, 0, len(ls.byKey))
+	for _, log := range ls.byKey {
+		all = append(all, log)
+	}
+	ls.mu.Unlock()
+	for _, log := range all {
+		if log.stored || log.of.Standing() || log.of.Unread() {
+			log.of.Fail(reason)
+		}
+	}
+}
+
+// End deletes what the store has of the session, which has ended.
+func (ls *Logs) End() { ls.events.end() }

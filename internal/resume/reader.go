@@ -1,0 +1,194 @@
+package resume
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/vitrine-mcp/vitrine/internal/stream"
+	"github.com/vitrine-mcp/vitrine/store"
+)
+
+// Why a stream cannot be resumed.
+var (
+	// ErrEventUnknown: the session has no event with this id, the store has let go of it
+	// or of what followed, or nothing will follow it.
+	ErrEventUnknown = errors.New("mcp: there is no stream to be resumed from this event")
+	// ErrStreamTaken: another exchange reads the stream.
+	ErrStreamTaken = stream.ErrTaken
+)
+
+// errEventsMissing ends an exchange that cannot go on without a gap.
+var errEventsMissing = errors.New("session: the event store does not have what follows")
+
+// A Reader is an exchange that goes on reading a stream whose earlier one was lost or
+// closed: first what it has missed, then what comes. Get one from [Logs.Resume].
+// Pump and Close belong to one goroutine; Lost may be called from any.
+type Reader struct {
+	*stream.Exchange
+	log    *Log
+	seq    uint64        // of the last event that the client has
+	events []store.Event // that follow it, as far as they were read from the store
+	end    uint64        // the last of them
+	done   bool          // Pump has come to the stream's end, or the exchange was closed on purpose
+
+	// Closed is called by Close. May be nil.
+	Closed func()
+}
+
+// Resume finds the stream of an event and makes the caller's exchange its reader. The
+// error matches [ErrEventUnknown], [ErrStreamTaken], or [mcp.ErrClosed] if the session
+// has ended; any other one is the event store's. The reader must be closed.
+func (ls *Logs) Resume(ctx context.Context, lastEventID string) (*Reader, error) {
+	key, seq, ok := ls.events.parse(lastEventID)
+	if !ok {
+		return nil, ErrEventUnknown
+	}
+	log, err := ls.find(key)
+	if err != nil {
+		return nil, err
+	}
+	x, err := log.of.Attach()
+	switch {
+	case errors.Is(err, stream.ErrOver):
+		return nil, ErrEventUnknown
+	case err != nil:
+		return nil, err
+	}
+	r := &Reader{Exchange: x, log: log, seq: seq}
+	if err := r.load(ctx); err != nil {
+		r.Lost()
+		return nil, err
+	}
+	ls.host.Logger.Debug("stream.resumed", append(log.LogAttrs(), "missed", len(r.events))...)
+	return r, nil
+}
+
+// Stream returns the stream that is read.
+func (r *Reader) Stream() *stream.Stream { return r.log.of }
+
+// load reads the events that the client has missed from the store, and finds out
+// whether they are all there.
+func (r *Reader) load(ctx context.Context) error {
+	if r.log.of.Log() == nil {
+		return ErrEventUnknown // the store has failed meanwhile
+	}
+	have, over := r.log.end()
+	stored := r.log.stored
+	switch {
+	case !stored && r.seq > have, !stored && r.seq == have && over:
+		return ErrEventUnknown
+	case !stored && r.seq == have:
+		return nil
+	}
+	events, err := r.log.logs.events.after(ctx, r.log.key, r.seq)
+	if err != nil {
+		return err
+	}
+	if !follow(events, r.seq) {
+		return ErrEventUnknown
+	}
+	last := events[len(events)-1]
+	switch {
+	case !stored && last.Seq < have, stored && !last.Last:
+		return ErrEventUnknown
+	case stored && !slices.ContainsFunc(events, func(e store.Event) bool { return len(e.Data) > 0 }):
+		return ErrEventUnknown // or the client would come again and again
+	}
+	r.events, r.end = events, last.Seq
+	return nil
+}
+
+// follow reports whether there are events, and the first follows the one with number
+// seq and each other one the one before it.
+func follow(events []store.Event, seq uint64) bool {
+	for _, e := range events {
+		if seq++; e.Seq != seq {
+			return false
+		}
+	}
+	return len(events) > 0
+}
+
+// Pump writes what the client has missed to sink, and then goes on like [stream.Stream.Pump].
+// Nothing is lost, repeated or out of order between the two, or Pump ends with an error.
+func (r *Reader) Pump(sink stream.Sink) error {
+	err := r.Exchange.Pump(sink, func() error { return r.replay(sink) })
+	r.done = err == nil
+	return err
+}
+
+// Close is the end of the exchange.
+func (r *Reader) Close() {
+	if !r.done {
+		r.Lost()
+	}
+	if r.Closed != nil {
+		r.Closed()
+	}
+}
+
+// replay writes the events that follow the client's last one. The exchange is the
+// stream's writer, so that the log does not grow meanwhile.
+func (r *Reader) replay(sink stream.Sink) error {
+	if r.log.marks {
+		// Some clients know only the ids of their last connection.
+		mark := &stream.Message{Kind: stream.Mark, EventID: r.log.ID(r.seq)}
+		if err := r.Replay(sink, []*stream.Message{mark}); err != nil {
+			return err
+		}
+	}
+	for r.seq < r.target() {
+		if len(r.events) == 0 {
+			if err := r.more(); err != nil {
+				return err
+			}
+		}
+		if err := r.write(sink, r.events); err != nil {
+			return err
+		}
+		r.events = nil
+	}
+	return nil
+}
+
+// more reads the events that have come since the first look.
+func (r *Reader) more() (err error) {
+	r.events, err = r.log.logs.events.after(context.Background(), r.log.key, r.seq)
+	if err == nil && !follow(r.events, r.seq) {
+		err = errors.New("the next event is gone")
+	}
+	if err != nil {
+		r.log.logs.host.Logger.Debug("stream.gap", append(r.log.LogAttrs(), "error", err)...)
+		err = errEventsMissing
+	}
+	return err
+}
+
+// target is the last event that was there when the exchange became the writer. A stream
+// that is only read again gets none any more.
+func (r *Reader) target() uint64 {
+	if r.log.stored {
+		return r.end
+	}
+	seq, _ := r.log.end()
+	return seq
+}
+
+// write writes and flushes events. Those without data are for the log alone.
+func (r *Reader) write(sink stream.Sink, events []store.Event) error {
+	messages := make([]*stream.Message, 0, len(events))
+	for _, e := range events {
+		if len(e.Data) > 0 {
+			messages = append(messages, &stream.Message{Kind: stream.Notification, Frame: e.Data, EventID: r.log.ID(e.Seq)})
+		}
+	}
+	if err := r.Replay(sink, messages); err != nil {
+		return err
+	}
+	last := events[len(events)-1]
+	if r.seq = last.Seq; last.Last {
+		r.log.logs.events.noteFetched(r.log.key)
+	}
+	return nil
+}

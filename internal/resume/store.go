@@ -1,0 +1,80 @@
+// Package resume lets the clients of legacy sessions go on reading a stream whose connection
+// was lost: it keeps the events of streams in an event store, and replays them to the exchange
+// that comes back.
+package resume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/store"
+)
+
+// An Operation is an operation of the event store.
+type Operation uint8
+
+// The operations, by which failures are counted.
+const (
+	OpAppend Operation = iota
+	OpReplay
+	OpDelete
+	NumOperations
+)
+
+var operations = [NumOperations]string{"append", "replay", "delete"}
+
+// String returns the name under which the failures of the operation are counted.
+func (o Operation) String() string { return operations[o] }
+
+// Operations lists the names of the operations.
+func Operations() []string { return operations[:] }
+
+// A Store is the event store of one core. Its functions must not be nil.
+type Store struct {
+	Events       store.EventStore
+	Limits       limits.Limits
+	Logger       *slog.Logger
+	LimitReached func(name string)  // counts a limit that was reached
+	Failed       func(op Operation) // counts a failed operation
+	Expired      func(answers int)  // counts stored answers that nobody has fetched
+	Go           func(f func())     // runs background work, for which the core's end waits
+
+	lines logline.Limiter
+}
+
+// call runs one operation of the store: bounded, its panic contained, its failure
+// counted and logged, at most one line a second. An event that is too large is no
+// failure of the store, and a client that has left meanwhile is none either.
+func (s *Store) call(ctx context.Context, op Operation, f func(context.Context) error) (err error) {
+	bounded, cancel := context.WithTimeoutCause(ctx, s.Limits.EventTimeout,
+		fmt.Errorf("%s is reached: %w", limits.NameEventTimeout, context.DeadlineExceeded))
+	defer cancel()
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the event store has panicked: %v", v)
+		}
+		switch {
+		case err == nil || errors.Is(err, store.ErrEventTooLarge) || ctx.Err() != nil:
+			return
+		case bounded.Err() != nil:
+			s.LimitReached(limits.NameEventTimeout)
+		}
+		s.Failed(op)
+		if ok, silenced := s.lines.Allow("events.failed", op.String(), time.Now()); ok {
+			s.Logger.Warn("events.failed", "operation", op.String(), "error", err, "silenced", silenced)
+		}
+	}()
+	return f(bounded)
+}
+
+// expired counts stored answers that nobody has fetched.
+func (s *Store) expired(answers int) {
+	if answers > 0 {
+		s.Expired(answers)
+	}
+}

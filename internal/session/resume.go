@@ -1,0 +1,96 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/resume"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// This file connects a legacy session to the logs of its streams, with which its client goes
+// on reading a stream whose exchange was lost.
+
+// Revision implements [resume.Session].
+func (s *Session) Revision() (v mcp.Version, open bool) {
+	s.update(func(st *state) {
+		open = st.phase == sessionOpen
+		if st.peer != nil {
+			v = st.peer.Version
+		}
+	})
+	return v, open
+}
+
+// opener returns what opens the logs of the session's streams, or nil. s may be nil.
+func (s *Session) opener() stream.Opener {
+	if s == nil || s.logs == nil {
+		return nil
+	}
+	return s.logs
+}
+
+// opener is that of the session. What answers a handshake cannot be resumed.
+func (r *Request) opener() stream.Opener {
+	if r.Route.Handshake {
+		return nil
+	}
+	return r.session.opener()
+}
+
+// endLogs deletes what the event store has of the session.
+func (s *Session) endLogs() {
+	if s.logs != nil {
+		s.logs.End()
+	}
+}
+
+// Resume makes the caller's exchange the reader of the stream of an event, see
+// [resume.Logs.Resume].
+func (s *Session) Resume(ctx context.Context, lastEventID string) (*resume.Reader, error) {
+	if s.logs == nil {
+		return nil, resume.ErrEventUnknown
+	}
+	r, err := s.logs.Resume(ctx, lastEventID)
+	if err != nil {
+		return nil, err
+	}
+	r.Closed = s.unlisten
+	s.listen(r.Stream())
+	s.core.ledger.count(func(t *tally) { t.resumed++ })
+	return r, nil
+}
+
+// listen counts an exchange that keeps the session from being idle. On the session's
+// own stream it takes the calls that have waited for one.
+func (s *Session) listen(st *stream.Stream) {
+	var parked []*outbound
+	s.update(func(state *state) {
+		state.listeners++
+		if state.standalone == st {
+			parked = state.unpark(st)
+		}
+	})
+	for _, o := range parked {
+		st.Push(&o.message)
+	}
+}
+
+// unpark sends the calls that wait for a stream to one.
+func (st *state) unpark(to *stream.Stream) (parked []*outbound) {
+	parked, st.parked = st.parked, nil
+	for _, o := range parked {
+		o.stream = to
+	}
+	return parked
+}
+
+// unlisten ends what listen has begun.
+func (s *Session) unlisten() {
+	s.update(func(state *state) {
+		if state.listeners--; state.listeners == 0 && len(state.live) == 0 {
+			state.quietAt = time.Now()
+		}
+	})
+}

@@ -1,0 +1,64 @@
+package stream
+
+import "time"
+
+// wire is the sink of the exchange that is the writer. It is guarded by Stream.mu.
+type wire struct {
+	sink    Sink // nil while no exchange writes
+	writing bool // the sink is in use
+	events  bool // it has become an event stream
+	// deadline is that of the last write, end the upper bound of every write, zero for none.
+	deadline, end time.Time
+}
+
+// Hurry bounds all writes from now on, also one that blocks already.
+func (st *Stream) Hurry(bound time.Time) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	w := &st.wire
+	w.end = bound
+	if w.sink != nil && w.writing && (w.deadline.IsZero() || bound.Before(w.deadline)) {
+		w.deadline = bound
+		w.sink.SetWriteDeadline(bound)
+	}
+}
+
+// bound sets the deadline of the write that begins now, unless it is that of a quick answer.
+// It does so under st.mu, or the bound of an end that comes at the same moment would be lost.
+func (st *Stream) bound(sink Sink, now time.Time) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.wire.writing = true
+	if !st.quick.Load() {
+		st.limitWrite(sink, now)
+	}
+}
+
+// limitWrite sets the deadline of a write that begins now. The caller must hold st.mu.
+func (st *Stream) limitWrite(sink Sink, now time.Time) {
+	w := &st.wire
+	w.deadline = now.Add(st.host.Limits.WriteTimeout)
+	if !w.end.IsZero() && w.end.Before(w.deadline) {
+		w.deadline = w.end
+	}
+	if st.detached() {
+		w.deadline = now // nobody reads it, and somebody else may wait
+	}
+	sink.SetWriteDeadline(w.deadline)
+}
+
+// extend gives each message the time that one write may take, whatever the ones before
+// it in the batch have needed. last is when the deadline was set; setting it costs so
+// much that it is done only when a tenth of the time has passed. It returns when it was set
+// now.
+func (st *Stream) extend(sink Sink, last time.Time) time.Time {
+	if st.quick.Load() {
+		return last // the alarm of the request sees to it
+	}
+	now := time.Now()
+	if now.Sub(last) < st.host.Limits.WriteTimeout/10 {
+		return last
+	}
+	st.bound(sink, now)
+	return now
+}

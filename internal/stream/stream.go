@@ -1,0 +1,240 @@
+package stream
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A Stream carries messages to the peer in order: a byte stream for its whole
+// life, an HTTP exchange for one answer and what belongs to it. Anybody may
+// queue messages; only the goroutine in [Stream.Pump] touches the wire. Its methods are safe
+// for concurrent use, unless they say otherwise.
+type Stream struct {
+	host *Host
+	cfg  Config
+	wake chan struct{} // capacity 1: the writer has something to look at
+	form form
+	// single is true for an exchange that has one answer.
+	single bool
+	// quick is true as long as the one answer may come any moment: see QuickAnswer.
+	quick atomic.Bool
+	// alone is true while there is a log and no reader: what is queued needs a writer.
+	alone atomic.Bool
+
+	mu sync.Mutex // guards the rest
+	queue
+	phase   phase
+	failed  mcp.DropReason // why the stream has failed
+	wire    wire
+	seats   seats
+	logging logging
+	owners  []Owner // those whom the loss of the stream concerns
+	lost    bool    // Lost was called, and there was nothing to resume
+
+	// The usual exchange has one request and one answer: room for them.
+	queued [1]*Message
+	owned  [1]Owner
+	writes [1]*Message
+}
+
+// A Config says what a stream is for.
+type Config struct {
+	// Answers is how many answers the stream carries before it ends by itself; 0 is a stream
+	// without an end.
+	Answers int
+	Loss    Loss
+	// Resumable tells that the stream may get a log, see [Stream.Own].
+	Resumable bool
+
+	Conn              any    // what [Host.Written] is told
+	Transport, Remote string // of the connection, for the log
+}
+
+// A Loss is what the loss of the peer does.
+type Loss uint8
+
+const (
+	LossFails   Loss = iota // the stream fails; all that it belongs to ends with it
+	LossCancels             // its owners are disconnected: nobody else can be answered
+	LossDrops               // its owners go on; what it carries is dropped, or stored
+)
+
+// An Owner is somebody whom the loss of a stream concerns.
+type Owner interface {
+	// Disconnect is called when the stream was lost, and its owner shall not go on.
+	Disconnect(reason mcp.DropReason)
+}
+
+// A form is what the client accepts.
+type form uint8
+
+const (
+	anyForm     form = iota // JSON, or an event stream
+	answersOnly             // no event stream: nothing but answers
+	eventsOnly              // an event stream, from the first message on
+)
+
+// A phase is how far a stream is from its end. It only grows.
+type phase uint8
+
+const (
+	flowing phase = iota
+	ending        // it ends when the answers that it owes were queued
+	ended         // nothing is queued any more; the rest is still written
+	failed        // nothing is written any more
+)
+
+// firstReader is the number of the exchange that a stream was made for.
+const firstReader = 1
+
+// New returns a stream that is to be written by [Stream.Pump].
+func New(host *Host, cfg Config) *Stream {
+	st := &Stream{host: host, cfg: cfg, wake: host.wakes.get(), single: cfg.Answers == 1}
+	st.seats.reader, st.seats.readers = firstReader, firstReader
+	st.expected, st.messages, st.owners = cfg.Answers, st.queued[:0], st.owned[:0]
+	return st
+}
+
+// NewStored returns a stream that has ended and is in a store only, so that an exchange can
+// read it again.
+func NewStored(host *Host, cfg Config, log Log) *Stream {
+	st := New(host, cfg)
+	st.seats.reader, st.phase, st.logging.log = noReader, ended, log
+	return st
+}
+
+// endless streams do not end with an answer.
+func (st *Stream) endless() bool { return st.cfg.Answers == 0 }
+
+// Standing reports whether the stream is one that a client has opened for what belongs to no
+// request.
+func (st *Stream) Standing() bool { return st.endless() && st.cfg.Loss == LossDrops }
+
+// AnswersOnly makes the stream one for a client that takes no event stream. It must be
+// called before the stream has an owner.
+func (st *Stream) AnswersOnly() { st.form = answersOnly }
+
+// EventsOnly makes the stream one whose exchange is an event stream even if the first
+// message is an answer. It must be called before [Stream.Pump].
+func (st *Stream) EventsOnly() { st.form = eventsOnly }
+
+// TakesAnswersOnly reports whether the client takes no event stream.
+func (st *Stream) TakesAnswersOnly() bool { return st.form == answersOnly }
+
+// signal tells the writer that there is something to look at. It may be called with
+// st.mu held.
+func (st *Stream) signal() {
+	select {
+	case st.wake <- struct{}{}:
+	default:
+	}
+	if st.alone.Load() {
+		st.host.Go(st.keepUp)
+	}
+}
+
+// Own notes somebody whom the loss of the stream concerns, and how the stream gets a log;
+// either may be nil. The stream may be lost already: a client can leave between sending a
+// request and its admission.
+func (st *Stream) Own(owner Owner, logs Opener) {
+	st.mu.Lock()
+	if owner != nil {
+		st.owners = append(st.owners, owner)
+	}
+	if logs != nil {
+		st.logging.opener = logs
+	}
+	lost := st.lost
+	st.mu.Unlock()
+	if lost {
+		st.Lost()
+	}
+}
+
+// Reason returns why the stream has failed, or "".
+func (st *Stream) Reason() mcp.DropReason {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.failed
+}
+
+// closedReason returns why nothing is queued any more, or "". The caller must hold st.mu.
+func (st *Stream) closedReason() mcp.DropReason {
+	if st.phase == ended {
+		return mcp.DropClosedWriter
+	}
+	return st.failed
+}
+
+// Fail ends the stream at once: what is queued is dropped for this reason, and so
+// is what comes later. The first reason stays.
+func (st *Stream) Fail(reason mcp.DropReason) {
+	st.mu.Lock()
+	if st.phase == failed {
+		st.mu.Unlock()
+		return
+	}
+	st.phase, st.failed = failed, reason
+	dropped := st.empty()
+	log := st.logging.log
+	st.alone.Store(false)
+	st.mu.Unlock()
+	if log != nil {
+		log.Forget()
+	}
+	st.signal()
+	for _, m := range dropped {
+		m.drop(reason)
+	}
+}
+
+// End lets the writer finish what is queued until the given time and then stop. Of
+// the requests of the stream so many were settled with an answer, and all those
+// answers are waited for: one that is being encoded is not queued yet.
+func (st *Stream) End(bound time.Time, answers int) {
+	st.mu.Lock()
+	st.owed = answers - st.answered
+	if st.owed > 0 {
+		st.enter(ending)
+		time.AfterFunc(time.Until(bound), func() { st.Fail(mcp.DropClosedWriter) })
+	} else {
+		st.enter(ended)
+	}
+	st.mu.Unlock()
+	st.Hurry(bound)
+	st.signal()
+}
+
+// Finish lets the writer finish what is queued; nothing more is taken.
+func (st *Stream) Finish() {
+	st.mu.Lock()
+	st.enter(ended)
+	st.mu.Unlock()
+	st.signal()
+}
+
+// Skip tells the stream that one of the answers which it waits for will not come. An
+// endless stream waits for none.
+func (st *Stream) Skip() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.skip()
+}
+
+// skip is Skip for callers that hold st.mu.
+func (st *Stream) skip() {
+	if st.endless() {
+		return
+	}
+	st.expected--
+	if st.expected <= 0 {
+		st.enter(ended)
+	}
+	st.signal()
+}
+
+// enter enters a later phase. The caller must hold st.mu.
+func (st *Stream) enter(p phase) { st.phase = max(st.phase, p) }
