@@ -8,7 +8,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/auth"
 )
 
-func TestKeyTellsPrincipalsApart(t *testing.T) {
+func TestDifferentPrincipalsHaveDifferentKeys(t *testing.T) {
 	seen := map[string]*auth.Principal{}
 	for _, p := range []*auth.Principal{
 		nil, {Subject: "ann"}, {Issuer: "https://a.example", Subject: "ann"}, {Issuer: "https://b.example", Subject: "ann"},
@@ -26,7 +26,7 @@ func TestKeyTellsPrincipalsApart(t *testing.T) {
 	require.Equal(t, "", (*auth.Principal)(nil).String())
 }
 
-func TestCheckRefusesWhoCannotBeToldApart(t *testing.T) {
+func TestCheckRejectsAmbiguousPrincipals(t *testing.T) {
 	for text, p := range map[string]*auth.Principal{
 		"no subject":        {Issuer: "https://a.example"},
 		"control character": {Subject: "ann\x1f"},

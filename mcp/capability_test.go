@@ -10,8 +10,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// In this protocol an empty object says something. json/v2's omitempty drops it,
-// which is why so many members have omitzero.
+// In this protocol an empty object has a meaning. Many members have omitzero, because
+// json/v2's omitempty drops empty objects.
 func TestEmptyObjectsAreKept(t *testing.T) {
 	no := false
 	for _, tt := range []struct {

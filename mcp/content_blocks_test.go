@@ -9,8 +9,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Every block survives the way to the client and back, alone and in a list.
-func TestContentBlocks(t *testing.T) {
+// Every block survives encoding and decoding, alone and in a list.
+func TestContentBlocksSurviveEncoding(t *testing.T) {
 	all := mcp.ContentBlocks{
 		&mcp.TextContent{Text: "a", ContentMeta: mcp.ContentMeta{Annotations: &mcp.Annotations{Audience: []string{"user"}}}},
 		&mcp.ImageContent{Data: []byte("png"), MIMEType: "image/png"},

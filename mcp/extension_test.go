@@ -36,7 +36,7 @@ func TestCheckExtensionID(t *testing.T) {
 	}
 }
 
-// Everything that the protocol itself sends is its own.
+// All methods and notifications of the protocol are its own.
 func TestOwnMethod(t *testing.T) {
 	own := append(mcp.Methods(),
 		mcp.MethodSamplingCreateMessage, mcp.MethodElicitationCreate, mcp.MethodRootsList,

@@ -48,7 +48,7 @@ func TestChainWrapsInOrder(t *testing.T) {
 	}
 }
 
-func TestForIsForItsTargetsAlone(t *testing.T) {
+func TestForWrapsItsTargetsOnly(t *testing.T) {
 	h := middleware.For([]string{"x", "y"}, mark("a"), mark("b"))(answering("end"))
 	for target, want := range map[string]string{"x": "a b end", "y": "a b end", "z": "end", "": "end", "X": "end"} {
 		req := &middleware.Request{Route: middleware.NewRoute(mcp.MethodToolsCall, target, target), Target: "x"}
@@ -56,7 +56,7 @@ func TestForIsForItsTargetsAlone(t *testing.T) {
 	}
 }
 
-func TestRouteKeyTellsRegistrationsApart(t *testing.T) {
+func TestDifferentRegistrationsHaveDifferentKeys(t *testing.T) {
 	resource := middleware.NewRoute(mcp.MethodResourcesRead, "file:///a", "")
 	require.Empty(t, resource.Target)
 	seen := map[string]bool{}
@@ -70,7 +70,7 @@ func TestRouteKeyTellsRegistrationsApart(t *testing.T) {
 	require.Equal(t, resource.Key, middleware.NewRoute(mcp.MethodResourcesRead, "file:///a", "").Key)
 }
 
-func TestRequestTellsWhatTheClientSays(t *testing.T) {
+func TestRequestReturnsWhatTheClientDeclares(t *testing.T) {
 	modern := &middleware.Request{Params: []byte(`{"name":"x","_meta":{
 		"io.modelcontextprotocol/clientInfo":{"name":"c","version":"3"},
 		"io.modelcontextprotocol/clientCapabilities":{"roots":{}}, "example.com/x": 1}}`)}

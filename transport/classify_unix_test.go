@@ -21,8 +21,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/transport"
 )
 
-// Errors as the operating system really gives them.
-func TestClassifyMeasured(t *testing.T) {
+// Errors as the operating system returns them.
+func TestClassifyErrorsOfTheKernel(t *testing.T) {
 	frame := []byte("frame\n")
 	large := make([]byte, 1<<20) // more than a pipe holds
 	for _, tt := range []struct {

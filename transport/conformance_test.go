@@ -27,7 +27,7 @@ func (p clientOfStdio) Close() error {
 	return p.in.Close()
 }
 
-// Standard input and output keep the promises of a connection, also where reads cannot be woken.
+// Standard input and output keep the promises of a connection, also if reads cannot be woken.
 func TestStdioKeepsItsPromises(t *testing.T) {
 	for name, open := range map[string]func(in, out *os.File) transport.Conn{
 		"pipes": transport.StdioOf, "no polling": transport.StdioThatCannotPoll,

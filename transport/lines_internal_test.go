@@ -59,7 +59,7 @@ func TestLineReader(t *testing.T) {
 	}
 }
 
-// Lines live on in the messages that were cut from them.
+// Messages keep the memory of their lines.
 func TestLinesHaveTheirOwnMemory(t *testing.T) {
 	lines := lineReader{in: bufio.NewReader(strings.NewReader("first\nother\n"))}
 	first, err := lines.next(limit)

@@ -22,8 +22,8 @@ import (
 // when its flush has succeeded, never when its Write has, and even that is no proof that
 // the peer read it.
 
-// The peer has closed in order. The first write succeeds; it is what the kernel answers
-// with a reset, and the second one fails.
+// The peer has closed in order. The first write succeeds. The kernel of the peer answers it with
+// a reset, so that the second write fails.
 func TestMeasuredWriteAfterFIN(t *testing.T) {
 	c, peer := tcpPair(t)
 	require.NoError(t, peer.Close())
@@ -41,8 +41,8 @@ func TestMeasuredReadAfterRST(t *testing.T) {
 	brokenPeer(t, err, syscall.ECONNRESET)
 }
 
-// net/http buffers, so that Write knows nothing. The first flush is the first write of
-// the connection, with its luck.
+// net/http buffers, so that Write reports nothing. The first flush is the first write to the
+// connection, and succeeds.
 func TestMeasuredHTTPAfterFIN(t *testing.T) {
 	seen, _ := afterPeer(t, func(peer *net.TCPConn) { require.NoError(t, peer.Close()) }, waitForReset)
 	require.NoError(t, seen[0].write)
@@ -60,8 +60,7 @@ func TestMeasuredHTTPAfterRST(t *testing.T) {
 	brokenPeer(t, seen[1].flush, syscall.EPIPE)
 }
 
-// A peer that only says that it sends nothing more looks as if it had gone, although it
-// reads on.
+// A peer that closes only its output looks as if it had gone, although it still reads.
 func TestMeasuredHTTPHalfClose(t *testing.T) {
 	seen, peer := afterPeer(t, func(peer *net.TCPConn) { require.NoError(t, peer.CloseWrite()) }, nil)
 	for _, s := range seen {

@@ -33,9 +33,9 @@ func inChild(t *testing.T, input string, run func(t *testing.T)) (out, diagnosti
 	return stdout.String(), stderr.String()
 }
 
-// What the process prints goes to standard error: standard output carries frames and
-// nothing else (specification: "stdio"). After Close, prints go where they went before.
-func TestStdioKeepsPrintsOffTheWire(t *testing.T) {
+// What the process prints goes to standard error: standard output carries frames and nothing
+// else (specification: "stdio"). After Close, prints go to standard output again.
+func TestPrintsDoNotReachStandardOutput(t *testing.T) {
 	out, diagnostics := inChild(t, `{"frame":1}`+"\n"+`{"frame":2}`+"\n", func(t *testing.T) {
 		conn, err := transport.Stdio()
 		require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestStdioKeepsPrintsOffTheWire(t *testing.T) {
 }
 
 // Two connections would read each other's frames.
-func TestOneStdioAtATime(t *testing.T) {
+func TestSecondStdioIsAnError(t *testing.T) {
 	inChild(t, "", func(t *testing.T) {
 		first, err := transport.Stdio()
 		require.NoError(t, err)

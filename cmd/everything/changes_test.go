@@ -10,9 +10,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/servertest"
 )
 
-// Each trigger changes something on every call, those who listen are told of that and of
-// nothing else, and the names in the lists stay as they were.
-func TestTriggers(t *testing.T) {
+// Each trigger changes something on every call. Subscribers are notified of that and of nothing
+// else, and the names in the lists stay the same.
+func TestEachTriggerChangesOneThing(t *testing.T) {
 	client, ctx := servertest.Connect(t, newServer()), t.Context()
 	names := func() (list []string, descriptions string) {
 		tools, err := client.ListTools(ctx)

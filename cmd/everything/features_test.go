@@ -12,7 +12,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/servertest"
 )
 
-// The conformance suite finds what it asks for by name, in both eras.
+// The conformance suite finds prompts and resources by their names, in both eras.
 func TestPromptsAndResources(t *testing.T) {
 	for name, opts := range map[string][]servertest.Option{"modern": nil, "legacy": {servertest.Legacy(mcp.Version20251125)}} {
 		t.Run(name, func(t *testing.T) {

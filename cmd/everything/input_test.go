@@ -40,7 +40,7 @@ func suiteClient(t *testing.T, contents map[string]string, asked *[]string, opts
 	}, opts...)...)
 }
 
-// The fixtures that ask, as the suite answers them, in both eras.
+// The fixtures that ask the client, answered as the suite answers them, in both eras.
 func TestInputFixtures(t *testing.T) {
 	const name, elicit, sample, roots = "What is your name?", mcp.MethodElicitationCreate, mcp.MethodSamplingCreateMessage, mcp.MethodRootsList
 	contents := map[string]string{
@@ -87,7 +87,7 @@ func TestInputFixtures(t *testing.T) {
 	}
 }
 
-// The forms are the ones that the suite looks for.
+// The forms are those that the suite expects.
 func TestFormsOfTheSuite(t *testing.T) {
 	for tool, want := range map[string]string{
 		"test_input_required_result_elicitation": `{"name":{"type":"string","description":"your name"}}`,
@@ -121,7 +121,7 @@ func argumentsOf(tool string) string {
 	return `{}`
 }
 
-// What the suite checks of capabilities.
+// What the suite checks about capabilities.
 func TestCapabilityFixtures(t *testing.T) {
 	_, err := servertest.Connect(t, newServer()).CallTool(t.Context(), "test_missing_capability", nil)
 	rpc, ok := mcp.AsError(err)

@@ -67,8 +67,8 @@ func (c client) call(tool, arguments string, headers ...string) reply {
 	return c.post("tools/call", fmt.Sprintf(`"name":%q,"arguments":%s,`, tool, arguments), append(headers, "Mcp-Name", tool)...)
 }
 
-// The conformance suite calls the tool that is listed first with {}.
-func TestList(t *testing.T) {
+// The conformance suite calls the first tool in the list with {}.
+func TestFirstToolTakesNoArguments(t *testing.T) {
 	c := newClient(t)
 	tools := c.post("tools/list", "").Result.Tools
 	require.Len(t, tools, len(fixtures))

@@ -125,7 +125,7 @@ func TestTaskAfterRounds(t *testing.T) {
 	})
 }
 
-// Without the extension a call is a call, unless there is no sense in that.
+// For a client without the extension, a call runs to its end, unless the tool must be a task.
 func TestTasksWithoutTheExtension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, opts := range [][]servertest.Option{nil, {servertest.Legacy(mcp.Version20251125)}} {

@@ -99,9 +99,9 @@ func decode(t *testing.T, line []byte) (r reply) {
 	return r
 }
 
-// Whoever pipes in requests and closes standard input gets all answers, and
-// nothing but messages.
-func TestStdio(t *testing.T) {
+// A client that pipes in requests and closes standard input gets all answers, and nothing but
+// messages.
+func TestPipedRequestsAreAllAnswered(t *testing.T) {
 	cmd := program(t, "serve", "--stdio", "--root=.")
 	cmd.Stdin = strings.NewReader(request(1, "echo", `{"text":"hello"}`) + "\n" +
 		request(2, "search_text", `{"pattern":"^func main\\(","include":"main.go"}`) + "\n" +

@@ -65,8 +65,8 @@ func TestSearchText(t *testing.T) {
 	}
 }
 
-// TestSearchLongLines has lines far beyond what a bufio.Scanner takes: none may be
-// lost, before, in or after them, on the direct way and on the rune by rune one.
+// Lines far longer than the buffer of a bufio.Scanner are searched, with matches before, in and
+// after them, by both ways of matching.
 func TestSearchLongLines(t *testing.T) {
 	long := strings.Repeat("häy ", 60_000)
 	s, _ := newTestSearcher(t, map[string]string{"a": "needle\n" + long + "Needle😀end\n" + long + "\nneedle"})
@@ -116,8 +116,8 @@ func TestSearchProgress(t *testing.T) {
 	}
 }
 
-// TestSearchCancel cancels in each phase and expects the cause, soon.
-func TestSearchCancel(t *testing.T) {
+// TestSearchEndsWhenItsContextEnds cancels in each phase and expects the cause soon.
+func TestSearchEndsWhenItsContextEnds(t *testing.T) {
 	why := errors.New("the test says so")
 
 	t.Run("before", func(t *testing.T) {

@@ -149,8 +149,8 @@ func TestSearchInputErrors(t *testing.T) {
 	}
 }
 
-// TestSearchStaysInRoot plants links that lead out of the root, and files inside it
-// that links lead to: what is inside is found once, what is outside never.
+// Links lead out of the root and to files inside it. A file inside is found once, a file outside
+// never.
 func TestSearchStaysInRoot(t *testing.T) {
 	outside := t.TempDir()
 	writeFile(t, filepath.Join(outside, "secret.txt"), "needle\n")

@@ -8,7 +8,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/servertest"
 )
 
-// This is how a tool is tested: through the protocol, in memory.
+// A tool is tested through the protocol, in memory.
 func TestForecast(t *testing.T) {
 	var messages []string
 	client := servertest.Connect(t, newServer(),

@@ -75,7 +75,7 @@ func modernCall(tool string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{"name":"Ada"},%s}}`, tool, modernMeta)
 }
 
-// Clients of both eras are served by one endpoint.
+// One endpoint serves clients of both eras.
 func TestBothEras(t *testing.T) {
 	web := httptest.NewServer(endpoint(t.Context(), newServer()))
 	defer web.Close()
@@ -101,9 +101,9 @@ func TestBothEras(t *testing.T) {
 	}
 }
 
-// A handler learns why nobody waits for it any more. A WebSocket has no half-close: when the client
-// has closed it, there is no grace.
-func TestCauses(t *testing.T) {
+// A handler learns why it was cancelled. A WebSocket has no half-close: when the client has closed
+// it, there is no grace.
+func TestHandlersLearnTheirCause(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		does func(t *testing.T, ws *websocket.Conn, stop func())
@@ -148,7 +148,8 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// Only clients that speak MCP get in, and no page whose name was rebound to this machine.
+// The endpoint refuses clients without the subprotocol, and pages whose name was rebound to this
+// machine.
 func TestRefusedHandshakes(t *testing.T) {
 	web := httptest.NewServer(endpoint(t.Context(), newServer()))
 	defer web.Close()

@@ -16,8 +16,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/transport"
 )
 
-// On a byte stream a batch is a line, and so is the array of its answers.
-func TestBatchLines(t *testing.T) {
+// On a byte stream a batch is one line, and so is the array of its answers.
+func TestBatchIsOneLine(t *testing.T) {
 	const object = "a message must be an object"
 	hello := legacy(0, "initialize", "") + "\n"
 	for _, tt := range []struct {
@@ -60,9 +60,8 @@ func TestBatchLines(t *testing.T) {
 	}
 }
 
-// The answers of a batch leave together, and what is sent meanwhile does not wait for
-// them.
-func TestBatchLeavesTogether(t *testing.T) {
+// The answers of a batch are sent together. Other messages do not wait for them.
+func TestAnswersOfABatchAreSentTogether(t *testing.T) {
 	f := newFake(t, limits.Limits{})
 	f.AgreeOn(mcp.Version20250326)
 	server, client := transport.Memory()

@@ -55,9 +55,8 @@ func serve(f *fake, in string) (*oneShot, error) {
 	return p, err
 }
 
-// Input that ends at once gets all its answers, the last line without a newline
-// included.
-func TestOneShotInput(t *testing.T) {
+// Input that ends at once gets all its answers, also for a last line without a newline.
+func TestInputThatEndsAtOnceIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, limits.Limits{})
 		var in []string
@@ -78,9 +77,9 @@ func TestOneShotInput(t *testing.T) {
 	})
 }
 
-// After the end of the input a handler may go on for the grace; then it is
-// cancelled and may still answer.
-func TestEndOfInputGrace(t *testing.T) {
+// After the end of the input a handler may go on for the grace. Then it is cancelled and may
+// still answer.
+func TestEndOfInputCancelsAfterTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, limits.Limits{EOFGrace: 3 * time.Second})
 		begin := time.Now()
@@ -108,8 +107,8 @@ func TestEndOfInputGrace(t *testing.T) {
 	})
 }
 
-// What is no message is answered, or counted, and nothing else happens.
-func TestMalformedLines(t *testing.T) {
+// A malformed message is answered or counted, and the session goes on.
+func TestMalformedLinesDoNotEndTheSession(t *testing.T) {
 	parse := func(message string) string { return failure("", -32700, message) }
 	for _, tt := range []struct{ name, in, want string }{
 		{"text", "hello", "-32700"},
@@ -149,8 +148,8 @@ func TestMalformedLines(t *testing.T) {
 	}
 }
 
-// A peer that sends nothing but garbage is given up.
-func TestOnlyGarbage(t *testing.T) {
+// A session ends after too many malformed messages in a row.
+func TestGarbageEndsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, limits.Limits{MaxConsecutiveMalformed: 3})
 		server, client := transport.Memory()
@@ -200,8 +199,8 @@ func TestAnswersAreWholeLines(t *testing.T) {
 	f.Conserved()
 }
 
-// A peer that is gone costs its own requests and nobody else's.
-func TestPeerGoneOnTCP(t *testing.T) {
+// A lost peer ends its own requests and no others.
+func TestLostPeerCancelsItsOwnRequestsOnly(t *testing.T) {
 	f := newFake(t, limits.Limits{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -224,9 +223,9 @@ func TestPeerGoneOnTCP(t *testing.T) {
 	require.EqualValues(t, 1, counters.SessionsClosed[mcp.CauseTransportError])
 }
 
-// A peer that does not read is given up after the write time-out, and its
-// unread answers are on the books.
-func TestPeerThatDoesNotRead(t *testing.T) {
+// A peer that does not read is disconnected after the write time-out, and its unread answers
+// are counted as dropped.
+func TestPeerThatDoesNotReadIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, limits.Limits{WriteTimeout: 5 * time.Second})
 		server, client := transport.Memory()

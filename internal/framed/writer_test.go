@@ -41,9 +41,9 @@ func (p *heavyPipe) Close() error {
 
 func (p *heavyPipe) SetWriteDeadline(time.Time) error { return errors.New("no deadlines") }
 
-// The caller of Serve owns the pipe again: nobody writes to it any more, unless the
-// pipe breaks its promise, and that does not keep the caller for long.
-func TestServeOutlivesItsWriter(t *testing.T) {
+// After Serve the caller owns the pipe: nothing writes to it. If Close does not wake a blocked
+// write, Serve still returns soon.
+func TestNothingIsWrittenAfterServe(t *testing.T) {
 	for _, tt := range []struct {
 		takes    time.Duration
 		obedient bool

@@ -88,7 +88,7 @@ func TestSkipsAreAppended(t *testing.T) {
 	}
 }
 
-// TestShortLeavesLongSuitesOut: and says so, except where nothing may be left out.
+// -short leaves long suites out and records that, unless nothing may be left out.
 func TestShortLeavesLongSuitesOut(t *testing.T) {
 	short := flag.Lookup("test.short")
 	was := short.Value.String()
@@ -118,8 +118,8 @@ func TestShortLeavesLongSuitesOut(t *testing.T) {
 	}
 }
 
-// TestUnrecordedSkip: a skip that cannot be recorded would be a silent one.
-func TestUnrecordedSkip(t *testing.T) {
+// A skip that cannot be recorded would go unnoticed.
+func TestSkipThatCannotBeRecordedFails(t *testing.T) {
 	t.Setenv("VITRINE_REQUIRE", "")
 	t.Setenv("VITRINE_SKIPS", t.TempDir())
 	if tb := run(func(tb testing.TB) { needs.Skip(tb, "a", "why") }); tb.ended != "failed" {

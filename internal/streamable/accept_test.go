@@ -13,9 +13,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A client that takes no event stream gets the answer and nothing else. What it misses
-// is counted, and no fault of the handler.
-func TestClientWithoutEventStreams(t *testing.T) {
+// A client that takes no event stream gets the answer and nothing else. Its notifications are
+// counted as dropped, and the handler gets no error.
+func TestClientWithoutEventStreamsGetsItsAnswerOnly(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		const only = "Accept: application/json"
 		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
@@ -56,9 +56,9 @@ func TestClientWithoutEventStreams(t *testing.T) {
 	})
 }
 
-// A client that takes nothing but an event stream gets one although there is nothing
-// before the answer. What is no success has a status, which an event stream cannot have.
-func TestClientWithoutJSON(t *testing.T) {
+// A client that takes only event streams gets one even if there is nothing before the answer.
+// A response that is not a success has a status of its own, which an event stream cannot have.
+func TestClientWithoutJSONGetsAnEventStream(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		const only = "Accept: text/event-stream"
 		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})

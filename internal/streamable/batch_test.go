@@ -41,9 +41,8 @@ func call(id int, name string) string { return legacy(id, "tools/call", name) }
 
 const notAnArray = "a message must be a single object, not an array"
 
-// Batches are for the sessions that have agreed on 2025-03-26; everybody else's array is
-// malformed, as it was before there were batches.
-func TestWhoMaySendBatches(t *testing.T) {
+// Only sessions that have agreed on 2025-03-26 may send batches. Any other array is malformed.
+func TestBatchesNeedASessionOf20250326(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	body := batch(legacy(1, "ping", "x"))
 	for _, tt := range []struct {
@@ -87,9 +86,9 @@ func TestWhoMaySendBatches(t *testing.T) {
 	require.Equal(t, map[mcp.RefuseReason]uint64{mcp.RefuseSessionUnknown: 1}, c.ExchangesRefused)
 }
 
-// A client that takes an event stream gets each answer when it is there, any other one
-// all of them in one array.
-func TestBatchAnswers(t *testing.T) {
+// A client that takes an event stream gets each answer when it is ready. Any other client gets
+// all answers in one array.
+func TestBatchIsAnsweredInTheFormOfTheClient(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
 		sid := e.batching()
@@ -140,7 +139,7 @@ func TestBatchAnswers(t *testing.T) {
 	})
 }
 
-// The status of a batch, and its body where that is JSON.
+// The status of a batch, and its body if that is JSON.
 func TestBatchStatus(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{MaxBatch: 3}, streamable.Config{})
 	sid := e.batching()
@@ -191,8 +190,8 @@ func TestBatchStatus(t *testing.T) {
 	require.EqualValues(t, 2, c.LimitsReached[limits.NameBatch])
 }
 
-// A batch in which no request is admitted is refused like a request that comes alone.
-func TestRefusedBatch(t *testing.T) {
+// A batch without an admitted request is answered like a single rejected request.
+func TestBatchWithoutAdmittedRequestIsRejected(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{MaxInFlightTotal: 1, MaxQueue: -1}, streamable.Config{})
 	sid := e.batching()
 	answered := make(chan string, 1)
@@ -226,8 +225,9 @@ func TestRefusedBatch(t *testing.T) {
 	require.NoError(t, <-drained)
 }
 
-// A refusal among answers is one of them, and no status.
-func TestRefusalAmongAnswers(t *testing.T) {
+// If some requests of a batch are admitted, a rejected one gets its error among the answers,
+// and the status is a success.
+func TestRejectedMemberOfABatchGetsItsError(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid := e.batching()
 	answered := make(chan string, 1)
@@ -246,9 +246,9 @@ func TestRefusalAmongAnswers(t *testing.T) {
 	e.Conserved()
 }
 
-// A member that its client cancels has no answer; when none is left, the exchange ends
+// A member that its client cancels has no answer. If no member is left, the exchange ends
 // without one.
-func TestCancelInBatch(t *testing.T) {
+func TestCancelledMemberOfABatchHasNoAnswer(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid := e.batching()
 	type result struct {
@@ -288,9 +288,9 @@ func TestCancelInBatch(t *testing.T) {
 	require.EqualValues(t, 6, dropped(e.Conserved(), mcp.DropCancelled))
 }
 
-// The loss of the exchange cancels nothing; the answers have nowhere to go. The end of
-// the session ends the exchange.
-func TestLossOfBatch(t *testing.T) {
+// A lost exchange cancels nothing; its answers are dropped. The end of the session ends the
+// exchange.
+func TestDisconnectDoesNotCancelABatch(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		for _, accept := range []header{jsonOnly, "Accept: application/json, text/event-stream"} {
 			e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
@@ -323,7 +323,7 @@ func TestLossOfBatch(t *testing.T) {
 }
 
 // The end of the session ends the exchange of a batch.
-func TestDeleteEndsBatch(t *testing.T) {
+func TestDeleteEndsTheExchangeOfABatch(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid := e.batching()
 	answered := make(chan int, 1)
@@ -343,9 +343,9 @@ func TestDeleteEndsBatch(t *testing.T) {
 	require.EqualValues(t, 2, dropped(e.Conserved(), mcp.DropSessionGone))
 }
 
-// The writer of an exchange is its reader: more refusals than its queue has room for
-// must not stop it.
-func TestBatchLargerThanQueue(t *testing.T) {
+// One goroutine reads the batch and writes the answers. More rejections than the queue has
+// room for must not block it.
+func TestBatchLargerThanTheQueueIsAnswered(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{MaxQueuedMessages: 1}, streamable.Config{})
 	sid := e.batching()
 	for _, accept := range []header{jsonOnly, "Accept: application/json, text/event-stream"} {

@@ -39,8 +39,8 @@ func (e *endpoint) rest(conn net.Conn) (*http.Response, string) {
 	return res, string(body)
 }
 
-// A body that does not arrive holds nobody for ever.
-func TestBodyTimeout(t *testing.T) {
+// A body that does not arrive ends its exchange.
+func TestBodyThatDoesNotArriveTimesOut(t *testing.T) {
 	for _, tt := range []struct{ name, request string }{
 		{"announced", "Content-Length: 1000\r\n\r\n{"},
 		{"announced, nothing came", "Content-Length: 1000\r\n\r\n"},
@@ -64,8 +64,8 @@ func TestBodyTimeout(t *testing.T) {
 	}
 }
 
-// Nor does the body of an exchange that is refused for its head.
-func TestBodyTimeoutOfRefused(t *testing.T) {
+// The time-out also holds for the body of an exchange that is refused for its headers.
+func TestBodyTimeoutHoldsForRefusedExchanges(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{BodyTimeout: 30 * time.Millisecond}, streamable.Config{})
 	conn := e.begin("Origin: https://evil.example\r\nContent-Length: 1000\r\n\r\n{")
 	res, _ := e.rest(conn)
@@ -73,9 +73,9 @@ func TestBodyTimeoutOfRefused(t *testing.T) {
 	require.Equal(t, map[mcp.RefuseReason]uint64{mcp.RefuseOrigin: 1}, e.Conserved().ExchangesRefused)
 }
 
-// A deadline that outlives the body would cancel the handler: it is cleared before
-// anything is written, and so before the request is dispatched.
-func TestBodyTimeoutSparesHandlers(t *testing.T) {
+// A deadline that outlives the body would cancel the handler. It is removed before the request
+// is dispatched.
+func TestBodyTimeoutDoesNotCancelHandlers(t *testing.T) {
 	f := newFake(t, limits.Limits{})
 	r := httptest.NewRequest("POST", "/", strings.NewReader(modern(1, "echo")))
 	r.Header.Set("Content-Type", "application/json")
@@ -109,7 +109,7 @@ func (w *deadlineRecorder) WriteHeader(status int) {
 	w.ResponseRecorder.WriteHeader(status)
 }
 
-// Writers without deadlines are served all the same.
+// A ResponseWriter without deadlines works as well.
 func TestBodyWithoutDeadlines(t *testing.T) {
 	f := newFake(t, limits.Limits{})
 	for _, n := range []int{0, 64 << 10, 1 << 20} {
@@ -158,8 +158,8 @@ func holdBody(t *testing.T, e *endpoint, body string) (finish func() *httptest.R
 	}
 }
 
-// The bodies that are being read have a bound; small ones do not count.
-func TestBodyBytesPending(t *testing.T) {
+// The bodies that are being read have a bound in bytes. Small ones do not count.
+func TestPendingBodiesAreBounded(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{MaxBodyBytesPending: 300 << 10}, streamable.Config{})
 	large := modern(1, "echo") + strings.Repeat(" ", 200<<10)
 	finish := holdBody(t, e, large)
@@ -190,8 +190,8 @@ func TestBodyBytesPending(t *testing.T) {
 	require.NotZero(t, c.ExchangesRefused[mcp.RefuseShuttingDown])
 }
 
-// Every exchange that is refused before it carries a message is counted.
-func TestRefusedExchanges(t *testing.T) {
+// Every exchange that is refused before its message is read is counted.
+func TestRefusedExchangesAreCounted(t *testing.T) {
 	const gone = "Mcp-Session-Id: gone"
 	const response = `{"jsonrpc":"2.0","id":1,"result":{}}`
 	for _, tt := range []struct {

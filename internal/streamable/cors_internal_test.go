@@ -33,14 +33,14 @@ func TestIsToken(t *testing.T) {
 	}
 }
 
-// What a page asks for costs at most what it has sent.
+// A preflight response is at most as large as the headers that the page asks for.
 func TestAskedParamsAreBounded(t *testing.T) {
 	asked := strings.Repeat("mcp-param-a,", 1000)
 	require.LessOrEqual(t, len(askedParams([]string{asked})), 2*len(asked))
 }
 
-// An exchange without an Origin header pays nothing for those that have one.
-func TestNoOriginCostsNothing(t *testing.T) {
+// An exchange without an Origin header does no work for pages.
+func TestExchangeWithoutOriginAllocatesNothingForCORS(t *testing.T) {
 	r := httptest.NewRequest("POST", "/", nil)
 	x := &exchange{Endpoint: &Endpoint{}, w: httptest.NewRecorder(), r: r}
 	require.Zero(t, testing.AllocsPerRun(100, func() { x.cors(); x.preflight() }))

@@ -35,7 +35,7 @@ func corsOf(h http.Header) map[string]string {
 }
 
 // Before it sends a request, a browser asks whether the page may.
-func TestPreflight(t *testing.T) {
+func TestPreflightIsAnsweredForAllowedOrigins(t *testing.T) {
 	granted := func(origin, params string) map[string]string {
 		vary := "Origin, Access-Control-Request-Headers"
 		if origin == "*" {
@@ -120,9 +120,8 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// Every response that a page gets can be read by it, whatever it says; nobody else
-// gets a header for pages.
-func TestPagesReadResponses(t *testing.T) {
+// A page can read every response that it gets. Other clients get no headers for pages.
+func TestPagesCanReadEveryResponse(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		e := newEndpoint(t, proto, limits.Limits{}, pages)
 		sid := e.session()
@@ -171,8 +170,8 @@ func TestPagesReadResponses(t *testing.T) {
 	})
 }
 
-// A page's own stream, and what an outer handler has said, are no exception.
-func TestPagesBehindAnotherHandler(t *testing.T) {
+// This holds for event streams, and for headers that an outer handler has set.
+func TestPagesBehindAnotherHandlerCanReadResponses(t *testing.T) {
 	f := newFake(t, limits.Limits{})
 	h := streamable.New(f.Core, pages)
 	e := &endpoint{fake: f, t: t, left: make(chan struct{}, 10)}
@@ -191,8 +190,8 @@ func TestPagesBehindAnotherHandler(t *testing.T) {
 	f.Conserved()
 }
 
-// What cannot be the name of a header is in no response.
-func TestAllowedHeadersAreNames(t *testing.T) {
+// A value that cannot be the name of a header is in no response.
+func TestAllowedHeadersMustBeNames(t *testing.T) {
 	f := newFake(t, limits.Limits{})
 	for _, bad := range []string{"", "X-A, X-B", "X-A:", "X-A\r\nSet-Cookie: a", "X-Ä"} {
 		cfg := streamable.Config{AllowedHeaders: []string{"X-Good", bad}}

@@ -12,9 +12,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// While the server drains, every response asks the client to connect elsewhere next,
-// and no new stream is held open.
-func TestResponsesOfADrain(t *testing.T) {
+// While the server drains, every response asks the client to connect elsewhere, and no new
+// stream stays open.
+func TestResponsesOfADrainCloseTheConnection(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid, other := e.session(), e.session()
 	own, err := e.srv.Client().Do(e.request(t.Context(), "GET", "", sid))

@@ -14,7 +14,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-func TestEdge(t *testing.T) {
+func TestEdgeChecksHostAndOrigin(t *testing.T) {
 	const loopback, loopback6, public, unknown = "127.0.0.1:8080", "[::1]:8080", "192.0.2.1:8080", ""
 	hosts := func(h ...string) edge { return edge{hosts: h} }
 	origins := func(o ...string) edge { return edge{origins: o} }
@@ -96,8 +96,9 @@ func TestEdge(t *testing.T) {
 	}
 }
 
-// A stream that is failed before its answer: only a legacy client has a session to miss.
-func TestUnanswered(t *testing.T) {
+// If a stream fails before its answer, a legacy client learns that its session has ended, and a
+// modern client that the server shuts down.
+func TestStreamThatFailsBeforeItsAnswer(t *testing.T) {
 	for _, tt := range []struct {
 		era    mcp.Era
 		status int

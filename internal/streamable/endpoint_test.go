@@ -25,7 +25,7 @@ func eachProtocol(t *testing.T, f func(t *testing.T, proto protocol)) {
 }
 
 // An answer that comes first is plain JSON with its length.
-func TestAnswerIsJSON(t *testing.T) {
+func TestFirstAnswerIsJSON(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
 		res, body := e.call("echo")
@@ -40,7 +40,7 @@ func TestAnswerIsJSON(t *testing.T) {
 }
 
 // A notification before the answer turns the response into an event stream.
-func TestEventStream(t *testing.T) {
+func TestNotificationBeforeTheAnswerBeginsAnEventStream(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
 		for _, legacyEra := range []bool{false, true} {
@@ -64,9 +64,8 @@ func TestEventStream(t *testing.T) {
 	})
 }
 
-// Each event is flushed as it comes: the handler goes on only after the client
-// has read it.
-func TestEventsAreFlushed(t *testing.T) {
+// The handler goes on only after the client has read the event.
+func TestEachEventIsFlushed(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
 		res, err := e.srv.Client().Do(e.request(t.Context(), "POST", modern(1, "step"), modernHeaders("tools/call", "step")...))
@@ -90,8 +89,8 @@ func TestEventsAreFlushed(t *testing.T) {
 	})
 }
 
-// In the modern era the status repeats the code of the error; a legacy error is an
-// ordinary answer.
+// In the modern era the status follows from the code of the error. A legacy error has the
+// status 200.
 func TestStatusOfErrors(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid := e.session()
@@ -167,7 +166,7 @@ func TestModernHeaders(t *testing.T) {
 	e.Conserved()
 }
 
-func TestEdgeOfTheEndpoint(t *testing.T) {
+func TestEndpointRefusesHostsAndOrigins(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	for _, tt := range []struct {
 		name    string
@@ -261,8 +260,8 @@ func TestBodies(t *testing.T) {
 	e.Conserved()
 }
 
-// What breaks off in the body is no request.
-func TestBrokenBodies(t *testing.T) {
+// A body that breaks off is not a request.
+func TestBodyThatBreaksOffIsNoRequest(t *testing.T) {
 	for _, tt := range []struct{ name, request, answer string }{
 		{"fewer bytes than announced", "Content-Length: 1000\r\n\r\n" + modern(1, "echo"), ""},
 		{"chunk without its end", "Transfer-Encoding: chunked\r\n\r\n400\r\n" + modern(1, "echo"), ""},
@@ -290,7 +289,7 @@ func TestBrokenBodies(t *testing.T) {
 	}
 }
 
-// The loss of the exchange cancels a modern request.
+// A lost exchange cancels a modern request.
 func TestDisconnectCancelsModernRequest(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		for _, name := range []string{"wait", "wait:after progress"} {
@@ -315,8 +314,8 @@ func TestDisconnectCancelsModernRequest(t *testing.T) {
 	})
 }
 
-// It does not cancel a legacy one, whose answer then has nowhere to go.
-func TestDisconnectSparesLegacyRequest(t *testing.T) {
+// A lost exchange does not cancel a legacy request. Its answer is dropped.
+func TestDisconnectDoesNotCancelLegacyRequest(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
 		sid := e.session()
@@ -344,9 +343,9 @@ func TestDisconnectSparesLegacyRequest(t *testing.T) {
 	})
 }
 
-// While the server drains, clients are asked to come back later, elsewhere, also if it is
-// full: a proxy takes one that says 503 out, and not one that says 429.
-func TestDrainingEndpoint(t *testing.T) {
+// While the server drains, clients get 503, also if the server is full: a proxy takes a replica
+// that answers 503 out of service, and not one that answers 429.
+func TestDrainingEndpointAnswers503(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{MaxInFlightTotal: 1, MaxQueue: -1}, streamable.Config{})
 	answered := make(chan string, 1)
 	req := e.request(t.Context(), "POST", modern(1, "wait"), modernHeaders("tools/call", "wait")...)
@@ -376,7 +375,7 @@ func TestDrainingEndpoint(t *testing.T) {
 	require.NoError(t, <-drained)
 }
 
-func TestOverload(t *testing.T) {
+func TestOverloadIsAnsweredWith429(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{MaxInFlightTotal: 1, MaxQueue: -1, MaxSessions: 1}, streamable.Config{})
 	answered := make(chan string, 1)
 	req := e.request(t.Context(), "POST", modern(1, "wait"), modernHeaders("tools/call", "wait")...)

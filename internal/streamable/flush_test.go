@@ -17,9 +17,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A program may wrap the endpoint in something that hides Flush. Plain answers work all
-// the same; what cannot work says so, to the client and once to the log.
-func TestWriterWithoutFlush(t *testing.T) {
+// A program may wrap the endpoint in a handler that hides Flush. Plain answers still work. The
+// client and, once, the log learn that event streams do not.
+func TestWriterWithoutFlushIsReported(t *testing.T) {
 	var log bytes.Buffer
 	f := newFake(t, limits.Limits{}, slog.New(slog.NewTextHandler(&log, nil)))
 	srv := httptest.NewServer(http.TimeoutHandler(streamable.New(f.Core, streamable.Config{}), time.Minute, ""))

@@ -12,9 +12,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A guard takes what no page can have rebound, on every listener, and names that are
-// listed.
-func TestGuard(t *testing.T) {
+// On every listener a guard allows hosts that cannot be rebound, and names that are listed.
+func TestGuardAllowsAddressesAndListedNames(t *testing.T) {
 	const loopback, pod, unknown = "127.0.0.1:9464", "10.1.2.3:9464", ""
 	type hosts = []string
 	for _, tt := range []struct {

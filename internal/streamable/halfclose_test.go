@@ -19,8 +19,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A client that does not read and then says that it sends nothing more has gone: its
-// handler is told at once, although a write to it blocks and may do so for an hour.
+// A client that does not read and closes its output has gone. Its handler is cancelled at
+// once, although a write blocks and may do so for an hour.
 func TestHalfCloseEndsABlockedWrite(t *testing.T) {
 	f := newFake(t, limits.Limits{WriteTimeout: time.Hour, NotifyTimeout: time.Hour, KeepAlive: time.Hour})
 	var said atomic.Int64

@@ -26,8 +26,8 @@ func (w shouter) WriteHeader(status int) {
 
 func (w shouter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// What somebody does to the headers of one response shows in no other.
-func TestHeadersAreNotShared(t *testing.T) {
+// A change to the headers of one response does not show in another.
+func TestResponsesDoNotShareHeaders(t *testing.T) {
 	h := streamable.New(newFake(t, limits.Limits{}).Core, streamable.Config{})
 	typeOf := func(accept string, wrap func(http.ResponseWriter) http.ResponseWriter) string {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(modern(1, "echo")))

@@ -11,9 +11,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// An error whose request could not be read has an id of null for the revisions up to
-// 2025-06-18, and none for the others.
-func TestErrorsWithoutAnID(t *testing.T) {
+// An error whose request could not be read has the id null for the revisions up to 2025-06-18,
+// and no id for the others.
+func TestErrorWithoutARequestHasTheIDOfItsRevision(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	for _, tt := range []struct {
 		name    string

@@ -134,9 +134,9 @@ func (f *follower) back() {
 	}
 }
 
-// A client that drops and comes back under a flow of notifications gets each of them
-// once and in order, and the answer.
-func TestResumePOST(t *testing.T) {
+// A client that disconnects and resumes a stream of notifications gets each of them once and
+// in order, and the answer.
+func TestResumedPOSTStreamLosesNothing(t *testing.T) {
 	const notes = 400
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		e := newResumable(t, proto, session.Config{}, func(_ context.Context, r *session.Request) (mcp.Result, error) {
@@ -179,8 +179,8 @@ func TestResumePOST(t *testing.T) {
 	})
 }
 
-// So does one that follows the session's own stream.
-func TestResumeGET(t *testing.T) {
+// The same holds for the session's own stream.
+func TestResumedGETStreamLosesNothing(t *testing.T) {
 	const notes = 400
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		e := newResumable(t, proto, session.Config{}, nil)
@@ -221,7 +221,7 @@ func TestResumeGET(t *testing.T) {
 	})
 }
 
-// What is on the wire, to the byte.
+// The bytes of events with ids.
 func TestEventIDsOnTheWire(t *testing.T) {
 	note := func(n int) string {
 		return fmt.Sprintf(`data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"n":%d}}`+"\n\n", n)
@@ -266,8 +266,8 @@ func TestEventIDsOnTheWire(t *testing.T) {
 	e.Conserved()
 }
 
-// A sign of life makes an event stream of a response, and gives the client an id.
-func TestSignOfLifeHasAnID(t *testing.T) {
+// A keep-alive makes the response an event stream and gives the client an event id.
+func TestKeepAliveHasAnID(t *testing.T) {
 	release := make(chan struct{})
 	e := newResumable(t, http1, session.Config{Limits: limits.Limits{KeepAlive: 20 * time.Millisecond}},
 		func(context.Context, *session.Request) (mcp.Result, error) {
@@ -292,7 +292,7 @@ func TestSignOfLifeHasAnID(t *testing.T) {
 }
 
 // SEP-1699: the server closes the response, and the client polls.
-func TestPolling(t *testing.T) {
+func TestClosedStreamIsPolled(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		polled := make(chan struct{})
 		e := newResumable(t, proto, session.Config{}, func(_ context.Context, r *session.Request) (mcp.Result, error) {
@@ -349,7 +349,7 @@ func (s *flakyStore) After(ctx context.Context, name, stream string, seq uint64)
 	return s.Memory.After(ctx, name, stream, seq)
 }
 
-// What cannot be resumed is refused, and nobody gets the events of others.
+// A stream that cannot be resumed is refused, and no client gets the events of another.
 func TestResumeIsRefused(t *testing.T) {
 	store := &flakyStore{Memory: resume.NewMemory()}
 	release := make(chan struct{})
@@ -420,8 +420,8 @@ func TestResumeIsRefused(t *testing.T) {
 	require.EqualValues(t, 1, counters.EventFailures["replay"])
 }
 
-// Without an event store there are no ids, and none is known.
-func TestNoEventStore(t *testing.T) {
+// Without an event store there are no event ids, and a client cannot resume.
+func TestWithoutEventStoreThereAreNoEventIDs(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid := e.session()
 	_, body := e.post(legacy(1, "tools/call", "progress:x"), sid)

@@ -12,8 +12,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 )
 
-// TestSenderIsInTheLog: the log says who has sent what is no message, and who was refused
-// by Host or Origin. What they say of themselves is cut, and cannot forge a line.
+// The log names the sender of a malformed message, and of a request that was refused for its
+// Host or Origin. Values from the client are cut and cannot forge a line.
 func TestSenderIsInTheLog(t *testing.T) {
 	for name, c := range map[string]struct {
 		header header

@@ -9,9 +9,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 )
 
-// The id of a session has 26 letters of 32, which is 130 bits, all of them visible
-// ASCII, and no place in it stands still or counts. That the bits come from a source
-// that cannot be guessed is a rule of internal/archtest.
+// The id of a session has 26 of 32 letters, which is 130 bits, all of them visible ASCII. No
+// position is constant or counts. A rule of internal/archtest checks the source of randomness.
 func TestSessionIDsCannotBeGuessed(t *testing.T) {
 	const sessions, letters = 512, 32
 	e := newEndpoint(t, http1, limits.Limits{MaxSessions: sessions}, streamable.Config{})

@@ -110,7 +110,7 @@ func TestLegacySession(t *testing.T) {
 	})
 }
 
-// A session whose initialize failed is not there.
+// A failed initialize leaves no session.
 func TestFailedInitializeLeavesNoSession(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	res, body := e.post(legacy(1, "initialize", "fail"))
@@ -122,8 +122,8 @@ func TestFailedInitializeLeavesNoSession(t *testing.T) {
 	require.EqualValues(t, 1, e.Core.Snapshot().Counters.SessionsClosed[mcp.CauseTransportClose])
 }
 
-// Over legacy HTTP a cancelled request must end its exchange: with -32800.
-func TestLegacyCancel(t *testing.T) {
+// Over legacy HTTP a cancelled request ends its exchange with -32800.
+func TestLegacyCancelEndsItsExchange(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid, other := e.session(), e.session()
 	answered := make(chan string, 1)
@@ -143,8 +143,8 @@ func TestLegacyCancel(t *testing.T) {
 	e.Conserved()
 }
 
-// Over modern HTTP a cancel by POST is acknowledged and ignored: an id that the
-// client chose must not reach into another exchange.
+// Over modern HTTP a cancel by POST is acknowledged and ignored: an id that a client chose must
+// not affect another exchange.
 func TestModernCancelIsIgnored(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	answered := make(chan string, 1)
@@ -164,7 +164,7 @@ func TestModernCancelIsIgnored(t *testing.T) {
 }
 
 // A modern client sends requests and notifications, nothing else.
-func TestModernMessages(t *testing.T) {
+func TestModernClientSendsRequestsAndNotificationsOnly(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	res, body := e.post(`{"jsonrpc":"2.0","method":"notifications/anything","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
 	require.Equal(t, 202, res.StatusCode)
@@ -175,7 +175,7 @@ func TestModernMessages(t *testing.T) {
 	require.Equal(t, []session.IgnoredCounter{{Kind: mcp.IgnoredResponse, Reason: mcp.IgnoreEraForbidden, Count: 1}}, e.Conserved().Ignored)
 }
 
-// The end of a session ends the exchanges of its requests, at once.
+// The end of a session ends the exchanges of its requests at once.
 func TestDeleteEndsRunningRequests(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid := e.session()
@@ -199,9 +199,9 @@ func TestDeleteEndsRunningRequests(t *testing.T) {
 	require.EqualValues(t, 1, dropped(e.Conserved(), mcp.DropSessionGone))
 }
 
-// Two requests with one id in one session: the second is refused on its own
-// exchange, and may carry the id.
-func TestDuplicateIDOverHTTP(t *testing.T) {
+// Of two requests with one id in one session the second is rejected. Its error may carry the
+// id, because it has an exchange of its own.
+func TestDuplicateIDIsRejectedOverHTTP(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid, other := e.session(), e.session()
 	answered := make(chan string, 1)
@@ -224,9 +224,9 @@ func TestDuplicateIDOverHTTP(t *testing.T) {
 	e.Conserved()
 }
 
-// What the server sends by itself goes over the one stream that the client opened
-// for it.
-func TestStandaloneStream(t *testing.T) {
+// Messages of the server that belong to no request use the stream that the client has opened
+// for them.
+func TestGETStreamCarriesMessagesOfNoRequest(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})
 		sid := e.session()
@@ -269,9 +269,8 @@ func (w *hangUpWriter) Flush() {
 	synctest.Wait() // until the endpoint has noticed
 }
 
-// A client may close its connection once it has the answer to initialize: the
-// session stays.
-func TestHangUpAfterInitialize(t *testing.T) {
+// A client may close its connection once it has the answer to initialize. The session stays.
+func TestDisconnectAfterInitializeKeepsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, limits.Limits{})
 		ctx, cancel := context.WithCancel(t.Context())

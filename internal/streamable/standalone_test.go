@@ -12,8 +12,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 )
 
-// Each message goes over one stream: what belongs to a request over that of its POST,
-// and what belongs to none over the one that was opened by GET, which has no answers.
+// Each message uses one stream: a message of a request the stream of its POST, any other message
+// the stream that was opened by GET, which carries no answers.
 func TestEachMessageHasOneStream(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, proto protocol) {
 		e := newEndpoint(t, proto, limits.Limits{}, streamable.Config{})

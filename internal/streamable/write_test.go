@@ -16,8 +16,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 )
 
-// A client that sends and does not read is cut off after the write time-out, also if it
-// gets nothing but responses that no request is behind.
+// A client that does not read is disconnected after the write time-out, also if it gets only
+// responses without a request.
 func TestWritesWithoutRequestAreBounded(t *testing.T) {
 	for name, head := range map[string]string{
 		"accepted notification": "POST / HTTP/1.1\r\nMcp-Protocol-Version: 2026-07-28\r\n",
@@ -63,9 +63,9 @@ func TestWritesWithoutRequestAreBounded(t *testing.T) {
 	}
 }
 
-// The bound goes with its response: a connection that is silent for longer serves the
-// next request.
-func TestWriteBoundsAreTakenOff(t *testing.T) {
+// A write deadline ends with its response: a connection that is idle for longer serves the next
+// request.
+func TestWriteDeadlineEndsWithItsResponse(t *testing.T) {
 	const timeout = 50 * time.Millisecond
 	e := newEndpoint(t, http1, limits.Limits{WriteTimeout: timeout}, streamable.Config{})
 	c, err := net.Dial("tcp", e.srv.Listener.Addr().String())
@@ -85,9 +85,9 @@ func TestWriteBoundsAreTakenOff(t *testing.T) {
 	}
 }
 
-// The WriteTimeout of an http.Server begins with the head of a request. A body that comes later
-// than that is answered all the same: our own deadline is the one that holds.
-func TestWriteTimeoutOfTheServer(t *testing.T) {
+// The WriteTimeout of an http.Server begins with the head of a request. If the body comes later
+// than that, the answer is still sent, because the endpoint sets its own deadline.
+func TestWriteTimeoutOfTheServerDoesNotCutAnswers(t *testing.T) {
 	f := newFake(t, limits.Limits{})
 	srv := httptest.NewUnstartedServer(streamable.New(f.Core, streamable.Config{}))
 	srv.Config.WriteTimeout = 20 * time.Millisecond

@@ -4,8 +4,8 @@ package wire
 
 import "testing"
 
-// The budget of decoding. Not under the race detector, with which a sync.Pool forgets
-// on purpose.
+// The budget of decoding. Not under the race detector, because sync.Pool then drops values on
+// purpose.
 func TestDecodeAllocations(t *testing.T) {
 	for _, tt := range []struct {
 		name, frame string

@@ -42,8 +42,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkValidate shows what the scanner is there for: the message validated by it, and
-// by the decoder that it replaces.
+// BenchmarkValidate compares the scanner with the decoder that it replaces.
 func BenchmarkValidate(b *testing.B) {
 	frame := []byte(modernCall)
 	b.Run("scanner", func(b *testing.B) {

@@ -9,8 +9,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// The raw values alias the frame, and an append to one must not write into it.
-func TestDecodeAliases(t *testing.T) {
+// The raw values alias the frame, and an append to one does not write into it.
+func TestRawValuesAliasTheFrame(t *testing.T) {
 	frame := []byte(` ` + tracedCall + ` `)
 	kept := bytes.Clone(frame)
 	env, err := Decode(frame, Limits{})
@@ -39,8 +39,8 @@ func TestDecodeAliases(t *testing.T) {
 	}
 }
 
-// A scanner that is used again must show nothing of the message before it.
-func TestDecodeForgets(t *testing.T) {
+// A scanner that is used again shows nothing of the message before.
+func TestReusedScannerShowsNothingOfTheLastMessage(t *testing.T) {
 	for range 3 { // whichever scanner the pool gives
 		if _, err := Decode([]byte(tracedCall), Limits{}); err != nil {
 			t.Fatal(err)
@@ -94,7 +94,7 @@ func TestLimitsDefaults(t *testing.T) {
 	}
 }
 
-// A member that is not UTF-8 spoils no other one, and is judged by Decode.
+// A member that is not UTF-8 does not affect the others. Decode rejects it.
 func TestSplitBatchLeavesUTF8ToDecode(t *testing.T) {
 	members, err := SplitBatch([]byte("[{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"},{\"jsonrpc\":\"2.0\",\"method\":\"x\"}]"), Limits{})
 	if err != nil || len(members) != 2 {
@@ -119,7 +119,7 @@ func TestIsBatch(t *testing.T) {
 	}
 }
 
-// Messages go to the peer: they must be short whatever the frame holds.
+// Messages are sent to the peer. They must be short for every frame.
 func TestErrorMessagesAreShort(t *testing.T) {
 	long := strings.Repeat("é", 1<<16)
 	for _, frame := range []string{

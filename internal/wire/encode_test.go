@@ -66,8 +66,8 @@ func TestAppendFrames(t *testing.T) {
 	}
 }
 
-// Raw params are the caller's: line breaks between its tokens must not split the frame.
-func TestAppendRawLineBreaks(t *testing.T) {
+// Raw params come from the caller. Line breaks between their tokens must not split the frame.
+func TestLineBreaksInParamsDoNotSplitTheFrame(t *testing.T) {
 	params := []byte("{\n\t\"a\" : \"x\\ny\",\r\n\"b\":[1,\r2]\n}\n")
 	kept := string(params)
 	got := AppendRequest(nil, mcp.IntID(1), "m", params)

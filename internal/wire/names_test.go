@@ -23,9 +23,9 @@ func stackOf(quoted ...string) *nameStack {
 	return n
 }
 
-// A hostile object has as many names as fit into a frame. Whether they are equal is to
-// be known after a number of comparisons that is in proportion to that of the names.
-func TestNamesComparisons(t *testing.T) {
+// A hostile object has as many names as fit into a frame. The number of comparisons must grow
+// linearly with the number of names.
+func TestComparisonsGrowWithTheNumberOfNames(t *testing.T) {
 	for _, count := range []int{0, 1, 2, maxPairwise - 1, maxPairwise, maxPairwise + 1, 2 * maxPairwise, 1000, 100_000} {
 		for kind, format := range map[string]string{
 			"short": `"%d"`, "of one length": `"%08d"`, "of one beginning": `"` + strings.Repeat("x", 40) + `%08d"`, "escaped": `"\u0061%d"`,
@@ -43,8 +43,8 @@ func TestNamesComparisons(t *testing.T) {
 	}
 }
 
-// Of two equal names, wherever they are, one is one too many.
-func TestNamesDistinct(t *testing.T) {
+// Two equal names are found wherever they stand.
+func TestEqualNamesAreFound(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for count := 2; count <= 4*maxPairwise; count++ {
 		for range 50 {
@@ -67,8 +67,8 @@ func TestNamesDistinct(t *testing.T) {
 	}
 }
 
-// The room of an object is used again for the next one.
-func TestNamesAllocations(t *testing.T) {
+// The memory for the names of an object is used again for the next one.
+func TestNamesReuseTheirMemory(t *testing.T) {
 	object := func(members int) string {
 		var b strings.Builder
 		for i := range members {

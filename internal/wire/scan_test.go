@@ -72,15 +72,15 @@ func oracleFrames() (frames [][]byte) {
 	return frames
 }
 
-func TestScannerIsTheDecoder(t *testing.T) {
+func TestScannerAgreesWithTheDecoder(t *testing.T) {
 	for _, frame := range oracleFrames() {
 		checkOracle(t, frame, Limits{MaxDepth: 4})
 	}
 }
 
-// Each byte of a message is replaced by each byte, and left out, and one is put before it;
-// and the message is cut off there.
-func TestScannerIsTheDecoderWhateverByte(t *testing.T) {
+// Each byte of a message is replaced by every byte, left out, and preceded by every byte, and the
+// message is cut off there.
+func TestScannerAgreesWithTheDecoderOnEachByte(t *testing.T) {
 	const message = ` {"jsonrpc":"2.0","id":-10.5e+3,"m":[true,false,null,"\u00e9\ud83d\ude00é\n"],` +
 		`"params":{"_meta":{"progressToken":"x"},"n\u0061me":{"a":[ 0 , {} ]}}}` + "\n"
 	for i := range len(message) {
@@ -98,8 +98,8 @@ func TestScannerIsTheDecoderWhateverByte(t *testing.T) {
 	checkOracle(t, []byte(message), Limits{})
 }
 
-// Whole messages with everything at random, and the same ones each time.
-func TestScannerIsTheDecoderAtRandom(t *testing.T) {
+// Random messages, the same ones in each run.
+func TestScannerAgreesWithTheDecoderOnRandomMessages(t *testing.T) {
 	r := randomJSON{rand.New(rand.NewPCG(1, 2))}
 	for range 5_000 {
 		frame := r.object(nil, 0, wholeMessage)
@@ -178,7 +178,7 @@ func (r randomJSON) space(b []byte) []byte {
 	return b
 }
 
-// jsontext nests 10 000 levels deep, whatever our own limit is.
+// jsontext allows 10 000 levels of nesting, whatever the limit of Vitrine is.
 func TestScannerDepth(t *testing.T) {
 	for levels := maxNesting - 1; levels <= maxNesting+1; levels++ {
 		for _, innermost := range []string{``, `1`, `[]`, `{}`} {
@@ -218,9 +218,9 @@ func TestSpecials(t *testing.T) {
 	}
 }
 
-// A scanner in the pool refers to no frame, or an idle server would hold megabytes; nor
-// does it keep the room that a large frame took.
-func TestScannerRelease(t *testing.T) {
+// A scanner in the pool has no reference to a frame, which could be megabytes, and does not keep
+// the memory that a large frame took.
+func TestReleasedScannerKeepsNoFrame(t *testing.T) {
 	s := new(scanner)
 	var frame bytes.Buffer
 	for i := range maxIdleNames + 1 {

@@ -83,8 +83,8 @@ func TestFeaturesInBothEras(t *testing.T) {
 	}
 }
 
-// A server without a feature says so.
-func TestNoFeatures(t *testing.T) {
+// A server without a feature answers with an error.
+func TestMissingFeatureIsAnError(t *testing.T) {
 	client := servertest.Connect(t, newServer())
 	_, err := client.ListPrompts(t.Context())
 	require.Equal(t, mcp.NewError(mcp.CodeMethodNotFound, `the server has nothing for "prompts/list"`), err)

@@ -65,8 +65,7 @@ func TestOnInput(t *testing.T) {
 	}
 }
 
-// Without OnInput.
-func TestNoInput(t *testing.T) {
+func TestWithoutOnInputQuestionsAreReturned(t *testing.T) {
 	raw, err := servertest.Connect(t, newTravel(), canElicit).Call(t.Context(), mcp.MethodToolsCall, mcp.CallToolParams{Name: "travel", Arguments: jsontext.Value(`{"n":1}`)})
 	require.NoError(t, err)
 	require.Contains(t, string(raw), `"input_required"`)
@@ -96,7 +95,7 @@ func TestOnInputFails(t *testing.T) {
 	}
 }
 
-// A question that nobody answers does not hold the connection, and hears of its end.
+// A question without an answer does not block Close, and its context ends with the connection.
 func TestInputEndsWithTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		causes := make(chan error, 1)

@@ -13,8 +13,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/servertest"
 )
 
-// A test may end with a subscription that is open and a handler that runs: neither is
-// worth a warning.
+// A test may end with an open subscription and a running handler. Neither logs a warning.
 func TestNormalEndLogsNoWarning(t *testing.T) {
 	for name, opts := range eras {
 		for end, close := range map[string]func(*testing.T, *server.Server, *servertest.Client){

@@ -72,7 +72,7 @@ func TestRecorderSeesCalls(t *testing.T) {
 	}
 }
 
-// An assertion waits for what is yet to come.
+// An assertion waits for later events.
 func TestRecorderWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := servertest.Record(t)
@@ -113,8 +113,8 @@ func (t *failedT) Helper()                           {}
 func (t *failedT) Errorf(format string, args ...any) { t.text = fmt.Sprintf(format, args...) }
 func (t *failedT) Fatalf(format string, args ...any) { t.Errorf(format, args...); panic(t) }
 
-// The text of a failure says what there was.
-func TestRecorderFailures(t *testing.T) {
+// The text of a failed assertion lists what was recorded.
+func TestFailedAssertionListsWhatWasRecorded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		assert func(*servertest.Recorder, testing.TB)
 		want   []string

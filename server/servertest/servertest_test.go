@@ -80,7 +80,7 @@ func TestContent(t *testing.T) {
 }
 
 // Cancelling the context of a call cancels the handler, with the client's cause.
-func TestCancelledContext(t *testing.T) {
+func TestCancelledContextCancelsTheHandler(t *testing.T) {
 	mine := errors.New("I do not want it any more")
 	for name, opts := range eras {
 		t.Run(name, func(t *testing.T) {
@@ -146,8 +146,8 @@ func TestConcurrentCalls(t *testing.T) {
 	wg.Wait()
 }
 
-// All notifications of a call were seen when it returns.
-func TestNotifications(t *testing.T) {
+// All notifications of a call have been passed on when it returns.
+func TestNotificationsPrecedeTheReturnOfTheCall(t *testing.T) {
 	for name, opts := range eras {
 		t.Run(name, func(t *testing.T) {
 			srv := newServer()
@@ -229,7 +229,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A handler that ignores its context shows.
+// Close names a handler that ignores its context.
 func TestCloseNamesAbandonedHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer()
@@ -244,8 +244,8 @@ func TestCloseNamesAbandonedHandlers(t *testing.T) {
 	})
 }
 
-// When the server goes, waiting calls fail.
-func TestServerGoes(t *testing.T) {
+// When the server shuts down, waiting calls fail.
+func TestShutdownFailsWaitingCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer()
 		client := servertest.Connect(t, srv)

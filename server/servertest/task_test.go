@@ -79,7 +79,7 @@ func TestCallToolFollowsTasks(t *testing.T) {
 	})
 }
 
-// Without OnInput somebody else must answer.
+// Without OnInput another client must answer.
 func TestResultWaitsForAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newTaskServer()

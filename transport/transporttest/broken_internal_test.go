@@ -227,9 +227,9 @@ type nameless struct{ sound }
 
 func (nameless) Describe() transport.Info { return transport.Info{Name: "a\nb"} }
 
-// Each promise that is broken is reported by its check, and in its words. Where a connection
-// hangs, the time of the bubble makes that short.
-func TestBrokenConnections(t *testing.T) {
+// Each broken promise is reported by its check, in the words of that check. In a bubble a
+// connection that hangs takes no time.
+func TestEachBrokenPromiseIsReported(t *testing.T) {
 	for _, tt := range []struct {
 		check string
 		broke func(sound) transport.Conn
@@ -271,8 +271,8 @@ func TestBrokenConnections(t *testing.T) {
 	}
 }
 
-// A connection that breaks nothing passes all checks.
-func TestSoundConnection(t *testing.T) {
+// A connection that keeps all promises passes all checks.
+func TestSoundConnectionPassesAllChecks(t *testing.T) {
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -142,8 +142,8 @@ func FuzzDecodeAgrees(f *testing.F) {
 	})
 }
 
-// TestDecodeAgreesNearTheTypes does what a fuzzer takes long to find: values
-// that fit the type but for one or two mistakes.
+// TestDecodeAgreesNearTheTypes tests values that fit the type but for one or two mistakes. A
+// fuzzer takes long to find them.
 func TestDecodeAgreesNearTheTypes(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i, s := range agreeSchemas(t) {
@@ -235,8 +235,8 @@ func (g *generator) value(s *shape) string {
 	return "{" + strings.Join(parts, ","+space) + space + "}"
 }
 
-// TestInexactSchemasAreValidated is about a schema that says more than its type,
-// which a later version of the inference may produce.
+// A schema that says more than its type must be validated. A later version of jsonschema-go may
+// produce one.
 func TestInexactSchemasAreValidated(t *testing.T) {
 	s, err := For(reflect.TypeFor[forecastIn]())
 	require.NoError(t, err)

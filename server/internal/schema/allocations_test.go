@@ -13,8 +13,8 @@ import (
 
 // Not under the race detector, with which a sync.Pool forgets on purpose.
 
-// TestDecodeAllocations pins what the fast path costs: one allocation for each
-// string and slice of the result, nothing for the checking.
+// TestDecodeAllocations checks the cost of the fast path: one allocation for each string and
+// slice of the result, and none for the checks.
 func TestDecodeAllocations(t *testing.T) {
 	s, err := For(reflect.TypeFor[forecastIn]())
 	require.NoError(t, err)

@@ -10,8 +10,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
 )
 
-// A schema that does not say what it is written in is of 2020-12, where prefixItems has
-// the place that an array of items had before.
+// A schema without $schema has the dialect 2020-12, in which prefixItems replaces an array of
+// items.
 func TestDefaultDialect(t *testing.T) {
 	const tuple = `"prefixItems":[{"type":"string"}],"items":false`
 	for raw, valid := range map[string]map[string]bool{

@@ -140,7 +140,7 @@ func TestFaultsAreBounded(t *testing.T) {
 }
 
 // The validator overwrites the location of a propertyNames fault when it goes on
-// (v6.0.3). Whatever the order was, no fault may point to the wrong place.
+// (v6.0.3). In no order may a fault point to the wrong place.
 func TestPropertyNamesFaultsPointToTheObject(t *testing.T) {
 	s, err := schema.Parse(jsontext.Value(`{"additionalProperties":{"additionalProperties":{"type":"integer"},"propertyNames":{"maxLength":1}}}`))
 	require.NoError(t, err)

@@ -53,8 +53,8 @@ func TestParseForm(t *testing.T) {
 	}
 }
 
-// The formats of a form hold, unlike those of a tool's own schema.
-func TestFormFormats(t *testing.T) {
+// The formats of a form are checked, unlike those of a schema that is written by hand.
+func TestFormatsOfFormsAreChecked(t *testing.T) {
 	for format, values := range map[string][2]string{
 		"email":     {"a@b.example", "nobody"},
 		"uri":       {"https://example.com/x", "not a uri"},

@@ -50,7 +50,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-func TestHeadersRefused(t *testing.T) {
+func TestBadHeaderAnnotationsAreErrors(t *testing.T) {
 	annotated := func(typ, name string) string {
 		return `{"properties":{"a":{"type":` + typ + `,"x-mcp-header":` + name + `}}}`
 	}

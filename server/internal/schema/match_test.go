@@ -159,7 +159,7 @@ func TestMatchFindsContradictions(t *testing.T) {
 }
 
 // Both the schema and the type may be recursive, also where they contradict each other.
-func TestMatchEnds(t *testing.T) {
+func TestMatchOfRecursiveTypesEnds(t *testing.T) {
 	type node struct {
 		Next *node   `json:"next,omitempty"`
 		All  []*node `json:"all,omitempty"`

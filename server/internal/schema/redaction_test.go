@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is recorded of a fault has no word that came with the arguments.
-func TestDiscreet(t *testing.T) {
+// The text for records has no word that came with the arguments.
+func TestDiscreetRepeatsNothingOfTheValue(t *testing.T) {
 	s, err := Parse(jsontext.Value(`{"type":"object","additionalProperties":false,"properties":{
 		"tokens":{"type":"object","additionalProperties":{"type":"object","properties":{"age":{"type":"integer"}}}},
 		"list":{"type":"array","items":{"type":"integer"}},

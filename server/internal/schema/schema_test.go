@@ -133,7 +133,7 @@ type (
 	}
 )
 
-func TestForRefuses(t *testing.T) {
+func TestForReturnsErrors(t *testing.T) {
 	type shadow struct {
 		ID int `json:"other"`
 		embedded
@@ -207,8 +207,8 @@ func TestForRefuses(t *testing.T) {
 	}
 }
 
-// TestProvenByType encodes values that the schema could reject, above all zero
-// ones, and holds the verdict against the validator.
+// TestProvenByType encodes values that the schema could reject, above all zero values, and
+// compares the result with the validator.
 func TestProvenByType(t *testing.T) {
 	type out struct {
 		Nil     []int          `json:"nil"`
@@ -284,7 +284,7 @@ func TestParseKeepsTheSchema(t *testing.T) {
 	}, s.Validate(jsontext.Value(`{"a":0,"self":5}`)))
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseReturnsErrors(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat(`{"not":`, n) + `true` + strings.Repeat(`}`, n) }
 	tests := []struct{ name, raw, want string }{
 		{"nothing", ``, "unexpected end"},

@@ -95,7 +95,7 @@ func TestDefaultsOfMissingMembers(t *testing.T) {
 	}, v, "what is given is not overwritten, whatever it is")
 }
 
-// Defaults alone keep the typed pass, and hold at every depth of what is there.
+// A type with defaults is still decoded in one typed pass. Defaults apply at every depth.
 func TestDefaultsAtAllDepths(t *testing.T) {
 	type inner struct {
 		N int `json:"n" default:"7"`
@@ -126,7 +126,7 @@ func TestDefaultsAtAllDepths(t *testing.T) {
 		"n":{"type":"integer","default":7},"m":{"type":"integer"}}}`, string(out.JSON()), "an output always has it")
 }
 
-// Tags that contradict their field, or are not understood, are errors that name both.
+// Tags that contradict their field, or are not supported, are errors that name both.
 func TestTagErrors(t *testing.T) {
 	type base struct {
 		A string `json:"a"`

@@ -143,7 +143,7 @@ func TestLength(t *testing.T) {
 	require.False(t, ok)
 }
 
-// What the library expands, the matcher takes apart again.
+// The matcher finds the values with which the library has expanded a template.
 func TestExpansionsMatch(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, raw := range []string{
