@@ -95,7 +95,7 @@ func (e *CancelError) Is(target error) bool {
 }
 
 // CauseOf returns the cause for which ctx was cancelled, and false if ctx is
-// live or was cancelled by somebody else.
+// live or was cancelled for another reason.
 func CauseOf(ctx context.Context) (Cause, bool) {
 	if e, ok := errors.AsType[*CancelError](context.Cause(ctx)); ok {
 		return e.Cause, true

@@ -41,7 +41,7 @@ func (c ClientCapabilities) Lacks(need ClientCapabilities) (missing ClientCapabi
 	return missing, len(missing.names()) > 0
 }
 
-// Union returns what is in c or in d.
+// Union returns the capabilities that are in c or in d.
 func (c ClientCapabilities) Union(d ClientCapabilities) ClientCapabilities {
 	missing, _ := c.Lacks(d)
 	if missing.Roots != nil {
@@ -66,7 +66,7 @@ func (c ClientCapabilities) Union(d ClientCapabilities) ClientCapabilities {
 	return c
 }
 
-// names lists what is declared, as "sampling.tools".
+// names lists the declared capabilities, such as "sampling.tools".
 func (c ClientCapabilities) names() (names []string) {
 	add := func(declared bool, name string) {
 		if declared {

@@ -114,7 +114,7 @@ type ErrorData struct {
 
 // CallerFault reports whether an error with this code is the caller's doing, so
 // that it does not count against the service: malformed or unknown requests,
-// bad parameters, header and version mismatches, and what was refused.
+// bad parameters, header and version mismatches, and refusals.
 func (c Code) CallerFault() bool {
 	switch c {
 	case CodeParseError, CodeInvalidRequest, CodeMethodNotFound, CodeInvalidParams,

@@ -8,7 +8,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// The caller, and so the model, is told the text. The operator's log has all of the error.
+// The caller, and so the model, gets the text. The operator's log has the whole error.
 func ExampleToolErrorf() {
 	err := mcp.ToolErrorf("the forecast of %s is not ready; try again in an hour", "Bern")
 	err.Err = errors.New("dial tcp 10.0.0.7:5432: connection refused")
@@ -30,7 +30,7 @@ func ExampleCallerFault() {
 	// false true
 }
 
-// A handler whose context has ended can tell why.
+// A handler can find out why its context has ended.
 func ExampleCauseOf() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	_, ended := mcp.CauseOf(ctx)

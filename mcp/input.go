@@ -75,14 +75,14 @@ const (
 	ElicitURL  ElicitMode = "url"
 )
 
-// ElicitResult is what the user has done.
+// ElicitResult is the user's reply.
 type ElicitResult struct {
 	Action ElicitAction `json:"action"`
 	// Content is the filled form; nil unless Action is [ElicitAccept] in mode form.
 	Content jsontext.Value `json:"content,omitzero"`
 }
 
-// An ElicitAction is what the user has done with a question.
+// An ElicitAction is the user's decision about a question.
 type ElicitAction string
 
 const (
@@ -103,8 +103,8 @@ type ListRootsResult struct {
 	Roots []Root `json:"roots"`
 }
 
-// A ClientResult is what a client has answered to a request of the server, on its way
-// through the middlewares of what the server sends.
+// A ClientResult is the answer of a client to a request of the server, as the middlewares for
+// requests of the server see it.
 type ClientResult struct {
 	// Value is the result as the client has sent it, which is untrusted.
 	Value jsontext.Value

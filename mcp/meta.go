@@ -24,7 +24,7 @@ const (
 // notifications of one request, kept as JSON. Nil means that the client wants none.
 type ProgressToken = jsontext.Value
 
-// A Result is what the handler of a request answers with. It encodes to a JSON
+// A Result is the result of a request's handler. It encodes to a JSON
 // object. Embed [ResultMeta], by value, to implement it; the server adds the members that
 // the protocol revision of the caller wants, such as resultType.
 type Result interface {

@@ -42,7 +42,7 @@ func Methods() []string { return slices.Sorted(maps.Keys(methods)) }
 // no target.
 func NameMember(method string) string { return methods[method] }
 
-// Methods by which a server asks the client. A legacy client is sent a request and
+// The methods of questions to the client. A legacy client gets a request and
 // must have declared the method in initialize; a modern one finds it in an
 // [InputRequiredResult] and must have declared it with its own request.
 const (

@@ -18,7 +18,7 @@ type Refusal struct {
 	Reason string
 	// By names the rule or middleware that refuses, as a label of metrics, such as "rate_limit".
 	By string
-	// Message is what the caller is told. "" is a text that goes with the status.
+	// Message is the text for the caller. "" stands for a default text for the status.
 	Message string
 	// RetryAfter is the time after which a retry makes sense, rounded up to seconds. 0 means
 	// that nothing is known about it.

@@ -24,7 +24,7 @@ func Versions(era Era) []Version {
 	return []Version{Version20251125, Version20250618, Version20250326, Version20241105}
 }
 
-// Era tells whether v is a supported revision and in which era it belongs.
+// Era returns the era of v, and whether v is a supported revision.
 func (v Version) Era() (era Era, supported bool) {
 	switch v {
 	case Version20260728:

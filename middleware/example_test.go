@@ -40,8 +40,7 @@ func ExampleMiddleware() {
 	// <nil>
 }
 
-// A limit for each registration and caller, which refuses what is too much. Its callers are
-// told when to come again.
+// A limit for each registration and caller. A refused caller learns when to retry.
 func ExampleRefuse() {
 	type key struct{ route, principal string }
 	limit := func(most int, every time.Duration, now func() time.Time) middleware.Middleware {

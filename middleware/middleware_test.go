@@ -10,7 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-// answering returns a handler whose result tells who it was.
+// answering returns a handler whose result has its name.
 func answering(name string) middleware.Handler {
 	return func(context.Context, *middleware.Request) (mcp.Result, error) { return mcp.ToolErrorResult(name), nil }
 }
@@ -22,7 +22,7 @@ func said(t *testing.T, h middleware.Handler, req *middleware.Request) string {
 	return result.(*mcp.CallToolResult).Content[0].(*mcp.TextContent).Text
 }
 
-// mark puts a name before what the handler says.
+// mark puts a name before the text of the handler's result.
 func mark(name string) middleware.Middleware {
 	return func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {

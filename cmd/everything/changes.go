@@ -26,7 +26,7 @@ var changeFixtures = []fixture{
 	toolOfVersion(1),
 }
 
-// trigger returns a tool each call of which makes a new version of something.
+// trigger returns a tool that makes a new version of something on each call.
 func trigger(name, description string, change func(srv *server.Server, version int)) fixture {
 	return func(srv *server.Server) {
 		var mu sync.Mutex // guards version, and orders the changes

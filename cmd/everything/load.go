@@ -10,7 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// maxTime is the deadline of the tools that take as long as they are told to.
+// maxTime is the deadline of the tools whose arguments say how long they take.
 const maxTime = 11 * time.Minute
 
 const (

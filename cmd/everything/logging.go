@@ -8,7 +8,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// loggingFixtures are the tools that log: to the clients that want it, and to nobody else.
+// loggingFixtures are the tools that log, to clients that have asked for log messages.
 var loggingFixtures = []fixture{
 	tool(server.Tool{Name: "test_logging_tool", Description: "Log three messages while working."}, logThrice),
 	tool(server.Tool{Name: "test_tool_with_logging", Description: "Log three messages while working."}, logThrice),

@@ -8,7 +8,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// reconnectionFixtures hang up on a client that can come back.
+// reconnectionFixtures close the stream of a client that can resume it.
 var reconnectionFixtures = []fixture{
 	tool(server.Tool{
 		Name:        "test_reconnection",

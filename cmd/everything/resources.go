@@ -30,7 +30,7 @@ func addResources(srv *server.Server) {
 	})
 }
 
-// templateData is what the suite wants to read of an id.
+// templateData returns the content that the suite expects for an id.
 func templateData(id string) (string, error) {
 	raw, err := json.Marshal(struct {
 		ID           string `json:"id"`

@@ -63,7 +63,7 @@ type searchOutput struct {
 // file is opened through an [os.Root], which refuses each path and each symbolic
 // link that leads outside, even one that appears between listing and opening.
 //
-// All methods may be called from any goroutine.
+// It is safe for concurrent use.
 type searcher struct {
 	root       *os.Root
 	maxEntries int // searchMaxEntries, less in tests
@@ -84,11 +84,11 @@ func (s *searcher) close() error { return s.root.Close() }
 // It skips folders and files named .git or node_modules, symbolic links, special
 // files, binary files, files of more than 8 MiB and files it may not read.
 //
-// progress, if not nil, is told how many of the listed files are done, from the
-// calling goroutine, at most 100 times, with a number that grows each time.
+// progress may be nil. It is called with the number of files that are done, at most 100 times,
+// with a larger number each time, on the calling goroutine.
 //
-// When ctx ends, search returns context.Cause(ctx) within milliseconds. All other
-// errors are about the input and are written for the model that sent it.
+// When ctx ends, search returns context.Cause(ctx) within milliseconds. All other errors are
+// about the input, and their texts are for the model that sent it.
 func (s *searcher) search(ctx context.Context, in searchInput, progress func(done, total int)) (searchOutput, error) {
 	q, err := newQuery(ctx, in)
 	if err != nil {
@@ -283,7 +283,7 @@ func newQuery(ctx context.Context, in searchInput) (*query, error) {
 	}, nil
 }
 
-// patternError words a fault in a regular expression for the one who wrote it.
+// patternError words a fault in a regular expression for its author.
 func patternError(pattern string, err error) error {
 	var fault *syntax.Error
 	if errors.As(err, &fault) {
@@ -292,9 +292,9 @@ func patternError(pattern string, err error) error {
 	return mcp.ToolErrorf("pattern %q is not a regular expression in Go (RE2) syntax: %w", pattern, err)
 }
 
-// patternSize returns about the number of instructions to which a pattern compiles.
-// It is asked before compiling: as short a pattern as (\pL{99}){9} unfolds to nearly a
-// thousand, and the longest that the regexp package takes to 128 MB.
+// patternSize returns about the number of instructions to which a pattern compiles. It is
+// called before compiling: the short pattern (\pL{99}){9} unfolds to nearly a thousand, and the
+// longest that the regexp package accepts takes 128 MB.
 func patternSize(re *syntax.Regexp) int {
 	size := max(1, len(re.Rune))
 	if re.Op == syntax.OpCharClass {

@@ -10,7 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/service"
 )
 
-// serve runs the demonstration service until it is told to end.
+// serve runs the demonstration service until a signal ends it.
 func serve(ctx context.Context, args []string) error {
 	info := mcp.Implementation{
 		Name: "vitrine", Version: service.ReadBuild().Version, Title: "Vitrine",

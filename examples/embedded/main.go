@@ -114,7 +114,7 @@ func (s *shop) start(ctx context.Context) error {
 	return s.srv.Start(ctx)
 }
 
-// load stands in for what a program does before it can serve.
+// load stands for the work of a program before it can serve.
 func (s *shop) load(context.Context) error {
 	s.stock.Store(&map[string]int{"lamp": 12, "chair": 0})
 	return nil

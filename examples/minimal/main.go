@@ -34,7 +34,7 @@ func newServer() *server.Server {
 	server.AddTool(srv, server.Tool{Name: "forecast", Description: "Forecast for a city"},
 		func(ctx context.Context, call *server.Call, in forecastIn) (forecastOut, error) {
 			if err := call.Progress(0.5, 1, "asking the model"); err != nil {
-				return forecastOut{}, err // nobody waits any more
+				return forecastOut{}, err // the call was cancelled
 			}
 			return lookup(ctx, in.City)
 		})

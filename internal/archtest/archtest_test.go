@@ -63,7 +63,7 @@ var areas = []area{
 	{path: "internal/resume", layer: 1, also: []string{"store", "internal/limits", "internal/stream"}, banDeep: sessionLimit},
 	{path: "internal/stream", layer: 1, also: []string{"internal/limits"}, banDeep: sessionLimit},
 	{path: "internal/limits", layer: 1, only: []string{"internal/wire"}, banDeep: sessionLimit},
-	{path: "telemetry/otlp", layer: 2, also: []string{"telemetry"}}, // links gRPC, for who imports it
+	{path: "telemetry/otlp", layer: 2, also: []string{"telemetry"}}, // links gRPC for programs that import it
 	{path: "telemetry", layer: 2, banDeep: grpc},
 	{path: "internal/report", layer: 1, banDeep: instruments},
 	{path: "internal/logline", layer: 0, ban: ioPackages, banDeep: network},

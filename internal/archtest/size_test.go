@@ -14,7 +14,7 @@ import (
 // a server and its telemetry, without exporters.
 const maxSmallProgram = 14_000_000
 
-// TestSmallProgramIsSmall: who does not export pays for no exporter.
+// A program that exports nothing contains no exporter.
 func TestSmallProgramIsSmall(t *testing.T) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		needs.Skip(t, "internal/archtest/size", "programs have other sizes elsewhere")

@@ -31,7 +31,7 @@ func TestResponsesOfADrainCloseTheConnection(t *testing.T) {
 	go func() { drained <- e.Core.Shutdown(context.Background()) }()
 	for !e.Core.Draining() { //nolint:revive // a spin of microseconds: there is nothing to wait for
 	}
-	_, _ = own.Body.Read(make([]byte, 1)) // ends when the session was told farewell
+	_, _ = own.Body.Read(make([]byte, 1)) // ends when the session is closed
 
 	const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 	for _, step := range []struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/servertest"
 )
 
-// A server tells those who listen that something has changed: of registrations by
-// itself, of the content of a resource when it is told.
+// A server notifies subscribers of changes: of registrations by itself, of the content of a
+// resource when the program reports a change.
 func ExampleClient_Listen() {
 	t := newT()
 	defer t.end()

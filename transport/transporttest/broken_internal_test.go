@@ -282,7 +282,7 @@ func TestSoundConnectionPassesAllChecks(t *testing.T) {
 	}
 }
 
-// against runs a check against connections in memory, and then lets go of what hangs in them.
+// against runs a check against connections in memory, and then unblocks what hangs in them.
 func against(t *testing.T, name string, broke func(sound) transport.Conn) error {
 	t.Helper()
 	var pipes []io.Closer

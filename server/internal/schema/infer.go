@@ -66,7 +66,7 @@ func forType(t reflect.Type, way direction) (s *Schema, err error) {
 
 // schemaOf returns the schema of t, whose shape is s. The inference proper is that of
 // google/jsonschema-go, which reads a type as encoding/json would; the shape is how json/v2
-// reads it. Where the two differ in a leaf, jsonschema-go is told what to write; where they
+// reads it. Where the two differ in a leaf, jsonschema-go gets the schema; where they
 // differ in the members of a struct, that is an error, because a schema that is wrong about
 // its decoder is worse than none.
 func (in *inference) schemaOf(t reflect.Type, s *shape) (jsontext.Value, error) {

@@ -7,8 +7,7 @@ import (
 )
 
 // A shape is what json/v2 makes of a Go type: the part of the schema that the
-// typed decoder does not enforce (null, required members), and what must be told
-// to the inference, which reads types as encoding/json does.
+// typed decoder does not enforce (null, required members).
 type shape struct {
 	kind     shapeKind
 	nullable bool // reached through a pointer
