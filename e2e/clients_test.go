@@ -85,7 +85,7 @@ var features = []struct {
 	{"ping", checkPing},
 }
 
-// TestClients puts all clients through all features, over both transports.
+// TestClients uses all features with all clients, over both transports.
 func TestClients(t *testing.T) {
 	for _, p := range peers() {
 		t.Run(p.library+"/"+p.mode+"/"+p.transport, func(t *testing.T) {

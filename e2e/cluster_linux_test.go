@@ -205,10 +205,9 @@ func (c *crowd) callSeldom(t *testing.T, n int) (again func()) {
 	return all
 }
 
-// TestRollingRestartInCluster replaces the pods of the manifest while clients call: each is
-// told to end while it is still an endpoint, and connections that clients keep lead there
-// for as long as it takes them. No call fails.
-func TestRollingRestartInCluster(t *testing.T) {
+// The pods of the manifest are replaced while clients call. Each pod is told to end while it is
+// still an endpoint, and clients keep connections to it for a while. No call fails.
+func TestRollingRestartInClusterFailsNoCall(t *testing.T) {
 	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "prometheus")
 	t.Parallel()

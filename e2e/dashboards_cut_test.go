@@ -44,10 +44,10 @@ func (p *prometheus) callsCut(t *testing.T, since time.Time) float64 {
 	return lines[0].points[0][1]
 }
 
-// TestCallsCut holds the query of the panel against series as processes leave them: its
-// answer is exact, whether processes have addresses of their own or follow each other under
-// one, and whether they were seen often or once.
-func TestCallsCut(t *testing.T) {
+// The query of the panel is compared with series as processes leave them. Its answer is exact,
+// whether processes have different addresses or follow each other under one, and whether they
+// were scraped often or once.
+func TestQueryCountsCutCalls(t *testing.T) {
 	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "promtool")
 	t.Parallel()

@@ -13,9 +13,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
-// TestOwnObjectives does what dashboards/README.md tells someone with a server of their
-// own: the tools come from the server, one gets a promise of its own, and Prometheus
-// takes the rules.
+// The steps of dashboards/README.md for a server of the reader: the tools come from the server,
+// one gets an objective of its own, and Prometheus accepts the rules.
 func TestOwnObjectives(t *testing.T) {
 	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "promtool")

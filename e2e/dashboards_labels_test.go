@@ -163,7 +163,8 @@ func (l labelSets) afterBoth(n *parser.BinaryExpr) map[string]bool {
 	return left
 }
 
-// TestExpressionsAreChecked: the check notices what does not exist, and which labels are left.
+// The check finds metrics and labels that do not exist, and knows which labels an expression
+// leaves.
 func TestExpressionsAreChecked(t *testing.T) {
 	l := labelSets{"a_total": {"job": true, "tool": true}, "b_bucket": {"le": true, "reason": true}}
 	for _, expr := range []string{

@@ -103,10 +103,9 @@ func (p *prometheus) checkHealth() error {
 	return errors.Join(faults...)
 }
 
-// TestDashboards: after all sorts of trouble no panel is empty, the points that should
-// lead to traces do, and the variables have values to choose from. One server is in a
-// namespace, and the others are in none.
-func TestDashboards(t *testing.T) {
+// After many kinds of trouble no panel is empty, exemplars lead to traces, and the variables have
+// values. One server is in a namespace, and the others are in none.
+func TestNoPanelIsEmpty(t *testing.T) {
 	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "prometheus")
 	t.Parallel()

@@ -13,9 +13,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
-// TestDashboardTypes holds the dashboards against Grafana's own types, and makes sure that
-// a dashboard with a mistake would not pass.
-func TestDashboardTypes(t *testing.T) {
+// The dashboards are checked against Grafana's own types. A dashboard with a mistake fails.
+func TestDashboardsHaveGrafanasTypes(t *testing.T) {
 	needs.Long(t, "e2e/grafana")
 	t.Parallel()
 	packages, err := filepath.Abs("node/node_modules")

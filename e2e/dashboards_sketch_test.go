@@ -121,7 +121,7 @@ main > .row { background: #eee; padding: 6px } h2 { font-size: 12px; margin: 0 0
 %[4]s</main>`, html.EscapeString(s.title), s.depth*cellHeight, 24*cellWidth, s.body.String())
 }
 
-// TestSketch: a picture shows titles, values and lines.
+// A sketch shows titles, values and lines.
 func TestSketch(t *testing.T) {
 	s := sketch{title: "A & B"}
 	s.add(panel{Type: "stat", Title: "One"}, []line{{points: [][2]float64{{1, 42}}}})

@@ -95,9 +95,9 @@ func (d *dashboard) filledOver(expr string, over time.Duration) string {
 
 var legendLabel = regexp.MustCompile(`{{(\w+)}}`)
 
-// TestExpressions: each expression of a dashboard or a rule can be parsed, and each metric
-// and label in it is exposed by a server after all sorts of trouble.
-func TestExpressions(t *testing.T) {
+// Each expression of a dashboard or a rule can be parsed, and a server exposes each metric and
+// label in it after many kinds of trouble.
+func TestExpressionsNameExposedMetrics(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.provoke(t, 1)

@@ -13,8 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestCollectorConfig lets a collector check the configuration that is in deploy, with
-// and without the policy.
+// A collector checks the configuration in deploy, with and without the policy.
 func TestCollectorConfig(t *testing.T) {
 	file := jaegerProgram(t) // a collector with the parts that the configuration needs
 	for _, configs := range [][]string{
@@ -30,9 +29,8 @@ func TestCollectorConfig(t *testing.T) {
 	}
 }
 
-// TestTelemetryDoc holds the commands and snippets of the documentation against the
-// files that the tests run.
-func TestTelemetryDoc(t *testing.T) {
+// The commands and snippets of the documentation are those of the files that the tests run.
+func TestTelemetryDocHasTheTestedCommands(t *testing.T) {
 	doc, err := os.ReadFile("../docs/telemetry.md")
 	if err != nil {
 		t.Fatal(err)
@@ -59,10 +57,9 @@ func TestTelemetryDoc(t *testing.T) {
 	}
 }
 
-// TestPrometheus3Config holds the configuration for Prometheus 3 against the one for
-// Prometheus 2, which promtool checks and a real Prometheus runs with: they differ in the
-// one setting that version 2 does not know.
-func TestPrometheus3Config(t *testing.T) {
+// The configuration for Prometheus 3 differs from the one for Prometheus 2 only in the setting
+// that version 2 does not know. promtool and a real Prometheus check the one for version 2.
+func TestPrometheusConfigsDifferInOneSetting(t *testing.T) {
 	read := func(name string) (config map[string]any) {
 		raw, err := os.ReadFile("../deploy/prometheus/" + name)
 		if err == nil {

@@ -44,7 +44,7 @@ func stepping(id any) request { return call(id, "progress", object{"steps": 100_
 
 // mishaps are all causes of cancellation and all reasons for drops that can be provoked
 // from outside. Two causes cannot: session_idle and session_evicted, because only a
-// session without requests is idle, and only idle ones are evicted. See TestIdleSessions.
+// session without requests is idle, and only idle ones are evicted. See TestEndsOfIdleSessionsAreCounted.
 var mishaps = []mishap{
 	{
 		title: "notifications/cancelled, legacy HTTP", start: serveHTTP, provoke: cancelLegacy,
@@ -96,8 +96,8 @@ var mishaps = []mishap{
 	},
 }
 
-// TestExplained provokes each mishap and asks Prometheus and Jaeger about it.
-func TestExplained(t *testing.T) {
+// TestEachMishapIsExplained provokes each mishap and asks Prometheus and Jaeger about it.
+func TestEachMishapIsExplained(t *testing.T) {
 	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "prometheus")
 	jaegerProgram(t)
@@ -329,9 +329,8 @@ func resetOnAnswer(t *testing.T, s *server, r request) {
 	conn.Close()
 }
 
-// TestIdleSessions: sessions end for two causes that cancel no request, and Prometheus
-// sees that they do.
-func TestIdleSessions(t *testing.T) {
+// Sessions end for two causes that cancel no request. Prometheus has both.
+func TestEndsOfIdleSessionsAreCounted(t *testing.T) {
 	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "prometheus")
 	t.Parallel()

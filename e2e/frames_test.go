@@ -96,9 +96,8 @@ func badFrames() []badFrame {
 	}
 }
 
-// TestBadFramesHTTP sends each bad frame to the endpoint while a legacy and a modern
-// call run.
-func TestBadFramesHTTP(t *testing.T) {
+// Each bad frame is sent to the endpoint while a legacy and a modern call run.
+func TestBadFramesOverHTTPAffectNoOtherCall(t *testing.T) {
 	t.Parallel()
 	s := serveHTTP(t)
 	session := s.initialize(t)
@@ -143,10 +142,9 @@ func TestBadFramesHTTP(t *testing.T) {
 	s.settled(t)
 }
 
-// TestBadFramesStdio sends each bad frame as a line, while a call runs. Errors that
-// nobody can relate to a request are sent only so often in one session, so that there
-// are some sessions.
-func TestBadFramesStdio(t *testing.T) {
+// Each bad frame is sent as a line while a call runs. A session sends a limited number of errors
+// that belong to no request, so that the test uses several sessions.
+func TestBadFramesOverStdioAffectNoOtherCall(t *testing.T) {
 	frames := slices.DeleteFunc(badFrames(), func(bad badFrame) bool { return bad.httpOnly })
 	for _, era := range []string{"modern", "legacy"} {
 		t.Run(era, func(t *testing.T) {
@@ -196,9 +194,8 @@ func sendBadLines(t *testing.T, legacy bool, frames []badFrame) {
 	p.checkCancelled(t, "client_cancel", "cancelled")
 }
 
-// TestGarbage: a peer that sends nothing but garbage is answered in measure, and given
-// up in the end.
-func TestGarbage(t *testing.T) {
+// A peer that sends only garbage gets a limited number of errors, and is disconnected in the end.
+func TestGarbageEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	otlp := receive(t)
 	p := connect(serveStdio(t, otlp.env()))
@@ -269,8 +266,8 @@ func (s *server) awaitCount(t *testing.T, tool string, n int) {
 	})
 }
 
-// TestIDs: ids come back byte for byte, and 1, 1.0 and 1e0 are one id.
-func TestIDs(t *testing.T) {
+// Ids come back byte for byte, and 1, 1.0 and 1e0 are one id.
+func TestIDsAreEchoedByteForByte(t *testing.T) {
 	t.Parallel()
 	p := connect(serveStdio(t))
 	for _, id := range []string{"0", "-1", "1.0", "1e0", "9007199254740993", "123456789012345678901234567890", `""`, `"1"`, `"\u0031"`, `"🏺"`} {

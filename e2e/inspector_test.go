@@ -63,7 +63,7 @@ type inspected struct {
 	ProtocolVersion string
 }
 
-// TestInspector uses the command line of the inspector, as people do from scripts.
+// TestInspector uses the command line of the inspector, as scripts do.
 func TestInspector(t *testing.T) {
 	for _, c := range []struct{ era, transport, version string }{
 		{"legacy", "http", legacyVersion},

@@ -84,8 +84,8 @@ func checkCancelSpan(t *testing.T, otlp *receiver, cause, outcome, dropped, erro
 	}
 }
 
-// TestDisconnect: hanging up on a modern call cancels it.
-func TestDisconnect(t *testing.T) {
+// A client that disconnects cancels its modern call.
+func TestDisconnectCancelsAModernCall(t *testing.T) {
 	t.Parallel()
 	otlp := receive(t)
 	s := serveHTTP(t, otlp.env())
@@ -110,9 +110,8 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
-// TestDisconnectOfLegacy: hanging up on a legacy call cancels nothing. Its answer
-// finds no stream.
-func TestDisconnectOfLegacy(t *testing.T) {
+// A client that disconnects does not cancel its legacy call. The answer is dropped.
+func TestDisconnectDoesNotCancelALegacyCall(t *testing.T) {
 	t.Parallel()
 	s := serveHTTP(t)
 	session := s.initialize(t)
@@ -123,9 +122,8 @@ func TestDisconnectOfLegacy(t *testing.T) {
 	s.checkCancelled(t, "", "stream_gone")
 }
 
-// TestCancelStdio: notifications/cancelled on a pipe cancels the call and there is
-// no answer.
-func TestCancelStdio(t *testing.T) {
+// notifications/cancelled on a pipe cancels the call, and there is no answer.
+func TestCancelOverStdioSuppressesTheAnswer(t *testing.T) {
 	for _, era := range []string{"modern", "legacy"} {
 		t.Run(era, func(t *testing.T) {
 			t.Parallel()
@@ -174,9 +172,8 @@ func TestCancelStdio(t *testing.T) {
 	}
 }
 
-// TestCancelLegacyHTTP: over HTTP a cancelled legacy exchange must end with
-// something.
-func TestCancelLegacyHTTP(t *testing.T) {
+// Over HTTP a cancelled legacy exchange must end with an error.
+func TestCancelOverLegacyHTTPEndsTheExchange(t *testing.T) {
 	t.Parallel()
 	otlp := receive(t)
 	s := serveHTTP(t, otlp.env())
@@ -195,9 +192,8 @@ func TestCancelLegacyHTTP(t *testing.T) {
 	checkCancelSpan(t, otlp, "client_cancel", "sent", "", "")
 }
 
-// TestCancelModernHTTP: nobody can cancel a modern call by its id, which anybody
-// could have chosen.
-func TestCancelModernHTTP(t *testing.T) {
+// A modern call cannot be cancelled by its id, which another client may have chosen as well.
+func TestCancelOverModernHTTPIsIgnored(t *testing.T) {
 	t.Parallel()
 	s := serveHTTP(t)
 	r := call(7, "sleep", object{"ms": 600})

@@ -19,9 +19,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
-// TestNginxEvents: what a handler reports reaches the client through nginx while the
-// handler works. A buffer would be full after a minute, which nobody waits for here.
-func TestNginxEvents(t *testing.T) {
+// The notifications of a handler reach the client through nginx while the handler works. A
+// buffer would be full only after a minute.
+func TestNginxPassesEventsOnAtOnce(t *testing.T) {
 	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
@@ -34,9 +34,8 @@ func TestNginxEvents(t *testing.T) {
 	s.checkUnwound(t)
 }
 
-// TestNginxDisconnect: a client that hangs up cancels its call, although nothing is sent
-// to it by which nginx would notice that it has gone.
-func TestNginxDisconnect(t *testing.T) {
+// A client that disconnects cancels its call, although no write shows nginx that it has gone.
+func TestNginxPassesADisconnectOn(t *testing.T) {
 	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
@@ -57,9 +56,8 @@ func (s *server) checkUnwound(t *testing.T) {
 	}
 }
 
-// TestNginxQuietStream: signs of life keep a call that says nothing for longer than nginx
-// waits.
-func TestNginxQuietStream(t *testing.T) {
+// Keep-alives keep a call that sends nothing for longer than the time-out of nginx.
+func TestNginxKeepsAQuietStream(t *testing.T) {
 	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
@@ -115,8 +113,8 @@ func holder(t *testing.T, all []*server) (found *server) {
 	return found
 }
 
-// TestNginxRoutes: the headers of a call choose where it goes, and others are spread.
-func TestNginxRoutes(t *testing.T) {
+// The headers of a call choose its replica. Other calls are spread.
+func TestNginxRoutesByHeader(t *testing.T) {
 	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
@@ -134,8 +132,8 @@ func TestNginxRoutes(t *testing.T) {
 	}
 }
 
-// TestNginxSessions: a legacy session stays on the replica that has it, and ends with it.
-func TestNginxSessions(t *testing.T) {
+// A legacy session stays on its replica, and ends with it.
+func TestNginxKeepsASessionOnItsReplica(t *testing.T) {
 	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
@@ -184,9 +182,9 @@ func TestNginxSessions(t *testing.T) {
 	}
 }
 
-// TestNginxDescriptors: a worker may open what its connections need. Each proxied call has
-// two connections, and a descriptor more if its body is in a file.
-func TestNginxDescriptors(t *testing.T) {
+// A worker may open as many files as its connections need. Each proxied call has two
+// connections, and one more descriptor if its body is in a file.
+func TestNginxHasEnoughDescriptors(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(nginxDir, "nginx.conf"))
 	if err != nil {
@@ -208,9 +206,8 @@ func TestNginxDescriptors(t *testing.T) {
 	}
 }
 
-// TestNginxQuestions: a modern client brings its answer to any replica, if all have the
-// same keys.
-func TestNginxQuestions(t *testing.T) {
+// A modern client brings its answer to any replica, if all have the same keys.
+func TestNginxLetsAnyReplicaTakeAnAnswer(t *testing.T) {
 	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
@@ -272,9 +269,9 @@ func TestNginxQuestions(t *testing.T) {
 	}
 }
 
-// TestNginxTasks: a task lives in one replica. With the lines of the README its tool and
-// the requests about tasks go to the same one.
-func TestNginxTasks(t *testing.T) {
+// A task lives in one replica. With the lines of the README its tool and the requests about tasks
+// go to the same replica.
+func TestNginxKeepsATaskOnItsReplica(t *testing.T) {
 	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
@@ -304,9 +301,8 @@ func TestNginxTasks(t *testing.T) {
 	}
 }
 
-// TestNginxRepeats: what a replica has not begun goes to another one, and what it has
-// begun does not.
-func TestNginxRepeats(t *testing.T) {
+// A request that a replica has not begun goes to another one. A request that has begun does not.
+func TestNginxRepeatsOnlyWhatHasNotBegun(t *testing.T) {
 	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()

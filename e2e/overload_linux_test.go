@@ -52,9 +52,8 @@ func (a *answer) overloaded() bool {
 		a.Error != nil && strings.Contains(string(a.Error.Data), `"overload"`)
 }
 
-// TestNginxOverload: a replica that is full stays in rotation, and serves again as soon as
-// it can.
-func TestNginxOverload(t *testing.T) {
+// A full replica stays in rotation, and serves again as soon as it can.
+func TestNginxKeepsAFullReplicaInRotation(t *testing.T) {
 	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
@@ -97,8 +96,8 @@ func TestNginxOverload(t *testing.T) {
 	}
 }
 
-// TestNginxDrain: a replica that drains is left at its first refusal.
-func TestNginxDrain(t *testing.T) {
+// nginx leaves a draining replica at its first refusal.
+func TestNginxLeavesADrainingReplica(t *testing.T) {
 	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
@@ -125,9 +124,8 @@ func TestNginxDrain(t *testing.T) {
 	all[0].exited(t, 0)
 }
 
-// TestNginxOpenings: what stays goes to the next replica when one has enough, which goes on
-// to get calls; and when one is away.
-func TestNginxOpenings(t *testing.T) {
+// Streams go to the next replica when one has enough, or is away. The full one still gets calls.
+func TestNginxSendsStreamsToTheNextReplica(t *testing.T) {
 	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
@@ -160,9 +158,9 @@ func TestNginxOpenings(t *testing.T) {
 	}
 }
 
-// TestNginxFullSession: a call of a legacy session is refused while the replica of the
-// session is full. Another one would say that there is no such session.
-func TestNginxFullSession(t *testing.T) {
+// A call of a legacy session is rejected while the replica of the session is full. Another
+// replica would not know the session.
+func TestNginxRejectsCallsOfAFullSession(t *testing.T) {
 	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
@@ -185,9 +183,9 @@ func TestNginxFullSession(t *testing.T) {
 	}
 }
 
-// TestNginxLog: the log names requests, and sessions as the server's log does: the whole id
-// is a secret of its client.
-func TestNginxLog(t *testing.T) {
+// The log names requests, and sessions in the same way as the server's log: the whole id is a
+// secret of the client.
+func TestNginxLogNamesSessionsAsTheServerDoes(t *testing.T) {
 	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()

@@ -191,9 +191,8 @@ func (p *prometheus) awaitExemplar(t *testing.T, query, trace string) {
 	})
 }
 
-// TestPrometheus lets a real Prometheus scrape the server, with and without native
-// histograms.
-func TestPrometheus(t *testing.T) {
+// A real Prometheus scrapes the server, with and without native histograms.
+func TestPrometheusScrapesTheServer(t *testing.T) {
 	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "prometheus", "promtool")
 	t.Parallel()
@@ -255,8 +254,8 @@ func (p *prometheus) targetUp() error {
 	return nil
 }
 
-// TestPromtool lets promtool check names, types and help texts of a scrape.
-func TestPromtool(t *testing.T) {
+// promtool checks names, types and help texts of a scrape.
+func TestPromtoolAcceptsTheMetrics(t *testing.T) {
 	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "promtool")
 	t.Parallel()

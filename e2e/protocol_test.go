@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// TestModernRules: what a modern request over HTTP must say, and what it is told if
-// it does not.
-func TestModernRules(t *testing.T) {
+// What a modern request over HTTP must contain, and its error if it does not.
+func TestModernRequestsFollowTheRules(t *testing.T) {
 	t.Parallel()
 	s := serveHTTP(t)
 	good := call(1, "echo", object{"text": "x"})
@@ -100,8 +99,8 @@ func objects(o object) {
 	}
 }
 
-// TestHTTPRules: what the endpoint refuses before it looks at the message.
-func TestHTTPRules(t *testing.T) {
+// What the endpoint refuses before it reads the message.
+func TestHTTPExchangesFollowTheRules(t *testing.T) {
 	t.Parallel()
 	s := serveHTTP(t)
 	good := call(1, "echo", object{"text": "x"})
@@ -157,9 +156,9 @@ func TestHTTPRules(t *testing.T) {
 	}
 }
 
-// TestProgressOrder: all progress comes before the answer, in its order, with the
-// token as it was given; and none without a token.
-func TestProgressOrder(t *testing.T) {
+// All progress comes before the answer, in order, with the token as it was given. Without a token
+// there is none.
+func TestProgressPrecedesTheAnswer(t *testing.T) {
 	t.Parallel()
 	check := func(t *testing.T, events []message, last message, token any) {
 		t.Helper()

@@ -10,9 +10,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
-// TestReadmeCalls pastes the commands of README.md that call the server, one block for
-// each era, into a shell. Only the address is another one.
-func TestReadmeCalls(t *testing.T) {
+// The commands of README.md that call the server, one block for each era, run in a shell. Only
+// the address is another one.
+func TestReadmeCommandsWork(t *testing.T) {
 	needs.Tool(t, "e2e/readme", "curl", "sh", "tr", "awk")
 	const address = "127.0.0.1:8080"
 	text, err := os.ReadFile("../README.md")

@@ -25,10 +25,9 @@ const (
 // release are the arguments of go build with which the Dockerfile builds a release.
 var release = []string{"-mod=readonly", "-trimpath", "-buildvcs=auto", "-tags=grpcnotrace", `-ldflags=-s -w -buildid=`}
 
-// TestRelease builds the demonstration service as a release is built, and holds its size,
-// what its start costs and what it keeps in memory when it has nothing to do: after its
-// first answer, and when Prometheus has scraped it.
-func TestRelease(t *testing.T) {
+// The demonstration service is built as a release. Its size, the cost of its start, and its idle
+// memory have bounds: after its first answer, and after a scrape by Prometheus.
+func TestReleaseIsSmall(t *testing.T) {
 	needs.Long(t, "e2e/release")
 	dockerfile, err := os.ReadFile(filepath.Join("..", "deploy", "container", "Dockerfile"))
 	if err != nil {

@@ -9,10 +9,9 @@ import (
 
 const mcpRemote = "node/node_modules/mcp-remote/dist/proxy.js"
 
-// TestRemote puts mcp-remote before our endpoint, as people do whose client knows nothing
-// but pipes: the client starts it, and it talks to us over HTTP, in either era. It must
-// not reach anybody else for that.
-func TestRemote(t *testing.T) {
+// mcp-remote stands before the endpoint, for clients that know only pipes: the client starts it,
+// and it uses HTTP, in either era. It must connect to nothing else.
+func TestRemoteProxyServesBothEras(t *testing.T) {
 	for _, p := range []peer{
 		{"sdk", "legacy", "http", legacyVersion, "client_cancel"},
 		{"sdk", "auto", "http", modernVersion, "client_disconnect"},
@@ -75,7 +74,7 @@ func loopbackOnly(t *testing.T) string {
 	return script
 }
 
-// TestLoopbackOnly: the script that watches over mcp-remote does its duty.
+// The script that watches the connections of mcp-remote works.
 func TestLoopbackOnly(t *testing.T) {
 	node := node(t, "e2e/mcp-remote")
 	for code, want := range map[string]int{

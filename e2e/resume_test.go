@@ -17,9 +17,9 @@ var resuming = []peer{
 	{"mcpgo", legacyVersion, "http", legacyVersion, "session_delete"},
 }
 
-// TestResume: the server ends the stream of a call, or something between breaks it, and
-// the client gets what it has not seen yet with the id of the last event.
-func TestResume(t *testing.T) {
+// The server ends the stream of a call, or a proxy breaks it. With the id of the last event the
+// client gets the rest.
+func TestBrokenStreamIsResumed(t *testing.T) {
 	for _, p := range resuming {
 		t.Run(p.library, func(t *testing.T) {
 			driver := command(t, p.library, p.mode, p.transport)

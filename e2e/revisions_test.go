@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestOldRevisions lets clients ask for older revisions, by the libraries that can. A
-// client of any revision gets what that revision has.
+// Clients ask for older revisions, with the libraries that can. A client of any revision gets
+// what that revision has.
 func TestOldRevisions(t *testing.T) {
 	for _, library := range []string{"gosdk", "mcpgo"} {
 		for _, revision := range []string{"2025-06-18", "2025-03-26", "2024-11-05"} {

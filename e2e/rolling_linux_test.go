@@ -339,10 +339,10 @@ func (c *crowd) listen(client *http.Client, round int) {
 	c.relistened.Add(1)
 }
 
-// TestRollingRestart replaces two replicas behind nginx while clients call. No call fails:
-// neither those that a drain waits for, nor, if it has nothing to wait for, those that
-// come at its end. The dashboard says so.
-func TestRollingRestart(t *testing.T) {
+// Two replicas behind nginx are replaced while clients call. No call fails: neither those that a
+// drain waits for, nor those that arrive at the end of a drain without running calls. The
+// dashboard shows that.
+func TestRollingRestartFailsNoCall(t *testing.T) {
 	t.Parallel()
 	t.Run("calls of all lengths", func(t *testing.T) { roll(t, 3, 6) })
 	t.Run("short calls", func(t *testing.T) { roll(t, 8, 0) })
@@ -401,9 +401,8 @@ func (r *rollout) awaitWork(t *testing.T, slow bool) {
 	}
 }
 
-// TestRestartWithoutDrain takes the drain away: the dashboard then says how many calls were
-// cut, and these are the calls of which clients know that.
-func TestRestartWithoutDrain(t *testing.T) {
+// Without a drain the dashboard shows how many calls were cut, and clients see as many.
+func TestRestartWithoutDrainCutsCalls(t *testing.T) {
 	t.Parallel()
 	r := startRollout(t, append(drainSettings(t), "VITRINE_SHUTDOWN_DELAY=0s", "VITRINE_DRAIN_TIMEOUT=0s", "VITRINE_REFUSE_TIME=0s")...)
 	c := &crowd{front: proxy(t, r.servers), stop: make(chan struct{}), tolerant: true, pace: 5 * time.Millisecond}

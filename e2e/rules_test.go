@@ -8,9 +8,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
-// TestRules lets promtool check what deploy/ and dashboards/ give to Prometheus, and
-// run the tests of the rules: each alert where it fires and where it stays silent.
-func TestRules(t *testing.T) {
+// promtool checks the rules in deploy/ and dashboards/, and runs their tests: each alert fires
+// where it must and stays silent elsewhere.
+func TestRulesPassPromtool(t *testing.T) {
 	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "promtool")
 	t.Parallel()

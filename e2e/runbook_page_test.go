@@ -66,8 +66,8 @@ func readRunbook(t *testing.T) (text string, questions []question) {
 	return text, questions
 }
 
-// TestRunbookPage: twelve questions, each with a query and another look, each with what
-// they answer, and each exercised; and no alert without its place on the page.
+// Twelve questions, each with a query, another place to look, and what they answer. The test
+// exercises each of them. Every alert has its place on the page.
 func TestRunbookPage(t *testing.T) {
 	text, questions := readRunbook(t)
 	situations := situations()
@@ -120,8 +120,8 @@ var (
 	histogram  = regexp.MustCompile(`_(?:bucket|count|sum)$`)
 )
 
-// TestRunbookNames: each metric, label and label value of a query is in the catalogue,
-// and each query keeps the instance and picks out what is wrong.
+// Each metric, label and label value of a query is in the catalogue, and each query keeps the
+// instance and selects what is wrong.
 func TestRunbookNames(t *testing.T) {
 	metrics := map[string]telemetry.Metric{}
 	for _, m := range telemetry.Catalogue() {

@@ -29,12 +29,11 @@ type drill struct {
 	lives []*server
 }
 
-// TestRunbook provokes the situations of docs/runbook.md and does what the page says:
-// it reads the queries, the commands and the searches from the page, and holds what
-// they answer against what the page says that they do. One Prometheus looks at all the
-// servers, started as deploy/prometheus/prometheus.yml says, and at one of which nothing
-// is wrong: of that no query answers anything.
-func TestRunbook(t *testing.T) {
+// TestRunbookFindsEachSituation provokes the situations of docs/runbook.md and does what the page
+// says: it reads queries, commands and searches from the page, and compares their answers with
+// the page. One Prometheus, started as deploy/prometheus/prometheus.yml says, scrapes all
+// servers. For a server without trouble no query has an answer.
+func TestRunbookFindsEachSituation(t *testing.T) {
 	needs.Long(t, "e2e/runbook")
 	needs.Tool(t, "e2e/runbook", "prometheus", "curl", "grep")
 	t.Parallel()

@@ -125,9 +125,9 @@ func (s *mixture) send(t *testing.T, to *server, slowness time.Duration) {
 	to.settled(t)
 }
 
-// TestTailSampling lets Jaeger run the policy that is in deploy: what somebody may ask
-// about is there, all of it, and of the rest about the share that was asked for.
-func TestTailSampling(t *testing.T) {
+// Jaeger runs the policy in deploy. It keeps all traces that may be needed, and about the
+// configured share of the others.
+func TestTailSamplingKeepsTracesOfTrouble(t *testing.T) {
 	jaegerProgram(t)
 	t.Parallel()
 	j := storeTraces(t, jaegerConfig, withPercentage(t, testPercent))

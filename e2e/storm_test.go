@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// TestStorm: many callers, of whom every other hangs up at some moment. Whatever the
-// moment was, every answer is accounted for.
-func TestStorm(t *testing.T) {
+// Half of many callers disconnect at some moment. Every answer is accounted for.
+func TestEveryAnswerIsAccountedForInAStorm(t *testing.T) {
 	t.Parallel()
 	s := serveHTTP(t)
 	const calls = 300
@@ -45,8 +44,8 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// TestBig: an answer that is larger than any buffer on its way.
-func TestBig(t *testing.T) {
+// An answer that is larger than any buffer on its way.
+func TestAnswerLargerThanAllBuffers(t *testing.T) {
 	t.Parallel()
 	const size = 5 << 20
 	r := call(1, "big", object{"bytes": size})
@@ -60,8 +59,7 @@ func TestBig(t *testing.T) {
 	}
 }
 
-// TestLockFile: versions are exact, and the lock file names no registry, so that it
-// installs from whichever one a machine uses.
+// Versions are exact, and the lock file names no registry, so that it installs from any of them.
 func TestLockFile(t *testing.T) {
 	lock, err := os.ReadFile("node/package-lock.json")
 	if err != nil {

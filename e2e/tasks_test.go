@@ -50,9 +50,8 @@ func (s span) linksTo(other span) bool {
 	return false
 }
 
-// TestTask: a call that goes on after its answer has a span of its own, and is seen
-// while it runs.
-func TestTask(t *testing.T) {
+// A call that goes on after its answer has a span of its own, and is visible while it runs.
+func TestTaskHasItsOwnSpan(t *testing.T) {
 	t.Parallel()
 	otlp := receive(t)
 	s := serveHTTP(t, otlp.env())
@@ -103,8 +102,8 @@ func TestTask(t *testing.T) {
 	}
 }
 
-// TestTaskSurvivesTermination: a drain waits for tasks.
-func TestTaskSurvivesTermination(t *testing.T) {
+// A drain waits for tasks.
+func TestDrainWaitsForTasks(t *testing.T) {
 	t.Parallel()
 	otlp := receive(t)
 	s := serveHTTP(t, otlp.env())
@@ -118,8 +117,7 @@ func TestTaskSurvivesTermination(t *testing.T) {
 	}
 }
 
-// TestEndOfInputEndsTasks: whoever closes standard input waits for the process, and can
-// ask for no task any more.
+// A client that closes standard input waits for the process, and can no longer ask for a task.
 func TestEndOfInputEndsTasks(t *testing.T) {
 	t.Parallel()
 	otlp := receive(t)

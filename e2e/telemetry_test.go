@@ -26,8 +26,8 @@ func traced(r request) request {
 	return r.with("traceparent", "00-"+metaTrace+"-"+metaSpan+"-01").with("tracestate", "vendor=value")
 }
 
-// TestSpan looks at every part of the span of a modern call over HTTP.
-func TestSpan(t *testing.T) {
+// Every part of the span of a modern call over HTTP.
+func TestSpanOfAModernCall(t *testing.T) {
 	t.Parallel()
 	otlp := receive(t)
 	s := serveHTTP(t, otlp.env())
@@ -109,7 +109,7 @@ func checkAttributes(t *testing.T, got, want map[string]any) {
 	}
 }
 
-// TestSpanOutcomes looks at what differs: eras, transports, and whose fault it was.
+// What differs between spans: eras, transports, and whose fault an error was.
 func TestSpanOutcomes(t *testing.T) {
 	t.Parallel()
 	otlp := receive(t)
@@ -164,8 +164,8 @@ func TestSpanOutcomes(t *testing.T) {
 	}
 }
 
-// TestSpanStdio: a pipe has no address and no protocol below ours.
-func TestSpanStdio(t *testing.T) {
+// A pipe has no address, and no protocol below MCP.
+func TestSpanOfAPipeHasNoAddress(t *testing.T) {
 	t.Parallel()
 	otlp := receive(t)
 	p := connect(serveStdio(t, otlp.env()))
@@ -183,9 +183,8 @@ func TestSpanStdio(t *testing.T) {
 	}
 }
 
-// TestNoExport: without a variable that asks for it nothing leaves the process, and
-// nothing complains.
-func TestNoExport(t *testing.T) {
+// Without a variable that asks for exports nothing leaves the process, and nothing is logged.
+func TestWithoutConfigurationNothingIsExported(t *testing.T) {
 	t.Parallel()
 	// The default endpoint of the exporters. If it is taken, it is not by us.
 	l, err := net.Listen("tcp", "127.0.0.1:4318")
@@ -215,9 +214,9 @@ func TestNoExport(t *testing.T) {
 	}
 }
 
-// TestDeadEndpoint: a collector that is not there disturbs no call, neither the
-// start nor the end of the process, and is seen on /metrics.
-func TestDeadEndpoint(t *testing.T) {
+// A missing collector affects no call, and neither the start nor the end of the process. /metrics
+// shows it.
+func TestMissingCollectorAffectsNoCall(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

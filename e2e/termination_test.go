@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// TestEndOfInput: when standard input ends, a running call has a grace, is then
-// cancelled, and the process ends in order. This test does not run beside others,
-// because it must look at the page within a grace of half a second.
-func TestEndOfInput(t *testing.T) {
+// When standard input ends, a running call has a grace. Then it is cancelled, and the process ends
+// in order. The test does not run in parallel with others, because it must read the page within a
+// grace of half a second.
+func TestEndOfInputCancelsAfterTheGrace(t *testing.T) {
 	for _, c := range []struct {
 		title, errorType string
 		call             request
@@ -55,8 +55,8 @@ func TestEndOfInput(t *testing.T) {
 	}
 }
 
-// TestTermination: a call of a second survives SIGTERM.
-func TestTermination(t *testing.T) {
+// A call of one second survives SIGTERM.
+func TestCallSurvivesTermination(t *testing.T) {
 	for _, transport := range []string{"http", "stdio"} {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
@@ -93,9 +93,9 @@ func TestTermination(t *testing.T) {
 	}
 }
 
-// TestDrain: while the server drains it says so, refuses what is new, and lets what
-// runs go on, until the drain's deadline or a second signal.
-func TestDrain(t *testing.T) {
+// While the server drains it says so, rejects new requests, and finishes running ones, until the
+// drain's deadline or a second signal.
+func TestDrainFinishesRunningCalls(t *testing.T) {
 	for _, c := range []struct {
 		title, timeout string
 		call           request
@@ -153,9 +153,9 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestBrokenPipe: the reader of standard output goes away. The process must not die
-// of SIGPIPE, which would be the default, but end in order.
-func TestBrokenPipe(t *testing.T) {
+// The reader of standard output goes away. The process must not die of SIGPIPE, which is the
+// default, but end in order.
+func TestBrokenPipeEndsTheProcessInOrder(t *testing.T) {
 	t.Parallel()
 	otlp := receive(t)
 	reader, writer, err := os.Pipe()
@@ -177,9 +177,8 @@ func TestBrokenPipe(t *testing.T) {
 	p.stderr.await(t, "record session.peer_lost", 0, isRecord("session.peer_lost"))
 }
 
-// TestOneShot: a server with files for its standard input and output answers
-// everything and ends.
-func TestOneShot(t *testing.T) {
+// A server with files for its standard input and output answers everything and ends.
+func TestRequestsInAFileAreAnswered(t *testing.T) {
 	for _, era := range []string{"modern", "legacy"} {
 		t.Run(era, func(t *testing.T) {
 			t.Parallel()
@@ -236,9 +235,8 @@ func TestOneShot(t *testing.T) {
 	}
 }
 
-// TestPanic: a handler that panics is answered with an error, and nobody else
-// notices.
-func TestPanic(t *testing.T) {
+// A handler that panics is answered with an error, and affects no other call.
+func TestPanicIsAnsweredWithAnError(t *testing.T) {
 	const secret = "as requested"
 	check := func(t *testing.T, s *server, raw string, m message) {
 		t.Helper()

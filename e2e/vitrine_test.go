@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// TestVitrine uses the demonstration service as a person would: start it, believe
-// what it prints, search.
-func TestVitrine(t *testing.T) {
+// The demonstration service is used as a person would: start it, follow its output, search.
+func TestVitrineIsUsedAsPrinted(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "poem.txt"), []byte("one\nthe needle\nthree\n"), 0o600); err != nil {
@@ -44,9 +43,8 @@ func TestVitrine(t *testing.T) {
 	s.exited(t, 0)
 }
 
-// TestPastedStdio starts a server as the client configuration says that a server on
-// pipes prints.
-func TestPastedStdio(t *testing.T) {
+// The client configuration that a server on pipes prints starts it.
+func TestPrintedClientConfigurationStartsTheServer(t *testing.T) {
 	t.Parallel()
 	p := start(t, program{path: programFile("vitrine"), args: []string{"serve", "--stdio"}, dir: t.TempDir()})
 	config := pasteable(t, p)

@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// TestConformance runs the suite and prints its table. The runs follow each other,
-// though the server would not mind: some scenarios change its lists while others look
-// whether these stay the same, and some wait for an answer for no more than half a
-// second, which is a lot only on a machine that has nothing else to do.
+// TestConformance runs the suite and prints its table. The runs follow each other: some scenarios
+// change the lists of the server while others check that these stay the same, and some wait for an
+// answer for half a second at most, which is little on a busy machine.
 func TestConformance(t *testing.T) {
 	runtime.LockOSThread() // see dieWithTests
 	suite := findSuite(t)
@@ -31,9 +30,8 @@ func TestConformance(t *testing.T) {
 	srv.settled(t)
 }
 
-// TestBrokenServer: a server that knows sessions after their end is found out, and the
-// report tells so.
-func TestBrokenServer(t *testing.T) {
+// A server that still answers for ended sessions fails, and the report says so.
+func TestBrokenServerFailsTheSuite(t *testing.T) {
 	runtime.LockOSThread() // see dieWithTests
 	suite := findSuite(t)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

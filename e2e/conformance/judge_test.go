@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestJudge: what counts as a fault, and what the table says.
+// What counts as a fault, and what the table shows.
 func TestJudge(t *testing.T) {
 	ok := check{ID: "a", Status: success}
 	schema := check{ID: schemaCheck, Status: success}
@@ -62,7 +62,7 @@ func faults(rep *report) string {
 	return strings.Join(all, "|")
 }
 
-// TestRuns: a run must have run what it was to run, and agree with the suite.
+// A run must have run its scenarios, and agree with the suite.
 func TestRuns(t *testing.T) {
 	ok, bad := []check{{ID: "a", Status: success}}, []check{{ID: "a", Status: failure, ErrorMessage: "m"}}
 	for _, c := range []struct {
@@ -100,7 +100,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestRules: a rule that nothing needs is a fault, and so is a section that no rule knows.
+// A rule that nothing needs is a fault, and so is a section without a rule.
 func TestRules(t *testing.T) {
 	all := parseList([]byte("Server scenarios (test against a server):\n  - s [2025-11-25]\n\nPet scenarios:\n  - p\n"))
 	rep := newReport(all, nil, 0)

@@ -19,8 +19,8 @@ var (
 	agent   = caller{"acme-agent", "0.9.0"}
 )
 
-// TestPictures takes pictures of a service with traffic, in both sizes and both colour
-// schemes, and holds what can be held of how it looks.
+// TestPictures takes pictures of a service with traffic, in both sizes and both colour schemes,
+// and checks those properties of the page that can be checked.
 func TestPictures(t *testing.T) {
 	w := newWorld(t, "--jaeger-url=http://localhost:16686")
 	p := open(t, w)
@@ -105,9 +105,9 @@ func (w *world) traffic(t *testing.T) {
 	drop() // and the handler goes on
 }
 
-// TestHangingCall: a request that hangs is on the page with its caller and its age, and
-// after its cancellation the cause, also while the handler goes on.
-func TestHangingCall(t *testing.T) {
+// A request that hangs is on the page with its caller and its age, and after its cancellation with
+// the cause, also while the handler goes on.
+func TestHangingCallIsShown(t *testing.T) {
 	w := newWorld(t)
 	p := open(t, w)
 	drop := w.begin(t, claude, 77, "export_ledger")
@@ -125,8 +125,8 @@ func TestHangingCall(t *testing.T) {
 	p.clean(t)
 }
 
-// TestKeyboard walks through the page without a mouse.
-func TestKeyboard(t *testing.T) {
+// The page works without a mouse.
+func TestPageWorksWithTheKeyboard(t *testing.T) {
 	w := newWorld(t)
 	p := open(t, w)
 	for i := range 3 {
@@ -171,8 +171,8 @@ func TestKeyboard(t *testing.T) {
 	p.clean(t)
 }
 
-// TestHostileText: what clients send is text on the page, and never HTML.
-func TestHostileText(t *testing.T) {
+// What clients send is text on the page, and never HTML.
+func TestTextOfClientsIsNeverHTML(t *testing.T) {
 	w := newWorld(t)
 	p := open(t, w)
 	const name = `<img src=x onerror="document.title='broken'"><b>bold</b>`
@@ -189,8 +189,8 @@ func TestHostileText(t *testing.T) {
 	p.clean(t)
 }
 
-// TestHiddenPage: a page that nobody sees, or that is paused, has no stream open.
-func TestHiddenPage(t *testing.T) {
+// A hidden or paused page has no open stream.
+func TestHiddenPageHasNoStream(t *testing.T) {
 	w := newWorld(t)
 	p := open(t, w)
 	w.awaitListeners(t, 1)

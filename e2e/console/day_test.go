@@ -48,8 +48,8 @@ func (p *tab) weigh(t *testing.T) (w weight) {
 	}
 }
 
-// TestManyFrames: whatever a server sends for however long, the page does not grow.
-func TestManyFrames(t *testing.T) {
+// The page does not grow, whatever a server sends and for however long.
+func TestPageDoesNotGrow(t *testing.T) {
 	w := newWorld(t)
 	p := open(t, w)
 	p.do(t, command(cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: fakeSource}),
@@ -80,9 +80,9 @@ func TestManyFrames(t *testing.T) {
 	p.clean(t)
 }
 
-// TestUpdateSize: a frame of a server with a lot to do is bounded, and one of a server
-// with nothing to do is small, whatever it has done before.
-func TestUpdateSize(t *testing.T) {
+// An update of a busy server is bounded. An update of an idle server is small, whatever it has
+// done before.
+func TestUpdatesAreBounded(t *testing.T) {
 	w := newWorld(t)
 	p := open(t, w)
 	quiet := p.largest(t, 0)

@@ -22,11 +22,10 @@ import (
 // retry is how long a page waits, at least, before it tries again to reach its server.
 const retry = 5 * time.Second
 
-// TestRestart: a page that is open while its server ends and another one begins says so,
-// tries again now and then, and goes on with the new one by itself. It does so whether the
-// old one was killed and nobody listens any more, or ended in order behind a proxy that
-// says so, after which a browser does not try again of its own accord.
-func TestRestart(t *testing.T) {
+// A page that is open while its server is replaced says so, tries again now and then, and goes on
+// with the new server. That holds if the old one was killed and nothing listens, and if it ended
+// in order behind a proxy, after which a browser does not retry by itself.
+func TestPageReconnectsAfterARestart(t *testing.T) {
 	program := build(t)
 	s := serve(t, program, "127.0.0.1:0")
 	p := open(t, &s.world)

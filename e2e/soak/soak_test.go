@@ -36,7 +36,7 @@ const warmUp = 3 * time.Second
 // request with its frame and context takes more than 8 KiB.
 const slack = 6 << 20
 
-// TestSoak is the soak.
+// TestSoak runs the soak.
 func TestSoak(t *testing.T) {
 	w := newWorld(t)
 	w.letLoose(warmUp, *clients/2)
