@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// One connection reads what net/http writes, in all the forms that it chooses.
-func TestRoundTrip(t *testing.T) {
+// One connection reads the responses of net/http in all their forms.
+func TestConnReadsEveryFormOfResponse(t *testing.T) {
 	big := bytes.Repeat([]byte("0123456789abcdef"), 1<<14)
 	responses := []struct {
 		status int
@@ -57,7 +57,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// Whoever polls does not hang on a server that says nothing.
+// A poll of a server that does not answer ends.
 func TestPollHasADeadline(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

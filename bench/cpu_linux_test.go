@@ -32,9 +32,9 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-// Both ways of asking are about the same process: what one says lies between what the
-// other says before and after, but for a few ticks.
-func TestCPUTime(t *testing.T) {
+// Both ways of reading the CPU time of a process agree: one value lies between two readings of the
+// other, but for a few ticks.
+func TestBothCPUTimesAgree(t *testing.T) {
 	pid := os.Getpid()
 	before, err := cpuTime(pid)
 	require.NoError(t, err)

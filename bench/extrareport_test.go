@@ -30,8 +30,9 @@ func TestExtras(t *testing.T) {
 	require.Nil(t, got.release.programs, "it was not asked for")
 }
 
-// Each is measured as it is, and then with fewer runs of the collector and nothing else.
-func TestRelaxed(t *testing.T) {
+// Each server is measured as it is, and then with fewer runs of the garbage collector and no
+// other change.
+func TestRelaxedRunsTheCollectorLess(t *testing.T) {
 	kinds := servers.Relaxed()
 	require.Len(t, kinds, 4)
 	for i := 0; i < len(kinds); i += 2 {
@@ -61,7 +62,7 @@ func TestCollector(t *testing.T) {
 	require.Empty(t, report{}.Collector())
 }
 
-// What the page says of the parts is what the profile says.
+// The figures on the page are those of the profile.
 func TestPartFigures(t *testing.T) {
 	r := testReport()
 	for _, got := range []string{r.part("vitrine", "telemetry"), r.share("vitrine", "telemetry"), r.ownParts(), r.validation()} {
@@ -94,8 +95,8 @@ func TestPromises(t *testing.T) {
 	require.Equal(t, unknown, r.promised("nobody"))
 }
 
-// Only where a few per cent decide there are more rounds.
-func TestRounds(t *testing.T) {
+// Only goals about a few per cent have more rounds.
+func TestCloseGoalsHaveMoreRounds(t *testing.T) {
 	p, more := plan{rounds: 2}, 0
 	for _, s := range scenarios() {
 		if n := p.roundsOf(s); n != p.rounds {

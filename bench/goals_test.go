@@ -9,8 +9,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
-// A goal says what was measured, and whether that is what was aimed at.
-func TestGoals(t *testing.T) {
+// A goal has the measured value, and whether it was reached.
+func TestGoalsReportWhatWasMeasured(t *testing.T) {
 	call := scenario{}
 	for _, s := range scenarios() {
 		if s.name() == goalCall {

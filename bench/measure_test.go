@@ -56,8 +56,8 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// Every server gives the right answers to every kind of load, and is gone afterwards.
-func TestRun(t *testing.T) {
+// Every server gives the right answers to every kind of load, and has ended afterwards.
+func TestEveryServerAnswersEveryLoad(t *testing.T) {
 	p := plan{
 		scenarios: matching(regexp.MustCompile(`^(http/call/(modern/small|legacy/medium)/1|http/list/modern/10/16|http/progress/.*|stdio/.*/16|memory/.*/16)$`)),
 		scale:     none(), kinds: servers.All(), rounds: 1, slice: time.Millisecond, progress: io.Discard,

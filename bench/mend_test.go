@@ -20,7 +20,7 @@ func TestApply(t *testing.T) {
 }
 
 // The mended module gives the same answers, and allocates much less for them.
-func TestMended(t *testing.T) {
+func TestMendedModuleAllocatesLess(t *testing.T) {
 	p := plan{
 		scenarios: matching(regexp.MustCompile("^" + headline + "$")), kinds: compared(regexp.MustCompile("^gosdk")),
 		scale: none(), rounds: 1, slice: time.Millisecond, progress: io.Discard,

@@ -28,10 +28,10 @@ func echoServer(t *testing.T, before func()) *httptest.Server {
 	return ts
 }
 
-// Whoever had to wait behind a request that was slow waited from when it was due: none of
-// the requests below was answered faster than the server had stalled after the last of
-// them was due, although it answered all but the first at once.
-func TestOpenLoopCountsWhoHadToWait(t *testing.T) {
+// A request that had to wait behind a slow one has waited since it was due. No request below was
+// answered faster than the server had stalled after the last of them was due, although it
+// answered all but the first at once.
+func TestOpenLoopCountsWaitingForSlowRequests(t *testing.T) {
 	const lasting, stall = 20 * time.Millisecond, 150 * time.Millisecond
 	var stalled atomic.Bool
 	ts := echoServer(t, func() {

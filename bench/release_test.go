@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is measured is what the image has.
+// The measured program is built like the one in the image.
 func TestReleaseIsBuiltAsTheDockerfileSays(t *testing.T) {
 	dockerfile, err := os.ReadFile(filepath.Join("..", "deploy", "container", "Dockerfile"))
 	require.NoError(t, err)
@@ -48,8 +48,8 @@ func TestRelease(t *testing.T) {
 	require.Greater(t, vitrine.idle[afterScrapes][0].resident, vitrine.idle[afterAnswer][0].resident, "it was scraped")
 }
 
-// A program that does not start, or answers wrongly, is no figure.
-func TestLaunchFails(t *testing.T) {
+// A program that does not start, or answers wrongly, has no figure.
+func TestProgramThatDoesNotStartHasNoFigure(t *testing.T) {
 	hello := program{title: "hello", module: ".", source: "./hello", path: filepath.Join(t.TempDir(), "hello")}
 	require.NoError(t, hello.build())
 	s, _, err := hello.launch(t.TempDir())

@@ -71,8 +71,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// Of many that are opened, one that is refused fails the run and leaves no connection.
-func TestCrowdFails(t *testing.T) {
+// If one of many connections is refused, the run fails and leaves no connection open.
+func TestRefusedConnectionFailsTheCrowd(t *testing.T) {
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		http.Error(w, "full", http.StatusServiceUnavailable)
@@ -85,9 +85,8 @@ func TestCrowdFails(t *testing.T) {
 	require.ErrorContains(t, err, "status 503")
 }
 
-// Everybody is told once, and the time is that of the last: whoever is told late makes it
-// long.
-func TestEverybody(t *testing.T) {
+// Every stream is notified once. The time is that of the last one.
+func TestEveryStreamIsNotifiedOnce(t *testing.T) {
 	const wait = 50 * time.Millisecond
 	told := make(chan struct{})
 	var n atomic.Int64
@@ -207,8 +206,8 @@ func TestShuffle(t *testing.T) {
 	require.NotEqual(t, made, ids)
 }
 
-// Every session is called, by callers that have nothing in common.
-func TestSessionsLoad(t *testing.T) {
+// Every session is called, by callers that share nothing.
+func TestEverySessionIsCalled(t *testing.T) {
 	srv, err := servers.All()[1].New(fewTools)
 	require.NoError(t, err)
 	var mu sync.Mutex

@@ -21,7 +21,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// The machine became four times as slow in the second round, for both.
+// In the second round the machine is four times as slow, for both servers.
 func TestRatiosAreTakenWithinARound(t *testing.T) {
 	base := []sample{{cpu: 10}, {cpu: 40}, {cpu: 10}}
 	require.Equal(t, spread{3, 2, 4}, ratios([]sample{{cpu: 20}, {cpu: 120}, {cpu: 40}}, base, cpuTimeOf))

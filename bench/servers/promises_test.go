@@ -16,8 +16,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const promisedCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"}}}`
 
-// A server with promises answers like the floor, whatever it promises, and its promises hold.
-func TestPromising(t *testing.T) {
+// A server with promises answers like the floor, and keeps its promises.
+func TestServerWithPromisesKeepsThem(t *testing.T) {
 	for _, kind := range promisingKinds() {
 		t.Run(kind.Name, func(t *testing.T) {
 			s, err := kind.New(3)
@@ -36,8 +36,8 @@ func TestPromising(t *testing.T) {
 	}
 }
 
-// A client that leaves does not wait for a handler that hangs.
-func TestPromiseOfCancellation(t *testing.T) {
+// A client that disconnects does not wait for a handler that hangs.
+func TestDisconnectDoesNotWaitForTheHandler(t *testing.T) {
 	s := newPromising(3, counted).Modern.(*promising)
 	s.slots = make(chan struct{}, 1)
 	s.slots <- struct{}{} // the handler hangs
@@ -49,8 +49,8 @@ func TestPromiseOfCancellation(t *testing.T) {
 	<-s.slots
 }
 
-// A handler that panics hurts nobody else.
-func TestPromiseOfPanics(t *testing.T) {
+// A handler that panics affects no other call.
+func TestPanicAffectsNoOtherCall(t *testing.T) {
 	s := newPromising(3, counted).Modern.(*promising)
 	s.live = nil // the handler panics
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(promisedCall))

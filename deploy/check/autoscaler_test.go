@@ -16,8 +16,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// TestAutoscalerMetric holds what the autoscaler asks for against the configuration of
-// the adapter that answers it, and that against the metrics of the server.
+// The metric of the autoscaler is in the configuration of the adapter, and that one uses metrics
+// of the server.
 func TestAutoscalerMetric(t *testing.T) {
 	scaled := as[*autoscalingv2.HorizontalPodAutoscaler](t, rendered(t, autoscalingValues()))
 	require.Len(t, scaled, 1)

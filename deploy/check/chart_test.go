@@ -15,8 +15,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// TestLint is helm lint --strict, with the oldest Kubernetes that the chart takes.
-func TestLint(t *testing.T) {
+// helm lint --strict, with the oldest Kubernetes that the chart supports.
+func TestChartPassesHelmLint(t *testing.T) {
 	version, err := common.ParseKubeVersion("v" + oldest + ".0")
 	require.NoError(t, err)
 	for name, values := range map[string]Values{"defaults": {}, "everything": fullValues()} {
@@ -32,9 +32,8 @@ func TestLint(t *testing.T) {
 	require.Equal(t, ">="+oldest+".0-0", loaded(t).chart.Metadata.KubeVersion)
 }
 
-// TestValuesRefused holds the schema, and what the templates check beside it, against
-// values that are wrong.
-func TestValuesRefused(t *testing.T) {
+// The schema, and the further checks of the templates, refuse wrong values.
+func TestWrongValuesAreRefused(t *testing.T) {
 	route := func(more Values) Values {
 		values := Values{"enabled": true, "hostnames": []any{"mcp.example.com"}, "parentRefs": []any{Values{"name": "g"}}}
 		for key, value := range more {
@@ -93,17 +92,16 @@ func TestValuesRefused(t *testing.T) {
 	}
 }
 
-// TestNotes renders the notes with the command that makes the Secret.
-func TestNotes(t *testing.T) {
+// The rendered notes have the command that makes the Secret.
+func TestNotesHaveTheCommandForTheSecret(t *testing.T) {
 	texts, err := loaded(t).render(nil)
 	require.NoError(t, err)
 	require.Contains(t, texts["NOTES.txt"], "create secret generic vitrine-state-keys")
 	require.Contains(t, texts["NOTES.txt"], "http://vitrine.mcp:8080/mcp")
 }
 
-// TestModernVersions holds the revisions that the route takes for modern against those
-// of the server.
-func TestModernVersions(t *testing.T) {
+// The route takes the same revisions for modern as the server.
+func TestRouteHasTheModernVersions(t *testing.T) {
 	var want []any
 	for _, v := range mcp.Versions(mcp.Modern) {
 		want = append(want, string(v))
@@ -111,7 +109,7 @@ func TestModernVersions(t *testing.T) {
 	require.Equal(t, want, loaded(t).chart.Values["httpRoute"].(map[string]any)["modernVersions"])
 }
 
-// TestPrometheusRule holds the rules in the manifest against dashboards/rules.yml.
+// The rules in the manifest are those of dashboards/rules.yml.
 func TestPrometheusRule(t *testing.T) {
 	want, err := parseManifests(string(readFile(t, rulesFile)))
 	require.NoError(t, err)
@@ -123,7 +121,7 @@ func TestPrometheusRule(t *testing.T) {
 	}
 }
 
-// TestOwnRules gives the chart the rules of a server of one's own, as a file.
+// The chart takes the rules of a server of the reader from a file.
 func TestOwnRules(t *testing.T) {
 	const text = "# Generated.\ngroups:\n  - name: weather\n    rules:\n" +
 		"      - {alert: Weather, expr: vector(1), annotations: {summary: '{{ $labels.tool }} fails'}}\n"
@@ -136,8 +134,8 @@ func TestOwnRules(t *testing.T) {
 	require.Equal(t, map[string]any(want[0]), rule["spec"])
 }
 
-// TestJobs fails when Prometheus would take two releases for one job.
-func TestJobs(t *testing.T) {
+// Prometheus must not take two releases for one job.
+func TestTwoReleasesHaveTwoJobs(t *testing.T) {
 	for _, release := range []string{"vitrine", "weather"} {
 		source := loaded(t)
 		source.release = release
@@ -155,9 +153,8 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// TestSettings renders settings as variables, also numbers that YAML writes with an
-// exponent.
-func TestSettings(t *testing.T) {
+// Settings are rendered as variables, also numbers that YAML writes with an exponent.
+func TestSettingsAreVariables(t *testing.T) {
 	container := serverContainer(t, rendered(t, fullValues()))
 	env := envOf(container)
 	require.Equal(t, "4000000", env["VITRINE_MAX_IN_FLIGHT_TOTAL"])
@@ -166,7 +163,7 @@ func TestSettings(t *testing.T) {
 	require.Equal(t, "http://collector.observability:4318/v1/traces", env["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"])
 }
 
-// TestImage renders tag and digest.
+// Tag and digest are rendered.
 func TestImage(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0", 64)
 	for _, c := range []struct {

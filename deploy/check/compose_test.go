@@ -58,8 +58,7 @@ func mounted(t *testing.T, s types.ServiceConfig, target string) string {
 	return s.Volumes[i].Source
 }
 
-// TestComposeIsLocal fails when another machine could reach a service, or a file is
-// missing, or an image can change.
+// No other machine can reach a service, no file is missing, and no image can change.
 func TestComposeIsLocal(t *testing.T) {
 	project := composed(t)
 	published := map[string]bool{}
@@ -94,9 +93,9 @@ func TestComposeIsLocal(t *testing.T) {
 	require.Len(t, published, 5)
 }
 
-// TestComposeBuild fails when the image is built by something else than the Dockerfile that
-// the tests of deploy/lint look at, or takes the place of the one that the chart pulls.
-func TestComposeBuild(t *testing.T) {
+// The image is built from the Dockerfile that deploy/lint checks, and does not replace the image
+// that the chart pulls.
+func TestComposeBuildsTheDockerfile(t *testing.T) {
 	vitrine := composed(t).Services["vitrine"]
 	require.Empty(t, vitrine.Build.DockerfileInline)
 	root, err := filepath.Abs(filepath.FromSlash(rootDir))
@@ -113,8 +112,8 @@ func TestComposeBuild(t *testing.T) {
 	require.NotEqual(t, pulled.Name(), built.Name())
 }
 
-// TestComposeVariables fails when .env has what nobody uses, or lacks something.
-func TestComposeVariables(t *testing.T) {
+// .env has exactly the variables that are used.
+func TestComposeUsesItsVariables(t *testing.T) {
 	env, err := dotenv.Read(filepath.FromSlash(composeDir + "/.env"))
 	require.NoError(t, err)
 	used := map[string]bool{}
@@ -127,8 +126,8 @@ func TestComposeVariables(t *testing.T) {
 	}
 }
 
-// TestComposeAddresses fails when a service looks for another where it is not.
-func TestComposeAddresses(t *testing.T) {
+// Services look for each other at addresses that exist.
+func TestComposeAddressesExist(t *testing.T) {
 	project := composed(t)
 	listens := map[string][]string{
 		"vitrine": {port(t, project, "vitrine", "VITRINE_ADDR"), port(t, project, "vitrine", "VITRINE_ADMIN_ADDR")},
@@ -230,7 +229,7 @@ func port(t *testing.T, project *types.Project, name, variable string) string {
 	return port
 }
 
-// TestComposeServes starts the real server with the environment that it has there.
+// The real server starts with its environment in Compose.
 func TestComposeServes(t *testing.T) {
 	vitrine := composed(t).Services["vitrine"]
 	env := composeEnv(vitrine)
@@ -270,10 +269,9 @@ func TestComposeServes(t *testing.T) {
 	require.NoError(t, err, log)
 }
 
-// TestComposeEnd fails when what gets the last figures and spans of the server may end
-// before it: Compose ends a service before those on which it depends, and the others at the
-// same time.
-func TestComposeEnd(t *testing.T) {
+// The services that get the last metrics and spans of the server must end after it. Compose ends
+// a service before its dependencies, and other services at the same time.
+func TestComposeEndsTheServerFirst(t *testing.T) {
 	project := composed(t)
 	for name, later := range map[string][]string{"vitrine": {"prometheus", "collector"}, "collector": {"jaeger"}} {
 		for _, other := range later {
@@ -282,8 +280,7 @@ func TestComposeEnd(t *testing.T) {
 	}
 }
 
-// TestComposePrometheus lets promtool check the configuration with the rules beside it,
-// as they are in the container.
+// promtool checks the configuration with the rules beside it, as they are in the container.
 func TestComposePrometheus(t *testing.T) {
 	needs.Tool(t, "deploy/promtool", "promtool")
 	prometheus := composed(t).Services["prometheus"]
@@ -302,8 +299,7 @@ func TestComposePrometheus(t *testing.T) {
 	require.Contains(t, string(out), "1 rule files found")
 }
 
-// TestComposeTracing lets Jaeger, which is a collector too, check both configurations
-// with the environment that they have there.
+// Jaeger, which is also a collector, checks both configurations with their environment.
 func TestComposeTracing(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), rootDir+"/scripts/jaeger.sh", "path").Output()
 	require.NoError(t, err)
@@ -340,8 +336,8 @@ func TestComposeTracing(t *testing.T) {
 	}
 }
 
-// TestComposeVersions holds the images of Jaeger and of the collector against the
-// versions with which the end-to-end tests run these configurations.
+// The images of Jaeger and of the collector have the versions with which the end-to-end tests run
+// these configurations.
 func TestComposeVersions(t *testing.T) {
 	mod := string(readFile(t, rootDir+"/e2e/jaeger/go.mod"))
 	minor := func(expr string) int {

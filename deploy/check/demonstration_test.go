@@ -156,8 +156,8 @@ func searched(t *testing.T, mcp, path string) string {
 	return string(answer)
 }
 
-// TestDemonstrationKeepsKeys asks the demonstration, with the environment of each
-// Deployment and in the image alone, for the keys of the Secret.
+// The demonstration does not return the keys of the Secret, with the environment of each
+// Deployment and in the image alone.
 func TestDemonstrationKeepsKeys(t *testing.T) {
 	program := demonstration(t)
 	key := oneKey()
@@ -197,7 +197,7 @@ func TestDemonstrationKeepsKeys(t *testing.T) {
 	require.Contains(t, tells(t, mcp), "", "that would be found")
 }
 
-// TestFiles renders what is mounted for the demonstration.
+// The files that are mounted for the demonstration are rendered.
 func TestFiles(t *testing.T) {
 	s := newSchemas(t)
 	for _, c := range []struct {
@@ -238,8 +238,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestArgs holds the default arguments, with which other tests start the demonstration and a
-// program that is nothing but service.Run: a flag wins over the variable of its setting.
+// The default arguments, with which other tests start the demonstration and a program that only
+// calls service.Run: a flag wins over the variable of its setting.
 func TestArgs(t *testing.T) {
 	args := func(values Values) []string { return serverContainer(t, rendered(t, values)).Args }
 	require.NotEmpty(t, args(nil), "the demonstration would print its help")

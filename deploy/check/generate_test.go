@@ -14,9 +14,9 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// TestGenerated fails when a file is not what the chart, the settings of the server and
-// the rules say, and when somebody has put one beside them.
-func TestGenerated(t *testing.T) {
+// A file must be what the chart, the settings of the server and the rules generate, and no other
+// file may lie beside the generated ones.
+func TestGeneratedFilesAreUpToDate(t *testing.T) {
 	files, err := generated()
 	require.NoError(t, err)
 	for name, text := range files {
@@ -36,8 +36,8 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// TestDescribe holds values without a comment or a schema against the generator.
-func TestDescribe(t *testing.T) {
+// The generator finds values without a comment or a schema.
+func TestValuesNeedACommentAndASchema(t *testing.T) {
 	schema := Values{"properties": Values{
 		"a": Values{"properties": Values{"b": Values{}}}, "c": Values{},
 	}}
@@ -64,8 +64,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestKustomizeIsTheChart holds base and components against the chart with the same
-// values: both ways of installing it lead to the same objects.
+// Base and components give the same objects as the chart with the same values.
 func TestKustomizeIsTheChart(t *testing.T) {
 	components := map[string]Values{
 		"autoscaling": autoscalingValues(), "monitoring": monitoringValues(), "gateway": gatewayValues(),

@@ -148,9 +148,8 @@ func moduleDir(t *testing.T, module string) string {
 	return downloaded.Dir
 }
 
-// TestModuleThatIsNotDownloadedYet: tests that read the files of a module also pass
-// where the module cache is empty. The module comes from the cache of this machine if it
-// is there.
+// Tests that read the files of a module also pass if the module cache is empty. The module comes
+// from the cache of this machine if it has it.
 func TestModuleThatIsNotDownloadedYet(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE", "GOPROXY").Output()
 	require.NoError(t, err)

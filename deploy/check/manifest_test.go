@@ -48,9 +48,8 @@ func validManifest(s *schemas, m Manifest) error {
 	return s.validate(m)
 }
 
-// TestManifests holds all objects against the OpenAPI schemas of Kubernetes, in which no
-// field may be unknown.
-func TestManifests(t *testing.T) {
+// All objects fit the OpenAPI schemas of Kubernetes, without unknown fields.
+func TestManifestsHaveKnownFieldsOnly(t *testing.T) {
 	s := newSchemas(t)
 	kinds := map[string]bool{}
 	eachSet(t, func(t *testing.T, all []Manifest) {
@@ -69,8 +68,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestManifestsRefused shows that faults are found.
-func TestManifestsRefused(t *testing.T) {
+// Faults are found.
+func TestFaultsOfManifestsAreFound(t *testing.T) {
 	s := newSchemas(t)
 	all := rendered(t, fullValues())
 	for _, c := range []struct {
@@ -122,7 +121,7 @@ func match(spec map[string]any) map[string]any {
 	return spec["rules"].([]any)[0].(map[string]any)["matches"].([]any)[0].(map[string]any)
 }
 
-// TestPodSecurity holds all pods against the strictest of the Pod Security Standards.
+// All pods meet the strictest of the Pod Security Standards.
 func TestPodSecurity(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	require.NoError(t, err)

@@ -56,8 +56,7 @@ func envOf(c corev1.Container) map[string]string {
 
 var envReference = regexp.MustCompile(`\$\([A-Z_]+\)`)
 
-// TestEnvironment fails when a variable is none of the server's, is given twice, or
-// refers to one that is not before it.
+// Every variable is one of the server, is given once, and refers only to variables before it.
 func TestEnvironment(t *testing.T) {
 	known, err := environment()
 	require.NoError(t, err)
@@ -106,9 +105,9 @@ func budget(t *testing.T, env map[string]string) time.Duration {
 		setting("VITRINE_FLUSH_TIMEOUT", config.FlushTimeout) + cleanup
 }
 
-// TestDrain fails when the kubelet would kill a server that is still shutting down, or
-// when load balancers notice a shutdown later than the server refuses requests.
-func TestDrain(t *testing.T) {
+// The kubelet does not kill a server that is still shutting down, and load balancers notice a
+// shutdown before the server rejects requests.
+func TestDrainEndsBeforeTheKubeletKills(t *testing.T) {
 	check := func(t *testing.T, spec corev1.PodSpec) {
 		t.Helper()
 		c := spec.Containers[0]
@@ -153,8 +152,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestShutdownDefaults holds the chart's times against those of the server. The delay
-// and the lingering are those that a cluster needs and a process alone does not.
+// The chart's times are those of the server, but for the delays that only a cluster needs.
 func TestShutdownDefaults(t *testing.T) {
 	env := envOf(serverContainer(t, rendered(t, nil)))
 	config, limits := service.DefaultConfig(), server.New("defaults", "1").Limits()
@@ -171,8 +169,8 @@ func TestShutdownDefaults(t *testing.T) {
 	require.GreaterOrEqual(t, time.Duration(affinity)*time.Second, limits.SessionIdle)
 }
 
-// TestMemoryLimit fails when GOMEMLIMIT leaves nothing between the Go heap and the limit
-// of the container, or wastes much of it.
+// GOMEMLIMIT leaves room between the Go heap and the limit of the container, and does not waste
+// much of it.
 func TestMemoryLimit(t *testing.T) {
 	share := func(t *testing.T, c corev1.Container) float64 {
 		t.Helper()

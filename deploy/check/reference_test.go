@@ -52,9 +52,9 @@ func (i installation) hasPort(names []string, port intstr.IntOrString) error {
 	return nil
 }
 
-// TestReferences fails when an object refers to what is not there: a selector that
-// selects nothing is no error for Kubernetes.
-func TestReferences(t *testing.T) {
+// Objects refer only to objects that exist. A selector that selects nothing is no error for
+// Kubernetes.
+func TestReferencesExist(t *testing.T) {
 	eachSet(t, func(t *testing.T, all []Manifest) {
 		i := installation{deployments: map[string]*appsv1.Deployment{}, services: map[string]*corev1.Service{}, all: all}
 		for _, d := range as[*appsv1.Deployment](t, all) {

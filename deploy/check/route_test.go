@@ -29,8 +29,8 @@ func route(r *gatewayv1.HTTPRoute, path string, header http.Header) (service str
 	return service
 }
 
-// TestRoutes sends requests of both eras along the route.
-func TestRoutes(t *testing.T) {
+// Requests of both eras pass the route.
+func TestRouteServesBothEras(t *testing.T) {
 	values := gatewayValues()
 	values["httpRoute"].(Values)["routes"] = []any{
 		Values{"method": "tools/call", "name": "render", "service": "render-pool", "port": 80},
@@ -72,9 +72,9 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestAffinity: what a gateway sends through a Service comes from one address. Modern
-// requests are spread all the same, and legacy ones stay where their sessions are, also
-// while there is an old and a new pod.
+// Requests that a gateway sends through a Service come from one address. Modern requests are
+// spread nevertheless, and legacy requests stay with their sessions, also while there is an old
+// and a new pod.
 func TestAffinity(t *testing.T) {
 	legacy := http.Header{"Mcp-Session-Id": {"s"}}
 	modern := http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/list"}}

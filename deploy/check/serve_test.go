@@ -104,9 +104,9 @@ func get(t *testing.T, url, host string) (int, string) {
 // podAddress is what probes and Prometheus write into the Host header.
 const podAddress = "10.1.2.3:9464"
 
-// TestServes starts the real server with the environment of each Deployment and asks
-// what the probes, Prometheus and the clients ask.
-func TestServes(t *testing.T) {
+// The real server starts with the environment of each Deployment, and answers the probes,
+// Prometheus and clients.
+func TestEachDeploymentServes(t *testing.T) {
 	eachSet(t, func(t *testing.T, all []Manifest) {
 		c := serverContainer(t, all)
 		require.NotEmpty(t, envOf(c)["VITRINE_ROOT"], "which this server has no flag for")
@@ -131,7 +131,7 @@ func TestServes(t *testing.T) {
 	})
 }
 
-// TestHelmTest runs what helm test runs in the cluster.
+// The test runs what helm test runs in the cluster.
 func TestHelmTest(t *testing.T) {
 	needs.Tool(t, "deploy/curl", "curl", "sh")
 	pods := as[*corev1.Pod](t, rendered(t, nil))
@@ -154,9 +154,9 @@ func TestHelmTest(t *testing.T) {
 	require.NoError(t, err, log)
 }
 
-// TestTwoReplicas runs helm test's calls against two replicas that a proxy takes turns
-// with, without affinity: the legacy session is then lost, and helm test says so.
-func TestTwoReplicas(t *testing.T) {
+// A proxy alternates between two replicas without affinity. The legacy session is lost, and helm
+// test reports it.
+func TestHelmTestFindsLostSessions(t *testing.T) {
 	needs.Tool(t, "deploy/curl", "curl", "sh")
 	c := serverContainer(t, rendered(t, nil))
 	test := as[*corev1.Pod](t, rendered(t, nil))[0].Spec.Containers[0]
@@ -178,8 +178,8 @@ func TestTwoReplicas(t *testing.T) {
 	require.NoError(t, err, log)
 }
 
-// TestStateKeysMissing is what a pod says when the Secret is not as it should be.
-func TestStateKeysMissing(t *testing.T) {
+// What a pod reports when the Secret is wrong.
+func TestMissingStateKeysAreReported(t *testing.T) {
 	all := rendered(t, nil)
 	pod := serverPod(t, all)
 	secret := pod.Volumes[0].Secret

@@ -61,8 +61,8 @@ func command[C instructions.Command](t *testing.T, stage instructions.Stage) (fo
 	return found
 }
 
-// TestImage: what is said about the image that is left.
-func TestImage(t *testing.T) {
+// What the Dockerfile says about the final image.
+func TestImageIsAsDocumented(t *testing.T) {
 	build, final, args := parseDockerfile(t)
 	mod, err := os.ReadFile(repository + "/go.mod")
 	require.NoError(t, err)
@@ -79,10 +79,9 @@ func TestImage(t *testing.T) {
 	require.Greater(t, health.Timeout, ownTimeout)
 }
 
-// TestContainer does what the Dockerfile says without a container engine: it builds twice,
-// in two places, and gets the same bytes; and it runs them as the image would, in a root
-// that cannot be written to, as a user who may do nothing.
-func TestContainer(t *testing.T) {
+// The steps of the Dockerfile without a container engine: two builds in two places give the same
+// bytes. They run as the image would, in a read-only root, as a user without privileges.
+func TestContainerBuildIsReproducible(t *testing.T) {
 	build, final, _ := parseDockerfile(t)
 	for _, main := range []string{"./cmd/vitrine", "./examples/minimal"} {
 		t.Run(main, func(t *testing.T) {
@@ -93,9 +92,9 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// TestContainerOfClone builds two clones, with the history that a working copy has at
-// hand: the bytes are the same, and name the revision, which is not a modified one.
-func TestContainerOfClone(t *testing.T) {
+// Two clones are built, with the history that a working copy has at hand. The bytes are the same,
+// and name the revision, which is not a modified one.
+func TestCloneNamesItsRevision(t *testing.T) {
 	needs.Tool(t, "deploy/container", "git")
 	head := strings.TrimSpace(git(t, repository, "rev-parse", "HEAD"))
 	build, _, _ := parseDockerfile(t)
@@ -176,7 +175,7 @@ func buildImage(t *testing.T, stage instructions.Stage, context string, args ...
 
 // copyContext copies a file or folder of the build context, of which .dockerignore leaves
 // parts out. The history of the working copy is left out too: this may be modified, and
-// TestContainerOfClone has it.
+// TestCloneNamesItsRevision has it.
 func copyContext(t *testing.T, from, source, dest string) {
 	t.Helper()
 	text, err := os.ReadFile(repository + "/.dockerignore")

@@ -92,8 +92,8 @@ func extension[M proto.Message](t *testing.T, a *anypb.Any, into M) M {
 	return into
 }
 
-// TestEnvoy holds the configuration against the server and its defaults.
-func TestEnvoy(t *testing.T) {
+// The configuration fits the server and its defaults.
+func TestEnvoyFitsTheServer(t *testing.T) {
 	config := readEnvoy(t)
 	keepAlive := server.New("envoy", "1").Limits().KeepAlive
 	idle := service.DefaultConfig().IdleTimeout
@@ -168,8 +168,8 @@ func matches(t *testing.T, m *route.RouteMatch, headers http.Header) bool {
 	return true
 }
 
-// TestEnvoyLog: the access log names no session, whose id is a secret of its client.
-func TestEnvoyLog(t *testing.T) {
+// The access log names no session, whose id is a secret of its client.
+func TestEnvoyLogNamesNoSession(t *testing.T) {
 	listener := readEnvoy(t).GetStaticResources().GetListeners()[0]
 	proxy := extension(t, listener.GetFilterChains()[0].GetFilters()[0].GetTypedConfig(), &manager.HttpConnectionManager{})
 	require.Len(t, proxy.GetAccessLog(), 1)

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestUnitStarts does the steps of the README in a folder that stands for the machine's
-// root, and runs the program with the arguments and the environment of the unit.
+// The steps of the README, in a folder that stands for the machine's root. The program runs with
+// the arguments and the environment of the unit.
 func TestUnitStarts(t *testing.T) {
 	root, source := t.TempDir(), t.TempDir()
 	for _, dir := range []string{"/usr/local/bin", "/etc/systemd/system", "/srv"} { // what each machine has

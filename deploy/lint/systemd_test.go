@@ -28,8 +28,8 @@ const (
 // a server needs, and little else.
 const exposure = "15"
 
-// TestUnit lets systemd check the unit.
-func TestUnit(t *testing.T) {
+// systemd checks the unit.
+func TestSystemdAcceptsTheUnit(t *testing.T) {
 	needs.Tool(t, "deploy/systemd", "systemd-analyze")
 	text, err := os.ReadFile(unitFile)
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func readUnit(t *testing.T) deployed {
 	return d
 }
 
-// TestUnitSettings: the service knows the settings of the unit, and takes their values.
+// The service knows the settings of the unit, and accepts their values.
 func TestUnitSettings(t *testing.T) {
 	d := readUnit(t)
 	run := func(env map[string]string, args ...string) (string, error) {
@@ -98,8 +98,8 @@ func TestUnitSettings(t *testing.T) {
 	require.NotContains(t, err.Error(), "invalid value")
 }
 
-// TestUnitTimes: systemd waits longer than the server takes to end at the worst.
-func TestUnitTimes(t *testing.T) {
+// systemd waits longer than the server may take to end.
+func TestSystemdWaitsForTheDrain(t *testing.T) {
 	d := readUnit(t)
 	span := func(name string) time.Duration {
 		t.Helper()
@@ -128,7 +128,7 @@ func TestUnitTimes(t *testing.T) {
 	require.Contains(t, string(text), sum.String()[:len("50.6")]+" seconds")
 }
 
-// TestUnitMemory: the runtime begins to save before the kernel kills.
+// The memory limit of the runtime is below that of the kernel.
 func TestUnitMemory(t *testing.T) {
 	d := readUnit(t)
 	soft, err := strconv.Atoi(strings.TrimSuffix(d.env["GOMEMLIMIT"], "MiB"))

@@ -74,7 +74,7 @@ func TestAdapters(t *testing.T) {
 	report(t, faults)
 }
 
-// The check itself is seen failing.
+// The rule finds each fault.
 func TestAdapterFaults(t *testing.T) {
 	tests, err := reached(map[string][]byte{
 		"adapters/gosdk/a_test.go": []byte("package a\n\nfunc TestSpans(t *testing.T) { t.Error(1) }\n\nfunc TestLater(t *testing.T) { t.Skip(); t.Error(1) }\n"),

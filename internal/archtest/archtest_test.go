@@ -421,8 +421,8 @@ func TestImports(t *testing.T) {
 	report(t, importFaults(append(pkgs, parsed...)))
 }
 
-// TestUncalledMethodsAreLeftOut holds the program, built as the Dockerfile says, to what
-// lets the linker leave out methods: these packages call them by names that they read.
+// The program, built as the Dockerfile says, imports none of the packages that call methods by
+// names which they read. With one of them the linker could leave out no method.
 func TestUncalledMethodsAreLeftOut(t *testing.T) {
 	goFiles(t)
 	for _, p := range goJSON[pkg](t, "list", "-tags=grpcnotrace", "-json=ImportPath,Deps", "./cmd/vitrine") {

@@ -23,7 +23,7 @@ func quoteFaults(text string, files map[string][]byte) (faults []string, quotes 
 	return faults, quotes
 }
 
-// TestContributingQuotesTheTree: an example that the code has left behind misleads.
+// The quotes in CONTRIBUTING.md are in the files that it names.
 func TestContributingQuotesTheTree(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(moduleRoot(t), "CONTRIBUTING.md"))
 	if err != nil {
@@ -41,7 +41,7 @@ func TestContributingQuotesTheTree(t *testing.T) {
 	}
 }
 
-// The rule is seen failing.
+// The rule finds each fault.
 func TestQuoteFaults(t *testing.T) {
 	files := map[string][]byte{"a/b.go": []byte("package b\n\nvar x = 1\n")}
 	for text, want := range map[string]int{

@@ -15,8 +15,8 @@ var maxExported = map[string]int{
 	"telemetry": 40,
 }
 
-// TestExported holds the public packages to their bounds.
-func TestExported(t *testing.T) {
+// The public packages stay within their bounds.
+func TestExportedNamesAreBounded(t *testing.T) {
 	counted := map[string]bool{}
 	for _, p := range publicPackages(t) {
 		rel, _ := within(p.Path())

@@ -13,7 +13,7 @@ import (
 // A designRow is a row of the table of layers in docs/design.md.
 var designRow = regexp.MustCompile(`(?m)^\| (\d) \| ([^|]+) \|`)
 
-// TestDesignListsPackages holds the table of layers in docs/design.md to the table of areas.
+// The table of layers in docs/design.md is the table of areas.
 func TestDesignListsPackages(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "docs", "design.md"))
 	if err != nil {
@@ -45,7 +45,7 @@ func designFaults(text string, areas []area) (faults []string) {
 	return faults
 }
 
-// The rule is seen failing.
+// The rule finds each fault.
 func TestDesignFaults(t *testing.T) {
 	areas := []area{{path: "a", layer: 1}, {path: "b/c", layer: 0}}
 	for text, want := range map[string]int{

@@ -36,7 +36,7 @@ func TestFeaturesDoNotKnowTheEra(t *testing.T) {
 	}
 }
 
-// The rule is seen failing.
+// The rule finds each fault.
 func TestEraFaults(t *testing.T) {
 	for _, c := range []struct {
 		name, text string

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestExamples holds every public package to have an example that runs.
-func TestExamples(t *testing.T) {
+// Every public package has an example that runs.
+func TestPublicPackagesHaveExamples(t *testing.T) {
 	files := goFiles(t)
 	found := 0
 	for _, p := range goJSON[listedPackage](t, "list", "-json=ImportPath,Name", "./...") {
@@ -55,7 +55,7 @@ func runningExamples(rel string, files map[string][]byte) (names []string, err e
 	return names, nil
 }
 
-// The rule is seen telling examples that run from others.
+// The rule distinguishes examples that run from others.
 func TestRunningExamples(t *testing.T) {
 	files := map[string][]byte{
 		"p/x_test.go":   []byte("package p_test\nfunc ExampleA() {\n\t// Output: 1\n}\nfunc ExampleB() {}\nfunc ExampleC() {\n\t// Output:\n}\n"),

@@ -74,7 +74,7 @@ func TestLogRecordsAreListed(t *testing.T) {
 	report(t, recordFaults(string(page), written))
 }
 
-// The rule is seen failing.
+// The rule finds each fault.
 func TestRecordFaults(t *testing.T) {
 	written := map[string]*logRecord{}
 	const source = `package x

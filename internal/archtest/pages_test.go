@@ -162,7 +162,7 @@ func TestPagesNameWhatExists(t *testing.T) {
 	}
 }
 
-// The rule is seen failing.
+// The rule finds each fault.
 func TestPageFaults(t *testing.T) {
 	files := map[string][]byte{"internal/a/b.go": []byte(
 		"package a\n\ntype T[K any] struct{}\n\nfunc (*T[K]) M() {}\n\nfunc F() {}\n\nconst C, D = 1, 2\n")}

@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// A testFunc is what a test function has within reach: in its own body, and in the
-// functions, methods, variables and constants of its package's tests that it refers to,
-// and so on from there.
+// A testFunc is what a test function reaches: in its own body, and in the functions, methods,
+// variables and constants of its package's tests that it refers to, directly or indirectly.
 type testFunc struct {
 	strings map[string]bool // string literals
 	runs    bool            // it has subtests
@@ -23,9 +22,8 @@ type testFunc struct {
 
 // reached returns the test functions in Go files by folder and name, as in
 // "server.TestTools". Files of package x and of package x_test in one folder are two
-// packages. References go by name: a local variable that is named like a function of
-// the package, and methods of one name, are taken for more than they are, never for
-// less.
+// packages. References are resolved by name: for a local variable with the name of a function
+// of the package, and for methods with one name, the result has too much, never too little.
 func reached(files map[string][]byte) (map[string]*testFunc, error) {
 	packages := map[string]map[string][]ast.Node{} // by folder and package: declarations by name
 	for name, text := range files {
@@ -178,7 +176,7 @@ func (f *testFunc) names(subtest string) bool {
 	return false
 }
 
-// The reach of a test is seen ending.
+// The rule finds what a test reaches, and nothing else.
 func TestReached(t *testing.T) {
 	tests, err := reached(map[string][]byte{
 		"a/one_test.go": []byte(`package a

@@ -99,7 +99,7 @@ func TestEveryRequirementHasATest(t *testing.T) {
 	report(t, requirementFaults(rows, tests))
 }
 
-// The check itself is seen failing.
+// The rule finds each fault.
 func TestRequirementFaults(t *testing.T) {
 	tests, err := reached(map[string][]byte{"server/tools_test.go": []byte(`package server_test
 

@@ -97,7 +97,7 @@ func TestNothingReservedIsMadeUp(t *testing.T) {
 	}
 }
 
-// The rule is seen failing.
+// The rule finds each fault.
 func TestReservedFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		`x = -32043`:                            "a.go:1:20: the code -32043 is reserved",
@@ -169,7 +169,7 @@ func TestRandomnessIsCryptographic(t *testing.T) {
 	}
 }
 
-// The rule is seen failing.
+// The rule finds each fault.
 func TestGuessable(t *testing.T) {
 	for _, c := range []struct {
 		name, path string

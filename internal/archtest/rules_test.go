@@ -119,7 +119,7 @@ func TestImportFaults(t *testing.T) {
 	}
 }
 
-// TestAreas checks the table itself: each exception names areas that exist.
+// Each exception in the table names areas that exist.
 func TestAreas(t *testing.T) {
 	known := func(rel string) bool {
 		return slices.ContainsFunc(areas, func(r area) bool { return r.path == rel })
@@ -202,7 +202,7 @@ func TestParsePackages(t *testing.T) {
 	}
 }
 
-// TestGoFiles makes sure that the file rules do look at files.
+// The file rules read files.
 func TestGoFiles(t *testing.T) {
 	files := goFiles(t)
 	for _, name := range []string{"go.mod", "internal/archtest/rules_test.go"} {

@@ -70,8 +70,8 @@ func TestPublic(t *testing.T) {
 	}
 }
 
-// TestSurfaces: the exported identifiers of public packages name no type of an internal
-// package, so that users can write down every type that they meet.
+// The exported identifiers of public packages name no type of an internal package, so that users
+// can write down every type that they meet.
 func TestSurfaces(t *testing.T) {
 	found := map[string]bool{}
 	for _, p := range publicPackages(t) {
@@ -210,7 +210,7 @@ func internalPath(path string) bool {
 	return ours && slices.Contains(strings.Split(rel, "/"), "internal")
 }
 
-// TestShapes: go doc shows the fields and methods of every public type.
+// go doc shows the fields and methods of every public type.
 func TestShapes(t *testing.T) {
 	files := goFiles(t)
 	for name, text := range files {
@@ -273,7 +273,7 @@ func TestShapeFaults(t *testing.T) {
 	}
 }
 
-// The rule is seen failing, once for each way in which an internal type can show.
+// The rule finds each way in which an internal type can show.
 func TestSurfaceFaults(t *testing.T) {
 	for source, want := range map[string]string{
 		"func F(int) error { return nil }":                                           "",
