@@ -1,8 +1,8 @@
-// Package ask puts the questions of handlers to clients and brings back the answers. A
-// handler that asks ends with an error that says so, and runs again with the answer: a modern
-// client is sent the questions as the result of its request, with the sealed state of the
-// rounds so far, and makes the request again; a legacy one is sent requests while its own
-// request waits.
+// Package ask sends the questions of handlers to clients and returns the answers. A handler
+// that asks returns an error that says so, and is called again when the answer is there. A
+// modern client gets the questions as the result of its request, with the sealed state of the
+// earlier rounds, and repeats the request with the answers. A legacy client gets requests while
+// its own request waits.
 package ask
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-// An Asker is what the dialogs of one server share. It is safe for concurrent use.
+// An Asker has what all dialogs of one server share. It is safe for concurrent use.
 type Asker struct {
 	core    *session.Core
 	logger  *slog.Logger
-	name    string             // of the server, which seals
+	name    string             // of the server; the keys depend on it
 	sending middleware.Handler // the chain of requests to clients; nil without middlewares
 	keys    keyRing
 	forms   forms
@@ -31,7 +31,7 @@ func New(core *session.Core, logger *slog.Logger, name string, keys [][]byte, se
 }
 
 // SetKeys replaces the keys that seal the state of requests. It must be called before the
-// server serves.
+// first request.
 func (a *Asker) SetKeys(keys [][]byte) error {
 	if len(keys) == 0 {
 		return errors.New("server: no state keys")

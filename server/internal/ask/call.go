@@ -20,11 +20,11 @@ type Call struct {
 	Asker   *Asker
 	Request *middleware.Request
 	Core    *session.Request
-	// Ctx is what the handler was called with; questions wait no longer than it lives.
+	// Ctx is the context of the handler. Its end ends the wait for answers.
 	Ctx context.Context
 
 	mu   sync.Mutex     // guards kept
-	kept jsontext.Value // what the handler has kept for its next run
+	kept jsontext.Value // the value of the last Keep, or nil
 }
 
 func (c *Call) keep(raw jsontext.Value) {
@@ -51,8 +51,9 @@ func EncodeParams(method string, params any) (jsontext.Value, error) {
 	return raw, nil
 }
 
-// Send puts a question to the client through the chain, by way of deliver. It may run on
-// a goroutine of its own, and contains the panic of a middleware.
+// Send passes a request to the client through the chain of sending middlewares. deliver sends
+// what comes out of the chain. Send recovers the panic of a middleware, so that it may run on a
+// goroutine of its own.
 func (c *Call) Send(
 	ctx context.Context, method string, params jsontext.Value,
 	deliver func(ctx context.Context, params jsontext.Value) (jsontext.Value, error),

@@ -12,8 +12,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
-// Converse takes a request from the first return of its handler, with result and err, to its
-// end, if the handler has asked for input or has failed. again calls the handler again.
+// Converse returns the outcome of a request whose handler has asked for input or has failed.
+// result and err are what the handler has returned first; again calls it once more.
 func (d *Dialog) Converse(result mcp.Result, err error, again func() (mcp.Result, error)) (mcp.Result, error) {
 	for {
 		err = d.requireURLs(err)
@@ -43,7 +43,7 @@ func (d *Dialog) Converse(result mcp.Result, err error, again func() (mcp.Result
 	}
 }
 
-// roundsFault words an error that ends a conversation.
+// roundsFault returns the error that the caller gets when a conversation has failed.
 func (d *Dialog) roundsFault(err error) error {
 	if errors.Is(err, errNoQuestion) {
 		return era.Fault{Err: err}
@@ -58,8 +58,7 @@ func (d *Dialog) roundsFault(err error) error {
 		WithData(mcp.ErrorData{Limit: limits.NameInputRounds})
 }
 
-// CallClient sends a request of the handler's own making to a legacy client and waits for
-// the answer.
+// CallClient sends a request to a legacy client and waits for the answer.
 func (d *Dialog) CallClient(ctx context.Context, method string, params any) (jsontext.Value, error) {
 	if d.Request.Peer.Era == mcp.Modern {
 		return nil, mcp.ErrNoBackChannel
@@ -79,8 +78,8 @@ func (d *Dialog) CallClient(ctx context.Context, method string, params any) (jso
 	})
 }
 
-// declared checks that the client can be sent a method. What the params may hold is
-// the caller's to know.
+// declared returns an error if the client has not declared the capability of a method. It does
+// not look at the params.
 func declared(caps mcp.ClientCapabilities, method string) error {
 	var missing mcp.ClientCapabilities
 	switch {

@@ -19,29 +19,28 @@ type Dialog struct {
 	Call
 
 	mu sync.Mutex // guards source
-	// source answers the handler's questions. Nil stands for the source of the request's
-	// own era.
+	// source answers the handler's questions. Nil until the first question.
 	source Source
 }
 
 // A conversation is the source of a request in its own era.
 type conversation interface {
 	Source
-	// next ends a round: it puts the open questions to the client. Without a result and an
-	// error the handler is to run again; else the request is over.
+	// next ends a round and sends the open questions to the client. If it returns neither a
+	// result nor an error, the handler must run again.
 	next(ctx context.Context) (mcp.Result, error)
-	// load reads the input that came with the request, if that was not done before, and
-	// returns the fault.
+	// load reads the input that came with the request, once, and returns the fault.
 	load() error
-	// fault is what is wrong with the input that came with the request. It counts even
-	// if the handler went on.
+	// fault returns what is wrong with the input that came with the request, or nil. The
+	// request is answered with it even if the handler has succeeded.
 	fault() error
 }
 
 // maxKey bounds the key of a question, in bytes.
 const maxKey = 128
 
-// Ask asks one question, if the client has declared that it can be asked.
+// Ask returns the answer to one question. It returns a [*mcp.NotDeclaredError] if the client has
+// not declared what need says.
 func (d *Dialog) Ask(key string, need mcp.ClientCapabilities, q Question) (jsontext.Value, error) {
 	if key == "" || len(key) > maxKey {
 		return nil, fmt.Errorf("server: the key of a question has 1 to %d bytes, not %d", maxKey, len(key))
@@ -52,7 +51,7 @@ func (d *Dialog) Ask(key string, need mcp.ClientCapabilities, q Question) (jsont
 	return d.open().Ask(d.Ctx, key, q)
 }
 
-// open returns what answers the call's questions.
+// open returns the source, which it makes on first use.
 func (d *Dialog) open() Source {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,22 +61,22 @@ func (d *Dialog) open() Source {
 	return d.source
 }
 
-// Asked reports whether the handler wanted anything of its client.
+// Asked reports whether the handler has used the dialog.
 func (d *Dialog) Asked() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.source != nil
 }
 
-// AnswerWith lets another source answer the questions that are asked from now on.
+// AnswerWith replaces the source for the questions that follow.
 func (d *Dialog) AnswerWith(s Source) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.source = s
 }
 
-// Fault returns what is wrong with the input that came with the request, as far as it was
-// read.
+// Fault returns what is wrong with the input that came with the request, or nil. It does not
+// read that input.
 func (d *Dialog) Fault() error {
 	if conv, asked := d.conversation(); asked {
 		return conv.fault()
@@ -85,8 +84,7 @@ func (d *Dialog) Fault() error {
 	return nil
 }
 
-// conversation returns the source of the call if the handler has asked anything of it,
-// and the call has not become a task meanwhile.
+// conversation returns the source if there is one and the call has not become a task.
 func (d *Dialog) conversation() (conversation, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,13 +92,13 @@ func (d *Dialog) conversation() (conversation, bool) {
 	return conv, asked
 }
 
-// Keep keeps a value for the runs of the handler that follow questions.
+// Keep keeps a value for the next run of the handler.
 func (d *Dialog) Keep(v any) error {
 	raw, err := wire.Marshal(nil, v)
 	if err != nil {
 		return fmt.Errorf("server: encode what is kept: %w", err)
 	}
-	// What came with the request is older than v.
+	// The value that came with the request is older than v.
 	if err := d.load(); err != nil {
 		return err
 	}

@@ -26,11 +26,11 @@ func (d *Dialog) Elicit(key string, p *mcp.ElicitParams) (*mcp.ElicitResult, err
 	return d.elicit(key, *p, check)
 }
 
-// elicit asks the user. check is for the content of a form, and nil for a page.
+// elicit asks the user. check validates the content of a form; it is nil for a page.
 func (d *Dialog) elicit(key string, p mcp.ElicitParams, check func(jsontext.Value) []schema.Fault) (*mcp.ElicitResult, error) {
 	need := mcp.ElicitationCapability{URL: &struct{}{}}
 	page := p.ElicitationID
-	p.ElicitationID = "" // is the era bridge's
+	p.ElicitationID = "" // clients of 2025-11-25 get it from package era
 	if check != nil {
 		need = mcp.ElicitationCapability{Form: &struct{}{}}
 		p.Mode = "" // the default, which every revision knows
@@ -59,10 +59,11 @@ func (d *Dialog) elicit(key string, p mcp.ElicitParams, check func(jsontext.Valu
 	return decodeElicited(raw, check != nil)
 }
 
-// emptyForm asks for consent alone.
+// emptyForm has no fields: the user can only consent or decline.
 var emptyForm = jsontext.Value(`{"type":"object","properties":{}}`)
 
-// check refuses what no client could show, and returns the form.
+// check returns an error for an elicitation that no client can show, else its form; nil for a
+// page.
 func (f *forms) check(p *mcp.ElicitParams) (*schema.Schema, error) {
 	switch {
 	case p == nil || p.Message == "":
@@ -87,7 +88,7 @@ func (f *forms) check(p *mcp.ElicitParams) (*schema.Schema, error) {
 	return nil, nil
 }
 
-// decodeElicited reads the user's answer. Content goes with an accepted form only.
+// decodeElicited decodes the user's answer. Only an accepted form has content.
 func decodeElicited(raw jsontext.Value, form bool) (*mcp.ElicitResult, error) {
 	var r mcp.ElicitResult
 	if err := json.Unmarshal(raw, &r); err != nil {
@@ -96,7 +97,7 @@ func decodeElicited(raw jsontext.Value, form bool) (*mcp.ElicitResult, error) {
 	switch r.Action {
 	case mcp.ElicitAccept:
 		if form && r.Content == nil {
-			r.Content = jsontext.Value("{}") // of a form without fields
+			r.Content = jsontext.Value("{}") // the form has no fields
 		} else if !form {
 			r.Content = nil
 		}
@@ -124,7 +125,8 @@ func (d *Dialog) Sample(key string, p *mcp.CreateMessageParams) (*mcp.CreateMess
 	return askFor(d, key, mcp.ClientCapabilities{Sampling: &need}, mcp.MethodSamplingCreateMessage, &params, decodeSampled)
 }
 
-// askFor asks a question whose answer is good if it can be decoded.
+// askFor asks a question and decodes the answer. An answer that cannot be decoded is asked for
+// again.
 func askFor[T any](
 	d *Dialog, key string, need mcp.ClientCapabilities, method string, params any, decode func(jsontext.Value) (T, error),
 ) (answer T, err error) {

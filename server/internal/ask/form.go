@@ -9,23 +9,23 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
 )
 
-// forms holds the forms that were compiled: compiling one costs as much as a hundred
-// plain calls, and a handler that asks runs several times.
+// forms caches compiled forms. Compiling one costs as much as a hundred plain calls, and a
+// handler that asks runs several times.
 type forms struct {
-	byType sync.Map // inferred ones
+	byType sync.Map // inferred forms
 
 	mu       sync.Mutex // guards bySchema
 	bySchema map[string]*schema.Schema
 }
 
-// Bounds of what is kept. Most handlers ask with a few schemas that never change; one
-// that makes a new schema each time must not fill the memory with them.
+// Bounds of the cache. Most handlers use a few schemas that never change. The bounds are for a
+// handler that makes a new schema each time.
 const (
 	maxForms     = 128
 	maxFormBytes = 8 << 10
 )
 
-// parse compiles the schema of a form, or finds it.
+// parse returns the compiled schema of a form.
 func (f *forms) parse(raw jsontext.Value) (*schema.Schema, error) {
 	f.mu.Lock()
 	known := f.bySchema[string(raw)]

@@ -13,7 +13,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A keyRing seals with its first key and unseals with all.
+// A keyRing seals with its first key and unseals with any of its keys.
 type keyRing []stateKey
 
 type stateKey struct {
@@ -24,14 +24,14 @@ type stateKey struct {
 const (
 	minStateKey = 32
 	keyIDLen    = 8
-	// stateVersion is the first byte of a sealed state: the form of all that follows.
+	// stateVersion is the first byte of a sealed state. It names the format.
 	stateVersion = 1
-	// headLen is what stands before the nonce, in the clear: version and key id.
+	// headLen is the length of what precedes the nonce and is not encrypted: version and key id.
 	headLen = 1 + keyIDLen
 )
 
-// newKeyRing derives the keys of a server. Its name is part of them, so that one
-// secret may serve several servers and none takes another's state for its own.
+// newKeyRing derives the keys of a server from secrets and from its name. So several servers
+// can use one secret, and none accepts the state of another.
 func newKeyRing(name string, secrets [][]byte) (keyRing, error) {
 	if len(secrets) == 0 {
 		secrets = [][]byte{make([]byte, minStateKey)}
@@ -59,7 +59,7 @@ func newKeyRing(name string, secrets [][]byte) (keyRing, error) {
 	return ring, nil
 }
 
-// stateText is how a state is written: safe in JSON, URLs and headers.
+// stateText encodes a sealed state. The text is safe in JSON, URLs and headers.
 var stateText = base64.RawURLEncoding.Strict()
 
 func (r keyRing) seal(plain []byte) string {
@@ -76,7 +76,7 @@ func (r keyRing) sealedLen(n int) int {
 
 func (r keyRing) unseal(text string) ([]byte, mcp.StateFault) {
 	sealed, err := stateText.DecodeString(text)
-	// Package base64 skips line breaks, and then one state could be written in many ways.
+	// Package base64 skips line breaks. Without this check one state had several texts.
 	if err != nil || strings.ContainsAny(text, "\r\n") || len(sealed) < headLen || sealed[0] != stateVersion {
 		return nil, mcp.StateMalformed
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
-// legacy is the conversation with a legacy client: it is asked while the request waits.
+// legacy is the conversation with a legacy client. The request waits for the answers.
 type legacy struct {
 	rounds
 	call *Call
@@ -27,9 +27,9 @@ func (in *legacy) Ask(_ context.Context, key string, q Question) (jsontext.Value
 	return in.rounds.ask(key, q)
 }
 
-// next asks all open questions at the same time and waits for all answers. That a
-// question could not be asked, or was answered with an error, is for the handler to
-// see; only the end of the request ends the conversation.
+// next sends all open questions at the same time and waits for all answers. The handler gets
+// the error of a question that could not be sent or was answered with an error. Only the end of
+// the request ends the conversation.
 func (in *legacy) next(ctx context.Context) (mcp.Result, error) {
 	open, asked, err := in.rounds.next(in.call.Asker.core.Limits().MaxInputRounds)
 	if err != nil {
@@ -37,7 +37,7 @@ func (in *legacy) next(ctx context.Context) (mcp.Result, error) {
 	}
 	var wg sync.WaitGroup
 	for key, q := range open {
-		// Encoded here, and not on a goroutine that nobody guards against a user's panic.
+		// Encoded here, because nothing recovers a panic of a marshaler on the new goroutine.
 		params, err := encodeQuestion(in.call.Request.Peer.Version, q)
 		if err != nil {
 			in.answer(key, answer{Asked: asked[key], err: err})
@@ -47,7 +47,7 @@ func (in *legacy) next(ctx context.Context) (mcp.Result, error) {
 			in.call.Asker.pages.add(in.call.Core, q.page)
 		}
 		wg.Go(func() {
-			value, err := jsontext.Value(nil), errEndedOnItsWay
+			value, err := jsontext.Value(nil), errMiddlewareExited
 			defer func() { in.answer(key, answer{Asked: asked[key], Value: value, err: err}) }()
 			value, err = in.call.Send(ctx, q.Method, params, func(ctx context.Context, params jsontext.Value) (jsontext.Value, error) {
 				return in.call.Core.Ask(ctx, q.Method, params)
@@ -61,8 +61,8 @@ func (in *legacy) next(ctx context.Context) (mcp.Result, error) {
 	return nil, in.tooLarge()
 }
 
-// tooLarge is an error if the answers of a request, which it holds in memory, are more
-// than a modern client could carry.
+// tooLarge returns an error if the answers that the request holds in memory take more than
+// max_state_bytes, which bounds the state of modern requests.
 func (in *legacy) tooLarge() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -78,5 +78,6 @@ func encodeQuestion(v mcp.Version, q Question) (params jsontext.Value, err error
 	return EncodeParams(q.Method, worded.Params)
 }
 
-// errEndedOnItsWay is the answer to a question of which a middleware has ended the goroutine.
-var errEndedOnItsWay = errors.New("server: a middleware of requests to clients has ended its goroutine")
+// errMiddlewareExited is the answer to a question whose goroutine was ended by a middleware
+// (runtime.Goexit).
+var errMiddlewareExited = errors.New("server: a middleware of requests to clients has ended its goroutine")

@@ -15,8 +15,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// modern is the conversation with a modern client: the answers come with the request, together with
-// the sealed state of the rounds before.
+// modern is the conversation with a modern client. The answers come with the request, together
+// with the sealed state of the earlier rounds.
 type modern struct {
 	rounds
 	call    *Call
@@ -25,7 +25,8 @@ type modern struct {
 	binding binding
 }
 
-// load reads what the request brings, when it is first needed: most calls ask nothing.
+// load reads the answers and the state when they are first needed, because most calls ask
+// nothing.
 func (in *modern) load() error {
 	in.once.Do(func() {
 		if refused := in.read(); refused != nil {
@@ -58,7 +59,7 @@ func (in *modern) read() *mcp.Error {
 			"params.inputResponses must be an object and params.requestState a string")
 	}
 	if params.RequestState == nil {
-		// Nobody was asked yet, and still a client may know what it will be asked.
+		// The client was asked nothing yet, but it may know what it will be asked.
 		for key, value := range params.InputResponses {
 			in.answer(key, answer{Value: value})
 		}
@@ -121,12 +122,12 @@ func (in *modern) next(ctx context.Context) (mcp.Result, error) {
 		}
 	}
 	if len(requests) == 0 {
-		return nil, nil // all were answered on their way
+		return nil, nil // middlewares have answered all questions
 	}
 	kept := in.call.keeps()
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	// What nobody has asked for is not carried along: its client would fill the state with it.
+	// Answers without a question stay out of the state, so that a client cannot fill it.
 	maps.DeleteFunc(in.answers, func(_ string, a answer) bool { return a.Asked == nil })
 	sealed, err := a.sealState(requestState{
 		Binding: in.binding, Round: in.done, Answers: in.answers, Asked: asked, Kept: kept,
@@ -138,8 +139,8 @@ func (in *modern) next(ctx context.Context) (mcp.Result, error) {
 	return &mcp.InputRequiredResult{InputRequests: requests, RequestState: sealed}, nil
 }
 
-// send puts a question through the chain of what is sent to clients, and returns it as that
-// lets it out. A question that is answered on its way is not asked; the error says so.
+// send passes a question through the chain of sending middlewares and returns what comes out of
+// it. If a middleware has answered the question, the error is errAnswered.
 func (in *modern) send(ctx context.Context, key string, asked digest, q mcp.InputRequest) (mcp.InputRequest, error) {
 	if in.call.Asker.sending == nil {
 		return q, nil
@@ -162,5 +163,5 @@ func (in *modern) send(ctx context.Context, key string, asked digest, q mcp.Inpu
 	return q, errAnswered
 }
 
-// errAnswered says that a question need not be asked any more.
-var errAnswered = errors.New("server: the question was answered on its way")
+// errAnswered says that a middleware has answered a question.
+var errAnswered = errors.New("server: a middleware has answered the question")

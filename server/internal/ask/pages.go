@@ -8,23 +8,24 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 )
 
-// maxPages is how many pages a session remembers to have asked its client to open.
+// maxPages is how many pages are remembered for one session.
 const maxPages = 64
 
-// pages are those that legacy clients were asked to open under an id of the program's, by
-// session, the oldest first.
+// pages are the pages that legacy clients were asked to open under an ElicitationID. Each
+// session has a list, the oldest page first.
 type pages struct {
 	mu        sync.Mutex // guards bySession
 	bySession map[*session.Session][]page
 }
 
-// A page knows the request that has asked for it, and does not keep it in memory.
+// A page has a weak pointer to the request that has asked for it, so that the request can be
+// collected.
 type page struct {
 	id    string
 	asked weak.Pointer[session.Request]
 }
 
-// add notes that the client of a request is asked to open a page, before it is.
+// add notes that the client of a request will be asked to open a page.
 func (p *pages) add(r *session.Request, id string) {
 	sess := r.Session()
 	p.mu.Lock()
@@ -44,7 +45,7 @@ func (p *pages) add(r *session.Request, id string) {
 	}
 }
 
-// find returns the sessions whose clients were asked to open a page, with the requests.
+// find returns the sessions whose clients were asked to open a page, each with the request.
 func (p *pages) find(id string) map[*session.Session]weak.Pointer[session.Request] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +60,7 @@ func (p *pages) find(id string) map[*session.Session]weak.Pointer[session.Reques
 	return found
 }
 
-// done forgets a page of which a client was told.
+// done removes a page when the client was told that the user is done with it.
 func (p *pages) done(sess *session.Session, id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +69,7 @@ func (p *pages) done(sess *session.Session, id string) {
 	}
 }
 
-// forget forgets a session that has ended.
+// forget removes a session that was closed.
 func (p *pages) forget(sess *session.Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,11 +14,11 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// rounds is what is known of the questions of one call: the answers of the rounds
-// before, and what this run of the handler asks.
+// rounds has the questions and answers of one call: the answers of the earlier rounds, and the
+// questions of this run of the handler.
 type rounds struct {
 	mu      sync.Mutex
-	done    int // rounds so far
+	done    int // how many rounds are over
 	answers map[string]answer
 	asked   map[string]digest   // in this run
 	open    map[string]Question // in this run, and without an answer
@@ -26,10 +26,10 @@ type rounds struct {
 
 // An answer is what the client has answered to a question.
 type answer struct {
-	// Asked identifies the question; nil if it was answered before it was asked.
+	// Asked identifies the question. It is nil if the answer came before the question.
 	Asked digest         `json:"asked"`
 	Value jsontext.Value `json:"value"`
-	// err is why there is no answer, and there will be none.
+	// err is the error that the handler gets instead of an answer.
 	err error
 }
 
@@ -44,7 +44,7 @@ func (q Question) digest() (digest, error) {
 	return digestOf(q.Method, string(params)), nil
 }
 
-// digestOf hashes parts; where one ends and the next begins counts.
+// digestOf hashes parts. The boundaries of the parts are hashed, too.
 func digestOf(parts ...string) digest {
 	h := sha256.New()
 	for _, part := range parts {
@@ -59,13 +59,14 @@ type inputRequired struct{ key string }
 func (e inputRequired) Error() string        { return mcp.ErrInputRequired.Error() + ": " + e.key }
 func (e inputRequired) Is(target error) bool { return target == mcp.ErrInputRequired }
 
-// errNoQuestion: only a question can be waited for.
+// errNoQuestion is the error of a handler that returns mcp.ErrInputRequired and has asked nothing.
 var errNoQuestion = errors.New("server: the handler wants input, but has not asked for any")
 
-// errRounds: a request that asks for ever is ended.
+// errRounds is the error of a request that has used all its rounds.
 var errRounds = errors.New("server: too many rounds of input")
 
-// ask returns the answer to a question or notes the question.
+// ask returns the answer to a question. Without an answer it notes the question and returns
+// inputRequired.
 func (r *rounds) ask(key string, q Question) (jsontext.Value, error) {
 	d, err := q.digest()
 	if err != nil {
@@ -90,7 +91,7 @@ func (r *rounds) ask(key string, q Question) (jsontext.Value, error) {
 	return nil, inputRequired{key}
 }
 
-// note notes that a question was asked and returns the answer to it.
+// note notes that a question was asked in this run and returns its answer.
 func (r *rounds) note(key string, d digest) (a answer, answered bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,7 +112,7 @@ func (r *rounds) note(key string, d digest) (a answer, answered bool, err error)
 	return a, string(a.Asked) == string(d), nil
 }
 
-// answer enters what the client has answered.
+// answer notes an answer of the client.
 func (r *rounds) answer(key string, a answer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,8 +122,8 @@ func (r *rounds) answer(key string, a answer) {
 	r.answers[key] = a
 }
 
-// next ends a run of the handler and returns the questions that it has left open. It
-// is an error if there are none, and if limit rounds are over.
+// next ends a run of the handler and returns its open questions with all digests. It returns an
+// error if there are none, or if limit rounds are over.
 func (r *rounds) next(limit int) (open map[string]Question, asked map[string]digest, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,23 +139,20 @@ func (r *rounds) next(limit int) (open map[string]Question, asked map[string]dig
 	return open, asked, nil
 }
 
-// A Source gets answers to the questions of a handler. What stands behind it
-// depends on how the client can be asked; the handler does not know.
+// A Source gets answers to the questions of a handler.
 type Source interface {
-	// Ask returns the answer if it is there, or waits for it, or notes the question and
-	// returns an error that matches [mcp.ErrInputRequired]. An answer that is returned
-	// has passed q.Check; one that has not is asked for again. It may be called from
-	// many goroutines.
+	// Ask returns the answer if it is there. Otherwise it waits for the answer, or notes the
+	// question and returns an error that matches [mcp.ErrInputRequired]. An answer that does
+	// not pass q.Check is asked for again. Ask is safe for concurrent use.
 	Ask(ctx context.Context, key string, q Question) (jsontext.Value, error)
 }
 
-// A Question is one thing that a handler wants of the client: the request as the
-// handler has made it, in the form of the latest revision.
+// A Question is a request of a handler to the client, in the form of the latest revision.
 type Question struct {
 	mcp.InputRequest
-	// Check reports what is wrong with an answer. It may run code of the handler's author.
+	// Check returns what is wrong with an answer. It may run the user's code.
 	Check func(answer jsontext.Value) error
-	// page is the id of the page that the user is asked to open, if the handler has given
-	// it one. It is no part of the question: a modern client has no use for it.
+	// page is the ElicitationID of the page that the user is asked to open, or "". It is not
+	// sent to modern clients.
 	page string
 }

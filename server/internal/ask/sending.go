@@ -10,12 +10,12 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-// A question that is sent is on its way through the chain. It is the origin of its request.
+// A sentQuestion is the Origin of a request in the chain of sending middlewares.
 type sentQuestion struct {
 	deliver func(ctx context.Context, params jsontext.Value) (jsontext.Value, error)
 }
 
-// newSendingChain builds the chain once; nil without middlewares.
+// newSendingChain returns the chain of sending middlewares, or nil if there are none.
 func newSendingChain(middlewares []middleware.Middleware) middleware.Handler {
 	if len(middlewares) == 0 {
 		return nil

@@ -13,28 +13,28 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A request's state (specification: "Multi Round-Trip Requests", requestState) goes
-// through the hands of the client, and comes back whenever, to whichever replica, and
-// from whomever. So it is sealed: nobody but the holders of the key can read, make or
-// change one, and what is in it says for which request it was made.
+// The client holds the state of a request between two rounds (specification: "Multi Round-Trip
+// Requests", requestState). It can send it late, to another replica, or hand it to somebody
+// else. So the state is sealed: only a server with the key can read or make one. The state names
+// the request that it belongs to.
 
-// A requestState is what travels from one round to the next.
+// A requestState is what the client carries from one round to the next.
 type requestState struct {
 	Binding binding `json:"for"`
 	// Expires is in seconds since 1970.
 	Expires int64 `json:"exp"`
-	// Round counts the rounds of questions so far.
+	// Round is how many rounds are over.
 	Round   int               `json:"round"`
 	Answers map[string]answer `json:"answers,omitempty"`
 	// Asked are the questions of the last round.
 	Asked map[string]digest `json:"asked,omitempty"`
 	Kept  jsontext.Value    `json:"kept,omitzero"`
-	// TraceParent names the span of the last round, which that of the next one links.
+	// TraceParent names the span of the last round. The span of the next round links it.
 	TraceParent string `json:"traceparent,omitempty"`
 }
 
-// A binding says for which request, and for whom, a state was made. The parts are
-// hashed on their own, so that an error can name the one that differs.
+// A binding names the request and the principal of a state. The parts are hashed separately, so
+// that an error can name the one that differs.
 type binding struct {
 	Target    digest `json:"target"` // with the method
 	Arguments digest `json:"arguments"`
@@ -50,9 +50,9 @@ func bindingOf(in *session.Inbound, principal string) (binding, error) {
 	}, err
 }
 
-// canonical returns the arguments of a request in a form that does not depend on
-// white space, escapes and the order of members. Numbers stay as they are written:
-// rounded to a float64, as RFC 8785 has it, two different ones could look the same.
+// canonical returns the arguments of a request in a form that does not depend on white space,
+// escapes and the order of members. Numbers stay as they are written: RFC 8785 rounds them to a
+// float64, so that two different numbers could become equal.
 func canonical(arguments jsontext.Value) (jsontext.Value, error) {
 	if arguments == nil {
 		return jsontext.Value("{}"), nil
@@ -61,7 +61,7 @@ func canonical(arguments jsontext.Value) (jsontext.Value, error) {
 	return c, c.Format(jsontext.ReorderRawObjects(true), jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false))
 }
 
-// sealState seals a state, or says that it is too large.
+// sealState returns the text of a sealed state, or an error if it is too large.
 func (a *Asker) sealState(st requestState) (string, error) {
 	st.Expires = time.Now().Add(a.core.Limits().StateTTL).Unix()
 	plain, err := wire.Marshal(nil, st)
@@ -82,8 +82,8 @@ func answersSize(answers map[string]answer) (size int) {
 	return size
 }
 
-// checkStateSize is an error if a request has collected more than it may: the client's,
-// if there were room without its answers.
+// checkStateSize returns an error if a state of size bytes is too large. It is the client's
+// fault if the state would fit without its answers.
 func (a *Asker) checkStateSize(size, answers int) error {
 	limit := a.core.Limits().MaxStateBytes
 	if size <= limit {
@@ -98,7 +98,8 @@ func (a *Asker) checkStateSize(size, answers int) error {
 		WithData(mcp.ErrorData{Limit: limits.NameStateBytes})
 }
 
-// unsealState returns what a client has brought back, if it was made for this request.
+// unsealState returns the state in a text of the client, or an error if it is not the state of
+// this request.
 func (a *Asker) unsealState(text string, want binding) (*requestState, *mcp.Error) {
 	if len(text) > a.core.Limits().MaxStateBytes {
 		a.core.LimitReached(limits.NameStateBytes)
@@ -109,7 +110,7 @@ func (a *Asker) unsealState(text string, want binding) (*requestState, *mcp.Erro
 		return nil, stateError(fault, "")
 	}
 	st := new(requestState)
-	if json.Unmarshal(plain, st) != nil { // of another version of this program
+	if json.Unmarshal(plain, st) != nil { // sealed by another version of this program
 		return nil, stateError(mcp.StateMalformed, "")
 	}
 	if fault := st.fault(want, time.Now()); fault != "" {
@@ -118,7 +119,7 @@ func (a *Asker) unsealState(text string, want binding) (*requestState, *mcp.Erro
 	return st, nil
 }
 
-// fault returns what speaks against a state that is authentic.
+// fault returns why an authentic state is not accepted, or "".
 func (st *requestState) fault(want binding, now time.Time) mcp.StateFault {
 	same := func(a, b digest) bool { return string(a) == string(b) }
 	switch {

@@ -16,12 +16,11 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
-// requireURLs gives an error that asks for pages the meaning that it has for the
-// caller: clients of 2025-11-25 alone know it, and get an ElicitationID for each page,
-// made up where there is none. All others are asked as [Call.Elicit]
-// asks, at each return with that error, until the user refuses; who cannot be asked is
-// told so. An error whose data cannot be read is the server's fault. All other errors
-// are returned as they are.
+// requireURLs handles an error with [mcp.CodeURLElicitationRequired]. Clients of 2025-11-25 get
+// the error; a page without an ElicitationID gets a random one. All other clients are asked to
+// open the pages, as [Dialog.Elicit] asks, each time the handler returns the error, until the
+// user declines. An error whose data cannot be decoded is the server's fault. requireURLs returns
+// all other errors as they are.
 func (d *Dialog) requireURLs(err error) error {
 	rpc, _ := mcp.AsError(err)
 	if rpc == nil || rpc.Code != mcp.CodeURLElicitationRequired {
@@ -59,11 +58,11 @@ func (d *Dialog) requireURLs(err error) error {
 	return errors.Join(errs...)
 }
 
-// errPageNotDone: the handler still wants the page, so that an earlier answer counts for
-// nothing.
+// errPageNotDone says that the handler still asks for the page, so that an earlier answer does
+// not count.
 var errPageNotDone = errors.New("server: the user is not done with the page")
 
-// pagesOf reads the data of an error that asks for pages.
+// pagesOf decodes the data of an error that asks for pages.
 func (d *Dialog) pagesOf(rpc *mcp.Error) ([]mcp.ElicitParams, error) {
 	raw, err := wire.Marshal(nil, rpc.Data)
 	if err != nil {
@@ -88,8 +87,7 @@ func (d *Dialog) pagesOf(rpc *mcp.Error) ([]mcp.ElicitParams, error) {
 	return data.Elicitations, nil
 }
 
-// refusedPage reports whether the user has refused to open a page, whichever it was that
-// the handler has asked for under the key.
+// refusedPage reports whether the user has declined to open the page of a key.
 func (r *rounds) refusedPage(key string) bool {
 	r.mu.Lock()
 	a, answered := r.answers[key]
@@ -101,8 +99,8 @@ func (r *rounds) refusedPage(key string) bool {
 	return err == nil && said.Action != mcp.ElicitAccept
 }
 
-// PageDone says that the user is done with a page of 2025-11-25 that was asked for under an
-// id: the clients that were asked are told, once.
+// PageDone tells the clients of 2025-11-25 that were asked to open a page that the user is done
+// with it. A client is told once.
 func (a *Asker) PageDone(ctx context.Context, id string) error {
 	params := append(wire.AppendString([]byte(`{"elicitationId":`), id), '}')
 	var errs []error
@@ -116,8 +114,8 @@ func (a *Asker) PageDone(ctx context.Context, id string) error {
 	return errors.Join(errs...)
 }
 
-// tellPage tells a client on the stream of its request, which may be nil or over, or on
-// the session's own.
+// tellPage tells a client on the stream of its request if that is still open, else on the stream
+// of its session. r may be nil.
 func tellPage(ctx context.Context, sess *session.Session, r *session.Request, params []byte) error {
 	if r != nil && !r.Settled() && r.TakesNotifications() && r.Notify(mcp.NotificationElicitationComplete, params, "") == nil {
 		return nil
@@ -125,7 +123,7 @@ func tellPage(ctx context.Context, sess *session.Session, r *session.Request, pa
 	return sess.Notify(ctx, mcp.NotificationElicitationComplete, params, "")
 }
 
-// notePage notes the page of an elicitation that a handler has worded by itself.
+// notePage notes the page of an elicitation that a handler sends with CallClient.
 func (d *Dialog) notePage(params jsontext.Value) {
 	var p mcp.ElicitParams
 	if d.Request.Peer.Version.AtLeast(mcp.Version20251125) && json.Unmarshal(params, &p) == nil && p.ElicitationID != "" {

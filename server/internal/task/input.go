@@ -17,11 +17,10 @@ import (
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
-// An input is the source of answers for a handler that goes on as a task: it waits
-// for tasks/update.
+// An input is the source of answers for a task. It waits for tasks/update.
 type input struct{ task *task }
 
-// ask implements ask.Source. The context of the call is over; that of the task counts.
+// Ask implements ask.Source. It uses the context of the task, since that of the call is over.
 func (in *input) Ask(_ context.Context, key string, q ask.Question) (jsontext.Value, error) {
 	t := in.task
 	params, err := ask.EncodeParams(q.Method, q.Params)
@@ -39,7 +38,7 @@ func (in *input) Ask(_ context.Context, key string, q ask.Question) (jsontext.Va
 	})
 }
 
-// await puts a question into the record and waits for its answer.
+// await writes a question into the record and waits for its answer.
 func (t *task) await(key string, q ask.Question) (jsontext.Value, error) {
 	w := &waiter{Question: q, answer: make(chan jsontext.Value, 1)}
 	key = t.wait(key, w)
@@ -55,8 +54,8 @@ func (t *task) await(key string, q ask.Question) (jsontext.Value, error) {
 	}
 }
 
-// wait enters a waiter. The key is the handler's if it is new: keys of one task are
-// never used again.
+// wait enters a waiter and returns its key. That is the handler's key if it is new, else one with
+// a number, because a task uses each key once.
 func (t *task) wait(key string, w *waiter) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,7 +65,7 @@ func (t *task) wait(key string, w *waiter) string {
 		n := t.asked[key]
 		if n > 1 {
 			name = key + "-" + strconv.Itoa(n)
-			if t.asked[name] > 0 { // the handler has asked under this very name
+			if t.asked[name] > 0 { // the handler has used this key itself
 				continue
 			}
 			t.asked[name]++
@@ -82,7 +81,7 @@ func (t *task) forget(key string) {
 	delete(t.waiting, key)
 }
 
-// open enters a question into the record.
+// open writes a question into the record.
 func (t *task) open(key string, q mcp.InputRequest) error {
 	t.mu.Lock()
 	taken := t.taken
@@ -100,7 +99,7 @@ func (t *task) open(key string, q mcp.InputRequest) error {
 		return nil
 	})
 	switch {
-	case errors.Is(err, errTaskOver): // whoever has ended it cancels the handler too
+	case errors.Is(err, errTaskOver): // the handler is being cancelled, too
 		<-t.ctx.Done()
 		return context.Cause(t.ctx)
 	case err != nil:
@@ -109,8 +108,8 @@ func (t *task) open(key string, q mcp.InputRequest) error {
 	return nil
 }
 
-// deliver hands an answer to the question that waits for it. One that is malformed,
-// which another replica could not know, is asked for again.
+// deliver passes an answer to its waiter. A malformed answer is asked for again: another replica
+// has accepted it, because it cannot check answers.
 func (t *task) deliver(key string, answer jsontext.Value) {
 	t.mu.Lock()
 	w := t.waiting[key]
@@ -134,8 +133,8 @@ func (t *task) deliver(key string, answer jsontext.Value) {
 	}
 }
 
-// sift returns the answers that fit questions which are open, and what is wrong with
-// the first of those that do not. t is nil for a task that runs elsewhere.
+// sift returns the valid answers to open questions, and what is wrong with the first invalid
+// one, or "". t is nil for a task that runs in another process.
 func (t *task) sift(rec *store.TaskRecord, answers map[string]jsontext.Value) (good map[string]jsontext.Value, message string) {
 	good = map[string]jsontext.Value{}
 	for key, answer := range answers {
@@ -164,8 +163,8 @@ func (t *task) check(key string, answer jsontext.Value) error {
 	return t.judge(w, answer)
 }
 
-// judge checks an answer. It runs the code of the handler's author on a goroutine that
-// is not the handler's, and perhaps the store's.
+// judge checks an answer. It recovers panics, because it runs the user's code on a goroutine that
+// may belong to the store.
 func (t *task) judge(w *waiter, answer jsontext.Value) (err error) {
 	err = errUnjudged
 	defer func() {
@@ -176,10 +175,10 @@ func (t *task) judge(w *waiter, answer jsontext.Value) (err error) {
 	return w.Check(answer)
 }
 
-// errUnjudged: the check has panicked, so that nobody knows what the answer is worth.
+// errUnjudged says that the check has panicked.
 var errUnjudged = errors.New("it could not be checked")
 
-// changed is told what the record has become, by whoever has changed it.
+// changed is called with the new record after each change.
 func (t *task) changed(rec *store.TaskRecord) {
 	t.mu.Lock()
 	if !t.seen.Terminal() {

@@ -14,14 +14,13 @@ import (
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
-// memory is the store.TaskStore in memory. It is bounded by the limits of the server:
-// to make room it forgets tasks that have ended, the oldest end first, and never one
-// that still runs.
+// memory is the store.TaskStore in memory, within the limits of the server. To make room it
+// removes tasks that have ended, the oldest end first. It never removes a task that runs.
 type memory struct {
 	limits  func() limits.Limits
 	frame   func(id string) int     // the size of a task's request
-	reached func(limit string)      // counts a limit that has taken effect
-	changed func(*store.TaskRecord) // set by Watch, before all else
+	reached func(limit string)      // counts a limit that was reached
+	changed func(*store.TaskRecord) // set by Watch, before any other call
 
 	mu         sync.Mutex // guards the rest
 	byID       map[string]*keptTask
@@ -33,19 +32,19 @@ type memory struct {
 	counts     map[mcp.TaskStatus]int
 }
 
-// A keptTask is one record and its places.
+// A keptTask is one record and its places in the lists.
 type keptTask struct {
 	rec   *store.TaskRecord
-	frame int // what its request takes as long as it runs
-	size  int // of all that
+	frame int // bytes of its request, which is in memory while the task runs
+	size  int // bytes, with the frame while the task runs
 	share *taskShare
 	heap  int // the index in expiring
-	// ended and own are the places among all tasks that have ended, and among those of
-	// the principal; nil while it runs.
+	// ended and own are the elements of the lists of ended tasks, of all and of the principal.
+	// They are nil while the task runs.
 	ended, own *list.Element
 }
 
-// sizeAs returns what the task takes if its record is rec.
+// sizeAs returns the size of the task with the record rec, in bytes.
 func (k *keptTask) sizeAs(rec *store.TaskRecord) int {
 	if rec.Status.Terminal() {
 		return recordSize(rec)
@@ -53,7 +52,7 @@ func (k *keptTask) sizeAs(rec *store.TaskRecord) int {
 	return recordSize(rec) + k.frame
 }
 
-// A taskShare is what one principal has.
+// A taskShare has the tasks of one principal.
 type taskShare struct {
 	principal string
 	tasks     int
@@ -178,8 +177,8 @@ func (m *memory) update(id string, change func(*store.TaskRecord) error) (rec *s
 	return rec, reached, nil
 }
 
-// forgetOldest forgets the task that has ended first, other than one; false if there
-// is none.
+// forgetOldest removes the task that has ended first, except but. It returns false if there is
+// none.
 func (m *memory) forgetOldest(ended *list.List, but *keptTask) bool {
 	for e := ended.Front(); e != nil; e = e.Next() {
 		if k := e.Value.(*keptTask); k != but {
@@ -204,7 +203,7 @@ func (m *memory) forget(k *keptTask) {
 	}
 }
 
-// expire forgets what has expired.
+// expire removes the tasks that have expired.
 func (m *memory) expire() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -214,7 +213,7 @@ func (m *memory) expire() {
 	m.wind()
 }
 
-// wind sets the one timer to the next task that expires.
+// wind sets the timer to the next task that expires.
 func (m *memory) wind() {
 	switch {
 	case len(m.expiring) == 0:

@@ -17,10 +17,10 @@ import (
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
-// storePatience bounds what is done with a store when no request waits for it.
+// storePatience bounds an operation of the store when no request waits for it.
 const storePatience = 5 * time.Second
 
-// records are the tasks of a server in their store, and what else all tasks need.
+// records has the store of a server's tasks, and what all tasks share.
 type records struct {
 	core    *session.Core
 	logger  *slog.Logger
@@ -39,14 +39,14 @@ func (s *records) load(ctx context.Context, id string) (rec *store.TaskRecord, e
 	return s.store.Load(ctx, id)
 }
 
-// containStore makes an error of a panic.
+// containStore is deferred. It turns a panic of the store into an error.
 func containStore(err *error) {
 	if v := recover(); v != nil {
 		*err = fmt.Errorf("server: the store of tasks panicked: %v\n%s", v, debug.Stack())
 	}
 }
 
-// fault words an error of the store for a client.
+// fault returns the error that a client gets for an error of the store.
 func (s *records) fault(ctx context.Context, err error) error {
 	if errors.Is(err, store.ErrNoTask) {
 		return errNoSuchTask
@@ -58,12 +58,11 @@ func (s *records) fault(ctx context.Context, err error) error {
 	return mcp.NewError(mcp.CodeInternalError, "internal error: the tasks cannot be reached")
 }
 
-// errTaskOver: the task has ended, and its end stays as it is.
+// errTaskOver says that the task has ended and cannot be changed.
 var errTaskOver = errors.New("server: the task has ended")
 
-// change changes the record of a task that has not ended. It is the one way to do so,
-// so that whoever ends a task first decides how. With errTaskOver it returns the record
-// that stays.
+// change changes the record of a task that has not ended. All changes go through it, so that the
+// first end of a task counts. With errTaskOver it returns the record as it is.
 func (s *records) change(ctx context.Context, id string, f func(*store.TaskRecord) error) (rec *store.TaskRecord, err error) {
 	defer containStore(&err)
 	var ended *store.TaskRecord
@@ -85,7 +84,7 @@ func (s *records) change(ctx context.Context, id string, f func(*store.TaskRecor
 	return rec, err
 }
 
-// close ends a task.
+// close sets the end of a task in its record.
 func (s *records) close(rec *store.TaskRecord, status mcp.TaskStatus, message string) {
 	rec.Status, rec.StatusMessage = status, taskText(message)
 	rec.InputRequests, rec.InputResponses = nil, nil
@@ -95,11 +94,11 @@ func (s *records) close(rec *store.TaskRecord, status mcp.TaskStatus, message st
 	}
 }
 
-// errNoSuchTask is the answer for an id that is unknown, has expired, or belongs to
-// somebody else: nobody learns which.
+// errNoSuchTask is the error for an id that is unknown, has expired, or belongs to another
+// principal. The caller cannot tell these apart.
 var errNoSuchTask = mcp.NewError(mcp.CodeInvalidParams, "there is no such task")
 
-// recordOverhead is what a record costs beside its variable parts, in bytes.
+// recordOverhead is the size of a record without its variable parts, in bytes.
 const recordOverhead = 512
 
 // recordSize estimates the memory that a record takes, in bytes.
@@ -119,12 +118,12 @@ func recordSize(r *store.TaskRecord) int {
 	return n
 }
 
-// resultOf is what tasks/get says of the task.
+// resultOf returns the result of tasks/get.
 func resultOf(r *store.TaskRecord) *mcp.GetTaskResult {
 	return &mcp.GetTaskResult{Task: r.Task, InputRequests: r.InputRequests, Result: r.Result, Error: r.Error}
 }
 
-// askClient opens a question of the record.
+// askClient adds an open question to the record.
 func askClient(r *store.TaskRecord, key string, q mcp.InputRequest) {
 	if r.InputRequests == nil {
 		r.InputRequests = map[string]mcp.InputRequest{}
@@ -134,7 +133,7 @@ func askClient(r *store.TaskRecord, key string, q mcp.InputRequest) {
 	r.Status = mcp.TaskInputRequired
 }
 
-// clientAnswered closes a question of the record.
+// clientAnswered replaces a question of the record by its answer.
 func clientAnswered(r *store.TaskRecord, key string, answer jsontext.Value) {
 	if r.InputResponses == nil {
 		r.InputResponses = map[string]jsontext.Value{}
@@ -146,7 +145,7 @@ func clientAnswered(r *store.TaskRecord, key string, answer jsontext.Value) {
 	}
 }
 
-// taskTime is now, as records tell it.
+// taskTime returns the current time as records have it: UTC, in milliseconds.
 func taskTime() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 // maxTaskText bounds the message of a task, in bytes.
@@ -154,5 +153,6 @@ const maxTaskText = 1024
 
 func taskText(message string) string { return logline.Printable(message, maxTaskText) }
 
-// taskName names a task in logs and traces. The whole id is a credential of a kind.
+// taskName returns the name of a task in logs and traces: a part of the id, since the whole id
+// gives access to the task.
 func taskName(id string) string { return fmt.Sprintf("%.8s", id) }

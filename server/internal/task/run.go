@@ -13,16 +13,15 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/ask"
 )
 
-// Errors of Detach that a program's author makes.
+// Errors of Detach that are mistakes in the program.
 var (
 	errNoTaskTool = errors.New("server: Detach needs a tool with Tool.Task set")
 	errDetached   = errors.New("server: the call goes on as a task already")
 )
 
-// A Run is one run of the handler of a tool that may become a task. The handler
-// has a goroutine of its own, so that the call can be answered while it runs. Nil is a run
-// of any other tool; the zero value is one for a client without the extension, for which
-// Detach does nothing.
+// A Run is one run of the handler of a tool that may become a task. The handler has a goroutine
+// of its own, so that the call can be answered while it runs. A nil Run belongs to a tool without
+// tasks. With the zero value, for clients without the extension, Detach does nothing.
 type Run struct {
 	service  *Service
 	created  chan *mcp.CreateTaskResult
@@ -32,7 +31,7 @@ type Run struct {
 
 	mu    sync.Mutex // guards the rest
 	state runState
-	early *ending // of a handler that has returned while another goroutine detaches
+	early *ending // set if the handler returns while another goroutine calls Detach
 }
 
 type runState uint8
@@ -49,8 +48,8 @@ func (s *Service) NewRun() *Run {
 	return &Run{service: s, created: make(chan *mcp.CreateTaskResult, 1), returned: make(chan ending, 1)}
 }
 
-// Serve runs a handler, and returns what its call is answered with: the handler's result, or
-// the task that it has become.
+// Serve runs a handler and returns the answer to the call: the handler's result, or the task that
+// the call has become.
 func Serve[Call any](ctx context.Context, r *Run, call Call, h func(context.Context, Call) (mcp.Result, error)) (mcp.Result, error) {
 	go handle(ctx, r, call, h)
 	select {
@@ -58,17 +57,16 @@ func Serve[Call any](ctx context.Context, r *Run, call Call, h func(context.Cont
 		return result, nil
 	case end := <-r.returned:
 		if end.panic != nil {
-			panic(end.panic) // the session core knows how to read it
+			panic(end.panic) // the session core takes the value and the stack from it
 		}
 		return end.result, end.err
 	}
 }
 
-// regionDetachable is the region of a handler that may become a task, in the task of
-// its request in a trace of the runtime, which would otherwise not show its goroutine.
+// regionDetachable is the region of the handler's goroutine in traces of the runtime.
 const regionDetachable = "detachable handler"
 
-// handle is the goroutine of the handler.
+// handle runs on the goroutine of the handler.
 func handle[Call any](ctx context.Context, r *Run, call Call, h func(context.Context, Call) (mcp.Result, error)) {
 	end := ending{panic: &session.HandlerPanic{}}
 	defer func() {
@@ -82,7 +80,7 @@ func handle[Call any](ctx context.Context, r *Run, call Call, h func(context.Con
 	end = ending{result: result, err: err}
 }
 
-// end hands over how the handler has returned: to its request, or to the task.
+// end passes the outcome of the handler to its request or to its task.
 func (r *Run) end(e ending) {
 	r.mu.Lock()
 	state := r.state
@@ -101,7 +99,7 @@ func (r *Run) end(e ending) {
 	}
 }
 
-// Detach has the call of a dialog answered with a task, see server.Call.Detach.
+// Detach makes a task of a call, see server.Call.Detach.
 func (r *Run) Detach(ctx context.Context, d *ask.Dialog, o Options) (context.Context, error) {
 	if r == nil {
 		return ctx, errNoTaskTool
@@ -139,7 +137,7 @@ func (r *Run) Detach(ctx context.Context, d *ask.Dialog, o Options) (context.Con
 	return t.ctx, nil
 }
 
-// begin reserves the run for one Detach.
+// begin reserves the run for one call of Detach.
 func (r *Run) begin() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -27,11 +27,11 @@ import (
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
-// A Config is what a Service is made of. All but Store and PollInterval is required.
+// A Config has what a Service needs. Store and PollInterval may be zero.
 type Config struct {
 	// Store keeps the tasks. The default is in memory, within the limits of the core.
 	Store store.TaskStore
-	// PollInterval is how often clients should ask for a task that says nothing else.
+	// PollInterval is how often clients should ask for a task without an interval of its own.
 	PollInterval time.Duration
 
 	Core    *session.Core
@@ -41,7 +41,7 @@ type Config struct {
 	Teller  *era.Teller
 }
 
-// defaultPollInterval is how often clients ask unless they are told otherwise.
+// defaultPollInterval is the poll interval of a server that sets none.
 const defaultPollInterval = time.Second
 
 // A Service is the tasks extension of a server. It is safe for concurrent use.
@@ -51,7 +51,7 @@ type Service struct {
 	poll time.Duration
 
 	mu      sync.Mutex       // guards running
-	running map[string]*task // those whose handler runs here
+	running map[string]*task // tasks whose handlers run in this process
 }
 
 // New returns the service of a server.
@@ -84,7 +84,7 @@ func (s *Service) start(ctx context.Context, d *ask.Dialog, o Options) (*task, *
 			TTL: &ms, PollInterval: max(cmp.Or(o.PollInterval, s.poll).Milliseconds(), 1),
 		},
 		Principal: d.Request.Principal.Key(), Tool: d.Request.Route.Target, Trace: observe.TraceParent(ctx),
-		// Until then the end of a handler that was cancelled at the end of its life can be read.
+		// The grace is for clients that want to read the end of a task which was cancelled at its TTL.
 		Expires: now.Add(ttl + s.core.Limits().TaskGrace),
 	}
 	work, refused := s.core.Detach(ctx, d.Core, taskName(rec.TaskID), now.Add(ttl))
@@ -103,7 +103,7 @@ func (s *Service) start(ctx context.Context, d *ask.Dialog, o Options) (*task, *
 	return t, &mcp.CreateTaskResult{Task: rec.Task}, nil
 }
 
-// GiveUp ends the tasks whose handlers were left behind by the drain.
+// GiveUp ends the tasks whose handlers still run after the drain.
 func (s *Service) GiveUp(ctx context.Context) {
 	s.mu.Lock()
 	left := slices.Collect(maps.Values(s.running))
@@ -130,13 +130,10 @@ func (s *Service) visible(ctx context.Context, id, principal string) (*store.Tas
 	return rec, err
 }
 
-// The three ways to the store. It may be a user's, and may be asked from a goroutine on
-// which nobody else contains a panic.
-
-// changed is told by the store that a task was changed, here or elsewhere.
+// changed is called by the store after each change of a task, in this process or another one.
 func (s *Service) changed(rec *store.TaskRecord) {
 	if topic := (notify.Topic{Kind: notify.Task, Name: rec.TaskID}); s.hub.Wants(topic) {
-		if raw, err := wire.Marshal(nil, resultOf(rec)); err == nil { // else its client polls, and learns why
+		if raw, err := wire.Marshal(nil, resultOf(rec)); err == nil { // else the client polls and gets the error
 			s.hub.Publish(notify.Notification{Topic: topic, Params: raw, Revision: rec.Revision})
 		}
 	}
@@ -157,15 +154,15 @@ func (s *Service) leave(t *task) {
 	delete(s.running, t.id)
 }
 
-// here returns the task if its handler runs here, or nil.
+// here returns the task if its handler runs in this process, or nil.
 func (s *Service) here(id string) *task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.running[id]
 }
 
-// frame returns the size of the request that has become a task, which its handler keeps in
-// memory while it runs here, in bytes.
+// frame returns the size of the request of a task whose handler runs in this process, in bytes.
+// The handler keeps the request in memory.
 func (s *Service) frame(id string) int {
 	if t := s.here(id); t != nil {
 		return t.dialog.Core.Bytes
@@ -173,8 +170,8 @@ func (s *Service) frame(id string) int {
 	return 0
 }
 
-// Tally counts the tasks by their status: those that the store in memory keeps, or,
-// with another store, those that run here.
+// Tally counts tasks by their status: all tasks in the memory store, or, with another store,
+// those that run in this process.
 func (s *Service) Tally() map[mcp.TaskStatus]int {
 	if m, ok := s.store.(*memory); ok {
 		return m.tally()
@@ -188,7 +185,7 @@ func (s *Service) Tally() map[mcp.TaskStatus]int {
 	return counts
 }
 
-// over returns why a call cannot be detached any more, or nil.
+// over returns why a call cannot become a task any more, or nil.
 func over(ctx context.Context, d *ask.Dialog) error {
 	if err := d.Fault(); err != nil {
 		return err
@@ -209,8 +206,7 @@ type Options struct {
 	Message      string
 }
 
-// life returns how long a task lives, and the limit that says so; "" if it is the
-// handler's own wish.
+// life returns the TTL of a task, and the limit that it comes from; "" if the handler has set it.
 func (o Options) life(l limits.Limits) (ttl time.Duration, limit string) {
 	ttl = o.TTL
 	if ttl == 0 {
@@ -238,7 +234,8 @@ func (s *Service) Get(ctx context.Context, req *middleware.Request) (mcp.Result,
 	return resultOf(rec), nil
 }
 
-// Cancel serves tasks/cancel: what still runs is told to stop, and its end is decided.
+// Cancel serves tasks/cancel. It sets the end of the task; the store's notification cancels the
+// handler.
 func (s *Service) Cancel(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 	rec, err := s.find(ctx, req)
 	if err != nil {
@@ -258,8 +255,8 @@ func (s *Service) changeIfOpen(ctx context.Context, id string, f func(*store.Tas
 	return &mcp.EmptyResult{}, nil
 }
 
-// Update serves tasks/update: it takes the answers that fit open questions, and
-// ignores all others. A question whose answer is malformed stays open.
+// Update serves tasks/update. It takes valid answers to open questions and ignores all others. A
+// question with a malformed answer stays open.
 func (s *Service) Update(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 	rec, err := s.find(ctx, req)
 	if err != nil {
@@ -286,7 +283,7 @@ func (s *Service) Update(ctx context.Context, req *middleware.Request) (mcp.Resu
 	})
 }
 
-// find returns the record of a task that the caller may know of.
+// find returns the record of the task that a request names, if it belongs to the caller.
 func (s *Service) find(ctx context.Context, req *middleware.Request) (*store.TaskRecord, error) {
 	if err := era.RequireExtension(req, mcp.ExtensionTasks); err != nil {
 		return nil, err
@@ -303,8 +300,7 @@ func (s *Service) find(ctx context.Context, req *middleware.Request) (*store.Tas
 	return rec, nil
 }
 
-// Revisions returns the tasks of which a caller may be told, of those that he names, with
-// their revisions.
+// Revisions returns those of the given tasks that belong to the caller, with their revisions.
 func (s *Service) Revisions(ctx context.Context, req *middleware.Request, ids []string) (known map[string]int64, err error) {
 	if err := era.RequireExtension(req, mcp.ExtensionTasks); err != nil {
 		return nil, err

@@ -20,27 +20,27 @@ import (
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
-// A task is a handler that goes on after its call was answered, in the process in
-// which it runs. What clients see of it is its record in the store.
+// A task is a handler that goes on after its call was answered. It lives in the process in which
+// the handler runs. Clients see its record in the store.
 type task struct {
 	records *records
-	leave   func() // takes it out of those that run here
+	leave   func() // removes the task from those that run
 	dialog  *ask.Dialog
 	id      string
 	work    *session.Detached
 	ctx     context.Context // of the handler
-	limit   string          // that sets the end of its life, or ""
-	timer   *time.Timer     // fires at the end of its life
+	limit   string          // the limit that sets the TTL, or ""
+	timer   *time.Timer     // fires at the end of the TTL
 
 	mu      sync.Mutex // guards the rest
 	seen    mcp.TaskStatus
 	waiting map[string]*waiter // questions without an answer
-	asked   map[string]int     // how often each key was asked for
-	taken   []string           // keys of the answers that were taken, and are in the record still
+	asked   map[string]int     // how often the handler has used each key
+	taken   []string           // keys of delivered answers that are still in the record
 	said    saying
 }
 
-// saying holds back messages that come too fast.
+// saying limits the rate of messages.
 type saying struct {
 	message string
 	pending bool // a timer will write it
@@ -48,8 +48,8 @@ type saying struct {
 	timer   *time.Timer
 }
 
-// messagePause is the least time between two messages of a task: each is written to
-// the store, and told to those who listen.
+// messagePause is the least time between two messages of a task. Each message is an update of
+// the store and a notification to subscribers.
 const messagePause = time.Second
 
 func newTask(r *records, d *ask.Dialog, work *session.Detached, rec *store.TaskRecord, limit string) *task {
@@ -59,21 +59,21 @@ func newTask(r *records, d *ask.Dialog, work *session.Detached, rec *store.TaskR
 	}
 }
 
-// begin starts the clock of the task's life.
+// begin starts the timer of the TTL.
 func (t *task) begin(end time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.timer = time.AfterFunc(time.Until(end), t.expire)
 }
 
-// abort takes back a task that nobody has learned of.
+// abort ends a task whose record could not be created.
 func (t *task) abort(err error) {
 	rpc, _ := mcp.AsError(err)
 	t.leave()
 	t.work.Done(session.DetachedEnd{Status: mcp.TaskFailed, Error: rpc})
 }
 
-// expire ends the task at the end of its life.
+// expire ends the task at the end of its TTL.
 func (t *task) expire() {
 	end := session.StoppedEnd(mcp.CauseDeadline)
 	failed := storable(end.Error.WithData(mcp.ErrorData{Reason: string(mcp.CauseDeadline), Limit: t.limit}))
@@ -86,7 +86,7 @@ func (t *task) expire() {
 	t.work.Cancel(&mcp.CancelError{Cause: mcp.CauseDeadline})
 }
 
-// change changes the record, however short the time of the handler's own context is.
+// change changes the record. It uses a context of its own, since that of the handler may be over.
 func (t *task) change(f func(*store.TaskRecord) error) (*store.TaskRecord, error) {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(t.ctx), storePatience, mcp.ErrDeadline)
 	defer cancel()
@@ -128,7 +128,7 @@ func (t *task) say(message string) error {
 	return nil
 }
 
-// writeMessage writes the latest message. One that is lost is no loss: more will come.
+// writeMessage writes the latest message. It ignores errors, because more messages follow.
 func (t *task) writeMessage() {
 	t.mu.Lock()
 	message := t.said.message
@@ -140,8 +140,8 @@ func (t *task) writeMessage() {
 	})
 }
 
-// finish ends the task with what its handler has returned. An end that was decided
-// before stays, and what the handler returns is discarded.
+// finish ends the task with the outcome of its handler. If the task has ended before, the outcome
+// is ignored.
 func (t *task) finish(e ending) {
 	var end session.DetachedEnd
 	defer func() { t.work.Done(end) }()
@@ -155,7 +155,7 @@ func (t *task) finish(e ending) {
 	var result jsontext.Value
 	end.Status, result, end.Error, end.Hidden = t.outcome(&e)
 	rec, err := t.end(end.Status, result, end.Error)
-	if limit, _ := mcp.AsError(err); limit != nil { // a result that there is no room for
+	if limit, _ := mcp.AsError(err); limit != nil { // the result is too large for the store
 		end.Status, end.Error = mcp.TaskFailed, storable(limit)
 		rec, err = t.end(end.Status, nil, end.Error)
 	}
@@ -172,7 +172,7 @@ func (t *task) finish(e ending) {
 // end writes the end of the task.
 func (t *task) end(status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error) (*store.TaskRecord, error) {
 	return t.change(func(rec *store.TaskRecord) error {
-		message := "" // what the handler has said last is over
+		message := "" // the handler's last message is outdated
 		if failed != nil {
 			message = failed.Message
 		}
@@ -182,22 +182,21 @@ func (t *task) end(status mcp.TaskStatus, result jsontext.Value, failed *mcp.Err
 	})
 }
 
-// outcome tells how a task ends whose handler has returned so. The error can be stored; if
-// it stands for one that the client must not see, that is hidden. What a tool reports to
-// the model becomes its result.
+// outcome returns how a task ends. failed can be stored. hidden is the handler's own error if the
+// client gets another one. An error that a tool reports to the model becomes the result.
 func (t *task) outcome(e *ending) (status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error, hidden error) {
 	if e.panic != nil {
 		t.work.Panicked(e.panic.Value, e.panic.Stack)
 		return mcp.TaskFailed, nil, errInternal, nil
 	}
-	// What follows runs marshalers and error types of the handler's author.
+	// conclude calls marshalers and error types of the user.
 	if !t.contain(func() { status, result, failed, hidden = t.conclude(e) }) {
 		return mcp.TaskFailed, nil, errInternal, nil
 	}
 	return status, result, failed, hidden
 }
 
-// conclude is outcome for a handler that has not panicked. It may panic itself.
+// conclude is outcome for a handler that has not panicked. It may panic.
 func (t *task) conclude(e *ending) (status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error, hidden error) {
 	err := e.err
 	if errors.Is(err, mcp.ErrNotDeclared) {
@@ -230,9 +229,9 @@ func (t *task) conclude(e *ending) (status mcp.TaskStatus, result jsontext.Value
 	return end.Status, nil, storable(end.Error), nil
 }
 
-// contain runs f on a goroutine of its own and waits for it, so that neither a panic of
-// a user's marshaler nor its runtime.Goexit keeps the end of the task from being
-// written. It reports whether f has returned.
+// contain runs f on a goroutine of its own and waits for it. So the end of the task is written
+// even if a marshaler of the user panics or calls runtime.Goexit. It reports whether f has
+// returned.
 func (t *task) contain(f func()) (returned bool) {
 	done := make(chan struct{})
 	go func() {
@@ -251,7 +250,7 @@ func (t *task) contain(f func()) (returned bool) {
 
 var errInternal = mcp.NewError(mcp.CodeInternalError, "internal error")
 
-// storable is an error whose data is JSON, as a store can keep and measure it.
+// storable returns an error whose data is JSON, so that a store can keep it.
 func storable(err *mcp.Error) *mcp.Error {
 	if err == nil || err.Data == nil {
 		return err
@@ -264,17 +263,17 @@ func storable(err *mcp.Error) *mcp.Error {
 	return &c
 }
 
-// An ending is how a handler has returned.
+// An ending is the outcome of a handler.
 type ending struct {
 	result mcp.Result
 	err    error
-	panic  *session.HandlerPanic // or a runtime.Goexit, if its value is nil
-	// blameless: the result reports an error that is the caller's fault.
+	panic  *session.HandlerPanic // a nil value is a runtime.Goexit
+	// blameless says that the result reports an error which is the caller's fault.
 	blameless bool
 }
 
 // A waiter is a question that waits for its answer.
 type waiter struct {
 	ask.Question
-	answer chan jsontext.Value // has room for the one answer
+	answer chan jsontext.Value // buffered for the one answer
 }
