@@ -11,11 +11,11 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
 )
 
-// What a client has declared, and how a request is answered that needs more.
+// This file knows what a client has declared, and the error for a request that needs more.
 
-// Extension returns what the sender of a message has declared about an extension. Modern
-// clients declare with each request. Legacy ones did in initialize, those of before the
-// extensions under "experimental". sess may be nil.
+// Extension returns the settings that the sender of a message has declared for an extension.
+// Modern clients declare extensions with each request. Legacy clients declare them in initialize,
+// older ones under "experimental". sess may be nil.
 func Extension(in *session.Inbound, sess *session.Session, id string) (settings jsontext.Value, declared bool) {
 	if in.Era == mcp.Modern {
 		return onlyObject(schema.At(in.Meta.ClientCapabilities, "extensions", id))
@@ -23,7 +23,7 @@ func Extension(in *session.Inbound, sess *session.Session, id string) (settings 
 	return SessionExtension(sess, id)
 }
 
-// SessionExtension returns what a legacy client has declared about an extension in
+// SessionExtension returns the settings that a legacy client has declared for an extension in
 // initialize. sess may be nil.
 func SessionExtension(sess *session.Session, id string) (settings jsontext.Value, declared bool) {
 	if sess == nil || sess.Peer() == nil || !OfExtension(id).Has(mcp.Legacy) {
@@ -32,14 +32,14 @@ func SessionExtension(sess *session.Session, id string) (settings jsontext.Value
 	caps := sess.Peer().Capabilities
 	for _, declaration := range []map[string]any{caps.Extensions, caps.Experimental} {
 		if value, found := declaration[id]; found {
-			raw, _ := wire.Marshal(nil, value) // it came as JSON
+			raw, _ := wire.Marshal(nil, value) // it was decoded from JSON
 			return onlyObject(raw)
 		}
 	}
 	return nil, false
 }
 
-// onlyObject: nothing but an object declares an extension.
+// onlyObject returns settings that are an object. Any other value declares nothing.
 func onlyObject(settings jsontext.Value) (jsontext.Value, bool) {
 	if settings.Kind() != '{' {
 		return nil, false
@@ -47,8 +47,8 @@ func onlyObject(settings jsontext.Value) (jsontext.Value, bool) {
 	return settings, true
 }
 
-// OfExtension tells in which eras an extension can be used. Tasks need a type of
-// result that the legacy era does not have.
+// OfExtension returns the eras in which an extension can be used. Tasks need a type of result
+// that the legacy era does not have.
 func OfExtension(id string) Set {
 	if id == mcp.ExtensionTasks {
 		return Modern
@@ -56,8 +56,8 @@ func OfExtension(id string) Set {
 	return Both
 }
 
-// RequireExtension returns the answer to a request that needs an extension, or nil if its
-// client has declared it.
+// RequireExtension returns the error for a request that needs an extension, or nil if the client
+// has declared it.
 func RequireExtension(req *middleware.Request, id string) error {
 	core := CoreOf(req)
 	if _, declared := Extension(core.Inbound, core.Session(), id); declared {
@@ -66,8 +66,8 @@ func RequireExtension(req *middleware.Request, id string) error {
 	return MissingExtension(req, id)
 }
 
-// MissingExtension is the answer to a request that needs an extension. For a legacy client
-// the method is just not there.
+// MissingExtension returns the error for a request that needs an extension. A legacy client is
+// told that there is no such method.
 func MissingExtension(req *middleware.Request, id string) *mcp.Error {
 	if req.Peer.Era == mcp.Modern {
 		return mcp.NewError(mcp.CodeMissingRequiredCapability, "the client must declare the extension %s", id).
@@ -78,15 +78,15 @@ func MissingExtension(req *middleware.Request, id string) *mcp.Error {
 	return mcp.NewError(mcp.CodeMethodNotFound, "this is for clients with the extension %s", id)
 }
 
-// Askable returns what a client can be asked: what it has declared, as its revision
-// understands that.
+// Askable returns the capabilities that a client has declared, with what its revision adds or
+// does not have.
 func Askable(req *middleware.Request) mcp.ClientCapabilities {
 	caps := req.Capabilities()
 	v := req.Peer.Version
 	if req.Peer.Era == mcp.Modern || v.AtLeast(mcp.Version20251125) {
 		return caps
 	}
-	if caps.Sampling != nil { // without tools, and with a context for everybody
+	if caps.Sampling != nil { // older revisions have no tools, and always have a context
 		caps.Sampling = &mcp.SamplingCapability{Context: &struct{}{}}
 	}
 	if caps.Elicitation != nil {
@@ -98,8 +98,8 @@ func Askable(req *middleware.Request) mcp.ClientCapabilities {
 	return caps
 }
 
-// NotDeclared answers a request whose handler cannot do without what the client has
-// not declared, as err says.
+// NotDeclared returns the answer to a request whose handler needs a capability that the client
+// has not declared. err says which.
 func NotDeclared(req *middleware.Request, err error) (mcp.Result, error) {
 	required := missingIn(err)
 	text := err.Error()
@@ -113,7 +113,7 @@ func NotDeclared(req *middleware.Request, err error) (mcp.Result, error) {
 	return nil, mcp.NewError(mcp.CodeInvalidRequest, "%s", text).WithData(data)
 }
 
-// missingIn adds up what the errors in a tree say is missing.
+// missingIn returns the union of the capabilities that are missing in a tree of errors.
 func missingIn(err error) (sum mcp.ClientCapabilities) {
 	if e, ok := err.(*mcp.NotDeclaredError); ok {
 		return e.Missing
@@ -129,15 +129,14 @@ func missingIn(err error) (sum mcp.ClientCapabilities) {
 	return sum
 }
 
-// TellsRoots reports whether the sender of a message may say that its roots have changed. A
-// client without roots has no such change, and the modern era no such notification. sess may
-// be nil.
+// TellsRoots reports whether the sender of a message may say that its roots have changed: a
+// legacy client that has declared roots. sess may be nil.
 func TellsRoots(in *session.Inbound, sess *session.Session) bool {
 	return in.Era == mcp.Legacy && sess != nil && sess.Peer() != nil && sess.Peer().Capabilities.Roots != nil
 }
 
-// WantsLog reports whether the client wants messages of a severity: a modern one
-// with this request, a legacy one in its session.
+// WantsLog reports whether the client wants messages of a severity. A modern client sets the
+// level with the request, a legacy client for its session.
 func WantsLog(r *session.Request, severity int) bool {
 	least := mcp.LoggingLevel("")
 	if r.Era == mcp.Modern {
@@ -152,12 +151,11 @@ func WantsLog(r *session.Request, severity int) bool {
 
 // logLevelOf returns the level in the metadata of a request; "" if there is none.
 func logLevelOf(meta *wire.Meta) (level mcp.LoggingLevel) {
-	_ = json.Unmarshal(meta.LogLevel, &level) // what is no string is no level
+	_ = json.Unmarshal(meta.LogLevel, &level) // a value that is no string is no level
 	return level
 }
 
-// CheckLogLevel returns the error for a modern request that wants messages of a level that
-// does not exist, or nil.
+// CheckLogLevel returns the error for a modern request with an unknown log level, or nil.
 func CheckLogLevel(in *session.Inbound) *mcp.Error {
 	if in.Meta.LogLevel == nil || logLevelOf(&in.Meta).Severity() >= 0 {
 		return nil
@@ -165,7 +163,7 @@ func CheckLogLevel(in *session.Inbound) *mcp.Error {
 	return BadLogLevel("params._meta." + mcp.MetaLogLevel)
 }
 
-// BadLogLevel is the error for a level that does not exist.
+// BadLogLevel returns the error for an unknown log level.
 func BadLogLevel(member string) *mcp.Error {
 	return mcp.NewError(mcp.CodeInvalidParams, "%s must be one of %v", member, mcp.LoggingLevels())
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
 )
 
-// downgrade returns a result without what a legacy revision does not know. Some
-// clients refuse a whole list for one entry that has too much. The result itself,
-// which its handler may share, is not changed.
+// downgrade returns a copy of a result without what a legacy revision does not know. Some clients
+// reject a whole list because of one unknown member. The result itself is not changed, because
+// its handler may share it.
 func downgrade(v mcp.Version, result mcp.Result) (mcp.Result, error) {
 	switch r := result.(type) {
 	case *mcp.InitializeResult:
@@ -26,7 +26,7 @@ func downgrade(v mcp.Version, result mcp.Result) (mcp.Result, error) {
 		return downgradeCall(v, *r)
 	}
 	if v.AtLeast(mcp.Version20251125) {
-		return result, nil // the last revision that has changed what follows
+		return result, nil // no later revision has changed the following results
 	}
 	switch r := result.(type) {
 	case *mcp.ListPromptsResult:
@@ -59,8 +59,7 @@ func downgrade(v mcp.Version, result mcp.Result) (mcp.Result, error) {
 	return result, nil
 }
 
-// downgradeInitialize goes by the revision that the result agrees on: the request came
-// before that.
+// downgradeInitialize uses the revision in the result, because the request has none.
 func downgradeInitialize(r mcp.InitializeResult) *mcp.InitializeResult {
 	v := r.ProtocolVersion
 	if !v.AtLeast(mcp.Version20251125) {
@@ -104,7 +103,7 @@ func downgradeCall(v mcp.Version, r mcp.CallToolResult) (mcp.Result, error) {
 		r.StructuredContent = jsontext.Value(raw)
 		if !v.AtLeast(mcp.Version20250618) || jsontext.Value(raw).Kind() != '{' {
 			r.StructuredContent = nil
-			if len(r.Content) == 0 { // else nothing would be left of it
+			if len(r.Content) == 0 { // else the result would be empty
 				r.Content = []mcp.Content{&mcp.TextContent{Text: string(raw)}}
 			}
 		}
@@ -139,8 +138,6 @@ func downgradeTemplate(v mcp.Version, t mcp.ResourceTemplate) *mcp.ResourceTempl
 	return &t
 }
 
-// What revisions before 2025-11-25 do not know of the things that results are made of.
-
 // downgradeTitle drops a title, which came with 2025-06-18.
 func downgradeTitle(v mcp.Version, title string) string {
 	if !v.AtLeast(mcp.Version20250618) {
@@ -157,8 +154,8 @@ func downgradeIcons(v mcp.Version, icons []mcp.Icon) []mcp.Icon {
 	return icons
 }
 
-// downgradeMeta drops the _meta of an entry, a block or contents, which came with
-// 2025-06-18. That of a result was always there.
+// downgradeMeta drops the _meta of an entry, a block or contents, which came with 2025-06-18.
+// Results have had _meta in every revision.
 func downgradeMeta(v mcp.Version, meta mcp.Meta) mcp.Meta {
 	if !v.AtLeast(mcp.Version20250618) {
 		return nil
@@ -176,8 +173,8 @@ func downgradeAnnotations(v mcp.Version, a *mcp.Annotations) *mcp.Annotations {
 	return &c
 }
 
-// downgradeBlock returns a block without what the revision does not know; a block of a
-// kind that it does not know becomes text.
+// downgradeBlock returns a block without what the revision does not know. A block of an unknown
+// kind becomes text.
 func downgradeBlock(v mcp.Version, block mcp.Content) mcp.Content {
 	switch b := block.(type) {
 	case *mcp.TextContent:
@@ -201,7 +198,7 @@ func downgradeBlock(v mcp.Version, block mcp.Content) mcp.Content {
 	return block
 }
 
-// knownAbout reports whether downgradeAbout has nothing to do, as with nearly all blocks.
+// knownAbout reports whether downgradeAbout would change nothing, as for nearly all blocks.
 func knownAbout(v mcp.Version, m mcp.ContentMeta) bool {
 	return m.Meta == nil && (m.Annotations == nil || m.Annotations.LastModified == "") || v.AtLeast(mcp.Version20250618)
 }

@@ -12,12 +12,11 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-// An Encoder writes results in the form of their reader's revision. It is safe for
-// concurrent use.
+// An Encoder writes results in the form of the client's revision. It is safe for concurrent use.
 type Encoder struct {
 	info       mcp.Implementation
 	serverInfo []byte // {"io.modelcontextprotocol/serverInfo":...}, encoded
-	// scope is that of results whose handlers say nothing of who may share them.
+	// scope is the cache scope of results whose handlers set none.
 	scope mcp.CacheScope
 
 	tools     pages[*mcp.Tool]
@@ -26,7 +25,8 @@ type Encoder struct {
 	templates pages[*mcp.ResourceTemplate]
 }
 
-// Registered tells of each list whether all the given entries are registered, in this order.
+// Registered has a function for each list. It reports whether all given entries are registered,
+// in this order.
 type Registered struct {
 	Tools     func([]*mcp.Tool) bool
 	Prompts   func([]*mcp.Prompt) bool
@@ -47,9 +47,9 @@ func NewEncoder(info mcp.Implementation, scope mcp.CacheScope, registered Regist
 	}, err
 }
 
-// Encode appends the JSON of a result. Modern results say their type, who made
-// them and how long they stay fresh; legacy ones say none of it, and nothing else
-// that their revision does not know. rest is explained at [session.Dispatcher].
+// Encode appends the JSON of a result. Modern results have their type, the server's name and a
+// cache hint. Legacy results have only what their revision knows. rest is explained at
+// [session.Dispatcher].
 func (e *Encoder) Encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Result) (_, rest []byte, err error) {
 	if result == nil {
 		result = &mcp.EmptyResult{}
@@ -70,31 +70,30 @@ func (e *Encoder) Encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Resu
 	if page := e.knownPage(v, result); page != nil {
 		return dst, page, nil
 	}
-	mark := len(dst) - 1 // where the result's own brace goes, since our object has opened already
+	mark := len(dst) - 1 // the place of the result's own brace, which would be a second one
 	opened := dst[mark]
 	dst, err = appendObject(dst[:mark], v, era, result)
 	if err != nil {
 		return dst[:at], nil, err
 	}
 	dst[mark] = opened
-	if string(dst[mark:]) == ",}" { // the result says nothing of its own
+	if string(dst[mark:]) == ",}" { // the result has no members
 		return append(dst[:mark], '}'), nil, nil
 	}
 	e.keepPage(v, result, dst[mark+1:])
 	return dst, nil, nil
 }
 
-// EncodeTask returns the JSON of the result of a task, as its call would have been
-// answered with.
+// EncodeTask returns the JSON of the result of a task: the same as that of a call.
 func (e *Encoder) EncodeTask(to *middleware.Peer, result mcp.Result) (jsontext.Value, error) {
 	if kind := resultType(result); kind != "complete" {
 		return nil, fmt.Errorf("server: a result of type %q cannot end a task", kind)
 	}
-	json, _, err := e.Encode(nil, to.Era, to.Version, result) // of a call, which shares nothing
+	json, _, err := e.Encode(nil, to.Era, to.Version, result) // only lists have a rest
 	return json, err
 }
 
-// withServerInfo returns a copy of a result that has metadata, with ours.
+// withServerInfo returns a copy of a result with the server's metadata added to its own.
 func (e *Encoder) withServerInfo(result mcp.Result) mcp.Result {
 	merged := mcp.Meta{mcp.MetaServerInfo: e.info}
 	for k, v := range *result.ResultMetadata() {
@@ -105,7 +104,7 @@ func (e *Encoder) withServerInfo(result mcp.Result) mcp.Result {
 	return result
 }
 
-// appendObject appends the object of a result, with what its reader's revision knows.
+// appendObject appends the object of a result, without what the revision does not know.
 func appendObject(dst []byte, v mcp.Version, era mcp.Era, result mcp.Result) (_ []byte, err error) {
 	if era == mcp.Legacy {
 		if result, err = downgrade(v, withoutHint(result)); err != nil {
@@ -115,7 +114,7 @@ func appendObject(dst []byte, v mcp.Version, era mcp.Era, result mcp.Result) (_ 
 	return marshalObject(dst, result)
 }
 
-// resultType returns what a modern result says of itself.
+// resultType returns the resultType of a modern result.
 func resultType(result mcp.Result) string {
 	if typed, ok := result.(interface{ ResultType() string }); ok {
 		return typed.ResultType()
@@ -142,8 +141,8 @@ func marshalObject(dst []byte, result mcp.Result) ([]byte, error) {
 // cacheHinted is a result that carries a cache hint.
 type cacheHinted interface{ CacheHinted() *mcp.CacheHint }
 
-// withHint fills in what a cacheable result must say in the modern era: stale at
-// once, and for everybody who sees the same, unless the handler knows better.
+// withHint fills in the cache hint of a cacheable result, where the handler has set none: stale at
+// once, with the server's scope.
 func (e *Encoder) withHint(result mcp.Result) mcp.Result {
 	hinted, ok := result.(cacheHinted)
 	if !ok || hinted.CacheHinted().TTL != nil && hinted.CacheHinted().Scope != "" {
@@ -160,7 +159,7 @@ func (e *Encoder) withHint(result mcp.Result) mcp.Result {
 	return result
 }
 
-// withoutHint takes the hint away.
+// withoutHint removes the hint.
 func withoutHint(result mcp.Result) mcp.Result {
 	hinted, ok := result.(cacheHinted)
 	if !ok || *hinted.CacheHinted() == (mcp.CacheHint{}) {
@@ -182,8 +181,7 @@ func shallowCopy(result mcp.Result) mcp.Result {
 	return c.Interface().(mcp.Result)
 }
 
-// knownPage returns the rest of an answer with a page of a list for clients of a
-// revision, or nil.
+// knownPage returns the kept JSON of a page of a list, or nil.
 func (e *Encoder) knownPage(v mcp.Version, result mcp.Result) []byte {
 	if len(*result.ResultMetadata()) > 0 {
 		return nil
@@ -201,8 +199,8 @@ func (e *Encoder) knownPage(v mcp.Version, result mcp.Result) []byte {
 	return nil
 }
 
-// keepPage remembers a result, of which members is the JSON without the first brace, if
-// it is a page of a list.
+// keepPage keeps the JSON of a result that is a page of a list. members is the JSON without the
+// first brace.
 func (e *Encoder) keepPage(v mcp.Version, result mcp.Result, members []byte) {
 	if len(*result.ResultMetadata()) > 0 {
 		return

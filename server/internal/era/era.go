@@ -1,6 +1,6 @@
-// Package era is where what the server says takes the form of its reader's revision:
-// how results are encoded, which words a question and an error have, and what a client
-// has declared. Nothing else of the server asks in which era its caller speaks.
+// Package era has what is not the same for all revisions of the protocol: how results, questions
+// and errors are written, and what a client has declared. Features do not look at the revision
+// of their caller.
 package era
 
 import (
@@ -35,8 +35,8 @@ func CheckVersion(v mcp.Version) *mcp.Error {
 // An Origin is the Origin of a request that middlewares see.
 type Origin interface{ Core() *session.Request }
 
-// CoreOf returns the session core's view of a request. It panics, which the core
-// contains, if a middleware has passed on a request of its own making.
+// CoreOf returns the request of the session core behind a request of middlewares. It panics if a
+// middleware has passed on a request without the Origin; the core recovers the panic.
 func CoreOf(req *middleware.Request) *session.Request {
 	origin, ok := req.Origin.(Origin)
 	if !ok {
@@ -45,7 +45,7 @@ func CoreOf(req *middleware.Request) *session.Request {
 	return origin.Core()
 }
 
-// Values of a peer that has said nothing of itself.
+// Values for a legacy client that has not sent initialize.
 var (
 	unknownClient  mcp.Implementation
 	noCapabilities mcp.ClientCapabilities

@@ -7,14 +7,12 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// maxPages bounds how many encoded pages of one list are kept: a few for each revision
-// that clients speak.
+// maxPages bounds the encoded pages of one list. That is a few pages for each revision.
 const maxPages = 16
 
-// pages keeps encoded pages of one list, because most clients ask for the same ones
-// again and again. A page is known by its entries, so that nothing has to be told of a
-// change: a list that has changed has other entries, and what middleware has made of a
-// page is not that page any more. Only registered entries are sure to stay as they are.
+// pages caches encoded pages of one list, because most clients ask for the same pages. The key of
+// a page is its entries, so that a changed list needs no invalidation: it has other entries. Only
+// pages of registered entries are kept, because these are never changed.
 type pages[T comparable] struct {
 	registered func(entries []T) bool
 	kept       atomic.Pointer[[]page[T]] // copied on write
@@ -26,7 +24,7 @@ type page[T comparable] struct {
 	entries []T
 	next    string
 	hint    mcp.CacheHint
-	// rest is the JSON of the page from its first member on, and one brace more.
+	// rest is the JSON of the page from its first member on, with one brace more at the end.
 	rest []byte
 }
 
@@ -49,8 +47,8 @@ func sameHint(a, b mcp.CacheHint) bool {
 	return a.Scope == b.Scope && (a.TTL == b.TTL || a.TTL != nil && b.TTL != nil && *a.TTL == *b.TTL)
 }
 
-// keep remembers a page in the place of the oldest. members is its JSON without the first
-// brace.
+// keep adds a page, in the place of the oldest one if there are maxPages. members is its JSON
+// without the first brace.
 func (p *pages[T]) keep(v mcp.Version, entries []T, next string, hint mcp.CacheHint, members []byte) {
 	if !p.registered(entries) {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Question puts a question into the words of a legacy revision. page is the id of the page
-// that it asks to open, or "".
+// Question returns a question in the form of a legacy revision. page is the ElicitationID of the
+// page that it asks to open, or "".
 func Question(v mcp.Version, q mcp.InputRequest, page string) (mcp.InputRequest, error) {
 	var err error
 	switch p := q.Params.(type) {
@@ -37,8 +37,7 @@ func Question(v mcp.Version, q mcp.InputRequest, page string) (mcp.InputRequest,
 	return q, err
 }
 
-// oldMessages gives each block a message of its own: before 2025-11-25 a message has
-// one.
+// oldMessages returns one message for each block. Before 2025-11-25 a message has one block.
 func oldMessages(v mcp.Version, messages []mcp.SamplingMessage) (list []mcp.SamplingMessage) {
 	for _, m := range messages {
 		for _, block := range m.Content {
@@ -48,11 +47,11 @@ func oldMessages(v mcp.Version, messages []mcp.SamplingMessage) (list []mcp.Samp
 	return list
 }
 
-// errNewForm: the form needs more than the client's revision has.
+// errNewForm is the error for a form that the client's revision cannot express.
 var errNewForm = fmt.Errorf("%w: choices of several in a form", mcp.ErrNotDeclared)
 
-// oldForm rewrites a form for 2025-06-18, which has the titles of choices in enumNames
-// and defaults for booleans alone. The properties keep their order.
+// oldForm rewrites a form for 2025-06-18. That revision has the titles of choices in enumNames,
+// and defaults only for booleans. The properties keep their order.
 func oldForm(form jsontext.Value) (jsontext.Value, error) {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(form, &members); err != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// What a handler returns goes through the chain as it is. This file is outside the chain:
-// it decides what the caller is told of an error, and shows the operator all of it.
+// Errors of handlers pass the middlewares unchanged. The code in this file runs outside of them.
+// It decides what the caller is told of an error, and logs the whole error.
 
-// A Fault is an error of the server itself, or of a program that breaks its own
-// schemas. A tool answers with a protocol error then, because no other arguments would help.
+// A Fault is an error of the server, or of a program that breaks its own schemas. For a tool it
+// becomes a protocol error, because the model cannot correct it with other arguments.
 type Fault struct{ Err error }
 
 // Error returns the text of the error.
@@ -26,14 +26,14 @@ func (e Fault) Error() string { return e.Err.Error() }
 // Unwrap returns the error.
 func (e Fault) Unwrap() error { return e.Err }
 
-// A Teller makes the answer of what a handler has returned. It is safe for concurrent use.
+// A Teller makes answers of what handlers return. It is safe for concurrent use.
 type Teller struct {
 	Logger *slog.Logger
 	// Details tells callers the whole text of every error.
 	Details atomic.Bool
 }
 
-// Answer makes the answer of what the chain has returned.
+// Answer returns the answer for what the chain of middlewares has returned.
 func (t *Teller) Answer(ctx context.Context, r *session.Request, result mcp.Result, err error) (mcp.Result, error) {
 	if err == nil {
 		if tool, ok := result.(*mcp.CallToolResult); ok && tool != nil {
@@ -54,8 +54,8 @@ func (t *Teller) Answer(ctx context.Context, r *session.Request, result mcp.Resu
 	return tool, nil
 }
 
-// Tell shows an error to the operator and returns what the caller is told of it: a tool's
-// result, or a protocol error that is still to be translated.
+// Tell logs an error and returns what the caller is told: the result of a tool, or a protocol
+// error, which Translate has to be applied to.
 func (t *Teller) Tell(ctx context.Context, r *session.Request, err error) (*mcp.CallToolResult, *mcp.Error) {
 	t.show(ctx, r, err)
 	if rpc := t.protocolError(r, err); rpc != nil {
@@ -64,14 +64,14 @@ func (t *Teller) Tell(ctx context.Context, r *session.Request, err error) (*mcp.
 	return mcp.ToolErrorResult(t.text(r, err, "the tool failed")), nil
 }
 
-// CancelledBy returns why ctx was cancelled if an error says nothing else, or nil.
+// CancelledBy returns the cause of the cancellation of ctx if err is about nothing else, or nil.
 func CancelledBy(ctx context.Context, err error) error {
 	if _, cancelled := mcp.CauseOf(ctx); !cancelled {
 		return nil
 	}
 	cause := context.Cause(ctx)
 	if errors.Is(err, cause) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return cause // ctx.Err(), or what a library makes of it
+		return cause // err is ctx.Err(), perhaps wrapped by a library
 	}
 	return nil
 }
@@ -93,14 +93,14 @@ func (t *Teller) protocolError(r *session.Request, err error) *mcp.Error {
 		code = mcp.CodeInvalidParams
 	}
 	var fault Fault
-	programs := errors.As(err, &fault) || errors.Is(err, mcp.ErrInputRequired) // where nobody can be asked
+	programs := errors.As(err, &fault) || errors.Is(err, mcp.ErrInputRequired) // the second: in a handler that cannot ask
 	if r.Method == mcp.MethodToolsCall && !programs {
 		return nil
 	}
 	return mcp.NewError(code, "%s", t.text(r, err, "internal error"))
 }
 
-// text is what the caller is told of an error that is no protocol error.
+// text returns what the caller is told of an error that is no protocol error.
 func (t *Teller) text(r *session.Request, err error, sentence string) string {
 	if made, ok := mcp.AsToolError(err); ok {
 		return made.Text
@@ -114,7 +114,7 @@ func (t *Teller) text(r *session.Request, err error, sentence string) string {
 	return sentence
 }
 
-// Hidden returns an error that does not show in the answer as it is, and nil for any other.
+// Hidden returns err if the answer does not have its whole text, else nil.
 func Hidden(err error) error {
 	if rpc, plain := err.(*mcp.Error); plain && rpc.Unwrap() == nil {
 		return nil
@@ -122,8 +122,7 @@ func Hidden(err error) error {
 	return err
 }
 
-// show shows the operator an error as its handler has returned it. One that is told
-// to the caller as it is shows in the answer already.
+// show logs an error with its whole text. It does nothing if the answer has that text.
 func (t *Teller) show(ctx context.Context, r *session.Request, err error) {
 	if Hidden(err) == nil {
 		return
@@ -131,17 +130,17 @@ func (t *Teller) show(ctx context.Context, r *session.Request, err error) {
 	observe.Error(r, err)
 	level := slog.LevelError
 	if wire.ForCaller(err) != nil || mcp.IsCallerFault(err) {
-		level = slog.LevelInfo // it was made for the caller, or is the caller's
+		level = slog.LevelInfo // made for the caller, or the caller's fault
 	}
 	if t.Logger.Enabled(ctx, level) {
 		t.Logger.Log(ctx, level, "handler.error", append(r.LogAttrs(), "error", err)...)
 	}
 }
 
-// Translate gives an error the code that it has for its caller. A resource that does not
-// exist has one of its own in the legacy era alone, and so here inside. An error that asks
-// for pages has one for clients of 2025-11-25 alone: where it could be put as a question,
-// package ask has done that.
+// Translate returns an error with the code that the caller's revision has for it. Inside the
+// server, and in the legacy era, a missing resource has a code of its own. The code for pages to
+// open exists in 2025-11-25 only; package ask has replaced such errors by questions where the
+// caller can be asked.
 func Translate(era mcp.Era, version mcp.Version, err error) error {
 	rpc, _ := mcp.AsError(err)
 	switch {
@@ -158,5 +157,5 @@ func Translate(era mcp.Era, version mcp.Version, err error) error {
 	return &modern
 }
 
-// TaskError is the error of a task, which only modern clients can ask for.
+// TaskError translates the error of a task. Only modern clients can see it.
 func TaskError(err error) error { return Translate(mcp.Modern, mcp.LatestVersion, err) }

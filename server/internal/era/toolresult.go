@@ -7,10 +7,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// appendToolResult appends the JSON of the result that nearly every call has: blocks of
-// text that say nothing about themselves, and structured content that is JSON already.
-// It gives the same bytes as the encoder in a fifth of the time; false if the result
-// is another one, with dst as it was.
+// appendToolResult appends the JSON of the most frequent kind of result: plain blocks of text, and
+// structured content that is JSON already. It writes the same bytes as the encoder in a fifth of
+// the time (BenchmarkToolResult). For any other result it returns dst unchanged and false.
 func appendToolResult(dst []byte, r *mcp.CallToolResult) (_ []byte, ok bool) {
 	if len(r.Content) == 0 || len(r.Meta) > 0 {
 		return dst, false
@@ -34,7 +33,7 @@ func appendToolResult(dst []byte, r *mcp.CallToolResult) (_ []byte, ok bool) {
 		var err error
 		dst, err = wire.AppendValue(append(dst, `,"structuredContent":`...), structured)
 		if err != nil {
-			return dst[:at], false // what is wrong, the encoder says
+			return dst[:at], false // the encoder will return the error
 		}
 	default:
 		return dst[:at], false

@@ -2,18 +2,17 @@ package notify
 
 import "sync"
 
-// A Feed is what one subscriber is told. While it is busy, because what was posted last
-// is not written yet, notifications wait in its queues; so a subscriber that does
-// not read costs the memory of what it has subscribed to, and one that reads again
-// learns what is new.
+// A Feed sends notifications to one subscriber. It is busy while the notifications that it has
+// posted last are not written. Then others wait in its queues. So a subscriber that does not read
+// costs a bounded amount of memory, and gets the latest changes when it reads again.
 type Feed struct {
 	// post queues a notification without waiting. done, if it is not nil, is called once,
 	// when the notification was written or dropped, by any goroutine.
 	post func(n Notification, done func())
 	next func() // f.send
-	// limit is how many parts of resources wait, and how many events.
+	// limit bounds the parts of resources, and the events, that wait.
 	limit int
-	// overflow counts a notification that has found no room.
+	// overflow counts a notification beyond the limit.
 	overflow func()
 
 	// Guarded by Hub.mu.
@@ -28,16 +27,15 @@ type Feed struct {
 	closed  bool
 }
 
-// tell notes a notification for the subscriber, who has asked for the topic as, and sends it
-// unless others do already.
+// tell adds a notification for a subscriber of the topic as, and sends it unless the feed is
+// busy.
 func (f *Feed) tell(n Notification, as Topic) {
 	if f.note(n, as) {
 		f.send()
 	}
 }
 
-// note remembers a notification until it can be told, and reports whether the caller must
-// call send.
+// note adds a notification to its queue, and reports whether the caller must call send.
 func (f *Feed) note(n Notification, as Topic) (send bool) {
 	f.mu.Lock()
 	if f.closed {
@@ -59,11 +57,11 @@ func (f *Feed) note(n Notification, as Topic) (send bool) {
 	return send
 }
 
-// maxPosted is how many notifications of one feed are posted at the same time.
+// maxPosted bounds the notifications of one feed that are posted and not written.
 const maxPosted = 16
 
-// send posts what waits. It is called when what was posted before was written, and
-// by the caller that has made the feed busy. Neither queue can keep the other one waiting.
+// send posts notifications from both queues. It is called when the notifications before were
+// written, and by the caller that has made the feed busy. No queue can starve the other one.
 func (f *Feed) send() {
 	var room [maxPosted]Notification
 	f.mu.Lock()
@@ -81,7 +79,7 @@ func (f *Feed) send() {
 	}
 }
 
-// close forgets what waits, for good.
+// close empties the queues. The feed sends nothing more.
 func (f *Feed) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

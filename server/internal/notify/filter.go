@@ -9,9 +9,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// parseFilter reads the filter of a subscription. extension reports whether a member is the
-// id of an extension with notifications. Members that the server does not know are
-// notifications that it does not have.
+// parseFilter decodes the filter of a subscription. extension reports whether a member is the id
+// of an extension with notifications. Unknown members are ignored.
 func parseFilter(raw jsontext.Value, extension func(id string) bool) (f mcp.SubscriptionFilter, err error) {
 	var params struct {
 		Notifications map[string]jsontext.Value `json:"notifications"`
@@ -54,7 +53,7 @@ func parseFilter(raw jsontext.Value, extension func(id string) bool) (f mcp.Subs
 
 var errNotStrings = errors.New("not an array of strings")
 
-// distinctStrings decodes an array of strings, each of which it returns once.
+// distinctStrings decodes an array of strings and returns each string once.
 func distinctStrings(raw jsontext.Value) ([]string, error) {
 	var all []*string // null is not a string
 	if err := json.Unmarshal(raw, &all); err != nil || all == nil {

@@ -9,22 +9,22 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 )
 
-// A Hub knows which feeds want to be told of which topics. A publisher only notes a
-// change; a goroutine that lives as long as there is something to spread does
-// the work, so that a burst of changes is spread once. An event is noted for each feed by
-// its publisher, so that all are told in one order. All methods are safe for concurrent use.
+// A Hub knows the feeds of each topic. Publish only notes a change. A goroutine takes it to the
+// feeds, so that a burst of changes is handled once; it ends when nothing is left. Publish itself
+// takes an event to the feeds, so that all of them get the events in the same order. All methods
+// are safe for concurrent use.
 //
 // Lock order: Hub.mu, then Feed.mu.
 type Hub struct {
 	core *session.Core
-	// overflow counts a notification that has found no room in its feed.
+	// overflow counts a notification beyond the limit of its feed.
 	overflow func()
-	// joined counts the feeds, so that publishing is free without any.
+	// joined counts the feeds, so that publishing without subscribers costs nothing.
 	joined atomic.Int64
 
 	mu        sync.Mutex // guards the rest
 	topics    map[Topic]audience
-	revisions map[Topic]int64 // of the tasks among the topics: the last one that was told
+	revisions map[Topic]int64 // of tasks: the last one that was published
 	pending   latest
 	spreading bool
 }
@@ -43,8 +43,8 @@ func NewHub(core *session.Core) *Hub {
 // Joined returns how many feeds there are.
 func (h *Hub) Joined() int64 { return h.joined.Load() }
 
-// join enters a new feed, which posts nothing before its first send. revisions are
-// those of the tasks among the topics that the subscriber may have read.
+// join adds a new feed, which posts nothing before its first send. revisions are the revisions
+// that the subscriber may have read of the tasks among the topics.
 func (h *Hub) join(post func(Notification, func()), topics []Topic, revisions map[string]int64) *Feed {
 	f := &Feed{
 		post: post, limit: h.core.Limits().MaxPendingUpdates, overflow: h.overflow, busy: true, topics: make(map[Topic]struct{}, len(topics)),
@@ -54,7 +54,7 @@ func (h *Hub) join(post func(Notification, func()), topics []Topic, revisions ma
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range topics {
-		h.seat(f, t)
+		h.subscribe(f, t)
 	}
 	for id, revision := range revisions {
 		t := Topic{Task, id}
@@ -63,8 +63,8 @@ func (h *Hub) join(post func(Notification, func()), topics []Topic, revisions ma
 	return f
 }
 
-// seat enters a feed in the audience of a topic. The caller must hold h.mu.
-func (h *Hub) seat(f *Feed, t Topic) {
+// subscribe adds a feed to the audience of a topic. The caller must hold h.mu.
+func (h *Hub) subscribe(f *Feed, t Topic) {
 	if _, there := f.topics[t]; there {
 		return
 	}
@@ -78,8 +78,8 @@ func (h *Hub) seat(f *Feed, t Topic) {
 	h.topics[t][f] = struct{}{}
 }
 
-// unseat is the opposite of seat. The caller must hold h.mu.
-func (h *Hub) unseat(f *Feed, t Topic) {
+// unsubscribe removes a feed from the audience of a topic. The caller must hold h.mu.
+func (h *Hub) unsubscribe(f *Feed, t Topic) {
 	delete(f.topics, t)
 	if t.Kind == Resource {
 		f.resources--
@@ -91,20 +91,19 @@ func (h *Hub) unseat(f *Feed, t Topic) {
 	}
 }
 
-// leave takes a feed away, once. It is told nothing more.
+// leave removes a feed. It must be called once for each feed.
 func (h *Hub) leave(f *Feed) {
 	h.mu.Lock()
 	f.left = true
 	for t := range f.topics {
-		h.unseat(f, t)
+		h.unsubscribe(f, t)
 	}
 	h.mu.Unlock()
 	f.close()
 	h.joined.Add(-1)
 }
 
-// add adds topics to a feed that has joined; false if it would have more than limit
-// resources.
+// add adds topics to a feed. It returns false if the feed would have more than limit resources.
 func (h *Hub) add(f *Feed, limit int, topics ...Topic) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,32 +114,32 @@ func (h *Hub) add(f *Feed, limit int, topics ...Topic) bool {
 		case t.Kind == Resource && f.resources >= limit:
 			return false
 		default:
-			h.seat(f, t)
+			h.subscribe(f, t)
 		}
 	}
 	return true
 }
 
-// remove takes a topic away from a feed; false if the feed did not have it.
+// remove removes a topic from a feed. It returns false if the feed did not have it.
 func (h *Hub) remove(f *Feed, t Topic) (there bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, there = f.topics[t]; there {
-		h.unseat(f, t)
+		h.unsubscribe(f, t)
 	}
 	return there
 }
 
-// Publish tells the subscribers of a topic, and, of a resource, those of what it is a part
-// of. It does not wait for them. Changes of a task may come in any order: those that are
-// older than what was told already are ignored. Publish reports whether there is a
+// Publish sends a notification to the subscribers of its topic and, for a resource, to those of
+// the resources that it is a part of. It does not wait for them. Changes of a task may come in
+// any order: a change with an older revision is ignored. Publish reports whether there is a
 // subscriber.
 func (h *Hub) Publish(n Notification) (wanted bool) {
 	if h.joined.Load() == 0 {
 		return false
 	}
 	if n.event() {
-		return h.tellAll(n)
+		return h.publishEvent(n)
 	}
 	h.mu.Lock()
 	if h.isNew(n) {
@@ -158,8 +157,9 @@ func (h *Hub) Publish(n Notification) (wanted bool) {
 	return wanted
 }
 
-// tellAll notes an event for all its subscribers, and sends it to those that are not busy.
-func (h *Hub) tellAll(n Notification) (wanted bool) {
+// publishEvent adds an event to the feeds of its subscribers, and sends it to those that are not
+// busy.
+func (h *Hub) publishEvent(n Notification) (wanted bool) {
 	var idle []*Feed
 	h.mu.Lock()
 	for f := range h.topics[n.Topic] {
@@ -175,7 +175,7 @@ func (h *Hub) tellAll(n Notification) (wanted bool) {
 	return wanted
 }
 
-// isNew reports whether a change was not told yet. The caller must hold h.mu.
+// isNew reports whether a change was not published yet. The caller must hold h.mu.
 func (h *Hub) isNew(n Notification) bool {
 	if n.Kind != Task || len(h.topics[n.Topic]) == 0 {
 		return true
@@ -187,8 +187,8 @@ func (h *Hub) isNew(n Notification) bool {
 	return true
 }
 
-// Wants reports whether a topic has a subscriber.
-func (h *Hub) Wants(t Topic) bool {
+// HasSubscribers reports whether a topic has a subscriber.
+func (h *Hub) HasSubscribers(t Topic) bool {
 	if h.joined.Load() == 0 {
 		return false
 	}
@@ -197,8 +197,8 @@ func (h *Hub) Wants(t Topic) bool {
 	return len(h.topics[t]) > 0
 }
 
-// maxSpread is how many updates of parts of resources wait to be spread. Beyond that the
-// resources themselves are spread, of which there are as many as somebody wants.
+// maxSpread bounds the updates of parts of resources that wait in the hub. Beyond that the update
+// of the whole resource waits; these are bounded by the subscriptions.
 const maxSpread = 1024
 
 // wanted yields the topics to which a change belongs and that have a subscriber.
@@ -209,8 +209,7 @@ func (h *Hub) wanted(t Topic) func(yield func(Topic) bool) {
 	}
 }
 
-// spread tells the feeds until there is nothing left to tell. It holds no lock while it
-// does.
+// spread takes changes to the feeds until none is left. It calls them without holding the lock.
 func (h *Hub) spread() {
 	for {
 		h.mu.Lock()
@@ -230,14 +229,14 @@ func (h *Hub) spread() {
 	}
 }
 
-// subscribers are the feeds that are told of a change because of one topic.
+// subscribers are the feeds that get a change because of one topic.
 type subscribers struct {
 	as    Topic
 	feeds []*Feed
 }
 
-// subscribers returns a private copy of those who want to know of a change, each once.
-// The caller must hold h.mu.
+// subscribers returns a copy of the subscribers of a change, each once. The caller must hold
+// h.mu.
 func (h *Hub) subscribers(t Topic) (all []subscribers) {
 	var before []audience
 	for topic := range h.wanted(t) {

@@ -64,7 +64,7 @@ func TestNewestStateReachesEveryReader(t *testing.T) {
 		var writers sync.WaitGroup
 		for i := range 50 {
 			v := &versioned{versions: &versions, writes: make(chan func(), 1000)}
-			readers, feeds = append(readers, v), append(feeds, h.subscribe(v.post, topics...))
+			readers, feeds = append(readers, v), append(feeds, h.newFeed(v.post, topics...))
 			writers.Go(func() { // some are quick and some are slow
 				for {
 					select {
@@ -92,7 +92,7 @@ func TestNewestStateReachesEveryReader(t *testing.T) {
 			})
 		}
 		for range 100 { // others come and go
-			f := h.subscribe((&versioned{versions: &versions, writes: make(chan func(), 1000)}).post, thing(0), thing(3))
+			f := h.newFeed((&versioned{versions: &versions, writes: make(chan func(), 1000)}).post, thing(0), thing(3))
 			time.Sleep(10 * time.Microsecond)
 			h.leave(f)
 		}
@@ -139,7 +139,7 @@ func TestHubRaces(t *testing.T) {
 			rng := rand.New(rand.NewPCG(5, uint64(c)))
 			for range 300 {
 				m := &mailbox{}
-				f := h.subscribe(m.post, append(lists(uint8(rng.IntN(8))), thing(3+rng.IntN(5)))...)
+				f := h.newFeed(m.post, append(lists(uint8(rng.IntN(8))), thing(3+rng.IntN(5)))...)
 				h.add(f, 3, thing(3+rng.IntN(5)))
 				for range rng.IntN(5) {
 					m.write()
@@ -171,7 +171,7 @@ func TestPostMayPublish(t *testing.T) {
 			done()
 		}
 	}
-	f := h.subscribe(post, everyList...)
+	f := h.newFeed(post, everyList...)
 	h.Publish(plain(Topic{Kind: Tools}))
 	require.Equal(t, []Topic{{Kind: Tools}, {Kind: Prompts}}, []Topic{<-told, <-told})
 	settleHub(h)
@@ -185,7 +185,7 @@ func BenchmarkFanOut(b *testing.B) {
 			h := testHub()
 			feeds := make([]*Feed, n)
 			for i := range feeds {
-				feeds[i] = h.subscribe(func(_ Notification, done func()) { done() }, Topic{Kind: Tools})
+				feeds[i] = h.newFeed(func(_ Notification, done func()) { done() }, Topic{Kind: Tools})
 			}
 			b.ReportAllocs()
 			for b.Loop() {

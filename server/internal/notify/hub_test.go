@@ -25,8 +25,8 @@ func lists(bits uint8) (topics []Topic) {
 // everyList has all the topics of lists.
 var everyList = lists(1<<numLists - 1)
 
-// subscribe returns a feed that has begun.
-func (h *Hub) subscribe(post func(Notification, func()), topics ...Topic) *Feed {
+// newFeed returns a feed that has begun.
+func (h *Hub) newFeed(post func(Notification, func()), topics ...Topic) *Feed {
 	f := h.join(post, topics, nil)
 	f.send()
 	return f
@@ -49,8 +49,8 @@ func TestHub(t *testing.T) {
 	h := testHub()
 	var tools, dir, both mailbox
 	feeds := []*Feed{
-		h.subscribe(tools.post, Topic{Kind: Tools}), h.subscribe(dir.post, update("test://dir")),
-		h.subscribe(both.post, update("test://dir"), update("test://dir/file")),
+		h.newFeed(tools.post, Topic{Kind: Tools}), h.newFeed(dir.post, update("test://dir")),
+		h.newFeed(both.post, update("test://dir"), update("test://dir/file")),
 	}
 	told := func(m *mailbox) []Topic { settleHub(h); return m.write() }
 	h.Publish(plain(Topic{Kind: Tools}))
@@ -96,7 +96,7 @@ func (h *Hub) empty(t *testing.T) {
 func TestHubOverflow(t *testing.T) {
 	h := testHub()
 	m := &mailbox{}
-	defer h.leave(h.subscribe(m.post, update("test://dir"), update("test://other")))
+	defer h.leave(h.newFeed(m.post, update("test://dir"), update("test://other")))
 	h.spreading = true // nobody spreads
 	for i := range 2 * maxSpread {
 		h.Publish(plain(update(fmt.Sprint("test://dir/", i))))
@@ -117,9 +117,9 @@ func TestHubOverflow(t *testing.T) {
 func TestNewsOfATask(t *testing.T) {
 	h, m := testHub(), &mailbox{}
 	topic := Topic{Task, "t"}
-	require.False(t, h.Wants(topic))
+	require.False(t, h.HasSubscribers(topic))
 	f := h.join(m.post, []Topic{topic}, nil)
-	require.True(t, h.Wants(topic))
+	require.True(t, h.HasSubscribers(topic))
 	f.send()
 	tell := func(revisions ...int64) []string {
 		for _, r := range revisions {
@@ -135,7 +135,7 @@ func TestNewsOfATask(t *testing.T) {
 	m.write()
 	require.Empty(t, tell(2, 4), "older than what was told")
 	h.leave(f)
-	require.False(t, h.Wants(topic))
+	require.False(t, h.HasSubscribers(topic))
 	require.Empty(t, h.revisions)
 
 	f = h.join(m.post, []Topic{topic}, map[string]int64{"t": 6})
@@ -149,7 +149,7 @@ func TestNewsOfATask(t *testing.T) {
 func TestPublishToNobody(t *testing.T) {
 	h := testHub()
 	require.Zero(t, testing.AllocsPerRun(1000, func() { h.Publish(plain(Topic{Kind: Tools})) }))
-	defer h.leave(h.subscribe(new(mailbox).post, Topic{Kind: Prompts}))
+	defer h.leave(h.newFeed(new(mailbox).post, Topic{Kind: Prompts}))
 	require.Zero(t, testing.AllocsPerRun(1000, func() { h.Publish(plain(Topic{Kind: Tools})) }))
 	require.Zero(t, testing.AllocsPerRun(1000, func() { h.Publish(plain(update("test://a/b"))) }))
 }

@@ -1,22 +1,22 @@
 package notify
 
-// latest is a queue of changes: of each topic it keeps the last one, in the order in
-// which the topics were new. The zero value is empty, and an empty one holds no memory.
+// latest is a queue of changes. It keeps the last change of each topic, in the order in which the
+// topics came first. The zero value is empty, and an empty queue holds no memory.
 type latest struct {
-	lists   uint8 // a bit for each kind of list: there is always room for them
+	lists   uint8 // a bit for each kind of list; not limited
 	updates []Topic
-	known   map[Topic]known // what is in updates
+	known   map[Topic]known // the topics in updates
 	parts   int
 }
 
-// known is what else is remembered of an update.
+// known has the rest of an update.
 type known struct {
-	part bool // of a resource
+	part bool // the topic is a part of what the subscriber has asked for
 	last Notification
 }
 
-// add remembers a change for a subscriber of the topic as. Beyond limit parts of resources
-// it remembers the resource instead and returns false.
+// add adds a change for a subscriber of the topic as. If there are limit parts of resources
+// already, it adds the resource as instead and returns false.
 func (q *latest) add(n Notification, as Topic, limit int) (lossless bool) {
 	t := n.Topic
 	if t.Kind < numLists {
@@ -52,7 +52,7 @@ func (q *latest) has(t Topic) bool {
 
 func (q *latest) empty() bool { return q.lists == 0 && len(q.updates) == 0 }
 
-// take moves the next changes to batch until that has n, the lists first.
+// take moves changes to batch until batch has n notifications, the lists first.
 func (q *latest) take(batch []Notification, n int) []Notification {
 	for kind := range numLists {
 		if q.lists&(1<<kind) != 0 && len(batch) < n {
@@ -75,10 +75,10 @@ func (q *latest) take(batch []Notification, n int) []Notification {
 	return batch
 }
 
-// every is a queue of events, in their order. The zero value is empty.
+// every is a queue of events. The zero value is empty.
 type every []Notification
 
-// add remembers an event; false if there is no room for it.
+// add adds an event. It returns false if there are limit events already.
 func (q *every) add(n Notification, limit int) bool {
 	if len(*q) >= limit {
 		return false
@@ -87,7 +87,7 @@ func (q *every) add(n Notification, limit int) bool {
 	return true
 }
 
-// take moves the next events to batch until that has n.
+// take moves events to batch until batch has n notifications.
 func (q *every) take(batch []Notification, n int) []Notification {
 	k := min(n-len(batch), len(*q))
 	batch = append(batch, (*q)[:k]...)

@@ -9,12 +9,12 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
-// Legacy clients have no subscriptions/listen. Every session whose handshake is finished is
-// told of changes of lists and of what happens in the extensions that it has declared, and
-// of updated resources if it has subscribed to them (specification of 2025-11-25:
-// "Resources", subscriptions).
+// Legacy clients have no subscriptions/listen. Each session gets the changes of lists and the
+// events of the extensions that it has declared, from the end of its handshake on. It gets
+// updates of the resources that it has subscribed to (specification of 2025-11-25: "Resources",
+// subscriptions).
 
-// Begin tells a session what its handshake has announced.
+// Begin subscribes a session to what its handshake has announced.
 func (s *Subscriptions) Begin(sess *session.Session) {
 	var topics []Topic
 	for kind := range numLists {
@@ -30,8 +30,8 @@ func (s *Subscriptions) Begin(sess *session.Session) {
 	s.hub.add(s.feed(sess), 0, topics...)
 }
 
-// feed returns the feed of a session, making it on first use. It is there until the
-// session is closed.
+// feed returns the feed of a session, which it makes on first use. The feed leaves the hub when
+// the session is closed.
 func (s *Subscriptions) feed(sess *session.Session) *Feed {
 	s.mu.Lock()
 	f := s.feeds[sess]
@@ -55,7 +55,7 @@ func (s *Subscriptions) forget(sess *session.Session, f *Feed) {
 	s.hub.leave(f)
 }
 
-// postTo returns what posts the notifications of a feed to a session.
+// postTo returns a function that posts notifications to a session.
 func postTo(sess *session.Session) func(n Notification, done func()) {
 	return func(n Notification, done func()) {
 		if n.event() {
@@ -78,8 +78,7 @@ func (s *Subscriptions) Subscribe(ctx context.Context, req *middleware.Request) 
 	return &mcp.EmptyResult{}, nil
 }
 
-// Unsubscribe serves resources/unsubscribe. A resource that has gone meanwhile is one of
-// which the client need not be told any more.
+// Unsubscribe serves resources/unsubscribe. It succeeds also for a resource that was removed.
 func (s *Subscriptions) Unsubscribe(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 	if in := era.CoreOf(req); in.HasName && s.hub.remove(s.feed(in.Session()), Topic{Resource, in.Name}) {
 		return &mcp.EmptyResult{}, nil

@@ -1,6 +1,7 @@
-// Package notify tells clients what they have subscribed to. Of a change the last
-// notification is enough; of an event each one counts. Both go through one feed for each
-// subscriber, and one hub knows which feeds want which topic.
+// Package notify sends notifications to the clients that have subscribed to them. There are two
+// kinds. Of the changes of one topic a client needs only the last one. Events are sent one by
+// one. Each subscriber has a feed with a queue for each kind, and a hub knows the feeds of each
+// topic.
 package notify
 
 import (
@@ -22,16 +23,16 @@ const (
 	Extension // what happens in an extension, by the id of the extension
 )
 
-// A Topic is what a subscriber can ask to be told of.
+// A Topic is what a client can subscribe to.
 type Topic struct {
 	Kind Kind
 	Name string // "" for a list
 }
 
-// A Notification is what the subscribers of a topic are told. One about an extension is an
-// event: each is told, in order, and the newest are lost for a subscriber that does not
-// read. All others are changes: they say that something is not what it was, so that of any
-// number of them only the last one is told.
+// A Notification is sent to the subscribers of a topic. A notification about an extension is an
+// event: each one is sent, in order; a subscriber that does not read loses the newest. All other
+// notifications are changes: they say that something has changed, so that only the last of
+// several waiting ones is sent.
 type Notification struct {
 	Topic
 	// Method is that of an event.
@@ -43,7 +44,7 @@ type Notification struct {
 	Revision int64
 }
 
-// event reports whether each notification counts, and not only the last one.
+// event reports whether the notification is an event, and not a change.
 func (n Notification) event() bool { return n.Kind == Extension }
 
 // method returns the method of the notification.
@@ -68,7 +69,7 @@ func (n Notification) params() []byte {
 	return n.Params
 }
 
-// wholes yields a topic, and the resources of which it may be a part.
+// wholes yields a topic and, for a resource, the resources that it may be a part of.
 func (t Topic) wholes(yield func(Topic) bool) {
 	if !yield(t) || t.Kind != Resource {
 		return
@@ -79,7 +80,7 @@ func (t Topic) wholes(yield func(Topic) bool) {
 			if i+1 < len(t.Name) && !yield(Topic{t.Kind, t.Name[:i+1]}) {
 				return
 			}
-			if t.Name[i-1] == '/' { // that is the next one
+			if t.Name[i-1] == '/' { // the next position yields the same
 				continue
 			}
 			fallthrough

@@ -132,7 +132,7 @@ func (s *Service) visible(ctx context.Context, id, principal string) (*store.Tas
 
 // changed is called by the store after each change of a task, in this process or another one.
 func (s *Service) changed(rec *store.TaskRecord) {
-	if topic := (notify.Topic{Kind: notify.Task, Name: rec.TaskID}); s.hub.Wants(topic) {
+	if topic := (notify.Topic{Kind: notify.Task, Name: rec.TaskID}); s.hub.HasSubscribers(topic) {
 		if raw, err := wire.Marshal(nil, resultOf(rec)); err == nil { // else the client polls and gets the error
 			s.hub.Publish(notify.Notification{Topic: topic, Params: raw, Revision: rec.Revision})
 		}

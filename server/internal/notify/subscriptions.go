@@ -16,10 +16,48 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
+// A Catalog says what clients can subscribe to.
+type Catalog interface {
+	// Announces reports whether the server announces notifications of a kind.
+	Announces(kind Kind) bool
+	// CheckReadable returns the error for a URI that the caller may not read, or nil.
+	CheckReadable(ctx context.Context, req *middleware.Request, uri string) error
+	// Extensions are the ids of the extensions that are on.
+	Extensions() []string
+	// Notifies reports whether an extension can have events.
+	Notifies(extension string) bool
+	// Tasks returns those of the tasks that belong to the caller, with their revisions.
+	Tasks(ctx context.Context, req *middleware.Request, ids []string) (map[string]int64, error)
+}
+
+// Subscriptions serves the methods with which clients subscribe: subscriptions/listen in the
+// modern era, resources/subscribe in the legacy era. Legacy clients also get changes of lists
+// from the end of their handshake on.
+type Subscriptions struct {
+	hub     *Hub
+	core    *session.Core
+	catalog Catalog
+
+	mu    sync.Mutex // guards feeds
+	feeds map[*session.Session]*Feed
+}
+
+// NewSubscriptions returns the Subscriptions of a hub.
+func NewSubscriptions(hub *Hub, catalog Catalog) *Subscriptions {
+	return &Subscriptions{hub: hub, core: hub.core, catalog: catalog, feeds: map[*session.Session]*Feed{}}
+}
+
+// tooManyResources returns the error of a client that subscribes to more than
+// max_resource_subscriptions resources.
+func (s *Subscriptions) tooManyResources() *mcp.Error {
+	s.core.LimitReached(limits.NameResourceSubscriptions)
+	return mcp.NewError(mcp.CodeInvalidParams, "too many resources: %s is reached", limits.NameResourceSubscriptions).
+		WithData(mcp.ErrorData{Limit: limits.NameResourceSubscriptions})
+}
+
 // Listen serves subscriptions/listen (specification: "Subscriptions"). It acknowledges the
-// subscription and then sleeps: what is told is posted by the feed. All that comes before the
-// sleep is in functions of their own, because what they need of the stack would be kept for
-// as long.
+// subscription and then waits for its end; the feed posts the notifications. The code before the
+// wait is in other functions, so that a waiting goroutine needs little stack.
 func (s *Subscriptions) Listen(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 	sub := subscription{era.CoreOf(req)}
 	feed, err := s.acknowledge(ctx, req, sub)
@@ -32,8 +70,8 @@ func (s *Subscriptions) Listen(ctx context.Context, req *middleware.Request) (mc
 	return sub.wait(ctx)
 }
 
-// acknowledge begins a subscription. The feed, if there is one, must leave the hub in any
-// case.
+// acknowledge begins a subscription. If it returns a feed, the feed must leave the hub, also
+// after an error.
 func (s *Subscriptions) acknowledge(ctx context.Context, req *middleware.Request, sub subscription) (*Feed, error) {
 	filter, revisions, err := s.granted(ctx, req)
 	if err != nil {
@@ -43,7 +81,7 @@ func (s *Subscriptions) acknowledge(ctx context.Context, req *middleware.Request
 	if err != nil {
 		return nil, err
 	}
-	feed := s.hub.join(sub.post, topicsOf(filter), revisions) // before the acknowledgement: what changes after it is told
+	feed := s.hub.join(sub.post, topicsOf(filter), revisions) // before the acknowledgement, so that the client misses no later change
 	if err := sub.req.Acknowledge(mcp.NotificationSubscriptionsAcknowledged, sub.appendMeta(append(ack, ','))); err != nil {
 		return feed, err
 	}
@@ -51,8 +89,8 @@ func (s *Subscriptions) acknowledge(ctx context.Context, req *middleware.Request
 	return feed, nil
 }
 
-// granted returns what the client wants to know and may: what the server announces, and
-// what the caller may see of it; and the revisions of the tasks.
+// granted returns the part of the client's filter that the server announces and the caller may
+// see, and the revisions of the tasks.
 func (s *Subscriptions) granted(ctx context.Context, req *middleware.Request) (f mcp.SubscriptionFilter, revisions map[string]int64, err error) {
 	if f, err = parseFilter(req.Params, s.catalog.Notifies); err != nil {
 		return f, nil, err
@@ -102,56 +140,18 @@ func (s subscription) wait(ctx context.Context) (mcp.Result, error) {
 	return nil, context.Cause(ctx)
 }
 
-// post is that of its feed.
+// post posts a notification of the feed.
 func (s subscription) post(n Notification, done func()) {
 	params := []byte{'{'}
 	if own := n.params(); len(own) > len("{}") {
 		params = append(append(params, own[1:len(own)-1]...), ',')
 	}
-	// Its error is that of a subscription which has ended: the drop is counted.
+	// An error says that the subscription has ended. The core has counted the drop.
 	_ = s.req.Post(n.method(), s.appendMeta(params), done)
 }
 
-// appendMeta appends the _meta member that every message of a subscription has, and
-// closes the params: the id of the request, as its client has written it.
+// appendMeta appends the _meta member of all messages of a subscription, with the id of the
+// request as the client has written it, and closes the params.
 func (s subscription) appendMeta(params []byte) []byte {
 	return append(append(append(params, `"_meta":{"`+mcp.MetaSubscriptionID+`":`...), s.req.ID.Raw()...), "}}"...)
-}
-
-// A Catalog says what there is to be told of, and to whom.
-type Catalog interface {
-	// Announces reports whether the server announces to tell of changes of a kind.
-	Announces(kind Kind) bool
-	// CheckReadable returns the error for a URI that the caller may not read, or nil.
-	CheckReadable(ctx context.Context, req *middleware.Request, uri string) error
-	// Extensions are the ids of the extensions that are on.
-	Extensions() []string
-	// Notifies reports whether there can be events of an extension.
-	Notifies(extension string) bool
-	// Tasks returns those of the tasks of which the caller may be told, with the revisions
-	// that it could have read by now.
-	Tasks(ctx context.Context, req *middleware.Request, ids []string) (map[string]int64, error)
-}
-
-// Subscriptions serves what clients subscribe with: subscriptions/listen in the modern era;
-// in the legacy one resources/subscribe and the end of the handshake.
-type Subscriptions struct {
-	hub     *Hub
-	core    *session.Core
-	catalog Catalog
-
-	mu    sync.Mutex // guards feeds
-	feeds map[*session.Session]*Feed
-}
-
-// NewSubscriptions returns the subscriptions to the topics of a hub.
-func NewSubscriptions(hub *Hub, catalog Catalog) *Subscriptions {
-	return &Subscriptions{hub: hub, core: hub.core, catalog: catalog, feeds: map[*session.Session]*Feed{}}
-}
-
-// tooManyResources is the error for a subscriber of more than max_resource_subscriptions.
-func (s *Subscriptions) tooManyResources() *mcp.Error {
-	s.core.LimitReached(limits.NameResourceSubscriptions)
-	return mcp.NewError(mcp.CodeInvalidParams, "too many resources: %s is reached", limits.NameResourceSubscriptions).
-		WithData(mcp.ErrorData{Limit: limits.NameResourceSubscriptions})
 }
