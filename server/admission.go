@@ -7,7 +7,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-// admission asks the rules in their order; nil without any.
+// admission returns a function that calls the rules in their order, or nil if there are none.
 func admission(rules []AdmissionRule) func(context.Context, *session.Request) error {
 	if len(rules) == 0 {
 		return nil

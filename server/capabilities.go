@@ -5,15 +5,14 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
-// Capabilities to which methods belong.
+// The capabilities that rows of the table of methods name.
 const (
 	capabilityPrompts     = "prompts"
 	capabilityResources   = "resources"
 	capabilityCompletions = "completions"
 )
 
-// capabilityTable is the table of the server's capabilities. Extensions have a list of their
-// own.
+// capabilityTable is the table of the server's capabilities. Extensions are not in it.
 func (s *Server) capabilityTable() []capability {
 	return []capability{
 		{"logging", nil, func(c *mcp.ServerCapabilities) { c.Logging = &struct{}{} }},

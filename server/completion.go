@@ -5,18 +5,16 @@ import (
 	"strings"
 )
 
-// A CompleteFunc proposes values for an argument of a prompt or a variable of a
-// resource template (specification: "Completion"). value is what the user has typed so
-// far, decided are the other arguments that have their values already; all of it is
-// untrusted. It returns what fits, the best first; the client is shown no more than
-// [mcp.MaxCompletions] of that, and told how many there are.
+// A CompleteFunc proposes values for an argument of a prompt or a variable of a resource template
+// (specification: "Completion"). value is what the user has typed so far, decided has the values
+// of other arguments; both are untrusted. It returns the fitting values, the best first. The client
+// gets at most [mcp.MaxCompletions] of them, and their number.
 //
-// Errors are treated as those of a [PromptHandler]. It may run on many goroutines at
-// once.
+// Errors are treated as those of a [PromptHandler]. A CompleteFunc must be safe for concurrent use.
 type CompleteFunc func(ctx context.Context, call *Call, value string, decided map[string]string) ([]string, error)
 
-// CompleteFrom returns a CompleteFunc that proposes those of the values that begin
-// with what was typed, in either case.
+// CompleteFrom returns a CompleteFunc that proposes the values which begin with the typed text. It
+// ignores case.
 func CompleteFrom(values ...string) CompleteFunc {
 	return func(_ context.Context, _ *Call, value string, _ map[string]string) (fit []string, err error) {
 		for _, v := range values {

@@ -8,7 +8,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// completes notes that there is something to complete, if one of the funcs is there.
+// completes notes that the server has completions, if one of the functions is not nil.
 func (s *Server) completes(arguments map[string]CompleteFunc) {
 	for _, f := range arguments {
 		if f != nil {
@@ -47,8 +47,8 @@ func (s *Server) complete(ctx context.Context, call *Call) (mcp.Result, error) {
 	return result, nil
 }
 
-// completable returns the arguments of what a completion refers to. What the caller may
-// not see does not exist.
+// completable returns the arguments of the prompt or template of a completion. It returns an error
+// if the caller may not see that.
 func (s *Server) completable(ctx context.Context, call *Call, ref mcp.CompletionReference) (map[string]CompleteFunc, error) {
 	switch ref.Type {
 	case "ref/prompt":

@@ -16,8 +16,8 @@ type Readable interface {
 	string | []byte | []mcp.ResourceContents | *mcp.ReadResourceResult
 }
 
-// readResult turns what a handler has returned into the result of resources/read. What
-// the handler may share between requests is not changed.
+// readResult returns the result of resources/read for what a handler has returned. It does not
+// change that, because the handler may share it between requests.
 func readResult[Out Readable](uri, mimeType string, hint mcp.CacheHint, out Out, err error) (mcp.Result, error) {
 	if err != nil {
 		return nil, readFailure(uri, err)
@@ -39,7 +39,7 @@ func readResult[Out Readable](uri, mimeType string, hint mcp.CacheHint, out Out,
 	return &whole, nil
 }
 
-// contentsOf gives what a handler has returned one form.
+// contentsOf returns what a handler has returned as a result.
 func contentsOf[Out Readable](uri, mimeType string, out Out) *mcp.ReadResourceResult {
 	one := func(c mcp.ResourceContents) *mcp.ReadResourceResult {
 		c.URI, c.MIMEType = uri, mimeType
@@ -61,7 +61,7 @@ func contentsOf[Out Readable](uri, mimeType string, out Out) *mcp.ReadResourceRe
 	return nil
 }
 
-// complete fills in what the parts of a resource leave out.
+// complete fills in the URIs and MIME types that are missing in contents.
 func complete(uri, mimeType string, contents []mcp.ResourceContents) ([]mcp.ResourceContents, error) {
 	copied := false
 	for i, c := range contents {
@@ -84,7 +84,7 @@ func complete(uri, mimeType string, contents []mcp.ResourceContents) ([]mcp.Reso
 	return contents, nil
 }
 
-// readFailure names the resource that does not exist.
+// readFailure returns the error of a handler, with the URI if the resource does not exist.
 func readFailure(uri string, err error) error {
 	if errors.Is(err, ErrResourceNotFound) {
 		return noResource(uri)
@@ -95,7 +95,7 @@ func readFailure(uri string, err error) error {
 	return err
 }
 
-// readHint is the cache hint of what a resource's handler returns without one.
+// readHint returns the cache hint for results whose handler sets none.
 func (s *Server) readHint(ttl time.Duration, scope mcp.CacheScope) (mcp.CacheHint, error) {
 	switch {
 	case ttl < 0:
@@ -110,11 +110,11 @@ func (s *Server) readHint(ttl time.Duration, scope mcp.CacheScope) (mcp.CacheHin
 	return mcp.CacheFor(ttl, scope), nil
 }
 
-// ErrResourceNotFound is what a handler returns, bare or wrapped, for a URI behind which
-// there is nothing. The client gets the error that its revision has for it, with the URI.
+// ErrResourceNotFound is the error of a handler for a resource that does not exist. It may be
+// wrapped. The client gets the error of its revision, with the URI.
 var ErrResourceNotFound error = mcp.NewError(mcp.CodeResourceNotFound, "the resource does not exist")
 
-// noResource is the error for a URI behind which there is nothing.
+// noResource returns the error for a URI without a resource.
 func noResource(uri string) *mcp.Error {
 	return mcp.NewError(mcp.CodeResourceNotFound, "there is no resource %q", cut(uri, 128)).
 		WithData(mcp.ResourceErrorData{URI: uri})

@@ -50,7 +50,7 @@ func methodNotFound(_ context.Context, req *middleware.Request) (mcp.Result, err
 	return nil, mcp.NewError(mcp.CodeMethodNotFound, "there is no method %q", cut(req.Method, 64))
 }
 
-// dispatcher shows the server to the session core.
+// dispatcher implements session.Dispatcher for a server.
 type dispatcher Server
 
 // Route implements session.Dispatcher.
@@ -84,8 +84,7 @@ func (d *dispatcher) Route(in *session.Inbound, _ *session.Session) *session.Rou
 	return route
 }
 
-// Notify implements session.Dispatcher. The core has handled the notifications
-// that concern it; the others are for those who have registered them.
+// Notify implements session.Dispatcher.
 func (d *dispatcher) Notify(ctx context.Context, in *session.Inbound, sess *session.Session) {
 	d.notices.handle(ctx, &Notice{in, sess})
 }

@@ -10,28 +10,28 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
-// An Extension is something that a server can do beyond the protocol and that a
-// client may know of (specification: "Extensions"). It is announced to every client,
-// in both eras. What it consists of is added with [AddMethod], [AddNotification],
-// [Call.Notify] and [Server.Notify], or is a convention about tools, resources and their _meta members.
+// An Extension is something that a server can do beyond the protocol (specification:
+// "Extensions"). It is announced to every client, in both eras. Its methods and notifications are
+// added with [AddMethod] and [AddNotification] and sent with [Call.Notify] and [Server.Notify]. It
+// may also be a convention about tools, resources and their _meta members.
 type Extension struct {
 	// ID is a reverse-DNS prefix and a name, as in "com.example/thing".
 	ID string
-	// Settings is announced with the extension. It must encode to a JSON object; nil
-	// stands for {}, which means that there is nothing to say.
+	// Settings is announced with the extension. It must encode to a JSON object; nil stands
+	// for {}.
 	Settings any
 }
 
-// AddExtension turns an extension on, or gives the one that is on other settings; clients
-// that were told of it before are not told again, as the protocol has no notification of
-// that. It panics on a mistake in the definition; see [TryAddExtension].
+// AddExtension turns an extension on, or replaces its settings. Clients that know of the extension
+// do not learn of new settings, because the protocol has no notification of that. AddExtension
+// panics on a mistake in the definition; see [TryAddExtension].
 func AddExtension(s *Server, e Extension) {
 	must(TryAddExtension(s, e))
 }
 
-// TryAddExtension is [AddExtension] that returns the error: for an id that is none, for
-// settings that are no object, and for an extension that has an option of its own (see
-// [WithTasks]). Then everything is as it was.
+// TryAddExtension is [AddExtension] that returns the error: for an invalid id, for settings that
+// are no object, and for an extension that has an option of its own (see [WithTasks]). After an
+// error nothing has changed.
 func TryAddExtension(s *Server, e Extension) error {
 	if e.ID == mcp.ExtensionTasks {
 		return fmt.Errorf("server: extension %s is turned on with WithTasks", e.ID)
@@ -43,11 +43,10 @@ func TryAddExtension(s *Server, e Extension) error {
 	return err
 }
 
-// RemoveExtensions turns extensions off, and removes the methods and the notifications
-// that were registered as theirs: without it nobody could have declared what they need.
-// Unknown ids are ignored, and so is the extension of [WithTasks], which is on for good.
-// Requests that run already go on. Clients that were told of the extension before are not
-// told that it has gone: the protocol has no notification of that.
+// RemoveExtensions turns extensions off, and removes their methods and notifications, which no
+// client could declare any more. It ignores unknown ids and the extension of [WithTasks]. Running
+// requests go on. Clients do not learn that an extension was removed, because the protocol has no
+// notification of that.
 func (s *Server) RemoveExtensions(ids ...string) {
 	s.extensions.mu.Lock()
 	defer s.extensions.mu.Unlock()
@@ -61,15 +60,15 @@ func (s *Server) RemoveExtensions(ids ...string) {
 	}
 }
 
-// Extension returns what the client has declared about an extension: its settings,
-// a JSON object that is often {}, and whether it has declared it at all, with this
-// request or, in the legacy era, in initialize.
+// Extension returns the settings that the client has declared for an extension, a JSON object that
+// is often {}, and whether it has declared the extension: with this request or, in the legacy era,
+// in initialize.
 func (c *Call) Extension(id string) (settings jsontext.Value, declared bool) {
 	return era.Extension(c.core.Inbound, c.core.Session(), id)
 }
 
-// ifDeclared answers with the error of the caller's era if the caller has not
-// declared an extension. An empty id stands for none.
+// ifDeclared returns an error to callers that have not declared an extension. An empty id stands
+// for none.
 func ifDeclared(id string, h callHandler) callHandler {
 	if id == "" {
 		return h
@@ -82,7 +81,7 @@ func ifDeclared(id string, h callHandler) callHandler {
 	}
 }
 
-// checkExtends checks what a method or a notification is registered with.
+// checkExtends checks the definition of a method or a notification.
 func (s *Server) checkExtends(name, extension string, how serving) error {
 	if err := checkOwnName(name); err != nil {
 		return err

@@ -13,14 +13,14 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
-// extensions are those that are turned on, with their settings.
+// extensions has the extensions that are on, with their settings.
 type extensions struct {
-	mu   sync.RWMutex // is taken before the locks of methods and notices
+	mu   sync.RWMutex // locked before the locks of methods and notices
 	byID map[string]jsontext.Value
 }
 
-// enter calls register for a method or a notification, unless the extension to which it
-// belongs is off. replaced says that there was one of its name.
+// enter calls register for a method or a notification if its extension is on. replaced reports
+// whether there was one with its name.
 func (x *extensions) enter(name, extension string, register func() (replaced bool)) (replaced bool, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -30,7 +30,7 @@ func (x *extensions) enter(name, extension string, register func() (replaced boo
 	return register(), nil
 }
 
-// put turns an extension on. replaced says that it was on.
+// put turns an extension on. replaced reports whether it was on before.
 func (x *extensions) put(id string, settings any) (replaced bool, err error) {
 	if err := mcp.CheckExtensionID(id); err != nil {
 		return false, fmt.Errorf("server: %w", err)
@@ -62,18 +62,18 @@ func (x *extensions) on(id string) bool {
 	return on
 }
 
-// ids are those of the extensions that are on. The caller owns the slice.
+// ids returns the ids of the extensions that are on. The caller owns the slice.
 func (x *extensions) ids() []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return slices.Collect(maps.Keys(x.byID))
 }
 
-// notifies reports whether Server.Notify can tell of an extension. Tasks have
-// notifications of the protocol's and a filter of their own.
+// notifies reports whether Server.Notify can be used for an extension. Tasks have notifications of
+// the protocol instead.
 func (x *extensions) notifies(id string) bool { return id != mcp.ExtensionTasks && x.on(id) }
 
-// announced is what clients of one era are told; nil if there is nothing.
+// announced returns the extensions that clients of an era are told of, or nil.
 func (x *extensions) announced(in era.Set) map[string]any {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

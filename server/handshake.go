@@ -46,7 +46,7 @@ func (s *Server) initialize(_ context.Context, req *middleware.Request) (mcp.Res
 
 func ping(context.Context, *middleware.Request) (mcp.Result, error) { return &mcp.EmptyResult{}, nil }
 
-// initialized begins to tell a legacy client what its handshake has announced.
+// initialized subscribes a legacy client to what its handshake has announced.
 func (s *Server) initialized(_ context.Context, n *Notice) {
 	if n.session != nil && n.session.Peer() != nil {
 		s.subscriptions.Begin(n.session)

@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// lifecycle holds what users want to be called for.
+// lifecycle has the hooks of the program.
 type lifecycle struct {
 	mu    sync.Mutex
 	hooks []*hook
-	// rootsChanged are called for the notification of that name.
+	// rootsChanged are called for notifications/roots/list_changed.
 	rootsChanged []func(context.Context, *Notice)
 }
 
-// A hook is what a program starts and stops with the server.
+// A hook is started and stopped with the server.
 type hook struct {
 	name        string
 	start, stop func(context.Context) error // nil if there is nothing to do
@@ -27,7 +27,7 @@ func (l *lifecycle) all() []*hook {
 	return append([]*hook(nil), l.hooks...)
 }
 
-// toStop returns the hooks whose stop is to run, the last one first.
+// toStop returns the hooks that Shutdown has to stop, the last one first.
 func (l *lifecycle) toStop() (hooks []*hook) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,45 +9,41 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/ask"
 )
 
-// Elicit asks the user for something: to fill a form, or to open a page (specification:
-// "Elicitation"). A form without a schema asks for nothing but consent. Never ask for
-// a secret in a form; a page must be https and find out itself who opens it.
+// Elicit asks the user to fill a form or to open a page (specification: "Elicitation"). A form
+// without a schema asks for consent only. Never ask for a secret in a form. A page must use https
+// and must authenticate the user itself.
 //
-// The first time, there is no answer: Elicit notes the question and returns an error
-// that matches [mcp.ErrInputRequired]. The handler returns that error, as it is or
-// wrapped; the server asks, and then calls the handler again from its beginning, where
-// Elicit now returns the answer. So what a handler does before a question must be
-// something that may be done twice, and the questions must have the same keys each
-// time. Several questions are asked at once if the handler asks them all and returns
-// errors.Join of their errors. A question that comes with other params than before,
-// under the same key, is asked anew.
+// At first there is no answer: Elicit notes the question and returns an error that matches
+// [mcp.ErrInputRequired]. The handler returns that error, which it may wrap. The server asks the
+// client and then calls the handler again from the beginning. Now Elicit returns the answer. So the
+// code before a question must be safe to run twice, and a question must have the same key each
+// time. To ask several questions at once, a handler asks them all and returns errors.Join of their
+// errors. A question with other params under the same key is asked again.
 //
-// An answer that is returned has a known action and content that satisfies the schema.
-// It is what the client says, and may be made up by the person who runs the client.
+// A returned answer has a known action, and content that satisfies the schema. It comes from the
+// client, so do not trust it.
 //
-// What the client has not declared gives [mcp.ErrNotDeclared] at once (a
-// [*mcp.NotDeclaredError]); the handler may then do without, or return it. A legacy
-// client can answer with an error instead: a [*mcp.ClientError]. A modern client may
-// never come back, and can be asked by the handlers of tools, prompts and resources
-// alone: all others get [mcp.ErrNoBackChannel]. Legacy clients are waited for while the
-// request lasts: give tools that ask people a [Tool.Deadline] that people can meet.
+// If the client has not declared that it can be asked, the error is [mcp.ErrNotDeclared] (a
+// [*mcp.NotDeclaredError]); the handler may go on without an answer, or return the error. A legacy
+// client can answer with an error, a [*mcp.ClientError]. A modern client may never repeat its
+// request, and can be asked only by the handlers of tools, prompts and resources; all others get
+// [mcp.ErrNoBackChannel]. The request of a legacy client waits for the answer: give tools that ask
+// people a [Tool.Deadline] that is long enough for people.
 //
-// That the user has consented to open a page is not that he is done there. A handler
-// that must know keeps what the page's own server learns, under an id that it puts into
-// the URL; if the ElicitationID is the same, [Server.ElicitationComplete] tells the
-// clients that want to be told.
+// A user who has consented to open a page is not done there. A handler that must know puts an id
+// into the URL, and the page's own server records under that id when the user is done. If the
+// ElicitationID is the same id, [Server.ElicitationComplete] tells the clients that can be told.
 //
-// Like all methods that ask, it may be called from many goroutines of the handler.
+// Elicit is safe for concurrent use, like all methods that ask.
 func (c *Call) Elicit(key string, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	return c.dialog.Elicit(key, p)
 }
 
-// ElicitForm asks the user to fill a form, as [Call.Elicit] does, and decodes what
-// comes back. The form is inferred from T, a struct whose fields, in their order, are
-// booleans, numbers, strings, a [time.Time], or lists of strings to choose from. A
-// field with omitempty may be left empty. The tags of [AddTool] say more, as far as the
-// protocol has them in forms: title, description, enum, format, default, minLength,
-// maxLength, minimum, maximum, minItems and maxItems.
+// ElicitForm asks the user to fill a form, as [Call.Elicit] does, and decodes the answer. The form
+// is inferred from T, a struct whose fields are booleans, numbers, strings, a [time.Time], or lists
+// of strings to choose from. A field with omitempty may be left empty. Of the tags of [AddTool],
+// forms have title, description, enum, format, default, minLength, maxLength, minimum, maximum,
+// minItems and maxItems.
 //
 //	type order struct {
 //		Size    string   `json:"size" enum:"small,large" default:"small" title:"Size"`
@@ -55,28 +51,27 @@ func (c *Call) Elicit(key string, p *mcp.ElicitParams) (*mcp.ElicitResult, error
 //		Contact string   `json:"contact" format:"email" jsonschema:"where to send the bill"`
 //	}
 //
-// A default is what the client shows in the field; one that comes back empty is zero.
+// A client shows the default in the field. A field that comes back empty is zero.
 //
-// The value is zero unless the action is [mcp.ElicitAccept] and the error nil. A type
-// that is no such form gives an error with the first use.
+// The value is zero unless the action is [mcp.ElicitAccept] and the error is nil. A type that is no
+// such form gives an error at its first use.
 func ElicitForm[T any](c *Call, key, message string) (value T, action mcp.ElicitAction, err error) {
 	return ask.ElicitForm[T](&c.dialog, key, message)
 }
 
-// ElicitationComplete says that the user is done with a page that [Call.Elicit], or an
-// error with [mcp.CodeURLElicitationRequired], has asked him to open under this
-// ElicitationID, as the page's own server learns: in the callback of a sign-in, say.
-// Clients of 2025-11-25 that were asked are told (notifications/elicitation/complete;
-// specification of 2025-11-25: "Elicitation"), on the stream of the request that asked,
-// or that of its session when the request is over. For all others nothing happens:
-// modern clients are not told, and sessions that have ended, or are held by another
-// process, have nobody to tell.
+// ElicitationComplete says that the user is done with a page that [Call.Elicit], or an error with
+// [mcp.CodeURLElicitationRequired], has asked to open under this ElicitationID. The program learns
+// that from the page's own server, for example in the callback of a sign-in. The clients of
+// 2025-11-25 that were asked get notifications/elicitation/complete (specification of 2025-11-25:
+// "Elicitation"), on the stream of the request that asked, or on that of its session when the
+// request is over. Nothing happens for modern clients, for sessions that were closed, and for
+// sessions of another process.
 //
-// It waits for room in the client's stream, at most for the notify time-out and until
-// ctx is done; after that the notification is lost, and counted as dropped. The error is that of a client that cannot be told now, such as
-// [mcp.ErrPeerGone] if it has no stream open; ElicitationComplete may then be called
-// again. A client is told once. A session's last 64 pages are remembered. It
-// may be called from any goroutine, in a request or outside.
+// It waits for room in the client's stream, at most for the notify time-out and until ctx is done;
+// after that the notification is dropped. The error is that of a client that could not be told, such
+// as [mcp.ErrPeerGone] if it has no stream open; ElicitationComplete may then be called again. A
+// client is told once. The server remembers the last 64 pages of a session. ElicitationComplete is
+// safe for concurrent use, in a request or outside.
 func (s *Server) ElicitationComplete(ctx context.Context, id string) error {
 	return s.routes.asker.PageDone(ctx, id)
 }

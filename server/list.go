@@ -10,11 +10,11 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-// defaultPageSize is how many entries one page of a list has.
+// defaultPageSize is how many entries one page of a list has by default.
 const defaultPageSize = 1000
 
-// listOf returns the handler of a list method: the page that the cursor asks for, of
-// what the caller may see.
+// listOf returns the handler of a list method. It returns the page behind the cursor, with the
+// items that the caller may see.
 func listOf[T comparable](s *Server, t *table[T], result func(defs []T, next string, hint mcp.CacheHint) mcp.Result) middleware.Handler {
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 		cursor, err := cursorOf(req)
@@ -29,7 +29,7 @@ func listOf[T comparable](s *Server, t *table[T], result func(defs []T, next str
 		if err != nil {
 			return nil, err
 		}
-		if visible == nil && s.guests { // they may do with it as they like
+		if visible == nil && s.guests { // middlewares may change it
 			defs = slices.Clone(defs)
 		}
 		return result(defs, next, s.listHint()), nil
@@ -66,7 +66,7 @@ func templateList(defs []*mcp.ResourceTemplate, next string, hint mcp.CacheHint)
 	return &mcp.ListResourceTemplatesResult{ResourceTemplates: defs, NextCursor: next, CacheHint: hint}
 }
 
-// listHint is the cache hint of everything that a view can hide.
+// listHint returns the cache hint of lists and of server/discover.
 func (s *Server) listHint() mcp.CacheHint {
 	scope := mcp.CachePublic
 	if s.routes.view != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
-// setLogLevel sets what the messages of a session must be worth.
+// setLogLevel serves logging/setLevel.
 func setLogLevel(_ context.Context, req *middleware.Request) (mcp.Result, error) {
 	var params mcp.SetLevelParams
 	sess := era.CoreOf(req).Session()
@@ -27,20 +27,19 @@ func setLogLevel(_ context.Context, req *middleware.Request) (mcp.Result, error)
 	return &mcp.EmptyResult{}, nil
 }
 
-// Log tells the client, the server's log and the request's span what the call is doing
-// (specification: "Logging"). data is any value that encodes to JSON, and must hold
-// nothing secret. It reaches the client if that wants messages of this level: a modern
-// client says so with its request, a legacy one for its session (before it does, info
-// and above). In the server's log it is a record "call.log", at slog's level of the
-// same name: notice is info + 2, critical, alert and emergency are error + 4, + 8 and + 12.
+// Log sends a message to the client, to the server's log and to the request's span
+// (specification: "Logging"). data is any value that encodes to JSON, and must not contain
+// secrets. The client gets the messages of the levels that it has asked for: a modern client asks
+// with its request, a legacy client for its session (by default info and above). In the server's
+// log the record is "call.log", at slog's level of the same name: notice is info + 2, critical,
+// alert and emergency are error + 4, + 8 and + 12.
 //
-// The error is that of encoding data, or of an unknown level, or the one that
-// [Call.Progress] returns; for a message that nobody wants it is nil. Like progress,
-// Log may wait a moment for a slow reader. A call that goes on as a task logs to the
-// server alone.
+// Log returns an error for data that cannot be encoded and for an unknown level, and the errors of
+// [Call.Progress]. The error is nil if the client has not asked for the message. Log waits for a
+// slow reader as Progress does. The messages of a task go to the server's log only.
 func (c *Call) Log(level mcp.LoggingLevel, data any) error { return c.LogAs("", level, data) }
 
-// LogAs is [Call.Log] that names the part of the program which speaks.
+// LogAs is [Call.Log] with the name of a logger, which is a part of the program.
 func (c *Call) LogAs(logger string, level mcp.LoggingLevel, data any) error {
 	severity := level.Severity()
 	if severity < 0 {
@@ -68,7 +67,7 @@ func (c *Call) LogAs(logger string, level mcp.LoggingLevel, data any) error {
 		params = wire.AppendString(append(params, `,"logger":`...), logger)
 	}
 	params = append(append(append(params, `,"data":`...), raw...), '}')
-	return c.core.Notify(mcp.NotificationMessage, params, "") // without a key: no message replaces another
+	return c.core.Notify(mcp.NotificationMessage, params, "") // without a key, so that no message replaces another
 }
 
 // slogLevels are the levels of log/slog, by severity.
@@ -77,10 +76,10 @@ var slogLevels = [...]slog.Level{
 	slog.LevelError, slog.LevelError + 4, slog.LevelError + 8, slog.LevelError + 12,
 }
 
-// maxLogText bounds what a message puts into the server's own log, in bytes.
+// maxLogText bounds the text of a message in the server's own log, in bytes.
 const maxLogText = 4096
 
-// logText is a message as people read it: a string without its quotes.
+// logText returns the text of a message for the server's log: a string without its quotes.
 func logText(raw jsontext.Value) string {
 	var text string
 	if raw.Kind() == '"' && json.Unmarshal(raw, &text) == nil {
@@ -89,7 +88,7 @@ func logText(raw jsontext.Value) string {
 	return logline.Printable(string(raw), maxLogText)
 }
 
-// logLocally writes a message to the server's log, under the request's trace.
+// logLocally writes a message to the server's log, with the request's trace id.
 func (c *Call) logLocally(level slog.Level, logger, text string) {
 	if !c.logger.Enabled(c.dialog.Ctx, level) {
 		return

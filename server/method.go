@@ -20,15 +20,15 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
 )
 
-// A Method describes a method of one's own to [AddMethod].
+// A Method describes a method of the program to [AddMethod].
 type Method struct {
 	// Name is what clients call, as in "com.example/thing/start": 1 to 128 visible
 	// ASCII characters. The names and prefixes of the protocol's own methods are
 	// reserved. It is the method's label in metrics and traces.
 	Name string
-	// Extension is the id of the extension that the method belongs to, which must have
-	// been added. Clients that have not declared it are refused. Without one everybody
-	// may call the method.
+	// Extension is the id of the extension that the method belongs to, which must have been
+	// added. Clients that have not declared it get an error. If it is "", all clients may
+	// call the method.
 	Extension string
 	// Middleware wraps this method's handler, inside the server's own chain.
 	Middleware []middleware.Middleware
@@ -37,29 +37,27 @@ type Method struct {
 	Class    *Class
 }
 
-// A MethodHandler serves the calls of one method. P, a struct or a map, is decoded
-// from the params of the request; an unknown, missing or ill-typed member is answered
-// with -32602 and never gets here. The _meta member is left out unless P has it; the
-// call knows what is in it.
+// A MethodHandler serves the calls of one method. P, a struct or a map, is decoded from the params
+// of the request. A request with an unknown, missing or ill-typed member is answered with -32602,
+// and the handler is not called. The _meta member is left out unless P has it; [Call] has it, too.
 //
 // R must encode to a JSON object. If it is a [mcp.Result] (a struct with an embedded
-// [mcp.ResultMeta], or a pointer to one) the handler has a say about its _meta member.
+// [mcp.ResultMeta], or a pointer to one) the handler may set members of its _meta.
 //
 // An error that is or wraps an [*mcp.Error] goes to the client as it is, any other as
-// "internal error". A panic is contained. Modern clients cannot be asked anything:
-// [Call.Elicit] and the like return [mcp.ErrNoBackChannel].
+// "internal error". The server recovers a panic. Modern clients cannot be asked: [Call.Elicit] and
+// the like return [mcp.ErrNoBackChannel].
 type MethodHandler[P, R any] func(ctx context.Context, call *Call, params P) (R, error)
 
-// AddMethod registers a method of one's own, or replaces the one that has its name: calls
-// that run already go on with the old handler. It panics on a mistake in the definition;
-// see [TryAddMethod].
+// AddMethod registers a method of the program, or replaces the one with its name. Running calls go
+// on with the old handler. AddMethod panics on a mistake in the definition; see [TryAddMethod].
 func AddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) {
 	must(TryAddMethod(s, m, h))
 }
 
-// TryAddMethod is [AddMethod] that returns the error: for a name that is bad or reserved,
-// an extension that was not added, params and results that are no JSON objects, and a
-// handler or a middleware that is nil. Then everything is as it was.
+// TryAddMethod is [AddMethod] that returns the error: for an invalid or reserved name, an extension
+// that was not added, params and results that are no JSON objects, and a handler or a middleware
+// that is nil. After an error nothing has changed.
 func TryAddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) error {
 	how := serving{m.Middleware, m.Deadline, cmp.Or(m.Class, s.routes.class)}
 	if err := s.checkExtends(m.Name, m.Extension, how); err != nil {
@@ -98,14 +96,13 @@ func TryAddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) error {
 	return err
 }
 
-// RemoveMethods removes methods of one's own by name: calls of them are then answered
-// as by a server that never had them (-32601). Unknown names are ignored, and so are the
-// methods of the protocol. Calls that run already go on.
+// RemoveMethods removes methods of the program by name. Later calls are answered with -32601. It
+// ignores unknown names and the methods of the protocol. Running calls go on.
 func (s *Server) RemoveMethods(names ...string) {
 	s.methods.remove(func(m *method) bool { return m.own && slices.Contains(names, m.name) })
 }
 
-// paramsOf decodes the params of a method that is not the protocol's.
+// paramsOf decodes the params of a method or notification of the program.
 type paramsOf[P any] struct {
 	schema *schema.Schema
 	meta   bool // P has the _meta member
@@ -172,7 +169,7 @@ func isObject(t reflect.Type) bool {
 
 var errNoResult = errors.New("the handler returned neither a result nor an error")
 
-// resultOf makes a result of what the handler of a method returned.
+// resultOf returns the result for what the handler of a method has returned.
 func resultOf[R any](out R) (mcp.Result, error) {
 	if v := reflect.ValueOf(out); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errNoResult
@@ -186,14 +183,14 @@ func resultOf[R any](out R) (mcp.Result, error) {
 	return &wrappedResult{value: out}, nil
 }
 
-// A wrappedResult is a result whose type knows nothing of results.
+// A wrappedResult makes a result of a value that is no mcp.Result.
 type wrappedResult struct {
 	value any
 	mcp.ResultMeta
 }
 
-// MarshalJSONTo implements json.MarshalerTo: it writes the value alone. What the
-// server itself adds to a result must not be there twice.
+// MarshalJSONTo implements json.MarshalerTo: it writes the value. The value must not have the
+// members that the server adds to a result.
 func (w *wrappedResult) MarshalJSONTo(enc *jsontext.Encoder) error {
 	raw, err := wire.Marshal(nil, w.value)
 	if err != nil {

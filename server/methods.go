@@ -34,7 +34,7 @@ func (s *Server) protocolMethods() []*method {
 	}
 }
 
-// protocolNotifications is that table.
+// protocolNotifications is the table of the protocol's notifications that the server handles.
 func (s *Server) protocolNotifications() []notification {
 	return []notification{
 		{mcp.NotificationInitialized, s.initialized},

@@ -73,11 +73,11 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 		return nil, err
 	}
 	s.registerTables()
-	cfg.telemetry.AddSource(observe.Source(s.snapshot)) // for good: the last scrape comes after the drain
+	cfg.telemetry.AddSource(observe.Source(s.snapshot)) // never removed, because the last scrape comes after the drain
 	return s, nil
 }
 
-// addRegistries makes the server ready for what programs register.
+// addRegistries makes the registries of items, and the hub that is told of their changes.
 func (s *Server) addRegistries() {
 	s.hub = notify.NewHub(s.core)
 	tells := func(list notify.Kind) func() { return func() { s.publish(list, "") } }
@@ -87,7 +87,7 @@ func (s *Server) addRegistries() {
 	s.templates = table[*mcp.ResourceTemplate]{kind: ItemTemplate, logger: s.logger, changed: tells(notify.Resources)}
 }
 
-// addServices makes what handlers and subscribers are served by.
+// addServices makes the parts that handlers and subscribers use.
 func (s *Server) addServices(cfg *config) (err error) {
 	s.routes = router{
 		core: s.core, logger: s.logger, chain: middleware.Chain(cfg.middleware...), class: cfg.class, view: cfg.view,
@@ -110,7 +110,7 @@ func (s *Server) addServices(cfg *config) (err error) {
 	return nil
 }
 
-// snapshot shows telemetry what the core and the features of the server have.
+// snapshot returns the state of the server for telemetry.
 func (s *Server) snapshot() *session.Snapshot {
 	snap := s.core.Snapshot()
 	snap.Readiness = s.ready.current()

@@ -30,8 +30,8 @@ func (n *Notice) Extension(id string) (settings jsontext.Value, declared bool) {
 	return era.Extension(n.in, n.session, id)
 }
 
-// Principal returns on whose behalf the client speaks, as [WithAuthenticator] has found out; nil
-// without that option.
+// Principal returns the principal of the client, as the authenticator has found it. It is nil
+// without [WithAuthenticator].
 func (n *Notice) Principal() *auth.Principal { return n.in.Conn.Principal }
 
 // SessionID returns the Mcp-Session-Id of a legacy HTTP session, or "". On a byte stream
@@ -50,22 +50,22 @@ func (n *Notice) Header() http.Header { return n.in.Header }
 // A noticeHandler handles the notifications of one name.
 type noticeHandler struct {
 	handle func(context.Context, *Notice)
-	// own: the notification is not the protocol's. It may belong to an extension.
+	// own says that the notification is one of the program. It may belong to an extension.
 	own       bool
 	extension string
 }
 
-// notices are the notifications that features or users handle.
+// notices has the handlers of notifications.
 type notices struct {
 	mu     sync.RWMutex
 	byName map[string]noticeHandler
 
 	runMu   sync.Mutex
 	running map[string]int // handlers that run, by the name of the notification
-	quiet   chan struct{}  // closed when none runs any more; nil while nobody waits
+	quiet   chan struct{}  // closed when no handler runs; nil while nobody waits
 }
 
-// put registers a handler. replaced says that there was one.
+// put registers a handler. replaced reports whether there was one.
 func (t *notices) put(name string, h noticeHandler) (replaced bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,7 +94,7 @@ func (t *notices) handle(ctx context.Context, n *Notice) {
 	}
 }
 
-// runs counts the handlers that run.
+// runs adds change to the number of running handlers of a name.
 func (t *notices) runs(name string, change int) {
 	t.runMu.Lock()
 	defer t.runMu.Unlock()
@@ -125,7 +125,7 @@ func (t *notices) idle() <-chan struct{} {
 	return t.quiet
 }
 
-// left says which handlers run, and how many of each.
+// left returns the names of the running handlers, with their numbers.
 func (t *notices) left() (names []string) {
 	t.runMu.Lock()
 	defer t.runMu.Unlock()

@@ -12,20 +12,18 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
-// A NotificationHandler handles the notifications of one name. P is decoded from the
-// params as those of a [MethodHandler]; a notification that does not fit is logged at
-// level debug and dropped, as nobody waits for an answer.
+// A NotificationHandler handles the notifications of one name. P is decoded from the params, as for
+// a [MethodHandler]. A notification that does not fit P is logged at level debug and ignored.
 //
-// It is called before the next message of the same connection is read, so that it
-// must be quick and must not wait for that client. The server's middlewares wrap it
-// ([WithMiddleware]): their request has no ID, and an error is logged and goes nowhere else.
+// It is called before the next message of the same connection is read, so that it must be quick and
+// must not wait for that client. The server's middlewares wrap it ([WithMiddleware]). Their request
+// has no ID, and an error is only logged.
 type NotificationHandler[P any] func(ctx context.Context, n *Notice, params P)
 
-// AddNotification registers what to do with a notification of one's own, or replaces what
-// was registered for that name: name is what clients send, as in
-// "notifications/com.example/thing", and extension the id of the extension that it belongs
-// to, which must have been added, or "". A client that sends it knows the extension, and
-// need not declare it. AddNotification panics on a mistake; see [TryAddNotification].
+// AddNotification registers the handler of a notification of the program, or replaces the handler
+// for that name. name is what clients send, as in "notifications/com.example/thing". extension is
+// the id of the extension that it belongs to, which must have been added, or "". Clients need not
+// declare the extension. AddNotification panics on a mistake; see [TryAddNotification].
 func AddNotification[P any](s *Server, name, extension string, h NotificationHandler[P]) {
 	must(TryAddNotification(s, name, extension, h))
 }
@@ -60,7 +58,7 @@ func TryAddNotification[P any](s *Server, name, extension string, h Notification
 	return err
 }
 
-// wrapNotice wraps what a program does with a notification in the server's chain.
+// wrapNotice wraps the handler of a notification in the server's chain.
 func (s *Server) wrapNotice(name string, h func(context.Context, *Notice)) func(context.Context, *Notice) {
 	wrapped := s.routes.chain(func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 		n, ok := req.Origin.(*Notice)
@@ -84,18 +82,17 @@ func (s *Server) wrapNotice(name string, h func(context.Context, *Notice)) func(
 	}
 }
 
-// RemoveNotifications removes the handlers of notifications of one's own by the names of
-// those: what clients send under them then is dropped, as any notification is that a
-// server does not know. Unknown names are ignored, and so are the protocol's. A handler
-// that runs already goes on.
+// RemoveNotifications removes handlers of notifications of the program by name. Later notifications
+// with these names are ignored, as all unknown ones. It ignores unknown names and those of the
+// protocol. Running handlers go on.
 func (s *Server) RemoveNotifications(names ...string) {
 	s.notices.remove(func(name string, h noticeHandler) bool { return h.own && slices.Contains(names, name) })
 }
 
-// Notify sends a notification of one's own about this request, before its answer, to
-// a client that has declared the extension which defines it (see [Call.Extension]).
-// method is a constant of the program, since it labels a counter; the names of the
-// protocol are an error. params must encode to a JSON object, or be nil.
+// Notify sends a notification of the program about this request, before its answer. The client
+// should have declared the extension that defines it (see [Call.Extension]). method must be a
+// constant of the program, since it labels a counter; the names of the protocol are an error.
+// params must encode to a JSON object, or be nil.
 //
 // Notify waits for room and returns errors as [Call.Progress] does.
 func (c *Call) Notify(method string, params any) error {

@@ -12,8 +12,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
 )
 
-// A paramHeader is an argument that clients repeat in an HTTP header, for those on
-// the way who do not read bodies. What they decided must hold for the body too.
+// A paramHeader is an argument that clients repeat in an HTTP header, for proxies that do not read
+// bodies. Header and body must agree, because a proxy decides by the header.
 type paramHeader struct {
 	schema.Header
 	key string // as net/http spells it
@@ -27,7 +27,7 @@ func paramHeaders(of *schema.Schema) []paramHeader {
 	return list
 }
 
-// withParams refuses the calls whose Mcp-Param headers contradict their arguments.
+// withParams returns an error to calls whose Mcp-Param headers contradict their arguments.
 func withParams(headers []paramHeader, next middleware.Handler) middleware.Handler {
 	if len(headers) == 0 {
 		return next
@@ -42,15 +42,15 @@ func withParams(headers []paramHeader, next middleware.Handler) middleware.Handl
 	}
 }
 
-// checkParams holds the Mcp-Param headers of a request against its arguments
-// (specification: "x-mcp-header"). What is no scalar has no header form: that is
-// for the schema to refuse.
+// checkParams compares the Mcp-Param headers of a request with its arguments (specification:
+// "x-mcp-header"). It ignores values that are no scalars: they have no header form, and the schema
+// does not allow them.
 func checkParams(headers []paramHeader, in *session.Inbound) *mcp.Error {
 	for _, h := range headers {
 		value := schema.At(in.Arguments, h.Path...)
 		switch value.Kind() {
 		case '"', '0', 't', 'f':
-		case 'n', 0: // who decides by the header must not be told of what is not there
+		case 'n', 0: // a header without an argument could mislead a proxy
 			if len(in.Header[h.key]) > 0 {
 				return mcp.NewError(mcp.CodeHeaderMismatch, "%s has no argument in the body", h.key)
 			}

@@ -11,21 +11,19 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
-// The labels of a handler's goroutine in the profiles of CPU and goroutines, with the
-// values that the labels of our metrics have. A method without targets has no labelTool.
+// The labels of a handler's goroutine in profiles. The values are those of the labels of metrics. A
+// method without targets has no labelTool.
 const (
 	labelMethod = "mcp.method"
 	labelTool   = "tool"
 )
 
-// profileLabels let the tools of the Go runtime tell requests from each other. The
-// goroutine of a handler, and all that it starts, has the labels mcp.method and tool (the
-// name of the registered tool, or prompt) in profiles of CPU and goroutines; the handler's
-// context has them too, so that [pprof.Do] adds to them. The goroutine keeps them to its
-// end, which is that of the request. While the runtime is traced, by package service's
-// flight recorder or by anybody else, each request is a task of the trace (that of its
-// span, if it is recorded), the handler a region in it, both named by method and tool,
-// and its trace id is logged there.
+// profileLabels are the labels of the requests of one route in profiles and traces of the Go
+// runtime. The goroutine of a handler, and all goroutines that it starts, have the labels mcp.method
+// and tool (the name of the registered tool or prompt). The handler's context has them, too, so that
+// [pprof.Do] adds to them. While the runtime is traced, each request is a task of the trace (that of
+// its span, if the span is recorded) and the handler a region in it. Both have the method and the
+// tool as their name, and the trace id is logged in the task.
 type profileLabels struct {
 	name   string
 	set    pprof.LabelSet
@@ -44,7 +42,7 @@ func newProfileLabels(route middleware.Route) *profileLabels {
 
 // handle calls a handler with the labels.
 func (p *profileLabels) handle(ctx context.Context, req *request, next middleware.Handler) (mcp.Result, error) {
-	if hasLabels(ctx) { // of the program, around the server: ours join them
+	if hasLabels(ctx) { // the program has set labels: keep them
 		ctx = pprof.WithLabels(ctx, p.set)
 		pprof.SetGoroutineLabels(ctx)
 	} else {
@@ -58,8 +56,8 @@ func (p *profileLabels) handle(ctx context.Context, req *request, next middlewar
 	return next(ctx, &req.Request)
 }
 
-// traced shows a request in the trace of the runtime. It is a function of its own because
-// a handler that sleeps for hours would keep what it needs of the stack.
+// traced is handle while the runtime is traced. It is a function of its own, so that other handlers
+// do not keep its stack.
 //
 //go:noinline
 func (p *profileLabels) traced(ctx context.Context, req *request, next middleware.Handler) (mcp.Result, error) {

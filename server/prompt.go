@@ -43,23 +43,22 @@ type PromptArgument struct {
 	Complete CompleteFunc
 }
 
-// A PromptHandler makes the messages of one prompt; [mcp.PromptText] is the plainest
-// result. args has what the client has sent, the required ones at least, and is the
-// handler's own.
+// A PromptHandler makes the messages of one prompt. [mcp.PromptText] is the simplest result. args has
+// the arguments that the client has sent, with all required ones. The handler may change it.
 //
 // An error that is or wraps an [*mcp.Error] is sent as it is; any other is logged and
 // answered with "internal error", and so is a panic.
 type PromptHandler func(ctx context.Context, call *Call, args map[string]string) (*mcp.GetPromptResult, error)
 
-// AddPrompt registers a prompt, or replaces the one that has its name, as [AddTool] does
-// with a tool. It panics on a mistake in the definition; see [TryAddPrompt].
+// AddPrompt registers a prompt, or replaces the one with its name, as [AddTool] does with a tool. It
+// panics on a mistake in the definition; see [TryAddPrompt].
 func AddPrompt(s *Server, p Prompt, h PromptHandler) {
 	must(TryAddPrompt(s, p, h))
 }
 
-// TryAddPrompt is [AddPrompt] that returns the error: for a bad name, an argument without
-// a name or with that of another, and a handler or a middleware that is nil. Then
-// everything is as it was.
+// TryAddPrompt is [AddPrompt] that returns the error: for an invalid name, an argument without a name
+// or with the name of another one, and a handler or a middleware that is nil. After an error nothing
+// has changed.
 func TryAddPrompt(s *Server, p Prompt, h PromptHandler) error {
 	if err := checkPromptName(p.Name); err != nil {
 		return err
@@ -93,7 +92,7 @@ func TryAddPrompt(s *Server, p Prompt, h PromptHandler) error {
 	return nil
 }
 
-// promptHandler checks what comes to a handler and what comes from it.
+// promptHandler checks the arguments and the result of a handler.
 func promptHandler(required []string, h PromptHandler) callHandler {
 	return func(ctx context.Context, call *Call) (mcp.Result, error) {
 		args, err := promptArguments(call.Request, required)
@@ -108,11 +107,11 @@ func promptHandler(required []string, h PromptHandler) callHandler {
 	}
 }
 
-// promptArguments returns the arguments of a prompts/get; absent ones are none.
+// promptArguments returns the arguments of a prompts/get request.
 func promptArguments(req *middleware.Request, required []string) (map[string]string, error) {
 	args := map[string]string{}
 	if raw := era.CoreOf(req).Arguments; raw != nil {
-		var given map[string]*string // with pointers, because null is no text
+		var given map[string]*string // pointers, because null is not a string
 		err := json.Unmarshal(raw, &given)
 		bad := err != nil || raw.Kind() != '{'
 		for name, value := range given {
@@ -138,7 +137,7 @@ func promptArguments(req *middleware.Request, required []string) (map[string]str
 	return args, nil
 }
 
-// promptFault finds what no client could read. It is a fault of the server.
+// promptFault returns an error for a result that is no valid prompt.
 func promptFault(result *mcp.GetPromptResult) error {
 	if result == nil {
 		return errors.New("the handler returned neither a result nor an error")
@@ -151,7 +150,7 @@ func promptFault(result *mcp.GetPromptResult) error {
 	return nil
 }
 
-// checkPromptName refuses names that do not fit into a label, a log line or a menu.
+// checkPromptName returns an error for a name that is too long or not printable.
 func checkPromptName(name string) error {
 	if name == "" || len(name) > 128 {
 		return fmt.Errorf("server: prompt name %q must have 1 to 128 bytes", cut(name, 128))
@@ -163,11 +162,10 @@ func checkPromptName(name string) error {
 	return nil
 }
 
-// RemovePrompts removes prompts by name; unknown names are ignored. Requests that run
-// already go on.
+// RemovePrompts removes prompts by name. It ignores unknown names. Running requests go on.
 func (s *Server) RemovePrompts(names ...string) { s.prompts.remove(names...) }
 
-// unknownPrompt answers the requests that name no registered prompt.
+// unknownPrompt answers requests that name no registered prompt.
 func unknownPrompt(_ context.Context, req *middleware.Request) (mcp.Result, error) {
 	in := era.CoreOf(req)
 	if !in.HasName {
