@@ -50,9 +50,9 @@ func AddFiles(s *Server, f Files) {
 	must(TryAddFiles(s, f))
 }
 
-// TryAddFiles is [AddFiles] that returns the error: if there is no FS, for a URI that does
-// not end with a slash or has a brace in it, for a negative MaxBytes, and for what
-// [TryAddResourceTemplate] refuses. Then everything is as it was.
+// TryAddFiles is [AddFiles] that returns the error: without an FS, for a URI that does not end with a
+// slash or has a brace in it, for a negative MaxBytes, and in the cases of [TryAddResourceTemplate]. After
+// an error nothing has changed.
 func TryAddFiles(s *Server, f Files) error {
 	if f.FS == nil || !strings.HasSuffix(f.URI, "/") || strings.ContainsAny(f.URI, "{}") || f.MaxBytes < 0 {
 		return fmt.Errorf("server: files %q need an FS, a URI that ends with a slash, and no negative limit", cut(f.URI, 128))
@@ -67,14 +67,13 @@ func TryAddFiles(s *Server, f Files) error {
 	})
 }
 
-// shown reports whether a path may be looked at. What is no valid path, as one with ".."
-// is not, never reaches the file system.
+// shown reports whether a path is valid and not hidden. Other paths, such as one with "..", never reach
+// the file system.
 func shown(name string) bool {
 	return fs.ValidPath(name) && name != "." && !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.")
 }
 
-// read reads one file. It looks before it opens, because to open a named pipe is to
-// wait for its other end.
+// read reads one file. It calls Stat before Open, because opening a named pipe waits for its other end.
 func (f *Files) read(name string) ([]mcp.ResourceContents, error) {
 	if !shown(name) {
 		return nil, ErrResourceNotFound
@@ -107,7 +106,7 @@ func (f *Files) read(name string) ([]mcp.ResourceContents, error) {
 	return []mcp.ResourceContents{contents}, nil
 }
 
-// complete proposes the entries of the directory that was typed.
+// complete proposes the entries of the typed directory.
 func (f *Files) complete(_ context.Context, _ *Call, value string, _ map[string]string) (fit []string, err error) {
 	dir, base := path.Split(value)
 	if dir != "" && !shown(strings.TrimSuffix(dir, "/")) {
@@ -115,7 +114,7 @@ func (f *Files) complete(_ context.Context, _ *Call, value string, _ map[string]
 	}
 	entries, err := fs.ReadDir(f.FS, path.Clean("./"+dir))
 	if err != nil {
-		return nil, nil // a directory that is not there has nothing in it
+		return nil, nil // the directory does not exist
 	}
 	for _, e := range entries {
 		name := dir + e.Name()

@@ -109,6 +109,6 @@ func (c *Call) CallClient(ctx context.Context, method string, params any) (jsont
 func (c *Call) Keep(v any) error { return c.dialog.Keep(v) }
 
 // Kept decodes what an earlier run of this handler has kept into the variable that v
-// points to, and reports whether there was anything. A request whose state cannot be
-// accepted gives the error with which it will be answered.
+// points to, and reports whether there was anything. If the request has a state that the server
+// does not accept, the error is the one that the request will be answered with.
 func (c *Call) Kept(v any) (bool, error) { return c.dialog.Kept(v) }

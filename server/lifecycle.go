@@ -11,14 +11,14 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// AddHook adds what the program starts and stops with the server, such as a connection
-// to a database. The name is for people: it is in the errors and in the log.
+// AddHook adds functions that start and stop something with the server, such as a connection to a
+// database. The name is for people: it is in the errors and in the log.
 //
-// [Server.Start] runs start, in the order of registration; nil is for what was started
-// already. [Server.Shutdown] runs stop, in the reverse order, when the last handler has
-// returned, and only if start has succeeded or is nil. A stop of nil does nothing. Errors
-// and panics of both are returned and logged (hook.failed). AddHook panics if the name is
-// empty or both functions are nil. The start of a hook that is added after Start is not run.
+// [Server.Start] calls start, in the order of registration. [Server.Shutdown] calls stop, in the
+// reverse order, when the last handler has returned, and only if start has succeeded or is nil. Both
+// may be nil, but not at the same time. Their errors and panics are returned and logged
+// (hook.failed). AddHook panics if the name is empty or both functions are nil. The start of a hook
+// that is added after Start is not called.
 func (s *Server) AddHook(name string, start, stop func(context.Context) error) {
 	if name == "" || start == nil && stop == nil {
 		panic(fmt.Sprintf("server: hook %q: it needs a name, and something to start or to stop", name))
@@ -28,14 +28,14 @@ func (s *Server) AddHook(name string, start, stop func(context.Context) error) {
 	s.hooks.hooks = append(s.hooks.hooks, &hook{name: name, start: start, stop: stop})
 }
 
-// ErrAbandoned is matched by the errors that name the handlers which ignored their
-// cancelled context and were left behind.
+// ErrAbandoned is matched by errors that name abandoned handlers: those that still run although
+// their context was cancelled.
 var ErrAbandoned = session.ErrAbandoned
 
-// Start runs the start functions of the hooks, and returns the first error, which names
-// its hook; the hooks after that one are not started. Package service calls it before it
-// listens. A program that calls it itself calls [Server.Shutdown] also after a Start that
-// has failed: that stops what was started.
+// Start calls the start functions of the hooks and returns the first error, which names its hook;
+// the hooks after that one are not started. Package service calls Start before it listens. A program
+// that calls it must call [Server.Shutdown] also after a Start that has failed, to stop the hooks
+// that were started.
 func (s *Server) Start(ctx context.Context) error {
 	for _, h := range s.hooks.all() {
 		if h.start == nil {
@@ -49,21 +49,19 @@ func (s *Server) Start(ctx context.Context) error {
 		s.hooks.mu.Unlock()
 	}
 	if checks, probe, _ := s.ready.begin(); len(checks) == 0 {
-		s.ready.note(ctx, probe, nil, nil) // nothing can speak against it
+		s.ready.note(ctx, probe, nil, nil) // without checks it is ready
 	}
 	return nil
 }
 
-// Shutdown drains the server. New requests are refused with an error that says so;
-// running ones and tasks may finish until ctx is done, and are then cancelled with
-// [mcp.ErrServerShutdown]. It ends all sessions, then runs the stop functions of the
-// hooks. The error names the handlers that did not return, and the hooks that have failed.
-// Listeners are the caller's to close, after Shutdown.
+// Shutdown drains the server. New requests are rejected. Running requests and tasks may finish until
+// ctx is done; then they are cancelled with [mcp.ErrServerShutdown]. Shutdown closes all sessions and
+// then calls the stop functions of the hooks. The error names the handlers that did not return, and
+// the hooks that have failed. The caller must close its listeners after Shutdown.
 //
-// The context of the hooks has a time of its own (HookGrace), since that of a drain which
-// took too long is over. Handlers that have ignored their cancelled context have half of
-// that time to return before the hooks take away what they use; then the log says which
-// ones the hooks do not wait for (hooks.unsafe). [Server.Close] ends that wait.
+// The hooks get a context with a deadline of its own (HookGrace), because ctx may be over. Abandoned
+// handlers have half of that time to return before the hooks stop what the handlers may use. Then the
+// log names the handlers that still run (hooks.unsafe). [Server.Close] ends that wait.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.PrepareShutdown()
 	err := s.core.Shutdown(ctx)
@@ -86,8 +84,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// awaitHandlers waits for the handlers that a drain has left behind, if there are hooks
-// that may take away what they use, and returns those that still run.
+// awaitHandlers waits for abandoned handlers, if there are hooks, and returns those that still run.
 func (s *Server) awaitHandlers(hooks int, patience time.Duration) (left []string) {
 	if hooks == 0 {
 		return nil
@@ -96,11 +93,11 @@ func (s *Server) awaitHandlers(hooks int, patience time.Duration) (left []string
 	return append(left, s.notices.left()...)
 }
 
-// Close ends the patience of a running [Server.Shutdown].
+// Close makes a running [Server.Shutdown] wait no longer.
 func (s *Server) Close() { s.core.Close() }
 
-// runHook runs one function of a hook and logs how that went. One that still runs when
-// its context has ended is logged too.
+// runHook calls one function of a hook and logs the outcome. It also logs that the function still
+// runs when its context has ended.
 func (s *Server) runHook(ctx context.Context, phase, name string, f func(context.Context) error) error {
 	began := time.Now()
 	warned := context.AfterFunc(ctx, func() {
@@ -116,7 +113,7 @@ func (s *Server) runHook(ctx context.Context, phase, name string, f func(context
 	return nil
 }
 
-// contained makes an error of a panic of the program's.
+// contained calls f and turns a panic into an error.
 func contained(ctx context.Context, f func(context.Context) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -126,9 +123,8 @@ func contained(ctx context.Context, f func(context.Context) error) (err error) {
 	return f(ctx)
 }
 
-// AddReadiness adds a check without which the server is not ready to be sent
-// requests, such as a ping of a database. The checks run with every probe, one after the
-// other. The name is in the answer to the probe, in the log, and a label of
+// AddReadiness adds a check that must succeed while the server is ready, such as a ping of a
+// database. Each probe runs the checks one after the other. The name is in the answer to the probe, in the log, and a label of
 // vitrine_readiness_changes_total. AddReadiness panics if the name is empty or the check nil.
 func (s *Server) AddReadiness(name string, check func(context.Context) error) {
 	if name == "" || check == nil {
@@ -140,8 +136,8 @@ func (s *Server) AddReadiness(name string, check func(context.Context) error) {
 // ErrDraining is what [Server.Ready] returns once the server shuts down.
 var ErrDraining = errors.New("server: shutting down")
 
-// Ready runs the readiness checks and returns what speaks against sending requests: a line
-// for each check that fails, with its name, or [ErrDraining]. A change is logged
+// Ready runs the readiness checks and returns nil if the server is ready for requests. The error has
+// a line for each check that fails, with its name, or is [ErrDraining]. A change is logged
 // (readiness.changed) and counted.
 func (s *Server) Ready(ctx context.Context) error {
 	checks, probe, draining := s.ready.begin()
@@ -161,7 +157,7 @@ func (s *Server) Ready(ctx context.Context) error {
 	return err
 }
 
-// PrepareShutdown makes [Server.Ready] say no, while requests are still served: load
-// balancers have the time until [Server.Shutdown] to send them elsewhere. Shutdown calls it
-// too. Further calls do nothing.
+// PrepareShutdown makes [Server.Ready] return [ErrDraining] while requests are still served. So load
+// balancers can send requests to other servers before [Server.Shutdown], which calls it, too. Further
+// calls do nothing.
 func (s *Server) PrepareShutdown() { s.ready.drain() }

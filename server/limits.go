@@ -32,9 +32,9 @@ type Limits struct {
 	MaxSessions int
 	// MaxSubscriptions bounds the open subscriptions of the process (default 10 000: over
 	// HTTP each is a connection of its own). MaxResourceSubscriptions bounds the resources
-	// that one of them, or one legacy session, is about (default 1000), and
-	// MaxPendingUpdates the updates of parts of these resources that wait for the writer
-	// of one of them (default 256); beyond that the resource as a whole is reported.
+	// of one of them, or of one legacy session (default 1000). MaxPendingUpdates bounds the
+	// updates of parts of these resources that wait for the writer of one of them (default
+	// 256); beyond that the client gets an update of the whole resource.
 	MaxSubscriptions         int
 	MaxResourceSubscriptions int
 	MaxPendingUpdates        int
@@ -48,7 +48,7 @@ type Limits struct {
 	MaxQueuedBytes    int
 	// MaxEvents and MaxEventBytes bound what the event store in memory keeps for one
 	// legacy session so that its streams can be resumed (default 1000 events, 8 MiB),
-	// MaxEventBytesTotal what it keeps in all (default 64 MiB). The oldest events go.
+	// MaxEventBytesTotal what it keeps in all (default 64 MiB). The oldest events are removed.
 	MaxEvents          int
 	MaxEventBytes      int
 	MaxEventBytesTotal int
@@ -63,8 +63,8 @@ type Limits struct {
 	// MaxRunningTasks bounds the handlers of the process that run as tasks (default
 	// 4096). MaxTasks bounds the tasks that the store in memory keeps, running or ended
 	// (default 10 000), MaxTasksPerPrincipal those of one principal (default 1000), and
-	// MaxTaskBytes their size (default 64 MiB). To make room, ended tasks are forgotten
-	// before their time, the oldest first.
+	// MaxTaskBytes their size (default 64 MiB). To make room, ended tasks are removed early,
+	// the oldest first.
 	MaxRunningTasks      int
 	MaxTasks             int
 	MaxTasksPerPrincipal int
@@ -72,7 +72,8 @@ type Limits struct {
 	// MaxAdminRequests bounds the requests that an admin listener of package service works
 	// on at once (default 64), beside those that have a bound of their own and the probes.
 	MaxAdminRequests int
-	// MaxConsecutiveMalformed closes a byte stream that carries only garbage (default 100).
+	// MaxConsecutiveMalformed closes a byte stream after so many malformed frames in a row
+	// (default 100).
 	MaxConsecutiveMalformed int
 
 	// RequestTimeout is the deadline of a request whose route sets none (default 60 s);
@@ -98,7 +99,7 @@ type Limits struct {
 	OrphanGrace time.Duration
 	// EOFGrace is how long handlers may go on after the peer has closed its sending
 	// side (default 1 s; negative: none). CleanupGrace is how long cancelled handlers
-	// may take to return before a teardown goes on without them (default 500 ms).
+	// may take to return before the server closes a session without them (default 500 ms).
 	EOFGrace     time.Duration
 	CleanupGrace time.Duration
 	// HookGrace is how long the stop hooks may take after the drain (default 5 s).
@@ -113,10 +114,9 @@ type Limits struct {
 	// row without an answer the session is ended (default 3).
 	PingInterval time.Duration
 	PingMisses   int
-	// TaskTTL is how long a task lives that sets nothing, from its creation (default
-	// 1 h), MaxTaskTTL the longest life of any (default 24 h); one that still runs then is
-	// cancelled. TaskGrace is how long the end of a task can be read at least (default
-	// 5 min).
+	// TaskTTL is how long a task without a TTL of its own lives from its creation (default
+	// 1 h), MaxTaskTTL the maximum for all tasks (default 24 h). A task that still runs then is
+	// cancelled. TaskGrace is how long the end of a task can be read at least (default 5 min).
 	TaskTTL    time.Duration
 	MaxTaskTTL time.Duration
 	TaskGrace  time.Duration

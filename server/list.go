@@ -29,7 +29,7 @@ func listOf[T comparable](s *Server, t *table[T], result func(defs []T, next str
 		if err != nil {
 			return nil, err
 		}
-		if visible == nil && s.guests { // middlewares may change it
+		if visible == nil && s.wrapped { // middlewares may change it
 			defs = slices.Clone(defs)
 		}
 		return result(defs, next, s.listHint()), nil

@@ -60,7 +60,7 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 		pageSize:     cmp.Or(cfg.pageSize, defaultPageSize),
 		listTTL:      cfg.listTTL,
 		personal:     cfg.authenticator != nil,
-		guests:       len(cfg.middleware) > 0,
+		wrapped:      len(cfg.middleware) > 0,
 		ready:        readiness{telemetry: cfg.telemetry},
 	}
 	s.ready.logger = s.logger

@@ -111,9 +111,9 @@ func (c *config) logHandler() slog.Handler {
 	return c.telemetry.LogHandler(c.logger.Handler())
 }
 
-// WithLogger sets the logger. The default is slog's, also if that is set later. Records get the trace id of
-// the request that they belong to. A panic of the logger's handler costs the record and nothing else: it is
-// counted as a panic of telemetry.
+// WithLogger sets the logger. The default is slog's default logger, also if that is set later. Records get
+// the trace id of their request. If the logger's handler panics, the record is lost and the panic is
+// counted as one of telemetry.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 
 // WithTelemetry sets where the server reports to; several servers may share one.
@@ -124,7 +124,7 @@ func WithTelemetry(t *telemetry.Telemetry) Option {
 
 // WithMiddleware appends to the chain that wraps every handler of requests, and those of
 // the notifications that the program handles (their [middleware.Request] has no ID). The
-// first is the outermost. What the server asks its clients has a chain of its own:
+// first is the outermost. Requests of the server to clients have a chain of their own:
 // [WithSendingMiddleware].
 func WithMiddleware(middlewares ...middleware.Middleware) Option {
 	return optionFunc(func(c *config) { c.middleware = append(c.middleware, middlewares...) })
@@ -137,15 +137,14 @@ func WithMiddleware(middlewares ...middleware.Middleware) Option {
 //
 // The request has the method and params of the question, the peer and the principal of the
 // call that asks, and no ID yet. A middleware may pass on a copy with other params. The
-// result is a [*mcp.ClientResult]; a middleware may answer by itself with one. Where the
-// question leaves with the answer of the call, to be answered with the next request, the
-// error is [mcp.ErrInputRequired], which is to be passed on.
+// result is a [*mcp.ClientResult]; a middleware may also return one itself. A modern client gets
+// the question with the answer of the call: then the error is [mcp.ErrInputRequired], which the
+// middleware must return.
 func WithSendingMiddleware(middlewares ...middleware.Middleware) Option {
 	return optionFunc(func(c *config) { c.sending = append(c.sending, middlewares...) })
 }
 
-// WithClass sets the class of everything that is registered without one. The handlers of a
-// class share its limit on how many of them run at once. The methods of the protocol itself,
+// WithClass sets the class of all registrations without a class. The methods of the protocol itself,
 // such as lists, are in no class.
 func WithClass(class *Class) Option { return optionFunc(func(c *config) { c.class = class }) }
 
@@ -173,62 +172,59 @@ func WithAllowedHeaders(names ...string) HTTPOption {
 	return httpOptionFunc(func(c *streamable.Config) { c.AllowedHeaders = names })
 }
 
-// WithErrorDetails tells callers the whole text of every error that a handler or a
-// middleware returns. It is for development: such texts may have names of tables, paths
-// and addresses in them. See [mcp.ToolError] for what callers are told without it.
+// WithErrorDetails tells callers the whole text of every error that a handler or a middleware returns.
+// It is for development: such texts may contain names of tables, paths and addresses. [mcp.ToolError]
+// explains what callers are told without it.
 func WithErrorDetails() Option { return optionFunc(func(c *config) { c.errorDetails = true }) }
 
-// WithStateKeys sets the keys that seal the state of multi round-trip requests. Keys
-// are random and have 32 bytes or more. The first seals; all of them unseal, so that a
-// key is rotated by putting a new one first and taking the old one away when
-// state_ttl has passed. Replicas that serve the same clients need the same keys;
-// without the option the key is random, and a request can be continued only by the
-// process that has begun it. A key should seal at most 2^32 states.
+// WithStateKeys sets the keys that seal the state of multi round-trip requests. A key must be random and
+// have at least 32 bytes. The first key seals, and all keys unseal. To rotate keys, put a new key first,
+// and remove the old one when state_ttl has passed. Replicas that serve the same clients need the same
+// keys. Without the option the key is random, and only the process that has begun a request can continue
+// it. A key should seal at most 2^32 states.
 func WithStateKeys(keys ...[]byte) Option {
 	return optionFunc(func(c *config) { c.stateKeys = keys })
 }
 
-// WithAuthenticator finds out who calls: once for each HTTP exchange that may carry a
-// message, with its context (in which an http.Handler around [Server.Handler] may have left
-// what it knows) and its header, before the body is read; and once for each byte stream,
-// with the context of [Server.ServeStdio] or the like. A caller that is refused is answered
-// with the status of the refusal; a byte stream is closed. [middleware.Request].Principal has
-// what was found.
+// WithAuthenticator sets the function that finds the principal of a caller. It is called once for each
+// HTTP exchange that may carry a message, before the body is read, with its context (to which an
+// http.Handler around [Server.Handler] may have added values) and its header; and once for each byte
+// stream, with the context of [Server.ServeStdio] or the like. A caller that it refuses gets the status of
+// the refusal; a byte stream is closed. [middleware.Request].Principal has the principal.
 //
-// What outlives one request (the state of multi round-trip requests, tasks, legacy HTTP
-// sessions with their streams) is bound to its principal, by issuer and subject: for all
-// others it does not exist. Without the option all callers count as one.
+// What outlives one request (the state of multi round-trip requests, tasks, legacy HTTP sessions with
+// their streams) belongs to its principal, by issuer and subject. For all others it does not exist.
+// Without the option all callers count as one.
 func WithAuthenticator(a auth.Authenticator) Option {
 	return optionFunc(func(c *config) { c.authenticator = a })
 }
 
-// An AdmissionRule decides whether a request may be admitted; nil lets it in. A
-// [*mcp.Refusal] says how it is refused, any other error refuses it with the status 403
-// and is for the operator alone. It must be safe for concurrent use and quick: it runs
-// where messages are read. If it panics the request is refused.
+// An AdmissionRule returns nil if a request may be admitted. A [*mcp.Refusal] says how the request is
+// refused. Any other error refuses it with the status 403; only the log has its text. A rule must be safe
+// for concurrent use and quick: it runs on the goroutine that reads messages. If it panics, the request is
+// refused.
 type AdmissionRule func(ctx context.Context, req *middleware.Request) error
 
-// WithAdmission adds rules that are asked, one after the other, about each request before
-// it takes a slot or a place in a queue, before its response is begun, and before any
-// middleware runs. The request has its principal; its params are known and not checked.
-// What a rule refuses counts as rejected with the reason "refused", by the Reason and By of
-// its refusal, and never as an error of the service.
+// WithAdmission adds rules that are called, one after the other, for each request: before it takes a slot
+// or a place in a queue, before its response is begun, and before any middleware runs. The request has its
+// principal; its params are not checked yet. A refused request counts as rejected with the reason
+// "refused", by the Reason and By of the refusal, and never as an error of the service.
 func WithAdmission(rules ...AdmissionRule) Option {
 	return optionFunc(func(c *config) { c.admission = append(c.admission, rules...) })
 }
 
-// WithEventStore sets where the events of legacy HTTP streams are kept. The default is
-// a store in the memory of the process, within the server's limits. A store that
-// fails never fails a request: its stream goes on without being resumable.
+// WithEventStore sets the store for the events of legacy HTTP streams. The default is a store in the
+// memory of the process, within the server's limits. If the store fails, the stream goes on and cannot be
+// resumed.
 func WithEventStore(events store.EventStore) Option {
 	return optionFunc(func(c *config) { c.events = eventStore{true, events} })
 }
 
-// WithoutEventStore keeps no events: a legacy HTTP stream ends with its connection, and
+// WithoutEventStore turns the event store off: a legacy HTTP stream ends with its connection, and
 // [Call.CloseStream] is not supported.
 func WithoutEventStore() Option { return WithEventStore(nil) }
 
-// eventStore is the choice of an event store.
+// eventStore is the value of WithEventStore.
 type eventStore struct {
 	chosen bool
 	store  store.EventStore
@@ -246,35 +242,31 @@ func (e eventStore) open() store.EventStore {
 // their list has at most (default 1000).
 func WithPageSize(n int) Option { return optionFunc(func(c *config) { c.pageSize = n }) }
 
-// WithListTTL says how long a client may keep what it learns about the server: the
-// lists and the answer to server/discover (default 0: stale at once, but for the
-// notifications of changes). It is rounded to milliseconds.
+// WithListTTL sets how long a client may cache lists and the answer to server/discover. The default is 0:
+// they are stale at once. It is rounded to milliseconds.
 func WithListTTL(ttl time.Duration) Option { return optionFunc(func(c *config) { c.listTTL = ttl }) }
 
-// WithView makes what a caller sees depend on the request, as a rule on its
-// authorization: an item for which visible returns false is in no list, and using it
-// is answered as if it did not exist. The function runs inside the server's middleware
-// chain, so that ctx has what that has found out, and before anything of the item's own. It is
-// called for every item of a list, from many goroutines, and must be quick. The lists, and
-// the resources, are then cacheable by the caller alone.
+// WithView sets which items a caller may see, depending on the request and in most cases on its
+// principal. An item for which visible returns false is in no list, and a request for it is answered as if
+// it did not exist. The function runs inside the server's middlewares, so that ctx has their values, and
+// before the item's own middlewares. It is called for every item of a list, so it must be quick, and it
+// must be safe for concurrent use. Lists and resources then have the cache scope private.
 //
-// A modern client expects that what it sees depends on its authorization and on
-// nothing else.
+// A modern client expects that what it sees depends on its authorization only.
 func WithView(visible func(ctx context.Context, req *middleware.Request, item Item) bool) Option {
 	return optionFunc(func(c *config) { c.view = visible })
 }
 
-// Tasks configures the tasks extension. The zero value is good for one process.
+// Tasks configures the tasks extension. The zero value works for one process.
 type Tasks struct {
 	// Store keeps the tasks. The default is in memory, within the limits of the server
 	// (MaxTasks, MaxTasksPerPrincipal, MaxTaskBytes).
 	Store store.TaskStore
-	// PollInterval is how often clients should ask for a task that says nothing else
+	// PollInterval is how often clients should ask for a task without an interval of its own
 	// (default 1 s).
 	PollInterval time.Duration
 }
 
-// WithTasks turns the tasks extension on (io.modelcontextprotocol/tasks): the handlers
-// of tools with [Tool.Task] set may go on after their call was answered, see
-// [Call.Detach].
+// WithTasks turns the tasks extension on (io.modelcontextprotocol/tasks). Handlers of tools with
+// [Tool.Task] may go on after their call was answered, see [Call.Detach].
 func WithTasks(t Tasks) Option { return optionFunc(func(c *config) { c.tasks = &t }) }

@@ -11,8 +11,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
-// A method is one protocol method that the server serves. Features register
-// theirs; nothing else knows the list.
+// A method is a method that the server serves: one of the protocol, or one of the program.
 type method struct {
 	name    string
 	eras    era.Set
@@ -21,13 +20,13 @@ type method struct {
 	// targets finds the tool, prompt or resource that a request names; nil for a method
 	// without targets. Without a match the method's own handler answers.
 	targets func(name string) *target
-	// capability is the name of the one that the method belongs to. Without it the server
-	// answers that it has nothing for the method. Empty for a method that is always there.
+	// capability names the capability that the method belongs to, or is "". While the server
+	// does not have it, calls get an error.
 	capability string
-	// own: the method is not the protocol's. It may belong to an extension.
+	// own says that the method is one of the program. It may belong to an extension.
 	own       bool
 	extension string
-	// absent: an option would turn the method on.
+	// absent says that the option for the method was not given.
 	absent bool
 	// handshake, beforeInitialize and subscription are explained at session.Route.
 	handshake, beforeInitialize, subscription bool
@@ -41,11 +40,11 @@ type method struct {
 type methodTable struct {
 	mu     sync.RWMutex
 	byName map[string]*method
-	// other serves the methods that do not exist, under one label.
+	// other serves unknown methods, under one label.
 	other *session.Route
 }
 
-// put registers a method that has a route. replaced says that there was one of its name.
+// put registers a method that has a route. replaced reports whether there was one with its name.
 func (t *methodTable) put(m *method) (replaced bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,8 +68,8 @@ func (t *methodTable) remove(which func(*method) bool) {
 // A capability is a row of the table of what the server announces to its clients.
 type capability struct {
 	name string
-	// on reports whether the server has the capability at this moment: a feature may come
-	// to life while the server serves. Nil is always.
+	// on reports whether the server has the capability now. That may change while the server
+	// serves. Nil is always.
 	on       func() bool
 	announce func(*mcp.ServerCapabilities)
 }

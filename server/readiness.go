@@ -12,8 +12,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// readiness knows whether requests should be sent to the server, as the last probe has
-// found, and since when.
+// readiness runs the readiness checks and has the outcome of the last probe.
 type readiness struct {
 	logger    *slog.Logger
 	telemetry *telemetry.Telemetry
@@ -21,7 +20,7 @@ type readiness struct {
 	mu     sync.Mutex // guards the rest
 	checks []readinessCheck
 	probes uint64 // that have begun
-	seen   uint64 // the latest one whose outcome is known
+	seen   uint64 // the latest probe whose outcome is known
 	now    session.Readiness
 	failed []string // the names of the checks that have failed
 }
@@ -38,7 +37,7 @@ func (r *readiness) add(c readinessCheck) {
 	r.checks = append(r.checks, c)
 }
 
-// drain says no from now on.
+// drain makes the server not ready for good.
 func (r *readiness) drain() {
 	r.mu.Lock()
 	before := r.now
@@ -46,7 +45,7 @@ func (r *readiness) drain() {
 		r.now, r.failed = session.Readiness{State: session.Draining, Since: time.Now()}, nil
 	}
 	r.mu.Unlock()
-	if before.State != session.Draining && before.State != "" { // else nobody has asked
+	if before.State != session.Draining && before.State != "" { // else there was no probe
 		r.changed(context.Background(), before, session.Readiness{State: session.Draining}, "")
 	}
 }
@@ -59,8 +58,7 @@ func (r *readiness) begin() (checks []readinessCheck, probe uint64, draining boo
 	return r.checks, r.probes, r.now.State == session.Draining
 }
 
-// note notes the outcome of a probe. Another one that has begun later, and was
-// faster, knows better.
+// note notes the outcome of a probe, unless the outcome of a later probe is known already.
 func (r *readiness) note(ctx context.Context, probe uint64, failed []string, err error) {
 	now := session.Readiness{State: session.Ready, Since: time.Now()}
 	if err != nil {
@@ -68,9 +66,9 @@ func (r *readiness) note(ctx context.Context, probe uint64, failed []string, err
 	}
 	r.mu.Lock()
 	before, failedBefore := r.now, r.failed
-	news := probe > r.seen && before.State != session.Draining
-	changed := news && (now.State != before.State || !slices.Equal(failed, failedBefore))
-	if news {
+	isNew := probe > r.seen && before.State != session.Draining
+	changed := isNew && (now.State != before.State || !slices.Equal(failed, failedBefore))
+	if isNew {
 		r.seen = probe
 	}
 	if changed {
@@ -95,7 +93,7 @@ func culprit(failed, before []string) string {
 	return ""
 }
 
-// changed tells of a change.
+// changed logs and counts a change.
 func (r *readiness) changed(ctx context.Context, before, now session.Readiness, check string) {
 	r.telemetry.Count(telemetry.MetricReadinessChanges, now.State, check)
 	level, attrs := slog.LevelInfo, []any{"from", "unknown", "to", now.State}
@@ -109,7 +107,7 @@ func (r *readiness) changed(ctx context.Context, before, now session.Readiness, 
 	r.logger.Log(ctx, level, "readiness.changed", attrs...)
 }
 
-// current returns what the last probe has found.
+// current returns the outcome of the last probe.
 func (r *readiness) current() session.Readiness {
 	r.mu.Lock()
 	defer r.mu.Unlock()

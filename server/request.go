@@ -12,23 +12,22 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
-// A request is a request of the session core as middlewares see it, with what else is
-// needed once for each, so that all of it is one allocation. It is the Origin of what
-// middlewares see.
+// A request has the middlewares' view of a request of the session core, and the Call for its handler.
+// All of it is one allocation. It is the Origin of what middlewares see.
 type request struct {
 	middleware.Request
 	core     *session.Request
 	labelled labelledContext
 	call     Call
-	called   atomic.Bool // call is in use: a middleware may call the handler again
+	called   atomic.Bool // call is in use; a middleware that calls the handler twice gets a new one
 }
 
-// ContainedPanic counts and logs a panic that a middleware has contained.
+// ContainedPanic counts and logs a panic that a middleware has recovered.
 func (r *request) ContainedPanic(where string, value any, stack []byte) {
 	r.core.ContainedPanic(where, value, stack)
 }
 
-// newRequest shows a request of the session core to the chain.
+// newRequest returns the middlewares' view of a request of the session core.
 func newRequest(r *session.Request, route middleware.Route) *request {
 	in := r.Inbound
 	req := &request{core: r, Request: middleware.Request{
@@ -43,7 +42,7 @@ func newRequest(r *session.Request, route middleware.Route) *request {
 // Core implements [era.Origin].
 func (r *request) Core() *session.Request { return r.core }
 
-// newCall returns what the handler of a feature gets.
+// newCall returns the Call for the handler of a request.
 func newCall(ctx context.Context, req *middleware.Request, asker *ask.Asker, logger *slog.Logger) *Call {
 	core := era.CoreOf(req)
 	origin := req.Origin.(*request)
@@ -56,8 +55,8 @@ func newCall(ctx context.Context, req *middleware.Request, asker *ask.Asker, log
 	return call
 }
 
-// A labelledContext is a context with the labels of its route. It is a part of the
-// request, because a context of its own would be an allocation for each.
+// A labelledContext is a context with the labels of its route. It is a part of the request, which
+// saves an allocation for each request.
 type labelledContext struct {
 	context.Context
 	labels context.Context

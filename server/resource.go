@@ -28,8 +28,8 @@ type Resource struct {
 	Meta        mcp.Meta
 	// TTL says how long a modern client may keep what it has read: 0 is stale at once.
 	// Scope says who may share it; the default is [mcp.CachePrivate] for a server that
-	// tells its callers apart ([WithView], [WithAuthenticator]), else [mcp.CachePublic]. A
-	// result with a hint of its own is taken at its word.
+	// tells its callers apart ([WithView], [WithAuthenticator]), else [mcp.CachePublic]. The
+	// hint of a result comes first.
 	TTL   time.Duration
 	Scope mcp.CacheScope
 	// Middleware wraps this resource's handler, inside the server's own chain.
@@ -39,34 +39,31 @@ type Resource struct {
 	Class    *Class
 }
 
-// A ResourceHandler reads one resource. A string is its text and a []byte its bytes,
-// with the URI that was asked for and the registered MIME type; of the other types, what
-// has no URI or no MIME type gets those. Every resource has contents: none are a fault
-// of the server.
+// A ResourceHandler reads one resource. A string is its text and a []byte its bytes. Contents without
+// a URI get the URI of the request, and those without a MIME type the registered one. A result without
+// contents is a fault of the server.
 //
-// A handler returns [ErrResourceNotFound] if the resource has gone. Otherwise its errors
-// are treated as those of a [PromptHandler].
+// A handler returns [ErrResourceNotFound] if the resource does not exist any more. All other errors are
+// treated as those of a [PromptHandler].
 type ResourceHandler[Out Readable] func(ctx context.Context, call *Call, uri string) (Out, error)
 
 // AddResource registers a resource, or replaces the one that has its URI, as [AddTool]
 // does with a tool. It panics on a mistake in the definition; see [TryAddResource].
 //
-// If what the list shows of the resource has changed, those who have subscribed to it are
-// told that it was updated, as [Server.ResourceUpdated] does. The server does not know
-// what the handlers read: a program whose data has changed calls that itself.
+// If the definition has changed, the subscribers of the resource get an update, as by
+// [Server.ResourceUpdated]. The server does not know what handlers read: a program whose data has
+// changed must call ResourceUpdated.
 func AddResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out]) {
 	must(TryAddResource(s, r, h))
 }
 
-// TryAddResource is [AddResource] that returns the error: for a URI that is bad, an empty
-// name, a negative TTL, an unknown scope, and a handler or a middleware that is nil. Then
-// everything is as it was.
+// TryAddResource is [AddResource] that returns the error: for an invalid URI, an empty name, a negative
+// TTL, an unknown scope, and a handler or a middleware that is nil. After an error nothing has changed.
 func TryAddResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out]) error {
 	return enterResource(s, r, h, nil)
 }
 
-// enterResource registers a resource. content is the digest of one that is always the
-// same, or nil.
+// enterResource registers a resource. content is the digest of a static resource, or nil.
 func enterResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out], content []byte) error {
 	if err := checkURI(r.URI); err != nil {
 		return err
@@ -100,10 +97,9 @@ func enterResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out], 
 	return err
 }
 
-// AddStaticResource registers a resource that is always the same, as [AddResource] does.
-// Its size is that of content, which the server keeps as it is: bytes must not be changed
-// afterwards. If it replaces a resource with another content, those who have subscribed to
-// it are told that it was updated.
+// AddStaticResource registers a resource with fixed content, as [AddResource] does. Its size is that of
+// content. The server keeps content, so bytes must not be changed afterwards. If it replaces a resource
+// with other content, the subscribers get an update.
 func AddStaticResource[Out string | []byte](s *Server, r Resource, content Out) {
 	must(TryAddStaticResource(s, r, content))
 }
@@ -132,17 +128,15 @@ func checkURI(uri string) error {
 // hasResources reports whether a resource or a template was ever registered.
 func (s *Server) hasResources() bool { return s.resources.used() || s.templates.used() }
 
-// RemoveResources removes resources by URI; unknown ones are ignored. Reads that run
-// already go on.
+// RemoveResources removes resources by URI. It ignores unknown ones. Running reads go on.
 func (s *Server) RemoveResources(uris ...string) { s.resources.remove(uris...) }
 
-// RemoveResourceTemplates removes templates by their URI template; unknown ones are
-// ignored. Reads that run already go on.
+// RemoveResourceTemplates removes templates by their URI template. It ignores unknown ones. Running
+// reads go on.
 func (s *Server) RemoveResourceTemplates(uriTemplates ...string) { s.templates.remove(uriTemplates...) }
 
-// readable finds what serves a URI: the resource itself, or else the first template of
-// which it is one. It has no metric label of its own: a label is for tools and prompts,
-// and the URI is on the span.
+// readable returns the target that serves a URI: the resource with that URI, or else the first template
+// that matches it.
 func (s *Server) readable(uri string) *target {
 	if to := s.resources.target(uri); to != nil {
 		return to
@@ -155,8 +149,8 @@ func (s *Server) readable(uri string) *target {
 	return nil
 }
 
-// shownTo finds what serves a URI for a caller. A hidden resource hides no template
-// behind it: it is as if it did not exist.
+// shownTo returns the first target that serves a URI and that the caller may see, or nil. A hidden
+// resource does not hide a template with the same URI.
 func (s *Server) shownTo(ctx context.Context, req *middleware.Request, uri string) *target {
 	if to := s.resources.target(uri); to != nil && s.routes.view.shows(ctx, req, to.item, uri) {
 		return to
@@ -169,8 +163,7 @@ func (s *Server) shownTo(ctx context.Context, req *middleware.Request, uri strin
 	return nil
 }
 
-// read serves the URIs for which there is nothing, or nothing that the caller may see at
-// first sight.
+// read serves resources/read for a URI without a target, or whose target the caller may not see.
 func (s *Server) read(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 	in := era.CoreOf(req)
 	switch uri := in.Name; {

@@ -7,7 +7,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
-// rootsListChanged tells the hooks what a legacy client says of its roots by itself.
+// rootsListChanged returns the handler of notifications/roots/list_changed, which calls the hooks.
 func (s *Server) rootsListChanged() func(context.Context, *Notice) {
 	tell := s.wrapNotice(mcp.NotificationRootsListChanged, func(ctx context.Context, n *Notice) {
 		for _, hook := range s.rootsHooks() {
@@ -27,15 +27,13 @@ func (s *Server) rootsHooks() []func(context.Context, *Notice) {
 	return s.hooks.rootsChanged
 }
 
-// OnRootsChanged adds a hook that is called when a client says that its roots have
-// changed (notifications/roots/list_changed; specification of 2025-11-25: "Roots"). It is
-// for what a program keeps of roots that it was told: to let go of it, so that the next
-// call asks again with [Call.Roots]. Modern clients say nothing of the kind, and are
-// asked in each call that wants the roots; neither do legacy clients that have not
-// declared roots.
+// OnRootsChanged adds a hook that is called when a client says that its roots have changed
+// (notifications/roots/list_changed; specification of 2025-11-25: "Roots"). A program that caches roots
+// removes them from its cache, so that the next call asks again with [Call.Roots]. Modern clients, and
+// legacy clients that have not declared roots, do not send this notification.
 //
-// Hooks are called in the order in which they were added, before the next message of the
-// same connection is read: they must be quick and must not wait for that client.
+// Hooks are called in the order in which they were added, before the next message of the same
+// connection is read. They must be quick and must not wait for that client.
 func (s *Server) OnRootsChanged(hook func(ctx context.Context, n *Notice)) {
 	s.hooks.mu.Lock()
 	defer s.hooks.mu.Unlock()

@@ -14,23 +14,22 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
-// A Class is a limit on how many handlers run at once, shared by the registrations that
-// name it. A handler that goes on as a task counts until it returns. Make one with
-// [NewClass].
+// A Class limits how many handlers run at once. It is shared by the registrations that name it. A
+// handler that goes on as a task counts until it returns. Make a Class with [NewClass].
 type Class struct{ class *session.Class }
 
-// NewClass returns a class of which at most limit handlers run at once. Further
-// requests wait in the queue; their time there counts against their deadline.
+// NewClass returns a class of which at most limit handlers run at once. Further requests wait in the
+// queue; their deadline includes that time.
 func NewClass(name string, limit int) *Class { return &Class{session.NewClass(name, limit)} }
 
-// serving is what a registration says about how it is served.
+// serving has the middlewares, the deadline and the class of a registration.
 type serving struct {
 	middlewares []middleware.Middleware // inside the server's own chain
 	deadline    time.Duration
 	class       *Class
 }
 
-// check refuses what no registration may say.
+// check returns an error for a nil middleware or a negative deadline.
 func (how serving) check(kind ItemKind, name string) error {
 	switch {
 	case hasNil(how.middlewares):
@@ -60,7 +59,7 @@ type router struct {
 	teller *era.Teller
 }
 
-// serve gives a feature's handler the form that the chain wraps.
+// serve returns the middleware.Handler for the handler of a feature.
 func (r *router) serve(h callHandler) middleware.Handler {
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 		call := newCall(ctx, req, r.asker, r.logger)
@@ -72,13 +71,12 @@ func (r *router) serve(h callHandler) middleware.Handler {
 	}
 }
 
-// route wraps a handler once: in the middlewares of its registration, and in the
-// server's chain around those.
+// route wraps a handler in the middlewares of its registration, and these in the server's chain.
 func (r *router) route(mr middleware.Route, h middleware.Handler, how serving) *session.Route {
 	return r.chained(mr, middleware.Chain(how.middlewares...)(h), how)
 }
 
-// chained wraps what a registration's own middlewares have wrapped already.
+// chained wraps a handler in the server's chain.
 func (r *router) chained(mr middleware.Route, h middleware.Handler, how serving) *session.Route {
 	h = r.chain(h)
 	labels, teller := newProfileLabels(mr), r.teller
@@ -94,7 +92,7 @@ func (r *router) chained(mr middleware.Route, h middleware.Handler, how serving)
 	return route
 }
 
-// hasNil finds the middleware that would panic with the first route.
+// hasNil reports whether a middleware is nil.
 func hasNil(middlewares []middleware.Middleware) bool {
 	return slices.ContainsFunc(middlewares, func(m middleware.Middleware) bool { return m == nil })
 }

@@ -13,13 +13,12 @@ import (
 // mux (by convention /mcp). It serves both eras. Wrappers around it must
 // implement Unwrap on their ResponseWriter; http.TimeoutHandler cannot be used.
 //
-// A wrapper that authenticates passes on every request with the method OPTIONS: that is
-// how a browser asks whether a page may call the server, always without credentials, and
-// no more than that is answered. A refusal of the wrapper's own has no CORS headers
-// unless it sets them, so that pages learn that their call has failed and not why.
+// A wrapper that authenticates must pass on every request with the method OPTIONS. With it a browser
+// asks, without credentials, whether a page may call the server; the answer has nothing else. If the
+// wrapper refuses a request, the response has no CORS headers unless it sets them, so that pages do not
+// learn why their call has failed.
 //
-// An option that is given replaces, for this endpoint, the one of [New]. Handler panics
-// if one is in error, as that is a mistake at start-up.
+// An option replaces the same option of [New] for this endpoint. Handler panics on an invalid option.
 func (s *Server) Handler(opts ...HTTPOption) http.Handler {
 	cfg := s.httpConfig
 	for _, o := range opts {

@@ -4,25 +4,24 @@
 //
 // # Registration
 //
-// What clients see is registered with functions, since methods cannot have type
-// parameters: AddTool(s, definition, handler) and its like. Each adds what it is given, or
-// replaces in place what has that name: nobody finds the name absent meanwhile, it keeps its
-// place in lists, cursors stay valid, and calls that run go on with the old handler. A
-// debug record "registration.replaced" says so. What lists show as before is not announced.
+// Tools, prompts, resources and methods are registered with functions, since methods cannot have
+// type parameters: AddTool(s, definition, handler) and others. Each adds an item, or replaces the
+// item with that name. A replacement is atomic, keeps its place in lists, and cursors stay valid;
+// running calls go on with the old handler. The log has a debug record "registration.replaced".
+// Clients are told of a replacement only if the definition has changed.
 //
-// Add functions panic on a mistake in the definition, which shows at start-up. Each has a
-// twin whose name begins with Try: it returns the error and leaves everything as it was,
-// for definitions that are made at run time. [New] and [TryNew] are such a pair, too.
-// Both may be called while the server serves.
+// The Add functions panic on a mistake in the definition. Each has a twin whose name begins with
+// Try, for definitions that are made at run time: it returns the error, and after an error nothing
+// has changed. [New] and [TryNew] are such a pair, too. Both may be called while the server serves.
 //
-// What takes away needs a name only and is a method of [Server]: Remove and the plural.
-// Unknown names are ignored and announce nothing. What clients do not see, hooks and checks,
-// is added with methods, too: [Server.AddHook], [Server.AddReadiness].
+// Items are removed by name, with methods of [Server] whose names begin with Remove. They ignore
+// unknown names. Hooks and readiness checks, which clients do not see, are added with
+// [Server.AddHook] and [Server.AddReadiness].
 //
 // A Server is reached over Streamable HTTP ([Server.Handler]), over standard
 // input and output ([Server.ServeStdio]), over any byte stream
-// ([Server.ServePipe]) or over a transport of one's own ([Server.ServeConn]).
-// Package service turns it into a production process.
+// ([Server.ServePipe]) or over any other transport ([Server.ServeConn]).
+// Package service makes a production process of it.
 package server
 
 import (
@@ -43,9 +42,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// A Server is an MCP server. Make one with [New]. All its methods may be called
-// from any goroutine; what is registered while clients are served takes effect
-// with the next request.
+// A Server is an MCP server. Make one with [New]. Its methods are safe for concurrent use. What is
+// registered while the server serves takes effect with the next request.
 type Server struct {
 	info         mcp.Implementation
 	instructions string
@@ -56,10 +54,10 @@ type Server struct {
 
 	pageSize int
 	listTTL  time.Duration
-	// personal says that callers are told apart.
+	// personal says that there is an authenticator, so that answers may depend on the caller.
 	personal bool
-	// guests says that there are middlewares around the handlers.
-	guests bool
+	// wrapped says that the program has middlewares, which may change results.
+	wrapped bool
 
 	core          *session.Core
 	routes        router
@@ -77,7 +75,7 @@ type Server struct {
 	prompts   table[*mcp.Prompt]
 	resources table[*mcp.Resource]
 	templates table[*mcp.ResourceTemplate]
-	// completion says that there is something to complete.
+	// completion says that an item has completions.
 	completion atomic.Bool
 
 	hooks lifecycle
@@ -94,9 +92,8 @@ func (s *Server) Telemetry() *telemetry.Telemetry { return s.telemetry }
 // Limits returns the limits in force.
 func (s *Server) Limits() Limits { return Limits(s.core.Limits()) }
 
-// SetLimits replaces the limits; fields that are zero stand for their defaults. It
-// must be called before the server serves anybody, as package service does with the
-// limits that an operator has set.
+// SetLimits replaces the limits; fields that are zero stand for their defaults. Package service uses
+// it for flags. It must be called before the first request.
 func (s *Server) SetLimits(l Limits) error {
 	if err := l.Check(); err != nil {
 		return fmt.Errorf("server: %w", err)
@@ -105,11 +102,10 @@ func (s *Server) SetLimits(l Limits) error {
 	return nil
 }
 
-// SetErrorDetails is [WithErrorDetails] for a server that is made already, as package
-// service does for an operator. It may be called at any time.
+// SetErrorDetails is [WithErrorDetails] after New. Package service uses it for a flag. It may be
+// called at any time.
 func (s *Server) SetErrorDetails(on bool) { s.routes.teller.Details.Store(on) }
 
-// SetStateKeys is [WithStateKeys] for a server that is made already. It must be called
-// before the server serves anybody, as package service does with the keys that an
-// operator has set. It returns an error for a key that is too short, and for none.
+// SetStateKeys is [WithStateKeys] after New. Package service uses it for a flag. It must be called
+// before the first request. It returns an error for a key that is too short, and for no keys.
 func (s *Server) SetStateKeys(keys ...[]byte) error { return s.routes.asker.SetKeys(keys) }

@@ -15,41 +15,38 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
 )
 
-// publish tells those who have subscribed of a change. It waits for nobody, and costs next
-// to nothing while nobody has.
+// publish sends a change to its subscribers. It does not wait for them, and costs next to nothing
+// without subscribers.
 func (s *Server) publish(kind notify.Kind, name string) (wanted bool) {
 	return s.hub.Publish(notify.Notification{Topic: notify.Topic{Kind: kind, Name: name}})
 }
 
-// ResourceUpdated tells the clients that have subscribed to a resource that it has
-// changed. uri may also name a part of a resource, below it or behind a question mark
-// or a number sign: for test://dir/file the subscribers of
-// test://dir are told. It may be called from any goroutine and does not wait for clients; a
-// slow client is told once of several updates that wait for it. An update
-// without a subscriber is counted ([mcp.DropNotSubscribed]).
+// ResourceUpdated tells the subscribers of a resource that it has changed. uri may also name a part of a
+// resource, below it or behind a question mark or a number sign: an update of test://dir/file goes to
+// the subscribers of test://dir, too. ResourceUpdated is safe for concurrent use and does not wait for
+// clients; a slow client gets one notification for several updates. An update without a subscriber is
+// counted ([mcp.DropNotSubscribed]).
 //
-// That resources were added or removed is told without this.
+// The server itself tells clients that resources were added or removed.
 func (s *Server) ResourceUpdated(uri string) {
 	if !s.publish(notify.Resource, strings.ToValidUTF8(uri, "\uFFFD")) {
 		s.core.DropNotification(mcp.NotificationResourcesUpdated, mcp.DropNotSubscribed)
 	}
 }
 
-// Notify tells the clients which want to know of an extension that something has
-// happened, by a notification of one's own that belongs to no request. Legacy clients
-// want to if they have declared the extension in initialize, and it was on then. Modern
-// ones ask for it in the filter of subscriptions/listen, by a member that is named as the
-// extension and is true, as in {"com.example/thing":true}; they must declare it, too.
+// Notify sends a notification of the program, which belongs to no request, to the subscribers of an
+// extension. A legacy client is a subscriber if it has declared the extension in initialize, and the
+// extension was on then. A modern client subscribes in the filter of subscriptions/listen, with a member
+// that is named as the extension and is true, as in {"com.example/thing":true}; it must declare the
+// extension, too.
 //
-// All subscribers are told the same: params must have nothing that is not for each of
-// them. They must encode to a JSON object without _meta, or be nil. method is a
-// constant of the program, since it labels a counter; the names of the protocol are an
-// error, and so is an extension that was not added.
+// All subscribers get the same params, which must be meant for each of them. The params must encode to a
+// JSON object without _meta, or be nil. method must be a constant of the program, since it labels a
+// counter; the names of the protocol are an error, and so is an extension that was not added.
 //
-// Notify may be called from any goroutine and does not wait for clients. Each is told in
-// the order of the calls; one that does not read loses what comes when max_pending_updates
-// notifications wait for it, which is counted as that limit. To a legacy HTTP client that
-// has no stream open, nothing can be told.
+// Notify is safe for concurrent use and does not wait for clients. Each client gets the notifications in
+// the order of the calls. If max_pending_updates of them wait for a client, later ones are lost for it,
+// and the limit is counted. A legacy HTTP client without an open stream gets none.
 func (s *Server) Notify(extension, method string, params any) error {
 	raw, err := ownParams(method, params)
 	if err != nil {
@@ -65,7 +62,7 @@ func (s *Server) Notify(extension, method string, params any) error {
 	return nil
 }
 
-// ownParams returns the params of a notification of one's own.
+// ownParams returns the encoded params of a notification of the program.
 func ownParams(method string, params any) (jsontext.Value, error) {
 	if err := checkOwnName(method); err != nil || params == nil {
 		return nil, err
@@ -80,7 +77,7 @@ func ownParams(method string, params any) (jsontext.Value, error) {
 	return raw, nil
 }
 
-// catalog shows package notify what the server has to tell of.
+// catalog implements [notify.Catalog] for a server.
 type catalog Server
 
 // Announces implements [notify.Catalog].

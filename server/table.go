@@ -29,24 +29,23 @@ type table[T comparable] struct {
 	byName map[string]*entry[T]
 }
 
-// An entry is one registration. seq grows with each, and places it in the list: it
-// survives the removal of its neighbours, what replaces it takes it over, and replicas
-// that register the same in the same order agree on it.
+// An entry is one registration. seq grows with each registration and is its place in the list. It does
+// not change when other entries are removed, and a replacement keeps it. Replicas that register the
+// same items in the same order have the same numbers.
 type entry[T comparable] struct {
 	seq    uint64
 	name   string
 	def    T
 	target *target
-	// shown is the digest of the definition as lists show it. The definition itself may
-	// have members of the caller's that have changed since.
+	// shown is the digest of the encoded definition. The definition itself may have pointers to
+	// values that the caller has changed since.
 	shown [sha256.Size]byte
 }
 
-// put enters a definition: last, or in the place of the one that has its name. Then no
-// reader finds the name absent, and the cursors of lists stay valid. A definition that
-// lists show as they do the one before is not told as a change; the list keeps the one
-// that it has, so that pages of it are known. put returns what was there before, or nil,
-// and an error if the definition has no JSON form.
+// put enters a definition: at the end, or atomically in the place of the one with its name, so that
+// cursors of lists stay valid. A definition with the same JSON as the one before is no change; the list
+// keeps the old one, so that its encoded pages stay valid. put returns the old entry, or nil, and an
+// error if the definition cannot be encoded.
 func (t *table[T]) put(name string, def T, to *target) (old, now *entry[T], err error) {
 	raw, err := wire.Marshal(nil, def)
 	if err != nil {
@@ -72,8 +71,8 @@ func (t *table[T]) put(name string, def T, to *target) (old, now *entry[T], err 
 	return old, now, nil
 }
 
-// enter registers an item or replaces the one with its name. changed says that something
-// was there whose description or fixed content was another one.
+// enter registers an item or replaces the one with its name. changed reports whether it has replaced an
+// item with another definition or other static content.
 func (t *table[T]) enter(name string, def T, to *target) (changed bool, err error) {
 	old, now, err := t.put(name, def, to)
 	if err != nil || old == nil {
@@ -84,7 +83,7 @@ func (t *table[T]) enter(name string, def T, to *target) (changed bool, err erro
 	return listed || !bytes.Equal(old.target.content, to.content), nil
 }
 
-// logReplaced says that a registration has taken the place of another one.
+// logReplaced logs that a registration has replaced another one.
 func logReplaced(logger *slog.Logger, kind, name string, listChanged bool) {
 	logger.Debug("registration.replaced", "kind", kind, "name", cut(name, 128), "list_changed", listChanged)
 }
@@ -103,7 +102,7 @@ func (t *table[T]) replace(old, now *entry[T]) {
 	t.defs[at] = now.def
 }
 
-// remove takes definitions away; unknown names are ignored.
+// remove removes definitions by name. It ignores unknown names.
 func (t *table[T]) remove(names ...string) {
 	t.mu.Lock()
 	before := len(t.order)
@@ -128,7 +127,7 @@ func (t *table[T]) get(name string) *entry[T] {
 	return t.byName[name]
 }
 
-// target finds what a request names.
+// target returns the target with a name, or nil.
 func (t *table[T]) target(name string) *target {
 	if e := t.get(name); e != nil {
 		return e.target
@@ -165,9 +164,9 @@ func (t *table[T]) holds(defs []T) bool {
 	return len(defs) == 0
 }
 
-// page returns the definitions behind a cursor, at most size of them, and the cursor of
-// the next page, or "". visible tells what the caller may see; nil is everything, and the
-// definitions are then the table's own, which must not be changed.
+// page returns at most size definitions after a cursor, and the cursor of the next page, or "". visible
+// reports what the caller may see. If it is nil, the result has all definitions; it is the table's own
+// slice and must not be changed.
 func (t *table[T]) page(cursor string, size int, visible func(to *target) bool) (defs []T, next string, err error) {
 	after, err := t.position(cursor)
 	if err != nil {
@@ -198,14 +197,14 @@ func (t *table[T]) page(cursor string, size int, visible func(to *target) bool) 
 	return defs, "", nil
 }
 
-// cursor makes the opaque cursor of a position. It says for which list it is, so
-// that another list refuses it.
+// cursor returns the opaque cursor of a position. It has the kind of the list, so that it is not valid
+// for other lists.
 func (t *table[T]) cursor(after uint64) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "1 %s %d", t.kind, after))
 }
 
 func (t *table[T]) position(cursor string) (uint64, error) {
-	if cursor == "" { // a valid cursor, and the first page
+	if cursor == "" { // the first page
 		return 0, nil
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)

@@ -7,25 +7,24 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-// A target is what a request can name: a tool, a prompt, a resource, or a family of
-// resources.
+// A target is what a request can name: a tool, a prompt, a resource or a resource template.
 type target struct {
 	item  Item
 	route *session.Route
-	// handler is that of the route without the server's own chain and without the view.
+	// handler is the handler of the route without the server's chain and without the view.
 	handler middleware.Handler
-	// matches reports whether a URI belongs to a family of resources; nil for all else.
+	// matches reports whether a URI matches a template. It is nil for all other targets.
 	matches func(uri string) bool
-	// arguments are those that a completion can ask for. The func is nil for one that has
-	// nothing to propose.
+	// arguments are the arguments for completion. The function is nil for an argument without
+	// proposals.
 	arguments map[string]CompleteFunc
-	// content is the digest of a resource that is always the same; nil for all else.
+	// content is the digest of a static resource. It is nil for all other targets.
 	content []byte
 }
 
-// target wraps the handler of an item once: in the item's own middlewares, behind the
-// view, inside the server's chain. A caller who may not see the item is answered by
-// hidden before any of the item's own middlewares shows that it is there.
+// target returns the target of an item. Its handler is wrapped in the item's middlewares, these in the
+// view, and that in the server's chain. hidden serves callers that may not see the item, before one of
+// the item's middlewares can show that it exists.
 func (r *router) target(
 	route middleware.Route, item Item, h middleware.Handler, how serving, hidden middleware.Handler,
 ) *target {

@@ -25,48 +25,44 @@ func (s *Server) addTasks(t Tasks) (err error) {
 type TaskSupport uint8
 
 const (
-	// TaskOptional: the handler may call [Call.Detach]. For a client that has not
-	// declared the tasks extension the call goes on as it is.
+	// TaskOptional lets the handler call [Call.Detach]. For a client that has not declared the
+	// tasks extension Detach does nothing.
 	TaskOptional TaskSupport = iota + 1
-	// TaskRequired: the tool is of no use without tasks. Clients that have not declared
-	// the extension are refused before the handler runs.
+	// TaskRequired is for a tool that needs tasks. Clients that have not declared the extension
+	// get an error, and the handler is not called.
 	TaskRequired
 )
 
-// TaskOptions describe a task to [Call.Detach]. The zero value is good.
+// TaskOptions describe a task to [Call.Detach]. The zero value has the defaults.
 type TaskOptions struct {
-	// TTL is how long the task lives, from now on: a handler that runs longer is
-	// cancelled with [mcp.ErrDeadline]. The client is told, in milliseconds. The default
-	// and the maximum are limits of the server (TaskTTL, MaxTaskTTL).
+	// TTL is how long the task lives from now on. A handler that runs longer is cancelled with
+	// [mcp.ErrDeadline]. The client gets the TTL in milliseconds. The default and the maximum
+	// are limits of the server (TaskTTL, MaxTaskTTL).
 	TTL time.Duration
-	// PollInterval is how often the client should ask, in milliseconds to it; the default
-	// is that of [Tasks].
+	// PollInterval is how often the client should ask. The client gets it in milliseconds. The
+	// default is that of [Tasks].
 	PollInterval time.Duration
 	// Message says in a sentence what the task does. [Call.Progress] replaces it.
 	Message string
 }
 
-// Detach answers the call now, with a task, and lets the handler go on as that task
-// (extension io.modelcontextprotocol/tasks). The task exists when Detach returns; the
-// client may ask for it at once. What the handler returns in the end becomes the
-// result of the task, or its error if it is an [*mcp.Error].
+// Detach answers the call with a task, and the handler goes on as that task (extension
+// io.modelcontextprotocol/tasks). The task exists when Detach returns; the client may ask for it at
+// once. The result of the handler becomes the result of the task; an [*mcp.Error] becomes its error.
 //
-// The context that is returned is the one to go on with. It has the values of ctx and
-// neither its cancellation nor its deadline: it is cancelled with [mcp.ErrClientCancelled]
-// by tasks/cancel, with [mcp.ErrDeadline] at the end of the task's life, and with
-// [mcp.ErrServerShutdown] at the end of a drain, which waits for tasks as it does for
-// requests.
+// The handler must use the returned context from then on. It has the values of ctx, but not its
+// cancellation and its deadline. It is cancelled with [mcp.ErrClientCancelled] by tasks/cancel, with
+// [mcp.ErrDeadline] at the end of the task's TTL, and with [mcp.ErrServerShutdown] at the end of a
+// drain, which waits for tasks as for requests.
 //
-// Questions that came before Detach ([Call.Elicit], [Call.Sample], [Call.Roots]) have
-// made the handler run again. Questions that come after it are waited for: the task is
-// input_required until the client has answered, and several goroutines may ask at the
-// same time. [Call.Progress] sets the message of the task.
+// A question before Detach ([Call.Elicit], [Call.Sample], [Call.Roots]) makes the handler run again. A
+// question after it waits for the answer: the task is input_required until the client has answered.
+// Several goroutines may ask at the same time. [Call.Progress] sets the message of the task.
 //
-// With a client that has not declared the extension, and in the legacy era, nothing
-// happens: Detach returns ctx and nil, and the handler goes on within its request. With
-// an error it returns ctx too, and the call is still to be answered: the error is that
-// of the store or of a limit (an [*mcp.Error], to be returned), or says that the request
-// is over.
+// For a client that has not declared the extension, and in the legacy era, Detach does nothing: it
+// returns ctx and nil, and the handler goes on within its request. If Detach returns an error, it also
+// returns ctx, and the call is not answered yet. The error is that of the store or of a limit (an
+// [*mcp.Error], which the handler should return), or says that the request is over.
 func (c *Call) Detach(ctx context.Context, o TaskOptions) (context.Context, error) {
 	return c.run.Detach(ctx, &c.dialog, task.Options(o))
 }

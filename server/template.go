@@ -38,28 +38,27 @@ type ResourceTemplate struct {
 
 // A TemplateHandler reads the resources of one family, as a [ResourceHandler] does.
 //
-// vars has the values of the variables, percent-decoded: they come from the client, so
-// that {id} may be empty or have a slash (%2F) in it, and {+path} may be anything, ".."
-// included. A variable that the URI leaves out, as {?page} may be, is not in vars. The
-// values of a variable that has several are joined: with the separator that they have in
-// the URI ({/path*} gives "a/b"), and with commas if the name is repeated ({?tag*}).
+// vars has the values of the variables, percent-decoded. They come from the client: {id} may be empty
+// or contain a slash (%2F), and {+path} may be anything, also "..". vars does not have variables that
+// the URI leaves out, such as {?page}. Several values of one variable are joined with the separator
+// that they have in the URI ({/path*} gives "a/b"), and with commas if the name is repeated ({?tag*}).
 type TemplateHandler[Out Readable] func(ctx context.Context, call *Call, uri string, vars map[string]string) (Out, error)
 
 // AddResourceTemplate registers a family of resources, or replaces the one that has its
 // URI template, as [AddTool] does with a tool. It panics on a mistake in the definition;
 // see [TryAddResourceTemplate].
 //
-// A URI is read by the resource that has it, and else by the first template that it
-// matches, in the order of registration, which a replacement keeps. URIs of more than 4096
-// bytes match none. Which resources of a family that was replaced read differently now only
-// the caller knows: [Server.ResourceUpdated] tells of them.
+// A URI is read by the resource with that URI, or else by the first template that it matches, in the
+// order of registration. A replacement keeps its place in the order. URIs of more than 4096 bytes match
+// no template. The server does not know which resources of a replaced template have changed: call
+// [Server.ResourceUpdated] for them.
 func AddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h TemplateHandler[Out]) {
 	must(TryAddResourceTemplate(s, t, h))
 }
 
-// TryAddResourceTemplate is [AddResourceTemplate] that returns the error: for a template
-// that is bad, a completion of what is no variable, and for what [TryAddResource] refuses.
-// Then everything is as it was.
+// TryAddResourceTemplate is [AddResourceTemplate] that returns the error: for an invalid template, for
+// a completion of an unknown variable, and in the cases of [TryAddResource]. After an error nothing has
+// changed.
 func TryAddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h TemplateHandler[Out]) error {
 	how := serving{t.Middleware, t.Deadline, t.Class}
 	if err := how.checkItem(ItemTemplate, t.URITemplate, h != nil); err != nil {
@@ -106,7 +105,7 @@ func TryAddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h Templ
 	return nil
 }
 
-// variables returns what can be completed of a template: its variables.
+// variables returns the variables of a template with their functions for completion.
 func variables(tmpl *template.Template, complete map[string]CompleteFunc) (map[string]CompleteFunc, error) {
 	arguments := make(map[string]CompleteFunc, len(tmpl.Variables()))
 	for _, name := range tmpl.Variables() {

@@ -33,13 +33,13 @@ type Tool struct {
 	//
 	// Both are compared with the Go types of the handler, through references: a property
 	// that only one of the two has, and types that exclude each other, are an error. Types
-	// of which nothing is known are left alone: any, maps, jsontext.Value and others with
-	// JSON methods of their own. Defaults in a schema that was given are for the client.
+	// without known properties are not compared: any, maps, jsontext.Value and others with
+	// JSON methods of their own. Only clients use the defaults of a given schema.
 	InputSchema  jsontext.Value
 	OutputSchema jsontext.Value
-	// AllowUnmatchedProperties permits properties that only a given schema or only its Go
-	// type has. A handler never sees those that its type has not, and gets zero values for
-	// those that the schema does not mention.
+	// AllowUnmatchedProperties allows properties that only a given schema or only its Go type
+	// has. A handler does not get properties that its type does not have, and gets zero values
+	// for those that the schema does not have.
 	AllowUnmatchedProperties bool
 	Annotations              *mcp.ToolAnnotations
 	Icons                    []mcp.Icon
@@ -59,29 +59,26 @@ type Tool struct {
 }
 
 // A ToolHandler serves the calls of one tool. In is decoded from the arguments,
-// which satisfy the input schema ([AddTool] tells how one is inferred). Out becomes the structured content of the
-// result, with the same JSON as text beside it. Two types of Out are taken as
-// they are: string becomes a block of text, and *mcp.CallToolResult is the whole
-// result.
+// which satisfy the input schema; see [AddTool]. Out becomes the structured content of the result, and
+// the same JSON becomes its text. Two types of Out are different: a string becomes a block of text, and
+// a *mcp.CallToolResult is the whole result.
 //
-// What the model is told of an error is explained at [mcp.ToolError]: make it with
-// [mcp.ToolErrorf], and mark with [mcp.CallerFault] what the caller has done wrong. An error
-// that matches [mcp.ErrInputRequired] (see [Call.Elicit]) or [mcp.ErrNotDeclared] is for the
-// server. A panic is contained and answered with "internal error".
+// [mcp.ToolError] explains what the model is told of an error. Make errors for the model with
+// [mcp.ToolErrorf], and mark mistakes of the caller with [mcp.CallerFault]. An error that matches
+// [mcp.ErrInputRequired] (see [Call.Elicit]) or [mcp.ErrNotDeclared] is for the server. The server
+// recovers a panic and answers with "internal error".
 type ToolHandler[In, Out any] func(ctx context.Context, call *Call, in In) (Out, error)
 
-// AddTool registers a tool, or replaces the one that has its name. It panics on a mistake
-// in the definition, which shows at start-up; see [TryAddTool]. It may be called while the
-// server serves.
+// AddTool registers a tool, or replaces the one with its name. It panics on a mistake in the definition;
+// see [TryAddTool]. It may be called while the server serves.
 //
-// What replaces a tool takes its place: at no moment is there none, and the list keeps its
-// order. Calls that run already go on with the old handler and its schemas; a modern call
-// that has asked its client something comes back as a new request, and so to the new
-// handler. Clients are told that the list has changed if what it shows has.
+// A replacement is atomic and keeps the place of the tool in the list. Running calls go on with the old
+// handler and its schemas. A modern call that has asked its client is repeated as a new request, which
+// the new handler serves. Clients are told that the list has changed if the definition has.
 //
 // Schemas that are not given are inferred from In and Out. Fields with omitempty or
-// omitzero are optional, all others required. Keywords of JSON Schema are tags, and
-// arguments are held to them:
+// omitzero are optional, all others required. Keywords of JSON Schema are tags, which arguments must
+// satisfy:
 //
 //	type search struct {
 //		Query string   `json:"query" jsonschema:"what to look for" minLength:"1"`
@@ -90,7 +87,7 @@ type ToolHandler[In, Out any] func(ctx context.Context, call *Call, in In) (Out,
 //		Tags  []string `json:"tags,omitempty" enum:"news,blog" maxItems:"2"`
 //	}
 //
-// There are title, description (the jsonschema tag is the same), deprecated, readOnly and
+// The tags are title, description (the jsonschema tag is the same), deprecated, readOnly and
 // writeOnly; format, pattern, minLength and maxLength of strings; minimum, maximum,
 // exclusiveMinimum, exclusiveMaximum and multipleOf of numbers; minItems, maxItems and
 // uniqueItems of slices and arrays; minProperties and maxProperties of maps. enum lists
@@ -103,11 +100,10 @@ func AddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) {
 	must(TryAddTool(s, t, h))
 }
 
-// TryAddTool is [AddTool] that returns the error: for a bad name, a schema that does not
-// compile, refers to another document or does not fit its Go type, an input that is not
-// an object, a tag or an x-mcp-header annotation that is a mistake, and a handler or a
-// middleware that is nil. Then everything is as it was; a later call cannot fail for any
-// of these.
+// TryAddTool is [AddTool] that returns the error: for an invalid name, a schema that does not compile,
+// refers to another document or does not fit its Go type, an input that is not an object, an invalid tag
+// or x-mcp-header annotation, and a handler or a middleware that is nil. After an error nothing has
+// changed. A later call of the tool cannot fail for any of these reasons.
 func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 	if err := checkToolName(t.Name); err != nil {
 		return err
@@ -163,7 +159,7 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 	return s.enterTool(def, paramHeaders(in), handler, serving{t.Middleware, t.Deadline, t.Class})
 }
 
-// schemaOf returns the schema that was given, or infers it.
+// schemaOf returns the given schema, or infers one.
 func schemaOf(given jsontext.Value, t reflect.Type, infer func(reflect.Type) (*schema.Schema, error)) (*schema.Schema, error) {
 	if given != nil {
 		return schema.Parse(given)
@@ -171,7 +167,7 @@ func schemaOf(given jsontext.Value, t reflect.Type, infer func(reflect.Type) (*s
 	return infer(t)
 }
 
-// arguments returns the arguments of a tools/call; absent ones are {}.
+// arguments returns the arguments of a tools/call request, {} if there are none.
 func arguments(req *middleware.Request) (jsontext.Value, error) {
 	raw := era.CoreOf(req).Arguments
 	switch {
@@ -183,9 +179,8 @@ func arguments(req *middleware.Request) (jsontext.Value, error) {
 	return raw, nil
 }
 
-// inputFailure tells the model everything that is wrong with its arguments at once.
-// Arguments for which the schema has a place and the Go type has none are a
-// mistake of the server.
+// inputFailure returns a result that tells the model everything that is wrong with its arguments.
+// Arguments that fit the schema and not the Go type are a fault of the server.
 func inputFailure(r *session.Request, tool string, in reflect.Type, sch *schema.Schema, faults []schema.Fault) (mcp.Result, error) {
 	if faults[0].Misfit {
 		return nil, era.Fault{Err: fmt.Errorf("the input schema contradicts the Go type %v: %s", in, faults[0])}
@@ -199,7 +194,7 @@ func inputFailure(r *session.Request, tool string, in reflect.Type, sch *schema.
 	return mcp.ToolErrorResult(text), nil
 }
 
-// An output turns what a handler returns into a result.
+// An output makes the result of what a handler returns.
 type output[Out any] struct {
 	schema *schema.Schema // nil if the tool has no structured output
 	check  bool           // the value may break the schema
@@ -223,8 +218,7 @@ func outputFor[Out any](t Tool) (output[Out], error) {
 	return o, nil
 }
 
-// result builds the result. Output that breaks the tool's own schema is a fault of
-// the server.
+// result returns the result. A value that breaks the tool's own schema is a fault of the server.
 func (o output[Out]) result(value Out) (mcp.Result, error) {
 	switch v := any(&value).(type) { // a value itself would be copied to the heap
 	case **mcp.CallToolResult:
@@ -257,7 +251,7 @@ func textResult(text string, structured any) *mcp.CallToolResult {
 	return &r.CallToolResult
 }
 
-// whole checks a result that the handler built itself.
+// whole checks a result that the handler has built.
 func (o output[Out]) whole(result *mcp.CallToolResult) (mcp.Result, error) {
 	if result == nil {
 		return nil, era.Fault{Err: errNoResult}
@@ -287,7 +281,7 @@ func (o output[Out]) valid(raw jsontext.Value) error {
 	return era.Fault{Err: errors.New(text[:len(text)-1])}
 }
 
-// enterTool enters a tool whose definition was checked.
+// enterTool registers a tool whose definition was checked.
 func (s *Server) enterTool(
 	def *mcp.Tool, params []paramHeader, h callHandler, how serving,
 ) error {
@@ -300,11 +294,10 @@ func (s *Server) enterTool(
 	return err
 }
 
-// RemoveTools removes tools by name; unknown names are ignored. Calls that run
-// already go on.
+// RemoveTools removes tools by name. It ignores unknown names. Running calls go on.
 func (s *Server) RemoveTools(names ...string) { s.tools.remove(names...) }
 
-// unknownTool answers the calls that name no registered tool.
+// unknownTool answers calls that name no registered tool.
 func unknownTool(_ context.Context, req *middleware.Request) (mcp.Result, error) {
 	in := era.CoreOf(req)
 	if !in.HasName {
@@ -313,7 +306,7 @@ func unknownTool(_ context.Context, req *middleware.Request) (mcp.Result, error)
 	return nil, mcp.NewError(mcp.CodeInvalidParams, "there is no tool %q", cut(in.Name, 128))
 }
 
-// checkToolName enforces the form that clients rely on.
+// checkToolName returns an error for a name that the specification does not allow.
 func checkToolName(name string) error {
 	if name == "" || len(name) > 128 {
 		return fmt.Errorf("server: tool name %q must have 1 to 128 characters", cut(name, 128))

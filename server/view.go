@@ -48,11 +48,10 @@ const (
 // An Item is something that a caller may or may not see.
 type Item struct {
 	Kind ItemKind
-	// Name is the name under which it is registered; that of a resource, or of a template,
-	// need not be unique.
+	// Name is the registered name. Names of resources and templates need not be unique.
 	Name string
-	// URI is that of a resource; of a template the one that is to be read or subscribed to,
-	// and "" where the template itself is listed or completed.
+	// URI is the URI of a resource. For a template it is the URI that the request reads or
+	// subscribes to, and "" if the template itself is listed or completed.
 	URI string
 	// Template is the URI template of a template.
 	Template string
