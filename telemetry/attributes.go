@@ -12,7 +12,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// seriesAttributes are the attributes that all requests of a series share.
+// seriesAttributes returns the attributes that all requests of a series share.
 func seriesAttributes(method, target string) []attribute.KeyValue {
 	attrs := []attribute.KeyValue{keyMethod.String(method)}
 	if method == mcp.MethodToolsCall {
@@ -28,7 +28,7 @@ func seriesAttributes(method, target string) []attribute.KeyValue {
 	return attrs
 }
 
-// appendText appends an attribute, unless its value is empty.
+// appendText appends an attribute unless its value is empty.
 func appendText(attrs []attribute.KeyValue, key attribute.Key, value string) []attribute.KeyValue {
 	if value == "" {
 		return attrs
@@ -36,8 +36,8 @@ func appendText(attrs []attribute.KeyValue, key attribute.Key, value string) []a
 	return append(attrs, key.String(value))
 }
 
-// appendConn appends what describes the connection: nothing for an unknown one. The conventions
-// name its other end by its part in the request: the one who sends it is the client.
+// appendConn appends the attributes of a connection, and none if it is unknown. The keys say
+// whether the peer sent the request (client.address) or received it (server.address).
 func appendConn(attrs []attribute.KeyValue, c *Info, addressKey, portKey attribute.Key) []attribute.KeyValue {
 	attrs = appendText(attrs, keyTransport, c.Network)
 	attrs = appendText(attrs, keyNetworkProtocol, c.Protocol)
@@ -53,18 +53,18 @@ func appendConn(attrs []attribute.KeyValue, c *Info, addressKey, portKey attribu
 	return attrs
 }
 
-// cancelAttributes are those of the event of a cancellation.
+// cancelAttributes returns the attributes of the event of a cancellation.
 func cancelAttributes(cause mcp.Cause, detail string) []attribute.KeyValue {
 	return appendText([]attribute.KeyValue{keyCancelCause.String(string(cause))}, keyCancelDetail, detail)
 }
 
-// abandonAttributes are those of the event that a handler is not waited for any more. There
-// is no cause if a drain could not cancel it.
+// abandonAttributes returns the attributes of the event that a handler was abandoned. The cause
+// is missing if a drain could not cancel the handler.
 func abandonAttributes(out *Outcome) []attribute.KeyValue {
 	return appendText(nil, keyCancelCause, string(out.cause()))
 }
 
-// panicAttributes are those of the event of a panic; a nil value is a runtime.Goexit.
+// panicAttributes returns the attributes of the event of a panic. A nil value is a runtime.Goexit.
 func panicAttributes(value any, stack []byte) []attribute.KeyValue {
 	kind, text := describePanic(value)
 	return []attribute.KeyValue{
@@ -72,7 +72,7 @@ func panicAttributes(value any, stack []byte) []attribute.KeyValue {
 	}
 }
 
-// describePanic names the value of a panic; nil is a runtime.Goexit.
+// describePanic names the value of a panic. A nil value is a runtime.Goexit.
 func describePanic(value any) (kind, text string) {
 	if value == nil {
 		return "runtime.Goexit", "the handler has ended its goroutine"
@@ -80,14 +80,14 @@ func describePanic(value any) (kind, text string) {
 	return fmt.Sprintf("%T", value), fmt.Sprint(value)
 }
 
-// errorAttributes describe an error as the convention for exceptions has it.
+// errorAttributes describes an error by the convention for exceptions.
 func errorAttributes(err error) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		keyExceptionType.String(fmt.Sprintf("%T", err)), keyExceptionMessage.String(logline.Printable(err.Error(), maxURI)),
 	}
 }
 
-// attributes adds what is known of a request at its end.
+// attributes appends the attributes of a request at its end.
 func (o *Outcome) attributes(attrs []attribute.KeyValue, errorType string) []attribute.KeyValue {
 	attrs = appendText(attrs, keyErrorType, errorType)
 	if o.Err != nil {
@@ -99,6 +99,6 @@ func (o *Outcome) attributes(attrs []attribute.KeyValue, errorType string) []att
 	return appendText(attrs, keyDropReason, string(o.Dropped))
 }
 
-// kept makes a peer's text fit to print, and to be kept: the rest of its frame is not
-// held in memory.
-func kept(text string, limit int) string { return strings.Clone(logline.Printable(text, limit)) }
+// clip copies a peer's text, makes it printable and cuts it. The copy does not hold the rest of
+// the peer's frame in memory.
+func clip(text string, limit int) string { return strings.Clone(logline.Printable(text, limit)) }

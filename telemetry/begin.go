@@ -2,14 +2,13 @@ package telemetry
 
 import "context"
 
-// Begin begins an operation: a request has arrived. The context that it returns is the
-// handler's, derived from ctx, and has the operation's span. The caller must end the
-// operation.
+// Begin begins an operation when a request arrives. It returns the context for the handler,
+// which is derived from ctx and has the operation's span. The caller must end the operation.
 //
-// Unless the server is a [Source] (see [Info.Origin]), the operation is shown and counted
-// by telemetry itself, and what [Telemetry.HTTP] has put into ctx fills in what info
-// leaves out. Panics of what users have plugged into telemetry, such as a sampler, are then contained and
-// counted ([MetricPanics]); a [Source] contains them itself.
+// For a server that is not a [Source] (see [Info.Origin]), telemetry shows and counts the
+// operation itself, takes the fields that info leaves out from [Telemetry.HTTP], and contains
+// and counts panics of the user's extensions, such as a sampler ([MetricPanics]). A [Source]
+// contains these panics itself.
 func (t *Telemetry) Begin(ctx context.Context, info Info) (context.Context, *Operation) {
 	if !t.Enabled() {
 		return ctx, nil
@@ -21,9 +20,10 @@ func (t *Telemetry) Begin(ctx context.Context, info Info) (context.Context, *Ope
 	return op.begin(ctx, &info), op
 }
 
-// Notification frames the handling of a notification, which has a span and a duration,
-// but no outcome: it returns the context for it, derived from ctx, and a function to be
-// called at its end. A panic of what users have plugged into telemetry is the caller's to contain.
+// Notification records the handling of a notification. A notification has a span and a
+// duration, but no outcome. It returns a context derived from ctx, and a function that the
+// caller must call at the end. The caller must contain panics of the user's extensions, such as
+// a sampler.
 func (t *Telemetry) Notification(ctx context.Context, info Info) (context.Context, func()) {
 	if !t.Enabled() {
 		return ctx, func() {}

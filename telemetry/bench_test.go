@@ -254,7 +254,7 @@ func BenchmarkRing(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			o.tel.recent.rings[classRecent].second = 0
-			o.tel.recent.keep(classRecent, op, &out, "")
+			o.tel.recent.add(classRecent, op, &out, "")
 		}
 	})
 }

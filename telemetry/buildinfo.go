@@ -2,7 +2,7 @@ package telemetry
 
 import "runtime/debug"
 
-// build is what is known about the binary.
+// build describes the binary.
 type build struct{ version, revision, goVersion string }
 
 // readBuild returns the version of Vitrine in this binary, and the revision of

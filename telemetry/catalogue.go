@@ -22,7 +22,7 @@ func Catalogue() []Metric {
 // catalogue is the table of all metrics, in the order of docs/telemetry.md.
 func catalogue() []row {
 	return []row{
-		// Those that the conventions of OpenTelemetry fix.
+		// Metrics of the OpenTelemetry conventions.
 		histogram(MetricOperationDuration, "mcp.server.operation.duration", "s",
 			"Time from the arrival of an MCP request to its outcome.", operationBuckets(),
 			append([]Label{
@@ -42,7 +42,7 @@ func catalogue() []row {
 				statusCode(),
 			}, network()...)...).native(),
 
-		// What a server counts.
+		// Counters that are read from a snapshot.
 		counter(MetricPanics, "vitrine.telemetry.panics", "{panic}",
 			"Panics in what observes requests: observers, exporters, log handlers. They were contained.").
 			from(func(s *Snapshot, r reading) { r.add(s.Counters.ObserverPanics) }),
@@ -114,7 +114,7 @@ func catalogue() []row {
 			"Sessions and connections that ended, by the cause.", cause()).
 			from(func(s *Snapshot, r reading) { each(r, s.Counters.SessionsClosed) }),
 
-		// What a server does now.
+		// Gauges that are read from a snapshot.
 		gauge(MetricRequestsInFlight, "vitrine.requests.in_flight", "{request}",
 			"Requests whose handler has not returned or whose answer has no known fate.",
 			closed("state", "vitrine.request.state", report.States())).from(readInFlight),
@@ -135,7 +135,7 @@ func catalogue() []row {
 			"Tasks that are kept in memory, or with another store those that run here, by status.", taskStatus()).
 			from(func(s *Snapshot, r reading) { each(r, s.TaskStatus) }),
 
-		// What is measured when it happens.
+		// Metrics of requests that are recorded.
 		histogram(MetricQueueWait, "vitrine.queue.wait", "s",
 			"Time that admitted requests waited for a slot.", latencyBuckets()),
 		histogram(MetricCancelUnwind, "vitrine.cancel.unwind", "s",
@@ -161,7 +161,7 @@ func catalogue() []row {
 			[]float64{0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 1800, 3600, 7200, 21600, 86400},
 			target(""), taskStatus(terminalStatuses()...)).native(),
 
-		// The process, and telemetry itself.
+		// Metrics of the process and of telemetry itself.
 		gauge(MetricBuildInfo, "vitrine.build.info", "1",
 			"Constant 1, labelled with what was built.",
 			opened("version", "vitrine.version", "the version of Vitrine"),

@@ -13,11 +13,13 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Ask frames a request of the server to its client, a span of kind CLIENT. info describes
-// the session, and Method what is asked for. It returns what is to be put into the _meta of the request, so
-// that the span is the parent of what the client does, and a function to be called at the end of
-// the wait with the id, the zero value if the request was not sent, and the error. ctx is
-// that of the handler that asks.
+// Ask records a request of the server to its client. It starts a span of kind CLIENT. info
+// describes the session; [Info.Method] is the method of the request. ctx is the context of the
+// handler that asks.
+//
+// Ask returns the entries for the _meta of the request, so that the client's spans become
+// children of this span, and a function that the caller must call when the wait ends. id is the
+// zero value if the request was not sent.
 func (t *Telemetry) Ask(ctx context.Context, info Info) (meta map[string]string, end func(id mcp.ID, err error)) {
 	if !t.Enabled() {
 		return nil, func(mcp.ID, error) {}
@@ -42,7 +44,7 @@ func (t *Telemetry) Ask(ctx context.Context, info Info) (meta map[string]string,
 	}
 }
 
-// askAttributes are the attributes of a request to the client that are known when it is made.
+// askAttributes returns the attributes of a request to the client when it is made.
 func askAttributes(info *Info) []attribute.KeyValue {
 	attrs := appendText([]attribute.KeyValue{keyMethod.String(info.Method)}, keySessionID, info.SessionID)
 	attrs = appendText(attrs, keyProtocolVersion, logline.Printable(string(info.Version), maxName))
@@ -68,8 +70,8 @@ func endAsk(span trace.Span, id mcp.ID, err error, errorType string) {
 	span.SetStatus(codes.Error, logline.Printable(message, maxText))
 }
 
-// askError returns the value of error.type for the end of a request to the client, and
-// the client's error code, as labels of closed sets.
+// askError returns error.type for the end of a request to the client, and the client's error
+// code. Both are label values of closed sets.
 func askError(err error) (errorType, code string) {
 	refused := (*mcp.ClientError)(nil)
 	cause, cancelled := causeOf(err)
@@ -88,7 +90,7 @@ func askError(err error) (errorType, code string) {
 	case errors.Is(err, mcp.ErrRequestDone):
 		return askRequestDone, ""
 	}
-	if limit, ok := mcp.AsError(err); ok { // it was never sent
+	if limit, ok := mcp.AsError(err); ok { // it was not sent
 		return codeLabel(limit.Code), ""
 	}
 	return other, ""

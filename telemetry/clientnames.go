@@ -10,23 +10,23 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 )
 
-// clientNames remember what clients call themselves. A modern client says it with each
-// request, and a server has few kinds of clients: the same bytes are not read again.
+// clientNames caches the names and versions of clients. A modern client sends them with each
+// request, and a server has few kinds of clients.
 type clientNames struct {
 	seed  maphash.Seed
 	known [16]atomic.Pointer[clientName]
 }
 
-// A clientName is what was read from some bytes.
+// A clientName is the result of reading info.
 type clientName struct{ info, name, version string }
 
-// maxKnownInfo bounds what is remembered of one client, in bytes.
+// maxKnownInfo bounds the info of one client in the cache, in bytes.
 const maxKnownInfo = 512
 
 func newClientNames() *clientNames { return &clientNames{seed: maphash.MakeSeed()} }
 
-// of returns the name and the version of a client, cut and fit to print; both are empty if
-// the bytes cannot be read. c may be nil: then nothing is remembered.
+// of returns the name and the version of a client, cut and printable. Both are empty if the
+// bytes cannot be read. c may be nil; then nothing is cached.
 func (c *clientNames) of(info jsontext.Value) (name, version string) {
 	if c == nil || len(info) > maxKnownInfo {
 		return readClient(info)
@@ -45,6 +45,6 @@ func readClient(info jsontext.Value) (name, version string) {
 		Name    string `json:"name"`
 		Version string `json:"version"`
 	}
-	_ = json.Unmarshal(info, &client) // untrusted and optional: what cannot be read is empty
+	_ = json.Unmarshal(info, &client) // untrusted and optional: an error leaves the name empty
 	return logline.Printable(client.Name, maxName), logline.Printable(client.Version, maxName)
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A snapshotCollector exposes what the sources count and do. It reads one snapshot of each for
-// a scrape, so that the numbers of a scrape agree with each other: admitted - sent - stored -
-// dropped is the number of requests whose fate is not known yet.
+// A snapshotCollector exposes the counters and gauges of the sources. It reads one snapshot of
+// each source for a scrape, so that the numbers of a scrape agree with each other: admitted -
+// sent - stored - dropped is the number of requests whose fate is not known yet.
 type snapshotCollector struct {
 	rows      []row
 	families  map[string]family // by name
@@ -17,12 +17,12 @@ type snapshotCollector struct {
 
 	mu      sync.Mutex // guards the rest
 	sources sources
-	// base has what no source counts, and the counters of the sources that were removed: a
-	// counter must not go down. The series that exist from the start are in it.
+	// base has the counts that come from no source, the last counters of removed sources (a
+	// counter must not go down), and zeros for the series that exist from the start.
 	base sums
 }
 
-// A family is what client_golang has to know of a metric.
+// A family describes a metric to client_golang.
 type family struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
@@ -43,7 +43,7 @@ func newSnapshotCollector(rows []row) *snapshotCollector {
 	return c
 }
 
-// read adds what one source has.
+// read adds the values of one source, for the wanted kinds of metrics.
 func (c *snapshotCollector) read(to sums, snap *Snapshot, wanted func(Kind) bool) {
 	for _, m := range c.rows {
 		if wanted(m.Kind) {
@@ -52,20 +52,20 @@ func (c *snapshotCollector) read(to sums, snap *Snapshot, wanted func(Kind) bool
 	}
 }
 
-// addSource adds a source; remove keeps its last counters.
+// addSource adds a source. remove adds the source's last counters to base.
 func (c *snapshotCollector) addSource(src Source) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	forget := c.sources.add(src)
+	removeSource := c.sources.add(src)
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		forget()
+		removeSource()
 		c.read(c.base, src.Snapshot(), func(k Kind) bool { return k == Counter })
 	}
 }
 
-// count counts something that no source does.
+// count adds one to a counter. The count comes from no source.
 func (c *snapshotCollector) count(metric string, labels ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

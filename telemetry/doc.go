@@ -1,17 +1,16 @@
-// Package telemetry makes what happens to requests visible from outside: spans
-// and metrics as the OpenTelemetry conventions for MCP name them, counters for
-// what only Vitrine knows (causes, drops by reason), exemplars, log correlation,
-// and the live picture of the requests in flight.
+// Package telemetry records requests: spans and metrics with the names of the OpenTelemetry
+// conventions for MCP, counters that only Vitrine has (causes, drops by reason), exemplars,
+// trace ids in log records, and pages with the requests in flight and the latest ended ones.
 //
-// Metrics are recorded once, into a Prometheus registry. They are served by
-// [Telemetry.MetricsHandler], and can be pushed; spans and log records can be exported.
-// Package telemetry/otlp does that if the standard OTEL_* variables ask for it.
+// Metrics are recorded once, into a Prometheus registry. [Telemetry.MetricsHandler] serves
+// them. Package telemetry/otlp pushes them, and exports spans and log records, if the standard
+// OTEL_* variables ask for it.
 //
-// There is one way in for any server: [Telemetry.Begin] begins an operation, the methods of
-// the [Operation] say what happens to it, and [Operation.End] ends it. Notifications,
-// sessions, tasks and requests to clients have ways in of the same kind. Vitrine's own
-// server uses no other.
+// Any server can use it: [Telemetry.Begin] begins an operation, the methods of the [Operation]
+// report events, and [Operation.End] ends it. [Telemetry.Notification], [Telemetry.Session],
+// [Telemetry.BeginTask] and [Telemetry.Ask] do the same for notifications, sessions, tasks and
+// requests to clients. Vitrine's own server uses this API and no other.
 //
-// Only this package and those below it use OpenTelemetry's SDK and client_golang, and
-// package servertest, for tests.
+// Of all packages, only this one, the packages below it and package servertest (for tests) use
+// OpenTelemetry's SDK and client_golang.
 package telemetry

@@ -15,8 +15,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
 
-// propagatorFromEnv reads OTEL_PROPAGATORS. The error names what it does not
-// know; the propagator is usable all the same.
+// propagatorFromEnv reads OTEL_PROPAGATORS. The error lists unknown names. The propagator is
+// valid even then.
 func propagatorFromEnv() (propagation.TextMapPropagator, error) {
 	names, set := os.LookupEnv("OTEL_PROPAGATORS")
 	if !set || strings.TrimSpace(names) == "" {
@@ -42,9 +42,9 @@ func propagatorFromEnv() (propagation.TextMapPropagator, error) {
 	return propagation.NewCompositeTextMapPropagator(parts...), err
 }
 
-// samplerFromEnv reads OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG as the SDK does, which
-// does not tell what it has made of them. The error says what is wrong; the sampler is usable
-// all the same: the default one, or all traces for a ratio that is none.
+// samplerFromEnv reads OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG as the SDK does. The SDK
+// does not return the sampler that it makes. With an error the sampler is valid: the default
+// one, or a ratio of 1 if the ratio is wrong.
 func samplerFromEnv() (sdktrace.Sampler, error) {
 	value := strings.ToLower(strings.TrimSpace(os.Getenv("OTEL_TRACES_SAMPLER")))
 	name, followsParent := strings.CutPrefix(value, "parentbased_")
@@ -71,8 +71,7 @@ func samplerFromEnv() (sdktrace.Sampler, error) {
 	return sampler, err
 }
 
-// samplerRatio reads what part of the traces is sampled: all, if it is not given or the
-// error says what is wrong with it.
+// samplerRatio reads the share of traces that is sampled. It is 1 if arg is empty or wrong.
 func samplerRatio(arg string) (float64, error) {
 	if arg = strings.TrimSpace(arg); arg == "" {
 		return 1, nil
@@ -87,10 +86,10 @@ func samplerRatio(arg string) (float64, error) {
 	return ratio, nil
 }
 
-// newResource describes the process. What the environment says has precedence.
+// newResource describes the process. The environment has precedence.
 func newResource(cfg *config) (*resource.Resource, error) {
 	res, err := resource.New(context.Background(),
-		resource.WithService(), // an instance id, and a name for the nameless
+		resource.WithService(), // an instance id, and a default name
 		resource.WithAttributes(appendText(appendText(nil, "service.name", cfg.service), "service.version", cfg.version)...),
 		resource.WithHost(),
 		resource.WithProcessPID(),

@@ -8,18 +8,17 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// maxExemplars bounds how many points keep an exemplar. Points come from closed
-// sets and registrations, so that it is a matter of prudence only.
+// maxExemplars bounds how many points have an exemplar. Points come from closed sets and
+// registrations, so the bound is a precaution.
 const maxExemplars = 4096
 
-// exemplars keeps the latest sampled trace of each point of the counters that
-// carry one.
+// exemplars has the latest sampled trace of each point, for counters with exemplars.
 type exemplars struct {
 	mu   sync.Mutex
 	last map[point]prometheus.Exemplar
 }
 
-// put remembers the trace of a point.
+// put sets the trace of a point.
 func (e *exemplars) put(p point, sc trace.SpanContext, now time.Time) {
 	labels := spanLabels(sc.TraceID(), sc.SpanID())
 	e.mu.Lock()
@@ -37,7 +36,7 @@ func (e *exemplars) of(p point) (prometheus.Exemplar, bool) {
 	return ex, ok
 }
 
-// attach returns the metric with exemplars, or as it is if there are none.
+// attach returns the metric with exemplars, and m itself if there are none.
 func attach(m prometheus.Metric, exemplars ...prometheus.Exemplar) prometheus.Metric {
 	with, err := prometheus.NewMetricWithExemplars(m, exemplars...)
 	if err != nil {
@@ -46,7 +45,7 @@ func attach(m prometheus.Metric, exemplars ...prometheus.Exemplar) prometheus.Me
 	return with
 }
 
-// spanLabels name a span as Prometheus and Grafana expect it.
+// spanLabels returns the labels of an exemplar, as Prometheus and Grafana expect them.
 func spanLabels(id trace.TraceID, span trace.SpanID) prometheus.Labels {
 	return prometheus.Labels{"trace_id": id.String(), "span_id": span.String()}
 }

@@ -10,14 +10,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// exemplarBounds part the durations of operations into slots, of which each keeps the
-// latest exemplar: the bounds of the histogram, so that no bucket is without its latest,
-// and below them some more for the native one.
+// exemplarBounds are the upper bounds of the slots for durations of operations, in seconds.
+// Each slot has the latest exemplar. They are the bounds of the histogram's buckets, and some
+// smaller ones for the native histogram.
 var exemplarBounds = append([]float64{0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005}, operationBuckets()...)
 
-// exemplarSlots keep the latest sampled spans of a histogram for when it is collected.
-// client_golang would make an exemplar of each, for 1.4 µs and eight allocations, and
-// nobody reads more than the latest.
+// exemplarSlots has the latest sampled spans of a histogram. They become exemplars when the
+// histogram is collected. client_golang would make an exemplar of each observation, which costs
+// 1.4 µs and eight allocations.
 type exemplarSlots struct {
 	mu    sync.Mutex
 	slots []slottedSpan // by bucket of exemplarBounds; nil before the first
@@ -30,7 +30,7 @@ type slottedSpan struct {
 	span    trace.SpanID
 }
 
-// put remembers a span that took so long and ended at a time.
+// put sets the span of the slot for a duration. at is the end of the span.
 func (s *exemplarSlots) put(seconds float64, sc trace.SpanContext, at time.Time) {
 	slot, _ := slices.BinarySearch(exemplarBounds, seconds)
 	s.mu.Lock()
@@ -41,7 +41,7 @@ func (s *exemplarSlots) put(seconds float64, sc trace.SpanContext, at time.Time)
 	s.slots[slot] = slottedSpan{seconds, at, sc.TraceID(), sc.SpanID()}
 }
 
-// all returns the spans, the latest last.
+// all returns the spans in the order of their ends.
 func (s *exemplarSlots) all() []slottedSpan {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,11 +15,12 @@ import (
 )
 
 // ExportSpans exports the spans in batches until [Telemetry.Shutdown], which also shuts the
-// exporter down. What becomes of them is counted and logged ([MetricSpansExported] and
-// others); panics of the exporter are contained. It reports whether the
-// exporter was taken: it is not if spans are exported already, if they belong to the owner of
-// a provider that was given ([WithTracerProvider]), after the shutdown, and by disabled
-// telemetry. Package telemetry/otlp starts the exporters that OTEL_* variables ask for.
+// exporter down. Exported and dropped spans are counted, and failures are logged
+// ([MetricSpansExported] and others). Panics of the exporter are contained.
+//
+// It reports whether it took the exporter. It takes none if spans are exported already, with a
+// provider of [WithTracerProvider], after the shutdown, and for disabled telemetry. Package
+// telemetry/otlp starts the exporters of the OTEL_* variables.
 func (t *Telemetry) ExportSpans(exporter sdktrace.SpanExporter) (taken bool) {
 	if !t.claim(environment.Traces, t.owned != nil) {
 		return false
@@ -28,8 +29,8 @@ func (t *Telemetry) ExportSpans(exporter sdktrace.SpanExporter) (taken bool) {
 	return true
 }
 
-// ExportLogs exports the log records that a handler of [Telemetry.LogHandler] lets pass, as
-// ExportSpans does spans.
+// ExportLogs exports the log records that are enabled in a handler of [Telemetry.LogHandler].
+// Otherwise it works like ExportSpans.
 func (t *Telemetry) ExportLogs(exporter sdklog.Exporter) (taken bool) {
 	if !t.claim(environment.Logs, true) {
 		return false
@@ -42,7 +43,7 @@ func (t *Telemetry) ExportLogs(exporter sdklog.Exporter) (taken bool) {
 	return true
 }
 
-// claim reports whether the export of a signal may begin, and remembers that it has.
+// claim reports whether the export of a signal may begin, and marks it as begun.
 func (t *Telemetry) claim(s environment.Signal, possible bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,15 +57,15 @@ func (t *Telemetry) claim(s environment.Signal, possible bool) bool {
 	return true
 }
 
-// stopWith has the shutdown call stop.
+// stopWith makes the shutdown call stop.
 func (t *Telemetry) stopWith(stop func(context.Context) error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stops = append(t.stops, stop)
 }
 
-// Shutdown flushes and stops what is exported, within ctx. Later spans, log
-// records and metrics are not exported. A second call does nothing.
+// Shutdown flushes and stops the exports. It returns when ctx ends at the latest. Later spans,
+// log records and metrics are not exported. A second call does nothing.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	t.mu.Lock()
 	stops := t.stops
@@ -72,17 +73,17 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 		stops = append(stops, t.owned.Shutdown)
 	}
 	t.stops, t.stopped = nil, true
-	forget := t.forget
-	t.forget = nil
+	unregister := t.unregister
+	t.unregister = nil
 	t.mu.Unlock()
 	t.live.shutdown()
-	if forget != nil {
-		forget()
+	if unregister != nil {
+		unregister()
 	}
 	t.logs.Store(nil)
 	errs := make([]error, len(stops))
 	var all sync.WaitGroup
-	for i, stop := range stops { // at the same time, so that one endpoint that hangs takes no other's
+	for i, stop := range stops { // at the same time: one endpoint that hangs must not use up the time of the others
 		all.Go(func() {
 			if err := stop(ctx); err != nil {
 				errs[i] = fmt.Errorf("telemetry: shutdown: %w", err)

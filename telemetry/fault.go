@@ -7,10 +7,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// errorType returns the value of error.type, and "" for a success or a fault of
-// the caller. What the caller did to the request (a bad request, a cancellation,
-// hanging up) is no error of the service; what we did to it is one, whatever the
-// handler made of it.
+// errorType returns the value of error.type. It is "" for a success and for a fault of the
+// caller: a bad request, a cancellation, a lost connection. A cancellation by the server is an
+// error of the service, whatever the handler returned.
 func (o *Outcome) errorType() string {
 	switch {
 	case o.Rejected != "":
@@ -39,7 +38,7 @@ func (o *Outcome) errorType() string {
 	return ""
 }
 
-// errorLabel bounds an error.type: a code that is not ours becomes "_OTHER".
+// errorLabel bounds an error.type. An unknown code becomes "_OTHER".
 func (o *Outcome) errorLabel(errorType string) string {
 	if o.Err != nil && errorType != "" && errorType == codeString(o.Err.Code) {
 		return codeLabel(o.Err.Code)
@@ -47,7 +46,7 @@ func (o *Outcome) errorLabel(errorType string) string {
 	return errorType
 }
 
-// setStatus gives a span the status of the outcome.
+// setStatus sets the status of a span. It leaves the status unset for an empty errorType.
 func (o *Outcome) setStatus(span trace.Span, errorType string) {
 	if errorType == "" {
 		return

@@ -2,7 +2,7 @@ package telemetry
 
 import "time"
 
-// A HandlerIncident is a handler that somebody should look at.
+// A HandlerIncident is a slow or an abandoned handler.
 type HandlerIncident struct {
 	// Reason is IncidentSlow or IncidentAbandoned.
 	Reason string
@@ -11,18 +11,19 @@ type HandlerIncident struct {
 	Method, Target string
 	// TraceID is the trace of the request in hexadecimal.
 	TraceID string
-	// Ran is how long the handler has run, until its return or, if it was abandoned, until
-	// now; the time in the queue is not included.
+	// Ran is how long the handler has run: until its return, or until now if it was abandoned.
+	// The time in the queue is not included.
 	Ran time.Duration
 }
 
-// WatchHandlers calls f for each handler of a request that has run for slow or longer,
-// when it has returned and the fate of its answer is known, and for each that has
-// ignored its cancelled context for so long that it was abandoned. A slow of 0 or less
-// leaves the slow ones out; subscriptions are never slow. f is called on the goroutines
-// of requests and must not block. There is one watcher: it replaces the one before, and
-// stop ends it. Calls that have begun may outlast stop. Disabled telemetry watches
-// nothing.
+// WatchHandlers calls f for each slow and each abandoned handler of a request. A handler is slow
+// if it has run for slow or longer; f is called when it has returned and the fate of its answer
+// is known. With slow of 0 or less no handler is slow. Subscriptions are never slow. A handler
+// is abandoned if it ignores its cancelled context for too long.
+//
+// f runs on the goroutines of requests and must not block. There is one watcher at a time: a new
+// one replaces it, and stop removes it. Calls of f that have begun may outlast stop. For
+// disabled telemetry f is never called.
 func (t *Telemetry) WatchHandlers(slow time.Duration, f func(HandlerIncident)) (stop func()) {
 	if !t.Enabled() {
 		return func() {}
@@ -32,13 +33,13 @@ func (t *Telemetry) WatchHandlers(slow time.Duration, f func(HandlerIncident)) (
 	return func() { t.watch.CompareAndSwap(w, nil) }
 }
 
-// A handlerWatch is told of incidents. A nil one is told nothing.
+// A handlerWatch is a watcher of handlers. A nil handlerWatch does nothing.
 type handlerWatch struct {
 	slow time.Duration
 	tell func(HandlerIncident)
 }
 
-// finished tells of a handler that has returned, if it was slow.
+// finished reports a handler that has returned, if it was slow.
 func (w *handlerWatch) finished(op *Operation, out *Outcome) {
 	if w == nil || w.slow <= 0 || out.Acknowledged != 0 || out.Returned == 0 {
 		return
@@ -48,7 +49,7 @@ func (w *handlerWatch) finished(op *Operation, out *Outcome) {
 	}
 }
 
-// abandoned tells of a handler that was given up.
+// abandoned reports an abandoned handler.
 func (w *handlerWatch) abandoned(op *Operation, out *Outcome) {
 	if w != nil {
 		w.tell(op.incident(IncidentAbandoned, max(time.Since(op.arrivedAt())-out.Started, 0)))

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// A growingMap is a map whose entries stay. Readers take no lock, because writers copy it. The
-// zero value is empty.
+// A growingMap is a map whose entries are never removed. Reads take no lock, because each write
+// makes a new map. The zero value is an empty map. It is safe for concurrent use.
 type growingMap[K comparable, V any] struct {
 	mu  sync.Mutex // guards the writing
 	all atomic.Pointer[map[K]V]

@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// HTTP wraps the handler of an MCP endpoint of a server that is not ours: operations that
-// begin with a context of its requests know the client's address, the version of HTTP and
-// the header, unless their [Info] says otherwise. They are cancelled with the cause
-// client_disconnect if the client goes away before next has returned; whether that cancels
-// their context is up to the server.
+// HTTP wraps the handler of an MCP endpoint, for other servers than ours. An operation that
+// begins with the context of such a request has the client's address, the version of HTTP and
+// the header, unless its [Info] has others. If the client goes away before next returns, the
+// operation is cancelled with the cause client_disconnect. The server decides whether that also
+// cancels the context of its handler.
 func (t *Telemetry) HTTP(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		x := &exchange{request: req}
@@ -23,7 +23,7 @@ func (t *Telemetry) HTTP(next http.Handler) http.Handler {
 
 type exchangeKey struct{}
 
-// An exchange is one request to an endpoint that [Telemetry.HTTP] wraps. A nil one is none.
+// An exchange is one request to an endpoint of [Telemetry.HTTP]. It may be nil: there is none.
 type exchange struct {
 	request *http.Request
 	over    atomic.Bool // the handler has returned
@@ -34,12 +34,12 @@ func exchangeOf(ctx context.Context) *exchange {
 	return x
 }
 
-// lost reports whether the client has gone away before it was answered.
+// lost reports whether the client went away before the handler returned.
 func (x *exchange) lost() bool {
 	return x != nil && !x.over.Load() && x.request.Context().Err() != nil
 }
 
-// complete fills in what info leaves out.
+// complete sets the fields that info leaves out.
 func (x *exchange) complete(info *Info) {
 	if x == nil {
 		return

@@ -8,13 +8,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// An idGenerator makes random ids, as the SDK's own does. The root of a trace that was
-// decided about gets the id that the decision is of: sampling by the ratio of traces
-// looks at the id, and with another one it would be decided twice.
+// An idGenerator makes random ids, as the SDK's generator does. If our sampling has decided
+// about a new trace, the generator returns the id of that decision. Sampling by ratio depends on
+// the id, so another id could lead to another decision.
 type idGenerator struct{ random func() uint64 }
 
-// newIDGenerator returns a generator of the numbers that the SDK takes, too: ids have to
-// differ, and are no secret.
+// newIDGenerator returns a generator with the random numbers of the SDK's generator. Ids must
+// differ; they are no secrets.
 func newIDGenerator() *idGenerator { return &idGenerator{rand.Uint64} }
 
 // NewIDs implements [sdktrace.IDGenerator].
@@ -45,8 +45,8 @@ func (g *idGenerator) spanID() (id trace.SpanID) {
 	return id
 }
 
-// takeTraceID returns the id of a trace that begins here and was decided about, once: the
-// traces that the handler begins have ids of their own.
+// takeTraceID returns the id of the new trace that our sampling has decided about. Only the
+// first call returns it: traces that the handler begins get other ids.
 func (op *Operation) takeTraceID() (id trace.TraceID, ok bool) {
 	sc := op.unsampled.sc
 	if !sc.HasTraceID() || sc.HasSpanID() {

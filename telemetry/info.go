@@ -12,76 +12,73 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Info says what is known of a message when it arrives. Every field may be left at its zero
-// value, which means that it is not known. What a client says of itself is cut and made
-// fit to print where it is shown.
+// Info describes a message when it arrives. The zero value of a field means that it is not
+// known. Texts of clients are cut and made printable where they are shown.
 type Info struct {
-	// Series has the labels of the operation. Without one they are found by Method and
-	// Target, in which Target must come from a bounded set, such as the names of registered
-	// tools, and Method is "_OTHER" in metrics if it is none of the protocol's.
+	// Series has the labels of the operation. If it is nil, the labels are Method and Target.
+	// Then Target must come from a bounded set, such as the names of registered tools, and a
+	// Method that is not the protocol's is "_OTHER" in metrics.
 	Series *Series
-	// Method and Target are the method as the client wrote it, and the registered tool
-	// or prompt.
+	// Method is the method as the client sent it, Target the registered tool or prompt.
 	Method, Target string
-	// ID is the id of the request; notifications have none.
+	// ID is the id of the request. Notifications have none.
 	ID mcp.ID
-	// URI is the resource that the request names.
+	// URI is the URI of the resource in the request.
 	URI string
 	// Version is the revision of the protocol that the client speaks.
 	Version mcp.Version
 
-	// Transport is "http", "stdio", "memory", or a word of a transport's own.
+	// Transport is "http", "stdio", "memory", or the name of another transport.
 	Transport string
 	// Network, Protocol and ProtocolVersion are network.transport, network.protocol.name
 	// and network.protocol.version of the conventions: "tcp" or "pipe"; "http"; "1.1".
 	Network, Protocol, ProtocolVersion string
 	// RemoteAddr is the address of the client, with or without its port.
 	RemoteAddr string
-	// Principal is on whose behalf the client speaks, or nil.
+	// Principal is the principal of the client, or nil.
 	Principal *auth.Principal
 
-	// SessionID is the Mcp-Session-Id. It is put on spans; anything that people
-	// look at shows its first 8 bytes.
+	// SessionID is the Mcp-Session-Id. Spans have all of it, pages only the first 8 bytes.
 	SessionID string
-	// Session is what people are shown of the session or the connection, in place of the
-	// start of SessionID.
+	// Session is the name of the session or the connection on pages. If it is empty, pages
+	// show the start of SessionID.
 	Session string
-	// Client is what the client said of itself, or else ClientInfo is, in JSON.
+	// Client describes the client. If it is nil, ClientInfo does, in JSON.
 	Client     *mcp.Implementation
 	ClientInfo jsontext.Value
 
-	// Carrier holds the trace context of the message, which MCP carries in params._meta:
-	// traceparent, tracestate and baggage. [propagation.MapCarrier] is one.
+	// Carrier has the trace context of the message: traceparent, tracestate and baggage, which
+	// MCP puts into params._meta. It may be a [propagation.MapCarrier].
 	Carrier propagation.TextMapCarrier
-	// Header is the HTTP header. Its trace context counts if the message has none.
+	// Header is the HTTP header. Its trace context is used if the message has none.
 	Header http.Header
-	// Arguments are those of a tool call; see [WithArguments].
+	// Arguments are the arguments of a tool call; see [WithArguments].
 	Arguments jsontext.Value
-	// Bytes is the size of the message.
+	// Bytes is the size of the message in bytes.
 	Bytes int
-	// ArrivedAt is when the message arrived; the time of the call by default.
+	// ArrivedAt is when the message arrived. The default is the time of the call.
 	ArrivedAt time.Time
-	// Deadline is when the server gives the request up.
+	// Deadline is when the server cancels the request.
 	Deadline time.Time
-	// Queued tells that the handler is not called yet: see [Operation.Started].
+	// Queued tells that the handler is not called yet; see [Operation.Started].
 	Queued bool
 
-	// Origin is set by a server that is a [Source], and by no other: its own request.
-	// Telemetry then keeps no copy of this value, asks Origin when it needs to know more,
-	// and neither shows nor counts the operation, because the source does. Such a
-	// server needs to fill in no more than what is cheap, and of these fields all:
-	// Series, Version, Network, Protocol, ProtocolVersion, Carrier, Header and ArrivedAt.
+	// Origin is the server's own request. Only a server that is a [Source] sets it. Telemetry
+	// then keeps no copy of Info and calls Origin.Describe when it needs more. It does not show
+	// or count the operation, because the source does. Such a server must set Series, Version,
+	// Network, Protocol, ProtocolVersion, Carrier, Header and ArrivedAt, and may leave out the
+	// rest.
 	Origin Origin
 }
 
 // An Origin is the request of a server that is a [Source].
 type Origin interface {
-	// Describe says what is known by now. It is called from [Telemetry.Begin], from methods
-	// of the [Operation], and when a page shows the request; possibly at the same time.
+	// Describe returns what is known at the moment. It is called by [Telemetry.Begin], by
+	// methods of the [Operation], and for pages. It must be safe for concurrent use.
 	Describe() Info
 }
 
-// client returns what the sender of the message says of itself, fit to print.
+// client returns the client's name and version, printable.
 func (i *Info) client(known *clientNames) (name, version string) {
 	switch {
 	case i.Client != nil:
@@ -92,7 +89,7 @@ func (i *Info) client(known *clientNames) (name, version string) {
 	return logline.Printable(name, maxName), logline.Printable(version, maxName)
 }
 
-// shortSession returns what people are shown of the session.
+// shortSession returns the name of the session on pages.
 func (i *Info) shortSession() string {
 	if i.Session == "" && len(i.SessionID) > 8 {
 		return i.SessionID[:8]
@@ -108,9 +105,9 @@ func (i *Info) tenant() string {
 	return i.Principal.Tenant
 }
 
-// wireLabels are the labels that the messages of one kind of client share.
+// wireLabels are the labels that all messages of one kind of client share.
 type wireLabels struct {
-	version mcp.Version // as it was said
+	version mcp.Version // as the client sent it
 	label   string      // the same, bounded
 	network networkKey
 }

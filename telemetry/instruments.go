@@ -10,23 +10,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// instruments are all metrics of one registry, as one collector: a value that registers
-// it second finds the first one and feeds that.
+// instruments are all metrics of one registry. They are one collector. Several values of
+// [Telemetry] with one registry share them.
 type instruments struct {
 	tenants bool           // the durations of operations have the label tenant
 	rows    map[string]row // by name
-	// What is recorded when it happens, by the metric's name.
+	// The metrics that are recorded, by name.
 	histograms map[string]*prometheus.HistogramVec
 	counters   map[string]*prometheus.CounterVec
 	gauges     map[string]*prometheus.GaugeVec
-	snapshots  *snapshotCollector // what is read from the sources
+	snapshots  *snapshotCollector // the metrics that are read from snapshots
 	collectors []prometheus.Collector
 
 	queueWaits prometheus.Observer
 	writes     map[string]prometheus.Observer // by transport
-	exemplars  sync.Map                       // prometheus.Metric to *exemplarSlots: those of operations
+	exemplars  sync.Map                       // of prometheus.Metric: *exemplarSlots; for durations of operations
 
-	// pushed is set by the value that exports the registry over OTLP: once is enough.
+	// pushed tells that a [Telemetry] pushes the registry over OTLP.
 	pushed atomic.Bool
 }
 
@@ -57,8 +57,8 @@ func newInstruments(tenants bool) *instruments {
 	return in
 }
 
-// record makes the collector of a metric that is recorded when something happens, with the
-// series that exist from the start: a rate should not meet a missing one.
+// record makes the collector of a metric that is recorded, with the series that exist from the
+// start. A rate over a missing series has no value.
 func (in *instruments) record(m row) prometheus.Collector {
 	names, opts := m.labelNames(), prometheus.Opts{Name: m.Name, Help: m.Help}
 	switch m.Kind {
@@ -98,22 +98,22 @@ func (m row) histogramOpts() prometheus.HistogramOpts {
 	return opts
 }
 
-// histogram returns a series of a histogram that is recorded when something happens.
+// histogram returns a series of a histogram that is recorded.
 func (in *instruments) histogram(metric string, labels ...string) prometheus.Observer {
 	return in.histograms[metric].WithLabelValues(labels...)
 }
 
-// counter returns a series of a counter that is recorded when something happens.
+// counter returns a series of a counter that is recorded.
 func (in *instruments) counter(metric string, labels ...string) prometheus.Counter {
 	return in.counters[metric].WithLabelValues(labels...)
 }
 
-// gauge returns a series of a gauge that is recorded when something happens.
+// gauge returns a series of a gauge that is recorded.
 func (in *instruments) gauge(metric string, labels ...string) prometheus.Gauge {
 	return in.gauges[metric].WithLabelValues(labels...)
 }
 
-// count counts one in any counter.
+// count adds one to a counter, whether it is recorded or read from snapshots.
 func (in *instruments) count(metric string, labels ...string) {
 	if in.rows[metric].read != nil {
 		in.snapshots.count(metric, labels...)
@@ -122,8 +122,8 @@ func (in *instruments) count(metric string, labels ...string) {
 	}
 }
 
-// registerInstruments registers the instruments, or adopts those that are
-// registered already.
+// registerInstruments registers new instruments. If the registry has instruments already, it
+// returns those.
 func registerInstruments(reg *prometheus.Registry, tenants bool) (*instruments, error) {
 	in := newInstruments(tenants)
 	err := reg.Register(in)
@@ -146,9 +146,10 @@ func (in *instruments) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements [prometheus.Collector]. A vector holds a lock while it is collected,
-// and whoever needs a new series waits for that; so what it has is taken first, and handed
-// on afterwards: the reader may be waiting for another collector, for as long as that likes.
+// Collect implements [prometheus.Collector]. A vector holds a lock while it is collected, and a
+// request that needs a new series waits for that lock. The reader of ch may wait for a slow
+// collector of the program. So Collect takes all metrics of a vector first and sends them
+// afterwards.
 func (in *instruments) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range in.collectors {
 		for _, m := range collected(c) {
@@ -177,7 +178,7 @@ func collected(c prometheus.Collector) (all []prometheus.Metric) {
 	return all
 }
 
-// exemplarsOf returns where the exemplars of a histogram of operations are kept.
+// exemplarsOf returns the exemplars of a duration of operations.
 func (in *instruments) exemplarsOf(o prometheus.Observer) *exemplarSlots {
 	kept, _ := in.exemplars.LoadOrStore(o, &exemplarSlots{})
 	return kept.(*exemplarSlots)

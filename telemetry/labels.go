@@ -8,18 +8,18 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// closed returns a label with a closed set of values. Series have all of them from the start.
+// closed returns a label with a closed set of values. From the start there are series with all of them.
 func closed[S ~string](name, attribute string, values []S) Label {
 	return Label{Name: name, Attribute: attribute, Values: stringsOf(values)}
 }
 
-// opened returns a label whose values are described in words. first are those that series have
-// from the start.
+// opened returns a label whose values are described in words. From the start there are series
+// with the values first.
 func opened(name, attribute, words string, first ...string) Label {
 	return Label{Name: name, Attribute: attribute, Open: words, first: first}
 }
 
-// What labels have that are of no closed set: never anything from the wire.
+// openMethods describes the values of labels with a method. They never come from the wire.
 const openMethods = "the protocol's methods and notifications, those that the program has registered, and `_OTHER`"
 
 func method() Label { return opened("mcp_method_name", string(keyMethod), openMethods) }
@@ -28,7 +28,7 @@ func ourMethod(first ...string) Label {
 	return opened("method", string(keyMethod), openMethods, first...)
 }
 
-// target is the registered tool, or prompt, of a request.
+// target is the label with the registered tool or prompt of a request.
 func target(first ...string) Label {
 	return opened("tool", string(keyToolName), "registered tools and prompts, or none", first...)
 }
@@ -39,14 +39,15 @@ func lossReason() Label {
 	return closed("reason", "vitrine.telemetry.reason", []string{lostQueueFull, lostExportFailed})
 }
 
-// transport is the transport of a connection, with the values that series have from the start.
+// transport is the label with the transport of a connection. From the start there are series with
+// the values first, and with all values if there is no first.
 func transport(first ...string) Label {
 	l := closed("transport", "vitrine.transport", transports())
 	l.first = first
 	return l
 }
 
-// taskStatus is the status of a task, with the values that series have from the start.
+// taskStatus is the label with the status of a task; for first see transport.
 func taskStatus(first ...string) Label {
 	l := closed("status", string(keyTaskStatus), mcp.TaskStatuses())
 	l.first = first
@@ -65,10 +66,10 @@ func statusCode() Label {
 	return Label{Name: "rpc_response_status_code", Attribute: string(keyStatusCode), Values: orNone(codeLabels()), first: none}
 }
 
-// none is the value of a label that says nothing.
+// none lists the empty value.
 var none = []string{""}
 
-// orNone lists values behind none.
+// orNone returns the empty value and then the values.
 func orNone(values []string) []string { return append([]string{""}, values...) }
 
 func network() []Label {
@@ -90,7 +91,7 @@ func networkProtocols() []string { return []string{"", "http"} }
 
 func networkVersions() []string { return []string{"", "1.0", "1.1", "2", "3"} }
 
-// bounded returns the value of a label that is one of the known ones, or else other.
+// bounded returns value if it is one of known, and other if not.
 func bounded(value string, known []string) string {
 	if slices.Contains(known, value) {
 		return value
@@ -98,12 +99,12 @@ func bounded(value string, known []string) string {
 	return other
 }
 
-// ownTransports are those of this module.
+// ownTransports lists the transports of this module.
 func ownTransports() []string { return []string{"http", "stdio", "memory"} }
 
 func transports() []string { return append(ownTransports(), other) }
 
-// transportLabel bounds the name of a transport: programs bring their own.
+// transportLabel bounds the name of a transport. Programs may bring transports with any name.
 func transportLabel(name string) string { return bounded(name, ownTransports()) }
 
 // versionLabel bounds a protocol revision, which may be anything on the wire.
@@ -117,8 +118,7 @@ func versionLabel(v mcp.Version) string {
 	return other
 }
 
-// notificationLabel bounds the method of a notification, which may be anything on the
-// wire.
+// notificationLabel bounds the method of a notification, which may be anything on the wire.
 func notificationLabel(method string) string {
 	return bounded(method, []string{
 		mcp.NotificationCancelled, mcp.NotificationInitialized, mcp.NotificationProgress, mcp.NotificationRootsListChanged,
@@ -129,7 +129,7 @@ func ignoredKinds() []mcp.IgnoredKind {
 	return []mcp.IgnoredKind{mcp.IgnoredCancel, mcp.IgnoredResponse, mcp.IgnoredFrame}
 }
 
-// ignoredPairs pairs each kind with its own reasons.
+// ignoredPairs lists the pairs of a kind and one of its reasons.
 func ignoredPairs() (pairs [][]string) {
 	for _, kind := range ignoredKinds() {
 		for _, reason := range mcp.IgnoreReasons(kind) {
@@ -139,7 +139,7 @@ func ignoredPairs() (pairs [][]string) {
 	return pairs
 }
 
-// ignoreReasons lists the reasons of all kinds, each once.
+// ignoreReasons lists the reasons of all kinds without repetitions.
 func ignoreReasons() (all []string) {
 	for _, pair := range ignoredPairs() {
 		if !slices.Contains(all, pair[1]) {
@@ -162,7 +162,7 @@ const (
 	scrapeWrite  = "write"
 )
 
-// operationBuckets are the bounds that the conventions fix.
+// operationBuckets are the bounds of the OpenTelemetry conventions.
 func operationBuckets() []float64 {
 	return []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
 }
@@ -184,25 +184,25 @@ func stringsOf[S ~string](list []S) []string {
 	return out
 }
 
-// The names of these limits, as metrics, documents and answers have them.
+// The names of the limits of [Recent] in metrics, documents and answers.
 const (
 	limitRecentTraces     = "recent_traces"
 	limitRecentSpans      = "recent_spans"
 	limitRecentTotalSpans = "recent_total_spans"
 )
 
-// The classes of requests that are kept. Each has a ring of its own, so that a flood
-// of one evicts nothing of another. A request is in the first class that fits.
+// The classes of recent traces. Each class has its own ring, so that a flood of one class does
+// not evict traces of another. A request is in the first class that fits.
 const (
 	classAbandoned = "abandoned" // the handler ignored its cancelled context
 	classPanic     = "panic"
 	classCancelled = "cancelled"
-	classDropped   = "dropped"      // the answer was not sent, and not for a cancellation
+	classDropped   = "dropped"      // the answer was not sent, for another reason than a cancellation
 	classRejected  = "rejected"     // not admitted
-	classError     = "error"        // of the service, or a tool's
-	classCaller    = "caller_error" // an error of the caller's making
+	classError     = "error"        // of the service or of a tool
+	classCaller    = "caller_error" // an error that the caller caused
 	classSlow      = "slow"         // among the slowest of its method and target
-	classRecent    = "recent"       // one a second of each method and target
+	classRecent    = "recent"       // one per second of each method and target
 )
 
 func recentClasses() []string {
@@ -214,11 +214,11 @@ func recentClasses() []string {
 // limitTenants is the name of the limit that [WithTenants] sets.
 const limitTenants = "max_tenants"
 
-// labelTenant is the label that only [WithTenants] adds.
+// labelTenant is the label of [WithTenants].
 const labelTenant = "tenant"
 
-// Values of error.type of requests to clients, beside the client's code and the cause
-// of a cancellation.
+// Values of error.type of requests to clients. The others are codes of the client and causes of
+// cancellations.
 const (
 	askTimeout     = "timeout"
 	askPeerGone    = "peer_gone"
@@ -231,7 +231,7 @@ func askErrorTypes() []string {
 	return append(types, stringsOf(mcp.Causes())...)
 }
 
-// askMethods lists the methods by which a server asks.
+// askMethods lists the methods of requests to clients.
 func askMethods() []string {
 	return []string{mcp.MethodElicitationCreate, mcp.MethodSamplingCreateMessage, mcp.MethodRootsList, mcp.MethodPing}
 }
@@ -248,7 +248,7 @@ const (
 	errorWriteTimeout = string(mcp.DropWriteTimeout)
 )
 
-// knownCodes lists the error codes of JSON-RPC, of MCP, and of refusals.
+// knownCodes lists the error codes of JSON-RPC, MCP and refusals.
 func knownCodes() []mcp.Code {
 	return []mcp.Code{
 		mcp.CodeParseError, mcp.CodeInvalidRequest, mcp.CodeMethodNotFound, mcp.CodeInvalidParams,
@@ -286,7 +286,7 @@ func errorTypes() []string {
 
 func codeString(c mcp.Code) string { return strconv.Itoa(int(c)) }
 
-// codeTexts are the known codes as label values.
+// codeTexts has the label values of the known codes.
 var codeTexts = func() map[mcp.Code]string {
 	texts := map[mcp.Code]string{}
 	for _, c := range knownCodes() {
@@ -295,7 +295,7 @@ var codeTexts = func() map[mcp.Code]string {
 	return texts
 }()
 
-// codeLabel returns the code as a label value of a closed set, without allocating.
+// codeLabel returns the label value of a code. It does not allocate.
 func codeLabel(c mcp.Code) string { return cmp.Or(codeTexts[c], other) }
 
 type networkKey struct{ transport, protocol, version string }

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// A latencySketch counts durations in buckets whose bounds grow by a quarter of an
-// octave, so that a quantile is off by an eighth at most. Counting is one atomic
-// addition. It is what the console reads: a histogram of the registry may be shared with
-// other values of [Telemetry], and costs more to read than this costs to keep.
+// A latencySketch counts durations in buckets. The bounds grow by a quarter of an octave, so
+// that the error of a quantile is an eighth at most. Counting is one atomic addition. The console
+// reads sketches and not histograms of the registry: other values of [Telemetry] may share
+// those, and reading them costs more.
 type latencySketch struct {
 	counts [latencyCells]atomic.Uint32 // a difference survives an overflow
 	errors atomic.Uint64
 	calls  atomic.Uint64
 }
 
-// The buckets go from a microsecond, more or less, to 18 minutes; what is outside
-// counts as the nearest.
+// The buckets go from about a microsecond to 18 minutes. A duration outside of them counts in the
+// nearest bucket.
 const (
-	latencyLow   = 10 // as a power of 2 of nanoseconds
+	latencyLow   = 10 // a power of 2, in nanoseconds
 	latencyHigh  = 40
 	latencyCells = (latencyHigh - latencyLow) * 4
 )
@@ -61,7 +61,7 @@ func (s *latencySketch) read() (c latencyCounts) {
 	return c
 }
 
-// since returns what was counted after an earlier reading.
+// since returns the counts since an earlier reading.
 func (c *latencyCounts) since(earlier *latencyCounts) (d latencyCounts) {
 	for i := range d {
 		d[i] = c[i] - earlier[i]
@@ -76,8 +76,7 @@ func (c *latencyCounts) total() (n uint64) {
 	return n
 }
 
-// quantile returns the duration below which the fraction q of the operations is, in
-// seconds, and 0 if there are none.
+// quantile returns a quantile of the durations in seconds, and 0 if there are none.
 func (c *latencyCounts) quantile(q float64) float64 {
 	n := c.total()
 	if n == 0 {

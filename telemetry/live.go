@@ -17,10 +17,9 @@ const (
 	defaultLiveListeners = 16
 
 	liveInterval = time.Second
-	// liveWriteTimeout cuts off a listener that does not read.
+	// liveWriteTimeout is how long a write to a listener may take. After it the stream ends.
 	liveWriteTimeout = 10 * time.Second
-	// liveRetry is how long a listener waits before it comes back, and how long one that
-	// was refused should.
+	// liveRetry is how long a listener should wait before it connects again.
 	liveRetry = 5 * time.Second
 )
 
@@ -29,7 +28,7 @@ var (
 	errLiveEnded        = errors.New("telemetry: the process is shutting down")
 )
 
-// live computes a frame a second for all listeners together, while there are any.
+// live computes one frame per second for all listeners. It computes none without listeners.
 type live struct {
 	t       *Telemetry
 	process string // see [report.Frame]
@@ -43,10 +42,10 @@ type live struct {
 	run       *liveRun
 }
 
-// A liveRun is the goroutine that computes; its owner is the last listener to leave.
+// A liveRun is a goroutine that computes frames. The last listener to leave ends it.
 type liveRun struct{ stop, done chan struct{} }
 
-// A listener has room for one frame. One that has not read it gets the next but one.
+// A listener has room for one frame. While the frame is not read, the listener misses others.
 type listener struct{ frames chan []byte }
 
 func newLive(t *Telemetry, limit int) *live {
@@ -56,8 +55,8 @@ func newLive(t *Telemetry, limit int) *live {
 	return &live{t: t, process: rand.Text(), limit: limit, ended: make(chan struct{}), listeners: map[*listener]struct{}{}}
 }
 
-// join adds a listener. The first one starts the goroutine, and the others get the
-// latest frame at once.
+// join adds a listener. The first listener starts the goroutine. The others get the latest
+// frame at once.
 func (l *live) join() (*listener, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +77,7 @@ func (l *live) join() (*listener, error) {
 	return who, nil
 }
 
-// leave removes a listener. After the last one nothing is computed any more.
+// leave removes a listener. The last listener ends the goroutine.
 func (l *live) leave(who *listener) {
 	l.mu.Lock()
 	delete(l.listeners, who)
@@ -121,7 +120,7 @@ func (l *live) send(run *liveRun, frame *report.Frame) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.run != run {
-		return // its listeners have gone, and others have come
+		return // the listeners of this run have left
 	}
 	l.last = event
 	for who := range l.listeners {
@@ -133,7 +132,7 @@ func (l *live) send(run *liveRun, frame *report.Frame) {
 	}
 }
 
-// shutdown ends all streams, and refuses new ones.
+// shutdown ends all streams. New ones are refused.
 func (l *live) shutdown() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,12 +142,13 @@ func (l *live) shutdown() {
 	}
 }
 
-// LiveHandler serves what the console shows as a stream of server-sent events, each a
-// frame in JSON: the first at once and then one a second. A frame is computed once
-// for all listeners, and none while nobody listens. A listener that does not keep up misses
-// frames; one that does not read for 10 seconds is cut off. Over the limit of listeners (see
-// [WithLiveListeners]) the answer is 503. The streams end at [Telemetry.Shutdown], which
-// should come before the shutdown of their HTTP server, because that waits for them.
+// LiveHandler serves the data of the console as a stream of server-sent events. Each event is a
+// frame in JSON. The first frame comes at once, then one per second. A frame is computed once for
+// all listeners. A slow listener misses frames; after 10 seconds without reading its stream
+// ends. With too many listeners (see [WithLiveListeners]) the answer is 503.
+//
+// [Telemetry.Shutdown] ends the streams. Call it before the shutdown of the HTTP server, which
+// waits for them.
 func (t *Telemetry) LiveHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method != http.MethodGet {
@@ -175,15 +175,15 @@ func (t *Telemetry) LiveHandler() http.Handler {
 	})
 }
 
-// serve writes frames until somebody has had enough.
+// serve writes frames until the client goes away or telemetry shuts down.
 func (l *live) serve(w http.ResponseWriter, req *http.Request, who *listener) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not wait for more
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not buffer events
 	rc := http.NewResponseController(w)
 	put := func(event []byte) bool {
-		_ = rc.SetWriteDeadline(time.Now().Add(liveWriteTimeout)) // not every writer has one
+		_ = rc.SetWriteDeadline(time.Now().Add(liveWriteTimeout)) // not every writer supports deadlines
 		_, err := w.Write(event)
 		return err == nil && rc.Flush() == nil
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/report"
 )
 
-// liveRows is how many rows of a list a frame has at most.
+// liveRows is how many rows of a list are in a frame at most.
 const liveRows = 50
 
 func firstRows[T any](rows []T) report.List[T] {
@@ -15,13 +15,13 @@ func firstRows[T any](rows []T) report.List[T] {
 	return report.List[T]{Rows: append([]T{}, rows[:n]...), LeftOut: len(rows) - n}
 }
 
-// A frameMaker makes the frames of one run. It remembers what the last one said.
+// A frameMaker makes the frames of one run. It has what it needs of the previous frame.
 type frameMaker struct {
 	t       *Telemetry
 	seq     uint64
 	at      time.Time
 	sums    map[string]float64
-	traces  uint64 // the latest that was shown
+	traces  uint64 // the latest that was in a frame
 	windows map[*Series]*latencyWindow
 }
 
@@ -48,7 +48,7 @@ func (m *frameMaker) next() *report.Frame {
 	return f
 }
 
-// rate sets the rates, from the totals of two frames.
+// rate sets the rates from the totals of two frames.
 func (m *frameMaker) rate(f *report.Frame) {
 	sums := map[string]float64{
 		"admitted": float64(f.Totals.Admitted), "sent": float64(f.Totals.Sent + f.Totals.Stored), "errors": float64(f.Errors),
@@ -57,7 +57,7 @@ func (m *frameMaker) rate(f *report.Frame) {
 	if took := f.At.Sub(m.at).Seconds(); m.sums != nil && took > 0 {
 		f.Rates = make(map[string]float64, len(sums))
 		for name, sum := range sums {
-			f.Rates[name] = max(sum-m.sums[name], 0) / took // a server that was removed takes its counts along
+			f.Rates[name] = max(sum-m.sums[name], 0) / took // the sums fall when a server is removed
 		}
 	}
 	m.sums = sums
@@ -71,7 +71,7 @@ func sumOf(counts map[string]uint64) (sum float64) {
 }
 
 func (m *frameMaker) newTraces() report.List[report.Trace] {
-	list := m.t.kept()
+	list := m.t.latest()
 	fresh := 0
 	for fresh < len(list) && list[fresh].seq > m.traces {
 		fresh++
@@ -86,7 +86,8 @@ func (m *frameMaker) newTraces() report.List[report.Trace] {
 	return report.List[report.Trace]{Rows: rows, LeftOut: fresh - len(rows)}
 }
 
-// tools returns the speed of what was called, the most called first.
+// tools returns the rates and latencies of methods and targets, the most called first. failed is
+// the number of errors of the service.
 func (m *frameMaker) tools(now time.Time) (list report.List[report.Tool], failed uint64) {
 	var rows []report.Tool
 	if m.t.Enabled() {
@@ -117,8 +118,7 @@ const (
 	liveSlot   = 5 * time.Second
 )
 
-// A latencyWindow remembers readings of a sketch for as long as the window is, one for
-// each slot.
+// A latencyWindow has the readings of a sketch in the last minute, one for each slot.
 type latencyWindow struct {
 	readings []latencyReading // the oldest first
 }
@@ -128,8 +128,8 @@ type latencyReading struct {
 	counts latencyCounts
 }
 
-// fill sets the quantiles of the calls since the oldest reading, and takes a new one if
-// it is time.
+// fill sets the rate and the quantiles of the calls since the oldest reading. It adds a reading
+// once per slot.
 func (w *latencyWindow) fill(row *report.Tool, now time.Time, counts latencyCounts) {
 	window := counts
 	if len(w.readings) > 0 {

@@ -9,14 +9,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// LogHandler returns a handler that adds trace_id and span_id of the context's
-// span to each record, on its top level, before it gives it to next. Once
-// [Telemetry.ExportLogs] has started the export of logs, the records that next is
-// enabled for are exported too. The handler may be made before that. If next comes
-// from LogHandler already, it is returned, so that no record has its ids twice. nil stands for
-// the handler of slog's default logger, whichever that is when a record is logged.
+// LogHandler returns a handler that adds trace_id and span_id of the context's span to each
+// record, on its top level, and passes the record to next. After [Telemetry.ExportLogs] it also
+// exports the records for which next is enabled. If next is a handler of LogHandler, LogHandler
+// returns next itself, so that no record has the ids twice. If next is nil, records go to the
+// handler of slog's default logger at the time of the record.
 //
-// A panic of next costs its record and nothing else: it is counted ([MetricPanics]).
+// A panic of next is contained and counted ([MetricPanics]). The record is lost.
 func (t *Telemetry) LogHandler(next slog.Handler) slog.Handler {
 	if h, ok := next.(*logHandler); ok {
 		return h
@@ -27,16 +26,16 @@ func (t *Telemetry) LogHandler(next slog.Handler) slog.Handler {
 // logHandler is a [slog.Handler].
 type logHandler struct {
 	t *Telemetry
-	// base is next as it was before the first group was opened: what is added to it is
-	// on the top level. Both are nil if records go to slog's default logger.
+	// base is next without the groups and what follows them: attributes that are added to base
+	// are on the top level. Both are nil if records go to slog's default logger.
 	base, next slog.Handler
-	steps      []logStep                     // all of them, for handlers that are made later
-	grouped    int                           // how many of steps base has seen; all, if no group is open
-	bridge     atomic.Pointer[slog.Handler]  // t.logs with steps applied, once it was needed
+	steps      []logStep                     // all of them, for the bridge and the default logger
+	grouped    int                           // how many of the steps base has; all if no group is open
+	bridge     atomic.Pointer[slog.Handler]  // t.logs with the steps; nil before the first record
 	standard   atomic.Pointer[defaultLogger] // the latest default logger
 }
 
-// A defaultLogger is a default logger of slog, and its handler with the steps of ours applied.
+// A defaultLogger is a default logger of slog, and its handler with the steps.
 type defaultLogger struct {
 	*slog.Logger
 	handler slog.Handler
@@ -48,17 +47,17 @@ type logStep struct {
 	attrs []slog.Attr
 }
 
-// contain is deferred around what the program's handlers do: on goroutines that nobody else
-// guards, such as those that read what clients send. A panic over a complaint of ours is only
-// counted: the news of it would go the same way.
+// contain is deferred around the program's handlers. They run on goroutines without another
+// guard, such as those that read messages. It does not log a panic over a record of
+// [Telemetry.complain], because that record would panic too.
 func (h *logHandler) contain(ctx context.Context) {
 	if v := recover(); v != nil {
 		h.t.panicked("log handler", v, ctx.Value(ownComplaint{}) == nil)
 	}
 }
 
-// ofDefault returns the handler of slog's default logger. A server is usually made before the
-// program, or package service, has set the default.
+// ofDefault returns the handler of slog's default logger. Programs usually make a server before
+// they, or package service, set the default logger.
 func (h *logHandler) ofDefault() slog.Handler {
 	logger := slog.Default()
 	last := h.standard.Load()
@@ -109,7 +108,7 @@ func (h *logHandler) with(step logStep) slog.Handler {
 	return c
 }
 
-// apply returns to with a step, and without if that panics.
+// apply applies a step to a handler. If that panics, it returns the handler without the step.
 func (h *logHandler) apply(step logStep, to slog.Handler) (derived slog.Handler) {
 	derived = to
 	defer h.contain(context.Background())
@@ -125,7 +124,7 @@ func (h *logHandler) Handle(ctx context.Context, rec slog.Record) error {
 		return h.ofDefault().Handle(ctx, rec)
 	}
 	if root := h.t.logs.Load(); root != nil && ctx.Value(ownComplaint{}) == nil {
-		_ = h.give(ctx, h.bridgeOf(root), rec.Clone()) // the bridge never fails; its exporter is watched
+		_ = h.give(ctx, h.bridgeOf(root), rec.Clone()) // the bridge returns no errors; its exporter is watched
 	}
 	sc := trace.SpanContextFromContext(ctx)
 	if !sc.IsValid() {
@@ -146,14 +145,13 @@ func (h *logHandler) Handle(ctx context.Context, rec slog.Record) error {
 	return h.give(ctx, next, rec)
 }
 
-// give gives a record to a handler.
+// give passes a record to a handler and contains its panic.
 func (h *logHandler) give(ctx context.Context, to slog.Handler, rec slog.Record) error {
 	defer h.contain(ctx)
 	return to.Handle(ctx, rec)
 }
 
-// bridgeOf returns the bridge with the steps of h. There is one root at most in the
-// life of a Telemetry.
+// bridgeOf returns the bridge with the steps of h. A Telemetry has one root at most.
 func (h *logHandler) bridgeOf(root *slog.Handler) slog.Handler {
 	if derived := h.bridge.Load(); derived != nil {
 		return *derived

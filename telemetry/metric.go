@@ -10,9 +10,9 @@ const (
 	Histogram Kind = "histogram"
 )
 
-// A Metric describes one of our metrics. The collectors are built from it.
+// A Metric describes one of our metrics.
 type Metric struct {
-	// Name is what Prometheus sees; OTel is the name in what is pushed over OTLP.
+	// Name is the name in Prometheus, OTel the name over OTLP.
 	Name, OTel string
 	Kind       Kind
 	// Unit is a unit of UCUM, such as "s" or "By".
@@ -21,21 +21,20 @@ type Metric struct {
 	Labels []Label
 	// Buckets are the upper bounds of a histogram's classic buckets.
 	Buckets []float64
-	// Native tells that a histogram is a native one as well: the durations, of which the
-	// conventions' buckets see little. The steps of a call have fine buckets of their own,
-	// and a native histogram costs three times as much on each observation.
+	// Native tells that a histogram is also a native one. Those are durations for which the
+	// buckets are coarse. An observation of a native histogram costs three times as much.
 	Native bool
 }
 
 // A Label is one label of a metric.
 type Label struct {
-	// Name is what Prometheus sees; Attribute is the key in what is pushed over OTLP.
+	// Name is the name in Prometheus, Attribute the key over OTLP.
 	Name, Attribute string
-	// Values is the closed set of values, or nil where Open says what they are.
+	// Values is the closed set of values. If it is nil, Open describes the values.
 	Values []string
 	Open   string
 
-	// first are the values that series have from the start; nil: Values.
+	// first are the values for which series exist from the start. nil stands for Values.
 	first []string
 }
 

@@ -2,8 +2,7 @@ package telemetry
 
 import "go.opentelemetry.io/otel/attribute"
 
-// The keys of attributes. Those of OpenTelemetry are written by hand: the
-// packages of its conventions do not carry the MCP ones any more.
+// The keys of attributes. The packages of OpenTelemetry's conventions have no keys for MCP.
 const (
 	keyMethod          attribute.Key = "mcp.method.name"            // the method; `_OTHER` for one that the server does not know
 	keyProtocolVersion attribute.Key = "mcp.protocol.version"       // the revision that the client speaks
@@ -15,15 +14,15 @@ const (
 	keyOperation       attribute.Key = "gen_ai.operation.name"      // `execute_tool`, on tools/call alone
 	keyErrorType       attribute.Key = "error.type"                 // why the request counts as an error of the service: a code, a cause, `tool_error` or `write_timeout`
 	keyStatusCode      attribute.Key = "rpc.response.status_code"   // the JSON-RPC error code of the answer
-	keyArguments       attribute.Key = "gen_ai.tool.call.arguments" // what a tool was given; only if asked for
-	keyResult          attribute.Key = "gen_ai.tool.call.result"    // what a tool has returned; only if asked for
+	keyArguments       attribute.Key = "gen_ai.tool.call.arguments" // the arguments of a tool call; only if this is turned on
+	keyResult          attribute.Key = "gen_ai.tool.call.result"    // the result of a tool; only if this is turned on
 	keyTransport       attribute.Key = "network.transport"          // `tcp`, `quic` or `pipe`
 	keyNetworkProtocol attribute.Key = "network.protocol.name"      // `http`, or absent
 	keyNetworkVersion  attribute.Key = "network.protocol.version"   // the version of HTTP
-	keyClientAddress   attribute.Key = "client.address"             // the address of the client, on what it has sent
-	keyClientPort      attribute.Key = "client.port"                // the port of the client, on what it has sent
-	keyServerAddress   attribute.Key = "server.address"             // the address of the client, on requests to it: it is who serves them
-	keyServerPort      attribute.Key = "server.port"                // the port from which the client has opened its session, on requests to it
+	keyClientAddress   attribute.Key = "client.address"             // the address of the client, on requests of the client
+	keyClientPort      attribute.Key = "client.port"                // the port of the client, on requests of the client
+	keyServerAddress   attribute.Key = "server.address"             // the address of the client, on requests to the client
+	keyServerPort      attribute.Key = "server.port"                // the port of the client when it opened its session, on requests to the client
 
 	keyExceptionType       attribute.Key = "exception.type"       // the Go type of a panic or of an error that the caller does not see
 	keyExceptionMessage    attribute.Key = "exception.message"    // its text
@@ -38,12 +37,12 @@ const (
 	keyQueueWait       attribute.Key = "vitrine.queue.wait"       // seconds that the request waited for a slot
 	keyClientName      attribute.Key = "vitrine.client.name"      // what the client calls itself, cut to 64 bytes; untrusted
 	keyTaskID          attribute.Key = "vitrine.task.id"          // the first characters of the id of a task
-	keyTaskStatus      attribute.Key = "vitrine.task.status"      // how a task has ended
-	keyUser            attribute.Key = "enduser.id"               // on whose behalf the client speaks: the subject of its principal, or a pseudonym of it
-	keyTenant          attribute.Key = "vitrine.tenant"           // the tenant of that principal
+	keyTaskStatus      attribute.Key = "vitrine.task.status"      // how a task ended
+	keyUser            attribute.Key = "enduser.id"               // the subject of the client's principal, or a pseudonym of it
+	keyTenant          attribute.Key = "vitrine.tenant"           // the tenant of the client's principal
 	keyClientVersion   attribute.Key = "vitrine.client.version"   // the version that the client names, cut to 64 bytes; untrusted
-	keySubscriptionEnd attribute.Key = "vitrine.subscription.end" // why a subscription has ended
-	keyArgumentFaults  attribute.Key = "vitrine.argument.faults"  // what is wrong with rejected arguments, cut to 256 bytes: paths, types and the names that the schema has
+	keySubscriptionEnd attribute.Key = "vitrine.subscription.end" // why a subscription ended
+	keyArgumentFaults  attribute.Key = "vitrine.argument.faults"  // what is wrong with rejected arguments, cut to 256 bytes: paths, types and names of the schema
 	keyLogLevel        attribute.Key = "vitrine.log.level"        // the level of a message of Call.Log
 	keyLogLogger       attribute.Key = "vitrine.log.logger"       // its logger
 	keyLogMessage      attribute.Key = "vitrine.log.message"      // its text, cut to 256 bytes
@@ -51,11 +50,11 @@ const (
 
 // Names of span events.
 const (
-	eventAcknowledged = "vitrine.subscription.acknowledged" // event: the subscription stands
+	eventAcknowledged = "vitrine.subscription.acknowledged" // event: the subscription was acknowledged
 
 	eventCancelled = "vitrine.cancelled"            // event: the context of a request, or of a task, was cancelled
 	eventDropped   = "vitrine.response.dropped"     // event: the answer will not be sent
-	eventAbandoned = "vitrine.handler.abandoned"    // event: the handler is not waited for any more
+	eventAbandoned = "vitrine.handler.abandoned"    // event: the handler ignored its cancelled context for too long
 	eventLost      = "vitrine.notification.dropped" // event: a notification about the request will not be sent
 	eventException = "exception"                    // event: a panic, or an error that the caller does not see
 	eventRejected  = "vitrine.arguments.rejected"   // event: the arguments break the tool's schema; its handler was not called
@@ -65,22 +64,22 @@ const (
 // operationExecuteTool is gen_ai.operation.name of tools/call.
 const operationExecuteTool = "execute_tool"
 
-// Bounds of what a peer can put on a span, in bytes.
+// Bounds of a peer's texts on spans, in bytes.
 const (
 	maxName = 64
 	maxURI  = 1024
 	maxText = 256
 )
 
-// other is the value of a label whose real value is not in its closed set.
+// other is the value of a label for all values outside of its closed set.
 const other = "_OTHER"
 
-// scopeName is the instrumentation scope of what Vitrine records.
+// scopeName is the instrumentation scope of Vitrine.
 const scopeName = "github.com/vitrine-mcp/vitrine"
 
-// spanReturnedLate is the name of the span that marks the return of a handler
-// whose own span ended when it was abandoned.
+// spanReturnedLate is the name of the span for the return of an abandoned handler. The span of
+// its request ended before.
 const spanReturnedLate = "vitrine.handler.returned" // span: the return of an abandoned handler, linked to its request
 
-// spanTask begins the name of the span of a task; the registered tool follows.
-const spanTask = "vitrine.task" // span, followed by the tool: what a handler does after its call became a task
+// spanTask is the start of the name of a task's span. The registered tool follows.
+const spanTask = "vitrine.task" // span, followed by the tool: the handler after its call became a task

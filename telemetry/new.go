@@ -13,14 +13,13 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
 
-// New sets telemetry up. It reads the standard environment (sampler, span limits,
-// resource, propagators), but exports nothing by itself: see package telemetry/otlp. It fails
-// if the registry already holds other metrics under our names.
+// New makes a Telemetry. It reads the standard environment (sampler, span limits, resource,
+// propagators) and starts no exports; see package telemetry/otlp. It fails if the registry has
+// other metrics with our names.
 //
-// With OTEL_SDK_DISABLED=true there are no spans and no exports; requests are counted and
-// shown all the same. A provider of [WithTracerProvider] is used even then: the variable
-// is for the SDK that New would set up, and to the spans of others in that provider those
-// of requests would be missing.
+// With OTEL_SDK_DISABLED=true there are no spans and no exports. Requests are still counted and
+// shown. A provider of [WithTracerProvider] is used even then, because the variable is for the
+// SDK that New sets up.
 func New(opts ...Option) (*Telemetry, error) {
 	t := &Telemetry{}
 	for _, o := range opts {
@@ -47,7 +46,7 @@ func New(opts ...Option) (*Telemetry, error) {
 		t.complain("telemetry.resource", "error", err)
 	}
 	switch {
-	case t.provider != nil: // its owner's, who heeds OTEL_SDK_DISABLED or not
+	case t.provider != nil: // its owner decides about OTEL_SDK_DISABLED
 	case environment.SDKDisabled():
 		t.provider, t.silent = noop.NewTracerProvider(), true
 	default:
@@ -61,16 +60,16 @@ func New(opts ...Option) (*Telemetry, error) {
 		t.sampling = nil
 	}
 	t.payloads, t.clients = t.payloads.orEnvironment(), newClientNames()
-	t.tenants, t.recent = newTenants(t.maxTenants, t.metrics), newRecents(t.keep, t.metrics, t.now)
+	t.tenants, t.recent = newTenants(t.maxTenants, t.metrics), newRecentTraces(t.bounds, t.metrics, t.now)
 	t.tracked = newTracker(func(src Source) { t.AddSource(src) })
 	t.wire.Store(&wireLabels{})
 	t.live = newLive(t, t.liveListeners)
-	t.keepSpans()
+	t.bufferSpans()
 	return t, nil
 }
 
-// keepSpans attaches the keeper of spans to the provider, if that is possible.
-func (t *Telemetry) keepSpans() {
+// bufferSpans adds the buffer of spans to the provider, if the provider takes span processors.
+func (t *Telemetry) bufferSpans() {
 	provider, ok := t.provider.(interface {
 		RegisterSpanProcessor(sdktrace.SpanProcessor)
 		UnregisterSpanProcessor(sdktrace.SpanProcessor)
@@ -78,13 +77,13 @@ func (t *Telemetry) keepSpans() {
 	if !ok || t.recent.bounds.Traces < 0 {
 		return
 	}
-	keeper := t.recent.spans
-	provider.RegisterSpanProcessor(keeper)
-	t.forget = func() { provider.UnregisterSpanProcessor(keeper) }
+	buffer := t.recent.spans
+	provider.RegisterSpanProcessor(buffer)
+	t.unregister = func() { provider.UnregisterSpanProcessor(buffer) }
 }
 
-// Disabled returns telemetry that records and exports nothing. Its requests
-// handler still shows what is in flight.
+// Disabled returns a Telemetry that records and exports nothing. Its RequestsHandler still shows
+// the requests in flight.
 func Disabled() *Telemetry {
 	t := &Telemetry{silent: true, config: config{
 		registry: prometheus.NewRegistry(), now: time.Now,

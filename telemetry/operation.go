@@ -11,40 +11,40 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// An Operation is one request, from [Telemetry.Begin] to [Operation.End]. Its methods may
-// be called from any goroutine, except that one End must not be called while another
-// one, or Abandoned, runs. A nil Operation does nothing: disabled telemetry begins those.
+// An Operation is one request, from [Telemetry.Begin] to [Operation.End]. Its methods are safe
+// for concurrent use, but calls of End and Abandoned must not overlap. A nil Operation does
+// nothing; disabled telemetry returns it.
 type Operation struct {
 	series    *Series
 	span      trace.Span
 	handler   handlerContext
-	unsampled unsampledSpan         // is span, if we have decided that it is not sampled
-	wire      *wireLabels           // nil if the revision was not known at the beginning
-	origin    Origin                // of our own kind (*tracked) if the server is no source
+	unsampled unsampledSpan         // the span if our sampling decided not to sample
+	wire      *wireLabels           // nil if the revision was unknown at the beginning
+	origin    Origin                // a *tracked if the server is no [Source]
 	notes     atomic.Pointer[notes] // nil: none
-	// spans are held while the handler runs, if it has started some. finished: it may
-	// hold none any more. Both are guarded by spanKeeper.mu.
+	// spans are held while the handler runs, if it has started some. No spans are held after
+	// finished. Both are guarded by spanBuffer.mu.
 	spans    *traceSpans
 	finished bool
-	// sampled and recording are the span's, asked once.
+	// sampled and recording are properties of the span.
 	sampled, recording bool
 	abandoned          bool
 	marks              atomic.Uint32
-	second             uint32 // of the clock in which it arrived
+	second             uint32 // the second of its arrival
 }
 
 // The marks of an operation.
 const (
 	markToolError uint32 = 1 << iota
 	markMeasured         // the duration of the operation is recorded
-	// The keeper knows from the context of the handler to whom a span belongs that
-	// it starts. A mark, because the processors of a provider see the context before.
-	markKeeps
+	// The context of the handler has the operation for the buffer of spans. It is a mark because
+	// processors of the provider see the context before the operation is sampled.
+	markBuffers
 )
 
 func (op *Operation) marked(mark uint32) bool { return op.marks.Load()&mark != 0 }
 
-// notes are what few operations have to remember. They are copied on write.
+// notes has what few operations need. It is copied on write.
 type notes struct {
 	panicked              bool
 	panic, argumentFaults string
@@ -65,10 +65,10 @@ func (op *Operation) note(write func(*notes)) {
 	}
 }
 
-// info returns what is known of the request now.
+// info describes the request at the moment.
 func (op *Operation) info() Info { return op.origin.Describe() }
 
-// Method and Target return the labels of the operation.
+// Method returns the method of the operation's labels.
 func (op *Operation) Method() string {
 	if op == nil {
 		return ""
@@ -84,8 +84,8 @@ func (op *Operation) Target() string {
 	return op.series.key.target
 }
 
-// SpanContext returns the identity of the operation's span, which it has even when it is
-// not sampled.
+// SpanContext returns the identity of the operation's span. The span has one even if it is not
+// sampled.
 func (op *Operation) SpanContext() trace.SpanContext {
 	if op == nil {
 		return trace.SpanContext{}
@@ -101,8 +101,8 @@ func (op *Operation) TraceID() string {
 	return ""
 }
 
-// HasRuntimeTask reports whether the operation is a task in the trace of the Go runtime by
-// its span: the SDK makes a task of each span that it records.
+// HasRuntimeTask reports whether the operation's span is a task in the trace of the Go runtime.
+// The SDK makes a task for each span that it records.
 func (op *Operation) HasRuntimeTask() bool {
 	if op == nil {
 		return false
@@ -117,23 +117,23 @@ func (op *Operation) arrivedAt() time.Time {
 	return info.ArrivedAt
 }
 
-// attributeRoom holds slices of attributes on their way to a span.
+// attributeRoom is a pool of slices for attributes.
 var attributeRoom = sync.Pool{New: func() any {
 	attrs := make([]attribute.KeyValue, 0, 24)
 	return &attrs
 }}
 
-// attributesToSet returns an empty slice for attributes that set gives to the span.
+// attributesToSet returns an empty slice of the pool.
 func attributesToSet() *[]attribute.KeyValue {
 	return attributeRoom.Get().(*[]attribute.KeyValue)
 }
 
-// set gives attributes to the span, and the slice back to the next one if the span is the
-// SDK's, which copies them: somebody else's may keep what it is given.
+// set sets attributes on the span. It returns the slice to the pool if the span is the SDK's,
+// which copies attributes. Spans of other implementations may keep the slice.
 func (op *Operation) set(attrs *[]attribute.KeyValue) {
 	op.span.SetAttributes(*attrs...)
 	if op.series.tel.copies {
-		clear(*attrs) // they may hold on to a frame
+		clear(*attrs) // they may refer to a frame
 		*attrs = (*attrs)[:0]
 		attributeRoom.Put(attrs)
 	}
@@ -177,24 +177,23 @@ func (op *Operation) hasPanicked() bool {
 	return n != nil && n.panicked
 }
 
-// A handlerContext is the context of a request's handler, or is beneath it. It is a part of
-// the operation, because a context of its own would be an allocation for each.
+// A handlerContext is the context of a request's handler, or a parent of it. It is a field of
+// the operation, which saves an allocation.
 type handlerContext struct {
 	context.Context
 	op *Operation
-	// span is the current one: at first the parent of the request's span, and then that
-	// span, if it is not recorded. It does not change once others have the context.
+	// span is the span of the context: first the parent of the request's span, and then that span
+	// if it is not recorded. It does not change after others have the context.
 	span trace.Span
 }
 
 type operationContextKey struct{}
 
-// Value implements [context.Context]. It allocates nothing, and asks the contexts beneath
-// for what is not known here.
+// Value implements [context.Context]. It does not allocate.
 func (c *handlerContext) Value(key any) any {
 	switch key.(type) {
 	case operationContextKey:
-		if c.op.marked(markKeeps) {
+		if c.op.marked(markBuffers) {
 			return c.op
 		}
 	case idsKey:
@@ -206,5 +205,5 @@ func (c *handlerContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// idsKey asks a context for the operation that may have decided about a trace.
+// idsKey is the key under which a context has the operation, for the generator of ids.
 type idsKey struct{}

@@ -12,9 +12,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Abandoned says that the handler has ignored its cancelled context for so long that
-// nobody waits for it any more. Its span ends now; if the handler returns after all, End
-// tells of the late return.
+// Abandoned reports that the handler has ignored its cancelled context for too long, and that
+// the server no longer waits for it. The span ends now. If the handler returns later, call End.
 func (op *Operation) Abandoned(out Outcome) {
 	if op == nil {
 		return
@@ -25,7 +24,7 @@ func (op *Operation) Abandoned(out Outcome) {
 			return
 		}
 		defer tr.contain()
-		cause := cmp.Or(out.cause(), mcp.CauseServerShutdown) // nobody could cancel it
+		cause := cmp.Or(out.cause(), mcp.CauseServerShutdown) // it could not be cancelled
 		tr.update(func() {
 			tr.abandoned = true
 			tr.counts.Abandoned[cause]++
@@ -37,8 +36,9 @@ func (op *Operation) Abandoned(out Outcome) {
 	op.series.tel.watch.Load().abandoned(op, &out)
 }
 
-// End ends the operation: its handler has returned and the fate of its answer is known, or
-// it was rejected. Of an operation without [Info.Origin] only the first End counts.
+// End ends the operation. Call it when the handler has returned and the fate of the answer is
+// known, or when the request is rejected. For an operation without [Info.Origin], calls after the
+// first one do nothing.
 func (op *Operation) End(out Outcome) {
 	if op == nil {
 		return
@@ -73,7 +73,7 @@ func (op *Operation) finish(out *Outcome) {
 		op.series.responseBytes.Observe(float64(out.AnswerBytes))
 	}
 	if out.Started == 0 {
-		t.metrics.queueWaits.Observe(out.Settled.Seconds()) // it waited in vain, but it waited
+		t.metrics.queueWaits.Observe(out.Settled.Seconds()) // it was cancelled in the queue
 	}
 	if op.abandoned {
 		op.returnedLate(out)
@@ -83,7 +83,7 @@ func (op *Operation) finish(out *Outcome) {
 	t.watch.Load().finished(op, out)
 }
 
-// end records the duration, keeps what is worth it and ends the span.
+// end records the duration, adds the request to the recent ones and ends the span.
 func (op *Operation) end(out *Outcome) {
 	errorType := out.errorType()
 	if !op.marked(markMeasured) {
@@ -102,7 +102,7 @@ func (op *Operation) end(out *Outcome) {
 	if out.Started != 0 {
 		*attrs = append(*attrs, keyQueueWait.Float64(out.Started.Seconds()))
 	}
-	if op.series.key.method == mcp.MethodInitialize { // what it has settled was not known at its start
+	if op.series.key.method == mcp.MethodInitialize { // the revision and the client were unknown at the start
 		info := op.info()
 		*attrs = op.series.tel.appendPeer(*attrs, &info)
 	}
@@ -121,7 +121,7 @@ func (op *Operation) unwound(out *Outcome) {
 		took.Seconds(), op.span.SpanContext())
 }
 
-// returnedLate marks that an abandoned handler has returned after all.
+// returnedLate records that the abandoned handler has returned.
 func (op *Operation) returnedLate(out *Outcome) {
 	if !op.recording {
 		return
@@ -136,8 +136,8 @@ func (op *Operation) returnedLate(out *Outcome) {
 	t.returnedLate(sc, attrs, out.Cancelled, when.Sub(arrived)-out.CancelledAfter, trace.WithTimestamp(when))
 }
 
-// returnedLate marks that the abandoned handler of a span has returned, a time after it was
-// cancelled if it was.
+// returnedLate adds a span for the return of an abandoned handler. sc is its own span. unwind is
+// the time from the cancellation to the return.
 func (t *Telemetry) returnedLate(sc trace.SpanContext, attrs []attribute.KeyValue, cancelled *mcp.CancelError, unwind time.Duration,
 	options ...trace.SpanStartOption) {
 	if cancelled != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Started says that the operation has left the queue, after a time from its arrival (0 is
-// now), and that its handler is about to be called. Operations that began without [Info.Queued], and
-// those of a [Source] that has no queue, need not say it.
+// Started reports that the operation has left the queue and that its handler is called next.
+// after is the time since its arrival; 0 stands for now. Do not call it for operations that began
+// without [Info.Queued], or if the server has no queue.
 func (op *Operation) Started(after time.Duration) {
 	if op == nil {
 		return
@@ -28,8 +28,8 @@ func (op *Operation) Started(after time.Duration) {
 	}
 }
 
-// Acknowledged says that the operation has become a subscription, which stays open: as an
-// operation it is over, and its duration is recorded now. Its span goes on.
+// Acknowledged reports that the operation has become a subscription, which stays open. The
+// duration of the operation is recorded now. Its span ends with the subscription.
 func (op *Operation) Acknowledged() {
 	if op == nil {
 		return
@@ -43,9 +43,8 @@ func (op *Operation) Acknowledged() {
 	}
 }
 
-// Cancelled says that the context of the operation was cancelled, which happens once; detail
-// is more text for people, or "". Later calls are ignored, unless the operation has an
-// [Info.Origin]: its server has to see to that.
+// Cancelled reports that the context of the operation was cancelled. detail is a text for people,
+// or "". Later calls do nothing. A server with an [Info.Origin] must not call it twice.
 func (op *Operation) Cancelled(cause mcp.Cause, detail string) {
 	if op == nil {
 		return
@@ -60,14 +59,14 @@ func (op *Operation) Cancelled(cause mcp.Cause, detail string) {
 	op.exemplify(MetricRequestsCancelled, string(cause))
 }
 
-// Panicked says that the handler panicked; a nil value is a runtime.Goexit. The panic is put
-// on the span with its stack.
+// Panicked reports that the handler panicked. A nil value is a runtime.Goexit. The span gets an
+// event with the panic and its stack.
 func (op *Operation) Panicked(value any, stack []byte) {
 	if op == nil {
 		return
 	}
 	_, text := describePanic(value)
-	op.note(func(n *notes) { n.panicked, n.panic = true, kept(text, maxText) })
+	op.note(func(n *notes) { n.panicked, n.panic = true, clip(text, maxText) })
 	if tr := op.tracked(); tr != nil {
 		tr.update(func() { tr.counts.Panics++ })
 	}
@@ -76,8 +75,8 @@ func (op *Operation) Panicked(value any, stack []byte) {
 	}
 }
 
-// Dropped says that the answer will not be sent. An operation without [Info.Origin] need not
-// say it: [Outcome.Dropped] does.
+// Dropped reports that the answer will not be sent. For an operation without [Info.Origin] it is
+// enough to set [Outcome.Dropped].
 func (op *Operation) Dropped(reason mcp.DropReason) {
 	if op == nil {
 		return
@@ -92,9 +91,8 @@ func (op *Operation) Dropped(reason mcp.DropReason) {
 	op.exemplify(MetricResponsesDropped, string(reason))
 }
 
-// NotificationDropped says that a notification about the request will not be sent. What
-// nobody asked for is no loss and is not recorded: handlers may report progress to a client that
-// did not want any.
+// NotificationDropped reports that a notification about the request will not be sent. It records
+// nothing if the client did not ask for the notification, such as progress without a token.
 func (op *Operation) NotificationDropped(method string, reason mcp.DropReason) {
 	switch reason {
 	case mcp.DropNoProgressToken, mcp.DropLevelFiltered, mcp.DropNotSubscribed, mcp.DropEraForbidden:
@@ -112,21 +110,21 @@ func (op *Operation) Event(name string, attrs ...attribute.KeyValue) {
 	}
 }
 
-// Error says with which error the handler has ended: its own, whatever the caller is told.
-// It is put on the span, and shown with what is kept of the operation.
+// Error reports the handler's own error, which may differ from the error of the answer. The span
+// gets an event with it, and [Telemetry.TracesHandler] shows it.
 func (op *Operation) Error(err error) {
 	if op == nil {
 		return
 	}
-	op.note(func(n *notes) { n.failure = kept(err.Error(), maxText) })
+	op.note(func(n *notes) { n.failure = clip(err.Error(), maxText) })
 	if op.recording {
 		op.event(eventException, errorAttributes(err)...)
 	}
 }
 
-// Log adds to the span a message that the handler has logged: its level, the logger if it
-// has a name, and the text, cut to 256 bytes. How many events a span keeps is the SDK's
-// limit (OTEL_SPAN_EVENT_COUNT_LIMIT).
+// Log adds an event with a log message of the handler to the span: its level, its logger if that
+// has a name, and its text, cut to 256 bytes. The SDK limits the events of a span
+// (OTEL_SPAN_EVENT_COUNT_LIMIT).
 func (op *Operation) Log(level mcp.LoggingLevel, logger, text string) {
 	if op == nil || !op.recording {
 		return
@@ -143,9 +141,9 @@ func (op *Operation) Validated(took time.Duration) {
 	}
 }
 
-// ArgumentsRejected records that the arguments of a call break its tool's schema, so that
-// the handler is not called: the answer is a tool error like those of the handler. faults
-// says what is wrong, without any value from the arguments; it is cut to 256 bytes.
+// ArgumentsRejected records that the arguments of a call break the tool's schema. The handler is
+// not called, and the answer is a tool error. faults says what is wrong, without values of the
+// arguments. It is cut to 256 bytes.
 func (op *Operation) ArgumentsRejected(faults string) {
 	if op == nil {
 		return
@@ -156,14 +154,13 @@ func (op *Operation) ArgumentsRejected(faults string) {
 	} else {
 		rejected.Inc()
 	}
-	short := kept(faults, maxText)
+	short := clip(faults, maxText)
 	op.note(func(n *notes) { n.argumentFaults = short })
 	op.event(eventRejected, keyArgumentFaults.String(short))
 }
 
-// Result says what a tool has returned: whether that is an error for the model (isError)
-// and, if results are to be recorded (see [WithResults]), what. The result is encoded as
-// JSON only then.
+// Result reports the result of a tool. isError tells that it is an error for the model. With
+// [WithResults] the span gets the result as JSON.
 func (op *Operation) Result(isError bool, result any) {
 	if op == nil {
 		return
@@ -172,7 +169,7 @@ func (op *Operation) Result(isError bool, result any) {
 		op.marks.Or(markToolError)
 	}
 	if redact := op.series.tel.payloads.results; redact != nil && op.recording {
-		if raw, err := wire.Marshal(nil, result); err == nil { // else the call fails for the same reason
+		if raw, err := wire.Marshal(nil, result); err == nil { // with an error the call fails as well
 			op.record(keyResult, redact, raw)
 		}
 	}
@@ -185,8 +182,8 @@ func (op *Operation) event(name string, attrs ...attribute.KeyValue) {
 	}
 }
 
-// exemplify remembers the operation's trace as the latest of a counter's point, which
-// has the operation's labels and one more.
+// exemplify sets the operation's trace as the exemplar of a counter. The counter has the
+// operation's labels and one more.
 func (op *Operation) exemplify(metric, label string) {
 	if op.sampled {
 		t := op.series.tel

@@ -25,9 +25,9 @@ type config struct {
 	payloads         payloads
 	now              func() time.Time
 	logger           *slog.Logger
-	keep             Recent
+	bounds           Recent
 	liveListeners    int
-	// pseudonymKey is under which spans name principals; nil: by their subjects.
+	// pseudonymKey is the key of pseudonyms on spans. nil: spans have subjects.
 	pseudonymKey []byte
 	maxTenants   int
 }
@@ -36,73 +36,69 @@ type optionFunc func(*config)
 
 func (f optionFunc) apply(c *config) { f(c) }
 
-// WithService names the service in what is exported (service.name and
-// service.version), unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES do.
+// WithService sets the name and version of the service in exports (service.name and
+// service.version). OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES have precedence.
 func WithService(name, version string) Option {
 	return optionFunc(func(c *config) { c.service, c.version = name, version })
 }
 
-// WithRegistry records the metrics into an existing registry. The default is a
-// registry of its own, with the collectors for the Go runtime and the process.
-// Several values of [Telemetry] may share one registry: they then feed the same
-// metrics.
+// WithRegistry records the metrics into an existing registry. The default is a new registry with
+// the collectors for the Go runtime and the process. Several values of [Telemetry] may share a
+// registry. Then they share the metrics.
 func WithRegistry(r *prometheus.Registry) Option {
 	return optionFunc(func(c *config) { c.registry = r })
 }
 
-// WithTracerProvider makes spans with an existing provider. Then
-// [Telemetry.ExportSpans] takes no exporter: the owner of the provider decides what it
-// exports, and what OTEL_SDK_DISABLED means to it.
+// WithTracerProvider makes spans with an existing provider. Its owner decides about exports and
+// OTEL_SDK_DISABLED. [Telemetry.ExportSpans] takes no exporter then.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return optionFunc(func(c *config) { c.provider = p })
 }
 
-// WithPropagator reads the caller's trace context from params._meta with p. The
-// default is what OTEL_PROPAGATORS says: of its names, "tracecontext", "baggage"
-// and "none" are known, because _meta has keys for no others.
+// WithPropagator reads the caller's trace context from params._meta with p. The default is
+// OTEL_PROPAGATORS, with the names "tracecontext", "baggage" and "none". There are no other names
+// because _meta has no other keys.
 func WithPropagator(p propagation.TextMapPropagator) Option {
 	return optionFunc(func(c *config) { c.propagator = p })
 }
 
-// WithUntrustedParents makes every request that comes with a trace context begin
-// a trace of its own, linked to the caller's. Baggage is not taken over. Use it
-// where strangers call: otherwise they choose trace ids and sampling.
+// WithUntrustedParents begins a new trace for every request with a trace context, and links it to
+// the caller's trace. It ignores baggage. Use it for callers that you do not trust. Otherwise
+// they choose trace ids and sampling.
 func WithUntrustedParents() Option {
 	return optionFunc(func(c *config) { c.untrusted = true })
 }
 
-// WithClock sets the clock by which telemetry itself tells the time: when exemplars were
-// taken, how long notifications and sessions took, when a snapshot was rendered, and how long
-// the slowest requests are kept. The default is [time.Now]. Requests are timed by the server.
+// WithClock sets the clock for the times of exemplars and pages, the durations of notifications
+// and sessions, and the age of the slowest requests. The default is [time.Now]. The server
+// measures the times of requests.
 func WithClock(now func() time.Time) Option {
 	return optionFunc(func(c *config) { c.now = now })
 }
 
-// WithLogger sets where telemetry reports its own troubles, such as a collector
-// that does not answer. The default is [slog.Default] at the time of the report.
+// WithLogger sets the logger for problems of telemetry itself, such as a collector that does not
+// answer. The default is [slog.Default] at the time of the record.
 func WithLogger(l *slog.Logger) Option {
 	return optionFunc(func(c *config) { c.logger = l })
 }
 
-// WithRecent bounds what is kept of requests that have ended; see
-// [Telemetry.TracesHandler].
-func WithRecent(r Recent) Option { return optionFunc(func(c *config) { c.keep = r }) }
+// WithRecent bounds the recent traces in memory; see [Telemetry.TracesHandler].
+func WithRecent(r Recent) Option { return optionFunc(func(c *config) { c.bounds = r }) }
 
-// WithLiveListeners bounds how many streams of live frames may be open at once
-// (live_listeners); see [Telemetry.LiveHandler]. The default is 16, and holds for 0.
+// WithLiveListeners bounds how many streams of live frames may be open at the same time
+// (live_listeners); see [Telemetry.LiveHandler]. 0 stands for the default of 16.
 func WithLiveListeners(n int) Option { return optionFunc(func(c *config) { c.liveListeners = n }) }
 
-// A Redactor takes out of a tool's arguments, or of its result, what must not be
-// recorded, and returns the rest, which need not be JSON; nothing at all leaves the
-// attribute out. It must not change value. It is called on many goroutines, and only
-// for spans that are recorded; if it panics, nothing is recorded and the panic is
-// counted ([MetricPanics]).
+// A Redactor removes secrets from a tool's arguments or result and returns the rest, which need
+// not be JSON. If it returns nothing, the span has no such attribute. It must not change value,
+// and must be safe for concurrent use. It is called for recorded spans only. If it panics,
+// nothing is recorded and the panic is counted ([MetricPanics]).
 type Redactor func(tool string, value jsontext.Value) jsontext.Value
 
-// WithArguments puts the arguments of tool calls on their spans
-// (gen_ai.tool.call.arguments) as far as redact leaves them; nil leaves them as they
-// are. They are cut to 16 KiB. They may hold secrets, so that by default they are
-// recorded only if OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is true.
+// WithArguments puts the arguments of tool calls on their spans (gen_ai.tool.call.arguments),
+// after redact. A nil redact changes nothing. They are cut to 16 KiB. Arguments may have secrets:
+// without this option they are recorded only if
+// OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is true.
 func WithArguments(redact Redactor) Option {
 	return optionFunc(func(c *config) { c.payloads.arguments, c.payloads.chosen = orWhole(redact), true })
 }
@@ -112,17 +108,17 @@ func WithResults(redact Redactor) Option {
 	return optionFunc(func(c *config) { c.payloads.results, c.payloads.chosen = orWhole(redact), true })
 }
 
-// captureContent is the variable by which the conventions for generative AI turn
-// recording of contents on.
+// captureContent is the variable of the conventions for generative AI that turns the recording of
+// contents on.
 const captureContent = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
-// payloads says what of the calls of tools is recorded; nil is nothing.
+// payloads has the redactors for the calls of tools. With nil nothing is recorded.
 type payloads struct {
 	arguments, results Redactor
 	chosen             bool // by an option
 }
 
-// orEnvironment returns what the environment says where no option does.
+// orEnvironment returns the setting of the environment if there is no option.
 func (p payloads) orEnvironment() payloads {
 	if !p.chosen && environment.IsTrue(captureContent) {
 		return payloads{arguments: whole, results: whole}
@@ -139,31 +135,30 @@ func orWhole(redact Redactor) Redactor {
 
 func whole(_ string, value jsontext.Value) jsontext.Value { return value }
 
-// WithTenants gives the durations of operations (mcp.server.operation.duration) the label
-// tenant, of the principal that calls: "" for callers without one. The first max tenants
-// (max_tenants) have their names; all others are "_OTHER", and are counted as often as they
-// call in vitrine_limit_reached_total. Without the option there is no such label. Several
-// values of [Telemetry] that share a registry must agree.
+// WithTenants adds the label tenant to the durations of operations
+// (mcp.server.operation.duration). It is the tenant of the caller's principal, and "" without
+// one. The first max tenants (max_tenants) have their names. All others are "_OTHER", and their
+// calls are counted in vitrine_limit_reached_total. Several values of [Telemetry] with one
+// registry must all have this option or none.
 func WithTenants(max int) Option { return optionFunc(func(c *config) { c.maxTenants = max }) }
 
-// WithPseudonyms puts a pseudonym on spans (enduser.id) in place of the subject of a
-// principal: the beginning of its HMAC-SHA-256 under the key, which is the same for the
-// same issuer and subject, and tells them to nobody without the key. It should have 32
-// random bytes. Logs and the pages for operators name the principal all the same.
+// WithPseudonyms puts pseudonyms on spans (enduser.id) in place of the subjects of principals. A
+// pseudonym is the beginning of the HMAC-SHA-256 of issuer and subject with the key. The key
+// should have 32 random bytes. Logs and the pages for operators still show the principal.
 func WithPseudonyms(key []byte) Option {
 	return optionFunc(func(c *config) { c.pseudonymKey = key })
 }
 
-// Recent bounds what is kept in memory of requests that have ended. For a field that
-// is zero the default holds; a negative Traces keeps nothing.
+// Recent bounds the copies of ended requests in memory. The zero value of a field stands for its
+// default. With a negative Traces there are no copies.
 type Recent struct {
-	// Traces is how many requests are kept of each class (recent_traces, 64), and four
-	// times as many of the slowest.
+	// Traces is the number of requests of each class (recent_traces, 64). There are four times
+	// as many of the slowest.
 	Traces int
-	// Spans is how many spans are kept of one trace (recent_spans, 64).
+	// Spans is the number of spans of one trace (recent_spans, 64).
 	Spans int
-	// TotalSpans is how many spans are kept in all (recent_total_spans, 2048). The ones
-	// of the oldest traces go first.
+	// TotalSpans is the number of spans of all traces (recent_total_spans, 2048). Spans of the
+	// oldest traces are removed first.
 	TotalSpans int
 }
 

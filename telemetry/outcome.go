@@ -6,15 +6,15 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A Fate is what became of an answer.
+// A Fate says what happened to an answer.
 type Fate string
 
 const (
-	// FateUnknown: the answer was handed over, and the server does not know more. It counts
-	// as sent.
+	// FateUnknown: another layer took the answer, and the server does not know more. It counts as
+	// sent.
 	FateUnknown Fate = ""
-	FateSent    Fate = "sent"    // handed to the kernel: not a proof that it was read
-	FateStored  Fate = "stored"  // kept for replay
+	FateSent    Fate = "sent"    // handed to the kernel; the client may not have read it
+	FateStored  Fate = "stored"  // stored for replay
 	FateDropped Fate = "dropped" // see Outcome.Dropped
 )
 
@@ -22,27 +22,27 @@ const (
 type Outcome struct {
 	// Rejected is set if the request was not admitted.
 	Rejected mcp.RejectReason
-	// Err is the error that the caller is answered with.
+	// Err is the error of the answer.
 	Err *mcp.Error
 	// ToolError tells that the answer is a result with isError; see also [Operation.Result].
 	ToolError bool
-	// Fate is what became of the answer, and Dropped why it was not sent.
+	// Fate is what happened to the answer, and Dropped why it was not sent.
 	Fate    Fate
 	Dropped mcp.DropReason
-	// Cancelled is set if the context of the operation was cancelled; by default it is what
-	// [Operation.Cancelled] was told.
+	// Cancelled is set if the context of the operation was cancelled. The default is the cause of
+	// [Operation.Cancelled].
 	Cancelled *mcp.CancelError
-	// SubscriptionEnd is why a subscription has ended.
+	// SubscriptionEnd is why a subscription ended.
 	SubscriptionEnd mcp.SubscriptionEnd
-	// TaskStatus is how a task has ended.
+	// TaskStatus is how a task ended.
 	TaskStatus mcp.TaskStatus
-	// RequestBytes is [Info.Bytes], by default. AnswerBytes is the size of the answer, or 0 if
-	// there is none.
+	// RequestBytes is the size of the request in bytes; the default is [Info.Bytes]. AnswerBytes
+	// is the size of the answer in bytes, or 0 if there is none.
 	RequestBytes, AnswerBytes int
 
-	// What follows is counted from the arrival of the message (of a task, from its
-	// beginning), and only given by a server whose operations have an [Info.Origin]. For others the
-	// operation takes the time itself.
+	// The times below are counted from the arrival of the message, and for a task from its
+	// beginning. Only a server whose operations have an [Info.Origin] sets them. For others the
+	// operation measures them.
 
 	// Started is when the handler was called, Returned when it returned; 0 is never.
 	Started, Returned time.Duration

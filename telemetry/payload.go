@@ -10,10 +10,10 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// maxPayload bounds what a call puts on its span, in bytes.
+// maxPayload bounds the arguments and the result on a span, in bytes.
 const maxPayload = 16 << 10
 
-// record puts a payload on the span, as far as redact leaves it.
+// record puts a payload on the span, after redact.
 func (op *Operation) record(key attribute.Key, redact Redactor, value jsontext.Value) {
 	defer func() {
 		if v := recover(); v != nil {

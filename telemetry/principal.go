@@ -11,10 +11,10 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 )
 
-// pseudonymBytes is how much of the HMAC a pseudonym has.
+// pseudonymBytes is the number of bytes of the HMAC in a pseudonym.
 const pseudonymBytes = 16
 
-// appendPrincipal appends on whose behalf a message was sent. p may be nil.
+// appendPrincipal appends the attributes of a principal. p may be nil.
 func (t *Telemetry) appendPrincipal(attrs []attribute.KeyValue, p *auth.Principal) []attribute.KeyValue {
 	if p == nil {
 		return attrs

@@ -12,9 +12,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
 
-// ExportMetrics pushes the metrics of the registry once a minute (OTEL_METRIC_EXPORT_INTERVAL),
-// under the names that the conventions of OpenTelemetry have for them, as ExportSpans exports
-// spans. Of several values that share a registry, the first one pushes its metrics.
+// ExportMetrics pushes the metrics of the registry once per minute (OTEL_METRIC_EXPORT_INTERVAL),
+// with the names of OpenTelemetry's conventions. Otherwise it works like ExportSpans. If several
+// values of [Telemetry] share a registry, only the first one takes an exporter.
 func (t *Telemetry) ExportMetrics(exporter sdkmetric.Exporter) (taken bool) {
 	if !t.claim(environment.Metrics, t.metrics != nil && !t.metrics.pushed.Swap(true)) {
 		return false
@@ -29,8 +29,9 @@ func (t *Telemetry) ExportMetrics(exporter sdkmetric.Exporter) (taken bool) {
 	return true
 }
 
-// A pushGatherer gathers what can be had, with the attribute keys of the catalogue: the bridge would push nothing at all because of
-// one metric of the program's own that fails.
+// A pushGatherer gathers the registry with the attribute keys of the catalogue. It returns no
+// error, because with an error the bridge pushes nothing, even if only one metric of the program
+// failed.
 type pushGatherer struct{ t *Telemetry }
 
 // Gather implements the bridge's Gatherer.
@@ -42,15 +43,15 @@ func (g pushGatherer) Gather() ([]*dto.MetricFamily, error) {
 	}
 	for _, f := range families {
 		if m, ours := g.t.metrics.rows[f.GetName()]; ours {
-			for _, series := range f.GetMetric() { // the labels are the collector's
+			for _, series := range f.GetMetric() { // the slice belongs to the collector
 				series.Label = m.attributes(series.GetLabel())
 			}
 		}
 	}
-	return families, nil // what is wrong with the rest is told above
+	return families, nil // the error is logged above
 }
 
-// metricExporter watches an exporter of metrics.
+// A metricExporter counts and logs the failures of an exporter of metrics.
 type metricExporter struct {
 	sdkmetric.Exporter
 	watch *watch
@@ -59,7 +60,7 @@ type metricExporter struct {
 // Export implements [sdkmetric.Exporter].
 func (e *metricExporter) Export(ctx context.Context, rm *metricdata.ResourceMetrics) error {
 	e.watch.saw(e.watch.try(func() error { return e.Exporter.Export(ctx, rm) }))
-	return nil // seen; the SDK would only print it
+	return nil // it is counted and logged; the SDK would only print it
 }
 
 // ForceFlush implements [sdkmetric.Exporter].
@@ -72,11 +73,11 @@ func (e *metricExporter) Shutdown(ctx context.Context) error {
 	return e.watch.try(func() error { return e.Exporter.Shutdown(ctx) })
 }
 
-// A translator gives what the Prometheus bridge produces the names and units of the catalogue.
-// Metrics that are not ours pass as they are.
+// A translator replaces the names and units of the Prometheus bridge by those of the catalogue.
+// It does not change metrics of the program.
 type translator struct {
 	sdkmetric.Producer
-	rows map[string]row // by the name that Prometheus sees
+	rows map[string]row // by the name in Prometheus
 }
 
 // Produce implements [sdkmetric.Producer].
@@ -92,8 +93,8 @@ func (tr *translator) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, e
 	return scopes, err
 }
 
-// attributes returns the labels of a series under the keys of attributes. An empty label is an
-// absent attribute.
+// attributes returns the labels of a series with the keys of attributes. It leaves out empty
+// labels.
 func (m row) attributes(labels []*dto.LabelPair) (attrs []*dto.LabelPair) {
 	for _, pair := range labels {
 		at := slices.IndexFunc(m.Labels, func(l Label) bool { return l.Name == pair.GetName() })

@@ -11,22 +11,22 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// A queue knows what a batch processor of the SDK loses. When the queue of such a
-// processor is full it drops spans, or the oldest log records, and tells nobody, so this
-// one stands before it and lets in no more than fit.
+// A queue counts the losses of a batch processor of the SDK. When the queue of such a processor is
+// full, it silently drops spans or the oldest log records. So this queue is in front of it and
+// lets in only as many as fit.
 type queue struct {
 	exported, overflown, failed prometheus.Counter
 	queued                      prometheus.Gauge
 
 	watch   *watch
 	size    int64
-	waiting atomic.Int64 // also what is being exported
+	waiting atomic.Int64 // including those that are being exported
 }
 
 // queueMetrics names the metrics of a queue.
 type queueMetrics struct{ exported, dropped, queued string }
 
-// initialize sets the queue up; variable is that of the environment which has its size.
+// initialize sets the queue up. variable is the environment variable with its size.
 func (q *queue) initialize(w *watch, names queueMetrics, variable string, size int) {
 	in := w.t.metrics
 	q.exported, q.queued = in.counter(names.exported), in.gauge(names.queued)
@@ -48,7 +48,7 @@ func (q *queue) enter() bool {
 	return true
 }
 
-// leave counts n that were exported, or if err is not nil were lost.
+// leave counts n items as exported, or as lost if err is not nil.
 func (q *queue) leave(n int, err error) {
 	q.waiting.Add(int64(-n))
 	q.queued.Sub(float64(n))
@@ -60,7 +60,7 @@ func (q *queue) leave(n int, err error) {
 	q.watch.saw(err)
 }
 
-// A queueExporter is what the batch processor of a queue exports to.
+// A queueExporter is between the batch processor of a queue and the exporter.
 type queueExporter[T any] struct {
 	*queue
 	export func(context.Context, []T) error
@@ -71,7 +71,7 @@ type queueExporter[T any] struct {
 func (e queueExporter[T]) Export(ctx context.Context, items []T) error {
 	err := e.watch.try(func() error { return e.export(ctx, items) })
 	e.leave(len(items), err)
-	return nil // seen; the SDK would only print it
+	return nil // it is counted and logged; the SDK would only print it
 }
 
 // ForceFlush implements [sdklog.Exporter].
@@ -84,7 +84,7 @@ func (e queueExporter[T]) Shutdown(ctx context.Context) error {
 	return e.watch.try(func() error { return e.next.Shutdown(ctx) })
 }
 
-// A spanQueue is a batch processor of spans that knows what it loses.
+// A spanQueue is a batch processor of spans that counts its losses.
 type spanQueue struct {
 	sdktrace.SpanProcessor
 	queue
@@ -116,14 +116,14 @@ func (e spanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnly
 	return e.Export(ctx, spans)
 }
 
-// A logQueue is a batch processor of log records that knows what it loses. When it is full
-// it drops the latest records, not the oldest: only of those it can know.
+// A logQueue is a batch processor of log records that counts its losses. When it is full, it
+// drops the latest records, not the oldest, because it can count only those.
 type logQueue struct {
 	sdklog.Processor
 	queue
 }
 
-// defaultLogQueueSize is the SDK's, which has no name for it.
+// defaultLogQueueSize is the default of the SDK, which has no constant for it.
 const defaultLogQueueSize = 2048
 
 func newLogQueue(w *watch, exporter sdklog.Exporter) *logQueue {

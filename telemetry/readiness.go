@@ -7,15 +7,15 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 )
 
-// Readiness is whether requests should be sent to a server, as its last probe has found.
+// Readiness is the result of the last readiness probe of a server.
 type Readiness struct {
-	State string    // ready, not_ready or draining; "" if nobody has asked yet
-	Since time.Time // when that was found
-	Why   string    // which checks fail, and their errors
+	State string    // ready, not_ready or draining; "" before the first probe
+	Since time.Time // when the state was found
+	Why   string    // the failing checks and their errors
 }
 
-// worse returns what a page says of several servers: that of one which is not ready, if
-// there is one.
+// worse returns the readiness for a page about several servers: that of a server that is not
+// ready, if there is one.
 func (r Readiness) worse(than *report.Readiness) *report.Readiness {
 	if r.State == "" || than != nil && than.State != session.Ready {
 		return than

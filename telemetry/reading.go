@@ -26,7 +26,7 @@ type reading struct {
 	at   point
 }
 
-// with returns a reading of the series that have these values of their first labels.
+// with returns a reading of the series with these values of the first labels.
 func (r reading) with(labels ...string) reading { return reading{r.sums, r.at.with(labels...)} }
 
 func (r reading) add(n uint64) { r.sums[r.at] += float64(n) }
@@ -47,8 +47,8 @@ func eachPair[K, L ~string](r reading, counts map[K]map[L]uint64) {
 	}
 }
 
-// The methods of a server are there from their registration: with all values of the other
-// labels, and an empty target.
+// The series of a method exist from its registration, with an empty target and all values of the
+// other labels.
 
 func readPanics(c *SeriesCounters, r reading) {
 	if c.Panics > 0 || c.Target == "" {
@@ -67,8 +67,8 @@ func readCancelled(c *SeriesCounters, r reading) {
 	for _, cause := range mcp.Causes() {
 		r.with(c.Method, "", string(cause)).add(0)
 	}
-	// What a shutdown cuts is counted right before the process ends. A counter that is only
-	// seen at its end has no increase: this one is there as soon as it has something to cut.
+	// Requests that a shutdown cancels are counted right before the process ends. A rate needs an
+	// earlier value, so the series exists from the first request on.
 	if c.Admitted > 0 {
 		r.with(c.Method, c.Target, string(mcp.CauseServerShutdown)).add(0)
 	}

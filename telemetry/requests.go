@@ -9,9 +9,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// RequestsHandler serves GET /debug/requests: all that is in flight, as JSON,
-// or as text for a person if the Accept header prefers text/plain or the query has
-// format=text. Taking the picture does not stop the servers.
+// RequestsHandler serves GET /debug/requests: the requests, tasks and sessions in flight. They are
+// JSON, or text if the Accept header prefers text/plain or the query has format=text. The
+// servers do not stop for it.
 func (t *Telemetry) RequestsHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if readOnly(w, req) {
@@ -20,7 +20,7 @@ func (t *Telemetry) RequestsHandler() http.Handler {
 	})
 }
 
-// report renders a snapshot of each source, outside of any lock of theirs.
+// report makes the page of one snapshot of each source. It holds no lock of the sources.
 func (t *Telemetry) report() *report.Requests {
 	snaps := t.snapshots()
 	rep := &report.Requests{

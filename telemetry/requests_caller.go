@@ -11,10 +11,10 @@ import (
 // maxCallers bounds the callers of a report.
 const maxCallers = 20
 
-// callers adds up by caller.
+// callers adds up requests, subscriptions and sessions by caller.
 type callers map[callerKey]*report.Caller
 
-// A callerKey tells callers apart, by their whole principal.
+// A callerKey identifies a caller. The principal is not cut.
 type callerKey struct{ principal, client, remote string }
 
 func (c callers) of(info *Info, client string) *report.Caller {
@@ -36,8 +36,8 @@ func (c callers) addRequest(state *RequestState, info *Info, client string) {
 	row.OldestAgeSeconds = max(row.OldestAgeSeconds, state.Age.Seconds())
 }
 
-// top returns the callers that have most open, the busiest first, and how many others
-// there are.
+// top returns the callers with the most requests, the busiest first. left is the number of the
+// others.
 func (c callers) top() (rows []report.Caller, left int) {
 	rows = make([]report.Caller, 0, len(c))
 	for _, row := range c {
@@ -53,8 +53,8 @@ func (c callers) top() (rows []report.Caller, left int) {
 	return rows, 0
 }
 
-// sortRows sorts rows of a page, and leaves equal ones in their order. The functions of
-// package slices are compiled once for each kind of row, which takes 25 KB of each program.
+// sortRows sorts the rows of a page. The sort is stable. It does not use package slices, whose
+// functions are compiled for each kind of row, which takes 25 KB of each program.
 func sortRows[T any](rows []T, less func(a, b *T) bool) {
 	sort.SliceStable(rows, func(i, j int) bool { return less(&rows[i], &rows[j]) })
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A ring keeps the latest requests of one class.
+// A ring has the latest traces of one class.
 type ring struct {
 	size    int
 	evicted prometheus.Counter
 
 	mu      sync.Mutex // guards the rest
-	entries []*keptTrace
-	next    int   // the oldest one, once the ring is full
-	second  int64 // of the clock
+	entries []*recentTrace
+	next    int   // the index of the oldest trace when the ring is full
+	second  int64 // of the latest trace
 	taken   int   // in that second
 }
 
@@ -25,9 +25,9 @@ func newRing(size int, evicted prometheus.Counter) *ring {
 	return &ring{size: size, evicted: evicted}
 }
 
-// admit says whether a request is to be kept that ends in the given second of the
-// clock. A ring takes no more in a second than it holds: what came later would evict
-// what the same flood has brought, and a flood is no time to copy each request.
+// admit reports whether the ring takes a request that ends in the given second. In one second it
+// takes as many as it has room for. More would evict requests of the same second, and copying
+// them costs time.
 func (g *ring) admit(second int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -41,8 +41,8 @@ func (g *ring) admit(second int64) bool {
 	return true
 }
 
-// put keeps k and returns what it has displaced, or nil.
-func (g *ring) put(k *keptTrace) (displaced *keptTrace) {
+// put adds k and returns the trace that it replaces, or nil.
+func (g *ring) put(k *recentTrace) (displaced *recentTrace) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.entries) < g.size {
@@ -55,7 +55,7 @@ func (g *ring) put(k *keptTrace) (displaced *keptTrace) {
 	return displaced
 }
 
-func (g *ring) appendTo(list []*keptTrace) []*keptTrace {
+func (g *ring) appendTo(list []*recentTrace) []*recentTrace {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return append(list, g.entries...)
@@ -63,32 +63,31 @@ func (g *ring) appendTo(list []*keptTrace) []*keptTrace {
 
 const (
 	slowPerSeries = 4
-	slowShare     = 4         // the limit of all series together, in rings
-	slowLife      = time.Hour // of one that is not displaced: yesterday's slowest would hide today's
+	slowShare     = 4         // the limit of all series together, as a multiple of a ring
+	slowLife      = time.Hour // the oldest requests must not hide those of today
 )
 
-// slowest keeps the slowest requests of each series. Whether a request is one of them
-// says the floor of its [recentSeries].
+// slowest has the slowest requests of each series. A request is one of them if it took longer
+// than the floor of its [recentSeries].
 type slowest struct {
 	size    int // of all series together
 	evicted prometheus.Counter
 
-	mu    sync.Mutex // guards the rest
-	kept  map[*recentSeries][]*keptTrace
-	total int
+	mu     sync.Mutex // guards the rest
+	traces map[*recentSeries][]*recentTrace
+	total  int
 }
 
 func newSlowest(size int, evicted prometheus.Counter) *slowest {
-	return &slowest{size: size, evicted: evicted, kept: map[*recentSeries][]*keptTrace{}}
+	return &slowest{size: size, evicted: evicted, traces: map[*recentSeries][]*recentTrace{}}
 }
 
-// put keeps k and returns what it has displaced: the fastest one of its series, the
-// oldest one of all if there are too many, k itself if the floor has risen meanwhile,
-// or nil.
-func (s *slowest) put(of *recentSeries, k *keptTrace) (displaced *keptTrace) {
+// put adds k and returns the trace that it replaces: the fastest one of its series, the oldest
+// one of all if there are too many, k itself if the floor has risen meanwhile, or nil.
+func (s *slowest) put(of *recentSeries, k *recentTrace) (displaced *recentTrace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := s.kept[of]
+	list := s.traces[of]
 	if len(list) == slowPerSeries {
 		i := fastest(list)
 		if list[i].took >= k.took {
@@ -101,23 +100,23 @@ func (s *slowest) put(of *recentSeries, k *keptTrace) (displaced *keptTrace) {
 		return displaced
 	}
 	list = append(list, k)
-	s.kept[of] = list
+	s.traces[of] = list
 	s.total++
 	if len(list) == slowPerSeries {
 		of.floor.Store(int64(list[fastest(list)].took))
 	}
 	if s.total > s.size {
-		displaced = s.dropOldest()
+		displaced = s.removeOldest()
 	}
 	return displaced
 }
 
-// dropOldest makes room. The floor of the series does not fall, or its next request
-// would take the place of another one, and so on without end.
-func (s *slowest) dropOldest() *keptTrace {
+// removeOldest removes the oldest trace. The floor of its series does not fall. Otherwise the
+// next request of that series would replace a trace of another series, and so on.
+func (s *slowest) removeOldest() *recentTrace {
 	var series *recentSeries
 	at, seq := 0, uint64(math.MaxUint64)
-	for of, list := range s.kept {
+	for of, list := range s.traces {
 		for i, k := range list {
 			if k.seq < seq {
 				series, at, seq = of, i, k.seq
@@ -130,40 +129,40 @@ func (s *slowest) dropOldest() *keptTrace {
 	return k
 }
 
-func (s *slowest) remove(of *recentSeries, i int) *keptTrace {
-	list := s.kept[of]
+func (s *slowest) remove(of *recentSeries, i int) *recentTrace {
+	list := s.traces[of]
 	k := list[i]
-	if s.kept[of] = append(list[:i:i], list[i+1:]...); len(list) == 1 {
-		delete(s.kept, of)
+	if s.traces[of] = append(list[:i:i], list[i+1:]...); len(list) == 1 {
+		delete(s.traces, of)
 	}
 	s.total--
 	return k
 }
 
-// expire lets go of what has been among the slowest of a series for too long, and lets the
-// floor fall. If none is left, the next ones have none to be compared with.
-func (s *slowest) expire(of *recentSeries, now time.Time) (expired []*keptTrace) {
+// expire removes the traces of a series that are older than slowLife, and resets its floor. If
+// none is left, the next requests have none to compare with.
+func (s *slowest) expire(of *recentSeries, now time.Time) (expired []*recentTrace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.kept[of]) == 0 && now.Sub(of.fell) > slowLife {
+	if len(s.traces[of]) == 0 && now.Sub(of.fell) > slowLife {
 		of.floor.Store(noFloor)
 		of.fell = now
 	}
-	for i := len(s.kept[of]) - 1; i >= 0; i-- {
-		if now.Sub(s.kept[of][i].ended) > slowLife {
+	for i := len(s.traces[of]) - 1; i >= 0; i-- {
+		if now.Sub(s.traces[of][i].ended) > slowLife {
 			expired = append(expired, s.remove(of, i))
 			of.floor.Store(noFloor)
 			of.fell = now
 			s.evicted.Inc()
 		}
 	}
-	if len(expired) > 0 && len(s.kept[of]) == 0 {
+	if len(expired) > 0 && len(s.traces[of]) == 0 {
 		of.seen.Store(0)
 	}
 	return expired
 }
 
-func fastest(list []*keptTrace) (at int) {
+func fastest(list []*recentTrace) (at int) {
 	for i, k := range list {
 		if k.took < list[at].took {
 			at = i
@@ -172,15 +171,15 @@ func fastest(list []*keptTrace) (at int) {
 	return at
 }
 
-func (s *slowest) appendTo(list []*keptTrace) []*keptTrace {
+func (s *slowest) appendTo(list []*recentTrace) []*recentTrace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for of, kept := range s.kept {
+	for of, traces := range s.traces {
 		if of.seen.Load() >= enoughToCompare {
-			list = append(list, kept...)
+			list = append(list, traces...)
 			continue
 		}
-		for _, k := range kept {
+		for _, k := range traces {
 			early := *k
 			early.row.Class = classRecent
 			list = append(list, &early)
@@ -191,16 +190,15 @@ func (s *slowest) appendTo(list []*keptTrace) []*keptTrace {
 
 // A recentSeries decides about the ordinary requests of one method and target.
 type recentSeries struct {
-	second atomic.Int64 // in which the latest one arrived that was kept
-	floor  atomic.Int64 // ns; what took longer is among the slowest
+	second atomic.Int64 // of the arrival of the latest recent trace
+	floor  atomic.Int64 // in ns; slower requests are among the slowest
 	seen   atomic.Int32 // ordinary requests so far, up to enoughToCompare
-	fell   time.Time    // when the floor fell to the ground. Guarded by slowest.mu
+	fell   time.Time    // when the floor was reset. Guarded by slowest.mu
 }
 
-// enoughToCompare is how many ordinary requests of a series there must have been before the
-// slowest of them are called slow: the first ones of a fresh server are among the slowest
-// because there are no others. Until then they are recent.
+// enoughToCompare is the number of ordinary requests of a series from which on the slowest are in
+// the class slow. Until then they are in the class recent, because there are too few to compare.
 const enoughToCompare = 20
 
-// noFloor makes every request one of the slowest.
+// noFloor is the floor below all requests.
 const noFloor = -1

@@ -1,15 +1,14 @@
 package telemetry
 
-// A row is all there is to say about one metric. Everything else reads it: the instruments,
-// /metrics, what is pushed over OTLP, docs/telemetry.md and the dashboards. A new metric is a
-// row of [catalogue], and the place that records it unless the row reads a snapshot.
+// A row describes one metric. The instruments, /metrics, the push over OTLP, docs/telemetry.md and
+// the dashboards read it. To add a metric, add a row to [catalogue], and record it by its name
+// unless the row reads it from a snapshot.
 type row struct {
 	Metric
-	// read takes the value from a snapshot. nil: the value is recorded under the metric's name
-	// when something happens.
+	// read takes the value from a snapshot. nil: the value is recorded.
 	read func(*Snapshot, reading)
-	// series are the label values of the series that exist from the start. nil: one series for
-	// each combination of the first values of the labels.
+	// series are the label values of the series that exist from the start. nil: all
+	// combinations of the first values of the labels.
 	series [][]string
 	// public tells that [Telemetry.Count] counts it.
 	public bool
@@ -27,19 +26,19 @@ func histogram(name, otel, unit, help string, buckets []float64, labels ...Label
 	return row{Metric: Metric{Name: name, OTel: otel, Kind: Histogram, Unit: unit, Help: help, Buckets: buckets, Labels: labels}}
 }
 
-// native makes the histogram a native one as well.
+// native makes the histogram also a native one.
 func (m row) native() row {
 	m.Native = true
 	return m
 }
 
-// from says how the value is read from a snapshot.
+// from sets how the value is read from a snapshot.
 func (m row) from(read func(*Snapshot, reading)) row {
 	m.read = read
 	return m
 }
 
-// fromSeries says how the value is read from the counters of each series of a snapshot.
+// fromSeries sets how the value is read from the counters of each series of a snapshot.
 func (m row) fromSeries(read func(*SeriesCounters, reading)) row {
 	return m.from(func(s *Snapshot, r reading) {
 		for i := range s.Counters.Series {
@@ -54,7 +53,7 @@ func (m row) counted() row {
 	return m
 }
 
-// startsWith names the series that exist from the start.
+// startsWith sets the series that exist from the start.
 func (m row) startsWith(series [][]string) row {
 	m.series = series
 	return m
@@ -82,7 +81,7 @@ func (m row) first() [][]string {
 	return all
 }
 
-// labelNames returns the names of the labels as Prometheus sees them.
+// labelNames returns the names of the labels in Prometheus.
 func (m row) labelNames() []string {
 	names := make([]string, len(m.Labels))
 	for i, l := range m.Labels {

@@ -11,15 +11,16 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// A sampling decides about the spans of requests as a provider of our own would, but
-// before it is asked for one: what is not sampled needs none of the SDK's.
+// A sampling decides whether the span of a request is sampled, before the provider makes it. The
+// decision is the same as the provider's. A request that is not sampled needs no span of the SDK.
 type sampling struct {
 	sampler  sdktrace.Sampler
 	ids      *idGenerator
 	provider trace.TracerProvider
 }
 
-// newOwnProvider returns a provider, and how it samples; nil if every span has to be its.
+// newOwnProvider returns a provider and its sampling. The sampling is nil if the SDK must make
+// every span.
 func (t *Telemetry) newOwnProvider() (*sdktrace.TracerProvider, *sampling) {
 	sampler, err := samplerFromEnv()
 	if err != nil {
@@ -28,7 +29,7 @@ func (t *Telemetry) newOwnProvider() (*sdktrace.TracerProvider, *sampling) {
 	ids := newIDGenerator()
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithResource(t.resource), sdktrace.WithSampler(sampler), sdktrace.WithIDGenerator(ids))
-	// With this the SDK counts the spans that it drops, too.
+	// With this variable the SDK also counts the spans that are not sampled.
 	counted := cmp.Or(os.Getenv("OTEL_GO_X_OBSERVABILITY"), os.Getenv("OTEL_GO_X_SELF_OBSERVABILITY"))
 	if strings.EqualFold(counted, "true") {
 		return provider, nil
@@ -36,16 +37,15 @@ func (t *Telemetry) newOwnProvider() (*sdktrace.TracerProvider, *sampling) {
 	return provider, &sampling{sampler, ids, provider}
 }
 
-// drop decides about the span of a request, which has its parent from op.handler or is a
-// root. It returns false if the provider has to make the span: then it is sampled, or
-// nothing was decided.
+// drop decides about the span of a request. Its parent is in op.handler, unless it is a root. drop
+// returns false if the provider must make the span, because it is sampled or undecided.
 func (op *Operation) drop(root bool) bool {
 	s := op.series.tel.sampling
 	if s == nil {
 		return false
 	}
 	if _, ours := op.handler.span.(sdktrace.ReadWriteSpan); ours {
-		return false // the SDK tells it that it has a child
+		return false // the SDK counts children of its spans
 	}
 	ctx, parent := context.Context(&op.handler), trace.SpanContext{}
 	if root {
@@ -73,15 +73,15 @@ func (op *Operation) drop(root bool) bool {
 	return true
 }
 
-// An unsampledSpan is the span of a request that is not sampled: its identity, which is
-// logged and passed on, and nothing else.
+// An unsampledSpan is the span of a request that is not sampled. It has an identity, for logs and
+// for other processes, and records nothing.
 type unsampledSpan struct {
-	trace.Span // noSpan: it takes less room than a noop.Span of its own
+	trace.Span // noSpan; a noop.Span takes more memory
 	sc         trace.SpanContext
 	sampling   *sampling
 }
 
-// noSpan does nothing.
+// noSpan is a span that does nothing.
 var noSpan trace.Span = noop.Span{}
 
 // SpanContext implements [trace.Span].

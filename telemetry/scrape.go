@@ -15,17 +15,16 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/report"
 )
 
-// Bounds of scrapes: a scraper that reads slowly, or asks too often, holds no more than this.
+// Bounds of scrapes, for scrapers that read slowly or scrape too often.
 const (
 	maxScrapes    = 8
 	scrapeTimeout = 30 * time.Second
 )
 
-// MetricsHandler serves the registry in the format that the scraper prefers:
-// Prometheus' text, OpenMetrics (which carries exemplars), or protobuf (which
-// also carries native histograms), compressed with gzip if it asks for that. It serves
-// eight scrapes at a time, and gives a scraper 30 seconds to read; what fails is counted
-// ([MetricScrapeFailures]) and logged.
+// MetricsHandler serves the registry in the format that the scraper prefers: the text format of
+// Prometheus, OpenMetrics (with exemplars), or protobuf (with exemplars and native histograms),
+// compressed with gzip if the scraper asks for it. It serves eight scrapes at the same time, and
+// a scraper has 30 seconds to read. Failures are counted ([MetricScrapeFailures]) and logged.
 func (t *Telemetry) MetricsHandler() http.Handler {
 	s := &scrapes{telemetry: t}
 	s.metrics = promhttp.HandlerFor(containedGatherer{t}, promhttp.HandlerOpts{
@@ -37,9 +36,9 @@ func (t *Telemetry) MetricsHandler() http.Handler {
 	return s
 }
 
-// A containedGatherer gathers the registry. What users have registered there may panic:
-// that of a Collector is an error already, but that of a function behind a metric
-// ([prometheus.GaugeFunc]) is a panic of the gathering. It costs all metrics but ours.
+// A containedGatherer gathers the registry and contains panics of the program's metrics. The
+// registry makes an error of a panic in a Collector, but not of one in the function of a metric
+// ([prometheus.GaugeFunc]). After such a panic only our metrics are returned.
 type containedGatherer struct{ t *Telemetry }
 
 // Gather implements [prometheus.Gatherer].
@@ -54,13 +53,13 @@ func (g containedGatherer) Gather() (families []*dto.MetricFamily, err error) {
 		if g.t.metrics != nil {
 			own := prometheus.NewRegistry()
 			own.MustRegister(g.t.metrics)
-			families, _ = own.Gather() // the error to tell of is that above
+			families, _ = own.Gather() // the error is the one above
 		}
 	}()
 	return g.t.registry.Gather()
 }
 
-// scrapes bounds and counts.
+// scrapes is the handler of scrapes. It bounds them and counts failures.
 type scrapes struct {
 	telemetry *Telemetry
 	metrics   http.Handler
@@ -85,7 +84,7 @@ func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		s.metrics.ServeHTTP(out, r)
 	}
-	_ = out.FlushError() // net/http would flush without a bound
+	_ = out.FlushError() // net/http would flush without a deadline
 	if bounded {
 		_ = rc.SetWriteDeadline(time.Time{})
 	}
@@ -94,8 +93,8 @@ func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveCompressed compresses the metrics, all before it sends any: while a scraper reads, and
-// that may be slowly, it holds nothing but what is compressed. An error is left as it is.
+// serveCompressed compresses all metrics before it sends any. So a slow scraper holds only the
+// compressed text in memory. Errors are not compressed.
 func (s *scrapes) serveCompressed(out *report.Writer, r *http.Request) {
 	body, err := s.compress(out, r)
 	if err == nil && body != nil {
@@ -108,7 +107,7 @@ func (s *scrapes) serveCompressed(out *report.Writer, r *http.Request) {
 	}
 }
 
-// compress returns the compressed metrics; nil if out was given an error instead.
+// compress returns the compressed metrics. It returns nil if it wrote an error to out instead.
 func (s *scrapes) compress(out *report.Writer, r *http.Request) ([]byte, error) {
 	text := newCompressed()
 	answer := &report.Writer{ResponseWriter: out, Body: text.in}
@@ -123,7 +122,7 @@ func (s *scrapes) compress(out *report.Writer, r *http.Request) ([]byte, error) 
 func (s *scrapes) Println(v ...any) {
 	text := strings.TrimSpace(fmt.Sprintln(v...))
 	s.telemetry.complain("telemetry.scrape", "error", text)
-	if strings.HasPrefix(text, "error gathering") { // the others are of writing, and counted there
+	if strings.HasPrefix(text, "error gathering") { // errors of writing are counted in ServeHTTP
 		s.telemetry.count(MetricScrapeFailures, scrapeGather)
 	}
 }

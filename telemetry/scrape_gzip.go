@@ -12,16 +12,15 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// A compressed is a text that is compressed into memory, in pieces that know nothing of each
-// other: a compressor that remembers what it has seen takes 700 KB or more, which with as much
-// again before the collector runs was a tenth of all that the demonstration service had in memory.
+// A compressed compresses a text into memory, in independent pieces. A compressor with a window
+// takes 700 KB or more. With garbage that was a tenth of the memory of the demonstration service.
 type compressed struct {
 	in  *bufio.Writer
 	zip *gzip.Writer
 	out bytes.Buffer
 }
 
-// compressedPiece is the size of a piece in bytes: the most that the compressor takes at once.
+// compressedPiece is the size of a piece in bytes, the maximum of the compressor.
 const compressedPiece = 32<<10 - 1
 
 func newCompressed() *compressed {
@@ -37,8 +36,8 @@ func (c *compressed) finish() ([]byte, error) {
 	return c.out.Bytes(), err
 }
 
-// prefersGzip reports whether a scraper wants its answer compressed rather than as it is
-// (RFC 9110, section 12.5.3).
+// prefersGzip reports whether a scraper prefers gzip to no compression (RFC 9110, section
+// 12.5.3).
 func prefersGzip(h http.Header) bool {
 	var gzip, identity float64
 	for _, line := range h.Values("Accept-Encoding") {
@@ -49,12 +48,12 @@ func prefersGzip(h http.Header) bool {
 			}
 			weight := 1.0
 			if q, ok := params["q"]; ok {
-				weight, _ = strconv.ParseFloat(q, 64) // what is no number is no preference
+				weight, _ = strconv.ParseFloat(q, 64) // an invalid weight counts as 0
 			}
 			switch name {
 			case "gzip":
 				gzip = weight
-			case "identity", "*": // any: then it may be left as it is
+			case "identity", "*": // * includes identity
 				identity = max(identity, weight)
 			}
 		}

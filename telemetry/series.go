@@ -12,8 +12,8 @@ import (
 // A seriesKey is a method and a registered target.
 type seriesKey struct{ method, target string }
 
-// A Series has what is resolved once for each method and target: see [Telemetry.Series].
-// It is safe for concurrent use.
+// A Series has the labels and metrics of one method and target; see [Telemetry.Series]. It is safe
+// for concurrent use.
 type Series struct {
 	tel        *Telemetry
 	key        seriesKey
@@ -23,17 +23,17 @@ type Series struct {
 	requestBytes, responseBytes prometheus.Observer
 	validation                  atomic.Pointer[validationMeter] // see validations
 	operations                  growingMap[operationKey, *operationChild]
-	// latest is the child that was wanted last: nearly always the one that is wanted next,
-	// and comparing the labels costs less than hashing them.
+	// latest is the child of the latest operation. It is nearly always the next one too, and
+	// comparing labels costs less than hashing them.
 	latest atomic.Pointer[operationChild]
 
 	latency latencySketch
 	recent  recentSeries
 }
 
-// Series returns the series of operations of a method and a target, making it on first
-// use; both become labels and must come from closed sets. It costs a look into a map:
-// a server can keep the value. Disabled telemetry returns nil.
+// Series returns the series of a method and a target. It makes the series on first use. Both
+// become labels and must come from closed sets. It costs a lookup in a map, so a server may keep
+// the value. Disabled telemetry returns nil.
 func (t *Telemetry) Series(method, target string) *Series {
 	if !t.Enabled() {
 		return nil
@@ -61,8 +61,7 @@ type operationChild struct {
 	exemplars *exemplarSlots
 }
 
-// An operationKey holds the other labels of the duration of operations, all from
-// closed sets.
+// An operationKey has the other labels of the duration of operations. All are from closed sets.
 type operationKey struct {
 	errorType, code, version, tenant string
 	network                          networkKey
@@ -74,8 +73,8 @@ type validationMeter struct {
 	rejected prometheus.Counter
 }
 
-// validations returns the children for validation, making them on first use: a target
-// that validates nothing has no series, and one that does has both from then on.
+// validations returns the metrics of validation. It makes them on first use: a target without
+// validation has no such series.
 func (s *Series) validations() *validationMeter {
 	if v := s.validation.Load(); v != nil {
 		return v

@@ -10,23 +10,22 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A Source is a server that knows itself what is in flight and counts what happens, such as
-// ours, whose numbers agree with each other at any moment. Other servers need only
-// [Telemetry.Begin].
+// A Source is a server that has a live set and counters of its own, such as ours. Other servers
+// need only [Telemetry.Begin].
 type Source interface {
-	// Snapshot returns one consistent moment of the source. It is called for each scrape and
-	// for each page, possibly at the same time.
+	// Snapshot returns a consistent snapshot: its numbers agree with each other. It is called for
+	// each scrape and each page, and must be safe for concurrent use.
 	Snapshot() *Snapshot
 }
 
-// A Snapshot is what is in flight in a server at one moment, and what it has counted.
+// A Snapshot has the live set and the counters of a server at one moment.
 type Snapshot struct {
 	At       time.Time
 	Requests []RequestState // without the subscriptions
-	// Subscriptions are the requests that stay open.
+	// Subscriptions are the open subscriptions.
 	Subscriptions []RequestState
-	Tasks         []TaskState // that run
-	// TaskStatus counts the tasks by their status, if the server has them.
+	Tasks         []TaskState // running
+	// TaskStatus counts the tasks by status, if the server has tasks.
 	TaskStatus map[mcp.TaskStatus]int
 	Outbound   []OutboundState
 	Sessions   []SessionState
@@ -42,20 +41,20 @@ type RequestState struct {
 	// cancelled, or listening.
 	State        string
 	Age          time.Duration
-	Cancelled    *mcp.CancelError // nil if it is not
+	Cancelled    *mcp.CancelError // nil if it is not cancelled
 	CancelledFor time.Duration
 	Abandoned    bool
 }
 
-// A TaskState is one handler that goes on as a task.
+// A TaskState is one handler that runs as a task.
 type TaskState struct {
 	Tool string // the registered tool
-	Name string // what people are shown of the task's id
+	Name string // the name of the task on pages
 	Age  time.Duration
-	Left time.Duration // of its life; negative if that is over
-	// Principal is on whose behalf it runs, or nil.
+	Left time.Duration // of its time to live; negative after its end
+	// Principal is the principal of the caller, or nil.
 	Principal *auth.Principal
-	// Cancelled is nil if it is not.
+	// Cancelled is nil if the task is not cancelled.
 	Cancelled    *mcp.CancelError
 	CancelledFor time.Duration
 	Abandoned    bool
@@ -64,11 +63,11 @@ type TaskState struct {
 
 // An OutboundState is a request to a client that is not answered yet.
 type OutboundState struct {
-	Session   string // what people are shown of it
+	Session   string // its name on pages
 	ID        mcp.ID
 	Method    string
 	Age       time.Duration
-	For       Origin     // the request on whose behalf it was sent, or nil
+	For       Origin     // the request that caused it, or nil
 	Operation *Operation // of that request, or nil
 }
 
@@ -82,8 +81,8 @@ type SessionState struct {
 	Streaming bool          // the client listens on the session's own stream
 }
 
-// Counters are totals since the start. All keys and names become labels and must come
-// from the closed sets of [Catalogue].
+// Counters has totals since the start. All keys and names become labels and must be values of
+// [Catalogue].
 type Counters struct {
 	Series               []SeriesCounters
 	Received             map[string]uint64 // messages, by kind
@@ -91,17 +90,17 @@ type Counters struct {
 	Ignored              map[mcp.IgnoredKind]map[mcp.IgnoreReason]uint64
 	NotificationsDropped map[string]map[mcp.DropReason]uint64 // by method
 	LimitsReached        map[string]uint64                    // by the name of the limit
-	HTTPRefused          map[mcp.RefuseReason]uint64          // exchanges that carried no message
-	Refused              map[string]map[string]uint64         // refusals, by reason and by who refuses
+	HTTPRefused          map[mcp.RefuseReason]uint64          // exchanges without a message
+	Refused              map[string]map[string]uint64         // refusals, by reason and by refuser
 	SessionsClosed       map[mcp.Cause]uint64
 	EventFailures        map[string]uint64 // of the event store, by operation
 	StreamsResumed       uint64
-	ResponsesExpired     uint64 // stored answers that nobody has fetched; they stay in Stored
-	ObserverPanics       uint64 // that were contained where the server reports to telemetry
+	ResponsesExpired     uint64 // stored answers that expired; Stored includes them
+	ObserverPanics       uint64 // contained panics of the observer
 }
 
-// SeriesCounters are the totals of one method and target. At rest, Admitted is the sum of
-// Sent, Stored and all Dropped.
+// SeriesCounters has the totals of one method and target. When no request is in flight, Admitted is
+// the sum of Sent, Stored and all Dropped.
 type SeriesCounters struct {
 	Method, Target                 string
 	Admitted, Sent, Stored, Panics uint64
@@ -110,7 +109,7 @@ type SeriesCounters struct {
 	TasksCancelled                 map[mcp.Cause]uint64
 }
 
-// oldestAge returns the age of the oldest live request that is no subscription.
+// oldestAge returns the age of the oldest request in flight, without subscriptions.
 func (s *Snapshot) oldestAge() (oldest time.Duration) {
 	for i := range s.Requests {
 		oldest = max(oldest, s.Requests[i].Age)
@@ -121,8 +120,8 @@ func (s *Snapshot) oldestAge() (oldest time.Duration) {
 // sources is a set of sources in the order of their addition.
 type sources struct{ all []*Source }
 
-// add adds a source; forget takes it out again.
-func (s *sources) add(src Source) (forget func()) {
+// add adds a source. remove removes it.
+func (s *sources) add(src Source) (remove func()) {
 	added := &src
 	s.all = append(s.all, added)
 	return func() {

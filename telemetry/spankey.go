@@ -6,7 +6,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// spanProbe is a context that remembers what it was asked for last.
+// spanProbe is a context that remembers the latest key.
 type spanProbe struct {
 	context.Context
 	span trace.Span
@@ -19,12 +19,12 @@ func (p *spanProbe) Value(key any) any {
 	return p.span
 }
 
-// unknownKey is the key of nothing.
+// unknownKey is a key that no context has.
 type unknownKey struct{}
 
-// learnSpanKey returns under which key package trace looks for the span of a context, so
-// that a context can answer that has not been made by that package. ok is false if it does
-// not work that way. find is [trace.SpanFromContext].
+// learnSpanKey returns the key under which package trace looks for the span of a context. With it
+// our own context can return its span. ok is false if package trace does not use a key. find is
+// [trace.SpanFromContext].
 func learnSpanKey(find func(context.Context) trace.Span) (key any, ok bool) {
 	p := &spanProbe{Context: context.Background(), span: &unsampledSpan{}}
 	found := find(p) == p.span

@@ -20,23 +20,24 @@ func (op *Operation) begin(ctx context.Context, info *Info) context.Context {
 	op.second = uint32(info.ArrivedAt.Unix())
 	ctx = op.start(ctx, info)
 	if op.sampled {
-		op.marks.Or(markKeeps)
+		op.marks.Or(markBuffers)
 	}
 	return ctx
 }
 
-// The options that the spans of requests have, and those that begin a trace for mistrust.
+// spanOptions are the options of the spans of requests, rootOptions those of spans that begin a new
+// trace for an untrusted caller.
 var (
 	spanOptions = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer)}
 	rootOptions = append(slices.Clip(spanOptions), trace.WithNewRoot())
 )
 
-// start starts the span. The caller's context comes from the message; the ambient span
-// (of the HTTP server, or else of the HTTP header) is the parent only without one, and
-// linked otherwise.
+// start starts the span. Its parent is the trace context of the message. Without one the parent
+// is the ambient span, of the HTTP server or else of the HTTP header. Otherwise the span is
+// linked to the ambient span.
 func (op *Operation) start(ctx context.Context, info *Info) context.Context {
 	t := op.series.tel
-	span := trace.SpanFromContext(ctx) // that of the context which becomes the parent
+	span := trace.SpanFromContext(ctx) // the span of the context that becomes the parent
 	ambient, foreign := span.SpanContext(), false
 	if !ambient.IsValid() && len(info.Header["Traceparent"]) > 0 {
 		header := t.propagator.Extract(ctx, propagation.HeaderCarrier(info.Header))
@@ -80,7 +81,7 @@ func (op *Operation) start(ctx context.Context, info *Info) context.Context {
 	return ctx
 }
 
-// describe puts on the span what is known at the beginning.
+// describe sets the attributes that are known at the beginning.
 func (op *Operation) describe(info *Info) {
 	known := *info
 	if info.Origin != nil {
@@ -92,8 +93,7 @@ func (op *Operation) describe(info *Info) {
 	op.recordArguments(&known)
 }
 
-// messageAttributes appends the attributes that are known when a request or a
-// notification arrives.
+// messageAttributes appends the attributes of a request or a notification when it arrives.
 func (t *Telemetry) messageAttributes(attrs []attribute.KeyValue, info *Info) []attribute.KeyValue {
 	if !info.ID.IsZero() {
 		attrs = append(attrs, keyRequestID.String(logline.Printable(info.ID.String(), maxText)))
@@ -105,15 +105,14 @@ func (t *Telemetry) messageAttributes(attrs []attribute.KeyValue, info *Info) []
 	return t.appendPeer(attrs, info)
 }
 
-// appendPeer appends the revision that the client speaks and what it says of itself.
+// appendPeer appends the client's protocol revision, name and version.
 func (t *Telemetry) appendPeer(attrs []attribute.KeyValue, info *Info) []attribute.KeyValue {
 	attrs = appendText(attrs, keyProtocolVersion, logline.Printable(string(info.Version), maxName))
 	name, version := info.client(t.clients)
 	return appendText(appendText(attrs, keyClientName, name), keyClientVersion, version)
 }
 
-// wireOf returns the labels of the sender of a message. They are shared: most of a
-// server's clients are of one kind.
+// wireOf returns the labels of the sender of a message. Messages of equal senders share them.
 func (t *Telemetry) wireOf(info *Info) *wireLabels {
 	last := t.wire.Load()
 	if last.version == info.Version && last.network == (networkKey{info.Network, info.Protocol, info.ProtocolVersion}) {

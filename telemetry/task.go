@@ -9,9 +9,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A Task is what a tool's handler does after its call was answered, from
-// [Telemetry.BeginTask] to [Task.End]. Its methods may be called from any goroutine, except
-// that End must not be called while Abandoned runs. A nil Task does nothing.
+// A Task is the work of a tool's handler after its call was answered, from [Telemetry.BeginTask] to
+// [Task.End]. Its methods are safe for concurrent use, but calls of End and Abandoned must not
+// overlap. A nil Task does nothing.
 type Task struct {
 	tel       *Telemetry
 	span      trace.Span
@@ -19,9 +19,9 @@ type Task struct {
 	abandoned bool // the span has ended
 }
 
-// BeginTask begins a task: a call of a tool was answered with id, or what people are
-// shown of it, and its handler goes on. ctx is the call's; the context that it returns has
-// the task's span, a child of that of the call and linked to it, because it will outlive it.
+// BeginTask begins a task: a call of a tool was answered with the task's id, and its handler goes
+// on. id is the part of the task's id that spans show. ctx is the context of the call. BeginTask
+// returns a context with the task's span, which is a child of the call's span and linked to it.
 func (t *Telemetry) BeginTask(ctx context.Context, tool, id string) (context.Context, *Task) {
 	if !t.Enabled() {
 		return ctx, nil
@@ -37,12 +37,12 @@ func (t *Telemetry) BeginTask(ctx context.Context, tool, id string) (context.Con
 	return ctx, task
 }
 
-// attributes are those of a task that are known from its start.
+// attributes returns the attributes of a task at its start.
 func (task *Task) attributes() []attribute.KeyValue {
 	return []attribute.KeyValue{keyToolName.String(task.tool), keyTaskID.String(task.id)}
 }
 
-// Cancelled says that the context of the task was cancelled, which happens once.
+// Cancelled reports that the context of the task was cancelled. Call it once.
 func (task *Task) Cancelled(cause mcp.Cause, detail string) {
 	if task == nil {
 		return
@@ -54,22 +54,22 @@ func (task *Task) Cancelled(cause mcp.Cause, detail string) {
 	}
 }
 
-// Panicked says that the handler panicked; a nil value is a runtime.Goexit.
+// Panicked reports that the handler panicked. A nil value is a runtime.Goexit.
 func (task *Task) Panicked(value any, stack []byte) {
 	if task != nil {
 		task.span.AddEvent(eventException, trace.WithAttributes(panicAttributes(value, stack)...))
 	}
 }
 
-// Error adds to the span an error of the handler that the caller does not see.
+// Error reports the handler's own error, which may differ from the error of the task.
 func (task *Task) Error(err error) {
 	if task != nil && task.span.IsRecording() {
 		task.span.AddEvent(eventException, trace.WithAttributes(errorAttributes(err)...))
 	}
 }
 
-// Abandoned says that the handler has ignored its cancelled context for so long that
-// nobody waits for it any more. The span ends now; End tells of the late return.
+// Abandoned reports that the handler has ignored its cancelled context for too long, and that the
+// server no longer waits for it. The span ends now. If the handler returns later, call End.
 func (task *Task) Abandoned(out Outcome) {
 	if task != nil {
 		task.span.AddEvent(eventAbandoned, trace.WithAttributes(abandonAttributes(&out)...))
@@ -78,8 +78,8 @@ func (task *Task) Abandoned(out Outcome) {
 	}
 }
 
-// End ends the task: its handler has returned. Of the outcome it needs TaskStatus, Settled
-// (the time since its beginning), Err and ToolError, and of one that was cancelled, Cancelled and
+// End ends the task when its handler has returned. It uses these fields of the outcome:
+// TaskStatus, Settled (the time since the task's beginning), Err, ToolError, Cancelled and
 // CancelledAfter.
 func (task *Task) End(out Outcome) {
 	if task == nil {

@@ -18,51 +18,50 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
 
-// Telemetry records what happens to requests. Make one with [New] (or
-// [Disabled]), give it to our servers (server.WithTelemetry), or call [Telemetry.Begin] from
-// any other one, and call [Telemetry.Shutdown] when the process ends. All methods may be
-// called from any goroutine.
+// Telemetry records requests. Make one with [New] or [Disabled]. Give it to our servers with
+// server.WithTelemetry, or call [Telemetry.Begin] from any other server. Call
+// [Telemetry.Shutdown] when the process ends. It is safe for concurrent use.
 type Telemetry struct {
-	config                            // what New was given, or its defaults
-	metrics  *instruments             // nil: disabled
-	silent   bool                     // the provider makes nothing: telemetry or the SDK is disabled
-	owned    *sdktrace.TracerProvider // the provider, if New has made it
-	resource *resource.Resource
-	live     *live
-	recent   *recents
-	forget   func() // takes the span keeper off a provider that is not ours
+	config                              // the options of New, or their defaults
+	metrics    *instruments             // nil: disabled
+	silent     bool                     // the provider makes no spans: telemetry or the SDK is disabled
+	owned      *sdktrace.TracerProvider // the provider if New made it
+	resource   *resource.Resource
+	live       *live
+	recent     *recentTraces
+	unregister func() // removes the buffer of spans from the provider; nil if it was not added
 
 	// Of operations.
 	tracer   trace.Tracer
 	sampling *sampling                    // nil: the tracer decides
-	spanKey  any                          // under which a context has its span
+	spanKey  any                          // the key of the span in a context
 	copies   bool                         // the provider is the SDK's, whose spans copy attributes
 	clients  *clientNames                 // nil: disabled
 	tenants  *tenants                     // nil: metrics have no such label
-	watch    atomic.Pointer[handlerWatch] // nil: nobody watches
-	wire     atomic.Pointer[wireLabels]   // those that were wanted last
+	watch    atomic.Pointer[handlerWatch] // nil: no watcher
+	wire     atomic.Pointer[wireLabels]   // the latest ones
 	tracked  *tracker
 	series   growingMap[seriesKey, *Series]
 
-	// logs is where log records also go once their export has started.
+	// logs is the handler that exports log records; nil before their export.
 	logs atomic.Pointer[slog.Handler]
 
 	mu       sync.Mutex // guards the rest
 	sources  sources
-	exported map[environment.Signal]bool // those whose export has begun
+	exported map[environment.Signal]bool // the signals whose export has begun
 	stopped  bool
 	stops    []func(context.Context) error
 }
 
-// contain is deferred where what users have plugged in may panic on a goroutine that
-// nobody else guards: the panic is counted and logged, and costs what was to be recorded.
+// contain is deferred around the user's extensions on goroutines without another guard. It counts
+// and logs their panics.
 func (t *Telemetry) contain(what string) {
 	if v := recover(); v != nil {
 		t.panicked(what, v, true)
 	}
 }
 
-// panicked counts a panic that was contained and, if that is wanted, complains of it.
+// panicked counts a contained panic, and logs it if complain is true.
 func (t *Telemetry) panicked(what string, value any, complain bool) {
 	t.count(MetricPanics)
 	if complain {
@@ -73,9 +72,9 @@ func (t *Telemetry) panicked(what string, value any, complain bool) {
 // Enabled reports whether anything is recorded: false for [Disabled] telemetry.
 func (t *Telemetry) Enabled() bool { return t.metrics != nil }
 
-// Count counts one in a counter of [Catalogue] for which there is no other way in, such as
-// [MetricLimitReached] or [MetricFlightSnapshots]. It ignores every other
-// name, and label values that are not in the closed set of their label.
+// Count adds one to a counter of [Catalogue] that no other method counts, such as
+// [MetricLimitReached] or [MetricFlightSnapshots]. It ignores all other names, and label values
+// outside of the closed set of their label.
 func (t *Telemetry) Count(metric string, labels ...string) {
 	if t.metrics == nil {
 		return
@@ -92,17 +91,17 @@ func (t *Telemetry) Count(metric string, labels ...string) {
 	t.metrics.count(metric, labels...)
 }
 
-// count counts one in any counter, unless telemetry is disabled.
+// count adds one to any counter, unless telemetry is disabled.
 func (t *Telemetry) count(metric string, labels ...string) {
 	if t.metrics != nil {
 		t.metrics.count(metric, labels...)
 	}
 }
 
-// Registry returns the registry that the metrics are recorded into.
+// Registry returns the registry of the metrics.
 func (t *Telemetry) Registry() *prometheus.Registry { return t.registry }
 
-// snapshots asks every source for one.
+// snapshots returns a snapshot of every source.
 func (t *Telemetry) snapshots() []*Snapshot {
 	t.mu.Lock()
 	list := t.sources.list()
@@ -114,10 +113,9 @@ func (t *Telemetry) snapshots() []*Snapshot {
 	return snaps
 }
 
-// SetGlobal makes the tracer provider and the propagator those of the process, so
-// that spans which users start in their handlers join ours. It touches no other global of
-// OpenTelemetry. Telemetry that makes no spans, because it is [Disabled] or because of
-// OTEL_SDK_DISABLED, leaves the process the providers that it has.
+// SetGlobal makes the tracer provider and the propagator the global ones of OpenTelemetry, so that
+// spans of handlers join ours. It changes no other global value. It does nothing if telemetry is
+// [Disabled] or OTEL_SDK_DISABLED is set.
 func (t *Telemetry) SetGlobal() {
 	if t.silent {
 		return
@@ -126,7 +124,7 @@ func (t *Telemetry) SetGlobal() {
 	otel.SetTextMapPropagator(t.propagator)
 }
 
-// complain logs a trouble of telemetry itself. That the logger panics is only counted.
+// complain logs a problem of telemetry itself. A panic of the logger is counted and not logged.
 func (t *Telemetry) complain(msg string, args ...any) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -140,25 +138,24 @@ func (t *Telemetry) complain(msg string, args ...any) {
 	logger.WarnContext(context.WithValue(context.Background(), ownComplaint{}, true), msg, args...)
 }
 
-// ownComplaint marks the context of log records about telemetry itself. They are
-// not exported: a collector that does not answer would get the news of it.
+// ownComplaint marks the context of log records about telemetry itself. They are not exported,
+// because they may be about the export.
 type ownComplaint struct{}
 
-// AddSource adds a server to those whose counters are collected and whose requests are
-// shown. After remove its requests are shown no more, and its counters stay as they
-// were then.
+// AddSource adds a server. Its requests are shown and its counters are collected. After remove its
+// requests are not shown any more, and its counters keep their last values.
 func (t *Telemetry) AddSource(src Source) (remove func()) {
 	t.mu.Lock()
-	hide := t.sources.add(src)
+	removeShown := t.sources.add(src)
 	t.mu.Unlock()
-	uncollect := func() {}
+	removeCollected := func() {}
 	if t.metrics != nil {
-		uncollect = t.metrics.snapshots.addSource(src)
+		removeCollected = t.metrics.snapshots.addSource(src)
 	}
 	return sync.OnceFunc(func() {
 		t.mu.Lock()
-		hide()
+		removeShown()
 		t.mu.Unlock()
-		uncollect()
+		removeCollected()
 	})
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 )
 
-// tenants bounds the values of the label. nil is no label.
+// tenants bounds the values of the label. nil: there is no label.
 type tenants struct {
 	max     int
-	metrics *instruments // count the other ones
+	metrics *instruments // for counting the other tenants
 
 	mu    sync.RWMutex
 	known map[string]struct{}
@@ -22,7 +22,7 @@ func newTenants(max int, metrics *instruments) *tenants {
 	return &tenants{max: max, metrics: metrics, known: map[string]struct{}{}}
 }
 
-// label returns the label of a tenant.
+// label returns the label value of a tenant.
 func (t *tenants) label(name string) string {
 	if t == nil || name == "" {
 		return ""
@@ -42,7 +42,7 @@ func (t *tenants) label(name string) string {
 	return other
 }
 
-// add makes a tenant known, if there is room.
+// add adds a tenant. It returns false if there are too many.
 func (t *tenants) add(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,16 +11,15 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/report"
 )
 
-// TracesHandler serves requests that have ended, from memory. A bounded ring keeps of
-// each class the latest: abandoned, panic, cancelled, dropped, rejected, error,
-// caller_error, and of the ordinary ones the slowest of each method and target and one a
-// second of each. It needs neither an exporter nor a sampled trace.
+// TracesHandler serves the recent traces: requests that have ended, from memory. There is a bounded
+// ring for each class: abandoned, panic, cancelled, dropped, rejected, error and caller_error. Of
+// the ordinary requests there are the slowest of each method and target, and one per second of
+// each. It needs no exporter and no sampled traces.
 //
-// Without a path value "id" it answers with a list; the query may choose a class
-// and a method and set a limit (100, at most 1000). With one it answers with
-// that request and its spans; the id is that of a trace in the list, or a trace id, which stands
-// for the latest request of that trace. Both are JSON, or text as with
-// [Telemetry.RequestsHandler].
+// Without a path value "id" it answers with a list. The query may have a class, a method and a
+// limit (100, at most 1000). With an id it answers with one request and its spans. The id is that
+// of a row of the list, or a trace id, which stands for the latest request of that trace. Both
+// are JSON, or text as with [Telemetry.RequestsHandler].
 func (t *Telemetry) TracesHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !readOnly(w, req) {
@@ -39,13 +38,13 @@ func (t *Telemetry) TracesHandler() http.Handler {
 	})
 }
 
-// kept returns all that is kept, the newest first.
-func (t *Telemetry) kept() []*keptTrace {
+// latest returns all recent traces, the newest first.
+func (t *Telemetry) latest() []*recentTrace {
 	if !t.Enabled() {
 		return nil
 	}
 	list := t.recent.all()
-	slices.SortFunc(list, func(a, b *keptTrace) int { return cmp.Compare(b.seq, a.seq) })
+	slices.SortFunc(list, func(a, b *recentTrace) int { return cmp.Compare(b.seq, a.seq) })
 	return list
 }
 
@@ -70,7 +69,7 @@ func (t *Telemetry) traces(query url.Values) (rep *report.Traces, fault string) 
 	if t.Enabled() {
 		rep.Kept = t.recent.counts()
 	}
-	for _, k := range t.kept() {
+	for _, k := range t.latest() {
 		if len(rep.Traces) == limit {
 			break
 		}
@@ -82,7 +81,7 @@ func (t *Telemetry) traces(query url.Values) (rep *report.Traces, fault string) 
 }
 
 func (t *Telemetry) serveTrace(w http.ResponseWriter, req *http.Request, id string) {
-	for _, k := range t.kept() {
+	for _, k := range t.latest() {
 		row := k.row
 		if row.ID != id && row.TraceID != id {
 			continue
@@ -99,7 +98,7 @@ func (t *Telemetry) serveTrace(w http.ResponseWriter, req *http.Request, id stri
 	http.Error(w, "this request is not kept, or not any more", http.StatusNotFound)
 }
 
-// readOnly answers what is neither GET nor HEAD.
+// readOnly reports whether a request is a GET or a HEAD. It answers all others with an error.
 func readOnly(w http.ResponseWriter, req *http.Request) bool {
 	if req.Method == http.MethodGet || req.Method == http.MethodHead {
 		return true

@@ -12,19 +12,19 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Bounds of what is remembered for servers that are no [Source].
+// Bounds for servers that are no [Source].
 const (
-	maxTracked       = 10000 // operations, and sessions, that are shown; the others are only counted
+	maxTracked       = 10000 // operations, and sessions, that are shown; the others are counted only
 	maxTrackedSeries = 1000  // pairs of method and target; the others have the target _OTHER
 )
 
-// A tracker is the [Source] of servers that are none: it keeps the live set and the
-// counters of their operations.
+// A tracker is the [Source] for servers that are no sources. It has the live set and the counters
+// of their operations.
 type tracker struct {
 	known map[string]bool // the methods of the protocol
-	add   func()          // makes the tracker one of the sources, once
+	add   func()          // adds the tracker to the sources, once
 
-	mu       sync.Mutex // guards the rest, and the state of all that is tracked
+	mu       sync.Mutex // guards the rest, and the state of all operations
 	live     map[*tracked]struct{}
 	sessions map[*trackedSession]struct{}
 	counts   map[*Series]*SeriesCounters
@@ -63,7 +63,7 @@ func (t *Telemetry) track(ctx context.Context, info Info) (context.Context, *Ope
 	op := &Operation{series: info.Series, origin: tr}
 	tr.op = op
 	if !info.Queued {
-		tr.started = 1 // it was called at once; 0 is never
+		tr.started = 1 // it was called at once; 0 stands for never
 	}
 	ctx = tr.begin(ctx)
 	k.enter(tr)
@@ -71,7 +71,7 @@ func (t *Telemetry) track(ctx context.Context, info Info) (context.Context, *Ope
 	return ctx, op
 }
 
-// seriesOf finds the labels of an operation that comes without.
+// seriesOf returns the series of an operation by its method and target.
 func (k *tracker) seriesOf(t *Telemetry, info *Info) *Series {
 	method, target := info.Method, info.Target
 	if !k.known[method] {
@@ -139,7 +139,7 @@ func (k *tracker) Snapshot() *Snapshot {
 	return snap
 }
 
-// tracked is what is remembered of an operation whose server is no [Source].
+// tracked is the state of an operation of a server that is no [Source].
 type tracked struct {
 	tracker  *tracker
 	op       *Operation
@@ -152,12 +152,12 @@ type tracked struct {
 	// Guarded by tracker.mu.
 	queued, admitted, abandoned, lost, ended bool
 
-	// After the arrival; 0 is not yet.
+	// Times since the arrival; 0 stands for not yet.
 	started, acknowledged, cancelledAfter time.Duration
 	cancelled                             *mcp.CancelError
 }
 
-// tracked returns what is remembered of the operation; nil if its server is a source.
+// tracked returns the state of the operation. It is nil if the server is a source.
 func (op *Operation) tracked() *tracked {
 	tr, _ := op.origin.(*tracked)
 	return tr
@@ -166,10 +166,10 @@ func (op *Operation) tracked() *tracked {
 // Describe implements [Origin].
 func (tr *tracked) Describe() Info { return tr.info }
 
-// age returns the time since the arrival, and never 0.
+// age returns the time since the arrival. It is never 0.
 func (tr *tracked) age() time.Duration { return max(time.Since(tr.info.ArrivedAt), 1) }
 
-// begin starts the span. If what users have plugged in panics, there is none.
+// begin starts the span. If an extension of the user panics, there is no span.
 func (tr *tracked) begin(ctx context.Context) (handler context.Context) {
 	op := tr.op
 	defer func() {
@@ -181,16 +181,16 @@ func (tr *tracked) begin(ctx context.Context) (handler context.Context) {
 	return op.begin(ctx, &tr.info)
 }
 
-// contain is deferred by the methods of an operation: a panic of what users have plugged
-// in costs what was to be recorded. The server of any other operation contains it itself.
+// contain is deferred by the methods of an operation. It contains panics of the user's extensions. A
+// server that is a source contains them itself.
 func (tr *tracked) contain() {
 	if v := recover(); v != nil {
 		tr.op.series.tel.panicked("operation", v, true)
 	}
 }
 
-// admit counts the operation as admitted, once. The caller must hold tracker.mu. It is done
-// when somebody sees the operation, or at its end: until then it may still be rejected.
+// admit counts the operation as admitted, once. The caller must hold tracker.mu. It is called for
+// snapshots and at the end of the operation. Before that the operation may still be rejected.
 func (tr *tracked) admit() {
 	if !tr.admitted {
 		tr.admitted = true
@@ -198,7 +198,7 @@ func (tr *tracked) admit() {
 	}
 }
 
-// watch looks out for the end of the context, whose cause may be known.
+// watch cancels the operation when its context ends, if the cause is known.
 func (tr *tracked) watch(ctx context.Context, x *exchange) {
 	tr.ctx, tr.exchange = ctx, x
 	tr.unwatch = context.AfterFunc(ctx, func() {
@@ -208,7 +208,8 @@ func (tr *tracked) watch(ctx context.Context, x *exchange) {
 	})
 }
 
-// causeOf returns why the context has ended; nil if that is not known, or it has not.
+// causeOf returns why the context ended. It is nil if the context has not ended or the cause is not
+// known.
 func (tr *tracked) causeOf() *mcp.CancelError {
 	if tr.ctx == nil || tr.ctx.Err() == nil {
 		return nil
@@ -225,14 +226,15 @@ func (tr *tracked) causeOf() *mcp.CancelError {
 	return nil
 }
 
-// update changes what is guarded by tracker.mu.
+// update calls change with tracker.mu held.
 func (tr *tracked) update(change func()) {
 	tr.tracker.mu.Lock()
 	defer tr.tracker.mu.Unlock()
 	change()
 }
 
-// cancel remembers the first cancellation; false if this is not the first, or too late.
+// cancel sets the cancellation. It returns false if there is one already or the operation has
+// ended.
 func (tr *tracked) cancel(cause mcp.Cause, detail string) (first bool) {
 	after := tr.age()
 	tr.update(func() {
@@ -244,15 +246,16 @@ func (tr *tracked) cancel(cause mcp.Cause, detail string) (first bool) {
 	return first
 }
 
-// drop remembers that it was said that the answer is lost; false if it was said before.
+// drop marks the answer as dropped. It returns false if it was marked before.
 func (tr *tracked) drop() (first bool) {
 	tr.update(func() { first, tr.lost = !tr.lost, true })
 	return first
 }
 
-// complete fills in what the outcome leaves out; false if the operation has ended.
+// complete sets the fields that the outcome leaves out. It returns false if the operation has
+// ended.
 func (tr *tracked) complete(out *Outcome, last bool) bool {
-	if cancel := tr.causeOf(); cancel != nil { // if it is known here first
+	if cancel := tr.causeOf(); cancel != nil { // if the context ended just now
 		tr.op.Cancelled(cancel.Cause, cancel.Detail)
 	}
 	now := tr.age()
@@ -284,7 +287,7 @@ func (tr *tracked) complete(out *Outcome, last bool) bool {
 	return true
 }
 
-// leave takes the operation out of the live set and counts its end.
+// leave removes the operation from the live set and counts its end.
 func (tr *tracked) leave(out *Outcome) {
 	tr.unwatch()
 	k := tr.tracker
@@ -336,15 +339,14 @@ func (s *trackedSession) row(now time.Time) SessionState {
 	return SessionState{Origin: s, Transport: s.info.Transport, Age: max(now.Sub(s.info.ArrivedAt), 0)}
 }
 
-// Bounds of the labels of refusals, which a program may make up for each request: how many
-// pairs of reason and refuser are told apart, and the bytes of each text.
+// Bounds of the labels of refusals, which come from the program: the number of pairs of reason and
+// refuser, and the size of each text in bytes.
 const (
 	maxRefusals    = 64
 	maxRefusalText = 64
 )
 
-// refuse counts the refusal that an error stands for, if it does. The caller must hold
-// k.mu.
+// refuse counts an error that is a refusal, and ignores all others. The caller must hold k.mu.
 func (k *tracker) refuse(err *mcp.Error) {
 	refusal, ok := mcp.AsRefusal(err)
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
 
-// A watch counts the failures of one signal's exporter, and logs when they begin
-// and when they end, but not each of them.
+// A watch counts the failures of one signal's exporter. It logs the first failure in a row and the
+// recovery.
 type watch struct {
 	t        *Telemetry
 	signal   environment.Signal
@@ -36,8 +36,8 @@ func (w *watch) saw(err error) {
 	}
 }
 
-// try calls an exporter, which may be a user's (OTEL_*_EXPORTER names what the program has
-// registered), on a goroutine that nobody else guards. Its panic is an error.
+// try calls an exporter and returns its panic as an error. The exporter may be the program's
+// (OTEL_*_EXPORTER may name it), and runs on a goroutine without another guard.
 func (w *watch) try(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

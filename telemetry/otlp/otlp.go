@@ -1,6 +1,6 @@
-// Package otlp exports telemetry as the standard OTEL_* variables ask for it: over OTLP by
-// HTTP or gRPC, or to the console. It is a package of its own because it links all of that:
-// programs that only serve metrics do not import it.
+// Package otlp exports telemetry by the standard OTEL_* variables: with OTLP over HTTP or gRPC, or
+// to the console. It links all of these exporters, so programs that only serve metrics should not
+// import it.
 package otlp
 
 import (
@@ -18,15 +18,14 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
 
-// Start begins the exports that the standard environment asks for. A signal is exported if
-// OTEL_<SIGNAL>_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT or
-// OTEL_EXPORTER_OTLP_<SIGNAL>_ENDPOINT is set; with none of them, and with
-// OTEL_SDK_DISABLED=true, nothing is exported. The metrics exporter "prometheus"
-// needs nothing to be started: see [telemetry.Telemetry.MetricsHandler]. The error names each
-// signal that cannot be exported; the others are exported all the same.
+// Start starts the exports of the standard environment. A signal is exported if
+// OTEL_<SIGNAL>_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_<SIGNAL>_ENDPOINT is
+// set. With none of them, and with OTEL_SDK_DISABLED=true, nothing is exported. The metrics
+// exporter "prometheus" starts nothing; see [telemetry.Telemetry.MetricsHandler]. The error names
+// each signal that cannot be exported. The others are exported even then.
 //
-// The exports end with [telemetry.Telemetry.Shutdown], not when ctx is done. What is exported
-// already, by an earlier Start or otherwise, is left as it is.
+// The exports end with [telemetry.Telemetry.Shutdown], not when ctx is done. Start does not change
+// the export of a signal that is exported already.
 func Start(ctx context.Context, t *telemetry.Telemetry) error {
 	if !t.Enabled() || environment.SDKDisabled() {
 		return nil
@@ -70,7 +69,7 @@ func startLogs(ctx context.Context, t *telemetry.Telemetry) error {
 	return nil
 }
 
-// exporterPrometheus is the exporter that pulls: /metrics is there in any case.
+// exporterPrometheus is the exporter for scrapes. /metrics exists without it.
 const exporterPrometheus = "prometheus"
 
 func startMetrics(ctx context.Context, t *telemetry.Telemetry) error {
@@ -88,8 +87,8 @@ func startMetrics(ctx context.Context, t *telemetry.Telemetry) error {
 	return nil
 }
 
-// newMetricExporter returns the exporter of a name as in OTEL_METRICS_EXPORTER.
-// (The autoexport package could not give it the producer of telemetry without global state.)
+// newMetricExporter returns the exporter with a name of OTEL_METRICS_EXPORTER. (Package autoexport
+// cannot set the producer of telemetry without global state.)
 func newMetricExporter(ctx context.Context, name string) (sdkmetric.Exporter, error) {
 	switch name {
 	case "console":

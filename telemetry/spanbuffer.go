@@ -16,37 +16,36 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/report"
 )
 
-// A spanKeeper keeps the spans of the traces whose request is kept, or is in flight and
-// has started spans of its own. It is a span processor.
-type spanKeeper struct {
+// A spanBuffer has copies of the spans of recent traces, and of requests in flight whose handlers
+// have started spans. It is a span processor.
+type spanBuffer struct {
 	perTrace, inAll int
 	metrics         *instruments
 
 	mu     sync.Mutex // guards the rest, and all traceSpans
 	traces map[trace.TraceID]*traceSpans
-	oldest list.List // of *traceSpans, those that have spans
-	total  int       // spans that are kept
+	oldest list.List // of *traceSpans with spans
+	total  int       // spans of all traces
 }
 
-// traceSpans are the spans of one trace. Guarded by spanKeeper.mu.
+// traceSpans are the spans of one trace. Guarded by spanBuffer.mu.
 type traceSpans struct {
 	id      trace.TraceID
-	holders int // requests in flight, and kept ones
-	spans   []keptSpan
+	holders int // requests in flight, and recent traces
+	spans   []bufferedSpan
 	leftOut int
-	place   *list.Element // in spanKeeper.oldest, or nil
+	place   *list.Element // in spanBuffer.oldest, or nil
 }
 
-// A keptSpan is a copy of a span, cut to what is worth keeping. The times in the row are
-// missing as long as nobody has said since when they are counted.
-type keptSpan struct {
+// A bufferedSpan is a copy of a span with bounds. Its row has no times yet; see since.
+type bufferedSpan struct {
 	row    report.Span
 	start  time.Time
 	events []time.Time // when they happened
 }
 
-// since returns the row with times that are counted from the arrival of a request.
-func (s *keptSpan) since(arrived time.Time) report.Span {
+// since returns the row with times since the arrival of a request.
+func (s *bufferedSpan) since(arrived time.Time) report.Span {
 	row := s.row
 	row.AfterSeconds = s.start.Sub(arrived).Seconds()
 	row.Events = slices.Clone(row.Events)
@@ -56,26 +55,26 @@ func (s *keptSpan) since(arrived time.Time) report.Span {
 	return row
 }
 
-// Bounds of one span. What it has more is left out.
+// Bounds of one span. Other attributes and events are left out.
 const (
 	maxSpanAttributes = 32
 	maxSpanEvents     = 8
 )
 
-func newSpanKeeper(bounds Recent, metrics *instruments) *spanKeeper {
-	return &spanKeeper{
+func newSpanBuffer(bounds Recent, metrics *instruments) *spanBuffer {
+	return &spanBuffer{
 		perTrace: bounds.Spans, inAll: bounds.TotalSpans, metrics: metrics, traces: map[trace.TraceID]*traceSpans{},
 	}
 }
 
-// hold returns the spans of a trace and keeps them until release.
-func (k *spanKeeper) hold(id trace.TraceID) *traceSpans {
+// hold returns the spans of a trace and holds them until release.
+func (k *spanBuffer) hold(id trace.TraceID) *traceSpans {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.holdLocked(id)
 }
 
-func (k *spanKeeper) holdLocked(id trace.TraceID) *traceSpans {
+func (k *spanBuffer) holdLocked(id trace.TraceID) *traceSpans {
 	t := k.traces[id]
 	if t == nil {
 		t = &traceSpans{id: id}
@@ -85,8 +84,8 @@ func (k *spanKeeper) holdLocked(id trace.TraceID) *traceSpans {
 	return t
 }
 
-// release gives up a hold. Nil is none.
-func (k *spanKeeper) release(t *traceSpans) {
+// release ends a hold. t may be nil.
+func (k *spanBuffer) release(t *traceSpans) {
 	if t == nil {
 		return
 	}
@@ -95,15 +94,15 @@ func (k *spanKeeper) release(t *traceSpans) {
 	k.releaseLocked(t)
 }
 
-func (k *spanKeeper) releaseLocked(t *traceSpans) {
+func (k *spanBuffer) releaseLocked(t *traceSpans) {
 	if t.holders--; t.holders == 0 {
 		k.clear(t)
 		delete(k.traces, t.id)
 	}
 }
 
-// clear lets go of the spans of a trace.
-func (k *spanKeeper) clear(t *traceSpans) {
+// clear removes the spans of a trace.
+func (k *spanBuffer) clear(t *traceSpans) {
 	if t.place != nil {
 		k.oldest.Remove(t.place)
 	}
@@ -111,8 +110,8 @@ func (k *spanKeeper) clear(t *traceSpans) {
 	t.spans, t.place = nil, nil
 }
 
-// finish ends the hold of a request that is not in flight any more.
-func (k *spanKeeper) finish(op *Operation) {
+// finish ends the hold of a request that has ended.
+func (k *spanBuffer) finish(op *Operation) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	op.finished = true
@@ -122,9 +121,9 @@ func (k *spanKeeper) finish(op *Operation) {
 	}
 }
 
-// OnStart implements [sdktrace.SpanProcessor]: the first span that a handler starts
-// makes its request hold the spans of its trace.
-func (k *spanKeeper) OnStart(parent context.Context, s sdktrace.ReadWriteSpan) {
+// OnStart implements [sdktrace.SpanProcessor]. When a handler starts its first span, its request
+// holds the spans of its trace.
+func (k *spanBuffer) OnStart(parent context.Context, s sdktrace.ReadWriteSpan) {
 	op, _ := parent.Value(operationContextKey{}).(*Operation)
 	if op == nil || op.series.tel.recent.spans != k {
 		return
@@ -141,12 +140,12 @@ func (k *spanKeeper) OnStart(parent context.Context, s sdktrace.ReadWriteSpan) {
 }
 
 // OnEnd implements [sdktrace.SpanProcessor].
-func (k *spanKeeper) OnEnd(s sdktrace.ReadOnlySpan) {
+func (k *spanBuffer) OnEnd(s sdktrace.ReadOnlySpan) {
 	id := s.SpanContext().TraceID()
 	if !k.wants(id) {
 		return
 	}
-	span := newKeptSpan(s) // not under the lock
+	span := newBufferedSpan(s) // not under the lock
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t := k.traces[id]
@@ -165,16 +164,16 @@ func (k *spanKeeper) OnEnd(s sdktrace.ReadOnlySpan) {
 	k.total++
 }
 
-// wants says whether a span of a trace has a place.
-func (k *spanKeeper) wants(id trace.TraceID) bool {
+// wants reports whether there is room for a span of a trace.
+func (k *spanBuffer) wants(id trace.TraceID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t := k.traces[id]
 	return t != nil && !k.full(t)
 }
 
-// full says whether a trace has no place for one more span, and counts that.
-func (k *spanKeeper) full(t *traceSpans) bool {
+// full reports whether a trace has no room for another span. It counts the span as left out then.
+func (k *spanBuffer) full(t *traceSpans) bool {
 	if len(t.spans) < k.perTrace {
 		return false
 	}
@@ -183,8 +182,9 @@ func (k *spanKeeper) full(t *traceSpans) bool {
 	return true
 }
 
-// clearOldest makes room for a span of t; false if it is t that has all of it.
-func (k *spanKeeper) clearOldest(t *traceSpans) bool {
+// clearOldest clears the oldest trace to make room for a span of t. It returns false if the oldest
+// trace is t.
+func (k *spanBuffer) clearOldest(t *traceSpans) bool {
 	front := k.oldest.Front()
 	if front == nil || front.Value == t {
 		return false
@@ -196,8 +196,8 @@ func (k *spanKeeper) clearOldest(t *traceSpans) bool {
 	return true
 }
 
-// of returns a copy of the spans of a trace; t may be nil.
-func (k *spanKeeper) of(t *traceSpans) (spans []keptSpan, leftOut int) {
+// of returns a copy of the spans of a trace. t may be nil.
+func (k *spanBuffer) of(t *traceSpans) (spans []bufferedSpan, leftOut int) {
 	if t == nil {
 		return nil, 0
 	}
@@ -207,38 +207,37 @@ func (k *spanKeeper) of(t *traceSpans) (spans []keptSpan, leftOut int) {
 }
 
 // Shutdown implements [sdktrace.SpanProcessor].
-func (*spanKeeper) Shutdown(context.Context) error { return nil }
+func (*spanBuffer) Shutdown(context.Context) error { return nil }
 
 // ForceFlush implements [sdktrace.SpanProcessor].
-func (*spanKeeper) ForceFlush(context.Context) error { return nil }
+func (*spanBuffer) ForceFlush(context.Context) error { return nil }
 
-// newKeptSpan copies a span. The text of users' spans is bounded and made fit to print
-// as that of peers is.
-func newKeptSpan(s sdktrace.ReadOnlySpan) keptSpan {
+// newBufferedSpan copies a span. Its texts are cut and made printable, like those of peers.
+func newBufferedSpan(s sdktrace.ReadOnlySpan) bufferedSpan {
 	status := s.Status()
-	span := keptSpan{start: s.StartTime(), row: report.Span{
-		SpanID: s.SpanContext().SpanID().String(), Name: kept(s.Name(), maxText), Kind: s.SpanKind().String(),
-		Seconds: s.EndTime().Sub(s.StartTime()).Seconds(), Status: status.Code.String(), StatusText: kept(status.Description, maxText),
+	span := bufferedSpan{start: s.StartTime(), row: report.Span{
+		SpanID: s.SpanContext().SpanID().String(), Name: clip(s.Name(), maxText), Kind: s.SpanKind().String(),
+		Seconds: s.EndTime().Sub(s.StartTime()).Seconds(), Status: status.Code.String(), StatusText: clip(status.Description, maxText),
 	}}
 	if parent := s.Parent().SpanID(); parent.IsValid() {
 		span.row.Parent = parent.String()
 	}
 	attrs, events := s.Attributes(), s.Events()
 	for _, kv := range attrs[:min(len(attrs), maxSpanAttributes)] {
-		value := kept(kv.Value.String(), maxText)
+		value := clip(kv.Value.String(), maxText)
 		if kv.Key == keySessionID {
-			value = value[:min(len(value), 8)] // whoever has all of it can use the session
+			value = value[:min(len(value), 8)] // the whole id would give access to the session
 		}
-		span.row.Attributes = append(span.row.Attributes, report.Attribute{Key: kept(string(kv.Key), maxName), Value: value})
+		span.row.Attributes = append(span.row.Attributes, report.Attribute{Key: clip(string(kv.Key), maxName), Value: value})
 	}
 	for _, e := range events[:min(len(events), maxSpanEvents)] {
-		span.row.Events = append(span.row.Events, report.SpanEvent{Name: kept(e.Name, maxName), Text: eventText(e.Attributes)})
+		span.row.Events = append(span.row.Events, report.SpanEvent{Name: clip(e.Name, maxName), Text: eventText(e.Attributes)})
 		span.events = append(span.events, e.Time)
 	}
 	return span
 }
 
-// eventText writes the attributes of an event in a line.
+// eventText returns the attributes of an event in one line.
 func eventText(attrs []attribute.KeyValue) string {
 	var b strings.Builder
 	for _, kv := range attrs {
@@ -250,5 +249,5 @@ func eventText(attrs []attribute.KeyValue) string {
 		}
 		b.WriteString(string(kv.Key) + "=" + logline.Printable(kv.Value.String(), maxText))
 	}
-	return kept(b.String(), maxText)
+	return clip(b.String(), maxText)
 }

@@ -44,10 +44,10 @@ func spanning(t *testing.T, cfg rigConfig, spans int) *rig {
 	return r
 }
 
-func (r *rig) keeper() *spanKeeper { return r.tel.recent.spans }
+func (r *rig) buffer() *spanBuffer { return r.tel.recent.spans }
 
 // size returns what the keeper holds.
-func (k *spanKeeper) size() (traces, spans int) {
+func (k *spanBuffer) size() (traces, spans int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	n := 0
@@ -95,14 +95,14 @@ func TestOnlyWantedSpansAreKept(t *testing.T) {
 	span.End()
 	list := r.kept("")
 	require.Less(t, len(list), 20)
-	traces, spans := r.keeper().size()
+	traces, spans := r.buffer().size()
 	require.Equal(t, len(list), traces)
 	require.Equal(t, 3*len(list), spans)
 
 	u := spanning(t, rigConfig{sampler: sdktrace.NeverSample()}, 1)
 	u.post(call("fail"), &sink{})
 	require.Empty(t, fetch[report.TraceDetail](t, u, "/debug/traces/1").Spans)
-	traces, _ = u.keeper().size()
+	traces, _ = u.buffer().size()
 	require.Zero(t, traces)
 }
 
@@ -113,7 +113,7 @@ func TestSpanBounds(t *testing.T) {
 	for range 4 {
 		r.post(call("fail"), &sink{})
 	}
-	traces, spans := r.keeper().size()
+	traces, spans := r.buffer().size()
 	require.Equal(t, 4, traces)
 	require.LessOrEqual(t, spans, 12)
 	newest, oldest := fetch[report.TraceDetail](t, r, "/debug/traces/4"), fetch[report.TraceDetail](t, r, "/debug/traces/1")
@@ -136,13 +136,13 @@ func TestSpansGoWithTheirTrace(t *testing.T) {
 		r.post(in, &sink{})
 	}
 	r.tel.recent.rings[classError].second = 0 // the next second
-	traces, _ := r.keeper().size()
+	traces, _ := r.buffer().size()
 	require.Equal(t, 1, traces)
 	for range 2 {
 		r.post(call("fail"), &sink{})
 	}
 	require.Len(t, r.kept("error"), 2)
-	traces, spans := r.keeper().size()
+	traces, spans := r.buffer().size()
 	require.Equal(t, 2, traces)
 	require.Equal(t, 6, spans)
 	require.False(t, strings.Contains(callerParent, r.kept("error")[0].TraceID))
@@ -152,16 +152,16 @@ func TestSpansGoWithTheirTrace(t *testing.T) {
 func TestForeignProvider(t *testing.T) {
 	r := spanning(t, rigConfig{}, 1)
 	r.post(call("fail"), &sink{})
-	_, before := r.keeper().size()
+	_, before := r.buffer().size()
 	require.Positive(t, before)
 	require.NoError(t, r.tel.Shutdown(t.Context()))
 	r.post(call("fail"), &sink{})
-	_, after := r.keeper().size()
+	_, after := r.buffer().size()
 	require.Equal(t, before, after)
 }
 
 // The id of a session, which is what its holder needs to use it, is not shown.
 func TestKeptSpanHidesTheSession(t *testing.T) {
 	stub := tracetest.SpanStub{Attributes: []attribute.KeyValue{keySessionID.String("secret-session-id")}}
-	require.Equal(t, []report.Attribute{{Key: "mcp.session.id", Value: "secret-s"}}, newKeptSpan(stub.Snapshot()).row.Attributes)
+	require.Equal(t, []report.Attribute{{Key: "mcp.session.id", Value: "secret-s"}}, newBufferedSpan(stub.Snapshot()).row.Attributes)
 }
