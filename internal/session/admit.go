@@ -157,7 +157,7 @@ func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
 		err = err.WithData(data)
 		frame = anonymousError(err, r.Era == mcp.Legacy && r.session.Peer().wantsNullID())
 	}
-	m := &stream.Message{Kind: stream.Answer, Frame: frame, Err: err, Reject: reason}
+	m := &stream.Message{Kind: stream.Answer, Frame: frame, Err: err, Reject: reason, Delivery: stream.Unobserved}
 	if r.batch != nil {
 		r.batch.reject(m)
 		return

@@ -373,7 +373,7 @@ func malformedAnswer(err *wire.Error, reject mcp.RejectReason, nullID bool) *str
 	if err.Reason == wire.ReasonBatchTooLarge {
 		rpc = rpc.WithData(mcp.ErrorData{Limit: limits.NameBatch})
 	}
-	m := &stream.Message{Kind: stream.Answer, Frame: wire.AppendError(nil, err.ID, rpc), Err: rpc, Reject: reject}
+	m := &stream.Message{Kind: stream.Answer, Frame: wire.AppendError(nil, err.ID, rpc), Err: rpc, Reject: reject, Delivery: stream.Unobserved}
 	if err.ID.IsZero() {
 		m.Frame = anonymousError(rpc, nullID)
 	}

@@ -14,9 +14,6 @@ import (
 // An answer is a request as the delivery of its answer, and as an owner of its stream.
 type answer Request
 
-// Wanted implements [stream.Delivery].
-func (a *answer) Wanted() bool { return true }
-
 // Claim implements [stream.Delivery].
 func (a *answer) Claim() bool { return true }
 
@@ -61,9 +58,6 @@ func newNotice(c *Core, about *Request, method string, params []byte) *notice {
 	}
 	return n
 }
-
-// Wanted implements [stream.Delivery].
-func (n *notice) Wanted() bool { return true }
 
 // Claim implements [stream.Delivery]. A notification of a request whose client wants nothing
 // more is not written.
@@ -121,9 +115,6 @@ type exchangeEnd struct {
 	of   *Request
 	over chan error // how that has gone; capacity 1
 }
-
-// Wanted implements [stream.Delivery].
-func (e *exchangeEnd) Wanted() bool { return true }
 
 // Claim implements [stream.Delivery].
 func (e *exchangeEnd) Claim() bool { return true }

@@ -399,7 +399,7 @@ func (w *world) unasked(s *Session, a *asker, id string) (h *held, x *exchange, 
 	x = w.exchange(1, mcp.Legacy)
 	x.sink.on(blockUntil(free))
 	// Something that is being written when the handler asks.
-	x.stream.Offer(&stream.Message{Kind: stream.Notification, Method: "notifications/x", Frame: []byte(`{}`)})
+	x.stream.Offer(&stream.Message{Kind: stream.Notification, Method: "notifications/x", Frame: []byte(`{}`), Delivery: stream.Unobserved})
 	w.settle()
 	w.postOn(x, s, callFrame(id, "work"))
 	return a.blocked(), x, free

@@ -155,7 +155,7 @@ func (o *outbound) send() {
 		o.Dropped(mcp.DropStreamGone)
 		return
 	}
-	o.to.Push(&o.message)
+	o.pushTo(o.to)
 }
 
 // Initialized records the client's notifications/initialized, and sends what has waited
@@ -214,8 +214,13 @@ func (o *outbound) withdraw() bool {
 	return true
 }
 
-// Wanted implements [stream.Delivery].
-func (o *outbound) Wanted() bool { return o.handed.Load() != callWithdrawn }
+// pushTo queues the call, unless it is taken back meanwhile.
+func (o *outbound) pushTo(st *stream.Stream) {
+	st.Push(&o.message)
+	if o.handed.Load() == callWithdrawn {
+		st.Remove(&o.message)
+	}
+}
 
 // Claim implements [stream.Delivery].
 func (o *outbound) Claim() bool { return o.handed.CompareAndSwap(callQueued, callHanded) }

@@ -73,7 +73,7 @@ func (s *Session) listen(st *stream.Stream) {
 		}
 	})
 	for _, o := range parked {
-		st.Push(&o.message)
+		o.pushTo(st)
 	}
 }
 

@@ -91,7 +91,7 @@ func (s *Session) reroute(o *outbound) (ok bool) {
 		}
 	})
 	if to != nil {
-		to.Push(&o.message)
+		o.pushTo(to)
 	}
 	return ok
 }
@@ -117,7 +117,7 @@ func (s *Session) Attach(st *stream.Stream) (attached bool) {
 		old.Finish()
 	}
 	for _, o := range parked {
-		st.Push(&o.message)
+		o.pushTo(st)
 	}
 	return attached
 }

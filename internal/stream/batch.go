@@ -54,7 +54,7 @@ func (b *Batch) Push(m *Message) {
 	}
 	st.mu.Unlock()
 	if reason != "" {
-		m.drop(reason)
+		m.Delivery.Dropped(reason)
 		return
 	}
 	st.signal()
@@ -139,8 +139,9 @@ func arrayOf(answers []*Message) *Message {
 	frame, all := make([]byte, 0, size), &array{answers: answers}
 	for i, a := range answers {
 		frame = append(append(append(frame, "[,"[min(i, 1)]), a.Frame...), a.Rest...)
-		all.admitted += a.admitted()
-		all.rejections += a.rejections()
+		admitted, rejections := a.count()
+		all.admitted += admitted
+		all.rejections += rejections
 	}
 	m := &Message{Kind: Answer, Frame: append(frame, ']'), Delivery: all}
 	if all.admitted == 0 {
@@ -149,8 +150,8 @@ func arrayOf(answers []*Message) *Message {
 	return m
 }
 
-// Wanted implements [Delivery].
-func (a *array) Wanted() bool { return true }
+// sums implements [aggregate].
+func (a *array) sums() (admitted, rejections int) { return a.admitted, a.rejections }
 
 // Claim implements [Delivery].
 func (a *array) Claim() bool { return true }
@@ -158,20 +159,20 @@ func (a *array) Claim() bool { return true }
 // Sent implements [Delivery].
 func (a *array) Sent() {
 	for _, m := range a.answers {
-		m.sent()
+		m.Delivery.Sent()
 	}
 }
 
 // Stored implements [Delivery].
 func (a *array) Stored() {
 	for _, m := range a.answers {
-		m.stored()
+		m.Delivery.Stored()
 	}
 }
 
 // Dropped implements [Delivery].
 func (a *array) Dropped(reason mcp.DropReason) {
 	for _, m := range a.answers {
-		m.drop(reason)
+		m.Delivery.Dropped(reason)
 	}
 }

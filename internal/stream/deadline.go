@@ -1,15 +1,10 @@
 package stream
 
-import "time"
+import (
+	"time"
 
-// wire is the sink of the exchange that is the writer. It is guarded by Stream.mu.
-type wire struct {
-	sink    Sink // nil while no exchange writes
-	writing bool // the sink is in use
-	events  bool // it has become an event stream
-	// deadline is that of the last write, end the upper bound of every write, zero for none.
-	deadline, end time.Time
-}
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
 
 // Hurry bounds all writes from now on, also one that blocks already.
 func (st *Stream) Hurry(bound time.Time) {
@@ -61,4 +56,21 @@ func (st *Stream) extend(sink Sink, last time.Time) time.Time {
 	}
 	st.bound(sink, now)
 	return now
+}
+
+// End lets the writer finish what is queued until the given time and then stop. Of
+// the requests of the stream so many were settled with an answer, and all those
+// answers are waited for: one that is being encoded is not queued yet.
+func (st *Stream) End(bound time.Time, answers int) {
+	st.mu.Lock()
+	st.owed = answers - st.answered
+	if st.owed > 0 {
+		st.enter(ending)
+		time.AfterFunc(time.Until(bound), func() { st.Fail(mcp.DropClosedWriter) })
+	} else {
+		st.enter(ended)
+	}
+	st.mu.Unlock()
+	st.Hurry(bound)
+	st.signal()
 }

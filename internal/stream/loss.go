@@ -54,3 +54,58 @@ func (st *Stream) orphan(owners []Owner) {
 		time.AfterFunc(grace, func() { o.Disconnect(mcp.DropStreamGone) })
 	}
 }
+
+// Own notes somebody whom the loss of the stream concerns, and how the stream gets a log;
+// either may be nil. The stream may be lost already: a client can leave between sending a
+// request and its admission.
+func (st *Stream) Own(owner Owner, logs Opener) {
+	st.mu.Lock()
+	if owner != nil {
+		st.owners = append(st.owners, owner)
+	}
+	if logs != nil {
+		st.logging.opener = logs
+	}
+	lost := st.lost
+	st.mu.Unlock()
+	if lost {
+		st.Lost()
+	}
+}
+
+// detach takes the exchange with a number away from the stream; false if the stream has
+// failed, or another exchange reads it. What it carries goes to the log from now on.
+// The caller must hold st.mu.
+func (st *Stream) detach(number int) bool {
+	if st.phase == failed || st.seats.reader != number {
+		return false
+	}
+	st.leaveReader()
+	if st.wire.sink != nil && st.wire.writing {
+		st.wire.sink.SetWriteDeadline(time.Now()) // nobody reads what it writes
+	}
+	return true
+}
+
+// leaveReader notes that no exchange reads the stream. The caller must hold st.mu.
+func (st *Stream) leaveReader() {
+	st.seats.reader = noReader
+	st.alone.Store(true)
+	grace := st.host.Limits.OrphanGrace
+	if grace == 0 || len(st.owners) == 0 {
+		return // until their deadline
+	}
+	readers, owners := st.seats.readers, st.owners
+	time.AfterFunc(grace, func() {
+		st.mu.Lock()
+		back := st.seats.readers != readers
+		st.mu.Unlock()
+		if back {
+			return
+		}
+		for _, o := range owners {
+			o.Disconnect(mcp.DropStreamGone)
+		}
+		st.Fail(mcp.DropStreamGone)
+	})
+}

@@ -45,8 +45,7 @@ type Message struct {
 	Once bool
 	// EndsExchange is for a mark: the exchange ends after it.
 	EndsExchange bool
-	// Delivery learns what becomes of the message. It is nil for an answer to what was not
-	// admitted.
+	// Delivery learns what becomes of the message. It must not be nil.
 	Delivery Delivery
 
 	logged bool // it is in the log
@@ -60,11 +59,8 @@ type Key struct {
 }
 
 // A Delivery is told what becomes of a message: exactly one of Sent, Stored and Dropped is
-// called, once. The stream calls it without holding a lock, except for Wanted.
+// called, once. The stream calls it without holding a lock.
 type Delivery interface {
-	// Wanted reports whether the message may be queued; false if it was taken back. It is
-	// called with the stream's lock held.
-	Wanted() bool
 	// Claim is the writer's last look at the message before it is written; false if it was
 	// taken back or is not valid any more.
 	Claim() bool
@@ -99,53 +95,36 @@ func (m *Message) whole() []byte {
 	return append(append(make([]byte, 0, m.Size()), m.Frame...), m.Rest...)
 }
 
-// admitted counts the answers to admitted requests in the message.
-func (m *Message) admitted() int {
-	switch d := m.Delivery.(type) {
-	case *array:
-		return d.admitted
-	case nil:
-		return 0
-	}
-	if m.Kind == Answer {
-		return 1
-	}
-	return 0
+// Unobserved is the [Delivery] of a message whose fate nobody needs to know: a mark, or the
+// answer to what was not admitted.
+var Unobserved Delivery = unobserved{}
+
+type unobserved struct{}
+
+func (unobserved) Claim() bool            { return true }
+func (unobserved) Sent()                  {}
+func (unobserved) Stored()                {}
+func (unobserved) Dropped(mcp.DropReason) {}
+
+// An aggregate is a [Delivery] of several answers.
+type aggregate interface {
+	// sums returns how many of them answer admitted requests, and the bytes of the others.
+	sums() (admitted, rejections int)
 }
 
-// rejections returns how many bytes of the message answer what was not admitted.
-func (m *Message) rejections() int {
-	switch d := m.Delivery.(type) {
-	case *array:
-		return d.rejections
-	case nil:
-		if m.Kind == Answer {
-			return m.Size()
-		}
+// count returns how many answers to admitted requests the message carries, and how many of its
+// bytes answer what was not admitted.
+func (m *Message) count() (admitted, rejections int) {
+	if all, ok := m.Delivery.(aggregate); ok {
+		return all.sums()
 	}
-	return 0
-}
-
-func (m *Message) wanted() bool { return m.Delivery == nil || m.Delivery.Wanted() }
-
-func (m *Message) claim() bool { return m.Delivery == nil || m.Delivery.Claim() }
-
-func (m *Message) sent() {
-	if m.Delivery != nil {
-		m.Delivery.Sent()
+	switch {
+	case m.Kind != Answer:
+		return 0, 0
+	case m.Delivery == Unobserved:
+		return 0, m.Size()
 	}
-}
-
-func (m *Message) stored() {
-	if m.Delivery != nil {
-		m.Delivery.Stored()
-	}
-}
-
-func (m *Message) drop(reason mcp.DropReason) {
-	if m.Delivery != nil {
-		m.Delivery.Dropped(reason)
-	}
+	return 1, 0
 }
 
 // A WriteError is an error of a [Sink] that the transport has classified.

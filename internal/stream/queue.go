@@ -1,14 +1,5 @@
 package stream
 
-import (
-	"context"
-	"slices"
-	"time"
-
-	"github.com/vitrine-mcp/vitrine/internal/limits"
-	"github.com/vitrine-mcp/vitrine/mcp"
-)
-
 // A queue is what waits on a stream for its writer. Answers, rejections and calls always
 // find room: the requests behind answers are bounded, and so are pending calls.
 // Notifications wait for room. All is guarded by Stream.mu.
@@ -27,195 +18,7 @@ type queue struct {
 	posted posted
 }
 
-// Push queues an answer or a call.
-func (st *Stream) Push(m *Message) {
-	st.mu.Lock()
-	reason := st.closedReason()
-	if reason == "" {
-		st.append(m)
-	}
-	st.mu.Unlock()
-	if reason != "" {
-		m.drop(reason)
-		return
-	}
-	st.signal()
-}
-
-// Notify queues a notification, whose Delivery must be a [Notice], and waits for room if it
-// must, at most for patience. A client that takes only answers gets none, and that is no
-// error.
-func (st *Stream) Notify(ctx context.Context, m *Message, patience time.Duration) error {
-	var timeout <-chan time.Time
-	for {
-		st.mu.Lock()
-		if reason, err := st.refused(ctx, m); err != nil {
-			st.mu.Unlock()
-			m.drop(reason)
-			return err
-		}
-		if st.form == answersOnly {
-			st.mu.Unlock()
-			m.drop(mcp.DropStreamGone)
-			return nil
-		}
-		if st.fits(m) {
-			st.append(m)
-			st.mu.Unlock()
-			st.signal()
-			return nil
-		}
-		full := st.fullLimit()
-		if st.replace(m) {
-			st.mu.Unlock()
-			st.host.LimitReached(full)
-			m.drop(mcp.DropQueueFull)
-			return nil
-		}
-		room := st.shrinking()
-		st.mu.Unlock()
-
-		if timeout == nil {
-			st.host.LimitReached(full)
-			t := time.NewTimer(patience)
-			defer t.Stop()
-			timeout = t.C
-		}
-		select {
-		case <-room:
-		case <-ctx.Done():
-		case <-timeout:
-			m.drop(mcp.DropQueueFull)
-			st.host.LimitReached(limits.NameNotifyTimeout)
-			return nil
-		}
-	}
-}
-
-// Offer queues a message if that is possible at once.
-func (st *Stream) Offer(m *Message) bool {
-	st.mu.Lock()
-	ok := st.closedReason() == "" && st.fits(m)
-	if ok {
-		st.append(m)
-	}
-	st.mu.Unlock()
-	if ok {
-		st.signal()
-	}
-	return ok
-}
-
-// Post queues a notification, whose Delivery must be a [Notice], although the queue may be
-// full: there are as many as the posters have allowed themselves.
-func (st *Stream) Post(m *Message) error {
-	st.mu.Lock()
-	reason, err := st.refused(context.Background(), m)
-	repeated := err == nil && st.repeats(m)
-	if err == nil && !repeated {
-		st.append(m)
-	}
-	st.mu.Unlock()
-	switch {
-	case err != nil:
-		m.drop(reason)
-	case repeated:
-		m.stored()
-	default:
-		st.signal()
-	}
-	return err
-}
-
-// Remove takes a message out of the queue, if it is still there.
-func (st *Stream) Remove(m *Message) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if i := slices.Index(st.messages, m); i >= 0 {
-		st.messages = slices.Delete(st.messages, i, i+1)
-		st.bytes -= m.Size()
-		st.shrunk()
-	}
-}
-
-// Overfull reports whether so many bytes wait that no further request may be admitted:
-// the answers to those that were are queued in any case. A nil stream never is.
-func (st *Stream) Overfull() bool {
-	if st == nil {
-		return false
-	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.bytes+st.held > st.host.Limits.MaxQueuedBytes
-}
-
-// Reject queues the answer to a request that was not admitted.
-func (st *Stream) Reject(m *Message) {
-	st.AwaitRejections(m.Size())
-	st.Push(m)
-}
-
-// AwaitRejections waits until there is room for n more bytes of rejections. No table
-// bounds how many of them there are, so that with a queue full of them and nothing else
-// the reader waits: a client that sends more than it reads is slowed down, and one that
-// does not read at all loses the connection when the write in progress runs out of time.
-func (st *Stream) AwaitRejections(n int) {
-	for reached := false; ; reached = true {
-		st.mu.Lock()
-		if st.closedReason() != "" || st.rejected == 0 || st.rejected+n <= st.host.Limits.MaxQueuedBytes {
-			st.mu.Unlock()
-			return
-		}
-		room := st.shrinking()
-		st.mu.Unlock()
-		if !reached {
-			st.host.LimitReached(limits.NameQueuedBytes)
-		}
-		<-room
-	}
-}
-
-// RejectFrame queues the answer to a frame that was no message, if there is room.
-func (st *Stream) RejectFrame(m *Message) {
-	full := ""
-	st.mu.Lock()
-	switch {
-	case st.closedReason() != "":
-	case st.fits(m):
-		st.append(m)
-		st.signal()
-	default:
-		full = st.fullLimit()
-	}
-	st.mu.Unlock()
-	if full != "" {
-		st.host.LimitReached(full)
-	}
-}
-
 // The caller of the methods below must hold st.mu.
-
-// refused says why a notification cannot be queued any more. The look at the request under
-// st.mu keeps a notification from following the answer, which is queued after the settle.
-func (st *Stream) refused(ctx context.Context, m *Message) (mcp.DropReason, error) {
-	return m.Delivery.(Notice).Refused(ctx, st.failed, st.phase == ended)
-}
-
-func (st *Stream) append(m *Message) {
-	if !m.wanted() {
-		return
-	}
-	st.messages = append(st.messages, m)
-	st.bytes += m.Size()
-	st.rejected += m.rejections()
-	n := m.admitted()
-	st.answered += n
-	if st.phase == ending && n > 0 {
-		if st.owed -= n; st.owed <= 0 {
-			st.enter(ended)
-		}
-	}
-}
 
 // take moves the first n messages of the queue to a batch.
 func (q *queue) take(batch []*Message, n int) []*Message {
@@ -225,7 +28,8 @@ func (q *queue) take(batch []*Message, n int) []*Message {
 	q.messages, q.bytes, q.rejected = q.messages[:rest], 0, 0
 	for _, m := range q.messages {
 		q.bytes += m.Size()
-		q.rejected += m.rejections()
+		_, rejections := m.count()
+		q.rejected += rejections
 	}
 	q.shrunk()
 	for _, m := range batch {
@@ -247,20 +51,6 @@ func (q *queue) empty() (all []*Message) {
 	q.messages, q.bytes, q.rejected, q.held = nil, 0, 0, 0
 	q.shrunk()
 	return all
-}
-
-func (st *Stream) fits(m *Message) bool {
-	l := &st.host.Limits
-	return len(st.messages) == 0 ||
-		len(st.messages) < l.MaxQueuedMessages && st.bytes+m.Size() <= l.MaxQueuedBytes
-}
-
-// fullLimit names the limit for which a message does not fit.
-func (st *Stream) fullLimit() string {
-	if len(st.messages) >= st.host.Limits.MaxQueuedMessages {
-		return limits.NameQueuedMessages
-	}
-	return limits.NameQueuedBytes
 }
 
 // replace puts m in the place of a waiting notification with the same key.
@@ -301,28 +91,4 @@ const maxPosted = 256
 type posted struct {
 	frames  map[string]struct{}
 	readers int // how many readers there have been then
-}
-
-// repeats reports whether the notification is in the event store already and nobody has
-// read the stream since: then it says all that another one would. Else a session whose
-// client has gone would fill the store with the same again and again, and drive out what
-// others wait for.
-func (st *Stream) repeats(m *Message) bool {
-	if !m.Once || !st.alone.Load() {
-		return false
-	}
-	p := &st.posted
-	if p.readers != st.seats.readers {
-		p.frames, p.readers = nil, st.seats.readers
-	}
-	if _, known := p.frames[string(m.Frame)]; known {
-		return true
-	}
-	if p.frames == nil {
-		p.frames = map[string]struct{}{}
-	}
-	if len(p.frames) < maxPosted {
-		p.frames[string(m.Frame)] = struct{}{}
-	}
-	return false
 }

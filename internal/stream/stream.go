@@ -136,24 +136,6 @@ func (st *Stream) signal() {
 	}
 }
 
-// Own notes somebody whom the loss of the stream concerns, and how the stream gets a log;
-// either may be nil. The stream may be lost already: a client can leave between sending a
-// request and its admission.
-func (st *Stream) Own(owner Owner, logs Opener) {
-	st.mu.Lock()
-	if owner != nil {
-		st.owners = append(st.owners, owner)
-	}
-	if logs != nil {
-		st.logging.opener = logs
-	}
-	lost := st.lost
-	st.mu.Unlock()
-	if lost {
-		st.Lost()
-	}
-}
-
 // Reason returns why the stream has failed, or "".
 func (st *Stream) Reason() mcp.DropReason {
 	st.mu.Lock()
@@ -187,25 +169,8 @@ func (st *Stream) Fail(reason mcp.DropReason) {
 	}
 	st.signal()
 	for _, m := range dropped {
-		m.drop(reason)
+		m.Delivery.Dropped(reason)
 	}
-}
-
-// End lets the writer finish what is queued until the given time and then stop. Of
-// the requests of the stream so many were settled with an answer, and all those
-// answers are waited for: one that is being encoded is not queued yet.
-func (st *Stream) End(bound time.Time, answers int) {
-	st.mu.Lock()
-	st.owed = answers - st.answered
-	if st.owed > 0 {
-		st.enter(ending)
-		time.AfterFunc(time.Until(bound), func() { st.Fail(mcp.DropClosedWriter) })
-	} else {
-		st.enter(ended)
-	}
-	st.mu.Unlock()
-	st.Hurry(bound)
-	st.signal()
 }
 
 // Finish lets the writer finish what is queued; nothing more is taken.
@@ -238,3 +203,86 @@ func (st *Stream) skip() {
 
 // enter enters a later phase. The caller must hold st.mu.
 func (st *Stream) enter(p phase) { st.phase = max(st.phase, p) }
+
+// wire is the sink of the exchange that is the writer. It is guarded by Stream.mu.
+type wire struct {
+	sink    Sink // nil while no exchange writes
+	writing bool // the sink is in use
+	events  bool // it has become an event stream
+	// deadline is that of the last write, end the upper bound of every write, zero for none.
+	deadline, end time.Time
+}
+
+// seats tells which exchange reads a stream, and who writes it. A stream has one writer at
+// any time, and only the writer adds to its log: the goroutine of an exchange, or, while there
+// is none, one that works off the queue into the log and ends. So nothing comes between what
+// was replayed and what follows. All is guarded by Stream.mu; the writer may read writer
+// without it.
+type seats struct {
+	reader  int           // the number of the exchange that reads the stream, or noReader
+	readers int           // how many exchanges there have been
+	writer  int           // noWriter, keeper, or the number of an exchange
+	free    chan struct{} // closed when there is no writer; nil while nobody waits
+	closing bool          // a mark in the queue ends the exchange
+}
+
+const (
+	noReader = 0
+	noWriter = 0
+	keeper   = -1
+)
+
+// logging is how a stream gets its log, and what has become of that. The fields are guarded
+// by Stream.mu; the writer, which alone changes log and never, may read them without it.
+type logging struct {
+	opener Opener // or nil: of a handshake, or of nothing that was admitted
+	log    Log    // nil before it was opened, and after it was given up
+	never  bool   // it has no log and will have none
+}
+
+// detached reports whether the exchange that is the writer does not read the stream any
+// more. The caller must hold st.mu.
+func (st *Stream) detached() bool {
+	return st.logging.log != nil && st.seats.reader != st.seats.writer
+}
+
+// stopped is why the exchange that is the writer writes nothing any more, or "". The caller
+// must hold st.mu.
+func (st *Stream) stopped() mcp.DropReason {
+	if st.failed == "" && st.detached() {
+		return mcp.DropStreamGone
+	}
+	return st.failed
+}
+
+// failure is why the writer must not write.
+func (st *Stream) failure() error {
+	st.mu.Lock()
+	reason := st.stopped()
+	st.mu.Unlock()
+	if reason != "" {
+		return &WriteError{Reason: reason, Err: SendError(reason)}
+	}
+	return nil
+}
+
+// Live reports whether an exchange reads the stream.
+func (st *Stream) Live() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.phase != failed && (st.logging.log == nil || st.seats.reader != noReader)
+}
+
+// Unread reports whether the stream has a log, and no exchange reads it.
+func (st *Stream) Unread() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.logging.log != nil && st.seats.reader == noReader
+}
+
+// Log returns the log of the stream, or nil.
+func (st *Stream) Log() Log {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.logging.log
+}

@@ -3,7 +3,6 @@ package stream
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
@@ -127,37 +126,6 @@ func (st *Stream) await(sink Sink, idle KeepAliver, watch *watch) error {
 	}
 }
 
-// next moves the queue to the writer, up to a mark that ends the exchange. done tells that
-// nothing follows.
-func (st *Stream) next(batch []*Message) (_ []*Message, done bool, reason mcp.DropReason) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if reason = st.stopped(); reason != "" {
-		return nil, true, reason
-	}
-	n := len(st.messages)
-	if st.seats.closing {
-		n = 1 + slices.IndexFunc(st.messages, func(m *Message) bool { return m.EndsExchange })
-	}
-	batch, done = st.grab(batch, n)
-	return batch, done, ""
-}
-
-// grab takes n messages off the queue; done tells that they are the last. The caller must
-// hold st.mu.
-func (st *Stream) grab(batch []*Message, n int) (_ []*Message, done bool) {
-	batch = st.take(batch, n)
-	for _, m := range batch {
-		if m.EndsExchange {
-			st.seats.closing = false
-		}
-	}
-	if st.expected <= 0 && !st.endless() {
-		st.enter(ended)
-	}
-	return batch, st.phase == ended && len(st.messages) == 0
-}
-
 // flushBytes is how much is written before it is flushed. What the peer has been handed
 // has its fate then, although the rest of the batch may wait for a slow reader.
 const flushBytes = 64 << 10
@@ -187,8 +155,8 @@ func (st *Stream) writeSome(sink Sink, batch []*Message, done bool) (n int, err 
 		if err = st.failure(); err != nil {
 			return 0, err // before the claim: a call that is not written may find another stream
 		}
-		if !m.claim() {
-			m.drop(mcp.DropCancelled)
+		if !m.Delivery.Claim() {
+			m.Delivery.Dropped(mcp.DropCancelled)
 			batch[n] = nil
 			continue
 		}
@@ -222,7 +190,7 @@ func (st *Stream) writeSome(sink Sink, batch []*Message, done bool) (n int, err 
 	st.host.Written(st.cfg.Conn, bytes, time.Since(begin))
 	for _, m := range batch[:n] {
 		if m != nil && m.Kind != Mark { // whose fate endExchange tells
-			m.sent()
+			m.Delivery.Sent()
 		}
 	}
 	return n, nil
@@ -261,27 +229,7 @@ func (st *Stream) lose(batch []*Message, done bool, err error) {
 		case st.logging.log != nil && st.Reason() == "":
 			st.keep(m, done && i == len(batch)-1)
 		default:
-			m.drop(reason)
+			m.Delivery.Dropped(reason)
 		}
 	}
-}
-
-// failure is why the writer must not write.
-func (st *Stream) failure() error {
-	st.mu.Lock()
-	reason := st.stopped()
-	st.mu.Unlock()
-	if reason != "" {
-		return &WriteError{Reason: reason, Err: SendError(reason)}
-	}
-	return nil
-}
-
-// stopped is why the exchange that is the writer writes nothing any more, or "". The caller
-// must hold st.mu.
-func (st *Stream) stopped() mcp.DropReason {
-	if st.failed == "" && st.detached() {
-		return mcp.DropStreamGone
-	}
-	return st.failed
 }

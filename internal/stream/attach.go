@@ -1,0 +1,99 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Why an exchange cannot read a stream.
+var (
+	ErrOver  = errors.New("stream: there is nothing to be read")
+	ErrTaken = errors.New("mcp: another connection reads this stream")
+)
+
+// An Exchange goes on reading a stream with a log whose earlier exchange was lost or closed.
+type Exchange struct {
+	stream *Stream
+	number int
+}
+
+// Attach makes an exchange the reader of a stream. The error is [ErrOver] or [ErrTaken].
+func (st *Stream) Attach() (*Exchange, error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	switch {
+	case st.phase == failed || st.logging.log == nil:
+		return nil, ErrOver
+	case st.seats.reader != noReader:
+		return nil, ErrTaken
+	}
+	st.seats.readers++
+	st.seats.reader = st.seats.readers
+	st.alone.Store(false)
+	return &Exchange{st, st.seats.readers}, nil
+}
+
+// Lost tells the stream that this exchange is gone.
+func (x *Exchange) Lost() { x.stream.lostBy(x.number) }
+
+// Pump calls replay as soon as the exchange is the stream's writer, and then goes on like
+// [Stream.Pump].
+func (x *Exchange) Pump(sink Sink, replay func() error) error {
+	return x.stream.pump(sink, x.number, func() error {
+		err := replay()
+		x.stream.look(sink)
+		return err
+	})
+}
+
+// Replay writes and flushes events that are in the log. Only the function that Pump calls may
+// call it.
+func (x *Exchange) Replay(sink Sink, events []*Message) error {
+	err := x.stream.replay(sink, events)
+	if err != nil {
+		x.stream.look(sink)
+		x.stream.lose(nil, false, err)
+	}
+	return err
+}
+
+func (st *Stream) replay(sink Sink, events []*Message) error {
+	n, begin := 0, time.Now()
+	for _, m := range events {
+		if err := st.failure(); err != nil {
+			return err
+		}
+		st.bound(sink, time.Now())
+		if err := sink.Write(m); err != nil {
+			return err
+		}
+		n += m.Size()
+	}
+	if err := sink.Flush(); err != nil {
+		return err
+	}
+	st.host.Written(st.cfg.Conn, n, time.Since(begin))
+	return nil
+}
+
+// CloseExchange queues a mark whose EndsExchange is set, if that is of any use: it is not if
+// nobody reads the stream, or soon nobody will. The mark's Delivery must be a [Notice]. The
+// error is [ErrNotResumable] if the stream cannot be resumed.
+func (st *Stream) CloseExchange(m *Message) (queued bool, err error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if _, err = st.refused(context.Background(), m); err != nil {
+		return false, err
+	}
+	switch {
+	case st.logging.never || st.form == answersOnly:
+		return false, ErrNotResumable
+	case st.logging.log != nil && st.seats.reader == noReader || st.seats.closing:
+		return false, nil
+	}
+	st.append(m)
+	st.seats.closing = true
+	st.signal()
+	return true, nil
+}

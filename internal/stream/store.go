@@ -1,0 +1,61 @@
+package stream
+
+import "github.com/vitrine-mcp/vitrine/mcp"
+
+// keepUp is the writer of a stream that nobody reads, if it has something to do and
+// no other one. It runs on a goroutine of its own.
+func (st *Stream) keepUp() {
+	st.mu.Lock()
+	start := st.logging.log != nil && st.phase != failed && st.seats.reader == noReader && st.seats.writer == noWriter
+	if start {
+		st.seats.writer = keeper
+	}
+	st.mu.Unlock()
+	if start {
+		st.keepAll()
+	}
+}
+
+// keepAll works off the queue of a stream that nobody reads. A stream that ends without
+// an answer gets a mark that says so.
+func (st *Stream) keepAll() {
+	defer st.leaveSeat(keeper)
+	var batch []*Message
+	for {
+		var done bool
+		st.mu.Lock()
+		if st.phase == failed || st.seats.reader != noReader ||
+			len(st.messages) == 0 && (st.phase != ended || st.logging.log.Complete()) {
+			st.mu.Unlock()
+			return
+		}
+		batch, done = st.grab(batch[:0], len(st.messages))
+		st.mu.Unlock()
+		if len(batch) == 0 {
+			st.record(&Message{Kind: Mark, Delivery: Unobserved}, true)
+		}
+		for i, m := range batch {
+			st.keep(m, done && i == len(batch)-1)
+		}
+	}
+}
+
+// keep stores one message of a stream that nobody reads. A call of a standing stream waits
+// for a client instead: nobody knows whether one comes back for this stream, or opens another.
+func (st *Stream) keep(m *Message, last bool) {
+	switch {
+	case m.logged, m.EndsExchange: // nobody reads the stream any more
+		m.Delivery.Stored()
+	case m.Kind == Call && st.Standing():
+		m.Delivery.Dropped(mcp.DropStreamGone)
+	case !m.Delivery.Claim():
+		m.Delivery.Dropped(mcp.DropCancelled)
+	default:
+		st.host.beforeWrite(m)
+		if st.record(m, last) {
+			m.Delivery.Stored()
+		} else {
+			m.Delivery.Dropped(st.Reason())
+		}
+	}
+}
