@@ -27,7 +27,7 @@ func (r *rig) subscriptions() {
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-q.Parting():
+		case <-q.Ending():
 			return &mcp.EmptyResult{}, nil
 		case <-time.After(48 * time.Hour):
 			return nil, errors.New("something broke")

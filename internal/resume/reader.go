@@ -9,15 +9,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
-// Why a stream cannot be resumed.
-var (
-	// ErrEventUnknown: the session has no event with this id, the store has let go of it
-	// or of what followed, or nothing will follow it.
-	ErrEventUnknown = errors.New("mcp: there is no stream to be resumed from this event")
-	// ErrStreamTaken: another exchange reads the stream.
-	ErrStreamTaken = stream.ErrTaken
-)
-
 // errEventsMissing ends an exchange that cannot go on without a gap.
 var errEventsMissing = errors.New("session: the event store does not have what follows")
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
@@ -78,3 +79,12 @@ func (s *Store) expired(answers int) {
 		s.Expired(answers)
 	}
 }
+
+// Why a stream cannot be resumed.
+var (
+	// ErrEventUnknown: the session has no event with this id, the store has let go of it
+	// or of what followed, or nothing will follow it.
+	ErrEventUnknown = errors.New("mcp: there is no stream to be resumed from this event")
+	// ErrStreamTaken: another exchange reads the stream.
+	ErrStreamTaken = stream.ErrTaken
+)

@@ -1,6 +1,9 @@
 package session
 
 import (
+	"context"
+	"time"
+
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
@@ -26,7 +29,7 @@ func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 		}
 	}
 	if rt.Subscription {
-		if r.seated = c.subscriptions.enter(); !r.seated {
+		if r.hasPlace = c.subscriptions.enter(); !r.hasPlace {
 			c.reject(r, mcp.RejectOverload, overload(limits.NameSubscriptions))
 			return
 		}
@@ -63,29 +66,6 @@ func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 	go r.run()
 	if r.decided != nil && r.onByteStream() {
 		<-r.decided // what is behind a handshake on the wire may rely on it
-	}
-}
-
-// queue finds a place for a request that waits for slots: in its session, if it has
-// one, and in the process. It returns the limit that is in the way, or "".
-func (c *Core) queue(s *Session) (full string) {
-	if s != nil && !s.waiting.enter() {
-		return limits.NameQueueSession
-	}
-	if !c.waiting.enter() {
-		if s != nil {
-			s.waiting.leave()
-		}
-		return limits.NameQueue
-	}
-	return ""
-}
-
-// unqueue gives up the place of a request that waits no more.
-func (c *Core) unqueue(s *Session) {
-	c.waiting.leave()
-	if s != nil {
-		s.waiting.leave()
 	}
 }
 
@@ -130,7 +110,7 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 
 // reject answers a request that was not admitted.
 func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
-	r.vacate()
+	r.leaveSubscriptions()
 	if reason == mcp.RejectOverload && c.Draining() { // there is no use in waiting for a slot
 		reason, err = mcp.RejectShuttingDown, shuttingDown()
 	}
@@ -174,32 +154,20 @@ func (s *Session) uses(id mcp.ID) (used bool) {
 	return used
 }
 
-// anonymousError is the frame of an error that has no id to carry.
-func anonymousError(err *mcp.Error, nullID bool) []byte {
-	if nullID {
-		return wire.AppendErrorNullID(nil, err)
+func newRequest(c *Core, in *Inbound, s *Session, st *stream.Stream, rt *Route) *Request {
+	r := &Request{Inbound: in, Route: rt, session: s, stream: st}
+	r.core, r.self, r.began, r.observed = c, r, time.Now(), true
+	patience, _ := rt.deadline(&c.limits)
+	r.bounded.deadline = r.began.Add(patience)
+	if r.values.Context = in.Values; in.Values == nil {
+		r.values.Context = context.Background()
 	}
-	return wire.AppendError(nil, mcp.ID{}, err)
-}
-
-func duplicateID(r *Request) *mcp.Error {
-	return mcp.NewError(mcp.CodeInvalidRequest, "a request with this id is still in flight").
-		WithData(mcp.ErrorData{Reason: string(mcp.RejectDuplicateID), ID: r.ID})
-}
-
-// SessionUnknown is the answer to a request that names a session which does not
-// exist, or not any more.
-func SessionUnknown() *mcp.Error {
-	return mcp.NewError(mcp.CodeInvalidRequest, "there is no such session").
-		WithData(mcp.ErrorData{Reason: string(mcp.RejectSessionUnknown)})
-}
-
-func shuttingDown() *mcp.Error {
-	return mcp.NewError(mcp.CodeInternalError, "the server is shutting down").
-		WithData(mcp.ErrorData{Reason: string(mcp.RejectShuttingDown)})
-}
-
-func overload(limit string) *mcp.Error {
-	return mcp.NewError(mcp.CodeInternalError, "the server is overloaded: %s is reached", limit).
-		WithData(mcp.ErrorData{Reason: string(mcp.RejectOverload), Limit: limit})
+	r.bounded.Context, r.cancel = context.WithCancelCause(&r.values)
+	r.ctx = &r.bounded
+	c.tell("Begin", func(o Observer) { r.ctx = o.Begin(&r.bounded, r) })
+	r.holds.Store(2)
+	if rt.Handshake {
+		r.decided = make(chan struct{})
+	}
+	return r
 }

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"errors"
+
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -23,45 +25,6 @@ type batch struct {
 func (s *Session) TakesBatches() bool {
 	p := s.Peer()
 	return p != nil && p.Version == mcp.Version20250326
-}
-
-// ReceiveBatch takes the messages of one batch of a byte stream, in their order
-// (specification 2025-03-26: "Batching"). Their answers leave as one array, as soon
-// as the last of them is there.
-func (s *Session) ReceiveBatch(members []Member) { s.ReceiveBatchOn(members, s.stream, false) }
-
-// ReceiveBatchOn is ReceiveBatch for a batch whose answers leave on st. If apart is
-// set they leave one by one, each as soon as it is there, unless every one of them
-// rejects. It returns how many requests were admitted; without any, all the answers
-// that there will be are there.
-func (s *Session) ReceiveBatchOn(members []Member, st *stream.Stream, apart bool) (admitted int) {
-	b := newBatch(st, members)
-	for _, m := range members {
-		switch {
-		case m.Bad != nil:
-			answer, last := s.judge(m.Bad, b)
-			if answer != nil {
-				b.Expect()
-				b.reject(answer)
-			}
-			if last {
-				return admitted // the session is closed
-			}
-		case m.In.Kind == wire.Request:
-			before := b.rejected
-			s.ReceiveOn(b.take(m.In), st)
-			if b.rejected == before {
-				admitted++
-			}
-		default:
-			s.ReceiveOn(m.In, st)
-		}
-	}
-	b.Received(apart && admitted > 0)
-	if b.rejected > 0 && s.stream != nil {
-		st.AwaitRejections(0)
-	}
-	return admitted
 }
 
 // newBatch opens a batch whose answers leave on st. While the reader is at it, the
@@ -107,4 +70,30 @@ func (b *batch) take(in *Inbound) *Inbound {
 func (b *batch) reject(m *stream.Message) {
 	b.rejected++
 	b.Push(m)
+}
+
+// A Member is one message of a JSON-RPC batch, or what is wrong with it.
+type Member struct {
+	In  *Inbound    // nil if it is no message
+	Bad *wire.Error // nil if it is one
+}
+
+// SplitBatch decodes the messages of a JSON-RPC batch. Each is judged by itself: the
+// error is one of the whole frame. template has what they have in common.
+func SplitBatch(frame []byte, limits wire.Limits, template Inbound) ([]Member, *wire.Error) {
+	var bad *wire.Error
+	frames, err := wire.SplitBatch(frame, limits)
+	if errors.As(err, &bad) {
+		return nil, bad
+	}
+	members := make([]Member, len(frames))
+	for i, f := range frames {
+		in := template
+		in.Bytes = len(f)
+		if in.Envelope, err = wire.Decode(f, limits); errors.As(err, &members[i].Bad) {
+			continue
+		}
+		members[i].In = &in
+	}
+	return members, nil
 }

@@ -27,13 +27,13 @@ func (c *Core) Shutdown(ctx context.Context) error {
 	answer := shuttingDown().WithData(mcp.ErrorData{Reason: string(mcp.RejectShuttingDown), Phase: "queued"})
 	for _, r := range live[*Request](c.ledger) {
 		// One that has its slots begins in a moment, and is waited for like those that run.
-		if r.queued && r.refuseQueued(queued, answer) {
+		if r.queued && r.cancelQueued(queued, answer) {
 			c.logger.InfoContext(r.ctx, "request.refused", append(r.LogAttrs(), "reason", mcp.RejectShuttingDown)...)
 		}
 	}
-	close(c.parting)
+	close(c.subscriptionsEnding)
 	for _, s := range c.allSessions() {
-		s.farewell()
+		s.endStanding()
 	}
 	c.awaitIdle(ctx)
 	left := c.stop()
@@ -118,7 +118,7 @@ func (c *Core) stop() (left []string) {
 	c.awaitClean(end)
 	answer := causeError(mcp.CauseServerShutdown, "")
 	for _, r := range live[*Request](c.ledger) {
-		r.refuse(err, answer)
+		r.cancelAnswered(err, answer)
 	}
 	c.flush(end)
 	sessions := c.allSessions()

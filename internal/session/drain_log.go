@@ -84,14 +84,6 @@ func (info *DetachedInfo) logLeft(logger *slog.Logger) {
 		info.appendCancel(attrs)...)
 }
 
-// appendText appends what is known, and nothing for "".
-func appendText(attrs []any, key, value string) []any {
-	if value == "" {
-		return attrs
-	}
-	return append(attrs, key, value)
-}
-
 // appendCancel appends how it stands with a cancellation, if there was one.
 func (info *WorkInfo) appendCancel(attrs []any) []any {
 	if info.Cancel == nil {

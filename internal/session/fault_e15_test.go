@@ -112,19 +112,19 @@ var cellsE15 = []faultCell{
 		for range 29 {
 			p.send(`garbage`)
 		}
-		require.Len(w.t, p.frames(), complaints, "the replies are rate-limited")
+		require.Len(w.t, p.frames(), maxErrorsPerSecond, "the replies are rate-limited")
 		time.Sleep(time.Second)
 		p.send(`{"jsonrpc":"2.0","method":"notifications/x"}`) // now they are not in a row
 		for range 29 {
 			p.send(`garbage`)
 		}
-		require.Len(w.t, p.frames(), 2*complaints)
+		require.Len(w.t, p.frames(), 2*maxErrorsPerSecond)
 		require.Empty(w.t, h.cause())
 		before := w.counts()
 		p.send(`garbage`)
 		<-p.s.Done()
 		require.Equal(w.t, "transport_error", h.cause())
-		require.Len(w.t, p.frames(), 2*complaints, "nothing is said to the peer about it")
+		require.Len(w.t, p.frames(), 2*maxErrorsPerSecond, "nothing is said to the peer about it")
 		require.Equal(w.t, counts{
 			"rejected/parse_error": 1, "limit/max_consecutive_malformed": 1,
 			"dropped/closed_writer": 1, "cancelled/transport_error": 1,

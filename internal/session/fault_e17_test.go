@@ -46,7 +46,7 @@ var cellsE17 = []faultCell{
 		a.next() // waited in vain
 
 		// The memory of ended calls is bounded: beyond it they are unknown.
-		for id := range retiredOutbound {
+		for id := range maxEndedCalls {
 			p.call("4", "work")
 			a.blocked()
 			p.send(replyFrame(mcp.IntID(int64(id)+3).Raw(), `{}`))

@@ -129,7 +129,7 @@ var cellsE3 = []faultCell{
 		p.s.update(func(st *state) {
 			require.Len(w.t, st.index, 1)
 			require.Len(w.t, st.live, 1)
-			require.Empty(w.t, st.retired)
+			require.Empty(w.t, st.endedCalls)
 			require.Empty(w.t, st.outbound)
 		})
 		h.finish("done")

@@ -27,7 +27,7 @@ func (w *world) subscriber(name string) *gate {
 		select {
 		case f := <-h.release:
 			return f()
-		case <-r.Parting():
+		case <-r.Ending():
 			return &textResult{Text: "bye"}, nil
 		case <-ctx.Done():
 			if cause, _ := mcp.CauseOf(ctx); cause == mcp.CauseServerShutdown || cause == mcp.CauseTransportClose {

@@ -216,8 +216,8 @@ func (sc *script) checkSession(s *Session, end *farEnd, undecided int, now time.
 		if len(st.outbound) != asking {
 			say("%d outbound requests, %d handlers ask", len(st.outbound), asking)
 		}
-		if len(st.outbound) > sc.core.limits.MaxOutbound || len(st.retired) > retiredOutbound {
-			say("I11: %d outbound, %d retired", len(st.outbound), len(st.retired))
+		if len(st.outbound) > sc.core.limits.MaxOutbound || len(st.endedCalls) > maxEndedCalls {
+			say("I11: %d outbound, %d retired", len(st.outbound), len(st.endedCalls))
 		}
 		if st.phase >= sessionEOF && len(st.outbound) > 0 {
 			say("E4: outbound requests in a session whose peer says nothing more")

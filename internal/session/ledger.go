@@ -1,9 +1,7 @@
 package session
 
 import (
-	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -271,21 +269,4 @@ func live[T Work](l *ledger) (all []T) {
 		}
 	}
 	return all
-}
-
-// causes and dropReasons have the values of the counters' arrays, by their position.
-var causes, dropReasons = mcp.Causes(), mcp.ResponseDropReasons()
-
-const (
-	numCauses      = 9
-	numDropReasons = 6
-)
-
-// indexOf returns the position of a value that must be there.
-func indexOf[T comparable](values []T, v T) int {
-	i := slices.Index(values, v)
-	if i < 0 {
-		panic(fmt.Sprintf("session: unknown value %v", v))
-	}
-	return i
 }

@@ -266,12 +266,12 @@ func (x *explorer) resting() {
 		x.must(len(queued) == 0 && bytes == 0, "%d messages and %d bytes in a stream's queue", len(queued), bytes)
 	}
 	for _, s := range x.core.allSessions() {
-		var outbound, parked, early, live int
+		var outbound, waitingCalls, early, live int
 		s.update(func(st *state) {
-			outbound, parked, early, live = len(st.outbound), len(st.parked), len(st.early), len(st.live)
+			outbound, waitingCalls, early, live = len(st.outbound), len(st.waitingCalls), len(st.early), len(st.live)
 		})
-		x.must(outbound+parked+early+live == 0, "%d outbound requests, %d of them without a stream, %d too early, %d live requests",
-			outbound, parked, early, live)
+		x.must(outbound+waitingCalls+early+live == 0, "%d outbound requests, %d of them without a stream, %d too early, %d live requests",
+			outbound, waitingCalls, early, live)
 		n := int64(x.core.limits.MaxInFlight)
 		require.True(x.t, s.slots.TryAcquire(n), "a session's slots are taken")
 		s.slots.Release(n)

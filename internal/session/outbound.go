@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -61,9 +62,9 @@ func (o *outbound) end(reply outboundReply) {
 	}
 }
 
-// retiredOutbound is how many ended outbound requests a session remembers, to tell
+// maxEndedCalls is how many ended outbound requests a session remembers, to tell
 // a late or second answer from one that makes no sense.
-const retiredOutbound = 64
+const maxEndedCalls = 64
 
 // Ask sends a request to the client on behalf of r and waits for the answer; r is
 // in state "blocked" meanwhile, until the last of those who ask at once has its answer. The wait ends with the first of: the client's
@@ -74,27 +75,38 @@ const retiredOutbound = 64
 // asked: [mcp.ErrNoBackChannel]. One that takes no event stream for the answer is asked
 // on the session's own stream. Until its notifications/initialized has come, a client is
 // sent nothing but pings: everything else waits for that.
-func (r *Request) Ask(ctx context.Context, method string, params []byte) (_ jsontext.Value, err error) {
+func (r *Request) Ask(ctx context.Context, method string, params []byte) (jsontext.Value, error) {
 	if r.Era == mcp.Modern || r.session == nil {
 		return nil, mcp.ErrNoBackChannel
 	}
+	return r.session.ask(ctx, method, params, r)
+}
+
+// ask sends a request on behalf of r, which may be nil, and waits for the answer.
+func (s *Session) ask(ctx context.Context, method string, params []byte, r *Request) (_ jsontext.Value, err error) {
 	var o *outbound
-	params, end := r.core.tellAsked(ctx, r.session, method, params)
+	params, end := s.core.tellAsked(ctx, s, method, params)
 	defer func() { end(o.ID(), err) }()
-	r.asked.Store(true)
-	if o, err = r.session.newOutbound(method, params, r, r.stream); err != nil {
+	to, cancelled := s.stream, context.Background()
+	if r != nil {
+		r.asked.Store(true)
+		to, cancelled = r.stream, r.ctx
+	}
+	if o, err = s.newOutbound(method, params, r, to); err != nil {
 		return nil, err
 	}
-	r.blocked.begin(func() { r.phase.CompareAndSwap(uint32(PhaseRunning), uint32(PhaseBlocked)) })
-	defer r.blocked.end(func() { r.phase.CompareAndSwap(uint32(PhaseBlocked), uint32(PhaseRunning)) })
+	if r != nil {
+		r.blocked.begin(func() { r.phase.CompareAndSwap(uint32(PhaseRunning), uint32(PhaseBlocked)) })
+		defer r.blocked.end(func() { r.phase.CompareAndSwap(uint32(PhaseBlocked), uint32(PhaseRunning)) })
+	}
 	if !o.early {
 		o.send()
 	}
 	select {
 	case reply := <-o.reply:
 		return reply.result, reply.err
-	case <-r.ctx.Done():
-		return o.giveUp(context.Cause(r.ctx))
+	case <-cancelled.Done():
+		return o.giveUp(context.Cause(cancelled))
 	case <-ctx.Done():
 		return o.giveUp(context.Cause(ctx))
 	}
@@ -158,41 +170,28 @@ func (o *outbound) send() {
 	o.pushTo(o.to)
 }
 
-// Initialized records the client's notifications/initialized, and sends what has waited
-// for it.
-func (s *Session) Initialized() {
-	var early []*outbound
-	s.update(func(st *state) {
-		st.ready = true
-		early, st.early = st.early, nil
-	})
-	for _, o := range early {
-		o.send()
-	}
-}
-
 // giveUp retires an outbound request that nobody waits for and tells the client, if
 // it was asked. Whoever takes the request out of the table decides: if that was
 // an answer, it counts although it came at the last moment.
 func (o *outbound) giveUp(err error) (jsontext.Value, error) {
-	if !o.session.retire(o) {
+	if !o.session.removeCall(o) {
 		reply := <-o.reply
 		return reply.result, reply.err
 	}
 	if o.early {
-		o.complainEarly()
+		o.logNeverReady()
 	}
 	if !o.withdraw() {
-		o.courtesy()
+		o.tellCancelled()
 	} else if o.request == nil && errors.Is(err, context.DeadlineExceeded) {
 		err = stream.SendError(mcp.DropStreamGone) // there was no stream to carry it
 	}
 	return nil, err
 }
 
-// complainEarly names what a call has waited for in vain: a client that never sends
+// logNeverReady names what a call has waited for in vain: a client that never sends
 // notifications/initialized is never asked anything.
-func (o *outbound) complainEarly() {
+func (o *outbound) logNeverReady() {
 	ready := false
 	o.session.update(func(st *state) { ready = st.ready })
 	if !ready {
@@ -231,10 +230,10 @@ func (o *outbound) Sent() {}
 // Stored implements [stream.Delivery].
 func (o *outbound) Stored() {}
 
-// courtesy tells the client that nobody waits for its answer. The message is queued
+// tellCancelled tells the client that nobody waits for its answer. The message is queued
 // at once if there is room, so that it precedes an answer that ends the stream, and
 // otherwise waits off the caller's path.
-func (o *outbound) courtesy() {
+func (o *outbound) tellCancelled() {
 	s := o.session
 	var st *stream.Stream
 	s.update(func(state *state) {
@@ -266,7 +265,7 @@ func (o *outbound) Dropped(reason mcp.DropReason) {
 			return
 		}
 	}
-	if s.retire(o) {
+	if s.removeCall(o) {
 		s.core.logger.Debug("outbound.failed", "session", s.LogID(), "method", o.method, "reason", reason)
 		o.end(outboundReply{err: stream.SendError(reason)})
 	}
@@ -284,7 +283,7 @@ func (r *Request) takeCalls() (calls []*outbound) {
 			}
 		}
 		for _, o := range calls {
-			st.retireOutbound(o, mcp.IgnoreLate)
+			st.removeCall(o, mcp.IgnoreLate)
 		}
 	})
 	return calls
@@ -295,38 +294,38 @@ func (r *Request) takeCalls() (calls []*outbound) {
 func endCalls(calls []*outbound, err error) {
 	for _, o := range calls {
 		if o.early {
-			o.complainEarly()
+			o.logNeverReady()
 		}
 		o.end(outboundReply{err: err})
 		if !o.withdraw() {
-			o.courtesy()
+			o.tellCancelled()
 		}
 	}
 }
 
-// retire takes o out of the table; false if somebody else did.
-func (s *Session) retire(o *outbound) (mine bool) {
+// removeCall takes o out of the table; false if somebody else did.
+func (s *Session) removeCall(o *outbound) (mine bool) {
 	s.update(func(st *state) {
 		if mine = st.outbound[o.id.Key()] == o; mine {
-			st.retireOutbound(o, mcp.IgnoreLate)
+			st.removeCall(o, mcp.IgnoreLate)
 		}
 	})
 	return mine
 }
 
-// retireOutbound moves an outbound request from the table to the memory of ended
+// removeCall moves an outbound request from the table to the memory of ended
 // ones. late is what a further answer to it will be.
-func (st *state) retireOutbound(o *outbound, late mcp.IgnoreReason) {
+func (st *state) removeCall(o *outbound, late mcp.IgnoreReason) {
 	delete(st.outbound, o.id.Key())
-	st.parked = slices.DeleteFunc(st.parked, func(p *outbound) bool { return p == o })
+	st.waitingCalls = slices.DeleteFunc(st.waitingCalls, func(p *outbound) bool { return p == o })
 	st.early = slices.DeleteFunc(st.early, func(p *outbound) bool { return p == o })
-	if len(st.retired) == retiredOutbound {
-		st.retired = append(st.retired[:0], st.retired[1:]...)
+	if len(st.endedCalls) == maxEndedCalls {
+		st.endedCalls = append(st.endedCalls[:0], st.endedCalls[1:]...)
 	}
-	st.retired = append(st.retired, retired{o.id.Key(), late})
+	st.endedCalls = append(st.endedCalls, endedCall{o.id.Key(), late})
 }
 
-type retired struct {
+type endedCall struct {
 	key  string
 	late mcp.IgnoreReason
 }
@@ -340,11 +339,11 @@ func (s *Session) response(in *Inbound) {
 		s.update(func(st *state) {
 			key := in.ID.Key()
 			if o = st.outbound[key]; o != nil {
-				st.retireOutbound(o, mcp.IgnoreDuplicate)
+				st.removeCall(o, mcp.IgnoreDuplicate)
 				return
 			}
 			reason = mcp.IgnoreUnknownID
-			for _, old := range st.retired {
+			for _, old := range st.endedCalls {
 				if old.key == key && key != "" {
 					reason = old.late
 				}
@@ -381,7 +380,7 @@ func (s *Session) takeOutbound() (table map[string]*outbound) {
 	s.update(func(st *state) {
 		table, st.outbound = st.outbound, nil
 		for _, o := range table {
-			st.retireOutbound(o, mcp.IgnoreLate)
+			st.removeCall(o, mcp.IgnoreLate)
 		}
 	})
 	return table
@@ -396,4 +395,41 @@ func (s *Session) endOutbound(table map[string]*outbound, err error) {
 		o.withdraw()
 		o.end(outboundReply{err: err})
 	}
+}
+
+// Ask sends a request that belongs to no request of the client, such as a ping, and
+// waits for the answer at most for the request time-out. A legacy HTTP client that
+// has no stream open is asked as soon as it opens one; if it does not in time, the
+// error is [mcp.ErrPeerGone]. The other errors are those of [Request.Ask].
+func (s *Session) Ask(ctx context.Context, method string, params []byte) (jsontext.Value, error) {
+	patience := s.core.limits.RequestTimeout
+	ctx, cancel := context.WithTimeoutCause(ctx, patience,
+		fmt.Errorf("the client has not answered within %v: %w", patience, context.DeadlineExceeded))
+	defer cancel()
+	return s.ask(ctx, method, params, nil)
+}
+
+// reroute sends a call that was not written to the session's own stream. Without
+// one, a call that belongs there waits for the client to open it, up to its own
+// deadline; another has nowhere to go: false.
+func (s *Session) reroute(o *outbound) (ok bool) {
+	var to *stream.Stream
+	s.update(func(st *state) {
+		if ok = st.outbound[o.id.Key()] != o; ok {
+			return // the wait has ended meanwhile
+		}
+		if to = st.standalone; to != nil && to.Live() {
+			o.stream, ok = to, true
+			return
+		}
+		to = nil
+		if ok = !st.leaving && (o.stream == nil || o.stream.Standing()); ok {
+			o.stream = nil
+			st.waitingCalls = append(st.waitingCalls, o)
+		}
+	})
+	if to != nil {
+		o.pushTo(to)
+	}
+	return ok
 }

@@ -39,3 +39,32 @@ func (r *Request) CloseStream(retry time.Duration) error {
 		return context.Cause(r.ctx)
 	}
 }
+
+// An exchangeEnd is the delivery of a mark that ends the exchange of a request.
+type exchangeEnd struct {
+	of   *Request
+	over chan error // how that has gone; capacity 1
+}
+
+// Claim implements [stream.Delivery].
+func (e *exchangeEnd) Claim() bool { return true }
+
+// Sent implements [stream.Delivery]. The mark is not stored: the stream cannot be resumed.
+func (e *exchangeEnd) Sent() { e.over <- stream.ErrNotResumable }
+
+// Stored implements [stream.Delivery].
+func (e *exchangeEnd) Stored() { e.over <- nil }
+
+// Dropped implements [stream.Delivery].
+func (e *exchangeEnd) Dropped(reason mcp.DropReason) { e.over <- stream.SendError(reason) }
+
+// Refused implements [stream.Notice].
+func (e *exchangeEnd) Refused(_ context.Context, failed mcp.DropReason, _ bool) (mcp.DropReason, error) {
+	switch {
+	case e.of.verdict.outcome() != open:
+		return mcp.DropAfterResponse, mcp.ErrRequestDone
+	case failed != "":
+		return failed, stream.SendError(failed)
+	}
+	return "", nil
+}

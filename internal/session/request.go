@@ -2,11 +2,9 @@ package session
 
 import (
 	"context"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
-	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -50,8 +48,8 @@ type Request struct {
 	fate   Fate
 
 	// Written before the request is admitted.
-	seated bool // it has a place among the subscriptions
-	queued bool // it had to wait for its slots
+	hasPlace bool // it has a place among the subscriptions
+	queued   bool // it had to wait for its slots
 }
 
 // A Fate is what became of a request's answer.
@@ -79,24 +77,6 @@ const (
 	PhaseWriting         // settled with an answer that is on its way
 	PhaseListening       // a subscription that was acknowledged
 )
-
-func newRequest(c *Core, in *Inbound, s *Session, st *stream.Stream, rt *Route) *Request {
-	r := &Request{Inbound: in, Route: rt, session: s, stream: st}
-	r.core, r.self, r.began, r.observed = c, r, time.Now(), true
-	patience, _ := rt.deadline(&c.limits)
-	r.bounded.deadline = r.began.Add(patience)
-	if r.values.Context = in.Values; in.Values == nil {
-		r.values.Context = context.Background()
-	}
-	r.bounded.Context, r.cancel = context.WithCancelCause(&r.values)
-	r.ctx = &r.bounded
-	c.tell("Begin", func(o Observer) { r.ctx = o.Begin(&r.bounded, r) })
-	r.holds.Store(2)
-	if rt.Handshake {
-		r.decided = make(chan struct{})
-	}
-	return r
-}
 
 // valuesContext has the values of a context, and not its end. It is what
 // context.WithoutCancel makes, as a part of the request.
@@ -184,199 +164,3 @@ func (r *Request) Error() *mcp.Error { return r.replyErr.Load() }
 
 // ReplyBytes returns the size of the answer in bytes, or 0 if there is none.
 func (r *Request) ReplyBytes() int { return r.reply.Size() }
-
-// settle fixes the outcome of the request and, in the same critical section, frees
-// its id. cause is an index of causes, or -1.
-func (r *Request) settle(to outcome, cause int) (won, first bool) {
-	return r.settleUnless(0, to, cause)
-}
-
-// settleUnless is settle, but not for a request with one of the given bits of its
-// verdict: one whose handler was called, one that has become a subscription.
-func (r *Request) settleUnless(bits uint32, to outcome, cause int) (won, first bool) {
-	if bits != startedBit {
-		r.core.hooks.at(pointBeforeSettle, r)
-	}
-	if r.session == nil {
-		won, first = r.verdict.settle(bits, to, cause)
-	} else {
-		r.session.update(func(st *state) {
-			if won, first = r.verdict.settle(bits, to, cause); won {
-				st.settled(r, to)
-			}
-		})
-	}
-	if won {
-		r.afterSettle()
-	}
-	return won, first
-}
-
-func (r *Request) afterSettle() {
-	at := r.handlerDone.Load() // which was just now
-	if at == 0 {
-		at = int64(max(time.Since(r.began), 1))
-	}
-	r.settledAt.Store(at)
-	if r.decided != nil {
-		close(r.decided)
-	}
-	r.core.hooks.at(pointAfterSettle, r)
-}
-
-// disarm ends the alarm. A request that is settled keeps it until the end: its answer may take
-// time to be encoded, and its deadline does nothing any more.
-func (r *Request) disarm() {
-	if a := r.alarm.Swap(nil); a != nil {
-		r.core.timers.unset(a)
-	}
-}
-
-// release gives up a hold. Whoever gives up the last one ends the request.
-func (r *Request) release() {
-	if r.holds.Add(-1) > 0 {
-		return
-	}
-	r.disarm()
-	r.vacate()
-	r.finish()
-}
-
-// leave implements [Work].
-func (r *Request) leave() {
-	if r.session != nil {
-		r.session.update(func(st *state) { st.left(r) })
-	}
-}
-
-// conclude records the fate of the answer, once. That its session was removed is
-// the better reason than what the wire then said, and with it goes what is stored.
-func (r *Request) conclude(fate Fate, reason mcp.DropReason) {
-	if fate != FateSent && reason != mcp.DropCancelled && r.session != nil && r.session.removed() {
-		fate, reason = FateDropped, mcp.DropSessionGone
-	}
-	ln := r.lane
-	ln.mu.Lock()
-	if r.fate != FateUnknown {
-		ln.mu.Unlock()
-		return
-	}
-	r.fate, r.reason = fate, reason
-	counts := ln.of(r.Route.Series)
-	switch fate {
-	case FateSent:
-		counts.sent++
-	case FateStored:
-		counts.stored++
-	case FateDropped:
-		counts.dropped[indexOf(dropReasons, reason)]++
-	}
-	sealed := ln.sealed
-	ln.mu.Unlock()
-	if r.session == nil && r.verdict.outcome() == answering {
-		r.core.unread.Add(-1)
-	}
-	if sealed {
-		r.core.ledger.concluded()
-	}
-	if fate == FateStored {
-		r.stream.Log().(*resume.Log).NoteUnread()
-	}
-	if fate == FateDropped {
-		r.core.tell("Dropped", func(o Observer) { o.Dropped(r, reason) })
-		r.core.logDrop(r, reason)
-	}
-	r.release()
-}
-
-// suppress settles the request without an answer and cancels its handler. It
-// reports whether this call decided the outcome.
-func (r *Request) suppress(err *mcp.CancelError, reason mcp.DropReason) bool {
-	won, first := r.settle(suppressed, indexOf(causes, err.Cause))
-	if !won {
-		return false
-	}
-	calls := r.takeCalls()
-	if first {
-		r.cancelWith(err)
-	}
-	endCalls(calls, err)
-	r.conclude(FateDropped, reason)
-	return true
-}
-
-// forgo tells whoever waits for the answer that it will not come.
-func (r *Request) forgo() {
-	if r.batch != nil {
-		r.batch.Skip()
-		return
-	}
-	r.stream.Skip()
-}
-
-// disconnect is suppress for a request whose own response stream is gone.
-func (r *Request) disconnect(reason mcp.DropReason) {
-	err := &mcp.CancelError{Cause: mcp.CauseClientDisconnect}
-	level := slog.LevelInfo
-	if !r.started() {
-		level = slog.LevelDebug // no work is lost
-	}
-	if r.suppress(err, reason) {
-		r.core.logger.Log(r.ctx, level, "request.cancelled", append(r.LogAttrs(), "cause", err.Cause)...)
-	}
-}
-
-// refuse settles the request with an error of the core and cancels its handler.
-func (r *Request) refuse(err *mcp.CancelError, answer *mcp.Error) bool {
-	return r.refuseUnless(0, err, answer)
-}
-
-// refuseUnless is refuse with the bits of settleUnless.
-func (r *Request) refuseUnless(bits uint32, err *mcp.CancelError, answer *mcp.Error) bool {
-	won, first := r.settleUnless(bits, answering, indexOf(causes, err.Cause))
-	if !won {
-		return false
-	}
-	calls := r.takeCalls()
-	if first {
-		r.cancelWith(err)
-	}
-	endCalls(calls, err)
-	r.answerError(answer)
-	return true
-}
-
-// refuseQueued is refuse for a request whose handler was not called.
-func (r *Request) refuseQueued(err *mcp.CancelError, answer *mcp.Error) bool {
-	return r.refuseUnless(startedBit, err, answer)
-}
-
-// interrupt cancels the handler and leaves it time to answer.
-func (r *Request) interrupt(err *mcp.CancelError) bool {
-	if !r.hold() {
-		return false
-	}
-	defer r.release()
-	if !r.verdict.cancel(indexOf(causes, err.Cause)) {
-		return false
-	}
-	r.cancelWith(err)
-	return true
-}
-
-// expire runs when the deadline has passed: the error goes out now, not when the
-// handler returns.
-func (r *Request) expire() {
-	_, limit := r.Route.deadline(&r.core.limits)
-	data := mcp.ErrorData{Reason: string(mcp.CauseDeadline), Limit: limit}
-	answer := mcp.NewError(mcp.CodeInternalError, "the request took longer than its deadline of %v",
-		r.Deadline().Sub(r.began)).WithData(data)
-	data.Phase = "queued"
-	err := &mcp.CancelError{Cause: mcp.CauseDeadline}
-	if r.refuseQueued(err, answer.WithData(data)) || r.refuseUnless(listeningBit, err, answer) {
-		if limit != "" {
-			r.core.ledger.limitReached(limit)
-		}
-		r.core.logger.WarnContext(r.ctx, "request.deadline", r.LogAttrs()...)
-	}
-}

@@ -65,25 +65,25 @@ func (s *Session) Resume(ctx context.Context, lastEventID string) (*resume.Reade
 // listen counts an exchange that keeps the session from being idle. On the session's
 // own stream it takes the calls that have waited for one.
 func (s *Session) listen(st *stream.Stream) {
-	var parked []*outbound
+	var waitingCalls []*outbound
 	s.update(func(state *state) {
 		state.listeners++
 		if state.standalone == st {
-			parked = state.unpark(st)
+			waitingCalls = state.takeWaitingCalls(st)
 		}
 	})
-	for _, o := range parked {
+	for _, o := range waitingCalls {
 		o.pushTo(st)
 	}
 }
 
-// unpark sends the calls that wait for a stream to one.
-func (st *state) unpark(to *stream.Stream) (parked []*outbound) {
-	parked, st.parked = st.parked, nil
-	for _, o := range parked {
+// takeWaitingCalls sends the calls that wait for a stream to one.
+func (st *state) takeWaitingCalls(to *stream.Stream) (waitingCalls []*outbound) {
+	waitingCalls, st.waitingCalls = st.waitingCalls, nil
+	for _, o := range waitingCalls {
 		o.stream = to
 	}
-	return parked
+	return waitingCalls
 }
 
 // unlisten ends what listen has begun.

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"runtime/debug"
 
-	"github.com/vitrine-mcp/vitrine/internal/logline"
-	"github.com/vitrine-mcp/vitrine/internal/stream"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -79,7 +78,7 @@ func (r *Request) done() {
 // answer settles the request with what the handler returned and queues the
 // answer. A result that comes too late is discarded.
 func (r *Request) answer(result mcp.Result, err error) {
-	if won, _ := r.settle(answering, -1); !won {
+	if won, _ := r.settle(0, answering, -1); !won {
 		return
 	}
 	endCalls(r.takeCalls(), mcp.ErrRequestDone)
@@ -140,93 +139,25 @@ func (r *Request) public(err error) *mcp.Error {
 	return mcp.NewError(mcp.CodeInternalError, "internal error")
 }
 
-// answerError queues an error answer. The request is settled.
-func (r *Request) answerError(err *mcp.Error) {
-	r.replyErr.Store(err)
-	r.core.countRefusal(err)
-	r.send(wire.AppendError(nil, r.ID, err), nil, err)
-}
-
-// send hands the answer to the stream.
-func (r *Request) send(frame, rest []byte, err *mcp.Error) {
-	r.phase.Store(uint32(PhaseWriting))
-	if n := r.goodbye(); n != nil {
-		r.stream.Push(&n.Message)
+// queue finds a place for a request that waits for slots: in its session, if it has
+// one, and in the process. It returns the limit that is in the way, or "".
+func (c *Core) queue(s *Session) (full string) {
+	if s != nil && !s.waiting.enter() {
+		return limits.NameQueueSession
 	}
-	r.reply = stream.Message{Kind: stream.Answer, Frame: frame, Rest: rest, Err: err, Delivery: (*answer)(r)}
-	if r.session == nil {
-		r.core.unread.Add(1)
-	}
-	if r.batch != nil {
-		r.batch.Push(&r.reply)
-	} else {
-		r.stream.Push(&r.reply)
-	}
-}
-
-// Notify sends a notification about this request on its stream, before the
-// answer. params is the JSON of its params member. A notification with a key
-// replaces one with the same key that still waits in a full queue, as progress
-// does. Notify waits for room at most as long as the notify time-out and the
-// request's context allow, and returns [mcp.ErrRequestDone] once the request is
-// settled, [mcp.ErrPeerGone] or [mcp.ErrClosed] when the stream has failed, and
-// the context's cause when the request was cancelled meanwhile. Every
-// notification that is not sent is counted.
-func (r *Request) Notify(method string, params []byte, key string) error {
-	if to := r.verdict.outcome(); to != open {
-		reason := r.verdict.dropReason()
-		if failed := r.stream.Reason(); to == suppressed && failed != "" {
-			reason = failed
+	if !c.waiting.enter() {
+		if s != nil {
+			s.waiting.leave()
 		}
-		r.core.dropNotification(r, method, r.noticeReason(reason))
-		return mcp.ErrRequestDone
+		return limits.NameQueue
 	}
-	n := newNotice(r.core, r, method, params)
-	n.Key = stream.Key{Of: r, Name: key}
-	r.core.hooks.at(pointBeforeNotify, r)
-	return r.stream.Notify(r.ctx, &n.Message, r.core.limits.NotifyTimeout)
+	return ""
 }
 
-// noticeReason is the reason for which a notification about the request is dropped, given
-// what the wire says of it: the same as that of its answer, if there is none either. That
-// the client wants nothing more is the better reason, and that its session was removed
-// the second best.
-func (r *Request) noticeReason(said mcp.DropReason) mcp.DropReason {
-	if r.verdict.byClient() {
-		return mcp.DropCancelled
+// unqueue gives up the place of a request that waits no more.
+func (c *Core) unqueue(s *Session) {
+	c.waiting.leave()
+	if s != nil {
+		s.waiting.leave()
 	}
-	switch said {
-	case mcp.DropClosedWriter, mcp.DropBrokenPeer, mcp.DropWriteTimeout, mcp.DropStreamGone:
-		if r.session != nil && r.session.removed() {
-			return mcp.DropSessionGone
-		}
-	}
-	return said
-}
-
-// TakesNotifications reports whether notifications about this request reach the client: one
-// that takes no event stream for the answer gets none.
-func (r *Request) TakesNotifications() bool { return !r.stream.TakesAnswersOnly() }
-
-// DropNotification counts a notification that was not even tried.
-func (r *Request) DropNotification(method string, reason mcp.DropReason) {
-	r.core.dropNotification(r, method, reason)
-}
-
-// maxIDLogged bounds the bytes of an id in the log: a client's may be as long as a frame.
-const maxIDLogged = 256
-
-// LogAttrs are the fields by which logs name a request.
-func (r *Request) LogAttrs() []any {
-	attrs := []any{"method", r.Route.Series.Method, "id", logline.Printable(r.ID.String(), maxIDLogged)}
-	if t := r.Route.Series.Target; t != "" {
-		attrs = append(attrs, "target", t)
-	}
-	if r.session != nil {
-		attrs = append(attrs, "session", r.session.LogID())
-	}
-	if r.Conn != nil && r.Conn.Principal != nil {
-		attrs = append(attrs, "principal", logline.Printable(r.Conn.Principal.String(), maxClientText))
-	}
-	return append(attrs, "age", r.age())
 }

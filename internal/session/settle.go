@@ -1,6 +1,8 @@
 package session
 
 import (
+	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -122,4 +124,21 @@ func (v *verdict) mark(bit uint32) bool {
 			return true
 		}
 	}
+}
+
+// causes and dropReasons have the values of the counters' arrays, by their position.
+var causes, dropReasons = mcp.Causes(), mcp.ResponseDropReasons()
+
+const (
+	numCauses      = 9
+	numDropReasons = 6
+)
+
+// indexOf returns the position of a value that must be there.
+func indexOf[T comparable](values []T, v T) int {
+	i := slices.Index(values, v)
+	if i < 0 {
+		panic(fmt.Sprintf("session: unknown value %v", v))
+	}
+	return i
 }

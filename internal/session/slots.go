@@ -113,12 +113,12 @@ func (s *slots) give() {
 }
 
 // A waitingRoom bounds how many requests wait for slots.
-type waitingRoom struct {
+type places struct {
 	waiting atomic.Int64
 	size    int64
 }
 
-func (w *waitingRoom) enter() bool {
+func (w *places) enter() bool {
 	if w.waiting.Add(1) > w.size {
 		w.waiting.Add(-1)
 		return false
@@ -126,4 +126,4 @@ func (w *waitingRoom) enter() bool {
 	return true
 }
 
-func (w *waitingRoom) leave() { w.waiting.Add(-1) }
+func (w *places) leave() { w.waiting.Add(-1) }

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"maps"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/resume"
@@ -76,49 +75,6 @@ type OutboundInfo struct {
 	Age     time.Duration
 }
 
-// Counters are the totals since the core was made.
-type Counters struct {
-	Series               []SeriesCounters
-	Received             map[string]uint64 // by kind
-	Rejected             map[mcp.RejectReason]uint64
-	Ignored              []IgnoredCounter
-	NotificationsDropped []NotificationCounter
-	LimitsReached        map[string]uint64
-	ExchangesRefused     map[mcp.RefuseReason]uint64 // exchanges that carried no message
-	SessionsClosed       map[mcp.Cause]uint64
-	Refused              []RefusedCounter
-	ObserverPanics       uint64            // contained panics of the [Observer]
-	EventFailures        map[string]uint64 // of the event store, by operation
-	StreamsResumed       uint64
-	ResponsesExpired     uint64 // stored answers that nobody has fetched; they stay in Stored
-}
-
-// SeriesCounters are the totals of one method or tool.
-type SeriesCounters struct {
-	Series                         *Series
-	Admitted, Sent, Stored, Panics uint64
-	Dropped                        map[mcp.DropReason]uint64 // without zeros
-	Cancelled                      map[mcp.Cause]uint64      // without zeros
-	Abandoned                      map[mcp.Cause]uint64      // without zeros
-	// TasksCancelled are of what goes on after its request was answered. They have no part
-	// in the conservation law.
-	TasksCancelled map[mcp.Cause]uint64 // without zeros
-}
-
-// An IgnoredCounter counts messages that had no effect.
-type IgnoredCounter struct {
-	Kind   mcp.IgnoredKind
-	Reason mcp.IgnoreReason
-	Count  uint64
-}
-
-// A NotificationCounter counts notifications that were not sent.
-type NotificationCounter struct {
-	Method string
-	Reason mcp.DropReason
-	Count  uint64
-}
-
 // States lists the values of RequestInfo.State.
 func States() []string {
 	return []string{"queued", "running", "blocked", "writing", "cancelled", "listening"}
@@ -130,20 +86,6 @@ func (s *Snapshot) OldestAge() (oldest time.Duration) {
 		oldest = max(oldest, s.Requests[i].Age)
 	}
 	return oldest
-}
-
-// Totals adds up the counters of the conservation law.
-func (c *Counters) Totals() (admitted, sent, stored, dropped uint64) {
-	for i := range c.Series {
-		s := &c.Series[i]
-		admitted += s.Admitted
-		sent += s.Sent
-		stored += s.Stored
-		for _, n := range s.Dropped {
-			dropped += n
-		}
-	}
-	return admitted, sent, stored, dropped
 }
 
 // Snapshot copies the core's state. The copy of requests and counters is one
@@ -282,43 +224,20 @@ func (r *Request) state() string {
 	return "running"
 }
 
-func (c *seriesCounts) add(o *seriesCounts) {
-	c.admitted += o.admitted
-	c.sent += o.sent
-	c.stored += o.stored
-	c.panics += o.panics
-	for i := range o.dropped {
-		c.dropped[i] += o.dropped[i]
-	}
-	for i := range o.abandoned {
-		c.abandoned[i] += o.abandoned[i]
-		for life := range o.cancelled {
-			c.cancelled[life][i] += o.cancelled[life][i]
-		}
-	}
+// A Readiness is whether requests should be sent to a server, as it has told its last
+// probe. The core has no part in it: it is in the snapshot for those who read that.
+type Readiness struct {
+	State string    // one of [ReadinessStates]; "" if nobody has asked yet
+	Since time.Time // when that was found
+	Why   string    // which checks fail, and their errors
 }
 
-func (c *seriesCounts) public(s *Series) SeriesCounters {
-	return SeriesCounters{
-		Series: s, Admitted: c.admitted, Sent: c.sent, Stored: c.stored, Panics: c.panics,
-		Dropped: named(dropReasons, c.dropped[:]), Abandoned: named(causes, c.abandoned[:]),
-		Cancelled: named(causes, c.cancelled[requestLife][:]), TasksCancelled: named(causes, c.cancelled[taskLife][:]),
-	}
-}
+// The states of a [Readiness].
+const (
+	Ready    = "ready"
+	NotReady = "not_ready"
+	Draining = "draining" // the server shuts down, or is about to
+)
 
-// named returns the counts that are not zero, by the value at their position.
-func named[K comparable](values []K, counts []uint64) map[K]uint64 {
-	m := map[K]uint64{}
-	for i, n := range counts {
-		if n > 0 {
-			m[values[i]] = n
-		}
-	}
-	return m
-}
-
-func addAll[K comparable](sum, part map[K]uint64) {
-	for k, n := range maps.All(part) {
-		sum[k] += n
-	}
-}
+// ReadinessStates lists the states.
+func ReadinessStates() []string { return []string{Ready, NotReady, Draining} }

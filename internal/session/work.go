@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -224,38 +223,4 @@ func (w *work) endCause() mcp.Cause {
 func (w *work) describe() string {
 	s := w.self.labels()
 	return fmt.Sprintf("%s %s (%s, %v)", s.Method, s.Target, w.self.number(), w.age().Round(time.Millisecond))
-}
-
-// ErrAbandoned is matched by the errors that name the handlers which ignored their cancelled
-// context and were left behind.
-var ErrAbandoned = errors.New("mcp: handlers were abandoned")
-
-// abandonedError names the handlers that were left behind; nil if there are none.
-func abandonedError(left []string) error {
-	if len(left) == 0 {
-		return nil
-	}
-	errs := []error{fmt.Errorf("%w: %d", ErrAbandoned, len(left))}
-	for _, handler := range left {
-		errs = append(errs, errors.New(handler))
-	}
-	return errors.Join(errs...)
-}
-
-// A HandlerPanic carries the panic of a handler from the goroutine on which it
-// happened to that of its request, which panics with it.
-type HandlerPanic struct {
-	Value any // nil for a runtime.Goexit
-	Stack []byte
-}
-
-// Error returns the panic's text.
-func (p *HandlerPanic) Error() string { return panicText(p.Value) }
-
-// panicText is how logs tell of a panic; nil is a runtime.Goexit.
-func panicText(value any) string {
-	if value == nil {
-		return "goexit"
-	}
-	return fmt.Sprint(value)
 }

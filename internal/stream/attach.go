@@ -25,13 +25,13 @@ func (st *Stream) Attach() (*Exchange, error) {
 	switch {
 	case st.phase == failed || st.logging.log == nil:
 		return nil, ErrOver
-	case st.seats.reader != noReader:
+	case st.exchanges.reader != noReader:
 		return nil, ErrTaken
 	}
-	st.seats.readers++
-	st.seats.reader = st.seats.readers
+	st.exchanges.readers++
+	st.exchanges.reader = st.exchanges.readers
 	st.alone.Store(false)
-	return &Exchange{st, st.seats.readers}, nil
+	return &Exchange{st, st.exchanges.readers}, nil
 }
 
 // Lost tells the stream that this exchange is gone.
@@ -89,11 +89,11 @@ func (st *Stream) CloseExchange(m *Message) (queued bool, err error) {
 	switch {
 	case st.logging.never || st.form == answersOnly:
 		return false, ErrNotResumable
-	case st.logging.log != nil && st.seats.reader == noReader || st.seats.closing:
+	case st.logging.log != nil && st.exchanges.reader == noReader || st.exchanges.closing:
 		return false, nil
 	}
 	st.append(m)
-	st.seats.closing = true
+	st.exchanges.closing = true
 	st.signal()
 	return true, nil
 }

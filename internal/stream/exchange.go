@@ -2,39 +2,39 @@ package stream
 
 import "github.com/vitrine-mcp/vitrine/mcp"
 
-// takeSeat waits until nobody else is the stream's writer and makes an exchange that.
-func (st *Stream) takeSeat(number int, sink Sink) error {
+// becomeWriter waits until nobody else is the stream's writer and makes an exchange that.
+func (st *Stream) becomeWriter(number int, sink Sink) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	for st.seats.writer != noWriter {
-		if st.seats.free == nil {
-			st.seats.free = make(chan struct{})
+	for st.exchanges.writer != noWriter {
+		if st.exchanges.free == nil {
+			st.exchanges.free = make(chan struct{})
 		}
-		free := st.seats.free
+		free := st.exchanges.free
 		st.mu.Unlock()
 		<-free
 		st.mu.Lock()
 	}
-	if st.seats.reader != number { // lost while it waited
+	if st.exchanges.reader != number { // lost while it waited
 		return SendError(mcp.DropStreamGone)
 	}
-	st.seats.writer, st.wire.sink = number, sink
+	st.exchanges.writer, st.wire.sink = number, sink
 	return nil
 }
 
-// leaveSeat is the end of a writer. What is in the queue of a stream with a log waits for
+// stopWriting is the end of a writer. What is in the queue of a stream with a log waits for
 // nobody; a stream that has ended is forgotten.
-func (st *Stream) leaveSeat(writer int) {
+func (st *Stream) stopWriting(writer int) {
 	st.mu.Lock()
-	st.wire.sink, st.seats.writer = nil, noWriter
-	log, free := st.logging.log, st.seats.free
-	st.seats.free = nil
+	st.wire.sink, st.exchanges.writer = nil, noWriter
+	log, free := st.logging.log, st.exchanges.free
+	st.exchanges.free = nil
 	over := false
-	if log != nil && st.phase != failed && (st.seats.reader == noReader || st.seats.reader == writer) {
+	if log != nil && st.phase != failed && (st.exchanges.reader == noReader || st.exchanges.reader == writer) {
 		if over = st.phase == ended && len(st.messages) == 0 && log.Complete(); over {
-			st.seats.reader = noReader
-		} else if st.seats.reader == writer {
-			st.leaveReader()
+			st.exchanges.reader = noReader
+		} else if st.exchanges.reader == writer {
+			st.detachReader()
 		}
 	}
 	again := !over && st.alone.Load() && (st.phase == ended || len(st.messages) > 0)
@@ -58,8 +58,8 @@ func (st *Stream) endExchange(m *Message) bool {
 		return false
 	}
 	st.mu.Lock()
-	if st.phase != failed && st.seats.reader == st.seats.writer {
-		st.leaveReader()
+	if st.phase != failed && st.exchanges.reader == st.exchanges.writer {
+		st.detachReader()
 	}
 	st.mu.Unlock()
 	st.host.Logger.Debug("stream.closed", append(st.logging.log.LogAttrs(), "retry", m.Retry)...)

@@ -13,7 +13,7 @@ func (st *Stream) Lost() { st.lostBy(firstReader) }
 // lostBy is Lost for the exchange with a number.
 func (st *Stream) lostBy(number int) {
 	st.mu.Lock()
-	if st.logging.log != nil || st.seats.reader != number {
+	if st.logging.log != nil || st.exchanges.reader != number {
 		gone := st.detach(number)
 		st.mu.Unlock()
 		if gone {
@@ -77,28 +77,28 @@ func (st *Stream) Own(owner Owner, logs Opener) {
 // failed, or another exchange reads it. What it carries goes to the log from now on.
 // The caller must hold st.mu.
 func (st *Stream) detach(number int) bool {
-	if st.phase == failed || st.seats.reader != number {
+	if st.phase == failed || st.exchanges.reader != number {
 		return false
 	}
-	st.leaveReader()
+	st.detachReader()
 	if st.wire.sink != nil && st.wire.writing {
 		st.wire.sink.SetWriteDeadline(time.Now()) // nobody reads what it writes
 	}
 	return true
 }
 
-// leaveReader notes that no exchange reads the stream. The caller must hold st.mu.
-func (st *Stream) leaveReader() {
-	st.seats.reader = noReader
+// detachReader notes that no exchange reads the stream. The caller must hold st.mu.
+func (st *Stream) detachReader() {
+	st.exchanges.reader = noReader
 	st.alone.Store(true)
 	grace := st.host.Limits.OrphanGrace
 	if grace == 0 || len(st.owners) == 0 {
 		return // until their deadline
 	}
-	readers, owners := st.seats.readers, st.owners
+	readers, owners := st.exchanges.readers, st.owners
 	time.AfterFunc(grace, func() {
 		st.mu.Lock()
-		back := st.seats.readers != readers
+		back := st.exchanges.readers != readers
 		st.mu.Unlock()
 		if back {
 			return

@@ -118,8 +118,8 @@ func (st *Stream) repeats(m *Message) bool {
 		return false
 	}
 	p := &st.posted
-	if p.readers != st.seats.readers {
-		p.frames, p.readers = nil, st.seats.readers
+	if p.readers != st.exchanges.readers {
+		p.frames, p.readers = nil, st.exchanges.readers
 	}
 	if _, known := p.frames[string(m.Frame)]; known {
 		return true

@@ -2,29 +2,29 @@ package stream
 
 import "github.com/vitrine-mcp/vitrine/mcp"
 
-// keepUp is the writer of a stream that nobody reads, if it has something to do and
+// startStoring is the writer of a stream that nobody reads, if it has something to do and
 // no other one. It runs on a goroutine of its own.
-func (st *Stream) keepUp() {
+func (st *Stream) startStoring() {
 	st.mu.Lock()
-	start := st.logging.log != nil && st.phase != failed && st.seats.reader == noReader && st.seats.writer == noWriter
+	start := st.logging.log != nil && st.phase != failed && st.exchanges.reader == noReader && st.exchanges.writer == noWriter
 	if start {
-		st.seats.writer = keeper
+		st.exchanges.writer = storer
 	}
 	st.mu.Unlock()
 	if start {
-		st.keepAll()
+		st.storeAll()
 	}
 }
 
-// keepAll works off the queue of a stream that nobody reads. A stream that ends without
+// storeAll works off the queue of a stream that nobody reads. A stream that ends without
 // an answer gets a mark that says so.
-func (st *Stream) keepAll() {
-	defer st.leaveSeat(keeper)
+func (st *Stream) storeAll() {
+	defer st.stopWriting(storer)
 	var batch []*Message
 	for {
 		var done bool
 		st.mu.Lock()
-		if st.phase == failed || st.seats.reader != noReader ||
+		if st.phase == failed || st.exchanges.reader != noReader ||
 			len(st.messages) == 0 && (st.phase != ended || st.logging.log.Complete()) {
 			st.mu.Unlock()
 			return
@@ -35,14 +35,14 @@ func (st *Stream) keepAll() {
 			st.record(&Message{Kind: Mark, Delivery: Unobserved}, true)
 		}
 		for i, m := range batch {
-			st.keep(m, done && i == len(batch)-1)
+			st.store(m, done && i == len(batch)-1)
 		}
 	}
 }
 
-// keep stores one message of a stream that nobody reads. A call of a standing stream waits
+// store stores one message of a stream that nobody reads. A call of a standing stream waits
 // for a client instead: nobody knows whether one comes back for this stream, or opens another.
-func (st *Stream) keep(m *Message, last bool) {
+func (st *Stream) store(m *Message, last bool) {
 	switch {
 	case m.logged, m.EndsExchange: // nobody reads the stream any more
 		m.Delivery.Stored()

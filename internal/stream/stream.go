@@ -26,13 +26,13 @@ type Stream struct {
 
 	mu sync.Mutex // guards the rest
 	queue
-	phase   phase
-	failed  mcp.DropReason // why the stream has failed
-	wire    wire
-	seats   seats
-	logging logging
-	owners  []Owner // those whom the loss of the stream concerns
-	lost    bool    // Lost was called, and there was nothing to resume
+	phase     phase
+	failed    mcp.DropReason // why the stream has failed
+	wire      wire
+	exchanges exchanges
+	logging   logging
+	owners    []Owner // those whom the loss of the stream concerns
+	lost      bool    // Lost was called, and there was nothing to resume
 
 	// The usual exchange has one request and one answer: room for them.
 	queued [1]*Message
@@ -93,7 +93,7 @@ const firstReader = 1
 // New returns a stream that is to be written by [Stream.Pump].
 func New(host *Host, cfg Config) *Stream {
 	st := &Stream{host: host, cfg: cfg, wake: host.wakes.get(), single: cfg.Answers == 1}
-	st.seats.reader, st.seats.readers = firstReader, firstReader
+	st.exchanges.reader, st.exchanges.readers = firstReader, firstReader
 	st.expected, st.messages, st.owners = cfg.Answers, st.queued[:0], st.owned[:0]
 	return st
 }
@@ -102,7 +102,7 @@ func New(host *Host, cfg Config) *Stream {
 // read it again.
 func NewStored(host *Host, cfg Config, log Log) *Stream {
 	st := New(host, cfg)
-	st.seats.reader, st.phase, st.logging.log = noReader, ended, log
+	st.exchanges.reader, st.phase, st.logging.log = noReader, ended, log
 	return st
 }
 
@@ -132,7 +132,7 @@ func (st *Stream) signal() {
 	default:
 	}
 	if st.alone.Load() {
-		st.host.Go(st.keepUp)
+		st.host.Go(st.startStoring)
 	}
 }
 
@@ -213,15 +213,15 @@ type wire struct {
 	deadline, end time.Time
 }
 
-// seats tells which exchange reads a stream, and who writes it. A stream has one writer at
+// exchanges tells which exchange reads a stream, and who writes it. A stream has one writer at
 // any time, and only the writer adds to its log: the goroutine of an exchange, or, while there
 // is none, one that works off the queue into the log and ends. So nothing comes between what
 // was replayed and what follows. All is guarded by Stream.mu; the writer may read writer
 // without it.
-type seats struct {
+type exchanges struct {
 	reader  int           // the number of the exchange that reads the stream, or noReader
 	readers int           // how many exchanges there have been
-	writer  int           // noWriter, keeper, or the number of an exchange
+	writer  int           // noWriter, storer, or the number of an exchange
 	free    chan struct{} // closed when there is no writer; nil while nobody waits
 	closing bool          // a mark in the queue ends the exchange
 }
@@ -229,7 +229,7 @@ type seats struct {
 const (
 	noReader = 0
 	noWriter = 0
-	keeper   = -1
+	storer   = -1
 )
 
 // logging is how a stream gets its log, and what has become of that. The fields are guarded
@@ -243,7 +243,7 @@ type logging struct {
 // detached reports whether the exchange that is the writer does not read the stream any
 // more. The caller must hold st.mu.
 func (st *Stream) detached() bool {
-	return st.logging.log != nil && st.seats.reader != st.seats.writer
+	return st.logging.log != nil && st.exchanges.reader != st.exchanges.writer
 }
 
 // stopped is why the exchange that is the writer writes nothing any more, or "". The caller
@@ -270,14 +270,14 @@ func (st *Stream) failure() error {
 func (st *Stream) Live() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.phase != failed && (st.logging.log == nil || st.seats.reader != noReader)
+	return st.phase != failed && (st.logging.log == nil || st.exchanges.reader != noReader)
 }
 
 // Unread reports whether the stream has a log, and no exchange reads it.
 func (st *Stream) Unread() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.logging.log != nil && st.seats.reader == noReader
+	return st.logging.log != nil && st.exchanges.reader == noReader
 }
 
 // Log returns the log of the stream, or nil.

@@ -15,7 +15,7 @@ func (st *Stream) next(batch []*Message) (_ []*Message, done bool, reason mcp.Dr
 		return nil, true, reason
 	}
 	n := len(st.messages)
-	if st.seats.closing {
+	if st.exchanges.closing {
 		n = 1 + slices.IndexFunc(st.messages, func(m *Message) bool { return m.EndsExchange })
 	}
 	batch, done = st.grab(batch, n)
@@ -28,7 +28,7 @@ func (st *Stream) grab(batch []*Message, n int) (_ []*Message, done bool) {
 	batch = st.take(batch, n)
 	for _, m := range batch {
 		if m.EndsExchange {
-			st.seats.closing = false
+			st.exchanges.closing = false
 		}
 	}
 	if st.expected <= 0 && !st.endless() {

@@ -38,10 +38,10 @@ func (st *Stream) pump(sink Sink, number int, first func() error) error {
 	if first != nil {
 		watch.always()
 	}
-	if err := st.takeSeat(number, sink); err != nil {
+	if err := st.becomeWriter(number, sink); err != nil {
 		return err
 	}
-	defer st.leaveSeat(number)
+	defer st.stopWriting(number)
 	if first != nil {
 		if err := first(); err != nil {
 			return err
@@ -218,7 +218,7 @@ func (st *Stream) lose(batch []*Message, done bool, err error) {
 	if st.cfg.Loss == LossFails {
 		st.Fail(reason)
 	} else {
-		st.lostBy(st.seats.writer) // the writer may learn it before the transport does
+		st.lostBy(st.exchanges.writer) // the writer may learn it before the transport does
 	}
 	if reason == mcp.DropWriteTimeout {
 		st.host.LimitReached(limits.NameWriteTimeout)
@@ -227,7 +227,7 @@ func (st *Stream) lose(batch []*Message, done bool, err error) {
 		switch {
 		case m == nil:
 		case st.logging.log != nil && st.Reason() == "":
-			st.keep(m, done && i == len(batch)-1)
+			st.store(m, done && i == len(batch)-1)
 		default:
 			m.Delivery.Dropped(reason)
 		}

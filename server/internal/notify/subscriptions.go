@@ -129,7 +129,7 @@ type subscription struct{ req *session.Request }
 func (s subscription) wait(ctx context.Context) (mcp.Result, error) {
 	select {
 	case <-ctx.Done():
-	case <-s.req.Parting():
+	case <-s.req.Ending():
 	}
 	switch cause, cancelled := mcp.CauseOf(ctx); {
 	case !cancelled, cause == mcp.CauseServerShutdown, cause == mcp.CauseTransportClose:

@@ -48,3 +48,46 @@ func (c *Core) authenticate(ctx context.Context, caller *auth.Caller) (p *auth.P
 	}
 	return p, nil
 }
+
+// byAdmission says who refuses a request if the rule itself does not say so.
+const byAdmission = "admission"
+
+// askAdmission asks the server's rules whether a request may be admitted; nil is yes. A
+// rule that panics lets nothing in.
+func (c *Core) askAdmission(r *Request) (refused *mcp.Error) {
+	if c.admission == nil {
+		return nil
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			c.logger.ErrorContext(r.ctx, "admission.panic", append(r.LogAttrs(), "panic", v, "stack", string(debug.Stack()))...)
+			refused = (&mcp.Refusal{Status: 503, Reason: "panic", By: byAdmission}).RPC()
+		}
+	}()
+	// The alarm of the request is set when it is admitted.
+	ctx, cancel := context.WithDeadlineCause(r.ctx, r.Deadline(), mcp.ErrDeadline)
+	defer cancel()
+	if err := c.admission(ctx, r); err != nil {
+		return asRefusal(err, mcp.Refusal{Status: 403, Reason: "forbidden", By: byAdmission}).RPC()
+	}
+	return nil
+}
+
+// asRefusal finds the refusal in an error, or makes it the reason behind another one.
+func asRefusal(err error, otherwise mcp.Refusal) *mcp.Refusal {
+	if r, ok := mcp.AsRefusal(err); ok {
+		if r.By != "" && r.Reason != "" {
+			return r
+		}
+		named := *r
+		if named.By == "" {
+			named.By = otherwise.By
+		}
+		if named.Reason == "" {
+			named.Reason = otherwise.Reason
+		}
+		return &named
+	}
+	otherwise.Err = err
+	return &otherwise
+}

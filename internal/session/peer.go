@@ -7,6 +7,18 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
+// A Peer is what a legacy client and the server have agreed on in initialize. It
+// is immutable.
+type Peer struct {
+	Version      mcp.Version
+	Client       mcp.Implementation
+	Capabilities mcp.ClientCapabilities
+}
+
+// wantsNullID reports whether an error without an id has an id of null for the
+// peer; p may be nil.
+func (p *Peer) wantsNullID() bool { return p != nil && !p.Version.AtLeast(mcp.Version20251125) }
+
 // maxClientText bounds the bytes that are shown of a client's name, and of its version.
 const maxClientText = 64
 

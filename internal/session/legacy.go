@@ -9,9 +9,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// This file is what legacy HTTP sessions have beyond a byte stream's: an id, a
-// stream of their own (GET), idle time, and a cap.
-
 // Open opens a legacy HTTP session with the given id. It returns an error answer and its reason
 // when the server has no room for another session or is shutting down.
 func (c *Core) Open(conn *Conn, id string) (*Session, mcp.RejectReason, *mcp.Error) {
@@ -116,36 +113,6 @@ func (c *Core) Session(id string, principal *auth.Principal) *Session {
 	return nil
 }
 
-// idle reports whether nothing keeps the session: no request and no stream. A
-// stream does not keep a session whose handshake is not finished.
-func (st *state) idle() bool {
-	return st.phase == sessionOpen && len(st.live) == 0 && (st.listeners == 0 || !st.ready)
-}
-
-// watchIdle runs the idle timer exactly while the session is idle. A session
-// that has not finished its handshake has less time, and not again after each
-// request.
-func (s *Session) watchIdle() {
-	st := &s.state
-	switch {
-	case st.idleTimer == nil:
-	case !st.idle():
-		st.idleTimer.Stop()
-		st.watched = false
-	case !st.watched || st.watchedReady != st.ready:
-		st.watched, st.watchedReady = true, st.ready
-		st.idleTimer.Reset(max(time.Until(s.idleUntil()), 0))
-	}
-}
-
-// idleUntil returns when an idle session ends. The caller holds s.mu.
-func (s *Session) idleUntil() time.Time {
-	if s.state.ready {
-		return s.state.quietAt.Add(s.core.limits.SessionIdle)
-	}
-	return s.opened.Add(s.core.limits.InitializeTimeout)
-}
-
 // expire runs when the idle timer fires.
 func (s *Session) expire() {
 	s.core.hooks.at(pointIdle, nil)
@@ -168,35 +135,22 @@ func (s *Session) endIdle(cause mcp.Cause) (ended bool) {
 	return ended
 }
 
-// endStreams ends the session's own stream, and those that no exchange reads or that
-// are only read again.
-func (s *Session) endStreams(reason mcp.DropReason) {
-	var own *stream.Stream
-	s.update(func(state *state) { own = state.standalone })
-	if own != nil {
-		own.Fail(reason)
-	}
-	if s.logs != nil {
-		s.logs.Fail(reason)
-	}
-}
-
-// farewell ends the session's own stream, or the subscriptions that share its byte
+// endStanding ends the session's own stream, or the subscriptions that share its byte
 // stream, politely, when the server drains. There will be no other stream, for which
 // calls could wait.
-func (s *Session) farewell() {
-	s.part(mcp.CauseServerShutdown)
+func (s *Session) endStanding() {
+	s.endSubscriptions(mcp.CauseServerShutdown)
 	var st *stream.Stream
-	var parked []*outbound
+	var waitingCalls []*outbound
 	s.update(func(state *state) {
 		state.leaving = true
 		st = state.standalone
-		parked, state.parked = state.parked, nil
+		waitingCalls, state.waitingCalls = state.waitingCalls, nil
 	})
 	if st != nil {
 		st.End(time.Now().Add(s.core.limits.CleanupGrace), 0)
 	}
-	for _, o := range parked {
+	for _, o := range waitingCalls {
 		o.Dropped(mcp.DropStreamGone)
 	}
 }

@@ -1,0 +1,98 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/resume"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
+)
+
+// Config is what a Core is made of. Dispatcher is required.
+type Config struct {
+	Dispatcher Dispatcher
+	Observer   Observer     // default: none
+	Logger     *slog.Logger // default: discard
+	Limits     limits.Limits
+	// Authenticator finds out who calls, see [Core.Authenticate]. Default: nobody does, and
+	// all callers are one.
+	Authenticator auth.Authenticator
+	// Admission is asked whether a request may be admitted, before it takes a slot or a
+	// place in a queue; an error refuses it, see [Core.askAdmission]. Default: everything may.
+	Admission func(ctx context.Context, r *Request) error
+	// Events keeps what legacy HTTP streams carry, so that they can be resumed. Default:
+	// none, and a stream whose connection is lost is over.
+	Events store.EventStore
+}
+
+// New returns a core that accepts requests at once.
+func New(cfg Config) *Core {
+	c := &Core{
+		dispatcher:          cfg.Dispatcher,
+		observer:            cfg.Observer,
+		logger:              cfg.Logger,
+		admission:           cfg.Admission,
+		authenticator:       cfg.Authenticator,
+		ledger:              newLedger(4 * runtime.GOMAXPROCS(0)),
+		sessions:            map[*Session]struct{}{},
+		byID:                map[string]*Session{},
+		closing:             make(chan struct{}),
+		subscriptionsEnding: make(chan struct{}),
+		drained:             make(chan struct{}),
+	}
+	if c.logger == nil {
+		c.logger = slog.New(slog.DiscardHandler)
+	}
+	c.host = stream.Host{
+		Logger: c.logger, LimitReached: c.ledger.limitReached, Go: c.tasks.start,
+		Written: func(conn any, n int, took time.Duration) {
+			c.tell("Written", func(o Observer) { o.Written(conn.(*Conn), n, took) })
+		},
+		BeforeWrite: func(m *stream.Message) {
+			if a, ok := m.Delivery.(*answer); ok {
+				c.hooks.at(pointBeforeWrite, (*Request)(a))
+			}
+		},
+	}
+	if cfg.Events != nil {
+		c.store = &resume.Store{
+			Events: cfg.Events, Logger: c.logger, LimitReached: c.ledger.limitReached, Go: c.tasks.start,
+			Failed:  func(op resume.Operation) { c.ledger.count(func(t *tally) { t.eventFailures[op]++ }) },
+			Expired: c.answersExpired,
+		}
+	}
+	c.SetLimits(cfg.Limits)
+	return c
+}
+
+// answersExpired counts stored answers that nobody has fetched. They stay "stored" in
+// the books: the fate of an answer is decided once.
+func (c *Core) answersExpired(n int) {
+	c.ledger.count(func(t *tally) { t.expired += uint64(n) })
+	c.logger.Debug("response.expired", "reason", mcp.DropStreamGone, "responses", n)
+}
+
+// SetLimits replaces the limits. It must be called before the first message.
+func (c *Core) SetLimits(l limits.Limits) {
+	c.limits = l.WithDefaults()
+	c.slots = semaphore.NewWeighted(int64(c.limits.MaxInFlightTotal))
+	c.bodies = semaphore.NewWeighted(int64(c.limits.MaxBodyBytesPending))
+	c.waiting.size = int64(c.limits.MaxQueue)
+	c.host.Limits = c.limits
+	if c.store != nil {
+		c.store.Limits = c.limits
+		if m, ok := c.store.Events.(*resume.Memory); ok {
+			m.Bind(c.limits, c.ledger.limitReached)
+		}
+	}
+	c.subscriptions.size = int64(c.limits.MaxSubscriptions)
+	c.running.size = int64(c.limits.MaxRunningTasks)
+}

@@ -1,0 +1,198 @@
+package session
+
+import (
+	"runtime/debug"
+
+	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// Receive takes one message of a byte stream, in the order of arrival. Answers
+// leave on the session's own stream.
+func (s *Session) Receive(in *Inbound) { s.ReceiveOn(in, s.stream) }
+
+// ReceiveOn takes one message whose answer, if it gets one, leaves on st.
+func (s *Session) ReceiveOn(in *Inbound, st *stream.Stream) {
+	s.update(func(state *state) {
+		state.malformed = 0
+		if in.Era == mcp.Legacy && state.peer != nil && in.Version == "" {
+			in.Version = state.peer.Version
+		}
+	})
+	switch in.Kind {
+	case wire.Request:
+		s.core.admit(in, s, st)
+	case wire.Notification:
+		s.notification(in)
+	case wire.Response:
+		s.response(in)
+	}
+}
+
+func (s *Session) notification(in *Inbound) {
+	switch in.Method {
+	case mcp.NotificationCancelled:
+		_, end := s.core.tellNotified(in, s)
+		s.cancel(in)
+		end()
+		return
+	case mcp.NotificationInitialized:
+		s.Initialized()
+	}
+	s.core.notify(in, s)
+}
+
+// cancel handles notifications/cancelled.
+func (s *Session) cancel(in *Inbound) {
+	reason := mcp.IgnoreMalformed
+	if in.Cancel != nil && in.Cancel.RequestIDOK {
+		var r *Request
+		s.update(func(st *state) { r = st.index[in.Cancel.RequestID.Key()] })
+		switch {
+		case r == nil:
+			reason = mcp.IgnoreUnknownID
+		case r.Route.Handshake:
+			reason = mcp.IgnoreNotCancellable
+		case s.cancelRequest(r, in.Cancel.Reason):
+			s.core.ledger.received(receivedNotification)
+			return
+		default:
+			reason = mcp.IgnoreUnknownID // settled meanwhile
+		}
+	}
+	s.core.ledger.ignored(receivedNotification, mcp.IgnoredCancel, reason)
+	s.core.logger.Debug("cancel.ignored", "session", s.LogID(), "reason", reason)
+}
+
+// cancelRequest cancels a request on behalf of its client, which gets no answer. Only
+// a legacy HTTP exchange must end with something, so that it gets the terminator
+// -32800, unless it has become an event stream already, which can just end, or the
+// exchange is that of a batch, which ends without an answer when none is left.
+func (s *Session) cancelRequest(r *Request, text string) bool {
+	err := &mcp.CancelError{Cause: mcp.CauseClientCancel, Detail: logline.Printable(text, 256)}
+	var won bool
+	if s.stream == nil && r.batch == nil && !r.stream.EndsWithoutAnswer() {
+		won = r.cancelAnswered(err, mcp.NewError(mcp.CodeRequestCancelled, "Request cancelled"))
+	} else if won = r.dropAnswer(err, mcp.DropCancelled); won {
+		r.skipAnswer()
+	}
+	if won {
+		s.core.logger.InfoContext(r.ctx, "request.cancelled",
+			append(r.LogAttrs(), "cause", err.Cause, "reason", err.Detail)...)
+	}
+	return won
+}
+
+// Receive takes the one request of a modern HTTP exchange.
+func (c *Core) Receive(in *Inbound, st *stream.Stream) { c.admit(in, nil, st) }
+
+// Notify takes a notification that no session receives.
+func (c *Core) Notify(in *Inbound) {
+	if in.Method == mcp.NotificationCancelled {
+		c.ledger.ignored(receivedNotification, mcp.IgnoredCancel, mcp.IgnoreWrongTransport)
+		c.logger.Debug("cancel.ignored", "reason", mcp.IgnoreWrongTransport)
+		_, end := c.tellNotified(in, nil)
+		end()
+		return
+	}
+	c.notify(in, nil)
+}
+
+// IgnoreResponse counts a response that reached no session.
+func (c *Core) IgnoreResponse(reason mcp.IgnoreReason) {
+	c.ledger.ignored(receivedResponse, mcp.IgnoredResponse, reason)
+}
+
+// RejectUnadmitted counts a message that was refused before a session could
+// receive it. The transport answers it.
+func (c *Core) RejectUnadmitted(in *Inbound, reason mcp.RejectReason, err *mcp.Error) {
+	switch in.Kind {
+	case wire.Request:
+		r := newRequest(c, in, nil, nil, c.dispatcher.Route(in, nil))
+		c.ledger.rejected(receivedRequest, reason)
+		c.tell("Rejected", func(o Observer) { o.Rejected(r, reason, err) })
+		r.cancel(nil)
+	case wire.Notification:
+		c.ledger.rejected(receivedNotification, reason)
+		_, end := c.tellNotified(in, nil)
+		end()
+	case wire.Response:
+		c.ledger.ignored(receivedResponse, mcp.IgnoredResponse, mcp.IgnoreWrongSession)
+	}
+}
+
+// notify has a notification handled, in the order of arrival. The handler has a
+// goroutine of its own, so that neither its panic nor its runtime.Goexit is the
+// reader's.
+func (c *Core) notify(in *Inbound, s *Session) {
+	c.ledger.received(receivedNotification)
+	handled := make(chan struct{})
+	go func() {
+		defer close(handled)
+		normal := false
+		defer func() {
+			if v := recover(); !normal {
+				c.logger.Error("notification.panic", "method", in.Method, "panic", v, "stack", string(debug.Stack()))
+			}
+		}()
+		ctx, end := c.tellNotified(in, s)
+		defer end()
+		c.dispatcher.Notify(ctx, in, s)
+		normal = true
+	}()
+	<-handled
+}
+
+// Initialized records the client's notifications/initialized, and sends what has waited
+// for it.
+func (s *Session) Initialized() {
+	var early []*outbound
+	s.update(func(st *state) {
+		st.ready = true
+		early, st.early = st.early, nil
+	})
+	for _, o := range early {
+		o.send()
+	}
+}
+
+// ReceiveBatch takes the messages of one batch of a byte stream, in their order
+// (specification 2025-03-26: "Batching"). Their answers leave as one array, as soon
+// as the last of them is there.
+func (s *Session) ReceiveBatch(members []Member) { s.ReceiveBatchOn(members, s.stream, false) }
+
+// ReceiveBatchOn is ReceiveBatch for a batch whose answers leave on st. If apart is
+// set they leave one by one, each as soon as it is there, unless every one of them
+// rejects. It returns how many requests were admitted; without any, all the answers
+// that there will be are there.
+func (s *Session) ReceiveBatchOn(members []Member, st *stream.Stream, apart bool) (admitted int) {
+	b := newBatch(st, members)
+	for _, m := range members {
+		switch {
+		case m.Bad != nil:
+			answer, last := s.judge(m.Bad, b)
+			if answer != nil {
+				b.Expect()
+				b.reject(answer)
+			}
+			if last {
+				return admitted // the session is closed
+			}
+		case m.In.Kind == wire.Request:
+			before := b.rejected
+			s.ReceiveOn(b.take(m.In), st)
+			if b.rejected == before {
+				admitted++
+			}
+		default:
+			s.ReceiveOn(m.In, st)
+		}
+	}
+	b.Received(apart && admitted > 0)
+	if b.rejected > 0 && s.stream != nil {
+		st.AwaitRejections(0)
+	}
+	return admitted
+}

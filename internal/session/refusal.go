@@ -1,0 +1,62 @@
+package session
+
+import (
+	"sync"
+
+	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A RefusedCounter counts refusals: why, and by whom.
+type RefusedCounter struct {
+	Reason, By string
+	Count      uint64
+}
+
+// maxRefusedKinds bounds how many pairs of reason and refuser are told apart, and
+// maxRefusedText the bytes of each text; what is more counts as otherRefusal.
+const (
+	maxRefusedKinds = 64
+	maxRefusedText  = 64
+	otherRefusal    = "_OTHER"
+)
+
+// refusedCounts counts refusals by reason and refuser. They come from the program, and
+// may be made up for each request all the same, so their number is bounded.
+type refusedCounts struct {
+	mu     sync.Mutex
+	counts map[refusedKey]uint64
+}
+
+type refusedKey struct{ reason, by string }
+
+func (t *refusedCounts) add(r *mcp.Refusal) {
+	key := refusedKey{logline.Printable(r.Reason, maxRefusedText), logline.Printable(r.By, maxRefusedText)}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.counts == nil {
+		t.counts = map[refusedKey]uint64{}
+	}
+	if _, known := t.counts[key]; !known && len(t.counts) >= maxRefusedKinds {
+		key = refusedKey{otherRefusal, otherRefusal}
+	}
+	t.counts[key]++
+}
+
+func (t *refusedCounts) list() (all []RefusedCounter) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, n := range t.counts {
+		all = append(all, RefusedCounter{key.reason, key.by, n})
+	}
+	return all
+}
+
+// refusalAttrs are what the log says of a refusal: all of it, as the log is the operator's.
+func refusalAttrs(r *mcp.Refusal) (attrs []any) {
+	attrs = []any{"refusal", logline.Printable(r.Reason, maxRefusedText), "by", logline.Printable(r.By, maxRefusedText)}
+	if r.Err != nil {
+		attrs = append(attrs, "error", r.Err)
+	}
+	return attrs
+}
