@@ -15,24 +15,24 @@ import (
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
-// statsPath is where every server tells its counters, and below pprofPath are its profiles.
+// statsPath is the path of every server's counters. Its profiles are below pprofPath.
 const (
 	statsPath = "/bench/stats"
 	pprofPath = "/debug/pprof/"
 )
 
-// stats are counters of a process since its start, as [runtime.MemStats] has them.
+// stats are counters of [runtime.MemStats] since the start of a process.
 type stats struct {
 	Mallocs uint64 `json:"mallocs"`
 	Bytes   uint64 `json:"bytes"`
 }
 
-// announceFD is the descriptor to which a child writes its address, because standard
-// output may belong to the protocol.
+// announceFD is the descriptor to which a child writes its address. Standard output may belong
+// to the protocol.
 const announceFD = 3
 
-// serve is the main function of a child. It ends with its standard input, so that none
-// outlives its parent.
+// serve is the main function of a child. It returns when its standard input ends, so that no
+// child outlives its parent.
 func serve(name string, tools int, stdio bool) error {
 	kind, err := servers.Find(name)
 	if err != nil {
@@ -83,5 +83,5 @@ func serve(name string, tools int, stdio bool) error {
 func writeStats(w http.ResponseWriter, _ *http.Request) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	_ = json.NewEncoder(w).Encode(stats{Mallocs: m.Mallocs, Bytes: m.TotalAlloc}) // the client is gone
+	_ = json.NewEncoder(w).Encode(stats{Mallocs: m.Mallocs, Bytes: m.TotalAlloc}) // an error means that the client is gone
 }

@@ -10,17 +10,16 @@ import (
 	"time"
 )
 
-// A conn is a keep-alive connection of HTTP/1.1. It knows as much of HTTP as these
-// servers use: the client shares the machine with the server, and what it spends the
-// server does not get.
+// A conn is a keep-alive connection of HTTP/1.1. It supports only what these servers use, to
+// save time: the client runs on the same machine as the server.
 type conn struct {
 	net     *poller
 	in      *bufio.Reader
 	body    []byte // of the last response; valid until the next
-	session string // the last one that a response has named
+	session string // the id in the last response that had one
 }
 
-// dial connects, and reads with a buffer of that size.
+// dial opens a connection that reads with a buffer of the given size.
 func dial(addr string, buffer int) (*conn, error) {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -34,7 +33,7 @@ func dial(addr string, buffer int) (*conn, error) {
 	return &conn{net: p, in: bufio.NewReaderSize(p, buffer)}, nil
 }
 
-// setDeadline lets whatever takes longer than until then fail.
+// setDeadline makes reads and writes fail after t.
 func (c *conn) setDeadline(t time.Time) error { return c.net.SetDeadline(t) }
 func (c *conn) close()                        { c.net.Close() }
 
@@ -51,8 +50,8 @@ func (c *conn) roundTrip(request []byte) (status int, err error) {
 	return status, c.read(length)
 }
 
-// open sends a request and reads the head of the response. length is that of the body,
-// negative if it comes in chunks.
+// open sends a request and reads the head of the response. length is the length of the body,
+// negative if the body comes in chunks.
 func (c *conn) open(request []byte) (status, length int, err error) {
 	if _, err := c.net.Write(request); err != nil {
 		return 0, 0, err

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime returns the CPU time that a process has used so far: by its clock, which counts
-// nanoseconds, or where the kernel does not have it by /proc, which counts ticks.
+// cpuTime returns the CPU time that a process has used so far. It reads the process's clock,
+// which counts nanoseconds, or /proc, which counts ticks, if the kernel has no such clock.
 func cpuTime(pid int) (time.Duration, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(processClock(pid), &t); err == nil {
@@ -25,8 +25,8 @@ func cpuTime(pid int) (time.Duration, error) {
 	return parseStat(stat)
 }
 
-// processClock returns the id of the CPU clock of a process, as clock_getcpuclockid(3)
-// makes it: CPUCLOCK_SCHED of all its threads.
+// processClock returns the id of the CPU clock of a process, as clock_getcpuclockid(3) does:
+// CPUCLOCK_SCHED of all its threads.
 func processClock(pid int) int32 { return int32(^pid<<3 | 2) }
 
 // tick is the unit of /proc/<pid>/stat, which on Linux is the same on all machines.

@@ -12,15 +12,15 @@ import (
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
-// A crowd are connections, each with one response that does not end.
+// A crowd is a number of connections, each with one response that does not end.
 type crowd []*conn
 
-// openers is how many connect at the same time. More would overflow the queue of a
-// listener, which drops them for a second.
+// openers is the number of connections that are opened at the same time. More would overflow
+// the queue of a listener, which then ignores them for a second.
 const openers = 32
 
-// open opens n of them, and lets each send the request. ready waits for what has to come
-// before the next one is opened; it may be nil.
+// open opens n connections and sends the request on each. ready waits for the beginning of the
+// response before the next connection is opened; it may be nil.
 func open(addr string, request []byte, n int, ready func(*conn) error) (c crowd, err error) {
 	c = make(crowd, n)
 	err = inParallel(n, func(i int) (err error) {
@@ -58,7 +58,7 @@ func (c crowd) close() {
 	}
 }
 
-// setDeadline lets whatever takes longer than until then fail, on all of them.
+// setDeadline sets the deadline of all connections.
 func (c crowd) setDeadline(t time.Time) error {
 	for _, conn := range c {
 		if err := conn.setDeadline(t); err != nil {
@@ -106,9 +106,9 @@ func (c *conn) waitFor(text string) error {
 	}
 }
 
-// everybody waits until all have read some text, after it has called trigger, and returns
-// how long that took since.
-func (c crowd) everybody(text string, trigger func() error) (time.Duration, error) {
+// awaitAll calls trigger and waits until all connections have read some text. It returns the
+// time since the call.
+func (c crowd) awaitAll(text string, trigger func() error) (time.Duration, error) {
 	if err := c.setDeadline(time.Now().Add(patience)); err != nil {
 		return 0, err
 	}
@@ -171,7 +171,7 @@ func openSessions(addr string, n int) (ids []string, err error) {
 	return ids, err
 }
 
-// shuffle brings ids into an order that is not that of their making.
+// shuffle brings ids into a random order.
 func shuffle(ids []string) {
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 }
@@ -190,14 +190,14 @@ func newSessionsLoad(s scenario, addr string, ids []string) (*httpLoad, error) {
 		at := bytes.Index(request, []byte(ids[0]))
 		l.callers = append(l.callers, &caller{
 			conn: c, request: request, id: id, slot: request[at:][:len(ids[0])],
-			// Neither the ids nor the sessions of two callers shall meet.
+			// Two callers must not use the same ids or sessions.
 			next: firstID + i*1_000_000 + i*len(ids)/s.callers,
 		})
 	}
 	return l, nil
 }
 
-// listening is the request for a stream of changes of the list of tools, and holding the
+// listening returns the request for a stream of changes of the list of tools, and holding the
 // call of a tool that waits.
 func listening(addr string) []byte {
 	return modernRequest(addr, servers.Listen, "", `"notifications":{"toolsListChanged":true}`)

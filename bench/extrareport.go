@@ -9,7 +9,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
-// Release is the table of what a release takes.
+// Release returns the table of the sizes and times of a release.
 func (r report) Release() string {
 	var b strings.Builder
 	rel := r.release
@@ -56,7 +56,7 @@ func (r report) Release() string {
 	return b.String()
 }
 
-// start is the spread of a time of the launches, in milliseconds.
+// start returns the spread of a time of the launches, in milliseconds.
 func (one programResult) start(of func(launch) time.Duration) spread {
 	values := make([]float64, len(one.launches))
 	for i, l := range one.launches {
@@ -65,7 +65,7 @@ func (one programResult) start(of func(launch) time.Duration) spread {
 	return spreadOfValues(values)
 }
 
-// most is the most that an idle process had in memory, in bytes, before a moment.
+// most returns the largest memory of an idle process before a moment, in bytes.
 func (one programResult) most(before int) (most float64) {
 	for _, all := range one.idle[:before] {
 		for _, m := range all {
@@ -75,7 +75,7 @@ func (one programResult) most(before int) (most float64) {
 	return most
 }
 
-// released is a figure of the release of Vitrine, if there is one.
+// released returns a figure of the release of Vitrine, if there is one.
 func released(figure func(programResult) float64) func(report) (float64, bool) {
 	return func(r report) (float64, bool) {
 		if r.release.programs == nil {
@@ -85,7 +85,7 @@ func released(figure func(programResult) float64) func(report) (float64, bool) {
 	}
 }
 
-// Promises is the table of what promises cost.
+// Promises returns the table of the costs of promises.
 func (r report) Promises() string {
 	if r.promises.samples == nil {
 		return ""
@@ -107,8 +107,8 @@ func (r report) Promises() string {
 	return b.String()
 }
 
-// promised is how much CPU time a server with all promises takes, as a multiple of what
-// the floor takes.
+// promised returns the CPU time of a server with all promises, as a multiple of that of the
+// floor.
 func (r report) promised(server string) string {
 	i := slices.IndexFunc(servers.Promises(), func(k servers.Kind) bool { return k.Name == server })
 	if i < 0 || r.promises.samples == nil {
@@ -117,7 +117,7 @@ func (r report) promised(server string) string {
 	return format("%.2f", ratios(r.promises.samples[i], r.promises.samples[1], cpuTimeOf))
 }
 
-// fraction is one part in so many of the CPU time that a server takes in a scenario.
+// fraction returns the CPU time of a server in a scenario, divided by a number of parts.
 func (r report) fraction(server, scenario string, parts float64) string {
 	samples := r.of(server, scenario)
 	if samples == nil {
@@ -126,7 +126,7 @@ func (r report) fraction(server, scenario string, parts float64) string {
 	return fmt.Sprintf("%.1f µs", spreadOf(samples, func(s sample) float64 { return micros(s.cpu) }).median/parts)
 }
 
-// Collector is the table of what fewer runs of the garbage collector give.
+// Collector returns the table of the gains by fewer runs of the garbage collector.
 func (r report) Collector() string {
 	if r.collector.samples == nil {
 		return ""
@@ -144,7 +144,7 @@ func (r report) Collector() string {
 	return b.String()
 }
 
-// validation is the time of a full validation.
+// validation returns the time of a full validation.
 func (r report) validation() string {
 	if r.checking == 0 {
 		return unknown
@@ -152,8 +152,7 @@ func (r report) validation() string {
 	return fmt.Sprintf("%.1f µs", micros(r.checking))
 }
 
-// part is how much CPU time some parts of a server take together in one request of the
-// headline.
+// part returns the CPU time of some parts of a server together, in one request of the headline.
 func (r report) part(server string, titles ...string) string {
 	if cpu, ok := r.partCPU(server, titles...); ok {
 		return fmt.Sprintf("%.1f µs", cpu)
@@ -161,7 +160,7 @@ func (r report) part(server string, titles ...string) string {
 	return unknown
 }
 
-// share is what share of the CPU time of one request that is.
+// share returns the share of that in the CPU time of one request.
 func (r report) share(server string, titles ...string) string {
 	some, ok := r.partCPU(server, titles...)
 	all, _ := r.partCPU(server, partTitles()...)
@@ -183,8 +182,7 @@ func (r report) partCPU(server string, titles ...string) (micro float64, ok bool
 	return 0, false
 }
 
-// ownParts are the parts of Vitrine itself, the one that takes most CPU time first, each
-// with that time.
+// ownParts returns the parts of Vitrine itself with their CPU times, the largest first.
 func (r report) ownParts() string {
 	type own struct {
 		title string

@@ -11,15 +11,15 @@ import (
 	"strconv"
 )
 
-// footprintPath is where a server tells what it keeps in memory, and changePath where it
-// is told to change its list of tools.
+// footprintPath is the path of a server's footprint. A request to changePath changes its list
+// of tools.
 const (
 	footprintPath = "/bench/footprint"
 	changePath    = "/bench/change"
 )
 
-// A footprint is what a process keeps in memory, in bytes, after its garbage was
-// collected and freed memory has gone back to the operating system.
+// A footprint is the memory of a process in bytes, after its garbage was collected and freed
+// memory has been returned to the operating system.
 type footprint struct {
 	Heap       float64 `json:"heap"`   // living objects
 	Stacks     float64 `json:"stacks"` // of goroutines
@@ -29,7 +29,7 @@ type footprint struct {
 	resident float64 // as the operating system sees it
 }
 
-// minus returns what has been added for each of n.
+// minus returns the growth since before, divided by n.
 func (f footprint) minus(before footprint, n int) footprint {
 	each := func(after, before float64) float64 { return (after - before) / float64(n) }
 	return footprint{
@@ -44,14 +44,14 @@ func writeFootprint(w http.ResponseWriter, waiting int64) {
 		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/sched/goroutines:goroutines"},
 	}
 	metrics.Read(samples)
-	_ = json.NewEncoder(w).Encode(footprint{ // the client is gone
+	_ = json.NewEncoder(w).Encode(footprint{ // an error means that the client is gone
 		Heap: float64(samples[0].Value.Uint64()), Stacks: float64(samples[1].Value.Uint64()),
 		Goroutines: float64(samples[2].Value.Uint64()), Waiting: float64(waiting),
 	})
 }
 
-// footprint asks the process for its footprint. The garbage is collected twice, since
-// pools give up in the second collection what they have kept in the first.
+// footprint asks the process for its footprint. The garbage is collected twice, because pools
+// free their values only in the second collection.
 func (p *process) footprint() (f footprint, err error) {
 	for range 2 {
 		if err := p.get(footprintPath, &f); err != nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
-// A goal is what is aimed at, and what says whether it is reached. One that is missed is
-// said to be missed: the page explains why, and the command does not fail, because on a
-// machine with others on it the figures move.
+// A goal is a bound for a figure of the report. The report says whether it is reached. A missed
+// goal does not fail the command, because on a shared machine the figures vary.
 type goal struct {
 	what   string
 	least  bool // at least, not at most
@@ -29,10 +28,11 @@ const (
 	goalList   = "http/list/modern/500/16"
 )
 
-// goalRounds is how many times as many rounds there are where the goals are measured.
+// goalRounds is the factor by which scenarios with goals have more rounds.
 const goalRounds = 3
 
-// goals are those of a call of 300 bytes over HTTP with 16 callers, if nothing else is said.
+// goals returns the goals. Unless a goal says otherwise, it is for a call of 300 bytes over HTTP
+// with 16 callers.
 func goals() []goal {
 	times := func(server, other, scenario string) func(report) (float64, bool) {
 		return func(r report) (float64, bool) { return r.quotient(server, other, scenario) }
@@ -97,12 +97,12 @@ func goals() []goal {
 	}
 }
 
-// reached is whether the figure of a run is what was aimed at.
+// reached reports whether the figure of a run meets the goal.
 func (g goal) reached(figure float64) bool {
 	return figure <= g.bound && !g.least || figure >= g.bound && g.least
 }
 
-// Goals is the table of what is aimed at.
+// Goals returns the table of the goals.
 func (r report) Goals() string {
 	var b strings.Builder
 	b.WriteString("| | aim | measured | |\n|---|---:|---:|---|\n")
@@ -122,7 +122,7 @@ func (r report) Goals() string {
 	return b.String()
 }
 
-// show prints a figure, with one digit more if it is next to what is aimed at.
+// show prints a figure, with one digit more if it is close to the bound.
 func (g goal) show(figure float64) string {
 	if off := math.Abs(figure/g.bound - 1); off > 0 && off < 0.01 {
 		return fmt.Sprintf("%.3f", figure)
@@ -130,7 +130,7 @@ func (g goal) show(figure float64) string {
 	return fmt.Sprintf("%.2f", figure)
 }
 
-// Missed is how many goals were missed.
+// Missed returns the number of missed goals.
 func (r report) Missed() (n int) {
 	for _, g := range goals() {
 		if figure, ok := g.figure(r); ok && !g.reached(figure) {
@@ -140,7 +140,7 @@ func (r report) Missed() (n int) {
 	return n
 }
 
-// quotient is the median of how much more CPU time one server takes than another.
+// quotient returns the median of the CPU time of one server as a multiple of that of another.
 func (r report) quotient(server, other, scenario string) (float64, bool) {
 	samples, base := r.of(server, scenario), r.of(other, scenario)
 	if samples == nil || base == nil {
@@ -149,7 +149,8 @@ func (r report) quotient(server, other, scenario string) (float64, bool) {
 	return ratios(samples, base, cpuTimeOf).median, true
 }
 
-// faster is the median of how many more answers a second one server gives than another.
+// faster returns the median of the rate of answers of one server as a multiple of that of
+// another.
 func (r report) faster(server, other, scenario string) (float64, bool) {
 	samples, base := r.of(server, scenario), r.of(other, scenario)
 	if samples == nil || base == nil {
@@ -162,8 +163,8 @@ func (r report) faster(server, other, scenario string) (float64, bool) {
 	return spreadOfValues(values).median, true
 }
 
-// excess is what each of the most has more at a server than at net/http, in kilobytes of
-// heap and stacks.
+// excess returns the kilobytes of heap and stacks that each of the largest number of streams,
+// calls or sessions takes at a server, minus those at net/http.
 func (s scaleResult) excess(server string, grown []growth) (float64, bool) {
 	i := slices.IndexFunc(s.kinds, func(k servers.Kind) bool { return k.Name == server })
 	if i < 0 || i >= len(grown) {

@@ -2,9 +2,9 @@ package main
 
 import "fmt"
 
-// A growth is what each of many costs, at several sizes of the same process. Every size
-// is compared with the process before there were any, so that what is paid once for many
-// shows as less for each.
+// A growth is the memory that each of many streams, calls or sessions takes, at several sizes
+// of the same process. Every size is compared with the process before there were any, so that
+// the figure for each falls if a cost arises only once.
 type growth []grown
 
 type grown struct {
@@ -12,7 +12,7 @@ type grown struct {
 	each footprint
 }
 
-// sizes are powers of ten from the first one on, as far as they are smaller than n, and n.
+// sizes returns the powers of ten from first on that are smaller than n, and n.
 func sizes(first, n int) (all []int) {
 	for size := first; size < n; size *= 10 {
 		all = append(all, size)
@@ -20,8 +20,8 @@ func sizes(first, n int) (all []int) {
 	return append(all, n)
 }
 
-// grow lets a process grow to each of the sizes, and measures it there. add adds as many
-// as are missing.
+// grow lets a process grow to each of the sizes and measures it there. add adds the missing
+// number.
 func (p *process) grow(sizes []int, without footprint, add func(missing int) error) (g growth, err error) {
 	there := 0
 	for _, n := range sizes {
@@ -38,7 +38,7 @@ func (p *process) grow(sizes []int, without footprint, add func(missing int) err
 	return g, nil
 }
 
-// last is the footprint of each when there were most of them, nothing if there were none.
+// last returns the footprint of each at the largest size, and zero if there were none.
 func (g growth) last() (f footprint) {
 	if len(g) > 0 {
 		f = g[len(g)-1].each
@@ -46,5 +46,5 @@ func (g growth) last() (f footprint) {
 	return f
 }
 
-// own is what belongs to one of many alone: its heap and its stacks.
+// own returns the heap and the stacks together.
 func (f footprint) own() float64 { return f.Heap + f.Stacks }

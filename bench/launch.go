@@ -15,13 +15,13 @@ import (
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
-// A program is built and started as a release is.
+// A program is built and started like a release.
 type program struct {
 	title   string
 	module  string // its folder
 	source  string // the package in it
 	args    []string
-	echoes  bool   // it answers with what it was asked
+	echoes  bool   // its answer repeats the argument
 	scraped bool   // it has metrics
 	path    string // of the binary
 }
@@ -37,17 +37,17 @@ func (prog program) build() error {
 	return nil
 }
 
-// A launch is the time until a program that is being started has given its first answer,
-// and the CPU time that it has used until then.
+// A launch is the time from the start of a program to its first answer, and the CPU time that
+// the program has used until then.
 type launch struct{ took, cpu time.Duration }
 
-// A service is a program that runs.
+// A service is a running program.
 type service struct {
 	title   string
 	cmd     *exec.Cmd
 	drained chan struct{} // closed when its standard error has ended
-	mcp     string        // URL of what is asked
-	admin   string        // URL of the listener that is scraped, if it has one
+	mcp     string        // URL of the MCP endpoint
+	admin   string        // URL of the admin listener, if it has one
 }
 
 // launch starts the program in a folder and asks it once.
@@ -67,7 +67,7 @@ func (prog program) launch(dir string) (s *service, l launch, err error) {
 	ready := s.ready(lines)
 	go func() {
 		defer close(s.drained)
-		_, _ = io.Copy(io.Discard, stderr) // what it has to say is not of interest, but has to go somewhere
+		_, _ = io.Copy(io.Discard, stderr) // must be read, or the service blocks
 	}()
 	if err = ready; err == nil {
 		err = s.ask(prog.echoes)
@@ -129,7 +129,7 @@ func (s *service) ask(echoes bool) error {
 
 // scrape asks for the metrics as Prometheus does: compressed, and over one connection.
 func (s *service) scrape(times int) error {
-	keeping := &http.Transport{DisableCompression: true} // it is ours to ask for
+	keeping := &http.Transport{DisableCompression: true} // the request asks for compression itself
 	defer keeping.CloseIdleConnections()
 	c := &http.Client{Transport: keeping, Timeout: patience}
 	for range times {
@@ -155,8 +155,8 @@ func (s *service) scrape(times int) error {
 	return nil
 }
 
-// A memory is what of a process is in memory, in bytes, and how much of that are pages of
-// files: of its program.
+// A memory is the resident memory of a process in bytes, and the part of it that are pages of
+// its program file.
 type memory struct{ resident, file float64 }
 
 func (s *service) memory() (m memory, err error) {
@@ -171,7 +171,7 @@ func (s *service) memory() (m memory, err error) {
 	return m, err
 }
 
-// stop ends the service at once: it has nobody left to answer.
+// stop kills the service. No client waits for it.
 func (s *service) stop() {
 	_ = s.cmd.Process.Kill()
 	<-s.drained

@@ -13,15 +13,15 @@ import (
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
-// patience is how much longer than asked for a slice may take.
+// patience is the time by which a slice may exceed its length.
 const patience = 30 * time.Second
 
-// A load asks one server, over and over again. It is used by one goroutine.
+// A load sends requests to one server. It must be used by one goroutine at a time.
 type load interface {
-	// run asks for that long and returns how long each answer took. Every status is
-	// looked at, and one answer of each caller is read.
+	// run sends requests for the given time and returns the duration of each answer. It checks
+	// every status, and one whole answer of each caller.
 	run(time.Duration) ([]time.Duration, error)
-	// size is how long the last answer was, in bytes.
+	// size returns the size of the last answer in bytes.
 	size() int
 	close()
 }
@@ -31,7 +31,7 @@ type httpLoad struct {
 	scenario scenario
 	message  message
 	callers  []*caller
-	// sessions are to be called one after the other; nil if each caller has its own.
+	// sessions are called one after the other; nil if each caller has its own.
 	sessions []string
 }
 
@@ -89,8 +89,8 @@ func (l *httpLoad) run(d time.Duration) ([]time.Duration, error) {
 	return l.took(&failed)
 }
 
-// poll lets all callers wait without sleep, on one core, until that is undone: more would leave
-// the server none.
+// poll lets all callers wait without sleep until undo is called. They use one core, so that the
+// server has the others.
 func (l *httpLoad) poll() (undo func()) {
 	before := runtime.GOMAXPROCS(1)
 	for _, c := range l.callers {
@@ -104,7 +104,7 @@ func (l *httpLoad) poll() (undo func()) {
 	}
 }
 
-// took returns what all callers have measured, or why one of them has failed.
+// took returns the durations of all callers, or the error of one of them.
 func (l *httpLoad) took(failed *atomic.Pointer[error]) (took []time.Duration, err error) {
 	if err := failed.Load(); err != nil {
 		return nil, *err
@@ -115,7 +115,7 @@ func (l *httpLoad) took(failed *atomic.Pointer[error]) (took []time.Duration, er
 	return took, nil
 }
 
-// ask asks until the end, at least once, or until another caller has failed.
+// ask sends requests until the end, at least one, or until another caller has failed.
 func (l *httpLoad) ask(c *caller, end time.Time, failed *atomic.Pointer[error]) error {
 	c.took = c.took[:0]
 	if err := c.setDeadline(end.Add(patience)); err != nil {
@@ -133,8 +133,8 @@ func (l *httpLoad) ask(c *caller, end time.Time, failed *atomic.Pointer[error]) 
 	return nil
 }
 
-// askOnce asks once, and returns when the answer had come. It took until then from when
-// it was due.
+// askOnce sends one request and returns the time at which the answer had arrived. The duration
+// of the answer counts from due on.
 func (l *httpLoad) askOnce(c *caller, due time.Time) (now time.Time, err error) {
 	c.next++
 	putID(c.id, c.next)
@@ -156,7 +156,7 @@ func (l *httpLoad) askOnce(c *caller, due time.Time) (now time.Time, err error) 
 	return now, err
 }
 
-// putID writes a number of as many digits as there is room for.
+// putID writes a number with as many digits as fit into id.
 func putID(id []byte, n int) {
 	for i := len(id) - 1; i >= 0; i-- {
 		id[i] = byte('0' + n%10)
@@ -164,7 +164,7 @@ func putID(id []byte, n int) {
 	}
 }
 
-// openSession shakes hands and returns the id of the session, which may be empty.
+// openSession does the handshake and returns the id of the session, which may be empty.
 func openSession(addr string) (string, error) {
 	resp, err := post(addr, initialize, "")
 	if err != nil {
@@ -200,7 +200,7 @@ func post(addr, body, session string) (*http.Response, error) {
 	return resp, err
 }
 
-// client returns the client for what is not measured. It leaves no connection behind.
+// client returns the HTTP client for requests that are not measured. It keeps no connection.
 func client() *http.Client {
 	return &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A machine is what the figures depend on.
+// A machine describes the conditions on which the figures depend.
 type machine struct {
 	cpu      string
 	cores    int

@@ -1,15 +1,15 @@
-// Command bench compares Vitrine with its peers, with what net/http and encoding/json
-// cost by themselves, and with bytes that are merely sent back: every server in a process
-// of its own, all of them in one run, taking turns.
+// Command bench compares Vitrine with other SDKs, with a server of net/http and encoding/json
+// alone, and with a server that sends fixed bytes. Every server runs in a process of its own,
+// and all of them take turns in one run.
 //
 //	go run .                                   everything, about twelve minutes
 //	go run . -only /call/modern/small/16       one row
 //	go run . -only ^scale/                     many streams, calls and sessions at once
-//	go run . -only ^release                    what the program takes on the disk, at its start and idle
+//	go run . -only ^release                    the size of the program, its start, and its idle memory
 //	go run . -write ../docs/performance.md     everything, and the report
 //
-// The CPU time is what the operating system says about each process; allocations are
-// what its runtime says. A wrong answer fails the run.
+// The CPU time comes from the operating system, allocations come from the runtime of each
+// process. A wrong answer fails the run.
 package main
 
 import (
@@ -98,8 +98,7 @@ func (p plan) list() {
 	}
 }
 
-// compared returns the kinds that match, and always the floor, which is what the others
-// are compared with.
+// compared returns the kinds that match, and the floor, because the others are compared with it.
 func compared(names *regexp.Regexp) []servers.Kind {
 	return slices.DeleteFunc(servers.All(), func(k servers.Kind) bool {
 		return k.Name != servers.Floor && !names.MatchString(k.Name)

@@ -15,7 +15,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
-// A plan is what is measured, and for how long.
+// A plan says what is measured, and for how long.
 type plan struct {
 	scenarios []scenario
 	scale     scale
@@ -25,30 +25,30 @@ type plan struct {
 	profiles  string        // the folder for profiles; empty makes none
 	parts     bool          // whether profiles of the headline are divided into parts
 	seconds   int           // of each profile
-	extras    []string      // of what is neither a scenario nor the scale
+	extras    []string      // names of measurements that are neither a scenario nor the scale
 	starts    int           // of each program of the release
-	pause     time.Duration // in which its processes are left alone
+	pause     time.Duration // in which the idle processes of the release are not used
 	progress  io.Writer
 }
 
-// A result is what one scenario has given: for each kind of the plan one sample a round.
+// A result is the outcome of one scenario: for each kind of the plan one sample a round.
 type result struct {
 	scenario scenario
 	samples  [][]sample
 	parts    []parts // for each kind; nil if they were not asked for
 }
 
-// An outcome is all that a run has given.
+// An outcome has all results of a run.
 type outcome struct {
 	results   []result
-	collector result        // without samples if it was not measured, as of what follows
+	collector result        // like the following results without samples if it was not measured
 	checking  time.Duration // the time of a full validation
 	promises  result
 	scaled    scaleResult
 	release   releaseResult
 }
 
-// The names of what is neither a scenario nor the scale, which -only is matched with.
+// The names of further measurements, for -only.
 const (
 	extraPromises   = "promises"
 	extraCollector  = "collector/gogc"
@@ -56,13 +56,13 @@ const (
 	extraRelease    = "release"
 )
 
-// extras returns those whose name matches.
+// extras returns the further measurements whose name matches.
 func extras(only *regexp.Regexp) []string {
 	return slices.DeleteFunc([]string{extraPromises, extraCollector, extraValidation, extraRelease}, func(name string) bool { return !only.MatchString(name) })
 }
 
-// programs are the paths of this program as it is, and of its mended form if a kind
-// wants that.
+// programs are the paths of this program as it is, and with the mended module if a kind needs
+// that.
 type programs struct{ plain, mended string }
 
 func (p programs) of(k servers.Kind) string {
@@ -72,7 +72,7 @@ func (p programs) of(k servers.Kind) string {
 	return p.plain
 }
 
-// programs finds or builds the programs, if need be below a folder.
+// programs finds the programs, or builds them below a folder.
 func (p plan) programs(dir string) (paths programs, err error) {
 	if paths.plain, err = os.Executable(); err != nil {
 		return paths, err
@@ -84,7 +84,7 @@ func (p plan) programs(dir string) (paths programs, err error) {
 	return paths, err
 }
 
-// run measures one scenario after the other, and then the rest.
+// run measures all scenarios one after the other, and then everything else.
 func (p plan) run() (o outcome, err error) {
 	sink := newSink()
 	defer sink.Close()
@@ -132,7 +132,7 @@ func (p plan) run() (o outcome, err error) {
 	return o, err
 }
 
-// timed measures something that has a name, and tells of it.
+// timed runs a measurement with a name, and reports its progress.
 func (p plan) timed(name string, measure func() error) error {
 	fmt.Fprintf(p.progress, "%s ...", name)
 	began := time.Now()
@@ -144,8 +144,8 @@ func (p plan) timed(name string, measure func() error) error {
 	return nil
 }
 
-// promises measures the headline of servers that promise more and more, in as many rounds
-// as what the goals are about.
+// promises measures the headline of servers with more and more promises, in as many rounds as
+// the goals have.
 func (p plan) promises(programs programs, sink string) (result, error) {
 	p.kinds, p.profiles, p.parts = servers.Promises(), "", false
 	return p.measure(matching(regexp.MustCompile("^" + headline + "$"))[0], programs, sink)
@@ -158,8 +158,8 @@ func (p plan) collector(programs programs, sink string) (result, error) {
 	return p.measure(matching(regexp.MustCompile("^" + headline + "$"))[0], programs, sink)
 }
 
-// measure runs all servers of one scenario, each in short slices that take turns, so that
-// whatever else the machine does falls on all of them alike.
+// measure runs all servers of one scenario in short slices that take turns, so that other work
+// of the machine affects all of them alike.
 func (p plan) measure(s scenario, programs programs, sink string) (r result, err error) {
 	r = result{scenario: s, samples: make([][]sample, len(p.kinds))}
 	processes, loads := make([]*process, len(p.kinds)), make([]load, len(p.kinds))
@@ -191,7 +191,7 @@ func (p plan) measure(s scenario, programs programs, sink string) (r result, err
 	}
 	for round := range p.roundsOf(s) {
 		for turn := range p.kinds {
-			i := (turn + round) % len(p.kinds) // nobody is always behind the same one
+			i := (turn + round) % len(p.kinds) // so that no server always follows the same one
 			got, err := measureSlice(processes[i], loads[i], p.slice)
 			if err != nil {
 				return r, fmt.Errorf("%s: %w", p.kinds[i].Name, err)
@@ -207,8 +207,8 @@ func (p plan) measure(s scenario, programs programs, sink string) (r result, err
 	return r, nil
 }
 
-// roundsOf is how often every server has its turn in a scenario: more often where a goal is
-// a matter of a few per cent.
+// roundsOf returns the number of rounds of a scenario. There are more if a goal is about a few
+// per cent.
 func (p plan) roundsOf(s scenario) int {
 	if name := s.name(); name == goalCall || name == goalLegacy {
 		return goalRounds * p.rounds
@@ -216,7 +216,7 @@ func (p plan) roundsOf(s scenario) int {
 	return p.rounds
 }
 
-// profile takes a profile of one kind, if it is wanted.
+// profile takes a profile of one kind, if profiles are asked for.
 func (p plan) profile(r *result, kind int, process *process, l load) error {
 	name := p.kinds[kind].Name
 	divide := p.parts && r.scenario.name() == headline && slices.Contains(divided, name)
@@ -241,15 +241,15 @@ func (p plan) profile(r *result, kind int, process *process, l load) error {
 	return prof.write(p.profiles, r.scenario, name)
 }
 
-// warmUp asks a server for a while before it is measured for slices of time.
+// warmUp sends requests to a server for a while before it is measured.
 func warmUp(p *process, l load, slice time.Duration) error {
 	defer p.killIn(slice + patience)()
 	_, err := l.run(slice / 4)
 	return err
 }
 
-// killIn kills a process that hangs on a pipe, which nobody else notices, unless it is
-// called off.
+// killIn kills a process after d, unless off is called. Nothing else would end a process that
+// hangs on a pipe.
 func (p *process) killIn(d time.Duration) (off func() bool) {
 	return time.AfterFunc(d, func() { _ = p.cmd.Process.Kill() }).Stop
 }
@@ -271,7 +271,7 @@ func measureSlice(p *process, l load, d time.Duration) (s sample, err error) {
 		return s, err
 	}
 	s.took = time.Since(began)
-	time.Sleep(p.kind.Exports) // or the next server would pay for that
+	time.Sleep(p.kind.Exports) // otherwise the next server would pay for the export
 	cpuAfter, err := p.cpu()
 	if err != nil {
 		return s, err
@@ -292,7 +292,7 @@ func measureSlice(p *process, l load, d time.Duration) (s sample, err error) {
 	return s, err
 }
 
-// A sink takes OTLP traces and forgets them.
+// A sink accepts OTLP traces and ignores them.
 type sink struct {
 	*httptest.Server
 	exports atomic.Int64

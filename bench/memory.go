@@ -16,10 +16,10 @@ import (
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
-// memoryPath is where a server is told to ask itself, in memory.
+// memoryPath is the path of the request that lets a server call itself in memory.
 const memoryPath = "/bench/memory"
 
-// A memoryLoad lets a process be client and server at once.
+// A memoryLoad lets a process be client and server at the same time.
 type memoryLoad struct {
 	scenario scenario
 	message  message
@@ -59,8 +59,8 @@ func (l *memoryLoad) run(d time.Duration) ([]time.Duration, error) {
 	return took, l.message.check(l.scenario, id, answer)
 }
 
-// A memoryHandler asks a server in its own process when it is told to. Its answer is how
-// long each answer took, in nanoseconds of eight bytes, and the first answer of a caller.
+// A memoryHandler calls a server in its own process. Its response has the duration of each
+// answer, in nanoseconds of eight bytes, and the first answer of a caller.
 type memoryHandler struct {
 	connect func() (servers.Ask, error)
 	callers []*memoryCaller // stay connected
@@ -93,7 +93,7 @@ func (h *memoryHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Set("Answers", strconv.Itoa(answers))
-	_, _ = w.Write(append(body, h.callers[0].first...)) // the client is gone
+	_, _ = w.Write(append(body, h.callers[0].first...)) // an error means that the client is gone
 }
 
 func (h *memoryHandler) run(n int, d time.Duration, message []byte) error {
@@ -109,7 +109,7 @@ func (h *memoryHandler) run(n int, d time.Duration, message []byte) error {
 	end := time.Now().Add(d)
 	for _, c := range h.callers[:n] {
 		all.Go(func() {
-			// With room for the end of the line.
+			// With capacity for the end of the line.
 			if err := c.run(end, append(bytes.Clone(message), '\n')[:len(message)]); err != nil {
 				failed.CompareAndSwap(nil, &err)
 			}
@@ -122,7 +122,7 @@ func (h *memoryHandler) run(n int, d time.Duration, message []byte) error {
 	return nil
 }
 
-// run asks until the end, at least once.
+// run sends requests until the end, at least one.
 func (c *memoryCaller) run(end time.Time, message []byte) error {
 	id := servers.ID(message)
 	c.took = c.took[:0]

@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// goSDK is the module that is mended: it makes a decoder with a buffer of 32 KiB for each
-// message that it decodes, which is most of what it costs. What it would cost without is
-// measured, too, so that nobody takes one mistake for the design.
+// goSDK is the module that is mended: for each message it makes a decoder with a buffer of
+// 32 KiB, which is most of its cost. The bench also measures it without that, so that one
+// mistake is not taken for the cost of the design.
 const goSDK = "github.com/modelcontextprotocol/go-sdk"
 
-// An edit replaces text that is in a file once.
+// An edit replaces text that occurs in a file once.
 type edit struct{ old, new string }
 
-// mendedFile is the file in which the decoder is made, and mendedEdits what is done to it.
-// They know no more of it than these lines; if the module has changed there, they fail.
+// mendedFile is the file that makes the decoder, and mendedEdits are the edits. They fail if the
+// module has changed in these lines.
 var (
 	mendedFile  = filepath.Join("internal", "json", "json.go")
 	mendedEdits = []edit{
@@ -42,9 +42,8 @@ func apply(text []byte, edits []edit) ([]byte, error) {
 	return text, nil
 }
 
-// buildMended builds this program with a mended copy of the module, all below a folder,
-// and returns the path of the program. It wants to run where its source is, as go run
-// does.
+// buildMended builds this program with a mended copy of the module, all below a folder, and
+// returns the path of the program. It must run in the folder of its source, as with go run.
 func buildMended(dir string) (exe string, err error) {
 	answer, err := goTool("mod", "download", "-json", goSDK) // go list -m knows no folder before the download
 	if err != nil {
@@ -69,7 +68,7 @@ func buildMended(dir string) (exe string, err error) {
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return "", err
 	}
-	// A go.mod of its own, since nothing in the module cache may be overlaid.
+	// A go.mod of its own, because files in the module cache cannot be overlaid.
 	modfile := filepath.Join(dir, "go.mod")
 	for _, name := range []string{"go.mod", "go.sum"} {
 		text, err := os.ReadFile(name)

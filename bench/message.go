@@ -24,15 +24,15 @@ const (
 	initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 )
 
-// A message is a request, ready to be sent.
+// A message is a request in its encoded form.
 type message struct {
 	body   []byte
 	method string
 	name   string // of the tool, if it is a call
 	text   string // its argument
-	// exact says that the answer has to have the id of the request, not a canned one.
+	// exact is true if the answer must have the id of the request, not a fixed one.
 	exact bool
-	// lossy says that some reports of progress may be missing.
+	// lossy is true if some progress notifications may be missing.
 	lossy bool
 }
 
@@ -72,7 +72,7 @@ func (m *message) render(s scenario) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":{%s}}`, firstID, m.method, strings.Join(params, ","))
 }
 
-// filler returns text that takes n bytes in JSON: lines with quotes, as tools give them.
+// filler returns text of n bytes in JSON: lines with quotes, as tools return them.
 func filler(n int) string {
 	const line = "a line of what a tool says: 20 °C, \"light rain\", 4 m/s from the west\n"
 	quoted, _ := json.Marshal(line)
@@ -80,8 +80,8 @@ func filler(n int) string {
 	return strings.Repeat(line, max(0, n)/width) + strings.Repeat("x", max(0, n)%width)
 }
 
-// http returns the message as an HTTP request, and where its id is in it. session may be
-// empty.
+// http returns the message as an HTTP request, and the slice of it that holds the id. session
+// may be empty.
 func (m *message) http(s scenario, addr, session string) (request []byte, id []byte) {
 	var b bytes.Buffer
 	version, path := modernVersion, servers.Modern
@@ -105,8 +105,8 @@ func (m *message) http(s scenario, addr, session string) (request []byte, id []b
 	return request, servers.ID(request)
 }
 
-// check says what is wrong with an answer: one JSON value, or an event stream that ends
-// with it.
+// check returns what is wrong with an answer, which is one JSON value or an event stream that
+// ends with it.
 func (m *message) check(s scenario, id []byte, answer []byte) error {
 	if err := m.wrong(s, id, answer); err != nil {
 		return fmt.Errorf("%w: %.300q", err, answer)

@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// open asks at times that do not depend on the answers, so many a second and for that
-// long, and measures each answer from the time at which its request was due: a server
-// that stalls pays for all who had to wait meanwhile, and not only for those whom it
-// happened to serve. The times are random like those of callers who do not know of each
-// other, and the same for every server with the same rate.
+// open sends requests at times that do not depend on the answers, at a rate per second for the
+// time d. It measures each answer from the time at which its request was due, so that a stall
+// of the server counts for all requests that had to wait. The times are random like those of
+// independent callers, and the same for every server with the same rate.
 func (l *httpLoad) open(rate float64, d time.Duration) (h half, err error) {
 	times := schedule(rate, d)
-	due := make(chan time.Time, len(times)) // so that the clock never waits
+	due := make(chan time.Time, len(times)) // large enough for all, so that pace never blocks
 	var failed atomic.Pointer[error]
 	var all sync.WaitGroup
 	begin := time.Now()
@@ -59,7 +58,7 @@ func schedule(rate float64, d time.Duration) (times []time.Duration) {
 	return times
 }
 
-// pace says when each request is due, and returns how late it has said so.
+// pace sends the due time of each request when it has come, and returns how late it was.
 func pace(begin time.Time, times []time.Duration, due chan<- time.Time) (late []time.Duration) {
 	defer preciseSleep()()
 	for _, at := range times {

@@ -12,13 +12,13 @@ import (
 	"text/template"
 )
 
-// pageText is the page without the figures: what they mean is written by hand, there.
+// pageText is the page without the figures. The explanations are written there by hand.
 //
 //go:embed performance.md.tmpl
 var pageText string
 
-// pageMark is how every page begins that the command has written, so that it overwrites
-// nothing else.
+// pageMark is the beginning of every page that the command has written. It overwrites no other
+// file.
 const pageMark = "<!-- Written by the command in bench/, out of bench/performance.md.tmpl. -->\n"
 
 // page returns the whole page. picture is the address of its picture.
@@ -61,7 +61,7 @@ func (r report) write(path string) error {
 	return os.WriteFile(path, page, 0o644)
 }
 
-// unknown stands where a figure was not measured.
+// unknown stands for a figure that was not measured.
 const unknown = "(not measured)"
 
 // of returns the samples that a server has in a scenario, nil if it has none.
@@ -74,7 +74,7 @@ func (r report) of(server, scenario string) []sample {
 	return nil
 }
 
-// cpu is the CPU time of one request, with its unit.
+// cpu returns the CPU time of one request, with its unit.
 func (r report) cpu(server, scenario string) string {
 	samples := r.of(server, scenario)
 	if samples == nil {
@@ -83,7 +83,7 @@ func (r report) cpu(server, scenario string) string {
 	return fmt.Sprintf("%.1f µs", spreadOf(samples, func(s sample) float64 { return micros(s.cpu) }).median)
 }
 
-// times is how much more CPU time one server takes than another.
+// times returns the CPU time of one server as a multiple of that of another.
 func (r report) times(server, other, scenario string) string {
 	samples, base := r.of(server, scenario), r.of(other, scenario)
 	if samples == nil || base == nil {
@@ -92,7 +92,7 @@ func (r report) times(server, other, scenario string) string {
 	return fmt.Sprintf("%.2f", ratios(samples, base, cpuTimeOf).median)
 }
 
-// allocations is how many of them one request takes.
+// allocations returns the number of allocations of one request.
 func (r report) allocations(server, scenario string) string {
 	samples := r.of(server, scenario)
 	if samples == nil {
@@ -101,7 +101,7 @@ func (r report) allocations(server, scenario string) string {
 	return fmt.Sprintf("%.0f", spreadOf(samples, func(s sample) float64 { return s.mallocs }).median)
 }
 
-// tail is how much longer the 99th percentile at half of the load is than another server's.
+// tail returns the 99th percentile at half of the load as a multiple of that of another server.
 func (r report) tail(server, other, scenario string) string {
 	samples, base := r.of(server, scenario), r.of(other, scenario)
 	if samples == nil || base == nil || base[0].half.requests == 0 {
@@ -110,13 +110,13 @@ func (r report) tail(server, other, scenario string) string {
 	return fmt.Sprintf("%.2f", ratios(samples, base, p99AtHalf).median)
 }
 
-// stream and call are what an open stream and a call that waits need beyond what net/http
-// needs for them: heap and stacks.
+// stream and call return the heap and stacks of an open stream and of a waiting call, minus those
+// of net/http.
 func (r report) stream(server string) string { return r.scaled.beyond(server, r.scaled.openStreams()) }
 
 func (r report) call(server string) string { return r.scaled.beyond(server, r.scaled.calls) }
 
-// session is the heap and the stacks of an idle session.
+// session returns the heap and the stacks of an idle session.
 func (r report) session() string {
 	if r.scaled.session == nil {
 		return unknown
@@ -124,7 +124,7 @@ func (r report) session() string {
 	return kilobytes(r.scaled.session.last().own())
 }
 
-// flat is how much more CPU time a call takes beside all the sessions than beside one.
+// flat returns the CPU time of a call beside all sessions as a multiple of that beside one.
 func (r report) flat() string {
 	if r.scaled.cost == nil {
 		return unknown

@@ -10,7 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
-// parts are the shares of what a process does that belong to parts of it.
+// parts are the shares of CPU time and allocations by the part of the program.
 type parts struct{ cpu, allocs, bytes map[string]float64 }
 
 // The parts that are not packages.
@@ -21,8 +21,8 @@ const (
 	partOther   = "the rest"
 )
 
-// partsOfCode are the parts that are packages. What a package calls that is not listed
-// here is a part of it: so telemetry is with the libraries that it uses.
+// partsOfCode are the parts that are packages. A part includes the packages that it calls and
+// that are not listed here: telemetry includes the libraries that it uses.
 var partsOfCode = []struct {
 	title    string
 	packages []string
@@ -36,7 +36,7 @@ var partsOfCode = []struct {
 	{"the handler", []string{"github.com/vitrine-mcp/vitrine/bench/servers"}},
 }
 
-// partTitles are all parts, in the order of the table.
+// partTitles returns all parts, in the order of the table.
 func partTitles() (titles []string) {
 	titles = append(titles, partKernel)
 	for _, p := range partsOfCode {
@@ -45,7 +45,7 @@ func partTitles() (titles []string) {
 	return append(titles, partGarbage, partRuntime, partOther)
 }
 
-// divide says which parts have which share of a profile.
+// divide returns the shares of the parts in a profile.
 func (prof profile) divide() (p parts, err error) {
 	if p.cpu, err = shares(prof.cpu, "cpu", true); err != nil {
 		return p, err
@@ -57,8 +57,8 @@ func (prof profile) divide() (p parts, err error) {
 	return p, err
 }
 
-// shares returns the shares of one value of a profile. running is whether the stacks are
-// those of what runs: then what the runtime does on its own is a part, too.
+// shares returns the shares of one value of a profile. running is true for stacks of running
+// code: then the work of the runtime itself is also a part.
 func shares(data []byte, value string, running bool) (map[string]float64, error) {
 	prof, err := pprof.ParseData(data)
 	if err != nil {
@@ -83,7 +83,7 @@ func shares(data []byte, value string, running bool) (map[string]float64, error)
 	return shares, nil
 }
 
-// partOf returns to which part a sample belongs: to the innermost package that is one.
+// partOf returns the part of a sample: that of its innermost listed package.
 func partOf(s *pprof.Sample, running bool) string {
 	part, inRuntime := "", true
 	for _, loc := range s.Location { // innermost first
@@ -130,8 +130,8 @@ func packageOf(function string) string {
 // divided are the kinds whose profiles are divided into parts.
 var divided = []string{servers.Floor, "vitrine", "vitrine-sampled"}
 
-// Parts is the table of where the CPU time and the memory of one request of the
-// headline go; empty if there are no profiles of it.
+// Parts returns the table of the CPU time and the memory of one request of the headline by part;
+// empty if there are no profiles of it.
 func (r report) Parts() string {
 	var b strings.Builder
 	for _, res := range r.results {

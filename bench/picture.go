@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// headline is the scenario that the picture is about, if it was measured; else it is the
-// first one.
+// headline is the scenario of the picture. If it was not measured, the first one is.
 const headline = "http/call/modern/small/16"
 
 // svg returns a picture of the CPU time of one request, a bar for each server.

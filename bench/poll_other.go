@@ -4,7 +4,7 @@ package main
 
 import "net"
 
-// A poller is a connection, and no more than that here.
+// A poller is a plain connection on this system.
 type poller struct{ net.Conn }
 
 func newPoller(c net.Conn) (*poller, error) { return &poller{c}, nil }

@@ -10,13 +10,13 @@ import (
 	"syscall"
 )
 
-// A poller is a connection whose reader may be told not to sleep until there is something
-// to read, but to look again and again. A reader that sleeps is woken by the write of the
-// server, in whose CPU time the kernel counts that: on a virtual machine, where the wake-up of
-// another core is an interrupt through the hypervisor, up to a fifth of a request. And it sleeps the
-// more often, the slower the server is. No client on another machine costs that.
+// A poller is a connection whose reader can poll instead of sleeping. The write of the server
+// wakes a reader that sleeps, and the kernel counts that as CPU time of the server: up to a fifth
+// of a request on a virtual machine, where waking another core is an interrupt through the
+// hypervisor. The slower the server, the more often the reader sleeps. A client on another
+// machine would not cost that.
 //
-// Reads and deadlines are as those of net.Conn; poll must not be called during a read.
+// Reads and deadlines work as for net.Conn. poll must not be called during a read.
 type poller struct {
 	net.Conn
 	raw     syscall.RawConn
@@ -43,7 +43,7 @@ func (p *poller) Read(b []byte) (n int, err error) {
 		var failed error
 		err := p.raw.Read(func(fd uintptr) (done bool) {
 			n, failed = syscall.Read(int(fd), b)
-			return true // even if there is nothing: whoever says false is put to sleep
+			return true // also without data, because false would put the reader to sleep
 		})
 		switch {
 		case err != nil:

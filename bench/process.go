@@ -14,7 +14,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
-// A process is a server that runs.
+// A process is a running server.
 type process struct {
 	kind   servers.Kind
 	cmd    *exec.Cmd
@@ -24,7 +24,7 @@ type process struct {
 	stderr bytes.Buffer
 }
 
-// start starts a server, a part of the program exe, and waits until it listens.
+// start starts a server of the program exe and waits until it listens.
 func start(exe string, kind servers.Kind, s scenario, sink string) (p *process, err error) {
 	p = &process{kind: kind}
 	p.cmd = exec.Command(exe, "-serve", kind.Name, "-tools", fmt.Sprint(s.tools), fmt.Sprintf("-stdio=%t", s.stdio))
@@ -63,7 +63,7 @@ func start(exe string, kind servers.Kind, s scenario, sink string) (p *process, 
 	return p, nil
 }
 
-// cleanEnv leaves out what would change the telemetry of one of the servers.
+// cleanEnv removes the variables that would change the telemetry of a server.
 func cleanEnv(environ []string) (clean []string) {
 	for _, e := range environ {
 		if !strings.HasPrefix(e, "OTEL_") && !strings.HasPrefix(e, "VITRINE_") {
@@ -73,8 +73,8 @@ func cleanEnv(environ []string) (clean []string) {
 	return clean
 }
 
-// stop closes the server's input, and ends it after a while. It returns what the server
-// has complained about.
+// stop closes the server's input, and kills the server after a while. It returns what the server
+// has written to standard error.
 func (p *process) stop() error {
 	p.stdin.Close()
 	drained := make(chan struct{})
@@ -94,7 +94,7 @@ func (p *process) stop() error {
 	return nil
 }
 
-// A pipe is the two ends of a process that it speaks the protocol on.
+// A pipe has the two ends of the standard input and output of a process.
 type pipe struct {
 	io.Reader
 	io.Writer

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// A profile is of what a process does under a load, as net/http/pprof writes it: where
-// its CPU time goes, and what it has allocated since its start.
+// A profile has the profiles of a process under a load, as net/http/pprof writes them: of its CPU
+// time, and of its allocations since its start.
 type profile struct{ cpu, allocs []byte }
 
-// profile takes a profile of the process under a load. It comes after the rounds, because
-// profiling costs. The profiler looks a hundred times in each of the seconds.
+// profile takes a profile of the process under a load. It runs after the rounds, because profiling
+// takes time. The profiler takes a hundred samples a second.
 func (p *process) profile(l load, seconds int) (prof profile, err error) {
 	cpu := make(chan error, 1)
 	go func() {
@@ -41,7 +41,7 @@ func (prof profile) write(dir string, s scenario, server string) error {
 	return errors.Join(os.WriteFile(name+".cpu.prof", prof.cpu, 0o644), os.WriteFile(name+".allocs.prof", prof.allocs, 0o644))
 }
 
-// fetch returns what a page of net/http/pprof says.
+// fetch returns a page of net/http/pprof.
 func (p *process) fetch(page string) ([]byte, error) {
 	resp, err := client().Get("http://" + p.addr + pprofPath + page)
 	if err != nil {

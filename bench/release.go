@@ -10,8 +10,8 @@ import (
 // releaseFlags are the arguments of go build with which the Dockerfile builds a release.
 var releaseFlags = []string{"-mod=readonly", "-trimpath", "-buildvcs=auto", "-tags=grpcnotrace", "-ldflags=-s -w -buildid="}
 
-// releasedPrograms are the demonstration service as its image has it, and what is to be taken away
-// from its figures: a program that has net/http and nothing else.
+// releasedPrograms returns the demonstration service as in its image, and a program with net/http
+// and nothing else, whose figures are subtracted.
 func releasedPrograms() []program {
 	return []program{
 		{title: "Vitrine", module: "..", source: "./cmd/vitrine",
@@ -20,9 +20,9 @@ func releasedPrograms() []program {
 	}
 }
 
-// A releaseResult is what a release takes.
+// A releaseResult has the sizes and times of a release.
 type releaseResult struct {
-	pause    time.Duration // for which idle processes were left alone
+	pause    time.Duration // without use of the idle processes
 	programs []programResult
 }
 
@@ -30,11 +30,11 @@ type programResult struct {
 	program  program
 	size     int64 // of the binary, in bytes
 	launches []launch
-	idle     [moments][]memory // of each of some processes
+	idle     [moments][]memory // of each process
 }
 
-// The moments at which it is looked at what an idle process has in memory, one after the
-// other. The last is that of one which is scraped all the time.
+// The moments at which the memory of an idle process is read, in their order. The last one is
+// that of a process that is scraped all the time.
 const (
 	afterAnswer = iota
 	afterPause
@@ -43,17 +43,16 @@ const (
 	moments
 )
 
-// Of each program as many processes stay for a while, and are scraped so often in the end.
+// The number of idle processes of each program, and of the scrapes at the end.
 const (
 	idlers      = 3
 	manyScrapes = 40
 )
 
-// release builds the programs below a folder, starts them in turn, and looks at what they
-// keep in memory.
+// release builds the programs below a folder, starts them in turn, and reads their memory.
 func (p plan) release(dir string) (r releaseResult, err error) {
 	r.pause = p.pause
-	empty := filepath.Join(dir, "empty") // the demonstration searches where it is
+	empty := filepath.Join(dir, "empty") // the demonstration searches its own folder
 	if err := os.Mkdir(empty, 0o755); err != nil {
 		return r, err
 	}
@@ -82,7 +81,7 @@ func (p plan) release(dir string) (r releaseResult, err error) {
 	return r, r.rest(empty)
 }
 
-// rest looks at idle processes of all programs at once.
+// rest reads the memory of idle processes of all programs.
 func (r *releaseResult) rest(dir string) error {
 	services := make([][]*service, len(r.programs))
 	defer func() {

@@ -9,19 +9,19 @@ import (
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
-// A report is what a run has given, and on what.
+// A report has the outcome of a run and its conditions.
 type report struct {
 	plan    plan
 	machine machine
 	outcome
 }
 
-// index returns where in the plan a kind is, -1 if it is not.
+// index returns the index of a kind in the plan, or -1.
 func (r report) index(name string) int {
 	return slices.IndexFunc(r.plan.kinds, func(k servers.Kind) bool { return k.Name == name })
 }
 
-// markdown returns all figures: under what conditions, of which servers, and the tables.
+// markdown returns the whole report: conditions, servers and tables.
 func (r report) markdown() string {
 	text := r.Conditions() + "\n" + r.Servers() + r.Tables()
 	for _, part := range []struct{ heading, text string }{
@@ -38,7 +38,7 @@ func (r report) markdown() string {
 	return text
 }
 
-// Conditions says where and how the figures were measured.
+// Conditions returns where and how the figures were measured.
 func (r report) Conditions() string {
 	return fmt.Sprintf("Measured on %s: %s.\n"+
 		"%d rounds (%d with 16 callers and 300 bytes, by which most of what is aimed at is measured), in each of which every\n"+
@@ -68,7 +68,7 @@ func (r report) Servers() string {
 	return b.String()
 }
 
-// Tables are the tables of all scenarios but the scale, under a heading for each group.
+// Tables returns the tables of all scenarios but the scale, under a heading for each group.
 func (r report) Tables() string {
 	var b strings.Builder
 	group := ""
@@ -128,13 +128,13 @@ func (r report) table(b *strings.Builder, res result) {
 	}
 }
 
-// head begins a table, and returns what adds a row to it.
+// head begins a table, and returns a function that adds a row to it.
 func head(b *strings.Builder, columns ...string) (row func(cells ...string)) {
 	fmt.Fprintf(b, "| %s |\n|---|%s\n", strings.Join(columns, " | "), strings.Repeat("---:|", len(columns)-1))
 	return func(cells ...string) { fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | ")) }
 }
 
-// halves is the table of the latencies at half of the load.
+// halves writes the table of the latencies at half of the load.
 func (r report) halves(b *strings.Builder, res result) {
 	floor := res.samples[r.index(servers.Floor)]
 	b.WriteString("\n")
@@ -163,7 +163,7 @@ func format(verb string, s spread) string {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// duration prints nanoseconds with three digits or so.
+// duration prints nanoseconds with about three digits.
 func duration(ns float64) string {
 	if us := ns / 1e3; us < 1000 {
 		return fmt.Sprintf("%.0f µs", us)

@@ -11,13 +11,13 @@ import (
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
-// A scale is how many of everything there are at once, when it is greatest.
+// A scale has the largest numbers of streams, calls and sessions at the same time.
 type scale struct {
 	streams, calls, sessions int
 	only                     *regexp.Regexp // which of the three
 }
 
-// fullScale is what the report is about.
+// fullScale returns the scale of the report.
 func fullScale(only *regexp.Regexp) scale {
 	return scale{streams: 10_000, calls: 5000, sessions: 100_000, only: only}
 }
@@ -26,7 +26,7 @@ func (s scale) streamsName() string  { return fmt.Sprintf("scale/streams/%d", s.
 func (s scale) callsName() string    { return fmt.Sprintf("scale/calls/%d", s.calls) }
 func (s scale) sessionsName() string { return fmt.Sprintf("scale/sessions/%d", s.sessions) }
 
-// names are what -only is matched with.
+// names returns the names for -only.
 func (s scale) names() (matching []string) {
 	for _, name := range []string{s.streamsName(), s.callsName(), s.sessionsName()} {
 		if s.only.MatchString(name) {
@@ -36,7 +36,7 @@ func (s scale) names() (matching []string) {
 	return matching
 }
 
-// A scaleResult is what the scale has given; nil where nothing was measured.
+// A scaleResult has the results of the scale; nil for those that were not measured.
 type scaleResult struct {
 	scale   scale
 	kinds   []servers.Kind
@@ -47,19 +47,19 @@ type scaleResult struct {
 	cost    [][]sample // of a call, for each of the counts one sample a round
 }
 
-// A streamsResult is what open streams cost, and telling all of them of one change.
+// A streamsResult has the cost of open streams, and of notifying all of them of one change.
 type streamsResult struct {
-	growth growth
-	told   [][]told // for each of the sizes one a round
+	growth  growth
+	notices [][]notice // for each of the sizes one a round
 }
 
-// A told is one change that everybody was told of.
-type told struct {
+// A notice is the cost of notifying all streams of one change.
+type notice struct {
 	listeners int
 	took, cpu time.Duration
 }
 
-// openStreams is how the memory of each kind grows with its streams.
+// openStreams returns the growth of each kind with its streams.
 func (s scaleResult) openStreams() (all []growth) {
 	for _, got := range s.streams {
 		all = append(all, got.growth)
@@ -67,8 +67,8 @@ func (s scaleResult) openStreams() (all []growth) {
 	return all
 }
 
-// scaled measures the scale. Processes come one after the other, because each takes the
-// descriptors that one client may have; only those for the cost of a call take turns.
+// scaled measures the scale. Processes run one after the other, because each uses all
+// descriptors of the client. Only those for the cost of a call take turns.
 func (p plan) scaled(programs programs, sink string) (r scaleResult, err error) {
 	r = scaleResult{scale: p.scale, kinds: servers.Scaled()}
 	for _, name := range p.scale.names() {
@@ -110,8 +110,8 @@ func (p plan) eachKind(kinds []servers.Kind, programs programs, sink string, mea
 	return nil
 }
 
-// before returns what a process keeps in memory when n responses have been open and are
-// not any more: what it makes once, and keeps.
+// before returns the footprint of a process after n responses were open and have ended: the
+// memory that it allocates once and keeps.
 func before(process *process, request []byte, n int, ready func(*conn) error) (footprint, error) {
 	c, err := open(process.addr, request, n, ready)
 	if err != nil {
@@ -125,7 +125,7 @@ func before(process *process, request []byte, n int, ready func(*conn) error) (f
 	if err != nil {
 		return footprint{}, err
 	}
-	// Each was a goroutine at least.
+	// Each response was at least one goroutine.
 	err = process.wait(func(f footprint) bool { return f.Waiting == 0 && f.Goroutines <= with.Goroutines-float64(n) })
 	if err != nil {
 		return footprint{}, err
@@ -133,13 +133,13 @@ func before(process *process, request []byte, n int, ready func(*conn) error) (f
 	return process.footprint()
 }
 
-// someFirst is how many are opened, and closed again, before what is measured: few,
-// because what a goroutine has left behind the next one need not make.
+// someFirst is the number of responses that are opened and closed before the measurement. It is
+// small, because a goroutine reuses the memory of an ended one.
 const someFirst = 10
 
-// streams lets streams become more and more, and then fewer and fewer, as many as before
-// of whom it tells of a change in every round. That comes second because a stream that
-// was told of something may have grown.
+// streams opens more and more streams, and then closes them down to the same sizes, at which the
+// server notifies all of them of a change in every round. That comes second, because a stream may
+// grow with a notification.
 func (p plan) streams(process *process) (r streamsResult, err error) {
 	acknowledged := func(c *conn) error { return c.waitFor("notifications/subscriptions/acknowledged") }
 	request := listening(process.addr)
@@ -157,30 +157,30 @@ func (p plan) streams(process *process) (r streamsResult, err error) {
 	if err != nil {
 		return r, err
 	}
-	r.told = make([][]told, len(r.growth))
+	r.notices = make([][]notice, len(r.growth))
 	for i, size := range slices.Backward(r.growth) {
 		all[size.n:].close()
 		all = all[:size.n]
-		// Those that have been closed are noticed now, and not while the others are told.
+		// The server must notice the closed streams before it notifies the others.
 		most := without.Goroutines + math.Ceil(size.each.Goroutines*float64(size.n)) + someFirst
 		if err := process.wait(func(f footprint) bool { return f.Goroutines <= most }); err != nil {
 			return r, err
 		}
-		if r.told[i], err = p.tell(process, all); err != nil {
+		if r.notices[i], err = p.notify(process, all); err != nil {
 			return r, err
 		}
 	}
 	return r, nil
 }
 
-// tell tells everybody of a change in every round.
-func (p plan) tell(process *process, all crowd) (rounds []told, err error) {
+// notify lets the server notify all streams of a change in every round.
+func (p plan) notify(process *process, all crowd) (rounds []notice, err error) {
 	for range p.rounds {
 		cpuBefore, err := process.cpu()
 		if err != nil {
 			return nil, err
 		}
-		took, err := all.everybody("notifications/tools/list_changed", func() error {
+		took, err := all.awaitAll("notifications/tools/list_changed", func() error {
 			resp, err := client().Post("http://"+process.addr+changePath, "", nil)
 			if err == nil {
 				err = resp.Body.Close()
@@ -194,12 +194,12 @@ func (p plan) tell(process *process, all crowd) (rounds []told, err error) {
 		if err != nil {
 			return nil, err
 		}
-		rounds = append(rounds, told{len(all), took, cpuAfter - cpuBefore})
+		rounds = append(rounds, notice{len(all), took, cpuAfter - cpuBefore})
 	}
 	return rounds, nil
 }
 
-// calls lets calls wait, more and more of them.
+// calls lets more and more calls wait.
 func (p plan) calls(process *process) (growth, error) {
 	request := holding(process.addr)
 	without, err := before(process, request, min(someFirst, p.scale.calls), nil)
@@ -218,7 +218,7 @@ func (p plan) calls(process *process) (growth, error) {
 	})
 }
 
-// wait waits until the footprint is as wanted.
+// wait waits until wanted returns true for the footprint.
 func (p *process) wait(wanted func(footprint) bool) error {
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		var f footprint
@@ -234,8 +234,8 @@ func (p *process) wait(wanted func(footprint) bool) error {
 	}
 }
 
-// sessions measures the cost of a call beside one session and beside each of the sizes,
-// in processes that take turns, and the footprint of a session while the last of them
+// sessions measures the cost of a call beside one session and beside each of the sizes, in
+// processes that take turns. It also measures the footprint of a session while the last process
 // grows.
 func (p plan) sessions(r *scaleResult, programs programs, sink string) (err error) {
 	kind, err := servers.Find("vitrine-scaled")
@@ -295,7 +295,7 @@ func (p plan) sessions(r *scaleResult, programs programs, sink string) (err erro
 // growSessions opens sessions up to each of the sizes. It returns their ids in random order, and
 // the growth of the process.
 func growSessions(process *process, sizes []int) (ids []string, grown growth, err error) {
-	if _, err := openSessions(process.addr, 1); err != nil { // allocates what is allocated once
+	if _, err := openSessions(process.addr, 1); err != nil { // so that memory for the first session does not count
 		return nil, nil, err
 	}
 	without, err := process.footprint()

@@ -36,8 +36,8 @@ func TestScale(t *testing.T) {
 			require.Equal(t, n, g.n)
 			require.GreaterOrEqual(t, g.each.Goroutines, 1.0, k.Name)
 			require.Positive(t, g.each.Heap, k.Name)
-			require.Len(t, r.streams[i].told[j], 2)
-			require.Equal(t, n, r.streams[i].told[j][1].listeners)
+			require.Len(t, r.streams[i].notices[j], 2)
+			require.Equal(t, n, r.streams[i].notices[j][1].listeners)
 		}
 		for j, n := range []int{100, 110} {
 			g := r.calls[i][j]
@@ -110,7 +110,7 @@ func TestEveryStreamIsNotifiedOnce(t *testing.T) {
 		all = append(all, c...)
 	}
 	defer all.close()
-	took, err := all.everybody("news", func() error { close(told); return nil })
+	took, err := all.awaitAll("news", func() error { close(told); return nil })
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, took, wait)
 }
@@ -146,10 +146,10 @@ func testScale() scaleResult {
 		return grown{n, footprint{Heap: 1000 * kB, Stacks: 2000, Goroutines: 2, resident: 2000 * kB}}
 	}
 	streams := func(kB float64, cpu time.Duration) streamsResult {
-		rounds := func(n int, cpu time.Duration) []told {
-			return []told{{n, 40 * time.Millisecond, cpu}, {n, 60 * time.Millisecond, cpu}}
+		rounds := func(n int, cpu time.Duration) []notice {
+			return []notice{{n, 40 * time.Millisecond, cpu}, {n, 60 * time.Millisecond, cpu}}
 		}
-		return streamsResult{growth{at(1000, kB+1), at(10_000, kB)}, [][]told{rounds(1000, cpu/20), rounds(10_000, cpu)}}
+		return streamsResult{growth{at(1000, kB+1), at(10_000, kB)}, [][]notice{rounds(1000, cpu/20), rounds(10_000, cpu)}}
 	}
 	calls := func(kB float64) growth { return growth{at(100, 2*kB), at(1000, kB)} }
 	cost := func(cpu time.Duration) []sample { return []sample{{requests: 1, took: 1, cpu: cpu}} }

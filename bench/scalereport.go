@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Scale are the tables of the scale.
+// Scale returns the tables of the scale.
 func (r report) Scale() string {
 	var b strings.Builder
 	s := r.scaled
@@ -36,8 +36,8 @@ func (r report) Scale() string {
 	return b.String()
 }
 
-// growths is a table of what one of many costs each of the kinds, the first of which is
-// what net/http itself needs, when there are more and more of them.
+// growths writes a table of the memory of each stream or call at growing numbers, for each kind.
+// The first kind is net/http alone.
 func (s scaleResult) growths(b *strings.Builder, many string, all []growth) {
 	row := head(b, "server", many, "each: heap", "stacks", "heap + stacks", "beyond net/http", "resident", "beyond net/http", "goroutines", "all: heap + stacks")
 	for i, grown := range all {
@@ -51,20 +51,20 @@ func (s scaleResult) growths(b *strings.Builder, many string, all []growth) {
 
 func (s scaleResult) fanOut(b *strings.Builder) {
 	row := head(b, "server", "listeners", "until the last has read it", "CPU", "CPU × net/http", "CPU of one listener")
-	of := func(all []told, value func(told) time.Duration) spread {
+	of := func(all []notice, value func(notice) time.Duration) spread {
 		values := make([]float64, len(all))
 		for i, t := range all {
 			values[i] = value(t).Seconds() * 1000
 		}
 		return spreadOfValues(values)
 	}
-	took := func(t told) time.Duration { return t.took }
-	cpu := func(t told) time.Duration { return t.cpu }
+	took := func(t notice) time.Duration { return t.took }
+	cpu := func(t notice) time.Duration { return t.cpu }
 	for i, got := range s.streams {
-		for j, rounds := range got.told {
+		for j, rounds := range got.notices {
 			n, spent := rounds[0].listeners, of(rounds, cpu)
 			row(s.kinds[i].Title, thousands(n), format("%.1f", of(rounds, took))+" ms", format("%.1f", spent)+" ms",
-				fmt.Sprintf("%.2f", spent.median/of(s.streams[0].told[j], cpu).median), fmt.Sprintf("%.1f µs", spent.median*1000/float64(n)))
+				fmt.Sprintf("%.2f", spent.median/of(s.streams[0].notices[j], cpu).median), fmt.Sprintf("%.1f µs", spent.median*1000/float64(n)))
 		}
 	}
 }
@@ -96,7 +96,7 @@ func thousands(n int) string {
 	return fmt.Sprintf("%d %03d", n/1000, n%1000)
 }
 
-// beyond is what each of the most costs a server beyond what net/http itself needs.
+// beyond returns the memory of each at the largest number, minus that of net/http alone.
 func (s scaleResult) beyond(server string, all []growth) string {
 	if kB, ok := s.excess(server, all); ok {
 		return fmt.Sprintf("%.1f KB", kB)

@@ -16,12 +16,12 @@ type scenario struct {
 	legacy  bool
 	size    size // of the message, for calls
 	tools   int  // of the server
-	callers int  // each waits for its answer before it asks again
-	// half asks for the latencies at half of the load that the callers bring about, too.
+	callers int  // each waits for its answer before its next request
+	// half is true if the latencies at half of the load are measured as well.
 	half bool
 }
 
-// A kind is what is asked.
+// A kind is the kind of a request.
 type kind string
 
 const (
@@ -30,7 +30,7 @@ const (
 	progress kind = "progress" // tools/call of a tool that reports progress ten times
 )
 
-// A size is that of a message, in bytes. 0 is as short as it can be.
+// A size is the size of a message in bytes. 0 means as short as possible.
 type size struct {
 	name  string
 	bytes int
@@ -42,7 +42,7 @@ var (
 	large  = size{"large", 256 << 10}
 )
 
-// fewTools is how many tools a server has whose list nobody asks for.
+// fewTools is the number of tools of a server whose list is not requested.
 const fewTools = 10
 
 func (s scenario) era() string {
@@ -52,7 +52,7 @@ func (s scenario) era() string {
 	return "modern"
 }
 
-// name is what -only is matched with.
+// name returns the name for -only.
 func (s scenario) name() string {
 	transport, what := "http", s.size.name
 	switch {
@@ -70,7 +70,7 @@ func (s scenario) name() string {
 	return fmt.Sprintf("%s/%s/%s/%s/%d", transport, s.kind, s.era(), what, s.callers)
 }
 
-// scenarios returns all of them, in the order of the report.
+// scenarios returns all scenarios, in the order of the report.
 func scenarios() (all []scenario) {
 	callers := []int{1, 16, 64}
 	for _, legacy := range []bool{false, true} {

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// A sample is what one slice has measured, per request unless it says otherwise.
+// A sample is the measurement of one slice. Its values are per request unless noted.
 type sample struct {
 	requests int           // in all
 	took     time.Duration // of the whole slice
 	cpu      time.Duration
 	mallocs  float64
 	bytes    float64
-	answer   int // bytes of the last one
+	answer   int // bytes of the last answer
 	p50, p99 time.Duration
 	half     half // zero if the scenario does not ask for it
 }
 
-// A half is how long answers took at half of the load at which the sample was taken.
+// A half has the durations of answers at half of the load of the sample.
 type half struct {
-	rate     float64 // of requests that were due, a second
+	rate     float64 // of due requests per second
 	requests int
 	p50, p99 time.Duration // from when a request was due
 	late     time.Duration // the 99th percentile of how late the client itself was
@@ -28,10 +28,10 @@ type half struct {
 
 func (s sample) rate() float64 { return float64(s.requests) / s.took.Seconds() }
 
-// A spread is the median of several rounds, and the least and greatest.
+// A spread has the median of several rounds, the smallest and the largest value.
 type spread struct{ median, low, high float64 }
 
-// spreadOf returns the spread of one value of each sample. There is at least one.
+// spreadOf returns the spread of one value of each sample. There must be at least one sample.
 func spreadOf(samples []sample, value func(sample) float64) spread {
 	values := make([]float64, len(samples))
 	for i, s := range samples {
@@ -46,8 +46,7 @@ func spreadOfValues(values []float64) spread {
 	return spread{(sorted[(n-1)/2] + sorted[n/2]) / 2, sorted[0], sorted[n-1]}
 }
 
-// ratios returns the spread of the ratio of a time of two servers, each taken within one
-// round.
+// ratios returns the spread of the ratios of a time of two servers, each within one round.
 func ratios(samples, base []sample, of func(sample) time.Duration) spread {
 	values := make([]float64, len(samples))
 	for i := range samples {

@@ -36,7 +36,7 @@ func newStdioLoad(s scenario, m message, pipe io.ReadWriter) *stdioLoad {
 func (l *stdioLoad) size() int { return l.last }
 func (l *stdioLoad) close()    {}
 
-// run is stopped by the end of the process if the server does not answer.
+// run returns when the process ends, if the server does not answer.
 func (l *stdioLoad) run(d time.Duration) (took []time.Duration, err error) {
 	end := time.Now().Add(d)
 	for range l.scenario.callers {

@@ -15,8 +15,8 @@ const (
 	fiveValues = `{"city":"Oslo","country":"NO","days":3,"metric":true,"hours":["06","12","18"]}`
 )
 
-// validation returns how long the validator that Vitrine uses takes for arguments of five
-// fields which are decoded already: the median of the rounds.
+// validation returns the time that the validator of Vitrine takes for decoded arguments with five
+// fields: the median of the rounds.
 func (p plan) validation() (time.Duration, error) {
 	schema, err := jsonschema.UnmarshalJSON(strings.NewReader(fiveFields))
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command hello is the least that a service with net/http can be: it says where it
-// listens, as Vitrine does, and answers with what it is asked. How long it takes to start,
-// and what it keeps in memory, is what the machine and Go take.
+// Command hello is a minimal service with net/http: it prints its address, as Vitrine does, and
+// its response repeats the body. Its start time and its memory are those of the machine and of
+// Go.
 package main
 
 import (
@@ -16,7 +16,7 @@ func main() {
 	if err == nil {
 		fmt.Fprintf(os.Stderr, `{"msg":"service.ready","mcp":"http://%s/"}`+"\n", l.Addr())
 		err = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(w, r.Body) // the client is gone
+			_, _ = io.Copy(w, r.Body) // an error means that the client is gone
 		}))
 	}
 	fmt.Fprintln(os.Stderr, err)

@@ -15,14 +15,14 @@ import (
 	"sync"
 )
 
-// A bare server reads a message and writes bytes that it has made before: those which the
-// floor has answered to the first message of that length. It is the cost of the transport.
+// A bare server reads a message and writes a fixed answer: the one that the floor gave to the
+// first message of that length. It shows the cost of the transport.
 type bare struct {
 	floor  *floor
 	canned sync.Map // by the length of the request
 }
 
-// A canned answer is what is written at once, and flushed, one part after the other.
+// A canned answer has parts. Each is written and flushed at once.
 type canned struct {
 	status int
 	header http.Header
@@ -44,7 +44,7 @@ func (b *bare) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	// Behind the bytes there is their end, which net/http wants to have been read.
+	// net/http needs the end of the body to be read as well.
 	_, _ = r.Body.Read(make([]byte, 1))
 	a := b.answer(r, body)
 	for k, v := range a.header {
@@ -53,7 +53,7 @@ func (b *bare) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(a.status)
 	for i, part := range a.parts {
 		if i > 0 {
-			_ = http.NewResponseController(w).Flush() // the client is gone
+			_ = http.NewResponseController(w).Flush() // an error means that the client is gone
 		}
 		_, _ = w.Write(part)
 	}
@@ -76,8 +76,7 @@ func (b *bare) answer(r *http.Request, body []byte) *canned {
 	return a
 }
 
-// serve answers with canned lines that differ in their id alone, or the client could not
-// tell them apart.
+// serve answers with canned lines. Only their ids differ, so that the client can assign them.
 func (b *bare) serve(r io.Reader, w io.Writer) error {
 	in := bufio.NewReaderSize(r, 1<<20)
 	answers := map[int][]byte{}

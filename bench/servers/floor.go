@@ -11,11 +11,10 @@ import (
 	"os"
 )
 
-// The floor is what a program pays that decodes a message, does what it says, and encodes
-// the answer, with the standard library and nothing else: no checks, no limits, no
-// cancellation, no second message at a time on one pipe. It decodes in one go, since it
-// knows beforehand what any message may hold; what dispatches on the method first and
-// decodes the rest later pays more.
+// The floor is a server that decodes a message, executes it and encodes the answer with the
+// standard library and nothing else: no checks, no limits, no cancellation, one message at a time
+// on a pipe. It decodes a message in one pass, because it knows all members beforehand. A server
+// that dispatches on the method first and decodes the rest later has a higher cost.
 type floor struct {
 	tools []floorTool
 }
@@ -80,7 +79,7 @@ type floorInfo struct {
 type floorParams struct {
 	Meta      floorMeta `json:"_meta"`
 	Name      string    `json:"name"`
-	Arguments text      `json:"arguments"` // of the one tool that has any
+	Arguments text      `json:"arguments"` // of the only tool that has arguments
 }
 
 type floorAnswer struct {
@@ -101,7 +100,7 @@ type floorProgress struct {
 	Total         float64         `json:"total"`
 }
 
-// floorEra is what only modern results have.
+// floorEra has the members of modern results.
 type floorEra struct {
 	ResultType string           `json:"resultType,omitempty"`
 	Meta       *floorResultMeta `json:"_meta,omitempty"`
@@ -135,7 +134,7 @@ func eraOf(meta *floorMeta) (e floorEra) {
 	return e
 }
 
-// handle answers one message. nil is a notification's answer. note sends a notification.
+// handle returns the answer to one message, nil for a notification. note sends a notification.
 func (f *floor) handle(req *floorRequest, note func(any) error) (any, error) {
 	params := &req.Params
 	answer := func(result any) (any, error) { return &floorAnswer{"2.0", req.ID, result}, nil }
@@ -194,7 +193,7 @@ func (f *floor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case answer == nil:
 		w.WriteHeader(http.StatusAccepted)
 	case streaming:
-		_ = floorEvent(w, answer) // the client is gone
+		_ = floorEvent(w, answer) // an error means that the client is gone
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		if req.Method == "initialize" {

@@ -37,7 +37,7 @@ func newGoSDK(tools int) (Server, error) {
 			})
 	}
 	get := func(*http.Request) *mcp.Server { return srv }
-	// The cheaper form of its answers. It cannot carry progress, which therefore asks for
+	// The cheaper form of its answers. It cannot carry progress, so that requests for progress use
 	// the other one.
 	plain := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
 	streaming := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true})
@@ -51,7 +51,7 @@ func newGoSDK(tools int) (Server, error) {
 		}),
 		Legacy: mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{JSONResponse: true}),
 		Stdio:  func(ctx context.Context) error { return srv.Run(ctx, &mcp.StdioTransport{}) },
-		// What NewInMemoryTransports makes, with one end left for us.
+		// Like NewInMemoryTransports, with one end for the bench.
 		Memory: func() (Ask, error) {
 			return overPipe(func(c net.Conn) { _ = srv.Run(context.Background(), &mcp.IOTransport{Reader: c, Writer: c}) }), nil
 		},

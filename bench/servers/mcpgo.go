@@ -14,7 +14,7 @@ func newMCPGoValidating(tools int) (Server, error) {
 	return mcpGo(tools, server.WithInputSchemaValidation(), server.WithOutputSchemaValidation())
 }
 
-// inProcess does what the transport of an in-process client does.
+// inProcess works like the transport of an in-process client.
 func inProcess(srv *server.MCPServer) (Ask, error) {
 	session := server.NewInProcessSession(server.GenerateInProcessSessionID(), nil)
 	if err := srv.RegisterSession(context.Background(), session); err != nil {

@@ -6,11 +6,11 @@ import (
 )
 
 // An Ask sends one message to a server in the same process and returns its answer, which
-// is valid until the next one. It is used by one goroutine.
+// is valid until the next one. It must be used by one goroutine at a time.
 type Ask func(message []byte) (answer []byte, err error)
 
-// overPipe returns an Ask over a pipe that ends in a server. No client's library is
-// between: what is measured is the server, and the pipe.
+// overPipe returns an Ask over a pipe to a server. It uses no client library, so that only the
+// server and the pipe are measured.
 func overPipe(serve func(net.Conn)) Ask {
 	server, client := net.Pipe()
 	go serve(server)

@@ -15,9 +15,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Promises returns the floor with more and more of what Vitrine promises for each
-// request, done by hand and in the plainest way: what the promises cost whoever makes
-// them. Before it is what promises nothing, and behind it Vitrine.
+// Promises returns servers that keep more and more of the promises of Vitrine for a request,
+// written by hand in the simplest way. They show the cost of the promises themselves. The first
+// server promises nothing, the last one is Vitrine.
 func Promises() []Kind {
 	return slices.Concat(named(Bare, Floor), promisingKinds(), named("vitrine-off", "vitrine"))
 }
@@ -33,7 +33,7 @@ func promisingKinds() []Kind {
 	}
 }
 
-// named returns the kinds with these names, which must be there.
+// named returns the kinds with these names, which must exist.
 func named(names ...string) (kinds []Kind) {
 	for _, name := range names {
 		k, err := Find(name)
@@ -45,14 +45,14 @@ func named(names ...string) (kinds []Kind) {
 	return kinds
 }
 
-// How much is promised. Each level has those before.
+// The levels of promises. Each includes those before.
 const (
 	bounded = iota
 	cancelled
 	counted
 )
 
-// promiseTime is the deadline of whatever is waited for.
+// promiseTime is the deadline of every wait.
 const promiseTime = 30 * time.Second
 
 var (
@@ -74,7 +74,7 @@ type promising struct {
 	last uint64
 }
 
-// A liveCall is what an operator may see of a call in flight.
+// A liveCall describes a call in flight for the operator.
 type liveCall struct {
 	method, tool, remote string
 	since                time.Time
@@ -103,7 +103,7 @@ func (p *promising) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	rc := http.NewResponseController(w)
-	_ = rc.SetWriteDeadline(time.Now().Add(promiseTime)) // a server that cannot has others
+	_ = rc.SetWriteDeadline(time.Now().Add(promiseTime)) // an error means that the server has no deadlines
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(frame)))
 	_, err = w.Write(frame)
@@ -122,7 +122,7 @@ func (p *promising) serve(w http.ResponseWriter, r *http.Request) ([]byte, error
 	if _, err := io.ReadFull(r.Body, body); err != nil {
 		return nil, err
 	}
-	_, _ = r.Body.Read(make([]byte, 1)) // its end: net/http looks for a disconnect from there on
+	_, _ = r.Body.Read(make([]byte, 1)) // the end of the body, after which net/http notices a disconnect
 	_ = rc.SetReadDeadline(time.Time{})
 	if p.level < cancelled {
 		return p.answer(body, nil)
@@ -155,8 +155,8 @@ func (p *promising) serve(w http.ResponseWriter, r *http.Request) ([]byte, error
 	}
 }
 
-// answer decodes a message, does what it says, and encodes the answer. r is there if the
-// call is to be counted, and seen.
+// answer decodes a message, executes it and encodes the answer. r is not nil if the call is
+// counted and visible.
 func (p *promising) answer(body []byte, r *http.Request) ([]byte, error) {
 	var req floorRequest
 	if err := json.Unmarshal(body, &req); err != nil {
@@ -172,7 +172,7 @@ func (p *promising) answer(body []byte, r *http.Request) ([]byte, error) {
 	return json.Marshal(answer)
 }
 
-// enter lets a call in, and returns what is to be done when it is over.
+// enter registers a call, and returns a function for its end.
 func (p *promising) enter(req *floorRequest, size int, r *http.Request) (leave func()) {
 	p.slots <- struct{}{}
 	call := &liveCall{method: req.Method, tool: req.Params.Name, remote: r.RemoteAddr, since: time.Now()}

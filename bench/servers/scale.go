@@ -11,7 +11,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// Held is the name of what is taken away from the others: what net/http itself needs.
+// Held is the name of the kind with net/http alone, whose memory is subtracted from the others.
 const Held = "held"
 
 // Hold is the name of the tool of the [Scaled] kinds that waits until it is cancelled.
@@ -20,8 +20,8 @@ const Hold = "hold"
 // Listen is the method that opens a stream.
 const Listen = "subscriptions/listen"
 
-// Scaled returns the kinds that many use at once. They have the tool [Hold], too, no
-// limits that are in the way of that, and only the HTTP endpoints.
+// Scaled returns the kinds for many clients at the same time. They also have the tool [Hold], have
+// no limits below the scale, and serve only the HTTP endpoints.
 func Scaled() []Kind {
 	const vitrine = "github.com/vitrine-mcp/vitrine"
 	return []Kind{
@@ -31,8 +31,8 @@ func Scaled() []Kind {
 	}
 }
 
-// A held keeps every exchange open: a stream, to whose listeners it can tell of a
-// change, or a call that does nothing but wait.
+// A held keeps every exchange open: a stream, which it can notify of a change, or a call that
+// only waits.
 type held struct {
 	waiting atomic.Int64
 	mu      sync.Mutex
@@ -58,7 +58,7 @@ func (h *held) next() <-chan struct{} {
 }
 
 func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body) // or the end of the client would not be seen
+	_, _ = io.Copy(io.Discard, r.Body) // otherwise net/http would not notice a disconnect
 	if r.Header.Get("Mcp-Method") != Listen {
 		h.waiting.Add(1)
 		defer h.waiting.Add(-1)

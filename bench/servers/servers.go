@@ -17,13 +17,13 @@ const (
 	Bare  = "bare"
 )
 
-// The names of the tools that do something. The others fill the list.
+// The names of the tools that are called. The others fill the list.
 const (
 	Echo  = "echo"  // answers with its argument text
 	Steps = "steps" // reports progress [StepCount] times, and answers "done"
 )
 
-// StepCount is how often the tool [Steps] reports progress.
+// StepCount is the number of progress notifications of the tool [Steps].
 const StepCount = 10
 
 // The paths of the HTTP endpoints. A server that serves both eras on one endpoint has
@@ -41,30 +41,29 @@ type Server struct {
 	Stdio func(ctx context.Context) error
 	// Memory connects a client in the same process.
 	Memory func() (Ask, error)
-	// Change changes the list of tools. Only the [Scaled] kinds have it, and Waiting, which
-	// is how many calls of [Hold] there are. One goroutine at a time may call it.
+	// Change changes the list of tools, and Waiting returns the number of running calls of [Hold].
+	// Only the [Scaled] kinds have them. One goroutine at a time may call Change.
 	Change  func()
 	Waiting *atomic.Int64
 }
 
-// A Kind is a server that can be made, in a process of its own.
+// A Kind is a kind of server. Each runs in a process of its own.
 type Kind struct {
 	Name  string // in flags and results: one word
 	Title string // in tables
 	// Module is the path of the module whose version the report names, if not the
 	// standard library's.
 	Module string
-	// Env returns what the environment of the process has to hold. sink is the URL to which
-	// OTLP traces go.
+	// Env returns the environment variables of the process. sink is the URL for OTLP traces.
 	Env func(sink string) []string
-	// Exports says that it exports what it has recorded, and when it has done so at the latest.
+	// Exports is the time within which the server exports its traces; 0 if it exports none.
 	Exports time.Duration
-	// Loses says that it may drop a report of progress that comes right before the answer:
-	// what the others must not do.
+	// Loses is true if the server may drop a progress notification right before the answer, which
+	// the others must not do.
 	Loses bool
-	// Mended says that it has to be built with the module mended.
+	// Mended is true if the program must be built with the mended module.
 	Mended bool
-	// New makes it with the given number of tools.
+	// New makes the server with the given number of tools.
 	New func(tools int) (Server, error)
 }
 
@@ -89,7 +88,7 @@ func All() []Kind {
 // garbage collector.
 func Relaxed() (kinds []Kind) {
 	for _, name := range []string{Floor, "vitrine"} {
-		k, _ := Find(name) // it is there
+		k, _ := Find(name) // it exists
 		env := k.Env
 		relaxed := k
 		relaxed.Env = func(sink string) []string {

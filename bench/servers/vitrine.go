@@ -10,10 +10,10 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry/otlp"
 )
 
-// unsampled makes no span. Metrics, the live requests and the accounting of drops are on.
+// unsampled records no spans. Metrics, live requests and the counting of drops are on.
 func unsampled(string) []string { return []string{"OTEL_TRACES_SAMPLER=always_off"} }
 
-// exported is the time in which all is exported: twice that between two exports.
+// exported is the time within which everything is exported: twice the time between two exports.
 const exported = 200 * time.Millisecond
 
 // sampled exports one trace in ten, each tenth of a second.
