@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// balance serves what a Service does for one client: with affinity it stays with one
-// replica, and without it takes turns. It returns the URL of the endpoint.
+// balance serves like a Service for one client: with affinity it keeps one replica, without it
+// it alternates. It returns the URL of the endpoint.
 func balance(t *testing.T, affinity bool, replicas ...string) string {
 	t.Helper()
 	var targets []*url.URL

@@ -1,7 +1,7 @@
-// Package check keeps what is in deploy true: it renders the Helm chart, makes the files
-// that come from the chart, from the settings of the server and from the rules of
-// dashboards, and its tests hold all manifests against the schemas of Kubernetes and
-// against the server itself. It is a module of its own for the libraries of Kubernetes.
+// Package check keeps the files in deploy correct: it renders the Helm chart, and generates files
+// from the chart, from the settings of the server and from the rules of dashboards. Its tests
+// check all manifests against the schemas of Kubernetes and against the server itself. It is a
+// module of its own because of the libraries of Kubernetes.
 //
 //	go test ./... -update     rewrites the generated files
 package check
@@ -32,24 +32,23 @@ const (
 	rulesFile  = rootDir + "/dashboards/rules.yml"
 )
 
-// The release that is rendered everywhere.
+// The release in all rendered objects.
 const (
 	releaseName = "vitrine"
 	namespace   = "mcp"
 )
 
-// Values are those that are given for a chart, over its own.
+// Values are the given values of a chart, which replace its own.
 type Values = map[string]any
 
-// A chartSource is the chart with the files that are generated into it, and the name of
-// the release.
+// A chartSource is the chart with its generated files, and the name of the release.
 type chartSource struct {
 	chart   *chart.Chart
 	release string
 }
 
-// loadChart reads the chart. generated has the contents of files, by their path in the
-// chart, that count instead of what is on disk.
+// loadChart reads the chart. generated has the contents of files by their path in the chart, which
+// replace the files on disk.
 func loadChart(generated map[string][]byte) (*chartSource, error) {
 	c, err := loader.Load(filepath.FromSlash(chartDir))
 	if err != nil {

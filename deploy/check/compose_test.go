@@ -50,7 +50,7 @@ func composeEnv(s types.ServiceConfig) map[string]string {
 	return env
 }
 
-// mounted returns the file or folder on this machine that a container sees as target.
+// mounted returns the file or folder on this machine that a container has as target.
 func mounted(t *testing.T, s types.ServiceConfig, target string) string {
 	t.Helper()
 	i := slices.IndexFunc(s.Volumes, func(v types.ServiceVolumeConfig) bool { return v.Target == target })
@@ -190,7 +190,7 @@ func TestComposeAddressesExist(t *testing.T) {
 	mounted(t, grafana, "/etc/grafana/provisioning/dashboards/vitrine.yaml")
 }
 
-// A scraping is what Prometheus is told about the server.
+// A scraping is the configuration of Prometheus for the server.
 type scraping struct {
 	Global struct {
 		Interval string `json:"scrape_interval"`
@@ -253,7 +253,7 @@ func TestComposeServes(t *testing.T) {
 	require.InDelta(t, 0.9, float64(mib<<20)/float64(vitrine.MemLimit), 0.01)
 
 	for i, e := range container.Env {
-		if e.Name == "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" { // is not here
+		if e.Name == "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" { // is not on this machine
 			container.Env = slices.Delete(container.Env, i, i+1)
 			break
 		}

@@ -17,10 +17,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The demonstration reads files on behalf of its clients, in a container that has a
-// Secret: these tests run the program itself, and not only a server of its kind.
+// The demonstration reads files for its clients, in a container with a Secret. So these tests run
+// the program itself, and not only a similar server.
 
-// patience is how long a test waits for what must happen.
+// patience is the time that a test waits for something that must happen.
 const patience = time.Minute
 
 // keysDir is where the Secret is mounted.
@@ -162,7 +162,7 @@ func TestDemonstrationKeepsKeys(t *testing.T) {
 	program := demonstration(t)
 	key := oneKey()
 	secret := strings.TrimSpace(key)
-	// tells returns the paths by which the tool gives the keys away.
+	// tells returns the paths for which the tool returns the keys.
 	tells := func(t *testing.T, mcp string) (paths []string) {
 		t.Helper()
 		for _, path := range []string{

@@ -26,7 +26,7 @@ type part struct {
 	files  []string // the templates that are in it
 }
 
-// parts lists what the overlays are put together from.
+// parts returns the parts of the overlays.
 func parts() []part {
 	return []part{
 		{"base", nil, []string{
@@ -98,11 +98,11 @@ func notice(comment, source string) string {
 
 var helmLabels = regexp.MustCompile(`(?m)^ +(helm\.sh/chart|app\.kubernetes\.io/managed-by): .*\n`)
 
-// withoutHelm takes the labels away that say Helm has made the object.
+// withoutHelm removes the labels that say that Helm has made the object.
 func withoutHelm(text string) string { return helmLabels.ReplaceAllString(text, "") }
 
-// valuesSchema returns values.schema.json with the descriptions of values.yaml and the
-// settings of the server in it.
+// valuesSchema returns values.schema.json with the descriptions of values.yaml and the settings of
+// the server.
 func valuesSchema() ([]byte, error) {
 	text, err := os.ReadFile(path.Join(chartDir, schemaName))
 	if err != nil {
@@ -172,14 +172,14 @@ func describe(values *yaml.Node, schema map[string]any, at string) error {
 		}
 		property["description"] = text
 	}
-	delete(left, "global") // is Helm's
+	delete(left, "global") // belongs to Helm
 	if len(left) > 0 {
 		return fmt.Errorf("%s: there is no value %s of %q", schemaName, slices.Sorted(maps.Keys(left)), at)
 	}
 	return nil
 }
 
-// comment returns the paragraph that stands right above a key.
+// comment returns the paragraph right above a key.
 func comment(key *yaml.Node) string {
 	_, last, found := cutLast(key.HeadComment, "\n\n")
 	if !found {

@@ -78,13 +78,13 @@ func fullValues() Values {
 	return all
 }
 
-// A set is a whole installation.
+// A set is one installation.
 type set struct {
 	name string
 	all  []Manifest
 }
 
-// sets are the installations that all tests of manifests look at.
+// sets returns the installations that all tests of manifests check.
 func sets(t *testing.T) []set {
 	t.Helper()
 	return []set{
@@ -136,8 +136,8 @@ func as[T runtime.Object](t *testing.T, all []Manifest) (objects []T) {
 	return objects
 }
 
-// moduleDir returns the folder of a module that go.mod names. It downloads a module
-// that is not there yet: go test does that only for modules whose packages it builds.
+// moduleDir returns the folder of a module in go.mod. It downloads a missing module: go test does
+// that only for modules whose packages it builds.
 func moduleDir(t *testing.T, module string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", module).Output()
@@ -173,7 +173,7 @@ func readFile(t *testing.T, name string) []byte {
 	return text
 }
 
-// clone copies what JSON can hold.
+// clone copies a value by encoding it to JSON.
 func clone[T any](t *testing.T, value T) (copied T) {
 	t.Helper()
 	text, err := json.Marshal(value)

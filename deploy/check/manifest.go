@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A Manifest is one object for Kubernetes, as it is written.
+// A Manifest is one object for Kubernetes, as in its file.
 type Manifest map[string]any
 
 func (m Manifest) kind() string { return fmt.Sprint(m["kind"]) }
@@ -37,7 +37,7 @@ func (m Manifest) name() string { return fmt.Sprint(m.metadata("name")) }
 
 func (m Manifest) String() string { return m.kind() + " " + m.name() }
 
-// parseManifests splits a text into its objects. A key that is there twice is an error.
+// parseManifests splits a text into its objects. A duplicate key is an error.
 func parseManifests(text string) ([]Manifest, error) {
 	var all []Manifest
 	for docs := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text))); ; {

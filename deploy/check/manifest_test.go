@@ -15,7 +15,7 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// The oldest Kubernetes that the chart takes. The Go types are those of the newest.
+// The oldest Kubernetes that the chart supports. The Go types are those of the newest.
 const oldest = "1.30"
 
 func newSchemas(t *testing.T) *schemas {
@@ -30,10 +30,10 @@ func newSchemas(t *testing.T) *schemas {
 	return s
 }
 
-// onlyTyped are kinds whose definitions are in no module: their Go types are all there is.
+// onlyTyped are kinds without a definition in a module. Only their Go types are checked.
 var onlyTyped = []string{"ServiceMonitor", "PrometheusRule"}
 
-// validManifest holds an object against the schema and the Go type of its kind.
+// validManifest checks an object against the schema and the Go type of its kind.
 func validManifest(s *schemas, m Manifest) error {
 	types, err := knownTypes()
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// schemas validates objects as an API server does that takes no unknown field. Its
-// schemas are those of a Kubernetes release, and of custom resource definitions.
+// schemas validates objects like an API server that accepts no unknown field. Its schemas are
+// those of a Kubernetes release and of custom resource definitions.
 type schemas struct {
 	builtins string // folder with the OpenAPI documents of a release, by group and version
 	crds     string // folder with custom resource definitions
 	compiled map[schema.GroupVersionKind]*jsonschema.Schema
 }
 
-// validate reports what is wrong with an object. A kind without a schema is an error that
-// wraps os.ErrNotExist.
+// validate returns an error for an invalid object. The error for a kind without a schema wraps
+// os.ErrNotExist.
 func (s *schemas) validate(m Manifest) error {
 	gvk := m.gvk()
 	compiled := s.compiled[gvk]
@@ -111,7 +111,7 @@ func (s *schemas) loadCRD(gvk schema.GroupVersionKind) (map[string]any, string, 
 	return nil, "", os.ErrNotExist
 }
 
-// closeObjects makes unknown fields an error in a schema and all that is in it.
+// closeObjects makes unknown fields an error in a schema and in all schemas within it.
 func closeObjects(node any) {
 	switch n := node.(type) {
 	case map[string]any:

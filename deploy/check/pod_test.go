@@ -35,8 +35,8 @@ func serverContainer(t *testing.T, all []Manifest) corev1.Container {
 	return pod.Containers[0]
 }
 
-// envOf returns the variables that a container is given, with references resolved as
-// the kubelet does: only to those before, and the others stay as they are.
+// envOf returns the variables of a container. It resolves references as the kubelet does: only to
+// earlier variables; the others stay as they are.
 func envOf(c corev1.Container) map[string]string {
 	env := map[string]string{}
 	for _, e := range c.Env {
@@ -83,8 +83,8 @@ func TestEnvironment(t *testing.T) {
 	})
 }
 
-// budget returns the longest time that a shutdown takes with the given environment, as
-// docs/limits.md adds it up.
+// budget returns the longest time of a shutdown with the given environment, by the sum in
+// docs/limits.md.
 func budget(t *testing.T, env map[string]string) time.Duration {
 	t.Helper()
 	config, limits := service.DefaultConfig(), server.New("defaults", "1").Limits()

@@ -18,7 +18,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// An installation is what the objects of one refer to.
+// An installation has the objects to which others refer.
 type installation struct {
 	deployments map[string]*appsv1.Deployment
 	services    map[string]*corev1.Service

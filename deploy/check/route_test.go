@@ -10,8 +10,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// route returns the Service that a gateway sends a request to, or "". Of the rules that
-// match, the one with the most headers wins, as the Gateway API says of equal paths.
+// route returns the Service to which a gateway sends a request, or "". If several rules match, the
+// one with the most headers wins, as in the Gateway API for equal paths.
 func route(r *gatewayv1.HTTPRoute, path string, header http.Header) (service string) {
 	most := -1
 	for _, rule := range r.Spec.Rules {
@@ -66,7 +66,7 @@ func TestRouteServesBothEras(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, route(found[0], c.path, c.header)) })
 	}
-	// Nobody waits for a gateway that gives up on subscriptions.
+	// A gateway must not end subscriptions by a time-out.
 	for _, rule := range found[0].Spec.Rules {
 		require.Equal(t, gatewayv1.Duration("0s"), *rule.Timeouts.Request)
 	}

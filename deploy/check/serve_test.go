@@ -40,9 +40,8 @@ func (l *locked) String() string {
 	return l.buf.String()
 }
 
-// serves runs a server with the environment of a container, apart from what another
-// machine has in place of the pod: ports, files, and the delay and the lingering of the
-// shutdown. f is called while it serves.
+// serves runs a server with the environment of a container, except for values that depend on the
+// pod: ports, files, and the delays of the shutdown. It calls f while the server runs.
 func serves(t *testing.T, c corev1.Container, keys string, f func(service.Endpoints)) (log string, err error) {
 	t.Helper()
 	env := envOf(c)
@@ -72,7 +71,7 @@ func serves(t *testing.T, c corev1.Container, keys string, f func(service.Endpoi
 	return stderr.String(), err
 }
 
-// stateKeys writes what the Secret has, as README.md makes it, and returns the file.
+// stateKeys writes the content of the Secret, made as in README.md, and returns the file.
 func stateKeys(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "keys")
@@ -101,7 +100,7 @@ func get(t *testing.T, url, host string) (int, string) {
 	return res.StatusCode, string(text)
 }
 
-// podAddress is what probes and Prometheus write into the Host header.
+// podAddress is the Host header of probes and of Prometheus.
 const podAddress = "10.1.2.3:9464"
 
 // The real server starts with the environment of each Deployment, and answers the probes,

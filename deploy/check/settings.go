@@ -11,7 +11,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/service"
 )
 
-// chartSettings are the settings that values of the chart have a place of their own for.
+// chartSettings are the settings with values of their own in the chart.
 var chartSettings = []string{
 	"addr", "admin-addr", "stdio", "path", "allowed-hosts", "allowed-origins", "state-keys-file",
 	"shutdown-delay", "drain-timeout", "cleanup-grace", "hook-grace", "linger-timeout", "flush-timeout",
@@ -30,7 +30,7 @@ func help() (string, error) {
 	return out.String(), err
 }
 
-// freeSettings returns the names of the settings that the chart takes as they are.
+// freeSettings returns the names of the settings that the chart passes on as they are.
 func freeSettings() (names []string, err error) {
 	text, err := help()
 	if err != nil {

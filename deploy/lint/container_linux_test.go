@@ -29,7 +29,7 @@ const (
 )
 
 // parseDockerfile returns the stages of the Dockerfile, and the arguments before them. The
-// parser's lint must have nothing to say.
+// parser's lint must find nothing.
 func parseDockerfile(t *testing.T) (build, final instructions.Stage, args []instructions.ArgCommand) {
 	t.Helper()
 	text, err := os.ReadFile(dockerfile)
@@ -120,8 +120,7 @@ func TestCloneNamesItsRevision(t *testing.T) {
 	require.Contains(t, string(said), "("+head[:12]+" ")
 }
 
-// git runs git in a folder and returns what it says. The test is skipped if the folder has
-// no history.
+// git runs git in a folder and returns its output. It skips the test if the folder has no history.
 func git(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(repository, ".git")); err != nil {
@@ -153,7 +152,7 @@ func buildImage(t *testing.T, stage instructions.Stage, context string, args ...
 					env = append(env, a.Key+"="+*a.Value)
 				}
 			}
-			env = append(env, args...) // what is given wins
+			env = append(env, args...) // the given ones win
 		case *instructions.CopyCommand:
 			require.Empty(t, c.From)
 			for _, source := range c.SourcePaths {
@@ -173,9 +172,9 @@ func buildImage(t *testing.T, stage instructions.Stage, context string, args ...
 	return out
 }
 
-// copyContext copies a file or folder of the build context, of which .dockerignore leaves
-// parts out. The history of the working copy is left out too: this may be modified, and
-// TestCloneNamesItsRevision has it.
+// copyContext copies a file or folder of the build context without the parts that .dockerignore
+// excludes. It also leaves out the history of the working copy, which may be modified;
+// TestCloneNamesItsRevision covers the history.
 func copyContext(t *testing.T, from, source, dest string) {
 	t.Helper()
 	text, err := os.ReadFile(repository + "/.dockerignore")
@@ -215,7 +214,7 @@ func copyContext(t *testing.T, from, source, dest string) {
 	}))
 }
 
-// digests returns what the files of a folder are, and who may use them.
+// digests returns the digests and the permissions of the files in a folder.
 func digests(t *testing.T, dir string) map[string]any {
 	t.Helper()
 	type file struct {

@@ -31,9 +31,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/service"
 )
 
-// readEnvoy decodes Envoy's configuration into Envoy's types: what they do not know, and
-// what breaks their rules, is an error, also in the extensions. The parser is another one
-// than Envoy's, see checkPlain.
+// readEnvoy decodes Envoy's configuration into Envoy's types. Unknown fields and broken rules are
+// errors, also in the extensions. The parser is not that of Envoy, see checkPlain.
 func readEnvoy(t *testing.T) *bootstrap.Bootstrap {
 	t.Helper()
 	text, err := os.ReadFile(repository + "/deploy/envoy/envoy.yaml")
@@ -62,8 +61,8 @@ func readEnvoy(t *testing.T) *bootstrap.Bootstrap {
 	return config
 }
 
-// checkPlain refuses what the parser here knows and Envoy's does not: keys to merge. Envoy
-// would take "<<" for the name of a field, and not start.
+// checkPlain fails for merge keys, which the parser in this test supports and Envoy's does not.
+// Envoy would take "<<" for the name of a field, and not start.
 func checkPlain(t *testing.T, text []byte) {
 	t.Helper()
 	var document yamlv3.Node
@@ -126,7 +125,7 @@ func TestEnvoyFitsTheServer(t *testing.T) {
 		about   string
 		headers http.Header
 		cluster string
-		again   []uint32 // statuses with which another replica is asked
+		again   []uint32 // statuses after which another replica gets the request
 	}{
 		{"the slow tool", http.Header{"Mcp-Method": {"tools/call"}, "Mcp-Name": {"search_text"}}, "mcp_search", []uint32{503}},
 		{"another tool", http.Header{"Mcp-Method": {"tools/call"}, "Mcp-Name": {"echo"}}, "mcp", []uint32{503}},
@@ -181,7 +180,7 @@ func TestEnvoyLogNamesNoSession(t *testing.T) {
 	}
 }
 
-// checkRetries: nothing is sent again that a replica may have begun.
+// checkRetries checks that no request is repeated that a replica may have begun.
 func checkRetries(t *testing.T, p *route.RetryPolicy) {
 	t.Helper()
 	require.Equal(t, "connect-failure,refused-stream,retriable-status-codes", p.GetRetryOn())

@@ -20,11 +20,11 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is the time that a test waits for something that must happen.
 const patience = 60 * time.Second
 
-// enter makes a folder a root that cannot be written to, and runs a program in it as a
-// user who may do nothing. An unprivileged user of this machine stays who he is.
+// enter makes a folder a read-only root, and runs a program in it as a user without privileges. An
+// unprivileged user of this machine keeps its id.
 const enter = `mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && ! touch "$0/x" 2>/dev/null &&
 exec chroot $AS "$0" "$@"`
 
@@ -45,14 +45,14 @@ func inImage(t *testing.T, root, user string, env []string, argv ...string) *exe
 	return cmd
 }
 
-// testContainer runs the program of an image, asks it, and lets it ask itself.
+// testContainer runs the program of an image, calls it, and runs its health check.
 func testContainer(t *testing.T, final instructions.Stage, root string) {
 	user := command[*instructions.UserCommand](t, final).User
 	entrypoint := command[*instructions.EntrypointCommand](t, final).CmdLine
 	mcp, admin := freeAddress(t), freeAddress(t)
 	var env []string
 	for _, kv := range command[*instructions.EnvCommand](t, final).Env {
-		switch { // the container has a network of its own, the test has not
+		switch { // unlike the container, the test shares the network
 		case kv.Value == ":8080":
 			kv.Value = mcp
 		case kv.Value == ":9464":
@@ -74,7 +74,7 @@ func testContainer(t *testing.T, final instructions.Stage, root string) {
 		}
 		require.NoError(t, cmd.Wait())
 	}
-	end(startProgram(t, inImage(t, root, user, append(env, "VITRINE_LOG_FORMAT=text"), program...), " is ready")) // a setting of the image gives way
+	end(startProgram(t, inImage(t, root, user, append(env, "VITRINE_LOG_FORMAT=text"), program...), " is ready")) // the environment overrides a setting of the image
 	cmd, log := startProgram(t, inImage(t, root, user, env, program...), `"msg":"service.ready"`)
 	if os.Geteuid() == 0 {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
@@ -94,8 +94,7 @@ func testContainer(t *testing.T, final instructions.Stage, root string) {
 	require.Contains(t, said, "connection refused")
 }
 
-// startProgram starts a program, and returns with the rest of its log when it has said that
-// it is ready.
+// startProgram starts a program and waits until it is ready. It returns the rest of its log.
 func startProgram(t *testing.T, cmd *exec.Cmd, ready string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	stderr, err := cmd.StderrPipe()
@@ -117,7 +116,7 @@ func startProgram(t *testing.T, cmd *exec.Cmd, ready string) (*exec.Cmd, *bufio.
 	return nil, nil
 }
 
-// listTools asks a server what tools it has.
+// listTools returns the answer of a server to tools/list.
 func listTools(t *testing.T, addr string) string {
 	t.Helper()
 	const version = "2026-07-28"
@@ -145,7 +144,7 @@ func listTools(t *testing.T, addr string) string {
 	return answer.String()
 }
 
-// freeAddress returns an address that nobody listens on.
+// freeAddress returns an address without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -20,7 +20,7 @@ import (
 // the arguments and the environment of the unit.
 func TestUnitStarts(t *testing.T) {
 	root, source := t.TempDir(), t.TempDir()
-	for _, dir := range []string{"/usr/local/bin", "/etc/systemd/system", "/srv"} { // what each machine has
+	for _, dir := range []string{"/usr/local/bin", "/etc/systemd/system", "/srv"} { // folders of every machine
 		require.NoError(t, os.MkdirAll(root+dir, 0o755))
 	}
 	require.NoError(t, os.MkdirAll(source+"/deploy/systemd", 0o755))
@@ -78,7 +78,7 @@ func TestUnitStarts(t *testing.T) {
 	said, err := healthy.CombinedOutput()
 	require.NoError(t, err, string(said))
 	require.Equal(t, "ready\n", string(said))
-	scrape := func() { // as Prometheus does, sooner or later
+	scrape := func() { // as Prometheus does
 		resp, err := http.Get("http://" + d.env["VITRINE_ADMIN_ADDR"] + "/metrics")
 		require.NoError(t, err)
 		defer resp.Body.Close()
