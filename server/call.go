@@ -3,13 +3,11 @@ package server
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -22,31 +20,28 @@ import (
 // after that they return [mcp.ErrRequestDone].
 type Call struct {
 	*middleware.Request
-	core   *session.Request
-	logger *slog.Logger
 	dialog ask.Dialog // with the client
 
 	run *task.Run // nil unless the tool has Tool.Task; set before the handler is called
 
-	mu       sync.Mutex // guards the rest, and the order in which progress is queued
-	reported bool
-	progress float64
+	mu       sync.Mutex // guards progress, and the order in which it is queued
+	progress float64    // the last value; negative infinity before the first one
 }
 
 // A callHandler is the handler of a feature.
 type callHandler func(ctx context.Context, call *Call) (mcp.Result, error)
 
 // Deadline returns the time at which the caller gets an error if the handler has not returned.
-func (c *Call) Deadline() time.Time { return c.core.Deadline() }
+func (c *Call) Deadline() time.Time { return c.dialog.Core.Deadline() }
 
 // ProgressToken returns the token with which the client has asked for progress, or nil. It also
 // returns nil for a token that is neither a string nor an integer, which only legacy clients can
 // send.
 func (c *Call) ProgressToken() mcp.ProgressToken {
-	if !c.core.Meta.ProgressTokenOK {
+	if !c.dialog.Core.Meta.ProgressTokenOK {
 		return nil
 	}
-	return c.core.Meta.ProgressToken
+	return c.dialog.Core.Meta.ProgressToken
 }
 
 // Progress tells the client how far the call has come: progress out of total, which is 0 if it is
@@ -70,8 +65,8 @@ func (c *Call) Progress(progress, total float64, message string) error {
 	}
 	token := c.ProgressToken()
 	if token == nil {
-		c.core.DropNotification(mcp.NotificationProgress, mcp.DropNoProgressToken)
-		if c.core.Settled() {
+		c.dialog.Core.DropNotification(mcp.NotificationProgress, mcp.DropNoProgressToken)
+		if c.dialog.Core.Settled() {
 			return mcp.ErrRequestDone
 		}
 		return nil
@@ -80,10 +75,10 @@ func (c *Call) Progress(progress, total float64, message string) error {
 	// their values in the wrong order.
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.reported && progress <= c.progress {
+	if progress <= c.progress {
 		return nil
 	}
-	c.reported, c.progress = true, progress
+	c.progress = progress
 	params := make([]byte, 0, 64+len(token)+len(message))
 	params = append(append(params, `{"progressToken":`...), token...)
 	params = appendNumber(append(params, `,"progress":`...), progress)
@@ -93,7 +88,7 @@ func (c *Call) Progress(progress, total float64, message string) error {
 	if message != "" {
 		params = wire.AppendString(append(params, `,"message":`...), message)
 	}
-	return c.core.Notify(mcp.NotificationProgress, append(params, '}'), "progress")
+	return c.dialog.Core.Notify(mcp.NotificationProgress, append(params, '}'), "progress")
 }
 
 // appendNumber appends a finite number. A whole number has no exponent.
@@ -115,4 +110,4 @@ func appendNumber(dst []byte, f float64) []byte {
 // and if the store fails, nothing happens and the error matches [errors.ErrUnsupported]; a call may
 // ignore it. Once the call is settled the error is [mcp.ErrRequestDone], or the cause of the
 // cancellation if CloseStream was waiting at that moment.
-func (c *Call) CloseStream(retry time.Duration) error { return c.core.CloseStream(retry) }
+func (c *Call) CloseStream(retry time.Duration) error { return c.dialog.Core.CloseStream(retry) }

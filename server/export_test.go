@@ -9,4 +9,4 @@ func (s *Server) Joined() int64 { return s.hub.Joined() }
 func (s *Server) Core() *session.Core { return s.core }
 
 // Core shows the session core's view of the call to the tests.
-func (c *Call) Core() *session.Request { return c.core }
+func (c *Call) Core() *session.Request { return c.dialog.Core }

@@ -64,7 +64,7 @@ func (s *Server) RemoveExtensions(ids ...string) {
 // is often {}, and whether it has declared the extension: with this request or, in the legacy era,
 // in initialize.
 func (c *Call) Extension(id string) (settings jsontext.Value, declared bool) {
-	return era.Extension(c.core.Inbound, c.core.Session(), id)
+	return era.Extension(c.dialog.Core.Inbound, c.dialog.Core.Session(), id)
 }
 
 // ifDeclared returns an error to callers that have not declared an extension. An empty id stands

@@ -51,13 +51,13 @@ func (c *Call) LogAs(logger string, level mcp.LoggingLevel, data any) error {
 	}
 	text := logText(raw)
 	c.logLocally(slogLevels[severity], logger, text)
-	observe.Log(c.core, level, logger, text)
+	observe.Log(c.dialog.Core, level, logger, text)
 	if c.run.Detached() { // nothing is sent to its client
 		return c.run.Say("")
 	}
-	if !era.WantsLog(c.core, severity) {
-		c.core.DropNotification(mcp.NotificationMessage, mcp.DropLevelFiltered)
-		if c.core.Settled() {
+	if !era.WantsLog(c.dialog.Core, severity) {
+		c.dialog.Core.DropNotification(mcp.NotificationMessage, mcp.DropLevelFiltered)
+		if c.dialog.Core.Settled() {
 			return mcp.ErrRequestDone
 		}
 		return nil
@@ -67,7 +67,7 @@ func (c *Call) LogAs(logger string, level mcp.LoggingLevel, data any) error {
 		params = wire.AppendString(append(params, `,"logger":`...), logger)
 	}
 	params = append(append(append(params, `,"data":`...), raw...), '}')
-	return c.core.Notify(mcp.NotificationMessage, params, "") // without a key, so that no message replaces another
+	return c.dialog.Core.Notify(mcp.NotificationMessage, params, "") // without a key, so that no message replaces another
 }
 
 // slogLevels are the levels of log/slog, by severity.
@@ -90,7 +90,7 @@ func logText(raw jsontext.Value) string {
 
 // logLocally writes a message to the server's log, with the request's trace id.
 func (c *Call) logLocally(level slog.Level, logger, text string) {
-	if !c.logger.Enabled(c.dialog.Ctx, level) {
+	if !c.dialog.Asker.Logger.Enabled(c.dialog.Ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{slog.String("method", c.Method), slog.String("data", text)}
@@ -100,5 +100,5 @@ func (c *Call) logLocally(level slog.Level, logger, text string) {
 	if logger != "" {
 		attrs = append(attrs, slog.String("logger", logger))
 	}
-	c.logger.LogAttrs(c.dialog.Ctx, level, "call.log", attrs...)
+	c.dialog.Asker.Logger.LogAttrs(c.dialog.Ctx, level, "call.log", attrs...)
 }

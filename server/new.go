@@ -90,7 +90,7 @@ func (s *Server) addRegistries() {
 // addServices makes the parts that handlers and subscribers use.
 func (s *Server) addServices(cfg *config) (err error) {
 	s.routes = router{
-		core: s.core, logger: s.logger, chain: middleware.Chain(cfg.middleware...), class: cfg.class, view: cfg.view,
+		core: s.core, chain: middleware.Chain(cfg.middleware...), class: cfg.class, view: cfg.view,
 		teller: &era.Teller{Logger: s.logger},
 	}
 	s.routes.teller.Details.Store(cfg.errorDetails)

@@ -100,5 +100,5 @@ func (c *Call) Notify(method string, params any) error {
 	if err != nil {
 		return err
 	}
-	return c.core.Notify(method, raw, "")
+	return c.dialog.Core.Notify(method, raw, "")
 }

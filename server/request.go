@@ -2,7 +2,7 @@ package server
 
 import (
 	"context"
-	"log/slog"
+	"math"
 	"net/http"
 	"sync/atomic"
 
@@ -43,14 +43,14 @@ func newRequest(r *session.Request, route middleware.Route) *request {
 func (r *request) Core() *session.Request { return r.core }
 
 // newCall returns the Call for the handler of a request.
-func newCall(ctx context.Context, req *middleware.Request, asker *ask.Asker, logger *slog.Logger) *Call {
+func newCall(ctx context.Context, req *middleware.Request, asker *ask.Asker) *Call {
 	core := era.CoreOf(req)
 	origin := req.Origin.(*request)
 	call := &origin.call
 	if !origin.called.CompareAndSwap(false, true) {
 		call = new(Call)
 	}
-	call.Request, call.core, call.logger = req, core, logger
+	call.Request, call.progress = req, math.Inf(-1)
 	call.dialog.Asker, call.dialog.Request, call.dialog.Core, call.dialog.Ctx = asker, req, core, ctx
 	return call
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -51,7 +50,6 @@ func (how serving) checkItem(kind ItemKind, name string, hasHandler bool) error 
 // A router makes routes of handlers.
 type router struct {
 	core   *session.Core
-	logger *slog.Logger
 	chain  middleware.Middleware
 	class  *Class // of the items that name none, or nil
 	view   view
@@ -62,7 +60,7 @@ type router struct {
 // serve returns the middleware.Handler for the handler of a feature.
 func (r *router) serve(h callHandler) middleware.Handler {
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-		call := newCall(ctx, req, r.asker, r.logger)
+		call := newCall(ctx, req, r.asker)
 		result, err := h(ctx, call)
 		if err == nil && !call.dialog.Asked() {
 			return result, nil

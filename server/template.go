@@ -87,7 +87,7 @@ func TryAddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h Templ
 		MIMEType: t.MIMEType, Annotations: t.Annotations, Icons: t.Icons, Meta: t.Meta,
 	}
 	handler := func(ctx context.Context, call *Call) (mcp.Result, error) {
-		uri := call.core.Name
+		uri := call.dialog.Core.Name
 		vars, ok := tmpl.Match(uri)
 		if !ok {
 			return nil, noResource(uri)

@@ -140,9 +140,9 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 		}
 		begin := time.Now()
 		faults := in.Decode(raw, &args)
-		observe.Validated(call.core, time.Since(begin))
+		observe.Validated(call.dialog.Core, time.Since(begin))
 		if len(faults) > 0 {
-			return inputFailure(call.core, t.Name, reflect.TypeFor[In](), in, faults)
+			return inputFailure(call.dialog.Core, t.Name, reflect.TypeFor[In](), in, faults)
 		}
 		result, err := h(ctx, call, args)
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 // An Asker has what all dialogs of one server share. It is safe for concurrent use.
 type Asker struct {
 	core    *session.Core
-	logger  *slog.Logger
+	Logger  *slog.Logger
 	name    string             // of the server; the keys depend on it
 	sending middleware.Handler // the chain of requests to clients; nil without middlewares
 	keys    keyRing
@@ -27,7 +27,7 @@ type Asker struct {
 // New returns the asker of a server. Without keys it makes a random one.
 func New(core *session.Core, logger *slog.Logger, name string, keys [][]byte, sending []middleware.Middleware) (*Asker, error) {
 	ring, err := newKeyRing(name, keys)
-	return &Asker{core: core, logger: logger, name: name, sending: newSendingChain(sending), keys: ring}, err
+	return &Asker{core: core, Logger: logger, name: name, sending: newSendingChain(sending), keys: ring}, err
 }
 
 // SetKeys replaces the keys that seal the state of requests. It must be called before the

@@ -3,7 +3,6 @@ package ask
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,9 +16,7 @@ import (
 // asked, because most calls ask nothing. Its methods may be called from any goroutine.
 type Dialog struct {
 	Call
-
-	mu sync.Mutex // guards source
-	// source answers the handler's questions. Nil until the first question.
+	// source answers the handler's questions. Nil until the first question. Guarded by mu.
 	source Source
 }
 
