@@ -15,8 +15,8 @@ type peer struct {
 
 func (p peer) modern() bool { return p.version == modernVersion }
 
-// peers are all there are. Over HTTP a modern client cancels by hanging up, and a legacy
-// one by saying so.
+// peers returns all peers. Over HTTP a modern client cancels by disconnecting, and a legacy one by
+// a notification.
 func peers() []peer {
 	return []peer{
 		{"client", "modern", "http", modernVersion, "client_disconnect"},
@@ -26,8 +26,8 @@ func peers() []peer {
 		{"gosdk", "auto", "http", modernVersion, "client_disconnect"},
 		{"gosdk", legacyVersion, "http", legacyVersion, "client_cancel"},
 		{"mcpgo", "auto", "http", modernVersion, "client_disconnect"},
-		// An old mcp-go says nothing to a server over HTTP (its client/client.go, line 311), so
-		// that what it has given up goes on until its session ends.
+		// A legacy mcp-go sends no cancel to a server over HTTP (its client/client.go, line 311), so
+		// that a cancelled call goes on until its session ends.
 		{"mcpgo", legacyVersion, "http", legacyVersion, "session_delete"},
 
 		{"client", "modern", "stdio", modernVersion, "client_cancel"},
@@ -46,19 +46,19 @@ type client struct {
 	*driver
 	peer
 	server *server
-	// name is what it calls itself.
+	// name is the name that the client sends.
 	name    string
 	session string
-	// bridged tells that it is a legacy client behind something modern.
+	// bridged is true for a legacy client behind a modern proxy.
 	bridged bool
 	// abandoned counts the calls that it has cancelled without telling the server.
 	abandoned uint64
 }
 
-// abandons tells that the client does not tell the server what it has cancelled.
+// abandons reports that the client sends the server nothing when it cancels.
 func (c *client) abandons() bool { return c.bridged || c.cause == "session_delete" }
 
-// features are what every client is put through, in this order.
+// features are the features that every client uses, in this order.
 var features = []struct {
 	name  string
 	check func(*testing.T, *client)
@@ -125,7 +125,7 @@ func connectClient(t *testing.T, driver program, p peer) *client {
 	return c
 }
 
-// checkEnd ends the client. Nothing of it must be left.
+// checkEnd ends the client. No request of it must remain.
 func checkEnd(t *testing.T, c *client) {
 	t.Helper()
 	if !c.abandons() {
@@ -188,16 +188,15 @@ func checkProgress(t *testing.T, c *client) {
 	if r.Result == nil || r.Result.IsError {
 		t.Errorf("progress: %+v %+v", r.Result, r.Error)
 	}
-	// The official clients forget the call's token when they parse the answer, before they
-	// hand on a notification that came in the same piece, and the others hand on both at
-	// once: they lose what comes right before an answer. That it was sent is tested without
-	// them.
+	// Clients may lose a notification right before the answer. The official ones forget the call's
+	// token when they parse the answer, before they pass on a notification from the same read, and
+	// the others pass on both at the same time. Other tests check that it was sent.
 	if want := []float64{1, 2, 3, 4, 5}; len(progress) == 0 || !slices.Equal(progress, want[:len(progress)]) {
 		t.Errorf("progress: %v, want the beginning of %v", progress, want)
 	}
 }
 
-// checkHeader calls a tool of which a modern client repeats an argument in a header.
+// checkHeader calls a tool for which a modern client repeats an argument in a header.
 func checkHeader(t *testing.T, c *client) {
 	r := c.call(t, "test_x_mcp_header", object{"region": "Österreich"})
 	switch {
@@ -275,9 +274,9 @@ func checkCancel(t *testing.T, c *client) {
 	}
 }
 
-// checkAbandon gives up a call of which the server does not learn. Hanging up on a legacy
-// call cancels nothing. And mcp-remote tells a modern server with a message, which over
-// HTTP anybody could send, instead of hanging up (dist/chunk-KJCT2FXL.js, line 33012).
+// checkAbandon cancels a call without a cancel for the server. A disconnect does not cancel a
+// legacy call. And mcp-remote sends a modern server a message, which it ignores over HTTP, instead
+// of disconnecting (dist/chunk-KJCT2FXL.js, line 33012).
 func checkAbandon(t *testing.T, c *client) {
 	id := c.send(t, "call", object{"name": "sleep", "arguments": object{"ms": 60_000}})
 	c.server.awaitCount(t, "sleep", 2) // checkParallel was the first
@@ -293,7 +292,7 @@ func checkAbandon(t *testing.T, c *client) {
 	}
 }
 
-// checkPing asks for a sign of life, which the modern era does not have.
+// checkPing sends a ping, which the modern era does not have.
 func checkPing(t *testing.T, c *client) {
 	if !c.modern() {
 		c.must(t, "ping", nil)

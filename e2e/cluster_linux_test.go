@@ -17,10 +17,10 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
-// podFile is what kubectl is given: deploy/check holds it against the chart.
+// podFile is the manifest for kubectl. deploy/check compares it with the chart.
 const podFile = "../deploy/kubernetes/base/deployment.yaml"
 
-// A podSpec is what the manifest says about the end of a pod and its replacement.
+// A podSpec has the settings of the manifest for the end of a pod and its replacement.
 type podSpec struct {
 	env       []string // how the server ends
 	delay     time.Duration
@@ -92,9 +92,9 @@ func readPod(t *testing.T) (p podSpec) {
 	return p
 }
 
-// A clusterService is what a Service of Kubernetes is to its clients: one address, from
-// which each new connection goes to one of the endpoints, and stays there whatever becomes
-// of it. It knows nothing of HTTP, and repeats nothing.
+// A clusterService works like a Service of Kubernetes: it has one address, and passes each new
+// connection to one of its endpoints. A connection stays with its endpoint. The service does not
+// know HTTP, and repeats nothing.
 type clusterService struct {
 	net.Listener
 	all  sync.WaitGroup
@@ -105,7 +105,7 @@ type clusterService struct {
 	next      int
 }
 
-// newClusterService begins to listen, until the test ends and all clients are gone.
+// newClusterService starts a service that listens until the test ends.
 func newClusterService(t *testing.T) *clusterService {
 	t.Helper()
 	l, err := net.Listen("tcp", replicaAddress())
@@ -121,8 +121,8 @@ func newClusterService(t *testing.T) *clusterService {
 	return s
 }
 
-// dialFrom returns a dialer that uses the ports of the listener's address and not those of
-// 127.0.0.1: there are other tests, which need them.
+// dialFrom returns a dialer that uses the ports of the listener's address. Other tests need those
+// of 127.0.0.1.
 func dialFrom(l net.Listener) net.Dialer {
 	return net.Dialer{LocalAddr: &net.TCPAddr{IP: l.Addr().(*net.TCPAddr).IP}}
 }
@@ -149,7 +149,7 @@ func (s *clusterService) accept() {
 		s.mu.Unlock()
 		pod, err := s.dial.Dial("tcp", endpoint)
 		if err != nil {
-			client.Close() // of which the client tells
+			client.Close() // the client reports the error
 			continue
 		}
 		s.all.Go(func() {
@@ -163,16 +163,15 @@ func (s *clusterService) accept() {
 	}
 }
 
-// pass copies what one side sends, and then its end.
+// pass copies the bytes of one side to the other, and then closes that direction.
 func pass(from, to net.Conn) {
 	_, _ = io.Copy(to, from)
 	_ = to.(*net.TCPConn).CloseWrite()
 }
 
-// leave does what becomes of a pod that is deleted: it is told to end at once, and only as
-// its probes fail the service leaves it alone. A cluster may also be quicker, but it need
-// not be. The first probe comes in the middle between two, so that this is over well before
-// the server refuses.
+// leave treats a server like a deleted pod: it gets the signal at once, and the service stops
+// using it only when its probes fail. A cluster may be quicker, but need not be. The first probe
+// comes after half of the interval, so that this ends well before the server rejects requests.
 func (p *podSpec) leave(t *testing.T, s *server) {
 	t.Helper()
 	s.signal(t, syscall.SIGTERM)
@@ -189,7 +188,7 @@ func (p *podSpec) leave(t *testing.T, s *server) {
 	}
 }
 
-// callSeldom lets some clients call, each over a connection of its own, and returns what
+// callSeldom lets some clients call, each over a connection of its own, and returns a function that
 // lets them call again.
 func (c *crowd) callSeldom(t *testing.T, n int) (again func()) {
 	clients := make([]*http.Client, n)
@@ -247,7 +246,7 @@ func TestRollingRestartInClusterFailsNoCall(t *testing.T) {
 		seldom := c.callSeldom(t, 2*len(r.servers)+2)
 		spec.leave(t, old)
 		service.route(r.servers...)
-		old.stderr.await(t, "record drain.progress", 0, isRecord("drain.progress")) // it refuses, and waits for calls
+		old.stderr.await(t, "record drain.progress", 0, isRecord("drain.progress")) // it rejects new calls and waits for running ones
 		seldom()
 	}
 	r.awaitWork(t, true)

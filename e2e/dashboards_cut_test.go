@@ -13,8 +13,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
-// cutPanel returns the query of the panel that says how many calls were cut, over a time
-// until now.
+// cutPanel returns the query of the panel for the number of cut calls, over a time until now.
 func cutPanel(t *testing.T, over time.Duration) string {
 	t.Helper()
 	var found []string
@@ -33,7 +32,7 @@ func cutPanel(t *testing.T, over time.Duration) string {
 	return found[0]
 }
 
-// callsCut is what the panel shows of the time since a moment.
+// callsCut returns the number in the panel for the time since a moment.
 func (p *prometheus) callsCut(t *testing.T, since time.Time) float64 {
 	t.Helper()
 	over := time.Duration(math.Ceil(time.Since(since).Seconds())) * time.Second

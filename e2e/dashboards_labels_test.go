@@ -14,8 +14,8 @@ import (
 // labelSets are the labels that each metric has, by its name.
 type labelSets map[string]map[string]bool
 
-// add takes in what a server exposes, under the names that Prometheus stores it by, and
-// with the labels that it adds, that of a cluster among them.
+// add adds the metrics of a server with the names in Prometheus, and with the labels that
+// Prometheus adds, including that of a cluster.
 func (l labelSets) add(m metrics) {
 	for name, family := range m {
 		parts := []string{""}
@@ -38,7 +38,7 @@ func (l labelSets) add(m metrics) {
 	}
 }
 
-// check parses an expression, and looks for each metric and label in what is exposed.
+// check parses an expression, and returns an error if one of its metrics or labels is not exposed.
 func (l labelSets) check(expr string) error {
 	tree, err := parser.ParseExpr(expr)
 	if err != nil {

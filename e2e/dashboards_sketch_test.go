@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A sketch is a plain picture of a dashboard: what is where, and that it makes sense.
+// A sketch is a simple picture of a dashboard, with the places and the values of its panels.
 type sketch struct {
 	title string
 	body  strings.Builder

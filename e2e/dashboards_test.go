@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A dashboard is what the tests read of one in dashboards/.
+// A dashboard has those parts of a file in dashboards/ that the tests read.
 type dashboard struct {
 	file       string
 	Title      string
@@ -37,7 +37,7 @@ type panel struct {
 	}
 }
 
-// readDashboards reads all that are committed.
+// readDashboards reads all committed dashboards.
 func readDashboards(t *testing.T) (all []dashboard) {
 	t.Helper()
 	names, err := filepath.Glob("../dashboards/*.json")
@@ -58,7 +58,7 @@ func readDashboards(t *testing.T) (all []dashboard) {
 	return all
 }
 
-// A ruleFile is what the tests read of dashboards/rules.yml.
+// A ruleFile has those parts of dashboards/rules.yml that the tests read.
 type ruleFile struct {
 	Groups []struct {
 		Rules []struct {
@@ -80,11 +80,11 @@ func readRules(t *testing.T) (file ruleFile) {
 	return file
 }
 
-// filled puts values in the place of variables, as Grafana does. The intervals are such
-// that all of a test is in them.
+// filled replaces variables by values, as Grafana does. The intervals are long enough for a whole
+// test.
 func (d *dashboard) filled(expr string) string { return d.filledOver(expr, time.Hour) }
 
-// filledOver is filled for one who looks at the last so many seconds.
+// filledOver is filled for a dashboard of the time over, until now.
 func (d *dashboard) filledOver(expr string, over time.Duration) string {
 	pairs := []string{"$__rate_interval", "10m", "$__range", fmt.Sprintf("%ds", int(over.Seconds()))}
 	for _, v := range d.Templating.List {
@@ -113,7 +113,7 @@ func TestExpressionsNameExposedMetrics(t *testing.T) {
 			if err := exposed.check(r.Expr); err != nil {
 				t.Errorf("rules.yml: %s%s: %v", r.Record, r.Alert, err)
 			}
-			if r.Record != "" { // a rule asks only for what rules before it have recorded
+			if r.Record != "" { // a rule uses only metrics that earlier rules have recorded
 				exposed[r.Record] = exposed.left(t, r.Expr)
 				for name := range r.Labels {
 					exposed[r.Record][name] = true

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// A world is servers to which happens whatever a dashboard shows.
+// A world is a set of servers with everything that a dashboard shows.
 type world struct {
 	drills []*drill
 	well   *server
 	pipe   *pipe
-	// asked is how many questions the server has put to the client on the pipe.
+	// asked is the number of questions of the server to the client on the pipe.
 	asked int
 }
 
@@ -52,8 +52,7 @@ func (w *world) servers() (all []*server) {
 	return append(all, w.well, w.pipe.server)
 }
 
-// provoke lets everything happen n times: once, so that each series is there, and then
-// again.
+// provoke lets everything happen n times. After the first time each series exists.
 func (w *world) provoke(t *testing.T, n int) {
 	t.Helper()
 	for _, d := range w.drills {
@@ -74,7 +73,7 @@ func (w *world) provoke(t *testing.T, n int) {
 	}
 }
 
-// subscribe opens a subscription and hangs up.
+// subscribe opens a subscription and disconnects.
 func (w *world) subscribe(t *testing.T) {
 	t.Helper()
 	r := request{id: "listen", method: "subscriptions/listen", params: object{"notifications": object{"toolsListChanged": true}}}

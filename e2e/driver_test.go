@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// A driver is a client that does what it is told. It is a program of its own, which
-// speaks the language of node/driver.mjs.
+// A driver is a client that executes commands. It is a program of its own, with the commands of
+// node/driver.mjs.
 type driver struct {
 	*process
-	next  int // line of output that was not looked at yet
+	next  int // index of the first line of output that was not read yet
 	last  int // id of the last command
 	early []reply
 }
@@ -128,7 +128,7 @@ func (d *driver) take(t *testing.T, match func(reply) bool) reply {
 	}
 }
 
-// send gives a command and returns its id.
+// send sends a command and returns its id.
 func (d *driver) send(t *testing.T, op string, command object) int {
 	t.Helper()
 	d.last++
@@ -142,7 +142,7 @@ func (d *driver) send(t *testing.T, op string, command object) int {
 	return d.last
 }
 
-// await waits for the outcome of a command and returns the progress before it, too.
+// await waits for the outcome of a command, and also returns the progress before it.
 func (d *driver) await(t *testing.T, id int) (outcome reply, progress []float64) {
 	t.Helper()
 	for {
@@ -154,14 +154,14 @@ func (d *driver) await(t *testing.T, id int) (outcome reply, progress []float64)
 	}
 }
 
-// do gives a command and waits for its outcome.
+// do sends a command and waits for its outcome.
 func (d *driver) do(t *testing.T, op string, command object) reply {
 	t.Helper()
 	r, _ := d.await(t, d.send(t, op, command))
 	return r
 }
 
-// must is do for a command that succeeds.
+// must is do for a command that must succeed.
 func (d *driver) must(t *testing.T, op string, command object) reply {
 	t.Helper()
 	r := d.do(t, op, command)
@@ -177,13 +177,13 @@ func (d *driver) call(t *testing.T, tool string, arguments object) reply {
 	return d.do(t, "call", object{"name": tool, "arguments": arguments})
 }
 
-// told waits for an event.
-func (d *driver) told(t *testing.T, event, method string) reply {
+// awaitEvent waits for an event.
+func (d *driver) awaitEvent(t *testing.T, event, method string) reply {
 	t.Helper()
 	return d.take(t, func(r reply) bool { return r.Event == event && r.Method == method })
 }
 
-// forget drops the events so far, and returns how many of them had a method.
+// forget removes the events so far, and returns the number of those with a method.
 func (d *driver) forget(method string) (n int) {
 	d.early = slices.DeleteFunc(d.early, func(r reply) bool {
 		if r.Event != "" && r.Method == method {

@@ -16,13 +16,13 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
-// A mishap is something that happens to one call of a tool. Somebody who sees nothing but
-// Prometheus and Jaeger must be able to tell what it was.
+// A mishap is something that happens to one call of a tool. Prometheus and Jaeger must show what it
+// was.
 type mishap struct {
 	title string
 	start func(*testing.T, ...adjust) *server
 	args  []string // of the server
-	// provoke brings it about from outside.
+	// provoke causes it from outside.
 	provoke func(*testing.T, *server)
 
 	tool      string
@@ -32,12 +32,13 @@ type mishap struct {
 	errorType string // "" if it was not the service's fault
 }
 
-// lasting lets a server that ends wait for its handlers for as long as the test looks at
-// it.
+// lasting lets a server that ends wait for its handlers for longer than the test takes.
 var lasting = []string{"--cleanup-grace", "10m"}
 
-// keeper is a call for which it waits: its handler ignores the end.
-func keeper() request { return call("keeper", "sleep", object{"ms": 600_000, "stubborn": true}) }
+// stubbornForever is a call for which an ending server waits: its handler ignores cancellation.
+func stubbornForever() request {
+	return call("keeper", "sleep", object{"ms": 600_000, "stubborn": true})
+}
 
 // stepping is a call of another tool, whose handler goes on until it is cancelled.
 func stepping(id any) request { return call(id, "progress", object{"steps": 100_000, "ms": 60_000}) }
@@ -117,8 +118,8 @@ func TestEachMishapIsExplained(t *testing.T) {
 	}
 }
 
-// check goes the way of an operator: from a counter to its exemplar, and from there to
-// the trace.
+// check does what an operator does: it goes from a counter to its exemplar, and from there to the
+// trace.
 func (m mishap) check(t *testing.T, s *server, p *prometheus, j *jaeger) {
 	t.Helper()
 	const cancelled, dropped = "vitrine_requests_cancelled_total", "vitrine_responses_dropped_total"
@@ -187,8 +188,7 @@ func launchStdio(t *testing.T, adjusts ...adjust) *server {
 	return launch(t, append(adjusts, withArgs("--stdio")))
 }
 
-// launchUnread starts one whose standard output nobody reads, so that its first write
-// fails.
+// launchUnread starts a server whose standard output has no reader, so that its first write fails.
 func launchUnread(t *testing.T, adjusts ...adjust) *server {
 	t.Helper()
 	reader, writer, err := os.Pipe()
@@ -251,7 +251,7 @@ func deleteSession(t *testing.T, s *server) {
 func callAndWait(t *testing.T, s *server) { s.post(t, sleeping(1)) }
 
 func terminate(t *testing.T, s *server) {
-	for _, r := range []request{keeper(), stepping(1)} {
+	for _, r := range []request{stubbornForever(), stepping(1)} {
 		s.begin(t, r.headers(), r.frame())
 	}
 	s.awaitRunning(t, "sleep")
@@ -263,7 +263,7 @@ func terminate(t *testing.T, s *server) {
 func busy(t *testing.T, s *server) *pipe {
 	t.Helper()
 	p := connect(s)
-	p.write(t, keeper().frame())
+	p.write(t, stubbornForever().frame())
 	p.write(t, stepping(1).frame())
 	p.awaitRunning(t, "sleep")
 	p.awaitRunning(t, "progress")
@@ -272,7 +272,7 @@ func busy(t *testing.T, s *server) *pipe {
 
 func endInput(t *testing.T, s *server) { busy(t, s).stdin.Close() }
 
-// breakPipe makes the server write: to somebody who has sent nothing but garbage.
+// breakPipe makes the server write an error, by sending garbage.
 func breakPipe(t *testing.T, s *server) { busy(t, s).write(t, "garbage") }
 
 func sendGarbage(t *testing.T, s *server) {
@@ -282,7 +282,7 @@ func sendGarbage(t *testing.T, s *server) {
 	}
 }
 
-// much is a call whose answer no buffer takes.
+// much is a call whose answer is larger than all buffers.
 func much(id any) request { return call(id, "big", object{"bytes": 12 << 20}) }
 
 // sendOnly sends a request and reads nothing.

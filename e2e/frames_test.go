@@ -15,8 +15,8 @@ type badFrame struct {
 	frame string
 	code  int
 	id    string // of the answer, as raw JSON; "" for an answer without one
-	// silent: it is a notification or a response, as far as one can tell, so that a
-	// pipe carries no answer to it.
+	// silent is true for a frame that looks like a notification or a response, to which there is
+	// no answer on a pipe.
 	silent bool
 	// status of HTTP, if not 400.
 	status int
@@ -236,7 +236,7 @@ func (s *server) checkUntouched(t *testing.T, before, after metrics, n int) {
 			t.Errorf("%s has grown by %v", name, n)
 		}
 	}
-	// What can be told to be a broken response is counted as a response.
+	// A broken frame that looks like a response is counted as a response.
 	if got := grown("vitrine_messages_received_total", "kind", "invalid") + grown("vitrine_messages_received_total", "kind", "response"); got != float64(n) {
 		t.Errorf("%v invalid messages are counted, want %d", got, n)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// An answer is what came back from a POST.
+// An answer is the response to a POST.
 type answer struct {
 	message           // the last message: the response
 	events  []message // the messages before it
@@ -18,8 +18,8 @@ type answer struct {
 	body    string
 }
 
-// httpClient has no connections in common with other tests, whose idle ones would
-// outlive their servers.
+// httpClient returns a client that shares no connections with other tests. Idle connections of
+// other tests would outlive their servers.
 func httpClient(t *testing.T) *http.Client {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)

@@ -56,7 +56,7 @@ var inspections = []struct {
 	}},
 }
 
-// inspected is what the inspector prints.
+// inspected is the output of the inspector.
 type inspected struct {
 	result
 	ServerInfo      struct{ Name string }
@@ -116,7 +116,7 @@ type inspection struct {
 	target          []string
 }
 
-// run runs it once and returns what it prints, and what it says of an error.
+// run runs the inspector once and returns its output, and its text about an error.
 func (i *inspection) run(t *testing.T, status int, args string) (r inspected, said string) {
 	t.Helper()
 	all := append([]string{inspector, "--cli", "--protocol-era", i.era}, strings.Fields(args)...)

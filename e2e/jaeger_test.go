@@ -99,7 +99,7 @@ func (j *jaeger) api(path string, query url.Values, data any) error {
 	return json.Unmarshal(body, &struct{ Data any }{data})
 }
 
-// A storedTrace is a trace as Jaeger tells of it.
+// A storedTrace is a trace as Jaeger returns it.
 type storedTrace struct {
 	TraceID string
 	Spans   []storedSpan

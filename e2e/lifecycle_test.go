@@ -9,8 +9,8 @@ import (
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// stubborn is a call whose handler ignores its cancellation for so long that the
-// test can look at it meanwhile.
+// stubborn is a call whose handler ignores its cancellation for five seconds, so that the test can
+// check it meanwhile.
 func stubborn(id any) request { return call(id, "sleep", object{"ms": 5_000, "stubborn": true}) }
 
 // sleeping is a call whose handler goes on until it is cancelled.
@@ -141,7 +141,7 @@ func TestCancelOverStdioSuppressesTheAnswer(t *testing.T) {
 			if !strings.HasPrefix(row.CancelDetail, "no") || strings.Contains(row.CancelDetail, "\n") {
 				t.Errorf("the client's reason is shown as %q", row.CancelDetail)
 			}
-			p.write(t, cancel.frame()) // a second time: there is nothing to cancel any more
+			p.write(t, cancel.frame()) // a second time, when there is nothing to cancel
 			eventually(t, func() error {
 				if n := p.metrics(t).sum("vitrine_frames_ignored_total", "kind", "cancel", "reason", "unknown_id"); n != 1 {
 					return fmt.Errorf("%v cancels were ignored", n)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must happen. It is never the time that
-// a passing test takes.
+// patience is the time that a test waits for something that must happen. A passing test never
+// takes that long.
 const patience = 30 * time.Second
 
 // lines collects the lines of a stream as they come.
@@ -19,12 +19,12 @@ type lines struct {
 	mu    sync.Mutex
 	all   []string
 	ended bool
-	news  chan struct{} // closed and replaced whenever there is news
+	more  chan struct{} // closed and replaced whenever lines arrive
 }
 
 // readLines collects the lines of r until it ends.
 func readLines(r io.Reader) *lines {
-	l := &lines{news: make(chan struct{})}
+	l := &lines{more: make(chan struct{})}
 	go func() {
 		in := bufio.NewReader(r)
 		for {
@@ -45,8 +45,8 @@ func (l *lines) update(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f()
-	close(l.news)
-	l.news = make(chan struct{})
+	close(l.more)
+	l.more = make(chan struct{})
 }
 
 // await returns the first line, counted from the given one, that match accepts, and
@@ -56,7 +56,7 @@ func (l *lines) await(t *testing.T, what string, from int, match func(string) bo
 	deadline := time.After(patience)
 	for i := from; ; {
 		l.mu.Lock()
-		fresh, ended, news := l.all[min(i, len(l.all)):], l.ended, l.news
+		fresh, ended, more := l.all[min(i, len(l.all)):], l.ended, l.more
 		l.mu.Unlock()
 		for _, line := range fresh {
 			i++
@@ -68,7 +68,7 @@ func (l *lines) await(t *testing.T, what string, from int, match func(string) bo
 			t.Fatalf("the stream ended without %s:\n%s", what, l)
 		}
 		select {
-		case <-news:
+		case <-more:
 		case <-deadline:
 			t.Fatalf("no %s:\n%s", what, l)
 		}

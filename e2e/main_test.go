@@ -26,7 +26,7 @@ func buildAndRun(m *testing.M) int {
 	out := dir + string(filepath.Separator)
 	for _, build := range []*exec.Cmd{
 		exec.Command("go", "build", "-C", "..", "-o", out, "./cmd/everything", "./cmd/vitrine"),
-		exec.Command("go", "build", "-race=false", "-o", out, "./peers/gosdk", "./peers/mcpgo"), // their races are not ours
+		exec.Command("go", "build", "-race=false", "-o", out, "./peers/gosdk", "./peers/mcpgo"), // races in their libraries are not tested
 	} {
 		build.Stdout, build.Stderr = os.Stderr, os.Stderr
 		if err := build.Run(); err != nil {

@@ -28,7 +28,7 @@ type request struct {
 	method string
 	params object
 	meta   object // merged into params._meta
-	// legacy leaves out what only the modern era has.
+	// legacy leaves out the members of the modern era.
 	legacy bool
 }
 
@@ -85,7 +85,7 @@ func encode(v any) string {
 	return string(b)
 }
 
-// A message is what a server sends.
+// A message is a message of the server.
 type message struct {
 	raw    string
 	ID     json.RawMessage `json:"id"`

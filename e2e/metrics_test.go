@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// asProtobuf is the Accept header of a Prometheus that wants native histograms.
+// asProtobuf is the Accept header of a Prometheus with native histograms.
 const asProtobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 
 // metrics is one scrape.

@@ -47,7 +47,7 @@ func TestNginxPassesADisconnectOn(t *testing.T) {
 	s.checkUnwound(t)
 }
 
-// checkUnwound waits for the end of a call whose client hangs up, and checks the cause.
+// checkUnwound waits for the end of a call whose client has disconnected, and checks the cause.
 func (s *server) checkUnwound(t *testing.T) {
 	t.Helper()
 	rep := s.settled(t)

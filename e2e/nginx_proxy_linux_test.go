@@ -36,8 +36,8 @@ func replicas(t *testing.T, n int, adjusts ...adjust) (all []*server) {
 	return all
 }
 
-// proxy starts an nginx in front of three servers, and returns it as if it was one. The
-// changes are pairs of what the configuration says and what it is to say.
+// proxy starts an nginx in front of three servers, and returns it like a server. The changes are
+// pairs of a text in the configuration and its replacement.
 func proxy(t *testing.T, backends []*server, changes ...string) *server {
 	t.Helper()
 	needs.Long(t, "e2e/nginx")
@@ -66,8 +66,7 @@ func proxy(t *testing.T, backends []*server, changes ...string) *server {
 	}
 }
 
-// writeNginx writes the configuration to a folder of the test. Each change must find
-// what it replaces.
+// writeNginx writes the configuration to a folder of the test. Each change must find its text.
 func writeNginx(t *testing.T, addr string, backends []*server, changes []string) (dir string) {
 	t.Helper()
 	changes = append([]string{
@@ -111,10 +110,10 @@ func writeNginx(t *testing.T, addr string, backends []*server, changes []string)
 	return dir
 }
 
-// An openStream is a POST whose answer is read as it comes.
+// An openStream is a POST whose response is read while it arrives.
 type openStream struct {
 	*lines
-	drop   func() // hangs up
+	drop   func() // disconnects
 	status int
 }
 
@@ -147,13 +146,13 @@ func (o *openStream) awaitData(t *testing.T, part string, from int) (next int) {
 	return next
 }
 
-// calls is how many calls of tools a server has admitted.
+// calls returns the number of tool calls that a server has admitted.
 func (s *server) calls(t *testing.T) float64 {
 	t.Helper()
 	return s.metrics(t).sum("vitrine_requests_admitted_total", "method", "tools/call")
 }
 
-// echoes reports whether an answer is that of echoX.
+// echoes reports whether an answer is the one to echoX.
 func (a *answer) echoes() bool { return a.status == http.StatusOK && strings.Contains(a.text(), `"x"`) }
 
 func echoX(id any) request { return call(id, "echo", object{"text": "x"}) }

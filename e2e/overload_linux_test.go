@@ -13,7 +13,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
-// noReturn makes nginx leave alone for as long as a test lasts what it takes for dead.
+// noReturn makes nginx ignore a replica that it takes for dead until the test ends.
 func noReturn() []string { return []string{"fail_timeout=2s", "fail_timeout=1h"} }
 
 // narrow is a server that is full with two calls: one runs, and one waits.
@@ -40,13 +40,13 @@ func (s *server) fill(t *testing.T) (release func()) {
 	}
 }
 
-// refusals is how many requests a server has refused for a reason.
+// refusals returns the number of requests that a server has rejected for a reason.
 func (s *server) refusals(t *testing.T, reason string) float64 {
 	t.Helper()
 	return s.metrics(t).sum("vitrine_requests_rejected_total", "reason", reason)
 }
 
-// overloaded reports whether an answer is that of a full server, with all that it says.
+// overloaded reports whether an answer is the complete one of a full server.
 func (a *answer) overloaded() bool {
 	return a.status == http.StatusTooManyRequests && a.header.Get("Retry-After") == "1" &&
 		a.Error != nil && strings.Contains(string(a.Error.Data), `"overload"`)
@@ -134,7 +134,7 @@ func TestNginxSendsStreamsToTheNextReplica(t *testing.T) {
 	busy := all[0].initialize(t)
 	p := all[0].begin(t, busy.headers(), sleeping(1).inLegacy().frame())
 	holder(t, all[:1])
-	for range 4 { // an idle session makes room
+	for range 4 { // an idle session is evicted
 		if s := front.initialize(t); !strings.HasPrefix(s.id, "b.") {
 			t.Errorf("the session %s is where there is no room", s.id)
 		}

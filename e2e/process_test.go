@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A program says what to start.
+// A program describes a process to start.
 type program struct {
 	path string
 	args []string
@@ -78,7 +78,7 @@ func start(t *testing.T, p program) *process {
 	return proc
 }
 
-// cleanEnv is the environment without what would configure a program under test.
+// cleanEnv returns the environment without variables that configure a program under test.
 func cleanEnv() (env []string) {
 	for _, e := range os.Environ() {
 		name, _, _ := strings.Cut(e, "=")
@@ -89,8 +89,8 @@ func cleanEnv() (env []string) {
 	return env
 }
 
-// spawner starts processes from one thread that lives as long as the tests. The
-// signal by which they die with the tests comes when that thread ends.
+// spawner starts processes from one thread that lives as long as the tests. When that thread ends,
+// the kernel kills the processes.
 var spawner = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {
@@ -142,8 +142,8 @@ func (p *process) exit(t *testing.T) syscall.WaitStatus {
 	return p.status
 }
 
-// kill ends what is left of the process group. Nothing survives this signal, so that
-// there is nothing to wait for but the leader.
+// kill kills the rest of the process group. Nothing survives this signal, so that it waits only for
+// the leader.
 func (p *process) kill(t *testing.T) {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // an error: the group has ended
 	<-p.done

@@ -29,7 +29,7 @@ func scrape(t *testing.T, interval time.Duration, features string, servers ...*s
 	return scrapeTargets(t, interval, features, instances(servers))
 }
 
-// scrapeTargets is scrape for servers that need not be there yet.
+// scrapeTargets is scrape for servers that may start later.
 func scrapeTargets(t *testing.T, interval time.Duration, features string, targets []string) *prometheus {
 	t.Helper()
 	return runPrometheus(t, features, fmt.Sprintf("global: {scrape_interval: %[1]v, scrape_timeout: %[1]v}\nscrape_configs: [{job_name: mcp, static_configs: [{targets: %[2]s}]}]\n",
@@ -37,8 +37,7 @@ func scrapeTargets(t *testing.T, interval time.Duration, features string, target
 }
 
 // scrapeDeployed starts a Prometheus with the flags and the options that
-// deploy/prometheus/prometheus.yml recommends. Only where it looks, and how often, is
-// another matter here.
+// deploy/prometheus/prometheus.yml recommends. Only the targets and the interval differ.
 func scrapeDeployed(t *testing.T, interval time.Duration, servers ...*server) *prometheus {
 	t.Helper()
 	raw, err := os.ReadFile("../deploy/prometheus/prometheus.yml")
@@ -93,11 +92,11 @@ func runPrometheus(t *testing.T, features, text string) *prometheus {
 	}
 }
 
-// instance is what Prometheus calls the server.
+// instance is the name of the server in Prometheus.
 func (s *server) instance() string { return strings.TrimPrefix(s.admin, "http://") }
 
-// listens waits until Prometheus answers. It is false if another process was faster
-// to take the address.
+// listens waits until Prometheus answers. It returns false if another process has taken the
+// address.
 func (p *prometheus) listens(t *testing.T) (yes bool) {
 	t.Helper()
 	eventually(t, func() error {
@@ -111,7 +110,7 @@ func (p *prometheus) listens(t *testing.T) (yes bool) {
 	return yes
 }
 
-// freeAddress returns an address that nobody listens on.
+// freeAddress returns an address without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -240,7 +239,7 @@ func TestPrometheusScrapesTheServer(t *testing.T) {
 	}
 }
 
-// targetUp says what is wrong with the one target.
+// targetUp returns an error unless the one target is up.
 func (p *prometheus) targetUp() error {
 	var data struct {
 		ActiveTargets []struct{ Health, LastError string }

@@ -135,7 +135,7 @@ func TestHTTPExchangesFollowTheRules(t *testing.T) {
 			t.Errorf("%s: Allow: %q", c.title, a.header.Get("Allow"))
 		}
 	}
-	// A legacy session that does not exist, or not any more.
+	// A legacy session that does not exist, or has ended.
 	unknown := plainHeaders()
 	unknown.Set("Mcp-Session-Id", "no-such-session")
 	if a := s.send(t, "POST", unknown, good.inLegacy().frame()); a.status != 404 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// checkLogging asks for the messages of a tool, for more of them and for fewer.
+// checkLogging asks for the log messages of a tool, at several levels.
 func checkLogging(t *testing.T, c *client) {
 	const message = "notifications/message"
 	run := func() {
@@ -16,7 +16,7 @@ func checkLogging(t *testing.T, c *client) {
 			t.Fatalf("test_tool_with_logging: %+v %+v", r.Result, r.Error)
 		}
 	}
-	if c.modern() { // a legacy server may send what it likes until it is told what the client wants
+	if c.modern() { // a legacy server may send messages of all levels before logging/setLevel
 		c.forget("")
 		if run(); c.forget(message) > 0 {
 			t.Error("messages that nobody has asked for")
@@ -28,7 +28,7 @@ func checkLogging(t *testing.T, c *client) {
 	var got []string
 	for range 3 {
 		var params struct{ Level, Data string }
-		if err := json.Unmarshal(c.told(t, "notified", message).Params, &params); err != nil {
+		if err := json.Unmarshal(c.awaitEvent(t, "notified", message).Params, &params); err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, params.Level+": "+params.Data)
@@ -44,8 +44,8 @@ func checkLogging(t *testing.T, c *client) {
 	}
 }
 
-// checkListChanged changes lists of the server, of which the client is told. It then gets
-// the new ones, and not what it has kept of them.
+// checkListChanged changes lists of the server and waits for the notifications. The client then
+// gets the new lists, and not cached ones.
 func checkListChanged(t *testing.T, c *client) {
 	c.must(t, "watch", nil)
 	c.awaitStream(t)
@@ -68,7 +68,7 @@ func checkListChanged(t *testing.T, c *client) {
 	for what, description := range map[string]func() string{"tool": tool, "prompt": prompt} {
 		before := description()
 		c.trigger(t, what+"_change")
-		c.told(t, "notified", fmt.Sprintf("notifications/%ss/list_changed", what))
+		c.awaitEvent(t, "notified", fmt.Sprintf("notifications/%ss/list_changed", what))
 		if after := description(); before == "" || after == "" || after == before {
 			t.Errorf("the %s was %q and is %q", what, before, after)
 		}
@@ -83,8 +83,7 @@ func (c *client) trigger(t *testing.T, change string) {
 	}
 }
 
-// awaitStream waits until the stream is open on which a legacy client listens over HTTP,
-// and which it opens when it likes.
+// awaitStream waits until a legacy client has opened its stream for notifications over HTTP.
 func (c *client) awaitStream(t *testing.T) {
 	t.Helper()
 	if c.modern() || c.transport != "http" {
@@ -104,10 +103,10 @@ func (c *client) awaitStream(t *testing.T) {
 	})
 }
 
-// watched is the resource of which a tool says that it has changed.
+// watched is the resource whose change a tool reports.
 const watched = "test://watched-resource"
 
-// checkSubscribe subscribes to resources and is told of the changes of these, and of no
+// checkSubscribe subscribes to resources. The client must be notified of their changes, and of no
 // others.
 func checkSubscribe(t *testing.T, c *client) {
 	const updated = "notifications/resources/updated"
@@ -124,13 +123,13 @@ func checkSubscribe(t *testing.T, c *client) {
 	for range 3 {
 		c.trigger(t, "resource_update")
 		var params struct{ URI string }
-		if err := json.Unmarshal(c.told(t, "notified", updated).Params, &params); err != nil || params.URI != watched {
+		if err := json.Unmarshal(c.awaitEvent(t, "notified", updated).Params, &params); err != nil || params.URI != watched {
 			t.Errorf("told of %q: %v", params.URI, err)
 		}
 	}
 	if c.bridged {
-		// It keeps a subscription that it wants to replace: over HTTP it would have to hang up,
-		// and it sends a message (dist/chunk-KJCT2FXL.js, line 32697).
+		// It keeps a subscription that it should replace: over HTTP it would have to disconnect, but
+		// it sends a message (dist/chunk-KJCT2FXL.js, line 32697).
 		return
 	}
 	c.must(t, "unsubscribe", object{"uri": watched})
@@ -139,7 +138,7 @@ func checkSubscribe(t *testing.T, c *client) {
 	}
 	c.trigger(t, "resource_update")
 	c.trigger(t, "tool_change")
-	c.told(t, "notified", "notifications/tools/list_changed") // which is told after all that was before
+	c.awaitEvent(t, "notified", "notifications/tools/list_changed") // which comes after all earlier notifications
 	if n := c.forget(updated); n > 0 {
 		t.Errorf("told of %d other changes", n)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// ask calls a tool that asks the client, which must be asked by these methods.
+// ask calls a tool that asks the client. The questions must have these methods.
 func (c *client) ask(t *testing.T, tool string, arguments object, methods ...string) reply {
 	t.Helper()
 	c.forget("")
@@ -16,9 +16,9 @@ func (c *client) ask(t *testing.T, tool string, arguments object, methods ...str
 	}
 	for _, method := range methods {
 		if method == roots && c.library == "gosdk" && c.modern() {
-			continue // it answers by itself, and shows its questions to nobody
+			continue // it answers by itself and does not report its questions
 		}
-		c.told(t, "asked", method)
+		c.awaitEvent(t, "asked", method)
 	}
 	for _, e := range c.early {
 		if e.Event == "asked" {
@@ -51,7 +51,7 @@ func checkSampling(t *testing.T, c *client) {
 	c.forget("")
 	const prompt = "Is this a “test”?"
 	r := c.call(t, "test_sampling", object{"prompt": prompt})
-	if asked := c.told(t, "asked", samples); !strings.Contains(string(asked.Params), prompt) || !strings.Contains(string(asked.Params), `"maxTokens":100`) {
+	if asked := c.awaitEvent(t, "asked", samples); !strings.Contains(string(asked.Params), prompt) || !strings.Contains(string(asked.Params), `"maxTokens":100`) {
 		t.Errorf("asked with %s", asked.Params)
 	}
 	says(t, r, "This is a test response from the client")
@@ -65,7 +65,7 @@ func checkElicitation(t *testing.T, c *client) {
 		c.must(t, "answer", answer)
 		c.forget("")
 		r := c.call(t, "test_elicitation", object{"message": message})
-		asked := string(c.told(t, "asked", elicits).Params)
+		asked := string(c.awaitEvent(t, "asked", elicits).Params)
 		for _, part := range []string{message, `"username"`, `"email"`, `"required"`} {
 			if !strings.Contains(asked, part) {
 				t.Errorf("asked with %s, want it to contain %s", asked, part)
@@ -78,8 +78,8 @@ func checkElicitation(t *testing.T, c *client) {
 	says(t, elicit(object{"action": "cancel"}), "cancel")
 }
 
-// checkCancelAsking cancels a call that waits for the user. In the modern era there is
-// none: the server has answered with its question, and has forgotten it.
+// checkCancelAsking cancels a call that waits for the user. In the modern era no call waits: the
+// server has answered with its question.
 func checkCancelAsking(t *testing.T, c *client) {
 	if c.modern() {
 		return
@@ -87,7 +87,7 @@ func checkCancelAsking(t *testing.T, c *client) {
 	before := c.server.metrics(t).sum("vitrine_requests_cancelled_total", "cause", c.cause)
 	c.must(t, "answer", object{"action": "wait"})
 	id := c.send(t, "call", object{"name": "test_elicitation", "arguments": object{"message": "Take your time"}})
-	c.told(t, "asked", elicits)
+	c.awaitEvent(t, "asked", elicits)
 	c.must(t, "cancel", object{"call": id})
 	if r, _ := c.await(t, id); r.Error == nil {
 		t.Errorf("the cancelled call ended with %+v", r.Result)
@@ -101,10 +101,10 @@ func checkCancelAsking(t *testing.T, c *client) {
 			}
 			return nil
 		})
-		// mcp-go has no ear for that (client/transport/stdio.go, line 730: a context that nothing
-		// cancels), and go-sdk has hung up where it would be told.
+		// mcp-go ignores the cancel (client/transport/stdio.go, line 730: a context that nothing
+		// cancels), and go-sdk over HTTP has disconnected before it.
 		if c.library != "mcpgo" && (c.library != "gosdk" || c.transport == "stdio") {
-			c.told(t, "relieved", elicits)
+			c.awaitEvent(t, "relieved", elicits)
 		}
 	}
 	c.must(t, "answer", object{"action": "accept", "content": object{}})
@@ -120,14 +120,14 @@ func checkRoots(t *testing.T, c *client) {
 	says(t, c.ask(t, tool, object{}, roots), "file:///other")
 }
 
-// checkRounds calls what needs several answers, one after the other and at once.
+// checkRounds calls tools that need several answers, one after the other and at the same time.
 func checkRounds(t *testing.T, c *client) {
 	c.must(t, "answer", object{"action": "accept", "content": object{"name": "Alice", "color": "blue", "context": "some context"}})
 	says(t, c.ask(t, "test_input_required_result_elicitation", object{}, elicits), "Alice")
 	says(t, c.ask(t, "test_input_required_result_multi_round", object{}, elicits, elicits), "Alice", "blue")
 	c.forget("")
 	r := c.must(t, "prompt", object{"name": "test_input_required_result_prompt"})
-	c.told(t, "asked", elicits)
+	c.awaitEvent(t, "asked", elicits)
 	if m := r.Result.Messages; len(m) == 0 || !strings.Contains(m[0].Content.Text, "some context") {
 		t.Errorf("test_input_required_result_prompt: %+v", m)
 	}

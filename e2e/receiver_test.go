@@ -89,7 +89,7 @@ func body(req *http.Request) ([]byte, error) {
 	return io.ReadAll(in)
 }
 
-// take keeps what one export carries.
+// take stores the content of one export.
 func (r *receiver) take(req *http.Request, body []byte) error {
 	if got := req.Header.Get("Content-Type"); got != "application/x-protobuf" {
 		return fmt.Errorf("%s is sent as %q", req.URL.Path, got)
@@ -221,7 +221,7 @@ func (s span) event(name string) map[string]any {
 
 var errNotYet = errors.New("not yet")
 
-// missing says what has not come: the metrics that are named, and a log record.
+// missing returns an error that names what was not received: metrics by name, and a log record.
 func (r *receiver) missing(names ...string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,15 +14,15 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
-// What a release of the demonstration service may need. The CPU time is not the speed
-// of the machine's clock: it says how much is done before the first answer.
+// The bounds for a release of the demonstration service. The CPU time shows how much work is done
+// before the first answer.
 const (
 	maxBinary   = 30e6                   // bytes
 	maxResident = 25e6                   // bytes, idle; most are the program's file
 	maxStart    = 100 * time.Millisecond // CPU time until the first answer
 )
 
-// release are the arguments of go build with which the Dockerfile builds a release.
+// release has the arguments of go build in the Dockerfile.
 var release = []string{"-mod=readonly", "-trimpath", "-buildvcs=auto", "-tags=grpcnotrace", `-ldflags=-s -w -buildid=`}
 
 // The demonstration service is built as a release. Its size, the cost of its start, and its idle
@@ -71,7 +71,7 @@ func TestReleaseIsSmall(t *testing.T) {
 	p.idle(t, "a scrape")
 }
 
-// idle holds what the process keeps in memory.
+// idle checks the memory of the idle process.
 func (p *process) idle(t *testing.T, after string) {
 	t.Helper()
 	resident, anonymous := p.resident(t, "VmRSS"), p.resident(t, "RssAnon")
@@ -81,7 +81,7 @@ func (p *process) idle(t *testing.T, after string) {
 	t.Logf("after %s %.1f MB are resident, %.1f of them not of the file", after, float64(resident)/1e6, float64(anonymous)/1e6)
 }
 
-// cpuTime is what the process has used so far, user and kernel, in ticks of 10 ms.
+// cpuTime returns the CPU time of the process so far, user and kernel, in ticks of 10 ms.
 func (p *process) cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	stat := p.proc(t, "stat")
@@ -94,8 +94,8 @@ func (p *process) cpuTime(t *testing.T) time.Duration {
 	return time.Duration(user+system) * (time.Second / 100)
 }
 
-// resident is what of the process is in memory, in bytes: VmRSS all of it, RssAnon what is
-// not of a file.
+// resident returns the resident memory of the process in bytes: VmRSS is all of it, RssAnon the part
+// that is not of a file.
 func (p *process) resident(t *testing.T, kind string) int {
 	t.Helper()
 	status := p.proc(t, "status")

@@ -33,9 +33,9 @@ func TestRemoteProxyServesBothEras(t *testing.T) {
 	}
 }
 
-// checkRemoteEnd ends the client, and mcp-remote with it, which just goes away: it
-// deletes neither its session (dist/proxy.js, line 12682), nor the one with which it has
-// tried the server before (dist/chunk-KJCT2FXL.js, line 33276).
+// checkRemoteEnd ends the client and mcp-remote. mcp-remote deletes neither its session
+// (dist/proxy.js, line 12682), nor the one with which it has tried the server before
+// (dist/chunk-KJCT2FXL.js, line 33276).
 func checkRemoteEnd(t *testing.T, c *client) {
 	t.Helper()
 	c.must(t, "end", nil)
@@ -64,7 +64,7 @@ func checkRemoteEnd(t *testing.T, c *client) {
 	}
 }
 
-// loopbackOnly returns the script that keeps a program from reaching anybody else.
+// loopbackOnly returns the script that restricts a program to loopback connections.
 func loopbackOnly(t *testing.T) string {
 	t.Helper()
 	script, err := filepath.Abs("node/loopback.mjs")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// resuming are the peers that come back for an answer when its stream has ended.
+// resuming are the peers that resume a stream when it has ended.
 var resuming = []peer{
 	{"client", "legacy", "http", legacyVersion, "client_cancel"},
 	{"sdk", "legacy", "http", legacyVersion, "client_cancel"},
@@ -43,7 +43,7 @@ func TestBrokenStreamIsResumed(t *testing.T) {
 	}
 }
 
-// checkCut cuts the wire in the middle of a call.
+// checkCut breaks the connections in the middle of a call.
 func checkCut(t *testing.T, c *client, w *wire) {
 	const steps = 20
 	id := c.send(t, "call", object{"name": "progress", "arguments": object{"steps": steps, "ms": 50}, "progress": true})
@@ -55,8 +55,8 @@ func checkCut(t *testing.T, c *client, w *wire) {
 	w.cut()
 	r, more := c.await(t, id)
 	if c.library == "mcpgo" {
-		// It comes back to a stream that was ended, and not to one that broke
-		// (client/transport/streamable_http.go, line 968). Its answer waits in vain.
+		// It resumes a stream that has ended in order, and not one that broke
+		// (client/transport/streamable_http.go, line 968). Its answer is not fetched.
 		if r.Error == nil {
 			t.Errorf("the call: %+v", r.Result)
 		}
@@ -85,14 +85,14 @@ func checkCut(t *testing.T, c *client, w *wire) {
 	}
 }
 
-// A wire is what is between a client and a server.
+// A wire is a proxy between a client and a server that can break connections.
 type wire struct {
 	listener net.Listener
 	mu       sync.Mutex
 	ends     []net.Conn
 }
 
-// newWire lays a wire to the server with the URL.
+// newWire returns a wire to the server with the URL.
 func newWire(t *testing.T, url string) *wire {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -35,8 +35,8 @@ func TestOldRevisions(t *testing.T) {
 	}
 }
 
-// checkNoElicitation: in the oldest revisions there is nothing to ask a user with, also
-// if a client says that there is.
+// checkNoElicitation checks that the oldest revisions have no elicitation, also if a client declares
+// it.
 func checkNoElicitation(t *testing.T, c *client) {
 	if r := c.ask(t, "test_elicitation", object{"message": "Who are you?"}); r.Result != nil && !r.Result.IsError {
 		t.Errorf("test_elicitation: %+v", r.Result)

@@ -19,11 +19,11 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
-// unitFile is a deployment behind nginx: the test ends its replicas as it says.
+// unitFile is a deployment behind nginx. The test ends its replicas with these settings.
 const unitFile = "../deploy/systemd/vitrine.service"
 
-// drainSettings returns the variables of the unit that say how a replica ends. It lingers for
-// a last scrape.
+// drainSettings returns the variables of the unit for the end of a replica, which waits for a last
+// scrape.
 func drainSettings(t *testing.T) (env []string) {
 	t.Helper()
 	unit, err := os.ReadFile(unitFile)
@@ -45,15 +45,15 @@ func drainSettings(t *testing.T) (env []string) {
 type rollout struct {
 	env     []string
 	servers []*server
-	pushed  []*receiver // what each has pushed to its end
+	pushed  []*receiver // the last push of each
 	prom    *prometheus
 	begun   time.Time // before there was anything to scrape
 }
 
-// scrapeInterval is longer than a process takes to end that waits for nothing.
+// scrapeInterval is longer than the end of a process that waits for nothing.
 const scrapeInterval = time.Second
 
-// startRollout starts two replicas. The slow tool that the proxy knows of needs none.
+// startRollout starts two replicas. The slow tool in the configuration of the proxy has none.
 func startRollout(t *testing.T, env ...string) *rollout {
 	needs.Long(t, "e2e/rolling restart")
 	needs.Tool(t, "e2e/nginx", "nginx")
@@ -70,7 +70,7 @@ func startRollout(t *testing.T, env ...string) *rollout {
 	return r
 }
 
-// adminAddress is where a replica has its admin listener, also the next one in its place.
+// adminAddress returns the admin address of a replica, and of the next one in its place.
 func adminAddress(addr string) string {
 	host, _, _ := strings.Cut(addr, ":")
 	return host + ":9464"
@@ -95,8 +95,8 @@ func (r *rollout) start(t *testing.T, i int, addr, admin string) {
 	r.servers[i] = serveHTTP(t, withArgs("--addr", addr, "--admin-addr", admin), withEnv(r.env...), r.pushed[i].env())
 }
 
-// restart ends a replica and starts another one in its place. It returns how many calls the
-// replica has cut, as its last push says.
+// restart ends a replica and starts another one in its place. It returns the number of cut calls in
+// the last push of the replica.
 func (r *rollout) restart(t *testing.T, i int) (cut int) {
 	t.Helper()
 	s, pushed := r.servers[i], r.pushed[i]
@@ -131,8 +131,8 @@ func (s *server) checkScraped(t *testing.T) {
 	}
 }
 
-// checkPanel checks what the dashboard says about the whole rollout. A target is scraped
-// by one after the other: when the replica of today was, the one before it had been.
+// checkPanel checks the dashboard for the whole rollout. The scrapes of a target follow each other:
+// when the current replica was scraped, the one before it had been.
 func (r *rollout) checkPanel(t *testing.T, cut int) {
 	t.Helper()
 	for _, s := range r.servers {
@@ -143,7 +143,7 @@ func (r *rollout) checkPanel(t *testing.T, cut int) {
 	}
 }
 
-// A crowd calls through the proxy until it is told to stop, and keeps what went wrong.
+// A crowd calls through the proxy until it is stopped, and records failures.
 type crowd struct {
 	front *server
 	stop  chan struct{}
@@ -151,16 +151,16 @@ type crowd struct {
 
 	quick, slow, lasted, renewed, relistened atomic.Int64
 
-	// cut are the calls whose answer says that a shutdown has ended them, lost those without
-	// an answer of the server. Where neither is tolerated, they are failures.
+	// cut counts the calls that a shutdown has ended, as their answer says, and lost those without
+	// an answer of the server. They are failures unless they are tolerated.
 	cut, lost atomic.Int64
 	tolerant  bool
 
 	// pace is between two quick calls of a client, to leave something to other tests.
 	pace time.Duration
 
-	// moves says that every other client opens a new connection now and then, with dial. The
-	// others keep theirs for as long as they may.
+	// moves is true if every other client sometimes opens a new connection, with dial. The others
+	// keep their connections.
 	moves   bool
 	dial    net.Dialer
 	clients int
@@ -280,8 +280,8 @@ func (c *crowd) subscribe(t *testing.T) {
 	}
 }
 
-// last begins calls that last for a part of the drain, until a replica has one of them. Who
-// has called then calls again, over the same connection unless the server has closed it.
+// last begins calls that take a part of the drain, until a replica has one of them. Each caller then
+// calls again, over the same connection unless the server has closed it.
 func (r *rollout) last(t *testing.T, c *crowd, i int, d time.Duration) {
 	t.Helper()
 	for n := range 20 {
@@ -412,7 +412,7 @@ func TestRestartWithoutDrainCutsCalls(t *testing.T) {
 	cut := 0
 	for i := range r.servers {
 		r.awaitWork(t, true)
-		r.prom.scraped(t, r.servers[i]) // what is only seen at its end, and then begins anew, has no increase
+		r.prom.scraped(t, r.servers[i]) // a series whose first scrape is the last one has no increase
 		r.last(t, c, i, lastingTime)
 		n := r.restart(t, i)
 		if n == 0 {
@@ -425,8 +425,8 @@ func TestRestartWithoutDrainCutsCalls(t *testing.T) {
 	for _, f := range c.failures {
 		t.Error(f)
 	}
-	// The connection of a call may be closed before its answer is through, and that of one
-	// that was never begun: of both the client knows no more than that it has failed.
+	// The connection of a call may be closed before its answer is sent, or before the call begins.
+	// In both cases the client only knows that the call has failed.
 	known, lost := int(c.cut.Load()), int(c.lost.Load())
 	t.Logf("%d calls were cut: the clients have %d answers that say so, and %d calls without an answer", cut, known, lost)
 	if cut < known || cut > known+lost {

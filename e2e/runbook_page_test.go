@@ -11,18 +11,18 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// A question is one of docs/runbook.md, with what the page gives to type, in its order.
+// A question is one of docs/runbook.md, with its commands in the order of the page.
 type question struct {
 	title string
 	steps []step
 }
 
-// A step is something to type, and what the page says comes back.
+// A step is a command on the page, with the output that the page shows.
 type step struct {
 	lang  string // promql, console or jaeger
 	input string
-	// want is what the page shows below the input: for promql one series a line, else
-	// lines that are in the output, in which … stands for anything.
+	// want is the output on the page: for promql one series a line, otherwise lines of the output,
+	// in which … stands for anything.
 	want []string
 }
 
@@ -106,7 +106,7 @@ func TestRunbookPage(t *testing.T) {
 	}
 }
 
-// anchor is what Markdown renderers make of a title.
+// anchor returns the anchor of a title in rendered Markdown.
 func anchor(title string) string {
 	kept := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(title), "")
 	return strings.ReplaceAll(kept, " ", "-")

@@ -18,12 +18,11 @@ type situation struct {
 	stdio     bool
 	// down: the collector does not answer.
 	down bool
-	// prepare is what was before Prometheus looked.
+	// prepare runs before the first scrape.
 	prepare func(*testing.T, *drill)
 	// provoke lets it happen n times.
 	provoke func(t *testing.T, d *drill, n int)
-	// during goes on while the operator looks at what is not counted, until what it returns
-	// is called.
+	// during runs while the operator looks at values that are not counted, until end is called.
 	during func(*testing.T, *drill) (end func())
 }
 
@@ -62,7 +61,7 @@ func situations() map[string]situation {
 	}
 }
 
-// from says which client a request is from.
+// from sets the client name of a request.
 func from(client string, r request) request {
 	return r.with("io.modelcontextprotocol/clientInfo", object{"name": client, "version": "1"})
 }
@@ -159,8 +158,8 @@ func cancelAll(t *testing.T, d *drill, n int) {
 	}
 }
 
-// stalled sends a call and does not read the answer, which is larger than what the
-// kernel keeps.
+// stalled sends a call and does not read the answer, which is larger than the buffers of the
+// kernel.
 func (d *drill) stalled() (net.Conn, error) {
 	host := strings.TrimSuffix(strings.TrimPrefix(d.mcp, "http://"), "/mcp")
 	conn, err := net.Dial("tcp", host)
@@ -202,7 +201,7 @@ func keepStalling(t *testing.T, d *drill) (end func()) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Second): // for which the server waits, too
+		case <-time.After(time.Second): // the server waits for that as well
 		}
 	})
 }

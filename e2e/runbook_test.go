@@ -25,7 +25,7 @@ type drill struct {
 	prom *prometheus
 	otlp *receiver
 	dir  string // where server.log is
-	// lives are the servers, one after the other, whose logs are in it.
+	// lives are the servers, one after the other, whose logs it reads.
 	lives []*server
 }
 
@@ -98,8 +98,8 @@ func (d *drill) start(t *testing.T, args ...string) *server {
 	return s
 }
 
-// run provokes the situation, once, so that each series is there before what is to be
-// counted, and then four times. Queries come first on the page, and here.
+// run provokes the situation once, so that each series exists before counting, and then four times.
+// Queries come first, as on the page.
 func (d *drill) run(t *testing.T, steps []step) {
 	d.prom.scraped(t, d.server)
 	for _, n := range []int{1, 4} {
@@ -158,7 +158,7 @@ func (p *prometheus) scraped(t *testing.T, s *server) {
 	})
 }
 
-// series asks a query and returns what it answers for one instance, without that label.
+// series runs a query and returns the series of one instance, without that label.
 func (p *prometheus) series(query, instance string) (samples []sample, err error) {
 	var data struct {
 		Result []struct {
@@ -194,9 +194,8 @@ func labelText(labels map[string]string) string {
 
 var answerLine = regexp.MustCompile(`^(\{.*\}) (\S+)$`)
 
-// checkQuery compares the series that a query answers, all of them, with those on the
-// page. A value may be half or twice what the page says, because increase() estimates;
-// … is any value.
+// checkQuery compares all series of a query's answer with those on the page. A value may be half or
+// twice that on the page, because increase() estimates; … stands for any value.
 func (d *drill) checkQuery(s step) error {
 	got, err := d.prom.series(s.input, d.instance())
 	if err != nil {
@@ -265,8 +264,8 @@ func contains(out string, want []string) error {
 
 var tag = regexp.MustCompile(`(\S+)=(\S+)`)
 
-// checkSearch looks for spans by their attributes, as one does in Jaeger. The page shows
-// other attributes of what is found, and those of events behind their names.
+// checkSearch searches spans by their attributes, as in Jaeger. The page shows further attributes of
+// the spans, and attributes of events after the name of the event.
 func (d *drill) checkSearch(s step) error {
 	d.otlp.mu.Lock()
 	defer d.otlp.mu.Unlock()

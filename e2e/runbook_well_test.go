@@ -11,16 +11,15 @@ import (
 // The traffic of a server that is well: whatever clients do on an ordinary day, some of
 // which looks like trouble if it is taken out of proportion.
 
-// checkSilence asks a query of a server that is well and has behaved. If the query is a
-// share, the server must have had some of what it is a share of: that it keeps silent
-// shows nothing otherwise.
+// checkSilence runs a query for a server without trouble, which must have no answer. If the query is
+// a share, its total must not be zero, or the silence would show nothing.
 func (p *prometheus) checkSilence(t *testing.T, well *server, query string) {
 	t.Helper()
 	got, err := p.series(query, well.instance())
 	if err != nil || len(got) > 0 {
 		t.Errorf("of a server that is well %s answers %v, %v", query, got, err)
 	}
-	if !strings.Contains(query, "clamp_min(") || strings.Contains(query, "session_evicted") { // nobody was evicted
+	if !strings.Contains(query, "clamp_min(") || strings.Contains(query, "session_evicted") { // no session was evicted
 		return
 	}
 	share := query[:strings.LastIndex(query, " > ")]
@@ -32,7 +31,7 @@ func (p *prometheus) checkSilence(t *testing.T, well *server, query string) {
 
 // behave lets a server have an ordinary time.
 func behave(t *testing.T, s *server) {
-	for i := range 40 { // many, so that what goes wrong is a small share
+	for i := range 40 { // many, so that errors are a small share
 		s.answers(t, call(i, "sleep", object{"ms": 0}))
 	}
 	for i := range 10 {
@@ -65,7 +64,7 @@ func (s *server) answers(t *testing.T, r request) {
 	}
 }
 
-// visit does what clients do in a session.
+// visit uses a session as clients do.
 func (l *legacySession) visit(t *testing.T) {
 	t.Helper()
 	for i, r := range []request{
@@ -130,7 +129,7 @@ func makeMistakes(t *testing.T, s *server) {
 			t.Errorf("%s: %d %s", r.frame(), a.status, a.body)
 		}
 	}
-	// A client that begins with the newest revision that it knows, and falls back.
+	// A client that begins with its newest revision, and falls back.
 	newer := call(1, "echo", object{"text": "x"}).with("io.modelcontextprotocol/protocolVersion", "2031-01-01")
 	h := newer.headers()
 	h.Set("MCP-Protocol-Version", "2031-01-01")

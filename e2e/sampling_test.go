@@ -19,8 +19,8 @@ import (
 // percentage is the share of ordinary traces in the policy of tail sampling.
 var percentage = regexp.MustCompile(`sampling_percentage: (\d+)`)
 
-// withPercentage returns a copy of the policy with another share, by which a test can
-// tell a share from nothing, and nothing else changed.
+// withPercentage returns a copy of the policy in which only the share differs. It is large enough to
+// distinguish it from zero in a test.
 func withPercentage(t *testing.T, percent int) string {
 	t.Helper()
 	policy, err := os.ReadFile(tailSamplingConfig)
@@ -56,7 +56,7 @@ func slowness(t *testing.T) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// A mixture sends calls whose traces it knows, by the kind of what happens to them.
+// A mixture sends calls of several kinds, and records their traces.
 type mixture struct {
 	mu     sync.Mutex
 	traces map[string][]string // by kind
@@ -77,9 +77,8 @@ func randomHex(n int) string {
 	return hex.EncodeToString(b)
 }
 
-// The kinds of calls. Each but the ordinary ones is kept by one part of the policy alone:
-// who cancels over legacy HTTP has an answer, and who hangs up while it is written cancels
-// nothing.
+// The kinds of calls. Exactly one part of the policy keeps each kind but the ordinary one: a cancel
+// over legacy HTTP has an answer, and a disconnect during the write of the answer cancels nothing.
 const (
 	kindOrdinary  = "ordinary"
 	kindFailed    = "failed"

@@ -56,7 +56,7 @@ func serveStdio(t *testing.T, adjusts ...adjust) *server {
 	return s
 }
 
-// findEndpoints waits until the server says where it listens.
+// findEndpoints waits until the server has logged its addresses.
 func (s *server) findEndpoints(t *testing.T) {
 	t.Helper()
 	var ready struct{ MCP, Admin string }
@@ -95,7 +95,7 @@ func (s *server) exited(t *testing.T, codes ...int) {
 	}
 }
 
-// checkLog looks for what no log may hold.
+// checkLog checks that the log has no record that it must not have.
 func (s *server) checkLog(t *testing.T) {
 	for _, line := range s.stderr.snapshot() {
 		for _, bad := range []string{"WARNING: DATA RACE", "invariant.broken"} {
@@ -109,7 +109,7 @@ func (s *server) checkLog(t *testing.T) {
 	}
 }
 
-// report is what the tests read of /debug/requests.
+// report has those parts of /debug/requests that the tests read.
 type report struct {
 	InFlight map[string]int `json:"in_flight"`
 	Requests []inFlight     `json:"requests"`

@@ -24,7 +24,7 @@ func aboutTask(id any, method, task string) request {
 	return tasking(request{id: id, method: method, params: object{"taskId": task}})
 }
 
-// taskOf is what a message or an answer says of a task.
+// taskOf has the members of a message or an answer about a task.
 type taskOf struct {
 	Result struct {
 		ResultType, TaskID, Status string

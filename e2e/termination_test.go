@@ -136,7 +136,7 @@ func TestDrainFinishesRunningCalls(t *testing.T) {
 				s.awaitRunning(t, "sleep")
 				s.signal(t, syscall.SIGTERM)
 			}
-			// Our error, or what the handler has made of its cancellation.
+			// The error of the server, or the result of the cancelled handler.
 			if a := p.wait(t); a.code() != codeInternal && (a.Result == nil || !a.Result.IsError) || !strings.Contains(a.body, "server_shutdown") {
 				t.Errorf("the call that was cancelled: %d %s", a.status, a.body)
 			}

@@ -5,12 +5,12 @@
 //	make conformance                               the same, with the table
 //	go test ./conformance -v -artifacts            keep what the suite wrote, and say where
 //
-// It asks for everything that the suite has for servers: what each revision requires,
-// all scenarios of each revision, and those that belong to no revision, such as the
-// ones of extensions. The suite itself fails only on what a revision requires; here
-// every failure counts, in every scenario, every warning, and every check that says
-// that it has tested nothing. There is no list of expected failures. What cannot apply
-// to a server of ours is in rules_test.go, each with its reason, and in the table.
+// It runs everything that the suite has for servers: the requirements of each revision,
+// all scenarios of each revision, and scenarios without a revision, such as those of
+// extensions. The suite itself fails only for requirements of a revision. Here every
+// failure counts, in every scenario, every warning, and every check that reports that it
+// has tested nothing. There is no list of expected failures. Checks that cannot apply to
+// Vitrine are in rules_test.go, each with its reason, and in the table.
 //
 // "make tools" in the root of the repository installs the suite.
 package conformance

@@ -19,7 +19,7 @@ type cell struct {
 	idle           int // checks that have tested nothing, with an excuse
 }
 
-// schemaCheck is what the suite adds to every scenario. Alone it proves nothing.
+// schemaCheck is a check that the suite adds to every scenario. Alone it proves nothing.
 const schemaCheck = "wire-schema-valid"
 
 // The severity of a cell, which orders them.
@@ -105,7 +105,7 @@ func newReport(all catalogue, runs []*run, took time.Duration) *report {
 	return rep
 }
 
-// judged judges runs without asking whether they are all there are.
+// judged judges runs without checking that they are complete.
 func judged(runs ...*run) *report {
 	rep := &report{runs: runs, cells: map[string]map[string]*cell{}, totals: map[*run]*totals{}, used: map[int]bool{}}
 	for _, r := range runs {
@@ -128,8 +128,7 @@ func (rep *report) fault(scenario, revision, text string) {
 	rep.faults = append(rep.faults, &fault{scenario, []string{revision}, text})
 }
 
-// judgeRun judges one run: that it has run what it was to run, what has come of it, and
-// that the suite agrees.
+// judgeRun judges one run: its scenarios, its results, and the verdict of the suite.
 func (rep *report) judgeRun(r *run) {
 	n := &totals{}
 	rep.totals[r] = n
@@ -185,7 +184,7 @@ func (rep *report) judge(scenario, revision string, checks []check) *cell {
 			c.void++
 		case warning:
 			c.warned++
-		default: // FAILURE, and what we do not know
+		default: // FAILURE, and unknown results
 			c.failed++
 		}
 		fault(check.Status, check.ID, text)
@@ -204,7 +203,7 @@ func (c check) note() string {
 	return cmp.Or(details.Message, details.Note)
 }
 
-// excerpt returns what a run has printed about a scenario.
+// excerpt returns the output of a run about a scenario.
 func (r *run) excerpt(scenario string) string {
 	_, after, found := strings.Cut(r.out, "=== Running scenario: "+scenario+" ===")
 	if !found {
@@ -223,7 +222,7 @@ func shorten(s string) string {
 	return s
 }
 
-// word is what the table says about a scenario at a revision.
+// word returns the entry of the table for a scenario at a revision.
 func (rep *report) word(scenario, revision string) string {
 	if c := rep.cells[scenario][revision]; c != nil {
 		return c.String()
@@ -254,7 +253,7 @@ func (n *totals) row() []any {
 	return []any{all, n.scenarios[pass], n.scenarios[fail], n.scenarios[warn], n.scenarios[empty], n.scenarios[left], n.checks, n.failed, n.warned, n.idle}
 }
 
-// String renders the report: the table, the runs, what was left out, and the faults.
+// String renders the report: the table, the runs, the omissions, and the faults.
 func (rep *report) String() string {
 	var b strings.Builder
 	names := rep.catalogue.section(serverScenarios)

@@ -14,12 +14,11 @@ var foreigners = []foreign{
 	{"Authorization server scenarios", "they test an authorization server, which an MCP server is not"},
 }
 
-// An untested check is one that says SKIPPED, or INFO, instead of what it has found, for
-// a reason that is none of ours to mend. Any other check that says so is a fault: the
-// scenario would only seem to pass.
+// An untested check reports SKIPPED or INFO instead of a result, for a reason that Vitrine cannot
+// change. Any other check that reports so is a fault: the scenario would only seem to pass.
 type untested struct {
 	scenario, check string // patterns, as for path.Match
-	says            string // part of what the suite says about it
+	says            string // part of the suite's text about it
 	why             string
 }
 
@@ -53,7 +52,7 @@ func match(pattern, name string) bool {
 	return ok && err == nil
 }
 
-// journal are the checks that say INFO because they only tell what has happened.
+// journal are the checks that report INFO because they only record events.
 var journal = map[string]bool{
 	"outgoing-request": true, "incoming-response": true, "incoming-sse-event": true, "stream-closed": true,
 }

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must happen. It is never the time that
-// a passing test takes.
+// patience is the time that a test waits for something that must happen. A passing test never
+// takes that long.
 const patience = 30 * time.Second
 
 // A server is the fixture server at work.
@@ -155,7 +155,7 @@ func (s *server) end(t *testing.T) {
 	}
 }
 
-// cleanEnv is the environment without what would configure the server or the suite.
+// cleanEnv returns the environment without variables that configure the server or the suite.
 func cleanEnv() (env []string) {
 	for _, e := range os.Environ() {
 		name, _, _ := strings.Cut(e, "=")

@@ -36,7 +36,7 @@ const runLimit = 3 * time.Minute
 // A suite is the installed suite.
 type suite struct {
 	node, script string
-	results      string // folder for what it writes
+	results      string // folder for its output
 }
 
 // findSuite finds the suite. The test is skipped if it is not installed, or not in the
@@ -76,8 +76,8 @@ func readJSON(t *testing.T, file string, v any) {
 	}
 }
 
-// call calls the suite and returns its exit status and what it has printed. The goroutine
-// must be locked to its thread, see dieWithTests.
+// call runs the suite and returns its exit status and its output. The goroutine must be locked to
+// its thread, see dieWithTests.
 func (s *suite) call(ctx context.Context, args ...string) (exit int, out []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, runLimit)
 	defer cancel()
@@ -93,8 +93,8 @@ func (s *suite) call(ctx context.Context, args ...string) (exit int, out []byte,
 	return 0, out, err
 }
 
-// A catalogue is what the suite says that it has: the scenarios of each section, and
-// for each scenario its tags, which are revisions, or "extension".
+// A catalogue is the list of the suite: the scenarios of each section, and for each scenario its
+// tags, which are revisions or "extension".
 type catalogue struct {
 	sections []section
 	tags     map[string][]string
@@ -168,10 +168,10 @@ type run struct {
 	exit int
 	took time.Duration
 	err  error  // it could not be started, or did not end
-	out  string // what it has printed
+	out  string // its output
 }
 
-// A check is what the suite says about one thing that it has looked at.
+// A check is the result of one check of the suite.
 type check struct {
 	ID, Status, ErrorMessage, Description string
 	Details                               json.RawMessage
@@ -186,8 +186,8 @@ const (
 	skipped = "SKIPPED"
 )
 
-// plan asks the suite what it has, and plans to run all that is for servers: what the
-// revisions require, all of each revision, and what belongs to no revision.
+// plan reads the catalogue of the suite, and plans all runs for servers: the requirements of the
+// revisions, all scenarios of each revision, and scenarios without a revision.
 func (s *suite) plan(t *testing.T) (all catalogue, runs []*run) {
 	t.Helper()
 	all = s.list(t)

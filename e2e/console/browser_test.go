@@ -26,7 +26,7 @@ import (
 
 var screenshots = flag.String("screenshots", "", "the `folder` for the pictures that the tests take")
 
-// chromium returns the browser's program, or ends the test as the rules for needs say.
+// chromium returns the browser's program, or ends the test by the rules of package needs.
 func chromium(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -83,7 +83,7 @@ func open(t *testing.T, w *world) *tab {
 	return p
 }
 
-// watch notes what must not happen.
+// watch records events that must not happen.
 func (p *tab) watch(event any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,7 +186,7 @@ func (p *tab) await(t *testing.T, expression string) {
 	}
 }
 
-// awaitText waits until the text of what a selector finds has all the words.
+// awaitText waits until the text of the selected elements has all the words.
 func (p *tab) awaitText(t *testing.T, selector string, words ...string) {
 	t.Helper()
 	var parts []string
@@ -203,7 +203,7 @@ func (p *tab) show(t *testing.T, width, height int64, scheme string) {
 	p.do(t, chromedp.EmulateViewport(width, height), command(emulation.SetEmulatedMedia, media))
 }
 
-// picture takes a picture of what the window shows, and one of the whole page.
+// picture takes a picture of the window, and one of the whole page.
 func (p *tab) picture(t *testing.T, name string) {
 	t.Helper()
 	dir := *screenshots

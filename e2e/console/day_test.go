@@ -24,10 +24,10 @@ const (
 	maxUpdate, quietUpdate = 96 << 10, 4 << 10
 )
 
-// A weight is what a page holds in the browser after a collection of garbage.
+// A weight is the memory of a page in the browser after a collection of garbage.
 type weight struct {
 	Elements         int64 // of the document
-	Nodes, Listeners int64 // with those of nodes that are in no document any more
+	Nodes, Listeners int64 // including those of nodes that were removed from the document
 	Heap             int64 // bytes
 }
 

@@ -19,7 +19,7 @@ func click(expression string) chromedp.Action[chromedp.Void] {
 const tooWide = `[...document.querySelectorAll('body *')].filter((n) => n.getBoundingClientRect().right > innerWidth + 1 && !n.closest('.scroll, .hidden'))
 	.slice(0, 5).map((n) => n.tagName + '.' + n.className).join(', ')`
 
-// lowContrast names the texts whose contrast to what is behind them is below 4.5.
+// lowContrast names the texts whose contrast to their background is below 4.5.
 const lowContrast = `(() => {
 	const parse = (c) => (c.match(/[\d.]+/g) || []).map(Number);
 	const channel = (v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;

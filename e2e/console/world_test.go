@@ -21,7 +21,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/service"
 )
 
-// patience is for what must happen; nothing is asserted about how fast it does.
+// patience is the time that a test waits for something that must happen.
 const patience = 60 * time.Second
 
 // A world is a service at work, and a way to call it.
@@ -108,7 +108,7 @@ func (w *world) addTools(srv *server.Server) {
 		return "charged", nil
 	})
 	add("export_ledger", func(_ context.Context, _ *server.Call, _ query) (string, error) {
-		<-w.open // whatever its context says
+		<-w.open // also after its context has ended
 		return "done", nil
 	})
 	add("watch_shipment", func(ctx context.Context, _ *server.Call, _ query) (string, error) {
@@ -235,7 +235,7 @@ func (w *world) begin(t *testing.T, who caller, id any, tool string) (drop conte
 	background(t, func(done context.Context) {
 		stop := context.AfterFunc(done, cancel)
 		defer stop()
-		_ = w.call(ctx, who, id, tool, "") // what becomes of it is on the page
+		_ = w.call(ctx, who, id, tool, "") // the page shows its outcome
 	})
 	return cancel
 }
@@ -264,7 +264,7 @@ func (w *world) awaitInFlight(ctx context.Context, id string) bool {
 	return false
 }
 
-// awaitListeners waits until so many streams of live frames are open.
+// awaitListeners waits until n streams of live frames are open.
 func (w *world) awaitListeners(t *testing.T, n int) {
 	t.Helper()
 	want := fmt.Sprintf("\nvitrine_telemetry_live_listeners %d\n", n)

@@ -41,7 +41,7 @@ func (c *httpClient) request(ctx context.Context, frame string) *http.Request {
 	return req
 }
 
-// modern adds what a modern call repeats in its headers.
+// modern adds the headers of a modern call.
 func modern(req *http.Request, tool string) *http.Request {
 	req.Header.Set("Mcp-Protocol-Version", "2026-07-28")
 	req.Header.Set("Mcp-Method", "tools/call")
@@ -148,7 +148,7 @@ func (w *world) modernMix(ctx context.Context) {
 	}
 }
 
-// modernVanish hangs up at some moment of a call.
+// modernVanish disconnects at some moment of a call.
 func (w *world) modernVanish(ctx context.Context) {
 	c := w.httpClient()
 	defer c.close()

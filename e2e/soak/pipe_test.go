@@ -16,7 +16,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/transport"
 )
 
-// patience is how long a client waits for what must come.
+// patience is the time that a client waits for something that must come.
 const patience = 30 * time.Second
 
 // files is a pipe of the operating system in both directions.
@@ -40,7 +40,7 @@ type pipeClient struct {
 	in    *bufio.Reader
 	conn  nearEnd
 	hush  func() error // closes the sending half; nil if the pipe has no halves
-	ended chan error   // what ServePipe returned
+	ended chan error   // the error of ServePipe
 
 	mu sync.Mutex // guards writes, which several goroutines do
 }
@@ -319,7 +319,7 @@ func (w *world) leaveOnce() {
 				return
 			}
 		}
-	default: // closes its half, and wants every answer
+	default: // closes its output, and must get every answer
 		if c.hush == nil {
 			go c.send(frames...)
 			nap(5 * time.Millisecond)

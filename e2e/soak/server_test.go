@@ -23,9 +23,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// patient are the limits of the server that good clients use too: those of room are
-// low and soon reached, those of time are such that no busy machine makes a client
-// that reads look like one that does not.
+// patient are the limits of the server that good clients also use. Those on numbers are low and soon
+// reached. Those on times are so long that a reading client on a busy machine never exceeds them.
 var patient = server.Limits{
 	MaxFrameBytes: 64 << 10, MaxInFlight: 48, MaxInFlightTotal: 400, MaxQueue: 300, MaxSessions: 60,
 	MaxOutbound: 8, MaxQueuedMessages: 64, MaxQueuedBytes: 512 << 10, MaxConsecutiveMalformed: 20,
@@ -43,8 +42,7 @@ var hasty = server.Limits{
 	EOFGrace: 100 * time.Millisecond, CleanupGrace: 100 * time.Millisecond, AbandonGrace: 200 * time.Millisecond,
 }
 
-// A world is two servers, which share their telemetry, and what their clients have
-// to say about them.
+// A world has two servers, which share their telemetry, and the counts of their clients.
 type world struct {
 	srv   *server.Server // with patient limits
 	hasty *server.Server
@@ -56,11 +54,11 @@ type world struct {
 
 	mu     sync.Mutex
 	faults map[string]int
-	broken atomic.Int64 // log records that tell of a bug
+	broken atomic.Int64 // log records that indicate a bug
 
 	calls atomic.Int64 // requests that clients have sent
 
-	// Notifications that were refused, and those whose fate the client does not know.
+	// Notifications that were refused, and those about which the client does not know.
 	notesRefused, notesUnknown atomic.Int64
 }
 
@@ -160,7 +158,7 @@ func (w *world) fault(format string, args ...any) {
 	}
 }
 
-// watchfulHandler discards the log, but for what tells of a bug of ours.
+// watchfulHandler ignores log records, except those that indicate a bug of the server.
 type watchfulHandler struct{ w *world }
 
 func (h *watchfulHandler) Enabled(context.Context, slog.Level) bool { return true }
@@ -177,7 +175,7 @@ func (h *watchfulHandler) Handle(_ context.Context, r slog.Record) error {
 func (h *watchfulHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h *watchfulHandler) WithGroup(string) slog.Handler      { return h }
 
-// report asks the server what is in flight.
+// report returns the requests in flight of the server.
 func (w *world) report() *report.Requests {
 	rec := httptest.NewRecorder()
 	w.srv.Telemetry().RequestsHandler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/debug/requests", nil))
@@ -188,7 +186,7 @@ func (w *world) report() *report.Requests {
 	return rep
 }
 
-// A scrape is what /metrics says, by series as it is written there.
+// A scrape has the values of /metrics, by series as written there.
 type scrape map[string]float64
 
 func (w *world) scrape() scrape {

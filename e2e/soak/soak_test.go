@@ -24,14 +24,12 @@ var (
 	clients  = flag.Int("clients", 200, "about how many clients there are")
 )
 
-// warmUp fills the caches, pools and label sets, so that what comes after it and
-// stays is a leak.
+// warmUp fills the caches, pools and label sets, so that later growth is a leak.
 const warmUp = 3 * time.Second
 
-// slack is how much larger the heap may be after the run than after the warm-up.
-// What may grow with the time is bounded and small: the exemplars and the native
-// histogram buckets of new magnitudes (telemetry), and the pools of net/http and
-// of the JSON package, which hold what the two last collections have left. A leak
+// slack is the number of bytes by which the heap may grow after the warm-up. Bounded and
+// small growth is allowed: exemplars and native histogram buckets of new magnitudes
+// (telemetry), and the pools of net/http and of the JSON package. A leak
 // of one request in a thousand would be above it after a million requests, since a
 // request with its frame and context takes more than 8 KiB.
 const slack = 6 << 20
@@ -135,8 +133,8 @@ func (w *world) shutdown(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// heapInUse returns the size of what is reachable. Pools give up what they hold in
-// two collections.
+// heapInUse returns the size of the reachable heap. Pools free their values in two
+// collections.
 func heapInUse() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -163,8 +161,8 @@ func stacks() string {
 	return string(buf[:runtime.Stack(buf, true)])
 }
 
-// noLeaks asks the runtime for goroutines that nothing can wake any more, where the
-// toolchain can tell, and looks everywhere for goroutines of ours.
+// noLeaks checks for goroutines that nothing can wake, if the toolchain supports it, and for
+// goroutines of Vitrine.
 func noLeaks(t *testing.T) {
 	t.Helper()
 	var left []string

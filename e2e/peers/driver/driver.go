@@ -1,5 +1,5 @@
-// Package driver lets a program that embeds an MCP client do what it is told on
-// standard input. It speaks the language of node/driver.mjs, where that is described.
+// Package driver lets a program with an MCP client execute commands from standard input.
+// node/driver.mjs describes the commands.
 package driver
 
 import (
@@ -31,14 +31,14 @@ type Command struct {
 	Roots     []Root            // of the client
 }
 
-// A Reference says what is to be completed.
+// A Reference names the prompt or the resource template of a completion.
 type Reference struct {
 	Type string `json:"type"`
 	Name string `json:"name,omitempty"` // of a prompt
 	URI  string `json:"uri,omitempty"`  // of a resource
 }
 
-// An Argument is what was typed so far.
+// An Argument is an argument with the text that was typed so far.
 type Argument struct{ Name, Value string }
 
 // A Root is a folder of the client.
@@ -57,7 +57,7 @@ type Peer interface {
 	Close() error
 }
 
-// An RPCError is an error with the code that was in the answer, where the library tells.
+// An RPCError is an error with the code of the answer, if the library returns it.
 type RPCError struct {
 	Code int
 	Err  error
@@ -66,7 +66,7 @@ type RPCError struct {
 func (e *RPCError) Error() string { return e.Err.Error() }
 func (e *RPCError) Unwrap() error { return e.Err }
 
-// A Driver reads commands and writes what happens.
+// A Driver reads commands and writes events.
 type Driver struct {
 	// Mode, Transport and Target are the arguments of the program. The target is a URL or
 	// a command.
@@ -81,7 +81,8 @@ type Driver struct {
 	roots    []Root
 }
 
-// Run connects a peer and does what standard input says, until that ends or says so.
+// Run connects a peer and executes commands from standard input, until that ends or a command ends
+// it.
 func Run(connect func(context.Context, *Driver) (Peer, error)) {
 	d := &Driver{
 		Mode: os.Args[1], Transport: os.Args[2], Target: os.Args[3:],
@@ -157,21 +158,21 @@ func (d *Driver) locked(f func()) {
 	f()
 }
 
-// Asked tells of a question that the server has for the client.
+// Asked writes a question of the server to the client.
 func (d *Driver) Asked(method string, params any) {
 	d.say(object{"event": "asked", "method": method, "params": params})
 }
 
-// Notified tells of a notification.
+// Notified writes a notification.
 func (d *Driver) Notified(method string, params any) {
 	d.say(object{"event": "notified", "method": method, "params": params})
 }
 
-// Progress tells of the progress of a command.
+// Progress writes the progress of a command.
 func (d *Driver) Progress(id int, params any) { d.say(object{"id": id, "progress": params}) }
 
-// Elicited returns the answer to an elicitation: of what a test has put in, the members
-// that the form has. It may wait for that, or for the end of ctx.
+// Elicited returns the answer to an elicitation: those members of the test's answer that the form
+// has. It may wait for that, or for the end of ctx.
 func (d *Driver) Elicited(ctx context.Context, schema any) (action string, content map[string]any, err error) {
 	var form struct{ Properties map[string]any }
 	remarshal(schema, &form)
@@ -202,7 +203,7 @@ func (d *Driver) Elicited(ctx context.Context, schema any) (action string, conte
 	}
 }
 
-// Sampled is what the model of the client says to everything.
+// Sampled is the only text of the client's model.
 const Sampled = "This is a test response from the client"
 
 // Roots returns the roots of the client.
@@ -245,7 +246,7 @@ func remarshal(from, to any) {
 		err = json.Unmarshal(raw, to)
 	}
 	if err != nil {
-		panic(err) // what came from JSON goes back into it
+		panic(err) // a decoded value can be encoded
 	}
 }
 

@@ -6,7 +6,7 @@
 // It speaks the language of node/driver.mjs.
 package main
 
-//lint:file-ignore SA1019 what the latest revision deprecates is to be tested, too
+//lint:file-ignore SA1019 tests also use what the latest revision deprecates
 
 import (
 	"context"
@@ -38,8 +38,8 @@ func connect(ctx context.Context, d *driver.Driver) (driver.Peer, error) {
 	p.client = mcp.NewClient(&mcp.Implementation{Name: "e2e-gosdk", Version: "1.2.3"}, &mcp.ClientOptions{
 		CreateMessageHandler: p.sample,
 		ElicitationHandler:   p.elicit,
-		// Without these handlers a modern client does not listen. What they would tell comes
-		// from the middleware.
+		// Without these handlers a modern client does not listen. The middleware reports the
+		// notifications.
 		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) {},
 		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) {},
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {},
@@ -68,7 +68,7 @@ func (p *peer) Session() string { return p.session.ID() }
 func (p *peer) Close() error    { return p.session.Close() }
 func (p *peer) modern() bool    { return p.Version() >= "2026-07-28" }
 
-// received tells of everything that the server sends of its own accord.
+// received writes everything that the server sends without a request.
 func (p *peer) received(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch params := req.GetParams().(type) {
@@ -77,7 +77,7 @@ func (p *peer) received(next mcp.MethodHandler) mcp.MethodHandler {
 		case *mcp.SubscriptionsAcknowledgedParams:
 			p.acknowledged <- struct{}{}
 		default:
-			// The questions tell of themselves: a modern one does not come this way.
+			// The handlers of questions report them: a modern question does not come this way.
 			if strings.HasPrefix(method, "notifications/") {
 				p.Notified(method, params)
 			}

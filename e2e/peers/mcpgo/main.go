@@ -6,7 +6,7 @@
 // It speaks the language of node/driver.mjs.
 package main
 
-//lint:file-ignore SA1019 what the latest revision deprecates is to be tested, too
+//lint:file-ignore SA1019 tests also use what the latest revision deprecates
 
 import (
 	"context"
@@ -32,7 +32,7 @@ type peer struct {
 	acknowledged chan struct{} // one for each subscription
 
 	mu    sync.Mutex
-	lists bool   // the client wants to know of changes of the lists
+	lists bool   // the client asks for notifications of list changes
 	stop  func() // ends the subscription
 }
 
@@ -193,7 +193,7 @@ func (p *peer) do(ctx context.Context, c driver.Command) (any, error) {
 	return nil, fmt.Errorf("cannot %s", c.Op)
 }
 
-// listen replaces the subscription, of which a modern client has one.
+// listen replaces the one subscription of a modern client.
 func (p *peer) listen() error {
 	if !p.modern() {
 		return nil
@@ -210,8 +210,7 @@ func (p *peer) listen() error {
 	return nil
 }
 
-// codes are those of the errors for which the library has a value of its own; it keeps
-// no others.
+// codes has the codes of the errors for which the library has a value. It does not keep other codes.
 var codes = map[error]int{
 	mcp.ErrParseError: mcp.PARSE_ERROR, mcp.ErrInvalidRequest: mcp.INVALID_REQUEST, mcp.ErrMethodNotFound: mcp.METHOD_NOT_FOUND,
 	mcp.ErrInvalidParams: mcp.INVALID_PARAMS, mcp.ErrInternalError: mcp.INTERNAL_ERROR,
