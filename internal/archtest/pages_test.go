@@ -22,17 +22,20 @@ var (
 	// pageDeclarations are a file and what it declares, as in `mcp/cause.go` (`Cause`, `CancelError.Error`).
 	pageDeclarations = regexp.MustCompile("`([a-z0-9_/.]+\\.go)` \\((`[A-Za-z0-9_.]+`(?:, `[A-Za-z0-9_.]+`)*)\\)")
 	// pageLink is a link, of which the target is captured.
-	pageLink    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	pageHeading = regexp.MustCompile(`(?m)^#+ (.+)$`)
-	codeFence   = regexp.MustCompile("(?ms)^```.*?^```$")
+	pageLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	// pageTest is the name of a test on a page, testFunction its declaration.
+	pageTest     = regexp.MustCompile(`\b(?:Test|Benchmark|Fuzz)[A-Z][A-Za-z0-9]+`)
+	testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)[A-Z][A-Za-z0-9]+)\(`)
+	pageHeading  = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	codeFence    = regexp.MustCompile("(?ms)^```.*?^```$")
 )
 
 // methodNames are methods of MCP that look like paths of this module.
 var methodNames = []string{"server/discover"}
 
 // pageFaults checks what a page names: paths below the folders of the module, declarations
-// of files, and targets of links. pages has all pages by their path.
-func pageFaults(page string, pages, files map[string][]byte, root fs.FS) (faults []string) {
+// of files, tests, and targets of links. pages has all pages by their path.
+func pageFaults(page string, pages, files map[string][]byte, tests []string, root fs.FS) (faults []string) {
 	text := codeFence.ReplaceAllString(string(pages[page]), "")
 	fault := func(format string, args ...any) { faults = append(faults, page+": "+fmt.Sprintf(format, args...)) }
 	exists := func(name string) bool {
@@ -51,6 +54,11 @@ func pageFaults(page string, pages, files map[string][]byte, root fs.FS) (faults
 			if name = strings.Trim(name, "`"); !slices.Contains(declared, name) {
 				fault("%s does not declare %s", m[1], name)
 			}
+		}
+	}
+	for _, name := range pageTest.FindAllString(text, -1) {
+		if !slices.Contains(tests, name) {
+			fault("there is no test %s", name)
 		}
 	}
 	for _, m := range pageLink.FindAllStringSubmatch(text, -1) {
@@ -92,6 +100,18 @@ func declarations(source []byte) (names []string) {
 						names = append(names, ident.Name)
 					}
 				}
+			}
+		}
+	}
+	return names
+}
+
+// testFunctions returns the names of the tests, benchmarks and fuzz targets in files.
+func testFunctions(files map[string][]byte) (names []string) {
+	for file, source := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			for _, m := range testFunction.FindAllSubmatch(source, -1) {
+				names = append(names, string(m[1]))
 			}
 		}
 	}
@@ -151,14 +171,15 @@ func markdown(t *testing.T) map[string][]byte {
 	return pages
 }
 
-// TestPagesNameWhatExists fails when a page names a file, a declaration or a heading that does not exist.
+// TestPagesNameWhatExists fails when a page names a file, a declaration, a test or a heading that does not exist.
 func TestPagesNameWhatExists(t *testing.T) {
 	pages, files := markdown(t), goFiles(t)
 	if len(pages) < 20 {
 		t.Errorf("only %d pages found: is the repository read correctly?", len(pages))
 	}
+	tests := testFunctions(files)
 	for page := range pages {
-		report(t, pageFaults(page, pages, files, os.DirFS(moduleRoot(t))))
+		report(t, pageFaults(page, pages, files, tests, os.DirFS(moduleRoot(t))))
 	}
 }
 
@@ -166,13 +187,16 @@ func TestPagesNameWhatExists(t *testing.T) {
 func TestPageFaults(t *testing.T) {
 	files := map[string][]byte{"internal/a/b.go": []byte(
 		"package a\n\ntype T[K any] struct{}\n\nfunc (*T[K]) M() {}\n\nfunc F() {}\n\nconst C, D = 1, 2\n")}
+	files["internal/a/b_test.go"] = []byte("package a\n\nfunc TestFound(t *testing.T) {}\n")
 	root := fstest.MapFS{"internal/a/b.go": {}, "docs/x.md": {}, "docs/y.md": {}}
 	for text, want := range map[string]int{
 		"`internal/a/b.go`, `internal/a`, `internal/a/`, `tools/call`": 0,
 		"`internal/a/c.go`": 1,
 		"`internal/b/`":     1,
-		"`internal/a.TestF/x`, `b.go`, `server/discover`":                   0,
+		"`internal/a.TestFound/x`, `b.go`, `server/discover`":               0,
 		"`internal/a/b.go` (`T`, `T.M`, `F`, `C`, `D`)":                     0,
+		"`internal/a.TestFound`, TestFound, `Test`":                         0,
+		"BenchmarkLost, `TestLost/x`":                                       2,
 		"`internal/a/b.go` (`M`)":                                           1,
 		"`internal/a/b.go` (`F`, `G`, `T.F`)":                               2,
 		"```\n`internal/a/c.go`\n```\n":                                     0,
@@ -182,7 +206,7 @@ func TestPageFaults(t *testing.T) {
 		"[y](y.md#two), [x](#there)":    2,
 	} {
 		pages := map[string][]byte{"docs/x.md": []byte("# Here\n\n" + text), "docs/y.md": []byte("## One, `two`\n")}
-		if faults := pageFaults("docs/x.md", pages, files, root); len(faults) != want {
+		if faults := pageFaults("docs/x.md", pages, files, testFunctions(files), root); len(faults) != want {
 			t.Errorf("%q: %q", text, faults)
 		}
 	}
