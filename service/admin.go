@@ -15,8 +15,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/service/console"
 )
 
-// newAdmin returns the HTTP server of the admin listener. It has a mux of its own:
-// nothing of it ever reaches http.DefaultServeMux.
+// newAdmin returns the HTTP server of the admin listener. It has its own mux and adds nothing to
+// http.DefaultServeMux.
 func (p *process) newAdmin() (*http.Server, error) {
 	page, err := p.newConsole()
 	if err != nil {
@@ -56,11 +56,11 @@ func (p *process) newAdmin() (*http.Server, error) {
 	guard := streamable.Guard{Hosts: p.cfg.AdminAllowedHosts, Refuse: p.refuseAdmin}
 	limits := p.srv.Limits()
 	admin := p.newHTTP(&adminBounds{next: guard.Wrap(ownPages(mux)), takesBody: takesBody, limits: limits, reached: p.limitReached})
-	admin.WriteTimeout = limits.WriteTimeout // for what net/http answers by itself; adminBounds has the say
+	admin.WriteTimeout = limits.WriteTimeout // for the answers of net/http itself; adminBounds sets the deadlines of all others
 	return admin, nil
 }
 
-// ownLinks are the program's own pages that a link can lead to.
+// ownLinks returns the paths of the program's pages that a link can lead to.
 func (p *process) ownLinks() (links []string) {
 	for _, r := range p.pages {
 		if method, path := r.split(); (method == "" || method == http.MethodGet) && !strings.ContainsAny(path, "{}") {
@@ -70,8 +70,8 @@ func (p *process) ownLinks() (links []string) {
 	return links
 }
 
-// refuseAdmin answers what the guard refuses. A name that is not listed is either an
-// attack or a scraper that nobody has thought of: the log tells the latter's owner.
+// refuseAdmin answers a request that the guard refuses. A host that is not listed comes from an
+// attack or from a forgotten scraper. The log record helps with the latter.
 func (p *process) refuseAdmin(w http.ResponseWriter, r *http.Request, reason mcp.RefuseReason) {
 	if reason != mcp.RefuseHost {
 		plain(w, http.StatusForbidden, "Origin is not allowed")
@@ -85,10 +85,10 @@ func (p *process) refuseAdmin(w http.ResponseWriter, r *http.Request, reason mcp
 	plain(w, http.StatusForbidden, "Host is not allowed: addresses are, localhost is, and the names of --"+flagAdminAllowedHosts)
 }
 
-// maxHostLogged is as long as a name can be, with a port.
+// maxHostLogged is the maximum length of a host name with a port.
 const maxHostLogged = 260
 
-// newConsole makes the page for people; programs get the index as text.
+// newConsole makes the page for browsers. Other clients get the index as text.
 func (p *process) newConsole() (*console.Console, error) {
 	info := p.srv.Info()
 	return console.New(console.Page{
@@ -97,8 +97,8 @@ func (p *process) newConsole() (*console.Console, error) {
 	})
 }
 
-// ownPages refuses what pages of other sites ask for: a profile costs CPU, and a live
-// stream a place, although its page could not read either. A link to here works.
+// ownPages refuses requests of pages of other sites. Such a page cannot read the answer, but a
+// profile costs CPU and a live stream uses up a place. Links from other sites still work.
 func ownPages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Header.Get("Sec-Fetch-Site") {
@@ -112,7 +112,7 @@ func ownPages(next http.Handler) http.Handler {
 	})
 }
 
-// ready answers whether requests should be sent here, and if not, why.
+// ready serves /readyz: whether requests should be sent to this process, and if not, why.
 func (p *process) ready(w http.ResponseWriter, r *http.Request) {
 	switch err := p.srv.Ready(r.Context()); {
 	case err == nil:

@@ -14,16 +14,16 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// adminBounds is the outermost handler of the admin listener. A client that asks for much and
-// reads nothing, or announces a body and sends none, holds no more than these bounds.
+// adminBounds is the outermost handler of the admin listener. It bounds clients that do not read
+// their answers or do not send their bodies.
 type adminBounds struct {
 	next http.Handler
-	// takesBody reports whether a request is for a handler that may read a body; nil is for none.
+	// takesBody reports whether the handler of a request may read a body. nil: no handler does.
 	takesBody func(*http.Request) bool
 
 	limits  server.Limits
 	reached func(limit string) // counts that a limit was reached
-	working atomic.Int64       // requests that count towards MaxAdminRequests
+	working atomic.Int64       // requests in flight that count for MaxAdminRequests
 }
 
 // ServeHTTP implements http.Handler.
@@ -39,8 +39,8 @@ func (b *adminBounds) serve(out *boundedWriter, r *http.Request) {
 	case b.takesBody != nil && b.takesBody(r):
 		boundBody(out.ResponseWriter, r, b.limits.MaxFrameBytes, b.limits.BodyTimeout)
 	default:
-		// net/http reads what is left of a body before it answers. Nobody here has read it,
-		// so that the deadline ends no handler as the client's disconnect.
+		// net/http reads the rest of a body before it answers. No handler has read it, so the
+		// deadline does not look like a disconnect to a handler.
 		_ = http.NewResponseController(out).SetReadDeadline(time.Now().Add(b.limits.BodyTimeout))
 		plain(out, http.StatusRequestEntityTooLarge, "nothing here takes a body")
 		return
@@ -58,9 +58,8 @@ func (b *adminBounds) serve(out *boundedWriter, r *http.Request) {
 	b.next.ServeHTTP(out, r)
 }
 
-// boundElsewhere reports whether a path does not count towards MaxAdminRequests. The
-// orchestrator kills a process whose probes are refused; scrapes, which show that the
-// limit was reached, and live streams have limits of their own.
+// boundElsewhere reports whether a path does not count for MaxAdminRequests. An orchestrator kills
+// a process whose probes are refused. Scrapes and live streams have their own limits.
 func boundElsewhere(path string) bool {
 	switch path {
 	case pathLive, pathReady, pathMetrics, pathDebugLive:
@@ -69,29 +68,29 @@ func boundElsewhere(path string) bool {
 	return false
 }
 
-// takesLong reports whether a path answers with what may take long to make, or to fetch
-// over a slow line: then each piece has the time that another whole answer has.
+// takesLong reports whether an answer may take long, to make or to send. Then each piece of it has
+// the time that other answers have as a whole.
 func takesLong(path string) bool {
 	return strings.HasPrefix(path, pathProfiles) || strings.HasPrefix(path, flightPath+"/")
 }
 
 const (
-	// boundedPiece is how much of a long answer is written under one deadline.
+	// boundedPiece is the size of a piece of a long answer, in bytes.
 	boundedPiece = 64 << 10
-	// shortAnswer is a size that leaves in one piece, with its length, when the handler has
-	// returned.
+	// shortAnswer is a size in bytes up to which net/http sends an answer at once, with its
+	// length, when the handler has returned.
 	shortAnswer = 4 << 10
 )
 
-// A boundedWriter gives an answer a time to be read, from its first byte on, or if it is
-// rolling each piece. A handler that sets write deadlines of its own has the say.
+// A boundedWriter sets a deadline for an answer, which begins with its first byte. If it is rolling,
+// each piece has a deadline. Deadlines that the handler sets have precedence.
 type boundedWriter struct {
 	report.Writer
 	timeout time.Duration
 	rolling bool
 	reached func(limit string)
 
-	begun bool // the whole answer has its deadline
+	begun bool // the deadline is set
 	own   bool // the handler sets deadlines
 }
 
@@ -137,27 +136,27 @@ func (w *boundedWriter) bound() {
 }
 
 func (w *boundedWriter) deadline() {
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.timeout)) // not every writer has one
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.timeout)) // not every writer supports deadlines
 }
 
-// finish bounds the rest of an answer, which net/http writes when the handler has
-// returned, and takes the deadline off then. It counts that an answer was not read in time.
+// finish sets a deadline for the rest of the answer, which net/http writes after the handler. It
+// counts an answer that was not read in time.
 func (w *boundedWriter) finish() {
 	w.deadline()
 	if w.Size > shortAnswer {
-		_ = w.Writer.FlushError() // net/http would tell nobody
+		_ = w.Writer.FlushError() // net/http would not report the error
 	}
 	if !w.own && errors.Is(w.Err, os.ErrDeadlineExceeded) {
 		w.reached(limits.NameWriteTimeout)
 	}
 }
 
-// boundBody gives the body of a request to a handler of the program's own a time to arrive
-// and a size. The time ends with the body: net/http then waits for a disconnect.
+// boundBody bounds the size of a body and the time in which it must arrive, for handlers of the
+// program. The deadline ends with the body, because net/http then waits for a disconnect.
 func boundBody(w http.ResponseWriter, r *http.Request, size int, timeout time.Duration) {
 	if r.ContentLength == 0 {
 		return
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout)) // not every writer has one
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout)) // not every writer supports deadlines
 	r.Body = http.MaxBytesReader(w, r.Body, int64(size))
 }

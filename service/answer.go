@@ -12,7 +12,7 @@ func plain(w http.ResponseWriter, status int, text string) {
 	fmt.Fprintln(w, text)
 }
 
-// uncached sets the headers of an answer that is only true now.
+// uncached sets the headers of an answer that must not be cached.
 func uncached(w http.ResponseWriter, contentType string) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -29,5 +29,5 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.WriteHeader(status)
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
-	_ = enc.Encode(v) // the reader's loss
+	_ = enc.Encode(v) // an error means that the client has gone away
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// announce says where the process can be reached: as a log record if the log is
-// for machines, else for people, with a configuration to paste into a client.
+// announce tells the addresses of the process. With JSON logs it writes a log record, otherwise a
+// text for people with a configuration for clients.
 func (p *process) announce() {
 	e := Endpoints{Admin: p.admin.url()}
 	if p.mcp != nil {
@@ -44,7 +44,7 @@ func (p *process) banner(e Endpoints) string {
 	return b.String()
 }
 
-// clientEntry is what client configurations have in common.
+// clientEntry is the entry of a server in the configurations of clients.
 type clientEntry struct {
 	Type    string   `json:"type,omitempty"`
 	URL     string   `json:"url,omitempty"`
@@ -52,16 +52,16 @@ type clientEntry struct {
 	Args    []string `json:"args,omitempty"`
 }
 
-// goRunFolder is part of the path of a program that go run has built.
+// goRunFolder is a part of the path of programs that go run builds.
 const goRunFolder = "go-build"
 
-// clientConfig returns the JSON that tells a client about this server.
+// clientConfig returns the JSON of the client configuration for this server.
 func (p *process) clientConfig(e Endpoints) string {
 	entry := clientEntry{Type: "http", URL: e.MCP}
 	if e.MCP == "" {
 		command, err := os.Executable()
 		if err != nil || strings.Contains(command, goRunFolder) {
-			command = p.program() // go run removes its file: the user installs the program first
+			command = p.program() // go run removes its file, so the path would not work later
 		}
 		entry = clientEntry{Command: command, Args: append(strings.Fields(p.command)[1:], p.args...)}
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A Build says what the running program was built from. Fields that the Go tool
-// did not record are empty.
+// A Build describes the build of the running program. Fields that the Go tool did not record are
+// empty.
 type Build struct {
 	Version  string // of the main module; "devel" if it has none
 	Revision string // of the version control system
@@ -18,7 +18,7 @@ type Build struct {
 	Platform string // such as linux/amd64
 }
 
-// ReadBuild returns what the running program was built from.
+// ReadBuild returns the build of the running program.
 func ReadBuild() Build {
 	b := Build{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

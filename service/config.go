@@ -11,19 +11,18 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// Config is everything that can be set about a process. Begin with
-// [DefaultConfig]: the zero value of a field means what it says and not the
-// default. The same settings can be given as flags and as environment variables;
+// Config has all settings of a process. Begin with [DefaultConfig], because the zero value of a
+// field does not stand for its default. The same settings are flags and environment variables;
 // the program's --help lists them.
 type Config struct {
 	// Addr is the host:port of the MCP listener and Path the endpoint's path.
 	Addr string
 	Path string
 	// AdminAddr is the host:port of the admin listener; "" and "off" disable it.
-	// AdminAllowedHosts are the names that the Host header of its requests may have, beside
-	// addresses and localhost, against pages that have rebound a name of their own (DNS
-	// rebinding). Prometheus and the probes of Kubernetes use the address of a pod; a scraper
-	// that uses a name, such as that of a service, needs it listed here. A refused name is logged.
+	// AdminAllowedHosts are the names that are allowed in the Host header of its requests, in
+	// addition to addresses and localhost. This protects against DNS rebinding. Prometheus and
+	// the probes of Kubernetes use the address of a pod. If a scraper uses a name, such as that of
+	// a service, list the name here. Refused names are logged.
 	AdminAddr         string
 	AdminAllowedHosts []string
 	// Stdio serves one client on standard input and output instead of HTTP.
@@ -35,60 +34,59 @@ type Config struct {
 	AllowedOrigins []string
 	AllowedHeaders []string
 
-	// H2C also accepts HTTP/2 without TLS, for reverse proxies that speak it.
+	// H2C also accepts HTTP/2 without TLS, for reverse proxies.
 	H2C bool
-	// ReadHeaderTimeout bounds the reading of a request's header, IdleTimeout the life
-	// of a connection between requests. Bodies and answers are bounded by the server's
-	// limits, not here: a time-out for the whole request would end long calls.
+	// ReadHeaderTimeout bounds the reading of a request's header, IdleTimeout the time between
+	// requests on a connection. The server's limits bound bodies and answers. There is no
+	// timeout for a whole request, because it would end long calls.
 	ReadHeaderTimeout time.Duration
 	IdleTimeout       time.Duration
 	MaxHeaderBytes    int
 
-	// ShutdownDelay is how long requests are still accepted after /readyz began to
-	// say no, until load balancers have noticed. DrainTimeout is how long running
-	// requests may then go on, FlushTimeout how long the last spans and metrics may take.
+	// ShutdownDelay is how long requests are accepted after /readyz fails, so that load
+	// balancers can notice. DrainTimeout is how long running requests may then continue.
+	// FlushTimeout bounds the export of the last spans and metrics.
 	ShutdownDelay time.Duration
 	DrainTimeout  time.Duration
 	FlushTimeout  time.Duration
-	// RefuseTime is how long new requests are refused at least before the listener is
-	// closed, for load balancers that learn from refusals and do not ask /readyz. It
-	// begins with the drain, and so costs only what the drain does not take.
+	// RefuseTime is the minimum time of refusing new requests before the listener is closed, for
+	// load balancers that notice refusals and do not ask /readyz. It begins with the drain, so a
+	// long drain includes it.
 	RefuseTime time.Duration
-	// LingerTimeout is how long the admin listener waits, after the drain has ended and the
-	// MCP listener is closed, for one more scrape of /metrics: the calls that the drain has
-	// cut are counted in the last moment, and are lost with a process that ends right then.
-	// Set it to somewhat more than the time between two scrapes; the default of 0 does not
-	// wait. The listener waits for each host that has scraped within the last LingerTimeout,
-	// and not at all without one; two Prometheus servers on one host count as one. It has no
-	// effect in stdio mode, whose clients kill the process soon.
+	// LingerTimeout is how long the admin listener waits for one more scrape of /metrics after
+	// the MCP listener is closed. The drain counts the calls that it cancels at its end, and
+	// without another scrape Prometheus does not see these counts. Set it to a little more than
+	// the time between two scrapes. The default of 0 does not wait. The listener waits for each
+	// host that has scraped within the last LingerTimeout; two Prometheus servers on one host
+	// count as one. It has no effect in stdio mode, because clients soon kill the process.
 	LingerTimeout time.Duration
 
-	// Limits replace those of the server, field by field; zero leaves the server's.
+	// Limits replace the limits of the server, field by field. A zero field changes nothing.
 	Limits server.Limits
 
 	// StateKeys, if not nil, replace those of the server; see [server.WithStateKeys].
-	// StateKeysFile names a file that has them instead, in base64, one on a line. The
-	// environment variable VITRINE_STATE_KEYS has them in base64, with commas.
+	// StateKeysFile is the path of a file with the keys in base64, one per line. The environment
+	// variable VITRINE_STATE_KEYS has them in base64, separated by commas.
 	StateKeys     Keys
 	StateKeysFile string
 
-	// Flight is about the flight recorder, which is off by default.
+	// Flight configures the flight recorder, which is off by default.
 	Flight FlightConfig
 
-	// JaegerURL is where the console's links to traces lead: the address of a Jaeger page.
-	// "" makes none.
+	// JaegerURL is the address of the Jaeger page for the console's links to traces. With "" there
+	// are no links.
 	JaegerURL string
 
-	// LogLevel is the least severe level that is logged; LogFormat is "text" or "json".
+	// LogLevel is the lowest level that is logged. LogFormat is "text" or "json".
 	LogLevel  slog.Level
 	LogFormat string
 
 	// ErrorDetails tells callers the whole text of every error, for development; see
-	// [server.WithErrorDetails]. false leaves the server as it is.
+	// [server.WithErrorDetails]. false does not change the server.
 	ErrorDetails bool
 }
 
-// DefaultConfig returns the defaults: everything on loopback, safe in production.
+// DefaultConfig returns the defaults. They are safe in production; all listeners are on loopback.
 func DefaultConfig() Config {
 	return Config{
 		Addr: "127.0.0.1:8080", Path: "/mcp", AdminAddr: "127.0.0.1:9464",
@@ -104,7 +102,7 @@ func (c *Config) adminOff() bool { return c.AdminAddr == "" || c.AdminAddr == of
 
 const off = "off"
 
-// limits returns the server's limits with those that are configured in their place.
+// limits returns the server's limits with the configured limits in their place.
 func (c *Config) limits(l server.Limits) server.Limits {
 	from, to := (*limits.Limits)(&c.Limits), (*limits.Limits)(&l)
 	for _, b := range limits.All() {
@@ -118,7 +116,7 @@ func (c *Config) limits(l server.Limits) server.Limits {
 	return l
 }
 
-// stateKeys returns the keys that are configured; nil if none are.
+// stateKeys returns the configured keys. It returns nil if there are none.
 func (c *Config) stateKeys() (Keys, error) {
 	switch {
 	case c.StateKeysFile == "":

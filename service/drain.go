@@ -7,12 +7,10 @@ import (
 	"time"
 )
 
-// drain ends the serving: not ready, the delay, the server's own drain, and only
-// then the listener, because http.Server.Shutdown neither cancels handlers nor
-// ends open event streams, and because a proxy that still sends requests here can
-// send those elsewhere that are refused, but not those whose connection is lost. Then
-// the admin listener lingers.
-// hurry is closed by the second signal.
+// drain stops serving. It makes /readyz fail, waits for the delay, drains the server, and closes
+// the listener last. http.Server.Shutdown neither cancels handlers nor ends open event streams.
+// And a proxy can send a refused request to another process, but not one whose connection is
+// lost. At the end the admin listener waits for scrapes. hurry is closed by the second signal.
 func (p *process) drain(why string, hurry <-chan struct{}) error {
 	began := time.Now()
 	p.draining.Store(true)
@@ -20,10 +18,11 @@ func (p *process) drain(why string, hurry <-chan struct{}) error {
 	slog.Info("drain.begin", "why", why, "shutdown_delay", p.cfg.ShutdownDelay, "drain_timeout", p.cfg.DrainTimeout)
 	if p.mcp != nil && p.cfg.ShutdownDelay > 0 {
 		wait(p.cfg.ShutdownDelay, hurry)
-		// Connections over which nobody has called during the delay lead here, too. Their
-		// next call would be refused; closed, they are opened again elsewhere. Without a delay
-		// they are not known to be idle. Even so a call may be on its way just then, and nobody
-		// knows what became of it: who learns from refusals, as a refuse time says, is refused.
+		// Clients may still have connections to this process that were idle during the delay.
+		// The next call on such a connection would be refused. If it is closed, the client
+		// connects to another process. A call may arrive just when its connection is closed, and
+		// its client cannot know what happened to it. So with a refuse time, for clients that
+		// handle refusals, connections stay open and calls are refused.
 		if p.cfg.RefuseTime <= 0 {
 			p.mcp.http.SetKeepAlivesEnabled(false)
 		}

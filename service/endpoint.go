@@ -9,7 +9,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// newEndpoint puts the program's middleware around the endpoint, and its routes beside it.
+// newEndpoint makes the handlers of the MCP listener: the endpoint with the program's middleware, and
+// the program's routes.
 func (p *process) newEndpoint() (*endpoint, error) {
 	e := &endpoint{mcp: p.srv.Handler(p.httpOptions()...)}
 	wrapped := standing(e.mcp)
@@ -39,9 +40,8 @@ func (p *process) newEndpoint() (*endpoint, error) {
 	return e, nil
 }
 
-// leaving asks clients to come back over another connection as soon as the process is
-// about to end. A connection that a client keeps bypasses whatever has noticed that by
-// looking at /readyz.
+// leaving closes each connection after its answer while the process drains. A client that keeps
+// its connection would not go through a load balancer that looks at /readyz.
 func (p *process) leaving(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p.draining.Load() {
@@ -51,9 +51,9 @@ func (p *process) leaving(next http.Handler) http.Handler {
 	})
 }
 
-// standing ends the connection of a stream that stands. Such a stream is not over before
-// the process is about to end, and has to say so when it begins: else its client opens the
-// next one over the same connection, and is refused.
+// standing closes the connection after a long-lived stream. Such a stream ends when the process
+// drains, and its header is sent before that. Without "Connection: close" its client would open
+// the next stream on the same connection and be refused.
 func standing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 1 && stands(r) {
@@ -63,14 +63,13 @@ func standing(next http.Handler) http.Handler {
 	})
 }
 
-// stands reports whether a request opens a stream that the server does not end by itself:
-// that of a legacy session, or a subscription. The body of a request says what its header
-// does, or it is refused.
+// stands reports whether a request opens a long-lived stream: that of a legacy session, or a
+// subscription. The header is enough, because a request whose body differs is refused.
 func stands(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Header.Get("Mcp-Method") == mcp.MethodSubscriptionsListen
 }
 
-// exact returns the pattern that matches a path and nothing below it.
+// exact returns the pattern that matches a path and no path below it.
 func exact(path string) string {
 	if strings.HasSuffix(path, "/") {
 		return path + "{$}"
@@ -91,9 +90,9 @@ func (p *process) httpOptions() (opts []server.HTTPOption) {
 	return opts
 }
 
-// bounded is for handlers of the program's own on the MCP listener, whose HTTP server has no
-// deadlines: the endpoint sets its own. A body has body_timeout to arrive and may have
-// max_frame_bytes; each piece of an answer has write_timeout to be read.
+// bounded bounds the handlers of the program on the MCP listener. The HTTP server there has no
+// deadlines, because the endpoint sets them. A body must arrive within body_timeout and have at
+// most max_frame_bytes. The client must read each piece of an answer within write_timeout.
 func (p *process) bounded(next http.Handler) http.Handler {
 	limits, reached := p.srv.Limits(), p.limitReached
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

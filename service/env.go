@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// An envPrefix begins the names of a program's environment variables.
+// An envPrefix is the prefix of a program's environment variables.
 type envPrefix string
 
 const defaultPrefix envPrefix = "VITRINE"
@@ -18,8 +18,8 @@ func (p envPrefix) name(flagName string) string {
 
 var prefixForm = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
 
-// check refuses what cannot begin the name of a variable, and the prefix of OpenTelemetry,
-// whose OTEL_LOG_LEVEL means something else.
+// check returns an error for a prefix that is not valid in a name, and for the prefix of
+// OpenTelemetry, because OTEL_LOG_LEVEL has another meaning.
 func (p envPrefix) check() error {
 	switch {
 	case !prefixForm.MatchString(string(p)):

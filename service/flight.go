@@ -13,23 +13,23 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// A FlightConfig is the part of a [Config] that is about the flight recorder: a window
-// on the latest seconds of the runtime's execution trace, of which snapshots are taken
-// when a handler was slow, when one has ignored its cancelled context, and on demand.
+// A FlightConfig configures the flight recorder. The recorder has a window with the latest seconds
+// of the runtime's execution trace. It takes snapshots when a handler was slow, when a handler
+// has ignored its cancelled context, and on demand.
 type FlightConfig struct {
-	// On arms the recorder. It costs CPU time while it is armed, whether or not snapshots
-	// are taken; docs/telemetry.md has figures. There must be an admin listener.
+	// On turns the recorder on. It costs CPU time even without snapshots; docs/telemetry.md has
+	// figures. There must be an admin listener.
 	On bool
-	// Slow is how long a handler must have run for a snapshot; zero is never. It should be
-	// less than Age, or the window has lost the handler's beginning.
+	// Slow is how long a handler must run for a snapshot. With zero there are no such
+	// snapshots. It should be less than Age, so that the window has the start of the handler.
 	Slow time.Duration
-	// Interval is the least time between two snapshots that were not asked for.
+	// Interval is the minimum time between two snapshots that are not on demand.
 	Interval time.Duration
-	// Age is how far back the window should reach, Bytes how large it should become at
-	// most. Bytes wins, and the runtime takes both for hints.
+	// Age is the length of the window, Bytes its maximum size. Bytes has precedence. For the
+	// runtime both are hints.
 	Age   time.Duration
 	Bytes int
-	// Keep is how many snapshots are kept, in memory. The oldest goes first.
+	// Keep is the number of snapshots in memory. The oldest is removed first.
 	Keep int
 }
 
@@ -37,35 +37,35 @@ func defaultFlight() FlightConfig {
 	return FlightConfig{Slow: 5 * time.Second, Interval: time.Minute, Age: 10 * time.Second, Bytes: 16 << 20, Keep: 4}
 }
 
-// A flight is the flight recorder of a process at work, and the snapshots that it has
-// taken. Its methods may be called from any goroutine.
+// A flight is the running flight recorder of a process, with its snapshots. It is safe for
+// concurrent use.
 type flight struct {
 	cfg FlightConfig
 	tel *telemetry.Telemetry
 	now func() time.Time
 
 	unwatch func()
-	// incidents is a mailbox of one: a request leaves its incident there and goes on.
+	// incidents has room for one incident. Requests do not wait for the snapshot.
 	incidents chan telemetry.HandlerIncident
-	done      chan struct{} // closed when nobody looks into the mailbox any more
+	done      chan struct{} // closed when run has returned
 
-	taking   sync.Mutex // held while a snapshot is taken: the recorder takes one at a time
+	taking   sync.Mutex // held while a snapshot is taken; the recorder takes one at a time
 	recorder *trace.FlightRecorder
 
-	mu      sync.Mutex // guards the rest
-	stopped bool       // the mailbox is closed
-	last    time.Time  // when an incident was accepted; zero is never
-	taken   int
-	kept    []*flightSnapshot // oldest first
+	mu        sync.Mutex // guards the rest
+	stopped   bool       // incidents is closed
+	last      time.Time  // when the latest incident was accepted; zero: never
+	taken     int
+	snapshots []*flightSnapshot // oldest first
 }
 
-// A flightSnapshot is a trace that was taken. It is immutable.
+// A flightSnapshot is a snapshot of the trace. It is immutable.
 type flightSnapshot struct {
 	flightRecord
 	data []byte
 }
 
-// A flightRecord describes one snapshot. One that was taken on demand has no handler.
+// A flightRecord describes one snapshot. A snapshot on demand has no handler.
 type flightRecord struct {
 	Name       string    `json:"name"`
 	At         time.Time `json:"at"`
@@ -77,7 +77,7 @@ type flightRecord struct {
 	Bytes      int       `json:"bytes"`
 }
 
-// startFlight arms a recorder. It fails if the process has an armed one already.
+// startFlight starts a recorder. It fails if the process has a running one.
 func startFlight(cfg FlightConfig, tel *telemetry.Telemetry, now func() time.Time) (*flight, error) {
 	f := &flight{
 		cfg: cfg, tel: tel, now: now,
@@ -92,7 +92,7 @@ func startFlight(cfg FlightConfig, tel *telemetry.Telemetry, now func() time.Tim
 	return f, nil
 }
 
-// run takes the snapshots that incidents ask for.
+// run takes a snapshot for each incident.
 func (f *flight) run() {
 	defer close(f.done)
 	for incident := range f.incidents {
@@ -102,9 +102,8 @@ func (f *flight) run() {
 	}
 }
 
-// trigger asks for a snapshot because of an incident. It does not wait: a request calls
-// it, and a storm of slow ones must not be slowed further. Whatever it holds back is
-// counted.
+// trigger requests a snapshot for an incident. Requests call it, so it does not wait. It counts
+// the incidents for which there will be no snapshot.
 func (f *flight) trigger(incident telemetry.HandlerIncident) {
 	if why := f.accept(incident); why != "" {
 		f.tel.Count(telemetry.MetricFlightTriggersDropped, why)
@@ -139,15 +138,15 @@ func (f *flight) take(incident telemetry.HandlerIncident) (*flightSnapshot, erro
 		f.tel.Count(telemetry.MetricFlightTriggersDropped, report.FlightFailed)
 		return nil, err
 	}
-	s := f.keep(incident, bytes.Clone(data.Bytes())) // without the buffer's reserve
+	s := f.add(incident, bytes.Clone(data.Bytes())) // without unused capacity
 	f.tel.Count(telemetry.MetricFlightSnapshots, incident.Reason)
 	slog.Info("flight.snapshot", "name", s.Name, "reason", incident.Reason, "method", incident.Method,
 		"target", incident.Target, "ran", incident.Ran, "trace_id", incident.TraceID, "bytes", len(s.data))
 	return s, nil
 }
 
-// keep adds a snapshot, and lets go of the oldest if there are too many.
-func (f *flight) keep(incident telemetry.HandlerIncident, data []byte) *flightSnapshot {
+// add adds a snapshot, and removes the oldest if there are too many.
+func (f *flight) add(incident telemetry.HandlerIncident, data []byte) *flightSnapshot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.taken++
@@ -157,21 +156,21 @@ func (f *flight) keep(incident telemetry.HandlerIncident, data []byte) *flightSn
 		At:   at, Reason: incident.Reason, Method: incident.Method, Tool: incident.Target, TraceID: incident.TraceID,
 		RanSeconds: incident.Ran.Seconds(), Bytes: len(data),
 	}}
-	f.kept = append(f.kept, s)
-	if extra := len(f.kept) - f.cfg.Keep; extra > 0 {
-		f.kept = slices.Delete(f.kept, 0, extra)
+	f.snapshots = append(f.snapshots, s)
+	if extra := len(f.snapshots) - f.cfg.Keep; extra > 0 {
+		f.snapshots = slices.Delete(f.snapshots, 0, extra)
 	}
 	return s
 }
 
-// list returns the snapshots that are kept, oldest first.
+// list returns the snapshots, the oldest first.
 func (f *flight) list() []*flightSnapshot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.kept)
+	return slices.Clone(f.snapshots)
 }
 
-// stop disarms the recorder and waits for what goes on. Afterwards no snapshot is taken.
+// stop stops the recorder. It waits for a snapshot that is being taken.
 func (f *flight) stop() {
 	f.unwatch()
 	f.mu.Lock()

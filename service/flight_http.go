@@ -10,18 +10,18 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// addFlight adds the paths of the flight recorder. Pages of other origins may not ask
-// for a snapshot: besides the guard of the admin listener, which on loopback trusts the
-// pages of all local ports, a POST must not come from another site.
+// addFlight adds the paths of the flight recorder. Pages of other origins must not take
+// snapshots. The guard of the admin listener trusts the pages of all local ports on loopback, so a
+// POST has an additional check.
 func (p *process) addFlight(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+flightPath, p.flightList)
 	mux.Handle("POST "+flightPath, http.NewCrossOriginProtection().Handler(http.HandlerFunc(p.flightTake)))
 	mux.HandleFunc("GET "+flightPath+"/{name}", p.flightDownload)
 }
 
-// A flightReport is what the list of snapshots says.
+// A flightReport is the list of snapshots.
 type flightReport struct {
-	SlowSeconds     float64        `json:"slow_seconds"` // 0: only abandoned handlers
+	SlowSeconds     float64        `json:"slow_seconds"` // 0: for abandoned handlers only
 	IntervalSeconds float64        `json:"interval_seconds"`
 	AgeSeconds      float64        `json:"age_seconds"`
 	WindowBytes     int            `json:"window_bytes"`
@@ -54,7 +54,7 @@ func (p *process) flightList(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// flightTake takes a snapshot on demand, and says where it is.
+// flightTake takes a snapshot on demand, and answers with its path.
 func (p *process) flightTake(w http.ResponseWriter, _ *http.Request) {
 	if p.flightIsOff(w) {
 		return
@@ -77,14 +77,14 @@ func (p *process) flightDownload(w http.ResponseWriter, r *http.Request) {
 			binary(w, s.Name)
 			w.Header().Set("X-Content-Type-Options", "nosniff")
 			w.Header().Set("Content-Length", strconv.Itoa(len(s.data)))
-			_, _ = w.Write(s.data) // the reader's loss
+			_, _ = w.Write(s.data) // an error means that the client has gone away
 			return
 		}
 	}
 	plain(w, http.StatusNotFound, "there is no such snapshot, or it had to make room for a later one")
 }
 
-// flightIsOff answers a request if no recorder is armed.
+// flightIsOff answers a request if there is no recorder.
 func (p *process) flightIsOff(w http.ResponseWriter) bool {
 	if p.flight == nil {
 		plain(w, http.StatusNotFound, p.flightOff)

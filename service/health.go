@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// healthPages are what can be asked: whether the process should be left alone, and
-// whether it should be sent requests.
+// healthPages are the pages for health checks: whether the process lives, and whether it is ready
+// for requests.
 var healthPages = []string{"livez", "readyz"}
 
-// healthPatience is how long an answer may take. The prober has a time-out of its
-// own, which says less.
+// healthPatience is how long an answer may take. It should be shorter than the timeout of the
+// prober, whose error says less.
 const healthPatience = 5 * time.Second
 
-// checkHealth asks the admin listener of another process and prints its answer. It is
-// for containers without a shell and without any other program.
+// checkHealth asks the admin listener of another process and prints its answer. It is for
+// containers without other programs.
 func (o *options) checkHealth(adminAddr, page string) error {
 	host, port, err := net.SplitHostPort(adminAddr)
 	if err != nil || port == "0" {
@@ -26,9 +26,9 @@ func (o *options) checkHealth(adminAddr, page string) error {
 			adminAddr, flagAdminAddr, o.env.name(flagAdminAddr))
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1" // not localhost: a container need not know names
+		host = "127.0.0.1" // not localhost: a container may not resolve names
 	}
-	client := &http.Client{Timeout: healthPatience, Transport: &http.Transport{DisableKeepAlives: true}} // and no proxy
+	client := &http.Client{Timeout: healthPatience, Transport: &http.Transport{DisableKeepAlives: true}} // without a proxy
 	resp, err := client.Get("http://" + net.JoinHostPort(host, port) + "/" + page)
 	if err != nil {
 		return fmt.Errorf("service: health check: %w", err)

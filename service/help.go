@@ -12,8 +12,8 @@ const (
 	helpWidth  = 96
 )
 
-// printHelp prints all flags of fs in their groups, the program's own first. about
-// is the server in a sentence, or "".
+// printHelp prints all flags of fs in their groups, those of the program first. about describes the
+// server in one sentence, or is "".
 func (o *options) printHelp(fs *flag.FlagSet, extra map[string]bool, about string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Usage: %s [flags]\n", o.command)

@@ -9,8 +9,7 @@ import (
 	"unicode"
 )
 
-// Keys are secrets. No form of printing them, logging among it, shows more than how
-// many there are.
+// Keys are secrets. When they are printed or logged, only their number is shown.
 type Keys [][]byte
 
 // String implements fmt.Stringer.
@@ -25,12 +24,12 @@ func (k Keys) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 // LogValue implements slog.LogValuer.
 func (k Keys) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// stateKeys is a variable and no flag: everybody on the machine can read the arguments of
-// a process.
+// stateKeys is the name of an environment variable. It is no flag because all users of a machine
+// can read the arguments of a process.
 const stateKeys = "state-keys"
 
-// parseKeys reads keys in base64, with commas or white space between them. The error
-// shows nothing of them.
+// parseKeys reads keys in base64, separated by commas or white space. The error shows no part of a
+// key.
 func parseKeys(text string) (keys Keys, err error) {
 	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	for i, word := range words {

@@ -11,8 +11,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry/otlp"
 )
 
-// run starts everything, waits, and stops everything. The admin listener is the
-// last to go: the drain can be watched to its end.
+// run starts everything, waits for the end, and stops everything. The admin listener stops last, so
+// that operators can watch the drain.
 func (p *process) run(ctx context.Context) error {
 	p.startFlight()
 	defer p.stopFlight()
@@ -39,23 +39,23 @@ func (p *process) run(ctx context.Context) error {
 	}
 }
 
-// ended drains after serving has ended by itself, for the given reason; nil is the
-// orderly end of standard input.
+// ended drains after serving has ended by itself. why is the reason; nil is the orderly end of
+// standard input.
 func (p *process) ended(why error, hurry <-chan struct{}) error {
 	const endOfInput = "standard input ended"
 	switch {
 	case why == nil:
-		p.cfg.DrainTimeout = 0 // calls had their grace, and nobody can ask for a task any more
+		p.cfg.DrainTimeout = 0 // the calls had their grace period, and no client can ask for tasks any more
 		return p.drain(endOfInput, hurry)
 	case errors.Is(why, server.ErrAbandoned):
-		p.srv.Close() // their grace is over; the drain reports them
+		p.srv.Close() // the grace period is over; the drain reports the handlers
 		return p.drain(endOfInput, hurry)
 	}
 	return errors.Join(why, p.drain(why.Error(), hurry))
 }
 
-// startTelemetry starts the exports. A service whose telemetry is set up wrongly
-// still serves, and says so.
+// startTelemetry starts the exports. If that fails, it logs the error and the process serves
+// without them.
 func (p *process) startTelemetry(ctx context.Context) {
 	tel := p.srv.Telemetry()
 	if err := otlp.Start(ctx, tel); err != nil {
@@ -64,8 +64,7 @@ func (p *process) startTelemetry(ctx context.Context) {
 	tel.SetGlobal()
 }
 
-// stopTelemetry sends what is left. A collector that is down at the end is no
-// failure of the service.
+// stopTelemetry exports the rest. An error is logged; it is no failure of the service.
 func (p *process) stopTelemetry() {
 	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.FlushTimeout)
 	defer cancel()
@@ -74,8 +73,8 @@ func (p *process) stopTelemetry() {
 	}
 }
 
-// startFlight arms the flight recorder if it is on. A service that cannot have one
-// still serves, and says so.
+// startFlight starts the flight recorder if it is on. If that fails, it logs the error and the
+// process serves without it.
 func (p *process) startFlight() {
 	switch {
 	case !p.cfg.Flight.On:
@@ -98,15 +97,15 @@ func (p *process) startFlight() {
 	}
 }
 
-// stopFlight disarms it when nobody can ask for a snapshot any more.
+// stopFlight stops the flight recorder.
 func (p *process) stopFlight() {
 	if p.flight != nil {
 		p.flight.stop()
 	}
 }
 
-// checkBudget warns of graces that a client will not wait for: it sends SIGTERM
-// about two seconds after it has closed our standard input.
+// checkBudget warns if the grace periods are too long for clients. They send SIGTERM about two
+// seconds after they close our standard input.
 func (p *process) checkBudget() {
 	l := p.srv.Limits()
 	if grace := max(0, l.EOFGrace) + l.CleanupGrace; p.cfg.Stdio && grace >= stdioPatience {

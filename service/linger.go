@@ -12,12 +12,12 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/report"
 )
 
-// linger keeps the admin listener until everybody who scrapes has fetched the last figures:
-// what the drain has cut is known only when it has ended, and a process that ends with it
-// takes that along. It is bounded, and hurry ends it; hurry is closed by the second signal.
+// linger waits until all scrapers have fetched the last metrics. The drain counts the calls that it
+// cancels at its end. LingerTimeout bounds the wait, and hurry ends it. hurry is closed by the
+// second signal.
 //
-// There is nothing to wait for without an admin listener or if nobody scrapes, and no time
-// in stdio mode, whose clients kill the process soon.
+// It does not wait without an admin listener, without scrapers, and in stdio mode, because
+// clients soon kill the process.
 func (p *process) linger(hurry <-chan struct{}) {
 	if p.cfg.LingerTimeout <= 0 || p.mcp == nil || p.admin == nil {
 		return
@@ -34,27 +34,27 @@ func (p *process) linger(hurry <-chan struct{}) {
 		level, missing = slog.LevelWarn, p.last.missed()
 	case <-hurry:
 		missing = p.last.missed()
-	case <-p.admin.done: // it has broken
+	case <-p.admin.done: // the listener broke
 		missing = p.last.missed()
 	}
 	slog.Log(context.Background(), level, "linger.end", "scraped", scrapers-missing, "missing", missing, "took", time.Since(began))
 }
 
-// maxScrapers is of how many hosts a lastScrape knows. Two Prometheus servers are usual.
+// maxScrapers is the maximum number of hosts in a lastScrape. Two Prometheus servers are usual.
 const maxScrapers = 16
 
-// A lastScrape knows which hosts scrape, and notices when each of them has seen the last
-// figures. The zero value awaits nobody.
+// A lastScrape has the hosts that scrape, and waits until each of them has fetched the last
+// metrics. The zero value has no hosts.
 type lastScrape struct {
 	mu      sync.Mutex
 	served  map[string]time.Time // the end of each host's latest scrape, at most maxScrapers
-	missing map[string]struct{}  // who has not seen the last figures; nil until await
-	all     chan struct{}        // closed when nobody is missing
+	missing map[string]struct{}  // hosts that have not fetched the last metrics; nil before await
+	all     chan struct{}        // closed when no host is missing
 }
 
-// await begins to wait for a scrape, one that begins from now on, of each host that has
-// scraped within the given time. It returns a channel that is closed when they have, and how
-// many they are. It must be called once.
+// await starts to wait for one more scrape of each host that has scraped within the given time. Only
+// scrapes that begin after await count. It returns a channel that is closed when all hosts have
+// scraped, and the number of hosts. It must be called once.
 func (l *lastScrape) await(within time.Duration) (all <-chan struct{}, scrapers int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,15 +70,14 @@ func (l *lastScrape) await(within time.Duration) (all <-chan struct{}, scrapers 
 	return l.all, len(l.missing)
 }
 
-// missed is how many have not scraped since await.
+// missed returns the number of hosts that have not scraped since await.
 func (l *lastScrape) missed() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.missing)
 }
 
-// of returns the handler of scrapes, observed. A scrape counts if all of it was written.
-// HEAD fetches nothing.
+// of wraps the handler of scrapes. A scrape counts if all of it was written. HEAD does not count.
 func (l *lastScrape) of(metrics http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -96,8 +95,8 @@ func (l *lastScrape) of(metrics http.Handler) http.Handler {
 	})
 }
 
-// scraped notes a scrape. last is whether it has begun after await: the figures of one that
-// was under way then may not be the last.
+// scraped records a scrape. last tells that the scrape began after await. The metrics of an earlier
+// one may not be the last ones.
 func (l *lastScrape) scraped(host string, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,8 +112,8 @@ func (l *lastScrape) scraped(host string, last bool) {
 	}
 }
 
-// note keeps when a host has scraped, and forgets who has not for longest if they are too
-// many. It wants l.mu.
+// note sets the time of a host's scrape. If there are too many hosts, it removes the one with the
+// oldest scrape. The caller must hold l.mu.
 func (l *lastScrape) note(host string) {
 	if l.served == nil {
 		l.served = map[string]time.Time{}

@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// makeHandlers makes what will be served, before anything is started: a mistake in the
-// program's own handlers is found here.
+// makeHandlers makes the handlers before anything is started. It returns errors about the
+// program's handlers.
 func (p *process) makeHandlers() (err error) {
 	if !p.cfg.Stdio {
 		if p.endpoint, err = p.newEndpoint(); err != nil {
@@ -22,7 +22,7 @@ func (p *process) makeHandlers() (err error) {
 	return err
 }
 
-// listen binds both addresses, or none.
+// listen binds both addresses. With an error none is bound.
 func (p *process) listen() error {
 	var err error
 	if p.endpoint != nil {
@@ -40,8 +40,8 @@ func (p *process) listen() error {
 	return nil
 }
 
-// warnHosts warns of an endpoint that everybody can reach under any name: a web page
-// can then reach it through a name that it has rebound.
+// warnHosts warns if the endpoint is not on loopback and takes every Host header. Then a web page
+// can reach it by DNS rebinding.
 func (p *process) warnHosts() {
 	addr := p.mcp.Addr().(*net.TCPAddr)
 	e, ok := p.endpoint.mcp.(interface{ RestrictsHosts() bool })
@@ -69,14 +69,13 @@ func (p *process) newHTTP(h http.Handler) *http.Server {
 		ReadHeaderTimeout: p.cfg.ReadHeaderTimeout,
 		IdleTimeout:       p.cfg.IdleTimeout,
 		MaxHeaderBytes:    p.cfg.MaxHeaderBytes,
-		// No ReadTimeout and no WriteTimeout: they would end long calls. The handlers set
-		// deadlines.
+		// ReadTimeout and WriteTimeout would end long calls. The handlers set deadlines instead.
 		ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
 	}
 }
 
-// serve begins to serve. The requests keep the values of ctx, not its end: the
-// drain decides when they are over.
+// serve starts serving. The contexts of requests have the values of ctx, but do not end with it. The
+// drain ends them.
 func (p *process) serve(ctx context.Context) {
 	base := context.WithoutCancel(ctx)
 	p.mcp.serve(base, p.broken)

@@ -30,8 +30,7 @@ func (l *listener) serve(base context.Context, broken chan<- error) {
 	}()
 }
 
-// close ends the listener and its connections. What is still being received or sent
-// has a grace; then its connections are cut.
+// close closes the listener and its connections. Requests in flight have the grace period to end.
 func (l *listener) close(grace time.Duration) {
 	if l == nil {
 		return

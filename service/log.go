@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// newLogHandler returns the handler that the configuration asks for.
+// newLogHandler returns the log handler of the configuration.
 func newLogHandler(w io.Writer, cfg *Config) slog.Handler {
 	opts := &slog.HandlerOptions{Level: cfg.LogLevel}
 	if cfg.LogFormat == "json" {
@@ -17,8 +17,8 @@ func newLogHandler(w io.Writer, cfg *Config) slog.Handler {
 	return slog.NewTextHandler(w, opts)
 }
 
-// withUnit writes a duration in milliseconds and says so in its name: JSON would have a
-// number of nanoseconds. The text format writes durations as Go prints them, with a unit.
+// withUnit replaces a duration by milliseconds and adds the unit to its key. JSON would have
+// nanoseconds without a unit. The text format prints durations with a unit.
 func withUnit(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		return slog.Float64(a.Key+"_ms", float64(a.Value.Duration())/float64(time.Millisecond))
@@ -26,8 +26,7 @@ func withUnit(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// setDefaultLogger makes h the default of slog and of package log, and returns
-// how to undo that.
+// setDefaultLogger makes h the default handler of slog and of package log. restore undoes that.
 func setDefaultLogger(h slog.Handler) (restore func()) {
 	logger, out, flags := slog.Default(), log.Writer(), log.Flags()
 	slog.SetDefault(slog.New(h))

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// An Option changes how [Run] does its work.
+// An Option is an option of [Run] and [RunFunc].
 type Option interface{ apply(*options) }
 
 type optionFunc func(*options)
 
 func (f optionFunc) apply(o *options) { f(o) }
 
-// options collects the options.
+// options has the values of all options.
 type options struct {
 	args      []string
 	command   string
@@ -43,30 +43,26 @@ func newOptions(opts []Option) *options {
 	return o
 }
 
-// WithArgs sets the arguments from which the flags are read. The default is
-// os.Args[1:].
+// WithArgs sets the arguments with the flags. The default is os.Args[1:].
 func WithArgs(args []string) Option { return optionFunc(func(o *options) { o.args = args }) }
 
-// WithCommand says how the program is called, for its help text: its name, and a
-// subcommand after it if there is one. The default is the name of the executable.
+// WithCommand sets the name of the program in its help text, with the subcommand if there is one.
+// The default is the name of the executable.
 func WithCommand(command string) Option { return optionFunc(func(o *options) { o.command = command }) }
 
-// WithConfig sets the configuration. Flags and environment are then not read.
+// WithConfig sets the configuration. Flags and environment are not read then.
 func WithConfig(c Config) Option { return optionFunc(func(o *options) { o.config = &c }) }
 
-// WithFlags lets the program define flags of its own. They appear in --help and
-// can be set by environment variables as the others can: root by VITRINE_ROOT.
-// Their values are known when the function given to [RunFunc] makes the server, and
-// when the server's start hooks run. A name that is taken already makes Run panic, as
-// package flag does.
+// WithFlags defines flags of the program. They appear in --help and have environment variables like
+// all others: VITRINE_ROOT for --root. Their values are set before the function of [RunFunc] and
+// the server's start hooks are called. Run panics if a name is used already, as package flag does.
 func WithFlags(define func(*flag.FlagSet)) Option {
 	return optionFunc(func(o *options) { o.flags = append(o.flags, define) })
 }
 
-// WithEnvPrefix sets how the names of the environment variables begin: with the prefix
-// WEATHER the flag --addr can be given as WEATHER_ADDR, and VITRINE_ADDR means nothing.
-// The default is VITRINE. A prefix that is not made of capital letters, digits and
-// underscores makes Run return an error, and so does OTEL.
+// WithEnvPrefix sets the prefix of the environment variables. With WEATHER the variable of --addr is
+// WEATHER_ADDR. The default is VITRINE. A prefix has capital letters, digits and underscores;
+// for any other, and for OTEL, Run returns an error.
 func WithEnvPrefix(prefix string) Option {
 	return optionFunc(func(o *options) { o.env = envPrefix(strings.TrimSuffix(prefix, "_")) })
 }
@@ -76,60 +72,59 @@ func WithGetenv(getenv func(string) string) Option {
 	return optionFunc(func(o *options) { o.getenv = getenv })
 }
 
-// WithStdout replaces os.Stdout for --help, --version and --healthcheck. Nothing else
-// is ever written there.
+// WithStdout replaces os.Stdout for --help, --version and --healthcheck. Nothing else is written to
+// it.
 func WithStdout(w io.Writer) Option { return optionFunc(func(o *options) { o.stdout = w }) }
 
-// WithStderr replaces os.Stderr, where the banner and the log go. It must take
-// writes from several goroutines.
+// WithStderr replaces os.Stderr for the banner and the log. The writer must be safe for concurrent
+// use.
 func WithStderr(w io.Writer) Option { return optionFunc(func(o *options) { o.stderr = w }) }
 
-// WithHTTPMiddleware wraps the MCP endpoint, and nothing else that the process serves:
-// to authenticate, to give requests an id, to log accesses. The first one is the
-// outermost. It sees each request before the checks of Host and Origin, and those of a
-// batch as one. It is not used in stdio mode.
+// WithHTTPMiddleware wraps the MCP endpoint and no other handler, for example to authenticate, to
+// give requests an id, or to log accesses. The first one is the outermost. It sees a request
+// before the checks of Host and Origin, and a batch as one request. It is not used in stdio mode.
 //
-// A middleware that wraps the http.ResponseWriter implements Unwrap, as
-// [http.ResponseController] wants it: without that, answers have no deadlines and events
-// are not flushed. One that authenticates passes on every request with the method OPTIONS;
-// see [server.Server.Handler]. http.TimeoutHandler and anything else that buffers answers
-// cannot be used.
+// A middleware that wraps the http.ResponseWriter must implement Unwrap for
+// [http.ResponseController]. Otherwise answers have no deadlines and events are not flushed. A
+// middleware that authenticates must pass on every request with the method OPTIONS; see
+// [server.Server.Handler]. Middlewares that buffer answers, such as http.TimeoutHandler, do not
+// work.
 func WithHTTPMiddleware(wraps ...func(http.Handler) http.Handler) Option {
 	return optionFunc(func(o *options) { o.wraps = append(o.wraps, wraps...) })
 }
 
-// WithHTTPHandler serves a path of the program's own beside the MCP endpoint, such as
-// "GET /.well-known/oauth-protected-resource". The pattern is one of [http.ServeMux] without
-// a host. What collides with the endpoint, or with another pattern, makes Run return an error.
+// WithHTTPHandler serves a path of the program on the MCP listener, such as
+// "GET /.well-known/oauth-protected-resource". The pattern is one of [http.ServeMux] without a
+// host. Run returns an error if it conflicts with the endpoint or another pattern.
 //
-// The middleware of [WithHTTPMiddleware] is not around it: clients must be able to fetch
-// without a token what tells them how to get one. Host and Origin are not checked either: a
-// handler whose answers are not public checks them itself. A body has body_timeout to arrive and at
-// most max_frame_bytes, and each 64 KiB of an answer write_timeout to be read; a handler may
-// set other deadlines by [http.ResponseController]. It is not used in stdio mode.
+// The middleware of [WithHTTPMiddleware] does not wrap it, because clients must be able to fetch
+// this path without a token to learn how to get one. Host and Origin are not checked; a handler
+// whose answers are not public must check them. A body must arrive within body_timeout and have
+// at most max_frame_bytes, and the client must read each 64 KiB of an answer within
+// write_timeout. A handler may set other deadlines by [http.ResponseController]. It is not used
+// in stdio mode.
 func WithHTTPHandler(pattern string, h http.Handler) Option {
 	return optionFunc(func(o *options) { o.routes = append(o.routes, route{pattern, h}) })
 }
 
-// WithAdminHandler serves a path of the program's own on the admin listener, such as
-// "GET /flags". The pattern is one of [http.ServeMux] without a host. What collides with a page
-// of the service, or with another pattern, makes Run return an error. The index lists it, and
-// the console has a link if it can be fetched by its path alone.
+// WithAdminHandler serves a path of the program on the admin listener, such as "GET /flags". The
+// pattern is one of [http.ServeMux] without a host. Run returns an error if it conflicts with a
+// page of the service or another pattern. The index lists it. The console links to it if the
+// pattern has no wildcards and allows GET.
 //
-// It has the protection of that listener: names in the Host header must be listed, pages of
-// other sites are refused, max_admin_requests bounds how many requests are worked on,
-// write_timeout how long an answer may take to be read, unless the handler sets deadlines
-// by [http.ResponseController]. A body has body_timeout to arrive and at most
-// max_frame_bytes. It asks for no password.
+// It has the protection of that listener: names in the Host header must be listed, pages of other
+// sites are refused, max_admin_requests bounds the requests in flight, and the client must read
+// an answer within write_timeout, unless the handler sets deadlines by
+// [http.ResponseController]. A body must arrive within body_timeout and have at most
+// max_frame_bytes. There is no password.
 func WithAdminHandler(pattern string, h http.Handler) Option {
 	return optionFunc(func(o *options) { o.pages = append(o.pages, route{pattern, h}) })
 }
 
-// WithListening calls f once, when clients can connect.
+// WithListening calls f once when clients can connect.
 func WithListening(f func(Endpoints)) Option { return optionFunc(func(o *options) { o.listening = f }) }
 
-// Endpoints are the addresses at which a running process is reached, with the
-// ports that were really taken.
+// Endpoints has the addresses of a running process, with the actual ports.
 type Endpoints struct {
 	MCP   string // URL of the MCP endpoint; "" in stdio mode
 	Admin string // URL of the admin listener without a path; "" if it is off

@@ -11,8 +11,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// load returns the configuration, and false if the program was only asked for
-// information, which it has then printed.
+// load returns the configuration. serve is false if it printed information instead, such as the
+// help text.
 func (o *options) load(info mcp.Implementation) (cfg Config, serve bool, err error) {
 	if o.config != nil {
 		o.flagSet(&cfg) // the program's own flags have their defaults
@@ -52,8 +52,8 @@ func (o *options) load(info mcp.Implementation) (cfg Config, serve bool, err err
 	return cfg, true, nil
 }
 
-// flagSet defines the flags of the table and those of the program itself, whose
-// names it returns.
+// flagSet defines the flags of the table and those of the program. extra has the names of the
+// latter.
 func (o *options) flagSet(cfg *Config) (fs *flag.FlagSet, extra map[string]bool) {
 	fs = flag.NewFlagSet(o.command, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -70,7 +70,7 @@ func (o *options) flagSet(cfg *Config) (fs *flag.FlagSet, extra map[string]bool)
 	return fs, extra
 }
 
-// environment sets the flags whose variables are set and not empty.
+// environment sets flags from their variables. Empty variables are ignored.
 func (o *options) environment(fs *flag.FlagSet) (faults []error) {
 	fs.VisitAll(func(f *flag.Flag) {
 		if f.Name == flagVersion || f.Name == flagHealth {
@@ -88,7 +88,7 @@ func (o *options) environment(fs *flag.FlagSet) (faults []error) {
 	return faults
 }
 
-// parseFlags parses the arguments to their end and collects the faults on the way.
+// parseFlags parses all arguments and collects the errors.
 func parseFlags(fs *flag.FlagSet, args []string) (faults []error, help bool) {
 	for {
 		err := fs.Parse(args)
@@ -102,7 +102,7 @@ func parseFlags(fs *flag.FlagSet, args []string) (faults []error, help bool) {
 		}
 		faults = append(faults, err)
 		if !strings.HasPrefix(err.Error(), "invalid ") {
-			return faults, false // after an unknown flag nobody knows what is a value
+			return faults, false // after an unknown flag, values and flags cannot be told apart
 		}
 		args = fs.Args()
 	}

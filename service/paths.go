@@ -7,7 +7,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/service/console"
 )
 
-// Paths that something else in the package speaks of.
+// Paths that are used in several places.
 const (
 	pathMetrics   = "/metrics"
 	pathLive      = "/livez"
@@ -16,7 +16,7 @@ const (
 	pathProfiles  = "/debug/pprof/"
 )
 
-// adminPath reports whether a path on the admin listener is the service's.
+// adminPath reports whether a path on the admin listener belongs to the service.
 func adminPath(path string) bool {
 	return path == "/{$}" || below(pathMetrics, pathLive, pathReady, "/debug/requests", "/debug/traces", pathDebugLive,
 		pathProfiles, flightPath, console.Prefix)(path)

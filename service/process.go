@@ -9,7 +9,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// A process is one Run at work.
+// A process is one running call of Run.
 type process struct {
 	*options
 	srv     *server.Server
@@ -21,24 +21,24 @@ type process struct {
 
 	mcp      *listener     // nil in stdio mode
 	admin    *listener     // nil if it is off
-	stdio    chan struct{} // closed when stdio was served; nil in HTTP mode
-	broken   chan error    // why serving has ended by itself
-	draining atomic.Bool   // as soon as /readyz says no
+	stdio    chan struct{} // closed when ServeStdio has returned; nil in HTTP mode
+	broken   chan error    // the error with which serving ended by itself
+	draining atomic.Bool   // true when /readyz fails for the shutdown
 
 	refusals logline.Limiter // of the admin listener
 	last     lastScrape
 
 	flight    *flight // nil if it is off
-	flightOff string  // why it is
+	flightOff string  // why it is off
 }
 
-// limitReached counts that a limit of a listener took effect.
+// limitReached counts a limit of a listener that took effect.
 func (p *process) limitReached(limit string) {
 	p.srv.Telemetry().Count(telemetry.MetricLimitReached, limit)
 }
 
-// An endpoint is what the MCP listener serves.
+// An endpoint is the handlers of the MCP listener.
 type endpoint struct {
 	mcp  http.Handler // the endpoint itself
-	http *http.Server // with everything around it and beside it
+	http *http.Server // serves the endpoint with its middleware and the routes
 }

@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// addProfiles adds the paths that go tool pprof knows. Package net/http/pprof is
-// not used because merely importing it puts the profiles on http.DefaultServeMux,
-// which a user of this package may have opened to the world.
+// addProfiles adds the paths of go tool pprof. It does not use package net/http/pprof, because its
+// import adds the profiles to http.DefaultServeMux, which may be public.
 func addProfiles(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+pathProfiles+"{$}", profileIndex)
 	mux.HandleFunc("GET "+pathProfiles+"profile", profileCPU)
@@ -33,7 +32,7 @@ func profileIndex(w http.ResponseWriter, _ *http.Request) {
 	plain(w, http.StatusOK, strings.TrimSpace(b.String()))
 }
 
-// profileNamed writes one of the profiles that the runtime collects at all times.
+// profileNamed writes a profile of package runtime/pprof.
 func profileNamed(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	p := pprof.Lookup(name)
@@ -44,13 +43,13 @@ func profileNamed(w http.ResponseWriter, r *http.Request) {
 	if name == "heap" && r.FormValue("gc") != "" {
 		runtime.GC()
 	}
-	debug, _ := strconv.Atoi(r.FormValue("debug")) // not a number: the binary form
+	debug, _ := strconv.Atoi(r.FormValue("debug")) // 0, the binary form, if it is no number
 	if debug > 0 {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	} else {
 		binary(w, name)
 	}
-	_ = p.WriteTo(w, debug) // the reader's loss
+	_ = p.WriteTo(w, debug) // an error means that the client has gone away
 }
 
 func profileCPU(w http.ResponseWriter, r *http.Request) {
@@ -73,7 +72,7 @@ func profileTrace(w http.ResponseWriter, r *http.Request) {
 	wait(seconds(r, 1), r.Context().Done())
 }
 
-// seconds returns the duration that a request asks for, at most an hour.
+// seconds returns the duration in the query, an hour at most.
 func seconds(r *http.Request, standard float64) time.Duration {
 	s, err := strconv.ParseFloat(r.FormValue("seconds"), 64)
 	if err != nil || !(s > 0) {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// A route is a handler of the program's own on one of the listeners.
+// A route is a handler of the program on one of the listeners.
 type route struct {
 	pattern string // of http.ServeMux, without a host
 	handler http.Handler
 }
 
-// split takes the method off a pattern. The method is "" if there is none.
+// split splits the pattern. The method is "" if there is none.
 func (r route) split() (method, path string) {
 	if before, after, found := strings.Cut(r.pattern, " "); found {
 		return before, strings.TrimLeft(after, " \t")
@@ -20,11 +20,11 @@ func (r route) split() (method, path string) {
 	return "", r.pattern
 }
 
-// addTo registers the handler, bounded by wrap. taken reports which paths are not the
-// program's to serve. The option is what an error names.
+// addTo registers the handler, wrapped by wrap. taken reports whether a path belongs to the service.
+// Errors name the option.
 func (r route) addTo(mux *http.ServeMux, option string, taken func(path string) bool, wrap func(http.Handler) http.Handler) (err error) {
 	defer func() {
-		if v := recover(); v != nil { // what http.ServeMux says of a bad pattern, or of two that collide
+		if v := recover(); v != nil { // of http.ServeMux, for an invalid pattern or a conflict
 			err = fmt.Errorf("service: %s(%q): %v", option, r.pattern, v)
 		}
 	}()

@@ -1,10 +1,9 @@
-// Package service makes a production process of a server: [Run] reads the
-// configuration from flags and environment, serves MCP over Streamable HTTP or
-// standard input and output, opens an admin listener with metrics, health, live
-// requests and profiles, and ends in an orderly way when it is told to.
+// Package service runs a server as a production process. [Run] reads flags and environment
+// variables, serves MCP over Streamable HTTP or over standard input and output, opens an admin
+// listener with metrics, health checks, live requests and profiles, and shuts down on a signal.
 //
-// Everything that it puts together is reachable without it: the server is an
-// http.Handler, and its telemetry has handlers of its own.
+// Programs can do without it: the server is an http.Handler, and its telemetry has handlers for
+// all pages.
 package service
 
 import (
@@ -16,42 +15,42 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// Run serves srv until the process is told to end, and returns nil after a clean
-// shutdown. SIGINT, SIGTERM and the end of ctx begin the shutdown: /readyz says
-// no; after the shutdown delay new requests are refused; running ones may finish
-// within the drain timeout and are then cancelled; the MCP listener is closed; the last
-// figures wait for a scrape, at most for the linger timeout; the telemetry is flushed, and
-// the admin listener is closed. A second signal ends all patience, a third the process.
-// With --stdio the end of standard input begins the shutdown as well.
+// Run serves srv until SIGINT, SIGTERM or the end of ctx, and returns nil after a clean shutdown.
+// With --stdio the end of standard input also begins the shutdown.
+//
+// The shutdown has these steps: /readyz fails. After the shutdown delay new requests are refused.
+// Running requests may finish within the drain timeout and are then cancelled. The MCP listener
+// is closed. The admin listener waits for one more scrape, at most for the linger timeout. The
+// telemetry is flushed, and the admin listener is closed. A second signal skips all waiting. A
+// third signal kills the process.
 //
 // The start hooks of srv get a context that ends when the shutdown begins.
 //
-// The error says what is wrong with flags and environment, why the start failed,
-// why a listener broke, or which handlers did not return (it then matches
-// [server.ErrAbandoned]). Run returns nil without serving if it is asked for
-// --help or --version. Asked for --healthcheck it does not serve either: the error
-// says why the process that runs with the same settings is not well, nil that it is.
+// The error says what is wrong with flags and environment, why the start failed, why a listener
+// broke, or which handlers did not return (then it matches [server.ErrAbandoned]). With --help or
+// --version Run returns nil without serving. With --healthcheck it asks the process with the same
+// settings, and the error says why that process is not healthy.
 //
-// While it runs, slog's default logger writes to standard error as configured,
-// with trace ids. One Run at a time should be active in a process.
+// While Run runs, slog's default logger writes to standard error as configured, with trace ids. A
+// process should have one active Run at a time.
 //
-// The limits and state keys of the operator replace those of srv. A server that needs
-// its flags when it is made is for [RunFunc].
+// The limits and state keys of the operator replace those of srv. Use [RunFunc] if the server
+// depends on flags.
 func Run(ctx context.Context, srv *server.Server, opts ...Option) error {
 	return RunFunc(ctx, srv.Info(), func(context.Context, *Env) (*server.Server, error) { return srv, nil }, opts...)
 }
 
-// RunFunc is [Run] for a server that is made when the configuration is known: build is
-// called once, after flags and environment were read and found to be right. The flags of
-// [WithFlags] have their values then, slog's default logger writes as configured, and
-// [Env.NewServer] makes a server in which the operator's limits are in force.
+// RunFunc is [Run] for a server that depends on the configuration. build is called once, after flags
+// and environment were read and are valid. Then the flags of [WithFlags] have their values,
+// slog's default logger writes as configured, and [Env.NewServer] makes a server with the
+// operator's limits.
 //
-// info introduces the server where none is made: build is not called for --help,
-// --version, --healthcheck, or a configuration that is in error.
+// info describes the server when build is not called: for --help, --version, --healthcheck, and an
+// invalid configuration.
 //
-// The context of build ends with ctx and with SIGINT or SIGTERM. An error of build is
-// returned, wrapped; nothing was started then. What build opens is to be closed by the
-// stop hooks of the server, or by build itself before it returns an error.
+// The context of build ends with ctx, SIGINT or SIGTERM. RunFunc returns an error of build,
+// wrapped, and has started nothing then. Resources that build opens must be closed by stop hooks
+// of the server, or by build before it returns an error.
 func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Context, *Env) (*server.Server, error), opts ...Option) error {
 	o := newOptions(opts)
 	if err := o.env.check(); err != nil {
@@ -90,20 +89,19 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 	return p.run(ctx)
 }
 
-// An Env is what a program knows when it makes its server; see [RunFunc].
+// An Env has the configuration with which a program makes its server; see [RunFunc].
 type Env struct {
-	// Info introduces the server, as it was given to [RunFunc].
+	// Info describes the server, as given to [RunFunc].
 	Info mcp.Implementation
-	// Config is what flags and environment say. Changes to it have no effect.
+	// Config is the configuration of flags and environment. Changes to it have no effect.
 	Config Config
 
 	configured Config
 	keys       Keys // of the operator; nil if there are none
 }
 
-// NewServer returns a server that introduces itself with e.Info. The limits and the state
-// keys of the operator replace those of opts, from before the first registration on. The
-// error is about opts, or about what the operator has set.
+// NewServer returns a server with e.Info. The limits and state keys of the operator replace those of
+// opts before the first registration. The error is about opts or the operator's settings.
 func (e *Env) NewServer(opts ...server.Option) (*server.Server, error) {
 	srv, err := server.TryNew(e.Info.Name, e.Info.Version, append([]server.Option{
 		server.WithTitle(e.Info.Title), server.WithDescription(e.Info.Description),
@@ -118,7 +116,7 @@ func (e *Env) NewServer(opts ...server.Option) (*server.Server, error) {
 	return srv, nil
 }
 
-// configure gives a server what the operator has set. It may be called again.
+// configure sets the operator's settings on a server. It may be called again.
 func (e *Env) configure(srv *server.Server) error {
 	if err := srv.SetLimits(e.configured.limits(srv.Limits())); err != nil {
 		return fmt.Errorf("service: %w", err)

@@ -12,9 +12,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 )
 
-// A setting is one line of the table from which the flags, the environment
-// variables and the help text come. In the usage, `quotes` mark the word that
-// stands for the value.
+// A setting is one row of the table of flags, environment variables and the help text. In the usage
+// `quotes` mark the placeholder of the value.
 type setting struct {
 	group string
 	name  string
@@ -22,7 +21,7 @@ type setting struct {
 	value func(*Config) flag.Value
 }
 
-// The groups of the help text, in its order.
+// The groups of the help text.
 const (
 	groupListeners = "Listeners"
 	groupHTTP      = "HTTP"
@@ -38,10 +37,10 @@ func groups() []string {
 	return []string{groupListeners, groupHTTP, groupShutdown, groupSecrets, groupConsole, groupFlight, groupLogs, groupLimits}
 }
 
-// settings returns the table. The usage texts name variables with the given prefix.
+// settings returns the table. Usage texts name variables with the prefix of env.
 func settings(env envPrefix) []setting { return append(ownSettings(env), limitSettings()...) }
 
-// limitSettings makes a setting of each limit of the server.
+// limitSettings returns a setting for each limit of the server.
 func limitSettings() (all []setting) {
 	for _, b := range limits.All() {
 		unit := cmp.Or(b.Unit, "time")
@@ -124,7 +123,7 @@ func ownSettings(env envPrefix) []setting {
 	}
 }
 
-// The flags that something else in the package speaks of.
+// The names of flags that are used in several places.
 const (
 	flagAddr      = "addr"
 	flagAdminAddr = "admin-addr"
@@ -137,7 +136,7 @@ const (
 	flagHealth  = "healthcheck"
 )
 
-// check holds a configuration that was made in Go against the table.
+// check checks a configuration that was made in Go.
 func (c Config) check() error {
 	var faults []error
 	for _, s := range settings(defaultPrefix) {
@@ -149,10 +148,10 @@ func (c Config) check() error {
 	return joinFaults(faults)
 }
 
-// flagAllowedHosts is named where a listener takes every host.
+// flagAllowedHosts is named in a warning.
 const flagAllowedHosts = "allowed-hosts"
 
-// joinFaults makes one error of several, in one line if it is one.
+// joinFaults makes one error of several.
 func joinFaults(faults []error) error {
 	if len(faults) == 0 {
 		return nil

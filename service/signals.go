@@ -14,15 +14,14 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// signals turns signals into the end of a context.
+// signals ends a context on a signal.
 type signals struct {
-	begin context.Context // ends with ctx or the first signal; its cause says which
+	begin context.Context // ends with ctx or the first signal; its cause says which of them
 	hurry chan struct{}   // closed by the second signal
-	stop  func()          // ends the watching and waits for it; further calls do nothing
+	stop  func()          // stops watching and waits for its goroutine; further calls do nothing
 }
 
-// closes closes the server with the second signal, or now if that has come. release ends
-// this.
+// closes closes the server on the second signal, or at once if that has come. release stops this.
 func (s *signals) closes(srv *server.Server) (release func()) {
 	released, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -39,8 +38,8 @@ func (s *signals) closes(srv *server.Server) (release func()) {
 	}
 }
 
-// watchSignals watches for SIGINT and SIGTERM. After the second one they do again what
-// they do in any program, so that a third one kills.
+// watchSignals watches for SIGINT and SIGTERM. After the second signal they have their default
+// effect, so that a third one kills the process.
 func watchSignals(ctx context.Context) *signals {
 	begin, cancel := context.WithCancelCause(ctx)
 	s := &signals{begin: begin, hurry: make(chan struct{})}
@@ -76,7 +75,7 @@ func watchSignals(ctx context.Context) *signals {
 
 var errStopped = errors.New("service: stopped")
 
-// wait waits for a time or until hurry is closed.
+// wait waits for a duration or until hurry is closed.
 func wait(d time.Duration, hurry <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -15,7 +15,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 )
 
-// A value is a flag.Value over a field of a Config.
+// A value is a flag.Value for a field of a Config.
 type value[T any] struct {
 	field  *T
 	parse  func(string) (T, error)
@@ -31,7 +31,7 @@ func (v *value[T]) Set(text string) error {
 	return err
 }
 
-// String is called on a zero value too, by package flag.
+// String implements flag.Value. Package flag also calls it on a zero value.
 func (v *value[T]) String() string {
 	if v == nil || v.field == nil {
 		return ""
@@ -39,7 +39,7 @@ func (v *value[T]) String() string {
 	return v.format(*v.field)
 }
 
-// IsBoolFlag lets --flag stand for --flag=true.
+// IsBoolFlag makes --flag mean --flag=true.
 func (v *value[T]) IsBoolFlag() bool { return v.isBool }
 
 func textValue(field *string, check func(string) error) flag.Value {
@@ -50,8 +50,8 @@ func textValue(field *string, check func(string) error) flag.Value {
 	}
 }
 
-// parsed returns a value that a function parses. want says in an error what is expected; ok,
-// if not nil, which values are.
+// parsed returns a value with its parser. Errors say that want is expected. ok reports whether a
+// value is valid; it may be nil.
 func parsed[T any](field *T, want string, parse func(string) (T, error), ok func(T) bool, format func(T) string) *value[T] {
 	return &value[T]{field: field, format: format, parse: func(text string) (T, error) {
 		v, err := parse(text)
@@ -62,8 +62,7 @@ func parsed[T any](field *T, want string, parse func(string) (T, error), ok func
 	}}
 }
 
-// limitValue is a value whose zero stands for a default. What is too small is for
-// the server to say, which knows the limits.
+// limitValue returns a value whose zero stands for a default. The server checks its range.
 func limitValue[T comparable](field *T, byDefault T, parse func(string) (T, error), format func(T) string) flag.Value {
 	return parsed(field, "a value like "+format(byDefault), parse, nil, func(v T) string {
 		return format(cmp.Or(v, byDefault))
@@ -122,7 +121,7 @@ func formatDuration(d time.Duration) string {
 
 func anything(string) error { return nil }
 
-// wants returns a check of a text, of which the error says what is expected.
+// wants returns a check of a text. Its error says what is expected.
 func wants(what string, ok func(text string) bool) func(text string) error {
 	return func(text string) error {
 		if !ok(text) {
@@ -151,7 +150,7 @@ func isHostPort(text string) bool {
 	return err == nil && port != ""
 }
 
-// isWebAddressOrNone takes no other scheme: the address becomes a link.
+// isWebAddressOrNone allows only HTTP, because the address becomes a link.
 func isWebAddressOrNone(text string) bool {
 	u, err := url.Parse(text)
 	return text == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
