@@ -9,8 +9,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// An arrival is what is known of a message, which the SDK does not hand to its
-// middlewares.
+// An arrival has the properties of a message that the SDK does not pass to its middlewares.
 type arrival struct {
 	id        mcp.ID
 	params    []byte
@@ -20,8 +19,8 @@ type arrival struct {
 	exchange  *adapt.Exchange
 }
 
-// arrivalOf finds out how a message has arrived. Without [Adapter.HTTP] and
-// [Adapter.Transport] no more is known of it than what the SDK has decoded.
+// arrivalOf returns the arrival of a message. Without [Adapter.HTTP] and [Adapter.Transport] it has
+// only what the SDK has decoded.
 func (a *Adapter) arrivalOf(method string, req sdk.Request) arrival {
 	var m arrival
 	if extra := req.GetExtra(); extra != nil {
@@ -30,7 +29,7 @@ func (a *Adapter) arrivalOf(method string, req sdk.Request) arrival {
 		}
 		if x, ok := a.exchanges.Load(extra.Header.Get(exchangeHeader)); ok {
 			m.exchange = x.(*adapt.Exchange)
-			extra.Header = m.exchange.Header() // as it was sent
+			extra.Header = m.exchange.Header() // without our token
 			m.scope = m.exchange.Scope()
 		}
 		if extra.Header != nil {
@@ -40,7 +39,7 @@ func (a *Adapter) arrivalOf(method string, req sdk.Request) arrival {
 	if raw, ok := m.exchange.Take(method); ok {
 		m.id, m.params, m.bytes = raw.ID, raw.Params, raw.Bytes
 	} else if params := req.GetParams(); params != nil {
-		m.params, _ = json.Marshal(params) // what has been decoded can be encoded
+		m.params, _ = json.Marshal(params) // decoded params can be encoded
 	}
 	return m
 }

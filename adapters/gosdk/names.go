@@ -9,17 +9,17 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// maxPages bounds how many pages of a list are read to find out what is registered.
+// maxPages bounds how many pages of a list are read.
 const maxPages = 100
 
-// names are the registered tools and prompts, which can be labels of metrics; the names that
-// clients send cannot. The SDK has no function that tells whether there is a tool, so
-// its list is read when a name is not known.
+// names has the names of the registered tools and prompts. These can be labels of metrics; names that
+// clients send cannot. The SDK has no function for it, so the list is read when a name is not
+// known.
 type names struct {
 	known sync.Map // of [2]string: the method and the name
 }
 
-// label returns the name if something is registered by it, and else "".
+// label returns name if a tool or prompt is registered with it, and "" if not.
 func (n *names) label(ctx context.Context, next sdk.MethodHandler, session *sdk.ServerSession, method, name string) string {
 	if method != mcp.MethodToolsCall && method != mcp.MethodPromptsGet {
 		return ""
@@ -38,9 +38,9 @@ func (n *names) knows(method, name string) bool {
 	return ok
 }
 
-// read reads the list of what a method is for.
+// read reads the list of tools or prompts.
 func (n *names) read(ctx context.Context, next sdk.MethodHandler, session *sdk.ServerSession, method string) {
-	defer func() { _ = recover() }() // of a middleware of the SDK, which the call itself will meet
+	defer func() { _ = recover() }() // of a middleware of the SDK; the call itself will panic too
 	for cursor, page := "", 0; page == 0 || cursor != "" && page < maxPages; page++ {
 		list := mcp.MethodToolsList
 		var request sdk.Request = &sdk.ListToolsRequest{Session: session, Params: &sdk.ListToolsParams{Cursor: cursor}}
@@ -56,7 +56,7 @@ func (n *names) read(ctx context.Context, next sdk.MethodHandler, session *sdk.S
 	}
 }
 
-// learn remembers the names on a page of a list, and returns the cursor of the next page.
+// learn adds the names on a page of a list. It returns the cursor of the next page.
 func (n *names) learn(method string, result sdk.Result) (cursor string) {
 	switch list := result.(type) {
 	case *sdk.ListToolsResult:

@@ -55,7 +55,7 @@ func (a *Adapter) serve(ctx context.Context, next sdk.MethodHandler, method stri
 		out.Err = wireError(err)
 	}
 	if refusal, ok := mcp.AsRefusal(failure); ok {
-		out.Err = refusal.RPC() // the same, and telemetry knows that it is a refusal
+		out.Err = refusal.RPC() // telemetry recognizes it as a refusal
 	}
 	if tool, ok := result.(*sdk.CallToolResult); ok && tool != nil {
 		call.Operation().Result(tool.IsError && !mcp.IsCallerFault(failure), tool)
@@ -66,8 +66,8 @@ func (a *Adapter) serve(ctx context.Context, next sdk.MethodHandler, method stri
 	return result, err
 }
 
-// notified serves a notification, which has a span and a duration. Of its middlewares the SDK
-// takes no answer, so ours do not run.
+// notified serves a notification, which has a span and a duration. Our middlewares do not run, because
+// a notification has no answer.
 func (a *Adapter) notified(ctx context.Context, next sdk.MethodHandler, method string, req sdk.Request, m arrival) (result sdk.Result, err error) {
 	if params, ok := req.GetParams().(*sdk.CancelledParams); ok && params != nil {
 		if id, err := json.Marshal(params.RequestID); err == nil {
@@ -130,7 +130,7 @@ func wireError(err error) *mcp.Error {
 		return adapt.Plain(err)
 	}
 	e := mcp.NewError(mcp.Code(wire.Code), "%s", err.Error())
-	if err == error(wire) { // the message of the wire, without our prefix
+	if err == error(wire) { // the message without the prefix of Error
 		e.Message = wire.Message
 	}
 	if len(wire.Data) > 0 {

@@ -11,16 +11,16 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// served is what the SDK has answered, and how the middlewares see it.
+// served has the answer of the SDK, and its form for middlewares.
 type served struct {
 	result    sdk.Result
 	err       error
 	converted adapt.Converted
-	shown     error // what the middlewares see in place of err
+	shown     error // the error for the middlewares
 }
 
-// convert returns the answer as the middlewares see it. They see the error of a tool's handler
-// as the handler has returned it, which the SDK has made a result.
+// convert returns the answer for the middlewares. The SDK makes a result of the error of a tool's
+// handler; the middlewares get the error.
 func (s *served) convert(method string, chained bool) (mcp.Result, error) {
 	if s.err != nil {
 		s.shown = &adapt.SDKError{Err: s.err, Wire: wireError(s.err)}
@@ -37,7 +37,7 @@ func (s *served) convert(method string, chained bool) (mcp.Result, error) {
 	return s.converted.Result, nil
 }
 
-// settle returns the answer for the SDK: its own, unless the middlewares have changed it.
+// settle returns the answer for the SDK. It is the SDK's own answer unless the middlewares changed it.
 func (s *served) settle(call *adapt.Call, result mcp.Result, err error, chained bool) (sdk.Result, error) {
 	switch {
 	case err != nil && s.shown != nil && errors.Is(err, s.shown) && !adapt.Ours(err):
@@ -57,7 +57,7 @@ func (s *served) settle(call *adapt.Call, result mcp.Result, err error, chained 
 	return decode(call.Request.Method, changed)
 }
 
-// told answers with an error as our server does.
+// told returns the answer for an error, as our server makes it.
 func told(call *adapt.Call, err error) (sdk.Result, error) {
 	tool, rpc := call.Told(err)
 	if rpc != nil {
@@ -68,7 +68,7 @@ func told(call *adapt.Call, err error) (sdk.Result, error) {
 	}, nil
 }
 
-// decode returns the SDK's form of a result that a middleware has made.
+// decode returns the result of a middleware as a result of the SDK.
 func decode(method string, data []byte) (sdk.Result, error) {
 	result := newResult(method)
 	if result == nil || json.Unmarshal(data, result) != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// sessions are the legacy sessions that outlive their first request.
+// sessions has the legacy sessions with more than one request.
 type sessions struct {
 	mu   sync.Mutex // guards the rest, and what is in a session
 	open map[*sdk.ServerSession]*session
@@ -24,12 +24,12 @@ type session struct {
 	id    string
 	scope any // the connection, or the id
 	peer  middleware.Peer
-	end   mcp.Cause // "" is not known yet
+	end   mcp.Cause // "" if it is not known yet
 }
 
-// opened remembers a session after its initialize, until the SDK has closed it.
+// opened adds a session after its initialize. It is removed when the SDK has closed it.
 func (s *sessions) opened(core *adapt.Adapter, ss *sdk.ServerSession, m arrival, req *middleware.Request, version mcp.Version) {
-	if m.scope == nil && ss.ID() == "" { // it ends with the request, or nobody knows when
+	if m.scope == nil && ss.ID() == "" { // its end is not known
 		return
 	}
 	opened := &session{id: ss.ID(), scope: m.scope, peer: declared(ss.InitializeParams())}
@@ -50,7 +50,7 @@ func (s *sessions) opened(core *adapt.Adapter, ss *sdk.ServerSession, m arrival,
 		Version: version, Transport: req.Peer.Transport, RemoteAddr: req.Peer.Addr, SessionID: opened.id, Client: opened.peer.Client,
 	})
 	go func() {
-		_ = ss.Wait() // how the connection has ended is known by its reader
+		_ = ss.Wait() // the reader of the connection knows the cause
 		s.mu.Lock()
 		delete(s.open, ss)
 		cause := opened.end
@@ -65,7 +65,7 @@ func (s *sessions) opened(core *adapt.Adapter, ss *sdk.ServerSession, m arrival,
 	}()
 }
 
-// peer returns what is known of the client of a session.
+// peer describes the client of a session.
 func (s *sessions) peer(ss *sdk.ServerSession) middleware.Peer {
 	s.mu.Lock()
 	open := s.open[ss]
@@ -76,7 +76,7 @@ func (s *sessions) peer(ss *sdk.ServerSession) middleware.Peer {
 	return declared(ss.InitializeParams())
 }
 
-// declared returns what a client has said in initialize.
+// declared describes a client by its initialize.
 func declared(params *sdk.InitializeParams) middleware.Peer {
 	if params == nil {
 		return middleware.Peer{}
@@ -87,12 +87,12 @@ func declared(params *sdk.InitializeParams) middleware.Peer {
 	}
 	if raw, err := json.Marshal(params.Capabilities); err == nil && params.Capabilities != nil {
 		peer.Capabilities = new(mcp.ClientCapabilities)
-		_ = json.Unmarshal(raw, peer.Capabilities) // an ill-typed capability is not declared
+		_ = json.Unmarshal(raw, peer.Capabilities) // a capability with a wrong type is not declared
 	}
 	return peer
 }
 
-// ended notes why the session on a connection ends; the first reason counts.
+// ended sets why the session on a connection ends. The first cause counts.
 func (s *sessions) ended(scope any, cause mcp.Cause) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *sessions) ended(scope any, cause mcp.Cause) {
 	}
 }
 
-// delete lets the SDK delete a session, which it may refuse.
+// delete calls the SDK to delete a session, which may refuse it.
 func (s *sessions) delete(w http.ResponseWriter, req *http.Request, next http.Handler) {
 	id, answer := req.Header.Get("Mcp-Session-Id"), &report.Writer{ResponseWriter: w}
 	s.mark(id, "", mcp.CauseSessionDelete)
@@ -113,7 +113,7 @@ func (s *sessions) delete(w http.ResponseWriter, req *http.Request, next http.Ha
 	}
 }
 
-// mark changes why a session ends.
+// mark changes the cause of a session's end.
 func (s *sessions) mark(id string, from, to mcp.Cause) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,14 +13,12 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Transport wraps a transport of the SDK that carries messages over a connection, such as
-// [sdk.StdioTransport]. By it the adapter knows the ids of requests, the reasons of the
-// client's cancellations, and why the connection has ended. Use the transport for one
-// connection, as any of the SDK.
+// Transport wraps a transport of the SDK for one connection, such as [sdk.StdioTransport]. With it the
+// adapter knows the ids of requests, the reasons of the client's cancellations, and why the
+// connection ended. Use the transport for one connection, like all transports of the SDK.
 //
-// As with every wrapper around a transport, such as [sdk.LoggingTransport], the SDK does not
-// tell the connection which revision was negotiated, and so takes batches where it would
-// refuse them.
+// The SDK does not tell a wrapped transport, such as [sdk.LoggingTransport], which revision was
+// negotiated. So it takes batches in revisions without batches.
 func (a *Adapter) Transport(next sdk.Transport) sdk.Transport { return &transport{a, next} }
 
 type transport struct {
@@ -49,7 +47,7 @@ func (t *transport) SupportsProtocolVersion(version string) bool {
 	return true
 }
 
-// A connection notes the messages on their way to the SDK.
+// A connection records the arrivals of messages for the SDK.
 type connection struct {
 	sdk.Connection
 	adapter *Adapter
@@ -64,7 +62,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	msg, err := c.Connection.Read(ctx)
 	if err != nil {
 		end := mcp.CauseTransportError
-		if err == io.EOF { // the SDK compares it so, too
+		if err == io.EOF { // the SDK compares the error so
 			end = mcp.CauseTransportClose
 		}
 		c.adapter.sessions.ended(c, end)
@@ -76,7 +74,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return msg, nil
 }
 
-// note remembers how a message has arrived. The SDK hands the Extra on to its middlewares.
+// note records the arrival of a message. The SDK passes the Extra to its middlewares.
 func (c *connection) note(req *jsonrpc.Request) {
 	if req.Extra != nil {
 		return
@@ -100,8 +98,8 @@ func (c *connection) note(req *jsonrpc.Request) {
 	req.Extra = extra
 }
 
-// Write implements [sdk.Connection]. Each request is answered, also one that no middleware
-// has seen.
+// Write implements [sdk.Connection]. It removes the arrival of an answered request, which may not have
+// reached our middleware.
 func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) error {
 	if response, ok := msg.(*jsonrpc.Response); ok {
 		c.mu.Lock()

@@ -1,5 +1,5 @@
-// Package mcpgo puts Vitrine's telemetry, middlewares and causes of cancellations on a
-// server of github.com/mark3labs/mcp-go:
+// Package mcpgo adds Vitrine's telemetry, middlewares and causes of cancellations to a server of
+// github.com/mark3labs/mcp-go:
 //
 //	t, err := telemetry.New(telemetry.WithService("notes", "1.0.0"))
 //	adapter := mcpgo.Instrument(srv, t, middleware.Logging(slog.Default()))
@@ -7,8 +7,8 @@
 //	http.Handle("/metrics", t.MetricsHandler())
 //	defer adapter.Shutdown(ctx)
 //
-// Over stdio, [Adapter.Listen] takes the place of [Adapter.HTTP]. What the adapter can and
-// cannot know is in the table of docs/adapters.md.
+// Over stdio, use [Adapter.Listen] instead of [Adapter.HTTP]. A table in docs/adapters.md says what the
+// adapter can know.
 package mcpgo
 
 import (
@@ -23,27 +23,25 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// An Adapter records what happens on a server of mcp-go. Its methods are safe for
-// concurrent use.
+// An Adapter records the requests of a server of mcp-go. It is safe for concurrent use.
 type Adapter struct {
 	core     *adapt.Adapter
 	server   *sdk.MCPServer
 	sessions sync.Map // by id: func(mcp.Cause)
 }
 
-// Instrument records the requests of a server with t, runs the middlewares around the handlers
-// of tools, prompts and resources, the first one outermost, and contains the panics of these
-// handlers. mcp-go hands no other requests to middlewares. Call it once for each server, when
-// it is made and before it serves. Handler middlewares of mcp-go that the server has already
-// run outside, those that are added later run inside.
+// Instrument records the requests of a server with t, runs the middlewares around the handlers of
+// tools, prompts and resources, and contains panics of these handlers. The first middleware is the
+// outermost. mcp-go has no middlewares for other requests. Call it once for each server, before
+// the server serves. Handler middlewares of mcp-go that the server already has run outside; those
+// that are added later run inside.
 //
-// It takes the place of the server's tracer and propagator (server.WithTracer,
-// server.WithPropagator), and adds to its hooks.
+// It replaces the server's tracer and propagator (server.WithTracer, server.WithPropagator), and adds
+// hooks.
 //
-// What callers are told of the errors of middlewares is what our server tells them
-// (mcp.ToolError explains it), as far as mcp-go lets it: it answers every error of a handler
-// with the code -32603. So are the errors of package mcp that handlers return; mcp-go answers
-// all other errors of handlers as ever: with their text.
+// Callers get the errors of middlewares, and errors of package mcp from handlers, as our server
+// answers them (see mcp.ToolError), but mcp-go answers every error of a handler with the code
+// -32603. mcp-go answers all other errors of handlers with their text.
 func Instrument(srv *sdk.MCPServer, t *telemetry.Telemetry, middlewares ...middleware.Middleware) *Adapter {
 	a := &Adapter{core: adapt.New(t, middlewares...), server: srv}
 	sdk.WithPropagator(propagator{})(srv)
@@ -64,15 +62,14 @@ func Instrument(srv *sdk.MCPServer, t *telemetry.Telemetry, middlewares ...middl
 	return a
 }
 
-// Shutdown refuses new calls of tools, prompts and resources, ends subscriptions, and waits
-// for the running requests until ctx ends. Then it cancels them with the cause
-// server_shutdown and gives them one more second. The error says how many are left after that.
-// Later calls return nil at once.
+// Shutdown refuses new calls of tools, prompts and resources, ends subscriptions, and waits for the
+// running requests until ctx ends. Then it cancels them with the cause server_shutdown and waits
+// one more second. The error says how many handlers still run after that. Later calls do nothing
+// and return nil.
 //
 // Shut the HTTP server down afterwards.
 func (a *Adapter) Shutdown(ctx context.Context) error { return a.core.Shutdown(ctx) }
 
-// HTTP wraps mcp-go's handler. By it the adapter knows the params of requests as they were
-// sent, the address of the client, when a client goes away, and the reasons of
-// its cancellations.
+// HTTP wraps mcp-go's handler. With it the adapter knows the params of requests as they were sent, the
+// address of the client, when a client goes away, and the reasons of its cancellations.
 func (a *Adapter) HTTP(next http.Handler) http.Handler { return a.core.HTTP(next) }

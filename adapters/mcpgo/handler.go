@@ -25,7 +25,7 @@ func (a *Adapter) tool(next sdk.ToolHandlerFunc) sdk.ToolHandlerFunc {
 	}
 }
 
-// prompt runs them around the handler of a prompt.
+// prompt runs the middlewares around the handler of a prompt.
 func (a *Adapter) prompt(next sdk.PromptHandlerFunc) sdk.PromptHandlerFunc {
 	return func(ctx context.Context, req mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 		result, changed, err := serve(ctx, a, func(ctx context.Context) (*mcp.GetPromptResult, error) { return next(ctx, req) })
@@ -36,7 +36,7 @@ func (a *Adapter) prompt(next sdk.PromptHandlerFunc) sdk.PromptHandlerFunc {
 	}
 }
 
-// resource runs them around the handler of a resource.
+// resource runs the middlewares around the handler of a resource.
 func (a *Adapter) resource(next sdk.ResourceHandlerFunc) sdk.ResourceHandlerFunc {
 	return func(ctx context.Context, req mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
 		result, changed, err := serve(ctx, a, func(ctx context.Context) (*mcp.ReadResourceResult, error) {
@@ -53,12 +53,12 @@ func (a *Adapter) resource(next sdk.ResourceHandlerFunc) sdk.ResourceHandlerFunc
 	}
 }
 
-// serve serves a request. changed is the result in JSON if the middlewares have made
-// another one.
+// serve serves a request. changed is the result of the middlewares in JSON, or nil if they did not
+// change the result.
 func serve[R any](ctx context.Context, a *Adapter, next func(context.Context) (R, error)) (result R, changed json.RawMessage, err error) {
 	var none R
 	r := requestOf(ctx)
-	if r == nil || r.call.Request == nil { // it does not come by a request
+	if r == nil || r.call.Request == nil { // there is no request
 		result, err = next(ctx)
 		return result, nil, err
 	}
@@ -90,7 +90,7 @@ func serve[R any](ctx context.Context, a *Adapter, next func(context.Context) (R
 	return result, json.RawMessage(after), nil
 }
 
-// told answers with an error as our server does.
+// told returns the answer for an error, as our server makes it.
 func told(call *adapt.Call, err error) (json.RawMessage, error) {
 	tool, rpc := call.Told(err)
 	if rpc != nil {
@@ -100,10 +100,10 @@ func told(call *adapt.Call, err error) (json.RawMessage, error) {
 	return data, err
 }
 
-// An answer is an error of which mcp-go sends the text.
+// An answer is an error whose text mcp-go sends.
 type answer struct{ rpc *vitrine.Error }
 
-// Error returns the message alone.
+// Error returns the message without the code.
 func (e answer) Error() string { return e.rpc.Message }
 
 // Unwrap returns the error.

@@ -11,10 +11,10 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Listen serves a connection of bytes until in ends or ctx does, as
-// [sdk.StdioServer.Listen] does, and returns what that returns. By it the adapter knows the
-// reasons of the client's cancellations, and why the connection has ended. stdio must be made
-// of the server that is instrumented; mcp-go can serve only one connection at a time.
+// Listen serves a byte stream until in or ctx ends. It calls [sdk.StdioServer.Listen] and returns its
+// error. With it the adapter knows the reasons of the client's cancellations, and why the
+// connection ended. stdio must be made of the instrumented server. mcp-go can serve only one
+// connection at a time.
 //
 //	err := adapter.Listen(ctx, server.NewStdioServer(srv), os.Stdin, os.Stdout)
 func (a *Adapter) Listen(ctx context.Context, stdio *sdk.StdioServer, in io.Reader, out io.Writer) error {
@@ -24,22 +24,22 @@ func (a *Adapter) Listen(ctx context.Context, stdio *sdk.StdioServer, in io.Read
 
 type connectionKey struct{}
 
-// connectionOf returns the connection on which a message has come, or nil.
+// connectionOf returns the connection of a message, or nil.
 func connectionOf(ctx context.Context) *connection {
 	c, _ := ctx.Value(connectionKey{}).(*connection)
 	return c
 }
 
-// A connection is one of [Adapter.Listen].
+// A connection is a connection of [Adapter.Listen].
 type connection struct {
 	adapter *Adapter
 	ctx     context.Context
 
 	mu   sync.Mutex
-	read *mcp.CancelError // how reading has ended; nil if it has not
+	read *mcp.CancelError // how reading ended; nil if it has not
 }
 
-// end returns why the connection has ended; nil if it has not.
+// end returns why the connection ended, or nil if it is open.
 func (c *connection) end() *mcp.CancelError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,15 +49,15 @@ func (c *connection) end() *mcp.CancelError {
 	return c.read
 }
 
-// maxLine is how long a line may be that is looked at, in bytes.
+// maxLine is the maximum length of a line for the search, in bytes.
 const maxLine = 64 << 10
 
 // A reader looks for cancellations in the lines that mcp-go reads.
 type reader struct {
 	io.Reader
 	connection *connection
-	line       []byte // that has begun
-	skip       bool   // it is too long
+	line       []byte // the current line
+	skip       bool   // the line is too long
 }
 
 // Read implements [io.Reader].
@@ -66,7 +66,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	r.look(p[:n])
 	if err != nil {
 		end := mcp.CauseTransportError
-		if err == io.EOF { // mcp-go compares it so, too
+		if err == io.EOF { // mcp-go compares the error so
 			end = mcp.CauseTransportClose
 		}
 		r.connection.mu.Lock()

@@ -38,14 +38,14 @@ func peerOf(ctx context.Context, params adapt.Params) middleware.Peer {
 			peer.Client = &mcp.Implementation{Name: client.Name, Version: client.Version, Title: client.Title}
 			peer.Capabilities = new(mcp.ClientCapabilities)
 			if raw, err := json.Marshal(known.GetClientCapabilities()); err == nil {
-				_ = json.Unmarshal(raw, peer.Capabilities) // an ill-typed capability is not declared
+				_ = json.Unmarshal(raw, peer.Capabilities) // a capability with a wrong type is not declared
 			}
 		}
 	}
 	return peer
 }
 
-// transportOf names the transport as telemetry does; "" if it is not known.
+// transportOf returns the transport by its name in telemetry, or "" if it is not known.
 func transportOf(ctx context.Context, session sdk.ClientSession) string {
 	if connectionOf(ctx) != nil {
 		return "stdio"
@@ -58,15 +58,15 @@ func transportOf(ctx context.Context, session sdk.ClientSession) string {
 	case *sdk.InProcessSession:
 		return "memory"
 	default:
-		if s.SessionID() == "stdio" { // the only one
+		if s.SessionID() == "stdio" { // the only such session
 			return "stdio"
 		}
 	}
 	return ""
 }
 
-// registered shows an HTTP session. Others are registered before their client has said
-// anything: see initialized.
+// registered shows an HTTP session. Other sessions are registered before the client has sent
+// initialize; see initialized.
 func (a *Adapter) registered(ctx context.Context, session sdk.ClientSession) {
 	if transportOf(ctx, session) == "http" {
 		a.open(ctx, session)
@@ -97,7 +97,7 @@ func (a *Adapter) unregistered(ctx context.Context, session sdk.ClientSession) {
 	if !ok {
 		return
 	}
-	cause := mcp.CauseSessionIdle // mcp-go's sweeper
+	cause := mcp.CauseSessionIdle // closed by mcp-go after a timeout
 	req := adapt.ExchangeOf(ctx).Request()
 	switch {
 	case req != nil && req.Method == http.MethodDelete:

@@ -17,17 +17,17 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// mcp-go has no middleware for all requests, but a tracer whose spans last as long as they, and
-// whose context is the handler's. A request is made in the tracer, described by a hook, which
-// knows id and params, and ended with the span.
+// mcp-go has no middleware for all requests, but it has a tracer. Its span begins and ends with the
+// request, and its context is the context of the handler. So the tracer makes a request, a hook
+// with id and params describes it, and the end of the span ends it.
 
-// A request is one of mcp-go. It is used by one goroutine, that of the SDK.
+// A request is a request of mcp-go. Only the goroutine of the SDK uses it.
 type request struct {
 	adapter *Adapter
 	call    *adapt.Call
 	method  string
 	begun   bool
-	settled bool // by a hook, or with an error
+	settled bool // a hook or an error has settled it
 	failure error
 	out     telemetry.Outcome
 }
@@ -42,7 +42,7 @@ func requestOf(ctx context.Context) *request {
 	return r
 }
 
-// A propagator keeps the HTTP header for the tracer, which mcp-go calls next.
+// A propagator puts the HTTP header into the context for the tracer.
 type propagator struct{}
 
 // Extract implements [tracing.Propagator].
@@ -53,16 +53,16 @@ func (propagator) Extract(ctx context.Context, header http.Header) context.Conte
 	return context.WithValue(ctx, headerKey{}, header)
 }
 
-// Inject implements [tracing.Propagator]. The server sends no requests by HTTP.
+// Inject implements [tracing.Propagator]. It does nothing, because the server sends no HTTP requests.
 func (propagator) Inject(context.Context, http.Header) {}
 
-// A tracer makes a request of each span that mcp-go starts for one.
+// A tracer makes a request for each span of a request.
 type tracer struct{ adapter *Adapter }
 
 // Start implements [tracing.Tracer].
 func (t tracer) Start(ctx context.Context, name string, kind tracing.SpanKind, _ ...tracing.Attribute) (context.Context, tracing.Span) {
 	method, ok := strings.CutPrefix(name, "mcp.")
-	if kind != tracing.SpanKindServer || !ok { // it is a handler's, and within the request's
+	if kind != tracing.SpanKindServer || !ok { // it is the span of a handler
 		return tracing.NoopTracer().Start(ctx, name, kind)
 	}
 	x, how := adapt.ExchangeOf(ctx), adapt.Cancels{Disconnect: true}
@@ -84,8 +84,8 @@ func (span) SetAttributes(...tracing.Attribute) {}
 // RecordError implements [tracing.Span].
 func (span) RecordError(error) {}
 
-// SetStatus implements [tracing.Span]. mcp-go tells it of each error that it answers with,
-// also where it calls no hook: for a method that it does not have.
+// SetStatus implements [tracing.Span]. mcp-go calls it for each error that it answers with. For an
+// unknown method it calls no hook.
 func (s span) SetStatus(code tracing.StatusCode, description string) {
 	if r := s.request; code == tracing.StatusError && !r.settled {
 		r.settled = true
@@ -97,21 +97,21 @@ func (s span) SetStatus(code tracing.StatusCode, description string) {
 func (s span) End() {
 	r := s.request
 	r.begin(r.call, nil, nil)
-	if !r.settled { // it unwinds a panic, of what has no middleware
+	if !r.settled { // a panic outside of our middlewares
 		r.call.Operation().Panicked("outside of the handler of a tool, prompt or resource", debug.Stack())
 		r.out.Err = adapt.ErrPanicked
 	}
 	r.call.End(r.out)
 }
 
-// before is called before the handler, and knows all of the request.
+// before is a hook with id and params that mcp-go calls before the handler.
 func (a *Adapter) before(ctx context.Context, id any, _ mcp.MCPMethod, message any) {
 	if r := requestOf(ctx); r != nil {
 		r.begin(ctx, id, message)
 	}
 }
 
-// succeeded is called with the result.
+// succeeded is a hook with the result.
 func (a *Adapter) succeeded(ctx context.Context, _ any, method mcp.MCPMethod, _, result any) {
 	r := requestOf(ctx)
 	if r == nil {
@@ -126,7 +126,7 @@ func (a *Adapter) succeeded(ctx context.Context, _ any, method mcp.MCPMethod, _,
 	}
 }
 
-// failed is called with the error, for a request that is refused early without before.
+// failed is a hook with the error. For a request that is refused early, before was not called.
 func (a *Adapter) failed(ctx context.Context, id any, _ mcp.MCPMethod, message any, err error) {
 	r := requestOf(ctx)
 	if r == nil {
@@ -136,7 +136,7 @@ func (a *Adapter) failed(ctx context.Context, id any, _ mcp.MCPMethod, message a
 	r.settled = true
 	r.out.Err = wireError(err)
 	if rpc, ok := vitrine.AsError(err); ok {
-		r.out.Err = rpc // what was meant; the code of a handler's error is always the same
+		r.out.Err = rpc // mcp-go answers with another code
 	}
 }
 
@@ -152,7 +152,7 @@ func wireError(err error) *vitrine.Error {
 	return adapt.Plain(err)
 }
 
-// begin describes the request, once.
+// begin describes the request. Later calls do nothing.
 func (r *request) begin(ctx context.Context, id, message any) {
 	if r.begun {
 		return
@@ -181,7 +181,7 @@ func (r *request) begin(ctx context.Context, id, message any) {
 	r.call.Begin(req, params, scope, raw.Bytes)
 }
 
-// reencoded returns a request as mcp-go has understood it.
+// reencoded encodes the request that mcp-go has decoded.
 func reencoded(id, message any) adapt.Raw {
 	var raw adapt.Raw
 	if data, err := json.Marshal(id); err == nil && id != nil {
@@ -196,7 +196,7 @@ func reencoded(id, message any) adapt.Raw {
 	return raw
 }
 
-// nameOf returns what is registered by a name, and the same if it can be a label.
+// nameOf returns the registered name for the route, and for labels. Names of resources are no labels.
 func (a *Adapter) nameOf(ctx context.Context, method, name string) (route, label string) {
 	ok := false
 	switch method {

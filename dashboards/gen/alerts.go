@@ -6,11 +6,11 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// byInstance tells processes apart, and says of which job and namespace each is.
+// byInstance aggregates by process, with its job and namespace.
 const byInstance = "sum by (namespace, job, instance) "
 
-// noSubscription leaves out subscriptions, which live as long as their connections: that
-// nobody reads their ends is nothing special.
+// noSubscription leaves out subscriptions. They end with their connections, so that their answers are
+// often dropped.
 var noSubscription = isNot("method", "subscriptions/listen")
 
 // faults returns the alerts about single instances.
@@ -39,9 +39,8 @@ func faults(c *config) []rule {
 	})
 }
 
-// unaccounted is about the law of conservation: what was admitted and has no fate is in
-// flight. Of what is in flight only cancelled requests may have a fate already, while
-// their handlers go on.
+// unaccounted checks that every admitted request without a fate is in flight. A request in flight may
+// have a fate only if it is cancelled and its handler still runs.
 func unaccounted(c *config, s source) rule {
 	open := fmt.Sprintf("(%[1]s(%[2]s) - %[1]s(%[3]s) - %[1]s(%[4]s) - %[1]s(%[5]s))", byInstance,
 		s.of(telemetry.MetricRequestsAdmitted), s.of(telemetry.MetricResponsesSent),
@@ -57,8 +56,8 @@ func unaccounted(c *config, s source) rule {
 	}
 }
 
-// drops are about answers that somebody may have waited for. Those of the client's own
-// doing are left out, above and below the line: it has cancelled, or deleted the session.
+// drops alerts on dropped answers for which a client may have waited. Answers to requests that the
+// client cancelled, or whose session it deleted, are not in the ratio.
 func drops(c *config, s source) rule {
 	faulty := is("reason", "closed_writer", "broken_peer", "write_timeout", "stream_gone")
 	rate := func(selector string) string { return "(rate(" + selector + "[10m]))" }
@@ -81,8 +80,8 @@ and %[1]s * 600 >= 5`, "sum by (namespace, job, instance, reason) "+rate(dropped
 	}
 }
 
-// surge is about requests that are begun and not finished. A shutdown is left out: what it
-// cuts is seen once, and fails, of which the alerts about budgets tell.
+// surge alerts on many cancelled requests. Requests that a shutdown cancelled are not in the ratio:
+// they are failures, which the alerts about budgets cover.
 func surge(c *config, s source) rule {
 	causes := is("cause", "deadline", "client_cancel", "client_disconnect", "transport_close", "transport_error", "session_delete")
 	cancelled := "sum by (namespace, job, instance, cause) (rate(" + s.of(telemetry.MetricRequestsCancelled, noSubscription, causes) + "[10m]))"

@@ -15,38 +15,37 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// A config says for which servers dashboards and rules are made, and what is promised
-// of them. The zero value of a field is its default.
+// A config selects the servers for dashboards and rules, and has their objectives. The zero value of a
+// field stands for its default.
 type config struct {
 	// Name is in the titles of the dashboards and in their links.
 	Name string `yaml:"name"`
-	// Selector is matchers of PromQL, such as job="weather", that each series must meet.
+	// Selector has matchers of PromQL for all series, such as job="weather".
 	Selector string `yaml:"selector,omitempty"`
-	// Runbook is the address of docs/runbook.md, or of a page with the same titles.
+	// Runbook is the address of docs/runbook.md, or of a page with the same headings.
 	Runbook string `yaml:"runbook"`
-	// RequestTimeout is the longest deadline that a request may have: the server's
-	// --max-request-timeout.
+	// RequestTimeout is the longest deadline of a request: the server's --max-request-timeout.
 	RequestTimeout time.Duration `yaml:"request_timeout"`
 	Minimum        minimum       `yaml:"minimum"`
-	// Objective is that of every tool, and of all requests that are no tool calls.
+	// Objective is the objective of every tool, and of all requests that are no tool calls.
 	Objective objective `yaml:"objective"`
-	// Tools are the tools with an objective of their own. What one leaves out is as above.
+	// Tools has the objectives of single tools. Empty fields are those of Objective.
 	Tools map[string]objective `yaml:"tools,omitempty"`
 }
 
-// A minimum is how much must have happened to a tool within the long window of an alert
-// before its ratios mean anything.
+// A minimum is the number of requests and failures of a tool in the long window of an alert below
+// which the alert does not fire.
 type minimum struct {
 	Requests int `yaml:"requests"`
 	Failures int `yaml:"failures"`
 }
 
-// An objective is what is promised of requests, their callers' faults left out.
+// An objective is a service level objective of requests. Faults of callers do not count.
 type objective struct {
 	// Availability is the share of requests that must not fail, in percent.
 	Availability float64 `yaml:"availability,omitempty"`
-	// Latency is how long a request may take: a bound of the buckets of
-	// mcp_server_operation_duration_seconds. A negative one promises nothing.
+	// Latency is how long a request may take. It is a bound of the buckets of
+	// mcp_server_operation_duration_seconds. A negative one means that there is no objective.
 	Latency time.Duration `yaml:"latency,omitempty"`
 	// Fast is the share of the requests without an error that must not take longer, in
 	// percent.
@@ -63,7 +62,7 @@ func defaults() config {
 	}
 }
 
-// readConfig reads a configuration in YAML. A field that it does not know is an error.
+// readConfig reads a configuration in YAML. An unknown field is an error.
 func readConfig(text []byte) (config, error) {
 	c := defaults()
 	dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -74,7 +73,7 @@ func readConfig(text []byte) (config, error) {
 	return c, c.check()
 }
 
-// minTarget is the lowest target whose budget can be spent 14.4 times as fast as allowed.
+// minTarget is the lowest target in percent whose budget can be spent 14.4 times as fast as allowed.
 const minTarget = 94
 
 func (c *config) check() error {
@@ -112,7 +111,7 @@ func (c *config) check() error {
 	return errors.Join(faults...)
 }
 
-// toolNames are those of the tools with an objective of their own, in order.
+// toolNames returns the sorted names of the tools with their own objective.
 func (c *config) toolNames() (names []string) {
 	for tool, o := range c.Tools {
 		if o != (objective{}) {
@@ -123,7 +122,7 @@ func (c *config) toolNames() (names []string) {
 	return names
 }
 
-// objectiveOf fills in what a tool's objective leaves out.
+// objectiveOf returns the objective of a tool with all fields.
 func (c *config) objectiveOf(tool string) objective {
 	o := c.Tools[tool]
 	if o.Availability == 0 {
@@ -138,15 +137,15 @@ func (c *config) objectiveOf(tool string) objective {
 	return o
 }
 
-// source is what the selectors of rules have in common.
+// source returns the common part of the selectors of rules.
 func (c *config) source() source { return source{selector: c.Selector, service: slug(c.Name)} }
 
-// budget is the share that a target in percent leaves to failures.
+// budget returns the share of failures that a target in percent allows.
 func budget(target float64) string {
 	return strconv.FormatFloat(float64(int64((100-target)*1e6+0.5))/1e8, 'f', -1, 64)
 }
 
-// bound matches a bucket as Prometheus 2 and 3 write it: 5, and 5.0.
+// bound matches a bucket in the formats of Prometheus 2 and 3: 5 and 5.0.
 func bound(d time.Duration) matcher {
 	text := strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
 	if strings.Contains(text, ".") {
@@ -158,7 +157,7 @@ func bound(d time.Duration) matcher {
 // maxSlug leaves room for the rest of a dashboard's uid, which has 40 characters.
 const maxSlug = 24
 
-// slug makes a name fit for links and names of groups.
+// slug makes a name for links and groups.
 func slug(name string) string {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	return strings.Join(words, "-")

@@ -2,7 +2,7 @@ package main
 
 import "github.com/vitrine-mcp/vitrine/telemetry"
 
-// faults is about requests that nobody wanted any more, and answers that reached nobody.
+// faults is the dashboard about cancelled requests and dropped answers.
 func (b board) faults() sheet {
 	return sheet{
 		"cancellations", "cancellations and drops",
@@ -42,12 +42,11 @@ func (b board) cancellations() []panel {
 	}
 }
 
-// ended is what counters have reached that move only at the end of a process, in whole
-// numbers. Mostly that is the largest value: nothing has to be seen before it, and nothing
-// is extrapolated. But processes that follow each other under one address are one series:
-// it falls with each that begins, and what each has counted adds up. The increase does, and
-// is extrapolated by less than the time between two scrapes, which rounding down takes away
-// again unless there is more to count than there were scrapes.
+// ended returns the value of counters that are counted only at the end of a process, as a whole
+// number. Usually that is the largest value, which needs no earlier sample. But several processes
+// may have had one address, and then the series was reset, and the increase is the sum of their
+// counts. Prometheus extrapolates an increase. Rounding down removes that, unless there were more
+// counts than scrapes.
 func ended(counters string) string {
 	over := counters + "[$__range]"
 	return "max_over_time(" + over + ") unless resets(" + over + ") > 0 or floor(increase(" + over + "))"

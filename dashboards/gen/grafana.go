@@ -1,9 +1,9 @@
 package main
 
-// The types below are as much of Grafana's dashboards as is used here. A test in e2e
-// holds what is generated against Grafana's own types.
+// The types below are the used parts of Grafana's dashboards. A test in e2e compares the generated
+// files with Grafana's types.
 
-// schemaVersion is that of Grafana 11.0. Later versions read it, and migrate it.
+// schemaVersion is the version of Grafana 11.0. Later versions of Grafana migrate it.
 const schemaVersion = 39
 
 type dashboard struct {
@@ -65,7 +65,7 @@ type link struct {
 	KeepTime    bool     `json:"keepTime"`
 }
 
-// A panel is one picture, or the title of a row of them.
+// A panel is one panel, or the title of a row of panels.
 type panel struct {
 	ID          int            `json:"id"`
 	Type        string         `json:"type"`
@@ -77,7 +77,7 @@ type panel struct {
 	FieldConfig *fieldConfig   `json:"fieldConfig,omitempty"`
 	Options     map[string]any `json:"options,omitempty"`
 	Links       []link         `json:"links,omitempty"`
-	// Of rows.
+	// For rows.
 	Collapsed *bool   `json:"collapsed,omitempty"`
 	Panels    []panel `json:"panels,omitempty"`
 }
@@ -89,7 +89,7 @@ type gridPos struct {
 	H int `json:"h"`
 }
 
-// A target is a query and how its answer is shown.
+// A target is a query and the format of its result.
 type target struct {
 	RefID        string    `json:"refId"`
 	Datasource   reference `json:"datasource"`
@@ -107,7 +107,7 @@ type fieldConfig struct {
 	Overrides []any `json:"overrides"`
 }
 
-// A field is how values look.
+// A field is the format of values.
 type field struct {
 	Unit       string         `json:"unit"`
 	Min        *float64       `json:"min,omitempty"`
@@ -123,7 +123,7 @@ type thresholds struct {
 	Steps []step `json:"steps"`
 }
 
-// A step is the color from a value upwards; nil is the lowest.
+// A step is the color from a value upwards. The lowest step has no value.
 type step struct {
 	Color string   `json:"color"`
 	Value *float64 `json:"value"`

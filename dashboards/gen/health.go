@@ -2,7 +2,7 @@ package main
 
 import "github.com/vitrine-mcp/vitrine/telemetry"
 
-// health is about the process itself, and about what it reports.
+// health is the dashboard about the process and its telemetry.
 func (b board) health() sheet {
 	return sheet{
 		"health", "runtime and telemetry",

@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-// run is main without the process.
+// run runs the command.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("gen", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return write(*out, &c)
 }
 
-// compare makes sure that the server has the tools of the configuration.
+// compare returns an error if the server does not have the tools of the configuration.
 func (c *config) compare(names []string) error {
 	var missing []string
 	for tool := range c.Tools {
@@ -80,7 +80,7 @@ func (c *config) compare(names []string) error {
 	return nil
 }
 
-// printConfig writes a configuration in which every tool has its place.
+// printConfig writes a configuration with all tools.
 func printConfig(out io.Writer, c *config, names []string) error {
 	all := map[string]objective{}
 	for _, name := range names {
@@ -113,7 +113,7 @@ func write(folder string, c *config) error {
 	return nil
 }
 
-// files returns what is generated, by name.
+// files returns the generated files by name.
 func files(c *config) (map[string][]byte, error) {
 	text, err := rules(c).encode()
 	if err != nil {

@@ -7,43 +7,42 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// windows are those over which ratios are recorded.
+// windows are the windows of the recorded ratios.
 var windows = []string{"5m", "30m", "1h", "2h", "6h", "3d"}
 
-// The names of what is recorded, for each namespace, job and tool. Requests that are no
-// tool calls are together under no tool.
+// The names of recording rules. They have a series for each namespace, job and tool. Requests that
+// are no tool calls have an empty tool.
 const (
-	recordServed    = "vitrine:served:rate"      // requests a second without what their callers have spoilt
-	recordFailed    = "vitrine:failed:rate"      // those of them that failed
-	recordFailing   = "vitrine:failed:ratio"     // their share
-	recordSucceeded = "vitrine:succeeded:rate"   // requests a second without any error
-	recordSlow      = "vitrine:slow:rate"        // those of them that took longer than promised
-	recordSlowing   = "vitrine:slow:ratio"       // their share
+	recordServed    = "vitrine:served:rate"      // requests per second without faults of callers
+	recordFailed    = "vitrine:failed:rate"      // failed requests per second
+	recordFailing   = "vitrine:failed:ratio"     // the share of failed requests
+	recordSucceeded = "vitrine:succeeded:rate"   // requests per second without any error
+	recordSlow      = "vitrine:slow:rate"        // those that took longer than the objective
+	recordSlowing   = "vitrine:slow:ratio"       // the share of slow requests
 	recordBudget    = "vitrine:failed:objective" // the share that may fail
 	recordSlowable  = "vitrine:slow:objective"   // the share that may be slow
 )
 
-// toolLabels are those that tell promises apart. Two releases in two namespaces may have
-// one name, which is their job. Where Prometheus is not in a cluster there is no namespace,
-// and the label is empty.
+// toolLabels are the labels of objectives. Two releases in two namespaces may have the same name,
+// which is their job. Outside of a cluster the namespace is empty.
 const toolLabels = "(namespace, job, gen_ai_tool_name)"
 
 const byTool = "sum by " + toolLabels + " "
 
-// callerCauses are the cancellations that are the client's own doing.
+// callerCauses are the causes of cancellations by clients.
 var callerCauses = []string{"client_cancel", "client_disconnect", "session_delete", "session_idle"}
 
-// operations selects durations of requests. Notifications have one, but no outcome.
+// operations selects durations of requests. Notifications have durations, but no outcomes.
 func operations(s source, part string, matchers ...matcher) string {
 	return s.of(telemetry.MetricOperationDuration+part,
 		append([]matcher{{"mcp_method_name", "!~", []string{"notifications/.*"}}}, matchers...)...)
 }
 
-// served is the rate of the requests that count. What the caller has spoilt does not: an
-// answer with a code and without error_type is the caller's fault; a request that its
-// client has cancelled has neither, as a success has, and is taken off again. The end of
-// a cancelled legacy exchange has the code -32800, and so was taken off before. A
-// subscription ends by a cancellation after it has counted as served.
+// served is the rate of the requests that count for an objective. Faults of callers do not count. An
+// answer with a code and without error_type is a fault of the caller. A request that its client
+// cancelled has neither, like a success, so it is subtracted. The answer of a cancelled legacy
+// request has the code -32800, so it is added back. Subscriptions count as served and are not
+// subtracted when they end.
 func served(s source, window string) string {
 	return fmt.Sprintf(`clamp_min(%s(
   %s
@@ -58,18 +57,18 @@ func failed(s source, window string) string {
 	return byTool + "(\n  " + faulty(s, window) + "\n)"
 }
 
-// faulty are the rates of all that failed. What a shutdown cuts has durations that are
-// seen once, in the last scrape of a process, and so have no rate. The counter of what it
-// has cancelled was 0 before.
+// faulty is the rate of failed requests. The durations of requests that a shutdown cancels are in the
+// last scrape of a process only, so they have no rate. The counter of cancelled requests has a
+// rate, because it exists with 0 before.
 func faulty(s source, window string) string {
 	return fmt.Sprintf("rate(%s[%s])\n  %s", operations(s, "_count", isNot("error_type", "", cutCause)), window, cancelled(s, window, "", cutCause))
 }
 
-// cutCause is that of a call that was cut by a shutdown, and then its error_type.
+// cutCause is the cause, and the error_type, of a call that a shutdown cancelled.
 const cutCause = "server_shutdown"
 
-// cancelled are the rates of what was cancelled for these causes, with the labels of
-// durations. They continue a list.
+// cancelled is the rate of requests that were cancelled for these causes, with the labels of
+// durations. The expression continues a list.
 func cancelled(s source, window, sign string, causes ...string) string {
 	rate := func(method matcher) string {
 		return "rate(" + s.of(telemetry.MetricRequestsCancelled, method, is("cause", causes...)) + "[" + window + "])"
@@ -78,7 +77,7 @@ func cancelled(s source, window, sign string, causes ...string) string {
 		rate(is("method", "tools/call")), rate(isNot("method", "tools/call", "subscriptions/listen")))
 }
 
-// availability records who was served, and how many were failed.
+// availability records the rates of served and failed requests, and their ratio.
 func availability(c *config) (list []rule) {
 	s := c.source()
 	for _, w := range windows {
@@ -90,7 +89,7 @@ func availability(c *config) (list []rule) {
 	return append(list, objectives(c, recordBudget, recordServed, func(o objective) string { return budget(o.Availability) }))
 }
 
-// latency records how many of the requests without an error took longer than promised.
+// latency records the rates of requests without an error and of slow ones, and their ratio.
 func latency(c *config) (list []rule) {
 	s := c.source()
 	good := []matcher{is("error_type", ""), is("rpc_response_status_code", "")}
@@ -122,14 +121,14 @@ func latency(c *config) (list []rule) {
 	}))
 }
 
-// A scope is the requests that an objective is for.
+// A scope selects the requests of an objective.
 type scope struct {
 	objective
 	tool string   // this one; or
 	but  []string // all but these
 }
 
-// scopes are the tools with objectives of their own, and all the rest.
+// scopes returns the scopes of the tools with their own objective, and of all other requests.
 func (c *config) scopes() []scope {
 	list := []scope{{objective: c.Objective, but: c.toolNames()}}
 	for _, tool := range c.toolNames() {
@@ -148,19 +147,19 @@ func (s scope) matchers() []matcher {
 	return nil
 }
 
-// quoted protects names that become a regular expression when there are several.
+// quoted escapes names for a regular expression, which they become if there are several.
 func quoted(names []string) []string {
 	if len(names) < 2 {
 		return names
 	}
 	all := make([]string, len(names))
 	for i, n := range names {
-		all[i] = strings.ReplaceAll(n, ".", "[.]") // the one special character that names of tools have
+		all[i] = strings.ReplaceAll(n, ".", "[.]") // names of tools have no other special characters
 	}
 	return all
 }
 
-// objectives records what may fail, so that one alert and one panel serve all tools.
+// objectives records the objectives, so that one alert and one panel work for all tools.
 func objectives(c *config, record, of string, value func(objective) string) rule {
 	longest := windows[len(windows)-1]
 	var all []string
@@ -172,10 +171,10 @@ func objectives(c *config, record, of string, value func(objective) string) rule
 	return rule{Record: record, Expr: strings.Join(all, "\nor ")}
 }
 
-// A burning is what the alerts about one kind of budget say.
+// A burning describes the alerts about one kind of budget.
 type burning struct {
 	name                       string
-	rate, ratio, budget, total string // what is recorded
+	rate, ratio, budget, total string // names of recording rules
 	what, anchor               string
 }
 
@@ -189,9 +188,8 @@ var (
 	}
 )
 
-// burns returns the alerts about a budget: spent so fast that 30 days' worth is gone in
-// two days, in five, and in thirty. The short window lets an alert end soon after its
-// cause.
+// burns returns the alerts about a budget: it is spent so fast that the budget of 30 days lasts two
+// days, five days, or 30 days. With the short window an alert ends soon after its cause.
 func burns(c *config, b burning) (list []rule) {
 	if b == slowness && len(latency(c)) == 0 {
 		return nil

@@ -2,7 +2,7 @@ package main
 
 import "github.com/vitrine-mcp/vitrine/telemetry"
 
-// overview is what to look at first.
+// overview is the dashboard to look at first.
 func (b board) overview() sheet {
 	return sheet{
 		"overview", "overview",
@@ -15,13 +15,13 @@ func (b board) overview() sheet {
 	}
 }
 
-// worst is the largest value of all tools.
+// worst returns the largest value of all tools.
 func worst(expr string) string { return "max (" + expr + ")" }
 
-// byService is the legend of what is recorded.
+// byService is the legend of recorded series.
 const byService = "{{namespace}} {{job}} {{gen_ai_tool_name}}"
 
-// burn is how fast the budget of failures is spent; 1 is as fast as allowed.
+// burn returns how fast the budget of failures is spent. 1 is as fast as allowed.
 func (b board) burn(window string) string {
 	return b.recorded(recordFailing+window) + " / on " + toolLabels + " " + b.recorded(recordBudget)
 }

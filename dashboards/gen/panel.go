@@ -9,23 +9,23 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// prom is the data source that is chosen at the top of a dashboard.
+// prom is the data source of a dashboard's variable.
 var prom = reference{Type: "prometheus", UID: "${datasource}"}
 
-// A sheet is a dashboard before its panels have their places.
+// A sheet is a dashboard without the positions of its panels.
 type sheet struct {
 	key, title, description string
 	rows                    []row
 }
 
-// A row is panels side by side, below a title.
+// A row has a title and panels side by side.
 type row struct {
 	title  string
 	panels []panel
 }
 
-// query is a range query; the legend is a template with {{labels}}. What belongs to no tool
-// is called so there.
+// query returns a range query. The legend is a template with {{labels}}. Series without a tool have the
+// legend "no tool".
 func query(expr, legend string) target {
 	for _, label := range []string{"tool", "gen_ai_tool_name"} {
 		if strings.Contains(legend, "{{"+label+"}}") {
@@ -35,42 +35,42 @@ func query(expr, legend string) target {
 	return target{Datasource: prom, EditorMode: "code", Expr: expr, LegendFormat: legend, Format: "time_series", Range: true}
 }
 
-// traced asks for exemplars as well: points that lead to traces.
+// traced returns a range query with exemplars, which link to traces.
 func traced(expr, legend string) target {
 	t := query(expr, legend)
 	t.Exemplar = true
 	return t
 }
 
-// latest is a query for the end of the time range only.
+// latest returns a query for the end of the time range only.
 func latest(expr, legend string) target {
 	t := query(expr, legend)
 	t.Range, t.Instant = false, true
 	return t
 }
 
-// Colors of values: as they should be, worth a look, and wrong.
+// Colors of values.
 const good, odd, wrong = "green", "orange", "red"
 
-// rising is for values that are worse the higher they are; below odd they are good.
+// rising returns thresholds for values that are worse the higher they are.
 func rising(from, bad float64) thresholds { return steps(good, odd, from, wrong, bad) }
 
-// falling is for values that are worse the lower they are.
+// falling returns thresholds for values that are worse the lower they are.
 func falling(from, bad float64) thresholds { return steps(wrong, odd, bad, good, from) }
 
-// above is for values of which there should be none above a limit.
+// above returns thresholds for values that are wrong above a limit.
 func above(limit float64) thresholds {
 	return thresholds{"absolute", []step{{Color: good}, {wrong, &limit}}}
 }
 
-// never says that no value is wrong by itself.
+// never returns thresholds for values that are never wrong.
 func never() thresholds { return thresholds{"absolute", []step{{Color: good}}} }
 
 func steps(lowest, second string, from2 float64, third string, from3 float64) thresholds {
 	return thresholds{"absolute", []step{{Color: lowest}, {second, &from2}, {third, &from3}}}
 }
 
-// graph is values over time.
+// graph returns a panel with values over time.
 func graph(title, description, unit string, limits thresholds, targets ...target) panel {
 	show := "off"
 	if len(limits.Steps) > 1 {
@@ -92,7 +92,7 @@ func graph(title, description, unit string, limits thresholds, targets ...target
 	return p
 }
 
-// stacked is a graph of parts of a whole.
+// stacked returns a graph of parts of a whole.
 func stacked(title, description, unit string, limits thresholds, targets ...target) panel {
 	p := graph(title, description, unit, limits, targets...)
 	p.FieldConfig.Defaults.Custom["stacking"] = map[string]any{"mode": "normal", "group": "A"}
@@ -100,13 +100,13 @@ func stacked(title, description, unit string, limits thresholds, targets ...targ
 	return p
 }
 
-// signed is a graph that may fall below nothing.
+// signed returns the graph with negative values.
 func (p panel) signed() panel {
 	p.FieldConfig.Defaults.Min = nil
 	return p
 }
 
-// number is one value, in large.
+// number returns a panel with one large value.
 func number(title, description, unit string, limits thresholds, targets ...target) panel {
 	p := shown("stat", title, description, unit, limits, targets)
 	p.GridPos = gridPos{W: 4, H: 4}
@@ -118,7 +118,7 @@ func number(title, description, unit string, limits thresholds, targets ...targe
 	return p
 }
 
-// list is a table of the latest values.
+// list returns a panel with a table of the latest values.
 func list(title, description, unit string, limits thresholds, targets ...target) panel {
 	for i := range targets {
 		targets[i].Format = "table"
@@ -129,7 +129,7 @@ func list(title, description, unit string, limits thresholds, targets ...target)
 	return p
 }
 
-// heat is how often values of each size occur over time, from the buckets of a histogram.
+// heat returns a heatmap over time of the buckets of a histogram.
 func heat(title, description, unit string, targets ...target) panel {
 	for i := range targets {
 		targets[i].Format = "heatmap"
@@ -148,7 +148,7 @@ func heat(title, description, unit string, targets ...target) panel {
 	return p
 }
 
-// wide gives a panel another width, of 24.
+// wide returns the panel with another width. A row has the width 24.
 func (p panel) wide(w int) panel {
 	p.GridPos.W = w
 	return p
@@ -167,7 +167,7 @@ func shown(kind, title, description, unit string, limits thresholds, targets []t
 	}
 }
 
-// lay gives all panels their places and numbers.
+// lay sets the positions and ids of all panels.
 func lay(rows []row) (all []panel) {
 	const width = 24
 	y, open := 0, false
@@ -190,7 +190,7 @@ func lay(rows []row) (all []panel) {
 	return all
 }
 
-// dashboard puts everything together.
+// dashboard returns the dashboard of a sheet.
 func (s sheet) dashboard(c *config) dashboard {
 	tag := slug(c.Name)
 	return dashboard{
@@ -206,7 +206,7 @@ func (s sheet) dashboard(c *config) dashboard {
 	}
 }
 
-// filters are the variables of every dashboard.
+// filters returns the variables of a dashboard.
 func filters(c *config) []variable {
 	s := source{selector: c.Selector}
 	values := func(name, label, metric string, by ...matcher) variable {
@@ -234,7 +234,7 @@ func filters(c *config) []variable {
 func (d dashboard) encode() ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false) // > and < are for people to read
+	enc.SetEscapeHTML(false) // people read > and <
 	enc.SetIndent("", "  ")
 	err := enc.Encode(d)
 	return out.Bytes(), err

@@ -14,7 +14,7 @@ type matcher struct {
 	values    []string
 }
 
-// is matches any of the values; isNot none of them. An empty value is an absent label.
+// is matches any of the values, isNot none of them. An empty value matches an absent label.
 func is(label string, values ...string) matcher    { return matcher{label, "=", values} }
 func isNot(label string, values ...string) matcher { return matcher{label, "!=", values} }
 
@@ -27,18 +27,18 @@ func (m matcher) String() string {
 	return fmt.Sprintf("%s%s%q", m.label, op, value)
 }
 
-// A source is what all selectors of a file have in common.
+// A source is the common part of the selectors of a file.
 type source struct {
-	// selector is the matchers that the configuration adds, as PromQL writes them.
+	// selector has the matchers of the configuration in PromQL.
 	selector string
-	// service is the label of what rules have recorded for a configuration, so that those of
-	// several can be in one Prometheus.
+	// service is the label of recorded series, so that one Prometheus can have the rules of
+	// several configurations.
 	service string
-	// filters is true where the variables of a dashboard filter.
+	// filters tells that the variables of a dashboard filter the series.
 	filters bool
 }
 
-// catalogue is what every server exposes.
+// catalogue has the metrics of every server by name.
 var catalogue = func() map[string]telemetry.Metric {
 	all := map[string]telemetry.Metric{}
 	for _, m := range telemetry.Catalogue() {
@@ -47,13 +47,13 @@ var catalogue = func() map[string]telemetry.Metric {
 	return all
 }()
 
-// variables are the filters of a dashboard by the labels that they filter.
+// variables has the variables of a dashboard by label.
 var variables = map[string]string{
 	"method": "method", "mcp_method_name": "method", "tool": "tool", "gen_ai_tool_name": "tool",
 }
 
-// of selects series of a metric of the catalogue, or one part of a histogram: the name
-// with _bucket, _sum or _count. It panics if no server has such a metric, label or value.
+// of selects series of a metric of the catalogue. For a histogram the name has the suffix _bucket,
+// _sum or _count. It panics if no server has such a metric, label or value.
 func (s source) of(name string, matchers ...matcher) string {
 	metric, part := catalogue[name], ""
 	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
@@ -86,15 +86,13 @@ func (s source) of(name string, matchers ...matcher) string {
 	return s.with(name, matchers...)
 }
 
-// plain selects series that the catalogue does not have: those of the Go runtime and the
-// process.
+// plain selects series of the Go runtime and the process, which are not in the catalogue.
 func (s source) plain(name string, matchers ...matcher) string { return s.with(name, matchers...) }
 
-// serviceLabel is the label of all that is recorded.
+// serviceLabel is the label of all recorded series.
 const serviceLabel = "service"
 
-// recorded selects series of a recording rule, which have a namespace, a job and the name
-// of a tool.
+// recorded selects series of a recording rule. They have a namespace, a job and a tool.
 func (s source) recorded(name string, matchers ...matcher) string {
 	all := []string{is(serviceLabel, s.service).String()}
 	if s.filters {
@@ -103,7 +101,7 @@ func (s source) recorded(name string, matchers ...matcher) string {
 	return selector(name, append(all, texts(matchers)...))
 }
 
-// with adds what all selectors have.
+// with adds the common part to a selector.
 func (s source) with(name string, matchers ...matcher) string {
 	var all []string
 	if s.filters {
@@ -115,13 +113,12 @@ func (s source) with(name string, matchers ...matcher) string {
 	return selector(name, append(all, texts(matchers)...))
 }
 
-// anyOf matches what is chosen in a variable.
+// anyOf matches the selected values of a variable.
 func anyOf(label, variable string) matcher {
 	return matcher{label, "=~", []string{"$" + variable}}
 }
 
-// The filters by the labels that Prometheus gives to what it scrapes. Those of a variable
-// without a choice match an absent label, too.
+// The filters by the labels of scrapes. A variable without a selection also matches an absent label.
 var inNamespace, ofJob, onInstance = anyOf("namespace", "namespace"), anyOf("job", "job"), anyOf("instance", "instance")
 
 func texts(matchers []matcher) (all []string) {

@@ -2,7 +2,7 @@ package main
 
 import "github.com/vitrine-mcp/vitrine/telemetry"
 
-// sessions is about what lives longer than a request.
+// sessions is the dashboard about sessions, subscriptions, questions and tasks.
 func (b board) sessions() sheet {
 	const asks, tasks = telemetry.MetricClientDuration, telemetry.MetricTaskDuration
 	return sheet{
@@ -50,12 +50,12 @@ func (b board) sessions() sheet {
 	}
 }
 
-// clientQuantile does not filter by method: those of questions are none of the list.
+// clientQuantile does not filter by method, because the variable has no methods of questions.
 func (b board) clientQuantile(name string) string {
 	return "histogram_quantile(0.95, sum by (mcp_method_name, le) (rate(" + b.with(name+"_bucket") + "[$__rate_interval])))"
 }
 
-// plainQuantiles are the usual ones of what has no exemplars.
+// plainQuantiles returns the quantiles of a histogram without exemplars.
 func (b board) plainQuantiles(name string, matchers ...matcher) (list []target) {
 	for _, t := range b.quantiles(name, matchers...) {
 		t.Exemplar = false

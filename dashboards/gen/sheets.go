@@ -6,7 +6,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// sheets are the dashboards of a configuration.
+// sheets returns the dashboards of a configuration.
 func sheets(c *config) []sheet {
 	b := board{c.source(), c}
 	b.filters = true
@@ -19,17 +19,17 @@ type board struct {
 	config *config
 }
 
-// rate sums up how often something happens in a second, by the labels, or in all.
+// rate returns the sum of a rate by the labels, or in all.
 func (b board) rate(by, name string, matchers ...matcher) string {
 	return sum(by) + "(rate(" + b.of(name, matchers...) + "[$__rate_interval]))"
 }
 
-// now sums up a gauge.
+// now returns the sum of a gauge.
 func (b board) now(by, name string, matchers ...matcher) string {
 	return sum(by) + "(" + b.of(name, matchers...) + ")"
 }
 
-// quantile estimates a quantile from the classic buckets of a histogram.
+// quantile returns a quantile of the classic buckets of a histogram.
 func (b board) quantile(q float64, by, name string, matchers ...matcher) string {
 	if by != "" {
 		by += ", "
@@ -37,7 +37,7 @@ func (b board) quantile(q float64, by, name string, matchers ...matcher) string 
 	return fmt.Sprintf("histogram_quantile(%v, %s)", q, b.rate(by+"le", name+"_bucket", matchers...))
 }
 
-// quantiles are the usual three, with exemplars.
+// quantiles returns three quantiles with exemplars.
 func (b board) quantiles(name string, matchers ...matcher) (list []target) {
 	for _, q := range []float64{0.5, 0.95, 0.99} {
 		list = append(list, traced(b.quantile(q, "", name, matchers...), fmt.Sprintf("p%v", q*100)))
@@ -45,18 +45,18 @@ func (b board) quantiles(name string, matchers ...matcher) (list []target) {
 	return list
 }
 
-// counted is the rate of a histogram's events, from its buckets, as only these have
-// exemplars: the largest bucket has them all.
+// counted returns the rate of a histogram's observations. It uses the largest bucket and not the
+// count, because only buckets have exemplars.
 func (b board) counted(by, name string, matchers ...matcher) string {
 	return "max by (" + by + ") (" + b.rate(by+", le", name+"_bucket", matchers...) + ")"
 }
 
-// mean is the mean value of a histogram.
+// mean returns the mean value of a histogram.
 func (b board) mean(by, name string, matchers ...matcher) string {
 	return b.rate(by, name+"_sum", matchers...) + " / (" + b.rate(by, name+"_count", matchers...) + " > 0)"
 }
 
-// share is one rate of another.
+// share returns the ratio of two rates.
 func share(part, whole string) string { return part + " / on () group_left () (" + whole + " > 0)" }
 
 func sum(by string) string {
@@ -78,7 +78,7 @@ var requests = matcher{"mcp_method_name", "!~", []string{"notifications/.*"}}
 // calls are the calls of tools.
 var calls = is("mcp_method_name", "tools/call")
 
-// failing are the errors of the service; spoilt what its callers have done wrong.
+// failing matches errors of the service, spoilt faults of callers.
 var (
 	failing = isNot("error_type", "")
 	spoilt  = []matcher{is("error_type", ""), isNot("rpc_response_status_code", "")}

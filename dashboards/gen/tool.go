@@ -2,7 +2,7 @@ package main
 
 import "github.com/vitrine-mcp/vitrine/telemetry"
 
-// tool is about one tool, or those that are chosen.
+// tool is the dashboard about one tool, or several ones.
 func (b board) tool() sheet {
 	const method = "tools/call"
 	of := is("method", method)

@@ -29,13 +29,13 @@ func (h *headers) Set(text string) error {
 }
 
 const (
-	// protocolVersion is the revision in which tools are asked for: it needs no session.
+	// protocolVersion is the revision of the requests. It needs no session.
 	protocolVersion = "2026-07-28"
 	maxAnswer       = 16 << 20
 	maxPages        = 1000
 )
 
-// listTools asks a server for the names of its tools.
+// listTools returns the names of a server's tools.
 func listTools(ctx context.Context, url string, header headers) (names []string, err error) {
 	cursor := ""
 	for range maxPages {
@@ -65,7 +65,7 @@ func listTools(ctx context.Context, url string, header headers) (names []string,
 	return nil, fmt.Errorf("tools/list: more than %d pages", maxPages)
 }
 
-// askTools asks for one page.
+// askTools requests one page.
 func askTools(ctx context.Context, url string, header headers, cursor string, page any) error {
 	params := map[string]any{"_meta": map[string]any{
 		"io.modelcontextprotocol/protocolVersion":    protocolVersion,

@@ -1,6 +1,6 @@
-// Package adapt has what the adapters for other servers share: it records their requests
-// with package telemetry, finds out why a request was cancelled, runs our middlewares, and
-// contains panics. It knows no SDK.
+// Package adapt is shared by the adapters for other SDKs. It records requests with package telemetry,
+// finds the causes of cancellations, runs our middlewares, and contains panics. It depends on no
+// SDK.
 package adapt
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// unwindTime is how long [Adapter.Shutdown] waits for the handlers that it has cancelled.
+// unwindTime is how long [Adapter.Shutdown] waits for cancelled handlers.
 const unwindTime = time.Second
 
-// maxReason bounds the reason of a client for a cancellation, in bytes.
+// maxReason bounds the client's reason for a cancellation, in bytes.
 const maxReason = 256
 
-// An Adapter is what all requests of one server share. It is safe for concurrent use.
+// An Adapter is shared by all requests of one server. It is safe for concurrent use.
 type Adapter struct {
 	Telemetry *telemetry.Telemetry
 	chain     middleware.Middleware // nil: there are no middlewares
@@ -30,7 +30,7 @@ type Adapter struct {
 	calls   map[*Call]struct{}
 	byID    map[callID]*Call
 	closing bool
-	idle    chan struct{} // closed when there is no call any more; made by Shutdown
+	idle    chan struct{} // closed when there are no calls; made by Shutdown
 }
 
 // New returns an adapter. The first middleware is the outermost.
@@ -42,19 +42,17 @@ func New(t *telemetry.Telemetry, middlewares ...middleware.Middleware) *Adapter 
 	return a
 }
 
-// Chained reports whether there are middlewares: without them nothing needs to be
-// converted.
+// Chained reports whether there are middlewares. Without them results need not be converted.
 func (a *Adapter) Chained() bool { return a.chain != nil }
 
-// A callID identifies a request that a client may cancel: ids are unique within a
-// session or a connection.
+// A callID identifies a request. Ids are unique within a session or a connection.
 type callID struct {
 	scope any
 	id    string
 }
 
-// Cancelling notes that the client has asked to cancel a request, with its reason. It
-// cancels nothing, because the SDK still has to decide whether the sender may.
+// Cancelling records the client's cancellation of a request with its reason. It does not cancel the
+// request, because the SDK decides whether the client may.
 func (a *Adapter) Cancelling(scope any, id mcp.ID, reason string) {
 	if scope == nil || id.IsZero() {
 		return
@@ -79,7 +77,7 @@ func (a *Adapter) enter(c *Call) (admitted bool) {
 func (a *Adapter) identify(c *Call) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.byID[c.id] == nil { // else the id is in use, and the SDK has to say so
+	if a.byID[c.id] == nil { // else the id is in use, and the SDK rejects the request
 		a.byID[c.id] = c
 	}
 }
@@ -104,10 +102,9 @@ func (a *Adapter) Closing() bool {
 	return a.closing
 }
 
-// Shutdown refuses new requests, ends subscriptions, and waits for the running handlers
-// until ctx ends. Then it cancels them with the cause server_shutdown, and gives them one
-// more second. It returns an error if some are left after that. Only its first call does
-// so; later ones return nil at once.
+// Shutdown refuses new requests, ends subscriptions, and waits for the running handlers until ctx
+// ends. Then it cancels them with the cause server_shutdown and waits one more second. It returns
+// an error if handlers still run after that. Later calls do nothing and return nil.
 func (a *Adapter) Shutdown(ctx context.Context) error {
 	a.mu.Lock()
 	if a.closing {

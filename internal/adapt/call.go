@@ -16,14 +16,13 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// A Call is one request, from its arrival to the return of what the SDK calls for it. It
-// is the context of the handler: unlike the SDK's own it has a cause ([mcp.CauseOf]) and,
-// once Begin was called, the span.
+// A Call is one request, from its arrival to the return of the SDK's handler. It is the context of
+// the handler. Unlike the SDK's context it has a cause ([mcp.CauseOf]) and, after Begin, the span.
 type Call struct {
 	context.Context
-	// Request is what middlewares are given; set by Begin.
+	// Request is the request for middlewares. Begin sets it.
 	Request *middleware.Request
-	// Refused is the error to answer with, if the server shuts down; nil otherwise.
+	// Refused is the error of the answer if the server shuts down, or nil.
 	Refused *mcp.Error
 
 	adapter    *Adapter
@@ -33,14 +32,14 @@ type Call struct {
 	begun      atomic.Pointer[begun]
 	asked      atomic.Pointer[mcp.CancelError] // by the client
 	subscribed atomic.Bool
-	turnedAway atomic.Bool // with the error Refused
+	turnedAway atomic.Bool // Serve returned Refused
 	how        Cancels
 	exchange   *Exchange
 	id         callID
 	arrivedAt  time.Time
 }
 
-// begun is what Begin adds to a call.
+// begun is the part of a call that Begin makes.
 type begun struct {
 	ctx context.Context // has the values of the operation
 	op  *telemetry.Operation
@@ -56,12 +55,12 @@ func (c *Call) Value(key any) any {
 
 // Cancels says how an SDK cancels the contexts of handlers.
 type Cancels struct {
-	// Bare is why it does so without a cause, or "" if that is not known.
+	// Bare is the meaning of a cancellation without a cause, or "" if that is not known.
 	Bare mcp.Cause
-	// Disconnect tells that a request is cancelled when its HTTP exchange ends: the SDK
-	// does it, or else the call does.
+	// Disconnect tells that a request is cancelled when its client disconnects. If the SDK does
+	// not cancel it, the call does.
 	Disconnect bool
-	// Connection returns why the connection has ended; nil if it has not. It may be nil.
+	// Connection returns why the connection ended, or nil if it is open. It may be nil.
 	Connection func() *mcp.CancelError
 }
 
@@ -69,8 +68,8 @@ type Cancels struct {
 // or nil. The caller must call End.
 func (a *Adapter) NewCall(ctx context.Context, x *Exchange, how Cancels) *Call {
 	c := &Call{adapter: a, sdk: ctx, how: how, exchange: x, arrivedAt: time.Now()}
-	// The SDK's context is cancelled without a cause. The handler's is cancelled when that
-	// one is, but with a cause.
+	// The SDK cancels its context without a cause. The handler's context is cancelled at the
+	// same time with a cause.
 	base := context.WithoutCancel(ctx)
 	if x != nil && ExchangeOf(ctx) != x {
 		base = context.WithoutCancel(valuesContext{ctx, x.values})
@@ -96,8 +95,7 @@ func (a *Adapter) NewCall(ctx context.Context, x *Exchange, how Cancels) *Call {
 	return c
 }
 
-// cause returns why the SDK has cancelled the request; context.Canceled if that is not
-// known.
+// cause returns why the SDK cancelled the request. It is context.Canceled if that is not known.
 func (c *Call) cause() error {
 	cause := context.Cause(c.sdk)
 	var known *mcp.CancelError
@@ -108,7 +106,7 @@ func (c *Call) cause() error {
 		return mcp.ErrDeadline
 	case errors.Is(cause, io.EOF):
 		return mcp.ErrTransportClosed
-	case cause != context.Canceled: // wrapped, it says more
+	case cause != context.Canceled: // another error says more
 		return &mcp.CancelError{Cause: mcp.CauseTransportError, Detail: logline.Printable(cause.Error(), maxReason)}
 	}
 	if asked := c.asked.Load(); asked != nil {
@@ -128,8 +126,8 @@ func (c *Call) cause() error {
 	return cause
 }
 
-// Begin begins the operation of telemetry. scope is the session or the connection in
-// which the id is unique, or nil; bytes is the size of the message, or 0.
+// Begin begins the operation of telemetry. scope is the session or the connection in which the id is
+// unique, or nil. bytes is the size of the message, or 0 if it is not known.
 func (c *Call) Begin(req *middleware.Request, params Params, scope any, bytes int) {
 	req.ArrivedAt = c.arrivedAt
 	c.Request = req
@@ -163,13 +161,13 @@ func (c *Call) Begin(req *middleware.Request, params Params, scope any, bytes in
 	if req.Method == mcp.MethodSubscriptionsListen && c.Refused == nil {
 		c.subscribed.Store(true)
 		op.Acknowledged()
-		if c.adapter.Closing() { // Shutdown has looked for subscriptions before
+		if c.adapter.Closing() { // Shutdown has already ended the subscriptions
 			c.cancel(mcp.ErrServerShutdown)
 		}
 	}
 }
 
-// Operation returns the operation of telemetry; nil before Begin.
+// Operation returns the operation of telemetry. It is nil before Begin.
 func (c *Call) Operation() *telemetry.Operation {
 	if b := c.begun.Load(); b != nil {
 		return b.op
@@ -177,12 +175,12 @@ func (c *Call) Operation() *telemetry.Operation {
 	return nil
 }
 
-// ErrPanicked is what a call whose handler has panicked is answered with. It says nothing
-// of the panic, which telemetry has.
+// ErrPanicked is the error of the answer after a panic of the handler. It does not describe the
+// panic; telemetry does.
 var ErrPanicked = mcp.NewError(mcp.CodeInternalError, "internal error")
 
-// Serve runs the middlewares around a handler, and contains its panic: the error is then
-// [ErrPanicked]. It is called once, after Begin.
+// Serve runs the middlewares and the handler. It contains a panic and returns [ErrPanicked] then.
+// Call it once, after Begin.
 func (c *Call) Serve(ctx context.Context, handler middleware.Handler) (result mcp.Result, err error) {
 	if c.Refused != nil {
 		c.turnedAway.Store(true)
@@ -190,7 +188,7 @@ func (c *Call) Serve(ctx context.Context, handler middleware.Handler) (result mc
 	}
 	op, returned := c.Operation(), false
 	defer func() {
-		if !returned { // nil: of runtime.Goexit, which goes on
+		if !returned { // recover returns nil for runtime.Goexit, which continues
 			op.Panicked(recover(), debug.Stack())
 			result, err = nil, ErrPanicked
 		}
@@ -210,10 +208,9 @@ func (c *Call) Serve(ctx context.Context, handler middleware.Handler) (result mc
 	return result, err
 }
 
-// Failed shows the operator the error that [Call.Serve] has returned, which the caller may
-// not see. nil is no error.
+// Failed reports the error of [Call.Serve] to telemetry. err may be nil.
 func (c *Call) Failed(err error) {
-	if err == nil || err == error(ErrPanicked) || c.turnedAway.Load() { // of which telemetry knows
+	if err == nil || err == error(ErrPanicked) || c.turnedAway.Load() { // telemetry has these already
 		return
 	}
 	if sdk := (*SDKError)(nil); errors.As(err, &sdk) {
@@ -222,18 +219,17 @@ func (c *Call) Failed(err error) {
 	c.Operation().Error(err)
 }
 
-// deadlineOf records the deadline of a context that a middleware has made, of which the
-// call does not know.
+// deadlineOf records that the deadline of a middleware's context has passed.
 func (c *Call) deadlineOf(ctx context.Context) {
 	if c.Err() == nil && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		c.Operation().Cancelled(mcp.CauseDeadline, "")
 	}
 }
 
-// End ends the call, after Begin. What of it the SDK has taken over counts as sent.
+// End ends the call. Call it after Begin. An answer that the SDK has taken counts as sent.
 func (c *Call) End(out telemetry.Outcome) {
 	if c.sdk.Err() != nil {
-		c.cancel(c.cause()) // if it is known here first
+		c.cancel(c.cause()) // if the context ended just now
 	}
 	if c.turnedAway.Load() {
 		out.Rejected, out.Err = mcp.RejectShuttingDown, c.Refused
@@ -252,8 +248,7 @@ func (c *Call) End(out telemetry.Outcome) {
 	c.adapter.leave(c)
 }
 
-// Told returns what the caller is told of an error, as our server tells it: the result of a
-// tool, or else an error.
+// Told returns the answer for an error, as our server makes it: the result of a tool or an error.
 func (c *Call) Told(err error) (*mcp.CallToolResult, *mcp.Error) {
 	switch e := wire.ForCaller(err).(type) {
 	case *mcp.Error:

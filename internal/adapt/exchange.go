@@ -16,24 +16,25 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// maxRead is how much of a body is read ahead, in bytes. Of larger ones the messages are
-// not known.
+// maxRead is how much of a body is read ahead, in bytes. The messages of larger bodies are not
+// known.
 const maxRead = 1 << 20
 
 // headerSessionID names the header of a legacy session.
 const headerSessionID = "Mcp-Session-Id"
 
-// An Exchange is one HTTP request to the endpoint. A nil one is none.
+// An Exchange is one HTTP request to the endpoint. Its methods work on nil, which means that there is
+// none.
 type Exchange struct {
 	request    *http.Request
-	values     context.Context // of the request, and the exchange
+	values     context.Context // the context of the request, with the exchange
 	over, gone atomic.Bool
 
 	mu       sync.Mutex // guards messages
 	messages []message
 }
 
-// A message is what a body carries.
+// A message is one message of a body.
 type message struct {
 	ID     jsontext.Value `json:"id"`
 	Method string         `json:"method"`
@@ -43,14 +44,14 @@ type message struct {
 
 type exchangeKey struct{}
 
-// ExchangeOf returns the exchange to which a context belongs, or nil.
+// ExchangeOf returns the exchange of a context, or nil.
 func ExchangeOf(ctx context.Context) *Exchange {
 	x, _ := ctx.Value(exchangeKey{}).(*Exchange)
 	return x
 }
 
-// HTTP wraps the handler of an MCP endpoint. Its requests have an [Exchange], and telemetry
-// knows where they come from. A body is read ahead, up to 1 MiB.
+// HTTP wraps the handler of an MCP endpoint. Its requests have an [Exchange], and telemetry has their
+// address. Up to 1 MiB of a body is read ahead.
 func (a *Adapter) HTTP(next http.Handler) http.Handler {
 	return a.Telemetry.HTTP(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		x := &Exchange{request: req}
@@ -58,7 +59,7 @@ func (a *Adapter) HTTP(next http.Handler) http.Handler {
 			x.read(req)
 		}
 		a.notice(x.Scope(), x.messages)
-		defer func() { // the request's context ends next, and then says nothing any more
+		defer func() { // net/http cancels the context next, for every request
 			x.gone.Store(req.Context().Err() != nil)
 			x.over.Store(true)
 		}()
@@ -67,7 +68,7 @@ func (a *Adapter) HTTP(next http.Handler) http.Handler {
 	}))
 }
 
-// read reads the messages of the body, which is then as if it was not read.
+// read reads the messages of the body. The handler can read the body again.
 func (x *Exchange) read(req *http.Request) {
 	body := req.Body
 	data, err := io.ReadAll(io.LimitReader(body, maxRead+1))
@@ -88,7 +89,7 @@ type errorReader struct{ err error }
 
 func (r errorReader) Read([]byte) (int, error) { return 0, r.err }
 
-// parse reads one message or a batch; nil if there are none.
+// parse reads one message or a batch. It returns nil if there are none.
 func parse(data []byte) []message {
 	if bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("[")) {
 		var batch []message
@@ -126,7 +127,7 @@ func (a *Adapter) NoticeCancelled(scope any, params jsontext.Value) {
 	}
 }
 
-// Request returns the HTTP request; nil for no exchange.
+// Request returns the HTTP request, or nil for a nil exchange.
 func (x *Exchange) Request() *http.Request {
 	if x == nil {
 		return nil
@@ -134,7 +135,7 @@ func (x *Exchange) Request() *http.Request {
 	return x.request
 }
 
-// Header returns the HTTP header; nil for no exchange.
+// Header returns the HTTP header, or nil for a nil exchange.
 func (x *Exchange) Header() http.Header {
 	if x == nil {
 		return nil
@@ -142,7 +143,7 @@ func (x *Exchange) Header() http.Header {
 	return x.request.Header
 }
 
-// Scope returns the session in which the ids of messages are unique; nil if there is none.
+// Scope returns the session in which the ids of messages are unique, or nil.
 func (x *Exchange) Scope() any {
 	if id := x.Header().Get(headerSessionID); id != "" {
 		return id
@@ -150,12 +151,12 @@ func (x *Exchange) Scope() any {
 	return nil
 }
 
-// Gone reports whether the client has gone away before it was answered.
+// Gone reports whether the client went away before the handler returned.
 func (x *Exchange) Gone() bool {
 	if x == nil {
 		return false
 	}
-	ended := x.request.Context().Err() != nil // asked first: it also ends when all is over
+	ended := x.request.Context().Err() != nil // read before over, because it also ends after the handler
 	if x.over.Load() {
 		return x.gone.Load()
 	}
@@ -169,7 +170,7 @@ type Raw struct {
 	Bytes  int // 0 in a batch
 }
 
-// Take returns the only request with a method; false if there are several, or none.
+// Take returns the request with a method. It returns false if there are several or none.
 func (x *Exchange) Take(method string) (Raw, bool) {
 	if x == nil {
 		return Raw{}, false
@@ -191,7 +192,7 @@ func (x *Exchange) Take(method string) (Raw, bool) {
 	return Raw{ParseID(found.ID), found.Params, found.size}, true
 }
 
-// Notification describes a notification, of an exchange if it has come by HTTP.
+// Notification describes a notification. x is its exchange, or nil if it did not come over HTTP.
 func Notification(method, transport string, x *Exchange) telemetry.Info {
 	info := telemetry.Info{Method: method, Transport: transport, Header: x.Header()}
 	switch {

@@ -10,15 +10,15 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Params are the members of a request's params that all servers know.
+// Params has the common members of a request's params.
 type Params struct {
-	Target    string         // as it was sent: the name, the URI or the id of a task
+	Target    string         // the name, the URI or the id of a task, as the client sent it
 	Arguments jsontext.Value // of a tool call
-	Version   mcp.Version    // "" if the request does not say it: it is a legacy one
+	Version   mcp.Version    // "" for a legacy request
 	trace     carrier        // the trace context
 }
 
-// ReadParams reads them. What is not there, or is ill-typed, is left out.
+// ReadParams reads params. It ignores members with a wrong type.
 func ReadParams(method string, raw jsontext.Value) Params {
 	var p struct {
 		Name      jsontext.Value            `json:"name"`
@@ -60,19 +60,19 @@ func text(raw jsontext.Value) string {
 	return s
 }
 
-// A carrier is a trace context as package telemetry reads it.
+// A carrier is a trace context for package telemetry.
 type carrier map[string]string
 
 // Get returns the value of a key.
 func (c carrier) Get(key string) string { return c[key] }
 
-// Set does nothing: what was received is not written to.
+// Set does nothing.
 func (carrier) Set(string, string) {}
 
 // Keys lists the keys.
 func (c carrier) Keys() []string { return slices.Collect(maps.Keys(c)) }
 
-// ParseID reads an id of JSON-RPC from JSON; zero if it is none.
+// ParseID reads an id of JSON-RPC from JSON. It returns zero if raw is no id.
 func ParseID(raw jsontext.Value) mcp.ID {
 	if len(raw) == 0 {
 		return mcp.ID{}

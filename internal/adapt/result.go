@@ -12,22 +12,22 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A Converted is a result of an SDK as middlewares see it.
+// A Converted is a result of an SDK in the form for middlewares.
 type Converted struct {
-	// Result is one of package mcp, or of no known type if its method has none there.
+	// Result is a result of package mcp. Its type is unexported if package mcp has none for its method.
 	Result mcp.Result
-	before []byte // how Result was encoded; nil if nothing is known of it
+	before []byte // Result in JSON; nil if its type is not known
 }
 
-// An opaque result is one of which nothing is known.
+// An opaque result is a result of an unknown type.
 type opaque struct{ mcp.ResultMeta }
 
-// Convert converts a result of an SDK. It goes by way of JSON.
+// Convert converts a result of an SDK through JSON.
 func Convert(method string, result any) Converted {
 	unknown := Converted{Result: &opaque{}}
 	data, err := stdjson.Marshal(result)
 	if err != nil {
-		return unknown // the SDK will find out, too
+		return unknown // the SDK will return the error
 	}
 	ours := newResult(method, data)
 	if ours == nil || json.Unmarshal(data, ours, withContent) != nil {
@@ -40,7 +40,7 @@ func Convert(method string, result any) Converted {
 	return Converted{ours, before}
 }
 
-// withContent decodes blocks of content, of which the type is only known from the JSON.
+// withContent decodes blocks of content, whose type is in the JSON.
 var withContent = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, into *mcp.Content) error {
 	raw, err := dec.ReadValue()
 	if err != nil {
@@ -50,8 +50,7 @@ var withContent = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontex
 	return err
 }))
 
-// newResult returns an empty result of the type that a method answers with; nil if that
-// is not known.
+// newResult returns an empty result for a method, or nil if its type is not known.
 func newResult(method string, data []byte) mcp.Result {
 	var kind struct {
 		ResultType string `json:"resultType"`
@@ -80,11 +79,11 @@ func newResult(method string, data []byte) mcp.Result {
 	return nil
 }
 
-// errUnknownResult is returned for a result that cannot be given to an SDK.
+// errUnknownResult is the error for a result that cannot be converted back.
 var errUnknownResult = errors.New("a middleware has returned nil, or changed a result that it cannot know")
 
-// Changed encodes what the middlewares have returned, if it is not what they were given;
-// nil if it is.
+// Changed returns the result of the middlewares in JSON. It returns nil if they did not change the
+// result.
 func (c Converted) Changed(result mcp.Result) (jsontext.Value, error) {
 	switch result.(type) {
 	case nil:

@@ -2,9 +2,8 @@ package adapt
 
 import "context"
 
-// A valuesContext also has the values of another context, which come first: an SDK derives
-// the contexts of a session from that of the session's first HTTP request, and the later
-// ones know better.
+// A valuesContext has the values of two contexts. Those of values have precedence. SDKs derive the
+// contexts of a session from its first HTTP request, and later requests have newer values.
 type valuesContext struct {
 	context.Context
 	values context.Context

@@ -10,7 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Wait is the handler of the tool wait: it waits until it is cancelled or released.
+// Wait is the handler of the tool wait. It waits until it is cancelled or released.
 func (r *Rig) Wait(ctx context.Context) error {
 	r.Started <- struct{}{}
 	select {
@@ -23,8 +23,8 @@ func (r *Rig) Wait(ctx context.Context) error {
 	}
 }
 
-// Cancelled requires that the tool wait was cancelled with a cause, for the handler, on the
-// span, in the metrics and in /debug/traces.
+// Cancelled requires that the tool wait was cancelled with a cause. It checks the handler, the span,
+// the metrics and /debug/traces.
 func (r *Rig) Cancelled(cause mcp.Cause) Trace {
 	r.t.Helper()
 	require.Equal(r.t, cause, Receive(r.t, r.Causes, "the cancellation"), "the handler knows the cause")
@@ -43,8 +43,8 @@ func (r *Rig) Cancelled(cause mcp.Cause) Trace {
 	return ended
 }
 
-// Recorded requires that a call of the tool add was recorded: that it has a span by the
-// conventions, which goes on with the client's trace, was counted, and is in /debug/traces.
+// Recorded requires that a call of the tool add was recorded. It checks the span with the client's
+// trace, the metrics and /debug/traces.
 func (r *Rig) Recorded(transport, version string) {
 	r.t.Helper()
 	span := r.Span("tools/call add")
@@ -73,11 +73,11 @@ func (r *Rig) Recorded(transport, version string) {
 	require.NotEmpty(r.t, ended.RequestID)
 }
 
-// TraceParent is that of the client's span in [Rig.Recorded].
+// TraceParent is the traceparent of the client in [Rig.Recorded].
 const TraceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// Running requires that the call of the tool wait, and nothing else, is in the live set, and on
-// its page, until it is released.
+// Running requires that the call of the tool wait is the only request in flight, in the metrics and
+// on the page, until it is released.
 func (r *Rig) Running(transport string, done <-chan error) {
 	r.t.Helper()
 	requests, _, _ := r.Live()
@@ -104,8 +104,7 @@ func (r *Rig) Refused(err error) {
 	require.Equal(r.t, "shutting_down", r.Ended("tools/call").RejectReason)
 }
 
-// ShutdownWaits requires that a shutdown waits for the call of the tool wait, which it does not
-// cancel.
+// ShutdownWaits requires that a shutdown waits for the call of the tool wait and does not cancel it.
 func (r *Rig) ShutdownWaits(shutdown func(context.Context) error, done <-chan error) {
 	r.t.Helper()
 	ended := make(chan error, 1)
@@ -113,7 +112,7 @@ func (r *Rig) ShutdownWaits(shutdown func(context.Context) error, done <-chan er
 	select {
 	case <-ended:
 		r.t.Fatal("it did not wait")
-	case <-time.After(20 * time.Millisecond): // no longer than it takes to notice
+	case <-time.After(20 * time.Millisecond): // long enough to notice a return
 	}
 	close(r.Release)
 	require.NoError(r.t, Receive(r.t, done, "the answer"))
@@ -121,8 +120,7 @@ func (r *Rig) ShutdownWaits(shutdown func(context.Context) error, done <-chan er
 	require.Zero(r.t, r.Metric("vitrine_requests_cancelled_total", nil))
 }
 
-// Fed requires that the console is sent the running call of the tool wait, and the ended one of
-// add.
+// Fed requires that the console gets the running call of the tool wait and the ended call of add.
 func (r *Rig) Fed(done <-chan error) {
 	r.t.Helper()
 	frame := r.Frame()

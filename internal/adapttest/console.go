@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Frame is what the console is sent.
+// A Frame is a frame for the console.
 type Frame struct {
 	Requests struct{ Rows []Request }
 	Traces   struct{ Rows []Trace }

@@ -22,8 +22,8 @@ func BuildExample(t testing.TB) (binary string) {
 	return binary
 }
 
-// Pages waits until the example logs where the pages for operators are, and requires that they
-// show its call of the tool greet.
+// Pages waits for the address of the operators' pages in the log of the example. It requires that the
+// pages show the call of the tool greet.
 func Pages(t testing.TB, log io.Reader, version string) {
 	t.Helper()
 	addresses := make(chan string, 1)

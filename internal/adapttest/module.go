@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Shown requires that each line of Go in a README is in a program.
+// Shown requires that each line of Go code in a README is in a program.
 func Shown(t testing.TB, readme, program string) {
 	t.Helper()
 	text, err := os.ReadFile(readme)
@@ -36,8 +36,7 @@ func Shown(t testing.TB, readme, program string) {
 	require.NotZero(t, shown, "the README shows nothing")
 }
 
-// LinksNone requires that the programs of the module in the current folder link no package
-// below a path.
+// LinksNone requires that the module in the current folder links no package below a path.
 func LinksNone(t testing.TB, path string) {
 	t.Helper()
 	deps, err := exec.Command("go", "list", "-deps", "./...").CombinedOutput()

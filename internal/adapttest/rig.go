@@ -1,5 +1,5 @@
-// Package adapttest lets the tests of an adapter see what telemetry has recorded. It is for
-// tests only.
+// Package adapttest helps the tests of adapters to check the records of telemetry. It is for tests
+// only.
 package adapttest
 
 import (
@@ -17,23 +17,22 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// patience is how long a rig waits for what must happen. It is long, because only a test
-// that fails waits so long.
+// patience is how long a rig waits for an event. Only failing tests wait so long.
 const patience = 20 * time.Second
 
-// A Rig is telemetry, and what it has recorded.
+// A Rig is a Telemetry with its recorded spans.
 type Rig struct {
 	*telemetry.Telemetry
 	// Of the tool wait; see [Rig.Wait].
 	Started chan struct{}  // its handler was called
 	Release chan struct{}  // lets it return
-	Causes  chan mcp.Cause // why it was cancelled; "" if nobody knows
+	Causes  chan mcp.Cause // why it was cancelled; "" if the cause is not known
 
 	t     testing.TB
 	spans *tracetest.SpanRecorder
 }
 
-// New returns a rig whose every request is sampled.
+// New returns a rig that samples every request.
 func New(t testing.TB) *Rig {
 	t.Helper()
 	spans := tracetest.NewSpanRecorder()
@@ -66,7 +65,7 @@ func Receive[T any](t testing.TB, c <-chan T, what string) T {
 	}
 }
 
-// A Span is one that has ended.
+// A Span is a span that has ended.
 type Span struct {
 	sdktrace.ReadOnlySpan
 	Attributes map[string]any
@@ -95,11 +94,11 @@ func (r *Rig) Span(name string) Span {
 	return span
 }
 
-// Labels are those of a metric that a test cares for.
+// Labels are the labels of a metric that a test checks.
 type Labels map[string]string
 
-// Metric sums up the points of a metric that have the labels; of a histogram it counts the
-// observations.
+// Metric returns the sum of the series of a metric that have the labels. For a histogram it is the
+// number of observations.
 func (r *Rig) Metric(name string, labels Labels) float64 {
 	r.t.Helper()
 	families, err := r.Registry().Gather()

@@ -9,8 +9,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// origin is a request of the core. It is the same pointer, so that making it an interface
-// allocates nothing.
+// origin is a request of the core. It is a pointer, so that converting it to an interface does not
+// allocate.
 type origin session.Request
 
 // Describe implements [telemetry.Origin].
@@ -21,7 +21,7 @@ func (o *origin) Describe() telemetry.Info {
 	return info
 }
 
-// describe says what is known of a message. s may be nil.
+// describe describes a message. s may be nil.
 func describe(in *session.Inbound, s *session.Session) telemetry.Info {
 	info := telemetry.Info{
 		Method: in.Method, ID: in.ID, Version: versionOf(in, s), Header: in.Header, Arguments: in.Arguments, Bytes: in.Bytes,
@@ -43,7 +43,7 @@ func describe(in *session.Inbound, s *session.Session) telemetry.Info {
 	return info
 }
 
-// describeSession says what is known of a session. p may be nil.
+// describeSession describes a session. p may be nil.
 func describeSession(s *session.Session, p *session.Peer) telemetry.Info {
 	info := telemetry.Info{SessionID: s.ID(), Session: s.LogID(), ArrivedAt: s.OpenedAt()}
 	addConn(&info, s.Conn())
@@ -53,7 +53,7 @@ func describeSession(s *session.Session, p *session.Peer) telemetry.Info {
 	return info
 }
 
-// addConn adds what is known of the connection. c may be nil.
+// addConn adds the description of the connection. c may be nil.
 func addConn(info *telemetry.Info, c *session.Conn) {
 	if c != nil {
 		info.Transport, info.Network, info.Protocol, info.ProtocolVersion = c.Transport, c.Network, c.Protocol, c.ProtocolVersion
@@ -68,7 +68,7 @@ func addCarrier(info *telemetry.Info, in *session.Inbound) {
 	}
 }
 
-// versionOf returns the revision of a message: its own, or its session's.
+// versionOf returns the revision of a message, or else of its session.
 func versionOf(in *session.Inbound, s *session.Session) mcp.Version {
 	if in.Version == "" && s != nil {
 		if p := s.Peer(); p != nil {
@@ -79,7 +79,7 @@ func versionOf(in *session.Inbound, s *session.Session) mcp.Version {
 }
 
 // metaCarrier reads a trace context from the _meta of a message. It is one pointer, so that
-// making it an interface allocates nothing.
+// converting it to an interface does not allocate.
 type metaCarrier struct{ meta *wire.Meta }
 
 // Get implements propagation.TextMapCarrier.
@@ -95,7 +95,7 @@ func (c metaCarrier) Get(key string) string {
 	return ""
 }
 
-// Set implements propagation.TextMapCarrier. A message that was received is not written to.
+// Set implements propagation.TextMapCarrier. It does nothing.
 func (metaCarrier) Set(string, string) {}
 
 // Keys implements propagation.TextMapCarrier.

@@ -1,5 +1,5 @@
-// Package observe tells package telemetry what happens in our own core, through its
-// public API.
+// Package observe reports the events of the session core to package telemetry, through its public
+// API.
 package observe
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// An Observer is what a core reports to.
+// An Observer reports the events of a core to telemetry.
 type Observer struct {
 	t *telemetry.Telemetry
 
@@ -23,26 +23,26 @@ type Observer struct {
 
 var _ session.Observer = (*Observer)(nil)
 
-// New returns an observer that tells t.
+// New returns an observer that reports to t.
 func New(t *telemetry.Telemetry) *Observer {
 	return &Observer{t: t, known: map[string]*telemetry.Series{}}
 }
 
-// KnowNotification names a notification, a constant of the program, in spans and
-// metrics. All but those of the protocol and those that are known are "_OTHER".
+// KnowNotification allows the name of a notification in spans and metrics. It must be a constant of
+// the program. Other notifications that are not the protocol's are "_OTHER".
 func (o *Observer) KnowNotification(method string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.known[method] = o.t.Series(method, "")
 }
 
-// A knownSeries is what a series of the core remembers.
+// A knownSeries is the series of telemetry for a series of the core.
 type knownSeries struct {
 	t      *telemetry.Telemetry
 	series *telemetry.Series
 }
 
-// seriesOf returns the series of telemetry for one of the core, which remembers it.
+// seriesOf returns the series of telemetry for a series of the core, which caches it.
 func (o *Observer) seriesOf(s *session.Series) *telemetry.Series {
 	if known, ok := s.Observation.Load().(*knownSeries); ok && known.t == o.t {
 		return known.series
@@ -52,7 +52,7 @@ func (o *Observer) seriesOf(s *session.Series) *telemetry.Series {
 	return known.series
 }
 
-// operation returns the operation of a request; nil if no observer has begun one.
+// operation returns the operation of a request. It is nil if no observer has begun one.
 func operation(r *session.Request) *telemetry.Operation {
 	op, _ := r.Observation.(*telemetry.Operation)
 	return op
@@ -97,7 +97,7 @@ func (o *Observer) Started(r *session.Request) {
 // Acknowledged implements [session.Observer].
 func (o *Observer) Acknowledged(r *session.Request) { operation(r).Acknowledged() }
 
-// An observation is what telemetry knows of a request or of a task.
+// An observation is the operation of a request, or a task.
 type observation interface {
 	Cancelled(cause mcp.Cause, detail string)
 	Panicked(value any, stack []byte)
@@ -106,7 +106,7 @@ type observation interface {
 	End(out telemetry.Outcome)
 }
 
-// observationOf returns what telemetry knows of work; nil if nothing was begun.
+// observationOf returns the observation of work. It is nil if telemetry is disabled.
 func observationOf(w session.Work) observation {
 	x, _ := w.Observed().(observation)
 	return x
@@ -154,7 +154,7 @@ func (o *Observer) NotificationDropped(r *session.Request, method string, reason
 	operation(r).NotificationDropped(method, reason)
 }
 
-// addTimes adds what is known at the end of any request.
+// addTimes adds the sizes and times of a request at its end.
 func addTimes(out *telemetry.Outcome, r *session.Request) {
 	out.RequestBytes, out.AnswerBytes, out.Settled, out.Blocked = r.Bytes, r.ReplyBytes(), r.Latency(), r.Blocked()
 	out.Started, _ = r.QueueWait()
@@ -162,8 +162,8 @@ func addTimes(out *telemetry.Outcome, r *session.Request) {
 	addCancellation(out, r, r.ArrivedAt())
 }
 
-// addOutcome adds what has become of work. It returns the error of a task that its client is
-// not told, if there is one.
+// addOutcome adds the outcome of work. hidden is the own error of a task's handler if the client is
+// not told it.
 func addOutcome(out *telemetry.Outcome, w session.Work) (hidden error) {
 	switch w := w.(type) {
 	case *session.Request:
@@ -182,7 +182,7 @@ func addOutcome(out *telemetry.Outcome, w session.Work) (hidden error) {
 	return nil
 }
 
-// addCancellation adds why and when work was cancelled that began at a time.
+// addCancellation adds the cause and the time of a cancellation. began is when the work began.
 func addCancellation(out *telemetry.Outcome, w session.Work, began time.Time) {
 	if cancel, at := w.Cancellation(); cancel != nil {
 		out.Cancelled, out.CancelledAfter = cancel, at.Sub(began)

@@ -11,8 +11,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Error tells of the handler's own error. One that only reports the cancellation of the
-// request is left out.
+// Error reports the handler's own error. It ignores an error that only repeats the cancellation of
+// the request.
 func Error(r *session.Request, err error) {
 	if cancel, _ := r.Cancellation(); cancel != nil && cancel.Is(err) {
 		return
@@ -20,43 +20,40 @@ func Error(r *session.Request, err error) {
 	operation(r).Error(err)
 }
 
-// Encoding tells that the handler's result cannot be encoded, which the caller sees as
-// "internal error" whatever the error is.
+// Encoding reports that the handler's result cannot be encoded. The caller gets "internal error".
 func Encoding(r *session.Request, err error) { operation(r).Error(err) }
 
-// Result tells what a tool has returned.
+// Result reports the result of a tool.
 func Result(r *session.Request, result *mcp.CallToolResult) {
 	operation(r).Result(result.IsError, result)
 }
 
-// Log tells of a message that the handler has logged.
+// Log reports a log message of the handler.
 func Log(r *session.Request, level mcp.LoggingLevel, logger, text string) {
 	operation(r).Log(level, logger, text)
 }
 
-// Validated tells how long it took to validate the arguments of a call.
+// Validated reports how long the validation of a call's arguments took.
 func Validated(r *session.Request, took time.Duration) { operation(r).Validated(took) }
 
-// ArgumentsRejected tells what is wrong with the arguments of a call, so that its handler
-// is not called.
+// ArgumentsRejected reports that the arguments of a call are wrong. Its handler is not called.
 func ArgumentsRejected(r *session.Request, faults string) { operation(r).ArgumentsRejected(faults) }
 
 // TraceID returns the trace id of a request's span in hexadecimal, or "" if it has none.
 func TraceID(r *session.Request) string { return operation(r).TraceID() }
 
-// HasRuntimeTask reports whether a request is a task in the trace of the Go runtime by
-// its span.
+// HasRuntimeTask reports whether the span of a request is a task in the trace of the Go runtime.
 func HasRuntimeTask(r *session.Request) bool { return operation(r).HasRuntimeTask() }
 
-// TraceParent returns the span of a context in the form of a traceparent, or "".
+// TraceParent returns the traceparent of the span of a context, or "".
 func TraceParent(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier.Get(mcp.MetaTraceParent)
 }
 
-// LinkSpan links the span of a context to the one that a traceparent names. One that
-// cannot be read is ignored.
+// LinkSpan links the span of a context to the span of a traceparent. It ignores an invalid
+// traceparent.
 func LinkSpan(ctx context.Context, traceparent string) {
 	span := trace.SpanFromContext(ctx)
 	if traceparent == "" || !span.IsRecording() {

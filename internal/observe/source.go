@@ -8,7 +8,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// A Source makes a [telemetry.Source] of what takes snapshots of a core.
+// A Source is a [telemetry.Source] of a function that takes snapshots of a core.
 type Source func() *session.Snapshot
 
 // Snapshot implements [telemetry.Source].

@@ -1,5 +1,5 @@
-// Package report has the pages that the debug handlers of package telemetry serve, as
-// they are encoded in JSON and as they are written for a person at a terminal.
+// Package report has the pages of the debug handlers of package telemetry, in JSON and as text for a
+// terminal.
 package report
 
 // The states of a request.

@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A Page can be shown to a person at a terminal. Errors of the writer are ignored: they
-// mean that the reader has gone.
+// A Page can be written as text. Errors of the writer are ignored, because they mean that the client
+// has gone away.
 type Page interface{ WriteText(w io.Writer) }
 
 // Write answers a request with a page, as text or as JSON.
@@ -24,12 +24,12 @@ func Write(w http.ResponseWriter, req *http.Request, page Page) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	// An error means that the reader has gone; there is nobody left to tell.
+	// An error means that the client has gone away.
 	_ = json.MarshalWrite(w, page, json.Deterministic(true), jsontext.WithIndent("  "), jsontext.AllowInvalidUTF8(true))
 }
 
-// WantsText reports whether a request for a report asks for text, by ?format=text or by
-// its Accept header, and not for JSON.
+// WantsText reports whether a request asks for text and not for JSON, by ?format=text or by its
+// Accept header.
 func WantsText(req *http.Request) bool {
 	switch req.URL.Query().Get("format") {
 	case "text":

@@ -2,9 +2,9 @@ package report
 
 import "time"
 
-// Readiness is whether requests should be sent here, as the last probe has found.
+// Readiness is the result of the last readiness probe.
 type Readiness struct {
 	State string    `json:"state"` // ready, not_ready, draining
 	Since time.Time `json:"since"`
-	Why   string    `json:"why,omitempty"` // which checks fail, and their errors
+	Why   string    `json:"why,omitempty"` // the failing checks and their errors
 }

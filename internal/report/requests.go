@@ -2,28 +2,27 @@ package report
 
 import "time"
 
-// Requests is what /debug/requests answers with: a consistent copy of all that
-// is in flight. All durations are seconds. What a client says of itself is cut and
-// fit to print, but not true for that.
+// Requests is the page /debug/requests: a consistent copy of the live set. All durations are in
+// seconds. Texts of clients are cut and printable, but may be untrue.
 type Requests struct {
 	At time.Time `json:"at"`
-	// Readiness is nil until somebody has asked.
+	// Readiness is nil before the first probe.
 	Readiness *Readiness `json:"readiness,omitempty"`
-	// InFlight counts the requests by state; every state is there.
+	// InFlight counts the requests by state. It has every state.
 	InFlight         map[string]int `json:"in_flight"`
 	OldestAgeSeconds float64        `json:"oldest_age_seconds"`
-	// Callers are those that have most requests in flight, at most 20, the busiest first;
+	// Callers are the callers with the most requests in flight, at most 20, the busiest first.
 	// CallersLeftOut counts the others.
 	Callers        []Caller  `json:"callers"`
 	CallersLeftOut int       `json:"callers_left_out,omitzero"`
 	Requests       []Request `json:"requests"` // oldest first, without the subscriptions
-	// Subscriptions are the requests that stay open. They have no deadline.
+	// Subscriptions are the open subscriptions. They have no deadline.
 	Subscriptions []Request `json:"subscriptions"` // oldest first
-	// Tasks are the handlers that run as tasks, TaskStatus counts the tasks that are kept by
-	// their status, if there is a server with tasks.
+	// Tasks are the handlers that run as tasks. TaskStatus counts the stored tasks by status, if
+	// there is a server with tasks.
 	Tasks      []Task         `json:"tasks"` // oldest first
 	TaskStatus map[string]int `json:"task_status,omitempty"`
-	// Outbound holds our requests to clients that are not answered yet.
+	// Outbound are our requests to clients that are not answered yet.
 	Outbound []Outbound `json:"outbound"` // oldest first
 	Sessions []Session  `json:"sessions"` // oldest first
 	Totals   Totals     `json:"totals"`   // since the start
@@ -37,8 +36,8 @@ type Request struct {
 	Tool       string  `json:"tool,omitempty"` // the registered tool or prompt
 	State      string  `json:"state"`          // queued, running, blocked, writing, cancelled, listening
 	AgeSeconds float64 `json:"age_seconds"`
-	// DeadlineSeconds is the time left; it is negative when the deadline has passed, and
-	// absent if there is none.
+	// DeadlineSeconds is the time until the deadline. It is negative after the deadline, and
+	// absent without one.
 	DeadlineSeconds     float64 `json:"deadline_seconds,omitzero"`
 	CancelCause         string  `json:"cancel_cause,omitempty"`
 	CancelDetail        string  `json:"cancel_detail,omitempty"`
@@ -60,7 +59,7 @@ type Outbound struct {
 	Session    string  `json:"session"`
 	ID         string  `json:"id"`
 	Method     string  `json:"method"`
-	RequestID  string  `json:"request_id,omitempty"` // the request on whose behalf it was sent
+	RequestID  string  `json:"request_id,omitempty"` // the request that caused it
 	Tool       string  `json:"tool,omitempty"`       // of that request
 	TraceID    string  `json:"trace_id,omitempty"`   // of that request
 	AgeSeconds float64 `json:"age_seconds"`
@@ -79,10 +78,11 @@ type Session struct {
 	AgeSeconds      float64 `json:"age_seconds"`
 	IdleSeconds     float64 `json:"idle_seconds"`
 	Requests        int     `json:"requests"`
-	Streaming       bool    `json:"streaming,omitzero"` // it listens on its own stream
+	Streaming       bool    `json:"streaming,omitzero"` // the client listens on the stream of the session
 }
 
-// Totals are the counters. At rest, admitted = sent + stored + the sum of dropped.
+// Totals has the counters. When no request is in flight, admitted = sent + stored + the sum of
+// dropped.
 type Totals struct {
 	Received  map[string]uint64 `json:"received"` // by kind
 	Admitted  uint64            `json:"admitted"`
@@ -95,9 +95,9 @@ type Totals struct {
 	Panics    uint64            `json:"panics"`
 }
 
-// Caller adds up what one caller has open. Callers are told apart by the principal
-// (server.WithAuthenticator), by what the client says of itself, and by the address without
-// the port. Only the principal is not the caller's own choice.
+// Caller has the sums of one caller. A caller is identified by its principal
+// (server.WithAuthenticator), the name of its client, and its address without the port. A caller
+// can choose all of these except the principal.
 type Caller struct {
 	Principal        string  `json:"principal,omitempty"` // cut to 64 bytes
 	Client           string  `json:"client,omitempty"`
@@ -109,13 +109,13 @@ type Caller struct {
 	OldestAgeSeconds float64 `json:"oldest_age_seconds"` // of the requests
 }
 
-// Task is one handler that goes on as a task.
+// Task is one handler that runs as a task.
 type Task struct {
 	Task       string  `json:"task"` // the start of its id
 	Tool       string  `json:"tool"`
 	Principal  string  `json:"principal,omitempty"` // cut to 64 bytes
 	AgeSeconds float64 `json:"age_seconds"`
-	// LifeSeconds is what is left of its life.
+	// LifeSeconds is the rest of its time to live.
 	LifeSeconds         float64 `json:"life_seconds,omitzero"`
 	CancelCause         string  `json:"cancel_cause,omitempty"`
 	CancelledForSeconds float64 `json:"cancelled_for_seconds,omitzero"`

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// WriteText writes the report for a person at a terminal. Write errors are the
-// reader's going away.
+// WriteText writes the page as text.
 func (rep *Requests) WriteText(w io.Writer) {
 	var states []string
 	for _, state := range States() {
@@ -28,7 +27,7 @@ func (rep *Requests) WriteText(w io.Writer) {
 	rep.Totals.writeText(w)
 }
 
-// writeCallers writes who has most in flight.
+// writeCallers writes the callers with the most requests.
 func (rep *Requests) writeCallers(w io.Writer) {
 	writeSection(w, "CALLER\tPRINCIPAL\tFROM\tREQUESTS\tQUEUED\tOLDEST\tSUBSCRIPTIONS\tSESSIONS", len(rep.Callers), func(i int) []any {
 		c := &rep.Callers[i]

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// WriteTable writes rows in columns, for a person at a terminal. The heads of the columns have
-// tabs between them; cells returns those of a row.
+// WriteTable writes a table as text. heads has the heads of the columns, separated by tabs, or is "".
+// cells returns the cells of a row.
 func WriteTable(w io.Writer, heads string, rows int, cells func(row int) []any) {
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	if heads != "" {
@@ -20,10 +20,10 @@ func WriteTable(w io.Writer, heads string, rows int, cells func(row int) []any) 
 		line := cells(row)
 		fmt.Fprintf(tw, strings.Repeat("%v\t", len(line)-1)+"%v\n", line...)
 	}
-	_ = tw.Flush() // an error is the reader's going away
+	_ = tw.Flush() // an error means that the client has gone away
 }
 
-// writeSection writes a table below an empty line, unless it has no rows.
+// writeSection writes an empty line and a table. It writes nothing if there are no rows.
 func writeSection(w io.Writer, heads string, rows int, cells func(row int) []any) {
 	if rows > 0 {
 		fmt.Fprintln(w)
@@ -35,7 +35,7 @@ func seconds(s float64) string {
 	return time.Duration(s * float64(time.Second)).Round(time.Millisecond).String()
 }
 
-// fine writes seconds with a precision that suits them.
+// fine formats seconds with a precision that depends on the value.
 func fine(s float64) string {
 	d := time.Duration(s * float64(time.Second))
 	switch {
@@ -49,7 +49,7 @@ func fine(s float64) string {
 
 func dash(s string) string { return cmp.Or(s, "-") }
 
-// who names a caller in one word: its principal, and what the client calls itself.
+// who returns the principal and the client of a caller in one text.
 func who(principal, client string) string {
 	switch {
 	case principal == "":

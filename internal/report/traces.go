@@ -2,28 +2,28 @@ package report
 
 import "time"
 
-// Trace is one request that has ended. All durations are seconds. What a client
-// says of itself is cut and fit to print, but not true for that.
+// Trace is one request that has ended. All durations are in seconds. Texts of clients are cut and
+// printable, but may be untrue.
 type Trace struct {
-	ID    string `json:"id"`    // in this process: the n-th that was kept
-	Class string `json:"class"` // why it was kept
-	// At is when it arrived, Seconds how long after that its outcome was decided.
+	ID    string `json:"id"`    // a number, unique in this process
+	Class string `json:"class"` // of recent traces
+	// At is when it arrived. Seconds is the time from then to its outcome.
 	At      time.Time `json:"at"`
 	Seconds float64   `json:"seconds"`
 	Method  string    `json:"method"`
 	Tool    string    `json:"tool,omitempty"` // the registered tool or prompt
-	// Outcome says what became of the answer: sent, stored, dropped, rejected, or "" if that
-	// was not known when the handler was abandoned.
+	// Outcome is what happened to the answer: sent, stored, dropped, rejected, or "" if that was
+	// not known when the handler was abandoned.
 	Outcome      string `json:"outcome,omitempty"`
 	ErrorType    string `json:"error_type,omitempty"` // if it counts as an error of the service
 	ErrorCode    int    `json:"error_code,omitzero"`
 	ErrorMessage string `json:"error_message,omitempty"`
 	ToolError    bool   `json:"tool_error,omitzero"`
-	// ArgumentFaults says what is wrong with arguments that break the tool's schema. Then
-	// the tool error is the server's, and the handler was not called.
+	// ArgumentFaults says what is wrong with arguments that break the tool's schema. The tool
+	// error is the server's then, and the handler was not called.
 	ArgumentFaults string `json:"argument_faults,omitempty"`
 	Panic          string `json:"panic,omitempty"`
-	// Error is the handler's own error, which its caller may not have been told.
+	// Error is the handler's own error, which the caller may not know.
 	Error        string `json:"error,omitempty"`
 	CancelCause  string `json:"cancel_cause,omitempty"`
 	CancelDetail string `json:"cancel_detail,omitempty"`
@@ -51,17 +51,17 @@ type Trace struct {
 	Phases []Phase `json:"phases"`
 }
 
-// Phase is one part of a request's life.
+// Phase is one phase of a request.
 type Phase struct {
 	Phase string `json:"phase"` // queued, running, blocked (within running), writing
-	// AfterSeconds is when it began, from the arrival. A blocked phase is all waits
-	// together, and begins where the running does.
+	// AfterSeconds is the time from the arrival to its begin. A blocked phase is the sum of all
+	// waits, and begins with the running phase.
 	AfterSeconds float64 `json:"after_seconds"`
 	Seconds      float64 `json:"seconds"`
 }
 
-// TraceDetail is a request that has ended and, if its trace is sampled, the spans
-// of that trace that have ended in this process and were kept.
+// TraceDetail is a request that has ended. If its trace is sampled, it has the buffered spans of that
+// trace in this process.
 type TraceDetail struct {
 	Trace
 	Spans        []Span `json:"spans"` // by their start
@@ -74,8 +74,8 @@ type Span struct {
 	Parent string `json:"parent,omitempty"`
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`
-	// AfterSeconds is counted from the arrival of the request; other requests of the same
-	// trace may have been there before.
+	// AfterSeconds is the time since the arrival of the request. It is negative for spans of
+	// earlier requests of the same trace.
 	AfterSeconds float64     `json:"after_seconds"`
 	Seconds      float64     `json:"seconds"`
 	Status       string      `json:"status"` // Unset, Ok, Error
@@ -97,10 +97,10 @@ type SpanEvent struct {
 	Text         string  `json:"text,omitempty"`
 }
 
-// Traces is what the traces handler answers with.
+// Traces is the page /debug/traces.
 type Traces struct {
 	At time.Time `json:"at"`
-	// Kept counts all that are kept, by class.
+	// Kept counts all recent traces by class.
 	Kept   map[string]int `json:"kept"`
 	Traces []Trace        `json:"traces"` // the newest first
 }

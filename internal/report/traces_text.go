@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// WriteText writes the list for a person at a terminal. Write errors are the reader's
-// going away.
+// WriteText writes the list as text.
 func (rep *Traces) WriteText(w io.Writer) {
 	var classes []string
 	for _, class := range slices.Sorted(maps.Keys(rep.Kept)) {
@@ -27,7 +26,7 @@ func (rep *Traces) WriteText(w io.Writer) {
 	})
 }
 
-// WriteText writes one request and its spans, with a bar for each.
+// WriteText writes one request and its spans as text, with a bar for each.
 func (d *TraceDetail) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "%s %s  %s  %s  took %s  %s\n", d.Method, d.Tool, d.At.Format(time.RFC3339Nano), d.Class, fine(d.Seconds), dash(d.Outcome))
 	facts := d.facts()
@@ -49,10 +48,10 @@ func (d *TraceDetail) WriteText(w io.Writer) {
 	}
 }
 
-// A fact is something that is known of a request.
+// A fact is a line about a request.
 type fact struct{ name, text string }
 
-// facts returns what is known.
+// facts returns the lines with a text.
 func (d *TraceDetail) facts() []fact {
 	return slices.DeleteFunc([]fact{
 		{"why", d.why()}, {"error", d.Error}, {"principal", strings.TrimSpace(d.Principal + " " + d.Tenant)},
@@ -69,7 +68,7 @@ func (row *Trace) cancelText() string {
 	return strings.TrimSpace(fmt.Sprintf("%s after %s %s", row.CancelCause, fine(row.CancelledAfterSeconds), row.CancelDetail))
 }
 
-// extent returns the time that the bars share.
+// extent returns the time range of all bars.
 func (d *TraceDetail) extent() (from, to float64) {
 	to = d.Seconds
 	for _, p := range d.Phases {
@@ -81,7 +80,7 @@ func (d *TraceDetail) extent() (from, to float64) {
 	return from, to
 }
 
-// bar draws a time within the extent of all.
+// bar draws a time within the range of all bars.
 func bar(after, took, from, to float64) string {
 	const width = 40
 	if to <= from {
@@ -93,7 +92,7 @@ func bar(after, took, from, to float64) string {
 	return strings.Repeat(" ", begin) + strings.Repeat("=", max(end-begin, 1))
 }
 
-// why returns what explains best how a request ended, or "".
+// why returns the best explanation for the end of a request, or "".
 func (row *Trace) why() string {
 	switch {
 	case row.RejectReason != "":

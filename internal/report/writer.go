@@ -6,17 +6,18 @@ import (
 	"net/http"
 )
 
-// A Writer passes an answer on, and remembers what has become of it. It is for one goroutine.
+// A Writer passes an answer on, and records its status, its size and the first error. It is not safe
+// for concurrent use.
 type Writer struct {
 	http.ResponseWriter
-	// Status is that of the answer; 0 until it has begun.
+	// Status is the status of the answer, or 0 before its header.
 	Status int
-	// Size is how many bytes of its body were written.
+	// Size is the number of bytes of its body.
 	Size int
 	// Err is the first error of a write or a flush.
 	Err error
-	// Body, if not nil, is written the body of an answer without an error, instead of the
-	// client.
+	// Body takes the body of an answer with the status 200, instead of the client. nil: the
+	// client gets it.
 	Body io.Writer
 }
 
@@ -59,7 +60,7 @@ func (w *Writer) saw(err error) {
 	}
 }
 
-// Host takes the port off an address.
+// Host returns an address without its port.
 func Host(addr string) string {
 	if host, _, err := net.SplitHostPort(addr); err == nil {
 		return host

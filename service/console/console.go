@@ -1,7 +1,6 @@
-// Package console is the page of the admin listener: what the server is doing, and what
-// has become of its latest requests. It is HTML, styles and scripts in the binary; the
-// page asks no other host for anything, and reads what it shows from /debug/live and
-// /debug/traces.
+// Package console has the page of the admin listener, which shows the requests in flight and the
+// latest ended ones. Its HTML, styles and scripts are in the binary. The page loads nothing from
+// other hosts. It reads its data from /debug/live and /debug/traces.
 package console
 
 import (
@@ -19,36 +18,34 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Prefix is the path below which the page's own files are, as [Console.ServeAsset] serves
-// them.
+// Prefix is the path of the page's files, which [Console.ServeAsset] serves.
 const Prefix = "/console/"
 
-// policy lets the page load its own files and read its own host, and nothing else.
+// policy allows the page to load files from its own host only.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// A Page is what the console says of the process.
+// A Page describes the process for the console.
 type Page struct {
 	Name, Version, Build string
-	// JaegerURL is where traces can be looked at, without a slash at the end; "" is nowhere.
+	// JaegerURL is the address of the Jaeger page, without a slash at the end, or "".
 	JaegerURL string
 	// Links are paths of further pages of the admin listener, such as "/flags".
 	Links []string
 }
 
-// A Console serves the page. Its methods may be called from any goroutine.
+// A Console serves the page. It is safe for concurrent use.
 type Console struct {
 	index []byte
 	files map[string]file
 }
 
 type file struct {
-	name string // in the binary, which has it in memory already
+	name string // in the binary
 	etag string
 }
 
-// New makes the page. It fails only if the binary was built from files that do not fit
-// together.
+// New makes the page. It fails only if files are missing in the binary.
 func New(page Page) (*Console, error) {
 	text, err := assets.ReadFile("assets/index.html")
 	if err != nil {
@@ -67,9 +64,9 @@ func New(page Page) (*Console, error) {
 	return c, err
 }
 
-// fill fills in what stands in double braces, which is between tags or in the quotes of
-// an attribute. html/template would do it too, but it calls methods by name, and the
-// linker must then keep every exported method of every type: a sixth of the program.
+// fill replaces the fields in double braces. They are between tags or in quoted attributes. It does
+// not use html/template, which calls methods by name. The linker would then keep every exported
+// method of every type, which is a sixth of the program.
 func (p Page) fill(text string) string {
 	return strings.NewReplacer(
 		"{{.Name}}", html.EscapeString(p.Name),
@@ -80,8 +77,8 @@ func (p Page) fill(text string) string {
 	).Replace(text)
 }
 
-// links returns the links of the page, relative as the others, so that a proxy may serve it
-// below a path of its own.
+// links returns the links of the page. They are relative, so that a proxy may serve the page below
+// another path.
 func (p Page) links() string {
 	var b strings.Builder
 	for _, path := range p.Links {
@@ -96,7 +93,7 @@ func (c *Console) ServeIndex(w http.ResponseWriter, _ *http.Request) {
 	secure(w)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(c.index) // an error is the reader's going away
+	_, _ = w.Write(c.index) // an error means that the client has gone away
 }
 
 // ServeAsset serves the files of the page, below [Prefix].
@@ -108,13 +105,13 @@ func (c *Console) ServeAsset(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	secure(w)
-	w.Header().Set("Cache-Control", "no-cache") // another build has others
+	w.Header().Set("Cache-Control", "no-cache") // another build has other files
 	w.Header().Set("ETag", f.etag)
 	w.Header().Set("Content-Type", contentTypes[path.Ext(name)])
 	http.ServeFileFS(w, r, assets, f.name)
 }
 
-// contentTypes are written out, because what the machine says of them may be anything.
+// contentTypes does not depend on the types of the machine.
 var contentTypes = map[string]string{
 	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
