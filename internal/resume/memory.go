@@ -49,7 +49,7 @@ func NewMemory() *Memory {
 	return &Memory{limits: limits.Limits{}.WithDefaults(), sessions: map[string]*memorySession{}}
 }
 
-// Bind sets the bounds, and who is told when one is reached.
+// Bind sets the bounds, and the function that is told when one is reached. It may be nil.
 func (m *Memory) Bind(l limits.Limits, reached func(limit string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,8 +105,8 @@ func (m *Memory) append(session string, e store.Event) (full []string, reached f
 	return full, m.reached, nil
 }
 
-// evict lets go of an event, which is the oldest one of its session and so of its
-// stream too. It wants m.mu.
+// evict deletes an event, which must be the oldest one of its session and so of its stream
+// too. The caller must hold m.mu.
 func (m *Memory) evict(e *memoryEvent) {
 	s := e.session
 	s.events = shift(s.events)

@@ -82,8 +82,8 @@ func (s *Store) expired(answers int) {
 
 // Why a stream cannot be resumed.
 var (
-	// ErrEventUnknown: the session has no event with this id, the store has let go of it
-	// or of what followed, or nothing will follow it.
+	// ErrEventUnknown: the session has no event with this id, the store has deleted it
+	// or what followed, or nothing will follow it.
 	ErrEventUnknown = errors.New("mcp: there is no stream to be resumed from this event")
 	// ErrStreamTaken: another exchange reads the stream.
 	ErrStreamTaken = stream.ErrTaken

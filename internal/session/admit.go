@@ -10,8 +10,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// admit admits a request or rejects it with an answer. The order of the checks is
-// the order in which a caller can do something about them.
+// admit admits a request or rejects it with an answer. What the caller can change is checked
+// first: its rights, then the load of the server, then the id.
 func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 	rt := c.dispatcher.Route(in, s)
 	if in.Refusal != nil {
@@ -65,7 +65,7 @@ func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 	c.hooks.at(pointAdmitted, r)
 	go r.run()
 	if r.decided != nil && r.onByteStream() {
-		<-r.decided // what is behind a handshake on the wire may rely on it
+		<-r.decided // messages after a handshake may rely on it
 	}
 }
 
@@ -111,7 +111,7 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 // reject answers a request that was not admitted.
 func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
 	r.leaveSubscriptions()
-	if reason == mcp.RejectOverload && c.Draining() { // there is no use in waiting for a slot
+	if reason == mcp.RejectOverload && c.Draining() { // waiting for a slot would not help
 		reason, err = mcp.RejectShuttingDown, shuttingDown()
 	}
 	// An id that was in flight at the admission counts as taken, even if the answer to the
@@ -131,7 +131,7 @@ func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
 	r.cancel(nil)
 	frame := wire.AppendError(nil, r.ID, err)
 	if taken {
-		// For whatever reason it is: an answer with this id would resolve the first request.
+		// Whatever the reason is: an answer with this id would resolve the first request.
 		data, _ := err.Data.(mcp.ErrorData)
 		data.Reason, data.ID = string(reason), r.ID
 		err = err.WithData(data)

@@ -10,11 +10,11 @@ import (
 type blockedTime struct {
 	mu      sync.Mutex // guards the rest
 	waiting int
-	since   time.Time // when the first of those who wait began
+	since   time.Time // when the first of the current waits began
 	sum     time.Duration
 }
 
-// begin calls first if nobody else waits.
+// begin calls first if no other wait goes on.
 func (b *blockedTime) begin(first func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -24,7 +24,7 @@ func (b *blockedTime) begin(first func()) {
 	}
 }
 
-// end calls last if nobody waits any more.
+// end calls last if no other wait goes on.
 func (b *blockedTime) end(last func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

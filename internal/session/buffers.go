@@ -6,7 +6,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 )
 
-// smallFrame is the size in bytes of a buffer whose answer nobody can guess.
+// smallFrame is the size in bytes of a buffer for an answer of unknown size.
 const smallFrame = 512
 
 // frames are the buffers of answers. They are used again: a new one for each request
@@ -28,7 +28,7 @@ func (f *frames) get(n int) *[]byte {
 	return &buf
 }
 
-// put takes back a buffer, with the frame in it that nobody looks at any more.
+// put takes back a buffer with the frame in it. The frame must not be used any more.
 func (f *frames) put(buf *[]byte, frame []byte) {
 	*buf = frame[:0]
 	if cap(frame) >= stream.LargeFrame {

@@ -24,8 +24,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A Core is what all sessions of one server share. Its methods may be called from
-// any goroutine.
+// A Core is what all sessions of one server share. Its methods are safe for concurrent
+// use.
 type Core struct {
 	dispatcher    Dispatcher
 	observer      Observer
@@ -50,7 +50,7 @@ type Core struct {
 	mu       sync.Mutex // guards the rest
 	sessions map[*Session]struct{}
 	byID     map[string]*Session // legacy HTTP sessions
-	draining atomic.Bool         // stored under mu; who only wants to know reads it without
+	draining atomic.Bool         // written with mu held, read without it
 	closing  chan struct{}       // closed by Close: no more patience
 	drained  chan struct{}       // closed when Shutdown is over
 	result   error               // of Shutdown
@@ -93,8 +93,8 @@ func (c *Core) invariant(s *Session, broken string) {
 	c.logger.Error("invariant.broken", "session", s.LogID(), "invariant", broken)
 }
 
-// Go runs background work of the server room, for which Shutdown waits. It must end
-// by itself, and soon.
+// Go runs background work of the server, for which Shutdown waits. It must end soon, and by
+// itself.
 func (c *Core) Go(f func()) { c.tasks.start(f) }
 
 // CountRefusal counts the refusal of what gets no answer, if an error is one.

@@ -12,10 +12,8 @@ import (
 )
 
 // A Detached is the work of a handler that goes on after its request was answered: a
-// task. It has no answer and no connection, and of the request's slots only that of
-// the class, which bounds what runs. It shares with a request the
-// first cause that wins, what happens to a handler that ignores it, and the drain.
-// Its methods may be called from any goroutine.
+// task. It has no answer and no connection. Of the request's slots it has only that of the
+// class, which bounds what runs. Its methods are safe for concurrent use.
 type Detached struct {
 	work
 	Series *Series
@@ -105,7 +103,7 @@ func (d *Detached) observe() {
 }
 
 // orphaned cancels work whose request has ended without the answer that would have
-// told of the work: nobody can ask for it. A handler that was only told to hurry may
+// told of the work: no client can ask for it. A handler that was only told to hurry may
 // still have answered.
 func (d *Detached) orphaned(r *Request) {
 	switch err, _ := r.Cancellation(); {

@@ -126,7 +126,7 @@ func (l *ledger) Series(method, target string) *Series {
 // lane picks a lane. Random choice costs less than a shared counter.
 func (l *ledger) lane() *lane { return &l.lanes[rand.IntN(len(l.lanes))] }
 
-// of returns the lane's counters of a series. The caller holds ln.mu.
+// of returns the lane's counters of a series. The caller must hold ln.mu.
 func (ln *lane) of(s *Series) *seriesCounts {
 	for len(ln.counts) <= s.index {
 		ln.counts = append(ln.counts, nil)

@@ -56,7 +56,7 @@ func (c *Core) open(s *Session) (mcp.RejectReason, *mcp.Error) {
 		}
 		c.mu.Unlock()
 		if !c.evict() {
-			return mcp.RejectOverload, overload(limits.NameSessions) // whoever rejects counts the limit
+			return mcp.RejectOverload, overload(limits.NameSessions) // reject counts the limit
 		}
 		c.ledger.limitReached(limits.NameSessions)
 	}

@@ -57,7 +57,8 @@ type faultCell struct {
 	test   func(w *world)
 }
 
-// faults are the tests of all cells; the cells of En are in fault_en_test.go.
+// faults are the tests of all cells. The files fault_*_test.go have them, named after the
+// event; cellsE1 and the like name the table of docs/session-core.md.
 var faults = map[string][]faultCell{
 	"E1":  slices.Concat(cellsE1, batchE1, listenE1, storedE1, earlyE1),
 	"E2":  cellsE2,

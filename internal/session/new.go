@@ -73,8 +73,8 @@ func New(cfg Config) *Core {
 	return c
 }
 
-// answersExpired counts stored answers that nobody has fetched. They stay "stored" in
-// the books: the fate of an answer is decided once.
+// answersExpired counts stored answers that nobody has fetched. They still
+// count as stored: the fate of an answer is decided once.
 func (c *Core) answersExpired(n int) {
 	c.ledger.count(func(t *tally) { t.expired += uint64(n) })
 	c.logger.Debug("response.expired", "reason", mcp.DropStreamGone, "responses", n)

@@ -48,7 +48,7 @@ type Observer interface {
 	// Asked frames a request to the client: it returns the params that are sent, into
 	// whose _meta it may have put something, and a function that is called at the end of
 	// the wait with the id, the zero value if the request was not made, and the error. ctx
-	// is that of who asks.
+	// is the context of the caller of Ask.
 	Asked(ctx context.Context, s *Session, method string, params []byte) (_ []byte, end func(id mcp.ID, err error))
 	// Written: a message of n bytes took so long to write and flush.
 	Written(c *Conn, n int, took time.Duration)

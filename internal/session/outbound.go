@@ -30,12 +30,12 @@ type outbound struct {
 	stream  *stream.Stream // where it was sent; nil while it waits for one. Guarded by session.mu
 	handed  atomic.Uint32  // to the wire, see callQueued
 	// reply has room for one value: the first event that can end the wait wins, and
-	// nobody who sends here ever blocks.
+	// no sender ever blocks.
 	reply chan outboundReply
 }
 
-// Where a call is. Whoever swaps callQueued first decides: the writer writes it,
-// or the caller takes it back and the client never learns of it.
+// Where a call is. The first swap of callQueued decides: the writer writes the call, or the
+// caller takes it back and the client never learns of it.
 const (
 	callQueued uint32 = iota
 	callHanded
@@ -170,9 +170,8 @@ func (o *outbound) send() {
 	o.pushTo(o.to)
 }
 
-// giveUp retires an outbound request that nobody waits for and tells the client, if
-// it was asked. Whoever takes the request out of the table decides: if that was
-// an answer, it counts although it came at the last moment.
+// giveUp ends the wait for an outbound request and tells the client, if it was asked. If an
+// answer has taken the request out of the table before, the answer counts.
 func (o *outbound) giveUp(err error) (jsontext.Value, error) {
 	if !o.session.removeCall(o) {
 		reply := <-o.reply
@@ -271,7 +270,8 @@ func (o *outbound) Dropped(reason mcp.DropReason) {
 	}
 }
 
-// takeCalls retires the calls of a request that is settled. Later ones are refused.
+// takeCalls takes the calls of a request that is settled out of the table. newOutbound makes
+// no later ones.
 func (r *Request) takeCalls() (calls []*outbound) {
 	if !r.asked.Load() {
 		return nil
@@ -303,7 +303,7 @@ func endCalls(calls []*outbound, err error) {
 	}
 }
 
-// removeCall takes o out of the table; false if somebody else did.
+// removeCall takes o out of the table; false if it is not there any more.
 func (s *Session) removeCall(o *outbound) (mine bool) {
 	s.update(func(st *state) {
 		if mine = st.outbound[o.id.Key()] == o; mine {

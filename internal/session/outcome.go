@@ -28,7 +28,7 @@ func (r *Request) settle(unless uint32, to outcome, cause int) (won, first bool)
 	if !won {
 		return false, false
 	}
-	at := r.handlerDone.Load() // which was just now
+	at := r.handlerDone.Load() // just now, if the handler has answered
 	if at == 0 {
 		at = int64(max(r.age(), 1))
 	}
@@ -63,7 +63,7 @@ func (r *Request) disarm() {
 	}
 }
 
-// release gives up a hold. Whoever gives up the last one ends the request.
+// release gives up a hold. The last one ends the request.
 func (r *Request) release() {
 	if r.holds.Add(-1) > 0 {
 		return
@@ -80,8 +80,8 @@ func (r *Request) leave() {
 	}
 }
 
-// conclude records the fate of the answer, once. That its session was removed is
-// the better reason than what the wire then said, and with it goes what is stored.
+// conclude records the fate of the answer, once. If the session was removed meanwhile, that is
+// the reason, whatever has failed on the wire, and what was stored is gone as well.
 func (r *Request) conclude(fate Fate, reason mcp.DropReason) {
 	if fate != FateSent && reason != mcp.DropCancelled && r.session != nil && r.session.removed() {
 		fate, reason = FateDropped, mcp.DropSessionGone
@@ -130,7 +130,7 @@ func (r *Request) dropAnswer(err *mcp.CancelError, reason mcp.DropReason) bool {
 	return true
 }
 
-// skipAnswer tells whoever waits for the answer that it will not come.
+// skipAnswer tells the batch or the stream that the answer will not come.
 func (r *Request) skipAnswer() {
 	if r.batch != nil {
 		r.batch.Skip()
@@ -207,7 +207,8 @@ func (r *Request) leaveSubscriptions() {
 	}
 }
 
-// An answer is a request as the delivery of its answer, and as an owner of its stream.
+// An answer is a request in its roles as the delivery of its answer and as the owner of its
+// stream.
 type answer Request
 
 // Claim implements [stream.Delivery].
@@ -260,10 +261,10 @@ func (r *Request) send(frame, rest []byte, err *mcp.Error) {
 	}
 }
 
-// cancelledNotice is what precedes the answer to a subscription on a byte stream, where the end
-// of the exchange cannot tell that nothing follows (specification: "Cancellation"). No
-// other request may be cancelled by the server, and nothing may follow the answer, so
-// that the cancellation comes first.
+// cancelledNotice returns the notifications/cancelled that precedes the answer to a
+// subscription on a byte stream; nil for any other request. There the end of the exchange
+// cannot tell the client that nothing follows (specification: "Cancellation"). It precedes the
+// answer because nothing may follow that.
 func (r *Request) cancelledNotice() *notice {
 	if r.session == nil || !r.verdict.listening() {
 		return nil

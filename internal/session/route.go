@@ -26,7 +26,7 @@ type Inbound struct {
 	// Header holds the HTTP header of the exchange, or nil.
 	Header map[string][]string
 	// Refusal is set by a transport whose own rules refuse the request. The request
-	// is admitted, so that it is on the record, and answered with this error.
+	// is admitted, so that it is counted and traced, and answered with this error.
 	Refusal *mcp.Error
 	// Bytes is the size of the frame.
 	Bytes int

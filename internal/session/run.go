@@ -68,8 +68,8 @@ func (r *Request) handlerReturned() {
 	r.noteReturn()
 }
 
-// done gives up the handler's hold. Goroutines that the handler has left behind are
-// told by the end of its context.
+// done gives up the handler's hold, and ends its context, so that goroutines which the handler
+// has left behind end as well.
 func (r *Request) done() {
 	r.cancel(mcp.ErrRequestDone)
 	r.release()
@@ -139,8 +139,8 @@ func (r *Request) public(err error) *mcp.Error {
 	return mcp.NewError(mcp.CodeInternalError, "internal error")
 }
 
-// queue finds a place for a request that waits for slots: in its session, if it has
-// one, and in the process. It returns the limit that is in the way, or "".
+// queue takes a place for a request that waits for slots: in its session, if it has one, and
+// in the process. It returns the limit that is reached, or "".
 func (c *Core) queue(s *Session) (full string) {
 	if s != nil && !s.waiting.enter() {
 		return limits.NameQueueSession

@@ -27,7 +27,7 @@ type Session struct {
 	opened  time.Time
 	cut     atomic.Int64  // requests that the teardown has ended
 	done    chan struct{} // closed when the teardown is over
-	// parting is closed when the subscriptions of a byte stream are to end; else nil.
+	// subscriptionsEnding is closed when the subscriptions of a byte stream are to end; else nil.
 	subscriptionsEnding chan struct{}
 	pumped              chan struct{} // closed when the writer of a byte stream has returned
 	lines               logline.Limiter
@@ -74,7 +74,7 @@ type state struct {
 	// abandoned counts the handlers that the teardown went on without.
 	abandoned []*Request
 	malformed int // frames in a row
-	// complained counts the errors without an id in the second since complaining.
+	// errorsSent counts the errors without an id in the second since errorsSince.
 	errorsSent  int
 	errorsSince time.Time
 	quietAt     time.Time     // when the live set became empty
@@ -214,7 +214,7 @@ func (s *Session) watchIdle() {
 	}
 }
 
-// idleUntil returns when an idle session ends. The caller holds s.mu.
+// idleUntil returns when an idle session ends. The caller must hold s.mu.
 func (s *Session) idleUntil() time.Time {
 	if s.state.ready {
 		return s.state.quietAt.Add(s.core.limits.SessionIdle)

@@ -19,7 +19,7 @@ const (
 
 // verdict is the one atomic word in which a request's life is decided: its
 // outcome, the cause of its cancellation, and whether its handler was called.
-// Whoever swaps the word first wins; the loser changes nothing.
+// The first swap wins; a later one changes nothing.
 type verdict struct{ word atomic.Uint32 }
 
 const (

@@ -112,7 +112,8 @@ func (s *slots) give() {
 	s.n = 0
 }
 
-// A waitingRoom bounds how many requests wait for slots.
+// places bound how many requests wait or run at once. Their methods are safe for concurrent
+// use.
 type places struct {
 	waiting atomic.Int64
 	size    int64

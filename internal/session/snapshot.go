@@ -204,7 +204,7 @@ func (snap *Snapshot) addWork(w *work) {
 	}
 }
 
-// state names where the request is. The caller holds the lane's lock.
+// state names where the request is. The caller must hold the lane's lock.
 func (r *Request) state() string {
 	phase := Phase(r.phase.Load())
 	switch {

@@ -5,9 +5,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// This file is what a session sends by itself, on behalf of no request: on a byte
-// stream with everything else, over legacy HTTP on the stream that the client has
-// opened for it (GET). Such a stream comes and goes; the session stays.
+// This file is about the session's own stream: the one that a legacy HTTP client opens (GET)
+// for what belongs to no request. Such a stream may be lost and opened again during the
+// session.
 //
 // Lock order: a session's lock, then a stream's.
 

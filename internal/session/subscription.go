@@ -6,12 +6,12 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// This file is about requests that stand: a subscription is a request like any other
-// until its handler has acknowledged it, and from then on one that may stay open for
-// days. It then has no slot, no deadline and no part in the age of the oldest request;
-// instead there is a limit of its own, and a polite end.
+// This file is about subscriptions. A subscription is a request like any other until its
+// handler has acknowledged it. From then on it may stay open for days: it has no slot and no
+// deadline, and does not count for the age of the oldest request. A limit of its own bounds
+// how many there are.
 //
-// What it sends is posted: queued without waiting for room. The poster bounds it, by
+// What it sends is posted: queued without waiting for room. The poster keeps a bound by
 // posting more only when what it has posted before was written.
 
 // Acknowledge sends the first notification of a subscription and makes it a standing

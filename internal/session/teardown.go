@@ -20,7 +20,7 @@ func (s *Session) EOF() {
 	if first {
 		s.core.logger.Info("session.eof", "session", s.LogID())
 		s.endOutbound(s.takeOutbound(), &mcp.CancelError{Cause: mcp.CauseTransportClose})
-		s.endSubscriptions(mcp.CauseTransportClose) // nobody can end them any more, and the client waits for our end
+		s.endSubscriptions(mcp.CauseTransportClose) // the client cannot end them any more, and waits for our end
 		s.await(s.core.limits.EOFGrace)
 		s.finish(mcp.CauseTransportClose, s.core.limits.CleanupGrace)
 	}
@@ -39,7 +39,7 @@ func (s *Session) Fail(err error) {
 func (s *Session) Close(cause mcp.Cause) {
 	if s.unopened {
 		s.endLogs()
-		return // it never was
+		return // it was never opened
 	}
 	reason := mcp.DropSessionGone
 	if s.stream != nil {
@@ -126,9 +126,9 @@ func (s *Session) finish(cause mcp.Cause, grace time.Duration) {
 		}
 	}
 	if s.stream != nil {
-		var answers int // all of them: nothing is open any more
+		var answers int // final: no request is undecided any more
 		s.update(func(st *state) { answers = st.answers })
-		// The last writes have what is left of the grace, but not nothing.
+		// The last writes have what is left of the grace, and a fifth of it at least.
 		bound := time.Now().Add(max(time.Until(end), s.core.limits.CleanupGrace/5))
 		s.stream.End(bound, answers)
 		s.awaitWriter(bound)
@@ -175,8 +175,8 @@ func (s *Session) pump(sink stream.Sink) {
 	}
 }
 
-// peerLost ends a byte stream's session whose connection is broken; one that is
-// ending already goes on ending as it does.
+// peerLost ends the session of a byte stream whose connection is broken, unless it is ending
+// already.
 func (s *Session) peerLost(err error, reason mcp.DropReason) {
 	if s.begin(mcp.CauseTransportError) {
 		s.core.logger.Warn("session.peer_lost", "session", s.LogID(), "error", err)
@@ -196,12 +196,12 @@ func (s *Session) awaitWriter(bound time.Time) {
 	}
 }
 
-// AwaitWriter returns when the writer of a byte stream is done with the pipe that was
-// closed under it, or does not obey: such a pipe must not keep the process.
+// AwaitWriter returns when the writer of a byte stream has returned, or shortly after if the
+// closed connection does not wake it: such a connection must not keep the process.
 func (s *Session) AwaitWriter() { s.awaitWriter(time.Now()) }
 
-// requests returns a private copy of the undecided requests, the queued ones first:
-// when all are to be ended, none may start in the slot of one that has been.
+// requests returns a private copy of the undecided requests, the queued ones first: so no
+// queued request starts in the slot of one that is ended before it.
 func (s *Session) requests() []*Request {
 	var queued, started []*Request
 	s.update(func(st *state) {
@@ -234,7 +234,7 @@ func (s *Session) await(d time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-quiet:
-	case <-s.done: // somebody else was quicker
+	case <-s.done: // another teardown was quicker
 	case <-timer.C:
 	case <-s.core.closing:
 	}
@@ -285,8 +285,8 @@ func (s *Session) OnClosed(f func()) {
 	}
 }
 
-// endStreams ends the session's own stream, and those that no exchange reads or that
-// are only read again.
+// endStreams fails the session's own stream, the streams that no exchange reads, and those
+// that have ended and are only replayed.
 func (s *Session) endStreams(reason mcp.DropReason) {
 	var own *stream.Stream
 	s.update(func(state *state) { own = state.standalone })

@@ -47,8 +47,8 @@ type work struct {
 	cancel    context.CancelCauseFunc
 	cancelled atomic.Pointer[cancellation]
 	unwind    atomic.Pointer[time.Timer] // of cancelled work that has not returned
-	// holds counts who still has something to do with the work: the handler, the fate of the
-	// answer, and whoever cancels or abandons it. At zero it leaves the live set.
+	// holds counts the uses of the work: its handler, the fate of its answer, and each
+	// cancellation or abandonment that goes on. At zero the work leaves the live set.
 	holds atomic.Int32
 
 	// Guarded by lane.mu.

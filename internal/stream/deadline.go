@@ -37,7 +37,7 @@ func (st *Stream) limitWrite(sink Sink, now time.Time) {
 		w.deadline = w.end
 	}
 	if st.detached() {
-		w.deadline = now // nobody reads it, and somebody else may wait
+		w.deadline = now // the peer has gone, and another exchange may wait
 	}
 	sink.SetWriteDeadline(w.deadline)
 }

@@ -2,7 +2,7 @@ package stream
 
 import "github.com/vitrine-mcp/vitrine/mcp"
 
-// becomeWriter waits until nobody else is the stream's writer and makes an exchange that.
+// becomeWriter waits until the stream has no writer, and makes an exchange the writer.
 func (st *Stream) becomeWriter(number int, sink Sink) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -55,8 +55,7 @@ func (st *Stream) orphan(owners []Owner) {
 	}
 }
 
-// Own notes somebody whom the loss of the stream concerns, and how the stream gets a log;
-// either may be nil. The stream may be lost already: a client can leave between sending a
+// Own adds an owner, and says how the stream gets a log; either may be nil. The stream may be lost already: a client can leave between sending a
 // request and its admission.
 func (st *Stream) Own(owner Owner, logs Opener) {
 	st.mu.Lock()

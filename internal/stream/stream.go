@@ -58,11 +58,11 @@ type Loss uint8
 
 const (
 	LossFails   Loss = iota // the stream fails; all that it belongs to ends with it
-	LossCancels             // its owners are disconnected: nobody else can be answered
+	LossCancels             // its owners are disconnected: no answer can reach them
 	LossDrops               // its owners go on; what it carries is dropped, or stored
 )
 
-// An Owner is somebody whom the loss of a stream concerns.
+// An Owner learns when a stream is lost, such as the request that the stream answers.
 type Owner interface {
 	// Disconnect is called when the stream was lost, and its owner shall not go on.
 	Disconnect(reason mcp.DropReason)

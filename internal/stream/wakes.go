@@ -18,5 +18,5 @@ func (w *wakes) get() chan struct{} {
 	return make(chan struct{}, 1)
 }
 
-// put takes back a channel that nobody receives from any more.
+// put takes back a channel that has no receiver any more.
 func (w *wakes) put(c chan struct{}) { w.idle.Put(c) }

@@ -4,12 +4,12 @@ import "context"
 
 // A watch tells a stream that the peer of its exchange is gone. Usually the writer sees
 // that itself while it waits for the answer. Once it may be busy for longer (with a slow
-// reader, or a store) somebody else has to look, which costs more: see always.
+// reader, or a store) the context has to call, which costs more: see always.
 type watch struct {
 	stream *Stream
 	number int             // of the exchange
 	peer   context.Context // done when the peer is gone; nil if the writer need not look
-	stop   func() bool     // ends the watch of somebody else, or nil
+	stop   func() bool     // ends the call of the context, or nil
 }
 
 // watch returns the watch of an exchange, which must be ended.

@@ -163,12 +163,12 @@ func (st *Stream) writeSome(sink Sink, batch []*Message, done bool) (n int, err 
 		var asked bool
 		asked, err = st.beginFor(sink, m)
 		if !st.record(m, done && n == len(batch)-1) && m.Kind == Mark {
-			continue // there is no use for it without a log
+			continue // a mark is of no use without a log
 		}
 		if err != nil {
 			return 0, err
 		}
-		if n > 0 || asked { // somebody else was served, or the store was asked
+		if n > 0 || asked { // another message was written, or the store was asked
 			bounded = st.extend(sink, bounded)
 		}
 		if err = sink.Write(m); err != nil {

@@ -25,7 +25,7 @@ var cellsE13 = []faultCell{
 		p.call("1", "work")
 		work.next().finish("done")
 		w.panicked(p, 1)
-		w.loggedWith("ERROR handler.panic", "id=1", "panic=secret", "fault_e13_test.go")
+		w.loggedWith("ERROR handler.panic", "id=1", "panic=secret", "fault_panic_test.go")
 		p.call("2", "before")
 		w.panicked(p, 2)
 	}},
