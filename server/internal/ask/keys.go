@@ -42,21 +42,27 @@ func newKeyRing(name string, secrets [][]byte) (keyRing, error) {
 		if len(secret) < minStateKey {
 			return nil, fmt.Errorf("server: state key %d has %d bytes and needs %d", i+1, len(secret), minStateKey)
 		}
-		derived, err := hkdf.Key(sha256.New, secret, nil, "vitrine requestState 1 "+name, 32+keyIDLen)
+		key, err := newStateKey(name, secret)
 		if err != nil {
 			return nil, fmt.Errorf("server: state key %d: %w", i+1, err)
 		}
-		block, err := aes.NewCipher(derived[:32])
-		if err != nil {
-			return nil, fmt.Errorf("server: state key %d: %w", i+1, err)
-		}
-		aead, err := cipher.NewGCMWithRandomNonce(block)
-		if err != nil {
-			return nil, fmt.Errorf("server: state key %d: %w", i+1, err)
-		}
-		ring = append(ring, stateKey{id: [keyIDLen]byte(derived[32:]), aead: aead})
+		ring = append(ring, key)
 	}
 	return ring, nil
+}
+
+func newStateKey(name string, secret []byte) (key stateKey, err error) {
+	derived, err := hkdf.Key(sha256.New, secret, nil, "vitrine requestState 1 "+name, 32+keyIDLen)
+	if err != nil {
+		return key, err
+	}
+	block, err := aes.NewCipher(derived[:32])
+	if err != nil {
+		return key, err
+	}
+	key.id = [keyIDLen]byte(derived[32:])
+	key.aead, err = cipher.NewGCMWithRandomNonce(block)
+	return key, err
 }
 
 // stateText encodes a sealed state. The text is safe in JSON, URLs and headers.

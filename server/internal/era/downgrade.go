@@ -19,9 +19,7 @@ func downgrade(v mcp.Version, result mcp.Result) (mcp.Result, error) {
 	case *mcp.InitializeResult:
 		return downgradeInitialize(*r), nil
 	case *mcp.ListToolsResult:
-		c := *r
-		c.Tools = downgradeList(v, r.Tools, downgradeTool)
-		return &c, nil
+		return changed(r, func(c *mcp.ListToolsResult) { c.Tools = downgradeList(v, c.Tools, downgradeTool) }), nil
 	case *mcp.CallToolResult:
 		return downgradeCall(v, *r)
 	}
@@ -30,33 +28,36 @@ func downgrade(v mcp.Version, result mcp.Result) (mcp.Result, error) {
 	}
 	switch r := result.(type) {
 	case *mcp.ListPromptsResult:
-		c := *r
-		c.Prompts = downgradeList(v, r.Prompts, downgradePrompt)
-		return &c, nil
+		return changed(r, func(c *mcp.ListPromptsResult) { c.Prompts = downgradeList(v, c.Prompts, downgradePrompt) }), nil
 	case *mcp.GetPromptResult:
-		c := *r
-		c.Messages = slices.Clone(r.Messages)
-		for i := range c.Messages {
-			c.Messages[i].Content = downgradeBlock(v, c.Messages[i].Content)
-		}
-		return &c, nil
+		return changed(r, func(c *mcp.GetPromptResult) {
+			c.Messages = slices.Clone(c.Messages)
+			for i := range c.Messages {
+				c.Messages[i].Content = downgradeBlock(v, c.Messages[i].Content)
+			}
+		}), nil
 	case *mcp.ListResourcesResult:
-		c := *r
-		c.Resources = downgradeList(v, r.Resources, downgradeResource)
-		return &c, nil
+		return changed(r, func(c *mcp.ListResourcesResult) { c.Resources = downgradeList(v, c.Resources, downgradeResource) }), nil
 	case *mcp.ListResourceTemplatesResult:
-		c := *r
-		c.ResourceTemplates = downgradeList(v, r.ResourceTemplates, downgradeTemplate)
-		return &c, nil
+		return changed(r, func(c *mcp.ListResourceTemplatesResult) {
+			c.ResourceTemplates = downgradeList(v, c.ResourceTemplates, downgradeTemplate)
+		}), nil
 	case *mcp.ReadResourceResult:
-		c := *r
-		c.Contents = slices.Clone(r.Contents)
-		for i := range c.Contents {
-			c.Contents[i].Meta = downgradeMeta(v, c.Contents[i].Meta)
-		}
-		return &c, nil
+		return changed(r, func(c *mcp.ReadResourceResult) {
+			c.Contents = slices.Clone(c.Contents)
+			for i := range c.Contents {
+				c.Contents[i].Meta = downgradeMeta(v, c.Contents[i].Meta)
+			}
+		}), nil
 	}
 	return result, nil
+}
+
+// changed returns a changed copy of a result.
+func changed[T any](r *T, change func(*T)) *T {
+	c := *r
+	change(&c)
+	return &c
 }
 
 // downgradeInitialize uses the revision in the result, because the request has none.
