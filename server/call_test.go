@@ -92,7 +92,7 @@ func TestProgress(t *testing.T) {
 }
 
 // A legacy client may send anything as its token. What is none is not echoed.
-func TestProgressTokenThatIsNone(t *testing.T) {
+func TestInvalidProgressToken(t *testing.T) {
 	for _, token := range []string{`null`, `true`, `{}`, `[1]`, `1.5`} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := newServer(t)
@@ -227,7 +227,7 @@ func TestCancelledIDIsReusedAtOnce(t *testing.T) {
 }
 
 // What cancels nothing is ignored.
-func TestCancelsThatMiss(t *testing.T) {
+func TestCancelWithoutARequestIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
 		causes := addWait(srv, "wait")

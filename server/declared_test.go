@@ -154,7 +154,7 @@ func TestRequiredCapabilities(t *testing.T) {
 }
 
 // The same question in the words of each revision.
-func TestWordsOfTheRevisions(t *testing.T) {
+func TestQuestionsInTheFormOfEachRevision(t *testing.T) {
 	ask := func(t *testing.T, version string, q func(call *server.Call) error) string {
 		srv := newServer(t)
 		server.AddTool(srv, server.Tool{Name: "t"}, func(_ context.Context, call *server.Call, _ none) (string, error) { return "", q(call) })

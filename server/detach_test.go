@@ -164,7 +164,7 @@ func TestTaskRequired(t *testing.T) {
 	require.NoError(t, srv.Shutdown(t.Context()))
 }
 
-func TestTaskMethodsWantTheExtension(t *testing.T) {
+func TestTaskMethodsNeedTheExtension(t *testing.T) {
 	srv := newTaskServer(t)
 	url := listen(t, srv)
 	post := func(method, capabilities, params string, headers ...string) (int, string) {
@@ -263,7 +263,7 @@ func (b bomb) MarshalJSON() ([]byte, error) {
 
 // What a handler returns may be anything, and is encoded when nobody is there to catch
 // a panic but us.
-func TestTaskResultsThatExplode(t *testing.T) {
+func TestTaskResultPanicsWhenEncoded(t *testing.T) {
 	for name, end := range map[string]func() (*mcp.CallToolResult, error){
 		"panic":    func() (*mcp.CallToolResult, error) { return &mcp.CallToolResult{StructuredContent: bomb{}}, nil },
 		"goexit":   func() (*mcp.CallToolResult, error) { return &mcp.CallToolResult{StructuredContent: bomb{true}}, nil },

@@ -129,7 +129,7 @@ func own(t *testing.T, srv *server.Server, name, extension string, heard chan<- 
 
 // Methods, notifications and extensions can be taken away again, in both eras, and
 // nothing else goes with them.
-func TestRemoveOwn(t *testing.T) {
+func TestRemoveOwnMethodsAndNotifications(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		remove       func(*server.Server)
@@ -241,7 +241,7 @@ func TestRemoveExtensionWhileItGrows(t *testing.T) {
 
 // Methods, notifications and extensions that are added again take the place of those that
 // were there. A mistake leaves them as they were, and the protocol's own are reserved.
-func TestAddAgainBeyondTheProtocol(t *testing.T) {
+func TestOwnMethodsAreReplaced(t *testing.T) {
 	logs := &logRecorder{}
 	srv := newServer(t, server.WithLogger(slog.New(logs)))
 	server.AddExtension(srv, server.Extension{ID: thing, Settings: map[string]int{"max": 1}})

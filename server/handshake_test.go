@@ -191,7 +191,7 @@ func TestModernMetadataIsRequired(t *testing.T) {
 }
 
 // Both eras share one pipe, in any order, and neither sees the other's state.
-func TestErasInterleaved(t *testing.T) {
+func TestBothErasOnOnePipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
 		server.AddTool(srv, server.Tool{Name: "hi"}, text("hello"))

@@ -61,7 +61,7 @@ func TestStopHooksRunAfterTheLastHandler(t *testing.T) {
 }
 
 // It does not wait for ever, and the log says for which handler it did not.
-func TestStopHooksSayWhichHandlersTheyDoNotWaitFor(t *testing.T) {
+func TestRunningHandlersAreLoggedBeforeStopHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStubborn(t, time.Minute)
 		require.ErrorIs(t, s.drain(), server.ErrAbandoned)
@@ -121,7 +121,7 @@ func TestHooksAreNamedInTheLog(t *testing.T) {
 	})
 }
 
-func TestHooksThatCannotBe(t *testing.T) {
+func TestInvalidHooksPanic(t *testing.T) {
 	srv := newServer(t)
 	nothing := func(context.Context) error { return nil }
 	require.Panics(t, func() { srv.AddHook("", nothing, nil) })

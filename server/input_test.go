@@ -68,7 +68,7 @@ func TestOtherMethodsCannotAsk(t *testing.T) {
 }
 
 // A handler that wants input without a question is at fault, and its author is told.
-func TestNoQuestion(t *testing.T) {
+func TestInputRequiredWithoutAQuestion(t *testing.T) {
 	rec := &logRecorder{}
 	srv := newServer(t, server.WithLogger(slog.New(rec)))
 	server.AddTool(srv, server.Tool{Name: "t"}, func(context.Context, *server.Call, none) (string, error) { return "", mcp.ErrInputRequired })
@@ -356,7 +356,7 @@ func TestCancelledWhileBlocked(t *testing.T) {
 }
 
 // After its end a call asks nobody.
-func TestLateQuestions(t *testing.T) {
+func TestQuestionsAfterTheCall(t *testing.T) {
 	for _, request := range []func(id any, method, params string) string{asking, legacy} {
 		srv := newServer(t)
 		late := make(chan *server.Call, 1)
@@ -427,7 +427,7 @@ func TestKeep(t *testing.T) {
 }
 
 // What is kept replaces what came with the request, also if nobody has looked at that.
-func TestKeepWithoutALook(t *testing.T) {
+func TestKeepReplacesAValueThatWasNotRead(t *testing.T) {
 	eachWay(t, "in memory", func(t *testing.T, ask asker) {
 		srv := newServer(t)
 		var runs int

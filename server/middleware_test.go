@@ -86,7 +86,7 @@ func TestMiddlewareOrder(t *testing.T) {
 }
 
 // A middleware sees everything about a request, in both eras.
-func TestMiddlewareSees(t *testing.T) {
+func TestMiddlewareSeesTheRequest(t *testing.T) {
 	seen := make(chan *middleware.Request, 10)
 	srv := newServer(t, server.WithMiddleware(func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
@@ -140,7 +140,7 @@ func TestMiddlewareSees(t *testing.T) {
 
 type contextKey struct{}
 
-func TestMiddlewareActs(t *testing.T) {
+func TestMiddlewareChangesRequestsAndResults(t *testing.T) {
 	wrap := func(f func(ctx context.Context, req *middleware.Request, next middleware.Handler) (mcp.Result, error)) middleware.Middleware {
 		return func(next middleware.Handler) middleware.Handler {
 			return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) { return f(ctx, req, next) }

@@ -150,7 +150,7 @@ func TestReadinessOfASlowProbe(t *testing.T) {
 	})
 }
 
-func TestReadinessChecksThatCannotBe(t *testing.T) {
+func TestInvalidReadinessChecksPanic(t *testing.T) {
 	srv := newServer(t)
 	require.Panics(t, func() { srv.AddReadiness("", func(context.Context) error { return nil }) })
 	require.Panics(t, func() { srv.AddReadiness("database", nil) })

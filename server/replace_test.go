@@ -114,7 +114,7 @@ func TestAddAgainKeepsThePlace(t *testing.T) {
 
 // What lists show as before is not told, in neither era, but has the new handler. Nor is
 // told that what is not there was removed.
-func TestAddEqualTellsNothing(t *testing.T) {
+func TestEqualReplacementIsNotAnnounced(t *testing.T) {
 	for kind, r := range replaceables() {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestReplaceWhileACallRuns(t *testing.T) {
 }
 
 // Whoever calls and lists while something is replaced finds it, and where it was.
-func TestReplacedIsNeverAbsent(t *testing.T) {
+func TestReplacementIsAtomic(t *testing.T) {
 	for kind, r := range replaceables() {
 		t.Run(kind, func(t *testing.T) {
 			srv := newServer(t)

@@ -130,7 +130,7 @@ func flip(c byte) string {
 	return "A"
 }
 
-func TestStateIsNoString(t *testing.T) {
+func TestRequestStateMustBeAString(t *testing.T) {
 	srv := newServer(t)
 	addTwo(srv)
 	p := dial(t, srv)
@@ -145,7 +145,7 @@ func TestStateIsNoString(t *testing.T) {
 }
 
 // A handler that hides the error of a bad state does not get far.
-func TestBadStateCannotBeSwallowed(t *testing.T) {
+func TestHandlerCannotHideABadState(t *testing.T) {
 	srv := newServer(t)
 	server.AddTool(srv, server.Tool{Name: "swallow"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
 		_, _ = call.Roots("r")
@@ -237,7 +237,7 @@ func TestUnknownAnswersAreIgnored(t *testing.T) {
 }
 
 // An answer that the handler has not looked at yet is not lost.
-func TestAnswersAreKeptUntilTheyAreWanted(t *testing.T) {
+func TestAnswersAreKeptUntilTheQuestion(t *testing.T) {
 	eachWay(t, "", func(t *testing.T, ask asker) {
 		srv := newServer(t)
 		server.AddTool(srv, server.Tool{Name: "t"}, func(_ context.Context, call *server.Call, _ none) (string, error) {

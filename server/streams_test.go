@@ -55,7 +55,7 @@ func TestStreamOfARequestIsItsOwn(t *testing.T) {
 
 // The requests of the server to one legacy client have ids of their own, which are never
 // null and never come twice.
-func TestIDsOfQuestions(t *testing.T) {
+func TestQuestionsHaveUniqueIDs(t *testing.T) {
 	srv := newServer(t)
 	server.AddTool(srv, server.Tool{Name: "ask"}, func(ctx context.Context, call *server.Call, _ none) (string, error) {
 		for range 3 {

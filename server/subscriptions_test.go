@@ -182,7 +182,7 @@ func TestListenBadFilter(t *testing.T) {
 }
 
 // What the server does not have is not honoured, and comes to life for later listens.
-func TestListenHonoursWhatIsAnnounced(t *testing.T) {
+func TestListenGrantsWhatIsAnnounced(t *testing.T) {
 	srv := newServer(t)
 	p := dial(t, srv)
 	require.JSONEq(t, acknowledged(1, `{"toolsListChanged":true}`), p.ask(listenTo(1, everything)))

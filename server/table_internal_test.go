@@ -11,7 +11,7 @@ import (
 )
 
 // Whoever looks a name up while it is replaced finds it, and the list has it.
-func TestTableReplaceHasNoGap(t *testing.T) {
+func TestTableReplaceIsAtomic(t *testing.T) {
 	table := table[int]{kind: ItemTool, changed: runtime.Gosched}
 	put(t, &table, "x", 0)
 	done := make(chan struct{})

@@ -310,7 +310,7 @@ func (n *touchyName) UnmarshalText(text []byte) error {
 func (n touchyName) MarshalText() ([]byte, error) { return []byte(n), nil }
 
 // What the client has not declared is not asked, and too much is not asked at once.
-func TestTaskQuestionsThatAreNotAsked(t *testing.T) {
+func TestTaskQuestionsAreChecked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newTaskServer(t, server.WithLimits(server.Limits{MaxOutbound: 1}))
 		errs := make(chan error, 3)

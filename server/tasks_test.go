@@ -169,7 +169,7 @@ func TestTaskDeadline(t *testing.T) {
 }
 
 // A result lives as long as the task was to live, and the grace at least.
-func TestTaskResultLives(t *testing.T) {
+func TestTaskResultIsReadableForTTLAndGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newTaskServer(t, server.WithLimits(server.Limits{TaskGrace: time.Minute}))
 		jobs := addJob(srv, "work", false, server.TaskOptions{TTL: time.Hour})

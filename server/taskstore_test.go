@@ -165,7 +165,7 @@ func (s gatedLoads) Load(ctx context.Context, id string) (*store.TaskRecord, err
 }
 
 // A store that takes its time keeps nobody from learning what it has told already.
-func TestTaskNewsDoNotAskTheStore(t *testing.T) {
+func TestTaskNotificationsDoNotReadTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := gatedLoads{newSharedStore(), make(chan struct{})}
 		srv := newServer(t, server.WithTasks(server.Tasks{Store: store}))
@@ -346,7 +346,7 @@ func TestReturnWhileDetaching(t *testing.T) {
 }
 
 // The default store forgets each task in its time.
-func TestTasksAreForgotten(t *testing.T) {
+func TestEndedTasksAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tel, err := telemetry.New()
 		require.NoError(t, err)

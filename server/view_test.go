@@ -62,7 +62,7 @@ func newSecretServer(t *testing.T) *server.Server {
 
 // What a caller may not see is in no list, and every use of it is answered to the letter
 // as if it did not exist.
-func TestHidden(t *testing.T) {
+func TestHiddenItemsDoNotExist(t *testing.T) {
 	srv := newSecretServer(t)
 	for _, list := range []struct{ method, member, key string }{
 		{"tools/list", "tools", "name"},

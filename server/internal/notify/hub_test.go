@@ -114,7 +114,7 @@ func TestHubOverflow(t *testing.T) {
 }
 
 // News of a task come in any order; what is told is the last, or nothing.
-func TestNewsOfATask(t *testing.T) {
+func TestTaskChangesFollowTheRevision(t *testing.T) {
 	h, m := testHub(), &mailbox{}
 	topic := Topic{Task, "t"}
 	require.False(t, h.HasSubscribers(topic))
@@ -146,7 +146,7 @@ func TestNewsOfATask(t *testing.T) {
 }
 
 // Publishing costs next to nothing while nobody listens.
-func TestPublishToNobody(t *testing.T) {
+func TestPublishWithoutSubscribersAllocatesNothing(t *testing.T) {
 	h := testHub()
 	require.Zero(t, testing.AllocsPerRun(1000, func() { h.Publish(plain(Topic{Kind: Tools})) }))
 	defer h.leave(h.newFeed(new(mailbox).post, Topic{Kind: Prompts}))

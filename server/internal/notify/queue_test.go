@@ -20,7 +20,7 @@ func topicsIn(all []Notification) (list []Topic) {
 }
 
 // A thing is remembered once, in the order in which it was new, and lists go first.
-func TestPending(t *testing.T) {
+func TestLatestKeepsOneChangeOfATopic(t *testing.T) {
 	var p latest
 	for _, uri := range []string{"a", "b", "a", "c", "b"} {
 		require.True(t, p.add(plain(update(uri)), update(uri), 0))
@@ -39,7 +39,7 @@ func TestPending(t *testing.T) {
 }
 
 // Beyond the limit the whole resource is remembered for its parts, and nothing is lost.
-func TestPendingOverflow(t *testing.T) {
+func TestLatestBeyondTheLimitKeepsTheWholeResource(t *testing.T) {
 	var p latest
 	for i := range 5 {
 		part := update(fmt.Sprint("dir/", i))
@@ -54,7 +54,7 @@ func TestPendingOverflow(t *testing.T) {
 	require.Equal(t, latest{}, p)
 }
 
-func TestWholes(t *testing.T) {
+func TestTopicsOfAPart(t *testing.T) {
 	for uri, want := range map[string][]string{
 		"test://a":           {"test://a", "test://", "test:/", "test:"},
 		"test://a/":          {"test://a/", "test://a", "test://", "test:/", "test:"},

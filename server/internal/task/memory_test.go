@@ -59,7 +59,7 @@ func requestSize(string) int { return 100 }
 
 // A task counts with its request while its handler runs, which keeps it in memory, and
 // without when it has ended.
-func TestMemoryTasksCountTheRequest(t *testing.T) {
+func TestMemoryTasksCountTheRequestWhileItRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limits.Limits{MaxTasks: 1, MaxTasksPerPrincipal: 1, MaxTaskBytes: 10_000}
 		m := newMemory(func() limits.Limits { return l }, requestSize, func(string) {})
@@ -74,7 +74,7 @@ func TestMemoryTasksCountTheRequest(t *testing.T) {
 }
 
 // Whatever happens in whatever order, the books are right and the bounds hold.
-func TestMemoryTasksKeepTheBooks(t *testing.T) {
+func TestMemoryTasksCountersMatchTheTasks(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
@@ -124,7 +124,7 @@ func TestMemoryTasksKeepTheBooks(t *testing.T) {
 }
 
 // The oldest end goes first, and one's own before another's.
-func TestMemoryTasksForgetTheOldestEnd(t *testing.T) {
+func TestMemoryTasksRemoveTheOldestEnd(t *testing.T) {
 	l := limits.Limits{MaxTasks: 4, MaxTasksPerPrincipal: 2, MaxTaskBytes: 1 << 20}
 	reached := map[string]int{}
 	m := newMemory(func() limits.Limits { return l }, requestSize, func(limit string) { reached[limit]++ })

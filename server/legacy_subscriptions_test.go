@@ -30,7 +30,7 @@ func withURI(id any, method, uri string) string {
 
 // Legacy sessions are told of changes when their handshake is finished, and of updates
 // when they have subscribed to them.
-func TestPush(t *testing.T) {
+func TestLegacySessionsGetChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := changing(t)
 		p, modernOnly, unready := dial(t, srv), dial(t, srv), dial(t, srv)
@@ -105,7 +105,7 @@ func TestSubscribeErrors(t *testing.T) {
 }
 
 // What was not announced in the handshake is not told.
-func TestPushOfWhatWasAnnounced(t *testing.T) {
+func TestLegacySessionGetsOnlyAnnouncedChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
 		p := dial(t, srv)
@@ -143,7 +143,7 @@ func TestMaxResourceSubscriptions(t *testing.T) {
 
 // Over legacy HTTP the session's own stream carries what is told; without one the drop
 // is counted. The end of a session ends its subscriptions.
-func TestPushOverHTTP(t *testing.T) {
+func TestLegacyChangesOverHTTP(t *testing.T) {
 	srv := changing(t)
 	url := listen(t, srv)
 	res, _ := exchange(t, "POST", url, legacy(1, "initialize",
@@ -196,7 +196,7 @@ func TestRootsListChanged(t *testing.T) {
 }
 
 // One pipe speaks both eras: its legacy session is told, and its subscription apart.
-func TestPushAndListen(t *testing.T) {
+func TestChangesOfBothErasOnOnePipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := changing(t)
 		p := dial(t, srv)

@@ -63,7 +63,7 @@ func (p *deafPipe) hear() (lines []string) {
 
 // A reader that does not read while the server changes thousands of times costs no more
 // than one that reads, is not cut off, and then learns of everything that has changed.
-func TestFloodOfASlowReader(t *testing.T) {
+func TestSlowReaderGetsTheLatestChanges(t *testing.T) {
 	for name, tt := range map[string]struct {
 		subscribe func(p *deafPipe)
 		tools     string // how a change of the tools is told
@@ -360,9 +360,9 @@ func BenchmarkOpenStreams(b *testing.B) {
 	})
 }
 
-// BenchmarkTell measures the time until a thousand listeners over HTTP have read of one
+// BenchmarkResourceUpdate measures the time until a thousand listeners over HTTP have read of one
 // change, clients included.
-func BenchmarkTell(b *testing.B) {
+func BenchmarkResourceUpdate(b *testing.B) {
 	const n = 1000
 	srv := newServer(b)
 	server.AddTool(srv, server.Tool{Name: "x"}, text("x"))

@@ -24,8 +24,8 @@ func listenWith(id any, extension, filter string) string {
 	return withCaps(id, "subscriptions/listen", declares(extension), `"notifications":`+filter)
 }
 
-// happening returns a server with the extension thing.
-func happening(t *testing.T, opts ...server.Option) *server.Server {
+// thingServer returns a server with the extension thing.
+func thingServer(t *testing.T, opts ...server.Option) *server.Server {
 	srv := newServer(t, opts...)
 	server.AddExtension(srv, server.Extension{ID: thing})
 	return srv
@@ -35,7 +35,7 @@ func happening(t *testing.T, opts ...server.Option) *server.Server {
 // else.
 func TestNotify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := happening(t)
+		srv := thingServer(t)
 		server.AddExtension(srv, server.Extension{ID: "com.example/other"})
 		declared, experimental, old, both := dial(t, srv), dial(t, srv), dial(t, srv), dial(t, srv)
 		declared.initializeWith(declares(thing))
@@ -104,7 +104,7 @@ func canonical(t *testing.T, text string) string {
 // A filter has a member for each extension of which its client wants to know, and only
 // for what the server has, and the client has declared.
 func TestListenToExtensions(t *testing.T) {
-	srv := happening(t, server.WithTasks(server.Tasks{}))
+	srv := thingServer(t, server.WithTasks(server.Tasks{}))
 	p := dial(t, srv)
 	for _, tt := range []struct{ declared, filter, want string }{
 		{thing, toThing, acknowledged(1, toThing)},
@@ -149,7 +149,7 @@ func TestNotifyOfExtensionsThatComeAndGo(t *testing.T) {
 
 func TestBadNotify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := happening(t, server.WithTasks(server.Tasks{}))
+		srv := thingServer(t, server.WithTasks(server.Tasks{}))
 		p := dial(t, srv)
 		p.initializeWith(declares(thing))
 		synctest.Wait()
@@ -180,7 +180,7 @@ func TestNotifyOfASlowReader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				srv := happening(t, server.WithLimits(server.Limits{MaxPendingUpdates: limit}))
+				srv := thingServer(t, server.WithLimits(server.Limits{MaxPendingUpdates: limit}))
 				p := dialDeaf(t, srv)
 				subscribe(p)
 				if name == "modern" {
@@ -217,7 +217,7 @@ func TestNotifyOfASlowReader(t *testing.T) {
 // Over HTTP a legacy session is told on its own stream, and a modern client on that of
 // its subscription.
 func TestNotifyOverHTTP(t *testing.T) {
-	srv := happening(t)
+	srv := thingServer(t)
 	url := listen(t, srv)
 	res, _ := exchange(t, "POST", url, legacy(1, "initialize",
 		`"protocolVersion":"2025-11-25","capabilities":{`+declares(thing)+`},"clientInfo":{"name":"c","version":"1"}`))
@@ -245,7 +245,7 @@ func TestNotifyOverHTTP(t *testing.T) {
 
 // The client for tests asks for an extension, and is told.
 func TestNotifyOfServertest(t *testing.T) {
-	srv := happening(t)
+	srv := thingServer(t)
 	client := servertest.Connect(t, srv, servertest.Extension(thing, nil))
 	filter := mcp.SubscriptionFilter{Extensions: map[string]bool{thing: true, "com.example/other": true}}
 	s, err := client.Listen(t.Context(), filter)
