@@ -91,14 +91,7 @@ func (id ID) MarshalJSON() ([]byte, error) {
 // quote returns s as a JSON string in which everything unusual is escaped, so
 // that one text has one form.
 func quote(s string) string {
-	plain := true
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 || c == '"' || c == '\\' {
-			plain = false
-			break
-		}
-	}
-	if plain {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r == '"' || r == '\\' }) {
 		return `"` + s + `"`
 	}
 	const hex = "0123456789abcdef"

@@ -57,13 +57,19 @@ func (e *edge) trusts(origin, host string, loopback bool) bool {
 
 // forbidden words the reason of check, with the setting that changes it.
 func forbidden(r *http.Request, reason mcp.RefuseReason) string {
-	if reason == mcp.RefuseHost {
-		return notAllowed("Host", r.Host) + " (set --allowed-hosts, or server.WithAllowedHosts)"
+	setting := " (set --allowed-hosts, or server.WithAllowedHosts)"
+	if reason == mcp.RefuseOrigin {
+		setting = " (set --allowed-origins, or server.WithAllowedOrigins)"
 	}
-	return notAllowed("Origin", strings.Join(r.Header["Origin"], ", ")) + " (set --allowed-origins, or server.WithAllowedOrigins)"
+	return notAllowed(r, reason) + setting
 }
 
-func notAllowed(header, value string) string {
+// notAllowed words a reason with the value that is not allowed.
+func notAllowed(r *http.Request, reason mcp.RefuseReason) string {
+	header, value := "Host", r.Host
+	if reason == mcp.RefuseOrigin {
+		header, value = "Origin", strings.Join(r.Header["Origin"], ", ")
+	}
 	return fmt.Sprintf("%s %q is not allowed", header, logline.Printable(value, maxShown))
 }
 

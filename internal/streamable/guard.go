@@ -2,7 +2,6 @@ package streamable
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -31,11 +30,7 @@ func (g Guard) Wrap(next http.Handler) http.Handler {
 	refuse := g.Refuse
 	if refuse == nil {
 		refuse = func(w http.ResponseWriter, r *http.Request, reason mcp.RefuseReason) {
-			text := notAllowed("Host", r.Host)
-			if reason == mcp.RefuseOrigin {
-				text = notAllowed("Origin", strings.Join(r.Header["Origin"], ", "))
-			}
-			http.Error(w, text, http.StatusForbidden)
+			http.Error(w, notAllowed(r, reason), http.StatusForbidden)
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

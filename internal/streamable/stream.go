@@ -58,27 +58,21 @@ func (x *exchange) resume(s *session.Session, lastEventID string) {
 	reader, err := s.Resume(x.r.Context(), lastEventID)
 	switch {
 	case err == nil:
+		defer reader.Close()
+		if sink := x.sink(mcp.Legacy); sink.open() == nil {
+			_ = x.pump(reader, sink)
+		}
 	case errors.Is(err, resume.ErrEventUnknown):
 		x.refuse(http.StatusBadRequest, mcp.RefuseEventUnknown, unresumable("there is no stream to be resumed from this event", mcp.RefuseEventUnknown))
-		return
 	case errors.Is(err, resume.ErrStreamTaken):
 		x.refuse(http.StatusConflict, mcp.RefuseConflict, unresumable("another connection reads this stream", mcp.RefuseConflict))
-		return
 	case errors.Is(err, mcp.ErrClosed): // the session has ended just now
 		x.refuse(http.StatusNotFound, mcp.RefuseSessionUnknown, session.SessionUnknown())
-		return
-	case x.r.Context().Err() != nil:
-		return // the client has gone
+	case x.r.Context().Err() != nil: // the client has gone
 	default:
 		x.w.Header().Set("Retry-After", "1")
 		x.refuse(http.StatusServiceUnavailable, mcp.RefuseEventStore, mcp.NewError(mcp.CodeInternalError,
 			"the stream cannot be read just now").WithData(mcp.ErrorData{Reason: string(mcp.RefuseEventStore)}))
-		return
-	}
-	defer reader.Close()
-	sink := x.sink(mcp.Legacy)
-	if sink.open() == nil {
-		_ = x.pump(reader, sink)
 	}
 }
 

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -287,31 +288,26 @@ func setFormat(p *jsonschema.Schema, text string) error {
 
 // checkTaggedBounds returns an error for bounds that no value satisfies.
 func checkTaggedBounds(p *jsonschema.Schema) error {
-	for _, b := range []struct {
-		low, high       *int
-		lowTag, highTag string
-	}{
-		{p.MinLength, p.MaxLength, "minLength", "maxLength"},
-		{p.MinItems, p.MaxItems, "minItems", "maxItems"},
-		{p.MinProperties, p.MaxProperties, "minProperties", "maxProperties"},
-	} {
-		if b.low != nil && b.high != nil && *b.low > *b.high {
-			return fmt.Errorf("tag %s: %d is more than the %s %d", b.lowTag, *b.low, b.highTag, *b.high)
-		}
+	return cmp.Or(
+		checkOrder("minLength", p.MinLength, "maxLength", p.MaxLength, false),
+		checkOrder("minItems", p.MinItems, "maxItems", p.MaxItems, false),
+		checkOrder("minProperties", p.MinProperties, "maxProperties", p.MaxProperties, false),
+		checkOrder("minimum", p.Minimum, "maximum", p.Maximum, false),
+		checkOrder("exclusiveMinimum", p.ExclusiveMinimum, "maximum", p.Maximum, true),
+		checkOrder("minimum", p.Minimum, "exclusiveMaximum", p.ExclusiveMaximum, true),
+		checkOrder("exclusiveMinimum", p.ExclusiveMinimum, "exclusiveMaximum", p.ExclusiveMaximum, true),
+	)
+}
+
+// checkOrder returns an error if nothing is between two bounds, which may be nil. open excludes
+// the bounds themselves.
+func checkOrder[T int | float64](lowTag string, low *T, highTag string, high *T, open bool) error {
+	if low == nil || high == nil || *low < *high || *low == *high && !open {
+		return nil
 	}
-	for _, b := range []struct {
-		low, high       *float64
-		lowTag, highTag string
-		open            bool
-	}{
-		{p.Minimum, p.Maximum, "minimum", "maximum", false},
-		{p.ExclusiveMinimum, p.Maximum, "exclusiveMinimum", "maximum", true},
-		{p.Minimum, p.ExclusiveMaximum, "minimum", "exclusiveMaximum", true},
-		{p.ExclusiveMinimum, p.ExclusiveMaximum, "exclusiveMinimum", "exclusiveMaximum", true},
-	} {
-		if b.low != nil && b.high != nil && (*b.low > *b.high || b.open && *b.low == *b.high) {
-			return fmt.Errorf("tag %s: %v leaves nothing below the %s %v", b.lowTag, *b.low, b.highTag, *b.high)
-		}
+	words := "leaves nothing below the"
+	if _, count := any(*low).(int); count {
+		words = "is more than the"
 	}
-	return nil
+	return fmt.Errorf("tag %s: %v %s %s %v", lowTag, *low, words, highTag, *high)
 }
