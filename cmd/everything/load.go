@@ -10,9 +10,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// maxTime is the deadline of the tools whose arguments say how long they take.
-const maxTime = 11 * time.Minute
-
 const (
 	maxSleepMS  = 600_000
 	maxBigBytes = 64 << 20

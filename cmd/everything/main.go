@@ -14,18 +14,10 @@ import (
 	"github.com/vitrine-mcp/vitrine/service"
 )
 
-// A fixture adds something to a server.
-type fixture func(*server.Server)
-
 // fixtures adds the tools in the order in which they are listed. The first one
 // must take no arguments: the suite calls whatever comes first with {}.
 var fixtures = slices.Concat(contentFixtures, progressFixtures, schemaFixtures, loadFixtures, reconnectionFixtures,
 	inputFixtures, loggingFixtures, taskFixtures, changeFixtures)
-
-// tool returns the fixture that adds a tool.
-func tool[In, Out any](t server.Tool, handle func(context.Context, *server.Call, In) (Out, error)) fixture {
-	return func(srv *server.Server) { server.AddTool(srv, t, handle) }
-}
 
 func main() {
 	if err := service.Run(context.Background(), newServer(), service.WithCommand("everything")); err != nil {
@@ -45,6 +37,3 @@ func newServer() *server.Server {
 	addResources(srv)
 	return srv
 }
-
-// none is the input of a tool without arguments.
-type none struct{}

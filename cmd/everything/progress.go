@@ -51,15 +51,3 @@ func progress(ctx context.Context, call *server.Call, in progressInput) (string,
 	}
 	return fmt.Sprintf("%d steps done", in.Steps), nil
 }
-
-// wait waits for a time and returns the cause if the call is cancelled first.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

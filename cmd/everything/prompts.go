@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -39,15 +38,6 @@ var prompts = []fixture{
 		return userSays(redPixel(), &mcp.TextContent{Text: "Please analyze the image above."})
 	}),
 	promptOfVersion(1), // the last one, because it changes
-}
-
-// prompt returns the fixture that adds a prompt.
-func prompt(p server.Prompt, render func(args map[string]string) *mcp.GetPromptResult) fixture {
-	return func(srv *server.Server) {
-		server.AddPrompt(srv, p, func(_ context.Context, _ *server.Call, args map[string]string) (*mcp.GetPromptResult, error) {
-			return render(args), nil
-		})
-	}
 }
 
 // userSays returns a prompt with one message of the user for each block.

@@ -72,10 +72,6 @@ func peerCloses(ours transport.Conn, peer Peer) error {
 	return await("Close of the peer", sent)
 }
 
-// pause is the time that a check lets something block before it acts. If it is too short, the
-// check still passes, but tests less.
-const pause = 100 * time.Millisecond
-
 func closeWakesReadFrame(ours transport.Conn, peer Peer) error {
 	done := make(chan error, 1)
 	go func() {
@@ -94,25 +90,6 @@ func closeWakesReadFrame(ours transport.Conn, peer Peer) error {
 	default:
 		return stuck(err)
 	}
-}
-
-// closed closes a connection.
-func closed(c transport.Conn) error {
-	return within("Close", func() error {
-		_ = c.Close() // Close may return an error
-		return nil
-	})
-}
-
-// errBroken is the error for a broken promise. Other errors may come from the connection.
-type errBroken struct{ error }
-
-// stuck returns err if it is an errBroken, and nil for errors of the connection.
-func stuck(err error) error {
-	if errors.As(err, new(errBroken)) {
-		return err
-	}
-	return nil
 }
 
 // mostUnread is the number of bytes that a transport may buffer for a peer that does not read.

@@ -2,22 +2,10 @@ package transporttest
 
 import (
 	"errors"
-	"fmt"
 	"testing"
-	"time"
 
 	"github.com/vitrine-mcp/vitrine/transport"
 )
-
-// A Peer is the far end of the connection under test.
-type Peer struct {
-	// Conn carries the frames of the peer. Its Close is an orderly end, like that of a client
-	// that has finished.
-	Conn transport.Conn
-	// HalfClose closes the output of the peer, which goes on reading. It is nil if the transport
-	// has no half-close.
-	HalfClose func() error
-}
 
 // Run checks each promise of [transport.Conn] in a subtest of its own. connect returns the two
 // ends of a new connection: the one under test, and its peer. It is called several times in a
@@ -67,9 +55,6 @@ var checks = []check{
 	{"NoGoroutineIsLeft", noGoroutineIsLeft},
 }
 
-// errNotThere is wrapped by the error of a check that does not apply.
-var errNotThere = errors.New("nothing to check")
-
 // each makes a check from a function that needs one connection.
 func each(f func(ours transport.Conn, peer Peer) error) func(func() (transport.Conn, Peer)) error {
 	return func(connect func() (transport.Conn, Peer)) error {
@@ -96,25 +81,4 @@ func (c check) against(connect func() (transport.Conn, Peer)) error {
 		}
 	}
 	return err
-}
-
-// patience is the time that a check waits for something that must happen at once.
-const patience = 10 * time.Second
-
-// within returns the error of f, or an error that names what after the patience is over.
-func within(what string, f func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- f() }()
-	return await(what, done)
-}
-
-func await(what string, done <-chan error) error {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case err := <-done:
-		return err
-	case <-timer.C:
-		return errBroken{fmt.Errorf("%s has not returned within %v", what, patience)}
-	}
 }
