@@ -1,13 +1,18 @@
 package telemetry
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -102,3 +107,45 @@ func (o *Outcome) attributes(attrs []attribute.KeyValue, errorType string) []att
 // clip copies a peer's text, makes it printable and cuts it. The copy does not hold the rest of
 // the peer's frame in memory.
 func clip(text string, limit int) string { return strings.Clone(logline.Printable(text, limit)) }
+
+// maxPayload bounds the arguments and the result on a span, in bytes.
+const maxPayload = 16 << 10
+
+// record puts a payload on the span, after redact.
+func (op *Operation) record(key attribute.Key, redact Redactor, value jsontext.Value) {
+	defer func() {
+		if v := recover(); v != nil {
+			op.series.tel.panicked("redactor", v, false)
+			op.series.tel.complain("telemetry.redactor", "attribute", string(key), "panic", fmt.Sprint(v))
+		}
+	}()
+	if left := redact(op.series.key.target, value); len(left) > 0 {
+		op.span.SetAttributes(key.String(logline.Printable(string(left), maxPayload)))
+	}
+}
+
+// recordArguments puts the arguments of a registered tool on the span.
+func (op *Operation) recordArguments(info *Info) {
+	redact := op.series.tel.payloads.arguments
+	if redact != nil && info.Method == mcp.MethodToolsCall && op.series.key.target != "" && len(info.Arguments) > 0 {
+		op.record(keyArguments, redact, info.Arguments)
+	}
+}
+
+// pseudonymBytes is the number of bytes of the HMAC in a pseudonym.
+const pseudonymBytes = 16
+
+// appendPrincipal appends the attributes of a principal. p may be nil.
+func (t *Telemetry) appendPrincipal(attrs []attribute.KeyValue, p *auth.Principal) []attribute.KeyValue {
+	if p == nil {
+		return attrs
+	}
+	user := p.Subject
+	if t.pseudonymKey != nil {
+		mac := hmac.New(sha256.New, t.pseudonymKey)
+		mac.Write([]byte(p.Key()))
+		user = hex.EncodeToString(mac.Sum(nil)[:pseudonymBytes])
+	}
+	attrs = append(attrs, keyUser.String(logline.Printable(user, maxText)))
+	return appendText(attrs, keyTenant, logline.Printable(p.Tenant, maxName))
+}

@@ -3,11 +3,14 @@ package telemetry
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 )
 
 // instruments are all metrics of one registry. They are one collector. Several values of
@@ -182,4 +185,78 @@ func collected(c prometheus.Collector) (all []prometheus.Metric) {
 func (in *instruments) exemplarsOf(o prometheus.Observer) *exemplarSlots {
 	kept, _ := in.exemplars.LoadOrStore(o, &exemplarSlots{})
 	return kept.(*exemplarSlots)
+}
+
+// build describes the binary.
+type build struct{ version, revision, goVersion string }
+
+// readBuild returns the version of Vitrine in this binary, and the revision of
+// the main module.
+func readBuild() build {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return build{version: "unknown", revision: "unknown", goVersion: "unknown"}
+	}
+	b := build{version: info.Main.Version, revision: "unknown", goVersion: info.GoVersion}
+	for _, dep := range info.Deps {
+		if dep.Path == scopeName {
+			b.version = dep.Version
+		}
+	}
+	if b.version == "" {
+		b.version = "(devel)"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			b.revision = s.Value
+		}
+	}
+	return b
+}
+
+// tenants bounds the values of the label. nil: there is no label.
+type tenants struct {
+	max     int
+	metrics *instruments // for counting the other tenants
+
+	mu    sync.RWMutex
+	known map[string]struct{}
+}
+
+func newTenants(max int, metrics *instruments) *tenants {
+	if max <= 0 {
+		return nil
+	}
+	return &tenants{max: max, metrics: metrics, known: map[string]struct{}{}}
+}
+
+// label returns the label value of a tenant.
+func (t *tenants) label(name string) string {
+	if t == nil || name == "" {
+		return ""
+	}
+	name = logline.Printable(name, maxName)
+	t.mu.RLock()
+	_, known := t.known[name]
+	full := len(t.known) >= t.max
+	t.mu.RUnlock()
+	switch {
+	case known:
+		return name
+	case !full && t.add(name):
+		return name
+	}
+	t.metrics.count(MetricLimitReached, limitTenants)
+	return other
+}
+
+// add adds a tenant. It returns false if there are too many.
+func (t *tenants) add(name string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, known := t.known[name]; !known && len(t.known) >= t.max {
+		return false
+	}
+	t.known[name] = struct{}{}
+	return true
 }

@@ -299,3 +299,15 @@ var codeTexts = func() map[mcp.Code]string {
 func codeLabel(c mcp.Code) string { return cmp.Or(codeTexts[c], other) }
 
 type networkKey struct{ transport, protocol, version string }
+
+// A Label is one label of a metric.
+type Label struct {
+	// Name is the name in Prometheus, Attribute the key over OTLP.
+	Name, Attribute string
+	// Values is the closed set of values. If it is nil, Open describes the values.
+	Values []string
+	Open   string
+
+	// first are the values for which series exist from the start. nil stands for Values.
+	first []string
+}

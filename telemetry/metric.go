@@ -1,5 +1,7 @@
 package telemetry
 
+import "github.com/vitrine-mcp/vitrine/mcp"
+
 // A Kind is the type of a metric.
 type Kind string
 
@@ -24,18 +26,6 @@ type Metric struct {
 	// Native tells that a histogram is also a native one. Those are durations for which the
 	// buckets are coarse. An observation of a native histogram costs three times as much.
 	Native bool
-}
-
-// A Label is one label of a metric.
-type Label struct {
-	// Name is the name in Prometheus, Attribute the key over OTLP.
-	Name, Attribute string
-	// Values is the closed set of values. If it is nil, Open describes the values.
-	Values []string
-	Open   string
-
-	// first are the values for which series exist from the start. nil stands for Values.
-	first []string
 }
 
 // The names of our metrics.
@@ -104,3 +94,195 @@ const (
 	MetricLiveFramesSkipped = "vitrine_telemetry_live_frames_skipped_total"
 	MetricLiveRefused       = "vitrine_telemetry_live_refused_total"
 )
+
+// A row describes one metric. The instruments, /metrics, the push over OTLP, docs/telemetry.md and
+// the dashboards read it. To add a metric, add a row to [catalogue], and record it by its name
+// unless the row reads it from a snapshot.
+type row struct {
+	Metric
+	// read takes the value from a snapshot. nil: the value is recorded.
+	read func(*Snapshot, reading)
+	// series are the label values of the series that exist from the start. nil: all
+	// combinations of the first values of the labels.
+	series [][]string
+	// public tells that [Telemetry.Count] counts it.
+	public bool
+}
+
+func counter(name, otel, unit, help string, labels ...Label) row {
+	return row{Metric: Metric{Name: name, OTel: otel, Kind: Counter, Unit: unit, Help: help, Labels: labels}}
+}
+
+func gauge(name, otel, unit, help string, labels ...Label) row {
+	return row{Metric: Metric{Name: name, OTel: otel, Kind: Gauge, Unit: unit, Help: help, Labels: labels}}
+}
+
+func histogram(name, otel, unit, help string, buckets []float64, labels ...Label) row {
+	return row{Metric: Metric{Name: name, OTel: otel, Kind: Histogram, Unit: unit, Help: help, Buckets: buckets, Labels: labels}}
+}
+
+// native makes the histogram also a native one.
+func (m row) native() row {
+	m.Native = true
+	return m
+}
+
+// from sets how the value is read from a snapshot.
+func (m row) from(read func(*Snapshot, reading)) row {
+	m.read = read
+	return m
+}
+
+// fromSeries sets how the value is read from the counters of each series of a snapshot.
+func (m row) fromSeries(read func(*SeriesCounters, reading)) row {
+	return m.from(func(s *Snapshot, r reading) {
+		for i := range s.Counters.Series {
+			read(&s.Counters.Series[i], r)
+		}
+	})
+}
+
+// counted lets [Telemetry.Count] count the metric.
+func (m row) counted() row {
+	m.public = true
+	return m
+}
+
+// startsWith sets the series that exist from the start.
+func (m row) startsWith(series [][]string) row {
+	m.series = series
+	return m
+}
+
+// first returns the label values of the series that exist from the start.
+func (m row) first() [][]string {
+	if m.series != nil {
+		return m.series
+	}
+	all := [][]string{nil}
+	for _, l := range m.Labels {
+		values := l.first
+		if values == nil {
+			values = l.Values
+		}
+		var longer [][]string
+		for _, labels := range all {
+			for _, v := range values {
+				longer = append(longer, append(labels[:len(labels):len(labels)], v))
+			}
+		}
+		all = longer
+	}
+	return all
+}
+
+// labelNames returns the names of the labels in Prometheus.
+func (m row) labelNames() []string {
+	names := make([]string, len(m.Labels))
+	for i, l := range m.Labels {
+		names[i] = l.Name
+	}
+	return names
+}
+
+// A point is one series of one metric: its name and its label values.
+type point struct {
+	metric string
+	labels [3]string
+	n      int
+}
+
+func at(metric string, labels ...string) point { return point{metric: metric}.with(labels...) }
+
+// with returns the point with more label values.
+func (p point) with(labels ...string) point {
+	p.n += copy(p.labels[p.n:], labels)
+	return p
+}
+
+// sums adds up the values of points.
+type sums map[point]float64
+
+// A reading takes the values of one metric from a snapshot.
+type reading struct {
+	sums sums
+	at   point
+}
+
+// with returns a reading of the series with these values of the first labels.
+func (r reading) with(labels ...string) reading { return reading{r.sums, r.at.with(labels...)} }
+
+func (r reading) add(n uint64) { r.sums[r.at] += float64(n) }
+
+func (r reading) max(v float64) { r.sums[r.at] = max(r.sums[r.at], v) }
+
+// each adds counts by the value of the next label.
+func each[K ~string, N int | uint64](r reading, counts map[K]N) {
+	for value, n := range counts {
+		r.with(string(value)).add(uint64(n))
+	}
+}
+
+// eachPair adds counts by the values of the next two labels.
+func eachPair[K, L ~string](r reading, counts map[K]map[L]uint64) {
+	for value, more := range counts {
+		each(r.with(string(value)), more)
+	}
+}
+
+// The series of a method exist from its registration, with an empty target and all values of the
+// other labels.
+
+func readPanics(c *SeriesCounters, r reading) {
+	if c.Panics > 0 || c.Target == "" {
+		r.with(c.Method, c.Target).add(c.Panics)
+	}
+}
+
+func readDropped(c *SeriesCounters, r reading) {
+	for _, reason := range mcp.ResponseDropReasons() {
+		r.with(c.Method, "", string(reason)).add(0)
+	}
+	each(r.with(c.Method, c.Target), c.Dropped)
+}
+
+func readCancelled(c *SeriesCounters, r reading) {
+	for _, cause := range mcp.Causes() {
+		r.with(c.Method, "", string(cause)).add(0)
+	}
+	// Requests that a shutdown cancels are counted right before the process ends. A rate needs an
+	// earlier value, so the series exists from the first request on.
+	if c.Admitted > 0 {
+		r.with(c.Method, c.Target, string(mcp.CauseServerShutdown)).add(0)
+	}
+	each(r.with(c.Method, c.Target), c.Cancelled)
+}
+
+func readInFlight(s *Snapshot, r reading) {
+	for _, list := range [][]RequestState{s.Requests, s.Subscriptions} {
+		for i := range list {
+			r.with(list[i].State).add(1)
+		}
+	}
+}
+
+func readAbandoned(s *Snapshot, r reading) {
+	for _, list := range [][]RequestState{s.Requests, s.Subscriptions} {
+		for i := range list {
+			if list[i].Abandoned {
+				r.add(1)
+			}
+		}
+	}
+	for i := range s.Tasks {
+		if s.Tasks[i].Abandoned {
+			r.add(1)
+		}
+	}
+}
+
+func readSessions(s *Snapshot, r reading) {
+	for i := range s.Sessions {
+		r.with(transportLabel(s.Sessions[i].Transport)).add(1)
+	}
+}

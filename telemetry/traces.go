@@ -97,13 +97,3 @@ func (t *Telemetry) serveTrace(w http.ResponseWriter, req *http.Request, id stri
 	}
 	http.Error(w, "this request is not kept, or not any more", http.StatusNotFound)
 }
-
-// readOnly reports whether a request is a GET or a HEAD. It answers all others with an error.
-func readOnly(w http.ResponseWriter, req *http.Request) bool {
-	if req.Method == http.MethodGet || req.Method == http.MethodHead {
-		return true
-	}
-	w.Header().Set("Allow", "GET, HEAD")
-	http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
-	return false
-}

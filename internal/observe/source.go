@@ -73,10 +73,13 @@ func counters(c *session.Counters) telemetry.Counters {
 		ObserverPanics: c.ObserverPanics, Refused: map[string]map[string]uint64{},
 	}
 	for _, r := range c.Refused {
-		if out.Refused[r.Reason] == nil {
-			out.Refused[r.Reason] = map[string]uint64{}
-		}
-		out.Refused[r.Reason][r.By] += r.Count
+		nest(out.Refused, r.Reason, r.By, r.Count)
+	}
+	for _, n := range c.Ignored {
+		nest(out.Ignored, n.Kind, n.Reason, n.Count)
+	}
+	for _, n := range c.NotificationsDropped {
+		nest(out.NotificationsDropped, n.Method, n.Reason, n.Count)
 	}
 	for i := range c.Series {
 		s := &c.Series[i]
@@ -85,17 +88,13 @@ func counters(c *session.Counters) telemetry.Counters {
 			Dropped: s.Dropped, Cancelled: s.Cancelled, Abandoned: s.Abandoned, TasksCancelled: s.TasksCancelled,
 		}
 	}
-	for _, n := range c.Ignored {
-		if out.Ignored[n.Kind] == nil {
-			out.Ignored[n.Kind] = map[mcp.IgnoreReason]uint64{}
-		}
-		out.Ignored[n.Kind][n.Reason] += n.Count
-	}
-	for _, n := range c.NotificationsDropped {
-		if out.NotificationsDropped[n.Method] == nil {
-			out.NotificationsDropped[n.Method] = map[mcp.DropReason]uint64{}
-		}
-		out.NotificationsDropped[n.Method][n.Reason] += n.Count
-	}
 	return out
+}
+
+// nest adds a count to a map of maps.
+func nest[K, L comparable](all map[K]map[L]uint64, outer K, inner L, n uint64) {
+	if all[outer] == nil {
+		all[outer] = map[L]uint64{}
+	}
+	all[outer][inner] += n
 }

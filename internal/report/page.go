@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -41,3 +42,23 @@ func WantsText(req *http.Request) bool {
 	text, js := strings.Index(accept, "text/plain"), strings.Index(accept, "application/json")
 	return text >= 0 && (js < 0 || text < js)
 }
+
+// Readiness is the result of the last readiness probe.
+type Readiness struct {
+	State string    `json:"state"` // ready, not_ready, draining
+	Since time.Time `json:"since"`
+	Why   string    `json:"why,omitempty"` // the failing checks and their errors
+}
+
+// FlightOnDemand is the reason for a snapshot of the flight recorder that was requested.
+const FlightOnDemand = "on_demand"
+
+// Why a reason for a snapshot led to no snapshot.
+const (
+	FlightInterval = "interval" // the previous snapshot is too recent
+	FlightBusy     = "busy"     // another snapshot waits to be taken
+	FlightFailed   = "failed"   // the snapshot could not be taken
+)
+
+// FlightDrops lists why a reason for a snapshot led to no snapshot.
+func FlightDrops() []string { return []string{FlightInterval, FlightBusy, FlightFailed} }

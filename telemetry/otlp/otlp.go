@@ -31,60 +31,40 @@ func Start(ctx context.Context, t *telemetry.Telemetry) error {
 		return nil
 	}
 	var errs []error
-	for _, s := range []struct {
-		signal environment.Signal
-		start  func(context.Context, *telemetry.Telemetry) error
-	}{
-		{environment.Traces, startTraces}, {environment.Metrics, startMetrics}, {environment.Logs, startLogs},
-	} {
-		if exporterOf(s.signal) == environment.None {
-			continue
-		}
-		if err := s.start(ctx, t); err != nil {
-			errs = append(errs, fmt.Errorf("telemetry: export of %s: %w", s.signal, err))
+	for _, s := range environment.Signals() {
+		if err := export(ctx, t, s); err != nil {
+			errs = append(errs, fmt.Errorf("telemetry: export of %s: %w", s, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func startTraces(ctx context.Context, t *telemetry.Telemetry) error {
-	exporter, err := autoexport.NewSpanExporter(ctx)
-	if err != nil {
-		return err
-	}
-	if !t.ExportSpans(exporter) {
-		return exporter.Shutdown(ctx)
-	}
-	return nil
-}
-
-func startLogs(ctx context.Context, t *telemetry.Telemetry) error {
-	exporter, err := autoexport.NewLogExporter(ctx)
-	if err != nil {
-		return err
-	}
-	if !t.ExportLogs(exporter) {
-		return exporter.Shutdown(ctx)
-	}
-	return nil
-}
-
 // exporterPrometheus is the exporter for scrapes. /metrics exists without it.
 const exporterPrometheus = "prometheus"
 
-func startMetrics(ctx context.Context, t *telemetry.Telemetry) error {
-	name := exporterOf(environment.Metrics)
-	if name == exporterPrometheus {
+// export starts the export of one signal, if the environment asks for it.
+func export(ctx context.Context, t *telemetry.Telemetry, s environment.Signal) error {
+	name := exporterOf(s)
+	switch {
+	case name == environment.None, s == environment.Metrics && name == exporterPrometheus:
 		return nil
+	case s == environment.Traces:
+		exporter, err := autoexport.NewSpanExporter(ctx)
+		return give(ctx, exporter, err, t.ExportSpans)
+	case s == environment.Logs:
+		exporter, err := autoexport.NewLogExporter(ctx)
+		return give(ctx, exporter, err, t.ExportLogs)
 	}
 	exporter, err := newMetricExporter(ctx, name)
-	if err != nil {
+	return give(ctx, exporter, err, t.ExportMetrics)
+}
+
+// give gives an exporter to telemetry, and shuts it down if telemetry does not take it.
+func give[E interface{ Shutdown(context.Context) error }](ctx context.Context, exporter E, err error, take func(E) bool) error {
+	if err != nil || take(exporter) {
 		return err
 	}
-	if !t.ExportMetrics(exporter) {
-		return exporter.Shutdown(ctx)
-	}
-	return nil
+	return exporter.Shutdown(ctx)
 }
 
 // newMetricExporter returns the exporter with a name of OTEL_METRICS_EXPORTER. (Package autoexport

@@ -1,0 +1,277 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// WriteTable writes a table as text. heads has the heads of the columns, separated by tabs, or is "".
+// cells returns the cells of a row.
+func WriteTable(w io.Writer, heads string, rows int, cells func(row int) []any) {
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	if heads != "" {
+		fmt.Fprintln(tw, heads)
+	}
+	for row := range rows {
+		line := cells(row)
+		fmt.Fprintf(tw, strings.Repeat("%v\t", len(line)-1)+"%v\n", line...)
+	}
+	_ = tw.Flush() // an error means that the client has gone away
+}
+
+// writeSection writes an empty line and a table. It writes nothing if there are no rows.
+func writeSection(w io.Writer, heads string, rows int, cells func(row int) []any) {
+	if rows > 0 {
+		fmt.Fprintln(w)
+		WriteTable(w, heads, rows, cells)
+	}
+}
+
+func seconds(s float64) string {
+	return time.Duration(s * float64(time.Second)).Round(time.Millisecond).String()
+}
+
+// fine formats seconds with a precision that depends on the value.
+func fine(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	switch {
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(10 * time.Microsecond).String()
+	}
+	return d.Round(time.Millisecond).String()
+}
+
+func dash(s string) string { return cmp.Or(s, "-") }
+
+// who returns the principal and the client of a caller in one text.
+func who(principal, client string) string {
+	switch {
+	case principal == "":
+		return client
+	case client == "":
+		return principal
+	}
+	return principal + " by " + client
+}
+
+// WriteText writes the list as text.
+func (rep *Traces) WriteText(w io.Writer) {
+	var classes []string
+	for _, class := range slices.Sorted(maps.Keys(rep.Kept)) {
+		classes = append(classes, fmt.Sprintf("%s %d", class, rep.Kept[class]))
+	}
+	fmt.Fprintf(w, "%s  kept: %s\n\n", rep.At.Format(time.RFC3339), dash(strings.Join(classes, ", ")))
+	WriteTable(w, "N\tAT\tTOOK\tCLASS\tOUTCOME\tMETHOD\tTOOL\tID\tCLIENT\tWHY\tTRACE", len(rep.Traces), func(i int) []any {
+		r := &rep.Traces[i]
+		return []any{
+			r.ID, r.At.Format("15:04:05.000"), fine(r.Seconds), r.Class, dash(r.Outcome), r.Method, dash(r.Tool),
+			r.RequestID, dash(who(r.Principal, r.Client)), dash(r.why()), dash(r.TraceID),
+		}
+	})
+}
+
+// WriteText writes one request and its spans as text, with a bar for each.
+func (d *TraceDetail) WriteText(w io.Writer) {
+	fmt.Fprintf(w, "%s %s  %s  %s  took %s  %s\n", d.Method, d.Tool, d.At.Format(time.RFC3339Nano), d.Class, fine(d.Seconds), dash(d.Outcome))
+	facts := d.facts()
+	WriteTable(w, "", len(facts), func(i int) []any { return []any{facts[i].name, facts[i].text} })
+	fmt.Fprintln(w)
+	from, to := d.extent()
+	line := func(name string, after, took float64) []any {
+		return []any{name, fine(after), fine(took), bar(after, took, from, to)}
+	}
+	WriteTable(w, "", len(d.Phases)+len(d.Spans), func(i int) []any {
+		if i < len(d.Phases) {
+			return line(d.Phases[i].Phase, d.Phases[i].AfterSeconds, d.Phases[i].Seconds)
+		}
+		s := &d.Spans[i-len(d.Phases)]
+		return line(s.Name, s.AfterSeconds, s.Seconds)
+	})
+	if d.SpansLeftOut > 0 {
+		fmt.Fprintf(w, "%d spans were left out\n", d.SpansLeftOut)
+	}
+}
+
+// A fact is a line about a request.
+type fact struct{ name, text string }
+
+// facts returns the lines with a text.
+func (d *TraceDetail) facts() []fact {
+	return slices.DeleteFunc([]fact{
+		{"why", d.why()}, {"error", d.Error}, {"principal", strings.TrimSpace(d.Principal + " " + d.Tenant)},
+		{"cancelled", d.cancelText()}, {"dropped", d.DropReason}, {"id", d.RequestID}, {"session", d.Session},
+		{"client", strings.TrimSpace(d.Client + " " + d.ClientVersion)}, {"from", strings.TrimSpace(d.Transport + " " + d.Remote)},
+		{"revision", d.ProtocolVersion}, {"trace", d.TraceID},
+	}, func(f fact) bool { return f.text == "" })
+}
+
+func (row *Trace) cancelText() string {
+	if row.CancelCause == "" {
+		return ""
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s after %s %s", row.CancelCause, fine(row.CancelledAfterSeconds), row.CancelDetail))
+}
+
+// extent returns the time range of all bars.
+func (d *TraceDetail) extent() (from, to float64) {
+	to = d.Seconds
+	for _, p := range d.Phases {
+		to = max(to, p.AfterSeconds+p.Seconds)
+	}
+	for i := range d.Spans {
+		from, to = min(from, d.Spans[i].AfterSeconds), max(to, d.Spans[i].AfterSeconds+d.Spans[i].Seconds)
+	}
+	return from, to
+}
+
+// bar draws a time within the range of all bars.
+func bar(after, took, from, to float64) string {
+	const width = 40
+	if to <= from {
+		return ""
+	}
+	begin := int((after - from) / (to - from) * width)
+	end := int((after + took - from) / (to - from) * width)
+	begin = min(begin, width-1)
+	return strings.Repeat(" ", begin) + strings.Repeat("=", max(end-begin, 1))
+}
+
+// why returns the best explanation for the end of a request, or "".
+func (row *Trace) why() string {
+	switch {
+	case row.RejectReason != "":
+		return row.RejectReason
+	case row.Panic != "":
+		return row.Panic
+	case row.CancelCause != "":
+		return row.CancelCause
+	case row.DropReason != "":
+		return row.DropReason
+	case row.ToolError && row.ArgumentFaults != "":
+		return "arguments rejected: " + row.ArgumentFaults
+	case row.ToolError:
+		return "tool_error"
+	case row.ErrorCode != 0:
+		return strconv.Itoa(row.ErrorCode) + " " + row.ErrorMessage
+	}
+	return ""
+}
+
+// WriteText writes the page as text.
+func (rep *Requests) WriteText(w io.Writer) {
+	var states []string
+	for _, state := range States() {
+		states = append(states, fmt.Sprintf("%s %d", state, rep.InFlight[state]))
+	}
+	fmt.Fprintf(w, "%s  in flight: %d (%s)\n", rep.At.Format(time.RFC3339),
+		len(rep.Requests)+len(rep.Subscriptions), strings.Join(states, ", "))
+	if r := rep.Readiness; r != nil {
+		fmt.Fprintf(w, "%s since %s  %s\n", r.State, r.Since.Format(time.RFC3339), r.Why)
+	}
+	rep.writeCallers(w)
+	rep.writeRequests(w)
+	rep.writeRest(w)
+	rep.Totals.writeText(w)
+}
+
+// writeCallers writes the callers with the most requests.
+func (rep *Requests) writeCallers(w io.Writer) {
+	writeSection(w, "CALLER\tPRINCIPAL\tFROM\tREQUESTS\tQUEUED\tOLDEST\tSUBSCRIPTIONS\tSESSIONS", len(rep.Callers), func(i int) []any {
+		c := &rep.Callers[i]
+		return []any{
+			dash(c.Client), dash(c.Principal), dash(c.Remote),
+			c.Requests, c.Queued, seconds(c.OldestAgeSeconds), c.Subscriptions, c.Sessions,
+		}
+	})
+	if rep.CallersLeftOut > 0 {
+		fmt.Fprintf(w, "and %d callers with less\n", rep.CallersLeftOut)
+	}
+}
+
+// writeRequests writes the requests and the subscriptions.
+func (rep *Requests) writeRequests(w io.Writer) {
+	writeSection(w, "AGE\tSTATE\tMETHOD\tTOOL\tID\tCLIENT\tTRANSPORT\tSESSION\tDEADLINE IN\tCANCELLED\tTRACE", len(rep.Requests), func(i int) []any {
+		r := &rep.Requests[i]
+		return []any{
+			seconds(r.AgeSeconds), r.State, r.Method, dash(r.Tool), r.ID, dash(who(r.Principal, r.Client)), r.Transport,
+			dash(r.Session), seconds(r.DeadlineSeconds), r.cancelText(), dash(r.TraceID),
+		}
+	})
+	writeSection(w, "SUBSCRIBED FOR\tSTATE\tID\tCLIENT\tTRANSPORT\tREMOTE\tSESSION\tCANCELLED\tTRACE", len(rep.Subscriptions), func(i int) []any {
+		r := &rep.Subscriptions[i]
+		return []any{
+			seconds(r.AgeSeconds), r.State, r.ID, dash(who(r.Principal, r.Client)), r.Transport,
+			dash(r.Remote), dash(r.Session), r.cancelText(), dash(r.TraceID),
+		}
+	})
+}
+
+// writeRest writes the tasks, the questions to clients, and the sessions.
+func (rep *Requests) writeRest(w io.Writer) {
+	writeSection(w, "TASK FOR\tTASK\tTOOL\tPRINCIPAL\tENDS IN\tCANCELLED\tTRACE", len(rep.Tasks), func(i int) []any {
+		t := &rep.Tasks[i]
+		return []any{
+			seconds(t.AgeSeconds), t.Task, t.Tool, dash(t.Principal), seconds(t.LifeSeconds),
+			cancelText(t.CancelCause, t.CancelledForSeconds, t.Abandoned), dash(t.TraceID),
+		}
+	})
+	writeSection(w, "AGE\tASKED OF CLIENT\tID\tSESSION\tFOR REQUEST\tTOOL\tTRACE", len(rep.Outbound), func(i int) []any {
+		o := &rep.Outbound[i]
+		return []any{seconds(o.AgeSeconds), o.Method, o.ID, o.Session, dash(o.RequestID), dash(o.Tool), dash(o.TraceID)}
+	})
+	writeSection(w, "SESSION\tTRANSPORT\tCLIENT\tREVISION\tREMOTE\tAGE\tIDLE\tREQUESTS", len(rep.Sessions), func(i int) []any {
+		s := &rep.Sessions[i]
+		return []any{
+			s.Session, s.Transport, dash(who(s.Principal, s.Client)), dash(s.ProtocolVersion),
+			dash(s.Remote), seconds(s.AgeSeconds), seconds(s.IdleSeconds), s.Requests,
+		}
+	})
+}
+
+func (t *Totals) writeText(w io.Writer) {
+	fmt.Fprintf(w, "\nsince the start: admitted %d, sent %d, stored %d, panics %d\n", t.Admitted, t.Sent, t.Stored, t.Panics)
+	for _, group := range []struct {
+		name   string
+		counts map[string]uint64
+	}{
+		{"received", t.Received}, {"rejected", t.Rejected}, {"dropped", t.Dropped},
+		{"cancelled", t.Cancelled}, {"abandoned", t.Abandoned},
+	} {
+		fmt.Fprintf(w, "%s: %s\n", group.name, countsText(group.counts))
+	}
+}
+
+func (r *Request) cancelText() string {
+	return cancelText(r.CancelCause, r.CancelledForSeconds, r.Abandoned)
+}
+
+func cancelText(cause string, ago float64, abandoned bool) string {
+	text := "-"
+	if cause != "" {
+		text = cause + " " + seconds(ago) + " ago"
+	}
+	if abandoned {
+		text += ", abandoned"
+	}
+	return text
+}
+
+// countsText lists the counts that are not zero.
+func countsText(counts map[string]uint64) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(counts)) {
+		if n := counts[k]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", k, n))
+		}
+	}
+	return cmp.Or(strings.Join(parts, ", "), "none")
+}
