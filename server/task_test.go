@@ -110,6 +110,8 @@ func TestTaskQuestions(t *testing.T) {
 			_, err := client.Call(t.Context(), "tasks/update", map[string]any{"taskId": task.Created.TaskID, "inputResponses": bad})
 			require.Equal(t, mcp.NewError(mcp.CodeInvalidParams, "params.inputResponses must be an object"), err)
 		}
+		_, err = client.Call(t.Context(), "tasks/update", map[string]any{"taskId": task.Created.TaskID, "INPUTRESPONSES": map[string]any{}})
+		require.Equal(t, mcp.NewError(mcp.CodeInvalidParams, "params.inputResponses must be an object"), err, "names are case-sensitive")
 	})
 }
 
