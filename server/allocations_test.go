@@ -53,8 +53,8 @@ func exchangePlain(tb testing.TB, s *Server) {
 	}
 }
 
-// A handler that asks nothing pays for its request, of which its Call is a part, and for
-// nothing else: that it could ask costs no allocation and no look at the params.
+// A handler that asks nothing costs one allocation: the request, of which its Call is a part.
+// The params are not decoded.
 func TestServeAllocatesTheRequestAlone(t *testing.T) {
 	s := plainServer()
 	h := s.routes.serve(func(context.Context, *Call) (mcp.Result, error) { return nil, nil })

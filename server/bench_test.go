@@ -14,8 +14,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/transport"
 )
 
-// BenchmarkRequests measures a request and its answer over a pipe in memory, without
-// telemetry: what the features themselves cost.
+// BenchmarkRequests measures a request and its answer over a pipe in memory, without telemetry.
 func BenchmarkRequests(b *testing.B) {
 	srv := server.New("bench", "1", server.WithTelemetry(telemetry.Disabled()), server.WithLogger(slog.New(slog.DiscardHandler)))
 	server.AddTool(srv, server.Tool{Name: "x"}, text("hello"))

@@ -16,8 +16,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/servertest"
 )
 
-// How long a result may be kept, and by whom, is said of those that may be kept, all of
-// them, and of no other.
+// Every cacheable result has a TTL and a scope in the modern era, and no other result has them.
 func TestCacheableResults(t *testing.T) {
 	bare := func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
@@ -75,8 +74,7 @@ func TestCacheableResults(t *testing.T) {
 	}
 }
 
-// A read that asks is not complete, and nobody may keep it, whatever is said of the
-// resource.
+// A read that asks a question is not cacheable, whatever the resource says.
 func TestQuestionsAreNotCacheable(t *testing.T) {
 	srv := newServer(t)
 	server.AddResource(srv, server.Resource{URI: "x:asks", Name: "n", TTL: time.Hour, Scope: mcp.CachePublic},

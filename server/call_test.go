@@ -91,7 +91,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A legacy client may send anything as its token. What is none is not echoed.
+// A legacy client may send any value as its token. An invalid token is not echoed.
 func TestInvalidProgressToken(t *testing.T) {
 	for _, token := range []string{`null`, `true`, `{}`, `[1]`, `1.5`} {
 		synctest.Test(t, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestProgressIsANumber(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// However many goroutines report, what the client reads grows.
+// The client reads growing values, also if many goroutines report.
 func TestProgressFromManyGoroutines(t *testing.T) {
 	srv := newServer(t)
 	server.AddTool(srv, server.Tool{Name: "x"}, func(_ context.Context, c *server.Call, _ none) (string, error) {
@@ -151,7 +151,7 @@ func TestProgressFromManyGoroutines(t *testing.T) {
 	}
 }
 
-// After the answer nothing is sent about a call, whoever still holds it.
+// After the answer nothing is sent about a call.
 func TestProgressAfterReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
@@ -226,7 +226,7 @@ func TestCancelledIDIsReusedAtOnce(t *testing.T) {
 	})
 }
 
-// What cancels nothing is ignored.
+// A cancel of an unknown request is ignored.
 func TestCancelWithoutARequestIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
@@ -258,8 +258,7 @@ func TestCancelWithoutARequestIsIgnored(t *testing.T) {
 	})
 }
 
-// A handler that reports progress learns of the cancel, and what it still says is
-// not sent.
+// A handler that reports progress learns of the cancel, and its later reports are not sent.
 func TestProgressOfCancelledCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
@@ -314,7 +313,7 @@ func TestSameIDOnTwoPipes(t *testing.T) {
 	})
 }
 
-// Limits bound how much one client has in flight; what is beyond waits.
+// Limits bound the requests in flight of one client. Further requests wait.
 func TestRequestsWaitForASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t, server.WithLimits(server.Limits{MaxInFlight: 2, MaxQueue: 1}))
@@ -352,7 +351,7 @@ func TestRequestTimeout(t *testing.T) {
 	})
 }
 
-// What a handler sees of its call.
+// A Call has everything about its request.
 func TestCallIsARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestCostAllocations holds the budgets of whole calls. Not under the race detector, with
-// which a sync.Pool forgets on purpose.
+// TestCostAllocations checks the budgets of whole calls. It does not run with the race detector,
+// with which a sync.Pool drops objects on purpose.
 func TestCostAllocations(t *testing.T) {
 	for _, row := range costRows() {
 		t.Run(row.name, func(t *testing.T) {

@@ -180,7 +180,7 @@ func overPipe(tb testing.TB, srv *server.Server) func() {
 	}
 }
 
-// BenchmarkCost measures whole ways of a call.
+// BenchmarkCost measures whole calls.
 func BenchmarkCost(b *testing.B) {
 	for _, row := range costRows() {
 		b.Run(row.name, func(b *testing.B) {

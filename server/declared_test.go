@@ -45,7 +45,7 @@ func sampling(tools []*mcp.Tool, context string) *mcp.CreateMessageParams {
 		Messages: []mcp.SamplingMessage{{Role: mcp.RoleUser, Content: mcp.ContentBlocks{&mcp.TextContent{Text: "x"}}}}}
 }
 
-// What may be asked of whom: the words are the questions that get through.
+// A client is asked only what it has declared. The words are the questions that are sent.
 func TestDeclaredCapabilities(t *testing.T) {
 	const all = allCapabilitiesJSON
 	for name, tt := range map[string]struct{ version, caps, allowed string }{
@@ -101,7 +101,7 @@ func TestDeclaredCapabilities(t *testing.T) {
 	}
 }
 
-// A handler that cannot do without.
+// A handler that needs a capability returns the error, and the caller learns what is missing.
 func TestRequiredCapabilities(t *testing.T) {
 	srv := newServer(t)
 	cannot := func(kinds ...string) func(call *server.Call) error {
@@ -153,7 +153,7 @@ func TestRequiredCapabilities(t *testing.T) {
 	})
 }
 
-// The same question in the words of each revision.
+// The same question in the form of each revision.
 func TestQuestionsInTheFormOfEachRevision(t *testing.T) {
 	ask := func(t *testing.T, version string, q func(call *server.Call) error) string {
 		srv := newServer(t)

@@ -111,7 +111,7 @@ func TestTaskOnTheWire(t *testing.T) {
 	})
 }
 
-// Without the extension, or the server's will, the call stays a call.
+// Without the extension on both sides the call stays a call.
 func TestDetachWithoutTasks(t *testing.T) {
 	type ctxKey struct{}
 	for name, opts := range map[string][]server.Option{"on": {server.WithTasks(server.Tasks{})}, "off": nil} {
@@ -195,7 +195,7 @@ func TestTaskMethodsNeedTheExtension(t *testing.T) {
 	require.Contains(t, dial(t, newServer(t)).ask(withCaps(1, "tasks/get", withTasks, `"taskId":"nobody"`)), `"code":-32601`, "off by default")
 }
 
-// What the handler returns is the task's end.
+// The outcome of the handler is the end of the task.
 func TestTaskEnds(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -261,8 +261,8 @@ func (b bomb) MarshalJSON() ([]byte, error) {
 	panic("secret")
 }
 
-// What a handler returns may be anything, and is encoded when nobody is there to catch
-// a panic but us.
+// The result of a task is encoded on a goroutine without a request. A panic of its marshaler is
+// recovered.
 func TestTaskResultPanicsWhenEncoded(t *testing.T) {
 	for name, end := range map[string]func() (*mcp.CallToolResult, error){
 		"panic":    func() (*mcp.CallToolResult, error) { return &mcp.CallToolResult{StructuredContent: bomb{}}, nil },
@@ -362,7 +362,7 @@ func TestDetachMistakes(t *testing.T) {
 	})
 }
 
-// The handler's context has the values of the call, and neither its end nor its deadline.
+// The handler's context has the values of the call, but not its end and its deadline.
 func TestTaskContext(t *testing.T) {
 	type ctxKey struct{}
 	synctest.Test(t, func(t *testing.T) {
@@ -392,7 +392,7 @@ func TestTaskContext(t *testing.T) {
 	})
 }
 
-// A client that gives up before it has learned of the task leaves nothing running.
+// A task whose client has cancelled the call before it got the answer is cancelled.
 func TestOrphanedTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})

@@ -24,8 +24,8 @@ func since(v, from mcp.Version, members string) string {
 	return ""
 }
 
-// Each legacy revision sees of prompts, resources and templates what it knows; the
-// definitions stay whole.
+// Lists of prompts, resources and templates have only what the legacy revision knows. The
+// definitions are not changed.
 func TestListsForOlderClients(t *testing.T) {
 	srv := newServer(t)
 	icons := []mcp.Icon{{Src: "data:,"}}
@@ -63,7 +63,7 @@ func TestListsForOlderClients(t *testing.T) {
 	}
 }
 
-// What a handler answers with takes the form of the revision and stays the handler's.
+// Content has only what the legacy revision knows. The handler's result is not changed.
 func TestContentForOlderClients(t *testing.T) {
 	about := mcp.ContentMeta{
 		Annotations: &mcp.Annotations{Audience: []string{"user"}, LastModified: "2026-01-01T00:00:00Z"}, Meta: mcp.Meta{"k": 1},
@@ -132,7 +132,7 @@ func TestContentForOlderClients(t *testing.T) {
 	require.Equal(t, before, encoded(), "the handler's result is not the server's to change")
 }
 
-// How the server introduces itself, as each revision knows it.
+// The server introduces itself in the form of each revision.
 func TestIntroductionToOlderClients(t *testing.T) {
 	srv := newServer(t, server.WithTitle("T"), server.WithDescription("D"), server.WithWebsiteURL("https://example.com"),
 		server.WithIcons(mcp.Icon{Src: "data:,"}))

@@ -14,7 +14,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// Each legacy revision sees of a tool what it knows; the definition stays whole.
+// The list of tools has only what the legacy revision knows. The definitions are not changed.
 func TestToolsForOlderClients(t *testing.T) {
 	srv := newServer(t)
 	yes := true
@@ -111,7 +111,7 @@ func TestResultsForOlderClients(t *testing.T) {
 	require.Equal(t, string(before), string(after), "the handler's result is not the server's to change")
 }
 
-// Over HTTP the session decides about the form of an answer, not a header.
+// Over HTTP the revision of the session decides on the form of an answer, not a header.
 func TestDowngradeFollowsTheSession(t *testing.T) {
 	srv := newServer(t)
 	server.AddTool(srv, server.Tool{Name: "x", Title: "T"}, text(""))

@@ -49,7 +49,7 @@ func addPage(srv *server.Server, then func(ctx context.Context, id string)) {
 
 const consent = `{"action":"accept"}`
 
-// Who was asked to open a page is told when the user is done there: on the stream of
+// A client that was asked to open a page is told when the user is done there: on the stream of
 // the request, or later on that of the session.
 func TestElicitationComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestElicitationComplete(t *testing.T) {
 	})
 }
 
-// Modern clients, and those before 2025-11-25, hear nothing of it.
+// Modern clients, and those before 2025-11-25, are not told.
 func TestElicitationCompleteOfOtherRevisions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
@@ -153,7 +153,7 @@ func TestElicitationCompleteOfOtherRevisions(t *testing.T) {
 	})
 }
 
-// Over HTTP a client may have no stream on which it can be told, and open one later.
+// Over HTTP a client may have no open stream at first, and open one later.
 func TestElicitationCompleteOverHTTP(t *testing.T) {
 	srv := newServer(t)
 	early := true
@@ -186,7 +186,7 @@ func TestElicitationCompleteOverHTTP(t *testing.T) {
 	conserved(t, srv)
 }
 
-// A client that takes no event stream for its answer is told on the session's own.
+// A client that takes no event stream for its answer is told on the session's stream.
 func TestElicitationCompleteOfAPlainRequest(t *testing.T) {
 	srv := newServer(t)
 	done := make(chan error, 1)
@@ -215,7 +215,7 @@ func begin2025(t *testing.T, url string) (session string) {
 	return session
 }
 
-// A session remembers so many pages, and the oldest is forgotten first.
+// A session remembers a bounded number of pages, and removes the oldest first.
 func TestManyPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)

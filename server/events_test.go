@@ -83,7 +83,7 @@ func sessionWith(t *testing.T, url, version string) (header string) {
 
 const callPatient = `"name":"patient"`
 
-// By default a server can be polled: the response ends, and the answer waits.
+// With the default event store a handler can close its stream, and the answer is stored.
 func TestCloseStream(t *testing.T) {
 	srv, release := patient(t)
 	url := listen(t, srv)

@@ -127,8 +127,8 @@ func own(t *testing.T, srv *server.Server, name, extension string, heard chan<- 
 	require.NoError(t, server.TryAddNotification(srv, name, extension, func(context.Context, *server.Notice, none) { heard <- name }))
 }
 
-// Methods, notifications and extensions can be taken away again, in both eras, and
-// nothing else goes with them.
+// Methods, notifications and extensions can be removed, in both eras, and nothing else is
+// removed with them.
 func TestRemoveOwnMethodsAndNotifications(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
@@ -204,8 +204,8 @@ func TestRemoveOwnMethodsAndNotifications(t *testing.T) {
 	}
 }
 
-// A call that runs goes on without its method; over HTTP the next one gets the status of
-// what does not exist.
+// A running call goes on when its method is removed. The next call over HTTP gets the status of
+// an unknown method.
 func TestRemoveMethodWhileACallRuns(t *testing.T) {
 	srv := newServer(t)
 	running, release := make(chan bool), make(chan bool)
@@ -225,7 +225,7 @@ func TestRemoveMethodWhileACallRuns(t *testing.T) {
 	require.Equal(t, 404, res.StatusCode)
 }
 
-// A method whose extension is removed while it is registered is not left behind.
+// A method that is registered while its extension is removed does not stay.
 func TestRemoveExtensionWhileItGrows(t *testing.T) {
 	srv := newServer(t)
 	server.AddExtension(srv, server.Extension{ID: thing})
@@ -239,8 +239,8 @@ func TestRemoveExtensionWhileItGrows(t *testing.T) {
 	require.JSONEq(t, failure(1, -32601, `there is no method "x/thing"`), dial(t, srv).ask(modern(1, "x/thing", "")))
 }
 
-// Methods, notifications and extensions that are added again take the place of those that
-// were there. A mistake leaves them as they were, and the protocol's own are reserved.
+// Methods, notifications and extensions that are added again replace those with their name.
+// After a mistake nothing has changed, and the names of the protocol are reserved.
 func TestOwnMethodsAreReplaced(t *testing.T) {
 	logs := &logRecorder{}
 	srv := newServer(t, server.WithLogger(slog.New(logs)))

@@ -67,7 +67,7 @@ func TestNilHandlersAndMiddlewares(t *testing.T) {
 	server.AddTool(srv, server.Tool{Name: "x"}, text("")) // the name is not taken
 }
 
-// A line break in what a user gave as JSON must not break a frame.
+// A line break in JSON that the program has given does not break a frame.
 func TestGivenJSONStaysOnOneLine(t *testing.T) {
 	const input = "{\r\n \"type\" : \"object\",\n\t\"properties\": {\"b\": {\"maximum\": 1.50}, \"a\": {\"const\": \"x \\n y\"}}\n}\n"
 	srv := newServer(t)
@@ -91,8 +91,8 @@ func TestGivenJSONStaysOnOneLine(t *testing.T) {
 	}
 }
 
-// A schema that promises what the Go type cannot hold is a mistake of the server;
-// a value that is bad for its contents is the caller's.
+// A value that fits the schema and not the Go type is a fault of the server. A value with
+// invalid contents is the caller's fault.
 func TestSchemaContradictsType(t *testing.T) {
 	type in struct {
 		N int8       `json:"n"`
@@ -117,7 +117,7 @@ func TestSchemaContradictsType(t *testing.T) {
 	require.Len(t, logs.find("handler.error"), before)
 }
 
-// A pipe over TCP says who is at its other end.
+// A pipe over TCP has the address of its peer.
 func TestServePipeOverTCP(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -72,7 +72,7 @@ func TestInitializeFaults(t *testing.T) {
 	})
 }
 
-// What may be asked before the handshake, and after it, by whom.
+// Which methods each era has before and after the handshake.
 func TestMethodsOfTheEras(t *testing.T) {
 	srvList := `"tools":[{"name":"hi","inputSchema":{"type":"object","additionalProperties":false}}]`
 	notFound := func(method string) string {

@@ -49,7 +49,7 @@ func (s *stubborn) drain() error {
 	return s.srv.Shutdown(ctx)
 }
 
-// A stop hook waits for a handler that is late, so that it takes nothing away from it.
+// A stop hook waits for a late handler.
 func TestStopHooksRunAfterTheLastHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStubborn(t, 3*time.Second)
@@ -60,7 +60,7 @@ func TestStopHooksRunAfterTheLastHandler(t *testing.T) {
 	})
 }
 
-// It does not wait for ever, and the log says for which handler it did not.
+// The wait is bounded, and the log names the handlers that still run.
 func TestRunningHandlersAreLoggedBeforeStopHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStubborn(t, time.Minute)
@@ -83,7 +83,7 @@ func TestStopHooksAfterClose(t *testing.T) {
 	})
 }
 
-// The handler of a notification is waited for as well, and named.
+// Stop hooks also wait for handlers of notifications, and the log names them.
 func TestStopHooksWaitForNotificationHandlers(t *testing.T) {
 	for takes, logs := range map[time.Duration]bool{3 * time.Second: false, time.Minute: true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestStopHooksWaitForNotificationHandlers(t *testing.T) {
 	}
 }
 
-// A hook that fails, or goes on when its time is over, is named in the log.
+// The log names a hook that fails or is too slow.
 func TestHooksAreNamedInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedBuffer

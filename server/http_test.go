@@ -120,7 +120,7 @@ func TestValidationLadder(t *testing.T) {
 	}
 }
 
-// The body of -32022 tells a client how to go on.
+// The body of -32022 has the supported versions.
 func TestUnsupportedVersionOverHTTP(t *testing.T) {
 	url := listen(t, newServer(t))
 	res, got := exchange(t, "POST", url, strings.Replace(modern(1, "server/discover", ""), "2026-07-28", "2031-01-01", 1),
@@ -213,8 +213,8 @@ func authenticated(next http.Handler) http.Handler {
 	})
 }
 
-// A page gets through a wrapper that authenticates; what OPTIONS lets through is the
-// question alone.
+// A web page can call a server behind a wrapper that authenticates, because the wrapper passes
+// on OPTIONS.
 func TestPreflightBehindAuthentication(t *testing.T) {
 	srv := newServer(t, server.WithAllowedOrigins(webPage))
 	server.AddTool(srv, server.Tool{Name: "hi"}, text("hello"))

@@ -67,7 +67,7 @@ func TestOtherMethodsCannotAsk(t *testing.T) {
 	require.Contains(t, got, "done")
 }
 
-// A handler that wants input without a question is at fault, and its author is told.
+// A handler that returns ErrInputRequired without a question is a fault, and the log says so.
 func TestInputRequiredWithoutAQuestion(t *testing.T) {
 	rec := &logRecorder{}
 	srv := newServer(t, server.WithLogger(slog.New(rec)))
@@ -77,7 +77,7 @@ func TestInputRequiredWithoutAQuestion(t *testing.T) {
 	require.Contains(t, rec.find("handler.error")[0].attrs["error"], "has not asked for any")
 }
 
-// A question whose params have changed is asked anew.
+// A question whose params have changed is asked again.
 func TestChangedQuestion(t *testing.T) {
 	eachWay(t, "", func(t *testing.T, ask asker) {
 		srv := newServer(t)
@@ -102,7 +102,7 @@ func TestChangedQuestion(t *testing.T) {
 	})
 }
 
-// Mistakes of a handler's author.
+// Mistakes of the program.
 func TestMistakesWithQuestions(t *testing.T) {
 	const internal = `"code":-32603`
 	for name, tt := range map[string]struct {
@@ -196,7 +196,8 @@ func badMetadata() *mcp.CreateMessageParams {
 	return &mcp.CreateMessageParams{MaxTokens: 1, Messages: []mcp.SamplingMessage{{Role: mcp.RoleUser}}, Metadata: map[string]any{"f": func() {}}}
 }
 
-// A handler that asks for ever is stopped, and so is a client that answers nonsense.
+// The number of rounds is bounded, for a handler that always asks and for a client with invalid
+// answers.
 func TestRoundLimit(t *testing.T) {
 	for _, v := range []mcp.Version{mcp.Version20260728, mcp.Version20251125} {
 		t.Run(string(v), func(t *testing.T) {
@@ -227,7 +228,7 @@ func TestRoundLimit(t *testing.T) {
 	}
 }
 
-// What a handler collects has a bound.
+// The size of the state is bounded.
 func TestStateLimit(t *testing.T) {
 	srv := newServer(t, server.WithLimits(server.Limits{MaxStateBytes: 2000}))
 	server.AddTool(srv, server.Tool{Name: "t"}, func(_ context.Context, call *server.Call, in struct {
@@ -255,7 +256,7 @@ func TestStateLimit(t *testing.T) {
 	require.Contains(t, answer, `"limit":"max_state_bytes"`)
 }
 
-// A client that answers too much is told so, and what it was not asked is nobody's burden.
+// A client with too large answers gets an error. Answers without a question do not count.
 func TestStateLimitOfAnswers(t *testing.T) {
 	srv := newServer(t, server.WithLimits(server.Limits{MaxStateBytes: 2000}))
 	addTwo(srv)
@@ -269,7 +270,7 @@ func TestStateLimitOfAnswers(t *testing.T) {
 	require.Contains(t, asked.InputRequests, "one")
 }
 
-// An error of a legacy client is for the handler to see.
+// The handler gets the error of a legacy client.
 func TestClientRefuses(t *testing.T) {
 	srv := newServer(t)
 	server.AddTool(srv, server.Tool{Name: "t"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
@@ -293,7 +294,7 @@ func TestClientRefuses(t *testing.T) {
 	require.Equal(t, "-1no roots-32603no model", result.Text())
 }
 
-// A client that goes away between two rounds.
+// A client closes the connection between two rounds.
 func TestClientDisappearsBetweenRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
@@ -319,7 +320,7 @@ func TestClientDisappearsBetweenRounds(t *testing.T) {
 	})
 }
 
-// A call that waits for its user can be cancelled, and passes its deadline.
+// A call that waits for its user can be cancelled, and its deadline holds.
 func TestCancelledWhileBlocked(t *testing.T) {
 	start := func(t *testing.T, limits server.Limits) (*rawPipe, *atomic.Int32) {
 		srv := newServer(t, server.WithLimits(limits))
@@ -355,7 +356,7 @@ func TestCancelledWhileBlocked(t *testing.T) {
 	})
 }
 
-// After its end a call asks nobody.
+// A call that has ended sends no question.
 func TestQuestionsAfterTheCall(t *testing.T) {
 	for _, request := range []func(id any, method, params string) string{asking, legacy} {
 		srv := newServer(t)
@@ -373,7 +374,7 @@ func TestQuestionsAfterTheCall(t *testing.T) {
 	}
 }
 
-// An answer that is there already is given at once, to any goroutine.
+// Every goroutine of a handler gets an answer that is there already.
 func TestManyGoroutinesAsk(t *testing.T) {
 	eachWay(t, "in memory", func(t *testing.T, ask asker) {
 		srv := newServer(t)
@@ -400,7 +401,7 @@ func TestManyGoroutinesAsk(t *testing.T) {
 	})
 }
 
-// What the handler keeps is there in the next run, and only what it has kept last.
+// The next run of the handler gets the last value that was kept.
 func TestKeep(t *testing.T) {
 	eachWay(t, "", func(t *testing.T, ask asker) {
 		srv := newServer(t)
@@ -426,7 +427,7 @@ func TestKeep(t *testing.T) {
 	})
 }
 
-// What is kept replaces what came with the request, also if nobody has looked at that.
+// A kept value replaces the one that came with the request, also if that was not read.
 func TestKeepReplacesAValueThatWasNotRead(t *testing.T) {
 	eachWay(t, "in memory", func(t *testing.T, ask asker) {
 		srv := newServer(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// Labels have the names of registered prompts, and neither a name from the wire nor a
-// URI; the code of a missing resource is the one that was sent.
+// Labels have the names of registered prompts, but no names from the wire and no URIs. The code
+// of a missing resource is the code that was sent.
 func TestFeatureLabels(t *testing.T) {
 	tel, err := telemetry.New()
 	require.NoError(t, err)

@@ -28,8 +28,8 @@ func withURI(id any, method, uri string) string {
 	return legacy(id, method, fmt.Sprintf(`"uri":%q`, uri))
 }
 
-// Legacy sessions are told of changes when their handshake is finished, and of updates
-// when they have subscribed to them.
+// Legacy sessions get changes when their handshake is finished, and updates of the resources
+// that they have subscribed to.
 func TestLegacySessionsGetChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := changing(t)
@@ -72,7 +72,7 @@ func TestLegacySessionsGetChanges(t *testing.T) {
 	})
 }
 
-// What a client may not read is answered as when it reads it.
+// A subscription to a resource that the client may not read is answered as a read of it.
 func TestSubscribeErrors(t *testing.T) {
 	hidden := map[string]bool{}
 	srv := changing(t, server.WithView(func(_ context.Context, _ *middleware.Request, item server.Item) bool {
@@ -104,7 +104,7 @@ func TestSubscribeErrors(t *testing.T) {
 	require.Contains(t, none.ask(withURI(1, "resources/subscribe", "test://a")), `"code":-32601`)
 }
 
-// What was not announced in the handshake is not told.
+// A session does not get changes that its handshake has not announced.
 func TestLegacySessionGetsOnlyAnnouncedChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
@@ -118,7 +118,7 @@ func TestLegacySessionGetsOnlyAnnouncedChanges(t *testing.T) {
 	})
 }
 
-// The number of resources is bounded, in each era.
+// The number of subscriptions to resources is bounded in both eras.
 func TestMaxResourceSubscriptions(t *testing.T) {
 	srv := changing(t, server.WithLimits(server.Limits{MaxResourceSubscriptions: 2}))
 	p := dial(t, srv)
@@ -141,8 +141,8 @@ func TestMaxResourceSubscriptions(t *testing.T) {
 	require.EqualValues(t, 2, srv.Core().Snapshot().Counters.LimitsReached["max_resource_subscriptions"])
 }
 
-// Over legacy HTTP the session's own stream carries what is told; without one the drop
-// is counted. The end of a session ends its subscriptions.
+// Over legacy HTTP the session's stream carries changes. Without one the drop is counted. The
+// end of a session ends its subscriptions.
 func TestLegacyChangesOverHTTP(t *testing.T) {
 	srv := changing(t)
 	url := listen(t, srv)
@@ -195,7 +195,7 @@ func TestRootsListChanged(t *testing.T) {
 	require.EqualValues(t, 2, srv.Core().Snapshot().Counters.Received["notification"])
 }
 
-// One pipe speaks both eras: its legacy session is told, and its subscription apart.
+// On one pipe a legacy session and a modern subscription both get the changes.
 func TestChangesOfBothErasOnOnePipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := changing(t)

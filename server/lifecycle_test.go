@@ -78,8 +78,8 @@ func TestReady(t *testing.T) {
 	require.ErrorIs(t, srv.Ready(t.Context()), server.ErrDraining)
 }
 
-// Running calls finish, queued ones and new ones are refused at once, and then
-// the server hangs up.
+// Running calls finish, queued and new ones are rejected at once, and then the connection is
+// closed.
 func TestShutdownDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &journal{}
@@ -124,7 +124,7 @@ func TestShutdownDrains(t *testing.T) {
 	})
 }
 
-// When the patience is over the calls are cancelled, and answered all the same.
+// At the deadline of the drain the calls are cancelled and answered.
 func TestShutdownDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
@@ -156,7 +156,7 @@ func TestShutdownDeadline(t *testing.T) {
 	})
 }
 
-// Close ends the patience of a Shutdown.
+// Close ends the wait of Shutdown.
 func TestCloseDuringShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
@@ -177,7 +177,7 @@ func TestCloseDuringShutdown(t *testing.T) {
 	})
 }
 
-// A handler may shut its own server down, or it would wait for itself.
+// A handler may call Shutdown. It does not wait for itself.
 func TestShutdownFromAHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
@@ -191,7 +191,7 @@ func TestShutdownFromAHandler(t *testing.T) {
 	})
 }
 
-// The end of the context of ServePipe ends one connection, and others go on.
+// The end of the context of ServePipe ends its connection, and no other.
 func TestServePipeContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)

@@ -49,8 +49,7 @@ func TestListChangeShowsAtOnce(t *testing.T) {
 	require.Contains(t, list(), `"more"`)
 }
 
-// A list is made once and not for each caller, unless somebody else sees it on its way, who
-// may do with it as he likes.
+// A list is made once for all callers, unless the program has middlewares, which may change it.
 func TestListsAreShared(t *testing.T) {
 	listed := func(s *Server) []*mcp.Tool {
 		list := listOf(s, &s.tools, func(defs []*mcp.Tool, next string, _ mcp.CacheHint) mcp.Result {

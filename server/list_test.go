@@ -179,7 +179,7 @@ func TestPageSizes(t *testing.T) {
 	require.Len(t, pages[0], 1000, "the default")
 }
 
-// What is registered and removed while clients list and read disturbs none of them.
+// Items are registered and removed while clients list and read.
 func TestChangesWhileServing(t *testing.T) {
 	for kind, list := range pagedLists() {
 		t.Run(kind, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestChangesWhileServing(t *testing.T) {
 	}
 }
 
-// Features that have nothing do not exist; those that had something once do.
+// A capability is announced from the first registration on.
 func TestAnnouncements(t *testing.T) {
 	srv := newServer(t)
 	p, old := dial(t, srv), oldPipe(t, srv, mcp.Version20251125)

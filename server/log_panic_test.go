@@ -51,8 +51,8 @@ func setDefault(t *testing.T, h slog.Handler) {
 	})
 }
 
-// TestPanickingLogHandler: callers have the same answers whether the handler of the log
-// panics or discards, and the server drains. The panics are counted.
+// Callers get the same answers whether the handler of the log panics or discards. The server
+// drains, and the panics are counted.
 func TestPanickingLogHandler(t *testing.T) {
 	discard := slog.New(slog.DiscardHandler)
 	want, _ := answersWithLog(t, discard, server.WithLogger(discard))

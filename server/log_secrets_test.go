@@ -13,8 +13,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/servertest"
 )
 
-// The log says what was done and never with what: no arguments, no results, no answers
-// of users, no credentials, at any level.
+// The log has no arguments, results, answers of users or credentials, at any level.
 func TestLogsHaveNoSecrets(t *testing.T) {
 	var log lockedBuffer
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug - 100}))

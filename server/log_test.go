@@ -63,7 +63,7 @@ func from(least mcp.LoggingLevel) (names []string) {
 
 func withLevel(level string) string { return `"io.modelcontextprotocol/logLevel":` + level }
 
-// A modern client is told what it asks for with this request, and else nothing.
+// A modern client gets the messages of the level that this request asks for, and no others.
 func TestLogLevelOfARequest(t *testing.T) {
 	srv := newServer(t)
 	addLogs(srv)
@@ -102,7 +102,7 @@ func TestLogLevelOfASession(t *testing.T) {
 	require.Equal(t, from(mcp.LogInfo), logged(t, other, legacy(1, "tools/call", call("log", `{}`))), "another session")
 }
 
-// The message on the wire, with anything for data.
+// A message on the wire, with several kinds of data.
 func TestLogMessage(t *testing.T) {
 	srv := newServer(t)
 	server.AddTool(srv, server.Tool{Name: "t"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
@@ -123,7 +123,7 @@ func TestLogMessage(t *testing.T) {
 	require.Contains(t, p.recv(), `"done"`)
 }
 
-// The server's own log has every message, whatever the client wants.
+// The server's own log has every message, whatever the client has asked for.
 func TestLogsLocally(t *testing.T) {
 	rec := &logRecorder{}
 	srv := newServer(t, server.WithLogger(slog.New(rec)))
@@ -149,8 +149,8 @@ func TestLogsLocally(t *testing.T) {
 	require.True(t, strings.HasPrefix(last.attrs["data"], `{"text":"xxx`))
 }
 
-// Messages keep their place among reports of progress, and none replaces another,
-// also for a client that reads slowly.
+// Messages keep their place among reports of progress, and none replaces another, also for a
+// slow reader.
 func TestLogsAreNotCoalesced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t, server.WithLimits(server.Limits{MaxQueuedMessages: 4}))
@@ -184,7 +184,7 @@ func TestLogsAreNotCoalesced(t *testing.T) {
 	})
 }
 
-// After its end a call logs to nobody but the server.
+// The messages of a call that has ended go to the server's log only.
 func TestLateLog(t *testing.T) {
 	srv := newServer(t)
 	late := make(chan *server.Call, 1)

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The error for a frame without an id that can be read has none, but for clients of the
-// revisions whose schema demands one: theirs is null.
+// The error for a frame without a readable id has no id. For revisions whose schema demands one
+// it is null.
 func TestErrorsWithoutID(t *testing.T) {
 	for version, id := range map[string]string{
 		"": "", "2025-11-25": "", "2025-06-18": `"id":null,`, "2025-03-26": `"id":null,`, "2024-11-05": `"id":null,`,

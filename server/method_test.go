@@ -97,7 +97,7 @@ func TestMethodParams(t *testing.T) {
 	require.Contains(t, p.ask(modern(1, "x/map", `"a":1`)), `"sum":1`, "_meta is not a param")
 }
 
-// The results of a method of one's own are never questions.
+// The result of a method of the program is never a question.
 func TestMethodsAskNothing(t *testing.T) {
 	srv := newServer(t)
 	errs := make(chan error, 1)
@@ -189,8 +189,8 @@ func TestBadMethods(t *testing.T) {
 	require.NoError(t, server.TryAddMethod(srv, m, handler), "the name is not taken")
 }
 
-// A method of one's own is a request like any other: middlewares wrap it, its deadline
-// holds, it can be cancelled, and its label is its name.
+// A method of the program is a request like any other: middlewares wrap it, its deadline holds,
+// it can be cancelled, and its label is its name.
 func TestMethodIsARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tel, err := telemetry.New()

@@ -237,8 +237,8 @@ func TestDeadlineIsEnforced(t *testing.T) {
 	}
 }
 
-// Time in the queue counts against the deadline, and a call that dies there was
-// never begun.
+// Time in the queue counts against the deadline. The handler of a call that ends in the queue is
+// not called.
 func TestConcurrencyIsEnforced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		class := server.NewClass("db", 2)

@@ -31,8 +31,7 @@ func thingServer(t *testing.T, opts ...server.Option) *server.Server {
 	return srv
 }
 
-// What happens is told to those who want to know, each time, in order, and to nobody
-// else.
+// Subscribers get each event, in order. Nobody else gets it.
 func TestNotify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := thingServer(t)
@@ -101,8 +100,7 @@ func canonical(t *testing.T, text string) string {
 	return string(v)
 }
 
-// A filter has a member for each extension of which its client wants to know, and only
-// for what the server has, and the client has declared.
+// The acknowledged filter has the extensions that the server has and the client has declared.
 func TestListenToExtensions(t *testing.T) {
 	srv := thingServer(t, server.WithTasks(server.Tasks{}))
 	p := dial(t, srv)
@@ -125,8 +123,8 @@ func TestListenToExtensions(t *testing.T) {
 	require.Equal(t, 400, res.StatusCode)
 }
 
-// Nobody is told of an extension before it is on, and nobody after it is not. A legacy
-// client has been told in its handshake what there is.
+// No client gets events of an extension before it is on or after it is off. A legacy client gets
+// those of the extensions that were on at its handshake.
 func TestNotifyOfExtensionsThatComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
@@ -166,8 +164,8 @@ func TestBadNotify(t *testing.T) {
 	})
 }
 
-// For a client that does not read wait as many notifications as may, and what comes then
-// is lost for it, and counted; the others are told everything.
+// The events that wait for a slow reader are bounded. Later ones are lost for it and counted;
+// other clients get all.
 func TestNotifyOfASlowReader(t *testing.T) {
 	const limit, flood = 40, 500
 	for name, subscribe := range map[string]func(p *deafPipe){
@@ -214,8 +212,8 @@ func TestNotifyOfASlowReader(t *testing.T) {
 	}
 }
 
-// Over HTTP a legacy session is told on its own stream, and a modern client on that of
-// its subscription.
+// Over HTTP a legacy session gets events on its own stream, and a modern client on that of its
+// subscription.
 func TestNotifyOverHTTP(t *testing.T) {
 	srv := thingServer(t)
 	url := listen(t, srv)
@@ -243,7 +241,7 @@ func TestNotifyOverHTTP(t *testing.T) {
 	conserved(t, srv)
 }
 
-// The client for tests asks for an extension, and is told.
+// The client of package servertest subscribes to an extension and gets its events.
 func TestNotifyOfServertest(t *testing.T) {
 	srv := thingServer(t)
 	client := servertest.Connect(t, srv, servertest.Extension(thing, nil))

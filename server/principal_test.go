@@ -49,8 +49,7 @@ func begin(t *testing.T, url string, version mcp.Version, headers ...string) str
 	return session
 }
 
-// Nobody but its principal can do anything with a legacy HTTP session: for all others it
-// is a session that never was, to the letter.
+// A legacy HTTP session belongs to its principal. For all others it does not exist.
 func TestSessionOfAnotherPrincipal(t *testing.T) {
 	const ann, bob, eve = "Authorization: ann", "Authorization: bob", "-Authorization"
 	srv := newServer(t, byAuthorization)
@@ -94,7 +93,7 @@ func TestSessionOfAnotherPrincipal(t *testing.T) {
 	require.Equal(t, 204, res.StatusCode, "nobody else has ended it")
 }
 
-// Who cannot be told from others is not served, and a panic ends nothing else.
+// If the authenticator panics, the caller is rejected, and nothing else happens.
 func TestAuthenticatorPanics(t *testing.T) {
 	logs := &logRecorder{}
 	srv := newServer(t, server.WithLogger(slog.New(logs)), server.WithAuthenticator(auth.AuthenticatorFunc(func(ctx context.Context, c *auth.Caller) (*auth.Principal, error) {
@@ -115,7 +114,7 @@ func TestAuthenticatorPanics(t *testing.T) {
 	require.Contains(t, dial(t, srv).ask(modern(1, "tools/list", "")), `"result"`)
 }
 
-// Handlers see who speaks, and the values of the context in which a byte stream is served.
+// Handlers see the principal, and the values of the context in which a byte stream is served.
 func TestPrincipalOfAHandler(t *testing.T) {
 	who := func(ctx context.Context, call *server.Call, _ none) (string, error) {
 		value, _ := ctx.Value(whoKey{}).(string)
@@ -139,7 +138,7 @@ func TestPrincipalOfAHandler(t *testing.T) {
 	})
 }
 
-// A notification is somebody's, too.
+// A notification has a principal, too.
 func TestPrincipalOfANotification(t *testing.T) {
 	srv := newServer(t, byContext)
 	heard := make(chan string, 1)

@@ -26,7 +26,7 @@ func labelsOf(ctx context.Context) map[string]string {
 
 type valueKey struct{}
 
-// The context of a handler has the labels of its route besides what it had before.
+// The context of a handler has the labels of its route and those that it had before.
 func TestProfileLabelsTheContext(t *testing.T) {
 	defer pprof.SetGoroutineLabels(context.Background())
 	tool := middleware.NewRoute(mcp.MethodToolsCall, "echo", "echo")

@@ -67,8 +67,8 @@ const (
 	functionJob    = "server_test.addJob.func1"
 )
 
-// While a request is served the goroutine profile tells whose goroutines they are, and
-// the next request on the same connection has labels of its own.
+// While a request is served, the goroutine profile has its labels. The next request on the same
+// connection has other labels.
 func TestGoroutinesAreLabelled(t *testing.T) {
 	h := newHolder()
 	srv := newServer(t, server.WithMiddleware(h.middleware))
@@ -100,7 +100,7 @@ func TestGoroutinesAreLabelled(t *testing.T) {
 // patience is for what must happen; nothing is asserted about how fast it does.
 const patience = 30 * time.Second
 
-// The labels of the program, around the server, are there too.
+// Labels that the program has set around the server are kept.
 func TestLabelsOfTheProgramAreKept(t *testing.T) {
 	h := newHolder()
 	srv := newServer(t, server.WithMiddleware(h.middleware))
@@ -133,8 +133,8 @@ func TestTasksKeepTheirLabels(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A trace of the runtime ties the goroutine of a handler that may become a task to its
-// request.
+// A trace of the runtime shows the goroutine of a handler that may become a task in the task of
+// its request.
 func TestTracesShowDetachableHandlers(t *testing.T) {
 	if trace.IsEnabled() {
 		needs.Skip(t, "traces of handlers", "there is a trace already")

@@ -160,7 +160,7 @@ func TestPromptRegistrationErrors(t *testing.T) {
 	require.Len(t, prompts, 2, "what was refused is not there")
 }
 
-// A name that was removed can be given again.
+// The name of a removed prompt can be used again.
 func TestRemovePrompts(t *testing.T) {
 	srv := newServer(t)
 	server.AddPrompt(srv, server.Prompt{Name: "a"}, say("1"))
@@ -179,7 +179,7 @@ func TestRemovePrompts(t *testing.T) {
 	require.Equal(t, mcp.PromptText("3").Messages, got.Messages)
 }
 
-// A prompt's chain is that of a tool, and its name a label.
+// Middlewares wrap a prompt as they wrap a tool, and its name is a label.
 func TestPromptMiddleware(t *testing.T) {
 	j := &journal{}
 	srv := newServer(t, server.WithMiddleware(j.middleware("a")))

@@ -60,7 +60,8 @@ func readinessLines(log *bytes.Buffer) (lines []string) {
 	return lines
 }
 
-// A change of readiness is logged with what is to blame and counted, and nothing else is.
+// A change of readiness is logged with the failed check and counted. Other probes are not
+// logged.
 func TestReadinessChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, log, changes := newProbed(t)
@@ -101,8 +102,8 @@ func TestReadinessChanges(t *testing.T) {
 	})
 }
 
-// A server without checks is ready as soon as it is started; one that nobody starts and
-// asks has nothing to tell.
+// A server without checks is ready after Start. Without Start and without probes nothing is
+// logged.
 func TestReadinessWithoutChecks(t *testing.T) {
 	srv, log, changes := newProbed(t)
 	require.NoError(t, srv.Start(t.Context()))
@@ -128,7 +129,7 @@ func TestPrepareShutdownServesOn(t *testing.T) {
 	})
 }
 
-// A probe that was slow does not overrule one that has begun later.
+// A slow probe does not replace the outcome of a later one.
 func TestReadinessOfASlowProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, log, _ := newProbed(t)

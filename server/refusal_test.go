@@ -48,8 +48,8 @@ func admitting(r mcp.Refusal) server.Option {
 	})
 }
 
-// A refusal looks the same to the caller whether a middleware refuses or a rule of
-// admission: in both eras, over HTTP, on byte streams and in batches.
+// A refusal looks the same whether a middleware or a rule of admission refuses: in both eras,
+// over HTTP, on byte streams and in batches.
 func TestRefusalReachesTheCaller(t *testing.T) {
 	quota := mcp.Refusal{Status: 429, Reason: "quota", By: "tenant quota", RetryAfter: 1500 * time.Millisecond}
 	token := mcp.Refusal{Status: 401, Reason: "expired", By: "tokens", Message: "sign in again", Challenge: `Bearer error="invalid_token"`}
@@ -105,7 +105,7 @@ func TestRefusalReachesTheCaller(t *testing.T) {
 	}
 }
 
-// Refusals count by reason and by who refuses, and a flood of made-up reasons is bounded.
+// Refusals are counted by reason and by who refuses. The number of reasons is bounded.
 func TestRefusalsAreCounted(t *testing.T) {
 	srv := newServer(t, server.WithMiddleware(refusingWith(mcp.Refusal{Status: 429, Reason: "quota", By: "tenant quota"})))
 	server.AddTool(srv, server.Tool{Name: "x"}, text(""))
@@ -129,7 +129,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 	require.Contains(t, counters, session.RefusedCounter{Reason: "_OTHER", By: "_OTHER", Count: 36})
 }
 
-// A rule of admission is asked before a slot is taken, and with all that is known.
+// A rule of admission is called before a slot is taken. It gets everything about the request.
 func TestAdmissionComesFirst(t *testing.T) {
 	var seen []middleware.Request
 	logs := &logRecorder{}
@@ -160,7 +160,7 @@ func TestAdmissionComesFirst(t *testing.T) {
 	require.Empty(t, seen[2].Route.Target)
 }
 
-// A rule that panics lets nothing in, and ends nothing.
+// If a rule panics, the request is rejected, and nothing else happens.
 func TestAdmissionPanics(t *testing.T) {
 	logs := &logRecorder{}
 	srv := newServer(t, server.WithLogger(slog.New(logs)), server.WithAdmission(func(_ context.Context, req *middleware.Request) error {
@@ -177,8 +177,8 @@ func TestAdmissionPanics(t *testing.T) {
 	require.ErrorContains(t, err, "a rule of admission is nil")
 }
 
-// A caller whom the authenticator refuses is answered with its status, and the text of an
-// error stays with the operator.
+// A caller whom the authenticator refuses gets the status of the refusal. The text of any other
+// error is only in the log.
 func TestAuthenticatorRefuses(t *testing.T) {
 	logs := &logRecorder{}
 	srv := newServer(t, server.WithLogger(slog.New(logs)), server.WithAuthenticator(auth.AuthenticatorFunc(

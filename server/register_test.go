@@ -92,7 +92,7 @@ func TestRegistrationErrors(t *testing.T) {
 	}
 }
 
-// A schema that was given and the Go type beside it must speak of the same properties.
+// A given schema and the Go type must have the same properties.
 func TestGivenSchemasMatchTheTypes(t *testing.T) {
 	type order struct {
 		Size string `json:"size"`
@@ -146,7 +146,7 @@ func TestNewNeedsNameAndVersion(t *testing.T) {
 	}
 }
 
-// A schema that is given reaches the client with every keyword, in its order.
+// A given schema reaches the client with every keyword, in its order.
 func TestGivenSchemasAreVerbatim(t *testing.T) {
 	const input = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"z":{"$anchor":"z","type":"string"}},` +
 		`"properties":{"zebra":{"$ref":"#/$defs/z"},"ant":{"type":"integer","x-unknown":[1.50,1e3]}},` +
@@ -189,7 +189,8 @@ func TestListedToolIsComplete(t *testing.T) {
 		p.ask(modern(1, "tools/list", "")))
 }
 
-// Tools come and go while clients are served; a list that was read stays as it was.
+// Tools are added and removed while clients are served. A list that a client has read does not
+// change.
 func TestToolsChangeAtRunTime(t *testing.T) {
 	srv := newServer(t)
 	for _, name := range []string{"c", "a", "b"} {

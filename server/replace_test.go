@@ -59,8 +59,8 @@ func replaceables() map[string]replaceable {
 	}
 }
 
-// What is added under a name that is taken has its place: in the list, and for the cursors
-// that clients have. Clients of both eras are told once, and see the new one.
+// A replacement keeps the place in the list and the cursors of clients. Clients of both eras are
+// told once, and see the new definition.
 func TestAddAgainKeepsThePlace(t *testing.T) {
 	for kind, r := range replaceables() {
 		t.Run(kind, func(t *testing.T) {
@@ -112,8 +112,8 @@ func TestAddAgainKeepsThePlace(t *testing.T) {
 	}
 }
 
-// What lists show as before is not told, in neither era, but has the new handler. Nor is
-// told that what is not there was removed.
+// A replacement with the same definition is not announced, but has the new handler. Removing an
+// unknown name is not announced.
 func TestEqualReplacementIsNotAnnounced(t *testing.T) {
 	for kind, r := range replaceables() {
 		t.Run(kind, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestEqualReplacementIsNotAnnounced(t *testing.T) {
 	}
 }
 
-// A mistake in a definition leaves the one that is there in its place.
+// After a mistake in a definition the old one is still there.
 func TestBadReplacements(t *testing.T) {
 	srv := newServer(t)
 	for kind, r := range replaceables() {
@@ -186,7 +186,7 @@ func TestBadReplacements(t *testing.T) {
 	}
 }
 
-// A call that runs goes on with the handler that it began with.
+// A running call goes on with its old handler.
 func TestReplaceWhileACallRuns(t *testing.T) {
 	srv := newServer(t)
 	running, release := make(chan bool), make(chan bool)
@@ -210,7 +210,7 @@ func TestReplaceWhileACallRuns(t *testing.T) {
 	require.Contains(t, p.recv()+p.recv(), `"old"`)
 }
 
-// Whoever calls and lists while something is replaced finds it, and where it was.
+// Calls and lists always find an item that is being replaced, at its place.
 func TestReplacementIsAtomic(t *testing.T) {
 	for kind, r := range replaceables() {
 		t.Run(kind, func(t *testing.T) {
@@ -236,8 +236,8 @@ func TestReplacementIsAtomic(t *testing.T) {
 	}
 }
 
-// A resource that is described or that reads differently was updated: who has subscribed
-// to it is told, of that one alone. What a handler reads the server does not know.
+// A replacement with another definition or other static content is an update of that resource.
+// The server does not know what handlers read.
 func TestReplacedResourceIsUpdated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := changing(t)
@@ -296,8 +296,7 @@ func TestReplacedResourceIsUpdated(t *testing.T) {
 	})
 }
 
-// A template keeps its place among those that a URI matches, and completes as the new
-// one does.
+// A replaced template keeps its place in the order of matching, and has the new completions.
 func TestReplacedTemplate(t *testing.T) {
 	srv := newServer(t)
 	add := func(uriTemplate, name string) {
@@ -325,7 +324,7 @@ func TestReplacedTemplate(t *testing.T) {
 	require.Equal(t, []string{"new"}, values.Values)
 }
 
-// What panics at start-up is an error at run time, after which nothing is there.
+// The Try functions return the error, after which nothing has changed.
 func TestTryAddStaticResourceAndFiles(t *testing.T) {
 	srv := newServer(t)
 	require.NoError(t, server.TryAddStaticResource(srv, server.Resource{URI: "x:a", Name: "a"}, "content"))

@@ -138,7 +138,7 @@ func TestReadFailures(t *testing.T) {
 	}
 }
 
-// A code that modern clients must not see is translated wherever it comes from.
+// A code that modern clients do not know is translated, wherever it comes from.
 func TestNotFoundOfATool(t *testing.T) {
 	srv := newServer(t)
 	server.AddTool(srv, server.Tool{Name: "x"}, func(context.Context, *server.Call, none) (string, error) {
@@ -272,8 +272,8 @@ func TestResourceMiddleware(t *testing.T) {
 	require.Equal(t, []string{"a before", "a after"}, j.take())
 }
 
-// Over HTTP a missing resource is a bad request to a modern client and an ordinary
-// answer to a legacy one; its URI is compared with the header.
+// Over HTTP a missing resource is a bad request for a modern client and an ordinary answer for a
+// legacy one. The URI is compared with the header.
 func TestReadOverHTTP(t *testing.T) {
 	srv := newServer(t)
 	server.AddStaticResource(srv, server.Resource{URI: "x:ü", Name: "n"}, "umlaut")
@@ -289,7 +289,7 @@ func TestReadOverHTTP(t *testing.T) {
 	require.JSONEq(t, failure(1, -32020, "Mcp-Name differs from params.uri"), got)
 }
 
-// A handler that gives up because it was told to has not failed.
+// A handler that returns because it was cancelled has not failed.
 func TestCancelledRead(t *testing.T) {
 	logs := &logRecorder{}
 	srv := newServer(t, server.WithLogger(slog.New(logs)))

@@ -10,7 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// Legacy clients with roots say when these have changed, and nobody else does.
+// The hook is called for legacy clients with roots only.
 func TestOnRootsChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)
@@ -39,8 +39,7 @@ func TestOnRootsChanged(t *testing.T) {
 	})
 }
 
-// A program that keeps roots by session lets go of those that have changed, and asks
-// again.
+// A program that caches roots by session removes those that have changed, and asks again.
 func TestRootsChangedOverHTTP(t *testing.T) {
 	srv := newServer(t)
 	changed := make(chan string, 1)

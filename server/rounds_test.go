@@ -120,7 +120,7 @@ func TestParallelQuestions(t *testing.T) {
 	})
 }
 
-// All questions of a legacy round are with the client before one is answered.
+// A legacy client gets all questions of a round before it answers one.
 func TestParallelQuestionsWaitTogether(t *testing.T) {
 	srv := newServer(t)
 	server.AddTool(srv, server.Tool{Name: "two"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
@@ -143,7 +143,7 @@ func TestParallelQuestionsWaitTogether(t *testing.T) {
 	require.Equal(t, "done", result.Text())
 }
 
-// What is no answer is asked for again, and never reaches the handler.
+// An invalid answer is asked for again, and the handler never gets it.
 func TestMalformedAnswers(t *testing.T) {
 	forms := []string{
 		`12345`, `null`, `"yes"`, `[]`, `{}`, `{"action":"maybe"}`, `{"action":"accept","content":null}`, `{"action":7}`,

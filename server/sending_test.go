@@ -48,8 +48,7 @@ func askedOf(t *testing.T, srv *server.Server, version mcp.Version) (questions [
 	return questions, result.Text()
 }
 
-// What the server asks its clients goes through a chain of its own, in both eras, and the
-// chain of what it receives does not see it.
+// Requests to clients pass the sending middlewares, in both eras, and not the other middlewares.
 func TestSendingMiddlewareWrapsQuestions(t *testing.T) {
 	for _, version := range []mcp.Version{mcp.LatestVersion, mcp.Version20251125} {
 		t.Run(string(version), func(t *testing.T) {
@@ -76,8 +75,8 @@ func TestSendingMiddlewareWrapsQuestions(t *testing.T) {
 	}
 }
 
-// A middleware may answer a question by itself, refuse it, or panic: the client is not
-// asked, and the handler learns of it.
+// A middleware may answer a question itself, refuse it, or panic. The client is not asked, and
+// the handler gets the answer or the error.
 func TestSendingMiddlewareAnswers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		act  middleware.Handler
@@ -105,7 +104,7 @@ func TestSendingMiddlewareAnswers(t *testing.T) {
 	}
 }
 
-// Middlewares wrap what a program does with a notification.
+// Middlewares wrap the handlers of notifications.
 func TestMiddlewareWrapsNotifications(t *testing.T) {
 	logs := &logRecorder{}
 	var seen []string

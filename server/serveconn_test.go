@@ -110,8 +110,8 @@ func (c *pigeonConn) breakWrites(err error) {
 	c.writeEnd = err
 }
 
-// What happens to a connection of a user's own decides the cause with which a running handler
-// is cancelled, and what becomes of its answer.
+// Events of a user's connection decide on the cause with which a running handler is cancelled,
+// and on the fate of its answer.
 func TestServeConn(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -211,8 +211,8 @@ func waitingServer(t *testing.T, logs slog.Handler) (*server.Server, *telemetry.
 	return srv, tel, causes
 }
 
-// A frame above the limit is answered, and the connection goes on. Logs have the name that the
-// transport gives itself, and metrics one label for all transports of users.
+// A frame above the limit is answered, and the connection goes on. Logs have the transport's own
+// name, and metrics one label for all transports of users.
 func TestServeConnBoundsAndNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logs := &logRecorder{}

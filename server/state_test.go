@@ -65,7 +65,7 @@ func refusedState(t *testing.T, reason mcp.StateFault, answer string) {
 	require.Contains(t, f.Error.Message, "params.requestState")
 }
 
-// The result that asks, as it is on the wire.
+// The result with questions on the wire.
 func TestInputRequiredResult(t *testing.T) {
 	srv := newServer(t)
 	addTwo(srv)
@@ -84,7 +84,7 @@ func TestInputRequiredResult(t *testing.T) {
 	require.Contains(t, answer, `{\"v\":\"1\"} {\"v\":\"2\"}`, "the first answer was in the state")
 }
 
-// A state that is not for this request is refused.
+// A state of another request is rejected.
 func TestStatesOfOthers(t *testing.T) {
 	srv := newServer(t, byContext)
 	addTwo(srv, "other")
@@ -144,7 +144,7 @@ func TestRequestStateMustBeAString(t *testing.T) {
 	}
 }
 
-// A handler that hides the error of a bad state does not get far.
+// A request with a bad state gets the error, also if its handler succeeds.
 func TestHandlerCannotHideABadState(t *testing.T) {
 	srv := newServer(t)
 	server.AddTool(srv, server.Tool{Name: "swallow"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
@@ -155,7 +155,7 @@ func TestHandlerCannotHideABadState(t *testing.T) {
 	refusedState(t, mcp.StateMalformed, answer)
 }
 
-// A call that asks nothing does not look at the state.
+// The state of a call that asks nothing is not read.
 func TestStateIsReadWhenItIsNeeded(t *testing.T) {
 	srv := newServer(t)
 	server.AddTool(srv, server.Tool{Name: "plain"}, text("done"))
@@ -180,8 +180,7 @@ func TestStateExpires(t *testing.T) {
 	})
 }
 
-// Replicas with one key ring continue each other's requests, and so does a server
-// whose keys are being rotated.
+// Replicas with the same keys continue each other's requests, also during a rotation of keys.
 func TestReplicas(t *testing.T) {
 	key := func(b byte) []byte { return bytes.Repeat([]byte{b}, 32) }
 	start := func(keys ...[]byte) *rawPipe {
@@ -211,7 +210,7 @@ func TestStateKeys(t *testing.T) {
 	require.NoError(t, srv.SetStateKeys(make([]byte, 100)))
 }
 
-// Answers that come before the question is asked are taken, if they are answers.
+// Valid answers that come before the question are taken.
 func TestAnswersWithoutState(t *testing.T) {
 	srv := newServer(t)
 	addTwo(srv)
@@ -222,7 +221,7 @@ func TestAnswersWithoutState(t *testing.T) {
 	require.Contains(t, asked.InputRequests, "one")
 }
 
-// With a state, what was not asked is not answered.
+// With a state, answers without a question are ignored.
 func TestUnknownAnswersAreIgnored(t *testing.T) {
 	srv := newServer(t)
 	addTwo(srv)
@@ -236,7 +235,7 @@ func TestUnknownAnswersAreIgnored(t *testing.T) {
 	require.Contains(t, answer, `{\"v\":\"1\"} {\"v\":\"2\"}`, "an answer that was given stays")
 }
 
-// An answer that the handler has not looked at yet is not lost.
+// An answer is kept until the handler asks the question.
 func TestAnswersAreKeptUntilTheQuestion(t *testing.T) {
 	eachWay(t, "", func(t *testing.T, ask asker) {
 		srv := newServer(t)

@@ -30,8 +30,8 @@ func addAble(srv *server.Server) {
 	})
 }
 
-// A modern client has declared what it declares with this request: what others have
-// declared before it on the same connection, in either era, is forgotten.
+// The capabilities of a modern client are those of the request. Those of other requests on the
+// same connection do not count.
 func TestCapabilitiesAreOfTheRequest(t *testing.T) {
 	srv := newTaskServer(t)
 	addAble(srv)
@@ -83,8 +83,7 @@ func keepAlive(t *testing.T, srv *server.Server, tool string) func(frame string)
 	}
 }
 
-// What a modern client is told of the server is the same before and after anything
-// else that it, or another, has asked for on the connection.
+// The answers to a modern client do not depend on other requests on the connection.
 func TestListsAreOfTheServer(t *testing.T) {
 	srv := changing(t)
 	addAble(srv)
@@ -123,7 +122,7 @@ func TestListsAreOfTheServer(t *testing.T) {
 	}
 }
 
-// A client need not say who it is, and nothing depends on what it says.
+// A client need not name itself, and nothing depends on its name.
 func TestClientInfoDecidesNothing(t *testing.T) {
 	srv := changing(t)
 	addAble(srv)
@@ -147,9 +146,8 @@ func TestClientInfoDecidesNothing(t *testing.T) {
 	}
 }
 
-// A modern server never asks: on a pipe it says nothing but answers, and of the
-// notifications only those that belong to a request. It does not cancel either; that
-// notification is for the end of a subscription.
+// On a pipe a modern client gets answers, and notifications about its requests. It gets no
+// requests. The server sends notifications/cancelled only at the end of a subscription.
 func TestModernClientsAreNotAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t, server.WithLimits(server.Limits{RequestTimeout: time.Minute}))
@@ -179,8 +177,7 @@ func TestModernClientsAreNotAsked(t *testing.T) {
 	})
 }
 
-// What a client says of itself that the server does not know, it does not mind: later
-// revisions and extensions will have more to say.
+// Unknown metadata of a client is ignored, because later revisions and extensions will add some.
 func TestUnknownMetadataIsIgnored(t *testing.T) {
 	srv := changing(t)
 	addAble(srv)

@@ -12,9 +12,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// The stream of a modern request has what is about that request, and ends with its
-// answer: neither changes nor the progress of others come on it, though they happen
-// meanwhile.
+// The stream of a modern request has messages about that request only, and ends with its answer.
 func TestStreamOfARequestIsItsOwn(t *testing.T) {
 	srv := changing(t)
 	release := make(chan struct{})
@@ -53,8 +51,7 @@ func TestStreamOfARequestIsItsOwn(t *testing.T) {
 	}
 }
 
-// The requests of the server to one legacy client have ids of their own, which are never
-// null and never come twice.
+// The requests of the server to one legacy client have unique ids, which are never null.
 func TestQuestionsHaveUniqueIDs(t *testing.T) {
 	srv := newServer(t)
 	server.AddTool(srv, server.Tool{Name: "ask"}, func(ctx context.Context, call *server.Call, _ none) (string, error) {
@@ -82,8 +79,7 @@ func TestQuestionsHaveUniqueIDs(t *testing.T) {
 	}
 }
 
-// A page that a modern client shall open has no elicitationId, which has gone out of
-// use, even if a handler gives it one.
+// A modern client gets a page without an elicitationId, also if the handler sets one.
 func TestModernPagesHaveNoID(t *testing.T) {
 	srv := newServer(t)
 	server.AddTool(srv, server.Tool{Name: "page"}, func(_ context.Context, call *server.Call, _ none) (string, error) {

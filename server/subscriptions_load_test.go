@@ -61,8 +61,8 @@ func (p *deafPipe) hear() (lines []string) {
 	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 }
 
-// A reader that does not read while the server changes thousands of times costs no more
-// than one that reads, is not cut off, and then learns of everything that has changed.
+// A client that does not read during thousands of changes costs no more than others and is not
+// disconnected. When it reads again, it learns of everything that has changed.
 func TestSlowReaderGetsTheLatestChanges(t *testing.T) {
 	for name, tt := range map[string]struct {
 		subscribe func(p *deafPipe)
@@ -154,7 +154,7 @@ type quietT struct{ failed bool }
 func (q *quietT) Errorf(string, ...any) { q.failed = true }
 func (q *quietT) FailNow()              {}
 
-// Thousands of listeners, in both eras and on few pipes, are all told of one change.
+// Thousands of listeners, in both eras and on few pipes, all get one change.
 func TestThousandsOfListeners(t *testing.T) {
 	const pipes, each = 10, 300
 	srv := changing(t)
@@ -180,8 +180,8 @@ func TestThousandsOfListeners(t *testing.T) {
 	conserved(t, srv)
 }
 
-// Registrations, updates, subscriptions and their ends at the same time, for the race
-// detector: the books are balanced afterwards.
+// Registrations, updates and subscriptions begin and end at the same time, for the race
+// detector. The counters are balanced afterwards.
 func TestChangesWhileListenersComeAndGo(t *testing.T) {
 	srv := changing(t)
 	stop := make(chan struct{})
@@ -249,8 +249,8 @@ func TestChangesWhileListenersComeAndGo(t *testing.T) {
 	require.Zero(t, srv.Core().Snapshot().Counters.ObserverPanics)
 }
 
-// A drain in the middle of a burst: every subscription still ends with its answer, and
-// nothing follows that.
+// During a drain in a burst of changes every subscription ends with its answer, and nothing
+// follows that.
 func TestDrainDuringABurst(t *testing.T) {
 	for seed := range 20 {
 		synctest.Test(t, func(t *testing.T) {
@@ -289,8 +289,8 @@ func TestDrainDuringABurst(t *testing.T) {
 	}
 }
 
-// Over HTTP each listener has a connection of its own: all are told, and a client that
-// goes away leaves nothing behind.
+// Over HTTP each listener has a connection of its own. All get a change, and a client that
+// disconnects leaves nothing behind.
 func TestManyListenersOverHTTP(t *testing.T) {
 	const n = 100
 	srv := changing(t)
@@ -320,8 +320,8 @@ func TestManyListenersOverHTTP(t *testing.T) {
 	}
 }
 
-// BenchmarkOpenStreams measures what an open subscription costs in memory, over HTTP
-// (with all that net/http keeps for a connection) and on a shared pipe.
+// BenchmarkOpenStreams measures the memory of an open subscription, over HTTP (with that of
+// net/http) and on a shared pipe.
 func BenchmarkOpenStreams(b *testing.B) {
 	b.Run("http", func(b *testing.B) {
 		srv := newServer(b)
@@ -360,7 +360,7 @@ func BenchmarkOpenStreams(b *testing.B) {
 	})
 }
 
-// BenchmarkResourceUpdate measures the time until a thousand listeners over HTTP have read of one
+// BenchmarkResourceUpdate measures the time until a thousand listeners over HTTP have read one
 // change, clients included.
 func BenchmarkResourceUpdate(b *testing.B) {
 	const n = 1000

@@ -40,7 +40,7 @@ type tracedSpan struct {
 func (tracedSpan) IsRecording() bool                              { return true }
 func (s tracedSpan) AddEvent(name string, _ ...trace.EventOption) { s.event(name) }
 
-// What changes at the very moment of the acknowledgement is told, and after it.
+// A change at the moment of the acknowledgement is sent after it.
 func TestChangeAtTheAcknowledgement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var srv *server.Server

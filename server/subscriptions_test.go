@@ -103,8 +103,8 @@ func TestListen(t *testing.T) {
 	})
 }
 
-// The first message is the acknowledgement of what is honoured, and nothing that was
-// not asked for is told.
+// The first message acknowledges the granted filter. The client gets nothing else than what it
+// has asked for.
 func TestListenFilter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := changing(t)
@@ -181,7 +181,7 @@ func TestListenBadFilter(t *testing.T) {
 	require.Contains(t, p.ask(legacy(1, "subscriptions/listen", `"notifications":{}`)), `"code":-32600`)
 }
 
-// What the server does not have is not honoured, and comes to life for later listens.
+// A capability that the server does not have is not granted. Later listens get it.
 func TestListenGrantsWhatIsAnnounced(t *testing.T) {
 	srv := newServer(t)
 	p := dial(t, srv)
@@ -192,7 +192,8 @@ func TestListenGrantsWhatIsAnnounced(t *testing.T) {
 	require.Contains(t, p.ask(modern(3, "server/discover", "")), `"resources":{"subscribe":true,"listChanged":true}`)
 }
 
-// Whoever may not read a resource does not learn of its updates, nor that it is there.
+// A caller that may not read a resource gets no updates of it, and does not learn that it
+// exists.
 func TestListenView(t *testing.T) {
 	seen := map[string]bool{"test://a": true, "test://item/{id}": false}
 	srv := changing(t, server.WithView(func(_ context.Context, _ *middleware.Request, item server.Item) bool {
@@ -203,7 +204,7 @@ func TestListenView(t *testing.T) {
 		p.ask(listenTo(1, `{"resourceSubscriptions":["test://a","test://dir","test://item/1","test://nowhere"]}`)))
 }
 
-// The id of a subscription is repeated as it was written, in everything that it sends.
+// All messages of a subscription have the id as the client has written it.
 func TestListenIDs(t *testing.T) {
 	for _, id := range []string{
 		`0`, `1`, `-7`, `1.0`, `1e2`, `9007199254740993`, `""`, `"1"`, `"a b"`, `"\u0061"`, `"\"}"`, `"ü"`, `"\ud83d\ude00"`, `"\/"`,
@@ -240,7 +241,7 @@ func TestListenIDs(t *testing.T) {
 	}
 }
 
-// One client has several subscriptions, each of which is told apart.
+// The subscriptions of one client are independent.
 func TestListenSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := changing(t)
@@ -264,7 +265,8 @@ func TestListenSeveral(t *testing.T) {
 	})
 }
 
-// On a pipe the end of the server is announced, answered, and then silent.
+// On a pipe a subscription ends with notifications/cancelled and its answer, and nothing
+// follows.
 func TestListenShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := changing(t)
@@ -288,7 +290,7 @@ func TestListenShutdown(t *testing.T) {
 	})
 }
 
-// The end of the input ends subscriptions at once, and the process need not wait.
+// The end of the input ends subscriptions at once.
 func TestListenEndOfInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := changing(t)
@@ -310,7 +312,7 @@ func TestListenEndOfInput(t *testing.T) {
 	})
 }
 
-// servertest speaks to all this.
+// The client of package servertest subscribes.
 func TestListenServertest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := changing(t)
@@ -350,7 +352,7 @@ func TestListenServertest(t *testing.T) {
 	})
 }
 
-// An event stream over HTTP, whatever the client would like better.
+// A subscription over HTTP is an event stream, whatever the client accepts first.
 func TestListenHTTP(t *testing.T) {
 	srv := changing(t)
 	url := listen(t, srv)

@@ -10,7 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// Whoever looks a name up while it is replaced finds it, and the list has it.
+// A name that is being replaced is always found, and always in the list.
 func TestTableReplaceIsAtomic(t *testing.T) {
 	table := table[int]{kind: ItemTool, changed: runtime.Gosched}
 	put(t, &table, "x", 0)
@@ -39,8 +39,7 @@ func TestTableReplaceIsAtomic(t *testing.T) {
 	readers.Wait()
 }
 
-// A page is the same whether somebody has looked at each of its entries or not, however
-// large it may be.
+// A page is the same with and without a view, for any page size.
 func TestTablePages(t *testing.T) {
 	table := table[int]{kind: ItemTool, changed: func() {}}
 	for i, name := range []string{"a", "b", "c"} {
@@ -71,9 +70,9 @@ func put[T comparable](t *testing.T, to *table[T], name string, def T) (old *ent
 	return old
 }
 
-// What lists show as before is no change, and stays the definition that they have: it is
-// what their pages are known by. A definition that the caller has altered meanwhile, and
-// one that was taken away, are changes.
+// A definition with the same JSON is no change, and the list keeps the old pointer, by which
+// encoded pages are known. A definition that the caller has changed meanwhile, and a removed
+// one, are changes.
 func TestTablePutEqual(t *testing.T) {
 	changes := 0
 	table := table[*mcp.Tool]{kind: ItemTool, changed: func() { changes++ }}

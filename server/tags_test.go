@@ -20,8 +20,8 @@ type search struct {
 	Tags  []string `json:"tags,omitempty" enum:"news,blog" maxItems:"2"`
 }
 
-// Arguments are held to the tags of a tool's input, the handler sees the defaults of what
-// is missing, and clients see both in the list.
+// Arguments must satisfy the tags of a tool's input. The handler gets the defaults of missing
+// fields, and clients see both in the list.
 func TestToolWithTags(t *testing.T) {
 	srv := newServer(t)
 	server.AddTool(srv, server.Tool{Name: "search"}, func(_ context.Context, _ *server.Call, in search) (string, error) {
@@ -50,7 +50,7 @@ func TestToolWithTags(t *testing.T) {
 	}
 }
 
-// An output that breaks a tag is a fault of the server, as any that breaks its schema.
+// An output that breaks a tag is a fault of the server.
 func TestOutputWithTags(t *testing.T) {
 	type out struct {
 		State string `json:"state" enum:"open,closed" default:"open"`
@@ -67,7 +67,7 @@ func TestOutputWithTags(t *testing.T) {
 	require.Contains(t, p.ask(modern(3, "tools/call", call("state", `{"want":"ajar"}`))), fmt.Sprint(mcp.CodeInternalError))
 }
 
-// The params of methods take the same tags.
+// The params of methods have the same tags.
 func TestMethodWithTags(t *testing.T) {
 	srv := newServer(t)
 	type params struct {

@@ -115,7 +115,7 @@ func TestTaskQuestions(t *testing.T) {
 	})
 }
 
-// Each question has a key of its own, however often the handler uses one.
+// Each question of a task has a new key, also if the handler uses one key several times.
 func TestTaskKeysAreNeverReused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newTaskServer(t)
@@ -155,7 +155,7 @@ func TestTaskKeysAreNeverReused(t *testing.T) {
 	})
 }
 
-// Rounds come first, then the task.
+// A handler asks in rounds first and detaches then.
 func TestTaskAfterRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newTaskServer(t)
@@ -207,7 +207,7 @@ func TestTaskAfterRounds(t *testing.T) {
 	})
 }
 
-// Input that cannot be accepted is refused, also if the handler goes on in spite of it.
+// Input that is not accepted is answered with the error, also if the handler goes on.
 func TestDetachIgnoredFault(t *testing.T) {
 	srv := newTaskServer(t)
 	server.AddTool(srv, server.Tool{Name: "work", Task: server.TaskOptional},
@@ -223,7 +223,7 @@ func TestDetachIgnoredFault(t *testing.T) {
 	require.NoError(t, srv.Shutdown(t.Context()))
 }
 
-// The end of a task is the end of its questions.
+// The end of a task ends its open questions.
 func TestTaskEndsWhileAsking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logs := &logRecorder{}
@@ -265,7 +265,7 @@ func TestTaskEndsWhileAsking(t *testing.T) {
 	})
 }
 
-// A check that panics takes nobody with it, and leaves the question open.
+// A check that panics leaves the question open, and nothing else happens.
 func TestTaskCheckPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logs := &logRecorder{}
@@ -311,7 +311,7 @@ func (n *touchyName) UnmarshalText(text []byte) error {
 
 func (n touchyName) MarshalText() ([]byte, error) { return []byte(n), nil }
 
-// What the client has not declared is not asked, and too much is not asked at once.
+// A client is not asked what it has not declared. The number of open questions is bounded.
 func TestTaskQuestionsAreChecked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newTaskServer(t, server.WithLimits(server.Limits{MaxOutbound: 1}))
@@ -341,7 +341,7 @@ func TestTaskQuestionsAreChecked(t *testing.T) {
 	})
 }
 
-// Those who listen are told of each change what tasks/get would have told them.
+// Subscribers of a task get with each change what tasks/get would return.
 func TestTaskNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newTaskServer(t)

@@ -56,7 +56,7 @@ func TestTaskCancel(t *testing.T) {
 	})
 }
 
-// notifications/cancelled is not how tasks are cancelled: the request is over.
+// notifications/cancelled does not cancel a task, because its request is over.
 func TestTaskIgnoresNotificationCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newTaskServer(t)
@@ -74,7 +74,7 @@ func TestTaskIgnoresNotificationCancelled(t *testing.T) {
 	})
 }
 
-// Whoever ends a task first decides how, once: the handler, the client, or the clock.
+// The first end of a task counts: that of the handler, of the client or of the TTL.
 func TestTaskEndsOnce(t *testing.T) {
 	srv := newTaskServer(t)
 	jobs := addJob(srv, "work", false, server.TaskOptions{TTL: 40 * time.Millisecond})
@@ -121,8 +121,8 @@ func TestTaskEndsOnce(t *testing.T) {
 	require.NoError(t, srv.Shutdown(t.Context()))
 }
 
-// A task that still runs at the end of its life is cancelled; its end can be read for
-// a while, and then there is no such task.
+// A task that still runs at the end of its TTL is cancelled. Its end can be read for the grace;
+// then there is no such task.
 func TestTaskDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newTaskServer(t, server.WithLimits(server.Limits{TaskTTL: time.Hour, MaxTaskTTL: 2 * time.Hour, TaskGrace: time.Minute}))
@@ -168,7 +168,7 @@ func TestTaskDeadline(t *testing.T) {
 	})
 }
 
-// A result lives as long as the task was to live, and the grace at least.
+// A result can be read until the TTL is over, and at least for the grace.
 func TestTaskResultIsReadableForTTLAndGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newTaskServer(t, server.WithLimits(server.Limits{TaskGrace: time.Minute}))
@@ -393,7 +393,7 @@ func TestTaskLimits(t *testing.T) {
 	}
 }
 
-// A result for which there is no room fails the task, and says which limit it was.
+// A task whose result is too large for the store fails, and the error names the limit.
 func TestTaskResultTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newTaskServer(t, server.WithLimits(server.Limits{MaxTaskBytes: 4000}))

@@ -110,7 +110,7 @@ func (s *sharedStore) failure(id string) string {
 	return string(raw)
 }
 
-// A client may ask any replica: what it does there reaches the handler here.
+// A client may ask any replica. Its answers reach the handler in another process.
 func TestTaskAcrossReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newSharedStore()
@@ -164,7 +164,7 @@ func (s gatedLoads) Load(ctx context.Context, id string) (*store.TaskRecord, err
 	return s.sharedStore.Load(ctx, id)
 }
 
-// A store that takes its time keeps nobody from learning what it has told already.
+// A slow store does not delay notifications of changes that it has reported.
 func TestTaskNotificationsDoNotReadTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := gatedLoads{newSharedStore(), make(chan struct{})}
@@ -195,7 +195,7 @@ func TestTaskNotificationsDoNotReadTheStore(t *testing.T) {
 	})
 }
 
-// A store that is down fails what needs it, and nothing else.
+// If the store is down, only what needs it fails.
 func TestTaskStoreIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logs := &logRecorder{}
@@ -244,7 +244,7 @@ func TestTaskStoreIsDown(t *testing.T) {
 	})
 }
 
-// A store that panics is as one that is down, on whatever goroutine it is asked.
+// A store that panics is like one that is down, on every goroutine.
 func TestTaskStorePanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logs := &logRecorder{}
@@ -300,8 +300,8 @@ func (p panicking) Update(ctx context.Context, id string, change func(*store.Tas
 	return rec, nil
 }
 
-// A handler may return while another goroutine of it detaches. The call is answered
-// once, and nothing is lost.
+// A handler may return while another of its goroutines calls Detach. The call is answered once,
+// and nothing is lost.
 func TestReturnWhileDetaching(t *testing.T) {
 	for name, down := range map[string]error{"stored": nil, "store is down": errors.New("down")} {
 		t.Run(name, func(t *testing.T) {
@@ -345,7 +345,7 @@ func TestReturnWhileDetaching(t *testing.T) {
 	}
 }
 
-// The default store forgets each task in its time.
+// The default store removes each task when it has expired.
 func TestEndedTasksAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tel, err := telemetry.New()

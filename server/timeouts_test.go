@@ -13,8 +13,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// Progress keeps nobody alive: whatever a handler reports, its request ends at its
-// deadline.
+// Progress does not extend the deadline of a request.
 func TestProgressExtendsNoDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t, server.WithLimits(server.Limits{RequestTimeout: 10 * time.Second}))

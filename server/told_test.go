@@ -35,7 +35,7 @@ func recordedTelemetry(t *testing.T, opts ...telemetry.Option) (*telemetry.Telem
 	return tel, spans, registry
 }
 
-// An error of a task's handler that panics when it is read must not end the process.
+// If the Error method of a handler's error panics, the process goes on.
 func TestTaskErrorPanics(t *testing.T) {
 	for _, kind := range []string{"error", "toolerror", "refusal", "sub"} {
 		if os.Getenv("EYES") == "" {
@@ -81,7 +81,7 @@ type explosive struct{ text string }
 
 func (e *explosive) Error() string { return e.text }
 
-// A caller whose initialize is refused ends nobody's session.
+// A caller whose initialize is refused evicts no session.
 func TestRefusedInitializeEvicts(t *testing.T) {
 	srv := newServer(t, byAuthorization, server.WithLimits(server.Limits{MaxSessions: 1}),
 		server.WithAdmission(func(_ context.Context, req *middleware.Request) error {
@@ -99,7 +99,7 @@ func TestRefusedInitializeEvicts(t *testing.T) {
 	require.Empty(t, srv.Core().Snapshot().Counters.SessionsClosed)
 }
 
-// What a rule says of why it refuses is for the operator, and reaches the log and the span.
+// The log and the span have the text of a rule's refusal.
 func TestOperatorSeesWhyARuleRefuses(t *testing.T) {
 	logs := &logRecorder{}
 	tel, spans, _ := recordedTelemetry(t)
@@ -147,7 +147,7 @@ func TestCallerFault(t *testing.T) {
 	}
 }
 
-// A refusal counts, also as the end of a task.
+// A refusal is counted, also as the end of a task.
 func TestRefusalOfATask(t *testing.T) {
 	srv := newTaskServer(t)
 	jobs := addJob(srv, "work", false, server.TaskOptions{})
@@ -160,7 +160,7 @@ func TestRefusalOfATask(t *testing.T) {
 	require.Len(t, srv.Core().Snapshot().Counters.Refused, 1)
 }
 
-// The operator sees what is behind a tool error on the span of the task, too.
+// The span of a task has the error behind a tool error.
 func TestTaskSpanHasTheError(t *testing.T) {
 	tel, spans, _ := recordedTelemetry(t)
 	srv := newTaskServer(t, server.WithTelemetry(tel))
@@ -182,7 +182,7 @@ func TestTaskSpanHasTheError(t *testing.T) {
 	require.Contains(t, all, "disk 7 is full")
 }
 
-// A rule that waits for its context does not wait for ever.
+// The context of a rule has a deadline.
 func TestRuleOutlivesItsDeadline(t *testing.T) {
 	over := make(chan bool, 1)
 	srv := newServer(t, server.WithLimits(server.Limits{RequestTimeout: 50 * time.Millisecond}), server.WithAdmission(func(ctx context.Context, _ *middleware.Request) error {
@@ -243,7 +243,7 @@ func TestTypedNilErrors(t *testing.T) {
 	_ = http.StatusOK
 }
 
-// A refusal of a notification by a middleware counts.
+// The refusal of a notification by a middleware is counted.
 func TestRefusedNotification(t *testing.T) {
 	srv := newServer(t, server.WithMiddleware(func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
@@ -260,7 +260,7 @@ func TestRefusedNotification(t *testing.T) {
 	require.Len(t, srv.Core().Snapshot().Counters.Refused, 1)
 }
 
-// The principal is on all that the operator sees of a task.
+// Log, span and snapshot of a task have its principal.
 func TestPrincipalOfATask(t *testing.T) {
 	logs := &logRecorder{}
 	tel, spans, _ := recordedTelemetry(t)

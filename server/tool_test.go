@@ -173,8 +173,8 @@ func TestSharedResultIsNotChanged(t *testing.T) {
 	require.JSONEq(t, result(1, `"content":[],"_meta":{"k":"v"}`), p.ask(legacy(1, "tools/call", call("x", `{}`))))
 }
 
-// Output that breaks a schema, or has no JSON form, is the server's fault: the
-// client learns no more than that, and the log says what it was.
+// Output that breaks a schema, or cannot be encoded, is the server's fault. The client learns no
+// more than that, and the log has the reason.
 func TestBadOutput(t *testing.T) {
 	const schema = `{"type":"object","properties":{"n":{"type":"integer","minimum":10}},"required":["n"]}`
 	logs := &logRecorder{}
@@ -256,7 +256,7 @@ type badJSON struct{}
 
 func (badJSON) MarshalJSON() ([]byte, error) { panic("secret in the marshaler") }
 
-// A panic costs its own call and nothing else.
+// A panic ends its own call only.
 func TestPanicsAreContained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logs := &logRecorder{}

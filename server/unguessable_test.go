@@ -9,9 +9,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// The id of a task is all that a client of its principal needs to read it: it has 26
-// letters of 32, which is 130 bits, and no place in it stands still or counts. That the
-// bits come from a source that cannot be guessed is a rule of internal/archtest.
+// The id of a task is all that a client of its principal needs to read it. It has 26 letters of
+// 32, which is 130 bits, and no letter is constant or counts. A rule of internal/archtest checks
+// the source of the bits.
 func TestTaskIDsCannotBeGuessed(t *testing.T) {
 	const tasks, letters = 512, 32
 	srv := newTaskServer(t, server.WithLimits(server.Limits{MaxTasks: tasks, MaxTasksPerPrincipal: tasks, MaxRunningTasks: tasks}))

@@ -148,8 +148,8 @@ func TestURLElicitationRequired(t *testing.T) {
 	})
 }
 
-// An error that asks for pages and does not say which, or cannot be put as a question, is
-// the server's fault, and its author is told.
+// An error that asks for pages, and has no valid pages or cannot become a question, is the
+// server's fault, and the log says so.
 func TestBadURLElicitationRequired(t *testing.T) {
 	bad := func(change func(p *mcp.ElicitParams)) any {
 		data := signInPage("a")
@@ -188,7 +188,7 @@ func TestBadURLElicitationRequired(t *testing.T) {
 	}
 }
 
-// Where no question can be put, the error is an internal one for modern clients.
+// A modern client whose request cannot ask gets an internal error.
 func TestURLElicitationRequiredWithoutAQuestion(t *testing.T) {
 	logged := func(t *testing.T, logs *logRecorder, want string) {
 		t.Helper()

@@ -60,8 +60,7 @@ func newSecretServer(t *testing.T) *server.Server {
 	return srv
 }
 
-// What a caller may not see is in no list, and every use of it is answered to the letter
-// as if it did not exist.
+// A hidden item is in no list, and a request for it is answered exactly as if it did not exist.
 func TestHiddenItemsDoNotExist(t *testing.T) {
 	srv := newSecretServer(t)
 	for _, list := range []struct{ method, member, key string }{
@@ -109,7 +108,7 @@ func TestHiddenItemsDoNotExist(t *testing.T) {
 	}
 }
 
-// Over HTTP the headers of a hidden tool's arguments say nothing either.
+// Over HTTP the headers of a hidden tool's arguments are not checked.
 func TestHiddenParamHeaders(t *testing.T) {
 	url := listen(t, newSecretServer(t))
 	ask := func(tool string, meta ...string) string {
@@ -121,7 +120,7 @@ func TestHiddenParamHeaders(t *testing.T) {
 	require.Contains(t, ask("secret", admin), "Mcp-Param-S is missing")
 }
 
-// A hidden resource hides nothing behind it: the templates go on as if it was not there.
+// A template with the same URI is found behind a hidden resource.
 func TestHiddenResourceHidesNoTemplate(t *testing.T) {
 	srv := newServer(t, server.WithMiddleware(authorize), server.WithView(onlyAdmin))
 	server.AddStaticResource(srv, server.Resource{URI: "x:secret/1", Name: "secret"}, "direct")
@@ -138,8 +137,8 @@ func TestHiddenResourceHidesNoTemplate(t *testing.T) {
 	require.Contains(t, read("x:3", admin), `"text":"x:{+rest}"`)
 }
 
-// Who tells callers apart does not let them share what they read, unless a resource says
-// otherwise; lists depend on the view alone.
+// With an authenticator or a view resources have the scope private, unless they set another. The
+// scope of lists depends on the view.
 func TestCacheScopes(t *testing.T) {
 	view := server.WithView(func(context.Context, *middleware.Request, server.Item) bool { return true })
 	principal := server.WithAuthenticator(auth.AuthenticatorFunc(func(context.Context, *auth.Caller) (*auth.Principal, error) {
@@ -179,7 +178,7 @@ func TestCacheScopes(t *testing.T) {
 	}
 }
 
-// The view is asked for every item by its own kind of name.
+// The view gets every item with the name of its kind.
 func TestViewSeesItems(t *testing.T) {
 	seen := map[server.Item]bool{}
 	srv := newServer(t, server.WithView(func(_ context.Context, req *middleware.Request, item server.Item) bool {
@@ -207,8 +206,8 @@ func TestViewSeesItems(t *testing.T) {
 	}
 }
 
-// Of a family of resources the view decides by the URI that is read or subscribed to, and
-// by the principal.
+// For a template the view decides by the URI that is read or subscribed to, and by the
+// principal.
 func TestViewDecidesByURI(t *testing.T) {
 	srv := newServer(t, byContext, server.WithView(func(_ context.Context, req *middleware.Request, item server.Item) bool {
 		return item.URI == "" || item.URI == "home:"+req.Principal.String()
@@ -223,7 +222,7 @@ func TestViewDecidesByURI(t *testing.T) {
 		p.ask(listenTo(2, `{"resourceSubscriptions":["home:ada","home:bob"]}`)))
 }
 
-// Pages of a filtered list are full, and end where the visible items end.
+// Pages of a filtered list are full, and the last one ends with the last visible item.
 func TestHiddenItemsFillNoPage(t *testing.T) {
 	srv := newServer(t, server.WithPageSize(2), server.WithMiddleware(authorize), server.WithView(onlyAdmin))
 	for i := range 9 {

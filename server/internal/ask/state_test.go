@@ -71,7 +71,7 @@ func mustDecode(t testing.TB, text string) []byte {
 	return raw
 }
 
-// Every bit of a sealed state matters, and so does its length.
+// A change of any bit, or of the length, of a sealed state is noticed.
 func TestTamperedStates(t *testing.T) {
 	r := ring(t, "s", secret(1))
 	sealed := mustDecode(t, r.seal([]byte(`{"kept":1}`)))
@@ -98,7 +98,7 @@ func TestTamperedStates(t *testing.T) {
 	require.Equal(t, mcp.StateChanged, fault)
 }
 
-// A text that another decoder would read in the same way is another text.
+// A text that a lenient decoder reads in the same way is not accepted.
 func TestStateTextIsCanonical(t *testing.T) {
 	r := ring(t, "s", secret(1))
 	text := r.seal([]byte("a"))
@@ -122,7 +122,7 @@ func inbound(method, name, arguments string) *session.Inbound {
 	return in
 }
 
-// What a state is bound to, and what may change between rounds.
+// What a state is bound to, and what may differ between rounds.
 func TestBinding(t *testing.T) {
 	base, err := bindingOf(inbound("tools/call", "t", `{"a":1,"b":[1,2]}`), "ann")
 	require.NoError(t, err)
@@ -156,7 +156,7 @@ func TestBinding(t *testing.T) {
 	require.Equal(t, mcp.StateExpired, st.fault(base, time.Unix(100, 0)))
 }
 
-// Two numbers that a float64 cannot tell apart are two.
+// Two numbers that a float64 cannot tell apart are different.
 func TestLargeNumbersAreNotRounded(t *testing.T) {
 	a, err := bindingOf(inbound("m", "", `{"n":9007199254740993}`), "")
 	require.NoError(t, err)
@@ -170,7 +170,7 @@ func TestLargeNumbersAreNotRounded(t *testing.T) {
 	require.Equal(t, raw, string(in.Arguments), "the frame is not written to")
 }
 
-// Each fault has words of its own.
+// Each fault has a text of its own.
 func TestStateErrors(t *testing.T) {
 	seen := map[string]bool{}
 	for _, fault := range mcp.StateFaults() {
@@ -215,7 +215,7 @@ func FuzzUnseal(f *testing.F) {
 	})
 }
 
-// Compiled forms are kept, within bounds.
+// Compiled forms are cached, within bounds.
 func TestFormsAreKept(t *testing.T) {
 	var f forms
 	form := func(n int) jsontext.Value {

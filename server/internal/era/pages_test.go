@@ -53,8 +53,8 @@ func (c *catalog) list(t *testing.T, v mcp.Version, change ...func(*mcp.ListTool
 	return strings.TrimSuffix(string(json)+string(rest), "}")
 }
 
-// A page that is known is the same, byte by byte, as one that is not; what differs in
-// anything that a client can see is another page.
+// A kept page is the same, byte by byte, as a new one. Any difference that a client can see
+// makes another page.
 func TestListPages(t *testing.T) {
 	versions := slices.Concat(mcp.Versions(mcp.Legacy), mcp.Versions(mcp.Modern))
 	require.Greater(t, len(versions), 3)
@@ -87,7 +87,7 @@ func TestListPages(t *testing.T) {
 	}
 }
 
-// A change of the list shows at once, and pages that nobody asks for any more are let go.
+// A change of the list shows at once, and old pages are removed.
 func TestListPagesChange(t *testing.T) {
 	c := newCatalog(t)
 	before := c.list(t, mcp.LatestVersion)
@@ -101,7 +101,7 @@ func TestListPagesChange(t *testing.T) {
 	require.Len(t, *c.Encoder.tools.kept.Load(), maxPages)
 }
 
-// What middleware has made itself it may also change: it is encoded each time.
+// Entries of a middleware are encoded each time, because it may change them.
 func TestListPagesOfOthers(t *testing.T) {
 	c, own := newCatalog(t), &mcp.Tool{Name: "own"}
 	for i := range 3 {

@@ -10,8 +10,8 @@ import (
 
 // Not under the race detector, with which a sync.Pool forgets on purpose.
 
-// Encoding the usual result costs no allocation when there is room for it, and one for
-// structured content, whose JSON is written anew.
+// Encoding the usual result costs no allocation if dst is large enough, and one for structured
+// content.
 func TestToolResultAllocations(t *testing.T) {
 	dst := make([]byte, 0, 1024)
 	for name, most := range map[string]float64{"text": 0, "structured": 1} {

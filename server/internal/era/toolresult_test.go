@@ -10,7 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// What is encoded by hand is what the encoder would have written, byte by byte.
+// The fast encoder writes the same bytes as the general one.
 func TestAppendToolResult(t *testing.T) {
 	text := func(s string) mcp.Content { return &mcp.TextContent{Text: s} }
 	priority := 0.5

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Events before a subscription is acknowledged wait until then, and events after its end
-// are for nobody.
+// Events before the acknowledgement of a subscription wait, and events after its end are not
+// sent.
 func TestEventsWaitForTheFirstSend(t *testing.T) {
 	h := testHub()
 	var told []string

@@ -55,7 +55,7 @@ func (m *mailbox) members() (all []string) {
 	return all
 }
 
-// A feed posts nothing while what it has posted is not written.
+// A feed posts nothing while its last notifications are not written.
 func TestFeed(t *testing.T) {
 	m := &mailbox{}
 	h := testHub()

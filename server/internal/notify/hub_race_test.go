@@ -48,8 +48,8 @@ func thing(i int) Topic {
 	return update(fmt.Sprint("test://", i-3))
 }
 
-// However changes, slow writers, comings and goings fall together: at rest each reader
-// has learned of the last version of everything that it has asked for.
+// In the end each reader has learned of the last version of everything that it has subscribed
+// to, with slow writers and with feeds that join and leave.
 func TestNewestStateReachesEveryReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHub()
@@ -115,7 +115,7 @@ func TestNewestStateReachesEveryReader(t *testing.T) {
 	})
 }
 
-// Comings, goings, changes and writers on real threads, for the race detector.
+// Feeds join and leave while publishers and writers run, for the race detector.
 func TestHubRaces(t *testing.T) {
 	h := testHub()
 	var workers sync.WaitGroup
@@ -157,8 +157,8 @@ func TestHubRaces(t *testing.T) {
 	h.empty(t)
 }
 
-// Changes are told to all of an audience before the next change, and no lock of the
-// hub is held meanwhile: what posts may come back to it.
+// The whole audience gets a change before the next change. The hub holds no lock meanwhile, so
+// that a post function may publish.
 func TestPostMayPublish(t *testing.T) {
 	h := testHub()
 	told := make(chan Topic, 10)
@@ -178,7 +178,7 @@ func TestPostMayPublish(t *testing.T) {
 	h.leave(f)
 }
 
-// BenchmarkFanOut spreads one change to so many listeners whose writers are free.
+// BenchmarkFanOut measures one change for n feeds that are not busy.
 func BenchmarkFanOut(b *testing.B) {
 	for _, n := range []int{1, 100, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -91,8 +91,7 @@ func (h *Hub) empty(t *testing.T) {
 	require.True(t, h.pending.empty())
 }
 
-// While updates wait to be spread, parts beyond the bound become the resources that
-// somebody has asked for.
+// If too many parts of resources wait in the hub, their resources wait instead.
 func TestHubOverflow(t *testing.T) {
 	h := testHub()
 	m := &mailbox{}
@@ -113,7 +112,7 @@ func TestHubOverflow(t *testing.T) {
 	require.Contains(t, all, update("test://other"))
 }
 
-// News of a task come in any order; what is told is the last, or nothing.
+// Changes of a task may come in any order. Only the newest is sent.
 func TestTaskChangesFollowTheRevision(t *testing.T) {
 	h, m := testHub(), &mailbox{}
 	topic := Topic{Task, "t"}
@@ -145,7 +144,7 @@ func TestTaskChangesFollowTheRevision(t *testing.T) {
 	h.leave(f)
 }
 
-// Publishing costs next to nothing while nobody listens.
+// Publish without subscribers costs no allocation.
 func TestPublishWithoutSubscribersAllocatesNothing(t *testing.T) {
 	h := testHub()
 	require.Zero(t, testing.AllocsPerRun(1000, func() { h.Publish(plain(Topic{Kind: Tools})) }))

@@ -19,7 +19,7 @@ func topicsIn(all []Notification) (list []Topic) {
 	return list
 }
 
-// A thing is remembered once, in the order in which it was new, and lists go first.
+// A topic is in the queue once, in the order in which it came first. Lists come first.
 func TestLatestKeepsOneChangeOfATopic(t *testing.T) {
 	var p latest
 	for _, uri := range []string{"a", "b", "a", "c", "b"} {
@@ -38,7 +38,7 @@ func TestLatestKeepsOneChangeOfATopic(t *testing.T) {
 	require.Equal(t, latest{}, p, "an empty one holds no memory")
 }
 
-// Beyond the limit the whole resource is remembered for its parts, and nothing is lost.
+// Beyond the limit the whole resource is queued instead of its parts, and nothing is lost.
 func TestLatestBeyondTheLimitKeepsTheWholeResource(t *testing.T) {
 	var p latest
 	for i := range 5 {

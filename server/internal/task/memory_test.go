@@ -57,8 +57,7 @@ func (m *memory) check(t *testing.T, l limits.Limits) {
 // requestSize is the size of every request, in bytes.
 func requestSize(string) int { return 100 }
 
-// A task counts with its request while its handler runs, which keeps it in memory, and
-// without when it has ended.
+// The size of a task includes its request while its handler runs.
 func TestMemoryTasksCountTheRequestWhileItRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limits.Limits{MaxTasks: 1, MaxTasksPerPrincipal: 1, MaxTaskBytes: 10_000}
@@ -73,7 +72,7 @@ func TestMemoryTasksCountTheRequestWhileItRuns(t *testing.T) {
 	})
 }
 
-// Whatever happens in whatever order, the books are right and the bounds hold.
+// After any sequence of operations the counters match the tasks, and the limits hold.
 func TestMemoryTasksCountersMatchTheTasks(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
@@ -123,7 +122,7 @@ func TestMemoryTasksCountersMatchTheTasks(t *testing.T) {
 	}
 }
 
-// The oldest end goes first, and one's own before another's.
+// The oldest end is removed first, and one of the same principal before others.
 func TestMemoryTasksRemoveTheOldestEnd(t *testing.T) {
 	l := limits.Limits{MaxTasks: 4, MaxTasksPerPrincipal: 2, MaxTaskBytes: 1 << 20}
 	reached := map[string]int{}
