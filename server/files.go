@@ -50,9 +50,9 @@ func AddFiles(s *Server, f Files) {
 	must(TryAddFiles(s, f))
 }
 
-// TryAddFiles is [AddFiles] that returns the error: without an FS, for a URI that does not end with a
-// slash or has a brace in it, for a negative MaxBytes, and in the cases of [TryAddResourceTemplate]. After
-// an error nothing has changed.
+// TryAddFiles is [AddFiles] that returns the error: without an FS, for a URI that does not end
+// with a slash or has a brace in it, for a negative MaxBytes, and in the cases of
+// [TryAddResourceTemplate]. After an error nothing has changed.
 func TryAddFiles(s *Server, f Files) error {
 	if f.FS == nil || !strings.HasSuffix(f.URI, "/") || strings.ContainsAny(f.URI, "{}") || f.MaxBytes < 0 {
 		return fmt.Errorf("server: files %q need an FS, a URI that ends with a slash, and no negative limit", cut(f.URI, 128))
@@ -67,13 +67,14 @@ func TryAddFiles(s *Server, f Files) error {
 	})
 }
 
-// shown reports whether a path is valid and not hidden. Other paths, such as one with "..", never reach
-// the file system.
+// shown reports whether a path is valid and not hidden. Other paths, such as one with "..",
+// never reach the file system.
 func shown(name string) bool {
 	return fs.ValidPath(name) && name != "." && !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.")
 }
 
-// read reads one file. It calls Stat before Open, because opening a named pipe waits for its other end.
+// read reads one file. It calls Stat before Open, because opening a named pipe waits for its
+// other end.
 func (f *Files) read(name string) ([]mcp.ResourceContents, error) {
 	if !shown(name) {
 		return nil, ErrResourceNotFound

@@ -111,9 +111,9 @@ func (c *config) logHandler() slog.Handler {
 	return c.telemetry.LogHandler(c.logger.Handler())
 }
 
-// WithLogger sets the logger. The default is slog's default logger, also if that is set later. Records get
-// the trace id of their request. If the logger's handler panics, the record is lost and the panic is
-// counted as one of telemetry.
+// WithLogger sets the logger. The default is slog's default logger, also if that is set later.
+// Records get the trace id of their request. If the logger's handler panics, the record is lost
+// and the panic is counted as one of telemetry.
 func WithLogger(l *slog.Logger) Option { return optionFunc(func(c *config) { c.logger = l }) }
 
 // WithTelemetry sets where the server reports to; several servers may share one.
@@ -172,50 +172,52 @@ func WithAllowedHeaders(names ...string) HTTPOption {
 	return httpOptionFunc(func(c *streamable.Config) { c.AllowedHeaders = names })
 }
 
-// WithErrorDetails tells callers the whole text of every error that a handler or a middleware returns.
-// It is for development: such texts may contain names of tables, paths and addresses. [mcp.ToolError]
-// explains what callers are told without it.
+// WithErrorDetails tells callers the whole text of every error that a handler or a middleware
+// returns. It is for development: such texts may contain names of tables, paths and addresses.
+// [mcp.ToolError] explains what callers are told without it.
 func WithErrorDetails() Option { return optionFunc(func(c *config) { c.errorDetails = true }) }
 
-// WithStateKeys sets the keys that seal the state of multi round-trip requests. A key must be random and
-// have at least 32 bytes. The first key seals, and all keys unseal. To rotate keys, put a new key first,
-// and remove the old one when state_ttl has passed. Replicas that serve the same clients need the same
-// keys. Without the option the key is random, and only the process that has begun a request can continue
-// it. A key should seal at most 2^32 states.
+// WithStateKeys sets the keys that seal the state of multi round-trip requests. A key must be
+// random and have at least 32 bytes. The first key seals, and all keys unseal. To rotate keys,
+// put a new key first, and remove the old one when state_ttl has passed. Replicas that serve
+// the same clients need the same keys. Without the option the key is random, and only the
+// process that has begun a request can continue it. A key should seal at most 2^32 states.
 func WithStateKeys(keys ...[]byte) Option {
 	return optionFunc(func(c *config) { c.stateKeys = keys })
 }
 
-// WithAuthenticator sets the function that finds the principal of a caller. It is called once for each
-// HTTP exchange that may carry a message, before the body is read, with its context (to which an
-// http.Handler around [Server.Handler] may have added values) and its header; and once for each byte
-// stream, with the context of [Server.ServeStdio] or the like. A caller that it refuses gets the status of
-// the refusal; a byte stream is closed. [middleware.Request].Principal has the principal.
+// WithAuthenticator sets the function that finds the principal of a caller. It is called once
+// for each HTTP exchange that may carry a message, before the body is read, with its context
+// (to which an http.Handler around [Server.Handler] may have added values) and its header; and
+// once for each byte stream, with the context of [Server.ServeStdio] or the like. A caller that
+// it refuses gets the status of the refusal; a byte stream is closed.
+// [middleware.Request].Principal has the principal.
 //
-// What outlives one request (the state of multi round-trip requests, tasks, legacy HTTP sessions with
-// their streams) belongs to its principal, by issuer and subject. For all others it does not exist.
-// Without the option all callers count as one.
+// What outlives one request (the state of multi round-trip requests, tasks, legacy HTTP
+// sessions with their streams) belongs to its principal, by issuer and subject. For all others
+// it does not exist. Without the option all callers count as one.
 func WithAuthenticator(a auth.Authenticator) Option {
 	return optionFunc(func(c *config) { c.authenticator = a })
 }
 
-// An AdmissionRule returns nil if a request may be admitted. A [*mcp.Refusal] says how the request is
-// refused. Any other error refuses it with the status 403; only the log has its text. A rule must be safe
-// for concurrent use and quick: it runs on the goroutine that reads messages. If it panics, the request is
-// refused.
+// An AdmissionRule returns nil if a request may be admitted. A [*mcp.Refusal] says how the
+// request is refused. Any other error refuses it with the status 403; only the log has its
+// text. A rule must be safe for concurrent use and quick: it runs on the goroutine that reads
+// messages. If it panics, the request is refused.
 type AdmissionRule func(ctx context.Context, req *middleware.Request) error
 
-// WithAdmission adds rules that are called, one after the other, for each request: before it takes a slot
-// or a place in a queue, before its response is begun, and before any middleware runs. The request has its
-// principal; its params are not checked yet. A refused request counts as rejected with the reason
-// "refused", by the Reason and By of the refusal, and never as an error of the service.
+// WithAdmission adds rules that are called, one after the other, for each request: before it
+// takes a slot or a place in a queue, before its response is begun, and before any middleware
+// runs. The request has its principal; its params are not checked yet. A refused request counts
+// as rejected with the reason "refused", by the Reason and By of the refusal, and never as an
+// error of the service.
 func WithAdmission(rules ...AdmissionRule) Option {
 	return optionFunc(func(c *config) { c.admission = append(c.admission, rules...) })
 }
 
-// WithEventStore sets the store for the events of legacy HTTP streams. The default is a store in the
-// memory of the process, within the server's limits. If the store fails, the stream goes on and cannot be
-// resumed.
+// WithEventStore sets the store for the events of legacy HTTP streams. The default is a store
+// in the memory of the process, within the server's limits. If the store fails, the stream goes
+// on and cannot be resumed.
 func WithEventStore(events store.EventStore) Option {
 	return optionFunc(func(c *config) { c.events = eventStore{true, events} })
 }
@@ -242,15 +244,16 @@ func (e eventStore) open() store.EventStore {
 // their list has at most (default 1000).
 func WithPageSize(n int) Option { return optionFunc(func(c *config) { c.pageSize = n }) }
 
-// WithListTTL sets how long a client may cache lists and the answer to server/discover. The default is 0:
-// they are stale at once. It is rounded to milliseconds.
+// WithListTTL sets how long a client may cache lists and the answer to server/discover. The
+// default is 0: they are stale at once. It is rounded to milliseconds.
 func WithListTTL(ttl time.Duration) Option { return optionFunc(func(c *config) { c.listTTL = ttl }) }
 
 // WithView sets which items a caller may see, depending on the request and in most cases on its
-// principal. An item for which visible returns false is in no list, and a request for it is answered as if
-// it did not exist. The function runs inside the server's middlewares, so that ctx has their values, and
-// before the item's own middlewares. It is called for every item of a list, so it must be quick, and it
-// must be safe for concurrent use. Lists and resources then have the cache scope private.
+// principal. An item for which visible returns false is in no list, and a request for it is
+// answered as if it did not exist. The function runs inside the server's middlewares, so that
+// ctx has their values, and before the item's own middlewares. It is called for every item of a
+// list, so it must be quick, and it must be safe for concurrent use. Lists and resources then
+// have the cache scope private.
 //
 // A modern client expects that what it sees depends on its authorization only.
 func WithView(visible func(ctx context.Context, req *middleware.Request, item Item) bool) Option {

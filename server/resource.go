@@ -39,12 +39,12 @@ type Resource struct {
 	Class    *Class
 }
 
-// A ResourceHandler reads one resource. A string is its text and a []byte its bytes. Contents without
-// a URI get the URI of the request, and those without a MIME type the registered one. A result without
-// contents is a fault of the server.
+// A ResourceHandler reads one resource. A string is its text and a []byte its bytes. Contents
+// without a URI get the URI of the request, and those without a MIME type the registered one. A
+// result without contents is a fault of the server.
 //
-// A handler returns [ErrResourceNotFound] if the resource does not exist any more. All other errors are
-// treated as those of a [PromptHandler].
+// A handler returns [ErrResourceNotFound] if the resource does not exist any more. All other
+// errors are treated as those of a [PromptHandler].
 type ResourceHandler[Out Readable] func(ctx context.Context, call *Call, uri string) (Out, error)
 
 // AddResource registers a resource, or replaces the one that has its URI, as [AddTool]
@@ -57,8 +57,9 @@ func AddResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out]) {
 	must(TryAddResource(s, r, h))
 }
 
-// TryAddResource is [AddResource] that returns the error: for an invalid URI, an empty name, a negative
-// TTL, an unknown scope, and a handler or a middleware that is nil. After an error nothing has changed.
+// TryAddResource is [AddResource] that returns the error: for an invalid URI, an empty name, a
+// negative TTL, an unknown scope, and a handler or a middleware that is nil. After an error
+// nothing has changed.
 func TryAddResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out]) error {
 	return enterResource(s, r, h, nil)
 }
@@ -97,9 +98,9 @@ func enterResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out], 
 	return err
 }
 
-// AddStaticResource registers a resource with fixed content, as [AddResource] does. Its size is that of
-// content. The server keeps content, so bytes must not be changed afterwards. If it replaces a resource
-// with other content, the subscribers get an update.
+// AddStaticResource registers a resource with fixed content, as [AddResource] does. Its size is
+// that of content. The server keeps content, so bytes must not be changed afterwards. If it
+// replaces a resource with other content, the subscribers get an update.
 func AddStaticResource[Out string | []byte](s *Server, r Resource, content Out) {
 	must(TryAddStaticResource(s, r, content))
 }
@@ -135,8 +136,8 @@ func (s *Server) RemoveResources(uris ...string) { s.resources.remove(uris...) }
 // reads go on.
 func (s *Server) RemoveResourceTemplates(uriTemplates ...string) { s.templates.remove(uriTemplates...) }
 
-// readable returns the target that serves a URI: the resource with that URI, or else the first template
-// that matches it.
+// readable returns the target that serves a URI: the resource with that URI, or else the first
+// template that matches it.
 func (s *Server) readable(uri string) *target {
 	if to := s.resources.target(uri); to != nil {
 		return to

@@ -28,9 +28,10 @@ func (s *Server) rootsHooks() []func(context.Context, *Notice) {
 }
 
 // OnRootsChanged adds a hook that is called when a client says that its roots have changed
-// (notifications/roots/list_changed; specification of 2025-11-25: "Roots"). A program that caches roots
-// removes them from its cache, so that the next call asks again with [Call.Roots]. Modern clients, and
-// legacy clients that have not declared roots, do not send this notification.
+// (notifications/roots/list_changed; specification of 2025-11-25: "Roots"). A program that
+// caches roots removes them from its cache, so that the next call asks again with [Call.Roots].
+// Modern clients, and legacy clients that have not declared roots, do not send this
+// notification.
 //
 // Hooks are called in the order in which they were added, before the next message of the same
 // connection is read. They must be quick and must not wait for that client.

@@ -9,16 +9,17 @@ import (
 	"github.com/vitrine-mcp/vitrine/transport"
 )
 
-// Handler returns the Streamable HTTP endpoint, to be mounted at one path of any
-// mux (by convention /mcp). It serves both eras. Wrappers around it must
-// implement Unwrap on their ResponseWriter; http.TimeoutHandler cannot be used.
+// Handler returns the Streamable HTTP endpoint, to be mounted at one path of any mux (by
+// convention /mcp). It serves both eras. Wrappers around it must implement Unwrap on their
+// ResponseWriter; http.TimeoutHandler cannot be used.
 //
-// A wrapper that authenticates must pass on every request with the method OPTIONS. With it a browser
-// asks, without credentials, whether a page may call the server; the answer has nothing else. If the
-// wrapper refuses a request, the response has no CORS headers unless it sets them, so that pages do not
-// learn why their call has failed.
+// A wrapper that authenticates must pass on every request with the method OPTIONS. With it a
+// browser asks, without credentials, whether a page may call the server; the answer has nothing
+// else. If the wrapper refuses a request, the response has no CORS headers unless it sets them,
+// so that pages do not learn why their call has failed.
 //
-// An option replaces the same option of [New] for this endpoint. Handler panics on an invalid option.
+// An option replaces the same option of [New] for this endpoint. Handler panics on an invalid
+// option.
 func (s *Server) Handler(opts ...HTTPOption) http.Handler {
 	cfg := s.httpConfig
 	for _, o := range opts {

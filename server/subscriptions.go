@@ -21,11 +21,11 @@ func (s *Server) publish(kind notify.Kind, name string) (wanted bool) {
 	return s.hub.Publish(notify.Notification{Topic: notify.Topic{Kind: kind, Name: name}})
 }
 
-// ResourceUpdated tells the subscribers of a resource that it has changed. uri may also name a part of a
-// resource, below it or behind a question mark or a number sign: an update of test://dir/file goes to
-// the subscribers of test://dir, too. ResourceUpdated is safe for concurrent use and does not wait for
-// clients; a slow client gets one notification for several updates. An update without a subscriber is
-// counted ([mcp.DropNotSubscribed]).
+// ResourceUpdated tells the subscribers of a resource that it has changed. uri may also name a
+// part of a resource, below it or behind a question mark or a number sign: an update of
+// test://dir/file goes to the subscribers of test://dir, too. ResourceUpdated is safe for
+// concurrent use and does not wait for clients; a slow client gets one notification for several
+// updates. An update without a subscriber is counted ([mcp.DropNotSubscribed]).
 //
 // The server itself tells clients that resources were added or removed.
 func (s *Server) ResourceUpdated(uri string) {
@@ -34,19 +34,21 @@ func (s *Server) ResourceUpdated(uri string) {
 	}
 }
 
-// Notify sends a notification of the program, which belongs to no request, to the subscribers of an
-// extension. A legacy client is a subscriber if it has declared the extension in initialize, and the
-// extension was on then. A modern client subscribes in the filter of subscriptions/listen, with a member
-// that is named as the extension and is true, as in {"com.example/thing":true}; it must declare the
-// extension, too.
+// Notify sends a notification of the program, which belongs to no request, to the subscribers
+// of an extension. A legacy client is a subscriber if it has declared the extension in
+// initialize, and the extension was on then. A modern client subscribes in the filter of
+// subscriptions/listen, with a member that is named as the extension and is true, as in
+// {"com.example/thing":true}; it must declare the extension, too.
 //
-// All subscribers get the same params, which must be meant for each of them. The params must encode to a
-// JSON object without _meta, or be nil. method must be a constant of the program, since it labels a
-// counter; the names of the protocol are an error, and so is an extension that was not added.
+// All subscribers get the same params, which must be meant for each of them. The params must
+// encode to a JSON object without _meta, or be nil. method must be a constant of the program,
+// since it labels a counter; the names of the protocol are an error, and so is an extension
+// that was not added.
 //
-// Notify is safe for concurrent use and does not wait for clients. Each client gets the notifications in
-// the order of the calls. If max_pending_updates of them wait for a client, later ones are lost for it,
-// and the limit is counted. A legacy HTTP client without an open stream gets none.
+// Notify is safe for concurrent use and does not wait for clients. Each client gets the
+// notifications in the order of the calls. If max_pending_updates of them wait for a client,
+// later ones are lost for it, and the limit is counted. A legacy HTTP client without an open
+// stream gets none.
 func (s *Server) Notify(extension, method string, params any) error {
 	raw, err := ownParams(method, params)
 	if err != nil {

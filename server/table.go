@@ -29,9 +29,9 @@ type table[T comparable] struct {
 	byName map[string]*entry[T]
 }
 
-// An entry is one registration. seq grows with each registration and is its place in the list. It does
-// not change when other entries are removed, and a replacement keeps it. Replicas that register the
-// same items in the same order have the same numbers.
+// An entry is one registration. seq grows with each registration and is its place in the list.
+// It does not change when other entries are removed, and a replacement keeps it. Replicas that
+// register the same items in the same order have the same numbers.
 type entry[T comparable] struct {
 	seq    uint64
 	name   string
@@ -42,10 +42,10 @@ type entry[T comparable] struct {
 	shown [sha256.Size]byte
 }
 
-// put enters a definition: at the end, or atomically in the place of the one with its name, so that
-// cursors of lists stay valid. A definition with the same JSON as the one before is no change; the list
-// keeps the old one, so that its encoded pages stay valid. put returns the old entry, or nil, and an
-// error if the definition cannot be encoded.
+// put enters a definition: at the end, or atomically in the place of the one with its name, so
+// that cursors of lists stay valid. A definition with the same JSON as the one before is no
+// change; the list keeps the old one, so that its encoded pages stay valid. put returns the old
+// entry, or nil, and an error if the definition cannot be encoded.
 func (t *table[T]) put(name string, def T, to *target) (old, now *entry[T], err error) {
 	raw, err := wire.Marshal(nil, def)
 	if err != nil {
@@ -71,8 +71,8 @@ func (t *table[T]) put(name string, def T, to *target) (old, now *entry[T], err 
 	return old, now, nil
 }
 
-// enter registers an item or replaces the one with its name. changed reports whether it has replaced an
-// item with another definition or other static content.
+// enter registers an item or replaces the one with its name. changed reports whether it has
+// replaced an item with another definition or other static content.
 func (t *table[T]) enter(name string, def T, to *target) (changed bool, err error) {
 	old, now, err := t.put(name, def, to)
 	if err != nil || old == nil {
@@ -164,9 +164,9 @@ func (t *table[T]) holds(defs []T) bool {
 	return len(defs) == 0
 }
 
-// page returns at most size definitions after a cursor, and the cursor of the next page, or "". visible
-// reports what the caller may see. If it is nil, the result has all definitions; it is the table's own
-// slice and must not be changed.
+// page returns at most size definitions after a cursor, and the cursor of the next page, or "".
+// visible reports what the caller may see. If it is nil, the result has all definitions; it is
+// the table's own slice and must not be changed.
 func (t *table[T]) page(cursor string, size int, visible func(to *target) bool) (defs []T, next string, err error) {
 	after, err := t.position(cursor)
 	if err != nil {
@@ -197,8 +197,8 @@ func (t *table[T]) page(cursor string, size int, visible func(to *target) bool) 
 	return defs, "", nil
 }
 
-// cursor returns the opaque cursor of a position. It has the kind of the list, so that it is not valid
-// for other lists.
+// cursor returns the opaque cursor of a position. It has the kind of the list, so that it is
+// not valid for other lists.
 func (t *table[T]) cursor(after uint64) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "1 %s %d", t.kind, after))
 }

@@ -22,9 +22,9 @@ type target struct {
 	content []byte
 }
 
-// target returns the target of an item. Its handler is wrapped in the item's middlewares, these in the
-// view, and that in the server's chain. hidden serves callers that may not see the item, before one of
-// the item's middlewares can show that it exists.
+// target returns the target of an item. Its handler is wrapped in the item's middlewares, these
+// in the view, and that in the server's chain. hidden serves callers that may not see the item,
+// before one of the item's middlewares can show that it exists.
 func (r *router) target(
 	route middleware.Route, item Item, h middleware.Handler, how serving, hidden middleware.Handler,
 ) *target {

@@ -47,22 +47,25 @@ type TaskOptions struct {
 }
 
 // Detach answers the call with a task, and the handler goes on as that task (extension
-// io.modelcontextprotocol/tasks). The task exists when Detach returns; the client may ask for it at
-// once. The result of the handler becomes the result of the task; an [*mcp.Error] becomes its error.
+// io.modelcontextprotocol/tasks). The task exists when Detach returns; the client may ask for
+// it at once. The result of the handler becomes the result of the task; an [*mcp.Error] becomes
+// its error.
 //
 // The handler must use the returned context from then on. It has the values of ctx, but not its
-// cancellation and its deadline. It is cancelled with [mcp.ErrClientCancelled] by tasks/cancel, with
-// [mcp.ErrDeadline] at the end of the task's TTL, and with [mcp.ErrServerShutdown] at the end of a
-// drain, which waits for tasks as for requests.
+// cancellation and its deadline. It is cancelled with [mcp.ErrClientCancelled] by tasks/cancel,
+// with [mcp.ErrDeadline] at the end of the task's TTL, and with [mcp.ErrServerShutdown] at the
+// end of a drain, which waits for tasks as for requests.
 //
-// A question before Detach ([Call.Elicit], [Call.Sample], [Call.Roots]) makes the handler run again. A
-// question after it waits for the answer: the task is input_required until the client has answered.
-// Several goroutines may ask at the same time. [Call.Progress] sets the message of the task.
+// A question before Detach ([Call.Elicit], [Call.Sample], [Call.Roots]) makes the handler run
+// again. A question after it waits for the answer: the task is input_required until the client
+// has answered. Several goroutines may ask at the same time. [Call.Progress] sets the message
+// of the task.
 //
-// For a client that has not declared the extension, and in the legacy era, Detach does nothing: it
-// returns ctx and nil, and the handler goes on within its request. If Detach returns an error, it also
-// returns ctx, and the call is not answered yet. The error is that of the store or of a limit (an
-// [*mcp.Error], which the handler should return), or says that the request is over.
+// For a client that has not declared the extension, and in the legacy era, Detach does nothing:
+// it returns ctx and nil, and the handler goes on within its request. If Detach returns an
+// error, it also returns ctx, and the call is not answered yet. The error is that of the store
+// or of a limit (an [*mcp.Error], which the handler should return), or says that the request is
+// over.
 func (c *Call) Detach(ctx context.Context, o TaskOptions) (context.Context, error) {
 	return c.run.Detach(ctx, &c.dialog, task.Options(o))
 }

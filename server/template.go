@@ -38,27 +38,28 @@ type ResourceTemplate struct {
 
 // A TemplateHandler reads the resources of one family, as a [ResourceHandler] does.
 //
-// vars has the values of the variables, percent-decoded. They come from the client: {id} may be empty
-// or contain a slash (%2F), and {+path} may be anything, also "..". vars does not have variables that
-// the URI leaves out, such as {?page}. Several values of one variable are joined with the separator
-// that they have in the URI ({/path*} gives "a/b"), and with commas if the name is repeated ({?tag*}).
+// vars has the values of the variables, percent-decoded. They come from the client: {id} may be
+// empty or contain a slash (%2F), and {+path} may be anything, also "..". vars does not have
+// variables that the URI leaves out, such as {?page}. Several values of one variable are joined
+// with the separator that they have in the URI ({/path*} gives "a/b"), and with commas if the
+// name is repeated ({?tag*}).
 type TemplateHandler[Out Readable] func(ctx context.Context, call *Call, uri string, vars map[string]string) (Out, error)
 
-// AddResourceTemplate registers a family of resources, or replaces the one that has its
-// URI template, as [AddTool] does with a tool. It panics on a mistake in the definition;
-// see [TryAddResourceTemplate].
+// AddResourceTemplate registers a family of resources, or replaces the one that has its URI
+// template, as [AddTool] does with a tool. It panics on a mistake in the definition; see
+// [TryAddResourceTemplate].
 //
-// A URI is read by the resource with that URI, or else by the first template that it matches, in the
-// order of registration. A replacement keeps its place in the order. URIs of more than 4096 bytes match
-// no template. The server does not know which resources of a replaced template have changed: call
-// [Server.ResourceUpdated] for them.
+// A URI is read by the resource with that URI, or else by the first template that it matches,
+// in the order of registration. A replacement keeps its place in the order. URIs of more than
+// 4096 bytes match no template. The server does not know which resources of a replaced template
+// have changed: call [Server.ResourceUpdated] for them.
 func AddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h TemplateHandler[Out]) {
 	must(TryAddResourceTemplate(s, t, h))
 }
 
-// TryAddResourceTemplate is [AddResourceTemplate] that returns the error: for an invalid template, for
-// a completion of an unknown variable, and in the cases of [TryAddResource]. After an error nothing has
-// changed.
+// TryAddResourceTemplate is [AddResourceTemplate] that returns the error: for an invalid
+// template, for a completion of an unknown variable, and in the cases of [TryAddResource].
+// After an error nothing has changed.
 func TryAddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h TemplateHandler[Out]) error {
 	how := serving{t.Middleware, t.Deadline, t.Class}
 	if err := how.checkItem(ItemTemplate, t.URITemplate, h != nil); err != nil {

@@ -58,26 +58,27 @@ type Tool struct {
 	Task TaskSupport
 }
 
-// A ToolHandler serves the calls of one tool. In is decoded from the arguments,
-// which satisfy the input schema; see [AddTool]. Out becomes the structured content of the result, and
-// the same JSON becomes its text. Two types of Out are different: a string becomes a block of text, and
-// a *mcp.CallToolResult is the whole result.
+// A ToolHandler serves the calls of one tool. In is decoded from the arguments, which satisfy
+// the input schema; see [AddTool]. Out becomes the structured content of the result, and the
+// same JSON becomes its text. Two types of Out are different: a string becomes a block of text,
+// and a *mcp.CallToolResult is the whole result.
 //
 // [mcp.ToolError] explains what the model is told of an error. Make errors for the model with
-// [mcp.ToolErrorf], and mark mistakes of the caller with [mcp.CallerFault]. An error that matches
-// [mcp.ErrInputRequired] (see [Call.Elicit]) or [mcp.ErrNotDeclared] is for the server. The server
-// recovers a panic and answers with "internal error".
+// [mcp.ToolErrorf], and mark mistakes of the caller with [mcp.CallerFault]. An error that
+// matches [mcp.ErrInputRequired] (see [Call.Elicit]) or [mcp.ErrNotDeclared] is for the server.
+// The server recovers a panic and answers with "internal error".
 type ToolHandler[In, Out any] func(ctx context.Context, call *Call, in In) (Out, error)
 
-// AddTool registers a tool, or replaces the one with its name. It panics on a mistake in the definition;
-// see [TryAddTool]. It may be called while the server serves.
+// AddTool registers a tool, or replaces the one with its name. It panics on a mistake in the
+// definition; see [TryAddTool]. It may be called while the server serves.
 //
-// A replacement is atomic and keeps the place of the tool in the list. Running calls go on with the old
-// handler and its schemas. A modern call that has asked its client is repeated as a new request, which
-// the new handler serves. Clients are told that the list has changed if the definition has.
+// A replacement is atomic and keeps the place of the tool in the list. Running calls go on with
+// the old handler and its schemas. A modern call that has asked its client is repeated as a new
+// request, which the new handler serves. Clients are told that the list has changed if the
+// definition has.
 //
-// Schemas that are not given are inferred from In and Out. Fields with omitempty or
-// omitzero are optional, all others required. Keywords of JSON Schema are tags, which arguments must
+// Schemas that are not given are inferred from In and Out. Fields with omitempty or omitzero
+// are optional, all others required. Keywords of JSON Schema are tags, which arguments must
 // satisfy:
 //
 //	type search struct {
@@ -90,20 +91,21 @@ type ToolHandler[In, Out any] func(ctx context.Context, call *Call, in In) (Out,
 // The tags are title, description (the jsonschema tag is the same), deprecated, readOnly and
 // writeOnly; format, pattern, minLength and maxLength of strings; minimum, maximum,
 // exclusiveMinimum, exclusiveMaximum and multipleOf of numbers; minItems, maxItems and
-// uniqueItems of slices and arrays; minProperties and maxProperties of maps. enum lists
-// the choices of a field, or of the items of a slice. A field with a default may be
-// missing from the arguments, and the handler sees the default then. examples are written
-// as enum. A slice's default is a list, too, or JSON; that of a map or a struct is JSON.
-// A tag that contradicts the type of its field, and one that looks like JSON Schema and is
-// not among these, is an error.
+// uniqueItems of slices and arrays; minProperties and maxProperties of maps. enum lists the
+// choices of a field, or of the items of a slice. A field with a default may be missing from
+// the arguments, and the handler sees the default then. examples are written as enum. A slice's
+// default is a list, too, or JSON; that of a map or a struct is JSON. A tag that contradicts
+// the type of its field, and one that looks like JSON Schema and is not among these, is an
+// error.
 func AddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) {
 	must(TryAddTool(s, t, h))
 }
 
-// TryAddTool is [AddTool] that returns the error: for an invalid name, a schema that does not compile,
-// refers to another document or does not fit its Go type, an input that is not an object, an invalid tag
-// or x-mcp-header annotation, and a handler or a middleware that is nil. After an error nothing has
-// changed. A later call of the tool cannot fail for any of these reasons.
+// TryAddTool is [AddTool] that returns the error: for an invalid name, a schema that does not
+// compile, refers to another document or does not fit its Go type, an input that is not an
+// object, an invalid tag or x-mcp-header annotation, and a handler or a middleware that is nil.
+// After an error nothing has changed. A later call of the tool cannot fail for any of these
+// reasons.
 func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 	if err := checkToolName(t.Name); err != nil {
 		return err

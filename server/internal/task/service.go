@@ -84,7 +84,8 @@ func (s *Service) start(ctx context.Context, d *ask.Dialog, o Options) (*task, *
 			TTL: &ms, PollInterval: max(cmp.Or(o.PollInterval, s.poll).Milliseconds(), 1),
 		},
 		Principal: d.Request.Principal.Key(), Tool: d.Request.Route.Target, Trace: observe.TraceParent(ctx),
-		// The grace is for clients that want to read the end of a task which was cancelled at its TTL.
+		// The grace is for clients that want to read the end of a task which was cancelled at
+		// its TTL.
 		Expires: now.Add(ttl + s.core.Limits().TaskGrace),
 	}
 	work, refused := s.core.Detach(ctx, d.Core, taskName(rec.TaskID), now.Add(ttl))
