@@ -15,7 +15,7 @@ const defaultPageSize = 1000
 
 // listOf returns the handler of a list method. It returns the page behind the cursor, with the
 // items that the caller may see.
-func listOf[T comparable](s *Server, t *table[T], result func(defs []T, next string, hint mcp.CacheHint) mcp.Result) middleware.Handler {
+func listOf[T comparable](s *Server, r *registry[T], result func(defs []T, next string, hint mcp.CacheHint) mcp.Result) middleware.Handler {
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 		cursor, err := cursorOf(req)
 		if err != nil {
@@ -25,7 +25,7 @@ func listOf[T comparable](s *Server, t *table[T], result func(defs []T, next str
 		if s.routes.view != nil {
 			visible = func(to *target) bool { return s.routes.view.shows(ctx, req, to.item, "") }
 		}
-		defs, next, err := t.page(cursor, s.pageSize, visible)
+		defs, next, err := r.page(cursor, s.pageSize, visible)
 		if err != nil {
 			return nil, err
 		}

@@ -81,10 +81,10 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 func (s *Server) addRegistries() {
 	s.hub = notify.NewHub(s.core)
 	tells := func(list notify.Kind) func() { return func() { s.publish(list, "") } }
-	s.tools = table[*mcp.Tool]{kind: ItemTool, logger: s.logger, changed: tells(notify.Tools)}
-	s.prompts = table[*mcp.Prompt]{kind: ItemPrompt, logger: s.logger, changed: tells(notify.Prompts)}
-	s.resources = table[*mcp.Resource]{kind: ItemResource, logger: s.logger, changed: tells(notify.Resources)}
-	s.templates = table[*mcp.ResourceTemplate]{kind: ItemTemplate, logger: s.logger, changed: tells(notify.Resources)}
+	s.tools = registry[*mcp.Tool]{kind: ItemTool, logger: s.logger, changed: tells(notify.Tools)}
+	s.prompts = registry[*mcp.Prompt]{kind: ItemPrompt, logger: s.logger, changed: tells(notify.Prompts)}
+	s.resources = registry[*mcp.Resource]{kind: ItemResource, logger: s.logger, changed: tells(notify.Resources)}
+	s.templates = registry[*mcp.ResourceTemplate]{kind: ItemTemplate, logger: s.logger, changed: tells(notify.Resources)}
 }
 
 // addServices makes the parts that handlers and subscribers use.

@@ -36,8 +36,8 @@ type method struct {
 	advertised func() bool
 }
 
-// methodTable holds the methods.
-type methodTable struct {
+// methodRegistry holds the methods.
+type methodRegistry struct {
 	mu     sync.RWMutex
 	byName map[string]*method
 	// other serves unknown methods, under one label.
@@ -45,7 +45,7 @@ type methodTable struct {
 }
 
 // put registers a method that has a route. replaced reports whether there was one with its name.
-func (t *methodTable) put(m *method) (replaced bool) {
+func (t *methodRegistry) put(m *method) (replaced bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	replaced = t.byName[m.name] != nil
@@ -53,13 +53,13 @@ func (t *methodTable) put(m *method) (replaced bool) {
 	return replaced
 }
 
-func (t *methodTable) get(name string) *method {
+func (t *methodRegistry) get(name string) *method {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.byName[name]
 }
 
-func (t *methodTable) remove(which func(*method) bool) {
+func (t *methodRegistry) remove(which func(*method) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.byName, func(_ string, m *method) bool { return which(m) })

@@ -66,15 +66,15 @@ type Server struct {
 	subscriptions *notify.Subscriptions
 	tasks         *task.Service // nil without the tasks extension
 
-	methods      methodTable
+	methods      methodRegistry
 	capabilities []capability // only New writes to it
 	notices      notices
 	extensions   extensions
 
-	tools     table[*mcp.Tool]
-	prompts   table[*mcp.Prompt]
-	resources table[*mcp.Resource]
-	templates table[*mcp.ResourceTemplate]
+	tools     registry[*mcp.Tool]
+	prompts   registry[*mcp.Prompt]
+	resources registry[*mcp.Resource]
+	templates registry[*mcp.ResourceTemplate]
 	// completion says that an item has completions.
 	completion atomic.Bool
 

@@ -11,9 +11,9 @@ import (
 )
 
 // A name that is being replaced is always found, and always in the list.
-func TestTableReplaceIsAtomic(t *testing.T) {
-	table := table[int]{kind: ItemTool, changed: runtime.Gosched}
-	put(t, &table, "x", 0)
+func TestRegistryReplaceIsAtomic(t *testing.T) {
+	items := registry[int]{kind: ItemTool, changed: runtime.Gosched}
+	put(t, &items, "x", 0)
 	done := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 2 {
@@ -24,7 +24,7 @@ func TestTableReplaceIsAtomic(t *testing.T) {
 					return
 				default:
 				}
-				if table.get("x") == nil || len(table.all()) != 1 {
+				if items.get("x") == nil || len(items.all()) != 1 {
 					t.Error("there is none")
 					return
 				}
@@ -33,27 +33,27 @@ func TestTableReplaceIsAtomic(t *testing.T) {
 		})
 	}
 	for i := range 2000 {
-		put(t, &table, "x", i)
+		put(t, &items, "x", i)
 	}
 	close(done)
 	readers.Wait()
 }
 
 // A page is the same with and without a view, for any page size.
-func TestTablePages(t *testing.T) {
-	table := table[int]{kind: ItemTool, changed: func() {}}
+func TestRegistryPages(t *testing.T) {
+	items := registry[int]{kind: ItemTool, changed: func() {}}
 	for i, name := range []string{"a", "b", "c"} {
-		put(t, &table, name, i)
+		put(t, &items, name, i)
 	}
-	table.remove("b")
+	items.remove("b")
 	for _, size := range []int{1, 2, 3, math.MaxInt} {
 		for after := range uint64(5) {
-			cursor := table.cursor(after)
-			want, wantNext, err := table.page(cursor, size, func(*target) bool { return true })
+			cursor := items.cursor(after)
+			want, wantNext, err := items.page(cursor, size, func(*target) bool { return true })
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, next, err := table.page(cursor, size, nil)
+			got, next, err := items.page(cursor, size, nil)
 			if err != nil || next != wantNext || !slices.Equal(got, want) {
 				t.Errorf("%d after %d: %v, %q, %v, not %v, %q", size, after, got, next, err, want, wantNext)
 			}
@@ -61,7 +61,7 @@ func TestTablePages(t *testing.T) {
 	}
 }
 
-func put[T comparable](t *testing.T, to *table[T], name string, def T) (old *entry[T]) {
+func put[T comparable](t *testing.T, to *registry[T], name string, def T) (old *entry[T]) {
 	t.Helper()
 	old, _, err := to.put(name, def, &target{})
 	if err != nil {
@@ -73,9 +73,9 @@ func put[T comparable](t *testing.T, to *table[T], name string, def T) (old *ent
 // A definition with the same JSON is no change, and the list keeps the old pointer, by which
 // encoded pages are known. A definition that the caller has changed meanwhile, and a removed
 // one, are changes.
-func TestTablePutEqual(t *testing.T) {
+func TestRegistryPutEqual(t *testing.T) {
 	changes := 0
-	table := table[*mcp.Tool]{kind: ItemTool, changed: func() { changes++ }}
+	items := registry[*mcp.Tool]{kind: ItemTool, changed: func() { changes++ }}
 	meta := mcp.Meta{"example.com/k": 1}
 	def := func(title string) *mcp.Tool { return &mcp.Tool{Name: "x", Title: title, Meta: meta} }
 	first := def("a")
@@ -83,31 +83,31 @@ func TestTablePutEqual(t *testing.T) {
 		def  *mcp.Tool
 		want int
 	}{{first, 1}, {def("a"), 1}, {def("b"), 2}, {def("b"), 2}, {def("a"), 3}} {
-		put(t, &table, "x", step.def)
+		put(t, &items, "x", step.def)
 		if changes != step.want {
 			t.Fatalf("%d changes, want %d", changes, step.want)
 		}
 	}
-	kept := table.get("x").def
-	target := table.get("x").target
-	put(t, &table, "x", def("a"))
-	if now := table.get("x"); now.def != kept || now.target == target || !table.holds([]*mcp.Tool{kept}) {
+	kept := items.get("x").def
+	target := items.get("x").target
+	put(t, &items, "x", def("a"))
+	if now := items.get("x"); now.def != kept || now.target == target || !items.holds([]*mcp.Tool{kept}) {
 		t.Error("an equal definition takes the place of the handler and not of the definition")
 	}
 	meta["example.com/k"] = 2
-	if put(t, &table, "x", def("a")); changes != 4 {
+	if put(t, &items, "x", def("a")); changes != 4 {
 		t.Error("the definition's own map has changed")
 	}
-	table.remove("y", "z")
-	if table.remove(); changes != 4 {
+	items.remove("y", "z")
+	if items.remove(); changes != 4 {
 		t.Error("nothing was removed")
 	}
-	table.remove("x", "x")
-	if put(t, &table, "x", def("a")) != nil || changes != 6 {
+	items.remove("x", "x")
+	if put(t, &items, "x", def("a")) != nil || changes != 6 {
 		t.Error("it was taken away and added")
 	}
 	meta["example.com/k"] = func() {}
-	if _, _, err := table.put("x", def("a"), nil); err == nil || changes != 6 {
+	if _, _, err := items.put("x", def("a"), nil); err == nil || changes != 6 {
 		t.Error("what has no JSON form was entered")
 	}
 }

@@ -15,17 +15,18 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A table holds what a feature has registered, in the order of registration.
-type table[T comparable] struct {
+// A registry has the items of one kind, in the order of registration. It is safe for concurrent
+// use.
+type registry[T comparable] struct {
 	kind   ItemKind
 	logger *slog.Logger
-	// changed is told of every change that lists show, outside the lock.
+	// changed is called after every change that lists show, without the lock.
 	changed func()
 
-	mu     sync.RWMutex
+	mu     sync.RWMutex // guards the rest
 	seq    uint64
-	order  []*entry[T] // replaced by every change, so that a reader may keep it
-	defs   []T         // those of order, replaced with it
+	order  []*entry[T] // copied on write, so that a reader may keep it
+	defs   []T         // the definitions of order, copied with it
 	byName map[string]*entry[T]
 }
 
@@ -46,40 +47,40 @@ type entry[T comparable] struct {
 // that cursors of lists stay valid. A definition with the same JSON as the one before is no
 // change; the list keeps the old one, so that its encoded pages stay valid. put returns the old
 // entry, or nil, and an error if the definition cannot be encoded.
-func (t *table[T]) put(name string, def T, to *target) (old, now *entry[T], err error) {
+func (r *registry[T]) put(name string, def T, to *target) (old, now *entry[T], err error) {
 	raw, err := wire.Marshal(nil, def)
 	if err != nil {
-		return nil, nil, fmt.Errorf("server: %s %q cannot be encoded for the list: %w", t.kind, cut(name, 128), err)
+		return nil, nil, fmt.Errorf("server: %s %q cannot be encoded for the list: %w", r.kind, cut(name, 128), err)
 	}
 	now = &entry[T]{name: name, def: def, target: to, shown: sha256.Sum256(raw)}
-	t.mu.Lock()
-	if t.byName == nil {
-		t.byName = map[string]*entry[T]{}
+	r.mu.Lock()
+	if r.byName == nil {
+		r.byName = map[string]*entry[T]{}
 	}
-	if old = t.byName[name]; old == nil {
-		t.seq++
-		now.seq = t.seq
-		t.order, t.defs = append(slices.Clip(t.order), now), append(slices.Clip(t.defs), def)
+	if old = r.byName[name]; old == nil {
+		r.seq++
+		now.seq = r.seq
+		r.order, r.defs = append(slices.Clip(r.order), now), append(slices.Clip(r.defs), def)
 	} else {
-		t.replace(old, now)
+		r.replace(old, now)
 	}
-	t.byName[name] = now
-	t.mu.Unlock()
+	r.byName[name] = now
+	r.mu.Unlock()
 	if old == nil || old.shown != now.shown {
-		t.changed()
+		r.changed()
 	}
 	return old, now, nil
 }
 
 // enter registers an item or replaces the one with its name. changed reports whether it has
 // replaced an item with another definition or other static content.
-func (t *table[T]) enter(name string, def T, to *target) (changed bool, err error) {
-	old, now, err := t.put(name, def, to)
+func (r *registry[T]) enter(name string, def T, to *target) (changed bool, err error) {
+	old, now, err := r.put(name, def, to)
 	if err != nil || old == nil {
 		return false, err
 	}
 	listed := old.shown != now.shown
-	logReplaced(t.logger, string(t.kind), name, listed)
+	logReplaced(r.logger, string(r.kind), name, listed)
 	return listed || !bytes.Equal(old.target.content, to.content), nil
 }
 
@@ -88,75 +89,75 @@ func logReplaced(logger *slog.Logger, kind, name string, listChanged bool) {
 	logger.Debug("registration.replaced", "kind", kind, "name", cut(name, 128), "list_changed", listChanged)
 }
 
-// replace puts an entry in the place of another. The caller must hold t.mu.
-func (t *table[T]) replace(old, now *entry[T]) {
-	at := slices.Index(t.order, old)
+// replace puts an entry in the place of another. The caller must hold r.mu.
+func (r *registry[T]) replace(old, now *entry[T]) {
+	at := slices.Index(r.order, old)
 	now.seq = old.seq
-	t.order = slices.Clone(t.order)
-	t.order[at] = now
+	r.order = slices.Clone(r.order)
+	r.order[at] = now
 	if old.shown == now.shown {
 		now.def = old.def
 		return
 	}
-	t.defs = slices.Clone(t.defs)
-	t.defs[at] = now.def
+	r.defs = slices.Clone(r.defs)
+	r.defs[at] = now.def
 }
 
 // remove removes definitions by name. It ignores unknown names.
-func (t *table[T]) remove(names ...string) {
-	t.mu.Lock()
-	before := len(t.order)
-	t.order = slices.DeleteFunc(slices.Clone(t.order), func(e *entry[T]) bool { return slices.Contains(names, e.name) })
-	t.defs = make([]T, len(t.order))
-	for i, e := range t.order {
-		t.defs[i] = e.def
+func (r *registry[T]) remove(names ...string) {
+	r.mu.Lock()
+	before := len(r.order)
+	r.order = slices.DeleteFunc(slices.Clone(r.order), func(e *entry[T]) bool { return slices.Contains(names, e.name) })
+	r.defs = make([]T, len(r.order))
+	for i, e := range r.order {
+		r.defs[i] = e.def
 	}
 	for _, name := range names {
-		delete(t.byName, name)
+		delete(r.byName, name)
 	}
-	removed := before > len(t.order)
-	t.mu.Unlock()
+	removed := before > len(r.order)
+	r.mu.Unlock()
 	if removed {
-		t.changed()
+		r.changed()
 	}
 }
 
-func (t *table[T]) get(name string) *entry[T] {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.byName[name]
+func (r *registry[T]) get(name string) *entry[T] {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.byName[name]
 }
 
 // target returns the target with a name, or nil.
-func (t *table[T]) target(name string) *target {
-	if e := t.get(name); e != nil {
+func (r *registry[T]) target(name string) *target {
+	if e := r.get(name); e != nil {
 		return e.target
 	}
 	return nil
 }
 
-func (t *table[T]) all() []*entry[T] {
-	order, _ := t.listed()
+func (r *registry[T]) all() []*entry[T] {
+	order, _ := r.listed()
 	return order
 }
 
 // listed returns all entries and their definitions, which must not be changed.
-func (t *table[T]) listed() ([]*entry[T], []T) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.order, t.defs
+func (r *registry[T]) listed() ([]*entry[T], []T) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.order, r.defs
 }
 
 // used reports whether anything was ever registered.
-func (t *table[T]) used() bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.seq > 0
+func (r *registry[T]) used() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.seq > 0
 }
 
 // holds reports whether definitions are registered, in this order.
-func (t *table[T]) holds(defs []T) bool {
-	for _, e := range t.all() {
+func (r *registry[T]) holds(defs []T) bool {
+	for _, e := range r.all() {
 		if len(defs) > 0 && e.def == defs[0] {
 			defs = defs[1:]
 		}
@@ -166,20 +167,20 @@ func (t *table[T]) holds(defs []T) bool {
 
 // page returns at most size definitions after a cursor, and the cursor of the next page, or "".
 // visible reports what the caller may see. If it is nil, the result has all definitions; it is
-// the table's own slice and must not be changed.
-func (t *table[T]) page(cursor string, size int, visible func(to *target) bool) (defs []T, next string, err error) {
-	after, err := t.position(cursor)
+// the registry's own slice and must not be changed.
+func (r *registry[T]) page(cursor string, size int, visible func(to *target) bool) (defs []T, next string, err error) {
+	after, err := r.position(cursor)
 	if err != nil {
 		return nil, "", err
 	}
-	order, all := t.listed()
+	order, all := r.listed()
 	first, _ := slices.BinarySearchFunc(order, after+1, func(e *entry[T], seq uint64) int {
 		return int(int64(e.seq) - int64(seq))
 	})
 	if visible == nil {
 		end := first + min(size, len(order)-first)
 		if end < len(order) {
-			next = t.cursor(order[end-1].seq)
+			next = r.cursor(order[end-1].seq)
 		}
 		return all[first:end:end], next, nil
 	}
@@ -190,7 +191,7 @@ func (t *table[T]) page(cursor string, size int, visible func(to *target) bool) 
 			continue
 		}
 		if len(defs) == size {
-			return defs, t.cursor(last), nil
+			return defs, r.cursor(last), nil
 		}
 		defs, last = append(defs, e.def), e.seq
 	}
@@ -199,17 +200,17 @@ func (t *table[T]) page(cursor string, size int, visible func(to *target) bool) 
 
 // cursor returns the opaque cursor of a position. It has the kind of the list, so that it is
 // not valid for other lists.
-func (t *table[T]) cursor(after uint64) string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "1 %s %d", t.kind, after))
+func (r *registry[T]) cursor(after uint64) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "1 %s %d", r.kind, after))
 }
 
-func (t *table[T]) position(cursor string) (uint64, error) {
+func (r *registry[T]) position(cursor string) (uint64, error) {
 	if cursor == "" { // the first page
 		return 0, nil
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if digits, ours := strings.CutPrefix(string(raw), "1 "+string(t.kind)+" "); err == nil && ours {
-		if after, err := strconv.ParseUint(digits, 10, 63); err == nil && t.cursor(after) == cursor {
+	if digits, ours := strings.CutPrefix(string(raw), "1 "+string(r.kind)+" "); err == nil && ours {
+		if after, err := strconv.ParseUint(digits, 10, 63); err == nil && r.cursor(after) == cursor {
 			return after, nil
 		}
 	}
