@@ -177,9 +177,9 @@ func TestLegacyChangesOverHTTP(t *testing.T) {
 
 // unsent returns how many notifications could not be sent.
 func unsent(srv *server.Server, method string) (n uint64) {
-	for _, d := range srv.Core().Snapshot().Counters.NotificationsDropped {
+	for d, count := range srv.Core().Snapshot().Counters.NotificationsDropped {
 		if d.Method == method && (d.Reason == mcp.DropStreamGone || d.Reason == mcp.DropSessionGone) {
-			n += d.Count
+			n += count
 		}
 	}
 	return n

@@ -75,11 +75,11 @@ func counters(c *session.Counters) telemetry.Counters {
 	for _, r := range c.Refused {
 		nest(out.Refused, r.Reason, r.By, r.Count)
 	}
-	for _, n := range c.Ignored {
-		nest(out.Ignored, n.Kind, n.Reason, n.Count)
+	for i, n := range c.Ignored {
+		nest(out.Ignored, i.Kind, i.Reason, n)
 	}
-	for _, n := range c.NotificationsDropped {
-		nest(out.NotificationsDropped, n.Method, n.Reason, n.Count)
+	for d, n := range c.NotificationsDropped {
+		nest(out.NotificationsDropped, d.Method, d.Reason, n)
 	}
 	for i := range c.Series {
 		s := &c.Series[i]

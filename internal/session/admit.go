@@ -30,7 +30,7 @@ func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 	}
 	if rt.Subscription {
 		if r.hasPlace = c.subscriptions.enter(); !r.hasPlace {
-			c.reject(r, mcp.RejectOverload, overload(limits.NameSubscriptions))
+			c.reject(r, mcp.RejectOverload, Overload(limits.NameSubscriptions))
 			return
 		}
 	}
@@ -45,7 +45,7 @@ func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 	r.queued = !r.slots.try()
 	if r.queued {
 		if full := c.queue(s); full != "" {
-			c.reject(r, mcp.RejectOverload, overload(full))
+			c.reject(r, mcp.RejectOverload, Overload(full))
 			return
 		}
 	}
@@ -75,9 +75,9 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 	if r.session == nil {
 		switch {
 		case c.unread.Load() >= int64(c.limits.MaxUnread):
-			return mcp.RejectOverload, overload(limits.NameUnread)
+			return mcp.RejectOverload, Overload(limits.NameUnread)
 		case !ln.enter(&r.work):
-			return mcp.RejectShuttingDown, shuttingDown()
+			return mcp.RejectShuttingDown, ShuttingDown()
 		}
 		return "", nil
 	}
@@ -87,18 +87,18 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 		case !st.accepting() && r.session.stream == nil:
 			reason, err = mcp.RejectSessionUnknown, SessionUnknown()
 		case !st.accepting():
-			reason, err = mcp.RejectShuttingDown, shuttingDown()
+			reason, err = mcp.RejectShuttingDown, ShuttingDown()
 		case r.Era == mcp.Legacy && st.peer == nil && !r.Route.BeforeInitialize:
 			reason = mcp.RejectNotInitialized
 			err = mcp.NewError(mcp.CodeInvalidRequest, "the session is not initialized: %s", wire.WaysIn)
 		case st.index[key] != nil || r.repeated:
 			reason, err = mcp.RejectDuplicateID, duplicateID(r)
 		case len(st.live) >= c.limits.MaxInFlight+c.limits.MaxQueue:
-			reason, err = mcp.RejectOverload, overload(limits.NameInFlight)
+			reason, err = mcp.RejectOverload, Overload(limits.NameInFlight)
 		case r.session.stream.Overfull():
-			reason, err = mcp.RejectOverload, overload(limits.NameQueuedBytes)
+			reason, err = mcp.RejectOverload, Overload(limits.NameQueuedBytes)
 		case !ln.enter(&r.work):
-			reason, err = mcp.RejectShuttingDown, shuttingDown()
+			reason, err = mcp.RejectShuttingDown, ShuttingDown()
 		default:
 			st.index[key] = r
 			st.live[r] = struct{}{}
@@ -112,7 +112,7 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
 	r.leaveSubscriptions()
 	if reason == mcp.RejectOverload && c.Draining() { // waiting for a slot would not help
-		reason, err = mcp.RejectShuttingDown, shuttingDown()
+		reason, err = mcp.RejectShuttingDown, ShuttingDown()
 	}
 	// An id that was in flight at the admission counts as taken, even if the answer to the
 	// first request has been decided since: it may not be queued yet.

@@ -8,19 +8,56 @@ import (
 
 // Counters are the totals since the core was made.
 type Counters struct {
-	Series               []SeriesCounters
-	Received             map[string]uint64 // by kind
+	Tally
+	Series        []SeriesCounters
+	Received      map[string]uint64 // by kind
+	Refused       []RefusedCounter
+	EventFailures map[string]uint64 // of the event store, by operation
+}
+
+// A Tally holds counters that belong to no series.
+type Tally struct {
 	Rejected             map[mcp.RejectReason]uint64
-	Ignored              []IgnoredCounter
-	NotificationsDropped []NotificationCounter
+	Ignored              map[Ignored]uint64
+	NotificationsDropped map[DroppedNotification]uint64
 	LimitsReached        map[string]uint64
 	ExchangesRefused     map[mcp.RefuseReason]uint64 // exchanges that carried no message
 	SessionsClosed       map[mcp.Cause]uint64
-	Refused              []RefusedCounter
-	ObserverPanics       uint64            // contained panics of the [Observer]
-	EventFailures        map[string]uint64 // of the event store, by operation
+	ObserverPanics       uint64 // contained panics of the [Observer]
 	StreamsResumed       uint64
 	ResponsesExpired     uint64 // stored answers that nobody has fetched; they stay in Stored
+}
+
+// Ignored is why a message had no effect.
+type Ignored struct {
+	Kind   mcp.IgnoredKind
+	Reason mcp.IgnoreReason
+}
+
+// A DroppedNotification is a notification that was not sent, and why.
+type DroppedNotification struct {
+	Method string
+	Reason mcp.DropReason
+}
+
+func newTally() Tally {
+	return Tally{
+		Rejected: map[mcp.RejectReason]uint64{}, Ignored: map[Ignored]uint64{},
+		NotificationsDropped: map[DroppedNotification]uint64{}, LimitsReached: map[string]uint64{},
+		ExchangesRefused: map[mcp.RefuseReason]uint64{}, SessionsClosed: map[mcp.Cause]uint64{},
+	}
+}
+
+func (t *Tally) add(o *Tally) {
+	addAll(t.Rejected, o.Rejected)
+	addAll(t.Ignored, o.Ignored)
+	addAll(t.NotificationsDropped, o.NotificationsDropped)
+	addAll(t.LimitsReached, o.LimitsReached)
+	addAll(t.ExchangesRefused, o.ExchangesRefused)
+	addAll(t.SessionsClosed, o.SessionsClosed)
+	t.ObserverPanics += o.ObserverPanics
+	t.StreamsResumed += o.StreamsResumed
+	t.ResponsesExpired += o.ResponsesExpired
 }
 
 // SeriesCounters are the totals of one method or tool.
@@ -33,20 +70,6 @@ type SeriesCounters struct {
 	// TasksCancelled are of what goes on after its request was answered. They have no part
 	// in the conservation law.
 	TasksCancelled map[mcp.Cause]uint64 // without zeros
-}
-
-// An IgnoredCounter counts messages that had no effect.
-type IgnoredCounter struct {
-	Kind   mcp.IgnoredKind
-	Reason mcp.IgnoreReason
-	Count  uint64
-}
-
-// A NotificationCounter counts notifications that were not sent.
-type NotificationCounter struct {
-	Method string
-	Reason mcp.DropReason
-	Count  uint64
 }
 
 // Totals adds up the counters of the conservation law.

@@ -73,13 +73,13 @@ func (c *Core) Detach(ctx context.Context, r *Request, name string, deadline tim
 	case full && !c.Draining():
 		cancel(mcp.ErrRequestDone)
 		c.ledger.limitReached(limits.NameRunningTasks)
-		return nil, overload(limits.NameRunningTasks)
+		return nil, Overload(limits.NameRunningTasks)
 	case full || !c.ledger.lane().enter(&d.work):
 		if !full {
 			c.running.leave()
 		}
 		cancel(mcp.ErrServerShutdown)
-		return nil, shuttingDown()
+		return nil, ShuttingDown()
 	}
 	if r.slots.share() {
 		d.class = &r.slots

@@ -24,7 +24,7 @@ func (c *Core) Shutdown(ctx context.Context) error {
 	}
 	c.ledger.seal()
 	queued := &mcp.CancelError{Cause: mcp.CauseServerShutdown}
-	answer := shuttingDown().WithData(mcp.ErrorData{Reason: string(mcp.RejectShuttingDown), Phase: "queued"})
+	answer := ShuttingDown().WithData(mcp.ErrorData{Reason: string(mcp.RejectShuttingDown), Phase: "queued"})
 	for _, r := range live[*Request](c.ledger) {
 		// One that has its slots begins in a moment, and is waited for like those that run.
 		if r.queued && r.cancelQueued(queued, answer) {

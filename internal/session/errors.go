@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -36,24 +35,17 @@ func SessionUnknown() *mcp.Error {
 		WithData(mcp.ErrorData{Reason: string(mcp.RejectSessionUnknown)})
 }
 
-func shuttingDown() *mcp.Error {
+// ShuttingDown is the answer to a request that is refused because the server drains.
+func ShuttingDown() *mcp.Error {
 	return mcp.NewError(mcp.CodeInternalError, "the server is shutting down").
 		WithData(mcp.ErrorData{Reason: string(mcp.RejectShuttingDown)})
 }
 
-func overload(limit string) *mcp.Error {
+// Overload is the answer to a request that a limit leaves no room for.
+func Overload(limit string) *mcp.Error {
 	return mcp.NewError(mcp.CodeInternalError, "the server is overloaded: %s is reached", limit).
 		WithData(mcp.ErrorData{Reason: string(mcp.RejectOverload), Limit: limit})
 }
-
-// BodyOverload is the error for a body that ReserveBody has no room for.
-func BodyOverload() *mcp.Error { return overload(limits.NameBodyBytes) }
-
-// Overload is the error for what a limit has no room for.
-func Overload(limit string) *mcp.Error { return overload(limit) }
-
-// ShuttingDown is the error for a request that the drain has left without an answer.
-func ShuttingDown() *mcp.Error { return shuttingDown() }
 
 // ErrAbandoned is matched by the errors that name the handlers which ignored their cancelled
 // context and were left behind.

@@ -288,17 +288,17 @@ func (sc *script) checkCounters() {
 	same("stored", stored, 0)
 	same("dropped", dropped, sum["dropped"])
 	var ignored, ignoredCancels, ignoredResponses, rejected, closed, panics uint64
-	for _, i := range k.Ignored {
+	for i, n := range k.Ignored {
 		if !slices.Contains(mcp.IgnoreReasons(i.Kind), i.Reason) {
 			sc.faultLocked("vocabulary: ignored %s %s", i.Kind, i.Reason)
 		}
 		switch i.Kind {
 		case mcp.IgnoredCancel:
-			ignoredCancels += i.Count
+			ignoredCancels += n
 		case mcp.IgnoredResponse:
-			ignoredResponses += i.Count
+			ignoredResponses += n
 		default:
-			ignored += i.Count
+			ignored += n
 		}
 	}
 	for reason, n := range k.Rejected {

@@ -92,11 +92,11 @@ func (sc *script) atRest() {
 		}
 	}
 	dropped := map[string]uint64{}
-	for _, n := range snap.Counters.NotificationsDropped {
-		if !slices.Contains(mcp.NotificationDropReasons(), n.Reason) {
-			sc.faultLocked("vocabulary: notification %s", n.Reason)
+	for d, n := range snap.Counters.NotificationsDropped {
+		if !slices.Contains(mcp.NotificationDropReasons(), d.Reason) {
+			sc.faultLocked("vocabulary: notification %s", d.Reason)
 		}
-		dropped[n.Method] += n.Count
+		dropped[d.Method] += n
 	}
 	m := mcp.NotificationProgress
 	if sc.tried[m] != sc.notesSent[m]+dropped[m] {

@@ -58,29 +58,11 @@ type seriesCounts struct {
 	abandoned                      [numCauses]uint64
 }
 
-// tally holds the counters without a series.
+// tally holds the counters of a lane without a series.
 type tally struct {
-	received         [numReceived]uint64
-	rejected         map[mcp.RejectReason]uint64
-	ignored          map[ignoredKey]uint64
-	notificationDrop map[notificationKey]uint64
-	limits           map[string]uint64
-	exchangesRefused map[mcp.RefuseReason]uint64
-	sessionsClosed   map[mcp.Cause]uint64
-	observerPanics   uint64
-	eventFailures    [resume.NumOperations]uint64
-	resumed          uint64 // streams that a client has gone on reading
-	expired          uint64 // stored answers that nobody has fetched
-}
-
-type ignoredKey struct {
-	kind   mcp.IgnoredKind
-	reason mcp.IgnoreReason
-}
-
-type notificationKey struct {
-	method string
-	reason mcp.DropReason
+	Tally
+	received      [numReceived]uint64
+	eventFailures [resume.NumOperations]uint64
 }
 
 // Kinds of received messages, indexing tally.received.
@@ -97,14 +79,7 @@ var receivedKinds = [numReceived]string{"request", "notification", "response", "
 func newLedger(lanes int) *ledger {
 	l := &ledger{lanes: make([]lane, lanes), idle: make(chan struct{}), answered: make(chan struct{})}
 	for i := range l.lanes {
-		l.lanes[i].tally = tally{
-			rejected:         map[mcp.RejectReason]uint64{},
-			ignored:          map[ignoredKey]uint64{},
-			notificationDrop: map[notificationKey]uint64{},
-			limits:           map[string]uint64{},
-			exchangesRefused: map[mcp.RefuseReason]uint64{},
-			sessionsClosed:   map[mcp.Cause]uint64{},
-		}
+		l.lanes[i].tally.Tally = newTally()
 	}
 	return l
 }
@@ -198,25 +173,25 @@ func (l *ledger) count(f func(*tally)) {
 func (l *ledger) received(kind int) { l.count(func(t *tally) { t.received[kind]++ }) }
 
 func (l *ledger) rejected(received int, reason mcp.RejectReason) {
-	l.count(func(t *tally) { t.received[received]++; t.rejected[reason]++ })
+	l.count(func(t *tally) { t.received[received]++; t.Rejected[reason]++ })
 }
 
 func (l *ledger) ignored(received int, kind mcp.IgnoredKind, reason mcp.IgnoreReason) {
-	l.count(func(t *tally) { t.received[received]++; t.ignored[ignoredKey{kind, reason}]++ })
+	l.count(func(t *tally) { t.received[received]++; t.Ignored[Ignored{kind, reason}]++ })
 }
 
 func (l *ledger) notificationDropped(method string, reason mcp.DropReason) {
-	l.count(func(t *tally) { t.notificationDrop[notificationKey{method, reason}]++ })
+	l.count(func(t *tally) { t.NotificationsDropped[DroppedNotification{method, reason}]++ })
 }
 
-func (l *ledger) limitReached(name string) { l.count(func(t *tally) { t.limits[name]++ }) }
+func (l *ledger) limitReached(name string) { l.count(func(t *tally) { t.LimitsReached[name]++ }) }
 
 func (l *ledger) exchangesRefused(reason mcp.RefuseReason) {
-	l.count(func(t *tally) { t.exchangesRefused[reason]++ })
+	l.count(func(t *tally) { t.ExchangesRefused[reason]++ })
 }
 
 func (l *ledger) sessionClosed(cause mcp.Cause) {
-	l.count(func(t *tally) { t.sessionsClosed[cause]++ })
+	l.count(func(t *tally) { t.SessionsClosed[cause]++ })
 }
 
 // lockAll takes every lane's lock, always in the same order.

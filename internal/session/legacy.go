@@ -40,7 +40,7 @@ func (c *Core) open(s *Session) (mcp.RejectReason, *mcp.Error) {
 		c.mu.Lock()
 		if c.draining.Load() {
 			c.mu.Unlock()
-			return mcp.RejectShuttingDown, shuttingDown()
+			return mcp.RejectShuttingDown, ShuttingDown()
 		}
 		if len(c.byID) < c.limits.MaxSessions {
 			s.unopened = false
@@ -56,7 +56,7 @@ func (c *Core) open(s *Session) (mcp.RejectReason, *mcp.Error) {
 		}
 		c.mu.Unlock()
 		if !c.evict() {
-			return mcp.RejectOverload, overload(limits.NameSessions) // reject counts the limit
+			return mcp.RejectOverload, Overload(limits.NameSessions) // reject counts the limit
 		}
 		c.ledger.limitReached(limits.NameSessions)
 	}

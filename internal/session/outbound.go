@@ -127,7 +127,7 @@ func (s *Session) newOutbound(method string, params []byte, r *Request, to *stre
 		case st.phase > sessionEOF:
 			err = &mcp.CancelError{Cause: st.cause}
 		case len(st.outbound) >= s.core.limits.MaxOutbound:
-			full, err = true, overload(limits.NameOutbound)
+			full, err = true, Overload(limits.NameOutbound)
 		default:
 			st.outboundSeq++
 			o = &outbound{

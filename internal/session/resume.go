@@ -58,7 +58,7 @@ func (s *Session) Resume(ctx context.Context, lastEventID string) (*resume.Reade
 	}
 	r.Closed = s.unlisten
 	s.listen(r.Stream())
-	s.core.ledger.count(func(t *tally) { t.resumed++ })
+	s.core.ledger.count(func(t *tally) { t.StreamsResumed++ })
 	return r, nil
 }
 

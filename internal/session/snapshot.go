@@ -133,15 +133,8 @@ func (c *Core) Pending() int { return len(live[*Request](c.ledger)) }
 // snapshot copies the live set and the counters under all locks.
 func (l *ledger) snapshot() *Snapshot {
 	snap := &Snapshot{Counters: Counters{
-		Received:         map[string]uint64{},
-		Rejected:         map[mcp.RejectReason]uint64{},
-		LimitsReached:    map[string]uint64{},
-		ExchangesRefused: map[mcp.RefuseReason]uint64{},
-		SessionsClosed:   map[mcp.Cause]uint64{},
-		EventFailures:    map[string]uint64{},
+		Tally: newTally(), Received: map[string]uint64{}, EventFailures: map[string]uint64{},
 	}}
-	ignored, notifications := map[ignoredKey]uint64{}, map[notificationKey]uint64{}
-
 	l.lockAll()
 	l.mu.Lock()
 	series := l.series
@@ -158,34 +151,18 @@ func (l *ledger) snapshot() *Snapshot {
 				sums[j].add(c)
 			}
 		}
-		t := &ln.tally
-		for k, n := range t.received {
-			snap.Counters.Received[receivedKinds[k]] += n
+		snap.Counters.add(&ln.tally.Tally)
+		for kind, n := range ln.tally.received {
+			snap.Counters.Received[receivedKinds[kind]] += n
 		}
-		addAll(snap.Counters.Rejected, t.rejected)
-		addAll(ignored, t.ignored)
-		addAll(notifications, t.notificationDrop)
-		addAll(snap.Counters.LimitsReached, t.limits)
-		addAll(snap.Counters.ExchangesRefused, t.exchangesRefused)
-		addAll(snap.Counters.SessionsClosed, t.sessionsClosed)
-		snap.Counters.ObserverPanics += t.observerPanics
-		for op, n := range t.eventFailures {
+		for op, n := range ln.tally.eventFailures {
 			snap.Counters.EventFailures[resume.Operations()[op]] += n
 		}
-		snap.Counters.StreamsResumed += t.resumed
-		snap.Counters.ResponsesExpired += t.expired
 	}
 	l.unlockAll()
 
 	for i, s := range series {
 		snap.Counters.Series = append(snap.Counters.Series, sums[i].public(s))
-	}
-	for k, n := range ignored {
-		snap.Counters.Ignored = append(snap.Counters.Ignored, IgnoredCounter{k.kind, k.reason, n})
-	}
-	for k, n := range notifications {
-		snap.Counters.NotificationsDropped = append(snap.Counters.NotificationsDropped,
-			NotificationCounter{k.method, k.reason, n})
 	}
 	return snap
 }

@@ -90,17 +90,17 @@ func (w *world) conserved() {
 		rejected += n
 	}
 	ignoredCancels := uint64(0)
-	for _, i := range snap.Counters.Ignored {
-		ignored += i.Count
+	for i, n := range snap.Counters.Ignored {
+		ignored += n
 		if i.Kind == mcp.IgnoredCancel {
-			ignoredCancels += i.Count
+			ignoredCancels += n
 		}
 	}
 	handled := snap.Counters.Received["notification"] - ignoredCancels
 	var ignoredResponses uint64
-	for _, i := range snap.Counters.Ignored {
+	for i, n := range snap.Counters.Ignored {
 		if i.Kind == mcp.IgnoredResponse {
-			ignoredResponses += i.Count
+			ignoredResponses += n
 		}
 	}
 	responses := snap.Counters.Received["response"] - ignoredResponses
@@ -139,11 +139,11 @@ func (w *world) counts() counts {
 	for r, n := range k.Rejected {
 		add("rejected/"+string(r), n)
 	}
-	for _, i := range k.Ignored {
-		add("ignored/"+string(i.Kind)+"/"+string(i.Reason), i.Count)
+	for i, n := range k.Ignored {
+		add("ignored/"+string(i.Kind)+"/"+string(i.Reason), n)
 	}
-	for _, n := range k.NotificationsDropped {
-		add("notification/"+string(n.Reason), n.Count)
+	for d, n := range k.NotificationsDropped {
+		add("notification/"+string(d.Reason), n)
 	}
 	for l, n := range k.LimitsReached {
 		add("limit/"+l, n)

@@ -50,8 +50,8 @@ func TestClientWithoutEventStreamsGetsItsAnswerOnly(t *testing.T) {
 		require.Equal(t, answer(1, "{}"), <-answered)
 
 		c := e.Conserved()
-		require.Equal(t, []session.NotificationCounter{
-			{Method: "notifications/progress", Reason: mcp.DropStreamGone, Count: 6},
+		require.Equal(t, map[session.DroppedNotification]uint64{
+			{Method: "notifications/progress", Reason: mcp.DropStreamGone}: 6,
 		}, c.NotificationsDropped)
 	})
 }

@@ -82,7 +82,7 @@ func TestBatchesNeedASessionOf20250326(t *testing.T) {
 	require.JSONEq(t, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"there is no such session","data":{"reason":"session_unknown"}}}`, got)
 
 	c := e.Conserved()
-	require.Contains(t, c.Ignored, session.IgnoredCounter{Kind: mcp.IgnoredFrame, Reason: mcp.IgnoreBatch, Count: 7})
+	require.EqualValues(t, 7, c.Ignored[session.Ignored{Kind: mcp.IgnoredFrame, Reason: mcp.IgnoreBatch}])
 	require.Equal(t, map[mcp.RefuseReason]uint64{mcp.RefuseSessionUnknown: 1}, c.ExchangesRefused)
 }
 

@@ -121,7 +121,7 @@ func (x *exchange) refuseBody(err error) {
 			x.refuse(http.StatusServiceUnavailable, mcp.RefuseShuttingDown, session.ShuttingDown())
 			return
 		}
-		x.refuse(http.StatusTooManyRequests, mcp.RefuseOverload, session.BodyOverload())
+		x.refuse(http.StatusTooManyRequests, mcp.RefuseOverload, session.Overload(limits.NameBodyBytes))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		x.w.Header().Set("Connection", "close")
 		x.refuse(http.StatusRequestTimeout, mcp.RefuseBodyTimeout, invalid("the body did not arrive in time: %s is reached",

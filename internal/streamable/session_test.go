@@ -160,7 +160,7 @@ func TestModernCancelIsIgnored(t *testing.T) {
 	e.Release <- struct{}{}
 	require.NoError(t, <-e.Ended)
 	require.Equal(t, answer(1, "wait"), <-answered)
-	require.Contains(t, e.Conserved().Ignored, session.IgnoredCounter{Kind: mcp.IgnoredCancel, Reason: mcp.IgnoreWrongTransport, Count: 1})
+	require.EqualValues(t, 1, e.Conserved().Ignored[session.Ignored{Kind: mcp.IgnoredCancel, Reason: mcp.IgnoreWrongTransport}])
 }
 
 // A modern client sends requests and notifications, nothing else.
@@ -172,7 +172,7 @@ func TestModernClientSendsRequestsAndNotificationsOnly(t *testing.T) {
 	res, body = e.post(`{"jsonrpc":"2.0","id":1,"result":{}}`, "Mcp-Protocol-Version: 2026-07-28")
 	require.Equal(t, 400, res.StatusCode)
 	require.Contains(t, body, `"code":-32600`)
-	require.Equal(t, []session.IgnoredCounter{{Kind: mcp.IgnoredResponse, Reason: mcp.IgnoreEraForbidden, Count: 1}}, e.Conserved().Ignored)
+	require.Equal(t, map[session.Ignored]uint64{{Kind: mcp.IgnoredResponse, Reason: mcp.IgnoreEraForbidden}: 1}, e.Conserved().Ignored)
 }
 
 // The end of a session ends the exchanges of its requests at once.
