@@ -58,7 +58,7 @@ func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 		c.reject(r, reason, err)
 		return
 	}
-	r.alarm.Store(c.timers.set(r))
+	r.alarm.Store(c.alarms.set(r))
 	if !r.onByteStream() {
 		st.Own((*answer)(r), r.opener())
 	}

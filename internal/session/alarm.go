@@ -9,11 +9,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 )
 
-// timers are used again, because every request needs two and hardly any of them fires.
-type timers struct {
-	idle   sync.Pool // of *time.Timer
-	alarms sync.Pool // of *alarm
-}
+// alarms are used again, because every request needs one and hardly any of them fires. The
+// plain version is time.AfterFunc for each request.
+type alarms struct{ idle sync.Pool } // of *alarm
 
 // An alarm watches over one request at a time: it tells the stream if the answer is not a
 // quick one, and expires the request at its deadline.
@@ -23,12 +21,12 @@ type alarm struct {
 }
 
 // set returns an alarm for r, which has just arrived.
-func (t *timers) set(r *Request) *alarm {
+func (t *alarms) set(r *Request) *alarm {
 	patience := r.Deadline().Sub(r.began)
 	if r.stream.ExpectQuick() {
 		patience = min(patience, stream.QuickAnswer)
 	}
-	a, ok := t.alarms.Get().(*alarm)
+	a, ok := t.idle.Get().(*alarm)
 	if !ok {
 		a = new(alarm)
 		a.timer = time.AfterFunc(math.MaxInt64, a.ring) // no sooner: it needs its timer
@@ -54,9 +52,9 @@ func (a *alarm) ring() {
 
 // unset ends an alarm. It must be called once at most. One that rings already keeps its
 // request, and is not used again.
-func (t *timers) unset(a *alarm) {
+func (t *alarms) unset(a *alarm) {
 	if a.timer.Stop() {
 		a.request.Store(nil)
-		t.alarms.Put(a)
+		t.idle.Put(a)
 	}
 }

@@ -2,12 +2,11 @@ package session
 
 import "sync"
 
-// tasks counts background work. Unlike a sync.WaitGroup, work may start while
-// somebody waits.
+// tasks counts background work. Unlike with a sync.WaitGroup, work may start during a wait.
 type tasks struct {
 	mu    sync.Mutex
 	n     int
-	quiet chan struct{} // closed when n reaches zero; nil while nobody waits
+	quiet chan struct{} // closed when n reaches zero; nil if there is no wait
 }
 
 // start runs f on a goroutine of its own.

@@ -59,7 +59,7 @@ type Core struct {
 	unread atomic.Int64 // modern exchanges whose answer has no fate yet
 	_      [64]byte
 
-	timers  timers
+	alarms  alarms
 	frames  frames
 	tasks   tasks // background work
 	refused refusedCounts

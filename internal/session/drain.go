@@ -26,7 +26,7 @@ func (c *Core) Shutdown(ctx context.Context) error {
 	queued := &mcp.CancelError{Cause: mcp.CauseServerShutdown}
 	answer := ShuttingDown().WithData(mcp.ErrorData{Reason: string(mcp.RejectShuttingDown), Phase: "queued"})
 	for _, r := range live[*Request](c.ledger) {
-		// One that has its slots begins in a moment, and is waited for like those that run.
+		// A request that has its slots begins in a moment, and is waited for like a running one.
 		if r.queued && r.cancelQueued(queued, answer) {
 			c.logger.InfoContext(r.ctx, "request.refused", append(r.LogAttrs(), "reason", mcp.RejectShuttingDown)...)
 		}
@@ -87,7 +87,7 @@ func (c *Core) Close() {
 func (c *Core) awaitIdle(ctx context.Context) {
 	select {
 	case <-c.ledger.idle:
-		return // also without any patience
+		return // also if ctx is done already
 	default:
 	}
 	ticker := time.NewTicker(time.Second)
@@ -138,7 +138,7 @@ func (c *Core) stop() (left []string) {
 }
 
 // awaitClean waits for cancelled handlers until the clean-up grace ends. When all
-// patience has ended it is short, but those that obey at once are not left behind.
+// patience has ended it waits only for a fifth of that grace.
 func (c *Core) awaitClean(end time.Time) {
 	timer := time.NewTimer(time.Until(end))
 	defer timer.Stop()
@@ -157,7 +157,7 @@ func (c *Core) awaitClean(end time.Time) {
 }
 
 // flush waits until every answer was written, and gives up the streams whose peers
-// do not read. The last writes have what is left of the grace, but not nothing.
+// do not read. The last writes have what is left of the grace, and a fifth of it at least.
 func (c *Core) flush(end time.Time) {
 	bound := time.Now().Add(max(time.Until(end), c.limits.CleanupGrace/5))
 	for _, st := range c.owing() {

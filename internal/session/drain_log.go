@@ -23,8 +23,8 @@ func (c *Core) logProgress() {
 }
 
 // logDeadline logs the picture of a drain that has run out of time, as /debug/requests
-// shows it: who must know what was cut off has no other place to look when the process is
-// gone. It is one record with closed sets of keys, and one for each of the oldest.
+// shows it: when the process is gone, the log is the only place that tells what was cut off.
+// It is one record with closed sets of keys, and one for each of the oldest.
 func (c *Core) logDeadline() {
 	snap := c.Snapshot()
 	c.logger.Warn("drain.deadline", "left", len(snap.Requests), "oldest", snap.OldestAge(),

@@ -35,8 +35,7 @@ type Series struct {
 	Target string
 	index  int
 	answer atomic.Int64 // size in bytes of the latest result
-	// Observation belongs to the observer: what it knows of the series, so that it need not
-	// look for it.
+	// Observation belongs to the observer, which keeps there what it knows of the series.
 	Observation atomic.Value
 }
 

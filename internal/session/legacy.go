@@ -23,8 +23,8 @@ func (c *Core) Open(conn *Conn, id string) (*Session, mcp.RejectReason, *mcp.Err
 	return nil, reason, err
 }
 
-// Prepare makes a legacy HTTP session with the given id. It takes no place among the
-// sessions, and nobody knows of it, before its first request has passed admission.
+// Prepare makes a legacy HTTP session with the given id. It does not
+// count as a session, and cannot be found, before its first request has passed admission.
 func (c *Core) Prepare(conn *Conn, id string) *Session {
 	s := newSession(c, conn, id)
 	if c.store != nil {
@@ -47,7 +47,7 @@ func (c *Core) open(s *Session) (mcp.RejectReason, *mcp.Error) {
 			c.sessions[s] = struct{}{}
 			c.byID[s.id] = s
 			c.mu.Unlock()
-			s.update(func(st *state) { // its time to finish the handshake begins
+			s.update(func(st *state) { // the time to finish its handshake begins
 				st.idleTimer = time.AfterFunc(c.limits.InitializeTimeout, s.expire)
 			})
 			c.tell("SessionOpened", func(o Observer) { o.SessionOpened(s) })
@@ -76,9 +76,9 @@ func (c *Core) evict() bool {
 	}
 }
 
-// oldestIdle returns the session that has been idle longest among those of the principal
-// who has the most sessions, so that nobody can end those of others by beginning many; nil
-// if no session is idle.
+// oldestIdle returns the session that has been idle longest among those of the principal with
+// the most sessions, so that a principal who opens many ends only sessions of its own; nil if
+// no session is idle.
 func (c *Core) oldestIdle() (oldest *Session) {
 	c.mu.Lock()
 	all := make([]*Session, 0, len(c.byID))
@@ -102,8 +102,7 @@ func (c *Core) oldestIdle() (oldest *Session) {
 }
 
 // Session returns the legacy HTTP session with an id, or nil. The session of another
-// principal is as unknown as one that never was: an id that somebody has got hold of is
-// of no use to him.
+// principal counts as unknown: a stolen id is of no use.
 func (c *Core) Session(id string, principal *auth.Principal) *Session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,9 +134,8 @@ func (s *Session) endIdle(cause mcp.Cause) (ended bool) {
 	return ended
 }
 
-// endStanding ends the session's own stream, or the subscriptions that share its byte
-// stream, politely, when the server drains. There will be no other stream, for which
-// calls could wait.
+// endStanding ends the session's own stream, or the subscriptions of its byte stream, when the
+// server drains. Calls that wait for a stream fail: there will be no other one.
 func (s *Session) endStanding() {
 	s.endSubscriptions(mcp.CauseServerShutdown)
 	var st *stream.Stream

@@ -16,9 +16,9 @@ func (c *Core) linesAbout(r *Request) *logline.Limiter {
 	return &r.session.lines
 }
 
-// senderLevel returns the level of a log line about what a sender is not served with, so
-// that its owner can find out who sends it: info once a second for each reason, with the
-// number of those that were silenced before, else debug.
+// senderLevel returns the level of a log line about a message that is not served, so that an
+// operator can find its sender: info once a second for each reason, with the number of lines
+// that were silenced before, else debug.
 func (c *Core) senderLevel(record, reason string) (level slog.Level, silenced slog.Attr) {
 	ok, n := c.lines.Allow(record, reason, time.Now())
 	if ok {
@@ -37,7 +37,7 @@ func (c *Core) logDrop(r *Request, reason mcp.DropReason) {
 	}
 }
 
-// sender says in the log who the peer is.
+// sender returns the fields that name the peer in the log.
 func (s *Session) sender() []slog.Attr {
 	attrs := []slog.Attr{slog.String("session", s.LogID())}
 	if s.conn.RemoteAddr != "" {

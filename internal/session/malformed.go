@@ -13,7 +13,7 @@ import (
 
 // Malformed counts a frame that is no message and, if it is to be answered,
 // queues the answer on st. nullID is for clients whose revision wants an id of null
-// where none could be read. The attributes say in the log who has sent it.
+// where none could be read. The attributes name the sender in the log.
 func (c *Core) Malformed(err *wire.Error, st *stream.Stream, nullID bool, sender ...slog.Attr) {
 	if reason, answer := c.countMalformed(err, sender...); answer {
 		st.RejectFrame(malformedAnswer(err, reason, nullID))
@@ -80,8 +80,8 @@ func (s *Session) Malformed(err *wire.Error) {
 }
 
 // judge counts what is no message and returns the answer to it, or nil. b is the batch
-// that it came in, or nil. Over HTTP, where it costs an exchange, nobody counts how
-// many come in a row. After the last one the session is closed.
+// that it came in, or nil. Over HTTP, where each costs an
+// exchange, it is not counted how many come in a row. After the last one the session is closed.
 func (s *Session) judge(err *wire.Error, b *batch) (m *stream.Message, last bool) {
 	var nullID, silent bool
 	s.update(func(st *state) {
@@ -110,8 +110,7 @@ func (s *Session) judge(err *wire.Error, b *batch) (m *stream.Message, last bool
 	return m, last
 }
 
-// maxErrorsPerSecond is how many errors a second a session sends that nobody can relate to
-// a request of his.
+// maxErrorsPerSecond is how many errors without an id a session is sent each second.
 const maxErrorsPerSecond = 10
 
 // mayRejectAnonymously reports whether such an error may be sent now.
@@ -124,7 +123,8 @@ func (st *state) mayRejectAnonymously(now time.Time) bool {
 }
 
 // MalformedTail counts the rest of a line that the end of the input has cut off, and
-// that is no message. Nobody is told: the peer did not finish saying it.
+// that is no message. It gets no answer: the peer did not finish the
+// message.
 func (s *Session) MalformedTail(*wire.Error) {
 	s.core.ledger.rejected(receivedInvalid, mcp.RejectParseError)
 	s.core.logMalformed(wire.ReasonParseError, "the input has ended within it", s.sender())

@@ -123,10 +123,9 @@ func (r *Request) Notify(method string, params []byte, key string) error {
 	return r.stream.Notify(r.ctx, &n.Message, r.core.limits.NotifyTimeout)
 }
 
-// noticeReason is the reason for which a notification about the request is dropped, given
-// what the wire says of it: the same as that of its answer, if there is none either. That
-// the client wants nothing more is the better reason, and that its session was removed
-// the second best.
+// noticeReason returns the reason for which a notification about the request is dropped, given
+// the reason of its stream. It is the reason that a dropped answer would have: first that the
+// client has cancelled, then that its session was removed, then that of the stream.
 func (r *Request) noticeReason(said mcp.DropReason) mcp.DropReason {
 	if r.verdict.byClient() {
 		return mcp.DropCancelled
@@ -140,11 +139,11 @@ func (r *Request) noticeReason(said mcp.DropReason) mcp.DropReason {
 	return said
 }
 
-// TakesNotifications reports whether notifications about this request reach the client: one
-// that takes no event stream for the answer gets none.
+// TakesNotifications reports whether the client takes notifications about this request: it does
+// if it takes an event stream for the answer.
 func (r *Request) TakesNotifications() bool { return !r.stream.TakesAnswersOnly() }
 
-// DropNotification counts a notification that was not even tried.
+// DropNotification counts a notification that is not queued at all.
 func (r *Request) DropNotification(method string, reason mcp.DropReason) {
 	r.core.dropNotification(r, method, reason)
 }
@@ -180,9 +179,8 @@ func (s *Session) Post(method string, params []byte, done func()) {
 	s.post(method, params, done, true)
 }
 
-// PostEach is [Session.Post] of a notification that says what has happened, and not that
-// something is not what it was: it is kept for a client that is away, however often the
-// same was said before.
+// PostEach is [Session.Post] for a notification of which each one counts. It is stored for a
+// client that is away, however many equal ones were stored before.
 func (s *Session) PostEach(method string, params []byte, done func()) {
 	s.post(method, params, done, false)
 }
@@ -195,7 +193,7 @@ func (s *Session) post(method string, params []byte, done func(), once bool) {
 		n.Dropped(reason)
 		return
 	}
-	_ = st.Post(&n.Message) // a stream that has failed meanwhile is as good as none: the drop is counted
+	_ = st.Post(&n.Message) // the drop of a stream that has failed meanwhile is counted
 }
 
 // own returns the stream for what belongs to no request, or why there is none.

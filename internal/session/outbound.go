@@ -66,12 +66,12 @@ func (o *outbound) end(reply outboundReply) {
 // a late or second answer from one that makes no sense.
 const maxEndedCalls = 64
 
-// Ask sends a request to the client on behalf of r and waits for the answer; r is
-// in state "blocked" meanwhile, until the last of those who ask at once has its answer. The wait ends with the first of: the client's
-// answer (its error is a [*mcp.ClientError]), the end of ctx, the cancellation of
+// Ask sends a request to the client on behalf of r and waits for the answer. Meanwhile r is in
+// state "blocked"; if several goroutines ask at once, until the last of them has its answer.
+// The wait ends with the first of: the client's answer (its error is a [*mcp.ClientError]), the end of ctx, the cancellation of
 // r (its cause), the loss of the stream before the client could be asked
 // ([mcp.ErrPeerGone]) and the end of the session (a [*mcp.CancelError]). A client
-// that was asked is told that nobody waits any more. Modern clients cannot be
+// that was asked is told that the wait is over. Modern clients cannot be
 // asked: [mcp.ErrNoBackChannel]. One that takes no event stream for the answer is asked
 // on the session's own stream. Until its notifications/initialized has come, a client is
 // sent nothing but pings: everything else waits for that.
@@ -156,8 +156,8 @@ func (s *Session) newOutbound(method string, params []byte, r *Request, to *stre
 	return o, err
 }
 
-// send puts the call on the stream that it is for, or on the session's own if that one
-// takes nothing but answers. A call that was made before the client has finished the
+// send queues the call on its stream, or on the session's own if its stream takes only
+// answers. A call that was made before the client has finished the
 // handshake is sent when it has (specification 2025-11-25: "Lifecycle", initialization):
 // of two POSTs, the first call and notifications/initialized, either may come first.
 // Until then it is in the table like any other, and whatever ends the wait for an answer
@@ -188,8 +188,8 @@ func (o *outbound) giveUp(err error) (jsontext.Value, error) {
 	return nil, err
 }
 
-// logNeverReady names what a call has waited for in vain: a client that never sends
-// notifications/initialized is never asked anything.
+// logNeverReady logs that a call has waited in vain for notifications/initialized: a client
+// that never sends it is never asked anything.
 func (o *outbound) logNeverReady() {
 	ready := false
 	o.session.update(func(st *state) { ready = st.ready })
@@ -198,8 +198,8 @@ func (o *outbound) logNeverReady() {
 	}
 }
 
-// withdraw takes the call back, out of the queue too; false if it was handed to the
-// wire. The call is in the table no more, so that no other stream gets it meanwhile.
+// withdraw takes the call back, also out of the queue; false if it was handed to the wire. The
+// caller must have taken the call out of the table, so that no other stream gets it meanwhile.
 func (o *outbound) withdraw() bool {
 	if !o.handed.CompareAndSwap(callQueued, callWithdrawn) {
 		return false
@@ -229,9 +229,9 @@ func (o *outbound) Sent() {}
 // Stored implements [stream.Delivery].
 func (o *outbound) Stored() {}
 
-// tellCancelled tells the client that nobody waits for its answer. The message is queued
-// at once if there is room, so that it precedes an answer that ends the stream, and
-// otherwise waits off the caller's path.
+// tellCancelled tells the client that its answer is not wanted any more. The message is queued
+// at once if there is room, so that it precedes an answer that ends the stream. Otherwise a
+// goroutine waits for room.
 func (o *outbound) tellCancelled() {
 	s := o.session
 	var st *stream.Stream
@@ -386,9 +386,9 @@ func (s *Session) takeOutbound() (table map[string]*outbound) {
 	return table
 }
 
-// endOutbound ends the wait for the outbound requests of a table. Where their handlers
-// are cancelled as well, it comes after that: one that wakes first could answer before
-// it is, and would not count as cancelled.
+// endOutbound ends the wait for the outbound requests of a table. The caller must cancel their
+// handlers before, if it does: a handler that wakes first could answer, and would not count as
+// cancelled.
 func (s *Session) endOutbound(table map[string]*outbound, err error) {
 	for _, o := range table {
 		s.core.logger.Debug("outbound.failed", "session", s.LogID(), "method", o.method, "error", err)
@@ -410,8 +410,8 @@ func (s *Session) Ask(ctx context.Context, method string, params []byte) (jsonte
 }
 
 // reroute sends a call that was not written to the session's own stream. Without
-// one, a call that belongs there waits for the client to open it, up to its own
-// deadline; another has nowhere to go: false.
+// one, a call that belongs there waits for the client to open it, up to its own deadline.
+// reroute returns false for any other call: there is no stream for it.
 func (s *Session) reroute(o *outbound) (ok bool) {
 	var to *stream.Stream
 	s.update(func(st *state) {

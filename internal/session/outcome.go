@@ -59,7 +59,7 @@ func (r *Request) decide(unless uint32, to outcome, err *mcp.CancelError) bool {
 // time to be encoded, and its deadline does nothing any more.
 func (r *Request) disarm() {
 	if a := r.alarm.Swap(nil); a != nil {
-		r.core.timers.unset(a)
+		r.core.alarms.unset(a)
 	}
 }
 

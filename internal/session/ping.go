@@ -37,11 +37,11 @@ func (s *Session) pingLoop() {
 		if errors.Is(err, context.DeadlineExceeded) {
 			misses++
 		} else {
-			misses = 0 // an answer, even an error; or the stream has gone, which is no silence
+			misses = 0 // an answer, even an error, or the stream was lost: neither is a miss
 		}
 	}
 	s.core.logger.Warn("session.unresponsive", "session", s.LogID(), "misses", limits.PingMisses)
-	s.Close(mcp.CauseTransportError) // which is no idle end: requests may be in flight
+	s.Close(mcp.CauseTransportError) // requests may be in flight, so this is no idle end
 }
 
 // streaming reports whether the session's own stream is live.

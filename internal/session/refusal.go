@@ -21,8 +21,8 @@ const (
 	otherRefusal    = "_OTHER"
 )
 
-// refusedCounts counts refusals by reason and refuser. They come from the program, and
-// may be made up for each request all the same, so their number is bounded.
+// refusedCounts counts refusals by reason and refuser. Their number is bounded,
+// because the program may make up a reason for each request.
 type refusedCounts struct {
 	mu     sync.Mutex
 	counts map[refusedKey]uint64
@@ -52,7 +52,8 @@ func (t *refusedCounts) list() (all []RefusedCounter) {
 	return all
 }
 
-// refusalAttrs are what the log says of a refusal: all of it, as the log is the operator's.
+// refusalAttrs returns what the log says of a refusal: all of it, because only operators read
+// the log.
 func refusalAttrs(r *mcp.Refusal) (attrs []any) {
 	attrs = []any{"refusal", logline.Printable(r.Reason, maxRefusedText), "by", logline.Printable(r.By, maxRefusedText)}
 	if r.Err != nil {

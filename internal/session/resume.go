@@ -77,7 +77,7 @@ func (s *Session) listen(st *stream.Stream) {
 	}
 }
 
-// takeWaitingCalls sends the calls that wait for a stream to one.
+// takeWaitingCalls returns the calls that wait for a stream, and gives them one.
 func (st *state) takeWaitingCalls(to *stream.Stream) (waitingCalls []*outbound) {
 	waitingCalls, st.waitingCalls = st.waitingCalls, nil
 	for _, o := range waitingCalls {

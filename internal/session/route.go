@@ -51,7 +51,7 @@ type Conn struct {
 // many goroutines.
 type Dispatcher interface {
 	// Route returns how a request will be served. It never returns nil: a request
-	// that nobody can serve gets a route that answers with the reason.
+	// that cannot be served gets a route that answers with the reason.
 	Route(in *Inbound, s *Session) *Route
 	// Notify handles a notification that the core itself has no use for.
 	Notify(ctx context.Context, in *Inbound, s *Session)

@@ -12,9 +12,9 @@ import (
 // byAuthenticator says who refuses a caller if the authenticator does not say so itself.
 const byAuthenticator = "authenticator"
 
-// Authenticate finds out on whose behalf a caller speaks: nil if the server tells nobody
-// apart. A caller with a refusal, which is counted and logged, is not to be served. If the
-// user's function panics nobody is let in: the caller could not be told from others.
+// Authenticate returns the principal of a caller, or nil if the server has no authenticator. A
+// caller with a refusal must not be served; the refusal is counted and logged. If the user's
+// function panics, the caller is refused.
 func (c *Core) Authenticate(ctx context.Context, caller auth.Caller) (*auth.Principal, *mcp.Refusal) {
 	if c.authenticator == nil {
 		return nil, nil

@@ -110,8 +110,8 @@ func (v *verdict) cancel(cause int) bool {
 // request was settled while it waited.
 func (v *verdict) start() bool { return v.mark(startedBit) }
 
-// listen marks that the request has become a standing one; false means that it was
-// settled before.
+// listen marks that the request has become a subscription; false means that it was settled
+// before.
 func (v *verdict) listen() bool { return v.mark(listeningBit) }
 
 func (v *verdict) mark(bit uint32) bool {

@@ -25,8 +25,8 @@ func NewClass(name string, limit int) *Class {
 type slots struct {
 	sems [3]*semaphore.Weighted
 	n    int
-	// class is the slot of the class, and holders counts who runs in it: the request's
-	// handler, and what goes on as a task after that.
+	// class is the slot of the class. holders counts what runs in it: the request's handler, and
+	// the task that it has become.
 	class   *semaphore.Weighted
 	holders atomic.Int32
 }

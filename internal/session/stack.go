@@ -4,12 +4,12 @@ package session
 // plain handler and the encoding of its result.
 const stackBytes = 8 << 10
 
-// growStack makes the stack of this goroutine large at once, while it holds next to
-// nothing. A new goroutine begins with a small one, and would grow it three times on its
-// way into the handler; each time all frames are copied and their pointers mended, which
-// has cost a sixth of the CPU of a small call.
+// growStack makes the stack of this goroutine large at once, while it is nearly empty. A new
+// goroutine begins with a small stack, and would grow it three times on its way into the
+// handler. Each time all frames are copied, which has cost a sixth of the CPU of a small call.
+// The plain version is to leave this call out.
 //
-// i is no constant, or the compiler would do without the frame.
+// i must not be a constant, or the compiler would leave out the frame.
 //
 //go:noinline
 func growStack(i int) byte {

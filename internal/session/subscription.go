@@ -14,8 +14,7 @@ import (
 // What it sends is posted: queued without waiting for room. The poster keeps a bound by
 // posting more only when what it has posted before was written.
 
-// Acknowledge sends the first notification of a subscription and makes it a standing
-// request. It gives back the slots and takes the deadline away. The route must be one
+// Acknowledge sends the first notification of a subscription, which stands from then on. It gives back the slots and takes the deadline away. The route must be one
 // for subscriptions, and the caller the goroutine of its handler. The error is that of
 // [Request.Post]; a deadline that has passed before comes first. A client that takes no
 // event stream gets no subscription: an error answer says so.
@@ -40,15 +39,15 @@ func (r *Request) Acknowledge(method string, params []byte) error {
 	return nil
 }
 
-// Acknowledged returns how long after its arrival the request has become a standing
-// one, and false if it has not.
+// Acknowledged returns how long after its arrival the request has become a
+// subscription, and false if it has not.
 func (r *Request) Acknowledged() (time.Duration, bool) {
 	d := r.acknowledged.Load()
 	return time.Duration(d), d != 0
 }
 
-// Ending is closed when the server ends its standing requests: before the drain waits
-// for the other ones, and when the byte stream that carries them ends. Handlers of
+// Ending is closed when the server ends its subscriptions: before the drain waits
+// for other requests, and when the byte stream that carries them ends. Handlers of
 // subscriptions then return, without an error.
 func (r *Request) Ending() <-chan struct{} {
 	if r.session != nil && r.session.subscriptionsEnding != nil {
