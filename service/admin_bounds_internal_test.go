@@ -94,8 +94,8 @@ func (r *adminRig) answer(c net.Conn) (status int, body string) {
 	return res.StatusCode, string(text)
 }
 
-// closed reports whether the server has closed the connection, once it is at rest. What
-// it has written was for nobody.
+// closed reports whether the server has closed the connection, once all goroutines wait. It drops
+// what the server has written.
 func (r *adminRig) closed(c net.Conn) bool {
 	synctest.Wait()
 	_ = c.SetReadDeadline(time.Now()) // only what is there; a closed pipe takes none
@@ -115,7 +115,7 @@ func (r *adminRig) count(limit string) (n int) {
 	return 0
 }
 
-// No answer of the admin listener is written for longer than its reader is given.
+// No answer of the admin listener is written for longer than its write timeout.
 func TestAdminClientsThatDoNotRead(t *testing.T) {
 	const timeout = 7 * time.Second
 	for request, bound := range map[string]time.Duration{
@@ -154,8 +154,8 @@ func TestAdminClientsThatDoNotRead(t *testing.T) {
 	})
 }
 
-// What is refused, or for nobody, is counted, and the refusal names the limit. Probes and
-// scrapes go on.
+// Refused and lost answers are counted, and a refusal names the limit. Probes and scrapes are
+// still answered.
 func TestAdminRequestsAtOnce(t *testing.T) {
 	limits := server.Limits{MaxAdminRequests: 2, WriteTimeout: time.Minute}
 	inAdminRig(t, limits, func(r *adminRig) {
@@ -185,7 +185,7 @@ func TestAdminRequestsAtOnce(t *testing.T) {
 	})
 }
 
-// A client that announces a body and does not send it has no place, and not much time.
+// A client that announces a body and does not send it takes no place, and is disconnected soon.
 func TestAdminRequestsHaveNoBody(t *testing.T) {
 	limits := server.Limits{MaxAdminRequests: 1, BodyTimeout: 3 * time.Second}
 	inAdminRig(t, limits, func(r *adminRig) {
@@ -202,7 +202,7 @@ func TestAdminRequestsHaveNoBody(t *testing.T) {
 	})
 }
 
-// A connection that was silent for longer than an answer may take serves the next request.
+// A connection that was idle for longer than the write timeout serves the next request.
 func TestAdminDeadlinesEndWithTheirAnswers(t *testing.T) {
 	limits := server.Limits{WriteTimeout: time.Second}
 	inAdminRig(t, limits, func(r *adminRig) {
@@ -221,8 +221,8 @@ func TestAdminDeadlinesEndWithTheirAnswers(t *testing.T) {
 	})
 }
 
-// What takes long to make, or to read, is not cut off while its reader reads; other
-// answers have their time as a whole.
+// A profile or a stream is not cut off while its reader reads. Other answers have one timeout as
+// a whole.
 func TestAdminRollingDeadlines(t *testing.T) {
 	const timeout, pieces = 10 * time.Second, 20
 	for path, rolling := range map[string]bool{
@@ -283,8 +283,8 @@ func TestAdminRollingDeadlines(t *testing.T) {
 	}
 }
 
-// What net/http writes when a handler has returned is bounded too: here the last chunk of
-// an answer whose handler has taken its own deadline off.
+// Writes of net/http after the handler has returned are bounded too: here the last chunk of an
+// answer whose handler has removed its own deadline.
 func TestAdminLastChunk(t *testing.T) {
 	limits := server.Limits{WriteTimeout: time.Second}
 	inAdminRig(t, limits, func(r *adminRig) {
@@ -333,7 +333,7 @@ func TestAdminEndOfALongAnswer(t *testing.T) {
 	})
 }
 
-// A handler that bounds itself has the say, and its limit is not ours.
+// A handler can set its own deadline, and missing it is not counted.
 func TestAdminHandlersWithDeadlines(t *testing.T) {
 	const timeout, own = time.Second, 10 * time.Second
 	synctest.Test(t, func(t *testing.T) {

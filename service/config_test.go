@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// withoutStart runs the service with arguments and variables that must keep it from starting.
+// withoutStart runs the service with arguments and variables with which it must not start.
 func withoutStart(t *testing.T, args []string, env map[string]string, opts ...service.Option) (stdout string, err error) {
 	t.Helper()
 	srv, _ := newGated(t, false)

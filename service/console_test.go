@@ -16,7 +16,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/service"
 )
 
-// getAs asks the admin listener for what a client wants.
+// getAs asks the admin listener with the Accept header of a client.
 func (r *running) getAs(t *testing.T, path, accept string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, r.Admin+path, nil)
@@ -32,8 +32,8 @@ func (r *running) getAs(t *testing.T, path, accept string) (*http.Response, stri
 
 const browserAccepts = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
-// TestConsole: a browser gets the page, which asks for nothing but its own files, and a
-// program the index as text.
+// TestConsole checks that a browser gets the page, which loads only its own files, and that a
+// program gets the index as text.
 func TestConsole(t *testing.T) {
 	srv, _ := newGated(t, false)
 	r := start(t, srv, "--jaeger-url=http://jaeger.example:16686/")
@@ -89,7 +89,7 @@ func secured(t *testing.T, resp *http.Response) {
 	assert.Equal(t, "nosniff", resp.Header.Get("X-Content-Type-Options"))
 }
 
-// TestJaegerURL: it becomes a link, so that nothing but an address of the web is taken.
+// TestJaegerURL checks that only an HTTP URL is accepted, because it becomes a link.
 func TestJaegerURL(t *testing.T) {
 	for _, bad := range []string{"javascript:alert(1)", "localhost:16686", "http://", "http://x/?q=1", "http://x/#f", "//x"} {
 		srv, _ := newGated(t, false)
@@ -100,8 +100,8 @@ func TestJaegerURL(t *testing.T) {
 	}
 }
 
-// TestTracesAndLive: the pages that the console reads, and that an open stream is no
-// reason to wait at the end.
+// TestTracesAndLive checks the pages that the console reads, and that shutdown does not wait for
+// an open stream.
 func TestTracesAndLive(t *testing.T) {
 	srv, _ := newGated(t, false)
 	r := start(t, srv)

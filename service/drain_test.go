@@ -75,9 +75,8 @@ func TestDrainNamesAbandonedHandlers(t *testing.T) {
 	<-result // an answer only if it could be written within the grace
 }
 
-// What a drain that has run out of time leaves in the log is what /debug/requests showed
-// to whoever looked in time.
-func TestDrainDeadlineLogsThePicture(t *testing.T) {
+// At its deadline, a drain logs the requests that /debug/requests showed before.
+func TestDrainDeadlineLogsTheRequestsInFlight(t *testing.T) {
 	srv, g := newGated(t, true, server.WithLimits(server.Limits{CleanupGrace: time.Millisecond}),
 		server.WithAuthenticator(auth.AuthenticatorFunc(func(context.Context, *auth.Caller) (*auth.Principal, error) {
 			return &auth.Principal{Subject: "me\u202e" + strings.Repeat("x", 100)}, nil
@@ -160,7 +159,7 @@ func TestDrainDeadlineLogsThePicture(t *testing.T) {
 	assert.Less(t, len(logged[0]), 2000)
 }
 
-// A picture is what of /debug/requests is compared.
+// A picture is the part of /debug/requests that is compared.
 type picture struct {
 	InFlight map[string]int `json:"in_flight"`
 	Requests []map[string]any
@@ -169,7 +168,7 @@ type picture struct {
 	Totals   map[string]any
 }
 
-// withoutZeros takes out the counts that nothing has moved, and the groups without others.
+// withoutZeros removes the counts that are zero, and the groups that are then empty.
 func withoutZeros(totals map[string]any) {
 	for key, group := range totals {
 		counts, ok := group.(map[string]any)

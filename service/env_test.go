@@ -12,7 +12,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/service"
 )
 
-// A prefix of one's own stands wherever a variable is read or named.
+// The program's own prefix is used wherever a variable is read or named.
 func TestEnvPrefix(t *testing.T) {
 	prefix := service.WithEnvPrefix("WEATHER")
 	help, err := withoutStart(t, []string{"--help"}, nil, prefix)

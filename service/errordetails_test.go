@@ -10,7 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// What a handler says is for the operator, unless the operator wants callers to see it.
+// The error of a handler is for the operator, unless the operator lets callers see it.
 func TestErrorDetailsAreForDevelopment(t *testing.T) {
 	for _, tt := range []struct {
 		args []string

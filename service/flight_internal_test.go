@@ -11,7 +11,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// A clock stands still until it is told.
+// A clock changes only when the test sets it.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -53,10 +53,10 @@ func (f *flight) metrics() string {
 	return w.Body.String()
 }
 
-// A storm of slow handlers costs one snapshot in each interval, and no request waits for
-// it: what comes while one is taken waits in the mailbox, and what finds that full is
-// counted and forgotten.
-func TestFlightOutlivesAStorm(t *testing.T) {
+// Many slow handlers cause one snapshot in each interval, and no request waits for it. A reason
+// that comes meanwhile waits in the mailbox. If the mailbox is full, the reason is counted and
+// dropped.
+func TestFlightBoundsSnapshotsOfManySlowHandlers(t *testing.T) {
 	cfg := defaultFlight()
 	f, clock := newFlight(t, cfg)
 	slow := telemetry.HandlerIncident{Reason: telemetry.IncidentSlow, Method: "tools/call", Target: "echo", Ran: time.Minute}
@@ -100,7 +100,7 @@ func TestFlightOutlivesAStorm(t *testing.T) {
 	require.Contains(t, metrics, `vitrine_flight_triggers_dropped_total{reason="failed"} 1`)
 }
 
-// A storm that does not end cannot push the next snapshot off for ever.
+// Slow handlers that keep coming do not delay the next snapshot.
 func TestFlightIntervalCountsFromTheLastSnapshot(t *testing.T) {
 	cfg := defaultFlight()
 	f, clock := newFlight(t, cfg)

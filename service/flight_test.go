@@ -74,8 +74,8 @@ func parsed(t *testing.T, data string) string {
 	return string(events)
 }
 
-// A slow handler leaves one snapshot, in which its request can be found by its tool and
-// its trace id, whether its span is recorded or not. The storm after it leaves no other.
+// A slow handler causes one snapshot, in which its request can be found by its tool and its trace
+// ID, even if its span is not recorded. Slow handlers right after it cause no other.
 func TestFlightRecordsSlowHandlers(t *testing.T) {
 	for name, sampler := range map[string]string{"recorded": "always_on", "not recorded": "always_off"} {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestFlightIsOff(t *testing.T) {
 }
 
 // The runtime has one flight recorder. Without it the service serves.
-func TestFlightCannotBeArmed(t *testing.T) {
+func TestFlightThatCannotStart(t *testing.T) {
 	theirs := trace.NewFlightRecorder(trace.FlightRecorderConfig{})
 	require.NoError(t, theirs.Start())
 	defer theirs.Stop()

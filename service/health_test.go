@@ -69,7 +69,7 @@ func TestHealthCheck(t *testing.T) {
 	assert.Error(t, ask("livez"), "nobody is there")
 }
 
-func TestHealthCheckOfNobody(t *testing.T) {
+func TestHealthCheckWithoutAProcess(t *testing.T) {
 	for _, c := range []struct{ flags, want string }{
 		{"--admin-addr=off", `nobody can be asked at "off"`},
 		{"--admin-addr=127.0.0.1:0", "VITRINE_ADMIN_ADDR"},

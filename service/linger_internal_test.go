@@ -95,7 +95,7 @@ func TestLastScrape(t *testing.T) {
 	}
 }
 
-// TestScrapers: each host that has scraped lately is waited for, and nobody else.
+// TestScrapers checks that the service waits for each host that has scraped lately, and no other.
 func TestScrapers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lastScrape

@@ -21,7 +21,7 @@ func (r *running) awaitRecord(t *testing.T, msg string) {
 // The calls that a drain has cut are counted when nothing but the admin listener is left:
 // it waits for who fetches that, whatever else it is asked, and also if the drain has
 // failed.
-func TestLingerShowsWhatTheDrainHasCut(t *testing.T) {
+func TestLingerShowsCallsThatTheDrainCancelled(t *testing.T) {
 	for _, stubborn := range []bool{false, true} {
 		srv, g := newGated(t, stubborn, server.WithLimits(server.Limits{CleanupGrace: 100 * time.Millisecond}))
 		r := start(t, srv, "--drain-timeout=1ms", "--linger-timeout=1h", "--log-format=json")

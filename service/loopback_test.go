@@ -10,7 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/service"
 )
 
-// A service of which nobody has said otherwise listens to its own machine.
+// By default a service listens on the loopback interface only.
 func TestDefaultsAreLoopback(t *testing.T) {
 	cfg := service.DefaultConfig()
 	for _, addr := range []string{cfg.Addr, cfg.AdminAddr} {

@@ -124,7 +124,7 @@ func TestHTTPHandlersKeepTheirConnection(t *testing.T) {
 	assert.False(t, resp.Close)
 }
 
-func TestOwnHandlersThatCannotBe(t *testing.T) {
+func TestInvalidHandlersOfTheProgram(t *testing.T) {
 	ok := says("ok")
 	stopped := 0
 	for _, tt := range []struct {

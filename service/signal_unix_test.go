@@ -89,7 +89,7 @@ func TestShutdownDelayEndsKeptConnections(t *testing.T) {
 	_ = r.wait(t) // an error if the call was just about to return
 }
 
-func TestSecondSignalEndsAllPatience(t *testing.T) {
+func TestSecondSignalSkipsAllWaiting(t *testing.T) {
 	srv, g := newGated(t, false)
 	r := start(t, srv, "--drain-timeout=1h")
 	handler, result := r.enter(t, g)
@@ -138,8 +138,8 @@ func TestShutdownDelayClosesIdleConnections(t *testing.T) {
 	require.NoError(t, r.wait(t))
 }
 
-// A call may be on its way over an idle connection that is closed, and nobody knows then
-// whether it has begun. Whoever learns from refusals can ask another process instead.
+// When an idle connection is closed, a call may be on its way over it, and its client cannot know
+// whether the call has begun. After a refusal the client can call another process.
 func TestRefuseTimeLeavesIdleConnections(t *testing.T) {
 	srv, _ := newGated(t, false)
 	r := start(t, srv, "--shutdown-delay=1ms", "--refuse-time=10s", "--log-format=json")

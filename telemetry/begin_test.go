@@ -109,8 +109,8 @@ func TestOperationOfAnotherServer(t *testing.T) {
 	})
 }
 
-// What a handler does is on its span and in its metrics, and makes the class under which
-// the request is kept.
+// The outcome of a handler is on its span and in its metrics, and decides the class of the
+// recent trace.
 func TestOutcomesOfAnotherServer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		serve  func(op *Operation) Outcome
@@ -202,7 +202,7 @@ func TestStatesOfAnotherServer(t *testing.T) {
 	})
 }
 
-// A handler that nobody waits for any more ends its operation twice.
+// The operation of an abandoned handler ends twice.
 func TestAbandonedOnAnotherServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tel, spans := newWithSpans(t)
@@ -295,7 +295,7 @@ func TestHTTP(t *testing.T) {
 		[]any{attrs["network.transport"], attrs["network.protocol.name"], attrs["network.protocol.version"], attrs["client.address"]})
 }
 
-// The end of an exchange that was answered is nobody's going away: an operation may outlive it.
+// The end of an answered exchange is no disconnect: an operation may outlive it.
 func TestHTTPExchangeIsOver(t *testing.T) {
 	tel, _ := newWithSpans(t)
 	ctx, over := context.WithCancel(t.Context())

@@ -19,7 +19,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-func TestLint(t *testing.T) {
+func TestMetricNamesFollowPrometheus(t *testing.T) {
 	tel, err := New()
 	require.NoError(t, err)
 	problems, err := testutil.GatherAndLint(tel.Registry(), catalogueNames()...)
@@ -37,9 +37,9 @@ func catalogueNames() []string {
 	return names
 }
 
-// TestCatalogueIsWhatIsExposed: each metric of the catalogue is exposed with its
+// TestExposedMetricsAreThoseOfTheCatalogue: each metric of the catalogue is exposed with its
 // kind and labels, and nothing of ours is exposed that is not in the catalogue.
-func TestCatalogueIsWhatIsExposed(t *testing.T) {
+func TestExposedMetricsAreThoseOfTheCatalogue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})
 		r.tools["slow"] = func(ctx context.Context, q *session.Request) (mcp.Result, error) {
@@ -132,9 +132,9 @@ func TestCountersExistFromTheStart(t *testing.T) {
 	require.EqualValues(t, 1, value(families, MetricBuildInfo))
 }
 
-// TestCutsExistFromTheFirstCall: what a shutdown cuts of a tool has been 0 before, and its
+// TestShutdownCancellationsExistFromTheFirstCall: what a shutdown cuts of a tool has been 0 before, and its
 // other causes need not be there: the tool has many.
-func TestCutsExistFromTheFirstCall(t *testing.T) {
+func TestShutdownCancellationsExistFromTheFirstCall(t *testing.T) {
 	r := newRig(t, rigConfig{})
 	r.core.Series(mcp.MethodToolsCall, "registered")
 	r.post(call("echo"), &sink{})
@@ -144,8 +144,8 @@ func TestCutsExistFromTheFirstCall(t *testing.T) {
 	require.EqualValues(t, -1, value(families, MetricRequestsCancelled, "tool", "registered"))
 }
 
-// TestHostileNames: nothing that a stranger can send makes a time series.
-func TestHostileNames(t *testing.T) {
+// TestClientsCannotMakeSeries: nothing that a stranger can send makes a time series.
+func TestClientsCannotMakeSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})
 		hostile := func(i int) *session.Inbound {

@@ -17,7 +17,7 @@ import (
 
 // What is collected has the exemplars that client_golang would have made: the latest of
 // each bucket, also of the one without a bound. The native histogram has all of them.
-func TestExemplarSlotsKeepTheLatest(t *testing.T) {
+func TestExemplarSlotsHaveTheLatest(t *testing.T) {
 	opts := prometheus.HistogramOpts{Name: "x", Buckets: operationBuckets(), NativeHistogramBucketFactor: 1.1}
 	reference, ours := prometheus.NewHistogram(opts), prometheus.NewHistogram(opts)
 	slots := &exemplarSlots{}

@@ -114,7 +114,7 @@ func TestStartReportsWhatItCannotExport(t *testing.T) {
 	require.NoError(t, tel.Shutdown(t.Context()))
 }
 
-// TestDeadCollector: failures are counted and complained of once, and nobody waits.
+// TestDeadCollector checks that failures are counted, are logged once, and delay no request.
 func TestDeadCollector(t *testing.T) {
 	clearOTel(t)
 	c := newCollector(t)

@@ -88,7 +88,7 @@ func TestWatchLeavesTheQueueOut(t *testing.T) {
 	})
 }
 
-// An abandoned handler is told of when it is given up, and not once more as a slow one.
+// An abandoned handler is reported when it is abandoned, and not again as a slow one.
 func TestWatchAbandonedHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{limits: limits.Limits{AbandonGrace: 5 * time.Second}})

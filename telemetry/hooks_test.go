@@ -119,8 +119,8 @@ func (brittleMetricExporter) Aggregation(kind sdkmetric.InstrumentKind) sdkmetri
 	return sdkmetric.DefaultAggregationSelector(kind)
 }
 
-// Exporters may be the program's own (OTEL_*_EXPORTER names what it has registered). They
-// are called on goroutines of the SDK: a panic is a failed export, and no more.
+// An exporter can be the program's own, registered under a name for OTEL_*_EXPORTER. The SDK
+// calls it on its own goroutine. Its panic is only a failed export.
 func TestPanickingExporters(t *testing.T) {
 	tel, err := New(WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
@@ -151,8 +151,8 @@ func TestPanickingExporters(t *testing.T) {
 	}
 }
 
-// A collector of the program's own that panics, or a function behind its metric, spoils
-// none of our metrics, whether they are scraped or pushed.
+// When a collector of the program panics, or the function of its metric, our metrics are still
+// scraped and pushed.
 func TestPanickingCollector(t *testing.T) {
 	for name, tc := range map[string]struct {
 		own    prometheus.Collector

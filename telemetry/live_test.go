@@ -19,7 +19,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A reader is the response writer of somebody who listens.
+// A reader is the response writer of a listener.
 type reader struct {
 	mu     sync.Mutex
 	header http.Header
@@ -70,8 +70,8 @@ func watchLive(tel *Telemetry, block chan struct{}) *reader {
 	return r
 }
 
-// TestLiveFrames: the first frame says what is, the next ones what is new; rates are the
-// differences of the counters.
+// TestLiveFrames checks that the first frame has everything and the next ones the changes. Rates
+// are differences of counters.
 func TestLiveFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, release := hanging(t)
@@ -133,8 +133,8 @@ func (r *rig) postAside(in *session.Inbound) {
 	synctest.Wait()
 }
 
-// TestLiveIsSharedAndIdle: one snapshot a second however many listen, and none while
-// nobody does.
+// TestLiveIsSharedAndIdle checks that all listeners share one snapshot a second, and that none
+// is taken without listeners.
 func TestLiveIsSharedAndIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tel, err := New()
@@ -159,7 +159,7 @@ func TestLiveIsSharedAndIdle(t *testing.T) {
 	})
 }
 
-// TestSlowListener: it misses frames, and nobody waits for it.
+// TestSlowListener checks that a slow listener misses frames and does not delay the others.
 func TestSlowListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tel, err := New()
@@ -184,7 +184,7 @@ func TestSlowListener(t *testing.T) {
 	})
 }
 
-// TestTooManyListeners: the limit has a name, and the refusal is counted.
+// TestTooManyListeners checks that the refusal names the limit and is counted.
 func TestTooManyListeners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tel, err := New(WithLiveListeners(2))
@@ -210,7 +210,7 @@ func TestTooManyListeners(t *testing.T) {
 	})
 }
 
-// TestLiveEnds: the shutdown ends the streams at once, and opens none.
+// TestLiveEnds checks that shutdown ends the streams at once, and that none is opened afterwards.
 func TestLiveEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, tel := range []*Telemetry{Disabled(), newTelemetry(t)} {
@@ -246,7 +246,7 @@ func (b *broken) Write(p []byte) (int, error) {
 	return b.reader.Write(p)
 }
 
-// TestListenerIsGone: a write that fails ends the stream.
+// TestListenerIsGone checks that a failed write ends the stream.
 func TestListenerIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tel := newTelemetry(t)
@@ -259,8 +259,8 @@ func TestListenerIsGone(t *testing.T) {
 	})
 }
 
-// TestLatencySketch: a quantile is off by an eighth at most, from a microsecond to
-// minutes, and the rest counts as the nearest.
+// TestLatencySketch checks that the error of a quantile is at most an eighth between a
+// microsecond and minutes. Values outside of these bounds count as the nearest bound.
 func TestLatencySketch(t *testing.T) {
 	for d := 1100 * time.Nanosecond; d < 15*time.Minute; d = d * 11 / 10 {
 		var s latencySketch
@@ -280,7 +280,7 @@ func TestLatencySketch(t *testing.T) {
 	require.Zero(t, new(latencyCounts).quantile(0.5))
 }
 
-// The frames of one process name it, and those of the next one another.
+// The frames of a process have its ID, and the next process has another ID.
 func TestFramesNameTheirProcess(t *testing.T) {
 	one, two := newFrameMaker(newRig(t, rigConfig{}).tel), newFrameMaker(newRig(t, rigConfig{}).tel)
 	first := one.next().Process

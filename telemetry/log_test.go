@@ -115,8 +115,8 @@ func (h brittleHandler) WithGroup(name string) slog.Handler {
 	return brittleHandler{h.Handler.WithGroup(name), h.in}
 }
 
-// What panics in the program's handler costs what it was to do, and is counted. Nothing
-// comes of it if the news of the panic go to the same handler, as they do in a service.
+// A panic of the program's log handler loses only its record, and is counted. That is also so if
+// the panic is logged with the same handler, as in a service.
 func TestPanickingLogHandler(t *testing.T) {
 	for in, want := range map[string]struct {
 		text   string
@@ -154,7 +154,7 @@ func TestPanickingLogHandler(t *testing.T) {
 	}
 }
 
-// What a handler logs is on its span, within bounds, if the span is recorded.
+// Log records of a handler are on its span if the span is recorded, up to a limit.
 func TestRecordLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})

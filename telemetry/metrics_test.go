@@ -33,7 +33,7 @@ func requireExemplar(t *testing.T, e *dto.Exemplar, sc trace.SpanContext) {
 	require.Equal(t, map[string]string{"trace_id": sc.TraceID().String(), "span_id": sc.SpanID().String()}, labels)
 }
 
-// TestSharedRegistry: two servers in one process feed the same metrics.
+// TestSharedRegistry checks that two servers in one process count in the same metrics.
 func TestSharedRegistry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewRegistry()
@@ -54,7 +54,7 @@ func TestRegistryWithOtherMetrics(t *testing.T) {
 	require.ErrorContains(t, err, "other metrics under our names")
 }
 
-// TestRemovedSource: what a server has counted stays when it is gone.
+// TestRemovedSource checks that counters do not fall when their server is removed.
 func TestRemovedSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})
@@ -99,8 +99,8 @@ func TestScrape(t *testing.T) {
 	})
 }
 
-// TestOtherHistograms: sizes, writes and waits are measured.
-func TestOtherHistograms(t *testing.T) {
+// TestSizesWritesAndWaitsAreMeasured checks the histograms of sizes, writes and queue waits.
+func TestSizesWritesAndWaitsAreMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})
 		r.post(call("echo"), &sink{})
@@ -113,8 +113,9 @@ func TestOtherHistograms(t *testing.T) {
 	})
 }
 
-// TestWaitInVain: a request that dies in the queue has waited too.
-func TestWaitInVain(t *testing.T) {
+// TestQueueWaitOfACancelledRequest checks that the wait of a request is measured that is
+// cancelled in the queue.
+func TestQueueWaitOfACancelledRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{limits: limits.Limits{MaxInFlightTotal: 1}})
 		release := make(chan struct{})
@@ -153,7 +154,8 @@ func (c *countedSource) Snapshot() *Snapshot {
 	return c.Source.Snapshot()
 }
 
-// TestOneSnapshotPerScrape: two would not agree with each other.
+// TestOneSnapshotPerScrape checks that a scrape takes one snapshot, because two could contradict
+// each other.
 func TestOneSnapshotPerScrape(t *testing.T) {
 	r := newRig(t, rigConfig{})
 	src := &countedSource{Source: sourceOf(r.core)}
@@ -226,8 +228,7 @@ func TestDisabled(t *testing.T) {
 	require.NoError(t, tel.Shutdown(t.Context()))
 }
 
-// A scrape that is not taken, because its reader waits for somebody else's collector, keeps
-// nobody from making a new series.
+// New series can be made while a scrape waits for a collector of the program.
 func TestCollectHoldsNoLock(t *testing.T) {
 	in, ch := newInstruments(false), make(chan prometheus.Metric)
 	child := func(tool string) {
@@ -258,8 +259,8 @@ func TestCollectHoldsNoLock(t *testing.T) {
 	<-made
 }
 
-// Durations go to the series of their own labels, whichever was wanted before.
-func TestOperationsOfAllLabels(t *testing.T) {
+// Durations are in the series of their own labels, in whichever order the series are made.
+func TestDurationsHaveTheLabelsOfTheirOperation(t *testing.T) {
 	r := newRig(t, rigConfig{})
 	fail := false
 	r.tools["get"] = func(context.Context, *session.Request) (mcp.Result, error) {

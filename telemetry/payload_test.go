@@ -13,7 +13,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// What a tool is given and returns is on its span if, and as far as, it is asked for.
+// The arguments and the result of a tool are on its span if the program wants them, up to its
+// limit.
 func TestPayloads(t *testing.T) {
 	const arguments, result = "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"
 	masked := func(tool string, value jsontext.Value) jsontext.Value {
@@ -75,7 +76,7 @@ func TestPayloadIsCut(t *testing.T) {
 	require.Len(t, recorded, maxPayload)
 }
 
-// The name of a tool that does not exist is the caller's, and so is what is sent with it.
+// The arguments of a tool that does not exist are not on the span.
 func TestPayloadOfAnUnknownTool(t *testing.T) {
 	r := newRig(t, rigConfig{telemetry: []Option{WithArguments(nil)}})
 	in := call("nope")

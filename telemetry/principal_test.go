@@ -32,8 +32,7 @@ func served(t *testing.T, opts ...Option) (*Telemetry, attribute.Set) {
 	return tel, attribute.NewSet(spans.Ended()[0].Attributes()...)
 }
 
-// A principal is on the span, and with what is kept of the operation, and so is the
-// handler's own error.
+// The principal and the handler's own error are on the span and in the recent trace.
 func TestPrincipalIsShown(t *testing.T) {
 	tel, attrs := served(t)
 	user, _ := attrs.Value("enduser.id")
@@ -48,8 +47,8 @@ func TestPrincipalIsShown(t *testing.T) {
 	}
 }
 
-// With a key a span has a pseudonym: the same for the same principal, and without the key
-// nobody's name.
+// With a key, a span has a pseudonym: always the same one for a principal, and it does not reveal
+// the name without the key.
 func TestPseudonyms(t *testing.T) {
 	pseudonym := func(key string) string {
 		_, attrs := served(t, WithPseudonyms([]byte(key)))
@@ -63,7 +62,7 @@ func TestPseudonyms(t *testing.T) {
 	require.NotContains(t, one, "ann")
 }
 
-// The label of tenants is there by option alone, and bounded.
+// The label of tenants exists only with its option, and the number of its values is bounded.
 func TestTenantsAreBounded(t *testing.T) {
 	scrape := func(tel *Telemetry) string {
 		w := httptest.NewRecorder()

@@ -53,7 +53,7 @@ func cancelOf(id int64, reason string) *session.Inbound {
 	}}
 }
 
-// TestClasses: each way to end has its class, and its facts.
+// TestClasses checks that each outcome has its class and its facts.
 func TestClasses(t *testing.T) {
 	boom := func(context.Context, *session.Request) (mcp.Result, error) { panic("boom") }
 	fails := func(err error) session.Handle {
@@ -125,8 +125,8 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestCancelledAndAbandoned: the cause, the caller's reason and the time are kept, and that
-// a handler did not stop.
+// TestCancelledAndAbandoned checks that a recent trace has the cause, the caller's reason and the
+// time of its cancellation, and whether the handler was abandoned.
 func TestCancelledAndAbandoned(t *testing.T) {
 	for _, stubborn := range []bool{false, true} {
 		t.Run(fmt.Sprint("stubborn ", stubborn), func(t *testing.T) {
@@ -175,8 +175,7 @@ func phaseNames(phases []report.Phase) (names []string) {
 	return names
 }
 
-// TestPhases: the waiting, the running, the waiting for the client within it, and the
-// writing, each with its time.
+// TestPhases checks the times of waiting, running, waiting for the client, and writing.
 func TestPhases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{limits: limits.Limits{MaxInFlight: 1}})
@@ -216,7 +215,7 @@ func TestPhases(t *testing.T) {
 	})
 }
 
-// TestTracesQuery: the newest first, by class, by method, so many.
+// TestTracesQuery checks the order, and the filters by class, method and number.
 func TestTracesQuery(t *testing.T) {
 	r := newRig(t, rigConfig{})
 	r.tools["fail"] = func(context.Context, *session.Request) (mcp.Result, error) { return nil, errPrivate }
@@ -269,9 +268,9 @@ func TestTracesText(t *testing.T) {
 	require.Regexp(t, `(?m)^query +\S+ +\S+ +=+$`, text)
 }
 
-// TestNothingIsKept: what is switched off keeps nothing, and neither does what is
-// disabled.
-func TestNothingIsKept(t *testing.T) {
+// TestNoRecentTraces checks that there are no recent traces when they are switched off, or
+// telemetry is disabled.
+func TestNoRecentTraces(t *testing.T) {
 	r := newRig(t, rigConfig{telemetry: []Option{WithRecent(Recent{Traces: -1})}})
 	r.tools["fail"] = func(context.Context, *session.Request) (mcp.Result, error) { return nil, errPrivate }
 	r.post(call("fail"), &sink{})
@@ -282,8 +281,8 @@ func TestNothingIsKept(t *testing.T) {
 	require.Contains(t, rec.Body.String(), `"traces": []`)
 }
 
-// TestKeptIsCut: what is kept of a request is small, whatever the client has sent.
-func TestKeptIsCut(t *testing.T) {
+// TestRecentTracesAreCut checks that a recent trace is small even if the client sends long strings.
+func TestRecentTracesAreCut(t *testing.T) {
 	r := newRig(t, rigConfig{sampler: sdktrace.NeverSample()})
 	in := call("echo")
 	in.ID = mcp.StringID(strings.Repeat("i", 10000))
@@ -298,7 +297,7 @@ func TestKeptIsCut(t *testing.T) {
 	require.False(t, row.Sampled)
 }
 
-// A transcript is a sink that remembers what it was given.
+// A transcript is a sink that records its messages.
 type transcript struct {
 	sink
 	text strings.Builder

@@ -58,8 +58,8 @@ func TestHiddenErrorsAreCutAndEscaped(t *testing.T) {
 	})
 }
 
-// TestRejectedArguments: they are counted from the first call of their tool on, so that an
-// increase counts the first rejection, and lead to a trace.
+// TestRejectedArguments checks that the counter of a tool exists from its first call, so that an
+// increase includes the first rejection, and that it has a trace as exemplar.
 func TestRejectedArguments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})

@@ -10,8 +10,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// Refusals of a server that is no source are counted by reason and by who refuses, of which
-// only so many are told apart.
+// Refusals of a server that is no source are counted by reason and middleware. The number of
+// middlewares is bounded.
 func TestRefusalsAreCounted(t *testing.T) {
 	tel, err := telemetry.New()
 	require.NoError(t, err)

@@ -18,7 +18,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// TestCallers: who has most open comes first, in both forms of the report.
+// TestCallers checks that the caller with the most open requests comes first, in both forms of
+// the report.
 func TestCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})
@@ -74,8 +75,8 @@ func TestCallers(t *testing.T) {
 	})
 }
 
-// TestCallersAreBounded: however many names clients make up, the list is short and
-// says what is missing.
+// TestCallersAreBounded checks that the list is short however many names clients send, and that
+// it has the number of missing ones.
 func TestCallersAreBounded(t *testing.T) {
 	by := callers{}
 	for i := range 50 {

@@ -96,7 +96,7 @@ func TestRequestsText(t *testing.T) {
 	})
 }
 
-// TestRequestsAreSorted: the oldest, which is what one looks for, comes first.
+// TestRequestsAreSorted checks that the oldest request comes first.
 func TestRequestsAreSorted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})
@@ -122,7 +122,7 @@ func TestRequestsAreSorted(t *testing.T) {
 	})
 }
 
-// TestOutbound: what we have asked a client is shown and counted.
+// TestOutbound checks that requests to a client are shown and counted.
 func TestOutbound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})

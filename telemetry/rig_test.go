@@ -46,7 +46,7 @@ type rig struct {
 	observed atomic.Int64
 }
 
-// A watcher passes on what the observer is told, and counts.
+// A watcher counts the calls of an observer.
 type watcher struct {
 	session.Observer
 	observed *atomic.Int64
@@ -248,7 +248,7 @@ func sum(families map[string]*dto.MetricFamily, name string) (total float64) {
 	return total
 }
 
-// A sink takes everything, or fails as told.
+// A sink takes all messages, or fails as the test wants.
 type sink struct {
 	mu     sync.Mutex
 	frames int

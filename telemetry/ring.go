@@ -1,7 +1,9 @@
 package telemetry
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -87,23 +89,18 @@ func newSlowest(size int, evicted prometheus.Counter) *slowest {
 func (s *slowest) put(of *recentSeries, k *recentTrace) (displaced *recentTrace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := s.traces[of]
-	if len(list) == slowPerSeries {
-		i := fastest(list)
-		if list[i].took >= k.took {
-			s.evicted.Inc()
-			return k
-		}
-		displaced, list[i] = list[i], k
-		of.floor.Store(int64(list[fastest(list)].took))
+	list := append([]*recentTrace{k}, s.traces[of]...)
+	slices.SortStableFunc(list, func(a, b *recentTrace) int { return cmp.Compare(a.took, b.took) })
+	if len(list) > slowPerSeries {
+		displaced = list[0]
+		list = slices.Delete(list, 0, 1)
 		s.evicted.Inc()
-		return displaced
+	} else {
+		s.total++
 	}
-	list = append(list, k)
 	s.traces[of] = list
-	s.total++
 	if len(list) == slowPerSeries {
-		of.floor.Store(int64(list[fastest(list)].took))
+		of.floor.Store(int64(list[0].took))
 	}
 	if s.total > s.size {
 		displaced = s.removeOldest()
@@ -160,15 +157,6 @@ func (s *slowest) expire(of *recentSeries, now time.Time) (expired []*recentTrac
 		of.seen.Store(0)
 	}
 	return expired
-}
-
-func fastest(list []*recentTrace) (at int) {
-	for i, k := range list {
-		if k.took < list[at].took {
-			at = i
-		}
-	}
-	return at
 }
 
 func (s *slowest) appendTo(list []*recentTrace) []*recentTrace {

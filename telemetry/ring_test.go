@@ -14,8 +14,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// TestFloods: a flood of one class takes no place of another, nothing grows beyond its
-// bound, and what goes is counted.
+// TestFloods checks that many requests of one class evict none of another class, that all bounds
+// hold, and that evicted traces are counted.
 func TestFloods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bound = 8
@@ -45,8 +45,8 @@ func TestFloods(t *testing.T) {
 	})
 }
 
-// TestSlowest: of the ordinary requests the slowest are kept, however many faster ones
-// follow, and for an hour.
+// TestSlowest checks that the slowest requests without errors stay for an hour, however many
+// faster ones follow.
 func TestSlowest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})
@@ -85,8 +85,9 @@ func TestSlowest(t *testing.T) {
 	})
 }
 
-// TestSlowestOfAll: with many series the oldest of all go, and the floor of a series that
-// has lost one does not fall, or each next request would displace another.
+// TestSlowestOfAll checks that the oldest traces are evicted if there are many series. The floor
+// of a series that has lost a trace does not fall. Otherwise each next request would evict
+// another trace.
 func TestSlowestOfAll(t *testing.T) {
 	s := newSlowest(6, newInstruments(false).counter(MetricTracesEvicted, classSlow))
 	series := make([]recentSeries, 5)
@@ -112,8 +113,7 @@ func TestSlowestOfAll(t *testing.T) {
 	require.Equal(t, 6, s.total)
 }
 
-// TestFullRing: callers get the same answers whether there is no ring, or one in which
-// everything is full.
+// TestFullRing checks that callers get the same answers without a ring and with a full one.
 func TestFullRing(t *testing.T) {
 	answers := func(recent Recent) (string, *rig) {
 		r := spanning(t, rigConfig{telemetry: []Option{WithRecent(recent)}}, 3)
@@ -138,7 +138,8 @@ func TestFullRing(t *testing.T) {
 	require.Positive(t, value(families, MetricTraceSpansLeftOut, "limit", limitRecentTotalSpans))
 }
 
-// TestRing: the oldest goes first, and in a second a ring takes in as many as it holds.
+// TestRing checks that the oldest trace is evicted first, and that a ring takes at most its size
+// in one second.
 func TestRing(t *testing.T) {
 	evicted := newInstruments(false).counter(MetricTracesEvicted, classError)
 	g := newRing(3, evicted)

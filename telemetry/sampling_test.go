@@ -38,7 +38,7 @@ func setSampler(t *testing.T, name, arg string) {
 	t.Setenv("OTEL_TRACES_SAMPLER_ARG", arg)
 }
 
-// A sighting is what a handler, and what it calls, can see of the span of its request.
+// A sighting is the part of the request's span that a handler can see.
 type sighting struct {
 	Sampled, Recording, Remote bool
 	Flags                      trace.TraceFlags
@@ -51,7 +51,7 @@ type sighting struct {
 	Parent                     trace.SpanID
 }
 
-// sight serves a call and says what could be seen.
+// sight serves a call and returns the sighting of its handler.
 func sight(t *testing.T, r *rig, in *session.Inbound) (saw sighting) {
 	t.Helper()
 	r.tools["echo"] = func(ctx context.Context, q *session.Request) (mcp.Result, error) {
@@ -89,9 +89,8 @@ func sight(t *testing.T, r *rig, in *session.Inbound) (saw sighting) {
 	return saw
 }
 
-// What we decide about ourselves is what the SDK would: the same call is served by a
-// provider of ours and by one of the SDK's that somebody else has made, which decides
-// itself.
+// We sample as the SDK does. The same call is served with our provider and with one of the SDK,
+// which samples itself.
 func TestOwnSamplingIsTheSDKs(t *testing.T) {
 	parents := map[string]func(*session.Inbound){
 		"none": func(*session.Inbound) {},
@@ -149,7 +148,7 @@ func TestOwnSamplingIsTheSDKs(t *testing.T) {
 	require.Greater(t, decided, 50, "nearly nothing was unsampled")
 }
 
-// What is not sampled has ids all the same, another one for each request, and is in the log.
+// A request that is not sampled has its own IDs, and they are in the log.
 func TestUnsampledHasIDs(t *testing.T) {
 	setSampler(t, "always_off", "")
 	r := newOwnRig(t)
@@ -178,8 +177,8 @@ func TestUnsampledHasIDs(t *testing.T) {
 	require.Empty(t, r.spans.Ended())
 }
 
-// A root gets the id that was decided about, and is not decided about again with another:
-// of a known row of ids exactly those are sampled that the SDK's sampler wants.
+// A root span has the ID with which it was sampled. Of a known sequence of IDs, exactly those are
+// sampled that the SDK's sampler selects.
 func TestRatioDecidesOnce(t *testing.T) {
 	const ratio = 0.3
 	for _, name := range []string{"traceidratio", "parentbased_traceidratio"} {
@@ -215,7 +214,7 @@ func TestRatioDecidesOnce(t *testing.T) {
 	}
 }
 
-// Ids are never zero.
+// IDs are never zero.
 func TestIDsAreValid(t *testing.T) {
 	numbers := []uint64{0, 0, 0, 7, 0, 8}
 	g := &idGenerator{func() uint64 {
@@ -229,8 +228,8 @@ func TestIDsAreValid(t *testing.T) {
 	require.Empty(t, numbers)
 }
 
-// The variables of the sampler mean to us what they mean to the SDK, which complains of the
-// same values.
+// The variables of the sampler have the same meaning as for the SDK, which warns of the same
+// values.
 func TestSamplerFromEnvironment(t *testing.T) {
 	var handled []error
 	previous := otel.GetErrorHandler()
@@ -284,7 +283,7 @@ func TestSamplerFromEnvironment(t *testing.T) {
 	}
 }
 
-// rowOfIDs hands out ids in a row.
+// rowOfIDs returns IDs in sequence.
 type rowOfIDs struct {
 	ids  []trace.TraceID
 	next int
@@ -296,7 +295,7 @@ func (g *rowOfIDs) NewIDs(context.Context) (trace.TraceID, trace.SpanID) {
 }
 func (g *rowOfIDs) NewSpanID(context.Context, trace.TraceID) trace.SpanID { return trace.SpanID{1} }
 
-// complaints is a log handler that keeps warnings as text.
+// complaints is a log handler that records warnings as text.
 type complaints struct {
 	slog.Handler
 	all []string
@@ -310,7 +309,7 @@ func (c *complaints) Handle(_ context.Context, rec slog.Record) error {
 	return nil
 }
 
-// The provider decides where it has more to do than to drop a span, and where it is not ours.
+// The provider samples if it has processors for unsampled spans, or is not ours.
 func TestProviderDecides(t *testing.T) {
 	setSampler(t, "always_off", "")
 	t.Run("it counts what it drops", func(t *testing.T) {
@@ -354,7 +353,7 @@ func TestProviderDecides(t *testing.T) {
 	require.NotNil(t, key)
 }
 
-// An unsampled notification has a trace, too.
+// An unsampled notification has a trace too.
 func TestUnsampledNotification(t *testing.T) {
 	setSampler(t, "always_off", "")
 	tel, err := New()
@@ -368,8 +367,8 @@ func TestUnsampledNotification(t *testing.T) {
 	require.EqualValues(t, 1, value(gather(t, tel.Registry()), MetricOperationDuration, "mcp_method_name", mcp.NotificationCancelled))
 }
 
-// The context of a handler costs nothing to ask, and may be asked from everywhere.
-func TestHandlerContextIsFree(t *testing.T) {
+// Value of a handler's context does not allocate, and can be called from each goroutine.
+func TestHandlerContextDoesNotAllocate(t *testing.T) {
 	setSampler(t, "always_off", "")
 	o, r := ownObserver(t, "always_off"), finished(t, call("echo"))
 	type ownKey struct{}

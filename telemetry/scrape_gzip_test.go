@@ -42,7 +42,8 @@ func scrapeWith(h http.Handler, w http.ResponseWriter, header ...string) {
 	h.ServeHTTP(w, r)
 }
 
-// TestCompressedScrape: compressed, a scrape says what it says as it is, in each format.
+// TestCompressedScrape checks that compressed metrics are the same as uncompressed ones, in each
+// format.
 func TestCompressedScrape(t *testing.T) {
 	h := steady(t).MetricsHandler()
 	for _, accept := range []string{
@@ -69,8 +70,8 @@ func TestCompressedScrape(t *testing.T) {
 	}
 }
 
-// TestScrapeEncoding: what is asked for is what is sent, and metrics that nobody has asked
-// to compress, or of which there are none, are as they are.
+// TestScrapeEncoding checks that metrics are compressed only if the request accepts gzip, and that
+// an empty answer never is.
 func TestScrapeEncoding(t *testing.T) {
 	h := steady(t).MetricsHandler()
 	tests := []struct {
@@ -124,7 +125,7 @@ func TestScrapeEncoding(t *testing.T) {
 	require.Zero(t, w.Body.Len())
 }
 
-// TestFailedScrapeIsPlain: an error is for people.
+// TestFailedScrapeIsPlain checks that an error is not compressed, because people read it.
 func TestFailedScrapeIsPlain(t *testing.T) {
 	tel := Disabled()
 	tel.logger = slog.New(slog.DiscardHandler)
@@ -136,7 +137,8 @@ func TestFailedScrapeIsPlain(t *testing.T) {
 	require.Contains(t, w.Body.String(), "out of order")
 }
 
-// TestHeadOfACompressedScrape: HEAD says what GET would, and sends none of it.
+// TestHeadOfACompressedScrape checks that HEAD answers with the headers of GET and without a
+// body.
 func TestHeadOfACompressedScrape(t *testing.T) {
 	srv := httptest.NewServer(steady(t).MetricsHandler())
 	defer srv.Close()
@@ -160,12 +162,12 @@ func TestHeadOfACompressedScrape(t *testing.T) {
 	require.Empty(t, none)
 }
 
-// A lostWriter is an answer to somebody who has gone away.
+// A lostWriter is the response writer of a client that has disconnected.
 type lostWriter struct{ http.ResponseWriter }
 
 func (lostWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-// TestLostScrape: whoever goes away in the middle is counted, and told of once.
+// TestLostScrape checks that scrapers which disconnect in the middle are counted, and logged once.
 func TestLostScrape(t *testing.T) {
 	var records strings.Builder
 	r := newRig(t, rigConfig{telemetry: []Option{WithLogger(slog.New(slog.NewTextHandler(&records, nil)))}})
@@ -174,7 +176,7 @@ func TestLostScrape(t *testing.T) {
 	require.Equal(t, 1, strings.Count(records.String(), "broken pipe"), records.String())
 }
 
-// TestConcurrentScrapes: scrapes have nothing in common.
+// TestConcurrentScrapes checks that scrapes share no state.
 func TestConcurrentScrapes(t *testing.T) {
 	h := steady(t).MetricsHandler()
 	plain := httptest.NewRecorder()
@@ -196,7 +198,7 @@ func TestConcurrentScrapes(t *testing.T) {
 	}
 }
 
-// A watchedMetric knows whether what was gathered of it is still in memory.
+// A watchedMetric knows whether its gathered values are still in memory.
 type watchedMetric struct{ gathered weak.Pointer[dto.Metric] }
 
 var watchedDesc = prometheus.NewDesc("users_watched", "help", nil, nil)
@@ -210,8 +212,8 @@ func (m *watchedMetric) Write(out *dto.Metric) error {
 	return nil
 }
 
-// TestSlowScrapeHoldsNothing: while somebody reads, or does not, what was gathered for them
-// is gone.
+// TestSlowScrapeHoldsNothing checks that the gathered metrics are freed while a scraper still
+// reads.
 func TestSlowScrapeHoldsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &watchedMetric{}
@@ -251,7 +253,7 @@ func (w *watchedWriter) Write(p []byte) (int, error) {
 	return w.ResponseRecorder.Write(p)
 }
 
-// TestSlowScrapeHoldsNoCompressor: it is not needed any more when somebody begins to read.
+// TestSlowScrapeHoldsNoCompressor checks that the compressor is freed before the scraper reads.
 func TestSlowScrapeHoldsNoCompressor(t *testing.T) {
 	w := &watchedWriter{ResponseRecorder: httptest.NewRecorder()}
 	s := &scrapes{telemetry: Disabled(), metrics: http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) {
@@ -264,8 +266,8 @@ func TestSlowScrapeHoldsNoCompressor(t *testing.T) {
 	require.Equal(t, "up 1\n", unzip(t, w.Body.Bytes()))
 }
 
-// TestScrapeKeepsNothing: of what a scrape has in memory hardly anything stays there. What
-// is kept in a pool outlives one run of the collector, and not two.
+// TestScrapeKeepsNothing checks that the memory of a scrape is freed after it. What is in a pool
+// survives one run of the garbage collector, but not two.
 func TestScrapeKeepsNothing(t *testing.T) {
 	h := steady(t).MetricsHandler()
 	live := func() int64 {
@@ -282,14 +284,14 @@ func TestScrapeKeepsNothing(t *testing.T) {
 	require.Less(t, kept-live(), int64(400<<10))
 }
 
-// discarded is an answer that nobody keeps.
+// discarded is a response writer that discards the answer.
 type discarded struct{ header http.Header }
 
 func (w discarded) Header() http.Header         { return w.header }
 func (w discarded) Write(p []byte) (int, error) { return len(p), nil }
 func (w discarded) WriteHeader(int)             {}
 
-// unzip returns what is in exactly one member of gzip, whose sum and size are right.
+// unzip decompresses a file of exactly one gzip member, and checks its sum and size.
 func unzip(t require.TestingT, compressed []byte) string {
 	rest := bytes.NewReader(compressed)
 	in, err := gzip.NewReader(rest)

@@ -39,8 +39,8 @@ func (l *pipeListener) dial() net.Conn {
 	return client
 }
 
-// Whoever scrapes and does not read delays nobody: no call, and after eight of them no
-// scrape either. It ends with its patience.
+// A scraper that does not read delays no call, and eight of them delay no other scrape. Its
+// scrape ends at the write timeout.
 func TestBlockedScrape(t *testing.T) {
 	for name, request := range map[string]string{
 		"plain":      "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -104,7 +104,7 @@ func testBlockedScrape(t *testing.T, request string) {
 	})
 }
 
-// A collector of the user's that fails spoils nobody else's metrics.
+// The metrics of other collectors are exposed when a collector of the program fails.
 func TestScrapeOfABrokenCollector(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(brokenCollector{})

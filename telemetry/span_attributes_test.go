@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace/embedded"
 )
 
-// A keepingProvider makes spans that keep the slices that they are given.
+// A keepingProvider makes spans that retain the slices of their attributes.
 type keepingProvider struct {
 	embedded.TracerProvider
 	sets [][]attribute.KeyValue
@@ -33,7 +33,7 @@ func (k *keepingTracer) Start(ctx context.Context, _ string, _ ...trace.SpanStar
 	return trace.ContextWithSpan(ctx, span), span
 }
 
-// A keepingSpan looks like the SDK's.
+// A keepingSpan looks like a span of the SDK.
 type keepingSpan struct {
 	sdktrace.ReadWriteSpan
 	provider *keepingProvider
@@ -43,7 +43,7 @@ func (s *keepingSpan) SetAttributes(attrs ...attribute.KeyValue) {
 	s.provider.sets = append(s.provider.sets, attrs)
 }
 
-// Attributes are on the span that they were set on, whoever's that is, and in their order.
+// Attributes are on the span on which they were set, in their order.
 func TestAttributesAreTheSpansOwn(t *testing.T) {
 	order := []string{
 		"mcp.method.name", "gen_ai.operation.name", "gen_ai.tool.name", "jsonrpc.request.id", "network.transport",

@@ -252,8 +252,8 @@ func TestUnsampled(t *testing.T) {
 	})
 }
 
-// TestLostNotification holds that a notification which is not sent is on the span of
-// its request, unless nobody had asked for it.
+// TestLostNotification checks that a notification which is not sent is on the span of its request,
+// unless the client had not asked for it.
 func TestLostNotification(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})

@@ -46,7 +46,7 @@ func spanning(t *testing.T, cfg rigConfig, spans int) *rig {
 
 func (r *rig) buffer() *spanBuffer { return r.tel.recent.spans }
 
-// size returns what the keeper holds.
+// size returns how much the buffer has.
 func (k *spanBuffer) size() (traces, spans int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -60,9 +60,9 @@ func (k *spanBuffer) size() (traces, spans int) {
 	return len(k.traces), n
 }
 
-// TestSpansAreKept: the request's own span and those that its handler started, as they
-// were.
-func TestSpansAreKept(t *testing.T) {
+// TestSpansAreBuffered checks that the request's own span and those that its handler started are
+// unchanged.
+func TestSpansAreBuffered(t *testing.T) {
 	r := spanning(t, rigConfig{}, 2)
 	r.post(call("fail"), &sink{})
 	d := fetch[report.TraceDetail](t, r, "/debug/traces/1")
@@ -84,9 +84,9 @@ func TestSpansAreKept(t *testing.T) {
 	require.Zero(t, d.SpansLeftOut)
 }
 
-// TestOnlyWantedSpansAreKept: those of requests that nobody will ask for, of traces that
-// are no request's, and of traces that are not sampled, are not.
-func TestOnlyWantedSpansAreKept(t *testing.T) {
+// TestOnlySpansOfRecentTracesAreBuffered checks that no spans are buffered of requests without a
+// recent trace, of traces without a request, and of traces that are not sampled.
+func TestOnlySpansOfRecentTracesAreBuffered(t *testing.T) {
 	r := spanning(t, rigConfig{telemetry: []Option{WithRecent(Recent{Traces: 2})}}, 1)
 	for range 50 { // the first four are the slowest so far, others may be, and one is the latest
 		r.post(call("work"), &sink{})
@@ -106,8 +106,8 @@ func TestOnlyWantedSpansAreKept(t *testing.T) {
 	require.Zero(t, traces)
 }
 
-// TestSpanBounds: neither one trace nor all of them can grow without end; what is left
-// out is counted, and the oldest go first.
+// TestSpanBounds checks the bounds of one trace and of all traces. Spans that are left out are
+// counted, and the oldest traces are evicted first.
 func TestSpanBounds(t *testing.T) {
 	r := spanning(t, rigConfig{telemetry: []Option{WithRecent(Recent{Traces: 32, Spans: 5, TotalSpans: 12})}}, 10)
 	for range 4 {
@@ -126,9 +126,9 @@ func TestSpanBounds(t *testing.T) {
 	require.EqualValues(t, 2*5, value(families, MetricTraceSpansLeftOut, "limit", limitRecentTotalSpans))
 }
 
-// TestSpansGoWithTheirTrace: nothing stays behind when the ring has moved on, nor when
-// several requests have shared a trace.
-func TestSpansGoWithTheirTrace(t *testing.T) {
+// TestSpansAreRemovedWithTheirTrace checks that no spans are left when the ring has evicted their
+// trace, also if several requests share a trace.
+func TestSpansAreRemovedWithTheirTrace(t *testing.T) {
 	r := spanning(t, rigConfig{telemetry: []Option{WithRecent(Recent{Traces: 2})}}, 1)
 	for range 6 {
 		in := call("fail")
@@ -148,7 +148,7 @@ func TestSpansGoWithTheirTrace(t *testing.T) {
 	require.False(t, strings.Contains(callerParent, r.kept("error")[0].TraceID))
 }
 
-// TestForeignProvider: the keeper leaves a provider that is not ours as it was.
+// TestForeignProvider checks that the buffer leaves the provider of the program unchanged.
 func TestForeignProvider(t *testing.T) {
 	r := spanning(t, rigConfig{}, 1)
 	r.post(call("fail"), &sink{})
@@ -160,8 +160,8 @@ func TestForeignProvider(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// The id of a session, which is what its holder needs to use it, is not shown.
-func TestKeptSpanHidesTheSession(t *testing.T) {
+// The ID of a session is not shown, because its holder can use the session.
+func TestBufferedSpanHidesTheSession(t *testing.T) {
 	stub := tracetest.SpanStub{Attributes: []attribute.KeyValue{keySessionID.String("secret-session-id")}}
 	require.Equal(t, []report.Attribute{{Key: "mcp.session.id", Value: "secret-s"}}, newBufferedSpan(stub.Snapshot()).row.Attributes)
 }

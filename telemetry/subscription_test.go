@@ -42,8 +42,8 @@ func listen() *session.Inbound {
 	}
 }
 
-// A subscription is an operation until it is acknowledged, and then one that lives: its
-// life is measured apart, by its end, and its span is open meanwhile.
+// A subscription is an ordinary operation until it is acknowledged. After that its duration is
+// measured apart, by outcome, and its span stays open until the end.
 func TestSubscription(t *testing.T) {
 	for _, tc := range []struct {
 		end  mcp.SubscriptionEnd
@@ -96,7 +96,7 @@ func TestSubscription(t *testing.T) {
 	}
 }
 
-// What ends before its acknowledgement was never a subscription.
+// A request that ends before its acknowledgement is not counted as a subscription.
 func TestSubscriptionRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})
@@ -113,7 +113,7 @@ func TestSubscriptionRefused(t *testing.T) {
 	})
 }
 
-// The report shows subscriptions apart, without a deadline.
+// The report shows subscriptions separately, without a deadline.
 func TestReportOfSubscriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})

@@ -20,7 +20,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// detach runs a call whose handler goes on as a task.
+// detach runs a call whose handler continues as a task.
 func (r *rig) detach() (d *session.Detached) {
 	r.t.Helper()
 	r.tools["work"] = func(ctx context.Context, q *session.Request) (mcp.Result, error) {
@@ -111,8 +111,8 @@ func TestTaskSpanOfAPanic(t *testing.T) {
 	require.Contains(t, events[0].Attributes, attribute.String("exception.type", "string"))
 }
 
-// A task that ignores its cancellation has its span until it is abandoned, with the end
-// that its client is told of, and a short one when it returns after all.
+// The span of a task that ignores its cancellation ends when the task is abandoned, with the outcome
+// that the client gets. When the task returns, it gets a second, short span.
 func TestTaskSpanOfAnAbandonedTask(t *testing.T) {
 	for _, cause := range []mcp.Cause{mcp.CauseClientCancel, mcp.CauseDeadline, mcp.CauseServerShutdown} {
 		t.Run(string(cause), func(t *testing.T) {
@@ -170,8 +170,8 @@ func TestTaskSpanOfAnAbandonedTask(t *testing.T) {
 	}
 }
 
-// The cancellation of a task is counted by itself: its request was answered, and
-// not cancelled.
+// The cancellation of a task is counted separately, because its request was answered and not
+// cancelled.
 func TestTasksCancelled(t *testing.T) {
 	r := newRig(t, rigConfig{})
 	for _, cause := range mcp.Causes() {
@@ -189,7 +189,7 @@ func TestTasksCancelled(t *testing.T) {
 	require.Equal(t, sum(families, MetricRequestsAdmitted), sum(families, MetricResponsesSent))
 }
 
-// A task has a duration by tool and end, with its trace.
+// The duration of a task is measured by tool and outcome, with its trace as exemplar.
 func TestTaskDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigConfig{})

@@ -16,7 +16,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// What is remembered is bounded, and what is not shown is counted.
+// The number of tracked operations is bounded, and those that are not shown are counted.
 func TestOtherServersAreBounded(t *testing.T) {
 	tel, _ := newWithSpans(t, WithRecent(Recent{Traces: -1}))
 	var ops []*Operation
@@ -114,8 +114,8 @@ func TestSessionOfAnotherServer(t *testing.T) {
 	})
 }
 
-// What users plug into telemetry may panic: the server that is not ours goes on, and the
-// panics are counted.
+// When an extension of telemetry panics, a server that is not ours continues, and the panic is
+// counted.
 func TestPanickingHooksOnAnotherServer(t *testing.T) {
 	provider := func(opts ...sdktrace.TracerProviderOption) Option {
 		return WithTracerProvider(sdktrace.NewTracerProvider(opts...))

@@ -61,7 +61,7 @@ func TestClientDisconnect(t *testing.T) {
 	})
 }
 
-// post sends a message as no client of the SDK would, and returns the session.
+// post sends a message that a client of the SDK would not send, and returns the session.
 func post(t *testing.T, ctx context.Context, url, session, body string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
@@ -105,8 +105,8 @@ func pipes() (server, client *sdk.IOTransport) {
 	return &sdk.IOTransport{Reader: toServer, Writer: fromServer}, &sdk.IOTransport{Reader: toClient, Writer: fromClient}
 }
 
-// Shutdown cancels what does not end by itself with the cause server_shutdown, and refuses
-// new requests.
+// Shutdown cancels the requests that do not end in time with the cause server_shutdown, and
+// refuses new ones.
 func TestServerShutdown(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t)
@@ -123,14 +123,14 @@ func TestServerShutdown(t *testing.T) {
 	})
 }
 
-// Shutdown waits for what ends by itself.
+// Shutdown waits for requests that end in time.
 func TestShutdownWaits(t *testing.T) {
 	w := newWorld(t)
 	_, done := w.goWait(wires()[0].connect(w))
 	w.ShutdownWaits(w.adapter.Shutdown, done)
 }
 
-// A deadline is one, whether an outer middleware of the SDK has set it or one of ours.
+// The cause is deadline, whether a middleware of the SDK has set the deadline or one of ours.
 func TestDeadline(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		t.Run("of a middleware of the SDK", func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// A body that is larger than what is read ahead reaches the SDK in full.
+// A body that is too large to be read ahead reaches the SDK completely.
 func TestLargeBody(t *testing.T) {
 	w := newWorld(t)
 	session := w.dialHTTP(newClient(), modern)

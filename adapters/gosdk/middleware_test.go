@@ -19,8 +19,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-// A handler's panic would end the process. It is answered with an error that says nothing of
-// it, and telemetry has it.
+// A panic of a handler, which would end the process, is answered with an error without details,
+// and recorded.
 func TestPanicIsContained(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t)
@@ -39,7 +39,7 @@ func TestPanicIsContained(t *testing.T) {
 	})
 }
 
-// So are the panics of all that is no handler of a tool, also of notifications.
+// Panics of other handlers, also of those of notifications, are contained too.
 func TestOtherPanicIsContained(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t)
@@ -69,7 +69,7 @@ func TestMiddlewarePanicIsContained(t *testing.T) {
 	require.Equal(t, 1.0, w.Metric("vitrine_handler_panics_total", adapttest.Labels{"tool": "add"}))
 }
 
-// Logging sees what it sees on our server, also the handler's own error.
+// Logging records the same as on our server, also the handler's own error.
 func TestLogging(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		var log bytes.Buffer
@@ -83,7 +83,7 @@ func TestLogging(t *testing.T) {
 	})
 }
 
-// A middleware is given the request as on our server.
+// A middleware gets the same request as on our server.
 func TestRequestOfMiddleware(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		var got *middleware.Request
@@ -115,7 +115,7 @@ func TestRequestOfMiddleware(t *testing.T) {
 	})
 }
 
-// A middleware can answer by itself, and change an answer.
+// A middleware can answer a request, and change an answer.
 func TestMiddlewareAnswers(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t,
@@ -144,7 +144,7 @@ func TestMiddlewareAnswers(t *testing.T) {
 	})
 }
 
-// A middleware can refuse. It is no error of the service.
+// A middleware can refuse a request. The refusal is not an error of the service.
 func TestMiddlewareRefuses(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t, middleware.For([]string{"add"}, func(middleware.Handler) middleware.Handler {
@@ -162,8 +162,8 @@ func TestMiddlewareRefuses(t *testing.T) {
 	})
 }
 
-// Of a middleware's error the caller is told nothing but the trace id, unless the error was
-// made for callers; the operator sees all of it. A handler can return such errors, too.
+// The caller gets only the trace ID of a middleware's error, unless the error was made for
+// callers. The operator gets all of it. A handler can return such errors too.
 func TestErrorsAreTold(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		var failure error
@@ -201,7 +201,7 @@ func TestErrorsAreTold(t *testing.T) {
 	})
 }
 
-// Results that middlewares leave alone are the SDK's, for each method.
+// For each method, results that no middleware changes are those of the SDK.
 func TestMiddlewareLeavesResultsAlone(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		seen := map[string]mcp.Result{}
@@ -229,7 +229,7 @@ func TestMiddlewareLeavesResultsAlone(t *testing.T) {
 	})
 }
 
-// A caller that the SDK has authenticated is the principal.
+// The caller that the SDK has authenticated is the principal.
 func TestPrincipal(t *testing.T) {
 	got := make(chan string, 1)
 	w := newWorld(t, middleware.For([]string{"add"}, func(next middleware.Handler) middleware.Handler {

@@ -10,8 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/adapttest"
 )
 
-// The example is a program that a client runs over stdio, in either era; an operator
-// finds the call on its pages.
+// A client runs the example over stdio, in each era. The call is on the pages of the operator.
 func TestExampleOverStdio(t *testing.T) {
 	binary := adapttest.BuildExample(t)
 	for _, version := range []string{legacy, modern} {

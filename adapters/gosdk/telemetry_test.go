@@ -11,7 +11,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/adapttest"
 )
 
-// A call has a span by the conventions, is counted, and is kept for /debug/traces.
+// A call has a span that follows the conventions, is counted, and is in /debug/traces.
 func TestCallIsRecorded(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t)
@@ -26,7 +26,7 @@ func TestCallIsRecorded(t *testing.T) {
 	})
 }
 
-// A prompt is named in its span; a resource is not, and its URI is an attribute.
+// The name of a prompt is in the span's name. The URI of a resource is an attribute only.
 func TestPromptAndResourceAreRecorded(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t)
@@ -48,7 +48,7 @@ func TestPromptAndResourceAreRecorded(t *testing.T) {
 	})
 }
 
-// A tool that fails counts as an error, and the operator sees what the handler has said.
+// A tool that fails is counted as an error, and the operator gets the handler's own error.
 func TestToolErrorIsRecorded(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t)
@@ -65,7 +65,7 @@ func TestToolErrorIsRecorded(t *testing.T) {
 	})
 }
 
-// The name of a tool that is not registered becomes no label.
+// The name of an unregistered tool is no label.
 func TestUnknownToolIsNoLabel(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t)
@@ -79,7 +79,7 @@ func TestUnknownToolIsNoLabel(t *testing.T) {
 	})
 }
 
-// A running call is in the live set, and on its page.
+// A running call is in /debug/requests.
 func TestRunningCallIsShown(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t)
@@ -88,7 +88,7 @@ func TestRunningCallIsShown(t *testing.T) {
 	})
 }
 
-// The console is sent what runs and what has ended.
+// The console gets the requests that run and those that have ended.
 func TestConsoleIsFed(t *testing.T) {
 	w := newWorld(t)
 	c := wires()[1].connect(w)
@@ -119,7 +119,7 @@ func TestSessionIsRecorded(t *testing.T) {
 	}
 }
 
-// A subscription is one, and no slow request. Shutdown does not wait for it.
+// A subscription is not recorded as a slow request. Shutdown does not wait for it.
 func TestSubscriptionIsShown(t *testing.T) {
 	for _, wire := range []wire{wires()[1], wires()[3]} {
 		for _, end := range []string{"client_disconnect", "server_shutdown"} {
@@ -151,7 +151,7 @@ func TestSubscriptionIsShown(t *testing.T) {
 	}
 }
 
-// What outer HTTP handlers have put into the context of a request reaches the handlers.
+// Values that outer HTTP handlers put into the context of a request reach the handlers.
 func TestValuesOfTheHTTPRequest(t *testing.T) {
 	for _, version := range []string{legacy, modern} {
 		w := newWorld(t)
@@ -166,7 +166,7 @@ func TestValuesOfTheHTTPRequest(t *testing.T) {
 	}
 }
 
-// Without a wrapper a call is recorded, too, and its cancellation.
+// Without a wrapper, a call and its cancellation are recorded too.
 func TestCallWithoutWrapper(t *testing.T) {
 	w := newWorld(t)
 	here, there := sdk.NewInMemoryTransports()

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A world is an instrumented server, and what its handlers have seen.
+// A world is an instrumented server that records the calls of its handlers.
 type world struct {
 	*adapttest.Rig
 	t       *testing.T
@@ -84,7 +84,7 @@ func (w *world) wait(ctx context.Context, _ *sdk.CallToolRequest, _ none) (*sdk.
 	return nil, nil, w.Wait(ctx)
 }
 
-// A wire is a way to connect a client.
+// A wire connects a client.
 type wire struct {
 	name      string
 	transport string // as telemetry names it
@@ -100,7 +100,7 @@ func newClient() *sdk.Client {
 	return sdk.NewClient(&sdk.Implementation{Name: "tester", Version: "2.0.0"}, nil)
 }
 
-// wires are all the ways.
+// wires has all of them.
 func wires() []wire {
 	return []wire{
 		{"legacy over HTTP", "http", legacy, func(w *world, c *sdk.Client) *sdk.ClientSession { return w.dialHTTP(c, legacy) }},
@@ -110,7 +110,7 @@ func wires() []wire {
 	}
 }
 
-// farAway is when nothing in a test has expired.
+// farAway is a time at which nothing in a test has expired.
 var farAway = time.Now().Add(time.Hour)
 
 const (

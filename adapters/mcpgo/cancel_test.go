@@ -84,7 +84,7 @@ func exchange(t *testing.T, url, session, body string) string {
 	return post(t, t.Context(), url, session, body)
 }
 
-// post sends a message as no client of mcp-go would, and returns the session.
+// post sends a message that a client of mcp-go would not send, and returns the session.
 func post(t *testing.T, ctx context.Context, url, session, body string) string {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
@@ -135,8 +135,8 @@ func TestListenEnds(t *testing.T) {
 	require.NoError(t, send.Close())
 }
 
-// Shutdown cancels what does not end by itself with the cause server_shutdown, and refuses
-// new calls.
+// Shutdown cancels the calls that do not end in time with the cause server_shutdown, and refuses
+// new ones.
 func TestServerShutdown(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t)
@@ -153,14 +153,14 @@ func TestServerShutdown(t *testing.T) {
 	})
 }
 
-// Shutdown waits for what ends by itself.
+// Shutdown waits for requests that end in time.
 func TestShutdownWaits(t *testing.T) {
 	w := newWorld(t)
 	_, done := w.goWait(wires()[0].connect(w))
 	w.ShutdownWaits(w.adapter.Shutdown, done)
 }
 
-// A deadline is one, whether an outer middleware of mcp-go has set it or one of ours.
+// The cause is deadline, whether a middleware of mcp-go has set the deadline or one of ours.
 func TestDeadline(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		t.Run("of a middleware of mcp-go", func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
-// A handler's panic is answered with an error that says nothing of it, and telemetry has it.
+// A panic of a handler is answered with an error without details, and recorded.
 func TestPanicIsContained(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t)
@@ -33,7 +33,7 @@ func TestPanicIsContained(t *testing.T) {
 	})
 }
 
-// A panic of what no middleware is around is recorded, and mcp-go contains it over stdio.
+// A panic outside of all middlewares is recorded, and mcp-go contains it over stdio.
 func TestOtherPanicIsRecorded(t *testing.T) {
 	w := newWorld(t)
 	c := wires()[2].connect(w)
@@ -54,7 +54,7 @@ func TestMiddlewarePanicIsContained(t *testing.T) {
 	require.Equal(t, 1.0, w.Metric("vitrine_handler_panics_total", adapttest.Labels{"tool": "add"}))
 }
 
-// Logging sees what it sees on our server.
+// Logging records the same as on our server.
 func TestLogging(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		var log bytes.Buffer
@@ -66,7 +66,7 @@ func TestLogging(t *testing.T) {
 	})
 }
 
-// A middleware is given the request as on our server.
+// A middleware gets the same request as on our server.
 func TestRequestOfMiddleware(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		var got *middleware.Request
@@ -99,7 +99,7 @@ func TestRequestOfMiddleware(t *testing.T) {
 	})
 }
 
-// Tools, prompts and resources reach the middlewares, and nothing else does.
+// Only requests for tools, prompts and resources reach the middlewares.
 func TestWhatReachesMiddlewares(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		seen := map[string]vitrine.Result{}
@@ -130,7 +130,7 @@ func TestWhatReachesMiddlewares(t *testing.T) {
 	})
 }
 
-// A middleware can answer by itself, and change an answer.
+// A middleware can answer a request, and change an answer.
 func TestMiddlewareAnswers(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t, func(next middleware.Handler) middleware.Handler {
@@ -169,8 +169,8 @@ func TestMiddlewareAnswers(t *testing.T) {
 	})
 }
 
-// A middleware can refuse. It is no error of the service, though mcp-go has but one code for
-// it.
+// A middleware can refuse a request. The refusal is not an error of the service, although mcp-go
+// has only one code for it.
 func TestMiddlewareRefuses(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t, middleware.For([]string{"add"}, func(middleware.Handler) middleware.Handler {
@@ -185,8 +185,8 @@ func TestMiddlewareRefuses(t *testing.T) {
 	})
 }
 
-// Of a middleware's error the caller is told nothing but the trace id, unless the error was
-// made for callers; the operator sees all of it. A handler can return such errors, too.
+// The caller gets only the trace ID of a middleware's error, unless the error was made for
+// callers. The operator gets all of it. A handler can return such errors too.
 func TestErrorsAreTold(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		var failure error

@@ -17,7 +17,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/adapttest"
 )
 
-// A call has a span by the conventions, is counted, and is kept for /debug/traces.
+// A call has a span that follows the conventions, is counted, and is in /debug/traces.
 func TestCallIsRecorded(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t)
@@ -32,7 +32,7 @@ func TestCallIsRecorded(t *testing.T) {
 	})
 }
 
-// A prompt is named in its span; a resource is not, and its URI is an attribute.
+// The name of a prompt is in the span's name. The URI of a resource is an attribute only.
 func TestPromptAndResourceAreRecorded(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t)
@@ -63,7 +63,7 @@ func read(t *testing.T, c *client.Client, uri string) (*mcp.ReadResourceResult, 
 	return c.ReadResource(t.Context(), mcp.ReadResourceRequest{Params: mcp.ReadResourceParams{URI: uri}})
 }
 
-// A tool that fails counts as an error, and the operator sees what the handler has said.
+// A tool that fails is counted as an error, and the operator gets the handler's own error.
 func TestToolErrorIsRecorded(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t)
@@ -82,7 +82,7 @@ func TestToolErrorIsRecorded(t *testing.T) {
 	})
 }
 
-// The name of a tool that is not registered becomes no label.
+// The name of an unregistered tool is no label.
 func TestUnknownToolIsNoLabel(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t)
@@ -105,7 +105,7 @@ func TestUnknownMethodIsNoLabel(t *testing.T) {
 	}))
 }
 
-// A running call is in the live set, and on its page.
+// A running call is in /debug/requests.
 func TestRunningCallIsShown(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t)
@@ -114,7 +114,7 @@ func TestRunningCallIsShown(t *testing.T) {
 	})
 }
 
-// The console is sent what runs and what has ended.
+// The console gets the requests that run and those that have ended.
 func TestConsoleIsFed(t *testing.T) {
 	w := newWorld(t)
 	c := wires()[1].connect(w)
@@ -145,7 +145,7 @@ func TestSessionIsRecorded(t *testing.T) {
 	}
 }
 
-// A subscription is one, and no slow request. Shutdown does not wait for it.
+// A subscription is not recorded as a slow request. Shutdown does not wait for it.
 func TestSubscriptionIsShown(t *testing.T) {
 	for _, wire := range []wire{wires()[1], wires()[3]} {
 		for _, end := range []string{"the client's", "server_shutdown"} {
@@ -172,7 +172,7 @@ func TestSubscriptionIsShown(t *testing.T) {
 	}
 }
 
-// Without a wrapper a call is recorded, too.
+// Without a wrapper, a call is recorded too.
 func TestCallInMemoryIsRecorded(t *testing.T) {
 	w := newWorld(t)
 	c, err := client.NewInProcessClient(w.server)
@@ -191,7 +191,7 @@ func TestCallInMemoryIsRecorded(t *testing.T) {
 	require.NotEmpty(t, ended.RequestID)
 }
 
-// What mcp-go starts for its own tracing is left out.
+// The spans of mcp-go's own tracing are left out.
 func TestNoSpansOfTheSDK(t *testing.T) {
 	w := newWorld(t)
 	_, err := call(t, wires()[1].connect(w), "add", numbers{1, 2})
@@ -201,7 +201,7 @@ func TestNoSpansOfTheSDK(t *testing.T) {
 	}
 }
 
-// What outer HTTP handlers have put into the context of a request reaches the handlers.
+// Values that outer HTTP handlers put into the context of a request reach the handlers.
 func TestValuesOfTheHTTPRequest(t *testing.T) {
 	for _, version := range []string{legacy, modern} {
 		w := newWorld(t)

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A world is an instrumented server, and what its handlers have seen.
+// A world is an instrumented server that records the calls of its handlers.
 type world struct {
 	*adapttest.Rig
 	t       *testing.T
@@ -86,7 +86,7 @@ func (w *world) wait(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolR
 	return mcp.NewToolResultText("waited"), w.Wait(ctx)
 }
 
-// A wire is a way to connect a client.
+// A wire connects a client.
 type wire struct {
 	name      string
 	transport string // as telemetry names it
@@ -98,7 +98,7 @@ const (
 	modern = "2026-07-28"
 )
 
-// wires are all the ways.
+// wires has all of them.
 func wires() []wire {
 	return []wire{
 		{"legacy over HTTP", "http", legacy}, {"modern over HTTP", "http", modern},

@@ -42,8 +42,8 @@ func TestReadConfig(t *testing.T) {
 	}
 }
 
-// TestObjectives: a tool with promises of its own has its own buckets and budgets, and is
-// left out of those of the others.
+// TestObjectives checks that a tool with its own objectives has its own buckets and budgets, and
+// is not in those of the other tools.
 func TestObjectives(t *testing.T) {
 	c, err := readConfig([]byte("selector: team=\"a\"\nobjective: {availability: 99.95}\n" +
 		"tools: {forecast: {availability: 99.5, latency: 500ms}, get.map: {latency: 1s, fast: 99}, export: {latency: -1s}, same: {}}"))
@@ -68,7 +68,7 @@ or vitrine:succeeded:rate3d{service="vitrine",gen_ai_tool_name="get.map"} * 0 + 
 	require.NotContains(t, slow, `gen_ai_tool_name="export"`)
 }
 
-// TestNoLatency: without a promise there are neither rules nor panels about it.
+// TestNoLatency checks that there are no rules and panels of latency without an objective.
 func TestNoLatency(t *testing.T) {
 	c, err := readConfig([]byte("objective: {latency: -1s}"))
 	require.NoError(t, err)
@@ -103,7 +103,8 @@ func fakeServer(t *testing.T, tools ...string) string {
 	return s.URL
 }
 
-// TestTools: what a server has registered becomes a configuration, which makes files.
+// TestTools checks that files can be generated from the configuration that is made of a server's
+// tools.
 func TestTools(t *testing.T) {
 	url, dir := fakeServer(t, "forecast", "alerts"), t.TempDir()
 	var out bytes.Buffer
@@ -138,7 +139,8 @@ func TestTools(t *testing.T) {
 	require.Error(t, generate("-config", filepath.Join(dir, "nothing.yaml"), "-out", to))
 }
 
-// TestReadme: the configuration that README.md shows is one, and the page has all alerts.
+// TestReadme checks that the configuration in README.md is valid, and that the page has all
+// alerts.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(folder, "README.md"))
 	require.NoError(t, err)

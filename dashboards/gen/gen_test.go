@@ -40,7 +40,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestGeneratedTwice: two runs make the same files.
+// TestGeneratedTwice checks that two runs generate the same files.
 func TestGeneratedTwice(t *testing.T) {
 	c := defaults()
 	c.Tools = map[string]objective{"a": {Availability: 99}, "b": {Latency: time.Second}, "c": {Fast: 99}}
@@ -68,7 +68,7 @@ func alerts(t *testing.T) (list []rule) {
 	return list
 }
 
-// links are the places of the runbook that a rule's runbook_url may lead to.
+// links returns the places of the runbook that a runbook_url may name.
 func (r *rule) links(t *testing.T) []string {
 	t.Helper()
 	url, fragment, found := strings.Cut(r.Annotations["runbook_url"], "#")
@@ -83,8 +83,8 @@ func (r *rule) links(t *testing.T) []string {
 	return all
 }
 
-// TestAlerts: each alert says how bad it is, what it means and where to read on, and the
-// place exists.
+// TestAlerts checks that each alert has a severity, a description and a link to the runbook, and
+// that the link's target exists.
 func TestAlerts(t *testing.T) {
 	text, err := os.ReadFile("../../docs/runbook.md")
 	require.NoError(t, err)
@@ -107,9 +107,9 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestAlertsAreTested: the tests that promtool runs have, for each alert, a moment at
-// which it fires, for each place of the runbook that it names, and one at which it is
-// silent for all.
+// TestAlertsAreTested checks the tests that promtool runs. For each alert and each place of the
+// runbook that it names, there is a moment at which the alert fires. There is also one at which
+// it is silent.
 func TestAlertsAreTested(t *testing.T) {
 	fires, silent := map[string]bool{}, map[string]bool{}
 	names, err := filepath.Glob(filepath.Join(folder, "*_test.yml"))
@@ -147,7 +147,7 @@ func TestAlertsAreTested(t *testing.T) {
 	}
 }
 
-// TestSelectors: what no server exposes is not asked for.
+// TestSelectors checks that queries ask only for metrics that a server exposes.
 func TestSelectors(t *testing.T) {
 	for _, c := range []struct {
 		title   string

@@ -17,8 +17,8 @@ func boards(c *config) map[string]dashboard {
 	return all
 }
 
-// TestPanels: each panel says what it shows, in which unit, and which values are good;
-// none lies upon another.
+// TestPanels checks that each panel has a description, a unit and its good values, and that no
+// panels overlap.
 func TestPanels(t *testing.T) {
 	c := defaults()
 	uids := map[string]bool{}
@@ -68,8 +68,8 @@ var (
 	aMetric   = regexp.MustCompile(`\b(?:vitrine|mcp|go|process)_[a-z0-9_]+`)
 )
 
-// TestFilters: the filters of a dashboard, and the selector of the configuration, reach
-// every series, those of rules in the rules.
+// TestFilters checks that the filters of a dashboard and the selector of the configuration are in
+// every query. For series of rules they are in the rules.
 func TestFilters(t *testing.T) {
 	c := defaults()
 	c.Selector = `team="weather"`
@@ -110,7 +110,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestEveryMetricIsShown: what is worth recording is worth a look.
+// TestEveryMetricIsShown checks that each metric is in a panel or a rule.
 func TestEveryMetricIsShown(t *testing.T) {
 	c := defaults()
 	seen := map[string]bool{}

@@ -28,7 +28,7 @@ func begin(a *adapt.Adapter, ctx context.Context, how adapt.Cancels) *adapt.Call
 	return c
 }
 
-// The cause of an SDK's cancellation is what is known of it.
+// The cause of a cancellation by an SDK is the one that the adapter has recorded.
 func TestCause(t *testing.T) {
 	closed := func() *mcp.CancelError { return &mcp.CancelError{Cause: mcp.CauseTransportClose} }
 	for name, c := range map[string]struct {
@@ -58,7 +58,7 @@ func TestCause(t *testing.T) {
 	}
 }
 
-// What the client gives as its reason is cut, and changes nothing until the SDK cancels.
+// The client's reason is cut, and has no effect until the SDK cancels.
 func TestCancelling(t *testing.T) {
 	a := adapt.New(telemetry.Disabled())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -76,7 +76,7 @@ func TestCancelling(t *testing.T) {
 	call.End(telemetry.Outcome{})
 }
 
-// A handler that ignores its cancellation is left behind after a second.
+// A handler that ignores its cancellation is abandoned after a second.
 func TestShutdownGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := adapt.New(telemetry.Disabled())
@@ -108,7 +108,7 @@ func TestServeWithoutTelemetry(t *testing.T) {
 	require.NoError(t, a.Shutdown(t.Context()))
 }
 
-// A body is read ahead, and reaches the next handler with its error.
+// A body that is read ahead reaches the next handler with its error.
 func TestHTTPReadsAhead(t *testing.T) {
 	var got []byte
 	var failure error
@@ -149,7 +149,7 @@ type iotestErr struct{ err error }
 // Read implements [io.Reader].
 func (r iotestErr) Read([]byte) (int, error) { return 0, r.err }
 
-// A client that goes away after the answer has not gone away too early.
+// A client that disconnects after the answer does not cancel the request.
 func TestGone(t *testing.T) {
 	var x *adapt.Exchange
 	a := adapt.New(telemetry.Disabled())
@@ -173,7 +173,7 @@ func TestGone(t *testing.T) {
 	require.False(t, (*adapt.Exchange)(nil).Gone())
 }
 
-// A result that a middleware leaves alone is not encoded anew.
+// A result that no middleware changes is not encoded again.
 func TestConverted(t *testing.T) {
 	type foreign struct {
 		Content []any  `json:"content"`

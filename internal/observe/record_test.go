@@ -10,13 +10,13 @@ import (
 
 const caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// Without telemetry there is no span to name, and none to link.
+// Without telemetry, no span is named or linked.
 func TestLinkSpanWithoutASpan(t *testing.T) {
 	require.Empty(t, TraceParent(t.Context()))
 	LinkSpan(t.Context(), caller)
 }
 
-// A span is linked to the one that a traceparent names; what cannot be read is ignored.
+// A span is linked to the span of a traceparent. An invalid traceparent is ignored.
 func TestLinkSpan(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("")

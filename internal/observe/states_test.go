@@ -9,5 +9,5 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 )
 
-// The pages and the metrics have every state that the core knows, and no others.
+// The pages and the metrics have exactly the states of the core.
 func TestStates(t *testing.T) { require.Equal(t, session.States(), report.States()) }
