@@ -1,6 +1,7 @@
 package session
 
 import (
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -243,4 +244,55 @@ func live[T Work](l *ledger) (all []T) {
 		}
 	}
 	return all
+}
+
+// A Tally holds counters that belong to no series.
+type Tally struct {
+	Rejected             map[mcp.RejectReason]uint64
+	Ignored              map[Ignored]uint64
+	NotificationsDropped map[DroppedNotification]uint64
+	LimitsReached        map[string]uint64
+	ExchangesRefused     map[mcp.RefuseReason]uint64 // exchanges that carried no message
+	SessionsClosed       map[mcp.Cause]uint64
+	ObserverPanics       uint64 // contained panics of the [Observer]
+	StreamsResumed       uint64
+	ResponsesExpired     uint64 // stored answers that nobody has fetched; they stay in Stored
+}
+
+// Ignored is why a message had no effect.
+type Ignored struct {
+	Kind   mcp.IgnoredKind
+	Reason mcp.IgnoreReason
+}
+
+// A DroppedNotification is a notification that was not sent, and why.
+type DroppedNotification struct {
+	Method string
+	Reason mcp.DropReason
+}
+
+func newTally() Tally {
+	return Tally{
+		Rejected: map[mcp.RejectReason]uint64{}, Ignored: map[Ignored]uint64{},
+		NotificationsDropped: map[DroppedNotification]uint64{}, LimitsReached: map[string]uint64{},
+		ExchangesRefused: map[mcp.RefuseReason]uint64{}, SessionsClosed: map[mcp.Cause]uint64{},
+	}
+}
+
+func (t *Tally) add(o *Tally) {
+	addAll(t.Rejected, o.Rejected)
+	addAll(t.Ignored, o.Ignored)
+	addAll(t.NotificationsDropped, o.NotificationsDropped)
+	addAll(t.LimitsReached, o.LimitsReached)
+	addAll(t.ExchangesRefused, o.ExchangesRefused)
+	addAll(t.SessionsClosed, o.SessionsClosed)
+	t.ObserverPanics += o.ObserverPanics
+	t.StreamsResumed += o.StreamsResumed
+	t.ResponsesExpired += o.ResponsesExpired
+}
+
+func addAll[K comparable](sum, part map[K]uint64) {
+	for k, n := range maps.All(part) {
+		sum[k] += n
+	}
 }

@@ -96,38 +96,3 @@ func (c *Core) SetLimits(l limits.Limits) {
 	c.subscriptions.size = int64(c.limits.MaxSubscriptions)
 	c.running.size = int64(c.limits.MaxRunningTasks)
 }
-
-// Connect opens the session of a byte stream and starts its writer.
-func (c *Core) Connect(conn *Conn, sink stream.Sink) *Session {
-	s := newSession(c, conn, "")
-	s.stream, s.subscriptionsEnding = stream.New(&c.host, c.streamConfig(conn, 0, stream.LossFails)), make(chan struct{})
-	c.mu.Lock()
-	draining := c.draining.Load()
-	c.sessions[s] = struct{}{}
-	c.mu.Unlock()
-	c.tell("SessionOpened", func(o Observer) { o.SessionOpened(s) })
-	c.tasks.start(func() { s.pump(sink) })
-	if draining {
-		s.Close(mcp.CauseServerShutdown)
-	}
-	return s
-}
-
-// Exchange returns the stream of one HTTP exchange, which ends when it has carried
-// the given number of answers; 0 is a stream without an end. A modern exchange has
-// no session; its loss cancels its requests.
-func (c *Core) Exchange(conn *Conn, answers int, era mcp.Era) *stream.Stream {
-	loss := stream.LossDrops
-	if era == mcp.Modern {
-		loss = stream.LossCancels
-	}
-	return stream.New(&c.host, c.streamConfig(conn, answers, loss))
-}
-
-// streamConfig says what a stream is for.
-func (c *Core) streamConfig(conn *Conn, answers int, loss stream.Loss) stream.Config {
-	return stream.Config{
-		Answers: answers, Loss: loss, Resumable: c.store != nil && loss == stream.LossDrops,
-		Conn: conn, Transport: conn.Transport, Remote: conn.RemoteAddr,
-	}
-}

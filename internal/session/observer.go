@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"runtime/debug"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -82,64 +81,4 @@ func (NopObserver) Notified(ctx context.Context, _ *Inbound, _ *Session) (contex
 
 func (NopObserver) Asked(_ context.Context, _ *Session, _ string, params []byte) ([]byte, func(mcp.ID, error)) {
 	return params, func(mcp.ID, error) {}
-}
-
-// tell calls the observer, if there is one. A panic of a callback is counted and logged, and
-// the core goes on as if it had returned: else it would end the process, or leave a session
-// whose end nobody announces. (A callback that calls runtime.Goexit cannot be contained: the
-// goroutine that it ends is the core's.)
-func (c *Core) tell(callback string, f func(Observer)) {
-	if c.observer == nil {
-		return
-	}
-	defer func() {
-		if v := recover(); v != nil {
-			c.containedPanic(callback, v, debug.Stack())
-		}
-	}()
-	f(c.observer)
-}
-
-// containedPanic counts and logs the panic of something that only records.
-func (c *Core) containedPanic(where string, value any, stack []byte) {
-	c.ledger.count(func(t *tally) { t.ObserverPanics++ })
-	c.logger.Error("observer.panic", "callback", where, "panic", value, "stack", string(stack))
-}
-
-// ContainedPanic counts and logs a panic that a middleware has contained, of something
-// that it was given only to record.
-func (r *Request) ContainedPanic(where string, value any, stack []byte) {
-	r.core.containedPanic(where, value, stack)
-}
-
-// tellAsked tells the observer that the client is asked, and returns the params that are
-// sent, and what tells of the end.
-func (c *Core) tellAsked(ctx context.Context, s *Session, method string, params []byte) (sent []byte, end func(mcp.ID, error)) {
-	sent = params
-	var done func(mcp.ID, error)
-	c.tell("Asked", func(o Observer) { sent, done = o.Asked(ctx, s, method, params) })
-	return sent, func(id mcp.ID, err error) {
-		if done != nil {
-			c.tell("Asked", func(Observer) { done(id, err) })
-		}
-	}
-}
-
-// tellNotified tells the observer of a notification, and returns the context for its
-// handling, and what tells of the end. s may be nil.
-func (c *Core) tellNotified(in *Inbound, s *Session) (ctx context.Context, end func()) {
-	if ctx = in.Values; ctx == nil {
-		ctx = context.Background()
-	}
-	ctx = context.WithoutCancel(ctx)
-	if c.observer == nil {
-		return ctx, func() {}
-	}
-	var done func()
-	c.tell("Notified", func(o Observer) { ctx, done = o.Notified(ctx, in, s) })
-	return ctx, func() {
-		if done != nil {
-			c.tell("Notified", func(Observer) { done() })
-		}
-	}
 }
