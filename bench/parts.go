@@ -29,7 +29,7 @@ var partsOfCode = []struct {
 }{
 	{"net/http", []string{"net/http", "net/textproto", "net/url", "net", "bufio", "mime"}},
 	{"transport", []string{"github.com/vitrine-mcp/vitrine/transport", "github.com/vitrine-mcp/vitrine/internal/streamable"}},
-	{"internal/session", []string{"github.com/vitrine-mcp/vitrine/internal/session"}},
+	{"internal/session", []string{"github.com/vitrine-mcp/vitrine/internal/session", "github.com/vitrine-mcp/vitrine/internal/stream", "github.com/vitrine-mcp/vitrine/internal/resume"}},
 	{"internal/wire", []string{"github.com/vitrine-mcp/vitrine/internal/wire"}},
 	{"server, middleware", []string{"github.com/vitrine-mcp/vitrine/server", "github.com/vitrine-mcp/vitrine/server/internal/schema", "github.com/vitrine-mcp/vitrine/middleware"}},
 	{"telemetry", []string{"github.com/vitrine-mcp/vitrine/telemetry"}},
