@@ -120,11 +120,15 @@ type places struct {
 }
 
 func (w *places) enter() bool {
-	if w.waiting.Add(1) > w.size {
-		w.waiting.Add(-1)
-		return false
+	for {
+		n := w.waiting.Load()
+		if n >= w.size {
+			return false
+		}
+		if w.waiting.CompareAndSwap(n, n+1) {
+			return true
+		}
 	}
-	return true
 }
 
 func (w *places) leave() { w.waiting.Add(-1) }

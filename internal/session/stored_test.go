@@ -91,8 +91,9 @@ func (s *scriptStore) Delete(ctx context.Context, session string) error {
 	return s.Memory.Delete(ctx, session)
 }
 
-// empty reports whether nothing is kept of the streams that were ever stored.
-func (s *scriptStore) empty() bool { return s.kept() == 0 }
+// empty reports whether nothing is kept of the streams that were ever stored, and the store's
+// own counters agree.
+func (s *scriptStore) empty() bool { return s.kept() == 0 && s.Memory.Empty() }
 
 // kept counts the sessions of which something is kept.
 func (s *scriptStore) kept() int {
