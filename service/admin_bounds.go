@@ -92,6 +92,7 @@ type boundedWriter struct {
 
 	begun bool // the deadline is set
 	own   bool // the handler sets deadlines
+	late  bool // a missed deadline was counted
 }
 
 func newBoundedWriter(w http.ResponseWriter, timeout time.Duration, rolling bool, reached func(limit string)) *boundedWriter {
@@ -108,6 +109,7 @@ func (w *boundedWriter) Write(p []byte) (n int, err error) {
 		w.bound()
 		m, err := w.Writer.Write(piece)
 		n += m
+		w.countLate()
 		if err != nil || n == len(p) {
 			return n, err
 		}
@@ -117,6 +119,7 @@ func (w *boundedWriter) Write(p []byte) (n int, err error) {
 // FlushError is for [http.ResponseController].
 func (w *boundedWriter) FlushError() error {
 	w.bound()
+	defer w.countLate()
 	return w.Writer.FlushError()
 }
 
@@ -139,15 +142,20 @@ func (w *boundedWriter) deadline() {
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.timeout)) // not every writer supports deadlines
 }
 
-// finish sets a deadline for the rest of the answer, which net/http writes after the handler. It
-// counts an answer that was not read in time.
+// countLate counts an answer that was not read in time, once.
+func (w *boundedWriter) countLate() {
+	if !w.own && !w.late && errors.Is(w.Err, os.ErrDeadlineExceeded) {
+		w.late = true
+		w.reached(limits.NameWriteTimeout)
+	}
+}
+
+// finish sets a deadline for the rest of the answer, which net/http writes after the handler.
 func (w *boundedWriter) finish() {
 	w.deadline()
 	if w.Size > shortAnswer {
 		_ = w.Writer.FlushError() // net/http would not report the error
-	}
-	if !w.own && errors.Is(w.Err, os.ErrDeadlineExceeded) {
-		w.reached(limits.NameWriteTimeout)
+		w.countLate()
 	}
 }
 
