@@ -169,7 +169,7 @@ func WithAllowedOrigins(origins ...string) HTTPOption {
 // before they send any other. "*" allows everything. It has no effect on clients that are
 // not web pages. A name that is no token (RFC 9110) is an error.
 func WithAllowedHeaders(names ...string) HTTPOption {
-	return httpOptionFunc(func(c *streamable.Config) { c.AllowedHeaders = names })
+	return httpOptionFunc(func(c *streamable.Config) { c.AllowedHeaders = slices.Clone(names) })
 }
 
 // WithErrorDetails tells callers the whole text of every error that a handler or a middleware

@@ -13,7 +13,8 @@ import (
 // record, on its top level, and passes the record to next. After [Telemetry.ExportLogs] it also
 // exports the records for which next is enabled. If next is a handler of LogHandler, LogHandler
 // returns next itself, so that no record has the ids twice. If next is nil, records go to the
-// handler of slog's default logger at the time of the record.
+// handler of slog's default logger at the time of the record: such a handler must not become
+// that of the default logger itself.
 //
 // A panic of next is contained and counted ([MetricPanics]). The record is lost.
 func (t *Telemetry) LogHandler(next slog.Handler) slog.Handler {
