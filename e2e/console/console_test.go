@@ -108,7 +108,6 @@ func (w *world) traffic(t *testing.T) {
 // A request that hangs is on the page with its caller and its age, and after its cancellation with
 // the cause, also while the handler goes on.
 func TestHangingCallIsShown(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	p := open(t, w)
 	drop := w.begin(t, claude, 77, "export_ledger")
@@ -128,7 +127,6 @@ func TestHangingCallIsShown(t *testing.T) {
 
 // The page works without a mouse.
 func TestPageWorksWithTheKeyboard(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	p := open(t, w)
 	for i := range 3 {
@@ -175,7 +173,6 @@ func TestPageWorksWithTheKeyboard(t *testing.T) {
 
 // What clients send is text on the page, and never HTML.
 func TestTextOfClientsIsNeverHTML(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	p := open(t, w)
 	const name = `<img src=x onerror="document.title='broken'"><b>bold</b>`
@@ -194,7 +191,6 @@ func TestTextOfClientsIsNeverHTML(t *testing.T) {
 
 // A hidden or paused page has no open stream.
 func TestHiddenPageHasNoStream(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	p := open(t, w)
 	w.awaitListeners(t, 1)

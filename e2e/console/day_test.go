@@ -83,7 +83,6 @@ func TestPageDoesNotGrow(t *testing.T) {
 // An update of a busy server is bounded. An update of an idle server is small, whatever it has
 // done before.
 func TestUpdatesAreBounded(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	p := open(t, w)
 	quiet := p.largest(t, 0)

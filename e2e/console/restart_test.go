@@ -26,7 +26,6 @@ const retry = 5 * time.Second
 // with the new server. That holds if the old one was killed and nothing listens, and if it ended
 // in order behind a proxy, after which a browser does not retry by itself.
 func TestPageReconnectsAfterARestart(t *testing.T) {
-	t.Parallel()
 	program := build(t)
 	s := serve(t, program, "127.0.0.1:0")
 	p := open(t, &s.world)
