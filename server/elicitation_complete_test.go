@@ -99,7 +99,7 @@ func TestElicitationComplete(t *testing.T) {
 		told("form")
 		p.silent()
 
-		// Two that were asked under one id are both told, and who has gone is not missed.
+		// Two clients that were asked under one id are both told. A client that has left does not matter.
 		ask(p, "c")
 		ask(other, "c")
 		require.JSONEq(t, done, p.recv())

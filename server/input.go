@@ -30,9 +30,10 @@ import (
 // [mcp.ErrNoBackChannel]. The request of a legacy client waits for the answer: give tools that ask
 // people a [Tool.Deadline] that is long enough for people.
 //
-// A user who has consented to open a page is not done there. A handler that must know puts an id
-// into the URL, and the page's own server records under that id when the user is done. If the
-// ElicitationID is the same id, [Server.ElicitationComplete] tells the clients that can be told.
+// The answer to a question by URL says that the user has agreed to open the page, not that they
+// have finished there. A handler that must know when they finish puts an id into the URL, and the
+// page's own server records that id as done. If the ElicitationID is the same id,
+// [Server.ElicitationComplete] tells the clients that can be told.
 //
 // Elicit is safe for concurrent use, like all methods that ask.
 func (c *Call) Elicit(key string, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {

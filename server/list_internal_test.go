@@ -63,11 +63,11 @@ func TestListsAreShared(t *testing.T) {
 	first, again := listed(s), listed(s)
 	require.Len(t, first, 2)
 	require.Same(t, &first[0], &again[0])
-	require.Equal(t, len(first), cap(first), "what is appended is nobody else's")
+	require.Equal(t, len(first), cap(first), "an append copies the list")
 	addPlain(s, "c", "about c")
 	s.RemoveTools("a")
 	require.Len(t, listed(s), 2)
-	require.Equal(t, []string{"a", "b"}, []string{first[0].Name, first[1].Name}, "who has a list keeps it")
+	require.Equal(t, []string{"a", "b"}, []string{first[0].Name, first[1].Name}, "a list that was returned does not change")
 
 	s = pagesServer(t, WithMiddleware(func(next middleware.Handler) middleware.Handler { return next }))
 	first = listed(s)

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -143,32 +142,6 @@ func anchors(page []byte) (all []string) {
 		all = append(all, strings.ReplaceAll(kept, " ", "-"))
 	}
 	return all
-}
-
-// markdown returns the pages of the repository by their path.
-func markdown(t *testing.T) map[string][]byte {
-	t.Helper()
-	root := moduleRoot(t)
-	pages := map[string][]byte{}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		switch name := d.Name(); {
-		case err != nil:
-			return err
-		case d.IsDir() && path != root && (strings.ContainsAny(name[:1], "._") || name == "node_modules" || name == "testdata"):
-			return filepath.SkipDir
-		case !d.Type().IsRegular() || filepath.Ext(name) != ".md":
-			return nil
-		}
-		rel, err := filepath.Rel(root, path)
-		if err == nil {
-			pages[filepath.ToSlash(rel)], err = os.ReadFile(path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pages
 }
 
 // TestPagesNameWhatExists fails when a page names a file, a declaration, a test or a heading that does not exist.

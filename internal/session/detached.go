@@ -148,7 +148,9 @@ func (d *Detached) Done(end DetachedEnd) {
 	if d.class != nil {
 		d.class.giveClass()
 	}
-	if !abandoned {
+	if abandoned {
+		d.logLateReturn()
+	} else {
 		d.core.countRefusal(end.Error)
 	}
 	d.release()

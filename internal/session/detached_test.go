@@ -139,6 +139,30 @@ func TestDetachedIsObserved(t *testing.T) {
 	}
 }
 
+// Abandoned work that returns late gives the slot of its class back before it is logged: a log
+// handler may block.
+func TestLateTaskFreesItsClassBeforeItIsLogged(t *testing.T) {
+	inWorld(t, limits.Limits{}, func(w *world) {
+		class := NewClass("single", 1)
+		k := w.detacher("work")
+		w.route("work", func(rt *Route) { rt.Class = class })
+		w.connect(true).call("1", "work")
+		d := k.next()
+		d.Cancel(&mcp.CancelError{Cause: mcp.CauseClientCancel})
+		time.Sleep(2 * limits.Limits{}.WithDefaults().AbandonGrace)
+		require.False(t, class.sem.TryAcquire(1), "the handler runs on")
+		free := false
+		w.log.during = func(record string) {
+			if record == "handler.returned" {
+				free = class.sem.TryAcquire(1)
+			}
+		}
+		d.Done()
+		w.settle()
+		require.True(t, free)
+	})
+}
+
 // TestStoppedEnd: what a client is told of a task follows from the cause.
 func TestStoppedEnd(t *testing.T) {
 	for _, cause := range mcp.Causes() {

@@ -15,11 +15,16 @@ type logRecorder struct {
 	mu      sync.Mutex
 	records []string
 	details []string // the same with the attributes
+	// during is called in each record, before it is kept. May be nil.
+	during func(record string)
 }
 
 func (l *logRecorder) Enabled(context.Context, slog.Level) bool { return true }
 
 func (l *logRecorder) Handle(_ context.Context, r slog.Record) error {
+	if l.during != nil {
+		l.during(r.Message)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.records = append(l.records, r.Level.String()+" "+r.Message)

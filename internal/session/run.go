@@ -65,7 +65,9 @@ func (r *Request) recovered(value any) *mcp.Error {
 func (r *Request) handlerReturned() {
 	r.slots.give()
 	r.handlerDone.Store(int64(max(r.age(), 1)))
-	r.noteReturn()
+	if r.noteReturn() {
+		r.logLateReturn()
+	}
 }
 
 // done gives up the handler's hold, and ends its context, so that goroutines which the handler

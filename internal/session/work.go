@@ -166,10 +166,13 @@ func (w *work) noteReturn() (abandoned bool) {
 	if t := w.unwind.Load(); t != nil {
 		t.Stop()
 	}
-	if abandoned {
-		w.core.logger.InfoContext(w.self.context(), "handler.returned", w.self.LogAttrs()...)
-	}
 	return abandoned
+}
+
+// logLateReturn logs the return of an abandoned handler. A log handler may block: what others
+// wait for is given back before.
+func (w *work) logLateReturn() {
+	w.core.logger.InfoContext(w.self.context(), "handler.returned", w.self.LogAttrs()...)
 }
 
 // watchUnwind looks after a cancelled handler: it warns when the handler has not returned

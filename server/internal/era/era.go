@@ -51,7 +51,7 @@ var (
 	noCapabilities mcp.ClientCapabilities
 )
 
-// DescribePeer fills in who has sent a message. s is its session, or nil.
+// DescribePeer fills in p from a received message and its session, which may be nil.
 func DescribePeer(p *middleware.Peer, in *session.Inbound, s *session.Session) {
 	p.Era, p.Version = in.Era, in.Version
 	if in.Conn != nil {

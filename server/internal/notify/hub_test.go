@@ -75,7 +75,7 @@ func TestHub(t *testing.T) {
 
 	for _, f := range feeds {
 		h.leave(f)
-		require.True(t, h.add(f, 5, update("test://late")), "whoever has left wants nothing")
+		require.True(t, h.add(f, 5, update("test://late")), "a feed that has left takes no changes")
 	}
 	h.empty(t)
 	h.Publish(plain(Topic{Kind: Tools}))
