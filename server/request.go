@@ -19,7 +19,7 @@ type request struct {
 	core     *session.Request
 	labelled labelledContext
 	call     Call
-	called   atomic.Bool // call is in use; a middleware that calls the handler twice gets a new one
+	called   atomic.Bool // call is in use; a middleware that calls the handler twice gets a new one, as all do in the plain version
 }
 
 // ContainedPanic counts and logs a panic that a middleware has recovered.
@@ -56,7 +56,7 @@ func newCall(ctx context.Context, req *middleware.Request, asker *ask.Asker) *Ca
 }
 
 // A labelledContext is a context with the labels of its route. It is a part of the request, which
-// saves an allocation for each request.
+// saves two allocations for each request. The plain version is pprof.WithLabels.
 type labelledContext struct {
 	context.Context
 	labels context.Context

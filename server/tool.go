@@ -240,7 +240,8 @@ func (o output[Out]) result(value Out) (mcp.Result, error) {
 	return textResult(string(raw), jsontext.Value(raw)), nil
 }
 
-// textResult returns a result with one block of text. Its parts are one allocation.
+// textResult returns a result with one block of text. Its parts are one allocation, three in the plain
+// version.
 func textResult(text string, structured any) *mcp.CallToolResult {
 	r := &struct {
 		mcp.CallToolResult

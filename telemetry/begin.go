@@ -151,7 +151,8 @@ func (t *Telemetry) appendPeer(attrs []attribute.KeyValue, info *Info) []attribu
 	return appendText(appendText(attrs, keyClientName, name), keyClientVersion, version)
 }
 
-// wireOf returns the labels of the sender of a message. Messages of equal senders share them.
+// wireOf returns the labels of the sender of a message. Messages of equal senders share them. The
+// plain version makes them for each message.
 func (t *Telemetry) wireOf(info *Info) *wireLabels {
 	last := t.wire.Load()
 	if last.version == info.Version && last.network == (networkKey{info.Network, info.Protocol, info.ProtocolVersion}) {

@@ -127,7 +127,7 @@ func (i *Info) network() networkKey {
 }
 
 // clientNames caches the names and versions of clients. A modern client sends them with each
-// request, and a server has few kinds of clients.
+// request, and a server has few kinds of clients. The plain version is readClient for each request.
 type clientNames struct {
 	seed  maphash.Seed
 	known [16]atomic.Pointer[clientName]

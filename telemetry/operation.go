@@ -117,7 +117,7 @@ func (op *Operation) arrivedAt() time.Time {
 	return info.ArrivedAt
 }
 
-// attributeRoom is a pool of slices for attributes.
+// attributeRoom is a pool of slices for attributes. The plain version is a new slice for each span.
 var attributeRoom = sync.Pool{New: func() any {
 	attrs := make([]attribute.KeyValue, 0, 24)
 	return &attrs

@@ -12,7 +12,8 @@ import (
 )
 
 // A sampling decides whether the span of a request is sampled, before the provider makes it. The
-// decision is the same as the provider's. A request that is not sampled needs no span of the SDK.
+// decision is the same as the provider's. A request that is not sampled needs no span of the SDK. The
+// plain version starts a span of the SDK for each request.
 type sampling struct {
 	sampler  sdktrace.Sampler
 	ids      *idGenerator
@@ -89,31 +90,3 @@ func (s *unsampledSpan) SpanContext() trace.SpanContext { return s.sc }
 
 // TracerProvider implements [trace.Span].
 func (s *unsampledSpan) TracerProvider() trace.TracerProvider { return s.sampling.provider }
-
-// spanProbe is a context that remembers the latest key.
-type spanProbe struct {
-	context.Context
-	span trace.Span
-	key  any
-}
-
-// Value implements [context.Context].
-func (p *spanProbe) Value(key any) any {
-	p.key = key
-	return p.span
-}
-
-// unknownKey is a key that no context has.
-type unknownKey struct{}
-
-// learnSpanKey returns the key under which package trace looks for the span of a context. With it
-// our own context can return its span. ok is false if package trace does not use a key. find is
-// [trace.SpanFromContext].
-func learnSpanKey(find func(context.Context) trace.Span) (key any, ok bool) {
-	p := &spanProbe{Context: context.Background(), span: &unsampledSpan{}}
-	found := find(p) == p.span
-	if p.key == nil || !found || trace.ContextWithSpan(context.Background(), p.span).Value(p.key) != any(p.span) {
-		return unknownKey{}, false
-	}
-	return p.key, true
-}

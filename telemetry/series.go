@@ -26,7 +26,7 @@ type Series struct {
 	validation                  atomic.Pointer[validationMeter] // see validations
 	operations                  growingMap[operationKey, *operationChild]
 	// latest is the child of the latest operation. It is nearly always the next one too, and
-	// comparing labels costs less than hashing them.
+	// comparing labels costs less than hashing them, which is the plain version.
 	latest atomic.Pointer[operationChild]
 
 	latency latencySketch

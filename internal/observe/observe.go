@@ -42,7 +42,8 @@ type knownSeries struct {
 	series *telemetry.Series
 }
 
-// seriesOf returns the series of telemetry for a series of the core, which caches it.
+// seriesOf returns the series of telemetry for a series of the core, which caches it. The plain
+// version looks it up for each request.
 func (o *Observer) seriesOf(s *session.Series) *telemetry.Series {
 	if known, ok := s.Observation.Load().(*knownSeries); ok && known.t == o.t {
 		return known.series

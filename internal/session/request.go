@@ -79,7 +79,7 @@ const (
 )
 
 // valuesContext has the values of a context, and not its end. It is what
-// context.WithoutCancel makes, as a part of the request.
+// context.WithoutCancel, the plain version, makes, as a part of the request.
 type valuesContext struct{ context.Context }
 
 func (*valuesContext) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }

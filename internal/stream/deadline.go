@@ -44,8 +44,8 @@ func (st *Stream) limitWrite(sink Sink, now time.Time) {
 
 // extend gives each message the time that one write may take, whatever the ones before
 // it in the batch have needed. last is when the deadline was set; setting it costs so
-// much that it is done only when a tenth of the time has passed. It returns when it was set
-// now.
+// much that it is done only when a tenth of the time has passed. The plain version sets it for each
+// message. extend returns when it was set last.
 func (st *Stream) extend(sink Sink, last time.Time) time.Time {
 	if st.quick.Load() {
 		return last // the alarm of the request sees to it

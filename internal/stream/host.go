@@ -2,7 +2,6 @@ package stream
 
 import (
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
@@ -21,8 +20,7 @@ type Host struct {
 	// BeforeWrite lets tests hold the writer before it writes an answer. May be nil.
 	BeforeWrite func(m *Message)
 
-	wakes  wakes
-	timers sync.Pool // of *time.Timer
+	wakes wakes
 }
 
 // beforeWrite calls BeforeWrite for an answer.
@@ -30,19 +28,4 @@ func (h *Host) beforeWrite(m *Message) {
 	if h.BeforeWrite != nil && m.Kind == Answer {
 		h.BeforeWrite(m)
 	}
-}
-
-// startTimer returns a timer that fires after d. It must be given back with stopTimer.
-func (h *Host) startTimer(d time.Duration) *time.Timer {
-	if timer, ok := h.timers.Get().(*time.Timer); ok {
-		timer.Reset(d)
-		return timer
-	}
-	return time.NewTimer(d)
-}
-
-// stopTimer takes a timer back; nothing may wait for it any more.
-func (h *Host) stopTimer(timer *time.Timer) {
-	timer.Stop()
-	h.timers.Put(timer)
 }

@@ -4,7 +4,8 @@ import "context"
 
 // A watch tells a stream that the peer of its exchange is gone. Usually the writer sees
 // that itself while it waits for the answer. Once it may be busy for longer (with a slow
-// reader, or a store) the context has to call, which costs more: see always.
+// reader, or a store) the context has to call, which costs more: see always. The plain version is
+// always from the start.
 type watch struct {
 	stream *Stream
 	number int             // of the exchange

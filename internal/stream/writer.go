@@ -104,8 +104,8 @@ func (st *Stream) await(sink Sink, idle KeepAliver, watch *watch) error {
 	}
 	var tick <-chan time.Time
 	if idle != nil {
-		timer := st.host.startTimer(st.host.Limits.KeepAlive)
-		defer st.host.stopTimer(timer)
+		timer := time.NewTimer(st.host.Limits.KeepAlive)
+		defer timer.Stop()
 		tick = timer.C
 	}
 	select {

@@ -55,7 +55,8 @@ func (k *httpSink) Write(m *stream.Message) error {
 }
 
 // set sets a header, whose name must be in its canonical form. The slice has no spare
-// capacity, so that an append to it makes a new one.
+// capacity, so that an append to it makes a new one. The plain version is http.Header.Set, which
+// allocates a slice for each header.
 func (k *httpSink) set(i int, name, value string) {
 	k.values[i] = value
 	k.w.Header()[name] = k.values[i : i+1 : i+1]

@@ -146,7 +146,7 @@ var methods = func() map[string]method {
 }()
 
 // internMethod returns the method with the name b. It allocates nothing for the methods
-// of the protocol.
+// of the protocol. The plain version is string(b) and a look-up of its target.
 func internMethod(b []byte) method {
 	if m, ok := methods[string(b)]; ok {
 		return m

@@ -35,12 +35,8 @@ const bad = -1
 // jsontext, so that handlers can unmarshal every message that passes here.
 const maxNesting = 10000
 
-const (
-	eachByte = 0x0101010101010101
-	highBits = 0x80 * eachByte
-)
-
-// scanners holds idle scanners. A scanner in the pool has no reference to a frame.
+// scanners holds idle scanners. A scanner in the pool has no reference to a frame. The plain version
+// is a new scanner for each frame.
 var scanners = sync.Pool{New: func() any { return new(scanner) }}
 
 func newScanner(frame []byte) *scanner {
@@ -228,32 +224,6 @@ func (s *scanner) anyText(i int) (end int, escaped bool) {
 			s.notASCII = 0
 		}
 	}
-}
-
-// plain returns where a run of plain text ends, looking at eight bytes at a time.
-func plain(b []byte, i int, notASCII uint64) int {
-	for ; len(b)-i >= 8; i += 8 {
-		if w := specials(binary.LittleEndian.Uint64(b[i:]), notASCII); w != 0 {
-			return i + bits.TrailingZeros64(w)/8
-		}
-	}
-	for ; i < len(b); i++ {
-		if c := b[i]; c < ' ' || c == '"' || c == '\\' || c&byte(notASCII) != 0 {
-			break
-		}
-	}
-	return i
-}
-
-// specials returns the highest bit in each byte of w that ends a run of plain text: a quote,
-// a backslash, a control character, or a byte with a bit of notASCII. Bytes above such a
-// byte may be marked wrongly; the lowest mark is always right.
-func specials(w, notASCII uint64) uint64 {
-	// A byte borrows, and so gets its highest bit, only if it is less than what is subtracted.
-	// The first exclusive-or swaps '"' and ' ', so that one test finds quotes and controls.
-	quote := (w ^ ('"'^' ')*eachByte) - (' '+1)*eachByte
-	backslash := (w ^ '\\'*eachByte) - eachByte
-	return (quote|backslash)&^w&highBits | w&notASCII
 }
 
 // escape reads an escape sequence; two, if they are a surrogate pair.

@@ -58,7 +58,8 @@ func isToken(v jsontext.Value) bool {
 	return err == nil
 }
 
-// internVersion returns b as a string, without allocating for known revisions.
+// internVersion returns b as a string, without allocating for known revisions. The plain version is
+// string(b).
 func internVersion(b []byte) string {
 	switch string(b) {
 	case string(mcp.Version20260728):

@@ -12,7 +12,8 @@ const maxPages = 16
 
 // pages caches encoded pages of one list, because most clients ask for the same pages. The key of
 // a page is its entries, so that a changed list needs no invalidation: it has other entries. Only
-// pages of registered entries are kept, because these are never changed.
+// pages of registered entries are kept, because these are never changed. The plain version encodes each
+// page for each answer (BenchmarkRequests/list).
 type pages[T comparable] struct {
 	registered func(entries []T) bool
 	kept       atomic.Pointer[[]page[T]] // copied on write
