@@ -64,10 +64,10 @@ fi
 if required; then
 	step "fuzzing" scripts/fuzz.sh
 fi
-# One package at a time: they drive real processes, and some wait for only so long. Mostly
-# they wait for those, so that more tests than there are cores run at once.
+# They drive real processes and mostly wait for those, so that more tests than there are cores
+# run at once.
 for module in $(nested_modules); do
-	step "tests of $module" test_module "$module" -p 1 -parallel 4
+	step "tests of $module" test_module "$module" -p 2 -parallel 4
 done
 
 say "== summary"
