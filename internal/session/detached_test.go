@@ -152,11 +152,11 @@ func TestLateTaskFreesItsClassBeforeItIsLogged(t *testing.T) {
 		time.Sleep(2 * limits.Limits{}.WithDefaults().AbandonGrace)
 		require.False(t, class.sem.TryAcquire(1), "the handler runs on")
 		free := false
-		w.log.during = func(record string) {
+		w.log.whenLogged(func(record string) {
 			if record == "handler.returned" {
 				free = class.sem.TryAcquire(1)
 			}
-		}
+		})
 		d.Done()
 		w.settle()
 		require.True(t, free)

@@ -15,18 +15,24 @@ type logRecorder struct {
 	mu      sync.Mutex
 	records []string
 	details []string // the same with the attributes
-	// during is called in each record, before it is kept. May be nil.
-	during func(record string)
+	during  func(record string) // see whenLogged
+}
+
+// whenLogged has f called with each record from now on.
+func (l *logRecorder) whenLogged(f func(record string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.during = f
 }
 
 func (l *logRecorder) Enabled(context.Context, slog.Level) bool { return true }
 
 func (l *logRecorder) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.during != nil {
 		l.during(r.Message)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.records = append(l.records, r.Level.String()+" "+r.Message)
 	detail := r.Level.String() + " " + r.Message
 	r.Attrs(func(a slog.Attr) bool {
