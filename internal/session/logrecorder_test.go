@@ -14,7 +14,7 @@ import (
 type logRecorder struct {
 	mu      sync.Mutex
 	records []string
-	details []string // the same with the attributes
+	details []string            // the same with the attributes
 	during  func(record string) // see whenLogged
 }
 
