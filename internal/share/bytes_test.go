@@ -1,0 +1,91 @@
+package share
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestLoneCallerLeavesTheReserveOfBytes(t *testing.T) {
+	callers := NewTable()
+	b := callers.Bytes(1600, nil)
+	lone, other := callerAt(callers, 1), callerAt(callers, 2)
+	require.True(t, b.Take(lone, 1500))
+	require.False(t, b.Take(lone, 1))
+	require.False(t, b.Take(other, 101))
+	require.True(t, b.Take(other, 100))
+	require.Equal(t, int64(1500), b.Held(lone))
+	used, n := b.Used()
+	require.Equal(t, int64(1600), used)
+	require.Equal(t, 2, n)
+	b.Give(lone, 1500)
+	b.Give(other, 100)
+	used, n = b.Used()
+	require.Zero(t, used)
+	require.Zero(t, n)
+	require.False(t, b.Take(lone, 1601))
+}
+
+func TestLargestCallerIsToldToShed(t *testing.T) {
+	callers := NewTable()
+	var b *Bytes
+	var told []*Caller
+	b = callers.Bytes(1600, func(largest *Caller, need int64) {
+		told = append(told, largest)
+		b.Give(largest, need)
+	})
+	large, medium, small := callerAt(callers, 1), callerAt(callers, 2), callerAt(callers, 3)
+	require.True(t, b.Take(large, 1400))
+	require.True(t, b.Take(medium, 200))
+	require.True(t, b.Take(small, 300))
+	require.Equal(t, []*Caller{large}, told)
+	require.Equal(t, int64(1100), b.Held(large))
+	require.False(t, b.Take(large, 100), "a large caller cannot push out others")
+	require.False(t, b.Take(small, 200), "nor can one that would have more than its share")
+	require.Len(t, told, 1)
+}
+
+// A caller that sheds nothing, or is the largest one itself, changes nothing.
+func TestSheddingMayFail(t *testing.T) {
+	callers := NewTable()
+	b := callers.Bytes(1600, func(*Caller, int64) {})
+	large, small := callerAt(callers, 1), callerAt(callers, 2)
+	require.True(t, b.Take(large, 1500))
+	require.True(t, b.Take(small, 100))
+	require.False(t, b.Take(small, 1))
+}
+
+func TestBytesAddUp(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	callers := NewTable()
+	b := callers.Bytes(10_000, nil)
+	held := make([]int64, 6)
+	all := make([]*Caller, len(held))
+	for i := range all {
+		all[i] = callerAt(callers, i)
+	}
+	for range 20_000 {
+		i, n := rnd.IntN(len(all)), int64(rnd.IntN(2000))
+		if rnd.IntN(2) == 0 && b.Take(all[i], n) {
+			held[i] += n
+		} else if n = min(n, held[i]); n > 0 {
+			b.Give(all[i], n)
+			held[i] -= n
+		}
+		var sum, largest int64
+		for i := range held {
+			sum += held[i]
+			largest = max(largest, held[i])
+			require.Equal(t, held[i], b.Held(all[i]))
+		}
+		used, _ := b.Used()
+		require.Equal(t, sum, used)
+		require.LessOrEqual(t, used, b.Size())
+		if l := b.largest(); largest > 0 {
+			require.GreaterOrEqual(t, 2*l.n, largest)
+		} else {
+			require.Nil(t, l)
+		}
+	}
+}

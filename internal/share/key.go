@@ -1,0 +1,67 @@
+package share
+
+import (
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/vitrine-mcp/vitrine/auth"
+)
+
+// A Key says who a share belongs to: a principal, or an address where there is no principal, or
+// a connection where there is no address either. The zero value stands for all callers of whom
+// nothing is known. Keys can be compared, and making one allocates nothing.
+type Key struct {
+	issuer, subject string
+	addr            [16]byte
+	conn            uint64
+}
+
+// KeyOf returns the key of a caller: that of its principal, or of its address if the principal
+// is nil. An IPv4 address has a key of its own, also if it is written as an IPv6 address; all
+// addresses of an IPv6 network of 64 bits are one caller, because one subscriber has them all.
+func KeyOf(p *auth.Principal, addr netip.Addr) Key {
+	if p != nil {
+		return Key{issuer: p.Issuer, subject: p.Subject}
+	}
+	if !addr.IsValid() {
+		return Key{}
+	}
+	k := Key{addr: addr.As16()}
+	if addr = addr.Unmap(); addr.Is6() {
+		clear(k.addr[8:])
+	}
+	return k
+}
+
+// AddrOf returns the address in host:port, or in an address without a port; the zero value if
+// there is none.
+func AddrOf(remote string) netip.Addr {
+	if at, err := netip.ParseAddrPort(remote); err == nil {
+		return at.Addr()
+	}
+	addr, _ := netip.ParseAddr(remote) // the zero value if it is none
+	return addr
+}
+
+var connections atomic.Uint64
+
+// KeyOfConnection returns the key of a connection that has neither a principal nor an address,
+// such as stdio. Each call returns another one.
+func KeyOfConnection() Key { return Key{conn: connections.Add(1)} }
+
+// String returns the key in a readable form, for operators.
+func (k Key) String() string {
+	addr := netip.AddrFrom16(k.addr)
+	switch {
+	case k.subject != "":
+		return (&auth.Principal{Issuer: k.issuer, Subject: k.subject}).String()
+	case k.conn != 0:
+		return fmt.Sprintf("connection %d", k.conn)
+	case k.addr == [16]byte{}:
+		return "unknown"
+	case addr.Is4In6():
+		return addr.Unmap().String()
+	}
+	return netip.PrefixFrom(addr, 64).String()
+}

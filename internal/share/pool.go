@@ -1,0 +1,277 @@
+package share
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+)
+
+// A Pool is a number of concurrency slots that callers share. A caller may take a free slot as
+// long as more than the reserve is free. Of the reserve it may take a slot if it holds none, or
+// less than an equal share and less than a quarter of what is free: so each caller that comes
+// takes a fifth of the reserve at most, and leaves the rest to those who come later. A request
+// that gets no slot waits. A free slot goes to the caller that holds the fewest slots, and among
+// those to the one that was served longest ago; the requests of one caller are served in their
+// order. So no caller waits behind the backlog of another one. Its methods are safe for
+// concurrent use.
+//
+// A connection without an address (see [KeyOfConnection]) may take the reserve too while it is
+// the only caller: nobody else can reach such a process.
+type Pool struct {
+	size, reserve int
+	index         int // of the account in each Caller; -1: accounts are in others
+
+	mu      sync.Mutex // guards the rest, and the accounts
+	used    int
+	holders int // callers that hold slots
+	waiting accounts
+	waiters int
+	turn    uint64 // of the last service
+	others  map[*Caller]*account
+	spare   []*account
+}
+
+// An account is what a caller has of a pool.
+type account struct {
+	held        int
+	turn        uint64  // when it was served last, or began to wait
+	position    int     // in Pool.waiting
+	first, last *waiter // in the order of arrival
+}
+
+// A waiter is a request that waits for a slot.
+type waiter struct {
+	caller     *Caller
+	prev, next *waiter
+	granted    chan struct{} // closed when it has a slot
+}
+
+// NewPool returns a pool of so many slots for the callers of any table.
+func NewPool(size int) *Pool {
+	return &Pool{size: size, reserve: reserve(size), index: -1, others: map[*Caller]*account{}}
+}
+
+// TryAcquire takes a slot, and reports whether there was one for this caller. It does not
+// overtake requests of the same caller that wait.
+func (p *Pool) TryAcquire(c *Caller) bool {
+	p.mu.Lock()
+	a := p.account(c)
+	ok := a.first == nil && p.allows(c, a)
+	if ok {
+		p.take(a)
+	} else {
+		p.forget(c, a)
+	}
+	p.mu.Unlock()
+	return ok
+}
+
+// Acquire takes a slot and waits for one if need be. It returns the cause of ctx if that ends
+// first, and then holds no slot.
+func (p *Pool) Acquire(ctx context.Context, c *Caller) error {
+	p.mu.Lock()
+	a := p.account(c)
+	if a.first == nil && p.allows(c, a) {
+		p.take(a)
+		p.mu.Unlock()
+		return nil
+	}
+	w := &waiter{granted: make(chan struct{})}
+	p.enqueue(c, a, w)
+	p.mu.Unlock()
+	select {
+	case <-w.granted:
+		if ctx.Err() == nil {
+			return nil
+		}
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-w.granted: // it is too late to use it
+		p.release(c)
+	default:
+		p.dequeue(a, w)
+		p.forget(c, a)
+	}
+	return context.Cause(ctx)
+}
+
+// Release gives a slot back, which may go to a request that waits.
+func (p *Pool) Release(c *Caller) {
+	p.mu.Lock()
+	p.release(c)
+	p.mu.Unlock()
+}
+
+// allows reports whether a caller may take a free slot. The caller must hold p.mu.
+func (p *Pool) allows(c *Caller, a *account) bool {
+	free := p.size - p.used
+	switch {
+	case free <= 0:
+		return false
+	case free > p.reserve || a.held == 0:
+		return true
+	case c.key.conn != 0 && p.holders == 1:
+		return true // it holds all that is held
+	}
+	return a.held < p.size/(p.holders+1) && a.held < free/4
+}
+
+func (p *Pool) take(a *account) {
+	if a.held == 0 {
+		p.holders++
+	}
+	a.held++
+	p.used++
+}
+
+func (p *Pool) release(c *Caller) {
+	a := p.account(c)
+	a.held--
+	p.used--
+	if a.held == 0 {
+		p.holders--
+	}
+	if a.first != nil {
+		heap.Fix(&p.waiting, a.position)
+	} else {
+		p.forget(c, a)
+	}
+	p.dispatch()
+}
+
+// dispatch gives free slots to those that wait. If the first account in the heap may not have
+// one, no other may. The caller must hold p.mu.
+func (p *Pool) dispatch() {
+	for len(p.waiting) > 0 {
+		a := p.waiting[0]
+		w := a.first
+		if !p.allows(w.caller, a) {
+			return
+		}
+		p.take(a)
+		p.dequeue(a, w)
+		if a.first != nil {
+			p.turn++
+			a.turn = p.turn
+			heap.Fix(&p.waiting, a.position)
+		}
+		close(w.granted)
+	}
+}
+
+func (p *Pool) enqueue(c *Caller, a *account, w *waiter) {
+	w.caller, w.prev = c, a.last
+	p.waiters++
+	if a.last != nil {
+		a.last.next, a.last = w, w
+		return
+	}
+	a.first, a.last = w, w
+	p.turn++
+	a.turn = p.turn
+	heap.Push(&p.waiting, a)
+}
+
+func (p *Pool) dequeue(a *account, w *waiter) {
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		a.first = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		a.last = w.prev
+	}
+	p.waiters--
+	if a.first == nil {
+		heap.Remove(&p.waiting, a.position)
+	}
+}
+
+// account returns the account of a caller. The caller must hold p.mu.
+func (p *Pool) account(c *Caller) *account {
+	if p.index >= 0 {
+		return &c.accounts[p.index]
+	}
+	a := p.others[c]
+	if a == nil {
+		if n := len(p.spare); n > 0 {
+			a, p.spare = p.spare[n-1], p.spare[:n-1]
+		} else {
+			a = new(account)
+		}
+		p.others[c] = a
+	}
+	return a
+}
+
+// forget drops an account in which there is nothing. The caller must hold p.mu.
+func (p *Pool) forget(c *Caller, a *account) {
+	if p.index >= 0 || a.held > 0 || a.first != nil {
+		return
+	}
+	delete(p.others, c)
+	if len(p.spare) < maxSpare {
+		p.spare = append(p.spare, a)
+	}
+}
+
+// A Usage is the state of a pool at one moment.
+type Usage struct {
+	Size, Used int // slots
+	Holders    int // callers that hold slots
+	Waiting    int // callers that wait for one
+	Waiters    int // requests that wait for one
+}
+
+// Usage returns the state of the pool.
+func (p *Pool) Usage() Usage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Usage{Size: p.size, Used: p.used, Holders: p.holders, Waiting: len(p.waiting), Waiters: p.waiters}
+}
+
+// Held returns how many slots a caller holds.
+func (p *Pool) Held(c *Caller) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := p.account(c)
+	defer p.forget(c, a)
+	return a.held
+}
+
+// accounts is a heap of those in which requests wait. The next to be served is at its root.
+type accounts []*account
+
+// Len implements [heap.Interface], as the other methods do.
+func (h accounts) Len() int { return len(h) }
+
+func (h accounts) Less(i, j int) bool {
+	if h[i].held != h[j].held {
+		return h[i].held < h[j].held
+	}
+	return h[i].turn < h[j].turn
+}
+
+func (h accounts) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].position, h[j].position = i, j
+}
+
+func (h *accounts) Push(x any) {
+	a := x.(*account)
+	a.position = len(*h)
+	*h = append(*h, a)
+}
+
+func (h *accounts) Pop() any {
+	last := len(*h) - 1
+	a := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return a
+}
