@@ -12,8 +12,12 @@ type Caller struct {
 	// Header holds the header of the HTTP exchange. It can be assigned to an http.Header.
 	// It is nil on byte streams, whose callers are known by configuration only.
 	Header map[string][]string
-	// RemoteAddr is the address of the peer as host:port, or "".
+	// RemoteAddr is the address of the caller as host:port, or "". Behind trusted proxies it is the
+	// address that they forward, in most cases without a port.
 	RemoteAddr string
+	// PeerAddr is the address of the other end of the connection as host:port, or "": the
+	// caller's or that of a proxy.
+	PeerAddr string
 	// TLS describes the connection of an HTTP exchange over TLS. May be nil.
 	TLS *tls.ConnectionState
 }

@@ -172,6 +172,17 @@ func WithAllowedHeaders(names ...string) HTTPOption {
 	return httpOptionFunc(func(c *streamable.Config) { c.AllowedHeaders = slices.Clone(names) })
 }
 
+// WithTrustedProxies names the networks of the proxies in front of the server, such as 10.0.0.0/8,
+// or their addresses. If the peer of an HTTP connection is one of them, the address of the caller is
+// the last address of X-Forwarded-For or Forwarded (RFC 7239) that is no trusted proxy. Spans, logs,
+// rate limits and the shares of callers use it. If both headers are there and contradict each
+// other, the peer counts as the caller, so a proxy must overwrite or remove the one that it does not
+// extend. Without the option these headers mean nothing, because every client can send them. An
+// entry that is no network is an error, and so is a network of all addresses.
+func WithTrustedProxies(networks ...string) HTTPOption {
+	return httpOptionFunc(func(c *streamable.Config) { c.TrustedProxies = slices.Clone(networks) })
+}
+
 // WithErrorDetails tells callers the whole text of every error that a handler or a middleware
 // returns. It is for development: such texts may contain names of tables, paths and addresses.
 // [mcp.ToolError] explains what callers are told without it.

@@ -36,6 +36,8 @@ type Config struct {
 	AllowedHosts   []string
 	AllowedOrigins []string
 	AllowedHeaders []string
+	// TrustedProxies, if not nil, replaces that of the server; see [server.WithTrustedProxies].
+	TrustedProxies []string
 
 	// H2C also accepts HTTP/2 without TLS, for reverse proxies.
 	H2C bool

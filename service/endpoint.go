@@ -87,6 +87,9 @@ func (p *process) httpOptions() (opts []server.HTTPOption) {
 	if p.cfg.AllowedHeaders != nil {
 		opts = append(opts, server.WithAllowedHeaders(p.cfg.AllowedHeaders...))
 	}
+	if p.cfg.TrustedProxies != nil {
+		opts = append(opts, server.WithTrustedProxies(p.cfg.TrustedProxies...))
+	}
 	return opts
 }
 

@@ -81,6 +81,8 @@ func ownSettings(env envPrefix) []setting {
 			func(c *Config) flag.Value { return listValue(&c.AllowedOrigins, anything) }},
 		{groupHTTP, "allowed-headers", "`names` of further request headers that these pages may send, with commas; * allows all",
 			func(c *Config) flag.Value { return listValue(&c.AllowedHeaders, headerName) }},
+		{groupHTTP, flagTrustedProxies, "`networks` of the proxies whose X-Forwarded-For or Forwarded header tells the address of a caller, such as 10.0.0.0/8, with commas",
+			func(c *Config) flag.Value { return listValue(&c.TrustedProxies, proxyNetwork) }},
 		{groupHTTP, "h2c", "also accept HTTP/2 without TLS",
 			func(c *Config) flag.Value { return boolValue(&c.H2C) }},
 		{groupHTTP, "read-header-timeout", "`time` in which the header of a request must arrive",
@@ -136,6 +138,7 @@ const (
 	flagStdio     = "stdio"
 
 	flagAdminAllowedHosts = "admin-allowed-hosts"
+	flagTrustedProxies    = "trusted-proxies"
 
 	flagFlight  = "flight-recorder"
 	flagVersion = "version"
@@ -315,6 +318,9 @@ var (
 	})
 	headerName = wants("names of headers, such as X-Tenant, X-Region", func(text string) bool {
 		return (streamable.Config{AllowedHeaders: []string{text}}).Check() == nil
+	})
+	proxyNetwork = wants("networks or addresses of proxies, such as 10.0.0.0/8,2001:db8::1, and none of all addresses", func(text string) bool {
+		return (streamable.Config{TrustedProxies: []string{text}}).Check() == nil
 	})
 	webAddressOrNone = wants("an address such as http://localhost:16686", isWebAddressOrNone)
 )

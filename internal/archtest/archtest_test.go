@@ -64,6 +64,7 @@ var areas = []area{
 	{path: "telemetry/otlp", layer: 2, also: []string{"telemetry"}}, // links gRPC for programs that import it
 	{path: "telemetry", layer: 2, banDeep: grpc},
 	{path: "internal/report", layer: 1, banDeep: instruments},
+	{path: "internal/forwarded", layer: 0, ban: []string{"os", "net", "net/http"}},
 	{path: "internal/logline", layer: 0, ban: ioPackages, banDeep: network},
 	{path: "internal/wire", layer: 0, also: []string{"mcp"}, ban: ioPackages, banDeep: network},
 	{path: "auth", layer: 1, only: []string{"mcp"}, banDeep: sessionLimit},

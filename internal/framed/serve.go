@@ -21,7 +21,7 @@ import (
 // is nil after an orderly end, and otherwise names the handlers that were abandoned.
 func Serve(ctx context.Context, core *session.Core, conn transport.Conn) error {
 	of := describe(conn)
-	principal, refused := core.Authenticate(ctx, auth.Caller{Transport: of.Transport, RemoteAddr: of.RemoteAddr})
+	principal, refused := core.Authenticate(ctx, auth.Caller{Transport: of.Transport, RemoteAddr: of.RemoteAddr, PeerAddr: of.RemoteAddr})
 	if refused != nil {
 		conn.Close()
 		return refused

@@ -42,7 +42,7 @@ type Conn struct {
 	Network         string // network.transport: "tcp", "pipe"
 	Protocol        string // network.protocol.name: "http" or ""
 	ProtocolVersion string // network.protocol.version: "1.1", "2" or ""
-	RemoteAddr      string // client.address and client.port as host:port, or ""
+	RemoteAddr      string // client.address and client.port as host:port; or only the address, or ""
 	// Principal is on whose behalf the peer speaks, see [Core.Authenticate].
 	Principal *auth.Principal
 }

@@ -20,7 +20,7 @@ func (c *Core) Authenticate(ctx context.Context, caller auth.Caller) (*auth.Prin
 		return nil, nil
 	}
 	p, refused := c.authenticate(ctx, &auth.Caller{
-		Transport: caller.Transport, Header: caller.Header, RemoteAddr: caller.RemoteAddr, TLS: caller.TLS,
+		Transport: caller.Transport, Header: caller.Header, RemoteAddr: caller.RemoteAddr, PeerAddr: caller.PeerAddr, TLS: caller.TLS,
 	})
 	if refused != nil {
 		c.refused.add(refused)

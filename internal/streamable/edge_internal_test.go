@@ -110,8 +110,8 @@ func TestStreamThatFailsBeforeItsAnswer(t *testing.T) {
 	} {
 		core := session.New(session.Config{})
 		w, r := httptest.NewRecorder(), httptest.NewRequest("POST", "/", nil)
-		x := &exchange{Endpoint: New(core, Config{}), w: w, r: r, rc: *http.NewResponseController(w), conn: connOf(r)}
-		stream := core.Exchange(connOf(r), 1, tt.era)
+		x := &exchange{Endpoint: New(core, Config{}), w: w, r: r, rc: *http.NewResponseController(w), conn: new(Endpoint).connOf(r)}
+		stream := core.Exchange(new(Endpoint).connOf(r), 1, tt.era)
 		stream.Fail(mcp.DropWriteTimeout)
 		require.False(t, x.respond(stream, tt.era, ""))
 		require.Equal(t, tt.status, w.Code)

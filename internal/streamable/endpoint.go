@@ -5,7 +5,10 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/forwarded"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 )
@@ -22,15 +25,21 @@ type Config struct {
 	// AllowedHeaders lists the headers that pages of these origins may send in addition to
 	// those of the protocol and Authorization. "*" allows everything.
 	AllowedHeaders []string
+	// TrustedProxies are the networks of the proxies whose X-Forwarded-For or Forwarded header
+	// says what the address of a caller is, such as 10.0.0.0/8.
+	TrustedProxies []string
 }
 
 // Check returns an error for an AllowedHeaders entry that cannot be the name of a header:
-// it must be a token (RFC 9110, section 5.6.2).
+// it must be a token (RFC 9110, section 5.6.2); and for a TrustedProxies entry that is no network.
 func (c Config) Check() error {
 	for _, name := range c.AllowedHeaders {
 		if !isToken(name) {
 			return fmt.Errorf("transport: %q cannot be the name of a header", logline.Printable(name, 128))
 		}
+	}
+	if _, err := forwarded.Parse(c.TrustedProxies); err != nil {
+		return fmt.Errorf("transport: trusted proxies: %w", err)
 	}
 	return nil
 }
@@ -41,7 +50,9 @@ type Endpoint struct {
 	core           *session.Core
 	edge           edge
 	allowedHeaders []string
-	warned         sync.Once // of a ResponseWriter without Flush
+	proxies        forwarded.Proxies
+	warned         sync.Once    // of a ResponseWriter without Flush
+	warnUntrusted  atomic.Int64 // when the next warning of an untrusted proxy may come, in Unix seconds
 }
 
 // New returns the endpoint of a core. It panics with the error of [Config.Check], which is a
@@ -50,9 +61,24 @@ func New(core *session.Core, cfg Config) *Endpoint {
 	if err := cfg.Check(); err != nil {
 		panic(err)
 	}
+	proxies, _ := forwarded.Parse(cfg.TrustedProxies) // checked above
 	return &Endpoint{
 		core: core, edge: edge{hosts: cfg.AllowedHosts, origins: cfg.AllowedOrigins}, allowedHeaders: cfg.AllowedHeaders,
+		proxies: proxies,
 	}
+}
+
+// untrusted warns that a peer forwards addresses and is no trusted proxy, once an hour: if it is a
+// proxy, all of its users count as one caller.
+func (h *Endpoint) untrusted(peer string) {
+	now := time.Now().Unix()
+	next := h.warnUntrusted.Load()
+	if now < next || !h.warnUntrusted.CompareAndSwap(next, now+int64(time.Hour/time.Second)) {
+		return
+	}
+	h.core.Logger().Warn("proxy.untrusted", "peer", peer,
+		"problem", "the peer sends X-Forwarded-For or Forwarded and is no trusted proxy: all who come through it count as one caller",
+		"set", "--trusted-proxies, or server.WithTrustedProxies, to the networks of the proxies if it is one of yours")
 }
 
 // RestrictsHosts reports whether there is a list of allowed Host headers for a listener that

@@ -153,7 +153,7 @@ func (x *exchange) methodNotAllowed() {
 // sender returns the log attributes of the client.
 func (x *exchange) sender() []slog.Attr {
 	return []slog.Attr{
-		slog.String("remote", x.r.RemoteAddr),
+		slog.String("remote", x.conn.RemoteAddr),
 		slog.String("agent", logline.Printable(x.r.UserAgent(), maxShown)),
 	}
 }

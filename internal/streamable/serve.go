@@ -12,6 +12,7 @@ import (
 func (h *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{Endpoint: h, w: w, r: r, rc: *http.NewResponseController(w)}
 	x.bound()
+	x.conn = h.connOf(r)
 	if reason := h.edge.check(r); reason != "" {
 		x.refuse(http.StatusForbidden, reason, invalid("%s", forbidden(r, reason)))
 		return
@@ -20,9 +21,8 @@ func (h *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if x.preflight() {
 		return
 	}
-	x.conn = connOf(r)
 	var refused *mcp.Refusal
-	if x.conn.Principal, refused = h.core.Authenticate(r.Context(), callerOf(r)); refused != nil {
+	if x.conn.Principal, refused = h.core.Authenticate(r.Context(), x.caller()); refused != nil {
 		x.refuseCaller(refused)
 		return
 	}
@@ -53,13 +53,15 @@ func (x *exchange) deleteSession() {
 	x.bare(http.StatusNoContent, nil)
 }
 
-// callerOf describes the sender of a request to the authenticator.
-func callerOf(r *http.Request) auth.Caller {
-	return auth.Caller{Transport: "http", Header: r.Header, RemoteAddr: r.RemoteAddr, TLS: r.TLS}
+// caller describes the sender of the request to the authenticator.
+func (x *exchange) caller() auth.Caller {
+	return auth.Caller{
+		Transport: "http", Header: x.r.Header, RemoteAddr: x.conn.RemoteAddr, PeerAddr: x.r.RemoteAddr, TLS: x.r.TLS,
+	}
 }
 
-// connOf describes the connection of an exchange.
-func connOf(r *http.Request) *session.Conn {
+// connOf describes the connection of an exchange, with the address of the caller.
+func (h *Endpoint) connOf(r *http.Request) *session.Conn {
 	version := "1.1"
 	switch {
 	case r.ProtoMajor == 2:
@@ -67,7 +69,11 @@ func connOf(r *http.Request) *session.Conn {
 	case r.ProtoMajor == 1 && r.ProtoMinor == 0:
 		version = "1.0"
 	}
+	addr, ignored := h.proxies.Caller(r.RemoteAddr, r.Header)
+	if ignored {
+		h.untrusted(r.RemoteAddr)
+	}
 	return &session.Conn{
-		Transport: "http", Network: "tcp", Protocol: "http", ProtocolVersion: version, RemoteAddr: r.RemoteAddr,
+		Transport: "http", Network: "tcp", Protocol: "http", ProtocolVersion: version, RemoteAddr: addr,
 	}
 }
