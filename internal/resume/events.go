@@ -20,6 +20,7 @@ var errEnded = errors.New("session: the session has ended")
 // the last append that is under way, so that nothing is left behind.
 type events struct {
 	store *Store
+	owner any    // of the session: its events count together with those of all its sessions
 	name  string // of the session in the store
 
 	mu     sync.Mutex // guards the rest
@@ -31,9 +32,9 @@ type events struct {
 
 // newEvents returns the events of the session with an id. The store learns only a digest of
 // the id, which is a credential of a kind.
-func newEvents(s *Store, id string) *events {
+func newEvents(s *Store, id string, owner any) *events {
 	sum := sha256.Sum256([]byte(id))
-	return &events{store: s, name: base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20])}
+	return &events{store: s, owner: owner, name: base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20])}
 }
 
 // append keeps an event.
@@ -48,6 +49,9 @@ func (e *events) append(ev store.Event) error {
 	e.mu.Unlock()
 	defer e.release()
 	return e.store.call(context.Background(), OpAppend, func(ctx context.Context) error {
+		if memory, ok := e.store.Events.(*Memory); ok {
+			return memory.AppendOf(e.owner, e.name, ev)
+		}
 		return e.store.Events.Append(ctx, e.name, ev)
 	})
 }

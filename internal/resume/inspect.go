@@ -6,5 +6,5 @@ package resume
 func (m *Memory) Empty() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.sessions) == 0 && m.order.Len() == 0 && m.bytes == 0
+	return len(m.sessions) == 0 && len(m.owners) == 0 && len(m.largest) == 0 && m.bytes == 0
 }

@@ -94,10 +94,10 @@ type Logs struct {
 	seq   int             // of those so far
 }
 
-// NewLogs returns the logs of the session with an id. Streams that are read again are made by
-// host with the config.
-func (s *Store) NewLogs(id string, session Session, host *stream.Host, config stream.Config) *Logs {
-	return &Logs{events: newEvents(s, id), session: session, host: host, config: config, byKey: map[string]*Log{}}
+// NewLogs returns the logs of the session with an id. The events of all sessions of an owner, a
+// comparable value, count together. Streams that are read again are made by host with the config.
+func (s *Store) NewLogs(id string, owner any, session Session, host *stream.Host, config stream.Config) *Logs {
+	return &Logs{events: newEvents(s, id, owner), session: session, host: host, config: config, byKey: map[string]*Log{}}
 }
 
 // The first revisions that know event ids, and events without data.

@@ -29,7 +29,7 @@ func newTestLogs() (*Logs, *Memory) {
 	host := &stream.Host{
 		Limits: l, Logger: logger, LimitReached: ignore, Go: inline, Written: func(any, int, time.Duration) {},
 	}
-	return s.NewLogs("id", openSession{}, host, stream.Config{Loss: stream.LossDrops}), memory
+	return s.NewLogs("id", "owner", openSession{}, host, stream.Config{Loss: stream.LossDrops}), memory
 }
 
 // After the end of its session nothing is stored any more.

@@ -2,6 +2,7 @@ package resume
 
 import (
 	"cmp"
+	"container/heap"
 	"container/list"
 	"context"
 	"fmt"
@@ -14,29 +15,34 @@ import (
 
 // Memory is a [store.EventStore] in the memory of one process, for the sessions of
 // one core. It is bounded by the limits max_events, max_event_bytes and
-// max_event_bytes_total of that core; what is over them pushes out the oldest
-// events.
+// max_event_bytes_total of that core. Over a limit of a session its oldest events are
+// deleted, and over the total those of the owner with the most bytes.
 type Memory struct {
 	mu       sync.Mutex // guards the rest
 	limits   limits.Limits
 	reached  func(limit string)
 	sessions map[string]*memorySession
-	order    list.List // of *memoryEvent, oldest first
+	owners   map[any]*memoryOwner
+	largest  ownerHeap
 	bytes    int
+	appended uint64 // events so far
 }
 
 // memorySession is what is kept for one session.
 type memorySession struct {
 	name    string
+	owner   *memoryOwner
 	events  []*memoryEvent // oldest first
 	streams map[string][]*memoryEvent
 	bytes   int
+	used    bool // an event is being added: the session stays, even if it is empty
 }
 
 type memoryEvent struct {
 	store.Event
+	number  uint64
 	session *memorySession
-	place   *list.Element
+	place   *list.Element // in the events of the owner
 }
 
 // eventOverhead is about what an event takes beside its data.
@@ -46,7 +52,7 @@ func (e *memoryEvent) size() int { return len(e.Data) + eventOverhead }
 
 // NewMemory returns an empty store. The core that it is given to sets its bounds.
 func NewMemory() *Memory {
-	return &Memory{limits: limits.Limits{}.WithDefaults(), sessions: map[string]*memorySession{}}
+	return &Memory{limits: limits.Limits{}.WithDefaults(), sessions: map[string]*memorySession{}, owners: map[any]*memoryOwner{}}
 }
 
 // Bind sets the bounds, and the function that is told when one is reached. It may be nil.
@@ -56,9 +62,21 @@ func (m *Memory) Bind(l limits.Limits, reached func(limit string)) {
 	m.limits, m.reached = l, reached
 }
 
-// Append implements [store.EventStore].
+// Held returns how many bytes the store keeps.
+func (m *Memory) Held() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.bytes
+}
+
+// Append implements [store.EventStore]. The session is an owner of its own.
 func (m *Memory) Append(_ context.Context, session string, e store.Event) error {
-	full, reached, err := m.append(session, e)
+	return m.AppendOf(session, session, e)
+}
+
+// AppendOf is Append for a session that belongs to an owner, who may have several.
+func (m *Memory) AppendOf(owner any, session string, e store.Event) error {
+	full, reached, err := m.append(owner, session, e)
 	if reached != nil {
 		for _, limit := range full {
 			reached(limit)
@@ -68,41 +86,59 @@ func (m *Memory) Append(_ context.Context, session string, e store.Event) error 
 }
 
 // append keeps an event and returns the limits that have pushed out others.
-func (m *Memory) append(session string, e store.Event) (full []string, reached func(string), err error) {
+func (m *Memory) append(owner any, session string, e store.Event) (full []string, reached func(string), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.sessions[session]
 	if s == nil {
-		s = &memorySession{name: session, streams: map[string][]*memoryEvent{}}
+		s = &memorySession{name: session, owner: m.owner(owner), streams: map[string][]*memoryEvent{}}
+		s.owner.sessions++
+		m.sessions[session] = s
 	}
+	s.used = true
+	defer func() {
+		s.used = false
+		m.forgetEmpty(s)
+	}()
 	ev := &memoryEvent{Event: e, session: s}
-	l := &m.limits
-	if size := ev.size(); size > min(l.MaxEventBytes, l.MaxEventBytesTotal) {
+	l, size := &m.limits, ev.size()
+	if size > min(l.MaxEventBytes, l.MaxEventBytesTotal) {
 		limit := limits.NameEventBytes
 		if size > l.MaxEventBytesTotal {
 			limit = limits.NameEventBytesTotal
 		}
-		return []string{limit}, m.reached, fmt.Errorf("%w: it takes %d bytes", store.ErrEventTooLarge, size)
+		return []string{limit}, m.reached, tooLarge(size)
 	}
 	for len(s.events) > 0 && len(s.events) >= l.MaxEvents {
 		full = append(full, limits.NameEvents)
 		m.evict(s.events[0])
 	}
-	for len(s.events) > 0 && s.bytes+ev.size() > l.MaxEventBytes {
+	for len(s.events) > 0 && s.bytes+size > l.MaxEventBytes {
 		full = append(full, limits.NameEventBytes)
 		m.evict(s.events[0])
 	}
-	for m.bytes+ev.size() > l.MaxEventBytesTotal {
+	m.change(s.owner, size) // the new event counts when the largest share is looked for
+	for m.bytes > l.MaxEventBytesTotal {
 		full = append(full, limits.NameEventBytesTotal)
-		m.evict(m.order.Front().Value.(*memoryEvent))
+		oldest := m.largest[0].events.Front()
+		if oldest == nil { // its share is this event alone
+			m.change(s.owner, -size)
+			return full, m.reached, tooLarge(size)
+		}
+		m.evict(oldest.Value.(*memoryEvent))
 	}
-	m.sessions[session] = s
 	s.events = append(s.events, ev)
 	s.streams[e.Stream] = append(s.streams[e.Stream], ev)
-	s.bytes += ev.size()
-	m.bytes += ev.size()
-	ev.place = m.order.PushBack(ev)
+	s.bytes += size
+	m.appended++
+	ev.number = m.appended
+	ev.place = s.owner.events.PushBack(ev)
+	heap.Fix(&m.largest, s.owner.position)
 	return full, m.reached, nil
+}
+
+func tooLarge(size int) error {
+	return fmt.Errorf("%w: it takes %d bytes", store.ErrEventTooLarge, size)
 }
 
 // evict deletes an event, which must be the oldest one of its session and so of its stream
@@ -113,12 +149,19 @@ func (m *Memory) evict(e *memoryEvent) {
 	if s.streams[e.Stream] = shift(s.streams[e.Stream]); len(s.streams[e.Stream]) == 0 {
 		delete(s.streams, e.Stream)
 	}
-	if len(s.events) == 0 {
-		delete(m.sessions, s.name)
-	}
 	s.bytes -= e.size()
-	m.bytes -= e.size()
-	m.order.Remove(e.place)
+	s.owner.events.Remove(e.place)
+	m.change(s.owner, -e.size())
+	m.forgetEmpty(s)
+}
+
+// forgetEmpty forgets a session without events. The caller must hold m.mu.
+func (m *Memory) forgetEmpty(s *memorySession) {
+	if len(s.events) > 0 || s.used {
+		return
+	}
+	delete(m.sessions, s.name)
+	m.leave(s.owner)
 }
 
 // shift takes the first event off a slice, which must not keep it alive.
@@ -151,11 +194,9 @@ func (m *Memory) Delete(_ context.Context, session string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s := m.sessions[session]; s != nil {
-		for _, e := range s.events {
-			m.order.Remove(e.place)
+		for len(s.events) > 0 {
+			m.evict(s.events[0])
 		}
-		m.bytes -= s.bytes
-		delete(m.sessions, session)
 	}
 	return nil
 }

@@ -54,14 +54,52 @@ func (m *modelStore) append(session string, e store.Event) bool {
 			limit, oldest = limits.NameEventBytes, own
 		case total+size > m.limits.MaxEventBytesTotal:
 			limit = limits.NameEventBytesTotal
+			largest := m.largest(session, size)
+			oldest = func(e kept) bool { return ownerOf(e.session) == largest }
 		default:
 			m.events = append(m.events, kept{session, e})
 			return true
 		}
 		m.reached[limit]++
 		i := slices.IndexFunc(m.events, oldest)
+		if i < 0 {
+			return false
+		}
 		m.events = slices.Delete(m.events, i, i+1)
 	}
+}
+
+// ownerOf returns the owner of a session: s0 and s1 belong to one.
+func ownerOf(session string) string {
+	if session == "s2" {
+		return "b"
+	}
+	return "a"
+}
+
+// largest returns the owner that has most with an event more of that size, of several the one
+// with the oldest event. The result is "-" if that is an owner without events.
+func (m *modelStore) largest(session string, size int) (largest string) {
+	shares := map[string]int{ownerOf(session): size}
+	var order []string
+	for _, e := range m.events {
+		o := ownerOf(e.session)
+		shares[o] += len(e.Data) + eventOverhead
+		if !slices.Contains(order, o) {
+			order = append(order, o)
+		}
+	}
+	largest = "-"
+	most := 0
+	for _, o := range order {
+		if shares[o] > most {
+			largest, most = o, shares[o]
+		}
+	}
+	if shares[ownerOf(session)] > most {
+		largest = "-"
+	}
+	return largest
 }
 
 func (m *modelStore) after(session, stream string, seq uint64) (events []store.Event) {
@@ -71,6 +109,14 @@ func (m *modelStore) after(session, stream string, seq uint64) (events []store.E
 		}
 	}
 	return events
+}
+
+// events returns how many events the store keeps.
+func (m *Memory) events() (n int) {
+	for _, o := range m.owners {
+		n += o.events.Len()
+	}
+	return n
 }
 
 // TestMemoryEvents holds the store against the model, over random operations.
@@ -104,7 +150,7 @@ func TestMemoryEvents(t *testing.T) {
 				e := store.Event{
 					Stream: stream, Seq: next[session+stream], Data: []byte(strings.Repeat("x", rnd.IntN(400))), Last: rnd.IntN(9) == 0,
 				}
-				err := memory.Append(t.Context(), session, e)
+				err := memory.AppendOf(ownerOf(session), session, e)
 				require.Equal(t, model.append(session, e), err == nil, "seed %d", seed)
 				if err != nil {
 					require.ErrorIs(t, err, store.ErrEventTooLarge)
@@ -113,21 +159,40 @@ func TestMemoryEvents(t *testing.T) {
 			}
 			_, _, total := model.sizes("")
 			require.Equal(t, total, memory.bytes)
-			require.Equal(t, len(model.events), memory.order.Len())
+			require.Equal(t, len(model.events), memory.events())
 			require.LessOrEqual(t, memory.bytes, l.MaxEventBytesTotal)
 		}
 		require.Equal(t, model.reached[limits.NameEvents], reached[limits.NameEvents])
 		for _, session := range []string{"s0", "s1", "s2"} {
 			require.NoError(t, memory.Delete(t.Context(), session))
 		}
-		require.Zero(t, memory.bytes)
-		require.Zero(t, memory.order.Len())
-		require.Empty(t, memory.sessions)
+		require.True(t, memory.Empty())
 	}
 }
 
-// The store lets go of the oldest events of all, whoever they belong to, and says which
-// limit it was.
+// One owner fills the store through many sessions. The others keep their events.
+func TestOwnerOfMostEventsLosesThem(t *testing.T) {
+	memory := NewMemory()
+	memory.Bind(limits.Limits{MaxEventBytesTotal: 64 << 20}.WithDefaults(), func(string) {})
+	put := func(owner, session string, seq uint64, size int) {
+		require.NoError(t, memory.AppendOf(owner, session, store.Event{Stream: "1", Seq: seq, Data: make([]byte, size)}))
+	}
+	put("victim", "victim", 1, 3<<20)
+	for session := range 75 {
+		put("attacker", fmt.Sprint("attacker", session), 1, 1<<20)
+	}
+	events, err := memory.After(t.Context(), "victim", "1", 0)
+	require.NoError(t, err)
+	require.Equal(t, 1, len(events))
+	require.LessOrEqual(t, memory.Held(), 64<<20)
+	put("second", "second", 1, 3<<20)
+	put("victim", "victim", 2, 3<<20)
+	events, err = memory.After(t.Context(), "victim", "1", 0)
+	require.NoError(t, err)
+	require.Equal(t, 2, len(events))
+}
+
+// The store deletes the oldest events, and says which limit it was.
 func TestMemoryEventsAreBounded(t *testing.T) {
 	memory := NewMemory()
 	var reached []string
@@ -194,6 +259,5 @@ func TestMemoryEventsConcurrently(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Zero(t, memory.bytes)
-	require.Empty(t, memory.sessions)
+	require.True(t, memory.Empty())
 }

@@ -28,7 +28,7 @@ func (c *Core) Open(conn *Conn, id string) (*Session, mcp.RejectReason, *mcp.Err
 func (c *Core) Prepare(conn *Conn, id string) *Session {
 	s := newSession(c, conn, id)
 	if c.store != nil {
-		s.logs = c.store.NewLogs(id, s, &c.host, c.streamConfig(conn, 0, stream.LossDrops))
+		s.logs = c.store.NewLogs(id, conn.Principal.Key(), s, &c.host, c.streamConfig(conn, 0, stream.LossDrops))
 	}
 	s.unopened = true
 	return s
