@@ -15,7 +15,8 @@ import (
 )
 
 // memory is the store.TaskStore in memory, within the limits of the server. To make room it
-// removes tasks that have ended, the oldest end first. It never removes a task that runs.
+// removes tasks that have ended: of the principal with the largest share, the oldest end first.
+// A principal never loses a task to one with a larger share. A task that runs is never removed.
 type memory struct {
 	limits  func() limits.Limits
 	frame   func(id string) int     // the size of a task's request
@@ -25,7 +26,7 @@ type memory struct {
 	mu         sync.Mutex // guards the rest
 	byID       map[string]*keptTask
 	principals map[string]*taskShare
-	ended      *list.List // of *keptTask, the oldest end first
+	ends       uint64 // tasks that have ended so far
 	expiring   taskHeap
 	timer      *time.Timer // runs while there are tasks
 	bytes      int
@@ -39,9 +40,10 @@ type keptTask struct {
 	size  int // bytes, with the frame while the task runs
 	share *taskShare
 	heap  int // the index in expiring
-	// ended and own are the elements of the lists of ended tasks, of all and of the principal.
-	// They are nil while the task runs.
-	ended, own *list.Element
+	// ended is the element of the list of ended tasks, nil while the task runs; end is the number
+	// of the end.
+	ended *list.Element
+	end   uint64
 }
 
 // sizeAs returns the size of the task with the record rec, in bytes.
@@ -56,14 +58,28 @@ func (k *keptTask) sizeAs(rec *store.TaskRecord) int {
 type taskShare struct {
 	principal string
 	tasks     int
-	ended     *list.List // of *keptTask
+	bytes     int
+	ended     list.List // of *keptTask, the oldest end first
 }
+
+// oldestEnd returns the task that has ended first, except but; nil if there is none.
+func (s *taskShare) oldestEnd(but *keptTask) *keptTask {
+	for e := s.ended.Front(); e != nil; e = e.Next() {
+		if k := e.Value.(*keptTask); k != but {
+			return k
+		}
+	}
+	return nil
+}
+
+// The two measures of a share.
+func (s *taskShare) inTasks() int { return s.tasks }
+func (s *taskShare) inBytes() int { return s.bytes }
 
 func newMemory(limits func() limits.Limits, frame func(string) int, reached func(string)) *memory {
 	return &memory{
 		limits: limits, frame: frame, reached: reached, changed: func(*store.TaskRecord) {},
-		byID: map[string]*keptTask{}, principals: map[string]*taskShare{}, ended: list.New(),
-		counts: map[mcp.TaskStatus]int{},
+		byID: map[string]*keptTask{}, principals: map[string]*taskShare{}, counts: map[mcp.TaskStatus]int{},
 	}
 }
 
@@ -84,33 +100,39 @@ func (m *memory) create(rec *store.TaskRecord, frame int) (reached []string, err
 	l := m.limits()
 	share := m.principals[rec.Principal]
 	if share == nil {
-		share = &taskShare{principal: rec.Principal, ended: list.New()}
+		share = &taskShare{principal: rec.Principal}
 	}
 	k := &keptTask{rec: rec, frame: frame, share: share}
 	k.size = k.sizeAs(rec)
 	for _, bound := range []struct {
-		limit string
-		full  func() bool
-		ended *list.List
+		limit  string
+		full   func() bool
+		victim func() *keptTask
 	}{
-		{limits.NameTasksPrincipal, func() bool { return share.tasks >= l.MaxTasksPerPrincipal }, share.ended},
-		{limits.NameTasks, func() bool { return len(m.byID) >= l.MaxTasks }, m.ended},
-		{limits.NameTaskBytes, func() bool { return m.bytes+k.size > l.MaxTaskBytes }, m.ended},
+		{limits.NameTasksPrincipal, func() bool { return share.tasks >= l.MaxTasksPerPrincipal },
+			func() *keptTask { return share.oldestEnd(nil) }},
+		{limits.NameTasks, func() bool { return len(m.byID) >= l.MaxTasks },
+			func() *keptTask { return m.victim(share, (*taskShare).inTasks, share.tasks+1, nil) }},
+		{limits.NameTaskBytes, func() bool { return m.bytes+k.size > l.MaxTaskBytes },
+			func() *keptTask { return m.victim(share, (*taskShare).inBytes, share.bytes+k.size, nil) }},
 	} {
 		full := bound.full()
 		if full {
 			reached = append(reached, bound.limit)
 		}
 		for ; full; full = bound.full() {
-			if k.size > l.MaxTaskBytes || !m.forgetOldest(bound.ended, nil) {
+			victim := bound.victim()
+			if k.size > l.MaxTaskBytes || victim == nil {
 				return reached, session.Overload(bound.limit)
 			}
+			m.forget(victim)
 		}
 	}
 	share.tasks++
 	m.principals[rec.Principal] = share
 	m.byID[rec.TaskID] = k
 	m.bytes += k.size
+	share.bytes += k.size
 	m.counts[rec.Status]++
 	heap.Push(&m.expiring, k)
 	m.wind()
@@ -161,42 +183,54 @@ func (m *memory) update(id string, change func(*store.TaskRecord) error) (rec *s
 	size, limit := k.sizeAs(rec), m.limits().MaxTaskBytes
 	for size > k.size && m.bytes-k.size+size > limit {
 		reached = []string{limits.NameTaskBytes}
-		if size > limit || !m.forgetOldest(m.ended, k) {
+		victim := m.victim(k.share, (*taskShare).inBytes, k.share.bytes-k.size+size, k)
+		if size > limit || victim == nil {
 			return nil, reached, session.Overload(limits.NameTaskBytes)
 		}
+		m.forget(victim)
 	}
 	m.bytes += size - k.size
+	k.share.bytes += size - k.size
 	m.counts[k.rec.Status]--
 	m.counts[rec.Status]++
 	k.rec, k.size = rec, size
 	if rec.Status.Terminal() && k.ended == nil {
-		k.ended, k.own = m.ended.PushBack(k), k.share.ended.PushBack(k)
+		m.ends++
+		k.ended, k.end = k.share.ended.PushBack(k), m.ends
 	}
 	heap.Fix(&m.expiring, k.heap)
 	m.wind()
 	return rec, reached, nil
 }
 
-// forgetOldest removes the task that has ended first, except but. It returns false if there is
-// none.
-func (m *memory) forgetOldest(ended *list.List, but *keptTask) bool {
-	for e := ended.Front(); e != nil; e = e.Next() {
-		if k := e.Value.(*keptTask); k != but {
-			m.forget(k)
-			return true
+// victim returns the ended task that makes room for one of a principal: the oldest end of the
+// largest share. measure says how large a share is, and mine how large that of the principal
+// becomes; smaller shares lose nothing. It is nil if nothing can be removed, and never but.
+func (m *memory) victim(share *taskShare, measure func(*taskShare) int, mine int, but *keptTask) (victim *keptTask) {
+	most := mine
+	for _, s := range m.principals {
+		n := measure(s)
+		if s == share {
+			n = mine
+		}
+		if n < most {
+			continue
+		}
+		if k := s.oldestEnd(but); k != nil && (victim == nil || n > most || k.end < victim.end) {
+			victim, most = k, n
 		}
 	}
-	return false
+	return victim
 }
 
 func (m *memory) forget(k *keptTask) {
 	delete(m.byID, k.rec.TaskID)
 	heap.Remove(&m.expiring, k.heap)
 	if k.ended != nil {
-		m.ended.Remove(k.ended)
-		k.share.ended.Remove(k.own)
+		k.share.ended.Remove(k.ended)
 	}
 	m.bytes -= k.size
+	k.share.bytes -= k.size
 	m.counts[k.rec.Status]--
 	if k.share.tasks--; k.share.tasks == 0 {
 		delete(m.principals, k.share.principal)
@@ -232,6 +266,13 @@ func (m *memory) tally() map[mcp.TaskStatus]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.counts)
+}
+
+// held returns the size of all tasks, in bytes.
+func (m *memory) held() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.bytes
 }
 
 func (m *memory) report(reached []string) {

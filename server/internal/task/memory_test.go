@@ -22,7 +22,7 @@ func (m *memory) check(t *testing.T, l limits.Limits) {
 	t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	bytes, counts, shares := 0, map[mcp.TaskStatus]int{}, map[string]int{}
+	bytes, counts, shares, sizes := 0, map[mcp.TaskStatus]int{}, map[string]int{}, map[string]int{}
 	ended := 0
 	for id, k := range m.byID {
 		require.Equal(t, id, k.rec.TaskID)
@@ -32,6 +32,7 @@ func (m *memory) check(t *testing.T, l limits.Limits) {
 		bytes += k.size
 		counts[k.rec.Status]++
 		shares[k.rec.Principal]++
+		sizes[k.rec.Principal] += k.size
 		if k.ended != nil {
 			ended++
 		}
@@ -41,15 +42,17 @@ func (m *memory) check(t *testing.T, l limits.Limits) {
 		require.False(t, k.rec.Expires.Before(m.expiring[(i-1)/2].rec.Expires), "the heap")
 	}
 	require.Equal(t, bytes, m.bytes)
-	require.Equal(t, ended, m.ended.Len())
 	for status, n := range m.counts {
 		require.Equal(t, counts[status], n, status)
 	}
 	require.Len(t, m.principals, len(shares), "nothing is kept of who has nothing")
 	for principal, share := range m.principals {
 		require.Equal(t, shares[principal], share.tasks)
+		require.Equal(t, sizes[principal], share.bytes)
+		ended -= share.ended.Len()
 		require.LessOrEqual(t, share.tasks, l.MaxTasksPerPrincipal)
 	}
+	require.Zero(t, ended)
 	require.LessOrEqual(t, len(m.byID), l.MaxTasks)
 	require.LessOrEqual(t, m.bytes, l.MaxTaskBytes)
 }
@@ -165,4 +168,53 @@ func TestMemoryTasksRemoveTheOldestEnd(t *testing.T) {
 	rec, err := m.Load(context.Background(), "b2")
 	require.NoError(t, err)
 	require.Equal(t, mcp.TaskWorking, rec.Status)
+}
+
+// One principal fills the store with large results. The tasks of the others stay.
+func TestPrincipalOfLargestTasksLosesThem(t *testing.T) {
+	l := limits.Limits{}.WithDefaults()
+	m := newMemory(func() limits.Limits { return l }, requestSize, func(string) {})
+	put := func(principal, id string, size int) error {
+		err := m.Create(t.Context(), &store.TaskRecord{
+			Task: mcp.Task{TaskID: id, Status: mcp.TaskWorking}, Principal: principal, Expires: time.Now().Add(time.Hour),
+		})
+		if err != nil {
+			return err
+		}
+		_, err = m.Update(t.Context(), id, func(rec *store.TaskRecord) error {
+			rec.Status, rec.Result = mcp.TaskCompleted, make(jsontext.Value, size)
+			return nil
+		})
+		return err
+	}
+	require.NoError(t, put("victim", "v1", 4<<20))
+	for n := range 75 {
+		require.NoError(t, put("attacker", fmt.Sprint("a", n), 1<<20))
+	}
+	require.NotNil(t, m.byID["v1"])
+	require.NoError(t, put("victim", "v2", 8<<20))
+	require.NotNil(t, m.byID["v1"], "the attacker has more")
+	require.NoError(t, put("attacker", "last", 1<<20), "at its own expense")
+	require.NotNil(t, m.byID["v2"])
+	m.check(t, l)
+}
+
+// A principal that has most and nothing that could be removed is refused, whatever others have.
+func TestLargestPrincipalTakesNothingFromOthers(t *testing.T) {
+	l := limits.Limits{MaxTasks: 4}.WithDefaults()
+	m := newMemory(func() limits.Limits { return l }, requestSize, func(string) {})
+	create := func(principal, id string) error {
+		return m.Create(t.Context(), &store.TaskRecord{
+			Task: mcp.Task{TaskID: id, Status: mcp.TaskWorking}, Principal: principal, Expires: time.Now().Add(time.Hour),
+		})
+	}
+	require.NoError(t, create("victim", "v"))
+	_, err := m.Update(t.Context(), "v", func(rec *store.TaskRecord) error { rec.Status = mcp.TaskCompleted; return nil })
+	require.NoError(t, err)
+	for n := range 3 {
+		require.NoError(t, create("attacker", fmt.Sprint(n)))
+	}
+	require.Error(t, create("attacker", "one more"))
+	require.NotNil(t, m.byID["v"])
+	m.check(t, l)
 }
