@@ -7,7 +7,7 @@ BENCH    ?= .
 COMPARE  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-all newcomer tools lint conformance bench compare fuzz races mutants soak clean
+.PHONY: help build test test-all newcomer tools lint conformance bench compare fuzz races mutants soak attack clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -56,6 +56,9 @@ mutants: ## show that the races of the session core notice the bugs that they ar
 
 soak: ## let hundreds of clients loose on a server (SOAK=1m)
 	cd e2e && GOEXPERIMENT=goroutineleakprofile go test -count=1 -v -timeout 0 ./soak -soak '$(SOAK)'
+
+attack: ## attack real servers, with the floods at their full length
+	cd e2e && go test -count=1 -v -timeout 30m ./attack -long
 
 clean: ## remove what the commands above have built
 	rm -rf bin .cache

@@ -1,0 +1,144 @@
+package attack
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A flood is an attack by numbers. Attackers run in a process of their own, at the lowest
+// priority, so that on a machine of few cores they take the server's time and not that of the
+// callers whose latency is measured.
+type flood struct {
+	kind string
+	// memory is the largest resident set, in bytes.
+	memory int64
+}
+
+var floods = []flood{
+	{kind: "load", memory: 256 << 20},
+	{kind: "idle", memory: 256 << 20},
+	{kind: "hangup", memory: 256 << 20},
+	{kind: "unknown", memory: 256 << 20},
+}
+
+// Each flood meets ten callers who ask at a tenth of what the server can do. What is not a matter
+// of the clock holds in every run: answers are right, every request is accounted for, memory has
+// its bound, and all is served when the flood has ended. With -long also: nine of ten calls are
+// answered in time, and their 99th percentile is at most three times that without the flood.
+func TestFloodsTakeTheServerFromNobody(t *testing.T) {
+	quiet, during := 300*time.Millisecond, 1500*time.Millisecond
+	if *long {
+		quiet, during = 10*time.Second, time.Minute
+	}
+	for _, f := range floods {
+		t.Run(f.kind, func(t *testing.T) { // one after the other: each wants all cores
+			s := attacked(t)
+			rate := s.capacity(t, quiet)
+			good := newCrowd(t, s, rate/10)
+			before := good.ask(quiet)
+			s.forgetPeak(t)
+			attackers := s.flood(t, f.kind, during, 10*rate)
+			under := good.ask(during)
+			done := attackers(t)
+			peak := s.memory(t, "VmHWM")
+			time.Sleep(time.Second)
+			after := good.ask(quiet)
+			t.Logf("capacity %.0f/s, good callers %.0f/s; attackers: %s; largest resident set %d MiB\n  before %v\n  during %v\n  after  %v",
+				rate, rate/10, done, peak>>20, before, under, after)
+			if wrong := before.wrong + under.wrong + after.wrong; wrong > 0 {
+				t.Errorf("%d answers were wrong", wrong)
+			}
+			if peak > f.memory {
+				t.Errorf("the resident set had %d MiB, and may have %d", peak>>20, f.memory>>20)
+			}
+			if under.answered == 0 || after.answered < after.asked*9/10 {
+				t.Errorf("others were not served: during the flood %v, afterwards %v", under, after)
+			}
+			if !*long {
+				return
+			}
+			if under.inTime < under.asked*9/10 {
+				t.Errorf("%d of %d calls were answered in time", under.inTime, under.asked)
+			}
+			if p := under.p99(); p > 3*before.p99() {
+				t.Errorf("the 99th percentile was %v, and %v without the flood", p, before.p99())
+			}
+			if after.p99() > 3*before.p99() {
+				t.Errorf("a second after the flood the 99th percentile is %v, and was %v", after.p99(), before.p99())
+			}
+		})
+	}
+}
+
+// flood starts the attackers, as this program with other flags. The returned function waits for
+// their end, and returns what they have done.
+func (s *target) flood(t *testing.T, kind string, d time.Duration, rate float64) (wait func(*testing.T) attackers) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("nice", "-n", "19", self, "-flood", kind, "-flood-host", s.host, "-flood-time", d.String(), "-flood-rate", fmt.Sprint(rate))
+	if *long {
+		cmd.Args = append(cmd.Args, "-long")
+	}
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended, unless the test failed
+	return func(t *testing.T) (done attackers) {
+		t.Helper()
+		if err := cmd.Wait(); err != nil {
+			t.Fatalf("the attackers: %v", err)
+		}
+		if err := json.NewDecoder(strings.NewReader(out.String())).Decode(&done); err != nil {
+			t.Fatalf("the attackers said %q", out.String())
+		}
+		return done
+	}
+}
+
+// capacity returns how many calls of echo the server answers in a second, to callers that ask
+// again as soon as they are answered.
+func (s *target) capacity(t *testing.T, d time.Duration) float64 {
+	t.Helper()
+	const clients = 16
+	end := time.Now().Add(d)
+	counts := make(chan int, clients)
+	raw := s.rawEcho(1).String()
+	for range clients {
+		go func() {
+			n := 0
+			defer func() { counts <- n }()
+			w, err := s.dial(bystanders)
+			if err != nil {
+				return
+			}
+			defer w.Close()
+			for ; time.Now().Before(end); n++ {
+				if _, err := io.WriteString(w, raw); err != nil {
+					return
+				}
+				if _, err := w.response(); err != nil {
+					return
+				}
+			}
+		}()
+	}
+	total := 0
+	for range clients {
+		total += <-counts
+	}
+	if total == 0 {
+		t.Fatal("the server answers nobody")
+	}
+	return float64(total) / d.Seconds()
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// treeSchema is recursive through two alternatives: a validator that remembers nothing visits a
+// value of depth n 2^n times.
+const treeSchema = `{
+  "$defs": {
+    "node": {"%[1]s": [
+      {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "kind": {"const": "a"}}, "required": ["next"]},
+      {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "kind": {"const": "b"}}, "required": ["next"]},
+      {"type": "string"}
+    ]}
+  },
+  "type": "object",
+  "properties": {"tree": {"$ref": "#/$defs/node"}},
+  "required": ["tree"]
+}`
+
+const uniqueSchema = `{
+  "type": "object",
+  "properties": {"values": {"type": "array", "uniqueItems": true}},
+  "required": ["values"]
+}`
+
+type treeInput struct {
+	Tree jsontext.Value `json:"tree"`
+}
+
+type wordsInput struct {
+	Words []string `json:"words"`
+}
+
+type numbersInput struct {
+	Numbers []int64 `json:"numbers"`
+}
+
+type valuesInput struct {
+	Values []jsontext.Value `json:"values"`
+}
+
+type sizeInput struct {
+	Bytes int `json:"bytes"`
+}
+
+type chatterInput struct {
+	Messages int `json:"messages"`
+	Bytes    int `json:"bytes"`
+}
+
+// addCostlyTools adds tools whose cost the caller chooses.
+func addCostlyTools(srv *server.Server) {
+	for _, keyword := range []string{"anyOf", "oneOf"} {
+		server.AddTool(srv, server.Tool{Name: "tree_" + keyword, InputSchema: jsontext.Value(fmt.Sprintf(treeSchema, keyword))},
+			func(context.Context, *server.Call, treeInput) (string, error) { return "valid", nil })
+	}
+	server.AddTool(srv, server.Tool{Name: "words"}, func(_ context.Context, _ *server.Call, in wordsInput) (string, error) {
+		return fmt.Sprint(len(in.Words)), nil
+	})
+	server.AddTool(srv, server.Tool{Name: "numbers"}, func(_ context.Context, _ *server.Call, in numbersInput) (string, error) {
+		return fmt.Sprint(len(in.Numbers)), nil
+	})
+	server.AddTool(srv, server.Tool{Name: "unique", InputSchema: jsontext.Value(uniqueSchema)},
+		func(_ context.Context, _ *server.Call, in valuesInput) (string, error) {
+			return fmt.Sprint(len(in.Values)), nil
+		})
+	server.AddTool(srv, server.Tool{Name: "big"}, func(_ context.Context, _ *server.Call, in sizeInput) (string, error) {
+		return strings.Repeat("x", min(max(in.Bytes, 0), 64<<20)), nil
+	})
+	server.AddTool(srv, server.Tool{Name: "chatter"}, func(_ context.Context, call *server.Call, in chatterInput) (string, error) {
+		text := strings.Repeat("x", min(max(in.Bytes, 0), 1<<20))
+		for range in.Messages {
+			if err := call.Log(mcp.LogError, text); err != nil {
+				return "", err
+			}
+		}
+		return "said", nil
+	})
+}
+
+// addTemplates adds five templates of five bounded variables each. Only the last one has the end
+// that a URI may have.
+func addTemplates(srv *server.Server) {
+	for i := range 5 {
+		server.AddResourceTemplate(srv, server.ResourceTemplate{
+			URITemplate: fmt.Sprintf("bounded://{a:100}{b:100}{c:100}{d:100}{e:100}/%d", i), Name: fmt.Sprint("bounded-", i),
+		}, func(_ context.Context, _ *server.Call, uri string, _ map[string]string) (string, error) {
+			return uri, nil
+		})
+	}
+}
