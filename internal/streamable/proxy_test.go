@@ -73,5 +73,7 @@ func TestAnUntrustedProxyIsReportedOnce(t *testing.T) {
 func TestTrustedProxiesThatAreNoNetworksAreAnError(t *testing.T) {
 	require.ErrorContains(t, streamable.Config{TrustedProxies: []string{"proxy.example"}}.Check(), "proxy.example")
 	require.ErrorContains(t, streamable.Config{TrustedProxies: []string{"0.0.0.0/0"}}.Check(), "all addresses")
-	require.Panics(t, func() { streamable.New(newFake(t, limits.Limits{}).Core, streamable.Config{TrustedProxies: []string{""}}) })
+	require.Panics(t, func() {
+		streamable.New(newFake(t, limits.Limits{}).Core, streamable.Config{TrustedProxies: []string{""}})
+	})
 }

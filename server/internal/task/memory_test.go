@@ -67,10 +67,10 @@ func TestMemoryTasksCountTheRequestWhileItRuns(t *testing.T) {
 		m := newMemory(func() limits.Limits { return l }, requestSize, func(string) {})
 		rec := &store.TaskRecord{Task: mcp.Task{TaskID: "a", Status: mcp.TaskWorking}, Expires: time.Now().Add(time.Minute)}
 		require.NoError(t, m.Create(t.Context(), rec))
-		require.Equal(t, recordSize(rec)+100, m.bytes)
+		require.Equal(t, recordSize(rec)+100, m.held())
 		rec, err := m.Update(t.Context(), "a", func(rec *store.TaskRecord) error { rec.Status = mcp.TaskCompleted; return nil })
 		require.NoError(t, err)
-		require.Equal(t, recordSize(rec), m.bytes)
+		require.Equal(t, recordSize(rec), m.held())
 		time.Sleep(time.Hour)
 	})
 }
