@@ -45,13 +45,12 @@ func (m *modelStore) append(session string, e store.Event) bool {
 	}
 	for {
 		n, bytes, total := m.sizes(session)
-		limit, oldest := "", func(kept) bool { return true }
-		own := func(e kept) bool { return e.session == session }
+		limit, oldest := "", func(e kept) bool { return e.session == session }
 		switch {
 		case n >= m.limits.MaxEvents:
-			limit, oldest = limits.NameEvents, own
+			limit = limits.NameEvents
 		case bytes+size > m.limits.MaxEventBytes:
-			limit, oldest = limits.NameEventBytes, own
+			limit = limits.NameEventBytes
 		case total+size > m.limits.MaxEventBytesTotal:
 			limit = limits.NameEventBytesTotal
 			largest := m.largest(session, size)
