@@ -7,7 +7,7 @@ BENCH    ?= .
 COMPARE  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-all newcomer tools lint conformance bench compare fuzz races mutants soak attack clean
+.PHONY: help build test test-all newcomer tools lint conformance bench compare fuzz races mutants soak attack release clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -60,5 +60,8 @@ soak: ## let hundreds of clients loose on a server (SOAK=1m)
 attack: ## attack real servers, with the floods at their full length
 	cd e2e && go test -count=1 -v -timeout 30m ./attack -long
 
+release: ## make a release in dist/: programs, lists of what is in them, checks, pinned images
+	@scripts/release.sh
+
 clean: ## remove what the commands above have built
-	rm -rf bin .cache
+	rm -rf bin dist .cache

@@ -2,6 +2,8 @@ module github.com/vitrine-mcp/vitrine
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/google/jsonschema-go v0.4.3
