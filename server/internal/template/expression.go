@@ -2,13 +2,11 @@ package template
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 )
 
-// Bounds of the regular expression, which grows with the square of the number of variables in
-// one expression, and with the length of prefixes.
+// Bounds on a template. The work of a match grows with the number of variables.
 const (
 	maxVariables = 32
 	maxPrefix    = 100
@@ -45,103 +43,103 @@ func operatorOf(c byte) (op operator, explicit bool) {
 // A variable is one variable of an expression with its modifier.
 type variable struct {
 	name    string
-	prefix  string // the length after the colon, or ""
+	number  int // of all variables of the template
+	prefix  int // characters, 0 is all
 	explode bool
 }
 
-// compile appends the regular expression for one {expression}, which must be valid.
-func (t *Template) compile(b *strings.Builder, expression string) error {
-	op, explicit := operatorOf(expression[0])
+// A part of a template is a literal text, or an expression.
+type part struct {
+	literal string
+	op      operator
+	vars    []variable
+}
+
+// expression reads one {expression}, which must be valid.
+func (t *Template) expression(text string) (part, error) {
+	op, explicit := operatorOf(text[0])
 	if explicit {
-		expression = expression[1:]
+		text = text[1:]
 	}
-	var vars []variable
-	for spec := range strings.SplitSeq(expression, ",") {
-		var v variable
+	p := part{op: op}
+	for spec := range strings.SplitSeq(text, ",") {
+		v := variable{number: len(t.names)}
 		spec, v.explode = strings.CutSuffix(spec, "*")
-		v.name, v.prefix, _ = strings.Cut(spec, ":")
-		if t.Has(v.name) {
-			return fmt.Errorf("template: variable %q occurs twice", v.name)
+		name, prefix, _ := strings.Cut(spec, ":")
+		v.name = name
+		v.prefix, _ = strconv.Atoi(prefix) // the parser has checked that it is a number
+		if t.Has(name) {
+			return p, fmt.Errorf("template: variable %q occurs twice", name)
 		}
-		if n, _ := strconv.Atoi(v.prefix); n > maxPrefix { // the parser has checked that it is a number
-			return fmt.Errorf("template: the prefix of variable %q is longer than %d", v.name, maxPrefix)
+		if v.prefix > maxPrefix {
+			return p, fmt.Errorf("template: the prefix of variable %q is longer than %d", name, maxPrefix)
 		}
-		vars, t.names = append(vars, v), append(t.names, v.name)
+		p.vars, t.names = append(p.vars, v), append(t.names, name)
 	}
 	if len(t.names) > maxVariables {
-		return fmt.Errorf("template: it has more than %d variables", maxVariables)
+		return p, fmt.Errorf("template: it has more than %d variables", maxVariables)
+	}
+	return p, nil
+}
+
+// compile returns the state that matches a part, and then next.
+func (p part) compile(a *automaton, next *state) *state {
+	if p.vars == nil {
+		return a.literal(p.literal, next)
 	}
 	// Any variable may be undefined. The first defined one follows the operator's first
 	// character and has no separator before it. Values without names belong to the first
 	// variables.
-	first, sep := regexp.QuoteMeta(op.first), regexp.QuoteMeta(op.sep)
-	b.WriteString(`(?:` + first + `(?:`)
-	for i := range vars {
+	later := next    // what follows once a variable is defined
+	var first *state // no variable is defined yet
+	for i := len(p.vars) - 1; i >= 0; i-- {
+		value := p.value(a, p.vars[i], later)
+		if p.op.named || i == 0 {
+			first = a.either(value, first)
+		}
 		if i > 0 {
-			b.WriteByte('|')
-		}
-		t.value(b, op, vars[i], len(vars) == 1)
-		for _, v := range vars[i+1:] {
-			b.WriteString(`(?:` + sep)
-			t.value(b, op, v, false)
-			b.WriteString(`)?`)
-		}
-		if !op.named {
-			break
+			later = a.either(a.literal(p.op.sep, p.value(a, p.vars[i], later)), later)
 		}
 	}
-	b.WriteString(`))?`)
-	return nil
+	return a.either(a.literal(p.op.first, first), next)
 }
 
-// value appends the regular expression for the value of one variable, in a group. A variable
-// that is alone may have a list of values even if the comma separates variables.
-func (t *Template) value(b *strings.Builder, op operator, v variable, alone bool) {
-	sep, name := regexp.QuoteMeta(op.sep), regexp.QuoteMeta(v.name)
-	one := char(op) + `*`
-	if v.prefix != "" {
-		one = char(op) + `{0,` + v.prefix + `}`
+// value returns the state that matches the value of one variable, and then next. A variable that is
+// alone may have a list of values even if the comma separates variables.
+func (p part) value(a *automaton, v variable, next *state) *state {
+	if v.explode && p.op.named {
+		return p.pairs(a, v, next)
 	}
-	list := one
+	class := plainRun
 	switch {
-	case v.explode && op.named:
-		pair := name + `=` + one
-		if op.bare {
-			pair = name + `(?:=` + one + `)?`
-		}
-		b.WriteString(`(` + pair + `(?:` + sep + pair + `)*)`)
-		t.groups = append(t.groups, group{v.name, op.sep})
-		return
-	case v.explode:
-		list = one + `(?:` + sep + one + `)*`
-	case v.prefix == "" && (alone || op.sep != ","):
-		list = one + `(?:,` + one + `)*`
+	case p.op.reserved:
+		class = reservedRun
+	case v.explode && p.op.sep == "/":
+		class = slashRun
+	case v.explode && p.op.sep == ".": // is unreserved
+	case v.explode, v.prefix == 0 && (len(p.vars) == 1 || p.op.sep != ","):
+		class = commaRun
 	}
+	value := a.add(state{op: opValue, class: class, most: v.prefix, variable: v.number, next: next})
 	switch {
-	case op.bare: // an empty group distinguishes a bare name from no name
-		b.WriteString(name + `(?:=(` + list + `)|())`)
-		t.groups = append(t.groups, group{variable: v.name})
-	case op.named:
-		b.WriteString(name + `=(` + list + `)`)
-	default:
-		b.WriteString(`(` + list + `)`)
+	case p.op.bare: // nothing is the value of a bare name
+		bare := a.add(state{op: opValue, class: emptyRun, variable: v.number, next: next})
+		return a.literal(v.name, a.either(a.literal("=", value), bare))
+	case p.op.named:
+		return a.literal(v.name+"=", value)
 	}
-	t.groups = append(t.groups, group{variable: v.name})
+	return value
 }
 
-// The octets of one percent-encoded character of UTF-8, by the length of its encoding.
-const (
-	follows = `%[89ABab][0-9A-Fa-f]`
-	escape  = `%[0-7][0-9A-Fa-f]|%[CDcd][0-9A-Fa-f]` + follows +
-		`|%[Ee][0-9A-Fa-f]` + follows + follows + `|%[Ff][0-7]` + follows + follows + follows
-)
-
-// char returns the regular expression for one character of a value. The length of a prefix
-// counts characters. An escape may be only a part of one.
-func char(op operator) string {
-	class := `[A-Za-z0-9._~`
-	if op.reserved {
-		class += `:/?#\[\]@!$&'()*+,;=`
+// pairs returns the state that matches "variable=value" one time or more, and then next.
+func (p part) pairs(a *automaton, v variable, next *state) *state {
+	end := a.add(state{op: opEnd, variable: v.number, sep: p.op.sep, next: next})
+	again := a.add(state{op: opEither, other: end})
+	value := a.literal("=", a.add(state{op: opRun, class: plainRun, most: v.prefix, next: again}))
+	if p.op.bare {
+		value = a.either(value, again)
 	}
-	return `(?:` + class + `-]|` + escape + `)`
+	pair := a.literal(v.name, value)
+	again.next = a.literal(p.op.sep, pair)
+	return a.add(state{op: opBegin, variable: v.number, next: pair})
 }
