@@ -43,7 +43,7 @@ func (s *Server) registerTables() {
 func (s *Server) routeMethod(m *method) {
 	m.route = s.routes.route(middleware.NewRoute(m.name, "", ""), m.handler, m.serving)
 	m.route.Handshake, m.route.BeforeInitialize = m.handshake, m.beforeInitialize
-	m.route.Subscription = m.subscription
+	m.route.Subscription, m.route.Control = m.subscription, m.control
 }
 
 func methodNotFound(_ context.Context, req *middleware.Request) (mcp.Result, error) {

@@ -137,9 +137,13 @@ func (s *Server) AddReadiness(name string, check func(context.Context) error) {
 // ErrDraining is what [Server.Ready] returns once the server shuts down.
 var ErrDraining = errors.New("server: shutting down")
 
+// saturationCheck is the name of the server's own check.
+const saturationCheck = "saturation"
+
 // Ready runs the readiness checks and returns nil if the server is ready for requests. The error has
-// a line for each check that fails, with its name, or is [ErrDraining]. A change is logged
-// (readiness.changed) and counted.
+// a line for each check that fails, with its name, or is [ErrDraining]. The server itself fails the
+// check saturation while it is too full for more requests (Limits.SaturationGrace). A change is
+// logged (readiness.changed) and counted.
 func (s *Server) Ready(ctx context.Context) error {
 	checks, probe, draining := s.ready.begin()
 	if draining {
@@ -152,6 +156,11 @@ func (s *Server) Ready(ctx context.Context) error {
 			failed = append(failed, c.name)
 			errs = append(errs, fmt.Errorf("%s: %w", c.name, err))
 		}
+	}
+	if full := s.core.Saturated(); full > 0 {
+		failed = append(failed, saturationCheck)
+		errs = append(errs, fmt.Errorf("%s: all slots have been held and the queue full for %v (limits max_in_flight_total and max_queue; "+
+			"a negative saturation_grace switches this check off)", saturationCheck, full.Round(time.Second)))
 	}
 	err := errors.Join(errs...)
 	s.ready.note(ctx, probe, failed, err)

@@ -20,6 +20,14 @@ type Limits struct {
 	// MaxInFlightTotal those of the process (default 4096).
 	MaxInFlight      int
 	MaxInFlightTotal int
+	// MaxInFlightPerCaller bounds the handlers that run at once for one caller: a principal, or
+	// an address where there is none (default: no bound but a fair share of MaxInFlightTotal).
+	// Further requests of the caller wait, and those of others do not wait behind them.
+	MaxInFlightPerCaller int
+	// MaxInFlightControl bounds the requests about connections that the process serves at
+	// once: initialize, ping, server/discover and tasks/cancel (default 256). They need no slot
+	// of another kind, so that a server that is full still answers them.
+	MaxInFlightControl int
 	// MaxQueue bounds the requests of the process that wait for a slot (default 4096);
 	// MaxQueuePerSession those of one session, so that no session takes the whole queue
 	// (default 1024).
@@ -95,7 +103,7 @@ type Limits struct {
 	// life (default 15 s).
 	KeepAlive time.Duration
 	// OrphanGrace is how long a legacy request goes on after its HTTP exchange was lost
-	// (default: until its deadline).
+	// (default 30 s; negative: until its deadline).
 	OrphanGrace time.Duration
 	// EOFGrace is how long handlers may go on after the peer has closed its sending
 	// side (default 1 s; negative: none). CleanupGrace is how long cancelled handlers
@@ -107,6 +115,10 @@ type Limits struct {
 	// AbandonGrace is when a handler that ignores its cancelled context counts as
 	// abandoned although its session lives on (default 10 s).
 	AbandonGrace time.Duration
+	// SaturationGrace is how long all slots must be held and the queue full before the server
+	// is not ready, and how long it must not be so before it is ready again (default 5 s;
+	// negative: it stays ready).
+	SaturationGrace time.Duration
 	// SessionIdle ends a legacy session without requests and streams (default 30 min).
 	SessionIdle time.Duration
 	// PingInterval is how often the client of a legacy HTTP session is asked for a sign
@@ -126,5 +138,6 @@ type Limits struct {
 	InitializeTimeout time.Duration
 }
 
-// Check returns what is wrong with the limits: none is negative, except for EOFGrace.
+// Check returns what is wrong with the limits: none is negative, except for EOFGrace,
+// OrphanGrace and SaturationGrace.
 func (l Limits) Check() error { return limits.Limits(l).Check() }

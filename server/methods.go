@@ -8,9 +8,9 @@ import (
 // protocolMethods is the table of the protocol's methods.
 func (s *Server) protocolMethods() []*method {
 	return []*method{
-		{name: mcp.MethodServerDiscover, eras: era.Modern, handler: s.discover},
-		{name: mcp.MethodInitialize, eras: era.Legacy, handler: s.initialize, handshake: true, beforeInitialize: true},
-		{name: mcp.MethodPing, eras: era.Legacy, handler: ping, beforeInitialize: true},
+		{name: mcp.MethodServerDiscover, eras: era.Modern, handler: s.discover, control: true},
+		{name: mcp.MethodInitialize, eras: era.Legacy, handler: s.initialize, handshake: true, beforeInitialize: true, control: true},
+		{name: mcp.MethodPing, eras: era.Legacy, handler: ping, beforeInitialize: true, control: true},
 		{name: mcp.MethodLoggingSetLevel, eras: era.Legacy, handler: setLogLevel},
 
 		{name: mcp.MethodToolsList, eras: era.Both, handler: listOf(s, &s.tools, toolList)},
@@ -30,7 +30,7 @@ func (s *Server) protocolMethods() []*method {
 
 		{name: mcp.MethodTasksGet, eras: era.Modern, absent: s.tasks == nil, handler: s.tasks.Get},
 		{name: mcp.MethodTasksUpdate, eras: era.Modern, absent: s.tasks == nil, handler: s.tasks.Update},
-		{name: mcp.MethodTasksCancel, eras: era.Modern, absent: s.tasks == nil, handler: s.tasks.Cancel},
+		{name: mcp.MethodTasksCancel, eras: era.Modern, absent: s.tasks == nil, handler: s.tasks.Cancel, control: true},
 	}
 }
 

@@ -28,8 +28,8 @@ type method struct {
 	extension string
 	// absent says that the option for the method was not given.
 	absent bool
-	// handshake, beforeInitialize and subscription are explained at session.Route.
-	handshake, beforeInitialize, subscription bool
+	// handshake, beforeInitialize, subscription and control are explained at session.Route.
+	handshake, beforeInitialize, subscription, control bool
 
 	route *session.Route
 	// advertised is the capability's condition; nil is always.

@@ -21,6 +21,14 @@ type Class struct{ class *session.Class }
 // queue; their deadline includes that time.
 func NewClass(name string, limit int) *Class { return &Class{session.NewClass(name, limit)} }
 
+// PerCaller bounds how many handlers of the class run at once for one caller, a principal or an
+// address, and returns the class. 0, the default, is no bound but a fair share of the class. It
+// must be called before the first request.
+func (c *Class) PerCaller(limit int) *Class {
+	c.class.Cap(limit)
+	return c
+}
+
 // serving has the middlewares, the deadline and the class of a registration.
 type serving struct {
 	middlewares []middleware.Middleware // inside the server's own chain
@@ -81,6 +89,7 @@ func (r *router) chained(mr middleware.Route, h middleware.Handler, how serving)
 	route := &session.Route{Series: r.core.Series(mr.Method, mr.Target), Deadline: how.deadline, Registration: &mr}
 	if how.class != nil {
 		route.Class = how.class.class
+		r.core.UseClass(route.Class)
 	}
 	route.Handle = func(ctx context.Context, r *session.Request) (mcp.Result, error) {
 		req := newRequest(r, mr)

@@ -5,6 +5,7 @@ package limits
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/wire"
@@ -16,6 +17,7 @@ import (
 type Limits struct {
 	MaxFrameBytes, MaxDepth, MaxBatch                            int
 	MaxInFlight, MaxInFlightTotal                                int
+	MaxInFlightPerCaller, MaxInFlightControl                     int
 	MaxQueue, MaxQueuePerSession                                 int
 	MaxUnread                                                    int
 	MaxSessions                                                  int
@@ -35,6 +37,7 @@ type Limits struct {
 	NotifyTimeout, CourtesyTimeout, EventTimeout                 time.Duration
 	KeepAlive                                                    time.Duration
 	OrphanGrace, EOFGrace, CleanupGrace, HookGrace, AbandonGrace time.Duration
+	SaturationGrace                                              time.Duration
 	SessionIdle                                                  time.Duration
 	PingInterval                                                 time.Duration
 	PingMisses                                                   int
@@ -56,14 +59,16 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Check returns what is wrong with the limits: no limit may be negative, except for EOFGrace.
+// Check returns what is wrong with the limits: no limit may be negative, except for EOFGrace,
+// OrphanGrace and SaturationGrace.
 func (l Limits) Check() error {
 	var errs []error
 	for _, b := range All() {
 		if field := b.Int(&l); field != nil && *field < 0 {
 			errs = append(errs, fmt.Errorf("limit %s must not be negative, and is %d", b.Name, *field))
 		}
-		if field := b.Duration(&l); field != nil && *field < 0 && field != &l.EOFGrace {
+		mayBeNegative := []*time.Duration{&l.EOFGrace, &l.OrphanGrace, &l.SaturationGrace}
+		if field := b.Duration(&l); field != nil && *field < 0 && !slices.Contains(mayBeNegative, field) {
 			errs = append(errs, fmt.Errorf("limit %s must not be negative, and is %v", b.Name, *field))
 		}
 	}

@@ -41,6 +41,8 @@ const (
 	NameDepth                 = "max_depth"
 	NameBatch                 = "max_batch"
 	NameInFlight              = "max_in_flight"
+	NameInFlightTotal         = "max_in_flight_total"
+	NameInFlightControl       = "max_in_flight_control"
 	NameQueue                 = "max_queue"
 	NameQueueSession          = "max_queue_per_session"
 	NameUnread                = "max_unread"
@@ -93,7 +95,9 @@ var table = []Bound{
 	{NameDepth, wireLimits.MaxDepth, "levels", "nesting of one message", true},
 	{NameBatch, wireLimits.MaxBatch, "messages", "length of one JSON-RPC batch", true},
 	{NameInFlight, 256, "requests", "handlers that run at once in one session", true},
-	{"max_in_flight_total", 4096, "requests", "handlers that run at once in the process", false},
+	{NameInFlightTotal, 4096, "requests", "handlers that run at once in the process", false},
+	{"max_in_flight_per_caller", 0, "requests", "handlers that run at once for one caller; 0 is no bound of its own", false},
+	{NameInFlightControl, 256, "requests", "requests about connections that are served at once: initialize, ping, server/discover, tasks/cancel", false},
 	{NameQueue, 4096, "requests", "requests that wait for a slot", true},
 	{NameQueueSession, 1024, "requests", "requests of one session that wait for a slot", true},
 	{NameUnread, 16_384, "exchanges", "modern HTTP exchanges whose answer waits for its reader", true},
@@ -124,11 +128,12 @@ var table = []Bound{
 	{NameEventTimeout, time.Second, "", "one operation of the event store", true},
 	{"courtesy_timeout", time.Second, "", "telling a client that its answer is not wanted any more", false},
 	{"keep_alive", 15 * time.Second, "", "silence of an HTTP exchange before a sign of life", false},
-	{"orphan_grace", time.Duration(0), "", "life of a legacy request without its HTTP exchange; 0 is its deadline", false},
+	{"orphan_grace", 30 * time.Second, "", "life of a legacy request without its HTTP exchange; negative is its deadline", false},
 	{"eof_grace", time.Second, "", "life of handlers after the peer has closed its side; negative is none", false},
 	{"cleanup_grace", 500 * time.Millisecond, "", "time for cancelled handlers to return before a teardown goes on", false},
 	{"hook_grace", 5 * time.Second, "", "time for the stop hooks, after the drain", false},
 	{"abandon_grace", 10 * time.Second, "", "time for a cancelled handler to return before it counts as abandoned", false},
+	{"saturation_grace", 5 * time.Second, "", "how long all slots are held and the queue is full before the server is not ready; negative is for ever", false},
 	{"session_idle", 30 * time.Minute, "", "life of a legacy HTTP session without requests and streams", false},
 	{"ping_interval", time.Duration(0), "", "between pings of a legacy HTTP client that keeps a stream open; 0 is never", false},
 	{"ping_misses", 3, "pings", "pings in a row without an answer before the session is ended", false},

@@ -29,29 +29,22 @@ func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 		}
 	}
 	if rt.Subscription {
-		if r.hasPlace = c.subscriptions.enter(); !r.hasPlace {
+		if r.hasPlace = c.subscriptions.TryAcquire(r.caller); !r.hasPlace {
 			c.reject(r, mcp.RejectOverload, Overload(limits.NameSubscriptions))
 			return
 		}
 	}
-	if s != nil {
-		r.slots.want(s.slots)
-	}
-	if rt.Class != nil {
-		r.slots.wantClass(rt.Class)
-	}
-	r.slots.want(c.slots)
-
+	r.needSlots()
 	r.queued = !r.slots.try()
 	if r.queued {
-		if full := c.queue(s); full != "" {
+		if full := r.queue(); full != "" {
 			c.reject(r, mcp.RejectOverload, Overload(full))
 			return
 		}
 	}
 	if reason, err := c.enter(r); err != nil {
 		if r.queued {
-			c.unqueue(s)
+			r.unqueue()
 		} else {
 			r.slots.give()
 		}
@@ -74,7 +67,7 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 	ln := c.ledger.lane()
 	if r.session == nil {
 		switch {
-		case c.unread.Load() >= int64(c.limits.MaxUnread):
+		case !c.unread.Allows(r.caller):
 			return mcp.RejectOverload, Overload(limits.NameUnread)
 		case !ln.enter(&r.work):
 			return mcp.RejectShuttingDown, ShuttingDown()
@@ -93,7 +86,7 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 			err = mcp.NewError(mcp.CodeInvalidRequest, "the session is not initialized: %s", wire.WaysIn)
 		case st.index[key] != nil || r.repeated:
 			reason, err = mcp.RejectDuplicateID, duplicateID(r)
-		case len(st.live) >= c.limits.MaxInFlight+c.limits.MaxQueue:
+		case len(st.live) >= c.maxLive(r):
 			reason, err = mcp.RejectOverload, Overload(limits.NameInFlight)
 		case r.session.stream.Overfull():
 			reason, err = mcp.RejectOverload, Overload(limits.NameQueuedBytes)
@@ -106,6 +99,15 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 		}
 	})
 	return reason, err
+}
+
+// maxLive returns how many requests may be live in the session of a request, before it. Requests about
+// the connection have room of their own.
+func (c *Core) maxLive(r *Request) int {
+	if r.Route.Control {
+		return c.limits.MaxInFlight + c.limits.MaxQueue + c.limits.MaxInFlightControl
+	}
+	return c.limits.MaxInFlight + c.limits.MaxQueue
 }
 
 // reject answers a request that was not admitted.
@@ -129,6 +131,7 @@ func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
 	}
 	c.logger.InfoContext(r.ctx, "request.rejected", attrs...)
 	r.cancel(nil)
+	r.caller.Release()
 	frame := wire.AppendError(nil, r.ID, err)
 	if taken {
 		// Whatever the reason is: an answer with this id would resolve the first request.
@@ -155,7 +158,7 @@ func (s *Session) uses(id mcp.ID) (used bool) {
 }
 
 func newRequest(c *Core, in *Inbound, s *Session, st *stream.Stream, rt *Route) *Request {
-	r := &Request{Inbound: in, Route: rt, session: s, stream: st}
+	r := &Request{Inbound: in, Route: rt, session: s, stream: st, caller: c.callerOf(in, s)}
 	r.core, r.self, r.began, r.observed = c, r, time.Now(), true
 	patience, _ := rt.deadline(&c.limits)
 	r.bounded.deadline = r.began.Add(patience)

@@ -29,6 +29,7 @@ func (c *Core) RefuseExchange(ctx context.Context, reason mcp.RefuseReason, attr
 // Connect opens the session of a byte stream and starts its writer.
 func (c *Core) Connect(conn *Conn, sink stream.Sink) *Session {
 	s := newSession(c, conn, "")
+	s.caller = conn.callerOfStream()
 	s.stream, s.subscriptionsEnding = stream.New(&c.host, c.streamConfig(conn, 0, stream.LossFails)), make(chan struct{})
 	c.mu.Lock()
 	draining := c.draining.Load()

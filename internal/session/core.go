@@ -37,13 +37,10 @@ type Core struct {
 	authenticator auth.Authenticator                    // or nil
 	hooks         hooks
 
-	ledger  *ledger
-	slots   *semaphore.Weighted
-	bodies  *semaphore.Weighted // bytes of HTTP bodies that are being read
-	waiting places
-	// subscriptions bounds the requests whose route is one for subscriptions.
-	subscriptions       places
-	running             places        // bounds the detached work
+	ledger *ledger
+	bodies *semaphore.Weighted // bytes of HTTP bodies that are being read
+	shares
+	saturation          saturation
 	subscriptionsEnding chan struct{} // closed when the drain begins: subscriptions end
 	lines               logline.Limiter
 
@@ -54,10 +51,7 @@ type Core struct {
 	closing  chan struct{}       // closed by Close: no more patience
 	drained  chan struct{}       // closed when Shutdown is over
 	result   error               // of Shutdown
-
-	_      [64]byte     // keeps what each modern exchange changes off the other fields' cache lines
-	unread atomic.Int64 // modern exchanges whose answer has no fate yet
-	_      [64]byte
+	classes  []*Class            // see UseClass
 
 	alarms  alarms
 	frames  frames

@@ -8,6 +8,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -23,6 +24,7 @@ type Detached struct {
 	Principal *auth.Principal
 
 	deadline time.Time
+	caller   *share.Caller
 	class    *slots // in whose class it runs, or nil
 	ctx      atomic.Pointer[context.Context]
 	end      DetachedEnd // guarded by lane.mu
@@ -69,15 +71,18 @@ func (c *Core) Detach(ctx context.Context, r *Request, name string, deadline tim
 	base, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	d.cancel = cancel
 	d.adopt(&requestContext{base, deadline})
-	switch full := !c.running.enter(); {
+	d.caller = r.caller.Hold()
+	switch full := !c.running.TryAcquire(d.caller); {
 	case full && !c.Draining():
 		cancel(mcp.ErrRequestDone)
+		d.caller.Release()
 		c.ledger.limitReached(limits.NameRunningTasks)
 		return nil, Overload(limits.NameRunningTasks)
 	case full || !c.ledger.lane().enter(&d.work):
 		if !full {
-			c.running.leave()
+			c.running.Release(d.caller)
 		}
+		d.caller.Release()
 		cancel(mcp.ErrServerShutdown)
 		return nil, ShuttingDown()
 	}
@@ -180,11 +185,12 @@ func (d *Detached) interrupt(err *mcp.CancelError) bool { return d.Cancel(err) }
 func (d *Detached) release() {
 	if d.holds.Add(-1) == 0 {
 		d.finish()
+		d.caller.Release()
 	}
 }
 
 // leave implements [Work].
-func (d *Detached) leave() { d.core.running.leave() }
+func (d *Detached) leave() { d.core.running.Release(d.caller) }
 
 // LogAttrs implements [Work].
 func (d *Detached) LogAttrs() []any {

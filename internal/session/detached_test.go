@@ -150,11 +150,11 @@ func TestLateTaskFreesItsClassBeforeItIsLogged(t *testing.T) {
 		d := k.next()
 		d.Cancel(&mcp.CancelError{Cause: mcp.CauseClientCancel})
 		time.Sleep(2 * limits.Limits{}.WithDefaults().AbandonGrace)
-		require.False(t, class.sem.TryAcquire(1), "the handler runs on")
+		require.Equal(t, 1, class.pool.Usage().Used, "the handler runs on")
 		free := false
 		w.log.whenLogged(func(record string) {
 			if record == "handler.returned" {
-				free = class.sem.TryAcquire(1)
+				free = class.pool.Usage().Used == 0
 			}
 		})
 		d.Done()

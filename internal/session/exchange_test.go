@@ -31,10 +31,20 @@ func (w *world) open(id string) *Session {
 
 var httpConn = &Conn{Transport: "http", Network: "tcp", Protocol: "http", ProtocolVersion: "1.1"}
 
+// from returns the connection of a caller at an address, without a principal.
+func from(addr string) *Conn {
+	conn := *httpConn
+	conn.RemoteAddr = addr + ":1234"
+	return &conn
+}
+
 // post sends one request by HTTP: to a legacy session, or a modern one if s is nil.
-func (w *world) post(s *Session, frame string) *exchange {
+func (w *world) post(s *Session, frame string) *exchange { return w.postFrom(httpConn, s, frame) }
+
+// postFrom is post over a connection.
+func (w *world) postFrom(conn *Conn, s *Session, frame string) *exchange {
 	w.t.Helper()
-	in, bad := inbound(httpConn, frame)
+	in, bad := inbound(conn, frame)
 	require.Nil(w.t, bad)
 	x := w.newExchange(1, in.Era)
 	if s == nil {

@@ -52,7 +52,7 @@ var cellsE7 = []faultCell{
 		require.Empty(w.t, x.frames())
 		require.Equal(w.t, orphaned, w.counts())
 	}},
-	{state: "R/legacy", test: func(w *world) {
+	{state: "R/legacy", limits: limits.Limits{OrphanGrace: -1}, test: func(w *world) {
 		g, s := w.gate("work", false), w.open("session")
 		x := w.post(s, callFrame("1", "work"))
 		h := g.next()
@@ -190,12 +190,12 @@ var cellsE7 = []faultCell{
 		}
 		w.loggedWith("DEBUG response.dropped", "reason=broken_peer")
 	}},
-	{state: "orphan-grace", limits: limits.Limits{OrphanGrace: 10 * time.Second}, test: func(w *world) {
+	{state: "orphan-grace", test: func(w *world) {
 		g, s := w.gate("work", false), w.open("session")
 		x := w.post(s, callFrame("1", "work"))
 		h := g.next()
 		x.vanish()
-		time.Sleep(10*time.Second - 1)
+		time.Sleep(30*time.Second - 1)
 		w.settle()
 		require.Empty(w.t, h.cause())
 		time.Sleep(time.Nanosecond)
@@ -205,6 +205,14 @@ var cellsE7 = []faultCell{
 			"admitted": 1, "dropped/stream_gone": 1, "cancelled/client_disconnect": 1,
 		}, w.counts())
 		w.loggedWith("INFO request.cancelled", "cause=client_disconnect")
+
+		// A request that ends earlier leaves no timer behind, which would keep it in memory.
+		x = w.post(s, callFrame("2", "work"))
+		h = g.next()
+		x.vanish()
+		h.finish("done")
+		w.settle()
+		require.False(w.t, h.r.orphan.Load().Stop(), "the timer still runs")
 		require.NotNil(w.t, w.core.Session("session", nil), "the session stays")
 	}},
 	{state: "Q/modern", test: func(w *world) {

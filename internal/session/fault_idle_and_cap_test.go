@@ -145,29 +145,70 @@ var cellsE10 = []faultCell{
 		require.Equal(w.t, counts{"admitted": 2, "sent": 1, "limit/max_sessions": 1}, w.counts())
 		w.loggedWith("INFO session.closed", "cause=session_evicted")
 	}},
-	{state: "cap-shares", limits: limits.Limits{MaxSessions: 4}, test: func(w *world) {
+	{state: "cap-shares", limits: limits.Limits{MaxSessions: 8}, test: func(w *world) {
 		// Who begins many sessions ends his own, however idle those of others are.
-		of := func(principal, id string) *Session {
-			conn := *httpConn
-			conn.Principal = &auth.Principal{Subject: principal}
-			s, _, err := w.core.Open(&conn, id)
-			require.Nil(w.t, err)
-			time.Sleep(time.Second)
-			return s
-		}
-		ann := of("ann", "ann-1")
+		ann := w.openFor("ann", "ann-1")
 		var eves []*Session
-		for i := range 6 {
-			eves = append(eves, of("eve", fmt.Sprint("eve-", i)))
+		for i := range 9 {
+			eves = append(eves, w.openFor("eve", fmt.Sprint("eve-", i)))
 		}
-		require.Same(w.t, ann, w.core.Session("ann-1", &auth.Principal{Subject: "ann"}))
+		require.True(w.t, w.has(ann))
 		for i, s := range eves {
-			require.Equal(w.t, i >= 3, w.core.Session(s.ID(), &auth.Principal{Subject: "eve"}) == s, i)
+			require.Equal(w.t, i >= 3, w.has(s), "one place is left for others: %s", s.ID())
 		}
-		bob := of("bob", "bob-1") // eve has three
-		require.Same(w.t, bob, w.core.Session("bob-1", &auth.Principal{Subject: "bob"}))
-		require.Same(w.t, ann, w.core.Session("ann-1", &auth.Principal{Subject: "ann"}))
-		require.Nil(w.t, w.core.Session("eve-3", &auth.Principal{Subject: "eve"}))
+		bob := w.openFor("bob", "bob-1")
+		require.True(w.t, w.has(eves[3]), "it was that place")
+		carol := w.openFor("carol", "carol-1")
+		for _, s := range []*Session{ann, bob, carol} {
+			require.True(w.t, w.has(s), s.ID())
+		}
+		require.False(w.t, w.has(eves[3]))
+		require.True(w.t, w.has(eves[4]))
+	}},
+	{state: "cap-unfinished", limits: limits.Limits{MaxSessions: 8}, test: func(w *world) {
+		// A flood of initialize evicts what it has begun itself, and nobody's idle session.
+		var users []*Session
+		for i := range 4 {
+			users = append(users, w.openFor(fmt.Sprint("user-", i), fmt.Sprint("user-", i)))
+		}
+		slow, _, err := w.core.Open(from("192.0.2.1"), "slow") // in the middle of its handshake
+		require.Nil(w.t, err)
+		for i := range 100 {
+			_, _, err := w.core.Open(from("192.0.2.66"), fmt.Sprint("flood-", i))
+			require.Nil(w.t, err)
+		}
+		newcomer := w.openFor("newcomer", "newcomer")
+		another := w.openFor("another", "another")
+		for _, s := range append(users, newcomer, another) {
+			require.True(w.t, w.has(s), s.ID())
+		}
+		require.Same(w.t, slow, w.core.Session("slow", nil))
+		require.Equal(w.t, map[mcp.Cause]uint64{mcp.CauseSessionEvicted: 99}, w.core.Snapshot().Counters.SessionsClosed)
+	}},
+	{state: "cap-anonymous", limits: limits.Limits{MaxSessions: 3}, test: func(w *world) {
+		var users []*Session
+		for i := range 3 {
+			users = append(users, w.openFor("ann", fmt.Sprint("ann-", i)))
+		}
+		_, reason, err := w.core.Open(from("192.0.2.66"), "flood")
+		require.NotNil(w.t, err)
+		require.Equal(w.t, mcp.RejectOverload, reason)
+		for _, s := range users {
+			require.True(w.t, w.has(s), s.ID())
+		}
+	}},
+	{state: "cap-larger", limits: limits.Limits{MaxSessions: 3}, test: func(w *world) {
+		one, two := w.openFor("ann", "ann-1"), w.openFor("ann", "ann-2")
+		bob := w.openFor("bob", "bob-1")
+		w.post(one, callFrameFor(w, "1"))
+		w.post(two, callFrameFor(w, "1"))
+		conn := *httpConn
+		conn.Principal = &auth.Principal{Subject: "ann"}
+		_, _, err := w.core.Open(&conn, "ann-3")
+		require.NotNil(w.t, err, "ann's sessions are busy, and bob has fewer")
+		for _, s := range []*Session{one, two, bob} {
+			require.True(w.t, w.has(s), s.ID())
+		}
 	}},
 	{state: "cap-busy", limits: limits.Limits{MaxSessions: 2}, test: func(w *world) {
 		g := w.gate("work", false)
@@ -189,6 +230,28 @@ var cellsE10 = []faultCell{
 		w.core.RejectUnadmitted(in, reason, err) // as the transport does
 		require.Equal(w.t, uint64(1), w.counts()["rejected/overload"])
 	}},
+}
+
+// openFor opens a session of a principal, whose handshake is done, and lets a second pass.
+func (w *world) openFor(subject, id string) *Session {
+	w.t.Helper()
+	conn := *httpConn
+	conn.Principal = &auth.Principal{Subject: subject}
+	s, _, err := w.core.Open(&conn, id)
+	require.Nil(w.t, err)
+	s.Initialize(&Peer{Version: mcp.Version20251125})
+	s.Initialized()
+	time.Sleep(time.Second)
+	return s
+}
+
+// has reports whether a session is known.
+func (w *world) has(s *Session) bool { return w.core.Session(s.ID(), s.conn.Principal) == s }
+
+// callFrameFor returns a call of a handler that goes on until its context ends.
+func callFrameFor(w *world, id string) string {
+	w.calls(nil, 0)
+	return callFrame(id, "work")
 }
 
 // lives checks that a session is known and open.

@@ -78,7 +78,7 @@ var storedE7 = []faultCell{
 		require.Equal(w.t, told(1, 1, mark, resultFrame("2", "two")), w.resume(s, x.last()).events())
 		require.Equal(w.t, 1, w.times("DEBUG stream.lost"))
 	}},
-	{state: "R/stored", test: func(w *world) {
+	{state: "R/stored", limits: limits.Limits{OrphanGrace: -1}, test: func(w *world) {
 		store := w.remember()
 		g, s := w.gate("work", false), w.open("session")
 		h, x := w.streaming(s, g, "1")

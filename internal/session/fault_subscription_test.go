@@ -80,7 +80,7 @@ func (w *world) listening(n int) {
 	for _, info := range snap.Subscriptions {
 		require.Equal(w.t, "listening", info.State)
 	}
-	require.EqualValues(w.t, n, w.core.subscriptions.waiting.Load())
+	require.EqualValues(w.t, n, w.core.subscriptions.Usage().Used)
 }
 
 var listenE1 = []faultCell{

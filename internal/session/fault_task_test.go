@@ -42,7 +42,7 @@ var cellsE20 = []faultCell{
 		require.Len(w.t, p.frames(), 2)
 		p.call("3", "heavy")
 		k.next()
-		require.False(w.t, class.sem.TryAcquire(1), "exactly one slot")
+		require.Equal(w.t, 1, class.pool.Usage().Used, "exactly one slot")
 	}},
 	{state: "connection", test: func(w *world) {
 		k := w.detacher("work")

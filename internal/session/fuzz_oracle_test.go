@@ -331,7 +331,7 @@ func (sc *script) checkCounters() {
 			queued++
 		}
 	}
-	if n := sc.core.waiting.waiting.Load(); n != int64(queued) {
+	if n := sc.core.waiting.Len(); n != queued {
 		sc.faultLocked("I4: %d in the waiting room, %d are queued", n, queued)
 	}
 	for _, line := range sc.log.lines() {

@@ -102,10 +102,12 @@ func (sc *script) atRest() {
 	if sc.tried[m] != sc.notesSent[m]+dropped[m] {
 		sc.faultLocked("I5: %d notifications, %d sent, %d dropped", sc.tried[m], sc.notesSent[m], dropped[m])
 	}
-	if !sc.core.slots.TryAcquire(int64(sc.core.limits.MaxInFlightTotal)) {
-		sc.faultLocked("a slot of the core was not given back")
+	for name, p := range sc.core.pools() {
+		if u := p.Usage(); u.Used != 0 || u.Waiters != 0 {
+			sc.faultLocked("%s: %+v", name, u)
+		}
 	}
-	if n := sc.core.unread.Load(); n != 0 {
+	if n := sc.core.unread.Total(); n != 0 {
 		sc.faultLocked("%d answers of modern exchanges wait for their readers", n)
 	}
 	for s := range sc.bySession {

@@ -254,6 +254,7 @@ type Tally struct {
 	LimitsReached        map[string]uint64
 	ExchangesRefused     map[mcp.RefuseReason]uint64 // exchanges that carried no message
 	SessionsClosed       map[mcp.Cause]uint64
+	Displaced            uint64 // requests that have lost their place in the queue
 	ObserverPanics       uint64 // contained panics of the [Observer]
 	StreamsResumed       uint64
 	ResponsesExpired     uint64 // stored answers that nobody has fetched; they stay in Stored
@@ -286,6 +287,7 @@ func (t *Tally) add(o *Tally) {
 	addAll(t.LimitsReached, o.LimitsReached)
 	addAll(t.ExchangesRefused, o.ExchangesRefused)
 	addAll(t.SessionsClosed, o.SessionsClosed)
+	t.Displaced += o.Displaced
 	t.ObserverPanics += o.ObserverPanics
 	t.StreamsResumed += o.StreamsResumed
 	t.ResponsesExpired += o.ResponsesExpired

@@ -27,6 +27,7 @@ func (c *Core) Open(conn *Conn, id string) (*Session, mcp.RejectReason, *mcp.Err
 // count as a session, and cannot be found, before its first request has passed admission.
 func (c *Core) Prepare(conn *Conn, id string) *Session {
 	s := newSession(c, conn, id)
+	s.caller = conn.caller()
 	if c.store != nil {
 		s.logs = c.store.NewLogs(id, conn.Principal.Key(), s, &c.host, c.streamConfig(conn, 0, stream.LossDrops))
 	}
@@ -34,71 +35,39 @@ func (c *Core) Prepare(conn *Conn, id string) *Session {
 	return s
 }
 
-// open makes a session known. At the cap it evicts an idle one.
+// open makes a session known. At the cap it evicts an idle one, see [evictions].
 func (c *Core) open(s *Session) (mcp.RejectReason, *mcp.Error) {
-	for {
-		c.mu.Lock()
-		if c.draining.Load() {
-			c.mu.Unlock()
+	holder := c.callers.Get(s.caller)
+	for !c.places.TryAcquire(holder) {
+		if !c.Draining() && c.evict(s) {
+			c.ledger.limitReached(limits.NameSessions)
+			continue
+		}
+		holder.Release()
+		if c.Draining() {
 			return mcp.RejectShuttingDown, ShuttingDown()
 		}
-		if len(c.byID) < c.limits.MaxSessions {
-			s.unopened = false
-			c.sessions[s] = struct{}{}
-			c.byID[s.id] = s
-			c.mu.Unlock()
-			s.update(func(st *state) { // the time to finish its handshake begins
-				st.idleTimer = time.AfterFunc(c.limits.InitializeTimeout, s.expire)
-			})
-			c.tell("SessionOpened", func(o Observer) { o.SessionOpened(s) })
-			s.watchLife()
-			return "", nil
-		}
-		c.mu.Unlock()
-		if !c.evict() {
-			return mcp.RejectOverload, Overload(limits.NameSessions) // reject counts the limit
-		}
-		c.ledger.limitReached(limits.NameSessions)
+		return mcp.RejectOverload, Overload(limits.NameSessions) // reject counts the limit
 	}
-}
-
-// evict removes an idle session; false if none is idle. It looks at all sessions: only an
-// initialize at the cap pays for that.
-func (c *Core) evict() bool {
-	for {
-		oldest := c.oldestIdle()
-		if oldest == nil {
-			return false
-		}
-		if oldest.endIdle(mcp.CauseSessionEvicted) {
-			return true
-		}
-	}
-}
-
-// oldestIdle returns the session that has been idle longest among those of the principal with
-// the most sessions, so that a principal who opens many ends only sessions of its own; nil if
-// no session is idle.
-func (c *Core) oldestIdle() (oldest *Session) {
 	c.mu.Lock()
-	all := make([]*Session, 0, len(c.byID))
-	shares := map[string]int{}
-	for _, s := range c.byID {
-		all = append(all, s)
-		shares[s.conn.Principal.Key()]++
+	if c.draining.Load() {
+		c.mu.Unlock()
+		c.places.Release(holder)
+		holder.Release()
+		return mcp.RejectShuttingDown, ShuttingDown()
 	}
+	s.unopened, s.holder = false, holder
+	c.sessions[s] = struct{}{}
+	c.byID[s.id] = s
+	c.evictions.open(s)
 	c.mu.Unlock()
-	var since time.Time
-	share := 0
-	for _, s := range all {
-		of := shares[s.conn.Principal.Key()]
-		s.update(func(st *state) {
-			if st.idle() && (of > share || of == share && st.quietAt.Before(since)) {
-				oldest, since, share = s, st.quietAt, of
-			}
-		})
-	}
-	return oldest
+	s.update(func(st *state) { // the time to finish its handshake begins
+		st.idleTimer = time.AfterFunc(c.limits.InitializeTimeout, s.expire)
+		c.evictions.list(s, st.ready, st.quietAt)
+	})
+	c.tell("SessionOpened", func(o Observer) { o.SessionOpened(s) })
+	s.watchLife()
+	return "", nil
 }
 
 // Session returns the legacy HTTP session with an id, or nil. The session of another

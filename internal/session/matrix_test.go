@@ -79,6 +79,7 @@ var faults = map[string][]faultCell{
 	"E17": cellsE17,
 	"E18": cellsE18,
 	"E20": cellsE20,
+	"E21": cellsE21,
 }
 
 func TestFault(t *testing.T) {

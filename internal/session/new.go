@@ -83,9 +83,8 @@ func (c *Core) answersExpired(n int) {
 // SetLimits replaces the limits. It must be called before the first message.
 func (c *Core) SetLimits(l limits.Limits) {
 	c.limits = l.WithDefaults()
-	c.slots = semaphore.NewWeighted(int64(c.limits.MaxInFlightTotal))
+	c.shares = newShares(&c.limits)
 	c.bodies = semaphore.NewWeighted(int64(c.limits.MaxBodyBytesPending))
-	c.waiting.size = int64(c.limits.MaxQueue)
 	c.host.Limits = c.limits
 	if c.store != nil {
 		c.store.Limits = c.limits
@@ -93,6 +92,4 @@ func (c *Core) SetLimits(l limits.Limits) {
 			m.Bind(c.limits, c.ledger.limitReached)
 		}
 	}
-	c.subscriptions.size = int64(c.limits.MaxSubscriptions)
-	c.running.size = int64(c.limits.MaxRunningTasks)
 }

@@ -257,10 +257,12 @@ func (x *explorer) verify() {
 // resting checks that nothing is queued, waiting, or taken.
 func (x *explorer) resting() {
 	x.t.Helper()
-	require.Zero(x.t, x.core.waiting.waiting.Load(), "requests wait for slots")
-	require.Zero(x.t, x.core.unread.Load(), "answers wait for their readers")
-	require.True(x.t, x.core.slots.TryAcquire(int64(x.core.limits.MaxInFlightTotal)), "slots are taken")
-	x.core.slots.Release(int64(x.core.limits.MaxInFlightTotal))
+	require.Zero(x.t, x.core.waiting.Len(), "requests wait for slots")
+	require.Zero(x.t, x.core.unread.Total(), "answers wait for their readers")
+	for name, p := range x.core.pools() {
+		u := p.Usage()
+		x.must(u.Used+u.Waiters == 0, "%s: %+v", name, u)
+	}
 	for st := range x.wires {
 		queued, _, bytes := st.Waiting()
 		x.must(len(queued) == 0 && bytes == 0, "%d messages and %d bytes in a stream's queue", len(queued), bytes)

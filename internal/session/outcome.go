@@ -2,6 +2,7 @@ package session
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
@@ -69,8 +70,12 @@ func (r *Request) release() {
 		return
 	}
 	r.disarm()
+	if t := r.orphan.Load(); t != nil {
+		t.Stop()
+	}
 	r.leaveSubscriptions()
 	r.finish()
+	r.caller.Release()
 }
 
 // leave implements [Work].
@@ -105,7 +110,7 @@ func (r *Request) conclude(fate Fate, reason mcp.DropReason) {
 	sealed := ln.sealed
 	ln.mu.Unlock()
 	if r.session == nil && r.verdict.outcome() == answering {
-		r.core.unread.Add(-1)
+		r.core.unread.Add(r.caller, -1)
 	}
 	if sealed {
 		r.core.ledger.concluded()
@@ -203,7 +208,7 @@ func (r *Request) expire() {
 // leaveSubscriptions gives back the place among the subscriptions, if the request has one.
 func (r *Request) leaveSubscriptions() {
 	if r.hasPlace {
-		r.core.subscriptions.leave()
+		r.core.subscriptions.Release(r.caller)
 	}
 }
 
@@ -234,6 +239,17 @@ func (a *answer) Stored() {
 // Dropped implements [stream.Delivery].
 func (a *answer) Dropped(reason mcp.DropReason) { (*Request)(a).conclude(FateDropped, reason) }
 
+// Orphan implements [stream.Owner]. A request that ends earlier keeps no timer.
+func (a *answer) Orphan(grace time.Duration, over func()) {
+	r, t := (*Request)(a), time.AfterFunc(grace, over)
+	if old := r.orphan.Swap(t); old != nil {
+		old.Stop()
+	}
+	if r.holds.Load() == 0 { // it has not seen the timer
+		t.Stop()
+	}
+}
+
 // Disconnect implements [stream.Owner].
 func (a *answer) Disconnect(reason mcp.DropReason) { (*Request)(a).disconnect(reason) }
 
@@ -250,9 +266,11 @@ func (r *Request) send(frame, rest []byte, err *mcp.Error) {
 	if n := r.cancelledNotice(); n != nil {
 		r.stream.Push(&n.Message)
 	}
-	r.reply = stream.Message{Kind: stream.Answer, Frame: frame, Rest: rest, Err: err, Delivery: (*answer)(r)}
+	r.reply = stream.Message{
+		Kind: stream.Answer, Frame: frame, Rest: rest, Err: err, Reject: r.rejected, Delivery: (*answer)(r),
+	}
 	if r.session == nil {
-		r.core.unread.Add(1)
+		r.core.unread.Add(r.caller, 1)
 	}
 	if r.batch != nil {
 		r.batch.Push(&r.reply)

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -36,8 +37,14 @@ type Request struct {
 	asked   atomic.Bool   // it may have outbound requests
 	decided chan struct{} // closed at the settle of a handshake; nil for all others
 	slots   slots
+	caller  *share.Caller // to whom its slots and its place in the queue are counted
+	place   *share.Place  // in the queue, if it had to wait
+	orphan  atomic.Pointer[time.Timer]
 	// acknowledged is when it has become a subscription, in ns after the arrival; 0 is not yet.
 	acknowledged atomic.Int64
+
+	// rejected is why a request that was admitted gets the answer of a rejected one, or "".
+	rejected mcp.RejectReason
 
 	reply    stream.Message
 	buffer   *[]byte // of the frame of a result; nil if none was encoded

@@ -6,6 +6,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -30,6 +31,9 @@ type Inbound struct {
 	Refusal *mcp.Error
 	// Bytes is the size of the frame.
 	Bytes int
+	// Caller is the record of the sender. The transport holds a reference to it while it hands
+	// over the message. If it is nil the core finds it, by the session or the connection.
+	Caller *share.Caller
 
 	batch    *batch // that the request is one of, or nil
 	repeated bool   // the batch had its id before
@@ -82,6 +86,9 @@ type Route struct {
 	// Subscription marks a request that stays open once its handler has acknowledged it
 	// (see [Request.Acknowledge]).
 	Subscription bool
+	// Control marks a request about the connection itself (initialize, ping, server/discover,
+	// tasks/cancel). It has slots of its own, and none of its session and its class.
+	Control bool
 	// BeforeInitialize allows the request in a legacy session that has not finished
 	// its handshake (initialize, ping).
 	BeforeInitialize bool

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"runtime/debug"
 
-	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -15,7 +14,7 @@ func (r *Request) run() {
 	growStack(0)
 	if r.queued {
 		got := r.slots.wait(r.ctx)
-		r.core.unqueue(r.session)
+		r.unqueue()
 		if !got {
 			r.release() // settled while it waited
 			return
@@ -139,27 +138,4 @@ func (r *Request) public(err error) *mcp.Error {
 	}
 	r.core.logger.ErrorContext(r.ctx, "handler.error", append(r.LogAttrs(), "error", err)...)
 	return mcp.NewError(mcp.CodeInternalError, "internal error")
-}
-
-// queue takes a place for a request that waits for slots: in its session, if it has one, and
-// in the process. It returns the limit that is reached, or "".
-func (c *Core) queue(s *Session) (full string) {
-	if s != nil && !s.waiting.enter() {
-		return limits.NameQueueSession
-	}
-	if !c.waiting.enter() {
-		if s != nil {
-			s.waiting.leave()
-		}
-		return limits.NameQueue
-	}
-	return ""
-}
-
-// unqueue gives up the place of a request that waits no more.
-func (c *Core) unqueue(s *Session) {
-	c.waiting.leave()
-	if s != nil {
-		s.waiting.leave()
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -21,6 +22,7 @@ type Session struct {
 	// id is the Mcp-Session-Id of a legacy HTTP session, else empty.
 	id     string
 	stream *stream.Stream // of a byte stream, else nil
+	caller share.Key
 	slots  *semaphore.Weighted
 	// waiting holds the requests that wait for slots.
 	waiting places
@@ -35,6 +37,11 @@ type Session struct {
 	// unopened: a legacy HTTP session whose first request has not passed admission. It is
 	// only written before others know of the session.
 	unopened bool
+	// holder is the record of the caller to whom the place of a legacy HTTP session is counted.
+	holder *share.Caller
+	// eviction is the place of a legacy HTTP session among those that may be evicted. It is
+	// guarded by the evictions.
+	eviction eviction
 
 	mu    sync.Mutex // guards state, which only update touches
 	state state
@@ -67,6 +74,7 @@ type state struct {
 	idleTimer    *time.Timer // of a legacy HTTP session, else nil
 	watched      bool        // the timer runs
 	watchedReady bool        // with the patience for a session that is ready
+	unlisted     bool        // it was found busy, and is listed for eviction again when it is idle
 
 	subscriptionsEnd mcp.Cause // why the subscriptions of a byte stream are to end, or ""
 	onClosed         []func()
@@ -209,6 +217,10 @@ func (s *Session) watchIdle() {
 		st.idleTimer.Stop()
 		st.watched = false
 	case !st.watched || st.watchedReady != st.ready:
+		if st.unlisted || st.watchedReady != st.ready {
+			st.unlisted = false
+			s.core.evictions.list(s, st.ready, st.quietAt)
+		}
 		st.watched, st.watchedReady = true, st.ready
 		st.idleTimer.Reset(max(time.Until(s.idleUntil()), 0))
 	}

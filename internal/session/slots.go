@@ -5,43 +5,54 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/vitrine-mcp/vitrine/internal/share"
 )
 
 // A Class is a concurrency limit that the routes which name it share.
 type Class struct {
 	Name string
-	sem  *semaphore.Weighted
+	pool *share.Pool
 }
 
 // NewClass returns a class of which at most limit handlers run at once.
 func NewClass(name string, limit int) *Class {
-	return &Class{Name: name, sem: semaphore.NewWeighted(int64(limit))}
+	return &Class{Name: name, pool: share.NewPool(limit)}
 }
+
+// Cap bounds how many of the handlers run at once for one caller; 0 is no bound. It must be called
+// before the first request for the class.
+func (c *Class) Cap(perCaller int) { c.pool.Cap(perCaller) }
 
 // slots are the concurrency slots that one request needs: its session's, its
 // class's and the process's. A request that cannot have all of them at once waits
 // for the one that is missing and holds none of the others meanwhile: a slow class
-// must not use up the slots of a session. Each limit serves its waiters in order.
+// must not use up the slots of a session. The session's slots are those of one caller, and
+// serve their waiters in order; the others are shared between callers.
 type slots struct {
-	sems [3]*semaphore.Weighted
-	n    int
-	// class is the slot of the class. holders counts what runs in it: the request's handler, and
-	// the task that it has become.
-	class   *semaphore.Weighted
+	caller  *share.Caller
+	session *semaphore.Weighted // or nil
+	class   *share.Pool         // or nil
+	process *share.Pool
+	held    bool
+	// holders counts what runs in the class: the request's handler, and the task that it has
+	// become.
 	holders atomic.Int32
 }
 
-func (s *slots) want(sem *semaphore.Weighted) {
-	if sem != nil {
-		s.sems[s.n] = sem
-		s.n++
-	}
-}
+// The slots of a request, in the order in which it takes them.
+const (
+	sessionSlot = iota
+	classSlot
+	processSlot
+	numSlots
+	noSlot = -1
+)
 
+// wantClass makes the class one of those that the request needs a slot of.
 func (s *slots) wantClass(c *Class) {
-	s.class = c.sem
+	s.class = c.pool
 	s.holders.Store(1)
-	s.want(c.sem)
 }
 
 // share makes another holder of the slot of the class; false if there is none, or not
@@ -60,41 +71,78 @@ func (s *slots) share() bool {
 
 // giveClass returns the slot of the class when its last holder does.
 func (s *slots) giveClass() {
-	if s.holders.Add(-1) == 0 {
-		s.class.Release(1)
+	if s.class != nil && s.holders.Add(-1) == 0 {
+		s.class.Release(s.caller)
+	}
+}
+
+// tryOne takes one slot, if the request needs it.
+func (s *slots) tryOne(slot int) bool {
+	switch {
+	case slot == processSlot:
+		return s.process.TryAcquire(s.caller)
+	case slot == classSlot && s.class != nil:
+		return s.class.TryAcquire(s.caller)
+	case slot == sessionSlot && s.session != nil:
+		return s.session.TryAcquire(1)
+	}
+	return true
+}
+
+// waitOne takes one slot that the request needs, and waits for it.
+func (s *slots) waitOne(ctx context.Context, slot int) error {
+	switch slot {
+	case processSlot:
+		return s.process.Acquire(ctx, s.caller)
+	case classSlot:
+		return s.class.Acquire(ctx, s.caller)
+	}
+	return s.session.Acquire(ctx, 1)
+}
+
+// giveOne returns one slot, if the request needed it.
+func (s *slots) giveOne(slot int) {
+	switch {
+	case slot == processSlot:
+		s.process.Release(s.caller)
+	case slot == classSlot && s.class != nil:
+		s.class.Release(s.caller)
+	case slot == sessionSlot && s.session != nil:
+		s.session.Release(1)
 	}
 }
 
 // try takes all slots at once, or none.
-func (s *slots) try() bool { return s.tryBut(-1) < 0 }
+func (s *slots) try() bool { return s.tryBut(noSlot) == noSlot }
 
 // tryBut takes all slots but one, which the request has already. It returns which
-// one is missing, having given back the others, or -1.
+// one is missing, having given back the others, or noSlot.
 func (s *slots) tryBut(has int) (missing int) {
-	for i := range s.n {
-		if i == has || s.sems[i].TryAcquire(1) {
+	for slot := range numSlots {
+		if slot == has || s.tryOne(slot) {
 			continue
 		}
-		for j := range i {
-			if j != has {
-				s.sems[j].Release(1)
+		for taken := range slot {
+			if taken != has {
+				s.giveOne(taken)
 			}
 		}
-		return i
+		return slot
 	}
-	return -1
+	s.held = true
+	return noSlot
 }
 
 // wait takes all slots; on false it holds none.
 func (s *slots) wait(ctx context.Context) bool {
-	missing := s.tryBut(-1)
-	for missing >= 0 {
+	missing := s.tryBut(noSlot)
+	for missing != noSlot {
 		has := missing
-		if s.sems[has].Acquire(ctx, 1) != nil {
+		if s.waitOne(ctx, has) != nil {
 			return false
 		}
-		if missing = s.tryBut(has); missing >= 0 {
-			s.sems[has].Release(1)
+		if missing = s.tryBut(has); missing != noSlot {
+			s.giveOne(has)
 		}
 	}
 	return true
@@ -102,18 +150,16 @@ func (s *slots) wait(ctx context.Context) bool {
 
 // give returns all slots, once.
 func (s *slots) give() {
-	for i := range s.n {
-		if s.sems[i] == s.class {
-			s.giveClass()
-		} else {
-			s.sems[i].Release(1)
-		}
+	if !s.held {
+		return
 	}
-	s.n = 0
+	s.held = false
+	s.giveOne(sessionSlot)
+	s.giveClass()
+	s.giveOne(processSlot)
 }
 
-// places bound how many requests wait or run at once. Their methods are safe for concurrent
-// use.
+// places bound how many requests of a session wait. Their methods are safe for concurrent use.
 type places struct {
 	waiting atomic.Int64
 	size    int64

@@ -8,6 +8,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/share"
+	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // TestSlowClassLeavesSlots holds that requests which wait for a class hold no slot of
@@ -35,22 +37,24 @@ func TestSlowClassLeavesSlots(t *testing.T) {
 }
 
 func TestSlotsAreAllOrNone(t *testing.T) {
-	a, b := semaphore.NewWeighted(1), semaphore.NewWeighted(1)
+	callers := share.NewTable()
+	session, process, c := semaphore.NewWeighted(1), share.NewPool(1), callers.Get(share.KeyOfConnection())
 	var first, second slots
 	for _, s := range []*slots{&first, &second} {
-		s.want(a)
-		s.want(nil)
-		s.want(b)
+		s.caller, s.session, s.process = c, session, process
 	}
-	require.True(t, b.TryAcquire(1))
+	require.True(t, process.TryAcquire(c))
 	require.False(t, first.try())
-	require.True(t, a.TryAcquire(1), "the slot that was free was given back")
-	a.Release(1)
-	b.Release(1)
+	require.True(t, session.TryAcquire(1), "the slot that was free was given back")
+	session.Release(1)
+	process.Release(c)
 	require.True(t, first.try())
 	require.False(t, second.try())
 	first.give()
+	first.give()
 	require.True(t, second.try())
+	second.give()
+	require.Zero(t, process.Usage().Used)
 }
 
 // TestSlotIsFreeBeforeTheAnswer holds that a client which has read its answer finds
@@ -91,8 +95,14 @@ func TestQueueIsShared(t *testing.T) {
 		}
 		modest.call("1", "work")
 		require.Empty(t, modest.frames())
-		modest.call("2", "work") // now it is everybody's queue that is full
-		require.Len(t, modest.frames(), 1)
+		modest.call("2", "work") // now it is everybody's queue that is full, and greedy has most of it
+		require.Empty(t, modest.frames())
+		require.Len(t, greedy.frames(), 3)
+		hasError(t, greedy.frames()[2], "3", mcp.CodeInternalError, "overload")
+		require.Contains(t, greedy.frames()[2], `"limit":"max_queue"`)
+		w.logged("INFO request.displaced")
+		modest.call("3", "work")
+		require.Len(t, modest.frames(), 1, "they have the same share")
 		require.Contains(t, modest.frames()[0], `"limit":"max_queue"`)
 	})
 }

@@ -21,6 +21,8 @@ type Snapshot struct {
 	// Tasks counts the tasks by their status, if the server has them.
 	Tasks     map[mcp.TaskStatus]int
 	Readiness Readiness // of the server around the core
+	Shares    []ShareInfo
+	Saturated time.Duration // see [Core.Saturated]
 	Counters  Counters
 }
 
@@ -93,6 +95,7 @@ func (s *Snapshot) OldestAge() (oldest time.Duration) {
 func (c *Core) Snapshot() *Snapshot {
 	snap := c.ledger.snapshot()
 	snap.Counters.Refused = c.refused.list()
+	snap.Shares, snap.Saturated = c.sharesNow(), c.Saturated()
 	for _, s := range c.allSessions() {
 		snap.addSession(s)
 	}

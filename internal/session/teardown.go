@@ -255,8 +255,16 @@ func (s *Session) Abandoned() error {
 // forgetSession makes a session unknown to new requests.
 func (c *Core) forgetSession(s *Session) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.byID, s.id)
+	known := c.byID[s.id] == s
+	if known {
+		delete(c.byID, s.id)
+		c.evictions.close(s)
+	}
+	c.mu.Unlock()
+	if known {
+		c.places.Release(s.holder)
+		s.holder.Release()
+	}
 }
 
 // sessionClosed is the end of a session's teardown.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -54,6 +55,7 @@ func (w *world) end() {
 	_ = w.core.Shutdown(ctx)
 	w.settle()
 	w.conserved()
+	require.Zero(w.t, w.core.callers.Len(), "records of callers")
 	for _, line := range w.log.lines() {
 		require.NotContains(w.t, line, "invariant.broken")
 	}
@@ -72,6 +74,13 @@ func (w *world) shutdown() (deadline context.CancelFunc, done <-chan error) {
 // settle waits until every goroutine of the bubble is blocked.
 func (w *world) settle() { synctest.Wait() }
 
+// pools returns the pools of which nothing is held at rest.
+func (c *Core) pools() map[string]*share.Pool {
+	return map[string]*share.Pool{
+		"slots": c.slots, "slots for control": c.control, "subscriptions": c.subscriptions, "detached work": c.running,
+	}
+}
+
 // conserved checks invariant I4.
 func (w *world) conserved() {
 	w.t.Helper()
@@ -80,7 +89,9 @@ func (w *world) conserved() {
 	require.Equal(w.t, admitted, sent+stored+dropped, "admitted = sent + stored + dropped")
 	require.Empty(w.t, snap.Requests, "live requests")
 	require.Empty(w.t, snap.Subscriptions, "subscriptions")
-	require.Zero(w.t, w.core.subscriptions.waiting.Load(), "places of subscriptions")
+	for name, p := range w.core.pools() {
+		require.Zero(w.t, p.Usage().Used, name)
+	}
 	require.Empty(w.t, snap.Outbound, "outbound requests")
 	var received, rejected, ignored uint64
 	for _, n := range snap.Counters.Received {
@@ -177,12 +188,12 @@ func (w *world) Route(in *Inbound, _ *Session) *Route {
 	rt := &Route{Series: w.core.Series(in.Method, in.Name), Handle: w.handlers[key]}
 	switch key {
 	case "initialize":
-		rt.Handshake, rt.BeforeInitialize = true, true
+		rt.Handshake, rt.BeforeInitialize, rt.Control = true, true, true
 		if rt.Handle == nil {
 			rt.Handle = initialize
 		}
 	case "ping":
-		rt.BeforeInitialize = true
+		rt.BeforeInitialize, rt.Control = true, true
 		rt.Handle = func(context.Context, *Request) (mcp.Result, error) { return &mcp.EmptyResult{}, nil }
 	}
 	if rt.Handle == nil {

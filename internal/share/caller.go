@@ -36,7 +36,9 @@ func (c *Caller) Key() Key { return c.key }
 
 // Hold adds a reference and returns c. The caller of Hold must hold another reference.
 func (c *Caller) Hold() *Caller {
-	c.refs.Add(1)
+	if c.refs.Add(1) == 1 {
+		panic("share: the record of a caller was released before")
+	}
 	return c
 }
 

@@ -37,6 +37,9 @@ func KeyOf(p *auth.Principal, addr netip.Addr) Key {
 // AddrOf returns the address in host:port, or in an address without a port; the zero value if
 // there is none.
 func AddrOf(remote string) netip.Addr {
+	if remote == "" {
+		return netip.Addr{} // to parse it would allocate an error
+	}
 	if at, err := netip.ParseAddrPort(remote); err == nil {
 		return at.Addr()
 	}

@@ -19,6 +19,7 @@ import (
 // the only caller: nobody else can reach such a process.
 type Pool struct {
 	size, reserve int
+	perCaller     int // what one caller may hold at most; 0 is no bound
 	index         int // of the account in each Caller; -1: accounts are in others
 
 	mu      sync.Mutex // guards the rest, and the accounts
@@ -49,6 +50,13 @@ type waiter struct {
 // NewPool returns a pool of so many slots for the callers of any table.
 func NewPool(size int) *Pool {
 	return &Pool{size: size, reserve: reserve(size), index: -1, others: map[*Caller]*account{}}
+}
+
+// Cap bounds what each caller may hold, and returns p. 0 is no bound. It must be called before the
+// pool is used.
+func (p *Pool) Cap(perCaller int) *Pool {
+	p.perCaller = perCaller
+	return p
 }
 
 // TryAcquire takes a slot, and reports whether there was one for this caller. It does not
@@ -109,7 +117,7 @@ func (p *Pool) Release(c *Caller) {
 func (p *Pool) allows(c *Caller, a *account) bool {
 	free := p.size - p.used
 	switch {
-	case free <= 0:
+	case free <= 0, p.perCaller > 0 && a.held >= p.perCaller:
 		return false
 	case free > p.reserve || a.held == 0:
 		return true
@@ -218,30 +226,6 @@ func (p *Pool) forget(c *Caller, a *account) {
 	if len(p.spare) < maxSpare {
 		p.spare = append(p.spare, a)
 	}
-}
-
-// A Usage is the state of a pool at one moment.
-type Usage struct {
-	Size, Used int // slots
-	Holders    int // callers that hold slots
-	Waiting    int // callers that wait for one
-	Waiters    int // requests that wait for one
-}
-
-// Usage returns the state of the pool.
-func (p *Pool) Usage() Usage {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return Usage{Size: p.size, Used: p.used, Holders: p.holders, Waiting: len(p.waiting), Waiters: p.waiters}
-}
-
-// Held returns how many slots a caller holds.
-func (p *Pool) Held(c *Caller) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	a := p.account(c)
-	defer p.forget(c, a)
-	return a.held
 }
 
 // accounts is a heap of those in which requests wait. The next to be served is at its root.

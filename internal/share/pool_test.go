@@ -80,6 +80,62 @@ func TestCallersThatLockOutOthers(t *testing.T) {
 	}
 }
 
+// A caller at its bound waits, although there are free slots, and others do not.
+func TestBoundOfEachCaller(t *testing.T) {
+	bothKinds(t, func(t *testing.T, newPool func(int) *Pool, callers *Table) {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPool(16).Cap(2)
+			greedy, modest := callerAt(callers, 1), callerAt(callers, 2)
+			require.Equal(t, 2, takeAll(p, greedy))
+			got := make(chan error, 1)
+			go func() { got <- p.Acquire(t.Context(), greedy) }()
+			synctest.Wait()
+			require.Equal(t, 2, takeAll(p, modest))
+			p.Release(modest)
+			synctest.Wait()
+			require.Equal(t, 1, p.Usage().Waiters)
+			p.Release(greedy)
+			require.NoError(t, <-got)
+			require.Equal(t, 2, p.Held(greedy))
+		})
+	})
+}
+
+// The numbers of pages and metrics.
+func TestUsageNamesTheLargestCaller(t *testing.T) {
+	callers := NewTable()
+	p, class, unread, queue := callers.Pool(16), NewPool(16), callers.Count(16), NewQueue(16)
+	one, two := callerAt(callers, 1), callerAt(callers, 2)
+	for range 3 {
+		require.True(t, p.TryAcquire(two))
+		require.True(t, class.TryAcquire(two))
+		unread.Add(two, 1)
+		_, _ = queue.Enter(two, "class", "owner")
+	}
+	require.True(t, p.TryAcquire(one))
+	unread.Add(one, 1)
+	_, _ = queue.Enter(one, "other class", "owner")
+	all := callers.All()
+	require.ElementsMatch(t, []*Caller{one, two}, all)
+	for name, largest := range map[string]func() (int, Key){
+		"pool":   func() (int, Key) { return p.Largest(all) },
+		"class":  func() (int, Key) { return class.Largest(all) },
+		"queue":  queue.Largest,
+		"unread": func() (int, Key) { n, of, holders := unread.Largest(all); require.Equal(t, 2, holders); return n, of },
+	} {
+		held, of := largest()
+		require.Equal(t, 3, held, name)
+		require.Equal(t, two.Key(), of, name)
+	}
+	require.Equal(t, Usage{Size: 16, Used: 4, Holders: 2, Waiting: 2, Waiters: 4}, queue.Usage())
+	require.Equal(t, Usage{Size: 16, Used: 4}, unread.Usage())
+	for _, c := range all {
+		c.Release()
+		c.Release()
+	}
+	require.Zero(t, callers.Len(), "All has added one reference to each")
+}
+
 // A greedy caller with a long backlog delays a modest one by no more than one request.
 func TestModestCallerDoesNotWaitBehindABacklog(t *testing.T) {
 	bothKinds(t, func(t *testing.T, newPool func(int) *Pool, callers *Table) {

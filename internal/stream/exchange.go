@@ -34,7 +34,7 @@ func (st *Stream) stopWriting(writer int) {
 		if over = st.phase == ended && len(st.messages) == 0 && log.Complete(); over {
 			st.exchanges.reader = noReader
 		} else if st.exchanges.reader == writer {
-			st.detachReader()
+			st.detachReader(0)
 		}
 	}
 	again := !over && st.alone.Load() && (st.phase == ended || len(st.messages) > 0)
@@ -59,7 +59,7 @@ func (st *Stream) endExchange(m *Message) bool {
 	}
 	st.mu.Lock()
 	if st.phase != failed && st.exchanges.reader == st.exchanges.writer {
-		st.detachReader()
+		st.detachReader(m.Retry)
 	}
 	st.mu.Unlock()
 	st.host.Logger.Debug("stream.closed", append(st.logging.log.LogAttrs(), "retry", m.Retry)...)

@@ -47,11 +47,11 @@ func (st *Stream) logLost() {
 // orphan bounds how long owners go on whose stream is gone.
 func (st *Stream) orphan(owners []Owner) {
 	grace := st.host.Limits.OrphanGrace
-	if grace == 0 {
+	if grace < 0 {
 		return // until their deadline
 	}
 	for _, o := range owners {
-		time.AfterFunc(grace, func() { o.Disconnect(mcp.DropStreamGone) })
+		o.Orphan(grace, func() { o.Disconnect(mcp.DropStreamGone) })
 	}
 }
 
@@ -79,32 +79,32 @@ func (st *Stream) detach(number int) bool {
 	if st.phase == failed || st.exchanges.reader != number {
 		return false
 	}
-	st.detachReader()
+	st.detachReader(0)
 	if st.wire.sink != nil && st.wire.writing {
 		st.wire.sink.SetWriteDeadline(time.Now()) // nobody reads what it writes
 	}
 	return true
 }
 
-// detachReader notes that no exchange reads the stream. The caller must hold st.mu.
-func (st *Stream) detachReader() {
+// detachReader notes that no exchange reads the stream. The client was told to come back after
+// the given time, if at all. The caller must hold st.mu.
+func (st *Stream) detachReader(after time.Duration) {
 	st.exchanges.reader = noReader
 	st.alone.Store(true)
 	grace := st.host.Limits.OrphanGrace
-	if grace == 0 || len(st.owners) == 0 {
+	if grace < 0 {
 		return // until their deadline
 	}
-	readers, owners := st.exchanges.readers, st.owners
-	time.AfterFunc(grace, func() {
-		st.mu.Lock()
-		back := st.exchanges.readers != readers
-		st.mu.Unlock()
-		if back {
-			return
-		}
-		for _, o := range owners {
-			o.Disconnect(mcp.DropStreamGone)
-		}
-		st.Fail(mcp.DropStreamGone)
-	})
+	readers := st.exchanges.readers
+	for _, o := range st.owners {
+		o.Orphan(grace+after, func() {
+			st.mu.Lock()
+			back := st.exchanges.readers != readers
+			st.mu.Unlock()
+			if !back {
+				o.Disconnect(mcp.DropStreamGone)
+				st.Fail(mcp.DropStreamGone)
+			}
+		})
+	}
 }

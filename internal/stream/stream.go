@@ -66,6 +66,9 @@ const (
 type Owner interface {
 	// Disconnect is called when the stream was lost, and its owner shall not go on.
 	Disconnect(reason mcp.DropReason)
+	// Orphan has over called after the grace, unless the owner has ended by then. It may be
+	// called with the lock of the stream held.
+	Orphan(grace time.Duration, over func())
 }
 
 // A form is what the client accepts.

@@ -1,0 +1,90 @@
+package session
+
+import (
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// This file is about requests that wait for their slots. Each has a place in its session, if it
+// has one, and a place in the queue of the process, which callers and classes share: a request
+// may lose that one to a request of a caller with fewer (see [share.Queue]).
+
+// needSlots says which slots the request needs. Requests about the connection itself have slots
+// of their own, so that a server that is full still answers them.
+func (r *Request) needSlots() {
+	r.slots.caller = r.caller
+	if r.Route.Control {
+		r.slots.process = r.core.control
+		return
+	}
+	r.slots.process = r.core.slots
+	if r.session != nil {
+		r.slots.session = r.session.slots
+	}
+	if r.Route.Class != nil {
+		r.slots.wantClass(r.Route.Class)
+	}
+}
+
+// queue takes the places of a request that waits for its slots. It returns the limit that is
+// reached, or "".
+func (r *Request) queue() (full string) {
+	if r.session != nil && !r.session.waiting.enter() {
+		return limits.NameQueueSession
+	}
+	place, displaced := r.core.waiting.Enter(r.caller, r.Route.waitsFor(), r)
+	if place == nil || displaced != nil {
+		r.core.saturation.overflow(time.Now())
+	}
+	if displaced != nil {
+		displaced.(*Request).displace()
+	}
+	if place == nil {
+		if r.session != nil {
+			r.session.waiting.leave()
+		}
+		return limits.NameQueue
+	}
+	r.place = place
+	return ""
+}
+
+// waitsFor tells apart what requests wait for: each class, requests about the connection, and
+// all others share the queue.
+func (rt *Route) waitsFor() any {
+	if rt.Control {
+		return "control"
+	}
+	return rt.Class
+}
+
+// unqueue gives up the places of a request that waits no more.
+func (r *Request) unqueue() {
+	r.place.Leave()
+	r.core.saturation.relieved(r.core.waiting, time.Now)
+	if r.session != nil {
+		r.session.waiting.leave()
+	}
+}
+
+// displace answers a request that has lost its place in the queue, unless its handler is about
+// to be called.
+func (r *Request) displace() {
+	if !r.hold() {
+		return
+	}
+	defer r.release()
+	if won, _ := r.settle(startedBit, answering, -1); !won {
+		return
+	}
+	r.cancel(mcp.ErrRequestDone) // it waits no more
+	r.core.ledger.count(func(t *tally) {
+		t.LimitsReached[limits.NameQueue]++
+		t.Displaced++
+	})
+	r.core.logger.InfoContext(r.ctx, "request.displaced", append(r.LogAttrs(), "caller", r.caller.Key())...)
+	r.rejected = mcp.RejectOverload
+	r.answerError(Overload(limits.NameQueue))
+}

@@ -1,0 +1,60 @@
+package session
+
+import (
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/share"
+)
+
+// shares are what the callers of a server share, see [share.Pool].
+type shares struct {
+	callers       *share.Table
+	slots         *share.Pool  // of running handlers
+	control       *share.Pool  // of requests about the connection itself
+	waiting       *share.Queue // for a slot
+	subscriptions *share.Pool  // requests whose route is one for subscriptions
+	running       *share.Pool  // detached work
+	places        *share.Pool  // of legacy HTTP sessions
+	unread        *share.Count // modern exchanges whose answer has no fate yet
+	evictions     *evictions
+}
+
+func newShares(l *limits.Limits) shares {
+	t := share.NewTable()
+	return shares{
+		callers: t, slots: t.Pool(l.MaxInFlightTotal).Cap(l.MaxInFlightPerCaller), control: t.Pool(l.MaxInFlightControl),
+		waiting: share.NewQueue(l.MaxQueue), subscriptions: t.Pool(l.MaxSubscriptions), running: t.Pool(l.MaxRunningTasks),
+		places: t.Pool(l.MaxSessions), unread: t.Count(l.MaxUnread), evictions: newEvictions(),
+	}
+}
+
+// Caller returns the record of who calls over a connection, with a reference that the caller of
+// Caller must release. conn may be nil.
+func (c *Core) Caller(conn *Conn) *share.Caller { return c.callers.Get(conn.caller()) }
+
+// caller returns who calls over the connection, which may be nil.
+func (c *Conn) caller() share.Key {
+	if c == nil {
+		return share.Key{}
+	}
+	return share.KeyOf(c.Principal, share.AddrOf(c.RemoteAddr))
+}
+
+// callerOf returns the record of who has sent a message, with a reference. s may be nil.
+func (c *Core) callerOf(in *Inbound, s *Session) *share.Caller {
+	switch {
+	case in.Caller != nil:
+		return in.Caller.Hold()
+	case s != nil:
+		return c.callers.Get(s.caller) // not the session's own reference: it may have ended
+	}
+	return c.Caller(in.Conn)
+}
+
+// callerOfStream is caller for a byte stream. One without a principal and an address, such as
+// stdio, is a caller of its own.
+func (c *Conn) callerOfStream() share.Key {
+	if key := c.caller(); key != (share.Key{}) {
+		return key
+	}
+	return share.KeyOfConnection()
+}

@@ -1,0 +1,199 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// A crowd is a server behind a trusted proxy, and its callers, by address.
+type crowd struct {
+	t   *testing.T
+	srv *server.Server
+	url string
+}
+
+// newCrowd serves the tools echo, and wait, whose handler returns when its context ends.
+func newCrowd(t *testing.T, l server.Limits) *crowd {
+	t.Helper()
+	srv := newServer(t, server.WithLimits(l))
+	server.AddTool(srv, server.Tool{Name: "echo"}, text("hello"))
+	server.AddTool(srv, server.Tool{Name: "wait"}, func(ctx context.Context, _ *server.Call, _ struct{}) (string, error) {
+		<-ctx.Done()
+		return "", context.Cause(ctx)
+	})
+	front := httptest.NewServer(srv.Handler(server.WithTrustedProxies("127.0.0.1", "::1")))
+	t.Cleanup(func() {
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = srv.Shutdown(over) // cancels the calls, so that the connections can end
+		front.Close()
+	})
+	return &crowd{t, srv, front.URL}
+}
+
+// modern sends a modern call of a caller.
+func (c *crowd) modern(caller, tool string) (status int, body string) {
+	c.t.Helper()
+	res, body := exchange(c.t, http.MethodPost, c.url, modern(1, "tools/call", call(tool, "{}")), "X-Forwarded-For: "+caller,
+		"MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: "+tool)
+	return res.StatusCode, body
+}
+
+// begin opens a legacy session of a caller. If its handshake is not finished, it is of no use.
+func (c *crowd) begin(caller string, finish bool) (session string) {
+	c.t.Helper()
+	res, body := exchange(c.t, http.MethodPost, c.url,
+		legacy(1, "initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}`), "X-Forwarded-For: "+caller)
+	require.Equal(c.t, http.StatusOK, res.StatusCode, body)
+	session = res.Header.Get("Mcp-Session-Id")
+	if finish {
+		c.inSession(caller, session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	}
+	return session
+}
+
+// inSession sends a message in a legacy session.
+func (c *crowd) inSession(caller, session, frame string) (status int, body string) {
+	c.t.Helper()
+	res, body := exchange(c.t, http.MethodPost, c.url, frame, "X-Forwarded-For: "+caller, "Mcp-Session-Id: "+session)
+	return res.StatusCode, body
+}
+
+// callAndHangUp makes a legacy call and does not wait for its answer.
+func (c *crowd) callAndHangUp(caller, session string, id int) {
+	c.t.Helper()
+	at, err := url.Parse(c.url)
+	require.NoError(c.t, err)
+	conn, err := net.Dial("tcp", at.Host)
+	require.NoError(c.t, err)
+	frame := legacy(id, "tools/call", call("wait", "{}"))
+	_, err = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"+
+		"X-Forwarded-For: %s\r\nMcp-Session-Id: %s\r\nContent-Length: %d\r\n\r\n%s", at.Host, caller, session, len(frame), frame)
+	require.NoError(c.t, err)
+	require.NoError(c.t, conn.Close())
+}
+
+// Legacy calls go on when their client has hung up. They do not hold all slots, and end after a
+// time.
+func TestCallersThatHungUpLockNobodyOut(t *testing.T) {
+	const greedy, modest = "192.0.2.66", "192.0.2.1"
+	c := newCrowd(t, server.Limits{MaxInFlightTotal: 1024, OrphanGrace: 5 * time.Second})
+	id := 0
+	for range 16 {
+		session := c.begin(greedy, true)
+		for range 64 {
+			id++
+			c.callAndHangUp(greedy, session, id)
+		}
+	}
+	running := func() int { return len(c.srv.Core().Snapshot().Requests) }
+	require.Eventually(t, func() bool { return running() == 1024 }, wait, 10*tick)
+	for range 10 {
+		status, body := c.modern(modest, "echo")
+		require.Equal(t, http.StatusOK, status, body)
+	}
+	session := c.begin(modest, true)
+	status, body := c.inSession(modest, session, legacy(1, "tools/call", call("echo", "{}")))
+	require.Equal(t, http.StatusOK, status, body)
+	require.NoError(t, c.srv.Ready(t.Context()), "it serves others")
+	require.Eventually(t, func() bool { return running() == 0 }, wait, 10*tick, "nobody waits for these calls")
+}
+
+// One caller with a backlog delays nobody else and has no more than its share, in the modern era.
+func TestBacklogOfOneCallerDelaysNobodyElse(t *testing.T) {
+	const greedy = "2001:db8::"
+	c := newCrowd(t, server.Limits{MaxInFlightTotal: 32, MaxQueue: 32})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for i := range 100 { // from many addresses of its network
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(modern(1, "tools/call", call("wait", "{}"))))
+		require.NoError(t, err)
+		for name, value := range map[string]string{
+			"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "X-Forwarded-For": fmt.Sprintf("%s%x", greedy, i+1),
+			"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "wait",
+		} {
+			req.Header.Set(name, value)
+		}
+		go func() {
+			res, err := http.DefaultTransport.RoundTrip(req)
+			if err == nil {
+				_, _ = io.Copy(io.Discard, res.Body)
+				res.Body.Close()
+			}
+		}()
+	}
+	require.Eventually(t, func() bool { return len(c.srv.Core().Snapshot().Requests) == 62 }, wait, tick, "30 slots and 32 places")
+	for i := range 20 {
+		status, body := c.modern(fmt.Sprint("192.0.2.", i), "echo")
+		require.Equal(t, http.StatusOK, status, body)
+	}
+	c.begin("192.0.2.1", true)
+	status, body := c.modern(greedy+"1", "echo")
+	require.Equal(t, http.StatusTooManyRequests, status, body)
+	require.Contains(t, body, `"limit":"max_queue"`)
+	require.NoError(t, c.srv.Ready(t.Context()))
+	cancel()
+	require.Eventually(t, func() bool { return len(c.srv.Core().Snapshot().Requests) == 0 }, wait, tick)
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+}
+
+// A flood of handshakes from one address evicts the sessions that it has begun itself.
+func TestHandshakesOfOneAddressEvictNoOtherSession(t *testing.T) {
+	for name, finish := range map[string]bool{"that are not finished": false, "that are finished": true} {
+		t.Run(name, func(t *testing.T) {
+			c := newCrowd(t, server.Limits{MaxSessions: 50})
+			idle := map[string]string{}
+			for i := range 10 {
+				caller := fmt.Sprint("192.0.2.", i)
+				idle[caller] = c.begin(caller, true)
+			}
+			for range 200 {
+				c.begin("192.0.2.66", finish)
+			}
+			for caller, session := range idle {
+				status, body := c.inSession(caller, session, legacy(1, "tools/call", call("echo", "{}")))
+				require.Equal(t, http.StatusOK, status, body)
+			}
+			c.begin("192.0.2.99", true)
+		})
+	}
+}
+
+// A server that is full of requests of several callers is not ready for more.
+func TestFullServerIsNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, server.WithLimits(server.Limits{MaxInFlightTotal: 2, MaxQueue: 1}))
+		end := make(chan struct{})
+		server.AddTool(srv, server.Tool{Name: "wait"}, func(context.Context, *server.Call, struct{}) (string, error) {
+			<-end
+			return "", nil
+		})
+		for range 4 {
+			dial(t, srv).send(modern(1, "tools/call", call("wait", "{}")))
+			synctest.Wait()
+		}
+		require.NoError(t, srv.Ready(t.Context()))
+		time.Sleep(5 * time.Second)
+		err := srv.Ready(t.Context())
+		require.EqualError(t, err, "saturation: all slots have been held and the queue full for 5s (limits max_in_flight_total and max_queue; "+
+			"a negative saturation_grace switches this check off)")
+		close(end)
+		synctest.Wait()
+		require.Error(t, srv.Ready(t.Context()))
+		time.Sleep(5 * time.Second)
+		require.NoError(t, srv.Ready(t.Context()))
+	})
+}
