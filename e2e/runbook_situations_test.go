@@ -47,7 +47,7 @@ func situations() map[string]situation {
 		},
 		"Sessions leak": {args: []string{"--max-sessions", "3", "--initialize-timeout", "1h"}, provoke: leak},
 		"One tenant floods the server": {
-			args: []string{"--max-in-flight-total", "4", "--max-queue", "4"}, provoke: flood,
+			args: []string{"--max-in-flight-total", "5", "--max-queue", "4"}, provoke: flood,
 		},
 		"The results of a tool grew":             {prepare: smallResults, provoke: bigResults},
 		"Clients of another version are refused": {provoke: newVersion},

@@ -212,7 +212,7 @@ func (s *stage) writeMetrics(b *strings.Builder, n *names) {
 		name, _, _ := strings.Cut(series, "{")
 		if x.kind == dto.MetricType_GAUGE {
 			switch {
-			case name == telemetry.MetricBuildInfo:
+			case name == telemetry.MetricBuildInfo, name == telemetry.MetricShareSize:
 			case name == telemetry.MetricTasks && x.value != 0:
 				fmt.Fprintf(b, "%s = %v\n", series, x.value)
 			default:

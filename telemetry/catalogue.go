@@ -72,6 +72,9 @@ func catalogue() []row {
 			"Requests and frames that were answered with an error and not admitted.",
 			closed("reason", string(keyRejectReason), mcp.RejectReasons())).
 			from(func(s *Snapshot, r reading) { each(r, s.Counters.Rejected) }),
+		counter(MetricRequestsDisplaced, "vitrine.requests.displaced", "{request}",
+			"Admitted requests that lost their place in the queue to one of a caller with fewer, and were answered with overload.").
+			from(func(s *Snapshot, r reading) { r.add(s.Counters.Displaced) }),
 		counter(MetricMessagesReceived, "vitrine.messages.received", "{message}",
 			"Messages that arrived, by kind.",
 			closed("kind", "vitrine.message.kind", []string{"request", "notification", "response", "invalid"})).
@@ -134,6 +137,26 @@ func catalogue() []row {
 		gauge(MetricTasks, "vitrine.tasks", "{task}",
 			"Tasks that are kept in memory, or with another store those that run here, by status.", taskStatus()).
 			from(func(s *Snapshot, r reading) { each(r, s.TaskStatus) }),
+
+		gauge(MetricSaturation, "vitrine.saturation", "s",
+			"How long all slots have been held and the queue full; 0 if that is not so for saturation_grace.").
+			from(func(s *Snapshot, r reading) { r.max(s.Saturated.Seconds()) }),
+		gauge(MetricShareSize, "vitrine.share.size", "{item}",
+			"Size of a limit that callers share.", sharedLimit()).
+			from(readShares(func(s *ShareState, r reading) { r.add(uint64(s.Size)) })),
+		gauge(MetricShareUsed, "vitrine.share.used", "{item}",
+			"What callers have of a limit that they share.", sharedLimit()).
+			from(readShares(func(s *ShareState, r reading) { r.add(uint64(s.Used)) })),
+		gauge(MetricShareCallers, "vitrine.share.callers", "{caller}",
+			"Callers that hold something of a limit, and that wait for it.",
+			sharedLimit(), closed("state", "vitrine.share.state", []string{shareHolding, shareWaiting})).
+			from(readShares(func(s *ShareState, r reading) {
+				r.with(shareHolding).add(uint64(s.Holding))
+				r.with(shareWaiting).add(uint64(s.Waiting))
+			})),
+		gauge(MetricShareLargest, "vitrine.share.largest", "{item}",
+			"What the caller with most has of a limit. /debug/requests names it.", sharedLimit()).
+			from(readShares(func(s *ShareState, r reading) { r.max(float64(s.Largest)) })),
 
 		// Metrics of requests that are recorded.
 		histogram(MetricQueueWait, "vitrine.queue.wait", "s",

@@ -33,6 +33,17 @@ func target(first ...string) Label {
 	return opened("tool", string(keyToolName), "registered tools and prompts, or none", first...)
 }
 
+// sharedLimit is the label with the name of a limit that callers share.
+func sharedLimit() Label {
+	return opened("limit", "vitrine.limit", "the shared limits of docs/limits.md, and class:NAME of each class of the program")
+}
+
+// Values of the label state of [MetricShareCallers].
+const (
+	shareHolding = "holding"
+	shareWaiting = "waiting"
+)
+
 func cause() Label { return closed("cause", string(keyCancelCause), mcp.Causes()) }
 
 func lossReason() Label {

@@ -61,6 +61,13 @@ const (
 	MetricTasks                = "vitrine_tasks"
 	MetricTasksCancelled       = "vitrine_tasks_cancelled_total"
 
+	MetricRequestsDisplaced = "vitrine_requests_displaced_total"
+	MetricSaturation        = "vitrine_saturation_seconds"
+	MetricShareSize         = "vitrine_share_size"
+	MetricShareUsed         = "vitrine_share_used"
+	MetricShareCallers      = "vitrine_share_callers"
+	MetricShareLargest      = "vitrine_share_largest"
+
 	MetricQueueWait         = "vitrine_queue_wait_seconds"
 	MetricCancelUnwind      = "vitrine_cancel_unwind_seconds"
 	MetricValidation        = "vitrine_validation_seconds"
@@ -284,5 +291,14 @@ func readAbandoned(s *Snapshot, r reading) {
 func readSessions(s *Snapshot, r reading) {
 	for i := range s.Sessions {
 		r.with(transportLabel(s.Sessions[i].Transport)).add(1)
+	}
+}
+
+// readShares returns a function that reads one number of each shared limit.
+func readShares(read func(*ShareState, reading)) func(*Snapshot, reading) {
+	return func(s *Snapshot, r reading) {
+		for i := range s.Shares {
+			read(&s.Shares[i], r.with(s.Shares[i].Limit))
+		}
 	}
 }

@@ -36,10 +36,16 @@ func (t *Telemetry) report() *report.Requests {
 	for _, state := range report.States() {
 		rep.InFlight[state] = 0
 	}
+	rep.Shares = []report.Share{}
 	by := callers{}
 	for _, snap := range snaps {
 		rep.Readiness = snap.Readiness.worse(rep.Readiness)
 		rep.OldestAgeSeconds = max(rep.OldestAgeSeconds, snap.oldestAge().Seconds())
+		for i := range snap.Shares {
+			if s := &snap.Shares[i]; s.Used > 0 {
+				rep.Shares = append(rep.Shares, reportShare(s))
+			}
+		}
 		for i := range snap.Requests {
 			state := &snap.Requests[i]
 			info := state.Origin.Describe()
@@ -104,6 +110,13 @@ func (t *Telemetry) reportRequest(state *RequestState, info *Info, now time.Time
 	row.TraceID, row.SpanID = spanIDs(state.Operation.SpanContext())
 	row.Client, row.ClientVersion = info.client(t.clients)
 	return row
+}
+
+func reportShare(s *ShareState) report.Share {
+	return report.Share{
+		Limit: s.Limit, Size: s.Size, Used: s.Used, Holding: s.Holding, Waiting: s.Waiting, Largest: s.Largest,
+		Caller: logline.Printable(s.Caller, maxName),
+	}
 }
 
 func reportOutbound(state *OutboundState) report.Outbound {

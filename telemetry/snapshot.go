@@ -32,7 +32,20 @@ type Snapshot struct {
 	Outbound   []OutboundState
 	Sessions   []SessionState
 	Readiness  Readiness
-	Counters   Counters
+	Shares     []ShareState
+	// Saturated is for how long the server has been too full for more requests; 0 if it is not.
+	Saturated time.Duration
+	Counters  Counters
+}
+
+// A ShareState is what callers have of one limit that they share.
+type ShareState struct {
+	Limit      string // a label
+	Size, Used int
+	Holding    int    // callers that have something of it
+	Waiting    int    // callers that wait for something
+	Largest    int    // what the caller has that has most
+	Caller     string // who that is; not a label
 }
 
 // A RequestState is one request in flight.
@@ -96,6 +109,7 @@ type Counters struct {
 	Refused              map[string]map[string]uint64         // refusals, by reason and by refuser
 	SessionsClosed       map[mcp.Cause]uint64
 	EventFailures        map[string]uint64 // of the event store, by operation
+	Displaced            uint64            // requests that lost their place in the queue
 	StreamsResumed       uint64
 	ResponsesExpired     uint64 // stored answers that expired; Stored includes them
 	ObserverPanics       uint64 // contained panics of the observer

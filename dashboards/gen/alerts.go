@@ -30,7 +30,7 @@ func faults(c *config) []rule {
 			"A request on {{ $labels.instance }} is older than any deadline",
 			"It is {{ $value | humanizeDuration }} old. /debug/requests names it."),
 	}}
-	return append(list, drops(c, s), surge(c, s), rule{
+	return append(list, drops(c, s), surge(c, s), saturated(c, s), rule{
 		Alert: "VitrineSpansLost",
 		Expr:  "sum by (namespace, job, instance, reason) (increase(" + s.of(telemetry.MetricSpansDropped) + "[10m])) > 0",
 		For:   "10m", Labels: map[string]string{"severity": ticket},
@@ -53,6 +53,22 @@ func unaccounted(c *config, s source) rule {
 		Annotations: c.annotations("by-symptom",
 			"Requests on {{ $labels.instance }} have ended without a known fate, or with two",
 			"This is a bug of the server. /debug/requests shows what is in flight."),
+	}
+}
+
+// saturated alerts on servers that are full. A server of which one caller holds all but the reserve,
+// perhaps a proxy, is ready for others, and so not saturated.
+func saturated(c *config, s source) rule {
+	const by = "max by (namespace, job, instance) "
+	slots := is("limit", "max_in_flight_total")
+	return rule{
+		Alert: "VitrineSaturated",
+		Expr: fmt.Sprintf("%[1]s(%[2]s) > 0\nor (%[1]s(%[3]s) / %[1]s(%[4]s) > 0.9\n  and %[5]s(increase(%[6]s[5m])) >= 10)", by,
+			s.of(telemetry.MetricSaturation), s.of(telemetry.MetricShareUsed, slots), s.of(telemetry.MetricShareSize, slots),
+			byInstance, s.of(telemetry.MetricRequestsRejected, is("reason", "overload"))),
+		For: "2m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("8-one-tenant-floods-the-server",
+			"{{ $labels.instance }} is full and rejects requests", "/debug/requests says who has most of the slots and of the queue."),
 	}
 }
 

@@ -19,6 +19,17 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 		Tasks: make([]telemetry.TaskState, len(snap.Detached)), Outbound: make([]telemetry.OutboundState, len(snap.Outbound)),
 		Sessions: make([]telemetry.SessionState, len(snap.Sessions)), Counters: counters(&snap.Counters),
 	}
+	out.Saturated = snap.Saturated
+	for i := range snap.Shares {
+		info := &snap.Shares[i]
+		row := telemetry.ShareState{
+			Limit: info.Limit, Size: info.Size, Used: info.Used, Holding: info.Holders, Waiting: info.Waiting, Largest: info.Largest,
+		}
+		if info.Largest > 0 {
+			row.Caller = info.Caller.String()
+		}
+		out.Shares = append(out.Shares, row)
+	}
 	for i := range snap.Detached {
 		info := &snap.Detached[i]
 		out.Tasks[i] = telemetry.TaskState{
@@ -70,7 +81,7 @@ func counters(c *session.Counters) telemetry.Counters {
 		NotificationsDropped: map[string]map[mcp.DropReason]uint64{},
 		LimitsReached:        c.LimitsReached, HTTPRefused: c.ExchangesRefused, SessionsClosed: c.SessionsClosed,
 		EventFailures: c.EventFailures, StreamsResumed: c.StreamsResumed, ResponsesExpired: c.ResponsesExpired,
-		ObserverPanics: c.ObserverPanics, Refused: map[string]map[string]uint64{},
+		Displaced: c.Displaced, ObserverPanics: c.ObserverPanics, Refused: map[string]map[string]uint64{},
 	}
 	for _, r := range c.Refused {
 		nest(out.Refused, r.Reason, r.By, r.Count)

@@ -23,6 +23,7 @@ type Frame struct {
 	// InFlight counts the requests by state. The rows are the oldest requests.
 	InFlight         map[string]int `json:"in_flight"`
 	OldestAgeSeconds float64        `json:"oldest_age_seconds"`
+	Shares           []Share        `json:"shares"`
 	Requests         List[Request]  `json:"requests"`
 	Subscriptions    List[Request]  `json:"subscriptions"`
 	Tasks            List[Task]     `json:"tasks"`

@@ -13,9 +13,11 @@ type Requests struct {
 	OldestAgeSeconds float64        `json:"oldest_age_seconds"`
 	// Callers are the callers with the most requests in flight, at most 20, the busiest first.
 	// CallersLeftOut counts the others.
-	Callers        []Caller  `json:"callers"`
-	CallersLeftOut int       `json:"callers_left_out,omitzero"`
-	Requests       []Request `json:"requests"` // oldest first, without the subscriptions
+	Callers        []Caller `json:"callers"`
+	CallersLeftOut int      `json:"callers_left_out,omitzero"`
+	// Shares are the limits that callers share, of which somebody has something.
+	Shares   []Share   `json:"shares"`
+	Requests []Request `json:"requests"` // oldest first, without the subscriptions
 	// Subscriptions are the open subscriptions. They have no deadline.
 	Subscriptions []Request `json:"subscriptions"` // oldest first
 	// Tasks are the handlers that run as tasks. TaskStatus counts the stored tasks by status, if
@@ -26,6 +28,17 @@ type Requests struct {
 	Outbound []Outbound `json:"outbound"` // oldest first
 	Sessions []Session  `json:"sessions"` // oldest first
 	Totals   Totals     `json:"totals"`   // since the start
+}
+
+// Share is what callers have of one limit that they share (docs/limits.md).
+type Share struct {
+	Limit   string `json:"limit"`
+	Size    int    `json:"size"`
+	Used    int    `json:"used"`
+	Holding int    `json:"holding"`          // callers that have something of it
+	Waiting int    `json:"waiting"`          // callers that wait for something
+	Largest int    `json:"largest"`          // what the caller has that has most
+	Caller  string `json:"caller,omitempty"` // that caller: a principal, an address or a connection
 }
 
 // Request is one request in flight.

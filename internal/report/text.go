@@ -178,6 +178,7 @@ func (rep *Requests) WriteText(w io.Writer) {
 		fmt.Fprintf(w, "%s since %s  %s\n", r.State, r.Since.Format(time.RFC3339), r.Why)
 	}
 	rep.writeCallers(w)
+	rep.writeShares(w)
 	rep.writeRequests(w)
 	rep.writeRest(w)
 	rep.Totals.writeText(w)
@@ -195,6 +196,14 @@ func (rep *Requests) writeCallers(w io.Writer) {
 	if rep.CallersLeftOut > 0 {
 		fmt.Fprintf(w, "and %d callers with less\n", rep.CallersLeftOut)
 	}
+}
+
+// writeShares writes what callers have of the limits that they share.
+func (rep *Requests) writeShares(w io.Writer) {
+	writeSection(w, "LIMIT\tTAKEN\tOF\tCALLERS\tWAITING\tMOST\tWHO", len(rep.Shares), func(i int) []any {
+		s := &rep.Shares[i]
+		return []any{s.Limit, s.Used, s.Size, s.Holding, s.Waiting, s.Largest, dash(s.Caller)}
+	})
 }
 
 // writeRequests writes the requests and the subscriptions.

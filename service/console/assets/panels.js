@@ -145,6 +145,22 @@ function showCounts(frame) {
   }
 }
 
+// showShares says how much of each shared limit is taken, and who has most of it.
+function showShares(frame) {
+  const items = frame.shares.length > 0 ? frame.shares : [null];
+  keyed($('shares'), items, (s) => s?.limit ?? '', (s) => {
+    if (!s) return el('li', { class: 'empty' }, el('span', {}, 'Nothing.'));
+    const bar = el('div', { class: 'fill' });
+    const li = el('li', {}, el('span', {}, s.limit), el('span', { class: 'n' }), el('span', { class: 'who' }), el('div', { class: 'track', 'aria-hidden': 'true' }, bar));
+    return Object.assign(li, { bar });
+  }, (li, s) => {
+    if (!s) return;
+    setText(li.children[1], `${count(s.used)} of ${count(s.size)}`);
+    setText(li.children[2], [s.caller && `${s.caller} has ${count(s.largest)}`, s.waiting > 0 && `${count(s.waiting)} callers wait`].filter(Boolean).join(', '));
+    li.bar.style.width = `${Math.max(1, (s.used / Math.max(1, s.size)) * 100)}%`;
+  });
+}
+
 function showTools(frame) {
   const table = $('tools');
   rowsOf(table, frame.tools.rows, (t) => `${t.method}|${t.tool ?? ''}`, 'Nothing was called yet.', (tr, t) => {
@@ -195,6 +211,7 @@ export function showFrame(frame) {
   showTiles(frame);
   showInFlight(frame);
   showCounts(frame);
+  showShares(frame);
   showTools(frame);
   showSessions(frame);
 }
