@@ -1,0 +1,261 @@
+package attack
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A legacy call goes on when its caller has hung up. Such callers hold their share of the slots, and
+// not all.
+func TestCallersThatHungUpHoldOnlyTheirShare(t *testing.T) {
+	t.Parallel()
+	s := attacked(t, "--max-in-flight-total", "512", "--max-queue", "512")
+	undisturbed := s.others(t)
+	sessions := s.hangUp(t, 6, 200)
+	undisturbed()
+	for _, c := range sessions {
+		c.must(t, http.MethodDelete, c.sessionHeader(), "")
+	}
+}
+
+// A call without its caller ends after a time, and its slot is free.
+func TestCallsWithoutACallerEnd(t *testing.T) {
+	t.Parallel()
+	s := attacked(t, "--max-in-flight-total", "64", "--max-queue", "64", "--orphan-grace", "1s")
+	s.hangUp(t, 2, 20)
+	s.awaitInFlight(t, "", 0)
+}
+
+// hangUp opens legacy sessions, makes calls of ten minutes in them, and hangs up. It returns when
+// calls are in flight, and then their callers have gone.
+func (s *target) hangUp(t *testing.T, sessions, calls int) (callers []*caller) {
+	t.Helper()
+	for range sessions {
+		c := s.caller(t, attacker, "")
+		c.initialize(t)
+		callers = append(callers, c)
+		for id := range calls {
+			raw := s.rawEcho(id).without("MCP-Protocol-Version").without("Mcp-Method").without("Mcp-Name").with("Mcp-Session-Id: " + c.session)
+			raw.body = call{tool: "sleep", arguments: `{"ms":600000}`}.frame(id, false)
+			w := s.wire(t, attacker)
+			if _, err := io.WriteString(w, raw.String()); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+		}
+	}
+	eventually(t, func() error {
+		n, err := s.inFlight("sleep")
+		if err == nil && n < 10 {
+			err = fmt.Errorf("%d calls are in flight", n)
+		}
+		return err
+	})
+	return callers
+}
+
+// One caller with as many calls as it can send does not keep others from being served.
+func TestOneCallerHoldsOnlyItsShare(t *testing.T) {
+	t.Parallel()
+	s := attacked(t, "--max-in-flight-total", "512", "--max-queue", "512")
+	undisturbed := s.others(t)
+	s.hold(t, 1200)
+	c := s.caller(t, bystanders, "")
+	for i := range 50 {
+		if r := c.modern(t, i, call{tool: "echo", arguments: `{"text":"mine"}`}); r.text() != "mine" {
+			t.Fatalf("call %d of another caller: %d %s", i, r.status, r.body)
+		}
+	}
+	for _, method := range []string{"server/discover", "tools/list"} {
+		if r := c.modern(t, 1, call{method: method}); r.Result == nil {
+			t.Errorf("%s: %d %s", method, r.status, r.body)
+		}
+	}
+	undisturbed()
+}
+
+// hold makes n calls that wait, each over a connection of its own, and returns when each runs,
+// waits, or was refused. They end with the test.
+func (s *target) hold(t *testing.T, n int) {
+	t.Helper()
+	sleep := s.rawEcho(1).set("Mcp-Name", "sleep")
+	sleep.body = call{tool: "sleep", arguments: `{"ms":600000}`}.frame(1, true)
+	for range n {
+		w := s.wire(t, attacker)
+		if _, err := io.WriteString(w, sleep.String()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, _ := s.inFlight("")
+	eventually(t, func() error { // until the number does not grow any more
+		time.Sleep(100 * time.Millisecond)
+		now, err := s.inFlight("")
+		if err == nil && (now != before || now < 10) {
+			err = fmt.Errorf("%d calls are in flight", now)
+		}
+		before = now
+		return err
+	})
+}
+
+// A flood of handshakes, finished or not, ends no session of another caller.
+func TestHandshakesOfOneCallerEvictNobodyElse(t *testing.T) {
+	t.Parallel()
+	for name, finish := range map[string]bool{"that are not finished": false, "that are finished": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := attacked(t, "--max-sessions", "100")
+			var idle []*caller
+			for i := range 10 {
+				c := s.caller(t, fmt.Sprintf("127.0.0.%d", 10+i), "")
+				c.initialize(t)
+				idle = append(idle, c)
+			}
+			flood := s.caller(t, attacker, "")
+			for range 300 {
+				r := flood.must(t, http.MethodPost, plainHeader(), initializeFrame)
+				if flood.session = r.header.Get("Mcp-Session-Id"); finish && flood.session != "" {
+					flood.notify(t, `"notifications/initialized","params":{}`)
+				}
+			}
+			for i, c := range idle {
+				if r := c.legacy(t, 1, call{tool: "echo", arguments: `{"text":"mine"}`}); r.text() != "mine" {
+					t.Errorf("the idle session of caller %d: %d %s", i, r.status, r.body)
+				}
+			}
+			fresh := s.caller(t, bystanders, "")
+			fresh.initialize(t)
+		})
+	}
+}
+
+// At the largest number of sessions a handshake costs about what it costs below.
+func TestHandshakesOfAFullServerAreCheap(t *testing.T) {
+	t.Parallel()
+	const most, n = 3000, 500
+	s := attacked(t, "--max-sessions", fmt.Sprint(most))
+	open := func(n int) time.Duration {
+		w := s.wire(t, attacker)
+		raw := rawRequest{line: "POST /mcp HTTP/1.1", body: initializeFrame,
+			header: []string{"Host: " + s.host, "Content-Type: application/json", "Accept: application/json, text/event-stream"}}.String()
+		before := s.cpu(t)
+		for range n {
+			if _, err := io.WriteString(w, raw); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := w.response(); err != nil || r.status/100 == 5 && r.status != http.StatusServiceUnavailable {
+				t.Fatalf("%v %d %s", err, r.status, r.body)
+			}
+		}
+		return max(s.cpu(t)-before, 10*time.Millisecond)
+	}
+	open(n) // warms up
+	below := open(n)
+	open(most)
+	if full := open(n); full > 3*below {
+		t.Errorf("%d handshakes take %v of CPU, and with %d sessions %v", n, below, most, full)
+	}
+}
+
+// A server whose slots are all held, and whose queue is full, is not ready. It still answers those
+// who connect, and is ready again when the calls have ended.
+func TestAFullServerIsNotReady(t *testing.T) {
+	t.Parallel()
+	s := attacked(t, "--max-in-flight-total", "16", "--max-queue", "16", "--saturation-grace", "300ms")
+	var held []*wire
+	for i := range 32 {
+		sleep := s.rawEcho(1).set("Mcp-Name", "sleep")
+		sleep.body = call{tool: "sleep", arguments: `{"ms":600000}`}.frame(1, true)
+		for range 4 {
+			w := s.wire(t, fmt.Sprintf("127.0.0.%d", 100+i))
+			if _, err := io.WriteString(w, sleep.String()); err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, w)
+		}
+	}
+	ready := func(want int) {
+		t.Helper()
+		eventually(t, func() error {
+			resp, body, err := s.get("/readyz")
+			if err == nil && (resp.StatusCode != want || want != http.StatusOK && !strings.Contains(body, "saturation")) {
+				err = fmt.Errorf("/readyz: %d %s, want %d", resp.StatusCode, body, want)
+			}
+			return err
+		})
+	}
+	ready(http.StatusServiceUnavailable)
+	c := s.caller(t, bystanders, "")
+	c.initialize(t)
+	if r := c.modern(t, 1, call{method: "server/discover"}); r.Result == nil {
+		t.Errorf("server/discover: %d %s", r.status, r.body)
+	}
+	if r := c.legacy(t, 1, call{method: "ping"}); r.Result == nil {
+		t.Errorf("ping: %d %s", r.status, r.body)
+	}
+	for _, w := range held {
+		w.Close()
+	}
+	ready(http.StatusOK)
+}
+
+// The results of one caller's tasks do not push out those of another.
+func TestTasksOfOneCallerPushOutNobodyElse(t *testing.T) {
+	t.Parallel()
+	s := attacked(t)
+	ann := s.caller(t, bystanders, "ann")
+	small := ann.detached(t, job(0, 1000))
+	eventually(t, func() error {
+		if r := ann.modern(t, 1, about("tasks/get", small, "")); r.Result == nil || r.Result.Status != "completed" {
+			return fmt.Errorf("%d %s", r.status, r.body)
+		}
+		return nil
+	})
+	for i := range 5 {
+		bob := s.caller(t, attacker, fmt.Sprint("bob-", i))
+		for range 20 {
+			bob.modern(t, 1, job(0, 1<<20))
+		}
+	}
+	if r := ann.modern(t, 1, about("tasks/get", small, "")); r.Result == nil || r.Result.Status != "completed" {
+		t.Errorf("the small result of another caller: %d %s", r.status, r.body)
+	}
+}
+
+// The events that one caller keeps for later do not push out those of another.
+func TestEventsOfOneCallerPushOutNobodyElse(t *testing.T) {
+	t.Parallel()
+	s := attacked(t)
+	talk := func(c *caller, messages, bytes int) *stream {
+		c.initialize(t)
+		c.legacy(t, "level", call{method: "logging/setLevel", params: `"level":"debug"`})
+		what := call{tool: "chatter", arguments: fmt.Sprintf(`{"messages":%d,"bytes":%d}`, messages, bytes)}
+		return c.openStream(t, http.MethodPost, c.sessionHeader(), what.frame("talk", false))
+	}
+	ann := s.caller(t, bystanders, "ann")
+	first := talk(ann, 20, 100)
+	first.next(t)
+	first.cancel()
+	s.awaitInFlight(t, "chatter", 0)
+	for i := range 5 {
+		bob := s.caller(t, attacker, fmt.Sprint("bob-", i))
+		for range 4 {
+			talk(bob, 8, 1<<20).cancel()
+		}
+	}
+	s.awaitInFlight(t, "chatter", 0)
+	h := ann.sessionHeader()
+	h.Set("Accept", "text/event-stream")
+	h.Set("Last-Event-Id", first.lastID)
+	rest := ann.openStream(t, http.MethodGet, h, "")
+	for {
+		a := rest.next(t)
+		if a.text() == "said" {
+			return
+		}
+	}
+}
