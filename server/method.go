@@ -74,7 +74,7 @@ func TryAddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) error {
 		return fmt.Errorf("server: method %q: a result must encode to a JSON object, and %v does not", m.Name, reflect.TypeFor[R]())
 	}
 	handler := func(ctx context.Context, call *Call) (mcp.Result, error) {
-		in, err := params.decode(call.Params)
+		in, err := params.decode(ctx, s.validator, call.Params)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +117,7 @@ func newParamsOf[P any]() (p paramsOf[P], err error) {
 }
 
 // decode returns the params, or an error that names everything that is wrong.
-func (p *paramsOf[P]) decode(raw jsontext.Value) (params P, err error) {
+func (p *paramsOf[P]) decode(ctx context.Context, v *schema.Validator, raw jsontext.Value) (params P, err error) {
 	switch {
 	case raw == nil:
 		raw = jsontext.Value("{}")
@@ -128,9 +128,9 @@ func (p *paramsOf[P]) decode(raw jsontext.Value) (params P, err error) {
 			return params, err
 		}
 	}
-	faults := p.schema.Decode(raw, &params)
-	if len(faults) == 0 {
-		return params, nil
+	faults, err := v.Decode(ctx, p.schema, 0, raw, &params)
+	if err != nil || len(faults) == 0 {
+		return params, err
 	}
 	if faults[0].Misfit {
 		return params, fmt.Errorf("the params do not fit the Go type %T: %s", params, faults[0])

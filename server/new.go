@@ -13,6 +13,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/ask"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 	"github.com/vitrine-mcp/vitrine/server/internal/notify"
+	"github.com/vitrine-mcp/vitrine/server/internal/schema"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
@@ -94,7 +95,8 @@ func (s *Server) addServices(cfg *config) (err error) {
 		teller: &era.Teller{Logger: s.logger},
 	}
 	s.routes.teller.Details.Store(cfg.errorDetails)
-	if s.routes.asker, err = ask.New(s.core, s.logger, s.info.Name, cfg.stateKeys, cfg.sending); err != nil {
+	s.validator = schema.NewValidator(s.core.Limits(), s.core.LimitReached)
+	if s.routes.asker, err = ask.New(s.core, s.validator, s.logger, s.info.Name, cfg.stateKeys, cfg.sending); err != nil {
 		return err
 	}
 	s.encoder, err = era.NewEncoder(s.info, s.listHint().Scope, era.Registered{

@@ -38,6 +38,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 	"github.com/vitrine-mcp/vitrine/server/internal/notify"
+	"github.com/vitrine-mcp/vitrine/server/internal/schema"
 	"github.com/vitrine-mcp/vitrine/server/internal/task"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
@@ -61,6 +62,7 @@ type Server struct {
 
 	core          *session.Core
 	routes        router
+	validator     *schema.Validator
 	encoder       *era.Encoder
 	hub           *notify.Hub
 	subscriptions *notify.Subscriptions

@@ -54,6 +54,10 @@ type Tool struct {
 	// Class limits how many handlers run at once, together with all else that names it.
 	// The default is the server's ([WithClass]), or none.
 	Class *Class
+	// ValidationSteps bounds the validation of the arguments, and of the output, of one call,
+	// whatever their size. The default is a share of [Limits].MaxValidationSteps that depends on the
+	// size. Raise it for a tool whose schema needs more for legal arguments.
+	ValidationSteps int
 	// Task says whether calls may go on as tasks ([Call.Detach]); zero is never.
 	Task TaskSupport
 }
@@ -113,6 +117,9 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 	if h == nil {
 		return fmt.Errorf("server: tool %q: the handler is nil", t.Name)
 	}
+	if t.ValidationSteps < 0 {
+		return fmt.Errorf("server: tool %q: ValidationSteps is negative", t.Name)
+	}
 	in, err := schemaOf(t.InputSchema, reflect.TypeFor[In](), schema.For)
 	if err == nil {
 		err = in.RequireObject()
@@ -123,7 +130,7 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 	if err != nil {
 		return fmt.Errorf("server: input schema of tool %q: %w", t.Name, err)
 	}
-	out, err := outputFor[Out](t)
+	out, err := outputFor[Out](s, t)
 	if err != nil {
 		return fmt.Errorf("server: output schema of tool %q: %w", t.Name, err)
 	}
@@ -141,8 +148,11 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 			return nil, err
 		}
 		begin := time.Now()
-		faults := in.Decode(raw, &args)
+		faults, err := s.validator.Decode(ctx, in, t.ValidationSteps, raw, &args)
 		observe.Validated(call.dialog.Core, time.Since(begin))
+		if err != nil {
+			return nil, err
+		}
 		if len(faults) > 0 {
 			return inputFailure(call.dialog.Core, t.Name, reflect.TypeFor[In](), in, faults)
 		}
@@ -150,7 +160,7 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 		if err != nil {
 			return nil, err
 		}
-		return out.result(result)
+		return out.result(ctx, result)
 	}
 	if t.Task != 0 {
 		if t.Task == TaskRequired && s.tasks == nil {
@@ -158,7 +168,22 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 		}
 		handler = s.detachable(t.Task, handler)
 	}
-	return s.enterTool(def, paramHeaders(in), handler, serving{t.Middleware, t.Deadline, t.Class})
+	if err := s.enterTool(def, paramHeaders(in), handler, serving{t.Middleware, t.Deadline, t.Class}); err != nil {
+		return err
+	}
+	s.warnOfCost(t, "input", in)
+	if out.check {
+		s.warnOfCost(t, "output", out.schema)
+	}
+	return nil
+}
+
+// warnOfCost logs what can make the validation of small values reach its limit.
+func (s *Server) warnOfCost(t Tool, which string, sch *schema.Schema) {
+	for _, doubt := range s.validator.Doubts(sch, t.ValidationSteps) {
+		s.logger.Warn("schema.costly", "tool", t.Name, "schema", which, "problem", doubt,
+			"effect", "values of a few bytes can be refused because of max_validation_steps")
+	}
 }
 
 // schemaOf returns the given schema, or infers one.
@@ -198,12 +223,14 @@ func inputFailure(r *session.Request, tool string, in reflect.Type, sch *schema.
 
 // An output makes the result of what a handler returns.
 type output[Out any] struct {
-	schema *schema.Schema // nil if the tool has no structured output
-	check  bool           // the value may break the schema
+	validator *schema.Validator
+	steps     int
+	schema    *schema.Schema // nil if the tool has no structured output
+	check     bool           // the value may break the schema
 }
 
-func outputFor[Out any](t Tool) (output[Out], error) {
-	var o output[Out]
+func outputFor[Out any](s *Server, t Tool) (output[Out], error) {
+	o := output[Out]{validator: s.validator, steps: t.ValidationSteps}
 	typ := reflect.TypeFor[Out]()
 	whole := typ == reflect.TypeFor[*mcp.CallToolResult]()
 	if t.OutputSchema == nil && (whole || typ == reflect.TypeFor[string]()) {
@@ -221,10 +248,10 @@ func outputFor[Out any](t Tool) (output[Out], error) {
 }
 
 // result returns the result. A value that breaks the tool's own schema is a fault of the server.
-func (o output[Out]) result(value Out) (mcp.Result, error) {
+func (o output[Out]) result(ctx context.Context, value Out) (mcp.Result, error) {
 	switch v := any(&value).(type) { // a value itself would be copied to the heap
 	case **mcp.CallToolResult:
-		return o.whole(*v)
+		return o.whole(ctx, *v)
 	case *string:
 		if o.schema == nil {
 			return textResult(*v, nil), nil
@@ -234,7 +261,7 @@ func (o output[Out]) result(value Out) (mcp.Result, error) {
 	if err != nil {
 		return nil, era.Fault{Err: fmt.Errorf("encode the output: %w", err)}
 	}
-	if err := o.valid(raw); err != nil {
+	if err := o.valid(ctx, raw); err != nil {
 		return nil, err
 	}
 	return textResult(string(raw), jsontext.Value(raw)), nil
@@ -255,7 +282,7 @@ func textResult(text string, structured any) *mcp.CallToolResult {
 }
 
 // whole checks a result that the handler has built.
-func (o output[Out]) whole(result *mcp.CallToolResult) (mcp.Result, error) {
+func (o output[Out]) whole(ctx context.Context, result *mcp.CallToolResult) (mcp.Result, error) {
 	if result == nil {
 		return nil, era.Fault{Err: errNoResult}
 	}
@@ -266,16 +293,19 @@ func (o output[Out]) whole(result *mcp.CallToolResult) (mcp.Result, error) {
 	if err != nil {
 		return nil, era.Fault{Err: fmt.Errorf("encode the structured content: %w", err)}
 	}
-	return result, o.valid(raw)
+	return result, o.valid(ctx, raw)
 }
 
-func (o output[Out]) valid(raw jsontext.Value) error {
+func (o output[Out]) valid(ctx context.Context, raw jsontext.Value) error {
 	if !o.check {
 		return nil
 	}
-	faults := o.schema.Validate(raw)
-	if len(faults) == 0 {
-		return nil
+	faults, err := o.validator.Validate(ctx, o.schema, o.steps, raw)
+	if err != nil && ctx.Err() == nil {
+		err = era.Fault{Err: fmt.Errorf("the output cannot be validated: %w", err)}
+	}
+	if err != nil || len(faults) == 0 {
+		return err
 	}
 	text := "the output breaks the tool's output schema:"
 	for _, f := range faults {

@@ -28,6 +28,7 @@ type Limits struct {
 	MaxEvents, MaxEventBytes, MaxEventBytesTotal                 int
 	MaxBodyBytesPending                                          int
 	MaxInputRounds, MaxStateBytes                                int
+	MaxValidationSteps, MaxValidationBytes                       int
 	MaxRunningTasks, MaxTasks                                    int
 	MaxTasksPerPrincipal, MaxTaskBytes                           int
 	MaxAdminRequests                                             int

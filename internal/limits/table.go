@@ -56,6 +56,8 @@ const (
 	NameBodyBytes             = "max_body_bytes_pending"
 	NameInputRounds           = "max_input_rounds"
 	NameStateBytes            = "max_state_bytes"
+	NameValidationSteps       = "max_validation_steps"
+	NameValidationBytes       = "max_validation_bytes"
 	NameRunningTasks          = "max_running_tasks"
 	NameTasks                 = "max_tasks"
 	NameTasksPrincipal        = "max_tasks_per_principal"
@@ -114,6 +116,8 @@ var table = []Bound{
 	{NameBodyBytes, 256 << 20, "bytes", "HTTP bodies of the process that have not arrived yet", true},
 	{NameInputRounds, 32, "rounds", "questions of one request to its client, one after the other", true},
 	{NameStateBytes, 256 << 10, "bytes", "what a request keeps from one round of questions to the next", true},
+	{NameValidationSteps, 16 << 20, "steps", "validation of one value of 1 MiB or more; a smaller one may take its share, at least 1/256; a step is about a keyword applied to a value, or 10 ns", true},
+	{NameValidationBytes, 16 << 20, "bytes", "values of more than 64 KiB that are validated at once in the process; others wait", true},
 	{NameRunningTasks, 4096, "tasks", "handlers of the process that run as tasks", true},
 	{NameTasks, 10_000, "tasks", "tasks that are kept in memory, running or ended", true},
 	{NameTasksPrincipal, 1000, "tasks", "tasks of one principal that are kept in memory", true},

@@ -11,11 +11,13 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/schema"
 )
 
 // An Asker has what all dialogs of one server share. It is safe for concurrent use.
 type Asker struct {
 	core    *session.Core
+	valid   *schema.Validator
 	Logger  *slog.Logger
 	name    string             // of the server; the keys depend on it
 	sending middleware.Handler // the chain of requests to clients; nil without middlewares
@@ -25,9 +27,9 @@ type Asker struct {
 }
 
 // New returns the asker of a server. Without keys it makes a random one.
-func New(core *session.Core, logger *slog.Logger, name string, keys [][]byte, sending []middleware.Middleware) (*Asker, error) {
+func New(core *session.Core, valid *schema.Validator, logger *slog.Logger, name string, keys [][]byte, sending []middleware.Middleware) (*Asker, error) {
 	ring, err := newKeyRing(name, keys)
-	return &Asker{core: core, Logger: logger, name: name, sending: newSendingChain(sending), keys: ring}, err
+	return &Asker{core: core, valid: valid, Logger: logger, name: name, sending: newSendingChain(sending), keys: ring}, err
 }
 
 // SetKeys replaces the keys that seal the state of requests. It must be called before the

@@ -19,15 +19,20 @@ func (d *Dialog) Elicit(key string, p *mcp.ElicitParams) (*mcp.ElicitResult, err
 	if err != nil {
 		return nil, fmt.Errorf("server: question %q: %w", key, err)
 	}
-	var check func(jsontext.Value) []schema.Fault
+	var check checkContent
 	if form != nil {
-		check = form.Validate
+		check = func(content jsontext.Value) ([]schema.Fault, error) {
+			return d.Asker.valid.Validate(d.Ctx, form, 0, content)
+		}
 	}
 	return d.elicit(key, *p, check)
 }
 
+// A checkContent returns what is wrong with the content of a form.
+type checkContent func(jsontext.Value) ([]schema.Fault, error)
+
 // elicit asks the user. check validates the content of a form; it is nil for a page.
-func (d *Dialog) elicit(key string, p mcp.ElicitParams, check func(jsontext.Value) []schema.Fault) (*mcp.ElicitResult, error) {
+func (d *Dialog) elicit(key string, p mcp.ElicitParams, check checkContent) (*mcp.ElicitResult, error) {
 	need := mcp.ElicitationCapability{URL: &struct{}{}}
 	page := p.ElicitationID
 	p.ElicitationID = "" // clients of 2025-11-25 get it from package era
@@ -47,10 +52,11 @@ func (d *Dialog) elicit(key string, p mcp.ElicitParams, check func(jsontext.Valu
 			if err != nil || r.Content == nil {
 				return err
 			}
-			if faults := check(r.Content); len(faults) > 0 {
+			faults, err := check(r.Content)
+			if len(faults) > 0 {
 				return fmt.Errorf("content: %s", faults[0])
 			}
-			return nil
+			return err
 		},
 	})
 	if err != nil {
@@ -188,14 +194,21 @@ func ElicitForm[T any](d *Dialog, key, message string) (value T, action mcp.Elic
 	if message == "" {
 		return value, "", fmt.Errorf("server: question %q: an elicitation needs a message", key)
 	}
-	decode := func(content jsontext.Value) []schema.Fault { var v T; return form.Decode(content, &v) }
+	into := func(content jsontext.Value, v *T) ([]schema.Fault, error) {
+		return d.Asker.valid.Decode(d.Ctx, form, 0, content, v)
+	}
+	decode := func(content jsontext.Value) ([]schema.Fault, error) { return into(content, new(T)) }
 	r, err := d.elicit(key, mcp.ElicitParams{Message: message, RequestedSchema: form.JSON()}, decode)
 	if err != nil {
 		return value, "", err
 	}
 	if r.Action == mcp.ElicitAccept {
-		if faults := form.Decode(r.Content, &value); len(faults) > 0 {
+		faults, err := into(r.Content, &value)
+		if len(faults) > 0 {
 			return value, "", fmt.Errorf("server: question %q: %s", key, faults[0])
+		}
+		if err != nil {
+			return value, "", err
 		}
 	}
 	return value, r.Action, nil

@@ -185,7 +185,7 @@ func TestStateErrors(t *testing.T) {
 
 // FuzzUnseal holds that nothing but what was sealed opens, and that nothing panics.
 func FuzzUnseal(f *testing.F) {
-	srv, err := New(session.New(session.Config{}), slog.New(slog.DiscardHandler), "fuzz", [][]byte{secret(1), secret(2)}, nil)
+	srv, err := New(session.New(session.Config{}), nil, slog.New(slog.DiscardHandler), "fuzz", [][]byte{secret(1), secret(2)}, nil)
 	require.NoError(f, err)
 	want, err := bindingOf(inbound("tools/call", "t", `{}`), "")
 	require.NoError(f, err)

@@ -85,7 +85,7 @@ func agreeSchemas(t testing.TB) []*Schema {
 // the slow path takes, and a value that the Go type cannot hold.
 func checkAgreement(t *testing.T, s *Schema, typ reflect.Type, raw []byte) (accepted bool) {
 	into := reflect.New(typ)
-	faults := s.Decode(raw, into.Interface())
+	faults := s.Fill(raw, into.Interface())
 	if faults != nil {
 		require.True(t, into.Elem().IsZero(), "faults must leave the zero value: %s", raw)
 		checkBounds(t, faults)
@@ -98,9 +98,9 @@ func checkAgreement(t *testing.T, s *Schema, typ reflect.Type, raw []byte) (acce
 		require.Len(t, faults, 1, "%q", raw)
 		return false
 	}
-	valid := s.Validate(raw) == nil
+	valid := s.Faults(raw) == nil
 	if decoded {
-		require.True(t, valid, "the fast path takes %s, the validator has %v", raw, s.Validate(raw))
+		require.True(t, valid, "the fast path takes %s, the validator has %v", raw, s.Faults(raw))
 		require.Nil(t, faults)
 		require.True(t, reflect.DeepEqual(fast.Interface(), into.Interface()), "%s", raw)
 		return true
@@ -261,7 +261,7 @@ func TestInexactSchemasAreValidated(t *testing.T) {
 			inexact, err := compile(raw, fromType)
 			require.NoError(t, err)
 			inexact.target, inexact.shape = s.target, s.shape
-			assert.Len(t, inexact.Decode(goodForecast, new(forecastIn)), 1)
+			assert.Len(t, inexact.Fill(goodForecast, new(forecastIn)), 1)
 		})
 	}
 	in := newInference(decoded)
@@ -287,11 +287,11 @@ func BenchmarkDecode(b *testing.B) {
 			}
 		})
 	}
-	run("fast", func(into *forecastIn) bool { return inferred.Decode(goodForecast, into) == nil })
-	run("full", func(into *forecastIn) bool { return parsed.Decode(goodForecast, into) == nil })
+	run("fast", func(into *forecastIn) bool { return inferred.Fill(goodForecast, into) == nil })
+	run("full", func(into *forecastIn) bool { return parsed.Fill(goodForecast, into) == nil })
 	run("unmarshal alone", func(into *forecastIn) bool { return jsonv2.Unmarshal(goodForecast, into) == nil })
 	run("scan alone", func(*forecastIn) bool { _, ok := inferred.shape.admits(goodForecast, 0); return ok })
-	run("validate alone", func(*forecastIn) bool { return parsed.Validate(goodForecast) == nil })
+	run("validate alone", func(*forecastIn) bool { return parsed.Faults(goodForecast) == nil })
 	bad := jsontext.Value(`{"citty":"Trondheim","days":"5","metric":null,"tags":[1]}`)
-	run("faults", func(into *forecastIn) bool { return inferred.Decode(bad, into) != nil })
+	run("faults", func(into *forecastIn) bool { return inferred.Fill(bad, into) != nil })
 }

@@ -32,7 +32,7 @@ func TestDecodeAllocations(t *testing.T) {
 	})
 	fast := testing.AllocsPerRun(100, func() {
 		*into = forecastIn{}
-		if s.Decode(goodForecast, into) != nil {
+		if s.Fill(goodForecast, into) != nil {
 			t.Fatal("refused")
 		}
 	})

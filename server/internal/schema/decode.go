@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"strconv"
@@ -22,7 +23,9 @@ import (
 // value of this JSON type, schema and type contradict each other ([Fault.Misfit]). JSON Schema
 // takes 2.0 and 2e0 for integers, and so does Decode into an inferred type. A missing member
 // that has a default is decoded as its default.
-func (s *Schema) Decode(raw jsontext.Value, into any) []Fault {
+//
+// Its errors are those of [Schema.Validate], and the variable is zero then.
+func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into any) ([]Fault, error) {
 	typed := s.target != nil && reflect.TypeOf(into) == s.target
 	if typed && s.exact {
 		if _, ok := s.shape.admits(raw, 0); ok {
@@ -31,22 +34,22 @@ func (s *Schema) Decode(raw jsontext.Value, into any) []Fault {
 				whole = s.shape.completed(raw)
 			}
 			if json.Unmarshal(whole, into) == nil {
-				return nil
+				return nil, nil
 			}
 			clearTarget(into)
 		}
 	}
-	if faults := s.Validate(raw); faults != nil {
-		return faults
+	if faults, err := s.Validate(ctx, steps, raw); faults != nil || err != nil {
+		return faults, err
 	}
 	if typed {
 		raw = s.shape.completed(raw)
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
 		clearTarget(into)
-		return []Fault{decodeFault(err)}
+		return []Fault{decodeFault(err)}, nil
 	}
-	return nil
+	return nil, nil
 }
 
 // clearTarget removes what a failed decoding has written.

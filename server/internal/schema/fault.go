@@ -7,11 +7,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/server/internal/schema/evaluate"
 )
 
 // Bounds on what a model and a log get of one bad value.
 const (
-	maxFaults  = 32  // faults of one value
+	maxFaults  = evaluate.MaxFindings
 	maxMessage = 200 // runes of one message
 	maxPath    = 256 // bytes of one path
 	maxEcho    = 40  // runes of a name that came from the input

@@ -9,67 +9,75 @@ import (
 
 	jsv "github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/vitrine-mcp/vitrine/server/internal/schema/evaluate"
 )
 
-// A finding is one leaf of the validator's error tree. Findings are sorted and
-// cut before they are worded: a hostile value can have a million of them.
-type finding struct {
-	at   []string
-	kind jsv.ErrorKind
-	name string // the property, for kinds that list several
-	err  *jsv.ValidationError
-}
+// A finding is one thing that is wrong, before it is worded.
+type finding evaluate.Finding
 
-// faultsOf words the validator's error: all faults, in the order of their paths.
-func faultsOf(err *jsv.ValidationError, value any) []Fault {
-	findings := sorted(collect(nil, err, value))
-	faults := make([]Fault, 0, min(len(findings), maxFaults+1))
-	for _, f := range findings[:min(len(findings), maxFaults)] {
-		worded := fault(pointer(f.at), "%s", f.message(value))
-		worded.Named = f.named()
-		faults = append(faults, worded)
+// worded words findings, which must be sorted. more says that there are others.
+func worded(findings []evaluate.Finding, more bool) []Fault {
+	if len(findings) == 0 {
+		return nil
 	}
-	if more := len(findings) - maxFaults; more > 0 {
-		faults = append(faults, fault("", "... and %d more", more))
+	faults := make([]Fault, 0, len(findings)+1)
+	for _, found := range findings {
+		f := finding(found)
+		next := fault(pointer(f.At), "%s", f.message())
+		next.Named = f.named()
+		faults = append(faults, next)
+	}
+	if more {
+		faults = append(faults, fault("", "... and more"))
 	}
 	return faults
 }
 
-// sorted orders findings by path: the validator walks Go maps, so its own order
-// changes from run to run.
-func sorted(findings []finding) []finding {
-	slices.SortStableFunc(findings, func(a, b finding) int {
-		return cmp.Or(slices.CompareFunc(a.at, b.at, compareTokens), strings.Compare(a.name, b.name))
-	})
-	return findings
+// schemaFaults words the compiler's error about a schema: all faults, in the order of their paths.
+func schemaFaults(err *jsv.ValidationError, doc any) []Fault {
+	findings := collect(nil, err, doc)
+	evaluate.Sort(findings)
+	kept := findings[:min(len(findings), maxFaults)]
+	return worded(kept, len(findings) > len(kept))
 }
 
 // collect appends the leaves below err. Groups, references and allOf only group their
 // causes. anyOf, oneOf and contains are leaves, because the faults of one alternative are
 // not faults of the value.
-func collect(to []finding, err *jsv.ValidationError, value any) []finding {
+func collect(to []evaluate.Finding, err *jsv.ValidationError, doc any) []evaluate.Finding {
 	switch k := err.ErrorKind.(type) {
 	case *kind.Schema, *kind.Group, *kind.Reference, *kind.AllOf:
 		for _, cause := range err.Causes {
-			to = collect(to, cause, value)
+			to = collect(to, cause, doc)
 		}
 	case *kind.Required:
 		for _, name := range k.Missing {
-			to = append(to, finding{at: err.InstanceLocation, kind: k, name: name})
+			to = append(to, evaluate.Finding{At: err.InstanceLocation, Kind: k, Name: name})
 		}
 	case *kind.AdditionalProperties:
 		for _, name := range k.Properties {
-			to = append(to, finding{at: err.InstanceLocation, kind: k, name: name})
+			to = append(to, evaluate.Finding{At: err.InstanceLocation, Kind: k, Name: name})
 		}
 	case *kind.PropertyNames:
-		to = append(to, finding{at: locate(value, err.InstanceLocation, k.Property), kind: k, name: k.Property, err: err})
+		at := locate(doc, err.InstanceLocation, k.Property)
+		to = append(to, evaluate.Finding{At: at, Kind: k, Name: k.Property, Causes: causesOf(err, doc)})
 	default:
-		to = append(to, finding{at: err.InstanceLocation, kind: k, err: err})
+		to = append(to, evaluate.Finding{At: err.InstanceLocation, Kind: k, Causes: causesOf(err, doc)})
 	}
 	return to
 }
 
-// locate checks the location of a propertyNames fault. The validator goes on writing to
+func causesOf(err *jsv.ValidationError, doc any) (all []evaluate.Finding) {
+	for _, cause := range err.Causes {
+		found := collect(nil, cause, doc)
+		evaluate.Sort(found)
+		all = append(all, found...)
+	}
+	return all
+}
+
+// locate checks the location of a propertyNames fault in a schema. The compiler goes on writing to
 // that slice (v6.0.3, objValidate), so that it may be wrong. Then the fault is reported
 // at the root, and its message names the property.
 func locate(value any, at []string, name string) []string {
@@ -93,27 +101,17 @@ func locate(value any, at []string, name string) []string {
 	return nil
 }
 
-// compareTokens orders array indices as numbers and everything else as text.
-func compareTokens(a, b string) int {
-	i, errA := strconv.Atoi(a)
-	j, errB := strconv.Atoi(b)
-	if errA == nil && errB == nil {
-		return cmp.Compare(i, j)
-	}
-	return strings.Compare(a, b)
-}
-
 // message words one finding.
-func (f finding) message(value any) string {
-	switch k := f.kind.(type) {
+func (f finding) message() string {
+	switch k := f.Kind.(type) {
 	case *kind.Type:
 		return "must be " + anyOfTypes(k.Want) + ", got " + k.Got
 	case *kind.Required:
-		return "missing required property " + strconv.Quote(f.name)
+		return "missing required property " + strconv.Quote(f.Name)
 	case *kind.AdditionalProperties:
-		return "unknown property " + named(f.name)
+		return "unknown property " + named(f.Name)
 	case *kind.PropertyNames:
-		return "property name " + named(f.name) + " is not allowed" + f.causes(value)
+		return "property name " + named(f.Name) + " is not allowed" + f.causes()
 	case *kind.Enum:
 		return "must be " + oneOfValues(k.Want)
 	case *kind.Const:
@@ -123,12 +121,12 @@ func (f finding) message(value any) string {
 	case *kind.Not:
 		return `must not match the schema under "not"`
 	case *kind.AnyOf:
-		return "matches none of the alternatives" + f.causes(value)
+		return "matches none of the alternatives" + f.causes()
 	case *kind.OneOf:
 		if len(k.Subschemas) > 1 {
 			return fmt.Sprintf("must match exactly one alternative, matches numbers %d and %d", k.Subschemas[0]+1, k.Subschemas[1]+1)
 		}
-		return "matches none of the alternatives" + f.causes(value)
+		return "matches none of the alternatives" + f.causes()
 	case *kind.Format:
 		if k.Want == "regex" {
 			return "must be a valid regular expression (RE2 syntax)"
@@ -143,12 +141,21 @@ func (f finding) message(value any) string {
 	case *kind.RefCycle:
 		return "cannot be validated: the schema refers to itself without end"
 	}
-	return cmp.Or(countMessage(f.kind), rangeMessage(f.kind), fmt.Sprintf("does not satisfy %q", strings.Join(f.kind.KeywordPath(), "/")))
+	return cmp.Or(countMessage(f.Kind), rangeMessage(f.Kind), keywordMessage(f.Kind))
+}
+
+// keywordMessage words the kinds for which there are no other words.
+func keywordMessage(k any) string {
+	unknown, ok := k.(jsv.ErrorKind)
+	if !ok {
+		return "is not valid"
+	}
+	return fmt.Sprintf("does not satisfy %q", strings.Join(unknown.KeywordPath(), "/"))
 }
 
 // named reports whether the message has names of properties that came with the value.
 func (f finding) named() bool {
-	switch f.kind.(type) {
+	switch f.Kind.(type) {
 	case *kind.AdditionalProperties, *kind.PropertyNames, *kind.AnyOf, *kind.OneOf:
 		return true
 	}
@@ -156,20 +163,19 @@ func (f finding) named() bool {
 }
 
 // causes sums up why no alternative matches. Paths start at the value itself.
-func (f finding) causes(value any) string {
+func (f finding) causes() string {
 	var texts []string
-	for _, err := range f.err.Causes {
-		for _, cause := range sorted(collect(nil, err, value)) {
-			text := cause.message(value)
-			if len(cause.at) > len(f.at) {
-				text = clip(pointer(cause.at[len(f.at):]), maxEcho) + " " + text
-			}
-			if !slices.Contains(texts, text) {
-				texts = append(texts, text)
-			}
-			if len(texts) == maxFaults { // more than fit into a message
-				break
-			}
+	for _, found := range f.Causes {
+		cause := finding(found)
+		text := cause.message()
+		if len(cause.At) > len(f.At) {
+			text = clip(pointer(cause.At[len(f.At):]), maxEcho) + " " + text
+		}
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+		if len(texts) == maxFaults { // more than fit into a message
+			break
 		}
 	}
 	if len(texts) == 0 {

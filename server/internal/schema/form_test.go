@@ -63,8 +63,8 @@ func TestFormatsOfFormsAreChecked(t *testing.T) {
 	} {
 		s, err := schema.ParseForm(jsontext.Value(`{"type":"object","properties":{"p":{"type":"string","format":"` + format + `"}}}`))
 		require.NoError(t, err)
-		require.Empty(t, s.Validate(jsontext.Value(`{"p":"`+values[0]+`"}`)), format)
-		require.NotEmpty(t, s.Validate(jsontext.Value(`{"p":"`+values[1]+`"}`)), format)
+		require.Empty(t, s.Faults(jsontext.Value(`{"p":"`+values[0]+`"}`)), format)
+		require.NotEmpty(t, s.Faults(jsontext.Value(`{"p":"`+values[1]+`"}`)), format)
 	}
 }
 
@@ -90,10 +90,10 @@ func TestFormFor(t *testing.T) {
 		`"g":{"type":"string","description":"when","format":"date-time"},"h":{"type":"string","format":"uri"},"i":{"type":"integer","minimum":0}},`+
 		`"required":["a","c","d","e","f","g","i"]}`, string(s.JSON()))
 	var v all
-	require.Empty(t, s.Decode(jsontext.Value(`{"a":true,"c":2e0,"d":1,"e":"x","f":[],"g":"2026-01-02T03:04:05Z","h":"x:y","i":5,"z":{"deep":[1.0]}}`), &v))
+	require.Empty(t, s.Fill(jsontext.Value(`{"a":true,"c":2e0,"d":1,"e":"x","f":[],"g":"2026-01-02T03:04:05Z","h":"x:y","i":5,"z":{"deep":[1.0]}}`), &v))
 	require.Equal(t, uint8(2), v.C)
 	require.Equal(t, "x:y", *v.H)
-	require.NotEmpty(t, s.Decode(jsontext.Value(`{"a":true,"c":256,"d":1,"e":"x","f":[],"g":"2026-01-02T03:04:05Z","i":5}`), &v))
+	require.NotEmpty(t, s.Fill(jsontext.Value(`{"a":true,"c":256,"d":1,"e":"x","f":[],"g":"2026-01-02T03:04:05Z","i":5}`), &v))
 
 	for name, tt := range map[string]struct {
 		typ  reflect.Type

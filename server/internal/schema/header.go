@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/server/internal/schema/evaluate"
 )
 
 // headerKeyword is the annotation that asks clients to repeat an argument in an
@@ -197,7 +199,7 @@ func SameAsHeader(value jsontext.Value, text string) bool {
 }
 
 func sameNumber(a, b jsontext.Value) bool {
-	if b.Kind() != '0' || !b.IsValid() || !numberInBounds(a) || !numberInBounds(b) {
+	if b.Kind() != '0' || !b.IsValid() || !evaluate.NumberInBounds(a) || !evaluate.NumberInBounds(b) {
 		return false
 	}
 	x, okA := new(big.Rat).SetString(string(a))

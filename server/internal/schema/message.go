@@ -6,12 +6,13 @@ import (
 	"strconv"
 	"strings"
 
-	jsv "github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/vitrine-mcp/vitrine/server/internal/schema/evaluate"
 )
 
 // countMessage words the kinds that count characters, items or properties.
-func countMessage(k jsv.ErrorKind) string {
+func countMessage(k any) string {
 	switch k := k.(type) {
 	case *kind.MinLength:
 		return fmt.Sprintf("must have at least %d characters, has %d", k.Want, k.Got)
@@ -31,16 +32,18 @@ func countMessage(k jsv.ErrorKind) string {
 		return fmt.Sprintf("items must be unique, items %d and %d are equal", k.Duplicates[0], k.Duplicates[1])
 	case *kind.Contains:
 		return "has no item that matches the schema under \"contains\""
-	case *kind.MinContains:
-		return fmt.Sprintf("must have at least %d items that match the schema under \"contains\", has %d", k.Want, len(k.Got))
-	case *kind.MaxContains:
-		return fmt.Sprintf("must have at most %d items that match the schema under \"contains\", has %d", k.Want, len(k.Got))
+	case *evaluate.Contained:
+		bound := "least"
+		if k.AtMost {
+			bound = "most"
+		}
+		return fmt.Sprintf("must have at %s %d items that match the schema under \"contains\", has %d", bound, k.Want, k.Got)
 	}
 	return ""
 }
 
 // rangeMessage words the kinds that bound a number.
-func rangeMessage(k jsv.ErrorKind) string {
+func rangeMessage(k any) string {
 	switch k := k.(type) {
 	case *kind.Minimum:
 		return "must be at least " + decimal(k.Want)

@@ -25,7 +25,7 @@ func TestDiscreetRepeatsNothingOfTheValue(t *testing.T) {
 		`{"named":{"SECRET":1}}`:                    "/named: property name",
 		`{"any":{"SECRET":1}}`:                      "/any: matches none of the alternatives",
 	} {
-		faults := s.Validate(jsontext.Value(value))
+		faults := s.Faults(jsontext.Value(value))
 		require.Len(t, faults, 1, value)
 		require.Equal(t, want, s.Discreet(faults[0]))
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/server/internal/schema/evaluate"
 )
 
 // admits reads a JSON value and reports whether it satisfies those rules of the schema that
@@ -122,7 +124,7 @@ func skipValue(b []byte, i int) (int, bool) {
 			i, ok = skipString(b, i)
 		default:
 			end := skipWord(b, i)
-			ok = end > i && (c != '-' && (c < '0' || c > '9') || numberInBounds(b[i:end]))
+			ok = end > i && (c != '-' && (c < '0' || c > '9') || evaluate.NumberInBounds(b[i:end]))
 			i = end
 		}
 		if !ok || depth <= 0 {

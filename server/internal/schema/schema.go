@@ -12,6 +12,7 @@
 package schema
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -22,6 +23,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	jsv "github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/vitrine-mcp/vitrine/server/internal/schema/evaluate"
 )
 
 // A Schema is a compiled JSON Schema. It never changes after [For] or [Parse]
@@ -29,6 +32,7 @@ import (
 type Schema struct {
 	raw      jsontext.Value
 	compiled *jsv.Schema
+	program  *evaluate.Program
 	object   bool // the root says "type": "object"
 	headers  []Header
 	names    map[string]bool // of all properties in the schema
@@ -77,23 +81,24 @@ func (s *Schema) ProvenByType() bool { return s.proven }
 func (s *Schema) Headers() []Header { return slices.Clone(s.headers) }
 
 // Validate checks a value and returns its faults in the order of their paths, nil if it is
-// valid. If there are more than 32, a last one counts the rest. Text that is not strict JSON
-// is one fault.
-func (s *Schema) Validate(raw jsontext.Value) []Fault {
-	value, at, err := parseValue(raw, 0)
+// valid. If there are more than 32, the last one says so: the others are not looked for. Text
+// that is not strict JSON is one fault.
+//
+// A validation that takes more than so many steps ends with [ErrSteps], one whose context is done
+// with the cause of the context.
+func (s *Schema) Validate(ctx context.Context, steps int, raw jsontext.Value) ([]Fault, error) {
+	findings, more, err := s.program.Run(ctx, raw, steps)
+	if err == evaluate.ErrSyntax {
+		return []Fault{syntaxFault(explain(raw))}, nil
+	}
 	if err != nil {
-		return []Fault{syntaxFault(at, err)}
+		return nil, err
 	}
-	err = s.compiled.Validate(value)
-	if err == nil {
-		return nil
-	}
-	invalid, ok := err.(*jsv.ValidationError)
-	if !ok {
-		return []Fault{fault("", "cannot be validated: %v", err)}
-	}
-	return faultsOf(invalid, value)
+	return worded(findings, more), nil
 }
+
+// ErrSteps says that a validation was given up because it took too many steps.
+var ErrSteps = evaluate.ErrSteps
 
 func syntaxFault(at string, err error) Fault {
 	if err == errNumber {
@@ -149,11 +154,11 @@ func compile(raw jsontext.Value, from origin) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	compiled, err := compileDoc(doc, from)
+	compiled, program, err := compileDoc(doc, from)
 	if err != nil {
 		return nil, err
 	}
-	s := &Schema{raw: slices.Clone(raw), compiled: compiled, headers: walk.headers, names: walk.names}
+	s := &Schema{raw: slices.Clone(raw), compiled: compiled, program: program, headers: walk.headers, names: walk.names}
 	if err := s.raw.Compact(); err != nil {
 		return nil, err
 	}
@@ -183,7 +188,7 @@ func checkDialect(doc any) error {
 	return nil
 }
 
-func compileDoc(doc any, from origin) (*jsv.Schema, error) {
+func compileDoc(doc any, from origin) (*jsv.Schema, *evaluate.Program, error) {
 	c := jsv.NewCompiler()
 	c.DefaultDraft(jsv.Draft2020)
 	c.UseLoader(refuse{})
@@ -192,16 +197,17 @@ func compileDoc(doc any, from origin) (*jsv.Schema, error) {
 		c.AssertFormat()
 	}
 	if err := c.AddResource(location, doc); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	compiled, err := c.Compile(location)
 	if err == nil {
-		return compiled, nil
+		program, err := evaluate.Compile(c, location, doc)
+		return compiled, program, err
 	}
 	if invalid, ok := invalidSchema(err); ok {
-		return nil, fmt.Errorf("is not a valid JSON Schema: %s", joined(faultsOf(invalid, doc), "; ", Fault.String))
+		return nil, nil, fmt.Errorf("is not a valid JSON Schema: %s", joined(schemaFaults(invalid, doc), "; ", Fault.String))
 	}
-	return nil, fmt.Errorf("cannot be compiled: %w", err)
+	return nil, nil, fmt.Errorf("cannot be compiled: %w", err)
 }
 
 // refuse is a loader that loads nothing. The validator's default loader reads files.

@@ -239,7 +239,7 @@ func TestProvenByType(t *testing.T) {
 		assert.True(t, s.ProvenByType(), "%T", value)
 		raw, err := jsonv2.Marshal(value)
 		require.NoError(t, err)
-		assert.Empty(t, s.Validate(raw), "%s", raw)
+		assert.Empty(t, s.Faults(raw), "%s", raw)
 	}
 
 	unproven := []any{struct{ *Embedded }{}, []onlyIn{{}}, map[string]struct{ V *onlyIn }{"a": {&onlyIn{}}}}
@@ -249,7 +249,7 @@ func TestProvenByType(t *testing.T) {
 		assert.False(t, s.ProvenByType(), "%T", value)
 		raw, err := jsonv2.Marshal(value)
 		require.NoError(t, err)
-		assert.NotEmpty(t, s.Validate(raw), "%T is called unproven, but %s is valid", value, raw)
+		assert.NotEmpty(t, s.Faults(raw), "%T is called unproven, but %s is valid", value, raw)
 	}
 
 	given, err := schema.Parse(jsontext.Value(`true`))
@@ -276,12 +276,12 @@ func TestParseKeepsTheSchema(t *testing.T) {
 	raw[0] = 'x'
 	assert.Equal(t, byte('{'), s.JSON()[0], "the schema must not share the caller's bytes")
 
-	assert.Empty(t, s.Validate(jsontext.Value(`{"z":"n","a":1,"self":"x"}`)))
+	assert.Empty(t, s.Faults(jsontext.Value(`{"z":"n","a":1,"self":"x"}`)))
 	assert.Equal(t, []schema.Fault{
 		{Path: "", Message: `missing required property "z"`},
 		{Path: "/a", Message: "must be at least 1"},
 		{Path: "/self", Message: "must be a string, got number"},
-	}, s.Validate(jsontext.Value(`{"a":0,"self":5}`)))
+	}, s.Faults(jsontext.Value(`{"a":0,"self":5}`)))
 }
 
 func TestParseReturnsErrors(t *testing.T) {
@@ -327,15 +327,15 @@ func TestParseDialects(t *testing.T) {
 	draft4 := `{"$schema":"http://json-schema.org/draft-04/schema#","type":"number","minimum":1,"exclusiveMinimum":true}`
 	s, err := schema.Parse(jsontext.Value(draft4))
 	require.NoError(t, err)
-	assert.NotEmpty(t, s.Validate(jsontext.Value(`1`)))
+	assert.NotEmpty(t, s.Faults(jsontext.Value(`1`)))
 	for _, dialect := range []string{
 		"http://json-schema.org/draft-06/schema#", "https://json-schema.org/draft-07/schema", "http://json-schema.org/draft-07/schema#",
 		"https://json-schema.org/draft/2019-09/schema", "https://json-schema.org/draft/2020-12/schema#",
 	} {
 		s, err := schema.Parse(jsontext.Value(`{"$schema":"` + dialect + `","type":"number","exclusiveMinimum":1}`))
 		require.NoError(t, err, dialect)
-		assert.NotEmpty(t, s.Validate(jsontext.Value(`1`)), dialect)
-		assert.Empty(t, s.Validate(jsontext.Value(`1.5`)), dialect)
+		assert.NotEmpty(t, s.Faults(jsontext.Value(`1`)), dialect)
+		assert.Empty(t, s.Faults(jsontext.Value(`1.5`)), dialect)
 	}
 
 	formats := map[string]bool{ // does a format reject?
@@ -346,7 +346,7 @@ func TestParseDialects(t *testing.T) {
 	for raw, rejects := range formats {
 		s, err := schema.Parse(jsontext.Value(raw))
 		require.NoError(t, err)
-		assert.Equal(t, rejects, s.Validate(jsontext.Value(`"nobody"`)) != nil, raw)
+		assert.Equal(t, rejects, s.Faults(jsontext.Value(`"nobody"`)) != nil, raw)
 	}
 }
 
@@ -381,8 +381,8 @@ func TestSchemaIsSafeForConcurrentUse(t *testing.T) {
 		wg.Go(func() {
 			for range 100 {
 				var out in
-				assert.Empty(t, s.Decode(jsontext.Value(`{"a":["x"],"b":{}}`), &out))
-				assert.Len(t, s.Decode(jsontext.Value(`{"a":[1],"b":[],"c":1}`), &out), 3)
+				assert.Empty(t, s.Fill(jsontext.Value(`{"a":["x"],"b":{}}`), &out))
+				assert.Len(t, s.Fill(jsontext.Value(`{"a":[1],"b":[],"c":1}`), &out), 3)
 			}
 		})
 	}
@@ -406,9 +406,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		faults := s.Validate(value)
+		faults := s.Faults(value)
 		var into any
-		if decoded := s.Decode(value, &into); faults != nil {
+		if decoded := s.Fill(value, &into); faults != nil {
 			assert.Equal(t, faults, decoded)
 		}
 		_, err = schema.Parse(s.JSON())

@@ -70,7 +70,7 @@ func TestTagsAreKeywords(t *testing.T) {
 		`"size":"s"`:                          `required`,
 	} {
 		var v tagged
-		faults := s.Decode(jsontext.Value(`{`+member+`}`), &v)
+		faults := s.Fill(jsontext.Value(`{`+member+`}`), &v)
 		require.NotEmpty(t, faults, member)
 		require.Contains(t, faults[0].String(), want, member)
 		require.Zero(t, v, member)
@@ -81,14 +81,14 @@ func TestDefaultsOfMissingMembers(t *testing.T) {
 	s, err := schema.For(reflect.TypeFor[tagged]())
 	require.NoError(t, err)
 	var v tagged
-	require.Empty(t, s.Decode(jsontext.Value(`{"name":"ada"}`), &v))
+	require.Empty(t, s.Fill(jsontext.Value(`{"name":"ada"}`), &v))
 	require.Equal(t, tagged{
 		Name: "ada", Size: "s", Level: 2, Share: 0.25, On: true, Tags: []string{"x", "y"}, Sizes: []int{1, 2},
 		Labels: map[string]int{"a": 1}, Raw: []any{1.0, nil}, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}, v)
 
 	v = tagged{}
-	require.Empty(t, s.Decode(jsontext.Value(`{"name":"ada","size":"l","level":1,"on":false,"tags":["z"],"sizes":[],"labels":{},"raw":null}`), &v))
+	require.Empty(t, s.Fill(jsontext.Value(`{"name":"ada","size":"l","level":1,"on":false,"tags":["z"],"sizes":[],"labels":{},"raw":null}`), &v))
 	require.Equal(t, tagged{
 		Name: "ada", Size: "l", Level: 1, Share: 0.25, Tags: []string{"z"}, Sizes: []int{}, Labels: map[string]int{},
 		At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
@@ -113,12 +113,12 @@ func TestDefaultsAtAllDepths(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, s.ProvenByType(), "defaults refuse nothing")
 	var v outer
-	require.Empty(t, s.Decode(jsontext.Value(`{"m":1,"list":[{"m":2},{"n":0,"m":3}],"map":{"a":{"m":4}},"ptr":{"m":5.0}}`), &v))
+	require.Empty(t, s.Fill(jsontext.Value(`{"m":1,"list":[{"m":2},{"n":0,"m":3}],"map":{"a":{"m":4}},"ptr":{"m":5.0}}`), &v))
 	require.Equal(t, outer{
 		inner: inner{7, 1}, List: []inner{{7, 2}, {0, 3}}, Map: map[string]inner{"a": {7, 4}}, Ptr: &inner{7, 5}, Half: inner{7, 1},
 	}, v)
-	require.NotEmpty(t, s.Decode(jsontext.Value(`{"list":[],"map":{}}`), &v), "m has no default")
-	require.NotEmpty(t, s.Decode(jsontext.Value(`{"m":1,"m":2,"list":[],"map":{}}`), &v), "a name that is there twice")
+	require.NotEmpty(t, s.Fill(jsontext.Value(`{"list":[],"map":{}}`), &v), "m has no default")
+	require.NotEmpty(t, s.Fill(jsontext.Value(`{"m":1,"m":2,"list":[],"map":{}}`), &v), "a name that is there twice")
 
 	out, err := schema.ForOutput(reflect.TypeFor[inner]())
 	require.NoError(t, err)

@@ -1,9 +1,11 @@
 package schema
 
 import (
+	"context"
 	"encoding/json" // for RawMessage, the form in which jsonschema-go takes JSON values
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -211,7 +213,11 @@ func (s *shape) checkValue(p *jsonschema.Schema, v jsontext.Value, from origin) 
 	if err != nil {
 		return err
 	}
-	if faults := sch.Validate(v); len(faults) > 0 {
+	faults, err := sch.Validate(context.Background(), math.MaxInt, v)
+	if err != nil {
+		return err
+	}
+	if len(faults) > 0 {
 		return errors.New(faults[0].String())
 	}
 	if err := jsonv2.Unmarshal(s.completed(v), reflect.New(s.typ).Interface()); err != nil && v.Kind() != 'n' {

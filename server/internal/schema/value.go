@@ -6,18 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
-)
 
-// Bounds on a number's literal. The validator computes with big rationals: 1e1000000
-// takes milliseconds, a larger exponent makes it panic (v6.0.3, numValidate), and the time
-// for many digits grows with the square of their number. Every float64 and every 64-bit
-// integer is far within the bounds.
-const (
-	maxNumberLen = 512
-	maxExponent  = 512
+	"github.com/vitrine-mcp/vitrine/server/internal/schema/evaluate"
 )
 
 // errNumber is the fault of a number outside the bounds.
@@ -34,16 +26,10 @@ func parseValue(raw jsontext.Value, depth int) (any, string, error) {
 		if _, err = dec.ReadToken(); err == io.EOF {
 			return value, "", nil
 		} else if err == nil {
-			err = errors.New("unexpected data after the value")
+			err = errTrailing
 		}
 	}
-	at := string(dec.StackPointer())
-	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		at, err = string(syntactic.JSONPointer), syntactic.Err
-	}
-	if err == io.ErrUnexpectedEOF || err == io.EOF {
-		err = errors.New("unexpected end of JSON")
-	}
+	at, err := explained(dec, err)
 	return nil, at, err
 }
 
@@ -62,7 +48,7 @@ func nextValue(dec *jsontext.Decoder, depth int) (any, error) {
 		return token.String(), nil
 	case '0':
 		literal := token.String()
-		if !numberInBounds([]byte(literal)) {
+		if !evaluate.NumberInBounds([]byte(literal)) {
 			return nil, errNumber
 		}
 		return json.Number(literal), nil
@@ -95,15 +81,44 @@ func nextValue(dec *jsontext.Decoder, depth int) (any, error) {
 	return nil, nil
 }
 
-// numberInBounds checks the literal of a JSON number.
-func numberInBounds(literal []byte) bool {
-	if len(literal) > maxNumberLen {
-		return false
+// explain returns what is wrong with a text that the evaluation does not take for strict JSON, and the
+// JSON pointer of its place.
+func explain(raw jsontext.Value) (string, error) {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
+	err := explainValue(dec)
+	if err == nil {
+		if _, err = dec.ReadToken(); err == nil {
+			err = errTrailing
+		}
 	}
-	i := bytes.IndexAny(literal, "eE")
-	if i < 0 {
-		return true
+	return explained(dec, err)
+}
+
+func explainValue(dec *jsontext.Decoder) error {
+	for {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		if token.Kind() == '0' && !evaluate.NumberInBounds([]byte(token.String())) {
+			return errNumber
+		}
+		if dec.StackDepth() == 0 {
+			return nil
+		}
 	}
-	exponent, err := strconv.Atoi(string(literal[i+1:]))
-	return err == nil && exponent >= -maxExponent && exponent <= maxExponent
+}
+
+var errTrailing = errors.New("unexpected data after the value")
+
+// explained returns the place and the words of an error of the decoder.
+func explained(dec *jsontext.Decoder, err error) (string, error) {
+	at := string(dec.StackPointer())
+	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		at, err = string(syntactic.JSONPointer), syntactic.Err
+	}
+	if err == io.ErrUnexpectedEOF || err == io.EOF {
+		err = errors.New("unexpected end of JSON")
+	}
+	return at, err
 }

@@ -1,0 +1,239 @@
+package evaluate
+
+import (
+	"bytes"
+	"errors"
+	"hash/maphash"
+	"math"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// maxNesting bounds the recursion over a value. It is the bound of jsontext.
+const maxNesting = 10000
+
+// ErrSyntax says that a text is not strict JSON, or that a number in it is out of bounds.
+var ErrSyntax = errors.New("not strict JSON")
+
+// An entry is one value, or the name of a member, of a document. An object has the entries of its
+// names and values after it, in pairs, an array those of its items. An entry takes 12 bytes: a tree
+// of Go values would need from 40 bytes (a number) to 400 (an object with one member) for each.
+type entry struct {
+	start uint32 // offset of the first byte
+	// size is the offset after the last byte of a string, a number or a name, and the number of
+	// members or items of an object or an array.
+	size uint32
+	next uint32 // index of the entry after this one and all that is in it
+}
+
+// A document is the text of a JSON value and the places of all values in it. The value has index 0.
+type document struct {
+	raw     []byte
+	entries []entry
+	names   []uint32 // the hash table of distinct, kept for the next object
+	scratch []byte   // text without escapes
+}
+
+// parse reads a text, and returns ErrSyntax if it is not strict JSON.
+func (d *document) parse(raw []byte) error {
+	d.raw, d.entries = raw, d.entries[:0]
+	if len(raw) > math.MaxInt32 {
+		return ErrSyntax
+	}
+	if n := len(raw)/2 + 2; n > cap(d.entries) {
+		if n > maxIdleEntries {
+			n = countEntries(raw)
+		}
+		d.entries = make([]entry, 0, n)
+	}
+	i := d.value(skipSpace(raw, 0), 0)
+	if i < 0 || skipSpace(raw, i) != len(raw) {
+		return ErrSyntax
+	}
+	return nil
+}
+
+// kind returns the type of a value.
+func (d *document) kind(v uint32) kinds { return kindsOf[d.first(v)] }
+
+// first returns the first byte of a value.
+func (d *document) first(v uint32) byte { return d.raw[d.entries[v].start] }
+
+// literal returns a string with its quotes, or a number.
+func (d *document) literal(v uint32) []byte {
+	e := d.entries[v]
+	return d.raw[e.start:e.size]
+}
+
+// text returns the text of a string or a name without escapes. It is valid until the next call.
+func (d *document) text(v uint32) []byte {
+	quoted := d.literal(v)
+	plain := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(plain, '\\') < 0 {
+		return plain
+	}
+	d.scratch, _ = jsontext.AppendUnquote(d.scratch[:0], quoted) // parse has checked it
+	return d.scratch
+}
+
+// length returns the bytes that a value takes in the text, with what separates it from the next.
+func (d *document) length(v uint32) int {
+	next := d.entries[v].next
+	if int(next) == len(d.entries) {
+		return len(d.raw) - int(d.entries[v].start)
+	}
+	return int(d.entries[next].start - d.entries[v].start)
+}
+
+// value reads a value and returns the offset after it, or a negative number.
+func (d *document) value(i, depth int) int {
+	if i >= len(d.raw) {
+		return -1
+	}
+	at := len(d.entries)
+	d.entries = append(d.entries, entry{start: uint32(i)})
+	var end int
+	switch d.raw[i] {
+	case '{', '[':
+		if depth >= maxNesting {
+			return -1
+		}
+		if d.raw[i] == '{' {
+			end = d.object(at, i, depth+1)
+		} else {
+			end = d.array(at, i, depth+1)
+		}
+		d.entries[at].next = uint32(len(d.entries))
+		return end
+	case '"':
+		end = d.string(i)
+	case 't':
+		end = skipLiteral(d.raw, i, "true")
+	case 'f':
+		end = skipLiteral(d.raw, i, "false")
+	case 'n':
+		end = skipLiteral(d.raw, i, "null")
+	default:
+		if end = skipNumber(d.raw, i); end >= 0 && !NumberInBounds(d.raw[i:end]) {
+			return -1
+		}
+	}
+	if end >= 0 {
+		d.entries[at].size, d.entries[at].next = uint32(end), uint32(at+1)
+	}
+	return end
+}
+
+func (d *document) array(at, i, depth int) int {
+	if i = skipSpace(d.raw, i+1); i < len(d.raw) && d.raw[i] == ']' {
+		return i + 1
+	}
+	for {
+		if i = d.value(i, depth); i < 0 {
+			return i
+		}
+		d.entries[at].size++
+		if i = skipSpace(d.raw, i); i >= len(d.raw) {
+			return -1
+		}
+		switch d.raw[i] {
+		case ',':
+			i = skipSpace(d.raw, i+1)
+		case ']':
+			return i + 1
+		default:
+			return -1
+		}
+	}
+}
+
+func (d *document) object(at, i, depth int) int {
+	if i = skipSpace(d.raw, i+1); i < len(d.raw) && d.raw[i] == '}' {
+		return i + 1
+	}
+	for {
+		name := len(d.entries)
+		end := d.string(i)
+		if end < 0 {
+			return -1
+		}
+		d.entries = append(d.entries, entry{uint32(i), uint32(end), uint32(name + 1)})
+		if i = skipSpace(d.raw, end); i >= len(d.raw) || d.raw[i] != ':' {
+			return -1
+		}
+		if i = d.value(skipSpace(d.raw, i+1), depth); i < 0 {
+			return -1
+		}
+		d.entries[at].size++
+		if i = skipSpace(d.raw, i); i >= len(d.raw) {
+			return -1
+		}
+		switch d.raw[i] {
+		case ',':
+			i = skipSpace(d.raw, i+1)
+		case '}':
+			if !d.distinct(uint32(at), len(d.entries)) {
+				return -1
+			}
+			return i + 1
+		default:
+			return -1
+		}
+	}
+}
+
+// nameSeed keeps a peer from choosing names that all have the same hash.
+var nameSeed = maphash.MakeSeed()
+
+// maxPairwise is the number of names up to which comparing all pairs is cheaper than hashing.
+const maxPairwise = 8
+
+// distinct reports whether no two members of an object have the same name. The entries of the object
+// end at end.
+func (d *document) distinct(object uint32, end int) bool {
+	count := int(d.entries[object].size)
+	if count <= maxPairwise {
+		return d.distinctPairs(object, end)
+	}
+	size := 2
+	for size < 2*count {
+		size *= 2
+	}
+	if cap(d.names) < size {
+		d.names = make([]uint32, size)
+	}
+	table := d.names[:size]
+	clear(table)
+	for at := object + 1; int(at) < end; at = d.entries[at+1].next {
+		slot := int(maphash.Bytes(nameSeed, d.text(at))) & (size - 1)
+		for table[slot] != 0 {
+			if d.sameText(at, table[slot]) {
+				return false
+			}
+			slot = (slot + 1) & (size - 1)
+		}
+		table[slot] = at
+	}
+	return true
+}
+
+func (d *document) distinctPairs(object uint32, end int) bool {
+	for a := object + 1; int(a) < end; a = d.entries[a+1].next {
+		for b := object + 1; b < a; b = d.entries[b+1].next {
+			if d.sameText(a, b) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// sameText reports whether two strings have the same text.
+func (d *document) sameText(a, b uint32) bool {
+	x, y := d.literal(a), d.literal(b)
+	if bytes.IndexByte(x, '\\') < 0 && bytes.IndexByte(y, '\\') < 0 {
+		return bytes.Equal(x, y)
+	}
+	first := bytes.Clone(d.text(a))
+	return bytes.Equal(first, d.text(b))
+}
