@@ -27,10 +27,10 @@ func SplitBatch(frame []byte, lim Limits) ([][]byte, error) {
 		return nil, err
 	}
 	if !IsBatch(frame) {
-		s := newScanner(frame)
+		s := newScanner(frame, lim.MaxDepth)
 		defer s.release()
 		if !s.message() {
-			return nil, syntaxError(frame, explain(frame), lim)
+			return nil, invalid(frame, lim)
 		}
 		return nil, batchError("a batch must be an array")
 	}
@@ -50,7 +50,8 @@ func SplitBatch(frame []byte, lim Limits) ([][]byte, error) {
 }
 
 // batchMembers reads the array and stops at the first member beyond limit. Without that,
-// a frame of one-byte members would take many times its size in memory.
+// a frame of one-byte members would take many times its size in memory. It skips the members
+// token by token, because the decoder reads a whole value by recursion.
 func batchMembers(frame []byte, limit int) ([][]byte, error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(frame), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if _, err := d.ReadToken(); err != nil {
@@ -58,12 +59,13 @@ func batchMembers(frame []byte, limit int) ([][]byte, error) {
 	}
 	var members [][]byte
 	for d.PeekKind() != ']' {
-		v, err := d.ReadValue()
-		if err != nil {
+		between := d.InputOffset()
+		if err := d.SkipValue(); err != nil {
 			return nil, err
 		}
 		end := int(d.InputOffset())
-		members = append(members, frame[end-len(v):end:end])
+		start := end - len(bytes.TrimLeft(frame[between:end], ", \t\r\n"))
+		members = append(members, frame[start:end:end])
 		if len(members) > limit {
 			return members, nil
 		}

@@ -48,7 +48,7 @@ func BenchmarkValidate(b *testing.B) {
 	b.Run("scanner", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			s := newScanner(frame)
+			s := newScanner(frame, maxNesting)
 			_ = s.message()
 			s.release()
 		}

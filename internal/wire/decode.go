@@ -13,10 +13,10 @@ func Decode(frame []byte, lim Limits) (env Envelope, err error) {
 	if err := checkSize(frame, lim); err != nil {
 		return Envelope{}, err
 	}
-	s := newScanner(frame)
+	s := newScanner(frame, lim.MaxDepth)
 	defer s.release()
 	if !s.message() {
-		return Envelope{}, syntaxError(frame, explain(frame), lim)
+		return Envelope{}, invalid(frame, lim)
 	}
 	if err := s.envelope(&env, lim); err != nil {
 		return Envelope{}, err // env may be half filled

@@ -6,7 +6,7 @@ type Limits struct {
 	// MaxBytes is the largest frame, in bytes. Default 4 MiB.
 	MaxBytes int
 	// MaxDepth is the deepest nesting of objects and arrays in one message; the
-	// message itself is level 1. Default 64.
+	// message itself is level 1. Default 64, at most 10 000.
 	MaxDepth int
 	// MaxBatch is the largest number of messages in one batch. Default 100.
 	MaxBatch int
@@ -23,7 +23,7 @@ func (l Limits) withDefaults() Limits {
 		d.MaxBytes = l.MaxBytes
 	}
 	if l.MaxDepth > 0 {
-		d.MaxDepth = l.MaxDepth
+		d.MaxDepth = min(l.MaxDepth, maxNesting)
 	}
 	if l.MaxBatch > 0 {
 		d.MaxBatch = l.MaxBatch

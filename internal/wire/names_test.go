@@ -79,7 +79,7 @@ func TestNamesReuseTheirMemory(t *testing.T) {
 	frame := []byte(`{"a":[` + strings.Repeat(object(2*maxPairwise)+",", 100) + `{}]}`)
 	s := new(scanner)
 	allocations := testing.AllocsPerRun(10, func() {
-		s.begin(frame)
+		s.begin(frame, maxNesting)
 		if !s.message() {
 			t.Fatal("refused")
 		}

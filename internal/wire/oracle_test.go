@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"errors"
 	"reflect"
 	"testing"
 
@@ -99,10 +100,17 @@ func checkOracle(t *testing.T, frame []byte, lim Limits) {
 	lim = lim.withDefaults()
 	want, fault := askOracle(frame)
 
-	s := newScanner(frame)
+	s := newScanner(frame, lim.MaxDepth)
 	ok := s.message()
 	got := s.fields
 	s.release()
+	if got.depth > lim.MaxDepth && fault != nil { // what is nested deeper is not checked
+		bad := (*Error)(nil)
+		if _, err := Decode(frame, lim); !errors.As(err, &bad) || bad.Reason != ReasonTooDeep && bad.Reason != ReasonInvalidUTF8 && bad.Reason != ReasonTooLarge {
+			t.Fatalf("%q: too deep and broken, and refused with %v", frame, err)
+		}
+		return
+	}
 	switch {
 	case ok != (fault == nil):
 		t.Fatalf("%q: the scanner accepts it: %t; the decoder: %v", frame, ok, fault)

@@ -25,23 +25,26 @@ type scanner struct {
 	// notASCII has the highest bit of each byte, which marks a byte outside of ASCII. It is
 	// 0 once the rest of the frame is known to be UTF-8.
 	notASCII uint64
+	// maxDepth is [Limits.MaxDepth]. A value that is nested deeper is skipped, so that the
+	// input does not decide how large the stack becomes.
+	maxDepth int
 	names    nameStack
 	fields
 }
 
 const bad = -1
 
-// maxNesting bounds the recursion, whatever [Limits.MaxDepth] is. It is the bound of
-// jsontext, so that handlers can unmarshal every message that passes here.
+// maxNesting is the largest [Limits.MaxDepth]. It is the bound of jsontext, so that handlers
+// can unmarshal every message that passes here.
 const maxNesting = 10000
 
 // scanners holds idle scanners. A scanner in the pool has no reference to a frame. The plain version
 // is a new scanner for each frame.
 var scanners = sync.Pool{New: func() any { return new(scanner) }}
 
-func newScanner(frame []byte) *scanner {
+func newScanner(frame []byte, maxDepth int) *scanner {
 	s := scanners.Get().(*scanner)
-	s.begin(frame)
+	s.begin(frame, maxDepth)
 	return s
 }
 
@@ -51,8 +54,8 @@ func (s *scanner) release() {
 	scanners.Put(s)
 }
 
-func (s *scanner) begin(frame []byte) {
-	s.frame, s.names.frame, s.notASCII = frame, frame, highBits
+func (s *scanner) begin(frame []byte, maxDepth int) {
+	s.frame, s.names.frame, s.notASCII, s.maxDepth = frame, frame, highBits, maxDepth
 }
 
 // reset forgets the frame. It runs on release and not on start, so that an idle scanner
@@ -63,7 +66,8 @@ func (s *scanner) reset() {
 }
 
 // message reads the whole frame. It does not look into an array: the caller rejects or
-// splits a batch.
+// splits a batch. If s.depth is larger than s.maxDepth afterwards, the message is too deep,
+// and the grammar of what is nested deeper was not checked.
 func (s *scanner) message() bool {
 	i := space(s.frame, 0)
 	if i == len(s.frame) {
@@ -101,9 +105,10 @@ func (s *scanner) value(i, depth int, f field) int {
 }
 
 func (s *scanner) object(i, depth int, f field) int {
-	if !s.nest(depth) {
-		return bad
+	if depth > s.maxDepth {
+		return s.skip(i, depth)
 	}
+	s.depth = max(s.depth, depth)
 	mark := s.names.mark()
 	b := s.frame
 	i = space(b, i+len("{"))
@@ -151,9 +156,10 @@ func (s *scanner) object(i, depth int, f field) int {
 }
 
 func (s *scanner) array(i, depth int) int {
-	if !s.nest(depth) {
-		return bad
+	if depth > s.maxDepth {
+		return s.skip(i, depth)
 	}
+	s.depth = max(s.depth, depth)
 	b := s.frame
 	i = space(b, i+len("["))
 	if i < len(b) && b[i] == ']' {
@@ -177,10 +183,29 @@ func (s *scanner) array(i, depth int) int {
 	}
 }
 
-// nest records that the frame nests as deep as depth, and reports whether it may.
-func (s *scanner) nest(depth int) bool {
-	s.depth = max(s.depth, depth)
-	return depth <= maxNesting
+// skip reads an object or array that is nested too deeply, to its closing bracket. It does not
+// recurse. It checks strings only: the message will be refused, and its id may follow.
+func (s *scanner) skip(i, depth int) int {
+	b := s.frame
+	around := depth - 1
+	for depth = around; i < len(b); {
+		switch b[i] {
+		case '"':
+			if i, _ = s.text(i + len(`"`)); i == bad {
+				return bad
+			}
+			continue
+		case '{', '[':
+			depth++
+			s.depth = max(s.depth, depth)
+		case '}', ']':
+			if depth--; depth == around {
+				return i + len("}")
+			}
+		}
+		i++
+	}
+	return bad
 }
 
 // text reads a string from after its opening quote to after its closing quote, and reports

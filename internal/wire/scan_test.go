@@ -178,7 +178,7 @@ func (r randomJSON) space(b []byte) []byte {
 	return b
 }
 
-// jsontext allows 10 000 levels of nesting, whatever the limit of Vitrine is.
+// jsontext allows 10 000 levels of nesting. A larger limit counts as that.
 func TestScannerDepth(t *testing.T) {
 	for levels := maxNesting - 1; levels <= maxNesting+1; levels++ {
 		for _, innermost := range []string{``, `1`, `[]`, `{}`} {
@@ -232,7 +232,7 @@ func TestReleasedScannerKeepsNoFrame(t *testing.T) {
 	}{
 		{tracedCall, true}, {tracedCall[:300], true}, {frame.String() + "}", false}, {frame.String(), false},
 	} {
-		s.begin([]byte(tt.frame))
+		s.begin([]byte(tt.frame), 64)
 		s.message()
 		s.reset()
 		if s.frame != nil || s.names.frame != nil || s.found != [fieldCount]span{} || s.top != 0 || s.depth != 0 ||

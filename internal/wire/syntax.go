@@ -14,6 +14,15 @@ import (
 
 var errTrailing = errors.New("unexpected data after the message")
 
+// invalid returns the error for a frame that is invalid to the scanner. The decoder reads by
+// recursion, so it must not see a frame that is too deep.
+func invalid(frame []byte, lim Limits) *Error {
+	if depthExceeds(frame, lim.MaxDepth) {
+		return syntaxError(frame, nil, lim)
+	}
+	return syntaxError(frame, explain(frame), lim)
+}
+
 // explain returns the error of a jsontext.Decoder for a frame that is invalid to the scanner.
 // It reads names and values of the message, its params and their _meta one by one and
 // others as a whole, because the decoder words some faults differently in the two cases.
@@ -54,8 +63,8 @@ func checkTrailing(frame []byte, end int64) error {
 	return nil
 }
 
-// syntaxError turns an error of the JSON decoder into an [Error]. It runs on invalid
-// frames only, so it may look at the frame again.
+// syntaxError turns an error of the JSON decoder into an [Error]. The error may be nil for a
+// frame that is too deep. It runs on invalid frames only, so it may look at the frame again.
 func syntaxError(frame []byte, err error, lim Limits) *Error {
 	e := &Error{Code: mcp.CodeParseError, Reason: ReasonParseError}
 	var syn *jsontext.SyntacticError
