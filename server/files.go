@@ -10,7 +10,9 @@ import (
 	"io/fs"
 	"mime"
 	"path"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -43,7 +45,7 @@ type Files struct {
 
 // AddFiles registers the regular files of a directory and of those below it as one
 // resource template, whose URI template is f.URI followed by {+path}, with completion of
-// the paths. It replaces files that were registered under the same URI, as
+// the paths, for which at most 2000 entries of a directory are looked at. It replaces files that were registered under the same URI, as
 // [AddResourceTemplate] does. Files and directories whose name begins with a dot do not
 // exist. It panics on a mistake in the definition; see [TryAddFiles].
 func AddFiles(s *Server, f Files) {
@@ -73,22 +75,49 @@ func shown(name string) bool {
 	return fs.ValidPath(name) && name != "." && !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.")
 }
 
-// read reads one file. It calls Stat before Open, because opening a named pipe waits for its
-// other end.
+// stat describes a file or directory. It comes before Open, because opening a named pipe waits for
+// its other end.
+func (f *Files) stat(name string) (fs.FileInfo, error) {
+	info, err := fs.Stat(f.FS, name)
+	return info, fileFault(err)
+}
+
+// fileFault returns the error for a file that cannot be read. It is the caller's fault if the name
+// cannot be that of a file below the directory.
+func fileFault(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid), errors.Is(err, syscall.ENOTDIR),
+		errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ELOOP), leavesRoot(err):
+		return ErrResourceNotFound
+	case errors.Is(err, fs.ErrPermission):
+		return mcp.NewError(mcp.CodeInvalidParams, "the file must not be read: permission denied")
+	}
+	return err
+}
+
+// leavesRoot reports whether a link leads out of an [os.Root]. Package os does not export the error.
+func leavesRoot(err error) bool {
+	var fault *fs.PathError
+	return errors.As(err, &fault) && fault.Err.Error() == "path escapes from parent"
+}
+
+// read reads one file.
 func (f *Files) read(name string) ([]mcp.ResourceContents, error) {
 	if !shown(name) {
 		return nil, ErrResourceNotFound
 	}
-	info, err := fs.Stat(f.FS, name)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) || err == nil && !info.Mode().IsRegular() {
-		return nil, ErrResourceNotFound
+	info, err := f.stat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = ErrResourceNotFound
 	}
 	if err != nil {
 		return nil, err
 	}
 	file, err := f.FS.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, fileFault(err)
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, f.MaxBytes+1))
@@ -107,25 +136,52 @@ func (f *Files) read(name string) ([]mcp.ResourceContents, error) {
 	return []mcp.ResourceContents{contents}, nil
 }
 
+const (
+	// maxListed bounds the entries of a directory that one completion looks at.
+	maxListed = 2000
+	// listedAtOnce is how many entries are read before the context is looked at again.
+	listedAtOnce = 250
+)
+
 // complete proposes the entries of the typed directory.
-func (f *Files) complete(_ context.Context, _ *Call, value string, _ map[string]string) (fit []string, err error) {
+func (f *Files) complete(ctx context.Context, _ *Call, value string, _ map[string]string) (fit []string, err error) {
 	dir, base := path.Split(value)
 	if dir != "" && !shown(strings.TrimSuffix(dir, "/")) {
 		return nil, nil
 	}
-	entries, err := fs.ReadDir(f.FS, path.Clean("./"+dir))
-	if err != nil {
-		return nil, nil // the directory does not exist
+	name := path.Clean("./" + dir)
+	if info, err := f.stat(name); err != nil || !info.IsDir() {
+		return nil, nil
 	}
-	for _, e := range entries {
-		name := dir + e.Name()
-		switch {
-		case !strings.HasPrefix(e.Name(), base) || !shown(name):
-		case e.IsDir():
-			fit = append(fit, name+"/")
-		default:
-			fit = append(fit, name)
+	file, err := f.FS.Open(name)
+	if err != nil {
+		return nil, nil // it was removed just now
+	}
+	defer file.Close()
+	list, ok := file.(fs.ReadDirFile)
+	for read := 0; ok && err == nil && ctx.Err() == nil && read < maxListed; {
+		var entries []fs.DirEntry
+		entries, err = list.ReadDir(listedAtOnce)
+		read += len(entries)
+		for _, e := range entries {
+			if name, proposed := proposal(dir, e); proposed && strings.HasPrefix(e.Name(), base) {
+				fit = append(fit, name)
+			}
 		}
 	}
-	return fit, nil
+	slices.Sort(fit)
+	return fit, context.Cause(ctx)
+}
+
+// proposal returns the name of an entry as a completion. Only directories and what may be a regular
+// file are proposed.
+func proposal(dir string, e fs.DirEntry) (name string, proposed bool) {
+	name = dir + e.Name()
+	switch {
+	case !shown(name):
+		return "", false
+	case e.IsDir():
+		return name + "/", true
+	}
+	return name, e.Type()&^fs.ModeSymlink == 0
 }

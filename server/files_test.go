@@ -59,7 +59,8 @@ func TestFiles(t *testing.T) {
 	require.Equal(t, mcp.NewError(mcp.CodeInvalidParams, "the file is larger than 10 bytes"), err)
 
 	for value, want := range map[string][]string{
-		"":        {"a/", "empty", "full", "large", "pipe", "readme.html"},
+		"":        {"a/", "empty", "full", "large", "readme.html"},
+		"pipe/":   {},
 		"r":       {"readme.html"},
 		"a":       {"a/"},
 		"a/":      {"a/b c.json", "a/pixel.png", "a/raw"},
