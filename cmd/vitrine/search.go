@@ -66,23 +66,24 @@ type searchOutput struct {
 // It is safe for concurrent use.
 type searcher struct {
 	root       *os.Root
-	maxEntries int // searchMaxEntries, less in tests
+	hidden     bool // files and folders whose names begin with a dot are searched, too
+	maxEntries int  // searchMaxEntries, less in tests
 }
 
 // newSearcher opens dir as the root folder. The caller closes the searcher.
-func newSearcher(dir string) (*searcher, error) {
+func newSearcher(dir string, hidden bool) (*searcher, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the root folder: %w", err)
 	}
-	return &searcher{root: root, maxEntries: searchMaxEntries}, nil
+	return &searcher{root: root, hidden: hidden, maxEntries: searchMaxEntries}, nil
 }
 
 func (s *searcher) close() error { return s.root.Close() }
 
 // search finds the lines that match in.Pattern in the text files below in.Path.
-// It skips folders and files named .git or node_modules, symbolic links, special
-// files, binary files, files of more than 8 MiB and files it may not read.
+// It skips folders and files named .git or node_modules, hidden ones unless s.hidden is set,
+// symbolic links, special files, binary files, files of more than 8 MiB and files it may not read.
 //
 // progress may be nil. It is called with the number of files that are done, at most 100 times,
 // with a larger number each time, on the calling goroutine.
@@ -123,8 +124,21 @@ func cleanSearchPath(p string) string {
 	return path.Clean(filepath.ToSlash(cmp.Or(p, ".")))
 }
 
-// skippedName reports whether files and folders of this name are left out.
-func skippedName(name string) bool { return name == ".git" || name == "node_modules" }
+// skips reports whether files and folders of this name are left out. Hidden files often have
+// secrets in them, as .env has. Names that begin with two dots are not hidden: Kubernetes mounts the
+// files of a ConfigMap in a folder with such a name.
+func (s *searcher) skips(name string) bool {
+	hidden := strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "..") && name != "."
+	return name == ".git" || name == "node_modules" || hidden && !s.hidden
+}
+
+// skipped names what is left out, for callers.
+func (s *searcher) skipped() string {
+	if s.hidden {
+		return "files and folders named .git or node_modules"
+	}
+	return "hidden files and folders, and those named node_modules,"
+}
 
 // list returns the regular files below in.Path whose names match in.Include, in
 // the order of their paths, and whether it stopped at the limit.
@@ -135,8 +149,8 @@ func (s *searcher) list(ctx context.Context, in searchInput) (files []string, tr
 		return nil, false, mcp.ToolErrorf("path %q is absolute: give a path relative to the root folder, or none to search all of it", in.Path)
 	case !filepath.IsLocal(filepath.FromSlash(start)):
 		return nil, false, mcp.ToolErrorf("path %q leaves the root folder: give a path below it, without \"..\"", in.Path)
-	case slices.ContainsFunc(strings.Split(start, "/"), skippedName):
-		return nil, false, mcp.ToolErrorf("path %q: .git and node_modules are not searched", in.Path)
+	case slices.ContainsFunc(strings.Split(start, "/"), s.skips):
+		return nil, false, mcp.ToolErrorf("path %q: %s are not searched", in.Path, s.skipped())
 	}
 	info, err := s.root.Stat(start)
 	switch {
@@ -149,7 +163,7 @@ func (s *searcher) list(ctx context.Context, in searchInput) (files []string, tr
 	case !info.IsDir():
 		return nil, false, mcp.ToolErrorf("path %q is neither a regular file nor a folder", in.Path)
 	}
-	w := walk{ctx: ctx, root: s.root, include: in.Include, left: s.maxEntries}
+	w := walk{ctx: ctx, searcher: s, include: in.Include, left: s.maxEntries}
 	if err := w.folder(start); err != nil && !errors.Is(err, errEnough) {
 		return nil, false, err
 	} else if err != nil {
@@ -164,8 +178,8 @@ var errEnough = errors.New("limit reached")
 // A walk lists one tree of folders. It is not fs.WalkDir, because that reads a
 // folder of any size to its end before it asks whether to go on.
 type walk struct {
+	*searcher
 	ctx     context.Context
-	root    *os.Root
 	include string // glob; empty means every name
 	left    int    // entries it may still look at
 	files   []string
@@ -182,7 +196,7 @@ func (w *walk) folder(dir string) error {
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
 		switch {
-		case skippedName(e.Name()):
+		case w.skips(e.Name()):
 		case e.IsDir():
 			if err := w.folder(name); err != nil {
 				return err

@@ -20,7 +20,7 @@ func newTestSearcher(t *testing.T, files map[string]string) (*searcher, string) 
 	for name, text := range files {
 		writeFile(t, filepath.Join(dir, filepath.FromSlash(name)), text)
 	}
-	s, err := newSearcher(dir)
+	s, err := newSearcher(dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +106,43 @@ func TestSearchCounts(t *testing.T) {
 	got, _ := json.Marshal(out)
 	if want := `{"matches":[],"filesSearched":3,"bytesSearched":8,"truncated":false}`; string(got) != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// Hidden files often have secrets in them. A folder whose name begins with two dots is how Kubernetes
+// mounts files.
+func TestHiddenFilesAreNotSearched(t *testing.T) {
+	s, dir := newTestSearcher(t, map[string]string{
+		".env": "needle\n", ".ssh/id": "needle\n", "a/.netrc": "needle\n", "..2026_11_22/note": "needle\n", "b": "needle\n",
+	})
+	all, err := newSearcher(dir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer all.close()
+	for _, tt := range []struct {
+		s    *searcher
+		want string
+	}{
+		{s, "..2026_11_22/note b"},
+		{all, "..2026_11_22/note .env .ssh/id a/.netrc b"},
+	} {
+		out, err := tt.s.search(t.Context(), searchInput{Pattern: "needle"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var paths []string
+		for _, m := range out.Matches {
+			paths = append(paths, m.Path)
+		}
+		if got := strings.Join(paths, " "); got != tt.want {
+			t.Errorf("hidden %t: found %q, want %q", tt.s.hidden, got, tt.want)
+		}
+	}
+	for _, path := range []string{".env", ".ssh", ".ssh/id", "a/.netrc"} {
+		if _, err := s.search(t.Context(), searchInput{Pattern: "x", Path: path}, nil); err == nil || !strings.Contains(err.Error(), "hidden files and folders") {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }
 
@@ -219,7 +256,7 @@ func TestNewSearcherErrors(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
 	writeFile(t, name, "x")
 	for _, dir := range []string{name, name + "-missing"} {
-		if _, err := newSearcher(dir); err == nil {
+		if _, err := newSearcher(dir, false); err == nil {
 			t.Errorf("%s: no error", dir)
 		}
 	}
@@ -233,7 +270,7 @@ func BenchmarkSearch(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	s, err := newSearcher(dir)
+	s, err := newSearcher(dir, false)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -252,7 +289,7 @@ func FuzzSearch(f *testing.F) {
 	f.Add("(a|b)*$", "aab\n\nb", true)
 	f.Add("^$", "\ufeff\n", false)
 	dir := f.TempDir()
-	s, err := newSearcher(dir)
+	s, err := newSearcher(dir, false)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -16,9 +16,12 @@ func serve(ctx context.Context, args []string) error {
 		Name: "vitrine", Version: service.ReadBuild().Version, Title: "Vitrine",
 		Description: "Searches the text files below a folder.",
 	}
-	var root string
+	var (
+		root   string
+		hidden bool
+	)
 	return service.RunFunc(ctx, info, func(_ context.Context, env *service.Env) (*server.Server, error) {
-		search, err := newSearcher(root)
+		search, err := newSearcher(root, hidden)
 		if err != nil {
 			return nil, err
 		}
@@ -35,5 +38,6 @@ func serve(ctx context.Context, args []string) error {
 	}, service.WithArgs(args), service.WithCommand("vitrine serve"),
 		service.WithFlags(func(fs *flag.FlagSet) {
 			fs.StringVar(&root, "root", ".", "`folder` below which search_text searches")
+			fs.BoolVar(&hidden, "hidden", false, "also search files and folders whose names begin with a dot, such as .env")
 		}))
 }

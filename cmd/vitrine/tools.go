@@ -17,8 +17,8 @@ func addSearch(srv *server.Server, s *searcher) {
 		Title: "Search text files",
 		Description: "Find the lines that match a regular expression in the text files below the root folder. " +
 			"Returns path, line number and text of each match, ordered by path. Skips binary files, files of more than " +
-			"8 MiB, and folders named .git or node_modules. Narrow a search with path and include; if truncated is true, " +
-			"there is more than was returned.",
+			"8 MiB, folders named .git or node_modules, and hidden files unless the server was started with --hidden. " +
+			"Narrow a search with path and include; if truncated is true, there is more than was returned.",
 		Annotations: readOnly(),
 	}, func(ctx context.Context, call *server.Call, in searchInput) (searchOutput, error) {
 		return s.search(ctx, in, func(done, total int) {
