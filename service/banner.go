@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 )
 
 // announce tells the addresses of the process. With JSON logs it writes a log record, otherwise a
@@ -22,7 +24,7 @@ func (p *process) announce() {
 		slog.Info("service.ready", "name", p.srv.Info().Name, "version", p.srv.Info().Version,
 			"build", ReadBuild().String(), "mcp", e.MCP, "admin", e.Admin, "stdio", p.cfg.Stdio)
 	} else {
-		fmt.Fprint(p.stderr, p.banner(e))
+		fmt.Fprint(logline.Text(p.stderr), p.banner(e))
 	}
 	p.listening(e)
 }

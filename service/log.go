@@ -5,6 +5,8 @@ import (
 	"log"
 	"log/slog"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 )
 
 // newLogHandler returns the log handler of the configuration.
@@ -12,9 +14,9 @@ func newLogHandler(w io.Writer, cfg *Config) slog.Handler {
 	opts := &slog.HandlerOptions{Level: cfg.LogLevel}
 	if cfg.LogFormat == "json" {
 		opts.ReplaceAttr = withUnit
-		return slog.NewJSONHandler(w, opts)
+		return slog.NewJSONHandler(logline.JSON(w), opts)
 	}
-	return slog.NewTextHandler(w, opts)
+	return slog.NewTextHandler(logline.Text(w), opts)
 }
 
 // withUnit replaces a duration by milliseconds and adds the unit to its key. JSON would have

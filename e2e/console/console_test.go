@@ -11,6 +11,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 )
 
 var (
@@ -185,6 +187,29 @@ func TestTextOfClientsIsNeverHTML(t *testing.T) {
 	}
 	if got := eval[string](t, p, "document.title"); got != "orders – Vitrine" {
 		t.Errorf("the title is %q", got)
+	}
+	p.clean(t)
+}
+
+// A character without a shape cannot make a text look like another one.
+func TestCharactersWithoutAShapeAreReplaced(t *testing.T) {
+	w := newWorld(t)
+	p := open(t, w)
+	eval[bool](t, p, `import('/console/dom.js').then((m) => { window.visible = m.visible; }), true`)
+	p.await(t, "window.visible")
+	shown := eval[[]int](t, p, `Array.from({length: 0x110000}, (_, c) => c).filter((c) => (c < 0xd800 || c > 0xdfff) && visible(String.fromCodePoint(c)) === String.fromCodePoint(c))`)
+	for _, c := range shown {
+		if r := rune(c); logline.Deceptive(r) && r != '\t' && r != '\n' {
+			t.Errorf("%U is shown as it is", r)
+		}
+	}
+	if len(shown) < 1_000_000 {
+		t.Errorf("only %d characters are shown as they are", len(shown))
+	}
+	for _, text := range []string{"日本語 עברית العربية", "naïve – “quoted”", "😀❤️"} {
+		if got := eval[string](t, p, fmt.Sprintf("visible(%q)", text)); got != text {
+			t.Errorf("%q is shown as %q", text, got)
+		}
 	}
 	p.clean(t)
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 )
 
 // A Page can be written as text. Errors of the writer are ignored, because they mean that the client
@@ -21,12 +23,12 @@ func Write(w http.ResponseWriter, req *http.Request, page Page) {
 	w.Header().Add("Vary", "Accept")
 	if WantsText(req) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		page.WriteText(w)
+		page.WriteText(logline.Text(w))
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	// An error means that the client has gone away.
-	_ = json.MarshalWrite(w, page, json.Deterministic(true), jsontext.WithIndent("  "), jsontext.AllowInvalidUTF8(true))
+	_ = json.MarshalWrite(logline.JSON(w), page, json.Deterministic(true), jsontext.WithIndent("  "), jsontext.AllowInvalidUTF8(true))
 }
 
 // WantsText reports whether a request asks for text and not for JSON, by ?format=text or by its

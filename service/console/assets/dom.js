@@ -1,7 +1,16 @@
 // Small helpers to make and to update elements. All text comes in as text nodes: nothing
-// that a client has sent is ever read as HTML.
+// that a client has sent is ever read as HTML, and no character of it changes how others look.
 
 const SVG = 'http://www.w3.org/2000/svg';
+
+// DECEPTIVE are the characters without a shape: controls, and those that turn the direction of
+// text, join others or end a line. Not those that choose between shapes of the character before.
+const DECEPTIVE = /(?!\p{Variation_Selector}|[\t\n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+
+// visible replaces them.
+export function visible(text) {
+  return typeof text === 'string' ? text.replace(DECEPTIVE, '\ufffd') : text;
+}
 
 // el makes an element. A prop that is a function is set as a property, all others as
 // attributes; null and false leave the attribute out.
@@ -10,9 +19,9 @@ export function el(tag, props = {}, ...children) {
   for (const [name, value] of Object.entries(props)) {
     if (value === null || value === false || value === undefined) continue;
     if (typeof value === 'function') node[name] = value;
-    else node.setAttribute(name, value === true ? '' : value);
+    else node.setAttribute(name, value === true ? '' : visible(value));
   }
-  node.append(...children.filter((c) => c !== null && c !== undefined));
+  node.append(...children.filter((c) => c !== null && c !== undefined).map(visible));
   return node;
 }
 
@@ -31,6 +40,7 @@ export function mark(name, word = name) {
 
 // setText touches the document only if the text is another one.
 export function setText(node, text) {
+  text = visible(text);
   if (node.textContent !== text) node.textContent = text;
 }
 
@@ -42,7 +52,7 @@ export function setData(node, name, value) {
 export function swap(node, description, make) {
   if (node.described === description) return;
   node.described = description;
-  node.replaceChildren(...[make()].flat().filter((c) => c !== null && c !== undefined));
+  node.replaceChildren(...[make()].flat().filter((c) => c !== null && c !== undefined).map(visible));
 }
 
 // keyed makes the children of a parent those that belong to the items, in their order.
