@@ -138,7 +138,7 @@ func (t *Telemetry) messageAttributes(attrs []attribute.KeyValue, info *Info) []
 		attrs = append(attrs, keyRequestID.String(logline.Printable(info.ID.String(), maxText)))
 	}
 	attrs = appendText(attrs, keyResourceURI, logline.Printable(info.URI, maxURI))
-	attrs = appendText(attrs, keySessionID, info.SessionID)
+	attrs = appendText(attrs, keySessionID, info.spanSession())
 	attrs = appendConn(attrs, info, keyClientAddress, keyClientPort)
 	attrs = t.appendPrincipal(attrs, info.Principal)
 	return t.appendPeer(attrs, info)

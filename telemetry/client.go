@@ -46,7 +46,7 @@ func (t *Telemetry) Ask(ctx context.Context, info Info) (meta map[string]string,
 
 // askAttributes returns the attributes of a request to the client when it is made.
 func askAttributes(info *Info) []attribute.KeyValue {
-	attrs := appendText([]attribute.KeyValue{keyMethod.String(info.Method)}, keySessionID, info.SessionID)
+	attrs := appendText([]attribute.KeyValue{keyMethod.String(info.Method)}, keySessionID, info.spanSession())
 	attrs = appendText(attrs, keyProtocolVersion, logline.Printable(string(info.Version), maxName))
 	return appendConn(attrs, info, keyServerAddress, keyServerPort)
 }

@@ -1,6 +1,8 @@
 package telemetry
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"hash/maphash"
 	"net/http"
 	"sync/atomic"
@@ -41,10 +43,10 @@ type Info struct {
 	// Principal is the principal of the client, or nil.
 	Principal *auth.Principal
 
-	// SessionID is the Mcp-Session-Id. Spans have all of it, pages only the first 8 bytes.
+	// SessionID is the Mcp-Session-Id. It is a credential, so it is shown nowhere.
 	SessionID string
-	// Session is the name of the session or the connection on pages. If it is empty, pages
-	// show the start of SessionID.
+	// Session is the name of the session or the connection on pages, and on spans if there is a
+	// SessionID. If it is empty, they have the start of a digest of SessionID.
 	Session string
 	// Client describes the client. If it is nil, ClientInfo does, in JSON.
 	Client     *mcp.Implementation
@@ -92,12 +94,21 @@ func (i *Info) client(known *clientNames) (name, version string) {
 	return logline.Printable(name, maxName), logline.Printable(version, maxName)
 }
 
-// shortSession returns the name of the session on pages.
-func (i *Info) shortSession() string {
-	if i.Session == "" && len(i.SessionID) > 8 {
-		return i.SessionID[:8]
+// sessionName returns the name of the session on pages. Nobody who reads it can use the session.
+func (i *Info) sessionName() string {
+	if i.Session == "" && i.SessionID != "" {
+		sum := sha256.Sum256([]byte(i.SessionID))
+		return hex.EncodeToString(sum[:4])
 	}
 	return i.Session
+}
+
+// spanSession returns the name of the session on spans, or "" if there is no id.
+func (i *Info) spanSession() string {
+	if i.SessionID == "" {
+		return ""
+	}
+	return i.sessionName()
 }
 
 // tenant returns the tenant of the principal, or "".

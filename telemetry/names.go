@@ -7,7 +7,7 @@ const (
 	keyMethod          attribute.Key = "mcp.method.name"            // the method; `_OTHER` for one that the server does not know
 	keyProtocolVersion attribute.Key = "mcp.protocol.version"       // the revision that the client speaks
 	keyResourceURI     attribute.Key = "mcp.resource.uri"           // the URI that a resources/* request names, cut to 1 KiB
-	keySessionID       attribute.Key = "mcp.session.id"             // the id of a legacy HTTP session
+	keySessionID       attribute.Key = "mcp.session.id"             // the name of a legacy HTTP session: the start of its id, or of a digest
 	keyRequestID       attribute.Key = "jsonrpc.request.id"         // the id of the request as text; not on notifications
 	keyToolName        attribute.Key = "gen_ai.tool.name"           // the registered tool
 	keyPromptName      attribute.Key = "gen_ai.prompt.name"         // the registered prompt

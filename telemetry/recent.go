@@ -155,7 +155,7 @@ func newRecentTrace(class string, op *Operation, out *Outcome, errorType string)
 	k.row = report.Trace{
 		Class: class, At: info.ArrivedAt.Round(0), Method: clip(info.Method, maxName), Tool: op.series.key.target,
 		RequestID: clip(info.ID.String(), maxText), Client: strings.Clone(name), ClientVersion: strings.Clone(version),
-		ProtocolVersion: clip(string(info.Version), maxName), Session: strings.Clone(info.shortSession()),
+		ProtocolVersion: clip(string(info.Version), maxName), Session: strings.Clone(info.sessionName()),
 		Transport: info.Transport, Remote: info.RemoteAddr,
 		Principal: clip(info.Principal.String(), maxName), Tenant: clip(info.tenant(), maxName),
 		Seconds: k.took.Seconds(), Outcome: string(out.Fate), ErrorType: errorType, ToolError: out.ToolError,

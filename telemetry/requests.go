@@ -96,7 +96,7 @@ func (t *Telemetry) reportRequest(state *RequestState, info *Info, now time.Time
 	row := report.Request{
 		ID: logline.Printable(info.ID.String(), maxText), Method: logline.Printable(info.Method, maxName),
 		Tool: info.Target, State: state.State, AgeSeconds: state.Age.Seconds(), Abandoned: state.Abandoned,
-		ProtocolVersion: logline.Printable(string(info.Version), maxName), Session: info.shortSession(),
+		ProtocolVersion: logline.Printable(string(info.Version), maxName), Session: info.sessionName(),
 		Transport: info.Transport, Remote: info.RemoteAddr,
 		Principal: logline.Printable(info.Principal.String(), maxName), Tenant: logline.Printable(info.tenant(), maxName),
 	}
@@ -133,7 +133,7 @@ func reportOutbound(state *OutboundState) report.Outbound {
 
 func (t *Telemetry) reportSession(state *SessionState, info *Info) report.Session {
 	row := report.Session{
-		Session: info.shortSession(), Transport: info.Transport, Remote: info.RemoteAddr, ProtocolVersion: string(info.Version),
+		Session: info.sessionName(), Transport: info.Transport, Remote: info.RemoteAddr, ProtocolVersion: string(info.Version),
 		AgeSeconds: state.Age.Seconds(), IdleSeconds: state.Idle.Seconds(), Requests: state.Requests, Streaming: state.Streaming,
 		Principal: logline.Printable(info.Principal.String(), maxName), Tenant: logline.Printable(info.tenant(), maxName),
 	}

@@ -224,11 +224,7 @@ func newBufferedSpan(s sdktrace.ReadOnlySpan) bufferedSpan {
 	}
 	attrs, events := s.Attributes(), s.Events()
 	for _, kv := range attrs[:min(len(attrs), maxSpanAttributes)] {
-		value := clip(kv.Value.String(), maxText)
-		if kv.Key == keySessionID {
-			value = value[:min(len(value), 8)] // the whole id would give access to the session
-		}
-		span.row.Attributes = append(span.row.Attributes, report.Attribute{Key: clip(string(kv.Key), maxName), Value: value})
+		span.row.Attributes = append(span.row.Attributes, report.Attribute{Key: clip(string(kv.Key), maxName), Value: clip(kv.Value.String(), maxText)})
 	}
 	for _, e := range events[:min(len(events), maxSpanEvents)] {
 		span.row.Events = append(span.row.Events, report.SpanEvent{Name: clip(e.Name, maxName), Text: eventText(e.Attributes)})

@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/vitrine-mcp/vitrine/internal/report"
@@ -158,10 +157,4 @@ func TestForeignProvider(t *testing.T) {
 	r.post(call("fail"), &sink{})
 	_, after := r.buffer().size()
 	require.Equal(t, before, after)
-}
-
-// The ID of a session is not shown, because its holder can use the session.
-func TestBufferedSpanHidesTheSession(t *testing.T) {
-	stub := tracetest.SpanStub{Attributes: []attribute.KeyValue{keySessionID.String("secret-session-id")}}
-	require.Equal(t, []report.Attribute{{Key: "mcp.session.id", Value: "secret-s"}}, newBufferedSpan(stub.Snapshot()).row.Attributes)
 }

@@ -101,7 +101,7 @@ func TestSessionOfAnotherServer(t *testing.T) {
 		time.Sleep(time.Minute)
 		row := page[report.Requests](t, tel.RequestsHandler(), "/debug/requests").Sessions[0]
 		require.Equal(t, report.Session{
-			Session: "01234567", Transport: "http", Remote: "192.0.2.7:4711", Client: "tester", ClientVersion: "1.2",
+			Session: "9f9f5111", Transport: "http", Remote: "192.0.2.7:4711", Client: "tester", ClientVersion: "1.2",
 			ProtocolVersion: "2025-11-25", AgeSeconds: 60,
 		}, row)
 		require.EqualValues(t, 1, value(gather(t, tel.Registry()), MetricSessionsActive, "transport", "http"))
