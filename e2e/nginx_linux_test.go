@@ -213,7 +213,7 @@ func TestNginxLetsAnyReplicaTakeAnAnswer(t *testing.T) {
 	t.Parallel()
 	const rounds = 8 // enough for an answer on the other replica: requests take turns
 	const tool = "test_input_required_result_request_state"
-	key := func(b byte) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32)) }
+	key := func(b byte) string { return base64.StdEncoding.EncodeToString(append(bytes.Repeat([]byte{b}, 31), ^b)) }
 	question := call(1, tool, object{}).with("io.modelcontextprotocol/clientCapabilities", object{"elicitation": object{}})
 	for name, keys := range map[string][2]string{
 		"one key":             {key(1), key(1)},

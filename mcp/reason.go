@@ -57,14 +57,15 @@ const (
 	RejectSessionUnknown RejectReason = "session_unknown"
 	RejectTooLarge       RejectReason = "too_large"
 	RejectParseError     RejectReason = "parse_error"
-	RejectRefused        RejectReason = "refused" // by a rule of the server, see [Refusal]
+	RejectRefused        RejectReason = "refused"       // by a rule of the server, see [Refusal]
+	RejectEra            RejectReason = "era_forbidden" // the server does not serve the era of the request
 )
 
 // RejectReasons lists every reject reason. The caller owns the slice.
 func RejectReasons() []RejectReason {
 	return []RejectReason{
 		RejectDuplicateID, RejectOverload, RejectShuttingDown, RejectNotInitialized,
-		RejectSessionUnknown, RejectTooLarge, RejectParseError, RejectRefused,
+		RejectSessionUnknown, RejectTooLarge, RejectParseError, RejectRefused, RejectEra,
 	}
 }
 
@@ -85,6 +86,7 @@ const (
 	RefuseContentType     RefuseReason = "content_type"     // the body is not JSON
 	RefuseContentEncoding RefuseReason = "content_encoding" // the body is compressed
 	RefuseVersion         RefuseReason = "version"          // the version header names no known revision
+	RefuseHeader          RefuseReason = "header"           // a header is repeated, or differs from the body
 )
 
 // Reasons that lie in the body, the session, or the state of the server.
@@ -109,7 +111,7 @@ const (
 func RefuseReasons() []RefuseReason {
 	return []RefuseReason{
 		RefuseHost, RefuseOrigin, RefuseAuthentication, RefuseMethod, RefuseAccept, RefuseContentType, RefuseContentEncoding,
-		RefuseVersion, RefuseBody, RefuseBodyTimeout, RefuseOverload, RefuseSessionUnknown, RefuseConflict,
+		RefuseVersion, RefuseHeader, RefuseBody, RefuseBodyTimeout, RefuseOverload, RefuseSessionUnknown, RefuseConflict,
 		RefuseShuttingDown, RefuseNoFlush, RefuseEventUnknown, RefuseEventStore,
 	}
 }
@@ -170,11 +172,12 @@ const (
 	StatePrincipal StateFault = "state_principal" // it was issued to another principal
 	StateTarget    StateFault = "state_target"    // it was issued for another method, tool, prompt or resource
 	StateArguments StateFault = "state_arguments" // it was issued for other arguments
+	StateUsed      StateFault = "state_used"      // it was used before, or another process has issued it, and states are for single use
 )
 
 // StateFaults lists every state fault. The caller owns the slice.
 func StateFaults() []StateFault {
 	return []StateFault{
-		StateMalformed, StateTooLarge, StateForeign, StateChanged, StateExpired, StatePrincipal, StateTarget, StateArguments,
+		StateMalformed, StateTooLarge, StateForeign, StateChanged, StateExpired, StatePrincipal, StateTarget, StateArguments, StateUsed,
 	}
 }

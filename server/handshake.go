@@ -11,9 +11,20 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
+// eras are the eras that a server speaks.
+type eras []mcp.Era
+
+// WithEras sets which eras of the protocol the server speaks. Without it the server speaks both. A
+// request of another era gets an error that names the revisions of the server.
+func WithEras(eras ...mcp.Era) Option { return optionFunc(func(c *config) { c.eras = eras }) }
+
+// SetEras is [WithEras] after New. Package service uses it for a flag. It must be called before the
+// first request.
+func (s *Server) SetEras(eras ...mcp.Era) { s.core.ServeOnly(eras...) }
+
 func (s *Server) discover(context.Context, *middleware.Request) (mcp.Result, error) {
 	return &mcp.DiscoverResult{
-		SupportedVersions: append(mcp.Versions(mcp.Modern), mcp.Versions(mcp.Legacy)...),
+		SupportedVersions: s.core.Versions(),
 		Capabilities:      s.announced(era.Modern),
 		Instructions:      s.instructions,
 		CacheHint:         s.listHint(),

@@ -86,7 +86,11 @@ type Limits struct {
 	MaxTaskBytes         int
 	// MaxAdminRequests bounds the requests that an admin listener of package service works
 	// on at once (default 64), beside those that have a bound of their own and the probes.
+	// MaxProfiles bounds the profiles that it takes at once (default 1), MaxProfileTime the
+	// length of each (default 1 min).
 	MaxAdminRequests int
+	MaxProfiles      int
+	MaxProfileTime   time.Duration
 	// MaxConsecutiveMalformed closes a byte stream after so many malformed frames in a row
 	// (default 100).
 	MaxConsecutiveMalformed int

@@ -69,6 +69,9 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 		Dispatcher: (*dispatcher)(s), Observer: s.observer, Logger: s.logger, Limits: limits.Limits(cfg.limits),
 		Authenticator: cfg.authenticator, Admission: admission(cfg.admission), Events: cfg.events.open(),
 	})
+	if len(cfg.eras) > 0 {
+		s.SetEras(cfg.eras...)
+	}
 	s.addRegistries()
 	if err := s.addServices(&cfg); err != nil {
 		return nil, err
@@ -98,6 +101,9 @@ func (s *Server) addServices(cfg *config) (err error) {
 	s.validator = schema.NewValidator(s.core.Limits(), s.core.LimitReached)
 	if s.routes.asker, err = ask.New(s.core, s.validator, s.logger, s.info.Name, cfg.stateKeys, cfg.sending); err != nil {
 		return err
+	}
+	if cfg.singleUse {
+		s.SetSingleUseStates()
 	}
 	s.encoder, err = era.NewEncoder(s.info, s.listHint().Scope, era.Registered{
 		Tools: s.tools.holds, Prompts: s.prompts.holds, Resources: s.resources.holds, Templates: s.templates.holds,

@@ -66,6 +66,8 @@ type config struct {
 	authenticator auth.Authenticator
 	admission     []AdmissionRule
 	stateKeys     [][]byte
+	singleUse     bool
+	eras          eras
 	tasks         *Tasks
 	events        eventStore
 }
@@ -159,9 +161,16 @@ func WithAllowedHosts(hosts ...string) HTTPOption {
 }
 
 // WithAllowedOrigins names the origins of web pages that may call the server,
-// beside its own. "*" allows everything.
+// beside its own. "*" allows everything. On a loopback listener the pages of all local ports may
+// call it, too, as those of an inspector in a browser; [WithoutLocalOrigins] changes that.
 func WithAllowedOrigins(origins ...string) HTTPOption {
 	return httpOptionFunc(func(c *streamable.Config) { c.AllowedOrigins = origins })
+}
+
+// WithoutLocalOrigins refuses web pages of other local ports, unless [WithAllowedOrigins] lists
+// them. It is for machines on which not every local web server is trusted.
+func WithoutLocalOrigins() HTTPOption {
+	return httpOptionFunc(func(c *streamable.Config) { c.RefuseLocalOrigins = true })
 }
 
 // WithAllowedHeaders names the request headers that web pages of the allowed origins may
@@ -196,6 +205,15 @@ func WithErrorDetails() Option { return optionFunc(func(c *config) { c.errorDeta
 func WithStateKeys(keys ...[]byte) Option {
 	return optionFunc(func(c *config) { c.stateKeys = keys })
 }
+
+// WithSingleUseStates has each state of a multi round-trip request accepted once. Without it a client
+// can send the same answers again within state_ttl, so that a tool that asks before it pays may
+// pay twice. What holds with it: of all requests with one state, one is served, also if they come
+// at the same time. The server remembers its states with one bit each until they expire. Only the
+// process that has issued a state accepts it: after a restart, and at another replica, the client
+// must begin again, so send the rounds of one request to one replica. A client that has lost the
+// answer to a request must begin again, too.
+func WithSingleUseStates() Option { return optionFunc(func(c *config) { c.singleUse = true }) }
 
 // WithAuthenticator sets the function that finds the principal of a caller. It is called once
 // for each HTTP exchange that may carry a message, before the body is read, with its context

@@ -109,5 +109,10 @@ func (s *Server) SetLimits(l Limits) error {
 func (s *Server) SetErrorDetails(on bool) { s.routes.teller.Details.Store(on) }
 
 // SetStateKeys is [WithStateKeys] after New. Package service uses it for a flag. It must be called
-// before the first request. It returns an error for a key that is too short, and for no keys.
+// before the first request. It returns an error for a key that is too short or not random, and for no
+// keys.
 func (s *Server) SetStateKeys(keys ...[]byte) error { return s.routes.asker.SetKeys(keys) }
+
+// SetSingleUseStates is [WithSingleUseStates] after New. Package service uses it for a flag. It must
+// be called before the first request.
+func (s *Server) SetSingleUseStates() { s.routes.asker.SetSingleUse() }

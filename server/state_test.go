@@ -182,7 +182,7 @@ func TestStateExpires(t *testing.T) {
 
 // Replicas with the same keys continue each other's requests, also during a rotation of keys.
 func TestReplicas(t *testing.T) {
-	key := func(b byte) []byte { return bytes.Repeat([]byte{b}, 32) }
+	key := stateKey
 	start := func(keys ...[]byte) *rawPipe {
 		srv := newServer(t, server.WithStateKeys(keys...))
 		addTwo(srv)
@@ -207,19 +207,67 @@ func TestStateKeys(t *testing.T) {
 	srv := newServer(t)
 	require.Error(t, srv.SetStateKeys())
 	require.Error(t, srv.SetStateKeys(make([]byte, 31)))
-	require.NoError(t, srv.SetStateKeys(make([]byte, 100)))
+	require.ErrorContains(t, srv.SetStateKeys(make([]byte, 100)), "state key 1 has the same byte everywhere")
+	require.ErrorContains(t, srv.SetStateKeys(stateKey(1), bytes.Repeat([]byte("x"), 32)), "state key 2 has the same byte everywhere")
+	require.NoError(t, srv.SetStateKeys(append(make([]byte, 99), 1)))
 }
 
-// Valid answers that come before the question are taken.
-func TestAnswersWithoutState(t *testing.T) {
+// A client that knows the keys of the questions cannot consent before its user was asked.
+func TestAnswersWithoutStateAreIgnored(t *testing.T) {
+	paid := 0
 	srv := newServer(t)
-	addTwo(srv)
+	server.AddTool(srv, server.Tool{Name: "pay"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
+		if _, err := call.Elicit("consent", form("Pay?", `"v":{"type":"string"}`)); err != nil {
+			return "", err
+		}
+		paid++
+		return "paid", nil
+	})
 	p := dial(t, srv)
-	_, answer := round(t, p, call("two", `{}`)+`,"inputResponses":{"one":`+accepted("1")+`,"two":`+accepted("2")+`,"three":7}`)
-	require.Contains(t, answer, `{\"v\":\"1\"} {\"v\":\"2\"}`)
-	asked, _ := round(t, p, call("two", `{}`)+`,"inputResponses":{"one":12345}`)
-	require.Contains(t, asked.InputRequests, "one")
+	asked, answer := round(t, p, call("pay", `{}`)+`,"inputResponses":{"consent":`+accepted("yes")+`}`)
+	require.Contains(t, asked.InputRequests, "consent", answer)
+	require.Zero(t, paid)
+	_, answer = round(t, p, retry(call("pay", `{}`), asked.RequestState, "consent", accepted("yes")))
+	require.Contains(t, answer, `"paid"`)
+	require.Equal(t, 1, paid)
 }
+
+// Of the requests with one state one is served, also if they come at the same time. A state of
+// another process, such as one before a restart, is not served at all.
+func TestSingleUseStates(t *testing.T) {
+	start := func(opts ...server.Option) *rawPipe {
+		srv := newServer(t, append(opts, server.WithStateKeys(stateKey(1)))...)
+		addTwo(srv)
+		return dial(t, srv)
+	}
+	p := start(server.WithSingleUseStates())
+	asked, _ := round(t, p, call("two", `{}`))
+	first := retry(call("two", `{}`), asked.RequestState, "one", accepted("1"))
+	again, _ := round(t, p, first)
+	require.Contains(t, again.InputRequests, "two")
+	_, answer := round(t, p, first)
+	refusedState(t, mcp.StateUsed, answer)
+	_, answer = round(t, p, retry(call("two", `{}`), again.RequestState, "two", accepted("2")))
+	require.Contains(t, answer, `{\"v\":\"1\"} {\"v\":\"2\"}`, "the state of the next round is another one")
+
+	restarted := start(server.WithSingleUseStates())
+	_, answer = round(t, restarted, first)
+	refusedState(t, mcp.StateUsed, answer)
+	_, answer = round(t, start(), first)
+	require.Contains(t, answer, "input_required", "a server without the option takes it")
+	asked, _ = round(t, start(), call("two", `{}`))
+	_, answer = round(t, restarted, retry(call("two", `{}`), asked.RequestState, "one", accepted("1")))
+	refusedState(t, mcp.StateUsed, answer) // it was issued without the option
+
+	asked, _ = round(t, p, call("two", `{}`))
+	_, answer = round(t, p, retry(call("two", `{"other":1}`), asked.RequestState, "one", accepted("1")))
+	refusedState(t, mcp.StateArguments, answer)
+	again, _ = round(t, p, retry(call("two", `{}`), asked.RequestState, "one", accepted("1")))
+	require.Contains(t, again.InputRequests, "two", "a request that was refused for another reason has not used it")
+}
+
+// stateKey returns a key that is not weak.
+func stateKey(b byte) []byte { return append(bytes.Repeat([]byte{b}, 31), ^b) }
 
 // With a state, answers without a question are ignored.
 func TestUnknownAnswersAreIgnored(t *testing.T) {

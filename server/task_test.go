@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -183,7 +184,9 @@ func TestTaskAfterRounds(t *testing.T) {
 		require.Contains(t, answer, `"resultType":"input_required"`)
 		require.NotContains(t, answer, "taskId")
 		require.Equal(t, "asked", <-runs)
-		answer = p.ask(withCaps(2, "tools/call", caps, call("greet", `{}`)+`,"inputResponses":{"name":{"action":"accept","content":{"name":"Ada"}}}`))
+		var first struct{ Result roundsResult }
+		require.NoError(t, json.Unmarshal([]byte(answer), &first))
+		answer = p.ask(withCaps(2, "tools/call", caps, retry(call("greet", `{}`), first.Result.RequestState, "name", `{"action":"accept","content":{"name":"Ada"}}`)))
 		require.Contains(t, answer, `"resultType":"task"`)
 		for _, absent := range []string{"requestState", "inputRequests", `"result":{"result"`} {
 			require.NotContains(t, answer, absent)

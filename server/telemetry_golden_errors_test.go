@@ -277,6 +277,13 @@ func rejectionScenes() []scene {
 			require.Equal(s.t, 400, s.web().do("POST", legacy(1, "tools/list", "")).status)
 		},
 	}, {
+		title: "era_forbidden", about: "A legacy request to a server of the modern era alone.",
+		options: []server.Option{server.WithEras(mcp.Modern)},
+		play: func(s *stage) {
+			require.Contains(s.t, s.pipe().ask(legacy(1, "tools/list", "")), "does not serve legacy clients")
+			require.Equal(s.t, 400, s.web().do("POST", legacy(1, "tools/list", "")).status)
+		},
+	}, {
 		title: "session_unknown", about: "A session that never was, or is no more.",
 		play: func(s *stage) {
 			require.Equal(s.t, 404, s.web().do("POST", legacy(1, "tools/list", ""), "Mcp-Session-Id: gone").status)

@@ -31,7 +31,8 @@ type Limits struct {
 	MaxValidationSteps, MaxValidationBytes                       int
 	MaxRunningTasks, MaxTasks                                    int
 	MaxTasksPerPrincipal, MaxTaskBytes                           int
-	MaxAdminRequests                                             int
+	MaxAdminRequests, MaxProfiles                                int
+	MaxProfileTime                                               time.Duration
 	MaxConsecutiveMalformed                                      int
 	RequestTimeout, MaxRequestTimeout                            time.Duration
 	BodyTimeout, WriteTimeout                                    time.Duration

@@ -63,6 +63,8 @@ const (
 	NameTasksPrincipal        = "max_tasks_per_principal"
 	NameTaskBytes             = "max_task_bytes"
 	NameAdminRequests         = "max_admin_requests"
+	NameProfiles              = "max_profiles"
+	NameProfileTime           = "max_profile_time"
 	NameMalformed             = "max_consecutive_malformed"
 	NameRequestTimeout        = "request_timeout"
 	NameEventBytesTotal       = "max_event_bytes_total"
@@ -123,6 +125,7 @@ var table = []Bound{
 	{NameTasksPrincipal, 1000, "tasks", "tasks of one principal that are kept in memory", true},
 	{NameTaskBytes, 64 << 20, "bytes", "size of the tasks that are kept in memory", true},
 	{NameAdminRequests, 64, "requests", "requests that the admin listener works on at once, beside probes, scrapes and live streams", true},
+	{NameProfiles, 1, "profiles", "profiles and traces of the runtime that the admin listener takes at once", true},
 	{NameMalformed, 100, "frames", "malformed frames in a row before a byte stream is closed", true},
 	{NameRequestTimeout, time.Minute, "", "deadline of a request whose route sets none", true},
 	{NameMaxRequestTimeout, 15 * time.Minute, "", "longest deadline of any request", true},
@@ -130,6 +133,7 @@ var table = []Bound{
 	{NameWriteTimeout, 30 * time.Second, "", "one write to a peer that does not read", true},
 	{NameNotifyTimeout, time.Second, "", "wait of a notification for room in the queue", true},
 	{NameEventTimeout, time.Second, "", "one operation of the event store", true},
+	{NameProfileTime, time.Minute, "", "length of one profile or trace of the runtime", true},
 	{"courtesy_timeout", time.Second, "", "telling a client that its answer is not wanted any more", false},
 	{"keep_alive", 15 * time.Second, "", "silence of an HTTP exchange before a sign of life", false},
 	{"orphan_grace", 30 * time.Second, "", "life of a legacy request without its HTTP exchange; negative is its deadline", false},

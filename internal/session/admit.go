@@ -18,6 +18,10 @@ func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 		rt = rt.Refuse(in.Refusal)
 	}
 	r := newRequest(c, in, s, st, rt)
+	if !c.Serves(in.Era) {
+		c.reject(r, mcp.RejectEra, c.EraForbidden(in))
+		return
+	}
 	if refused := c.askAdmission(r); refused != nil {
 		c.reject(r, mcp.RejectRefused, refused)
 		return
@@ -83,7 +87,7 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 			reason, err = mcp.RejectShuttingDown, ShuttingDown()
 		case r.Era == mcp.Legacy && st.peer == nil && !r.Route.BeforeInitialize:
 			reason = mcp.RejectNotInitialized
-			err = mcp.NewError(mcp.CodeInvalidRequest, "the session is not initialized: %s", wire.WaysIn)
+			err = mcp.NewError(mcp.CodeInvalidRequest, "the session is not initialized: %s", c.WaysIn())
 		case st.index[key] != nil || r.repeated:
 			reason, err = mcp.RejectDuplicateID, duplicateID(r)
 		case len(st.live) >= c.maxLive(r):

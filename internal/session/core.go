@@ -36,6 +36,7 @@ type Core struct {
 	admission     func(context.Context, *Request) error // or nil
 	authenticator auth.Authenticator                    // or nil
 	hooks         hooks
+	unserved      eras
 
 	ledger *ledger
 	bodies *semaphore.Weighted // bytes of HTTP bodies that are being read

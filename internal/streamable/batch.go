@@ -15,8 +15,14 @@ import (
 func (x *exchange) batch(body []byte) bool {
 	id := x.r.Header.Get(headerSessionID)
 	version := x.r.Header.Get(headerVersion)
-	if era, known := mcp.Version(version).Era(); id == "" || version != "" && (!known || era == mcp.Modern) {
+	if era, known := mcp.Version(version).Era(); id == "" || version != "" && (!known || era == mcp.Modern) || !x.core.Serves(mcp.Legacy) {
 		return false
+	}
+	for _, name := range []string{headerMethod, headerName} {
+		if len(x.r.Header[name]) > 0 {
+			x.refuse(http.StatusBadRequest, mcp.RefuseHeader, mismatch("%s cannot be true of a batch", name))
+			return true
+		}
 	}
 	s := x.sessionOrRefuse(id)
 	if s == nil { // the client must learn this, or it would never begin a new session

@@ -18,11 +18,13 @@ import (
 type edge struct {
 	hosts   []string
 	origins []string
+	// refuseLocal is true if pages of other local ports need to be listed, too.
+	refuseLocal bool
 }
 
 // check returns the reason for refusing a request with status 403, or "".
 func (e *edge) check(r *http.Request) mcp.RefuseReason {
-	loopback := listensOnLoopback(r)
+	loopback := ListensOnLoopback(r)
 	if loopback && !isLoopbackHost(r.Host) && !allowed(e.hosts, r.Host) ||
 		!loopback && len(e.hosts) > 0 && !allowed(e.hosts, r.Host) {
 		return mcp.RefuseHost
@@ -51,8 +53,13 @@ func (e *edge) trusts(origin, host string, loopback bool) bool {
 		return false
 	}
 	anyPort := u.Scheme + "://" + strings.TrimSuffix(u.Host, ":"+u.Port())
-	return named(e.origins, anyPort) || loopback && isLoopbackHost(u.Host) ||
-		u.Host == host && (isAddress(host) || allowed(e.hosts, host))
+	if named(e.origins, anyPort) {
+		return true
+	}
+	if local := loopback && isLoopbackHost(u.Host); local {
+		return !e.refuseLocal || u.Host == host
+	}
+	return u.Host == host && (isAddress(host) || allowed(e.hosts, host))
 }
 
 // forbidden words the reason of check, with the setting that changes it.
@@ -73,8 +80,9 @@ func notAllowed(r *http.Request, reason mcp.RefuseReason) string {
 	return fmt.Sprintf("%s %q is not allowed", header, logline.Printable(value, maxShown))
 }
 
-// listensOnLoopback reports whether the connection came to a loopback address.
-func listensOnLoopback(r *http.Request) bool {
+// ListensOnLoopback reports whether the connection of a request came to a loopback address, so that
+// its sender is on this machine.
+func ListensOnLoopback(r *http.Request) bool {
 	switch addr := r.Context().Value(http.LocalAddrContextKey).(type) {
 	case *net.TCPAddr: // nearly always
 		return addr.IP.IsLoopback()

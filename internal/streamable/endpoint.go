@@ -16,12 +16,16 @@ import (
 // Config configures [New]. The zero value is safe on a loopback listener.
 type Config struct {
 	// AllowedHosts and AllowedOrigins list the allowed values of the Host and Origin headers.
-	// Loopback names are always allowed on a loopback listener. "*" allows everything. An
+	// On a loopback listener loopback names are always allowed as hosts, and as origins unless
+	// RefuseLocalOrigins is set. "*" allows everything. An
 	// entry without a port matches every port. A page of the endpoint's own host may use the
 	// endpoint if AllowedHosts names the host, or if the host is an address: any other name
 	// may have been rebound.
 	AllowedHosts   []string
 	AllowedOrigins []string
+	// RefuseLocalOrigins refuses pages of other ports of this machine that AllowedOrigins does
+	// not list.
+	RefuseLocalOrigins bool
 	// AllowedHeaders lists the headers that pages of these origins may send in addition to
 	// those of the protocol and Authorization. "*" allows everything.
 	AllowedHeaders []string
@@ -63,7 +67,7 @@ func New(core *session.Core, cfg Config) *Endpoint {
 	}
 	proxies, _ := forwarded.Parse(cfg.TrustedProxies) // checked above
 	return &Endpoint{
-		core: core, edge: edge{hosts: cfg.AllowedHosts, origins: cfg.AllowedOrigins}, allowedHeaders: cfg.AllowedHeaders,
+		core: core, edge: edge{cfg.AllowedHosts, cfg.AllowedOrigins, cfg.RefuseLocalOrigins}, allowedHeaders: cfg.AllowedHeaders,
 		proxies: proxies,
 	}
 }

@@ -32,11 +32,11 @@ type exchange struct {
 	out httpSink
 }
 
-// namesModern reports whether the version header names a modern revision, in which POST is
-// the only method.
-func (x *exchange) namesModern() bool {
+// onlyPost reports whether POST is the only method: the version header names a modern revision,
+// or there are no legacy sessions.
+func (x *exchange) onlyPost() bool {
 	era, known := mcp.Version(x.r.Header.Get(headerVersion)).Era()
-	return known && era == mcp.Modern
+	return known && era == mcp.Modern || !x.core.Serves(mcp.Legacy)
 }
 
 // session returns the session with an id, or nil if there is none or it belongs to another
@@ -45,6 +45,10 @@ func (x *exchange) session(id string) *session.Session { return x.core.Session(i
 
 // sessionOrRefuse returns the session with an id, or refuses the exchange and returns nil.
 func (x *exchange) sessionOrRefuse(id string) *session.Session {
+	if err := checkRepeated(x.r.Header, headerVersion, headerSessionID, headerLastEvent); err != nil {
+		x.refuse(http.StatusBadRequest, mcp.RefuseHeader, err)
+		return nil
+	}
 	s := x.session(id)
 	if s == nil {
 		x.refuse(http.StatusNotFound, mcp.RefuseSessionUnknown, session.SessionUnknown())
@@ -141,13 +145,15 @@ func (x *exchange) refuseCaller(r *mcp.Refusal) {
 
 // methodNotAllowed refuses an exchange with another HTTP method.
 func (x *exchange) methodNotAllowed() {
-	allow := "GET, POST, DELETE"
-	if x.namesModern() {
+	allow, text := "GET, POST, DELETE", "; GET and DELETE are for sessions and need "+headerSessionID
+	if x.onlyPost() {
 		allow = "POST"
 	}
+	if !x.core.Serves(mcp.Legacy) {
+		text = ", and this server has no sessions"
+	}
 	x.w.Header().Set("Allow", allow)
-	x.refuse(http.StatusMethodNotAllowed, mcp.RefuseMethod, invalid(
-		"method not allowed: messages come by POST; GET and DELETE are for sessions and need %s", headerSessionID))
+	x.refuse(http.StatusMethodNotAllowed, mcp.RefuseMethod, invalid("method not allowed: messages come by POST%s", text))
 }
 
 // sender returns the log attributes of the client.

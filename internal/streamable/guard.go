@@ -47,5 +47,5 @@ func (e *edge) guard(r *http.Request) mcp.RefuseReason {
 	if r.Host != "" && !isAddress(r.Host) && !allowed(e.hosts, r.Host) {
 		return mcp.RefuseHost
 	}
-	return e.checkOrigins(r, listensOnLoopback(r))
+	return e.checkOrigins(r, ListensOnLoopback(r))
 }

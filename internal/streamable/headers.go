@@ -3,6 +3,7 @@ package streamable
 import (
 	"cmp"
 	"encoding/base64"
+	"net/http"
 	"strings"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -22,10 +23,8 @@ const (
 // is that of the specification: metadata before headers, headers before all decisions of the
 // server.
 func checkModern(in *session.Inbound) *mcp.Error {
-	for _, name := range []string{headerVersion, headerMethod, headerName} {
-		if len(in.Header[name]) > 1 {
-			return mismatch("%s is given more than once", name)
-		}
+	if err := checkRepeated(in.Header, headerVersion, headerMethod, headerName); err != nil {
+		return err
 	}
 	if err := in.CheckModernMeta(); err != nil {
 		return err
@@ -36,11 +35,44 @@ func checkModern(in *session.Inbound) *mcp.Error {
 	if mcp.NameMember(in.Method) == "" || !in.HasName {
 		return nil
 	}
-	raw := in.Header[headerName]
-	if len(raw) == 0 {
+	if len(in.Header[headerName]) == 0 {
 		return mismatch("%s is missing", headerName)
 	}
-	value, ok := DecodeHeaderValue(raw[0])
+	return checkName(in)
+}
+
+// checkLegacy compares the headers of a legacy message with its body. Legacy clients need not send
+// headers of the modern era. But a proxy may decide by them, so they must not say anything else
+// than the body.
+func checkLegacy(in *session.Inbound) *mcp.Error {
+	if err := checkRepeated(in.Header, headerVersion, headerSessionID, headerMethod, headerName); err != nil {
+		return err
+	}
+	if len(in.Header[headerMethod]) > 0 {
+		if err := sameHeader(in, headerMethod, in.Method); err != nil {
+			return err
+		}
+	}
+	if len(in.Header[headerName]) == 0 || mcp.NameMember(in.Method) == "" || !in.HasName {
+		return nil
+	}
+	return checkName(in)
+}
+
+// checkRepeated returns an error if a header with one value has several: a proxy may have looked
+// at another one than the server does.
+func checkRepeated(h http.Header, names ...string) *mcp.Error {
+	for _, name := range names {
+		if len(h[name]) > 1 {
+			return mismatch("%s is given more than once", name)
+		}
+	}
+	return nil
+}
+
+// checkName compares the Mcp-Name header with the name in the body. Both are there.
+func checkName(in *session.Inbound) *mcp.Error {
+	value, ok := DecodeHeaderValue(in.Header[headerName][0])
 	if !ok {
 		return mismatch("%s is not valid base64", headerName)
 	}

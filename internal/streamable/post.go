@@ -15,6 +15,9 @@ func (x *exchange) post() {
 	in := x.message()
 	switch {
 	case in == nil: // answered already
+	case !x.core.Serves(in.Era):
+		in.Version = mcp.Version(x.r.Header.Get(headerVersion))
+		x.reject(in, mcp.RejectEra, x.core.EraForbidden(in))
 	case in.Era == mcp.Modern:
 		x.modernPost(in)
 	default:
@@ -29,7 +32,7 @@ func (x *exchange) message() *session.Inbound {
 	if !x.negotiate() {
 		return nil
 	}
-	if !isJSON(x.r.Header.Get("Content-Type")) {
+	if types := x.r.Header["Content-Type"]; len(types) != 1 || !isJSON(types[0]) {
 		x.refuse(http.StatusUnsupportedMediaType, mcp.RefuseContentType, invalid("Content-Type must be application/json"))
 		return nil
 	}
@@ -98,6 +101,10 @@ func (x *exchange) modernPost(in *session.Inbound) {
 
 // legacyPost serves a message of the legacy era.
 func (x *exchange) legacyPost(in *session.Inbound) {
+	if err := checkLegacy(in); err != nil {
+		x.refuseHeader(in, err)
+		return
+	}
 	id := x.r.Header.Get(headerSessionID)
 	if id == "" && in.Kind == wire.Request && in.Method == mcp.MethodInitialize {
 		x.initialize(in)
@@ -112,9 +119,7 @@ func (x *exchange) legacyPost(in *session.Inbound) {
 	s := x.session(id)
 	switch {
 	case id == "":
-		x.reject(in, mcp.RejectNotInitialized, invalid(
-			"%s is missing: %s and the headers MCP-Protocol-Version, Mcp-Method and, if there is a name or uri, %s",
-			headerSessionID, wire.WaysIn, headerName))
+		x.reject(in, mcp.RejectNotInitialized, x.missingSession())
 		return
 	case s == nil:
 		x.reject(in, mcp.RejectSessionUnknown, session.SessionUnknown())
@@ -128,6 +133,25 @@ func (x *exchange) legacyPost(in *session.Inbound) {
 	stream := x.stream(mcp.Legacy)
 	s.ReceiveOn(in, stream)
 	x.respond(stream, mcp.Legacy, "")
+}
+
+// missingSession returns the error for a legacy message without a session.
+func (x *exchange) missingSession() *mcp.Error {
+	headers := ""
+	if x.core.Serves(mcp.Modern) {
+		headers = " and the headers MCP-Protocol-Version, Mcp-Method and, if there is a name or uri, " + headerName
+	}
+	return invalid("%s is missing: %s%s", headerSessionID, x.core.WaysIn(), headers)
+}
+
+// refuseHeader refuses a message whose headers are in error. The id of a response is an id of the
+// server, so that the error does not carry it.
+func (x *exchange) refuseHeader(in *session.Inbound, err *mcp.Error) {
+	id := in.ID
+	if in.Kind != wire.Request {
+		id = mcp.ID{}
+	}
+	x.refuseRequest(id, http.StatusBadRequest, mcp.RefuseHeader, err)
 }
 
 // initialize opens a session. The session is closed unless a success is sent.

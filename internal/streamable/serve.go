@@ -41,7 +41,7 @@ func (h *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // deleteSession closes a legacy session for its client. It does not wait for handlers.
 func (x *exchange) deleteSession() {
 	id := x.r.Header.Get(headerSessionID)
-	if id == "" || x.namesModern() {
+	if id == "" || x.onlyPost() {
 		x.methodNotAllowed()
 		return
 	}

@@ -13,7 +13,7 @@ import (
 // rest of a stream whose exchange was lost.
 func (x *exchange) get() {
 	id := x.r.Header.Get(headerSessionID)
-	if id == "" || x.namesModern() {
+	if id == "" || x.onlyPost() {
 		x.methodNotAllowed()
 		return
 	}

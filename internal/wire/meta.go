@@ -31,10 +31,12 @@ func (m *fields) fillMeta(meta *Meta) {
 // modernMeta is what params._meta of a modern request must have.
 const modernMeta = mcp.MetaProtocolVersion + " and " + mcp.MetaClientCapabilities
 
-// WaysIn tells a client whose first message belongs to neither era how to begin in each
-// of them. Over HTTP a modern client also sends headers.
-const WaysIn = "begin with initialize, or send each request as revision " + string(mcp.LatestVersion) +
-	" has it, with " + modernMeta + " in params._meta"
+// LegacyWayIn and ModernWayIn tell a client how to begin in each era. Over HTTP a modern client
+// also sends headers.
+const (
+	LegacyWayIn = "begin with initialize"
+	ModernWayIn = "send each request as revision " + string(mcp.LatestVersion) + " has it, with " + modernMeta + " in params._meta"
+)
 
 // CheckModernMeta checks the metadata that every modern request carries
 // (specification: Base Protocol, General fields, _meta). It returns nil, or a

@@ -22,6 +22,7 @@ type Asker struct {
 	name    string             // of the server; the keys depend on it
 	sending middleware.Handler // the chain of requests to clients; nil without middlewares
 	keys    keyRing
+	tickets *tickets // of states that may be used once; nil if a state may be used again
 	forms   forms
 	pages   pages
 }
@@ -31,6 +32,10 @@ func New(core *session.Core, valid *schema.Validator, logger *slog.Logger, name 
 	ring, err := newKeyRing(name, keys)
 	return &Asker{core: core, valid: valid, Logger: logger, name: name, sending: newSendingChain(sending), keys: ring}, err
 }
+
+// SetSingleUse has each state accepted once, by the process that has issued it. It must be called
+// before the first request.
+func (a *Asker) SetSingleUse() { a.tickets = newTickets() }
 
 // SetKeys replaces the keys that seal the state of requests. It must be called before the
 // first request.

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
@@ -41,6 +42,9 @@ func newKeyRing(name string, secrets [][]byte) (keyRing, error) {
 	for i, secret := range secrets {
 		if len(secret) < minStateKey {
 			return nil, fmt.Errorf("server: state key %d has %d bytes and needs %d", i+1, len(secret), minStateKey)
+		}
+		if bytes.Count(secret, secret[:1]) == len(secret) {
+			return nil, fmt.Errorf("server: state key %d has the same byte everywhere, so that it can be guessed: a key must be random", i+1)
 		}
 		key, err := newStateKey(name, secret)
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -59,10 +58,7 @@ func (in *modern) read() *mcp.Error {
 			"params.inputResponses must be an object and params.requestState a string")
 	}
 	if params.RequestState == nil {
-		// The client was asked nothing yet, but it may know what it will be asked.
-		for key, value := range params.InputResponses {
-			in.answer(key, answer{Value: value})
-		}
+		in.ignore(len(params.InputResponses))
 		return nil
 	}
 	st, refused := in.call.Asker.unsealState(*params.RequestState, in.binding)
@@ -87,6 +83,16 @@ func (in *modern) log(refused *mcp.Error) {
 	if data, ok := refused.Data.(mcp.ErrorData); ok {
 		in.call.Asker.Logger.LogAttrs(in.call.Ctx, slog.LevelInfo, "state.refused",
 			slog.String("method", in.call.Request.Method), slog.String("target", in.call.Request.Route.Target), slog.String("reason", data.Reason))
+	}
+}
+
+// ignore logs answers that came without a state. They answer nothing that this server has asked:
+// a client that knows the keys of the questions could consent in the name of its user, who was
+// never asked.
+func (in *modern) ignore(answers int) {
+	if answers > 0 {
+		in.call.Asker.Logger.LogAttrs(in.call.Ctx, slog.LevelDebug, "answers.ignored",
+			slog.String("method", in.call.Request.Method), slog.String("target", in.call.Request.Route.Target), slog.Int("answers", answers))
 	}
 }
 
@@ -127,8 +133,6 @@ func (in *modern) next(ctx context.Context) (mcp.Result, error) {
 	kept := in.call.keeps()
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	// Answers without a question stay out of the state, so that a client cannot fill it.
-	maps.DeleteFunc(in.answers, func(_ string, a answer) bool { return a.Asked == nil })
 	sealed, err := a.sealState(requestState{
 		Binding: in.binding, Round: in.done, Answers: in.answers, Asked: asked, Kept: kept,
 		TraceParent: observe.TraceParent(in.call.Ctx),

@@ -31,6 +31,8 @@ type requestState struct {
 	Kept  jsontext.Value    `json:"kept,omitzero"`
 	// TraceParent names the span of the last round. The span of the next round links it.
 	TraceParent string `json:"traceparent,omitempty"`
+	// Ticket names a state that may be used once.
+	Ticket ticket `json:"ticket,omitzero"`
 }
 
 // A binding names the request and the principal of a state. The parts are hashed separately, so
@@ -63,7 +65,12 @@ func canonical(arguments jsontext.Value) (jsontext.Value, error) {
 
 // sealState returns the text of a sealed state, or an error if it is too large.
 func (a *Asker) sealState(st requestState) (string, error) {
-	st.Expires = time.Now().Add(a.core.Limits().StateTTL).Unix()
+	now := time.Now()
+	end := now.Add(a.core.Limits().StateTTL)
+	st.Expires = end.Unix()
+	if a.tickets != nil {
+		st.Ticket = a.tickets.issue(now, end)
+	}
 	plain, err := wire.Marshal(nil, st)
 	if err != nil {
 		return "", fmt.Errorf("encode the request state: %w", err)
@@ -116,6 +123,9 @@ func (a *Asker) unsealState(text string, want binding) (*requestState, *mcp.Erro
 	if fault := st.fault(want, time.Now()); fault != "" {
 		return nil, stateError(fault, "")
 	}
+	if a.tickets != nil && !a.tickets.use(st.Ticket) {
+		return nil, stateError(mcp.StateUsed, "")
+	}
 	return st, nil
 }
 
@@ -146,6 +156,7 @@ func stateError(fault mcp.StateFault, limit string) *mcp.Error {
 		mcp.StatePrincipal: "was issued to somebody else",
 		mcp.StateTarget:    "was issued for another request",
 		mcp.StateArguments: "was issued for other arguments",
+		mcp.StateUsed:      "was used before, or was issued by another process: begin again without it",
 	}[fault]
 	return mcp.NewError(mcp.CodeInvalidParams, "params.requestState %s", text).
 		WithData(mcp.ErrorData{Reason: string(fault), Limit: limit})

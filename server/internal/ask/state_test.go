@@ -17,7 +17,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-func secret(b byte) []byte { return bytes.Repeat([]byte{b}, minStateKey) }
+func secret(b byte) []byte { return append(bytes.Repeat([]byte{b}, minStateKey-1), ^b) }
 
 func ring(t testing.TB, name string, secrets ...[]byte) keyRing {
 	t.Helper()
