@@ -73,6 +73,14 @@ func watchSignals(ctx context.Context) *signals {
 	return s
 }
 
+// pipeSignals gets the signals of surviveBrokenPipes. Nobody reads them.
+var pipeSignals = make(chan os.Signal, 1)
+
+// surviveBrokenPipes has writes to a standard output or a standard error without a reader fail, until
+// the process ends. By default such a write kills a Go program, so that the end of a log collector
+// would end the server with it.
+func surviveBrokenPipes() { signal.Notify(pipeSignals, syscall.SIGPIPE) }
+
 var errStopped = errors.New("service: stopped")
 
 // wait waits for a duration or until hurry is closed.

@@ -13,29 +13,13 @@ import (
 
 // takeStdio duplicates standard input and output above the standard descriptors, and points
 // descriptor 1 at standard error. The duplicates are non-blocking, so that they have deadlines
-// and closing them wakes a blocked call. It catches SIGPIPE, because by default a Go program
-// dies when it writes to a standard descriptor without a reader. It does not ignore the
-// signal, because children inherit an ignored signal.
+// and closing them wakes a blocked call. It catches SIGPIPE until the process ends, because by
+// default a Go program dies when it writes to a standard descriptor without a reader: the client
+// may have closed standard error, and the last log lines come after the connection. It does not
+// ignore the signal, because children inherit an ignored signal.
 func takeStdio() (*stdio, error) {
-	pipes := make(chan os.Signal, 1)
-	signal.Notify(pipes, syscall.SIGPIPE)
-	quit := make(chan struct{})
-	drained := make(chan struct{})
-	go func() {
-		defer close(drained)
-		for {
-			select {
-			case <-pipes:
-			case <-quit:
-				return
-			}
-		}
-	}()
-	undo := []func(){func() {
-		signal.Stop(pipes)
-		close(quit)
-		<-drained
-	}}
+	signal.Notify(pipeSignals, syscall.SIGPIPE)
+	var undo []func()
 	restore := func() {
 		for i := len(undo) - 1; i >= 0; i-- {
 			undo[i]()
@@ -72,6 +56,9 @@ func takeStdio() (*stdio, error) {
 	}
 	return std, nil
 }
+
+// pipeSignals gets the signals that are caught. Nobody reads them.
+var pipeSignals = make(chan os.Signal, 1)
 
 // duplicate returns a non-blocking duplicate of a standard descriptor, and whether it can be
 // polled. A regular file or a terminal stays blocking: other processes share its flags.
