@@ -40,7 +40,7 @@ func (p *process) newAdmin() (*http.Server, error) {
 		}
 		p.adminIndex(w, r)
 	})
-	addProfiles(mux)
+	(&profiler{limits: p.srv.Limits(), reached: p.limitReached}).addTo(mux)
 	p.addFlight(mux)
 	own := map[string]bool{}
 	for _, r := range p.pages {
@@ -55,7 +55,7 @@ func (p *process) newAdmin() (*http.Server, error) {
 	}
 	guard := streamable.Guard{Hosts: p.cfg.AdminAllowedHosts, Refuse: p.refuseAdmin}
 	limits := p.srv.Limits()
-	admin := p.newHTTP(&adminBounds{next: guard.Wrap(ownPages(mux)), takesBody: takesBody, limits: limits, reached: p.limitReached})
+	admin := p.newHTTP(&adminBounds{next: guard.Wrap(ownPages(p.authorized(mux))), takesBody: takesBody, limits: limits, reached: p.limitReached})
 	admin.WriteTimeout = limits.WriteTimeout // for the answers of net/http itself; adminBounds sets the deadlines of all others
 	return admin, nil
 }

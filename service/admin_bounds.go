@@ -28,6 +28,7 @@ type adminBounds struct {
 
 // ServeHTTP implements http.Handler.
 func (b *adminBounds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff") // pages show what clients have sent
 	out := newBoundedWriter(w, b.limits.WriteTimeout, takesLong(r.URL.Path), b.reached)
 	b.serve(out, r)
 	out.finish()

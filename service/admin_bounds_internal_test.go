@@ -59,11 +59,17 @@ func newAdminRig(t *testing.T, srv *http.Server) (r *adminRig, end func()) {
 func (r *adminRig) Accept() (net.Conn, error) {
 	select {
 	case c := <-r.conns:
-		return c, nil
+		return localConn{c}, nil
 	case <-r.done:
 		return nil, net.ErrClosed
 	}
 }
+
+// A localConn comes from the same machine.
+type localConn struct{ net.Conn }
+
+// LocalAddr implements net.Conn.
+func (localConn) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
 // Close implements net.Listener.
 func (r *adminRig) Close() error { close(r.done); return nil }
@@ -157,7 +163,7 @@ func TestAdminClientsThatDoNotRead(t *testing.T) {
 // Refused and lost answers are counted, and a refusal names the limit. Probes and scrapes are
 // still answered.
 func TestAdminRequestsAtOnce(t *testing.T) {
-	limits := server.Limits{MaxAdminRequests: 2, WriteTimeout: time.Minute}
+	limits := server.Limits{MaxAdminRequests: 2, MaxProfiles: 2, WriteTimeout: time.Minute}
 	inAdminRig(t, limits, func(r *adminRig) {
 		var blocked []net.Conn
 		for range limits.MaxAdminRequests {

@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -28,6 +29,10 @@ type Config struct {
 	// a service, list the name here. Refused names are logged.
 	AdminAddr         string
 	AdminAllowedHosts []string
+	// AdminTokenFile is the path of a file with the tokens of the admin listener, one on a line.
+	// With it every page but /livez, /readyz and /metrics needs a token. Without it these are the
+	// only pages for requests from other machines. The file is read again when it changes.
+	AdminTokenFile string
 	// Stdio serves one client on standard input and output instead of HTTP.
 	Stdio bool
 	// AllowedHosts, AllowedOrigins and AllowedHeaders, if not nil, replace those of the
@@ -38,6 +43,11 @@ type Config struct {
 	AllowedHeaders []string
 	// TrustedProxies, if not nil, replaces that of the server; see [server.WithTrustedProxies].
 	TrustedProxies []string
+	// RefuseLocalOrigins refuses web pages of other local ports; see [server.WithoutLocalOrigins].
+	// false does not change the server.
+	RefuseLocalOrigins bool
+	// Eras, if not nil, replace those of the server; see [server.WithEras].
+	Eras []mcp.Era
 
 	// H2C also accepts HTTP/2 without TLS, for reverse proxies.
 	H2C bool
@@ -74,6 +84,9 @@ type Config struct {
 	// variable VITRINE_STATE_KEYS has them in base64, separated by commas.
 	StateKeys     Keys
 	StateKeysFile string
+	// SingleUseStates has each state accepted once; see [server.WithSingleUseStates]. false does not
+	// change the server.
+	SingleUseStates bool
 
 	// Flight configures the flight recorder, which is off by default.
 	Flight FlightConfig

@@ -90,6 +90,9 @@ func (p *process) httpOptions() (opts []server.HTTPOption) {
 	if p.cfg.TrustedProxies != nil {
 		opts = append(opts, server.WithTrustedProxies(p.cfg.TrustedProxies...))
 	}
+	if p.cfg.RefuseLocalOrigins {
+		opts = append(opts, server.WithoutLocalOrigins())
+	}
 	return opts
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
@@ -47,7 +48,7 @@ func (p *process) flightList(w http.ResponseWriter, r *http.Request) {
 	}
 	uncached(w, "text/plain; charset=utf-8")
 	fmt.Fprintf(w, "snapshots: %d, at most %d\n", len(list.Snapshots), list.Keep)
-	report.WriteTable(w, "NAME\tREASON\tMETHOD\tTOOL\tRAN\tBYTES\tTRACE", len(list.Snapshots), func(i int) []any {
+	report.WriteTable(logline.Text(w), "NAME\tREASON\tMETHOD\tTOOL\tRAN\tBYTES\tTRACE", len(list.Snapshots), func(i int) []any {
 		s := &list.Snapshots[i]
 		ran := time.Duration(s.RanSeconds * float64(time.Second)).Round(time.Millisecond)
 		return []any{s.Name, s.Reason, s.Method, s.Tool, ran, s.Bytes, s.TraceID}
@@ -75,7 +76,6 @@ func (p *process) flightDownload(w http.ResponseWriter, r *http.Request) {
 	for _, s := range p.flight.list() {
 		if s.Name == r.PathValue("name") {
 			binary(w, s.Name)
-			w.Header().Set("X-Content-Type-Options", "nosniff")
 			w.Header().Set("Content-Length", strconv.Itoa(len(s.data)))
 			_, _ = w.Write(s.data) // an error means that the client has gone away
 			return

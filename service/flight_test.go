@@ -224,7 +224,7 @@ func TestFlightAndTraceTogether(t *testing.T) {
 	server.AddTool(srv, server.Tool{Name: "echo"}, func(context.Context, *server.Call, struct{}) (string, error) { return "x", nil })
 	r := start(t, srv, "--flight-recorder")
 	ctx, cancel := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.Admin+"/debug/pprof/trace?seconds=3600", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.Admin+"/debug/pprof/trace?seconds=60", nil)
 	require.NoError(t, err)
 	answers := make(chan string, 1)
 	go func() {

@@ -20,7 +20,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/service"
 )
 
-func key(b byte) []byte { return bytes.Repeat([]byte{b}, 32) }
+func key(b byte) []byte { return append(bytes.Repeat([]byte{b}, 31), ^b) }
 
 func encoded(b byte) string { return base64.StdEncoding.EncodeToString(key(b)) }
 

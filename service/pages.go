@@ -46,7 +46,6 @@ func plain(w http.ResponseWriter, status int, text string) {
 // uncached sets the headers of an answer that must not be cached.
 func uncached(w http.ResponseWriter, contentType string) {
 	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 }
 

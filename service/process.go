@@ -26,6 +26,7 @@ type process struct {
 	draining atomic.Bool   // true when /readyz fails for the shutdown
 
 	refusals logline.Limiter // of the admin listener
+	token    *adminToken     // of the admin listener; nil if there is none
 	last     lastScrape
 
 	flight    *flight // nil if it is off

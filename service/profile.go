@@ -9,16 +9,42 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// addProfiles adds the paths of go tool pprof. It does not use package net/http/pprof, because its
+// A profiler bounds how many profiles are taken at once, and how long one takes. A dump of all
+// goroutines stops the program, so that many of them would slow down every caller.
+type profiler struct {
+	limits  server.Limits
+	reached func(limit string) // counts that a limit was reached
+	taking  atomic.Int64       // profiles that are being taken
+}
+
+// addTo adds the paths of go tool pprof. It does not use package net/http/pprof, because its
 // import adds the profiles to http.DefaultServeMux, which may be public.
-func addProfiles(mux *http.ServeMux) {
+func (p *profiler) addTo(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+pathProfiles+"{$}", profileIndex)
-	mux.HandleFunc("GET "+pathProfiles+"profile", profileCPU)
-	mux.HandleFunc("GET "+pathProfiles+"trace", profileTrace)
-	mux.HandleFunc("GET "+pathProfiles+"{name}", profileNamed)
+	mux.Handle("GET "+pathProfiles+"profile", p.bound(p.cpu))
+	mux.Handle("GET "+pathProfiles+"trace", p.bound(p.trace))
+	mux.Handle("GET "+pathProfiles+"{name}", p.bound(profileNamed))
+}
+
+// bound refuses a profile while too many are being taken.
+func (p *profiler) bound(take http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer p.taking.Add(-1)
+		if p.taking.Add(1) > int64(p.limits.MaxProfiles) {
+			p.reached(limits.NameProfiles)
+			w.Header().Set("Retry-After", "1")
+			plain(w, http.StatusServiceUnavailable, fmt.Sprintf("another profile is being taken: %s allows %d", limits.NameProfiles, p.limits.MaxProfiles))
+			return
+		}
+		take(w, r)
+	})
 }
 
 func profileIndex(w http.ResponseWriter, _ *http.Request) {
@@ -52,31 +78,44 @@ func profileNamed(w http.ResponseWriter, r *http.Request) {
 	_ = p.WriteTo(w, debug) // an error means that the client has gone away
 }
 
-func profileCPU(w http.ResponseWriter, r *http.Request) {
+func (p *profiler) cpu(w http.ResponseWriter, r *http.Request) {
+	length, ok := p.length(w, r, 30)
+	if !ok {
+		return
+	}
 	binary(w, "profile")
 	if err := pprof.StartCPUProfile(w); err != nil {
 		plain(w, http.StatusConflict, err.Error())
 		return
 	}
 	defer pprof.StopCPUProfile()
-	wait(seconds(r, 30), r.Context().Done())
+	wait(length, r.Context().Done())
 }
 
-func profileTrace(w http.ResponseWriter, r *http.Request) {
+func (p *profiler) trace(w http.ResponseWriter, r *http.Request) {
+	length, ok := p.length(w, r, 1)
+	if !ok {
+		return
+	}
 	binary(w, "trace")
 	if err := trace.Start(w); err != nil {
 		plain(w, http.StatusConflict, err.Error())
 		return
 	}
 	defer trace.Stop()
-	wait(seconds(r, 1), r.Context().Done())
+	wait(length, r.Context().Done())
 }
 
-// seconds returns the duration in the query, an hour at most.
-func seconds(r *http.Request, standard float64) time.Duration {
+// length returns the duration in the query, or refuses the request if it is too long.
+func (p *profiler) length(w http.ResponseWriter, r *http.Request, standard float64) (time.Duration, bool) {
 	s, err := strconv.ParseFloat(r.FormValue("seconds"), 64)
 	if err != nil || !(s > 0) {
-		s = standard
+		s = min(standard, p.limits.MaxProfileTime.Seconds())
 	}
-	return time.Duration(min(s, 3600) * float64(time.Second))
+	if s > p.limits.MaxProfileTime.Seconds() {
+		p.reached(limits.NameProfileTime)
+		plain(w, http.StatusBadRequest, fmt.Sprintf("seconds is %v: %s allows %v", s, limits.NameProfileTime, p.limits.MaxProfileTime))
+		return 0, false
+	}
+	return time.Duration(s * float64(time.Second)), true
 }

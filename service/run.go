@@ -32,7 +32,8 @@ import (
 // settings, and the error says why that process is not healthy.
 //
 // While Run runs, slog's default logger writes to standard error as configured, with trace ids. A
-// process should have one active Run at a time.
+// process should have one active Run at a time. From Run on, a write to standard output or standard
+// error without a reader fails and does not kill the process.
 //
 // The limits and state keys of the operator replace those of srv. Use [RunFunc] if the server
 // depends on flags.
@@ -52,6 +53,7 @@ func Run(ctx context.Context, srv *server.Server, opts ...Option) error {
 // wrapped, and has started nothing then. Resources that build opens must be closed by stop hooks
 // of the server, or by build before it returns an error.
 func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Context, *Env) (*server.Server, error), opts ...Option) error {
+	surviveBrokenPipes()
 	o := newOptions(opts)
 	if err := o.env.check(); err != nil {
 		return err
@@ -62,6 +64,10 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 	}
 	env := &Env{Info: info, Config: cfg, configured: cfg}
 	if env.keys, err = cfg.stateKeys(); err != nil {
+		return err
+	}
+	token, err := newAdminToken(cfg.AdminTokenFile)
+	if err != nil {
 		return err
 	}
 	handler := newLogHandler(o.stderr, &cfg)
@@ -79,7 +85,7 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 	}
 	setDefaultLogger(srv.Telemetry().LogHandler(handler))
 	defer signals.closes(srv)()
-	p := &process{srv: srv, cfg: cfg, options: o, signals: signals, broken: make(chan error, 3)}
+	p := &process{srv: srv, cfg: cfg, options: o, signals: signals, token: token, broken: make(chan error, 3)}
 	if err := env.configure(srv); err != nil {
 		return errors.Join(err, srv.Shutdown(ctx))
 	}
@@ -123,6 +129,12 @@ func (e *Env) configure(srv *server.Server) error {
 	}
 	if e.configured.ErrorDetails {
 		srv.SetErrorDetails(true)
+	}
+	if e.configured.SingleUseStates {
+		srv.SetSingleUseStates()
+	}
+	if len(e.configured.Eras) > 0 {
+		srv.SetEras(e.configured.Eras...)
 	}
 	if e.keys == nil {
 		return nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
+	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // A setting is one row of the table of flags, environment variables and the help text. In the usage
@@ -72,6 +73,10 @@ func ownSettings(env envPrefix) []setting {
 			func(c *Config) flag.Value { return textValue(&c.AdminAddr, hostPortOrOff) }},
 		{groupListeners, flagAdminAllowedHosts, "`hosts` that the Host header may name on the admin listener, beside addresses and localhost, with commas; * allows all",
 			func(c *Config) flag.Value { return listValue(&c.AdminAllowedHosts, anything) }},
+		{groupListeners, flagAdminToken, "`path` of the tokens that all pages of the admin listener but health checks and /metrics need, one on a line; without it these pages are for this machine only",
+			func(c *Config) flag.Value { return textValue(&c.AdminTokenFile, anything) }},
+		{groupListeners, "eras", "`eras` of the protocol that are served, with commas: modern (2026-07-28 and later), legacy (2024-11-05 to 2025-11-25); both without it",
+			func(c *Config) flag.Value { return erasValue(&c.Eras) }},
 		{groupListeners, flagStdio, "serve one client on standard input and output instead of HTTP; the admin listener then opens only if --admin-addr is given",
 			func(c *Config) flag.Value { return boolValue(&c.Stdio) }},
 
@@ -79,6 +84,8 @@ func ownSettings(env envPrefix) []setting {
 			func(c *Config) flag.Value { return listValue(&c.AllowedHosts, anything) }},
 		{groupHTTP, "allowed-origins", "`origins` of web pages that may call the server, with commas; * allows all",
 			func(c *Config) flag.Value { return listValue(&c.AllowedOrigins, anything) }},
+		{groupHTTP, "refuse-local-origins", "refuse web pages of other local ports that --allowed-origins does not list",
+			func(c *Config) flag.Value { return boolValue(&c.RefuseLocalOrigins) }},
 		{groupHTTP, "allowed-headers", "`names` of further request headers that these pages may send, with commas; * allows all",
 			func(c *Config) flag.Value { return listValue(&c.AllowedHeaders, headerName) }},
 		{groupHTTP, flagTrustedProxies, "`networks` of the proxies whose X-Forwarded-For or Forwarded header tells the address of a caller, such as 10.0.0.0/8, with commas",
@@ -105,6 +112,8 @@ func ownSettings(env envPrefix) []setting {
 
 		{groupSecrets, "state-keys-file", "`path` of the keys that seal what a client carries from one round of questions to the next; in base64, one on a line, the first one seals; the same for all replicas. " + env.name(stateKeys) + " has the keys themselves, with commas",
 			func(c *Config) flag.Value { return textValue(&c.StateKeysFile, anything) }},
+		{groupSecrets, "single-use-states", "accept each sealed state once, and only in the process that has issued it",
+			func(c *Config) flag.Value { return boolValue(&c.SingleUseStates) }},
 
 		{groupConsole, "jaeger-url", "`URL` of the Jaeger page for the links to traces in the console",
 			func(c *Config) flag.Value { return textValue(&c.JaegerURL, webAddressOrNone) }},
@@ -139,6 +148,7 @@ const (
 
 	flagAdminAllowedHosts = "admin-allowed-hosts"
 	flagTrustedProxies    = "trusted-proxies"
+	flagAdminToken        = "admin-token-file"
 
 	flagFlight  = "flight-recorder"
 	flagVersion = "version"
@@ -282,6 +292,31 @@ func listValue(field *[]string, check func(entry string) error) flag.Value {
 		}
 		return list, nil
 	}}
+}
+
+// erasValue returns a value for a list of eras.
+func erasValue(field *[]mcp.Era) flag.Value {
+	names := map[string]mcp.Era{mcp.Modern.String(): mcp.Modern, mcp.Legacy.String(): mcp.Legacy}
+	var texts []string
+	list := listValue(&texts, oneOf(mcp.Modern.String(), mcp.Legacy.String()))
+	return &value[[]mcp.Era]{
+		field: field,
+		parse: func(text string) (eras []mcp.Era, err error) {
+			texts = nil
+			err = list.Set(text)
+			for _, name := range texts {
+				eras = append(eras, names[name])
+			}
+			return eras, err
+		},
+		format: func(eras []mcp.Era) string {
+			var texts []string
+			for _, e := range eras {
+				texts = append(texts, e.String())
+			}
+			return strings.Join(texts, ",")
+		},
+	}
 }
 
 // formatDuration writes 2m instead of 2m0s.

@@ -80,7 +80,7 @@ func stateKeys(t *testing.T, text string) string {
 }
 
 func oneKey() string {
-	return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{1}, 32)) + "\n"
+	return base64.StdEncoding.EncodeToString(append(bytes.Repeat([]byte{1}, 31), 2)) + "\n"
 }
 
 // get returns the status and the text of an answer.

@@ -1,0 +1,194 @@
+package service
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/streamable"
+)
+
+// An adminToken is the credential of the admin listener. It is a file with one token on a line, so
+// that an operator can replace a token while the old one is still good. It is safe for concurrent
+// use.
+type adminToken struct {
+	path string
+	now  func() time.Time
+
+	mu      sync.Mutex // guards the rest
+	digests [][sha256.Size]byte
+	read    time.Time // when the file was last looked at
+	failing bool      // the last look failed
+}
+
+const (
+	// minToken is the least number of characters of a token. Fewer can be guessed.
+	minToken = 16
+	// maxTokenFile bounds what is read of the file, in bytes.
+	maxTokenFile = 64 << 10
+	// tokenReload is the least time between two looks at the file.
+	tokenReload = time.Second
+)
+
+// newAdminToken reads the file. It returns nil if path is "".
+func newAdminToken(path string) (*adminToken, error) {
+	if path == "" {
+		return nil, nil
+	}
+	t := &adminToken{path: path, now: time.Now}
+	digests, err := t.load()
+	if err != nil {
+		return nil, fmt.Errorf("service: admin token: %w", err)
+	}
+	t.digests, t.read = digests, t.now()
+	return t, nil
+}
+
+// load reads the tokens. Errors show no part of a token.
+func (t *adminToken) load() (digests [][sha256.Size]byte, err error) {
+	file, err := os.Open(t.path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxTokenFile))
+	if err != nil {
+		return nil, err
+	}
+	for line, token := range strings.Split(string(text), "\n") {
+		if token = strings.TrimSpace(token); token == "" {
+			continue
+		}
+		if len(token) < minToken || strings.Count(token, token[:1]) == len(token) {
+			return nil, fmt.Errorf("%s: the token on line %d can be guessed: it must be random and have %d characters or more",
+				t.path, line+1, minToken)
+		}
+		digests = append(digests, sha256.Sum256([]byte(token)))
+	}
+	if digests == nil {
+		return nil, fmt.Errorf("%s: there is no token", t.path)
+	}
+	return digests, nil
+}
+
+// current returns the digests of the tokens. It reads the file again at most once a second. If the
+// file cannot be read any more, the last tokens stay.
+func (t *adminToken) current() [][sha256.Size]byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	if now.Sub(t.read) < tokenReload {
+		return t.digests
+	}
+	t.read = now
+	digests, err := t.reload()
+	switch {
+	case err == nil:
+		t.digests, t.failing = digests, false
+	case !t.failing:
+		t.failing = true
+		slog.Error("admin.token", "error", err, "effect", "the tokens that were read last stay good")
+	}
+	return t.digests
+}
+
+// reload reads the tokens again. A pipe, such as that of a shell, can be read only once. The caller
+// must hold t.mu.
+func (t *adminToken) reload() ([][sha256.Size]byte, error) {
+	info, err := os.Stat(t.path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return t.digests, nil
+	}
+	return t.load()
+}
+
+// errNoCredential says that a request has no credential.
+var errNoCredential = errors.New("no token was sent")
+
+// check returns why a request is not let in, or nil. The time it takes does not depend on the
+// token.
+func (t *adminToken) check(r *http.Request) error {
+	sent := r.Header["Authorization"]
+	if len(sent) == 0 {
+		return errNoCredential
+	}
+	token, bearer := strings.CutPrefix(sent[0], "Bearer ")
+	if !bearer {
+		var basic bool
+		if _, token, basic = r.BasicAuth(); !basic {
+			return errors.New("the Authorization header has neither the form Bearer nor Basic")
+		}
+	}
+	got, good := sha256.Sum256([]byte(strings.TrimSpace(token))), 0
+	for _, want := range t.current() {
+		good |= subtle.ConstantTimeCompare(got[:], want[:])
+	}
+	if good == 0 || len(sent) > 1 {
+		return errors.New("the token is wrong")
+	}
+	return nil
+}
+
+// needsToken reports whether a path of the admin listener is only for operators. Probes and
+// scrapers have no credentials.
+func needsToken(path string) bool {
+	switch path {
+	case pathLive, pathReady, pathMetrics:
+		return false
+	}
+	return true
+}
+
+// authorized lets operators in. With a token file they need a token. Without one they must be on
+// this machine.
+func (p *process) authorized(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !needsToken(r.URL.Path) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if p.token == nil {
+			if streamable.ListensOnLoopback(r) {
+				next.ServeHTTP(w, r)
+				return
+			}
+			p.logDenied(r, errors.New("there is no token file, and the request came from the network"))
+			plain(w, http.StatusForbidden, "only health checks and /metrics are open to the network: this page needs a token ("+p.tokenSetting()+")")
+			return
+		}
+		if err := p.token.check(r); err != nil {
+			p.logDenied(r, err)
+			w.Header().Add("WWW-Authenticate", `Basic realm="admin", charset="UTF-8"`)
+			w.Header().Add("WWW-Authenticate", `Bearer realm="admin"`)
+			plain(w, http.StatusUnauthorized, err.Error()+": this page needs a token of the file that "+p.tokenSetting()+
+				" names, as Authorization: Bearer, or as the password of any user")
+			return
+		}
+		r.Header.Del("Authorization") // no page has a use for it
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (p *process) tokenSetting() string {
+	return fmt.Sprintf("--%s or %s", flagAdminToken, p.env.name(flagAdminToken))
+}
+
+// logDenied logs a request that is not let in, once a second.
+func (p *process) logDenied(r *http.Request, why error) {
+	if ok, silenced := p.refusals.Allow("admin.denied", why.Error(), time.Now()); ok {
+		slog.Warn("admin.denied", "path", logline.Printable(r.URL.Path, maxHostLogged), "remote", r.RemoteAddr,
+			"error", why, "silenced", silenced)
+	}
+}
