@@ -35,6 +35,7 @@ type stdio struct {
 	// goroutine then stays until the process ends.
 	abandonRead bool
 	reads       io.Reader
+	writes      stdioWriter // to out
 	// restore restores the standard files. It changes the mode of descriptors that a read or a
 	// write may still use, so that the last user calls it.
 	restore func()
@@ -42,6 +43,12 @@ type stdio struct {
 	mu     sync.Mutex // guards the rest
 	users  int        // reads and writes in progress
 	closed bool
+}
+
+// A stdioWriter has deadlines, and Close ends a blocked write.
+type stdioWriter interface {
+	io.WriteCloser
+	SetWriteDeadline(t time.Time) error
 }
 
 // enter begins a read or a write. It returns false after Close.
@@ -83,7 +90,7 @@ func (s *stdio) Write(p []byte) (int, error) {
 		return 0, os.ErrClosed
 	}
 	defer s.leave()
-	return s.out.Write(p)
+	return s.writes.Write(p)
 }
 
 // Close closes both files. Blocked reads and writes return.
@@ -94,7 +101,7 @@ func (s *stdio) Close() error {
 		return nil
 	}
 	s.closed = true
-	s.out.Close()
+	s.writes.Close()
 	if p, ok := s.reads.(*io.PipeReader); ok {
 		p.Close()
 	}
@@ -105,7 +112,7 @@ func (s *stdio) Close() error {
 	return nil
 }
 
-func (s *stdio) SetWriteDeadline(t time.Time) error { return s.out.SetWriteDeadline(t) }
+func (s *stdio) SetWriteDeadline(t time.Time) error { return s.writes.SetWriteDeadline(t) }
 
 // Describe implements [Describer].
 func (*stdio) Describe() Info { return Info{Name: "stdio", Network: "pipe"} }

@@ -30,7 +30,7 @@ func takeStdio() (*stdio, error) {
 		restore()
 		return nil, err
 	}
-	out, _, err := duplicate(1, "stdout", &undo)
+	out, pollOut, err := duplicate(1, "stdout", &undo)
 	if err != nil {
 		in.Close()
 		restore()
@@ -50,9 +50,12 @@ func takeStdio() (*stdio, error) {
 		_ = unix.Dup2(saved, 1)
 		_ = unix.Close(saved)
 	})
-	std := &stdio{in: in, out: out, reads: in, restore: restore}
+	std := &stdio{in: in, out: out, reads: in, writes: out, restore: restore}
 	if !pollIn {
 		std.detachReads()
+	}
+	if !pollOut {
+		std.writes = detachWrites(out)
 	}
 	return std, nil
 }
