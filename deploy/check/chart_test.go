@@ -79,6 +79,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"refuse time without unit", Values{"settings": Values{"refuse-time": 60}}, "settings.refuse-time: 60 is not a time"},
 		{"refuse time", Values{"settings": Values{"refuse-time": "a 5s"}}, "settings.refuse-time: a 5s is not a time"},
 		{"files with the keys", Values{"files": Values{"root": "/etc"}}, "the state keys are below /etc"},
+		{"files with the token", Values{"files": Values{"root": "/etc/vitrine/admin-token"}}, "the admin token is below"},
 		{"files with the keys, all", Values{"files": Values{"root": "/srv/.."}}, "the state keys are below /srv/.."},
 		{"files without slash", Values{"files": Values{"root": "files"}}, "/files/root"},
 		{"two volumes", Values{"files": Values{"volume": Values{"emptyDir": Values{}, "nfs": Values{}}}}, "/files/volume"},

@@ -231,7 +231,8 @@ func port(t *testing.T, project *types.Project, name, variable string) string {
 
 // The real server starts with its environment in Compose.
 func TestComposeServes(t *testing.T) {
-	vitrine := composed(t).Services["vitrine"]
+	project := composed(t)
+	vitrine := project.Services["vitrine"]
 	env := composeEnv(vitrine)
 	known := demonstrationEnvironment(t)
 	var container corev1.Container
@@ -242,6 +243,10 @@ func TestComposeServes(t *testing.T) {
 		container.Env = append(container.Env, corev1.EnvVar{Name: name, Value: value})
 	}
 	mounted(t, vitrine, env["VITRINE_ROOT"])
+	require.Len(t, vitrine.Secrets, 1)
+	require.Equal(t, "/run/secrets/"+vitrine.Secrets[0].Source, env["VITRINE_ADMIN_TOKEN_FILE"])
+	secret := project.Secrets[vitrine.Secrets[0].Source]
+	require.NotEmpty(t, secret.File, "a container whose root is read-only gets no other secret")
 	require.Greater(t, time.Duration(*vitrine.StopGracePeriod), budget(t, env))
 	linger, err := time.ParseDuration(env["VITRINE_LINGER_TIMEOUT"])
 	require.NoError(t, err)
@@ -252,19 +257,21 @@ func TestComposeServes(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, 0.9, float64(mib<<20)/float64(vitrine.MemLimit), 0.01)
 
-	for i, e := range container.Env {
-		if e.Name == "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" { // is not on this machine
-			container.Env = slices.Delete(container.Env, i, i+1)
-			break
-		}
-	}
+	container.Env = slices.DeleteFunc(container.Env, func(e corev1.EnvVar) bool {
+		return e.Name == "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" // is not on this machine
+	})
+	container.Env = append(container.Env, corev1.EnvVar{Name: "VITRINE_ADMIN_TOKEN_FILE", Value: secret.File})
 	log, err := serves(t, container, "", func(e service.Endpoints) {
 		status, text := get(t, e.MCP, "localhost:8080")
 		require.NotEqual(t, 403, status, text)
-		for path, host := range map[string]string{"/metrics": scrapeTarget(t), "/": "localhost:9464"} {
-			status, text = get(t, e.Admin+path, host)
-			require.Equal(t, 200, status, "%s of %s: %s", path, host, text)
-		}
+		status, text = get(t, e.Admin+"/metrics", scrapeTarget(t))
+		require.Equal(t, 200, status, text)
+		status, text = get(t, e.Admin+"/", "localhost:9464")
+		require.Equal(t, 401, status, text)
+		password := strings.TrimSpace(string(readFile(t, secret.File)))
+		status, text = get(t, strings.Replace(e.Admin, "://", "://anybody:"+password+"@", 1)+"/", "localhost:9464")
+		require.Equal(t, 200, status, text)
+		require.Contains(t, string(readFile(t, composeDir+"/README.md")), "password "+password)
 	})
 	require.NoError(t, err, log)
 }

@@ -212,6 +212,9 @@ func TestFiles(t *testing.T) {
 			map[string]string{"state-keys": keysDir, "files": "/srv/docs"},
 			corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "docs"}}}},
 		{"a server of one's own", Values{"files": Values{"root": ""}}, map[string]string{"state-keys": keysDir}, corev1.VolumeSource{}},
+		{"a token of the admin listener", Values{"adminToken": Values{"secretName": "vitrine-admin"}},
+			map[string]string{"state-keys": keysDir, "admin-token": "/etc/vitrine/admin-token", "files": "/files"},
+			corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		{"neither keys nor files", Values{"files": Values{"root": ""}, "replicaCount": 1, "stateKeys": Values{"enabled": false}},
 			map[string]string{}, corev1.VolumeSource{}},
 	} {
@@ -228,6 +231,9 @@ func TestFiles(t *testing.T) {
 			}
 			require.Equal(t, c.mounts, mounts)
 			require.Equal(t, c.mounts["files"], envOf(spec.Containers[0])["VITRINE_ROOT"])
+			if dir := c.mounts["admin-token"]; dir != "" {
+				require.Equal(t, dir+"/token", envOf(spec.Containers[0])["VITRINE_ADMIN_TOKEN_FILE"])
+			}
 			require.Len(t, spec.Volumes, len(c.mounts))
 			for _, v := range spec.Volumes {
 				if v.Name == "files" {

@@ -13,7 +13,7 @@ import (
 
 // chartSettings are the settings with values of their own in the chart.
 var chartSettings = []string{
-	"addr", "admin-addr", "stdio", "path", "allowed-hosts", "allowed-origins", "state-keys-file",
+	"addr", "admin-addr", "stdio", "path", "allowed-hosts", "allowed-origins", "state-keys-file", "admin-token-file",
 	"shutdown-delay", "drain-timeout", "cleanup-grace", "hook-grace", "linger-timeout", "flush-timeout",
 }
 

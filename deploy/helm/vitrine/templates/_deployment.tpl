@@ -89,6 +89,10 @@ spec:
             - name: VITRINE_STATE_KEYS_FILE
               value: {{ printf "/etc/vitrine/state-keys/%s" .Values.stateKeys.secretKey | quote }}
             {{- end }}
+            {{- if .Values.adminToken.secretName }}
+            - name: VITRINE_ADMIN_TOKEN_FILE
+              value: {{ printf "/etc/vitrine/admin-token/%s" .Values.adminToken.secretKey | quote }}
+            {{- end }}
             {{- with .Values.files.root }}
             - name: VITRINE_ROOT # of the demonstration, and nothing to others
               value: {{ . | quote }}
@@ -157,11 +161,16 @@ spec:
             readOnlyRootFilesystem: true
             capabilities:
               drop: [ALL]
-          {{- if or .Values.stateKeys.enabled .Values.files.root }}
+          {{- if or .Values.stateKeys.enabled .Values.adminToken.secretName .Values.files.root }}
           volumeMounts:
             {{- if .Values.stateKeys.enabled }}
             - name: state-keys
               mountPath: /etc/vitrine/state-keys
+              readOnly: true
+            {{- end }}
+            {{- if .Values.adminToken.secretName }}
+            - name: admin-token
+              mountPath: /etc/vitrine/admin-token
               readOnly: true
             {{- end }}
             {{- with .Values.files.root }}
@@ -170,7 +179,7 @@ spec:
               readOnly: true
             {{- end }}
           {{- end }}
-      {{- if or .Values.stateKeys.enabled .Values.files.root }}
+      {{- if or .Values.stateKeys.enabled .Values.adminToken.secretName .Values.files.root }}
       volumes:
         {{- if .Values.stateKeys.enabled }}
         # Without the Secret, or without this key in it, the pod does not start, and its
@@ -182,6 +191,16 @@ spec:
             items:
               - key: {{ .Values.stateKeys.secretKey | quote }}
                 path: {{ .Values.stateKeys.secretKey | quote }}
+        {{- end }}
+        {{- if .Values.adminToken.secretName }}
+        # Mounted as a folder, so that a new token reaches the pods without a restart.
+        - name: admin-token
+          secret:
+            secretName: {{ .Values.adminToken.secretName }}
+            defaultMode: 288 # 0440
+            items:
+              - key: {{ .Values.adminToken.secretKey | quote }}
+                path: {{ .Values.adminToken.secretKey | quote }}
         {{- end }}
         {{- if .Values.files.root }}
         - name: files

@@ -122,6 +122,9 @@ Requests are refused from the beginning of the drain on.
 {{- if hasPrefix (printf "%s/" (clean . | trimSuffix "/")) "/etc/vitrine/state-keys/" -}}
 {{- fail (printf "files.root: the state keys are below %s" .) -}}
 {{- end -}}
+{{- if hasPrefix (printf "%s/" (clean . | trimSuffix "/")) "/etc/vitrine/admin-token/" -}}
+{{- fail (printf "files.root: the admin token is below %s" .) -}}
+{{- end -}}
 {{- end -}}
 {{- with .Values.prometheusRule.rules -}}
 {{- if not (hasKey (fromYaml .) "groups") -}}
