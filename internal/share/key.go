@@ -3,6 +3,7 @@ package share
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 
 	"github.com/vitrine-mcp/vitrine/auth"
@@ -35,15 +36,18 @@ func KeyOf(p *auth.Principal, addr netip.Addr) Key {
 }
 
 // AddrOf returns the address in host:port, or in an address without a port; the zero value if
-// there is none.
+// there is none. It does not look at the port, whose number would cost as much as the address.
 func AddrOf(remote string) netip.Addr {
 	if remote == "" {
 		return netip.Addr{} // to parse it would allocate an error
 	}
-	if at, err := netip.ParseAddrPort(remote); err == nil {
-		return at.Addr()
+	host := remote
+	if colon := strings.IndexByte(remote, ':'); colon >= 0 && colon == strings.LastIndexByte(remote, ':') {
+		host = remote[:colon]
+	} else if remote[0] == '[' {
+		host, _, _ = strings.Cut(remote[1:], "]")
 	}
-	addr, _ := netip.ParseAddr(remote) // the zero value if it is none
+	addr, _ := netip.ParseAddr(host) // the zero value if it is none
 	return addr
 }
 
