@@ -106,3 +106,20 @@ func TestForeignPagesGetNoPermission(t *testing.T) {
 		t.Errorf("%d refused requests were admitted", after-before)
 	}
 }
+
+// With --refuse-local-origins the page of another local port gets no permission either.
+func TestPagesOfOtherLocalPortsCanBeRefused(t *testing.T) {
+	t.Parallel()
+	s := attacked(t, "--refuse-local-origins", "--allowed-origins", "http://localhost:6274")
+	port := s.host[strings.LastIndexByte(s.host, ':'):]
+	for _, origin := range []string{"http://localhost:3000", "http://127.0.0.1:1", "http://[::1]:3000", "http://localhost", "http://127.0.0.2" + port} {
+		for _, r := range s.exchange(t, s.rawEcho(1).with("Origin: "+origin).String()) {
+			refused(t, "Origin "+origin, r, http.StatusForbidden)
+		}
+	}
+	for _, raw := range []rawRequest{s.rawEcho(1), s.rawEcho(1).with("Origin: http://localhost:6274")} {
+		if all := s.exchange(t, raw.String()); len(all) != 1 || all[0].text() != "hello" {
+			t.Errorf("refused: %s: %+v", raw, all)
+		}
+	}
+}

@@ -32,9 +32,9 @@ var floods = []flood{
 // its bound, and all is served when the flood has ended. With -long also: nine of ten calls are
 // answered in time, and their 99th percentile is at most three times that without the flood.
 func TestFloodsTakeTheServerFromNobody(t *testing.T) {
-	quiet, during := 300*time.Millisecond, 1500*time.Millisecond
+	quiet, during, rest := 300*time.Millisecond, time.Second, 200*time.Millisecond
 	if *long {
-		quiet, during = 10*time.Second, time.Minute
+		quiet, during, rest = 10*time.Second, time.Minute, time.Second
 	}
 	for _, f := range floods {
 		t.Run(f.kind, func(t *testing.T) { // one after the other: each wants all cores
@@ -47,7 +47,7 @@ func TestFloodsTakeTheServerFromNobody(t *testing.T) {
 			under := good.ask(during)
 			done := attackers(t)
 			peak := s.memory(t, "VmHWM")
-			time.Sleep(time.Second)
+			time.Sleep(rest)
 			after := good.ask(quiet)
 			t.Logf("capacity %.0f/s, good callers %.0f/s; attackers: %s; largest resident set %d MiB\n  before %v\n  during %v\n  after  %v",
 				rate, rate/10, done, peak>>20, before, under, after)

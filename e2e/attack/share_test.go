@@ -136,7 +136,7 @@ func TestHandshakesOfOneCallerEvictNobodyElse(t *testing.T) {
 // At the largest number of sessions a handshake costs about what it costs below.
 func TestHandshakesOfAFullServerAreCheap(t *testing.T) {
 	t.Parallel()
-	const most, n = 3000, 500
+	const most, n = 2000, 300
 	s := attacked(t, "--max-sessions", fmt.Sprint(most))
 	open := func(n int) time.Duration {
 		w := s.wire(t, attacker)
@@ -244,7 +244,7 @@ func TestEventsOfOneCallerPushOutNobodyElse(t *testing.T) {
 	for i := range 5 {
 		bob := s.caller(t, attacker, fmt.Sprint("bob-", i))
 		for range 4 {
-			talk(bob, 8, 1<<20).cancel()
+			talk(bob, 5, 1<<20).cancel()
 		}
 	}
 	s.awaitInFlight(t, "chatter", 0)

@@ -1,7 +1,10 @@
 package attack
 
 import (
+	"bytes"
+	"encoding/base64"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -120,4 +123,25 @@ func TestReplayedStatesAreRefused(t *testing.T) {
 	})
 	ann.paid(t, 0)
 	undisturbed()
+}
+
+// A server does not start with a key that can be guessed.
+func TestKeysThatCanBeGuessedAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, key := range map[string][]byte{"zeros": make([]byte, 32), "one letter": bytes.Repeat([]byte("x"), 32), "a short one": []byte("short")} {
+		file := t.TempDir() + "/keys"
+		if err := os.WriteFile(file, []byte(base64.StdEncoding.EncodeToString(key)+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := newTarget("victim", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--state-keys-file", file)
+		s.start(t)
+		select {
+		case <-s.ended:
+			if s.state.Success() {
+				t.Errorf("%s: it ended without an error", name)
+			}
+		case <-time.After(patience):
+			t.Errorf("%s: it serves", name)
+		}
+	}
 }

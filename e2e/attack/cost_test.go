@@ -1,0 +1,231 @@
+package attack
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// What one request may take beyond its handler, whatever its bytes are.
+const (
+	maxCPU    = 250 * time.Millisecond
+	maxMemory = 64 << 20 // bytes
+)
+
+// A costly is a call whose arguments were made to cost much.
+type costly struct {
+	name string
+	what call
+}
+
+// fill repeats a text as often as it fits into n bytes, with commas between.
+func fill(text string, n int) string {
+	return strings.TrimSuffix(strings.Repeat(text+",", max(1, n/(len(text)+1))), ",")
+}
+
+// costlies returns the calls with arguments of about n bytes. Some are small, and grow in depth.
+func costlies(n int) []costly {
+	nested := func(depth int, end string) string {
+		return strings.Repeat(`{"next":`, depth) + end + strings.Repeat("}", depth)
+	}
+	object := func(tool, member, value string) call {
+		return call{tool: tool, arguments: fmt.Sprintf(`{%q:%s}`, member, value)}
+	}
+	return []costly{
+		{"a tree that matches no alternative", object("tree_anyOf", "tree", nested(18, "1"))},
+		{"a deep tree that matches no alternative", object("tree_anyOf", "tree", nested(50, "1"))},
+		{"a tree that matches two alternatives", object("tree_oneOf", "tree", nested(18, `"x"`))},
+		{"a deep tree that matches two alternatives", object("tree_oneOf", "tree", nested(50, `"x"`))},
+		{"numbers instead of strings", object("words", "words", "["+fill("1", n)+"]")},
+		{"arrays instead of strings", object("words", "words", "["+fill("[]", n)+"]")},
+		{"strings instead of numbers", object("numbers", "numbers", "["+fill(`"1"`, n)+"]")},
+		{"fractions instead of numbers", object("numbers", "numbers", "["+fill("1.5", n)+"]")},
+		{"numbers", object("numbers", "numbers", "["+fill("1234567", n)+"]")},
+		{"numbers with large exponents", object("numbers", "numbers", "["+fill("1e5000", n)+"]")},
+		{"one number of many digits", object("numbers", "numbers", "["+strings.Repeat("9", n)+"]")},
+		{"items that differ", object("unique", "values", "["+distinct(n)+"]")},
+		{"items whose hashes are alike", object("unique", "values", "["+shapes(n)+"]")},
+		{"items that are equal", object("unique", "values", "["+fill("[[[]]]", n)+"]")},
+		{"unknown members", call{tool: "echo", arguments: `{"text":"x",` + manyNames(n/12) + `}`}},
+		{"members that are missing", object("words", "x", "["+fill("{}", n)+"]")},
+		{"a text of two-byte letters", object("echo", "text", `"`+strings.Repeat("é", n/2)+`"`)},
+		{"a text of escapes", object("echo", "text", `"`+strings.Repeat(`\u00e9`, n/6)+`"`)},
+		{"nested arrays, many times", object("unique", "values", "["+fill(strings.Repeat("[", 50)+strings.Repeat("]", 50), n)+"]")},
+	}
+}
+
+// distinct are different numbers.
+func distinct(n int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < n; i++ {
+		fmt.Fprintf(&b, "%d,", i)
+	}
+	return strings.TrimSuffix(b.String(), ",")
+}
+
+// shapes are different nested arrays of 14 pairs of brackets. A hash that writes a sign for each
+// array, and none for its end, does not tell them apart.
+func shapes(n int) string {
+	var b strings.Builder
+	var grow func(shape []byte, open, left int)
+	grow = func(shape []byte, open, left int) {
+		if b.Len() >= n {
+			return
+		}
+		if open == 0 && left == 0 {
+			b.WriteString("[" + string(shape) + "],")
+			return
+		}
+		if left > 0 {
+			next := shape
+			if len(shape) > 0 && shape[len(shape)-1] == ']' {
+				next = append(next, ',')
+			}
+			grow(append(next, '['), open+1, left-1)
+		}
+		if open > 0 {
+			grow(append(shape, ']'), open-1, left)
+		}
+	}
+	grow(nil, 0, 14)
+	return strings.TrimSuffix(b.String(), ",")
+}
+
+// No request of any size takes more CPU or memory than one may. CPU time depends on the machine, and
+// on what else uses its caches, so that the short form compares it with an echo of as many bytes.
+func TestOneRequestIsCheap(t *testing.T) {
+	for _, attack := range costlies(maxFrame - 1000) {
+		t.Run(attack.name, func(t *testing.T) {
+			t.Parallel()
+			s := attacked(t)
+			c := s.caller(t, attacker, "")
+			// The first calls fill pools and let the heap grow to the size of the largest message.
+			large := call{tool: "echo", arguments: `{"text":"` + strings.Repeat("x", maxFrame-1000) + `"}`}
+			s.cost(t, c, large)
+			before := s.cpu(t)
+			for range 6 {
+				c.modern(t, 1, large)
+			}
+			floor := max(s.cpu(t)-before, 10*time.Millisecond) / 6
+			s.forgetPeak(t)
+			base := s.memory(t, "VmRSS")
+			spent, r := s.cost(t, c, attack.what)
+			if r.status/100 == 5 || len(r.body) > 2*maxFrame {
+				t.Errorf("%d, %d bytes: %.300s", r.status, len(r.body), r.body)
+			}
+			grown := s.memory(t, "VmHWM") - base
+			t.Logf("%v of CPU, an echo %v, %d MiB", spent, floor, grown>>20)
+			if most := 20 * floor; !*long && spent > most || *long && spent > maxCPU {
+				t.Errorf("one request takes %v of CPU; it may take %v here, and %v on a quiet machine", spent, most, maxCPU)
+			}
+			if grown > maxMemory {
+				t.Errorf("one request takes %d MiB, and may take %d", grown>>20, maxMemory>>20)
+			}
+		})
+	}
+}
+
+// cost calls a few times, and returns the least CPU time that a call took, because other processes
+// disturb, and the last answer.
+func (s *target) cost(t *testing.T, c *caller, what call) (least time.Duration, r response) {
+	t.Helper()
+	least = time.Hour
+	for range 3 {
+		before := s.cpu(t)
+		r = c.modern(t, 1, what)
+		s.awaitInFlight(t, "", 0)
+		time.Sleep(20 * time.Millisecond) // what goes on after the answer counts, too
+		if least = min(least, s.cpu(t)-before); least > 20*maxCPU {
+			break
+		}
+	}
+	return max(least, 10*time.Millisecond), r
+}
+
+// Large requests that come together do not need their memory together.
+func TestLargeRequestsTogetherAreCheap(t *testing.T) {
+	t.Parallel()
+	s := attacked(t)
+	undisturbed := s.others(t)
+	all := costlies(maxFrame - 1000)
+	base := s.memory(t, "VmRSS")
+	s.forgetPeak(t)
+	var waiting []*pending
+	for i := range 16 {
+		what := all[i%len(all)].what
+		waiting = append(waiting, s.caller(t, attacker, "").begin(t, what.header(), what.frame(1, true)))
+	}
+	for _, p := range waiting {
+		p.wait(t)
+	}
+	// Each frame is in memory twice at least, as it came and as the handler gets it.
+	if grown := s.memory(t, "VmHWM") - base; grown > 400<<20 {
+		t.Errorf("16 requests together take %d MiB", grown>>20)
+	}
+	undisturbed()
+}
+
+// A request of up to 64 KB takes at most 40 times the CPU of an echo of as many bytes.
+func TestASmallRequestCostsWhatItsBytesCost(t *testing.T) {
+	const size, rounds, bound = 60 << 10, 30, 40
+	s := attacked(t)
+	c := s.caller(t, attacker, "")
+	cost := func(what call, rounds int) time.Duration {
+		before := s.cpu(t)
+		for range rounds {
+			c.modern(t, 1, what)
+		}
+		return max(s.cpu(t)-before, 10*time.Millisecond) / time.Duration(rounds)
+	}
+	echo := call{tool: "echo", arguments: `{"text":"` + strings.Repeat("x", size) + `"}`}
+	cost(echo, rounds) // warms up
+	floor := cost(echo, 5*rounds)
+	attacks := append(costlies(size), costly{"a URI of five bounded templates", fiveTemplates()})
+	for _, attack := range attacks {
+		t.Run(attack.name, func(t *testing.T) {
+			once := cost(attack.what, 1)
+			if once < bound*floor { // not already far too much
+				once = cost(attack.what, rounds)
+			}
+			t.Logf("%.1f times an echo of %d bytes (%v)", float64(once)/float64(floor), size, floor)
+			if once > bound*floor {
+				t.Errorf("a request takes %v of CPU, %.0f times an echo", once, float64(once)/float64(floor))
+			}
+		})
+	}
+}
+
+// fiveTemplates reads a URI that comes near to five templates of five bounded variables.
+func fiveTemplates() call {
+	uri := "bounded://" + strings.Repeat("%41", 499) + "/x"
+	return call{method: "resources/read", params: `"uri":` + quote(uri), name: uri}
+}
+
+// Idle connections keep little, whatever was sent over them before.
+func TestIdleConnectionsKeepLittle(t *testing.T) {
+	t.Parallel()
+	s := attacked(t)
+	undisturbed := s.others(t)
+	const n = 500
+	base := s.memory(t, "VmRSS")
+	deep := s.rawEcho(1)
+	deep.body = call{tool: "echo", arguments: `{"text":` + strings.Repeat("[", 9900) + strings.Repeat("]", 9900) + "}"}.frame(1, true)
+	raw := deep.String()
+	var all sync.WaitGroup
+	for range n {
+		w := s.wire(t, attacker)
+		all.Go(func() {
+			_, _ = w.Write([]byte(raw))
+			if r, err := w.response(); err != nil || r.Result != nil {
+				t.Errorf("a deep body: %v %d %.100s", err, r.status, r.body)
+			}
+		})
+	}
+	all.Wait()
+	if each := (s.memory(t, "VmRSS") - base) / n; each > 100<<10 {
+		t.Errorf("an idle connection keeps %d KiB", each>>10)
+	}
+	undisturbed()
+}
