@@ -123,6 +123,8 @@ const (
 	IgnoredCancel   IgnoredKind = "cancel"
 	IgnoredResponse IgnoredKind = "response"
 	IgnoredFrame    IgnoredKind = "frame"
+	// IgnoredNotification is any other notification.
+	IgnoredNotification IgnoredKind = "notification"
 )
 
 // An IgnoreReason says why an inbound message had no effect.
@@ -141,6 +143,7 @@ const (
 	IgnoreTooDeep        IgnoreReason = "too_deep"
 	IgnoreInvalidUTF8    IgnoreReason = "invalid_utf8"
 	IgnoreBatch          IgnoreReason = "batch"
+	IgnoreRateLimited    IgnoreReason = "rate_limited"
 )
 
 // IgnoreReasons lists the reasons for which a message of the given kind is
@@ -155,6 +158,8 @@ func IgnoreReasons(kind IgnoredKind) []IgnoreReason {
 		}
 	case IgnoredFrame:
 		return []IgnoreReason{IgnoreNotJSONRPC, IgnoreTooDeep, IgnoreInvalidUTF8, IgnoreBatch}
+	case IgnoredNotification:
+		return []IgnoreReason{IgnoreRateLimited}
 	}
 	return nil
 }

@@ -18,6 +18,8 @@ type Refusal struct {
 	Reason string
 	// By names the rule or middleware that refuses, as a label of metrics, such as "rate_limit".
 	By string
+	// Limit names the limit that was reached, for the caller (data.limit), or is "".
+	Limit string
 	// Message is the text for the caller. "" stands for a default text for the status.
 	Message string
 	// RetryAfter is the time after which a retry makes sense, rounded up to seconds. 0 means
@@ -57,7 +59,7 @@ func (r *Refusal) Code() Code {
 func (r *Refusal) RPC() *Error {
 	return &Error{
 		Code: r.Code(), Message: cmp.Or(r.Message, refusalTexts[r.Code()]), refusal: r,
-		Data: ErrorData{Reason: r.Reason, RetryAfter: r.RetryAfterSeconds()},
+		Data: ErrorData{Reason: r.Reason, Limit: r.Limit, RetryAfter: r.RetryAfterSeconds()},
 	}
 }
 

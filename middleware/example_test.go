@@ -3,7 +3,6 @@ package middleware_test
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/auth"
@@ -40,45 +39,24 @@ func ExampleMiddleware() {
 	// <nil>
 }
 
-// A limit for each registration and caller. A refused caller learns when to retry.
+// A tool that is being repaired. A refused caller learns when to retry.
 func ExampleRefuse() {
-	type key struct{ route, principal string }
-	limit := func(most int, every time.Duration, now func() time.Time) middleware.Middleware {
-		var mu sync.Mutex
-		var begin time.Time
-		calls := map[key]int{}
-		return func(next middleware.Handler) middleware.Handler {
-			return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-				mu.Lock()
-				if now().Sub(begin) >= every {
-					begin, calls = now(), map[key]int{}
-				}
-				k := key{req.Route.Key, req.Principal.Key()}
-				calls[k]++
-				tooMany, wait := calls[k] > most, every-now().Sub(begin)
-				mu.Unlock()
-				if tooMany {
-					return middleware.Refuse(mcp.Refusal{Status: 429, Reason: "rate", By: "limit", RetryAfter: wait})
-				}
-				return next(ctx, req)
-			}
+	repair := func(middleware.Handler) middleware.Handler {
+		return func(context.Context, *middleware.Request) (mcp.Result, error) {
+			return middleware.Refuse(mcp.Refusal{Status: 503, Reason: "repair", By: "repair", RetryAfter: time.Hour})
 		}
 	}
-
-	now := time.Unix(0, 0)
-	h := limit(1, time.Minute, func() time.Time { return now })(
+	h := middleware.For([]string{"search"}, repair)(
 		func(context.Context, *middleware.Request) (mcp.Result, error) { return &mcp.CallToolResult{}, nil })
-	req := &middleware.Request{Route: middleware.NewRoute(mcp.MethodToolsCall, "search", "search")}
-	for range 2 {
-		_, err := h(context.Background(), req)
+	for _, tool := range []string{"list", "search"} {
+		_, err := h(context.Background(), &middleware.Request{Route: middleware.NewRoute(mcp.MethodToolsCall, tool, tool)})
 		if refusal, ok := mcp.AsRefusal(err); ok {
-			fmt.Println("refused:", refusal.Status, "ask again after", refusal.RetryAfter)
+			fmt.Println(tool, "is refused:", refusal.Status, "ask again after", refusal.RetryAfter)
 		}
-		now = now.Add(20 * time.Second)
 	}
 
 	// Output:
-	// refused: 429 ask again after 40s
+	// search is refused: 503 ask again after 1h0m0s
 }
 
 // named is a middleware that says when it is called.

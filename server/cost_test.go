@@ -14,14 +14,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 	"github.com/vitrine-mcp/vitrine/transport"
 )
 
 // costServer is a server with one tool, as its users have it.
-func costServer(tb testing.TB, tel *telemetry.Telemetry) *server.Server {
-	srv := server.New("cost", "1", server.WithTelemetry(tel), server.WithLogger(slog.New(slog.DiscardHandler)))
+func costServer(tb testing.TB, tel *telemetry.Telemetry, opts ...server.Option) *server.Server {
+	srv := server.New("cost", "1", append(opts, server.WithTelemetry(tel), server.WithLogger(slog.New(slog.DiscardHandler)))...)
 	server.AddTool(srv, server.Tool{Name: "echo"},
 		func(_ context.Context, _ *server.Call, in struct {
 			Text string `json:"text"`
@@ -148,9 +149,16 @@ func costRows() []costRow {
 	pipeOf := func(tel func(testing.TB) *telemetry.Telemetry) func(testing.TB) func() {
 		return func(tb testing.TB) func() { return overPipe(tb, costServer(tb, tel(tb))) }
 	}
+	limited := func(tb testing.TB) func() {
+		rig := newModernRig(tb, costServer(tb, telemetry.Disabled(), server.WithRateLimits(middleware.RateLimit{
+			Name: "calls", Requests: 1e6, Window: time.Millisecond, Per: []string{middleware.PerAddress, middleware.PerTool},
+		})))
+		return func() { rig.serve(tb) }
+	}
 	off := func(testing.TB) *telemetry.Telemetry { return telemetry.Disabled() }
 	return []costRow{
 		{"modern HTTP, telemetry off", 14, modernOf(off)},
+		{"modern HTTP, telemetry off, a rate limit", 14, limited},
 		{"modern HTTP, unsampled", 15, modernOf(unsampled)},
 		{"legacy HTTP, telemetry off", 16, legacyOf(off)},
 		{"legacy HTTP, unsampled", 17, legacyOf(unsampled)},

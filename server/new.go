@@ -72,6 +72,9 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 	if len(cfg.eras) > 0 {
 		s.SetEras(cfg.eras...)
 	}
+	if err := s.SetRateLimits(cfg.rates...); err != nil {
+		return nil, err
+	}
 	s.addRegistries()
 	if err := s.addServices(&cfg); err != nil {
 		return nil, err

@@ -68,6 +68,7 @@ type config struct {
 	stateKeys     [][]byte
 	singleUse     bool
 	eras          eras
+	rates         []middleware.RateLimit
 	tasks         *Tasks
 	events        eventStore
 }
@@ -242,6 +243,18 @@ type AdmissionRule func(ctx context.Context, req *middleware.Request) error
 // error of the service.
 func WithAdmission(rules ...AdmissionRule) Option {
 	return optionFunc(func(c *config) { c.admission = append(c.admission, rules...) })
+}
+
+// WithRateLimits bounds how often messages come, in both eras and on all transports. The limits are
+// asked after the authenticator and the rules of [WithAdmission], and before a request takes a slot
+// or a place in a queue. A message takes a token of each limit that is for it, or of none. A request
+// over a limit is rejected with a [*mcp.Refusal]: the status 429, the reason "rate_limited", the
+// limit's name in By and data.limit, and the time after which to retry. A notification over a limit
+// is ignored (and over HTTP answered with 429). /metrics says how near each limit is.
+//
+// New returns an error for a limit that is wrong, and for two of the same name.
+func WithRateLimits(limits ...middleware.RateLimit) Option {
+	return optionFunc(func(c *config) { c.rates = append(c.rates, limits...) })
 }
 
 // WithEventStore sets the store for the events of legacy HTTP streams. The default is a store

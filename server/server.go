@@ -33,9 +33,11 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
+	"github.com/vitrine-mcp/vitrine/internal/rates"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 	"github.com/vitrine-mcp/vitrine/server/internal/notify"
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
@@ -101,6 +103,20 @@ func (s *Server) SetLimits(l Limits) error {
 		return fmt.Errorf("server: %w", err)
 	}
 	s.core.SetLimits(limits.Limits(l))
+	return nil
+}
+
+// SetRateLimits replaces the limits of [WithRateLimits]. Package service uses it for a flag. It must
+// be called before the first request. It returns an error for a limit that is wrong, and for two of
+// the same name.
+func (s *Server) SetRateLimits(all ...middleware.RateLimit) error {
+	rules := make([]rates.Rule, len(all))
+	for i, limit := range all {
+		rules[i] = rates.Rule(limit)
+	}
+	if err := s.core.SetRates(rules); err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
 	return nil
 }
 

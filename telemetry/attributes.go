@@ -99,9 +99,21 @@ func (o *Outcome) attributes(attrs []attribute.KeyValue, errorType string) []att
 		attrs = append(attrs, keyStatusCode.String(codeString(o.Err.Code)))
 	}
 	attrs = appendText(attrs, keyRejectReason, string(o.Rejected))
+	if refusal, ok := o.refusal(); ok {
+		attrs = appendText(attrs, keyRefusalReason, logline.Printable(refusal.Reason, maxRefusalText))
+		attrs = appendText(attrs, keyRefusalBy, logline.Printable(refusal.By, maxRefusalText))
+	}
 	attrs = appendText(attrs, keyCancelCause, string(o.cause()))
 	attrs = appendText(attrs, keyOutcome, string(o.Fate))
 	return appendText(attrs, keyDropReason, string(o.Dropped))
+}
+
+// refusal returns the refusal that became the error of the request.
+func (o *Outcome) refusal() (*mcp.Refusal, bool) {
+	if o.Err == nil {
+		return nil, false
+	}
+	return mcp.AsRefusal(o.Err)
 }
 
 // clip copies a peer's text, makes it printable and cuts it. The copy does not hold the rest of

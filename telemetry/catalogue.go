@@ -99,9 +99,18 @@ func catalogue() []row {
 			from(func(s *Snapshot, r reading) { each(r, s.Counters.HTTPRefused) }).counted(),
 		counter(MetricRefusals, "vitrine.refusals", "{refusal}",
 			"Requests and callers that the server's own rules did not let through.",
-			opened("reason", "vitrine.refusal.reason", "reasons of the program's refusals, at most 64 with by", ""),
-			opened("by", "vitrine.refusal.by", "who refuses: authenticator, admission, or a name of the program's", "")).
+			opened("reason", string(keyRefusalReason), "reasons of the program's refusals, at most 64 with by", ""),
+			opened("by", string(keyRefusalBy), "who refuses: authenticator, admission, or a name of the program's", "")).
 			from(func(s *Snapshot, r reading) { eachPair(r, s.Counters.Refused) }),
+		counter(MetricRateLimitMessages, "vitrine.rate_limit.messages", "{message}",
+			"Messages that a rate limit has looked at: those that it allowed, and those that it refused.",
+			rateLimit(), closed("decision", "vitrine.rate_limit.decision", []string{rateAllowed, rateRefused})).
+			from(func(s *Snapshot, r reading) {
+				for _, limit := range s.RateLimits {
+					r.with(limit.Name, rateAllowed).add(limit.Allowed)
+					r.with(limit.Name, rateRefused).add(limit.Refused)
+				}
+			}),
 		counter(MetricStreamsResumed, "vitrine.streams.resumed", "{stream}",
 			"Event streams of legacy sessions that a client has gone on reading over another connection.").
 			from(func(s *Snapshot, r reading) { r.add(s.Counters.StreamsResumed) }),
@@ -134,6 +143,20 @@ func catalogue() []row {
 		gauge(MetricSubscriptionsActive, "vitrine.subscriptions.active", "{subscription}",
 			"Open subscriptions (subscriptions/listen).").
 			from(func(s *Snapshot, r reading) { r.add(uint64(len(s.Subscriptions))) }),
+		gauge(MetricRateLimitUsed, "vitrine.rate_limit.used", "1",
+			"How near a rate limit is: the share of its tokens that the emptiest bucket has given, from 0 to 1.", rateLimit()).
+			from(func(s *Snapshot, r reading) {
+				for _, limit := range s.RateLimits {
+					r.with(limit.Name).max(limit.Used)
+				}
+			}),
+		gauge(MetricRateLimitBuckets, "vitrine.rate_limit.buckets", "{bucket}",
+			"Callers, or other values, that a rate limit tells apart just now.", rateLimit()).
+			from(func(s *Snapshot, r reading) {
+				for _, limit := range s.RateLimits {
+					r.with(limit.Name).add(uint64(limit.Buckets))
+				}
+			}),
 		gauge(MetricTasks, "vitrine.tasks", "{task}",
 			"Tasks that are kept in memory, or with another store those that run here, by status.", taskStatus()).
 			from(func(s *Snapshot, r reading) { each(r, s.TaskStatus) }),

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/rates"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -47,6 +49,7 @@ func TestExposedMetricsAreThoseOfTheCatalogue(t *testing.T) {
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
 		}
+		require.NoError(t, r.core.SetRates([]rates.Rule{{Name: "calls", Requests: 1, Window: time.Hour}}))
 		r.post(call("slow"), &sink{})
 		s := r.core.Connect(pipeConn, &sink{})
 		s.Close(mcp.CauseTransportClose)

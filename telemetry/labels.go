@@ -44,6 +44,17 @@ const (
 	shareWaiting = "waiting"
 )
 
+// rateLimit is the label with the name of a rate limit.
+func rateLimit() Label {
+	return opened("limit", "vitrine.limit", "the rate limits of the program, at most 64")
+}
+
+// Values of the label decision of [MetricRateLimitMessages].
+const (
+	rateAllowed = "allowed"
+	rateRefused = "refused"
+)
+
 func cause() Label { return closed("cause", string(keyCancelCause), mcp.Causes()) }
 
 func lossReason() Label {
@@ -137,7 +148,7 @@ func notificationLabel(method string) string {
 }
 
 func ignoredKinds() []mcp.IgnoredKind {
-	return []mcp.IgnoredKind{mcp.IgnoredCancel, mcp.IgnoredResponse, mcp.IgnoredFrame}
+	return []mcp.IgnoredKind{mcp.IgnoredCancel, mcp.IgnoredResponse, mcp.IgnoredFrame, mcp.IgnoredNotification}
 }
 
 // ignoredPairs lists the pairs of a kind and one of its reasons.

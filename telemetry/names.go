@@ -34,6 +34,8 @@ const (
 	keyOutcome         attribute.Key = "vitrine.response.outcome" // `sent`, `dropped` or `stored`
 	keyDropReason      attribute.Key = "vitrine.drop.reason"      // why an answer or a notification was not sent
 	keyRejectReason    attribute.Key = "vitrine.reject.reason"    // why the request was not admitted
+	keyRefusalReason   attribute.Key = "vitrine.refusal.reason"   // why a rule of the server did not let the request through
+	keyRefusalBy       attribute.Key = "vitrine.refusal.by"       // which rule, such as the name of a rate limit
 	keyQueueWait       attribute.Key = "vitrine.queue.wait"       // seconds that the request waited for a slot
 	keyClientName      attribute.Key = "vitrine.client.name"      // what the client calls itself, cut to 64 bytes; untrusted
 	keyTaskID          attribute.Key = "vitrine.task.id"          // the first characters of the id of a task

@@ -81,6 +81,9 @@ func (t *Telemetry) report() *report.Requests {
 			by.of(&info, row.Client).Sessions++
 			rep.Sessions = append(rep.Sessions, row)
 		}
+		for _, limit := range snap.RateLimits {
+			rep.RateLimits = append(rep.RateLimits, report.RateLimit(limit))
+		}
 		addTotals(&rep.Totals, &snap.Counters)
 	}
 	rep.Callers, rep.CallersLeftOut = by.top()

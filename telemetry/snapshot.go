@@ -33,6 +33,7 @@ type Snapshot struct {
 	Sessions   []SessionState
 	Readiness  Readiness
 	Shares     []ShareState
+	RateLimits []RateLimitState
 	// Saturated is for how long the server has been too full for more requests; 0 if it is not.
 	Saturated time.Duration
 	Counters  Counters
@@ -46,6 +47,15 @@ type ShareState struct {
 	Waiting    int    // callers that wait for something
 	Largest    int    // what the caller has that has most
 	Caller     string // who that is; not a label
+}
+
+// A RateLimitState describes one rate limit.
+type RateLimitState struct {
+	Name string // a label
+	// Used is the share of its tokens that the emptiest bucket has given, from 0 to 1.
+	Used             float64
+	Allowed, Refused uint64 // messages since the start
+	Buckets          int    // that it holds
 }
 
 // A RequestState is one request in flight.

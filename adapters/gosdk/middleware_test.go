@@ -162,6 +162,26 @@ func TestMiddlewareRefuses(t *testing.T) {
 	})
 }
 
+// A rate limit refuses the calls of a caller that come too often.
+func TestRateLimit(t *testing.T) {
+	each(t, func(t *testing.T, wire wire) {
+		limits, err := middleware.RateLimits(middleware.RateLimit{
+			Name: "calls", Requests: 1, Window: time.Hour, Tools: []string{"add"}, Per: []string{middleware.PerPrincipal},
+		})
+		require.NoError(t, err)
+		w := newWorld(t, limits)
+		session := wire.connect(w)
+		_, err = call(t, session, "add", sum{1, 2})
+		require.NoError(t, err)
+		_, err = call(t, session, "add", sum{1, 2})
+		var answered *jsonrpc.Error
+		require.ErrorAs(t, err, &answered)
+		require.EqualValues(t, 429, answered.Code)
+		require.JSONEq(t, `{"reason":"rate_limited","limit":"calls","retryAfter":3600}`, string(answered.Data))
+		require.Equal(t, 1.0, w.Metric("vitrine_refusals_total", adapttest.Labels{"reason": "rate_limited", "by": "calls"}))
+	})
+}
+
 // The caller gets only the trace ID of a middleware's error, unless the error was made for
 // callers. The operator gets all of it. A handler can return such errors too.
 func TestErrorsAreTold(t *testing.T) {

@@ -46,7 +46,7 @@ var areas = []area{
 	{path: "examples", layer: 6}, // a user's code: it may bring a registry of its own
 	{path: "deploy", layer: 6, ban: instruments},
 	{path: "service", layer: 5, ban: instruments},
-	{path: "middleware", layer: 3, only: []string{"mcp", "auth"}, banDeep: collectors},
+	{path: "middleware", layer: 3, only: []string{"mcp", "auth", "internal/rates"}, banDeep: collectors},
 	{path: "server/servertest", layer: 4, also: []string{"server"}, banDeep: grpc}, // its assertions show spans and metrics
 	{path: "server", layer: 4, ban: instruments, banDeep: grpc},
 	{path: "internal/adapt", layer: 3, also: []string{"middleware"}, sealed: true, ban: instruments}, // for the modules in adapters/
@@ -56,8 +56,9 @@ var areas = []area{
 	{path: "internal/streamable", layer: 3, ban: instruments},
 	{path: "transport", layer: 2, ban: instruments},
 	{path: "internal/observe", layer: 2, also: []string{"telemetry"}},
-	{path: "internal/session", layer: 1, also: []string{"auth", "store", "internal/limits", "internal/share", "internal/stream", "internal/resume"}, banDeep: sessionLimit},
+	{path: "internal/session", layer: 1, also: []string{"auth", "store", "internal/rates", "internal/limits", "internal/share", "internal/stream", "internal/resume"}, banDeep: sessionLimit},
 	{path: "internal/resume", layer: 1, also: []string{"store", "internal/limits", "internal/share", "internal/stream"}, banDeep: sessionLimit},
+	{path: "internal/rates", layer: 1, only: []string{"mcp", "auth", "internal/share"}, banDeep: sessionLimit},
 	{path: "internal/stream", layer: 1, also: []string{"internal/limits", "internal/share"}, banDeep: sessionLimit},
 	{path: "internal/limits", layer: 1, only: []string{"internal/wire"}, banDeep: sessionLimit},
 	{path: "internal/share", layer: 1, only: []string{"auth"}, banDeep: instruments},
@@ -93,6 +94,7 @@ var libraries = []string{
 	"go.yaml.in/yaml/v3", // the rules and objectives of dashboards; testify reads YAML with it anyway
 	"golang.org/x/sync",
 	"golang.org/x/sys",
+	"golang.org/x/time",
 	"google.golang.org/protobuf", // what native histograms and OTLP are written in
 }
 

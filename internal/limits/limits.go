@@ -33,6 +33,7 @@ type Limits struct {
 	MaxTasksPerPrincipal, MaxTaskBytes                           int
 	MaxAdminRequests, MaxProfiles                                int
 	MaxProfileTime                                               time.Duration
+	MaxRateBuckets                                               int
 	MaxConsecutiveMalformed                                      int
 	RequestTimeout, MaxRequestTimeout                            time.Duration
 	BodyTimeout, WriteTimeout                                    time.Duration

@@ -77,19 +77,23 @@ const (
 	NameWriteTimeout          = "write_timeout"
 	NameNotifyTimeout         = "notify_timeout"
 	NameEventTimeout          = "event_timeout"
+	NameRateBuckets           = "max_rate_buckets"
 )
+
+// NameRates counts what the rate limits of the program have refused. They have names of their own.
+const NameRates = "rate_limits"
 
 // All returns all limits, in the order of docs/limits.md. The caller must not change them.
 func All() []Bound { return table }
 
-// Names returns the names of all limits that are counted when they are reached.
+// Names returns the names of all limits that are counted when they are reached, and [NameRates].
 func Names() (names []string) {
 	for _, b := range table {
 		if b.Counted {
 			names = append(names, b.Name)
 		}
 	}
-	return names
+	return append(names, NameRates)
 }
 
 var wireLimits = wire.DefaultLimits()
@@ -126,6 +130,7 @@ var table = []Bound{
 	{NameTaskBytes, 64 << 20, "bytes", "size of the tasks that are kept in memory", true},
 	{NameAdminRequests, 64, "requests", "requests that the admin listener works on at once, beside probes, scrapes and live streams", true},
 	{NameProfiles, 1, "profiles", "profiles and traces of the runtime that the admin listener takes at once", true},
+	{NameRateBuckets, 10_000, "buckets", "callers (or other values) that one rate limit tells apart; then those that were not seen for longest are forgotten", true},
 	{NameMalformed, 100, "frames", "malformed frames in a row before a byte stream is closed", true},
 	{NameRequestTimeout, time.Minute, "", "deadline of a request whose route sets none", true},
 	{NameMaxRequestTimeout, 15 * time.Minute, "", "longest deadline of any request", true},

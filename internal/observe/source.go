@@ -30,6 +30,9 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 		}
 		out.Shares = append(out.Shares, row)
 	}
+	for _, r := range snap.Rates {
+		out.RateLimits = append(out.RateLimits, telemetry.RateLimitState(r))
+	}
 	for i := range snap.Detached {
 		info := &snap.Detached[i]
 		out.Tasks[i] = telemetry.TaskState{

@@ -25,9 +25,20 @@ type Requests struct {
 	Tasks      []Task         `json:"tasks"` // oldest first
 	TaskStatus map[string]int `json:"task_status,omitempty"`
 	// Outbound are our requests to clients that are not answered yet.
-	Outbound []Outbound `json:"outbound"` // oldest first
-	Sessions []Session  `json:"sessions"` // oldest first
-	Totals   Totals     `json:"totals"`   // since the start
+	Outbound   []Outbound  `json:"outbound"` // oldest first
+	Sessions   []Session   `json:"sessions"` // oldest first
+	RateLimits []RateLimit `json:"rate_limits,omitempty"`
+	Totals     Totals      `json:"totals"` // since the start
+}
+
+// RateLimit is one rate limit of the program.
+type RateLimit struct {
+	Name string `json:"name"`
+	// Used is the share of its tokens that the emptiest bucket has given, from 0 to 1.
+	Used    float64 `json:"used"`
+	Allowed uint64  `json:"allowed"` // messages since the start
+	Refused uint64  `json:"refused"`
+	Buckets int     `json:"buckets"` // callers, or other values, that it tells apart now
 }
 
 // Share is what callers have of one limit that they share (docs/limits.md).

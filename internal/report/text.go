@@ -224,7 +224,7 @@ func (rep *Requests) writeRequests(w io.Writer) {
 	})
 }
 
-// writeRest writes the tasks, the questions to clients, and the sessions.
+// writeRest writes the tasks, the questions to clients, the sessions and the rate limits.
 func (rep *Requests) writeRest(w io.Writer) {
 	writeSection(w, "TASK FOR\tTASK\tTOOL\tPRINCIPAL\tENDS IN\tCANCELLED\tTRACE", len(rep.Tasks), func(i int) []any {
 		t := &rep.Tasks[i]
@@ -243,6 +243,10 @@ func (rep *Requests) writeRest(w io.Writer) {
 			s.Session, s.Transport, dash(who(s.Principal, s.Client)), dash(s.ProtocolVersion),
 			dash(s.Remote), seconds(s.AgeSeconds), seconds(s.IdleSeconds), s.Requests,
 		}
+	})
+	writeSection(w, "RATE LIMIT\tUSED\tALLOWED\tREFUSED\tBUCKETS", len(rep.RateLimits), func(i int) []any {
+		l := &rep.RateLimits[i]
+		return []any{l.Name, fmt.Sprintf("%.0f %%", 100*l.Used), l.Allowed, l.Refused, l.Buckets}
 	})
 }
 

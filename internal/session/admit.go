@@ -26,6 +26,10 @@ func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 		c.reject(r, mcp.RejectRefused, refused)
 		return
 	}
+	if refused := c.rateLimited(in, rt.Series.Method, rt.Series.Target, r.began); refused != nil {
+		c.reject(r, mcp.RejectRefused, refused.RPC())
+		return
+	}
 	if s != nil && s.unopened {
 		if reason, err := c.open(s); err != nil {
 			c.reject(r, reason, err)
@@ -125,15 +129,11 @@ func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
 	taken := r.repeated || reason == mcp.RejectDuplicateID && r.session.stream != nil || r.session.uses(r.ID)
 	c.ledger.rejected(receivedRequest, reason)
 	c.countRefusal(err)
-	if data, ok := err.Data.(mcp.ErrorData); ok && data.Limit != "" {
+	if data, ok := err.Data.(mcp.ErrorData); ok && data.Limit != "" && reason == mcp.RejectOverload {
 		c.ledger.limitReached(data.Limit)
 	}
 	c.tell("Rejected", func(o Observer) { o.Rejected(r, reason, err) })
-	attrs := append(r.LogAttrs(), "reason", reason)
-	if refusal, ok := mcp.AsRefusal(err); ok {
-		attrs = append(attrs, refusalAttrs(refusal)...)
-	}
-	c.logger.InfoContext(r.ctx, "request.rejected", attrs...)
+	c.logRejected(r, reason, err)
 	r.cancel(nil)
 	r.caller.Release()
 	frame := wire.AppendError(nil, r.ID, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/rates"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -35,6 +36,7 @@ type Core struct {
 	store         *resume.Store                         // or nil
 	admission     func(context.Context, *Request) error // or nil
 	authenticator auth.Authenticator                    // or nil
+	rates         *rates.Limiter                        // or nil
 	hooks         hooks
 	unserved      eras
 

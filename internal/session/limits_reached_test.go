@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/rates"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -73,6 +74,15 @@ var provocations = map[string]provocation{
 		require.NotNil(w.t, err)
 		running.Done(DetachedEnd{})
 		h.finish("done")
+	}},
+	limits.NameRates: {limits.Limits{}, func(w *world) {
+		require.NoError(w.t, w.core.SetRates([]rates.Rule{{Name: "x", Requests: 1, Window: time.Hour}}))
+		w.calls(w.connect(true), 2)
+	}},
+	limits.NameRateBuckets: {limits.Limits{MaxRateBuckets: 1}, func(w *world) {
+		require.NoError(w.t, w.core.SetRates([]rates.Rule{{Name: "x", Requests: 2, Window: time.Hour, Per: []string{rates.PerAddress}}}))
+		w.connect(true).call("1", "work")
+		w.connect(true).call("1", "work")
 	}},
 	limits.NameOutbound: {limits.Limits{MaxOutbound: 1}, func(w *world) {
 		s := w.open("session")

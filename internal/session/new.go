@@ -92,4 +92,5 @@ func (c *Core) SetLimits(l limits.Limits) {
 			m.Bind(c.limits, c.ledger.limitReached)
 		}
 	}
+	_ = c.SetRates(c.rates.Rules()) // they were valid before
 }

@@ -13,8 +13,9 @@ import (
 // leave on the session's own stream.
 func (s *Session) Receive(in *Inbound) { s.ReceiveOn(in, s.stream) }
 
-// ReceiveOn takes one message whose answer, if it gets one, leaves on st.
-func (s *Session) ReceiveOn(in *Inbound, st *stream.Stream) {
+// ReceiveOn takes one message whose answer, if it gets one, leaves on st. It returns the refusal of
+// a notification that comes too often.
+func (s *Session) ReceiveOn(in *Inbound, st *stream.Stream) *mcp.Refusal {
 	s.update(func(state *state) {
 		state.malformed = 0
 		if in.Era == mcp.Legacy && state.peer != nil && in.Version == "" {
@@ -25,23 +26,28 @@ func (s *Session) ReceiveOn(in *Inbound, st *stream.Stream) {
 	case wire.Request:
 		s.core.admit(in, s, st)
 	case wire.Notification:
-		s.notification(in)
+		return s.notification(in)
 	case wire.Response:
 		s.response(in)
 	}
+	return nil
 }
 
-func (s *Session) notification(in *Inbound) {
-	switch in.Method {
-	case mcp.NotificationCancelled:
+func (s *Session) notification(in *Inbound) *mcp.Refusal {
+	if in.Method == mcp.NotificationCancelled {
 		_, end := s.core.tellNotified(in, s)
 		s.cancel(in)
 		end()
-		return
-	case mcp.NotificationInitialized:
+		return nil
+	}
+	if refused := s.core.limitNotification(in, s); refused != nil {
+		return refused
+	}
+	if in.Method == mcp.NotificationInitialized {
 		s.Initialized()
 	}
 	s.core.notify(in, s)
+	return nil
 }
 
 // cancel handles notifications/cancelled.
@@ -88,16 +94,21 @@ func (s *Session) cancelRequest(r *Request, text string) bool {
 // Receive takes the one request of a modern HTTP exchange.
 func (c *Core) Receive(in *Inbound, st *stream.Stream) { c.admit(in, nil, st) }
 
-// Notify takes a notification that no session receives.
-func (c *Core) Notify(in *Inbound) {
+// Notify takes a notification that no session receives. It returns the refusal of one that comes
+// too often.
+func (c *Core) Notify(in *Inbound) *mcp.Refusal {
 	if in.Method == mcp.NotificationCancelled {
 		c.ledger.ignored(receivedNotification, mcp.IgnoredCancel, mcp.IgnoreWrongTransport)
 		c.logger.Debug("cancel.ignored", "reason", mcp.IgnoreWrongTransport)
 		_, end := c.tellNotified(in, nil)
 		end()
-		return
+		return nil
+	}
+	if refused := c.limitNotification(in, nil); refused != nil {
+		return refused
 	}
 	c.notify(in, nil)
+	return nil
 }
 
 // IgnoreResponse counts a response that reached no session.

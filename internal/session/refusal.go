@@ -1,9 +1,11 @@
 package session
 
 import (
+	"log/slog"
 	"sync"
 
 	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/rates"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -50,6 +52,24 @@ func (t *refusedCounts) list() (all []RefusedCounter) {
 		all = append(all, RefusedCounter{key.reason, key.by, n})
 	}
 	return all
+}
+
+// logRejected writes the log line of a rejected request. What a rate limit refuses may come often:
+// there is one line at info level for each second and limit, with the address of the caller.
+func (c *Core) logRejected(r *Request, reason mcp.RejectReason, err *mcp.Error) {
+	level, attrs := slog.LevelInfo, append(r.LogAttrs(), "reason", reason)
+	if refusal, ok := mcp.AsRefusal(err); ok {
+		attrs = append(attrs, refusalAttrs(refusal)...)
+		if refusal.Reason == rates.Reason && c.rates.Has(refusal.By) {
+			var silenced slog.Attr
+			level, silenced = c.senderLevel("request.rejected", refusal.By)
+			attrs = append(attrs, silenced)
+			if r.Conn != nil {
+				attrs = appendText(attrs, "remote", r.Conn.RemoteAddr)
+			}
+		}
+	}
+	c.logger.Log(r.ctx, level, "request.rejected", attrs...)
 }
 
 // refusalAttrs returns what the log says of a refusal: all of it, because only operators read

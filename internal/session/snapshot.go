@@ -3,6 +3,7 @@ package session
 import (
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/rates"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -23,6 +24,7 @@ type Snapshot struct {
 	Readiness Readiness // of the server around the core
 	Shares    []ShareInfo
 	Saturated time.Duration // see [Core.Saturated]
+	Rates     []rates.State
 	Counters  Counters
 }
 
@@ -96,6 +98,7 @@ func (c *Core) Snapshot() *Snapshot {
 	snap := c.ledger.snapshot()
 	snap.Counters.Refused = c.refused.list()
 	snap.Shares, snap.Saturated = c.sharesNow(), c.Saturated()
+	snap.Rates = c.rates.States(snap.At)
 	for _, s := range c.allSessions() {
 		snap.addSession(s)
 	}

@@ -81,8 +81,7 @@ func (x *exchange) modern(env *wire.Envelope) bool {
 func (x *exchange) modernPost(in *session.Inbound) {
 	switch in.Kind {
 	case wire.Notification:
-		x.core.Notify(in)
-		x.bare(http.StatusAccepted, nil)
+		x.acknowledge(x.core.Notify(in))
 	case wire.Response:
 		x.core.IgnoreResponse(mcp.IgnoreEraForbidden)
 		x.fail(http.StatusBadRequest, invalid("a client sends no responses"))
@@ -126,8 +125,7 @@ func (x *exchange) legacyPost(in *session.Inbound) {
 		return
 	}
 	if in.Kind != wire.Request {
-		s.ReceiveOn(in, nil)
-		x.bare(http.StatusAccepted, nil)
+		x.acknowledge(s.ReceiveOn(in, nil))
 		return
 	}
 	stream := x.stream(mcp.Legacy)
@@ -152,6 +150,17 @@ func (x *exchange) refuseHeader(in *session.Inbound, err *mcp.Error) {
 		id = mcp.ID{}
 	}
 	x.refuseRequest(id, http.StatusBadRequest, mcp.RefuseHeader, err)
+}
+
+// acknowledge ends the exchange of a message without an answer. refused is nil, or why it was not
+// handled.
+func (x *exchange) acknowledge(refused *mcp.Refusal) {
+	if refused == nil {
+		x.bare(http.StatusAccepted, nil)
+		return
+	}
+	describeRefusal(x.w.Header(), refused)
+	x.fail(int(refused.Code()), refused.RPC())
 }
 
 // initialize opens a session. The session is closed unless a success is sent.

@@ -1,0 +1,111 @@
+package rates
+
+import (
+	"container/list"
+	"math"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// buckets are the token buckets of one rule, by key. A bucket that is full is the same as none, so
+// that it can go when nobody uses it. They must be guarded by the lock of their limiter.
+type buckets struct {
+	limit   rate.Limit // tokens for each second
+	burst   int
+	fill    time.Duration // of an empty bucket
+	max     int
+	byKey   map[key]*list.Element
+	recent  *list.List // of *bucket, the most recently used first
+	evicted func()
+}
+
+type bucket struct {
+	key    key
+	tokens *rate.Limiter
+	last   time.Time // use
+}
+
+func newBuckets(limit rate.Limit, burst, most int, evicted func()) buckets {
+	return buckets{
+		limit: limit, burst: burst, fill: duration(float64(burst) / float64(limit)), max: most,
+		byKey: map[key]*list.Element{}, recent: list.New(), evicted: evicted,
+	}
+}
+
+// get returns the bucket of a key. A new one is full.
+func (b *buckets) get(k key, now time.Time) *rate.Limiter {
+	if e := b.byKey[k]; e != nil {
+		b.recent.MoveToFront(e)
+		used := e.Value.(*bucket)
+		used.last = now
+		return used.tokens
+	}
+	b.makeRoom(now)
+	added := &bucket{k.clone(), rate.NewLimiter(b.limit, b.burst), now}
+	b.byKey[added.key] = b.recent.PushFront(added)
+	return added.tokens
+}
+
+// searched is how many of the least recently used buckets are looked at for one that can go.
+const searched = 8
+
+// makeRoom removes full buckets that were not used for long. If there are too many others, one that
+// was not used for long goes, the fullest: its key gets a full one the next time. An attacker who
+// makes up keys gains nothing by it, because each of his keys has a full bucket anyway. And a key
+// that is refused is used all the time, or its bucket is emptier than those that he makes up.
+func (b *buckets) makeRoom(now time.Time) {
+	var fullest *list.Element
+	most := math.Inf(-1)
+	e := b.recent.Back()
+	for range searched {
+		if e == nil {
+			break
+		}
+		before := e.Prev()
+		switch tokens := e.Value.(*bucket).tokens.TokensAt(now); {
+		case tokens >= float64(b.burst):
+			b.remove(e)
+		case tokens > most:
+			fullest, most = e, tokens
+		}
+		e = before
+	}
+	if len(b.byKey) >= b.max {
+		b.remove(fullest)
+		b.evicted()
+	}
+}
+
+func (b *buckets) remove(e *list.Element) {
+	delete(b.byKey, e.Value.(*bucket).key)
+	b.recent.Remove(e)
+}
+
+// wait returns the time until a bucket has a token; 0 if it has one.
+func (b *buckets) wait(tokens *rate.Limiter, now time.Time) time.Duration {
+	missing := 1 - tokens.TokensAt(now)
+	if missing <= 0 {
+		return 0
+	}
+	return duration(missing / float64(b.limit))
+}
+
+// duration returns seconds as a duration, at most the longest one.
+func duration(seconds float64) time.Duration {
+	return time.Duration(min(seconds*float64(time.Second), math.MaxInt64/2))
+}
+
+// mostUsed returns the share of tokens that the emptiest bucket has given. Buckets that were not
+// used for so long that they are full are not looked at.
+func (b *buckets) mostUsed(now time.Time) (used float64) {
+	refilled := now.Add(-b.fill)
+	for e := b.recent.Front(); e != nil; e = e.Next() {
+		of := e.Value.(*bucket)
+		if of.last.Before(refilled) {
+			break
+		}
+		used = max(used, 1-of.tokens.TokensAt(now)/float64(b.burst))
+	}
+	return min(used, 1)
+}

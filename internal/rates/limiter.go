@@ -1,0 +1,148 @@
+package rates
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// Reason is the reason of the refusals of a [Limiter].
+const Reason = "rate_limited"
+
+// A Limiter holds the buckets of some rules. It is safe for concurrent use.
+type Limiter struct {
+	mu    sync.Mutex // guards the buckets: a message takes a token of all its rules, or of none
+	rules []*limit
+}
+
+// A limit is one rule with its buckets.
+type limit struct {
+	Rule
+	buckets          buckets
+	allowed, refused uint64
+}
+
+// New returns a limiter, or nil if there are no rules. Each rule has at most maxBuckets buckets.
+// evicted is called when a bucket that is not full had to go; it must not block. The error says
+// what is wrong with the rules.
+func New(rules []Rule, maxBuckets int, evicted func()) (*Limiter, error) {
+	if len(rules) == 0 {
+		return nil, nil
+	}
+	var faults []error
+	l := &Limiter{}
+	for i, rule := range rules {
+		if slices.ContainsFunc(rules[:i], func(other Rule) bool { return other.Name == rule.Name }) {
+			faults = append(faults, fmt.Errorf("rate limit %.64q: there are two of this name", rule.Name))
+		}
+		if err := rule.check(); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		l.rules = append(l.rules, &limit{Rule: rule, buckets: newBuckets(
+			rate.Limit(float64(rule.Requests)/rule.Window.Seconds()), rule.tokens(), maxBuckets, evicted)})
+	}
+	if len(rules) > maxRules {
+		faults = append(faults, fmt.Errorf("there are %d rate limits, %d are allowed", len(rules), maxRules))
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	return l, nil
+}
+
+// Check takes a token for a message from each rule that is about it. If one of the buckets is empty
+// it takes none, and returns the refusal with the longest wait; nil is yes. l may be nil.
+func (l *Limiter) Check(m *Message, now time.Time) *mcp.Refusal {
+	if l == nil {
+		return nil
+	}
+	var few [8]asked // on the stack
+	taken := few[:0]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var refuses *limit
+	var wait time.Duration
+	for _, rule := range l.rules {
+		if !rule.limits(m) {
+			continue
+		}
+		tokens := rule.buckets.get(rule.key(m), now)
+		taken = append(taken, asked{rule, tokens})
+		if d := rule.buckets.wait(tokens, now); d > wait {
+			refuses, wait = rule, d
+		}
+	}
+	if refuses != nil {
+		refuses.refused++
+		return refuses.refusal(wait)
+	}
+	for _, t := range taken {
+		t.tokens.AllowN(now, 1)
+		t.rule.allowed++
+	}
+	return nil
+}
+
+// asked is a bucket of which a message needs a token.
+type asked struct {
+	rule   *limit
+	tokens *rate.Limiter
+}
+
+// refusal returns the refusal of a message that may come again after some time.
+func (r *limit) refusal(wait time.Duration) *mcp.Refusal {
+	return &mcp.Refusal{
+		Status: int(mcp.CodeTooManyRequests), Reason: Reason, By: r.Name, Limit: r.Name, RetryAfter: wait,
+		Message: fmt.Sprintf("there are too many requests: the limit %s is %d in %v", r.Name, r.Requests, r.Window),
+	}
+}
+
+// A State describes one rule at one moment.
+type State struct {
+	Name string
+	// Used is the share of its tokens that the emptiest bucket has given, from 0 to 1.
+	Used float64
+	// Allowed and Refused count messages. One that several rules are about is counted as refused
+	// by the rule with the longest wait, and by no other.
+	Allowed, Refused uint64
+	Buckets          int
+}
+
+// States describes the rules, in their order. l may be nil.
+func (l *Limiter) States(now time.Time) (states []State) {
+	if l == nil {
+		return nil
+	}
+	for _, rule := range l.rules {
+		l.mu.Lock() // for each rule anew: messages wait no longer than for one
+		states = append(states, State{
+			Name: rule.Name, Allowed: rule.allowed, Refused: rule.refused,
+			Buckets: len(rule.buckets.byKey), Used: rule.buckets.mostUsed(now),
+		})
+		l.mu.Unlock()
+	}
+	return states
+}
+
+// Rules returns the rules, in their order. l may be nil.
+func (l *Limiter) Rules() (rules []Rule) {
+	if l == nil {
+		return nil
+	}
+	for _, rule := range l.rules {
+		rules = append(rules, rule.Rule)
+	}
+	return rules
+}
+
+// Has reports whether there is a rule with a name. l may be nil.
+func (l *Limiter) Has(name string) bool {
+	return l != nil && slices.ContainsFunc(l.rules, func(rule *limit) bool { return rule.Name == name })
+}
