@@ -12,6 +12,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -75,6 +76,9 @@ type Config struct {
 	// host that has scraped within the last LingerTimeout; two Prometheus servers on one host
 	// count as one. It has no effect in stdio mode, because clients soon kill the process.
 	LingerTimeout time.Duration
+
+	// RateLimits, if not nil, replace those of the server; see [server.WithRateLimits].
+	RateLimits []middleware.RateLimit
 
 	// Limits replace the limits of the server, field by field. A zero field changes nothing.
 	Limits server.Limits

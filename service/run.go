@@ -136,6 +136,11 @@ func (e *Env) configure(srv *server.Server) error {
 	if len(e.configured.Eras) > 0 {
 		srv.SetEras(e.configured.Eras...)
 	}
+	if e.configured.RateLimits != nil {
+		if err := srv.SetRateLimits(e.configured.RateLimits...); err != nil {
+			return fmt.Errorf("service: %w", err)
+		}
+	}
 	if e.keys == nil {
 		return nil
 	}

@@ -32,6 +32,7 @@ type setting struct {
 const (
 	groupListeners = "Listeners"
 	groupHTTP      = "HTTP"
+	groupRates     = "Rate limits"
 	groupShutdown  = "Shutdown"
 	groupSecrets   = "Secrets"
 	groupFlight    = "Flight recorder"
@@ -41,7 +42,7 @@ const (
 )
 
 func groups() []string {
-	return []string{groupListeners, groupHTTP, groupShutdown, groupSecrets, groupConsole, groupFlight, groupLogs, groupLimits}
+	return []string{groupListeners, groupHTTP, groupRates, groupShutdown, groupSecrets, groupConsole, groupFlight, groupLogs, groupLimits}
 }
 
 // settings returns the table. Usage texts name variables with the prefix of env.
@@ -98,6 +99,9 @@ func ownSettings(env envPrefix) []setting {
 			func(c *Config) flag.Value { return durationValue(&c.IdleTimeout) }},
 		{groupHTTP, "max-header-bytes", "`size` of a request's header at most",
 			func(c *Config) flag.Value { return intValue(&c.MaxHeaderBytes) }},
+
+		{groupRates, "rate-limits", "`limits` on how often messages come, with semicolons, such as \"calls 100/1m burst 20 per principal,tool methods tools/call; connects 30/1m per address methods initialize\"; off has none",
+			func(c *Config) flag.Value { return rateLimitsValue(&c.RateLimits) }},
 
 		{groupShutdown, "shutdown-delay", "`time` between saying \"not ready\" and refusing requests, for load balancers to notice",
 			func(c *Config) flag.Value { return durationValue(&c.ShutdownDelay) }},
