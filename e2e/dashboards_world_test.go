@@ -21,7 +21,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{}
 	for _, title := range []string{
 		"A tool hangs", "A client cancels everything", "A reader does not read", "A handler ignores its context", "A peer vanishes",
-		"Sessions leak", "One tenant floods the server", "The results of a tool grew", "Clients of another version are refused",
+		"Sessions leak", "One tenant floods the server", "Callers are over a rate limit", "The results of a tool grew", "Clients of another version are refused",
 		"A schema rejects everything", "The collector is down",
 	} {
 		s, ok := situations()[title]

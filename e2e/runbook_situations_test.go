@@ -49,6 +49,9 @@ func situations() map[string]situation {
 		"One tenant floods the server": {
 			args: []string{"--max-in-flight-total", "5", "--max-queue", "4"}, provoke: flood,
 		},
+		"Callers are over a rate limit": {
+			args: []string{"--rate-limits", "calls 3/1d per address methods tools/call"}, provoke: callTooOften,
+		},
 		"The results of a tool grew":             {prepare: smallResults, provoke: bigResults},
 		"Clients of another version are refused": {provoke: newVersion},
 		"A schema rejects everything": {
@@ -296,6 +299,19 @@ func flood(t *testing.T, d *drill, n int) {
 	for i := range n {
 		if a := d.post(t, from("tenant-a", sleeping(i))); a.status != http.StatusTooManyRequests {
 			t.Errorf("call %d too many: %d %s", i, a.status, a.body)
+		}
+	}
+}
+
+// callTooOften uses up what a rate limit allows, and goes on.
+func callTooOften(t *testing.T, d *drill, n int) {
+	want := http.StatusTooManyRequests
+	if n == 1 {
+		n, want = 3, http.StatusOK
+	}
+	for i := range n {
+		if a := d.post(t, from("greedy", call(i, "echo", object{"text": "x"}))); a.status != want {
+			t.Errorf("call %d: %d %s, want %d", i, a.status, a.body, want)
 		}
 	}
 }

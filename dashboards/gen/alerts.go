@@ -30,7 +30,7 @@ func faults(c *config) []rule {
 			"A request on {{ $labels.instance }} is older than any deadline",
 			"It is {{ $value | humanizeDuration }} old. /debug/requests names it."),
 	}}
-	return append(list, drops(c, s), surge(c, s), saturated(c, s), rule{
+	return append(list, drops(c, s), surge(c, s), saturated(c, s), rateLimited(c, s), rule{
 		Alert: "VitrineSpansLost",
 		Expr:  "sum by (namespace, job, instance, reason) (increase(" + s.of(telemetry.MetricSpansDropped) + "[10m])) > 0",
 		For:   "10m", Labels: map[string]string{"severity": ticket},
@@ -69,6 +69,22 @@ func saturated(c *config, s source) rule {
 		For: "2m", Labels: map[string]string{"severity": ticket},
 		Annotations: c.annotations("8-one-tenant-floods-the-server",
 			"{{ $labels.instance }} is full and rejects requests", "/debug/requests says who has most of the slots and of the queue."),
+	}
+}
+
+// rateLimited alerts on callers that a rate limit refuses often. A limit that refuses one caller now and
+// then does what it is for.
+func rateLimited(c *config, s source) rule {
+	by := "sum by (namespace, job, instance, limit) (rate(%s[10m]))"
+	refused := fmt.Sprintf(by, s.of(telemetry.MetricRateLimitMessages, is("decision", "refused")))
+	return rule{
+		Alert: "VitrineRateLimited",
+		Expr: fmt.Sprintf("%[1]s\n  / %[2]s > 0.1\nand %[1]s * 600 >= 10", refused,
+			fmt.Sprintf(by, s.of(telemetry.MetricRateLimitMessages))),
+		For: "10m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("13-callers-are-over-a-rate-limit",
+			"{{ $labels.instance }} refuses {{ $value | humanizePercentage }} of the messages that the rate limit {{ $labels.limit }} is for",
+			"The log names the callers: request.rejected."),
 	}
 }
 

@@ -98,6 +98,12 @@ func (b board) saturation() []panel {
 			perSecond, above(1), query(b.rate("reason", telemetry.MetricRequestsRejected), "{{reason}}")),
 		graph("Displaced", "Requests that lost their place in the full queue to one of a caller with fewer requests there.", perSecond, above(1),
 			query(b.rate("", telemetry.MetricRequestsDisplaced), "displaced")),
+		graph("Rate limits used", "How near each rate limit is: the share of its tokens that the caller who has used most has taken.", percent, rising(0.8, 1),
+			query("max by (instance, limit) ("+b.of(telemetry.MetricRateLimitUsed)+")", "{{instance}} {{limit}}")),
+		graph("Refused by rate limits", "Share of the messages that each limit has looked at. VitrineRateLimited fires above a tenth.", percent, rising(0.05, 0.1),
+			query(b.rate("limit", telemetry.MetricRateLimitMessages, is("decision", "refused"))+" / "+b.rate("limit", telemetry.MetricRateLimitMessages), "{{limit}}")),
+		graph("Callers that rate limits tell apart", "Buckets of each limit. At max_rate_buckets those that were not seen for longest are forgotten.", "none", never(),
+			query(b.now("limit", telemetry.MetricRateLimitBuckets), "{{limit}}")),
 		graph("Messages received", "By kind: requests, notifications, answers to what the server asks, and what is none of these.", "ops", never(),
 			query(b.rate("kind", telemetry.MetricMessagesReceived), "{{kind}}")),
 	}
