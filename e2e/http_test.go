@@ -120,9 +120,14 @@ type pending struct {
 // begin sends a request without waiting for its answer.
 func (s *server) begin(t *testing.T, header http.Header, body string) *pending {
 	t.Helper()
+	return s.beginWith(t, httpClient(t), header, body)
+}
+
+// beginWith is begin with a client.
+func (s *server) beginWith(t *testing.T, client *http.Client, header http.Header, body string) *pending {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &pending{answer: make(chan answer, 1), drop: cancel}
-	client := httpClient(t)
 	go func() {
 		defer close(p.answer)
 		if a, err := s.trySend(ctx, client, http.MethodPost, header, body); err == nil {

@@ -140,6 +140,7 @@ type inFlight struct {
 	Method          string  `json:"method"`
 	Tool            string  `json:"tool"`
 	State           string  `json:"state"`
+	Remote          string  `json:"remote"`
 	AgeSeconds      float64 `json:"age_seconds"`
 	CancelCause     string  `json:"cancel_cause"`
 	CancelDetail    string  `json:"cancel_detail"`
