@@ -15,6 +15,7 @@ const (
 	DropWriteTimeout DropReason = "write_timeout" // the peer did not read within the write time-out
 	DropSessionGone  DropReason = "session_gone"  // the session was deleted, expired or evicted before the answer existed
 	DropStreamGone   DropReason = "stream_gone"   // legacy HTTP: the response stream is gone and nothing can replay it
+	DropOverload     DropReason = "overload"      // the caller lets more wait unread than its share, and others need the memory
 )
 
 // Reasons for dropping a notification only.
@@ -23,7 +24,8 @@ const (
 	DropAfterResponse DropReason = "after_response"
 	// DropNoProgressToken: progress for a request that did not ask for it.
 	DropNoProgressToken DropReason = "no_progress_token"
-	// DropQueueFull: the stream's queue was full for longer than the notify time-out.
+	// DropQueueFull: the stream's queue was full for longer than the notify time-out, or a newer
+	// notification has replaced this one.
 	DropQueueFull     DropReason = "queue_full"
 	DropNotSubscribed DropReason = "not_subscribed" // nobody asked for this notification
 	DropLevelFiltered DropReason = "level_filtered" // a log message below the client's level
@@ -34,7 +36,7 @@ const (
 // caller owns the slice.
 func ResponseDropReasons() []DropReason {
 	return []DropReason{
-		DropCancelled, DropClosedWriter, DropBrokenPeer, DropWriteTimeout, DropSessionGone, DropStreamGone,
+		DropCancelled, DropClosedWriter, DropBrokenPeer, DropWriteTimeout, DropSessionGone, DropStreamGone, DropOverload,
 	}
 }
 

@@ -10,6 +10,10 @@ import (
 // its default. docs/limits.md has all of them by the names that errors, metrics and flags
 // use.
 type Limits struct {
+	// MaxMemory is the memory that the process may take. Limits that bound memory and are zero
+	// follow from it; docs/limits.md has the sum. 0 is no such figure, and in a program that
+	// package service runs, three quarters of what its container may use.
+	MaxMemory int
 	// MaxFrameBytes bounds one message (default 4 MiB), MaxDepth its nesting (default 64).
 	MaxFrameBytes int
 	MaxDepth      int
@@ -36,6 +40,9 @@ type Limits struct {
 	// MaxUnread bounds the modern HTTP exchanges of the process whose answer waits for
 	// its reader (default 16 384). They hold no slot any more.
 	MaxUnread int
+	// MaxConnections bounds the connections of the MCP listener of package service (default
+	// 16 384).
+	MaxConnections int
 	// MaxSessions bounds the legacy sessions (default 10 000).
 	MaxSessions int
 	// MaxSubscriptions bounds the open subscriptions of the process (default 10 000: over
@@ -54,9 +61,14 @@ type Limits struct {
 	// as many bytes again, and then the reader waits.
 	MaxQueuedMessages int
 	MaxQueuedBytes    int
+	// MaxQueuedBytesTotal bounds what waits on all streams of the process (default 128 MiB).
+	// Callers share it: over the bound the streams of the caller with the most are ended so that
+	// others have room. A result that finds no room becomes an error.
+	MaxQueuedBytesTotal int
 	// MaxEvents and MaxEventBytes bound what the event store in memory keeps for one
 	// legacy session so that its streams can be resumed (default 1000 events, 8 MiB),
-	// MaxEventBytesTotal what it keeps in all (default 64 MiB). The oldest events are removed.
+	// MaxEventBytesTotal what it keeps in all (default 64 MiB). The oldest events of the caller
+	// with the most bytes are removed.
 	MaxEvents          int
 	MaxEventBytes      int
 	MaxEventBytesTotal int
@@ -79,7 +91,7 @@ type Limits struct {
 	// 4096). MaxTasks bounds the tasks that the store in memory keeps, running or ended
 	// (default 10 000), MaxTasksPerPrincipal those of one principal (default 1000), and
 	// MaxTaskBytes their size (default 64 MiB). To make room, ended tasks are removed early,
-	// the oldest first.
+	// the oldest of the principal with the most bytes first.
 	MaxRunningTasks      int
 	MaxTasks             int
 	MaxTasksPerPrincipal int

@@ -96,6 +96,10 @@ func (s *Server) Telemetry() *telemetry.Telemetry { return s.telemetry }
 // Limits returns the limits in force.
 func (s *Server) Limits() Limits { return Limits(s.core.Limits()) }
 
+// ConfiguredLimits returns the limits as they were set, without defaults. Package service adds
+// those of the operator to them.
+func (s *Server) ConfiguredLimits() Limits { return Limits(s.core.ConfiguredLimits()) }
+
 // SetLimits replaces the limits; fields that are zero stand for their defaults. Package service uses
 // it for flags. It must be called before the first request.
 func (s *Server) SetLimits(l Limits) error {

@@ -152,6 +152,21 @@ func dropScenes() []scene {
 			s.srv.Handler().ServeHTTP(&unreadWriter{ResponseRecorder: httptest.NewRecorder()}, req)
 		},
 	}, {
+		title: "overload", about: "A client does not read, and another one needs the memory: its connection is given up.",
+		limits: server.Limits{MaxQueuedBytesTotal: 110_000},
+		play: func(s *stage) {
+			s.large()
+			s.part()
+			server.AddTool(s.srv, server.Tool{Name: "modest"}, text(strings.Repeat("x", 20_000)))
+			greedy, modest := s.mute(nil), s.mute(nil)
+			greedy.send(parting, modern(2, "tools/call", call("large", `{}`)))
+			later()
+			modest.send(modern(1, "tools/call", call("modest", `{}`)))
+			_, err := modest.in.ReadString('\n')
+			require.NoError(s.t, err)
+			later()
+		},
+	}, {
 		title: "write_timeout of a notification", about: "What waits behind it has the same fate.",
 		limits: server.Limits{RequestTimeout: 5 * time.Minute},
 		play: func(s *stage) {

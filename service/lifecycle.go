@@ -27,6 +27,7 @@ func (p *process) run(ctx context.Context) error {
 	if err := p.listen(); err != nil {
 		return errors.Join(err, p.srv.Shutdown(ctx))
 	}
+	p.setMemoryLimit()
 	p.checkBudget()
 	p.serve(ctx)
 	p.announce()

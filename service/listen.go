@@ -29,6 +29,8 @@ func (p *process) listen() error {
 		if p.mcp, err = p.bind("MCP", flagAddr, p.cfg.Addr, p.endpoint.http); err != nil {
 			return err
 		}
+		p.mcp.Listener = newConnections(p.mcp.Listener, p.srv.Limits().MaxConnections, p.limitReached)
+		p.mcp.http.ConnState = noteState
 		p.warnHosts()
 	}
 	if p.adminHTTP != nil {

@@ -15,6 +15,8 @@ type process struct {
 	srv     *server.Server
 	cfg     Config
 	signals *signals
+	// container is how many bytes of memory the container allows; 0 is no limit.
+	container int
 
 	endpoint  *endpoint    // nil in stdio mode
 	adminHTTP *http.Server // nil if it is off

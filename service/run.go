@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
@@ -62,7 +63,7 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 	if err != nil || !serve {
 		return err
 	}
-	env := &Env{Info: info, Config: cfg, configured: cfg}
+	env := &Env{Info: info, Config: cfg, configured: cfg, container: containerMemory(os.DirFS("/"))}
 	if env.keys, err = cfg.stateKeys(); err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 	}
 	setDefaultLogger(srv.Telemetry().LogHandler(handler))
 	defer signals.closes(srv)()
-	p := &process{srv: srv, cfg: cfg, options: o, signals: signals, token: token, broken: make(chan error, 3)}
+	p := &process{srv: srv, cfg: cfg, options: o, signals: signals, token: token, broken: make(chan error, 3), container: env.container}
 	if err := env.configure(srv); err != nil {
 		return errors.Join(err, srv.Shutdown(ctx))
 	}
@@ -104,6 +105,7 @@ type Env struct {
 
 	configured Config
 	keys       Keys // of the operator; nil if there are none
+	container  int  // bytes of memory that the container allows; 0 is no limit
 }
 
 // NewServer returns a server with e.Info. The limits and state keys of the operator replace those of
@@ -122,9 +124,15 @@ func (e *Env) NewServer(opts ...server.Option) (*server.Server, error) {
 	return srv, nil
 }
 
+// limits returns the limits of a server with those of the operator. If nobody has said how much
+// memory there is, the container does.
+func (e *Env) limits(srv *server.Server) server.Limits {
+	return withMemory(e.configured.limits(srv.ConfiguredLimits()), e.container)
+}
+
 // configure sets the operator's settings on a server. It may be called again.
 func (e *Env) configure(srv *server.Server) error {
-	if err := srv.SetLimits(e.configured.limits(srv.Limits())); err != nil {
+	if err := srv.SetLimits(e.limits(srv)); err != nil {
 		return fmt.Errorf("service: %w", err)
 	}
 	if e.configured.ErrorDetails {

@@ -169,26 +169,28 @@ func TestShutdownDefaults(t *testing.T) {
 	require.GreaterOrEqual(t, time.Duration(affinity)*time.Second, limits.SessionIdle)
 }
 
-// GOMEMLIMIT leaves room between the Go heap and the limit of the container, and does not waste
-// much of it.
+// The memory of the server leaves room for the kernel in the limit of the container, and is enough
+// for all limits that follow from it.
 func TestMemoryLimit(t *testing.T) {
 	share := func(t *testing.T, c corev1.Container) float64 {
 		t.Helper()
-		text, isMiB := strings.CutSuffix(envOf(c)["GOMEMLIMIT"], "MiB")
-		require.True(t, isMiB)
-		mib, err := strconv.ParseFloat(text, 64)
+		require.NotContains(t, envOf(c), "GOMEMLIMIT", "it follows from max_memory")
+		bytes, err := strconv.Atoi(envOf(c)["VITRINE_MAX_MEMORY"])
 		require.NoError(t, err)
-		return mib * (1 << 20) / c.Resources.Limits.Memory().AsApproximateFloat64()
+		require.NoError(t, server.Limits{MaxMemory: bytes}.Check())
+		return float64(bytes) / c.Resources.Limits.Memory().AsApproximateFloat64()
 	}
 	eachSet(t, func(t *testing.T, all []Manifest) {
 		for _, d := range as[*appsv1.Deployment](t, all) {
-			require.InDelta(t, 0.9, share(t, d.Spec.Template.Spec.Containers[0]), 0.01)
+			require.InDelta(t, 0.75, share(t, d.Spec.Template.Spec.Containers[0]), 0.01)
 		}
 	})
 	for _, limit := range []any{"512Mi", "1.5Gi", "2G", "700M", 1 << 30, "1Ti", "900000k"} {
 		resources := Values{"limits": Values{"memory": limit}, "requests": Values{"memory": "1Mi"}}
-		require.InDelta(t, 0.9, share(t, serverContainer(t, rendered(t, Values{"resources": resources}))), 0.01, limit)
+		require.InDelta(t, 0.75, share(t, serverContainer(t, rendered(t, Values{"resources": resources}))), 0.01, limit)
 	}
 	none := serverContainer(t, rendered(t, Values{"resources": Values{"limits": nil}}))
-	require.NotContains(t, envOf(none), "GOMEMLIMIT")
+	require.NotContains(t, envOf(none), "VITRINE_MAX_MEMORY")
+	own := serverContainer(t, rendered(t, Values{"settings": Values{"max-memory": 300000000}}))
+	require.Equal(t, "300000000", envOf(own)["VITRINE_MAX_MEMORY"])
 }

@@ -15,16 +15,18 @@ import (
 // mean, and is converted to this type: the compiler holds the two together. The zero value
 // of a field stands for its default; see [All].
 type Limits struct {
+	MaxMemory                                                    int
 	MaxFrameBytes, MaxDepth, MaxBatch                            int
 	MaxInFlight, MaxInFlightTotal                                int
 	MaxInFlightPerCaller, MaxInFlightControl                     int
 	MaxQueue, MaxQueuePerSession                                 int
 	MaxUnread                                                    int
+	MaxConnections                                               int
 	MaxSessions                                                  int
 	MaxSubscriptions, MaxResourceSubscriptions                   int
 	MaxPendingUpdates                                            int
 	MaxOutbound                                                  int
-	MaxQueuedMessages, MaxQueuedBytes                            int
+	MaxQueuedMessages, MaxQueuedBytes, MaxQueuedBytesTotal       int
 	MaxEvents, MaxEventBytes, MaxEventBytesTotal                 int
 	MaxBodyBytesPending                                          int
 	MaxInputRounds, MaxStateBytes                                int
@@ -49,8 +51,12 @@ type Limits struct {
 	InitializeTimeout                                            time.Duration
 }
 
-// WithDefaults returns the limits with the defaults for the fields that are zero.
+// WithDefaults returns the limits with the defaults for the fields that are zero. If there is a
+// MaxMemory, the fields that bound memory follow from it.
 func (l Limits) WithDefaults() Limits {
+	if l.MaxMemory > 0 {
+		l.fit()
+	}
 	for _, b := range All() {
 		if field := b.Int(&l); field != nil && *field == 0 {
 			*field = b.Default.(int)
@@ -63,7 +69,7 @@ func (l Limits) WithDefaults() Limits {
 }
 
 // Check returns what is wrong with the limits: no limit may be negative, except for EOFGrace,
-// OrphanGrace and SaturationGrace.
+// OrphanGrace and SaturationGrace, and those that bound memory must fit into MaxMemory.
 func (l Limits) Check() error {
 	var errs []error
 	for _, b := range All() {
@@ -74,6 +80,9 @@ func (l Limits) Check() error {
 		if field := b.Duration(&l); field != nil && *field < 0 && !slices.Contains(mayBeNegative, field) {
 			errs = append(errs, fmt.Errorf("limit %s must not be negative, and is %v", b.Name, *field))
 		}
+	}
+	if errs == nil {
+		errs = append(errs, l.checkMemory())
 	}
 	return errors.Join(errs...)
 }

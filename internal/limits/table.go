@@ -40,17 +40,20 @@ const (
 	NameFrameBytes            = "max_frame_bytes"
 	NameDepth                 = "max_depth"
 	NameBatch                 = "max_batch"
+	NameMemory                = "max_memory"
 	NameInFlight              = "max_in_flight"
 	NameInFlightTotal         = "max_in_flight_total"
 	NameInFlightControl       = "max_in_flight_control"
 	NameQueue                 = "max_queue"
 	NameQueueSession          = "max_queue_per_session"
 	NameUnread                = "max_unread"
+	NameConnections           = "max_connections"
 	NameSessions              = "max_sessions"
 	NameSubscriptions         = "max_subscriptions"
 	NameOutbound              = "max_outbound"
 	NameQueuedMessages        = "max_queued_messages"
 	NameQueuedBytes           = "max_queued_bytes"
+	NameQueuedBytesTotal      = "max_queued_bytes_total"
 	NameEvents                = "max_events"
 	NameEventBytes            = "max_event_bytes"
 	NameBodyBytes             = "max_body_bytes_pending"
@@ -99,6 +102,7 @@ func Names() (names []string) {
 var wireLimits = wire.DefaultLimits()
 
 var table = []Bound{
+	{NameMemory, 0, "bytes", "memory of the process, from which the limits in bytes follow that are not set; 0 is three quarters of what its container may use", false},
 	{NameFrameBytes, wireLimits.MaxBytes, "bytes", "size of one message", true},
 	{NameDepth, wireLimits.MaxDepth, "levels", "nesting of one message", true},
 	{NameBatch, wireLimits.MaxBatch, "messages", "length of one JSON-RPC batch", true},
@@ -109,6 +113,7 @@ var table = []Bound{
 	{NameQueue, 4096, "requests", "requests that wait for a slot", true},
 	{NameQueueSession, 1024, "requests", "requests of one session that wait for a slot", true},
 	{NameUnread, 16_384, "exchanges", "modern HTTP exchanges whose answer waits for its reader", true},
+	{NameConnections, 16_384, "connections", "connections of the MCP listener", true},
 	{NameSessions, 10_000, "sessions", "legacy HTTP sessions", true},
 	{NameSubscriptions, 10_000, "subscriptions", "open subscriptions of the process", true},
 	{NameResourceSubscriptions, 1000, "resources", "resources that one subscription or legacy session is about", true},
@@ -116,10 +121,11 @@ var table = []Bound{
 	{NameOutbound, 64, "requests", "requests to one client that it has not answered", true},
 	{NameQueuedMessages, 1024, "messages", "messages that wait for the writer of one stream", true},
 	{NameQueuedBytes, 16 << 20, "bytes", "bytes that wait for the writer of one stream", true},
+	{NameQueuedBytesTotal, 128 << 20, "bytes", "bytes that wait for the writers of the process; callers share them", true},
 	{NameEvents, 1000, "events", "events kept for one session, to resume its streams", true},
 	{NameEventBytes, 8 << 20, "bytes", "bytes of events kept for one session", true},
 	{NameEventBytesTotal, 64 << 20, "bytes", "bytes of events kept in the process", true},
-	{NameBodyBytes, 256 << 20, "bytes", "HTTP bodies of the process that have not arrived yet", true},
+	{NameBodyBytes, 256 << 20, "bytes", "messages of more than 4 KiB that arrive or are being served; callers share them", true},
 	{NameInputRounds, 32, "rounds", "questions of one request to its client, one after the other", true},
 	{NameStateBytes, 256 << 10, "bytes", "what a request keeps from one round of questions to the next", true},
 	{NameValidationSteps, 16 << 20, "steps", "validation of one value of 1 MiB or more; a smaller one may take its share, at least 1/256; a step is about a keyword applied to a value, or 10 ns", true},

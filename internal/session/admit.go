@@ -30,6 +30,10 @@ func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 		c.reject(r, mcp.RejectRefused, refused.RPC())
 		return
 	}
+	if !r.chargeBody() {
+		c.reject(r, mcp.RejectOverload, Overload(limits.NameBodyBytes))
+		return
+	}
 	if s != nil && s.unopened {
 		if reason, err := c.open(s); err != nil {
 			c.reject(r, reason, err)
@@ -135,7 +139,7 @@ func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
 	c.tell("Rejected", func(o Observer) { o.Rejected(r, reason, err) })
 	c.logRejected(r, reason, err)
 	r.cancel(nil)
-	r.caller.Release()
+	r.letGo()
 	frame := wire.AppendError(nil, r.ID, err)
 	if taken {
 		// Whatever the reason is: an answer with this id would resolve the first request.
@@ -163,6 +167,7 @@ func (s *Session) uses(id mcp.ID) (used bool) {
 
 func newRequest(c *Core, in *Inbound, s *Session, st *stream.Stream, rt *Route) *Request {
 	r := &Request{Inbound: in, Route: rt, session: s, stream: st, caller: c.callerOf(in, s)}
+	in.Body.Hold()
 	r.core, r.self, r.began, r.observed = c, r, time.Now(), true
 	patience, _ := rt.deadline(&c.limits)
 	r.bounded.deadline = r.began.Add(patience)

@@ -30,6 +30,7 @@ func (c *Core) RefuseExchange(ctx context.Context, reason mcp.RefuseReason, attr
 func (c *Core) Connect(conn *Conn, sink stream.Sink) *Session {
 	s := newSession(c, conn, "")
 	s.caller = conn.callerOfStream()
+	conn.session = s
 	s.stream, s.subscriptionsEnding = stream.New(&c.host, c.streamConfig(conn, 0, stream.LossFails)), make(chan struct{})
 	c.mu.Lock()
 	draining := c.draining.Load()

@@ -14,8 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
@@ -32,6 +30,7 @@ type Core struct {
 	observer      Observer
 	logger        *slog.Logger
 	limits        limits.Limits
+	configured    limits.Limits // as they were set
 	host          stream.Host
 	store         *resume.Store                         // or nil
 	admission     func(context.Context, *Request) error // or nil
@@ -41,7 +40,6 @@ type Core struct {
 	unserved      eras
 
 	ledger *ledger
-	bodies *semaphore.Weighted // bytes of HTTP bodies that are being read
 	shares
 	saturation          saturation
 	subscriptionsEnding chan struct{} // closed when the drain begins: subscriptions end
@@ -65,6 +63,9 @@ type Core struct {
 // Limits returns the limits in force.
 func (c *Core) Limits() limits.Limits { return c.limits }
 
+// ConfiguredLimits returns the limits as they were set, without defaults.
+func (c *Core) ConfiguredLimits() limits.Limits { return c.configured }
+
 // Logger returns the core's logger.
 func (c *Core) Logger() *slog.Logger { return c.logger }
 
@@ -77,13 +78,6 @@ func (c *Core) Draining() bool { return c.draining.Load() }
 // LimitReached counts that a limit was reached which the core does not watch itself;
 // name is one of [limits.Names].
 func (c *Core) LimitReached(name string) { c.ledger.limitReached(name) }
-
-// ReserveBody sets n bytes aside for a body that is being read, and reports
-// whether they could be had.
-func (c *Core) ReserveBody(n int) bool { return c.bodies.TryAcquire(int64(n)) }
-
-// ReleaseBody gives back what ReserveBody has set aside.
-func (c *Core) ReleaseBody(n int) { c.bodies.Release(int64(n)) }
 
 // invariant reports a broken invariant: a bug of ours.
 func (c *Core) invariant(s *Session, broken string) {

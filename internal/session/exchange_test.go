@@ -20,9 +20,11 @@ type exchange struct {
 }
 
 // open opens a legacy HTTP session whose handshake is done.
-func (w *world) open(id string) *Session {
+func (w *world) open(id string) *Session { return w.openOver(httpConn, id) }
+
+func (w *world) openOver(conn *Conn, id string) *Session {
 	w.t.Helper()
-	s, reason, err := w.core.Open(httpConn, id)
+	s, reason, err := w.core.Open(conn, id)
 	require.Nil(w.t, err, "%v", reason)
 	s.Initialize(&Peer{Version: mcp.Version20251125})
 	s.Initialized()
@@ -47,6 +49,7 @@ func (w *world) postFrom(conn *Conn, s *Session, frame string) *exchange {
 	in, bad := inbound(conn, frame)
 	require.Nil(w.t, bad)
 	x := w.newExchange(1, in.Era)
+	x.stream = w.core.Exchange(conn, 1, in.Era)
 	if s == nil {
 		w.core.Receive(in, x.stream)
 	} else {

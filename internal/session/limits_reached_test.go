@@ -114,8 +114,9 @@ var provocations = map[string]provocation{
 		w.notifyUnread()
 		time.Sleep(w.core.limits.WriteTimeout)
 	}},
-	limits.NameQueuedBytes: {limits.Limits{MaxQueuedBytes: 1}, (*world).notifyUnread},
-	limits.NameMalformed:   {limits.Limits{MaxConsecutiveMalformed: 1}, func(w *world) { w.malformed(`{}`) }},
+	limits.NameQueuedBytes:      {limits.Limits{MaxQueuedBytes: 1}, (*world).notifyUnread},
+	limits.NameQueuedBytesTotal: {limits.Limits{MaxQueuedBytesTotal: 1}, (*world).notifyUnread},
+	limits.NameMalformed:        {limits.Limits{MaxConsecutiveMalformed: 1}, func(w *world) { w.malformed(`{}`) }},
 	limits.NameRequestTimeout: {limits.Limits{}, func(w *world) {
 		w.calls(w.connect(true), 1)
 		time.Sleep(w.core.limits.RequestTimeout)
@@ -126,7 +127,9 @@ var provocations = map[string]provocation{
 	}},
 	// The transport notices these two, and tells.
 	limits.NameBodyBytes: {limits.Limits{MaxBodyBytesPending: 1}, func(w *world) {
-		require.False(w.t, w.core.ReserveBody(2))
+		body := w.core.NewBody(nil)
+		defer body.Release()
+		require.False(w.t, body.Grow(2))
 		w.core.RefuseExchange(w.t.Context(), mcp.RefuseOverload)
 	}},
 	limits.NameBodyTimeout: {limits.Limits{}, func(w *world) { w.core.RefuseExchange(w.t.Context(), mcp.RefuseBodyTimeout) }},

@@ -75,7 +75,7 @@ var faults = map[string][]faultCell{
 	"E13": slices.Concat(cellsE13, listenE13),
 	"E14": slices.Concat(cellsE14, batchE14, listenE14),
 	"E15": append(cellsE15, batchE15...),
-	"E16": slices.Concat(cellsE16, listenE16),
+	"E16": slices.Concat(cellsE16, budgetE16, listenE16),
 	"E17": cellsE17,
 	"E18": cellsE18,
 	"E20": cellsE20,

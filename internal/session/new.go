@@ -6,8 +6,6 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
@@ -82,10 +80,10 @@ func (c *Core) answersExpired(n int) {
 
 // SetLimits replaces the limits. It must be called before the first message.
 func (c *Core) SetLimits(l limits.Limits) {
-	c.limits = l.WithDefaults()
+	c.configured, c.limits = l, l.WithDefaults()
 	c.shares = newShares(&c.limits)
-	c.bodies = semaphore.NewWeighted(int64(c.limits.MaxBodyBytesPending))
-	c.host.Limits = c.limits
+	c.output = c.newOutput()
+	c.host.Limits, c.host.Output = c.limits, c.output
 	if c.store != nil {
 		c.store.Limits = c.limits
 		if m, ok := c.store.Events.(*resume.Memory); ok {

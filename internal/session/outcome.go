@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
@@ -75,6 +76,12 @@ func (r *Request) release() {
 	}
 	r.leaveSubscriptions()
 	r.finish()
+	r.letGo()
+}
+
+// letGo gives up what the request has held since it was made.
+func (r *Request) letGo() {
+	r.Body.Release()
 	r.caller.Release()
 }
 
@@ -263,11 +270,15 @@ func (r *Request) answerError(err *mcp.Error) {
 // send hands the answer to the stream.
 func (r *Request) send(frame, rest []byte, err *mcp.Error) {
 	r.phase.Store(uint32(PhaseWriting))
-	if n := r.cancelledNotice(); n != nil {
-		r.stream.Push(&n.Message)
-	}
 	r.reply = stream.Message{
 		Kind: stream.Answer, Frame: frame, Rest: rest, Err: err, Reject: r.rejected, Delivery: (*answer)(r),
+	}
+	if err == nil && !r.stream.Reserve(&r.reply, r.core.limits.NotifyTimeout) {
+		r.tooMuch()
+		return
+	}
+	if n := r.cancelledNotice(); n != nil {
+		r.stream.Push(&n.Message)
 	}
 	if r.session == nil {
 		r.core.unread.Add(r.caller, 1)
@@ -277,6 +288,15 @@ func (r *Request) send(frame, rest []byte, err *mcp.Error) {
 	} else {
 		r.stream.Push(&r.reply)
 	}
+}
+
+// tooMuch answers with an error because there is no room for the result: the caller, or all of
+// them together, let too much wait unread.
+func (r *Request) tooMuch() {
+	r.core.ledger.limitReached(limits.NameQueuedBytesTotal)
+	r.buffer = nil
+	r.answerError(mcp.NewError(mcp.CodeInternalError, "the result has %d bytes, and there is no room for it to wait: %s is reached",
+		r.reply.Size(), limits.NameQueuedBytesTotal).WithData(mcp.ErrorData{Reason: string(mcp.DropOverload), Limit: limits.NameQueuedBytesTotal}))
 }
 
 // cancelledNotice returns the notifications/cancelled that precedes the answer to a

@@ -125,7 +125,7 @@ func (c *Core) RejectUnadmitted(in *Inbound, reason mcp.RejectReason, err *mcp.E
 		c.ledger.rejected(receivedRequest, reason)
 		c.tell("Rejected", func(o Observer) { o.Rejected(r, reason, err) })
 		r.cancel(nil)
-		r.caller.Release()
+		r.letGo()
 	case wire.Notification:
 		c.ledger.rejected(receivedNotification, reason)
 		_, end := c.tellNotified(in, nil)

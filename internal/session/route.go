@@ -34,6 +34,9 @@ type Inbound struct {
 	// Caller is the record of the sender. The transport holds a reference to it while it hands
 	// over the message. If it is nil the core finds it, by the session or the connection.
 	Caller *share.Caller
+	// Body is what an HTTP body holds of the budget for messages; nil is nothing. Its requests
+	// hold it too.
+	Body *Body
 
 	batch    *batch // that the request is one of, or nil
 	repeated bool   // the batch had its id before
@@ -49,6 +52,8 @@ type Conn struct {
 	RemoteAddr      string // client.address and client.port as host:port; or only the address, or ""
 	// Principal is on whose behalf the peer speaks, see [Core.Authenticate].
 	Principal *auth.Principal
+
+	session *Session // of a byte stream; nil before it is connected, and for HTTP
 }
 
 // A Dispatcher finds out how messages are served. Its methods are called from

@@ -131,7 +131,7 @@ var causes, dropReasons = mcp.Causes(), mcp.ResponseDropReasons()
 
 const (
 	numCauses      = 9
-	numDropReasons = 6
+	numDropReasons = 7
 )
 
 // indexOf returns the position of a value that must be there.

@@ -3,6 +3,7 @@ package session
 import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/share"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 )
 
 // shares are what the callers of a server share, see [share.Pool].
@@ -15,6 +16,8 @@ type shares struct {
 	running       *share.Pool  // detached work
 	places        *share.Pool  // of legacy HTTP sessions
 	unread        *share.Count // modern exchanges whose answer has no fate yet
+	bodies        *share.Bytes // of messages that have not come or are being served, see Body
+	output        *stream.Output
 	evictions     *evictions
 }
 
@@ -24,7 +27,21 @@ func newShares(l *limits.Limits) shares {
 		callers: t, slots: t.Pool(l.MaxInFlightTotal).Cap(l.MaxInFlightPerCaller), control: t.Pool(l.MaxInFlightControl),
 		waiting: share.NewQueue(l.MaxQueue), subscriptions: t.Pool(l.MaxSubscriptions), running: t.Pool(l.MaxRunningTasks),
 		places: t.Pool(l.MaxSessions), unread: t.Count(l.MaxUnread), evictions: newEvictions(),
+		bodies: t.Bytes(int64(l.MaxBodyBytesPending), nil),
 	}
+}
+
+// newOutput returns the budget of what waits for its readers.
+func (c *Core) newOutput() *stream.Output {
+	o := &stream.Output{
+		CallerOf: func(conn any) *share.Caller { return c.Caller(conn.(*Conn)) },
+		HasShed: func(largest *share.Caller, streams int, bytes int64) {
+			c.ledger.limitReached(limits.NameQueuedBytesTotal)
+			c.logger.Warn("output.shed", "caller", largest.Key().String(), "streams", streams, "bytes", bytes)
+		},
+	}
+	o.Budget = c.callers.Bytes(int64(c.limits.MaxQueuedBytesTotal), o.Shed)
+	return o
 }
 
 // Caller returns the record of who calls over a connection, with a reference that the caller of
@@ -33,8 +50,11 @@ func (c *Core) Caller(conn *Conn) *share.Caller { return c.callers.Get(conn.call
 
 // caller returns who calls over the connection, which may be nil.
 func (c *Conn) caller() share.Key {
-	if c == nil {
+	switch {
+	case c == nil:
 		return share.Key{}
+	case c.session != nil:
+		return c.session.caller
 	}
 	return share.KeyOf(c.Principal, share.AddrOf(c.RemoteAddr))
 }

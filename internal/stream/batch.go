@@ -40,6 +40,7 @@ func (b *Batch) Expect() {
 // Push adds an answer that was announced.
 func (b *Batch) Push(m *Message) {
 	st := b.stream
+	st.Charge(m) // it is queued in any case
 	st.mu.Lock()
 	reason := st.closedReason()
 	switch {
@@ -54,7 +55,7 @@ func (b *Batch) Push(m *Message) {
 	}
 	st.mu.Unlock()
 	if reason != "" {
-		m.Delivery.Dropped(reason)
+		m.dropped(reason)
 		return
 	}
 	st.signal()
@@ -159,20 +160,20 @@ func (a *array) Claim() bool { return true }
 // Sent implements [Delivery].
 func (a *array) Sent() {
 	for _, m := range a.answers {
-		m.Delivery.Sent()
+		m.sent()
 	}
 }
 
 // Stored implements [Delivery].
 func (a *array) Stored() {
 	for _, m := range a.answers {
-		m.Delivery.Stored()
+		m.stored()
 	}
 }
 
 // Dropped implements [Delivery].
 func (a *array) Dropped(reason mcp.DropReason) {
 	for _, m := range a.answers {
-		m.Delivery.Dropped(reason)
+		m.dropped(reason)
 	}
 }

@@ -54,7 +54,7 @@ func (st *Stream) stopWriting(writer int) {
 // if the stream could then not be resumed.
 func (st *Stream) endExchange(m *Message) bool {
 	if !m.logged {
-		m.Delivery.Sent()
+		m.sent()
 		return false
 	}
 	st.mu.Lock()
@@ -63,6 +63,6 @@ func (st *Stream) endExchange(m *Message) bool {
 	}
 	st.mu.Unlock()
 	st.host.Logger.Debug("stream.closed", append(st.logging.log.LogAttrs(), "retry", m.Retry)...)
-	m.Delivery.Stored()
+	m.stored()
 	return true
 }

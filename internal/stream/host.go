@@ -12,6 +12,7 @@ import (
 type Host struct {
 	Limits       limits.Limits
 	Logger       *slog.Logger
+	Output       *Output           // the budget of all queued messages; nil is none
 	LimitReached func(name string) // counts a limit that was reached
 	Go           func(f func())    // runs background work, for which the core's end waits
 	// Written is told that n bytes were written and flushed over a connection, and how long

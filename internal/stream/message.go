@@ -48,8 +48,9 @@ type Message struct {
 	// Delivery learns what becomes of the message. It must not be nil.
 	Delivery Delivery
 
-	logged bool // it is in the log
-	shown  bool // the log was given it, and its store may have it still
+	charged charge
+	logged  bool // it is in the log
+	shown   bool // the log was given it, and its store may have it still
 }
 
 // A Key tells which notifications may replace each other. Without a name it is none.

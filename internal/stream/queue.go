@@ -1,5 +1,7 @@
 package stream
 
+import "slices"
+
 // A queue is what waits on a stream for its writer. Answers, rejections and calls always
 // find room: the requests behind answers are bounded, and so are pending calls.
 // Notifications wait for room. All is guarded by Stream.mu.
@@ -25,18 +27,16 @@ func (q *queue) take(batch []*Message, n int) []*Message {
 	batch = append(batch, q.messages[:n]...)
 	rest := copy(q.messages, q.messages[n:])
 	clear(q.messages[rest:])
-	q.messages, q.bytes, q.rejected = q.messages[:rest], 0, 0
-	for _, m := range q.messages {
-		q.bytes += m.Size()
-		_, rejections := m.count()
-		q.rejected += rejections
-	}
-	q.shrunk()
+	q.messages = q.messages[:rest]
 	for _, m := range batch {
+		q.bytes -= m.Size()
+		_, rejections := m.count()
+		q.rejected -= rejections
 		if m.Kind == Answer {
 			q.expected--
 		}
 	}
+	q.shrunk()
 	return batch
 }
 
@@ -53,19 +53,32 @@ func (q *queue) empty() (all []*Message) {
 	return all
 }
 
-// replace puts m in the place of a waiting notification with the same key.
-func (q *queue) replace(m *Message) bool {
-	if m.Key.Name == "" {
-		return false
+// piece returns how many messages are written before a flush.
+func (q *queue) piece() (n int) {
+	for bytes := 0; n < len(q.messages) && bytes < flushBytes; n++ {
+		bytes += q.messages[n].Size()
 	}
-	for i, old := range q.messages {
+	return n
+}
+
+// coalesceFrom is how many messages wait when a notification begins to replace one with its key:
+// a client that reads gets each of them.
+const coalesceFrom = 16
+
+// supersede takes the waiting notification with the key of m out of the queue, which m can then
+// join. It returns nil if there is none.
+func (q *queue) supersede(m *Message) (old *Message) {
+	if m.Key.Name == "" {
+		return nil
+	}
+	for i, old := range slices.Backward(q.messages) {
 		if old.Key == m.Key {
-			q.bytes += m.Size() - old.Size()
-			q.messages[i] = m
-			return true
+			q.messages = slices.Delete(q.messages, i, i+1)
+			q.bytes -= old.Size()
+			return old
 		}
 	}
-	return false
+	return nil
 }
 
 // shrinking is closed when the queue has shrunk or the stream has failed.

@@ -11,6 +11,7 @@ import (
 
 // Push queues an answer or a call.
 func (st *Stream) Push(m *Message) {
+	st.Charge(m) // it is queued in any case; the caller of Push has asked if it should not be
 	st.mu.Lock()
 	reason := st.closedReason()
 	if reason == "" {
@@ -18,45 +19,46 @@ func (st *Stream) Push(m *Message) {
 	}
 	st.mu.Unlock()
 	if reason != "" {
-		m.Delivery.Dropped(reason)
+		m.dropped(reason)
 		return
 	}
 	st.signal()
 }
 
+// budgetPoll is the time between two looks at a budget that is used up.
+const budgetPoll = 10 * time.Millisecond
+
 // Notify queues a notification, whose Delivery must be a [Notice], and waits for room if it
-// must, at most for patience. A client that takes only answers gets none, and that is no
-// error.
+// must, at most for patience. If many messages wait it replaces one with the same key. A client
+// that takes only answers gets none, and that is no error.
 func (st *Stream) Notify(ctx context.Context, m *Message, patience time.Duration) error {
 	var timeout <-chan time.Time
 	for {
+		charged := st.Charge(m)
 		st.mu.Lock()
 		if reason, err := st.refused(ctx, m); err != nil {
 			st.mu.Unlock()
-			m.Delivery.Dropped(reason)
+			m.dropped(reason)
 			return err
 		}
 		if st.form == answersOnly {
 			st.mu.Unlock()
-			m.Delivery.Dropped(mcp.DropStreamGone)
+			m.dropped(mcp.DropStreamGone)
 			return nil
 		}
-		if st.fits(m) {
-			st.append(m)
+		old, full := st.join(m, charged)
+		if old != nil || full == "" {
 			st.mu.Unlock()
-			st.signal()
-			return nil
-		}
-		full := st.fullLimit()
-		if st.replace(m) {
-			st.mu.Unlock()
-			st.host.LimitReached(full)
-			m.Delivery.Dropped(mcp.DropQueueFull)
+			st.joined(old, full)
 			return nil
 		}
 		room := st.shrinking()
 		st.mu.Unlock()
 
+		var poll <-chan time.Time
+		if !charged {
+			poll = time.After(budgetPoll)
+		}
 		if timeout == nil {
 			st.host.LimitReached(full)
 			t := time.NewTimer(patience)
@@ -65,25 +67,63 @@ func (st *Stream) Notify(ctx context.Context, m *Message, patience time.Duration
 		}
 		select {
 		case <-room:
+		case <-poll:
 		case <-ctx.Done():
 		case <-timeout:
-			m.Delivery.Dropped(mcp.DropQueueFull)
+			m.dropped(mcp.DropQueueFull)
 			st.host.LimitReached(limits.NameNotifyTimeout)
 			return nil
 		}
 	}
 }
 
+// join queues a notification if there is room for it, or if it can replace another one, which it
+// returns. full is the limit that is reached, or "". The caller must hold st.mu.
+func (st *Stream) join(m *Message, charged bool) (old *Message, full string) {
+	switch {
+	case !st.fits(m):
+		full = st.fullLimit()
+	case !charged:
+		full = limits.NameQueuedBytesTotal
+	}
+	if full != "" || len(st.messages) >= coalesceFrom {
+		old = st.supersede(m)
+	}
+	if full != "" && old == nil {
+		return nil, full
+	}
+	if !charged {
+		m.charged, old.charged = old.charged, charge{} // they are about as large
+	}
+	st.append(m)
+	return old, full
+}
+
+// joined tells the writer, and the notification that was replaced, if there is one.
+func (st *Stream) joined(old *Message, full string) {
+	st.signal()
+	if old == nil {
+		return
+	}
+	if full != "" {
+		st.host.LimitReached(full)
+	}
+	old.dropped(mcp.DropQueueFull)
+}
+
 // Offer queues a message if that is possible at once.
 func (st *Stream) Offer(m *Message) bool {
+	charged := st.Charge(m)
 	st.mu.Lock()
-	ok := st.closedReason() == "" && st.fits(m)
+	ok := charged && st.closedReason() == "" && st.fits(m)
 	if ok {
 		st.append(m)
 	}
 	st.mu.Unlock()
 	if ok {
 		st.signal()
+	} else {
+		m.refund()
 	}
 	return ok
 }
@@ -91,6 +131,7 @@ func (st *Stream) Offer(m *Message) bool {
 // Post queues a notification, whose Delivery must be a [Notice], although the queue may be
 // full: there are as many as the posters have allowed themselves.
 func (st *Stream) Post(m *Message) error {
+	st.Charge(m)
 	st.mu.Lock()
 	reason, err := st.refused(context.Background(), m)
 	repeated := err == nil && st.repeats(m)
@@ -100,9 +141,9 @@ func (st *Stream) Post(m *Message) error {
 	st.mu.Unlock()
 	switch {
 	case err != nil:
-		m.Delivery.Dropped(reason)
+		m.dropped(reason)
 	case repeated:
-		m.Delivery.Stored()
+		m.stored()
 	default:
 		st.signal()
 	}
@@ -141,6 +182,7 @@ func (st *Stream) Remove(m *Message) {
 		st.messages = slices.Delete(st.messages, i, i+1)
 		st.bytes -= m.Size()
 		st.shrunk()
+		m.refund()
 	}
 }
 
@@ -184,16 +226,20 @@ func (st *Stream) AwaitRejections(n int) {
 // RejectFrame queues the answer to a frame that was no message, if there is room.
 func (st *Stream) RejectFrame(m *Message) {
 	full := ""
+	st.Charge(m)
 	st.mu.Lock()
+	queued := st.closedReason() == "" && st.fits(m)
 	switch {
-	case st.closedReason() != "":
-	case st.fits(m):
+	case queued:
 		st.append(m)
 		st.signal()
-	default:
+	case st.closedReason() == "":
 		full = st.fullLimit()
 	}
 	st.mu.Unlock()
+	if !queued {
+		m.refund()
+	}
 	if full != "" {
 		st.host.LimitReached(full)
 	}

@@ -45,17 +45,17 @@ func (st *Stream) storeAll() {
 func (st *Stream) store(m *Message, last bool) {
 	switch {
 	case m.logged, m.EndsExchange: // nobody reads the stream any more
-		m.Delivery.Stored()
+		m.stored()
 	case m.Kind == Call && st.Standing():
-		m.Delivery.Dropped(mcp.DropStreamGone)
+		m.dropped(mcp.DropStreamGone)
 	case !m.Delivery.Claim():
-		m.Delivery.Dropped(mcp.DropCancelled)
+		m.dropped(mcp.DropCancelled)
 	default:
 		st.host.beforeWrite(m)
 		if st.record(m, last) {
-			m.Delivery.Stored()
+			m.stored()
 		} else {
-			m.Delivery.Dropped(st.Reason())
+			m.dropped(st.Reason())
 		}
 	}
 }

@@ -24,6 +24,8 @@ type Stream struct {
 	// alone is true while there is a log and no reader: what is queued needs a writer.
 	alone atomic.Bool
 
+	debt debt // guarded by the output
+
 	mu sync.Mutex // guards the rest
 	queue
 	phase     phase
@@ -172,7 +174,7 @@ func (st *Stream) Fail(reason mcp.DropReason) {
 	}
 	st.signal()
 	for _, m := range dropped {
-		m.Delivery.Dropped(reason)
+		m.dropped(reason)
 	}
 }
 

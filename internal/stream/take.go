@@ -6,17 +6,18 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// next moves the queue to the writer, up to a mark that ends the exchange. done tells that
-// nothing follows.
+// next moves to the writer what is written in one piece, up to a mark that ends the exchange.
+// The rest stays in the queue, whose bounds would not count it otherwise. done tells that nothing
+// follows.
 func (st *Stream) next(batch []*Message) (_ []*Message, done bool, reason mcp.DropReason) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if reason = st.stopped(); reason != "" {
 		return nil, true, reason
 	}
-	n := len(st.messages)
+	n := st.piece()
 	if st.exchanges.closing {
-		n = 1 + slices.IndexFunc(st.messages, func(m *Message) bool { return m.EndsExchange })
+		n = min(n, 1+slices.IndexFunc(st.messages, func(m *Message) bool { return m.EndsExchange }))
 	}
 	batch, done = st.grab(batch, n)
 	return batch, done, ""

@@ -156,7 +156,7 @@ func (st *Stream) writeSome(sink Sink, batch []*Message, done bool) (n int, err 
 			return 0, err // before the claim: a call that is not written may find another stream
 		}
 		if !m.Delivery.Claim() {
-			m.Delivery.Dropped(mcp.DropCancelled)
+			m.dropped(mcp.DropCancelled)
 			batch[n] = nil
 			continue
 		}
@@ -190,7 +190,7 @@ func (st *Stream) writeSome(sink Sink, batch []*Message, done bool) (n int, err 
 	st.host.Written(st.cfg.Conn, bytes, time.Since(begin))
 	for _, m := range batch[:n] {
 		if m != nil && m.Kind != Mark { // whose fate endExchange tells
-			m.Delivery.Sent()
+			m.sent()
 		}
 	}
 	return n, nil
@@ -229,7 +229,7 @@ func (st *Stream) lose(batch []*Message, done bool, err error) {
 		case st.logging.log != nil && st.Reason() == "":
 			st.store(m, done && i == len(batch)-1)
 		default:
-			m.Delivery.Dropped(reason)
+			m.dropped(reason)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (x *exchange) batch(body []byte) bool {
 		return false
 	}
 	members, bad := session.SplitBatch(body, x.core.Limits().Wire(), session.Inbound{
-		Conn: x.conn, Values: x.r.Context(), Header: x.r.Header,
+		Conn: x.conn, Values: x.r.Context(), Header: x.r.Header, Body: x.held,
 	})
 	if bad != nil {
 		x.malformed(bad)
@@ -62,7 +62,7 @@ func (x *exchange) batchPost(s *session.Session, members []session.Member) {
 	switch {
 	case sink.started || x.r.Context().Err() != nil:
 	case err != nil:
-		x.unanswered(mcp.Legacy)
+		x.unanswered(mcp.Legacy, st.Reason())
 	case !slices.ContainsFunc(members, func(m session.Member) bool { return m.Bad == nil }):
 		x.fail(http.StatusBadRequest, members[0].Bad.RPC())
 	default: // there was no request, or the client has cancelled all of them

@@ -14,8 +14,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// smallBody is the size in bytes up to which a body gets its buffer at once and does not
-// count towards the bytes that are being read.
+// smallBody is the size in bytes up to which a body gets its buffer at once.
 const smallBody = 64 << 10
 
 // slowAfter is the time after which a body counts as slow. The WriteTimeout of a [http.Server]
@@ -68,21 +67,11 @@ func (x *exchange) read(limit int) (body []byte, err error) {
 	if n := x.r.ContentLength; n >= 0 {
 		size = int(n)
 	}
-	reserved := 0
-	defer func() {
-		if reserved > 0 {
-			x.core.ReleaseBody(reserved)
-		}
-	}()
-	body = make([]byte, 0, min(size, smallBody))
 	for len(body) < size {
 		if len(body) == cap(body) {
-			grown := min(size, 2*cap(body))
-			if !x.core.ReserveBody(grown - reserved) {
-				return nil, errBodyOverload
+			if body, err = x.grow(body, size); err != nil {
+				return nil, err
 			}
-			reserved = grown
-			body = append(make([]byte, 0, grown), body...)
 		}
 		var n int
 		n, err = x.r.Body.Read(body[len(body):cap(body)])
@@ -102,6 +91,29 @@ func (x *exchange) read(limit int) (body []byte, err error) {
 		err = nil
 	}
 	return body, err
+}
+
+// grow returns a body with room for more, but no more than size bytes in all. It sets the memory
+// aside first.
+func (x *exchange) grow(body []byte, size int) ([]byte, error) {
+	room := 2 * cap(body)
+	switch {
+	case room > 0:
+	case x.r.ContentLength >= 0:
+		room = smallBody
+	default: // nobody knows how much comes
+		room = session.FreeBody
+	}
+	room = min(size, room)
+	if room > session.FreeBody {
+		if x.held == nil {
+			x.held = x.core.NewBody(x.conn)
+		}
+		if !x.held.Grow(room) {
+			return nil, errBodyOverload
+		}
+	}
+	return append(make([]byte, 0, room), body...), nil
 }
 
 func tooLarge(limit int) error {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
@@ -24,6 +25,9 @@ type exchange struct {
 	conn *session.Conn
 	// bodyEnd is the deadline for the body; zero if there is no body, or it has arrived.
 	bodyEnd time.Time
+	// held is what the body holds of the budget for messages, until the exchange ends; nil is
+	// nothing.
+	held *session.Body
 	// slowBody is true if the body took longer than slowAfter.
 	slowBody bool
 	// json and events are the forms in which the client takes the answer to a POST.
@@ -97,7 +101,7 @@ func (x *exchange) respond(stream *stream.Stream, era mcp.Era, sessionID string)
 	}
 	err := x.pump(stream, sink)
 	if err != nil && !sink.started && x.r.Context().Err() == nil {
-		x.unanswered(era)
+		x.unanswered(era, stream.Reason())
 	}
 	return sink.sent // not the error of Pump: the client may hang up as soon as it has its answer
 }
@@ -204,9 +208,15 @@ func (x *exchange) bare(status int, body []byte) {
 }
 
 // unanswered ends an exchange whose stream has failed before the answer: in the legacy era
-// because the session has ended, in the modern era because the drain has timed out.
-func (x *exchange) unanswered(era mcp.Era) {
-	if era == mcp.Legacy {
+// because the session has ended, in the modern era because the drain has timed out; in both if
+// too much waits for the caller.
+func (x *exchange) unanswered(era mcp.Era, reason mcp.DropReason) {
+	switch {
+	case reason == mcp.DropOverload:
+		x.w.Header().Set("Retry-After", "1")
+		x.fail(http.StatusTooManyRequests, session.Overload(limits.NameQueuedBytesTotal))
+		return
+	case era == mcp.Legacy:
 		x.fail(http.StatusNotFound, session.SessionUnknown())
 		return
 	}

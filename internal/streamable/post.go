@@ -13,6 +13,7 @@ import (
 // post serves a POST: one message. If it gets an answer, that is the response.
 func (x *exchange) post() {
 	in := x.message()
+	defer x.release()
 	switch {
 	case in == nil: // answered already
 	case !x.core.Serves(in.Era):
@@ -24,6 +25,9 @@ func (x *exchange) post() {
 		x.legacyPost(in)
 	}
 }
+
+// release gives up what the body holds. Requests that are not over hold it longer.
+func (x *exchange) release() { x.held.Release() }
 
 // message reads the one message of a POST. If there is none, it answers the exchange and
 // returns nil. It is a function of its own so that an exchange that stays open does not keep
@@ -48,7 +52,7 @@ func (x *exchange) message() *session.Inbound {
 		if wire.IsBatch(body) && x.batch(body) {
 			return nil
 		}
-		in.Bytes = len(body)
+		in.Bytes, in.Body = len(body), x.held
 		in.Envelope, err = wire.Decode(body, x.core.Limits().Wire())
 	}
 	if err != nil {

@@ -66,7 +66,11 @@ func (k *httpSink) set(i int, name, value string) {
 func (k *httpSink) event(m *stream.Message) error {
 	k.stream(m)
 	k.ok = m.Kind == stream.Answer && m.Err == nil
-	buf := make([]byte, 0, m.Size()+len(m.EventID)+64)
+	room, large := len(m.EventID)+64, m.Size() > stream.LargeFrame
+	if !large {
+		room += m.Size()
+	}
+	buf := make([]byte, 0, room)
 	if m.Kind != stream.Mark {
 		buf = append(buf, "event: message\n"...)
 	}
@@ -77,9 +81,17 @@ func (k *httpSink) event(m *stream.Message) error {
 		buf = append(strconv.AppendInt(append(buf, "retry: "...), max(m.Retry.Milliseconds(), 1), 10), '\n')
 	}
 	buf = append(buf, "data: "...)
-	buf = append(append(buf, m.Frame...), m.Rest...)
-	buf = append(buf, "\n\n"...)
-	_, err := k.w.Write(buf)
+	if large { // a copy would double what a slow reader holds
+		for _, part := range [][]byte{buf, m.Frame, m.Rest} {
+			if _, err := k.w.Write(part); err != nil {
+				return k.failed(err)
+			}
+		}
+		buf = buf[:0]
+	} else {
+		buf = append(append(buf, m.Frame...), m.Rest...)
+	}
+	_, err := k.w.Write(append(buf, "\n\n"...))
 	return k.failed(err)
 }
 

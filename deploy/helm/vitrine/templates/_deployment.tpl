@@ -115,9 +115,11 @@ spec:
             - name: VITRINE_{{ $name | upper | replace "-" "_" }}
               value: {{ ternary (int64 $value) $value (kindIs "float64" $value) | toString | quote }}
             {{- end }}
-            {{- with include "vitrine.goMemLimit" . }}
-            - name: GOMEMLIMIT # of the memory limit
-              value: {{ . }}
+            {{- if not (hasKey .Values.settings "max-memory") }}
+            {{- with include "vitrine.maxMemory" . }}
+            - name: VITRINE_MAX_MEMORY # of the memory limit
+              value: {{ . | quote }}
+            {{- end }}
             {{- end }}
             - name: OTEL_RESOURCE_ATTRIBUTES
               value: k8s.namespace.name=$(POD_NAMESPACE),k8s.pod.name=$(POD_NAME)

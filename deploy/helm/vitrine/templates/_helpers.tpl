@@ -88,8 +88,8 @@ Requests are refused from the beginning of the drain on.
 {{- $sum -}}
 {{- end -}}
 
-{{/* GOMEMLIMIT, or nothing without a memory limit. */}}
-{{- define "vitrine.goMemLimit" -}}
+{{/* --max-memory, or nothing without a memory limit. */}}
+{{- define "vitrine.maxMemory" -}}
 {{- $limit := dig "limits" "memory" "" .Values.resources | toString -}}
 {{- if $limit -}}
 {{- $units := dict "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
@@ -98,7 +98,7 @@ Requests are refused from the beginning of the drain on.
 {{- if or (not $number) (not (hasKey $units $unit)) -}}
 {{- fail (printf "resources.limits.memory: %s is not a size such as 512Mi or 1Gi" $limit) -}}
 {{- end -}}
-{{- divf (mulf (float64 $number) (get $units $unit) .Values.memoryLimitPercent) 104857600 | floor | int64 }}MiB
+{{- divf (mulf (float64 $number) (get $units $unit) .Values.memoryLimitPercent) 100 | floor | int64 }}
 {{- end -}}
 {{- end -}}
 

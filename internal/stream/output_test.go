@@ -1,0 +1,151 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/share"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// Refused makes a fate a [Notice].
+func (f *fate) Refused(context.Context, mcp.DropReason, bool) (mcp.DropReason, error) { return "", nil }
+
+// withOutput gives a stream a budget that it shares with others. The connection of a stream is the
+// key of its caller.
+func withOutput(t *testing.T, size int64) (*share.Table, *Output) {
+	table := share.NewTable()
+	o := &Output{
+		CallerOf: func(conn any) *share.Caller { return table.Get(conn.(share.Key)) },
+		HasShed:  func(*share.Caller, int, int64) {},
+	}
+	o.Budget = table.Bytes(size, o.Shed)
+	t.Cleanup(func() {
+		bytes, _ := o.Held()
+		require.Zero(t, bytes)
+		require.Zero(t, table.Len())
+		require.Nil(t, o.first)
+	})
+	return table, o
+}
+
+func (o *Output) stream(cfg Config, caller share.Key) *Stream {
+	cfg.Conn = caller
+	st := newTestStream(cfg)
+	st.host.Output = o
+	return st
+}
+
+func notification(key string, n int) (*Message, *fate) {
+	f := &fate{}
+	return &Message{Kind: Notification, Frame: fmt.Appendf(nil, "%s %d", key, n), Key: Key{Name: key}, Delivery: f}, f
+}
+
+// While many messages wait the last progress of a token stands for those before it. It stays
+// before the answer, and other notifications stay where they are.
+func TestProgressOfOneTokenIsSentOnceWhenManyMessagesWait(t *testing.T) {
+	_, o := withOutput(t, 1<<20)
+	st, sink := o.stream(Config{Answers: 1, Loss: LossCancels}, share.KeyOfConnection()), &recordingSink{}
+	for n := range 100 {
+		m, _ := notification("progress", n)
+		require.NoError(t, st.Notify(t.Context(), m, time.Second))
+	}
+	other, _ := notification("", 0)
+	require.NoError(t, st.Notify(t.Context(), other, time.Second))
+	last, _ := notification("progress", 100)
+	require.NoError(t, st.Notify(t.Context(), last, time.Second))
+	var answer fate
+	st.Push(&Message{Kind: Answer, Frame: []byte("answer"), Delivery: &answer})
+	require.NoError(t, st.Pump(sink))
+	require.Equal(t, "sent", answer.said)
+	n := len(sink.frames)
+	require.Equal(t, []string{" 0", "progress 100", "answer"}, sink.frames[n-3:])
+	require.LessOrEqual(t, n, coalesceFrom+3)
+	require.Equal(t, "progress 0", sink.frames[0], "a client that reads gets each of them")
+}
+
+// A stream gives back what its messages were charged, whatever becomes of them.
+func TestChargeIsRefunded(t *testing.T) {
+	table, o := withOutput(t, 1<<20)
+	key := share.KeyOfConnection()
+	for name, end := range map[string]func(*Stream){
+		"sent":    func(st *Stream) { require.NoError(t, st.Pump(&recordingSink{})) },
+		"dropped": func(st *Stream) { st.Fail(mcp.DropBrokenPeer) },
+	} {
+		st := o.stream(Config{Answers: 1, Loss: LossCancels}, key)
+		m, f := notification("", 1)
+		require.NoError(t, st.Notify(t.Context(), m, time.Second))
+		st.Push(&Message{Kind: Answer, Frame: make([]byte, 10_000), Delivery: &fate{}})
+		bytes, callers := o.Held()
+		require.Equal(t, int64(10_000+len(m.Frame)+2*messageOverhead), bytes)
+		require.Equal(t, []int{1, 1}, []int{callers, table.Len()})
+		end(st)
+		require.Contains(t, f.said, name)
+		bytes, _ = o.Held()
+		require.Zero(t, bytes)
+	}
+}
+
+// A notification that finds no room in the budget waits for it, and is queued when there is some.
+func TestNotificationWaitsForTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, o := withOutput(t, 1000)
+		key := share.KeyOfConnection()
+		first := o.stream(Config{Answers: 1, Loss: LossCancels}, key)
+		large, _ := notification("", 1)
+		large.Rest = make([]byte, 500)
+		require.NoError(t, first.Notify(t.Context(), large, time.Second))
+		second := o.stream(Config{Answers: 1, Loss: LossCancels}, key)
+		result := make(chan error)
+		m, f := notification("", 2)
+		go func() { result <- second.Notify(t.Context(), m, time.Minute) }()
+		synctest.Wait()
+		queued, _, _ := second.Waiting()
+		require.Empty(t, queued)
+		first.Fail(mcp.DropBrokenPeer)
+		require.NoError(t, <-result)
+		require.Empty(t, f.said)
+		second.Fail(mcp.DropBrokenPeer)
+	})
+}
+
+// A stream that can be resumed loses its reader only: what it carries goes to the log.
+func TestSheddingKeepsWhatCanBeResumed(t *testing.T) {
+	_, o := withOutput(t, 100_000)
+	greedy, modest := share.KeyOfConnection(), share.KeyOfConnection()
+	st := o.stream(Config{Answers: 1, Loss: LossDrops, Resumable: true}, greedy)
+	st.logging.log = &sliceLog{}
+	var all []*fate
+	for range 4 {
+		m, f := notification("", 1)
+		m.Rest = make([]byte, 20_000)
+		all = append(all, f)
+		require.NoError(t, st.Notify(t.Context(), m, time.Second))
+	}
+	other := o.stream(Config{Answers: 1, Loss: LossCancels}, modest)
+	m, _ := notification("", 2)
+	m.Rest = make([]byte, 20_000)
+	require.NoError(t, other.Notify(t.Context(), m, time.Minute))
+	for _, f := range all {
+		require.Equal(t, "stored", f.said)
+	}
+	require.Empty(t, st.Reason())
+	other.Fail(mcp.DropBrokenPeer)
+}
+
+// A sliceLog is a log that keeps everything.
+type sliceLog struct{ events [][]byte }
+
+func (l *sliceLog) Append(data []byte, _ bool) (string, error) {
+	l.events = append(l.events, data)
+	return fmt.Sprint(len(l.events)), nil
+}
+func (l *sliceLog) Marks() bool     { return true }
+func (l *sliceLog) Complete() bool  { return false }
+func (l *sliceLog) Forget()         {}
+func (l *sliceLog) LogAttrs() []any { return nil }

@@ -1,0 +1,118 @@
+package service
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// serveConnections serves HTTP on a listener with so many places. A request for /wait is answered
+// when wait is closed.
+func serveConnections(t *testing.T, size int, wait <-chan struct{}) (l *connections, reached *atomic.Int64) {
+	t.Helper()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	reached = new(atomic.Int64)
+	l = newConnections(inner, size, func(limit string) {
+		require.Equal(t, "max_connections", limit)
+		reached.Add(1)
+	})
+	srv := &http.Server{ConnState: noteState, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/wait" {
+			<-wait
+		}
+	})}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = srv.Serve(l)
+	}()
+	t.Cleanup(func() {
+		srv.Close()
+		<-done
+	})
+	return l, reached
+}
+
+// ask sends a request over a connection and returns the error of reading the answer.
+func ask(c net.Conn, path string) error {
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(c, make([]byte, len("HTTP/1.1 200 OK")))
+	return err
+}
+
+func dial(t *testing.T, l net.Listener) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// A flood of connections closes idle ones. New callers are still served.
+func TestIdleConnectionsMakeRoomForNewOnes(t *testing.T) {
+	l, reached := serveConnections(t, 64, nil)
+	for range 300 {
+		c := dial(t, l)
+		for ask(c, "/") != nil { // refused while the listener does not look again
+			time.Sleep(evictPause)
+			c = dial(t, l)
+		}
+		require.LessOrEqual(t, l.places.Usage().Used, 64)
+	}
+	require.GreaterOrEqual(t, reached.Load(), int64(300-64))
+}
+
+// A connection that serves a request is not closed, and without idle ones a new one is.
+func TestBusyConnectionsAreNotClosed(t *testing.T) {
+	wait := make(chan struct{})
+	l, reached := serveConnections(t, 3, wait)
+	answers := make(chan error, 3)
+	for range 3 {
+		c := dial(t, l)
+		go func() { answers <- ask(c, "/wait") }()
+	}
+	require.Eventually(t, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		busy := 0
+		for c := range l.open {
+			if c.idle.Load() == 0 {
+				busy++
+			}
+		}
+		return busy == 3
+	}, 20*time.Second, time.Millisecond)
+	require.Error(t, ask(dial(t, l), "/"))
+	require.Positive(t, reached.Load())
+	close(wait)
+	for range 3 {
+		require.NoError(t, <-answers)
+	}
+}
+
+// All places come back when the connections have gone.
+func TestClosedConnectionsGiveTheirPlacesBack(t *testing.T) {
+	l, _ := serveConnections(t, 3, nil)
+	for range 3 {
+		var all []net.Conn
+		for range 3 {
+			c := dial(t, l)
+			require.NoError(t, ask(c, "/"))
+			all = append(all, c)
+		}
+		for _, c := range all {
+			c.Close()
+		}
+		require.Eventually(t, func() bool { return l.places.Usage().Used == 0 && l.table.Len() == 0 }, 20*time.Second, time.Millisecond)
+	}
+}
