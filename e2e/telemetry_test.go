@@ -127,7 +127,7 @@ func TestSpanOutcomes(t *testing.T) {
 		want   map[string]any // nil: the attribute is not there
 	}{
 		{"legacy", legacy, call("a", "sleep", object{"ms": 0}), "tools/call sleep", unset, map[string]any{
-			"mcp.protocol.version": legacyVersion, "mcp.session.id": session.id, "jsonrpc.request.id": "a", "error.type": nil,
+			"mcp.protocol.version": legacyVersion, "mcp.session.id": session.id[:8], "jsonrpc.request.id": "a", "error.type": nil,
 		}},
 		{"the tool fails", modern, call(1, "test_error_handling", object{}), "tools/call test_error_handling", failed, map[string]any{
 			"error.type": "tool_error", "rpc.response.status_code": nil,

@@ -108,6 +108,9 @@ func (s *Server) addServices(cfg *config) (err error) {
 	if cfg.singleUse {
 		s.SetSingleUseStates()
 	}
+	if cfg.unasked {
+		s.routes.asker.TakeUnasked()
+	}
 	s.encoder, err = era.NewEncoder(s.info, s.listHint().Scope, era.Registered{
 		Tools: s.tools.holds, Prompts: s.prompts.holds, Resources: s.resources.holds, Templates: s.templates.holds,
 	})

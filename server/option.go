@@ -67,6 +67,7 @@ type config struct {
 	admission     []AdmissionRule
 	stateKeys     [][]byte
 	singleUse     bool
+	unasked       bool // answers are taken without a state
 	eras          eras
 	rates         []middleware.RateLimit
 	tasks         *Tasks
@@ -215,6 +216,12 @@ func WithStateKeys(keys ...[]byte) Option {
 // must begin again, so send the rounds of one request to one replica. A client that has lost the
 // answer to a request must begin again, too.
 func WithSingleUseStates() Option { return optionFunc(func(c *config) { c.singleUse = true }) }
+
+// WithUnaskedAnswers has answers accepted that come without a state, before anything was asked: a
+// client that knows what it will be asked saves a round. Without it such answers are ignored. It must
+// not be used if a tool asks for consent, because the client could give it in the name of a user who
+// was never asked.
+func WithUnaskedAnswers() Option { return optionFunc(func(c *config) { c.unasked = true }) }
 
 // WithAuthenticator sets the function that finds the principal of a caller. It is called once
 // for each HTTP exchange that may carry a message, before the body is read, with its context

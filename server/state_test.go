@@ -232,6 +232,17 @@ func TestAnswersWithoutStateAreIgnored(t *testing.T) {
 	require.Equal(t, 1, paid)
 }
 
+// A server may take answers that come before the question, if they fit it.
+func TestUnaskedAnswersAreTakenByOption(t *testing.T) {
+	srv := newServer(t, server.WithUnaskedAnswers())
+	addTwo(srv)
+	p := dial(t, srv)
+	_, answer := round(t, p, call("two", `{}`)+`,"inputResponses":{"one":`+accepted("1")+`,"two":`+accepted("2")+`,"three":7}`)
+	require.Contains(t, answer, `{\"v\":\"1\"} {\"v\":\"2\"}`)
+	asked, _ := round(t, p, call("two", `{}`)+`,"inputResponses":{"one":12345}`)
+	require.Contains(t, asked.InputRequests, "one")
+}
+
 // Of the requests with one state one is served, also if they come at the same time. A state of
 // another process, such as one before a restart, is not served at all.
 func TestSingleUseStates(t *testing.T) {

@@ -30,6 +30,7 @@ func newServer() *server.Server {
 	srv := server.New("everything", service.ReadBuild().Version,
 		server.WithTitle("Everything"),
 		server.WithDescription("Fixtures for the MCP conformance suite, and tools that misbehave on demand."),
+		server.WithUnaskedAnswers(), // the suite answers a question that it was not asked
 		server.WithTasks(server.Tasks{PollInterval: 200 * time.Millisecond}))
 	for _, add := range slices.Concat(fixtures, prompts) {
 		add(srv)

@@ -23,6 +23,7 @@ type Asker struct {
 	sending middleware.Handler // the chain of requests to clients; nil without middlewares
 	keys    keyRing
 	tickets *tickets // of states that may be used once; nil if a state may be used again
+	unasked bool     // answers are taken without a state
 	forms   forms
 	pages   pages
 }
@@ -36,6 +37,9 @@ func New(core *session.Core, valid *schema.Validator, logger *slog.Logger, name 
 // SetSingleUse has each state accepted once, by the process that has issued it. It must be called
 // before the first request.
 func (a *Asker) SetSingleUse() { a.tickets = newTickets() }
+
+// TakeUnasked has answers taken without a state. It must be called before the first request.
+func (a *Asker) TakeUnasked() { a.unasked = true }
 
 // SetKeys replaces the keys that seal the state of requests. It must be called before the
 // first request.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -58,7 +59,7 @@ func (in *modern) read() *mcp.Error {
 			"params.inputResponses must be an object and params.requestState a string")
 	}
 	if params.RequestState == nil {
-		in.ignore(len(params.InputResponses))
+		in.unasked(params.InputResponses)
 		return nil
 	}
 	st, refused := in.call.Asker.unsealState(*params.RequestState, in.binding)
@@ -86,13 +87,17 @@ func (in *modern) log(refused *mcp.Error) {
 	}
 }
 
-// ignore logs answers that came without a state. They answer nothing that this server has asked:
-// a client that knows the keys of the questions could consent in the name of its user, who was
-// never asked.
-func (in *modern) ignore(answers int) {
-	if answers > 0 {
+// unasked ignores answers that came without a state, unless the server takes them. They answer
+// nothing that this server has asked: a client that knows the keys of the questions could consent in
+// the name of its user, who was never asked.
+func (in *modern) unasked(answers map[string]jsontext.Value) {
+	if in.call.Asker.unasked {
+		for key, value := range answers {
+			in.answer(key, answer{Value: value})
+		}
+	} else if len(answers) > 0 {
 		in.call.Asker.Logger.LogAttrs(in.call.Ctx, slog.LevelDebug, "answers.ignored",
-			slog.String("method", in.call.Request.Method), slog.String("target", in.call.Request.Route.Target), slog.Int("answers", answers))
+			slog.String("method", in.call.Request.Method), slog.String("target", in.call.Request.Route.Target), slog.Int("answers", len(answers)))
 	}
 }
 
@@ -133,6 +138,8 @@ func (in *modern) next(ctx context.Context) (mcp.Result, error) {
 	kept := in.call.keeps()
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	// Answers without a question stay out of the state, so that a client cannot fill it.
+	maps.DeleteFunc(in.answers, func(_ string, a answer) bool { return a.Asked == nil })
 	sealed, err := a.sealState(requestState{
 		Binding: in.binding, Round: in.done, Answers: in.answers, Asked: asked, Kept: kept,
 		TraceParent: observe.TraceParent(in.call.Ctx),

@@ -26,7 +26,7 @@ type rounds struct {
 
 // An answer is what the client has answered to a question.
 type answer struct {
-	// Asked identifies the question.
+	// Asked identifies the question. It is nil if the answer came before the question.
 	Asked digest         `json:"asked"`
 	Value jsontext.Value `json:"value"`
 	// err is the error that the handler gets instead of an answer.
@@ -104,6 +104,10 @@ func (r *rounds) note(key string, d digest) (a answer, answered bool, err error)
 	r.asked[key] = d
 	if a, answered = r.answers[key]; !answered {
 		return a, false, nil
+	}
+	if a.Asked == nil { // from now on it is the answer to this question
+		a.Asked = d
+		r.answers[key] = a
 	}
 	return a, string(a.Asked) == string(d), nil
 }
