@@ -30,6 +30,7 @@ func TestPictures(t *testing.T) {
 	p.awaitText(t, "#inflight tbody tr", "watch_shipment", "running")
 	p.awaitText(t, "#traces tbody tr", "render_invoice")
 	p.awaitText(t, "#causes li", "client_cancel")
+	p.awaitText(t, "#shares li", "max_in_flight_total", "of 4", "127.0.0.1 has")
 	p.await(t, `document.querySelector('#tools tbody').rows.length >= 5`)
 	if *screenshots != "" {
 		time.Sleep(80 * time.Second) // for the curves of the pictures; nothing depends on it

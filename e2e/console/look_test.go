@@ -65,6 +65,7 @@ const fakeSource = `
 			seq, at: new Date(1.8e12 + seq * 1000).toISOString(), rates: counts('admitted', 'sent', 'errors', 'cancelled', 'dropped', 'rejected'),
 			in_flight: {running: 20}, oldest_age_seconds: seq, requests: many(20, request), subscriptions: many(20, request),
 			tasks: many(0), outbound: many(0),
+			shares: Array.from({length: 9}, (_, i) => ({limit: 'class:c' + (seq * 100 + i), size: 20, used: i, holding: i, waiting: 2, largest: i, caller: '192.0.2.' + i})),
 			sessions: many(20, (i) => ({session: 'S' + i, transport: 'http', remote: '192.0.2.1:' + i, client: 'c' + i, age_seconds: 1, idle_seconds: 0, requests: 1})),
 			tools: many(20, (i) => ({method: 'tools/call', tool: 'tool' + i, calls: i, errors: 1, window_seconds: 60, rate: 1, p50: .001, p95: .01, p99: .1})),
 			totals: {admitted: seq, sent: seq, stored: 0, cancelled: counts('client_cancel', 'deadline'), dropped: counts('cancelled'), rejected: counts('overload')},
