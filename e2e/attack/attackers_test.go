@@ -162,12 +162,12 @@ func (a *army) idle() {
 	})
 }
 
-// slow asks for much and reads little.
+// slow asks for much, again and again, and reads little of it.
 func (a *army) slow() {
 	n := size(1000, 200)
 	big := a.s.rawEcho(1).set("Mcp-Name", "big")
-	big.body = call{tool: "big", arguments: `{"bytes":4000000}`}.frame(1, true)
-	raw := big.String()
+	big.body = call{tool: "big", arguments: `{"bytes":262144}`}.frame(1, true)
+	raw := strings.Repeat(big.String(), 40) // more than the kernel takes for a connection
 	each(n, func(i int) {
 		for !a.over() {
 			w := a.dial(i)
@@ -178,7 +178,7 @@ func (a *army) slow() {
 				_ = tcp.SetReadBuffer(4 << 10)
 			}
 			_, err := io.WriteString(w, raw)
-			a.requests.Add(1)
+			a.requests.Add(40)
 			for err == nil && !a.over() {
 				_, err = io.CopyN(io.Discard, w, 1000)
 				time.Sleep(100 * time.Millisecond)

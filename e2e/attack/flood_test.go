@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,9 +24,13 @@ type flood struct {
 var floods = []flood{
 	{kind: "load", memory: 256 << 20},
 	{kind: "idle", memory: 256 << 20},
+	{kind: "slow", memory: floodBudget},
 	{kind: "hangup", memory: 256 << 20},
 	{kind: "unknown", memory: 256 << 20},
 }
+
+// floodBudget is the memory that the server may take, in bytes.
+const floodBudget = 1 << 30
 
 // Each flood meets ten callers who ask at a tenth of what the server can do. What is not a matter
 // of the clock holds in every run: answers are right, every request is accounted for, memory has
@@ -38,7 +43,7 @@ func TestFloodsTakeTheServerFromNobody(t *testing.T) {
 	}
 	for _, f := range floods {
 		t.Run(f.kind, func(t *testing.T) { // one after the other: each wants all cores
-			s := attacked(t)
+			s := attacked(t, "--max-memory", strconv.Itoa(floodBudget))
 			rate := s.capacity(t, quiet)
 			good := newCrowd(t, s, rate/10)
 			before := good.ask(quiet)

@@ -136,7 +136,7 @@ func TestHandshakesOfOneCallerEvictNobodyElse(t *testing.T) {
 // At the largest number of sessions a handshake costs about what it costs below.
 func TestHandshakesOfAFullServerAreCheap(t *testing.T) {
 	t.Parallel()
-	const most, n = 2000, 300
+	const most, n = 4000, 300
 	s := attacked(t, "--max-sessions", fmt.Sprint(most))
 	open := func(n int) time.Duration {
 		w := s.wire(t, attacker)
