@@ -86,6 +86,38 @@ func (c *crowd) callAndHangUp(caller, session string, id int) {
 	require.NoError(c.t, conn.Close())
 }
 
+// hold makes a modern call of the tool wait, until the context ends. If it is answered earlier, the
+// response is sent to the channel.
+func (c *crowd) hold(ctx context.Context, caller string, answered chan<- *http.Response) {
+	c.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(modern(1, "tools/call", call("wait", "{}"))))
+	require.NoError(c.t, err)
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "X-Forwarded-For": caller,
+		"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "wait",
+	} {
+		req.Header.Set(name, value)
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	go func() {
+		res, err := transport.RoundTrip(req)
+		if err != nil {
+			return // the context has ended
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		if answered != nil {
+			answered <- res
+		}
+	}()
+}
+
+// live waits until so many requests are in flight.
+func (c *crowd) live(n int) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool { return len(c.srv.Core().Snapshot().Requests) == n }, wait, tick)
+}
+
 // Legacy calls go on when their client has hung up. They do not hold all slots.
 func TestCallersThatHungUpLockNobodyOut(t *testing.T) {
 	const greedy, modest = "192.0.2.66", "192.0.2.1"
@@ -118,23 +150,9 @@ func TestBacklogOfOneCallerDelaysNobodyElse(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for i := range 100 { // from many addresses of its network
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(modern(1, "tools/call", call("wait", "{}"))))
-		require.NoError(t, err)
-		for name, value := range map[string]string{
-			"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "X-Forwarded-For": fmt.Sprintf("%s%x", greedy, i+1),
-			"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "wait",
-		} {
-			req.Header.Set(name, value)
-		}
-		go func() {
-			res, err := http.DefaultTransport.RoundTrip(req)
-			if err == nil {
-				_, _ = io.Copy(io.Discard, res.Body)
-				res.Body.Close()
-			}
-		}()
+		c.hold(ctx, fmt.Sprintf("%s%x", greedy, i+1), nil)
 	}
-	require.Eventually(t, func() bool { return len(c.srv.Core().Snapshot().Requests) == 62 }, wait, tick, "30 slots and 32 places")
+	c.live(62) // 30 slots and 32 places
 	for i := range 20 {
 		status, body := c.modern(fmt.Sprint("192.0.2.", i), "echo")
 		require.Equal(t, http.StatusOK, status, body)
@@ -145,8 +163,26 @@ func TestBacklogOfOneCallerDelaysNobodyElse(t *testing.T) {
 	require.Contains(t, body, `"limit":"max_queue"`)
 	require.NoError(t, c.srv.Ready(t.Context()))
 	cancel()
-	require.Eventually(t, func() bool { return len(c.srv.Core().Snapshot().Requests) == 0 }, wait, tick)
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	c.live(0)
+}
+
+// A request that loses its place in the queue is answered like one that was rejected.
+func TestDisplacedRequestIsToldOfTheOverload(t *testing.T) {
+	c := newCrowd(t, server.Limits{MaxInFlightTotal: 1, MaxQueue: 2})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	answered := make(chan *http.Response, 3)
+	for i := range 3 {
+		c.hold(ctx, "192.0.2.66", answered)
+		c.live(i + 1)
+	}
+	c.hold(ctx, "192.0.2.1", nil)
+	res := <-answered
+	require.Equal(t, http.StatusTooManyRequests, res.StatusCode)
+	require.Equal(t, "1", res.Header.Get("Retry-After"))
+	require.EqualValues(t, 1, c.srv.Core().Snapshot().Counters.Displaced)
+	cancel()
+	c.live(0)
 }
 
 // A flood of handshakes from one address evicts the sessions that it has begun itself.
