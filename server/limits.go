@@ -80,8 +80,8 @@ type Limits struct {
 	// state as it is written, for a legacy one the answers (default 256 KiB).
 	MaxInputRounds int
 	MaxStateBytes  int
-	// MaxValidationSteps bounds the validation of one value (default 16 777 216). A step is about a
-	// keyword that is applied to a value, or 10 ns. A value of 1 MiB or more may take all of them, a
+	// MaxValidationSteps bounds the validation of one value (default 12 582 912). A step is about a
+	// keyword that is applied to a value, or 10 ns. A value of 2 MiB or more may take all of them, a
 	// smaller one its share, but at least 1/256. [Tool].ValidationSteps is for one tool.
 	// MaxValidationBytes bounds the values of more than 64 KiB that are validated at once in the
 	// process (default 16 MiB): others wait.

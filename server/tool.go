@@ -212,13 +212,15 @@ func inputFailure(r *session.Request, tool string, in reflect.Type, sch *schema.
 	if faults[0].Misfit {
 		return nil, era.Fault{Err: fmt.Errorf("the input schema contradicts the Go type %v: %s", in, faults[0])}
 	}
-	text, recorded := fmt.Sprintf("The arguments of %s are not valid:", tool), make([]string, len(faults))
+	var text strings.Builder
+	recorded := make([]string, len(faults))
+	fmt.Fprintf(&text, "The arguments of %s are not valid:", tool)
 	for i, f := range faults {
-		text += "\n- " + f.String()
+		text.WriteString("\n- " + f.String())
 		recorded[i] = sch.Discreet(f)
 	}
 	observe.ArgumentsRejected(r, strings.Join(recorded, "; "))
-	return mcp.ToolErrorResult(text), nil
+	return mcp.ToolErrorResult(text.String()), nil
 }
 
 // An output makes the result of what a handler returns.

@@ -45,7 +45,9 @@ func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into
 	if typed {
 		raw = s.shape.completed(raw)
 	}
-	if err := json.Unmarshal(raw, into); err != nil {
+	// The validation has found duplicate names. Looking for them again would take more memory than
+	// the text does.
+	if err := json.Unmarshal(raw, into, jsontext.AllowDuplicateNames(true)); err != nil {
 		clearTarget(into)
 		return []Fault{decodeFault(err)}, nil
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // Steps is the default of the limit max_validation_steps.
-const Steps = 16 << 20
+const Steps = 12 << 20
 
 // Faults is Validate with the default limit. An error is a fault.
 func (s *Schema) Faults(raw jsontext.Value) []Fault {

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/vitrine-mcp/vitrine/server/internal/schema/evaluate"
 )
 
@@ -70,13 +68,19 @@ func clip(text string, n int) string {
 // named quotes a property name that came from the input.
 func named(name string) string { return strconv.Quote(clip(name, maxEcho)) }
 
-// pointer joins tokens to a JSON pointer.
+var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
+
+// pointer joins tokens to a JSON pointer. One that is longer than any path may be cut.
 func pointer(tokens []string) string {
-	var p jsontext.Pointer
+	var b strings.Builder
 	for _, token := range tokens {
-		p = p.AppendToken(token)
+		if b.Len() > maxPath {
+			break
+		}
+		b.WriteByte('/')
+		_, _ = pointerEscaper.WriteString(&b, token) // a Builder returns no error
 	}
-	return string(p)
+	return b.String()
 }
 
 // wrap adds to an error, if there is one, what it is about.

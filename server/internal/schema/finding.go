@@ -68,9 +68,13 @@ func collect(to []evaluate.Finding, err *jsv.ValidationError, doc any) []evaluat
 	return to
 }
 
+// causesOf returns the causes of an error, with paths that begin at its own.
 func causesOf(err *jsv.ValidationError, doc any) (all []evaluate.Finding) {
 	for _, cause := range err.Causes {
 		found := collect(nil, cause, doc)
+		for i, f := range found {
+			found[i].At = f.At[min(len(err.InstanceLocation), len(f.At)):]
+		}
 		evaluate.Sort(found)
 		all = append(all, found...)
 	}
@@ -168,8 +172,8 @@ func (f finding) causes() string {
 	for _, found := range f.Causes {
 		cause := finding(found)
 		text := cause.message()
-		if len(cause.At) > len(f.At) {
-			text = clip(pointer(cause.At[len(f.At):]), maxEcho) + " " + text
+		if len(cause.At) > 0 {
+			text = clip(pointer(cause.At), maxEcho) + " " + text
 		}
 		if !slices.Contains(texts, text) {
 			texts = append(texts, text)

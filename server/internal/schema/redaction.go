@@ -18,14 +18,14 @@ func (s *Schema) Discreet(f Fault) string {
 			f.Message = strings.TrimRight(f.Message[:end], " ")
 		}
 	}
-	var path jsontext.Pointer
+	var path []string
 	for token := range jsontext.Pointer(f.Path).Tokens() {
 		if !s.names[token] && !isIndex(token) {
 			token = "…"
 		}
-		path = path.AppendToken(token)
+		path = append(path, token)
 	}
-	f.Path = string(path)
+	f.Path = pointer(path)
 	return f.String()
 }
 

@@ -15,6 +15,7 @@ func (p *Program) analyse() {
 		all[n.id] = append(applied[n.id][:len(applied[n.id]):len(applied[n.id])], n.below()...)
 	}
 	for _, n := range p.nodes {
+		n.deep = len(all[n.id]) > 0
 		n.simple = len(applied[n.id]) == 0 && n.unevaluatedProperties == nil && n.unevaluatedItems == nil
 	}
 	p.markShared(applied, all)

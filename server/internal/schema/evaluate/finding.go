@@ -14,13 +14,14 @@ import (
 const (
 	// MaxFindings is how many findings one validation returns. It looks for no more.
 	MaxFindings = 32
-	maxCauses   = 128 // of one finding, with the causes of causes
+	maxCauses   = 32  // of one finding, with the causes of causes
 	maxToken    = 512 // bytes of a name
 )
 
 // A Finding is one thing that is wrong with a value.
 type Finding struct {
-	// At has the names and positions that lead to the value. A name longer than 512 bytes is cut.
+	// At has the names and positions that lead to the value: from the root, or of a cause from the
+	// value of the finding. A name longer than 512 bytes is cut.
 	At []string
 	// Kind is a pointer to a type of the compiler's package kind, or to [Contained]. The fields about
 	// the value are not set where they could be large.
@@ -46,12 +47,26 @@ func Sort(findings []Finding) {
 
 // compareTokens orders positions as numbers and everything else as text.
 func compareTokens(a, b string) int {
-	i, errA := strconv.Atoi(a)
-	j, errB := strconv.Atoi(b)
-	if errA == nil && errB == nil {
+	i, okA := position(a)
+	j, okB := position(b)
+	if okA && okB {
 		return cmp.Compare(i, j)
 	}
 	return strings.Compare(a, b)
+}
+
+// position reads a position. An error of package strconv would allocate memory.
+func position(token string) (n int, ok bool) {
+	if token == "" || len(token) > 18 {
+		return 0, false
+	}
+	for _, c := range []byte(token) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n, true
 }
 
 // A collector has the findings of one validation, or the causes of one finding.
@@ -103,10 +118,11 @@ func (r *run) failProperty(name string, kind func() any) bool {
 	return false
 }
 
-// at returns the path of the value that is evaluated.
+// at returns the path of the value that is evaluated, from r.base on.
 func (r *run) at() []string {
-	tokens := make([]string, len(r.path))
-	for i, t := range r.path {
+	path := r.path[r.base:]
+	tokens := make([]string, len(path))
+	for i, t := range path {
 		if t.name == 0 {
 			tokens[i] = strconv.Itoa(t.position)
 		} else {
@@ -138,6 +154,8 @@ func (r *run) causes(nodes []*node, v uint32) (all []Finding) {
 	if outer.causes {
 		inner.room = outer.room
 	}
+	base := r.base
+	r.base = len(r.path)
 	for _, n := range nodes {
 		inner.findings = nil
 		if r.faults = inner; r.collects() {
@@ -146,7 +164,7 @@ func (r *run) causes(nodes []*node, v uint32) (all []Finding) {
 		Sort(inner.findings)
 		all = append(all, inner.findings...)
 	}
-	r.faults = outer
+	r.faults, r.base = outer, base
 	return all
 }
 
@@ -164,12 +182,7 @@ func (r *run) failName(rule *node, entry uint32) bool {
 	if !r.collects() {
 		return false
 	}
-	at := r.at()
-	path := r.path
-	r.path = r.path[:0:0]
-	causes := r.causes([]*node{rule}, entry)
-	r.path = path
 	name := r.name(entry)
-	r.faults.add(Finding{At: at, Kind: &kind.PropertyNames{Property: name}, Name: name, Causes: causes})
+	r.faults.add(Finding{At: r.at(), Kind: &kind.PropertyNames{Property: name}, Name: name, Causes: r.causes([]*node{rule}, entry)})
 	return false
 }

@@ -10,8 +10,8 @@ import (
 type format struct {
 	name  string
 	check func(text string) bool
-	// steps is the price of 64 bytes.
-	steps int
+	// base and steps are the steps of a check, and for each byte.
+	base, steps int
 }
 
 // splitting are the formats that the library checks by splitting the text, which takes up to 16
@@ -26,11 +26,11 @@ func formatOf(f *jsv.Format) *format {
 	case f == nil:
 		return nil
 	case f.Name == "regex": // the library compiles it, for which a few bytes can need 100 MB
-		return &format{f.Name, validRegex, 64 * 64}
+		return &format{f.Name, validRegex, 256, 64}
 	case splitting[f.Name]:
-		return &format{f.Name, func(text string) bool { return f.Validate(text) == nil }, 8 * 64}
+		return &format{f.Name, func(text string) bool { return f.Validate(text) == nil }, 24, 8}
 	}
-	return &format{f.Name, func(text string) bool { return f.Validate(text) == nil }, 64}
+	return &format{f.Name, func(text string) bool { return f.Validate(text) == nil }, 24, 1}
 }
 
 func validRegex(text string) bool {
@@ -41,5 +41,5 @@ func validRegex(text string) bool {
 // hasFormat reports whether a string has a format.
 func (r *run) hasFormat(f *format, v uint32) bool {
 	text := r.doc.text(v)
-	return r.charge(1+len(text)*f.steps/64) && f.check(string(text))
+	return r.charge(f.base+len(text)*f.steps) && f.check(string(text))
 }

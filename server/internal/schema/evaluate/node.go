@@ -43,8 +43,9 @@ type node struct {
 	// loops is true if the node may be reached from itself without a step into the value.
 	loops bool
 	// shared is true if the node is reached in several ways, so that its verdict about an object or
-	// an array is worth remembering; branches, if that holds for any value.
-	shared, branches bool
+	// an array is worth remembering; branches, if that holds for any value. deep is true if it
+	// applies other nodes: then the second pass asks for its verdict before it looks for its faults.
+	shared, branches, deep bool
 }
 
 type objectRules struct {

@@ -12,9 +12,8 @@ func (r *run) object(o *objectRules, v uint32, marked *marks) bool {
 		ok = r.fail(func() any { return &kind.MaxProperties{Got: count, Want: *o.maxProperties} }) && ok
 	}
 	var seen []bool
+	from := len(r.seen)
 	if (ok || r.collects()) && len(o.required)+len(o.dependencies)+len(o.dependent) > 0 {
-		from := len(r.seen)
-		defer func() { r.seen = r.seen[:from] }()
 		seen = r.see(o, v)
 		for _, name := range o.required {
 			if !seen[name.number] && (ok || r.collects()) {
@@ -29,6 +28,7 @@ func (r *run) object(o *objectRules, v uint32, marked *marks) bool {
 	if len(o.dependent) > 0 && (ok || r.collects()) {
 		ok = r.dependencies(o.dependent, v, seen, marked) && ok
 	}
+	r.seen = r.seen[:from]
 	return ok
 }
 

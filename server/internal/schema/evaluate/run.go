@@ -19,6 +19,7 @@ const (
 	namesPerStep  = 4  // names in a schema that are looked at
 	stepsPerEntry = 2  // of the document, to read it
 	stepsPerHash  = 4  // of one value
+	stepsPerMemo  = 4  // to look for a verdict and to remember it
 	stepsPerGroup = 3  // of a schema that applies other schemas to the same value
 	stepsPerCheck = 1 << 15
 )
@@ -32,8 +33,10 @@ type run struct {
 	check   int // the context is looked at when no more than these steps are left
 	err     error
 
+	second  bool       // the value is invalid: this is the pass for its faults
 	faults  *collector // nil while only the verdict counts
 	path    []token    // from the root to the value that is evaluated
+	base    int        // of the paths of findings, in path
 	active  []frame    // nodes that loop, with the values to which they are being applied
 	cycles  int        // how often a node was found in active
 	scope   uint32     // of dynamic references
@@ -71,7 +74,7 @@ func (p *Program) Run(ctx context.Context, raw []byte, steps int) (findings []Fi
 	if r.apply(p.root, 0, nil) || r.err != nil {
 		return nil, false, r.err
 	}
-	r.faults = newCollector(MaxFindings)
+	r.second, r.faults = true, newCollector(MaxFindings)
 	r.apply(p.root, 0, nil)
 	findings, more = r.faults.result()
 	return findings, more, r.err
@@ -116,21 +119,35 @@ func (r *run) apply(n *node, v uint32, marked *marks) bool {
 	if n.boolean != nil {
 		return *n.boolean || r.fail(func() any { return &kind.FalseSchema{} })
 	}
+	if !n.loops && !r.program.dynamic {
+		return r.remembered(n, v, marked)
+	}
 	if n.loops {
 		if r.isActive(n, v) {
 			r.cycles++
 			return r.fail(func() any { return &kind.RefCycle{} })
 		}
 		r.active = append(r.active, frame{n, v})
-		defer func() { r.active = r.active[:len(r.active)-1] }()
 	}
+	outer := r.scope
 	if r.program.dynamic {
-		outer := r.scope
 		r.scope = r.scopes.enter(outer, n.resource)
-		defer func() { r.scope = outer }()
 	}
-	if !n.shared || !n.branches && !r.isLarge(v) {
+	ok := r.remembered(n, v, marked)
+	r.scope = outer
+	if n.loops {
+		r.active = r.active[:len(r.active)-1]
+	}
+	return ok
+}
+
+// remembered is evaluate, unless the verdict is known.
+func (r *run) remembered(n *node, v uint32, marked *marks) bool {
+	if !n.branches && !((n.shared || r.second && n.deep) && r.isLarge(v)) {
 		return r.evaluate(n, v, marked)
+	}
+	if !r.charge(stepsPerMemo) {
+		return false
 	}
 	key := memoKey{n.id, v, r.scope}
 	known := r.memo.find(key)
@@ -187,7 +204,6 @@ func (r *run) evaluate(n *node, v uint32, marked *marks) bool {
 	own := marked
 	if n.unevaluatedProperties != nil && is == objectKind || n.unevaluatedItems != nil && is == arrayKind {
 		own = r.pushMarks(v)
-		defer r.popMarks(own)
 	}
 	ok := n.ref == nil || r.applySelf(n.ref, v, own)
 	if ok || r.collects() {
@@ -199,11 +215,14 @@ func (r *run) evaluate(n *node, v uint32, marked *marks) bool {
 	if ok || r.collects() {
 		ok = r.combinations(n, v, own) && ok
 	}
-	if own != marked && (ok || r.collects()) {
-		ok = r.unevaluated(n, v, own) && ok
+	if own != marked {
+		if ok || r.collects() {
+			ok = r.unevaluated(n, v, own) && ok
+		}
 		if marked != nil {
 			marked.all = true
 		}
+		r.popMarks(own)
 	}
 	return ok && r.err == nil
 }
