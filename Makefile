@@ -2,12 +2,13 @@
 
 FUZZTIME ?= 1m
 SOAK     ?= 1m
+COST     ?= 1h
 RACES    ?= 20
 BENCH    ?= .
 COMPARE  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-all newcomer tools lint conformance bench compare fuzz races mutants soak attack release clean
+.PHONY: help build test test-all newcomer tools lint conformance bench compare fuzz races mutants soak attack cost release clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -59,6 +60,9 @@ soak: ## let hundreds of clients loose on a server (SOAK=1m)
 
 attack: ## attack real servers, with the floods at their full length
 	cd e2e && go test -count=1 -v -timeout 30m ./attack -long
+
+cost: ## search for requests that cost more than their size allows (COST=1h)
+	cd e2e && go test -count=1 -v -timeout 0 ./cost -search '$(COST)'
 
 release: ## make a release in dist/: programs, lists of what is in them, checks, pinned images
 	@scripts/release.sh

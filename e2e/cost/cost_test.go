@@ -1,0 +1,263 @@
+//go:build unix
+
+package cost
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	search  = flag.Duration("search", 5*time.Second, "how long to search")
+	only    = flag.String("only", "", "search the targets with this in their name")
+	seed    = flag.Uint64("seed", 0, "of the search; 0 is another one each time")
+	payload = flag.String("payload", "", "measure the payload in this file, for the targets of -only")
+)
+
+// Bounds on what a request costs.
+const (
+	maxRatio = 40       // of CPU and of memory to those of an echo of as many bytes
+	maxSmall = 60 << 10 // bytes of a payload for which the ratio must hold
+	maxLarge = 4<<20 - 1<<10
+	// What a message of 4 MiB may take: about 250 ms, and 96 MiB more than its echo. These are the
+	// bytes that it allocates; less than 64 MiB of them are there at once, because what grows doubles.
+	maxLargeRatio = 20
+	maxLargeBytes = 96 << 20
+)
+
+// A candidate is a payload with its cost.
+type candidate struct {
+	payload string
+	cpu     float64 // ratios to an echo
+	bytes   float64
+}
+
+func (c candidate) score() float64 { return max(c.cpu, c.bytes) }
+
+// sizes are the classes of payloads that do not compete.
+var sizes = []int{256, 1 << 10, 4 << 10, 16 << 10, maxSmall}
+
+func class(size int) int {
+	i, _ := slices.BinarySearch(sizes, size)
+	return min(i, len(sizes)-1)
+}
+
+// kept is how many candidates of each class a target keeps.
+const kept = 4
+
+// A hunt is the search in one target.
+type hunt struct {
+	target
+	best  [][]candidate // by class, the costliest first
+	tries int
+}
+
+func (h *hunt) all() []candidate { return slices.Concat(h.best...) }
+
+// keep keeps a candidate if it is among the costliest.
+func (h *hunt) keep(c candidate) {
+	list := &h.best[class(len(c.payload))]
+	*list = append(*list, c)
+	slices.SortStableFunc(*list, func(a, b candidate) int {
+		if a.score() > b.score() {
+			return -1
+		}
+		return 1
+	})
+	*list = (*list)[:min(len(*list), kept)]
+}
+
+func (h *hunt) worst() (worst candidate) {
+	for _, c := range h.all() {
+		if c.score() > worst.score() {
+			worst = c
+		}
+	}
+	return worst
+}
+
+// A searcher searches all targets.
+type searcher struct {
+	*meter
+	mutator
+	tb    testing.TB
+	hunts []*hunt
+}
+
+func newSearcher(tb testing.TB) *searcher {
+	if *seed == 0 {
+		*seed = rand.Uint64()
+	}
+	tb.Logf("seed %d", *seed)
+	s := &searcher{meter: newMeter(tb), mutator: mutator{rand.New(rand.NewPCG(*seed, 1))}, tb: tb}
+	for _, t := range targets() {
+		if strings.Contains(t.name, *only) {
+			s.hunts = append(s.hunts, &hunt{target: t, best: make([][]candidate, len(sizes))})
+		}
+	}
+	slices.SortFunc(s.hunts, func(a, b *hunt) int { return strings.Compare(a.name, b.name) })
+	return s
+}
+
+// measured returns a payload with its cost for a target.
+func (s *searcher) measured(t target, payload string, rounds int) candidate {
+	r := t.request(payload)
+	c, echo := s.measure(r, rounds), s.echoOf(r.size())
+	return candidate{payload, float64(c.cpu) / float64(echo.cpu), float64(c.bytes) / float64(echo.bytes)}
+}
+
+// try measures a payload and keeps it if it costs much.
+func (s *searcher) try(h *hunt, payload string) {
+	h.tries++
+	c := s.measured(h.target, payload, 1)
+	list := h.best[class(len(payload))]
+	if len(list) == kept && c.score() <= list[kept-1].score() {
+		return
+	}
+	c = s.measured(h.target, payload, 3)
+	if c.score() > maxRatio/2 {
+		c = s.confirm(h, payload)
+	}
+	h.keep(c)
+}
+
+// confirm measures a payload and an echo in turn, so that what else the machine does disturbs both,
+// and reports a finding.
+func (s *searcher) confirm(h *hunt, payload string) candidate {
+	c, echo := s.both(h.request(payload), 10)
+	found := candidate{payload, float64(c.cpu) / float64(echo.cpu), float64(c.bytes) / float64(echo.bytes)}
+	if found.score() > maxRatio {
+		s.report(h, payload, fmt.Sprintf("%.0f × the CPU of an echo of as many bytes (%v), %.0f × its memory (%d KiB); at most %d × is allowed",
+			found.cpu, c.cpu, found.bytes, c.bytes>>10, maxRatio))
+	}
+	return found
+}
+
+// both measures a request and an echo of as many bytes in turn.
+func (s *searcher) both(r request, rounds int) (c, echo cost) {
+	other := echoRequest(max(r.size()-echoRequest(0).size(), 0))
+	c.cpu, echo.cpu = time.Hour, time.Hour
+	for range rounds {
+		a, b := s.round(r), s.round(other)
+		c, echo = cost{min(a.cpu, c.cpu), a.bytes}, cost{min(b.cpu, echo.cpu), b.bytes}
+	}
+	return c, echo
+}
+
+func (s *searcher) report(h *hunt, payload, what string) {
+	file := filepath.Join(os.TempDir(), fmt.Sprintf("cost-%s-%d", strings.Map(fileName, h.name), len(payload)))
+	require.NoError(s.tb, os.WriteFile(file, []byte(payload), 0o600))
+	s.tb.Errorf("%s: %s: %d bytes, HTTP %d, in %s: %.200q", h.name, what, len(payload), s.status, file, payload)
+}
+
+// fileName replaces what a file name should not have.
+func fileName(c rune) rune {
+	if strings.ContainsRune(" /", c) {
+		return '-'
+	}
+	return c
+}
+
+// enlarge makes a payload of one large message from a costly small one, and checks its bounds.
+func (s *searcher) enlarge(h *hunt, payload string) {
+	for len(payload) < maxLarge/2 {
+		next := s.mutate(h.json, payload, []string{payload}, maxLarge)
+		if len(next) <= len(payload) {
+			next = h.double(payload)
+		}
+		payload = next
+	}
+	h.tries++
+	r := h.request(payload)
+	if c, echo := s.round(r), s.echoOf(r.size()); c.cpu <= maxLargeRatio*echo.cpu && c.bytes <= maxLargeBytes+echo.bytes {
+		return
+	}
+	c, echo := s.both(r, 5)
+	if c.cpu > maxLargeRatio*echo.cpu || c.bytes > maxLargeBytes+echo.bytes {
+		s.report(h, payload, fmt.Sprintf("%v of CPU and %d MiB, and its echo takes %v and %d MiB", c.cpu, c.bytes>>20, echo.cpu, echo.bytes>>20))
+	}
+}
+
+// double returns a payload twice.
+func (t target) double(payload string) string {
+	if t.json {
+		return "[" + payload + "," + payload + "]"
+	}
+	return payload + payload
+}
+
+// TestNoRequestCostsMoreThanItsBytes tries the seeds of all targets and searches for what costs more.
+func TestNoRequestCostsMoreThanItsBytes(t *testing.T) {
+	s := newSearcher(t)
+	if *payload != "" {
+		s.again(*payload)
+		return
+	}
+	for _, h := range s.hunts {
+		for _, seed := range h.seeds {
+			s.try(h, seed)
+		}
+		for size := len(h.seeds[0]); size < h.most; size *= 4 { // costly sizes are not found by chance
+			s.try(h, s.mutate(h.json, pick(s.mutator, h.seeds), h.seeds, size))
+		}
+	}
+	for end := time.Now().Add(*search); time.Now().Before(end); {
+		h := pick(s.mutator, s.hunts)
+		parents := h.all()
+		var others []string
+		for _, c := range parents {
+			others = append(others, c.payload)
+		}
+		others = append(others, h.seeds...)
+		parent := pick(s.mutator, others)
+		if h.most == maxSmall && s.IntN(200) == 0 {
+			s.enlarge(h, parent)
+			continue
+		}
+		s.try(h, s.mutate(h.json, parent, others, pick(s.mutator, sizes)*h.most/maxSmall))
+	}
+	s.summary()
+}
+
+// again measures the payload of an earlier finding.
+func (s *searcher) again(file string) {
+	raw, err := os.ReadFile(file)
+	require.NoError(s.tb, err)
+	for _, h := range s.hunts {
+		c := s.confirm(h, string(raw))
+		s.tb.Logf("%s: %.1f × CPU, %.1f × memory", h.name, c.cpu, c.bytes)
+	}
+}
+
+// summary prints the costliest payload of each target.
+func (s *searcher) summary() {
+	tries := 0
+	for _, h := range s.hunts {
+		tries += h.tries
+	}
+	s.tb.Logf("%d payloads", tries)
+	byScore := map[*hunt]float64{}
+	for _, h := range s.hunts {
+		byScore[h] = h.worst().score()
+	}
+	order := slices.SortedFunc(maps.Keys(byScore), func(a, b *hunt) int {
+		if byScore[a] > byScore[b] {
+			return -1
+		}
+		return 1
+	})
+	for _, h := range order {
+		worst := h.worst()
+		s.tb.Logf("%-45s %5d tries, at most %4.1f × CPU, %4.1f × memory: %6d bytes: %.60q", h.name, h.tries, worst.cpu, worst.bytes, len(worst.payload), worst.payload)
+	}
+}

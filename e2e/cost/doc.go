@@ -1,0 +1,17 @@
+// Package cost searches for requests that cost a server more than their size allows.
+//
+//	go test ./cost                     the seeds, and a search of a few seconds
+//	go test ./cost -v -search 1h       as "make cost COST=1h" runs it
+//	go test ./cost -v -only template   the targets with that word in their name
+//
+// A target is one place for bytes from outside: the arguments of a tool with a costly schema, a whole
+// message, a URI for templates, a cursor, a header, a token. The search changes the payloads that have
+// cost most so far, and keeps what costs more (mutate_test.go). The server runs in this process, and
+// is called without a network, so that what is measured is its own cost (meter_test.go).
+//
+// The bounds (cost_test.go) are ratios to an echo of as many bytes, so that they hold on any machine:
+// 40 times its CPU and 40 times its memory for requests of up to 64 KiB. A message of 4 MiB may take
+// 20 times the CPU of its echo, which is about 250 ms, and allocate 96 MiB more.
+//
+// A finding is printed with its target, and written to a file that -payload reads again.
+package cost

@@ -1,0 +1,295 @@
+//go:build unix
+
+package cost
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// A target is one place in a request for bytes from outside.
+type target struct {
+	name    string
+	json    bool     // payloads are JSON
+	seeds   []string // payloads to begin with
+	most    int      // bytes of a payload
+	request func(payload string) request
+}
+
+// A request is an HTTP request.
+type request struct {
+	header map[string]string
+	body   string
+}
+
+func (r request) size() (n int) {
+	for name, value := range r.header {
+		n += len(name) + len(value)
+	}
+	return n + len(r.body)
+}
+
+// modern returns a request of the modern era. name is for the header Mcp-Name.
+func modern(method, name, params string) request {
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}`
+	if params != "" {
+		params = "," + params
+	}
+	r := request{map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method},
+		fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s%s}}`, method, meta, params)}
+	if name != "" {
+		r.header["Mcp-Name"] = name
+	}
+	return r
+}
+
+func legacy(body string) request {
+	return request{map[string]string{"Mcp-Protocol-Version": "2025-11-25"}, body}
+}
+
+func quoted(text string) string {
+	raw, _ := json.Marshal(text) // a string can be encoded
+	return string(raw)
+}
+
+// schemas are the schemas of tools, by name. $defs/v is the schema of the payload.
+var schemas = map[string]string{
+	"recursive anyOf": `"v":{"anyOf":[{"type":"object","properties":{"a":{"$ref":"#/$defs/v"},"k":{"const":"x"}},"required":["b"]},{"type":"object","properties":{"a":{"$ref":"#/$defs/v"}},"required":["c"]},{"type":"array","items":{"$ref":"#/$defs/v"}}]}`,
+	"recursive oneOf": `"v":{"oneOf":[{"type":"null"},{"properties":{"a":{"$ref":"#/$defs/v"}},"items":{"$ref":"#/$defs/v"}},{"properties":{"a":{"$ref":"#/$defs/v"}},"items":{"type":"string"},"required":["c"]}]}`,
+	"recursive not":   `"v":{"not":{"required":["z"]},"if":{"required":["a"]},"then":{"properties":{"a":{"$ref":"#/$defs/v"}}},"else":{"additionalProperties":{"$ref":"#/$defs/v"}},"allOf":[{"items":{"$ref":"#/$defs/v"}},{"items":{"$ref":"#/$defs/v"}}]}`,
+	"two ways":        `"v":{"properties":{"a":{"$ref":"#/$defs/w"}},"additionalProperties":{"$ref":"#/$defs/v"},"items":{"$ref":"#/$defs/w"}},"w":{"anyOf":[{"$ref":"#/$defs/v"},{"type":"integer"}]}`,
+	"strings":         `"v":{"type":"array","items":{"type":"string","minLength":3,"maxLength":5}}`,
+	"numbers":         `"v":{"items":{"type":"number","minimum":0.5,"exclusiveMaximum":1e300,"multipleOf":0.01}}`,
+	"large multiple":  `"v":{"items":{"multipleOf":12345678901234567890123}}`,
+	"unique":          `"v":{"uniqueItems":true}`,
+	"unique trees":    `"v":{"uniqueItems":true,"items":{"$ref":"#/$defs/v"},"additionalProperties":{"$ref":"#/$defs/v"}}`,
+	"enum":            `"v":{"items":{"enum":[0,1.5,"a",[1,{"a":2}],{"a":[1,2,3],"b":null}]},"additionalProperties":{"const":{"a":{"b":{"c":[1]}}}}}`,
+	"members":         `"v":{"propertyNames":{"pattern":"^[a-z_]+$","maxLength":20},"patternProperties":{"^x-":{"type":"string"},"[0-9]$":true},"additionalProperties":{"type":["integer","object"]},"maxProperties":100000}`,
+	"patterns":        `"v":{"anyOf":[{"pattern":"^[^@\\s]+@[^@\\s]+\\.[a-z]+$"},{"pattern":"^(\\d{1,3}\\.){3}\\d{1,3}$"},{"pattern":"^([a-z]+-)*[a-z]+$"},{"items":{"$ref":"#/$defs/v"}}]}`,
+	"dependencies":    `"v":{"dependentRequired":{"a":["b","c"],"b":["a"]},"dependentSchemas":{"c":{"additionalProperties":{"$ref":"#/$defs/v"}}},"minProperties":1}`,
+	"unevaluated":     `"v":{"anyOf":[{"properties":{"a":{"$ref":"#/$defs/v"}}},{"patternProperties":{"^b":true}},{"prefixItems":[true,{"$ref":"#/$defs/v"}]}],"unevaluatedProperties":{"$ref":"#/$defs/v"},"unevaluatedItems":{"type":"integer"}}`,
+	"contains":        `"v":{"contains":{"type":"object","required":["a"]},"minContains":2,"maxContains":5,"items":{"anyOf":[{"$ref":"#/$defs/v"},{"type":"integer"}]}}`,
+	"anything":        `"v":true`,
+}
+
+// formats are checked in drafts before 2019-09.
+var formats = []string{"date-time", "email", "hostname", "ipv4", "ipv6", "uri", "uri-reference", "iri", "json-pointer", "regex", "uri-template", "date", "time"}
+
+// valueSeeds are payloads for every schema.
+var valueSeeds = []string{
+	`{"a":{"a":{"a":1}}}`, `[[[1]],[[2]]]`, `[1,2,3,1.5,"x",null]`, `["a","b","c"]`, `{"a":1,"b":2,"c":{"d":[]}}`,
+	`"aaaaaaaaaaaa"`, `[1e300,0.01,123456789012345678901234567890]`, `[{"a":1,"b":2},{"b":2,"a":1}]`, `{"x-a":"b","n1":2}`,
+}
+
+type valueInput struct {
+	Value jsontext.Value `json:"value"`
+}
+
+// typed has a field for each way of decoding a Go value.
+type typed struct {
+	Text   string            `json:"text,omitempty" pattern:"^[a-z ]*$"`
+	Number float64           `json:"number,omitempty"`
+	Count  int               `json:"count,omitempty" minimum:"0" default:"3"`
+	Sort   string            `json:"sort,omitempty" enum:"date,relevance"`
+	Tags   []string          `json:"tags,omitempty" uniqueItems:"true"`
+	Rows   []row             `json:"rows,omitempty"`
+	Named  map[string]string `json:"named,omitempty"`
+	Deep   struct {
+		Deeper struct {
+			Row row `json:"row,omitzero"`
+		} `json:"deeper,omitzero"`
+	} `json:"deep,omitzero"`
+	Bytes []byte `json:"bytes,omitempty"`
+}
+
+type question struct {
+	Text  string   `json:"text" format:"email" maxLength:"100"`
+	Tags  []string `json:"tags,omitempty" enum:"a,b,c" maxItems:"2"`
+	Count int      `json:"count,omitempty"`
+}
+
+type row struct {
+	ID   int64  `json:"id"`
+	Name string `json:"name" maxLength:"40"`
+}
+
+// addTools adds the tools of the targets.
+func addTools(srv *server.Server) {
+	server.AddTool(srv, server.Tool{Name: "echo"}, func(_ context.Context, _ *server.Call, in struct {
+		Text string `json:"text"`
+	}) (string, error) {
+		return in.Text, nil
+	})
+	server.AddTool(srv, server.Tool{Name: "typed"}, func(context.Context, *server.Call, typed) (string, error) { return "", nil })
+	server.AddTool(srv, server.Tool{Name: "asking"}, func(_ context.Context, call *server.Call, _ struct{}) (string, error) {
+		answer, _, err := server.ElicitForm[question](call, "q", "what?")
+		return answer.Text, err
+	})
+	for name, defs := range schemas {
+		addSchema(srv, name, "", defs)
+	}
+	for _, format := range formats {
+		addSchema(srv, "format "+format, `"$schema":"http://json-schema.org/draft-07/schema#",`,
+			fmt.Sprintf(`"v":{"format":%q,"items":{"$ref":"#/$defs/v"}}`, format))
+	}
+}
+
+func toolName(schema string) string { return strings.ReplaceAll(schema, " ", "-") }
+
+func addSchema(srv *server.Server, name, dialect, defs string) {
+	server.AddTool(srv, server.Tool{Name: toolName(name), InputSchema: jsontext.Value(fmt.Sprintf(
+		`{%s"type":"object","properties":{"value":{"$ref":"#/$defs/v"}},"$defs":{%s}}`, dialect, defs))},
+		func(context.Context, *server.Call, valueInput) (string, error) { return "", nil })
+}
+
+// templates are costly to match, by name.
+var templates = map[string]string{
+	"bounded": "bounded:{a:100}{b:100}{c:100}{d:100}{e:100}/x", "lists": "lists:{/a*}{?b*,c,d}{&e*}/x", "names": "names:{;a,b,c,d,e*}x",
+	"anything": "anything:{+a}{b}{+c}{d}{+e}!!", "dots": "dots:{.a*}{.b*}{.c*}/", "many": "many:{?a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p}/",
+}
+
+var uriSeeds = []string{"aaaaaaaaaa", "/a/b/c?b=1&b=2&c=3", ";a=1;b;c=2", "%C3%BC%C3%BCab", ".a.b.c.d", "?a=1&b=2&p=3", "a,b,c,d"}
+
+func addResources(srv *server.Server) {
+	for name, template := range templates {
+		for _, end := range []string{"1", "2", "3", "4", "5"} {
+			server.AddResourceTemplate(srv, server.ResourceTemplate{URITemplate: template + end, Name: name + end,
+				Complete: map[string]server.CompleteFunc{"a": server.CompleteFrom("one", "two", "three")}},
+				func(context.Context, *server.Call, string, map[string]string) (string, error) { return "", nil })
+		}
+	}
+	for i := range 300 {
+		server.AddStaticResource(srv, server.Resource{URI: fmt.Sprint("list:", i), Name: "n"}, "x")
+	}
+	server.AddPrompt(srv, server.Prompt{Name: "p", Arguments: []server.PromptArgument{{Name: "a", Complete: server.CompleteFrom("one", "two")}}},
+		func(context.Context, *server.Call, map[string]string) (*mcp.GetPromptResult, error) {
+			return &mcp.GetPromptResult{}, nil
+		})
+}
+
+// targets returns all targets.
+func targets() (all []target) {
+	call := func(tool string) func(string) request {
+		return func(payload string) request {
+			return modern(mcp.MethodToolsCall, toolName(tool), fmt.Sprintf(`"name":%q,"arguments":{"value":%s}`, toolName(tool), payload))
+		}
+	}
+	for name := range schemas {
+		all = append(all, target{"schema " + name, true, valueSeeds, maxSmall, call(name)})
+	}
+	for _, format := range formats {
+		seeds := []string{`"2026-01-02T03:04:05Z"`, `"a@b.example"`, `"::1"`, `"https://a.example/b?c#d"`, `"/a/b~0c"`, `"(a|b)*[c-d]{2,3}"`, `["x","{a}"]`}
+		all = append(all, target{"format " + format, true, seeds, maxSmall, call("format " + format)})
+	}
+	all = append(all, messageTargets()...)
+	all = append(all, tokenTargets()...)
+	return append(all, headerTargets()...)
+}
+
+// messageTargets are about the JSON of messages.
+func messageTargets() []target {
+	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	return []target{
+		{"typed arguments", true, []string{`{"text":"a b"}`, `{"tags":["a","b"],"rows":[{"id":1,"name":"x"}]}`, `{"named":{"a":"b"},"deep":{"deeper":{"row":{"id":2.0,"name":""}}}}`, `{"bytes":"YQ=="}`}, maxSmall,
+			func(payload string) request {
+				return modern(mcp.MethodToolsCall, "typed", `"name":"typed","arguments":`+payload)
+			}},
+		{"meta", true, []string{`{"a":1}`, `"token"`, `[[1]]`}, maxSmall, func(payload string) request {
+			r := modern(mcp.MethodToolsCall, "echo", `"name":"echo","arguments":{"text":""}`)
+			r.body = strings.Replace(r.body, `"_meta":{`, `"_meta":{"progressToken":"t","x":`+payload+`,`, 1)
+			return r
+		}},
+		{"message", true, []string{ping, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, `[` + ping + `]`}, maxSmall, legacy},
+		{"batch", true, []string{"[" + ping + "," + ping + "]", `[1,2]`}, maxSmall, func(payload string) request {
+			r := legacy(payload)
+			r.header["Mcp-Protocol-Version"] = "2025-03-26"
+			return r
+		}},
+		{"answers", true, []string{`{"q":{"action":"accept","content":{"text":"a"}}}`}, maxSmall, func(payload string) request {
+			return modern(mcp.MethodToolsCall, "asking", `"name":"asking","inputResponses":`+payload)
+		}},
+		{"prompt", true, []string{`{"a":"b"}`, `{"a":"b","c":"d"}`}, maxSmall, func(payload string) request {
+			return modern(mcp.MethodPromptsGet, "p", `"name":"p","arguments":`+payload)
+		}},
+		{"decided", true, []string{`{"a":"b"}`}, maxSmall, func(payload string) request {
+			return modern(mcp.MethodCompletionComplete, "", `"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":"o"},"context":{"arguments":`+payload+`}`)
+		}},
+	}
+}
+
+// tokenTargets are about texts that the server reads: URIs, cursors, states.
+func tokenTargets() (all []target) {
+	text := func(name string, seeds []string, request func(payload string) request) {
+		all = append(all, target{name, false, seeds, maxSmall, request})
+	}
+	for name, template := range templates {
+		var seeds []string // with the end that only some of the templates have
+		for _, uri := range uriSeeds {
+			seeds = append(seeds, uri, uri+template[strings.LastIndexByte(template, '}')+1:]+"1")
+		}
+		text("template "+name, seeds, func(payload string) request {
+			return modern(mcp.MethodResourcesRead, name+":"+payload, `"uri":`+quoted(name+":"+payload))
+		})
+	}
+	for _, method := range []string{mcp.MethodToolsList, mcp.MethodResourcesList} {
+		text("cursor of "+method, []string{"MTAw", "eyJhIjoxfQ", "100"}, func(payload string) request {
+			return modern(method, "", `"cursor":`+quoted(payload))
+		})
+	}
+	text("request state", []string{"v1.AAAA.BBBB", "AAAAAAAAAAAAAAAAAAAAAAAAAAAA"}, func(payload string) request {
+		return modern(mcp.MethodToolsCall, "asking", `"name":"asking","requestState":`+quoted(payload))
+	})
+	text("completed value", []string{"o", "three"}, func(payload string) request {
+		return modern(mcp.MethodCompletionComplete, "", `"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":`+quoted(payload)+`}`)
+	})
+	text("completed template", []string{"bounded:{a}"}, func(payload string) request {
+		return modern(mcp.MethodCompletionComplete, "", `"ref":{"type":"ref/resource","uri":`+quoted(payload)+`},"argument":{"name":"a","value":"o"}`)
+	})
+	text("method", []string{"tools/call", "x/y"}, func(payload string) request { return modern(payload, "", "") })
+	text("tool name", []string{"echo", "Unknown"}, func(payload string) request {
+		return modern(mcp.MethodToolsCall, payload, `"name":`+quoted(payload))
+	})
+	return all
+}
+
+// headerTargets are about the values of headers.
+func headerTargets() (all []target) {
+	for name, seed := range map[string]string{
+		"Mcp-Session-Id": "AAAAAAAAAAAAAAAAAAAAAA", "Accept": "application/json, text/event-stream;q=0.5", "Content-Type": "application/json; charset=utf-8",
+		"Last-Event-Id": "1_AAAA", "Traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "Tracestate": "a=1,b=2",
+		"Baggage": "a=1;p=2,b=%20", "Authorization": "Bearer a.b.c", "Mcp-Name": "=?base64?ZWNobw==?=", "Mcp-Method": "tools/call",
+		"Mcp-Protocol-Version": "2026-07-28", "Origin": "http://127.0.0.1:8080", "Forwarded": "for=1.2.3.4;proto=https", "X-Forwarded-For": "1.2.3.4, 5.6.7.8",
+		"Accept-Encoding": "gzip, br;q=0.1", "User-Agent": "a/1 (b)",
+	} {
+		for _, old := range []bool{false, true} {
+			era := "modern"
+			if old {
+				era = "legacy"
+			}
+			all = append(all, target{"header " + name + " " + era, false, []string{seed}, 16 << 10, func(payload string) request {
+				r := modern(mcp.MethodToolsCall, "echo", `"name":"echo","arguments":{"text":"x"}`)
+				if old {
+					r = legacy(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+				}
+				r.header[name] = strings.Map(printable, payload)
+				return r
+			}})
+		}
+	}
+	return all
+}
+
+// printable drops what net/http does not let into a header.
+func printable(c rune) rune {
+	if c < ' ' || c == 0x7f {
+		return -1
+	}
+	return c
+}
