@@ -50,7 +50,7 @@ const (
 	PerTool    = rates.PerTool
 )
 
-// maxBuckets is how many buckets a limit has at most: the default of the server's MaxRateBuckets.
+// maxBuckets is how many buckets the limits have at most, all together: the default of the server's MaxRateBuckets.
 const maxBuckets = 10_000
 
 // RateLimits returns a middleware that refuses requests that come too often. A request takes a token

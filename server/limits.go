@@ -103,8 +103,8 @@ type Limits struct {
 	MaxAdminRequests int
 	MaxProfiles      int
 	MaxProfileTime   time.Duration
-	// MaxRateBuckets bounds the buckets of one rate limit (default 10 000): a bucket for each caller,
-	// or for each value of what the limit is per. Full buckets that nobody uses go first.
+	// MaxRateBuckets bounds the buckets of all rate limits (default 10 000): a bucket for each caller,
+	// or for each value of what a limit is per. Full buckets that nobody uses go first.
 	MaxRateBuckets int
 	// MaxConsecutiveMalformed closes a byte stream after so many malformed frames in a row
 	// (default 100).

@@ -136,7 +136,7 @@ var table = []Bound{
 	{NameTaskBytes, 64 << 20, "bytes", "size of the tasks that are kept in memory", true},
 	{NameAdminRequests, 64, "requests", "requests that the admin listener works on at once, beside probes, scrapes and live streams", true},
 	{NameProfiles, 1, "profiles", "profiles and traces of the runtime that the admin listener takes at once", true},
-	{NameRateBuckets, 10_000, "buckets", "callers (or other values) that one rate limit tells apart; then those that were not seen for longest are forgotten", true},
+	{NameRateBuckets, 10_000, "buckets", "callers (or other values) that the rate limits tell apart, all together; then those that were not seen for longest are forgotten", true},
 	{NameMalformed, 100, "frames", "malformed frames in a row before a byte stream is closed", true},
 	{NameRequestTimeout, time.Minute, "", "deadline of a request whose route sets none", true},
 	{NameMaxRequestTimeout, 15 * time.Minute, "", "longest deadline of any request", true},

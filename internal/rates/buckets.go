@@ -11,13 +11,11 @@ import (
 // buckets are the token buckets of one rule, by key. A bucket that is full is the same as none, so
 // that it can go when nobody uses it. They must be guarded by the lock of their limiter.
 type buckets struct {
-	limit   rate.Limit // tokens for each second
-	burst   int
-	fill    time.Duration // of an empty bucket
-	max     int
-	byKey   map[key]*list.Element
-	recent  *list.List // of *bucket, the most recently used first
-	evicted func()
+	limit  rate.Limit // tokens for each second
+	burst  int
+	fill   time.Duration // of an empty bucket
+	byKey  map[key]*list.Element
+	recent *list.List // of *bucket, the most recently used first
 }
 
 type bucket struct {
@@ -26,35 +24,53 @@ type bucket struct {
 	last   time.Time // use
 }
 
-func newBuckets(limit rate.Limit, burst, most int, evicted func()) buckets {
+func newBuckets(limit rate.Limit, burst int) buckets {
 	return buckets{
-		limit: limit, burst: burst, fill: duration(float64(burst) / float64(limit)), max: most,
-		byKey: map[key]*list.Element{}, recent: list.New(), evicted: evicted,
+		limit: limit, burst: burst, fill: duration(float64(burst) / float64(limit)),
+		byKey: map[key]*list.Element{}, recent: list.New(),
 	}
 }
 
-// get returns the bucket of a key. A new one is full.
+// get returns the bucket of a key, or nil.
 func (b *buckets) get(k key, now time.Time) *rate.Limiter {
-	if e := b.byKey[k]; e != nil {
-		b.recent.MoveToFront(e)
-		used := e.Value.(*bucket)
-		used.last = now
-		return used.tokens
+	e := b.byKey[k]
+	if e == nil {
+		return nil
 	}
-	b.makeRoom(now)
+	b.recent.MoveToFront(e)
+	used := e.Value.(*bucket)
+	used.last = now
+	return used.tokens
+}
+
+// add adds a bucket, which is full.
+func (b *buckets) add(k key, now time.Time) *rate.Limiter {
 	added := &bucket{k.clone(), rate.NewLimiter(b.limit, b.burst), now}
 	b.byKey[added.key] = b.recent.PushFront(added)
 	return added.tokens
 }
 
-// searched is how many of the least recently used buckets are looked at for one that can go.
+// searched is how many of the least recently used buckets are looked at for those that can go.
 const searched = 8
 
-// makeRoom removes full buckets that were not used for long. If there are too many others, one that
-// was not used for long goes, the fullest: its key gets a full one the next time. An attacker who
-// makes up keys gains nothing by it, because each of his keys has a full bucket anyway. And a key
-// that is refused is used all the time, or its bucket is emptier than those that he makes up.
-func (b *buckets) makeRoom(now time.Time) {
+// removeFull removes full buckets that were not used for long.
+func (b *buckets) removeFull(now time.Time) {
+	e := b.recent.Back()
+	for range searched {
+		if e == nil {
+			return
+		}
+		before := e.Prev()
+		if e.Value.(*bucket).tokens.TokensAt(now) >= float64(b.burst) {
+			b.remove(e)
+		}
+		e = before
+	}
+}
+
+// removeFullest removes the fullest of the buckets that were not used for long. It reports whether
+// that one was full. There must be a bucket.
+func (b *buckets) removeFullest(now time.Time) (full bool) {
 	var fullest *list.Element
 	most := math.Inf(-1)
 	e := b.recent.Back()
@@ -62,19 +78,13 @@ func (b *buckets) makeRoom(now time.Time) {
 		if e == nil {
 			break
 		}
-		before := e.Prev()
-		switch tokens := e.Value.(*bucket).tokens.TokensAt(now); {
-		case tokens >= float64(b.burst):
-			b.remove(e)
-		case tokens > most:
+		if tokens := e.Value.(*bucket).tokens.TokensAt(now); tokens > most {
 			fullest, most = e, tokens
 		}
-		e = before
+		e = e.Prev()
 	}
-	if len(b.byKey) >= b.max {
-		b.remove(fullest)
-		b.evicted()
-	}
+	b.remove(fullest)
+	return most >= float64(b.burst)
 }
 
 func (b *buckets) remove(e *list.Element) {

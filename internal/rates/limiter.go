@@ -17,8 +17,10 @@ const Reason = "rate_limited"
 
 // A Limiter holds the buckets of some rules. It is safe for concurrent use.
 type Limiter struct {
-	mu    sync.Mutex // guards the buckets: a message takes a token of all its rules, or of none
-	rules []*limit
+	mu      sync.Mutex // guards the buckets: a message takes a token of all its rules, or of none
+	rules   []*limit
+	max     int // buckets
+	evicted func()
 }
 
 // A limit is one rule with its buckets.
@@ -28,15 +30,15 @@ type limit struct {
 	allowed, refused uint64
 }
 
-// New returns a limiter, or nil if there are no rules. Each rule has at most maxBuckets buckets.
-// evicted is called when a bucket that is not full had to go; it must not block. The error says
-// what is wrong with the rules.
+// New returns a limiter, or nil if there are no rules. All rules together have at most maxBuckets
+// buckets, which must be positive. evicted is called when a bucket that is not full had to go; it
+// must not block. The error says what is wrong with the rules.
 func New(rules []Rule, maxBuckets int, evicted func()) (*Limiter, error) {
 	if len(rules) == 0 {
 		return nil, nil
 	}
 	var faults []error
-	l := &Limiter{}
+	l := &Limiter{max: maxBuckets, evicted: evicted}
 	for i, rule := range rules {
 		if slices.ContainsFunc(rules[:i], func(other Rule) bool { return other.Name == rule.Name }) {
 			faults = append(faults, fmt.Errorf("rate limit %.64q: there are two of this name", rule.Name))
@@ -46,7 +48,7 @@ func New(rules []Rule, maxBuckets int, evicted func()) (*Limiter, error) {
 			continue
 		}
 		l.rules = append(l.rules, &limit{Rule: rule, buckets: newBuckets(
-			rate.Limit(float64(rule.Requests)/rule.Window.Seconds()), rule.tokens(), maxBuckets, evicted)})
+			rate.Limit(float64(rule.Requests)/rule.Window.Seconds()), rule.tokens())})
 	}
 	if len(rules) > maxRules {
 		faults = append(faults, fmt.Errorf("there are %d rate limits, %d are allowed", len(rules), maxRules))
@@ -73,7 +75,7 @@ func (l *Limiter) Check(m *Message, now time.Time) *mcp.Refusal {
 		if !rule.limits(m) {
 			continue
 		}
-		tokens := rule.buckets.get(rule.key(m), now)
+		tokens := l.bucket(rule, m, now)
 		taken = append(taken, asked{rule, tokens})
 		if d := rule.buckets.wait(tokens, now); d > wait {
 			refuses, wait = rule, d
@@ -88,6 +90,29 @@ func (l *Limiter) Check(m *Message, now time.Time) *mcp.Refusal {
 		t.rule.allowed++
 	}
 	return nil
+}
+
+// bucket returns the bucket of a rule for a message. For a new one the fullest bucket of the rule with
+// most may have to go, of those that were not used for long: its key gets a full one the next time. An
+// attacker who makes up keys gains nothing by it, because each of his keys has a full bucket anyway.
+// A key that is refused is used all the time, or its bucket is emptier than those that he makes up.
+func (l *Limiter) bucket(rule *limit, m *Message, now time.Time) *rate.Limiter {
+	k := rule.key(m)
+	if tokens := rule.buckets.get(k, now); tokens != nil {
+		return tokens
+	}
+	rule.buckets.removeFull(now)
+	sum, largest := 0, rule
+	for _, other := range l.rules {
+		n := len(other.buckets.byKey)
+		if sum += n; n > len(largest.buckets.byKey) {
+			largest = other
+		}
+	}
+	if sum >= l.max && !largest.buckets.removeFullest(now) {
+		l.evicted()
+	}
+	return rule.buckets.add(k, now)
 }
 
 // asked is a bucket of which a message needs a token.

@@ -170,7 +170,7 @@ func TestBucketsAreBounded(t *testing.T) {
 	require.Nil(t, l.Check(good, begin))
 	require.Equal(t, 2, passes(l, 2, abuser, begin))
 	require.Equal(t, 2, passes(l, 2, silent, begin))
-	const attackers = 100_000
+	const attackers = 20_000
 	for i := range attackers {
 		require.Nil(t, l.Check(call(fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255), "x"), begin))
 		if i%50 == 0 {
@@ -189,6 +189,24 @@ func TestBucketsAreBounded(t *testing.T) {
 	}
 	require.Equal(t, 50, l.States(later)[0].Buckets, "full buckets that nobody uses go first")
 	require.Zero(t, evicted)
+}
+
+// Many addresses push out no principal: the rule with most buckets loses some.
+func TestRulesShareTheirRoom(t *testing.T) {
+	l, err := New([]Rule{
+		{Name: "principals", Requests: 1, Window: time.Hour, Per: []string{PerPrincipal}, Methods: []string{mcp.MethodToolsCall}},
+		{Name: "addresses", Requests: 2, Window: time.Hour, Per: []string{PerAddress}, Methods: []string{mcp.MethodToolsList}},
+	}, 20, func() {})
+	require.NoError(t, err)
+	ann := as("ann", "", call("", "x"))
+	require.Nil(t, l.Check(ann, begin))
+	for i := range 1000 {
+		require.Nil(t, l.Check(&Message{Method: mcp.MethodToolsList, Addr: fmt.Sprintf("10.0.%d.%d", i>>8, i&255)}, begin))
+	}
+	states := l.States(begin)
+	require.Equal(t, 20, states[0].Buckets+states[1].Buckets)
+	require.Equal(t, 1, states[0].Buckets)
+	require.NotNil(t, l.Check(ann, begin))
 }
 
 // A bucket is kept, the token of its principal and the frame of its message are not.
