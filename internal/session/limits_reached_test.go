@@ -137,9 +137,9 @@ var provocations = map[string]provocation{
 
 // TestEveryLimitIsCounted reaches each limit of the table that counts, and looks at its
 // counter. What is built on the core watches limits of its own: a test of the packages
-// server and service must name them.
+// server, its schemas, and service must name them.
 func TestEveryLimitIsCounted(t *testing.T) {
-	elsewhere := testsOf(t, "../../server") + testsOf(t, "../../service")
+	elsewhere := testsOf(t, "../../server") + testsOf(t, "../../server/internal/schema") + testsOf(t, "../../service")
 	for _, name := range limits.Names() {
 		t.Run(name, func(t *testing.T) {
 			p, ours := provocations[name]

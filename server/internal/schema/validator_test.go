@@ -74,7 +74,7 @@ func TestLargeValuesWaitForEachOther(t *testing.T) {
 		}()
 		synctest.Wait()
 		require.Empty(t, done)
-		require.Equal(t, []string{limits.NameValidationBytes}, reached())
+		require.Equal(t, []string{"max_validation_bytes"}, reached())
 		small, err := v.Validate(t.Context(), s, 0, jsontext.Value(`[1]`))
 		require.NoError(t, err, "a small value does not wait")
 		require.Empty(t, small)
