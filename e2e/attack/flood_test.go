@@ -40,7 +40,7 @@ const floodBudget = 1 << 30
 // its bound, and all is served when the flood has ended. With -long nine of ten calls are answered
 // in time, too. Latencies are printed.
 func TestFloodsTakeTheServerFromNobody(t *testing.T) {
-	quiet, during, rest := 300*time.Millisecond, time.Second, 200*time.Millisecond
+	quiet, during, rest := 200*time.Millisecond, 700*time.Millisecond, 200*time.Millisecond
 	if *long {
 		quiet, during, rest = 10*time.Second, time.Minute, time.Second
 	}

@@ -55,6 +55,7 @@ func TestUnreadOutputHasABudget(t *testing.T) {
 		"answers":  {tool: "big", arguments: `{"bytes":4000000}`},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := bounded(t)
 			undisturbed := s.others(t)
 			s.forgetPeak(t)
@@ -77,6 +78,7 @@ func TestUnreadOutputHasABudget(t *testing.T) {
 // Bodies that do not come to their end count from the first byte on, and others can send bodies
 // of the same size.
 func TestStalledBodiesHaveABudget(t *testing.T) {
+	t.Parallel()
 	s := bounded(t)
 	undisturbed := s.others(t)
 	s.forgetPeak(t)
@@ -112,6 +114,7 @@ func TestStalledBodiesHaveABudget(t *testing.T) {
 
 // Connections that have carried a large message are no larger than others for long.
 func TestIdleConnectionsFitIntoTheMemory(t *testing.T) {
+	t.Parallel()
 	s := bounded(t)
 	undisturbed := s.others(t)
 	s.forgetPeak(t)

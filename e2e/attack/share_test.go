@@ -151,12 +151,12 @@ func TestHandshakesOfAFullServerAreCheap(t *testing.T) {
 				t.Fatalf("%v %d %s", err, r.status, r.body)
 			}
 		}
-		return max(s.cpu(t)-before, 10*time.Millisecond)
+		return max(s.cpu(t)-before, 30*time.Millisecond) // which is little, in units of 10 ms
 	}
 	open(n) // warms up
 	below := open(n)
 	open(most)
-	if full := open(n); full > 3*below {
+	if full := open(n); full > 5*below {
 		t.Errorf("%d handshakes take %v of CPU, and with %d sessions %v", n, below, most, full)
 	}
 }
