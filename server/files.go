@@ -88,8 +88,8 @@ func fileFault(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid), errors.Is(err, syscall.ENOTDIR),
-		errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ELOOP), leavesRoot(err):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid), errors.Is(err, syscall.ENOTDIR), leavesRoot(err),
+		errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.EINVAL):
 		return ErrResourceNotFound
 	case errors.Is(err, fs.ErrPermission):
 		return mcp.NewError(mcp.CodeInvalidParams, "the file must not be read: permission denied")

@@ -75,7 +75,7 @@ func TestOddFilesAreTheCallersFault(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	for _, name := range []string{
-		"pipe", "socket", "loop", "loop/x", "out", "out/x", "secret", "dangling", "file/below", "pipe/below",
+		"pipe", "socket", "loop", "loop/x", "out", "out/x", "secret", "dangling", "file/below", "pipe/below", "nul%00byte",
 		strings.Repeat("x", 300), strings.Repeat("x/", 1500) + "x",
 	} {
 		_, err := client.ReadResource(t.Context(), "file:///"+name)
