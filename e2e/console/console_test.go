@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -213,6 +216,20 @@ func TestCharactersWithoutAShapeAreReplaced(t *testing.T) {
 		}
 	}
 	p.clean(t)
+}
+
+// The page also works with a token, which a browser sends as the password.
+func TestPageWithAToken(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("the-token-of-an-operator\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, "--admin-token-file="+file)
+	w.Admin = strings.Replace(w.Admin, "://", "://anybody:the-token-of-an-operator@", 1)
+	p := open(t, w)
+	w.begin(t, claude, "1", "watch_shipment")
+	p.awaitText(t, "#inflight tbody tr", "watch_shipment", "running")
+	p.clean(t, "401") // the browser asks for the credential
 }
 
 // A hidden or paused page has no open stream.

@@ -1,6 +1,10 @@
 // Small helpers to make and to update elements. All text comes in as text nodes: nothing
 // that a client has sent is ever read as HTML, and no character of it changes how others look.
 
+// address returns the whole address of a path beside this page. It has no user and no password, also
+// if the address of the page has them: browsers refuse to fetch such addresses.
+export const address = (path) => new URL(path, location.origin + location.pathname).href;
+
 const SVG = 'http://www.w3.org/2000/svg';
 
 // DECEPTIVE are the characters without a shape: controls, and those that turn the direction of

@@ -1,5 +1,7 @@
 // The stream of frames. It is open only while somebody can see the page.
 
+import { address } from './dom.js';
+
 export const RETRY_AFTER = 5000; // ms
 
 // connect calls onFrame for each frame and onState when the state changes: connecting,
@@ -20,7 +22,7 @@ export function connect(onFrame, onState) {
     close();
     if (paused || document.hidden) return;
     onState('connecting');
-    source = new EventSource('debug/live');
+    source = new EventSource(address('debug/live'));
     source.addEventListener('frame', (event) => {
       const frame = JSON.parse(event.data);
       if (!frame) return;

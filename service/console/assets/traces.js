@@ -1,7 +1,7 @@
 // The list of requests that have ended, and the waterfall of the one that is open.
 
 import { waterfall } from './charts.js';
-import { el, fill, keyed, mark, row, setText, swap } from './dom.js';
+import { address, el, fill, keyed, mark, row, setText, swap } from './dom.js';
 import { bytes, clock, count, duration, words } from './format.js';
 import { clientCell, fromCell, requestCell, traceLink } from './panels.js';
 
@@ -85,7 +85,7 @@ async function toggle(id) {
   if (!open) return;
   const cell = document.getElementById(`detail-${id}`).firstElementChild;
   try {
-    const response = await fetch(`debug/traces/${id}`);
+    const response = await fetch(address(`debug/traces/${id}`));
     if (!response.ok) throw new Error(await response.text());
     cell.replaceChildren(...details(await response.json()));
   } catch (error) {
@@ -143,7 +143,7 @@ function add(fresh) {
 }
 
 async function fetchRows() {
-  const response = await fetch(`debug/traces?limit=${filter ? HELD : 4 * HELD}${filter && `&class=${filter}`}`);
+  const response = await fetch(address(`debug/traces?limit=${filter ? HELD : 4 * HELD}${filter && `&class=${filter}`}`));
   if (!response.ok) return;
   add((await response.json()).traces);
   render();
