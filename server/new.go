@@ -8,6 +8,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/ask"
@@ -130,6 +131,12 @@ func (s *Server) snapshot() *session.Snapshot {
 	snap.Readiness = s.ready.current()
 	if s.tasks != nil {
 		snap.Tasks = s.tasks.Tally()
+		if n, ok := s.tasks.Bytes(); ok {
+			snap.Shares = append(snap.Shares, session.ShareInfo{
+				Limit: limits.NameTaskBytes, Usage: share.Usage{Size: s.core.Limits().MaxTaskBytes, Used: n},
+			})
+		}
 	}
+	snap.Shares = append(snap.Shares, session.ShareInfo{Limit: limits.NameValidationBytes, Usage: s.validator.Usage()})
 	return snap
 }

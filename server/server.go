@@ -107,6 +107,7 @@ func (s *Server) SetLimits(l Limits) error {
 		return fmt.Errorf("server: %w", err)
 	}
 	s.core.SetLimits(limits.Limits(l))
+	s.validator.SetLimits(s.core.Limits())
 	return nil
 }
 

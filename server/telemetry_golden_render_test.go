@@ -212,7 +212,9 @@ func (s *stage) writeMetrics(b *strings.Builder, n *names) {
 		name, _, _ := strings.Cut(series, "{")
 		if x.kind == dto.MetricType_GAUGE {
 			switch {
-			case name == telemetry.MetricBuildInfo, name == telemetry.MetricShareSize:
+			case name == telemetry.MetricBuildInfo, name == telemetry.MetricShareSize, name == telemetry.MetricMemoryBound:
+			case strings.Contains(series, "max_task_bytes"), strings.Contains(series, "max_event_bytes_total"),
+				strings.Contains(series, `part="tasks"`), strings.Contains(series, `part="events"`): // what is kept
 			case name == telemetry.MetricTasks && x.value != 0:
 				fmt.Fprintf(b, "%s = %v\n", series, x.value)
 			default:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/share"
+	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 // connections is a listener that bounds its open connections. The addresses share them: see
@@ -61,6 +62,23 @@ func (l *connections) Accept() (net.Conn, error) {
 		caller.Release()
 		c.Close()
 	}
+}
+
+// Snapshot implements [telemetry.Source].
+func (l *connections) Snapshot() *telemetry.Snapshot {
+	all := l.table.All()
+	usage := l.places.Usage()
+	largest, of := l.places.Largest(all)
+	for _, c := range all {
+		c.Release()
+	}
+	state := telemetry.ShareState{
+		Limit: limits.NameConnections, Size: usage.Size, Used: usage.Used, Holding: usage.Holders, Largest: largest,
+	}
+	if largest > 0 {
+		state.Caller = of.String()
+	}
+	return &telemetry.Snapshot{At: time.Now(), Shares: []telemetry.ShareState{state}}
 }
 
 func (l *connections) add(c net.Conn, caller *share.Caller) *connection {

@@ -29,7 +29,9 @@ func (p *process) listen() error {
 		if p.mcp, err = p.bind("MCP", flagAddr, p.cfg.Addr, p.endpoint.http); err != nil {
 			return err
 		}
-		p.mcp.Listener = newConnections(p.mcp.Listener, p.srv.Limits().MaxConnections, p.limitReached)
+		connections := newConnections(p.mcp.Listener, p.srv.Limits().MaxConnections, p.limitReached)
+		p.mcp.Listener = connections
+		p.srv.Telemetry().AddSource(connections) // never removed, as that of the server
 		p.mcp.http.ConnState = noteState
 		p.warnHosts()
 	}

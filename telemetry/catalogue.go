@@ -181,6 +181,13 @@ func catalogue() []row {
 			"What the caller with most has of a limit. /debug/requests names it.", sharedLimit()).
 			from(readShares(func(s *ShareState, r reading) { r.max(float64(s.Largest)) })),
 
+		gauge(MetricMemoryHeld, "vitrine.memory.held", "By",
+			"Memory of each part: its count times what a unit takes at most.", memoryPart()).
+			from(readMemory(func(s *ShareState) int { return s.Used })),
+		gauge(MetricMemoryBound, "vitrine.memory.bound", "By",
+			"Memory that the limit of each part allows it.", memoryPart()).
+			from(readMemory(func(s *ShareState) int { return s.Size })),
+
 		// Metrics of requests that are recorded.
 		histogram(MetricQueueWait, "vitrine.queue.wait", "s",
 			"Time that admitted requests waited for a slot.", latencyBuckets()),

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -36,6 +37,17 @@ func target(first ...string) Label {
 // sharedLimit is the label with the name of a limit that callers share.
 func sharedLimit() Label {
 	return opened("limit", "vitrine.limit", "the shared limits of docs/limits.md, and class:NAME of each class of the program")
+}
+
+// memoryPart is the label with one part of the memory of a process.
+func memoryPart() Label {
+	var names []string
+	for _, p := range limits.Parts() {
+		names = append(names, p.Name)
+	}
+	l := closed("part", "vitrine.memory.part", names)
+	l.first = []string{}
+	return l
 }
 
 // Values of the label state of [MetricShareCallers].

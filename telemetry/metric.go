@@ -1,6 +1,9 @@
 package telemetry
 
-import "github.com/vitrine-mcp/vitrine/mcp"
+import (
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
 
 // A Kind is the type of a metric.
 type Kind string
@@ -70,6 +73,8 @@ const (
 	MetricShareUsed         = "vitrine_share_used"
 	MetricShareCallers      = "vitrine_share_callers"
 	MetricShareLargest      = "vitrine_share_largest"
+	MetricMemoryHeld        = "vitrine_memory_held_bytes"
+	MetricMemoryBound       = "vitrine_memory_bound_bytes"
 
 	MetricQueueWait         = "vitrine_queue_wait_seconds"
 	MetricCancelUnwind      = "vitrine_cancel_unwind_seconds"
@@ -302,6 +307,20 @@ func readShares(read func(*ShareState, reading)) func(*Snapshot, reading) {
 	return func(s *Snapshot, r reading) {
 		for i := range s.Shares {
 			read(&s.Shares[i], r.with(s.Shares[i].Limit))
+		}
+	}
+}
+
+// readMemory returns a function that reads the memory of each part: a number of its limit times
+// what a unit takes.
+func readMemory(count func(*ShareState) int) func(*Snapshot, reading) {
+	return func(s *Snapshot, r reading) {
+		for i := range s.Shares {
+			for _, part := range limits.Parts() {
+				if part.Limit == s.Shares[i].Limit {
+					r.with(part.Name).add(uint64(count(&s.Shares[i]) * part.Cost))
+				}
+			}
 		}
 	}
 }

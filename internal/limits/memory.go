@@ -23,6 +23,7 @@ type Part struct {
 const (
 	PartRequests      = "requests"
 	PartOutput        = "output"
+	PartValidation    = "validation"
 	PartEvents        = "events"
 	PartTasks         = "tasks"
 	PartConnections   = "connections"
@@ -39,6 +40,7 @@ func Parts() []Part { return parts }
 var parts = []Part{
 	{PartRequests, NameBodyBytes, 1, true},
 	{PartOutput, NameQueuedBytesTotal, 1, true},
+	{PartValidation, NameValidationBytes, 12, true},
 	{PartEvents, NameEventBytesTotal, 1, true},
 	{PartTasks, NameTaskBytes, 1, true},
 	{PartConnections, NameConnections, 24 << 10, false},

@@ -86,9 +86,18 @@ func (c *Core) SetLimits(l limits.Limits) {
 	c.host.Limits, c.host.Output = c.limits, c.output
 	if c.store != nil {
 		c.store.Limits = c.limits
-		if m, ok := c.store.Events.(*resume.Memory); ok {
+		if m := c.eventMemory(); m != nil {
 			m.Bind(c.limits, c.ledger.limitReached)
 		}
 	}
 	_ = c.SetRates(c.rates.Rules()) // they were valid before
+}
+
+// eventMemory returns the event store, if it is the one in memory, or nil.
+func (c *Core) eventMemory() *resume.Memory {
+	if c.store == nil {
+		return nil
+	}
+	m, _ := c.store.Events.(*resume.Memory)
+	return m
 }

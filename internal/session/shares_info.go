@@ -42,6 +42,11 @@ func (c *Core) sharesNow() []ShareInfo {
 		info.Largest, info.Caller = p.Largest(all)
 		return info
 	}
+	ofBytes := func(name string, b *share.Bytes) ShareInfo {
+		info := ShareInfo{Limit: name, Usage: b.Usage()}
+		info.Largest, info.Caller = b.Largest(all)
+		return info
+	}
 	queue := ShareInfo{Limit: limits.NameQueue, Usage: c.waiting.Usage()}
 	queue.Largest, queue.Caller = c.waiting.Largest()
 	unread := ShareInfo{Limit: limits.NameUnread, Usage: c.unread.Usage()}
@@ -50,6 +55,12 @@ func (c *Core) sharesNow() []ShareInfo {
 		ofPool(limits.NameInFlightTotal, c.slots), ofPool(limits.NameInFlightControl, c.control), queue, unread,
 		ofPool(limits.NameSubscriptions, c.subscriptions), ofPool(limits.NameSessions, c.places),
 		ofPool(limits.NameRunningTasks, c.running),
+		ofBytes(limits.NameBodyBytes, c.bodies), ofBytes(limits.NameQueuedBytesTotal, c.output.Budget),
+	}
+	if m := c.eventMemory(); m != nil {
+		list = append(list, ShareInfo{
+			Limit: limits.NameEventBytesTotal, Usage: share.Usage{Size: c.limits.MaxEventBytesTotal, Used: m.Held()},
+		})
 	}
 	c.mu.Lock()
 	classes := slices.Clone(c.classes)

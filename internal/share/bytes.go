@@ -136,6 +136,25 @@ func (b *Bytes) Used() (n int64, callers int) {
 	return b.used, int(b.holders)
 }
 
+// Usage returns the state of the budget, in bytes.
+func (b *Bytes) Usage() Usage {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return Usage{Size: int(b.size), Used: int(b.used), Holders: int(b.holders)}
+}
+
+// Largest returns the most that one of the callers holds, and who that is.
+func (b *Bytes) Largest(all []*Caller) (held int, of Key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range all {
+		if n := int(c.budgets[b.index].n); n > held {
+			held, of = n, c.key
+		}
+	}
+	return held, of
+}
+
 // Held returns how many bytes a caller holds.
 func (b *Bytes) Held(c *Caller) int64 {
 	b.mu.Lock()

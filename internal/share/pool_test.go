@@ -105,10 +105,12 @@ func TestBoundOfEachCaller(t *testing.T) {
 func TestUsageNamesTheLargestCaller(t *testing.T) {
 	callers := NewTable()
 	p, class, unread, queue := callers.Pool(16), NewPool(16), callers.Count(16), NewQueue(16)
+	bytes := callers.Bytes(16, nil)
 	one, two := callerAt(callers, 1), callerAt(callers, 2)
 	for range 3 {
 		require.True(t, p.TryAcquire(two))
 		require.True(t, class.TryAcquire(two))
+		require.True(t, bytes.Take(two, 1))
 		unread.Add(two, 1)
 		_, _ = queue.Enter(two, "class", "owner")
 	}
@@ -121,6 +123,7 @@ func TestUsageNamesTheLargestCaller(t *testing.T) {
 		"pool":   func() (int, Key) { return p.Largest(all) },
 		"class":  func() (int, Key) { return class.Largest(all) },
 		"queue":  queue.Largest,
+		"bytes":  func() (int, Key) { return bytes.Largest(all) },
 		"unread": func() (int, Key) { n, of, holders := unread.Largest(all); require.Equal(t, 2, holders); return n, of },
 	} {
 		held, of := largest()
@@ -129,6 +132,8 @@ func TestUsageNamesTheLargestCaller(t *testing.T) {
 	}
 	require.Equal(t, Usage{Size: 16, Used: 4, Holders: 2, Waiting: 2, Waiters: 4}, queue.Usage())
 	require.Equal(t, Usage{Size: 16, Used: 4}, unread.Usage())
+	require.Equal(t, Usage{Size: 16, Used: 3, Holders: 1}, bytes.Usage())
+	bytes.Give(two, 3)
 	for _, c := range all {
 		c.Release()
 		c.Release()

@@ -3,11 +3,13 @@ package schema
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -17,13 +19,26 @@ type Validator struct {
 	steps   int
 	bytes   int64
 	large   *semaphore.Weighted
+	held    atomic.Int64 // of large
 	reached func(limit string)
 }
 
 // NewValidator returns a validator. It calls reached with the name of a limit that was reached.
 func NewValidator(l limits.Limits, reached func(limit string)) *Validator {
-	size := int64(l.MaxValidationBytes)
-	return &Validator{steps: l.MaxValidationSteps, bytes: size, large: semaphore.NewWeighted(size), reached: reached}
+	v := &Validator{reached: reached}
+	v.SetLimits(l)
+	return v
+}
+
+// SetLimits replaces the limits. It must be called before the first validation.
+func (v *Validator) SetLimits(l limits.Limits) {
+	v.steps, v.bytes = l.MaxValidationSteps, int64(l.MaxValidationBytes)
+	v.large = semaphore.NewWeighted(v.bytes)
+}
+
+// Usage returns how many bytes of large values are validated just now.
+func (v *Validator) Usage() share.Usage {
+	return share.Usage{Size: int(v.bytes), Used: int(v.held.Load())}
 }
 
 // freeBytes is the size up to which a value need not wait.
@@ -78,7 +93,11 @@ func (v *Validator) within(ctx context.Context, steps, bytes int, validate func(
 				return context.Cause(ctx)
 			}
 		}
-		defer v.large.Release(room)
+		v.held.Add(room)
+		defer func() {
+			v.held.Add(-room)
+			v.large.Release(room)
+		}()
 	}
 	if steps == 0 {
 		steps = StepsFor(v.steps, bytes)

@@ -171,6 +171,15 @@ func (s *Service) frame(id string) int {
 	return 0
 }
 
+// Bytes returns the size of the tasks that are kept in memory; false with another store.
+func (s *Service) Bytes() (n int, ok bool) {
+	m, ok := s.store.(*memory)
+	if ok {
+		n = m.held()
+	}
+	return n, ok
+}
+
 // Tally counts tasks by their status: all tasks in the memory store, or, with another store,
 // those that run in this process.
 func (s *Service) Tally() map[mcp.TaskStatus]int {
