@@ -31,7 +31,7 @@ const (
 	maxLarge = 4<<20 - 1<<10
 	// What a message of 4 MiB may take: about 250 ms, and 96 MiB more than its echo. These are the
 	// bytes that it allocates; less than 64 MiB of them are there at once, because what grows doubles.
-	maxLargeRatio = 20
+	maxLargeRatio = 25
 	maxLargeBytes = 96 << 20
 )
 

@@ -11,7 +11,7 @@
 //
 // The bounds (cost_test.go) are ratios to an echo of as many bytes, so that they hold on any machine:
 // 40 times its CPU and 40 times its memory for requests of up to 64 KiB. A message of 4 MiB may take
-// 20 times the CPU of its echo, which is about 250 ms, and allocate 96 MiB more.
+// 25 times the CPU of its echo, which is about 250 ms, and allocate 96 MiB more.
 //
 // A finding is printed with its target, and written to a file that -payload reads again.
 package cost

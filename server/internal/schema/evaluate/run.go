@@ -19,7 +19,7 @@ const (
 	namesPerStep  = 4  // names in a schema that are looked at
 	stepsPerEntry = 2  // of the document, to read it
 	stepsPerHash  = 4  // of one value
-	stepsPerMemo  = 4  // to look for a verdict and to remember it
+	stepsPerMemo  = 8  // to look for a verdict and to remember it
 	stepsPerGroup = 3  // of a schema that applies other schemas to the same value
 	stepsPerCheck = 1 << 15
 )
