@@ -40,7 +40,7 @@ func (p *process) newAdmin() (*http.Server, error) {
 		}
 		p.adminIndex(w, r)
 	})
-	(&profiler{limits: p.srv.Limits(), reached: p.limitReached}).addTo(mux)
+	newProfiler(p.srv.Limits(), p.limitReached).addTo(mux)
 	p.addFlight(mux)
 	own := map[string]bool{}
 	for _, r := range p.pages {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
@@ -21,7 +20,11 @@ import (
 type profiler struct {
 	limits  server.Limits
 	reached func(limit string) // counts that a limit was reached
-	taking  atomic.Int64       // profiles that are being taken
+	taking  chan struct{}      // has an element for each profile that is being taken
+}
+
+func newProfiler(l server.Limits, reached func(limit string)) *profiler {
+	return &profiler{limits: l, reached: reached, taking: make(chan struct{}, l.MaxProfiles)}
 }
 
 // addTo adds the paths of go tool pprof. It does not use package net/http/pprof, because its
@@ -36,8 +39,10 @@ func (p *profiler) addTo(mux *http.ServeMux) {
 // bound refuses a profile while too many are being taken.
 func (p *profiler) bound(take http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer p.taking.Add(-1)
-		if p.taking.Add(1) > int64(p.limits.MaxProfiles) {
+		select {
+		case p.taking <- struct{}{}:
+			defer func() { <-p.taking }()
+		default:
 			p.reached(limits.NameProfiles)
 			w.Header().Set("Retry-After", "1")
 			plain(w, http.StatusServiceUnavailable, fmt.Sprintf("another profile is being taken: %s allows %d", limits.NameProfiles, p.limits.MaxProfiles))

@@ -14,13 +14,18 @@ func TestOneProfileAtATime(t *testing.T) {
 	r := start(t, srv)
 	first := make(chan int, 1)
 	go func() {
-		resp, err := r.client.Get(r.Admin + "/debug/pprof/profile?seconds=2")
-		if err != nil {
-			first <- 0
-			return
+		for { // until it does not meet one of the dumps below
+			resp, err := r.client.Get(r.Admin + "/debug/pprof/profile?seconds=2")
+			if err != nil {
+				first <- 0
+				return
+			}
+			resp.Body.Close()
+			if resp.StatusCode != http.StatusServiceUnavailable {
+				first <- resp.StatusCode
+				return
+			}
 		}
-		resp.Body.Close()
-		first <- resp.StatusCode
 	}()
 	busy := func() bool {
 		resp, body := r.do(t, http.MethodGet, r.Admin+"/debug/pprof/goroutine?debug=2", "")
