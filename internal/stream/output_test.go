@@ -116,26 +116,29 @@ func TestNotificationWaitsForTheBudget(t *testing.T) {
 
 // A stream that can be resumed loses its reader only: what it carries goes to the log.
 func TestSheddingKeepsWhatCanBeResumed(t *testing.T) {
-	_, o := withOutput(t, 100_000)
-	greedy, modest := share.KeyOfConnection(), share.KeyOfConnection()
-	st := o.stream(Config{Answers: 1, Loss: LossDrops, Resumable: true}, greedy)
-	st.logging.log = &sliceLog{}
-	var all []*fate
-	for range 4 {
-		m, f := notification("", 1)
+	synctest.Test(t, func(t *testing.T) {
+		_, o := withOutput(t, 100_000)
+		greedy, modest := share.KeyOfConnection(), share.KeyOfConnection()
+		st := o.stream(Config{Answers: 1, Loss: LossDrops, Resumable: true}, greedy)
+		st.logging.log = &sliceLog{}
+		var all []*fate
+		for range 4 {
+			m, f := notification("", 1)
+			m.Rest = make([]byte, 20_000)
+			all = append(all, f)
+			require.NoError(t, st.Notify(t.Context(), m, time.Second))
+		}
+		other := o.stream(Config{Answers: 1, Loss: LossCancels}, modest)
+		m, _ := notification("", 2)
 		m.Rest = make([]byte, 20_000)
-		all = append(all, f)
-		require.NoError(t, st.Notify(t.Context(), m, time.Second))
-	}
-	other := o.stream(Config{Answers: 1, Loss: LossCancels}, modest)
-	m, _ := notification("", 2)
-	m.Rest = make([]byte, 20_000)
-	require.NoError(t, other.Notify(t.Context(), m, time.Minute))
-	for _, f := range all {
-		require.Equal(t, "stored", f.said)
-	}
-	require.Empty(t, st.Reason())
-	other.Fail(mcp.DropBrokenPeer)
+		require.NoError(t, other.Notify(t.Context(), m, time.Minute))
+		synctest.Wait()
+		for _, f := range all {
+			require.Equal(t, "stored", f.said)
+		}
+		require.Empty(t, st.Reason())
+		other.Fail(mcp.DropBrokenPeer)
+	})
 }
 
 // A sliceLog is a log that keeps everything.
