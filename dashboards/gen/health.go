@@ -18,6 +18,8 @@ func (b board) runtime() []panel {
 		graph("CPU", "Cores in use.", "none", never(), each("rate("+b.plain("process_cpu_seconds_total")+"[$__rate_interval])")),
 		graph("Memory", "Resident memory of the process, and the heap in use.", "bytes", never(),
 			query(b.plain("process_resident_memory_bytes"), "{{instance}} resident"), query(b.plain("go_memstats_heap_inuse_bytes"), "{{instance}} heap")),
+		graph("Memory of the limits", "What each part of the memory takes, and what all of them may take. docs/limits.md has the sum.", "bytes", never(),
+			query(b.now("part", telemetry.MetricMemoryHeld), "{{part}}"), query("sum("+b.of(telemetry.MetricMemoryBound)+")", "all may take")),
 		graph("Allocation", "Bytes a second that are allocated on the heap.", "Bps", never(), each("rate("+b.plain("go_memstats_alloc_bytes_total")+"[$__rate_interval])")),
 		graph("Longest pause of the collector", "Of the garbage collections in memory of the runtime.", "s", rising(0.01, 0.1),
 			each(b.plain("go_gc_duration_seconds", is("quantile", "1", "1.0")))),
