@@ -123,11 +123,12 @@ func (sc *script) single(messages []*stream.Message) (all []*stream.Message) {
 	return all
 }
 
-// waitingRejections counts the rejections that wait for the rest of their arrays.
+// waitingRejections counts the rejections that wait for the rest of their arrays. The answer to a
+// request that has lost its place in the queue is none: that request was admitted.
 func waitingRejections(st *stream.Stream) (n int) {
 	_, held, _ := st.Waiting()
 	for _, m := range held {
-		if m.Reject != "" && m.Reject != mcp.RejectParseError {
+		if requestOf(m) == nil && m.Reject != "" && m.Reject != mcp.RejectParseError {
 			n++
 		}
 	}

@@ -257,8 +257,7 @@ func (sc *script) flushed(k *fuzzWire, messages []*stream.Message) {
 		case stream.Answer:
 			if requestOf(m) != nil {
 				sc.traces[requestOf(m)].sent++
-			}
-			if m.Reject != "" && m.Reject != mcp.RejectParseError && m.Reject != mcp.RejectTooLarge {
+			} else if m.Reject != "" && m.Reject != mcp.RejectParseError && m.Reject != mcp.RejectTooLarge {
 				k.rejections++
 			}
 		case stream.Notification:
