@@ -30,7 +30,7 @@ func faults(c *config) []rule {
 			"A request on {{ $labels.instance }} is older than any deadline",
 			"It is {{ $value | humanizeDuration }} old. /debug/requests names it."),
 	}}
-	return append(list, drops(c, s), surge(c, s), saturated(c, s), rateLimited(c, s), rule{
+	return append(list, drops(c, s), surge(c, s), saturated(c, s), memoryFull(c, s), rateLimited(c, s), rule{
 		Alert: "VitrineSpansLost",
 		Expr:  "sum by (namespace, job, instance, reason) (increase(" + s.of(telemetry.MetricSpansDropped) + "[10m])) > 0",
 		For:   "10m", Labels: map[string]string{"severity": ticket},
@@ -72,6 +72,21 @@ func saturated(c *config, s source) rule {
 	}
 }
 
+// memoryFull alerts on parts of the memory that are nearly full and refuse what comes next. The stores
+// of events and of tasks are not among them: they let go of what is old.
+func memoryFull(c *config, s source) rule {
+	const by = "max by (namespace, job, instance, part) "
+	parts := isNot("part", "events", "tasks")
+	return rule{
+		Alert: "VitrineMemoryFull",
+		Expr:  fmt.Sprintf("%[1]s(%[2]s)\n  / %[1]s(%[3]s) > 0.9", by, s.of(telemetry.MetricMemoryHeld, parts), s.of(telemetry.MetricMemoryBound, parts)),
+		For:   "5m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("8-one-tenant-floods-the-server",
+			"The memory that {{ $labels.instance }} has for {{ $labels.part }} is {{ $value | humanizePercentage }} full",
+			"/debug/requests says who has most of each limit. Raise --max-memory only if all of them need it."),
+	}
+}
+
 // rateLimited alerts on callers that a rate limit refuses often. A limit that refuses one caller now and
 // then does what it is for.
 func rateLimited(c *config, s source) rule {
@@ -91,7 +106,7 @@ func rateLimited(c *config, s source) rule {
 // drops alerts on dropped answers for which a client may have waited. Answers to requests that the
 // client cancelled, or whose session it deleted, are not in the ratio.
 func drops(c *config, s source) rule {
-	faulty := is("reason", "closed_writer", "broken_peer", "write_timeout", "stream_gone")
+	faulty := is("reason", "closed_writer", "broken_peer", "write_timeout", "stream_gone", "overload")
 	rate := func(selector string) string { return "(rate(" + selector + "[10m]))" }
 	dropped := s.of(telemetry.MetricResponsesDropped, noSubscription, faulty)
 	return rule{
@@ -106,7 +121,7 @@ and %[1]s * 600 >= 5`, "sum by (namespace, job, instance, reason) "+rate(dropped
 			byInstance+rate(s.of(telemetry.MetricResponsesStored, noSubscription)), byInstance+rate(dropped)),
 		For: "10m", Labels: map[string]string{"severity": ticket},
 		Annotations: c.annotations(
-			`{{ if eq $labels.reason "write_timeout" }}3-a-reader-does-not-read{{ else }}5-a-peer-vanishes{{ end }}`,
+			`{{ if match "write_timeout|overload" $labels.reason }}3-a-reader-does-not-read{{ else }}5-a-peer-vanishes{{ end }}`,
 			"{{ $value | humanizePercentage }} of the answers of {{ $labels.instance }} reach nobody: {{ $labels.reason }}",
 			"vitrine_responses_dropped_total says of which tools."),
 	}

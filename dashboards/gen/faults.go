@@ -55,7 +55,7 @@ func ended(counters string) string {
 func (b board) dropped() []panel {
 	const drops = telemetry.MetricResponsesDropped
 	admitted, sent := telemetry.MetricRequestsAdmitted, telemetry.MetricResponsesSent
-	faulty := is("reason", "closed_writer", "broken_peer", "write_timeout", "stream_gone")
+	faulty := is("reason", "closed_writer", "broken_peer", "write_timeout", "stream_gone", "overload")
 	answers := b.rate("", sent, noSubscription) + " + " + b.rate("", telemetry.MetricResponsesStored, noSubscription) + " + " + b.rate("", drops, noSubscription, faulty)
 	open := b.now("instance", admitted) + " - " + b.now("instance", sent) + " - " + b.now("instance", telemetry.MetricResponsesStored) + " - " + b.now("instance", drops)
 	return []panel{
