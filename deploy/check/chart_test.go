@@ -158,7 +158,7 @@ func TestTwoReleasesHaveTwoJobs(t *testing.T) {
 func TestSettingsAreVariables(t *testing.T) {
 	container := serverContainer(t, rendered(t, fullValues()))
 	env := envOf(container)
-	require.Equal(t, "4000000", env["VITRINE_MAX_IN_FLIGHT_TOTAL"])
+	require.Equal(t, "4000000", env["VITRINE_MAX_TASK_BYTES"])
 	require.Equal(t, "true", env["VITRINE_H2C"])
 	require.Equal(t, "always_on", env["OTEL_TRACES_SAMPLER"])
 	require.Equal(t, "http://collector.observability:4318/v1/traces", env["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"])

@@ -61,7 +61,7 @@ func rendered(t *testing.T, values Values) []Manifest {
 func fullValues() Values {
 	all := Values{
 		"telemetry":     Values{"tracesEndpoint": "http://collector.observability:4318/v1/traces"},
-		"settings":      Values{"max-in-flight-total": 4000000, "h2c": true},
+		"settings":      Values{"max-task-bytes": 4000000, "h2c": true},
 		"podLabels":     Values{"team": "tools"},
 		"networkPolicy": Values{"clients": []any{Values{"podSelector": Values{}}}},
 		"env":           []any{Values{"name": "OTEL_TRACES_SAMPLER", "value": "always_on"}},
