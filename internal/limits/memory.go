@@ -2,7 +2,10 @@ package limits
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"sort"
+	"strings"
 )
 
 // A Part is one kind of memory that callers can make the process hold. One limit bounds it.
@@ -59,8 +62,11 @@ const FixedBytes = 64 << 20
 // not collected yet: one part of so many.
 const reserved = 4
 
-// Bytes returns how much memory the limits allow a part to hold.
-func (l Limits) Bytes(p Part) int { return *boundOf(p.Limit).Int(&l) * p.Cost }
+// Bytes returns how much memory the limits allow a part to hold. A product that is so large that
+// the sum of all parts could not be an integer is less.
+func (l Limits) Bytes(p Part) int {
+	return min(*boundOf(p.Limit).Int(&l), math.MaxInt/16/p.Cost) * p.Cost
+}
 
 // Memory returns how much memory the limits allow all parts to hold, with FixedBytes.
 func (l Limits) Memory() int {
@@ -147,27 +153,51 @@ func (l *Limits) fit() {
 // partBytes returns how much of MaxMemory the parts may take.
 func (l *Limits) partBytes() int { return l.MaxMemory - l.MaxMemory/reserved - FixedBytes }
 
+// fits reports whether all parts together fit into MaxMemory. The limits must have their defaults.
+func (l Limits) fits() bool { return l.Memory() <= l.MaxMemory-l.MaxMemory/reserved }
+
+// mostMemory is the largest MaxMemory that LeastMemory returns, in MiB: a PiB.
+const mostMemory = 1 << 30
+
+// LeastMemory returns the least MaxMemory, in bytes and a whole number of MiB, into which the limits
+// that are set fit with the least values of the others; 0 if a PiB is not enough.
+func (l Limits) LeastMemory() int {
+	mib := sort.Search(mostMemory, func(mib int) bool {
+		l.MaxMemory = mib << 20
+		return l.WithDefaults().fits()
+	})
+	if mib == mostMemory {
+		return 0
+	}
+	return mib << 20
+}
+
 // checkMemory returns an error if the limits allow more memory than MaxMemory.
 func (l Limits) checkMemory() error {
 	if l.MaxMemory == 0 {
 		return nil
 	}
-	given := l
-	l = l.WithDefaults()
-	most := l.MaxMemory - l.MaxMemory/reserved
-	sum := l.Memory()
-	if sum <= most {
+	fitted := l.WithDefaults()
+	if fitted.fits() {
 		return nil
 	}
+	var advice []string
+	if least := l.LeastMemory(); least != 0 {
+		advice = append(advice, fmt.Sprintf("raise it to %d at least", least))
+	}
 	var set []string
-	for _, p := range parts {
-		if *boundOf(p.Limit).Int(&given) != 0 {
-			set = append(set, fmt.Sprintf("%s (%d)", p.Limit, *boundOf(p.Limit).Int(&given)))
+	add := func(name string) {
+		if value := *boundOf(name).Int(&l); value != 0 {
+			set = append(set, fmt.Sprintf("%s (%d)", name, value))
 		}
 	}
-	text := fmt.Sprintf("limit %s is %d, of which a quarter is for handlers, and the other limits need %d", NameMemory, l.MaxMemory, sum)
-	if len(set) > 0 {
-		return fmt.Errorf("%s: raise it, or lower %v", text, set)
+	add(NameFrameBytes) // the limits in bytes have room for two messages of that size
+	for _, p := range parts {
+		add(p.Limit)
 	}
-	return fmt.Errorf("%s: raise it to %d at least", text, sum*reserved/(reserved-1)+1)
+	if len(set) > 0 {
+		advice = append(advice, "lower "+strings.Join(set, ", "))
+	}
+	return fmt.Errorf("limit %s is %d, of which a quarter is for handlers, and the other limits need %d: %s",
+		NameMemory, l.MaxMemory, fitted.Memory(), strings.Join(advice, ", or "))
 }

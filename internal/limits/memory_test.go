@@ -2,6 +2,8 @@ package limits
 
 import (
 	"fmt"
+	"math"
+	"os"
 	"strings"
 	"testing"
 
@@ -41,8 +43,36 @@ func TestLimitsThatNeedMoreMemoryAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "max_memory is 1073741824")
 	require.ErrorContains(t, err, "max_task_bytes (943718400)")
 
-	err = Limits{MaxMemory: 32 << 20}.Check()
-	require.ErrorContains(t, err, "raise it to")
+	err = Limits{MaxMemory: 512 << 20, MaxFrameBytes: 64 << 20}.Check()
+	require.ErrorContains(t, err, "max_frame_bytes (67108864)", "the limits in bytes are twice as much at least")
+
+	err = Limits{MaxMemory: 1 << 30, MaxConnections: math.MaxInt / 8}.Check()
+	require.ErrorContains(t, err, "max_connections", "the sum is not too large for an integer")
+}
+
+// What the error says to raise max_memory to is enough, and a MiB less is not.
+func TestAdviceAboutMemoryWorks(t *testing.T) {
+	for _, l := range []Limits{
+		{MaxMemory: 1},
+		{MaxMemory: 32 << 20},
+		{MaxMemory: 96 << 20},
+		{MaxMemory: 157 << 20},
+		{MaxMemory: 384 << 20, MaxConnections: 16_384},
+		{MaxMemory: 512 << 20, MaxFrameBytes: 64 << 20},
+		{MaxMemory: 1 << 30, MaxTaskBytes: 900 << 20, MaxSessions: 7},
+	} {
+		err := l.Check()
+		require.Error(t, err)
+		_, advice, found := strings.Cut(err.Error(), "raise it to ")
+		require.True(t, found, err)
+		var least int
+		_, err = fmt.Sscanf(advice, "%d", &least)
+		require.NoError(t, err)
+		l.MaxMemory = least
+		require.NoError(t, l.Check(), "with the value of the advice")
+		l.MaxMemory -= 1 << 20
+		require.Error(t, l.Check(), "the advice is more than needed")
+	}
 }
 
 func TestDefaultsWithoutMemory(t *testing.T) {
@@ -73,4 +103,13 @@ func bytesText(n int) string {
 		return fmt.Sprintf("%d KiB", n>>10)
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%d bytes", n), map[bool]string{true: "s"}[n == 1])
+}
+
+// docs/limits.md has the least max_memory, and the least container from which it follows.
+func TestLeastMemoryIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/limits.md")
+	require.NoError(t, err)
+	least := Limits{}.LeastMemory()
+	want := fmt.Sprintf("The least limits need %d MiB, three quarters of a container of %d MiB.", least>>20, (least*4/3+1<<20-1)>>20)
+	require.True(t, strings.Contains(strings.Join(strings.Fields(string(page)), " "), want), want)
 }
