@@ -33,7 +33,7 @@ type adminToken struct {
 const (
 	// minToken is the least number of characters of a token. Fewer can be guessed.
 	minToken = 16
-	// maxTokenFile bounds what is read of the file, in bytes.
+	// maxTokenFile is the greatest size of the file, in bytes.
 	maxTokenFile = 64 << 10
 	// tokenReload is the least time between two looks at the file.
 	tokenReload = time.Second
@@ -60,9 +60,12 @@ func (t *adminToken) load() (digests [][sha256.Size]byte, err error) {
 		return nil, err
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxTokenFile))
+	text, err := io.ReadAll(io.LimitReader(file, maxTokenFile+1))
 	if err != nil {
 		return nil, err
+	}
+	if len(text) > maxTokenFile {
+		return nil, fmt.Errorf("%s: the file has more than %d bytes", t.path, maxTokenFile)
 	}
 	for line, token := range strings.Split(string(text), "\n") {
 		if token = strings.TrimSpace(token); token == "" {
@@ -124,8 +127,8 @@ func (t *adminToken) check(r *http.Request) error {
 	if len(sent) == 0 {
 		return errNoCredential
 	}
-	token, bearer := strings.CutPrefix(sent[0], "Bearer ")
-	if !bearer {
+	scheme, token, _ := strings.Cut(sent[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") { // RFC 9110: upper and lower case are alike
 		var basic bool
 		if _, token, basic = r.BasicAuth(); !basic {
 			return errors.New("the Authorization header has neither the form Bearer nor Basic")

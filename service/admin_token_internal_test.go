@@ -85,6 +85,9 @@ func TestAdminPagesNeedTheToken(t *testing.T) {
 			status  int
 		}{
 			"bearer":           {[]string{"Bearer " + goodToken}, 200},
+			"bearer, lower":    {[]string{"bearer " + goodToken}, 200},
+			"bearer, upper":    {[]string{"BEARER  " + goodToken}, 200},
+			"no space":         {[]string{"Bearer" + goodToken}, 401},
 			"second token":     {[]string{"Bearer " + otherToken}, 200},
 			"password":         {[]string{basic("ops", goodToken)}, 200},
 			"nothing":          {nil, 401},
@@ -151,6 +154,7 @@ func TestWeakAdminTokenIsRefusedAtStart(t *testing.T) {
 		"short":               "the token on line 1 can be guessed",
 		goodToken + "\nshort": "the token on line 2 can be guessed",
 		"0000000000000000000": "the token on line 1 can be guessed",
+		goodToken + strings.Repeat("\n", maxTokenFile) + otherToken: "the file has more than 65536 bytes",
 	} {
 		path := filepath.Join(t.TempDir(), "token")
 		writeToken(t, path, text)
