@@ -6,6 +6,7 @@
 # DRAFT=1 makes what can be made, and says what is missing. It is not for publication.
 # Other settings: OUT (dist), PLATFORMS, VULNDB (the URL of the database, or file:// with a copy),
 # MIRROR (the host of a registry that has copies of all images).
+# It runs on Linux, also for the programs of other systems: it needs sha256sum.
 . "$(dirname "$0")/lib.sh"
 
 out=${OUT:-dist}
