@@ -102,7 +102,7 @@ func Names() (names []string) {
 var wireLimits = wire.DefaultLimits()
 
 var table = []Bound{
-	{NameMemory, 0, "bytes", "memory of the process, from which the limits in bytes follow that are not set; 0 is three quarters of what its container may use", false},
+	{NameMemory, 0, "bytes", "memory of the process, from which max_frame_bytes and all limits that bound memory follow, in bytes and in numbers, unless they are set; 0 is three quarters of what its container may use", false},
 	{NameFrameBytes, wireLimits.MaxBytes, "bytes", "size of one message", true},
 	{NameDepth, wireLimits.MaxDepth, "levels", "nesting of one message", true},
 	{NameBatch, wireLimits.MaxBatch, "messages", "length of one JSON-RPC batch", true},
