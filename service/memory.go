@@ -1,7 +1,6 @@
 package service
 
 import (
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"math"
@@ -19,36 +18,44 @@ import (
 // quarters. The kernel counts the buffers of sockets and files towards that limit as well.
 const containerShare = 0.75
 
+// containerPart returns the part of what a container allows that a process takes, in bytes.
+func containerPart(container int) int { return int(float64(container) * containerShare) }
+
 // withMemory returns the limits with a MaxMemory that follows from what the container allows, in
-// bytes, unless one is set. Limits that do not fit into that are as they were.
+// bytes, unless one is set. In a container that is too small for the least limits it is what these
+// need: a server with the defaults would take more. Limits that are set need not fit.
 func withMemory(l server.Limits, container int) server.Limits {
 	if l.MaxMemory != 0 || container == 0 {
 		return l
 	}
-	derived := l
-	derived.MaxMemory = int(float64(container) * containerShare)
-	if derived.Check() != nil {
-		return l
+	l.MaxMemory = containerPart(container)
+	if l.Check() != nil {
+		l.MaxMemory = max(l.MaxMemory, limits.Limits{}.LeastMemory())
 	}
-	return derived
+	return l
 }
 
 // setMemoryLimit sets the memory limit of the Go runtime, unless the environment has set it.
 func (p *process) setMemoryLimit() {
 	most := p.srv.Limits().MaxMemory
 	if most == 0 {
-		if p.container != 0 {
-			flag := strings.ReplaceAll(limits.NameMemory, "_", "-")
-			slog.Warn("memory.limit", "container_bytes", p.container,
-				"problem", "the limits allow more than the container does, and none of them follows from it",
-				"set", fmt.Sprintf("--%s or %s", flag, p.env.name(flag)))
-		}
 		return
+	}
+	limit := most
+	if part := containerPart(p.container); p.container != 0 && most > part &&
+		(most > p.container || part < limits.Limits{}.LeastMemory()) {
+		limit = part
+		slog.Warn("memory.limit", "max_memory", most, "container_bytes", p.container,
+			"problem", "callers can make the process take more memory than the container leaves it",
+			"remedy", "a larger container, or a smaller max_memory if it is set")
 	}
 	from := "GOMEMLIMIT"
 	if p.getenv(from) == "" {
-		debug.SetMemoryLimit(int64(most))
+		debug.SetMemoryLimit(int64(limit))
 		from = limits.NameMemory
+		if limit != most {
+			from = "container"
+		}
 	}
 	slog.Info("memory.budget", "max_memory", most, "container_bytes", p.container, "go_limit_from", from)
 }

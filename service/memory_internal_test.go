@@ -1,11 +1,15 @@
 package service
 
 import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"testing"
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -47,6 +51,81 @@ func TestMemoryFollowsFromContainer(t *testing.T) {
 	require.Equal(t, 768<<20, withMemory(server.Limits{}, 1<<30).MaxMemory)
 	require.Equal(t, 300<<20, withMemory(server.Limits{MaxMemory: 300 << 20}, 1<<30).MaxMemory)
 	require.Zero(t, withMemory(server.Limits{}, 0).MaxMemory)
-	require.Zero(t, withMemory(server.Limits{}, 1<<20).MaxMemory, "too little to derive anything from")
-	require.Zero(t, withMemory(server.Limits{MaxTaskBytes: 2 << 30}, 1<<30).MaxMemory, "what is set does not fit")
+}
+
+// A container that is too small for the least limits gets these, and not the defaults.
+func TestSmallContainerGetsTheLeastLimits(t *testing.T) {
+	least := limits.Limits{}.LeastMemory()
+	for _, mib := range []int{1, 64, 128, 200, 210} {
+		l := withMemory(server.Limits{}, mib<<20)
+		require.Equal(t, least, l.MaxMemory, "%d MiB", mib)
+		require.NoError(t, l.Check())
+	}
+	require.Equal(t, 211<<20*3/4, withMemory(server.Limits{}, 211<<20).MaxMemory)
+	fewer := server.Limits{MaxFrameBytes: 8 << 10, MaxSessions: 3}
+	require.Equal(t, 96<<20, withMemory(fewer, 128<<20).MaxMemory, "smaller limits of the operator fit")
+}
+
+// Limits that are set and do not fit into the container are an error, which names them and where
+// max_memory comes from.
+func TestLimitsThatDoNotFitIntoTheContainerAreRefused(t *testing.T) {
+	for container, set := range map[int]server.Limits{
+		200 << 20: {MaxConnections: 16_384},
+		512 << 20: {MaxConnections: 16_384},
+		600 << 20: {MaxConnections: 16_384, MaxFrameBytes: 4 << 20},
+	} {
+		e := &Env{configured: Config{Limits: set}, container: container}
+		e.Info.Name, e.Info.Version = "large", "1"
+		_, err := e.NewServer()
+		require.ErrorContains(t, err, "limit max_memory is")
+		require.ErrorContains(t, err, "raise it to")
+		require.ErrorContains(t, err, "max_connections (16384)", "the limit that was set")
+		require.ErrorContains(t, err, fmt.Sprintf("the container may use %d bytes", container))
+	}
+	e := &Env{configured: Config{Limits: server.Limits{MaxMemory: 96 << 20}}, container: 128 << 20}
+	e.Info.Name, e.Info.Version = "large", "1"
+	_, err := e.NewServer()
+	require.ErrorContains(t, err, "limit max_memory is 100663296")
+	require.NotContains(t, err.Error(), "the container may use", "it was set")
+}
+
+// The memory limit of the Go runtime is max_memory, and never more than three quarters of a
+// container that is smaller than that.
+func TestGoMemoryLimit(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	defer func(before *slog.Logger) { slog.SetDefault(before) }(slog.Default())
+	for name, tt := range map[string]struct {
+		container, memory int
+		environment       string // GOMEMLIMIT
+		want              int64
+		warned            bool
+	}{
+		"container":                   {1 << 30, 0, "", 768 << 20, false},
+		"container and max_memory":    {1 << 30, 300 << 20, "", 300 << 20, false},
+		"most of the container":       {1 << 30, 960 << 20, "", 960 << 20, false},
+		"more than the container has": {1 << 30, 2 << 30, "", 768 << 20, true},
+		"small container":             {128 << 20, 0, "", 96 << 20, true},
+		"GOMEMLIMIT":                  {128 << 20, 0, "100MiB", before, true},
+		"max_memory alone":            {0, 300 << 20, "", 300 << 20, false},
+		"neither":                     {0, 0, "", before, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			debug.SetMemoryLimit(before)
+			var log syncLog
+			slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+			e := &Env{configured: Config{Limits: server.Limits{MaxMemory: tt.memory}}, container: tt.container}
+			e.Info.Name, e.Info.Version = "small", "1"
+			srv, err := e.NewServer()
+			require.NoError(t, err)
+			o := newOptions(nil)
+			o.getenv = func(string) string { return tt.environment }
+			(&process{srv: srv, options: o, container: tt.container}).setMemoryLimit()
+			require.Equal(t, tt.want, debug.SetMemoryLimit(-1))
+			require.Equal(t, tt.warned, log.count("msg=memory.limit") == 1, log.String())
+			if tt.warned {
+				require.Contains(t, log.String(), fmt.Sprintf("max_memory=%d container_bytes=%d", srv.Limits().MaxMemory, tt.container))
+			}
+		})
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
 )
@@ -133,6 +134,9 @@ func (e *Env) limits(srv *server.Server) server.Limits {
 // configure sets the operator's settings on a server. It may be called again.
 func (e *Env) configure(srv *server.Server) error {
 	if err := srv.SetLimits(e.limits(srv)); err != nil {
+		if e.container != 0 && e.configured.limits(srv.ConfiguredLimits()).MaxMemory == 0 {
+			err = fmt.Errorf("%w (%s follows from the container: the container may use %d bytes)", err, limits.NameMemory, e.container)
+		}
 		return fmt.Errorf("service: %w", err)
 	}
 	if e.configured.ErrorDetails {

@@ -189,6 +189,14 @@ func TestMemoryLimit(t *testing.T) {
 		resources := Values{"limits": Values{"memory": limit}, "requests": Values{"memory": "1Mi"}}
 		require.InDelta(t, 0.75, share(t, serverContainer(t, rendered(t, Values{"resources": resources}))), 0.01, limit)
 	}
+	// With less than the least limits need the server takes these, if nothing else is set.
+	for limit, want := range map[string]string{"128Mi": "", "200Mi": "", "210Mi": "", "211Mi": "165937152"} {
+		resources := Values{"limits": Values{"memory": limit}, "requests": Values{"memory": "1Mi"}}
+		c := serverContainer(t, rendered(t, Values{"resources": resources}))
+		require.Equal(t, want, envOf(c)["VITRINE_MAX_MEMORY"], limit)
+		bytes := int(c.Resources.Limits.Memory().AsApproximateFloat64()) * 3 / 4
+		require.Equal(t, want == "", server.Limits{MaxMemory: bytes}.Check() != nil, limit)
+	}
 	none := serverContainer(t, rendered(t, Values{"resources": Values{"limits": nil}}))
 	require.NotContains(t, envOf(none), "VITRINE_MAX_MEMORY")
 	own := serverContainer(t, rendered(t, Values{"settings": Values{"max-memory": 300000000}}))

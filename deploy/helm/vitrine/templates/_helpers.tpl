@@ -88,7 +88,10 @@ Requests are refused from the beginning of the drain on.
 {{- $sum -}}
 {{- end -}}
 
-{{/* --max-memory, or nothing without a memory limit. */}}
+{{/*
+--max-memory, or nothing without a memory limit. There is nothing either if it would be less than
+the least limits need, 158 MiB: the server reads the limit then, takes the least limits, and warns.
+*/}}
 {{- define "vitrine.maxMemory" -}}
 {{- $limit := dig "limits" "memory" "" .Values.resources | toString -}}
 {{- if $limit -}}
@@ -98,7 +101,8 @@ Requests are refused from the beginning of the drain on.
 {{- if or (not $number) (not (hasKey $units $unit)) -}}
 {{- fail (printf "resources.limits.memory: %s is not a size such as 512Mi or 1Gi" $limit) -}}
 {{- end -}}
-{{- divf (mulf (float64 $number) (get $units $unit) .Values.memoryLimitPercent) 100 | floor | int64 }}
+{{- $bytes := divf (mulf (float64 $number) (get $units $unit) .Values.memoryLimitPercent) 100 | floor | int64 -}}
+{{- if ge $bytes 165675008 -}}{{- $bytes -}}{{- end -}}
 {{- end -}}
 {{- end -}}
 
