@@ -43,8 +43,11 @@ const (
 	PerPrincipal = rates.PerPrincipal
 	// PerTenant is per tenant of the principal. Callers without a tenant count by their principal.
 	PerTenant = rates.PerTenant
-	// PerAddress is per address of the caller, and per network of 64 bits for IPv6. On a byte stream
-	// without an address it is per connection.
+	// PerAddress is per address of the caller, and per network of 64 bits for IPv6. A byte stream
+	// without an address, such as stdio, has a bucket of its own in a server ([server.WithRateLimits]).
+	// The middleware [RateLimits] cannot tell such streams apart: they share one bucket.
+	//
+	// [server.WithRateLimits]: https://pkg.go.dev/github.com/vitrine-mcp/vitrine/server#WithRateLimits
 	PerAddress = rates.PerAddress
 	PerMethod  = rates.PerMethod
 	PerTool    = rates.PerTool

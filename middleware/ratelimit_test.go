@@ -49,6 +49,23 @@ func TestRateLimitsRefuseWhatComesTooOften(t *testing.T) {
 	})
 }
 
+// A middleware does not know the connection of a request. Byte streams without an address share
+// one bucket.
+func TestStreamsWithoutAnAddressShareARateLimit(t *testing.T) {
+	limited, err := middleware.RateLimits(middleware.RateLimit{
+		Name: "calls", Requests: 1, Window: time.Hour, Per: []string{middleware.PerAddress},
+	})
+	require.NoError(t, err)
+	h := limited(answering("done"))
+	send := func(peer middleware.Peer) error {
+		_, err := h(t.Context(), &middleware.Request{Route: middleware.NewRoute(mcp.MethodToolsCall, "search", "search"), Peer: peer})
+		return err
+	}
+	require.NoError(t, send(middleware.Peer{Transport: "stdio", SessionID: "one"}))
+	require.Error(t, send(middleware.Peer{Transport: "stdio", SessionID: "two"}))
+	require.NoError(t, send(middleware.Peer{Transport: "stdio", Addr: "192.0.2.1:1"}))
+}
+
 func TestWrongRateLimitsAreAnError(t *testing.T) {
 	_, err := middleware.RateLimits(middleware.RateLimit{Name: "calls", Requests: 1})
 	require.ErrorContains(t, err, `rate limit "calls": the window must be between`)
