@@ -2,6 +2,7 @@ package attack
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -24,22 +25,38 @@ var (
 // attackers say what they have done.
 type attackers struct {
 	Connections, Refused, Requests, Responses int64
+	Held                                      int64 // connections at once, at the most
+	Full                                      int64 // connections that took nothing more when the flood ended
+	Took                                      time.Duration
 }
 
 func (a attackers) String() string {
-	return fmt.Sprintf("%d connections (%d refused), %d requests, %d responses", a.Connections, a.Refused, a.Requests, a.Responses)
+	return fmt.Sprintf("%d connections (%d refused, %d at once), %d requests, %d responses, %d connections were full at the end, after %v",
+		a.Connections, a.Refused, a.Held, a.Requests, a.Responses, a.Full, a.Took.Round(time.Millisecond))
 }
 
 // An army is what the attackers share.
 type army struct {
-	s                                         *target
-	end                                       time.Time
-	connections, refused, requests, responses atomic.Int64
+	s *target
+	// The flood ends at end, or later if it has not done enough by then, but at last.
+	end, last                                       time.Time
+	enough                                          func() bool
+	ended                                           chan struct{} // closed at the end
+	connections, refused, requests, responses, full atomic.Int64
+
+	mu   sync.Mutex // guards the rest
+	open map[*wire]struct{}
+	held int
 }
 
 // runFlood attacks, and prints what was done.
 func runFlood() int {
-	a := &army{s: &target{host: *floodHost}, end: time.Now().Add(*floodTime)}
+	began := time.Now()
+	a := &army{
+		s: &target{host: *floodHost}, end: began.Add(*floodTime), ended: make(chan struct{}), open: map[*wire]struct{}{},
+		enough: func() bool { return true },
+	}
+	a.last = a.end.Add(time.Duration(size(int(5*time.Minute), int(patience))))
 	kinds := map[string]func(){"load": a.load, "idle": a.idle, "slow": a.slow, "hangup": a.hangUp, "unknown": a.unknown}
 	attack, ok := kinds[*floodKind]
 	if !ok {
@@ -47,7 +64,10 @@ func runFlood() int {
 		return 1
 	}
 	attack()
-	err := json.NewEncoder(os.Stdout).Encode(attackers{a.connections.Load(), a.refused.Load(), a.requests.Load(), a.responses.Load()})
+	err := json.NewEncoder(os.Stdout).Encode(attackers{
+		Connections: a.connections.Load(), Refused: a.refused.Load(), Requests: a.requests.Load(), Responses: a.responses.Load(),
+		Held: int64(a.held), Full: a.full.Load(), Took: time.Since(began),
+	})
 	if err != nil {
 		return 1
 	}
@@ -62,14 +82,50 @@ func size(longForm, short int) int {
 	return short
 }
 
-// each lets n attackers attack at once, and waits for them.
-func each(n int, attack func(i int)) {
+// The numbers of the floods.
+func loaders() int    { return 200 }
+func idlers() int     { return size(5000, 500) }
+func readers() int    { return size(1000, 200) }
+func hangers() int    { return 500 }
+func unknownIDs() int { return size(1_000_000, 10_000) }
+
+// atLeast reports whether nine tenths of a number are reached.
+func atLeast(n int64, of int) bool { return n*10 >= int64(of)*9 }
+
+// holds reports whether nine tenths of n connections were open at once.
+func (a *army) holds(n int) func() bool {
+	return func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return atLeast(int64(a.held), n)
+	}
+}
+
+// each lets n attackers attack at once until the flood ends, and waits for them.
+func (a *army) each(n int, attack func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() { attack(i) })
 	}
+	go a.endInTime()
 	all.Wait()
 }
+
+// endInTime ends the flood. Who waits for the server then has a moment more.
+func (a *army) endInTime() {
+	for now := time.Now(); now.Before(a.last) && (now.Before(a.end) || !a.enough()); now = time.Now() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	close(a.ended)
+	for w := range a.open {
+		_ = w.SetDeadline(time.Now().Add(stragglers))
+	}
+}
+
+// stragglers is how long an attacker waits for the server after the end of the flood.
+const stragglers = 200 * time.Millisecond
 
 // dial connects, from one of four addresses; nil if the server does not want it.
 func (a *army) dial(i int) *wire {
@@ -80,12 +136,34 @@ func (a *army) dial(i int) *wire {
 		return nil
 	}
 	a.connections.Add(1)
-	_ = w.SetDeadline(a.end.Add(200 * time.Millisecond))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.open[w] = struct{}{}
+	a.held = max(a.held, len(a.open))
+	_ = w.SetDeadline(a.last)
+	if a.over() {
+		_ = w.SetDeadline(time.Now().Add(stragglers))
+	}
 	return w
 }
 
+// close closes a connection.
+func (a *army) close(w *wire) {
+	a.mu.Lock()
+	delete(a.open, w)
+	a.mu.Unlock()
+	w.Close()
+}
+
 // over reports whether the flood has ended.
-func (a *army) over() bool { return time.Now().After(a.end) }
+func (a *army) over() bool {
+	select {
+	case <-a.ended:
+		return true
+	default:
+		return false
+	}
+}
 
 // send writes requests at a rate, without waiting for responses, and reads those meanwhile. If
 // the server reads more slowly, what was due is sent as soon as it can be.
@@ -120,6 +198,9 @@ func (a *army) send(i int, rate float64, limit *atomic.Int64, raw func() string)
 				b.WriteString(raw())
 			}
 			if _, err := io.WriteString(w, b.String()); err != nil {
+				if a.over() && errors.Is(err, os.ErrDeadlineExceeded) {
+					a.full.Add(1)
+				}
 				break
 			}
 			sent += due
@@ -129,7 +210,7 @@ func (a *army) send(i int, rate float64, limit *atomic.Int64, raw func() string)
 			_ = tcp.CloseWrite()
 		}
 		<-read
-		w.Close()
+		a.close(w)
 	}
 }
 
@@ -137,17 +218,16 @@ const endless = 1 << 62
 
 // load sends many times what the server can answer.
 func (a *army) load() {
-	const clients = 200
 	raw := a.s.rawEcho(1).String()
 	var limit atomic.Int64
 	limit.Store(endless)
-	each(clients, func(i int) { a.send(i, *floodRate/clients, &limit, func() string { return raw }) })
+	a.each(loaders(), func(i int) { a.send(i, *floodRate/float64(loaders()), &limit, func() string { return raw }) })
 }
 
 // idle opens connections and sends nothing, or half a head, over them.
 func (a *army) idle() {
-	n := size(5000, 500)
-	each(n, func(i int) {
+	a.enough = a.holds(idlers())
+	a.each(idlers(), func(i int) {
 		for !a.over() {
 			w := a.dial(i)
 			if w == nil {
@@ -157,18 +237,18 @@ func (a *army) idle() {
 				_, _ = io.WriteString(w, "POST /mcp HTTP/1.1\r\nHost: localhost\r\n")
 			}
 			_, _ = w.in.ReadByte() // until the server closes it, or the end
-			w.Close()
+			a.close(w)
 		}
 	})
 }
 
 // slow asks for much, again and again, and reads little of it.
 func (a *army) slow() {
-	n := size(1000, 200)
+	a.enough = a.holds(readers())
 	big := a.s.rawEcho(1).set("Mcp-Name", "big")
 	big.body = call{tool: "big", arguments: `{"bytes":262144}`}.frame(1, true)
 	raw := strings.Repeat(big.String(), 40) // more than the kernel takes for a connection
-	each(n, func(i int) {
+	a.each(readers(), func(i int) {
 		for !a.over() {
 			w := a.dial(i)
 			if w == nil {
@@ -183,7 +263,7 @@ func (a *army) slow() {
 				_, err = io.CopyN(io.Discard, w, 1000)
 				time.Sleep(100 * time.Millisecond)
 			}
-			w.Close()
+			a.close(w)
 		}
 	})
 }
@@ -193,7 +273,8 @@ func (a *army) hangUp() {
 	sleep := a.s.rawEcho(1).set("Mcp-Name", "sleep")
 	sleep.body = call{tool: "sleep", arguments: `{"ms":60000}`}.frame(1, true)
 	raws := []string{a.s.rawEcho(1).String(), sleep.String()}
-	each(500, func(i int) {
+	a.enough = func() bool { return atLeast(a.requests.Load(), hangers()) }
+	a.each(hangers(), func(i int) {
 		for !a.over() {
 			w := a.dial(i)
 			if w == nil {
@@ -206,20 +287,21 @@ func (a *army) hangUp() {
 			if tcp, ok := w.Conn.(*net.TCPConn); ok {
 				_ = tcp.SetLinger(0)
 			}
-			w.Close()
+			a.close(w)
 		}
 	})
 }
 
-// unknown sends session ids that the server has never made.
+// unknown sends session ids that the server has never made, and waits until it has refused them.
 func (a *army) unknown() {
 	const clients = 50
 	var limit atomic.Int64
-	limit.Store(int64(size(1_000_000, 20_000)))
+	limit.Store(int64(unknownIDs()))
+	a.enough = func() bool { return atLeast(a.responses.Load(), unknownIDs()) }
 	post := a.s.rawEcho(1).without("MCP-Protocol-Version").without("Mcp-Method").without("Mcp-Name")
 	post.body = call{tool: "echo", arguments: `{"text":"x"}`}.frame(1, false)
 	raw := post.with("Mcp-Session-Id: ????????????????????????").String()
-	each(clients, func(i int) {
+	a.each(clients, func(i int) {
 		a.send(i, 1e6, &limit, func() string {
 			return strings.Replace(raw, "????????????????????????", fmt.Sprintf("%024x", rand.Uint64()), 1)
 		})

@@ -37,13 +37,31 @@ type served struct {
 // ask lets each caller ask at its rate for a time, whether or not its earlier calls have been
 // answered. Latency counts from the moment at which the call was due.
 func (c *crowd) ask(d time.Duration) *served {
+	now := make(chan struct{})
+	close(now)
+	return c.askUntil(d, now)
+}
+
+// askUntil is ask for a time, and then until a channel is closed.
+func (c *crowd) askUntil(d time.Duration, ended <-chan struct{}) *served {
+	goOn := func(due, began time.Time) bool {
+		if due.Before(began.Add(d)) {
+			return true
+		}
+		select {
+		case <-ended:
+			return false
+		default:
+			return true
+		}
+	}
 	total := &served{statuses: map[int]int{}}
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	began := time.Now()
 	for i, one := range c.callers {
 		all.Go(func() {
-			for due := began.Add(c.every * time.Duration(i) / 10); due.Before(began.Add(d)); due = due.Add(c.every) {
+			for due := began.Add(c.every * time.Duration(i) / 10); goOn(due, began); due = due.Add(c.every) {
 				time.Sleep(time.Until(due))
 				all.Go(func() {
 					status, right := one.echo()
