@@ -21,6 +21,7 @@ type Limiter struct {
 	rules   []*limit
 	max     int // buckets
 	evicted func()
+	latest  time.Time // that a message had
 }
 
 // A limit is one rule with its buckets.
@@ -60,7 +61,9 @@ func New(rules []Rule, maxBuckets int, evicted func()) (*Limiter, error) {
 }
 
 // Check takes a token for a message from each rule that is about it. If one of the buckets is empty
-// it takes none, and returns the refusal with the longest wait; nil is yes. l may be nil.
+// it takes none, and returns the refusal with the longest wait; nil is yes. A time before that of an
+// earlier call counts as that one: a bucket that was set back would earn the same tokens again.
+// l may be nil.
 func (l *Limiter) Check(m *Message, now time.Time) *mcp.Refusal {
 	if l == nil {
 		return nil
@@ -69,6 +72,10 @@ func (l *Limiter) Check(m *Message, now time.Time) *mcp.Refusal {
 	taken := few[:0]
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if now.Before(l.latest) {
+		now = l.latest
+	}
+	l.latest = now
 	var refuses *limit
 	var wait time.Duration
 	for _, rule := range l.rules {

@@ -161,6 +161,17 @@ func TestARefusedMessageTakesNoTokenOfAnyRule(t *testing.T) {
 	require.Equal(t, State{Name: "short", Allowed: 10, Buckets: 11, Used: 1}, states[2])
 }
 
+// The time of a message is taken before the rules of admission run, so messages can come out of order.
+func TestAMessageThatComesLateEarnsNoTokens(t *testing.T) {
+	l := limiter(t, Rule{Name: "x", Requests: 10, Window: time.Second, Burst: 10})
+	m := call("192.0.2.1", "x")
+	passed := 0
+	for range 1000 {
+		passed += passes(l, 1, m, begin) + passes(l, 1, m, begin.Add(time.Second))
+	}
+	require.Equal(t, 11, passed, "one, and a full bucket a second later")
+}
+
 // An attacker with any number of keys takes neither memory nor tokens of others.
 func TestBucketsAreBounded(t *testing.T) {
 	evicted := 0
