@@ -135,7 +135,7 @@ func (e *Env) limits(srv *server.Server) server.Limits {
 func (e *Env) configure(srv *server.Server) error {
 	if err := srv.SetLimits(e.limits(srv)); err != nil {
 		if e.container != 0 && e.configured.limits(srv.ConfiguredLimits()).MaxMemory == 0 {
-			err = fmt.Errorf("%w (%s follows from the container: the container may use %d bytes)", err, limits.NameMemory, e.container)
+			err = fmt.Errorf("%w (%s is not set and follows from the container: the container may use %d bytes, so raise that)", err, limits.NameMemory, e.container)
 		}
 		return fmt.Errorf("service: %w", err)
 	}
