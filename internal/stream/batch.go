@@ -15,10 +15,12 @@ type Batch struct {
 }
 
 // NewBatch opens a batch whose answers leave on the stream. Until [Batch.Received] the array
-// does not leave. It must be called before the stream has an owner.
+// does not leave. If the stream is for a single answer, it must have no owner yet.
 func (st *Stream) NewBatch() *Batch {
 	b := &Batch{stream: st, open: 1}
-	st.single = false // an array may leave when the one request in it has left
+	if st.single { // a stream that others use already is not single
+		st.single = false // an array may leave when the one request in it has left
+	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.phase != failed {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -146,9 +148,10 @@ func holdBody(t *testing.T, e *endpoint, body string) (finish func() *httptest.R
 	go func() {
 		defer close(answered)
 		streamable.New(e.Core, streamable.Config{}).ServeHTTP(held, holder)
+		r.Close() // a handler that refuses the body does not read it
 	}()
 	_, err := io.WriteString(arriving, body[:len(body)-1])
-	require.NoError(t, err)
+	require.NoError(t, err, "the body is refused")
 	return func() *httptest.ResponseRecorder {
 		_, err := io.WriteString(arriving, body[len(body)-1:])
 		require.NoError(t, err)
@@ -173,9 +176,11 @@ func TestPendingBodiesAreBounded(t *testing.T) {
 	require.Equal(t, answer(1, "echo"), body, "a small body has its room")
 
 	require.Equal(t, answer(1, "echo"), finish().Body.String())
+	e.roomReturns()
 	_, body = e.post(large, modernHeaders("tools/call", "echo")...)
 	require.Equal(t, answer(1, "echo"), body, "the room was given back")
 
+	e.roomReturns()
 	finish = holdBody(t, e, large)
 	require.NoError(t, e.Core.Shutdown(t.Context()))
 	res, body = e.post(large, modernHeaders("tools/call", "echo")...)
@@ -188,6 +193,16 @@ func TestPendingBodiesAreBounded(t *testing.T) {
 	require.NotZero(t, c.LimitsReached[limits.NameBodyBytes])
 	require.NotZero(t, c.ExchangesRefused[mcp.RefuseOverload])
 	require.NotZero(t, c.ExchangesRefused[mcp.RefuseShuttingDown])
+}
+
+// roomReturns waits until no message takes room. An answer can arrive before its request is over.
+func (e *endpoint) roomReturns() {
+	e.t.Helper()
+	require.Eventually(e.t, func() bool {
+		shares := e.Core.Snapshot().Shares
+		i := slices.IndexFunc(shares, func(s session.ShareInfo) bool { return s.Limit == limits.NameBodyBytes })
+		return shares[i].Used == 0
+	}, time.Minute, time.Millisecond)
 }
 
 // Every exchange that is refused before its message is read is counted.

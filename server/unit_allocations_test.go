@@ -1,3 +1,5 @@
+//go:build !race
+
 package server_test
 
 import (
@@ -109,7 +111,7 @@ func (r *memoryRig) inFlight(state string, n int) {
 // What one unit of a limit takes is no more than what docs/limits.md says: with a connection of
 // its own, if it needs one. Stacks count after the collections that shrink them: near the memory
 // limit of the runtime there are many.
-func TestUnitsTakeWhatTheyMayTake(t *testing.T) {
+func TestUnitAllocationsAreBounded(t *testing.T) {
 	const n = 400
 	cost := func(name string) int {
 		parts := limits.Parts()
