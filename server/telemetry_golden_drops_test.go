@@ -193,7 +193,7 @@ func dropScenes() []scene {
 			release := s.part()
 			w := s.web()
 			w.start("POST", oldParting, w.session()).drop()
-			later()
+			slowly() // the loss is seen before the last word
 			close(release)
 		},
 	}, {

@@ -103,7 +103,11 @@ func (n *names) writeSpan(b *strings.Builder, s sdktrace.ReadOnlySpan) {
 		fmt.Fprintf(b, "  lasted: %v\n", lasted)
 	}
 	n.writeAttributes(b, "  ", s.Attributes())
-	for _, e := range s.Events() {
+	// Two goroutines may add their events in the same moment.
+	events := slices.SortedStableFunc(slices.Values(s.Events()), func(a, b sdktrace.Event) int {
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for _, e := range events {
 		fmt.Fprintf(b, "  event after %v: %s\n", e.Time.Sub(s.StartTime()).Round(time.Microsecond), e.Name)
 		n.writeAttributes(b, "    ", e.Attributes)
 	}

@@ -68,6 +68,9 @@ func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 		st.Own((*answer)(r), r.opener())
 	}
 	c.hooks.at(pointAdmitted, r)
+	if r.queued {
+		r.placed()
+	}
 	go r.run()
 	if r.decided != nil && r.onByteStream() {
 		<-r.decided // messages after a handshake may rely on it

@@ -69,10 +69,25 @@ func (r *Request) unqueue() {
 	}
 }
 
+// A placing says whether a request that may lose its place in the queue is in the tables. Others
+// know of the place before it is.
+const (
+	entering int32 = iota
+	entered
+	displacedEarly
+)
+
+// placed notes that the request is in the tables. If it has lost its place already, it is answered.
+func (r *Request) placed() {
+	if !r.placing.CompareAndSwap(entering, entered) {
+		r.displace()
+	}
+}
+
 // displace answers a request that has lost its place in the queue, unless its handler is about
-// to be called.
+// to be called. If it is not in the tables yet, it is answered when it is: see [Request.placed].
 func (r *Request) displace() {
-	if !r.hold() {
+	if r.placing.CompareAndSwap(entering, displacedEarly) || !r.hold() {
 		return
 	}
 	defer r.release()

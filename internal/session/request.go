@@ -39,6 +39,7 @@ type Request struct {
 	slots   slots
 	caller  *share.Caller // to whom its slots and its place in the queue are counted
 	place   *share.Place  // in the queue, if it had to wait
+	placing atomic.Int32  // whether it is in the tables, see [Request.placed]
 	orphan  atomic.Pointer[time.Timer]
 	// acknowledged is when it has become a subscription, in ns after the arrival; 0 is not yet.
 	acknowledged atomic.Int64

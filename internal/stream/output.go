@@ -224,6 +224,7 @@ func (st *Stream) shed() {
 		st.signal()
 		return
 	}
+	st.cutOff = true
 	if w := &st.wire; w.sink != nil && w.writing {
 		w.sink.SetWriteDeadline(time.Now())
 	}

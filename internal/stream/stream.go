@@ -35,6 +35,7 @@ type Stream struct {
 	logging   logging
 	owners    []Owner // those whom the loss of the stream concerns
 	lost      bool    // Lost was called, and there was nothing to resume
+	cutOff    bool    // the budget of the output is used up, and this stream gives back what it holds
 
 	// The usual exchange has one request and one answer: room for them.
 	queued [1]*Message
@@ -163,6 +164,9 @@ func (st *Stream) Fail(reason mcp.DropReason) {
 	if st.phase == failed {
 		st.mu.Unlock()
 		return
+	}
+	if st.cutOff {
+		reason = mcp.DropOverload // whoever tells it first
 	}
 	st.phase, st.failed = failed, reason
 	dropped := st.empty()

@@ -207,9 +207,13 @@ func (st *Stream) lose(batch []*Message, done bool, err error) {
 	reason := st.stopped()
 	known := reason != "" && st.failed == ""
 	timedOut := st.lost && reason == mcp.DropBrokenPeer && WriteReason(err) == mcp.DropWriteTimeout
+	cutOff := st.cutOff
 	st.mu.Unlock()
 	if reason == "" || reason == mcp.DropStreamGone && !known || timedOut {
 		reason = WriteReason(err)
+	}
+	if cutOff {
+		reason = mcp.DropOverload
 	}
 	if w := (*WriteError)(nil); !errors.As(err, &w) {
 		st.host.Logger.Error("write.unclassified", "transport", st.cfg.Transport,
