@@ -97,26 +97,33 @@ const evictPause = 5 * time.Millisecond
 // evict closes idle connections, and reports whether there were any. It closes several, because
 // it has to look at all connections.
 func (l *connections) evict(newcomer *share.Caller) bool {
-	var idle []*connection
+	type candidate struct {
+		*connection
+		since int64 // its idle then
+	}
+	var idle []candidate
 	l.mu.Lock()
 	if now := time.Now(); now.Sub(l.looked) >= evictPause {
 		l.looked = now
 		for c := range l.open {
-			if c.idle.Load() != 0 {
-				idle = append(idle, c)
+			if since := c.idle.Load(); since != 0 {
+				idle = append(idle, candidate{c, since})
 			}
 		}
 	}
 	l.mu.Unlock()
 	has := l.places.Held(newcomer)
-	idle = slices.DeleteFunc(idle, func(c *connection) bool { return l.places.Held(c.caller) < has })
-	slices.SortFunc(idle, func(a, b *connection) int { return cmp.Compare(a.idle.Load(), b.idle.Load()) })
-	idle = idle[:min(len(idle), 1+l.size/64)]
-	for _, c := range idle {
-		l.reached(limits.NameConnections)
-		c.Close()
+	idle = slices.DeleteFunc(idle, func(c candidate) bool { return l.places.Held(c.caller) < has })
+	slices.SortFunc(idle, func(a, b candidate) int { return cmp.Compare(a.since, b.since) })
+	closed := false
+	for _, c := range idle[:min(len(idle), 1+l.size/64)] {
+		if c.idle.Load() == c.since { // it has not got a request meanwhile
+			l.reached(limits.NameConnections)
+			c.Close()
+			closed = true
+		}
 	}
-	return len(idle) > 0
+	return closed
 }
 
 // Close closes the connection and gives its place back.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/share"
 )
 
 // serveConnections serves HTTP on a listener with so many places. A request for /wait is answered
@@ -98,6 +100,35 @@ func TestBusyConnectionsAreNotClosed(t *testing.T) {
 	for range 3 {
 		require.NoError(t, <-answers)
 	}
+}
+
+// A connection that gets a request after it was chosen to be closed is not closed.
+func TestConnectionsThatBecomeBusyAreNotClosed(t *testing.T) {
+	const size = 64 // two connections are closed at once
+	var second *connection
+	reached := 0
+	l := newConnections(nil, size, func(string) {
+		reached++
+		noteState(second, http.StateActive) // while the first one is closed
+	})
+	open := func(idleSince int64) *connection {
+		server, client := net.Pipe()
+		t.Cleanup(func() { client.Close() })
+		caller := l.table.Get(share.KeyOf(nil, share.AddrOf("192.0.2.1:1")))
+		require.True(t, l.places.TryAcquire(caller))
+		c := l.add(server, caller)
+		c.idle.Store(idleSince)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	first := open(1)
+	second = open(2)
+	newcomer := l.table.Get(share.KeyOf(nil, share.AddrOf("192.0.2.2:1")))
+	defer newcomer.Release()
+	require.True(t, l.evict(newcomer))
+	require.True(t, first.closed.Load())
+	require.False(t, second.closed.Load())
+	require.Equal(t, 1, reached)
 }
 
 // All places come back when the connections have gone.
