@@ -9,6 +9,11 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
+// maxStreams is the number of requests that an HTTP/2 connection carries at once. Requests whose
+// bodies have not arrived are bounded by connections alone, so there are few of them; a proxy that
+// needs more opens more connections. The default of net/http is 250.
+const maxStreams = 32
+
 // newEndpoint makes the handlers of the MCP listener: the endpoint with the program's middleware, and
 // the program's routes.
 func (p *process) newEndpoint() (*endpoint, error) {
@@ -36,6 +41,7 @@ func (p *process) newEndpoint() (*endpoint, error) {
 		e.http.Protocols = new(http.Protocols)
 		e.http.Protocols.SetHTTP1(true)
 		e.http.Protocols.SetUnencryptedHTTP2(true)
+		e.http.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams}
 	}
 	return e, nil
 }

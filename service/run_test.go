@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -286,6 +288,31 @@ func TestH2C(t *testing.T) {
 	assert.Equal(t, "two", r.call("echo", `{"text":"two"}`).text())
 	r.client = one
 	assert.Equal(t, "one", r.call("echo", `{"text":"one"}`).text())
+}
+
+// A connection of HTTP/2 carries a few requests at once, because it counts as one connection.
+func TestH2CBoundsTheRequestsOfAConnection(t *testing.T) {
+	srv, _ := newGated(t, false)
+	r := start(t, srv, "--h2c")
+	c, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(r.MCP, "http://"), "/mcp"))
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+	_, err = io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00") // and no settings
+	require.NoError(t, err)
+	head := make([]byte, 9) // of a frame: three bytes of length, type, flags, stream
+	_, err = io.ReadFull(c, head)
+	require.NoError(t, err)
+	require.EqualValues(t, 4, head[3], "SETTINGS comes first")
+	settings := make([]byte, int(head[1])<<8|int(head[2]))
+	_, err = io.ReadFull(c, settings)
+	require.NoError(t, err)
+	got := map[uint16]uint32{}
+	for s := settings; len(s) > 0; s = s[6:] {
+		got[binary.BigEndian.Uint16(s)] = binary.BigEndian.Uint32(s[2:])
+	}
+	const maxConcurrentStreams = 3
+	require.EqualValues(t, 32, got[maxConcurrentStreams], "%v", got)
 }
 
 // A stream that stands may end with the process, when it is too late to say that its
