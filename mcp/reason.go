@@ -89,6 +89,7 @@ const (
 	RefuseContentEncoding RefuseReason = "content_encoding" // the body is compressed
 	RefuseVersion         RefuseReason = "version"          // the version header names no known revision
 	RefuseHeader          RefuseReason = "header"           // a header is repeated, or differs from the body
+	RefuseTooManyHeaders  RefuseReason = "too_many_headers" // there are more lines than the limit allows
 )
 
 // Reasons that lie in the body, the session, or the state of the server.
@@ -113,8 +114,8 @@ const (
 func RefuseReasons() []RefuseReason {
 	return []RefuseReason{
 		RefuseHost, RefuseOrigin, RefuseAuthentication, RefuseMethod, RefuseAccept, RefuseContentType, RefuseContentEncoding,
-		RefuseVersion, RefuseHeader, RefuseBody, RefuseBodyTimeout, RefuseOverload, RefuseSessionUnknown, RefuseConflict,
-		RefuseShuttingDown, RefuseNoFlush, RefuseEventUnknown, RefuseEventStore,
+		RefuseVersion, RefuseHeader, RefuseTooManyHeaders, RefuseBody, RefuseBodyTimeout, RefuseOverload, RefuseSessionUnknown,
+		RefuseConflict, RefuseShuttingDown, RefuseNoFlush, RefuseEventUnknown, RefuseEventStore,
 	}
 }
 

@@ -43,6 +43,9 @@ type Limits struct {
 	// MaxConnections bounds the connections of the MCP listener of package service (default
 	// 16 384).
 	MaxConnections int
+	// MaxHeaders bounds the lines of the header of one HTTP request (default 100). A line of a few
+	// bytes takes a hundred in memory.
+	MaxHeaders int
 	// MaxSessions bounds the legacy sessions (default 10 000).
 	MaxSessions int
 	// MaxSubscriptions bounds the open subscriptions of the process (default 10 000: over

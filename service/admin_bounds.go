@@ -11,6 +11,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/report"
+	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -35,6 +36,14 @@ func (b *adminBounds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *adminBounds) serve(out *boundedWriter, r *http.Request) {
+	if streamable.HeaderLines(r.Header) > b.limits.MaxHeaders {
+		b.reached(limits.NameHeaders)
+		r.Header = http.Header{} // the request lives until its answer is read
+		out.Header().Set("Connection", "close")
+		plain(out, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the header has more than %d lines: %s is reached",
+			b.limits.MaxHeaders, limits.NameHeaders))
+		return
+	}
 	switch {
 	case r.ContentLength == 0:
 	case b.takesBody != nil && b.takesBody(r):

@@ -249,7 +249,7 @@ func TestAdminRollingDeadlines(t *testing.T) {
 				reached := map[string]int{}
 				handled := make(chan int, 1)
 				r, end := newAdminRig(t, &http.Server{Handler: &adminBounds{
-					limits:  server.Limits{WriteTimeout: timeout, MaxAdminRequests: 1},
+					limits:  server.Limits{WriteTimeout: timeout, MaxAdminRequests: 1, MaxHeaders: 9},
 					reached: func(limit string) { reached[limit]++ },
 					next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 						wrote := 0
@@ -311,7 +311,7 @@ func TestAdminEndOfALongAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reached, handled := map[string]int{}, make(chan struct{})
 		r, end := newAdminRig(t, &http.Server{Handler: &adminBounds{
-			limits:  server.Limits{WriteTimeout: time.Second, MaxAdminRequests: 1},
+			limits:  server.Limits{WriteTimeout: time.Second, MaxAdminRequests: 1, MaxHeaders: 9},
 			reached: func(limit string) { reached[limit]++ },
 			next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				defer close(handled)
@@ -345,7 +345,7 @@ func TestAdminHandlersWithDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		r, end := newAdminRig(t, &http.Server{Handler: &adminBounds{
-			limits:  server.Limits{WriteTimeout: timeout, MaxAdminRequests: 1},
+			limits:  server.Limits{WriteTimeout: timeout, MaxAdminRequests: 1, MaxHeaders: 9},
 			reached: func(limit string) { t.Errorf("%s is counted", limit) },
 			next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				assert.NoError(t, http.NewResponseController(w).SetWriteDeadline(begun.Add(own)))

@@ -112,7 +112,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Addr: "127.0.0.1:8080", Path: "/mcp", AdminAddr: "127.0.0.1:9464",
-		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 		DrainTimeout: 20 * time.Second, FlushTimeout: 3 * time.Second,
 		Flight:   defaultFlight(),
 		LogLevel: slog.LevelInfo, LogFormat: "text",

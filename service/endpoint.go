@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
 )
@@ -36,7 +37,7 @@ func (p *process) newEndpoint() (*endpoint, error) {
 			return nil, err
 		}
 	}
-	e.http = p.newHTTP(p.leaving(mux))
+	e.http = p.newHTTP(p.leaving(p.fewHeaders(e.mcp, mux)))
 	if p.cfg.H2C {
 		e.http.Protocols = new(http.Protocols)
 		e.http.Protocols.SetHTTP1(true)
@@ -44,6 +45,19 @@ func (p *process) newEndpoint() (*endpoint, error) {
 		e.http.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams}
 	}
 	return e, nil
+}
+
+// fewHeaders hands requests with too many headers to the endpoint, which refuses them, before the
+// program's middleware and routes hold them.
+func (p *process) fewHeaders(endpoint, next http.Handler) http.Handler {
+	most := p.srv.Limits().MaxHeaders
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if streamable.HeaderLines(r.Header) > most {
+			endpoint.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // leaving closes each connection after its answer while the process drains. A client that keeps

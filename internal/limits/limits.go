@@ -22,6 +22,7 @@ type Limits struct {
 	MaxQueue, MaxQueuePerSession                                 int
 	MaxUnread                                                    int
 	MaxConnections                                               int
+	MaxHeaders                                                   int
 	MaxSessions                                                  int
 	MaxSubscriptions, MaxResourceSubscriptions                   int
 	MaxPendingUpdates                                            int

@@ -48,6 +48,7 @@ const (
 	NameQueueSession          = "max_queue_per_session"
 	NameUnread                = "max_unread"
 	NameConnections           = "max_connections"
+	NameHeaders               = "max_headers"
 	NameSessions              = "max_sessions"
 	NameSubscriptions         = "max_subscriptions"
 	NameOutbound              = "max_outbound"
@@ -114,6 +115,7 @@ var table = []Bound{
 	{NameQueueSession, 1024, "requests", "requests of one session that wait for a slot", true},
 	{NameUnread, 16_384, "exchanges", "modern HTTP exchanges whose answer waits for its reader", true},
 	{NameConnections, 16_384, "connections", "connections of the MCP listener", true},
+	{NameHeaders, 100, "lines", "header of one HTTP request", true},
 	{NameSessions, 10_000, "sessions", "legacy HTTP sessions", true},
 	{NameSubscriptions, 10_000, "subscriptions", "open subscriptions of the process", true},
 	{NameResourceSubscriptions, 1000, "resources", "resources that one subscription or legacy session is about", true},

@@ -16,6 +16,8 @@ func (c *Core) RefuseExchange(ctx context.Context, reason mcp.RefuseReason, attr
 	switch reason {
 	case mcp.RefuseBodyTimeout:
 		c.ledger.limitReached(limits.NameBodyTimeout)
+	case mcp.RefuseTooManyHeaders:
+		c.ledger.limitReached(limits.NameHeaders)
 	case mcp.RefuseOverload:
 		c.ledger.limitReached(limits.NameBodyBytes)
 	}

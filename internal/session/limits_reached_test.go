@@ -125,7 +125,8 @@ var provocations = map[string]provocation{
 		w.calls(w.connect(true), 1)
 		time.Sleep(time.Second)
 	}},
-	// The transport notices these two, and tells.
+	// The transport notices these, and tells.
+	limits.NameHeaders: {limits.Limits{}, func(w *world) { w.core.RefuseExchange(w.t.Context(), mcp.RefuseTooManyHeaders) }},
 	limits.NameBodyBytes: {limits.Limits{MaxBodyBytesPending: 1}, func(w *world) {
 		body := w.core.NewBody(nil)
 		defer body.Release()

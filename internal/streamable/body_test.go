@@ -227,6 +227,8 @@ func TestRefusedExchangesAreCounted(t *testing.T) {
 		{"identity and gzip", "POST", "{}", []header{"Content-Encoding: identity, gzip"}, 415, mcp.RefuseContentEncoding},
 		{"gzip in a second header", "POST", "{}", []header{"Content-Encoding: identity", "Content-Encoding! br"}, 415, mcp.RefuseContentEncoding},
 		{"identity", "POST", "{}", []header{"Content-Encoding: Identity"}, 400, ""},
+		{"too many headers", "POST", "{}", slices.Repeat([]header{"X-Line! 1"}, 101), 431, mcp.RefuseTooManyHeaders},
+		{"many headers", "POST", "{}", slices.Repeat([]header{"X-Line! 1"}, 90), 400, ""},
 		{"version", "POST", response, []header{gone, "Mcp-Protocol-Version: 1999-01-01"}, 400, mcp.RefuseVersion},
 		{"GET of an unknown session", "GET", "", []header{gone}, 404, mcp.RefuseSessionUnknown},
 		{"DELETE of an unknown session", "DELETE", "", []header{gone}, 404, mcp.RefuseSessionUnknown},

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -108,4 +109,21 @@ func DecodeHeaderValue(v string) (string, bool) {
 	}
 	text, err := base64.StdEncoding.Strict().DecodeString(body)
 	return string(text), err == nil
+}
+
+// HeaderLines returns the number of lines of a header. [http.Request] has taken some out, such as
+// Host.
+func HeaderLines(h http.Header) (n int) {
+	for _, values := range h {
+		n += len(values)
+	}
+	return n
+}
+
+// refuseHeaders refuses a request with too many headers. It lets go of them first, because the
+// request lives until its answer is sent and the rest of its body has arrived.
+func (x *exchange) refuseHeaders() {
+	x.r.Header = http.Header{"User-Agent": {x.r.UserAgent()}}
+	x.refuse(http.StatusRequestHeaderFieldsTooLarge, mcp.RefuseTooManyHeaders, invalid("the header has more than %d lines: %s is reached",
+		x.core.Limits().MaxHeaders, limits.NameHeaders).WithData(mcp.ErrorData{Limit: limits.NameHeaders}))
 }

@@ -46,3 +46,24 @@ func TestResponsesDoNotShareHeaders(t *testing.T) {
 		require.Equal(t, form, typeOf(form, plain))
 	}
 }
+
+// A request with too many headers is refused, whatever their names are, and lets go of them: it
+// lives until the rest of its body has come.
+func TestTooManyHeadersAreLetGo(t *testing.T) {
+	f := newFake(t, limits.Limits{MaxHeaders: 5})
+	h := streamable.New(f.Core, streamable.Config{})
+	for name, header := range map[string]http.Header{
+		"values": {"User-Agent": {"tester"}, "X": {"1", "2", "3", "4", "5"}},
+		"names":  {"User-Agent": {"tester"}, "A": {""}, "B": {""}, "C": {""}, "D": {""}, "E": {""}},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("{}"))
+		r.Header = header
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, 431, w.Code, name)
+		require.JSONEq(t, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"the header has more than 5 lines: max_headers is reached",`+
+			`"data":{"limit":"max_headers"}}}`, w.Body.String())
+		require.LessOrEqual(t, len(r.Header), 1, name)
+	}
+	require.EqualValues(t, 2, f.Conserved().LimitsReached[limits.NameHeaders])
+}

@@ -17,6 +17,10 @@ func (h *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{Endpoint: h, w: w, r: r, rc: *http.NewResponseController(w)}
 	x.bound()
 	x.conn = h.connOf(r)
+	if HeaderLines(r.Header) > h.core.Limits().MaxHeaders {
+		x.refuseHeaders()
+		return
+	}
 	if reason := h.edge.check(r); reason != "" {
 		x.refuse(http.StatusForbidden, reason, invalid("%s", forbidden(r, reason)))
 		return
