@@ -111,7 +111,7 @@ func (f finding) message() string {
 	case *kind.Type:
 		return "must be " + anyOfTypes(k.Want) + ", got " + k.Got
 	case *kind.Required:
-		return "missing required property " + strconv.Quote(f.Name)
+		return "missing required property " + quoted(f.Name)
 	case *kind.AdditionalProperties:
 		return "unknown property " + named(f.Name)
 	case *kind.PropertyNames:
@@ -137,7 +137,7 @@ func (f finding) message() string {
 		}
 		return "must be a valid " + k.Want
 	case *kind.Pattern:
-		return "must match the pattern " + k.Want
+		return "must match the pattern " + shortened(k.Want)
 	case *kind.Dependency:
 		return dependent(k.Prop, k.Missing)
 	case *kind.DependentRequired:
@@ -169,6 +169,7 @@ func (f finding) named() bool {
 // causes sums up why no alternative matches. Paths start at the value itself.
 func (f finding) causes() string {
 	var texts []string
+	size := 0
 	for _, found := range f.Causes {
 		cause := finding(found)
 		text := cause.message()
@@ -177,8 +178,9 @@ func (f finding) causes() string {
 		}
 		if !slices.Contains(texts, text) {
 			texts = append(texts, text)
+			size += len(text)
 		}
-		if len(texts) == maxFaults { // more than fit into a message
+		if size > maxMessageBytes {
 			break
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
@@ -60,7 +61,7 @@ func rangeMessage(k any) string {
 }
 
 func dependent(because string, missing []string) string {
-	return "missing property " + joined(missing, ", ", strconv.Quote) + ", required because " + strconv.Quote(because) + " is present"
+	return "missing property " + joined(missing, ", ", quoted) + ", required because " + quoted(because) + " is present"
 }
 
 // anyOfTypes is "an integer" or "a string or null", with null at the end.
@@ -87,14 +88,30 @@ func oneOfValues(values []any) string {
 	return "one of " + joined(values, ", ", literal)
 }
 
-// joined returns the words for each of several things, with sep between them.
+// maxMessageBytes is more than a message has room for. A schema may have thousands of values in an
+// enum, or long texts: the words of a fault end here, before [fault] cuts them.
+const maxMessageBytes = maxMessage * utf8.UTFMax
+
+// joined returns the words for each of several things, with sep between them, up to where they fill
+// a message.
 func joined[T any](things []T, sep string, word func(T) string) string {
-	words := make([]string, len(things))
+	var b strings.Builder
 	for i, thing := range things {
-		words[i] = word(thing)
+		if i > 0 {
+			b.WriteString(sep)
+		}
+		if b.WriteString(word(thing)); b.Len() > maxMessageBytes {
+			break
+		}
 	}
-	return strings.Join(words, sep)
+	return b.String()
 }
+
+// shortened returns as much of a text as fills a message.
+func shortened(text string) string { return text[:min(len(text), maxMessageBytes)] }
+
+// quoted quotes a text of the schema, or as much of it as fills a message.
+func quoted(text string) string { return strconv.Quote(shortened(text)) }
 
 // literal writes a value of the schema (never of the input) as JSON would.
 func literal(v any) string {
@@ -102,7 +119,7 @@ func literal(v any) string {
 	case nil:
 		return "null"
 	case string:
-		return strconv.Quote(v)
+		return quoted(v)
 	case []any:
 		return "the array the schema gives"
 	case map[string]any:

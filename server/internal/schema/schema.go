@@ -205,7 +205,11 @@ func compileDoc(doc any, from origin) (*jsv.Schema, *evaluate.Program, error) {
 		return compiled, program, err
 	}
 	if invalid, ok := invalidSchema(err); ok {
-		return nil, nil, fmt.Errorf("is not a valid JSON Schema: %s", joined(schemaFaults(invalid, doc), "; ", Fault.String))
+		var lines []string
+		for _, f := range schemaFaults(invalid, doc) {
+			lines = append(lines, f.String())
+		}
+		return nil, nil, fmt.Errorf("is not a valid JSON Schema: %s", strings.Join(lines, "; "))
 	}
 	return nil, nil, fmt.Errorf("cannot be compiled: %w", err)
 }
