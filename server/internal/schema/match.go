@@ -25,7 +25,7 @@ const maxMismatches = 8
 // with JSON methods such as jsontext.Value), and below schemas that say nothing about their
 // value, such as true.
 func (s *Schema) Match(t reflect.Type, allowUnmatched bool) error {
-	m := matcher{unmatched: allowUnmatched, seen: map[string]bool{}}
+	m := matcher{unmatched: allowUnmatched, seen: map[string]bool{}, known: map[*jsv.Schema]kinds{}}
 	m.visit(t, nodes{{s.compiled, true}}, nil)
 	if len(m.found) == 0 {
 		return nil
@@ -43,6 +43,7 @@ type matcher struct {
 	unmatched bool
 	seen      map[string]bool // pairs that were compared before: both sides may be recursive
 	found     []string
+	known     map[*jsv.Schema]kinds // what each schema allows: many references may lead to one
 }
 
 func (m *matcher) report(path []string, format string, args ...any) {
@@ -121,7 +122,7 @@ func (m *matcher) visit(t reflect.Type, n nodes, path []string) {
 	if kinds == 0 || n.empty() {
 		return
 	}
-	has := n.kinds()
+	has := m.kinds(n)
 	switch {
 	case has&kinds == 0:
 		m.report(path, "the schema has %s, the Go type %v is %s: change one of them", has, t, kinds)
@@ -234,13 +235,13 @@ func (n nodes) byPattern(name string) (sub nodes) {
 
 // kinds returns the JSON types that flat nodes allow. Alternatives count only if there is
 // nothing that the value must satisfy, and then together.
-func (n nodes) kinds() kinds {
+func (m *matcher) kinds(n nodes) kinds {
 	all, some := kinds(allKinds), kinds(0)
 	for _, of := range n {
 		if of.must {
-			all &= kindsOf(of.schema, nil)
+			all &= m.kindsOf(of.schema)
 		} else {
-			some |= kindsOf(of.schema, nil)
+			some |= m.kindsOf(of.schema)
 		}
 	}
 	if len(n) > 0 && !n[0].must {
@@ -249,15 +250,26 @@ func (n nodes) kinds() kinds {
 	return all
 }
 
-// kindsOf returns the JSON types that a schema allows. inside are the schemas around it.
-func kindsOf(s *jsv.Schema, inside []*jsv.Schema) kinds {
-	if s == nil || slices.Contains(inside, s) {
+// kindsOf returns the JSON types that a schema allows. If it leads to itself without a step into the
+// value, they may be too many.
+func (m *matcher) kindsOf(s *jsv.Schema) kinds {
+	if s == nil {
 		return allKinds
 	}
+	k, known := m.known[s]
+	if !known {
+		m.known[s] = allKinds // if it is asked for again inside of itself
+		k = m.combinedKinds(s)
+		m.known[s] = k
+	}
+	return k
+}
+
+// combinedKinds returns the JSON types that all keywords of a schema allow.
+func (m *matcher) combinedKinds(s *jsv.Schema) kinds {
 	if s.Bool != nil && !*s.Bool {
 		return 0
 	}
-	inside = append(inside, s)
 	k := kinds(allKinds)
 	if s.Types != nil {
 		k = 0
@@ -280,7 +292,7 @@ func kindsOf(s *jsv.Schema, inside []*jsv.Schema) kinds {
 		k &= some
 	}
 	for _, all := range append([]*jsv.Schema{s.Ref, s.RecursiveRef, dynamic(s)}, s.AllOf...) {
-		k &= kindsOf(all, inside)
+		k &= m.kindsOf(all)
 	}
 	for _, alternatives := range [][]*jsv.Schema{s.AnyOf, s.OneOf} {
 		if len(alternatives) == 0 {
@@ -288,7 +300,7 @@ func kindsOf(s *jsv.Schema, inside []*jsv.Schema) kinds {
 		}
 		var some kinds
 		for _, one := range alternatives {
-			some |= kindsOf(one, inside)
+			some |= m.kindsOf(one)
 		}
 		k &= some
 	}

@@ -1,8 +1,10 @@
 package schema_test
 
 import (
+	"fmt"
 	"net/netip"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -173,6 +175,28 @@ func TestMatchOfRecursiveTypesEnds(t *testing.T) {
 		s, err := schema.Parse(jsontext.Value(raw))
 		require.NoError(t, err)
 		if err = s.Match(reflect.TypeFor[node](), false); want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, want)
+		}
+	}
+}
+
+// Each definition refers to the next one twice. A walk along all 2^60 ways to the last one never ends.
+func TestMatchLooksAtADefinitionOnce(t *testing.T) {
+	var defs strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&defs, `"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i, i+1, i+1)
+	}
+	for last, want := range map[string]string{
+		`{"type":"object"}`:     "",
+		`{"type":"string"}`:     "/: the schema has string",
+		`{"$ref":"#/$defs/d0"}`: "",
+	} {
+		s, err := schema.Parse(jsontext.Value(`{"$ref":"#/$defs/d0","$defs":{` + defs.String() + `"d60":` + last + `}}`))
+		require.NoError(t, err)
+		err = s.Match(reflect.TypeFor[map[string]any](), false)
+		if want == "" {
 			require.NoError(t, err)
 		} else {
 			require.ErrorContains(t, err, want)
