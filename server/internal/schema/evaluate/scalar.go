@@ -20,8 +20,13 @@ func (r *run) string(t *textRules, v uint32) bool {
 			ok = r.fail(func() any { return &kind.MaxLength{Got: length, Want: *t.maxLength} }) && ok
 		}
 	}
-	if t.pattern != nil && (ok || r.collects()) && !r.matches(t.pattern, text) {
-		ok = r.fail(func() any { return &kind.Pattern{Want: t.pattern.text} })
+	if t.pattern != nil && (ok || r.collects()) {
+		if !ok {
+			text = r.doc.text(v) // the path of a finding may have taken its place
+		}
+		if !r.matches(t.pattern, text) {
+			ok = r.fail(func() any { return &kind.Pattern{Want: t.pattern.text} })
+		}
 	}
 	return ok
 }
