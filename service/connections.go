@@ -2,6 +2,8 @@ package service
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"net"
 	"net/http"
 	"slices"
@@ -18,12 +20,20 @@ import (
 // [share.Pool]. Over the bound it closes connections that are idle, the ones that are idle longest
 // first, of addresses that have no less than the one of the new connection. If there are none it
 // closes the new connection.
+//
+// It also bounds the connections on which a large head arrives, until its request has a handler: its
+// headers take a multiple of their bytes in memory. The addresses share these places too. A head that
+// gets none within the time for heads loses its connection.
 type connections struct {
 	net.Listener
-	table   *share.Table
-	places  *share.Pool
-	size    int
-	reached func(limit string)
+	table  *share.Table
+	places *share.Pool
+	// heads has the places of connections on which a head of more than freeHead arrives, and
+	// headTime is how long one waits for a place.
+	heads    *share.Pool
+	headTime time.Duration
+	size     int
+	reached  func(limit string)
 
 	mu     sync.Mutex // guards the rest
 	open   map[*connection]struct{}
@@ -38,12 +48,29 @@ type connection struct {
 	// idle is when it became idle, in ns since 1970; 0 while it serves a request.
 	idle   atomic.Int64
 	closed atomic.Bool
+
+	mu    sync.Mutex // guards the rest
+	head  int        // bytes that came since it was idle
+	large bool       // it has a place of heads
+	// stopWaiting ends the wait for such a place; nil before there is one.
+	stopWaiting context.CancelFunc
 }
 
-func newConnections(l net.Listener, size int, reached func(limit string)) *connections {
+const (
+	// freeHead is the size in bytes up to which a head needs no place: net/http reads that much at once.
+	freeHead = 4 << 10
+	// headShare is the part of the connections that may have a larger head, one of so many, and
+	// fewestHeads what they are at least.
+	headShare, fewestHeads = 64, 32
+)
+
+var errTooManyHeads = errors.New("service: too many large heads arrive at once")
+
+func newConnections(l net.Listener, size int, headTime time.Duration, reached func(limit string)) *connections {
 	table := share.NewTable()
 	return &connections{
 		Listener: l, table: table, places: table.Pool(size), size: size, reached: reached, open: map[*connection]struct{}{},
+		heads: share.NewPool(max(fewestHeads, size/headShare)), headTime: headTime,
 	}
 }
 
@@ -126,9 +153,61 @@ func (l *connections) evict(newcomer *share.Caller) bool {
 	return closed
 }
 
-// Close closes the connection and gives its place back.
+// Read implements net.Conn.
+func (c *connection) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && c.idle.Load() != 0 && !c.headGrows(n) {
+		c.of.reached(limits.NameConnections)
+		c.Close()
+		return 0, errTooManyHeads
+	}
+	return n, err
+}
+
+// headGrows counts bytes of a head. A large head waits for a place; headGrows reports whether it has
+// got one in time.
+func (c *connection) headGrows(n int) bool {
+	c.mu.Lock()
+	c.head += n
+	if c.head <= freeHead || c.large || c.closed.Load() {
+		c.mu.Unlock()
+		return true
+	}
+	ctx, stop := context.WithTimeout(context.Background(), c.of.headTime)
+	c.stopWaiting = stop
+	defer c.caller.Hold().Release() // Close may come first
+	c.mu.Unlock()
+	defer stop()
+	if c.of.heads.Acquire(ctx, c.caller) != nil {
+		return c.closed.Load() // then nothing is to be counted
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.large = !c.closed.Load(); !c.large {
+		c.of.heads.Release(c.caller)
+	}
+	return true
+}
+
+// headEnds gives the place of a large head back.
+func (c *connection) headEnds() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.head = 0; c.large {
+		c.large = false
+		c.of.heads.Release(c.caller)
+	}
+}
+
+// Close closes the connection and gives its places back.
 func (c *connection) Close() error {
 	if c.closed.CompareAndSwap(false, true) {
+		c.mu.Lock()
+		if c.stopWaiting != nil {
+			c.stopWaiting()
+		}
+		c.mu.Unlock()
+		c.headEnds()
 		c.of.mu.Lock()
 		delete(c.of.open, c)
 		c.of.mu.Unlock()
@@ -144,7 +223,9 @@ func noteState(c net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateActive:
 			c.idle.Store(0)
+			c.headEnds()
 		case http.StateIdle:
+			c.headEnds()
 			c.idle.Store(time.Now().UnixNano())
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,12 +17,12 @@ import (
 
 // serveConnections serves HTTP on a listener with so many places. A request for /wait is answered
 // when wait is closed.
-func serveConnections(t *testing.T, size int, wait <-chan struct{}) (l *connections, reached *atomic.Int64) {
+func serveConnections(t *testing.T, size int, headTime time.Duration, wait <-chan struct{}) (l *connections, reached *atomic.Int64) {
 	t.Helper()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	reached = new(atomic.Int64)
-	l = newConnections(inner, size, func(limit string) {
+	l = newConnections(inner, size, headTime, func(limit string) {
 		require.Equal(t, "max_connections", limit)
 		reached.Add(1)
 	})
@@ -62,7 +63,7 @@ func dial(t *testing.T, l net.Listener) net.Conn {
 
 // A flood of connections closes idle ones. New callers are still served.
 func TestIdleConnectionsMakeRoomForNewOnes(t *testing.T) {
-	l, reached := serveConnections(t, 64, nil)
+	l, reached := serveConnections(t, 64, time.Hour, nil)
 	for range 300 {
 		c := dial(t, l)
 		for ask(c, "/") != nil { // refused while the listener does not look again
@@ -77,7 +78,7 @@ func TestIdleConnectionsMakeRoomForNewOnes(t *testing.T) {
 // A connection that serves a request is not closed, and without idle ones a new one is.
 func TestBusyConnectionsAreNotClosed(t *testing.T) {
 	wait := make(chan struct{})
-	l, reached := serveConnections(t, 3, wait)
+	l, reached := serveConnections(t, 3, time.Hour, wait)
 	answers := make(chan error, 3)
 	for range 3 {
 		c := dial(t, l)
@@ -107,7 +108,7 @@ func TestConnectionsThatBecomeBusyAreNotClosed(t *testing.T) {
 	const size = 64 // two connections are closed at once
 	var second *connection
 	reached := 0
-	l := newConnections(nil, size, func(string) {
+	l := newConnections(nil, size, time.Hour, func(string) {
 		reached++
 		noteState(second, http.StateActive) // while the first one is closed
 	})
@@ -131,9 +132,57 @@ func TestConnectionsThatBecomeBusyAreNotClosed(t *testing.T) {
 	require.Equal(t, 1, reached)
 }
 
+// stall sends large heads that do not come to their end, and waits until no more of them get a place.
+func stall(t *testing.T, l *connections, reached *atomic.Int64) (stalled []net.Conn) {
+	t.Helper()
+	for range 2 * fewestHeads {
+		c := dial(t, l)
+		_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: localhost\r\n"+longLine)
+		require.NoError(t, err)
+		stalled = append(stalled, c)
+	}
+	require.Eventually(t, func() bool {
+		usage := l.heads.Usage()
+		return int(reached.Load())+usage.Waiters+usage.Used == len(stalled)
+	}, 20*time.Second, time.Millisecond)
+	require.Less(t, l.heads.Usage().Used, fewestHeads, "some are left to others")
+	return stalled
+}
+
+var longLine = "X-Long: " + strings.Repeat("x", 2*freeHead) + "\r\n"
+
+// Large heads that do not come to their end have few places, and others wait for one. Other
+// addresses can still send large heads, and everybody small ones.
+func TestStalledHeadsHavePlaces(t *testing.T) {
+	l, reached := serveConnections(t, 1000, time.Hour, nil)
+	stalled := stall(t, l, reached)
+	require.Zero(t, reached.Load())
+	require.NoError(t, ask(dial(t, l), "/"), "a small head needs no place")
+	other, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Skip("this machine has one loopback address: ", err)
+	}
+	defer other.Close()
+	require.NoError(t, ask(other, "/ HTTP/1.1\r\n"+longLine+"X-Rest:"), "another address")
+	require.Eventually(t, func() bool { return l.heads.Usage().Holders == 1 }, 20*time.Second, time.Millisecond)
+	for _, c := range stalled {
+		c.Close()
+	}
+	require.Eventually(t, func() bool { return l.heads.Usage() == share.Usage{Size: fewestHeads} }, 20*time.Second, time.Millisecond)
+}
+
+// A large head that gets no place in time loses its connection.
+func TestLargeHeadsThatGetNoPlaceAreClosed(t *testing.T) {
+	l, reached := serveConnections(t, 1000, time.Millisecond, nil)
+	stall(t, l, reached)
+	require.Eventually(t, func() bool { return l.heads.Usage().Waiters == 0 }, 20*time.Second, time.Millisecond)
+	require.Equal(t, 2*fewestHeads, int(reached.Load())+l.heads.Usage().Used)
+	require.Eventually(t, func() bool { return l.places.Usage().Used == l.heads.Usage().Used }, 20*time.Second, time.Millisecond)
+}
+
 // All places come back when the connections have gone.
 func TestClosedConnectionsGiveTheirPlacesBack(t *testing.T) {
-	l, _ := serveConnections(t, 3, nil)
+	l, _ := serveConnections(t, 3, time.Hour, nil)
 	for range 3 {
 		var all []net.Conn
 		for range 3 {

@@ -29,7 +29,7 @@ func (p *process) listen() error {
 		if p.mcp, err = p.bind("MCP", flagAddr, p.cfg.Addr, p.endpoint.http); err != nil {
 			return err
 		}
-		connections := newConnections(p.mcp.Listener, p.srv.Limits().MaxConnections, p.limitReached)
+		connections := newConnections(p.mcp.Listener, p.srv.Limits().MaxConnections, p.cfg.ReadHeaderTimeout, p.limitReached)
 		p.mcp.Listener = connections
 		p.srv.Telemetry().AddSource(connections) // never removed, as that of the server
 		p.mcp.http.ConnState = noteState

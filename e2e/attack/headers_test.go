@@ -58,3 +58,14 @@ func TestManyHeadersAreNotKept(t *testing.T) {
 		})
 	}
 }
+
+// Heads that do not come to their end have a budget.
+func TestStalledHeadsHaveABudget(t *testing.T) {
+	t.Parallel()
+	s := bounded(t)
+	undisturbed := s.others(t)
+	s.forgetPeak(t)
+	s.sendHeads(t, 2000, "POST /mcp HTTP/1.1\r\nHost: "+s.host+"\r\n"+manyHeaders(19<<10))
+	undisturbed()
+	s.fits(t, "2000 stalled heads")
+}
