@@ -41,9 +41,7 @@ func TestManyHeadersAreNotKept(t *testing.T) {
 			listen := call{method: "subscriptions/listen", params: `"notifications":{"toolsListChanged":true}`}
 			raw := s.rawEcho(1).set("Mcp-Method", listen.method).without("Mcp-Name")
 			raw.body = listen.frame(1, true)
-			for _, line := range strings.Split(strings.TrimSuffix(manyHeaders(bytes), "\r\n"), "\r\n") {
-				raw.header = append(raw.header, line)
-			}
+			raw.header = append(raw.header, strings.Split(strings.TrimSuffix(manyHeaders(bytes), "\r\n"), "\r\n")...)
 			refused := 0
 			for _, w := range s.sendHeads(t, 1000, raw.String()) {
 				if resp, err := http.ReadResponse(w.in, nil); err == nil && resp.StatusCode == http.StatusRequestHeaderFieldsTooLarge {
