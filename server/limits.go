@@ -88,8 +88,11 @@ type Limits struct {
 	// smaller one its share, but at least 1/256. [Tool].ValidationSteps is for one tool.
 	// MaxValidationBytes bounds the values of more than 64 KiB that are validated at once in the
 	// process (default 16 MiB): others wait.
+	// MaxArgumentBytes bounds the memory that the Go value takes into which the arguments of one call
+	// are decoded (default 48 MiB). It is estimated from the text and the type, before decoding.
 	MaxValidationSteps int
 	MaxValidationBytes int
+	MaxArgumentBytes   int
 	// MaxRunningTasks bounds the handlers of the process that run as tasks (default
 	// 4096). MaxTasks bounds the tasks that the store in memory keeps, running or ended
 	// (default 10 000), MaxTasksPerPrincipal those of one principal (default 1000), and

@@ -52,6 +52,7 @@ func costlies(n int) []costly {
 		{"members that are missing", object("words", "x", "["+fill("{}", n)+"]")},
 		{"a text of two-byte letters", object("echo", "text", `"`+strings.Repeat("é", n/2)+`"`)},
 		{"a text of escapes", object("echo", "text", `"`+strings.Repeat(`\u00e9`, n/6)+`"`)},
+		{"rows without members", object("rows", "rows", "["+fill("{}", n)+"]")},
 		{"nested arrays, many times", object("unique", "values", "["+fill(strings.Repeat("[", 50)+strings.Repeat("]", 50), n)+"]")},
 	}
 }

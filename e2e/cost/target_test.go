@@ -107,6 +107,12 @@ type typed struct {
 		} `json:"deeper,omitzero"`
 	} `json:"deep,omitzero"`
 	Bytes []byte `json:"bytes,omitempty"`
+	Wide  []struct {
+		Names [6]string `json:"names,omitzero"`
+		Tags  []string  `json:"tags,omitempty"`
+		Size  float64   `json:"size,omitempty"`
+	} `json:"wide,omitempty"`
+	Any any `json:"any,omitempty"`
 }
 
 type question struct {
@@ -197,7 +203,7 @@ func targets() (all []target) {
 func messageTargets() []target {
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	return []target{
-		{"typed arguments", true, []string{`{"text":"a b"}`, `{"tags":["a","b"],"rows":[{"id":1,"name":"x"}]}`, `{"named":{"a":"b"},"deep":{"deeper":{"row":{"id":2.0,"name":""}}}}`, `{"bytes":"YQ=="}`}, maxSmall,
+		{"typed arguments", true, []string{`{"text":"a b"}`, `{"tags":["a","b"],"rows":[{"id":1,"name":"x"}]}`, `{"named":{"a":"b"},"deep":{"deeper":{"row":{"id":2.0,"name":""}}}}`, `{"bytes":"YQ=="}`, `{"wide":[{},{},{}]}`, `{"any":[{"a":1},[]]}`}, maxSmall,
 			func(payload string) request {
 				return modern(mcp.MethodToolsCall, "typed", `"name":"typed","arguments":`+payload)
 			}},

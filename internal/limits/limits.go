@@ -32,6 +32,7 @@ type Limits struct {
 	MaxBodyBytesPending                                          int
 	MaxInputRounds, MaxStateBytes                                int
 	MaxValidationSteps, MaxValidationBytes                       int
+	MaxArgumentBytes                                             int
 	MaxRunningTasks, MaxTasks                                    int
 	MaxTasksPerPrincipal, MaxTaskBytes                           int
 	MaxAdminRequests, MaxProfiles                                int

@@ -87,6 +87,9 @@ func boundOf(name string) Bound {
 const (
 	smallestFrame = 64 << 10
 	frameShare    = 96
+	// argumentShare is the part of max_memory that one decoded call takes at most: as much as by
+	// default for each byte of its message.
+	argumentShare = 8
 )
 
 // least returns the value below which a derived limit does not fall: every message that
@@ -141,6 +144,9 @@ func (l *Limits) fit() {
 	for _, p := range open {
 		b := boundOf(p.Limit)
 		*b.Int(l) = int(float64(b.Default.(int)) * left / wanted)
+	}
+	if l.MaxArgumentBytes == 0 {
+		l.MaxArgumentBytes = min(l.MaxMemory/argumentShare, boundOf(NameArgumentBytes).Default.(int))
 	}
 	if l.MaxEventBytes == 0 {
 		l.MaxEventBytes = min(l.MaxEventBytesTotal, boundOf(NameEventBytes).Default.(int))

@@ -62,6 +62,7 @@ const (
 	NameStateBytes            = "max_state_bytes"
 	NameValidationSteps       = "max_validation_steps"
 	NameValidationBytes       = "max_validation_bytes"
+	NameArgumentBytes         = "max_argument_bytes"
 	NameRunningTasks          = "max_running_tasks"
 	NameTasks                 = "max_tasks"
 	NameTasksPrincipal        = "max_tasks_per_principal"
@@ -132,6 +133,7 @@ var table = []Bound{
 	{NameStateBytes, 256 << 10, "bytes", "what a request keeps from one round of questions to the next", true},
 	{NameValidationSteps, 12 << 20, "steps", "validation of one value of 2 MiB or more; a smaller one may take its share, at least 1/256; a step is about a keyword applied to a value, or 10 ns", true},
 	{NameValidationBytes, 16 << 20, "bytes", "values of more than 64 KiB that are validated at once in the process; others wait", true},
+	{NameArgumentBytes, 48 << 20, "bytes", "memory that the decoded arguments of one call take, or other params or answers that become a Go value, as estimated before they are decoded", true},
 	{NameRunningTasks, 4096, "tasks", "handlers of the process that run as tasks", true},
 	{NameTasks, 10_000, "tasks", "tasks that are kept in memory, running or ended", true},
 	{NameTasksPrincipal, 1000, "tasks", "tasks of one principal that are kept in memory", true},

@@ -44,6 +44,20 @@ type numbersInput struct {
 	Numbers []int64 `json:"numbers"`
 }
 
+// A rowsInput takes much more memory than the text of its rows, if they have no members.
+type rowsInput struct {
+	Rows []struct {
+		Name  string   `json:"name,omitempty"`
+		Title string   `json:"title,omitempty"`
+		Owner string   `json:"owner,omitempty"`
+		Place string   `json:"place,omitempty"`
+		Tags  []string `json:"tags,omitempty"`
+		Links []string `json:"links,omitempty"`
+		Price float64  `json:"price,omitempty"`
+		Count int      `json:"count,omitempty"`
+	} `json:"rows"`
+}
+
 type valuesInput struct {
 	Values jsontext.Value `json:"values"` // as it came, so that the handler adds no cost of its own
 }
@@ -68,6 +82,9 @@ func addCostlyTools(srv *server.Server) {
 	})
 	server.AddTool(srv, server.Tool{Name: "numbers"}, func(_ context.Context, _ *server.Call, in numbersInput) (string, error) {
 		return fmt.Sprint(len(in.Numbers)), nil
+	})
+	server.AddTool(srv, server.Tool{Name: "rows"}, func(_ context.Context, _ *server.Call, in rowsInput) (string, error) {
+		return fmt.Sprint(len(in.Rows)), nil
 	})
 	server.AddTool(srv, server.Tool{Name: "unique", InputSchema: jsontext.Value(uniqueSchema)},
 		func(_ context.Context, _ *server.Call, in valuesInput) (string, error) {

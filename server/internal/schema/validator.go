@@ -3,6 +3,7 @@ package schema
 import (
 	"context"
 	"errors"
+	"reflect"
 	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,6 +19,7 @@ import (
 type Validator struct {
 	steps   int
 	bytes   int64
+	decoded int // bytes
 	large   *semaphore.Weighted
 	held    atomic.Int64 // of large
 	reached func(limit string)
@@ -33,6 +35,7 @@ func NewValidator(l limits.Limits, reached func(limit string)) *Validator {
 // SetLimits replaces the limits. It must be called before the first validation.
 func (v *Validator) SetLimits(l limits.Limits) {
 	v.steps, v.bytes = l.MaxValidationSteps, int64(l.MaxValidationBytes)
+	v.decoded = l.MaxArgumentBytes
 	v.large = semaphore.NewWeighted(v.bytes)
 }
 
@@ -55,8 +58,14 @@ func (v *Validator) Validate(ctx context.Context, s *Schema, steps int, raw json
 	return faults, err
 }
 
-// Decode is [Schema.Decode] with the bounds of [Validator.Validate].
+// Decode is [Schema.Decode] with the bounds of [Validator.Validate], and one on the memory that the
+// decoded value takes.
 func (v *Validator) Decode(ctx context.Context, s *Schema, steps int, raw jsontext.Value, into any) (faults []Fault, err error) {
+	if !extentOf(reflect.TypeOf(into).Elem()).within(raw, v.decoded) {
+		v.reached(limits.NameArgumentBytes)
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "the decoded value takes more than %d bytes of memory, which is all that %s allows: send fewer items", v.decoded, limits.NameArgumentBytes).
+			WithData(mcp.ErrorData{Limit: limits.NameArgumentBytes})
+	}
 	err = v.within(ctx, steps, len(raw), func(steps int) (err error) {
 		faults, err = s.Decode(ctx, steps, raw, into)
 		return err

@@ -17,7 +17,7 @@ import (
 // newValidator returns a validator and the limits that it has reached.
 func newValidator(steps, bytes int) (*Validator, func() []string) {
 	var reached []string
-	v := NewValidator(limits.Limits{MaxValidationSteps: steps, MaxValidationBytes: bytes}, func(limit string) { reached = append(reached, limit) })
+	v := NewValidator(limits.Limits{MaxValidationSteps: steps, MaxValidationBytes: bytes, MaxArgumentBytes: 48 << 20}, func(limit string) { reached = append(reached, limit) })
 	return v, func() []string { return reached }
 }
 
