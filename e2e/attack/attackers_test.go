@@ -221,6 +221,7 @@ func (a *army) load() {
 	raw := a.s.rawEcho(1).String()
 	var limit atomic.Int64
 	limit.Store(endless)
+	a.enough = a.holds(loaders())
 	a.each(loaders(), func(i int) { a.send(i, *floodRate/float64(loaders()), &limit, func() string { return raw }) })
 }
 
