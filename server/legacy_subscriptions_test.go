@@ -168,8 +168,8 @@ func TestLegacyChangesOverHTTP(t *testing.T) {
 
 	exchange(t, "DELETE", url, "", sid)
 	s.ends()
-	var before uint64
-	require.Eventually(t, func() bool { before = unsent(srv, toolsChanged); return len(srv.Core().Snapshot().Sessions) == 0 }, wait, tick)
+	require.Eventually(t, func() bool { return srv.Joined() == 0 }, wait, tick, "its feed leaves after it has left the table")
+	before := unsent(srv, toolsChanged)
 	server.AddTool(srv, server.Tool{Name: "x"}, text("x"))
 	conserved(t, srv)
 	require.Equal(t, before, unsent(srv, toolsChanged), "nobody is told for whom nobody is there")
