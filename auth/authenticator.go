@@ -26,6 +26,8 @@ type Caller struct {
 // HTTP exchange that may carry a message, before it reads the body, and once for each
 // byte stream, before it reads the first message. The context is that of the exchange or
 // of the call that serves the byte stream. It must be safe for concurrent use.
+// Only the authenticator sees the credentials: the server removes the header Authorization
+// before middlewares and handlers get the request.
 //
 // Authenticate returns nil without an error for a caller that needs no principal. All callers
 // without a principal count as one caller. An error refuses the caller. A [*mcp.Refusal] says

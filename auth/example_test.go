@@ -51,3 +51,29 @@ func ExamplePrincipal_HasScope() {
 	// ann (https://login.example.com) true false
 	// false
 }
+
+func ExamplePolicy() {
+	// Drafts are for their team. Everybody else does not learn that they exist.
+	drafts := auth.PolicyFunc(func(_ context.Context, p *auth.Principal, op *auth.Operation) auth.Decision {
+		if strings.HasPrefix(op.Name, "draft_") && (p == nil || p.Tenant != "editors") {
+			return auth.Decision{Effect: auth.Deny, Rule: "drafts"}
+		}
+		return auth.Decision{Effect: auth.Allow}
+	})
+	policy := auth.Combine(auth.Scopes(auth.Hierarchy{"texts:write": {"texts:read"}}), drafts)
+
+	ann := &auth.Principal{Subject: "ann", Scopes: []string{"texts:write"}}
+	for _, op := range []*auth.Operation{
+		{Method: "tools/call", Kind: auth.KindTool, Name: "read", Scopes: []string{"texts:read"}},
+		{Method: "tools/call", Kind: auth.KindTool, Name: "publish", Scopes: []string{"texts:publish"}},
+		{Method: "tools/call", Kind: auth.KindTool, Name: "draft_read"},
+	} {
+		d := policy.Decide(context.Background(), ann, op)
+		fmt.Println(op.Name, d.Effect, d.Rule, d.Scopes)
+	}
+
+	// Output:
+	// read allow scopes []
+	// publish need_scopes scopes [texts:publish]
+	// draft_read deny drafts []
+}

@@ -1,6 +1,7 @@
-// Package auth has the identity of callers. The server's [Authenticator] finds the [Principal]
-// of a request once, before the server spends resources on the request. Middlewares, handlers,
-// logs, spans and the pages for operators get it.
+// Package auth has the identity of callers, and what they may do. The server's [Authenticator]
+// finds the [Principal] of a request once, before the server spends resources on the request.
+// Middlewares, handlers, logs, spans and the pages for operators get it. A [Policy] decides what
+// the principal may do.
 package auth
 
 import (
@@ -39,16 +40,19 @@ func (p *Principal) HasScope(scope string) bool {
 	return p != nil && slices.Contains(p.Scopes, scope)
 }
 
-// keySeparator cannot be in an issuer or a subject, see [Principal.Check].
+// keySeparator cannot be in an issuer, a subject or a tenant, see [Principal.Check].
 const keySeparator = "\x1f"
 
-// Key identifies the principal by issuer and subject: two principals are the same
-// if their keys are equal. Sessions, tasks and sealed state are bound to it. It is
-// "" for nil, which stands for all callers without a principal.
+// Key identifies the principal by issuer, subject and tenant: two principals are the same
+// if their keys are equal. Sessions, tasks and sealed state are bound to it, so that they
+// survive a refreshed token. It is "" for nil, which stands for all callers without a
+// principal.
 func (p *Principal) Key() string {
 	switch {
 	case p == nil:
 		return ""
+	case p.Tenant != "":
+		return p.Issuer + keySeparator + p.Subject + keySeparator + p.Tenant
 	case p.Issuer == "":
 		return p.Subject
 	}
@@ -59,16 +63,25 @@ func (p *Principal) Key() string {
 func (p *Principal) String() string { return KeyText(p.Key()) }
 
 // KeyText returns a key of [Principal.Key] in a readable form: the subject, followed by the
-// issuer if there is one.
+// issuer and the tenant if there are any.
 func KeyText(key string) string {
-	if issuer, subject, ok := strings.Cut(key, keySeparator); ok {
-		return subject + " (" + issuer + ")"
+	issuer, subject, ok := strings.Cut(key, keySeparator)
+	if !ok {
+		return key
 	}
-	return key
+	subject, tenant, _ := strings.Cut(subject, keySeparator)
+	if issuer != "" {
+		subject += " (" + issuer + ")"
+	}
+	if tenant != "" {
+		subject += " of " + tenant
+	}
+	return subject
 }
 
 // Check returns an error for a principal that cannot be distinguished from others: without a
-// subject, or with control characters in its issuer or subject. p may be nil, which is valid.
+// subject, or with control characters in its issuer, subject or tenant. p may be nil, which is
+// valid.
 func (p *Principal) Check() error {
 	switch {
 	case p == nil:
@@ -79,6 +92,8 @@ func (p *Principal) Check() error {
 		return fmt.Errorf("auth: the issuer %q has a control character", p.Issuer)
 	case hasControl(p.Subject):
 		return fmt.Errorf("auth: the subject %q has a control character", p.Subject)
+	case hasControl(p.Tenant):
+		return fmt.Errorf("auth: the tenant %q has a control character", p.Tenant)
 	}
 	return nil
 }

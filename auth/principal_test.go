@@ -12,7 +12,8 @@ func TestDifferentPrincipalsHaveDifferentKeys(t *testing.T) {
 	seen := map[string]*auth.Principal{}
 	for _, p := range []*auth.Principal{
 		nil, {Subject: "ann"}, {Issuer: "https://a.example", Subject: "ann"}, {Issuer: "https://b.example", Subject: "ann"},
-		{Issuer: "https://a.example", Subject: "bob"},
+		{Issuer: "https://a.example", Subject: "bob"}, {Subject: "ann", Tenant: "acme"}, {Subject: "acme", Tenant: "ann"},
+		{Issuer: "https://a.example", Subject: "ann", Tenant: "acme"}, {Issuer: "ann", Subject: "acme"},
 	} {
 		require.NoError(t, p.Check())
 		require.NotContains(t, seen, p.Key())
@@ -24,6 +25,8 @@ func TestDifferentPrincipalsHaveDifferentKeys(t *testing.T) {
 	require.Equal(t, "ann (https://a.example)", p.String())
 	require.Equal(t, "ann", (&auth.Principal{Subject: "ann"}).String())
 	require.Equal(t, "", (*auth.Principal)(nil).String())
+	require.Equal(t, "ann of acme", (&auth.Principal{Subject: "ann", Tenant: "acme"}).String())
+	require.Equal(t, "ann (https://a.example) of acme", (&auth.Principal{Issuer: "https://a.example", Subject: "ann", Tenant: "acme"}).String())
 }
 
 func TestCheckRejectsAmbiguousPrincipals(t *testing.T) {
@@ -31,6 +34,7 @@ func TestCheckRejectsAmbiguousPrincipals(t *testing.T) {
 		"no subject":        {Issuer: "https://a.example"},
 		"control character": {Subject: "ann\x1f"},
 		"the issuer":        {Issuer: "a\x1fb", Subject: "ann"},
+		"the tenant":        {Subject: "ann", Tenant: "a\x1fb"},
 	} {
 		require.ErrorContains(t, p.Check(), text)
 	}

@@ -31,6 +31,7 @@ const (
 
 // The codes of refusals are the status codes of HTTP.
 const (
+	CodeBadRequest      Code = 400
 	CodeUnauthorized    Code = 401
 	CodeForbidden       Code = 403
 	CodeTooManyRequests Code = 429
@@ -120,7 +121,7 @@ func (c Code) CallerFault() bool {
 	case CodeParseError, CodeInvalidRequest, CodeMethodNotFound, CodeInvalidParams,
 		CodeResourceNotFound, CodeHeaderMismatch, CodeMissingRequiredCapability,
 		CodeUnsupportedVersion, CodeURLElicitationRequired, CodeRequestCancelled,
-		CodeUnauthorized, CodeForbidden, CodeTooManyRequests, CodeUnavailable:
+		CodeBadRequest, CodeUnauthorized, CodeForbidden, CodeTooManyRequests, CodeUnavailable:
 		return true
 	}
 	return false

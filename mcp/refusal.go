@@ -12,10 +12,13 @@ import (
 // JSON-RPC error has the status as its code, and reason and retryAfter in its data. The codes
 // are an application's, outside the range that JSON-RPC reserves.
 type Refusal struct {
-	// Status is the HTTP status: 401, 403, 429 or 503. Any other counts as 403.
+	// Status is the HTTP status: 400, 401, 403, 429 or 503. Any other counts as 403.
 	Status int
 	// Reason says why, as a label of metrics: one word of a small set, such as "quota".
 	Reason string
+	// PublicReason is the reason that the caller is told (data.reason) if it must not learn
+	// Reason, such as which check a token has failed. "" stands for Reason.
+	PublicReason string
 	// By names the rule or middleware that refuses, as a label of metrics, such as "rate_limit".
 	By string
 	// Limit names the limit that was reached, for the caller (data.limit), or is "".
@@ -25,7 +28,7 @@ type Refusal struct {
 	// RetryAfter is the time after which a retry makes sense, rounded up to seconds. 0 means
 	// that nothing is known about it.
 	RetryAfter time.Duration
-	// Challenge is the value of the header WWW-Authenticate, for 401 and 403, or "".
+	// Challenge is the value of the header WWW-Authenticate, for 400, 401 and 403, or "".
 	Challenge string
 	// Err is the underlying error, for the operator only. May be nil.
 	Err error
@@ -49,7 +52,7 @@ func (r *Refusal) Unwrap() error { return r.Err }
 // Code returns the status as the code of the JSON-RPC error.
 func (r *Refusal) Code() Code {
 	switch code := Code(r.Status); code {
-	case CodeUnauthorized, CodeTooManyRequests, CodeUnavailable:
+	case CodeBadRequest, CodeUnauthorized, CodeTooManyRequests, CodeUnavailable:
 		return code
 	}
 	return CodeForbidden
@@ -59,11 +62,12 @@ func (r *Refusal) Code() Code {
 func (r *Refusal) RPC() *Error {
 	return &Error{
 		Code: r.Code(), Message: cmp.Or(r.Message, refusalTexts[r.Code()]), refusal: r,
-		Data: ErrorData{Reason: r.Reason, Limit: r.Limit, RetryAfter: r.RetryAfterSeconds()},
+		Data: ErrorData{Reason: cmp.Or(r.PublicReason, r.Reason), Limit: r.Limit, RetryAfter: r.RetryAfterSeconds()},
 	}
 }
 
 var refusalTexts = map[Code]string{
+	CodeBadRequest:      "the request is malformed",
 	CodeUnauthorized:    "authentication is required",
 	CodeForbidden:       "this is not allowed",
 	CodeTooManyRequests: "there are too many requests",

@@ -46,6 +46,8 @@ const (
 	EndTransportClose   = SubscriptionEnd(CauseTransportClose)
 	EndTransportError   = SubscriptionEnd(CauseTransportError)
 	EndServerShutdown   = SubscriptionEnd(CauseServerShutdown)
+	// EndTokenExpired: the token of the caller has expired.
+	EndTokenExpired SubscriptionEnd = "token_expired"
 	// EndError: the server could not go on.
 	EndError SubscriptionEnd = "error"
 )
@@ -53,7 +55,7 @@ const (
 // SubscriptionEnds lists every end. The caller owns the slice.
 func SubscriptionEnds() []SubscriptionEnd {
 	return []SubscriptionEnd{
-		EndClientCancel, EndClientDisconnect, EndTransportClose, EndTransportError, EndServerShutdown, EndError,
+		EndClientCancel, EndClientDisconnect, EndTransportClose, EndTransportError, EndServerShutdown, EndTokenExpired, EndError,
 	}
 }
 

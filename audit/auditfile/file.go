@@ -1,0 +1,156 @@
+// Package auditfile writes the records of package audit to a file, one JSON object a line, and rotates
+// it.
+package auditfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/DeRuina/timberjack"
+
+	"github.com/vitrine-mcp/vitrine/audit"
+)
+
+// A Config configures [New]. Path is required; all others have defaults.
+type Config struct {
+	// Name is the name of the sink (default "file").
+	Name string
+	// Path is the file. Older files are beside it: for audit.jsonl they are called
+	// audit-<time>-size.jsonl. Folders that do not exist are made.
+	Path string
+	// MaxSize is how large the file becomes before it is rotated, in MiB (default 100).
+	MaxSize int
+	// MaxFiles and MaxDays bound how many older files are kept, and for how many days. The default
+	// keeps all.
+	MaxFiles, MaxDays int
+	// Compress compresses older files with gzip.
+	Compress bool
+}
+
+// A File is an [audit.Sink] that writes to a file. Its methods are safe for concurrent use.
+type File struct {
+	name, path string
+	logger     rotator
+
+	mu   sync.Mutex // guards the rest
+	torn bool       // the last write has ended within a line
+	text []byte     // memory for what is written
+	ends []int      // of the lines in text
+}
+
+// A rotator is what a File needs of the library.
+type rotator interface {
+	io.WriteCloser
+	Sync() error
+	Rotate() error
+}
+
+var (
+	_ audit.Sink    = (*File)(nil)
+	_ audit.Resumer = (*File)(nil)
+)
+
+// New returns a sink. It makes the file if it does not exist, and returns an error if it cannot be
+// written to.
+func New(c Config) (*File, error) {
+	if c.Path == "" {
+		return nil, errors.New("auditfile: there is no path")
+	}
+	if c.MaxSize < 0 || c.MaxFiles < 0 || c.MaxDays < 0 {
+		return nil, errors.New("auditfile: sizes, numbers and days must not be negative")
+	}
+	if err := checkFile(c.Path); err != nil {
+		return nil, fmt.Errorf("auditfile: %w", err)
+	}
+	if c.Name == "" {
+		c.Name = "file"
+	}
+	logger := &timberjack.Logger{
+		Filename: c.Path, MaxSize: c.MaxSize, MaxBackups: c.MaxFiles, MaxAge: c.MaxDays, FileMode: mode, Compression: "none",
+	}
+	if c.Compress {
+		logger.Compression = "gzip"
+	}
+	if _, err := logger.Write(nil); err != nil {
+		return nil, errors.Join(fmt.Errorf("auditfile: %w", err), logger.Close())
+	}
+	return &File{name: c.Name, path: c.Path, logger: logger}, nil
+}
+
+// mode is the mode of the files. Only their owner may read what callers have done.
+const mode os.FileMode = 0o600
+
+// checkFile returns an error for a file that exists and cannot be written to. The library would rename
+// it and begin a new one, also a folder.
+func checkFile(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is no regular file, so that it cannot be rotated", path)
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// Name implements [audit.Sink].
+func (f *File) Name() string { return f.name }
+
+// maxWrite bounds one write in bytes. The library refuses what is larger than a file may become, which
+// is 1 MiB at least.
+const maxWrite = 512 << 10
+
+// Write implements [audit.Sink].
+func (f *File) Write(_ context.Context, entries []audit.Entry) (written int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for err == nil && written < len(entries) {
+		var n int
+		n, err = f.write(entries[written:])
+		written += n
+	}
+	return written, err
+}
+
+// write writes the first of the entries, as many as one write may have.
+func (f *File) write(entries []audit.Entry) (written int, err error) {
+	text, ends := f.text[:0], f.ends[:0]
+	if f.torn {
+		text = append(text, '\n')
+	}
+	for i := range entries {
+		if len(text)+len(entries[i].Line) >= maxWrite && i > 0 {
+			break
+		}
+		text = append(append(text, entries[i].Line...), '\n')
+		ends = append(ends, len(text))
+	}
+	f.text, f.ends = text, ends
+	n, err := f.logger.Write(text)
+	for written < len(ends) && ends[written] <= n {
+		written++
+	}
+	if n > 0 {
+		f.torn = text[n-1] != '\n'
+	}
+	return written, err
+}
+
+// Rotate renames the file and begins a new one, for a program that gets a signal. If something else
+// has moved the file away, it begins a new one.
+func (f *File) Rotate() error { return f.logger.Rotate() }
+
+// Close implements [audit.Sink]. It waits until older files are compressed and deleted.
+func (f *File) Close() error {
+	return errors.Join(f.logger.Sync(), f.logger.Close())
+}

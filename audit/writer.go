@@ -1,0 +1,194 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Bounds of one write, and the time between two. A record that comes to an idle writer is written at
+// once; those of a busy server are written together.
+const (
+	maxEntries = 256
+	writePause = 10 * time.Millisecond
+)
+
+// After a failed write the sink is tried again after minRetry, and then less and less often.
+const (
+	minRetry = 100 * time.Millisecond
+	maxRetry = 5 * time.Second
+)
+
+// run writes records until the queue is closed and empty, or ctx is done.
+func (q *queue) run(ctx context.Context) {
+	defer close(q.done)
+	head := time.NewTicker(q.log.config.HeadInterval)
+	defer head.Stop()
+	for {
+		select {
+		case <-q.wake:
+		case <-head.C:
+			q.publish()
+			continue
+		case <-ctx.Done():
+		}
+		records, refusals, closed := q.take()
+		q.writeAll(ctx, records, false)
+		q.writeAll(ctx, refusals, true)
+		if closed && len(records)+len(refusals) == 0 || ctx.Err() != nil {
+			break
+		}
+		if closed {
+			q.signal()
+			continue
+		}
+		sleep(ctx, writePause)
+	}
+	q.finish(ctx)
+}
+
+// finish ends the chain and closes the sink.
+func (q *queue) finish(ctx context.Context) {
+	if q.chain.mac != nil && ctx.Err() == nil {
+		q.mark(Record{Operation: OperationClose})
+		records, _, _ := q.take()
+		q.writeAll(ctx, records, false)
+	}
+	q.publish()
+	err := q.sink.Close()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if left := q.count + q.waiting; left > 0 {
+		q.stats.lost[LostSink] += uint64(left)
+		err = errors.Join(err, fmt.Errorf("audit: sink %q: %d records were not written", q.sink.Name(), left))
+	}
+	q.end = err
+}
+
+// writeAll writes records in batches.
+func (q *queue) writeAll(ctx context.Context, records []Record, refusals bool) {
+	for len(records) > 0 {
+		batch := records[:min(len(records), maxEntries)]
+		if !q.write(ctx, batch, refusals) {
+			return
+		}
+		records = records[len(batch):]
+	}
+}
+
+// write writes a batch, however often it takes. It returns false if ctx is done before.
+func (q *queue) write(ctx context.Context, batch []Record, refusals bool) bool {
+	entries := q.encode(batch)
+	for wait := minRetry; len(entries) > 0; wait = min(2*wait, maxRetry) {
+		n, err := q.try(ctx, entries)
+		n = min(max(n, 0), len(entries))
+		q.advance(entries[:n])
+		q.written(batch, refusals, n)
+		batch, entries = batch[n:], entries[n:]
+		if len(entries) == 0 {
+			q.recovered()
+			break
+		}
+		if err == nil {
+			err = errors.New("the sink has not written all records, and says nothing")
+		}
+		if n > 0 {
+			wait = minRetry
+		}
+		q.failed(err, wait)
+		if !sleep(ctx, wait) {
+			return false
+		}
+	}
+	return true
+}
+
+// encode returns the entries of a batch. Their lines hold until the next call.
+func (q *queue) encode(batch []Record) []Entry {
+	q.entries, q.lines = q.entries[:0], q.lines[:0]
+	ends := make([]int, 0, maxEntries)
+	for i := range batch {
+		from := len(q.lines)
+		q.lines = q.chain.end(batch[i].append(q.lines), from)
+		ends = append(ends, len(q.lines))
+	}
+	from := 0
+	for i, end := range ends {
+		q.entries = append(q.entries, Entry{&batch[i], q.lines[from:end:end]})
+		from = end
+	}
+	return q.entries
+}
+
+// advance moves the head of the chain to the last of the entries, which were written.
+func (q *queue) advance(entries []Entry) {
+	if len(entries) == 0 || q.chain.mac == nil {
+		return
+	}
+	q.head = Head{q.head.Seq + uint64(len(entries)), codeAt(entries[len(entries)-1].Line)}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.stats.head = q.head.Seq
+}
+
+// try calls the sink and contains its panic.
+func (q *queue) try(ctx context.Context, entries []Entry) (n int, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			n, err = 0, fmt.Errorf("the sink has panicked: %v", v)
+		}
+	}()
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	return q.sink.Write(ctx, entries)
+}
+
+// failed counts and logs a write that has failed; the first one of a row as an error.
+func (q *queue) failed(err error, wait time.Duration) {
+	q.mu.Lock()
+	first := !q.stats.failing
+	q.stats.failing = true
+	q.stats.failures++
+	waiting := q.count + q.waiting
+	q.mu.Unlock()
+	if first {
+		q.log.logger.Error("audit.failed", "sink", q.sink.Name(), "error", err, "waiting", waiting)
+		return
+	}
+	q.log.logger.Debug("audit.failed", "sink", q.sink.Name(), "error", err, "waiting", waiting, "retry_after", wait)
+}
+
+// recovered notes that the sink works.
+func (q *queue) recovered() {
+	q.mu.Lock()
+	was := q.stats.failing
+	q.stats.failing = false
+	q.mu.Unlock()
+	if was {
+		q.log.logger.Info("audit.recovered", "sink", q.sink.Name())
+	}
+}
+
+// publish logs the head of the chain, if it has changed: with it the verification finds out that lines
+// were cut off at the end.
+func (q *queue) publish() {
+	if q.head.Seq == q.said {
+		return
+	}
+	q.said = q.head.Seq
+	q.log.logger.Info("audit.head", "sink", q.sink.Name(), "head", q.head.String())
+}
+
+// sleep waits, and reports whether ctx is not done.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

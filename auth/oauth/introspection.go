@@ -1,0 +1,156 @@
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/vitrine-mcp/vitrine/auth"
+)
+
+// introspects reports whether the issuer is asked about a token, because it is no JWT or because
+// the issuer is asked about all.
+func (s *ResourceServer) introspects(token string) bool {
+	i := s.cfg.Introspection
+	return i != nil && (i.Always || !looksLikeJWT(token))
+}
+
+// looksLikeJWT reports whether a token has three parts, of which the first is a JSON object.
+func looksLikeJWT(token string) bool {
+	header, rest, _ := strings.Cut(token, ".")
+	if strings.Count(rest, ".") != 1 {
+		return false
+	}
+	text, err := base64.RawURLEncoding.DecodeString(header)
+	var members map[string]any
+	return err == nil && json.Unmarshal(text, &members) == nil && members["alg"] != nil
+}
+
+// An introspected token is the result of an introspection that several requests share.
+type introspected struct {
+	verified verified
+	refused  *refusal
+}
+
+var errFull = errors.New("there are too many introspections at one time (" + limitIntrospections + ")")
+
+// introspect asks the issuer about a token. Requests with the same token ask once. An address whose
+// tokens were bad too often is refused before anything is asked.
+func (s *ResourceServer) introspect(ctx context.Context, caller *auth.Caller, token string, sum digest) (verified, *refusal) {
+	succeeded, wait, evicted := s.failures.take(caller.RemoteAddr, s.cfg.Now())
+	if evicted {
+		s.counts.reached(limitAddresses)
+	}
+	if wait > 0 {
+		s.counts.reached(limitFailures)
+		return verified{}, rateLimited(wait)
+	}
+	done := s.introspections.DoChan(string(sum[:]), func() (any, error) {
+		v, refused := s.ask(token)
+		return introspected{v, refused}, nil
+	})
+	select {
+	case r := <-done:
+		result := r.Val.(introspected)
+		if result.refused == nil || result.refused.Reason == reasonUnavailable {
+			succeeded() // it was not the caller's fault
+		}
+		return result.verified, result.refused
+	case <-ctx.Done():
+		return verified{}, unavailable(0, context.Cause(ctx))
+	}
+}
+
+// ask asks the issuer about a token. It goes on if the callers that wait for the answer leave.
+func (s *ResourceServer) ask(token string) (verified, *refusal) {
+	if !s.begin() {
+		return verified{}, unavailable(0, errClosed)
+	}
+	defer s.running.Done()
+	retry := s.cfg.MinRefreshInterval
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	default:
+		s.counts.reached(limitIntrospections)
+		r := unavailable(retry, errFull)
+		r.Limit = limitIntrospections
+		return verified{}, r
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
+	defer cancel()
+	from := s.issuers[s.cfg.Introspection.Issuer]
+	endpoint, err := from.introspectionEndpoint(ctx)
+	if err != nil {
+		return verified{}, unavailable(retry, fmt.Errorf("issuer %s: %w", from.name, err))
+	}
+	body, err := s.post(ctx, endpoint, token)
+	if err != nil {
+		return verified{}, unavailable(retry, fmt.Errorf("introspection: %w", err))
+	}
+	var c claims
+	if err := json.Unmarshal(body, &c); err != nil {
+		return verified{}, unavailable(retry, fmt.Errorf("introspection: %s: %w", endpoint, err))
+	}
+	return s.judge(from, &c)
+}
+
+// judge decides about the answer to an introspection, by the rules for JWTs. Only the issuer may be
+// missing: the answer is its own.
+func (s *ResourceServer) judge(from *issuer, c *claims) (v verified, refused *refusal) {
+	if active, _ := c.all["active"].(bool); !active {
+		return v, s.refuse(reasonInactive, errors.New("the issuer says that the token is not active"))
+	}
+	if c.issuer != "" && c.issuer != from.name {
+		return v, s.refuse(reasonIssuer, fmt.Errorf("the issuer of the token is %.200q, and %q was asked", c.issuer, from.name))
+	}
+	if kind, _ := c.all["token_type"].(string); kind != "" && !strings.EqualFold(kind, "Bearer") {
+		return v, s.refuse(reasonType, fmt.Errorf("the token_type is %.64q, and must be Bearer", kind))
+	}
+	if err := s.validator.Validate(c); err != nil {
+		return v, s.refuseClaims(c, err)
+	}
+	p, err := c.principal(&s.cfg, from.name)
+	if err != nil {
+		return v, s.refuse(reasonClaims, err)
+	}
+	return verified{principal: p, expires: p.Expires}, nil
+}
+
+// introspectionEndpoint returns where the issuer is asked about tokens.
+func (i *issuer) introspectionEndpoint(ctx context.Context) (string, error) {
+	if endpoint := i.s.cfg.Introspection.Endpoint; endpoint != "" {
+		return endpoint, nil
+	}
+	if i.metadata.Load() == nil {
+		if err := i.refresh(ctx, causeFirst); err != nil && i.metadata.Load() == nil {
+			return "", err
+		}
+	}
+	if endpoint := i.metadata.Load().IntrospectionEndpoint; endpoint != "" {
+		return endpoint, nil
+	}
+	return "", errors.New("its metadata has no introspection_endpoint: set Introspection.Endpoint")
+}
+
+// post sends a token to the introspection endpoint (RFC 7662, section 2.1).
+func (s *ResourceServer) post(ctx context.Context, endpoint, token string) ([]byte, error) {
+	form := url.Values{"token": {token}, "token_type_hint": {"access_token"}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if i := s.cfg.Introspection; cmp.Or(i.ClientID, i.ClientSecret) != "" {
+		// Both are encoded before they are joined (RFC 6749, section 2.3.1).
+		req.SetBasicAuth(url.QueryEscape(i.ClientID), url.QueryEscape(i.ClientSecret))
+	}
+	return s.do(req)
+}

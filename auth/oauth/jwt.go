@@ -1,0 +1,136 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/vitrine-mcp/vitrine/auth"
+)
+
+// A refusalError carries a refusal through the JWT library.
+type refusalError struct{ *refusal }
+
+func (e refusalError) Error() string { return e.Reason }
+
+// verifyJWT verifies a token that is a JWT. The claim iss, which is not verified yet, chooses the
+// issuer; only that issuer's keys can verify the token.
+func (s *ResourceServer) verifyJWT(ctx context.Context, _ *auth.Caller, token string, _ digest) (verified, *refusal) {
+	c := &claims{}
+	var v verified
+	var from *issuer
+	typed := false
+	if !looksLikeJWT(token) {
+		// Perhaps another authenticator knows it.
+		return v, s.refuse(reasonMalformed, fmt.Errorf("%w: the token is no JWT", auth.ErrNotRecognized))
+	}
+	parsed, err := s.parser.ParseWithClaims(token, c, func(t *jwt.Token) (any, error) {
+		if from = s.issuers[c.issuer]; from == nil {
+			return nil, refusalError{s.refuse(reasonIssuer, fmt.Errorf("the issuer %.200q is not one of ours", c.issuer))}
+		}
+		var refused *refusal
+		if typed, refused = s.tokenType(from, t.Header, c); refused != nil {
+			return nil, refusalError{refused}
+		}
+		kid, _ := t.Header["kid"].(string)
+		if v.keys, refused = from.lookup(ctx, kid, t.Method.Alg()); refused != nil {
+			return nil, refusalError{refused}
+		}
+		set := jwt.VerificationKeySet{}
+		for _, k := range v.keys {
+			set.Keys = append(set.Keys, k.public)
+		}
+		return set, nil
+	})
+	if err != nil {
+		return v, s.refuseJWT(parsed, err)
+	}
+	if typed {
+		from.sendsType.Store(true)
+	}
+	if err := s.validator.Validate(c); err != nil {
+		return v, s.refuseClaims(c, err)
+	}
+	if v.principal, err = c.principal(&s.cfg, c.issuer); err != nil {
+		return v, s.refuse(reasonClaims, err)
+	}
+	v.expires = v.principal.Expires
+	return v, nil
+}
+
+// tokenType refuses what is no access token. typed tells that the token has the type of access
+// tokens (RFC 9068). Issuers that do not know that type send JWT, or none.
+func (s *ResourceServer) tokenType(from *issuer, header map[string]any, c *claims) (typed bool, refused *refusal) {
+	refuse := func(format string, args ...any) (bool, *refusal) {
+		return false, s.refuse(reasonType, fmt.Errorf(format, args...))
+	}
+	if _, ok := header["crit"]; ok {
+		return refuse("the header has crit: extensions that must be understood, and none is")
+	}
+	typ, _ := header["typ"].(string)
+	switch strings.TrimPrefix(strings.ToLower(typ), "application/") {
+	case "at+jwt":
+		return true, nil
+	case "", "jwt":
+	default:
+		return refuse("the type is %.64q, and must be at+jwt", typ)
+	}
+	if s.cfg.RequireTokenType || from.sendsType.Load() {
+		return refuse("the type is %.64q, and the access tokens of this issuer have at+jwt", typ)
+	}
+	// Without a type, ID tokens and refresh tokens look like access tokens. Keycloak and Cognito say
+	// in a claim what a token is.
+	for _, name := range []string{"typ", "token_use"} {
+		use, _ := c.all[name].(string)
+		if slices.Contains([]string{"id", "refresh", "offline", "logout"}, strings.ToLower(use)) {
+			return refuse("the claim %s is %.64q: this is no access token", name, use)
+		}
+	}
+	return false, nil
+}
+
+// refuseJWT refuses a token that the library has refused.
+func (s *ResourceServer) refuseJWT(parsed *jwt.Token, err error) *refusal {
+	if known, ok := errors.AsType[refusalError](err); ok {
+		return known.refusal
+	}
+	reason := reasonSignature
+	switch {
+	case errors.Is(err, jwt.ErrTokenMalformed):
+		reason = reasonMalformed
+		if _, ok := errors.AsType[*claimError](err); ok {
+			reason = reasonClaims
+		}
+	case !slices.Contains(s.cfg.Algorithms, algorithm(parsed)):
+		reason = reasonAlgorithm
+	}
+	return s.refuse(reason, err)
+}
+
+// algorithm returns the algorithm that a token names, or "".
+func algorithm(t *jwt.Token) string {
+	if t == nil {
+		return ""
+	}
+	alg, _ := t.Header["alg"].(string)
+	return alg
+}
+
+// refuseClaims refuses claims that the validator has refused.
+func (s *ResourceServer) refuseClaims(c *claims, err error) *refusal {
+	reason := reasonClaims
+	switch {
+	case errors.Is(err, jwt.ErrTokenInvalidAudience), len(c.audience) == 0:
+		reason = reasonAudience
+		err = fmt.Errorf("%w: the token is for %.200q, and must be for one of %.200q", err, c.audience, s.cfg.Audiences)
+	case errors.Is(err, jwt.ErrTokenExpired):
+		reason = reasonExpired
+	case errors.Is(err, jwt.ErrTokenNotValidYet):
+		reason = reasonNotYet
+	}
+	return s.refuse(reason, err)
+}

@@ -1,0 +1,63 @@
+package policy_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/auth/policy"
+)
+
+var registered = []auth.Item{
+	{Kind: auth.KindTool, Name: "pay", InputSchema: []byte(`{"type": "object", "required": ["amount", "to"], "additionalProperties": false, "properties": {
+		"amount": {"type": "integer"}, "text": {"type": "string"},
+		"to": {"type": "object", "required": ["iban"], "properties": {"iban": {"type": "string"}, "bic": {"type": "string"}}}}}`)},
+	{Kind: auth.KindTool, Name: "read_rates", InputSchema: []byte(`{"type": "object", "properties": {"day": {"type": "string"}}}`)},
+	{Kind: auth.KindTool, Name: "free", InputSchema: []byte(`{"type": "object", "additionalProperties": true}`)},
+	{Kind: auth.KindTool, Name: "nothing", InputSchema: []byte(`{"type": "object", "additionalProperties": false}`)},
+	{Kind: auth.KindPrompt, Name: "letter", Arguments: []string{"tone"}},
+	{Kind: auth.KindResource, Name: "terms"},
+	{Kind: auth.KindTemplate, Name: "accounts"},
+	{Method: "acme/report"},
+}
+
+func TestCheckFindsRulesThatDoNotFit(t *testing.T) {
+	for rule, want := range map[string]string{
+		`names: [pay, "read_*"]`:                                             "",
+		`methods: [tools/call, "resources/*", acme/report]`:                  "",
+		`methods: [tool/call]`:                                               "there is no method tool/call",
+		`names: [pya]`:                                                       "nothing with the name pya is registered",
+		`names: ["write_*"]`:                                                 "nothing with the name write_* is registered",
+		`names: [letter], kinds: [tool]`:                                     "nothing with the name letter is registered",
+		`names: [terms, accounts]`:                                           "",
+		`names: [acme/report]`:                                               "nothing with the name acme/report is registered",
+		`names: [pay], when: "arguments.amount > 1"`:                         "",
+		`names: [pay], when: "arguments.amuont > 1"`:                         "there is no argument amuont: tool pay",
+		`names: [pay], when: "arguments['amuont'] > 1"`:                      "there is no argument amuont: tool pay",
+		`names: [pay], when: "has(arguments.amuont)"`:                        "",
+		`names: [pay], when: "arguments.to.iban == ''"`:                      "",
+		`names: [pay], when: "arguments.to.ibn == ''"`:                       "there is no argument to.ibn: tool pay",
+		`names: [pay], when: "arguments.text == ''"`:                         "the argument text may be left out, and the rule then denies; has(arguments.text) says whether it is there: tool pay",
+		`names: [pay], when: "arguments.to.bic == ''"`:                       "the argument to.bic may be left out, and the rule then denies; has(arguments.to.bic) says whether it is there: tool pay",
+		`names: [letter], when: "arguments.tone == ''"`:                      "the argument tone may be left out, and the rule then denies; has(arguments.tone) says whether it is there: prompt letter",
+		`names: [letter], when: "arguments.size == ''"`:                      "there is no argument size: prompt letter",
+		`names: [free], when: "arguments.size == ''"`:                        "",
+		`names: [terms], when: "arguments.size == ''"`:                       "there is no argument size: resource terms",
+		`methods: [acme/report], when: "arguments.size == 1"`:                "",
+		`kinds: [tool], when: "arguments.amount > 1"`:                        "not all have the argument amount: where the expression reads it, the rule denies; has(arguments.amount) says whether it is there: tool read_rates, tool nothing",
+		`kinds: [tool], when: "has(arguments.text) && arguments.text == ''"`: "",
+		`kinds: [tool], when: "'text' in arguments && arguments.text == ''"`: "",
+		`kinds: [tool], when: "size(arguments) > 1"`:                         "",
+		`kinds: [tool], when: "[1].exists(i, i == arguments.amount)"`:        "not all have the argument amount: where the expression reads it, the rule denies; has(arguments.amount) says whether it is there: tool read_rates, tool nothing",
+	} {
+		p := parse(t, "default: deny\nrules:\n  - {name: a, effect: allow, "+rule+"}\n")
+		findings := p.Check(registered)
+		if want == "" {
+			require.Empty(t, findings, rule)
+			continue
+		}
+		require.Equal(t, []policy.Finding{{Rule: "a", Line: 3, Text: want}}, findings, rule)
+		require.Equal(t, "line 3: rule a: "+want, findings[0].String())
+	}
+}
