@@ -98,3 +98,29 @@ func ExampleFor() {
 	// handler of delete
 	// after audit
 }
+
+// A policy on a server of another SDK.
+func ExampleAuthorize() {
+	policy := auth.PolicyFunc(func(_ context.Context, p *auth.Principal, op *auth.Operation) auth.Decision {
+		if op.Name == "delete" && !p.HasScope("admin") {
+			return auth.Decision{Effect: auth.Deny, Rule: "admins"}
+		}
+		return auth.Decision{Effect: auth.Allow}
+	})
+	h := middleware.Authorize(nil, policy)(func(_ context.Context, req *middleware.Request) (mcp.Result, error) {
+		if req.Method == mcp.MethodToolsList {
+			return &mcp.ListToolsResult{Tools: []*mcp.Tool{{Name: "search"}, {Name: "delete"}}}, nil
+		}
+		return &mcp.CallToolResult{}, nil
+	})
+	list, _ := h(context.Background(), &middleware.Request{Method: mcp.MethodToolsList})
+	for _, tool := range list.(*mcp.ListToolsResult).Tools {
+		fmt.Println(tool.Name)
+	}
+	_, err := h(context.Background(), &middleware.Request{Method: mcp.MethodToolsCall, Target: "delete"})
+	fmt.Println(err)
+
+	// Output:
+	// search
+	// denied by the rule admins
+}

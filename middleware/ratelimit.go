@@ -41,7 +41,7 @@ type RateLimit struct {
 const (
 	// PerPrincipal is per issuer and subject. Callers without a principal count by their address.
 	PerPrincipal = rates.PerPrincipal
-	// PerTenant is per tenant of the principal. Callers without a tenant count by their principal.
+	// PerTenant is per issuer and tenant of the principal. Callers without a tenant count by their principal.
 	PerTenant = rates.PerTenant
 	// PerAddress is per address of the caller, and per network of 64 bits for IPv6. A byte stream
 	// without an address, such as stdio, has a bucket of its own in a server ([server.WithRateLimits]).

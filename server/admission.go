@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
-	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
 // admission returns a function that calls the rules in their order, or nil if there are none.
@@ -21,12 +20,4 @@ func admission(rules []AdmissionRule) func(context.Context, *session.Request) er
 		}
 		return nil
 	}
-}
-
-// registrationOf returns the registration behind a route of the core.
-func registrationOf(route *session.Route) middleware.Route {
-	if registration, ok := route.Registration.(*middleware.Route); ok {
-		return *registration
-	}
-	return middleware.NewRoute(route.Series.Method, route.Series.Target, route.Series.Target)
 }

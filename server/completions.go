@@ -50,20 +50,38 @@ func (s *Server) complete(ctx context.Context, call *Call) (mcp.Result, error) {
 // completable returns the arguments of the prompt or template of a completion. It returns an error
 // if the caller may not see that.
 func (s *Server) completable(ctx context.Context, call *Call, ref mcp.CompletionReference) (map[string]CompleteFunc, error) {
+	if ref.Type != "ref/prompt" && ref.Type != "ref/resource" {
+		return nil, mcp.NewError(mcp.CodeInvalidParams, `params.ref.type must be "ref/prompt" or "ref/resource"`)
+	}
+	to := s.referenced(ref)
+	if to != nil && s.access.asked.Load() {
+		switch d := s.decideListed(ctx, s.callerOf(call.Request), to); {
+		case needsScopes(&d):
+			return nil, s.access.challenge(call.Principal, &d)
+		case denies(&d):
+			to = nil
+		}
+	}
+	switch {
+	case to != nil:
+		return to.arguments, nil
+	case ref.Type == "ref/prompt":
+		return nil, noPrompt(ref.Name)
+	}
+	return nil, mcp.NewError(mcp.CodeInvalidParams, "there is no resource template %q", cut(ref.URI, 128))
+}
+
+// referenced returns the prompt, the template, or the resource, which has no arguments, of a
+// completion; nil if there is none.
+func (s *Server) referenced(ref mcp.CompletionReference) *target {
 	switch ref.Type {
 	case "ref/prompt":
-		if to := s.prompts.target(ref.Name); to != nil && s.routes.view.shows(ctx, call.Request, to.item, "") {
-			return to.arguments, nil
-		}
-		return nil, noPrompt(ref.Name)
+		return s.prompts.target(ref.Name)
 	case "ref/resource":
-		if to := s.templates.target(ref.URI); to != nil && s.routes.view.shows(ctx, call.Request, to.item, "") {
-			return to.arguments, nil
+		if to := s.templates.target(ref.URI); to != nil {
+			return to
 		}
-		if to := s.resources.target(ref.URI); to != nil && s.routes.view.shows(ctx, call.Request, to.item, "") {
-			return nil, nil // it has no arguments
-		}
-		return nil, mcp.NewError(mcp.CodeInvalidParams, "there is no resource template %q", cut(ref.URI, 128))
+		return s.resources.target(ref.URI)
 	}
-	return nil, mcp.NewError(mcp.CodeInvalidParams, `params.ref.type must be "ref/prompt" or "ref/resource"`)
+	return nil
 }

@@ -95,19 +95,33 @@ func readFailure(uri string, err error) error {
 	return err
 }
 
-// readHint returns the cache hint for results whose handler sets none.
-func (s *Server) readHint(ttl time.Duration, scope mcp.CacheScope) (mcp.CacheHint, error) {
+// readHint returns the cache hint of a registration for results whose handler sets none. Its scope is
+// "" if it depends on the server, see hinted.
+func readHint(ttl time.Duration, scope mcp.CacheScope, needs need) (mcp.CacheHint, error) {
 	switch {
 	case ttl < 0:
 		return mcp.CacheHint{}, errors.New("the TTL is negative")
-	case scope == "" && (s.routes.view != nil || s.personal):
+	case scope == mcp.CachePublic && needs.is():
+		return mcp.CacheHint{}, errors.New("what needs scopes must not have the cache scope public")
+	case scope == "" && needs.is():
 		scope = mcp.CachePrivate
-	case scope == "":
-		scope = mcp.CachePublic
-	case scope != mcp.CachePublic && scope != mcp.CachePrivate:
+	case scope != "" && scope != mcp.CachePublic && scope != mcp.CachePrivate:
 		return mcp.CacheHint{}, fmt.Errorf("there is no cache scope %q", scope)
 	}
 	return mcp.CacheFor(ttl, scope), nil
+}
+
+// hinted returns the cache hint of a registration with its scope. What may depend on the caller is
+// private.
+func (s *Server) hinted(hint mcp.CacheHint) mcp.CacheHint {
+	switch {
+	case hint.Scope != "":
+	case s.access.restricts || s.personal:
+		hint.Scope = mcp.CachePrivate
+	default:
+		hint.Scope = mcp.CachePublic
+	}
+	return hint
 }
 
 // ErrResourceNotFound is the error of a handler for a resource that does not exist. It may be

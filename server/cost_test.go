@@ -8,12 +8,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/audit"
+	"github.com/vitrine-mcp/vitrine/audit/auditfile"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/telemetry"
@@ -155,16 +158,37 @@ func costRows() []costRow {
 		})))
 		return func() { rig.serve(tb) }
 	}
+	recorded := func(strict bool) func(tb testing.TB) func() {
+		return func(tb testing.TB) func() {
+			rig := newModernRig(tb, costServer(tb, unsampled(tb), server.WithAudit(costAudit(tb, strict))))
+			return func() { rig.serve(tb) }
+		}
+	}
 	off := func(testing.TB) *telemetry.Telemetry { return telemetry.Disabled() }
 	return []costRow{
 		{"modern HTTP, telemetry off", 14, modernOf(off)},
 		{"modern HTTP, telemetry off, a rate limit", 14, limited},
 		{"modern HTTP, unsampled", 15, modernOf(unsampled)},
+		{"modern HTTP, unsampled, audit", 16, recorded(false)}, // the trace id
+		{"modern HTTP, unsampled, strict audit", 16, recorded(true)},
 		{"legacy HTTP, telemetry off", 16, legacyOf(off)},
 		{"legacy HTTP, unsampled", 17, legacyOf(unsampled)},
 		{"pipe, telemetry off", 13, pipeOf(off)},
 		{"pipe, unsampled", 14, pipeOf(unsampled)},
 	}
+}
+
+// costAudit returns a log with a key that writes to a file.
+func costAudit(tb testing.TB, strict bool) *audit.Log {
+	file, err := auditfile.New(auditfile.Config{Path: filepath.Join(tb.TempDir(), "audit.jsonl")})
+	require.NoError(tb, err)
+	log, err := audit.New(audit.Config{Sinks: []audit.Sink{file}, Key: bytes.Repeat([]byte{7}, audit.MinKeyBytes), Strict: strict})
+	require.NoError(tb, err)
+	tb.Cleanup(func() {
+		require.NoError(tb, log.Close(context.Background()))
+		require.Empty(tb, log.Stats()[0].Lost)
+	})
+	return log
 }
 
 // overPipe returns a round trip of a modern call over a pipe in memory, as over stdio.

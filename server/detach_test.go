@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
@@ -135,9 +136,7 @@ func TestDetachWithoutTasks(t *testing.T) {
 }
 
 func TestTaskRequired(t *testing.T) {
-	srv := newTaskServer(t, server.WithView(func(_ context.Context, req *middleware.Request, item server.Item) bool {
-		return item.Name != "hidden"
-	}))
+	srv := newTaskServer(t, deny(func(_ *auth.Principal, op *auth.Operation) bool { return op.Name == "hidden" }))
 	called := make(chan string, 1)
 	for _, name := range []string{"work", "hidden"} {
 		server.AddTool(srv, server.Tool{Name: name, Task: server.TaskRequired},

@@ -44,6 +44,7 @@ func (s *Server) routeMethod(m *method) {
 	m.route = s.routes.route(middleware.NewRoute(m.name, "", ""), m.handler, m.serving)
 	m.route.Handshake, m.route.BeforeInitialize = m.handshake, m.beforeInitialize
 	m.route.Subscription, m.route.Control = m.subscription, m.control
+	m.route.Registration = &registration{Route: middleware.NewRoute(m.name, "", ""), method: m}
 }
 
 func methodNotFound(_ context.Context, req *middleware.Request) (mcp.Result, error) {
@@ -86,7 +87,7 @@ func (d *dispatcher) Route(in *session.Inbound, _ *session.Session) *session.Rou
 
 // Notify implements session.Dispatcher.
 func (d *dispatcher) Notify(ctx context.Context, in *session.Inbound, sess *session.Session) {
-	d.notices.handle(ctx, &Notice{in, sess})
+	d.notices.handle(ctx, &Notice{d.core, in, sess})
 }
 
 // Encode implements session.Dispatcher.

@@ -38,9 +38,11 @@ type Files struct {
 	Scope mcp.CacheScope
 	// Middleware wraps the reads, inside the server's own chain.
 	Middleware []middleware.Middleware
-	// Deadline and Class are explained at [Tool].
-	Deadline time.Duration
-	Class    *Class
+	// Deadline, Class and Scopes are explained at [Tool], ScopesFor at [ResourceTemplate].
+	Deadline  time.Duration
+	Class     *Class
+	Scopes    []string
+	ScopesFor func(uri string) []string
 }
 
 // AddFiles registers the regular files of a directory and of those below it as one
@@ -63,7 +65,7 @@ func TryAddFiles(s *Server, f Files) error {
 	return TryAddResourceTemplate(s, ResourceTemplate{
 		URITemplate: f.URI + "{+path}", Name: f.Name, Title: f.Title, Description: f.Description,
 		Complete: map[string]CompleteFunc{"path": f.complete}, TTL: f.TTL, Scope: f.Scope, Middleware: f.Middleware,
-		Deadline: f.Deadline, Class: f.Class,
+		Deadline: f.Deadline, Class: f.Class, Scopes: f.Scopes, ScopesFor: f.ScopesFor,
 	}, func(_ context.Context, _ *Call, _ string, vars map[string]string) ([]mcp.ResourceContents, error) {
 		return f.read(vars["path"])
 	})

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
-	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -75,9 +74,7 @@ func TestLegacySessionsGetChanges(t *testing.T) {
 // A subscription to a resource that the client may not read is answered as a read of it.
 func TestSubscribeErrors(t *testing.T) {
 	hidden := map[string]bool{}
-	srv := changing(t, server.WithView(func(_ context.Context, _ *middleware.Request, item server.Item) bool {
-		return !hidden[cmp.Or(item.Template, item.URI)]
-	}))
+	srv := changing(t, deny(func(_ *auth.Principal, op *auth.Operation) bool { return hidden[cmp.Or(op.Template, op.URI)] }))
 	hidden["test://dir"], hidden["test://item/{id}"] = true, true
 	p := dial(t, srv)
 	p.initialize("2025-06-18")

@@ -90,14 +90,15 @@ type Limits struct {
 	// process (default 16 MiB): others wait.
 	// MaxArgumentBytes bounds the memory that the Go value takes into which the arguments of one call
 	// are decoded (default 48 MiB). It is estimated from the text and the type, before decoding.
+	// Arguments of 1 MiB or more may take all of it, smaller ones their share, but at least 1/16.
 	MaxValidationSteps int
 	MaxValidationBytes int
 	MaxArgumentBytes   int
 	// MaxRunningTasks bounds the handlers of the process that run as tasks (default
 	// 4096). MaxTasks bounds the tasks that the store in memory keeps, running or ended
-	// (default 10 000), MaxTasksPerPrincipal those of one principal (default 1000), and
-	// MaxTaskBytes their size (default 64 MiB). To make room, ended tasks are removed early,
-	// the oldest of the principal with the most bytes first.
+	// (default 10 000), MaxTasksPerPrincipal those of one principal, or of one address where there
+	// is none (default 1000), and MaxTaskBytes their size (default 64 MiB). To make room, ended
+	// tasks are removed early, the oldest of the caller with the most bytes first.
 	MaxRunningTasks      int
 	MaxTasks             int
 	MaxTasksPerPrincipal int

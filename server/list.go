@@ -22,8 +22,9 @@ func listOf[T comparable](s *Server, r *registry[T], result func(defs []T, next 
 			return nil, err
 		}
 		var visible func(to *target) bool
-		if s.routes.view != nil {
-			visible = func(to *target) bool { return s.routes.view.shows(ctx, req, to.item, "") }
+		if s.access.restricts {
+			who := s.callerOf(req)
+			visible = func(to *target) bool { return s.shows(ctx, who, to) }
 		}
 		defs, next, err := r.page(cursor, s.pageSize, visible)
 		if err != nil {
@@ -69,7 +70,7 @@ func templateList(defs []*mcp.ResourceTemplate, next string, hint mcp.CacheHint)
 // listHint returns the cache hint of lists and of server/discover.
 func (s *Server) listHint() mcp.CacheHint {
 	scope := mcp.CachePublic
-	if s.routes.view != nil {
+	if s.access.restricts {
 		scope = mcp.CachePrivate
 	}
 	return mcp.CacheFor(s.listTTL, scope)

@@ -59,7 +59,7 @@ func AddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) {
 // that was not added, params and results that are no JSON objects, and a handler or a middleware
 // that is nil. After an error nothing has changed.
 func TryAddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) error {
-	how := serving{m.Middleware, m.Deadline, cmp.Or(m.Class, s.routes.class)}
+	how := serving{middlewares: m.Middleware, deadline: m.Deadline, class: cmp.Or(m.Class, s.routes.class)}
 	if err := s.checkExtends(m.Name, m.Extension, how); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func TryAddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) error {
 		return fmt.Errorf("server: method %q: a result must encode to a JSON object, and %v does not", m.Name, reflect.TypeFor[R]())
 	}
 	handler := func(ctx context.Context, call *Call) (mcp.Result, error) {
-		in, err := params.decode(ctx, s.validator, call.Params)
+		in, err := params.decode(ctx, s.validator, call.dialog.Core, call.Params)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +117,7 @@ func newParamsOf[P any]() (p paramsOf[P], err error) {
 }
 
 // decode returns the params, or an error that names everything that is wrong.
-func (p *paramsOf[P]) decode(ctx context.Context, v *schema.Validator, raw jsontext.Value) (params P, err error) {
+func (p *paramsOf[P]) decode(ctx context.Context, v *schema.Validator, from schema.Sender, raw jsontext.Value) (params P, err error) {
 	switch {
 	case raw == nil:
 		raw = jsontext.Value("{}")
@@ -128,7 +128,7 @@ func (p *paramsOf[P]) decode(ctx context.Context, v *schema.Validator, raw jsont
 			return params, err
 		}
 	}
-	faults, err := v.Decode(ctx, p.schema, 0, raw, &params)
+	faults, err := v.Decode(ctx, from, p.schema, 0, raw, &params)
 	if err != nil || len(faults) == 0 {
 		return params, err
 	}

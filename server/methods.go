@@ -21,7 +21,7 @@ func (s *Server) protocolMethods() []*method {
 
 		{name: mcp.MethodResourcesList, eras: era.Both, capability: capabilityResources, handler: listOf(s, &s.resources, resourceList)},
 		{name: mcp.MethodResourcesTemplatesList, eras: era.Both, capability: capabilityResources, handler: listOf(s, &s.templates, templateList)},
-		{name: mcp.MethodResourcesRead, eras: era.Both, capability: capabilityResources, handler: s.read, targets: s.readable},
+		{name: mcp.MethodResourcesRead, eras: era.Both, capability: capabilityResources, handler: unreadable, targets: s.readable},
 		{name: mcp.MethodResourcesSubscribe, eras: era.Legacy, capability: capabilityResources, handler: s.subscriptions.Subscribe},
 		{name: mcp.MethodResourcesUnsubscribe, eras: era.Legacy, capability: capabilityResources, handler: s.subscriptions.Unsubscribe},
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -68,8 +69,12 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 	s.ready.logger = s.logger
 	s.core = session.New(session.Config{
 		Dispatcher: (*dispatcher)(s), Observer: s.observer, Logger: s.logger, Limits: limits.Limits(cfg.limits),
-		Authenticator: cfg.authenticator, Admission: admission(cfg.admission), Events: cfg.events.open(),
+		Authenticator: cfg.authenticator, Authorize: s.authorize, Admission: admission(cfg.admission), Events: cfg.events.open(),
 	})
+	s.access.setUp(s.core, &cfg)
+	if cfg.audit != nil {
+		cfg.audit(s)
+	}
 	if len(cfg.eras) > 0 {
 		s.SetEras(cfg.eras...)
 	}
@@ -88,17 +93,19 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 // addRegistries makes the registries of items, and the hub that is told of their changes.
 func (s *Server) addRegistries() {
 	s.hub = notify.NewHub(s.core)
-	tells := func(list notify.Kind) func() { return func() { s.publish(list, "") } }
-	s.tools = registry[*mcp.Tool]{kind: ItemTool, logger: s.logger, changed: tells(notify.Tools)}
-	s.prompts = registry[*mcp.Prompt]{kind: ItemPrompt, logger: s.logger, changed: tells(notify.Prompts)}
-	s.resources = registry[*mcp.Resource]{kind: ItemResource, logger: s.logger, changed: tells(notify.Resources)}
-	s.templates = registry[*mcp.ResourceTemplate]{kind: ItemTemplate, logger: s.logger, changed: tells(notify.Resources)}
+	tells := func(list notify.Kind) func([]changedItem) {
+		return func(items []changedItem) { s.announce(list, items) }
+	}
+	s.tools = registry[*mcp.Tool]{kind: auth.KindTool, logger: s.logger, changed: tells(notify.Tools)}
+	s.prompts = registry[*mcp.Prompt]{kind: auth.KindPrompt, logger: s.logger, changed: tells(notify.Prompts)}
+	s.resources = registry[*mcp.Resource]{kind: auth.KindResource, logger: s.logger, changed: tells(notify.Resources)}
+	s.templates = registry[*mcp.ResourceTemplate]{kind: auth.KindTemplate, logger: s.logger, changed: tells(notify.Resources)}
 }
 
 // addServices makes the parts that handlers and subscribers use.
 func (s *Server) addServices(cfg *config) (err error) {
 	s.routes = router{
-		core: s.core, chain: middleware.Chain(cfg.middleware...), class: cfg.class, view: cfg.view,
+		core: s.core, chain: middleware.Chain(cfg.middleware...), class: cfg.class, access: &s.access,
 		teller: &era.Teller{Logger: s.logger},
 	}
 	s.routes.teller.Details.Store(cfg.errorDetails)

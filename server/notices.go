@@ -12,11 +12,13 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 )
 
 // A Notice is a notification that a client has sent.
 type Notice struct {
+	core    *session.Core
 	in      *session.Inbound
 	session *session.Session // nil for a modern HTTP exchange
 }
@@ -134,3 +136,9 @@ func (t *notices) left() (names []string) {
 	}
 	return names
 }
+
+// A noticeSender is a notification as the validation of its params sees it.
+type noticeSender Notice
+
+// HoldCaller implements [schema.Sender].
+func (n *noticeSender) HoldCaller() *share.Caller { return n.core.CallerOf(n.in, n.session) }

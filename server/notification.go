@@ -42,7 +42,7 @@ func TryAddNotification[P any](s *Server, name, extension string, h Notification
 	}
 	s.observer.KnowNotification(name)
 	handler := s.wrapNotice(name, func(ctx context.Context, n *Notice) {
-		in, err := params.decode(ctx, s.validator, n.in.Params)
+		in, err := params.decode(ctx, s.validator, (*noticeSender)(n), n.in.Params)
 		if err != nil {
 			s.logger.DebugContext(ctx, "notification.malformed", "method", name, "error", err)
 			return

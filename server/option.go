@@ -62,7 +62,8 @@ type config struct {
 	http          streamable.Config
 	pageSize      int
 	listTTL       time.Duration
-	view          func(context.Context, *middleware.Request, Item) bool
+	policies      []auth.Policy
+	hierarchy     auth.Hierarchy
 	authenticator auth.Authenticator
 	admission     []AdmissionRule
 	stateKeys     [][]byte
@@ -72,6 +73,7 @@ type config struct {
 	rates         []middleware.RateLimit
 	tasks         *Tasks
 	events        eventStore
+	audit         func(*Server) // or nil
 }
 
 // check returns what is wrong with the options, or nil.
@@ -81,10 +83,12 @@ func (c *config) check() error {
 		return errors.New("server: a middleware is nil")
 	case slices.ContainsFunc(c.admission, func(rule AdmissionRule) bool { return rule == nil }):
 		return errors.New("server: a rule of admission is nil")
+	case slices.Contains(c.policies, nil):
+		return errors.New("server: a policy is nil")
 	case c.pageSize < 0 || c.listTTL < 0:
 		return errors.New("server: neither the page size nor the list TTL may be negative")
 	}
-	if err := cmp.Or(c.limits.Check(), c.http.Check()); err != nil {
+	if err := cmp.Or(c.limits.Check(), c.http.Check(), c.hierarchy.Check()); err != nil {
 		return fmt.Errorf("server: %w", err)
 	}
 	return nil
@@ -231,7 +235,7 @@ func WithUnaskedAnswers() Option { return optionFunc(func(c *config) { c.unasked
 // [middleware.Request].Principal has the principal.
 //
 // What outlives one request (the state of multi round-trip requests, tasks, legacy HTTP
-// sessions with their streams) belongs to its principal, by issuer and subject. For all others
+// sessions with their streams) belongs to its principal, by issuer, subject and tenant. For all others
 // it does not exist. Without the option all callers count as one.
 func WithAuthenticator(a auth.Authenticator) Option {
 	return optionFunc(func(c *config) { c.authenticator = a })
@@ -297,16 +301,28 @@ func WithPageSize(n int) Option { return optionFunc(func(c *config) { c.pageSize
 // default is 0: they are stale at once. It is rounded to milliseconds.
 func WithListTTL(ttl time.Duration) Option { return optionFunc(func(c *config) { c.listTTL = ttl }) }
 
-// WithView sets which items a caller may see, depending on the request and in most cases on its
-// principal. An item for which visible returns false is in no list, and a request for it is
-// answered as if it did not exist. The function runs inside the server's middlewares, so that
-// ctx has their values, and before the item's own middlewares. It is called for every item of a
-// list, so it must be quick, and it must be safe for concurrent use. Lists and resources then
+// WithPolicy adds policies, which decide what callers may do: for each request before it takes a slot
+// or a place in a queue, and for each item of a list. All of them are asked, until one denies, and
+// the strictest decision holds ([auth.Combine]). An item that is denied is in no list, a change of it is not
+// announced, and a request for it is answered as if it did not exist. An item that needs scopes is
+// listed, and a request for it is challenged (see [WithScopeHierarchy]). What is denied in a list is
+// denied for all arguments: a policy is asked about the listed item first. Lists and resources then
 // have the cache scope private.
 //
-// A modern client expects that what it sees depends on its authorization only.
-func WithView(visible func(ctx context.Context, req *middleware.Request, item Item) bool) Option {
-	return optionFunc(func(c *config) { c.view = visible })
+// Policies are asked about tools, prompts, resources and resource templates, also when they are
+// completed, subscribed to, or when a task of a tool is read, and about the program's own methods
+// ([Method]). They are not asked about the protocol's methods as such. The context has the values of
+// the connection or the HTTP exchange, and not those of middlewares.
+func WithPolicy(policies ...auth.Policy) Option {
+	return optionFunc(func(c *config) { c.policies = append(c.policies, policies...) })
+}
+
+// WithScopeHierarchy declares scopes that include others, for the scopes of tools, prompts, resources
+// and resource templates ([Tool].Scopes). A caller that lacks a scope of an operation is refused with
+// a challenge that names all scopes of that operation: with the status 403, or 401 if it has no
+// principal. The authenticator words the challenge if it is an [auth.Challenger].
+func WithScopeHierarchy(h auth.Hierarchy) Option {
+	return optionFunc(func(c *config) { c.hierarchy = h })
 }
 
 // Tasks configures the tasks extension. The zero value works for one process.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -91,6 +92,30 @@ func TestSessionOfAnotherPrincipal(t *testing.T) {
 	}
 	res, _ := exchange(t, "DELETE", url, "", session, ann)
 	require.Equal(t, 204, res.StatusCode, "nobody else has ended it")
+}
+
+// The authenticator takes the credentials out of the request: no middleware and no handler can
+// log them or pass them on.
+func TestHandlersDoNotSeeCredentials(t *testing.T) {
+	var seen []http.Header
+	srv := newServer(t, byAuthorization, server.WithMiddleware(func(next middleware.Handler) middleware.Handler {
+		return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+			seen = append(seen, req.Header)
+			return next(ctx, req)
+		}
+	}))
+	server.AddTool(srv, server.Tool{Name: "who"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
+		seen = append(seen, call.Header)
+		return call.Principal.String(), nil
+	})
+	url := listen(t, srv)
+	_, body := exchange(t, "POST", url, modern(1, "tools/call", call("who", `{}`)), append(modernHeaders("tools/call", "who"), "Authorization: ann", "X-Tenant: a")...)
+	require.Contains(t, body, `"text":"ann"`)
+	require.Len(t, seen, 2)
+	for _, header := range seen {
+		require.Equal(t, "a", header.Get("X-Tenant"))
+		require.NotContains(t, header, "Authorization")
+	}
 }
 
 // If the authenticator panics, the caller is rejected, and nothing else happens.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
@@ -27,9 +28,10 @@ type Prompt struct {
 	Meta        mcp.Meta
 	// Middleware wraps this prompt's handler, inside the server's own chain.
 	Middleware []middleware.Middleware
-	// Deadline and Class are explained at [Tool].
+	// Deadline, Class and Scopes are explained at [Tool].
 	Deadline time.Duration
 	Class    *Class
+	Scopes   []string
 }
 
 // A PromptArgument is a named text that a prompt takes.
@@ -63,8 +65,8 @@ func TryAddPrompt(s *Server, p Prompt, h PromptHandler) error {
 	if err := checkPromptName(p.Name); err != nil {
 		return err
 	}
-	how := serving{p.Middleware, p.Deadline, p.Class}
-	if err := how.checkItem(ItemPrompt, p.Name, h != nil); err != nil {
+	how := serving{p.Middleware, p.Deadline, p.Class, need{scopes: p.Scopes}}
+	if err := how.checkItem(auth.KindPrompt, p.Name, h != nil); err != nil {
 		return err
 	}
 	def := &mcp.Prompt{Name: p.Name, Title: p.Title, Description: p.Description, Icons: p.Icons, Meta: p.Meta}
@@ -83,7 +85,7 @@ func TryAddPrompt(s *Server, p Prompt, h PromptHandler) error {
 		}
 	}
 	route := middleware.NewRoute(mcp.MethodPromptsGet, p.Name, p.Name)
-	to := s.routes.target(route, Item{Kind: ItemPrompt, Name: p.Name}, s.routes.serve(promptHandler(required, h)), how, unknownPrompt)
+	to := s.routes.target(route, auth.Operation{Kind: auth.KindPrompt, Name: p.Name}, s.routes.serve(promptHandler(required, h)), how)
 	to.arguments = complete
 	if _, err := s.prompts.enter(p.Name, def, to); err != nil {
 		return err

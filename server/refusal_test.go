@@ -177,6 +177,21 @@ func TestAdmissionPanics(t *testing.T) {
 	require.ErrorContains(t, err, "a rule of admission is nil")
 }
 
+// A refusal can hide its reason from the caller, and have the status 400.
+func TestRefusalWithPublicReason(t *testing.T) {
+	logs := &logRecorder{}
+	srv := newServer(t, server.WithLogger(slog.New(logs)), server.WithAuthenticator(auth.AuthenticatorFunc(
+		func(context.Context, *auth.Caller) (*auth.Principal, error) {
+			return nil, &mcp.Refusal{Status: 400, Reason: "two_headers", PublicReason: "malformed", By: "oauth", Challenge: "Bearer"}
+		})))
+	res, body := exchange(t, "POST", listen(t, srv), modern(1, "tools/list", ""), modernHeaders("tools/list", "")...)
+	require.Equal(t, 400, res.StatusCode)
+	require.Equal(t, "Bearer", res.Header.Get("WWW-Authenticate"))
+	require.Contains(t, body, `"code":400,"message":"the request is malformed","data":{"reason":"malformed"}`)
+	require.Equal(t, "two_headers", logs.find("caller.refused")[0].attrs["refusal"])
+	require.Equal(t, []session.RefusedCounter{{Reason: "two_headers", By: "oauth", Count: 1}}, srv.Core().Snapshot().Counters.Refused)
+}
+
 // A caller whom the authenticator refuses gets the status of the refusal. The text of any other
 // error is only in the log.
 func TestAuthenticatorRefuses(t *testing.T) {

@@ -18,10 +18,10 @@ import (
 // A registry has the items of one kind, in the order of registration. It is safe for concurrent
 // use.
 type registry[T comparable] struct {
-	kind   ItemKind
+	kind   string // of the items, as auth.Operation has it
 	logger *slog.Logger
 	// changed is called after every change that lists show, without the lock.
-	changed func()
+	changed func(items []changedItem)
 
 	mu     sync.RWMutex // guards the rest
 	seq    uint64
@@ -41,6 +41,12 @@ type entry[T comparable] struct {
 	// shown is the digest of the encoded definition. The definition itself may have pointers to
 	// values that the caller has changed since.
 	shown [sha256.Size]byte
+}
+
+// A changedItem is an item that lists do not show as before: what had its name, and what has it now.
+type changedItem struct {
+	name    string
+	targets []*target
 }
 
 // put enters a definition: at the end, or atomically in the place of the one with its name, so
@@ -66,8 +72,11 @@ func (r *registry[T]) put(name string, def T, to *target) (old, now *entry[T], e
 	}
 	r.byName[name] = now
 	r.mu.Unlock()
-	if old == nil || old.shown != now.shown {
-		r.changed()
+	switch {
+	case old == nil:
+		r.changed([]changedItem{{name, []*target{to}}})
+	case old.shown != now.shown:
+		r.changed([]changedItem{{name, []*target{old.target, to}}})
 	}
 	return old, now, nil
 }
@@ -80,7 +89,7 @@ func (r *registry[T]) enter(name string, def T, to *target) (changed bool, err e
 		return false, err
 	}
 	listed := old.shown != now.shown
-	logReplaced(r.logger, string(r.kind), name, listed)
+	logReplaced(r.logger, r.kind, name, listed)
 	return listed || !bytes.Equal(old.target.content, to.content), nil
 }
 
@@ -106,8 +115,14 @@ func (r *registry[T]) replace(old, now *entry[T]) {
 // remove removes definitions by name. It ignores unknown names.
 func (r *registry[T]) remove(names ...string) {
 	r.mu.Lock()
-	before := len(r.order)
-	r.order = slices.DeleteFunc(slices.Clone(r.order), func(e *entry[T]) bool { return slices.Contains(names, e.name) })
+	var removed []changedItem
+	r.order = slices.DeleteFunc(slices.Clone(r.order), func(e *entry[T]) bool {
+		gone := slices.Contains(names, e.name)
+		if gone {
+			removed = append(removed, changedItem{e.name, []*target{e.target}})
+		}
+		return gone
+	})
 	r.defs = make([]T, len(r.order))
 	for i, e := range r.order {
 		r.defs[i] = e.def
@@ -115,10 +130,9 @@ func (r *registry[T]) remove(names ...string) {
 	for _, name := range names {
 		delete(r.byName, name)
 	}
-	removed := before > len(r.order)
 	r.mu.Unlock()
-	if removed {
-		r.changed()
+	if len(removed) > 0 {
+		r.changed(removed)
 	}
 }
 
@@ -209,7 +223,7 @@ func (r *registry[T]) position(cursor string) (uint64, error) {
 		return 0, nil
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if digits, ours := strings.CutPrefix(string(raw), "1 "+string(r.kind)+" "); err == nil && ours {
+	if digits, ours := strings.CutPrefix(string(raw), "1 "+r.kind+" "); err == nil && ours {
 		if after, err := strconv.ParseUint(digits, 10, 63); err == nil && r.cursor(after) == cursor {
 			return after, nil
 		}

@@ -7,12 +7,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // A name that is being replaced is always found, and always in the list.
 func TestRegistryReplaceIsAtomic(t *testing.T) {
-	items := registry[int]{kind: ItemTool, changed: runtime.Gosched}
+	items := registry[int]{kind: auth.KindTool, changed: func([]changedItem) { runtime.Gosched() }}
 	put(t, &items, "x", 0)
 	done := make(chan struct{})
 	var readers sync.WaitGroup
@@ -41,7 +42,7 @@ func TestRegistryReplaceIsAtomic(t *testing.T) {
 
 // A page is the same with and without a view, for any page size.
 func TestRegistryPages(t *testing.T) {
-	items := registry[int]{kind: ItemTool, changed: func() {}}
+	items := registry[int]{kind: auth.KindTool, changed: func([]changedItem) {}}
 	for i, name := range []string{"a", "b", "c"} {
 		put(t, &items, name, i)
 	}
@@ -75,7 +76,7 @@ func put[T comparable](t *testing.T, to *registry[T], name string, def T) (old *
 // one, are changes.
 func TestRegistryPutEqual(t *testing.T) {
 	changes := 0
-	items := registry[*mcp.Tool]{kind: ItemTool, changed: func() { changes++ }}
+	items := registry[*mcp.Tool]{kind: auth.KindTool, changed: func([]changedItem) { changes++ }}
 	meta := mcp.Meta{"example.com/k": 1}
 	def := func(title string) *mcp.Tool { return &mcp.Tool{Name: "x", Title: title, Meta: meta} }
 	first := def("a")

@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"iter"
 	"net/url"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
@@ -28,15 +30,19 @@ type Resource struct {
 	Meta        mcp.Meta
 	// TTL says how long a modern client may keep what it has read: 0 is stale at once.
 	// Scope says who may share it; the default is [mcp.CachePrivate] for a server that
-	// tells its callers apart ([WithView], [WithAuthenticator]), else [mcp.CachePublic]. The
-	// hint of a result comes first.
+	// tells its callers apart ([WithPolicy], [WithAuthenticator]), or if the resource needs
+	// scopes, else [mcp.CachePublic]. The hint of a result comes first.
 	TTL   time.Duration
 	Scope mcp.CacheScope
 	// Middleware wraps this resource's handler, inside the server's own chain.
 	Middleware []middleware.Middleware
-	// Deadline and Class are explained at [Tool].
+	// Deadline, Class and Scopes are explained at [Tool].
 	Deadline time.Duration
 	Class    *Class
+	Scopes   []string
+	// ScopesFor returns what a URI needs in addition to Scopes. May be nil. It must be safe for concurrent
+	// use and quick.
+	ScopesFor func(uri string) []string
 }
 
 // A ResourceHandler reads one resource. A string is its text and a []byte its bytes. Contents
@@ -69,11 +75,11 @@ func enterResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out], 
 	if err := checkURI(r.URI); err != nil {
 		return err
 	}
-	how := serving{r.Middleware, r.Deadline, r.Class}
-	if err := how.checkItem(ItemResource, r.URI, h != nil); err != nil {
+	how := serving{r.Middleware, r.Deadline, r.Class, need{r.Scopes, r.ScopesFor}}
+	if err := how.checkItem(auth.KindResource, r.URI, h != nil); err != nil {
 		return err
 	}
-	hint, err := s.readHint(r.TTL, r.Scope)
+	hint, err := readHint(r.TTL, r.Scope, how.need)
 	if r.Name == "" {
 		err = errNoName
 	}
@@ -86,10 +92,11 @@ func enterResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out], 
 	}
 	handler := func(ctx context.Context, call *Call) (mcp.Result, error) {
 		out, err := h(ctx, call, r.URI)
-		return readResult(r.URI, r.MIMEType, hint, out, err)
+		return readResult(r.URI, r.MIMEType, s.hinted(hint), out, err)
 	}
 	route := middleware.NewRoute(mcp.MethodResourcesRead, r.URI, "")
-	to := s.routes.target(route, Item{Kind: ItemResource, Name: r.Name, URI: r.URI}, s.routes.serve(handler), how, s.read)
+	op := auth.Operation{Kind: auth.KindResource, Name: r.Name, URI: r.URI}
+	to := s.routes.target(route, op, s.routes.serve(handler), how)
 	to.content = content
 	replaced, err := s.resources.enter(r.URI, def, to)
 	if replaced {
@@ -136,36 +143,31 @@ func (s *Server) RemoveResources(uris ...string) { s.resources.remove(uris...) }
 // reads go on.
 func (s *Server) RemoveResourceTemplates(uriTemplates ...string) { s.templates.remove(uriTemplates...) }
 
-// readable returns the target that serves a URI: the resource with that URI, or else the first
-// template that matches it.
+// serving yields the targets that can serve a URI: the resource with that URI, and then the templates
+// that it matches, in the order of registration.
+func (s *Server) serving(uri string) iter.Seq[*target] {
+	return func(yield func(*target) bool) {
+		if to := s.resources.target(uri); to != nil && !yield(to) {
+			return
+		}
+		for _, e := range s.templates.all() {
+			if e.target.matches(uri) && !yield(e.target) {
+				return
+			}
+		}
+	}
+}
+
+// readable returns the first target that can serve a URI, or nil.
 func (s *Server) readable(uri string) *target {
-	if to := s.resources.target(uri); to != nil {
+	for to := range s.serving(uri) {
 		return to
-	}
-	for _, e := range s.templates.all() {
-		if e.target.matches(uri) {
-			return e.target
-		}
 	}
 	return nil
 }
 
-// shownTo returns the first target that serves a URI and that the caller may see, or nil. A hidden
-// resource does not hide a template with the same URI.
-func (s *Server) shownTo(ctx context.Context, req *middleware.Request, uri string) *target {
-	if to := s.resources.target(uri); to != nil && s.routes.view.shows(ctx, req, to.item, uri) {
-		return to
-	}
-	for _, e := range s.templates.all() {
-		if e.target.matches(uri) && s.routes.view.shows(ctx, req, e.target.item, uri) {
-			return e.target
-		}
-	}
-	return nil
-}
-
-// read serves resources/read for a URI without a target, or whose target the caller may not see.
-func (s *Server) read(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+// unreadable serves resources/read for a URI without a target that the caller may see.
+func unreadable(_ context.Context, req *middleware.Request) (mcp.Result, error) {
 	in := era.CoreOf(req)
 	switch uri := in.Name; {
 	case !in.HasName:
@@ -173,9 +175,6 @@ func (s *Server) read(ctx context.Context, req *middleware.Request) (mcp.Result,
 	case len(uri) > maxURI:
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.uri is longer than %d bytes", maxURI)
 	default:
-		if to := s.shownTo(ctx, req, uri); to != nil {
-			return to.handler(ctx, req)
-		}
 		return nil, noResource(uri)
 	}
 }

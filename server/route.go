@@ -29,26 +29,30 @@ func (c *Class) PerCaller(limit int) *Class {
 	return c
 }
 
-// serving has the middlewares, the deadline and the class of a registration.
+// serving has the middlewares, the deadline and the class of a registration, and what it needs.
 type serving struct {
 	middlewares []middleware.Middleware // inside the server's own chain
 	deadline    time.Duration
 	class       *Class
+	need        need
 }
 
 // check returns an error for a nil middleware or a negative deadline.
-func (how serving) check(kind ItemKind, name string) error {
+func (how serving) check(kind, name string) error {
 	switch {
 	case hasNil(how.middlewares):
 		return fmt.Errorf("server: %s %q: a middleware is nil", kind, cut(name, 128))
 	case how.deadline < 0:
 		return fmt.Errorf("server: %s %q: the deadline %v is negative", kind, cut(name, 128), how.deadline)
 	}
+	if err := how.need.check(); err != nil {
+		return fmt.Errorf("server: %s %q: %w", kind, cut(name, 128), err)
+	}
 	return nil
 }
 
 // checkItem is check for an item, which needs a handler.
-func (how serving) checkItem(kind ItemKind, name string, hasHandler bool) error {
+func (how serving) checkItem(kind, name string, hasHandler bool) error {
 	if !hasHandler {
 		return fmt.Errorf("server: %s %q: the handler is nil", kind, cut(name, 128))
 	}
@@ -60,7 +64,7 @@ type router struct {
 	core   *session.Core
 	chain  middleware.Middleware
 	class  *Class // of the items that name none, or nil
-	view   view
+	access *access
 	asker  *ask.Asker
 	teller *era.Teller
 }
@@ -79,14 +83,9 @@ func (r *router) serve(h callHandler) middleware.Handler {
 
 // route wraps a handler in the middlewares of its registration, and these in the server's chain.
 func (r *router) route(mr middleware.Route, h middleware.Handler, how serving) *session.Route {
-	return r.chained(mr, middleware.Chain(how.middlewares...)(h), how)
-}
-
-// chained wraps a handler in the server's chain.
-func (r *router) chained(mr middleware.Route, h middleware.Handler, how serving) *session.Route {
-	h = r.chain(h)
+	h = r.chain(middleware.Chain(how.middlewares...)(h))
 	labels, teller := newProfileLabels(mr), r.teller
-	route := &session.Route{Series: r.core.Series(mr.Method, mr.Target), Deadline: how.deadline, Registration: &mr}
+	route := &session.Route{Series: r.core.Series(mr.Method, mr.Target), Deadline: how.deadline, Registration: &registration{Route: mr}}
 	if how.class != nil {
 		route.Class = how.class.class
 		r.core.UseClass(route.Class)

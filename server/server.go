@@ -31,6 +31,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/rates"
@@ -62,7 +63,10 @@ type Server struct {
 	// wrapped says that the program has middlewares, which may change results.
 	wrapped bool
 
-	core          *session.Core
+	core   *session.Core
+	access access
+	// reserve takes the place of a request's record in the audit; nil if it needs none.
+	reserve       func(*session.Request) error
 	routes        router
 	validator     *schema.Validator
 	encoder       *era.Encoder
@@ -109,6 +113,28 @@ func (s *Server) SetLimits(l Limits) error {
 	s.core.SetLimits(limits.Limits(l))
 	s.validator.SetLimits(s.core.Limits())
 	return nil
+}
+
+// SetAuthenticator is [WithAuthenticator] after New. Package service uses it for flags. It must be
+// called before the first request.
+func (s *Server) SetAuthenticator(a auth.Authenticator) {
+	s.core.SetAuthenticator(a)
+	s.personal = a != nil
+}
+
+// SetPolicies adds policies to those of [WithPolicy] after New. Package service uses it for a flag. It
+// must be called before the first request; a second call replaces what the first has added.
+func (s *Server) SetPolicies(policies ...auth.Policy) {
+	s.access.combine(policies)
+	s.encoder.SetScope(s.listHint().Scope)
+}
+
+// PoliciesChanged tells clients that the lists of tools, prompts and resources may have changed, because
+// the policies have: for example after a file of rules was read again. It is safe for concurrent use.
+func (s *Server) PoliciesChanged() {
+	for _, list := range []notify.Kind{notify.Tools, notify.Prompts, notify.Resources} {
+		s.publish(list, "")
+	}
 }
 
 // SetRateLimits replaces the limits of [WithRateLimits]. Package service uses it for a flag. It must

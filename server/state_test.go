@@ -115,7 +115,7 @@ func TestStatesOfOthers(t *testing.T) {
 	}
 	t.Run("somebody else", func(t *testing.T) {
 		bob := dialContext(t, as("bob"), srv)
-		refusedState(t, mcp.StatePrincipal, bob.ask(asking(1, "tools/call", retry(base, state))))
+		refusedState(t, mcp.StateMalformed, bob.ask(asking(1, "tools/call", retry(base, state))))
 	})
 	t.Run("itself", func(t *testing.T) {
 		asked, _ := round(t, p, retry(base, state, "one", accepted("1")))

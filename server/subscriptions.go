@@ -98,8 +98,18 @@ func (c *catalog) Announces(kind notify.Kind) bool {
 
 // CheckReadable implements [notify.Catalog].
 func (c *catalog) CheckReadable(ctx context.Context, req *middleware.Request, uri string) error {
-	if (*Server)(c).shownTo(ctx, req, uri) == nil {
+	s := (*Server)(c)
+	if !s.access.asked.Load() {
+		if s.readable(uri) == nil {
+			return noResource(uri)
+		}
+		return nil
+	}
+	switch to, d := s.visible(ctx, s.callerOf(req), uri); {
+	case to == nil:
 		return noResource(uri)
+	case needsScopes(d):
+		return s.access.challenge(req.Principal, d)
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
-	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/server/servertest"
 )
@@ -194,10 +194,10 @@ func TestListenGrantsWhatIsAnnounced(t *testing.T) {
 
 // A caller that may not read a resource gets no updates of it, and does not learn that it
 // exists.
-func TestListenView(t *testing.T) {
+func TestListenHiddenResources(t *testing.T) {
 	seen := map[string]bool{"test://a": true, "test://item/{id}": false}
-	srv := changing(t, server.WithView(func(_ context.Context, _ *middleware.Request, item server.Item) bool {
-		return item.Kind == server.ItemTool || seen[cmp.Or(item.Template, item.URI)]
+	srv := changing(t, deny(func(_ *auth.Principal, op *auth.Operation) bool {
+		return op.Kind != auth.KindTool && !seen[cmp.Or(op.Template, op.URI)]
 	}))
 	p := dial(t, srv)
 	require.JSONEq(t, acknowledged(1, `{"resourceSubscriptions":["test://a"]}`),

@@ -393,6 +393,28 @@ func TestTaskLimits(t *testing.T) {
 	}
 }
 
+// Callers without a principal are told apart: over HTTP by their addresses, and here by their connections.
+func TestCallersWithoutPrincipalDoNotShareTheirTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newTaskServer(t, server.WithLimits(server.Limits{MaxTasksPerPrincipal: 1}))
+		jobs := addJob(srv, "work", false, server.TaskOptions{})
+		var tasks []*servertest.Task
+		for range 2 {
+			task, err := connectTasks(t, srv).StartTask(t.Context(), "work", nil)
+			require.NoError(t, err)
+			tasks = append(tasks, task)
+		}
+		for i, task := range tasks {
+			(<-jobs).finish("done")
+			_, err := task.Result(t.Context())
+			require.NoError(t, err)
+			_, err = tasks[1-i].Get(t.Context())
+			require.NoError(t, err, "neither has pushed out the other")
+		}
+		require.NoError(t, srv.Shutdown(t.Context()))
+	})
+}
+
 // A task whose result is too large for the store fails, and the error names the limit.
 func TestTaskResultTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

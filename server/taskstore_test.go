@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -375,4 +377,47 @@ func TestEndedTasksAreRemoved(t *testing.T) {
 		require.NoError(t, srv.Shutdown(t.Context()))
 		require.NoError(t, tel.Shutdown(t.Context()))
 	})
+}
+
+// A handler keeps its request while it runs as a task. The store in memory counts it. With another
+// store it counts as a message that is being served.
+func TestRequestOfATaskCountsWithAnyStore(t *testing.T) {
+	for name, tasks := range map[string]server.Tasks{"in memory": {}, "shared": {Store: newSharedStore()}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tel, err := telemetry.New()
+				require.NoError(t, err)
+				srv := newServer(t, server.WithTasks(tasks), server.WithTelemetry(tel))
+				finish := make(chan struct{})
+				server.AddTool(srv, server.Tool{Name: "work", Task: server.TaskOptional},
+					func(ctx context.Context, c *server.Call, in struct{ Text string }) (string, error) {
+						_, err := c.Detach(ctx, server.TaskOptions{})
+						<-finish
+						return "done", err
+					})
+				held := func() int {
+					synctest.Wait()
+					sum := 0
+					for _, limit := range []string{"max_body_bytes_pending", "max_task_bytes"} {
+						if _, rest, found := strings.Cut(scrape(t, tel), `vitrine_share_used{limit="`+limit+`"} `); found {
+							value, _, _ := strings.Cut(rest, "\n")
+							n, err := strconv.ParseFloat(value, 64)
+							require.NoError(t, err)
+							sum += int(n)
+						}
+					}
+					return sum
+				}
+				client := connectTasks(t, srv)
+				task, err := client.StartTask(t.Context(), "work", map[string]any{"Text": strings.Repeat("x", 100_000)})
+				require.NoError(t, err)
+				require.InDelta(t, 101_000, held(), 1000)
+				close(finish)
+				_, err = task.Result(t.Context())
+				require.NoError(t, err)
+				require.Less(t, held(), 2000)
+				require.NoError(t, srv.Shutdown(t.Context()))
+			})
+		})
+	}
 }

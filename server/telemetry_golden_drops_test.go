@@ -153,7 +153,7 @@ func dropScenes() []scene {
 		},
 	}, {
 		title: "overload", about: "A client does not read, and another one needs the memory: its connection is given up.",
-		limits: server.Limits{MaxQueuedBytesTotal: 110_000},
+		limits: server.Limits{MaxQueuedBytesTotal: 118_000},
 		play: func(s *stage) {
 			s.large()
 			s.part()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
@@ -308,6 +309,20 @@ func rejectionScenes() []scene {
 			require.Contains(s.t, s.pipe().ask(modern(1, "tools/list", "")), `"code":429`)
 			require.Equal(s.t, 429, s.web().do("POST", modern(1, "tools/list", ""), modernHeaders("tools/list", "")...).status)
 			require.Equal(s.t, 429, s.web().do("POST", legacy(1, "initialize", "")).status)
+		},
+	}, {
+		title: "denied, need_scopes", about: "A policy hides one tool and demands a scope for another: no fault of the service. Operators see the hidden tool.",
+		options: []server.Option{server.WithPolicy(auth.PolicyFunc(func(_ context.Context, _ *auth.Principal, op *auth.Operation) auth.Decision {
+			if op.Name == "hidden" {
+				return auth.Decision{Effect: auth.Deny, Rule: "hides"}
+			}
+			return auth.Decision{Effect: auth.NeedScopes, Scopes: []string{"echo"}, Rule: "demands"}
+		}))},
+		play: func(s *stage) {
+			server.AddTool(s.srv, server.Tool{Name: "hidden"}, text("hello"))
+			w := s.web()
+			require.Contains(s.t, w.call("hidden").body, "there is no tool")
+			require.Equal(s.t, 401, w.call("echo").status)
 		},
 	}, {
 		title: "queued", about: "Two tools share a class that lets one handler run: the second call waits for the first one.",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/transport"
 )
@@ -75,6 +76,16 @@ func subscriptionScenes() []scene {
 			time.Sleep(time.Hour)
 			defer s.drain()()
 			require.Contains(s.t, p.recv()+p.recv(), "server_shutdown")
+		},
+	}, {
+		title: "subscription, token_expired", about: "Over HTTP it ends with its token, politely: an answer.",
+		options: []server.Option{server.WithAuthenticator(auth.AuthenticatorFunc(func(context.Context, *auth.Caller) (*auth.Principal, error) {
+			return &auth.Principal{Subject: "ann", Expires: time.Now().Add(time.Hour)}, nil
+		}))},
+		play: func(s *stage) {
+			s.subscribe()
+			w := s.web()
+			require.Contains(s.t, w.do("POST", listenTo(1, watching), modernHeaders("subscriptions/listen", "")...).body, `"resultType":"complete"`)
 		},
 	}, {
 		title: "subscription refused", about: "A filter that is none (-32602): it never stands.",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/template"
@@ -31,9 +32,14 @@ type ResourceTemplate struct {
 	Scope mcp.CacheScope
 	// Middleware wraps this template's handler, inside the server's own chain.
 	Middleware []middleware.Middleware
-	// Deadline and Class are explained at [Tool].
+	// Deadline, Class and Scopes are explained at [Tool].
 	Deadline time.Duration
 	Class    *Class
+	Scopes   []string
+	// ScopesFor returns what a URI needs in addition to Scopes. Completions need Scopes only, because their
+	// URI is unknown. May be nil. It must be safe for concurrent
+	// use and quick.
+	ScopesFor func(uri string) []string
 }
 
 // A TemplateHandler reads the resources of one family, as a [ResourceHandler] does.
@@ -61,8 +67,8 @@ func AddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h Template
 // template, for a completion of an unknown variable, and in the cases of [TryAddResource].
 // After an error nothing has changed.
 func TryAddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h TemplateHandler[Out]) error {
-	how := serving{t.Middleware, t.Deadline, t.Class}
-	if err := how.checkItem(ItemTemplate, t.URITemplate, h != nil); err != nil {
+	how := serving{t.Middleware, t.Deadline, t.Class, need{t.Scopes, t.ScopesFor}}
+	if err := how.checkItem(auth.KindTemplate, t.URITemplate, h != nil); err != nil {
 		return err
 	}
 	fault := func(err error) error {
@@ -75,7 +81,7 @@ func TryAddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h Templ
 	if err != nil {
 		return fault(err)
 	}
-	hint, err := s.readHint(t.TTL, t.Scope)
+	hint, err := readHint(t.TTL, t.Scope, how.need)
 	if err != nil {
 		return fault(err)
 	}
@@ -94,10 +100,11 @@ func TryAddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h Templ
 			return nil, noResource(uri)
 		}
 		out, err := h(ctx, call, uri, vars)
-		return readResult(uri, t.MIMEType, hint, out, err)
+		return readResult(uri, t.MIMEType, s.hinted(hint), out, err)
 	}
 	route := middleware.NewRoute(mcp.MethodResourcesRead, t.URITemplate, "")
-	to := s.routes.target(route, Item{Kind: ItemTemplate, Name: t.Name, Template: t.URITemplate}, s.routes.serve(handler), how, s.read)
+	op := auth.Operation{Kind: auth.KindTemplate, Name: t.Name, Template: t.URITemplate}
+	to := s.routes.target(route, op, s.routes.serve(handler), how)
 	to.matches, to.arguments = tmpl.Matches, arguments
 	if _, err := s.templates.enter(t.URITemplate, def, to); err != nil {
 		return err

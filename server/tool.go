@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
@@ -58,6 +59,9 @@ type Tool struct {
 	// whatever their size. The default is a share of [Limits].MaxValidationSteps that depends on the
 	// size. Raise it for a tool whose schema needs more for legal arguments.
 	ValidationSteps int
+	// Scopes are what a caller needs for a call; see [WithScopeHierarchy]. The tool is listed to
+	// those who do not have them, too.
+	Scopes []string
 	// Task says whether calls may go on as tasks ([Call.Detach]); zero is never.
 	Task TaskSupport
 }
@@ -148,7 +152,7 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 			return nil, err
 		}
 		begin := time.Now()
-		faults, err := s.validator.Decode(ctx, in, t.ValidationSteps, raw, &args)
+		faults, err := s.validator.Decode(ctx, call.dialog.Core, in, t.ValidationSteps, raw, &args)
 		observe.Validated(call.dialog.Core, time.Since(begin))
 		if err != nil {
 			return nil, err
@@ -160,7 +164,7 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 		if err != nil {
 			return nil, err
 		}
-		return out.result(ctx, result)
+		return out.result(ctx, call.dialog.Core, result)
 	}
 	if t.Task != 0 {
 		if t.Task == TaskRequired && s.tasks == nil {
@@ -168,7 +172,7 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 		}
 		handler = s.detachable(t.Task, handler)
 	}
-	if err := s.enterTool(def, paramHeaders(in), handler, serving{t.Middleware, t.Deadline, t.Class}); err != nil {
+	if err := s.enterTool(def, paramHeaders(in), handler, serving{t.Middleware, t.Deadline, t.Class, need{scopes: t.Scopes}}); err != nil {
 		return err
 	}
 	s.warnOfCost(t, "input", in)
@@ -250,10 +254,10 @@ func outputFor[Out any](s *Server, t Tool) (output[Out], error) {
 }
 
 // result returns the result. A value that breaks the tool's own schema is a fault of the server.
-func (o output[Out]) result(ctx context.Context, value Out) (mcp.Result, error) {
+func (o output[Out]) result(ctx context.Context, from schema.Sender, value Out) (mcp.Result, error) {
 	switch v := any(&value).(type) { // a value itself would be copied to the heap
 	case **mcp.CallToolResult:
-		return o.whole(ctx, *v)
+		return o.whole(ctx, from, *v)
 	case *string:
 		if o.schema == nil {
 			return textResult(*v, nil), nil
@@ -263,7 +267,7 @@ func (o output[Out]) result(ctx context.Context, value Out) (mcp.Result, error) 
 	if err != nil {
 		return nil, era.Fault{Err: fmt.Errorf("encode the output: %w", err)}
 	}
-	if err := o.valid(ctx, raw); err != nil {
+	if err := o.valid(ctx, from, raw); err != nil {
 		return nil, err
 	}
 	return textResult(string(raw), jsontext.Value(raw)), nil
@@ -284,7 +288,7 @@ func textResult(text string, structured any) *mcp.CallToolResult {
 }
 
 // whole checks a result that the handler has built.
-func (o output[Out]) whole(ctx context.Context, result *mcp.CallToolResult) (mcp.Result, error) {
+func (o output[Out]) whole(ctx context.Context, from schema.Sender, result *mcp.CallToolResult) (mcp.Result, error) {
 	if result == nil {
 		return nil, era.Fault{Err: errNoResult}
 	}
@@ -295,14 +299,14 @@ func (o output[Out]) whole(ctx context.Context, result *mcp.CallToolResult) (mcp
 	if err != nil {
 		return nil, era.Fault{Err: fmt.Errorf("encode the structured content: %w", err)}
 	}
-	return result, o.valid(ctx, raw)
+	return result, o.valid(ctx, from, raw)
 }
 
-func (o output[Out]) valid(ctx context.Context, raw jsontext.Value) error {
+func (o output[Out]) valid(ctx context.Context, from schema.Sender, raw jsontext.Value) error {
 	if !o.check {
 		return nil
 	}
-	faults, err := o.validator.Validate(ctx, o.schema, o.steps, raw)
+	faults, err := o.validator.Validate(ctx, from, o.schema, o.steps, raw)
 	if err != nil && ctx.Err() == nil {
 		err = era.Fault{Err: fmt.Errorf("the output cannot be validated: %w", err)}
 	}
@@ -320,11 +324,12 @@ func (o output[Out]) valid(ctx context.Context, raw jsontext.Value) error {
 func (s *Server) enterTool(
 	def *mcp.Tool, params []paramHeader, h callHandler, how serving,
 ) error {
-	if err := how.check(ItemTool, def.Name); err != nil {
+	if err := how.check(auth.KindTool, def.Name); err != nil {
 		return err
 	}
 	route := middleware.NewRoute(mcp.MethodToolsCall, def.Name, def.Name)
-	to := s.routes.target(route, Item{Kind: ItemTool, Name: def.Name}, withParams(params, s.routes.serve(h)), how, unknownTool)
+	op := auth.Operation{Kind: auth.KindTool, Name: def.Name}
+	to := s.routes.target(route, op, withParams(params, s.routes.serve(h)), how)
 	_, err := s.tools.enter(def.Name, def, to)
 	return err
 }

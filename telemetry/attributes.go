@@ -1,9 +1,6 @@
 package telemetry
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net"
 	"strconv"
@@ -144,19 +141,14 @@ func (op *Operation) recordArguments(info *Info) {
 	}
 }
 
-// pseudonymBytes is the number of bytes of the HMAC in a pseudonym.
-const pseudonymBytes = 16
-
 // appendPrincipal appends the attributes of a principal. p may be nil.
 func (t *Telemetry) appendPrincipal(attrs []attribute.KeyValue, p *auth.Principal) []attribute.KeyValue {
 	if p == nil {
 		return attrs
 	}
 	user := p.Subject
-	if t.pseudonymKey != nil {
-		mac := hmac.New(sha256.New, t.pseudonymKey)
-		mac.Write([]byte(p.Key()))
-		user = hex.EncodeToString(mac.Sum(nil)[:pseudonymBytes])
+	if t.pseudonyms {
+		user = t.pseudonym(p)
 	}
 	attrs = append(attrs, keyUser.String(logline.Printable(user, maxText)))
 	return appendText(attrs, keyTenant, logline.Printable(p.Tenant, maxName))

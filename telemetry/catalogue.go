@@ -1,6 +1,10 @@
 package telemetry
 
 import (
+	"slices"
+
+	"github.com/vitrine-mcp/vitrine/audit"
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
@@ -102,6 +106,58 @@ func catalogue() []row {
 			opened("reason", string(keyRefusalReason), "reasons of the program's refusals, at most 64 with by", ""),
 			opened("by", string(keyRefusalBy), "who refuses: authenticator, admission, or a name of the program's", "")).
 			from(func(s *Snapshot, r reading) { eachPair(r, s.Counters.Refused) }),
+		counter(MetricPolicyDecisions, "vitrine.policy.decisions", "{decision}",
+			"Operations that scopes and policies have decided about, by the rule that has decided. Lists are not counted.",
+			opened("rule", string(keyPolicyRule), "rules of the program's policies, at most 64 with effect, and scopes", ""),
+			closed("effect", string(keyPolicyEffect), session.Effects())).
+			from(func(s *Snapshot, r reading) { eachPair(r, s.Counters.Decisions) }),
+		counter(MetricPolicyReloads, "vitrine.policy.reloads", "{file}",
+			"New contents of the file of rules that came into use, and those with a mistake, which did not.",
+			closed("result", "vitrine.policy.reload_result", []string{policyLoaded, policyFailed})).
+			from(func(s *Snapshot, r reading) {
+				r.with(policyLoaded).add(s.Policy.Loaded)
+				r.with(policyFailed).add(s.Policy.Failed)
+			}),
+		counter(MetricAuthVerifications, "vitrine.auth.verifications", "{token}",
+			"Access tokens that were looked at, by how: they were verified before, here, or by their issuer.",
+			later(authMethod()), later(closed("result", "vitrine.auth.result", []string{authAccepted, authRefused, authUnavailable}))).
+			from(func(s *Snapshot, r reading) {
+				for _, v := range s.Auth.Verifications {
+					r.with(v.Method, authAccepted).add(v.Accepted)
+					r.with(v.Method, authRefused).add(v.Refused)
+					r.with(v.Method, authUnavailable).add(v.Unavailable)
+				}
+			}),
+		histogram(MetricAuthVerification, "vitrine.auth.verification", "s",
+			"Time that the verification of an access token took that was not verified before.", authBuckets(), later(authMethod())).
+			from(func(s *Snapshot, r reading) {
+				for _, v := range s.Auth.Verifications {
+					if v.Method != auth.MethodCache {
+						r.with(v.Method).addLatency(v.Took)
+					}
+				}
+			}),
+		counter(MetricAuthKeyRefreshes, "vitrine.auth.key_refreshes", "{fetch}",
+			"Fetches of the keys of an issuer, by what they were for and what came of them; too_soon was not fetched.",
+			issuer(), closed("cause", "vitrine.auth.cause", []string{"first", "periodic", "unknown_key", "check"}),
+			closed("result", "vitrine.auth.refresh_result", []string{"changed", "unchanged", "failed", "too_soon"})).
+			from(readKeyRefreshes),
+		counter(MetricAuthEvictions, "vitrine.auth.cache.evictions", "{token}",
+			"Verified tokens that left the cache before their time, because it was full.").
+			from(func(s *Snapshot, r reading) { r.add(s.Auth.Evicted) }),
+		counter(MetricForeignUses, "vitrine.auth.foreign_uses", "{use}",
+			"Sessions, tasks and states that a caller has named and that belong to another principal. They were answered as if they did not exist.",
+			closed("kind", "vitrine.auth.foreign_kind", session.ForeignKinds())).
+			from(func(s *Snapshot, r reading) { each(r, s.Counters.Foreign) }).counted(),
+		counter(MetricStreamsEnded, "vitrine.auth.streams_ended", "{stream}",
+			"Streams of clients that the server has ended because of their credentials.",
+			closed("stream", "vitrine.auth.stream", session.ExpiringStreams()),
+			closed("reason", "vitrine.auth.end_reason", []string{string(mcp.EndTokenExpired)})).
+			from(func(s *Snapshot, r reading) {
+				for stream, n := range s.Counters.StreamsExpired {
+					r.with(stream, string(mcp.EndTokenExpired)).add(n)
+				}
+			}).counted(),
 		counter(MetricRateLimitMessages, "vitrine.rate_limit.messages", "{message}",
 			"Messages that a rate limit has looked at: those that it allowed, and those that it refused.",
 			rateLimit(), closed("decision", "vitrine.rate_limit.decision", []string{rateAllowed, rateRefused})).
@@ -120,8 +176,14 @@ func catalogue() []row {
 			from(func(s *Snapshot, r reading) { each(r, s.Counters.EventFailures) }),
 		counter(MetricLimitReached, "vitrine.limit.reached", "{event}",
 			"How often a limit took effect.",
-			closed("limit", "vitrine.limit", append(limits.Names(), limitTenants))).
-			from(func(s *Snapshot, r reading) { each(r, s.Counters.LimitsReached) }).counted(),
+			closed("limit", "vitrine.limit", slices.Concat(limits.Names(), []string{limitTenants, limitAudit}, authLimits()))).
+			from(func(s *Snapshot, r reading) {
+				each(r, s.Counters.LimitsReached)
+				each(r, s.Auth.LimitsReached)
+				for i := range s.Audit {
+					r.with(limitAudit).add(s.Audit[i].Refused + s.Audit[i].Lost[audit.LostFull])
+				}
+			}).counted(),
 		counter(MetricSessionsClosed, "vitrine.sessions.closed", "{session}",
 			"Sessions and connections that ended, by the cause.", cause()).
 			from(func(s *Snapshot, r reading) { each(r, s.Counters.SessionsClosed) }),
@@ -143,6 +205,32 @@ func catalogue() []row {
 		gauge(MetricSubscriptionsActive, "vitrine.subscriptions.active", "{subscription}",
 			"Open subscriptions (subscriptions/listen).").
 			from(func(s *Snapshot, r reading) { r.add(uint64(len(s.Subscriptions))) }),
+		gauge(MetricPolicyStale, "vitrine.policy.stale", "{file}",
+			"Files of rules whose present content is not in use, because it has a mistake.").
+			from(func(s *Snapshot, r reading) {
+				if s.Policy.Stale {
+					r.add(1)
+				}
+			}),
+		gauge(MetricAuthKeys, "vitrine.auth.keys", "{key}",
+			"Keys of an issuer that verify access tokens.", issuer()).
+			from(func(s *Snapshot, r reading) {
+				for _, i := range s.Auth.Issuers {
+					r.with(i.Issuer).max(float64(i.Keys))
+				}
+			}),
+		gauge(MetricAuthKeysAge, "vitrine.auth.keys.age", "s",
+			"Time since the keys of an issuer were fetched. There is none before that.", issuer()).
+			from(func(s *Snapshot, r reading) {
+				for _, i := range s.Auth.Issuers {
+					if !i.Fetched.IsZero() {
+						r.with(i.Issuer).max(s.At.Sub(i.Fetched).Seconds())
+					}
+				}
+			}),
+		gauge(MetricAuthCachedTokens, "vitrine.auth.cached_tokens", "{token}",
+			"Verified access tokens that are remembered.").
+			from(func(s *Snapshot, r reading) { r.add(uint64(s.Auth.CachedTokens)) }),
 		gauge(MetricRateLimitUsed, "vitrine.rate_limit.used", "1",
 			"How near a rate limit is: the share of its tokens that the emptiest bucket has given, from 0 to 1.", rateLimit()).
 			from(func(s *Snapshot, r reading) {
@@ -178,7 +266,7 @@ func catalogue() []row {
 				r.with(shareWaiting).add(uint64(s.Waiting))
 			})),
 		gauge(MetricShareLargest, "vitrine.share.largest", "{item}",
-			"What the caller with most has of a limit. /debug/requests names it.", sharedLimit()).
+			"How much of a limit the largest caller uses. /debug/requests names the caller.", sharedLimit()).
 			from(readShares(func(s *ShareState, r reading) { r.max(float64(s.Largest)) })),
 
 		gauge(MetricMemoryHeld, "vitrine.memory.held", "By",
@@ -187,6 +275,32 @@ func catalogue() []row {
 		gauge(MetricMemoryBound, "vitrine.memory.bound", "By",
 			"Memory that the limit of each part allows it.", memoryPart()).
 			from(readMemory(func(s *ShareState) int { return s.Size })),
+
+		counter(MetricAuditRecords, "vitrine.audit.records", "{record}",
+			"Records that a sink of the audit has taken.", auditSink()).
+			from(readAudit(func(s *audit.SinkStats, r reading) { r.add(s.Written) })),
+		counter(MetricAuditLost, "vitrine.audit.records.lost", "{record}",
+			"Records of the audit that were lost, by the reason.", auditSink(), closed("reason", "vitrine.audit.reason", audit.LostReasons())).
+			from(readAudit(func(s *audit.SinkStats, r reading) {
+				for _, reason := range audit.LostReasons() {
+					r.with(reason).add(s.Lost[reason])
+				}
+			})),
+		counter(MetricAuditFailures, "vitrine.audit.write.failures", "{write}",
+			"Writes to a sink of the audit that have failed. They are tried again.", auditSink()).
+			from(readAudit(func(s *audit.SinkStats, r reading) { r.add(s.Failures) })),
+		gauge(MetricAuditQueued, "vitrine.audit.queued", "{record}",
+			"Records that wait for a sink of the audit.", auditSink()).
+			from(readAudit(func(s *audit.SinkStats, r reading) { r.add(uint64(s.Waiting)) })),
+		gauge(MetricAuditQueuedBytes, "vitrine.audit.queued.bytes", "By",
+			"About what the records take that wait for a sink of the audit.", auditSink()).
+			from(readAudit(func(s *audit.SinkStats, r reading) { r.add(uint64(s.Bytes)) })),
+		gauge(MetricAuditStalled, "vitrine.audit.stalled", "s",
+			"How long a sink of the audit has taken no record although some wait.", auditSink()).
+			from(readAudit(func(s *audit.SinkStats, r reading) { r.max(s.Stalled.Seconds()) })),
+		gauge(MetricAuditHead, "vitrine.audit.head", "{record}",
+			"Number of the last record in the chain of a sink of the audit.", auditSink()).
+			from(readAudit(func(s *audit.SinkStats, r reading) { r.max(float64(s.Head)) })),
 
 		// Metrics of requests that are recorded.
 		histogram(MetricQueueWait, "vitrine.queue.wait", "s",

@@ -12,8 +12,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/audit"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/rates"
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -49,7 +51,9 @@ func TestExposedMetricsAreThoseOfTheCatalogue(t *testing.T) {
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
 		}
+		r.tel.AddSource(auditedSource{})
 		require.NoError(t, r.core.SetRates([]rates.Rule{{Name: "calls", Requests: 1, Window: time.Hour}}))
+		r.core.SetAuthenticator(countingAuthenticator{})
 		r.post(call("slow"), &sink{})
 		s := r.core.Connect(pipeConn, &sink{})
 		s.Close(mcp.CauseTransportClose)
@@ -83,6 +87,53 @@ func TestExposedMetricsAreThoseOfTheCatalogue(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An auditedSource is a server that has an audit, and nothing else.
+type auditedSource struct{}
+
+func (auditedSource) Snapshot() *Snapshot {
+	return &Snapshot{Audit: []audit.SinkStats{{
+		Sink: "file", Written: 7, Lost: map[string]uint64{audit.LostFull: 2, audit.LostClosed: 1}, Refused: 3, Failures: 4,
+		Waiting: 5, Bytes: 6, Stalled: 90 * time.Second, Head: 9,
+	}}}
+}
+
+// What a source says of its audit is exposed.
+func TestAuditMetrics(t *testing.T) {
+	tel, err := New()
+	require.NoError(t, err)
+	require.NoError(t, testutil.GatherAndCompare(tel.Registry(), strings.NewReader(""), MetricAuditRecords), "nothing without an audit")
+	tel.AddSource(auditedSource{})
+	require.NoError(t, testutil.GatherAndCompare(tel.Registry(), strings.NewReader(`
+# HELP vitrine_audit_head_records Number of the last record in the chain of a sink of the audit.
+# TYPE vitrine_audit_head_records gauge
+vitrine_audit_head_records{sink="file"} 9
+# HELP vitrine_audit_queued_bytes About what the records take that wait for a sink of the audit.
+# TYPE vitrine_audit_queued_bytes gauge
+vitrine_audit_queued_bytes{sink="file"} 6
+# HELP vitrine_audit_queued_records Records that wait for a sink of the audit.
+# TYPE vitrine_audit_queued_records gauge
+vitrine_audit_queued_records{sink="file"} 5
+# HELP vitrine_audit_records_lost_total Records of the audit that were lost, by the reason.
+# TYPE vitrine_audit_records_lost_total counter
+vitrine_audit_records_lost_total{reason="closed",sink="file"} 1
+vitrine_audit_records_lost_total{reason="not_written",sink="file"} 0
+vitrine_audit_records_lost_total{reason="queue_full",sink="file"} 2
+vitrine_audit_records_lost_total{reason="refusals_full",sink="file"} 0
+# HELP vitrine_audit_records_total Records that a sink of the audit has taken.
+# TYPE vitrine_audit_records_total counter
+vitrine_audit_records_total{sink="file"} 7
+# HELP vitrine_audit_stalled_seconds How long a sink of the audit has taken no record although some wait.
+# TYPE vitrine_audit_stalled_seconds gauge
+vitrine_audit_stalled_seconds{sink="file"} 90
+# HELP vitrine_audit_write_failures_total Writes to a sink of the audit that have failed. They are tried again.
+# TYPE vitrine_audit_write_failures_total counter
+vitrine_audit_write_failures_total{sink="file"} 4
+`), MetricAuditHead, MetricAuditQueuedBytes, MetricAuditQueued, MetricAuditLost, MetricAuditRecords, MetricAuditStalled, MetricAuditFailures))
+	text, err := testutil.CollectAndFormat(tel.Registry(), expfmt.TypeTextPlain, MetricLimitReached)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `vitrine_limit_reached_total{limit="audit_queue"} 5`)
 }
 
 func labelValue(m *dto.Metric, name string) string {
@@ -197,6 +248,10 @@ func TestNativeHistograms(t *testing.T) {
 	for _, m := range Catalogue() {
 		if m.Kind != Histogram {
 			require.False(t, m.Native, m.Name)
+			continue
+		}
+		if in.rows[m.Name].read != nil {
+			require.False(t, m.Native, "%s is read from snapshots", m.Name)
 			continue
 		}
 		i := slices.IndexFunc(in.collectors, func(c prometheus.Collector) bool {

@@ -1,10 +1,11 @@
 package telemetry
 
 import (
-	"maps"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/vitrine-mcp/vitrine/auth"
 )
 
 // A snapshotCollector exposes the counters and gauges of the sources. It reads one snapshot of
@@ -19,7 +20,7 @@ type snapshotCollector struct {
 	sources sources
 	// base has the counts that come from no source, the last counters of removed sources (a
 	// counter must not go down), and zeros for the series that exist from the start.
-	base sums
+	base totals
 }
 
 // A family describes a metric to client_golang.
@@ -29,7 +30,7 @@ type family struct {
 }
 
 func newSnapshotCollector(rows []row) *snapshotCollector {
-	c := &snapshotCollector{rows: rows, families: map[string]family{}, base: sums{}, exemplars: exemplars{last: map[point]prometheus.Exemplar{}}}
+	c := &snapshotCollector{rows: rows, families: map[string]family{}, base: newTotals(), exemplars: exemplars{last: map[point]prometheus.Exemplar{}}}
 	for _, m := range rows {
 		f := family{prometheus.NewDesc(m.Name, m.Help, m.labelNames(), nil), prometheus.GaugeValue}
 		if m.Kind == Counter {
@@ -37,14 +38,18 @@ func newSnapshotCollector(rows []row) *snapshotCollector {
 		}
 		c.families[m.Name] = f
 		for _, labels := range m.first() {
-			c.base[at(m.Name, labels...)] = 0
+			if m.Kind == Histogram {
+				c.base.latencies[at(m.Name, labels...)] = auth.Latency{}
+			} else {
+				c.base.sums[at(m.Name, labels...)] = 0
+			}
 		}
 	}
 	return c
 }
 
 // read adds the values of one source, for the wanted kinds of metrics.
-func (c *snapshotCollector) read(to sums, snap *Snapshot, wanted func(Kind) bool) {
+func (c *snapshotCollector) read(to totals, snap *Snapshot, wanted func(Kind) bool) {
 	for _, m := range c.rows {
 		if wanted(m.Kind) {
 			m.read(snap, reading{to, at(m.Name)})
@@ -61,7 +66,7 @@ func (c *snapshotCollector) addSource(src Source) (remove func()) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		removeSource()
-		c.read(c.base, src.Snapshot(), func(k Kind) bool { return k == Counter })
+		c.read(c.base, src.Snapshot(), func(k Kind) bool { return k != Gauge })
 	}
 }
 
@@ -69,7 +74,7 @@ func (c *snapshotCollector) addSource(src Source) (remove func()) {
 func (c *snapshotCollector) count(metric string, labels ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.base[at(metric, labels...)]++
+	c.base.sums[at(metric, labels...)]++
 }
 
 // Describe implements [prometheus.Collector].
@@ -82,13 +87,13 @@ func (c *snapshotCollector) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector].
 func (c *snapshotCollector) Collect(ch chan<- prometheus.Metric) {
 	c.mu.Lock()
-	total := maps.Clone(c.base)
+	total := c.base.clone()
 	list := c.sources.list()
 	c.mu.Unlock()
 	for _, src := range list {
 		c.read(total, src.Snapshot(), func(Kind) bool { return true })
 	}
-	for p, value := range total {
+	for p, value := range total.sums {
 		f := c.families[p.metric]
 		m := prometheus.MustNewConstMetric(f.desc, f.kind, value, p.labels[:p.n]...)
 		if e, ok := c.exemplars.of(p); ok {
@@ -96,4 +101,19 @@ func (c *snapshotCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- m
 	}
+	for p, l := range total.latencies {
+		ch <- latencyMetric(c.families[p.metric].desc, l, p.labels[:p.n])
+	}
+}
+
+// latencyMetric makes a histogram of a latency.
+func latencyMetric(desc *prometheus.Desc, l auth.Latency, labels []string) prometheus.Metric {
+	buckets := map[float64]uint64{}
+	var count uint64
+	for i, n := range l.Counts {
+		if count += n; i < len(auth.LatencyBounds) {
+			buckets[auth.LatencyBounds[i].Seconds()] = count
+		}
+	}
+	return prometheus.MustNewConstHistogram(desc, count, l.Sum.Seconds(), buckets, labels...)
 }

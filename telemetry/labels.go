@@ -35,6 +35,9 @@ func target(first ...string) Label {
 }
 
 // sharedLimit is the label with the name of a limit that callers share.
+// auditSink is the label of metrics of the audit. There are none without an audit.
+func auditSink() Label { return opened("sink", "vitrine.audit.sink", "sinks of the audit") }
+
 func sharedLimit() Label {
 	return opened("limit", "vitrine.limit", "the shared limits of docs/limits.md, and class:NAME of each class of the program")
 }
@@ -248,6 +251,9 @@ func recentClasses() []string {
 // limitTenants is the name of the limit that [WithTenants] sets.
 const limitTenants = "max_tenants"
 
+// limitAudit is the name of the bound of the audit's queues.
+const limitAudit = "audit_queue"
+
 // labelTenant is the label of [WithTenants].
 const labelTenant = "tenant"
 
@@ -289,7 +295,7 @@ func knownCodes() []mcp.Code {
 		mcp.CodeInternalError, mcp.CodeHeaderMismatch, mcp.CodeMissingRequiredCapability,
 		mcp.CodeUnsupportedVersion, mcp.CodeResourceNotFound, mcp.CodeRequestCancelled,
 		mcp.CodeURLElicitationRequired,
-		mcp.CodeUnauthorized, mcp.CodeForbidden, mcp.CodeTooManyRequests, mcp.CodeUnavailable,
+		mcp.CodeBadRequest, mcp.CodeUnauthorized, mcp.CodeForbidden, mcp.CodeTooManyRequests, mcp.CodeUnavailable,
 	}
 }
 

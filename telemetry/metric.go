@@ -1,6 +1,10 @@
 package telemetry
 
 import (
+	"maps"
+
+	"github.com/vitrine-mcp/vitrine/audit"
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -53,7 +57,19 @@ const (
 	MetricRequestsInFlight     = "vitrine_requests_in_flight"
 	MetricOldestRequestAge     = "vitrine_oldest_request_age_seconds"
 	MetricHTTPRefused          = "vitrine_http_refused_total"
+	MetricForeignUses          = "vitrine_auth_foreign_uses_total"
+	MetricStreamsEnded         = "vitrine_auth_streams_ended_total"
+	MetricPolicyDecisions      = "vitrine_policy_decisions_total"
+	MetricPolicyReloads        = "vitrine_policy_reloads_total"
+	MetricPolicyStale          = "vitrine_policy_stale_files"
 	MetricRefusals             = "vitrine_refusals_total"
+	MetricAuditRecords         = "vitrine_audit_records_total"
+	MetricAuditLost            = "vitrine_audit_records_lost_total"
+	MetricAuditFailures        = "vitrine_audit_write_failures_total"
+	MetricAuditQueued          = "vitrine_audit_queued_records"
+	MetricAuditQueuedBytes     = "vitrine_audit_queued_bytes"
+	MetricAuditStalled         = "vitrine_audit_stalled_seconds"
+	MetricAuditHead            = "vitrine_audit_head_records"
 	MetricRateLimitMessages    = "vitrine_rate_limit_messages_total"
 	MetricRateLimitUsed        = "vitrine_rate_limit_used_ratio"
 	MetricRateLimitBuckets     = "vitrine_rate_limit_buckets"
@@ -75,6 +91,14 @@ const (
 	MetricShareLargest      = "vitrine_share_largest"
 	MetricMemoryHeld        = "vitrine_memory_held_bytes"
 	MetricMemoryBound       = "vitrine_memory_bound_bytes"
+
+	MetricAuthVerifications = "vitrine_auth_verifications_total"
+	MetricAuthVerification  = "vitrine_auth_verification_seconds"
+	MetricAuthKeyRefreshes  = "vitrine_auth_key_refreshes_total"
+	MetricAuthKeys          = "vitrine_auth_keys"
+	MetricAuthKeysAge       = "vitrine_auth_keys_age_seconds"
+	MetricAuthCachedTokens  = "vitrine_auth_cached_tokens"
+	MetricAuthEvictions     = "vitrine_auth_cache_evictions_total"
 
 	MetricQueueWait         = "vitrine_queue_wait_seconds"
 	MetricCancelUnwind      = "vitrine_cancel_unwind_seconds"
@@ -218,16 +242,29 @@ func (p point) with(labels ...string) point {
 // sums adds up the values of points.
 type sums map[point]float64
 
+// totals are the values of points that snapshots have.
+type totals struct {
+	sums      sums
+	latencies map[point]auth.Latency // of histograms
+}
+
+func newTotals() totals { return totals{sums{}, map[point]auth.Latency{}} }
+
+// clone returns a copy.
+func (t totals) clone() totals { return totals{maps.Clone(t.sums), maps.Clone(t.latencies)} }
+
 // A reading takes the values of one metric from a snapshot.
 type reading struct {
-	sums sums
-	at   point
+	totals
+	at point
 }
 
 // with returns a reading of the series with these values of the first labels.
-func (r reading) with(labels ...string) reading { return reading{r.sums, r.at.with(labels...)} }
+func (r reading) with(labels ...string) reading { return reading{r.totals, r.at.with(labels...)} }
 
 func (r reading) add(n uint64) { r.sums[r.at] += float64(n) }
+
+func (r reading) addLatency(l auth.Latency) { r.latencies[r.at] = r.latencies[r.at].Plus(l) }
 
 func (r reading) max(v float64) { r.sums[r.at] = max(r.sums[r.at], v) }
 
@@ -299,6 +336,15 @@ func readAbandoned(s *Snapshot, r reading) {
 func readSessions(s *Snapshot, r reading) {
 	for i := range s.Sessions {
 		r.with(transportLabel(s.Sessions[i].Transport)).add(1)
+	}
+}
+
+// readAudit returns a function that reads one number of each sink of the audit.
+func readAudit(read func(*audit.SinkStats, reading)) func(*Snapshot, reading) {
+	return func(s *Snapshot, r reading) {
+		for i := range s.Audit {
+			read(&s.Audit[i], r.with(s.Audit[i].Sink))
+		}
 	}
 }
 

@@ -36,6 +36,8 @@ const (
 	keyRejectReason    attribute.Key = "vitrine.reject.reason"    // why the request was not admitted
 	keyRefusalReason   attribute.Key = "vitrine.refusal.reason"   // why a rule of the server did not let the request through
 	keyRefusalBy       attribute.Key = "vitrine.refusal.by"       // which rule, such as the name of a rate limit
+	keyPolicyRule      attribute.Key = "vitrine.policy.rule"      // which rule has decided whether the caller may do this
+	keyPolicyEffect    attribute.Key = "vitrine.policy.effect"    // what it has decided: `allow`, `deny`, `need_scopes`; with `dry_run_` before it if that was not enforced
 	keyQueueWait       attribute.Key = "vitrine.queue.wait"       // seconds that the request waited for a slot
 	keyClientName      attribute.Key = "vitrine.client.name"      // what the client calls itself, cut to 64 bytes; untrusted
 	keyTaskID          attribute.Key = "vitrine.task.id"          // the first characters of the id of a task

@@ -15,7 +15,7 @@ import (
 
 // New makes a Telemetry. It reads the standard environment (sampler, span limits, resource,
 // propagators) and starts no exports; see package telemetry/otlp. It fails if the registry has
-// other metrics with our names.
+// other metrics with our names, and for a key of [WithPseudonyms] that can be guessed.
 //
 // With OTEL_SDK_DISABLED=true there are no spans and no exports. Requests are still counted and
 // shown. A provider of [WithTracerProvider] is used even then, because the variable is for the
@@ -24,6 +24,9 @@ func New(opts ...Option) (*Telemetry, error) {
 	t := &Telemetry{}
 	for _, o := range opts {
 		o.apply(&t.config)
+	}
+	if err := t.checkPseudonymKey(); err != nil {
+		return nil, err
 	}
 	if t.now == nil {
 		t.now = time.Now

@@ -49,6 +49,7 @@ type notes struct {
 	panicked              bool
 	panic, argumentFaults string
 	failure               string // of the handler
+	rule, effect, reason  string // of the decision whether the caller may do this
 }
 
 func (op *Operation) note(write func(*notes)) {

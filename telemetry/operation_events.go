@@ -122,6 +122,20 @@ func (op *Operation) Error(err error) {
 	}
 }
 
+// Decided reports what the rules of the server have decided about the operation: the rule, its effect
+// (allow, deny, need_scopes, or one of these after dry_run_), and why, or "". The span gets rule and effect,
+// and [Telemetry.TracesHandler] shows all three.
+func (op *Operation) Decided(rule, effect, reason string) {
+	if op == nil {
+		return
+	}
+	rule = clip(rule, maxRefusalText)
+	op.note(func(n *notes) { n.rule, n.effect, n.reason = rule, effect, clip(reason, maxText) })
+	if op.recording {
+		op.span.SetAttributes(appendText([]attribute.KeyValue{keyPolicyEffect.String(effect)}, keyPolicyRule, rule)...)
+	}
+}
+
 // Log adds an event with a log message of the handler to the span: its level, its logger if that
 // has a name, and its text, cut to 256 bytes. The SDK limits the events of a span
 // (OTEL_SPAN_EVENT_COUNT_LIMIT).

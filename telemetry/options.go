@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"bytes"
 	"cmp"
 	"log/slog"
 	"time"
@@ -27,8 +28,9 @@ type config struct {
 	logger           *slog.Logger
 	bounds           Recent
 	liveListeners    int
-	// pseudonymKey is the key of pseudonyms on spans. nil: spans have subjects.
+	// pseudonymKey is the key of pseudonyms on spans. Without pseudonyms spans have subjects.
 	pseudonymKey []byte
+	pseudonyms   bool
 	maxTenants   int
 }
 
@@ -144,9 +146,10 @@ func WithTenants(max int) Option { return optionFunc(func(c *config) { c.maxTena
 
 // WithPseudonyms puts pseudonyms on spans (enduser.id) in place of the subjects of principals. A
 // pseudonym is the beginning of the HMAC-SHA-256 of issuer and subject with the key. The key
-// should have 32 random bytes. Logs and the pages for operators still show the principal.
+// should have 32 random bytes. [New] refuses one of less than 16, or with the same byte everywhere,
+// because who guesses the key can find out the subjects. Logs and the pages for operators still show the principal.
 func WithPseudonyms(key []byte) Option {
-	return optionFunc(func(c *config) { c.pseudonymKey = key })
+	return optionFunc(func(c *config) { c.pseudonymKey, c.pseudonyms = bytes.Clone(key), true })
 }
 
 // Recent bounds the copies of ended requests in memory. The zero value of a field stands for its

@@ -42,7 +42,7 @@ func TestPrincipalIsShown(t *testing.T) {
 
 	w := httptest.NewRecorder()
 	tel.TracesHandler().ServeHTTP(w, httptest.NewRequest("GET", "/debug/traces", nil))
-	for _, want := range []string{`"principal": "ann (https://a.example)"`, `"tenant": "acme"`, `"error": "the disk is full"`} {
+	for _, want := range []string{`"principal": "ann (https://a.example) of acme"`, `"tenant": "acme"`, `"error": "the disk is full"`} {
 		require.Contains(t, w.Body.String(), want)
 	}
 }
@@ -55,11 +55,22 @@ func TestPseudonyms(t *testing.T) {
 		user, _ := attrs.Value("enduser.id")
 		return user.AsString()
 	}
-	one := pseudonym("one")
+	one := pseudonym("the key of server one")
 	require.Len(t, one, 32)
-	require.Equal(t, one, pseudonym("one"))
-	require.NotEqual(t, one, pseudonym("two"))
+	require.Equal(t, one, pseudonym("the key of server one"))
+	require.NotEqual(t, one, pseudonym("the key of server two"))
 	require.NotContains(t, one, "ann")
+}
+
+func TestKeyOfPseudonymsThatCanBeGuessedIsAnError(t *testing.T) {
+	for key, want := range map[string]string{
+		"":                       "telemetry: the key of WithPseudonyms has 0 bytes and needs 16",
+		"secret":                 "telemetry: the key of WithPseudonyms has 6 bytes and needs 16",
+		strings.Repeat("0", 100): "telemetry: the key of WithPseudonyms has the same byte everywhere, so that it can be guessed: it must be random",
+	} {
+		_, err := New(WithPseudonyms([]byte(key)))
+		require.EqualError(t, err, want)
+	}
 }
 
 // The label of tenants exists only with its option, and the number of its values is bounded.

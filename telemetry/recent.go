@@ -174,6 +174,7 @@ func newRecentTrace(class string, op *Operation, out *Outcome, errorType string)
 	}
 	if n := op.notes.Load(); n != nil {
 		k.row.Panic, k.row.ArgumentFaults, k.row.Error = n.panic, n.argumentFaults, n.failure
+		k.row.Rule, k.row.Decision, k.row.DecisionReason = n.rule, n.effect, n.reason
 	}
 	k.row.TraceID, k.row.SpanID = spanIDs(op.span.SpanContext())
 	k.row.Sampled = op.sampled

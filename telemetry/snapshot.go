@@ -6,6 +6,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/vitrine-mcp/vitrine/audit"
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -34,6 +35,17 @@ type Snapshot struct {
 	Readiness  Readiness
 	Shares     []ShareState
 	RateLimits []RateLimitState
+	// Audit is the state of the audit's queues. A log must be that of one source only.
+	Audit []audit.SinkStats
+	// Policy is the state of the file of rules that decide what callers may do, if there is one: new
+	// contents that came into use, those that did not, and whether the present content is not in use,
+	// because it has a mistake. The file must be that of one source only.
+	Policy struct {
+		Loaded, Failed uint64
+		Stale          bool
+	}
+	// Auth is what the authenticator has counted, if it does that ([auth.Reporter]).
+	Auth auth.Stats
 	// Saturated is for how long the server has been too full for more requests; 0 if it is not.
 	Saturated time.Duration
 	Counters  Counters
@@ -45,8 +57,8 @@ type ShareState struct {
 	Size, Used int
 	Holding    int    // callers that have something of it
 	Waiting    int    // callers that wait for something
-	Largest    int    // what the caller has that has most
-	Caller     string // who that is; not a label
+	Largest    int    // how much the largest caller holds
+	Caller     string // the name of the largest caller; not a label
 }
 
 // A RateLimitState describes one rate limit.
@@ -117,6 +129,9 @@ type Counters struct {
 	LimitsReached        map[string]uint64                    // by the name of the limit
 	HTTPRefused          map[mcp.RefuseReason]uint64          // exchanges without a message
 	Refused              map[string]map[string]uint64         // refusals, by reason and by refuser
+	Decisions            map[string]map[string]uint64         // of scopes and policies, by rule and by effect
+	Foreign              map[string]uint64                    // uses of what belongs to another principal, by its kind
+	StreamsExpired       map[string]uint64                    // streams that ended with their token, by their kind
 	SessionsClosed       map[mcp.Cause]uint64
 	EventFailures        map[string]uint64 // of the event store, by operation
 	Displaced            uint64            // requests that lost their place in the queue

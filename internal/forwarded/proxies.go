@@ -43,6 +43,9 @@ func parseNetwork(entry string) (netip.Prefix, error) {
 	return network.Masked(), nil
 }
 
+// Networks returns the networks. They must not be changed.
+func (p Proxies) Networks() []netip.Prefix { return p.networks }
+
 func (p Proxies) trust(addr netip.Addr) bool {
 	for _, network := range p.networks {
 		if network.Contains(addr) {

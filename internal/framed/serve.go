@@ -23,6 +23,7 @@ func Serve(ctx context.Context, core *session.Core, conn transport.Conn) error {
 	of := describe(conn)
 	principal, refused := core.Authenticate(ctx, auth.Caller{Transport: of.Transport, RemoteAddr: of.RemoteAddr, PeerAddr: of.RemoteAddr})
 	if refused != nil {
+		core.RefuseStream(of, refused)
 		conn.Close()
 		return refused
 	}

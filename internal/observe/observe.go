@@ -36,6 +36,14 @@ func (o *Observer) KnowNotification(method string) {
 	o.known[method] = o.t.Series(method, "")
 }
 
+// Knows reports whether a notification is one of the program's.
+func (o *Observer) Knows(method string) bool {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	_, known := o.known[method]
+	return known
+}
+
 // A knownSeries is the series of telemetry for a series of the core.
 type knownSeries struct {
 	t      *telemetry.Telemetry
@@ -191,7 +199,7 @@ func addCancellation(out *telemetry.Outcome, w session.Work, began time.Time) {
 }
 
 // Detached implements [session.Observer].
-func (o *Observer) Detached(ctx context.Context, d *session.Detached) context.Context {
+func (o *Observer) Detached(ctx context.Context, _ *session.Request, d *session.Detached) context.Context {
 	ctx, task := o.t.BeginTask(ctx, d.Series.Target, d.Name)
 	if task != nil {
 		d.Observation = task
@@ -211,6 +219,16 @@ func (o *Observer) Notified(ctx context.Context, in *session.Inbound, s *session
 	o.mu.RUnlock()
 	return o.t.Notification(ctx, info)
 }
+
+// NotificationEnded implements [session.Observer].
+func (o *Observer) NotificationEnded(context.Context, *session.Inbound, *session.Session, session.NotificationEnd) {
+}
+
+// ExchangeRefused implements [session.Observer].
+func (o *Observer) ExchangeRefused(*session.RefusedExchange) {}
+
+// SessionDeleted implements [session.Observer].
+func (o *Observer) SessionDeleted(*session.Session, *session.Conn) {}
 
 // Asked implements [session.Observer].
 func (o *Observer) Asked(

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -25,7 +26,15 @@ func Encoding(r *session.Request, err error) { operation(r).Error(err) }
 
 // Result reports the result of a tool.
 func Result(r *session.Request, result *mcp.CallToolResult) {
+	if result.IsError {
+		r.SetMark(session.MarkToolError)
+	}
 	operation(r).Result(result.IsError, result)
+}
+
+// Decided reports what the scopes and policies have decided about a request.
+func Decided(r *session.Request, d *auth.Decision) {
+	operation(r).Decided(d.Rule, session.EffectOf(d), d.Reason)
 }
 
 // Log reports a log message of the handler.
@@ -37,7 +46,10 @@ func Log(r *session.Request, level mcp.LoggingLevel, logger, text string) {
 func Validated(r *session.Request, took time.Duration) { operation(r).Validated(took) }
 
 // ArgumentsRejected reports that the arguments of a call are wrong. Its handler is not called.
-func ArgumentsRejected(r *session.Request, faults string) { operation(r).ArgumentsRejected(faults) }
+func ArgumentsRejected(r *session.Request, faults string) {
+	r.SetMark(session.MarkArguments)
+	operation(r).ArgumentsRejected(faults)
+}
 
 // TraceID returns the trace id of a request's span in hexadecimal, or "" if it has none.
 func TraceID(r *session.Request) string { return operation(r).TraceID() }

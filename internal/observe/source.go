@@ -19,7 +19,7 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 		Tasks: make([]telemetry.TaskState, len(snap.Detached)), Outbound: make([]telemetry.OutboundState, len(snap.Outbound)),
 		Sessions: make([]telemetry.SessionState, len(snap.Sessions)), Counters: counters(&snap.Counters),
 	}
-	out.Saturated = snap.Saturated
+	out.Saturated, out.Auth = snap.Saturated, snap.Auth
 	for i := range snap.Shares {
 		info := &snap.Shares[i]
 		row := telemetry.ShareState{
@@ -83,11 +83,16 @@ func counters(c *session.Counters) telemetry.Counters {
 		Ignored:              map[mcp.IgnoredKind]map[mcp.IgnoreReason]uint64{},
 		NotificationsDropped: map[string]map[mcp.DropReason]uint64{},
 		LimitsReached:        c.LimitsReached, HTTPRefused: c.ExchangesRefused, SessionsClosed: c.SessionsClosed,
+		Foreign: c.Foreign, StreamsExpired: c.StreamsExpired,
 		EventFailures: c.EventFailures, StreamsResumed: c.StreamsResumed, ResponsesExpired: c.ResponsesExpired,
-		Displaced: c.Displaced, ObserverPanics: c.ObserverPanics, Refused: map[string]map[string]uint64{},
+		Displaced: c.Displaced, ObserverPanics: c.ObserverPanics,
+		Refused: map[string]map[string]uint64{}, Decisions: map[string]map[string]uint64{},
 	}
 	for _, r := range c.Refused {
 		nest(out.Refused, r.Reason, r.By, r.Count)
+	}
+	for _, d := range c.Decisions {
+		nest(out.Decisions, d.Rule, d.Effect, d.Count)
 	}
 	for i, n := range c.Ignored {
 		nest(out.Ignored, i.Kind, i.Reason, n)

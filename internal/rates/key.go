@@ -40,14 +40,14 @@ const maxText = 256
 const otherMethod = "_OTHER"
 
 // key returns the key of a message. A caller without a principal counts by its address, and one
-// without a tenant by its principal: callers that cannot be told apart by what the rule is per
+// without a tenant by its principal. The tenants of two issuers are two, whatever their names: callers that cannot be told apart by what the rule is per
 // take nothing from each other.
 func (r *Rule) key(m *Message) (k key) {
 	for _, per := range r.Per {
 		switch per {
 		case PerTenant:
 			if m.Principal != nil && m.Principal.Tenant != "" {
-				k.tenant = shortened(m.Principal.Tenant)
+				k.issuer, k.tenant = shortened(m.Principal.Issuer), shortened(m.Principal.Tenant)
 			} else {
 				k.setPrincipal(m)
 			}
@@ -74,7 +74,7 @@ func (k *key) setPrincipal(m *Message) {
 		k.setAddress(m)
 		return
 	}
-	k.issuer, k.subject = shortened(m.Principal.Issuer), shortened(m.Principal.Subject)
+	k.issuer, k.subject, k.tenant = shortened(m.Principal.Issuer), shortened(m.Principal.Subject), shortened(m.Principal.Tenant)
 }
 
 // setAddress sets the address, or the connection if there is none.

@@ -48,7 +48,7 @@ type Share struct {
 	Used    int    `json:"used"`
 	Holding int    `json:"holding"`          // callers that have something of it
 	Waiting int    `json:"waiting"`          // callers that wait for something
-	Largest int    `json:"largest"`          // what the caller has that has most
+	Largest int    `json:"largest"`          // how much the largest caller holds
 	Caller  string `json:"caller,omitempty"` // that caller: a principal, an address or a connection
 }
 

@@ -107,11 +107,24 @@ type fact struct{ name, text string }
 // facts returns the lines with a text.
 func (d *TraceDetail) facts() []fact {
 	return slices.DeleteFunc([]fact{
-		{"why", d.why()}, {"error", d.Error}, {"principal", strings.TrimSpace(d.Principal + " " + d.Tenant)},
+		{"why", d.why()}, {"error", d.Error}, {"decision", d.decisionText()},
+		{"principal", strings.TrimSpace(d.Principal + " " + d.Tenant)},
 		{"cancelled", d.cancelText()}, {"dropped", d.DropReason}, {"id", d.RequestID}, {"session", d.Session},
 		{"client", strings.TrimSpace(d.Client + " " + d.ClientVersion)}, {"from", strings.TrimSpace(d.Transport + " " + d.Remote)},
 		{"revision", d.ProtocolVersion}, {"trace", d.TraceID},
 	}, func(f fact) bool { return f.text == "" })
+}
+
+// decisionText says what was decided about the operation, and by which rule.
+func (row *Trace) decisionText() string {
+	text := row.Decision
+	if row.Rule != "" {
+		text += " by " + row.Rule
+	}
+	if row.DecisionReason != "" {
+		text += ": " + row.DecisionReason
+	}
+	return text
 }
 
 func (row *Trace) cancelText() string {

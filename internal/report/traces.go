@@ -24,7 +24,13 @@ type Trace struct {
 	ArgumentFaults string `json:"argument_faults,omitempty"`
 	Panic          string `json:"panic,omitempty"`
 	// Error is the handler's own error, which the caller may not know.
-	Error        string `json:"error,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Rule has decided whether the caller may do this. Decision is its effect: allow, deny,
+	// need_scopes, or one of the latter after dry_run_.
+	Rule           string `json:"rule,omitempty"`
+	Decision       string `json:"decision,omitempty"`
+	DecisionReason string `json:"decision_reason,omitempty"`
+
 	CancelCause  string `json:"cancel_cause,omitempty"`
 	CancelDetail string `json:"cancel_detail,omitempty"`
 	// CancelledAfterSeconds is counted from its arrival.

@@ -1,6 +1,7 @@
 package resume
 
 import (
+	"bytes"
 	"cmp"
 	"container/heap"
 	"container/list"
@@ -45,8 +46,12 @@ type memoryEvent struct {
 	place   *list.Element // in the events of the owner
 }
 
-// eventOverhead is about what an event takes beside its data.
-const eventOverhead = 256
+// eventOverhead is about what an event takes beside its data, in bytes. The buffer of the data may be
+// larger than the data by eventSlack, or by a quarter.
+const (
+	eventOverhead = 256
+	eventSlack    = 64
+)
 
 func (e *memoryEvent) size() int { return len(e.Data) + eventOverhead }
 
@@ -101,6 +106,9 @@ func (m *Memory) append(owner any, session string, e store.Event) (full []string
 		m.forgetEmpty(s)
 	}()
 	ev := &memoryEvent{Event: e, session: s}
+	if cap(e.Data)-len(e.Data) > max(eventSlack, len(e.Data)/4) {
+		ev.Data = bytes.Clone(e.Data)
+	}
 	l, size := &m.limits, ev.size()
 	if size > min(l.MaxEventBytes, l.MaxEventBytesTotal) {
 		limit := limits.NameEventBytes

@@ -3,6 +3,7 @@ package resume
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -259,4 +260,21 @@ func TestMemoryEventsConcurrently(t *testing.T) {
 	}
 	wg.Wait()
 	require.True(t, memory.Empty())
+}
+
+// An event takes about what it counts, although it came in a large buffer.
+func TestEventsInLargeBuffersTakeWhatTheyCount(t *testing.T) {
+	heap := func() int {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	m := NewMemory()
+	before := heap()
+	for seq := range uint64(500) {
+		require.NoError(t, m.Append(t.Context(), "session", store.Event{Stream: "1", Seq: seq + 1, Data: append(make([]byte, 0, 64<<10), "{}"...)}))
+	}
+	require.Less(t, heap()-before, 2*m.Held())
+	runtime.KeepAlive(m)
 }

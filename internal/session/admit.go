@@ -22,11 +22,12 @@ func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 		c.reject(r, mcp.RejectEra, c.EraForbidden(in))
 		return
 	}
-	if refused := c.askAdmission(r); refused != nil {
+	if refused := c.askRules(r); refused != nil {
 		c.reject(r, mcp.RejectRefused, refused)
 		return
 	}
-	if refused := c.rateLimited(in, rt.Series.Method, rt.Series.Target, r.began); refused != nil {
+	rt = r.Route
+	if refused := c.rateLimited(in, rt.Series.Method, r.limited(), r.began); refused != nil {
 		c.reject(r, mcp.RejectRefused, refused.RPC())
 		return
 	}
@@ -172,8 +173,7 @@ func newRequest(c *Core, in *Inbound, s *Session, st *stream.Stream, rt *Route) 
 	r := &Request{Inbound: in, Route: rt, session: s, stream: st, caller: c.callerOf(in, s)}
 	in.Body.Hold()
 	r.core, r.self, r.began, r.observed = c, r, time.Now(), true
-	patience, _ := rt.deadline(&c.limits)
-	r.bounded.deadline = r.began.Add(patience)
+	r.setDeadline()
 	if r.values.Context = in.Values; in.Values == nil {
 		r.values.Context = context.Background()
 	}

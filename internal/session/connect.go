@@ -11,8 +11,10 @@ import (
 
 // RefuseExchange counts and logs an HTTP exchange that was refused before it carried a
 // message: it has no part in the conservation of messages.
-func (c *Core) RefuseExchange(ctx context.Context, reason mcp.RefuseReason, attrs ...slog.Attr) {
+func (c *Core) RefuseExchange(ctx context.Context, x *RefusedExchange, attrs ...slog.Attr) {
+	reason := x.Reason
 	c.ledger.exchangesRefused(reason)
+	c.tell("ExchangeRefused", func(o Observer) { o.ExchangeRefused(x) })
 	switch reason {
 	case mcp.RefuseBodyTimeout:
 		c.ledger.limitReached(limits.NameBodyTimeout)
@@ -26,6 +28,12 @@ func (c *Core) RefuseExchange(ctx context.Context, reason mcp.RefuseReason, attr
 		level, silenced = c.senderLevel("http.refused", string(reason))
 	}
 	c.logger.LogAttrs(ctx, level, "http.refused", append(attrs, slog.Any("reason", reason), silenced)...)
+}
+
+// RefuseStream tells the observer of a byte stream whose peer the authenticator does not let in.
+func (c *Core) RefuseStream(conn *Conn, refused *mcp.Refusal) {
+	x := &RefusedExchange{Conn: conn, Reason: mcp.RefuseAuthentication, Refusal: refused}
+	c.tell("ExchangeRefused", func(o Observer) { o.ExchangeRefused(x) })
 }
 
 // Connect opens the session of a byte stream and starts its writer.

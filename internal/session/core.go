@@ -33,6 +33,7 @@ type Core struct {
 	configured    limits.Limits // as they were set
 	host          stream.Host
 	store         *resume.Store                         // or nil
+	authorize     func(*Request) error                  // or nil
 	admission     func(context.Context, *Request) error // or nil
 	authenticator auth.Authenticator                    // or nil
 	rates         *rates.Limiter                        // or nil
@@ -54,10 +55,11 @@ type Core struct {
 	result   error               // of Shutdown
 	classes  []*Class            // see UseClass
 
-	alarms  alarms
-	frames  frames
-	tasks   tasks // background work
-	refused refusedCounts
+	alarms    alarms
+	frames    frames
+	tasks     tasks // background work
+	refused   refusedCounts
+	decisions pairCounts // of rules and effects
 }
 
 // Limits returns the limits in force.

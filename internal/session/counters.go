@@ -8,6 +8,7 @@ type Counters struct {
 	Series        []SeriesCounters
 	Received      map[string]uint64 // by kind
 	Refused       []RefusedCounter
+	Decisions     []DecisionCounter
 	EventFailures map[string]uint64 // of the event store, by operation
 }
 

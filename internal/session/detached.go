@@ -20,6 +20,8 @@ type Detached struct {
 	Series *Series
 	// Name tells it from others in logs and snapshots.
 	Name string
+	// Audit belongs to the observer, which sets it in Detached.
+	Audit any
 	// Principal is on whose behalf it runs, or nil.
 	Principal *auth.Principal
 
@@ -89,15 +91,15 @@ func (c *Core) Detach(ctx context.Context, r *Request, name string, deadline tim
 	if r.slots.share() {
 		d.class = &r.slots
 	}
-	d.observe()
+	d.observe(r)
 	context.AfterFunc(r.ctx, func() { d.orphaned(r) })
 	return d, nil
 }
 
 // observe tells the observer of work that has entered the live set, and of its cancellation
 // if a drain was faster.
-func (d *Detached) observe() {
-	d.core.tell("Detached", func(o Observer) { d.adopt(o.Detached(d.Context(), d)) })
+func (d *Detached) observe(r *Request) {
+	d.core.tell("Detached", func(o Observer) { d.adopt(o.Detached(d.Context(), r, d)) })
 	d.lane.mu.Lock()
 	d.observed = true
 	early := d.cancelled.Load()
@@ -170,6 +172,9 @@ func (d *Detached) End() DetachedEnd {
 	}
 	return d.end
 }
+
+// Caller returns whose share of the server the work takes. It must not have ended.
+func (d *Detached) Caller() share.Key { return d.caller.Key() }
 
 // BeganAt returns when the work was detached.
 func (d *Detached) BeganAt() time.Time { return d.began }

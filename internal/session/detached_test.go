@@ -33,7 +33,7 @@ func (o *taskRecorder) tell(callback string, d *Detached) {
 	}
 }
 
-func (o *taskRecorder) Detached(ctx context.Context, d *Detached) context.Context {
+func (o *taskRecorder) Detached(ctx context.Context, _ *Request, d *Detached) context.Context {
 	o.tell("detached", d)
 	d.Observation = "known"
 	return ctx

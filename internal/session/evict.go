@@ -27,7 +27,7 @@ type evictions struct {
 	mu      sync.Mutex // guards the rest, the holders, and the eviction of each session
 	holders map[share.Key]*holder
 	// largest has the holders that have sessions of a kind, the first to lose one at the root.
-	largest [numKinds]holders
+	largest [numKinds]placedHeap[*holder, mostSessions]
 }
 
 // A sessionKind is a group of sessions of which one may be evicted. The lower one is evicted first.
@@ -44,7 +44,7 @@ const (
 // A holder is a caller that has sessions.
 type holder struct {
 	total    int
-	idle     [numKinds]idleSessions
+	idle     [numKinds]placedHeap[*Session, longestIdle]
 	position [numKinds]int // in evictions.largest, if it has sessions of that kind
 }
 
@@ -59,7 +59,7 @@ type eviction struct {
 func newEvictions() *evictions {
 	e := &evictions{holders: map[share.Key]*holder{}}
 	for kind := range numKinds {
-		e.largest[kind].kind = kind
+		e.largest[kind].order.kind = kind
 	}
 	return e
 }
@@ -202,76 +202,31 @@ func (c *Core) evict(newcomer *Session) bool {
 	}
 }
 
-// idleSessions is a heap of the sessions of one caller, the one that has been idle longest at
-// its root.
-type idleSessions struct{ list []*Session }
+// longestIdle orders the sessions of one caller: the one that has been idle longest comes first.
+type longestIdle struct{}
 
-// Len implements [heap.Interface], as the other methods do.
-func (h *idleSessions) Len() int { return len(h.list) }
-
-func (h *idleSessions) Less(i, j int) bool {
-	return h.list[i].eviction.since.Before(h.list[j].eviction.since)
+func (longestIdle) before(a, b *Session) bool {
+	return a.eviction.since.Before(b.eviction.since)
 }
 
-func (h *idleSessions) Swap(i, j int) {
-	h.list[i], h.list[j] = h.list[j], h.list[i]
-	h.list[i].eviction.position, h.list[j].eviction.position = i, j
-}
+func (longestIdle) position(s *Session) *int { return &s.eviction.position }
 
-func (h *idleSessions) Push(x any) {
-	s := x.(*Session)
-	s.eviction.position = len(h.list)
-	h.list = append(h.list, s)
-}
+// mostSessions orders callers that have sessions of a kind: the one with the most comes first, and
+// among those the one whose first session has been idle longest.
+type mostSessions struct{ kind sessionKind }
 
-func (h *idleSessions) Pop() any {
-	last := len(h.list) - 1
-	s := h.list[last]
-	h.list[last] = nil
-	h.list = h.list[:last]
-	return s
-}
-
-// holders is a heap of the callers that have sessions of a kind: the one with the most at its
-// root, and among those the one whose first session has been idle longest.
-type holders struct {
-	kind sessionKind
-	list []*holder
-}
-
-// Len implements [heap.Interface], as the other methods do.
-func (h *holders) Len() int { return len(h.list) }
-
-func (h *holders) Less(i, j int) bool {
-	a, b := h.list[i], h.list[j]
-	if n, m := h.size(a), h.size(b); n != m {
+func (o mostSessions) before(a, b *holder) bool {
+	if n, m := o.size(a), o.size(b); n != m {
 		return n > m
 	}
-	return a.idle[h.kind].list[0].eviction.since.Before(b.idle[h.kind].list[0].eviction.since)
+	return a.idle[o.kind].list[0].eviction.since.Before(b.idle[o.kind].list[0].eviction.since)
 }
 
-func (h *holders) size(of *holder) int {
-	if h.kind == unfinished {
+func (o mostSessions) size(of *holder) int {
+	if o.kind == unfinished {
 		return of.idle[unfinished].Len()
 	}
 	return of.total
 }
 
-func (h *holders) Swap(i, j int) {
-	h.list[i], h.list[j] = h.list[j], h.list[i]
-	h.list[i].position[h.kind], h.list[j].position[h.kind] = i, j
-}
-
-func (h *holders) Push(x any) {
-	of := x.(*holder)
-	of.position[h.kind] = len(h.list)
-	h.list = append(h.list, of)
-}
-
-func (h *holders) Pop() any {
-	last := len(h.list) - 1
-	of := h.list[last]
-	h.list[last] = nil
-	h.list = h.list[:last]
-	return of
-}
+func (o mostSessions) position(of *holder) *int { return &of.position[o.kind] }

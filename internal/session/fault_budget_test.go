@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -98,7 +99,7 @@ var budgetE16 = []faultCell{
 // A large message counts until its request is over, whatever it came over.
 func TestMessageIsChargedUntilItsRequestIsOver(t *testing.T) {
 	frame := strings.Replace(callFrame("1", "work"), "{", "{"+strings.Repeat(" ", 10_000), 1)
-	inWorld(t, limits.Limits{MaxBodyBytesPending: 24_000}, func(w *world) {
+	inWorld(t, limits.Limits{MaxBodyBytesPending: 30_000}, func(w *world) {
 		g := w.gate("work", false)
 		p := w.connect(true)
 		p.send(frame)
@@ -117,5 +118,28 @@ func TestMessageIsChargedUntilItsRequestIsOver(t *testing.T) {
 		bytes, _ = w.core.bodies.Used()
 		require.Zero(t, bytes)
 		require.Equal(t, counts{"admitted": 2, "sent": 2, "rejected/overload": 1, "limit/max_body_bytes_pending": 1}, w.counts())
+	})
+}
+
+// Callers without a principal are told apart by their addresses in the store of events, too.
+func TestEventsOfOneAddressDoNotPushOutThoseOfAnother(t *testing.T) {
+	inWorld(t, limits.Limits{MaxEventBytesTotal: 20_000}, func(w *world) {
+		w.core = New(Config{Dispatcher: w, Limits: w.core.limits, Events: resume.NewMemory()})
+		g := w.gate("work", false)
+		store := func(addr, id string, size int) (*Session, *exchange) {
+			s := w.openOver(from(addr), id)
+			h, x := w.streaming(s, g, "1")
+			x.vanish()
+			h.finish(strings.Repeat("x", size))
+			w.settle()
+			return s, x
+		}
+		modest, lost := store(modestAddr, "modest", 1000)
+		for i := range 20 {
+			store(greedyAddr, fmt.Sprint("greedy-", i), 2000)
+		}
+		rest := w.resume(modest, lost.last()).events()
+		require.Contains(t, rest[len(rest)-1], `"result"`)
+		require.NotZero(t, w.counts()["limit/max_event_bytes_total"])
 	})
 }

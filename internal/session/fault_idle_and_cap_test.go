@@ -246,7 +246,7 @@ func (w *world) openFor(subject, id string) *Session {
 }
 
 // has reports whether a session is known.
-func (w *world) has(s *Session) bool { return w.core.Session(s.ID(), s.conn.Principal) == s }
+func (w *world) has(s *Session) bool { return w.core.Session(s.ID(), s.conn) == s }
 
 // callFrameFor returns a call of a handler that goes on until its context ends.
 func callFrameFor(w *world, id string) string {

@@ -254,8 +254,10 @@ type Tally struct {
 	LimitsReached        map[string]uint64
 	ExchangesRefused     map[mcp.RefuseReason]uint64 // exchanges that carried no message
 	SessionsClosed       map[mcp.Cause]uint64
-	Displaced            uint64 // requests that have lost their place in the queue
-	ObserverPanics       uint64 // contained panics of the [Observer]
+	Foreign              map[string]uint64 // uses of what belongs to another principal, see [Core.Foreign]
+	StreamsExpired       map[string]uint64 // streams that ended with their token, see [Core.StreamExpired]
+	Displaced            uint64            // requests that have lost their place in the queue
+	ObserverPanics       uint64            // contained panics of the [Observer]
 	StreamsResumed       uint64
 	ResponsesExpired     uint64 // stored answers that nobody has fetched; they stay in Stored
 }
@@ -277,6 +279,7 @@ func newTally() Tally {
 		Rejected: map[mcp.RejectReason]uint64{}, Ignored: map[Ignored]uint64{},
 		NotificationsDropped: map[DroppedNotification]uint64{}, LimitsReached: map[string]uint64{},
 		ExchangesRefused: map[mcp.RefuseReason]uint64{}, SessionsClosed: map[mcp.Cause]uint64{},
+		Foreign: map[string]uint64{}, StreamsExpired: map[string]uint64{},
 	}
 }
 
@@ -287,6 +290,8 @@ func (t *Tally) add(o *Tally) {
 	addAll(t.LimitsReached, o.LimitsReached)
 	addAll(t.ExchangesRefused, o.ExchangesRefused)
 	addAll(t.SessionsClosed, o.SessionsClosed)
+	addAll(t.Foreign, o.Foreign)
+	addAll(t.StreamsExpired, o.StreamsExpired)
 	t.Displaced += o.Displaced
 	t.ObserverPanics += o.ObserverPanics
 	t.StreamsResumed += o.StreamsResumed

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/auth"
@@ -29,7 +30,7 @@ func (c *Core) Prepare(conn *Conn, id string) *Session {
 	s := newSession(c, conn, id)
 	s.caller = conn.caller()
 	if c.store != nil {
-		s.logs = c.store.NewLogs(id, conn.Principal.Key(), s, &c.host, c.streamConfig(conn, 0, stream.LossDrops))
+		s.logs = c.store.NewLogs(id, s.caller, s, &c.host, c.streamConfig(conn, 0, stream.LossDrops))
 	}
 	s.unopened = true
 	return s
@@ -41,6 +42,9 @@ func (c *Core) open(s *Session) (mcp.RejectReason, *mcp.Error) {
 	for !c.places.TryAcquire(holder) {
 		if !c.Draining() && c.evict(s) {
 			c.ledger.limitReached(limits.NameSessions)
+			if c.places.TakeFree(holder) { // of the evicted one, unless somebody else was faster
+				break
+			}
 			continue
 		}
 		holder.Release()
@@ -70,15 +74,34 @@ func (c *Core) open(s *Session) (mcp.RejectReason, *mcp.Error) {
 	return "", nil
 }
 
-// Session returns the legacy HTTP session with an id, or nil. The session of another
-// principal counts as unknown: a stolen id is of no use.
-func (c *Core) Session(id string, principal *auth.Principal) *Session {
+// Session returns the legacy HTTP session with an id for a message over a connection, or nil. The
+// session of another principal counts as unknown: a stolen id is of no use. That is counted and
+// logged.
+func (c *Core) Session(id string, conn *Conn) *Session {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s := c.byID[id]; s != nil && s.conn.Principal.Key() == principal.Key() {
-		return s
+	s := c.byID[id]
+	c.mu.Unlock()
+	switch {
+	case s == nil:
+		return nil
+	case s.conn.Principal.Key() != conn.principal().Key():
+		c.Foreign(context.Background(), ForeignSession, conn, "session", s.LogID(), "owner", s.conn.Principal.String())
+		return nil
 	}
-	return nil
+	s.principal.Store(conn.principal())
+	return s
+}
+
+// PeerOf returns what the session with an id has agreed on, or nil if the principal has no such
+// session.
+func (c *Core) PeerOf(id string, principal *auth.Principal) *Peer {
+	c.mu.Lock()
+	s := c.byID[id]
+	c.mu.Unlock()
+	if s == nil || s.conn.Principal.Key() != principal.Key() {
+		return nil
+	}
+	return s.Peer()
 }
 
 // expire runs when the idle timer fires.

@@ -126,14 +126,16 @@ var provocations = map[string]provocation{
 		time.Sleep(time.Second)
 	}},
 	// The transport notices these, and tells.
-	limits.NameHeaders: {limits.Limits{}, func(w *world) { w.core.RefuseExchange(w.t.Context(), mcp.RefuseTooManyHeaders) }},
+	limits.NameHeaders: {limits.Limits{}, func(w *world) {
+		w.core.RefuseExchange(w.t.Context(), &RefusedExchange{Reason: mcp.RefuseTooManyHeaders})
+	}},
 	limits.NameBodyBytes: {limits.Limits{MaxBodyBytesPending: 1}, func(w *world) {
 		body := w.core.NewBody(nil)
 		defer body.Release()
 		require.False(w.t, body.Grow(2))
-		w.core.RefuseExchange(w.t.Context(), mcp.RefuseOverload)
+		w.core.RefuseExchange(w.t.Context(), &RefusedExchange{Reason: mcp.RefuseOverload})
 	}},
-	limits.NameBodyTimeout: {limits.Limits{}, func(w *world) { w.core.RefuseExchange(w.t.Context(), mcp.RefuseBodyTimeout) }},
+	limits.NameBodyTimeout: {limits.Limits{}, func(w *world) { w.core.RefuseExchange(w.t.Context(), &RefusedExchange{Reason: mcp.RefuseBodyTimeout}) }},
 }
 
 // TestEveryLimitIsCounted reaches each limit of the table that counts, and looks at its

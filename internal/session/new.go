@@ -23,8 +23,12 @@ type Config struct {
 	// Authenticator finds out who calls, see [Core.Authenticate]. Default: nobody does, and
 	// all callers are one.
 	Authenticator auth.Authenticator
+	// Authorize is asked whether the caller of a request may do what it asks, before Admission.
+	// It may store its decision ([Request.SetDecision]), and give the request another route ([Request.Reroute],
+	// [Request.Hide]). An error refuses the request. Default: everybody may do everything.
+	Authorize func(r *Request) error
 	// Admission is asked whether a request may be admitted, before it takes a slot or a
-	// place in a queue; an error refuses it, see [Core.askAdmission]. Default: everything may.
+	// place in a queue; an error refuses it, see [Core.askRules]. Default: everything may.
 	Admission func(ctx context.Context, r *Request) error
 	// Events keeps what legacy HTTP streams carry, so that they can be resumed. Default:
 	// none, and a stream whose connection is lost is over.
@@ -37,6 +41,7 @@ func New(cfg Config) *Core {
 		dispatcher:          cfg.Dispatcher,
 		observer:            cfg.Observer,
 		logger:              cfg.Logger,
+		authorize:           cfg.Authorize,
 		admission:           cfg.Admission,
 		authenticator:       cfg.Authenticator,
 		ledger:              newLedger(4 * runtime.GOMAXPROCS(0)),

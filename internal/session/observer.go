@@ -39,12 +39,18 @@ type Observer interface {
 	Finished(w Work)
 	// Detached: a request goes on as d, a task, and will be answered with that. The context
 	// that it returns is the one of the work; it must be derived from ctx. It may keep what
-	// it needs in d.Observation. Of the calls about d it is the first, and Finished is the
-	// last.
-	Detached(ctx context.Context, d *Detached) context.Context
+	// it needs in d.Observation and d.Audit. Of the calls about d it is the first, and Finished
+	// is the last.
+	Detached(ctx context.Context, r *Request, d *Detached) context.Context
 	// Notified frames the handling of a notification: it returns the context for it,
 	// derived from ctx, and a function that is called at its end. s may be nil.
 	Notified(ctx context.Context, in *Inbound, s *Session) (context.Context, func())
+	// NotificationEnded tells what came of a notification, before the function that Notified
+	// has returned is called. ctx is the context of Notified. s may be nil.
+	NotificationEnded(ctx context.Context, in *Inbound, s *Session, end NotificationEnd)
+	// ExchangeRefused: an HTTP exchange has ended before it carried a message, or a byte
+	// stream before its first one.
+	ExchangeRefused(x *RefusedExchange)
 	// Asked frames a request to the client: it returns the params that are sent, into
 	// whose _meta it may have put something, and a function that is called at the end of
 	// the wait with the id, the zero value if the request was not made, and the error. ctx
@@ -55,25 +61,55 @@ type Observer interface {
 	// SessionOpened and SessionClosed frame the life of a connection or a legacy session.
 	SessionOpened(s *Session)
 	SessionClosed(s *Session, cause mcp.Cause)
+	// SessionDeleted: the client has deleted its session, over conn. SessionClosed follows.
+	SessionDeleted(s *Session, conn *Conn)
+}
+
+// A NotificationEnd is what came of a notification. The zero value says that it was handled.
+type NotificationEnd struct {
+	Ignored  mcp.IgnoreReason // it concerned nothing, or came too often
+	Rejected mcp.RejectReason // it was rejected before a session could receive it
+	Refusal  *mcp.Refusal     // of one that came too often; else nil
+}
+
+// A RefusedExchange is an HTTP exchange, or a byte stream, that was refused before it carried a
+// message.
+type RefusedExchange struct {
+	// Conn is the connection, with the principal if that was found before.
+	Conn *Conn
+	// Method is the method of HTTP, "" for a byte stream.
+	Method string
+	// Reason is why. Refusal is that of the authenticator, else nil.
+	Reason  mcp.RefuseReason
+	Refusal *mcp.Refusal
+	// Status is the status of the HTTP response, or 0.
+	Status int
 }
 
 // A NopObserver observes nothing. Embed it to implement a part of [Observer].
 type NopObserver struct{}
 
-func (NopObserver) Begin(ctx context.Context, _ *Request) context.Context     { return ctx }
-func (NopObserver) Rejected(*Request, mcp.RejectReason, *mcp.Error)           {}
-func (NopObserver) Started(*Request)                                          {}
-func (NopObserver) Acknowledged(*Request)                                     {}
-func (NopObserver) Cancelled(Work, *mcp.CancelError)                          {}
-func (NopObserver) Panicked(Work, any, []byte)                                {}
-func (NopObserver) Dropped(*Request, mcp.DropReason)                          {}
-func (NopObserver) NotificationDropped(*Request, string, mcp.DropReason)      {}
-func (NopObserver) Abandoned(Work)                                            {}
-func (NopObserver) Finished(Work)                                             {}
-func (NopObserver) Detached(ctx context.Context, _ *Detached) context.Context { return ctx }
-func (NopObserver) Written(*Conn, int, time.Duration)                         {}
-func (NopObserver) SessionOpened(*Session)                                    {}
-func (NopObserver) SessionClosed(*Session, mcp.Cause)                         {}
+func (NopObserver) Begin(ctx context.Context, _ *Request) context.Context { return ctx }
+func (NopObserver) Rejected(*Request, mcp.RejectReason, *mcp.Error)       {}
+func (NopObserver) Started(*Request)                                      {}
+func (NopObserver) Acknowledged(*Request)                                 {}
+func (NopObserver) Cancelled(Work, *mcp.CancelError)                      {}
+func (NopObserver) Panicked(Work, any, []byte)                            {}
+func (NopObserver) Dropped(*Request, mcp.DropReason)                      {}
+func (NopObserver) NotificationDropped(*Request, string, mcp.DropReason)  {}
+func (NopObserver) Abandoned(Work)                                        {}
+func (NopObserver) Finished(Work)                                         {}
+func (NopObserver) ExchangeRefused(*RefusedExchange)                      {}
+func (NopObserver) SessionDeleted(*Session, *Conn)                        {}
+func (NopObserver) Written(*Conn, int, time.Duration)                     {}
+func (NopObserver) SessionOpened(*Session)                                {}
+func (NopObserver) SessionClosed(*Session, mcp.Cause)                     {}
+
+func (NopObserver) Detached(ctx context.Context, _ *Request, _ *Detached) context.Context {
+	return ctx
+}
+
+func (NopObserver) NotificationEnded(context.Context, *Inbound, *Session, NotificationEnd) {}
 
 func (NopObserver) Notified(ctx context.Context, _ *Inbound, _ *Session) (context.Context, func()) {
 	return ctx, func() {}

@@ -231,8 +231,8 @@ func (a *answer) Sent() {
 	r := (*Request)(a)
 	r.core.hooks.at(pointAfterFlush, r)
 	r.conclude(FateSent, "")
-	if !r.reply.Shown() && r.batch == nil && r.buffer != nil {
-		r.core.frames.put(r.buffer, r.reply.Frame)
+	if !r.reply.Shown() {
+		r.recycle(r.reply.Frame)
 	}
 }
 
@@ -294,9 +294,10 @@ func (r *Request) send(frame, rest []byte, err *mcp.Error) {
 // them together, let too much wait unread.
 func (r *Request) tooMuch() {
 	r.core.ledger.limitReached(limits.NameQueuedBytesTotal)
-	r.buffer = nil
+	size := r.reply.Size()
+	r.recycle(r.reply.Frame)
 	r.answerError(mcp.NewError(mcp.CodeInternalError, "the result has %d bytes, and there is no room for it to wait: %s is reached",
-		r.reply.Size(), limits.NameQueuedBytesTotal).WithData(mcp.ErrorData{Reason: string(mcp.DropOverload), Limit: limits.NameQueuedBytesTotal}))
+		size, limits.NameQueuedBytesTotal).WithData(mcp.ErrorData{Reason: string(mcp.DropOverload), Limit: limits.NameQueuedBytesTotal}))
 }
 
 // cancelledNotice returns the notifications/cancelled that precedes the answer to a

@@ -36,7 +36,7 @@ func (r *Request) queue() (full string) {
 	}
 	place, displaced := r.core.waiting.Enter(r.caller, r.Route.waitsFor(), r)
 	if place == nil || displaced != nil {
-		r.core.saturation.overflow(time.Now())
+		r.core.saturation.overflow(r.core.waiting, time.Now)
 	}
 	if displaced != nil {
 		displaced.(*Request).displace()

@@ -61,7 +61,8 @@ func (c *Core) limitNotification(in *Inbound, s *Session) *mcp.Refusal {
 		attrs = appendText(attrs, "remote", in.Conn.RemoteAddr)
 	}
 	c.logger.Log(context.Background(), level, "notification.refused", append(attrs, refusalAttrs(refused)...)...)
-	_, end := c.tellNotified(in, s)
+	ctx, end := c.tellNotified(in, s)
+	c.tellEnded(ctx, in, s, NotificationEnd{Ignored: mcp.IgnoreRateLimited, Refusal: refused})
 	end()
 	return refused
 }

@@ -35,8 +35,8 @@ func (s *Session) ReceiveOn(in *Inbound, st *stream.Stream) *mcp.Refusal {
 
 func (s *Session) notification(in *Inbound) *mcp.Refusal {
 	if in.Method == mcp.NotificationCancelled {
-		_, end := s.core.tellNotified(in, s)
-		s.cancel(in)
+		ctx, end := s.core.tellNotified(in, s)
+		s.core.tellEnded(ctx, in, s, NotificationEnd{Ignored: s.cancel(in)})
 		end()
 		return nil
 	}
@@ -50,9 +50,9 @@ func (s *Session) notification(in *Inbound) *mcp.Refusal {
 	return nil
 }
 
-// cancel handles notifications/cancelled.
-func (s *Session) cancel(in *Inbound) {
-	reason := mcp.IgnoreMalformed
+// cancel handles notifications/cancelled. It returns why that was ignored, or "".
+func (s *Session) cancel(in *Inbound) (reason mcp.IgnoreReason) {
+	reason = mcp.IgnoreMalformed
 	if in.Cancel != nil && in.Cancel.RequestIDOK {
 		var r *Request
 		s.update(func(st *state) { r = st.index[in.Cancel.RequestID.Key()] })
@@ -63,13 +63,14 @@ func (s *Session) cancel(in *Inbound) {
 			reason = mcp.IgnoreNotCancellable
 		case s.cancelRequest(r, in.Cancel.Reason):
 			s.core.ledger.received(receivedNotification)
-			return
+			return ""
 		default:
 			reason = mcp.IgnoreUnknownID // settled meanwhile
 		}
 	}
 	s.core.ledger.ignored(receivedNotification, mcp.IgnoredCancel, reason)
 	s.core.logger.Debug("cancel.ignored", "session", s.LogID(), "reason", reason)
+	return reason
 }
 
 // cancelRequest cancels a request on behalf of its client, which gets no answer. Only
@@ -100,7 +101,8 @@ func (c *Core) Notify(in *Inbound) *mcp.Refusal {
 	if in.Method == mcp.NotificationCancelled {
 		c.ledger.ignored(receivedNotification, mcp.IgnoredCancel, mcp.IgnoreWrongTransport)
 		c.logger.Debug("cancel.ignored", "reason", mcp.IgnoreWrongTransport)
-		_, end := c.tellNotified(in, nil)
+		ctx, end := c.tellNotified(in, nil)
+		c.tellEnded(ctx, in, nil, NotificationEnd{Ignored: mcp.IgnoreWrongTransport})
 		end()
 		return nil
 	}
@@ -128,7 +130,8 @@ func (c *Core) RejectUnadmitted(in *Inbound, reason mcp.RejectReason, err *mcp.E
 		r.letGo()
 	case wire.Notification:
 		c.ledger.rejected(receivedNotification, reason)
-		_, end := c.tellNotified(in, nil)
+		ctx, end := c.tellNotified(in, nil)
+		c.tellEnded(ctx, in, nil, NotificationEnd{Rejected: reason})
 		end()
 	case wire.Response:
 		c.ledger.ignored(receivedResponse, mcp.IgnoredResponse, mcp.IgnoreWrongSession)
@@ -151,6 +154,7 @@ func (c *Core) notify(in *Inbound, s *Session) {
 		}()
 		ctx, end := c.tellNotified(in, s)
 		defer end()
+		defer c.tellEnded(ctx, in, s, NotificationEnd{})
 		c.dispatcher.Notify(ctx, in, s)
 		normal = true
 	}()

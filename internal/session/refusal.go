@@ -2,7 +2,6 @@ package session
 
 import (
 	"log/slog"
-	"sync"
 
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/rates"
@@ -15,42 +14,15 @@ type RefusedCounter struct {
 	Count      uint64
 }
 
-// maxRefusedKinds bounds how many pairs of reason and refuser are told apart, and
-// maxRefusedText the bytes of each text; what is more counts as otherRefusal.
-const (
-	maxRefusedKinds = 64
-	maxRefusedText  = 64
-	otherRefusal    = "_OTHER"
-)
-
-// refusedCounts counts refusals by reason and refuser. Their number is bounded,
-// because the program may make up a reason for each request.
-type refusedCounts struct {
-	mu     sync.Mutex
-	counts map[refusedKey]uint64
-}
-
-type refusedKey struct{ reason, by string }
+// refusedCounts counts refusals by reason and refuser.
+type refusedCounts struct{ pairs pairCounts }
 
 func (t *refusedCounts) add(r *mcp.Refusal) {
-	key := refusedKey{logline.Printable(r.Reason, maxRefusedText), logline.Printable(r.By, maxRefusedText)}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.counts == nil {
-		t.counts = map[refusedKey]uint64{}
-	}
-	if _, known := t.counts[key]; !known && len(t.counts) >= maxRefusedKinds {
-		key = refusedKey{otherRefusal, otherRefusal}
-	}
-	t.counts[key]++
+	t.pairs.add(logline.Printable(r.Reason, maxLabelText), logline.Printable(r.By, maxLabelText), otherLabel)
 }
 
 func (t *refusedCounts) list() (all []RefusedCounter) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for key, n := range t.counts {
-		all = append(all, RefusedCounter{key.reason, key.by, n})
-	}
+	t.pairs.each(func(reason, by string, n uint64) { all = append(all, RefusedCounter{reason, by, n}) })
 	return all
 }
 
@@ -75,7 +47,7 @@ func (c *Core) logRejected(r *Request, reason mcp.RejectReason, err *mcp.Error) 
 // refusalAttrs returns what the log says of a refusal: all of it, because only operators read
 // the log.
 func refusalAttrs(r *mcp.Refusal) (attrs []any) {
-	attrs = []any{"refusal", logline.Printable(r.Reason, maxRefusedText), "by", logline.Printable(r.By, maxRefusedText)}
+	attrs = []any{"refusal", logline.Printable(r.Reason, maxLabelText), "by", logline.Printable(r.By, maxLabelText)}
 	if r.Err != nil {
 		attrs = append(attrs, "error", r.Err)
 	}

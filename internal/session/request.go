@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -41,6 +42,7 @@ type Request struct {
 	place   *share.Place  // in the queue, if it had to wait
 	placing atomic.Int32  // whether it is in the tables, see [Request.placed]
 	orphan  atomic.Pointer[time.Timer]
+	expired atomic.Bool // a subscription that has ended with its token
 	// acknowledged is when it has become a subscription, in ns after the arrival; 0 is not yet.
 	acknowledged atomic.Int64
 
@@ -50,12 +52,15 @@ type Request struct {
 	reply    stream.Message
 	buffer   *[]byte // of the frame of a result; nil if none was encoded
 	replyErr atomic.Pointer[mcp.Error]
+	// decision is what the policies have decided, see [Request.SetDecision].
+	decision atomic.Pointer[auth.Decision]
 
 	// Guarded by lane.mu.
 	reason mcp.DropReason
 	fate   Fate
 
 	// Written before the request is admitted.
+	hidden   bool // its target does not exist for the caller
 	hasPlace bool // it has a place among the subscriptions
 	queued   bool // it had to wait for its slots
 }

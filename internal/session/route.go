@@ -56,6 +56,14 @@ type Conn struct {
 	session *Session // of a byte stream; nil before it is connected, and for HTTP
 }
 
+// principal returns the principal of the peer; c may be nil.
+func (c *Conn) principal() *auth.Principal {
+	if c == nil {
+		return nil
+	}
+	return c.Principal
+}
+
 // A Dispatcher finds out how messages are served. Its methods are called from
 // many goroutines.
 type Dispatcher interface {
@@ -81,7 +89,8 @@ type Route struct {
 	// Deadline bounds a request from its admission on, its time in the queue included.
 	// Zero means the core's default; the core's maximum holds in any case.
 	Deadline time.Duration
-	// Registration is what the server knows of the route, for rules of admission.
+	// Registration is what the server knows of the route, for authorization and rules of
+	// admission.
 	Registration any
 	// Class is a concurrency limit that several routes may share, or nil.
 	Class *Class
@@ -97,13 +106,15 @@ type Route struct {
 	// BeforeInitialize allows the request in a legacy session that has not finished
 	// its handshake (initialize, ping).
 	BeforeInitialize bool
+	// Refused says that the route answers with an error which does not depend on the target.
+	Refused bool
 }
 
 // Refuse returns a copy of the route that answers every request with err. Nothing
 // waits for a handshake that is refused.
 func (rt *Route) Refuse(err error) *Route {
 	c := *rt
-	c.Class, c.Handshake, c.Subscription = nil, false, false
+	c.Class, c.Handshake, c.Subscription, c.Refused = nil, false, false, true
 	c.Handle = func(context.Context, *Request) (mcp.Result, error) { return nil, err }
 	return &c
 }

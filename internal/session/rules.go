@@ -12,9 +12,16 @@ import (
 // byAuthenticator says who refuses a caller if the authenticator does not say so itself.
 const byAuthenticator = "authenticator"
 
+// SetAuthenticator replaces the authenticator. It must be called before the first message.
+func (c *Core) SetAuthenticator(a auth.Authenticator) { c.authenticator = a }
+
+// Authenticator returns the authenticator, or nil.
+func (c *Core) Authenticator() auth.Authenticator { return c.authenticator }
+
 // Authenticate returns the principal of a caller, or nil if the server has no authenticator. A
 // caller with a refusal must not be served; the refusal is counted and logged. If the user's
-// function panics, the caller is refused.
+// function panics, the caller is refused. The credentials (Authorization) are removed from the
+// header of the caller: nothing after the authenticator can log them or pass them on.
 func (c *Core) Authenticate(ctx context.Context, caller auth.Caller) (*auth.Principal, *mcp.Refusal) {
 	if c.authenticator == nil {
 		return nil, nil
@@ -22,10 +29,11 @@ func (c *Core) Authenticate(ctx context.Context, caller auth.Caller) (*auth.Prin
 	p, refused := c.authenticate(ctx, &auth.Caller{
 		Transport: caller.Transport, Header: caller.Header, RemoteAddr: caller.RemoteAddr, PeerAddr: caller.PeerAddr, TLS: caller.TLS,
 	})
+	delete(caller.Header, "Authorization")
 	if refused != nil {
 		c.refused.add(refused)
 		// A caller without a token may come often: there is one line at info for each second and reason.
-		level, silenced := c.senderLevel("caller.refused", logline.Printable(refused.Reason, maxRefusedText))
+		level, silenced := c.senderLevel("caller.refused", logline.Printable(refused.Reason, maxLabelText))
 		attrs := []any{"transport", caller.Transport, "remote", caller.RemoteAddr, silenced}
 		c.logger.Log(ctx, level, "caller.refused", append(attrs, refusalAttrs(refused)...)...)
 	}
@@ -49,28 +57,45 @@ func (c *Core) authenticate(ctx context.Context, caller *auth.Caller) (p *auth.P
 	return p, nil
 }
 
-// byAdmission says who refuses a request if the rule itself does not say so.
-const byAdmission = "admission"
+// Who refuses a request if the rule itself does not say so.
+const (
+	byAuthorization = "authorization"
+	byAdmission     = "admission"
+)
 
-// askAdmission asks the server's rules whether a request may be admitted; nil is yes. A
-// rule that panics lets nothing in.
-func (c *Core) askAdmission(r *Request) (refused *mcp.Error) {
-	if c.admission == nil {
+// askRules asks whether the caller may do what a request asks, and then the server's rules of
+// admission; nil is yes. A rule that panics lets nothing in.
+func (c *Core) askRules(r *Request) (refused *mcp.Error) {
+	if c.authorize == nil && c.admission == nil {
 		return nil
 	}
+	by := byAuthorization
 	defer func() {
 		if v := recover(); v != nil {
-			c.logger.ErrorContext(r.ctx, "admission.panic", append(r.LogAttrs(), "panic", v, "stack", string(debug.Stack()))...)
-			refused = (&mcp.Refusal{Status: 503, Reason: "panic", By: byAdmission}).RPC()
+			c.logger.ErrorContext(r.ctx, "admission.panic", append(r.LogAttrs(), "by", by, "panic", v, "stack", string(debug.Stack()))...)
+			refused = (&mcp.Refusal{Status: 503, Reason: "panic", By: by}).RPC()
 		}
 	}()
-	// The alarm of the request is set when it is admitted.
-	ctx, cancel := context.WithDeadlineCause(r.ctx, r.Deadline(), mcp.ErrDeadline)
+	if c.authorize != nil {
+		if err := c.authorize(r); err != nil {
+			return asRefusal(err, mcp.Refusal{Status: 403, Reason: "forbidden", By: by}).RPC()
+		}
+	}
+	if by = byAdmission; c.admission == nil {
+		return nil
+	}
+	ctx, cancel := r.Admitting()
 	defer cancel()
 	if err := c.admission(ctx, r); err != nil {
-		return asRefusal(err, mcp.Refusal{Status: 403, Reason: "forbidden", By: byAdmission}).RPC()
+		return asRefusal(err, mcp.Refusal{Status: 403, Reason: "forbidden", By: by}).RPC()
 	}
 	return nil
+}
+
+// Admitting returns the context for what is asked before the request is admitted. It ends at the
+// deadline of the request, whose own alarm is set when it is admitted.
+func (r *Request) Admitting() (context.Context, context.CancelFunc) {
+	return context.WithDeadlineCause(r.ctx, r.Deadline(), mcp.ErrDeadline)
 }
 
 // asRefusal finds the refusal in an error, or makes it the reason behind another one.

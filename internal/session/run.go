@@ -121,7 +121,7 @@ func (r *Request) encode(result mcp.Result) (frame, rest []byte, err error) {
 	if rest == nil {
 		frame = append(frame, '}')
 	}
-	return frame, rest, nil
+	return r.fit(frame), rest, nil
 }
 
 // public returns what the peer may know of a handler's error.

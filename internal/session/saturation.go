@@ -21,16 +21,18 @@ type saturation struct {
 	saturated  bool
 }
 
-// overflow notes that a request found the queue full.
-func (s *saturation) overflow(now time.Time) {
+// overflow notes that a request found the queue full. The others may have left it since then, and
+// did not see that they had to tell.
+func (s *saturation) overflow(q *share.Queue, now func() time.Time) {
 	if s.full.Load() {
 		return
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if !s.full.Swap(true) {
-		s.fullSince = now
+		s.fullSince = now()
 	}
+	s.mu.Unlock()
+	s.relieved(q, now)
 }
 
 // relieved notes that a request has left the queue.

@@ -17,7 +17,9 @@ import (
 // the log, once a second for each reason, with the number of those that are not.
 func TestFloodDoesNotFillTheLog(t *testing.T) {
 	refuse := func(reason mcp.RefuseReason) func(*world, slog.Attr) {
-		return func(w *world, sender slog.Attr) { w.core.RefuseExchange(w.t.Context(), reason, sender) }
+		return func(w *world, sender slog.Attr) {
+			w.core.RefuseExchange(w.t.Context(), &RefusedExchange{Reason: reason}, sender)
+		}
 	}
 	for record, send := range map[string]func(*world, slog.Attr){
 		"http.refused remote=192.0.2.0:1 reason=host":   refuse(mcp.RefuseHost),

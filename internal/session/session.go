@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/share"
@@ -23,7 +24,9 @@ type Session struct {
 	id     string
 	stream *stream.Stream // of a byte stream, else nil
 	caller share.Key
-	slots  *semaphore.Weighted
+	// principal is the one of the last exchange: its token may be newer than that of conn.
+	principal atomic.Pointer[auth.Principal]
+	slots     *semaphore.Weighted
 	// waiting holds the requests that wait for slots.
 	waiting places
 	opened  time.Time
@@ -106,6 +109,7 @@ func newSession(c *Core, conn *Conn, id string) *Session {
 		opened:  time.Now(), done: make(chan struct{}), pumped: make(chan struct{}),
 		state: state{index: map[string]*Request{}, live: map[*Request]struct{}{}, quietAt: time.Now()},
 	}
+	s.principal.Store(conn.Principal)
 	return s
 }
 
@@ -175,6 +179,10 @@ func (s *Session) LogID() string {
 
 // Conn describes the connection over which the session began.
 func (s *Session) Conn() *Conn { return s.conn }
+
+// Principal returns the principal of the session as its last message had it, or nil. Its identity never
+// changes; its scopes may, with another token.
+func (s *Session) Principal() *auth.Principal { return s.principal.Load() }
 
 // OpenedAt returns when the session began.
 func (s *Session) OpenedAt() time.Time { return s.opened }

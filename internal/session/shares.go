@@ -59,15 +59,25 @@ func (c *Conn) caller() share.Key {
 	return share.KeyOf(c.Principal, share.AddrOf(c.RemoteAddr))
 }
 
-// callerOf returns the record of who has sent a message, with a reference. s may be nil.
-func (c *Core) callerOf(in *Inbound, s *Session) *share.Caller {
-	switch {
-	case in.Caller != nil:
-		return in.Caller.Hold()
-	case s != nil:
+// CallerOf returns the record of who has sent a message, with a reference that the caller of CallerOf
+// must release. s may be nil. The transport may have let go of the message.
+func (c *Core) CallerOf(in *Inbound, s *Session) *share.Caller {
+	if s != nil {
 		return c.callers.Get(s.caller) // not the session's own reference: it may have ended
 	}
 	return c.Caller(in.Conn)
+}
+
+// HoldCaller returns the record of who has sent the request, with a reference that its caller must
+// release. The request may be over.
+func (r *Request) HoldCaller() *share.Caller { return r.core.CallerOf(r.Inbound, r.session) }
+
+// callerOf is CallerOf while the transport hands the message over.
+func (c *Core) callerOf(in *Inbound, s *Session) *share.Caller {
+	if in.Caller != nil {
+		return in.Caller.Hold()
+	}
+	return c.CallerOf(in, s)
 }
 
 // callerOfStream is caller for a byte stream. One without a principal and an address, such as

@@ -12,7 +12,7 @@ type ShareInfo struct {
 	// Limit is the name of the limit, or [ClassPrefix] and the name of a class.
 	Limit string
 	share.Usage
-	// Largest is what the caller has that has most, and Caller who that is.
+	// Largest is how much the largest caller holds, and Caller is that caller.
 	Largest int
 	Caller  share.Key
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/rates"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -25,6 +26,7 @@ type Snapshot struct {
 	Shares    []ShareInfo
 	Saturated time.Duration // see [Core.Saturated]
 	Rates     []rates.State
+	Auth      auth.Stats // of an authenticator that counts what it does
 	Counters  Counters
 }
 
@@ -96,9 +98,12 @@ func (s *Snapshot) OldestAge() (oldest time.Duration) {
 // consistent moment; sessions are read right after it.
 func (c *Core) Snapshot() *Snapshot {
 	snap := c.ledger.snapshot()
-	snap.Counters.Refused = c.refused.list()
+	snap.Counters.Refused, snap.Counters.Decisions = c.refused.list(), c.decided()
 	snap.Shares, snap.Saturated = c.sharesNow(), c.Saturated()
 	snap.Rates = c.rates.States(snap.At)
+	if r, ok := c.authenticator.(auth.Reporter); ok {
+		snap.Auth = r.Stats()
+	}
 	for _, s := range c.allSessions() {
 		snap.addSession(s)
 	}

@@ -62,6 +62,8 @@ func (r *Request) End() mcp.SubscriptionEnd {
 	switch c, _ := r.Cancellation(); {
 	case c != nil:
 		cause = c.Cause
+	case r.expired.Load():
+		return mcp.EndTokenExpired
 	case r.Error() != nil:
 		return mcp.EndError
 	case r.session != nil:

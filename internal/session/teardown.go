@@ -48,6 +48,12 @@ func (s *Session) Close(cause mcp.Cause) {
 	s.teardown(cause, reason)
 }
 
+// Delete ends the session because its client has deleted it, over conn.
+func (s *Session) Delete(conn *Conn) {
+	s.core.tell("SessionDeleted", func(o Observer) { o.SessionDeleted(s, conn) })
+	s.Close(mcp.CauseSessionDelete)
+}
+
 // Finish ends the session in order from our side, as at the end of the input but
 // without its grace. It returns when the session is closed.
 func (s *Session) Finish(cause mcp.Cause) {

@@ -7,6 +7,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
+// SetObserver replaces the observer. It must be called before the first message.
+func (c *Core) SetObserver(o Observer) { c.observer = o }
+
 // tell calls the observer, if there is one. A panic of a callback is counted and logged, and
 // the core goes on as if it had returned: else it would end the process, or leave a session
 // whose end nobody announces. (A callback that calls runtime.Goexit cannot be contained: the
@@ -65,4 +68,9 @@ func (c *Core) tellNotified(in *Inbound, s *Session) (ctx context.Context, end f
 			c.tell("Notified", func(Observer) { done() })
 		}
 	}
+}
+
+// tellEnded tells the observer what came of a notification. s may be nil.
+func (c *Core) tellEnded(ctx context.Context, in *Inbound, s *Session, end NotificationEnd) {
+	c.tell("NotificationEnded", func(o Observer) { o.NotificationEnded(ctx, in, s, end) })
 }

@@ -40,6 +40,7 @@ type work struct {
 	// Observation belongs to the observer, which sets it in Begin or Detached.
 	Observation any
 
+	marks     atomic.Uint32 // see [Mark]
 	core      *Core
 	self      Work // that this is a part of
 	life      life

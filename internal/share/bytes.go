@@ -5,10 +5,14 @@ import (
 	"sync"
 )
 
-// Bytes is a budget of bytes that callers share. A caller may take what is free, unless only
-// the reserve is left and the caller would have more than an equal share. A caller within its
-// share that finds no room has the largest caller told to give something back. Its methods are
-// safe for concurrent use.
+// Bytes is a budget of bytes that callers share. A caller may take what is free, as long as the
+// reserve is left. Of the reserve it may take what it needs for an equal share. Its methods are safe
+// for concurrent use.
+//
+// A caller within its share that finds no room has the largest caller told to give something back.
+// If callers cannot be told, they keep what they have for as long as they like. Then the reserve is a
+// quarter, and a caller gets of it until it has a quarter of what is free, or 8 KiB: each leaves
+// something to those who come later.
 type Bytes struct {
 	size, reserve int64
 	index         int
@@ -21,6 +25,9 @@ type Bytes struct {
 	// A heap would cost more for each change, and the largest need not be found exactly.
 	bySize [64]*byteAmount
 }
+
+// smallest is what each caller may have of the reserve, in bytes, as long as there is any.
+const smallest = 8 << 10
 
 // A byteAmount is what a caller holds of a budget.
 type byteAmount struct {
@@ -70,7 +77,11 @@ func (b *Bytes) isSmall(amount *byteAmount, n int64) bool {
 
 func (b *Bytes) take(c *Caller, amount *byteAmount, n int64, small bool) bool {
 	free := b.size - b.used
-	if n > free || !small && n > free-b.reserve {
+	switch {
+	case n > free:
+		return false
+	case n <= free-b.reserve: // it leaves the reserve
+	case !small, b.shed == nil && amount.n+n > max(smallest, free/4):
 		return false
 	}
 	amount.caller = c

@@ -9,7 +9,7 @@ import (
 
 func TestLoneCallerLeavesTheReserveOfBytes(t *testing.T) {
 	callers := NewTable()
-	b := callers.Bytes(1600, nil)
+	b := callers.Bytes(1600, func(*Caller, int64) {})
 	lone, other := callerAt(callers, 1), callerAt(callers, 2)
 	require.True(t, b.Take(lone, 1500))
 	require.False(t, b.Take(lone, 1))
@@ -25,6 +25,40 @@ func TestLoneCallerLeavesTheReserveOfBytes(t *testing.T) {
 	require.Zero(t, used)
 	require.Zero(t, n)
 	require.False(t, b.Take(lone, 1601))
+}
+
+// Callers that keep all they get leave something to some more like them: a message of 4 MiB passes
+// beside seven of them.
+func TestCallersThatKeepTheirBytesLeaveSomeToOthers(t *testing.T) {
+	callers := NewTable()
+	const size, message = 256 << 20, 4 << 20
+	b := callers.Bytes(size, nil)
+	takeAll := func(c *Caller) (n int64) {
+		for step := int64(message); step > 0; step /= 2 {
+			for b.Take(c, step) {
+				n += step
+			}
+		}
+		return n
+	}
+	left := int64(size / 4)
+	require.EqualValues(t, size-left, takeAll(callerAt(callers, 0)))
+	for i := range 20 {
+		other := callerAt(callers, 100)
+		passes := b.Take(other, message)
+		require.Equal(t, i < 7, passes, "beside %d callers", i+1)
+		if passes {
+			b.Give(other, message)
+		}
+		n := takeAll(callerAt(callers, 1+i))
+		require.LessOrEqual(t, n, left/4)
+		require.GreaterOrEqual(t, n, left/6)
+		left -= n
+	}
+	require.False(t, b.Take(callerAt(callers, 100), 1+left/4))
+	for i := range 10 {
+		require.True(t, b.Take(callerAt(callers, 200+i), smallest))
+	}
 }
 
 func TestLargestCallerIsToldToShed(t *testing.T) {

@@ -1,9 +1,9 @@
 // Package share divides what a server has among its callers, so that none of them can take it
 // from the others: concurrency slots ([Pool]), places in a queue ([Queue]), and bytes ([Bytes]).
 //
-// A caller may use what nobody else uses, up to a small reserve. The reserve, a sixteenth, is for
-// callers that hold less than an equal share: the size divided by one more than the number of
-// callers that hold something.
+// A caller may use what nobody else uses, up to a reserve. The reserve is for callers that hold less
+// than an equal share: the size divided by one more than the number of callers that hold something.
+// It is a sixteenth, and a quarter of bytes that nobody can be told to give back.
 //
 // The package knows nothing of requests and sessions.
 package share

@@ -13,9 +13,9 @@ import (
 // a connection where there is no address either. The zero value stands for all callers of whom
 // nothing is known. Keys can be compared, and making one allocates nothing.
 type Key struct {
-	issuer, subject string
-	addr            [16]byte
-	conn            uint64
+	issuer, subject, tenant string
+	addr                    [16]byte
+	conn                    uint64
 }
 
 // KeyOf returns the key of a caller: that of its principal, or of its address if the principal
@@ -23,7 +23,7 @@ type Key struct {
 // addresses of an IPv6 network of 64 bits are one caller, because one subscriber has them all.
 func KeyOf(p *auth.Principal, addr netip.Addr) Key {
 	if p != nil {
-		return Key{issuer: p.Issuer, subject: p.Subject}
+		return Key{issuer: p.Issuer, subject: p.Subject, tenant: p.Tenant}
 	}
 	if !addr.IsValid() {
 		return Key{}
@@ -31,6 +31,9 @@ func KeyOf(p *auth.Principal, addr netip.Addr) Key {
 	k := Key{addr: addr.As16()}
 	if addr = addr.Unmap(); addr.Is6() {
 		clear(k.addr[8:])
+		if k == (Key{}) {
+			k.addr = netip.IPv6Loopback().As16() // its network is all zeros, as a caller of whom nothing is known
+		}
 	}
 	return k
 }
@@ -62,12 +65,12 @@ func (k Key) String() string {
 	addr := netip.AddrFrom16(k.addr)
 	switch {
 	case k.subject != "":
-		return (&auth.Principal{Issuer: k.issuer, Subject: k.subject}).String()
+		return (&auth.Principal{Issuer: k.issuer, Subject: k.subject, Tenant: k.tenant}).String()
 	case k.conn != 0:
 		return fmt.Sprintf("connection %d", k.conn)
 	case k.addr == [16]byte{}:
 		return "unknown"
-	case addr.Is4In6():
+	case addr.Is4In6(), addr.IsLoopback():
 		return addr.Unmap().String()
 	}
 	return netip.PrefixFrom(addr, 64).String()

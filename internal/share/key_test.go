@@ -25,6 +25,8 @@ func TestKeysOfCallers(t *testing.T) {
 		{nil, "[2001:db8:1:2:3:4:5:6]:80", "2001:db8:1:2::/64"},
 		{nil, "2001:db8:1:2::1", "2001:db8:1:2::/64"},
 		{nil, "[fe80::1%eth0]:80", "fe80::/64"},
+		{nil, "[::1]:80", "::1"},
+		{nil, "127.0.0.1:80", "127.0.0.1"},
 		{nil, "@", "unknown"},
 		{nil, "", "unknown"},
 		{ann, "192.0.2.1:1234", "ann (https://a.example)"},
@@ -41,9 +43,11 @@ func TestKeysAreEqualForOneCaller(t *testing.T) {
 	require.Equal(t, key("2001:db8::1"), key("2001:db8::ffff:2"))
 	require.NotEqual(t, key("2001:db8::1"), key("2001:db8:0:1::1"))
 	require.NotEqual(t, key("192.0.2.1"), key("192.0.2.2"))
+	require.NotEqual(t, Key{}, key("::1"), "as callers of whom nothing is known")
 	require.NotEqual(t, KeyOfConnection(), KeyOfConnection())
 	a := KeyOf(&auth.Principal{Subject: "ann"}, netip.Addr{})
-	require.Equal(t, a, KeyOf(&auth.Principal{Subject: "ann", Tenant: "x"}, netip.MustParseAddr("192.0.2.1")))
+	require.Equal(t, a, KeyOf(&auth.Principal{Subject: "ann", Scopes: []string{"x"}}, netip.MustParseAddr("192.0.2.1")))
+	require.NotEqual(t, a, KeyOf(&auth.Principal{Subject: "ann", Tenant: "x"}, netip.Addr{}))
 	require.NotEqual(t, a, KeyOf(&auth.Principal{Issuer: "i", Subject: "ann"}, netip.Addr{}))
 }
 

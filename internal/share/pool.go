@@ -15,6 +15,9 @@ import (
 // order. So no caller waits behind the backlog of another one. Its methods are safe for
 // concurrent use.
 //
+// Requests may need several slots at once ([Pool.AcquireN]). The first that waits gets what is freed
+// until it has enough, so that it does not starve.
+//
 // A connection without an address (see [KeyOfConnection]) may take the reserve too while it is
 // the only caller: nobody else can reach such a process.
 type Pool struct {
@@ -43,8 +46,9 @@ type account struct {
 // A waiter is a request that waits for a slot.
 type waiter struct {
 	caller     *Caller
+	n          int // slots that it needs
 	prev, next *waiter
-	granted    chan struct{} // closed when it has a slot
+	granted    chan struct{} // closed when it has them
 }
 
 // NewPool returns a pool of so many slots for the callers of any table.
@@ -61,12 +65,16 @@ func (p *Pool) Cap(perCaller int) *Pool {
 
 // TryAcquire takes a slot, and reports whether there was one for this caller. It does not
 // overtake requests of the same caller that wait.
-func (p *Pool) TryAcquire(c *Caller) bool {
+func (p *Pool) TryAcquire(c *Caller) bool { return p.TryAcquireN(c, 1) }
+
+// TryAcquireN is TryAcquire for n slots, which must not be more than the pool has. It overtakes no
+// request of a caller that holds as little.
+func (p *Pool) TryAcquireN(c *Caller, n int) bool {
 	p.mu.Lock()
 	a := p.account(c)
-	ok := a.first == nil && p.allows(c, a)
+	ok := p.mayEnter(c, a, n)
 	if ok {
-		p.take(a)
+		p.take(a, n)
 	} else {
 		p.forget(c, a)
 	}
@@ -74,17 +82,36 @@ func (p *Pool) TryAcquire(c *Caller) bool {
 	return ok
 }
 
+// TakeFree takes a slot if one is free, also of the reserve, and reports whether it did. It is for
+// a caller that has just had a slot freed.
+func (p *Pool) TakeFree(c *Caller) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.used == p.size {
+		return false
+	}
+	a := p.account(c)
+	p.take(a, 1)
+	if a.first != nil {
+		heap.Fix(&p.waiting, a.position)
+	}
+	return true
+}
+
 // Acquire takes a slot and waits for one if need be. It returns the cause of ctx if that ends
 // first, and then holds no slot.
-func (p *Pool) Acquire(ctx context.Context, c *Caller) error {
+func (p *Pool) Acquire(ctx context.Context, c *Caller) error { return p.AcquireN(ctx, c, 1) }
+
+// AcquireN is Acquire for n slots, which must not be more than the pool has.
+func (p *Pool) AcquireN(ctx context.Context, c *Caller, n int) error {
 	p.mu.Lock()
 	a := p.account(c)
-	if a.first == nil && p.allows(c, a) {
-		p.take(a)
+	if p.mayEnter(c, a, n) {
+		p.take(a, n)
 		p.mu.Unlock()
 		return nil
 	}
-	w := &waiter{granted: make(chan struct{})}
+	w := &waiter{n: n, granted: make(chan struct{})}
 	p.enqueue(c, a, w)
 	p.mu.Unlock()
 	select {
@@ -98,47 +125,60 @@ func (p *Pool) Acquire(ctx context.Context, c *Caller) error {
 	defer p.mu.Unlock()
 	select {
 	case <-w.granted: // it is too late to use it
-		p.release(c)
+		p.release(c, n)
 	default:
 		p.dequeue(a, w)
 		p.forget(c, a)
+		p.dispatch() // others may need less
 	}
 	return context.Cause(ctx)
 }
 
 // Release gives a slot back, which may go to a request that waits.
-func (p *Pool) Release(c *Caller) {
+func (p *Pool) Release(c *Caller) { p.ReleaseN(c, 1) }
+
+// ReleaseN is Release for n slots.
+func (p *Pool) ReleaseN(c *Caller, n int) {
 	p.mu.Lock()
-	p.release(c)
+	p.release(c, n)
 	p.mu.Unlock()
 }
 
-// allows reports whether a caller may take a free slot. The caller must hold p.mu.
-func (p *Pool) allows(c *Caller, a *account) bool {
+// mayEnter reports whether a request gets n slots at once, and need not wait. The caller must hold
+// p.mu.
+func (p *Pool) mayEnter(c *Caller, a *account, n int) bool {
+	if a.first != nil || len(p.waiting) > 0 && p.waiting[0].held <= a.held {
+		return false
+	}
+	return p.allows(c, a, n)
+}
+
+// allows reports whether a caller may take n free slots. The caller must hold p.mu.
+func (p *Pool) allows(c *Caller, a *account, n int) bool {
 	free := p.size - p.used
 	switch {
-	case free <= 0, p.perCaller > 0 && a.held >= p.perCaller:
+	case n > free, p.perCaller > 0 && a.held+n > p.perCaller:
 		return false
-	case free > p.reserve || a.held == 0:
+	case free-n >= p.reserve || a.held == 0:
 		return true
 	case c.key.conn != 0 && p.holders == 1:
 		return true // it holds all that is held
 	}
-	return a.held < p.size/(p.holders+1) && a.held < free/4
+	return a.held+n <= p.size/(p.holders+1) && a.held+n <= free/4
 }
 
-func (p *Pool) take(a *account) {
+func (p *Pool) take(a *account, n int) {
 	if a.held == 0 {
 		p.holders++
 	}
-	a.held++
-	p.used++
+	a.held += n
+	p.used += n
 }
 
-func (p *Pool) release(c *Caller) {
+func (p *Pool) release(c *Caller, n int) {
 	a := p.account(c)
-	a.held--
-	p.used--
+	a.held -= n
+	p.used -= n
 	if a.held == 0 {
 		p.holders--
 	}
@@ -156,10 +196,10 @@ func (p *Pool) dispatch() {
 	for len(p.waiting) > 0 {
 		a := p.waiting[0]
 		w := a.first
-		if !p.allows(w.caller, a) {
+		if !p.allows(w.caller, a, w.n) {
 			return
 		}
-		p.take(a)
+		p.take(a, w.n)
 		p.dequeue(a, w)
 		if a.first != nil {
 			p.turn++

@@ -260,7 +260,7 @@ func TestSlotsAreNeitherLostNorDoubled(t *testing.T) {
 					p.mu.Lock()
 					if len(p.waiting) > 0 {
 						a := p.waiting[0]
-						require.False(t, p.allows(a.first.caller, a), "a slot stays free")
+						require.False(t, p.allows(a.first.caller, a, 1), "a slot stays free")
 					}
 					p.mu.Unlock()
 				}
@@ -274,5 +274,47 @@ func TestSlotsAreNeitherLostNorDoubled(t *testing.T) {
 				}
 			})
 		}
+	})
+}
+
+// A request that needs many slots gets what is freed, and small ones of callers that hold as little
+// wait behind it. When it gives up, they go on.
+func TestRequestOfManySlotsDoesNotStarve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		callers := NewTable()
+		p := NewPool(64)
+		busy, large, small := callerAt(callers, 1), callerAt(callers, 2), callerAt(callers, 3)
+		require.True(t, p.TryAcquireN(busy, 30))
+		require.True(t, p.TryAcquireN(busy, 30))
+		require.False(t, p.TryAcquireN(busy, 1), "only the reserve is left")
+		acquire := func(c *Caller, n int, patience time.Duration) <-chan error {
+			done := make(chan error, 1)
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				done <- p.AcquireN(ctx, c, n)
+			}()
+			synctest.Wait()
+			return done
+		}
+		waits := acquire(large, 40, time.Minute)
+		require.False(t, p.TryAcquireN(small, 1))
+		behind := acquire(small, 1, time.Hour)
+		p.ReleaseN(busy, 30)
+		synctest.Wait()
+		require.Empty(t, waits)
+		require.Empty(t, behind)
+		p.ReleaseN(busy, 30)
+		synctest.Wait()
+		require.NoError(t, <-waits)
+		require.NoError(t, <-behind)
+
+		again := acquire(busy, 30, time.Second)
+		other := callerAt(callers, 4)
+		behind = acquire(other, 2, time.Hour)
+		require.Empty(t, behind)
+		require.Error(t, <-again)
+		require.NoError(t, <-behind, "the one before it has given up")
+		require.Equal(t, Usage{Size: 64, Used: 43, Holders: 3}, p.Usage())
 	})
 }

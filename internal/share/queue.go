@@ -13,16 +13,19 @@ import (
 //     unless the newcomer's caller has as many requests in the whole queue.
 //   - Callers share their class. A caller that has at least two requests less in its class than
 //     the caller that has most takes the place of that one's newest request.
+//   - Callers share the queue. A caller that has at least two requests less than the caller that
+//     has most takes the place of that one's newest request in the class where it has most.
 //
-// Two, because with one less the two would only change places. Its methods are safe for
-// concurrent use.
+// The first of these rules that finds a place decides. It is two requests less, because with one less
+// the two callers would only change places. Its methods are safe for concurrent use.
 type Queue struct {
 	size int
 
 	mu      sync.Mutex // guards the rest, and all places
 	n       int
 	classes map[any]*class
-	callers map[*Caller]int // requests of each
+	callers map[*Caller]*line
+	most    lines // a heap of callers
 }
 
 // A class is a group of requests that wait for the same thing, by caller.
@@ -33,7 +36,8 @@ type class struct {
 	heap  lines // the longest at its root
 }
 
-// A line has the requests of one caller in one class.
+// A line has the requests of one caller in one class. Those of a caller in all classes are only
+// counted, in a line that has no class.
 type line struct {
 	class       *class
 	caller      *Caller
@@ -52,7 +56,7 @@ type Place struct {
 
 // NewQueue returns a queue with room for so many requests.
 func NewQueue(size int) *Queue {
-	return &Queue{size: size, classes: map[any]*class{}, callers: map[*Caller]int{}}
+	return &Queue{size: size, classes: map[any]*class{}, callers: map[*Caller]*line{}}
 }
 
 // Enter takes a place for a request of a caller. Requests with the same class wait for the same
@@ -90,40 +94,66 @@ func (q *Queue) Enter(c *Caller, of, owner any) (place *Place, displaced any) {
 	l.n++
 	k.n++
 	q.n++
-	q.callers[c]++
 	heap.Fix(&k.heap, l.position)
+	all := q.callers[c]
+	if all == nil {
+		all = &line{caller: c}
+		q.callers[c] = all
+		heap.Push(&q.most, all)
+	}
+	all.n++
+	heap.Fix(&q.most, all.position)
 	return place, displaced
 }
 
 // victim returns the place that a newcomer takes, or nil. The caller must hold q.mu.
 func (q *Queue) victim(c *Caller, of any) *Place {
+	if q.n == 0 {
+		return nil
+	}
 	var largest *class
 	for _, k := range q.classes {
 		if largest == nil || k.n > largest.n {
 			largest = k
 		}
 	}
+	ownSize, mine := 0, 0
 	own := q.classes[of]
-	ownSize := 0
 	if own != nil {
 		ownSize = own.n
-	}
-	if largest != nil && ownSize+1 < largest.n {
-		if l := largest.heap[0]; q.callers[c] < q.callers[l.caller] {
-			return l.last
+		if l := own.lines[c]; l != nil {
+			mine = l.n
 		}
 	}
-	if own == nil {
-		return nil
-	}
-	mine := 0
-	if l := own.lines[c]; l != nil {
-		mine = l.n
-	}
-	if l := own.heap[0]; mine+1 < l.n {
+	if l := largest.heap[0]; ownSize+1 < largest.n && q.held(c) < q.held(l.caller) {
 		return l.last
 	}
+	if own != nil && mine+1 < own.heap[0].n {
+		return own.heap[0].last
+	}
+	if most := q.most[0]; q.held(c)+1 < most.n {
+		return q.longest(most.caller).last
+	}
 	return nil
+}
+
+// held returns how many requests a caller has in all classes. The caller must hold q.mu.
+func (q *Queue) held(c *Caller) int {
+	if all := q.callers[c]; all != nil {
+		return all.n
+	}
+	return 0
+}
+
+// longest returns the line of a caller in the class where it has most requests. The caller must
+// hold q.mu.
+func (q *Queue) longest(c *Caller) (longest *line) {
+	for _, k := range q.classes {
+		if l := k.lines[c]; l != nil && (longest == nil || l.n > longest.n) {
+			longest = l
+		}
+	}
+	return longest
 }
 
 // Leave gives the place up, unless the request has lost it.
@@ -150,7 +180,11 @@ func (q *Queue) remove(p *Place) {
 	}
 	p.line, p.prev, p.next = nil, nil, nil
 	q.n--
-	if q.callers[l.caller]--; q.callers[l.caller] == 0 {
+	all := q.callers[l.caller]
+	if all.n--; all.n > 0 {
+		heap.Fix(&q.most, all.position)
+	} else {
+		heap.Remove(&q.most, all.position)
 		delete(q.callers, l.caller)
 	}
 	k := l.class
@@ -176,7 +210,7 @@ func (q *Queue) Len() int {
 // Size returns how many requests may wait.
 func (q *Queue) Size() int { return q.size }
 
-// lines is a heap of the lines of a class, the longest at its root.
+// lines is a heap of lines, the longest at its root.
 type lines []*line
 
 // Len implements [heap.Interface], as the other methods do.

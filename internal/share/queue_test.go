@@ -81,6 +81,21 @@ func TestCallerWithABacklogDisplacesNobodyElsewhere(t *testing.T) {
 	require.Equal(t, "rejected", w.enter(9, "slow", "greedy 2"))
 }
 
+// A caller that spreads over classes is not hidden by it.
+func TestNewcomerDisplacesACallerWithPlacesInAllClasses(t *testing.T) {
+	w := newWaiting(t, 16)
+	for i := range 12 {
+		require.Empty(t, w.enter(1, fmt.Sprint("class ", i%3), fmt.Sprint("greedy ", i)))
+	}
+	for i := range 4 {
+		require.Empty(t, w.enter(10+i, "", fmt.Sprint("modest ", i)))
+	}
+	for i := range 11 {
+		require.Contains(t, w.enter(20+i, "", fmt.Sprint("newcomer ", i)), "greedy")
+	}
+	require.Equal(t, "rejected", w.enter(40, "", "one more"), "each has one")
+}
+
 func TestQueueWithoutPlaces(t *testing.T) {
 	w := newWaiting(t, 0)
 	require.Equal(t, "rejected", w.enter(1, "", "a"))

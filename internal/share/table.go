@@ -141,7 +141,11 @@ func (t *Table) Bytes(size int64, shed func(largest *Caller, need int64)) *Bytes
 		panic("share: a table has no room for another budget")
 	}
 	t.budgets++
-	return &Bytes{size: size, reserve: reserve(size), index: t.budgets - 1, shed: shed}
+	b := &Bytes{size: size, reserve: reserve(size), index: t.budgets - 1, shed: shed}
+	if shed == nil {
+		b.reserve = size / 4
+	}
+	return b
 }
 
 // Count returns a count of things of which there should be no more than size. A table has two

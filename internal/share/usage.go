@@ -76,19 +76,17 @@ func (q *Queue) Usage() Usage {
 func (q *Queue) Largest() (held int, of Key) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for c, n := range q.callers {
-		if n > held {
-			held, of = n, c.key
-		}
+	if q.n == 0 {
+		return 0, Key{}
 	}
-	return held, of
+	return q.most[0].n, q.most[0].caller.key
 }
 
 // Usage returns the state of the count, without the number of callers.
 func (k *Count) Usage() Usage { return Usage{Size: int(k.size), Used: k.Total()} }
 
-// Largest returns how many things that one of the callers has that has most, whose they are, and
-// how many callers have any.
+// Largest returns how many things the largest of the callers holds, which caller that is, and how
+// many callers hold any.
 func (k *Count) Largest(among []*Caller) (held int, of Key, holders int) {
 	for _, c := range among {
 		n := int(c.counts[k.index].Load())

@@ -132,8 +132,8 @@ type array struct {
 	rejections int // bytes of the others
 }
 
-// arrayOf returns the message that carries answers in one frame. If every one of them
-// rejects, it rejects as the first one does.
+// arrayOf returns the message that carries answers in one frame, which becomes theirs: what they
+// were charged is charged for it. If every one of them rejects, it rejects as the first one does.
 func arrayOf(answers []*Message) *Message {
 	size := len("]")
 	for _, a := range answers {
@@ -141,7 +141,10 @@ func arrayOf(answers []*Message) *Message {
 	}
 	frame, all := make([]byte, 0, size), &array{answers: answers}
 	for i, a := range answers {
-		frame = append(append(append(frame, "[,"[min(i, 1)]), a.Frame...), a.Rest...)
+		frame = append(frame, "[,"[min(i, 1)])
+		start := len(frame)
+		frame = append(append(frame, a.Frame...), a.Rest...)
+		a.Frame, a.Rest = frame[start:len(frame):len(frame)], nil
 		admitted, rejections := a.count()
 		all.admitted += admitted
 		all.rejections += rejections

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"log/slog"
+	"runtime"
 	"testing"
 	"time"
 
@@ -80,4 +81,33 @@ func TestFailDropsAnswersThatWaitForOthers(t *testing.T) {
 	b.Push(&Message{Kind: Answer, Frame: []byte("2"), Delivery: &late})
 	require.Equal(t, "dropped broken_peer", waiting.said)
 	require.Equal(t, "dropped broken_peer", late.said)
+}
+
+// The array of a batch has the bytes of its answers. They do not keep theirs.
+func TestArrayTakesTheMemoryOfItsAnswers(t *testing.T) {
+	heap := func() int {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	const n, size = 16, 1 << 20
+	st := newTestStream(Config{Answers: 1, Loss: LossDrops})
+	b := st.NewBatch()
+	before := heap()
+	for range n {
+		b.Expect()
+	}
+	b.Received(false)
+	for range n {
+		b.Push(&Message{Kind: Answer, Frame: make([]byte, size), Delivery: new(fate)})
+	}
+	queued, _, bytes := st.Waiting()
+	require.Len(t, queued, 1)
+	require.Greater(t, bytes, n*size)
+	require.Less(t, heap()-before, n*size*5/4)
+	require.Equal(t, bytes, queued[0].Size())
+	for _, m := range queued[0].Delivery.(*array).answers {
+		require.Equal(t, size, m.Size())
+	}
 }

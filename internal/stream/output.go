@@ -25,6 +25,7 @@ type Output struct {
 	mu      sync.Mutex    // guards the rest, and the debt of each stream
 	first   *Stream       // of the streams that hold bytes
 	leaving int64         // bytes of streams that were ended and have still to give them back
+	waiting int64         // bytes of messages that wait for that
 	room    chan struct{} // closed when bytes were given back; nil while nobody waits
 }
 
@@ -50,7 +51,7 @@ func (st *Stream) Charge(m *Message) bool {
 	if o == nil || m.charged.from != nil || st.single && m.Kind == Answer && m.Size() <= FreeAnswer {
 		return true
 	}
-	n := int64(m.Size() + messageOverhead)
+	n := m.charge()
 	if !o.take(st, n) {
 		return false
 	}
@@ -59,14 +60,16 @@ func (st *Stream) Charge(m *Message) bool {
 }
 
 // Reserve is Charge for a message that can wait, at most for patience, for what streams of others
-// give back that were ended. A write that blocks takes a moment to end.
+// give back that were ended. A write that blocks takes a moment to end. No more bytes wait than will
+// be given back, because those that wait are not charged.
 func (st *Stream) Reserve(m *Message, patience time.Duration) bool {
 	var timeout <-chan time.Time
 	for again := true; ; {
 		if st.Charge(m) {
 			return true
 		}
-		room := st.host.Output.awaited()
+		o, n := st.host.Output, m.charge()
+		room := o.await(n)
 		switch {
 		case room != nil:
 		case again: // it was given back just now
@@ -80,27 +83,43 @@ func (st *Stream) Reserve(m *Message, patience time.Duration) bool {
 			defer t.Stop()
 			timeout = t.C
 		}
+		late := false
 		select {
 		case <-room:
 		case <-timeout:
+			late = true
+		}
+		o.awaited(n)
+		if late {
 			return false
 		}
 	}
 }
 
-// awaited returns a channel that is closed when bytes were given back; nil if no stream that was
-// ended has still to give some.
-func (o *Output) awaited() <-chan struct{} {
+// await notes that a message of n bytes waits, and returns a channel that is closed when bytes were
+// given back; nil if the streams that were ended have not so much to give back.
+func (o *Output) await(n int64) <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.leaving == 0 {
+	if o.waiting+n > o.leaving {
 		return nil
 	}
+	o.waiting += n
 	if o.room == nil {
 		o.room = make(chan struct{})
 	}
 	return o.room
 }
+
+// awaited notes that such a message does not wait any more.
+func (o *Output) awaited(n int64) {
+	o.mu.Lock()
+	o.waiting -= n
+	o.mu.Unlock()
+}
+
+// charge returns what the message takes of the budget, in bytes.
+func (m *Message) charge() int64 { return int64(cap(m.Frame) + len(m.Rest) + messageOverhead) }
 
 // A charge is what one message holds of the budget.
 type charge struct {
@@ -179,7 +198,7 @@ func (o *Output) give(st *Stream, n int64) {
 func (o *Output) Shed(largest *share.Caller, need int64) {
 	var streams []*Stream
 	o.mu.Lock()
-	freed := o.leaving
+	freed := o.leaving - o.waiting
 	if freed < need {
 		for st := o.first; st != nil; st = st.debt.next {
 			if st.debt.caller == largest && !st.debt.shed {

@@ -82,7 +82,7 @@ func TestChargeIsRefunded(t *testing.T) {
 		require.NoError(t, st.Notify(t.Context(), m, time.Second))
 		st.Push(&Message{Kind: Answer, Frame: make([]byte, 10_000), Delivery: &fate{}})
 		bytes, callers := o.Held()
-		require.Equal(t, int64(10_000+len(m.Frame)+2*messageOverhead), bytes)
+		require.Equal(t, int64(10_000+cap(m.Frame)+2*messageOverhead), bytes)
 		require.Equal(t, []int{1, 1}, []int{callers, table.Len()})
 		end(st)
 		require.Contains(t, f.said, name)
@@ -152,3 +152,34 @@ func (l *sliceLog) Marks() bool     { return true }
 func (l *sliceLog) Complete() bool  { return false }
 func (l *sliceLog) Forget()         {}
 func (l *sliceLog) LogAttrs() []any { return nil }
+
+// Answers that wait for what an ended stream gives back are no more than it holds: they are not
+// charged. Another one is refused at once.
+func TestNoMoreWaitsThanWillBeGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 100_000
+		_, o := withOutput(t, size)
+		held := o.stream(Config{Answers: 1, Loss: LossDrops}, share.KeyOfConnection())
+		require.True(t, held.Charge(&Message{Kind: Notification, Frame: make([]byte, size*3/4), Delivery: new(fate)}))
+		held.debt.shed, o.leaving = true, held.debt.bytes // its write blocks
+		refused := make(chan time.Duration, 10)
+		for range cap(refused) {
+			st := o.stream(Config{Answers: 1, Loss: LossDrops}, share.KeyOfConnection())
+			go func() {
+				began := time.Now()
+				m := &Message{Kind: Answer, Frame: make([]byte, size*3/10), Delivery: new(fate)}
+				require.False(t, st.Reserve(m, time.Second))
+				refused <- time.Since(began)
+			}()
+		}
+		waited := 0
+		for range cap(refused) {
+			if <-refused > 0 {
+				waited++
+			}
+		}
+		require.Equal(t, 2, waited)
+		require.Zero(t, o.waiting)
+		o.give(held, held.debt.bytes)
+	})
+}

@@ -109,7 +109,7 @@ func (x *exchange) grow(body []byte, size int) ([]byte, error) {
 		if x.held == nil {
 			x.held = x.core.NewBody(x.conn)
 		}
-		if !x.held.Grow(room) {
+		if !x.held.Grow(x.header + room) {
 			return nil, errBodyOverload
 		}
 	}
@@ -126,6 +126,8 @@ func tooLarge(limit int) error {
 // refuseBody refuses an exchange whose body did not arrive.
 func (x *exchange) refuseBody(err error) {
 	switch {
+	case errors.Is(err, errTooManyTrailers):
+		x.refuseHeaders("the header and the trailer have")
 	case errors.Is(err, errBodyOverload):
 		x.w.Header().Set("Retry-After", "1")
 		x.w.Header().Set("Connection", "close")

@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -24,12 +25,24 @@ type edge struct {
 
 // check returns the reason for refusing a request with status 403, or "".
 func (e *edge) check(r *http.Request) mcp.RefuseReason {
+	if otherHost(r) != "" {
+		return mcp.RefuseHost
+	}
 	loopback := ListensOnLoopback(r)
 	if loopback && !isLoopbackHost(r.Host) && !allowed(e.hosts, r.Host) ||
 		!loopback && len(e.hosts) > 0 && !allowed(e.hosts, r.Host) {
 		return mcp.RefuseHost
 	}
 	return e.checkOrigins(r, loopback)
+}
+
+// otherHost returns the host of the path, if the path of a request over HTTP/2 is an absolute address
+// and names another host than the request. In HTTP/1.1 net/http makes the two the same.
+func otherHost(r *http.Request) string {
+	if r.ProtoMajor < 2 || r.URL.Host == r.Host {
+		return ""
+	}
+	return r.URL.Host
 }
 
 // checkOrigins returns the reason of a refusal if a page has sent r that may not.
@@ -73,7 +86,7 @@ func forbidden(r *http.Request, reason mcp.RefuseReason) string {
 
 // notAllowed words a reason with the value that is not allowed.
 func notAllowed(r *http.Request, reason mcp.RefuseReason) string {
-	header, value := "Host", r.Host
+	header, value := "Host", cmp.Or(otherHost(r), r.Host)
 	if reason == mcp.RefuseOrigin {
 		header, value = "Origin", strings.Join(r.Header["Origin"], ", ")
 	}

@@ -25,9 +25,10 @@ type exchange struct {
 	conn *session.Conn
 	// bodyEnd is the deadline for the body; zero if there is no body, or it has arrived.
 	bodyEnd time.Time
-	// held is what the body holds of the budget for messages, until the exchange ends; nil is
-	// nothing.
-	held *session.Body
+	// held is what a large header and the body hold of the budget for messages, until the exchange
+	// ends; nil is nothing. header has the bytes of the header in it.
+	held   *session.Body
+	header int
 	// slowBody is true if the body took longer than slowAfter.
 	slowBody bool
 	// json and events are the forms in which the client takes the answer to a POST.
@@ -35,6 +36,9 @@ type exchange struct {
 	// out is the sink of the exchange's stream. It is the zero value before there is one.
 	out httpSink
 }
+
+// release gives up what the exchange holds. Requests that are not over hold it longer.
+func (x *exchange) release() { x.held.Release() }
 
 // onlyPost reports whether POST is the only method: the version header names a modern revision,
 // or there are no legacy sessions.
@@ -45,7 +49,7 @@ func (x *exchange) onlyPost() bool {
 
 // session returns the session with an id, or nil if there is none or it belongs to another
 // principal.
-func (x *exchange) session(id string) *session.Session { return x.core.Session(id, x.conn.Principal) }
+func (x *exchange) session(id string) *session.Session { return x.core.Session(id, x.conn) }
 
 // sessionOrRefuse returns the session with an id, or refuses the exchange and returns nil.
 func (x *exchange) sessionOrRefuse(id string) *session.Session {
@@ -70,10 +74,8 @@ func (x *exchange) wantsNullID() bool {
 	if era, known := version.Era(); version != "" && (!known || era == mcp.Modern) {
 		return false
 	}
-	if s := x.session(x.r.Header.Get(headerSessionID)); s != nil {
-		if p := s.Peer(); p != nil {
-			version = p.Version
-		}
+	if p := x.core.PeerOf(x.r.Header.Get(headerSessionID), x.conn.Principal); p != nil {
+		version = p.Version
 	}
 	return !version.AtLeast(mcp.Version20251125)
 }
@@ -136,7 +138,9 @@ func (x *exchange) refuse(status int, reason mcp.RefuseReason, err *mcp.Error) {
 // refuseRequest answers an exchange whose request is not admitted. The answer has the id of
 // the request.
 func (x *exchange) refuseRequest(id mcp.ID, status int, reason mcp.RefuseReason, err *mcp.Error) {
-	x.core.RefuseExchange(context.WithoutCancel(x.r.Context()), reason, append(x.sender(), slog.Int("status", status),
+	refusal, _ := mcp.AsRefusal(err)
+	refused := &session.RefusedExchange{Conn: x.conn, Method: x.r.Method, Reason: reason, Refusal: refusal, Status: status}
+	x.core.RefuseExchange(context.WithoutCancel(x.r.Context()), refused, append(x.sender(), slog.Int("status", status),
 		slog.String("error", err.Message), slog.String("host", logline.Printable(x.r.Host, maxShown)))...)
 	x.write(status, wire.AppendError(nil, id, err))
 }

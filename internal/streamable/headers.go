@@ -120,10 +120,32 @@ func HeaderLines(h http.Header) (n int) {
 	return n
 }
 
-// refuseHeaders refuses a request with too many headers. It lets go of them first, because the
-// request lives until its answer is sent and the rest of its body has arrived.
-func (x *exchange) refuseHeaders() {
-	x.r.Header = http.Header{"User-Agent": {x.r.UserAgent()}}
-	x.refuse(http.StatusRequestHeaderFieldsTooLarge, mcp.RefuseTooManyHeaders, invalid("the header has more than %d lines: %s is reached",
-		x.core.Limits().MaxHeaders, limits.NameHeaders).WithData(mcp.ErrorData{Limit: limits.NameHeaders}))
+// lineOverhead is about what a header line takes beside its text, in bytes.
+const lineOverhead = 128
+
+// holdHeader charges a large header, which the exchange keeps as long as it lives, and reports whether
+// there was room.
+func (x *exchange) holdHeader() bool {
+	size := 0
+	for name, values := range x.r.Header {
+		for _, value := range values {
+			size += lineOverhead + len(name) + len(value)
+		}
+	}
+	if size <= session.FreeBody {
+		return true
+	}
+	x.header, x.held = size, x.core.NewBody(x.conn)
+	return x.held.Grow(size)
 }
+
+// refuseHeaders refuses a request with too many headers; what has them. It lets go of them first, because the
+// request lives until its answer is sent and the rest of its body has arrived.
+func (x *exchange) refuseHeaders(what string) {
+	x.dropHeader()
+	x.refuse(http.StatusRequestHeaderFieldsTooLarge, mcp.RefuseTooManyHeaders, invalid("%s more than %d lines: %s is reached",
+		what, x.core.Limits().MaxHeaders, limits.NameHeaders).WithData(mcp.ErrorData{Limit: limits.NameHeaders}))
+}
+
+// dropHeader lets go of the header, but for what logs have of it.
+func (x *exchange) dropHeader() { x.r.Header = http.Header{"User-Agent": {x.r.UserAgent()}} }

@@ -67,3 +67,27 @@ func TestTooManyHeadersAreLetGo(t *testing.T) {
 	}
 	require.EqualValues(t, 2, f.Conserved().LimitsReached[limits.NameHeaders])
 }
+
+// A large header counts as long as its request lives, with the body.
+func TestLargeHeadersHaveABudget(t *testing.T) {
+	f := newFake(t, limits.Limits{MaxBodyBytesPending: 12_000})
+	h := streamable.New(f.Core, streamable.Config{})
+	ask := func(bytes int, body string) int {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("X-Large", strings.Repeat("x", bytes))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code == http.StatusTooManyRequests {
+			require.Contains(t, w.Body.String(), `"limit":"max_body_bytes_pending"`)
+		}
+		return w.Code
+	}
+	large := strings.Repeat(" ", 6000)
+	require.Equal(t, http.StatusBadRequest, ask(5000, "{}"), "no message")
+	require.Equal(t, http.StatusBadRequest, ask(0, large))
+	require.Equal(t, http.StatusTooManyRequests, ask(12_000, "{}"))
+	require.Equal(t, http.StatusTooManyRequests, ask(7000, large))
+	require.Equal(t, http.StatusBadRequest, ask(5000, "{}"), "all is given back")
+	f.Conserved()
+}

@@ -13,7 +13,6 @@ import (
 // post serves a POST: one message. If it gets an answer, that is the response.
 func (x *exchange) post() {
 	in := x.message()
-	defer x.release()
 	switch {
 	case in == nil: // answered already
 	case !x.core.Serves(in.Era):
@@ -25,9 +24,6 @@ func (x *exchange) post() {
 		x.legacyPost(in)
 	}
 }
-
-// release gives up what the body holds. Requests that are not over hold it longer.
-func (x *exchange) release() { x.held.Release() }
 
 // message reads the one message of a POST. If there is none, it answers the exchange and
 // returns nil. It is a function of its own so that an exchange that stays open does not keep

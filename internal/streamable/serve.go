@@ -18,7 +18,14 @@ func (h *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.bound()
 	x.conn = h.connOf(r)
 	if HeaderLines(r.Header) > h.core.Limits().MaxHeaders {
-		x.refuseHeaders()
+		x.refuseHeaders("the header has")
+		return
+	}
+	BoundTrailers(r, h.core.Limits().MaxHeaders)
+	defer x.release()
+	if !x.holdHeader() {
+		x.dropHeader()
+		x.refuseBody(errBodyOverload)
 		return
 	}
 	if reason := h.edge.check(r); reason != "" {
@@ -57,7 +64,7 @@ func (x *exchange) deleteSession() {
 	if s == nil {
 		return
 	}
-	s.Close(mcp.CauseSessionDelete)
+	s.Delete(x.conn)
 	x.bare(http.StatusNoContent, nil)
 }
 

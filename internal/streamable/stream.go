@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
@@ -45,9 +46,21 @@ func (x *exchange) get() {
 		return
 	}
 	defer s.Detach(stream)
+	x.serveReader(stream)
+}
+
+// serveReader writes what a client reads with GET until it ends, or until the token of the client expires. Then
+// the exchange ends as if its connection was lost: a client with another token can resume the stream.
+func (x *exchange) serveReader(stream pumper) {
 	sink := x.sink(mcp.Legacy)
+	until, stop := x.conn.UntilExpiry(x.r.Context())
+	defer stop()
+	sink.lost = until
 	if sink.open() == nil {
-		x.pump(stream, sink)
+		_ = x.pump(stream, sink)
+	}
+	if context.Cause(until) == session.ErrTokenExpired {
+		x.core.StreamExpired(session.StreamGet, x.conn)
 	}
 }
 
@@ -59,9 +72,7 @@ func (x *exchange) resume(s *session.Session, lastEventID string) {
 	switch {
 	case err == nil:
 		defer reader.Close()
-		if sink := x.sink(mcp.Legacy); sink.open() == nil {
-			_ = x.pump(reader, sink)
-		}
+		x.serveReader(reader)
 	case errors.Is(err, resume.ErrEventUnknown):
 		x.refuse(http.StatusBadRequest, mcp.RefuseEventUnknown, unresumable("there is no stream to be resumed from this event", mcp.RefuseEventUnknown))
 	case errors.Is(err, resume.ErrStreamTaken):

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -118,13 +117,6 @@ func appendRaw(dst, raw []byte) []byte {
 			rest = rest[i+1:]
 		}
 	}
-	return dst
-}
-
-// AppendString appends s as a JSON string, with U+FFFD for bytes that are not UTF-8.
-func AppendString(dst []byte, s string) []byte {
-	dst = slices.Grow(dst, len(s)+2)
-	dst, _ = jsontext.AppendQuote(dst, s) // the error only reports the replacement
 	return dst
 }
 

@@ -22,7 +22,7 @@ func (d *Dialog) Elicit(key string, p *mcp.ElicitParams) (*mcp.ElicitResult, err
 	var check checkContent
 	if form != nil {
 		check = func(content jsontext.Value) ([]schema.Fault, error) {
-			return d.Asker.valid.Validate(d.Ctx, form, 0, content)
+			return d.Asker.valid.Validate(d.Ctx, d.Core, form, 0, content)
 		}
 	}
 	return d.elicit(key, *p, check)
@@ -195,7 +195,7 @@ func ElicitForm[T any](d *Dialog, key, message string) (value T, action mcp.Elic
 		return value, "", fmt.Errorf("server: question %q: an elicitation needs a message", key)
 	}
 	into := func(content jsontext.Value, v *T) ([]schema.Fault, error) {
-		return d.Asker.valid.Decode(d.Ctx, form, 0, content, v)
+		return d.Asker.valid.Decode(d.Ctx, d.Core, form, 0, content, v)
 	}
 	decode := func(content jsontext.Value) ([]schema.Fault, error) { return into(content, new(T)) }
 	r, err := d.elicit(key, mcp.ElicitParams{Message: message, RequestedSchema: form.JSON()}, decode)

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/internal/observe"
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -30,8 +31,8 @@ type modern struct {
 func (in *modern) load() error {
 	in.once.Do(func() {
 		if refused := in.read(); refused != nil {
-			in.refused.Store(refused)
 			in.log(refused)
+			in.refused.Store(in.tell(refused))
 		}
 	})
 	return in.fault()
@@ -85,6 +86,17 @@ func (in *modern) log(refused *mcp.Error) {
 		in.call.Asker.Logger.LogAttrs(in.call.Ctx, slog.LevelInfo, "state.refused",
 			slog.String("method", in.call.Request.Method), slog.String("target", in.call.Request.Route.Target), slog.String("reason", data.Reason))
 	}
+}
+
+// tell returns the error that the caller gets. The state of another principal is answered as one that was
+// never issued.
+func (in *modern) tell(refused *mcp.Error) *mcp.Error {
+	if data, ok := refused.Data.(mcp.ErrorData); !ok || data.Reason != string(mcp.StatePrincipal) {
+		return refused
+	}
+	r := in.call.Core
+	in.call.Asker.core.Foreign(in.call.Ctx, session.ForeignState, r.Conn, r.LogAttrs()...)
+	return stateError(mcp.StateMalformed, "")
 }
 
 // unasked ignores answers that came without a state, unless the server takes them. They answer

@@ -47,6 +47,10 @@ func NewEncoder(info mcp.Implementation, scope mcp.CacheScope, registered Regist
 	}, err
 }
 
+// SetScope replaces the cache scope of results whose handlers set none. It must be called before the
+// first request.
+func (e *Encoder) SetScope(scope mcp.CacheScope) { e.scope = scope }
+
 // Encode appends the JSON of a result. Modern results have their type, the server's name and a
 // cache hint. Legacy results have only what their revision knows. rest is explained at
 // [session.Dispatcher].

@@ -19,7 +19,7 @@ func TestEventsWaitForTheFirstSend(t *testing.T) {
 		if done != nil {
 			done()
 		}
-	}, []Topic{topic}, nil)
+	}, nil, []Topic{topic}, nil)
 	event := func(method string) Notification { return Notification{Topic: topic, Method: method} }
 	h.Publish(event("x/1"))
 	h.Publish(event("x/2"))
@@ -40,7 +40,7 @@ func TestEventsBeyondTheLimitAreLost(t *testing.T) {
 	h, m := testHub(), &mailbox{}
 	h.overflow = m.overflow
 	topic := Topic{Extension, "com.example/thing"}
-	f := h.join(m.post, []Topic{topic, {Kind: Tools}}, nil)
+	f := h.join(m.post, nil, []Topic{topic, {Kind: Tools}}, nil)
 	f.limit = 4
 	f.send()
 	f.tell(plain(Topic{Kind: Tools}), Topic{Kind: Tools}) // is being written

@@ -10,6 +10,8 @@ type Feed struct {
 	// when the notification was written or dropped, by any goroutine.
 	post func(n Notification, done func())
 	next func() // f.send
+	// may decides whether the subscriber of the topic as is told of a change; nil is always.
+	may func(n Notification, as Topic) bool
 	// limit bounds the parts of resources, and the events, that wait.
 	limit int
 	// overflow counts a notification beyond the limit.
@@ -27,9 +29,15 @@ type Feed struct {
 	closed  bool
 }
 
-// tell adds a notification for a subscriber of the topic as, and sends it unless the feed is
-// busy.
+// tell adds a notification for a subscriber of the topic as, if the subscriber may know of it, and
+// sends it unless the feed is busy.
 func (f *Feed) tell(n Notification, as Topic) {
+	if f.may != nil && !f.may(n, as) {
+		return
+	}
+	if n.Items = nil; n.Kind < numLists {
+		n.Name = "" // clients are told that the list has changed
+	}
 	if f.note(n, as) {
 		f.send()
 	}

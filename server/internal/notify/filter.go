@@ -51,6 +51,21 @@ func parseFilter(raw jsontext.Value, extension func(id string) bool) (f mcp.Subs
 	return f, nil
 }
 
+// ResourcesOf returns the URIs of the resources in the params of subscriptions/listen, each once; nil
+// if they cannot be read.
+func ResourcesOf(params jsontext.Value) []string {
+	var filter struct {
+		Notifications struct {
+			URIs jsontext.Value `json:"resourceSubscriptions"`
+		} `json:"notifications"`
+	}
+	if json.Unmarshal(params, &filter) != nil || filter.Notifications.URIs == nil {
+		return nil
+	}
+	uris, _ := distinctStrings(filter.Notifications.URIs)
+	return uris
+}
+
 var errNotStrings = errors.New("not an array of strings")
 
 // distinctStrings decodes an array of strings and returns each string once.

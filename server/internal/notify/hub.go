@@ -43,11 +43,13 @@ func NewHub(core *session.Core) *Hub {
 // Joined returns how many feeds there are.
 func (h *Hub) Joined() int64 { return h.joined.Load() }
 
-// join adds a new feed, which posts nothing before its first send. revisions are the revisions
-// that the subscriber may have read of the tasks among the topics.
-func (h *Hub) join(post func(Notification, func()), topics []Topic, revisions map[string]int64) *Feed {
+// join adds a new feed, which posts nothing before its first send. may is explained at [Feed].
+// revisions are the revisions that the subscriber may have read of the tasks among the topics.
+func (h *Hub) join(
+	post func(Notification, func()), may func(Notification, Topic) bool, topics []Topic, revisions map[string]int64,
+) *Feed {
 	f := &Feed{
-		post: post, limit: h.core.Limits().MaxPendingUpdates, overflow: h.overflow, busy: true, topics: make(map[Topic]struct{}, len(topics)),
+		post: post, may: may, limit: h.core.Limits().MaxPendingUpdates, overflow: h.overflow, busy: true, topics: make(map[Topic]struct{}, len(topics)),
 	}
 	f.next = f.send
 	h.joined.Add(1)
@@ -205,7 +207,7 @@ const maxSpread = 1024
 // The caller must hold h.mu.
 func (h *Hub) wanted(t Topic) func(yield func(Topic) bool) {
 	return func(yield func(Topic) bool) {
-		t.wholes(func(whole Topic) bool { return len(h.topics[whole]) == 0 || yield(whole) })
+		t.Wholes(func(whole Topic) bool { return len(h.topics[whole]) == 0 || yield(whole) })
 	}
 }
 

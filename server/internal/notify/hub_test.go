@@ -27,7 +27,7 @@ var everyList = lists(1<<numLists - 1)
 
 // newFeed returns a feed that has begun.
 func (h *Hub) newFeed(post func(Notification, func()), topics ...Topic) *Feed {
-	f := h.join(post, topics, nil)
+	f := h.join(post, nil, topics, nil)
 	f.send()
 	return f
 }
@@ -117,7 +117,7 @@ func TestTaskChangesFollowTheRevision(t *testing.T) {
 	h, m := testHub(), &mailbox{}
 	topic := Topic{Task, "t"}
 	require.False(t, h.HasSubscribers(topic))
-	f := h.join(m.post, []Topic{topic}, nil)
+	f := h.join(m.post, nil, []Topic{topic}, nil)
 	require.True(t, h.HasSubscribers(topic))
 	f.send()
 	tell := func(revisions ...int64) []string {
@@ -137,7 +137,7 @@ func TestTaskChangesFollowTheRevision(t *testing.T) {
 	require.False(t, h.HasSubscribers(topic))
 	require.Empty(t, h.revisions)
 
-	f = h.join(m.post, []Topic{topic}, map[string]int64{"t": 6})
+	f = h.join(m.post, nil, []Topic{topic}, map[string]int64{"t": 6})
 	f.send()
 	require.Empty(t, tell(5, 6), "its client has read that")
 	require.Equal(t, []string{"7"}, tell(7))

@@ -1,5 +1,7 @@
 package notify
 
+import "slices"
+
 // latest is a queue of changes. It keeps the last change of each topic, in the order in which the
 // topics came first. The zero value is empty, and an empty queue holds no memory.
 type latest struct {
@@ -19,16 +21,20 @@ type known struct {
 // already, it adds the resource as instead and returns false.
 func (q *latest) add(n Notification, as Topic, limit int) (lossless bool) {
 	t := n.Topic
-	if t.Kind < numLists {
+	if t.Kind < numLists && t.Name == "" {
 		q.lists |= 1 << t.Kind
 		return true
 	}
 	if k, there := q.known[t]; there {
+		if t.Kind < numLists {
+			n.Items = joinItems(k.last.Items, n.Items)
+		}
 		k.last = n
 		q.known[t] = k
 		return true
 	}
-	lossless = t == as || q.parts < limit
+	isPart := t != as && t.Kind == Resource
+	lossless = !isPart || q.parts < limit
 	if !lossless {
 		if t = as; q.has(as) {
 			return false
@@ -38,11 +44,24 @@ func (q *latest) add(n Notification, as Topic, limit int) (lossless bool) {
 		q.known = map[Topic]known{}
 	}
 	n.Topic = t
-	if q.known[t] = (known{t != as, n}); t != as {
+	if q.known[t] = (known{isPart && lossless, n}); isPart && lossless {
 		q.parts++
 	}
 	q.updates = append(q.updates, t)
 	return lossless
+}
+
+// maxItems bounds the items of one name that wait in a queue.
+const maxItems = 64
+
+// joinItems returns what has been there of one name and is there now. Who could see any of it is told.
+// Of too many the last ones are left out, except for the one that is there now.
+func joinItems(before, now []any) []any {
+	all := slices.Concat(before, now)
+	if len(all) > maxItems {
+		all = append(all[:maxItems-1], now[len(now)-1])
+	}
+	return all
 }
 
 func (q *latest) has(t Topic) bool {

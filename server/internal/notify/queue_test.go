@@ -65,14 +65,14 @@ func TestTopicsOfAPart(t *testing.T) {
 		"/":                  {"/"},
 	} {
 		var got []string
-		update(uri).wholes(func(c Topic) bool {
+		update(uri).Wholes(func(c Topic) bool {
 			require.Equal(t, Resource, c.Kind)
 			got = append(got, c.Name)
 			return true
 		})
 		require.Equal(t, want, got, uri)
 	}
-	Topic{Task, "a/b"}.wholes(func(c Topic) bool {
+	Topic{Task, "a/b"}.Wholes(func(c Topic) bool {
 		require.Equal(t, "a/b", c.Name, "a task has no parts")
 		return true
 	})

@@ -37,7 +37,7 @@ func (s *Subscriptions) feed(sess *session.Session) *Feed {
 	f := s.feeds[sess]
 	first := f == nil
 	if first {
-		f = s.hub.join(postTo(sess), nil, nil)
+		f = s.hub.join(postTo(sess), s.catalog.SessionMay(sess), nil, nil)
 		s.feeds[sess] = f
 	}
 	s.mu.Unlock()

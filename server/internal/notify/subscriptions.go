@@ -26,6 +26,10 @@ type Catalog interface {
 	Extensions() []string
 	// Notifies reports whether an extension can have events.
 	Notifies(extension string) bool
+	// May returns what decides whether the caller of a subscription is told of a change, and
+	// SessionMay the same for a legacy session; nil is always. as is what was subscribed to.
+	May(req *middleware.Request) func(n Notification, as Topic) bool
+	SessionMay(sess *session.Session) func(n Notification, as Topic) bool
 	// Tasks returns those of the tasks that belong to the caller, with their revisions.
 	Tasks(ctx context.Context, req *middleware.Request, ids []string) (map[string]int64, error)
 }
@@ -81,7 +85,7 @@ func (s *Subscriptions) acknowledge(ctx context.Context, req *middleware.Request
 	if err != nil {
 		return nil, err
 	}
-	feed := s.hub.join(sub.post, topicsOf(filter), revisions) // before the acknowledgement, so that the client misses no later change
+	feed := s.hub.join(sub.post, s.catalog.May(req), topicsOf(filter), revisions) // before the acknowledgement, so that the client misses no later change
 	if err := sub.req.Acknowledge(mcp.NotificationSubscriptionsAcknowledged, sub.appendMeta(append(ack, ','))); err != nil {
 		return feed, err
 	}
@@ -127,9 +131,14 @@ type subscription struct{ req *session.Request }
 //
 //go:noinline
 func (s subscription) wait(ctx context.Context) (mcp.Result, error) {
+	until, stop := s.req.Conn.UntilExpiry(ctx)
+	defer stop()
 	select {
-	case <-ctx.Done():
+	case <-until.Done():
 	case <-s.req.Ending():
+	}
+	if context.Cause(until) == session.ErrTokenExpired && ctx.Err() == nil {
+		s.req.EndWithToken()
 	}
 	switch cause, cancelled := mcp.CauseOf(ctx); {
 	case !cancelled, cause == mcp.CauseServerShutdown, cause == mcp.CauseTransportClose:

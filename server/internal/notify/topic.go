@@ -26,7 +26,7 @@ const (
 // A Topic is what a client can subscribe to.
 type Topic struct {
 	Kind Kind
-	Name string // "" for a list
+	Name string // of a list: that of the changed item, or ""; subscribers have ""
 }
 
 // A Notification is sent to the subscribers of a topic. A notification about an extension is an
@@ -42,6 +42,9 @@ type Notification struct {
 	Params []byte
 	// Revision is that of a task. Of two changes of one task the later has the higher one.
 	Revision int64
+	// Items are what has changed, as the [Catalog] knows it, for the decision who is told: of a list
+	// whose topic has a name, the items of that name. Without items all subscribers are told.
+	Items []any
 }
 
 // event reports whether the notification is an event, and not a change.
@@ -69,9 +72,16 @@ func (n Notification) params() []byte {
 	return n.Params
 }
 
-// wholes yields a topic and, for a resource, the resources that it may be a part of.
-func (t Topic) wholes(yield func(Topic) bool) {
-	if !yield(t) || t.Kind != Resource {
+// Wholes yields a topic and what it may be a part of, the nearest first: of a resource other resources, of an
+// item its list.
+func (t Topic) Wholes(yield func(Topic) bool) {
+	if !yield(t) {
+		return
+	}
+	if t.Kind < numLists && t.Name != "" {
+		yield(Topic{Kind: t.Kind})
+	}
+	if t.Kind != Resource {
 		return
 	}
 	for i := len(t.Name) - 1; i > 0; i-- {

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"reflect"
-	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/share"
@@ -18,10 +16,9 @@ import (
 // concurrent use.
 type Validator struct {
 	steps   int
-	bytes   int64
-	decoded int // bytes
-	large   *semaphore.Weighted
-	held    atomic.Int64 // of large
+	bytes   int
+	decoded int         // bytes
+	large   *share.Pool // of bytes of values
 	reached func(limit string)
 }
 
@@ -34,14 +31,20 @@ func NewValidator(l limits.Limits, reached func(limit string)) *Validator {
 
 // SetLimits replaces the limits. It must be called before the first validation.
 func (v *Validator) SetLimits(l limits.Limits) {
-	v.steps, v.bytes = l.MaxValidationSteps, int64(l.MaxValidationBytes)
+	v.steps, v.bytes = l.MaxValidationSteps, l.MaxValidationBytes
 	v.decoded = l.MaxArgumentBytes
-	v.large = semaphore.NewWeighted(v.bytes)
+	v.large = share.NewPool(v.bytes)
 }
 
-// Usage returns how many bytes of large values are validated just now.
-func (v *Validator) Usage() share.Usage {
-	return share.Usage{Size: int(v.bytes), Used: int(v.held.Load())}
+// Usage returns how many bytes of large values are validated just now, and how many callers have
+// some or wait.
+func (v *Validator) Usage() share.Usage { return v.large.Usage() }
+
+// A Sender is a message whose values are validated.
+type Sender interface {
+	// HoldCaller returns the record of who has sent the message, with a reference that its caller
+	// must release.
+	HoldCaller() *share.Caller
 }
 
 // freeBytes is the size up to which a value need not wait.
@@ -49,9 +52,10 @@ const freeBytes = 64 << 10
 
 // Validate is [Schema.Validate] in so many steps; 0 is what the limit of the server allows for a value
 // of this size (see [StepsFor]). A value of more than 64 KiB waits while others take all bytes of the
-// limit. An error that names a limit is an [*mcp.Error].
-func (v *Validator) Validate(ctx context.Context, s *Schema, steps int, raw jsontext.Value) (faults []Fault, err error) {
-	err = v.within(ctx, steps, len(raw), func(steps int) (err error) {
+// limit, and not behind those of a caller that has more (see [share.Pool]). An error that names a limit
+// is an [*mcp.Error].
+func (v *Validator) Validate(ctx context.Context, from Sender, s *Schema, steps int, raw jsontext.Value) (faults []Fault, err error) {
+	err = v.within(ctx, from, steps, len(raw), func(steps int) (err error) {
 		faults, err = s.Validate(ctx, steps, raw)
 		return err
 	})
@@ -60,13 +64,13 @@ func (v *Validator) Validate(ctx context.Context, s *Schema, steps int, raw json
 
 // Decode is [Schema.Decode] with the bounds of [Validator.Validate], and one on the memory that the
 // decoded value takes.
-func (v *Validator) Decode(ctx context.Context, s *Schema, steps int, raw jsontext.Value, into any) (faults []Fault, err error) {
-	if !extentOf(reflect.TypeOf(into).Elem()).within(raw, v.decoded) {
+func (v *Validator) Decode(ctx context.Context, from Sender, s *Schema, steps int, raw jsontext.Value, into any) (faults []Fault, err error) {
+	if most := DecodedFor(v.decoded, len(raw)); !extentOf(reflect.TypeOf(into).Elem()).within(raw, most) {
 		v.reached(limits.NameArgumentBytes)
-		return nil, mcp.NewError(mcp.CodeInvalidParams, "the decoded value takes more than %d bytes of memory, which is all that %s allows: send fewer items", v.decoded, limits.NameArgumentBytes).
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "the decoded value takes more than %d bytes of memory, which is all that %s allows for a text of %d bytes: send fewer items", most, limits.NameArgumentBytes, len(raw)).
 			WithData(mcp.ErrorData{Limit: limits.NameArgumentBytes})
 	}
-	err = v.within(ctx, steps, len(raw), func(steps int) (err error) {
+	err = v.within(ctx, from, steps, len(raw), func(steps int) (err error) {
 		faults, err = s.Decode(ctx, steps, raw, into)
 		return err
 	})
@@ -83,6 +87,16 @@ func StepsFor(limit, bytes int) int {
 	return int(float64(limit) * min(max(float64(bytes)/fullBytes, 1./256), 1))
 }
 
+// wholeText is the size from which the Go value of a text may take all memory of the limit.
+const wholeText = 1 << 20
+
+// DecodedFor returns how many bytes of a limit the Go value of a text of so many bytes may take: a share
+// that grows with the text, from 1/16 (up to 64 KiB) to all (1 MiB and more). Memory takes CPU time, and
+// a small request should not cost what a large one may.
+func DecodedFor(limit, text int) int {
+	return int(float64(limit) * min(max(float64(text)/wholeText, 1./16), 1))
+}
+
 // Doubts returns what a schema has that can make the validation of small values reach the limit, for a
 // tool with so many steps; 0 is the limit of the server.
 func (v *Validator) Doubts(s *Schema, steps int) []string {
@@ -93,20 +107,17 @@ func (v *Validator) Doubts(s *Schema, steps int) []string {
 }
 
 // within calls validate, when there is room for a value of so many bytes.
-func (v *Validator) within(ctx context.Context, steps, bytes int, validate func(steps int) error) error {
+func (v *Validator) within(ctx context.Context, from Sender, steps, bytes int, validate func(steps int) error) error {
 	if bytes > freeBytes {
-		room := min(int64(bytes), v.bytes)
-		if !v.large.TryAcquire(room) {
+		room, caller := min(bytes, v.bytes), from.HoldCaller()
+		defer caller.Release()
+		if !v.large.TryAcquireN(caller, room) {
 			v.reached(limits.NameValidationBytes)
-			if v.large.Acquire(ctx, room) != nil {
-				return context.Cause(ctx)
+			if err := v.large.AcquireN(ctx, caller, room); err != nil {
+				return err
 			}
 		}
-		v.held.Add(room)
-		defer func() {
-			v.held.Add(-room)
-			v.large.Release(room)
-		}()
+		defer v.large.ReleaseN(caller, room)
 	}
 	if steps == 0 {
 		steps = StepsFor(v.steps, bytes)

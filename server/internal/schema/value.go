@@ -82,12 +82,24 @@ func nextValue(dec *jsontext.Decoder, depth int) (any, error) {
 }
 
 // explain returns what is wrong with a text that the evaluation does not take for strict JSON, and the
-// JSON pointer of its place.
+// JSON pointer of its place. It looks for duplicate names last, because a decoder remembers all names
+// for that, which takes many times the text.
 func explain(raw jsontext.Value) (string, error) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
+	at, err := explainWith(raw, jsontext.AllowDuplicateNames(true))
+	if err == nil {
+		at, err = explainWith(raw)
+	}
+	return at, err
+}
+
+// explainWith is explain with options of the decoder. The error is nil if it finds nothing wrong.
+func explainWith(raw jsontext.Value, options ...jsontext.Options) (string, error) {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), options...)
 	err := explainValue(dec)
 	if err == nil {
-		if _, err = dec.ReadToken(); err == nil {
+		if _, err = dec.ReadToken(); err == io.EOF {
+			return "", nil
+		} else if err == nil {
 			err = errTrailing
 		}
 	}
@@ -96,12 +108,14 @@ func explain(raw jsontext.Value) (string, error) {
 
 func explainValue(dec *jsontext.Decoder) error {
 	for {
-		token, err := dec.ReadToken()
-		if err != nil {
+		if dec.PeekKind() == '0' {
+			if number, err := dec.ReadValue(); err != nil { // a token would copy it
+				return err
+			} else if !evaluate.NumberInBounds(number) {
+				return errNumber
+			}
+		} else if _, err := dec.ReadToken(); err != nil {
 			return err
-		}
-		if token.Kind() == '0' && !evaluate.NumberInBounds([]byte(token.String())) {
-			return errNumber
 		}
 		if dec.StackDepth() == 0 {
 			return nil

@@ -10,27 +10,34 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // memory is the store.TaskStore in memory, within the limits of the server. To make room it
-// removes tasks that have ended: of the principal with the largest share, the oldest end first.
-// A principal never loses a task to one with a larger share. A task that runs is never removed.
+// removes tasks that have ended: of the caller with the largest share, the oldest end first. A
+// caller never loses a task to one with a larger share. A task that runs is never removed.
 type memory struct {
 	limits  func() limits.Limits
-	frame   func(id string) int     // the size of a task's request
+	origin  func(*store.TaskRecord) origin
 	reached func(limit string)      // counts a limit that was reached
 	changed func(*store.TaskRecord) // set by Watch, before any other call
 
-	mu         sync.Mutex // guards the rest
-	byID       map[string]*keptTask
-	principals map[string]*taskShare
-	ends       uint64 // tasks that have ended so far
-	expiring   taskHeap
-	timer      *time.Timer // runs while there are tasks
-	bytes      int
-	counts     map[mcp.TaskStatus]int
+	mu       sync.Mutex // guards the rest
+	byID     map[string]*keptTask
+	callers  map[share.Key]*taskShare
+	ends     uint64 // tasks that have ended so far
+	expiring taskHeap
+	timer    *time.Timer // runs while there are tasks
+	bytes    int
+	counts   map[mcp.TaskStatus]int
+}
+
+// An origin is what the record of a task does not say about the request that it was.
+type origin struct {
+	caller share.Key
+	frame  int // bytes of the request
 }
 
 // A keptTask is one record and its places in the lists.
@@ -54,12 +61,12 @@ func (k *keptTask) sizeAs(rec *store.TaskRecord) int {
 	return recordSize(rec) + k.frame
 }
 
-// A taskShare has the tasks of one principal.
+// A taskShare has the tasks of one caller.
 type taskShare struct {
-	principal string
-	tasks     int
-	bytes     int
-	ended     list.List // of *keptTask, the oldest end first
+	caller share.Key
+	tasks  int
+	bytes  int
+	ended  list.List // of *keptTask, the oldest end first
 }
 
 // oldestEnd returns the task that has ended first, except but; nil if there is none.
@@ -76,10 +83,10 @@ func (s *taskShare) oldestEnd(but *keptTask) *keptTask {
 func (s *taskShare) inTasks() int { return s.tasks }
 func (s *taskShare) inBytes() int { return s.bytes }
 
-func newMemory(limits func() limits.Limits, frame func(string) int, reached func(string)) *memory {
+func newMemory(limits func() limits.Limits, origin func(*store.TaskRecord) origin, reached func(string)) *memory {
 	return &memory{
-		limits: limits, frame: frame, reached: reached, changed: func(*store.TaskRecord) {},
-		byID: map[string]*keptTask{}, principals: map[string]*taskShare{}, counts: map[mcp.TaskStatus]int{},
+		limits: limits, origin: origin, reached: reached, changed: func(*store.TaskRecord) {},
+		byID: map[string]*keptTask{}, callers: map[share.Key]*taskShare{}, counts: map[mcp.TaskStatus]int{},
 	}
 }
 
@@ -88,21 +95,21 @@ func (m *memory) Watch(changed func(*store.TaskRecord)) { m.changed = changed }
 
 // Create implements store.TaskStore.
 func (m *memory) Create(_ context.Context, rec *store.TaskRecord) error {
-	frame := m.frame(rec.TaskID)
+	from := m.origin(rec)
 	m.mu.Lock()
-	reached, err := m.create(rec, frame)
+	reached, err := m.create(rec, from)
 	m.mu.Unlock()
 	m.report(reached)
 	return err
 }
 
-func (m *memory) create(rec *store.TaskRecord, frame int) (reached []string, err error) {
+func (m *memory) create(rec *store.TaskRecord, from origin) (reached []string, err error) {
 	l := m.limits()
-	share := m.principals[rec.Principal]
+	share := m.callers[from.caller]
 	if share == nil {
-		share = &taskShare{principal: rec.Principal}
+		share = &taskShare{caller: from.caller}
 	}
-	k := &keptTask{rec: rec, frame: frame, share: share}
+	k := &keptTask{rec: rec, frame: from.frame, share: share}
 	k.size = k.sizeAs(rec)
 	for _, bound := range []struct {
 		limit  string
@@ -129,7 +136,7 @@ func (m *memory) create(rec *store.TaskRecord, frame int) (reached []string, err
 		}
 	}
 	share.tasks++
-	m.principals[rec.Principal] = share
+	m.callers[from.caller] = share
 	m.byID[rec.TaskID] = k
 	m.bytes += k.size
 	share.bytes += k.size
@@ -203,12 +210,11 @@ func (m *memory) update(id string, change func(*store.TaskRecord) error) (rec *s
 	return rec, reached, nil
 }
 
-// victim returns the ended task that makes room for one of a principal: the oldest end of the
-// largest share. measure says how large a share is, and mine how large that of the principal
-// becomes; smaller shares lose nothing. It is nil if nothing can be removed, and never but.
+// victim returns the ended task that makes room for one of a caller: the oldest end of the largest
+// share. measure says how large a share is, and mine how large that of the caller becomes; smaller shares lose nothing. It is nil if nothing can be removed, and never but.
 func (m *memory) victim(share *taskShare, measure func(*taskShare) int, mine int, but *keptTask) (victim *keptTask) {
 	most := mine
-	for _, s := range m.principals {
+	for _, s := range m.callers {
 		n := measure(s)
 		if s == share {
 			n = mine
@@ -233,7 +239,7 @@ func (m *memory) forget(k *keptTask) {
 	k.share.bytes -= k.size
 	m.counts[k.rec.Status]--
 	if k.share.tasks--; k.share.tasks == 0 {
-		delete(m.principals, k.share.principal)
+		delete(m.callers, k.share.caller)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +13,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
 )
@@ -22,7 +25,7 @@ func (m *memory) check(t *testing.T, l limits.Limits) {
 	t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	bytes, counts, shares, sizes := 0, map[mcp.TaskStatus]int{}, map[string]int{}, map[string]int{}
+	bytes, counts, shares, sizes := 0, map[mcp.TaskStatus]int{}, map[share.Key]int{}, map[share.Key]int{}
 	ended := 0
 	for id, k := range m.byID {
 		require.Equal(t, id, k.rec.TaskID)
@@ -31,8 +34,9 @@ func (m *memory) check(t *testing.T, l limits.Limits) {
 		require.Equal(t, k.rec.Status.Terminal(), k.ended != nil, "only what has ended may be forgotten early")
 		bytes += k.size
 		counts[k.rec.Status]++
-		shares[k.rec.Principal]++
-		sizes[k.rec.Principal] += k.size
+		caller := originOf(k.rec).caller
+		shares[caller]++
+		sizes[caller] += k.size
 		if k.ended != nil {
 			ended++
 		}
@@ -45,10 +49,10 @@ func (m *memory) check(t *testing.T, l limits.Limits) {
 	for status, n := range m.counts {
 		require.Equal(t, counts[status], n, status)
 	}
-	require.Len(t, m.principals, len(shares), "nothing is kept of who has nothing")
-	for principal, share := range m.principals {
-		require.Equal(t, shares[principal], share.tasks)
-		require.Equal(t, sizes[principal], share.bytes)
+	require.Len(t, m.callers, len(shares), "nothing is kept of who has nothing")
+	for caller, share := range m.callers {
+		require.Equal(t, shares[caller], share.tasks)
+		require.Equal(t, sizes[caller], share.bytes)
 		ended -= share.ended.Len()
 		require.LessOrEqual(t, share.tasks, l.MaxTasksPerPrincipal)
 	}
@@ -57,14 +61,16 @@ func (m *memory) check(t *testing.T, l limits.Limits) {
 	require.LessOrEqual(t, m.bytes, l.MaxTaskBytes)
 }
 
-// requestSize is the size of every request, in bytes.
-func requestSize(string) int { return 100 }
+// originOf is the origin of every task: each principal is a caller, and a request has 100 bytes.
+func originOf(rec *store.TaskRecord) origin {
+	return origin{share.KeyOf(&auth.Principal{Subject: rec.Principal}, netip.Addr{}), 100}
+}
 
 // The size of a task includes its request while its handler runs.
 func TestMemoryTasksCountTheRequestWhileItRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limits.Limits{MaxTasks: 1, MaxTasksPerPrincipal: 1, MaxTaskBytes: 10_000}
-		m := newMemory(func() limits.Limits { return l }, requestSize, func(string) {})
+		m := newMemory(func() limits.Limits { return l }, originOf, func(string) {})
 		rec := &store.TaskRecord{Task: mcp.Task{TaskID: "a", Status: mcp.TaskWorking}, Expires: time.Now().Add(time.Minute)}
 		require.NoError(t, m.Create(t.Context(), rec))
 		require.Equal(t, recordSize(rec)+100, m.held())
@@ -81,7 +87,7 @@ func TestMemoryTasksCountersMatchTheTasks(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			l := limits.Limits{MaxTasks: 12, MaxTasksPerPrincipal: 5, MaxTaskBytes: 9000}
-			m := newMemory(func() limits.Limits { return l }, requestSize, func(string) {})
+			m := newMemory(func() limits.Limits { return l }, originOf, func(string) {})
 			var ids []string
 			for n := range 400 {
 				switch r.IntN(4) {
@@ -129,7 +135,7 @@ func TestMemoryTasksCountersMatchTheTasks(t *testing.T) {
 func TestMemoryTasksRemoveTheOldestEnd(t *testing.T) {
 	l := limits.Limits{MaxTasks: 4, MaxTasksPerPrincipal: 2, MaxTaskBytes: 1 << 20}
 	reached := map[string]int{}
-	m := newMemory(func() limits.Limits { return l }, requestSize, func(limit string) { reached[limit]++ })
+	m := newMemory(func() limits.Limits { return l }, originOf, func(limit string) { reached[limit]++ })
 	create := func(principal, id string) error {
 		return m.Create(context.Background(), &store.TaskRecord{
 			Task: mcp.Task{TaskID: id, Status: mcp.TaskWorking}, Principal: principal, Expires: time.Now().Add(time.Hour),
@@ -173,7 +179,7 @@ func TestMemoryTasksRemoveTheOldestEnd(t *testing.T) {
 // One principal fills the store with large results. The tasks of the others stay.
 func TestPrincipalOfLargestTasksLosesThem(t *testing.T) {
 	l := limits.Limits{}.WithDefaults()
-	m := newMemory(func() limits.Limits { return l }, requestSize, func(string) {})
+	m := newMemory(func() limits.Limits { return l }, originOf, func(string) {})
 	put := func(principal, id string, size int) error {
 		err := m.Create(t.Context(), &store.TaskRecord{
 			Task: mcp.Task{TaskID: id, Status: mcp.TaskWorking}, Principal: principal, Expires: time.Now().Add(time.Hour),
@@ -202,7 +208,7 @@ func TestPrincipalOfLargestTasksLosesThem(t *testing.T) {
 // A principal that has most and nothing that could be removed is refused, whatever others have.
 func TestLargestPrincipalTakesNothingFromOthers(t *testing.T) {
 	l := limits.Limits{MaxTasks: 4}.WithDefaults()
-	m := newMemory(func() limits.Limits { return l }, requestSize, func(string) {})
+	m := newMemory(func() limits.Limits { return l }, originOf, func(string) {})
 	create := func(principal, id string) error {
 		return m.Create(t.Context(), &store.TaskRecord{
 			Task: mcp.Task{TaskID: id, Status: mcp.TaskWorking}, Principal: principal, Expires: time.Now().Add(time.Hour),

@@ -54,6 +54,9 @@ func (s *records) fault(ctx context.Context, err error) error {
 	if _, public := mcp.AsError(err); public {
 		return err
 	}
+	if _, refused := mcp.AsRefusal(err); refused {
+		return err
+	}
 	s.logger.ErrorContext(ctx, "task.store", "error", err)
 	return mcp.NewError(mcp.CodeInternalError, "internal error: the tasks cannot be reached")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -39,6 +40,10 @@ type Config struct {
 	Hub     *notify.Hub
 	Encoder *era.Encoder
 	Teller  *era.Teller
+	// May returns the error for tasks of a tool that the caller may not use; it may be
+	// [store.ErrNoTask]. Tool returns the item of notifications about such tasks.
+	May  func(ctx context.Context, req *middleware.Request, tool string) error
+	Tool func(name string) any
 }
 
 // defaultPollInterval is the poll interval of a server that sets none.
@@ -49,6 +54,8 @@ type Service struct {
 	records
 	hub  *notify.Hub
 	poll time.Duration
+	may  func(ctx context.Context, req *middleware.Request, tool string) error
+	tool func(name string) any
 
 	mu      sync.Mutex       // guards running
 	running map[string]*task // tasks whose handlers run in this process
@@ -61,10 +68,10 @@ func New(cfg Config) (*Service, error) {
 	}
 	s := &Service{
 		records: records{core: cfg.Core, logger: cfg.Logger, encoder: cfg.Encoder, teller: cfg.Teller, store: cfg.Store},
-		hub:     cfg.Hub, poll: cmp.Or(cfg.PollInterval, defaultPollInterval), running: map[string]*task{},
+		hub:     cfg.Hub, poll: cmp.Or(cfg.PollInterval, defaultPollInterval), may: cfg.May, tool: cfg.Tool, running: map[string]*task{},
 	}
 	if s.store == nil {
-		s.store = newMemory(s.core.Limits, s.frame, s.core.LimitReached)
+		s.store = newMemory(s.core.Limits, s.origin, s.core.LimitReached)
 	}
 	s.store.Watch(s.changed)
 	return s, nil
@@ -94,6 +101,13 @@ func (s *Service) start(ctx context.Context, d *ask.Dialog, o Options) (*task, *
 	}
 	t := newTask(&s.records, d, work, rec, limit)
 	t.leave = func() { s.leave(t) }
+	if _, counts := s.store.(*memory); !counts { // nobody else counts the request, which the handler keeps
+		d.Core.Body.Hold()
+		t.leave = func() {
+			s.leave(t)
+			d.Core.Body.Release()
+		}
+	}
 	s.enter(t)
 	if err := s.create(ctx, rec); err != nil {
 		err = s.fault(ctx, err)
@@ -122,11 +136,16 @@ func (s *Service) GiveUp(ctx context.Context) {
 	}
 }
 
-// visible returns the record of a task of one principal, or [store.ErrNoTask].
-func (s *Service) visible(ctx context.Context, id, principal string) (*store.TaskRecord, error) {
+// visible returns the record of a task that belongs to the caller and whose tool the caller may see, or
+// [store.ErrNoTask].
+func (s *Service) visible(ctx context.Context, req *middleware.Request, id string) (*store.TaskRecord, error) {
 	rec, err := s.load(ctx, id)
-	if err == nil && rec.Principal != principal {
+	if err == nil && rec.Principal != req.Principal.Key() {
+		s.core.Foreign(ctx, session.ForeignTask, era.CoreOf(req).Conn, "task", taskName(id), "owner", auth.KeyText(rec.Principal))
 		err = store.ErrNoTask
+	}
+	if err == nil {
+		err = s.may(ctx, req, rec.Tool)
 	}
 	return rec, err
 }
@@ -135,7 +154,7 @@ func (s *Service) visible(ctx context.Context, id, principal string) (*store.Tas
 func (s *Service) changed(rec *store.TaskRecord) {
 	if topic := (notify.Topic{Kind: notify.Task, Name: rec.TaskID}); s.hub.HasSubscribers(topic) {
 		if raw, err := wire.Marshal(nil, resultOf(rec)); err == nil { // else the client polls and gets the error
-			s.hub.Publish(notify.Notification{Topic: topic, Params: raw, Revision: rec.Revision})
+			s.hub.Publish(notify.Notification{Topic: topic, Params: raw, Revision: rec.Revision, Items: []any{s.tool(rec.Tool)}})
 		}
 	}
 	if t := s.here(rec.TaskID); t != nil {
@@ -162,13 +181,13 @@ func (s *Service) here(id string) *task {
 	return s.running[id]
 }
 
-// frame returns the size of the request of a task whose handler runs in this process, in bytes.
-// The handler keeps the request in memory.
-func (s *Service) frame(id string) int {
-	if t := s.here(id); t != nil {
-		return t.dialog.Core.Bytes
+// origin returns what a task whose handler runs in this process was before. The handler keeps its
+// request in memory.
+func (s *Service) origin(rec *store.TaskRecord) origin {
+	if t := s.here(rec.TaskID); t != nil {
+		return origin{t.work.Caller(), t.dialog.Core.Bytes}
 	}
-	return 0
+	return origin{}
 }
 
 // Bytes returns the size of the tasks that are kept in memory; false with another store.
@@ -302,7 +321,7 @@ func (s *Service) find(ctx context.Context, req *middleware.Request) (*store.Tas
 	if id == "" {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.taskId is missing")
 	}
-	rec, err := s.visible(ctx, id, req.Principal.Key())
+	rec, err := s.visible(ctx, req, id)
 	if err != nil {
 		return nil, s.fault(ctx, err)
 	}
@@ -317,7 +336,7 @@ func (s *Service) Revisions(ctx context.Context, req *middleware.Request, ids []
 	}
 	known = map[string]int64{}
 	for _, id := range ids {
-		switch rec, err := s.visible(ctx, id, req.Principal.Key()); {
+		switch rec, err := s.visible(ctx, req, id); {
 		case err == nil:
 			known[id] = rec.Revision
 		case !errors.Is(err, store.ErrNoTask):

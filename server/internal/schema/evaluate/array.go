@@ -1,6 +1,10 @@
 package evaluate
 
-import "github.com/santhosh-tekuri/jsonschema/v6/kind"
+import (
+	"slices"
+
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
 
 // array applies the keywords about arrays.
 func (r *run) array(a *arrayRules, v uint32, marked *marks) bool {
@@ -85,24 +89,97 @@ func (r *run) contains(a *arrayRules, v uint32, marked *marks) bool {
 	return ok
 }
 
-// duplicates returns the positions of two equal items, with the smallest second one, or 0 and 0.
+// firstItems is how many items are compared before more are read.
+const firstItems = 1 << 10
+
+// entryBits are the bits of an item in run.hashes that are its entry. The others are of its hash.
+const entryBits = 1<<32 - 1
+
+// duplicates returns the positions of two equal items, with the smallest second one, or 0 and 0. It sorts
+// the items by their hashes, because a hash table takes more memory, and the cache has none of it. It
+// sorts the first ones first, because equal items are often near.
 func (r *run) duplicates(v uint32) (first, second int) {
 	e := r.doc.entries[v]
-	table := newItemTable(int(e.size))
-	for item, position := v+1, 0; item < e.next; position++ {
-		hash := uint32(r.hash(item) >> 16)
-		if !r.charge(stepsPerHash) {
-			return 0, 0
-		}
-		for slot := table.slot(hash); table.slots[slot].item != 0; slot = table.next(slot) {
-			if s := table.slots[slot]; s.hash == hash && r.equal(s.item, item) {
-				return r.position(v, s.item), position
+	r.hashes = r.hashes[:0]
+	item := v + 1
+	for most := firstItems; item < e.next; most *= 4 {
+		r.hashes = slices.Grow(r.hashes, min(most, int(e.size))-len(r.hashes))
+		for ; item < e.next && len(r.hashes) < most; item = r.doc.entries[item].next {
+			if !r.charge(stepsPerHash) {
+				return 0, 0
 			}
+			r.hashes = append(r.hashes, r.hash(item)&^entryBits|uint64(item))
 		}
-		table.put(hash, item)
-		item = r.doc.entries[item].next
+		sortHashes(r.hashes, 64)
+		if a, b := r.firstEqual(); b > 0 {
+			return r.position(v, a), r.position(v, b)
+		}
 	}
 	return 0, 0
+}
+
+// fewHashes is how many hashes are sorted by inserting one after the other.
+const fewHashes = 32
+
+// sortHashes sorts different numbers that are the same in all but so many low bits, of which the high
+// ones are random. It takes a third of the time of slices.Sort for half a million.
+func sortHashes(all []uint64, bits int) {
+	if len(all) <= fewHashes {
+		for i, h := range all {
+			for ; i > 0 && all[i-1] > h; i-- {
+				all[i] = all[i-1]
+			}
+			all[i] = h
+		}
+		return
+	}
+	bits -= 8
+	var ends, next [256]int
+	for _, h := range all {
+		ends[byte(h>>bits)]++
+	}
+	sum := 0
+	for i, n := range ends {
+		next[i] = sum
+		sum += n
+		ends[i] = sum
+	}
+	begin := 0
+	for i := range ends {
+		for next[i] < ends[i] {
+			h := all[next[i]]
+			for to := byte(h >> bits); int(to) != i; to = byte(h >> bits) {
+				all[next[to]], h = h, all[next[to]]
+				next[to]++
+			}
+			all[next[i]] = h
+			next[i]++
+		}
+		sortHashes(all[begin:ends[i]], bits)
+		begin = ends[i]
+	}
+}
+
+// firstEqual returns two equal items of the sorted ones, of which no two equal ones have a smaller second
+// one, or 0 and 0.
+func (r *run) firstEqual() (a, b uint32) {
+	for from := 0; from < len(r.hashes); {
+		to := from + 1
+		for ; to < len(r.hashes) && (r.hashes[from]^r.hashes[to])&^entryBits == 0; to++ {
+			second := uint32(r.hashes[to])
+			if b > 0 && second > b {
+				continue
+			}
+			for i := from; i < to; i++ {
+				if r.err == nil && r.equal(uint32(r.hashes[i]), second) {
+					a, b = uint32(r.hashes[i]), second
+					break
+				}
+			}
+		}
+		from = to
+	}
+	return a, b
 }
 
 // position returns the position of an item.
@@ -111,45 +188,4 @@ func (r *run) position(array, item uint32) (position int) {
 		position++
 	}
 	return position
-}
-
-// An itemTable is an open hash table of items. It grows, because an array whose first items are equal
-// needs none.
-type itemTable struct {
-	slots []itemSlot
-	count int
-}
-
-type itemSlot struct{ hash, item uint32 }
-
-func newItemTable(items int) *itemTable {
-	size := 16
-	for size < 2*items && size < maxIdleEntries {
-		size *= 2
-	}
-	return &itemTable{slots: make([]itemSlot, size)}
-}
-
-func (t *itemTable) slot(hash uint32) int { return int(hash) & (len(t.slots) - 1) }
-func (t *itemTable) next(slot int) int    { return (slot + 1) & (len(t.slots) - 1) }
-
-func (t *itemTable) put(hash, item uint32) {
-	if t.count++; 2*t.count > len(t.slots) {
-		old := t.slots
-		t.slots = make([]itemSlot, 2*len(old))
-		for _, s := range old {
-			if s.item != 0 {
-				t.insert(s)
-			}
-		}
-	}
-	t.insert(itemSlot{hash, item})
-}
-
-func (t *itemTable) insert(s itemSlot) {
-	slot := t.slot(s.hash)
-	for t.slots[slot].item != 0 {
-		slot = t.next(slot)
-	}
-	t.slots[slot] = s
 }

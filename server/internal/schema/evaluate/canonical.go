@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sort"
 )
 
 // The canonical text of a value is the same for equal values and for no others: 1 and 1.0 are equal,
@@ -91,10 +92,17 @@ type memberName struct {
 	text  []byte
 }
 
+// memberNames sorts names by their texts.
+type memberNames []memberName
+
+func (n memberNames) Len() int           { return len(n) }
+func (n memberNames) Less(i, j int) bool { return bytes.Compare(n[i].text, n[j].text) < 0 }
+func (n memberNames) Swap(i, j int)      { n[i], n[j] = n[j], n[i] }
+
 // sortedNames returns the names of an object in the order of their texts.
-func (r *run) sortedNames(v uint32) []memberName {
+func (r *run) sortedNames(v uint32) memberNames {
 	e := r.doc.entries[v]
-	names := make([]memberName, 0, e.size)
+	names := make(memberNames, 0, e.size)
 	for name := v + 1; name < e.next; name = r.doc.entries[name+1].next {
 		text := r.doc.literal(name)
 		if text = text[1 : len(text)-1]; bytes.IndexByte(text, '\\') >= 0 {
@@ -103,7 +111,7 @@ func (r *run) sortedNames(v uint32) []memberName {
 		names = append(names, memberName{name, text})
 	}
 	r.charge(len(names) * bits.Len(uint(len(names))))
-	slices.SortFunc(names, func(a, b memberName) int { return bytes.Compare(a.text, b.text) })
+	sort.Sort(names)
 	return names
 }
 
@@ -118,8 +126,7 @@ func (r *run) hash(v uint32) uint64 {
 	case stringKind:
 		return maphash.Bytes(valueSeed, r.doc.text(v))
 	case numberKind:
-		r.buffer = r.decimal(v).appendTo(append(r.buffer[:0], '0'))
-		return maphash.Bytes(valueSeed, r.buffer)
+		return r.hashNumber(v)
 	case arrayKind:
 		sum := uint64(arrayKind)
 		for item := v + 1; item < e.next && r.err == nil; item = r.doc.entries[item].next {
@@ -137,18 +144,27 @@ func (r *run) hash(v uint32) uint64 {
 	}
 }
 
+// hashNumber returns the same number for equal numbers. Most numbers are small integers, which need not
+// become a canonical text.
+func (r *run) hashNumber(v uint32) uint64 {
+	small, ok := smallInteger(r.doc.literal(v))
+	if ok {
+		return mix(uint64(small), uint64(numberKind))
+	}
+	d := r.decimal(v)
+	if small, ok = d.small(); ok {
+		return mix(uint64(small), uint64(numberKind))
+	}
+	r.buffer = d.appendTo(append(r.buffer[:0], '0'))
+	return maphash.Bytes(valueSeed, r.buffer)
+}
+
 // mix hashes two hashes.
 func mix(a, b uint64) uint64 {
 	var both [16]byte
 	binary.LittleEndian.PutUint64(both[:8], a)
 	binary.LittleEndian.PutUint64(both[8:], b)
 	return maphash.Bytes(valueSeed, both[:])
-}
-
-// equal reports whether two values of the document are equal.
-func (r *run) equal(a, b uint32) bool {
-	x := r.canonical(nil, a)
-	return bytes.Equal(x, r.canonical(nil, b)) && r.err == nil
 }
 
 // decimal returns a number. It is valid until the next call.

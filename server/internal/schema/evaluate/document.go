@@ -30,8 +30,9 @@ type entry struct {
 type document struct {
 	raw     []byte
 	entries []entry
-	names   []uint32 // the hash table of distinct, kept for the next object
-	scratch []byte   // text without escapes
+	names   names  // kept for the next object
+	scratch []byte // text without escapes
+	other   []byte // the same, of a text that is compared with another one
 }
 
 // parse reads a text, and returns ErrSyntax if it is not strict JSON.
@@ -195,35 +196,62 @@ func (d *document) distinct(object uint32, end int) bool {
 	if count <= maxPairwise {
 		return d.distinctPairs(object, end)
 	}
-	size := 2
-	for size < 2*count {
-		size *= 2
-	}
-	if cap(d.names) < size {
-		d.names = make([]uint32, size)
-	}
-	table := d.names[:size]
-	clear(table)
-	for at := object + 1; int(at) < end; at = d.entries[at+1].next {
-		slot := int(maphash.Bytes(nameSeed, d.text(at))) & (size - 1)
-		for table[slot] != 0 {
-			if d.sameText(at, table[slot]) {
-				return false
-			}
-			slot = (slot + 1) & (size - 1)
-		}
-		table[slot] = at
-	}
-	return true
+	d.names = newNames(d.names, count)
+	return d.add(d.names, object, end)
 }
 
 func (d *document) distinctPairs(object uint32, end int) bool {
 	for a := object + 1; int(a) < end; a = d.entries[a+1].next {
-		for b := object + 1; b < a; b = d.entries[b+1].next {
-			if d.sameText(a, b) {
-				return false
-			}
+		if d.named(object, a, a) != 0 {
+			return false
 		}
+	}
+	return true
+}
+
+// named returns the entry of an object, before end, that has the same name as another entry, or 0.
+func (d *document) named(object, end, name uint32) uint32 {
+	for at := object + 1; at < end; at = d.entries[at+1].next {
+		if d.sameText(at, name) {
+			return at
+		}
+	}
+	return 0
+}
+
+// names is an open hash table of the names of an object, by their entries.
+type names []uint32
+
+// newNames returns a table for so many names, in the memory of an old one if there is room.
+func newNames(old names, count int) names {
+	size := 2
+	for size < 2*count {
+		size *= 2
+	}
+	if cap(old) < size {
+		return make(names, size)
+	}
+	clear(old[:size])
+	return old[:size]
+}
+
+// slot returns the slot of a name, or that where it can be put.
+func (d *document) slot(table names, name uint32) *uint32 {
+	slot := int(maphash.Bytes(nameSeed, d.text(name))) & (len(table) - 1)
+	for table[slot] != 0 && !d.sameText(name, table[slot]) {
+		slot = (slot + 1) & (len(table) - 1)
+	}
+	return &table[slot]
+}
+
+// add puts all names of an object into a table, and reports whether they are different.
+func (d *document) add(table names, object uint32, end int) bool {
+	for at := object + 1; int(at) < end; at = d.entries[at+1].next {
+		slot := d.slot(table, at)
+		if *slot != 0 {
+			return false
+		}
+		*slot = at
 	}
 	return true
 }
@@ -234,6 +262,6 @@ func (d *document) sameText(a, b uint32) bool {
 	if bytes.IndexByte(x, '\\') < 0 && bytes.IndexByte(y, '\\') < 0 {
 		return bytes.Equal(x, y)
 	}
-	first := bytes.Clone(d.text(a))
-	return bytes.Equal(first, d.text(b))
+	d.other, _ = jsontext.AppendUnquote(d.other[:0], x) // parse has checked it
+	return bytes.Equal(d.other, d.text(b))
 }

@@ -38,8 +38,19 @@ func (r *run) pushMarks(v uint32) *marks {
 	for range size {
 		r.marks = append(r.marks, 0)
 	}
-	return &marks{bits: r.marks[from:len(r.marks):len(r.marks)]}
+	var m *marks
+	if last := len(r.spare) - 1; last >= 0 {
+		m, r.spare = r.spare[last], r.spare[:last]
+	} else {
+		m = new(marks)
+	}
+	m.bits = r.marks[from:len(r.marks):len(r.marks)]
+	return m
 }
 
 // popMarks gives back the last marks that were pushed.
-func (r *run) popMarks(m *marks) { r.marks = r.marks[:len(r.marks)-len(m.bits)] }
+func (r *run) popMarks(m *marks) {
+	r.marks = r.marks[:len(r.marks)-len(m.bits)]
+	*m = marks{}
+	r.spare = append(r.spare, m)
+}

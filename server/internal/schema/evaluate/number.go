@@ -26,7 +26,7 @@ func parseDecimal(literal, scratch []byte) (decimal, []byte) {
 		d.negative, rest = true, rest[1:]
 	}
 	exponent := 0
-	if i := bytes.IndexAny(rest, "eE"); i >= 0 {
+	if i := exponentAt(rest); i >= 0 {
 		exponent, _ = strconv.Atoi(string(rest[i+1:]))
 		rest = rest[:i]
 	}
@@ -80,6 +80,23 @@ func (d decimal) magnitude(o decimal) int {
 }
 
 func (d decimal) isInteger() bool { return d.exp >= len(d.digits) }
+
+// small returns what [smallInteger] returns for an equal number without fraction and exponent.
+func (d decimal) small() (n int64, ok bool) {
+	if !d.isInteger() || d.exp > maxSmallDigits {
+		return 0, false
+	}
+	for i := range d.exp {
+		n *= 10
+		if i < len(d.digits) {
+			n += int64(d.digits[i] - '0')
+		}
+	}
+	if d.negative {
+		n = -n
+	}
+	return n, true
+}
 
 // appendTo appends a text that is the same for equal numbers only.
 func (d decimal) appendTo(to []byte) []byte {

@@ -43,7 +43,9 @@ type run struct {
 	scopes  scopes
 	memo    memo
 	marks   []uint64 // a stack of sets of parts that were evaluated
+	spare   []*marks // that were popped
 	seen    []bool   // a stack of sets of properties that were seen
+	hashes  []uint64 // see duplicates
 	buffer  []byte
 	longest int // see canonical
 }
@@ -70,6 +72,7 @@ func (p *Program) Run(ctx context.Context, raw []byte, steps int) (findings []Fi
 	if err := r.doc.parse(raw); err != nil {
 		return nil, false, err
 	}
+	r.memo.begin(len(raw), len(r.doc.entries), len(p.nodes))
 	r.charge(len(raw)/bytesPerStep + stepsPerEntry*len(r.doc.entries))
 	if r.apply(p.root, 0, nil) || r.err != nil {
 		return nil, false, r.err
@@ -83,11 +86,12 @@ func (p *Program) Run(ctx context.Context, raw []byte, steps int) (findings []Fi
 // release puts a run into the pool, without the document and without large memory.
 func (r *run) release() {
 	entries, scratch, buffer, marks, seen := r.doc.entries, r.doc.scratch, r.buffer, r.marks, r.seen
-	path := r.path
+	path, hashes := r.path, r.hashes
 	*r = run{}
 	if cap(entries) <= maxIdleEntries && cap(scratch) <= 16*maxIdleEntries && cap(buffer) <= 16*maxIdleEntries &&
-		cap(marks) <= maxIdleEntries && cap(seen) <= maxIdleEntries && cap(path) <= maxIdleEntries {
-		r.doc.entries, r.doc.scratch, r.buffer, r.marks, r.seen, r.path = entries[:0], scratch[:0], buffer[:0], marks[:0], seen[:0], path[:0]
+		cap(marks) <= maxIdleEntries && cap(seen) <= maxIdleEntries && cap(path) <= maxIdleEntries && cap(hashes) <= maxIdleEntries {
+		r.doc.entries, r.doc.scratch, r.buffer, r.hashes = entries[:0], scratch[:0], buffer[:0], hashes[:0]
+		r.marks, r.seen, r.path = marks[:0], seen[:0], path[:0]
 	}
 	idle.Put(r)
 }
@@ -149,7 +153,7 @@ func (r *run) remembered(n *node, v uint32, marked *marks) bool {
 	if !r.charge(stepsPerMemo) {
 		return false
 	}
-	key := memoKey{n.id, v, r.scope}
+	key := r.memo.key(n.id, v, r.scope)
 	known := r.memo.find(key)
 	if known == valid && marked == nil {
 		return true
@@ -160,7 +164,7 @@ func (r *run) remembered(n *node, v uint32, marked *marks) bool {
 	cycles := r.cycles
 	ok := r.evaluate(n, v, marked)
 	if r.err == nil && r.cycles == cycles {
-		r.memo.put(key, verdictOf(ok), len(r.doc.entries))
+		r.memo.put(key, ok)
 	}
 	return ok
 }

@@ -73,13 +73,16 @@ func (r *run) compare(v uint32, b *bound) int {
 	return r.decimal(v).compare(b.decimal)
 }
 
-// smallInteger returns the value of a number of up to 17 digits without fraction and exponent.
+// maxSmallDigits is the number of digits that surely fit into 64 bits.
+const maxSmallDigits = 17
+
+// smallInteger returns the value of a number of few digits without fraction and exponent.
 func smallInteger(literal []byte) (n int64, ok bool) {
 	digits := literal
 	if digits[0] == '-' {
 		digits = digits[1:]
 	}
-	if len(digits) > 17 {
+	if len(digits) > maxSmallDigits {
 		return 0, false
 	}
 	for _, c := range digits {

@@ -20,12 +20,22 @@ func NumberInBounds(literal []byte) bool {
 	if len(literal) > maxNumberLen {
 		return false
 	}
-	i := bytes.IndexAny(literal, "eE")
+	i := exponentAt(literal)
 	if i < 0 {
 		return true
 	}
 	exponent, err := strconv.Atoi(string(literal[i+1:]))
 	return err == nil && exponent >= -maxExponent && exponent <= maxExponent
+}
+
+// exponentAt returns where the exponent of a number begins, or -1.
+func exponentAt(literal []byte) int {
+	for i, c := range literal {
+		if c|0x20 == 'e' {
+			return i
+		}
+	}
+	return -1
 }
 
 // string reads a string and returns the offset after it, or a negative number.

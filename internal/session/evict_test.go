@@ -1,0 +1,52 @@
+package session
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// A caller over an equal share gets no place of the reserve, so that an eviction alone gives it none.
+func TestNewcomerTakesThePlaceOfOneSession(t *testing.T) {
+	inWorld(t, limits.Limits{MaxSessions: 1024}, func(w *world) {
+		for i := range 960 {
+			w.openOver(from(modestAddr), fmt.Sprint("gateway-", i))
+		}
+		for i := range 20 {
+			w.openOver(from(greedyAddr), fmt.Sprint("greedy-", i))
+		}
+		for i := range 44 {
+			w.openOver(from(fmt.Sprint("198.51.100.", i)), fmt.Sprint("one-", i))
+		}
+		state := func() (used, evicted int) {
+			w.settle()
+			return w.core.places.Usage().Used, int(w.core.Snapshot().Counters.SessionsClosed[mcp.CauseSessionEvicted])
+		}
+		used, evicted := state()
+		for i := range 5 {
+			w.openOver(from(greedyAddr), fmt.Sprint("another-", i))
+			nowUsed, nowEvicted := state()
+			require.Equal(t, used, nowUsed)
+			require.Equal(t, evicted+i+1, nowEvicted)
+		}
+	})
+}
+
+// The place of a session that ends because it is idle is free when endIdle returns.
+func TestEvictedSessionHasGivenItsPlace(t *testing.T) {
+	inWorld(t, limits.Limits{MaxSessions: 1}, func(w *world) {
+		s := w.open("session")
+		caller := w.core.Caller(httpConn)
+		defer caller.Release()
+		require.False(t, w.core.places.TakeFree(caller))
+		require.True(t, s.endIdle(mcp.CauseSessionEvicted))
+		require.True(t, w.core.places.TakeFree(caller))
+		w.core.places.Release(caller)
+		require.False(t, s.endIdle(mcp.CauseSessionEvicted), "it has ended")
+		require.Zero(t, w.core.places.Usage().Used)
+	})
+}

@@ -1,0 +1,54 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// This file is about streams that end with the token of their caller: the subscriptions of modern HTTP
+// exchanges, and what legacy clients read with GET. Calls in progress run on. On a byte stream nobody
+// could send another token.
+
+// Streams that can end with their token, as labels of metrics.
+const (
+	StreamListen = "listen" // subscriptions/listen
+	StreamGet    = "get"    // GET, also to resume a stream
+)
+
+// ExpiringStreams lists these streams. The caller owns the slice.
+func ExpiringStreams() []string { return []string{StreamListen, StreamGet} }
+
+// ErrTokenExpired is the cause with which the context of a stream ends whose token has expired.
+var ErrTokenExpired = errors.New("the token has expired")
+
+// UntilExpiry returns a context that ends with the credentials of the exchange, if they expire, with the
+// cause [ErrTokenExpired].
+func (c *Conn) UntilExpiry(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c == nil || c.Protocol == "" || c.Principal == nil || c.Principal.Expires.IsZero() {
+		return ctx, func() {}
+	}
+	// Not context.WithDeadline: ctx may say a deadline that does not hold any more, see Acknowledge.
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(time.Until(c.Principal.Expires), func() { cancel(ErrTokenExpired) })
+	return ctx, func() {
+		timer.Stop()
+		cancel(context.Canceled)
+	}
+}
+
+// StreamExpired counts and logs that a stream has ended with its token. conn must have a principal.
+func (c *Core) StreamExpired(stream string, conn *Conn) {
+	c.ledger.count(func(t *tally) { t.StreamsExpired[stream]++ })
+	c.logger.Info("stream.expired", "stream", stream, "reason", mcp.EndTokenExpired,
+		"principal", logline.Printable(conn.Principal.String(), maxClientText), "expired", conn.Principal.Expires.UTC().Format(time.RFC3339))
+}
+
+// EndWithToken ends a subscription whose token has expired.
+func (r *Request) EndWithToken() {
+	r.expired.Store(true)
+	r.core.StreamExpired(StreamListen, r.Conn)
+}

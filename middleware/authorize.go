@@ -1,0 +1,219 @@
+package middleware
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// Authorize returns a middleware that asks policies what callers may do, for servers other than that
+// of package server, which asks them itself ([server.WithPolicy]) before it takes a slot for a request.
+// It asks before the next handler runs, and once for each item of a list, which it leaves out of the list
+// if the policies deny it.
+//
+// A request that is denied gets an error as if the item did not exist. A server with another text for
+// items that do not exist so shows that there is something. A caller that needs scopes is challenged
+// ([auth.Decision.Refusal]); c words the challenge, and may be nil.
+//
+// A middleware does not know which registration serves a URI. Resources have neither a name nor a
+// template in the questions to the policies, and each use of a URI is asked about as that of a resource
+// and as that of a template; both must be allowed. Rules for resources should look at URIs. Registrations
+// have no scopes; a policy can demand them ([auth.NeedScopes]).
+//
+// Methods of the protocol without an item are not asked about, all other methods are.
+//
+// [server.WithPolicy]: https://pkg.go.dev/github.com/vitrine-mcp/vitrine/server#WithPolicy
+func Authorize(c auth.Challenger, policies ...auth.Policy) Middleware {
+	consistent := make([]auth.Policy, len(policies))
+	for i, policy := range policies {
+		consistent[i] = auth.Consistent(policy)
+	}
+	policy := auth.Combine(consistent...)
+	return func(next Handler) Handler {
+		return func(ctx context.Context, req *Request) (mcp.Result, error) {
+			q := question{ctx: ctx, policy: policy, req: req}
+			if err := q.admit(c); err != nil {
+				return nil, err
+			}
+			result, err := next(ctx, req)
+			if err != nil {
+				return result, err
+			}
+			return q.filter(result)
+		}
+	}
+}
+
+// A question asks a policy about one request.
+type question struct {
+	ctx    context.Context
+	policy auth.Policy
+	req    *Request
+	client *mcp.Implementation // nil until it is needed
+}
+
+// decide asks about operations that are one request, and returns the strictest decision.
+func (q *question) decide(ops ...auth.Operation) auth.Decision {
+	if q.client == nil {
+		client := q.req.Client()
+		q.client = &client
+	}
+	decided := auth.Decision{Effect: auth.Allow}
+	for i := range ops {
+		op := &ops[i]
+		op.Transport, op.Address = q.req.Peer.Transport, q.req.Peer.Addr
+		op.ClientName, op.ClientVersion = q.client.Name, q.client.Version
+		d := q.policy.Decide(q.ctx, q.req.Principal, op)
+		switch {
+		case d.Passes():
+		case d.Effect != auth.NeedScopes:
+			return d
+		default:
+			decided = d
+		}
+	}
+	return decided
+}
+
+// admit returns the error of a request that may not be served.
+func (q *question) admit(c auth.Challenger) error {
+	ops, unknown := operationsOf(q.req)
+	switch {
+	case len(ops) == 0:
+		return nil
+	case len(ops) > maxQuestions:
+		return mcp.NewError(mcp.CodeInvalidParams, "there are too many resources in one request")
+	}
+	d := q.decide(ops...)
+	switch {
+	case d.Passes():
+		return nil
+	case d.Effect == auth.NeedScopes:
+		return d.Refusal(q.req.Principal, c)
+	}
+	return &deniedError{unknown, d}
+}
+
+// A deniedError is the error of a request that is denied. The caller gets the error for what does not
+// exist, and the log has the rule.
+type deniedError struct {
+	unknown  *mcp.Error
+	decision auth.Decision
+}
+
+// Error names the rule and the reason.
+func (e *deniedError) Error() string {
+	text := "denied by the rule " + cmp.Or(e.decision.Rule, "without a name")
+	if e.decision.Reason != "" {
+		text += ": " + e.decision.Reason
+	}
+	if e.decision.Err != nil {
+		text += ": " + e.decision.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns the error for the caller.
+func (e *deniedError) Unwrap() error { return e.unknown }
+
+// operationsOf returns what policies are asked about a request, and the error for what does not exist.
+func operationsOf(req *Request) ([]auth.Operation, *mcp.Error) {
+	method := req.Method
+	switch method {
+	case mcp.MethodToolsCall:
+		return itemOperation(req, auth.KindTool)
+	case mcp.MethodPromptsGet:
+		return itemOperation(req, auth.KindPrompt)
+	case mcp.MethodResourcesRead, mcp.MethodResourcesSubscribe:
+		return useOfURI(method, req.Target), noResource(req.Target)
+	case mcp.MethodCompletionComplete:
+		return completionOperation(req)
+	case mcp.MethodSubscriptionsListen:
+		return listenOperations(req)
+	}
+	if slices.Contains(protocolMethods, method) {
+		return nil, nil
+	}
+	return []auth.Operation{{Method: method}}, mcp.NewError(mcp.CodeMethodNotFound, "there is no method %q", shortened(method))
+}
+
+var protocolMethods = mcp.Methods()
+
+// maxQuestions bounds what is asked about one request: a subscription to 1000 resources.
+const maxQuestions = 4000
+
+// itemOperation is the use of a tool or a prompt.
+func itemOperation(req *Request, kind string) ([]auth.Operation, *mcp.Error) {
+	var params struct {
+		Arguments jsontext.Value `json:"arguments"`
+	}
+	_ = req.decode(&params) // params that are not an object have no arguments, and the server refuses them
+	op := auth.Operation{Method: req.Method, Kind: kind, Name: cmp.Or(req.Route.Target, req.Target), Arguments: params.Arguments}
+	return []auth.Operation{op}, mcp.NewError(mcp.CodeInvalidParams, "there is no %s %q", kind, shortened(req.Target))
+}
+
+// uriOperations are the use of a URI, which a resource or a template may serve.
+func uriOperations(method, uri string, listed bool) []auth.Operation {
+	return []auth.Operation{
+		{Method: method, Kind: auth.KindResource, URI: uri, Listed: listed},
+		{Method: method, Kind: auth.KindTemplate, URI: uri, Listed: listed},
+	}
+}
+
+// useOfURI are the operations of a request for a URI. What lists do not show of it cannot be used.
+func useOfURI(method, uri string) []auth.Operation {
+	return append(uriOperations(mcp.MethodResourcesRead, uri, true), uriOperations(method, uri, false)...)
+}
+
+// completionOperation is the completion of an argument, which shows that its prompt or template exists.
+func completionOperation(req *Request) ([]auth.Operation, *mcp.Error) {
+	var params struct {
+		Ref mcp.CompletionReference `json:"ref"`
+	}
+	_ = req.decode(&params) // the server refuses what is no reference
+	switch params.Ref.Type {
+	case "ref/prompt":
+		return []auth.Operation{listedItem(auth.KindPrompt, params.Ref.Name)},
+			mcp.NewError(mcp.CodeInvalidParams, "there is no prompt %q", shortened(params.Ref.Name))
+	case "ref/resource":
+		return []auth.Operation{listedItem(auth.KindTemplate, "")},
+			mcp.NewError(mcp.CodeInvalidParams, "there is no resource template %q", shortened(params.Ref.URI))
+	}
+	return nil, nil
+}
+
+// listenOperations are the uses of the URIs that a subscription is about.
+func listenOperations(req *Request) (ops []auth.Operation, unknown *mcp.Error) {
+	var params mcp.SubscriptionsListenParams
+	_ = req.decode(&params) // the server refuses what is no subscription
+	for _, uri := range params.Notifications.ResourceSubscriptions {
+		ops = append(ops, useOfURI(mcp.MethodResourcesSubscribe, uri)...)
+	}
+	return ops, mcp.NewError(mcp.CodeInvalidParams, "there is no such resource")
+}
+
+// listedItem is an item in a list.
+func listedItem(kind, name string) auth.Operation {
+	method := map[string]string{
+		auth.KindTool: mcp.MethodToolsCall, auth.KindPrompt: mcp.MethodPromptsGet, auth.KindTemplate: mcp.MethodResourcesRead,
+	}[kind]
+	return auth.Operation{Method: method, Kind: kind, Name: name, Listed: true}
+}
+
+func noResource(uri string) *mcp.Error {
+	return mcp.NewError(mcp.CodeResourceNotFound, "there is no resource %q", shortened(uri)).WithData(mcp.ResourceErrorData{URI: uri})
+}
+
+// shortened returns the beginning of a text of the caller.
+func shortened(s string) string {
+	const most = 128
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}

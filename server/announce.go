@@ -1,0 +1,114 @@
+package server
+
+import (
+	"context"
+
+	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/notify"
+	"github.com/vitrine-mcp/vitrine/store"
+)
+
+// announce sends the change of a list to its subscribers. If there are policies, only those are told
+// that may see one of the items.
+func (s *Server) announce(list notify.Kind, items []changedItem) {
+	if !s.access.restricts {
+		s.publish(list, "")
+		return
+	}
+	for _, item := range items {
+		n := notify.Notification{Topic: notify.Topic{Kind: list, Name: item.name}}
+		for _, to := range item.targets {
+			n.Items = append(n.Items, to)
+		}
+		s.hub.Publish(n)
+	}
+}
+
+// May implements [notify.Catalog].
+func (c *catalog) May(req *middleware.Request) func(notify.Notification, notify.Topic) bool {
+	s := (*Server)(c)
+	if !s.access.restricts {
+		return nil
+	}
+	who := s.callerOf(req)
+	return func(n notify.Notification, as notify.Topic) bool { return s.mayKnow(who, n, as) }
+}
+
+// SessionMay implements [notify.Catalog].
+func (c *catalog) SessionMay(sess *session.Session) func(notify.Notification, notify.Topic) bool {
+	s := (*Server)(c)
+	if !s.access.restricts {
+		return nil
+	}
+	return func(n notify.Notification, as notify.Topic) bool {
+		conn := *sess.Conn()
+		conn.Principal = sess.Principal() // its latest token may have other scopes
+		return s.mayKnow(s.access.callerOf(&session.Inbound{Conn: &conn}, sess), n, as)
+	}
+}
+
+// mayKnow decides whether a subscriber of as is told of a change.
+func (s *Server) mayKnow(c *caller, n notify.Notification, as notify.Topic) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), s.core.Limits().NotifyTimeout)
+	defer cancel()
+	if n.Kind == notify.Resource {
+		return s.mayKnowOf(ctx, c, n.Topic, as)
+	}
+	for _, item := range n.Items {
+		switch item := item.(type) {
+		case *target:
+			if s.shows(ctx, c, item) {
+				return true
+			}
+		case taskTool: // the notification has the result of the task
+			d := s.decideTool(ctx, c, string(item))
+			return d.Passes()
+		}
+	}
+	return len(n.Items) == 0
+}
+
+// mayKnowOf decides whether a subscriber of the resource as is told of a change of a resource, which is a
+// part of as or the same. The nearest item decides that has the URI of the change, or of what the change
+// is a part of.
+func (s *Server) mayKnowOf(ctx context.Context, c *caller, changed, as notify.Topic) bool {
+	for whole := range changed.Wholes {
+		if to, d := s.visible(ctx, c, whole.Name); to != nil || d != nil {
+			return to != nil
+		}
+		if whole == as {
+			break
+		}
+	}
+	return true
+}
+
+// A taskTool is the tool of a task that has changed.
+type taskTool string
+
+// decideTool decides whether the caller may see a tool, which may have been removed.
+func (s *Server) decideTool(ctx context.Context, c *caller, name string) auth.Decision {
+	if to := s.tools.target(name); to != nil {
+		return s.decideListed(ctx, c, to)
+	}
+	return s.access.decide(ctx, c, &auth.Operation{Method: mcp.MethodToolsCall, Kind: auth.KindTool, Name: name, Listed: true})
+}
+
+// mayUseTask returns the error for a task of a tool that the caller may not see, or whose scopes it does
+// not have, or nil. The task belongs to the caller.
+func (s *Server) mayUseTask(ctx context.Context, req *middleware.Request, tool string) error {
+	if !s.access.asked.Load() {
+		return nil
+	}
+	d := s.decideTool(ctx, s.callerOf(req), tool)
+	switch {
+	case d.Passes():
+		return nil
+	case needsScopes(&d):
+		return s.access.challenge(req.Principal, &d)
+	}
+	return store.ErrNoTask
+}

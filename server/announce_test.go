@@ -1,0 +1,183 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// A change of a hidden item is announced to those who may see the item, in both eras.
+func TestHiddenChangesAreNotAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, byContext, deny(func(p *auth.Principal, op *auth.Operation) bool {
+			return strings.Contains(op.Name+op.URI, "secret") && p.String() != "admin"
+		}))
+		for _, name := range []string{"open", "secret"} {
+			server.AddTool(srv, server.Tool{Name: name}, text(""))
+			addPrompt(srv, name)
+			server.AddStaticResource(srv, server.Resource{URI: "x:dir/" + name, Name: name}, "")
+		}
+		server.AddStaticResource(srv, server.Resource{URI: "x:dir", Name: "dir"}, "")
+		const all = `{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["x:dir"]}`
+		var pipes []*rawPipe
+		for _, who := range []string{"ann", "admin"} {
+			p, old := dialContext(t, as(who), srv), dialContext(t, as(who), srv)
+			require.JSONEq(t, acknowledged(1, all), p.ask(listenTo(1, all)))
+			old.initialize("2025-06-18")
+			require.Contains(t, old.ask(withURI(2, "resources/subscribe", "x:dir")), `"result":{}`)
+			pipes = append(pipes, p, old)
+		}
+		for _, change := range []struct {
+			method string
+			make   func(name string)
+		}{
+			{toolsChanged, func(name string) { server.AddTool(srv, server.Tool{Name: name, Title: "new"}, text("")) }},
+			{toolsChanged, func(name string) { srv.RemoveTools(name) }},
+			{toolsChanged, func(name string) { server.AddTool(srv, server.Tool{Name: name}, text("")) }},
+			{promptsChanged, func(name string) { srv.RemovePrompts(name) }},
+			{"notifications/resources/updated", func(name string) { srv.ResourceUpdated("x:dir/" + name) }},
+			{resourcesChanged, func(name string) { srv.RemoveResources("x:dir/" + name) }},
+		} {
+			for i := range 2000 { // more than the hub would let wait
+				server.AddTool(srv, server.Tool{Name: fmt.Sprint("secret-", i)}, text(""))
+				srv.RemoveTools(fmt.Sprint("secret-", i))
+				if i == 0 {
+					change.make("secret")
+				}
+			}
+			for _, p := range pipes[:2] {
+				p.silent()
+			}
+			for _, p := range pipes[2:] {
+				seen := false
+				for synctest.Wait(); len(p.lines) > 0; synctest.Wait() {
+					seen = strings.Contains(p.recv(), change.method) || seen
+				}
+				require.True(t, seen, change.method)
+			}
+			change.make("open")
+			for _, p := range pipes {
+				require.Contains(t, p.recv(), change.method)
+			}
+		}
+	})
+}
+
+// Of a part of a resource that the caller may not see it learns nothing, also if it has subscribed to what
+// that resource is a part of.
+func TestPartsOfHiddenResourcesAreNotAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, byContext, deny(func(p *auth.Principal, op *auth.Operation) bool {
+			return strings.Contains(op.URI, "secret") && p.String() != "admin"
+		}))
+		for _, uri := range []string{"x:dir", "x:dir/open", "x:dir/secret"} {
+			server.AddStaticResource(srv, server.Resource{URI: uri, Name: uri}, "")
+		}
+		const whole = `{"resourceSubscriptions":["x:dir"]}`
+		ann, admin, old := dialContext(t, as("ann"), srv), dialContext(t, as("admin"), srv), dialContext(t, as("ann"), srv)
+		require.JSONEq(t, acknowledged(1, whole), ann.ask(listenTo(1, whole)))
+		require.JSONEq(t, acknowledged(1, whole), admin.ask(listenTo(1, whole)))
+		old.initialize("2025-06-18")
+		require.Contains(t, old.ask(withURI(2, "resources/subscribe", "x:dir")), `"result":{}`)
+		for _, part := range []string{"x:dir/secret/1", "x:dir/secret?page=2", "x:dir/secret/a/b#c"} {
+			srv.ResourceUpdated(part)
+			require.Contains(t, admin.recv(), part)
+			ann.silent()
+			old.silent()
+		}
+		srv.ResourceUpdated("x:dir/open/1")
+		for _, p := range []*rawPipe{ann, admin, old} {
+			require.Contains(t, p.recv(), "x:dir/open/1")
+		}
+	})
+}
+
+// A replacement is announced to those who could see the item before, or can see it now.
+func TestReplacementsAreAnnouncedToBothSides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, byContext, deny(func(p *auth.Principal, op *auth.Operation) bool {
+			return len(op.Scopes) > 0 && op.Scopes[0] != p.String()
+		}))
+		ann, bob, eve := dialContext(t, as("ann"), srv), dialContext(t, as("bob"), srv), dialContext(t, as("eve"), srv)
+		for _, p := range []*rawPipe{ann, bob, eve} {
+			p.ask(listenTo(1, `{"toolsListChanged":true}`))
+		}
+		server.AddTool(srv, server.Tool{Name: "a", Scopes: []string{"ann"}}, text(""))
+		require.Contains(t, ann.recv(), toolsChanged)
+		server.AddTool(srv, server.Tool{Name: "a", Title: "b", Scopes: []string{"bob"}}, text(""))
+		require.Contains(t, ann.recv(), toolsChanged)
+		require.Contains(t, bob.recv(), toolsChanged)
+		eve.silent()
+		srv.PoliciesChanged()
+		require.Contains(t, eve.recv(), toolsChanged, "all lists may have changed")
+	})
+}
+
+// Tasks of a tool that its caller may not see any more do not exist, and are not announced.
+func TestTasksOfHiddenTools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var hidden atomic.Bool
+		srv := newTaskServer(t, byContext, deny(func(_ *auth.Principal, op *auth.Operation) bool { return op.Name == "work" && hidden.Load() }))
+		jobs := addJob(srv, "work", false, server.TaskOptions{})
+		p := dialContext(t, as("ann"), srv)
+		ask := func(method, params string) string { return p.ask(withCaps(1, method, withTasks, params)) }
+		id := taskID(t, ask("tools/call", call("work", `{}`)))
+		j := <-jobs
+		require.Contains(t, ask("tasks/get", `"taskId":"`+id+`"`), `"status":"working"`)
+		listener := dialContext(t, as("ann"), srv)
+		require.Contains(t, listener.ask(withCaps(1, "subscriptions/listen", withTasks, `"notifications":{"taskIds":["`+id+`"]}`)), id)
+
+		hidden.Store(true)
+		for _, method := range []string{"tasks/get", "tasks/cancel", "tasks/update"} {
+			never := ask(method, `"taskId":"nobodys","inputResponses":{}`)
+			require.Contains(t, never, "there is no such task")
+			require.Equal(t, never, ask(method, `"taskId":"`+id+`","inputResponses":{}`))
+		}
+		require.NotContains(t, dialContext(t, as("ann"), srv).ask(
+			withCaps(1, "subscriptions/listen", withTasks, `"notifications":{"taskIds":["`+id+`"]}`)), id)
+		j.finish("secret")
+		listener.silent()
+
+		hidden.Store(false)
+		require.Contains(t, ask("tasks/get", `"taskId":"`+id+`"`), `"status":"completed"`)
+	})
+}
+
+// A task whose tool needs scopes that the caller has lost is challenged.
+func TestTasksNeedTheScopesOfTheirTool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newTaskServer(t, server.WithAuthenticator(byScopes{}), server.WithPolicy(auth.PolicyFunc(
+			func(_ context.Context, p *auth.Principal, op *auth.Operation) auth.Decision {
+				if p.HasScope("do") {
+					return auth.Decision{Effect: auth.Allow}
+				}
+				return auth.Decision{Effect: auth.NeedScopes, Scopes: []string{"do"}}
+			})))
+		jobs := addJob(srv, "work", false, server.TaskOptions{})
+		rich, poor := dialContext(t, as("do"), srv), dialContext(t, as("other"), srv)
+		id := taskID(t, rich.ask(withCaps(1, "tools/call", withTasks, call("work", `{}`))))
+		j := <-jobs
+		for _, method := range []string{"tasks/get", "tasks/cancel"} {
+			require.Contains(t, poor.ask(withCaps(1, method, withTasks, `"taskId":"`+id+`"`)), `"message":"this needs the scopes do"`)
+		}
+		require.Contains(t, rich.ask(withCaps(1, "tasks/get", withTasks, `"taskId":"`+id+`"`)), `"status":"working"`)
+		j.finish("")
+	})
+}
+
+// taskID returns the id of the task in an answer.
+func taskID(t *testing.T, answer string) string {
+	t.Helper()
+	found := regexp.MustCompile(`"taskId":"([A-Z2-7]{26})"`).FindStringSubmatch(answer)
+	require.NotNil(t, found, answer)
+	return found[1]
+}

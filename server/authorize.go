@@ -1,0 +1,200 @@
+package server
+
+import (
+	"context"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
+	"github.com/vitrine-mcp/vitrine/server/internal/notify"
+)
+
+// A question is a request that is not admitted yet, with what the policies are told of its caller.
+type question struct {
+	ctx    context.Context
+	req    *session.Request
+	caller *caller
+}
+
+// authorize decides whether the caller of a request may do what it asks. The error challenges the
+// caller. A request for something that the caller may not see gets the route of requests for what
+// does not exist.
+func (s *Server) authorize(r *session.Request) error {
+	if s.reserve != nil {
+		if err := s.reserve(r); err != nil {
+			return err
+		}
+	}
+	if !s.access.asked.Load() || r.Route.Refused {
+		return nil
+	}
+	reg, known := r.Route.Registration.(*registration)
+	if !known {
+		return nil
+	}
+	q := question{req: r, ctx: context.Background(), caller: s.access.callerOf(r.Inbound, r.Session())}
+	if s.access.restricts { // scopes need no context
+		ctx, cancel := r.Admitting()
+		defer cancel()
+		q.ctx = ctx
+	}
+	switch {
+	case r.Method == mcp.MethodResourcesRead:
+		return s.authorizeRead(&q)
+	case reg.target != nil:
+		return s.authorizeCall(&q, reg.target)
+	case reg.method != nil && reg.method.own && s.access.restricts:
+		return s.authorizeMethod(&q)
+	}
+	return s.authorizeUses(&q)
+}
+
+// authorizeCall decides about a request for a tool or a prompt.
+func (s *Server) authorizeCall(q *question, to *target) error {
+	op := to.operation(q.req.Name)
+	op.Arguments = q.req.Arguments
+	d := s.access.decide(q.ctx, q.caller, &op)
+	return s.settleAccess(q, d, s.methods.get(q.req.Method).route)
+}
+
+// authorizeMethod decides about a request for a method of the program.
+func (s *Server) authorizeMethod(q *question) error {
+	d := s.access.decide(q.ctx, q.caller, &auth.Operation{Method: q.req.Method})
+	return s.settleAccess(q, d, s.methods.other)
+}
+
+// authorizeRead decides about a request to read a URI. The first resource or template serves it that
+// the caller may see.
+func (s *Server) authorizeRead(q *question) error {
+	if !q.req.HasName {
+		return nil
+	}
+	to, d := s.visible(q.ctx, q.caller, q.req.Name)
+	if to == nil && d == nil {
+		return nil // nothing has this URI
+	}
+	if to != nil && to.route != q.req.Route {
+		q.req.Reroute(to.route)
+	}
+	return s.settleAccess(q, *d, s.methods.get(q.req.Method).route)
+}
+
+// settleAccess notes a decision and applies it. unknown is the route of requests for what does not
+// exist.
+func (s *Server) settleAccess(q *question, d auth.Decision, unknown *session.Route) error {
+	s.access.note(q.ctx, q.req, d)
+	switch {
+	case needsScopes(&d):
+		return s.access.challenge(q.caller.principal, &d)
+	case denies(&d):
+		q.req.Hide(unknown)
+	}
+	return nil
+}
+
+// authorizeUses decides about requests of the protocol that name items in their params. If one needs
+// scopes the caller is challenged. Their handlers answer as if items did not exist that the caller may
+// not see.
+func (s *Server) authorizeUses(q *question) error {
+	var decided []auth.Decision
+	switch q.req.Method {
+	case mcp.MethodCompletionComplete:
+		var params struct {
+			Ref mcp.CompletionReference `json:"ref"`
+		}
+		if json.Unmarshal(q.req.Params, &params) != nil {
+			return nil // the handler says what is wrong
+		}
+		if to := s.referenced(params.Ref); to != nil {
+			decided = append(decided, s.decideListed(q.ctx, q.caller, to))
+		}
+	case mcp.MethodResourcesSubscribe:
+		decided = s.decideURIs(q, q.req.Name)
+	case mcp.MethodSubscriptionsListen:
+		if uris := notify.ResourcesOf(q.req.Params); len(uris) <= s.core.Limits().MaxResourceSubscriptions {
+			decided = s.decideURIs(q, uris...)
+		}
+	}
+	if len(decided) == 0 {
+		return nil
+	}
+	d := strictest(decided)
+	s.access.note(q.ctx, q.req, d)
+	if needsScopes(&d) {
+		return s.access.challenge(q.caller.principal, &d)
+	}
+	return nil
+}
+
+// decideURIs decides about the use of URIs that exist.
+func (s *Server) decideURIs(q *question, uris ...string) (decided []auth.Decision) {
+	for _, uri := range uris {
+		if _, d := s.visible(q.ctx, q.caller, uri); d != nil {
+			decided = append(decided, *d)
+		}
+	}
+	return decided
+}
+
+// strictest returns the decision about several items that are used at once: that the caller needs the
+// scopes of all that it may see, or else the first one that does not simply allow.
+func strictest(decided []auth.Decision) auth.Decision {
+	d := decided[0]
+	for _, other := range decided[1:] {
+		switch {
+		case needsScopes(&other) && needsScopes(&d):
+			for _, scope := range other.Scopes {
+				if !slices.Contains(d.Scopes, scope) {
+					d.Scopes = append(slices.Clip(d.Scopes), scope)
+				}
+			}
+		case needsScopes(&other), d.Effect == auth.Allow && other.Effect != auth.Allow:
+			d = other
+		}
+	}
+	return d
+}
+
+// visible returns the first target that serves a URI and that the caller may see, and the decision
+// about it. Without one the target is nil, and the decision is that about the first target that the
+// caller may not see; nil if there is none either.
+func (s *Server) visible(ctx context.Context, c *caller, uri string) (to *target, d *auth.Decision) {
+	for to := range s.serving(uri) {
+		op := to.operation(uri)
+		now := s.access.decide(ctx, c, &op)
+		if !denies(&now) {
+			return to, &now
+		}
+		if d == nil {
+			d = &now
+		}
+	}
+	return nil, d
+}
+
+// decideListed decides whether the caller may see an item.
+func (s *Server) decideListed(ctx context.Context, c *caller, to *target) auth.Decision {
+	op := to.operation("")
+	op.Listed = true
+	return s.access.decide(ctx, c, &op)
+}
+
+// shows reports whether the caller may see an item.
+func (s *Server) shows(ctx context.Context, c *caller, to *target) bool {
+	d := s.decideListed(ctx, c, to)
+	if d.Err != nil {
+		s.core.LogDecision(ctx, &d, "method", to.op.Method, "listed", to.op.Kind)
+	}
+	return !denies(&d)
+}
+
+// callerOf describes the caller of a request that is served.
+func (s *Server) callerOf(req *middleware.Request) *caller {
+	in := era.CoreOf(req)
+	return s.access.callerOf(in.Inbound, in.Session())
+}
