@@ -1,6 +1,7 @@
 package service
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -55,7 +56,8 @@ func (p *process) newAdmin() (*http.Server, error) {
 	}
 	guard := streamable.Guard{Hosts: p.cfg.AdminAllowedHosts, Refuse: p.refuseAdmin}
 	limits := p.srv.Limits()
-	admin := p.newHTTP(&adminBounds{next: guard.Wrap(ownPages(p.authorized(mux))), takesBody: takesBody, limits: limits, reached: p.limitReached})
+	bounded := &adminBounds{next: guard.Wrap(ownPages(p.authorized(mux))), takesBody: takesBody, limits: limits, reached: p.limitReached}
+	admin := p.newHTTP(bounded, func(pair keyPair) *tls.Config { return pair.admin })
 	admin.WriteTimeout = limits.WriteTimeout // for the answers of net/http itself; adminBounds sets the deadlines of all others
 	return admin, nil
 }

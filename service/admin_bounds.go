@@ -47,6 +47,7 @@ func (b *adminBounds) serve(out *boundedWriter, r *http.Request) {
 	switch {
 	case r.ContentLength == 0:
 	case b.takesBody != nil && b.takesBody(r):
+		streamable.BoundTrailers(r, b.limits.MaxHeaders)
 		boundBody(out.ResponseWriter, r, b.limits.MaxFrameBytes, b.limits.BodyTimeout)
 	default:
 		// net/http reads the rest of a body before it answers. No handler has read it, so the

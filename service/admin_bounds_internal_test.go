@@ -31,7 +31,7 @@ type adminRig struct {
 // inAdminRig runs a test of a whole admin listener in a bubble.
 func inAdminRig(t *testing.T, limits server.Limits, test func(r *adminRig)) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &process{options: newOptions(nil), srv: server.New("testing", "1", server.WithLimits(limits)), cfg: DefaultConfig()}
+		p := &process{options: newOptions(nil), access: &access{}, srv: server.New("testing", "1", server.WithLimits(limits)), cfg: DefaultConfig()}
 		admin, err := p.newAdmin()
 		require.NoError(t, err)
 		r, end := newAdminRig(t, admin)

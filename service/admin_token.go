@@ -5,15 +5,13 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/reload"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 )
 
@@ -21,100 +19,44 @@ import (
 // that an operator can replace a token while the old one is still good. It is safe for concurrent
 // use.
 type adminToken struct {
-	path string
-	now  func() time.Time
-
-	mu      sync.Mutex // guards the rest
-	digests [][sha256.Size]byte
-	read    time.Time // when the file was last looked at
-	failing bool      // the last look failed
+	files *reload.Files[[][sha256.Size]byte]
 }
 
-const (
-	// minToken is the least number of characters of a token. Fewer can be guessed.
-	minToken = 16
-	// maxTokenFile is the greatest size of the file, in bytes.
-	maxTokenFile = 64 << 10
-	// tokenReload is the least time between two looks at the file.
-	tokenReload = time.Second
-)
+// minToken is the least number of characters of a token. Fewer can be guessed.
+const minToken = 16
 
 // newAdminToken reads the file. It returns nil if path is "".
 func newAdminToken(path string) (*adminToken, error) {
 	if path == "" {
 		return nil, nil
 	}
-	t := &adminToken{path: path, now: time.Now}
-	digests, err := t.load()
+	files, err := reload.Open(
+		func(texts [][]byte) ([][sha256.Size]byte, error) { return parseAdminTokens(path, texts[0]) },
+		func(err error) {
+			slog.Error("admin.token", "error", err, "effect", "the tokens that were read last stay good")
+		}, path)
 	if err != nil {
 		return nil, fmt.Errorf("service: admin token: %w", err)
 	}
-	t.digests, t.read = digests, t.now()
-	return t, nil
+	return &adminToken{files}, nil
 }
 
-// load reads the tokens. Errors show no part of a token.
-func (t *adminToken) load() (digests [][sha256.Size]byte, err error) {
-	file, err := os.Open(t.path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxTokenFile+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > maxTokenFile {
-		return nil, fmt.Errorf("%s: the file has more than %d bytes", t.path, maxTokenFile)
-	}
+// parseAdminTokens returns the digests of the tokens. Errors show no part of a token.
+func parseAdminTokens(path string, text []byte) (digests [][sha256.Size]byte, err error) {
 	for line, token := range strings.Split(string(text), "\n") {
 		if token = strings.TrimSpace(token); token == "" {
 			continue
 		}
 		if len(token) < minToken || strings.Count(token, token[:1]) == len(token) {
 			return nil, fmt.Errorf("%s: the token on line %d can be guessed: it must be random and have %d characters or more",
-				t.path, line+1, minToken)
+				path, line+1, minToken)
 		}
 		digests = append(digests, sha256.Sum256([]byte(token)))
 	}
 	if digests == nil {
-		return nil, fmt.Errorf("%s: there is no token", t.path)
+		return nil, fmt.Errorf("%s: there is no token", path)
 	}
 	return digests, nil
-}
-
-// current returns the digests of the tokens. It reads the file again at most once a second. If the
-// file cannot be read any more, the last tokens stay.
-func (t *adminToken) current() [][sha256.Size]byte {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := t.now()
-	if now.Sub(t.read) < tokenReload {
-		return t.digests
-	}
-	t.read = now
-	digests, err := t.reload()
-	switch {
-	case err == nil:
-		t.digests, t.failing = digests, false
-	case !t.failing:
-		t.failing = true
-		slog.Error("admin.token", "error", err, "effect", "the tokens that were read last stay good")
-	}
-	return t.digests
-}
-
-// reload reads the tokens again. A pipe, such as that of a shell, can be read only once. The caller
-// must hold t.mu.
-func (t *adminToken) reload() ([][sha256.Size]byte, error) {
-	info, err := os.Stat(t.path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return t.digests, nil
-	}
-	return t.load()
 }
 
 // errNoCredential says that a request has no credential.
@@ -135,7 +77,7 @@ func (t *adminToken) check(r *http.Request) error {
 		}
 	}
 	got, good := sha256.Sum256([]byte(strings.TrimSpace(token))), 0
-	for _, want := range t.current() {
+	for _, want := range t.files.Value() {
 		good |= subtle.ConstantTimeCompare(got[:], want[:])
 	}
 	if good == 0 || len(sent) > 1 {
@@ -162,7 +104,12 @@ func (p *process) authorized(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if p.token == nil {
+		if p.operates(r) {
+			r.Header.Del("Authorization") // no page has a use for it
+			next.ServeHTTP(w, r)
+			return
+		}
+		if p.access.adminToken == nil {
 			if streamable.ListensOnLoopback(r) {
 				next.ServeHTTP(w, r)
 				return
@@ -171,7 +118,7 @@ func (p *process) authorized(next http.Handler) http.Handler {
 			plain(w, http.StatusForbidden, "only health checks and /metrics are open to the network: this page needs a token ("+p.tokenSetting()+")")
 			return
 		}
-		if err := p.token.check(r); err != nil {
+		if err := p.access.adminToken.check(r); err != nil {
 			p.logDenied(r, err)
 			w.Header().Add("WWW-Authenticate", `Basic realm="admin", charset="UTF-8"`)
 			w.Header().Add("WWW-Authenticate", `Bearer realm="admin"`)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/reload"
 )
 
 const (
@@ -50,14 +52,14 @@ func basic(user, password string) string {
 
 func newTokenProcess(t *testing.T, text string) (p *process, path string) {
 	t.Helper()
-	p = &process{options: newOptions(nil)}
+	p = &process{options: newOptions(nil), access: &access{}}
 	if text == "" {
 		return p, ""
 	}
 	path = filepath.Join(t.TempDir(), "token")
 	writeToken(t, path, text)
 	var err error
-	p.token, err = newAdminToken(path)
+	p.access.adminToken, err = newAdminToken(path)
 	require.NoError(t, err)
 	return p, path
 }
@@ -123,26 +125,26 @@ func TestAdminTokenIsReadAgain(t *testing.T) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	p, path := newTokenProcess(t, goodToken)
 	now := time.Now()
-	p.token.now = func() time.Time { return now }
+	p.access.adminToken.files.Now = func() time.Time { return now }
 	status := func(token string) int { return askAdmin(p, "10.1.2.3", "/", "Bearer "+token).Code }
 
 	writeToken(t, path, otherToken)
 	require.Equal(t, 200, status(goodToken), "the file is looked at once a second")
-	now = now.Add(tokenReload)
+	now = now.Add(reload.Interval)
 	require.Equal(t, 200, status(otherToken))
 	require.Equal(t, 401, status(goodToken))
 
 	for _, bad := range []string{"", "short", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"} {
 		writeToken(t, path, bad)
-		now = now.Add(tokenReload)
+		now = now.Add(reload.Interval)
 		require.Equal(t, 200, status(otherToken), bad)
 	}
 	require.NoError(t, os.Remove(path))
-	now = now.Add(tokenReload)
+	now = now.Add(reload.Interval)
 	require.Equal(t, 200, status(otherToken))
 	require.Equal(t, 1, log.count("msg=admin.token"), "one line until the file is good again")
 	writeToken(t, path, goodToken)
-	now = now.Add(tokenReload)
+	now = now.Add(reload.Interval)
 	require.Equal(t, 401, status(otherToken))
 	require.NotContains(t, log.String(), goodToken[:8])
 }
@@ -154,7 +156,7 @@ func TestWeakAdminTokenIsRefusedAtStart(t *testing.T) {
 		"short":               "the token on line 1 can be guessed",
 		goodToken + "\nshort": "the token on line 2 can be guessed",
 		"0000000000000000000": "the token on line 1 can be guessed",
-		goodToken + strings.Repeat("\n", maxTokenFile) + otherToken: "the file has more than 65536 bytes",
+		goodToken + strings.Repeat("\n", reload.MaxFile) + otherToken: "the file has more than 262144 bytes",
 	} {
 		path := filepath.Join(t.TempDir(), "token")
 		writeToken(t, path, text)

@@ -34,6 +34,9 @@ type Config struct {
 	// With it every page but /livez, /readyz and /metrics needs a token. Without it these are the
 	// only pages for requests from other machines. The file is read again when it changes.
 	AdminTokenFile string
+	// AdminSubjects are callers, as Auth tells them apart, that may use all pages of the admin
+	// listener, as with a token of AdminTokenFile.
+	AdminSubjects []string
 	// Stdio serves one client on standard input and output instead of HTTP.
 	Stdio bool
 	// AllowedHosts, AllowedOrigins and AllowedHeaders, if not nil, replace those of the
@@ -49,6 +52,18 @@ type Config struct {
 	RefuseLocalOrigins bool
 	// Eras, if not nil, replace those of the server; see [server.WithEras].
 	Eras []mcp.Era
+
+	// TLS has the certificates of the listeners.
+	TLS TLSConfig
+	// Auth says how callers are told apart. The environment variable VITRINE_TOKEN has the token of
+	// a process that serves standard input and output.
+	Auth AuthConfig
+
+	// OAuth makes the process an OAuth resource server.
+	OAuth OAuthConfig
+	// Policy decides what callers may do, and Audit records what they do.
+	Policy PolicyConfig
+	Audit  AuditConfig
 
 	// H2C also accepts HTTP/2 without TLS, for reverse proxies.
 	H2C bool
@@ -175,6 +190,10 @@ func (k Keys) LogValue() slog.Value { return slog.StringValue(k.String()) }
 // stateKeys is the name of an environment variable. It is no flag because all users of a machine
 // can read the arguments of a process.
 const stateKeys = "state-keys"
+
+// stdioTokenName is the name of the environment variable with the token of a caller on standard input
+// and output. It is no flag for the same reason.
+const stdioTokenName = "token"
 
 // parseKeys reads keys in base64, separated by commas or white space. The error shows no part of a
 // key.

@@ -3,6 +3,7 @@ package service
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -16,8 +17,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// connections is a listener that bounds its open connections. The addresses share them: see
-// [share.Pool]. Over the bound it closes connections that are idle, the ones that are idle longest
+// connections is a listener that bounds its open connections, and their requests of HTTP/2. The
+// addresses share the places: see [share.Pool]. Over the bound it closes connections that are idle, the ones that are idle longest
 // first, of addresses that have no less than the one of the new connection. If there are none it
 // closes the new connection.
 //
@@ -82,13 +83,18 @@ func (l *connections) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		caller := l.table.Get(share.KeyOf(nil, share.AddrOf(c.RemoteAddr().String())))
-		if l.places.TryAcquire(caller) || l.evict(caller) && l.places.TryAcquire(caller) {
+		if l.acquire(caller) {
 			return l.add(c, caller), nil
 		}
 		l.reached(limits.NameConnections)
 		caller.Release()
 		c.Close()
 	}
+}
+
+// acquire takes a place, for which it closes idle connections if need be.
+func (l *connections) acquire(caller *share.Caller) bool {
+	return l.places.TryAcquire(caller) || l.evict(caller) && l.places.TryAcquire(caller)
 }
 
 // Snapshot implements [telemetry.Source].
@@ -108,7 +114,15 @@ func (l *connections) Snapshot() *telemetry.Snapshot {
 	return &telemetry.Snapshot{At: time.Now(), Shares: []telemetry.ShareState{state}}
 }
 
+// writeBuffer is the memory that the kernel sets aside for what a peer has not read yet, in bytes; Linux
+// takes twice as much. Without a bound it is up to 4 MiB for each connection: then one of a peer that
+// does not read takes many large answers, and the processor time to make them.
+const writeBuffer = 128 << 10
+
 func (l *connections) add(c net.Conn, caller *share.Caller) *connection {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(writeBuffer) // the peer may have gone
+	}
 	wrapped := &connection{Conn: c, of: l, caller: caller}
 	wrapped.idle.Store(time.Now().UnixNano())
 	l.mu.Lock()
@@ -219,6 +233,9 @@ func (c *connection) Close() error {
 
 // noteState is the hook of an HTTP server: it tells which connections are idle.
 func noteState(c net.Conn, state http.ConnState) {
+	if over, ok := c.(*tls.Conn); ok {
+		c = over.NetConn()
+	}
 	if c, ok := c.(*connection); ok {
 		switch state {
 		case http.StateActive:

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/needs"
 	"github.com/vitrine-mcp/vitrine/internal/share"
 )
 
@@ -160,7 +162,7 @@ func TestStalledHeadsHavePlaces(t *testing.T) {
 	require.NoError(t, ask(dial(t, l), "/"), "a small head needs no place")
 	other, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).Dial("tcp", l.Addr().String())
 	if err != nil {
-		t.Skip("this machine has one loopback address: ", err)
+		needs.Skip(t, "service/addresses", "only one loopback address: "+err.Error())
 	}
 	defer other.Close()
 	require.NoError(t, ask(other, "/ HTTP/1.1\r\n"+longLine+"X-Rest:"), "another address")
@@ -195,4 +197,13 @@ func TestClosedConnectionsGiveTheirPlacesBack(t *testing.T) {
 		}
 		require.Eventually(t, func() bool { return l.places.Usage().Used == 0 && l.table.Len() == 0 }, 20*time.Second, time.Millisecond)
 	}
+}
+
+func TestConnectionsOverTLSBecomeIdle(t *testing.T) {
+	c := &connection{of: newConnections(nil, 1, time.Hour, nil)}
+	over := tls.Server(c, &tls.Config{})
+	noteState(over, http.StateIdle)
+	require.NotZero(t, c.idle.Load())
+	noteState(over, http.StateActive)
+	require.Zero(t, c.idle.Load())
 }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"strings"
@@ -9,11 +10,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
 )
-
-// maxStreams is the number of requests that an HTTP/2 connection carries at once. Requests whose
-// bodies have not arrived are bounded by connections alone, so there are few of them; a proxy that
-// needs more opens more connections. The default of net/http is 250.
-const maxStreams = 32
 
 // newEndpoint makes the handlers of the MCP listener: the endpoint with the program's middleware, and
 // the program's routes.
@@ -37,12 +33,10 @@ func (p *process) newEndpoint() (*endpoint, error) {
 			return nil, err
 		}
 	}
-	e.http = p.newHTTP(p.leaving(p.fewHeaders(e.mcp, mux)))
+	p.access.addMetadata(mux, p.bounded)
+	e.http = p.newHTTP(p.leaving(p.streamPlaces(p.fewHeaders(e.mcp, mux))), func(pair keyPair) *tls.Config { return pair.mcp })
 	if p.cfg.H2C {
-		e.http.Protocols = new(http.Protocols)
-		e.http.Protocols.SetHTTP1(true)
 		e.http.Protocols.SetUnencryptedHTTP2(true)
-		e.http.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams}
 	}
 	return e, nil
 }
@@ -56,6 +50,7 @@ func (p *process) fewHeaders(endpoint, next http.Handler) http.Handler {
 			endpoint.ServeHTTP(w, r)
 			return
 		}
+		streamable.BoundTrailers(r, most)
 		next.ServeHTTP(w, r)
 	})
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -27,6 +28,7 @@ func (o *options) load(info mcp.Implementation) (cfg Config, serve bool, err err
 	var health string
 	fs.Var(textValue(&health, oneOf(healthPages...)), flagHealth,
 		"ask `page` livez or readyz of the process that runs with the same settings, and end: with an error if the answer is no")
+	fs.BoolVar(&o.checkOnly, flagCheck, false, "check the settings, the files that they name, and what the issuers of tokens say of themselves, and end: with an error that says what is wrong")
 	faults := o.environment(fs)
 	if name := o.env.name(stateKeys); o.getenv(name) != "" {
 		if cfg.StateKeys, err = parseKeys(o.getenv(name)); err != nil {
@@ -45,7 +47,7 @@ func (o *options) load(info mcp.Implementation) (cfg Config, serve bool, err err
 	case len(faults) > 0:
 		return cfg, false, fmt.Errorf("%w\n(%s --help lists the settings)", joinFaults(faults), o.command)
 	case health != "":
-		return cfg, false, o.checkHealth(cfg.AdminAddr, health)
+		return cfg, false, o.checkHealth(&cfg, health)
 	}
 	explicit := false
 	fs.Visit(func(f *flag.Flag) { explicit = explicit || f.Name == flagAdminAddr })
@@ -76,7 +78,7 @@ func (o *options) flagSet(cfg *Config) (fs *flag.FlagSet, extra map[string]bool)
 // environment sets flags from their variables. Empty variables are ignored.
 func (o *options) environment(fs *flag.FlagSet) (faults []error) {
 	fs.VisitAll(func(f *flag.Flag) {
-		if f.Name == flagVersion || f.Name == flagHealth {
+		if f.Name == flagVersion || f.Name == flagHealth || f.Name == flagCheck {
 			return
 		}
 		name := o.env.name(f.Name)
@@ -147,6 +149,7 @@ func (o *options) printHelp(fs *flag.FlagSet, extra map[string]bool, about strin
 	writeFlag(&b, &flag.Flag{Name: "help", Usage: "print this text", Value: boolValue(new(bool))}, "")
 	writeFlag(&b, fs.Lookup(flagVersion), "")
 	writeFlag(&b, fs.Lookup(flagHealth), "")
+	writeFlag(&b, fs.Lookup(flagCheck), "")
 	b.WriteString("\nTraces, metrics and logs are exported as the standard OTEL_* variables say; with none set,\n" +
 		"nothing is exported and /metrics on the admin listener still has the metrics.\n")
 	fmt.Fprint(o.stdout, b.String())
@@ -203,17 +206,25 @@ const healthPatience = 5 * time.Second
 
 // checkHealth asks the admin listener of another process and prints its answer. It is for
 // containers without other programs.
-func (o *options) checkHealth(adminAddr, page string) error {
-	host, port, err := net.SplitHostPort(adminAddr)
+func (o *options) checkHealth(cfg *Config, page string) error {
+	host, port, err := net.SplitHostPort(cfg.AdminAddr)
 	if err != nil || port == "0" {
 		return fmt.Errorf("service: health check: nobody can be asked at %q (--%s or %s says where the process has its admin listener)",
-			adminAddr, flagAdminAddr, o.env.name(flagAdminAddr))
+			cfg.AdminAddr, flagAdminAddr, o.env.name(flagAdminAddr))
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+	ip, scheme := net.ParseIP(host), "http://"
+	if cfg.TLS.Cert != "" && host != "localhost" && !ip.IsLoopback() {
+		scheme = "https://"
+	}
+	if host == "" || ip.IsUnspecified() {
 		host = "127.0.0.1" // not localhost: a container may not resolve names
 	}
-	client := &http.Client{Timeout: healthPatience, Transport: &http.Transport{DisableKeepAlives: true}} // without a proxy
-	resp, err := client.Get("http://" + net.JoinHostPort(host, port) + "/" + page)
+	client := &http.Client{Timeout: healthPatience, Transport: &http.Transport{ // without a proxy
+		DisableKeepAlives: true,
+		// The certificate is for the names of clients. Who answers here is on this machine.
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+	}}
+	resp, err := client.Get(scheme + net.JoinHostPort(host, port) + "/" + page)
 	if err != nil {
 		return fmt.Errorf("service: health check: %w", err)
 	}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -30,15 +31,20 @@ func (p *process) listen() error {
 			return err
 		}
 		connections := newConnections(p.mcp.Listener, p.srv.Limits().MaxConnections, p.cfg.ReadHeaderTimeout, p.limitReached)
-		p.mcp.Listener = connections
+		p.mcp.Listener, p.mcp.tls = connections, p.access.certificates != nil
 		p.srv.Telemetry().AddSource(connections) // never removed, as that of the server
-		p.mcp.http.ConnState = noteState
+		p.mcp.http.ConnState, p.mcp.http.ConnContext = noteState, withConnection
 		p.warnHosts()
 	}
 	if p.adminHTTP != nil {
 		if p.admin, err = p.bind("admin", flagAdminAddr, p.cfg.AdminAddr, p.adminHTTP); err != nil {
 			p.mcp.close(p.srv.Limits().CleanupGrace)
 			return err
+		}
+		p.admin.tls = p.access.certificates != nil
+		if p.admin.tls && p.admin.Addr().(*net.TCPAddr).IP.IsLoopback() {
+			p.admin.Listener = listenOptionalTLS(p.admin.Listener, p.adminHTTP.TLSConfig, p.cfg.ReadHeaderTimeout)
+			p.admin.optional = true
 		}
 	}
 	return nil
@@ -66,16 +72,24 @@ func (p *process) bind(what, flagName, addr string, server *http.Server) (*liste
 	return &listener{Listener: l, http: server}, nil
 }
 
-// newHTTP returns the HTTP server of a listener.
-func (p *process) newHTTP(h http.Handler) *http.Server {
-	return &http.Server{
+// newHTTP returns the HTTP server of a listener. of chooses its configuration of TLS, if there is one.
+func (p *process) newHTTP(h http.Handler, of func(keyPair) *tls.Config) *http.Server {
+	s := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: p.cfg.ReadHeaderTimeout,
 		IdleTimeout:       p.cfg.IdleTimeout,
 		MaxHeaderBytes:    p.cfg.MaxHeaderBytes,
 		// ReadTimeout and WriteTimeout would end long calls. The handlers set deadlines instead.
-		ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
+		ErrorLog:  slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
+		Protocols: new(http.Protocols),
+		HTTP2:     &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 	}
+	s.Protocols.SetHTTP1(true)
+	if p.access.certificates != nil {
+		s.Protocols.SetHTTP2(true)
+		s.TLSConfig = following(p.access.certificates, of)
+	}
+	return s
 }
 
 // serve starts serving. The contexts of requests have the values of ctx, but do not end with it. The

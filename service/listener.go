@@ -13,7 +13,10 @@ import (
 type listener struct {
 	net.Listener
 	http *http.Server
-	done chan struct{} // closed when serving has ended; nil before it began
+	tls  bool // connections speak TLS
+	// optional is true if they may do without TLS, and the listener itself looks after it.
+	optional bool
+	done     chan struct{} // closed when serving has ended; nil before it began
 }
 
 func (l *listener) serve(base context.Context, broken chan<- error) {
@@ -24,7 +27,11 @@ func (l *listener) serve(base context.Context, broken chan<- error) {
 	l.done = make(chan struct{})
 	go func() {
 		defer close(l.done)
-		if err := l.http.Serve(l.Listener); !errors.Is(err, http.ErrServerClosed) {
+		serve := l.http.Serve
+		if l.tls && !l.optional {
+			serve = func(from net.Listener) error { return l.http.ServeTLS(from, "", "") }
+		}
+		if err := serve(l.Listener); !errors.Is(err, http.ErrServerClosed) {
 			broken <- fmt.Errorf("service: serve on %s: %w", l.Addr(), err)
 		}
 	}()
@@ -47,7 +54,7 @@ func (l *listener) close(grace time.Duration) {
 	<-l.done
 }
 
-// url returns the address with http:// before it. For a listener on all
+// url returns the address with http:// or https:// before it. For a listener on all
 // interfaces it is the loopback address, which works on this machine.
 func (l *listener) url() string {
 	if l == nil {
@@ -58,5 +65,9 @@ func (l *listener) url() string {
 	if addr.IP.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	return "http://" + net.JoinHostPort(host, fmt.Sprint(addr.Port))
+	scheme := "http://"
+	if l.tls && !l.optional {
+		scheme = "https://"
+	}
+	return scheme + net.JoinHostPort(host, fmt.Sprint(addr.Port))
 }

@@ -30,6 +30,7 @@ type options struct {
 	stdout    io.Writer
 	stderr    io.Writer
 	listening func(Endpoints)
+	checkOnly bool // --check-config
 }
 
 func newOptions(opts []Option) *options {

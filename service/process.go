@@ -26,9 +26,11 @@ type process struct {
 	stdio    chan struct{} // closed when ServeStdio has returned; nil in HTTP mode
 	broken   chan error    // the error with which serving ended by itself
 	draining atomic.Bool   // true when /readyz fails for the shutdown
+	refusing atomic.Int64  // requests whose answers refuseStream is writing
+
+	access *access
 
 	refusals logline.Limiter // of the admin listener
-	token    *adminToken     // of the admin listener; nil if there is none
 	last     lastScrape
 
 	flight    *flight // nil if it is off

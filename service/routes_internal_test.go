@@ -29,7 +29,7 @@ func inRoutesRig(t *testing.T, limits server.Limits, own http.HandlerFunc, test 
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := &process{
+				p := &process{access: &access{},
 					options: newOptions([]Option{WithHTTPHandler("/own", own), WithAdminHandler("/own", own)}),
 					srv:     server.New("testing", "1", server.WithLimits(limits)), cfg: DefaultConfig(),
 				}
@@ -131,7 +131,7 @@ func TestOwnHandlersAndBodies(t *testing.T) {
 func TestOwnAdminHandlersAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		p := &process{
+		p := &process{access: &access{},
 			options: newOptions([]Option{WithAdminHandler("/own", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))}),
 			srv:     server.New("testing", "1", server.WithLimits(server.Limits{MaxAdminRequests: 1})), cfg: DefaultConfig(),
 		}

@@ -68,13 +68,13 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 	if env.keys, err = cfg.stateKeys(); err != nil {
 		return err
 	}
-	token, err := newAdminToken(cfg.AdminTokenFile)
-	if err != nil {
-		return err
-	}
 	handler := newLogHandler(o.stderr, &cfg)
 	restore := setDefaultLogger(handler)
 	defer restore()
+	if env.access, err = openAccess(&cfg, o.getenv(o.env.name(stdioTokenName))); err != nil {
+		return err
+	}
+	defer env.access.closeWithin(cfg.FlushTimeout)
 	signals := watchSignals(ctx)
 	defer signals.stop()
 
@@ -87,13 +87,19 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 	}
 	setDefaultLogger(srv.Telemetry().LogHandler(handler))
 	defer signals.closes(srv)()
-	p := &process{srv: srv, cfg: cfg, options: o, signals: signals, token: token, broken: make(chan error, 3), container: env.container}
+	p := &process{srv: srv, cfg: cfg, options: o, signals: signals, access: env.access, broken: make(chan error, 3), container: env.container}
 	if err := env.configure(srv); err != nil {
 		return errors.Join(err, srv.Shutdown(ctx))
 	}
-	if err := p.makeHandlers(); err != nil {
+	env.access.limitReached = p.limitReached
+	env.access.configure(srv)
+	switch err := p.makeHandlers(); {
+	case err != nil:
 		return errors.Join(err, srv.Shutdown(ctx))
+	case o.checkOnly:
+		return errors.Join(p.checkConfig(ctx), srv.Shutdown(ctx))
 	}
+	defer env.access.watch()()
 	return p.run(ctx)
 }
 
@@ -107,6 +113,7 @@ type Env struct {
 	configured Config
 	keys       Keys // of the operator; nil if there are none
 	container  int  // bytes of memory that the container allows; 0 is no limit
+	access     *access
 }
 
 // NewServer returns a server with e.Info. The limits and state keys of the operator replace those of

@@ -5,18 +5,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
-	"net"
-	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
-	"github.com/vitrine-mcp/vitrine/internal/streamable"
-	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // A setting is one row of the table of flags, environment variables and the help text. In the usage
@@ -31,6 +25,9 @@ type setting struct {
 // The groups of the help text.
 const (
 	groupListeners = "Listeners"
+	groupTLS       = "TLS"
+	groupAuth      = "Callers"
+	groupRights    = "Rights and audit"
 	groupHTTP      = "HTTP"
 	groupRates     = "Rate limits"
 	groupShutdown  = "Shutdown"
@@ -42,7 +39,7 @@ const (
 )
 
 func groups() []string {
-	return []string{groupListeners, groupHTTP, groupRates, groupShutdown, groupSecrets, groupConsole, groupFlight, groupLogs, groupLimits}
+	return []string{groupListeners, groupTLS, groupAuth, groupRights, groupHTTP, groupRates, groupShutdown, groupSecrets, groupConsole, groupFlight, groupLogs, groupLimits}
 }
 
 // settings returns the table. Usage texts name variables with the prefix of env.
@@ -76,10 +73,68 @@ func ownSettings(env envPrefix) []setting {
 			func(c *Config) flag.Value { return listValue(&c.AdminAllowedHosts, anything) }},
 		{groupListeners, flagAdminToken, "`path` of the tokens that all pages of the admin listener but health checks and /metrics need, one on a line; without it these pages are for this machine only",
 			func(c *Config) flag.Value { return textValue(&c.AdminTokenFile, anything) }},
+		{groupListeners, "admin-subjects", "`subjects` of callers that may use all pages of the admin listener with their credentials, with commas",
+			func(c *Config) flag.Value { return listValue(&c.AdminSubjects, anything) }},
 		{groupListeners, "eras", "`eras` of the protocol that are served, with commas: modern (2026-07-28 and later), legacy (2024-11-05 to 2025-11-25); both without it",
 			func(c *Config) flag.Value { return erasValue(&c.Eras) }},
 		{groupListeners, flagStdio, "serve one client on standard input and output instead of HTTP; the admin listener then opens only if --admin-addr is given",
 			func(c *Config) flag.Value { return boolValue(&c.Stdio) }},
+
+		{groupTLS, flagTLSCert, "`path` of the certificate of both listeners with its chain, in PEM; read again when it changes. On a loopback address the admin listener takes requests without TLS, too",
+			func(c *Config) flag.Value { return textValue(&c.TLS.Cert, anything) }},
+		{groupTLS, flagTLSKey, "`path` of the certificate's key, in PEM",
+			func(c *Config) flag.Value { return textValue(&c.TLS.Key, anything) }},
+		{groupTLS, flagTLSClientCA, "`path` of the authorities whose client certificates are good, in PEM; the MCP listener then requires one",
+			func(c *Config) flag.Value { return textValue(&c.TLS.ClientCA, anything) }},
+		{groupTLS, "tls-client-optional", "serve clients without a certificate, too",
+			func(c *Config) flag.Value { return boolValue(&c.TLS.ClientOptional) }},
+
+		{groupAuth, "auth-tokens-file", "`path` of static tokens: on each line the SHA-256 digest of one, its subject, and words such as scopes=files:read,files:write. " + env.name(stdioTokenName) + " has the token of a process with --stdio",
+			func(c *Config) flag.Value { return textValue(&c.Auth.TokensFile, anything) }},
+		{groupAuth, "auth-client-cert", "which `name` of a client certificate is the subject: uri, dns, email or cn",
+			func(c *Config) flag.Value { return textValue(&c.Auth.ClientCert, certificateName) }},
+		{groupAuth, "auth-client-cert-scopes", "`scopes` of callers with a client certificate, with commas",
+			func(c *Config) flag.Value { return listValue(&c.Auth.ClientCertScopes, anything) }},
+		{groupAuth, "auth-proxy-header", "`header` in which a trusted proxy (--" + flagTrustedProxies + ") names the subject, such as X-Forwarded-User",
+			func(c *Config) flag.Value { return textValue(&c.Auth.ProxyHeader, headerNameOrNone) }},
+		{groupAuth, "auth-proxy-tenant-header", "`header` in which it names the tenant",
+			func(c *Config) flag.Value { return textValue(&c.Auth.ProxyTenantHeader, headerNameOrNone) }},
+		{groupAuth, "auth-proxy-scopes-header", "`header` in which it names the scopes",
+			func(c *Config) flag.Value { return textValue(&c.Auth.ProxyScopesHeader, headerNameOrNone) }},
+		{groupAuth, "auth-optional", "serve callers without credentials, too; what needs scopes is not for them",
+			func(c *Config) flag.Value { return boolValue(&c.Auth.Optional) }},
+
+		{groupAuth, flagOAuthIssuer, "`issuers` whose access tokens are accepted, as their metadata name them, with commas; the server then is an OAuth resource server",
+			func(c *Config) flag.Value { return listValue(&c.OAuth.Issuers, anything) }},
+		{groupAuth, flagOAuthResource, "`URL` of the MCP endpoint for clients, such as https://mcp.example.com/mcp, which tokens must be for",
+			func(c *Config) flag.Value { return textValue(&c.OAuth.Resource, anything) }},
+		{groupAuth, "oauth-scopes", "`scopes` that the server knows, with commas",
+			func(c *Config) flag.Value { return listValue(&c.OAuth.Scopes, anything) }},
+		{groupAuth, "oauth-audiences", "`audiences` that are accepted instead of --" + flagOAuthResource + ", with commas",
+			func(c *Config) flag.Value { return listValue(&c.OAuth.Audiences, anything) }},
+		{groupAuth, "oauth-tenant-claim", "`claim` with the tenant of a caller; a token without it is refused",
+			func(c *Config) flag.Value { return textValue(&c.OAuth.TenantClaim, anything) }},
+		{groupAuth, "oauth-introspection-client", "`name` of this server at the issuer, to ask about tokens that are no JWTs",
+			func(c *Config) flag.Value { return textValue(&c.OAuth.IntrospectionClient, anything) }},
+		{groupAuth, "oauth-introspection-secret-file", "`path` of its secret",
+			func(c *Config) flag.Value { return textValue(&c.OAuth.IntrospectionSecretFile, anything) }},
+		{groupAuth, "oauth-introspection-always", "ask about JWTs, too",
+			func(c *Config) flag.Value { return boolValue(&c.OAuth.IntrospectionAlways) }},
+
+		{groupRights, "policy", "`path` of the rules that decide what callers may do; read again when it changes",
+			func(c *Config) flag.Value { return textValue(&c.Policy.File, anything) }},
+		{groupRights, "policy-dry-run", "count what the rules decide, and let everything pass",
+			func(c *Config) flag.Value { return boolValue(&c.Policy.DryRun) }},
+		{groupRights, flagAuditFile, "`path` of the record of what callers do, as JSON lines",
+			func(c *Config) flag.Value { return textValue(&c.Audit.File, anything) }},
+		{groupRights, "audit-max-size", "`size` in MiB at which that file is rotated; 0 is 100",
+			func(c *Config) flag.Value { return countValue(&c.Audit.MaxSize) }},
+		{groupRights, "audit-max-files", "`number` of older files that are kept; 0 keeps all",
+			func(c *Config) flag.Value { return countValue(&c.Audit.MaxFiles) }},
+		{groupRights, "audit-key-file", "`path` of a key, such as openssl rand -hex 32 writes, for the digests of arguments and for a chain that shows changes of the file",
+			func(c *Config) flag.Value { return textValue(&c.Audit.KeyFile, anything) }},
+		{groupRights, "audit-strict", "refuse calls while their records cannot be kept",
+			func(c *Config) flag.Value { return boolValue(&c.Audit.Strict) }},
 
 		{groupHTTP, flagAllowedHosts, "`hosts` that the Host header may name, with commas; * allows all",
 			func(c *Config) flag.Value { return listValue(&c.AllowedHosts, anything) }},
@@ -154,9 +209,18 @@ const (
 	flagTrustedProxies    = "trusted-proxies"
 	flagAdminToken        = "admin-token-file"
 
+	flagOAuthIssuer   = "oauth-issuer"
+	flagOAuthResource = "oauth-resource"
+	flagAuditFile     = "audit-file"
+
+	flagTLSCert     = "tls-cert"
+	flagTLSKey      = "tls-key"
+	flagTLSClientCA = "tls-client-ca"
+
 	flagFlight  = "flight-recorder"
 	flagVersion = "version"
 	flagHealth  = "healthcheck"
+	flagCheck   = "check-config"
 )
 
 // check checks a configuration that was made in Go.
@@ -204,177 +268,4 @@ func (p envPrefix) check() error {
 		return fmt.Errorf("service: environment prefix %q: the variables of that name belong to OpenTelemetry", string(p))
 	}
 	return nil
-}
-
-// A value is a flag.Value for a field of a Config.
-type value[T any] struct {
-	field  *T
-	parse  func(string) (T, error)
-	format func(T) string
-	isBool bool
-}
-
-func (v *value[T]) Set(text string) error {
-	parsed, err := v.parse(text)
-	if err == nil {
-		*v.field = parsed
-	}
-	return err
-}
-
-// String implements flag.Value. Package flag also calls it on a zero value.
-func (v *value[T]) String() string {
-	if v == nil || v.field == nil {
-		return ""
-	}
-	return v.format(*v.field)
-}
-
-// IsBoolFlag makes --flag mean --flag=true.
-func (v *value[T]) IsBoolFlag() bool { return v.isBool }
-
-func textValue(field *string, check func(string) error) flag.Value {
-	return &value[string]{
-		field:  field,
-		parse:  func(text string) (string, error) { return text, check(text) },
-		format: func(text string) string { return text },
-	}
-}
-
-// parsed returns a value with its parser. Errors say that want is expected. ok reports whether a
-// value is valid; it may be nil.
-func parsed[T any](field *T, want string, parse func(string) (T, error), ok func(T) bool, format func(T) string) *value[T] {
-	return &value[T]{field: field, format: format, parse: func(text string) (T, error) {
-		v, err := parse(text)
-		if err != nil || ok != nil && !ok(v) {
-			return v, errors.New("want " + want)
-		}
-		return v, nil
-	}}
-}
-
-// limitValue returns a value whose zero stands for a default. The server checks its range.
-func limitValue[T comparable](field *T, byDefault T, parse func(string) (T, error), format func(T) string) flag.Value {
-	return parsed(field, "a value like "+format(byDefault), parse, nil, func(v T) string {
-		return format(cmp.Or(v, byDefault))
-	})
-}
-
-func boolValue(field *bool) flag.Value {
-	v := parsed(field, "true or false", strconv.ParseBool, nil, strconv.FormatBool)
-	v.isBool = true
-	return v
-}
-
-func intValue(field *int) flag.Value {
-	return parsed(field, "a positive whole number", strconv.Atoi, func(n int) bool { return n > 0 }, strconv.Itoa)
-}
-
-func durationValue(field *time.Duration) flag.Value {
-	return parsed(field, "a time such as 500ms, 20s or 1m30s", time.ParseDuration, func(d time.Duration) bool { return d >= 0 }, formatDuration)
-}
-
-func levelValue(field *slog.Level) flag.Value {
-	parse := func(text string) (level slog.Level, err error) {
-		err = level.UnmarshalText([]byte(text))
-		return level, err
-	}
-	return parsed(field, "debug, info, warn or error", parse, nil, func(l slog.Level) string { return strings.ToLower(l.String()) })
-}
-
-func listValue(field *[]string, check func(entry string) error) flag.Value {
-	format := func(list []string) string { return strings.Join(list, ",") }
-	return &value[[]string]{field: field, format: format, parse: func(text string) (list []string, err error) {
-		for entry := range strings.SplitSeq(text, ",") {
-			if entry = strings.TrimSpace(entry); entry == "" {
-				continue
-			}
-			if err := check(entry); err != nil {
-				return nil, err
-			}
-			list = append(list, entry)
-		}
-		return list, nil
-	}}
-}
-
-// erasValue returns a value for a list of eras.
-func erasValue(field *[]mcp.Era) flag.Value {
-	names := map[string]mcp.Era{mcp.Modern.String(): mcp.Modern, mcp.Legacy.String(): mcp.Legacy}
-	var texts []string
-	list := listValue(&texts, oneOf(mcp.Modern.String(), mcp.Legacy.String()))
-	return &value[[]mcp.Era]{
-		field: field,
-		parse: func(text string) (eras []mcp.Era, err error) {
-			texts = nil
-			err = list.Set(text)
-			for _, name := range texts {
-				eras = append(eras, names[name])
-			}
-			return eras, err
-		},
-		format: func(eras []mcp.Era) string {
-			var texts []string
-			for _, e := range eras {
-				texts = append(texts, e.String())
-			}
-			return strings.Join(texts, ",")
-		},
-	}
-}
-
-// formatDuration writes 2m instead of 2m0s.
-func formatDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
-
-func anything(string) error { return nil }
-
-// wants returns a check of a text. Its error says what is expected.
-func wants(what string, ok func(text string) bool) func(text string) error {
-	return func(text string) error {
-		if !ok(text) {
-			return errors.New("want " + what)
-		}
-		return nil
-	}
-}
-
-var (
-	hostPort      = wants("host:port, such as 127.0.0.1:8080 or :8080", isHostPort)
-	hostPortOrOff = wants("host:port, such as 127.0.0.1:9464, or off", func(text string) bool {
-		return text == "" || text == off || isHostPort(text)
-	})
-	urlPath = wants("a path that begins with /, such as /mcp", func(text string) bool {
-		return strings.HasPrefix(text, "/") && !strings.Contains(text, "//") && !strings.ContainsAny(text, " {}?#%")
-	})
-	headerName = wants("names of headers, such as X-Tenant, X-Region", func(text string) bool {
-		return (streamable.Config{AllowedHeaders: []string{text}}).Check() == nil
-	})
-	proxyNetwork = wants("networks or addresses of proxies, such as 10.0.0.0/8,2001:db8::1, and none of all addresses", func(text string) bool {
-		return (streamable.Config{TrustedProxies: []string{text}}).Check() == nil
-	})
-	webAddressOrNone = wants("an address such as http://localhost:16686", isWebAddressOrNone)
-)
-
-func isHostPort(text string) bool {
-	_, port, err := net.SplitHostPort(text)
-	return err == nil && port != ""
-}
-
-// isWebAddressOrNone allows only HTTP, because the address becomes a link.
-func isWebAddressOrNone(text string) bool {
-	u, err := url.Parse(text)
-	return text == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
-}
-
-func oneOf(words ...string) func(string) error {
-	return wants(strings.Join(words, " or "), func(text string) bool { return slices.Contains(words, text) })
 }

@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	identity "github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/adapttest"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -179,6 +180,37 @@ func TestRateLimit(t *testing.T) {
 		require.EqualValues(t, 429, answered.Code)
 		require.JSONEq(t, `{"reason":"rate_limited","limit":"calls","retryAfter":3600}`, string(answered.Data))
 		require.Equal(t, 1.0, w.Metric("vitrine_refusals_total", adapttest.Labels{"reason": "rate_limited", "by": "calls"}))
+	})
+}
+
+// What a policy denies is in no list, and answered as if it did not exist.
+func TestPolicyHidesItems(t *testing.T) {
+	each(t, func(t *testing.T, wire wire) {
+		w := newWorld(t, middleware.Authorize(nil, identity.PolicyFunc(func(_ context.Context, _ *identity.Principal, op *identity.Operation) identity.Decision {
+			if op.Name == "add" || op.Name == "greet" || op.URI == "note://1" {
+				return identity.Decision{Effect: identity.Deny, Rule: "hidden"}
+			}
+			return identity.Decision{Effect: identity.Allow}
+		})))
+		session := wire.connect(w)
+		tools, err := session.ListTools(t.Context(), nil)
+		require.NoError(t, err)
+		require.Len(t, tools.Tools, 4)
+		for _, tool := range tools.Tools {
+			require.NotEqual(t, "add", tool.Name)
+		}
+		prompts, err := session.ListPrompts(t.Context(), nil)
+		require.NoError(t, err)
+		require.Empty(t, prompts.Prompts)
+		resources, err := session.ListResources(t.Context(), nil)
+		require.NoError(t, err)
+		require.Len(t, resources.Resources, 1)
+		_, err = call(t, session, "add", sum{1, 2})
+		require.ErrorContains(t, err, `there is no tool "add"`)
+		_, err = session.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "greet"})
+		require.ErrorContains(t, err, `there is no prompt "greet"`)
+		_, err = session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "note://1"})
+		require.ErrorContains(t, err, `there is no resource "note://1"`)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/adapttest"
 	vitrine "github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -199,6 +200,20 @@ func TestRateLimit(t *testing.T) {
 		_, err = call(t, session, "add", numbers{1, 2})
 		require.ErrorContains(t, err, "there are too many requests: the limit calls is 1 in 1h0m0s")
 		require.Equal(t, 1.0, w.Metric("vitrine_refusals_total", adapttest.Labels{"reason": "rate_limited", "by": "calls"}))
+	})
+}
+
+// What a policy denies cannot be used. It is listed, because mcp-go has no middlewares for lists.
+func TestPolicyDeniesItems(t *testing.T) {
+	each(t, func(t *testing.T, wire wire) {
+		w := newWorld(t, middleware.Authorize(nil, auth.PolicyFunc(func(_ context.Context, _ *auth.Principal, op *auth.Operation) auth.Decision {
+			if op.Name == "add" {
+				return auth.Decision{Effect: auth.Deny, Rule: "hidden"}
+			}
+			return auth.Decision{Effect: auth.Allow}
+		})))
+		_, err := call(t, wire.connect(w), "add", numbers{1, 2})
+		require.ErrorContains(t, err, `there is no tool "add"`)
 	})
 }
 

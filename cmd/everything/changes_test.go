@@ -13,7 +13,7 @@ import (
 // Each trigger changes something on every call. Subscribers are notified of that and of nothing
 // else, and the names in the lists stay the same.
 func TestEachTriggerChangesOneThing(t *testing.T) {
-	client, ctx := servertest.Connect(t, newServer()), t.Context()
+	client, ctx := servertest.Connect(t, plainServer()), t.Context()
 	names := func() (list []string, descriptions string) {
 		tools, err := client.ListTools(ctx)
 		require.NoError(t, err)

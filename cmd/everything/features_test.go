@@ -16,7 +16,7 @@ import (
 func TestPromptsAndResources(t *testing.T) {
 	for name, opts := range map[string][]servertest.Option{"modern": nil, "legacy": {servertest.Legacy(mcp.Version20251125)}} {
 		t.Run(name, func(t *testing.T) {
-			client, ctx := servertest.Connect(t, newServer(), opts...), t.Context()
+			client, ctx := servertest.Connect(t, plainServer(), opts...), t.Context()
 			prompts, err := client.ListPrompts(ctx)
 			require.NoError(t, err)
 			for _, p := range prompts {

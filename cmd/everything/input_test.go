@@ -19,7 +19,7 @@ import (
 // suiteClient declares what the suite's client does, and answers as that does.
 func suiteClient(t *testing.T, contents map[string]string, asked *[]string, opts ...servertest.Option) *servertest.Client {
 	var mu sync.Mutex
-	return servertest.Connect(t, newServer(), append([]servertest.Option{
+	return servertest.Connect(t, plainServer(), append([]servertest.Option{
 		servertest.Capabilities(mcp.ClientCapabilities{
 			Roots: &mcp.RootsCapability{}, Sampling: &mcp.SamplingCapability{}, Elicitation: &mcp.ElicitationCapability{},
 		}),
@@ -96,7 +96,7 @@ func TestFormsOfTheSuite(t *testing.T) {
 			"score":{"type":"number","default":95.5},"status":{"type":"string","enum":["active","inactive","pending"],"default":"active"},
 			"verified":{"type":"boolean","default":true}}`,
 	} {
-		client := servertest.Connect(t, newServer(), servertest.Capabilities(mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapability{}}))
+		client := servertest.Connect(t, plainServer(), servertest.Capabilities(mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapability{}}))
 		raw, err := client.Call(t.Context(), mcp.MethodToolsCall, mcp.CallToolParams{Name: tool, Arguments: jsontext.Value(argumentsOf(tool))})
 		require.NoError(t, err, tool)
 		var result struct {
@@ -123,7 +123,7 @@ func argumentsOf(tool string) string {
 
 // What the suite checks about capabilities.
 func TestCapabilityFixtures(t *testing.T) {
-	_, err := servertest.Connect(t, newServer()).CallTool(t.Context(), "test_missing_capability", nil)
+	_, err := servertest.Connect(t, plainServer()).CallTool(t.Context(), "test_missing_capability", nil)
 	rpc, ok := mcp.AsError(err)
 	require.True(t, ok, "%v", err)
 	assert.Equal(t, mcp.CodeMissingRequiredCapability, rpc.Code)
@@ -133,7 +133,7 @@ func TestCapabilityFixtures(t *testing.T) {
 		mcp.MethodSamplingCreateMessage: {Sampling: &mcp.SamplingCapability{}},
 		mcp.MethodElicitationCreate:     {Elicitation: &mcp.ElicitationCapability{}},
 	} {
-		raw, err := servertest.Connect(t, newServer(), servertest.Capabilities(caps)).
+		raw, err := servertest.Connect(t, plainServer(), servertest.Capabilities(caps)).
 			Call(t.Context(), mcp.MethodToolsCall, mcp.CallToolParams{Name: "test_input_required_result_capabilities"})
 		require.NoError(t, err)
 		assert.Equal(t, 1, strings.Count(string(raw), `"method"`))
@@ -149,14 +149,14 @@ func TestLoggingFixtures(t *testing.T) {
 			assert.NoError(t, json.Unmarshal(params, &m))
 			messages = append(messages, method+" "+string(m.Level)+" "+m.Data.(string))
 		})
-		_, err := servertest.Connect(t, newServer(), collect, servertest.Legacy(mcp.Version20251125)).CallTool(t.Context(), tool, nil)
+		_, err := servertest.Connect(t, plainServer(), collect, servertest.Legacy(mcp.Version20251125)).CallTool(t.Context(), tool, nil)
 		require.NoError(t, err)
 		assert.Equal(t, []string{
 			"notifications/message info Tool execution started", "notifications/message info Tool processing data",
 			"notifications/message info Tool execution completed",
 		}, messages)
 		messages = nil
-		_, err = servertest.Connect(t, newServer(), collect).CallTool(t.Context(), tool, nil)
+		_, err = servertest.Connect(t, plainServer(), collect).CallTool(t.Context(), tool, nil)
 		require.NoError(t, err)
 		assert.Empty(t, messages, "a modern client has to ask for them")
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/server"
 )
 
 // A client posts modern requests.
@@ -19,9 +21,20 @@ type client struct {
 }
 
 func newClient(t *testing.T) client {
-	ts := httptest.NewServer(newServer().Handler())
+	ts := httptest.NewServer(plainServer().Handler())
 	t.Cleanup(ts.Close)
 	return client{t, ts.URL}
+}
+
+// plainServer is the server of a process without settings.
+func plainServer() *server.Server { return serverWith(access{}) }
+
+func serverWith(how access) *server.Server {
+	srv, err := newServer(func(opts ...server.Option) (*server.Server, error) { return server.TryNew("everything", "1", opts...) }, how)
+	if err != nil {
+		panic(err)
+	}
+	return srv
 }
 
 type reply struct {
@@ -71,7 +84,7 @@ func (c client) call(tool, arguments string, headers ...string) reply {
 func TestFirstToolTakesNoArguments(t *testing.T) {
 	c := newClient(t)
 	tools := c.post("tools/list", "").Result.Tools
-	require.Len(t, tools, len(fixtures))
+	require.Len(t, tools, len(fixtures)+2) // with scoped and whoami
 	for _, tool := range tools {
 		assert.NotEmpty(t, tool.Description, tool.Name)
 		assert.NotEmpty(t, tool.InputSchema, tool.Name)

@@ -10,6 +10,9 @@ import (
 // watchedURI is the resource that the suite subscribes to.
 const watchedURI = "test://watched-resource"
 
+// dataTemplate is the resource template of the suite.
+const dataTemplate = "test://template/{id}/data"
+
 // addResources adds the resources of the conformance suite. The first one must be
 // readable: the suite reads whatever comes first.
 func addResources(srv *server.Server) {
@@ -23,7 +26,7 @@ func addResources(srv *server.Server) {
 		URI: watchedURI, Name: "watched-resource", Description: "A text to subscribe to.", MIMEType: "text/plain",
 	}, "Watched resource content.")
 	server.AddResourceTemplate(srv, server.ResourceTemplate{
-		URITemplate: "test://template/{id}/data", Name: "template", Description: "Data of any id, as JSON.", MIMEType: "application/json",
+		URITemplate: dataTemplate, Name: "template", Description: "Data of any id, as JSON.", MIMEType: "application/json",
 		Complete: map[string]server.CompleteFunc{"id": server.CompleteFrom("1", "12", "123")},
 	}, func(_ context.Context, _ *server.Call, _ string, vars map[string]string) (string, error) {
 		return templateData(vars["id"])

@@ -15,7 +15,7 @@ import (
 
 // taskClient declares what the suite's client does in the scenarios of tasks.
 func taskClient(t *testing.T, opts ...servertest.Option) *servertest.Client {
-	return servertest.Connect(t, newServer(), append([]servertest.Option{
+	return servertest.Connect(t, plainServer(), append([]servertest.Option{
 		servertest.Capabilities(mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapability{}, Sampling: &mcp.SamplingCapability{}}),
 		servertest.Extension(mcp.ExtensionTasks, nil),
 	}, opts...)...)
@@ -129,7 +129,7 @@ func TestTaskAfterRounds(t *testing.T) {
 func TestTasksWithoutTheExtension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, opts := range [][]servertest.Option{nil, {servertest.Legacy(mcp.Version20251125)}} {
-			c := servertest.Connect(t, newServer(), opts...)
+			c := servertest.Connect(t, plainServer(), opts...)
 			result, err := c.CallTool(t.Context(), "slow_compute", map[string]any{"seconds": 0})
 			require.NoError(t, err)
 			assert.NotEmpty(t, result.Text())

@@ -3,6 +3,8 @@
 //
 //	vitrine serve            serve MCP at http://127.0.0.1:8080/mcp
 //	vitrine serve --help     list all settings
+//	vitrine policy check     find mistakes in a policy file
+//	vitrine audit verify     find out whether the records of an audit were changed
 //
 // A first argument that is a flag means serve, as in a program that is nothing but
 // service.Run: what starts such a program starts this one.
@@ -22,6 +24,12 @@ const usage = `Vitrine is an MCP server that searches the text files below a fol
 Usage:
   vitrine serve [flags]   serve MCP over HTTP, or over standard input and output with --stdio;
                           "serve" may be left out if there are flags
+  vitrine audit verify --key-file KEY FILE
+                          find out whether the records of an audit were changed or cut off
+  vitrine policy check FILE
+                          find mistakes in a policy file
+  vitrine policy explain [flags] FILE
+                          say what the rules of a policy file decide about one operation
   vitrine version         print what this program was built from
   vitrine help            print this text
 
@@ -43,6 +51,10 @@ func run(args []string) error {
 	switch command {
 	case "serve":
 		return serve(context.Background(), args[1:])
+	case "audit":
+		return auditCommand(os.Stdout, args[1:])
+	case "policy":
+		return policyCommand(os.Stdout, args[1:])
 	case "version", "--version":
 		fmt.Println("vitrine", service.ReadBuild())
 		return nil

@@ -30,7 +30,8 @@ func faults(c *config) []rule {
 			"A request on {{ $labels.instance }} is older than any deadline",
 			"It is {{ $value | humanizeDuration }} old. /debug/requests names it."),
 	}}
-	return append(list, drops(c, s), surge(c, s), saturated(c, s), memoryFull(c, s), rateLimited(c, s), rule{
+	list = append(list, callers(c, s)...)
+	return append(list, drops(c, s), surge(c, s), saturated(c, s), memoryFull(c, s), rateLimited(c, s), auditLost(c, s), auditStalled(c, s), rule{
 		Alert: "VitrineSpansLost",
 		Expr:  "sum by (namespace, job, instance, reason) (increase(" + s.of(telemetry.MetricSpansDropped) + "[10m])) > 0",
 		For:   "10m", Labels: map[string]string{"severity": ticket},
@@ -68,7 +69,7 @@ func saturated(c *config, s source) rule {
 			byInstance, s.of(telemetry.MetricRequestsRejected, is("reason", "overload"))),
 		For: "2m", Labels: map[string]string{"severity": ticket},
 		Annotations: c.annotations("8-one-tenant-floods-the-server",
-			"{{ $labels.instance }} is full and rejects requests", "/debug/requests says who has most of the slots and of the queue."),
+			"{{ $labels.instance }} is full and rejects requests", "/debug/requests says which callers hold the most slots and places in the queue."),
 	}
 }
 
@@ -83,7 +84,7 @@ func memoryFull(c *config, s source) rule {
 		For:   "5m", Labels: map[string]string{"severity": ticket},
 		Annotations: c.annotations("8-one-tenant-floods-the-server",
 			"The memory that {{ $labels.instance }} has for {{ $labels.part }} is {{ $value | humanizePercentage }} full",
-			"/debug/requests says who has most of each limit. Raise --max-memory only if all of them need it."),
+			"/debug/requests says which callers use the most of each limit. Raise --max-memory only if all of them need it."),
 	}
 }
 
@@ -100,6 +101,31 @@ func rateLimited(c *config, s source) rule {
 		Annotations: c.annotations("13-callers-are-over-a-rate-limit",
 			"{{ $labels.instance }} refuses {{ $value | humanizePercentage }} of the messages that the rate limit {{ $labels.limit }} is for",
 			"The log names the callers: request.rejected."),
+	}
+}
+
+// auditLost alerts on records of the audit that nobody will ever read.
+func auditLost(c *config, s source) rule {
+	return rule{
+		Alert: "VitrineAuditLost",
+		Expr:  "sum by (namespace, job, instance, sink, reason) (increase(" + s.of(telemetry.MetricAuditLost) + "[10m])) > 0",
+		For:   "1m", Labels: map[string]string{"severity": page},
+		Annotations: c.annotations("by-symptom",
+			"{{ $labels.instance }} loses records of the audit: {{ $labels.reason }}",
+			"{{ $value | humanize }} in ten minutes that were for {{ $labels.sink }}. What these callers did cannot be found out any more."),
+	}
+}
+
+// auditStalled alerts on sinks that take no records. When the queue is full they are lost, or calls are
+// refused.
+func auditStalled(c *config, s source) rule {
+	return rule{
+		Alert: "VitrineAuditStalled",
+		Expr:  "max by (namespace, job, instance, sink) (" + s.of(telemetry.MetricAuditStalled) + ") > 60",
+		For:   "1m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("by-symptom",
+			"The sink {{ $labels.sink }} of the audit of {{ $labels.instance }} has taken no record for {{ $value | humanizeDuration }}",
+			"The log says why: audit.failed. When the queue is full, records are lost, or a strict server refuses all calls."),
 	}
 }
 

@@ -11,6 +11,7 @@ func (b board) faults() sheet {
 			{"Cancellations", b.cancellations()},
 			{"Dropped answers", b.dropped()},
 			{"What had no effect", b.ignored()},
+			{"Access tokens", b.tokens()},
 		},
 	}
 }
@@ -84,5 +85,12 @@ func (b board) ignored() []panel {
 			query(b.rate("reason", telemetry.MetricHTTPRefused)+" > 0", "{{reason}}")),
 		graph("Refusals", "Requests and callers that the server's own rules did not let through, by reason and by who refuses. They are no errors of the service.", "ops", above(10),
 			query(b.rate("reason, by", telemetry.MetricRefusals)+" > 0", "{{reason}} by {{by}}")),
+		graph("Decisions", "What scopes and policies decide about operations, by rule. A denied operation is answered as one for an unknown item.", "ops", above(10),
+			query(b.rate("rule, effect", telemetry.MetricPolicyDecisions)+" > 0", "{{effect}} by {{rule}}")),
+		graph("Credentials", "Uses of what belongs to another principal, which may be theft, and streams that ended with their token.", "ops", above(10),
+			query(b.rate("kind", telemetry.MetricForeignUses)+" > 0", "foreign {{kind}}"),
+			query(b.rate("stream, reason", telemetry.MetricStreamsEnded)+" > 0", "{{stream}} {{reason}}")),
+		graph("Files of rules", "Contents of --policy that came into use (loaded) or have a mistake (failed), and whether the present one is in use. VitrinePolicyStale fires while it is not.", "none", never(),
+			query(b.rate("result", telemetry.MetricPolicyReloads), "{{result}} a second"), query(b.now("instance", telemetry.MetricPolicyStale), "{{instance}}: not in use")),
 	}
 }

@@ -7,7 +7,7 @@ func (b board) health() sheet {
 	return sheet{
 		"health", "runtime and telemetry",
 		"Is the process well, and is what the other dashboards show complete?",
-		[]row{{"Runtime", b.runtime()}, {"Telemetry", b.telemetry()}},
+		[]row{{"Runtime", b.runtime()}, {"Telemetry", b.telemetry()}, {"Audit", b.audit()}},
 	}
 }
 
@@ -54,5 +54,19 @@ func (b board) telemetry() []panel {
 			query(b.rate("reason", telemetry.MetricFlightSnapshots), "taken: {{reason}}"), query(b.rate("reason", telemetry.MetricFlightTriggersDropped), "passed over: {{reason}}")),
 		graph("Consoles", "Open consoles, and what they missed or were refused in a second.", "none", never(),
 			query(b.now("", telemetry.MetricLiveListeners), "open"), query(b.rate("", telemetry.MetricLiveFramesSkipped), "frames skipped"), query(b.rate("", telemetry.MetricLiveRefused), "refused")),
+	}
+}
+
+func (b board) audit() []panel {
+	return []panel{
+		graph("Records", "Records a second that the sinks of the audit have taken.", "ops", never(), query(b.rate("sink", telemetry.MetricAuditRecords), "{{sink}}")),
+		graph("Records lost", "By reason. VitrineAuditLost fires above nothing.", "ops", above(0.001),
+			query(b.rate("sink, reason", telemetry.MetricAuditLost), "{{sink}}: {{reason}}")),
+		graph("Records that wait", "In the queue of each sink, and how long a sink has taken none of them. VitrineAuditStalled fires above a minute.", "none", rising(8192, 16384),
+			query(b.now("sink", telemetry.MetricAuditQueued), "{{sink}}"), query(b.now("sink", telemetry.MetricAuditStalled), "{{sink}}: seconds without a write")),
+		graph("Bytes that wait", "About what the records in the queues take.", "bytes", rising(16<<20, 24<<20), query(b.now("sink", telemetry.MetricAuditQueuedBytes), "{{sink}}")),
+		graph("Failed writes", "They are tried again.", "ops", above(0.001), query(b.rate("sink", telemetry.MetricAuditFailures), "{{sink}}")),
+		graph("Last record of the chain", "It only rises. Where it falls, a chain was begun anew, or lines were cut off while the process did not run.", "none", never(),
+			query(b.now("instance, sink", telemetry.MetricAuditHead), "{{instance}} {{sink}}")),
 	}
 }

@@ -145,7 +145,7 @@ function showCounts(frame) {
   }
 }
 
-// showShares says how much of each shared limit is taken, and who has most of it.
+// showShares says how much of each shared limit is taken, and which caller holds the most of it.
 function showShares(frame) {
   const items = frame.shares.length > 0 ? frame.shares : [null];
   keyed($('shares'), items, (s) => s?.limit ?? '', (s) => {

@@ -101,6 +101,7 @@ function details(t) {
   fact('answer', words(t.outcome, t.drop_reason && `(${t.drop_reason})`));
   fact('why', why(t));
   fact('error', t.error);
+  fact('decision', words(t.decision, t.rule && `by ${t.rule}`, t.decision_reason && `– ${t.decision_reason}`));
   fact('principal', words(t.principal, t.tenant && `of ${t.tenant}`));
   fact('client', words(t.client, t.client_version));
   fact('from', words(t.transport, t.remote));

@@ -1,0 +1,119 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/audit"
+	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/auth/oauth"
+	"github.com/vitrine-mcp/vitrine/auth/policy"
+	"github.com/vitrine-mcp/vitrine/internal/reload"
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// access is what the configuration says of callers: who they are, what they may do, and what is
+// recorded of it. What the configuration does not mention is nil.
+type access struct {
+	adminToken    *adminToken
+	certificates  *reload.Files[keyPair]
+	resource      *oauth.ResourceServer
+	authenticator auth.Authenticator
+	policy        *policy.Policy
+	audit         *audit.Log
+	limitReached  func(limit string) // set when there is a server, as is policyChanged
+	policyChanged func()
+}
+
+// openAccess reads the files that the configuration names. token is the credential of the program on
+// standard input and output.
+func openAccess(cfg *Config, token string) (a *access, err error) {
+	a = &access{limitReached: func(string) {}, policyChanged: func() {}}
+	if a.adminToken, err = newAdminToken(cfg.AdminTokenFile); err != nil {
+		return nil, err
+	}
+	if a.certificates, err = newTLS(cfg.TLS); err != nil {
+		return nil, err
+	}
+	if a.policy, err = newPolicy(cfg.Policy, func(limit string) { a.limitReached(limit) }, func() { a.policyChanged() }); err != nil {
+		return nil, err
+	}
+	if a.resource, err = newResourceServer(cfg, token); err != nil {
+		return nil, err
+	}
+	if a.authenticator, err = newAuthenticator(cfg, a.resource, token); err != nil {
+		return nil, errors.Join(err, a.close(context.Background()))
+	}
+	if a.audit, err = newAudit(cfg.Audit); err != nil {
+		return nil, errors.Join(err, a.close(context.Background()))
+	}
+	return a, nil
+}
+
+// configure gives a server what the configuration says of callers.
+func (a *access) configure(srv *server.Server) {
+	if a.authenticator != nil {
+		srv.SetAuthenticator(a.authenticator)
+	}
+	if a.policy != nil {
+		srv.SetPolicies(a.policy)
+		a.policyChanged = srv.PoliciesChanged
+		for _, found := range a.policy.Check(srv.Items()) {
+			slog.Warn("policy.finding", "rule", found.Rule, "line", found.Line, "problem", found.Text)
+		}
+		srv.Telemetry().AddSource(policySource{a.policy}) // never removed, as that of the server
+	}
+	if a.audit != nil {
+		server.SetAudit(srv, a.audit)
+	}
+}
+
+// watch follows the file of the policy until stop is called.
+func (a *access) watch() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	if a.policy != nil {
+		watching.Go(func() { a.policy.Watch(ctx) })
+	}
+	return func() {
+		cancel()
+		watching.Wait()
+	}
+}
+
+// close ends what works in the background, and writes the records that are left.
+func (a *access) close(ctx context.Context) error {
+	var errs []error
+	if a.resource != nil {
+		errs = append(errs, a.resource.Close())
+	}
+	if err := a.audit.Close(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("service: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// addMetadata adds the pages that tell clients where tokens for the server come from (RFC 9728).
+func (a *access) addMetadata(mux *http.ServeMux, bound func(http.Handler) http.Handler) {
+	if a.resource == nil {
+		return
+	}
+	for _, path := range slices.Compact(slices.Sorted(slices.Values(a.resource.MetadataPaths()))) {
+		mux.Handle(exact(path), bound(a.resource.Handler()))
+	}
+}
+
+// closeWithin is close within some time. An error is logged: the process has ended in all else.
+func (a *access) closeWithin(patience time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := a.close(ctx); err != nil {
+		slog.Error("audit.close", "error", err)
+	}
+}

@@ -1,0 +1,199 @@
+package service_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/service"
+)
+
+// An issuer is an authorization server that issues what tests ask for.
+type issuer struct {
+	*httptest.Server
+	t   *testing.T
+	key *ecdsa.PrivateKey
+}
+
+const resource = "https://mcp.example.com/mcp"
+
+func newIssuer(t *testing.T) *issuer {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	point, err := key.PublicKey.Bytes()
+	require.NoError(t, err)
+	i := &issuer{t: t, key: key}
+	b64 := base64.RawURLEncoding.EncodeToString
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /.well-known/oauth-authorization-server", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys", "response_types_supported": []string{"code"}})
+	})
+	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{map[string]any{
+			"kty": "EC", "crv": "P-256", "kid": "1", "use": "sig", "alg": "ES256", "x": b64(point[1:33]), "y": b64(point[33:]),
+		}}})
+	})
+	i.Server = httptest.NewServer(mux)
+	t.Cleanup(i.Close)
+	return i
+}
+
+func (i *issuer) token(subject, scope, audience string) string {
+	token := jwt.NewWithClaims(jwt.SigningMethodES256, jwt.MapClaims{
+		"iss": i.URL, "sub": subject, "aud": audience, "scope": scope, "client_id": "desk",
+		"iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
+	})
+	token.Header["kid"], token.Header["typ"] = "1", "at+jwt"
+	text, err := token.SignedString(i.key)
+	require.NoError(i.t, err)
+	return text
+}
+
+func (i *issuer) settings() []string {
+	return []string{"--oauth-issuer=" + i.URL, "--oauth-resource=" + resource, "--oauth-scopes=a,b"}
+}
+
+// A protected server needs no line of code.
+func TestAccessTokensSayWhoCalls(t *testing.T) {
+	i := newIssuer(t)
+	r := start(t, whoServer(), i.settings()...)
+	require.Equal(t, "ann a b", r.call("who", "{}", bearer(i.token("ann", "a b", resource))).text())
+
+	got := r.call("who", "{}")
+	require.Equal(t, http.StatusUnauthorized, got.status)
+	challenge := got.header.Get("WWW-Authenticate")
+	require.Contains(t, challenge, `resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"`)
+	require.NotContains(t, challenge, "invalid_token")
+
+	got = r.call("who", "{}", bearer(i.token("ann", "a b", "https://other.example.com")))
+	require.Equal(t, http.StatusUnauthorized, got.status)
+	require.Contains(t, got.header.Get("WWW-Authenticate"), `error="invalid_token"`)
+	_, metrics := r.get(t, "/metrics")
+	require.Contains(t, metrics, `vitrine_refusals_total{by="oauth",reason="token_audience"} 1`)
+
+	base := strings.TrimSuffix(r.MCP, "/mcp")
+	for _, path := range []string{"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"} {
+		resp, body := r.do(t, http.MethodGet, base+path, "")
+		require.Equal(t, http.StatusOK, resp.StatusCode, path)
+		require.Contains(t, body, i.URL)
+		require.Contains(t, body, resource)
+	}
+}
+
+func TestOptionalOAuthServesCallersWithoutAToken(t *testing.T) {
+	i := newIssuer(t)
+	r := start(t, whoServer(), append(i.settings(), "--auth-optional", "--auth-tokens-file="+tokensFile(t, "bob's token", "bob"))...)
+	require.Equal(t, "nobody", r.call("who", "{}").text())
+	require.Equal(t, "ann a", r.call("who", "{}", bearer(i.token("ann", "a", resource))).text())
+	require.Equal(t, "bob", r.call("who", "{}", bearer("bob's token")).text(), "static tokens and those of an issuer")
+	require.Equal(t, http.StatusUnauthorized, r.call("who", "{}", bearer("eves-token")).status)
+}
+
+func TestCheckConfigAsksTheIssuer(t *testing.T) {
+	i := newIssuer(t)
+	check := func(args ...string) (string, error) {
+		out := &syncBuffer{}
+		err := service.Run(t.Context(), whoServer(), append(quiet(append(args, "--check-config")...), service.WithStdout(out))...)
+		return out.String(), err
+	}
+	out, err := check(i.settings()...)
+	require.NoError(t, err)
+	require.Equal(t, "ok: the settings, and the files that they name\nok: the metadata and the keys of the issuers\n", out)
+	out, err = check()
+	require.NoError(t, err)
+	require.Equal(t, "ok: the settings, and the files that they name\n", out)
+
+	_, err = check("--oauth-issuer="+i.URL+"/other", "--oauth-resource="+resource)
+	require.ErrorContains(t, err, "issuer "+i.URL+"/other")
+	for want, args := range map[string][]string{
+		"set --oauth-issuer":                           {"--oauth-resource=" + resource},
+		"set --oauth-resource":                         {"--oauth-issuer=" + i.URL},
+		"http is accepted only for a loopback address": {"--oauth-issuer=http://login.example.com", "--oauth-resource=" + resource},
+		"the secret for introspection":                 append(i.settings(), "--oauth-introspection-client=me"),
+	} {
+		_, err := check(args...)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestThePolicyOfAFileDecides(t *testing.T) {
+	rules := filepath.Join(t.TempDir(), "policy.yaml")
+	write := func(text string) { require.NoError(t, os.WriteFile(rules, []byte(text), 0o600)) }
+	write("default: deny\nrules:\n  - name: staff\n    effect: allow\n    when: principal.subject == \"ann\"\n")
+	args := []string{"--policy=" + rules, "--auth-tokens-file=" + tokensFile(t, "ann's token", "ann"), "--auth-optional"}
+	r := start(t, whoServer(), args...)
+	require.Equal(t, "ann", r.call("who", "{}", bearer("ann's token")).text())
+	hidden, unknown := r.call("who", "{}"), r.call("unknown", "{}")
+	require.Equal(t, unknown.status, hidden.status)
+	require.NotNil(t, hidden.Error)
+	_, metrics := r.get(t, "/metrics")
+	require.Contains(t, metrics, `vitrine_policy_decisions_total{effect="allow",rule="staff"} 1`)
+
+	require.NotContains(t, r.stderr.String(), "policy.finding")
+	write("default: deny\nrules:\n  - name: gone\n    effect: allow\n    names: [gone]\n")
+	require.Contains(t, start(t, whoServer(), args...).stderr.String(), "rule=gone")
+
+	dry := start(t, whoServer(), append(args, "--policy-dry-run")...)
+	require.Equal(t, "nobody", dry.call("who", "{}").text())
+
+	write("default: deny\nrules:\n  - name: staff\n    effect: maybe\n")
+	err := service.Run(t.Context(), whoServer(), quiet(args...)...)
+	require.ErrorContains(t, err, "line 3: rule staff")
+}
+
+// Each call has its record, those that are refused too.
+func TestTheAuditOfAProcess(t *testing.T) {
+	dir := t.TempDir()
+	file, key := filepath.Join(dir, "audit.jsonl"), filepath.Join(dir, "key")
+	require.NoError(t, os.WriteFile(key, []byte(base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdeX"))), 0o600))
+	r := start(t, whoServer(), "--audit-file="+file, "--audit-key-file="+key, "--audit-strict",
+		"--auth-tokens-file="+tokensFile(t, "ann's token", "ann"))
+	require.Equal(t, "ann", r.call("who", "{}", bearer("ann's token")).text())
+	require.Equal(t, http.StatusUnauthorized, r.call("who", "{}", bearer("eve's token")).status)
+	r.stop()
+	require.NoError(t, r.wait(t))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	records := strings.Split(strings.TrimSpace(string(text)), "\n")
+	served, refused := 0, 0
+	for _, line := range records {
+		var record map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &record))
+		if record["subject"] == "ann" {
+			served++
+			require.Equal(t, "tools/call", record["operation"])
+			require.Equal(t, "who", record["target"])
+			require.Equal(t, "allow", record["decision"])
+			require.NotEmpty(t, record["outcome"])
+			require.NotEmpty(t, record["trace_id"])
+		}
+		if strings.Contains(line, "token_unknown") {
+			refused++
+		}
+	}
+	require.Equal(t, []int{1, 1}, []int{served, refused}, "%s", text)
+	require.NotContains(t, string(text), "ann's token")
+
+	for want, args := range map[string][]string{
+		"no --audit-file": {"--audit-strict"},
+		"audit: key":      {"--audit-file=" + file, "--audit-key-file=" + dir},
+		"auditfile":       {"--audit-file=" + dir},
+	} {
+		err := service.Run(t.Context(), whoServer(), quiet(args...)...)
+		require.ErrorContains(t, err, want)
+	}
+}
