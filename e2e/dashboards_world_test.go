@@ -3,14 +3,18 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"testing"
+	"time"
 )
 
 // A world is a set of servers with everything that a dashboard shows.
 type world struct {
 	drills []*drill
-	well   *server
-	pipe   *pipe
+	// guarded is one of them, which accepts tokens.
+	guarded *drill
+	well    *server
+	pipe    *pipe
 	// asked is the number of questions of the server to the client on the pipe.
 	asked int
 }
@@ -23,6 +27,7 @@ func newWorld(t *testing.T) *world {
 		"A tool hangs", "A client cancels everything", "A reader does not read", "A handler ignores its context", "A peer vanishes",
 		"Sessions leak", "One tenant floods the server", "Callers are over a rate limit", "The results of a tool grew", "Clients of another version are refused",
 		"A schema rejects everything", "The collector is down",
+		"Everybody gets 401", "One client gets 403", "The issuer is down",
 	} {
 		s, ok := situations()[title]
 		if !ok {
@@ -30,11 +35,14 @@ func newWorld(t *testing.T) *world {
 		}
 		d := begin(t, s)
 		w.drills = append(w.drills, d)
+		if title == "One client gets 403" {
+			w.guarded = d
+		}
 		if title == "A handler ignores its context" {
 			t.Cleanup(func() { d.kill(t) }) // its handlers never return
 		}
 	}
-	w.well = serveHTTP(t, receive(t).env())
+	w.well = serveHTTP(t, receive(t).env(), withArgs("--audit-file", filepath.Join(t.TempDir(), "audit.jsonl")))
 	w.pipe = connect(serveStdio(t))
 	initialize := initializeRequest()
 	initialize.params["capabilities"] = object{"elicitation": object{}}
@@ -66,6 +74,8 @@ func (w *world) provoke(t *testing.T, n int) {
 		w.well.send(t, http.MethodPut, plainHeaders(), "")
 		session := w.well.initialize(t)
 		w.well.send(t, http.MethodDelete, session.headers(), "")
+		w.steal(t)
+		w.expire(t)
 		w.subscribe(t)
 		w.task(t)
 		w.question(t)
@@ -73,10 +83,45 @@ func (w *world) provoke(t *testing.T, n int) {
 	}
 }
 
+// steal ends the session of somebody else, in vain.
+func (w *world) steal(t *testing.T) {
+	t.Helper()
+	d := w.guarded
+	a := d.bearing(t, d.issuer.token(t, nil), initializeRequest())
+	session := &legacySession{server: d.server, id: a.header.Get("Mcp-Session-Id")}
+	h := session.headers()
+	h.Set("Authorization", "Bearer "+d.issuer.token(t, object{"sub": "eve"}))
+	if a := d.send(t, http.MethodDelete, h, ""); a.status != http.StatusNotFound {
+		t.Errorf("somebody else ends a session: %d %s", a.status, a.body)
+	}
+}
+
+// expire opens a subscription that outlives its token.
+func (w *world) expire(t *testing.T) {
+	t.Helper()
+	const ended = "vitrine_auth_streams_ended_total"
+	d := w.guarded
+	before := d.metrics(t).sum(ended)
+	r := listening()
+	h := r.headers()
+	h.Set("Authorization", "Bearer "+d.issuer.token(t, object{"exp": time.Now().Add(2 * time.Second).Unix()}))
+	defer d.begin(t, h, r.frame()).drop()
+	eventually(t, func() error {
+		if d.metrics(t).sum(ended) == before {
+			return fmt.Errorf("the subscription goes on")
+		}
+		return nil
+	})
+}
+
+func listening() request {
+	return request{id: "listen", method: "subscriptions/listen", params: object{"notifications": object{"toolsListChanged": true}}}
+}
+
 // subscribe opens a subscription and disconnects.
 func (w *world) subscribe(t *testing.T) {
 	t.Helper()
-	r := request{id: "listen", method: "subscriptions/listen", params: object{"notifications": object{"toolsListChanged": true}}}
+	r := listening()
 	p := w.well.begin(t, r.headers(), r.frame())
 	w.well.awaitSubscriptions(t, 1)
 	p.drop()

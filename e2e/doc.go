@@ -1,7 +1,7 @@
 // Package e2e has the end-to-end tests: they start the real programs, and use them with
 // common clients (in Go and for Node, alone and behind mcp-remote), a Prometheus server,
-// Jaeger, an OTLP receiver, nginx, and raw frames. It is a module of its own so that its
-// dependencies do not enter the framework's go.mod.
+// Jaeger, an OTLP receiver, nginx, an authorization server, and raw frames. It is a module
+// of its own so that its dependencies do not enter the framework's go.mod.
 //
 //	go test -short .                    what "make test" runs: the programs and clients in Go
 //	go test ./...                       what this machine can run

@@ -89,7 +89,7 @@ func writeNginx(t *testing.T, addr string, backends []*server, changes []string)
 	for i := 0; i < len(changes); i += 2 {
 		unused[changes[i]] = true
 	}
-	for _, name := range []string{"nginx.conf", "mcp_upstreams.conf", "mcp_proxy.conf"} {
+	for _, name := range []string{"nginx.conf", "mcp_upstreams.conf", "mcp_proxy.conf", "mcp_token.conf", "mcp_gateway.conf"} {
 		b, err := os.ReadFile(filepath.Join(nginxDir, name))
 		if err != nil {
 			t.Fatal(err)

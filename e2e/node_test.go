@@ -18,7 +18,7 @@ func node(t *testing.T, suite string) string {
 		t.Fatal(err)
 	}
 	for _, file := range []string{
-		path, "node/node_modules/@modelcontextprotocol/client", "node/node_modules/@modelcontextprotocol/sdk", inspector, mcpRemote,
+		path, "node/node_modules/@modelcontextprotocol/client", "node/node_modules/@modelcontextprotocol/sdk", "node/node_modules/oidc-provider", inspector, mcpRemote,
 	} {
 		if _, err := os.Stat(file); err != nil {
 			needs.Skip(t, suite, "npm packages of e2e/node not installed")

@@ -16,6 +16,8 @@ import (
 type situation struct {
 	args, env []string
 	stdio     bool
+	// issuer: the server accepts tokens of an issuer. {dir} in args is the folder of server.log.
+	issuer bool
 	// down: the collector does not answer.
 	down bool
 	// prepare runs before the first scrape.
@@ -57,6 +59,10 @@ func situations() map[string]situation {
 		"A schema rejects everything": {
 			env: []string{"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true"}, provoke: badArguments,
 		},
+		"Everybody gets 401":  {issuer: true, provoke: wrongAudience},
+		"One client gets 403": {issuer: true, provoke: lackScope},
+		"The issuer is down":  {issuer: true, prepare: stopIssuer, provoke: askStoppedIssuer},
+		"Who did this?":       {issuer: true, args: []string{"--audit-file", "{dir}/audit.jsonl"}, provoke: leaveRecords},
 		"The collector is down": {
 			down: true, args: []string{"--flush-timeout", "1s"}, env: []string{"OTEL_EXPORTER_OTLP_TIMEOUT=100"},
 			provoke: export, during: collect,

@@ -24,7 +24,9 @@ type drill struct {
 	situation
 	prom *prometheus
 	otlp *receiver
-	dir  string // where server.log is
+	dir  string // where server.log and audit.jsonl are
+	// issuer signs tokens, if the situation has one.
+	issuer *issuer
 	// lives are the servers, one after the other, whose logs it reads.
 	lives []*server
 }
@@ -78,7 +80,15 @@ func begin(t *testing.T, s situation) *drill {
 	if s.down {
 		d.otlp.url = "http://" + freeAddress(t)
 	}
-	d.server = d.start(t, s.args...)
+	args := slices.Clone(s.args)
+	if s.issuer {
+		d.issuer = newIssuer(t)
+		args = append(args, "--oauth-issuer", d.issuer.url, "--oauth-resource", resource, "--oauth-scopes", "demo:read")
+	}
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "{dir}", d.dir)
+	}
+	d.server = d.start(t, args...)
 	if s.prepare != nil {
 		s.prepare(t, d)
 	}
@@ -239,7 +249,7 @@ func (d *drill) checkConsole(s step) error {
 	if err := os.WriteFile(filepath.Join(d.dir, "server.log"), []byte(strings.Join(log, "\n")+"\n"), 0o600); err != nil {
 		return err
 	}
-	typed := strings.NewReplacer("127.0.0.1:9464", d.instance(), "http://127.0.0.1:8080/mcp", d.mcp).Replace(s.input)
+	typed := strings.NewReplacer("127.0.0.1:9464", d.instance(), "http://127.0.0.1:8080", strings.TrimSuffix(d.mcp, "/mcp")).Replace(s.input)
 	cmd := exec.Command("sh", "-c", typed)
 	cmd.Dir, cmd.Env = d.dir, cleanEnv()
 	out, err := cmd.CombinedOutput()

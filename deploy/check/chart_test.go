@@ -84,6 +84,20 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"files without slash", Values{"files": Values{"root": "files"}}, "/files/root"},
 		{"two volumes", Values{"files": Values{"volume": Values{"emptyDir": Values{}, "nfs": Values{}}}}, "/files/volume"},
 		{"rules that are none", Values{"prometheusRule": Values{"rules": "monitoring/rules.yml"}}, "no groups of rules"},
+		{"issuer without TLS", Values{"oauth": Values{"issuers": []any{"http://login.example.com"}}}, "/oauth/issuers/0"},
+		{"issuer without resource", Values{"oauth": Values{"issuers": []any{"https://login.example.com"}}}, "oauth.resource: name the URL"},
+		{"scope with a blank", Values{"oauth": Values{"scopes": []any{"a b"}}}, "/oauth/scopes/0"},
+		{"introspection without a secret", Values{"oauth": Values{
+			"issuers": []any{"https://login.example.com"}, "resource": "https://mcp.example.com/mcp",
+			"introspection": Values{"client": "mcp"},
+		}}, "oauth.introspection.secretName"},
+		{"client certificates without TLS", Values{"tls": Values{"clientCASecretName": "ca"}}, "client certificates need TLS"},
+		{"rules twice", Values{"policy": Values{"rules": protectedRules, "configMapName": "rules"}}, "names the rules already"},
+		{"rules that are a path", Values{"policy": Values{"rules": "policy.yaml"}}, "the text has no default"},
+		{"one volume for the record of two pods", Values{"audit": Values{"enabled": true, "volume": Values{
+			"persistentVolumeClaim": Values{"claimName": "audit"},
+		}}}, "several pods would write one file"},
+		{"setting of the audit", Values{"settings": Values{"audit-file": "/tmp/x"}}, "'audit-file' not allowed"},
 		{"legacy pool without route", Values{"legacyPool": Values{"enabled": true}}, "nothing leads to it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -33,12 +33,20 @@ const composeFile = composeDir + "/compose.yaml"
 // this machine.
 func composed(t *testing.T) *types.Project {
 	t.Helper()
-	options, err := cli.NewProjectOptions([]string{filepath.FromSlash(composeFile)}, cli.WithEnvFiles(), cli.WithDotEnv)
+	project := composedWith(t)
+	require.Equal(t, []string{"collector", "grafana", "jaeger", "prometheus", "vitrine"}, project.ServiceNames())
+	return project
+}
+
+// composedWith returns the project with some profiles.
+func composedWith(t *testing.T, profiles ...string) *types.Project {
+	t.Helper()
+	options, err := cli.NewProjectOptions([]string{filepath.FromSlash(composeFile)},
+		cli.WithEnvFiles(), cli.WithDotEnv, cli.WithProfiles(profiles))
 	require.NoError(t, err)
 	project, err := options.LoadProject(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "vitrine", project.Name)
-	require.Equal(t, []string{"collector", "grafana", "jaeger", "prometheus", "vitrine"}, project.ServiceNames())
 	return project
 }
 
@@ -61,10 +69,12 @@ func mounted(t *testing.T, s types.ServiceConfig, target string) string {
 
 // No other machine can reach a service, no file is missing, and no image can change.
 func TestComposeIsLocal(t *testing.T) {
-	project := composed(t)
+	project := composedWith(t, protectedProfile)
 	published := map[string]bool{}
 	for name, s := range project.Services {
-		require.Empty(t, s.NetworkMode, name)
+		if name != protectedProfile { // which is in the network of another service
+			require.Empty(t, s.NetworkMode, name)
+		}
 		require.False(t, s.Privileged, name)
 		for _, p := range s.Ports {
 			require.Equal(t, "127.0.0.1", p.HostIP, "%s: port %s", name, p.Published)
@@ -91,7 +101,7 @@ func TestComposeIsLocal(t *testing.T) {
 			require.Contains(t, project.Services, depends)
 		}
 	}
-	require.Len(t, published, 5)
+	require.Len(t, published, 8)
 }
 
 // The image is built from the Dockerfile that deploy/lint checks, and does not replace the image

@@ -178,6 +178,9 @@ func TestDemonstrationKeepsKeys(t *testing.T) {
 	eachSet(t, func(t *testing.T, all []Manifest) {
 		c := serverContainer(t, all)
 		env, root := envOf(c), containerRoot(t, key)
+		if env["VITRINE_OAUTH_ISSUER"] != "" {
+			return // it answers nobody without a token
+		}
 		require.NoError(t, os.MkdirAll(filepath.Join(root, env["VITRINE_ROOT"]), 0o755))
 		mcp := demonstrated(t, program, root, argsOf(t, c), env)
 		require.Empty(t, tells(t, mcp))

@@ -35,6 +35,7 @@ func parts() []part {
 		}},
 		{"components/autoscaling", autoscalingValues(), []string{"horizontalpodautoscaler.yaml"}},
 		{"components/monitoring", monitoringValues(), []string{"servicemonitor.yaml", "prometheusrule.yaml"}},
+		{"components/protected", protectedValues(), []string{"configmap-policy.yaml"}},
 		{"components/gateway", gatewayValues(), []string{"httproute.yaml", "service-gateway.yaml", "legacy.yaml"}},
 	}
 }
@@ -44,6 +45,27 @@ func autoscalingValues() Values { return Values{"autoscaling": Values{"enabled":
 func monitoringValues() Values {
 	return Values{"serviceMonitor": Values{"enabled": true}, "prometheusRule": Values{"enabled": true}}
 }
+
+// protectedValues are those of a server that serves nobody without a token.
+func protectedValues() Values {
+	return Values{
+		"oauth": Values{
+			"issuers":  []any{"https://login.example.com"},
+			"resource": "https://mcp.example.com/mcp",
+			"scopes":   []any{"files:read"},
+		},
+		"policy": Values{"rules": protectedRules},
+		"audit":  Values{"enabled": true, "keySecretName": "vitrine-audit-key"},
+	}
+}
+
+// protectedRules are the rules to begin with.
+const protectedRules = `default: deny
+rules:
+  - name: known-callers
+    effect: allow
+    when: principal.subject != ""
+`
 
 func gatewayValues() Values {
 	return Values{

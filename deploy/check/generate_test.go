@@ -68,6 +68,7 @@ func TestValuesNeedACommentAndASchema(t *testing.T) {
 func TestKustomizeIsTheChart(t *testing.T) {
 	components := map[string]Values{
 		"autoscaling": autoscalingValues(), "monitoring": monitoringValues(), "gateway": gatewayValues(),
+		"protected": protectedValues(),
 	}
 	all := Values{}
 	for _, values := range components {
@@ -84,7 +85,8 @@ func TestKustomizeIsTheChart(t *testing.T) {
 		{"autoscaling", []string{"autoscaling"}, components["autoscaling"]},
 		{"monitoring", []string{"monitoring"}, components["monitoring"]},
 		{"gateway", []string{"gateway"}, components["gateway"]},
-		{"all", []string{"autoscaling", "monitoring", "gateway"}, all},
+		{"protected", []string{"protected"}, components["protected"]},
+		{"all", []string{"autoscaling", "monitoring", "gateway", "protected"}, all},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := filesys.MakeFsInMemory()

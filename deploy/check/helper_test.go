@@ -91,6 +91,7 @@ func sets(t *testing.T) []set {
 		{"chart", rendered(t, nil)},
 		{"chart with everything", rendered(t, fullValues())},
 		{"chart for one replica", rendered(t, Values{"replicaCount": 1, "stateKeys": Values{"enabled": false}})},
+		{"chart with tokens, rules and a record", rendered(t, accessValues())},
 		{"overlay dev", built(t, "overlays/dev")},
 		{"overlay production", built(t, "overlays/production")},
 	}

@@ -62,7 +62,7 @@ func TestManifestsHaveKnownFieldsOnly(t *testing.T) {
 	})
 	for _, kind := range []string{
 		"Deployment", "Service", "ServiceAccount", "PodDisruptionBudget", "HorizontalPodAutoscaler", "NetworkPolicy",
-		"ServiceMonitor", "PrometheusRule", "HTTPRoute", "Pod", "Namespace",
+		"ServiceMonitor", "PrometheusRule", "HTTPRoute", "Pod", "Namespace", "ConfigMap",
 	} {
 		require.True(t, kinds[kind], kind)
 	}

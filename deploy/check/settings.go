@@ -14,6 +14,9 @@ import (
 // chartSettings are the settings with values of their own in the chart.
 var chartSettings = []string{
 	"addr", "admin-addr", "stdio", "path", "allowed-hosts", "allowed-origins", "state-keys-file", "admin-token-file",
+	"oauth-issuer", "oauth-resource", "oauth-scopes", "oauth-introspection-client", "oauth-introspection-secret-file",
+	"tls-cert", "tls-key", "tls-client-ca", "policy", "policy-dry-run",
+	"audit-file", "audit-max-size", "audit-max-files", "audit-key-file", "audit-strict",
 	"shutdown-delay", "drain-timeout", "cleanup-grace", "hook-grace", "linger-timeout", "flush-timeout",
 }
 
@@ -43,7 +46,7 @@ func freeSettings() (names []string, err error) {
 		}
 	}
 	for _, name := range all {
-		if name != "help" && name != "version" && name != "healthcheck" && !slices.Contains(chartSettings, name) {
+		if name != "help" && name != "version" && name != "healthcheck" && name != "check-config" && !slices.Contains(chartSettings, name) {
 			names = append(names, name)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	cluster "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	route "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	accesslog "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
+	jwt "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	session "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/stateful_session/v3"
 	manager "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -178,6 +179,31 @@ func TestEnvoyLogNamesNoSession(t *testing.T) {
 	for name, value := range fields {
 		require.NotRegexp(t, `(?i)session|%(REQ|RESP)_ALL|HEADERS`, value.GetStringValue(), name)
 	}
+}
+
+// No client can say who it is: Envoy removes the headers in which a gateway would say so, in both ways.
+func TestEnvoyLetsNoClientSayWhoItIs(t *testing.T) {
+	listener := readEnvoy(t).GetStaticResources().GetListeners()[0]
+	proxy := extension(t, listener.GetFilterChains()[0].GetFilters()[0].GetTypedConfig(), &manager.HttpConnectionManager{})
+	removed := proxy.GetRouteConfig().GetRequestHeadersToRemove()
+	require.Subset(t, removed, []string{"forwarded", "x-forwarded-user", "x-forwarded-tenant", "x-forwarded-scopes"})
+
+	text, err := os.ReadFile(repository + "/deploy/envoy/authenticate.yaml")
+	require.NoError(t, err)
+	json, err := yaml.YAMLToJSONStrict(text)
+	require.NoError(t, err)
+	filter := new(manager.HttpFilter)
+	require.NoError(t, protojson.Unmarshal(json, filter))
+	tokens := extension(t, filter.GetTypedConfig(), &jwt.JwtAuthentication{})
+	require.NoError(t, tokens.ValidateAll())
+	provider := tokens.GetProviders()["issuer"]
+	require.NotEmpty(t, provider.GetAudiences(), "a token of another resource would be good")
+	require.False(t, provider.GetForward())
+	for _, c := range provider.GetClaimToHeaders() {
+		require.Contains(t, removed, c.GetHeaderName())
+	}
+	require.Equal(t, "/mcp", tokens.GetRules()[0].GetMatch().GetPath())
+	require.Equal(t, "issuer", tokens.GetRules()[0].GetRequires().GetProviderName())
 }
 
 // checkRetries checks that no request is repeated that a replica may have begun.

@@ -59,7 +59,7 @@ func TestPinAddsDigests(t *testing.T) {
 // images are the images of others that the files of a release name.
 var images = []string{
 	"golang:1.26.8", "prom/prometheus:v3.5.0", "otel/opentelemetry-collector-contrib:0.140.0", "jaegertracing/jaeger:2.13.0",
-	"grafana/grafana:12.3.1", "curlimages/curl:8.11.1",
+	"grafana/grafana:12.3.1", "keycloak/keycloak:26.4.5", "curlimages/curl:8.11.1",
 }
 
 // newMirror starts a registry that has some images, and returns its host and their digests.

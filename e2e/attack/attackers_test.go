@@ -16,10 +16,11 @@ import (
 )
 
 var (
-	floodKind = flag.String("flood", "", "attack as this kind of flood, and run no test")
-	floodHost = flag.String("flood-host", "", "host and port of the server")
-	floodTime = flag.Duration("flood-time", time.Second, "how long")
-	floodRate = flag.Float64("flood-rate", 1000, "requests in a second that the kind load sends")
+	floodKind  = flag.String("flood", "", "attack as this kind of flood, and run no test")
+	floodHost  = flag.String("flood-host", "", "host and port of the server")
+	floodTime  = flag.Duration("flood-time", time.Second, "how long")
+	crowdCalls = flag.String("crowd-calls", "echo", "what the kind crowd calls")
+	floodRate  = flag.Float64("flood-rate", 1000, "requests in a second that the kinds load, pipeline and crowd send")
 )
 
 // attackers say what they have done.
@@ -33,6 +34,11 @@ type attackers struct {
 func (a attackers) String() string {
 	return fmt.Sprintf("%d connections (%d refused, %d at once), %d requests, %d responses, %d connections were full at the end, after %v",
 		a.Connections, a.Refused, a.Held, a.Requests, a.Responses, a.Full, a.Took.Round(time.Millisecond))
+}
+
+// factor is how many times a rate was answered or refused.
+func (a attackers) factor(rate float64) float64 {
+	return float64(a.Responses) / a.Took.Seconds() / rate
 }
 
 // An army is what the attackers share.
@@ -51,13 +57,16 @@ type army struct {
 
 // runFlood attacks, and prints what was done.
 func runFlood() int {
+	if *floodKind == "crowd" {
+		return runCrowd()
+	}
 	began := time.Now()
 	a := &army{
 		s: &target{host: *floodHost}, end: began.Add(*floodTime), ended: make(chan struct{}), open: map[*wire]struct{}{},
 		enough: func() bool { return true },
 	}
 	a.last = a.end.Add(time.Duration(size(int(5*time.Minute), int(patience))))
-	kinds := map[string]func(){"load": a.load, "idle": a.idle, "slow": a.slow, "hangup": a.hangUp, "unknown": a.unknown}
+	kinds := map[string]func(){"load": a.load, "pipeline": a.pipeline, "idle": a.idle, "slow": a.slow, "hangup": a.hangUp, "unknown": a.unknown}
 	attack, ok := kinds[*floodKind]
 	if !ok {
 		fmt.Fprintln(os.Stderr, "no flood", *floodKind)
@@ -83,7 +92,8 @@ func size(longForm, short int) int {
 }
 
 // The numbers of the floods.
-func loaders() int    { return 200 }
+func loaders() int    { return 400 }
+func pipeliners() int { return 200 }
 func idlers() int     { return size(5000, 500) }
 func readers() int    { return size(1000, 200) }
 func hangers() int    { return 500 }
@@ -129,7 +139,7 @@ const stragglers = 200 * time.Millisecond
 
 // dial connects, from one of four addresses; nil if the server does not want it.
 func (a *army) dial(i int) *wire {
-	w, err := a.s.dial(fmt.Sprintf("127.0.0.%d", 66+i%4))
+	w, err := a.s.dial(attackerAddress(i))
 	if err != nil {
 		a.refused.Add(1)
 		time.Sleep(10 * time.Millisecond)
@@ -216,13 +226,46 @@ func (a *army) send(i int, rate float64, limit *atomic.Int64, raw func() string)
 
 const endless = 1 << 62
 
-// load sends many times what the server can answer.
+// load calls at a rate, whether or not earlier calls were answered: each call that is due goes over
+// a connection on which no call waits.
 func (a *army) load() {
+	raw := a.s.rawEcho(1).set("Mcp-Name", "sleep")
+	raw.body = work("").frame(1, true)
+	text := raw.String()
+	began, sent := time.Now(), atomic.Int64{}
+	a.enough = a.holds(loaders())
+	a.each(loaders(), func(i int) {
+		for !a.over() {
+			w := a.dial(i)
+			if w == nil {
+				continue
+			}
+			for err := error(nil); err == nil && !a.over(); {
+				if sent.Add(1) > int64(time.Since(began).Seconds()*(*floodRate)) {
+					sent.Add(-1)
+					time.Sleep(10 * time.Millisecond)
+					continue
+				}
+				a.requests.Add(1)
+				if _, err = io.WriteString(w, text); err == nil {
+					_, err = w.response()
+				}
+				if err == nil {
+					a.responses.Add(1)
+				}
+			}
+			a.close(w)
+		}
+	})
+}
+
+// pipeline sends many times what the server can answer.
+func (a *army) pipeline() {
 	raw := a.s.rawEcho(1).String()
 	var limit atomic.Int64
 	limit.Store(endless)
-	a.enough = a.holds(loaders())
-	a.each(loaders(), func(i int) { a.send(i, *floodRate/float64(loaders()), &limit, func() string { return raw }) })
+	a.enough = a.holds(pipeliners())
+	a.each(pipeliners(), func(i int) { a.send(i, *floodRate/float64(pipeliners()), &limit, func() string { return raw }) })
 }
 
 // idle opens connections and sends nothing, or half a head, over them.

@@ -21,6 +21,9 @@ const (
 	attacker   = "127.0.0.66"
 )
 
+// attackerAddress is one of four addresses of attackers.
+func attackerAddress(i int) string { return fmt.Sprintf("127.0.0.%d", 66+i%4) }
+
 const modernVersion = "2026-07-28"
 
 // A call is a tools/call, or a request with another method.
@@ -100,9 +103,14 @@ type caller struct {
 
 // caller returns a client of the server. name may be "".
 func (s *target) caller(t testing.TB, address, name string) *caller {
+	c := s.client(address, name)
+	t.Cleanup(c.http.CloseIdleConnections)
+	return c
+}
+
+func (s *target) client(address, name string) *caller {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
-	transport := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64, DisableCompression: true}
-	t.Cleanup(transport.CloseIdleConnections)
+	transport := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64, DisableCompression: true, TLSClientConfig: s.tls}
 	return &caller{s: s, name: name, http: &http.Client{Transport: transport}}
 }
 
@@ -128,7 +136,11 @@ func (c *caller) request(ctx context.Context, method string, header http.Header,
 		return nil, err
 	}
 	req.Header = header.Clone()
-	if c.name != "" {
+	switch {
+	case c.name == "":
+	case c.s.identify != nil:
+		c.s.identify(req.Header, c.name)
+	default:
 		req.Header.Set("Authorization", "Bearer "+c.name)
 	}
 	return req, nil

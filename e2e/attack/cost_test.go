@@ -6,12 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
-)
 
-// What one request may take beyond its handler, whatever its bytes are.
-const (
-	maxCPU    = 250 * time.Millisecond
-	maxMemory = 64 << 20 // bytes
+	"github.com/vitrine-mcp/vitrine/e2e/bound"
 )
 
 // A costly is a call whose arguments were made to cost much.
@@ -118,11 +114,11 @@ func TestOneRequestIsCheap(t *testing.T) {
 			}
 			grown := s.memory(t, "VmHWM") - base
 			t.Logf("%v of CPU, an echo %v, %d MiB", spent, floor, grown>>20)
-			if most := 20 * floor; !*long && spent > most || *long && spent > maxCPU {
-				t.Errorf("one request takes %v of CPU; it may take %v here, and %v on a quiet machine", spent, most, maxCPU)
+			if most := bound.LargeRatio * floor; !*long && spent > most || *long && spent > bound.CPU {
+				t.Errorf("one request takes %v of CPU; it may take %v here, and %v on a quiet machine", spent, most, bound.CPU)
 			}
-			if grown > maxMemory {
-				t.Errorf("one request takes %d MiB, and may take %d", grown>>20, maxMemory>>20)
+			if grown > bound.Memory {
+				t.Errorf("one request takes %d MiB, and may take %d", grown>>20, bound.Memory>>20)
 			}
 		})
 	}
@@ -138,7 +134,7 @@ func (s *target) cost(t *testing.T, c *caller, what call) (least time.Duration, 
 		r = c.modern(t, 1, what)
 		s.awaitInFlight(t, "", 0)
 		time.Sleep(20 * time.Millisecond) // what goes on after the answer counts, too
-		if least = min(least, s.cpu(t)-before); least > 20*maxCPU {
+		if least = min(least, s.cpu(t)-before); least > 20*bound.CPU {
 			break
 		}
 	}
@@ -170,7 +166,7 @@ func TestLargeRequestsTogetherAreCheap(t *testing.T) {
 
 // A request of up to 64 KB takes at most 40 times the CPU of an echo of as many bytes.
 func TestASmallRequestCostsWhatItsBytesCost(t *testing.T) {
-	const size, rounds, bound = 60 << 10, 30, 40
+	const size, rounds = bound.SmallBytes, 30
 	s := attacked(t)
 	c := s.caller(t, attacker, "")
 	cost := func(what call, rounds int) time.Duration {
@@ -187,11 +183,11 @@ func TestASmallRequestCostsWhatItsBytesCost(t *testing.T) {
 	for _, attack := range attacks {
 		t.Run(attack.name, func(t *testing.T) {
 			once := cost(attack.what, 1)
-			if once < bound*floor { // not already far too much
+			if once < 20*bound.SmallRatio*floor { // One call is within the noise of a clock of 10 ms, unless it costs very much.
 				once = cost(attack.what, rounds)
 			}
 			t.Logf("%.1f times an echo of %d bytes (%v)", float64(once)/float64(floor), size, floor)
-			if once > bound*floor {
+			if once > bound.SmallRatio*floor {
 				t.Errorf("a request takes %v of CPU, %.0f times an echo", once, float64(once)/float64(floor))
 			}
 		})

@@ -94,11 +94,11 @@ func TestForeignPagesGetNoPermission(t *testing.T) {
 			refused(t, "Content-Type "+contentType, r, http.StatusUnsupportedMediaType)
 		}
 	}
-	for _, site := range []string{"http://evil.example", "null"} {
+	for _, site := range [][2]string{{"Origin", "http://evil.example"}, {"Origin", "null"}, {"Host", "evil.example"}, {"Host", "localhost.evil.example"}} {
 		for _, path := range []string{"/metrics", "/debug/requests", "/debug/pprof/profile?seconds=1", "/debug/flight"} {
-			resp, body, err := s.get(path, "Origin", site)
+			resp, body, err := s.get(path, site[0], site[1])
 			if err != nil || resp.StatusCode != http.StatusForbidden {
-				t.Errorf("a page of %s reads %s: %v %.100s", site, path, err, body)
+				t.Errorf("a page with the %s %s reads %s: %v %.100s", site[0], site[1], path, err, body)
 			}
 		}
 	}

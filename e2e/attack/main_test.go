@@ -65,3 +65,13 @@ func eventually(t *testing.T, check func() error) {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
+
+// writeFile writes a file that lives as long as the test, and returns its path.
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -29,24 +29,6 @@ func (s *target) fits(t *testing.T, what string) {
 	}
 }
 
-// slowReaders sends a request over each of n connections and reads nothing.
-func (s *target) slowReaders(t *testing.T, n int, what call) []*wire {
-	t.Helper()
-	raw := s.rawEcho(1).set("Mcp-Name", what.tool)
-	raw.body = what.frame(1, true)
-	all := make([]*wire, n)
-	for i := range all {
-		all[i] = s.wire(t, fmt.Sprintf("127.0.0.%d", 66+i%4))
-		if tcp, ok := all[i].Conn.(*net.TCPConn); ok {
-			_ = tcp.SetReadBuffer(4 << 10)
-		}
-		if _, err := io.WriteString(all[i], raw.String()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return all
-}
-
 // What waits for readers that do not read has a bound for the process. Others get answers of the
 // same size meanwhile.
 func TestUnreadOutputHasABudget(t *testing.T) {
@@ -59,7 +41,16 @@ func TestUnreadOutputHasABudget(t *testing.T) {
 			s := bounded(t)
 			undisturbed := s.others(t)
 			s.forgetPeak(t)
-			readers := s.slowReaders(t, 60, what)
+			raw := s.rawEcho(1).set("Mcp-Name", what.tool)
+			raw.body = what.frame(1, true)
+			for w := range s.wires(t, 60) {
+				if tcp, ok := w.Conn.(*net.TCPConn); ok {
+					_ = tcp.SetReadBuffer(4 << 10)
+				}
+				if _, err := io.WriteString(w, raw.String()); err != nil {
+					t.Fatal(err)
+				}
+			}
 			time.Sleep(2 * time.Second) // longer than a notification waits
 			modest := s.caller(t, bystanders, "otto")
 			big := call{tool: "big", arguments: `{"bytes":1000000}`}
@@ -68,9 +59,6 @@ func TestUnreadOutputHasABudget(t *testing.T) {
 			}
 			undisturbed()
 			s.fits(t, "60 requests that do not read")
-			for _, w := range readers {
-				w.Close()
-			}
 		})
 	}
 }
@@ -83,13 +71,10 @@ func TestStalledBodiesHaveABudget(t *testing.T) {
 	undisturbed := s.others(t)
 	s.forgetPeak(t)
 	raw := s.rawEcho(1)
-	raw.body = call{tool: "echo", arguments: `{"text":"` + strings.Repeat("x", 64<<10) + `"}`}.frame(1, true)
+	raw.body = echo(strings.Repeat("x", 64<<10)).frame(1, true)
 	text := raw.String()
 	var refused atomic.Int64
-	var wires []*wire
-	for i := range 3000 {
-		w := s.wire(t, fmt.Sprintf("127.0.0.%d", 66+i%4))
-		wires = append(wires, w)
+	for w := range s.wires(t, 3000) {
 		_, _ = io.WriteString(w, text[:len(text)-1])
 		go func() {
 			if r, err := w.response(); err == nil && r.limit() == "max_body_bytes_pending" {
@@ -107,9 +92,6 @@ func TestStalledBodiesHaveABudget(t *testing.T) {
 		t.Error("no body was refused")
 	}
 	t.Logf("%d of 3000 bodies were refused", refused.Load())
-	for _, w := range wires {
-		w.Close()
-	}
 }
 
 // Connections that have carried a large message are no larger than others for long.
@@ -118,29 +100,20 @@ func TestIdleConnectionsFitIntoTheMemory(t *testing.T) {
 	s := bounded(t)
 	undisturbed := s.others(t)
 	s.forgetPeak(t)
-	flat := s.rawEcho(1)
-	flat.body = call{tool: "echo", arguments: `{"text":"` + strings.Repeat("x", 20_000) + `"}`}.frame(1, true)
-	deep := s.rawEcho(1)
+	flat, deep := s.rawEcho(1), s.rawEcho(1)
+	flat.body = echo(strings.Repeat("x", 20_000)).frame(1, true)
 	deep.body = strings.Repeat("[", 9900) + strings.Repeat("]", 9900)
 	n := size(5000, 1500)
-	var wires []*wire
-	for i := range n {
-		w := s.wire(t, fmt.Sprintf("127.0.0.%d", 66+i%4))
-		wires = append(wires, w)
-		raw := flat
-		if i%2 == 1 {
-			raw = deep
-		}
-		if _, err := io.WriteString(w, raw.String()); err != nil {
+	texts, next := []string{flat.String(), deep.String()}, 0
+	for w := range s.wires(t, n) {
+		if _, err := io.WriteString(w, texts[next]); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.response(); err != nil {
 			t.Fatal(err)
 		}
+		next = 1 - next
 	}
 	undisturbed()
 	s.fits(t, fmt.Sprint(n, " idle connections"))
-	for _, w := range wires {
-		w.Close()
-	}
 }

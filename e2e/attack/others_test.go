@@ -27,6 +27,9 @@ func (s *target) others(t *testing.T) (undisturbed func()) {
 			t.Errorf("a modern call of another caller: %d %s", r.status, r.body)
 		}
 		fresh := s.caller(t, bystanders, "")
+		if s.identify != nil {
+			fresh.name = "otto" // everybody must say who they are
+		}
 		fresh.initialize(t)
 		if r := fresh.legacy(t, 1, echo); r.text() != "still here" {
 			t.Errorf("a new session: %d %s", r.status, r.body)

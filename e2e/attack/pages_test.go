@@ -25,6 +25,9 @@ func (s *target) get(path string, header ...string) (*http.Response, string, err
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
+	if host := req.Header.Get("Host"); host != "" {
+		req.Host = host
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, "", err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"strings"
@@ -85,6 +86,17 @@ func (s *target) wire(t *testing.T, from string) *wire {
 	}
 	t.Cleanup(func() { w.Close() })
 	return w
+}
+
+// wires connects n times from the addresses of attackers, one connection after the other is handled.
+func (s *target) wires(t *testing.T, n int) iter.Seq[*wire] {
+	return func(yield func(*wire) bool) {
+		for i := range n {
+			if !yield(s.wire(t, attackerAddress(i))) {
+				return
+			}
+		}
+	}
 }
 
 func (s *target) dial(from string) (*wire, error) {

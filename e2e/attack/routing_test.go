@@ -49,3 +49,41 @@ func TestConflictingRoutingHeadersAreRefused(t *testing.T) {
 	}
 	undisturbed()
 }
+
+// An argument that a proxy reads in a header must be that of the body, in the modern era, in which
+// clients send it.
+func TestConflictingArgumentHeadersAreRefused(t *testing.T) {
+	t.Parallel()
+	s := attacked(t)
+	undisturbed := s.others(t)
+	eu := s.rawEcho(1).set("Mcp-Name", "regional")
+	eu.body = call{tool: "regional", arguments: `{"region":"eu"}`}.frame(1, true)
+	none := s.rawEcho(1).set("Mcp-Name", "regional")
+	none.body = call{tool: "regional"}.frame(1, true)
+	attacks := map[string]rawRequest{
+		"another region":                 eu.with("Mcp-Param-Region: us"),
+		"another region, encoded":        eu.with("Mcp-Param-Region: =?base64?dXM=?="),
+		"the region, badly encoded":      eu.with("Mcp-Param-Region: =?base64?ZXU?="),
+		"the region in capitals":         eu.with("Mcp-Param-Region: EU"),
+		"two regions":                    eu.with("Mcp-Param-Region: eu").with("Mcp-Param-Region: us"),
+		"two regions, the good one last": eu.with("Mcp-Param-Region: us").with("Mcp-Param-Region: eu"),
+		"the same region twice":          eu.with("Mcp-Param-Region: eu").with("mcp-param-region: eu"),
+		"regions in a list":              eu.with("Mcp-Param-Region: eu, us"),
+		"no region":                      eu,
+		"an empty region":                eu.with("Mcp-Param-Region: "),
+		"an underscore":                  eu.with("Mcp-Param_Region: eu"),
+		"a region that the body lacks":   none.with("Mcp-Param-Region: eu"),
+	}
+	for name, raw := range attacks {
+		all := s.exchange(t, raw.String())
+		if len(all) != 1 || all[0].status != http.StatusBadRequest || all[0].Result != nil || all[0].code() != codeHeaderMismatch {
+			t.Errorf("%s: %+v", name, all)
+		}
+	}
+	for _, good := range []string{"Mcp-Param-Region: eu", "mcp-param-region: =?base64?ZXU=?="} {
+		if all := s.exchange(t, eu.with(good).String()); len(all) != 1 || all[0].text() != "in eu" {
+			t.Errorf("%s is refused: %+v", good, all)
+		}
+	}
+	undisturbed()
+}

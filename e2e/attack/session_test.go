@@ -145,6 +145,46 @@ func TestNothingReachesAnotherSession(t *testing.T) {
 	undisturbed()
 }
 
+// A session that its client has ended stays ended, whatever is replayed of it.
+func TestEndedSessionsStayEnded(t *testing.T) {
+	t.Parallel()
+	s := attacked(t)
+	undisturbed := s.others(t)
+	ann := s.caller(t, attacker, "ann")
+	ann.initialize(t)
+	asking := ann.openStream(t, http.MethodPost, ann.sessionHeader(), call{tool: "ask"}.frame(1, false))
+	question := asking.next(t)
+	if r := ann.must(t, http.MethodDelete, ann.sessionHeader(), ""); r.status != http.StatusNoContent {
+		t.Fatalf("DELETE: %d %s", r.status, r.body)
+	}
+	s.awaitInFlight(t, "ask", 0)
+	before := s.admitted(t)
+	resume := ann.sessionHeader()
+	resume.Set("Last-Event-Id", asking.lastID)
+	resume.Set("Accept", "text/event-stream")
+	for name, use := range map[string]struct {
+		method, body string
+		header       http.Header
+	}{
+		"a call":         {http.MethodPost, echo("x").frame(1, false), ann.sessionHeader()},
+		"an answer":      {http.MethodPost, `{"jsonrpc":"2.0","id":` + string(question.ID) + `,"result":{"action":"accept","content":{"ok":true}}}`, ann.sessionHeader()},
+		"a cancel":       {http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, ann.sessionHeader()},
+		"the handshake":  {http.MethodPost, initializeFrame, ann.sessionHeader()},
+		"its end":        {http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized","params":{}}`, ann.sessionHeader()},
+		"a stream":       {http.MethodGet, "", ann.sessionHeader()},
+		"a resumption":   {http.MethodGet, "", resume},
+		"another DELETE": {http.MethodDelete, "", ann.sessionHeader()},
+	} {
+		if r := ann.must(t, use.method, use.header, use.body); r.status != http.StatusNotFound || r.Result != nil {
+			t.Errorf("%s in an ended session: %d %s", name, r.status, r.body)
+		}
+	}
+	if after := s.admitted(t); after != before {
+		t.Errorf("%d requests were admitted in an ended session", after-before)
+	}
+	undisturbed()
+}
+
 // A modern request has no session: a cancel by POST, whatever it says, cancels nobody's call.
 func TestModernCancelsReachNobody(t *testing.T) {
 	t.Parallel()

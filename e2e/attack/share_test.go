@@ -203,6 +203,43 @@ func TestAFullServerIsNotReady(t *testing.T) {
 	ready(http.StatusOK)
 }
 
+// One caller with as many subscriptions as it can open leaves room for those of others.
+func TestSubscriptionsOfOneCallerLeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
+	s := attacked(t, "--max-subscriptions", "64")
+	undisturbed := s.others(t)
+	listen := call{method: "subscriptions/listen", params: `"notifications":{"toolsListChanged":true}`}
+	raw := s.rawEcho(1).set("Mcp-Method", listen.method).without("Mcp-Name")
+	raw.body = listen.frame(1, true)
+	refused := 0
+	for range 100 {
+		w := s.wire(t, attacker)
+		if _, err := io.WriteString(w, raw.String()); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(w.in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode == http.StatusOK {
+			continue // the stream stays open
+		}
+		body, err := io.ReadAll(resp.Body)
+		if r := decoded(resp, body); err != nil || r.limit() != "max_subscriptions" {
+			t.Errorf("%v %d %s", err, r.status, r.body)
+		}
+		refused++
+	}
+	if refused < 100-64 {
+		t.Errorf("%d of 100 subscriptions were refused, and 64 may be open", refused)
+	}
+	late := s.caller(t, bystanders, "olga").openStream(t, http.MethodPost, listen.header(), listen.frame(1, true))
+	if first := late.next(t); late.status != http.StatusOK || first.Error != nil {
+		t.Errorf("the subscription of another caller: %d %+v", late.status, first)
+	}
+	undisturbed()
+}
+
 // The results of one caller's tasks do not push out those of another.
 func TestTasksOfOneCallerPushOutNobodyElse(t *testing.T) {
 	t.Parallel()

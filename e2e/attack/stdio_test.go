@@ -72,6 +72,27 @@ func (s *target) endsInOrder(t *testing.T) {
 	}
 }
 
+// A client that does not read, and then closes the input of its server, does not keep it alive: the
+// server does not wait until it can write.
+func TestAClientThatDoesNotReadKeepsNoServerAlive(t *testing.T) {
+	t.Parallel()
+	s := onPipes(t, "--write-timeout", "10m")
+	go io.Copy(io.Discard, s.stderr)
+	for id := range 20 { // 20 MB, of which the pipe takes 64 KiB
+		frame := call{tool: "big", arguments: `{"bytes":1000000}`}.frame(id, true)
+		if _, err := io.WriteString(s.stdin, frame+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(300 * time.Millisecond) // until the server waits for the pipe
+	s.stdin.Close()
+	select {
+	case <-s.ended:
+	case <-time.After(patience):
+		t.Error("the server lives on without its client")
+	}
+}
+
 // Frames that never end, and a flood of broken ones, end the connection and not more.
 func TestBrokenFramesOnPipesEnd(t *testing.T) {
 	t.Parallel()

@@ -2,8 +2,11 @@ package attack
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +30,10 @@ type target struct {
 	state *os.ProcessState // valid then
 
 	credential string // for the admin listener, or ""
+	stopped    bool   // the test has ended the server itself
+
+	identify func(header http.Header, name string) // says who calls; nil is a bearer token that is the name
+	tls      *tls.Config                           // of clients; nil if the server does not speak TLS
 
 	stdin  io.WriteCloser // of a server on stdio
 	stdout io.ReadCloser
@@ -114,13 +121,17 @@ func (s *target) findEndpoints(t *testing.T) {
 		s.mcp, s.admin = mcp[1], admin[1]
 		return nil
 	})
-	s.host, _, _ = strings.Cut(strings.TrimPrefix(s.mcp, "http://"), "/")
+	u, err := url.Parse(s.mcp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.host = u.Host
 }
 
 // The addresses of a server, in its log or in the text that it prints instead.
 var (
-	mcpAddress   = regexp.MustCompile(`\bmcp"?[:=\s]+"?(http://[^"\s]+)`)
-	adminAddress = regexp.MustCompile(`\b(?:admin|console)"?[:=\s]+"?(http://[^"\s/]+)`)
+	mcpAddress   = regexp.MustCompile(`\bmcp"?[:=\s]+"?(https?://[^"\s]+)`)
+	adminAddress = regexp.MustCompile(`\b(?:admin|console)"?[:=\s]+"?(https?://[^"\s/]+)`)
 )
 
 // alive reports whether the process runs.
@@ -135,9 +146,10 @@ func (s *target) alive() bool {
 
 // end checks what must be true after every attack.
 func (s *target) end(t *testing.T) {
-	if t.Failed() {
+	if t.Failed() || s.stopped {
 		return
 	}
+	s.stopped = true
 	if !s.alive() {
 		t.Errorf("the server has died:\n%s", s.log.tail(4000))
 		return

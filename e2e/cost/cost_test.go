@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/e2e/bound"
 )
 
 var (
@@ -24,14 +26,14 @@ var (
 	payload = flag.String("payload", "", "measure the payload in this file, for the targets of -only")
 )
 
-// Bounds on what a request costs.
+// Bounds on what a request costs, beside those of package bound.
 const (
-	maxRatio = 40       // of CPU and of memory to those of an echo of as many bytes
-	maxSmall = 60 << 10 // bytes of a payload for which the ratio must hold
-	maxLarge = 4<<20 - 1<<10
-	// What a message of 4 MiB may take: about 250 ms, and 96 MiB more than its echo. These are the
-	// bytes that it allocates; less than 64 MiB of them are there at once, because what grows doubles.
-	maxLargeRatio = 25
+	maxRatio = bound.SmallRatio // of CPU and of memory to those of an echo of as many bytes
+	maxSmall = bound.SmallBytes // of a payload for which the ratio must hold
+	maxLarge = 4<<20 - 1<<10    // bytes
+	fewBytes = 1 << 20          // what a request may allocate, however small it is: a validation begins with some
+	// maxLargeBytes is what a message of 4 MiB may allocate beyond its echo. Less than 64 MiB of that
+	// is there at once, because what grows doubles.
 	maxLargeBytes = 96 << 20
 )
 
@@ -62,6 +64,8 @@ type hunt struct {
 	tries int
 }
 
+func newHunt(t target) *hunt { return &hunt{target: t, best: make([][]candidate, len(sizes))} }
+
 func (h *hunt) all() []candidate { return slices.Concat(h.best...) }
 
 // keep keeps a candidate if it is among the costliest.
@@ -91,6 +95,7 @@ type searcher struct {
 	*meter
 	mutator
 	tb    testing.TB
+	dir   string // of the payloads that are reported
 	hunts []*hunt
 }
 
@@ -99,10 +104,10 @@ func newSearcher(tb testing.TB) *searcher {
 		*seed = rand.Uint64()
 	}
 	tb.Logf("seed %d", *seed)
-	s := &searcher{meter: newMeter(tb), mutator: mutator{rand.New(rand.NewPCG(*seed, 1))}, tb: tb}
+	s := &searcher{meter: newMeter(tb), mutator: mutator{rand.New(rand.NewPCG(*seed, 1))}, tb: tb, dir: os.TempDir()}
 	for _, t := range targets() {
 		if strings.Contains(t.name, *only) {
-			s.hunts = append(s.hunts, &hunt{target: t, best: make([][]candidate, len(sizes))})
+			s.hunts = append(s.hunts, newHunt(t))
 		}
 	}
 	slices.SortFunc(s.hunts, func(a, b *hunt) int { return strings.Compare(a.name, b.name) })
@@ -112,8 +117,24 @@ func newSearcher(tb testing.TB) *searcher {
 // measured returns a payload with its cost for a target.
 func (s *searcher) measured(t target, payload string, rounds int) candidate {
 	r := t.request(payload)
-	c, echo := s.measure(r, rounds), s.echoOf(r.size())
-	return candidate{payload, float64(c.cpu) / float64(echo.cpu), float64(c.bytes) / float64(echo.bytes)}
+	c, echo := s.measure(r, rounds), s.echoOf(r)
+	return t.candidate(payload, c, echo)
+}
+
+// argumentBytes is the default of max_argument_bytes.
+const argumentBytes = 48 << 20
+
+// candidate compares a payload with an echo. Arguments that become a Go value have a limit of their own,
+// so their memory is compared with that: what an empty row takes depends on its Go type.
+func (t target) candidate(payload string, c, echo cost) candidate {
+	memory := float64(c.bytes) / float64(echo.bytes)
+	if t.name == typedArguments {
+		memory = min(memory, float64(c.bytes)/argumentBytes*maxRatio)
+	}
+	if c.bytes <= fewBytes {
+		memory = min(memory, maxRatio)
+	}
+	return candidate{payload, float64(c.cpu) / float64(echo.cpu), memory}
 }
 
 // try measures a payload and keeps it if it costs much.
@@ -135,10 +156,14 @@ func (s *searcher) try(h *hunt, payload string) {
 // and reports a finding.
 func (s *searcher) confirm(h *hunt, payload string) candidate {
 	c, echo := s.both(h.request(payload), 10)
-	found := candidate{payload, float64(c.cpu) / float64(echo.cpu), float64(c.bytes) / float64(echo.bytes)}
-	if found.score() > maxRatio {
-		s.report(h, payload, fmt.Sprintf("%.0f × the CPU of an echo of as many bytes (%v), %.0f × its memory (%d KiB); at most %d × is allowed",
-			found.cpu, c.cpu, found.bytes, c.bytes>>10, maxRatio))
+	found := h.candidate(payload, c, echo)
+	most := float64(maxRatio)
+	if h.name == typedArguments {
+		most = bound.DecodedRatio
+	}
+	if found.score() > most {
+		s.report(h, payload, fmt.Sprintf("%.0f × the CPU of an echo of as many bytes (%v), %.0f × its memory (%d KiB); at most %.0f × is allowed",
+			found.cpu, c.cpu, found.bytes, c.bytes>>10, most))
 	}
 	return found
 }
@@ -146,6 +171,7 @@ func (s *searcher) confirm(h *hunt, payload string) candidate {
 // both measures a request and an echo of as many bytes in turn.
 func (s *searcher) both(r request, rounds int) (c, echo cost) {
 	other := echoRequest(max(r.size()-echoRequest(0).size(), 0))
+	other.wire = r.wire
 	c.cpu, echo.cpu = time.Hour, time.Hour
 	for range rounds {
 		a, b := s.round(r), s.round(other)
@@ -155,7 +181,7 @@ func (s *searcher) both(r request, rounds int) (c, echo cost) {
 }
 
 func (s *searcher) report(h *hunt, payload, what string) {
-	file := filepath.Join(os.TempDir(), fmt.Sprintf("cost-%s-%d", strings.Map(fileName, h.name), len(payload)))
+	file := filepath.Join(s.dir, fmt.Sprintf("cost-%s-%d", strings.Map(fileName, h.name), len(payload)))
 	require.NoError(s.tb, os.WriteFile(file, []byte(payload), 0o600))
 	s.tb.Errorf("%s: %s: %d bytes, HTTP %d, in %s: %.200q", h.name, what, len(payload), s.status, file, payload)
 }
@@ -177,13 +203,18 @@ func (s *searcher) enlarge(h *hunt, payload string) {
 		}
 		payload = next
 	}
+	s.tryLarge(h, payload)
+}
+
+// tryLarge checks the bounds of a large message.
+func (s *searcher) tryLarge(h *hunt, payload string) {
 	h.tries++
 	r := h.request(payload)
-	if c, echo := s.round(r), s.echoOf(r.size()); c.cpu <= maxLargeRatio*echo.cpu && c.bytes <= maxLargeBytes+echo.bytes {
+	if c, echo := s.round(r), s.echoOf(r); c.cpu <= bound.LargeRatio*echo.cpu && c.bytes <= maxLargeBytes+echo.bytes {
 		return
 	}
 	c, echo := s.both(r, 5)
-	if c.cpu > maxLargeRatio*echo.cpu || c.bytes > maxLargeBytes+echo.bytes {
+	if c.cpu > bound.LargeRatio*echo.cpu || c.bytes > maxLargeBytes+echo.bytes {
 		s.report(h, payload, fmt.Sprintf("%v of CPU and %d MiB, and its echo takes %v and %d MiB", c.cpu, c.bytes>>20, echo.cpu, echo.bytes>>20))
 	}
 }
@@ -203,15 +234,39 @@ func TestNoRequestCostsMoreThanItsBytes(t *testing.T) {
 		s.again(*payload)
 		return
 	}
+	s.plant()
+	s.run(time.Now().Add(*search))
+	s.summary()
+}
+
+// plant tries the seeds of all targets, as they are and grown: costly sizes are not found by chance.
+func (s *searcher) plant() {
 	for _, h := range s.hunts {
 		for _, seed := range h.seeds {
 			s.try(h, seed)
+			for _, grown := range h.grown(seed, h.most) {
+				s.try(h, grown)
+			}
+			if h.name != typedArguments && *search < longSearch {
+				continue
+			}
+			for _, grown := range h.grown(seed, maxLarge) {
+				s.tryLarge(h, grown)
+			}
 		}
-		for size := len(h.seeds[0]); size < h.most; size *= 4 { // costly sizes are not found by chance
+		for size := len(h.seeds[0]); size < h.most; size *= 4 {
 			s.try(h, s.mutate(h.json, pick(s.mutator, h.seeds), h.seeds, size))
 		}
 	}
-	for end := time.Now().Add(*search); time.Now().Before(end); {
+}
+
+// longSearch is how long a search is that tries large messages of all seeds, and not only those that
+// become Go values.
+const longSearch = time.Minute
+
+// run searches until a time.
+func (s *searcher) run(end time.Time) {
+	for time.Now().Before(end) {
 		h := pick(s.mutator, s.hunts)
 		parents := h.all()
 		var others []string
@@ -226,7 +281,6 @@ func TestNoRequestCostsMoreThanItsBytes(t *testing.T) {
 		}
 		s.try(h, s.mutate(h.json, parent, others, pick(s.mutator, sizes)*h.most/maxSmall))
 	}
-	s.summary()
 }
 
 // again measures the payload of an earlier finding.
@@ -260,4 +314,28 @@ func (s *searcher) summary() {
 		worst := h.worst()
 		s.tb.Logf("%-45s %5d tries, at most %4.1f × CPU, %4.1f × memory: %6d bytes: %.60q", h.name, h.tries, worst.cpu, worst.bytes, len(worst.payload), worst.payload)
 	}
+}
+
+// complaints has what a search reports.
+type complaints struct {
+	testing.TB
+	found []string
+}
+
+func (c *complaints) Errorf(format string, args ...any) {
+	c.found = append(c.found, fmt.Sprintf(format, args...))
+}
+
+// The search finds a tool whose handler takes a time that grows with the square of its arguments.
+func TestSearchFindsWhatCostsTooMuch(t *testing.T) {
+	s := newSearcher(t)
+	c := &complaints{TB: t}
+	s.tb, s.dir = c, t.TempDir()
+	s.hunts = []*hunt{newHunt(target{"pairs", true, []string{"[1,2]"}, maxSmall, call("pairs")})}
+	for end := time.Now().Add(time.Minute); len(c.found) == 0 && time.Now().Before(end); {
+		s.run(time.Now().Add(100 * time.Millisecond))
+	}
+	require.NotEmpty(t, c.found)
+	require.Contains(t, c.found[0], "the CPU of an echo")
+	t.Logf("after %d tries: %s", s.hunts[0].tries, c.found[0])
 }

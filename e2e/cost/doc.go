@@ -7,11 +7,13 @@
 // A target is one place for bytes from outside: the arguments of a tool with a costly schema, a whole
 // message, a URI for templates, a cursor, a header, a token. The search changes the payloads that have
 // cost most so far, and keeps what costs more (mutate_test.go). The server runs in this process, and
-// is called without a network, so that what is measured is its own cost (meter_test.go).
+// is called without a network, so that what is measured is its own cost (meter_test.go). It
+// authenticates its callers and trusts a proxy, and requests of the legacy era are of a session. The
+// targets that vary how many headers there are go through net/http (wire_test.go).
 //
-// The bounds (cost_test.go) are ratios to an echo of as many bytes, so that they hold on any machine:
-// 40 times its CPU and 40 times its memory for requests of up to 64 KiB. A message of 4 MiB may take
-// 25 times the CPU of its echo, which is about 250 ms, and allocate 96 MiB more.
+// The bounds are ratios to an echo of as many bytes, so that they hold on any machine: 40 times its CPU
+// and 40 times its memory for requests of up to 60 KiB. A message of 4 MiB may take 20 times the CPU of
+// its echo, which is about 250 ms, and allocate 96 MiB more. Package bound has what the attacks check too.
 //
 // A finding is printed with its target, and written to a file that -payload reads again.
 package cost

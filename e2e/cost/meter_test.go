@@ -4,8 +4,12 @@ package cost
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"iter"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"runtime"
@@ -16,19 +20,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 // A meter measures what requests cost a server in this process.
 type meter struct {
+	tb      testing.TB
 	handler http.Handler
 	base    *http.Request
 	body    strings.Reader
 	header  http.Header
 	status  int
 	bytes   int
-	echoes  []echoCost // by size
+	session string // of the legacy era
+	wire    wire
+	echoes  map[bool][]echoCost // by size; of requests over a connection, and of others
 }
 
 // A cost is what one request takes.
@@ -43,25 +51,50 @@ type echoCost struct {
 }
 
 // newMeter returns a meter of a server with everything that the targets need. Telemetry is on and
-// the log is written, as in production.
+// the log is written, as in production. The server authenticates its callers, and all of them come
+// through a proxy that it trusts, so that it reads what only such a server reads.
 func newMeter(tb testing.TB) *meter {
 	tel, err := telemetry.New()
 	require.NoError(tb, err)
-	srv := server.New("cost", "1", server.WithTelemetry(tel), server.WithLogger(slog.New(slog.NewJSONHandler(io.Discard, nil))))
+	srv := server.New("cost", "1", server.WithTelemetry(tel), server.WithLogger(slog.New(slog.NewJSONHandler(io.Discard, nil))),
+		server.WithAuthenticator(auth.AuthenticatorFunc(bearer)))
 	addTools(srv)
 	addResources(srv)
 	tb.Cleanup(func() { require.NoError(tb, srv.Shutdown(context.Background())) })
-	m := &meter{handler: srv.Handler(), header: http.Header{}}
+	m := &meter{tb: tb, handler: srv.Handler(server.WithTrustedProxies("127.0.0.1")), header: http.Header{}, echoes: map[bool][]echoCost{}}
 	ctx := context.WithValue(context.Background(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}))
 	m.base, err = http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1:8080/mcp", nil)
 	require.NoError(tb, err)
 	m.base.RemoteAddr, m.base.Body = "127.0.0.1:5555", io.NopCloser(&m.body)
+	m.wire.listen(tb, m.handler)
+	m.openSession()
 	for size := 1 << 8; size <= maxLarge; size *= 2 {
 		r := echoRequest(size)
-		m.measure(r, 3) // fills pools
-		m.echoes = append(m.echoes, echoCost{r.size(), m.measure(r, 5)})
+		for _, r.wire = range []bool{false, true} {
+			m.measure(r, 3) // fills pools
+			m.echoes[r.wire] = append(m.echoes[r.wire], echoCost{r.size(), m.measure(r, 5)})
+		}
 	}
 	return m
+}
+
+// bearer is an authenticator. The token is the name of the principal.
+func bearer(_ context.Context, caller *auth.Caller) (*auth.Principal, error) {
+	scheme, token, _ := strings.Cut(http.Header(caller.Header).Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return nil, errors.New("no token")
+	}
+	return &auth.Principal{Issuer: "https://issuer.example", Subject: token}, nil
+}
+
+// openSession opens the session of the legacy requests.
+func (m *meter) openSession() {
+	r := legacy(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"cost","version":"1"}}}`)
+	m.serve(r)
+	m.session = m.header.Get(sessionHeader)
+	require.NotEmpty(m.tb, m.session)
+	m.serve(legacy(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+	require.Equal(m.tb, http.StatusAccepted, m.status)
 }
 
 // echoRequest returns the call of a tool that returns a text of so many bytes.
@@ -71,9 +104,19 @@ func echoRequest(size int) request {
 
 // serve gives one request to the server.
 func (m *meter) serve(r request) {
+	if r.wire {
+		m.status = m.wire.send(m.tb, m.text(r))
+		return
+	}
 	req := *m.base
-	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
-	for name, value := range r.header {
+	if r.method != "" {
+		ctx, cancel := context.WithTimeout(req.Context(), streamTime)
+		defer cancel()
+		req = *req.WithContext(ctx)
+		req.Method = r.method
+	}
+	req.Header = http.Header{}
+	for name, value := range m.headers(r) {
 		req.Header.Set(name, value)
 	}
 	m.body.Reset(r.body)
@@ -81,6 +124,41 @@ func (m *meter) serve(r request) {
 	m.status, m.bytes = 0, 0
 	clear(m.header)
 	m.handler.ServeHTTP(m, &req)
+}
+
+// streamTime is how long a stream is open that a request has opened.
+const streamTime = time.Millisecond
+
+// headers yields the headers of a request, with those that it needs and does not have itself.
+func (m *meter) headers(r request) iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		all := map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+			"Authorization": "Bearer cost", "X-Forwarded-For": "192.0.2.1"}
+		if _, ok := r.header["Forwarded"]; ok {
+			delete(all, "X-Forwarded-For") // or the other one is not read
+		}
+		if r.legacy && m.session != "" {
+			all[sessionHeader] = m.session
+		}
+		maps.Copy(all, r.header)
+		for name, value := range all {
+			value = strings.ReplaceAll(value, sessionMark, m.session)
+			if !yield(name, value) {
+				return
+			}
+		}
+	}
+}
+
+// text returns a request as it is sent over a connection.
+func (m *meter) text(r request) string {
+	var b strings.Builder
+	b.WriteString("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n")
+	for name, value := range m.headers(r) {
+		b.WriteString(name + ": " + value + "\r\n")
+	}
+	fmt.Fprintf(&b, "%sContent-Length: %d\r\n\r\n%s", r.lines, len(r.body), r.body)
+	return b.String()
 }
 
 func (m *meter) Header() http.Header              { return m.header }
@@ -120,12 +198,13 @@ func (m *meter) round(r request) cost {
 }
 
 // echoOf returns what an echo of as many bytes takes.
-func (m *meter) echoOf(size int) cost {
+func (m *meter) echoOf(r request) cost {
+	size, echoes := r.size(), m.echoes[r.wire]
 	i := 1
-	for i < len(m.echoes)-1 && m.echoes[i].size < size {
+	for i < len(echoes)-1 && echoes[i].size < size {
 		i++
 	}
-	low, high := m.echoes[i-1], m.echoes[i]
+	low, high := echoes[i-1], echoes[i]
 	part := float64(max(size, low.size)-low.size) / float64(high.size-low.size)
 	return cost{low.cpu + time.Duration(part*float64(high.cpu-low.cpu)), low.bytes + uint64(part*float64(int64(high.bytes)-int64(low.bytes)))}
 }

@@ -55,6 +55,31 @@ var atoms = []string{
 // units are parts of strings.
 var units = []string{"a", "z-", "é", `\u0061`, `\ud83d\ude00`, `\\`, "(", "(a|b)*", "[a-z]", "x{9}", "1.", "9", "::", "/", "~1", "%41", "{a}", "@", ".a", " ", "-", "ab", "a1"}
 
+// grown returns a JSON payload with the items of each of its arrays again and again, up to so many
+// bytes.
+func (t target) grown(payload string, most int) (all []string) {
+	if !t.json {
+		return nil
+	}
+	for _, at := range spans(payload) {
+		if array, ok := repeatItems(payload[at.from:at.to], most-len(payload)+at.to-at.from); ok {
+			all = append(all, payload[:at.from]+array+payload[at.to:])
+		}
+	}
+	return all
+}
+
+// repeatItems returns an array with its items again and again, up to so many bytes. It returns false for
+// another value, and for an array without items.
+func repeatItems(value string, most int) (string, bool) {
+	if len(value) <= len("[]") || value[0] != '[' {
+		return value, false
+	}
+	items := value[1 : len(value)-1]
+	more := max(most-len(value), 0) / (len(items) + 1)
+	return "[" + items + strings.Repeat(","+items, more) + "]", true
+}
+
 // A span is where a value stands in a text.
 type span struct{ from, to int }
 
@@ -107,8 +132,13 @@ func (m mutator) value(payload string, others []string, most int) string {
 // changed returns another value for an old one.
 func (m mutator) changed(old, payload string, others []string, most int) string {
 	used := len(payload)
-	switch m.IntN(9) {
+	switch m.IntN(10) {
 	case 0:
+		return pick(m, atoms)
+	case 9: // its items again and again
+		if grown, ok := repeatItems(old, len(old)+1+m.IntN(max(most-used, 1))); ok {
+			return grown
+		}
 		return pick(m, atoms)
 	case 1: // a value from elsewhere
 		from := pick(m, others)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -27,13 +28,23 @@ type target struct {
 type request struct {
 	header map[string]string
 	body   string
+	method string // "" is POST; another one may open a stream
+	legacy bool   // it is of the session
+	wire   bool   // it is sent over a connection
+	lines  string // more headers of a request over a connection, with line ends
 }
+
+const (
+	sessionHeader = "Mcp-Session-Id"
+	// sessionMark stands for the id of the session, which is another one in each run.
+	sessionMark = "{session}"
+)
 
 func (r request) size() (n int) {
 	for name, value := range r.header {
 		n += len(name) + len(value)
 	}
-	return n + len(r.body)
+	return n + len(r.lines) + len(r.body)
 }
 
 // modern returns a request of the modern era. name is for the header Mcp-Name.
@@ -42,16 +53,17 @@ func modern(method, name, params string) request {
 	if params != "" {
 		params = "," + params
 	}
-	r := request{map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method},
-		fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s%s}}`, method, meta, params)}
+	r := request{header: map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method},
+		body: fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s%s}}`, method, meta, params)}
 	if name != "" {
 		r.header["Mcp-Name"] = name
 	}
 	return r
 }
 
+// legacy returns a request of the session.
 func legacy(body string) request {
-	return request{map[string]string{"Mcp-Protocol-Version": "2025-11-25"}, body}
+	return request{header: map[string]string{"Mcp-Protocol-Version": "2025-11-25"}, body: body, legacy: true}
 }
 
 func quoted(text string) string {
@@ -138,6 +150,18 @@ func addTools(srv *server.Server) {
 		answer, _, err := server.ElicitForm[question](call, "q", "what?")
 		return answer.Text, err
 	})
+	// No target of the search: it takes more than a request may.
+	server.AddTool(srv, server.Tool{Name: "pairs"}, func(_ context.Context, _ *server.Call, in struct {
+		Value []int `json:"value"`
+	}) (string, error) {
+		sum := 0
+		for _, a := range in.Value {
+			for _, b := range in.Value {
+				sum += a ^ b
+			}
+		}
+		return fmt.Sprint(sum), nil
+	})
 	for name, defs := range schemas {
 		addSchema(srv, name, "", defs)
 	}
@@ -180,13 +204,18 @@ func addResources(srv *server.Server) {
 		})
 }
 
+// call returns calls of a tool with a payload as its value.
+func call(tool string) func(string) request {
+	return func(payload string) request {
+		return modern(mcp.MethodToolsCall, toolName(tool), fmt.Sprintf(`"name":%q,"arguments":{"value":%s}`, toolName(tool), payload))
+	}
+}
+
+// typedArguments is the target whose payloads become Go values.
+const typedArguments = "typed arguments"
+
 // targets returns all targets.
 func targets() (all []target) {
-	call := func(tool string) func(string) request {
-		return func(payload string) request {
-			return modern(mcp.MethodToolsCall, toolName(tool), fmt.Sprintf(`"name":%q,"arguments":{"value":%s}`, toolName(tool), payload))
-		}
-	}
 	for name := range schemas {
 		all = append(all, target{"schema " + name, true, valueSeeds, maxSmall, call(name)})
 	}
@@ -203,7 +232,7 @@ func targets() (all []target) {
 func messageTargets() []target {
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	return []target{
-		{"typed arguments", true, []string{`{"text":"a b"}`, `{"tags":["a","b"],"rows":[{"id":1,"name":"x"}]}`, `{"named":{"a":"b"},"deep":{"deeper":{"row":{"id":2.0,"name":""}}}}`, `{"bytes":"YQ=="}`, `{"wide":[{},{},{}]}`, `{"any":[{"a":1},[]]}`}, maxSmall,
+		{typedArguments, true, []string{`{"text":"a b"}`, `{"tags":["a","b"],"rows":[{"id":1,"name":"x"}]}`, `{"named":{"a":"b"},"deep":{"deeper":{"row":{"id":2.0,"name":""}}}}`, `{"bytes":"YQ=="}`, `{"wide":[{},{},{}]}`, `{"any":[{"a":1},[]]}`}, maxSmall,
 			func(payload string) request {
 				return modern(mcp.MethodToolsCall, "typed", `"name":"typed","arguments":`+payload)
 			}},
@@ -214,9 +243,7 @@ func messageTargets() []target {
 		}},
 		{"message", true, []string{ping, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, `[` + ping + `]`}, maxSmall, legacy},
 		{"batch", true, []string{"[" + ping + "," + ping + "]", `[1,2]`}, maxSmall, func(payload string) request {
-			r := legacy(payload)
-			r.header["Mcp-Protocol-Version"] = "2025-03-26"
-			return r
+			return request{header: map[string]string{"Mcp-Protocol-Version": "2025-03-26"}, body: payload} // without the session, which is of another version
 		}},
 		{"answers", true, []string{`{"q":{"action":"accept","content":{"text":"a"}}}`}, maxSmall, func(payload string) request {
 			return modern(mcp.MethodToolsCall, "asking", `"name":"asking","inputResponses":`+payload)
@@ -265,12 +292,13 @@ func tokenTargets() (all []target) {
 	return all
 }
 
-// headerTargets are about the values of headers.
+// headerTargets are about headers: the values of those that the server reads, and how many there are.
 func headerTargets() (all []target) {
+	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	for name, seed := range map[string]string{
-		"Mcp-Session-Id": "AAAAAAAAAAAAAAAAAAAAAA", "Accept": "application/json, text/event-stream;q=0.5", "Content-Type": "application/json; charset=utf-8",
-		"Last-Event-Id": "1_AAAA", "Traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "Tracestate": "a=1,b=2",
-		"Baggage": "a=1;p=2,b=%20", "Authorization": "Bearer a.b.c", "Mcp-Name": "=?base64?ZWNobw==?=", "Mcp-Method": "tools/call",
+		sessionHeader: sessionMark, "Accept": "application/json, text/event-stream;q=0.5", "Content-Type": "application/json; charset=utf-8",
+		"Traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "Tracestate": "a=1,b=2",
+		"Baggage": "a=1;p=2,b=%20", "Authorization": "Bearer cost", "Mcp-Name": "=?base64?ZWNobw==?=", "Mcp-Method": "tools/call",
 		"Mcp-Protocol-Version": "2026-07-28", "Origin": "http://127.0.0.1:8080", "Forwarded": "for=1.2.3.4;proto=https", "X-Forwarded-For": "1.2.3.4, 5.6.7.8",
 		"Accept-Encoding": "gzip, br;q=0.1", "User-Agent": "a/1 (b)",
 	} {
@@ -279,17 +307,66 @@ func headerTargets() (all []target) {
 			if old {
 				era = "legacy"
 			}
-			all = append(all, target{"header " + name + " " + era, false, []string{seed}, 16 << 10, func(payload string) request {
+			all = append(all, target{"header " + name + " " + era, false, []string{seed}, maxHeaderBytes, func(payload string) request {
 				r := modern(mcp.MethodToolsCall, "echo", `"name":"echo","arguments":{"text":"x"}`)
 				if old {
-					r = legacy(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+					r = legacy(ping)
 				}
 				r.header[name] = strings.Map(printable, payload)
 				return r
 			}})
 		}
 	}
-	return all
+	return append(all,
+		target{"header Last-Event-Id", false, []string{"1_AAAA", sessionMark + "_1"}, maxHeaderBytes, func(payload string) request {
+			r := legacy("")
+			r.method, r.header["Last-Event-Id"] = http.MethodGet, strings.Map(printable, payload)
+			return r
+		}},
+		target{"headers of a session", true, headerSeeds, maxHeaderBytes, func(payload string) request {
+			r := legacy(ping)
+			r.wire, r.lines = true, headerLines(payload)
+			return r
+		}},
+		target{"headers of a call", true, headerSeeds, maxHeaderBytes, func(payload string) request {
+			r := modern(mcp.MethodToolsCall, "echo", `"name":"echo","arguments":{"text":"x"}`)
+			r.wire, r.lines = true, headerLines(payload)
+			return r
+		}})
+}
+
+// headerSeeds are headers: a member is one, or as many as its value has items.
+var headerSeeds = []string{`{"a":"b","x-a":1}`, `{"Mcp-Name":["echo","echo"]}`, `{"Forwarded":["for=1.2.3.4","for=5.6.7.8"]}`,
+	`{"X-Forwarded-For":["1.2.3.4, 5.6.7.8"]}`, `{"Mcp-Param-A":"x","Mcp-Param-B":"y"}`, `{"Tracestate":["a=1","b=2"],"Baggage":["a=1"]}`, `{"Accept":["a/b"],"Cookie":["a=b; c=d"]}`}
+
+// headerLines returns the headers that a JSON text stands for.
+func headerLines(payload string) string {
+	var b strings.Builder
+	dec := jsontext.NewDecoder(strings.NewReader(payload), jsontext.AllowDuplicateNames(true))
+	name := "x"
+	for {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return b.String()
+		}
+		kind, count := dec.StackIndex(dec.StackDepth())
+		switch text := token.String(); {
+		case strings.ContainsRune("{}[]", rune(token.Kind())):
+			continue
+		case kind == '{' && count%2 == 1 && dec.StackDepth() > 0:
+			name = strings.Map(letter, text)
+		default:
+			b.WriteString(name + ": " + strings.Map(printable, text) + "\r\n")
+		}
+	}
+}
+
+// letter replaces what net/http does not let into the name of a header.
+func letter(c rune) rune {
+	if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' {
+		return c
+	}
+	return '_'
 }
 
 // printable drops what net/http does not let into a header.

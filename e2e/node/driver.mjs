@@ -3,6 +3,8 @@
 //   driver.mjs client modern|auto|legacy http <url>
 //   driver.mjs client modern|auto|legacy stdio <command> [argument]...
 //   driver.mjs sdk legacy http|stdio ...
+//   driver.mjs client|sdk <mode> oauth <url> [URL of the client's metadata]
+//                                               over HTTP, with access tokens as the server demands
 //
 // Each line of input is a command and each line of output is what has happened, both
 // JSON. Commands carry an id, which comes back with their outcome, a result or an error:
@@ -30,6 +32,7 @@
 //
 // The programs in ../peers speak the same language.
 import { createInterface } from 'node:readline';
+import { Applicant } from './oauth.mjs';
 
 const [packageName, mode, transportName, ...target] = process.argv.slice(2);
 
@@ -43,12 +46,13 @@ const capabilities = { elicitation: {}, sampling: {}, roots: { listChanged: true
 // load hides how the two packages differ.
 async function load() {
   if (packageName === 'client') {
-    const { Client, StreamableHTTPClientTransport, LOG_LEVEL_META_KEY } = await import('@modelcontextprotocol/client');
+    const { Client, StreamableHTTPClientTransport, UnauthorizedError, LOG_LEVEL_META_KEY } = await import('@modelcontextprotocol/client');
     const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
     const versionNegotiation = { mode: mode === 'modern' ? { pin: '2026-07-28' } : mode };
     const client = new Client(info, { capabilities, versionNegotiation });
     return {
-      client, StreamableHTTPClientTransport, StdioClientTransport,
+      client, StreamableHTTPClientTransport, StdioClientTransport, UnauthorizedError,
+      finishAuth: (transport, callback) => transport.finishAuth(callback),
       logLevelKey: LOG_LEVEL_META_KEY,
       callTool: (params, options) => client.callTool(params, options),
       onRequest: (method, handler) => client.setRequestHandler(method, handler),
@@ -59,6 +63,7 @@ async function load() {
   const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
   const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
   const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js');
+  const { UnauthorizedError } = await import('@modelcontextprotocol/sdk/client/auth.js');
   const types = await import('@modelcontextprotocol/sdk/types.js');
   const schemas = {
     'elicitation/create': types.ElicitRequestSchema,
@@ -68,7 +73,8 @@ async function load() {
   const client = new Client(info, { capabilities });
   let version;
   return {
-    client, StreamableHTTPClientTransport, StdioClientTransport,
+    client, StreamableHTTPClientTransport, StdioClientTransport, UnauthorizedError,
+    finishAuth: (transport, callback) => transport.finishAuth(callback.get('code')),
     callTool: (params, options) => client.callTool(params, undefined, options),
     onRequest: (method, handler) => client.setRequestHandler(schemas[method], handler),
     // This client tells its transport the version, and nobody else.
@@ -121,12 +127,31 @@ for (const [method, answering] of Object.entries(answers)) {
 }
 client.fallbackNotificationHandler = async ({ method, params }) => say({ event: 'notified', method, params });
 
-const transport = transportName === 'http'
-  ? new peer.StreamableHTTPClientTransport(new URL(target[0]))
-  : new peer.StdioClientTransport({ command: target[0], args: target.slice(1), env: { ...process.env }, stderr: 'inherit' });
-peer.watch?.(transport);
-try {
+const applicant = transportName === 'oauth' ? new Applicant(target[1]) : undefined;
+let transport;
+async function connect() {
+  transport = transportName === 'stdio'
+    ? new peer.StdioClientTransport({ command: target[0], args: target.slice(1), env: { ...process.env }, stderr: 'inherit' })
+    : new peer.StreamableHTTPClientTransport(new URL(target[0]), { authProvider: applicant });
+  peer.watch?.(transport);
   await client.connect(transport);
+}
+
+// authorized does something again once its user has been to the authorization server.
+async function authorized(attempt) {
+  try {
+    return await attempt();
+  } catch (error) {
+    if (!(applicant && error instanceof peer.UnauthorizedError)) {
+      throw error;
+    }
+  }
+  await peer.finishAuth(transport, applicant.callback());
+  return attempt();
+}
+
+try {
+  await authorized(connect);
 } catch (error) {
   say({ event: 'failed', error: describe(error) });
   process.exit(1);
@@ -154,7 +179,7 @@ const commands = {
       options.onprogress = p => say({ id, progress: p });
     }
     try {
-      return await peer.callTool({ name, arguments: args, _meta: meta }, options);
+      return await authorized(() => peer.callTool({ name, arguments: args, _meta: meta }, options));
     } finally {
       calls.delete(id);
     }

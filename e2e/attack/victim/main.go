@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/vitrine-mcp/vitrine/audit"
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
@@ -18,22 +19,33 @@ import (
 )
 
 func main() {
-	var folder string
+	var folder, auditPipe string
+	var auditStrict bool
+	var auditLog *audit.Log
 	err := service.RunFunc(context.Background(), mcp.Implementation{Name: "victim", Version: "1.0.0"},
 		func(_ context.Context, env *service.Env) (*server.Server, error) {
-			srv, err := env.NewServer(server.WithTasks(server.Tasks{}), server.WithAuthenticator(auth.AuthenticatorFunc(byName)))
+			var err error
+			if auditLog, err = openAudit(auditPipe, auditStrict); err != nil {
+				return nil, err
+			}
+			srv, err := env.NewServer(server.WithTasks(server.Tasks{}), server.WithAuthenticator(auth.AuthenticatorFunc(byName)),
+				server.WithAudit(auditLog))
 			if err != nil {
 				return nil, err
 			}
 			addTools(srv)
 			addCostlyTools(srv)
 			addTemplates(srv)
+			addHidden(srv)
 			return srv, addFiles(srv, folder)
 		},
 		service.WithCommand("victim"),
 		service.WithFlags(func(flags *flag.FlagSet) {
 			flags.StringVar(&folder, "folder", "", "`folder` of the files that are resources")
+			flags.StringVar(&auditPipe, "audit-pipe", "", "`path` of a pipe for the audit")
+			flags.BoolVar(&auditStrict, "audit-pipe-strict", false, "refuse calls without a place for their record")
 		}))
+	closeAudit(auditLog)
 	if err != nil {
 		log.Fatal(err)
 	}

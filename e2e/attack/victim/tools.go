@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
@@ -21,8 +24,9 @@ type textInput struct {
 }
 
 type sleepInput struct {
-	MS       int64 `json:"ms"`
-	Stubborn bool  `json:"stubborn,omitempty"`
+	MS       int64  `json:"ms"`
+	Stubborn bool   `json:"stubborn,omitempty"`
+	Text     string `json:"text,omitempty"` // the result, instead of "slept"
 }
 
 type payInput struct {
@@ -32,6 +36,13 @@ type payInput struct {
 type consent struct {
 	OK bool `json:"ok"`
 }
+
+type regionalInput struct {
+	Region string `json:"region"`
+}
+
+// regionalSchema has an argument that clients repeat in the header Mcp-Param-Region.
+const regionalSchema = `{"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}, "required": ["region"]}`
 
 // addTools adds the tools of an honest server.
 func addTools(srv *server.Server) {
@@ -51,6 +62,10 @@ func addTools(srv *server.Server) {
 	server.AddTool(srv, server.Tool{Name: "paid"}, func(context.Context, *server.Call, none) (string, error) {
 		return fmt.Sprint(payments.Load()), nil
 	})
+	server.AddTool(srv, server.Tool{Name: "regional", InputSchema: jsontext.Value(regionalSchema)},
+		func(_ context.Context, _ *server.Call, in regionalInput) (string, error) {
+			return "in " + in.Region, nil
+		})
 	server.AddTool(srv, server.Tool{Name: "job", Task: server.TaskRequired, Deadline: longest}, job)
 }
 
@@ -58,7 +73,7 @@ func sleep(ctx context.Context, _ *server.Call, in sleepInput) (string, error) {
 	if in.Stubborn {
 		ctx = context.WithoutCancel(ctx)
 	}
-	return "slept", wait(ctx, time.Duration(in.MS)*time.Millisecond)
+	return cmp.Or(in.Text, "slept"), wait(ctx, time.Duration(in.MS)*time.Millisecond)
 }
 
 // wait waits for a time and returns the cause if the call is cancelled first.

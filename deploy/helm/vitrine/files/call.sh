@@ -1,10 +1,19 @@
-# Calls the server at $URL in both eras, for helm test. Needs curl.
+# Calls the server at $URL in both eras, for helm test. Needs curl. With $PROTECTED it has no token, and
+# must be refused.
 set -eu
 
 post() {
-	curl -fsS --max-time 10 -H 'Content-Type: application/json' \
+	curl -fsS --max-time 10 ${OPTIONS:-} -H 'Content-Type: application/json' \
 		-H 'Accept: application/json, text/event-stream' "$@" "$URL"
 }
+
+if [ -n "${PROTECTED:-}" ]; then
+	echo "without a token: 401"
+	curl -sS --max-time 10 ${OPTIONS:-} -D - -o /dev/null -H 'Content-Type: application/json' \
+		-H 'Accept: application/json, text/event-stream' -d '{}' "$URL" | tr -d '\r' |
+		grep -i '^www-authenticate: .*resource_metadata='
+	exit
+fi
 
 echo "modern: tools/list"
 post -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/list' -d '{

@@ -127,6 +127,9 @@ spec:
             - name: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
               value: {{ . | quote }}
             {{- end }}
+            {{- with include "vitrine.accessEnv" . }}
+            {{- . | trim | nindent 12 }}
+            {{- end }}
             {{- with .Values.env }}
             {{- toYaml . | nindent 12 }}
             {{- end }}
@@ -135,23 +138,33 @@ spec:
               containerPort: 8080
             - name: admin
               containerPort: 9464
+          {{- $tls := .Values.tls.secretName }}
           {{- with .Values.probes }}
           startupProbe:
             httpGet:
               path: /livez
               port: admin
+              {{- if $tls }}
+              scheme: HTTPS
+              {{- end }}
             periodSeconds: 1
             failureThreshold: {{ .startupSeconds }}
           readinessProbe:
             httpGet:
               path: /readyz
               port: admin
+              {{- if $tls }}
+              scheme: HTTPS
+              {{- end }}
             periodSeconds: {{ .readinessSeconds }}
             failureThreshold: 2
           livenessProbe:
             httpGet:
               path: /livez
               port: admin
+              {{- if $tls }}
+              scheme: HTTPS
+              {{- end }}
             periodSeconds: {{ .livenessSeconds }}
             timeoutSeconds: 5
             failureThreshold: 3
@@ -163,7 +176,8 @@ spec:
             readOnlyRootFilesystem: true
             capabilities:
               drop: [ALL]
-          {{- if or .Values.stateKeys.enabled .Values.adminToken.secretName .Values.files.root }}
+          {{- $access := include "vitrine.accessVolumes" . | fromYaml }}
+          {{- if or .Values.stateKeys.enabled .Values.adminToken.secretName .Values.files.root $access.volumes }}
           volumeMounts:
             {{- if .Values.stateKeys.enabled }}
             - name: state-keys
@@ -180,8 +194,11 @@ spec:
               mountPath: {{ . | quote }}
               readOnly: true
             {{- end }}
+            {{- with $access.mounts }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
           {{- end }}
-      {{- if or .Values.stateKeys.enabled .Values.adminToken.secretName .Values.files.root }}
+      {{- if or .Values.stateKeys.enabled .Values.adminToken.secretName .Values.files.root $access.volumes }}
       volumes:
         {{- if .Values.stateKeys.enabled }}
         # Without the Secret, or without this key in it, the pod does not start, and its
@@ -207,6 +224,9 @@ spec:
         {{- if .Values.files.root }}
         - name: files
           {{- toYaml (.Values.files.volume | default (dict "emptyDir" dict)) | nindent 10 }}
+        {{- end }}
+        {{- with $access.volumes }}
+        {{- toYaml . | nindent 8 }}
         {{- end }}
       {{- end }}
       {{- with .Values.nodeSelector }}

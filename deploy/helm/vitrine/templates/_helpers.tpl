@@ -108,6 +108,7 @@ the least limits need, 158 MiB: the server reads the limit then, takes the least
 
 {{/* What the schema cannot say. */}}
 {{- define "vitrine.check" -}}
+{{- include "vitrine.checkAccess" . -}}
 {{- if not .Values.stateKeys.enabled -}}
 {{- if or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1) .Values.legacyPool.enabled -}}
 {{- fail "several replicas need the same state keys: leave stateKeys.enabled true and make the Secret, or set replicaCount: 1 without autoscaling and legacyPool" -}}

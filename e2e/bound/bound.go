@@ -1,0 +1,22 @@
+// Package bound has what one request may cost a server. The attacks check it with a server of their own,
+// the search of package cost in its own process.
+package bound
+
+import "time"
+
+// What one request of any size may take beyond its handler, on a machine that does nothing else.
+const (
+	CPU    = 250 * time.Millisecond
+	Memory = 64 << 20 // bytes that are there at once
+)
+
+// CPU time depends on the machine. These are the most that a request may take in CPU times of an echo of
+// as many bytes: a request of up to SmallBytes, and one of up to 4 MiB, for which it is about CPU.
+const (
+	SmallRatio = 40
+	SmallBytes = 60 << 10
+	LargeRatio = 20
+	// DecodedRatio is SmallRatio for arguments that become Go values of type any. Each empty list of
+	// two bytes becomes a value of its own there, and the decoder of package json makes it.
+	DecodedRatio = 60
+)
