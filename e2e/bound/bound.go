@@ -19,4 +19,7 @@ const (
 	// DecodedRatio is SmallRatio for arguments that become Go values of type any. Each empty list of
 	// two bytes becomes a value of its own there, and the decoder of package json makes it.
 	DecodedRatio = 60
+	// LargeDecodedRatio is LargeRatio for such arguments. Fast machines echo 4 MiB in 7 ms, and then it
+	// is about CPU, too.
+	LargeDecodedRatio = 40
 )

@@ -210,11 +210,15 @@ func (s *searcher) enlarge(h *hunt, payload string) {
 func (s *searcher) tryLarge(h *hunt, payload string) {
 	h.tries++
 	r := h.request(payload)
-	if c, echo := s.round(r), s.echoOf(r); c.cpu <= bound.LargeRatio*echo.cpu && c.bytes <= maxLargeBytes+echo.bytes {
+	var most time.Duration = bound.LargeRatio
+	if h.name == typedArguments {
+		most = bound.LargeDecodedRatio
+	}
+	if c, echo := s.round(r), s.echoOf(r); c.cpu <= most*echo.cpu && c.bytes <= maxLargeBytes+echo.bytes {
 		return
 	}
 	c, echo := s.both(r, 5)
-	if c.cpu > bound.LargeRatio*echo.cpu || c.bytes > maxLargeBytes+echo.bytes {
+	if c.cpu > most*echo.cpu || c.bytes > maxLargeBytes+echo.bytes {
 		s.report(h, payload, fmt.Sprintf("%v of CPU and %d MiB, and its echo takes %v and %d MiB", c.cpu, c.bytes>>20, echo.cpu, echo.bytes>>20))
 	}
 }
