@@ -171,6 +171,9 @@ func TestUnitAllocationsAreBounded(t *testing.T) {
 			before := memoryInUse()
 			tt.units(r)
 			took := (memoryInUse() - before) / n
+			for tries := 0; took > tt.may && tries < 10; tries++ { // a goroutine that still runs keeps a large stack
+				took = (memoryInUse() - before) / n
+			}
 			t.Logf("%d bytes of %d", took, tt.may)
 			require.LessOrEqual(t, took, tt.may)
 			require.Greater(t, took, tt.may/8)
