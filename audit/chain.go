@@ -16,7 +16,7 @@ import (
 
 // A chain ties each line to the one before it: a line ends with its number, the code of the line
 // before it, and its own code, which is the HMAC-SHA256 of everything before. Without the
-// key nobody can change, insert, remove or reorder a line unnoticed. What was cut off at the end is
+// key, lines cannot be changed, inserted, removed or reordered unnoticed. What was cut off at the end is
 // found by a head, the number and the code of the last line, that was published elsewhere.
 type chain struct {
 	mac  hash.Hash // nil without a key

@@ -5,8 +5,8 @@
 //
 // A log never delays what it records: records wait in bounded queues, and those for which there is no
 // place are lost and counted, in [Log.Stats] and in a record of their own. A strict log refuses calls
-// instead. Refusals of callers that nobody knows are counted together, so that nobody can fill the
-// records from outside.
+// instead. Refusals of unknown callers are counted together, so that strangers cannot fill the
+// records.
 //
 // With a key the lines form a chain of keyed hashes, and a [Verifier] finds out whether lines were
 // changed, inserted, moved, removed or cut off.

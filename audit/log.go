@@ -164,8 +164,8 @@ func (l *Log) add(r *Record, reserved bool) {
 }
 
 // AddRefusal counts a refusal of a caller that is not known: by stage, reason (Record.Reason), network
-// (of Record.Address) and minute. The record of the minute says how many there were. So nobody can
-// fill the records from outside.
+// (of Record.Address) and minute. The record of the minute says how many there were. So strangers
+// cannot fill the records.
 func (l *Log) AddRefusal(r Record) {
 	if l != nil {
 		l.refusals.add(&r)

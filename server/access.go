@@ -50,7 +50,7 @@ type caller struct {
 	transport, address, client, version string
 }
 
-// callerOf describes who has sent a message. sess may be nil.
+// callerOf describes the sender of a message. sess may be nil.
 func (a *access) callerOf(in *session.Inbound, sess *session.Session) *caller {
 	c := &caller{}
 	if in.Conn != nil {

@@ -135,7 +135,7 @@ func (l *listener) mayKnow(of string) bool {
 	}
 }
 
-// checkChanges changes everything, and checks who is told.
+// checkChanges changes everything, and checks which listeners are told.
 func checkChanges(w *ruledWorld, listeners []*listener) {
 	for _, l := range listeners {
 		l.told() // of the new rules

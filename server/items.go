@@ -7,7 +7,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/auth"
 )
 
-// Items returns what is registered at the moment, whoever may see it: tools, prompts, resources,
+// Items returns what is registered at the moment, with what policies hide: tools, prompts, resources,
 // templates, and methods of the program. It is for the check of the rules of a policy.
 func (s *Server) Items() (items []auth.Item) {
 	add := func(to *target, more func(*auth.Item)) {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// The header of a proxy that says who calls is nothing on other connections: whoever sends it is a caller
-// without a name, and learns nothing of the header.
+// The header in which a trusted proxy names the caller is ignored on other connections: a caller that
+// sends it has no name, and learns nothing of the header.
 func TestForgedNamesOfProxies(t *testing.T) {
 	t.Parallel()
 	s := attacked(t, "--auth-proxy-header", "X-Forwarded-User", "--auth-proxy-scopes-header", "X-Forwarded-Scopes", "--trusted-proxies", bystanders)

@@ -173,8 +173,8 @@ func TestWrongTokensGetOneAnswer(t *testing.T) {
 	}
 }
 
-// refusedFor checks what the metrics say of refused tokens. A token that is no JWT is unknown to whoever
-// is asked last.
+// refusedFor checks what the metrics say of refused tokens. A token that is no JWT is
+// unknown to the authenticator that is asked last.
 func (s *target) refusedFor(t *testing.T, want map[string]float64) {
 	t.Helper()
 	m, all, wanted := s.metrics(t), 0.0, 0.0

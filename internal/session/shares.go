@@ -59,7 +59,7 @@ func (c *Conn) caller() share.Key {
 	return share.KeyOf(c.Principal, share.AddrOf(c.RemoteAddr))
 }
 
-// CallerOf returns the record of who has sent a message, with a reference that the caller of CallerOf
+// CallerOf returns the record of the sender of a message, with a reference that the caller of CallerOf
 // must release. s may be nil. The transport may have let go of the message.
 func (c *Core) CallerOf(in *Inbound, s *Session) *share.Caller {
 	if s != nil {
@@ -68,7 +68,7 @@ func (c *Core) CallerOf(in *Inbound, s *Session) *share.Caller {
 	return c.Caller(in.Conn)
 }
 
-// HoldCaller returns the record of who has sent the request, with a reference that its caller must
+// HoldCaller returns the record of the sender of the request, with a reference that its caller must
 // release. The request may be over.
 func (r *Request) HoldCaller() *share.Caller { return r.core.CallerOf(r.Inbound, r.session) }
 

@@ -42,7 +42,7 @@ func (v *Validator) Usage() share.Usage { return v.large.Usage() }
 
 // A Sender is a message whose values are validated.
 type Sender interface {
-	// HoldCaller returns the record of who has sent the message, with a reference that its caller
+	// HoldCaller returns the record of the sender of the message, with a reference that its caller
 	// must release.
 	HoldCaller() *share.Caller
 }
