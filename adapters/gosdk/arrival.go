@@ -38,8 +38,16 @@ func (a *Adapter) arrivalOf(method string, req sdk.Request) arrival {
 	}
 	if raw, ok := m.exchange.Take(method); ok {
 		m.id, m.params, m.bytes = raw.ID, raw.Params, raw.Bytes
-	} else if params := req.GetParams(); params != nil {
-		m.params, _ = json.Marshal(params) // decoded params can be encoded
+	} else {
+		m.params = reencoded(req)
 	}
 	return m
+}
+
+// reencoded encodes the params that the SDK has decoded.
+func reencoded(req sdk.Request) (params []byte) {
+	if decoded := req.GetParams(); decoded != nil {
+		params, _ = json.Marshal(decoded) // what was decoded can be encoded
+	}
+	return params
 }

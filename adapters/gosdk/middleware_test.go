@@ -3,6 +3,7 @@ package gosdk_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -307,4 +308,40 @@ func (bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	req.Header.Set("Authorization", "Bearer token")
 	return http.DefaultTransport.RoundTrip(req)
+}
+
+// Of two members with one name the SDK takes the last one. Policies are asked about the tool that it
+// calls.
+func TestPolicyDecidesAboutWhatIsCalled(t *testing.T) {
+	w := newWorld(t, middleware.Authorize(nil, identity.PolicyFunc(func(_ context.Context, _ *identity.Principal, op *identity.Operation) identity.Decision {
+		if op.Name == "panic" {
+			return identity.Decision{Effect: identity.Deny}
+		}
+		return identity.Decision{Effect: identity.Allow}
+	})))
+	here, there := sdk.NewInMemoryTransports()
+	session, err := w.server.Connect(t.Context(), w.adapter.Transport(here), nil)
+	require.NoError(t, err)
+	client, err := there.Connect(t.Context())
+	require.NoError(t, err)
+	defer func() {
+		require.NoError(t, client.Close())
+		_ = session.Wait()
+	}()
+	ask := func(id float64, method, params string) string {
+		t.Helper()
+		asked, err := jsonrpc.MakeID(id)
+		require.NoError(t, err)
+		require.NoError(t, client.Write(t.Context(), &jsonrpc.Request{ID: asked, Method: method, Params: json.RawMessage(params)}))
+		answer, err := client.Read(t.Context())
+		require.NoError(t, err)
+		data, err := jsonrpc.EncodeMessage(answer)
+		require.NoError(t, err)
+		return string(data)
+	}
+	ask(1, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"tester","version":"1"}}`)
+	require.NoError(t, client.Write(t.Context(), &jsonrpc.Request{Method: "notifications/initialized"}))
+	for i, params := range []string{`{"name":"panic"}`, `{"name":"add","name":"panic"}`, `{"name":"add","Name":"x","name":"panic"}`} {
+		require.Contains(t, ask(float64(i+2), "tools/call", params), `there is no tool \"panic\"`, params)
+	}
 }

@@ -36,7 +36,11 @@ func (a *Adapter) receive(next sdk.MethodHandler) sdk.MethodHandler {
 // serve serves a request.
 func (a *Adapter) serve(ctx context.Context, next sdk.MethodHandler, method string, req sdk.Request,
 	session *sdk.ServerSession, m arrival) (result sdk.Result, err error) {
-	params := adapt.ReadParams(method, m.params)
+	params, agreed := adapt.ReadParams(method, m.params)
+	if !agreed { // middlewares decide about what the SDK has read
+		m.params = reencoded(req)
+		params, _ = adapt.ReadParams(method, m.params)
+	}
 	request := a.request(ctx, next, method, req, session, m, params)
 	modern := request.Peer.Era == mcp.Modern
 	call := a.core.NewCall(ctx, m.exchange, adapt.Cancels{Bare: mcp.CauseClientCancel, Disconnect: modern})

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -244,4 +247,36 @@ func TestErrorsAreTold(t *testing.T) {
 		w.failure = failure
 		require.Equal(t, "try again tomorrow", said("fail"))
 	})
+}
+
+// mcp-go takes the member "Name" for "name", and the last one counts. Policies are asked about the tool
+// that mcp-go calls.
+func TestPolicyDecidesAboutWhatIsCalled(t *testing.T) {
+	w := newWorld(t, middleware.Authorize(nil, auth.PolicyFunc(func(_ context.Context, _ *auth.Principal, op *auth.Operation) auth.Decision {
+		if op.Name == "broken" {
+			return auth.Decision{Effect: auth.Deny}
+		}
+		return auth.Decision{Effect: auth.Allow}
+	})))
+	url := w.serveHTTP()
+	for _, message := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"broken"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","Name":"broken"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","name":"broken"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"},"Params":{"name":"broken"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"broken"}}`,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(message))
+		require.NoError(t, err)
+		req.Header = http.Header{
+			"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+			"Mcp-Session-Id": {"mcp-session-00000000-0000-4000-8000-000000000000"},
+		}
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		answer, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Contains(t, string(answer), `there is no tool \"broken\"`, message)
+	}
 }

@@ -89,8 +89,12 @@ type errorReader struct{ err error }
 
 func (r errorReader) Read([]byte) (int, error) { return 0, r.err }
 
-// parse reads one message or a batch. It returns nil if there are none.
+// parse reads one message or a batch. It returns nil if there are none, or if another decoder may read
+// something else.
 func parse(data []byte) []message {
+	if !agreed(data) {
+		return nil
+	}
 	if bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("[")) {
 		var batch []message
 		if json.Unmarshal(data, &batch) != nil {

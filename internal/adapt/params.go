@@ -18,8 +18,9 @@ type Params struct {
 	trace     carrier        // the trace context
 }
 
-// ReadParams reads params. It ignores members with a wrong type.
-func ReadParams(method string, raw jsontext.Value) Params {
+// ReadParams reads params. It ignores members with a wrong type. It returns false if another decoder may
+// read something else: the params are not valid, or have two members of one name.
+func ReadParams(method string, raw jsontext.Value) (Params, bool) {
 	var p struct {
 		Name      jsontext.Value            `json:"name"`
 		URI       jsontext.Value            `json:"uri"`
@@ -27,8 +28,11 @@ func ReadParams(method string, raw jsontext.Value) Params {
 		Arguments jsontext.Value            `json:"arguments"`
 		Meta      map[string]jsontext.Value `json:"_meta"`
 	}
-	if len(raw) == 0 || json.Unmarshal(raw, &p) != nil {
-		return Params{}
+	if len(raw) == 0 {
+		return Params{}, true
+	}
+	if json.Unmarshal(raw, &p) != nil {
+		return Params{}, false
 	}
 	read := Params{Version: mcp.Version(text(p.Meta[mcp.MetaProtocolVersion]))}
 	switch mcp.NameMember(method) {
@@ -48,7 +52,7 @@ func ReadParams(method string, raw jsontext.Value) Params {
 			read.trace[key] = value
 		}
 	}
-	return read
+	return read, true
 }
 
 // text returns the text of a JSON string, and "" for anything else.
