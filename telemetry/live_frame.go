@@ -81,7 +81,7 @@ func (m *frameMaker) newTraces() report.List[report.Trace] {
 	}
 	rows := make([]report.Trace, 0, min(fresh, liveRows))
 	for _, k := range list[:min(fresh, liveRows)] {
-		rows = append(rows, k.row)
+		rows = append(rows, k.row())
 	}
 	return report.List[report.Trace]{Rows: rows, LeftOut: fresh - len(rows)}
 }

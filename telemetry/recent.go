@@ -1,16 +1,11 @@
 package telemetry
 
 import (
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/vitrine-mcp/vitrine/internal/report"
-	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// recentTraces has copies of ended requests that are worth a look. The decision about an ordinary
+// recentTraces has the records of ended requests that are worth a look. The decision about an ordinary
 // request takes three atomic loads.
 type recentTraces struct {
 	bounds Recent
@@ -19,6 +14,7 @@ type recentTraces struct {
 	rings  map[string]*ring // of all classes except the slow one
 	slow   *slowest
 	seq    atomic.Uint64
+	texts  interned
 }
 
 func newRecentTraces(bounds Recent, metrics *instruments, now func() time.Time) *recentTraces {
@@ -94,13 +90,12 @@ func (c *recentTraces) add(class string, op *Operation, out *Outcome, errorType 
 	if g != nil && !g.admit(now.Unix()) {
 		return
 	}
-	k := newRecentTrace(class, op, out, errorType)
+	k := newRecord(class, op, out, errorType)
 	k.seq, k.ended = c.seq.Add(1), now
-	k.row.ID = strconv.FormatUint(k.seq, 10)
 	if op.sampled {
 		k.spans = c.spans.hold(op.span.SpanContext().TraceID())
 	}
-	var displaced *recentTrace
+	var displaced *record
 	if g != nil {
 		displaced = g.put(k)
 	} else {
@@ -112,7 +107,7 @@ func (c *recentTraces) add(class string, op *Operation, out *Outcome, errorType 
 }
 
 // all returns all traces in no order.
-func (c *recentTraces) all() (list []*recentTrace) {
+func (c *recentTraces) all() (list []*record) {
 	if c.bounds.Traces < 0 {
 		return nil
 	}
@@ -132,94 +127,7 @@ func (c *recentTraces) counts() map[string]int {
 		n[class] = 0
 	}
 	for _, k := range c.all() {
-		n[k.row.Class]++
+		n[k.class]++
 	}
 	return n
-}
-
-// A recentTrace is a copy of a request that has ended. It shares no memory with the request,
-// whose frame may be large. It is immutable.
-type recentTrace struct {
-	seq   uint64
-	took  time.Duration // from arrival to outcome
-	ended time.Time
-	row   report.Trace
-	spans *traceSpans // nil if the trace is not sampled
-}
-
-// newRecentTrace copies the fields that pages show.
-func newRecentTrace(class string, op *Operation, out *Outcome, errorType string) *recentTrace {
-	k := &recentTrace{took: out.Settled}
-	info := op.info()
-	name, version := info.client(op.series.tel.clients)
-	k.row = report.Trace{
-		Class: class, At: info.ArrivedAt.Round(0), Method: clip(info.Method, maxName), Tool: op.series.key.target,
-		RequestID: clip(info.ID.String(), maxText), Client: strings.Clone(name), ClientVersion: strings.Clone(version),
-		ProtocolVersion: clip(string(info.Version), maxName), Session: strings.Clone(info.sessionName()),
-		Transport: info.Transport, Remote: info.RemoteAddr,
-		Principal: clip(info.Principal.String(), maxName), Tenant: clip(info.tenant(), maxName),
-		Seconds: k.took.Seconds(), Outcome: string(out.Fate), ErrorType: errorType, ToolError: out.ToolError,
-		DropReason: string(out.Dropped), RejectReason: string(out.Rejected), Abandoned: op.abandoned,
-		RequestBytes: info.Bytes, AnswerBytes: out.AnswerBytes,
-	}
-	if out.Rejected != "" {
-		k.row.Outcome = outcomeRejected
-	}
-	if out.Err != nil {
-		k.row.ErrorCode, k.row.ErrorMessage = int(out.Err.Code), clip(out.Err.Message, maxText)
-	}
-	if cancel := out.Cancelled; cancel != nil {
-		k.row.CancelCause, k.row.CancelDetail = string(cancel.Cause), clip(cancel.Detail, maxText)
-		k.row.CancelledAfterSeconds = out.CancelledAfter.Seconds()
-	}
-	if n := op.notes.Load(); n != nil {
-		k.row.Panic, k.row.ArgumentFaults, k.row.Error = n.panic, n.argumentFaults, n.failure
-		k.row.Rule, k.row.Decision, k.row.DecisionReason = n.rule, n.effect, n.reason
-	}
-	k.row.TraceID, k.row.SpanID = spanIDs(op.span.SpanContext())
-	k.row.Sampled = op.sampled
-	written := out.Fate == FateSent || out.Fate == FateDropped && out.Dropped != mcp.DropCancelled
-	k.row.Phases = phasesOf(out, written, time.Since(info.ArrivedAt))
-	return k
-}
-
-// outcomeRejected is the outcome of a request that was not admitted. The other outcomes are
-// those of [Fate].
-const outcomeRejected = "rejected"
-
-// The phases of a request.
-const (
-	phaseQueued  = "queued"
-	phaseRunning = "running"
-	phaseBlocked = "blocked" // a part of running: the handler waited for its client
-	phaseWriting = "writing"
-)
-
-// phasesOf returns how long each phase of a request took. whole is the time of all of them.
-// written tells that the server tried to write an answer.
-func phasesOf(out *Outcome, written bool, whole time.Duration) []report.Phase {
-	phases := make([]report.Phase, 0, 4)
-	add := func(name string, from, to time.Duration) {
-		phases = append(phases, report.Phase{Phase: name, AfterSeconds: from.Seconds(), Seconds: max(to-from, 0).Seconds()})
-	}
-	started := out.Started
-	if started == 0 {
-		add(phaseQueued, 0, whole)
-		return phases
-	}
-	add(phaseQueued, 0, started)
-	done := out.Returned
-	if done == 0 {
-		done = whole
-	}
-	add(phaseRunning, started, done)
-	if out.Blocked > 0 {
-		add(phaseBlocked, started, started+min(out.Blocked, done-started))
-	}
-	// Writing is the last phase only if the answer was made when the handler returned. An
-	// earlier answer (at the deadline) was written while the handler was running.
-	if written && out.Returned != 0 && out.Settled >= done {
-		add(phaseWriting, out.Settled, whole)
-	}
-	return phases
 }

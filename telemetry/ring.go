@@ -17,7 +17,7 @@ type ring struct {
 	evicted prometheus.Counter
 
 	mu      sync.Mutex // guards the rest
-	entries []*recentTrace
+	entries []*record
 	next    int   // the index of the oldest trace when the ring is full
 	second  int64 // of the latest trace
 	taken   int   // in that second
@@ -44,7 +44,7 @@ func (g *ring) admit(second int64) bool {
 }
 
 // put adds k and returns the trace that it replaces, or nil.
-func (g *ring) put(k *recentTrace) (displaced *recentTrace) {
+func (g *ring) put(k *record) (displaced *record) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.entries) < g.size {
@@ -57,7 +57,7 @@ func (g *ring) put(k *recentTrace) (displaced *recentTrace) {
 	return displaced
 }
 
-func (g *ring) appendTo(list []*recentTrace) []*recentTrace {
+func (g *ring) appendTo(list []*record) []*record {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return append(list, g.entries...)
@@ -76,21 +76,21 @@ type slowest struct {
 	evicted prometheus.Counter
 
 	mu     sync.Mutex // guards the rest
-	traces map[*recentSeries][]*recentTrace
+	traces map[*recentSeries][]*record
 	total  int
 }
 
 func newSlowest(size int, evicted prometheus.Counter) *slowest {
-	return &slowest{size: size, evicted: evicted, traces: map[*recentSeries][]*recentTrace{}}
+	return &slowest{size: size, evicted: evicted, traces: map[*recentSeries][]*record{}}
 }
 
 // put adds k and returns the trace that it replaces: the fastest one of its series, the oldest
 // one of all if there are too many, k itself if the floor has risen meanwhile, or nil.
-func (s *slowest) put(of *recentSeries, k *recentTrace) (displaced *recentTrace) {
+func (s *slowest) put(of *recentSeries, k *record) (displaced *record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := append([]*recentTrace{k}, s.traces[of]...)
-	slices.SortStableFunc(list, func(a, b *recentTrace) int { return cmp.Compare(a.took, b.took) })
+	list := append([]*record{k}, s.traces[of]...)
+	slices.SortStableFunc(list, func(a, b *record) int { return cmp.Compare(a.took, b.took) })
 	if len(list) > slowPerSeries {
 		displaced = list[0]
 		list = slices.Delete(list, 0, 1)
@@ -110,7 +110,7 @@ func (s *slowest) put(of *recentSeries, k *recentTrace) (displaced *recentTrace)
 
 // removeOldest removes the oldest trace. The floor of its series does not fall. Otherwise the
 // next request of that series would replace a trace of another series, and so on.
-func (s *slowest) removeOldest() *recentTrace {
+func (s *slowest) removeOldest() *record {
 	var series *recentSeries
 	at, seq := 0, uint64(math.MaxUint64)
 	for of, list := range s.traces {
@@ -126,7 +126,7 @@ func (s *slowest) removeOldest() *recentTrace {
 	return k
 }
 
-func (s *slowest) remove(of *recentSeries, i int) *recentTrace {
+func (s *slowest) remove(of *recentSeries, i int) *record {
 	list := s.traces[of]
 	k := list[i]
 	if s.traces[of] = append(list[:i:i], list[i+1:]...); len(list) == 1 {
@@ -138,7 +138,7 @@ func (s *slowest) remove(of *recentSeries, i int) *recentTrace {
 
 // expire removes the traces of a series that are older than slowLife, and resets its floor. If
 // none is left, the next requests have none to compare with.
-func (s *slowest) expire(of *recentSeries, now time.Time) (expired []*recentTrace) {
+func (s *slowest) expire(of *recentSeries, now time.Time) (expired []*record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.traces[of]) == 0 && now.Sub(of.fell) > slowLife {
@@ -159,7 +159,7 @@ func (s *slowest) expire(of *recentSeries, now time.Time) (expired []*recentTrac
 	return expired
 }
 
-func (s *slowest) appendTo(list []*recentTrace) []*recentTrace {
+func (s *slowest) appendTo(list []*record) []*record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for of, traces := range s.traces {
@@ -169,7 +169,7 @@ func (s *slowest) appendTo(list []*recentTrace) []*recentTrace {
 		}
 		for _, k := range traces {
 			early := *k
-			early.row.Class = classRecent
+			early.class = classRecent
 			list = append(list, &early)
 		}
 	}

@@ -92,9 +92,9 @@ func TestSlowestOfAll(t *testing.T) {
 	s := newSlowest(6, newInstruments(false).counter(MetricTracesEvicted, classSlow))
 	series := make([]recentSeries, 5)
 	seq := uint64(0)
-	put := func(i int, took time.Duration) *recentTrace {
+	put := func(i int, took time.Duration) *record {
 		seq++
-		return s.put(&series[i], &recentTrace{seq: seq, took: took, ended: time.Now()})
+		return s.put(&series[i], &record{seq: seq, took: took, ended: time.Now()})
 	}
 	for i := range series {
 		series[i].floor.Store(noFloor)
@@ -145,7 +145,7 @@ func TestRing(t *testing.T) {
 	g := newRing(3, evicted)
 	var displaced []uint64
 	for seq := range uint64(8) {
-		if old := g.put(&recentTrace{seq: seq}); old != nil {
+		if old := g.put(&record{seq: seq}); old != nil {
 			displaced = append(displaced, old.seq)
 		}
 	}

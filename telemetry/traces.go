@@ -39,12 +39,12 @@ func (t *Telemetry) TracesHandler() http.Handler {
 }
 
 // latest returns all recent traces, the newest first.
-func (t *Telemetry) latest() []*recentTrace {
+func (t *Telemetry) latest() []*record {
 	if !t.Enabled() {
 		return nil
 	}
 	list := t.recent.all()
-	slices.SortFunc(list, func(a, b *recentTrace) int { return cmp.Compare(b.seq, a.seq) })
+	slices.SortFunc(list, func(a, b *record) int { return cmp.Compare(b.seq, a.seq) })
 	return list
 }
 
@@ -73,8 +73,8 @@ func (t *Telemetry) traces(query url.Values) (rep *report.Traces, fault string) 
 		if len(rep.Traces) == limit {
 			break
 		}
-		if (class == "" || class == k.row.Class) && (method == "" || method == k.row.Method) {
-			rep.Traces = append(rep.Traces, k.row)
+		if (class == "" || class == k.class) && (method == "" || method == k.method) {
+			rep.Traces = append(rep.Traces, k.row())
 		}
 	}
 	return rep, ""
@@ -82,10 +82,10 @@ func (t *Telemetry) traces(query url.Values) (rep *report.Traces, fault string) 
 
 func (t *Telemetry) serveTrace(w http.ResponseWriter, req *http.Request, id string) {
 	for _, k := range t.latest() {
-		row := k.row
-		if row.ID != id && row.TraceID != id {
+		if !k.named(id) {
 			continue
 		}
+		row := k.row()
 		spans, leftOut := t.recent.spans.of(k.spans)
 		detail := &report.TraceDetail{Trace: row, Spans: []report.Span{}, SpansLeftOut: leftOut}
 		for i := range spans {
