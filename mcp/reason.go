@@ -48,6 +48,29 @@ func NotificationDropReasons() []DropReason {
 	}, ResponseDropReasons()...)
 }
 
+// An ExpireReason says why a stored answer cannot be fetched any more.
+type ExpireReason string
+
+// Reasons for the loss of a stored answer. The first three are limits of the event store, which
+// has deleted the answer, or an event before it that its client needs.
+const (
+	ExpireMaxEvents          ExpireReason = "max_events"            // the session has later events
+	ExpireMaxEventBytes      ExpireReason = "max_event_bytes"       // later events of the session needed the memory
+	ExpireMaxEventBytesTotal ExpireReason = "max_event_bytes_total" // events of any session needed the memory
+	ExpireSessionIdle        ExpireReason = "session_idle"          // the session has ended by its idle time-out
+	ExpireSessionEnded       ExpireReason = "session_ended"         // the session has ended in another way
+	ExpireStreamEnded        ExpireReason = "stream_ended"          // a later event could not be stored
+	ExpireStore              ExpireReason = "store"                 // the event store does not have it any more, and did not say why
+)
+
+// ExpireReasons lists the reasons for which a stored answer is lost. The caller owns the slice.
+func ExpireReasons() []ExpireReason {
+	return []ExpireReason{
+		ExpireMaxEvents, ExpireMaxEventBytes, ExpireMaxEventBytesTotal,
+		ExpireSessionIdle, ExpireSessionEnded, ExpireStreamEnded, ExpireStore,
+	}
+}
+
 // A RejectReason says why a request was answered with an error instead of being admitted.
 type RejectReason string
 

@@ -60,8 +60,12 @@ func catalogue() []row {
 			"Answers that were kept for replay.", ourMethod(mcp.MethodToolsCall)).
 			fromSeries(func(c *SeriesCounters, r reading) { r.with(c.Method).add(c.Stored) }),
 		counter(MetricResponsesExpired, "vitrine.responses.expired", "{response}",
-			"Stored answers that were let go of before anybody had fetched them.").
-			from(func(s *Snapshot, r reading) { r.add(s.Counters.ResponsesExpired) }),
+			"Stored answers that no client can fetch any more, by the reason. At rest: stored = fetched + expired + waiting.",
+			closed("reason", string(keyExpireReason), mcp.ExpireReasons())).
+			from(func(s *Snapshot, r reading) { each(r, s.Counters.ResponsesExpired) }),
+		counter(MetricResponsesFetched, "vitrine.responses.fetched", "{response}",
+			"Stored answers that a client has fetched.").
+			from(func(s *Snapshot, r reading) { r.add(s.Counters.ResponsesFetched) }),
 		counter(MetricResponsesDropped, "vitrine.responses.dropped", "{response}",
 			"Answers that were not sent, by the reason.",
 			ourMethod(mcp.MethodToolsCall), target(""), closed("reason", string(keyDropReason), mcp.ResponseDropReasons())).
@@ -202,6 +206,13 @@ func catalogue() []row {
 			from(func(s *Snapshot, r reading) { r.add(uint64(len(s.Outbound))) }),
 		gauge(MetricSessionsActive, "vitrine.sessions.active", "{session}",
 			"Open sessions and connections.", transport()).from(readSessions),
+		gauge(MetricResponsesWaiting, "vitrine.responses.waiting", "{response}",
+			"Stored answers that a client may still fetch.").
+			from(func(s *Snapshot, r reading) {
+				for i := range s.Sessions {
+					r.add(uint64(s.Sessions[i].Stored))
+				}
+			}),
 		gauge(MetricSubscriptionsActive, "vitrine.subscriptions.active", "{subscription}",
 			"Open subscriptions (subscriptions/listen).").
 			from(func(s *Snapshot, r reading) { r.add(uint64(len(s.Subscriptions))) }),

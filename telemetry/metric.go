@@ -45,6 +45,8 @@ const (
 	MetricResponsesSent        = "vitrine_responses_sent_total"
 	MetricResponsesStored      = "vitrine_responses_stored_total"
 	MetricResponsesExpired     = "vitrine_responses_expired_total"
+	MetricResponsesFetched     = "vitrine_responses_fetched_total"
+	MetricResponsesWaiting     = "vitrine_responses_waiting"
 	MetricResponsesDropped     = "vitrine_responses_dropped_total"
 	MetricRequestsCancelled    = "vitrine_requests_cancelled_total"
 	MetricRequestsRejected     = "vitrine_requests_rejected_total"

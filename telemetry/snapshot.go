@@ -116,6 +116,7 @@ type SessionState struct {
 	Idle      time.Duration // 0 while it is in use
 	Requests  int           // in flight
 	Streaming bool          // the client listens on the session's own stream
+	Stored    int           // answers in the event store that were not sent or fetched
 }
 
 // Counters has totals since the start. All keys and names become labels and must be values of
@@ -136,8 +137,11 @@ type Counters struct {
 	EventFailures        map[string]uint64 // of the event store, by operation
 	Displaced            uint64            // requests that lost their place in the queue
 	StreamsResumed       uint64
-	ResponsesExpired     uint64 // stored answers that expired; Stored includes them
-	ObserverPanics       uint64 // contained panics of the observer
+	// Stored answers that were fetched, and those that no client can fetch any more, by the reason.
+	// Stored includes them.
+	ResponsesFetched uint64
+	ResponsesExpired map[mcp.ExpireReason]uint64
+	ObserverPanics   uint64 // contained panics of the observer
 }
 
 // SeriesCounters has the totals of one method and target. When no request is in flight, Admitted is

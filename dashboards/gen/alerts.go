@@ -31,7 +31,7 @@ func faults(c *config) []rule {
 			"It is {{ $value | humanizeDuration }} old. /debug/requests names it."),
 	}}
 	list = append(list, callers(c, s)...)
-	return append(list, drops(c, s), surge(c, s), saturated(c, s), memoryFull(c, s), rateLimited(c, s), auditLost(c, s), auditStalled(c, s), rule{
+	return append(list, drops(c, s), expired(c, s), surge(c, s), saturated(c, s), memoryFull(c, s), rateLimited(c, s), auditLost(c, s), auditStalled(c, s), rule{
 		Alert: "VitrineSpansLost",
 		Expr:  "sum by (namespace, job, instance, reason) (increase(" + s.of(telemetry.MetricSpansDropped) + "[10m])) > 0",
 		For:   "10m", Labels: map[string]string{"severity": ticket},
@@ -150,6 +150,19 @@ and %[1]s * 600 >= 5`, "sum by (namespace, job, instance, reason) "+rate(dropped
 			`{{ if match "write_timeout|overload" $labels.reason }}3-a-reader-does-not-read{{ else }}5-a-peer-vanishes{{ end }}`,
 			"{{ $value | humanizePercentage }} of the answers of {{ $labels.instance }} reach nobody: {{ $labels.reason }}",
 			"vitrine_responses_dropped_total says of which tools."),
+	}
+}
+
+// expired alerts on stored answers that were lost although their sessions are open.
+func expired(c *config, s source) rule {
+	lost := s.of(telemetry.MetricResponsesExpired, isNot("reason", "session_idle", "session_ended"))
+	return rule{
+		Alert: "VitrineAnswersExpired",
+		Expr:  "sum by (namespace, job, instance, reason) (increase(" + lost + "[10m])) > 0",
+		For:   "1m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("by-symptom",
+			"Stored answers of {{ $labels.instance }} are lost: {{ $labels.reason }}",
+			"{{ $value | humanize }} in ten minutes that no client can fetch any more. The log names them: response.expired."),
 	}
 }
 

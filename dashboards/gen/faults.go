@@ -68,8 +68,10 @@ func (b board) dropped() []panel {
 			percent, rising(0.01, 0.05), query(share(b.rate("reason", drops, noSubscription, faulty), answers), "{{reason}}")),
 		stacked("Fates of answers", "Sent, kept for replay, or dropped.", perSecond, never(),
 			query(b.rate("", sent), "sent"), query(b.rate("", telemetry.MetricResponsesStored), "stored"), query(b.rate("", drops), "dropped")),
-		graph("Expired", "Answers that were kept for replay, and let go of before anybody had fetched them.", perSecond, above(1),
-			query(b.rate("", telemetry.MetricResponsesExpired), "expired")),
+		graph("Expired", "Stored answers that no client can fetch any more, by reason. With the session they end in the usual course of things; VitrineAnswersExpired fires for the other reasons.", perSecond, above(1),
+			query(b.rate("reason", telemetry.MetricResponsesExpired), "{{reason}}")),
+		graph("Waiting to be fetched", "Stored answers whose client has not come for them, and how many are fetched in a second.", "none", never(),
+			query(b.now("instance", telemetry.MetricResponsesWaiting), "{{instance}}: waiting"), query(b.rate("", telemetry.MetricResponsesFetched), "fetched")),
 		graph("Without a known fate", "Admitted requests that were neither sent, nor stored, nor dropped. It is at most what is in flight, and never below nothing, or else answers are lost.",
 			"none", never(), query(open, "{{instance}}: no fate"), query(b.now("instance", telemetry.MetricRequestsInFlight), "{{instance}}: in flight")).signed(),
 	}

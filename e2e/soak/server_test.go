@@ -256,6 +256,8 @@ func (w *world) conserved(t *testing.T) {
 	same("admitted on /metrics", m.sum(telemetry.MetricRequestsAdmitted), float64(k.Admitted))
 	same("sent on /metrics", m.sum(telemetry.MetricResponsesSent), float64(k.Sent))
 	same("dropped on /metrics", m.sum(telemetry.MetricResponsesDropped), float64(dropped))
+	same("stored = fetched + expired + waiting", m.sum(telemetry.MetricResponsesStored),
+		m.sum(telemetry.MetricResponsesFetched)+m.sum(telemetry.MetricResponsesExpired)+m.sum(telemetry.MetricResponsesWaiting))
 	same("in flight on /metrics", m.sum(telemetry.MetricRequestsInFlight), 0)
 	same("outbound on /metrics", m.sum(telemetry.MetricPendingOutbound), 0)
 	same("abandoned now on /metrics", m.sum(telemetry.MetricAbandonedNow), 0)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -101,6 +103,11 @@ func (o *Observer) Started(r *session.Request) {
 		wait, _ := r.QueueWait()
 		op.Started(wait)
 	}
+}
+
+// Stored implements [session.Observer].
+func (o *Observer) Stored(r *session.Request) context.Context {
+	return trace.ContextWithSpanContext(context.Background(), operation(r).SpanContext())
 }
 
 // Acknowledged implements [session.Observer].

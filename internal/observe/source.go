@@ -53,7 +53,7 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 		info := &snap.Sessions[i]
 		out.Sessions[i] = telemetry.SessionState{
 			Origin: (*sessionOrigin)(info), Transport: info.Session.Conn().Transport, Age: info.Age, Idle: info.Idle,
-			Requests: info.Requests, Streaming: info.Streaming,
+			Requests: info.Requests, Streaming: info.Streaming, Stored: info.Stored,
 		}
 	}
 	return out
@@ -84,7 +84,7 @@ func counters(c *session.Counters) telemetry.Counters {
 		NotificationsDropped: map[string]map[mcp.DropReason]uint64{},
 		LimitsReached:        c.LimitsReached, HTTPRefused: c.ExchangesRefused, SessionsClosed: c.SessionsClosed,
 		Foreign: c.Foreign, StreamsExpired: c.StreamsExpired,
-		EventFailures: c.EventFailures, StreamsResumed: c.StreamsResumed, ResponsesExpired: c.ResponsesExpired,
+		EventFailures: c.EventFailures, StreamsResumed: c.StreamsResumed, ResponsesFetched: c.ResponsesFetched, ResponsesExpired: c.ResponsesExpired,
 		Displaced: c.Displaced, ObserverPanics: c.ObserverPanics,
 		Refused: map[string]map[string]uint64{}, Decisions: map[string]map[string]uint64{},
 	}

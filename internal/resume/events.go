@@ -5,11 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
@@ -23,11 +23,13 @@ type events struct {
 	owner any    // of the session: its events count together with those of all its sessions
 	name  string // of the session in the store
 
-	mu     sync.Mutex // guards the rest
-	used   bool       // there is something to delete
-	using  int        // appends that have not returned
-	ended  bool
-	unread []string // streams with a stored answer that nobody has fetched, oldest first
+	mu    sync.Mutex // guards the rest
+	used  bool       // there is something to delete
+	using int        // appends that have not returned
+	ended bool
+	// endedFor is why answers expire after the end.
+	endedFor mcp.ExpireReason
+	unread   []unread // stored answers that the client has not fetched, oldest first
 }
 
 // newEvents returns the events of the session with an id. The store learns only a digest of
@@ -50,7 +52,7 @@ func (e *events) append(ev store.Event) error {
 	defer e.release()
 	return e.store.call(context.Background(), OpAppend, func(ctx context.Context) error {
 		if memory, ok := e.store.Events.(*Memory); ok {
-			return memory.AppendOf(e.owner, e.name, ev)
+			return memory.appendOf(e.owner, e.name, ev, e.evicted)
 		}
 		return e.store.Events.Append(ctx, e.name, ev)
 	})
@@ -76,15 +78,19 @@ func (e *events) after(ctx context.Context, stream string, seq uint64) (all []st
 	return all, err
 }
 
-// end deletes all that is kept for the session, which has ended. Answers that nobody has
-// fetched never will be.
-func (e *events) end() {
+// end deletes all that is kept for the session, which has ended for a cause.
+func (e *events) end(cause mcp.Cause) {
 	e.mu.Lock()
-	unread := e.unread
 	idle := e.used && !e.ended && e.using == 0
-	e.ended, e.unread = true, nil
+	if !e.ended {
+		e.ended, e.endedFor = true, mcp.ExpireSessionEnded
+		if cause == mcp.CauseSessionIdle {
+			e.endedFor = mcp.ExpireSessionIdle
+		}
+	}
+	reason := e.endedFor
 	e.mu.Unlock()
-	e.store.expired(len(unread))
+	e.expire(reason, func(*unread) bool { return true })
 	if idle {
 		e.delete()
 	}
@@ -97,32 +103,6 @@ func (e *events) delete() {
 			return e.store.Events.Delete(ctx, e.name)
 		})
 	})
-}
-
-// noteUnread notes that the answer on a stream is in the store and was not sent. As many are
-// remembered as the default store keeps events: with more, the oldest is gone anyway.
-func (e *events) noteUnread(stream string) {
-	expired := 0
-	e.mu.Lock()
-	switch {
-	case e.ended:
-		expired = 1
-	case len(e.unread) == e.store.Limits.MaxEvents:
-		expired = 1
-		e.unread = append(e.unread[:0], e.unread[1:]...)
-		fallthrough
-	default:
-		e.unread = append(e.unread, stream)
-	}
-	e.mu.Unlock()
-	e.store.expired(expired)
-}
-
-// noteFetched notes that a stream was replayed to its end.
-func (e *events) noteFetched(stream string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.unread = slices.DeleteFunc(e.unread, func(unread string) bool { return unread == stream })
 }
 
 // id returns the id of an event: a part of the session's name in the store, the stream's key

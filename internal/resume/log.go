@@ -18,13 +18,14 @@ type Log struct {
 	// stored tells that the stream has ended before, and is there to be read again.
 	stored bool
 
-	mu   sync.Mutex // guards the rest
-	seq  uint64     // of the last event
-	last bool       // which says that none follows
+	mu      sync.Mutex // guards the rest
+	seq     uint64     // of the last event
+	last    bool       // which says that none follows
+	written uint64     // the last event that may have been written to a connection
 }
 
 // Append implements [stream.Log].
-func (l *Log) Append(data []byte, last bool) (id string, err error) {
+func (l *Log) Append(data []byte, last, written bool) (id string, err error) {
 	l.mu.Lock()
 	seq := l.seq + 1
 	l.mu.Unlock()
@@ -34,6 +35,9 @@ func (l *Log) Append(data []byte, last bool) (id string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seq, l.last = seq, last
+	if written {
+		l.written = seq
+	}
 	return l.ID(seq), nil
 }
 
@@ -57,8 +61,12 @@ func (l *Log) end() (seq uint64, last bool) {
 }
 
 // Forget implements [stream.Log]. It takes the stream out of the table, unless somebody has
-// come to read it meanwhile. What the store has of it stays there.
+// come to read it meanwhile. What the store has of it stays there. Of a stream without a last
+// event nothing can be fetched any more.
 func (l *Log) Forget() {
+	if _, open := l.logs.session.Revision(); open && !l.Complete() {
+		l.logs.events.streamEnded(l.key)
+	}
 	l.logs.mu.Lock()
 	defer l.logs.mu.Unlock()
 	if l.logs.byKey[l.key] == l && !(l.of.Log() != nil && l.of.Live()) {
@@ -69,8 +77,15 @@ func (l *Log) Forget() {
 // LogAttrs implements [stream.Log].
 func (l *Log) LogAttrs() []any { return []any{"session", l.logs.session.LogID(), "stream", l.key} }
 
-// NoteUnread notes that the answer on the stream is in the store and was not sent.
-func (l *Log) NoteUnread() { l.logs.events.noteUnread(l.key) }
+// NoteUnread notes that an answer is in the store and was not sent. id is that of its event. What
+// about is, [Store.Expired] is told if the answer expires. It must be a pointer.
+func (l *Log) NoteUnread(id string, about any) {
+	_, seq, _ := l.logs.events.parse(id)
+	l.mu.Lock()
+	written := l.written
+	l.mu.Unlock()
+	l.logs.events.noteUnread(unread{stream: l.key, seq: seq, needs: min(written+1, seq), about: about})
+}
 
 // A Session is what the logs of a session must know of it. It must be safe for concurrent use.
 type Session interface {
@@ -168,5 +183,8 @@ func (ls *Logs) Fail(reason mcp.DropReason) {
 	}
 }
 
-// End deletes what the store has of the session, which has ended.
-func (ls *Logs) End() { ls.events.end() }
+// Unread returns how many stored answers the client has not fetched, and may still fetch.
+func (ls *Logs) Unread() int { return ls.events.count() }
+
+// End deletes what the store has of the session, which has ended for a cause.
+func (ls *Logs) End(cause mcp.Cause) { ls.events.end(cause) }

@@ -24,7 +24,7 @@ func newTestLogs() (*Logs, *Memory) {
 	inline := func(f func()) { f() }
 	s := &Store{
 		Events: memory, Limits: l, Logger: logger, LimitReached: ignore,
-		Failed: func(Operation) {}, Expired: func(int) {}, Go: inline,
+		Failed: func(Operation) {}, Fetched: func(int) {}, Expired: func(mcp.ExpireReason, []any) {}, Go: inline,
 	}
 	host := &stream.Host{
 		Limits: l, Logger: logger, LimitReached: ignore, Go: inline, Written: func(any, int, time.Duration) {},
@@ -36,12 +36,12 @@ func newTestLogs() (*Logs, *Memory) {
 func TestNothingIsStoredAfterTheEnd(t *testing.T) {
 	logs, memory := newTestLogs()
 	log := logs.Open(nil, true)
-	_, err := log.Append([]byte("{}"), false)
+	_, err := log.Append([]byte("{}"), false, true)
 	require.NoError(t, err)
 	require.NotZero(t, memory.bytes)
-	logs.End()
+	logs.End(mcp.CauseSessionDelete)
 	require.Zero(t, memory.bytes)
-	_, err = log.Append([]byte("{}"), false)
+	_, err = log.Append([]byte("{}"), false, true)
 	require.ErrorIs(t, err, errEnded)
 	require.Zero(t, memory.bytes)
 }

@@ -37,6 +37,14 @@ type memorySession struct {
 	streams map[string][]*memoryEvent
 	bytes   int
 	used    bool // an event is being added: the session stays, even if it is empty
+	// evicted is told of events that were deleted because of a limit. May be nil.
+	evicted func(stream string, seq uint64, limit string)
+}
+
+// An eviction is an event that was deleted, and the limit because of which.
+type eviction struct {
+	*memoryEvent
+	limit string
 }
 
 type memoryEvent struct {
@@ -76,22 +84,30 @@ func (m *Memory) Held() int {
 
 // Append implements [store.EventStore]. The session is an owner of its own.
 func (m *Memory) Append(_ context.Context, session string, e store.Event) error {
-	return m.AppendOf(session, session, e)
+	return m.appendOf(session, session, e, nil)
 }
 
-// AppendOf is Append for a session that belongs to an owner, who may have several.
-func (m *Memory) AppendOf(owner any, session string, e store.Event) error {
-	full, reached, err := m.append(owner, session, e)
-	if reached != nil {
-		for _, limit := range full {
-			reached(limit)
+// appendOf is Append for a session that belongs to an owner, who may have several. evicted is told
+// when one of the session's events is deleted because of a limit. It may be nil.
+func (m *Memory) appendOf(owner any, session string, e store.Event, evicted func(stream string, seq uint64, limit string)) error {
+	out, err := m.append(owner, session, e, evicted)
+	m.mu.Lock()
+	reached := m.reached
+	m.mu.Unlock()
+	for _, ev := range out {
+		if reached != nil {
+			reached(ev.limit)
+		}
+		if ev.memoryEvent != nil && ev.session.evicted != nil {
+			ev.session.evicted(ev.Stream, ev.Seq, ev.limit)
 		}
 	}
 	return err
 }
 
-// append keeps an event and returns the limits that have pushed out others.
-func (m *Memory) append(owner any, session string, e store.Event) (full []string, reached func(string), err error) {
+// append keeps an event and returns those that it has pushed out. One that is too large has pushed
+// out none, but has reached a limit.
+func (m *Memory) append(owner any, session string, e store.Event, evicted func(string, uint64, string)) (out []eviction, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.sessions[session]
@@ -100,7 +116,7 @@ func (m *Memory) append(owner any, session string, e store.Event) (full []string
 		s.owner.sessions++
 		m.sessions[session] = s
 	}
-	s.used = true
+	s.used, s.evicted = true, evicted
 	defer func() {
 		s.used = false
 		m.forgetEmpty(s)
@@ -115,25 +131,26 @@ func (m *Memory) append(owner any, session string, e store.Event) (full []string
 		if size > l.MaxEventBytesTotal {
 			limit = limits.NameEventBytesTotal
 		}
-		return []string{limit}, m.reached, tooLarge(size)
+		return []eviction{{limit: limit}}, tooLarge(size)
 	}
 	for len(s.events) > 0 && len(s.events) >= l.MaxEvents {
-		full = append(full, limits.NameEvents)
+		out = append(out, eviction{s.events[0], limits.NameEvents})
 		m.evict(s.events[0])
 	}
 	for len(s.events) > 0 && s.bytes+size > l.MaxEventBytes {
-		full = append(full, limits.NameEventBytes)
+		out = append(out, eviction{s.events[0], limits.NameEventBytes})
 		m.evict(s.events[0])
 	}
 	m.change(s.owner, size) // the new event counts when the largest share is looked for
 	for m.bytes > l.MaxEventBytesTotal {
-		full = append(full, limits.NameEventBytesTotal)
 		oldest := m.largest[0].events.Front()
 		if oldest == nil { // its share is this event alone
 			m.change(s.owner, -size)
-			return full, m.reached, tooLarge(size)
+			return append(out, eviction{limit: limits.NameEventBytesTotal}), tooLarge(size)
 		}
-		m.evict(oldest.Value.(*memoryEvent))
+		e := oldest.Value.(*memoryEvent)
+		out = append(out, eviction{e, limits.NameEventBytesTotal})
+		m.evict(e)
 	}
 	s.events = append(s.events, ev)
 	s.streams[e.Stream] = append(s.streams[e.Stream], ev)
@@ -142,7 +159,7 @@ func (m *Memory) append(owner any, session string, e store.Event) (full []string
 	ev.number = m.appended
 	ev.place = s.owner.events.PushBack(ev)
 	heap.Fix(&m.largest, s.owner.position)
-	return full, m.reached, nil
+	return out, nil
 }
 
 func tooLarge(size int) error {
@@ -195,6 +212,18 @@ func (m *Memory) After(_ context.Context, session, stream string, seq uint64) ([
 		events = append(events, e.Event)
 	}
 	return events, nil
+}
+
+// has reports whether an event is there.
+func (m *Memory) has(session, stream string, seq uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.sessions[session]
+	if s == nil {
+		return false
+	}
+	kept := s.streams[stream]
+	return len(kept) > 0 && kept[0].Seq <= seq && seq <= kept[len(kept)-1].Seq
 }
 
 // Delete implements [store.EventStore].

@@ -150,7 +150,7 @@ func TestMemoryEvents(t *testing.T) {
 				e := store.Event{
 					Stream: stream, Seq: next[session+stream], Data: []byte(strings.Repeat("x", rnd.IntN(400))), Last: rnd.IntN(9) == 0,
 				}
-				err := memory.AppendOf(ownerOf(session), session, e)
+				err := memory.appendOf(ownerOf(session), session, e, nil)
 				require.Equal(t, model.append(session, e), err == nil, "seed %d", seed)
 				if err != nil {
 					require.ErrorIs(t, err, store.ErrEventTooLarge)
@@ -175,7 +175,7 @@ func TestOwnerOfMostEventsLosesThem(t *testing.T) {
 	memory := NewMemory()
 	memory.Bind(limits.Limits{MaxEventBytesTotal: 64 << 20}.WithDefaults(), func(string) {})
 	put := func(owner, session string, seq uint64, size int) {
-		require.NoError(t, memory.AppendOf(owner, session, store.Event{Stream: "1", Seq: seq, Data: make([]byte, size)}))
+		require.NoError(t, memory.appendOf(owner, session, store.Event{Stream: "1", Seq: seq, Data: make([]byte, size)}, nil))
 	}
 	put("victim", "victim", 1, 3<<20)
 	for session := range 75 {

@@ -65,23 +65,28 @@ func (r *Reader) load(ctx context.Context) error {
 		return ErrEventUnknown // the store has failed meanwhile
 	}
 	have, over := r.log.end()
-	stored := r.log.stored
+	stored, all := r.log.stored, r.log.logs.events
+	if stored || r.seq <= have {
+		all.fetched(r.log.key, r.seq) // the client has them, whatever the write said
+	}
 	switch {
 	case !stored && r.seq > have, !stored && r.seq == have && over:
 		return ErrEventUnknown
 	case !stored && r.seq == have:
 		return nil
 	}
-	events, err := r.log.logs.events.after(ctx, r.log.key, r.seq)
+	events, err := all.after(ctx, r.log.key, r.seq)
 	if err != nil {
 		return err
 	}
-	if !follow(events, r.seq) {
+	if missing := gap(events, r.seq); missing > 0 {
+		all.missing(r.log.key, missing)
 		return ErrEventUnknown
 	}
 	last := events[len(events)-1]
 	switch {
 	case !stored && last.Seq < have, stored && !last.Last:
+		all.missing(r.log.key, last.Seq+1)
 		return ErrEventUnknown
 	case stored && !slices.ContainsFunc(events, func(e store.Event) bool { return len(e.Data) > 0 }):
 		return ErrEventUnknown // or the client would come again and again
@@ -90,15 +95,18 @@ func (r *Reader) load(ctx context.Context) error {
 	return nil
 }
 
-// follow reports whether there are events, and the first follows the one with number
-// seq and each other one the one before it.
-func follow(events []store.Event, seq uint64) bool {
+// gap returns the number of the first event that is missing: the first one of events should follow
+// seq, and each other one the one before it. It returns 0 if there are events, and none is missing.
+func gap(events []store.Event, seq uint64) (missing uint64) {
 	for _, e := range events {
 		if seq++; e.Seq != seq {
-			return false
+			return seq
 		}
 	}
-	return len(events) > 0
+	if len(events) == 0 {
+		return seq + 1
+	}
+	return 0
 }
 
 // Pump writes what the client has missed to sink, and then goes on like [stream.Stream.Pump].
@@ -146,7 +154,8 @@ func (r *Reader) replay(sink stream.Sink) error {
 // more reads the events that have come since the first look.
 func (r *Reader) more() (err error) {
 	r.events, err = r.log.logs.events.after(context.Background(), r.log.key, r.seq)
-	if err == nil && !follow(r.events, r.seq) {
+	if missing := gap(r.events, r.seq); err == nil && missing > 0 {
+		r.log.logs.events.missing(r.log.key, missing)
 		err = errors.New("the next event is gone")
 	}
 	if err != nil {
@@ -174,12 +183,12 @@ func (r *Reader) write(sink stream.Sink, events []store.Event) error {
 			messages = append(messages, &stream.Message{Kind: stream.Notification, Frame: e.Data, EventID: r.log.ID(e.Seq)})
 		}
 	}
+	last := events[len(events)-1].Seq
+	r.log.logs.events.written(r.log.key, last)
 	if err := r.Replay(sink, messages); err != nil {
 		return err
 	}
-	last := events[len(events)-1]
-	if r.seq = last.Seq; last.Last {
-		r.log.logs.events.noteFetched(r.log.key)
-	}
+	r.seq = last
+	r.log.logs.events.fetched(r.log.key, last)
 	return nil
 }

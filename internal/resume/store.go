@@ -13,6 +13,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
+	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
@@ -42,8 +43,11 @@ type Store struct {
 	Logger       *slog.Logger
 	LimitReached func(name string)  // counts a limit that was reached
 	Failed       func(op Operation) // counts a failed operation
-	Expired      func(answers int)  // counts stored answers that nobody has fetched
-	Go           func(f func())     // runs background work, for which the core's end waits
+	// Fetched counts stored answers that were replayed. Expired is told of those that no client
+	// can fetch any more, with the values of [Log.NoteUnread].
+	Fetched func(answers int)
+	Expired func(reason mcp.ExpireReason, answers []any)
+	Go      func(f func()) // runs background work, for which the core's end waits
 
 	lines logline.Limiter
 }
@@ -71,13 +75,6 @@ func (s *Store) call(ctx context.Context, op Operation, f func(context.Context) 
 		}
 	}()
 	return f(bounded)
-}
-
-// expired counts stored answers that nobody has fetched.
-func (s *Store) expired(answers int) {
-	if answers > 0 {
-		s.Expired(answers)
-	}
 }
 
 // Why a stream cannot be resumed.

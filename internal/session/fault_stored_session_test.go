@@ -291,7 +291,7 @@ var storedE9 = []faultCell{
 		<-s.Done()
 		w.settle()
 		require.Equal(w.t, uint64(1), w.core.Snapshot().Counters.EventFailures["delete"])
-		require.EqualValues(w.t, 1, w.core.Snapshot().Counters.ResponsesExpired)
+		require.Equal(w.t, map[mcp.ExpireReason]uint64{mcp.ExpireSessionEnded: 1}, w.expired())
 	}},
 }
 
@@ -307,14 +307,14 @@ var storedE10 = []faultCell{
 			w.settle()
 			exchanges = append(exchanges, x)
 		}
-		require.EqualValues(w.t, 2, w.core.Snapshot().Counters.ResponsesExpired, "the store cannot have more than three")
+		require.Equal(w.t, map[mcp.ExpireReason]uint64{mcp.ExpireMaxEvents: 2}, w.expired(), "the store cannot have more than three")
 		require.Len(w.t, w.resumed(s, exchanges[4].last()), 2)
 		time.Sleep(time.Minute)
 		w.settle()
 		require.True(w.t, store.empty())
-		require.EqualValues(w.t, 4, w.core.Snapshot().Counters.ResponsesExpired, "one was fetched")
+		require.Equal(w.t, map[mcp.ExpireReason]uint64{mcp.ExpireMaxEvents: 2, mcp.ExpireSessionIdle: 2}, w.expired(), "one was fetched")
 		require.Equal(w.t, counts{"admitted": 5, "stored": 5}, w.counts().but("limit/max_events"))
-		w.loggedWith("DEBUG response.expired", "reason=stream_gone", "responses=2")
+		w.loggedWith("WARN response.expired", "reason=max_events", "id=1")
 	}},
 }
 

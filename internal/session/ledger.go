@@ -259,7 +259,10 @@ type Tally struct {
 	Displaced            uint64            // requests that have lost their place in the queue
 	ObserverPanics       uint64            // contained panics of the [Observer]
 	StreamsResumed       uint64
-	ResponsesExpired     uint64 // stored answers that nobody has fetched; they stay in Stored
+	// Stored answers that were fetched, and those that no client can fetch any more. They stay in
+	// Stored.
+	ResponsesFetched uint64
+	ResponsesExpired map[mcp.ExpireReason]uint64
 }
 
 // Ignored is why a message had no effect.
@@ -280,6 +283,7 @@ func newTally() Tally {
 		NotificationsDropped: map[DroppedNotification]uint64{}, LimitsReached: map[string]uint64{},
 		ExchangesRefused: map[mcp.RefuseReason]uint64{}, SessionsClosed: map[mcp.Cause]uint64{},
 		Foreign: map[string]uint64{}, StreamsExpired: map[string]uint64{},
+		ResponsesExpired: map[mcp.ExpireReason]uint64{},
 	}
 }
 
@@ -295,7 +299,8 @@ func (t *Tally) add(o *Tally) {
 	t.Displaced += o.Displaced
 	t.ObserverPanics += o.ObserverPanics
 	t.StreamsResumed += o.StreamsResumed
-	t.ResponsesExpired += o.ResponsesExpired
+	t.ResponsesFetched += o.ResponsesFetched
+	addAll(t.ResponsesExpired, o.ResponsesExpired)
 }
 
 func addAll[K comparable](sum, part map[K]uint64) {

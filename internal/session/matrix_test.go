@@ -111,6 +111,7 @@ func TestVocabulariesPage(t *testing.T) {
 	want := []string{"### Causes of a cancellation"}
 	want = appendAll(want, mcp.Causes())
 	want = appendAll(append(want, "### Dropped answers"), mcp.ResponseDropReasons())
+	want = appendAll(append(want, "### Expired answers"), mcp.ExpireReasons())
 	own := mcp.NotificationDropReasons()
 	own = own[:len(own)-len(mcp.ResponseDropReasons())]
 	want = appendAll(append(want, "### Dropped notifications"), own)

@@ -10,7 +10,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
-	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
@@ -69,18 +68,12 @@ func New(cfg Config) *Core {
 		c.store = &resume.Store{
 			Events: cfg.Events, Logger: c.logger, LimitReached: c.ledger.limitReached, Go: c.tasks.start,
 			Failed:  func(op resume.Operation) { c.ledger.count(func(t *tally) { t.eventFailures[op]++ }) },
+			Fetched: func(n int) { c.ledger.count(func(t *tally) { t.ResponsesFetched += uint64(n) }) },
 			Expired: c.answersExpired,
 		}
 	}
 	c.SetLimits(cfg.Limits)
 	return c
-}
-
-// answersExpired counts stored answers that nobody has fetched. They still
-// count as stored: the fate of an answer is decided once.
-func (c *Core) answersExpired(n int) {
-	c.ledger.count(func(t *tally) { t.ResponsesExpired += uint64(n) })
-	c.logger.Debug("response.expired", "reason", mcp.DropStreamGone, "responses", n)
 }
 
 // SetLimits replaces the limits. It must be called before the first message.

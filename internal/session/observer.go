@@ -30,6 +30,9 @@ type Observer interface {
 	Panicked(w Work, value any, stack []byte)
 	// Dropped: the answer will not be sent.
 	Dropped(r *Request, reason mcp.DropReason)
+	// Stored: the answer is in the event store, and was not sent. The context that it returns is for
+	// the log line that is written if no client fetches the answer. It should not keep the request.
+	Stored(r *Request) context.Context
 	// NotificationDropped: a notification about the request will not be sent.
 	NotificationDropped(r *Request, method string, reason mcp.DropReason)
 	// Abandoned: the handler ignored its cancelled context for too long.
@@ -104,6 +107,8 @@ func (NopObserver) SessionDeleted(*Session, *Conn)                        {}
 func (NopObserver) Written(*Conn, int, time.Duration)                     {}
 func (NopObserver) SessionOpened(*Session)                                {}
 func (NopObserver) SessionClosed(*Session, mcp.Cause)                     {}
+
+func (NopObserver) Stored(*Request) context.Context { return context.Background() }
 
 func (NopObserver) Detached(ctx context.Context, _ *Request, _ *Detached) context.Context {
 	return ctx

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
-	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -123,7 +122,7 @@ func (r *Request) conclude(fate Fate, reason mcp.DropReason) {
 		r.core.ledger.concluded()
 	}
 	if fate == FateStored {
-		r.stream.Log().(*resume.Log).NoteUnread()
+		r.noteStored()
 	}
 	if fate == FateDropped {
 		r.core.tell("Dropped", func(o Observer) { o.Dropped(r, reason) })

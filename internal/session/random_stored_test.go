@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -62,6 +63,9 @@ func roam(t *testing.T, seed uint64) {
 	synctest.Test(t, func(t *testing.T) {
 		o.world = newWorld(t, limits)
 		o.store = o.remember()
+		if rnd.IntN(3) == 0 { // the default store says what it deletes
+			o.core = New(Config{Dispatcher: o.world, Logger: slog.New(o.log), Limits: limits, Events: o.store.Memory})
+		}
 		o.core.hooks = func(point, *Request) { o.jitter() }
 		o.store.at = func(string) { o.jitter() }
 		t.Cleanup(o.end)

@@ -39,10 +39,10 @@ func (r *Request) opener() stream.Opener {
 	return r.session.opener()
 }
 
-// endLogs deletes what the event store has of the session.
-func (s *Session) endLogs() {
+// endLogs deletes what the event store has of the session, which has ended for a cause.
+func (s *Session) endLogs(cause mcp.Cause) {
 	if s.logs != nil {
-		s.logs.End()
+		s.logs.End(cause)
 	}
 }
 

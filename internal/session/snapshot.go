@@ -70,6 +70,8 @@ type SessionInfo struct {
 	Requests int
 	// Streaming tells that a legacy HTTP client listens on the session's own stream.
 	Streaming bool
+	// Stored is how many answers are in the event store, and were not sent or fetched.
+	Stored int
 }
 
 // An OutboundInfo describes a request of ours that a client has not answered.
@@ -135,6 +137,9 @@ func (snap *Snapshot) addSession(s *Session) {
 			})
 		}
 	})
+	if s.logs != nil {
+		info.Stored = s.logs.Unread()
+	}
 	snap.Sessions = append(snap.Sessions, info)
 }
 

@@ -38,7 +38,7 @@ func (s *Session) Fail(err error) {
 // returns, so that a handler may call it too; Done tells when it is over.
 func (s *Session) Close(cause mcp.Cause) {
 	if s.unopened {
-		s.endLogs()
+		s.endLogs(cause)
 		return // it was never opened
 	}
 	reason := mcp.DropSessionGone
@@ -164,7 +164,7 @@ func (s *Session) closed(cause mcp.Cause) {
 		st.phase, st.abandoned = sessionClosed, abandoned
 		onClosed, st.onClosed = st.onClosed, nil
 	})
-	s.endLogs()
+	s.endLogs(cause)
 	s.core.sessionClosed(s, cause)
 	for _, f := range onClosed {
 		f()

@@ -91,6 +91,17 @@ func (w *world) conserved() {
 	snap := w.core.Snapshot()
 	admitted, sent, stored, dropped := snap.Counters.Totals()
 	require.Equal(w.t, admitted, sent+stored+dropped, "admitted = sent + stored + dropped")
+	var total, expired, waiting uint64
+	for _, series := range snap.Counters.Series {
+		total += series.Stored
+	}
+	for _, n := range snap.Counters.ResponsesExpired {
+		expired += n
+	}
+	for _, s := range snap.Sessions {
+		waiting += uint64(s.Stored)
+	}
+	require.Equal(w.t, total, snap.Counters.ResponsesFetched+expired+waiting, "stored = fetched + expired + waiting")
 	require.Empty(w.t, snap.Requests, "live requests")
 	require.Empty(w.t, snap.Subscriptions, "subscriptions")
 	for name, p := range w.core.pools() {

@@ -13,9 +13,10 @@ import (
 // A Log keeps the events of one stream. The stream's writer alone calls Append; the other
 // methods must be safe for concurrent use.
 type Log interface {
-	// Append adds an event and returns its id. last says that none follows. Without data the
-	// event is a mark. After an error the stream has no log any more.
-	Append(data []byte, last bool) (id string, err error)
+	// Append adds an event and returns its id. last says that none follows, and written that it
+	// is written to a connection next. Without data the event is a mark. After an error the stream
+	// has no log any more.
+	Append(data []byte, last, written bool) (id string, err error)
 	// Marks reports whether the client knows events without data.
 	Marks() bool
 	// Complete reports whether no event follows those that are there.

@@ -270,6 +270,11 @@ func (m *Message) sent() {
 
 func (m *Message) stored() {
 	m.refund()
+	if all, ok := m.Delivery.(*array); ok {
+		for _, a := range all.answers {
+			a.EventID = m.EventID
+		}
+	}
 	m.Delivery.Stored()
 }
 

@@ -144,7 +144,7 @@ func TestSheddingKeepsWhatCanBeResumed(t *testing.T) {
 // A sliceLog is a log that keeps everything.
 type sliceLog struct{ events [][]byte }
 
-func (l *sliceLog) Append(data []byte, _ bool) (string, error) {
+func (l *sliceLog) Append(data []byte, _, _ bool) (string, error) {
 	l.events = append(l.events, data)
 	return fmt.Sprint(len(l.events)), nil
 }

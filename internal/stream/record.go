@@ -59,7 +59,7 @@ func (st *Stream) begin(sink Sink, primed bool) error {
 		return nil
 	}
 	mark := &Message{Kind: Mark, Delivery: Unobserved}
-	if !log.Marks() || !st.record(mark, false) {
+	if !log.Marks() || !st.record(mark, false, true) {
 		return nil
 	}
 	return sink.Write(mark)
@@ -77,14 +77,15 @@ func (st *Stream) prime(sink Sink) error {
 }
 
 // record adds a message to the log; false if the stream has none, or not any more because the
-// log has failed. Only the writer may call it.
-func (st *Stream) record(m *Message, last bool) bool {
+// log has failed. written tells that it is written to a connection next. Only the writer may call
+// it.
+func (st *Stream) record(m *Message, last, written bool) bool {
 	log := st.logging.log
 	if log == nil {
 		return false
 	}
 	m.shown = true
-	id, err := log.Append(m.whole(), last)
+	id, err := log.Append(m.whole(), last, written)
 	if err != nil {
 		st.giveUpLog()
 		return false

@@ -32,7 +32,7 @@ func (st *Stream) storeAll() {
 		batch, done = st.grab(batch[:0], len(st.messages))
 		st.mu.Unlock()
 		if len(batch) == 0 {
-			st.record(&Message{Kind: Mark, Delivery: Unobserved}, true)
+			st.record(&Message{Kind: Mark, Delivery: Unobserved}, true, false)
 		}
 		for i, m := range batch {
 			st.store(m, done && i == len(batch)-1)
@@ -52,7 +52,7 @@ func (st *Stream) store(m *Message, last bool) {
 		m.dropped(mcp.DropCancelled)
 	default:
 		st.host.beforeWrite(m)
-		if st.record(m, last) {
+		if st.record(m, last, false) {
 			m.stored()
 		} else {
 			m.dropped(st.Reason())

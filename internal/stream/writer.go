@@ -162,7 +162,7 @@ func (st *Stream) writeSome(sink Sink, batch []*Message, done bool) (n int, err 
 		}
 		var asked bool
 		asked, err = st.beginFor(sink, m)
-		if !st.record(m, done && n == len(batch)-1) && m.Kind == Mark {
+		if !st.record(m, done && n == len(batch)-1, true) && m.Kind == Mark {
 			continue // a mark is of no use without a log
 		}
 		if err != nil {

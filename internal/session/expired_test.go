@@ -1,0 +1,188 @@
+package session
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/resume"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// rememberByDefault gives the world the event store that servers have by default. It must be
+// called first.
+func (w *world) rememberByDefault() {
+	w.core = New(Config{Dispatcher: w, Logger: slog.New(w.log), Limits: w.core.limits, Events: resume.NewMemory()})
+}
+
+// stored has the answer to a call stored, because its client is gone. It returns the exchange.
+func (w *world) stored(s *Session, g *gate, id, answer string) *exchange {
+	w.t.Helper()
+	h, x := w.streaming(s, g, id)
+	x.vanish()
+	h.finish(answer)
+	w.settle()
+	return x
+}
+
+func (w *world) expired() map[mcp.ExpireReason]uint64 {
+	w.settle()
+	return w.core.Snapshot().Counters.ResponsesExpired
+}
+
+// unread returns how many stored answers may still be fetched.
+func (w *world) unread() (n int) {
+	for _, s := range w.core.Snapshot().Sessions {
+		n += s.Stored
+	}
+	return n
+}
+
+// The event store deletes an answer before its client comes for it. At this moment the answer is
+// lost, and the log says whose it was.
+func TestEvictedAnswersExpire(t *testing.T) {
+	for _, tt := range []struct {
+		reason mcp.ExpireReason
+		limits limits.Limits
+		evict  func(w *world, g *gate, own, other *Session)
+	}{
+		// A stream has an event for a notification and one for the answer.
+		{mcp.ExpireMaxEvents, limits.Limits{MaxEvents: 2}, func(w *world, g *gate, own, _ *Session) {
+			w.stored(own, g, "2", "later")
+		}},
+		{mcp.ExpireMaxEventBytes, limits.Limits{MaxEventBytes: 1500}, func(w *world, g *gate, own, _ *Session) {
+			w.stored(own, g, "2", strings.Repeat("x", 900))
+		}},
+		{mcp.ExpireMaxEventBytesTotal, limits.Limits{MaxEventBytesTotal: 2000, MaxEventBytes: 2000}, func(w *world, g *gate, _, other *Session) {
+			w.stored(other, g, "1", strings.Repeat("x", 1200))
+		}},
+	} {
+		t.Run(string(tt.reason), func(t *testing.T) {
+			inWorld(t, tt.limits, func(w *world) {
+				w.rememberByDefault()
+				g, own, other := w.gate("work", false), w.open("own"), w.open("other")
+				own.Initialize(&Peer{Version: mcp.Version20251125, Client: mcp.Implementation{Name: "desk", Version: "4.3.0"}})
+				x := w.stored(own, g, "1", "lost")
+				require.Equal(w.t, 1, w.unread())
+				require.Empty(w.t, w.expired())
+				tt.evict(w, g, own, other)
+				require.Equal(w.t, map[mcp.ExpireReason]uint64{tt.reason: 1}, w.expired())
+				require.Equal(w.t, 1, w.unread())
+				w.loggedWith("WARN response.expired", "reason="+string(tt.reason), "id=1", "target=work", "session="+own.LogID(),
+					"client=desk", "client_version=4.3.0")
+				w.refused(own, x.last(), resume.ErrEventUnknown)
+			})
+		})
+	}
+}
+
+// The answer is still in the store, but an event before it is not, which its client has not had: it
+// cannot come for the answer any more. If the client may have had that event, it still can.
+func TestAnswersBehindAGapExpire(t *testing.T) {
+	for _, had := range []bool{true, false} {
+		t.Run(fmt.Sprint("had ", had), func(t *testing.T) {
+			inWorld(t, limits.Limits{MaxEvents: 4}, func(w *world) {
+				w.rememberByDefault()
+				g, s := w.gate("work", false), w.open("session")
+				h, x := w.streaming(s, g, "1") // a mark, and a notification
+				if had {
+					h.note(2)
+					w.settle()
+				}
+				x.vanish()
+				if !had {
+					h.note(2)
+				}
+				h.finish("answer")
+				w.settle()
+				later, y := w.streaming(s, g, "2") // three events, for which those of the first stream leave the store
+				later.finish("sent")
+				require.True(w.t, y.ended())
+				if had {
+					require.Empty(w.t, w.expired())
+					return
+				}
+				require.Equal(w.t, map[mcp.ExpireReason]uint64{mcp.ExpireMaxEvents: 1}, w.expired())
+			})
+		})
+	}
+}
+
+// A client that comes for an answer ends the wait, and so does one that says it has the answer: the
+// kernel had it when the connection broke.
+func TestFetchedAnswersDoNotExpire(t *testing.T) {
+	inWorld(t, limits.Limits{SessionIdle: time.Minute}, func(w *world) {
+		w.rememberByDefault()
+		g, s := w.gate("work", false), w.open("session")
+		x, y := w.stored(s, g, "1", "one"), w.stored(s, g, "2", "two")
+		require.Equal(w.t, 2, w.unread())
+		require.Len(w.t, w.resumed(s, x.last()), 2)
+		require.Equal(w.t, 1, w.unread())
+		answer := strings.TrimSuffix(y.last(), "2") + "3"
+		w.refused(s, answer, resume.ErrEventUnknown)
+		require.Zero(w.t, w.unread())
+		time.Sleep(2 * time.Minute)
+		require.Empty(w.t, w.expired())
+		require.EqualValues(w.t, 2, w.core.Snapshot().Counters.ResponsesFetched)
+	})
+}
+
+// Answers end with their session. That is in the usual course of things, and no warning.
+func TestAnswersExpireWithTheirSession(t *testing.T) {
+	for reason, end := range map[mcp.ExpireReason]func(s *Session){
+		mcp.ExpireSessionIdle:  func(*Session) { time.Sleep(2 * time.Minute) },
+		mcp.ExpireSessionEnded: func(s *Session) { s.Close(mcp.CauseSessionDelete) },
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			inWorld(t, limits.Limits{SessionIdle: time.Minute}, func(w *world) {
+				w.rememberByDefault()
+				g, s := w.gate("work", false), w.open("session")
+				w.stored(s, g, "1", "one")
+				end(s)
+				require.Equal(w.t, map[mcp.ExpireReason]uint64{reason: 1}, w.expired())
+				w.loggedWith("INFO response.expired", "reason="+string(reason), "id=1")
+				require.Zero(w.t, w.times("WARN response.expired"))
+			})
+		})
+	}
+}
+
+// Another event store does not say what it deletes. The refused resumption tells.
+func TestAnswersThatAnotherStoreHasDeletedExpire(t *testing.T) {
+	inWorld(t, limits.Limits{MaxEvents: 2}, func(w *world) {
+		w.remember()
+		g, s := w.gate("work", false), w.open("session")
+		x := w.stored(s, g, "1", "one")
+		y, other := w.streaming(s, g, "2")
+		y.finish("sent")
+		require.True(w.t, other.ended())
+		require.Empty(w.t, w.expired())
+		w.refused(s, x.last(), resume.ErrEventUnknown)
+		require.Equal(w.t, map[mcp.ExpireReason]uint64{mcp.ExpireStore: 1}, w.expired())
+	})
+}
+
+// The stream has a stored answer already when its next event cannot be stored. Without an end it
+// cannot be resumed.
+func TestAnswersOfStreamsThatFailExpire(t *testing.T) {
+	inWorld(t, limits.Limits{}, func(w *world) {
+		store := w.remember()
+		g, s := w.gate("work", false), w.openBatching("session")
+		x, _ := w.postBatch(s, true, callFrame("1", "work"), callFrame("2", "work"))
+		one, two := g.next(), g.next()
+		one.note(1)
+		w.settle()
+		x.vanish()
+		one.finish("one")
+		w.settle()
+		require.Equal(w.t, 1, w.unread())
+		store.on(resume.OpAppend, func() error { return errStore })
+		two.finish("two")
+		require.Equal(w.t, map[mcp.ExpireReason]uint64{mcp.ExpireStreamEnded: 1}, w.expired())
+	})
+}
