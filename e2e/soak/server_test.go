@@ -31,7 +31,7 @@ var patient = server.Limits{
 	RequestTimeout: 15 * time.Second, WriteTimeout: 15 * time.Second, NotifyTimeout: 200 * time.Millisecond,
 	KeepAlive: 500 * time.Millisecond, EOFGrace: 10 * time.Second, CleanupGrace: 5 * time.Second,
 	AbandonGrace: 10 * time.Second, SessionIdle: 1500 * time.Millisecond, InitializeTimeout: time.Second,
-	OrphanGrace: 500 * time.Millisecond,
+	OrphanGrace: 500 * time.Millisecond, MaxEventBytesTotal: 128 << 10,
 }
 
 // hasty are the limits of the server for the clients that do not care: their times
@@ -139,6 +139,15 @@ func addTools(srv *server.Server) {
 			}
 		}
 		return "done", nil
+	})
+	server.AddTool(srv, server.Tool{Name: "trickle"}, func(_ context.Context, call *server.Call, in size) (string, error) {
+		for i := range 4 {
+			if err := call.Progress(float64(i+1), 4, ""); err != nil {
+				return "", err
+			}
+			nap(15 * time.Millisecond)
+		}
+		return strings.Repeat("x", min(in.N, 1<<20)), nil
 	})
 	server.AddTool(srv, server.Tool{Name: "ask"}, func(ctx context.Context, call *server.Call, _ none) (string, error) {
 		answer, err := call.CallClient(ctx, "roots/list", nil)
@@ -256,6 +265,9 @@ func (w *world) conserved(t *testing.T) {
 	same("admitted on /metrics", m.sum(telemetry.MetricRequestsAdmitted), float64(k.Admitted))
 	same("sent on /metrics", m.sum(telemetry.MetricResponsesSent), float64(k.Sent))
 	same("dropped on /metrics", m.sum(telemetry.MetricResponsesDropped), float64(dropped))
+	if m.sum(telemetry.MetricResponsesFetched) == 0 || m.sum(telemetry.MetricResponsesExpired) == 0 {
+		t.Error("no stored answer was fetched, or none expired: nothing is shown of them")
+	}
 	same("stored = fetched + expired + waiting", m.sum(telemetry.MetricResponsesStored),
 		m.sum(telemetry.MetricResponsesFetched)+m.sum(telemetry.MetricResponsesExpired)+m.sum(telemetry.MetricResponsesWaiting))
 	same("in flight on /metrics", m.sum(telemetry.MetricRequestsInFlight), 0)

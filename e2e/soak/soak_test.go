@@ -72,7 +72,7 @@ func (w *world) letLoose(d time.Duration, n int) (peak int) {
 		run   func(context.Context)
 	}{
 		{20, w.modernEcho}, {6, w.modernMix}, {5, w.modernVanish}, {3, w.rawHTTP}, {2, w.httpGarbage},
-		{12, w.legacyEcho}, {5, w.legacyAsk}, {4, w.legacyCancel}, {9, w.legacyDrop},
+		{12, w.legacyEcho}, {5, w.legacyAsk}, {4, w.legacyCancel}, {9, w.legacyDrop}, {4, w.legacyResume},
 		{10, w.pipeEcho}, {4, w.pipeReuse}, {4, w.pipeCancel}, {4, w.pipeAsk}, {5, w.pipeGo}, {2, w.pipeDeaf},
 		{2, w.pipeFlood}, {3, w.pipeGarbage},
 	}
