@@ -55,8 +55,8 @@ var areas = []area{
 	{path: "middleware", layer: 3, only: []string{"mcp", "auth", "internal/rates"}, banDeep: collectors},
 	{path: "server/servertest", layer: 4, also: []string{"server"}, banDeep: grpc}, // its assertions show spans and metrics
 	{path: "server", layer: 4, ban: instruments, banDeep: grpc},
-	{path: "internal/adapt", layer: 3, also: []string{"middleware"}, sealed: true, ban: instruments}, // for the modules in adapters/
-	{path: "internal/adapttest", layer: 3, only: []string{"telemetry", "mcp"}, sealed: true},         // for their tests
+	{path: "internal/adapt", layer: 3, also: []string{"middleware"}, sealed: true, ban: instruments},                        // for the modules in adapters/
+	{path: "internal/adapttest", layer: 3, only: []string{"telemetry", "mcp", "auth", "auth/oauth", "audit"}, sealed: true}, // for their tests
 	{path: "dashboards", layer: 3, only: []string{"telemetry"}, sealed: true, ban: instruments},
 	{path: "internal/framed", layer: 3, ban: instruments},
 	{path: "internal/streamable", layer: 3, ban: instruments},
@@ -89,7 +89,7 @@ var areas = []area{
 
 // helpers belong to no area: tests import them, production code does not, and they
 // import no area.
-var helpers = []string{"internal/needs", "internal/archtest"}
+var helpers = []string{"internal/needs", "internal/archtest", "internal/issuertest"}
 
 // libraries are the modules that the framework and its tests may use. A trailing slash
 // means all below.

@@ -52,7 +52,7 @@ func (c *Core) authenticate(ctx context.Context, caller *auth.Caller) (p *auth.P
 		err = p.Check()
 	}
 	if err != nil {
-		return nil, asRefusal(err, mcp.Refusal{Status: 401, Reason: "unauthenticated", By: byAuthenticator})
+		return nil, RefusalOf(err, mcp.Refusal{Status: 401, Reason: "unauthenticated", By: byAuthenticator})
 	}
 	return p, nil
 }
@@ -78,7 +78,7 @@ func (c *Core) askRules(r *Request) (refused *mcp.Error) {
 	}()
 	if c.authorize != nil {
 		if err := c.authorize(r); err != nil {
-			return asRefusal(err, mcp.Refusal{Status: 403, Reason: "forbidden", By: by}).RPC()
+			return RefusalOf(err, mcp.Refusal{Status: 403, Reason: "forbidden", By: by}).RPC()
 		}
 	}
 	if by = byAdmission; c.admission == nil {
@@ -87,7 +87,7 @@ func (c *Core) askRules(r *Request) (refused *mcp.Error) {
 	ctx, cancel := r.Admitting()
 	defer cancel()
 	if err := c.admission(ctx, r); err != nil {
-		return asRefusal(err, mcp.Refusal{Status: 403, Reason: "forbidden", By: by}).RPC()
+		return RefusalOf(err, mcp.Refusal{Status: 403, Reason: "forbidden", By: by}).RPC()
 	}
 	return nil
 }
@@ -98,8 +98,8 @@ func (r *Request) Admitting() (context.Context, context.CancelFunc) {
 	return context.WithDeadlineCause(r.ctx, r.Deadline(), mcp.ErrDeadline)
 }
 
-// asRefusal finds the refusal in an error, or makes it the reason behind another one.
-func asRefusal(err error, otherwise mcp.Refusal) *mcp.Refusal {
+// RefusalOf finds the refusal in an error, or makes it the reason behind another one.
+func RefusalOf(err error, otherwise mcp.Refusal) *mcp.Refusal {
 	if r, ok := mcp.AsRefusal(err); ok {
 		if r.By != "" && r.Reason != "" {
 			return r
