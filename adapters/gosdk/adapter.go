@@ -42,6 +42,7 @@ type Adapter struct {
 // answers them (see mcp.ToolError). The SDK answers all other errors of handlers with their text.
 func Instrument(server *sdk.Server, t *telemetry.Telemetry, middlewares ...middleware.Middleware) *Adapter {
 	a := &Adapter{core: adapt.New(t, middlewares...)}
+	a.core.UnknownSession, a.core.ClientOf = "session not found", a.sessions.client
 	server.AddReceivingMiddleware(a.receive)
 	return a
 }
@@ -62,6 +63,7 @@ const exchangeHeader = "Vitrine-Exchange"
 // client_disconnect, as the protocol requires. Handlers have the values of the HTTP request's
 // context, such as the span of an outer handler.
 func (a *Adapter) HTTP(next http.Handler) http.Handler {
+	next = withTokenInfo(next)
 	return a.core.HTTP(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		token := rand.Text()
 		a.exchanges.Store(token, adapt.ExchangeOf(req.Context()))

@@ -5,6 +5,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/adapt"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -17,6 +18,9 @@ type arrival struct {
 	transport string // "" if it is not known
 	scope     any    // the session or the connection in which the id is unique, or nil
 	exchange  *adapt.Exchange
+	// authenticated says that the authenticator has let the caller in, who has the principal.
+	authenticated bool
+	principal     *auth.Principal
 }
 
 // arrivalOf returns the arrival of a message. Without [Adapter.HTTP] and [Adapter.Transport] it has
@@ -31,6 +35,7 @@ func (a *Adapter) arrivalOf(method string, req sdk.Request) arrival {
 			m.exchange = x.(*adapt.Exchange)
 			extra.Header = m.exchange.Header() // without our token
 			m.scope = m.exchange.Scope()
+			m.authenticated, m.principal = m.exchange.Authenticated(), m.exchange.Principal()
 		}
 		if extra.Header != nil {
 			m.transport = "http"

@@ -44,6 +44,7 @@ func (a *Adapter) serve(ctx context.Context, next sdk.MethodHandler, method stri
 	request := a.request(ctx, next, method, req, session, m, params)
 	modern := request.Peer.Era == mcp.Modern
 	call := a.core.NewCall(ctx, m.exchange, adapt.Cancels{Bare: mcp.CauseClientCancel, Disconnect: modern})
+	call.Stranger = a.core.Authenticates() && !m.authenticated
 	call.Begin(request, params, m.scope, m.bytes)
 	var out telemetry.Outcome
 	defer func() { call.End(out) }()
@@ -51,9 +52,9 @@ func (a *Adapter) serve(ctx context.Context, next sdk.MethodHandler, method stri
 	var inner served
 	ours, failure := call.Serve(call, func(ctx context.Context, _ *middleware.Request) (mcp.Result, error) {
 		inner.result, inner.err = next(ctx, method, req)
-		return inner.convert(method, a.core.Chained())
+		return inner.convert(method, a.core.Chained(method))
 	})
-	result, err = inner.settle(call, ours, failure, a.core.Chained())
+	result, err = inner.settle(call, ours, failure, a.core.Chained(method))
 	call.Failed(failure)
 	if err != nil {
 		out.Err = wireError(err)
@@ -62,7 +63,7 @@ func (a *Adapter) serve(ctx context.Context, next sdk.MethodHandler, method stri
 		out.Err = refusal.RPC() // telemetry recognizes it as a refusal
 	}
 	if tool, ok := result.(*sdk.CallToolResult); ok && tool != nil {
-		call.Operation().Result(tool.IsError && !mcp.IsCallerFault(failure), tool)
+		call.Result(tool.IsError && !mcp.IsCallerFault(failure), tool)
 	}
 	if initialized, ok := result.(*sdk.InitializeResult); ok && initialized != nil {
 		a.sessions.opened(a.core, session, m, request, mcp.Version(initialized.ProtocolVersion))
@@ -94,7 +95,8 @@ func (a *Adapter) request(ctx context.Context, next sdk.MethodHandler, method st
 	session *sdk.ServerSession, m arrival, params adapt.Params) *middleware.Request {
 	r := &middleware.Request{
 		ID: m.id, Method: method, Target: params.Target, Params: m.params, Header: m.exchange.Header(), Origin: req,
-		Peer: middleware.Peer{Transport: m.transport, SessionID: session.ID(), Version: params.Version},
+		Principal: m.principal,
+		Peer:      middleware.Peer{Transport: m.transport, SessionID: session.ID(), Version: params.Version},
 	}
 	known := a.sessions.peer(session)
 	if r.Peer.Version == "" {
@@ -119,7 +121,7 @@ func (a *Adapter) request(ctx context.Context, next sdk.MethodHandler, method st
 	if posted := m.exchange.Request(); posted != nil {
 		r.Peer.Addr = posted.RemoteAddr
 	}
-	if token := extra.TokenInfo; token != nil && token.UserID != "" {
+	if token := extra.TokenInfo; token != nil && token.UserID != "" && !m.authenticated {
 		r.Principal = &auth.Principal{
 			Subject: token.UserID, Scopes: token.Scopes, Expires: token.Expiration, Claims: token.Extra,
 		}

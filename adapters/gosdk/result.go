@@ -3,12 +3,14 @@ package gosdk
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/vitrine-mcp/vitrine/internal/adapt"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
 // served has the answer of the SDK, and its form for middlewares.
@@ -40,6 +42,8 @@ func (s *served) convert(method string, chained bool) (mcp.Result, error) {
 // settle returns the answer for the SDK. It is the SDK's own answer unless the middlewares changed it.
 func (s *served) settle(call *adapt.Call, result mcp.Result, err error, chained bool) (sdk.Result, error) {
 	switch {
+	case call.Denied():
+		return nil, unknown(call.Request, err)
 	case err != nil && s.shown != nil && errors.Is(err, s.shown) && !adapt.Ours(err):
 		return s.result, s.err
 	case err != nil:
@@ -55,6 +59,21 @@ func (s *served) settle(call *adapt.Call, result mcp.Result, err error, chained 
 		return s.result, nil
 	}
 	return decode(call.Request.Method, changed)
+}
+
+// unknown returns the error with which the SDK answers a request for what does not exist. denied is that of
+// the policies.
+func unknown(req *middleware.Request, denied error) error {
+	switch req.Method {
+	case mcp.MethodToolsCall:
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", req.Target)}
+	case mcp.MethodPromptsGet:
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q", req.Target)}
+	case mcp.MethodResourcesRead:
+		return sdk.ResourceNotFoundError(req.Target)
+	}
+	rpc, _ := mcp.AsError(denied) // policies deny with one
+	return toSDK(rpc)
 }
 
 // told returns the answer for an error, as our server makes it.

@@ -18,6 +18,7 @@ import (
 type sessions struct {
 	mu   sync.Mutex // guards the rest, and what is in a session
 	open map[*sdk.ServerSession]*session
+	byID map[string]*session
 }
 
 type session struct {
@@ -38,9 +39,9 @@ func (s *sessions) opened(core *adapt.Adapter, ss *sdk.ServerSession, m arrival,
 	known := s.open[ss] != nil
 	if !known {
 		if s.open == nil {
-			s.open = map[*sdk.ServerSession]*session{}
+			s.open, s.byID = map[*sdk.ServerSession]*session{}, map[string]*session{}
 		}
-		s.open[ss] = opened
+		s.open[ss], s.byID[opened.id] = opened, opened
 	}
 	s.mu.Unlock()
 	if known {
@@ -53,6 +54,9 @@ func (s *sessions) opened(core *adapt.Adapter, ss *sdk.ServerSession, m arrival,
 		_ = ss.Wait() // the reader of the connection knows the cause
 		s.mu.Lock()
 		delete(s.open, ss)
+		if s.byID[opened.id] == opened {
+			delete(s.byID, opened.id)
+		}
 		cause := opened.end
 		s.mu.Unlock()
 		if cause == "" {
@@ -74,6 +78,16 @@ func (s *sessions) peer(ss *sdk.ServerSession) middleware.Peer {
 		return open.peer
 	}
 	return declared(ss.InitializeParams())
+}
+
+// client returns how the client of a session describes itself, or nil.
+func (s *sessions) client(id string) *mcp.Implementation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if open := s.byID[id]; open != nil {
+		return open.peer.Client
+	}
+	return nil
 }
 
 // declared describes a client by its initialize.

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/adapt"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -28,13 +29,16 @@ type transport struct {
 
 // Connect implements [sdk.Transport].
 func (t *transport) Connect(ctx context.Context) (sdk.Connection, error) {
-	next, err := t.next.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c := &connection{Connection: next, adapter: t.adapter, name: "stdio", pending: map[jsonrpc.ID]*sdk.RequestExtra{}}
+	c := &connection{adapter: t.adapter, name: "stdio", pending: map[jsonrpc.ID]*sdk.RequestExtra{}}
 	if _, ok := t.next.(*sdk.InMemoryTransport); ok {
 		c.name = "memory"
+	}
+	var err error
+	if c.principal, err = t.adapter.core.AuthenticateStream(ctx, c.name); err != nil {
+		return nil, err
+	}
+	if c.Connection, err = t.next.Connect(ctx); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
@@ -50,8 +54,9 @@ func (t *transport) SupportsProtocolVersion(version string) bool {
 // A connection records the arrivals of messages for the SDK.
 type connection struct {
 	sdk.Connection
-	adapter *Adapter
-	name    string // of the transport
+	adapter   *Adapter
+	name      string // of the transport
+	principal *auth.Principal
 
 	mu      sync.Mutex // guards pending
 	pending map[jsonrpc.ID]*sdk.RequestExtra
@@ -79,7 +84,9 @@ func (c *connection) note(req *jsonrpc.Request) {
 	if req.Extra != nil {
 		return
 	}
-	m := arrival{params: req.Params, bytes: len(req.Params), transport: c.name, scope: c}
+	m := arrival{
+		params: req.Params, bytes: len(req.Params), transport: c.name, scope: c, authenticated: true, principal: c.principal,
+	}
 	if req.Method == mcp.NotificationCancelled {
 		c.adapter.core.NoticeCancelled(c, []byte(req.Params))
 	}

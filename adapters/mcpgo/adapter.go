@@ -27,7 +27,7 @@ import (
 type Adapter struct {
 	core     *adapt.Adapter
 	server   *sdk.MCPServer
-	sessions sync.Map // by id: func(mcp.Cause)
+	sessions sync.Map // by id: *openSession
 }
 
 // Instrument records the requests of a server with t, runs the middlewares around the handlers of
@@ -44,6 +44,7 @@ type Adapter struct {
 // -32603. mcp-go answers all other errors of handlers with their text.
 func Instrument(srv *sdk.MCPServer, t *telemetry.Telemetry, middlewares ...middleware.Middleware) *Adapter {
 	a := &Adapter{core: adapt.New(t, middlewares...), server: srv}
+	a.core.UnknownSession, a.core.ClientOf = "Invalid session ID", a.clientOf
 	sdk.WithPropagator(propagator{})(srv)
 	sdk.WithTracer(tracer{a})(srv)
 	sdk.WithToolHandlerMiddleware(a.tool)(srv)
@@ -59,6 +60,7 @@ func Instrument(srv *sdk.MCPServer, t *telemetry.Telemetry, middlewares ...middl
 	hooks.AddOnError(a.failed)
 	hooks.AddOnRegisterSession(a.registered)
 	hooks.AddOnUnregisterSession(a.unregistered)
+	a.guard(hooks)
 	return a
 }
 

@@ -65,7 +65,7 @@ func serve[R any](ctx context.Context, a *Adapter, next func(context.Context) (R
 	var shown error
 	var converted adapt.Converted
 	ours, failure := r.call.Serve(ctx, func(ctx context.Context, _ *middleware.Request) (vitrine.Result, error) {
-		if result, shown = next(ctx); shown != nil || !a.core.Chained() {
+		if result, shown = next(ctx); shown != nil || !a.core.Chained(r.method) {
 			return nil, shown
 		}
 		converted = adapt.Convert(r.method, result)
@@ -79,7 +79,7 @@ func serve[R any](ctx context.Context, a *Adapter, next func(context.Context) (R
 	case failure != nil:
 		changed, err = told(r.call, failure)
 		return none, changed, err
-	case !a.core.Chained():
+	case !a.core.Chained(r.method):
 		return result, nil, nil
 	}
 	after, err := converted.Changed(ours)

@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/mark3labs/mcp-go/server"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -18,7 +19,11 @@ import (
 //
 //	err := adapter.Listen(ctx, server.NewStdioServer(srv), os.Stdin, os.Stdout)
 func (a *Adapter) Listen(ctx context.Context, stdio *sdk.StdioServer, in io.Reader, out io.Writer) error {
-	c := &connection{adapter: a, ctx: ctx}
+	p, err := a.core.AuthenticateStream(ctx, "stdio")
+	if err != nil {
+		return err
+	}
+	c := &connection{adapter: a, ctx: ctx, principal: p}
 	return stdio.Listen(context.WithValue(ctx, connectionKey{}, c), &reader{Reader: in, connection: c}, out)
 }
 
@@ -32,8 +37,9 @@ func connectionOf(ctx context.Context) *connection {
 
 // A connection is a connection of [Adapter.Listen].
 type connection struct {
-	adapter *Adapter
-	ctx     context.Context
+	adapter   *Adapter
+	ctx       context.Context
+	principal *auth.Principal
 
 	mu   sync.Mutex
 	read *mcp.CancelError // how reading ended; nil if it has not

@@ -86,14 +86,28 @@ func (a *Adapter) open(ctx context.Context, session sdk.ClientSession) {
 	end := a.core.Telemetry.Session(telemetry.Info{
 		Version: peer.Version, Transport: peer.Transport, RemoteAddr: peer.Addr, SessionID: peer.SessionID, Client: peer.Client,
 	})
-	if before, ok := a.sessions.Swap(session.SessionID(), end); ok {
-		before.(func(mcp.Cause))(mcp.CauseTransportClose)
+	if before, ok := a.sessions.Swap(session.SessionID(), &openSession{end, peer.Client}); ok {
+		before.(*openSession).end(mcp.CauseTransportClose)
 	}
+}
+
+// An openSession is a session that has begun.
+type openSession struct {
+	end    func(mcp.Cause)
+	client *mcp.Implementation
+}
+
+// clientOf returns how the client of a session describes itself, or nil.
+func (a *Adapter) clientOf(id string) *mcp.Implementation {
+	if open, ok := a.sessions.Load(id); ok {
+		return open.(*openSession).client
+	}
+	return nil
 }
 
 // unregistered ends a session.
 func (a *Adapter) unregistered(ctx context.Context, session sdk.ClientSession) {
-	end, ok := a.sessions.LoadAndDelete(session.SessionID())
+	open, ok := a.sessions.LoadAndDelete(session.SessionID())
 	if !ok {
 		return
 	}
@@ -109,5 +123,5 @@ func (a *Adapter) unregistered(ctx context.Context, session sdk.ClientSession) {
 	case req != nil || transportOf(ctx, session) != "":
 		cause = mcp.CauseTransportClose
 	}
-	end.(func(mcp.Cause))(cause)
+	open.(*openSession).end(cause)
 }

@@ -119,7 +119,7 @@ func (a *Adapter) succeeded(ctx context.Context, _ any, method mcp.MCPMethod, _,
 	}
 	r.settled = true
 	if tool, ok := result.(*mcp.CallToolResult); ok && tool != nil {
-		r.call.Operation().Result(tool.IsError && !vitrine.IsCallerFault(r.failure), tool)
+		r.call.Result(tool.IsError && !vitrine.IsCallerFault(r.failure), tool)
 	}
 	if method == mcp.MethodInitialize {
 		a.initialized(ctx)
@@ -167,7 +167,7 @@ func (r *request) begin(ctx context.Context, id, message any) {
 	name, label := r.adapter.nameOf(ctx, r.method, params.Target)
 	req := &middleware.Request{
 		Route: middleware.NewRoute(r.method, name, label), ID: raw.ID, Method: r.method, Target: params.Target,
-		Params: raw.Params, Peer: peerOf(ctx, params), Origin: message,
+		Params: raw.Params, Peer: peerOf(ctx, params), Principal: principalOf(ctx), Origin: message,
 	}
 	if req.Header = x.Header(); req.Header == nil {
 		req.Header, _ = ctx.Value(headerKey{}).(http.Header)

@@ -6,6 +6,7 @@ package adapt
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +25,13 @@ const maxReason = 256
 // An Adapter is shared by all requests of one server. It is safe for concurrent use.
 type Adapter struct {
 	Telemetry *telemetry.Telemetry
-	chain     middleware.Middleware // nil: there are no middlewares
+	// UnknownSession is the text of the SDK for a session that does not exist.
+	UnknownSession string
+	// ClientOf returns how the client of a session describes itself. May be nil.
+	ClientOf func(sessionID string) *mcp.Implementation
+
+	chain middleware.Middleware // nil: there are no middlewares
+	guard guard
 
 	mu      sync.Mutex // guards the rest
 	calls   map[*Call]struct{}
@@ -42,8 +49,11 @@ func New(t *telemetry.Telemetry, middlewares ...middleware.Middleware) *Adapter 
 	return a
 }
 
-// Chained reports whether there are middlewares. Without them results need not be converted.
-func (a *Adapter) Chained() bool { return a.chain != nil }
+// Chained reports whether middlewares or policies see the results of a method. Otherwise results need
+// not be converted.
+func (a *Adapter) Chained(method string) bool {
+	return a.chain != nil || a.Authorizes() && slices.Contains(lists, method)
+}
 
 // A callID identifies a request. Ids are unique within a session or a connection.
 type callID struct {

@@ -5,11 +5,15 @@ import (
 	"errors"
 	"io"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -24,6 +28,9 @@ type Call struct {
 	Request *middleware.Request
 	// Refused is the error of the answer if the server shuts down, or nil.
 	Refused *mcp.Error
+	// Stranger says that the request came around the authenticator: over a handler or a transport that
+	// the adapter does not wrap. It is then refused.
+	Stranger bool
 
 	adapter    *Adapter
 	sdk        context.Context
@@ -37,6 +44,14 @@ type Call struct {
 	exchange   *Exchange
 	id         callID
 	arrivedAt  time.Time
+
+	admission *admission // nil: policies were not asked yet
+	reserved  bool       // there is a place for the record
+	arguments jsontext.Value
+	failure   error // of Serve, or of the handler
+	toolError bool
+	expiry    *time.Timer
+	expired   atomic.Bool // the token of the caller has expired
 }
 
 // begun is the part of a call that Begin makes.
@@ -48,6 +63,9 @@ type begun struct {
 // Value implements [context.Context].
 func (c *Call) Value(key any) any {
 	if b := c.begun.Load(); b != nil {
+		if key == (principalKey{}) {
+			return c.Request.Principal
+		}
 		return b.ctx.Value(key)
 	}
 	return c.Context.Value(key)
@@ -130,7 +148,7 @@ func (c *Call) cause() error {
 // unique, or nil. bytes is the size of the message, or 0 if it is not known.
 func (c *Call) Begin(req *middleware.Request, params Params, scope any, bytes int) {
 	req.ArrivedAt = c.arrivedAt
-	c.Request = req
+	c.Request, c.arguments = req, params.Arguments
 	info := telemetry.Info{
 		Method: req.Method, Target: req.Route.Target, ID: req.ID, ArrivedAt: req.ArrivedAt,
 		Version: req.Peer.Version, Transport: req.Peer.Transport, RemoteAddr: req.Peer.Addr,
@@ -164,6 +182,18 @@ func (c *Call) Begin(req *middleware.Request, params Params, scope any, bytes in
 		if c.adapter.Closing() { // Shutdown has already ended the subscriptions
 			c.cancel(mcp.ErrServerShutdown)
 		}
+		c.endWithToken()
+	}
+}
+
+// endWithToken ends a subscription over HTTP when the token of its caller expires.
+func (c *Call) endWithToken() {
+	if p := c.Request.Principal; c.exchange != nil && p != nil && !p.Expires.IsZero() {
+		c.expiry = time.AfterFunc(time.Until(p.Expires), func() {
+			c.expired.Store(true)
+			c.adapter.guard.streamExpired(session.StreamListen, p)
+			c.cancel(errTokenExpired)
+		})
 	}
 }
 
@@ -193,23 +223,42 @@ func (c *Call) Serve(ctx context.Context, handler middleware.Handler) (result mc
 			result, err = nil, ErrPanicked
 		}
 	}()
+	if err := c.refusal(); err != nil {
+		returned = true
+		return nil, err
+	}
 	inner := func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 		defer context.AfterFunc(ctx, func() { c.deadlineOf(ctx) })()
 		result, err := handler(ctx, req)
 		c.deadlineOf(ctx)
 		return result, err
 	}
-	if c.adapter.chain == nil {
-		result, err = inner(ctx, c.Request)
-	} else {
-		result, err = c.adapter.chain(inner)(ctx, c.Request)
+	serve := middleware.Handler(inner)
+	if c.adapter.chain != nil {
+		serve = c.adapter.chain(serve)
 	}
+	if c.adapter.Authorizes() && slices.Contains(lists, c.Request.Method) {
+		serve = c.adapter.guard.authorize(serve)
+	}
+	result, err = serve(ctx, c.Request)
 	returned = true
 	return result, err
 }
 
+// refusal returns the error of a request that may not be served.
+func (c *Call) refusal() error {
+	if c.Stranger {
+		return &mcp.Refusal{Status: 401, Reason: "unauthenticated", By: byAuthenticator}
+	}
+	if err := c.Admit(); err != nil {
+		return err
+	}
+	return c.reserve()
+}
+
 // Failed reports the error of [Call.Serve] to telemetry. err may be nil.
 func (c *Call) Failed(err error) {
+	c.failure = err
 	if err == nil || err == error(ErrPanicked) || c.turnedAway.Load() { // telemetry has these already
 		return
 	}
@@ -217,6 +266,12 @@ func (c *Call) Failed(err error) {
 		err = sdk.Err
 	}
 	c.Operation().Error(err)
+}
+
+// Result reports the result of a tool to telemetry.
+func (c *Call) Result(isError bool, result any) {
+	c.toolError = isError
+	c.Operation().Result(isError, result)
 }
 
 // deadlineOf records that the deadline of a middleware's context has passed.
@@ -239,10 +294,20 @@ func (c *Call) End(out telemetry.Outcome) {
 		if cause, ok := mcp.CauseOf(c.Context); ok {
 			out.SubscriptionEnd = mcp.EndOf(cause)
 		}
+		if c.expired.Load() {
+			out.SubscriptionEnd = mcp.EndTokenExpired
+		}
 	}
+	if d := c.admission; d != nil && d.decision != nil {
+		c.Operation().Decided(d.decision.Rule, session.EffectOf(d.decision), d.decision.Reason)
+	}
+	c.record(out)
 	c.Operation().End(out)
 	for _, stop := range c.stops {
 		stop()
+	}
+	if c.expiry != nil {
+		c.expiry.Stop()
 	}
 	c.cancel(nil)
 	c.adapter.leave(c)

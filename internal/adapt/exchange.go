@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
@@ -26,9 +27,12 @@ const headerSessionID = "Mcp-Session-Id"
 // An Exchange is one HTTP request to the endpoint. Its methods work on nil, which means that there is
 // none.
 type Exchange struct {
-	request    *http.Request
-	values     context.Context // the context of the request, with the exchange
-	over, gone atomic.Bool
+	request       *http.Request
+	values        context.Context // the context of the request, with the exchange
+	principal     *auth.Principal
+	authenticated bool       // the authenticator has let the caller in
+	admission     *admission // of the only request; nil if the policies were not asked about it
+	over, gone    atomic.Bool
 
 	mu       sync.Mutex // guards messages
 	messages []message
@@ -48,24 +52,6 @@ type exchangeKey struct{}
 func ExchangeOf(ctx context.Context) *Exchange {
 	x, _ := ctx.Value(exchangeKey{}).(*Exchange)
 	return x
-}
-
-// HTTP wraps the handler of an MCP endpoint. Its requests have an [Exchange], and telemetry has their
-// address. Up to 1 MiB of a body is read ahead.
-func (a *Adapter) HTTP(next http.Handler) http.Handler {
-	return a.Telemetry.HTTP(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		x := &Exchange{request: req}
-		if req.Method == http.MethodPost && req.Body != nil {
-			x.read(req)
-		}
-		a.notice(x.Scope(), x.messages)
-		defer func() { // net/http cancels the context next, for every request
-			x.gone.Store(req.Context().Err() != nil)
-			x.over.Store(true)
-		}()
-		x.values = context.WithValue(req.Context(), exchangeKey{}, x)
-		next.ServeHTTP(w, req.WithContext(x.values))
-	}))
 }
 
 // read reads the messages of the body. The handler can read the body again.
@@ -138,6 +124,28 @@ func (x *Exchange) Request() *http.Request {
 	}
 	return x.request
 }
+
+// Principal returns the principal of the caller, or nil.
+func (x *Exchange) Principal() *auth.Principal {
+	if x == nil {
+		return nil
+	}
+	return x.principal
+}
+
+// Authenticated reports whether the authenticator has let the caller in.
+func (x *Exchange) Authenticated() bool { return x != nil && x.authenticated }
+
+// admissionOf returns what policies have decided about the request with a method, or nil.
+func (x *Exchange) admissionOf(method string) *admission {
+	if x == nil || x.admission == nil || x.messages[0].Method != method {
+		return nil
+	}
+	return x.admission
+}
+
+// Denied reports whether policies deny the request.
+func (x *Exchange) Denied() bool { return x != nil && x.admission != nil && x.admission.denied() }
 
 // Header returns the HTTP header, or nil for a nil exchange.
 func (x *Exchange) Header() http.Header {
