@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -361,6 +362,32 @@ var cellsE7 = []faultCell{
 			require.Empty(w.t, x.frames())
 			require.Empty(w.t, h.cancelled())
 			require.Equal(w.t, wireLost, w.counts().since(before))
+		}
+	}},
+	{state: "W/left", test: func(w *world) {
+		w.rememberByDefault()
+		g, s := w.gate("work", false), w.open("session")
+		for name, post := range map[string]func() (*held, *exchange){
+			"sent": func() (*held, *exchange) {
+				x := w.post(nil, modernFrame("1", "work"))
+				return g.next(), x
+			},
+			"sent, legacy": func() (*held, *exchange) {
+				x := w.post(s, callFrame("2", "work"))
+				return g.next(), x
+			},
+			"stored": func() (*held, *exchange) { return w.streaming(s, g, "3") },
+		} {
+			before, free := w.counts(), make(chan struct{})
+			h, x := post()
+			x.sink.on(blockUntil(free))
+			h.finish(strings.Repeat("x", stream.LargeFrame)) // of a smaller one the writer looks only when it is sent
+			w.settle()
+			x.leave()
+			close(free)
+			require.True(w.t, x.ended())
+			fate, _, _ := strings.Cut(name, ",")
+			require.Equal(w.t, counts{"admitted": 1, fate: 1}, w.counts().since(before), name)
 		}
 	}},
 	{state: "B/modern", test: func(w *world) {
