@@ -154,7 +154,7 @@ func TestOutcomesOfAnotherServer(t *testing.T) {
 				op.Validated(time.Millisecond)
 				op.ArgumentsRejected("/city: missing")
 				return Outcome{ToolError: true}
-			}, error: "tool_error", class: "error", metric: MetricArgumentsRejected, labels: []string{"tool", "weather"},
+			}, class: "caller_error", metric: MetricArgumentsRejected, labels: []string{"tool", "weather"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

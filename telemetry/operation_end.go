@@ -18,7 +18,7 @@ func (op *Operation) Abandoned(out Outcome) {
 	if op == nil {
 		return
 	}
-	out.ToolError = out.ToolError || op.marked(markToolError)
+	op.complete(&out)
 	if tr := op.tracked(); tr != nil {
 		if !tr.complete(&out, false) {
 			return
@@ -43,7 +43,7 @@ func (op *Operation) End(out Outcome) {
 	if op == nil {
 		return
 	}
-	out.ToolError = out.ToolError || op.marked(markToolError)
+	op.complete(&out)
 	if tr := op.tracked(); tr != nil {
 		if !tr.complete(&out, true) {
 			return
@@ -52,6 +52,12 @@ func (op *Operation) End(out Outcome) {
 		defer tr.contain()
 	}
 	op.finish(&out)
+}
+
+// complete adds to the outcome what the operation was told before.
+func (op *Operation) complete(out *Outcome) {
+	out.ToolError = out.ToolError || op.marked(markToolError)
+	out.argumentsRejected = op.marked(markArguments)
 }
 
 func (op *Operation) finish(out *Outcome) {

@@ -156,7 +156,7 @@ func (op *Operation) Validated(took time.Duration) {
 }
 
 // ArgumentsRejected records that the arguments of a call break the tool's schema. The handler is
-// not called, and the answer is a tool error. faults says what is wrong, without values of the
+// not called, and the answer is a tool error, which counts as the caller's and not as one of the service. faults says what is wrong, without values of the
 // arguments. It is cut to 256 bytes.
 func (op *Operation) ArgumentsRejected(faults string) {
 	if op == nil {
@@ -169,6 +169,7 @@ func (op *Operation) ArgumentsRejected(faults string) {
 		rejected.Inc()
 	}
 	short := clip(faults, maxText)
+	op.marks.Or(markArguments)
 	op.note(func(n *notes) { n.argumentFaults = short })
 	op.event(eventRejected, keyArgumentFaults.String(short))
 }

@@ -29,6 +29,8 @@ type Outcome struct {
 	Err *mcp.Error
 	// ToolError tells that the answer is a result with isError; see also [Operation.Result].
 	ToolError bool
+	// argumentsRejected tells that the handler was not called because of the arguments.
+	argumentsRejected bool
 	// Fate is what happened to the answer, and Dropped why it was not sent.
 	Fate    Fate
 	Dropped mcp.DropReason
@@ -65,7 +67,7 @@ func (o *Outcome) cause() mcp.Cause {
 }
 
 // errorType returns the value of error.type. It is "" for a success and for a fault of the
-// caller: a bad request, a cancellation, a lost connection. A cancellation by the server is an
+// caller: a bad request, arguments that break the schema, a cancellation, a lost connection. A cancellation by the server is an
 // error of the service, whatever the handler returned.
 func (o *Outcome) errorType() string {
 	switch {
@@ -86,7 +88,7 @@ func (o *Outcome) errorType() string {
 		if !mcp.IsCallerFault(o.Err) {
 			return codeString(o.Err.Code)
 		}
-	case o.ToolError:
+	case o.ToolError && !o.argumentsRejected:
 		return errorTool
 	}
 	if o.Fate == FateDropped && o.Dropped == mcp.DropWriteTimeout {

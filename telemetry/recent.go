@@ -78,7 +78,7 @@ func (o *Outcome) class(errorType string, op *Operation) string {
 		return classDropped
 	case errorType != "":
 		return classError
-	case o.Err != nil:
+	case o.Err != nil || o.argumentsRejected:
 		return classCaller
 	}
 	return ""

@@ -91,7 +91,7 @@ func TestClasses(t *testing.T) {
 				return result, nil
 			},
 			want: report.Trace{
-				Class: "error", Outcome: "sent", ErrorType: "tool_error", ToolError: true,
+				Class: "caller_error", Outcome: "sent", ToolError: true,
 				ArgumentFaults: "/n: must be an \ufffd[2Jinteger",
 			},
 		},

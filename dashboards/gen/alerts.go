@@ -31,7 +31,7 @@ func faults(c *config) []rule {
 			"It is {{ $value | humanizeDuration }} old. /debug/requests names it."),
 	}}
 	list = append(list, callers(c, s)...)
-	return append(list, drops(c, s), expired(c, s), surge(c, s), saturated(c, s), memoryFull(c, s), rateLimited(c, s), auditLost(c, s), auditStalled(c, s), rule{
+	return append(list, drops(c, s), expired(c, s), rejectedArguments(c, s), surge(c, s), saturated(c, s), memoryFull(c, s), rateLimited(c, s), auditLost(c, s), auditStalled(c, s), rule{
 		Alert: "VitrineSpansLost",
 		Expr:  "sum by (namespace, job, instance, reason) (increase(" + s.of(telemetry.MetricSpansDropped) + "[10m])) > 0",
 		For:   "10m", Labels: map[string]string{"severity": ticket},
@@ -163,6 +163,21 @@ func expired(c *config, s source) rule {
 		Annotations: c.annotations("by-symptom",
 			"Stored answers of {{ $labels.instance }} are lost: {{ $labels.reason }}",
 			"{{ $value | humanize }} in ten minutes that no client can fetch any more. The log names them: response.expired."),
+	}
+}
+
+// rejectedArguments alerts on tools that reject the arguments of most calls. Models send wrong
+// arguments now and then; if most do, the schema is wrong, or clients have an old one.
+func rejectedArguments(c *config, s source) rule {
+	rejected := "sum by (namespace, job, instance, tool) (rate(" + s.of(telemetry.MetricArgumentsRejected, isNot("tool", "")) + "[10m]))"
+	validated := "sum by (namespace, job, instance, tool) (rate(" + s.of(telemetry.MetricValidation+"_count") + "[10m]))"
+	return rule{
+		Alert: "VitrineArgumentsRejected",
+		Expr:  fmt.Sprintf("%s\n  / %s > 0.5\nand %s * 600 >= 10", rejected, validated, rejected),
+		For:   "10m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("11-a-schema-rejects-everything",
+			"{{ $labels.tool }} of {{ $labels.instance }} rejects the arguments of {{ $value | humanizePercentage }} of its calls",
+			"The schema is wrong, or clients send what an older schema allowed. /debug/traces?class=caller_error says what is wrong with the arguments."),
 	}
 }
 

@@ -39,7 +39,8 @@ func operations(s source, part string, matchers ...matcher) string {
 }
 
 // served is the rate of the requests that count for an objective. Faults of callers do not count. An
-// answer with a code and without error_type is a fault of the caller. A request that its client
+// answer with a code and without error_type is a fault of the caller. A call whose arguments were
+// rejected has neither, so it is subtracted. A request that its client
 // cancelled has neither, like a success, so it is subtracted. The answer of a cancelled legacy
 // request has the code -32800, so it is added back. Subscriptions count as served and are not
 // subtracted when they end.
@@ -48,9 +49,16 @@ func served(s source, window string) string {
   %s
   or rate(%s[%s])
   %s
+  %s
 ), 0)`, byTool, faulty(s, window),
 		operations(s, "_count", is("error_type", ""), is("rpc_response_status_code", "", "-32800")), window,
-		cancelled(s, window, "-", callerCauses...))
+		cancelled(s, window, "-", callerCauses...), unlessRejected(s, window))
+}
+
+// unlessRejected subtracts the rate of calls whose arguments were rejected. The expression continues
+// a list.
+func unlessRejected(s source, window string) string {
+	return fmt.Sprintf(`or -label_replace(rate(%s[%s]), "gen_ai_tool_name", "$1", "tool", "(.*)")`, s.of(telemetry.MetricArgumentsRejected, isNot("tool", "")), window)
 }
 
 func failed(s source, window string) string {
@@ -95,7 +103,7 @@ func latency(c *config) (list []rule) {
 	good := []matcher{is("error_type", ""), is("rpc_response_status_code", "")}
 	for _, w := range windows {
 		list = append(list, rule{
-			Record: recordSucceeded + w, Expr: byTool + "(rate(" + operations(s, "_count", good...) + "[" + w + "]))",
+			Record: recordSucceeded + w, Expr: "clamp_min(" + byTool + "(\n  rate(" + operations(s, "_count", good...) + "[" + w + "])\n  " + unlessRejected(s, w) + "\n), 0)",
 		})
 		var slow []string
 		for _, o := range c.scopes() {
