@@ -57,7 +57,7 @@ func (a *access) callerOf(in *session.Inbound, sess *session.Session) *caller {
 		c.principal, c.transport, c.address = in.Conn.Principal, in.Conn.Transport, in.Conn.RemoteAddr
 	}
 	if a.restricts { // scopes do not depend on the client
-		c.client, c.version = session.ClientOf(in, sess)
+		c.client, c.version = a.core.ClientOf(in, sess)
 	}
 	return c
 }
@@ -87,7 +87,7 @@ func (a *access) note(ctx context.Context, r *session.Request, d auth.Decision) 
 	r.SetDecision(&d)
 	a.core.CountDecision(&d)
 	observe.Decided(r, &d)
-	a.core.LogDecision(ctx, &d, r.LogAttrs()...)
+	a.core.LogDecision(ctx, &d, r.LogAttrs)
 }
 
 // challenge returns the refusal of a caller that needs scopes.

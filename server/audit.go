@@ -21,7 +21,7 @@ func WithAudit(log *audit.Log) Option {
 // SetAudit is [WithAudit] after New. Package service uses it for a flag. It must be called once, before
 // the first request. It is no method, so that programs without an audit do not link one.
 func SetAudit(s *Server, log *audit.Log) {
-	a := auditing.New(s.observer, log)
+	a := auditing.New(s.observer, s.core, log)
 	s.core.SetObserver(a)
 	if a.Strict() {
 		s.reserve = a.Reserve

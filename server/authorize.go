@@ -39,9 +39,9 @@ func (s *Server) authorize(r *session.Request) error {
 	}
 	q := question{req: r, ctx: context.Background(), caller: s.access.callerOf(r.Inbound, r.Session())}
 	if s.access.restricts { // scopes need no context
-		ctx, cancel := r.Admitting()
-		defer cancel()
-		q.ctx = ctx
+		admitting := r.Admitting()
+		defer admitting.End()
+		q.ctx = admitting
 	}
 	switch {
 	case r.Method == mcp.MethodResourcesRead:
@@ -188,7 +188,7 @@ func (s *Server) decideListed(ctx context.Context, c *caller, to *target) auth.D
 func (s *Server) shows(ctx context.Context, c *caller, to *target) bool {
 	d := s.decideListed(ctx, c, to)
 	if d.Err != nil {
-		s.core.LogDecision(ctx, &d, "method", to.op.Method, "listed", to.op.Kind)
+		s.core.LogDecision(ctx, &d, func() []any { return []any{"method", to.op.Method, "listed", to.op.Kind} })
 	}
 	return !denies(&d)
 }

@@ -2,7 +2,6 @@ package auditing
 
 import (
 	"strings"
-	"sync"
 
 	"github.com/go-json-experiment/json"
 
@@ -27,7 +26,7 @@ func (o *Observer) describeMessage(in *session.Inbound, s *session.Session) audi
 	if s != nil {
 		rec.Session = s.LogID()
 	}
-	rec.ClientName, rec.ClientVersion = o.clients.of(in, s)
+	rec.ClientName, rec.ClientVersion = o.core.ClientOf(in, s)
 	return rec
 }
 
@@ -56,44 +55,6 @@ func targetOf(in *session.Inbound) string {
 		return in.Name[:maxTaskName]
 	}
 	return in.Name
-}
-
-// maxClients and maxClientInfo bound the cache of clients, and the bytes of what it has of each.
-const (
-	maxClients    = 256
-	maxClientInfo = 1 << 10
-)
-
-// clients caches the names and versions of modern clients, which come with each message.
-type clients struct {
-	mu    sync.RWMutex
-	known map[string]client // by the JSON that the client sends
-}
-
-type client struct{ name, version string }
-
-// of returns what the sender of a message says of itself. s may be nil.
-func (c *clients) of(in *session.Inbound, s *session.Session) (name, version string) {
-	info := in.Meta.ClientInfo
-	switch {
-	case in.Era != mcp.Modern, len(info) > maxClientInfo:
-		return session.ClientOf(in, s)
-	case len(info) == 0:
-		return "", ""
-	}
-	c.mu.RLock()
-	known, found := c.known[string(info)]
-	c.mu.RUnlock()
-	if !found {
-		known.name, known.version = session.ClientOf(in, s)
-		c.mu.Lock()
-		if c.known == nil || len(c.known) >= maxClients {
-			c.known = map[string]client{}
-		}
-		c.known[string(info)] = known
-		c.mu.Unlock()
-	}
-	return known.name, known.version
 }
 
 // reasonOf returns a label that a program has made up, fit to be a key.

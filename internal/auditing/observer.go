@@ -17,14 +17,16 @@ import (
 // An Observer reports to telemetry and records in the audit.
 type Observer struct {
 	*observe.Observer
-	log     *audit.Log
-	clients clients
+	core *session.Core
+	log  *audit.Log
 }
 
 var _ session.Observer = (*Observer)(nil)
 
-// New returns an observer that reports to telemetry by o, and records in log.
-func New(o *observe.Observer, log *audit.Log) *Observer { return &Observer{Observer: o, log: log} }
+// New returns an observer that reports to telemetry by o, and records in log what core does.
+func New(o *observe.Observer, core *session.Core, log *audit.Log) *Observer {
+	return &Observer{Observer: o, core: core, log: log}
+}
 
 // Strict reports whether each request needs a place for its record.
 func (o *Observer) Strict() bool { return o.log.Strict() }

@@ -57,6 +57,7 @@ type Core struct {
 
 	alarms    alarms
 	frames    frames
+	clients   clients
 	tasks     tasks // background work
 	refused   refusedCounts
 	decisions pairCounts // of rules and effects

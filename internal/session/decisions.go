@@ -45,14 +45,15 @@ func (c *Core) decided() (all []DecisionCounter) {
 
 // LogDecision writes the log line of a decision that denies, or would deny if it were enforced: at
 // info, or at error if a rule could not be evaluated, once a second for each rule and effect, and at
-// debug otherwise. An operation that needs scopes is rejected, which has a line of its own.
-func (c *Core) LogDecision(ctx context.Context, d *auth.Decision, attrs ...any) {
+// debug otherwise. An operation that needs scopes is rejected, which has a line of its own. about returns
+// the fields that name the operation; it is called only for a line.
+func (c *Core) LogDecision(ctx context.Context, d *auth.Decision, about func() []any) {
 	if d.Err == nil && !d.DryRun && d.Effect != auth.Deny {
 		return
 	}
 	effect, rule := EffectOf(d), logline.Printable(d.Rule, maxLabelText)
 	level, silenced := c.senderLevel("policy.decided", rule+" "+effect)
-	attrs = append(attrs, "rule", rule, "effect", effect, silenced)
+	attrs := append(about(), "rule", rule, "effect", effect, silenced)
 	attrs = appendText(attrs, "reason", logline.Printable(d.Reason, maxReasonLogged))
 	if d.Err != nil {
 		attrs = append(attrs, "error", d.Err)

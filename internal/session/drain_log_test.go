@@ -132,10 +132,12 @@ func TestClientOf(t *testing.T) {
 				if tt.peer != nil {
 					s.Initialize(tt.peer)
 				}
-				client, build := ClientOf(in, s)
-				require.Equal(t, tt.client, client)
-				require.Equal(t, tt.build, build)
-				client, _ = ClientOf(in, nil)
+				for _, of := range []func(*Inbound, *Session) (string, string){ClientOf, w.core.ClientOf, w.core.ClientOf} {
+					client, build := of(in, s) // the last time it is remembered
+					require.Equal(t, tt.client, client)
+					require.Equal(t, tt.build, build)
+				}
+				client, _ := ClientOf(in, nil)
 				require.Equal(t, tt.era == mcp.Modern && tt.client != "", client != "")
 			})
 		})

@@ -84,18 +84,12 @@ func (c *Core) askRules(r *Request) (refused *mcp.Error) {
 	if by = byAdmission; c.admission == nil {
 		return nil
 	}
-	ctx, cancel := r.Admitting()
-	defer cancel()
+	ctx := r.Admitting()
+	defer ctx.End()
 	if err := c.admission(ctx, r); err != nil {
 		return RefusalOf(err, mcp.Refusal{Status: 403, Reason: "forbidden", By: by}).RPC()
 	}
 	return nil
-}
-
-// Admitting returns the context for what is asked before the request is admitted. It ends at the
-// deadline of the request, whose own alarm is set when it is admitted.
-func (r *Request) Admitting() (context.Context, context.CancelFunc) {
-	return context.WithDeadlineCause(r.ctx, r.Deadline(), mcp.ErrDeadline)
 }
 
 // RefusalOf finds the refusal in an error, or makes it the reason behind another one.
