@@ -2,15 +2,17 @@ package policy
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math"
 	"math/big"
 	"strconv"
 	"strings"
 
+	"cel.dev/cel-go/common/types"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 )
 
 const (
@@ -21,28 +23,39 @@ const (
 	maxExactDigits = 64
 )
 
-// arguments are what expressions can see of the arguments of an operation.
-type arguments struct {
-	wanted map[string]string // members by their names, with the names as values; nil is all
-	left   int               // how many more values may be decoded
-
-	values map[string]any
+// decodeArguments decodes those members of a JSON object that are wanted, and all if wanted is nil.
+// wanted has their names as values too. limit is how many values may be decoded. Integers become CEL's
+// int or uint, never rounded.
+func decodeArguments(text []byte, wanted map[string]string, limit int) (map[string]any, error) {
+	values := map[string]any{}
+	if len(text) == 0 {
+		return values, nil
+	}
+	d := decoder{left: limit}
+	var failed error
+	whole := wire.Members(text, func(name, value jsontext.Value) bool {
+		key, ok := memberName(name, wanted)
+		if ok {
+			values[key], failed = d.decode(value)
+		}
+		return failed == nil
+	})
+	switch {
+	case failed != nil:
+		return nil, failed
+	case !whole:
+		return nil, notAnObject(text)
+	}
+	return values, nil
 }
 
-// decodeArguments decodes those members of a JSON object that are wanted, and all if wanted is nil.
-// Integers become int64 or uint64, never rounded.
-func decodeArguments(text []byte, wanted map[string]string, limit int) (map[string]any, error) {
-	if len(text) == 0 {
-		return map[string]any{}, nil
+// notAnObject returns the error for arguments that are no valid JSON object.
+func notAnObject(text []byte) error {
+	var value jsontext.Value
+	if err := json.Unmarshal(text, &value); err != nil {
+		return fmt.Errorf("the arguments cannot be read: %w", err)
 	}
-	a := arguments{wanted: wanted, left: limit}
-	if err := json.Unmarshal(text, &a); err != nil {
-		if cause, ok := errors.AsType[*argumentError](err); ok {
-			return nil, cause
-		}
-		return nil, fmt.Errorf("the arguments cannot be read: %w", err)
-	}
-	return a.values, nil
+	return argumentErrorf("the arguments are no JSON object")
 }
 
 // An argumentError says why arguments are valid JSON and cannot be decided on.
@@ -57,99 +70,106 @@ func argumentErrorf(format string, args ...any) error {
 	return &argumentError{fmt.Sprintf(format, args...)}
 }
 
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (a *arguments) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	if dec.PeekKind() != '{' {
-		return argumentErrorf("the arguments are no JSON object")
-	}
-	values, err := a.object(dec, a.wanted)
-	a.values = values
-	return err
-}
-
-// object decodes the object that comes next, or the wanted members of it.
-func (a *arguments) object(dec *jsontext.Decoder, wanted map[string]string) (map[string]any, error) {
-	if _, err := dec.ReadToken(); err != nil {
-		return nil, err
-	}
-	values := map[string]any{}
-	for dec.PeekKind() != '}' {
-		name, err := dec.ReadValue()
-		if err != nil {
-			return nil, err
-		}
-		key, ok := memberName(name, wanted)
-		if !ok {
-			if err := dec.SkipValue(); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		value, err := a.value(dec)
-		if err != nil {
-			return nil, err
-		}
-		values[key] = value
-	}
-	_, err := dec.ReadToken()
-	return values, err
-}
-
 // memberName returns the name of a member, which is a JSON string, and whether it is wanted.
-func memberName(name jsontext.Value, wanted map[string]string) (string, bool) {
-	if bytes.IndexByte(name, '\\') < 0 && wanted != nil {
-		key, ok := wanted[string(name[1:len(name)-1])] // allocates nothing
+func memberName(name jsontext.Value, wanted map[string]string) (key string, ok bool) {
+	if wanted != nil && bytes.IndexByte(name, '\\') < 0 {
+		key, ok = wanted[string(name[1:len(name)-1])] // allocates nothing
 		return key, ok
 	}
-	text, err := jsontext.AppendUnquote(nil, name)
-	if err != nil {
-		return "", false // the decoder has checked it
-	}
-	key := string(text)
+	key = unquoted(name)
 	if wanted != nil {
-		_, ok := wanted[key]
+		_, ok = wanted[key]
 		return key, ok
 	}
 	return key, true
 }
 
-// value decodes the value that comes next.
-func (a *arguments) value(dec *jsontext.Decoder) (any, error) {
-	if a.left--; a.left < 0 {
+// A decoder decodes values of arguments.
+type decoder struct{ left int } // how many more values
+
+// decode decodes one value, which is valid JSON.
+func (d *decoder) decode(text jsontext.Value) (any, error) {
+	if kind := text.Kind(); kind != '{' && kind != '[' {
+		if d.left--; d.left < 0 {
+			return nil, errTooManyValues
+		}
+		return scalar(kind, text)
+	}
+	return d.next(jsontext.NewDecoder(bytes.NewBuffer(text)))
+}
+
+// next decodes the value that comes next.
+func (d *decoder) next(dec *jsontext.Decoder) (any, error) {
+	if d.left--; d.left < 0 {
 		return nil, errTooManyValues
 	}
-	if dec.StackDepth() > maxArgumentDepth {
+	if dec.StackDepth()+1 > maxArgumentDepth { // with the arguments themselves
 		return nil, argumentErrorf("the arguments that rules read are nested more than %d deep", maxArgumentDepth)
 	}
-	switch dec.PeekKind() {
+	kind := dec.PeekKind()
+	switch kind {
 	case '{':
-		return a.object(dec, nil)
+		return d.object(dec)
 	case '[':
-		return a.array(dec)
+		return d.array(dec)
 	}
-	token, err := dec.ReadToken()
+	text, err := dec.ReadValue()
 	if err != nil {
 		return nil, err
 	}
-	switch token.Kind() {
+	return scalar(kind, text)
+}
+
+// scalar decodes a value that is no object and no array.
+func scalar(kind jsontext.Kind, text jsontext.Value) (any, error) {
+	switch kind {
 	case '"':
-		return token.String(), nil
+		return types.String(unquoted(text)), nil // as CEL has it, which makes one object less
 	case 't', 'f':
-		return token.Bool(), nil
+		return kind == 't', nil
 	case '0':
-		return number(token.String())
+		return number(string(text))
 	}
 	return nil, nil
 }
 
+// unquoted returns the text of a JSON string.
+func unquoted(quoted jsontext.Value) string {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return string(quoted[1 : len(quoted)-1])
+	}
+	text, _ := jsontext.AppendUnquote(nil, quoted) // it was checked before
+	return string(text)
+}
+
+// object decodes the object that comes next.
+func (d *decoder) object(dec *jsontext.Decoder) (any, error) {
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	values := map[string]any{}
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		key := name.String()
+		if values[key], err = d.next(dec); err != nil {
+			return nil, err
+		}
+	}
+	_, err := dec.ReadToken()
+	return values, err
+}
+
 // array decodes the array that comes next.
-func (a *arguments) array(dec *jsontext.Decoder) ([]any, error) {
+func (d *decoder) array(dec *jsontext.Decoder) (any, error) {
 	if _, err := dec.ReadToken(); err != nil {
 		return nil, err
 	}
 	values := []any{}
 	for dec.PeekKind() != ']' {
-		value, err := a.value(dec)
+		value, err := d.next(dec)
 		if err != nil {
 			return nil, err
 		}

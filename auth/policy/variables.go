@@ -64,18 +64,18 @@ var variablesPool = sync.Pool{New: func() any { return new(variables) }}
 
 func (v *variables) Parent() cel.Activation { return nil }
 
-// ResolveName returns the value of a variable.
+// ResolveName returns the value of a variable. Texts are as CEL has them, which makes one object less.
 func (v *variables) ResolveName(name string) (any, bool) {
 	p, op := v.principal, v.op
 	switch name {
 	case "principal.subject":
-		return p.Subject, true
+		return types.String(p.Subject), true
 	case "principal.issuer":
-		return p.Issuer, true
+		return types.String(p.Issuer), true
 	case "principal.tenant":
-		return p.Tenant, true
+		return types.String(p.Tenant), true
 	case "principal.client":
-		return p.Client, true
+		return types.String(p.Client), true
 	case "principal.scopes":
 		return newTexts(v.scopes()), true
 	case "principal.actors":
@@ -85,25 +85,25 @@ func (v *variables) ResolveName(name string) (any, bool) {
 	case varArguments:
 		return v.decoded(), true
 	case "operation.method":
-		return op.Method, true
+		return types.String(op.Method), true
 	case "operation.kind":
-		return op.Kind, true
+		return types.String(op.Kind), true
 	case "operation.name":
-		return op.Name, true
+		return types.String(op.Name), true
 	case varURI:
-		return op.URI, true
+		return types.String(op.URI), true
 	case "operation.template":
-		return op.Template, true
+		return types.String(op.Template), true
 	case "operation.scopes":
 		return newTexts(op.Scopes), true
 	case "caller.transport":
-		return op.Transport, true
+		return types.String(op.Transport), true
 	case "caller.address":
-		return host(op.Address), true
+		return types.String(host(op.Address)), true
 	case "caller.client_name":
-		return op.ClientName, true
+		return types.String(op.ClientName), true
 	case "caller.client_version":
-		return op.ClientVersion, true
+		return types.String(op.ClientVersion), true
 	}
 	return nil, false
 }
@@ -189,6 +189,8 @@ var maxExact = math.Ldexp(1, 53) // from here on a float64 has no unit digit
 // NativeToValue implements types.Adapter.
 func (a adapter) NativeToValue(value any) ref.Val {
 	switch v := value.(type) {
+	case ref.Val:
+		return v
 	case string:
 		return types.String(v)
 	case int64:

@@ -81,7 +81,7 @@ var areas = []area{
 	{path: "audit", layer: 1, only: []string{"auth", "mcp", "internal/logline"}, banDeep: append(slices.Clip(grpc), sessionLimit...)},
 	{path: "auth/local", layer: 2, only: []string{"auth", "mcp", "internal/reload"}, banDeep: collectors},
 	{path: "auth/oauth", layer: 2, only: []string{"auth", "mcp", "internal/share"}, banDeep: collectors},
-	{path: "auth/policy", layer: 4, only: []string{"mcp", "auth"}, banDeep: sessionLimit},
+	{path: "auth/policy", layer: 4, only: []string{"mcp", "auth", "internal/wire"}, banDeep: sessionLimit},
 	{path: "auth", layer: 1, only: []string{"mcp"}, banDeep: sessionLimit},
 	{path: "store", layer: 1, only: []string{"mcp"}, banDeep: append(slices.Clip(grpc), sessionLimit...)},
 	{path: "mcp", layer: 0, ban: ioPackages, banDeep: network},

@@ -71,7 +71,7 @@ func TestImportFaults(t *testing.T) {
 		{"auth", pkg{Imports: at("internal/wire")}, "auth (layer 1) imports internal/wire"},
 		{"auth", pkg{Deps: []string{"net/http"}}, "auth reaches net/http through others"},
 		{"auth", pkg{Imports: at("auth/policy")}, "auth (layer 1) imports auth/policy (layer 4)"},
-		{"auth/policy", pkg{Imports: append(at("mcp", "auth"), "cel.dev/cel-go/cel")}, ""},
+		{"auth/policy", pkg{Imports: append(at("mcp", "auth", "internal/wire"), "cel.dev/cel-go/cel")}, ""},
 		{"auth/policy", pkg{Imports: at("internal/rates")}, "auth/policy (layer 4) imports internal/rates"},
 		{"auth/policy", pkg{Deps: []string{"net/http"}}, "auth/policy reaches net/http through others"},
 		{"server", pkg{Imports: at("auth/policy")}, "server (layer 4) imports auth/policy (layer 4)"},
