@@ -42,23 +42,23 @@ func (l *line) text(name, value string, most int) {
 	*l = appendText(*l, value, most)
 }
 
-// appendText appends a text as JSON. Most texts need no change.
+// appendText appends a text as JSON. Most texts need no change, and conditions of rules no more than
+// escapes.
 func appendText(dst []byte, value string, most int) []byte {
-	if len(value) <= most && isPlain(value) {
+	printable, plain := len(value) <= most, true
+	for i := 0; i < len(value) && printable; i++ {
+		c := value[i]
+		printable = c >= ' ' && c <= '~'
+		plain = plain && c != '"' && c != '\\'
+	}
+	switch {
+	case !printable:
+		value = logline.Printable(value, most)
+	case plain:
 		return append(append(append(dst, '"'), value...), '"')
 	}
-	dst, _ = jsontext.AppendQuote(dst, logline.Printable(value, most)) // which is UTF-8, so that it cannot fail
+	dst, _ = jsontext.AppendQuote(dst, value) // which is UTF-8, so that it cannot fail
 	return dst
-}
-
-// isPlain reports whether a text is its own JSON.
-func isPlain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
 }
 
 // number appends a member with a number, unless that is 0.

@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -43,6 +45,19 @@ func TestLinesHaveAllFields(t *testing.T) {
 		`"arguments_digest":"01`+strings.Repeat("00", 31)+`","arguments":{"a":1},"arguments_withheld":"x","decision":"deny",`+
 		`"rule":"no_deletes","reason":"because","dry_run":true,"stage":"policy","outcome":"refused","error_code":-32602,`+
 		`"cause":"deadline","drop_reason":"broken_peer","duration_ms":1.500,"trace_id":"0af7651916cd43dd8448eb211c80319c","count":3}`, string(line))
+}
+
+// A text is written as the library writes it, with and without characters that need an escape or are
+// replaced, and cut.
+func TestTextsOfLines(t *testing.T) {
+	for _, text := range []string{
+		"", "plain", `principal.tenant == "bank" && arguments.path != "C:\"`, `"`, `\`, "tab\tline\n", "é日本語", "\u202e", "a\xff", "\x7f", "~ ",
+		strings.Repeat("x", 20), strings.Repeat("x", 21), strings.Repeat(`"`, 21), strings.Repeat("é", 11),
+	} {
+		want, err := jsontext.AppendQuote([]byte("before"), logline.Printable(text, 20))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(appendText([]byte("before"), text, 20)), "%q", text)
+	}
 }
 
 // Whatever a caller sends, a record is one line of valid JSON of a bounded size.
