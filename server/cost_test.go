@@ -24,9 +24,9 @@ import (
 )
 
 // costServer is a server with one tool, as its users have it.
-func costServer(tb testing.TB, tel *telemetry.Telemetry, opts ...server.Option) *server.Server {
+func costServer(tb testing.TB, tel *telemetry.Telemetry, scopes []string, opts ...server.Option) *server.Server {
 	srv := server.New("cost", "1", append(opts, server.WithTelemetry(tel), server.WithLogger(slog.New(slog.DiscardHandler)))...)
-	server.AddTool(srv, server.Tool{Name: "echo"},
+	server.AddTool(srv, server.Tool{Name: "echo", Scopes: scopes},
 		func(_ context.Context, _ *server.Call, in struct {
 			Text string `json:"text"`
 		}) (string, error) {
@@ -51,6 +51,7 @@ type exchangeRig struct {
 	request *http.Request
 	body    strings.Reader
 	text    string
+	token   []string // the header Authorization, which the server removes; nil if there is none
 	header  http.Header
 	status  int
 	bytes   int
@@ -108,6 +109,9 @@ func (rig *exchangeRig) say(text string) {
 func (rig *exchangeRig) exchange() {
 	rig.body.Reset(rig.text)
 	clear(rig.header)
+	if rig.token != nil {
+		rig.request.Header["Authorization"] = rig.token
+	}
 	rig.status, rig.bytes = 0, 0
 	rig.handler.ServeHTTP(rig, rig.request)
 }
@@ -139,30 +143,33 @@ type costRow struct {
 func costRows() []costRow {
 	modernOf := func(tel func(testing.TB) *telemetry.Telemetry) func(testing.TB) func() {
 		return func(tb testing.TB) func() {
-			rig := newModernRig(tb, costServer(tb, tel(tb)))
+			rig := newModernRig(tb, costServer(tb, tel(tb), nil))
 			return func() { rig.serve(tb) }
 		}
 	}
 	legacyOf := func(tel func(testing.TB) *telemetry.Telemetry) func(testing.TB) func() {
 		return func(tb testing.TB) func() {
-			rig := newLegacyRig(tb, costServer(tb, tel(tb)))
+			rig := newLegacyRig(tb, costServer(tb, tel(tb), nil))
 			return func() { rig.serve(tb) }
 		}
 	}
 	pipeOf := func(tel func(testing.TB) *telemetry.Telemetry) func(testing.TB) func() {
-		return func(tb testing.TB) func() { return overPipe(tb, costServer(tb, tel(tb))) }
+		return func(tb testing.TB) func() { return overPipe(tb, costServer(tb, tel(tb), nil)) }
 	}
 	limited := func(tb testing.TB) func() {
-		rig := newModernRig(tb, costServer(tb, telemetry.Disabled(), server.WithRateLimits(middleware.RateLimit{
+		rig := newModernRig(tb, costServer(tb, telemetry.Disabled(), nil, server.WithRateLimits(middleware.RateLimit{
 			Name: "calls", Requests: 1e6, Window: time.Millisecond, Per: []string{middleware.PerAddress, middleware.PerTool},
 		})))
 		return func() { rig.serve(tb) }
 	}
 	recorded := func(strict bool) func(tb testing.TB) func() {
 		return func(tb testing.TB) func() {
-			rig := newModernRig(tb, costServer(tb, unsampled(tb), server.WithAudit(costAudit(tb, strict))))
+			rig := newModernRig(tb, costServer(tb, unsampled(tb), nil, server.WithAudit(costAudit(tb, strict))))
 			return func() { rig.serve(tb) }
 		}
+	}
+	protected := func(level int) func(tb testing.TB) func() {
+		return func(tb testing.TB) func() { return newProtectedCall(tb, level) }
 	}
 	off := func(testing.TB) *telemetry.Telemetry { return telemetry.Disabled() }
 	return []costRow{
@@ -171,6 +178,10 @@ func costRows() []costRow {
 		{"modern HTTP, unsampled", 15, modernOf(unsampled)},
 		{"modern HTTP, unsampled, audit", 16, recorded(false)}, // the trace id
 		{"modern HTTP, unsampled, strict audit", 16, recorded(true)},
+		{"modern HTTP, unsampled, a token that nobody reads", 15, protected(tokenIgnored)},
+		{"modern HTTP, unsampled, JWT", 16, protected(tokenVerified)},
+		{"modern HTTP, unsampled, JWT, scope, policy", 28, protected(thenDecided)},
+		{"modern HTTP, unsampled, JWT, scope, policy, audit", 29, protected(thenRecorded)},
 		{"legacy HTTP, telemetry off", 16, legacyOf(off)},
 		{"legacy HTTP, unsampled", 17, legacyOf(unsampled)},
 		{"pipe, telemetry off", 13, pipeOf(off)},

@@ -22,7 +22,7 @@ import (
 
 // issueTokens starts an authorization server, and returns its issuer and a function that makes tokens
 // of it for a resource.
-func issueTokens(t *testing.T) (issuer string, token func(resource string, lasts time.Duration) string) {
+func issueTokens(t testing.TB) (issuer string, token func(resource string, lasts time.Duration) string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
