@@ -15,9 +15,10 @@ import (
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
-// statsPath is the path of every server's counters. Its profiles are below pprofPath.
+// statsPath is the path of every server's counters, tokenPath that of its access token. Its profiles are below pprofPath.
 const (
 	statsPath = "/bench/stats"
+	tokenPath = "/bench/token"
 	pprofPath = "/debug/pprof/"
 )
 
@@ -33,7 +34,7 @@ const announceFD = 3
 
 // serve is the main function of a child. It returns when its standard input ends, so that no
 // child outlives its parent.
-func serve(name string, tools int, stdio bool) error {
+func serve(name string, tools int, stdio bool) (err error) {
 	kind, err := servers.Find(name)
 	if err != nil {
 		return err
@@ -42,11 +43,15 @@ func serve(name string, tools int, stdio bool) error {
 	if err != nil {
 		return err
 	}
+	if srv.Close != nil {
+		defer func() { err = errors.Join(err, srv.Close()) }()
+	}
 	mux := http.NewServeMux()
 	mux.Handle(servers.Modern, srv.Modern)
 	mux.Handle(servers.Legacy, srv.Legacy)
 	mux.Handle(memoryPath, &memoryHandler{connect: srv.Memory})
 	mux.HandleFunc(statsPath, writeStats)
+	mux.HandleFunc(tokenPath, writeToken)
 	if srv.Change != nil {
 		mux.HandleFunc(changePath, func(http.ResponseWriter, *http.Request) { srv.Change() })
 		mux.HandleFunc(footprintPath, func(w http.ResponseWriter, _ *http.Request) { writeFootprint(w, srv.Waiting.Load()) })
@@ -84,4 +89,13 @@ func writeStats(w http.ResponseWriter, _ *http.Request) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	_ = json.NewEncoder(w).Encode(stats{Mallocs: m.Mallocs, Bytes: m.TotalAlloc}) // an error means that the client is gone
+}
+
+func writeToken(w http.ResponseWriter, _ *http.Request) {
+	token, err := servers.Token()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(token) // an error means that the client is gone
 }

@@ -117,6 +117,30 @@ func (r report) promised(server string) string {
 	return format("%.2f", ratios(r.promises.samples[i], r.promises.samples[1], cpuTimeOf))
 }
 
+// Protected returns the table of the costs of protection.
+func (r report) Protected() string {
+	if r.protected.samples == nil {
+		return ""
+	}
+	var b strings.Builder
+	row := head(&b, "server", "CPU µs", "× plain", "allocations", "KB allocated")
+	var plain []sample
+	for i, k := range servers.Protected() {
+		samples := r.protected.samples[i]
+		if !servers.IsProtected(k) {
+			plain = samples
+		}
+		row(
+			k.Title,
+			format("%.1f", spreadOf(samples, func(s sample) float64 { return micros(s.cpu) })),
+			format("%.2f", ratios(samples, plain, cpuTimeOf)),
+			fmt.Sprintf("%.1f", spreadOf(samples, func(s sample) float64 { return s.mallocs }).median),
+			fmt.Sprintf("%.1f", spreadOf(samples, func(s sample) float64 { return s.bytes }).median/1000),
+		)
+	}
+	return b.String()
+}
+
 // fraction returns the CPU time of a server in a scenario, divided by a number of parts.
 func (r report) fraction(server, scenario string, parts float64) string {
 	samples := r.of(server, scenario)

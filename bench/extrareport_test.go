@@ -12,8 +12,8 @@ import (
 )
 
 func TestExtras(t *testing.T) {
-	require.Equal(t, []string{"promises", "collector/gogc", "validation", "release"}, extras(regexp.MustCompile("")))
-	p := plan{scale: none(), extras: extras(regexp.MustCompile("^(promises|collector|validation)")), rounds: 2, slice: time.Millisecond, progress: io.Discard}
+	require.Equal(t, []string{"promises", "protected", "collector/gogc", "validation", "release"}, extras(regexp.MustCompile("")))
+	p := plan{scale: none(), extras: extras(regexp.MustCompile("^(promises|protected|collector|validation)")), rounds: 2, slice: time.Millisecond, progress: io.Discard}
 	got, err := p.run()
 	skipElsewhere(t, err)
 	require.NoError(t, err)
@@ -24,6 +24,10 @@ func TestExtras(t *testing.T) {
 	require.Len(t, got.promises.samples, len(servers.Promises()))
 	for i, samples := range got.promises.samples {
 		require.Len(t, samples, 2*goalRounds, servers.Promises()[i].Name)
+	}
+	require.Len(t, got.protected.samples, len(servers.Protected()))
+	for i, samples := range got.protected.samples {
+		require.Len(t, samples, 2*goalRounds, servers.Protected()[i].Name)
 	}
 	require.Positive(t, got.checking)
 	require.Less(t, got.checking, time.Second)
@@ -93,6 +97,22 @@ func TestPromises(t *testing.T) {
 	require.Equal(t, "2.50 (2.50–2.50)", r.promised("floor-counted"))
 	require.Equal(t, "3.50 (3.50–3.50)", r.promised("vitrine"))
 	require.Equal(t, unknown, r.promised("nobody"))
+}
+
+// A protected server is compared with the plain one before it.
+func TestProtected(t *testing.T) {
+	var r report
+	require.Empty(t, r.Protected())
+	for i := range servers.Protected() {
+		cpu := time.Duration(10*(i+1)) * time.Microsecond
+		r.protected.samples = append(r.protected.samples, []sample{{cpu: cpu, mallocs: float64(i), bytes: 1000 * float64(i)}})
+	}
+	table := r.Protected()
+	require.Contains(t, table, "| Vitrine, traces unsampled | 10.0 (10.0–10.0) | 1.00 (1.00–1.00) | 0.0 | 0.0 |\n")
+	require.Contains(t, table, "| … and the audit, with a chain, to a file | 40.0 (40.0–40.0) | 4.00 (4.00–4.00) | 3.0 | 3.0 |\n")
+	require.Contains(t, r.Goals(), "two rules and the audit: CPU time, × without | ≤ 1.25 | 4.00 | **missed** |")
+	require.Contains(t, table, "| Go SDK | 60.0 (60.0–60.0) | 1.00 (1.00–1.00) | 5.0 | 5.0 |\n")
+	require.Contains(t, table, "| … with RequireBearerToken, a remembered JWT and a scope | 70.0 (70.0–70.0) | 1.17 (1.17–1.17) | 6.0 | 6.0 |\n")
 }
 
 // Only goals about a few per cent have more rounds.

@@ -66,6 +66,13 @@ func goals() []goal {
 		}},
 		{what: "CPU time with 10 % sampled, × unsampled", bound: 1.1, figure: times("vitrine-sampled", "vitrine", goalCall)},
 		{what: "CPU time with telemetry off, × unsampled", least: true, bound: 0.92, figure: times("vitrine-off", "vitrine", goalCall)},
+		{what: "with an access token, a scope, two rules and the audit: CPU time, × without", bound: 1.25, figure: func(r report) (float64, bool) {
+			i := slices.IndexFunc(servers.Protected(), func(k servers.Kind) bool { return k.Name == "vitrine-audit" })
+			if r.protected.samples == nil {
+				return 0, false
+			}
+			return ratios(r.protected.samples[i], r.protected.samples[0], cpuTimeOf).median, true
+		}},
 		{what: "stdio, 16 in flight: round trips a second, × net/http + encoding/json", least: true, bound: 0.5, figure: func(r report) (float64, bool) { return r.faster("vitrine", "floor", goalStdio) }},
 		{what: "stdio, 16 in flight: round trips a second, × mcp-go", least: true, bound: 2, figure: func(r report) (float64, bool) { return r.faster("vitrine", "mcpgo", goalStdio) }},
 		{what: "p99 at half of the load (64 callers), × net/http + encoding/json", bound: 2, figure: func(r report) (float64, bool) {

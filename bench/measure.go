@@ -44,6 +44,7 @@ type outcome struct {
 	collector result        // like the following results without samples if it was not measured
 	checking  time.Duration // the time of a full validation
 	promises  result
+	protected result
 	scaled    scaleResult
 	release   releaseResult
 }
@@ -51,6 +52,7 @@ type outcome struct {
 // The names of further measurements, for -only.
 const (
 	extraPromises   = "promises"
+	extraProtected  = "protected"
 	extraCollector  = "collector/gogc"
 	extraValidation = "validation"
 	extraRelease    = "release"
@@ -58,7 +60,7 @@ const (
 
 // extras returns the further measurements whose name matches.
 func extras(only *regexp.Regexp) []string {
-	return slices.DeleteFunc([]string{extraPromises, extraCollector, extraValidation, extraRelease}, func(name string) bool { return !only.MatchString(name) })
+	return slices.DeleteFunc([]string{extraPromises, extraProtected, extraCollector, extraValidation, extraRelease}, func(name string) bool { return !only.MatchString(name) })
 }
 
 // programs are the paths of this program as it is, and with the mended module if a kind needs
@@ -119,6 +121,8 @@ func (p plan) run() (o outcome, err error) {
 				o.checking, err = p.validation()
 			case extraPromises:
 				o.promises, err = p.promises(programs, sink.url())
+			case extraProtected:
+				o.protected, err = p.protected(programs, sink.url())
 			case extraRelease:
 				o.release, err = p.release(dir)
 			}
@@ -149,6 +153,15 @@ func (p plan) timed(name string, measure func() error) error {
 func (p plan) promises(programs programs, sink string) (result, error) {
 	p.kinds, p.profiles, p.parts = servers.Promises(), "", false
 	return p.measure(matching(regexp.MustCompile("^" + headline + "$"))[0], programs, sink)
+}
+
+// protected measures the headline of servers with more and more protection. Each request has an
+// access token.
+func (p plan) protected(programs programs, sink string) (result, error) {
+	p.kinds, p.profiles, p.parts = servers.Protected(), "", false
+	s := matching(regexp.MustCompile("^" + headline + "$"))[0]
+	s.token = true
+	return p.measure(s, programs, sink)
 }
 
 // collector measures the headline of servers with the garbage collector as it is, and

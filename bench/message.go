@@ -30,6 +30,7 @@ type message struct {
 	method string
 	name   string // of the tool, if it is a call
 	text   string // its argument
+	token  string // the access token; empty if it has none
 	// exact is true if the answer must have the id of the request, not a fixed one.
 	exact bool
 	// lossy is true if some progress notifications may be missing.
@@ -95,6 +96,9 @@ func (m *message) http(s scenario, addr, session string) (request []byte, id []b
 		if m.name != "" {
 			fmt.Fprintf(&b, "Mcp-Name: %s\r\n", m.name)
 		}
+	}
+	if m.token != "" {
+		fmt.Fprintf(&b, "Authorization: Bearer %s\r\n", m.token)
 	}
 	if session != "" {
 		fmt.Fprintf(&b, "Mcp-Session-Id: %s\r\n", session)

@@ -35,12 +35,17 @@ func TestHTTPMessage(t *testing.T) {
 	}{
 		{scenario{kind: call, size: small}, "", "/modern", http.Header{
 			"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"echo"}}},
+		{scenario{kind: call, size: small, token: true}, "", "/modern", http.Header{
+			"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"echo"}, "Authorization": {"Bearer a.b.c"}}},
 		{scenario{kind: list}, "", "/modern", http.Header{
 			"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/list"}}},
 		{scenario{kind: call, size: small, legacy: true}, "s1", "/legacy", http.Header{
 			"Mcp-Protocol-Version": {"2025-11-25"}, "Mcp-Session-Id": {"s1"}}},
 	} {
 		m := render(tt.scenario)
+		if tt.scenario.token {
+			m.token = "a.b.c"
+		}
 		request, id := m.http(tt.scenario, "127.0.0.1:1", tt.session)
 		putID(id, firstID+23)
 		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(request)))
@@ -51,7 +56,7 @@ func TestHTTPMessage(t *testing.T) {
 		require.Equal(t, strings.Replace(string(m.body), "100000000", "100000023", 1), string(body))
 		got := http.Header{}
 		for k, v := range r.Header {
-			if strings.HasPrefix(k, "Mcp-") {
+			if strings.HasPrefix(k, "Mcp-") || k == "Authorization" {
 				got[k] = v
 			}
 		}

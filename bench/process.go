@@ -109,6 +109,12 @@ func (p *process) load(s scenario) (load, error) {
 	if s.memory {
 		return &memoryLoad{scenario: s, message: m, url: "http://" + p.addr + memoryPath}, nil
 	}
+	if s.token {
+		var err error
+		if m.token, err = p.token(); err != nil {
+			return nil, err
+		}
+	}
 	m.exact, m.lossy = p.kind.Name != servers.Bare, p.kind.Loses
 	return newHTTPLoad(s, m, p.addr)
 }
@@ -117,6 +123,12 @@ func (p *process) load(s scenario) (load, error) {
 func (p *process) stats() (s stats, err error) {
 	err = p.get(statsPath, &s)
 	return s, err
+}
+
+// token returns an access token of the process.
+func (p *process) token() (token string, err error) {
+	err = p.get(tokenPath, &token)
+	return token, err
 }
 
 // cpu returns the CPU time of the process so far, of all threads, in user and kernel.

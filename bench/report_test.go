@@ -114,7 +114,7 @@ func TestWrite(t *testing.T) {
 		"| system calls | 15.0 | 0.0 | 0.0 |\n| net/http | 15.0 | 11.0 | 2.0 |\n| the handler | 0.0 | 44.0 | 2.0 |\n", r.Parts())
 	unmeasured, err := r.page("performance.svg")
 	require.NoError(t, err)
-	for _, claim := range []string{"## Size and start", "with GOGC=1000", "Missed:"} {
+	for _, claim := range []string{"## Size and start", "## What protection costs", "with GOGC=1000", "Missed:"} {
 		require.NotContains(t, string(unmeasured), claim)
 	}
 	r.release, r.collector = testRelease(3), testCollector()

@@ -17,6 +17,8 @@ type scenario struct {
 	size    size // of the message, for calls
 	tools   int  // of the server
 	callers int  // each waits for its answer before its next request
+	// token is true if each request has an access token.
+	token bool
 	// half is true if the latencies at half of the load are measured as well.
 	half bool
 }

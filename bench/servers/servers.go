@@ -45,6 +45,8 @@ type Server struct {
 	// Only the [Scaled] kinds have them. One goroutine at a time may call Change.
 	Change  func()
 	Waiting *atomic.Int64
+	// Close ends what the server needs beside itself. May be nil.
+	Close func() error
 }
 
 // A Kind is a kind of server. Each runs in a process of its own.
@@ -105,7 +107,7 @@ func Relaxed() (kinds []Kind) {
 
 // Find returns the kind of that name.
 func Find(name string) (Kind, error) {
-	for _, k := range slices.Concat(All(), Scaled(), promisingKinds()) {
+	for _, k := range slices.Concat(All(), Scaled(), promisingKinds(), protectedKinds()) {
 		if k.Name == name {
 			return k, nil
 		}

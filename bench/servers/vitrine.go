@@ -39,9 +39,9 @@ func vitrine(tools int, opts ...server.Option) (Server, error) {
 	return addTools(srv, tools)
 }
 
-// addTools adds the tools to a server, and starts its telemetry.
-func addTools(srv *server.Server, tools int) (Server, error) {
-	server.AddTool(srv, server.Tool{Name: Echo, Description: echoDescription},
+// addTools adds the tools to a server, and starts its telemetry. A call of [Echo] needs the scopes.
+func addTools(srv *server.Server, tools int, scopes ...string) (Server, error) {
+	server.AddTool(srv, server.Tool{Name: Echo, Description: echoDescription, Scopes: scopes},
 		func(_ context.Context, _ *server.Call, in text) (string, error) { return in.Text, nil })
 	server.AddTool(srv, server.Tool{Name: Steps, Description: stepsDescription},
 		func(_ context.Context, call *server.Call, _ none) (string, error) {
