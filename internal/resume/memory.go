@@ -41,10 +41,12 @@ type memorySession struct {
 	evicted func(stream string, seq uint64, limit string)
 }
 
-// An eviction is an event that was deleted, and the limit because of which.
+// An eviction is an event that was deleted, and the limit because of which. evicted is what its session
+// has at that moment, and nil if it has none.
 type eviction struct {
 	*memoryEvent
-	limit string
+	limit   string
+	evicted func(stream string, seq uint64, limit string)
 }
 
 type memoryEvent struct {
@@ -98,8 +100,8 @@ func (m *Memory) appendOf(owner any, session string, e store.Event, evicted func
 		if reached != nil {
 			reached(ev.limit)
 		}
-		if ev.memoryEvent != nil && ev.session.evicted != nil {
-			ev.session.evicted(ev.Stream, ev.Seq, ev.limit)
+		if ev.evicted != nil {
+			ev.evicted(ev.Stream, ev.Seq, ev.limit)
 		}
 	}
 	return err
@@ -134,12 +136,10 @@ func (m *Memory) append(owner any, session string, e store.Event, evicted func(s
 		return []eviction{{limit: limit}}, tooLarge(size)
 	}
 	for len(s.events) > 0 && len(s.events) >= l.MaxEvents {
-		out = append(out, eviction{s.events[0], limits.NameEvents})
-		m.evict(s.events[0])
+		out = append(out, m.evictBy(limits.NameEvents, s.events[0]))
 	}
 	for len(s.events) > 0 && s.bytes+size > l.MaxEventBytes {
-		out = append(out, eviction{s.events[0], limits.NameEventBytes})
-		m.evict(s.events[0])
+		out = append(out, m.evictBy(limits.NameEventBytes, s.events[0]))
 	}
 	m.change(s.owner, size) // the new event counts when the largest share is looked for
 	for m.bytes > l.MaxEventBytesTotal {
@@ -148,9 +148,7 @@ func (m *Memory) append(owner any, session string, e store.Event, evicted func(s
 			m.change(s.owner, -size)
 			return append(out, eviction{limit: limits.NameEventBytesTotal}), tooLarge(size)
 		}
-		e := oldest.Value.(*memoryEvent)
-		out = append(out, eviction{e, limits.NameEventBytesTotal})
-		m.evict(e)
+		out = append(out, m.evictBy(limits.NameEventBytesTotal, oldest.Value.(*memoryEvent)))
 	}
 	s.events = append(s.events, ev)
 	s.streams[e.Stream] = append(s.streams[e.Stream], ev)
@@ -164,6 +162,12 @@ func (m *Memory) append(owner any, session string, e store.Event, evicted func(s
 
 func tooLarge(size int) error {
 	return fmt.Errorf("%w: it takes %d bytes", store.ErrEventTooLarge, size)
+}
+
+// evictBy deletes an event because of a limit, as evict does.
+func (m *Memory) evictBy(limit string, e *memoryEvent) eviction {
+	m.evict(e)
+	return eviction{e, limit, e.session.evicted}
 }
 
 // evict deletes an event, which must be the oldest one of its session and so of its stream

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -260,6 +261,27 @@ func TestMemoryEventsConcurrently(t *testing.T) {
 	}
 	wg.Wait()
 	require.True(t, memory.Empty())
+}
+
+// Streams of one session that push out each other's events are told of all of them.
+func TestEvictionsAreToldConcurrently(t *testing.T) {
+	memory := NewMemory()
+	memory.Bind(limits.Limits{MaxEvents: 2}.WithDefaults(), nil)
+	const streams, events = 4, 200
+	var told atomic.Int64
+	var wg sync.WaitGroup
+	for i := range streams {
+		wg.Go(func() {
+			for n := range uint64(events) {
+				err := memory.appendOf("owner", "session", store.Event{Stream: fmt.Sprint(i), Seq: n + 1}, func(string, uint64, string) { told.Add(1) })
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, streams*events-2, told.Load())
 }
 
 // An event takes about what it counts, although it came in a large buffer.
