@@ -44,6 +44,14 @@ func unsampled(tb testing.TB) *telemetry.Telemetry {
 	return tel
 }
 
+// withDefaults is telemetry without any setting, as most servers have it.
+func withDefaults(tb testing.TB) *telemetry.Telemetry {
+	tb.Setenv("OTEL_TRACES_SAMPLER", "")
+	tel, err := telemetry.New()
+	require.NoError(tb, err)
+	return tel
+}
+
 // An exchangeRig gives one HTTP request to a handler again and again, without net/http's
 // own part: what is measured is ours.
 type exchangeRig struct {
@@ -176,6 +184,7 @@ func costRows() []costRow {
 		{"modern HTTP, telemetry off", 14, modernOf(off)},
 		{"modern HTTP, telemetry off, a rate limit", 14, limited},
 		{"modern HTTP, unsampled", 15, modernOf(unsampled)},
+		{"modern HTTP, defaults", 15, modernOf(withDefaults)},
 		{"modern HTTP, unsampled, audit", 16, recorded(false)}, // the trace id
 		{"modern HTTP, unsampled, strict audit", 16, recorded(true)},
 		{"modern HTTP, unsampled, a token that nobody reads", 15, protected(tokenIgnored)},
@@ -184,8 +193,10 @@ func costRows() []costRow {
 		{"modern HTTP, unsampled, JWT, scope, policy, audit", 29, protected(thenRecorded)},
 		{"legacy HTTP, telemetry off", 16, legacyOf(off)},
 		{"legacy HTTP, unsampled", 17, legacyOf(unsampled)},
+		{"legacy HTTP, defaults", 17, legacyOf(withDefaults)},
 		{"pipe, telemetry off", 13, pipeOf(off)},
 		{"pipe, unsampled", 14, pipeOf(unsampled)},
+		{"pipe, defaults", 14, pipeOf(withDefaults)},
 	}
 }
 

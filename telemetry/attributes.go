@@ -146,10 +146,14 @@ func (t *Telemetry) appendPrincipal(attrs []attribute.KeyValue, p *auth.Principa
 	if p == nil {
 		return attrs
 	}
-	user := p.Subject
-	if t.pseudonyms {
-		user = t.pseudonym(p)
-	}
-	attrs = append(attrs, keyUser.String(logline.Printable(user, maxText)))
+	attrs = append(attrs, keyUser.String(logline.Printable(t.user(p), maxText)))
 	return appendText(attrs, keyTenant, logline.Printable(p.Tenant, maxName))
+}
+
+// user returns what spans show of a principal: its subject, or a pseudonym.
+func (t *Telemetry) user(p *auth.Principal) string {
+	if t.pseudonyms {
+		return t.pseudonym(p)
+	}
+	return p.Subject
 }

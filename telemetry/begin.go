@@ -42,11 +42,18 @@ func (t *Telemetry) Notification(ctx context.Context, info Info) (context.Contex
 	}
 	op := &Operation{series: info.Series}
 	begin, wire := t.now(), info.wire()
+	if info.ArrivedAt.IsZero() {
+		info.ArrivedAt = begin
+	}
 	ctx = op.start(ctx, &info)
 	return ctx, func() {
 		key := operationKey{version: wire.label, network: wire.network, tenant: t.tenants.label(info.tenant())}
 		op.operated(key, begin, t.now().Sub(begin))
-		op.span.End()
+		if !op.marked(markRecorded) {
+			op.span.End()
+			return
+		}
+		op.endRecorded(nil, func() *record { return newRecord("", op, &info, &Outcome{}, "") })
 	}
 }
 
@@ -56,7 +63,7 @@ func (op *Operation) begin(ctx context.Context, info *Info) context.Context {
 	if info.Version != "" {
 		op.wire = t.wireOf(info)
 	}
-	op.second = uint32(info.ArrivedAt.Unix())
+	op.arrived = info.ArrivedAt.UnixNano()
 	ctx = op.start(ctx, info)
 	if op.sampled {
 		op.marks.Or(markBuffers)
@@ -99,7 +106,11 @@ func (op *Operation) start(ctx context.Context, info *Info) context.Context {
 	}
 	op.handler.Context, op.handler.op, op.handler.span = parent, op, span
 	root := t.untrusted && remote.IsValid()
-	if op.drop(root) {
+	if op.decide(root) {
+		if op.recording && t.payloads.arguments != nil {
+			known := info.known()
+			op.recordArguments(&known)
+		}
 		return &op.handler
 	}
 	options := spanOptions
@@ -122,10 +133,7 @@ func (op *Operation) start(ctx context.Context, info *Info) context.Context {
 
 // describe sets the attributes that are known at the beginning.
 func (op *Operation) describe(info *Info) {
-	known := *info
-	if info.Origin != nil {
-		known = info.Origin.Describe()
-	}
+	known := info.known()
 	attrs := attributesToSet()
 	*attrs = op.series.tel.messageAttributes(append(*attrs, op.series.attributes...), &known)
 	op.set(attrs)

@@ -75,7 +75,7 @@ func ownObserver(tb testing.TB, sampler string) *observer {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tel.owned.RegisterSpanProcessor(discard{})
+	tel.process(discard{})
 	return observerOf(tel)
 }
 
@@ -156,6 +156,13 @@ func BenchmarkObserver(b *testing.B) {
 			}
 		})
 	}
+	b.Run("defaults", func(b *testing.B) {
+		o, r := unexportedObserver(b), finished(b, call("echo"))
+		b.ReportAllocs()
+		for b.Loop() {
+			replay(o, context.Background(), r)
+		}
+	})
 	b.Run("unsampled-given", func(b *testing.B) {
 		o, r := benchObserver(b, sdktrace.NeverSample()), finished(b, call("echo"))
 		b.ReportAllocs()
@@ -172,7 +179,22 @@ func BenchmarkObserver(b *testing.B) {
 	})
 }
 
-// TestCostAllocations holds the budget of allocations for a call that is not sampled: the
+// unexportedObserver is an observer with the defaults: requests are sampled and nothing is exported. The
+// ring has taken what it wants of a request.
+func unexportedObserver(tb testing.TB) *observer {
+	tb.Setenv("OTEL_TRACES_SAMPLER", "")
+	tel, err := New(WithPropagator(propagation.TraceContext{}))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	o, r := observerOf(tel), finished(tb, call("echo"))
+	for range 2 * slowPerSeries {
+		replay(o, context.Background(), r)
+	}
+	return o
+}
+
+// TestCostAllocations holds the budget of allocations for a call whose span is not exported: the
 // observation, and with a provider that is given, the span and the context that it makes.
 func TestCostAllocations(t *testing.T) {
 	for _, c := range []struct {
@@ -182,11 +204,12 @@ func TestCostAllocations(t *testing.T) {
 	}{
 		{"own provider", ownObserver(t, "always_off"), 1},
 		{"given provider", benchObserver(t, sdktrace.NeverSample()), 3},
+		{"own provider, sampled and not exported", unexportedObserver(t), 1},
 	} {
 		r := finished(t, call("echo"))
 		allocs := testing.AllocsPerRun(200, func() { replay(c.o, context.Background(), r) })
 		if allocs > c.budget {
-			t.Errorf("%s: an unsampled call costs %v allocations; the budget is %v", c.name, allocs, c.budget)
+			t.Errorf("%s: a call costs %v allocations; the budget is %v", c.name, allocs, c.budget)
 		}
 		r = finished(t, withParent())
 		extraction := testing.AllocsPerRun(200, func() {
@@ -194,7 +217,7 @@ func TestCostAllocations(t *testing.T) {
 		})
 		allocs = testing.AllocsPerRun(200, func() { replay(c.o, context.Background(), r) })
 		if allocs > c.budget+extraction {
-			t.Errorf("%s: an unsampled call with a parent costs %v allocations; the budget is %v and %v of the extraction",
+			t.Errorf("%s: a call with a parent costs %v allocations; the budget is %v and %v of the extraction",
 				c.name, allocs, c.budget, extraction)
 		}
 	}

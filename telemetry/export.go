@@ -29,7 +29,7 @@ func (t *Telemetry) ExportSpans(exporter sdktrace.SpanExporter) (taken bool) {
 	if !t.claim(environment.Traces, t.owned != nil) {
 		return false
 	}
-	t.owned.RegisterSpanProcessor(newSpanQueue(t.newWatch(environment.Traces), exporter))
+	t.process(newSpanQueue(t.newWatch(environment.Traces), exporter))
 	return true
 }
 

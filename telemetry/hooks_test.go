@@ -124,7 +124,7 @@ func (brittleMetricExporter) Aggregation(kind sdkmetric.InstrumentKind) sdkmetri
 func TestPanickingExporters(t *testing.T) {
 	tel, err := New(WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
-	tel.owned.RegisterSpanProcessor(newSpanQueue(tel.newWatch(environment.Traces), brittleExporter{}))
+	tel.process(newSpanQueue(tel.newWatch(environment.Traces), brittleExporter{}))
 	serve(t, tel, call("echo"))
 	require.NoError(t, tel.owned.ForceFlush(t.Context()))
 	logs := sdklog.NewLoggerProvider(sdklog.WithProcessor(

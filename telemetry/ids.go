@@ -48,10 +48,10 @@ func (g *idGenerator) spanID() (id trace.SpanID) {
 // takeTraceID returns the id of the new trace that our sampling has decided about. Only the
 // first call returns it: traces that the handler begins get other ids.
 func (op *Operation) takeTraceID() (id trace.TraceID, ok bool) {
-	sc := op.unsampled.sc
+	sc := op.own.sc
 	if !sc.HasTraceID() || sc.HasSpanID() {
 		return id, false
 	}
-	op.unsampled.sc = trace.SpanContext{}
+	op.own.sc = trace.SpanContext{}
 	return sc.TraceID(), true
 }

@@ -83,6 +83,14 @@ type Origin interface {
 	Describe() Info
 }
 
+// known returns what is known about the request at the moment.
+func (i *Info) known() Info {
+	if i.Origin != nil {
+		return i.Origin.Describe()
+	}
+	return *i
+}
+
 // client returns the client's name and version, printable.
 func (i *Info) client(known *clientNames) (name, version string) {
 	switch {

@@ -15,13 +15,13 @@ import (
 // for concurrent use, but calls of End and Abandoned must not overlap. A nil Operation does
 // nothing; disabled telemetry returns it.
 type Operation struct {
-	series    *Series
-	span      trace.Span
-	handler   handlerContext
-	unsampled unsampledSpan         // the span if our sampling decided not to sample
-	wire      *wireLabels           // nil if the revision was unknown at the beginning
-	origin    Origin                // a *tracked if the server is no [Source]
-	notes     atomic.Pointer[notes] // nil: none
+	series  *Series
+	span    trace.Span
+	handler handlerContext
+	own     recordedSpan          // the span if our sampling decided that the provider need not make it
+	wire    *wireLabels           // nil if the revision was unknown at the beginning
+	origin  Origin                // a *tracked if the server is no [Source]
+	notes   atomic.Pointer[notes] // nil: none
 	// spans are held while the handler runs, if it has started some. No spans are held after
 	// finished. Both are guarded by spanBuffer.mu.
 	spans    *traceSpans
@@ -30,7 +30,7 @@ type Operation struct {
 	sampled, recording bool
 	abandoned          bool
 	marks              atomic.Uint32
-	second             uint32 // the second of its arrival
+	arrived            int64 // in ns since 1970
 }
 
 // The marks of an operation.
@@ -41,6 +41,9 @@ const (
 	// The context of the handler has the operation for the buffer of spans. It is a mark because
 	// processors of the provider see the context before the operation is sampled.
 	markBuffers
+	markRoot     // the span begins a new trace, whatever its context says
+	markRecorded // the span is our own and recorded
+	markEnded    // that span has ended
 )
 
 func (op *Operation) marked(mark uint32) bool { return op.marks.Load()&mark != 0 }
@@ -49,8 +52,9 @@ func (op *Operation) marked(mark uint32) bool { return op.marks.Load()&mark != 0
 type notes struct {
 	panicked              bool
 	panic, argumentFaults string
-	failure               string // of the handler
-	rule, effect, reason  string // of the decision whether the caller may do this
+	failure               string   // of the handler
+	rule, effect, reason  string   // of the decision whether the caller may do this
+	journal               *journal // of the operation's span if that is our own; nil: empty
 }
 
 func (op *Operation) note(write func(*notes)) {
@@ -156,11 +160,7 @@ func (op *Operation) measure(out *Outcome, errorType string) {
 		info := op.info()
 		key.tenant = t.label(info.tenant())
 	}
-	var begin time.Time
-	if op.sampled {
-		begin = op.arrivedAt()
-	}
-	op.operated(key, begin, out.Settled)
+	op.operated(key, time.Unix(0, op.arrived), out.Settled)
 	op.series.latency.observe(out.Settled, errorType != "")
 }
 
@@ -171,6 +171,14 @@ func (op *Operation) operated(key operationKey, begin time.Time, took time.Durat
 	if op.sampled {
 		child.exemplars.put(took.Seconds(), op.span.SpanContext(), begin.Add(took))
 	}
+}
+
+// parent returns the id of the parent of the operation's span, or zero.
+func (op *Operation) parent() trace.SpanID {
+	if op.marked(markRoot) {
+		return trace.SpanID{}
+	}
+	return trace.SpanContextFromContext(op.handler.Context).SpanID()
 }
 
 // hasPanicked reports whether the handler has.

@@ -96,7 +96,14 @@ func (op *Operation) end(out *Outcome) {
 		op.measure(out, errorType)
 	}
 	recent := op.series.tel.recent
-	recent.ended(op, out, errorType)
+	kept := recent.ended(op, out, errorType)
+	if op.marked(markRecorded) {
+		op.endRecorded(kept, func() *record {
+			info := op.info()
+			return newRecord("", op, &info, out, errorType)
+		})
+		return
+	}
 	if op.sampled {
 		defer recent.spans.finish(op)
 	}
@@ -115,6 +122,22 @@ func (op *Operation) end(out *Outcome) {
 	op.set(attrs)
 	out.setStatus(op.span, errorType)
 	op.span.End()
+}
+
+// endRecorded ends the span of an operation that is recorded and not exported. kept is the record of the
+// operation, or nil if it is none of the recent ones. Then its span may still be shown with another request
+// of its trace, and describe makes a record for it.
+func (op *Operation) endRecorded(kept *record, describe func() *record) {
+	op.marks.Or(markEnded)
+	spans := op.series.tel.recent.spans
+	if !spans.finishUnlessWanted(op) {
+		return
+	}
+	defer spans.finish(op)
+	if kept == nil {
+		kept = describe()
+	}
+	spans.add(op.span.SpanContext().TraceID(), kept)
 }
 
 // unwound records how long a cancelled handler took to return.

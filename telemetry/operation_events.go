@@ -131,7 +131,7 @@ func (op *Operation) Decided(rule, effect, reason string) {
 	}
 	rule = clip(rule, maxRefusalText)
 	op.note(func(n *notes) { n.rule, n.effect, n.reason = rule, effect, clip(reason, maxText) })
-	if op.recording {
+	if op.recording && !op.marked(markRecorded) { // a record has the notes
 		op.span.SetAttributes(appendText([]attribute.KeyValue{keyPolicyEffect.String(effect)}, keyPolicyRule, rule)...)
 	}
 }

@@ -33,31 +33,30 @@ func newRecentTraces(bounds Recent, metrics *instruments, now func() time.Time) 
 }
 
 // ended decides about a request that has ended, before its span ends. The request must not change
-// any more.
-func (c *recentTraces) ended(op *Operation, out *Outcome, errorType string) {
+// any more. It returns the record, or nil if the request is not kept.
+func (c *recentTraces) ended(op *Operation, out *Outcome, errorType string) *record {
 	if c.bounds.Traces < 0 {
-		return
+		return nil
 	}
 	class := out.class(errorType, op)
 	if class != "" {
-		c.add(class, op, out, errorType)
-		return
+		return c.add(class, op, out, errorType)
 	}
 	standing := out.Acknowledged != 0 // a subscription may last long
 	if !standing && op.series.recent.seen.Load() < enoughToCompare {
 		op.series.recent.seen.Add(1)
 	}
 	if !standing && int64(out.Settled) > op.series.recent.floor.Load() {
-		c.add(classSlow, op, out, errorType)
-		return
+		return c.add(classSlow, op, out, errorType)
 	}
-	second := int64(op.second)
+	second := op.arrived / int64(time.Second)
 	if last := op.series.recent.second.Load(); last != second && op.series.recent.second.CompareAndSwap(last, second) {
 		for _, k := range c.slow.expire(&op.series.recent, c.now()) {
 			c.spans.release(k.spans)
 		}
-		c.add(classRecent, op, out, errorType)
+		return c.add(classRecent, op, out, errorType)
 	}
+	return nil
 }
 
 // class returns the class of a request, or "" for an ordinary one.
@@ -84,13 +83,15 @@ func (o *Outcome) class(errorType string, op *Operation) string {
 	return ""
 }
 
-func (c *recentTraces) add(class string, op *Operation, out *Outcome, errorType string) {
+// add adds a record of a request, unless its class is full. Then it returns nil.
+func (c *recentTraces) add(class string, op *Operation, out *Outcome, errorType string) *record {
 	g := c.rings[class]
 	now := c.now()
 	if g != nil && !g.admit(now.Unix()) {
-		return
+		return nil
 	}
-	k := newRecord(class, op, out, errorType)
+	info := op.info()
+	k := newRecord(class, op, &info, out, errorType)
 	k.seq, k.ended = c.seq.Add(1), now
 	if op.sampled {
 		k.spans = c.spans.hold(op.span.SpanContext().TraceID())
@@ -104,6 +105,7 @@ func (c *recentTraces) add(class string, op *Operation, out *Outcome, errorType 
 	if displaced != nil {
 		c.spans.release(displaced.spans)
 	}
+	return k
 }
 
 // all returns all traces in no order.

@@ -45,13 +45,23 @@ type record struct {
 	detail               string // of the cancellation
 	errorCode            mcp.Code
 	errorMessage         string
+	failed               bool // the answer is an error
 	toolError, abandoned bool
 	notes                *notes // nil: none
+
+	// Of the span, if it is recorded; see addSpan.
+	parent                             trace.SpanID
+	network, protocol, protocolVersion string // interned
+	user                               string // interned
+	uri                                string
+	inSession                          bool // the session has an id
+	late                               bool // the session and the client were unknown at the beginning
+	refusalReason, refusalBy           string
+	journal                            *journalCopy // nil: none
 }
 
 // newRecord copies what pages show of a request.
-func newRecord(class string, op *Operation, out *Outcome, errorType string) *record {
-	info := op.info()
+func newRecord(class string, op *Operation, info *Info, out *Outcome, errorType string) *record {
 	client, clientVersion := info.client(op.series.tel.clients)
 	texts := &op.series.tel.recent.texts
 	short := func(text string) string { return texts.of(logline.Printable(text, maxName)) }
@@ -68,10 +78,13 @@ func newRecord(class string, op *Operation, out *Outcome, errorType string) *rec
 	sc := op.span.SpanContext()
 	k.traceID, k.spanID = sc.TraceID(), sc.SpanID()
 	if out.Err != nil {
-		k.errorCode, k.errorMessage = out.Err.Code, clip(out.Err.Message, maxText)
+		k.failed, k.errorCode, k.errorMessage = true, out.Err.Code, clip(out.Err.Message, maxText)
 	}
 	if cancel := out.Cancelled; cancel != nil {
 		k.cause, k.detail, k.cancelledAfter = cancel.Cause, clip(cancel.Detail, maxText), out.CancelledAfter
+	}
+	if op.marked(markRecorded) {
+		k.addSpan(op, info, out)
 	}
 	return k
 }

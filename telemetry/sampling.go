@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -12,12 +13,12 @@ import (
 )
 
 // A sampling decides whether the span of a request is sampled, before the provider makes it. The
-// decision is the same as the provider's. A request that is not sampled needs no span of the SDK. The
-// plain version starts a span of the SDK for each request.
+// decision is the same as the provider's. A request needs a span of the SDK only if it is sampled and
+// spans are exported. The plain version starts a span of the SDK for each request.
 type sampling struct {
 	sampler  sdktrace.Sampler
 	ids      *idGenerator
-	provider trace.TracerProvider
+	exported atomic.Bool // sampled spans are
 }
 
 // newOwnProvider returns a provider and its sampling. The sampling is nil if the SDK must make
@@ -35,12 +36,20 @@ func (t *Telemetry) newOwnProvider() (*sdktrace.TracerProvider, *sampling) {
 	if strings.EqualFold(counted, "true") {
 		return provider, nil
 	}
-	return provider, &sampling{sampler, ids, provider}
+	return provider, &sampling{sampler: sampler, ids: ids}
 }
 
-// drop decides about the span of a request. Its parent is in op.handler, unless it is a root. drop
-// returns false if the provider must make the span, because it is sampled or undecided.
-func (op *Operation) drop(root bool) bool {
+// process gives the spans to a processor from now on.
+func (t *Telemetry) process(p sdktrace.SpanProcessor) {
+	t.owned.RegisterSpanProcessor(p)
+	if t.sampling != nil {
+		t.sampling.exported.Store(true)
+	}
+}
+
+// decide decides about the span of a request. Its parent is in op.handler, unless it is a root. decide
+// returns false if the provider must make the span, because it is exported or undecided.
+func (op *Operation) decide(root bool) bool {
 	s := op.series.tel.sampling
 	if s == nil {
 		return false
@@ -62,15 +71,24 @@ func (op *Operation) drop(root bool) bool {
 	result := s.sampler.ShouldSample(sdktrace.SamplingParameters{
 		ParentContext: ctx, TraceID: cfg.TraceID, Name: op.series.spanName, Kind: trace.SpanKindServer,
 	})
-	if result.Decision != sdktrace.Drop {
+	if result.Decision != sdktrace.Drop && (result.Decision != sdktrace.RecordAndSample || s.exported.Load()) {
 		if !trunk {
-			op.unsampled.sc = trace.NewSpanContext(trace.SpanContextConfig{TraceID: cfg.TraceID}) // see takeTraceID
+			op.own.sc = trace.NewSpanContext(trace.SpanContextConfig{TraceID: cfg.TraceID}) // see takeTraceID
 		}
 		return false
 	}
 	cfg.SpanID, cfg.TraceState = s.ids.spanID(), result.Tracestate
-	op.unsampled = unsampledSpan{noSpan, trace.NewSpanContext(cfg), s}
-	op.span, op.handler.span = &op.unsampled, &op.unsampled
+	op.span = &op.own.unsampledSpan
+	if result.Decision == sdktrace.RecordAndSample {
+		cfg.TraceFlags |= trace.FlagsSampled
+		op.span, op.sampled, op.recording = &op.own, true, true
+		op.marks.Or(markRecorded)
+		if root {
+			op.marks.Or(markRoot)
+		}
+	}
+	op.own.unsampledSpan = unsampledSpan{noSpan, trace.NewSpanContext(cfg), op}
+	op.handler.span = op.span
 	return true
 }
 
@@ -79,7 +97,7 @@ func (op *Operation) drop(root bool) bool {
 type unsampledSpan struct {
 	trace.Span // noSpan; a noop.Span takes more memory
 	sc         trace.SpanContext
-	sampling   *sampling
+	op         *Operation
 }
 
 // noSpan is a span that does nothing.
@@ -89,4 +107,4 @@ var noSpan trace.Span = noop.Span{}
 func (s *unsampledSpan) SpanContext() trace.SpanContext { return s.sc }
 
 // TracerProvider implements [trace.Span].
-func (s *unsampledSpan) TracerProvider() trace.TracerProvider { return s.sampling.provider }
+func (s *unsampledSpan) TracerProvider() trace.TracerProvider { return s.op.series.tel.provider }

@@ -27,7 +27,7 @@ func newOwnRig(t *testing.T, options ...Option) *rig {
 	t.Helper()
 	r := newRig(t, rigConfig{telemetry: append([]Option{WithTracerProvider(nil)}, options...)})
 	require.NotNil(t, r.tel.owned)
-	r.tel.owned.RegisterSpanProcessor(r.spans)
+	r.tel.process(r.spans)
 	return r
 }
 
@@ -138,6 +138,9 @@ func TestOwnSamplingIsTheSDKs(t *testing.T) {
 					saw := sight(t, own, in)
 					require.Equal(t, sight(t, reference, in), saw)
 					require.True(t, saw.Own && saw.Distinct)
+					unexported := sight(t, newRig(t, rigConfig{telemetry: append([]Option{WithTracerProvider(nil)}, options...)}), in)
+					saw.Ended, saw.Links, saw.Parent = 0, 0, trace.SpanID{}
+					require.Equal(t, saw, unexported)
 					if !saw.Sampled {
 						decided++
 					}

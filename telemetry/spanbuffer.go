@@ -32,9 +32,15 @@ type spanBuffer struct {
 type traceSpans struct {
 	id      trace.TraceID
 	holders int // requests in flight, and recent traces
-	spans   []bufferedSpan
+	spans   []heldSpan
 	leftOut int
 	place   *list.Element // in spanBuffer.oldest, or nil
+}
+
+// A heldSpan is a span of a page. It is immutable.
+type heldSpan interface {
+	// since returns the row of the span, with times since the arrival of a request.
+	since(arrived time.Time) report.Span
 }
 
 // A bufferedSpan is a copy of a span with bounds. Its row has no times yet; see since.
@@ -44,7 +50,7 @@ type bufferedSpan struct {
 	events []time.Time // when they happened
 }
 
-// since returns the row with times since the arrival of a request.
+// since implements [heldSpan].
 func (s *bufferedSpan) since(arrived time.Time) report.Span {
 	row := s.row
 	row.AfterSeconds = s.start.Sub(arrived).Seconds()
@@ -114,11 +120,28 @@ func (k *spanBuffer) clear(t *traceSpans) {
 func (k *spanBuffer) finish(op *Operation) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.finishLocked(op)
+}
+
+func (k *spanBuffer) finishLocked(op *Operation) {
 	op.finished = true
 	if op.spans != nil {
 		k.releaseLocked(op.spans)
 		op.spans = nil
 	}
+}
+
+// finishUnlessWanted returns true if there is room for the request's own span in a trace that others hold.
+// Otherwise it ends the hold of the request.
+func (k *spanBuffer) finishUnlessWanted(op *Operation) (wanted bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.traces[op.span.SpanContext().TraceID()]
+	if t != nil && !k.full(t) && (t != op.spans || t.holders > 1) {
+		return true
+	}
+	k.finishLocked(op)
+	return false
 }
 
 // OnStart implements [sdktrace.SpanProcessor]. When a handler starts its first span, its request
@@ -145,7 +168,11 @@ func (k *spanBuffer) OnEnd(s sdktrace.ReadOnlySpan) {
 	if !k.wants(id) {
 		return
 	}
-	span := newBufferedSpan(s) // not under the lock
+	k.add(id, newBufferedSpan(s)) // not under the lock
+}
+
+// add adds a span to its trace, unless nobody holds the trace or there is no room.
+func (k *spanBuffer) add(id trace.TraceID, span heldSpan) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t := k.traces[id]
@@ -197,7 +224,7 @@ func (k *spanBuffer) clearOldest(t *traceSpans) bool {
 }
 
 // of returns a copy of the spans of a trace. t may be nil.
-func (k *spanBuffer) of(t *traceSpans) (spans []bufferedSpan, leftOut int) {
+func (k *spanBuffer) of(t *traceSpans) (spans []heldSpan, leftOut int) {
 	if t == nil {
 		return nil, 0
 	}
@@ -213,9 +240,9 @@ func (*spanBuffer) Shutdown(context.Context) error { return nil }
 func (*spanBuffer) ForceFlush(context.Context) error { return nil }
 
 // newBufferedSpan copies a span. Its texts are cut and made printable, like those of peers.
-func newBufferedSpan(s sdktrace.ReadOnlySpan) bufferedSpan {
+func newBufferedSpan(s sdktrace.ReadOnlySpan) *bufferedSpan {
 	status := s.Status()
-	span := bufferedSpan{start: s.StartTime(), row: report.Span{
+	span := &bufferedSpan{start: s.StartTime(), row: report.Span{
 		SpanID: s.SpanContext().SpanID().String(), Name: clip(s.Name(), maxText), Kind: s.SpanKind().String(),
 		Seconds: s.EndTime().Sub(s.StartTime()).Seconds(), Status: status.Code.String(), StatusText: clip(status.Description, maxText),
 	}}
@@ -224,7 +251,7 @@ func newBufferedSpan(s sdktrace.ReadOnlySpan) bufferedSpan {
 	}
 	attrs, events := s.Attributes(), s.Events()
 	for _, kv := range attrs[:min(len(attrs), maxSpanAttributes)] {
-		span.row.Attributes = append(span.row.Attributes, report.Attribute{Key: clip(string(kv.Key), maxName), Value: clip(kv.Value.String(), maxText)})
+		span.row.Attributes = append(span.row.Attributes, shownAttribute(kv))
 	}
 	for _, e := range events[:min(len(events), maxSpanEvents)] {
 		span.row.Events = append(span.row.Events, report.SpanEvent{Name: clip(e.Name, maxName), Text: eventText(e.Attributes)})

@@ -88,8 +88,8 @@ func (t *Telemetry) serveTrace(w http.ResponseWriter, req *http.Request, id stri
 		row := k.row()
 		spans, leftOut := t.recent.spans.of(k.spans)
 		detail := &report.TraceDetail{Trace: row, Spans: []report.Span{}, SpansLeftOut: leftOut}
-		for i := range spans {
-			detail.Spans = append(detail.Spans, spans[i].since(row.At))
+		for _, span := range spans {
+			detail.Spans = append(detail.Spans, span.since(row.At))
 		}
 		sortRows(detail.Spans, func(a, b *report.Span) bool { return a.AfterSeconds < b.AfterSeconds })
 		report.Write(w, req, detail)
