@@ -27,29 +27,43 @@ import (
 // A life is what happens to an operation between its beginning and its end.
 type life func(ctx context.Context, op *Operation) Outcome
 
-// lives are operations of which a page shows something special.
-func lives() map[string]struct {
+// A lifeRow is an operation of which a page shows something special.
+type lifeRow struct {
 	info    func(*Info)
+	ambient trace.SpanContext
 	options []Option
 	live    life
-} {
-	type row = struct {
-		info    func(*Info)
-		options []Option
-		live    life
-	}
+}
+
+func lives() map[string]lifeRow {
 	quiet := func(context.Context, *Operation) Outcome { return Outcome{Fate: FateSent} }
-	return map[string]row{
-		"success":          {live: quiet},
-		"no parent":        {info: func(i *Info) { i.Carrier = nil }, live: quiet},
-		"untrusted parent": {options: []Option{WithUntrustedParents()}, live: quiet},
-		"pseudonym":        {info: func(i *Info) { i.Principal = ann }, options: []Option{WithPseudonyms([]byte("the key of server one"))}, live: quiet},
-		"principal":        {info: func(i *Info) { i.Principal = &auth.Principal{Subject: "bo\x07b"} }, live: quiet},
-		"session and HTTP": {info: withHTTP, live: quiet},
-		"initialize":       {info: func(i *Info) { i.Method, i.Target = mcp.MethodInitialize, ""; withHTTP(i) }, live: quiet},
-		"resource":         {info: func(i *Info) { i.Method, i.Target, i.URI = mcp.MethodResourcesRead, "", "file:///\x1bx" }, live: quiet},
-		"prompt":           {info: func(i *Info) { i.Method = mcp.MethodPromptsGet }, live: quiet},
-		"unknown method":   {info: func(i *Info) { i.Method, i.Target = "no/such", "" }, live: quiet},
+	return map[string]lifeRow{
+		"success":                             {live: quiet},
+		"no parent":                           {info: func(i *Info) { i.Carrier = nil }, live: quiet},
+		"untrusted parent":                    {options: []Option{WithUntrustedParents()}, live: quiet},
+		"ambient":                             {ambient: sampledSpan, live: quiet},
+		"untrusted parent in an ambient span": {ambient: sampledSpan, options: []Option{WithUntrustedParents()}, live: quiet},
+		"pseudonym":                           {info: func(i *Info) { i.Principal = ann }, options: []Option{WithPseudonyms([]byte("the key of server one"))}, live: quiet},
+		"principal":                           {info: func(i *Info) { i.Principal = &auth.Principal{Subject: "bo\x07b"} }, live: quiet},
+		"session and HTTP":                    {info: withHTTP, live: quiet},
+		"initialize":                          {info: func(i *Info) { i.Method, i.Target = mcp.MethodInitialize, ""; withHTTP(i) }, live: quiet},
+		"initialize of a source": {info: func(i *Info) {
+			first := *i
+			first.Method, first.Target, first.Version, first.Client = mcp.MethodInitialize, "", "", nil
+			withHTTP(&first)
+			known := first
+			first.SessionID = ""
+			known.Version, known.Client = mcp.LatestLegacyVersion, i.Client
+			*i = first
+			i.Origin = &firstContact{first, known}
+		}, live: func(_ context.Context, op *Operation) Outcome {
+			contact := op.origin.(*firstContact)
+			contact.now = contact.later
+			return Outcome{Fate: FateSent}
+		}},
+		"resource":       {info: func(i *Info) { i.Method, i.Target, i.URI = mcp.MethodResourcesRead, "", "file:///\x1bx" }, live: quiet},
+		"prompt":         {info: func(i *Info) { i.Method = mcp.MethodPromptsGet }, live: quiet},
+		"unknown method": {info: func(i *Info) { i.Method, i.Target = "no/such", "" }, live: quiet},
 		"arguments, results": {info: func(i *Info) { i.Arguments = []byte(`{"n":1}`) }, options: []Option{WithArguments(nil), WithResults(nil)}, live: func(_ context.Context, op *Operation) Outcome {
 			op.Result(false, &mcp.CallToolResult{})
 			return Outcome{Fate: FateSent}
@@ -157,6 +171,13 @@ func lives() map[string]struct {
 	}
 }
 
+// A firstContact is a request that opens a session. It is an [Origin] that knows more at the end.
+type firstContact struct{ now, later Info }
+
+func (c *firstContact) Describe() Info { return c.now }
+
+var sampledSpan = someSpan.WithTraceFlags(trace.FlagsSampled)
+
 func withHTTP(i *Info) {
 	i.Transport, i.Network, i.Protocol, i.ProtocolVersion, i.RemoteAddr = "http", "tcp", "http", "1.1", "192.0.2.7:4711"
 	i.SessionID = "a secret"
@@ -164,11 +185,13 @@ func withHTTP(i *Info) {
 }
 
 // pageOfLife returns what the page of an operation shows of it, without ids and times.
-func pageOfLife(t *testing.T, tel *Telemetry, info Info, live life) (d report.TraceDetail, op *Operation) {
+func pageOfLife(t *testing.T, tel *Telemetry, info Info, l lifeRow) (d report.TraceDetail, op *Operation) {
 	t.Helper()
-	ctx, op := tel.Begin(t.Context(), info)
-	op.End(live(ctx, op))
-	op.End(Outcome{})
+	if info.Origin != nil {
+		info.Series, info.ArrivedAt = tel.Series(info.Method, info.Target), time.Now()
+	}
+	ctx, op := tel.Begin(trace.ContextWithSpanContext(t.Context(), l.ambient), info)
+	op.End(l.live(ctx, op))
 	var id string
 	for _, row := range page[report.Traces](t, tel.TracesHandler(), "/debug/traces").Traces {
 		if row.SpanID == op.SpanContext().SpanID().String() {
@@ -200,7 +223,7 @@ func pageOfLife(t *testing.T, tel *Telemetry, info Info, live life) (d report.Tr
 	}
 	slices.SortFunc(d.Spans, func(a, b report.Span) int { return strings.Compare(a.Name+a.SpanID, b.Name+b.SpanID) })
 	require.Equal(t, op.TraceID(), d.TraceID)
-	if d.TraceID != callerTrace {
+	if d.TraceID != callerTrace && d.TraceID != sampledSpan.TraceID().String() {
 		d.TraceID = "new"
 	}
 	for i := range d.Phases {
@@ -231,9 +254,9 @@ func TestPagesShowTheSame(t *testing.T) {
 			}
 			own, reference := start(), start()
 			reference.sampling = nil
-			saw, op := pageOfLife(t, own, info(), l.live)
+			saw, op := pageOfLife(t, own, info(), l)
 			require.IsType(t, &recordedSpan{}, op.span)
-			want, op := pageOfLife(t, reference, info(), l.live)
+			want, op := pageOfLife(t, reference, info(), l)
 			require.Implements(t, (*sdktrace.ReadWriteSpan)(nil), op.span)
 			require.NotEmpty(t, want.Spans)
 			require.Equal(t, want, saw)

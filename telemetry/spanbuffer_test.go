@@ -105,6 +105,22 @@ func TestOnlySpansOfRecentTracesAreBuffered(t *testing.T) {
 	require.Zero(t, traces)
 }
 
+// TestHoldsOfUnexportedSpansEnd checks that of requests whose spans are not exported only recent ones have
+// spans in memory: their own, and those that their handlers started.
+func TestHoldsOfUnexportedSpansEnd(t *testing.T) {
+	setSampler(t, "", "")
+	r := spanning(t, rigConfig{telemetry: []Option{WithTracerProvider(nil), WithRecent(Recent{Traces: 2})}}, 1)
+	for range 50 {
+		r.post(call("work"), &sink{})
+		r.post(call("fail"), &sink{})
+	}
+	list := r.kept("")
+	require.Less(t, len(list), 20)
+	traces, spans := r.buffer().size()
+	require.Equal(t, len(list), traces)
+	require.Equal(t, 3*len(list), spans)
+}
+
 // TestSpanBounds checks the bounds of one trace and of all traces. Spans that are left out are
 // counted, and the oldest traces are evicted first.
 func TestSpanBounds(t *testing.T) {
