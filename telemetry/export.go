@@ -18,8 +18,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
 
-// ExportSpans exports the spans in batches until [Telemetry.Shutdown], which also shuts the
-// exporter down. Exported and dropped spans are counted, and failures are logged
+// ExportSpans exports the spans of requests that begin from now on, and all others, in batches until
+// [Telemetry.Shutdown], which also shuts the exporter down. Exported and dropped spans are counted, and failures are logged
 // ([MetricSpansExported] and others). Panics of the exporter are contained.
 //
 // It reports whether it took the exporter. It takes none if spans are exported already, with a
