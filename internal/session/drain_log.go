@@ -72,8 +72,6 @@ func (info *RequestInfo) logLeft(logger *slog.Logger, at time.Time) {
 	if r.Conn != nil {
 		attrs = appendText(append(attrs, "transport", r.Conn.Transport), "remote", r.Conn.RemoteAddr)
 	}
-	name, version := ClientOf(r.Inbound, r.session)
-	attrs = appendText(appendText(attrs, "client", name), "client_version", version)
 	logger.WarnContext(r.ctx, "drain.left", info.appendCancel(attrs)...)
 }
 

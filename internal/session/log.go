@@ -49,7 +49,8 @@ func (s *Session) sender() []slog.Attr {
 // maxIDLogged bounds the bytes of an id in the log: a client's may be as long as a frame.
 const maxIDLogged = 256
 
-// LogAttrs are the fields by which logs name a request.
+// LogAttrs are the fields by which logs name a request and its sender. The sender's name and version
+// are its own words.
 func (r *Request) LogAttrs() []any {
 	attrs := []any{"method", r.Route.Series.Method, "id", logline.Printable(r.ID.String(), maxIDLogged)}
 	if t := r.Route.Series.Target; t != "" {
@@ -58,6 +59,8 @@ func (r *Request) LogAttrs() []any {
 	if r.session != nil {
 		attrs = append(attrs, "session", r.session.LogID())
 	}
+	name, version := ClientOf(r.Inbound, r.session)
+	attrs = appendText(appendText(attrs, "client", name), "client_version", version)
 	if r.Conn != nil && r.Conn.Principal != nil {
 		attrs = append(attrs, "principal", logline.Printable(r.Conn.Principal.String(), maxClientText))
 	}
