@@ -207,6 +207,8 @@ func TestClientsGetAuthorizedByThemselves(t *testing.T) {
 		{"client with a metadata document", "client", "modern", clientDocument, "demo:read demo:write"},
 		{"legacy client", "client", "legacy", "", "demo:read demo:write"},
 		{"former client", "sdk", "legacy", "", "demo:write"},
+		{"Go SDK", "gosdk", "2026-07-28", clientDocument, "demo:read demo:write"},
+		{"Go SDK with the revision before", "gosdk", "2025-11-25", clientDocument, "demo:read demo:write"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			as := startIssuer(t)
@@ -254,9 +256,10 @@ func checkAuthorizations(t *testing.T, as *authorizationServer, s *server, clien
 	if len(asked) != 2 {
 		t.Fatalf("%d authorizations, want 2: %v", len(asked), asked)
 	}
-	for i, scope := range []string{"demo:read demo:write demo:admin", widened} {
+	for i, scope := range []string{"demo:admin demo:read demo:write", widened} {
 		q := asked[i]
 		scopes := slices.DeleteFunc(strings.Fields(q["scope"]), func(s string) bool { return s == "offline_access" })
+		slices.Sort(scopes)
 		if q["client_id"] != client || q["resource"] != s.mcp || q["code_challenge_method"] != "S256" || strings.Join(scopes, " ") != scope {
 			t.Errorf("authorization %d: %v, want one of %s for %s at %s", i+1, q, client, scope, s.mcp)
 		}

@@ -1,6 +1,7 @@
 // Command gosdk drives the client of github.com/modelcontextprotocol/go-sdk:
 //
 //	gosdk auto|<revision> http <url>
+//	gosdk auto|<revision> oauth <url> [URL of the client's metadata]
 //	gosdk auto|<revision> stdio <command> [argument]...
 //
 // It speaks the language of node/driver.mjs.
@@ -15,8 +16,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/vitrine-mcp/vitrine/e2e/peers/driver"
 )
@@ -47,20 +50,50 @@ func connect(ctx context.Context, d *driver.Driver) (driver.Peer, error) {
 	p.client.AddReceivingMiddleware(p.received)
 	p.addRoots()
 	var transport mcp.Transport
-	if d.Transport == "http" {
+	var err error
+	switch d.Transport {
+	case "http":
 		transport = &mcp.StreamableClientTransport{Endpoint: d.Target[0]}
-	} else {
+	case "oauth":
+		if transport, err = authorizing(d.Target); err != nil {
+			return nil, err
+		}
+	default:
 		transport = &mcp.CommandTransport{Command: d.Command()}
 	}
 	var options mcp.ClientSessionOptions
 	if d.Mode != "auto" {
 		options.ProtocolVersion = d.Mode
 	}
-	var err error
 	if p.session, err = p.client.Connect(ctx, transport, &options); err != nil {
 		return nil, withCode(err)
 	}
 	return p, nil
+}
+
+// authorizing returns a transport that gets access tokens as the server demands. The target is the URL of
+// the server, and that of the client's metadata if it does not register itself.
+func authorizing(target []string) (mcp.Transport, error) {
+	config := &auth.AuthorizationCodeHandlerConfig{
+		RedirectURL: driver.Redirect,
+		AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+			callback, err := driver.Browse(ctx, args.URL)
+			if err != nil {
+				return nil, err
+			}
+			return &auth.AuthorizationResult{Code: callback.Get("code"), State: callback.Get("state"), Iss: callback.Get("iss")}, nil
+		},
+	}
+	if len(target) > 1 {
+		config.ClientIDMetadataDocumentConfig = &auth.ClientIDMetadataDocumentConfig{URL: target[1]}
+	} else {
+		config.DynamicClientRegistrationConfig = &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+			ClientName: "e2e", RedirectURIs: []string{driver.Redirect}, GrantTypes: []string{"authorization_code", "refresh_token"},
+			ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
+		}}
+	}
+	handler, err := auth.NewAuthorizationCodeHandler(config)
+	return &mcp.StreamableClientTransport{Endpoint: target[0], OAuthHandler: handler}, err
 }
 
 func (p *peer) Version() string { return p.session.InitializeResult().ProtocolVersion }

@@ -1,9 +1,11 @@
 // Command mcpgo drives the client of github.com/mark3labs/mcp-go:
 //
 //	mcpgo auto|<revision> http <url>
+//	mcpgo auto|<revision> oauth <url> [URL of the client's metadata]
 //	mcpgo auto|<revision> stdio <command> [argument]...
 //
-// It speaks the language of node/driver.mjs.
+// It speaks the language of node/driver.mjs. mcp-go gets no access token by itself: with "oauth" the program
+// does it when the client asks for it, and again at the command "authorize".
 package main
 
 //lint:file-ignore SA1019 tests also use what the latest revision deprecates
@@ -30,6 +32,7 @@ type peer struct {
 	*driver.Driver
 	*client.Client
 	acknowledged chan struct{} // one for each subscription
+	oauth        *transport.OAuthHandler
 
 	mu    sync.Mutex
 	lists bool   // the client asks for notifications of list changes
@@ -41,16 +44,20 @@ func connect(ctx context.Context, d *driver.Driver) (driver.Peer, error) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	p := &peer{Driver: d, acknowledged: make(chan struct{}, 100), stop: func() {}}
 	var wire transport.Interface
-	if d.Transport == "http" {
+	switch d.Transport {
+	case "http", "oauth":
 		var options []transport.StreamableHTTPCOption
 		if d.Mode != "auto" {
 			options = append(options, transport.WithContinuousListening()) // which it can do with old revisions only
+		}
+		if d.Transport == "oauth" {
+			options = []transport.StreamableHTTPCOption{transport.WithHTTPOAuth(oauthConfig(d.Target))}
 		}
 		var err error
 		if wire, err = transport.NewStreamableHTTP(d.Target[0], options...); err != nil {
 			return nil, err
 		}
-	} else {
+	default:
 		wire = transport.NewStdioWithOptions(d.Target[0], nil, d.Target[1:], transport.WithCommandFunc(
 			func(context.Context, string, []string, []string) (*exec.Cmd, error) { return d.Command(), nil }))
 	}
@@ -65,13 +72,58 @@ func connect(ctx context.Context, d *driver.Driver) (driver.Peer, error) {
 	if err := p.Start(ctx); err != nil {
 		return nil, err
 	}
-	_, err := p.Initialize(ctx, mcp.InitializeRequest{Params: mcp.InitializeParams{
+	initialize := mcp.InitializeRequest{Params: mcp.InitializeParams{
 		ClientInfo: mcp.Implementation{Name: "e2e-mcpgo", Version: "1.2.3"},
-	}})
+	}}
+	_, err := p.Initialize(ctx, initialize)
+	if p.oauth = client.GetOAuthHandler(err); p.oauth != nil {
+		if err = p.authorize(ctx); err == nil {
+			_, err = p.Initialize(ctx, initialize)
+		}
+	}
 	if err != nil {
 		return nil, withCode(err)
 	}
 	return p, nil
+}
+
+// oauthConfig is the configuration of a client. mcp-go does not ask for the scopes of a challenge, so the
+// program names them.
+func oauthConfig(target []string) transport.OAuthConfig {
+	config := transport.OAuthConfig{
+		RedirectURI: driver.Redirect, Scopes: []string{"demo:read", "demo:write", "demo:admin"}, PKCEEnabled: true,
+		TokenStore: transport.NewMemoryTokenStore(), TokenEndpointAuthMethod: "none",
+	}
+	if len(target) > 1 {
+		config.ClientID = target[1]
+	}
+	return config
+}
+
+// authorize gets an access token.
+func (p *peer) authorize(ctx context.Context) error {
+	if p.oauth.GetClientID() == "" {
+		if err := p.oauth.RegisterClient(ctx, "e2e"); err != nil {
+			return err
+		}
+	}
+	state, err := client.GenerateState()
+	if err != nil {
+		return err
+	}
+	verifier, err := client.GenerateCodeVerifier()
+	if err != nil {
+		return err
+	}
+	address, err := p.oauth.GetAuthorizationURL(ctx, state, client.GenerateCodeChallenge(verifier))
+	if err != nil {
+		return err
+	}
+	callback, err := driver.Browse(ctx, address)
+	if err != nil {
+		return err
+	}
+	return p.oauth.ProcessAuthorizationResponse(ctx, callback.Get("code"), callback.Get("state"), verifier)
 }
 
 func (p *peer) Version() string { return p.ProtocolVersion() }
@@ -184,6 +236,8 @@ func (p *peer) do(ctx context.Context, c driver.Command) (any, error) {
 		return none, p.listen()
 	case "ping":
 		return none, p.Ping(ctx)
+	case "authorize":
+		return none, p.authorize(ctx)
 	case "roots":
 		if p.modern() {
 			return none, nil
