@@ -87,10 +87,10 @@ func (w *world) provoke(t *testing.T, n int) {
 func (w *world) steal(t *testing.T) {
 	t.Helper()
 	d := w.guarded
-	a := d.bearing(t, d.issuer.token(t, nil), initializeRequest())
+	a := d.bearing(t, d.issuer.Token(nil), initializeRequest())
 	session := &legacySession{server: d.server, id: a.header.Get("Mcp-Session-Id")}
 	h := session.headers()
-	h.Set("Authorization", "Bearer "+d.issuer.token(t, object{"sub": "eve"}))
+	h.Set("Authorization", "Bearer "+d.issuer.Token(object{"sub": "eve"}))
 	if a := d.send(t, http.MethodDelete, h, ""); a.status != http.StatusNotFound {
 		t.Errorf("somebody else ends a session: %d %s", a.status, a.body)
 	}
@@ -104,7 +104,7 @@ func (w *world) expire(t *testing.T) {
 	before := d.metrics(t).sum(ended)
 	r := listening()
 	h := r.headers()
-	h.Set("Authorization", "Bearer "+d.issuer.token(t, object{"exp": time.Now().Add(2 * time.Second).Unix()}))
+	h.Set("Authorization", "Bearer "+d.issuer.Token(object{"exp": time.Now().Add(2 * time.Second).Unix()}))
 	defer d.begin(t, h, r.frame()).drop()
 	eventually(t, func() error {
 		if d.metrics(t).sum(ended) == before {

@@ -29,32 +29,32 @@ func (d *drill) mustBear(t *testing.T, token string, r request, want int) {
 
 // wrongAudience is what happens after a move to another URL: the tokens are for the old one.
 func wrongAudience(t *testing.T, d *drill, n int) {
-	token := d.issuer.token(t, object{"aud": "https://old.example.com/mcp"})
+	token := d.issuer.Token(object{"aud": "https://old.example.com/mcp"})
 	for i := range n {
 		d.mustBear(t, token, call(i, "echo", object{"text": "x"}), http.StatusUnauthorized)
 	}
 }
 
 func lackScope(t *testing.T, d *drill, n int) {
-	token := d.issuer.token(t, nil)
+	token := d.issuer.Token(nil)
 	for i := range n {
 		d.mustBear(t, token, from("picky", call(i, "scoped", object{})), http.StatusForbidden)
 		d.mustBear(t, token, from("picky", call(i, "echo", object{"text": "x"})), http.StatusOK)
 	}
 }
 
-func stopIssuer(_ *testing.T, d *drill) { d.issuer.srv.Close() }
+func stopIssuer(_ *testing.T, d *drill) { d.issuer.Stop() }
 
 func askStoppedIssuer(t *testing.T, d *drill, n int) {
 	for i := range n {
-		token := d.issuer.token(t, object{"jti": fmt.Sprint(n, i)})
+		token := d.issuer.Token(object{"jti": fmt.Sprint(n, i)})
 		d.mustBear(t, token, call(i, "echo", object{"text": "x"}), http.StatusServiceUnavailable)
 	}
 }
 
 // leaveRecords calls, and waits until the calls are in the record.
 func leaveRecords(t *testing.T, d *drill, n int) {
-	token := d.issuer.token(t, nil)
+	token := d.issuer.Token(nil)
 	count := func() int {
 		text, err := os.ReadFile(filepath.Join(d.dir, "audit.jsonl"))
 		if err != nil && !os.IsNotExist(err) {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/issuertest"
 	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
@@ -26,7 +27,7 @@ type drill struct {
 	otlp *receiver
 	dir  string // where server.log and audit.jsonl are
 	// issuer signs tokens, if the situation has one.
-	issuer *issuer
+	issuer *issuertest.Issuer
 	// lives are the servers, one after the other, whose logs it reads.
 	lives []*server
 }
@@ -82,8 +83,8 @@ func begin(t *testing.T, s situation) *drill {
 	}
 	args := slices.Clone(s.args)
 	if s.issuer {
-		d.issuer = newIssuer(t)
-		args = append(args, "--oauth-issuer", d.issuer.url, "--oauth-resource", resource, "--oauth-scopes", "demo:read")
+		d.issuer = issuertest.New(t)
+		args = append(args, "--oauth-issuer", d.issuer.URL, "--oauth-resource", issuertest.Resource, "--oauth-scopes", "demo:read")
 	}
 	for i := range args {
 		args[i] = strings.ReplaceAll(args[i], "{dir}", d.dir)

@@ -2,20 +2,14 @@ package server_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"encoding/base64"
-	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/auth/oauth"
+	"github.com/vitrine-mcp/vitrine/internal/issuertest"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/server"
 )
@@ -24,27 +18,9 @@ import (
 // of it for a resource.
 func issueTokens(t testing.TB) (issuer string, token func(resource string, lasts time.Duration) string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	point, err := key.PublicKey.Bytes()
-	require.NoError(t, err)
-	b64 := base64.RawURLEncoding.EncodeToString
-	mux := http.NewServeMux()
-	web := httptest.NewServer(mux)
-	t.Cleanup(web.Close)
-	serve := func(path string, document map[string]any) {
-		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(document) })
-	}
-	serve("/.well-known/oauth-authorization-server", map[string]any{"issuer": web.URL, "jwks_uri": web.URL + "/keys"})
-	serve("/keys", map[string]any{"keys": []any{map[string]any{"kty": "EC", "crv": "P-256", "kid": "k1", "x": b64(point[1:33]), "y": b64(point[33:])}}})
-	return web.URL, func(resource string, lasts time.Duration) string {
-		unsigned := jwt.NewWithClaims(jwt.SigningMethodES256, jwt.MapClaims{
-			"iss": web.URL, "sub": "ann", "aud": resource, "scope": "read", "exp": time.Now().Add(lasts).Unix(),
-		})
-		unsigned.Header["kid"], unsigned.Header["typ"] = "k1", "at+jwt"
-		signed, err := unsigned.SignedString(key)
-		require.NoError(t, err)
-		return signed
+	i := issuertest.New(t)
+	return i.URL, func(resource string, lasts time.Duration) string {
+		return i.Token(issuertest.Object{"aud": resource, "scope": "read", "exp": time.Now().Add(lasts).Unix()})
 	}
 }
 
@@ -52,7 +28,7 @@ func issueTokens(t testing.TB) (issuer string, token func(resource string, lasts
 // counts the rest by its reason. Pages can read the challenge.
 func TestResourceServer(t *testing.T) {
 	issuer, token := issueTokens(t)
-	const resource = "https://mcp.example.com/mcp"
+	const resource = issuertest.Resource
 	rs, err := oauth.New(oauth.Config{Issuers: []string{issuer}, Resource: resource, Scopes: []string{"read"}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, rs.Close()) }()

@@ -1,69 +1,32 @@
 package service_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/golang-jwt/jwt/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/issuertest"
 	"github.com/vitrine-mcp/vitrine/service"
 )
 
+const resource = issuertest.Resource
+
 // An issuer is an authorization server that issues what tests ask for.
-type issuer struct {
-	*httptest.Server
-	t   *testing.T
-	key *ecdsa.PrivateKey
+type issuer struct{ *issuertest.Issuer }
+
+func newIssuer(t *testing.T) issuer { return issuer{issuertest.New(t)} }
+
+func (i issuer) token(subject, scope, audience string) string {
+	return i.Token(issuertest.Object{"sub": subject, "scope": scope, "aud": audience})
 }
 
-const resource = "https://mcp.example.com/mcp"
-
-func newIssuer(t *testing.T) *issuer {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	point, err := key.PublicKey.Bytes()
-	require.NoError(t, err)
-	i := &issuer{t: t, key: key}
-	b64 := base64.RawURLEncoding.EncodeToString
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /.well-known/oauth-authorization-server", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys", "response_types_supported": []string{"code"}})
-	})
-	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{map[string]any{
-			"kty": "EC", "crv": "P-256", "kid": "1", "use": "sig", "alg": "ES256", "x": b64(point[1:33]), "y": b64(point[33:]),
-		}}})
-	})
-	i.Server = httptest.NewServer(mux)
-	t.Cleanup(i.Close)
-	return i
-}
-
-func (i *issuer) token(subject, scope, audience string) string {
-	token := jwt.NewWithClaims(jwt.SigningMethodES256, jwt.MapClaims{
-		"iss": i.URL, "sub": subject, "aud": audience, "scope": scope, "client_id": "desk",
-		"iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
-	})
-	token.Header["kid"], token.Header["typ"] = "1", "at+jwt"
-	text, err := token.SignedString(i.key)
-	require.NoError(i.t, err)
-	return text
-}
-
-func (i *issuer) settings() []string {
+func (i issuer) settings() []string {
 	return []string{"--oauth-issuer=" + i.URL, "--oauth-resource=" + resource, "--oauth-scopes=a,b"}
 }
 

@@ -257,7 +257,7 @@ func TestTextsOfClientsAreTextInTheAudit(t *testing.T) {
 		}
 		text = text[:min(len(text), 1000)] // longer ones are no tokens
 		for _, claims := range []object{{"sub": text}, {"client_id": text}, {"act": object{"sub": text}}, {"scope": text}} {
-			c.sendToken(t, "Bearer "+i.sign(nil, claims))
+			c.sendToken(t, "Bearer "+i.Sign(nil, claims))
 		}
 	}
 	undisturbed()

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/vitrine-mcp/vitrine/internal/issuertest"
 )
 
 // protected starts a server that accepts the tokens of an issuer.
@@ -52,18 +54,18 @@ func (i *issuer) wrongTokens(t *testing.T, evil string) map[string]wrongToken {
 	all := map[string]wrongToken{}
 	claims := func(reason string, cases map[string]object) {
 		for name, changes := range cases {
-			all[name] = wrongToken{i.sign(nil, changes), reason}
+			all[name] = wrongToken{i.Sign(nil, changes), reason}
 		}
 	}
 	claims("token_audience", map[string]object{
 		"of another resource": {"aud": "https://mcp.example.com/other"}, "of a host": {"aud": "https://mcp.example.com"},
-		"with a slash": {"aud": resource + "/"}, "in upper case": {"aud": strings.ToUpper(resource)}, "with a query": {"aud": resource + "?x=1"},
-		"of a beginning": {"aud": resource[:len(resource)-1]}, "of several others": {"aud": []string{"a", "https://mcp.example.com/mcp2"}},
-		"of nobody": {"aud": nil}, "of an empty list": {"aud": []string{}}, "of the issuer": {"aud": i.url}, "of the client": {"aud": "desk"},
+		"with a slash": {"aud": issuertest.Resource + "/"}, "in upper case": {"aud": strings.ToUpper(issuertest.Resource)}, "with a query": {"aud": issuertest.Resource + "?x=1"},
+		"of a beginning": {"aud": issuertest.Resource[:len(issuertest.Resource)-1]}, "of several others": {"aud": []string{"a", "https://mcp.example.com/mcp2"}},
+		"of nobody": {"aud": nil}, "of an empty list": {"aud": []string{}}, "of the issuer": {"aud": i.URL}, "of the client": {"aud": "desk"},
 	})
 	claims("token_issuer", map[string]object{
-		"another issuer": {"iss": other.url}, "issuer with a slash": {"iss": i.url + "/"}, "issuer in upper case": {"iss": strings.ToUpper(i.url)},
-		"issuer with a path": {"iss": i.url + "/keys"}, "no issuer": {"iss": nil}, "an empty issuer": {"iss": ""}, "issuer of the attacker": {"iss": evil},
+		"another issuer": {"iss": other.URL}, "issuer with a slash": {"iss": i.URL + "/"}, "issuer in upper case": {"iss": strings.ToUpper(i.URL)},
+		"issuer with a path": {"iss": i.URL + "/keys"}, "no issuer": {"iss": nil}, "an empty issuer": {"iss": ""}, "issuer of the attacker": {"iss": evil},
 	})
 	claims("token_expired", map[string]object{"expired": {"exp": now.Add(-time.Minute).Unix()}, "expired long ago": {"exp": 1}})
 	claims("token_not_yet_valid", map[string]object{"not yet valid": {"nbf": now.Add(time.Minute).Unix()}})
@@ -75,7 +77,7 @@ func (i *issuer) wrongTokens(t *testing.T, evil string) map[string]wrongToken {
 		"no type": {"typ": nil}, "type JWT": {"typ": "JWT"}, "an ID token": {"typ": "id+jwt"}, "a logout token": {"typ": "logout+jwt"},
 		"a proof": {"typ": "dpop+jwt"}, "critical extensions": {"crit": []string{"exp"}, "b64": false},
 	} {
-		all[name] = wrongToken{i.sign(header, nil), "token_type"}
+		all[name] = wrongToken{i.Sign(header, nil), "token_type"}
 	}
 	i.addUnsigned(t, all)
 	i.addForeignKeys(all, other, evil)
@@ -85,10 +87,10 @@ func (i *issuer) wrongTokens(t *testing.T, evil string) map[string]wrongToken {
 // addUnsigned adds tokens without a signature, and with one that the public key makes.
 func (i *issuer) addUnsigned(t *testing.T, all map[string]wrongToken) {
 	t.Helper()
-	good := i.sign(nil, nil)
+	good := i.Sign(nil, nil)
 	head, _, _ := strings.Cut(good, ".")
 	for _, alg := range []string{"none", "None", "NONE", "nOnE", ""} {
-		unsigned := signed(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, object{"alg": alg}, i.claims(nil))
+		unsigned := issuertest.Signed(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, object{"alg": alg}, i.Claims(nil))
 		all["algorithm "+alg] = wrongToken{unsigned, "token_algorithm"}
 		all["algorithm "+alg+" and a signature"] = wrongToken{unsigned + good[strings.LastIndexByte(good, '.')+1:], "token_algorithm"}
 	}
@@ -103,16 +105,16 @@ func (i *issuer) addUnsigned(t *testing.T, all map[string]wrongToken) {
 	for name, secret := range map[string][]byte{
 		"DER": der, "PEM": pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), "JWK": jwk, "modulus": i.rsa.N.Bytes(), "nothing": {},
 	} {
-		all["HS256 with the public key as "+name] = wrongToken{hmacWith(secret, object{"kid": "rsa"}, i.claims(nil)), "token_algorithm"}
+		all["HS256 with the public key as "+name] = wrongToken{hmacWith(secret, object{"kid": "rsa"}, i.Claims(nil)), "token_algorithm"}
 	}
 	for name, signature := range map[string][]byte{
-		"empty": nil, "zero": make([]byte, 64), "short": make([]byte, 63), "long": make([]byte, 65), "DER": derSignature(good, i.ec),
+		"empty": nil, "zero": make([]byte, 64), "short": make([]byte, 63), "long": make([]byte, 65), "DER": derSignature(good, i.Key),
 	} {
 		all["signature "+name] = wrongToken{resigned(good, signature), "token_signature"}
 	}
-	all["other claims"] = wrongToken{head + "." + strings.Split(i.sign(nil, object{"sub": "root"}), ".")[1] + good[strings.LastIndexByte(good, '.'):], "token_signature"}
-	all["the key of another algorithm"] = wrongToken{i.sign(object{"kid": "rsa"}, nil), "token_signature"}
-	all["the algorithm of another key"] = wrongToken{signed(jwt.SigningMethodRS256, i.rsa, nil, i.claims(nil)), "token_signature"}
+	all["other claims"] = wrongToken{head + "." + strings.Split(i.Sign(nil, object{"sub": "root"}), ".")[1] + good[strings.LastIndexByte(good, '.'):], "token_signature"}
+	all["the key of another algorithm"] = wrongToken{i.Sign(object{"kid": "rsa"}, nil), "token_signature"}
+	all["the algorithm of another key"] = wrongToken{issuertest.Signed(jwt.SigningMethodRS256, i.rsa, nil, i.Claims(nil)), "token_signature"}
 	all["not a token"] = wrongToken{"letmein", "token_malformed"}
 	all["two parts"] = wrongToken{good[:strings.LastIndexByte(good, '.')], "token_malformed"}
 	all["four parts"] = wrongToken{good + ".x", "token_malformed"}
@@ -121,17 +123,19 @@ func (i *issuer) addUnsigned(t *testing.T, all map[string]wrongToken) {
 
 // addForeignKeys adds tokens that somebody else has signed, and that say where the key is.
 func (i *issuer) addForeignKeys(all map[string]wrongToken, other *issuer, evil string) {
-	forge := func(header object) string { return signed(jwt.SigningMethodES256, other.ec, header, i.claims(nil)) }
+	forge := func(header object) string {
+		return issuertest.Signed(jwt.SigningMethodES256, other.Key, header, i.Claims(nil))
+	}
 	for name, header := range map[string]object{
-		"no more": nil, "jku": {"jku": evil + "/keys"}, "jwk": {"jwk": publicEC("ec", other.ec)},
-		"x5u": {"x5u": evil + "/certificate"}, "x5c": {"x5c": []string{"MIIB"}}, "everything": {"jku": evil, "x5u": evil, "jwk": publicEC("ec", other.ec), "kid": nil},
+		"no more": nil, "jku": {"jku": evil + "/keys"}, "jwk": {"jwk": issuertest.PublicEC("ec", other.Key)},
+		"x5u": {"x5u": evil + "/certificate"}, "x5c": {"x5c": []string{"MIIB"}}, "everything": {"jku": evil, "x5u": evil, "jwk": issuertest.PublicEC("ec", other.Key), "kid": nil},
 	} {
 		all["key of another, "+name] = wrongToken{forge(header), "token_signature"}
 	}
 	for _, id := range []string{evil + "/keys", "../../../../dev/null", "' or 1=1 --", "EC", "ec\x00", strings.Repeat("k", 4000)} {
 		all[fmt.Sprintf("key id %.20q", id)] = wrongToken{forge(object{"kid": id}), "token_signature"}
 	}
-	all["the other issuer's own"] = wrongToken{other.sign(nil, nil), "token_issuer"}
+	all["the other issuer's own"] = wrongToken{other.Sign(nil, nil), "token_issuer"}
 }
 
 // Every wrong token gets the same answer, to the byte. Metrics tell the operator what was wrong. Nothing
@@ -284,7 +288,7 @@ func (s *target) tokensElsewhere(t *testing.T, good, missing string) {
 // longTokens sends tokens that are longer than any token is. The server reads no key for them.
 func (s *target) longTokens(t *testing.T, i *issuer) {
 	t.Helper()
-	before := i.asked.Load()
+	before := i.Asked(issuertest.KeysPath)
 	for _, size := range []int{17 << 10, 64 << 10, 512 << 10, 4 << 20} {
 		w := s.wire(t, attacker)
 		raw := s.rawEcho(1).set("Authorization", "Bearer "+encoded([]byte(`{"alg":"ES256","kid":"new"}`))+"."+strings.Repeat("a", size)+".b")
@@ -297,7 +301,7 @@ func (s *target) longTokens(t *testing.T, i *issuer) {
 			t.Errorf("a token of %d bytes: %v %d %s", size, err, r.status, r.body)
 		}
 	}
-	if got := i.asked.Load(); got != before {
+	if got := i.Asked(issuertest.KeysPath); got != before {
 		t.Errorf("long tokens have made the server ask for keys %d times", got-before)
 	}
 }
@@ -309,12 +313,12 @@ func TestUnknownKeysDoNotFloodTheIssuer(t *testing.T) {
 	i := newIssuer(t)
 	s := i.protected(t)
 	undisturbed := s.others(t)
-	began, before := time.Now(), i.asked.Load()
+	began, before := time.Now(), i.Asked(issuertest.KeysPath)
 	other := newIssuer(t)
 	c, good := s.caller(t, attacker, ""), s.caller(t, bystanders, "olga")
 	first := ""
 	for n := range 2000 {
-		r := c.sendToken(t, "Bearer "+signed(jwt.SigningMethodES256, other.ec, object{"kid": fmt.Sprint("k", n)}, i.claims(nil)))
+		r := c.sendToken(t, "Bearer "+issuertest.Signed(jwt.SigningMethodES256, other.Key, object{"kid": fmt.Sprint("k", n)}, i.Claims(nil)))
 		if first == "" {
 			first = answerOf(r)
 		}
@@ -328,12 +332,12 @@ func TestUnknownKeysDoNotFloodTheIssuer(t *testing.T) {
 		}
 	}
 	// Three at once, and one in 5 s.
-	if got, most := i.asked.Load()-before, 4+int64(time.Since(began)/(5*time.Second)); got > most {
+	if got, most := i.Asked(issuertest.KeysPath)-before, 4+int(time.Since(began)/(5*time.Second)); got > most {
 		t.Errorf("2000 unknown key ids made the server ask for the keys %d times, want at most %d", got, most)
 	}
 	undisturbed()
-	key := i.rotate(t, "new")
-	fresh := signed(jwt.SigningMethodES256, key, object{"kid": "new"}, i.claims(nil))
+	key := i.Rotate("new")
+	fresh := issuertest.Signed(jwt.SigningMethodES256, key, object{"kid": "new"}, i.Claims(nil))
 	eventually(t, func() error {
 		if r := c.sendToken(t, "Bearer "+fresh); r.text() != "x" {
 			return fmt.Errorf("a token of a new key: %d %s", r.status, r.body)

@@ -93,11 +93,12 @@ func (i *Issuer) Serve(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(document) // an error is that of the connection
 }
 
-// Answer lets a function answer instead of the issuer; nil ends that.
-func (i *Issuer) Answer(instead http.HandlerFunc) {
+// Answer lets a function answer instead of the issuer; nil ends that. It returns what answered before.
+func (i *Issuer) Answer(instead http.HandlerFunc) (before http.HandlerFunc) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.instead = instead
+	before, i.instead = i.instead, instead
+	return before
 }
 
 // Asked returns how often a path was asked for.
