@@ -34,7 +34,7 @@ func TestLogLinesNameTheClient(t *testing.T) {
 				g.next()
 				time.Sleep(2 * time.Second)
 				w.settle()
-				w.loggedWith("WARN request.deadline", who...)
+				w.loggedWith("WARN request.deadline", append([]string{"started=true"}, who...)...)
 				x := post("2")
 				g.next()
 				if era == mcp.Modern {

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"log/slog"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
@@ -153,12 +152,8 @@ func (r *Request) skipAnswer() {
 // disconnect is dropAnswer for a request whose own response stream is gone.
 func (r *Request) disconnect(reason mcp.DropReason) {
 	err := &mcp.CancelError{Cause: mcp.CauseClientDisconnect}
-	level := slog.LevelInfo
-	if !r.started() {
-		level = slog.LevelDebug // no work is lost
-	}
 	if r.dropAnswer(err, reason) {
-		r.core.logger.Log(r.ctx, level, "request.cancelled", append(r.LogAttrs(), "cause", err.Cause)...)
+		r.core.logger.InfoContext(r.ctx, "request.cancelled", append(r.LogAttrs(), "started", r.started(), "cause", err.Cause)...)
 	}
 }
 
@@ -207,7 +202,7 @@ func (r *Request) expire() {
 		if limit != "" {
 			r.core.ledger.limitReached(limit)
 		}
-		r.core.logger.WarnContext(r.ctx, "request.deadline", r.LogAttrs()...)
+		r.core.logger.WarnContext(r.ctx, "request.deadline", append(r.LogAttrs(), "started", r.started())...)
 	}
 }
 

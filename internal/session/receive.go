@@ -87,7 +87,7 @@ func (s *Session) cancelRequest(r *Request, text string) bool {
 	}
 	if won {
 		s.core.logger.InfoContext(r.ctx, "request.cancelled",
-			append(r.LogAttrs(), "cause", err.Cause, "reason", err.Detail)...)
+			append(r.LogAttrs(), "started", r.started(), "cause", err.Cause, "reason", err.Detail)...)
 	}
 	return won
 }
