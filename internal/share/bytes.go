@@ -65,6 +65,15 @@ func (b *Bytes) Take(c *Caller, n int64) bool {
 	return b.take(c, amount, n, b.isSmall(amount, n))
 }
 
+// Refuses reports whether Take would fail for n bytes just now, and would have nobody give back some.
+func (b *Bytes) Refuses(c *Caller, n int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	amount := &c.budgets[b.index]
+	small := b.isSmall(amount, n)
+	return !b.has(amount, n, small) && (!small || b.shed == nil)
+}
+
 // isSmall reports whether a caller has no more than an equal share with n bytes more. The caller
 // must hold b.mu.
 func (b *Bytes) isSmall(amount *byteAmount, n int64) bool {
@@ -76,17 +85,24 @@ func (b *Bytes) isSmall(amount *byteAmount, n int64) bool {
 }
 
 func (b *Bytes) take(c *Caller, amount *byteAmount, n int64, small bool) bool {
-	free := b.size - b.used
-	switch {
-	case n > free:
-		return false
-	case n <= free-b.reserve: // it leaves the reserve
-	case !small, b.shed == nil && amount.n+n > max(smallest, free/4):
+	if !b.has(amount, n, small) {
 		return false
 	}
 	amount.caller = c
 	b.change(amount, n)
 	return true
+}
+
+// has reports whether there are n bytes for a caller. The caller must hold b.mu.
+func (b *Bytes) has(amount *byteAmount, n int64, small bool) bool {
+	free := b.size - b.used
+	switch {
+	case n > free:
+		return false
+	case n <= free-b.reserve: // it leaves the reserve
+		return true
+	}
+	return small && (b.shed != nil || amount.n+n <= max(smallest, free/4))
 }
 
 // Give gives back n bytes of what a caller has taken.

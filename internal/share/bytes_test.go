@@ -27,6 +27,36 @@ func TestLoneCallerLeavesTheReserveOfBytes(t *testing.T) {
 	require.False(t, b.Take(lone, 1601))
 }
 
+// What is refused cannot be taken, and nobody is told to give something back for it.
+func TestRefusedBytesCannotBeTaken(t *testing.T) {
+	for name, shed := range map[string]func(*Caller, int64){"nobody can be told": nil, "others are told": func(*Caller, int64) {}} {
+		t.Run(name, func(t *testing.T) {
+			callers, told := NewTable(), false
+			if shed != nil {
+				shed = func(*Caller, int64) { told = true }
+			}
+			b := callers.Bytes(1<<20, shed)
+			refused := 0
+			for range 10_000 {
+				c, n := callerAt(callers, rand.IntN(5)), rand.Int64N(64<<10)
+				if held := b.Held(c); rand.IntN(3) == 0 && held > 0 {
+					b.Give(c, rand.Int64N(held+1))
+				}
+				told = false
+				refuses := b.Refuses(c, n)
+				takes := b.Take(c, n)
+				if refuses {
+					refused++
+					require.False(t, takes || told)
+				} else if shed == nil {
+					require.True(t, takes)
+				}
+			}
+			require.NotZero(t, refused)
+		})
+	}
+}
+
 // Callers that keep all they get leave something to some more like them: a message of 4 MiB passes
 // beside seven of them.
 func TestCallersThatKeepTheirBytesLeaveSomeToOthers(t *testing.T) {

@@ -1,5 +1,6 @@
 // Package share divides what a server has among its callers, so that none of them can take it
-// from the others: concurrency slots ([Pool]), places in a queue ([Queue]), and bytes ([Bytes]).
+// from the others: concurrency slots ([Pool]), places in a queue ([Queue]), bytes ([Bytes]), and turns on
+// the processors ([Turns]).
 //
 // A caller may use what nobody else uses, up to a reserve. The reserve is for callers that hold less
 // than an equal share: the size divided by one more than the number of callers that hold something.

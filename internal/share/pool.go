@@ -123,15 +123,20 @@ func (p *Pool) AcquireN(ctx context.Context, c *Caller, n int) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.withdraw(c, a, w)
+	return context.Cause(ctx)
+}
+
+// withdraw ends the wait of a request, which may have its slots already. The caller must hold p.mu.
+func (p *Pool) withdraw(c *Caller, a *account, w *waiter) {
 	select {
 	case <-w.granted: // it is too late to use it
-		p.release(c, n)
+		p.release(c, w.n)
 	default:
 		p.dequeue(a, w)
 		p.forget(c, a)
 		p.dispatch() // others may need less
 	}
-	return context.Cause(ctx)
 }
 
 // Release gives a slot back, which may go to a request that waits.

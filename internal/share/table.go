@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // A Table has a record for each caller that something holds a reference to. Callers that have
@@ -131,6 +132,14 @@ func (t *Table) Pool(size int) *Pool {
 	}
 	t.pools++
 	return &Pool{size: size, reserve: reserve(size), index: t.pools - 1}
+}
+
+// Turns returns turns for the callers of the table: so many are held at once, each for a slice at least.
+// They count as a pool, and the method must be called before the first caller has a record.
+func (t *Table) Turns(size int, slice time.Duration) *Turns {
+	p := t.Pool(size)
+	p.reserve = 0
+	return &Turns{pool: p, slice: slice}
 }
 
 // Bytes returns a budget of so many bytes for the callers of the table. A table has four at

@@ -1,0 +1,173 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+)
+
+// Turns lets only so many goroutines at once do work for callers that takes processor time. The others
+// wait. Who is next is decided as in a [Pool]: the caller that holds the fewest turns, and among
+// those the one that was served longest ago. So a caller with hundreds of busy connections has as much
+// of the processors as a caller with one. There is no reserve, because a turn is short: a lone
+// caller may take all turns. Its methods are safe for concurrent use.
+//
+// A goroutine must give its turn back before it waits for something. If it does not, or needs long, the
+// turn lapses after one to two slices while others wait: the goroutine goes on, and another one
+// gets the turn. So no goroutine that blocks can stop the others.
+type Turns struct {
+	pool  *Pool
+	slice time.Duration
+
+	// Guarded by pool.mu.
+	held  Turn // of the list of turns: next is the oldest one, prev the newest
+	timer *time.Timer
+	armed bool // the timer runs
+	waits TurnWaits
+}
+
+// A Turn is a turn that is held, or the zero value. It must not be copied. [Turn.Give] is safe for
+// concurrent use; one goroutine may take a turn, and another one give it back.
+type Turn struct {
+	of     atomic.Pointer[Turns] // nil if it is not held
+	caller *Caller
+
+	// Guarded by the pool of of.
+	prev, next *Turn
+	seen       bool // it was held when the timer fired last
+	lapsed     bool
+}
+
+// TurnWaits says how much was waited for turns so far.
+type TurnWaits struct {
+	Waits  uint64        // goroutines that had to wait, and do not any more
+	Waited time.Duration // all of them together
+	Lapsed uint64        // turns that were taken away
+}
+
+// ErrNoTurn is the error of a wait that took too long.
+var ErrNoTurn = errors.New("share: no turn in time")
+
+// Take takes a turn for a caller, and waits for it at most for patience. u must not be held; its owner
+// must call [Turn.Give], and have a reference to the caller until then. Take returns the cause of ctx
+// if that ends first, or ErrNoTurn. Then u is not held.
+func (t *Turns) Take(ctx context.Context, u *Turn, c *Caller, patience time.Duration) error {
+	p := t.pool
+	p.mu.Lock()
+	a := p.account(c)
+	if p.mayEnter(c, a, 1) {
+		p.take(a, 1)
+		t.add(u, c)
+		p.mu.Unlock()
+		return nil
+	}
+	w := &waiter{n: 1, granted: make(chan struct{})}
+	p.enqueue(c, a, w)
+	t.arm()
+	p.mu.Unlock()
+	return t.wait(ctx, u, c, w, patience)
+}
+
+// wait waits for a turn.
+func (t *Turns) wait(ctx context.Context, u *Turn, c *Caller, w *waiter, patience time.Duration) error {
+	began, p := time.Now(), t.pool
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	var err error
+	select {
+	case <-w.granted:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-timer.C:
+		err = ErrNoTurn
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t.waits.Waits++
+	t.waits.Waited += time.Since(began)
+	if err != nil {
+		p.withdraw(c, p.account(c), w)
+		return err
+	}
+	t.add(u, c)
+	return nil
+}
+
+// Give gives the turn back, if it is held. u may be nil.
+func (u *Turn) Give() {
+	if u == nil || u.of.Load() == nil {
+		return
+	}
+	t := u.of.Swap(nil)
+	if t == nil {
+		return // another goroutine gives it back
+	}
+	t.pool.mu.Lock()
+	defer t.pool.mu.Unlock()
+	if !u.lapsed {
+		t.remove(u)
+	}
+}
+
+// add adds a turn to those that are held. The caller must hold pool.mu, as that of the methods below.
+func (t *Turns) add(u *Turn, c *Caller) {
+	if t.held.next == nil {
+		t.held.prev, t.held.next = &t.held, &t.held
+	}
+	u.caller, u.seen, u.lapsed = c, false, false
+	u.prev, u.next = t.held.prev, &t.held
+	u.prev.next, u.next.prev = u, u
+	u.of.Store(t)
+}
+
+func (t *Turns) remove(u *Turn) {
+	u.prev.next, u.next.prev = u.next, u.prev
+	t.pool.release(u.caller, 1)
+}
+
+// arm starts the timer that has turns lapse. It runs only while somebody waits.
+func (t *Turns) arm() {
+	switch {
+	case t.armed:
+		return
+	case t.timer == nil:
+		t.timer = time.AfterFunc(t.slice, t.lapse)
+	default:
+		t.timer.Reset(t.slice)
+	}
+	t.armed = true
+}
+
+// lapse takes away the turns that it has seen before.
+func (t *Turns) lapse() {
+	t.pool.mu.Lock()
+	defer t.pool.mu.Unlock()
+	t.armed = false
+	for u := t.held.next; u != nil && u != &t.held; {
+		next := u.next
+		if u.seen {
+			u.lapsed = true
+			t.waits.Lapsed++
+			t.remove(u)
+		}
+		u.seen = true
+		u = next
+	}
+	if t.pool.waiters > 0 {
+		t.arm()
+	}
+}
+
+// Usage returns the state of the turns.
+func (t *Turns) Usage() Usage { return t.pool.Usage() }
+
+// Largest returns how many turns that one of the callers holds that holds most, and whose they are.
+func (t *Turns) Largest(among []*Caller) (held int, of Key) { return t.pool.Largest(among) }
+
+// Waits returns how much was waited so far.
+func (t *Turns) Waits() TurnWaits {
+	t.pool.mu.Lock()
+	defer t.pool.mu.Unlock()
+	return t.waits
+}

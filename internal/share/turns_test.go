@@ -1,0 +1,204 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const slice = 10 * time.Millisecond
+
+// take takes a turn, and waits for it if need be.
+func take(t *testing.T, turns *Turns, c *Caller) *Turn {
+	t.Helper()
+	u := new(Turn)
+	if err := turns.Take(context.Background(), u, c, time.Hour); err != nil {
+		t.Error(err)
+	}
+	return u
+}
+
+func TestLoneCallerTakesAllTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		callers := NewTable()
+		turns := callers.Turns(16, slice)
+		for range 16 {
+			take(t, turns, callerAt(callers, 1))
+		}
+		require.Equal(t, Usage{Size: 16, Used: 16, Holders: 1}, turns.Usage())
+		require.Zero(t, turns.Waits())
+	})
+}
+
+// A hundred goroutines of one caller wait when one of another caller comes. It is next.
+func TestTurnsGoRoundTheCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		callers := NewTable()
+		turns := callers.Turns(1, time.Hour)
+		greedy, modest := callerAt(callers, 1), callerAt(callers, 2)
+		held := take(t, turns, greedy)
+		var before atomic.Int32 // turns of the greedy caller before the modest one was served
+		served := make(chan int32, 1)
+		for range 100 {
+			go func() {
+				take(t, turns, greedy).Give()
+				before.Add(1)
+			}()
+		}
+		synctest.Wait()
+		go func() {
+			u := take(t, turns, modest)
+			served <- before.Load()
+			u.Give()
+		}()
+		synctest.Wait()
+		require.Equal(t, Usage{Size: 1, Used: 1, Holders: 1, Waiting: 2, Waiters: 101}, turns.Usage())
+		held.Give()
+		require.LessOrEqual(t, <-served, int32(1))
+		synctest.Wait()
+		require.Equal(t, Usage{Size: 1}, turns.Usage())
+		require.EqualValues(t, 101, turns.Waits().Waits)
+	})
+}
+
+// A goroutine that blocks while it holds a turn loses it when others wait, and may give it back later.
+func TestTurnOfOneThatBlocksLapses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		callers := NewTable()
+		turns := callers.Turns(2, slice)
+		blocked := []*Turn{take(t, turns, callerAt(callers, 1)), take(t, turns, callerAt(callers, 1))}
+		time.Sleep(time.Minute)
+		require.Zero(t, turns.Waits().Lapsed, "nobody waits")
+		began := time.Now()
+		next := take(t, turns, callerAt(callers, 2))
+		require.GreaterOrEqual(t, time.Since(began), slice)
+		require.LessOrEqual(t, time.Since(began), 2*slice)
+		require.Equal(t, TurnWaits{Waits: 1, Waited: time.Since(began), Lapsed: 2}, turns.Waits())
+		for _, u := range blocked {
+			u.Give()
+		}
+		require.Equal(t, Usage{Size: 2, Used: 1, Holders: 1}, turns.Usage())
+		next.Give()
+		require.Equal(t, Usage{Size: 2}, turns.Usage())
+	})
+}
+
+// While work goes on no turn is taken away, however long others wait.
+func TestShortTurnsDoNotLapse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		callers := NewTable()
+		turns := callers.Turns(1, slice)
+		done := make(chan struct{})
+		const goroutines = 50
+		for n := range goroutines {
+			go func() {
+				u := take(t, turns, callerAt(callers, n%5))
+				time.Sleep(slice / 2)
+				u.Give()
+				done <- struct{}{}
+			}()
+		}
+		for range goroutines {
+			<-done
+		}
+		require.Zero(t, turns.Waits().Lapsed)
+		require.Equal(t, Usage{Size: 1}, turns.Usage())
+	})
+}
+
+func TestWaitForTurnEnds(t *testing.T) {
+	gone := errors.New("gone")
+	for name, test := range map[string]struct {
+		end  func(cancel context.CancelCauseFunc)
+		want error
+	}{
+		"with its context":  {func(cancel context.CancelCauseFunc) { cancel(gone) }, gone},
+		"with its patience": {func(context.CancelCauseFunc) { time.Sleep(time.Second) }, ErrNoTurn},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				callers := NewTable()
+				turns := callers.Turns(1, time.Hour)
+				held := take(t, turns, callerAt(callers, 1))
+				ctx, cancel := context.WithCancelCause(context.Background())
+				defer cancel(nil)
+				got, u := make(chan error, 1), new(Turn)
+				go func() { got <- turns.Take(ctx, u, callerAt(callers, 2), time.Second) }()
+				synctest.Wait()
+				test.end(cancel)
+				require.ErrorIs(t, <-got, test.want)
+				u.Give() // it is not held
+				require.Equal(t, Usage{Size: 1, Used: 1, Holders: 1}, turns.Usage())
+				require.EqualValues(t, 1, turns.Waits().Waits)
+				held.Give()
+				take(t, turns, callerAt(callers, 2)).Give()
+			})
+		})
+	}
+}
+
+// A turn that comes to a goroutine whose context has just ended goes to the next one.
+func TestTurnIsNotLostWhenItComesTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 {
+			callers := NewTable()
+			turns := callers.Turns(1, time.Hour)
+			held := take(t, turns, callerAt(callers, 1))
+			ctx, cancel := context.WithCancel(context.Background())
+			var u Turn
+			first, second := make(chan error, 1), make(chan error, 1)
+			go func() { first <- turns.Take(ctx, &u, callerAt(callers, 2), time.Hour) }()
+			synctest.Wait()
+			go func() {
+				take(t, turns, callerAt(callers, 3)).Give()
+				second <- nil
+			}()
+			synctest.Wait()
+			cancel()
+			held.Give() // often before the first one has noticed
+			if <-first == nil {
+				u.Give()
+			}
+			require.NoError(t, <-second)
+			require.Equal(t, Usage{Size: 1}, turns.Usage())
+		}
+	})
+}
+
+func TestTurnIsGivenBackOnce(t *testing.T) {
+	callers := NewTable()
+	turns := callers.Turns(2, slice)
+	u, other := take(t, turns, callerAt(callers, 1)), take(t, turns, callerAt(callers, 1))
+	u.Give()
+	u.Give()
+	(*Turn)(nil).Give()
+	require.Equal(t, 1, turns.Usage().Used)
+	require.NoError(t, turns.Take(t.Context(), u, callerAt(callers, 2), time.Hour))
+	require.Equal(t, 2, turns.Usage().Used)
+	held, _ := turns.Largest([]*Caller{u.caller, other.caller})
+	require.Equal(t, 1, held)
+}
+
+func TestFreeTurnNeedsNoMemory(t *testing.T) {
+	callers := NewTable()
+	turns, c, u := callers.Turns(2, slice), callerAt(callers, 1), new(Turn)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		_ = turns.Take(context.Background(), u, c, time.Hour)
+		u.Give()
+	}))
+}
+
+// BenchmarkFreeTurn is what a turn costs a call when nobody waits.
+func BenchmarkFreeTurn(b *testing.B) {
+	callers := NewTable()
+	turns, c, u := callers.Turns(2, slice), callerAt(callers, 1), new(Turn)
+	for b.Loop() {
+		_ = turns.Take(context.Background(), u, c, time.Hour)
+		u.Give()
+	}
+}
