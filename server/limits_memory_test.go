@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 // Limits that are set after the server was made hold for validation, too.
@@ -39,7 +41,9 @@ func (*slowValue) UnmarshalJSON([]byte) error {
 // Large values that are validated at once share max_validation_bytes. Small ones do not wait.
 func TestLargeValuesWaitForEachOther(t *testing.T) {
 	slowDecoding = make(chan struct{})
-	srv := newServer(t, server.WithLimits(server.Limits{MaxValidationBytes: 100_000}))
+	tel, err := telemetry.New()
+	require.NoError(t, err)
+	srv := newServer(t, server.WithLimits(server.Limits{MaxValidationBytes: 100_000}), server.WithTelemetry(tel))
 	server.AddTool(srv, server.Tool{Name: "slow", InputSchema: []byte(`{"type":"object","properties":{"value":{}}}`)},
 		func(context.Context, *server.Call, struct {
 			Value slowValue `json:"value"`
@@ -53,6 +57,7 @@ func TestLargeValuesWaitForEachOther(t *testing.T) {
 	reached := func() uint64 { return srv.Core().Snapshot().Counters.LimitsReached["max_validation_bytes"] }
 	require.Eventually(t, func() bool { return reached() == 1 }, 20*time.Second, time.Millisecond)
 	require.Contains(t, p.ask(modern(3, "tools/call", call("hi", "{}"))), "hello")
+	require.Contains(t, scrape(t, tel), fmt.Sprintf("vitrine_share_largest{limit=%q} %d", "max_validation_bytes", len(large)))
 	close(slowDecoding)
 	require.Contains(t, p.recv()+p.recv(), `"ok"`)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
-	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/ask"
@@ -138,12 +137,10 @@ func (s *Server) snapshot() *session.Snapshot {
 	snap.Readiness = s.ready.current()
 	if s.tasks != nil {
 		snap.Tasks = s.tasks.Tally()
-		if n, ok := s.tasks.Bytes(); ok {
-			snap.Shares = append(snap.Shares, session.ShareInfo{
-				Limit: limits.NameTaskBytes, Usage: share.Usage{Size: s.core.Limits().MaxTaskBytes, Used: n},
-			})
+		if info, ok := s.tasks.Share(); ok {
+			snap.Shares = append(snap.Shares, info)
 		}
 	}
-	snap.Shares = append(snap.Shares, session.ShareInfo{Limit: limits.NameValidationBytes, Usage: s.validator.Usage()})
+	snap.Shares = append(snap.Shares, s.core.Share(limits.NameValidationBytes, s.validator))
 	return snap
 }

@@ -84,6 +84,16 @@ func (m *Memory) Held() int {
 	return m.bytes
 }
 
+// Largest returns how many bytes the owner with the most has, and its key; nil if there is none.
+func (m *Memory) Largest() (held int, owner any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.largest) == 0 {
+		return 0, nil
+	}
+	return m.largest[0].bytes, m.largest[0].key
+}
+
 // Append implements [store.EventStore]. The session is an owner of its own.
 func (m *Memory) Append(_ context.Context, session string, e store.Event) error {
 	return m.appendOf(session, session, e, nil)

@@ -29,44 +29,58 @@ func (c *Core) UseClass(class *Class) {
 	}
 }
 
+// Shared is something that callers share.
+type Shared interface {
+	Usage() share.Usage
+	// Largest returns how much the largest of the callers holds, and which one that is.
+	Largest(among []*share.Caller) (held int, of share.Key)
+}
+
+// Share describes what the callers of the core have of something that the core does not share out itself.
+func (c *Core) Share(limit string, of Shared) ShareInfo {
+	all := c.callers.All()
+	defer releaseAll(all)
+	return shareInfo(limit, of, all)
+}
+
+func shareInfo(limit string, of Shared, all []*share.Caller) ShareInfo {
+	info := ShareInfo{Limit: limit, Usage: of.Usage()}
+	info.Largest, info.Caller = of.Largest(all)
+	return info
+}
+
+func releaseAll(all []*share.Caller) {
+	for _, caller := range all {
+		caller.Release()
+	}
+}
+
 // sharesNow describes everything that callers share.
 func (c *Core) sharesNow() []ShareInfo {
 	all := c.callers.All()
-	defer func() {
-		for _, caller := range all {
-			caller.Release()
-		}
-	}()
-	ofPool := func(name string, p *share.Pool) ShareInfo {
-		info := ShareInfo{Limit: name, Usage: p.Usage()}
-		info.Largest, info.Caller = p.Largest(all)
-		return info
-	}
-	ofBytes := func(name string, b *share.Bytes) ShareInfo {
-		info := ShareInfo{Limit: name, Usage: b.Usage()}
-		info.Largest, info.Caller = b.Largest(all)
-		return info
-	}
+	defer releaseAll(all)
+	of := func(name string, s Shared) ShareInfo { return shareInfo(name, s, all) }
 	queue := ShareInfo{Limit: limits.NameQueue, Usage: c.waiting.Usage()}
 	queue.Largest, queue.Caller = c.waiting.Largest()
 	unread := ShareInfo{Limit: limits.NameUnread, Usage: c.unread.Usage()}
 	unread.Largest, unread.Caller, unread.Holders = c.unread.Largest(all)
 	list := []ShareInfo{
-		ofPool(limits.NameInFlightTotal, c.slots), ofPool(limits.NameInFlightControl, c.control), queue, unread,
-		ofPool(limits.NameSubscriptions, c.subscriptions), ofPool(limits.NameSessions, c.places),
-		ofPool(limits.NameRunningTasks, c.running),
-		ofBytes(limits.NameBodyBytes, c.bodies), ofBytes(limits.NameQueuedBytesTotal, c.output.Budget),
+		of(limits.NameInFlightTotal, c.slots), of(limits.NameInFlightControl, c.control), queue, unread,
+		of(limits.NameSubscriptions, c.subscriptions), of(limits.NameSessions, c.places), of(limits.NameRunningTasks, c.running),
+		of(limits.NameBodyBytes, c.bodies), of(limits.NameQueuedBytesTotal, c.output.Budget),
 	}
 	if m := c.eventMemory(); m != nil {
-		list = append(list, ShareInfo{
-			Limit: limits.NameEventBytesTotal, Usage: share.Usage{Size: c.limits.MaxEventBytesTotal, Used: m.Held()},
-		})
+		info := ShareInfo{Limit: limits.NameEventBytesTotal, Usage: share.Usage{Size: c.limits.MaxEventBytesTotal, Used: m.Held()}}
+		if held, owner := m.Largest(); held > 0 {
+			info.Largest, info.Caller = held, owner.(share.Key)
+		}
+		list = append(list, info)
 	}
 	c.mu.Lock()
 	classes := slices.Clone(c.classes)
 	c.mu.Unlock()
 	for _, class := range classes {
-		list = append(list, ofPool(ClassPrefix+class.Name, class.pool))
+		list = append(list, of(ClassPrefix+class.Name, class.pool))
 	}
 	return list
 }

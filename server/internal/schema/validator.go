@@ -40,6 +40,12 @@ func (v *Validator) SetLimits(l limits.Limits) {
 // some or wait.
 func (v *Validator) Usage() share.Usage { return v.large.Usage() }
 
+// Largest returns how many bytes of large values that one of the callers has validated that has most, and
+// which caller that is.
+func (v *Validator) Largest(among []*share.Caller) (held int, of share.Key) {
+	return v.large.Largest(among)
+}
+
 // A Sender is a message whose values are validated.
 type Sender interface {
 	// HoldCaller returns the record of the sender of the message, with a reference that its caller

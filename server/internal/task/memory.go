@@ -274,11 +274,19 @@ func (m *memory) tally() map[mcp.TaskStatus]int {
 	return maps.Clone(m.counts)
 }
 
-// held returns the size of all tasks, in bytes.
-func (m *memory) held() int {
+// share describes what callers have of max_task_bytes.
+func (m *memory) share() session.ShareInfo {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.bytes
+	info := session.ShareInfo{
+		Limit: limits.NameTaskBytes, Usage: share.Usage{Size: m.limits().MaxTaskBytes, Used: m.bytes, Holders: len(m.callers)},
+	}
+	for key, s := range m.callers {
+		if s.bytes > info.Largest {
+			info.Largest, info.Caller = s.bytes, key
+		}
+	}
+	return info
 }
 
 func (m *memory) report(reached []string) {

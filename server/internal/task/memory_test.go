@@ -15,6 +15,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
@@ -73,10 +74,13 @@ func TestMemoryTasksCountTheRequestWhileItRuns(t *testing.T) {
 		m := newMemory(func() limits.Limits { return l }, originOf, func(string) {})
 		rec := &store.TaskRecord{Task: mcp.Task{TaskID: "a", Status: mcp.TaskWorking}, Expires: time.Now().Add(time.Minute)}
 		require.NoError(t, m.Create(t.Context(), rec))
-		require.Equal(t, recordSize(rec)+100, m.held())
+		require.Equal(t, session.ShareInfo{
+			Limit: limits.NameTaskBytes, Usage: share.Usage{Size: 10_000, Used: recordSize(rec) + 100, Holders: 1},
+			Largest: recordSize(rec) + 100, Caller: originOf(rec).caller,
+		}, m.share())
 		rec, err := m.Update(t.Context(), "a", func(rec *store.TaskRecord) error { rec.Status = mcp.TaskCompleted; return nil })
 		require.NoError(t, err)
-		require.Equal(t, recordSize(rec), m.held())
+		require.Equal(t, recordSize(rec), m.share().Used)
 		time.Sleep(time.Hour)
 	})
 }

@@ -190,13 +190,13 @@ func (s *Service) origin(rec *store.TaskRecord) origin {
 	return origin{}
 }
 
-// Bytes returns the size of the tasks that are kept in memory; false with another store.
-func (s *Service) Bytes() (n int, ok bool) {
+// Share describes what callers have of max_task_bytes; false with a store that is not in memory.
+func (s *Service) Share() (info session.ShareInfo, ok bool) {
 	m, ok := s.store.(*memory)
 	if ok {
-		n = m.held()
+		info = m.share()
 	}
-	return n, ok
+	return info, ok
 }
 
 // Tally counts tasks by their status: all tasks in the memory store, or, with another store,
