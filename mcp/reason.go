@@ -117,11 +117,12 @@ const (
 
 // Reasons that lie in the body, the session, or the state of the server.
 const (
-	// RefuseBody: the body broke off, or its framing is wrong.
+	// RefuseBody: the body broke off, its framing is wrong, or a modern client hung up before its
+	// message had a turn.
 	RefuseBody RefuseReason = "body"
 	// RefuseBodyTimeout: the body did not arrive within the body time-out.
 	RefuseBodyTimeout RefuseReason = "body_timeout"
-	// RefuseOverload: too many bytes of bodies are being read.
+	// RefuseOverload: too many bytes of bodies are being read, or too many messages wait for their turn.
 	RefuseOverload       RefuseReason = "overload"
 	RefuseSessionUnknown RefuseReason = "session_unknown" // a GET or DELETE of a session that does not exist
 	RefuseConflict       RefuseReason = "conflict"        // a second GET of a session that has its stream

@@ -39,6 +39,7 @@ func (s *Server) authorize(r *session.Request) error {
 	}
 	q := question{req: r, ctx: context.Background(), caller: s.access.callerOf(r.Inbound, r.Session())}
 	if s.access.restricts { // scopes need no context
+		r.GiveTurn() // a policy may wait
 		admitting := r.Admitting()
 		defer admitting.End()
 		q.ctx = admitting

@@ -260,6 +260,15 @@ func catalogue() []row {
 			"Tasks that are kept in memory, or with another store those that run here, by status.", taskStatus()).
 			from(func(s *Snapshot, r reading) { each(r, s.TaskStatus) }),
 
+		counter(MetricTurnWaits, "vitrine.turn.waits", "{wait}",
+			"Messages to be decoded, and large answers to be encoded, that have waited for their caller's turn.").
+			from(func(s *Snapshot, r reading) { r.add(s.Turns.Waits) }),
+		counter(MetricTurnWait, "vitrine.turn.wait", "s",
+			"How long all of them together have waited.").
+			from(func(s *Snapshot, r reading) { r.addTime(s.Turns.Waited) }),
+		counter(MetricTurnsLapsed, "vitrine.turns.lapsed", "{turn}",
+			"Turns that were taken away because they took longer than 10 ms while others waited.").
+			from(func(s *Snapshot, r reading) { r.add(s.Turns.Lapsed) }),
 		gauge(MetricSaturation, "vitrine.saturation", "s",
 			"How long all slots have been held and the queue full; 0 if that is not so for saturation_grace.").
 			from(func(s *Snapshot, r reading) { r.max(s.Saturated.Seconds()) }),

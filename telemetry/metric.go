@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"maps"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/audit"
 	"github.com/vitrine-mcp/vitrine/auth"
@@ -86,6 +87,9 @@ const (
 	MetricTasksCancelled       = "vitrine_tasks_cancelled_total"
 
 	MetricRequestsDisplaced = "vitrine_requests_displaced_total"
+	MetricTurnWaits         = "vitrine_turn_waits_total"
+	MetricTurnWait          = "vitrine_turn_wait_seconds_total"
+	MetricTurnsLapsed       = "vitrine_turns_lapsed_total"
 	MetricSaturation        = "vitrine_saturation_seconds"
 	MetricShareSize         = "vitrine_share_size"
 	MetricShareUsed         = "vitrine_share_used"
@@ -265,6 +269,8 @@ type reading struct {
 func (r reading) with(labels ...string) reading { return reading{r.totals, r.at.with(labels...)} }
 
 func (r reading) add(n uint64) { r.sums[r.at] += float64(n) }
+
+func (r reading) addTime(d time.Duration) { r.sums[r.at] += d.Seconds() }
 
 func (r reading) addLatency(l auth.Latency) { r.latencies[r.at] = r.latencies[r.at].Plus(l) }
 

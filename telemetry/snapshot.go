@@ -35,6 +35,13 @@ type Snapshot struct {
 	Readiness  Readiness
 	Shares     []ShareState
 	RateLimits []RateLimitState
+	// Turns says how often and for how long work has waited for its turn so far, and how many turns were
+	// taken away because their work blocked or took long: see docs/limits.md.
+	Turns struct {
+		Waits  uint64
+		Waited time.Duration // all waits together
+		Lapsed uint64
+	}
 	// Audit is the state of the audit's queues. A log must be that of one source only.
 	Audit []audit.SinkStats
 	// Policy is the state of the file of rules that decide what callers may do, if there is one: new

@@ -20,6 +20,7 @@ type Limits struct {
 	MaxInFlight, MaxInFlightTotal                                int
 	MaxInFlightPerCaller, MaxInFlightControl                     int
 	MaxQueue, MaxQueuePerSession                                 int
+	MaxTurns                                                     int
 	MaxUnread                                                    int
 	MaxConnections                                               int
 	MaxHeaders                                                   int

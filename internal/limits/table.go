@@ -45,6 +45,7 @@ const (
 	NameInFlightTotal         = "max_in_flight_total"
 	NameInFlightControl       = "max_in_flight_control"
 	NameQueue                 = "max_queue"
+	NameTurns                 = "max_turns"
 	NameQueueSession          = "max_queue_per_session"
 	NameUnread                = "max_unread"
 	NameConnections           = "max_connections"
@@ -114,6 +115,7 @@ var table = []Bound{
 	{NameInFlightControl, 256, "requests", "requests about connections that are served at once: initialize, ping, server/discover, tasks/cancel", false},
 	{NameQueue, 4096, "requests", "requests that wait for a slot", true},
 	{NameQueueSession, 1024, "requests", "requests of one session that wait for a slot", true},
+	{NameTurns, 0, "turns", "messages that are decoded and admitted, and large answers that are encoded, at once; callers take turns; 0 is the number of processors that the Go runtime uses (GOMAXPROCS)", true},
 	{NameUnread, 16_384, "exchanges", "modern HTTP exchanges whose answer waits for its reader", true},
 	{NameConnections, 16_384, "connections", "connections of the MCP listener, and requests of HTTP/2, each of which counts as one more", true},
 	{NameHeaders, 100, "lines", "header of one HTTP request", true},

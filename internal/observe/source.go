@@ -19,7 +19,7 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 		Tasks: make([]telemetry.TaskState, len(snap.Detached)), Outbound: make([]telemetry.OutboundState, len(snap.Outbound)),
 		Sessions: make([]telemetry.SessionState, len(snap.Sessions)), Counters: counters(&snap.Counters),
 	}
-	out.Saturated, out.Auth = snap.Saturated, snap.Auth
+	out.Saturated, out.Auth, out.Turns = snap.Saturated, snap.Auth, snap.Turns
 	for i := range snap.Shares {
 		info := &snap.Shares[i]
 		row := telemetry.ShareState{

@@ -152,6 +152,7 @@ func (c *Core) reject(r *Request, reason mcp.RejectReason, err *mcp.Error) {
 		err = err.WithData(data)
 		frame = anonymousError(err, r.Era == mcp.Legacy && r.session.Peer().wantsNullID())
 	}
+	r.GiveTurn()
 	m := &stream.Message{Kind: stream.Answer, Frame: frame, Err: err, Reject: reason, Delivery: stream.Unobserved}
 	if r.batch != nil {
 		r.batch.reject(m)

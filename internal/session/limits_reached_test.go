@@ -14,6 +14,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/rates"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
@@ -45,6 +46,14 @@ var provocations = map[string]provocation{
 	}},
 	limits.NameQueue:        {limits.Limits{MaxInFlight: 1, MaxQueue: 1}, func(w *world) { w.calls(w.connect(true), 3) }},
 	limits.NameQueueSession: {limits.Limits{MaxInFlight: 1, MaxQueuePerSession: 1}, func(w *world) { w.calls(w.connect(true), 3) }},
+	limits.NameTurns: {limits.Limits{MaxTurns: 1, RequestTimeout: time.Millisecond}, func(w *world) {
+		caller := w.core.Caller(httpConn)
+		defer caller.Release()
+		var held, waiting share.Turn
+		require.NoError(w.t, w.core.TakeTurn(w.t.Context(), &held, caller))
+		require.ErrorIs(w.t, w.core.TakeTurn(w.t.Context(), &waiting, caller), share.ErrNoTurn)
+		held.Give()
+	}},
 	limits.NameUnread: {limits.Limits{MaxUnread: 1}, func(w *world) {
 		g := w.gate("work", false)
 		x := w.post(nil, modernFrame("1", "work"))

@@ -284,14 +284,19 @@ func (r *Request) send(frame, rest []byte, err *mcp.Error) {
 	}
 }
 
-// tooMuch answers with an error because there is no room for the result: the caller, or all of
-// them together, let too much wait unread.
+// tooMuch answers with an error because there is no room for the result.
 func (r *Request) tooMuch() {
-	r.core.ledger.limitReached(limits.NameQueuedBytesTotal)
 	size := r.reply.Size()
 	r.recycle(r.reply.Frame)
-	r.answerError(mcp.NewError(mcp.CodeInternalError, "the result has %d bytes, and there is no room for it to wait: %s is reached",
-		size, limits.NameQueuedBytesTotal).WithData(mcp.ErrorData{Reason: string(mcp.DropOverload), Limit: limits.NameQueuedBytesTotal}))
+	r.answerError(r.noRoom(size))
+}
+
+// noRoom returns the error for a result of so many bytes, or more, that cannot wait for its reader: the
+// caller, or all of them together, let too much wait unread.
+func (r *Request) noRoom(size int) *mcp.Error {
+	r.core.ledger.limitReached(limits.NameQueuedBytesTotal)
+	return mcp.NewError(mcp.CodeInternalError, "the result has %d bytes, and there is no room for it to wait: %s is reached",
+		size, limits.NameQueuedBytesTotal).WithData(mcp.ErrorData{Reason: string(mcp.DropOverload), Limit: limits.NameQueuedBytesTotal})
 }
 
 // cancelledNotice returns the notifications/cancelled that precedes the answer to a

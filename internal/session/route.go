@@ -34,6 +34,9 @@ type Inbound struct {
 	// Caller is the record of the sender. The transport holds a reference to it while it hands
 	// over the message. If it is nil the core finds it, by the session or the connection.
 	Caller *share.Caller
+	// Turn is the turn that the transport has taken for the message, or nil. The core gives it back
+	// before the request waits, or its handler is called.
+	Turn *share.Turn
 	// Body is what an HTTP body holds of the budget for messages; nil is nothing. Its requests
 	// hold it too.
 	Body *Body

@@ -84,6 +84,7 @@ func (c *Core) askRules(r *Request) (refused *mcp.Error) {
 	if by = byAdmission; c.admission == nil {
 		return nil
 	}
+	r.GiveTurn() // the rule may wait
 	ctx := r.Admitting()
 	defer ctx.End()
 	if err := c.admission(ctx, r); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime/debug"
 
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -13,6 +14,7 @@ import (
 func (r *Request) run() {
 	growStack(0)
 	if r.queued {
+		r.GiveTurn()
 		got := r.slots.wait(r.ctx)
 		r.unqueue()
 		if !got {
@@ -21,6 +23,7 @@ func (r *Request) run() {
 		}
 	}
 	if !r.verdict.start() {
+		r.GiveTurn()
 		r.slots.give()
 		r.release()
 		return
@@ -28,6 +31,7 @@ func (r *Request) run() {
 	r.startedAt.Store(int64(max(r.age(), 1)))
 	r.phase.Store(uint32(PhaseRunning))
 	r.core.tell("Started", func(o Observer) { o.Started(r) })
+	r.GiveTurn() // the handler may wait
 	r.handle()
 }
 
@@ -79,7 +83,10 @@ func (r *Request) done() {
 // answer settles the request with what the handler returned and queues the
 // answer. A result that comes too late is discarded.
 func (r *Request) answer(result mcp.Result, err error) {
+	size := leastSize(result)
+	turn := r.encodingTurn(size)
 	if won, _ := r.settle(0, answering, -1); !won {
+		turn.Give()
 		return
 	}
 	endCalls(r.takeCalls(), mcp.ErrRequestDone)
@@ -92,13 +99,18 @@ func (r *Request) answer(result mcp.Result, err error) {
 		if !normal {
 			failed = r.recovered(recover())
 		}
+		turn.Give() // the answer may wait for room
 		if failed != nil {
 			r.answerError(failed)
 		} else {
 			r.send(frame, rest, nil)
 		}
 	}()
-	if err == nil {
+	switch {
+	case err != nil:
+	case size > stream.LargeFrame && r.stream.NoRoom(size):
+		err = r.noRoom(size)
+	default:
 		frame, rest, err = r.encode(result)
 	}
 	if err != nil {

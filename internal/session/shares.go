@@ -14,6 +14,7 @@ type shares struct {
 	waiting       *share.Queue // for a slot
 	subscriptions *share.Pool  // requests whose route is one for subscriptions
 	running       *share.Pool  // detached work
+	turns         *share.Turns // of work that takes processor time
 	places        *share.Pool  // of legacy HTTP sessions
 	unread        *share.Count // modern exchanges whose answer has no fate yet
 	bodies        *share.Bytes // of messages that have not come or are being served, see Body
@@ -27,7 +28,7 @@ func newShares(l *limits.Limits) shares {
 		callers: t, slots: t.Pool(l.MaxInFlightTotal).Cap(l.MaxInFlightPerCaller), control: t.Pool(l.MaxInFlightControl),
 		waiting: share.NewQueue(l.MaxQueue), subscriptions: t.Pool(l.MaxSubscriptions), running: t.Pool(l.MaxRunningTasks),
 		places: t.Pool(l.MaxSessions), unread: t.Count(l.MaxUnread), evictions: newEvictions(),
-		bodies: t.Bytes(int64(l.MaxBodyBytesPending), nil),
+		bodies: t.Bytes(int64(l.MaxBodyBytesPending), nil), turns: t.Turns(maxTurns(l), turnSlice),
 	}
 }
 

@@ -65,7 +65,7 @@ func (c *Core) sharesNow() []ShareInfo {
 	unread := ShareInfo{Limit: limits.NameUnread, Usage: c.unread.Usage()}
 	unread.Largest, unread.Caller, unread.Holders = c.unread.Largest(all)
 	list := []ShareInfo{
-		of(limits.NameInFlightTotal, c.slots), of(limits.NameInFlightControl, c.control), queue, unread,
+		of(limits.NameInFlightTotal, c.slots), of(limits.NameInFlightControl, c.control), queue, of(limits.NameTurns, c.turns), unread,
 		of(limits.NameSubscriptions, c.subscriptions), of(limits.NameSessions, c.places), of(limits.NameRunningTasks, c.running),
 		of(limits.NameBodyBytes, c.bodies), of(limits.NameQueuedBytesTotal, c.output.Budget),
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/rates"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -24,6 +25,7 @@ type Snapshot struct {
 	Tasks     map[mcp.TaskStatus]int
 	Readiness Readiness // of the server around the core
 	Shares    []ShareInfo
+	Turns     share.TurnWaits
 	Saturated time.Duration // see [Core.Saturated]
 	Rates     []rates.State
 	Auth      auth.Stats // of an authenticator that counts what it does
@@ -102,6 +104,7 @@ func (c *Core) Snapshot() *Snapshot {
 	snap := c.ledger.snapshot()
 	snap.Counters.Refused, snap.Counters.Decisions = c.refused.list(), c.decided()
 	snap.Shares, snap.Saturated = c.sharesNow(), c.Saturated()
+	snap.Turns = c.turns.Waits()
 	snap.Rates = c.rates.States(snap.At)
 	if r, ok := c.authenticator.(auth.Reporter); ok {
 		snap.Auth = r.Stats()

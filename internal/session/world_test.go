@@ -107,6 +107,7 @@ func (w *world) conserved() {
 	for name, p := range w.core.pools() {
 		require.Zero(w.t, p.Usage().Used, name)
 	}
+	require.Zero(w.t, w.core.turns.Usage().Used, "turns")
 	require.Empty(w.t, snap.Outbound, "outbound requests")
 	var received, rejected, ignored uint64
 	for _, n := range snap.Counters.Received {

@@ -96,6 +96,23 @@ func (st *Stream) Reserve(m *Message, patience time.Duration) bool {
 	}
 }
 
+// NoRoom reports whether [Stream.Reserve] would find no room just now for a message of n bytes, which need
+// not be made then.
+func (st *Stream) NoRoom(n int) bool {
+	o := st.host.Output
+	if o == nil {
+		return false
+	}
+	caller := o.CallerOf(st.cfg.Conn)
+	defer caller.Release()
+	if !o.Budget.Refuses(caller, int64(n)) {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.waiting+int64(n) > o.leaving
+}
+
 // await notes that a message of n bytes waits, and returns a channel that is closed when bytes were
 // given back; nil if the streams that were ended have not so much to give back.
 func (o *Output) await(n int64) <-chan struct{} {

@@ -49,6 +49,7 @@ func (x *exchange) batch(body []byte) bool {
 func (x *exchange) batchPost(s *session.Session, members []session.Member) {
 	st := x.stream(mcp.Legacy)
 	apart := x.events
+	x.turn.Give() // the batch may wait for handlers of notifications
 	admitted := s.ReceiveBatchOn(members, st, apart)
 	sink := x.sink(mcp.Legacy)
 	switch {

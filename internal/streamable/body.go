@@ -10,6 +10,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -123,9 +124,12 @@ func tooLarge(limit int) error {
 	}
 }
 
-// refuseBody refuses an exchange whose body did not arrive.
+// refuseBody refuses an exchange whose body did not arrive, or has had no turn to be decoded.
 func (x *exchange) refuseBody(err error) {
 	switch {
+	case errors.Is(err, share.ErrNoTurn):
+		x.w.Header().Set("Retry-After", "1")
+		x.refuse(http.StatusTooManyRequests, mcp.RefuseOverload, session.Overload(limits.NameTurns))
 	case errors.Is(err, errTooManyTrailers):
 		x.refuseHeaders("the header and the trailer have")
 	case errors.Is(err, errBodyOverload):

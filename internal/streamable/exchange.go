@@ -10,6 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -29,6 +30,11 @@ type exchange struct {
 	// ends; nil is nothing. header has the bytes of the header in it.
 	held   *session.Body
 	header int
+	// from is the record of the caller, with a reference, once there is a message; nil before.
+	from *share.Caller
+	// turn is held from the moment when the message has come until its handler is called, see
+	// [session.Inbound]. It is given back before anything is written.
+	turn share.Turn
 	// slowBody is true if the body took longer than slowAfter.
 	slowBody bool
 	// json and events are the forms in which the client takes the answer to a POST.
@@ -38,7 +44,13 @@ type exchange struct {
 }
 
 // release gives up what the exchange holds. Requests that are not over hold it longer.
-func (x *exchange) release() { x.held.Release() }
+func (x *exchange) release() {
+	x.turn.Give()
+	if x.from != nil {
+		x.from.Release()
+	}
+	x.held.Release()
+}
 
 // onlyPost reports whether POST is the only method: the version header names a modern revision,
 // or there are no legacy sessions.
@@ -189,6 +201,7 @@ func (x *exchange) write(status int, body []byte) {
 // bare writes a response without a stream. It flushes while the write is bounded: net/http
 // would flush after the exchange, without a bound.
 func (x *exchange) bare(status int, body []byte) {
+	x.turn.Give()
 	h := x.w.Header()
 	if x.core.Draining() {
 		h.Set("Connection", "close")

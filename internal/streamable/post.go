@@ -1,9 +1,11 @@
 package streamable
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"runtime"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
@@ -45,6 +47,10 @@ func (x *exchange) message() *session.Inbound {
 	in := &session.Inbound{Conn: x.conn, Values: x.r.Context(), Header: x.r.Header}
 	body, err := x.body()
 	if err == nil {
+		err = x.takeTurn()
+		in.Caller, in.Turn = x.from, &x.turn
+	}
+	if err == nil {
 		if wire.IsBatch(body) && x.batch(body) {
 			return nil
 		}
@@ -81,6 +87,7 @@ func (x *exchange) modern(env *wire.Envelope) bool {
 func (x *exchange) modernPost(in *session.Inbound) {
 	switch in.Kind {
 	case wire.Notification:
+		x.turn.Give() // its handler may wait
 		x.acknowledge(x.core.Notify(in))
 	case wire.Response:
 		x.core.IgnoreResponse(mcp.IgnoreEraForbidden)
@@ -125,6 +132,7 @@ func (x *exchange) legacyPost(in *session.Inbound) {
 		return
 	}
 	if in.Kind != wire.Request {
+		x.turn.Give() // the handler of a notification may wait
 		x.acknowledge(s.ReceiveOn(in, nil))
 		return
 	}
@@ -200,4 +208,22 @@ func (x *exchange) reject(in *session.Inbound, reason mcp.RejectReason, err *mcp
 		return
 	}
 	x.write(status, wire.AppendError(nil, in.ID, err))
+}
+
+// takeTurn waits until it is the turn of the caller. The body has arrived, so that a slow one holds no
+// turn.
+func (x *exchange) takeTurn() error {
+	x.from = x.core.Caller(x.conn)
+	ctx := x.r.Context()
+	if !x.onlyPost() {
+		ctx = context.Background() // a legacy message has arrived although its client hangs up
+	}
+	if err := x.core.TakeTurn(ctx, &x.turn, x.from); err != nil {
+		return err
+	}
+	// net/http goes on with the next request of a connection if that is already there. A client that
+	// does not wait for answers would be served until the scheduler stops its goroutine, after 10 ms.
+	// No more goroutines are in the scheduler's queue for this than there are turns.
+	runtime.Gosched()
+	return nil
 }

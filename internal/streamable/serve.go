@@ -2,7 +2,6 @@ package streamable
 
 import (
 	"net/http"
-	"runtime"
 
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -11,9 +10,6 @@ import (
 
 // ServeHTTP implements http.Handler.
 func (h *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// net/http goes on with the next request of a connection if that is already there. A client that
-	// does not wait for answers would be served until the scheduler stops its goroutine, after 10 ms.
-	runtime.Gosched()
 	x := &exchange{Endpoint: h, w: w, r: r, rc: *http.NewResponseController(w)}
 	x.bound()
 	x.conn = h.connOf(r)
