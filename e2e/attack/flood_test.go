@@ -50,7 +50,7 @@ const (
 // its bound, nothing of the attackers is left when they have gone, and all is served then. With
 // -long the others are also served in time, during the flood and a second after its end.
 func TestFloodsTakeTheServerFromNobody(t *testing.T) {
-	quiet, during, rest := 200*time.Millisecond, 700*time.Millisecond, 200*time.Millisecond
+	quiet, during, rest := 200*time.Millisecond, *length, 200*time.Millisecond
 	if *long {
 		quiet, during, rest = 5*time.Second, time.Minute, time.Second
 	}

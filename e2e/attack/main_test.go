@@ -10,7 +10,11 @@ import (
 	"time"
 )
 
-var long = flag.Bool("long", false, "run the floods at their full length")
+var (
+	long = flag.Bool("long", false, "run the floods at their full length")
+	// short floods can be longer, to measure with.
+	length = flag.Duration("length", 700*time.Millisecond, "how long each flood of the short form goes on")
+)
 
 // patience is how long a test waits for what must happen.
 const patience = 30 * time.Second
