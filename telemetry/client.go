@@ -25,7 +25,7 @@ func (t *Telemetry) Ask(ctx context.Context, info Info) (meta map[string]string,
 		return nil, func(mcp.ID, error) {}
 	}
 	begin := t.now()
-	ctx, span := t.tracer.Start(ctx, info.Method, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(begin))
+	ctx, span := t.startSpan(ctx, info.Method, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(begin))
 	if span.IsRecording() {
 		span.SetAttributes(askAttributes(&info)...)
 	}

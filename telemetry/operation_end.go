@@ -172,7 +172,7 @@ func (t *Telemetry) returnedLate(sc trace.SpanContext, attrs []attribute.KeyValu
 	if cancelled != nil {
 		attrs = append(attrs, keyCancelUnwind.Float64(unwind.Seconds()))
 	}
-	_, span := t.tracer.Start(trace.ContextWithSpanContext(context.Background(), sc), spanReturnedLate,
+	_, span := t.startSpan(trace.ContextWithSpanContext(context.Background(), sc), spanReturnedLate,
 		append(options, trace.WithLinks(trace.Link{SpanContext: sc}))...)
 	span.SetAttributes(attrs...)
 	span.End()

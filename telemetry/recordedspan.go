@@ -1,9 +1,6 @@
 package telemetry
 
 import (
-	"fmt"
-	"reflect"
-
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
@@ -19,49 +16,36 @@ func (s *recordedSpan) IsRecording() bool { return !s.op.marked(markEnded) }
 
 // SetAttributes implements [trace.Span].
 func (s *recordedSpan) SetAttributes(attrs ...attribute.KeyValue) {
-	if len(attrs) > 0 && s.IsRecording() {
-		s.op.journal().set(attrs)
+	if s.IsRecording() {
+		s.op.journal().SetAttributes(attrs...)
 	}
 }
 
 // AddEvent implements [trace.Span].
 func (s *recordedSpan) AddEvent(name string, options ...trace.EventOption) {
-	if !s.IsRecording() {
-		return
+	if s.IsRecording() {
+		s.op.journal().AddEvent(name, options...)
 	}
-	c := trace.NewEventConfig(options...)
-	s.op.journal().add(journalEvent{name, c.Timestamp(), c.Attributes()})
 }
 
-// RecordError implements [trace.Span]. The event is that of the SDK, without a stack.
+// RecordError implements [trace.Span].
 func (s *recordedSpan) RecordError(err error, options ...trace.EventOption) {
-	if err == nil {
-		return
+	if s.IsRecording() {
+		s.op.journal().RecordError(err, options...)
 	}
-	s.AddEvent(eventException, append(options, trace.WithAttributes(
-		keyExceptionType.String(sdkTypeName(err)), keyExceptionMessage.String(err.Error())))...)
-}
-
-// sdkTypeName names a type as the SDK does.
-func sdkTypeName(value any) string {
-	t := reflect.TypeOf(value)
-	if t.PkgPath() == "" && t.Name() == "" {
-		return t.String()
-	}
-	return fmt.Sprintf("%s.%s", t.PkgPath(), t.Name())
 }
 
 // SetStatus implements [trace.Span].
 func (s *recordedSpan) SetStatus(code codes.Code, description string) {
 	if s.IsRecording() {
-		s.op.journal().setStatus(code, description)
+		s.op.journal().SetStatus(code, description)
 	}
 }
 
 // SetName implements [trace.Span].
 func (s *recordedSpan) SetName(name string) {
 	if s.IsRecording() {
-		s.op.journal().setName(name)
+		s.op.journal().SetName(name)
 	}
 }
 

@@ -160,6 +160,38 @@ func lives() map[string]lifeRow {
 			}
 			return Outcome{Fate: FateSent}
 		}},
+		"task": {live: func(ctx context.Context, op *Operation) Outcome {
+			ctx, task := op.series.tel.BeginTask(ctx, "weather", "0123")
+			_, span := op.series.tel.provider.Tracer("user").Start(ctx, "in the task")
+			span.End()
+			trace.SpanFromContext(ctx).RecordError(errPrivate)
+			task.Cancelled(mcp.CauseClientCancel, "bored")
+			task.Panicked("boom", []byte("a stack"))
+			task.Error(errPrivate)
+			task.End(Outcome{TaskStatus: mcp.TaskFailed, Err: mcp.NewError(mcp.CodeInternalError, "no")})
+			task.span.SetName("late")
+			task.span.End()
+			return Outcome{Fate: FateSent}
+		}},
+		"abandoned task": {live: func(ctx context.Context, op *Operation) Outcome {
+			_, task := op.series.tel.BeginTask(ctx, "weather", "0123")
+			task.Abandoned(Outcome{TaskStatus: mcp.TaskCancelled, Cancelled: &mcp.CancelError{Cause: mcp.CauseServerShutdown}})
+			task.End(Outcome{TaskStatus: mcp.TaskCancelled, Cancelled: &mcp.CancelError{Cause: mcp.CauseServerShutdown}})
+			return Outcome{Fate: FateSent}
+		}},
+		"questions to the client": {live: func(ctx context.Context, op *Operation) Outcome {
+			info := weatherCall()
+			withHTTP(&info)
+			info.Method = mcp.MethodRootsList
+			meta, end := op.series.tel.Ask(ctx, info)
+			if !strings.HasPrefix(meta["traceparent"], "00-"+op.TraceID()) || !strings.HasSuffix(meta["traceparent"], "-01") {
+				panic(meta["traceparent"])
+			}
+			end(mcp.IntID(1), nil)
+			_, end = op.series.tel.Ask(ctx, info)
+			end(mcp.IntID(2), &mcp.ClientError{Code: -1, Message: "no \x07"})
+			return Outcome{Fate: FateSent}
+		}},
 		"notifications of its trace": {live: func(_ context.Context, op *Operation) Outcome {
 			parent := fmt.Sprintf("00-%s-%s-01", op.TraceID(), op.SpanContext().SpanID())
 			inner, kept := op.series.tel.Begin(context.Background(), Info{Method: mcp.MethodPing, Carrier: propagation.MapCarrier{mcp.MetaTraceParent: parent}})
@@ -277,11 +309,15 @@ func TestSpansOfTheSDKAreExported(t *testing.T) {
 			one := func() (sdk bool) {
 				info := weatherCall()
 				info.Carrier = nil
-				_, op := tel.Begin(t.Context(), info)
+				ctx, op := tel.Begin(t.Context(), info)
+				_, task := tel.BeginTask(ctx, "weather", "0123")
+				task.End(Outcome{TaskStatus: mcp.TaskCompleted})
 				_, done := tel.Notification(t.Context(), Info{Method: mcp.NotificationProgress})
 				done()
 				op.End(Outcome{})
 				_, sdk = op.span.(sdktrace.ReadWriteSpan)
+				_, same := task.span.(sdktrace.ReadWriteSpan)
+				require.Equal(t, sdk, same)
 				return sdk
 			}
 			require.False(t, one())
@@ -290,7 +326,7 @@ func TestSpansOfTheSDKAreExported(t *testing.T) {
 			require.Equal(t, sampler != "always_off", one())
 			require.NoError(t, tel.owned.ForceFlush(t.Context()))
 			if sampler != "always_off" {
-				require.Len(t, exporter.GetSpans(), 2)
+				require.Len(t, exporter.GetSpans(), 3)
 			}
 			require.NoError(t, tel.Shutdown(t.Context()))
 		})

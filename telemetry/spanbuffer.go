@@ -144,15 +144,19 @@ func (k *spanBuffer) finishUnlessWanted(op *Operation) (wanted bool) {
 	return false
 }
 
-// OnStart implements [sdktrace.SpanProcessor]. When a handler starts its first span, its request
-// holds the spans of its trace.
+// OnStart implements [sdktrace.SpanProcessor].
 func (k *spanBuffer) OnStart(parent context.Context, s sdktrace.ReadWriteSpan) {
+	k.started(parent, s.SpanContext())
+}
+
+// started makes the request of a context hold the spans of its trace when its first inner span starts.
+func (k *spanBuffer) started(parent context.Context, span trace.SpanContext) {
 	op, _ := parent.Value(operationContextKey{}).(*Operation)
 	if op == nil || op.series.tel.recent.spans != k {
 		return
 	}
 	id := op.span.SpanContext().TraceID()
-	if s.SpanContext().TraceID() != id {
+	if span.TraceID() != id {
 		return
 	}
 	k.mu.Lock()

@@ -32,7 +32,7 @@ func (t *Telemetry) BeginTask(ctx context.Context, tool, id string) (context.Con
 		info := call.info()
 		attrs = t.appendPrincipal(attrs, info.Principal)
 	}
-	ctx, task.span = t.tracer.Start(ctx, spanTask+" "+tool,
+	ctx, task.span = t.startSpan(ctx, spanTask+" "+tool,
 		trace.WithLinks(trace.Link{SpanContext: trace.SpanContextFromContext(ctx)}), trace.WithAttributes(attrs...))
 	return ctx, task
 }
