@@ -388,3 +388,42 @@ func TestRecordedSpanEndsWithItsOperation(t *testing.T) {
 	}
 	require.Equal(t, trace.SpanContextFromContext(ctx), span.SpanContext())
 }
+
+// TestInnerSpanOfALateExport checks that a task is exported if the export began after its call.
+func TestInnerSpanOfALateExport(t *testing.T) {
+	setSampler(t, "", "")
+	tel, err := New()
+	require.NoError(t, err)
+	ctx, op := tel.Begin(t.Context(), weatherCall())
+	exporter := tracetest.NewInMemoryExporter()
+	require.True(t, tel.ExportSpans(exporter))
+	_, task := tel.BeginTask(ctx, "weather", "0123")
+	task.End(Outcome{TaskStatus: mcp.TaskCompleted})
+	op.End(Outcome{})
+	require.NoError(t, tel.owned.ForceFlush(t.Context()))
+	spans := exporter.GetSpans()
+	require.Len(t, spans, 1)
+	require.Equal(t, op.SpanContext().SpanID(), spans[0].Parent.SpanID())
+	require.NoError(t, tel.Shutdown(t.Context()))
+}
+
+// TestTimeOfAQuestion checks that the span of a question has the times of the clock of telemetry.
+func TestTimeOfAQuestion(t *testing.T) {
+	setSampler(t, "", "")
+	now := time.Now()
+	tel, err := New(WithClock(func() time.Time { return now }))
+	require.NoError(t, err)
+	ctx, op := tel.Begin(t.Context(), weatherCall())
+	now = now.Add(time.Hour)
+	_, end := tel.Ask(ctx, Info{Method: mcp.MethodRootsList})
+	now = now.Add(2 * time.Second)
+	end(mcp.IntID(1), nil)
+	op.End(Outcome{})
+	mux := http.NewServeMux()
+	mux.Handle("/debug/traces/{id}", tel.TracesHandler())
+	spans := page[report.TraceDetail](t, mux, "/debug/traces/1").Spans
+	require.Len(t, spans, 2)
+	require.Equal(t, mcp.MethodRootsList, spans[1].Name)
+	require.EqualValues(t, 2, spans[1].Seconds)
+	require.Greater(t, spans[1].AfterSeconds, 3000.0)
+}
