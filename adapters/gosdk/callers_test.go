@@ -62,6 +62,14 @@ func TestMissingScopesAreChallenged(t *testing.T) {
 	})
 }
 
+// Policies are asked about requests that the adapter does not read ahead, too.
+func TestLargeRequestsAreAskedAbout(t *testing.T) {
+	adapttest.Eras(t, func(t *testing.T, version string) {
+		_, site := protect(t, version)
+		site.AsksLater()
+	})
+}
+
 // What is denied does not exist.
 func TestDeniedItemsAreUnknown(t *testing.T) {
 	adapttest.Eras(t, func(t *testing.T, version string) {

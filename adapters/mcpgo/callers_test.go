@@ -65,6 +65,14 @@ func TestMissingScopesAreChallenged(t *testing.T) {
 	})
 }
 
+// Policies are asked about requests that the adapter does not read ahead, too.
+func TestLargeRequestsAreAskedAbout(t *testing.T) {
+	adapttest.Eras(t, func(t *testing.T, version string) {
+		_, site := protect(t, version)
+		site.AsksLater()
+	})
+}
+
 // What is denied is in no list. Tools and prompts are answered as unknown ones.
 func TestDeniedItemsAreUnknown(t *testing.T) {
 	adapttest.Eras(t, func(t *testing.T, version string) {

@@ -321,3 +321,16 @@ func (s *Site) Hides(alike bool) {
 		require.Equal(s.t, strings.ReplaceAll(unknown.Body, c.unknown, c.hidden), hidden.Body)
 	}
 }
+
+// AsksLater requires that policies are asked about requests that are too large to be read ahead.
+func (s *Site) AsksLater() {
+	s.t.Helper()
+	token := s.Token(nil)
+	session := s.Open(token)
+	for tool, want := range map[string]string{"add": "this needs the scopes demo:write", "fail": "fail"} {
+		a := s.Ask(token, session, "tools/call", fmt.Sprintf(`"name":%q,"arguments":{"pad":%q}`, tool, strings.Repeat("x", 1<<20)))
+		require.Contains(s.t, a.Body, `"error"`)
+		require.Contains(s.t, a.Body, want)
+		require.Equal(s.t, audit.OutcomeRefused, s.Record("tools/call", tool).Outcome)
+	}
+}
