@@ -41,7 +41,8 @@ type introspected struct {
 
 var errFull = errors.New("there are too many introspections at one time (" + limitIntrospections + ")")
 
-// introspect asks the issuer about a token. Requests with the same token ask once. An address whose
+// introspect asks the issuer about a token. Requests with the same token ask once: the answer is
+// remembered before they have it, and one that comes a moment later finds it. An address whose
 // tokens were bad too often is refused before anything is asked.
 func (s *ResourceServer) introspect(ctx context.Context, caller *auth.Caller, token string, sum digest) (verified, *refusal) {
 	succeeded, wait, evicted := s.failures.take(caller.RemoteAddr, s.cfg.Now())
@@ -53,7 +54,14 @@ func (s *ResourceServer) introspect(ctx context.Context, caller *auth.Caller, to
 		return verified{}, rateLimited(wait)
 	}
 	done := s.introspections.DoChan(string(sum[:]), func() (any, error) {
+		now := s.cfg.Now()
+		if p := s.cache.get(sum, now); p != nil {
+			return introspected{verified: verified{principal: p, expires: p.Expires}}, nil
+		}
 		v, refused := s.ask(token)
+		if refused == nil {
+			s.remember(sum, v, now)
+		}
 		return introspected{v, refused}, nil
 	})
 	select {

@@ -167,15 +167,24 @@ func (s *ResourceServer) verify(ctx context.Context, caller *auth.Caller, token 
 	if refused != nil {
 		return nil, (*mcp.Refusal)(refused)
 	}
-	if until := now.Add(s.cfg.CacheTTL); s.cfg.CacheTTL > 0 {
-		if v.expires.Before(until) {
-			until = v.expires
-		}
-		if s.cache.add(sum, &cached{verified: v, until: until, cost: sizeOf(v.principal)}, now) {
-			s.counts.reached(limitCacheBytes)
-		}
+	if how == &s.counts.jwt { // an introspection has remembered it
+		s.remember(sum, v, now)
 	}
 	return v.principal, nil
+}
+
+// remember remembers a token that was verified after now.
+func (s *ResourceServer) remember(sum digest, v verified, now time.Time) {
+	if s.cfg.CacheTTL <= 0 {
+		return
+	}
+	until := now.Add(s.cfg.CacheTTL)
+	if v.expires.Before(until) {
+		until = v.expires
+	}
+	if s.cache.add(sum, &cached{verified: v, until: until, cost: sizeOf(v.principal)}, now) {
+		s.counts.reached(limitCacheBytes)
+	}
 }
 
 // keepFresh begins the periodic refreshes of all issuers.
