@@ -15,23 +15,17 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 )
 
-const (
-	// maxArgumentDepth bounds the nesting of arguments.
-	maxArgumentDepth = 128
-	// maxExactDigits bounds the length of a number with a fraction or an exponent that is large and
-	// may be an integer, because exact arithmetic takes longer than the text is long.
-	maxExactDigits = 64
-)
+// maxExactDigits bounds the length of a number with a fraction or an exponent that is large and
+// may be an integer, because exact arithmetic takes longer than the text is long.
+const maxExactDigits = 64
 
 // decodeArguments decodes those members of a JSON object that are wanted, and all if wanted is nil.
-// wanted has their names as values too. limit is how many values may be decoded. Integers become CEL's
-// int or uint, never rounded.
-func decodeArguments(text []byte, wanted map[string]string, limit int) (map[string]any, error) {
+// wanted has their names as values too. d decodes them. Integers become CEL's int or uint, never rounded.
+func decodeArguments(text []byte, wanted map[string]string, d decoder) (map[string]any, error) {
 	values := map[string]any{}
 	if len(text) == 0 {
 		return values, nil
 	}
-	d := decoder{left: limit}
 	var failed error
 	whole := wire.Members(text, func(name, value jsontext.Value) bool {
 		key, ok := memberName(name, wanted)
@@ -64,7 +58,7 @@ type argumentError struct{ text string }
 func (e *argumentError) Error() string { return e.text }
 
 // errTooManyValues is the error of arguments of which rules read too much.
-var errTooManyValues = &argumentError{"the arguments that rules read have too many values (max_policy_values)"}
+var errTooManyValues = &limitError{LimitValues, "the arguments that rules read have too many values"}
 
 func argumentErrorf(format string, args ...any) error {
 	return &argumentError{fmt.Sprintf(format, args...)}
@@ -85,7 +79,10 @@ func memberName(name jsontext.Value, wanted map[string]string) (key string, ok b
 }
 
 // A decoder decodes values of arguments.
-type decoder struct{ left int } // how many more values
+type decoder struct {
+	left  int // how many more values
+	depth int // how deep they may be nested
+}
 
 // decode decodes one value, which is valid JSON.
 func (d *decoder) decode(text jsontext.Value) (any, error) {
@@ -103,8 +100,8 @@ func (d *decoder) next(dec *jsontext.Decoder) (any, error) {
 	if d.left--; d.left < 0 {
 		return nil, errTooManyValues
 	}
-	if dec.StackDepth()+1 > maxArgumentDepth { // with the arguments themselves
-		return nil, argumentErrorf("the arguments that rules read are nested more than %d deep", maxArgumentDepth)
+	if dec.StackDepth()+1 > d.depth { // with the arguments themselves
+		return nil, &limitError{LimitDepth, fmt.Sprintf("the arguments that rules read are nested more than %d deep", d.depth)}
 	}
 	kind := dec.PeekKind()
 	switch kind {

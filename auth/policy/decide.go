@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"errors"
 
 	"github.com/vitrine-mcp/vitrine/auth"
 )
@@ -15,23 +14,13 @@ func (p *Policy) Decide(_ context.Context, principal *auth.Principal, op *auth.O
 		counted.add(&d)
 	}
 	if d.Err != nil {
-		p.tellLimit(d.Err)
+		p.cfg.tellLimit(d.Err)
 	}
 	return d
 }
 
 // ListsAgree reports true: what a list hides is denied for all arguments, see [auth.Agreeing].
 func (p *Policy) ListsAgree() bool { return true }
-
-// tellLimit tells of a limit that an evaluation has reached.
-func (p *Policy) tellLimit(err error) {
-	switch {
-	case errors.Is(err, errTooManySteps):
-		p.cfg.OnLimit(LimitCost)
-	case errors.Is(err, errTooManyValues):
-		p.cfg.OnLimit(LimitValues)
-	}
-}
 
 // An Explanation says how a decision was made.
 type Explanation struct {

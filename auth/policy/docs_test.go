@@ -30,6 +30,19 @@ func TestExampleFile(t *testing.T) {
 	require.Equal(t, "default", p.Decide(t.Context(), ann, read).Rule)
 }
 
+// The page of limits has each limit, its field and its default.
+func TestPageListsLimits(t *testing.T) {
+	page, err := os.ReadFile("../../docs/limits.md")
+	require.NoError(t, err)
+	for _, row := range []string{
+		policy.LimitFileBytes + "` | `MaxFileBytes` | 1 MiB |", policy.LimitRules + "` | `MaxRules` | 1000 |",
+		policy.LimitCostEstimate + "` | `MaxCostEstimate` | 10,000,000 steps |", policy.LimitCost + "` | `MaxCost` | 100,000 steps |",
+		policy.LimitValues + "` | `MaxValues` | 10,000 |", policy.LimitDepth + "` | `MaxDepth` | 128 |",
+	} {
+		require.Contains(t, string(page), "\n| `"+row)
+	}
+}
+
 // The page lists all variables.
 func TestPageListsVariables(t *testing.T) {
 	page, err := os.ReadFile("../../docs/policy.md")

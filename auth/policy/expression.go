@@ -85,10 +85,10 @@ func (c *compiler) compile(source string) (*expression, error) {
 	case err != nil:
 		return nil, err
 	case cost.Min > c.costLimit:
-		return nil, fmt.Errorf("the expression takes %d steps or more, %d are allowed (max_policy_cost)", cost.Min, c.costLimit)
+		return nil, &limitError{LimitCost, fmt.Sprintf("the expression takes %d steps or more, %d are allowed", cost.Min, c.costLimit)}
 	case cost.Max > c.maxCost:
-		return nil, fmt.Errorf("the expression may take %d steps, %d are allowed (max_policy_cost_estimate): "+
-			"a loop inside a loop takes this long with large arguments", cost.Max, c.maxCost)
+		return nil, &limitError{LimitCostEstimate, fmt.Sprintf("the expression may take %d steps, %d are allowed: "+
+			"a loop inside a loop takes this long with large arguments", cost.Max, c.maxCost)}
 	}
 	e := &expression{source: source, reads: readsOf(ast.NativeRep().Expr())}
 	worst, err := c.env.EstimateCost(ast, largestSizes)
@@ -189,7 +189,7 @@ func truth(b bool) result {
 }
 
 // errTooManySteps is the error of an evaluation that took too long.
-var errTooManySteps = errors.New("the expression takes too many steps (max_policy_cost)")
+var errTooManySteps = &limitError{LimitCost, "the expression takes too many steps"}
 
 // evaluationError returns the error of an evaluation, in our words if it took too long.
 func evaluationError(err error) error {

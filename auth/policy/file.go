@@ -12,14 +12,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/auth"
 )
 
-const (
-	// maxFileBytes and maxRules bound a file: how much of it is in memory, and how many values the
-	// label of metrics has that names a rule.
-	maxFileBytes = 1 << 20
-	maxRules     = 1000
-	// maxNameLength is the longest name of a rule in bytes.
-	maxNameLength = 64
-)
+// maxNameLength is the longest name of a rule in bytes.
+const maxNameLength = 64
 
 // RuleDefault is the rule that a decision names if no rule of the file matches.
 const RuleDefault = "default"
@@ -48,9 +42,9 @@ type file struct {
 
 // readFile parses and checks what can be checked without the expressions. Its errors begin with
 // the line of the mistake.
-func readFile(text []byte) (*file, error) {
-	if len(text) > maxFileBytes {
-		return nil, fmt.Errorf("the file has %d bytes, %d are allowed", len(text), maxFileBytes)
+func readFile(text []byte, cfg *Config) (*file, error) {
+	if len(text) > cfg.MaxFileBytes {
+		return nil, &limitError{LimitFileBytes, fmt.Sprintf("the file has more than the %d bytes that are allowed", cfg.MaxFileBytes)}
 	}
 	var f file
 	dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -64,7 +58,7 @@ func readFile(text []byte) (*file, error) {
 		return nil, errors.New("the file has a second document: a policy is one document")
 	}
 	f.findLines(text)
-	return &f, f.check()
+	return &f, f.check(cfg.MaxRules)
 }
 
 // yamlError makes one line of an error of the YAML library, which begins with the line of the file.
@@ -116,12 +110,12 @@ func valueOf(node *yaml.Node, name string) *yaml.Node {
 }
 
 // check finds mistakes outside the expressions.
-func (f *file) check() error {
+func (f *file) check(maxRules int) error {
 	if _, ok := effects[f.Default]; !ok {
 		return fmt.Errorf(`default is %q: it must be "deny" or "allow", and says what happens if no rule matches`, f.Default)
 	}
 	if len(f.Rules) > maxRules {
-		return fmt.Errorf("the file has %d rules, %d are allowed", len(f.Rules), maxRules)
+		return &limitError{LimitRules, fmt.Sprintf("the file has %d rules, %d are allowed", len(f.Rules), maxRules)}
 	}
 	seen := map[string]int{}
 	for i, r := range f.Rules {

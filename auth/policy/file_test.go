@@ -49,7 +49,7 @@ func TestMistakesInAFileAreErrors(t *testing.T) {
 		{rule(`when: "principal.tenant.matches('[')"`), "line 4: rule a, character 26 of the expression: invalid matches argument"},
 		{rule(`when: "[1,2].all(a, [1,2].all(b, arguments.x.all(c, arguments.x.all(d, arguments.x.all(e, true)))))"`), "max_policy_cost_estimate"},
 		{"default: deny\nrules:\n  - name: a\n    effect: allow\n    when: |\n      true &&\n      principal.tenat == ''", "line 7: rule a, character 1 of the expression: there is no variable principal.tenat"},
-		{"default: deny\n#" + strings.Repeat("x", 1<<20), "1048576 are allowed"},
+		{"default: deny\n#" + strings.Repeat("x", 1<<20), "more than the 1048576 bytes that are allowed (max_policy_file_bytes)"},
 	} {
 		_, err := policy.Parse([]byte(c.text), policy.Config{})
 		require.ErrorContains(t, err, c.err, "%.200s", c.text)
@@ -64,7 +64,9 @@ func TestTooManyRulesAreAnError(t *testing.T) {
 		fmt.Fprintf(&text, "  - {name: r%d, effect: allow}\n", i)
 	}
 	_, err := policy.Parse([]byte(text.String()), policy.Config{})
-	require.ErrorContains(t, err, "1001 rules, 1000 are allowed")
+	require.ErrorContains(t, err, "1001 rules, 1000 are allowed (max_policy_rules)")
+	_, err = policy.Parse([]byte(text.String()), policy.Config{MaxRules: 1001})
+	require.NoError(t, err)
 }
 
 func TestFileThatCannotBeReadIsAnError(t *testing.T) {
@@ -79,6 +81,28 @@ func TestFileThatCannotBeReadIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, `policy policy.yaml: default is "maybe"`)
 	_, err = policy.Parse([]byte("default: deny"), policy.Config{Hierarchy: auth.Hierarchy{"a": {"a"}}})
 	require.ErrorContains(t, err, "includes itself")
+}
+
+// A new content of the file that is beyond a limit is not used, and the limit is told.
+func TestLimitsOfANewFile(t *testing.T) {
+	for limit, text := range map[string]string{
+		policy.LimitFileBytes:    "default: deny\n#" + strings.Repeat("x", 300),
+		policy.LimitRules:        "default: deny\nrules: [{name: a, effect: allow}, {name: b, effect: allow}]",
+		policy.LimitCost:         `{default: deny, rules: [{name: a, effect: allow, when: "[1,2,3,4,5,6,7,8,9].all(x, x > 0)"}]}`,
+		policy.LimitCostEstimate: `{default: deny, rules: [{name: a, effect: allow, when: "arguments.a.all(x, arguments.a.all(y, x == y))"}]}`,
+	} {
+		path := filepath.Join(t.TempDir(), "policy.yaml")
+		require.NoError(t, os.WriteFile(path, []byte("default: allow"), 0o600))
+		var reached []string
+		p, err := policy.Open(path, policy.Config{MaxFileBytes: 256, MaxRules: 1, MaxCost: 10, MaxCostEstimate: 1000, OnLimit: func(limit string) { reached = append(reached, limit) }})
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		for range 2 { // it is told once
+			require.ErrorContains(t, p.Reload(), "("+limit+")")
+		}
+		require.Equal(t, []string{limit}, reached)
+		require.Equal(t, auth.Allow, p.Decide(t.Context(), nil, call("pay", "")).Effect, "the rules from before stay")
+	}
 }
 
 // An expression that takes too long is stopped, and denies.
@@ -125,7 +149,14 @@ rules:
 	wide, err := policy.Parse([]byte("default: allow\nrules: [{name: a, effect: deny, when: arguments.a == 1}]"), policy.Config{})
 	require.NoError(t, err)
 	d = wide.Decide(t.Context(), nil, call("pay", `{"a": `+strings.Repeat("[", 200)+strings.Repeat("]", 200)+`}`))
-	require.ErrorContains(t, d.Err, "nested more than")
+	require.ErrorContains(t, d.Err, "nested more than 128 deep (max_policy_depth)")
+	reached = nil
+	deep, err := policy.Parse([]byte("default: allow\nrules: [{name: a, effect: deny, when: arguments.a == 1}]"),
+		policy.Config{MaxDepth: 3, OnLimit: func(limit string) { reached = append(reached, limit) }})
+	require.NoError(t, err)
+	require.NoError(t, deep.Decide(t.Context(), nil, call("pay", `{"a": [[1]]}`)).Err)
+	require.ErrorContains(t, deep.Decide(t.Context(), nil, call("pay", `{"a": [[[1]]]}`)).Err, "nested more than 3 deep")
+	require.Equal(t, []string{policy.LimitDepth}, reached)
 	// A name with an escape is the same name.
 	require.Equal(t, auth.Deny, wide.Decide(t.Context(), nil, call("pay", `{"\u0061": 1}`)).Effect)
 }

@@ -26,6 +26,10 @@ type Config struct {
 	DryRun bool
 	// Hierarchy says which scopes include others. principal.scopes has those too.
 	Hierarchy auth.Hierarchy
+	// MaxFileBytes bounds the file (max_policy_file_bytes), and MaxRules the rules in it
+	// (max_policy_rules), each of which is a value of a label of metrics. A file with more is an error. 0 is
+	// 1 MiB and 1000.
+	MaxFileBytes, MaxRules int
 	// MaxCost bounds one evaluation of an expression (max_policy_cost), in steps of about 10 to 100 ns.
 	// An evaluation that takes longer denies. 0 is 100,000.
 	MaxCost uint64
@@ -35,33 +39,22 @@ type Config struct {
 	// MaxValues bounds how many values of the arguments of an operation are decoded for the rules, without
 	// the members that no rule reads (max_policy_values). More of them deny. 0 is 10,000.
 	MaxValues int
+	// MaxDepth bounds the nesting of arguments that rules read (max_policy_depth). Deeper ones deny. 0 is 128.
+	MaxDepth int
 	// Interval is how often [Policy.Watch] looks at the file. 0 is 10 seconds.
 	Interval time.Duration
 	// OnReload is called after the file has changed, with nil if its new content is in use, and
 	// otherwise with the reason. Then the rules from before stay in use. It is called once for each
 	// change, by the goroutine of [Policy.Watch] or [Policy.Reload]. May be nil.
 	OnReload func(error)
-	// OnLimit is called when a decision denies because of a limit, with its name ([LimitCost] or
-	// [LimitValues]). It must be quick and safe for concurrent use. May be nil.
+	// OnLimit is called with the name of a limit, such as [LimitValues], when a decision denies because of
+	// it, and when a new content of the file is not used because of it. It must be quick and safe for
+	// concurrent use. May be nil.
 	OnLimit func(limit string)
 }
 
-// Names of limits, see [Config].
-const (
-	LimitCost   = "max_policy_cost"
-	LimitValues = "max_policy_values"
-)
-
 func (c *Config) setDefaults() {
-	if c.MaxCost == 0 {
-		c.MaxCost = 100_000
-	}
-	if c.MaxCostEstimate == 0 {
-		c.MaxCostEstimate = 10_000_000
-	}
-	if c.MaxValues == 0 {
-		c.MaxValues = 10_000
-	}
+	c.setLimits()
 	if c.Interval == 0 {
 		c.Interval = 10 * time.Second
 	}
@@ -92,7 +85,8 @@ var _ auth.Policy = (*Policy)(nil)
 // Open loads the rules of a file. The error names the line of a mistake. A program that changes the
 // rules without a restart runs [Policy.Watch].
 func Open(path string, cfg Config) (*Policy, error) {
-	text, err := readBounded(path)
+	cfg.setDefaults()
+	text, err := readBounded(path, cfg.MaxFileBytes)
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
@@ -162,7 +156,7 @@ func (p *Policy) Reload() error {
 	}
 	p.loading.Lock()
 	defer p.loading.Unlock()
-	text, err := readBounded(p.path)
+	text, err := readBounded(p.path, p.cfg.MaxFileBytes)
 	if err != nil {
 		return p.reject(err)
 	}
@@ -174,6 +168,7 @@ func (p *Policy) Reload() error {
 	default:
 		rules, err := compileFile(text, &p.cfg, p.rules.Load())
 		if err != nil {
+			p.cfg.tellLimit(err)
 			p.bad, p.badError = digest, fmt.Errorf("policy %s: %w", filepath.Base(p.path), err)
 			return p.reject(p.badError)
 		}
@@ -210,8 +205,8 @@ func (p *Policy) reject(err error) error {
 	return err
 }
 
-// readBounded reads a regular file that is not too large.
-func readBounded(path string) ([]byte, error) {
+// readBounded reads a regular file, and of one that is too large no more than shows that.
+func readBounded(path string, most int) ([]byte, error) {
 	// Opening a named pipe would wait for its writer.
 	if info, err := os.Stat(path); err != nil {
 		return nil, err
@@ -223,5 +218,5 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	return io.ReadAll(io.LimitReader(f, int64(most)+1))
 }

@@ -35,11 +35,12 @@ type ruleset struct {
 	wanted         map[string]string // members of the arguments that rules read, see arguments; nil is all
 	included       map[string][]string
 	maxValues      int
+	maxDepth       int
 }
 
 // compileFile compiles a file. The counts of rules that were there before go on.
 func compileFile(text []byte, cfg *Config, before *ruleset) (*ruleset, error) {
-	f, err := readFile(text)
+	f, err := readFile(text, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func compileFile(text []byte, cfg *Config, before *ruleset) (*ruleset, error) {
 	}
 	s := &ruleset{
 		byDefault: effects[f.Default], dryRun: f.DryRun || cfg.DryRun, wanted: map[string]string{},
-		included: includedBy(cfg.Hierarchy), maxValues: cfg.MaxValues, defaultCounts: before.countsOf(RuleDefault),
+		included: includedBy(cfg.Hierarchy), maxValues: cfg.MaxValues, maxDepth: cfg.MaxDepth, defaultCounts: before.countsOf(RuleDefault),
 	}
 	for _, written := range f.Rules {
 		r := &rule{

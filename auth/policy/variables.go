@@ -112,7 +112,7 @@ func (v *variables) ResolveName(name string) (any, bool) {
 // It is a map or an error of CEL.
 func (v *variables) decoded() any {
 	if v.arguments == nil {
-		values, err := decodeArguments(v.op.Arguments, v.set.wanted, v.set.maxValues)
+		values, err := decodeArguments(v.op.Arguments, v.set.wanted, decoder{v.set.maxValues, v.set.maxDepth})
 		v.arguments = values
 		if err != nil {
 			v.arguments = types.WrapErr(err)
