@@ -51,8 +51,7 @@ type caller struct {
 }
 
 // callerOf describes the sender of a message. sess may be nil.
-func (a *access) callerOf(in *session.Inbound, sess *session.Session) *caller {
-	c := &caller{}
+func (a *access) callerOf(in *session.Inbound, sess *session.Session) (c caller) {
 	if in.Conn != nil {
 		c.principal, c.transport, c.address = in.Conn.Principal, in.Conn.Transport, in.Conn.RemoteAddr
 	}
@@ -80,14 +79,14 @@ func denies(d *auth.Decision) bool { return !d.Passes() && d.Effect != auth.Need
 func needsScopes(d *auth.Decision) bool { return !d.Passes() && d.Effect == auth.NeedScopes }
 
 // note counts, logs and records the decision about a request.
-func (a *access) note(ctx context.Context, r *session.Request, d auth.Decision) {
+func (a *access) note(ctx context.Context, r *session.Request, d *auth.Decision) {
 	if !a.restricts && d.Rule == "" {
 		return // nothing needs scopes, and there is no policy
 	}
-	r.SetDecision(&d)
-	a.core.CountDecision(&d)
-	observe.Decided(r, &d)
-	a.core.LogDecision(ctx, &d, r.LogAttrs)
+	r.SetDecision(d)
+	a.core.CountDecision(d)
+	observe.Decided(r, d)
+	a.core.LogDecision(ctx, d, r.LogAttrs)
 }
 
 // challenge returns the refusal of a caller that needs scopes.

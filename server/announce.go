@@ -46,7 +46,8 @@ func (c *catalog) SessionMay(sess *session.Session) func(notify.Notification, no
 	return func(n notify.Notification, as notify.Topic) bool {
 		conn := *sess.Conn()
 		conn.Principal = sess.Principal() // its latest token may have other scopes
-		return s.mayKnow(s.access.callerOf(&session.Inbound{Conn: &conn}, sess), n, as)
+		caller := s.access.callerOf(&session.Inbound{Conn: &conn}, sess)
+		return s.mayKnow(&caller, n, as)
 	}
 }
 

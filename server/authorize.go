@@ -14,11 +14,14 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/notify"
 )
 
-// A question is a request that is not admitted yet, with what the policies are told of its caller.
+// A question is a request that is not admitted yet, with what the policies are told of its caller. It
+// has room for the operation and the decision about it, so that a decision takes one object.
 type question struct {
-	ctx    context.Context
-	req    *session.Request
-	caller *caller
+	ctx       context.Context
+	req       *session.Request
+	caller    caller
+	operation auth.Operation
+	decision  auth.Decision
 }
 
 // authorize decides whether the caller of a request may do what it asks. The error challenges the
@@ -37,7 +40,7 @@ func (s *Server) authorize(r *session.Request) error {
 	if !known {
 		return nil
 	}
-	q := question{req: r, ctx: context.Background(), caller: s.access.callerOf(r.Inbound, r.Session())}
+	q := &question{req: r, ctx: context.Background(), caller: s.access.callerOf(r.Inbound, r.Session())}
 	if s.access.restricts { // scopes need no context
 		r.GiveTurn() // a policy may wait
 		admitting := r.Admitting()
@@ -46,27 +49,28 @@ func (s *Server) authorize(r *session.Request) error {
 	}
 	switch {
 	case r.Method == mcp.MethodResourcesRead:
-		return s.authorizeRead(&q)
+		return s.authorizeRead(q)
 	case reg.target != nil:
-		return s.authorizeCall(&q, reg.target)
+		return s.authorizeCall(q, reg.target)
 	case reg.method != nil && reg.method.own && s.access.restricts:
-		return s.authorizeMethod(&q)
+		return s.authorizeMethod(q)
 	}
-	return s.authorizeUses(&q)
+	return s.authorizeUses(q)
 }
 
 // authorizeCall decides about a request for a tool or a prompt.
 func (s *Server) authorizeCall(q *question, to *target) error {
-	op := to.operation(q.req.Name)
-	op.Arguments = q.req.Arguments
-	d := s.access.decide(q.ctx, q.caller, &op)
-	return s.settleAccess(q, d, s.methods.get(q.req.Method).route)
+	q.operation = to.operation(q.req.Name)
+	q.operation.Arguments = q.req.Arguments
+	q.decision = s.access.decide(q.ctx, &q.caller, &q.operation)
+	return s.settleAccess(q, &q.decision, s.methods.get(q.req.Method).route)
 }
 
 // authorizeMethod decides about a request for a method of the program.
 func (s *Server) authorizeMethod(q *question) error {
-	d := s.access.decide(q.ctx, q.caller, &auth.Operation{Method: q.req.Method})
-	return s.settleAccess(q, d, s.methods.other)
+	q.operation.Method = q.req.Method
+	q.decision = s.access.decide(q.ctx, &q.caller, &q.operation)
+	return s.settleAccess(q, &q.decision, s.methods.other)
 }
 
 // authorizeRead decides about a request to read a URI. The first resource or template serves it that
@@ -75,24 +79,24 @@ func (s *Server) authorizeRead(q *question) error {
 	if !q.req.HasName {
 		return nil
 	}
-	to, d := s.visible(q.ctx, q.caller, q.req.Name)
+	to, d := s.visible(q.ctx, &q.caller, q.req.Name)
 	if to == nil && d == nil {
 		return nil // nothing has this URI
 	}
 	if to != nil && to.route != q.req.Route {
 		q.req.Reroute(to.route)
 	}
-	return s.settleAccess(q, *d, s.methods.get(q.req.Method).route)
+	return s.settleAccess(q, d, s.methods.get(q.req.Method).route)
 }
 
 // settleAccess notes a decision and applies it. unknown is the route of requests for what does not
 // exist.
-func (s *Server) settleAccess(q *question, d auth.Decision, unknown *session.Route) error {
+func (s *Server) settleAccess(q *question, d *auth.Decision, unknown *session.Route) error {
 	s.access.note(q.ctx, q.req, d)
 	switch {
-	case needsScopes(&d):
-		return s.access.challenge(q.caller.principal, &d)
-	case denies(&d):
+	case needsScopes(d):
+		return s.access.challenge(q.caller.principal, d)
+	case denies(d):
 		q.req.Hide(unknown)
 	}
 	return nil
@@ -112,7 +116,7 @@ func (s *Server) authorizeUses(q *question) error {
 			return nil // the handler says what is wrong
 		}
 		if to := s.referenced(params.Ref); to != nil {
-			decided = append(decided, s.decideListed(q.ctx, q.caller, to))
+			decided = append(decided, s.decideListed(q.ctx, &q.caller, to))
 		}
 	case mcp.MethodResourcesSubscribe:
 		decided = s.decideURIs(q, q.req.Name)
@@ -125,7 +129,7 @@ func (s *Server) authorizeUses(q *question) error {
 		return nil
 	}
 	d := strictest(decided)
-	s.access.note(q.ctx, q.req, d)
+	s.access.note(q.ctx, q.req, &d)
 	if needsScopes(&d) {
 		return s.access.challenge(q.caller.principal, &d)
 	}
@@ -135,7 +139,7 @@ func (s *Server) authorizeUses(q *question) error {
 // decideURIs decides about the use of URIs that exist.
 func (s *Server) decideURIs(q *question, uris ...string) (decided []auth.Decision) {
 	for _, uri := range uris {
-		if _, d := s.visible(q.ctx, q.caller, uri); d != nil {
+		if _, d := s.visible(q.ctx, &q.caller, uri); d != nil {
 			decided = append(decided, *d)
 		}
 	}
@@ -197,5 +201,6 @@ func (s *Server) shows(ctx context.Context, c *caller, to *target) bool {
 // callerOf describes the caller of a request that is served.
 func (s *Server) callerOf(req *middleware.Request) *caller {
 	in := era.CoreOf(req)
-	return s.access.callerOf(in.Inbound, in.Session())
+	c := s.access.callerOf(in.Inbound, in.Session())
+	return &c
 }

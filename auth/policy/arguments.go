@@ -19,12 +19,11 @@ import (
 // may be an integer, because exact arithmetic takes longer than the text is long.
 const maxExactDigits = 64
 
-// decodeArguments decodes those members of a JSON object that are wanted, and all if wanted is nil.
+// decodeArguments decodes those members of a JSON object that are wanted into values, and all if wanted is nil.
 // wanted has their names as values too. d decodes them. Integers become CEL's int or uint, never rounded.
-func decodeArguments(text []byte, wanted map[string]string, d decoder) (map[string]any, error) {
-	values := map[string]any{}
+func decodeArguments(values map[string]any, text []byte, wanted map[string]string, d decoder) error {
 	if len(text) == 0 {
-		return values, nil
+		return nil
 	}
 	var failed error
 	whole := wire.Members(text, func(name, value jsontext.Value) bool {
@@ -34,13 +33,10 @@ func decodeArguments(text []byte, wanted map[string]string, d decoder) (map[stri
 		}
 		return failed == nil
 	})
-	switch {
-	case failed != nil:
-		return nil, failed
-	case !whole:
-		return nil, notAnObject(text)
+	if failed == nil && !whole {
+		failed = notAnObject(text)
 	}
-	return values, nil
+	return failed
 }
 
 // notAnObject returns the error for arguments that are no valid JSON object.

@@ -58,9 +58,9 @@ func (s *ruleset) decide(principal *auth.Principal, op *auth.Operation, steps *[
 		principal = nobody
 	}
 	v := variablesPool.Get().(*variables)
-	*v = variables{principal: principal, op: op, set: s, steps: steps}
+	v.principal, v.op, v.set, v.steps = principal, op, s, steps
 	d, counted := v.decide()
-	*v = variables{}
+	v.reset(d.Err)
 	variablesPool.Put(v)
 	d.DryRun = d.DryRun || s.dryRun && d.Effect != auth.Allow
 	return d, counted

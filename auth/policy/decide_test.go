@@ -119,6 +119,25 @@ rules:
 	require.Equal(t, policy.RuleStats{Name: "amount", Line: 4, Decided: 10, Failed: 10}, stats.Rules[0])
 }
 
+// A decision knows nothing of the arguments of the one before, also if that has failed.
+func TestDecisionsShareNoArguments(t *testing.T) {
+	p := parse(t, `
+default: deny
+rules:
+  - {name: failed, effect: deny, names: [broken], when: arguments.a > 1}
+  - {name: first, effect: allow, when: has(arguments.a)}
+`)
+	for _, c := range []struct {
+		tool, arguments string
+		want            auth.Effect
+	}{
+		{"pay", `{"a": 1}`, auth.Allow}, {"pay", `{"b": 1}`, auth.Deny}, {"pay", ``, auth.Deny}, {"broken", `{"a": "x"}`, auth.Deny},
+		{"pay", `{}`, auth.Deny}, {"broken", `{"a": 1, `, auth.Deny}, {"pay", `{"b": 2}`, auth.Deny}, {"pay", `{"a": 3}`, auth.Allow},
+	} {
+		require.Equal(t, c.want, p.Decide(t.Context(), nil, call(c.tool, c.arguments)).Effect, c.arguments)
+	}
+}
+
 // Integers are compared exactly, also those that a float64 would round.
 func TestIntegersAreExact(t *testing.T) {
 	p := parse(t, `

@@ -55,6 +55,21 @@ type variables struct {
 	steps     *[]Step // nil, or the rules that were asked
 
 	arguments any // nil, or the result of decoded
+	// room is an empty map for the arguments, or nil. It is used again for the next decision.
+	room map[string]any
+}
+
+// maxRoom bounds the members that a map had which is used again.
+const maxRoom = 16
+
+// reset forgets everything but an empty map for the next arguments. An error may have what the map had.
+func (v *variables) reset(err error) {
+	room := v.room
+	if err != nil || v.steps != nil || len(room) > maxRoom {
+		room = nil
+	}
+	clear(room)
+	*v = variables{room: room}
 }
 
 // nobody stands for a caller without a principal.
@@ -112,9 +127,11 @@ func (v *variables) ResolveName(name string) (any, bool) {
 // It is a map or an error of CEL.
 func (v *variables) decoded() any {
 	if v.arguments == nil {
-		values, err := decodeArguments(v.op.Arguments, v.set.wanted, decoder{v.set.maxValues, v.set.maxDepth})
-		v.arguments = values
-		if err != nil {
+		if v.room == nil {
+			v.room = map[string]any{}
+		}
+		v.arguments = v.room
+		if err := decodeArguments(v.room, v.op.Arguments, v.set.wanted, decoder{v.set.maxValues, v.set.maxDepth}); err != nil {
 			v.arguments = types.WrapErr(err)
 		}
 	}
