@@ -3,12 +3,14 @@
 package auditfile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/DeRuina/timberjack"
 
@@ -29,6 +31,9 @@ type Config struct {
 	MaxFiles, MaxDays int
 	// Compress compresses older files with gzip.
 	Compress bool
+	// SyncEvery is how long records may be in the memory of the system only (default 1 s): a machine that
+	// loses its power loses them. Negative synchronizes the file when it is closed and not before.
+	SyncEvery time.Duration
 }
 
 // A File is an [audit.Sink] that writes to a file. Its methods are safe for concurrent use.
@@ -36,16 +41,22 @@ type File struct {
 	name, path string
 	logger     rotator
 
-	mu   sync.Mutex // guards the rest
-	torn bool       // the last write has ended within a line
-	text []byte     // memory for what is written
-	ends []int      // of the lines in text
+	every time.Duration // see [Config.SyncEvery]
+
+	mu     sync.Mutex // guards the rest
+	torn   bool       // the last write has ended within a line
+	text   []byte     // memory for what is written
+	ends   []int      // of the lines in text
+	timer  *time.Timer
+	armed  bool  // the timer runs: there are records that are not synchronized
+	failed error // of the last synchronization; the next write returns it
+	closed bool
 }
 
 // A rotator is what a File needs of the library.
 type rotator interface {
 	io.WriteCloser
-	Sync() error
+	Sync() error // does nothing without a file
 	Rotate() error
 }
 
@@ -78,7 +89,7 @@ func New(c Config) (*File, error) {
 	if _, err := logger.Write(nil); err != nil {
 		return nil, errors.Join(fmt.Errorf("auditfile: %w", err), logger.Close())
 	}
-	return &File{name: c.Name, path: c.Path, logger: logger}, nil
+	return &File{name: c.Name, path: c.Path, logger: logger, every: cmp.Or(c.SyncEvery, time.Second)}, nil
 }
 
 // mode is the mode of the files. Only their owner may read what callers have done.
@@ -110,10 +121,15 @@ func (f *File) Name() string { return f.name }
 // is 1 MiB at least.
 const maxWrite = 512 << 10
 
-// Write implements [audit.Sink].
+// Write implements [audit.Sink]. It returns the error of an earlier synchronization, so that the log
+// tells of it, and writes nothing then.
 func (f *File) Write(_ context.Context, entries []audit.Entry) (written int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err, f.failed = f.failed, nil; err != nil {
+		return 0, fmt.Errorf("earlier records may not be on the disk: %w", err)
+	}
+	defer f.syncSoon()
 	for err == nil && written < len(entries) {
 		var n int
 		n, err = f.write(entries[written:])
@@ -146,11 +162,40 @@ func (f *File) write(entries []audit.Entry) (written int, err error) {
 	return written, err
 }
 
+// syncSoon has the file synchronized after a while. The caller must hold f.mu.
+func (f *File) syncSoon() {
+	if f.armed || f.every < 0 {
+		return
+	}
+	f.armed = true
+	if f.timer == nil {
+		f.timer = time.AfterFunc(f.every, f.sync)
+	} else {
+		f.timer.Reset(f.every)
+	}
+}
+
+// sync synchronizes the file. Writes wait meanwhile, as they would for a disk that is slow.
+func (f *File) sync() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.armed = false
+	if !f.closed {
+		f.failed = f.logger.Sync()
+	}
+}
+
 // Rotate renames the file and begins a new one, for a program that gets a signal. If something else
 // has moved the file away, it begins a new one.
 func (f *File) Rotate() error { return f.logger.Rotate() }
 
 // Close implements [audit.Sink]. It waits until older files are compressed and deleted.
 func (f *File) Close() error {
+	f.mu.Lock()
+	f.closed = true
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+	f.mu.Unlock()
 	return errors.Join(f.logger.Sync(), f.logger.Close())
 }
