@@ -7,6 +7,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 	"github.com/vitrine-mcp/vitrine/server/internal/notify"
 	"github.com/vitrine-mcp/vitrine/store"
 )
@@ -105,6 +106,7 @@ func (s *Server) mayUseTask(ctx context.Context, req *middleware.Request, tool s
 		return nil
 	}
 	d := s.decideTool(ctx, s.callerOf(req), tool)
+	s.access.note(ctx, era.CoreOf(req), &d)
 	switch {
 	case d.Passes():
 		return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/audit"
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/server"
 )
@@ -155,7 +156,10 @@ func TestTasksOfHiddenTools(t *testing.T) {
 // A task whose tool needs scopes that the caller has lost is challenged.
 func TestTasksNeedTheScopesOfTheirTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := newTaskServer(t, server.WithAuthenticator(byScopes{}), server.WithPolicy(auth.PolicyFunc(
+		sink := &trail{}
+		log, err := audit.New(audit.Config{Sinks: []audit.Sink{sink}})
+		require.NoError(t, err)
+		srv := newTaskServer(t, server.WithAudit(log), server.WithAuthenticator(byScopes{}), server.WithPolicy(auth.PolicyFunc(
 			func(_ context.Context, p *auth.Principal, op *auth.Operation) auth.Decision {
 				if p.HasScope("do") {
 					return auth.Decision{Effect: auth.Allow}
@@ -171,6 +175,21 @@ func TestTasksNeedTheScopesOfTheirTool(t *testing.T) {
 		}
 		require.Contains(t, rich.ask(withCaps(1, "tasks/get", withTasks, `"taskId":"`+id+`"`)), `"status":"working"`)
 		j.finish("")
+		counted := map[string]uint64{}
+		for _, d := range srv.Core().Snapshot().Counters.Decisions {
+			counted[d.Effect] += d.Count
+		}
+		require.Equal(t, map[string]uint64{"allow": 2, "need_scopes": 2}, counted)
+		synctest.Wait()
+		require.NoError(t, log.Close(t.Context()))
+		refused := 0
+		for _, line := range sink.take() {
+			if line["decision"] == "need_scopes" {
+				require.Equal(t, []any{"scope", "refused"}, []any{line["stage"], line["outcome"]})
+				refused++
+			}
+		}
+		require.Equal(t, 2, refused)
 	})
 }
 

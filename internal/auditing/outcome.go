@@ -132,6 +132,8 @@ func concludeError(r *session.Request, err *mcp.Error, cancel *mcp.CancelError, 
 	switch {
 	case isRefusal && refusal.Reason == rates.Reason:
 		refuse(rec, audit.StageRate, refusal.By, refusal.Reason)
+	case isRefusal && rec.Decision == audit.DecisionNeedScopes && !rec.DryRun: // of a task, whose tool the handler has found
+		rec.Stage, rec.Outcome = audit.StageScope, audit.OutcomeRefused
 	case isRefusal:
 		refuse(rec, audit.StageMiddleware, refusal.By, refusal.Reason)
 	case cancel != nil && cancel.Cause == mcp.CauseDeadline:
