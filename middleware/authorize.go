@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/auth"
@@ -152,7 +153,11 @@ func itemOperation(req *Request, kind string) ([]auth.Operation, *mcp.Error) {
 	var params struct {
 		Arguments jsontext.Value `json:"arguments"`
 	}
-	_ = req.decode(&params) // params that are not an object have no arguments, and the server refuses them
+	if req.Params != nil {
+		// Params that are not an object have no arguments, and the server refuses them. Arguments that
+		// decoders may read differently go to the policies as they are. Those that look at them deny.
+		_ = json.Unmarshal(req.Params, &params, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	}
 	op := auth.Operation{Method: req.Method, Kind: kind, Name: cmp.Or(req.Route.Target, req.Target), Arguments: params.Arguments}
 	return []auth.Operation{op}, mcp.NewError(mcp.CodeInvalidParams, "there is no %s %q", kind, shortened(req.Target))
 }

@@ -38,8 +38,9 @@ func (a *Adapter) SealSessions(key []byte) error { return a.core.SealSessions(ke
 // Authorize adds policies, which decide what callers may do: those of package auth/policy, or one of the
 // program that demands scopes ([auth.NeedScopes]). Call it before the server serves.
 //
-// What they deny is in no list, and a request for it is answered as the SDK answers one for what does
-// not exist. A caller that needs scopes is challenged over [Adapter.HTTP] by the status 403, or 401
+// What they deny is in no list, and a call of a tool, a get of a prompt or a read of a resource that they
+// deny is answered as the SDK answers one for what does not exist. Completions and subscriptions get an
+// error of the adapter. A caller that needs scopes is challenged over [Adapter.HTTP] by the status 403, or 401
 // without a principal; over other transports, in a batch, and if the body is larger than 1 MiB, it gets
 // a JSON-RPC error. As with [middleware.Authorize], resources have neither a name nor a template.
 //

@@ -70,6 +70,14 @@ func TestLargeRequestsAreAskedAbout(t *testing.T) {
 	})
 }
 
+// A policy and a handler cannot be shown different arguments.
+func TestAmbiguousArgumentsAreRefused(t *testing.T) {
+	adapttest.Eras(t, func(t *testing.T, version string) {
+		_, site := protect(t, version)
+		site.RefusesAmbiguous()
+	})
+}
+
 // What is denied does not exist.
 func TestDeniedItemsAreUnknown(t *testing.T) {
 	adapttest.Eras(t, func(t *testing.T, version string) {

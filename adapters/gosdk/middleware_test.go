@@ -341,7 +341,10 @@ func TestPolicyDecidesAboutWhatIsCalled(t *testing.T) {
 	}
 	ask(1, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"tester","version":"1"}}`)
 	require.NoError(t, client.Write(t.Context(), &jsonrpc.Request{Method: "notifications/initialized"}))
-	for i, params := range []string{`{"name":"panic"}`, `{"name":"add","name":"panic"}`, `{"name":"add","Name":"x","name":"panic"}`} {
+	for i, params := range []string{
+		`{"name":"panic"}`, `{"name":"add","name":"panic"}`, `{"name":"add","Name":"x","name":"panic"}`,
+		`{"name":"panic","arguments":{"z":1,"z":2}}`, `{"name":"panic","arguments":{"z":"\ud800"}}`,
+	} {
 		require.Contains(t, ask(float64(i+2), "tools/call", params), `there is no tool \"panic\"`, params)
 	}
 }

@@ -39,12 +39,12 @@ func (a *Adapter) serve(ctx context.Context, next sdk.MethodHandler, method stri
 	params, agreed := adapt.ReadParams(method, m.params)
 	if !agreed { // middlewares decide about what the SDK has read
 		m.params = reencoded(req)
-		params, _ = adapt.ReadParams(method, m.params)
+		params, agreed = adapt.ReadDecoded(method, m.params)
 	}
 	request := a.request(ctx, next, method, req, session, m, params)
 	modern := request.Peer.Era == mcp.Modern
 	call := a.core.NewCall(ctx, m.exchange, adapt.Cancels{Bare: mcp.CauseClientCancel, Disconnect: modern})
-	call.Stranger = a.core.Authenticates() && !m.authenticated
+	call.Stranger, call.Ambiguous = a.core.Authenticates() && !m.authenticated, !agreed
 	call.Begin(request, params, m.scope, m.bytes)
 	var out telemetry.Outcome
 	defer func() { call.End(out) }()

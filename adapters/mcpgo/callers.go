@@ -117,6 +117,7 @@ func (r *request) isTask() bool {
 func (a *Adapter) admit(ctx context.Context, _ any, message any) error {
 	x, c := adapt.ExchangeOf(ctx), connectionOf(ctx)
 	if a.core.Authenticates() && !x.Authenticated() && c == nil {
+		a.core.RefuseStranger(peerOf(ctx, adapt.Params{}))
 		return errors.New("authentication is required")
 	}
 	data, ok := message.(json.RawMessage)

@@ -73,6 +73,14 @@ func TestLargeRequestsAreAskedAbout(t *testing.T) {
 	})
 }
 
+// A policy and a handler cannot be shown different arguments.
+func TestAmbiguousArgumentsAreRefused(t *testing.T) {
+	adapttest.Eras(t, func(t *testing.T, version string) {
+		_, site := protect(t, version)
+		site.RefusesAmbiguous()
+	})
+}
+
 // What is denied is in no list. Tools and prompts are answered as unknown ones.
 func TestDeniedItemsAreUnknown(t *testing.T) {
 	adapttest.Eras(t, func(t *testing.T, version string) {
@@ -163,6 +171,7 @@ func TestUnknownWaysAreRefused(t *testing.T) {
 	site := &adapttest.Site{Rig: w.Rig, URL: web.URL, Version: legacy, Client: http.DefaultClient}
 	require.Contains(t, site.Ask("", "mcp-session-00000000-0000-4000-8000-000000000000", "tools/list", "").Body, "authentication is required")
 	http.DefaultClient.CloseIdleConnections()
+	require.Equal(t, 1.0, w.Metric("vitrine_refusals_total", adapttest.Labels{"reason": "unauthenticated", "by": "authenticator"}))
 }
 
 // A strict audit refuses a call for whose record there is no place.

@@ -264,6 +264,9 @@ func TestPolicyDecidesAboutWhatIsCalled(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","Name":"broken"}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","name":"broken"}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"},"Params":{"name":"broken"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"broken","arguments":{"z":1,"z":2}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"broken","arguments":{"z":"\ud800"}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"broken","arguments":{"z":"` + "\xff" + `"}}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"broken"}}`,
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(message))

@@ -163,7 +163,8 @@ func (r *request) begin(ctx context.Context, id, message any) {
 	if !ok {
 		raw = reencoded(id, message)
 	}
-	params, _ := adapt.ReadParams(r.method, raw.Params) // both kinds of params can be read
+	params, agreed := adapt.ReadDecoded(r.method, raw.Params)
+	r.call.Ambiguous = !agreed
 	name, label := r.adapter.nameOf(ctx, r.method, params.Target)
 	req := &middleware.Request{
 		Route: middleware.NewRoute(r.method, name, label), ID: raw.ID, Method: r.method, Target: params.Target,

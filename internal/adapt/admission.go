@@ -99,7 +99,7 @@ func isEmpty(list mcp.Result) bool {
 }
 
 // errAmbiguous is the error for a message about which policies cannot be asked.
-var errAmbiguous = errors.New("the message has two members of one name, or a name with other letters than the protocol has")
+var errAmbiguous = errors.New("the message has two members of one name, text that is not valid, or a name with other letters than the protocol has")
 
 // AdmitMessage returns the error of a request that policies do not let pass, with a text for the caller, and
 // records the request. It asks nothing about the covered methods, whose handlers call [Call.Admit].
@@ -112,6 +112,7 @@ func (a *Adapter) AdmitMessage(ctx context.Context, data []byte, covered []strin
 		if stdjson.Unmarshal(data, &known) == nil && slices.Contains(append(covered, lists...), known.Method) {
 			return nil // the SDK decodes it before the policies are asked
 		}
+		a.guard.refusedAmbiguous(sender(Params{}))
 		return errAmbiguous
 	}
 	if json.Unmarshal(data, &m) != nil || slices.Contains(covered, m.Method) || slices.Contains(lists, m.Method) {
@@ -141,6 +142,10 @@ func (c *Call) Admit() error {
 	switch {
 	case !c.adapter.Authorizes() || slices.Contains(lists, c.Request.Method):
 		return nil
+	case c.admission == nil && c.Ambiguous:
+		if c.admission = c.adapter.ask(c, c.Request); c.admission.err == nil {
+			c.admission = &admission{err: mcp.NewError(mcp.CodeInvalidParams, "%s", errAmbiguous)}
+		}
 	case c.admission == nil:
 		c.admission = c.exchange.admissionOf(c.Request.Method)
 	}

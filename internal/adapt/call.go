@@ -31,6 +31,9 @@ type Call struct {
 	// Stranger says that the request came around the authenticator: over a handler or a transport that
 	// the adapter does not wrap. It is then refused.
 	Stranger bool
+	// Ambiguous says that the handler may read other arguments than a policy. The request is refused if
+	// there are policies.
+	Ambiguous bool
 
 	adapter    *Adapter
 	sdk        context.Context

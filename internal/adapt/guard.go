@@ -118,23 +118,55 @@ func (g *guard) authenticate(ctx context.Context, caller *auth.Caller) (p *auth.
 
 // refusedCaller counts, logs and records that a caller was refused.
 func (g *guard) refusedCaller(caller *auth.Caller, refused *mcp.Refusal) {
+	reason := logline.Printable(refused.Reason, maxReason)
 	g.mu.Lock()
-	increment(g.counts.Refused, refused.Reason, refused.By)
+	increment(g.counts.Refused, reason, byOf(refused))
 	if caller.Transport == "http" {
 		g.counts.HTTPRefused[mcp.RefuseAuthentication]++
 	}
 	g.mu.Unlock()
-	reason := logline.Printable(refused.Reason, maxReason)
 	if ok, silenced := g.lines.Allow("caller.refused", reason, time.Now()); ok {
 		slog.Info("caller.refused", "transport", caller.Transport, "remote", caller.RemoteAddr, "refusal", reason,
-			"by", refused.By, "error", refused.Err, "silenced", silenced)
+			"by", byOf(refused), "error", refused.Err, "silenced", silenced)
 	}
 	g.log.AddRefusal(audit.Record{
 		Time: time.Now(), Transport: caller.Transport, Address: caller.RemoteAddr,
 		Decision: audit.DecisionRefused, Stage: audit.StageToken, Outcome: audit.OutcomeRefused,
-		Reason: reason, Rule: refused.By, ErrorCode: refused.Code(),
+		Reason: reason, Rule: byOf(refused), ErrorCode: refused.Code(),
 	})
 }
+
+// byOf returns what refused a caller: one of a few names, since a program may make up any.
+func byOf(refused *mcp.Refusal) string { return logline.Printable(refused.By, maxReason) }
+
+// RefuseStranger counts, logs and records a request that came around the authenticator.
+func (a *Adapter) RefuseStranger(peer middleware.Peer) {
+	a.guard.refusedCaller(&auth.Caller{Transport: peer.Transport, RemoteAddr: peer.Addr},
+		&mcp.Refusal{Status: http.StatusUnauthorized, Reason: "unauthenticated", By: byAuthenticator})
+}
+
+// refusedAmbiguous counts and records a message that decoders may read differently.
+func (g *guard) refusedAmbiguous(peer middleware.Peer, p *auth.Principal) {
+	g.mu.Lock()
+	increment(g.counts.Refused, reasonAmbiguous, byPolicy)
+	g.mu.Unlock()
+	rec := audit.Record{
+		Time: time.Now(), Principal: p, Transport: peer.Transport, Address: peer.Addr,
+		Decision: audit.DecisionRefused, Stage: audit.StageSchema, Outcome: audit.OutcomeRefused, Reason: reasonAmbiguous,
+		ErrorCode: mcp.CodeInvalidRequest,
+	}
+	if p == nil {
+		g.log.AddRefusal(rec)
+	} else {
+		g.log.Add(rec)
+	}
+}
+
+// A message that is ambiguous is refused because policies cannot decide about it.
+const (
+	reasonAmbiguous = "ambiguous"
+	byPolicy        = "policy"
+)
 
 // foreignSession counts, logs and records that a caller has used a session of another principal.
 func (g *guard) foreignSession(p *auth.Principal, req *http.Request) {
@@ -174,7 +206,19 @@ func (g *guard) countDecision(d *auth.Decision) {
 	increment(g.counts.Decisions, logline.Printable(d.Rule, maxReason), session.EffectOf(d))
 }
 
+// maxPairs bounds how many pairs of labels are told apart, because a program may make up a label for each
+// request.
+const maxPairs = 64
+
+// increment counts the pair of a and b. If there are too many pairs, it counts "_OTHER" and b.
 func increment(counts map[string]map[string]uint64, a, b string) {
+	pairs := 0
+	for _, of := range counts {
+		pairs += len(of)
+	}
+	if counts[a][b] == 0 && pairs >= maxPairs {
+		a = "_OTHER"
+	}
 	if counts[a] == nil {
 		counts[a] = map[string]uint64{}
 	}

@@ -20,7 +20,19 @@ type Params struct {
 
 // ReadParams reads params. It ignores members with a wrong type. It returns false if another decoder may
 // read something else: the params are not valid, or have two members of one name.
-func ReadParams(method string, raw jsontext.Value) (Params, bool) {
+func ReadParams(method string, raw jsontext.Value) (Params, bool) { return readParams(method, raw) }
+
+// ReadDecoded reads params that an SDK has decoded and that were encoded again. Their names are those that
+// the SDK uses. It returns false if the arguments of a tool call, which SDKs keep as they came, have two
+// members of one name or are not valid: the handler may read other arguments than a policy.
+func ReadDecoded(method string, raw jsontext.Value) (p Params, agreed bool) {
+	if p, agreed = ReadParams(method, raw); !agreed {
+		p, _ = readParams(method, raw, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	}
+	return p, agreed
+}
+
+func readParams(method string, raw jsontext.Value, options ...json.Options) (Params, bool) {
 	var p struct {
 		Name      jsontext.Value            `json:"name"`
 		URI       jsontext.Value            `json:"uri"`
@@ -31,7 +43,7 @@ func ReadParams(method string, raw jsontext.Value) (Params, bool) {
 	if len(raw) == 0 {
 		return Params{}, true
 	}
-	if json.Unmarshal(raw, &p) != nil {
+	if json.Unmarshal(raw, &p, options...) != nil {
 		return Params{}, false
 	}
 	read := Params{Version: mcp.Version(text(p.Meta[mcp.MetaProtocolVersion]))}

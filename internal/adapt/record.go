@@ -99,6 +99,8 @@ func (c *Call) conclude(rec *audit.Record, out telemetry.Outcome) {
 	var cancelled *mcp.CancelError
 	errors.As(c.cancelledBy(), &cancelled)
 	switch {
+	case c.admission != nil && c.admission.err != nil: // without a decision: it is ambiguous
+		turnedDown(rec, audit.StageSchema, "", reasonAmbiguous)
 	case c.turnedAway.Load():
 		turnedDown(rec, audit.StageDrain, "", string(mcp.RejectShuttingDown))
 	case refused && refusal.By == byAudit && refusal.Reason == byAudit:

@@ -322,6 +322,26 @@ func (s *Site) Hides(alike bool) {
 	}
 }
 
+// RefusesAmbiguous requires that a call is refused whose arguments decoders may read differently: a policy
+// may have seen others than the handler. A denied tool is still answered as an unknown one.
+func (s *Site) RefusesAmbiguous() {
+	s.t.Helper()
+	token := s.Token(map[string]any{"scope": "demo:write"})
+	session := s.Open(token)
+	for _, arguments := range []string{`{"z":1,"z":2}`, `{"z":{"a":1,"a":2}}`, `{"z":"\ud800"}`, `{"z":"` + "\xff" + `"}`} {
+		call := func(tool string) Answer {
+			return s.Ask(token, session, "tools/call", fmt.Sprintf(`"name":%q,"arguments":%s`, tool, arguments))
+		}
+		require.Contains(s.t, call("add").Body, "two members of one name", arguments)
+		require.Contains(s.t, call("fail").Body, "fail", arguments)
+		require.NotContains(s.t, call("fail").Body, "two members of one name", arguments)
+	}
+	rec := s.Record("tools/call", "add")
+	require.Equal(s.t, []any{audit.OutcomeRefused, audit.StageSchema, "ambiguous"}, []any{rec.Outcome, rec.Stage, rec.Reason})
+	rec = s.Record("tools/call", "fail")
+	require.Equal(s.t, []any{audit.OutcomeRefused, audit.StagePolicy, "not for you"}, []any{rec.Outcome, rec.Stage, rec.Reason})
+}
+
 // AsksLater requires that policies are asked about requests that are too large to be read ahead.
 func (s *Site) AsksLater() {
 	s.t.Helper()
