@@ -9,7 +9,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 	"github.com/vitrine-mcp/vitrine/server/internal/notify"
-	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // announce sends the change of a list to its subscribers. If there are policies, only those are told
@@ -99,19 +98,25 @@ func (s *Server) decideTool(ctx context.Context, c *caller, name string) auth.De
 	return s.access.decide(ctx, c, &auth.Operation{Method: mcp.MethodToolsCall, Kind: auth.KindTool, Name: name, Listed: true})
 }
 
-// mayUseTask returns the error for a task of a tool that the caller may not see, or whose scopes it does
-// not have, or nil. The task belongs to the caller.
-func (s *Server) mayUseTask(ctx context.Context, req *middleware.Request, tool string) error {
-	if !s.access.asked.Load() {
-		return nil
+// mayUseTasks tells for each tool whether its tasks exist for the caller, to whom they belong. The error
+// challenges the caller for the scopes of all that do.
+func (s *Server) mayUseTasks(ctx context.Context, req *middleware.Request, tools []string) (exist []bool, err error) {
+	exist = make([]bool, len(tools))
+	decided := make([]auth.Decision, len(tools))
+	caller, asked := s.callerOf(req), s.access.asked.Load()
+	for i, tool := range tools {
+		if asked {
+			decided[i] = s.decideTool(ctx, caller, tool)
+		}
+		exist[i] = !asked || decided[i].Passes()
 	}
-	d := s.decideTool(ctx, s.callerOf(req), tool)
+	if !asked || len(tools) == 0 {
+		return exist, nil
+	}
+	d := strictest(decided)
 	s.access.note(ctx, era.CoreOf(req), &d)
-	switch {
-	case d.Passes():
-		return nil
-	case needsScopes(&d):
-		return s.access.challenge(req.Principal, &d)
+	if needsScopes(&d) {
+		return nil, s.access.challenge(req.Principal, &d)
 	}
-	return store.ErrNoTask
+	return exist, nil
 }

@@ -193,6 +193,33 @@ func TestTasksNeedTheScopesOfTheirTool(t *testing.T) {
 	})
 }
 
+// A subscription to tasks of several tools is challenged for the scopes of all of them at once.
+func TestSubscriptionToTasksNeedsAllScopes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newTaskServer(t, server.WithAuthenticator(byScopes{}), server.WithPolicy(auth.PolicyFunc(
+			func(_ context.Context, p *auth.Principal, op *auth.Operation) auth.Decision {
+				if op.Kind != auth.KindTool || p.HasScope(op.Name) {
+					return auth.Decision{Effect: auth.Allow}
+				}
+				return auth.Decision{Effect: auth.NeedScopes, Scopes: []string{op.Name}}
+			})))
+		rich, poor := dialContext(t, as("one two"), srv), dialContext(t, as("one"), srv)
+		var ids []string
+		for _, tool := range []string{"one", "two"} {
+			jobs := addJob(srv, tool, false, server.TaskOptions{})
+			ids = append(ids, taskID(t, rich.ask(withCaps(1, "tools/call", withTasks, call(tool, `{}`)))))
+			defer (<-jobs).finish("")
+		}
+		listen := withCaps(2, "subscriptions/listen", withTasks, `"notifications":{"taskIds":["`+strings.Join(ids, `","`)+`"]}`)
+		require.Contains(t, poor.ask(listen), `"message":"this needs the scopes two"`)
+		none := dialContext(t, as(""), srv)
+		require.Contains(t, none.ask(listen), `"message":"this needs the scopes one two"`)
+		answer := rich.ask(listen)
+		require.Contains(t, answer, ids[0])
+		require.Contains(t, answer, ids[1])
+	})
+}
+
 // taskID returns the id of the task in an answer.
 func taskID(t *testing.T, answer string) string {
 	t.Helper()

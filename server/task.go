@@ -14,7 +14,7 @@ func (s *Server) addTasks(t Tasks) (err error) {
 	s.tasks, err = task.New(task.Config{
 		Store: t.Store, PollInterval: t.PollInterval,
 		Core: s.core, Logger: s.logger, Hub: s.hub, Encoder: s.encoder, Teller: s.routes.teller,
-		May: s.mayUseTask, Tool: func(name string) any { return taskTool(name) },
+		May: s.mayUseTasks, Tool: func(name string) any { return taskTool(name) },
 	})
 	if err == nil {
 		_, err = s.extensions.put(mcp.ExtensionTasks, nil)

@@ -40,9 +40,9 @@ type Config struct {
 	Hub     *notify.Hub
 	Encoder *era.Encoder
 	Teller  *era.Teller
-	// May returns the error for tasks of a tool that the caller may not use; it may be
-	// [store.ErrNoTask]. Tool returns the item of notifications about such tasks.
-	May  func(ctx context.Context, req *middleware.Request, tool string) error
+	// May tells for each of some tools whether their tasks exist for the caller. The error challenges the
+	// caller for the scopes of all that do. Tool returns the item of notifications about such tasks.
+	May  func(ctx context.Context, req *middleware.Request, tools []string) (exist []bool, err error)
 	Tool func(name string) any
 }
 
@@ -54,7 +54,7 @@ type Service struct {
 	records
 	hub  *notify.Hub
 	poll time.Duration
-	may  func(ctx context.Context, req *middleware.Request, tool string) error
+	may  func(ctx context.Context, req *middleware.Request, tools []string) (exist []bool, err error)
 	tool func(name string) any
 
 	mu      sync.Mutex       // guards running
@@ -139,13 +139,23 @@ func (s *Service) GiveUp(ctx context.Context) {
 // visible returns the record of a task that belongs to the caller and whose tool the caller may see, or
 // [store.ErrNoTask].
 func (s *Service) visible(ctx context.Context, req *middleware.Request, id string) (*store.TaskRecord, error) {
+	rec, err := s.owned(ctx, req, id)
+	if err != nil {
+		return rec, err
+	}
+	exist, err := s.may(ctx, req, []string{rec.Tool})
+	if err == nil && !exist[0] {
+		err = store.ErrNoTask
+	}
+	return rec, err
+}
+
+// owned returns the record of a task that belongs to the caller, or [store.ErrNoTask].
+func (s *Service) owned(ctx context.Context, req *middleware.Request, id string) (*store.TaskRecord, error) {
 	rec, err := s.load(ctx, id)
 	if err == nil && rec.Principal != req.Principal.Key() {
 		s.core.Foreign(ctx, session.ForeignTask, era.CoreOf(req).Conn, "task", taskName(id), "owner", auth.KeyText(rec.Principal))
 		err = store.ErrNoTask
-	}
-	if err == nil {
-		err = s.may(ctx, req, rec.Tool)
 	}
 	return rec, err
 }
@@ -334,13 +344,24 @@ func (s *Service) Revisions(ctx context.Context, req *middleware.Request, ids []
 	if err := era.RequireExtension(req, mcp.ExtensionTasks); err != nil {
 		return nil, err
 	}
-	known = map[string]int64{}
+	var records []*store.TaskRecord
+	var tools []string
 	for _, id := range ids {
-		switch rec, err := s.visible(ctx, req, id); {
+		switch rec, err := s.owned(ctx, req, id); {
 		case err == nil:
-			known[id] = rec.Revision
+			records, tools = append(records, rec), append(tools, rec.Tool)
 		case !errors.Is(err, store.ErrNoTask):
 			return nil, s.fault(ctx, err)
+		}
+	}
+	exist, err := s.may(ctx, req, tools)
+	if err != nil {
+		return nil, s.fault(ctx, err)
+	}
+	known = map[string]int64{}
+	for i, rec := range records {
+		if exist[i] {
+			known[rec.TaskID] = rec.Revision
 		}
 	}
 	return known, nil
