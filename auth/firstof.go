@@ -16,7 +16,8 @@ var ErrNotRecognized = errors.New("auth: there are no credentials that this auth
 // the last.
 //
 // The Authenticator is a [Challenger] if one of them is. Its challenges are those of the first. It is a
-// [Reporter], which adds up what those of them have counted that are one.
+// [Reporter], which adds up what those of them have counted that are one. It has a method Unwrap that
+// returns them.
 func FirstOf(authenticators ...Authenticator) Authenticator {
 	all := firstOf(authenticators)
 	for _, a := range authenticators {
@@ -28,6 +29,10 @@ func FirstOf(authenticators ...Authenticator) Authenticator {
 }
 
 type firstOf []Authenticator
+
+// Unwrap returns the authenticators, so that what one of them has beyond an [Authenticator], such as the
+// metadata of a resource server, can be found.
+func (all firstOf) Unwrap() []Authenticator { return all }
 
 func (all firstOf) Authenticate(ctx context.Context, caller *Caller) (p *Principal, err error) {
 	for _, a := range all {

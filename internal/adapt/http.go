@@ -55,15 +55,24 @@ func isPreflight(req *http.Request) bool {
 
 // servesMetadata serves the metadata of the resource, if the authenticator has some and it is asked for.
 func (a *Adapter) servesMetadata(w http.ResponseWriter, req *http.Request) bool {
-	resource, ok := a.guard.authenticator.(interface {
+	return servesMetadata(a.guard.authenticator, w, req)
+}
+
+func servesMetadata(by auth.Authenticator, w http.ResponseWriter, req *http.Request) bool {
+	switch by := by.(type) {
+	case interface {
 		MetadataPaths() []string
 		Handler() http.Handler
-	})
-	if !ok || !slices.Contains(resource.MetadataPaths(), req.URL.EscapedPath()) {
-		return false
+	}:
+		if !slices.Contains(by.MetadataPaths(), req.URL.EscapedPath()) {
+			return false
+		}
+		by.Handler().ServeHTTP(w, req)
+		return true
+	case interface{ Unwrap() []auth.Authenticator }: // auth.FirstOf
+		return slices.ContainsFunc(by.Unwrap(), func(one auth.Authenticator) bool { return servesMetadata(one, w, req) })
 	}
-	resource.Handler().ServeHTTP(w, req)
-	return true
+	return false
 }
 
 // letIn finds out who calls. It returns nil if it has answered the request. The request then has no

@@ -46,5 +46,5 @@ func misspelt(name string) bool {
 		slices.ContainsFunc(members, func(m string) bool { return strings.EqualFold(m, name) })
 }
 
-// free reports whether a member has names of its own choice in it, which decoders do not change.
+// free reports whether a member has names of its own choice in it. SDKs keep them as they came.
 func free(name string) bool { return name == "arguments" || name == "_meta" }
