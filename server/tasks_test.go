@@ -403,6 +403,7 @@ func TestCallersWithoutPrincipalDoNotShareTheirTasks(t *testing.T) {
 			task, err := connectTasks(t, srv).StartTask(t.Context(), "work", nil)
 			require.NoError(t, err)
 			tasks = append(tasks, task)
+			synctest.Wait() // the handlers are called in this order
 		}
 		for i, task := range tasks {
 			(<-jobs).finish("done")
