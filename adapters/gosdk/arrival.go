@@ -18,7 +18,7 @@ type arrival struct {
 	transport string // "" if it is not known
 	scope     any    // the session or the connection in which the id is unique, or nil
 	exchange  *adapt.Exchange
-	// authenticated says that the authenticator has let the caller in, who has the principal.
+	// authenticated says that the authenticator has let the caller in. Its principal may be nil.
 	authenticated bool
 	principal     *auth.Principal
 }

@@ -29,7 +29,7 @@ func TestLoneCallerLeavesTheReserveOfBytes(t *testing.T) {
 
 // What is refused cannot be taken, and nobody is told to give something back for it.
 func TestRefusedBytesCannotBeTaken(t *testing.T) {
-	for name, shed := range map[string]func(*Caller, int64){"nobody can be told": nil, "others are told": func(*Caller, int64) {}} {
+	for name, shed := range map[string]func(*Caller, int64){"without shedding": nil, "with shedding": func(*Caller, int64) {}} {
 		t.Run(name, func(t *testing.T) {
 			callers, told := NewTable(), false
 			if shed != nil {
