@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/DeRuina/timberjack"
@@ -180,8 +181,12 @@ func (f *File) sync() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.armed = false
-	if !f.closed {
-		f.failed = f.logger.Sync()
+	if f.closed {
+		return
+	}
+	// Some file systems cannot synchronize, and say so by one of these.
+	if err := f.logger.Sync(); !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
+		f.failed = err
 	}
 }
 

@@ -136,7 +136,7 @@ func (g *guard) refusedCaller(caller *auth.Caller, refused *mcp.Refusal) {
 	})
 }
 
-// byOf returns what refused a caller: one of a few names, since a program may make up any.
+// byOf returns the name of what refused a caller, fit for a label and a log: a program may make up any.
 func byOf(refused *mcp.Refusal) string { return logline.Printable(refused.By, maxReason) }
 
 // RefuseStranger counts, logs and records a request that came around the authenticator.

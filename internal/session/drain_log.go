@@ -58,11 +58,7 @@ func (info *SessionInfo) log(logger *slog.Logger) {
 	attrs := []any{"session", info.Session.LogID(), "transport", conn.Transport, "age", info.Age, "idle", info.Idle,
 		"requests", info.Requests, "streaming", info.Streaming}
 	attrs = appendText(appendText(attrs, "remote", conn.RemoteAddr), "principal", logline.Printable(conn.Principal.String(), maxClientText))
-	if info.Peer != nil {
-		attrs = appendText(attrs, "client", logline.Printable(info.Peer.Client.Name, maxClientText))
-		attrs = appendText(attrs, "client_version", logline.Printable(info.Peer.Client.Version, maxClientText))
-	}
-	logger.Warn("drain.session", attrs...)
+	logger.Warn("drain.session", info.Peer.appendClient(attrs)...)
 }
 
 // logLeft logs a request that a drain has not waited for.

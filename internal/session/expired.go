@@ -57,10 +57,7 @@ func (a *storedAnswer) logAttrs() []any {
 	attrs := []any{"method", a.series.Method, "id", a.id}
 	attrs = appendText(attrs, "target", a.series.Target)
 	attrs = append(attrs, "session", a.session.LogID())
-	if p := a.session.Peer(); p != nil {
-		attrs = appendText(attrs, "client", logline.Printable(p.Client.Name, maxClientText))
-		attrs = appendText(attrs, "client_version", logline.Printable(p.Client.Version, maxClientText))
-	}
+	attrs = a.session.Peer().appendClient(attrs)
 	attrs = appendText(attrs, "principal", a.principal)
 	return append(attrs, "stored_for", time.Since(a.storedAt))
 }

@@ -59,7 +59,7 @@ func (r *Request) LogAttrs() []any {
 	if r.session != nil {
 		attrs = append(attrs, "session", r.session.LogID())
 	}
-	name, version := ClientOf(r.Inbound, r.session)
+	name, version := r.core.ClientOf(r.Inbound, r.session)
 	attrs = appendText(appendText(attrs, "client", name), "client_version", version)
 	if r.Conn != nil && r.Conn.Principal != nil {
 		attrs = append(attrs, "principal", logline.Printable(r.Conn.Principal.String(), maxClientText))

@@ -19,6 +19,15 @@ type Peer struct {
 // peer; p may be nil.
 func (p *Peer) wantsNullID() bool { return p != nil && !p.Version.AtLeast(mcp.Version20251125) }
 
+// appendClient appends the fields by which logs name the client; p may be nil.
+func (p *Peer) appendClient(attrs []any) []any {
+	if p == nil {
+		return attrs
+	}
+	attrs = appendText(attrs, "client", logline.Printable(p.Client.Name, maxClientText))
+	return appendText(attrs, "client_version", logline.Printable(p.Client.Version, maxClientText))
+}
+
 // maxClientText bounds the bytes that are shown of a client's name, and of its version.
 const maxClientText = 64
 

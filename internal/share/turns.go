@@ -8,8 +8,8 @@ import (
 )
 
 // Turns lets only so many goroutines at once do work for callers that takes processor time. The others
-// wait. Who is next is decided as in a [Pool]: the caller that holds the fewest turns, and among
-// those the one that was served longest ago. So a caller with hundreds of busy connections has as much
+// wait. As in a [Pool], the next turn goes to the caller that holds the fewest. If several hold as few, it
+// goes to the one that was served longest ago. So a caller with hundreds of busy connections has as much
 // of the processors as a caller with one. There is no reserve, because a turn is short: a lone
 // caller may take all turns. Its methods are safe for concurrent use.
 //
