@@ -26,6 +26,9 @@ type Info struct {
 	Series *Series
 	// Method is the method as the client sent it, Target the registered tool or prompt.
 	Method, Target string
+	// Class is the name of the concurrency class that the program has put the request into. It must
+	// come from a bounded set.
+	Class string
 	// ID is the id of the request. Notifications have none.
 	ID mcp.ID
 	// URI is the URI of the resource in the request.

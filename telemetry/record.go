@@ -34,6 +34,7 @@ type record struct {
 
 	// Interned texts.
 	method, client, clientVersion, version, session, transport, principal, tenant, errorType string
+	concurrencyClass                                                                         string
 
 	requestID, remote         string
 	requestBytes, answerBytes int
@@ -71,7 +72,7 @@ func newRecord(class string, op *Operation, info *Info, out *Outcome, errorType 
 		method: short(info.Method), client: texts.of(client), clientVersion: texts.of(clientVersion),
 		version: short(string(info.Version)), session: texts.of(info.sessionName()), transport: texts.of(info.Transport),
 		principal: short(info.Principal.String()), tenant: short(info.tenant()), errorType: texts.of(errorType),
-		requestID: clip(info.ID.String(), maxText), remote: strings.Clone(info.RemoteAddr),
+		concurrencyClass: texts.of(info.Class), requestID: clip(info.ID.String(), maxText), remote: strings.Clone(info.RemoteAddr),
 		requestBytes: info.Bytes, answerBytes: out.AnswerBytes, fate: out.Fate, dropped: out.Dropped, rejected: out.Rejected,
 		toolError: out.ToolError, abandoned: op.abandoned, notes: op.notes.Load(),
 	}
@@ -108,14 +109,12 @@ func (k *record) row() report.Trace {
 		RequestID: k.requestID, Client: k.client, ClientVersion: k.clientVersion,
 		ProtocolVersion: k.version, Session: k.session, Transport: k.transport, Remote: k.remote,
 		Principal: k.principal, Tenant: k.tenant,
-		Seconds: k.took.Seconds(), Outcome: string(k.fate), ErrorType: k.errorType, ToolError: k.toolError,
+		ConcurrencyClass: k.concurrencyClass,
+		Seconds:          k.took.Seconds(), Outcome: k.outcome(), ErrorType: k.errorType, ToolError: k.toolError,
 		ErrorCode: int(k.errorCode), ErrorMessage: k.errorMessage,
 		DropReason: string(k.dropped), RejectReason: string(k.rejected), Abandoned: k.abandoned,
 		CancelCause: string(k.cause), CancelDetail: k.detail, CancelledAfterSeconds: k.cancelledAfter.Seconds(),
 		RequestBytes: k.requestBytes, AnswerBytes: k.answerBytes, Sampled: k.sampled, Phases: k.phases(),
-	}
-	if k.rejected != "" {
-		row.Outcome = outcomeRejected
 	}
 	if n := k.notes; n != nil {
 		row.Panic, row.ArgumentFaults, row.Error = n.panic, n.argumentFaults, n.failure

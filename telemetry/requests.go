@@ -98,7 +98,7 @@ func (t *Telemetry) report() *report.Requests {
 func (t *Telemetry) reportRequest(state *RequestState, info *Info, now time.Time) report.Request {
 	row := report.Request{
 		ID: logline.Printable(info.ID.String(), maxText), Method: logline.Printable(info.Method, maxName),
-		Tool: info.Target, State: state.State, AgeSeconds: state.Age.Seconds(), Abandoned: state.Abandoned,
+		Tool: info.Target, State: state.State, ConcurrencyClass: info.Class, AgeSeconds: state.Age.Seconds(), Abandoned: state.Abandoned,
 		ProtocolVersion: logline.Printable(string(info.Version), maxName), Session: info.sessionName(),
 		Transport: info.Transport, Remote: info.RemoteAddr,
 		Principal: logline.Printable(info.Principal.String(), maxName), Tenant: logline.Printable(info.tenant(), maxName),

@@ -88,7 +88,7 @@ func TestRequestsText(t *testing.T) {
 			r.tel.RequestsHandler().ServeHTTP(rec, httpReq)
 			require.Equal(t, "text/plain; charset=utf-8", rec.Header().Get("Content-Type"))
 			text := rec.Body.String()
-			require.Regexp(t, `(?m)^500ms +cancelled +tools/call +hang +7 +evil.\[2Jclient +stdio +stdio +500ms +client_cancel 200ms ago +[0-9a-f]{32}$`, text)
+			require.Regexp(t, `(?m)^500ms +cancelled +tools/call +hang +7 +evil.\[2Jclient 1 +stdio +stdio +500ms +client_cancel 200ms ago +[0-9a-f]{32}$`, text)
 			require.Contains(t, text, "cancelled: client_cancel 1\n")
 			require.Contains(t, text, "rejected: none\n")
 		}

@@ -41,6 +41,7 @@ type rig struct {
 	spans    *tracetest.SpanRecorder
 	tools    map[string]session.Handle
 	other    map[string]session.Handle // by method
+	classes  map[string]*session.Class // by tool
 	// observed counts the requests that the observer has heard the beginning of and not
 	// the end, which comes after the request has left the core's tables.
 	observed atomic.Int64
@@ -78,7 +79,7 @@ type rigConfig struct {
 
 func newRig(t *testing.T, cfg rigConfig) *rig {
 	t.Helper()
-	r := &rig{t: t, spans: tracetest.NewSpanRecorder(), tools: map[string]session.Handle{}, other: map[string]session.Handle{}}
+	r := &rig{t: t, spans: tracetest.NewSpanRecorder(), tools: map[string]session.Handle{}, other: map[string]session.Handle{}, classes: map[string]*session.Class{}}
 	if cfg.sampler == nil {
 		cfg.sampler = sdktrace.ParentBased(sdktrace.AlwaysSample())
 	}
@@ -100,7 +101,7 @@ func newRig(t *testing.T, cfg rigConfig) *rig {
 func (r *rig) Route(in *session.Inbound, _ *session.Session) *session.Route {
 	if in.Method == mcp.MethodToolsCall {
 		if h := r.tools[in.Name]; h != nil {
-			return &session.Route{Series: r.core.Series(in.Method, in.Name), Handle: h, Deadline: time.Second}
+			return &session.Route{Series: r.core.Series(in.Method, in.Name), Handle: h, Deadline: time.Second, Class: r.classes[in.Name]}
 		}
 		return (&session.Route{Series: r.core.Series(in.Method, "")}).Refuse(mcp.NewError(mcp.CodeInvalidParams, "unknown tool"))
 	}

@@ -3,9 +3,7 @@ package telemetry
 import (
 	"cmp"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/report"
@@ -16,10 +14,12 @@ import (
 // the ordinary requests there are the slowest of each method and target, and one per second of
 // each. It needs no exporter and no sampled traces.
 //
-// Without a path value "id" it answers with a list. The query may have a class, a method and a
-// limit (100, at most 1000). With an id it answers with one request and its spans. The id is that
-// of a row of the list, or a trace id, which stands for the latest request of that trace. Both
-// are JSON, or text as with [Telemetry.RequestsHandler].
+// Without a path value "id" it answers with a list. The query may have a limit (100, at most 1000)
+// and the fields class, method, tool, client, client_version, principal, tenant, session,
+// concurrency_class, outcome, cause and reason: only requests with these texts are listed, and "-"
+// stands for none. With an id it answers with one request and its spans. The id is that of a row of
+// the list, or a trace id, which stands for the latest request of that trace. Both are JSON, or text
+// as with [Telemetry.RequestsHandler].
 func (t *Telemetry) TracesHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !readOnly(w, req) {
@@ -29,12 +29,12 @@ func (t *Telemetry) TracesHandler() http.Handler {
 			t.serveTrace(w, req, id)
 			return
 		}
-		rep, err := t.traces(req.URL.Query())
-		if err != "" {
-			http.Error(w, err, http.StatusBadRequest)
+		filter, err := newTraceFilter(req.URL.Query())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		report.Write(w, req, rep)
+		report.Write(w, req, t.traces(&filter))
 	})
 }
 
@@ -48,36 +48,20 @@ func (t *Telemetry) latest() []*record {
 	return list
 }
 
-const (
-	defaultTraces = 100
-	maxTraces     = 1000
-)
-
-func (t *Telemetry) traces(query url.Values) (rep *report.Traces, fault string) {
-	class, method, limit := query.Get("class"), query.Get("method"), defaultTraces
-	if class != "" && !slices.Contains(recentClasses(), class) {
-		return nil, "there is no such class"
-	}
-	if text := query.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return nil, "limit: want a positive whole number"
-		}
-		limit = min(n, maxTraces)
-	}
-	rep = &report.Traces{At: time.Now(), Kept: map[string]int{}, Traces: []report.Trace{}}
+func (t *Telemetry) traces(filter *traceFilter) *report.Traces {
+	rep := &report.Traces{At: time.Now(), Kept: map[string]int{}, Traces: []report.Trace{}}
 	if t.Enabled() {
 		rep.Kept = t.recent.counts()
 	}
 	for _, k := range t.latest() {
-		if len(rep.Traces) == limit {
+		if len(rep.Traces) == filter.limit {
 			break
 		}
-		if (class == "" || class == k.class) && (method == "" || method == k.method) {
+		if filter.selects(k) {
 			rep.Traces = append(rep.Traces, k.row())
 		}
 	}
-	return rep, ""
+	return rep
 }
 
 func (t *Telemetry) serveTrace(w http.ResponseWriter, req *http.Request, id string) {

@@ -18,6 +18,7 @@ func (o *origin) Describe() telemetry.Info {
 	r := (*session.Request)(o)
 	info := describe(r.Inbound, r.Session())
 	info.Target, info.ArrivedAt, info.Deadline = r.Route.Series.Target, r.ArrivedAt(), r.Deadline()
+	info.Class = r.Route.Class.Label()
 	return info
 }
 

@@ -54,12 +54,14 @@ type Share struct {
 
 // Request is one request in flight.
 type Request struct {
-	Session    string  `json:"session,omitempty"` // the start of its id, or the transport
-	ID         string  `json:"id"`
-	Method     string  `json:"method"`
-	Tool       string  `json:"tool,omitempty"` // the registered tool or prompt
-	State      string  `json:"state"`          // queued, running, blocked, writing, cancelled, listening
-	AgeSeconds float64 `json:"age_seconds"`
+	Session string `json:"session,omitempty"` // the start of its id, or the transport
+	ID      string `json:"id"`
+	Method  string `json:"method"`
+	Tool    string `json:"tool,omitempty"` // the registered tool or prompt
+	State   string `json:"state"`          // queued, running, blocked, writing, cancelled, listening
+	// ConcurrencyClass is the class of the program whose slots the request needs.
+	ConcurrencyClass string  `json:"concurrency_class,omitempty"`
+	AgeSeconds       float64 `json:"age_seconds"`
 	// DeadlineSeconds is the time until the deadline. It is negative after the deadline, and
 	// absent without one.
 	DeadlineSeconds     float64 `json:"deadline_seconds,omitzero"`

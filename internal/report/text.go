@@ -53,7 +53,8 @@ func fine(s float64) string {
 func dash(s string) string { return cmp.Or(s, "-") }
 
 // who returns the principal and the client of a caller in one text.
-func who(principal, client string) string {
+func who(principal, client, version string) string {
+	client = strings.TrimSpace(client + " " + version)
 	switch {
 	case principal == "":
 		return client
@@ -70,13 +71,28 @@ func (rep *Traces) WriteText(w io.Writer) {
 		classes = append(classes, fmt.Sprintf("%s %d", class, rep.Kept[class]))
 	}
 	fmt.Fprintf(w, "%s  kept: %s\n\n", rep.At.Format(time.RFC3339), dash(strings.Join(classes, ", ")))
-	WriteTable(w, "N\tAT\tTOOK\tCLASS\tOUTCOME\tMETHOD\tTOOL\tID\tCLIENT\tWHY\tTRACE", len(rep.Traces), func(i int) []any {
+	classed := slices.ContainsFunc(rep.Traces, func(r Trace) bool { return r.ConcurrencyClass != "" })
+	WriteTable(w, "N\tAT\tTOOK\tCLASS\tOUTCOME\tMETHOD\tTOOL\tID"+classHead(classed)+"\tCLIENT\tWHY\tTRACE", len(rep.Traces), func(i int) []any {
 		r := &rep.Traces[i]
-		return []any{
-			r.ID, r.At.Format("15:04:05.000"), fine(r.Seconds), r.Class, dash(r.Outcome), r.Method, dash(r.Tool),
-			r.RequestID, dash(who(r.Principal, r.Client)), dash(r.why()), dash(r.TraceID),
-		}
+		cells := []any{r.ID, r.At.Format("15:04:05.000"), fine(r.Seconds), r.Class, dash(r.Outcome), r.Method, dash(r.Tool), r.RequestID}
+		cells = classCell(classed, cells, r.ConcurrencyClass)
+		return append(cells, dash(who(r.Principal, r.Client, r.ClientVersion)), dash(r.why()), dash(r.TraceID))
 	})
+}
+
+// classHead and classCell add the column of concurrency classes to a table, if a row has one.
+func classHead(shown bool) string {
+	if shown {
+		return "\tCONCURRENCY CLASS"
+	}
+	return ""
+}
+
+func classCell(shown bool, cells []any, class string) []any {
+	if shown {
+		cells = append(cells, dash(class))
+	}
+	return cells
 }
 
 // WriteText writes one request and its spans as text, with a bar for each.
@@ -109,7 +125,7 @@ func (d *TraceDetail) facts() []fact {
 	return slices.DeleteFunc([]fact{
 		{"why", d.why()}, {"error", d.Error}, {"decision", d.decisionText()},
 		{"principal", strings.TrimSpace(d.Principal + " " + d.Tenant)},
-		{"cancelled", d.cancelText()}, {"dropped", d.DropReason}, {"id", d.RequestID}, {"session", d.Session},
+		{"cancelled", d.cancelText()}, {"dropped", d.DropReason}, {"id", d.RequestID}, {"session", d.Session}, {"concurrency class", d.ConcurrencyClass},
 		{"client", strings.TrimSpace(d.Client + " " + d.ClientVersion)}, {"from", strings.TrimSpace(d.Transport + " " + d.Remote)},
 		{"revision", d.ProtocolVersion}, {"trace", d.TraceID},
 	}, func(f fact) bool { return f.text == "" })
@@ -221,17 +237,17 @@ func (rep *Requests) writeShares(w io.Writer) {
 
 // writeRequests writes the requests and the subscriptions.
 func (rep *Requests) writeRequests(w io.Writer) {
-	writeSection(w, "AGE\tSTATE\tMETHOD\tTOOL\tID\tCLIENT\tTRANSPORT\tSESSION\tDEADLINE IN\tCANCELLED\tTRACE", len(rep.Requests), func(i int) []any {
+	classed := slices.ContainsFunc(rep.Requests, func(r Request) bool { return r.ConcurrencyClass != "" })
+	writeSection(w, "AGE\tSTATE\tMETHOD\tTOOL\tID"+classHead(classed)+"\tCLIENT\tTRANSPORT\tSESSION\tDEADLINE IN\tCANCELLED\tTRACE", len(rep.Requests), func(i int) []any {
 		r := &rep.Requests[i]
-		return []any{
-			seconds(r.AgeSeconds), r.State, r.Method, dash(r.Tool), r.ID, dash(who(r.Principal, r.Client)), r.Transport,
-			dash(r.Session), seconds(r.DeadlineSeconds), r.cancelText(), dash(r.TraceID),
-		}
+		cells := classCell(classed, []any{seconds(r.AgeSeconds), r.State, r.Method, dash(r.Tool), r.ID}, r.ConcurrencyClass)
+		return append(cells, dash(who(r.Principal, r.Client, r.ClientVersion)), r.Transport,
+			dash(r.Session), seconds(r.DeadlineSeconds), r.cancelText(), dash(r.TraceID))
 	})
 	writeSection(w, "SUBSCRIBED FOR\tSTATE\tID\tCLIENT\tTRANSPORT\tREMOTE\tSESSION\tCANCELLED\tTRACE", len(rep.Subscriptions), func(i int) []any {
 		r := &rep.Subscriptions[i]
 		return []any{
-			seconds(r.AgeSeconds), r.State, r.ID, dash(who(r.Principal, r.Client)), r.Transport,
+			seconds(r.AgeSeconds), r.State, r.ID, dash(who(r.Principal, r.Client, r.ClientVersion)), r.Transport,
 			dash(r.Remote), dash(r.Session), r.cancelText(), dash(r.TraceID),
 		}
 	})
@@ -253,7 +269,7 @@ func (rep *Requests) writeRest(w io.Writer) {
 	writeSection(w, "SESSION\tTRANSPORT\tCLIENT\tREVISION\tREMOTE\tAGE\tIDLE\tREQUESTS", len(rep.Sessions), func(i int) []any {
 		s := &rep.Sessions[i]
 		return []any{
-			s.Session, s.Transport, dash(who(s.Principal, s.Client)), dash(s.ProtocolVersion),
+			s.Session, s.Transport, dash(who(s.Principal, s.Client, s.ClientVersion)), dash(s.ProtocolVersion),
 			dash(s.Remote), seconds(s.AgeSeconds), seconds(s.IdleSeconds), s.Requests,
 		}
 	})

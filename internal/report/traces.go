@@ -7,6 +7,8 @@ import "time"
 type Trace struct {
 	ID    string `json:"id"`    // a number, unique in this process
 	Class string `json:"class"` // of recent traces
+	// ConcurrencyClass is the class of the program whose slots the request needed.
+	ConcurrencyClass string `json:"concurrency_class,omitempty"`
 	// At is when it arrived. Seconds is the time from then to its outcome.
 	At      time.Time `json:"at"`
 	Seconds float64   `json:"seconds"`

@@ -20,6 +20,14 @@ func NewClass(name string, limit int) *Class {
 	return &Class{Name: name, pool: share.NewPool(limit)}
 }
 
+// Label returns the name of the class, or "" for nil.
+func (c *Class) Label() string {
+	if c == nil {
+		return ""
+	}
+	return c.Name
+}
+
 // Cap bounds how many of the handlers run at once for one caller; 0 is no bound. It must be called
 // before the first request for the class.
 func (c *Class) Cap(perCaller int) { c.pool.Cap(perCaller) }
