@@ -204,6 +204,13 @@ func catalogue() []row {
 		gauge(MetricPendingOutbound, "vitrine.outbound.pending", "{request}",
 			"Requests to clients that are not answered yet.").
 			from(func(s *Snapshot, r reading) { r.add(uint64(len(s.Outbound))) }),
+		gauge(MetricOldestOutboundAge, "vitrine.oldest_outbound.age", "s",
+			"Age of the oldest request to a client that is not answered yet.", closed("method", string(keyMethod), askMethods())).
+			from(func(s *Snapshot, r reading) {
+				for i := range s.Outbound {
+					r.with(s.Outbound[i].Method).max(s.Outbound[i].Age.Seconds())
+				}
+			}),
 		gauge(MetricSessionsActive, "vitrine.sessions.active", "{session}",
 			"Open sessions and connections.", transport()).from(readSessions),
 		gauge(MetricResponsesWaiting, "vitrine.responses.waiting", "{response}",

@@ -32,8 +32,13 @@ func (t *Telemetry) Ask(ctx context.Context, info Info) (meta map[string]string,
 	carrier := propagation.MapCarrier{}
 	t.propagator.Inject(ctx, carrier)
 	method, wire := info.Method, info.wire()
+	key := questionKey{method: method}
+	key.client, key.version = info.client(t.clients)
 	return carrier, func(id mcp.ID, err error) {
 		errorType, code := askError(err)
+		if !id.IsZero() {
+			t.questions.ended(key, err, errorType)
+		}
 		n := wire.network
 		observe(t.metrics.histogram(MetricClientDuration, method, errorType, code, wire.label, n.transport, n.protocol, n.version),
 			t.now().Sub(begin).Seconds(), span.SpanContext())

@@ -80,6 +80,7 @@ const (
 	MetricEventStoreFailures   = "vitrine_event_store_failures_total"
 	MetricLimitReached         = "vitrine_limit_reached_total"
 	MetricPendingOutbound      = "vitrine_pending_outbound"
+	MetricOldestOutboundAge    = "vitrine_oldest_outbound_age_seconds"
 	MetricSessionsActive       = "vitrine_sessions_active"
 	MetricSessionsClosed       = "vitrine_sessions_closed_total"
 	MetricSubscriptionsActive  = "vitrine_subscriptions_active"

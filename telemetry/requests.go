@@ -73,7 +73,7 @@ func (t *Telemetry) report() *report.Requests {
 			rep.TaskStatus[string(status)] += n
 		}
 		for i := range snap.Outbound {
-			rep.Outbound = append(rep.Outbound, reportOutbound(&snap.Outbound[i]))
+			rep.Outbound = append(rep.Outbound, t.reportOutbound(&snap.Outbound[i]))
 		}
 		for i := range snap.Sessions {
 			info := snap.Sessions[i].Origin.Describe()
@@ -87,6 +87,7 @@ func (t *Telemetry) report() *report.Requests {
 		addTotals(&rep.Totals, &snap.Counters)
 	}
 	rep.Callers, rep.CallersLeftOut = by.top()
+	rep.Questions = t.questions.report(rep.Outbound)
 	sortRows(rep.Requests, func(a, b *report.Request) bool { return a.AgeSeconds > b.AgeSeconds })
 	sortRows(rep.Subscriptions, func(a, b *report.Request) bool { return a.AgeSeconds > b.AgeSeconds })
 	sortRows(rep.Tasks, func(a, b *report.Task) bool { return a.AgeSeconds > b.AgeSeconds })
@@ -122,10 +123,14 @@ func reportShare(s *ShareState) report.Share {
 	}
 }
 
-func reportOutbound(state *OutboundState) report.Outbound {
+func (t *Telemetry) reportOutbound(state *OutboundState) report.Outbound {
 	row := report.Outbound{
 		Session: state.Session, ID: state.ID.String(), Method: state.Method, AgeSeconds: state.Age.Seconds(),
 		TraceID: state.Operation.TraceID(),
+	}
+	if state.Client != nil {
+		info := state.Client.Describe()
+		row.Client, row.ClientVersion = info.client(t.clients)
 	}
 	if state.For != nil {
 		info := state.For.Describe()

@@ -144,7 +144,7 @@ func TestOutbound(t *testing.T) {
 		require.Equal(t, report.Outbound{Session: "stdio", ID: "1", Method: "roots/list", RequestID: "7", Tool: "ask"}, row)
 		var text strings.Builder
 		rep.WriteText(&text)
-		require.Regexp(t, `(?m)^0s +roots/list +1 +stdio +7 +ask +[0-9a-f]{32}$`, text.String())
+		require.Regexp(t, `(?m)^0s +roots/list +1 +- +stdio +7 +ask +[0-9a-f]{32}$`, text.String())
 		families := gather(t, r.tel.Registry())
 		require.EqualValues(t, 1, value(families, MetricPendingOutbound))
 		require.EqualValues(t, 1, value(families, MetricRequestsInFlight, "state", "blocked"))

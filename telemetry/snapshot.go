@@ -108,6 +108,7 @@ type TaskState struct {
 // An OutboundState is a request to a client that is not answered yet.
 type OutboundState struct {
 	Session   string // its name on pages
+	Client    Origin // describes the session, in an [Info] without a request
 	ID        mcp.ID
 	Method    string
 	Age       time.Duration

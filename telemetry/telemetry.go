@@ -32,16 +32,17 @@ type Telemetry struct {
 	unregister func() // removes the buffer of spans from the provider; nil if it was not added
 
 	// Of operations.
-	tracer   trace.Tracer
-	sampling *sampling                    // nil: the tracer decides
-	spanKey  any                          // the key of the span in a context
-	copies   bool                         // the provider is the SDK's, whose spans copy attributes
-	clients  *clientNames                 // nil: disabled
-	tenants  *tenants                     // nil: metrics have no such label
-	watch    atomic.Pointer[handlerWatch] // nil: no watcher
-	wire     atomic.Pointer[wireLabels]   // the latest ones
-	tracked  *tracker
-	series   growingMap[seriesKey, *Series]
+	tracer    trace.Tracer
+	sampling  *sampling                    // nil: the tracer decides
+	spanKey   any                          // the key of the span in a context
+	copies    bool                         // the provider is the SDK's, whose spans copy attributes
+	clients   *clientNames                 // nil: disabled
+	tenants   *tenants                     // nil: metrics have no such label
+	watch     atomic.Pointer[handlerWatch] // nil: no watcher
+	wire      atomic.Pointer[wireLabels]   // the latest ones
+	tracked   *tracker
+	questions questions
+	series    growingMap[seriesKey, *Series]
 
 	// logs is the handler that exports log records; nil before their export.
 	logs atomic.Pointer[slog.Handler]

@@ -35,6 +35,8 @@ func (b board) sessions() sheet {
 			{"Questions to clients, and tasks", []panel{
 				graph("Questions open", "Requests to legacy clients (sampling, elicitation, roots, ping) that are not answered yet.", "none", never(),
 					query(b.now("instance", telemetry.MetricPendingOutbound), "{{instance}}")),
+				graph("Oldest question open", "Age of the oldest request to a client that is not answered yet, by method. /debug/requests has questions by client and version.", "s", rising(60, 600),
+					query("max by (method) ("+b.with(telemetry.MetricOldestOutboundAge)+")", "{{method}}")),
 				graph("Time to answer, p95", "How long clients took to answer, by method.", "s", rising(10, 60),
 					traced(b.clientQuantile(asks), "{{mcp_method_name}}")),
 				graph("Questions without an answer", "By error_type: the client's code, the cause of a cancellation, timeout, peer_gone or request_done.", "ops", above(1),

@@ -43,7 +43,9 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 	}
 	for i := range snap.Outbound {
 		info := &snap.Outbound[i]
-		row := telemetry.OutboundState{Session: info.Session.LogID(), ID: info.ID, Method: info.Method, Age: info.Age}
+		row := telemetry.OutboundState{
+			Session: info.Session.LogID(), Client: (*peerOrigin)(info.Session), ID: info.ID, Method: info.Method, Age: info.Age,
+		}
 		if info.Request != nil {
 			row.For, row.Operation = (*origin)(info.Request), operation(info.Request)
 		}
@@ -64,6 +66,15 @@ type sessionOrigin session.SessionInfo
 
 // Describe implements [telemetry.Origin].
 func (o *sessionOrigin) Describe() telemetry.Info { return describeSession(o.Session, o.Peer) }
+
+// peerOrigin is the session of a request to a client.
+type peerOrigin session.Session
+
+// Describe implements [telemetry.Origin].
+func (o *peerOrigin) Describe() telemetry.Info {
+	s := (*session.Session)(o)
+	return describeSession(s, s.Peer())
+}
 
 func requests(infos []session.RequestInfo) []telemetry.RequestState {
 	rows := make([]telemetry.RequestState, len(infos))

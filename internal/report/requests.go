@@ -24,8 +24,10 @@ type Requests struct {
 	// there is a server with tasks.
 	Tasks      []Task         `json:"tasks"` // oldest first
 	TaskStatus map[string]int `json:"task_status,omitempty"`
-	// Outbound are our requests to clients that are not answered yet.
+	// Outbound are our requests to clients that are not answered yet. Questions has the sums of all,
+	// by method, client and version.
 	Outbound   []Outbound  `json:"outbound"` // oldest first
+	Questions  []Question  `json:"questions"`
 	Sessions   []Session   `json:"sessions"` // oldest first
 	RateLimits []RateLimit `json:"rate_limits,omitempty"`
 	Totals     Totals      `json:"totals"` // since the start
@@ -82,13 +84,15 @@ type Request struct {
 
 // Outbound is one request to a legacy client that is not answered yet.
 type Outbound struct {
-	Session    string  `json:"session"`
-	ID         string  `json:"id"`
-	Method     string  `json:"method"`
-	RequestID  string  `json:"request_id,omitempty"` // the request that caused it
-	Tool       string  `json:"tool,omitempty"`       // of that request
-	TraceID    string  `json:"trace_id,omitempty"`   // of that request
-	AgeSeconds float64 `json:"age_seconds"`
+	Session       string  `json:"session"`
+	ID            string  `json:"id"`
+	Method        string  `json:"method"`
+	Client        string  `json:"client,omitempty"`
+	ClientVersion string  `json:"client_version,omitempty"`
+	RequestID     string  `json:"request_id,omitempty"` // the request that caused it
+	Tool          string  `json:"tool,omitempty"`       // of that request
+	TraceID       string  `json:"trace_id,omitempty"`   // of that request
+	AgeSeconds    float64 `json:"age_seconds"`
 }
 
 // Session is one open session or connection.

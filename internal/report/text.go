@@ -262,10 +262,12 @@ func (rep *Requests) writeRest(w io.Writer) {
 			cancelText(t.CancelCause, t.CancelledForSeconds, t.Abandoned), dash(t.TraceID),
 		}
 	})
-	writeSection(w, "AGE\tASKED OF CLIENT\tID\tSESSION\tFOR REQUEST\tTOOL\tTRACE", len(rep.Outbound), func(i int) []any {
+	writeSection(w, "AGE\tASKED OF CLIENT\tID\tCLIENT\tSESSION\tFOR REQUEST\tTOOL\tTRACE", len(rep.Outbound), func(i int) []any {
 		o := &rep.Outbound[i]
-		return []any{seconds(o.AgeSeconds), o.Method, o.ID, o.Session, dash(o.RequestID), dash(o.Tool), dash(o.TraceID)}
+		client := strings.TrimSpace(o.Client + " " + o.ClientVersion)
+		return []any{seconds(o.AgeSeconds), o.Method, o.ID, dash(client), o.Session, dash(o.RequestID), dash(o.Tool), dash(o.TraceID)}
 	})
+	rep.writeQuestions(w)
 	writeSection(w, "SESSION\tTRANSPORT\tCLIENT\tREVISION\tREMOTE\tAGE\tIDLE\tREQUESTS", len(rep.Sessions), func(i int) []any {
 		s := &rep.Sessions[i]
 		return []any{

@@ -1,0 +1,119 @@
+package telemetry
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/vitrine-mcp/vitrine/internal/report"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// maxQuestionRows bounds the clients of [questions]. Over it the row that was used least recently
+// gives its counts to the row of its method with the client "_OTHER".
+const maxQuestionRows = 256
+
+// questions counts the requests to clients by method, client and version. It is safe for concurrent
+// use. The zero value is empty.
+type questions struct {
+	mu    sync.Mutex // guards the rest
+	rows  map[questionKey]*questionCounts
+	other map[string]*questionCounts // by method
+	used  uint64                     // grows with each use
+}
+
+// A questionKey has the method of a request to a client, and what the client says of itself.
+type questionKey struct{ method, client, version string }
+
+type questionCounts struct {
+	used       uint64 // the value of questions.used at the last use
+	answered   uint64
+	unanswered map[string]uint64 // by error.type
+}
+
+func newQuestionCounts() *questionCounts { return &questionCounts{unanswered: map[string]uint64{}} }
+
+// ended counts the end of the wait for a response. An error of the client is a response.
+func (q *questions) ended(key questionKey, err error, errorType string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.used++
+	row := q.rows[key]
+	if row == nil {
+		row = newQuestionCounts()
+		if q.rows == nil {
+			q.rows, q.other = map[questionKey]*questionCounts{}, map[string]*questionCounts{}
+		}
+		if len(q.rows) >= maxQuestionRows {
+			q.evict()
+		}
+		q.rows[key] = row
+	}
+	row.used = q.used
+	if refused := (*mcp.ClientError)(nil); err == nil || errors.As(err, &refused) {
+		row.answered++
+	} else {
+		row.unanswered[errorType]++
+	}
+}
+
+// evict removes the row that was used least recently. The caller must hold q.mu.
+func (q *questions) evict() {
+	var oldest questionKey
+	first := q.used
+	for key, row := range q.rows {
+		if row.used < first {
+			oldest, first = key, row.used
+		}
+	}
+	row, sum := q.rows[oldest], q.other[oldest.method]
+	if sum == nil {
+		sum = newQuestionCounts()
+		q.other[oldest.method] = sum
+	}
+	sum.answered += row.answered
+	addCounts(sum.unanswered, row.unanswered)
+	delete(q.rows, oldest)
+}
+
+// report returns the rows of the page. open are the requests that wait for their response.
+func (q *questions) report(open []report.Outbound) []report.Question {
+	rows := map[questionKey]*report.Question{}
+	of := func(key questionKey) *report.Question {
+		row := rows[key]
+		if row == nil {
+			row = &report.Question{Method: key.method, Client: key.client, ClientVersion: key.version, Unanswered: map[string]uint64{}}
+			rows[key] = row
+		}
+		return row
+	}
+	add := func(key questionKey, counts *questionCounts) {
+		row := of(key)
+		row.Answered += counts.answered
+		row.Asked += counts.answered
+		for why, n := range counts.unanswered {
+			row.Unanswered[why] += n
+			row.Asked += n
+		}
+	}
+	q.mu.Lock()
+	for key, counts := range q.rows {
+		add(key, counts)
+	}
+	for method, counts := range q.other {
+		add(questionKey{method: method, client: other}, counts)
+	}
+	q.mu.Unlock()
+	for i := range open {
+		o := &open[i]
+		row := of(questionKey{o.Method, o.Client, o.ClientVersion})
+		row.Asked++
+		row.Open++
+		row.OldestAgeSeconds = max(row.OldestAgeSeconds, o.AgeSeconds)
+	}
+	list := make([]report.Question, 0, len(rows))
+	for _, row := range rows {
+		list = append(list, *row)
+	}
+	sortRows(list, func(a, b *report.Question) bool { return a.Before(b) })
+	return list
+}

@@ -1,0 +1,93 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/report"
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// TestQuestionsByVersion checks that the page tells a version that answers from one that does not,
+// and that the age of the oldest question is a metric.
+func TestQuestionsByVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigConfig{})
+		connect := func(version string, answers bool) *session.Session {
+			out := &askSink{}
+			s := r.core.Connect(pipeConn, out)
+			s.Initialize(&session.Peer{Version: mcp.LatestLegacyVersion, Client: mcp.Implementation{Name: "desk", Version: version}})
+			s.Initialized()
+			if answers {
+				out.respond = func() { s.Receive(answer(wire.Envelope{Result: jsontext.Value(`{"roots":[]}`)})) }
+			}
+			return s
+		}
+		ask := func(s *session.Session) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			_, _ = s.Ask(ctx, mcp.MethodRootsList, nil)
+		}
+		good, bad := connect("4.2.9", true), connect("4.3.0", false)
+		ask(good)
+		ask(bad)
+		go ask(bad)
+		time.Sleep(time.Second)
+
+		rep := r.tel.report()
+		require.Equal(t, []report.Question{
+			{Method: "roots/list", Client: "desk", ClientVersion: "4.3.0", Open: 1, OldestAgeSeconds: 1, Asked: 2, Unanswered: map[string]uint64{"timeout": 1}},
+			{Method: "roots/list", Client: "desk", ClientVersion: "4.2.9", Asked: 1, Answered: 1, Unanswered: map[string]uint64{}},
+		}, rep.Questions)
+		require.Equal(t, "4.3.0", rep.Outbound[0].ClientVersion)
+		var text strings.Builder
+		rep.WriteText(&text)
+		require.Regexp(t, `(?m)^desk +4\.3\.0 +roots/list +1 +1s +2 +0 +1 +timeout 1$`, text.String())
+		require.Regexp(t, `(?m)^desk +4\.2\.9 +roots/list +0 +0s +1 +1 +0 +none$`, text.String())
+		families := gather(t, r.tel.Registry())
+		require.EqualValues(t, 1, value(families, MetricOldestOutboundAge, "method", "roots/list"))
+		require.EqualValues(t, 0, value(families, MetricOldestOutboundAge, "method", "elicitation/create"))
+		for _, s := range []*session.Session{good, bad} {
+			s.Close(mcp.CauseTransportClose)
+			<-s.Done()
+		}
+		r.rest()
+	})
+}
+
+// TestQuestionsAreBounded checks that any number of names takes few rows, that no count is lost, and
+// that a client that is used often keeps its row.
+func TestQuestionsAreBounded(t *testing.T) {
+	var q questions
+	end := func(client string, err error) {
+		q.ended(questionKey{mcp.MethodPing, client, "1"}, err, "timeout")
+	}
+	const clients = 3 * maxQuestionRows
+	for i := range clients {
+		end("regular", nil)
+		end(fmt.Sprint("made up ", i), errors.New("none"))
+	}
+	rows := q.report(nil)
+	require.Len(t, rows, maxQuestionRows+1)
+	var asked, unanswered uint64
+	for i := range rows {
+		asked += rows[i].Asked
+		unanswered += rows[i].Unanswered["timeout"]
+		if rows[i].Client == "regular" {
+			require.EqualValues(t, clients, rows[i].Answered)
+		}
+	}
+	require.EqualValues(t, 2*clients, asked)
+	require.EqualValues(t, clients, unanswered)
+	require.Equal(t, other, rows[0].Client, "it has the most")
+}
