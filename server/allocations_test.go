@@ -19,8 +19,8 @@ import (
 )
 
 // plainServer has a tool that asks nobody anything.
-func plainServer() *Server {
-	s := New("plain", "1", WithTelemetry(telemetry.Disabled()), WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+func plainServer(opts ...Option) *Server {
+	s := New("plain", "1", append(opts, WithTelemetry(telemetry.Disabled()), WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))...)
 	AddTool(s, Tool{Name: "echo"}, func(_ context.Context, _ *Call, in struct {
 		Text string `json:"text"`
 	}) (string, error) {

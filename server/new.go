@@ -10,7 +10,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
-	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/ask"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 	"github.com/vitrine-mcp/vitrine/server/internal/notify"
@@ -104,7 +103,7 @@ func (s *Server) addRegistries() {
 // addServices makes the parts that handlers and subscribers use.
 func (s *Server) addServices(cfg *config) (err error) {
 	s.routes = router{
-		core: s.core, chain: middleware.Chain(cfg.middleware...), class: cfg.class, access: &s.access,
+		core: s.core, chain: cfg.middleware, class: cfg.class, access: &s.access,
 		teller: &era.Teller{Logger: s.logger},
 	}
 	s.routes.teller.Details.Store(cfg.errorDetails)

@@ -60,7 +60,7 @@ func TryAddNotification[P any](s *Server, name, extension string, h Notification
 
 // wrapNotice wraps the handler of a notification in the server's chain.
 func (s *Server) wrapNotice(name string, h func(context.Context, *Notice)) func(context.Context, *Notice) {
-	wrapped := s.routes.chain(func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+	wrapped := middleware.Chain(s.routes.chain...)(func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 		n, ok := req.Origin.(*Notice)
 		if !ok {
 			return nil, errors.New("server: a middleware has passed on a notification without the Origin of the one that it was given")

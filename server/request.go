@@ -17,6 +17,7 @@ import (
 type request struct {
 	middleware.Request
 	core     *session.Request
+	stages   *session.Stages // nil if the route has no middlewares
 	labelled labelledContext
 	call     Call
 	called   atomic.Bool // call is in use; a middleware that calls the handler twice gets a new one, as all do in the plain version
@@ -29,14 +30,30 @@ func (r *request) ContainedPanic(where string, value any, stack []byte) {
 
 // newRequest returns the middlewares' view of a request of the session core.
 func newRequest(r *session.Request, route middleware.Route) *request {
-	in := r.Inbound
-	req := &request{core: r, Request: middleware.Request{
+	return (&request{}).of(r, route)
+}
+
+// newTimedRequest is newRequest for a route with middlewares, of which stages are the names.
+func newTimedRequest(r *session.Request, route middleware.Route, stages []string) *request {
+	req := &struct {
+		request
+		times session.Stages
+	}{}
+	req.times.Begin(r, stages)
+	req.stages = &req.times
+	return req.of(r, route)
+}
+
+// of describes a request of the session core. It returns its receiver.
+func (r *request) of(core *session.Request, route middleware.Route) *request {
+	in := core.Inbound
+	r.core, r.Request = core, middleware.Request{
 		Route: route, ID: in.ID, Method: in.Method, Target: in.Name, Params: in.Params, Header: http.Header(in.Header),
-		ArrivedAt: r.ArrivedAt(), Principal: in.Conn.Principal,
-	}}
-	req.Origin = req
-	era.DescribePeer(&req.Peer, in, r.Session())
-	return req
+		ArrivedAt: core.ArrivedAt(), Principal: in.Conn.Principal,
+	}
+	r.Origin = r
+	era.DescribePeer(&r.Peer, in, core.Session())
+	return r
 }
 
 // Core implements [era.Origin].

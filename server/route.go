@@ -62,8 +62,8 @@ func (how serving) checkItem(kind, name string, hasHandler bool) error {
 // A router makes routes of handlers.
 type router struct {
 	core   *session.Core
-	chain  middleware.Middleware
-	class  *Class // of the items that name none, or nil
+	chain  []middleware.Middleware // the server's
+	class  *Class                  // of the items that name none, or nil
 	access *access
 	asker  *ask.Asker
 	teller *era.Teller
@@ -83,7 +83,7 @@ func (r *router) serve(h callHandler) middleware.Handler {
 
 // route wraps a handler in the middlewares of its registration, and these in the server's chain.
 func (r *router) route(mr middleware.Route, h middleware.Handler, how serving) *session.Route {
-	h = r.chain(middleware.Chain(how.middlewares...)(h))
+	h, stages := timed(slices.Concat(r.chain, how.middlewares), h)
 	labels, teller := newProfileLabels(mr), r.teller
 	route := &session.Route{Series: r.core.Series(mr.Method, mr.Target), Deadline: how.deadline, Registration: &registration{Route: mr}}
 	if how.class != nil {
@@ -91,7 +91,12 @@ func (r *router) route(mr middleware.Route, h middleware.Handler, how serving) *
 		r.core.UseClass(route.Class)
 	}
 	route.Handle = func(ctx context.Context, r *session.Request) (mcp.Result, error) {
-		req := newRequest(r, mr)
+		var req *request
+		if stages == nil {
+			req = newRequest(r, mr)
+		} else {
+			req = newTimedRequest(r, mr, stages)
+		}
 		result, err := labels.handle(ctx, req, h)
 		return teller.Answer(ctx, r, result, err)
 	}

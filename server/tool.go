@@ -164,7 +164,7 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 		if err != nil {
 			return nil, err
 		}
-		return out.result(ctx, call.dialog.Core, result)
+		return out.timed(ctx, call.dialog.Core, result)
 	}
 	if t.Task != 0 {
 		if t.Task == TaskRequired && s.tasks == nil {
@@ -251,6 +251,17 @@ func outputFor[Out any](s *Server, t Tool) (output[Out], error) {
 	}
 	o.schema, o.check = sch, t.OutputSchema != nil || !sch.ProvenByType()
 	return o, nil
+}
+
+// timed is result. It measures how long the output takes if it must be encoded.
+func (o output[Out]) timed(ctx context.Context, r *session.Request, value Out) (mcp.Result, error) {
+	if o.schema == nil {
+		return o.result(ctx, r, value)
+	}
+	begin := time.Now()
+	result, err := o.result(ctx, r, value)
+	r.Encoded(time.Since(begin))
+	return result, err
 }
 
 // result returns the result. A value that breaks the tool's own schema is a fault of the server.

@@ -40,6 +40,7 @@ const (
 	keyPolicyRule      attribute.Key = "vitrine.policy.rule"      // which rule has decided whether the caller may do this
 	keyPolicyEffect    attribute.Key = "vitrine.policy.effect"    // what it has decided: `allow`, `deny`, `need_scopes`; with `dry_run_` before it if that was not enforced
 	keyQueueWait       attribute.Key = "vitrine.queue.wait"       // seconds that the request waited for a slot
+	keyPhase           attribute.Key = "vitrine.phase"            // with `.handler`, `.decode`, `.encode` or `.middleware.` and a name behind it: seconds in that part of a request whose route has middlewares, without the parts inside
 	keyClientName      attribute.Key = "vitrine.client.name"      // what the client calls itself, cut to 64 bytes; untrusted
 	keyTaskID          attribute.Key = "vitrine.task.id"          // the first characters of the id of a task
 	keyTaskStatus      attribute.Key = "vitrine.task.status"      // how a task ended

@@ -113,7 +113,7 @@ func (op *Operation) end(out *Outcome) {
 	attrs := attributesToSet()
 	*attrs = out.attributes(*attrs, errorType)
 	if out.Started != 0 {
-		*attrs = append(*attrs, keyQueueWait.Float64(out.Started.Seconds()))
+		*attrs = appendStages(append(*attrs, keyQueueWait.Float64(out.Started.Seconds())), op.stages(out))
 	}
 	if op.series.key.method == mcp.MethodInitialize { // the revision and the client were unknown at the start
 		info := op.info()

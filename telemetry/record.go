@@ -24,12 +24,12 @@ type record struct {
 
 	traceID trace.TraceID
 	spanID  trace.SpanID
-	sampled bool
 
 	arrived time.Time // without a monotonic reading
 	// The times below are counted from the arrival; 0 is never. See [Outcome].
 	started, returned, took, cancelledAfter time.Duration
 	blocked                                 time.Duration
+	stages                                  []stage       // nil if only the handler was there
 	whole                                   time.Duration // until the request was kept
 
 	// Interned texts.
@@ -48,6 +48,9 @@ type record struct {
 	errorMessage         string
 	failed               bool // the answer is an error
 	toolError, abandoned bool
+	sampled              bool   // the trace is
+	inSession            bool   // the session has an id
+	late                 bool   // the session and the client were unknown at the beginning
 	notes                *notes // nil: none
 
 	// Of the span, if it is recorded; see addSpan.
@@ -55,8 +58,6 @@ type record struct {
 	network, protocol, protocolVersion string // interned
 	user                               string // interned
 	uri                                string
-	inSession                          bool // the session has an id
-	late                               bool // the session and the client were unknown at the beginning
 	refusalReason, refusalBy           string
 	journal                            *journalCopy // nil: none
 }
@@ -75,6 +76,7 @@ func newRecord(class string, op *Operation, info *Info, out *Outcome, errorType 
 		concurrencyClass: texts.of(info.Class), requestID: clip(info.ID.String(), maxText), remote: strings.Clone(info.RemoteAddr),
 		requestBytes: info.Bytes, answerBytes: out.AnswerBytes, fate: out.Fate, dropped: out.Dropped, rejected: out.Rejected,
 		toolError: out.ToolError, abandoned: op.abandoned, notes: op.notes.Load(),
+		stages: op.stages(out),
 	}
 	sc := op.span.SpanContext()
 	k.traceID, k.spanID = sc.TraceID(), sc.SpanID()
@@ -136,7 +138,7 @@ const (
 
 // phases returns how long each phase of the request took.
 func (k *record) phases() []report.Phase {
-	phases := make([]report.Phase, 0, 4)
+	phases := make([]report.Phase, 0, 4+len(k.stages))
 	add := func(name string, from, to time.Duration) {
 		phases = append(phases, report.Phase{Phase: name, AfterSeconds: from.Seconds(), Seconds: max(to-from, 0).Seconds()})
 	}
@@ -153,6 +155,7 @@ func (k *record) phases() []report.Phase {
 	if k.blocked > 0 {
 		add(phaseBlocked, k.started, k.started+min(k.blocked, done-k.started))
 	}
+	phases = stagePhases(phases, k.stages, k.started)
 	// Writing is the last phase only if the answer was made when the handler returned. An
 	// earlier answer (at the deadline) was written while the handler was running.
 	if k.written() && k.returned != 0 && k.took >= done {

@@ -121,7 +121,7 @@ func (k *record) atEnd() []attribute.KeyValue {
 	if k.started != 0 {
 		attrs = append(attrs, keyQueueWait.Float64(k.started.Seconds()))
 	}
-	return attrs
+	return appendStages(attrs, k.stages)
 }
 
 // shownAttribute returns an attribute as pages show it.

@@ -58,7 +58,7 @@ func (t *Telemetry) report() *report.Requests {
 			state := &snap.Subscriptions[i]
 			info := state.Origin.Describe()
 			row := t.reportRequest(state, &info, snap.At)
-			row.DeadlineSeconds = 0
+			row.DeadlineSeconds, row.In = 0, ""
 			rep.InFlight[state.State]++
 			by.of(&info, row.Client).Subscriptions++
 			rep.Subscriptions = append(rep.Subscriptions, row)
@@ -99,7 +99,7 @@ func (t *Telemetry) report() *report.Requests {
 func (t *Telemetry) reportRequest(state *RequestState, info *Info, now time.Time) report.Request {
 	row := report.Request{
 		ID: logline.Printable(info.ID.String(), maxText), Method: logline.Printable(info.Method, maxName),
-		Tool: info.Target, State: state.State, ConcurrencyClass: info.Class, AgeSeconds: state.Age.Seconds(), Abandoned: state.Abandoned,
+		Tool: info.Target, State: state.State, In: state.In, ConcurrencyClass: info.Class, AgeSeconds: state.Age.Seconds(), Abandoned: state.Abandoned,
 		ProtocolVersion: logline.Printable(string(info.Version), maxName), Session: info.sessionName(),
 		Transport: info.Transport, Remote: info.RemoteAddr,
 		Principal: logline.Printable(info.Principal.String(), maxName), Tenant: logline.Printable(info.tenant(), maxName),

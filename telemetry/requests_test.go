@@ -61,7 +61,7 @@ func TestRequestsJSON(t *testing.T) {
 		require.InDelta(t, 0.2, row.CancelledForSeconds, 0.001)
 		row.TraceID, row.SpanID, row.AgeSeconds, row.DeadlineSeconds, row.CancelledForSeconds = "", "", 0, 0, 0
 		require.Equal(t, report.Request{
-			Session: "stdio", ID: "7", Method: "tools/call", Tool: "hang", State: "cancelled",
+			Session: "stdio", ID: "7", Method: "tools/call", Tool: "hang", State: "cancelled", In: "handler",
 			CancelCause: "client_cancel", CancelDetail: "bored", Client: "evil\ufffd[2Jclient", ClientVersion: "1",
 			ProtocolVersion: "2026-07-28", Transport: "stdio",
 		}, row)

@@ -84,6 +84,7 @@ type RequestState struct {
 	// State is queued, running, blocked (by a question to the client), writing,
 	// cancelled, or listening.
 	State        string
+	In           string // the middleware that the request is in, "handler", or ""
 	Age          time.Duration
 	Cancelled    *mcp.CancelError // nil if it is not cancelled
 	CancelledFor time.Duration

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"strings"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
@@ -21,6 +22,12 @@ func (o *origin) Describe() telemetry.Info {
 	info.Class = r.Route.Class.Label()
 	return info
 }
+
+// Stages returns how long the request was in its middlewares and its handler.
+func (o *origin) Stages() *session.Stages { return (*session.Request)(o).Stages() }
+
+// Coding returns how long its arguments and its output took.
+func (o *origin) Coding() (decoded, encoded time.Duration) { return (*session.Request)(o).Coding() }
 
 // describe describes a message. s may be nil.
 func describe(in *session.Inbound, s *session.Session) telemetry.Info {

@@ -43,7 +43,10 @@ func Log(r *session.Request, level mcp.LoggingLevel, logger, text string) {
 }
 
 // Validated reports how long the validation of a call's arguments took.
-func Validated(r *session.Request, took time.Duration) { operation(r).Validated(took) }
+func Validated(r *session.Request, took time.Duration) {
+	r.Decoded(took)
+	operation(r).Validated(took)
+}
 
 // ArgumentsRejected reports that the arguments of a call are wrong. Its handler is not called.
 func ArgumentsRejected(r *session.Request, faults string) {

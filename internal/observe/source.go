@@ -81,7 +81,7 @@ func requests(infos []session.RequestInfo) []telemetry.RequestState {
 	for i := range infos {
 		info := &infos[i]
 		rows[i] = telemetry.RequestState{
-			Origin: (*origin)(info.Request), Operation: operation(info.Request), State: info.State, Age: info.Age,
+			Origin: (*origin)(info.Request), Operation: operation(info.Request), State: info.State, In: info.Request.In(), Age: info.Age,
 			Cancelled: info.Cancel, CancelledFor: info.CancelFor, Abandoned: info.Abandoned,
 		}
 	}

@@ -61,6 +61,8 @@ type Request struct {
 	Method  string `json:"method"`
 	Tool    string `json:"tool,omitempty"` // the registered tool or prompt
 	State   string `json:"state"`          // queued, running, blocked, writing, cancelled, listening
+	// In is the middleware that the request is in now, as "middleware" and its name, or "handler".
+	In string `json:"in,omitempty"`
 	// ConcurrencyClass is the class of the program whose slots the request needs.
 	ConcurrencyClass string  `json:"concurrency_class,omitempty"`
 	AgeSeconds       float64 `json:"age_seconds"`

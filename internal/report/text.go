@@ -107,7 +107,7 @@ func (d *TraceDetail) WriteText(w io.Writer) {
 	}
 	WriteTable(w, "", len(d.Phases)+len(d.Spans), func(i int) []any {
 		if i < len(d.Phases) {
-			return line(d.Phases[i].Phase, d.Phases[i].AfterSeconds, d.Phases[i].Seconds)
+			return line(strings.TrimSpace(d.Phases[i].Phase+" "+d.Phases[i].Name), d.Phases[i].AfterSeconds, d.Phases[i].Seconds)
 		}
 		s := &d.Spans[i-len(d.Phases)]
 		return line(s.Name, s.AfterSeconds, s.Seconds)
@@ -240,7 +240,7 @@ func (rep *Requests) writeRequests(w io.Writer) {
 	classed := slices.ContainsFunc(rep.Requests, func(r Request) bool { return r.ConcurrencyClass != "" })
 	writeSection(w, "AGE\tSTATE\tMETHOD\tTOOL\tID"+classHead(classed)+"\tCLIENT\tTRANSPORT\tSESSION\tDEADLINE IN\tCANCELLED\tTRACE", len(rep.Requests), func(i int) []any {
 		r := &rep.Requests[i]
-		cells := classCell(classed, []any{seconds(r.AgeSeconds), r.State, r.Method, dash(r.Tool), r.ID}, r.ConcurrencyClass)
+		cells := classCell(classed, []any{seconds(r.AgeSeconds), r.stateText(), r.Method, dash(r.Tool), r.ID}, r.ConcurrencyClass)
 		return append(cells, dash(who(r.Principal, r.Client, r.ClientVersion)), r.Transport,
 			dash(r.Session), seconds(r.DeadlineSeconds), r.cancelText(), dash(r.TraceID))
 	})
@@ -292,6 +292,14 @@ func (t *Totals) writeText(w io.Writer) {
 	} {
 		fmt.Fprintf(w, "%s: %s\n", group.name, countsText(group.counts))
 	}
+}
+
+// stateText is the state, and the middleware that the request is in.
+func (r *Request) stateText() string {
+	if strings.HasPrefix(r.In, "middleware ") {
+		return r.State + " in " + r.In
+	}
+	return r.State
 }
 
 func (r *Request) cancelText() string {

@@ -61,9 +61,13 @@ type Trace struct {
 
 // Phase is one phase of a request.
 type Phase struct {
-	Phase string `json:"phase"` // queued, running, blocked (within running), writing
+	// Phase is queued, running, blocked (within running) or writing. The parts of running are
+	// middleware, decode, handler and encode, each without the parts inside it.
+	Phase string `json:"phase"`
+	Name  string `json:"name,omitempty"` // of the middleware; "others" for those behind the eighth
 	// AfterSeconds is the time from the arrival to its begin. A blocked phase is the sum of all
-	// waits, and begins with the running phase.
+	// waits, and begins with the running phase. The parts of running are shown one after the
+	// other, although a middleware may also work after the handler.
 	AfterSeconds float64 `json:"after_seconds"`
 	Seconds      float64 `json:"seconds"`
 }

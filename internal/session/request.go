@@ -32,6 +32,9 @@ type Request struct {
 	settledAt   atomic.Int64
 	handlerDone atomic.Int64 // the handler has returned
 	blocked     blockedTime
+	stages      atomic.Pointer[Stages] // nil without middlewares
+	decoded     atomic.Int64           // ns for the arguments
+	encoded     atomic.Int64           // ns for the output
 
 	verdict verdict
 	phase   atomic.Uint32 // a Phase

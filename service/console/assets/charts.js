@@ -74,7 +74,7 @@ export function waterfall(trace) {
     `The request, from its arrival: ${duration(to)} in all.`,
     trace.cancel_cause && `The line is the cancellation, after ${duration(trace.cancelled_after_seconds || 0)}.`)));
   for (const p of trace.phases) {
-    fall.append(lane(el('span', { class: 'label' }, phaseNames[p.phase] ?? p.phase), p, p.phase));
+    fall.append(lane(phaseLabel(p), p, p.phase));
   }
   if (trace.spans.length > 0) fall.append(el('p', { class: 'head' }, 'Spans of the trace in this process'));
   const depths = depthsOf(trace.spans);
@@ -85,6 +85,14 @@ export function waterfall(trace) {
   return fall;
 }
 
+// phaseLabel names a phase; the parts of another one are indented.
+function phaseLabel(p) {
+  const label = el('span', { class: 'label' }, words(phaseNames[p.phase] ?? p.phase, p.name));
+  if (parts.has(p.phase)) label.style.paddingLeft = '14px';
+  return label;
+}
+
+const parts = new Set(['middleware', 'decode', 'handler', 'encode']);
 const phaseNames = { queued: 'queued', running: 'running', blocked: 'of that, waiting for the client', writing: 'writing the answer' };
 
 function spanLane(s, depth, lane) {

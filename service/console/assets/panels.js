@@ -93,7 +93,7 @@ function showInFlight(frame) {
     const [state, old, request, client, from, deadline, trace] = tr.cells;
     setData(tr, 'state', r.state);
     swap(state, r.state + r.cancel_cause + r.abandoned, () => [mark(r.state), el('span', { class: 'sub' })]);
-    setText(state.lastChild, r.cancel_cause ? words(r.cancel_cause, `${age(r.cancelled_for_seconds ?? 0)} ago`, r.cancel_detail && `“${r.cancel_detail}”`, r.abandoned && '– abandoned: the handler goes on') : '');
+    setText(state.lastChild, r.cancel_cause ? words(r.cancel_cause, `${age(r.cancelled_for_seconds ?? 0)} ago`, r.cancel_detail && `“${r.cancel_detail}”`, r.abandoned && '– abandoned: the handler goes on') : r.in && r.in !== 'handler' ? `in ${r.in}` : '');
     fill(old, age(r.age_seconds));
     swap(request, r.method + r.tool + r.id, () => requestCell(r));
     clientCell(client, r);
