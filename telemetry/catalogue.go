@@ -329,6 +329,23 @@ func catalogue() []row {
 			"Number of the last record in the chain of a sink of the audit.", auditSink()).
 			from(readAudit(func(s *audit.SinkStats, r reading) { r.max(float64(s.Head)) })),
 
+		gauge(MetricChangesBytes, "vitrine.telemetry.changes.bytes", "By",
+			"Memory of the history in which /debug/changes looks for changes. Its limit is max_change_bytes.").
+			from(func(s *Snapshot, r reading) { r.add(uint64(s.changes.Bytes)) }),
+		gauge(MetricChangesKeys, "vitrine.telemetry.changes.keys", "{key}",
+			"Combinations of client, version, principal, method, target and outcome that the history keeps apart.").
+			from(func(s *Snapshot, r reading) { r.add(uint64(s.changes.Keys)) }),
+		gauge(MetricChangesAge, "vitrine.telemetry.changes.age", "s",
+			"How far back the history reaches.").
+			from(func(s *Snapshot, r reading) {
+				if oldest := s.changes.Oldest; !oldest.IsZero() {
+					r.max(s.At.Sub(oldest).Seconds())
+				}
+			}),
+		counter(MetricChangesMerged, "vitrine.telemetry.changes.merged", "{request}",
+			"Requests whose client, version and principal the history does not keep apart, because there are too many.").
+			from(func(s *Snapshot, r reading) { r.add(s.changes.Merged) }),
+
 		// Metrics of requests that are recorded.
 		histogram(MetricQueueWait, "vitrine.queue.wait", "s",
 			"Time that admitted requests waited for a slot.", latencyBuckets()),

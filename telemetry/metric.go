@@ -139,6 +139,10 @@ const (
 	MetricLiveListeners     = "vitrine_telemetry_live_listeners"
 	MetricLiveFramesSkipped = "vitrine_telemetry_live_frames_skipped_total"
 	MetricLiveRefused       = "vitrine_telemetry_live_refused_total"
+	MetricChangesBytes      = "vitrine_telemetry_changes_bytes"
+	MetricChangesKeys       = "vitrine_telemetry_changes_keys"
+	MetricChangesAge        = "vitrine_telemetry_changes_age_seconds"
+	MetricChangesMerged     = "vitrine_telemetry_changes_merged_total"
 )
 
 // A row describes one metric. The instruments, /metrics, the push over OTLP, docs/telemetry.md and

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/vitrine-mcp/vitrine/internal/changes"
 	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
 
@@ -64,6 +65,8 @@ func New(opts ...Option) (*Telemetry, error) {
 	}
 	t.payloads, t.clients = t.payloads.orEnvironment(), newClientNames()
 	t.tenants, t.recent = newTenants(t.maxTenants, t.metrics), newRecentTraces(t.bounds, t.metrics, t.now)
+	t.changes = changes.New(t.recent.bounds.ChangeBytes)
+	t.metrics.snapshots.addSource(changesSource{t})
 	t.tracked = newTracker(func(src Source) { t.AddSource(src) })
 	t.wire.Store(&wireLabels{})
 	t.live = newLive(t, t.liveListeners)

@@ -95,6 +95,7 @@ func (op *Operation) end(out *Outcome) {
 	if !op.marked(markMeasured) {
 		op.measure(out, errorType)
 	}
+	op.count(out, errorType)
 	recent := op.series.tel.recent
 	kept := recent.ended(op, out, errorType)
 	if op.marked(markRecorded) {

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/vitrine-mcp/vitrine/internal/changes"
 	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
 
@@ -163,8 +164,11 @@ type Recent struct {
 	// TotalSpans is the number of spans of all traces (recent_total_spans, 2048). Spans of the
 	// oldest traces are removed first.
 	TotalSpans int
+	// ChangeBytes is the memory of the history in which [Telemetry.ChangesHandler] looks for changes
+	// (max_change_bytes, 8 MiB). It does not depend on Traces.
+	ChangeBytes int
 }
 
 func (r Recent) withDefaults() Recent {
-	return Recent{cmp.Or(r.Traces, 64), cmp.Or(r.Spans, 64), cmp.Or(r.TotalSpans, 2048)}
+	return Recent{cmp.Or(r.Traces, 64), cmp.Or(r.Spans, 64), cmp.Or(r.TotalSpans, 2048), cmp.Or(r.ChangeBytes, changes.DefaultBytes)}
 }

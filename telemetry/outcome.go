@@ -54,6 +54,9 @@ type Outcome struct {
 	// Settled is when the outcome was decided, CancelledAfter when the context was cancelled,
 	// Acknowledged when a subscription was; 0 is never.
 	Settled, CancelledAfter, Acknowledged time.Duration
+	// SettledIn is the phase in which the outcome was decided: queued, running, blocked or listening.
+	// The default is queued before Started, and running after it.
+	SettledIn string
 	// Blocked is how long the handler waited for its client, in all.
 	Blocked time.Duration
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/audit"
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/changes"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -56,6 +57,8 @@ type Snapshot struct {
 	// Saturated is for how long the server has been too full for more requests; 0 if it is not.
 	Saturated time.Duration
 	Counters  Counters
+
+	changes changes.Stats // of telemetry itself
 }
 
 // A ShareState is what callers have of one limit that they share.

@@ -15,6 +15,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/vitrine-mcp/vitrine/internal/changes"
 	"github.com/vitrine-mcp/vitrine/telemetry/internal/environment"
 )
 
@@ -29,6 +30,7 @@ type Telemetry struct {
 	resource   *resource.Resource
 	live       *live
 	recent     *recentTraces
+	changes    *changes.Store
 	unregister func() // removes the buffer of spans from the provider; nil if it was not added
 
 	// Of operations.

@@ -72,6 +72,7 @@ var areas = []area{
 	{path: "telemetry/otlp", layer: 2, also: []string{"telemetry"}}, // links gRPC for programs that import it
 	{path: "telemetry", layer: 2, banDeep: grpc},
 	{path: "internal/report", layer: 1, banDeep: instruments},
+	{path: "internal/changes", layer: 1, also: []string{"auth"}, banDeep: sessionLimit},
 	{path: "internal/forwarded", layer: 0, ban: []string{"os", "net", "net/http"}},
 	{path: "internal/reload", layer: 0, banDeep: network},
 	{path: "internal/logline", layer: 0, ban: ioPackages, banDeep: network},

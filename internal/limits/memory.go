@@ -55,7 +55,7 @@ var parts = []Part{
 }
 
 // FixedBytes is the memory that no limit changes: the program, the runtime, and what telemetry
-// keeps of recent requests.
+// keeps of recent requests and for changes.
 const FixedBytes = 64 << 20
 
 // reserved is the share of max_memory that the parts leave to handlers and to garbage that is

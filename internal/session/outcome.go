@@ -33,6 +33,7 @@ func (r *Request) settle(unless uint32, to outcome, cause int) (won, first bool)
 		at = int64(max(r.age(), 1))
 	}
 	r.settledAt.Store(at)
+	r.settledIn.Store(r.phase.Load())
 	if r.decided != nil {
 		close(r.decided)
 	}

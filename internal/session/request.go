@@ -30,7 +30,8 @@ type Request struct {
 	// The times of events are in ns after the arrival; 0 is not yet.
 	startedAt   atomic.Int64 // the handler was called
 	settledAt   atomic.Int64
-	handlerDone atomic.Int64 // the handler has returned
+	handlerDone atomic.Int64  // the handler has returned
+	settledIn   atomic.Uint32 // the Phase of the settle
 	blocked     blockedTime
 	stages      atomic.Pointer[Stages] // nil without middlewares
 	decoded     atomic.Int64           // ns for the arguments
@@ -93,6 +94,15 @@ const (
 	PhaseWriting         // settled with an answer that is on its way
 	PhaseListening       // a subscription that was acknowledged
 )
+
+// String returns the state of a request in this phase.
+func (p Phase) String() string {
+	return [...]string{"queued", "running", "blocked", "writing", "listening"}[p]
+}
+
+// SettledIn returns the phase in which the outcome of the request was decided. Before that it returns
+// PhaseQueued.
+func (r *Request) SettledIn() Phase { return Phase(r.settledIn.Load()) }
 
 // valuesContext has the values of a context, and not its end. It is what
 // context.WithoutCancel, the plain version, makes, as a part of the request.

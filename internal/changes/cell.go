@@ -1,0 +1,148 @@
+package changes
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"time"
+)
+
+// numBuckets is the number of buckets of durations. Bucket 0 is below 64 µs, and each other one goes
+// to twice the bound of the one before. The last one has no bound.
+const (
+	numBuckets  = 24
+	firstBucket = 6 // a power of 2, in microseconds
+)
+
+// A Cell has the sums of the requests of one key in one step. Times are in microseconds.
+type Cell struct {
+	Calls                                   uint64
+	Took, Queued, Running, Blocked, Writing uint64
+	RequestBytes, AnswerBytes               uint64
+	// LogRunning and LogAnswer are sums of logarithms (base 2, in sixteenths) of one plus the running
+	// time, and of one plus the bytes of the answer.
+	LogRunning, LogAnswer uint64
+	Buckets               [numBuckets]uint32 // of Took
+}
+
+// open is a cell of the step that is not over. Its times are in nanoseconds.
+type open struct{ Cell }
+
+func (c *open) add(o *Observation) {
+	c.Calls++
+	c.Took += nanoseconds(o.Took)
+	c.Queued += nanoseconds(o.Queued)
+	c.Running += nanoseconds(o.Running)
+	c.Blocked += nanoseconds(o.Blocked)
+	c.Writing += nanoseconds(o.Writing)
+	c.RequestBytes += uint64(max(o.RequestBytes, 0))
+	c.AnswerBytes += uint64(max(o.AnswerBytes, 0))
+	c.LogRunning += logarithm(uint64(max(o.Running, 0)) / 1000)
+	c.LogAnswer += logarithm(uint64(max(o.AnswerBytes, 0)))
+	c.Buckets[bucketOf(o.Took)]++
+}
+
+func nanoseconds(d time.Duration) uint64 { return uint64(max(d, 0)) }
+
+// closed returns the cell with its times in microseconds, rounded.
+func (c *open) closed() Cell {
+	cell := c.Cell
+	for _, sum := range cell.times() {
+		*sum = (*sum + 500) / 1000
+	}
+	return cell
+}
+
+func (c *Cell) times() [5]*uint64 {
+	return [5]*uint64{&c.Took, &c.Queued, &c.Running, &c.Blocked, &c.Writing}
+}
+
+// logarithm returns the logarithm of 1+n with base 2, in sixteenths.
+func logarithm(n uint64) uint64 {
+	n++
+	octave := bits.Len64(n) - 1
+	part := n << 4 >> octave & 15
+	if octave > 59 { // the shift would lose bits
+		part = n >> (octave - 4) & 15
+	}
+	return uint64(octave)<<4 + part
+}
+
+func bucketOf(d time.Duration) int {
+	return min(bits.Len64(uint64(max(d, 0))/1000>>firstBucket), numBuckets-1)
+}
+
+// Bound returns the upper bound of a bucket.
+func Bound(bucket int) time.Duration {
+	return time.Duration(1<<(firstBucket+bucket)) * time.Microsecond
+}
+
+// Add adds the sums of another cell.
+func (c *Cell) Add(other *Cell) {
+	sums, others := c.sums(), other.sums()
+	for i := range sums {
+		*sums[i] += *others[i]
+	}
+	for i := range c.Buckets {
+		c.Buckets[i] += other.Buckets[i]
+	}
+}
+
+func (c *Cell) sums() [numSums]*uint64 {
+	return [numSums]*uint64{
+		&c.Calls, &c.Took, &c.Queued, &c.Running, &c.Blocked, &c.Writing, &c.RequestBytes, &c.AnswerBytes, &c.LogRunning, &c.LogAnswer,
+	}
+}
+
+const numSums = 10
+
+// append appends the cell to a frame: which sums are not zero, these sums, which buckets are not
+// empty, and these buckets.
+func (c *Cell) append(b []byte) []byte {
+	sums := c.sums()
+	var present, filled uint64
+	for i, sum := range sums {
+		if *sum != 0 {
+			present |= 1 << i
+		}
+	}
+	for i, n := range c.Buckets {
+		if n != 0 {
+			filled |= 1 << i
+		}
+	}
+	b = binary.AppendUvarint(b, present)
+	for _, sum := range sums {
+		if *sum != 0 {
+			b = binary.AppendUvarint(b, *sum)
+		}
+	}
+	b = binary.AppendUvarint(b, filled)
+	for _, n := range c.Buckets {
+		if n != 0 {
+			b = binary.AppendUvarint(b, uint64(n))
+		}
+	}
+	return b
+}
+
+// readCell reads what append has written. It returns the rest of the frame.
+func readCell(b []byte) (c Cell, rest []byte) {
+	next := func() uint64 {
+		v, n := binary.Uvarint(b)
+		b = b[n:]
+		return v
+	}
+	present := next()
+	for i, sum := range c.sums() {
+		if present>>i&1 != 0 {
+			*sum = next()
+		}
+	}
+	filled := next()
+	for i := range c.Buckets {
+		if filled>>i&1 != 0 {
+			c.Buckets[i] = uint32(next())
+		}
+	}
+	return c, b
+}

@@ -1,0 +1,98 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/changes"
+)
+
+// A changesSource is the [Source] of the metrics of the history of changes.
+type changesSource struct{ t *Telemetry }
+
+// Snapshot implements [Source].
+func (c changesSource) Snapshot() *Snapshot {
+	return &Snapshot{At: time.Now(), changes: c.t.changes.Stats()}
+}
+
+// reasonArguments is the reason of requests whose arguments break the tool's schema.
+const reasonArguments = "arguments"
+
+// count counts a request that has ended, also one that was rejected or abandoned.
+func (op *Operation) count(out *Outcome, errorType string) {
+	t := op.series.tel
+	info := op.info()
+	whole := max(time.Since(info.ArrivedAt), out.Settled)
+	o := changes.Observation{
+		Method: op.series.key.method, Target: op.series.key.target, At: op.arrived + int64(whole),
+		RequestBytes: info.Bytes, AnswerBytes: out.AnswerBytes,
+	}
+	o.Client, o.Version = info.client(t.clients)
+	if p := info.Principal; p != nil {
+		o.Issuer, o.Subject, o.Tenant = p.Issuer, p.Subject, p.Tenant
+	}
+	o.Outcome, o.Reason, o.Phase = out.end(errorType, op)
+	if out.Acknowledged == 0 { // the life of a subscription is no duration of an operation
+		out.addPhases(&o, whole)
+	}
+	t.changes.Add(&o)
+}
+
+// end returns how a request ended: its class or an ordinary outcome, why, and in which phase it was
+// if it did not end as it should.
+func (o *Outcome) end(errorType string, op *Operation) (outcome, reason, phase string) {
+	switch class := o.class(errorType, op); class {
+	case "":
+		if o.Acknowledged != 0 {
+			return changes.OutcomeEnded, string(o.SubscriptionEnd), ""
+		}
+		return changes.OutcomeAnswered, "", ""
+	case classRejected:
+		return class, string(o.Rejected), ""
+	case classAbandoned, classCancelled:
+		return class, string(o.cause()), o.phase()
+	case classDropped:
+		return class, string(o.Dropped), phaseWriting
+	case classError:
+		return class, o.errorLabel(errorType), ""
+	case classCaller:
+		if o.argumentsRejected {
+			return class, reasonArguments, ""
+		}
+		return class, codeLabel(o.Err.Code), ""
+	default:
+		return class, "", ""
+	}
+}
+
+// phase returns the phase in which the outcome was decided.
+func (o *Outcome) phase() string {
+	switch {
+	case o.SettledIn != "":
+		return o.SettledIn
+	case o.Started == 0:
+		return phaseQueued
+	}
+	return phaseRunning
+}
+
+// addPhases adds the time from the arrival to the outcome and the phases of a request. whole is the time
+// until now.
+func (o *Outcome) addPhases(to *changes.Observation, whole time.Duration) {
+	to.Took = o.Settled
+	if o.Started == 0 {
+		if o.Rejected == "" {
+			to.Queued = o.Settled
+		}
+		return
+	}
+	done := o.Returned
+	if done == 0 {
+		done = whole
+	}
+	to.Queued, to.Blocked = o.Started, o.Blocked
+	to.Running = max(done-o.Started-o.Blocked, 0)
+	written := o.Fate == FateSent || o.Fate == FateDropped
+	if written && o.Returned != 0 && o.Settled >= done {
+		to.Writing = whole - o.Settled
+	}
+}

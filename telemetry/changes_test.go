@@ -1,0 +1,54 @@
+package telemetry
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/changes"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// kept returns what the history has, by key.
+func kept(t *Telemetry) map[changes.Key]changes.Cell {
+	all := map[changes.Key]changes.Cell{}
+	t.changes.Read(0, changes.Step(time.Now())+1, func(_ int64, info *changes.Info, cell *changes.Cell) {
+		sum := all[info.Key]
+		sum.Add(cell)
+		all[info.Key] = sum
+	})
+	return all
+}
+
+// Each end of a request has a key of its own.
+func TestHistoryHasEachEndOfARequest(t *testing.T) {
+	tel, err := New()
+	require.NoError(t, err)
+	end := func(o Outcome) {
+		_, op := tel.Begin(t.Context(), Info{
+			Method: mcp.MethodToolsCall, Target: "refund", Client: &mcp.Implementation{Name: "desk", Version: "4.3.0"}, Bytes: 100,
+		})
+		op.End(o)
+	}
+	ends := map[changes.Key]Outcome{
+		{Outcome: changes.OutcomeAnswered}:                                  {AnswerBytes: 200},
+		{Outcome: classCancelled, Reason: "deadline", Phase: phaseRunning}:  {Cancelled: &mcp.CancelError{Cause: mcp.CauseDeadline}},
+		{Outcome: classRejected, Reason: "overload"}:                        {Rejected: mcp.RejectOverload},
+		{Outcome: classDropped, Reason: "broken_peer", Phase: phaseWriting}: {Fate: FateDropped, Dropped: mcp.DropBrokenPeer},
+		{Outcome: classError, Reason: "tool_error"}:                         {ToolError: true},
+		{Outcome: classError, Reason: "-32603"}:                             {Err: mcp.NewError(mcp.CodeInternalError, "x")},
+		{Outcome: classCaller, Reason: "-32602"}:                            {Err: mcp.NewError(mcp.CodeInvalidParams, "x")},
+	}
+	for _, out := range ends {
+		end(out)
+	}
+	all := kept(tel)
+	require.Len(t, all, len(ends))
+	for want := range ends {
+		want.Client, want.Version, want.Method, want.Target = "desk", "4.3.0", mcp.MethodToolsCall, "refund"
+		cell := all[want]
+		require.EqualValues(t, 1, cell.Calls, "%+v", want)
+		require.EqualValues(t, 100, cell.RequestBytes, "%+v", want)
+	}
+}
