@@ -28,6 +28,7 @@ func (p *process) run(ctx context.Context) error {
 		return errors.Join(err, p.srv.Shutdown(ctx))
 	}
 	p.setMemoryLimit()
+	defer startCollector(p.getenv("GOGC"), p.srv.Limits().MaxMemory)()
 	p.checkBudget()
 	p.serve(ctx)
 	p.announce()
