@@ -3,6 +3,8 @@ package telemetry
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // recentTraces has the records of ended requests that are worth a look. The decision about an ordinary
@@ -87,10 +89,12 @@ func (o *Outcome) class(errorType string, op *Operation) string {
 func (c *recentTraces) add(class string, op *Operation, out *Outcome, errorType string) *record {
 	g := c.rings[class]
 	now := c.now()
-	if g != nil && !g.admit(now.Unix()) {
+	admitted := g == nil || g.admit(now.Unix())
+	info := op.info()
+	if !admitted && !g.favours(ringKeyOf(class, op, &info, out, errorType)) {
+		g.evicted.Inc()
 		return nil
 	}
-	info := op.info()
 	k := newRecord(class, op, &info, out, errorType)
 	k.seq, k.ended = c.seq.Add(1), now
 	if op.sampled {
@@ -132,4 +136,28 @@ func (c *recentTraces) counts() map[string]int {
 		n[k.class]++
 	}
 	return n
+}
+
+// ringKeyOf returns the line of a request in the ring of its class.
+func ringKeyOf(class string, op *Operation, info *Info, out *Outcome, errorType string) ringKey {
+	client, _ := info.client(op.series.tel.clients)
+	return ringKey{endOf(class, out.cause(), out.Rejected, out.Dropped, errorType), ringLine{client, op.series.key.target}}
+}
+
+// ringKey returns the line of the record in the ring of its class.
+func (k *record) ringKey() ringKey {
+	return ringKey{endOf(k.class, k.cause, k.rejected, k.dropped, k.errorType), ringLine{k.client, k.series.key.target}}
+}
+
+// endOf returns what tells requests of one class apart by their end, from a small set.
+func endOf(class string, cause mcp.Cause, rejected mcp.RejectReason, dropped mcp.DropReason, errorType string) string {
+	switch class {
+	case classCancelled, classAbandoned:
+		return string(cause)
+	case classRejected:
+		return string(rejected)
+	case classDropped:
+		return string(dropped)
+	}
+	return errorType
 }

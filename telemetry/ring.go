@@ -1,30 +1,47 @@
 package telemetry
 
 import (
-	"cmp"
-	"math"
-	"slices"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A ring has the latest traces of one class.
+// A ring has the latest traces of one class. A full ring lets go of the oldest trace of the largest
+// line, so that neither the requests of one client and tool nor one cause displace all others.
 type ring struct {
 	size    int
 	evicted prometheus.Counter
 
 	mu      sync.Mutex // guards the rest
-	entries []*record
-	next    int   // the index of the oldest trace when the ring is full
-	second  int64 // of the latest trace
-	taken   int   // in that second
+	entries []ringEntry
+	free    int32 // an entry without a trace, or noEntry
+	ends    map[string]*ringShare
+	most    ringShares // those of ends
+	second  int64      // of the latest trace
+	taken   int        // in that second
 }
 
+// A ringKey says to which line of a ring a trace belongs.
+type ringKey struct {
+	end string // the cause of the cancellation, the reason of the rejection or the drop, or the error
+	ringLine
+}
+
+// A ringLine is what a line of traces has in common.
+type ringLine struct{ client, tool string }
+
+// A ringEntry is a trace, or free.
+type ringEntry struct {
+	trace *record
+	line  *ringShare
+	next  int32 // of its line, or the next one that is free
+}
+
+const noEntry int32 = -1
+
+// newRing returns a ring with room for so many traces.
 func newRing(size int, evicted prometheus.Counter) *ring {
-	return &ring{size: size, evicted: evicted}
+	return &ring{size: size, evicted: evicted, free: noEntry, ends: map[string]*ringShare{}}
 }
 
 // admit reports whether the ring takes a request that ends in the given second. In one second it
@@ -36,157 +53,121 @@ func (g *ring) admit(second int64) bool {
 	if g.second != second {
 		g.second, g.taken = second, 0
 	}
-	if g.taken++; g.taken > g.size {
-		g.evicted.Inc()
-		return false
+	g.taken++
+	return g.taken <= g.size
+}
+
+// favours reports whether the ring takes a request although it has taken as many in this second as it
+// has room for: the request would take the place of one of a larger line.
+func (g *ring) favours(k ringKey) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.entries) < g.size {
+		return true
 	}
-	return true
+	end, largest := g.ends[k.end], g.most[0]
+	switch {
+	case end == nil:
+		return largest.n > 1
+	case end.n+1 < largest.n:
+		return true
+	}
+	mine := 0
+	if line := end.lines[k.ringLine]; line != nil {
+		mine = line.n
+	}
+	return mine+1 < end.most[0].n
 }
 
 // put adds k and returns the trace that it replaces, or nil.
 func (g *ring) put(k *record) (displaced *record) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.entries) < g.size {
-		g.entries = append(g.entries, k)
+	g.add(k)
+	if len(g.entries) <= g.size {
 		return nil
 	}
-	displaced, g.entries[g.next] = g.entries[g.next], k
-	g.next = (g.next + 1) % g.size
 	g.evicted.Inc()
-	return displaced
+	return g.removeOldest(g.most[0].most[0])
+}
+
+// add adds a trace to its line. The caller must hold g.mu.
+func (g *ring) add(k *record) {
+	key := k.ringKey()
+	end := g.ends[key.end]
+	if end == nil {
+		end = &ringShare{name: key.end, lines: map[ringLine]*ringShare{}}
+		g.ends[key.end] = end
+		g.most.add(end)
+	}
+	line := end.lines[key.ringLine]
+	if line == nil {
+		line = &ringShare{of: end, line: key.ringLine, first: noEntry, last: noEntry}
+		end.lines[key.ringLine] = line
+		end.most.add(line)
+	}
+	at := g.free
+	if at == noEntry {
+		at = int32(len(g.entries))
+		g.entries = append(g.entries, ringEntry{})
+	} else {
+		g.free = g.entries[at].next
+	}
+	g.entries[at] = ringEntry{trace: k, line: line, next: noEntry}
+	if line.last == noEntry {
+		line.first, line.oldest = at, k.seq
+	} else {
+		g.entries[line.last].next = at
+	}
+	line.last = at
+	line.n++
+	g.changed(line, 1)
+}
+
+// removeOldest removes the oldest trace of a line. The caller must hold g.mu.
+func (g *ring) removeOldest(line *ringShare) *record {
+	at := line.first
+	entry := &g.entries[at]
+	k := entry.trace
+	line.n--
+	if line.first = entry.next; line.first == noEntry {
+		line.last = noEntry
+	} else {
+		line.oldest = g.entries[line.first].trace.seq
+	}
+	*entry = ringEntry{next: g.free}
+	g.free = at
+	g.changed(line, -1)
+	return k
+}
+
+// changed puts a line and its end where they belong after the line has changed by so many traces. The
+// caller must hold g.mu.
+func (g *ring) changed(line *ringShare, by int) {
+	end := line.of
+	end.n += by
+	if line.n == 0 {
+		end.most.remove(line)
+		delete(end.lines, line.line)
+	} else {
+		end.most.fix(line)
+	}
+	if end.n == 0 {
+		g.most.remove(end)
+		delete(g.ends, end.name)
+		return
+	}
+	end.oldest = end.most[0].oldest
+	g.most.fix(end)
 }
 
 func (g *ring) appendTo(list []*record) []*record {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return append(list, g.entries...)
-}
-
-const (
-	slowPerSeries = 4
-	slowShare     = 4         // the limit of all series together, as a multiple of a ring
-	slowLife      = time.Hour // the oldest requests must not hide those of today
-)
-
-// slowest has the slowest requests of each series. A request is one of them if it took longer
-// than the floor of its [recentSeries].
-type slowest struct {
-	size    int // of all series together
-	evicted prometheus.Counter
-
-	mu     sync.Mutex // guards the rest
-	traces map[*recentSeries][]*record
-	total  int
-}
-
-func newSlowest(size int, evicted prometheus.Counter) *slowest {
-	return &slowest{size: size, evicted: evicted, traces: map[*recentSeries][]*record{}}
-}
-
-// put adds k and returns the trace that it replaces: the fastest one of its series, the oldest
-// one of all if there are too many, k itself if the floor has risen meanwhile, or nil.
-func (s *slowest) put(of *recentSeries, k *record) (displaced *record) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := append([]*record{k}, s.traces[of]...)
-	slices.SortStableFunc(list, func(a, b *record) int { return cmp.Compare(a.took, b.took) })
-	if len(list) > slowPerSeries {
-		displaced = list[0]
-		list = slices.Delete(list, 0, 1)
-		s.evicted.Inc()
-	} else {
-		s.total++
-	}
-	s.traces[of] = list
-	if len(list) == slowPerSeries {
-		of.floor.Store(int64(list[0].took))
-	}
-	if s.total > s.size {
-		displaced = s.removeOldest()
-	}
-	return displaced
-}
-
-// removeOldest removes the oldest trace. The floor of its series does not fall. Otherwise the
-// next request of that series would replace a trace of another series, and so on.
-func (s *slowest) removeOldest() *record {
-	var series *recentSeries
-	at, seq := 0, uint64(math.MaxUint64)
-	for of, list := range s.traces {
-		for i, k := range list {
-			if k.seq < seq {
-				series, at, seq = of, i, k.seq
-			}
-		}
-	}
-	k := s.remove(series, at)
-	series.floor.Store(max(series.floor.Load(), int64(k.took)))
-	s.evicted.Inc()
-	return k
-}
-
-func (s *slowest) remove(of *recentSeries, i int) *record {
-	list := s.traces[of]
-	k := list[i]
-	if s.traces[of] = append(list[:i:i], list[i+1:]...); len(list) == 1 {
-		delete(s.traces, of)
-	}
-	s.total--
-	return k
-}
-
-// expire removes the traces of a series that are older than slowLife, and resets its floor. If
-// none is left, the next requests have none to compare with.
-func (s *slowest) expire(of *recentSeries, now time.Time) (expired []*record) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.traces[of]) == 0 && now.Sub(of.fell) > slowLife {
-		of.floor.Store(noFloor)
-		of.fell = now
-	}
-	for i := len(s.traces[of]) - 1; i >= 0; i-- {
-		if now.Sub(s.traces[of][i].ended) > slowLife {
-			expired = append(expired, s.remove(of, i))
-			of.floor.Store(noFloor)
-			of.fell = now
-			s.evicted.Inc()
-		}
-	}
-	if len(expired) > 0 && len(s.traces[of]) == 0 {
-		of.seen.Store(0)
-	}
-	return expired
-}
-
-func (s *slowest) appendTo(list []*record) []*record {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for of, traces := range s.traces {
-		if of.seen.Load() >= enoughToCompare {
-			list = append(list, traces...)
-			continue
-		}
-		for _, k := range traces {
-			early := *k
-			early.class = classRecent
-			list = append(list, &early)
+	for i := range g.entries {
+		if k := g.entries[i].trace; k != nil {
+			list = append(list, k)
 		}
 	}
 	return list
 }
-
-// A recentSeries decides about the ordinary requests of one method and target.
-type recentSeries struct {
-	second atomic.Int64 // of the arrival of the latest recent trace
-	floor  atomic.Int64 // in ns; slower requests are among the slowest
-	seen   atomic.Int32 // ordinary requests so far, up to enoughToCompare
-	fell   time.Time    // when the floor was reset. Guarded by slowest.mu
-}
-
-// enoughToCompare is the number of ordinary requests of a series from which on the slowest are in
-// the class slow. Until then they are in the class recent, because there are too few to compare.
-const enoughToCompare = 20
-
-// noFloor is the floor below all requests.
-const noFloor = -1

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -138,25 +137,3 @@ func TestFullRing(t *testing.T) {
 	require.Positive(t, value(families, MetricTraceSpansLeftOut, "limit", limitRecentTotalSpans))
 }
 
-// TestRing checks that the oldest trace is evicted first, and that a ring takes at most its size
-// in one second.
-func TestRing(t *testing.T) {
-	evicted := newInstruments(false).counter(MetricTracesEvicted, classError)
-	g := newRing(3, evicted)
-	var displaced []uint64
-	for seq := range uint64(8) {
-		if old := g.put(&record{seq: seq}); old != nil {
-			displaced = append(displaced, old.seq)
-		}
-	}
-	require.Equal(t, []uint64{0, 1, 2, 3, 4}, displaced)
-	for _, c := range []struct {
-		second int64
-		want   bool
-	}{{7, true}, {7, true}, {7, true}, {7, false}, {7, false}, {8, true}} {
-		require.Equal(t, c.want, g.admit(c.second))
-	}
-	var m dto.Metric
-	require.NoError(t, evicted.Write(&m))
-	require.EqualValues(t, 5+2, m.GetCounter().GetValue())
-}
