@@ -107,10 +107,22 @@ type ErrorData struct {
 	Phase string `json:"phase,omitempty"`
 	// Limit names the limit that was reached, as in docs/limits.md.
 	Limit string `json:"limit,omitempty"`
+	// Class is the concurrency class of a request whose handler had not been called.
+	Class *ClassState `json:"class,omitzero"`
 	// RetryAfter is the number of seconds after which a retry makes sense, or 0.
 	RetryAfter int `json:"retryAfter,omitzero"`
 	// ID is the id of the offending request when the error cannot carry it as its own.
 	ID any `json:"id,omitzero"`
+}
+
+// ClassState is the state of a concurrency class of the server at one moment.
+type ClassState struct {
+	Name string `json:"name"`
+	// Limit is how many handlers of the class may run at once, InUse how many do.
+	Limit int `json:"limit"`
+	InUse int `json:"inUse"`
+	// Queued is how many requests wait for the class.
+	Queued int `json:"queued"`
 }
 
 // CallerFault reports whether an error with this code is the caller's doing, so

@@ -216,7 +216,7 @@ func (s *stage) writeMetrics(b *strings.Builder, n *names) {
 		name, _, _ := strings.Cut(series, "{")
 		if x.kind == dto.MetricType_GAUGE {
 			switch {
-			case name == telemetry.MetricBuildInfo, name == telemetry.MetricShareSize, name == telemetry.MetricMemoryBound:
+			case name == telemetry.MetricBuildInfo, name == telemetry.MetricShareSize, name == telemetry.MetricClassLimit, name == telemetry.MetricMemoryBound:
 			case strings.HasPrefix(name, "vitrine_telemetry_changes_"): // what is kept
 			case strings.Contains(series, "max_task_bytes"), strings.Contains(series, "max_event_bytes_total"),
 				strings.Contains(series, `part="tasks"`), strings.Contains(series, `part="events"`): // what is kept

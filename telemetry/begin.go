@@ -25,6 +25,7 @@ func (t *Telemetry) Begin(ctx context.Context, info Info) (context.Context, *Ope
 	if info.Origin == nil {
 		return t.track(ctx, info)
 	}
+	info.Series.enter(info.Class)
 	op := &Operation{series: info.Series, origin: info.Origin}
 	return op.begin(ctx, &info), op
 }

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/vitrine-mcp/vitrine/audit"
 	"github.com/vitrine-mcp/vitrine/auth"
@@ -71,7 +72,8 @@ func catalogue() []row {
 			ourMethod(mcp.MethodToolsCall), target(""), closed("reason", string(keyDropReason), mcp.ResponseDropReasons())).
 			fromSeries(readDropped),
 		counter(MetricRequestsCancelled, "vitrine.requests.cancelled", "{request}",
-			"Requests whose context was cancelled, by the cause.", ourMethod(mcp.MethodToolsCall), target(""), cause()).
+			"Requests whose context was cancelled, by the cause and the phase at that moment: the handler of a queued one was not called.",
+			ourMethod(mcp.MethodToolsCall), target(""), cause(), cancelPhase()).
 			fromSeries(readCancelled),
 		counter(MetricTasksCancelled, "vitrine.tasks.cancelled", "{task}",
 			"Tasks whose context was cancelled, by the cause. Their requests were answered before.", target(""), cause()).
@@ -182,7 +184,11 @@ func catalogue() []row {
 			"How often a limit took effect.",
 			closed("limit", "vitrine.limit", slices.Concat(limits.Names(), []string{limitTenants, limitAudit}, authLimits()))).
 			from(func(s *Snapshot, r reading) {
-				each(r, s.Counters.LimitsReached)
+				for limit, n := range s.Counters.LimitsReached {
+					if !strings.HasPrefix(limit, session.ClassPrefix) {
+						r.with(limit).add(n)
+					}
+				}
 				each(r, s.Auth.LimitsReached)
 				for i := range s.Audit {
 					r.with(limitAudit).add(s.Audit[i].Refused + s.Audit[i].Lost[audit.LostFull])
@@ -279,6 +285,18 @@ func catalogue() []row {
 		gauge(MetricSaturation, "vitrine.saturation", "s",
 			"How long all slots have been held and the queue full; 0 if that is not so for saturation_grace.").
 			from(func(s *Snapshot, r reading) { r.max(s.Saturated.Seconds()) }),
+		counter(MetricClassRefused, "vitrine.class.refused", "{request}",
+			"Requests that found no place in the queue, or lost it, while all slots of their concurrency class were taken.", class()).
+			from(readClassRefusals),
+		gauge(MetricClassLimit, "vitrine.class.limit", "{handler}",
+			"Handlers of a concurrency class that may run at once.", class()).
+			from(readClasses(func(c *mcp.ClassState) int { return c.Limit })),
+		gauge(MetricClassInUse, "vitrine.class.in_use", "{handler}",
+			"Slots of a concurrency class that are taken.", class()).
+			from(readClasses(func(c *mcp.ClassState) int { return c.InUse })),
+		gauge(MetricClassQueued, "vitrine.class.queued", "{request}",
+			"Requests of a concurrency class that wait for a slot.", class()).
+			from(readClasses(func(c *mcp.ClassState) int { return c.Queued })),
 		gauge(MetricShareSize, "vitrine.share.size", "{item}",
 			"Size of a limit that callers share.", sharedLimit()).
 			from(readShares(func(s *ShareState, r reading) { r.add(uint64(s.Size)) })),
@@ -348,7 +366,7 @@ func catalogue() []row {
 
 		// Metrics of requests that are recorded.
 		histogram(MetricQueueWait, "vitrine.queue.wait", "s",
-			"Time that admitted requests waited for a slot.", latencyBuckets()),
+			"Time that admitted requests waited for a slot.", latencyBuckets(), class("")),
 		histogram(MetricCancelUnwind, "vitrine.cancel.unwind", "s",
 			"Time from the cancellation of a handler's context to the handler's return.", latencyBuckets(),
 			target(""), cause()).native(),

@@ -52,6 +52,8 @@ func TestExposedMetricsAreThoseOfTheCatalogue(t *testing.T) {
 			return nil, context.Cause(ctx)
 		}
 		r.tel.AddSource(auditedSource{})
+		r.classes["slow"] = session.NewClass("backend", 4)
+		r.core.UseClass(r.classes["slow"])
 		require.NoError(t, r.core.SetRates([]rates.Rule{{Name: "calls", Requests: 1, Window: time.Hour}}))
 		r.core.SetAuthenticator(countingAuthenticator{})
 		r.post(call("slow"), &sink{})

@@ -25,7 +25,8 @@ type instruments struct {
 	snapshots  *snapshotCollector // the metrics that are read from snapshots
 	collectors []prometheus.Collector
 
-	queueWaits prometheus.Observer
+	queueWaits prometheus.Observer // of requests without a class
+	classes    boundedNames
 	writes     map[string]prometheus.Observer // by transport
 	exemplars  sync.Map                       // of prometheus.Metric: *exemplarSlots; for durations of operations
 
@@ -51,7 +52,7 @@ func newInstruments(tenants bool) *instruments {
 	}
 	in.snapshots = newSnapshotCollector(read)
 	in.collectors = append(in.collectors, in.snapshots)
-	in.queueWaits = in.histogram(MetricQueueWait)
+	in.queueWaits = in.queueWaitsOf("")
 	for _, t := range ownTransports() {
 		in.writes[t] = in.histogram(MetricWrite, t)
 	}
@@ -104,6 +105,11 @@ func (m row) histogramOpts() prometheus.HistogramOpts {
 // histogram returns a series of a histogram that is recorded.
 func (in *instruments) histogram(metric string, labels ...string) prometheus.Observer {
 	return in.histograms[metric].WithLabelValues(labels...)
+}
+
+// queueWaitsOf returns the histogram of the waits of a class.
+func (in *instruments) queueWaitsOf(class string) prometheus.Observer {
+	return in.histogram(MetricQueueWait, in.classes.label(class))
 }
 
 // counter returns a series of a counter that is recorded.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -42,6 +43,11 @@ func sharedLimit() Label {
 	return opened("limit", "vitrine.limit", "the shared limits of docs/limits.md, and class:NAME of each class of the program")
 }
 
+// class is the label with the name of a concurrency class.
+func class(first ...string) Label {
+	return opened("class", "vitrine.class", "the concurrency classes of the program, at most 64 in histograms, or none", first...)
+}
+
 // memoryPart is the label with one part of the memory of a process.
 func memoryPart() Label {
 	var names []string
@@ -71,6 +77,13 @@ const (
 )
 
 func cause() Label { return closed("cause", string(keyCancelCause), mcp.Causes()) }
+
+// cancelPhase is the label with the phase in which a request was cancelled.
+func cancelPhase() Label {
+	l := closed("phase", "vitrine.cancel.phase", session.CancelPhases())
+	l.first = []string{phaseQueued, phaseRunning}
+	return l
+}
 
 func lossReason() Label {
 	return closed("reason", "vitrine.telemetry.reason", []string{lostQueueFull, lostExportFailed})

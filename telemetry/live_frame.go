@@ -32,7 +32,7 @@ func newFrameMaker(t *Telemetry) *frameMaker {
 func (m *frameMaker) next() *report.Frame {
 	rep := m.t.report()
 	f := &report.Frame{
-		Process: m.t.live.process, At: rep.At, Readiness: rep.Readiness, InFlight: rep.InFlight, Shares: rep.Shares, OldestAgeSeconds: rep.OldestAgeSeconds,
+		Process: m.t.live.process, At: rep.At, Readiness: rep.Readiness, InFlight: rep.InFlight, Shares: rep.Shares, Classes: rep.Classes, OldestAgeSeconds: rep.OldestAgeSeconds,
 		Requests: firstRows(rep.Requests), Subscriptions: firstRows(rep.Subscriptions), Tasks: firstRows(rep.Tasks),
 		Outbound: firstRows(rep.Outbound), Sessions: firstRows(rep.Sessions), Totals: rep.Totals, Kept: map[string]int{},
 	}

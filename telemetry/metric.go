@@ -2,11 +2,13 @@ package telemetry
 
 import (
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/audit"
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -92,6 +94,10 @@ const (
 	MetricTurnWait          = "vitrine_turn_wait_seconds_total"
 	MetricTurnsLapsed       = "vitrine_turns_lapsed_total"
 	MetricSaturation        = "vitrine_saturation_seconds"
+	MetricClassRefused      = "vitrine_class_refused_total"
+	MetricClassLimit        = "vitrine_class_limit"
+	MetricClassInUse        = "vitrine_class_in_use"
+	MetricClassQueued       = "vitrine_class_queued"
 	MetricShareSize         = "vitrine_share_size"
 	MetricShareUsed         = "vitrine_share_used"
 	MetricShareCallers      = "vitrine_share_callers"
@@ -238,7 +244,7 @@ func (m row) labelNames() []string {
 // A point is one series of one metric: its name and its label values.
 type point struct {
 	metric string
-	labels [3]string
+	labels [4]string
 	n      int
 }
 
@@ -313,14 +319,19 @@ func readDropped(c *SeriesCounters, r reading) {
 
 func readCancelled(c *SeriesCounters, r reading) {
 	for _, cause := range mcp.Causes() {
-		r.with(c.Method, "", string(cause)).add(0)
+		r.with(c.Method, "", string(cause), phaseQueued).add(0)
+		r.with(c.Method, "", string(cause), phaseRunning).add(0)
 	}
 	// Requests that a shutdown cancels are counted right before the process ends. A rate needs an
 	// earlier value, so the series exists from the first request on.
 	if c.Admitted > 0 {
-		r.with(c.Method, c.Target, string(mcp.CauseServerShutdown)).add(0)
+		for _, phase := range []string{phaseQueued, phaseRunning, phaseBlocked} {
+			r.with(c.Method, c.Target, string(mcp.CauseServerShutdown), phase).add(0)
+		}
 	}
-	each(r.with(c.Method, c.Target), c.Cancelled)
+	for in, n := range c.Cancelled {
+		r.with(c.Method, c.Target, string(in.Cause), in.Phase).add(n)
+	}
 }
 
 func readInFlight(s *Snapshot, r reading) {
@@ -366,6 +377,29 @@ func readShares(read func(*ShareState, reading)) func(*Snapshot, reading) {
 	return func(s *Snapshot, r reading) {
 		for i := range s.Shares {
 			read(&s.Shares[i], r.with(s.Shares[i].Limit))
+		}
+	}
+}
+
+// readClasses returns a function that reads one number of each concurrency class. Classes with one name
+// count together.
+func readClasses(read func(*mcp.ClassState) int) func(*Snapshot, reading) {
+	return func(s *Snapshot, r reading) {
+		for i := range s.Classes {
+			r.with(s.Classes[i].Name).add(uint64(read(&s.Classes[i])))
+		}
+	}
+}
+
+// readClassRefusals counts the refusals of each class. The series of a class exists from its first
+// registration.
+func readClassRefusals(s *Snapshot, r reading) {
+	for i := range s.Classes {
+		r.with(s.Classes[i].Name).add(0)
+	}
+	for limit, n := range s.Counters.LimitsReached {
+		if name, ok := strings.CutPrefix(limit, session.ClassPrefix); ok {
+			r.with(name).add(n)
 		}
 	}
 }

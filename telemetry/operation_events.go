@@ -22,7 +22,7 @@ func (op *Operation) Started(after time.Duration) {
 	if after <= 0 {
 		after = time.Since(op.arrivedAt())
 	}
-	op.series.tel.metrics.queueWaits.Observe(after.Seconds())
+	op.series.queueWait().Observe(after.Seconds())
 	if tr := op.tracked(); tr != nil {
 		tr.update(func() { tr.queued, tr.started = false, max(after, 1) })
 	}
@@ -46,17 +46,25 @@ func (op *Operation) Acknowledged() {
 // Cancelled reports that the context of the operation was cancelled. detail is a text for people,
 // or "". Later calls do nothing. A server with an [Info.Origin] must not call it twice.
 func (op *Operation) Cancelled(cause mcp.Cause, detail string) {
+	op.CancelledIn(phaseRunning, cause, detail)
+}
+
+// CancelledIn is Cancelled for a server with an [Info.Origin], which knows the phase of the operation;
+// see [CancelledIn].
+func (op *Operation) CancelledIn(phase string, cause mcp.Cause, detail string) {
 	if op == nil {
 		return
 	}
 	if tr := op.tracked(); tr != nil {
-		if !tr.cancel(cause, detail) {
+		own, first := tr.cancel(cause, detail)
+		if !first {
 			return
 		}
+		phase = own
 		defer tr.contain()
 	}
 	op.event(eventCancelled, cancelAttributes(cause, detail)...)
-	op.exemplify(MetricRequestsCancelled, string(cause))
+	op.exemplify(MetricRequestsCancelled, string(cause), phase)
 }
 
 // Panicked reports that the handler panicked. A nil value is a runtime.Goexit. The span gets an
@@ -199,9 +207,9 @@ func (op *Operation) event(name string, attrs ...attribute.KeyValue) {
 
 // exemplify sets the operation's trace as the exemplar of a counter. The counter has the
 // operation's labels and one more.
-func (op *Operation) exemplify(metric, label string) {
+func (op *Operation) exemplify(metric string, labels ...string) {
 	if op.sampled {
 		t := op.series.tel
-		t.metrics.snapshots.exemplars.put(at(metric, op.series.key.method, op.series.key.target, label), op.span.SpanContext(), t.now())
+		t.metrics.snapshots.exemplars.put(at(metric, op.series.key.method, op.series.key.target).with(labels...), op.span.SpanContext(), t.now())
 	}
 }

@@ -46,6 +46,9 @@ func (t *Telemetry) report() *report.Requests {
 				rep.Shares = append(rep.Shares, reportShare(s))
 			}
 		}
+		for _, c := range snap.Classes {
+			rep.Classes = append(rep.Classes, report.Class{Class: c.Name, Limit: c.Limit, InUse: c.InUse, Queued: c.Queued})
+		}
 		for i := range snap.Requests {
 			state := &snap.Requests[i]
 			info := state.Origin.Describe()
@@ -88,6 +91,7 @@ func (t *Telemetry) report() *report.Requests {
 	}
 	rep.Callers, rep.CallersLeftOut = by.top()
 	rep.Questions = t.questions.report(rep.Outbound)
+	sortRows(rep.Classes, func(a, b *report.Class) bool { return a.Class < b.Class })
 	sortRows(rep.Requests, func(a, b *report.Request) bool { return a.AgeSeconds > b.AgeSeconds })
 	sortRows(rep.Subscriptions, func(a, b *report.Request) bool { return a.AgeSeconds > b.AgeSeconds })
 	sortRows(rep.Tasks, func(a, b *report.Task) bool { return a.AgeSeconds > b.AgeSeconds })
@@ -168,7 +172,9 @@ func addTotals(t *report.Totals, c *Counters) {
 		t.Admitted, t.Sent, t.Stored = t.Admitted+s.Admitted, t.Sent+s.Sent, t.Stored+s.Stored
 		t.Panics += s.Panics
 		addCounts(t.Dropped, s.Dropped)
-		addCounts(t.Cancelled, s.Cancelled)
+		for in, n := range s.Cancelled {
+			t.Cancelled[string(in.Cause)] += n
+		}
 		addCounts(t.Abandoned, s.Abandoned)
 	}
 }

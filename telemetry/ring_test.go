@@ -136,4 +136,3 @@ func TestFullRing(t *testing.T) {
 	require.Positive(t, value(families, MetricTraceSpansLeftOut, "limit", limitRecentSpans))
 	require.Positive(t, value(families, MetricTraceSpansLeftOut, "limit", limitRecentTotalSpans))
 }
-

@@ -29,6 +29,9 @@ type Series struct {
 	// comparing labels costs less than hashing them, which is the plain version.
 	latest atomic.Pointer[operationChild]
 
+	// class is the concurrency class of the latest request with its metric; nil: none had one.
+	class atomic.Pointer[classMeter]
+
 	latency latencySketch
 	recent  recentSeries
 }
@@ -84,6 +87,28 @@ func (s *Series) validations() *validationMeter {
 	v := &validationMeter{s.tel.metrics.histogram(MetricValidation, s.key.target), s.tel.metrics.counter(MetricArgumentsRejected, s.key.target)}
 	s.validation.Store(v)
 	return v
+}
+
+// A classMeter measures the waits of requests of a concurrency class.
+type classMeter struct {
+	name string
+	wait prometheus.Observer
+}
+
+// enter notes the concurrency class of a request. The registrations of a series rarely change it.
+func (s *Series) enter(class string) {
+	if known := s.class.Load(); known == nil && class == "" || known != nil && known.name == class {
+		return
+	}
+	s.class.Store(&classMeter{class, s.tel.metrics.queueWaitsOf(class)})
+}
+
+// queueWait returns the histogram of the waits of the series' class.
+func (s *Series) queueWait() prometheus.Observer {
+	if c := s.class.Load(); c != nil {
+		return c.wait
+	}
+	return s.tel.metrics.queueWaits
 }
 
 // operation returns the child for a combination of labels.

@@ -35,6 +35,8 @@ type Snapshot struct {
 	Sessions   []SessionState
 	Readiness  Readiness
 	Shares     []ShareState
+	// Classes are the concurrency classes of the program. Their names are labels.
+	Classes    []mcp.ClassState
 	RateLimits []RateLimitState
 	// Turns says how often and for how long work has waited for its turn so far, and how many turns were
 	// taken away because their work blocked or took long: see docs/limits.md.
@@ -162,8 +164,16 @@ type SeriesCounters struct {
 	Method, Target                 string
 	Admitted, Sent, Stored, Panics uint64
 	Dropped                        map[mcp.DropReason]uint64
-	Cancelled, Abandoned           map[mcp.Cause]uint64
+	Cancelled                      map[CancelledIn]uint64
+	Abandoned                      map[mcp.Cause]uint64
 	TasksCancelled                 map[mcp.Cause]uint64
+}
+
+// A CancelledIn is the cause of a cancellation, and the phase of the request at that moment: queued,
+// running, blocked (by a question to the client) or listening.
+type CancelledIn struct {
+	Cause mcp.Cause
+	Phase string
 }
 
 // oldestAge returns the age of the oldest request in flight, without subscriptions.

@@ -111,7 +111,7 @@ func TestCauses(t *testing.T) {
 					}).GetCounter().GetExemplar(), s.SpanContext())
 				}
 				requireExemplar(t, find(families, MetricRequestsCancelled, map[string]string{
-					"method": "tools/call", "tool": "wait", "cause": string(tc.cause),
+					"method": "tools/call", "tool": "wait", "cause": string(tc.cause), "phase": "running",
 				}).GetCounter().GetExemplar(), s.SpanContext())
 				unwind := find(families, MetricCancelUnwind, map[string]string{"tool": "wait", "cause": string(tc.cause)})
 				require.EqualValues(t, 1, unwind.GetHistogram().GetSampleCount())

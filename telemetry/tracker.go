@@ -107,7 +107,7 @@ func (k *tracker) countsOf(s *Series) *SeriesCounters {
 	if c == nil {
 		c = &SeriesCounters{
 			Method: s.key.method, Target: s.key.target, Dropped: map[mcp.DropReason]uint64{},
-			Cancelled: map[mcp.Cause]uint64{}, Abandoned: map[mcp.Cause]uint64{},
+			Cancelled: map[CancelledIn]uint64{}, Abandoned: map[mcp.Cause]uint64{},
 		}
 		k.counts[s] = c
 	}
@@ -237,17 +237,29 @@ func (tr *tracked) update(change func()) {
 	change()
 }
 
-// cancel sets the cancellation. It returns false if there is one already or the operation has
-// ended.
-func (tr *tracked) cancel(cause mcp.Cause, detail string) (first bool) {
+// cancel sets the cancellation, and returns the phase in which the operation was. first is false if
+// there is one already or the operation has ended.
+func (tr *tracked) cancel(cause mcp.Cause, detail string) (phase string, first bool) {
 	after := tr.age()
 	tr.update(func() {
 		if first = tr.cancelled == nil && !tr.ended; first {
+			phase = tr.cancelPhase()
 			tr.cancelled, tr.cancelledAfter = &mcp.CancelError{Cause: cause, Detail: detail}, after
-			tr.counts.Cancelled[cause]++
+			tr.counts.Cancelled[CancelledIn{cause, phase}]++
 		}
 	})
-	return first
+	return phase, first
+}
+
+// cancelPhase returns in which phase the operation is. The caller must hold tracker.mu.
+func (tr *tracked) cancelPhase() string {
+	switch {
+	case tr.queued:
+		return phaseQueued
+	case tr.acknowledged != 0:
+		return report.StateListening
+	}
+	return phaseRunning
 }
 
 // drop marks the answer as dropped. It returns false if it was marked before.

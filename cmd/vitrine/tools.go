@@ -9,6 +9,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
+// maxSearches is how many searches run at once.
+const maxSearches = 256
+
 // addSearch adds search_text, and closes the searcher with the server.
 func addSearch(srv *server.Server, s *searcher) {
 	srv.AddHook("search", nil, func(context.Context) error { return s.close() })
@@ -20,6 +23,7 @@ func addSearch(srv *server.Server, s *searcher) {
 			"8 MiB, folders named .git or node_modules, and hidden files unless the server was started with --hidden. " +
 			"Narrow a search with path and include; if truncated is true, there is more than was returned.",
 		Annotations: readOnly(),
+		Class:       server.NewClass("search", maxSearches),
 	}, func(ctx context.Context, call *server.Call, in searchInput) (searchOutput, error) {
 		return s.search(ctx, in, func(done, total int) {
 			_ = call.Progress(float64(done), float64(total), "") // the search sees a cancellation itself

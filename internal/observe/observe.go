@@ -76,7 +76,7 @@ func (o *Observer) Begin(ctx context.Context, r *session.Request) context.Contex
 	}
 	info := telemetry.Info{
 		Series: o.seriesOf(r.Route.Series), Version: r.Version, Header: r.Header,
-		ArrivedAt: r.ArrivedAt(), Origin: (*origin)(r),
+		ArrivedAt: r.ArrivedAt(), Origin: (*origin)(r), Class: r.Route.Class.Label(),
 	}
 	addConn(&info, r.Conn)
 	addCarrier(&info, r.Inbound)
@@ -115,7 +115,6 @@ func (o *Observer) Acknowledged(r *session.Request) { operation(r).Acknowledged(
 
 // An observation is the operation of a request, or a task.
 type observation interface {
-	Cancelled(cause mcp.Cause, detail string)
 	Panicked(value any, stack []byte)
 	Error(err error)
 	Abandoned(out telemetry.Outcome)
@@ -129,8 +128,11 @@ func observationOf(w session.Work) observation {
 }
 
 // Cancelled implements [session.Observer].
-func (o *Observer) Cancelled(w session.Work, cancel *mcp.CancelError) {
-	if x := observationOf(w); x != nil {
+func (o *Observer) Cancelled(w session.Work, cancel *mcp.CancelError, phase string) {
+	switch x := observationOf(w).(type) {
+	case *telemetry.Operation:
+		x.CancelledIn(phase, cancel.Cause, cancel.Detail)
+	case *telemetry.Task:
 		x.Cancelled(cancel.Cause, cancel.Detail)
 	}
 }

@@ -19,7 +19,7 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 		Tasks: make([]telemetry.TaskState, len(snap.Detached)), Outbound: make([]telemetry.OutboundState, len(snap.Outbound)),
 		Sessions: make([]telemetry.SessionState, len(snap.Sessions)), Counters: counters(&snap.Counters),
 	}
-	out.Saturated, out.Auth, out.Turns = snap.Saturated, snap.Auth, snap.Turns
+	out.Saturated, out.Auth, out.Turns, out.Classes = snap.Saturated, snap.Auth, snap.Turns, snap.Classes
 	for i := range snap.Shares {
 		info := &snap.Shares[i]
 		row := telemetry.ShareState{
@@ -115,7 +115,10 @@ func counters(c *session.Counters) telemetry.Counters {
 		s := &c.Series[i]
 		out.Series[i] = telemetry.SeriesCounters{
 			Method: s.Series.Method, Target: s.Series.Target, Admitted: s.Admitted, Sent: s.Sent, Stored: s.Stored, Panics: s.Panics,
-			Dropped: s.Dropped, Cancelled: s.Cancelled, Abandoned: s.Abandoned, TasksCancelled: s.TasksCancelled,
+			Dropped: s.Dropped, Cancelled: map[telemetry.CancelledIn]uint64{}, Abandoned: s.Abandoned, TasksCancelled: s.TasksCancelled,
+		}
+		for in, n := range s.Cancelled {
+			out.Series[i].Cancelled[telemetry.CancelledIn(in)] = n
 		}
 	}
 	return out

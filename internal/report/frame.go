@@ -24,6 +24,7 @@ type Frame struct {
 	InFlight         map[string]int `json:"in_flight"`
 	OldestAgeSeconds float64        `json:"oldest_age_seconds"`
 	Shares           []Share        `json:"shares"`
+	Classes          []Class        `json:"classes,omitempty"`
 	Requests         List[Request]  `json:"requests"`
 	Subscriptions    List[Request]  `json:"subscriptions"`
 	Tasks            List[Task]     `json:"tasks"`

@@ -16,7 +16,9 @@ type Requests struct {
 	Callers        []Caller `json:"callers"`
 	CallersLeftOut int      `json:"callers_left_out,omitzero"`
 	// Shares are the limits that callers share, of which somebody has something.
-	Shares   []Share   `json:"shares"`
+	Shares []Share `json:"shares"`
+	// Classes are the concurrency classes of the program, by name.
+	Classes  []Class   `json:"classes,omitempty"`
 	Requests []Request `json:"requests"` // oldest first, without the subscriptions
 	// Subscriptions are the open subscriptions. They have no deadline.
 	Subscriptions []Request `json:"subscriptions"` // oldest first
@@ -41,6 +43,14 @@ type RateLimit struct {
 	Allowed uint64  `json:"allowed"` // messages since the start
 	Refused uint64  `json:"refused"`
 	Buckets int     `json:"buckets"` // callers, or other values, that it tells apart now
+}
+
+// Class is one concurrency class of the program.
+type Class struct {
+	Class  string `json:"class"`
+	Limit  int    `json:"limit"`  // handlers that may run at once
+	InUse  int    `json:"in_use"` // of the limit
+	Queued int    `json:"queued"` // requests that wait for a slot
 }
 
 // Share is what callers have of one limit that they share (docs/limits.md).

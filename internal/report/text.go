@@ -208,6 +208,10 @@ func (rep *Requests) WriteText(w io.Writer) {
 	}
 	rep.writeCallers(w)
 	rep.writeShares(w)
+	writeSection(w, "CONCURRENCY CLASS\tIN USE\tOF\tQUEUED", len(rep.Classes), func(i int) []any {
+		c := &rep.Classes[i]
+		return []any{c.Class, c.InUse, c.Limit, c.Queued}
+	})
 	rep.writeRequests(w)
 	rep.writeRest(w)
 	rep.Totals.writeText(w)

@@ -51,7 +51,7 @@ func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 	r.queued = !r.slots.try()
 	if r.queued {
 		if full := r.queue(); full != "" {
-			c.reject(r, mcp.RejectOverload, Overload(full))
+			c.reject(r, mcp.RejectOverload, r.queueFull(full))
 			return
 		}
 	}

@@ -17,7 +17,7 @@ type SeriesCounters struct {
 	Series                         *Series
 	Admitted, Sent, Stored, Panics uint64
 	Dropped                        map[mcp.DropReason]uint64 // without zeros
-	Cancelled                      map[mcp.Cause]uint64      // without zeros
+	Cancelled                      map[CancelledIn]uint64    // without zeros
 	Abandoned                      map[mcp.Cause]uint64      // without zeros
 	// TasksCancelled are of what goes on after its request was answered. They have no part
 	// in the conservation law.
@@ -49,7 +49,9 @@ func (c *seriesCounts) add(o *seriesCounts) {
 	for i := range o.abandoned {
 		c.abandoned[i] += o.abandoned[i]
 		for life := range o.cancelled {
-			c.cancelled[life][i] += o.cancelled[life][i]
+			for phase := range o.cancelled[life][i] {
+				c.cancelled[life][i][phase] += o.cancelled[life][i][phase]
+			}
 		}
 	}
 }
@@ -58,8 +60,30 @@ func (c *seriesCounts) public(s *Series) SeriesCounters {
 	return SeriesCounters{
 		Series: s, Admitted: c.admitted, Sent: c.sent, Stored: c.stored, Panics: c.panics,
 		Dropped: named(dropReasons, c.dropped[:]), Abandoned: named(causes, c.abandoned[:]),
-		Cancelled: named(causes, c.cancelled[requestLife][:]), TasksCancelled: named(causes, c.cancelled[taskLife][:]),
+		Cancelled: cancelledIn(&c.cancelled[requestLife]), TasksCancelled: CancelledBy(cancelledIn(&c.cancelled[taskLife])),
 	}
+}
+
+// cancelledIn returns the counts that are not zero.
+func cancelledIn(counts *[numCauses][numCancelPhases]uint64) map[CancelledIn]uint64 {
+	m := map[CancelledIn]uint64{}
+	for i := range counts {
+		for phase, n := range counts[i] {
+			if n > 0 {
+				m[CancelledIn{causes[i], cancelPhases[phase]}] = n
+			}
+		}
+	}
+	return m
+}
+
+// CancelledBy adds up cancellations by their cause.
+func CancelledBy(counts map[CancelledIn]uint64) map[mcp.Cause]uint64 {
+	m := map[mcp.Cause]uint64{}
+	for in, n := range counts {
+		m[in.Cause] += n
+	}
+	return m
 }
 
 // named returns the counts that are not zero, by the value at their position.

@@ -105,7 +105,7 @@ func (d *Detached) observe(r *Request) {
 	early := d.cancelled.Load()
 	d.lane.mu.Unlock()
 	if early != nil {
-		d.core.tell("Cancelled", func(o Observer) { o.Cancelled(d, early.err) })
+		d.core.tell("Cancelled", func(o Observer) { o.Cancelled(d, early.err, cancelPhases[cancelRunning]) })
 	}
 }
 

@@ -39,7 +39,7 @@ func (o *taskRecorder) Detached(ctx context.Context, _ *Request, d *Detached) co
 	return ctx
 }
 
-func (o *taskRecorder) Cancelled(w Work, err *mcp.CancelError) {
+func (o *taskRecorder) Cancelled(w Work, err *mcp.CancelError, _ string) {
 	o.task("cancelled "+string(err.Cause), w)
 }
 func (o *taskRecorder) Panicked(w Work, _ any, _ []byte) { o.task("panicked", w) }

@@ -113,7 +113,7 @@ func (c *Counters) logAttrs() []any {
 	dropped, cancelled, abandoned, panics := map[mcp.DropReason]uint64{}, map[mcp.Cause]uint64{}, map[mcp.Cause]uint64{}, uint64(0)
 	for i := range c.Series {
 		addAll(dropped, c.Series[i].Dropped)
-		addAll(cancelled, c.Series[i].Cancelled)
+		addAll(cancelled, CancelledBy(c.Series[i].Cancelled))
 		addAll(abandoned, c.Series[i].Abandoned)
 		panics += c.Series[i].Panics
 	}

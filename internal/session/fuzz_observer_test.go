@@ -45,7 +45,7 @@ func (sc *script) Rejected(r *Request, reason mcp.RejectReason, _ *mcp.Error) {
 func (sc *script) Started(r *Request) { sc.with(r, func(tr *fuzzTrace) { tr.started++ }) }
 
 // Cancelled implements [Observer].
-func (sc *script) Cancelled(w Work, err *mcp.CancelError) {
+func (sc *script) Cancelled(w Work, err *mcp.CancelError, _ string) {
 	sc.with(w, func(tr *fuzzTrace) { tr.cancels = append(tr.cancels, err) })
 }
 

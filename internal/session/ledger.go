@@ -54,7 +54,7 @@ type lane struct {
 type seriesCounts struct {
 	admitted, sent, stored, panics uint64
 	dropped                        [numDropReasons]uint64
-	cancelled                      [numLives][numCauses]uint64
+	cancelled                      [numLives][numCauses][numCancelPhases]uint64
 	abandoned                      [numCauses]uint64
 }
 

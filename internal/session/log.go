@@ -56,6 +56,7 @@ func (r *Request) LogAttrs() []any {
 	if t := r.Route.Series.Target; t != "" {
 		attrs = append(attrs, "target", t)
 	}
+	attrs = appendText(attrs, "concurrency_class", r.Route.Class.Label())
 	if r.session != nil {
 		attrs = append(attrs, "session", r.session.LogID())
 	}

@@ -24,8 +24,9 @@ type Observer interface {
 	// Acknowledged: the request has become a subscription, which has no part in the
 	// durations of operations from here on.
 	Acknowledged(r *Request)
-	// Cancelled: the context of the work was cancelled, for the first and only time.
-	Cancelled(w Work, cancel *mcp.CancelError)
+	// Cancelled: the context of the work was cancelled, for the first and only time, in a phase of
+	// [CancelPhases].
+	Cancelled(w Work, cancel *mcp.CancelError, phase string)
 	// Panicked: the handler panicked; value is nil for runtime.Goexit.
 	Panicked(w Work, value any, stack []byte)
 	// Dropped: the answer will not be sent.
@@ -96,7 +97,7 @@ func (NopObserver) Begin(ctx context.Context, _ *Request) context.Context { retu
 func (NopObserver) Rejected(*Request, mcp.RejectReason, *mcp.Error)       {}
 func (NopObserver) Started(*Request)                                      {}
 func (NopObserver) Acknowledged(*Request)                                 {}
-func (NopObserver) Cancelled(Work, *mcp.CancelError)                      {}
+func (NopObserver) Cancelled(Work, *mcp.CancelError, string)              {}
 func (NopObserver) Panicked(Work, any, []byte)                            {}
 func (NopObserver) Dropped(*Request, mcp.DropReason)                      {}
 func (NopObserver) NotificationDropped(*Request, string, mcp.DropReason)  {}

@@ -78,7 +78,7 @@ func (o *recorder) Started(r *Request) {
 	o.then("Started", r, r.session)
 }
 
-func (o *recorder) Cancelled(w Work, err *mcp.CancelError) {
+func (o *recorder) Cancelled(w Work, err *mcp.CancelError, _ string) {
 	r := w.(*Request)
 	o.of(r, func(rec *record) {
 		rec.causes = append(rec.causes, err.Cause)

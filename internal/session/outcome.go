@@ -197,13 +197,19 @@ func (r *Request) expire() {
 	data := mcp.ErrorData{Reason: string(mcp.CauseDeadline), Limit: limit}
 	answer := mcp.NewError(mcp.CodeInternalError, "the request took longer than its deadline of %v",
 		r.Deadline().Sub(r.began)).WithData(data)
-	data.Phase = "queued"
+	if !r.started() {
+		data.Phase, data.Class = "queued", r.classState()
+	}
 	err := &mcp.CancelError{Cause: mcp.CauseDeadline}
 	if r.cancelQueued(err, answer.WithData(data)) || r.cancelUnless(listeningBit, err, answer) {
 		if limit != "" {
 			r.core.ledger.limitReached(limit)
 		}
-		r.core.logger.WarnContext(r.ctx, "request.deadline", append(r.LogAttrs(), "started", r.started())...)
+		attrs := append(r.LogAttrs(), "started", r.started())
+		if !r.started() {
+			attrs = append(attrs, logClass(data.Class)...)
+		}
+		r.core.logger.WarnContext(r.ctx, "request.deadline", attrs...)
 	}
 }
 

@@ -99,7 +99,9 @@ func (r *Request) displace() {
 		t.LimitsReached[limits.NameQueue]++
 		t.Displaced++
 	})
-	r.core.logger.InfoContext(r.ctx, "request.displaced", append(r.LogAttrs(), "caller", r.caller.Key())...)
+	full := r.queueFull(limits.NameQueue)
+	attrs := append(r.LogAttrs(), "caller", r.caller.Key(), "limit", limits.NameQueue)
+	r.core.logger.InfoContext(r.ctx, "request.displaced", append(attrs, logClass(r.classState())...)...)
 	r.rejected = mcp.RejectOverload
-	r.answerError(Overload(limits.NameQueue))
+	r.answerError(full)
 }

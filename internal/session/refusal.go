@@ -41,6 +41,9 @@ func (c *Core) logRejected(r *Request, reason mcp.RejectReason, err *mcp.Error) 
 			}
 		}
 	}
+	if data, ok := err.Data.(mcp.ErrorData); ok {
+		attrs = append(appendText(attrs, "limit", data.Limit), logClass(data.Class)...)
+	}
 	c.logger.Log(r.ctx, level, "request.rejected", attrs...)
 }
 

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"slices"
-
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/share"
 )
@@ -15,18 +13,6 @@ type ShareInfo struct {
 	// Largest is how much the largest caller holds, and Caller is that caller.
 	Largest int
 	Caller  share.Key
-}
-
-// ClassPrefix begins the names of classes in a [ShareInfo].
-const ClassPrefix = "class:"
-
-// UseClass has snapshots show a class. It must be called before the first request for it.
-func (c *Core) UseClass(class *Class) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !slices.Contains(c.classes, class) {
-		c.classes = append(c.classes, class)
-	}
 }
 
 // Shared is something that callers share.
@@ -76,10 +62,7 @@ func (c *Core) sharesNow() []ShareInfo {
 		}
 		list = append(list, info)
 	}
-	c.mu.Lock()
-	classes := slices.Clone(c.classes)
-	c.mu.Unlock()
-	for _, class := range classes {
+	for _, class := range c.usedClasses() {
 		list = append(list, of(ClassPrefix+class.Name, class.pool))
 	}
 	return list

@@ -9,29 +9,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/share"
 )
 
-// A Class is a concurrency limit that the routes which name it share.
-type Class struct {
-	Name string
-	pool *share.Pool
-}
-
-// NewClass returns a class of which at most limit handlers run at once.
-func NewClass(name string, limit int) *Class {
-	return &Class{Name: name, pool: share.NewPool(limit)}
-}
-
-// Label returns the name of the class, or "" for nil.
-func (c *Class) Label() string {
-	if c == nil {
-		return ""
-	}
-	return c.Name
-}
-
-// Cap bounds how many of the handlers run at once for one caller; 0 is no bound. It must be called
-// before the first request for the class.
-func (c *Class) Cap(perCaller int) { c.pool.Cap(perCaller) }
-
 // slots are the concurrency slots that one request needs: its session's, its
 // class's and the process's. A request that cannot have all of them at once waits
 // for the one that is missing and holds none of the others meanwhile: a slow class

@@ -25,6 +25,7 @@ type Snapshot struct {
 	Tasks     map[mcp.TaskStatus]int
 	Readiness Readiness // of the server around the core
 	Shares    []ShareInfo
+	Classes   []mcp.ClassState // by name
 	Turns     share.TurnWaits
 	Saturated time.Duration // see [Core.Saturated]
 	Rates     []rates.State
@@ -104,6 +105,9 @@ func (c *Core) Snapshot() *Snapshot {
 	snap := c.ledger.snapshot()
 	snap.Counters.Refused, snap.Counters.Decisions = c.refused.list(), c.decided()
 	snap.Shares, snap.Saturated = c.sharesNow(), c.Saturated()
+	for _, class := range c.usedClasses() {
+		snap.Classes = append(snap.Classes, c.stateOf(class))
+	}
 	snap.Turns = c.turns.Waits()
 	snap.Rates = c.rates.States(snap.At)
 	if r, ok := c.authenticator.(auth.Reporter); ok {

@@ -24,6 +24,7 @@ type Work interface {
 	labels() *Series
 	context() context.Context
 	started() bool // the handler was called
+	cancelPhase() int
 	number() string
 	// interrupt cancels the handler and leaves it time to return.
 	interrupt(err *mcp.CancelError) bool
@@ -128,13 +129,14 @@ func (w *work) cancelWith(err *mcp.CancelError) bool {
 		w.lane.mu.Unlock()
 		return false
 	}
+	phase := w.self.cancelPhase()
 	w.cancelled.Store(&cancellation{err, time.Now()})
-	w.lane.of(w.self.labels()).cancelled[w.life][indexOf(causes, err.Cause)]++
+	w.lane.of(w.self.labels()).cancelled[w.life][indexOf(causes, err.Cause)][phase]++
 	observed := w.observed
 	w.lane.mu.Unlock()
 	w.cancel(err)
 	if observed {
-		w.core.tell("Cancelled", func(o Observer) { o.Cancelled(w.self, err) })
+		w.core.tell("Cancelled", func(o Observer) { o.Cancelled(w.self, err, cancelPhases[phase]) })
 	}
 	w.watchUnwind()
 	return true

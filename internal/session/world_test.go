@@ -153,7 +153,7 @@ func (w *world) counts() counts {
 		for r, n := range s.Dropped {
 			add("dropped/"+string(r), n)
 		}
-		for r, n := range s.Cancelled {
+		for r, n := range CancelledBy(s.Cancelled) {
 			add("cancelled/"+string(r), n)
 		}
 		for r, n := range s.Abandoned {

@@ -207,6 +207,16 @@ func (q *Queue) Len() int {
 	return q.n
 }
 
+// LenOf returns how many requests of a class wait.
+func (q *Queue) LenOf(of any) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if k := q.classes[of]; k != nil {
+		return k.n
+	}
+	return 0
+}
+
 // Size returns how many requests may wait.
 func (q *Queue) Size() int { return q.size }
 
