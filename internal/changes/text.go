@@ -1,0 +1,102 @@
+package changes
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// Text says in one line what has changed, with times in a place.
+func (c *Change) Text(place *time.Location) string {
+	var b strings.Builder
+	clock := func(t time.Time) string { return t.In(place).Format("15:04:05") }
+	if c.Lasts {
+		fmt.Fprintf(&b, "since %s: ", clock(c.Since))
+	} else {
+		fmt.Fprintf(&b, "%s to %s: ", clock(c.Since), clock(c.Until))
+	}
+	fmt.Fprintf(&b, "%s %s (%s, before %s)", c.difference(), c.Measure, c.value(c.After), c.value(c.Before))
+	if parts := c.partsText(); parts != "" {
+		fmt.Fprintf(&b, "; %.0f %% of it: %s", 100*c.Share, parts)
+	}
+	if c.ReasonShare >= enough && c.Reason != "" {
+		fmt.Fprintf(&b, ", %s", c.Reason)
+	}
+	if c.PhaseShare >= enough && c.Phase != "" {
+		fmt.Fprintf(&b, ", phase %s", c.Phase)
+	}
+	if !c.First.IsZero() {
+		fmt.Fprintf(&b, "; %s first seen at %s", c.New.valuesText(), clock(c.First))
+	}
+	return b.String()
+}
+
+// difference is the change as a percentage of the value before.
+func (c *Change) difference() string {
+	if c.Before <= 0 {
+		return "new"
+	}
+	return fmt.Sprintf("%+.0f %%", 100*(c.After/c.Before-1))
+}
+
+// value formats Before and After.
+func (c *Change) value(v float64) string { return valueText(c.Measure, v) }
+
+func valueText(measure string, v float64) string {
+	switch measure {
+	case MeasureCalls:
+		return fmt.Sprintf("%.3g a second", v)
+	case MeasureAnswerBytes, MeasureRequestBytes:
+		return fmt.Sprintf("%.0f a call", math.Round(v))
+	case MeasureRunning, MeasureQueued, MeasureBlocked, MeasureWriting:
+		return time.Duration(v*float64(time.Second)).Round(10*time.Microsecond).String() + " a call"
+	}
+	if v == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%.3g %% of the calls", 100*v)
+}
+
+func (c *Change) partsText() string {
+	var texts []string
+	for _, part := range c.Parts {
+		text := part.valuesText()
+		if part.Dimension == DimensionVersion && len(c.Others) > 0 {
+			var others []string
+			for _, o := range c.Others {
+				others = append(others, o.Version+": "+c.value(o.Value))
+			}
+			text += " (" + strings.Join(others, ", ") + ")"
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ", ")
+}
+
+func (p *Part) valuesText() string {
+	var values []string
+	for _, v := range p.Values {
+		values = append(values, p.valueText(v))
+	}
+	name := p.Dimension
+	if name == DimensionVersion {
+		name = DimensionClient
+	}
+	return name + " " + strings.Join(values, " and ")
+}
+
+func (p *Part) valueText(v Value) string {
+	switch p.Dimension {
+	case DimensionVersion:
+		return strings.TrimSpace(v.Text + " " + v.Detail)
+	case DimensionTool:
+		if v.Detail != "" {
+			return v.Detail
+		}
+	}
+	if v.Text == "" {
+		return "(none)"
+	}
+	return v.Text
+}
