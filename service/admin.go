@@ -29,6 +29,7 @@ func (p *process) newAdmin() (*http.Server, error) {
 	mux.Handle("GET /debug/requests", tel.RequestsHandler())
 	mux.Handle("GET /debug/traces", tel.TracesHandler())
 	mux.Handle("GET /debug/traces/{id}", tel.TracesHandler())
+	mux.Handle("GET /debug/changes", tel.ChangesHandler())
 	mux.Handle("GET "+pathDebugLive, tel.LiveHandler())
 	mux.HandleFunc("GET "+pathLive, func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET "+pathReady, p.ready)
@@ -136,6 +137,7 @@ func (p *process) adminIndex(w http.ResponseWriter, _ *http.Request) {
 		"/readyz          200 if requests should be sent here, else 503 and why",
 		"/debug/requests  requests in flight, sessions and totals, as JSON",
 		"/debug/traces    the latest requests that have ended, as JSON",
+		"/debug/changes   what has changed in the last two hours, as JSON",
 		"/debug/live      the same, as a stream of events",
 		"/debug/pprof/    profiles, for go tool pprof",
 		"/debug/flight    snapshots of the flight recorder, for go tool trace; POST takes one",

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
 // An incident changes calls from a time on.
@@ -138,9 +140,7 @@ func TestFirstLineNamesTheCause(t *testing.T) {
 
 // A day of ordinary traffic has no change, whenever the page is opened.
 func TestOrdinaryDayIsQuiet(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a while")
-	}
+	needs.Long(t, "internal/changes")
 	tr := newTraffic(1000)
 	for at := time.Duration(0); at < 24*time.Hour; at += 30 * time.Minute {
 		tr.run(at, at+30*time.Minute)
@@ -154,7 +154,7 @@ func TestOrdinaryDayIsQuiet(t *testing.T) {
 // Ordinary traffic has no change in an hour.
 func TestOrdinaryTrafficIsQuiet(t *testing.T) {
 	seeds := 50
-	if testing.Short() {
+	if needs.Short(t, "internal/changes") {
 		seeds = 5
 	}
 	for seed := range seeds {

@@ -89,7 +89,7 @@ func (s *Store) flush(before int64) {
 func Step(t time.Time) int64 { return t.UnixNano() / stepLength }
 
 // StepTime returns the beginning of a step.
-func StepTime(step int64) time.Time { return time.Unix(0, step*stepLength) }
+func StepTime(step int64) time.Time { return time.Unix(0, step*stepLength).UTC() }
 
 // Stats says how full the store is.
 func (s *Store) Stats() Stats {

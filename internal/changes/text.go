@@ -74,12 +74,17 @@ func (c *Change) partsText() string {
 	return strings.Join(texts, ", ")
 }
 
-func (p *Part) valuesText() string {
-	var values []string
+// Texts returns the values as a reader knows them: of a version the client and the version, of a tool its
+// name or else the method.
+func (p *Part) Texts() (values []string) {
 	for _, v := range p.Values {
 		values = append(values, p.valueText(v))
 	}
-	name := p.Dimension
+	return values
+}
+
+func (p *Part) valuesText() string {
+	values, name := p.Texts(), p.Dimension
 	if name == DimensionVersion {
 		name = DimensionClient
 	}

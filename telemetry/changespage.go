@@ -1,0 +1,140 @@
+package telemetry
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/changes"
+	"github.com/vitrine-mcp/vitrine/internal/report"
+)
+
+// ChangesHandler serves what has changed: rates, errors, cancellations, dropped answers, rejections, times
+// and bytes that differ from before, since when, and which client, version, principal or tool has most of the
+// difference. It looks at the last two hours, up to the last full ten seconds.
+//
+// The query may have two windows to compare: from and to, and before_from and before_to, as in
+// 2026-03-04T12:00:00Z. They are rounded down to ten seconds. Without to it is now, without before_from and
+// before_to the hour before from. The answer is JSON, or text as with [Telemetry.RequestsHandler].
+func (t *Telemetry) ChangesHandler() http.Handler {
+	page := &changesPage{t: t}
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if !readOnly(w, req) {
+			return
+		}
+		windows, err := readWindows(req.URL.Query(), time.Now())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		report.Write(w, req, page.report(windows))
+	})
+}
+
+// searchedSteps is how many steps are searched for changes: two hours.
+const searchedSteps = 2 * 3600 / changes.StepSeconds
+
+// A changesPage makes the page. It searches once for each step, whoever asks.
+type changesPage struct {
+	t *Telemetry
+
+	mu   sync.Mutex // guards the rest, and is held during a search
+	step int64
+	last *report.Changes
+}
+
+func (p *changesPage) report(windows *report.Windows) *report.Changes {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	step := changes.Step(now)
+	if windows == nil && p.last != nil && p.step == step {
+		return p.last
+	}
+	rep := &report.Changes{At: now, Windows: windows, Threshold: changes.Threshold, Changes: []report.Change{}}
+	if p.t.Enabled() {
+		for _, c := range p.t.find(windows, step) {
+			rep.Changes = append(rep.Changes, p.t.change(&c))
+		}
+		stats := p.t.changes.Stats()
+		rep.History = report.ChangeHistory{
+			Oldest: stats.Oldest, Keys: stats.Keys, Bytes: stats.Bytes, MaxBytes: stats.MaxBytes, Merged: stats.Merged,
+		}
+	}
+	if windows == nil {
+		p.step, p.last = step, rep
+	}
+	return rep
+}
+
+// find looks for changes before a step, or compares two windows.
+func (t *Telemetry) find(windows *report.Windows, step int64) []changes.Change {
+	if windows == nil {
+		return changes.Find(t.changes.History(step, searchedSteps))
+	}
+	from, to := changes.Step(windows.From), changes.Step(windows.To)
+	beforeFrom, beforeTo := changes.Step(windows.BeforeFrom), changes.Step(windows.BeforeTo)
+	h := changes.NewHistory(beforeFrom, to)
+	t.changes.Read(beforeFrom, to, h.Add)
+	return changes.Compare(h, beforeFrom, beforeTo, from, to)
+}
+
+// longestWindows bounds the time from the beginning of the first window to the end of the second.
+const longestWindows = 24 * time.Hour
+
+// readWindows reads the windows of a query. They are nil if the query has none.
+func readWindows(query url.Values, now time.Time) (*report.Windows, error) {
+	names := []string{"from", "to", "before_from", "before_to"}
+	for name := range query {
+		if name != "format" && !slices.Contains(names, name) {
+			return nil, fmt.Errorf("there is no parameter %q: want from, to, before_from, before_to", name)
+		}
+	}
+	times := map[string]time.Time{}
+	for _, name := range names {
+		text := query.Get(name)
+		if text == "" {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: want a time such as 2026-03-04T12:00:00Z, not %q", name, text)
+		}
+		times[name] = at
+	}
+	if len(times) == 0 {
+		return nil, nil
+	}
+	if times["from"].IsZero() {
+		return nil, errors.New("from is missing: it is the beginning of the window that is compared with the one before")
+	}
+	if times["before_from"].IsZero() != times["before_to"].IsZero() {
+		return nil, errors.New("want both of before_from and before_to, or none for the hour before from")
+	}
+	w := &report.Windows{From: times["from"], To: times["to"], BeforeFrom: times["before_from"], BeforeTo: times["before_to"]}
+	if w.To.IsZero() || w.To.After(now) {
+		w.To = now
+	}
+	if w.BeforeFrom.IsZero() {
+		w.BeforeFrom, w.BeforeTo = w.From.Add(-time.Hour), w.From
+	}
+	for _, at := range []*time.Time{&w.From, &w.To, &w.BeforeFrom, &w.BeforeTo} {
+		*at = at.UTC().Truncate(changes.StepSeconds * time.Second)
+	}
+	const least = changes.StepSeconds * time.Second
+	switch {
+	case w.To.Sub(w.From) < least:
+		return nil, errors.New("to must be at least ten seconds after from")
+	case w.BeforeTo.Sub(w.BeforeFrom) < time.Minute:
+		return nil, errors.New("before_to must be at least a minute after before_from")
+	case w.BeforeTo.After(w.From):
+		return nil, errors.New("before_to must not be after from")
+	case w.To.Sub(w.BeforeFrom) > longestWindows:
+		return nil, errors.New("the time from before_from to to must not be longer than 24 hours")
+	}
+	return w, nil
+}

@@ -1,0 +1,71 @@
+package telemetry
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+func changesPageOf(tel *Telemetry, query string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	tel.ChangesHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/changes"+query, nil))
+	return w
+}
+
+func TestWindowsOfChanges(t *testing.T) {
+	now := time.Date(2026, 3, 4, 12, 0, 7, 0, time.UTC)
+	for query, want := range map[string]string{
+		"form=1":                    `there is no parameter "form"`,
+		"from=noon":                 `from: want a time such as 2026-03-04T12:00:00Z, not "noon"`,
+		"to=2026-03-04T11:00:00Z":   "from is missing",
+		"from=2026-03-04T13:00:00Z": "to must be at least ten seconds after from",
+		"from=2026-03-04T11:00:00Z&before_from=2026-03-04T10:00:00Z":                                "want both of before_from and before_to",
+		"from=2026-03-04T11:00:00Z&before_from=2026-03-04T10:00:00Z&before_to=2026-03-04T10:00:30Z": "at least a minute after before_from",
+		"from=2026-03-04T11:00:00Z&before_from=2026-03-04T10:00:00Z&before_to=2026-03-04T11:00:10Z": "before_to must not be after from",
+		"from=2026-03-04T11:00:00Z&before_from=2026-02-04T10:00:00Z&before_to=2026-02-04T11:00:10Z": "must not be longer than 24 hours",
+	} {
+		values, err := url.ParseQuery(query)
+		require.NoError(t, err)
+		_, err = readWindows(values, now)
+		require.ErrorContains(t, err, want, query)
+	}
+	w, err := readWindows(url.Values{"from": {"2026-03-04T11:59:05Z"}}, now)
+	require.NoError(t, err)
+	require.Equal(t, "11:59:00 12:00:00 10:59:00 11:59:00", w.From.Format(time.TimeOnly)+" "+w.To.Format(time.TimeOnly)+" "+
+		w.BeforeFrom.Format(time.TimeOnly)+" "+w.BeforeTo.Format(time.TimeOnly))
+	w, err = readWindows(url.Values{"format": {"text"}}, now)
+	require.NoError(t, err)
+	require.Nil(t, w)
+}
+
+func TestChangesPageRefusesBadQueries(t *testing.T) {
+	tel, err := New()
+	require.NoError(t, err)
+	require.Equal(t, http.StatusBadRequest, changesPageOf(tel, "?from=noon").Code)
+	w := httptest.NewRecorder()
+	tel.ChangesHandler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/debug/changes", nil))
+	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
+}
+
+// The page says when there is no change, and what the history has. Disabled telemetry has none.
+func TestChangesPageAsText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tel, err := New()
+		require.NoError(t, err)
+		_, op := tel.Begin(t.Context(), Info{Method: mcp.MethodPing})
+		op.End(Outcome{})
+		time.Sleep(20 * time.Second)
+		text := changesPageOf(tel, "?format=text").Body.String()
+		require.Contains(t, text, "Nothing has changed.")
+		require.Contains(t, text, "history: since 2000-01-01T00:00:00Z, 1 keys, ")
+		require.Contains(t, text, "of 8388608 bytes (max_change_bytes)")
+	})
+	require.Contains(t, changesPageOf(Disabled(), "").Body.String(), `"changes": []`)
+}
