@@ -71,11 +71,6 @@ func bucketOf(d time.Duration) int {
 	return min(bits.Len64(uint64(max(d, 0))/1000>>firstBucket), numBuckets-1)
 }
 
-// Bound returns the upper bound of a bucket.
-func Bound(bucket int) time.Duration {
-	return time.Duration(1<<(firstBucket+bucket)) * time.Microsecond
-}
-
 // Add adds the sums of another cell.
 func (c *Cell) Add(other *Cell) {
 	sums, others := c.sums(), other.sums()

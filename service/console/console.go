@@ -1,6 +1,6 @@
 // Package console has the page of the admin listener, which shows the requests in flight and the
 // latest ended ones. Its HTML, styles and scripts are in the binary. The page loads nothing from
-// other hosts. It reads its data from /debug/live and /debug/traces.
+// other hosts. It reads its data from /debug/live, /debug/traces and /debug/changes.
 package console
 
 import (

@@ -1,5 +1,6 @@
 // The console: what the server is doing, from the frames of debug/live.
 
+import { showChanges } from './changes.js';
 import { setData, setText } from './dom.js';
 import { clock } from './format.js';
 import { connect } from './live.js';
@@ -45,6 +46,7 @@ const stream = connect((frame) => {
   setText($('clock'), clock(new Date(frame.at)));
   showFrame(frame);
   showTraces(frame);
+  showChanges(frame);
   announce(frame);
 }, showState);
 
