@@ -12,13 +12,25 @@ import (
 )
 
 // RequestsHandler serves GET /debug/requests: the requests, tasks and sessions in flight. They are
-// JSON, or text if the Accept header prefers text/plain or the query has format=text. The
-// servers do not stop for it.
+// JSON, or text if the Accept header prefers text/plain or the query has format=text. With
+// group=tool,client,state and the like it counts requests with the same texts in these fields
+// together. The servers do not stop for it.
 func (t *Telemetry) RequestsHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if readOnly(w, req) {
-			report.Write(w, req, t.report())
+		if !readOnly(w, req) {
+			return
 		}
+		text := req.URL.Query().Get("group")
+		if text == "" {
+			report.Write(w, req, t.report())
+			return
+		}
+		fields, err := chosen(requestFields(), text)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		report.Write(w, req, groupedRequests(t.report(), fields))
 	})
 }
 

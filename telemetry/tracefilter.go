@@ -12,15 +12,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 )
 
-// A recordField is a text of a record by which requests are selected and grouped.
-type recordField struct {
-	name string
-	of   func(k *record) string
-}
-
 // recordFields lists the fields of records.
-func recordFields() []recordField {
-	return []recordField{
+func recordFields() []field[*record] {
+	return []field[*record]{
 		{"class", func(k *record) string { return k.class }},
 		{"method", func(k *record) string { return k.method }},
 		{"tool", func(k *record) string { return k.series.key.target }},
@@ -43,6 +37,7 @@ const noText = "-"
 type traceFilter struct {
 	conditions []traceCondition
 	limit      int
+	group      []field[*record] // nil: the records are listed
 }
 
 // A traceCondition says which text a field must have. Records have some texts in short.
@@ -60,7 +55,7 @@ const (
 // The error says what is wrong with the query, and lists the fields.
 func newTraceFilter(query url.Values) (traceFilter, error) {
 	f, fields := traceFilter{limit: defaultTraces}, recordFields()
-	known := []string{"limit", "format"}
+	known := []string{"limit", "format", "group"}
 	for _, field := range fields {
 		known = append(known, field.name)
 		value := query.Get(field.name)
@@ -77,6 +72,12 @@ func newTraceFilter(query url.Values) (traceFilter, error) {
 	for name := range query {
 		if !slices.Contains(known, name) {
 			return f, fmt.Errorf("there is no filter %q: want some of %s", name, strings.Join(known, ", "))
+		}
+	}
+	if text := query.Get("group"); text != "" {
+		var err error
+		if f.group, err = chosen(fields, text); err != nil {
+			return f, err
 		}
 	}
 	if text := query.Get("limit"); text != "" {

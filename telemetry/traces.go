@@ -17,7 +17,8 @@ import (
 // Without a path value "id" it answers with a list. The query may have a limit (100, at most 1000)
 // and the fields class, method, tool, client, client_version, principal, tenant, session,
 // concurrency_class, outcome, cause and reason: only requests with these texts are listed, and "-"
-// stands for none. With an id it answers with one request and its spans. The id is that of a row of
+// stands for none. With group=tool,client and the like it counts requests with the same texts in these
+// fields together. With an id it answers with one request and its spans. The id is that of a row of
 // the list, or a trace id, which stands for the latest request of that trace. Both are JSON, or text
 // as with [Telemetry.RequestsHandler].
 func (t *Telemetry) TracesHandler() http.Handler {
@@ -32,6 +33,10 @@ func (t *Telemetry) TracesHandler() http.Handler {
 		filter, err := newTraceFilter(req.URL.Query())
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if filter.group != nil {
+			report.Write(w, req, t.groupedTraces(&filter))
 			return
 		}
 		report.Write(w, req, t.traces(&filter))
@@ -72,6 +77,7 @@ func (t *Telemetry) serveTrace(w http.ResponseWriter, req *http.Request, id stri
 		row := k.row()
 		spans, leftOut := t.recent.spans.of(k.spans)
 		detail := &report.TraceDetail{Trace: row, Spans: []report.Span{}, SpansLeftOut: leftOut}
+		detail.Attempts, detail.AttemptsInFlight = t.attempts(k)
 		for _, span := range spans {
 			detail.Spans = append(detail.Spans, span.since(row.At))
 		}

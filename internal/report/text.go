@@ -127,7 +127,7 @@ func (d *TraceDetail) facts() []fact {
 		{"principal", strings.TrimSpace(d.Principal + " " + d.Tenant)},
 		{"cancelled", d.cancelText()}, {"dropped", d.DropReason}, {"id", d.RequestID}, {"session", d.Session}, {"concurrency class", d.ConcurrencyClass},
 		{"client", strings.TrimSpace(d.Client + " " + d.ClientVersion)}, {"from", strings.TrimSpace(d.Transport + " " + d.Remote)},
-		{"revision", d.ProtocolVersion}, {"trace", d.TraceID},
+		{"revision", d.ProtocolVersion}, {"trace", d.TraceID}, {"attempts", d.attemptsText()},
 	}, func(f fact) bool { return f.text == "" })
 }
 
@@ -141,6 +141,14 @@ func (row *Trace) decisionText() string {
 		text += ": " + row.DecisionReason
 	}
 	return text
+}
+
+// attemptsText says how many requests belong to the trace, if there are several.
+func (d *TraceDetail) attemptsText() string {
+	if d.Attempts+d.AttemptsInFlight < 2 {
+		return ""
+	}
+	return fmt.Sprintf("%d requests of this trace are kept, %d are in flight", d.Attempts, d.AttemptsInFlight)
 }
 
 func (row *Trace) cancelText() string {

@@ -78,6 +78,10 @@ type TraceDetail struct {
 	Trace
 	Spans        []Span `json:"spans"` // by their start
 	SpansLeftOut int    `json:"spans_left_out,omitzero"`
+	// Attempts counts the requests of this trace that are kept, this one included, and
+	// AttemptsInFlight those in flight.
+	Attempts         int `json:"attempts"`
+	AttemptsInFlight int `json:"attempts_in_flight,omitzero"`
 }
 
 // Span is one span.
