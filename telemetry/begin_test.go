@@ -84,7 +84,7 @@ func TestOperationOfAnotherServer(t *testing.T) {
 		require.EqualValues(t, 1, value(families, MetricRequestsCancelled, "tool", "weather", "cause", "client_cancel"))
 		require.EqualValues(t, 1, value(families, MetricResponsesDropped, "tool", "weather", "reason", "cancelled"))
 		require.EqualValues(t, 0, sum(families, MetricResponsesSent))
-		require.EqualValues(t, 1, value(families, MetricOperationDuration, "gen_ai_tool_name", "weather", "error_type", "",
+		require.EqualValues(t, 1, value(families, MetricOperationDuration, "gen_ai_tool_name", "weather", "error_type", "client_cancel",
 			"mcp_protocol_version", string(mcp.LatestVersion), "network_transport", "pipe"))
 		require.EqualValues(t, 1, value(families, MetricCancelUnwind, "tool", "weather", "cause", "client_cancel"))
 		require.EqualValues(t, 1, value(families, MetricMessagesReceived, "kind", "request"))

@@ -31,7 +31,7 @@ func catalogue() []row {
 		histogram(MetricOperationDuration, "mcp.server.operation.duration", "s",
 			"Time from the arrival of an MCP request to its outcome.", operationBuckets(),
 			append([]Label{
-				method(), errorType(),
+				method(), endType(),
 				{Name: "gen_ai_tool_name", Attribute: string(keyToolName), Open: "registered tools, or none"},
 				{Name: "gen_ai_prompt_name", Attribute: string(keyPromptName), Open: "registered prompts, or none"},
 				{Name: "gen_ai_operation_name", Attribute: string(keyOperation), Values: []string{"", operationExecuteTool}},

@@ -112,6 +112,18 @@ func errorType() Label {
 	return Label{Name: "error_type", Attribute: string(keyErrorType), Values: orNone(errorTypes()), first: []string{}}
 }
 
+// endType is error_type of the durations of operations. It also has the causes of cancellations that are
+// no errors of the service.
+func endType() Label {
+	l := errorType()
+	for _, c := range mcp.Causes() {
+		if !c.Fault() {
+			l.Values = append(l.Values, string(c))
+		}
+	}
+	return l
+}
+
 func statusCode() Label {
 	return Label{Name: "rpc_response_status_code", Attribute: string(keyStatusCode), Values: orNone(codeLabels()), first: none}
 }

@@ -203,7 +203,13 @@ func TestScrapeUnderLoad(t *testing.T) {
 	families := gather(t, r.tel.Registry())
 	require.EqualValues(t, 1200, sum(families, MetricRequestsAdmitted))
 	require.EqualValues(t, 1200, sum(families, MetricResponsesSent)+sum(families, MetricResponsesDropped))
-	require.EqualValues(t, 1200, value(families, MetricOperationDuration, "gen_ai_tool_name", "echo"))
+	durations := 0.0
+	for _, end := range []string{"", "client_cancel", "client_disconnect"} {
+		if find(families, MetricOperationDuration, map[string]string{"gen_ai_tool_name": "echo", "error_type": end}) != nil {
+			durations += value(families, MetricOperationDuration, "gen_ai_tool_name", "echo", "error_type", end)
+		}
+	}
+	require.EqualValues(t, 1200, durations)
 }
 
 func TestDisabled(t *testing.T) {

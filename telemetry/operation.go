@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -152,7 +153,7 @@ func (op *Operation) measure(out *Outcome, errorType string) {
 		info := op.info()
 		wire = op.series.tel.wireOf(&info)
 	}
-	key := operationKey{errorType: out.errorLabel(errorType), version: wire.label, network: wire.network}
+	key := operationKey{errorType: cmp.Or(out.errorLabel(errorType), out.givenUp()), version: wire.label, network: wire.network}
 	if out.Err != nil {
 		key.code = codeLabel(out.Err.Code)
 	}

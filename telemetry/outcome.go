@@ -100,6 +100,16 @@ func (o *Outcome) errorType() string {
 	return ""
 }
 
+// givenUp returns the cause for which a request was cancelled without a fault of the service, or "". It is
+// the error.type of its duration, so that requests which clients give up do not look like fast answers.
+// Spans and the error budget have it as no error.
+func (o *Outcome) givenUp() string {
+	if o.Cancelled == nil || o.Cancelled.Cause.Fault() {
+		return ""
+	}
+	return string(o.Cancelled.Cause)
+}
+
 // errorLabel bounds an error.type. An unknown code becomes "_OTHER".
 func (o *Outcome) errorLabel(errorType string) string {
 	if o.Err != nil && errorType != "" && errorType == codeString(o.Err.Code) {

@@ -40,9 +40,9 @@ func operations(s source, part string, matchers ...matcher) string {
 
 // served is the rate of the requests that count for an objective. Faults of callers do not count. An
 // answer with a code and without error_type is a fault of the caller. A call whose arguments were
-// rejected has neither, so it is subtracted. A request that its client
-// cancelled has neither, like a success, so it is subtracted. The answer of a cancelled legacy
-// request has the code -32800, so it is added back. Subscriptions count as served and are not
+// rejected has neither, so it is subtracted. A request that its client cancelled has the cause as
+// error_type, and none in versions before; it is added and subtracted, so both count for nothing. The
+// answer of a cancelled legacy request has the code -32800. Subscriptions count as served and are not
 // subtracted when they end.
 func served(s source, window string) string {
 	return fmt.Sprintf(`clamp_min(%s(
@@ -51,7 +51,7 @@ func served(s source, window string) string {
   %s
   %s
 ), 0)`, byTool, faulty(s, window),
-		operations(s, "_count", is("error_type", ""), is("rpc_response_status_code", "", "-32800")), window,
+		operations(s, "_count", is("error_type", append([]string{""}, callerCauses...)...), is("rpc_response_status_code", "", "-32800")), window,
 		cancelled(s, window, "-", callerCauses...), unlessRejected(s, window))
 }
 
@@ -69,7 +69,7 @@ func failed(s source, window string) string {
 // last scrape of a process only, so they have no rate. The counter of cancelled requests has a
 // rate, because it exists with 0 before.
 func faulty(s source, window string) string {
-	return fmt.Sprintf("rate(%s[%s])\n  %s", operations(s, "_count", isNot("error_type", "", cutCause)), window, cancelled(s, window, "", cutCause))
+	return fmt.Sprintf("rate(%s[%s])\n  %s", operations(s, "_count", isNot("error_type", append([]string{"", cutCause}, callerCauses...)...)), window, cancelled(s, window, "", cutCause))
 }
 
 // cutCause is the cause, and the error_type, of a call that a shutdown cancelled.

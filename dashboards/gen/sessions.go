@@ -40,7 +40,7 @@ func (b board) sessions() sheet {
 				graph("Time to answer, p95", "How long clients took to answer, by method.", "s", rising(10, 60),
 					traced(b.clientQuantile(asks), "{{mcp_method_name}}")),
 				graph("Questions without an answer", "By error_type: the client's code, the cause of a cancellation, timeout, peer_gone or request_done.", "ops", above(1),
-					query("sum by (error_type) (rate("+b.with(asks+"_count", failing)+"[$__rate_interval]))", "{{error_type}}")),
+					query("sum by (error_type) (rate("+b.with(asks+"_count", isNot("error_type", ""))+"[$__rate_interval]))", "{{error_type}}")),
 				graph("Tasks", "Tasks that are kept, by status.", "none", never(), query(b.now("status", telemetry.MetricTasks), "{{status}}")),
 				graph("Duration of tasks, p95", "From the creation of a task to the return of its handler, by tool and status.", "s", never(),
 					query(b.quantile(0.95, "tool, status", tasks), "{{tool}} {{status}}")),

@@ -80,6 +80,6 @@ var calls = is("mcp_method_name", "tools/call")
 
 // failing matches errors of the service, spoilt faults of callers.
 var (
-	failing = isNot("error_type", "")
+	failing = isNot("error_type", append([]string{""}, callerCauses...)...)
 	spoilt  = []matcher{is("error_type", ""), isNot("rpc_response_status_code", "")}
 )
