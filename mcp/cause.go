@@ -29,6 +29,8 @@ const (
 	CauseServerShutdown Cause = "server_shutdown"
 	// CauseDeadline: the request's own deadline, or the hard maximum.
 	CauseDeadline Cause = "deadline"
+	// CauseOperator: an operator has ended the request or its session, on the admin listener.
+	CauseOperator Cause = "operator"
 )
 
 // Causes lists every cause in its documented order. The caller owns the slice.
@@ -36,6 +38,7 @@ func Causes() []Cause {
 	return []Cause{
 		CauseClientCancel, CauseClientDisconnect, CauseTransportClose, CauseTransportError,
 		CauseSessionDelete, CauseSessionIdle, CauseSessionEvicted, CauseServerShutdown, CauseDeadline,
+		CauseOperator,
 	}
 }
 
@@ -56,7 +59,7 @@ func (c Cause) Fault() bool {
 // A handler should stop soon and return. After ErrClientCancelled and
 // ErrClientDisconnected nobody will read the answer. After ErrServerShutdown and
 // ErrTransportClosed an answer that is returned at once may still be sent. After
-// ErrDeadline the caller already has its error.
+// ErrDeadline, and mostly after ErrEndedByOperator, the caller already has its error.
 var (
 	ErrClientCancelled    error = &CancelError{Cause: CauseClientCancel}
 	ErrClientDisconnected error = &CancelError{Cause: CauseClientDisconnect}
@@ -67,6 +70,7 @@ var (
 	ErrSessionEvicted     error = &CancelError{Cause: CauseSessionEvicted}
 	ErrServerShutdown     error = &CancelError{Cause: CauseServerShutdown}
 	ErrDeadline           error = &CancelError{Cause: CauseDeadline}
+	ErrEndedByOperator    error = &CancelError{Cause: CauseOperator}
 )
 
 // A CancelError is the context.Cause of a cancelled handler. It matches the

@@ -136,6 +136,29 @@ func cancelScenes() []scene {
 			w.do("POST", handshake)
 		},
 	}, {
+		title: "operator", about: "An operator ends the request: its caller has an error at once.",
+		play: func(s *stage) {
+			s.hold("wait")
+			a := s.web().start("POST", waiting, modernHeaders("tools/call", "wait")...)
+			slowly()
+			_, err := s.srv.EndRequest(requestKey(s.srv))
+			require.NoError(s.t, err)
+			require.Contains(s.t, a.wait().body, `"reason":"operator"`)
+		},
+	}, {
+		title: "operator, the session", about: "An operator ends the session: the handler may answer, and what is left gets an error.",
+		play: func(s *stage) {
+			s.hold("wait")
+			w := s.web()
+			sid := w.session()
+			a := w.start("POST", oldWaiting, sid)
+			slowly()
+			_, err := s.srv.EndSession(sessionKey(s.srv))
+			require.NoError(s.t, err)
+			require.Contains(s.t, a.wait().body, "operator")
+			require.Equal(s.t, 404, w.do("POST", oldWaiting, sid).status)
+		},
+	}, {
 		title: "server_shutdown", about: "The patience of the drain is over: our doing, whatever the handler returns.",
 		play: func(s *stage) {
 			s.hold("wait")

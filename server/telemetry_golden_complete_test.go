@@ -63,7 +63,7 @@ func TestTelemetryGoldenIsComplete(t *testing.T) {
 	}
 	for _, c := range []mcp.Cause{
 		mcp.CauseTransportClose, mcp.CauseTransportError, mcp.CauseSessionDelete, mcp.CauseSessionIdle,
-		mcp.CauseSessionEvicted, mcp.CauseServerShutdown, // what ends a request alone does not end a session
+		mcp.CauseSessionEvicted, mcp.CauseServerShutdown, mcp.CauseOperator, // what ends a request alone does not end a session
 	} {
 		occurs("session "+string(c), counter("vitrine_sessions_closed_total", "cause", string(c)))
 	}

@@ -42,7 +42,9 @@ func (p *process) newAdmin() (*http.Server, error) {
 		}
 		p.adminIndex(w, r)
 	})
-	newProfiler(p.srv.Limits(), p.limitReached).addTo(mux)
+	mux.HandleFunc("POST "+pathActions+"{action}", p.act)
+	mux.HandleFunc("GET "+pathActions+"{$}", p.actionIndex)
+	newProfiler(p.srv.Limits(), p.limitReached, p.profileIsOff).addTo(mux)
 	p.addFlight(mux)
 	own := map[string]bool{}
 	for _, r := range p.pages {
@@ -52,6 +54,9 @@ func (p *process) newAdmin() (*http.Server, error) {
 		own[r.pattern] = true
 	}
 	takesBody := func(r *http.Request) bool {
+		if strings.HasPrefix(r.URL.Path, pathActions) {
+			return true
+		}
 		_, pattern := mux.Handler(r)
 		return own[pattern]
 	}
@@ -140,6 +145,7 @@ func (p *process) adminIndex(w http.ResponseWriter, _ *http.Request) {
 		"/debug/changes   what has changed in the last two hours, as JSON",
 		"/debug/live      the same, as a stream of events",
 		"/debug/pprof/    profiles, for go tool pprof",
+		"/debug/actions/  what operators may do, with POST",
 		"/debug/flight    snapshots of the flight recorder, for go tool trace; POST takes one",
 	}
 	if len(p.pages) > 0 {

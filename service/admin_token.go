@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/reload"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
@@ -104,9 +106,9 @@ func (p *process) authorized(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if p.operates(r) {
+		if who := p.operates(r); who != nil {
 			r.Header.Del("Authorization") // no page has a use for it
-			next.ServeHTTP(w, r)
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), operatorKey{}, who)))
 			return
 		}
 		if p.access.adminToken == nil {
@@ -126,8 +128,10 @@ func (p *process) authorized(next http.Handler) http.Handler {
 				" names, as Authorization: Bearer, or as the password of any user")
 			return
 		}
+		user, _, _ := r.BasicAuth()
+		who := &operator{principal: &auth.Principal{Issuer: "admin-token", Subject: "operator"}, user: user}
 		r.Header.Del("Authorization") // no page has a use for it
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), operatorKey{}, who)))
 	})
 }
 

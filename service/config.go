@@ -37,6 +37,14 @@ type Config struct {
 	// AdminSubjects are callers, as Auth tells them apart, that may use all pages of the admin
 	// listener, as with a token of AdminTokenFile.
 	AdminSubjects []string
+	// AdminActions lets operators act with POST /debug/actions/: end requests, sessions and streams,
+	// drain, set the level of the log, and turn on profiles. It needs AdminTokenFile or AdminSubjects.
+	AdminActions bool
+	// MutexProfileFraction has /debug/pprof/mutex sample one of so many events of contended locks
+	// ([runtime.SetMutexProfileFraction]). BlockProfileRate has /debug/pprof/block sample one event for
+	// each so many nanoseconds of waiting ([runtime.SetBlockProfileRate]). 0 is off.
+	MutexProfileFraction int
+	BlockProfileRate     int
 	// Stdio serves one client on standard input and output instead of HTTP.
 	Stdio bool
 	// AllowedHosts, AllowedOrigins and AllowedHeaders, if not nil, replace those of the

@@ -137,13 +137,17 @@ func (i oauthIdentity) Challenge(status int, scopes []string) string {
 // Stats implements [auth.Reporter].
 func (i oauthIdentity) Stats() auth.Stats { return i.resource.Stats() }
 
-// operates reports whether a caller of the admin listener is one of the subjects that may use it.
-func (p *process) operates(r *http.Request) bool {
+// operates returns the caller of the admin listener if it is one of the subjects that may use it, else
+// nil.
+func (p *process) operates(r *http.Request) *operator {
 	if len(p.cfg.AdminSubjects) == 0 || p.access.authenticator == nil {
-		return false
+		return nil
 	}
 	who, err := p.access.authenticator.Authenticate(r.Context(), &auth.Caller{
 		Transport: "http", Header: r.Header, RemoteAddr: r.RemoteAddr, PeerAddr: r.RemoteAddr, TLS: r.TLS,
 	})
-	return err == nil && who != nil && slices.Contains(p.cfg.AdminSubjects, who.Subject)
+	if err != nil || who == nil || !slices.Contains(p.cfg.AdminSubjects, who.Subject) {
+		return nil
+	}
+	return &operator{principal: who}
 }

@@ -14,6 +14,7 @@ import (
 // run starts everything, waits for the end, and stops everything. The admin listener stops last, so
 // that operators can watch the drain.
 func (p *process) run(ctx context.Context) error {
+	defer p.switches.start(&p.cfg)()
 	p.startFlight()
 	defer p.stopFlight()
 	defer func() { p.admin.close(p.srv.Limits().CleanupGrace) }()

@@ -12,6 +12,9 @@ import (
 // makeHandlers makes the handlers before anything is started. It returns errors about the
 // program's handlers.
 func (p *process) makeHandlers() (err error) {
+	if err := p.checkActions(); err != nil {
+		return err
+	}
 	if !p.cfg.Stdio {
 		if p.endpoint, err = p.newEndpoint(); err != nil {
 			return err

@@ -9,9 +9,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 )
 
-// newLogHandler returns the log handler of the configuration.
-func newLogHandler(w io.Writer, cfg *Config) slog.Handler {
-	opts := &slog.HandlerOptions{Level: cfg.LogLevel}
+// newLogHandler returns the log handler of the configuration, with the given level.
+func newLogHandler(w io.Writer, cfg *Config, level slog.Leveler) slog.Handler {
+	opts := &slog.HandlerOptions{Level: level}
 	if cfg.LogFormat == "json" {
 		opts.ReplaceAttr = withUnit
 		return slog.NewJSONHandler(logline.JSON(w), opts)

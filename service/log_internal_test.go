@@ -20,7 +20,7 @@ func TestDurationsInTheLogHaveUnits(t *testing.T) {
 	} {
 		t.Run(format, func(t *testing.T) {
 			var log strings.Builder
-			slog.New(newLogHandler(&log, &Config{LogFormat: format})).
+			slog.New(newLogHandler(&log, &Config{LogFormat: format}, slog.LevelInfo)).
 				Info("x", "took", 1500*time.Millisecond, slog.Duration("age", 250*time.Microsecond), slog.Group("call", "ran", 2*time.Millisecond), "n", 3)
 			require.Contains(t, log.String(), want)
 		})
@@ -36,7 +36,7 @@ func TestCharactersWithoutAShapeAreNotInTheLog(t *testing.T) {
 		}
 		for _, format := range []string{"text", "json"} {
 			var log strings.Builder
-			slog.New(newLogHandler(&log, &Config{LogFormat: format})).Info("a"+string(r)+"b", "key"+string(r), "c"+string(r)+"d")
+			slog.New(newLogHandler(&log, &Config{LogFormat: format}, slog.LevelInfo)).Info("a"+string(r)+"b", "key"+string(r), "c"+string(r)+"d")
 			require.NotContains(t, log.String(), string(r), "%s %U", format, r)
 		}
 	}

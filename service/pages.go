@@ -22,7 +22,7 @@ const (
 // adminPath reports whether a path on the admin listener belongs to the service.
 func adminPath(path string) bool {
 	return path == "/{$}" || below(pathMetrics, pathLive, pathReady, "/debug/requests", "/debug/traces", "/debug/changes", pathDebugLive,
-		pathProfiles, flightPath, console.Prefix)(path)
+		pathProfiles, pathActions, flightPath, console.Prefix)(path)
 }
 
 const flightPath = "/debug/flight"

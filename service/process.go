@@ -30,6 +30,8 @@ type process struct {
 
 	access *access
 
+	switches *switches
+
 	refusals logline.Limiter // of the admin listener
 	last     lastScrape
 

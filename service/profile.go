@@ -13,6 +13,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 // A profiler bounds how many profiles are taken at once, and how long one takes. A dump of all
@@ -21,19 +22,21 @@ type profiler struct {
 	limits  server.Limits
 	reached func(limit string) // counts that a limit was reached
 	taking  chan struct{}      // has an element for each profile that is being taken
+	off     func(profile string) (why string)
 }
 
-func newProfiler(l server.Limits, reached func(limit string)) *profiler {
-	return &profiler{limits: l, reached: reached, taking: make(chan struct{}, l.MaxProfiles)}
+// newProfiler returns a profiler. off says why a profile is empty and how to turn it on; "" if it is on.
+func newProfiler(l server.Limits, reached func(limit string), off func(profile string) string) *profiler {
+	return &profiler{limits: l, reached: reached, taking: make(chan struct{}, l.MaxProfiles), off: off}
 }
 
 // addTo adds the paths of go tool pprof. It does not use package net/http/pprof, because its
 // import adds the profiles to http.DefaultServeMux, which may be public.
 func (p *profiler) addTo(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+pathProfiles+"{$}", profileIndex)
+	mux.HandleFunc("GET "+pathProfiles+"{$}", p.index)
 	mux.Handle("GET "+pathProfiles+"profile", p.bound(p.cpu))
 	mux.Handle("GET "+pathProfiles+"trace", p.bound(p.trace))
-	mux.Handle("GET "+pathProfiles+"{name}", p.bound(profileNamed))
+	mux.Handle("GET "+pathProfiles+"{name}", p.bound(p.named))
 }
 
 // bound refuses a profile while too many are being taken.
@@ -52,23 +55,33 @@ func (p *profiler) bound(take http.HandlerFunc) http.Handler {
 	})
 }
 
-func profileIndex(w http.ResponseWriter, _ *http.Request) {
+func (p *profiler) index(w http.ResponseWriter, _ *http.Request) {
 	profiles := pprof.Profiles()
 	slices.SortFunc(profiles, func(a, b *pprof.Profile) int { return strings.Compare(a.Name(), b.Name()) })
 	var b strings.Builder
 	b.WriteString("profile?seconds=30  what uses the CPU\ntrace?seconds=1     trace of the runtime, for go tool trace\n")
-	for _, p := range profiles {
-		fmt.Fprintf(&b, "%-20s%d entries; ?debug=1 or 2 for text\n", p.Name(), p.Count())
+	for _, profile := range profiles {
+		fmt.Fprintf(&b, "%-20s%d entries; ?debug=1 or 2 for text", profile.Name(), profile.Count())
+		if why := p.off(profile.Name()); why != "" {
+			b.WriteString("; " + why)
+		}
+		b.WriteString("\n")
 	}
 	plain(w, http.StatusOK, strings.TrimSpace(b.String()))
 }
 
-// profileNamed writes a profile of package runtime/pprof.
-func profileNamed(w http.ResponseWriter, r *http.Request) {
+// named writes a profile of package runtime/pprof. One that is off and has nothing is refused: an empty
+// profile looks like a program without contention.
+func (p *profiler) named(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	p := pprof.Lookup(name)
-	if p == nil {
+	profile := pprof.Lookup(name)
+	if profile == nil {
 		plain(w, http.StatusNotFound, "there is no such profile")
+		return
+	}
+	if why := p.off(name); why != "" && profile.Count() == 0 {
+		w.Header().Set("X-Go-Pprof", "1") // go tool pprof then shows the text
+		plain(w, http.StatusConflict, "the profile "+name+" has no entries: "+why)
 		return
 	}
 	if name == "heap" && r.FormValue("gc") != "" {
@@ -80,7 +93,7 @@ func profileNamed(w http.ResponseWriter, r *http.Request) {
 	} else {
 		binary(w, name)
 	}
-	_ = p.WriteTo(w, debug) // an error means that the client has gone away
+	_ = profile.WriteTo(w, debug) // an error means that the client has gone away
 }
 
 func (p *profiler) cpu(w http.ResponseWriter, r *http.Request) {
@@ -123,4 +136,22 @@ func (p *profiler) length(w http.ResponseWriter, r *http.Request, standard float
 		return 0, false
 	}
 	return time.Duration(s * float64(time.Second)), true
+}
+
+// profileIsOff says that a profile is off and how to turn it on, or "" if it is on.
+func (p *process) profileIsOff(profile string) string {
+	setting := ""
+	switch profile {
+	case profileMutex:
+		setting = flagMutexProfile
+	case profileBlock:
+		setting = flagBlockProfile
+	default:
+		return ""
+	}
+	if p.switches.rate(profile) > 0 {
+		return ""
+	}
+	return fmt.Sprintf("it is off; --%s or %s turns it on, and POST %s%s for a time (--%s)",
+		setting, p.env.name(setting), pathActions, telemetry.ActionProfile, flagAdminActions)
 }

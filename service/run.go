@@ -68,7 +68,9 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 	if env.keys, err = cfg.stateKeys(); err != nil {
 		return err
 	}
-	handler := newLogHandler(o.stderr, &cfg)
+	switches := &switches{}
+	switches.level.Set(cfg.LogLevel)
+	handler := newLogHandler(o.stderr, &cfg, &switches.level)
 	restore := setDefaultLogger(handler)
 	defer restore()
 	if env.access, err = openAccess(&cfg, o.getenv(o.env.name(stdioTokenName))); err != nil {
@@ -87,7 +89,7 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 	}
 	setDefaultLogger(srv.Telemetry().LogHandler(handler))
 	defer signals.closes(srv)()
-	p := &process{srv: srv, cfg: cfg, options: o, signals: signals, access: env.access, broken: make(chan error, 3), container: env.container}
+	p := &process{srv: srv, cfg: cfg, options: o, signals: signals, access: env.access, switches: switches, broken: make(chan error, 3), container: env.container}
 	if err := env.configure(srv); err != nil {
 		return errors.Join(err, srv.Shutdown(ctx))
 	}

@@ -73,7 +73,13 @@ func ownSettings(env envPrefix) []setting {
 			func(c *Config) flag.Value { return listValue(&c.AdminAllowedHosts, anything) }},
 		{groupListeners, flagAdminToken, "`path` of the tokens that all pages of the admin listener but health checks and /metrics need, one on a line; without it these pages are for this machine only",
 			func(c *Config) flag.Value { return textValue(&c.AdminTokenFile, anything) }},
-		{groupListeners, "admin-subjects", "`subjects` of callers that may use all pages of the admin listener with their credentials, with commas",
+		{groupListeners, flagAdminActions, "let operators end requests, sessions and streams, drain, set the level of the log and turn on profiles with POST /debug/actions/; needs --" + flagAdminToken + " or --" + flagAdminSubjects,
+			func(c *Config) flag.Value { return boolValue(&c.AdminActions) }},
+		{groupListeners, flagMutexProfile, "`number` of events of contended locks of which /debug/pprof/mutex has one; 0 is off",
+			func(c *Config) flag.Value { return countValue(&c.MutexProfileFraction) }},
+		{groupListeners, flagBlockProfile, "`number` of nanoseconds of waiting for each event in /debug/pprof/block; 0 is off",
+			func(c *Config) flag.Value { return countValue(&c.BlockProfileRate) }},
+		{groupListeners, flagAdminSubjects, "`subjects` of callers that may use all pages of the admin listener with their credentials, with commas",
 			func(c *Config) flag.Value { return listValue(&c.AdminSubjects, anything) }},
 		{groupListeners, "eras", "`eras` of the protocol that are served, with commas: modern (2026-07-28 and later), legacy (2024-11-05 to 2025-11-25); both without it",
 			func(c *Config) flag.Value { return erasValue(&c.Eras) }},
@@ -208,6 +214,10 @@ const (
 	flagAdminAllowedHosts = "admin-allowed-hosts"
 	flagTrustedProxies    = "trusted-proxies"
 	flagAdminToken        = "admin-token-file"
+	flagAdminSubjects     = "admin-subjects"
+	flagAdminActions      = "admin-actions"
+	flagMutexProfile      = "mutex-profile-fraction"
+	flagBlockProfile      = "block-profile-rate"
 
 	flagOAuthIssuer   = "oauth-issuer"
 	flagOAuthResource = "oauth-resource"

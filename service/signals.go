@@ -17,8 +17,16 @@ import (
 // signals ends a context on a signal.
 type signals struct {
 	begin context.Context // ends with ctx or the first signal; its cause says which of them
-	hurry chan struct{}   // closed by the second signal
-	stop  func()          // stops watching and waits for its goroutine; further calls do nothing
+	end   context.CancelCauseFunc
+	hurry chan struct{} // closed by the second signal
+	stop  func()        // stops watching and waits for its goroutine; further calls do nothing
+}
+
+// drain begins the drain, as the first signal does, and reports whether it has not begun before.
+func (s *signals) drain() bool {
+	first := s.begin.Err() == nil
+	s.end(errOrdered)
+	return first
 }
 
 // closes closes the server on the second signal, or at once if that has come. release stops this.
@@ -42,7 +50,7 @@ func (s *signals) closes(srv *server.Server) (release func()) {
 // effect, so that a third one kills the process.
 func watchSignals(ctx context.Context) *signals {
 	begin, cancel := context.WithCancelCause(ctx)
-	s := &signals{begin: begin, hurry: make(chan struct{})}
+	s := &signals{begin: begin, end: cancel, hurry: make(chan struct{})}
 	incoming := make(chan os.Signal, 2)
 	signal.Notify(incoming, os.Interrupt, syscall.SIGTERM)
 	quit, done := make(chan struct{}), make(chan struct{})
@@ -81,7 +89,10 @@ var pipeSignals = make(chan os.Signal, 1)
 // would end the server with it.
 func surviveBrokenPipes() { signal.Notify(pipeSignals, syscall.SIGPIPE) }
 
-var errStopped = errors.New("service: stopped")
+var (
+	errStopped = errors.New("service: stopped")
+	errOrdered = errors.New("an operator has ordered it")
+)
 
 // wait waits for a duration or until hurry is closed.
 func wait(d time.Duration, hurry <-chan struct{}) {

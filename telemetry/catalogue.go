@@ -180,6 +180,10 @@ func catalogue() []row {
 			"Operations of the event store that have failed.",
 			closed("operation", "vitrine.event_store.operation", resume.Operations())).
 			from(func(s *Snapshot, r reading) { each(r, s.Counters.EventFailures) }),
+		counter(MetricAdminActions, "vitrine.admin.actions", "{action}",
+			"What operators did on the admin listener, and what was refused to them.",
+			closed("action", "vitrine.admin.action", adminActions()),
+			closed("outcome", "vitrine.admin.outcome", []string{ActionDone, ActionRefused})).counted(),
 		counter(MetricLimitReached, "vitrine.limit.reached", "{event}",
 			"How often a limit took effect.",
 			closed("limit", "vitrine.limit", slices.Concat(limits.Names(), []string{limitTenants, limitAudit}, authLimits()))).

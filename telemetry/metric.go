@@ -80,6 +80,7 @@ const (
 	MetricRateLimitBuckets     = "vitrine_rate_limit_buckets"
 	MetricStreamsResumed       = "vitrine_streams_resumed_total"
 	MetricEventStoreFailures   = "vitrine_event_store_failures_total"
+	MetricAdminActions         = "vitrine_admin_actions_total"
 	MetricLimitReached         = "vitrine_limit_reached_total"
 	MetricPendingOutbound      = "vitrine_pending_outbound"
 	MetricOldestOutboundAge    = "vitrine_oldest_outbound_age_seconds"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"sort"
+	"strconv"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/logline"
@@ -114,7 +115,7 @@ func (t *Telemetry) report() *report.Requests {
 
 func (t *Telemetry) reportRequest(state *RequestState, info *Info, now time.Time) report.Request {
 	row := report.Request{
-		ID: logline.Printable(info.ID.String(), maxText), Method: logline.Printable(info.Method, maxName),
+		Key: keyText("r", state.Key), ID: logline.Printable(info.ID.String(), maxText), Method: logline.Printable(info.Method, maxName),
 		Tool: info.Target, State: state.State, In: state.In, ConcurrencyClass: info.Class, AgeSeconds: state.Age.Seconds(), Abandoned: state.Abandoned,
 		ProtocolVersion: logline.Printable(string(info.Version), maxName), Session: info.sessionName(),
 		Transport: info.Transport, Remote: info.RemoteAddr,
@@ -130,6 +131,14 @@ func (t *Telemetry) reportRequest(state *RequestState, info *Info, now time.Time
 	row.TraceID, row.SpanID = spanIDs(state.Operation.SpanContext())
 	row.Client, row.ClientVersion = info.client(t.clients)
 	return row
+}
+
+// keyText returns the text of a key, with a letter for its kind.
+func keyText(kind string, key uint64) string {
+	if key == 0 {
+		return ""
+	}
+	return kind + strconv.FormatUint(key, 10)
 }
 
 func reportShare(s *ShareState) report.Share {
@@ -157,7 +166,7 @@ func (t *Telemetry) reportOutbound(state *OutboundState) report.Outbound {
 
 func (t *Telemetry) reportSession(state *SessionState, info *Info) report.Session {
 	row := report.Session{
-		Session: info.sessionName(), Transport: info.Transport, Remote: info.RemoteAddr, ProtocolVersion: string(info.Version),
+		Key: keyText("s", state.Key), Session: info.sessionName(), Transport: info.Transport, Remote: info.RemoteAddr, ProtocolVersion: string(info.Version),
 		AgeSeconds: state.Age.Seconds(), IdleSeconds: state.Idle.Seconds(), Requests: state.Requests, Streaming: state.Streaming,
 		Principal: logline.Printable(info.Principal.String(), maxName), Tenant: logline.Printable(info.tenant(), maxName),
 	}

@@ -59,6 +59,8 @@ func TestRequestsJSON(t *testing.T) {
 		require.InDelta(t, 0.5, row.AgeSeconds, 0.001)
 		require.InDelta(t, 0.5, row.DeadlineSeconds, 0.001)
 		require.InDelta(t, 0.2, row.CancelledForSeconds, 0.001)
+		require.Regexp(t, `^r\d+$`, row.Key)
+		row.Key = ""
 		row.TraceID, row.SpanID, row.AgeSeconds, row.DeadlineSeconds, row.CancelledForSeconds = "", "", 0, 0, 0
 		require.Equal(t, report.Request{
 			Session: "stdio", ID: "7", Method: "tools/call", Tool: "hang", State: "cancelled", In: "handler",
@@ -88,7 +90,7 @@ func TestRequestsText(t *testing.T) {
 			r.tel.RequestsHandler().ServeHTTP(rec, httpReq)
 			require.Equal(t, "text/plain; charset=utf-8", rec.Header().Get("Content-Type"))
 			text := rec.Body.String()
-			require.Regexp(t, `(?m)^500ms +cancelled +tools/call +hang +7 +evil.\[2Jclient 1 +stdio +stdio +500ms +client_cancel 200ms ago +[0-9a-f]{32}$`, text)
+			require.Regexp(t, `(?m)^500ms +cancelled +tools/call +hang +7 +evil.\[2Jclient 1 +stdio +stdio +500ms +client_cancel 200ms ago +[0-9a-f]{32} +r\d+$`, text)
 			require.Contains(t, text, "cancelled: client_cancel 1\n")
 			require.Contains(t, text, "rejected: none\n")
 		}

@@ -85,6 +85,7 @@ type RateLimitState struct {
 // A RequestState is one request in flight.
 type RequestState struct {
 	Origin    Origin     // describes the request
+	Key       uint64     // names the request, unique in this process; 0: it cannot be named
 	Operation *Operation // nil if there is none
 	// State is queued, running, blocked (by a question to the client), writing,
 	// cancelled, or listening.
@@ -125,6 +126,7 @@ type OutboundState struct {
 // A SessionState is one open session or connection.
 type SessionState struct {
 	Origin    Origin // describes it, in an [Info] without a request
+	Key       uint64 // names the session, unique in this process; 0: it cannot be named
 	Transport string // a label
 	Age       time.Duration
 	Idle      time.Duration // 0 while it is in use

@@ -71,6 +71,16 @@ func TestCauses(t *testing.T) {
 			r.rest()
 		}, "", true},
 		{mcp.CauseDeadline, func(r *rig) { r.post(call("wait"), &sink{}) }, "", true},
+		{mcp.CauseOperator, func(r *rig) {
+			st := r.core.Exchange(httpConn, 1, mcp.Modern)
+			r.core.Receive(call("wait"), st)
+			synctest.Wait()
+			if _, err := r.core.EndRequest(r.core.Snapshot().Requests[0].Request.Key()); err != nil {
+				t.Error(err)
+			}
+			_ = st.Pump(&sink{})
+			r.rest()
+		}, "", true},
 	} {
 		t.Run(string(tc.cause), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

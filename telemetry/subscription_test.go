@@ -127,7 +127,8 @@ func TestReportOfSubscriptions(t *testing.T) {
 		require.Len(t, rep.Subscriptions, 1)
 		row := rep.Subscriptions[0]
 		require.Len(t, row.TraceID, 32)
-		row.TraceID, row.SpanID = "", ""
+		require.Regexp(t, `^r\d+$`, row.Key)
+		row.TraceID, row.SpanID, row.Key = "", "", ""
 		require.Equal(t, report.Request{
 			ID: "7", Method: mcp.MethodSubscriptionsListen, State: "listening", AgeSeconds: 3600,
 			ProtocolVersion: "2026-07-28", Transport: "http", Remote: "192.0.2.7:4711",
@@ -138,7 +139,7 @@ func TestReportOfSubscriptions(t *testing.T) {
 		var text strings.Builder
 		rep.WriteText(&text)
 		require.Contains(t, text.String(), "in flight: 1 (")
-		require.Regexp(t, `(?m)^1h0m0s +listening +7 +- +http +192.0.2.7:4711 +- +- +[0-9a-f]{32}$`, text.String())
+		require.Regexp(t, `(?m)^1h0m0s +listening +7 +- +http +192.0.2.7:4711 +- +- +[0-9a-f]{32} +r\d+$`, text.String())
 		r.shutdown()
 	})
 }

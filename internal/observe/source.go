@@ -54,7 +54,7 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 	for i := range snap.Sessions {
 		info := &snap.Sessions[i]
 		out.Sessions[i] = telemetry.SessionState{
-			Origin: (*sessionOrigin)(info), Transport: info.Session.Conn().Transport, Age: info.Age, Idle: info.Idle,
+			Origin: (*sessionOrigin)(info), Key: info.Session.Key(), Transport: info.Session.Conn().Transport, Age: info.Age, Idle: info.Idle,
 			Requests: info.Requests, Streaming: info.Streaming, Stored: info.Stored,
 		}
 	}
@@ -81,7 +81,7 @@ func requests(infos []session.RequestInfo) []telemetry.RequestState {
 	for i := range infos {
 		info := &infos[i]
 		rows[i] = telemetry.RequestState{
-			Origin: (*origin)(info.Request), Operation: operation(info.Request), State: info.State, In: info.Request.In(), Age: info.Age,
+			Origin: (*origin)(info.Request), Operation: operation(info.Request), Key: info.Request.Key(), State: info.State, In: info.Request.In(), Age: info.Age,
 			Cancelled: info.Cancel, CancelledFor: info.CancelFor, Abandoned: info.Abandoned,
 		}
 	}

@@ -66,6 +66,7 @@ type Share struct {
 
 // Request is one request in flight.
 type Request struct {
+	Key     string `json:"key,omitempty"`     // for /debug/actions/: unique in this process
 	Session string `json:"session,omitempty"` // the start of its id, or the transport
 	ID      string `json:"id"`
 	Method  string `json:"method"`
@@ -109,6 +110,7 @@ type Outbound struct {
 
 // Session is one open session or connection.
 type Session struct {
+	Key             string  `json:"key,omitempty"` // for /debug/actions/: unique in this process
 	Session         string  `json:"session"`
 	Transport       string  `json:"transport"`
 	Remote          string  `json:"remote,omitempty"`

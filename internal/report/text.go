@@ -250,17 +250,17 @@ func (rep *Requests) writeShares(w io.Writer) {
 // writeRequests writes the requests and the subscriptions.
 func (rep *Requests) writeRequests(w io.Writer) {
 	classed := slices.ContainsFunc(rep.Requests, func(r Request) bool { return r.ConcurrencyClass != "" })
-	writeSection(w, "AGE\tSTATE\tMETHOD\tTOOL\tID"+classHead(classed)+"\tCLIENT\tTRANSPORT\tSESSION\tDEADLINE IN\tCANCELLED\tTRACE", len(rep.Requests), func(i int) []any {
+	writeSection(w, "AGE\tSTATE\tMETHOD\tTOOL\tID"+classHead(classed)+"\tCLIENT\tTRANSPORT\tSESSION\tDEADLINE IN\tCANCELLED\tTRACE\tKEY", len(rep.Requests), func(i int) []any {
 		r := &rep.Requests[i]
 		cells := classCell(classed, []any{seconds(r.AgeSeconds), r.stateText(), r.Method, dash(r.Tool), r.ID}, r.ConcurrencyClass)
 		return append(cells, dash(who(r.Principal, r.Client, r.ClientVersion)), r.Transport,
-			dash(r.Session), seconds(r.DeadlineSeconds), r.cancelText(), dash(r.TraceID))
+			dash(r.Session), seconds(r.DeadlineSeconds), r.cancelText(), dash(r.TraceID), dash(r.Key))
 	})
-	writeSection(w, "SUBSCRIBED FOR\tSTATE\tID\tCLIENT\tTRANSPORT\tREMOTE\tSESSION\tCANCELLED\tTRACE", len(rep.Subscriptions), func(i int) []any {
+	writeSection(w, "SUBSCRIBED FOR\tSTATE\tID\tCLIENT\tTRANSPORT\tREMOTE\tSESSION\tCANCELLED\tTRACE\tKEY", len(rep.Subscriptions), func(i int) []any {
 		r := &rep.Subscriptions[i]
 		return []any{
 			seconds(r.AgeSeconds), r.State, r.ID, dash(who(r.Principal, r.Client, r.ClientVersion)), r.Transport,
-			dash(r.Remote), dash(r.Session), r.cancelText(), dash(r.TraceID),
+			dash(r.Remote), dash(r.Session), r.cancelText(), dash(r.TraceID), dash(r.Key),
 		}
 	})
 }
@@ -280,11 +280,11 @@ func (rep *Requests) writeRest(w io.Writer) {
 		return []any{seconds(o.AgeSeconds), o.Method, o.ID, dash(client), o.Session, dash(o.RequestID), dash(o.Tool), dash(o.TraceID)}
 	})
 	rep.writeQuestions(w)
-	writeSection(w, "SESSION\tTRANSPORT\tCLIENT\tREVISION\tREMOTE\tAGE\tIDLE\tREQUESTS", len(rep.Sessions), func(i int) []any {
+	writeSection(w, "SESSION\tTRANSPORT\tCLIENT\tREVISION\tREMOTE\tAGE\tIDLE\tREQUESTS\tKEY", len(rep.Sessions), func(i int) []any {
 		s := &rep.Sessions[i]
 		return []any{
 			s.Session, s.Transport, dash(who(s.Principal, s.Client, s.ClientVersion)), dash(s.ProtocolVersion),
-			dash(s.Remote), seconds(s.AgeSeconds), seconds(s.IdleSeconds), s.Requests,
+			dash(s.Remote), seconds(s.AgeSeconds), seconds(s.IdleSeconds), s.Requests, dash(s.Key),
 		}
 	})
 	writeSection(w, "RATE LIMIT\tUSED\tALLOWED\tREFUSED\tBUCKETS", len(rep.RateLimits), func(i int) []any {

@@ -30,6 +30,7 @@ type Session struct {
 	// waiting holds the requests that wait for slots.
 	waiting places
 	opened  time.Time
+	key     atomic.Uint64 // see Key; 0: nobody has asked for it
 	cut     atomic.Int64  // requests that the teardown has ended
 	done    chan struct{} // closed when the teardown is over
 	// subscriptionsEnding is closed when the subscriptions of a byte stream are to end; else nil.

@@ -68,7 +68,7 @@ func (v *verdict) dropReason() mcp.DropReason {
 		return mcp.DropBrokenPeer
 	case mcp.CauseSessionDelete, mcp.CauseSessionIdle, mcp.CauseSessionEvicted:
 		return mcp.DropSessionGone
-	case mcp.CauseTransportClose, mcp.CauseServerShutdown:
+	case mcp.CauseTransportClose, mcp.CauseServerShutdown, mcp.CauseOperator:
 		return mcp.DropClosedWriter
 	}
 	return mcp.DropCancelled
@@ -130,7 +130,7 @@ func (v *verdict) mark(bit uint32) bool {
 var causes, dropReasons = mcp.Causes(), mcp.ResponseDropReasons()
 
 const (
-	numCauses      = 9
+	numCauses      = 10
 	numDropReasons = 7
 )
 
