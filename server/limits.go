@@ -61,6 +61,9 @@ type Limits struct {
 	MaxSubscriptions         int
 	MaxResourceSubscriptions int
 	MaxPendingUpdates        int
+	// MaxListChanges is how many replaced and removed items of one kind in a minute are usual (default
+	// 30). More are logged as registration.storm. They are not refused.
+	MaxListChanges int
 	// MaxOutbound bounds the server-to-client requests pending in one session (default 64).
 	MaxOutbound int
 	// MaxQueuedMessages and MaxQueuedBytes bound what waits on one stream for its

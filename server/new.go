@@ -91,13 +91,14 @@ func TryNew(name, version string, opts ...Option) (*Server, error) {
 // addRegistries makes the registries of items, and the hub that is told of their changes.
 func (s *Server) addRegistries() {
 	s.hub = notify.NewHub(s.core)
+	s.changes = newRegistrations(s.logger, s.core)
 	tells := func(list notify.Kind) func([]changedItem) {
 		return func(items []changedItem) { s.announce(list, items) }
 	}
-	s.tools = registry[*mcp.Tool]{kind: auth.KindTool, logger: s.logger, changed: tells(notify.Tools)}
-	s.prompts = registry[*mcp.Prompt]{kind: auth.KindPrompt, logger: s.logger, changed: tells(notify.Prompts)}
-	s.resources = registry[*mcp.Resource]{kind: auth.KindResource, logger: s.logger, changed: tells(notify.Resources)}
-	s.templates = registry[*mcp.ResourceTemplate]{kind: auth.KindTemplate, logger: s.logger, changed: tells(notify.Resources)}
+	s.tools = registry[*mcp.Tool]{kind: auth.KindTool, logger: s.logger, changes: s.changes, changed: tells(notify.Tools)}
+	s.prompts = registry[*mcp.Prompt]{kind: auth.KindPrompt, logger: s.logger, changes: s.changes, changed: tells(notify.Prompts)}
+	s.resources = registry[*mcp.Resource]{kind: auth.KindResource, logger: s.logger, changes: s.changes, changed: tells(notify.Resources)}
+	s.templates = registry[*mcp.ResourceTemplate]{kind: auth.KindTemplate, logger: s.logger, changes: s.changes, changed: tells(notify.Resources)}
 }
 
 // addServices makes the parts that handlers and subscribers use.
@@ -134,6 +135,7 @@ func (s *Server) addServices(cfg *config) (err error) {
 func (s *Server) snapshot() *session.Snapshot {
 	snap := s.core.Snapshot()
 	snap.Readiness = s.ready.current()
+	snap.Registrations, snap.ListChanges = s.changes.state()
 	if s.tasks != nil {
 		snap.Tasks = s.tasks.Tally()
 		if info, ok := s.tasks.Share(); ok {

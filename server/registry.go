@@ -20,6 +20,8 @@ import (
 type registry[T comparable] struct {
 	kind   string // of the items, as auth.Operation has it
 	logger *slog.Logger
+	// changes counts what is registered; nil counts nothing.
+	changes *registrations
 	// changed is called after every change that lists show, without the lock.
 	changed func(items []changedItem)
 
@@ -72,6 +74,13 @@ func (r *registry[T]) put(name string, def T, to *target) (old, now *entry[T], e
 	}
 	r.byName[name] = now
 	r.mu.Unlock()
+	switch {
+	case r.changes == nil:
+	case old == nil:
+		r.changes.added(r.kind, name)
+	default:
+		r.changes.replaced(r.kind, name, old.shown != now.shown)
+	}
 	switch {
 	case old == nil:
 		r.changed([]changedItem{{name, []*target{to}}})
@@ -131,6 +140,11 @@ func (r *registry[T]) remove(names ...string) {
 		delete(r.byName, name)
 	}
 	r.mu.Unlock()
+	for _, item := range removed {
+		if r.changes != nil {
+			r.changes.removed(r.kind, item.name)
+		}
+	}
 	if len(removed) > 0 {
 		r.changed(removed)
 	}

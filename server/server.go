@@ -83,6 +83,7 @@ type Server struct {
 	prompts   registry[*mcp.Prompt]
 	resources registry[*mcp.Resource]
 	templates registry[*mcp.ResourceTemplate]
+	changes   *registrations
 	// completion says that an item has completions.
 	completion atomic.Bool
 

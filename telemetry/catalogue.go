@@ -173,6 +173,11 @@ func catalogue() []row {
 					r.with(limit.Name, rateRefused).add(limit.Refused)
 				}
 			}),
+		counter(MetricListChanges, "vitrine.list.changes", "{change}",
+			"Items that were added, replaced by another definition, or removed. Clients are told of each (list_changed).",
+			closed("kind", "vitrine.item.kind", []string{auth.KindTool, auth.KindPrompt, auth.KindResource, "resource_template"}),
+			closed("change", "vitrine.list.change", session.ListChanges())).
+			from(func(s *Snapshot, r reading) { eachPair(r, s.ListChanges) }),
 		counter(MetricStreamsResumed, "vitrine.streams.resumed", "{stream}",
 			"Event streams of legacy sessions that a client has gone on reading over another connection.").
 			from(func(s *Snapshot, r reading) { r.add(s.Counters.StreamsResumed) }),

@@ -86,6 +86,7 @@ const (
 	MetricOldestOutboundAge    = "vitrine_oldest_outbound_age_seconds"
 	MetricSessionsActive       = "vitrine_sessions_active"
 	MetricSessionsClosed       = "vitrine_sessions_closed_total"
+	MetricListChanges          = "vitrine_list_changes_total"
 	MetricSubscriptionsActive  = "vitrine_subscriptions_active"
 	MetricTasks                = "vitrine_tasks"
 	MetricTasksCancelled       = "vitrine_tasks_cancelled_total"

@@ -97,12 +97,16 @@ func (t *Telemetry) report() *report.Requests {
 			by.of(&info, row.Client).Sessions++
 			rep.Sessions = append(rep.Sessions, row)
 		}
+		for _, r := range snap.Registrations {
+			rep.Registrations = append(rep.Registrations, report.Registration(r))
+		}
 		for _, limit := range snap.RateLimits {
 			rep.RateLimits = append(rep.RateLimits, report.RateLimit(limit))
 		}
 		addTotals(&rep.Totals, &snap.Counters)
 	}
 	rep.Callers, rep.CallersLeftOut = by.top()
+	rep.Registrations = report.MostChanged(rep.Registrations)
 	rep.Questions = t.questions.report(rep.Outbound)
 	sortRows(rep.Classes, func(a, b *report.Class) bool { return a.Class < b.Class })
 	sortRows(rep.Requests, func(a, b *report.Request) bool { return a.AgeSeconds > b.AgeSeconds })

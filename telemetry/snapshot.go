@@ -38,6 +38,10 @@ type Snapshot struct {
 	// Classes are the concurrency classes of the program. Their names are labels.
 	Classes    []mcp.ClassState
 	RateLimits []RateLimitState
+	// Registrations are the items that were replaced or removed while the server ran, ListChanges the
+	// changes that lists show, by kind and then by added, replaced and removed.
+	Registrations []RegistrationState
+	ListChanges   map[string]map[string]uint64
 	// Turns says how often and for how long work has waited for its turn so far, and how many turns were
 	// taken away because their work blocked or took long: see docs/limits.md.
 	Turns struct {
@@ -61,6 +65,15 @@ type Snapshot struct {
 	Counters  Counters
 
 	changes changes.Stats // of telemetry itself
+}
+
+// A RegistrationState counts the changes of one item.
+type RegistrationState struct {
+	Kind, Name string
+	// Added counts additions after the item was removed, Equal the replacements that lists do not show.
+	Added, Replaced, Equal, Removed uint64
+	Last                            time.Time
+	Place                           string // the file and line that has made the last change
 }
 
 // A ShareState is what callers have of one limit that they share.

@@ -27,6 +27,8 @@ func (b board) sessions() sheet {
 					query(b.now("instance", telemetry.MetricSubscriptionsActive), "{{instance}}")),
 				graph("Ends of subscriptions", "By what has ended them.", "ops", above(1), query(b.rate("end", telemetry.MetricSubscriptionDuration+"_count"), "{{end}}")),
 				graph("Life of subscriptions", "How long subscriptions were open that have ended.", "s", never(), b.plainQuantiles(telemetry.MetricSubscriptionDuration)...),
+				graph("Changes of lists", "Items that were added, replaced or removed. Each change makes clients read a list again. /debug/requests names the items and the code.", "ops", above(0.2),
+					query(b.rate("kind, change", telemetry.MetricListChanges), "{{kind}} {{change}}")),
 				graph("Streams resumed", "Event streams that a client has gone on reading over another connection.", "ops", never(),
 					query(b.rate("", telemetry.MetricStreamsResumed), "resumed")),
 				graph("Failures of the event store", "By operation. What cannot be stored cannot be replayed.", "ops", above(0.01),

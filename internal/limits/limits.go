@@ -27,6 +27,7 @@ type Limits struct {
 	MaxSessions                                                  int
 	MaxSubscriptions, MaxResourceSubscriptions                   int
 	MaxPendingUpdates                                            int
+	MaxListChanges                                               int
 	MaxOutbound                                                  int
 	MaxQueuedMessages, MaxQueuedBytes, MaxQueuedBytesTotal       int
 	MaxEvents, MaxEventBytes, MaxEventBytesTotal                 int

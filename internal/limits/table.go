@@ -77,6 +77,7 @@ const (
 	NameMaxRequestTimeout     = "max_request_timeout"
 	NameResourceSubscriptions = "max_resource_subscriptions"
 	NamePendingUpdates        = "max_pending_updates"
+	NameListChanges           = "max_list_changes"
 	NameTaskTTL               = "task_ttl"
 	NameMaxTaskTTL            = "max_task_ttl"
 	NameBodyTimeout           = "body_timeout"
@@ -123,6 +124,7 @@ var table = []Bound{
 	{NameSubscriptions, 10_000, "subscriptions", "open subscriptions of the process", true},
 	{NameResourceSubscriptions, 1000, "resources", "resources that one subscription or legacy session is about", true},
 	{NamePendingUpdates, 256, "updates", "what waits for one subscriber: parts of updated resources, then the whole is reported; own notifications, then they are dropped", true},
+	{NameListChanges, 30, "changes", "replaced and removed items of one kind in a minute; more are a warning in the log, and nothing else", true},
 	{NameOutbound, 64, "requests", "requests to one client that it has not answered", true},
 	{NameQueuedMessages, 1024, "messages", "messages that wait for the writer of one stream", true},
 	{NameQueuedBytes, 16 << 20, "bytes", "bytes that wait for the writer of one stream", true},

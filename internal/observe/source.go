@@ -1,6 +1,8 @@
 package observe
 
 import (
+	"strings"
+
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -29,6 +31,13 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 			row.Caller = info.Caller.String()
 		}
 		out.Shares = append(out.Shares, row)
+	}
+	for _, r := range snap.Registrations {
+		out.Registrations = append(out.Registrations, telemetry.RegistrationState(r))
+	}
+	out.ListChanges = map[string]map[string]uint64{}
+	for change, n := range snap.ListChanges {
+		nest(out.ListChanges, strings.ReplaceAll(change.Kind, " ", "_"), change.Change, n)
 	}
 	for _, r := range snap.Rates {
 		out.RateLimits = append(out.RateLimits, telemetry.RateLimitState(r))

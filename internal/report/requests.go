@@ -32,7 +32,9 @@ type Requests struct {
 	Questions  []Question  `json:"questions"`
 	Sessions   []Session   `json:"sessions"` // oldest first
 	RateLimits []RateLimit `json:"rate_limits,omitempty"`
-	Totals     Totals      `json:"totals"` // since the start
+	// Registrations are the items with the most changes, at most 20.
+	Registrations []Registration `json:"registrations,omitempty"`
+	Totals        Totals         `json:"totals"` // since the start
 }
 
 // RateLimit is one rate limit of the program.

@@ -222,6 +222,7 @@ func (rep *Requests) WriteText(w io.Writer) {
 	})
 	rep.writeRequests(w)
 	rep.writeRest(w)
+	rep.writeRegistrations(w)
 	rep.Totals.writeText(w)
 }
 
@@ -290,6 +291,14 @@ func (rep *Requests) writeRest(w io.Writer) {
 	writeSection(w, "RATE LIMIT\tUSED\tALLOWED\tREFUSED\tBUCKETS", len(rep.RateLimits), func(i int) []any {
 		l := &rep.RateLimits[i]
 		return []any{l.Name, fmt.Sprintf("%.0f %%", 100*l.Used), l.Allowed, l.Refused, l.Buckets}
+	})
+}
+
+// writeRegistrations writes the items that were replaced or removed.
+func (rep *Requests) writeRegistrations(w io.Writer) {
+	writeSection(w, "ITEM\tNAME\tREPLACED\tEQUAL\tREMOVED\tADDED AGAIN\tLAST\tBY", len(rep.Registrations), func(i int) []any {
+		r := &rep.Registrations[i]
+		return []any{r.Kind, r.Name, r.Replaced, r.Equal, r.Removed, r.Added, r.Last.Format(time.RFC3339), dash(r.Place)}
 	})
 }
 

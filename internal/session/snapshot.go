@@ -31,6 +31,9 @@ type Snapshot struct {
 	Rates     []rates.State
 	Auth      auth.Stats // of an authenticator that counts what it does
 	Counters  Counters
+	// Registrations are the items that were replaced or removed, ListChanges the changes that lists show.
+	Registrations []RegistrationInfo
+	ListChanges   map[ListChange]uint64
 }
 
 // A RequestInfo describes a live request.

@@ -1,0 +1,31 @@
+package report
+
+import (
+	"cmp"
+	"sort"
+	"time"
+)
+
+// Registration counts the changes of one item of a server since the start.
+type Registration struct {
+	Kind     string    `json:"kind"` // tool, prompt, resource, resource template
+	Name     string    `json:"name"`
+	Added    uint64    `json:"added"`    // after it was removed
+	Replaced uint64    `json:"replaced"` // also by an equal definition
+	Equal    uint64    `json:"equal"`    // of them by an equal one: clients are not told
+	Removed  uint64    `json:"removed"`
+	Last     time.Time `json:"last"`
+	Place    string    `json:"place,omitempty"` // the file and line that has made the last change
+}
+
+// maxRegistrations bounds the items of a page.
+const maxRegistrations = 20
+
+// MostChanged sorts items, the most changed first, and cuts the list.
+func MostChanged(rows []Registration) []Registration {
+	sort.Slice(rows, func(i, j int) bool {
+		a, b := &rows[i], &rows[j]
+		return cmp.Or(cmp.Compare(b.Replaced+b.Removed, a.Replaced+a.Removed), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) < 0
+	})
+	return rows[:min(len(rows), maxRegistrations)]
+}
