@@ -149,6 +149,7 @@ func (t *Telemetry) messageAttributes(attrs []attribute.KeyValue, info *Info) []
 	attrs = appendText(attrs, keyResourceURI, logline.Printable(info.URI, maxURI))
 	attrs = appendText(attrs, keySessionID, info.spanSession())
 	attrs = appendConn(attrs, info, keyClientAddress, keyClientPort)
+	attrs = appendText(appendText(attrs, keyVia, info.Via), keyForwardedFor, info.ForwardedFor)
 	attrs = t.appendPrincipal(attrs, info.Principal)
 	return t.appendPeer(attrs, info)
 }

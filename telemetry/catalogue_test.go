@@ -60,6 +60,7 @@ func TestExposedMetricsAreThoseOfTheCatalogue(t *testing.T) {
 		s := r.core.Connect(pipeConn, &sink{})
 		s.Close(mcp.CauseTransportClose)
 		<-s.Done()
+		r.tel.ExchangeEnded(Info{}, session.StreamAnswer, session.StreamPeerLeft, time.Second)
 		families := gather(t, r.tel.Registry())
 		kinds := map[Kind]dto.MetricType{
 			Counter: dto.MetricType_COUNTER, Gauge: dto.MetricType_GAUGE, Histogram: dto.MetricType_HISTOGRAM,
@@ -269,7 +270,7 @@ func TestNativeHistograms(t *testing.T) {
 			native++
 		}
 	}
-	require.Equal(t, 6, native)
+	require.Equal(t, 8, native)
 }
 
 // describe returns what a collector says of its metric.

@@ -43,6 +43,9 @@ type Info struct {
 	Network, Protocol, ProtocolVersion string
 	// RemoteAddr is the address of the client, with or without its port.
 	RemoteAddr string
+	// Via and ForwardedFor are what trusted proxies say of the way of the message: the Via headers, and
+	// the addresses that it was forwarded for.
+	Via, ForwardedFor string
 	// Principal is the principal of the client, or nil.
 	Principal *auth.Principal
 

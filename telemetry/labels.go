@@ -233,6 +233,15 @@ func latencyBuckets() []float64 {
 	return []float64{0.00001, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60}
 }
 
+// disconnectBuckets have the usual time-outs of gateways and clients as bounds, and a second more each, so
+// that what is cut at 20 s is alone in the bucket up to 21 s.
+func disconnectBuckets() []float64 {
+	return []float64{
+		1, 2, 5, 6, 10, 11, 15, 16, 20, 21, 30, 31, 45, 46, 60, 61, 90, 91, 100, 101, 120, 121, 180, 181,
+		300, 301, 600, 601, 900, 901, 3600, 3601,
+	}
+}
+
 // sizeBuckets go from a small message to the default limit of a frame.
 func sizeBuckets() []float64 {
 	return []float64{256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304}

@@ -124,6 +124,8 @@ const (
 	MetricResponseBytes     = "vitrine_response_bytes"
 
 	MetricSubscriptionDuration = "vitrine_subscription_duration_seconds"
+	MetricStreamDuration       = "vitrine_stream_duration_seconds"
+	MetricDisconnectAge        = "vitrine_disconnect_age_seconds"
 	MetricTaskDuration         = "vitrine_task_duration_seconds"
 
 	MetricReadinessChanges = "vitrine_readiness_changes_total"

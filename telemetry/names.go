@@ -21,6 +21,8 @@ const (
 	keyNetworkVersion  attribute.Key = "network.protocol.version"   // the version of HTTP
 	keyClientAddress   attribute.Key = "client.address"             // the address of the client, on requests of the client
 	keyClientPort      attribute.Key = "client.port"                // the port of the client, on requests of the client
+	keyVia             attribute.Key = "vitrine.http.via"           // the Via headers of a request that came through a trusted proxy
+	keyForwardedFor    attribute.Key = "vitrine.http.forwarded_for" // the addresses that it was forwarded for, as the proxies say
 	keyServerAddress   attribute.Key = "server.address"             // the address of the client, on requests to the client
 	keyServerPort      attribute.Key = "server.port"                // the port of the client when it opened its session, on requests to the client
 

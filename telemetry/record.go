@@ -52,6 +52,7 @@ type record struct {
 	inSession            bool   // the session has an id
 	late                 bool   // the session and the client were unknown at the beginning
 	notes                *notes // nil: none
+	way                  *way   // nil: it came through no trusted proxy
 
 	// Of the span, if it is recorded; see addSpan.
 	parent                             trace.SpanID
@@ -74,6 +75,7 @@ func newRecord(class string, op *Operation, info *Info, out *Outcome, errorType 
 		version: short(string(info.Version)), session: texts.of(info.sessionName()), transport: texts.of(info.Transport),
 		principal: short(info.Principal.String()), tenant: short(info.tenant()), errorType: texts.of(errorType),
 		concurrencyClass: texts.of(info.Class), requestID: clip(info.ID.String(), maxText), remote: strings.Clone(info.RemoteAddr),
+		way:          wayOf(info),
 		requestBytes: info.Bytes, answerBytes: out.AnswerBytes, fate: out.Fate, dropped: out.Dropped, rejected: out.Rejected,
 		toolError: out.ToolError, abandoned: op.abandoned, notes: op.notes.Load(),
 		stages: op.stages(out),
@@ -90,6 +92,25 @@ func newRecord(class string, op *Operation, info *Info, out *Outcome, errorType 
 		k.addSpan(op, info, out)
 	}
 	return k
+}
+
+// A way is what trusted proxies say of the way of a request.
+type way struct{ via, forwardedFor string }
+
+// wayOf copies the way of a request. It is nil for one that came through no trusted proxy.
+func wayOf(info *Info) *way {
+	if info.Via == "" && info.ForwardedFor == "" {
+		return nil
+	}
+	return &way{strings.Clone(info.Via), strings.Clone(info.ForwardedFor)}
+}
+
+// through returns the way of the request.
+func (k *record) through() way {
+	if k.way == nil {
+		return way{}
+	}
+	return *k.way
 }
 
 // id returns the id of the request on pages.
@@ -110,6 +131,7 @@ func (k *record) row() report.Trace {
 		ID: k.id(), Class: k.class, At: k.arrived, Method: k.method, Tool: k.series.key.target,
 		RequestID: k.requestID, Client: k.client, ClientVersion: k.clientVersion,
 		ProtocolVersion: k.version, Session: k.session, Transport: k.transport, Remote: k.remote,
+		Via: k.through().via, ForwardedFor: k.through().forwardedFor,
 		Principal: k.principal, Tenant: k.tenant,
 		ConcurrencyClass: k.concurrencyClass,
 		Seconds:          k.took.Seconds(), Outcome: k.outcome(), ErrorType: k.errorType, ToolError: k.toolError,

@@ -93,6 +93,7 @@ func (k *record) atArrival() []attribute.KeyValue {
 	attrs = appendConn(attrs, &Info{
 		Network: k.network, Protocol: k.protocol, ProtocolVersion: k.protocolVersion, RemoteAddr: k.remote,
 	}, keyClientAddress, keyClientPort)
+	attrs = appendText(appendText(attrs, keyVia, k.through().via), keyForwardedFor, k.through().forwardedFor)
 	attrs = appendText(attrs, keyUser, k.user)
 	attrs = appendText(attrs, keyTenant, k.tenant)
 	if k.late {

@@ -106,6 +106,7 @@ func (t *Telemetry) report() *report.Requests {
 		addTotals(&rep.Totals, &snap.Counters)
 	}
 	rep.Callers, rep.CallersLeftOut = by.top()
+	rep.EndedStreams, rep.Disconnects = t.exchanges.report(rep.At)
 	rep.Registrations = report.MostChanged(rep.Registrations)
 	rep.Questions = t.questions.report(rep.Outbound)
 	sortRows(rep.Classes, func(a, b *report.Class) bool { return a.Class < b.Class })
@@ -122,7 +123,7 @@ func (t *Telemetry) reportRequest(state *RequestState, info *Info, now time.Time
 		Key: keyText("r", state.Key), ID: logline.Printable(info.ID.String(), maxText), Method: logline.Printable(info.Method, maxName),
 		Tool: info.Target, State: state.State, In: state.In, ConcurrencyClass: info.Class, AgeSeconds: state.Age.Seconds(), Abandoned: state.Abandoned,
 		ProtocolVersion: logline.Printable(string(info.Version), maxName), Session: info.sessionName(),
-		Transport: info.Transport, Remote: info.RemoteAddr,
+		Transport: info.Transport, Remote: info.RemoteAddr, Via: info.Via, ForwardedFor: info.ForwardedFor,
 		Principal: logline.Printable(info.Principal.String(), maxName), Tenant: logline.Printable(info.tenant(), maxName),
 	}
 	if !info.Deadline.IsZero() {

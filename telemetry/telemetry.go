@@ -44,6 +44,7 @@ type Telemetry struct {
 	wire      atomic.Pointer[wireLabels]   // the latest ones
 	tracked   *tracker
 	questions questions
+	exchanges exchangeEnds
 	series    growingMap[seriesKey, *Series]
 
 	// logs is the handler that exports log records; nil before their export.

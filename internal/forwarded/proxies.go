@@ -46,6 +46,23 @@ func parseNetwork(entry string) (netip.Prefix, error) {
 // Networks returns the networks. They must not be changed.
 func (p Proxies) Networks() []netip.Prefix { return p.networks }
 
+// Via returns the Via headers of a request that came through a trusted proxy, and the addresses that
+// its headers say it was forwarded for. Both are as they were sent. They are empty if the peer, the
+// other end of the connection as host:port, is not trusted.
+func (p Proxies) Via(peer string, header map[string][]string) (via, addresses string) {
+	if len(p.networks) == 0 {
+		return "", ""
+	}
+	if from := parseAddr(peer); !from.IsValid() || !p.trust(from) {
+		return "", ""
+	}
+	chain := header[headerForwardedFor]
+	if len(chain) == 0 {
+		chain = header[headerForwarded]
+	}
+	return strings.Join(header[headerVia], ", "), strings.Join(chain, ", ")
+}
+
 func (p Proxies) trust(addr netip.Addr) bool {
 	for _, network := range p.networks {
 		if network.Contains(addr) {
@@ -59,6 +76,7 @@ func (p Proxies) trust(addr netip.Addr) bool {
 const (
 	headerForwardedFor = "X-Forwarded-For"
 	headerForwarded    = "Forwarded" // RFC 7239
+	headerVia          = "Via"
 )
 
 // Caller returns the address of the caller of an HTTP request. peer is the other end of the

@@ -38,6 +38,7 @@ func describe(in *session.Inbound, s *session.Session) telemetry.Info {
 		info.URI = in.Name
 	}
 	addConn(&info, in.Conn)
+	info.Via, info.ForwardedFor = in.Conn.Via(in.Header)
 	if s != nil {
 		info.SessionID, info.Session = s.ID(), s.LogID()
 	}

@@ -240,6 +240,20 @@ func (o *Observer) ExchangeRefused(*session.RefusedExchange) {}
 // SessionDeleted implements [session.Observer].
 func (o *Observer) SessionDeleted(*session.Session, *session.Conn) {}
 
+// ExchangeEnded implements [session.Observer].
+func (o *Observer) ExchangeEnded(e *session.ExchangeEnd) {
+	var info telemetry.Info
+	switch {
+	case e.Inbound != nil:
+		info = describe(e.Inbound, e.Session)
+	case e.Session != nil:
+		info = describeSession(e.Session, e.Session.Peer())
+	}
+	addConn(&info, e.Conn)
+	info.Via, info.ForwardedFor = e.Conn.Via(e.Header)
+	o.t.ExchangeEnded(info, e.Kind, e.Reason, e.Age)
+}
+
 // Asked implements [session.Observer].
 func (o *Observer) Asked(
 	ctx context.Context, s *session.Session, method string, params []byte,

@@ -32,6 +32,10 @@ type Requests struct {
 	Questions  []Question  `json:"questions"`
 	Sessions   []Session   `json:"sessions"` // oldest first
 	RateLimits []RateLimit `json:"rate_limits,omitempty"`
+	// EndedStreams are the event streams that ended last, the newest first. Disconnects says how old
+	// exchanges were whose peers have left in the last ten minutes.
+	EndedStreams []EndedStream `json:"ended_streams"`
+	Disconnects  Disconnects   `json:"disconnects"`
 	// Registrations are the items with the most changes, at most 20.
 	Registrations []Registration `json:"registrations,omitempty"`
 	Totals        Totals         `json:"totals"` // since the start
@@ -95,6 +99,9 @@ type Request struct {
 	ProtocolVersion     string  `json:"protocol_version,omitempty"`
 	Transport           string  `json:"transport,omitempty"`
 	Remote              string  `json:"remote,omitempty"`
+	// Via and ForwardedFor are what trusted proxies say of the way of the request.
+	Via          string `json:"via,omitempty"`
+	ForwardedFor string `json:"forwarded_for,omitempty"`
 }
 
 // Outbound is one request to a legacy client that is not answered yet.

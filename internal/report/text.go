@@ -127,7 +127,7 @@ func (d *TraceDetail) facts() []fact {
 		{"principal", strings.TrimSpace(d.Principal + " " + d.Tenant)},
 		{"cancelled", d.cancelText()}, {"dropped", d.DropReason}, {"id", d.RequestID}, {"session", d.Session}, {"concurrency class", d.ConcurrencyClass},
 		{"client", strings.TrimSpace(d.Client + " " + d.ClientVersion)}, {"from", strings.TrimSpace(d.Transport + " " + d.Remote)},
-		{"revision", d.ProtocolVersion}, {"trace", d.TraceID}, {"attempts", d.attemptsText()},
+		{"via", d.Via}, {"forwarded for", d.ForwardedFor}, {"revision", d.ProtocolVersion}, {"trace", d.TraceID}, {"attempts", d.attemptsText()},
 	}, func(f fact) bool { return f.text == "" })
 }
 
@@ -222,6 +222,7 @@ func (rep *Requests) WriteText(w io.Writer) {
 	})
 	rep.writeRequests(w)
 	rep.writeRest(w)
+	rep.writeStreams(w)
 	rep.writeRegistrations(w)
 	rep.Totals.writeText(w)
 }

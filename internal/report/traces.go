@@ -50,6 +50,8 @@ type Trace struct {
 	ProtocolVersion string `json:"protocol_version,omitempty"`
 	Transport       string `json:"transport,omitempty"`
 	Remote          string `json:"remote,omitempty"`
+	Via             string `json:"via,omitempty"` // what trusted proxies say of its way
+	ForwardedFor    string `json:"forwarded_for,omitempty"`
 	RequestBytes    int    `json:"request_bytes,omitzero"`
 	AnswerBytes     int    `json:"answer_bytes,omitzero"`
 	TraceID         string `json:"trace_id,omitempty"`

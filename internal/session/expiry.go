@@ -40,6 +40,11 @@ func (c *Conn) UntilExpiry(ctx context.Context) (context.Context, context.Cancel
 	}
 }
 
+// Expired reports whether the credentials of the exchange have expired.
+func (c *Conn) Expired() bool {
+	return c != nil && c.Principal != nil && !c.Principal.Expires.IsZero() && !time.Now().Before(c.Principal.Expires)
+}
+
 // StreamExpired counts and logs that a stream has ended with its token. conn must have a principal.
 func (c *Core) StreamExpired(stream string, conn *Conn) {
 	c.ledger.count(func(t *tally) { t.StreamsExpired[stream]++ })

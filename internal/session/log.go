@@ -65,6 +65,8 @@ func (r *Request) LogAttrs() []any {
 	if r.Conn != nil && r.Conn.Principal != nil {
 		attrs = append(attrs, "principal", logline.Printable(r.Conn.Principal.String(), maxClientText))
 	}
+	via, addresses := r.Conn.Via(r.Header)
+	attrs = appendText(appendText(attrs, "via", via), "forwarded_for", addresses)
 	return append(attrs, "age", r.age())
 }
 

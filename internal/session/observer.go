@@ -55,6 +55,9 @@ type Observer interface {
 	// ExchangeRefused: an HTTP exchange has ended before it carried a message, or a byte
 	// stream before its first one.
 	ExchangeRefused(x *RefusedExchange)
+	// ExchangeEnded: an event stream over HTTP has ended, or the peer of an HTTP exchange has left before
+	// its answer was written.
+	ExchangeEnded(e *ExchangeEnd)
 	// Asked frames a request to the client: it returns the params that are sent, into
 	// whose _meta it may have put something, and a function that is called at the end of
 	// the wait with the id, the zero value if the request was not made, and the error. ctx
@@ -105,6 +108,7 @@ func (NopObserver) Abandoned(Work)                                        {}
 func (NopObserver) Finished(Work)                                         {}
 func (NopObserver) ExchangeRefused(*RefusedExchange)                      {}
 func (NopObserver) SessionDeleted(*Session, *Conn)                        {}
+func (NopObserver) ExchangeEnded(*ExchangeEnd)                            {}
 func (NopObserver) Written(*Conn, int, time.Duration)                     {}
 func (NopObserver) SessionOpened(*Session)                                {}
 func (NopObserver) SessionClosed(*Session, mcp.Cause)                     {}

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/forwarded"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -53,11 +55,28 @@ type Conn struct {
 	Protocol        string // network.protocol.name: "http" or ""
 	ProtocolVersion string // network.protocol.version: "1.1", "2" or ""
 	RemoteAddr      string // client.address and client.port as host:port; or only the address, or ""
+	// Proxies tells which proxies the connection may come through, and Peer is its other end as
+	// host:port; nil and "" if there are none. See [Conn.Via].
+	Proxies *forwarded.Proxies
+	Peer    string
 	// Principal is on whose behalf the peer speaks, see [Core.Authenticate].
 	Principal *auth.Principal
 
 	session *Session // of a byte stream; nil before it is connected, and for HTTP
 }
+
+// Via returns what trusted proxies say of the way of a message with this HTTP header: the Via headers,
+// and the addresses that it was forwarded for. Both are empty without such proxies. c may be nil.
+func (c *Conn) Via(header map[string][]string) (via, addresses string) {
+	if c == nil || c.Proxies == nil {
+		return "", ""
+	}
+	via, addresses = c.Proxies.Via(c.Peer, header)
+	return logline.Printable(via, maxViaText), logline.Printable(addresses, maxViaText)
+}
+
+// maxViaText bounds the texts of [Conn.Via], in bytes.
+const maxViaText = 256
 
 // principal returns the principal of the peer; c may be nil.
 func (c *Conn) principal() *auth.Principal {

@@ -209,6 +209,12 @@ func (s *Session) removed() (removed bool) {
 	return removed
 }
 
+// Closing reports whether the session ends, or has ended.
+func (s *Session) Closing() (closing bool) {
+	s.update(func(st *state) { closing = st.phase >= sessionEnding })
+	return closing
+}
+
 // idle reports whether nothing keeps the session: no request and no stream. A
 // stream does not keep a session whose handshake is not finished.
 func (st *state) idle() bool {

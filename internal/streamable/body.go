@@ -30,7 +30,8 @@ func (x *exchange) bound() {
 	if x.r.ContentLength == 0 {
 		return
 	}
-	x.bodyEnd = time.Now().Add(x.core.Limits().BodyTimeout)
+	x.began = time.Now()
+	x.bodyEnd = x.began.Add(x.core.Limits().BodyTimeout)
 	_ = x.rc.SetReadDeadline(x.bodyEnd) // a writer without deadlines belongs to a server that bounds bodies itself
 }
 

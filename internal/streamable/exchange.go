@@ -32,6 +32,9 @@ type exchange struct {
 	header int
 	// from is the record of the caller, with a reference, once there is a message; nil before.
 	from *share.Caller
+	// began is when the header had arrived. in is the message of a POST, or nil.
+	began time.Time
+	in    *session.Inbound
 	// turn is held from the moment when the message has come until its handler is called, see
 	// [session.Inbound]. It is given back before anything is written.
 	turn share.Turn
@@ -116,6 +119,9 @@ func (x *exchange) respond(stream *stream.Stream, era mcp.Era, sessionID string)
 	err := x.pump(stream, sink)
 	if err != nil && !sink.started && x.r.Context().Err() == nil {
 		x.unanswered(era, stream.Reason())
+	}
+	if sink.events || !sink.answered {
+		x.ended(sink, stream.Reason())
 	}
 	return sink.sent // not the error of Pump: the client may hang up as soon as it has its answer
 }

@@ -15,6 +15,7 @@ import (
 // post serves a POST: one message. If it gets an answer, that is the response.
 func (x *exchange) post() {
 	in := x.message()
+	x.in = in
 	switch {
 	case in == nil: // answered already
 	case !x.core.Serves(in.Era):

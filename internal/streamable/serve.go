@@ -84,7 +84,11 @@ func (h *Endpoint) connOf(r *http.Request) *session.Conn {
 	if ignored {
 		h.untrusted(r.RemoteAddr)
 	}
-	return &session.Conn{
+	conn := &session.Conn{
 		Transport: "http", Network: "tcp", Protocol: "http", ProtocolVersion: version, RemoteAddr: addr,
 	}
+	if len(h.proxies.Networks()) > 0 {
+		conn.Proxies, conn.Peer = &h.proxies, r.RemoteAddr
+	}
+	return conn
 }

@@ -30,6 +30,8 @@ type httpSink struct {
 	events   bool
 	ok       bool // the answer was a result
 	sent     bool // and was flushed
+	answer   bool // the last message was an answer
+	answered bool // and was flushed
 	deadline bool // a write deadline was set
 
 	// values are the values of headers. They are fields to save allocations. Responses must
@@ -39,6 +41,7 @@ type httpSink struct {
 
 func (k *httpSink) Write(m *stream.Message) error {
 	status := k.status(m)
+	k.answer = m.Kind == stream.Answer
 	if m.Kind != stream.Answer || k.events || !k.json && status == http.StatusOK {
 		return k.event(m)
 	}
@@ -153,7 +156,7 @@ func (k *httpSink) Flush() error {
 			err = nil // the answer is sent when the exchange ends, which is now
 		}
 	}
-	k.sent = k.ok && err == nil
+	k.sent, k.answered = k.ok && err == nil, k.answer && err == nil
 	return k.failed(err)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -13,6 +14,7 @@ import (
 // get serves the stream of a legacy session for messages that belong to no request, or the
 // rest of a stream whose exchange was lost.
 func (x *exchange) get() {
+	x.began = time.Now()
 	id := x.r.Header.Get(headerSessionID)
 	if id == "" || x.onlyPost() {
 		x.methodNotAllowed()
@@ -46,12 +48,12 @@ func (x *exchange) get() {
 		return
 	}
 	defer s.Detach(stream)
-	x.serveReader(stream)
+	x.serveReader(session.StreamStanding, s, stream)
 }
 
 // serveReader writes what a client reads with GET until it ends, or until the token of the client expires. Then
 // the exchange ends as if its connection was lost: a client with another token can resume the stream.
-func (x *exchange) serveReader(stream pumper) {
+func (x *exchange) serveReader(kind string, s *session.Session, stream pumper) {
 	sink := x.sink(mcp.Legacy)
 	until, stop := x.conn.UntilExpiry(x.r.Context())
 	defer stop()
@@ -62,6 +64,7 @@ func (x *exchange) serveReader(stream pumper) {
 	if context.Cause(until) == session.ErrTokenExpired {
 		x.core.StreamExpired(session.StreamGet, x.conn)
 	}
+	x.readerEnded(kind, s, until, stream)
 }
 
 // resume serves a GET that goes on after an event: first the stored events that followed on
@@ -72,7 +75,7 @@ func (x *exchange) resume(s *session.Session, lastEventID string) {
 	switch {
 	case err == nil:
 		defer reader.Close()
-		x.serveReader(reader)
+		x.serveReader(session.StreamResumed, s, reader)
 	case errors.Is(err, resume.ErrEventUnknown):
 		x.refuse(http.StatusBadRequest, mcp.RefuseEventUnknown, unresumable("there is no stream to be resumed from this event", mcp.RefuseEventUnknown))
 	case errors.Is(err, resume.ErrStreamTaken):

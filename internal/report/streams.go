@@ -1,0 +1,120 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+)
+
+// EndedStream is one event stream over HTTP that has ended.
+type EndedStream struct {
+	At            time.Time `json:"at"`
+	Kind          string    `json:"kind"`   // answer, subscription, session, resumed
+	Reason        string    `json:"reason"` // why it has ended
+	AgeSeconds    float64   `json:"age_seconds"`
+	Client        string    `json:"client,omitempty"`
+	ClientVersion string    `json:"client_version,omitempty"`
+	Principal     string    `json:"principal,omitempty"`
+	Session       string    `json:"session,omitempty"`
+	Remote        string    `json:"remote,omitempty"`
+	Via           string    `json:"via,omitempty"`
+	ForwardedFor  string    `json:"forwarded_for,omitempty"`
+}
+
+// A Disconnect is an HTTP exchange whose peer has left before its end.
+type Disconnect struct {
+	At          time.Time
+	Age         time.Duration
+	Via, Client string
+}
+
+// Disconnects says at which age the peers of HTTP exchanges have left in the last minutes.
+type Disconnects struct {
+	WindowSeconds float64 `json:"window_seconds"`
+	Count         int     `json:"count"`
+	Incomplete    bool    `json:"incomplete,omitzero"` // there were more than are kept
+	// Same is how many were at nearly the same age, if most were, and From and To their least and
+	// greatest age in seconds. It is 0 if there is no such age.
+	Same int     `json:"same,omitzero"`
+	From float64 `json:"from_seconds,omitzero"`
+	To   float64 `json:"to_seconds,omitzero"`
+	Text string  `json:"text,omitempty"` // says so in a sentence
+}
+
+// What it takes to find a common age: so many disconnects, more than this share of them within the width
+// or a fiftieth of the age, and no age that people have who change their mind.
+const (
+	minSameAge    = 5
+	minSameShare  = 0.6
+	sameAgeWidth  = 500 * time.Millisecond
+	leastSameAge  = 3 * time.Second
+	maxNamedVia   = 3
+	maxNamedPeers = 3
+)
+
+// DisconnectsOf looks for an age at which most peers have left.
+func DisconnectsOf(all []Disconnect, window time.Duration, incomplete bool) Disconnects {
+	d := Disconnects{WindowSeconds: window.Seconds(), Count: len(all), Incomplete: incomplete}
+	sort.Slice(all, func(i, j int) bool { return all[i].Age < all[j].Age })
+	begin, end := 0, 0
+	for from, to := 0, 0; from < len(all); from++ {
+		width := max(sameAgeWidth, all[from].Age/50)
+		for to < len(all) && all[to].Age-all[from].Age <= width {
+			to++
+		}
+		if to-from > end-begin {
+			begin, end = from, to
+		}
+	}
+	same := all[begin:end]
+	if len(same) < minSameAge || float64(len(same)) < minSameShare*float64(len(all)) || same[0].Age < leastSameAge {
+		return d
+	}
+	d.Same, d.From, d.To = len(same), same[0].Age.Seconds(), same[len(same)-1].Age.Seconds()
+	via, clients := map[string]int{}, map[string]int{}
+	for i := range same {
+		via[cmp.Or(same[i].Via, "unknown")]++
+		clients[cmp.Or(same[i].Client, "unknown")]++
+	}
+	what := "something between client and server cuts there"
+	if len(clients) == 1 {
+		what += ", or the only client does"
+	}
+	d.Text = fmt.Sprintf("%d of %d disconnects in the last %.0f minutes were at an age of %.1f to %.1f s: %s (via: %s; clients: %s)",
+		d.Same, d.Count, window.Minutes(), d.From, d.To, what, most(via, maxNamedVia), most(clients, maxNamedPeers))
+	return d
+}
+
+// most names the most frequent texts.
+func most(counts map[string]int, limit int) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	for i, name := range names[:min(len(names), limit)] {
+		names[i] = fmt.Sprintf("%s %d", name, counts[name])
+	}
+	if len(names) > limit {
+		return fmt.Sprintf("%s, and %d others", strings.Join(names[:limit], ", "), len(names)-limit)
+	}
+	return strings.Join(names, ", ")
+}
+
+// maxStreamsInText bounds the streams in the text form.
+const maxStreamsInText = 20
+
+// writeStreams writes the streams that ended last, and the ages of disconnects.
+func (rep *Requests) writeStreams(w io.Writer) {
+	writeSection(w, "STREAM\tENDED\tAT\tLIVED\tCLIENT\tVERSION\tPRINCIPAL\tSESSION\tFROM\tVIA", min(len(rep.EndedStreams), maxStreamsInText), func(i int) []any {
+		s := &rep.EndedStreams[i]
+		return []any{
+			s.Kind, s.Reason, s.At.Format("15:04:05.000"), seconds(s.AgeSeconds), dash(s.Client), dash(s.ClientVersion),
+			dash(s.Principal), dash(s.Session), dash(s.Remote), dash(s.Via),
+		}
+	})
+	if rep.Disconnects.Text != "" {
+		fmt.Fprintf(w, "\n%s\n", rep.Disconnects.Text)
+	}
+}

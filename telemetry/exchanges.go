@@ -1,0 +1,92 @@
+package telemetry
+
+import (
+	"sync"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/report"
+	"github.com/vitrine-mcp/vitrine/internal/session"
+)
+
+// Bounds of [exchangeEnds].
+const (
+	maxEndedStreams  = 100
+	maxDisconnects   = 1024
+	disconnectWindow = 10 * time.Minute
+)
+
+// exchangeEnds has the event streams that ended last, and the latest exchanges whose peer has left. It is
+// safe for concurrent use. The zero value is empty.
+type exchangeEnds struct {
+	mu          sync.Mutex           // guards the rest
+	streams     []report.EndedStream // the oldest first
+	disconnects []report.Disconnect  // the oldest first
+	leftOut     int                  // disconnects within the window that had no room
+	lastLeftOut time.Time
+}
+
+// ExchangeEnded records the end of an event stream of an HTTP server, or of an exchange whose peer has
+// left before its answer was written. kind and reason are values of the labels of
+// [MetricStreamDuration]; kind is "" for an exchange that was no event stream. info describes the
+// message, or else the session. age is the time since the header had arrived.
+func (t *Telemetry) ExchangeEnded(info Info, kind, reason string, age time.Duration) {
+	if !t.Enabled() {
+		return
+	}
+	client, version := info.client(t.clients)
+	left := reason == session.StreamPeerLeft
+	via := logline.Printable(info.Via, maxText)
+	if kind != "" {
+		t.metrics.histogram(MetricStreamDuration, kind, reason).Observe(age.Seconds())
+	}
+	if left {
+		t.metrics.histogram(MetricDisconnectAge).Observe(age.Seconds())
+	}
+	now := t.now()
+	x := &t.exchanges
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if kind != "" {
+		x.streams = appendBounded(x.streams, maxEndedStreams, report.EndedStream{
+			At: now, Kind: kind, Reason: reason, AgeSeconds: age.Seconds(), Client: client, ClientVersion: version,
+			Principal: logline.Printable(info.Principal.String(), maxName), Session: info.sessionName(), Remote: info.RemoteAddr,
+			Via: via, ForwardedFor: logline.Printable(info.ForwardedFor, maxText),
+		})
+	}
+	if left {
+		if len(x.disconnects) == maxDisconnects && now.Sub(x.disconnects[0].At) < disconnectWindow {
+			x.leftOut, x.lastLeftOut = x.leftOut+1, now
+		}
+		x.disconnects = appendBounded(x.disconnects, maxDisconnects, report.Disconnect{At: now, Age: age, Via: via, Client: client})
+	}
+}
+
+// appendBounded appends a row, and removes the first one if there would be more than max.
+func appendBounded[T any](rows []T, max int, row T) []T {
+	if len(rows) == max {
+		rows = append(rows[:0], rows[1:]...)
+	}
+	return append(rows, row)
+}
+
+// report returns what pages show.
+func (x *exchangeEnds) report(now time.Time) ([]report.EndedStream, report.Disconnects) {
+	x.mu.Lock()
+	streams := make([]report.EndedStream, 0, len(x.streams))
+	for i := len(x.streams) - 1; i >= 0; i-- {
+		streams = append(streams, x.streams[i])
+	}
+	var recent []report.Disconnect
+	for i := range x.disconnects {
+		if now.Sub(x.disconnects[i].At) < disconnectWindow {
+			recent = append(recent, x.disconnects[i])
+		}
+	}
+	leftOut := x.leftOut
+	if now.Sub(x.lastLeftOut) >= disconnectWindow {
+		leftOut = 0
+	}
+	x.mu.Unlock()
+	return streams, report.DisconnectsOf(recent, disconnectWindow, leftOut > 0)
+}
