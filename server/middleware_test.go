@@ -300,7 +300,7 @@ func TestDeadlineInTheQueue(t *testing.T) {
 		p.send(modern(1, "tools/call", call("slow", `{}`)))
 		synctest.Wait()
 		require.JSONEq(t, `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the request took longer than its deadline of 1s",
-			"data":{"reason":"deadline","phase":"queued"}}}`, p.ask(modern(2, "tools/call", call("x", `{}`))))
+			"data":{"reason":"deadline","phase":"queued","class":{"name":"one","limit":1,"inUse":1,"queued":1}}}}`, p.ask(modern(2, "tools/call", call("x", `{}`))))
 		close(release)
 		require.Contains(t, p.recv(), `"id":1,"result"`)
 	})
