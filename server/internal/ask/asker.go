@@ -7,8 +7,10 @@ package ask
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 
+	"github.com/vitrine-mcp/vitrine/internal/seal"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
@@ -21,7 +23,7 @@ type Asker struct {
 	Logger  *slog.Logger
 	name    string             // of the server; the keys depend on it
 	sending middleware.Handler // the chain of requests to clients; nil without middlewares
-	keys    keyRing
+	keys    seal.Ring
 	tickets *tickets // of states that may be used once; nil if a state may be used again
 	unasked bool     // answers are taken without a state
 	forms   forms
@@ -30,7 +32,10 @@ type Asker struct {
 
 // New returns the asker of a server. Without keys it makes a random one.
 func New(core *session.Core, valid *schema.Validator, logger *slog.Logger, name string, keys [][]byte, sending []middleware.Middleware) (*Asker, error) {
-	ring, err := newKeyRing(name, keys)
+	if len(keys) == 0 {
+		keys = [][]byte{seal.RandomSecret()}
+	}
+	ring, err := newRing(name, keys)
 	return &Asker{core: core, valid: valid, Logger: logger, name: name, sending: newSendingChain(sending), keys: ring}, err
 }
 
@@ -47,9 +52,19 @@ func (a *Asker) SetKeys(keys [][]byte) error {
 	if len(keys) == 0 {
 		return errors.New("server: no state keys")
 	}
-	ring, err := newKeyRing(a.name, keys)
+	ring, err := newRing(a.name, keys)
 	if err == nil {
 		a.keys = ring
 	}
 	return err
+}
+
+// newRing derives the keys of a server from secrets and from its name. So several servers can use one
+// secret, and none accepts the state of another.
+func newRing(name string, secrets [][]byte) (seal.Ring, error) {
+	ring, err := seal.NewRing("requestState 2 "+name, secrets)
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	return ring, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/seal"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -75,11 +76,11 @@ func (a *Asker) sealState(st requestState) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode the request state: %w", err)
 	}
-	answers := stateText.EncodedLen(answersSize(st.Answers))
-	if err := a.checkStateSize(a.keys.sealedLen(len(plain)), answers); err != nil {
+	answers := seal.TextLen(answersSize(st.Answers))
+	if err := a.checkStateSize(seal.SealedLen(len(plain)), answers); err != nil {
 		return "", err
 	}
-	return a.keys.seal(plain), nil
+	return a.keys.Seal(plain), nil
 }
 
 func answersSize(answers map[string]answer) (size int) {
@@ -112,7 +113,7 @@ func (a *Asker) unsealState(text string, want binding) (*requestState, *mcp.Erro
 		a.core.LimitReached(limits.NameStateBytes)
 		return nil, stateError(mcp.StateTooLarge, limits.NameStateBytes)
 	}
-	plain, fault := a.keys.unseal(text)
+	plain, fault := a.keys.Open(text)
 	if fault != "" {
 		return nil, stateError(fault, "")
 	}
