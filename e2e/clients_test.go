@@ -105,12 +105,12 @@ func TestClients(t *testing.T) {
 
 // connectClient starts a server and a client of it. Over stdio the client starts the
 // server, whose log then comes out of the client.
-func connectClient(t *testing.T, driver program, p peer) *client {
+func connectClient(t *testing.T, driver program, p peer, adjusts ...adjust) *client {
 	t.Helper()
 	c := &client{peer: p, name: "e2e-" + p.library}
 	var connected reply
 	if p.transport == "http" {
-		c.server = serveHTTP(t)
+		c.server = serveHTTP(t, adjusts...)
 		driver.args = append(driver.args, c.server.mcp)
 		c.driver, connected = drive(t, driver)
 	} else {

@@ -53,6 +53,10 @@ type Limits struct {
 	MaxHeaders int
 	// MaxSessions bounds the legacy sessions (default 10 000).
 	MaxSessions int
+	// MaxDeletedSessions bounds the deleted sessions with sealed ids that are remembered until their ids
+	// end (default 20,000). Beyond it the oldest ones are forgotten of the caller that has deleted the
+	// most: their ids would open a session again.
+	MaxDeletedSessions int
 	// MaxSubscriptions bounds the open subscriptions of the process (default 10 000: over
 	// HTTP each is a connection of its own). MaxResourceSubscriptions bounds the resources
 	// of one of them, or of one legacy session (default 1000). MaxPendingUpdates bounds the
@@ -162,6 +166,9 @@ type Limits struct {
 	SaturationGrace time.Duration
 	// SessionIdle ends a legacy session without requests and streams (default 30 min).
 	SessionIdle time.Duration
+	// SessionLife is the life of a sealed session id, whatever its client does (default 24 h). See
+	// [WithStateKeys].
+	SessionLife time.Duration
 	// PingInterval is how often the client of a legacy HTTP session is asked for a sign
 	// of life while it keeps a stream open (default: never); after PingMisses pings in a
 	// row without an answer the session is ended (default 3).

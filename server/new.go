@@ -112,6 +112,11 @@ func (s *Server) addServices(cfg *config) (err error) {
 	if s.routes.asker, err = ask.New(s.core, s.validator, s.logger, s.info.Name, cfg.stateKeys, cfg.sending); err != nil {
 		return err
 	}
+	if len(cfg.stateKeys) > 0 {
+		if err := s.sealSessions(cfg.stateKeys); err != nil {
+			return err
+		}
+	}
 	if cfg.singleUse {
 		s.SetSingleUseStates()
 	}

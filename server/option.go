@@ -203,11 +203,14 @@ func WithTrustedProxies(networks ...string) HTTPOption {
 // [mcp.ToolError] explains what callers are told without it.
 func WithErrorDetails() Option { return optionFunc(func(c *config) { c.errorDetails = true }) }
 
-// WithStateKeys sets the keys that seal the state of multi round-trip requests. A key must be
-// random and have at least 32 bytes. The first key seals, and all keys unseal. To rotate keys,
-// put a new key first, and remove the old one when state_ttl has passed. Replicas that serve
-// the same clients need the same keys. Without the option the key is random, and only the
-// process that has begun a request can continue it. A key should seal at most 2^32 states.
+// WithStateKeys sets the keys that seal what clients carry: the state of multi round-trip requests,
+// and the ids of legacy HTTP sessions. A key must be random and have at least 32 bytes. The first key
+// seals, and all keys unseal. All servers with the same keys and the same name can go on with a request
+// and serve a session, whichever of them has begun it, also after a restart.
+//
+// To rotate keys, add the new key as the last one of every replica, then make it the first one, and
+// remove the old one when session_life has passed. Without the option only the process that has begun
+// a request or a session can go on with it.
 func WithStateKeys(keys ...[]byte) Option {
 	return optionFunc(func(c *config) { c.stateKeys = keys })
 }

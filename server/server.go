@@ -35,6 +35,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/rates"
+	"github.com/vitrine-mcp/vitrine/internal/seal"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -159,7 +160,23 @@ func (s *Server) SetErrorDetails(on bool) { s.routes.teller.Details.Store(on) }
 // SetStateKeys is [WithStateKeys] after New. Package service uses it for a flag. It must be called
 // before the first request. It returns an error for a key that is too short or not random, and for no
 // keys.
-func (s *Server) SetStateKeys(keys ...[]byte) error { return s.routes.asker.SetKeys(keys) }
+func (s *Server) SetStateKeys(keys ...[]byte) error {
+	if err := s.routes.asker.SetKeys(keys); err != nil {
+		return err
+	}
+	return s.sealSessions(keys)
+}
+
+// sealSessions seals the ids of legacy HTTP sessions with the keys. Another server with the same name
+// and keys can open them.
+func (s *Server) sealSessions(keys [][]byte) error {
+	ring, err := seal.NewRing("Mcp-Session-Id 1 "+s.info.Name, keys)
+	if err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	s.core.SealSessions(ring, func(sess *session.Session) { s.subscriptions.Begin(sess) })
+	return nil
+}
 
 // SetSingleUseStates is [WithSingleUseStates] after New. Package service uses it for a flag. It must
 // be called before the first request.

@@ -181,6 +181,9 @@ func catalogue() []row {
 		counter(MetricStreamsResumed, "vitrine.streams.resumed", "{stream}",
 			"Event streams of legacy sessions that a client has gone on reading over another connection.").
 			from(func(s *Snapshot, r reading) { r.add(s.Counters.StreamsResumed) }),
+		counter(MetricSessionsAdopted, "vitrine.sessions.adopted", "{session}",
+			"Legacy HTTP sessions that were opened from their sealed ids: another process has begun them, or this one had let go of them.").
+			from(func(s *Snapshot, r reading) { r.add(s.Counters.SessionsAdopted) }),
 		counter(MetricEventStoreFailures, "vitrine.event_store.failures", "{failure}",
 			"Operations of the event store that have failed.",
 			closed("operation", "vitrine.event_store.operation", resume.Operations())).

@@ -79,6 +79,7 @@ const (
 	MetricRateLimitUsed        = "vitrine_rate_limit_used_ratio"
 	MetricRateLimitBuckets     = "vitrine_rate_limit_buckets"
 	MetricStreamsResumed       = "vitrine_streams_resumed_total"
+	MetricSessionsAdopted      = "vitrine_sessions_adopted_total"
 	MetricEventStoreFailures   = "vitrine_event_store_failures_total"
 	MetricAdminActions         = "vitrine_admin_actions_total"
 	MetricLimitReached         = "vitrine_limit_reached_total"

@@ -166,6 +166,7 @@ type Counters struct {
 	EventFailures        map[string]uint64 // of the event store, by operation
 	Displaced            uint64            // requests that lost their place in the queue
 	StreamsResumed       uint64
+	SessionsAdopted      uint64 // opened from their ids
 	// Stored answers that were fetched, and those that no client can fetch any more, by the reason.
 	// Stored includes them.
 	ResponsesFetched uint64

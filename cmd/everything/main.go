@@ -21,7 +21,7 @@ import (
 // fixtures adds the tools in the order in which they are listed. The first one
 // must take no arguments: the suite calls whatever comes first with {}.
 var fixtures = slices.Concat(contentFixtures, progressFixtures, schemaFixtures, loadFixtures, reconnectionFixtures,
-	inputFixtures, loggingFixtures, taskFixtures, changeFixtures)
+	inputFixtures, loggingFixtures, taskFixtures, []fixture{whereFixture(replicaName())}, changeFixtures)
 
 func main() {
 	info := mcp.Implementation{

@@ -37,6 +37,8 @@ func (b board) sessions() sheet {
 					query(b.rate("kind, change", telemetry.MetricListChanges), "{{kind}} {{change}}")),
 				graph("Streams resumed", "Event streams that a client has gone on reading over another connection.", "ops", never(),
 					query(b.rate("", telemetry.MetricStreamsResumed), "resumed")),
+				graph("Sessions adopted", "Legacy sessions that were opened from their sealed ids: another replica has begun them, or this one had let go of them.", "ops", never(),
+					query(b.rate("", telemetry.MetricSessionsAdopted), "adopted")),
 				graph("Failures of the event store", "By operation. What cannot be stored cannot be replayed.", "ops", above(0.01),
 					query(b.rate("operation", telemetry.MetricEventStoreFailures), "{{operation}}")),
 			}},

@@ -24,7 +24,7 @@ type Limits struct {
 	MaxUnread                                                    int
 	MaxConnections                                               int
 	MaxHeaders                                                   int
-	MaxSessions                                                  int
+	MaxSessions, MaxDeletedSessions                              int
 	MaxSubscriptions, MaxResourceSubscriptions                   int
 	MaxPendingUpdates                                            int
 	MaxListChanges                                               int
@@ -47,7 +47,7 @@ type Limits struct {
 	KeepAlive                                                    time.Duration
 	OrphanGrace, EOFGrace, CleanupGrace, HookGrace, AbandonGrace time.Duration
 	SaturationGrace                                              time.Duration
-	SessionIdle                                                  time.Duration
+	SessionIdle, SessionLife                                     time.Duration
 	PingInterval                                                 time.Duration
 	PingMisses                                                   int
 	TaskTTL, MaxTaskTTL, TaskGrace                               time.Duration

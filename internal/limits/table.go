@@ -51,6 +51,7 @@ const (
 	NameConnections           = "max_connections"
 	NameHeaders               = "max_headers"
 	NameSessions              = "max_sessions"
+	NameDeletedSessions       = "max_deleted_sessions"
 	NameSubscriptions         = "max_subscriptions"
 	NameOutbound              = "max_outbound"
 	NameQueuedMessages        = "max_queued_messages"
@@ -121,6 +122,7 @@ var table = []Bound{
 	{NameConnections, 16_384, "connections", "connections of the MCP listener, and requests of HTTP/2, each of which counts as one more", true},
 	{NameHeaders, 100, "lines", "header of one HTTP request", true},
 	{NameSessions, 10_000, "sessions", "legacy HTTP sessions", true},
+	{NameDeletedSessions, 20_000, "sessions", "deleted sessions with sealed ids that are remembered, so that their ids open none again", true},
 	{NameSubscriptions, 10_000, "subscriptions", "open subscriptions of the process", true},
 	{NameResourceSubscriptions, 1000, "resources", "resources that one subscription or legacy session is about", true},
 	{NamePendingUpdates, 256, "updates", "what waits for one subscriber: parts of updated resources, then the whole is reported; own notifications, then they are dropped", true},
@@ -162,6 +164,7 @@ var table = []Bound{
 	{"abandon_grace", 10 * time.Second, "", "time for a cancelled handler to return before it counts as abandoned", false},
 	{"saturation_grace", 5 * time.Second, "", "how long all slots are held and the queue is full before the server is not ready; negative is for ever", false},
 	{"session_idle", 30 * time.Minute, "", "life of a legacy HTTP session without requests and streams", false},
+	{"session_life", 24 * time.Hour, "", "life of a sealed session id, whatever its client does", false},
 	{"ping_interval", time.Duration(0), "", "between pings of a legacy HTTP client that keeps a stream open; 0 is never", false},
 	{"ping_misses", 3, "pings", "pings in a row without an answer before the session is ended", false},
 	{NameTaskTTL, time.Hour, "", "life of a task that sets none, from its creation", true},

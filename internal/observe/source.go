@@ -104,7 +104,7 @@ func counters(c *session.Counters) telemetry.Counters {
 		NotificationsDropped: map[string]map[mcp.DropReason]uint64{},
 		LimitsReached:        c.LimitsReached, HTTPRefused: c.ExchangesRefused, SessionsClosed: c.SessionsClosed,
 		Foreign: c.Foreign, StreamsExpired: c.StreamsExpired,
-		EventFailures: c.EventFailures, StreamsResumed: c.StreamsResumed, ResponsesFetched: c.ResponsesFetched, ResponsesExpired: c.ResponsesExpired,
+		EventFailures: c.EventFailures, StreamsResumed: c.StreamsResumed, SessionsAdopted: c.SessionsAdopted, ResponsesFetched: c.ResponsesFetched, ResponsesExpired: c.ResponsesExpired,
 		Displaced: c.Displaced, ObserverPanics: c.ObserverPanics,
 		Refused: map[string]map[string]uint64{}, Decisions: map[string]map[string]uint64{},
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/rates"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
+	"github.com/vitrine-mcp/vitrine/internal/seal"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -39,6 +40,8 @@ type Core struct {
 	rates         *rates.Limiter                        // or nil
 	hooks         hooks
 	unserved      eras
+	ids           seal.Ring      // that seals the ids of legacy HTTP sessions; nil: ids are random
+	adopted       func(*Session) // see [Core.SealSessions]
 
 	ledger *ledger
 	shares
@@ -48,12 +51,15 @@ type Core struct {
 
 	mu       sync.Mutex // guards the rest
 	sessions map[*Session]struct{}
-	byID     map[string]*Session // legacy HTTP sessions
+	byID     map[string]*Session // legacy HTTP sessions by their Mcp-Session-Id
 	draining atomic.Bool         // written with mu held, read without it
 	closing  chan struct{}       // closed by Close: no more patience
 	drained  chan struct{}       // closed when Shutdown is over
 	result   error               // of Shutdown
 	classes  []*Class            // see UseClass
+
+	adopting sync.Mutex // held while a session is opened from its id; before mu
+	deleted  deleted
 
 	alarms    alarms
 	frames    frames

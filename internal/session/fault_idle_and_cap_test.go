@@ -53,6 +53,82 @@ var cellsE10 = []faultCell{
 		time.Sleep(w.core.limits.InitializeTimeout)
 		w.gone(s, mcp.CauseSessionIdle)
 	}},
+	{state: "sealed", test: func(w *world) {
+		id := w.seal()
+		first := w.core.allSessions()[0]
+		time.Sleep(w.core.limits.SessionIdle)
+		w.settle()
+		require.Empty(w.t, w.core.allSessions())
+		s, _, err := w.core.Visit(id, httpConn)
+		require.Nil(w.t, err)
+		require.Equal(w.t, first.ID(), s.ID())
+		require.NotSame(w.t, first, s)
+		again, _, _ := w.core.Visit(id, httpConn)
+		require.Same(w.t, s, again, "one object for one id")
+		time.Sleep(2 * w.core.limits.SessionIdle)
+		require.Len(w.t, w.core.allSessions(), 1, "a message is on its way to it")
+		s.Leave()
+		again.Leave()
+		time.Sleep(w.core.limits.SessionIdle - time.Nanosecond)
+		require.Len(w.t, w.core.allSessions(), 1)
+		time.Sleep(time.Nanosecond)
+		w.settle()
+		require.Empty(w.t, w.core.allSessions())
+	}},
+	{state: "sealed/cap", limits: limits.Limits{MaxSessions: 1}, test: func(w *world) {
+		id := w.seal()
+		other := w.open("s2")
+		w.settle()
+		require.Equal(w.t, []*Session{other}, w.core.allSessions())
+		s, _, err := w.core.Visit(id, httpConn)
+		require.Nil(w.t, err, "it has the place of the other one")
+		_, reason, _ := w.core.Open(httpConn, "s3")
+		require.Equal(w.t, mcp.RejectOverload, reason, "it is not idle")
+		s.Leave()
+		g := w.gate("work", true)
+		third := w.open("s3")
+		w.post(third, callFrame("1", "work"))
+		h := g.next()
+		_, reason, err = w.core.Visit(id, httpConn)
+		require.Equal(w.t, mcp.RejectOverload, reason, "429")
+		require.ErrorContains(w.t, err, limits.NameSessions)
+		h.finish("done")
+	}},
+	{state: "sealed/end", limits: limits.Limits{SessionLife: time.Hour}, test: func(w *world) {
+		id := w.seal()
+		for range 6 {
+			time.Sleep(10*time.Minute - time.Second)
+			s, _, err := w.core.Visit(id, httpConn)
+			require.Nil(w.t, err)
+			s.Leave()
+		}
+		time.Sleep(6 * time.Second)
+		_, reason, _ := w.core.Visit(id, httpConn)
+		require.Equal(w.t, mcp.RejectSessionUnknown, reason)
+		time.Sleep(w.core.limits.SessionIdle)
+		_, reason, _ = w.core.Visit(id, httpConn)
+		require.Equal(w.t, mcp.RejectSessionUnknown, reason, "and without a local object")
+	}},
+	{state: "sealed/delete", test: func(w *world) {
+		id := w.seal()
+		s, _, err := w.core.Visit(id, httpConn)
+		require.Nil(w.t, err)
+		s.Delete(httpConn)
+		s.Leave()
+		_, reason, _ := w.core.Visit(id, httpConn)
+		require.Equal(w.t, mcp.RejectSessionUnknown, reason)
+		time.Sleep(w.core.limits.SessionLife - time.Second)
+		_, reason, _ = w.core.Visit(id, httpConn)
+		require.Equal(w.t, mcp.RejectSessionUnknown, reason)
+
+		other := w.open("s2")
+		id = other.HandOut()
+		_, failed := w.core.EndSession(other.Key())
+		require.NoError(w.t, failed)
+		w.settle()
+		_, reason, _ = w.core.Visit(id, httpConn)
+		require.Equal(w.t, mcp.RejectSessionUnknown, reason, "an operator has ended it")
+	}},
 	{state: "ping", limits: limits.Limits{PingInterval: time.Minute, PingMisses: 2}, test: func(w *world) {
 		s := w.open("session-1")
 		time.Sleep(10 * time.Minute) // without a stream nobody can be asked

@@ -259,6 +259,7 @@ type Tally struct {
 	Displaced            uint64            // requests that have lost their place in the queue
 	ObserverPanics       uint64            // contained panics of the [Observer]
 	StreamsResumed       uint64
+	SessionsAdopted      uint64 // opened from their sealed ids
 	// Stored answers that were fetched, and those that no client can fetch any more. They stay in
 	// Stored.
 	ResponsesFetched uint64
@@ -299,6 +300,7 @@ func (t *Tally) add(o *Tally) {
 	t.Displaced += o.Displaced
 	t.ObserverPanics += o.ObserverPanics
 	t.StreamsResumed += o.StreamsResumed
+	t.SessionsAdopted += o.SessionsAdopted
 	t.ResponsesFetched += o.ResponsesFetched
 	addAll(t.ResponsesExpired, o.ResponsesExpired)
 }

@@ -29,6 +29,7 @@ func (c *Core) Open(conn *Conn, id string) (*Session, mcp.RejectReason, *mcp.Err
 func (c *Core) Prepare(conn *Conn, id string) *Session {
 	s := newSession(c, conn, id)
 	s.caller = conn.caller()
+	s.ends = s.opened.Add(c.limits.SessionLife)
 	if c.store != nil {
 		s.logs = c.store.NewLogs(id, s.caller, s, &c.host, c.streamConfig(conn, 0, stream.LossDrops))
 	}
@@ -60,9 +61,14 @@ func (c *Core) open(s *Session) (mcp.RejectReason, *mcp.Error) {
 		holder.Release()
 		return mcp.RejectShuttingDown, ShuttingDown()
 	}
-	s.unopened, s.holder = false, holder
+	s.unopened, s.holder, s.known = false, holder, true
 	c.sessions[s] = struct{}{}
-	c.byID[s.id] = s
+	if c.ids == nil {
+		s.handedOut = s.id
+	}
+	if s.handedOut != "" {
+		c.byID[s.handedOut] = s
+	}
 	c.evictions.open(s)
 	c.mu.Unlock()
 	s.update(func(st *state) { // the time to finish its handshake begins

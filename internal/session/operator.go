@@ -95,6 +95,7 @@ func (c *Core) EndSession(key uint64) (*Session, error) {
 		if ending {
 			return nil, ErrEnded
 		}
+		c.rememberDeleted(s)
 		c.tasks.start(func() { s.finish(mcp.CauseOperator, c.limits.CleanupGrace) })
 		return s, nil
 	}

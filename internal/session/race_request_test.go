@@ -14,7 +14,7 @@ import (
 // The races of E19, by their number; those about one request are in this file.
 var races = map[int][]race{
 	1: append(returnVsCancel, batchVsCancel...), 2: returnVsDeadline, 3: causesRace, 4: eofVsQueuedAnswer, 5: eofVsBlocked,
-	6: replyVsEnd, 7: replyVsTimeout, 8: deleteVsAdmission, 9: idleVsRequest, 10: shutdownVsSession,
+	6: replyVsEnd, 7: replyVsTimeout, 8: deleteVsAdmission, 9: append(idleVsRequest, sealedIdleVsRequest...), 10: shutdownVsSession,
 	11: closeTwice, 12: oneStream, 13: cancelInOrder, 14: idReused, 15: append(writerClosed, arrayVsEnd...),
 	16: append(reattach, resumption16...), 17: initializeVsModern, 18: panickingHook,
 }

@@ -20,8 +20,11 @@ import (
 type Session struct {
 	core *Core
 	conn *Conn
-	// id is the Mcp-Session-Id of a legacy HTTP session, else empty.
-	id     string
+	// id names a legacy HTTP session, and is empty for others. It is the Mcp-Session-Id, or what that
+	// contains if it is sealed.
+	id string
+	// ends is when the id ends, if it is sealed.
+	ends   time.Time
 	stream *stream.Stream // of a byte stream, else nil
 	caller share.Key
 	// principal is the one of the last exchange: its token may be newer than that of conn.
@@ -41,6 +44,10 @@ type Session struct {
 	// unopened: a legacy HTTP session whose first request has not passed admission. It is
 	// only written before others know of the session.
 	unopened bool
+	// known and handedOut are guarded by the core's lock. A known session counts as one of its caller.
+	// handedOut is the Mcp-Session-Id under which messages find it, or "".
+	known     bool
+	handedOut string
 	// holder is the record of the caller to whom the place of a legacy HTTP session is counted.
 	holder *share.Caller
 	// eviction is the place of a legacy HTTP session among those that may be evicted. It is
@@ -73,6 +80,7 @@ type state struct {
 
 	standalone *stream.Stream // that the client has opened for what belongs to no request, or nil
 	listeners  int            // exchanges that read it, or resume another stream
+	visitors   int            // exchanges with a message for a session with a sealed id
 	leaving    bool           // the server drains: there will be no other stream
 
 	idleTimer    *time.Timer // of a legacy HTTP session, else nil
@@ -166,17 +174,21 @@ func (st *state) left(r *Request) {
 // accepting reports whether requests may be admitted.
 func (st *state) accepting() bool { return st.phase == sessionOpen }
 
-// ID returns the Mcp-Session-Id, or "" for a byte stream.
+// ID names a legacy HTTP session; it is "" for a byte stream. It is the Mcp-Session-Id, or what that contains
+// if it is sealed, and then no credential.
 func (s *Session) ID() string { return s.id }
 
 // LogID names the session in logs and snapshots: the start of its id, which is a
 // credential of a kind, or the transport.
 func (s *Session) LogID() string {
-	if len(s.id) > 8 {
-		return s.id[:8]
+	if s.id != "" {
+		return logID(s.id)
 	}
 	return s.conn.Transport
 }
+
+// logID returns the start of the id of a session.
+func logID(id string) string { return id[:min(len(id), 8)] }
 
 // Conn describes the connection over which the session began.
 func (s *Session) Conn() *Conn { return s.conn }
@@ -218,7 +230,7 @@ func (s *Session) Closing() (closing bool) {
 // idle reports whether nothing keeps the session: no request and no stream. A
 // stream does not keep a session whose handshake is not finished.
 func (st *state) idle() bool {
-	return st.phase == sessionOpen && len(st.live) == 0 && (st.listeners == 0 || !st.ready)
+	return st.phase == sessionOpen && len(st.live) == 0 && st.visitors == 0 && (st.listeners == 0 || !st.ready)
 }
 
 // watchIdle runs the idle timer exactly while the session is idle. A session

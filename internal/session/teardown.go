@@ -51,6 +51,7 @@ func (s *Session) Close(cause mcp.Cause) {
 // Delete ends the session because its client has deleted it, over conn.
 func (s *Session) Delete(conn *Conn) {
 	s.core.tell("SessionDeleted", func(o Observer) { o.SessionDeleted(s, conn) })
+	s.core.rememberDeleted(s)
 	s.Close(mcp.CauseSessionDelete)
 }
 
@@ -261,9 +262,11 @@ func (s *Session) Abandoned() error {
 // forgetSession makes a session unknown to new requests.
 func (c *Core) forgetSession(s *Session) {
 	c.mu.Lock()
-	known := c.byID[s.id] == s
-	if known {
-		delete(c.byID, s.id)
+	known := s.known
+	if s.known = false; known {
+		if c.byID[s.handedOut] == s {
+			delete(c.byID, s.handedOut)
+		}
 		c.evictions.close(s)
 	}
 	c.mu.Unlock()

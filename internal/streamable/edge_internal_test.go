@@ -117,7 +117,7 @@ func TestStreamThatFailsBeforeItsAnswer(t *testing.T) {
 		x := &exchange{Endpoint: New(core, Config{}), w: w, r: r, rc: *http.NewResponseController(w), conn: new(Endpoint).connOf(r)}
 		stream := core.Exchange(new(Endpoint).connOf(r), 1, tt.era)
 		stream.Fail(mcp.DropWriteTimeout)
-		require.False(t, x.respond(stream, tt.era, ""))
+		require.False(t, x.respond(stream, tt.era, nil))
 		require.Equal(t, tt.status, w.Code)
 		require.Equal(t, tt.closes, w.Header().Get("Connection"))
 		require.Contains(t, w.Body.String(), `"reason":"`+tt.reason+`"`)

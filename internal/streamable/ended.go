@@ -35,7 +35,7 @@ func (x *exchange) ended(sink *httpSink, failed mcp.DropReason) {
 		return
 	}
 	if x.in != nil && x.in.Era == mcp.Legacy {
-		e.Session = x.session(x.r.Header.Get(headerSessionID))
+		e.Session = x.visited
 	}
 	x.core.ExchangeEnded(e)
 }

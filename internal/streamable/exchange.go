@@ -30,6 +30,8 @@ type exchange struct {
 	// ends; nil is nothing. header has the bytes of the header in it.
 	held   *session.Body
 	header int
+	// visited is the session that the message is for, until the exchange leaves it; or nil.
+	visited *session.Session
 	// from is the record of the caller, with a reference, once there is a message; nil before.
 	from *share.Caller
 	// began is when the header had arrived. in is the message of a POST, or nil.
@@ -48,6 +50,7 @@ type exchange struct {
 
 // release gives up what the exchange holds. Requests that are not over hold it longer.
 func (x *exchange) release() {
+	x.leave()
 	x.turn.Give()
 	if x.from != nil {
 		x.from.Release()
@@ -62,9 +65,23 @@ func (x *exchange) onlyPost() bool {
 	return known && era == mcp.Modern || !x.core.Serves(mcp.Legacy)
 }
 
-// session returns the session with an id, or nil if there is none or it belongs to another
-// principal.
-func (x *exchange) session(id string) *session.Session { return x.core.Session(id, x.conn) }
+// visit returns the session with an id, or why there is none. It is not idle before [exchange.leave].
+func (x *exchange) visit(id string) (*session.Session, mcp.RejectReason, *mcp.Error) {
+	if x.visited != nil {
+		return x.visited, "", nil
+	}
+	s, reason, err := x.core.Visit(id, x.conn)
+	x.visited = s
+	return s, reason, err
+}
+
+// leave ends the visit of the session, if there is one.
+func (x *exchange) leave() {
+	if x.visited != nil {
+		x.visited.Leave()
+		x.visited = nil
+	}
+}
 
 // sessionOrRefuse returns the session with an id, or refuses the exchange and returns nil.
 func (x *exchange) sessionOrRefuse(id string) *session.Session {
@@ -72,9 +89,17 @@ func (x *exchange) sessionOrRefuse(id string) *session.Session {
 		x.refuse(http.StatusBadRequest, mcp.RefuseHeader, err)
 		return nil
 	}
-	s := x.session(id)
-	if s == nil {
-		x.refuse(http.StatusNotFound, mcp.RefuseSessionUnknown, session.SessionUnknown())
+	s, reason, err := x.visit(id)
+	switch reason {
+	case "":
+	case mcp.RejectSessionUnknown:
+		x.refuse(http.StatusNotFound, mcp.RefuseSessionUnknown, err)
+	case mcp.RejectShuttingDown:
+		x.w.Header().Set("Retry-After", "1")
+		x.refuse(http.StatusServiceUnavailable, mcp.RefuseShuttingDown, err)
+	default:
+		x.w.Header().Set("Retry-After", "1")
+		x.refuse(http.StatusTooManyRequests, mcp.RefuseOverload, err)
 	}
 	return s
 }
@@ -110,9 +135,10 @@ func (x *exchange) stream(era mcp.Era) *stream.Stream {
 
 // respond writes the messages of the stream until its answer is sent. It reports whether the
 // answer was a result and was sent. An exchange has no other writer.
-func (x *exchange) respond(stream *stream.Stream, era mcp.Era, sessionID string) bool {
+func (x *exchange) respond(stream *stream.Stream, era mcp.Era, opened *session.Session) bool {
 	sink := x.sink(era)
-	sink.sessionID = sessionID
+	sink.opened = opened
+	sink.streams = sink.streams && !stream.TakesAnswersOnly()
 	if x.slowBody {
 		sink.SetWriteDeadline(time.Now().Add(x.core.Limits().WriteTimeout)) // replaces the server's, see slowAfter
 	}
@@ -256,5 +282,5 @@ func (x *exchange) malformed(bad *wire.Error) {
 		x.fail(http.StatusBadRequest, bad.RPC())
 		return
 	}
-	x.respond(stream, mcp.Modern, "")
+	x.respond(stream, mcp.Modern, nil)
 }

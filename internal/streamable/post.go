@@ -102,7 +102,7 @@ func (x *exchange) modernPost(in *session.Inbound) {
 		in.Refusal = checkModern(in)
 		stream := x.stream(mcp.Modern)
 		x.core.Receive(in, stream)
-		x.respond(stream, mcp.Modern, "")
+		x.respond(stream, mcp.Modern, nil)
 	}
 }
 
@@ -123,13 +123,13 @@ func (x *exchange) legacyPost(in *session.Inbound) {
 			return
 		}
 	}
-	s := x.session(id)
-	switch {
-	case id == "":
+	if id == "" {
 		x.reject(in, mcp.RejectNotInitialized, x.missingSession())
 		return
-	case s == nil:
-		x.reject(in, mcp.RejectSessionUnknown, session.SessionUnknown())
+	}
+	s, reason, unknown := x.visit(id)
+	if s == nil {
+		x.reject(in, reason, unknown)
 		return
 	}
 	if in.Kind != wire.Request {
@@ -139,7 +139,7 @@ func (x *exchange) legacyPost(in *session.Inbound) {
 	}
 	stream := x.stream(mcp.Legacy)
 	s.ReceiveOn(in, stream)
-	x.respond(stream, mcp.Legacy, "")
+	x.respond(stream, mcp.Legacy, nil)
 }
 
 // missingSession returns the error for a legacy message without a session.
@@ -174,11 +174,13 @@ func (x *exchange) acknowledge(refused *mcp.Refusal) {
 
 // initialize opens a session. The session is closed unless a success is sent.
 func (x *exchange) initialize(in *session.Inbound) {
-	id := rand.Text()
-	s := x.core.Prepare(x.conn, id)
+	s := x.core.Prepare(x.conn, rand.Text())
 	stream := x.stream(mcp.Legacy)
+	if x.core.SealsSessions() {
+		stream.AnswersOnly() // the id contains what is agreed on, so that no header can be written before the answer
+	}
 	s.ReceiveOn(in, stream)
-	if !x.respond(stream, mcp.Legacy, id) {
+	if !x.respond(stream, mcp.Legacy, s) {
 		s.Close(mcp.CauseTransportClose)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/transport"
@@ -17,14 +18,14 @@ import (
 // response into an event stream. A client that takes no JSON gets a success as an event
 // stream.
 type httpSink struct {
-	endpoint  *Endpoint
-	w         http.ResponseWriter
-	rc        *http.ResponseController
-	lost      context.Context // the request's: done when the peer is gone
-	era       mcp.Era
-	sessionID string // of a new session, sent with a successful initialize
-	json      bool   // the client takes JSON
-	streams   bool   // the client takes an event stream, and w can flush
+	endpoint *Endpoint
+	w        http.ResponseWriter
+	rc       *http.ResponseController
+	lost     context.Context // the request's: done when the peer is gone
+	era      mcp.Era
+	opened   *session.Session // a new session, whose id is sent with a successful initialize; or nil
+	json     bool             // the client takes JSON
+	streams  bool             // the client takes an event stream, and w can flush
 
 	started  bool // the status line is decided
 	events   bool
@@ -134,8 +135,8 @@ func (k *httpSink) KeepAlive() error {
 func (k *httpSink) start(m *stream.Message) {
 	k.started = true
 	h := k.w.Header()
-	if k.sessionID != "" && m.Err == nil {
-		h.Set(headerSessionID, k.sessionID)
+	if k.opened != nil && m.Err == nil {
+		h.Set(headerSessionID, k.opened.HandOut())
 	}
 	if k.endpoint.core.Draining() {
 		h.Set("Connection", "close") // ask the client to reconnect elsewhere

@@ -54,6 +54,7 @@ func (x *exchange) get() {
 // serveReader writes what a client reads with GET until it ends, or until the token of the client expires. Then
 // the exchange ends as if its connection was lost: a client with another token can resume the stream.
 func (x *exchange) serveReader(kind string, s *session.Session, stream pumper) {
+	x.leave() // the stream keeps the session from now on
 	sink := x.sink(mcp.Legacy)
 	until, stop := x.conn.UntilExpiry(x.r.Context())
 	defer stop()

@@ -1,0 +1,131 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/seal"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// SealSessions seals the ids of legacy HTTP sessions. Then a session is in its id: any server with the
+// same keys serves it, also after a restart, and what a server has of it is only a local object. The
+// cap of sessions, the idle time and the time for the handshake end that object, and not the session.
+// adopted is called with each session that is opened from its id: its handshake has taken place, perhaps
+// in another process. SealSessions must be called before the first message.
+func (c *Core) SealSessions(ring seal.Ring, adopted func(*Session)) { c.ids, c.adopted = ring, adopted }
+
+// SealsSessions reports whether the ids of sessions are sealed.
+func (c *Core) SealsSessions() bool { return c.ids != nil }
+
+// HandOut returns the Mcp-Session-Id of a session whose initialize has succeeded. From now on messages
+// find the session. It is "" if the session has ended.
+func (s *Session) HandOut() string {
+	c := s.core
+	if c.ids == nil {
+		return s.id
+	}
+	peer := s.Peer()
+	if peer == nil {
+		return ""
+	}
+	d := sealedID{id: s.id, created: s.opened, ends: s.ends, owner: ownerOf(s.conn.Principal), peer: peer}
+	text := c.ids.Seal(d.append(nil))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !s.known {
+		return ""
+	}
+	s.handedOut = text
+	c.byID[text] = s
+	return text
+}
+
+// Visit returns the legacy HTTP session with an id for a message over a connection, or why there is
+// none. The caller must call Leave when it has handed over the message. A session of which this server
+// has no object is opened from its id, if that is sealed.
+func (c *Core) Visit(id string, conn *Conn) (*Session, mcp.RejectReason, *mcp.Error) {
+	if c.ids == nil {
+		if s := c.Session(id, conn); s != nil {
+			return s, "", nil
+		}
+		return nil, mcp.RejectSessionUnknown, SessionUnknown()
+	}
+	c.mu.Lock()
+	here := c.byID[id] != nil
+	c.mu.Unlock()
+	if here {
+		s := c.Session(id, conn)
+		switch {
+		case s == nil: // it belongs to another principal, or has ended just now
+		case s.enter():
+			return s, "", nil
+		}
+	}
+	return c.adopt(id, conn)
+}
+
+// enter keeps the session from being idle. It returns false if it has ended, or its id has.
+func (s *Session) enter() (entered bool) {
+	now := time.Now()
+	s.update(func(st *state) {
+		if entered = st.phase == sessionOpen && now.Before(s.ends); entered {
+			st.visitors++
+		}
+	})
+	return entered
+}
+
+// Leave ends a visit.
+func (s *Session) Leave() {
+	if s.core.ids == nil {
+		return
+	}
+	s.update(func(st *state) {
+		if st.visitors--; len(st.live) == 0 {
+			st.quietAt = time.Now()
+		}
+	})
+}
+
+// adopt opens a session from its id.
+func (c *Core) adopt(id string, conn *Conn) (*Session, mcp.RejectReason, *mcp.Error) {
+	d, ok := openID(c.ids, id)
+	switch {
+	case !ok || !time.Now().Before(d.ends) || c.deleted.has(d.id):
+		return nil, mcp.RejectSessionUnknown, SessionUnknown()
+	case d.owner != ownerOf(conn.principal()):
+		c.Foreign(context.Background(), ForeignSession, conn, "session", logID(d.id), "owner", "(sealed)")
+		return nil, mcp.RejectSessionUnknown, SessionUnknown()
+	}
+	c.adopting.Lock() // two messages may bring the same id
+	defer c.adopting.Unlock()
+	if s := c.Session(id, conn); s != nil && s.enter() {
+		return s, "", nil
+	}
+	if c.deleted.has(d.id) { // meanwhile
+		return nil, mcp.RejectSessionUnknown, SessionUnknown()
+	}
+	s := c.Prepare(conn, d.id)
+	s.handedOut, s.ends = id, d.ends
+	s.state.peer, s.state.ready, s.state.visitors = d.peer, true, 1
+	if reason, err := c.open(s); err != nil {
+		if reason == mcp.RejectOverload {
+			c.ledger.limitReached(limits.NameSessions)
+		}
+		s.Close(mcp.CauseSessionEvicted)
+		return nil, reason, err
+	}
+	c.ledger.count(func(t *tally) { t.SessionsAdopted++ })
+	c.logger.Info("session.adopted", append(d.peer.appendClient([]any{"session", s.LogID()}), "age", time.Since(d.created))...)
+	c.adopted(s)
+	return s, "", nil
+}
+
+// rememberDeleted keeps a session, that its client or an operator ends, from being opened from its id again.
+func (c *Core) rememberDeleted(s *Session) {
+	if c.ids != nil && c.deleted.add(s.id, s.caller, time.Now(), s.ends, c.limits.MaxDeletedSessions) {
+		c.ledger.limitReached(limits.NameDeletedSessions)
+	}
+}

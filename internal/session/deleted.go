@@ -1,0 +1,83 @@
+package session
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/share"
+)
+
+// deleted remembers the sessions with sealed ids that have been deleted, until their ids end. Without
+// it the next message with such an id would open the session again. If there are too many, the caller
+// that has deleted the most loses its oldest one: its own session could then be opened again.
+type deleted struct {
+	mu      sync.Mutex // guards the rest
+	ends    map[string]time.Time
+	callers map[share.Key]*deletions
+	largest placedHeap[*deletions, mostDeletions]
+}
+
+// deletions are the sessions that one caller has deleted, the oldest first.
+type deletions struct {
+	caller   share.Key
+	ids      []string
+	position int // in deleted.largest
+}
+
+// add remembers a session. It returns whether another one was forgotten for it, because there are more
+// than limit.
+func (d *deleted) add(id string, caller share.Key, now, ends time.Time, limit int) (full bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ends == nil {
+		d.ends, d.callers = map[string]time.Time{}, map[share.Key]*deletions{}
+	}
+	if _, known := d.ends[id]; known || !ends.After(now) {
+		return false
+	}
+	own := d.callers[caller]
+	if own == nil {
+		own = &deletions{caller: caller}
+		d.callers[caller] = own
+		heap.Push(&d.largest, own)
+	}
+	d.ends[id] = ends
+	own.ids = append(own.ids, id)
+	heap.Fix(&d.largest, own.position)
+	for !d.ends[own.ids[0]].After(now) {
+		d.drop(own)
+	}
+	if len(d.ends) <= limit {
+		return false
+	}
+	d.drop(d.largest.list[0])
+	return true
+}
+
+// drop forgets the oldest session of a caller. The caller must hold d.mu.
+func (d *deleted) drop(of *deletions) {
+	delete(d.ends, of.ids[0])
+	of.ids = of.ids[1:]
+	if len(of.ids) > 0 {
+		heap.Fix(&d.largest, of.position)
+		return
+	}
+	heap.Remove(&d.largest, of.position)
+	delete(d.callers, of.caller)
+}
+
+// has reports whether a session was deleted.
+func (d *deleted) has(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, known := d.ends[id]
+	return known
+}
+
+// mostDeletions orders callers: the one that has deleted the most sessions comes first.
+type mostDeletions struct{}
+
+func (mostDeletions) before(a, b *deletions) bool { return len(a.ids) > len(b.ids) }
+
+func (mostDeletions) position(of *deletions) *int { return &of.position }
