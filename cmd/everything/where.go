@@ -16,7 +16,10 @@ type place struct {
 
 // whereFixture tells clients which process serves them.
 func whereFixture(replica string) fixture {
-	return tool(server.Tool{Name: "where", Description: "Tells which replica has served the call, and in which session."},
+	return tool(server.Tool{
+		Name: "where", Description: "Tells which replica has served the call, and in which session.",
+		Class: server.NewClass("where", 64), // so that the metrics of classes exist
+	},
 		func(_ context.Context, call *server.Call, _ none) (place, error) {
 			return place{Replica: replica, Session: call.Peer.SessionID}, nil
 		})

@@ -189,7 +189,9 @@ func TestLogarithm(t *testing.T) {
 }
 
 // boundOf returns the upper bound of a bucket.
-func boundOf(bucket int) time.Duration { return time.Duration(1<<(firstBucket+bucket)) * time.Microsecond }
+func boundOf(bucket int) time.Duration {
+	return time.Duration(1<<(firstBucket+bucket)) * time.Microsecond
+}
 
 func TestBuckets(t *testing.T) {
 	for _, d := range []time.Duration{0, time.Microsecond, 63 * time.Microsecond, 64 * time.Microsecond, 3 * time.Second, time.Hour} {
