@@ -47,7 +47,7 @@ fi
 budgets() {
 	folders=$(go list -f '{{range .TestGoFiles}}{{$.Dir}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$.Dir}}/{{.}} {{end}}' ./... |
 		xargs grep -l '^func Test.*Allocations' | xargs -n 1 dirname | sort -u)
-	[ -n "$folders" ] && go test -count=1 -run Allocations $folders
+	[ -n "$folders" ] && go test -count=1 -vet=off -run Allocations $folders
 }
 
 race=-race
@@ -57,7 +57,8 @@ if [ -n "$why" ]; then
 	say "race detector: off ($why)"
 	skip "race detector" "$why" || fail "race detector"
 fi
-step "tests" test_module . $race
+# go vet has looked at all packages, so that go test need not.
+step "tests" test_module . -vet=off $race
 if [ -n "$race" ]; then
 	step "allocation budgets, without the race detector" budgets
 fi
@@ -67,7 +68,7 @@ fi
 # They drive real processes and mostly wait for those, so that more tests than there are cores
 # run at once.
 for module in $(nested_modules); do
-	step "tests of $module" test_module "$module" -p 2 -parallel 4
+	step "tests of $module" test_module "$module" -vet=off -p 2 -parallel 4
 done
 
 say "== summary"
