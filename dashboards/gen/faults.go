@@ -93,7 +93,7 @@ func (b board) ignored() []panel {
 			query(b.rate("kind", telemetry.MetricForeignUses)+" > 0", "foreign {{kind}}"),
 			query(b.rate("stream, reason", telemetry.MetricStreamsEnded)+" > 0", "{{stream}} {{reason}}")),
 		graph("Operators", "What operators did on the admin listener (--admin-actions), and what was refused to them.", "ops", above(10),
-			query(b.rate("action, outcome", telemetry.MetricAdminActions)+" > 0", "{{action}}: {{outcome}}")),
+			query(b.rate("action, outcome", telemetry.MetricAdminActions), "{{action}}: {{outcome}}")),
 		graph("Files of rules", "Contents of --policy that came into use (loaded) or have a mistake (failed), and whether the present one is in use. VitrinePolicyStale fires while it is not.", "none", never(),
 			query(b.rate("result", telemetry.MetricPolicyReloads), "{{result}} a second"), query(b.now("instance", telemetry.MetricPolicyStale), "{{instance}}: not in use")),
 	}
