@@ -26,7 +26,7 @@ func TestLingerShowsCallsThatTheDrainCancelled(t *testing.T) {
 		srv, g := newGated(t, stubborn, server.WithLimits(server.Limits{CleanupGrace: 100 * time.Millisecond}))
 		r := start(t, srv, "--drain-timeout=1ms", "--linger-timeout=1h", "--log-format=json")
 		_, result := r.enter(t, g)
-		const cut = `vitrine_requests_cancelled_total{cause="server_shutdown",method="tools/call",tool="gated"} `
+		const cut = `vitrine_requests_cancelled_total{cause="server_shutdown",method="tools/call",phase="running",tool="gated"} `
 		_, body := r.get(t, "/metrics")
 		require.Contains(t, body, cut+"0")
 

@@ -11,30 +11,8 @@ import (
 // ServeHTTP implements http.Handler.
 func (h *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{Endpoint: h, w: w, r: r, rc: *http.NewResponseController(w)}
-	x.bound()
-	x.conn = h.connOf(r)
-	if HeaderLines(r.Header) > h.core.Limits().MaxHeaders {
-		x.refuseHeaders("the header has")
-		return
-	}
-	BoundTrailers(r, h.core.Limits().MaxHeaders)
 	defer x.release()
-	if !x.holdHeader() {
-		x.dropHeader()
-		x.refuseBody(errBodyOverload)
-		return
-	}
-	if reason := h.edge.check(r); reason != "" {
-		x.refuse(http.StatusForbidden, reason, invalid("%s", forbidden(r, reason)))
-		return
-	}
-	x.cors()
-	if x.preflight() {
-		return
-	}
-	var refused *mcp.Refusal
-	if x.conn.Principal, refused = h.core.Authenticate(r.Context(), x.caller()); refused != nil {
-		x.refuseCaller(refused)
+	if !x.enter() {
 		return
 	}
 	switch r.Method {
@@ -47,6 +25,38 @@ func (h *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		x.methodNotAllowed()
 	}
+}
+
+// enter checks what holds for every exchange, and finds out who calls. It returns false if it has answered
+// the exchange. It is a function of its own so that an exchange that stays open does not keep its large stack
+// frame.
+func (x *exchange) enter() bool {
+	x.bound()
+	x.conn = x.connOf(x.r)
+	if HeaderLines(x.r.Header) > x.core.Limits().MaxHeaders {
+		x.refuseHeaders("the header has")
+		return false
+	}
+	BoundTrailers(x.r, x.core.Limits().MaxHeaders)
+	if !x.holdHeader() {
+		x.dropHeader()
+		x.refuseBody(errBodyOverload)
+		return false
+	}
+	if reason := x.edge.check(x.r); reason != "" {
+		x.refuse(http.StatusForbidden, reason, invalid("%s", forbidden(x.r, reason)))
+		return false
+	}
+	x.cors()
+	if x.preflight() {
+		return false
+	}
+	var refused *mcp.Refusal
+	if x.conn.Principal, refused = x.core.Authenticate(x.r.Context(), x.caller()); refused != nil {
+		x.refuseCaller(refused)
+		return false
+	}
+	return true
 }
 
 // deleteSession closes a legacy session for its client. It does not wait for handlers.
