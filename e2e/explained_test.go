@@ -127,7 +127,7 @@ func (m mishap) check(t *testing.T, s *server, p *prometheus, j *jaeger) {
 	for _, c := range []struct{ metric, label, value string }{{cancelled, "cause", m.cause}, {dropped, "reason", m.drop}} {
 		if c.value != "" {
 			series := fmt.Sprintf(`%s{instance=%q,method="tools/call",tool=%q,%s=%q}`, c.metric, s.instance(), m.tool, c.label, c.value)
-			p.awaitValue(t, series, "1")
+			p.awaitValue(t, "sum("+series+")", "1") // the other phases have 0
 			traces = append(traces, p.awaitTrace(t, series))
 		}
 		// Nothing else has happened to the tool. A series without a tool is always there.

@@ -49,12 +49,17 @@ func newRegistrations(logger *slog.Logger, core *session.Core) *registrations {
 	}
 }
 
+// keyOfRow returns the key of an item's row. Names are cut.
+func keyOfRow(kind, name string) registrationKey {
+	return registrationKey{kind, logline.Printable(name, 128)}
+}
+
 // added counts a new item. It becomes a part of a row if the name was removed before.
 func (g *registrations) added(kind, name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.lists[session.ListChange{Kind: kind, Change: session.ListAdded}]++
-	if row := g.rows[registrationKey{kind, name}]; row != nil {
+	if row := g.rows[keyOfRow(kind, name)]; row != nil {
 		row.Added++
 		row.Last, row.Place = time.Now(), callerPlace()
 	}
@@ -114,7 +119,7 @@ func (g *registrations) window(kind string, now time.Time) (over bool) {
 
 // row returns the row of an item. The caller must hold g.mu.
 func (g *registrations) row(kind, name string) *session.RegistrationInfo {
-	key := registrationKey{kind, logline.Printable(name, 128)}
+	key := keyOfRow(kind, name)
 	row := g.rows[key]
 	if row == nil {
 		if len(g.rows) >= maxChangedItems {

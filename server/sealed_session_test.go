@@ -111,9 +111,11 @@ func TestSealedSessionBelongsToItsPrincipal(t *testing.T) {
 		require.Equal(t, 404, post(fresh, call, session, "Authorization: "+token).Code, name)
 		require.Len(t, logs.find("principal.foreign"), 1, name)
 	}
-	fresh := newReplica(t)
+	logs := &logRecorder{}
+	fresh := newReplica(t, server.WithLogger(slog.New(logs)))
 	require.Equal(t, 200, post(fresh, call, session, "Authorization: "+annRefreshed).Code)
 	require.Equal(t, 404, post(fresh, call, session, "Authorization: "+strangers["another subject"]).Code, "now that it is known")
+	require.Len(t, logs.find("principal.foreign"), 1)
 }
 
 // A sealed id ends at its time, although its client uses it, and where it was not known before.
@@ -150,13 +152,16 @@ func TestLocalEndsLeaveSealedSessions(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		require.Len(t, logs.find("session.closed"), 2, "idle")
 		require.Equal(t, 200, post(srv, call, session).Code)
+		synctest.Wait()
 
 		other := open(t, srv)
 		synctest.Wait()
 		require.Len(t, logs.find("session.closed"), 3, "evicted")
 		for range 3 {
 			require.Equal(t, 200, post(srv, call, session).Code)
+			synctest.Wait() // the request is over
 			require.Equal(t, 200, post(srv, call, other).Code)
+			synctest.Wait()
 		}
 		require.Len(t, logs.find("session.adopted"), 8)
 		srv.Close()
@@ -197,31 +202,34 @@ func TestDeletedSessionsAreBounded(t *testing.T) {
 // A full server answers a session that it has no object of with 429, and a server that drains with 503:
 // the session is not lost.
 func TestSealedSessionWithoutRoom(t *testing.T) {
-	session := open(t, newReplica(t))
-	call := legacy(2, "tools/call", callPeer)
-	full := newReplica(t, server.WithLimits(server.Limits{MaxSessions: 1}))
-	running, release := make(chan struct{}), make(chan struct{})
-	server.AddTool(full, server.Tool{Name: "wait"}, func(context.Context, *server.Call, struct{}) (string, error) {
-		close(running)
-		<-release
-		return "", nil
-	})
-	busy := open(t, full)
-	done := make(chan int)
-	go func() { done <- post(full, legacy(2, "tools/call", `"name":"wait","arguments":{}`), busy).Code }()
-	<-running
-	w := post(full, call, session)
-	require.Equal(t, 429, w.Code, w.Body)
-	require.Contains(t, w.Body.String(), "max_sessions")
-	require.Equal(t, "1", w.Header().Get("Retry-After"))
-	close(release)
-	require.Equal(t, 200, <-done)
-	require.Equal(t, 200, post(full, call, session).Code)
+	synctest.Test(t, func(t *testing.T) {
+		session := open(t, newReplica(t))
+		call := legacy(2, "tools/call", callPeer)
+		full := newReplica(t, server.WithLimits(server.Limits{MaxSessions: 1}))
+		release := make(chan struct{})
+		server.AddTool(full, server.Tool{Name: "wait"}, func(context.Context, *server.Call, struct{}) (string, error) {
+			<-release
+			return "", nil
+		})
+		busy := open(t, full)
+		done := make(chan int)
+		go func() { done <- post(full, legacy(2, "tools/call", `"name":"wait","arguments":{}`), busy).Code }()
+		synctest.Wait()
+		w := post(full, call, session)
+		require.Equal(t, 429, w.Code, w.Body)
+		require.Contains(t, w.Body.String(), "max_sessions")
+		require.Equal(t, "1", w.Header().Get("Retry-After"))
+		close(release)
+		require.Equal(t, 200, <-done)
+		synctest.Wait()
+		require.Equal(t, 200, post(full, call, session).Code)
 
-	draining := newReplica(t)
-	require.NoError(t, draining.Shutdown(t.Context()))
-	require.Equal(t, 503, post(draining, call, session).Code)
-	require.Equal(t, 503, send(draining, http.MethodGet, "", session, "Accept: text/event-stream").Code)
+		draining := newReplica(t)
+		require.NoError(t, draining.Shutdown(t.Context()))
+		require.Equal(t, 503, post(draining, call, session).Code)
+		require.Equal(t, 503, send(draining, http.MethodGet, "", session, "Accept: text/event-stream").Code)
+		full.Close()
+	})
 }
 
 // The session that another process has opened gets the changes of lists.

@@ -58,7 +58,11 @@ func (p *process) actions() map[string]func(*order, *acted) error {
 		},
 		telemetry.ActionCloseStream: func(o *order, a *acted) error {
 			a.Did = "the response has ended, and the client may come again for the rest"
-			return a.on(p.srv.CloseStream(o.Key, seconds(o.RetrySeconds)))
+			retry, err := o.retry()
+			if err != nil {
+				return err
+			}
+			return a.on(p.srv.CloseStream(o.Key, retry))
 		},
 		telemetry.ActionDrain: func(_ *order, a *acted) error {
 			if !p.signals.drain() {
@@ -78,7 +82,7 @@ func (a *acted) on(to server.Acted, err error) error {
 	return err
 }
 
-// checkActions returns an error if actions are on and nobody can prove to be an operator.
+// checkActions returns an error if actions are on and there is no credential for operators.
 func (p *process) checkActions() error {
 	switch {
 	case !p.cfg.AdminActions:
@@ -184,7 +188,7 @@ func (p *process) recordAction(r *http.Request, who *operator, a *acted, status 
 		p.access.audit.AddRefusal(rec)
 	}
 	p.srv.Telemetry().Count(telemetry.MetricAdminActions, a.Action, outcome)
-	if ok, silenced := p.refusals.Allow("admin.action", name+outcome, now); ok || err == nil {
+	if ok, silenced := p.refusals.Allow("admin.action", outcome, now); ok || err == nil {
 		slog.Log(r.Context(), level, "admin.action", "action", a.Action, "key", a.Key, "operator", name, "remote", r.RemoteAddr,
 			"outcome", outcome, "status", status, "error", a.Error, "silenced", silenced)
 	}
@@ -193,10 +197,27 @@ func (p *process) recordAction(r *http.Request, who *operator, a *acted, status 
 // maxReason is the maximum length of a reason in the audit.
 const maxReason = 256
 
-// seconds returns a duration that a body has in seconds.
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+// manySeconds is more than any duration that an action takes, and less than an overflow.
+const manySeconds = 1e9
 
-// An operator is who has proved to be one.
+// seconds returns a duration that a body has in seconds. Its caller must check it.
+func seconds(s float64) time.Duration {
+	return time.Duration(max(min(s, manySeconds), -manySeconds) * float64(time.Second))
+}
+
+// maxRetry is the longest time after which the client of a closed stream is asked to come again.
+const maxRetry = 24 * time.Hour
+
+// retry returns the time after which the client of a closed stream is asked to come again.
+func (o *order) retry() (time.Duration, error) {
+	d := seconds(o.RetrySeconds)
+	if d < 0 || d > maxRetry {
+		return 0, orderError(fmt.Sprintf("retry_seconds is %v: want 0 to %v", o.RetrySeconds, maxRetry.Seconds()))
+	}
+	return d, nil
+}
+
+// An operator is a caller with a valid credential of the admin listener.
 type operator struct {
 	principal *auth.Principal
 	user      string // that was sent with the token; nothing verifies it
@@ -211,7 +232,7 @@ func (o *operator) String() string {
 
 type operatorKey struct{}
 
-// operatorOf returns who has sent a request, or nil: the request came from this machine without a
+// operatorOf returns the operator of a request, or nil: the request came from this machine without a
 // credential.
 func operatorOf(r *http.Request) *operator {
 	o, _ := r.Context().Value(operatorKey{}).(*operator)

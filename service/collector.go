@@ -29,6 +29,8 @@ const (
 	// With GOGC=100 no run begins below this size of the heap. The runtime multiplies it by
 	// GOGC/100.
 	leastHeap = 4 << 20
+	// goPercent is the percentage of a program that sets none.
+	goPercent = 100
 )
 
 // startCollector paces the garbage collector of the process until stop is called, unless GOGC is set.
@@ -48,6 +50,10 @@ func startCollector(gogc string, most int) (stop func()) {
 func (c *collector) start() {
 	c.percent = c.goal()
 	c.before = debug.SetGCPercent(c.percent)
+	if c.before != goPercent { // the program has decided
+		c.stop()
+		return
+	}
 	c.await()
 }
 
@@ -84,7 +90,7 @@ func (c *collector) pace() {
 
 // goal returns the percentage with which the heap grows by the headroom, or doubles if that is more.
 func (c *collector) goal() int {
-	return int(max(100, c.headroom*100/max(c.read(), leastHeap)))
+	return int(max(goPercent, c.headroom*100/max(c.read(), leastHeap)))
 }
 
 // scannedBytes returns what the percentage refers to.

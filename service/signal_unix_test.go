@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	ossignal "os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -177,4 +178,27 @@ func (r *running) over(t *testing.T, conn net.Conn, in *bufio.Reader, path, head
 	_, err = io.Copy(io.Discard, resp.Body)
 	require.NoError(t, err)
 	return resp
+}
+
+// The first signal after a drain that an operator has ordered changes nothing, so that what stops a process
+// after it was drained cuts no call. The second one does.
+func TestSIGTERMAfterAnOrderedDrain(t *testing.T) {
+	srv, g := newGated(t, false)
+	r := start(t, srv, "--drain-timeout=1h", "--admin-actions", "--admin-token-file="+adminTokenFile(t))
+	_, result := r.enter(t, g)
+	status, body := r.act(t, "drain", "{}")
+	require.Equal(t, http.StatusOK, status, body)
+	r.notReady(t)
+	delivered := make(chan os.Signal, 1)
+	ossignal.Notify(delivered, syscall.SIGTERM)
+	defer ossignal.Stop(delivered)
+	signal(t, syscall.SIGTERM)
+	<-delivered
+	r.notReady(t)
+	require.NotContains(t, r.stderr.String(), "drain.hurry")
+	signal(t, syscall.SIGTERM)
+	require.Eventually(t, func() bool { return strings.Contains(r.stderr.String(), "drain.hurry") }, patience, time.Millisecond)
+	require.NotEqual(t, "opened", (<-result).text(), "the second signal cuts it")
+	close(g.open)
+	_ = r.wait(t) // an error if the call was just about to return
 }

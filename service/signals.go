@@ -56,13 +56,13 @@ func watchSignals(ctx context.Context) *signals {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		for {
+		for first := true; ; first = false {
 			select {
 			case <-quit:
 				return
 			case sig := <-incoming:
-				if begin.Err() == nil {
-					cancel(fmt.Errorf("signal: %v", sig))
+				if ordered := context.Cause(begin) == errOrdered; begin.Err() == nil || ordered && first {
+					cancel(fmt.Errorf("signal: %v", sig)) // no change if an operator has ordered the drain
 					continue
 				}
 				signal.Stop(incoming)

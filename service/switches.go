@@ -35,6 +35,7 @@ func (s *switches) until(name string, length time.Duration, set, back func()) {
 	}
 	if t := s.timer[name]; t != nil {
 		t.Stop()
+		delete(s.timer, name)
 	}
 	set()
 	if length <= 0 {

@@ -117,7 +117,7 @@ func promQL(c *changes.Change) string {
 	calls := MetricOperationDuration + "_count"
 	switch c.Measure {
 	case changes.MeasureErrors:
-		return counted("error_type", calls, selector("mcp_method_name", operationTool, `error_type!=""`))
+		return counted("error_type", calls, selector("mcp_method_name", operationTool, `error_type!~"|client_cancel|client_disconnect|session_delete|session_idle"`))
 	case changes.MeasureCallerErrors:
 		return counted("rpc_response_status_code", calls, selector("mcp_method_name", operationTool, `error_type=""`))
 	case changes.MeasureCancelled:

@@ -38,7 +38,7 @@ func (t *Telemetry) ChangesHandler() http.Handler {
 // searchedSteps is how many steps are searched for changes: two hours.
 const searchedSteps = 2 * 3600 / changes.StepSeconds
 
-// A changesPage makes the page. It searches once for each step, whoever asks.
+// A changesPage makes the page. All readers of a step share one search.
 type changesPage struct {
 	t *Telemetry
 

@@ -47,7 +47,7 @@ type Disconnects struct {
 }
 
 // What it takes to find a common age: so many disconnects, more than this share of them within the width
-// or a fiftieth of the age, and no age that people have who change their mind.
+// or a fiftieth of the age, and not an age at which people give up by hand.
 const (
 	minSameAge    = 5
 	minSameShare  = 0.6

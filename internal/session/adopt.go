@@ -39,7 +39,13 @@ func (s *Session) HandOut() string {
 	}
 	s.handedOut = text
 	c.byID[text] = s
+	s.watchEnd()
 	return text
+}
+
+// watchEnd has streams keep the session no longer when its id ends. The caller must hold the core's lock.
+func (s *Session) watchEnd() {
+	s.life = time.AfterFunc(time.Until(s.ends), func() { s.update(func(st *state) { st.over = true }) })
 }
 
 // Visit returns the legacy HTTP session with an id for a message over a connection, or why there is
@@ -53,15 +59,11 @@ func (c *Core) Visit(id string, conn *Conn) (*Session, mcp.RejectReason, *mcp.Er
 		return nil, mcp.RejectSessionUnknown, SessionUnknown()
 	}
 	c.mu.Lock()
-	here := c.byID[id] != nil
+	s := c.byID[id]
 	c.mu.Unlock()
-	if here {
-		s := c.Session(id, conn)
-		switch {
-		case s == nil: // it belongs to another principal, or has ended just now
-		case s.enter():
-			return s, "", nil
-		}
+	if s != nil && s.conn.Principal.Key() == conn.principal().Key() && s.enter() {
+		s.principal.Store(conn.principal())
+		return s, "", nil
 	}
 	return c.adopt(id, conn)
 }

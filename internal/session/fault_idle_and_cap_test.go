@@ -108,6 +108,17 @@ var cellsE10 = []faultCell{
 		time.Sleep(w.core.limits.SessionIdle)
 		_, reason, _ = w.core.Visit(id, httpConn)
 		require.Equal(w.t, mcp.RejectSessionUnknown, reason, "and without a local object")
+
+		s := w.open("s2")
+		id = s.HandOut()
+		x, ok := w.get(s)
+		require.True(w.t, ok)
+		time.Sleep(time.Hour - time.Second)
+		require.False(w.t, x.ended(), "the stream keeps it")
+		time.Sleep(time.Second)
+		w.settle()
+		require.True(w.t, x.ended(), "but not beyond its end")
+		require.Empty(w.t, w.core.allSessions())
 	}},
 	{state: "sealed/delete", test: func(w *world) {
 		id := w.seal()

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"crypto/rand"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/auth"
@@ -29,13 +30,19 @@ func (c *Core) Open(conn *Conn, id string) (*Session, mcp.RejectReason, *mcp.Err
 func (c *Core) Prepare(conn *Conn, id string) *Session {
 	s := newSession(c, conn, id)
 	s.caller = conn.caller()
-	s.ends = s.opened.Add(c.limits.SessionLife)
+	if c.ids != nil {
+		s.ends, s.object = s.opened.Add(c.limits.SessionLife), rand.Text()
+	}
 	if c.store != nil {
-		s.logs = c.store.NewLogs(id, s.caller, s, &c.host, c.streamConfig(conn, 0, stream.LossDrops))
+		s.logs = c.store.NewLogs(s.storeName(), s.caller, s, &c.host, c.streamConfig(conn, 0, stream.LossDrops))
 	}
 	s.unopened = true
 	return s
 }
+
+// storeName names the session in the event store. The objects of a session with a sealed id have different
+// names, because each has streams of its own.
+func (s *Session) storeName() string { return s.id + s.object }
 
 // open makes a session known. At the cap it evicts an idle one, see [evictions].
 func (c *Core) open(s *Session) (mcp.RejectReason, *mcp.Error) {
@@ -68,6 +75,9 @@ func (c *Core) open(s *Session) (mcp.RejectReason, *mcp.Error) {
 	}
 	if s.handedOut != "" {
 		c.byID[s.handedOut] = s
+		if c.ids != nil {
+			s.watchEnd()
+		}
 	}
 	c.evictions.open(s)
 	c.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 // lastKey is the last key that was given.
 var lastKey atomic.Uint64
 
-// keyOf returns the key in place. The first call gives it: so requests that nobody looks at have none.
+// keyOf returns the key in place. A request gets its key when a page first shows it.
 func keyOf(place *atomic.Uint64) uint64 {
 	if key := place.Load(); key != 0 {
 		return key

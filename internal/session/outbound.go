@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -131,7 +132,7 @@ func (s *Session) newOutbound(method string, params []byte, r *Request, to *stre
 		default:
 			st.outboundSeq++
 			o = &outbound{
-				id: mcp.IntID(st.outboundSeq), method: method, session: s, request: r, since: time.Now(),
+				id: s.outboundID(st.outboundSeq), method: method, session: s, request: r, since: time.Now(),
 				to: to, early: !st.ready && method != mcp.MethodPing, stream: to,
 				reply: make(chan outboundReply, 1),
 			}
@@ -432,4 +433,13 @@ func (s *Session) reroute(o *outbound) (ok bool) {
 		o.pushTo(to)
 	}
 	return ok
+}
+
+// outboundID returns the id of our n-th request. The objects of a session with a sealed id have different
+// ones, so that none takes the response to the question of another.
+func (s *Session) outboundID(n int64) mcp.ID {
+	if s.object == "" {
+		return mcp.IntID(n)
+	}
+	return mcp.StringID(s.object[:8] + "-" + strconv.FormatInt(n, 10))
 }

@@ -34,7 +34,7 @@ type Request struct {
 	settledIn   atomic.Uint32 // the Phase of the settle
 	blocked     blockedTime
 	stages      atomic.Pointer[Stages] // nil without middlewares
-	key         atomic.Uint64          // see Key; 0: nobody has asked for it
+	key         atomic.Uint64          // see Key; 0: no page has shown it
 	decoded     atomic.Int64           // ns for the arguments
 	encoded     atomic.Int64           // ns for the output
 

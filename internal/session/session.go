@@ -23,6 +23,11 @@ type Session struct {
 	// id names a legacy HTTP session, and is empty for others. It is the Mcp-Session-Id, or what that
 	// contains if it is sealed.
 	id string
+	// object names this object of a session with a sealed id, of which there may be others, here and in
+	// other processes; else empty.
+	object string
+	// life runs from when the session is found by its sealed id until that ends; else nil.
+	life *time.Timer
 	// ends is when the id ends, if it is sealed.
 	ends   time.Time
 	stream *stream.Stream // of a byte stream, else nil
@@ -33,7 +38,7 @@ type Session struct {
 	// waiting holds the requests that wait for slots.
 	waiting places
 	opened  time.Time
-	key     atomic.Uint64 // see Key; 0: nobody has asked for it
+	key     atomic.Uint64 // see Key; 0: no page has shown it
 	cut     atomic.Int64  // requests that the teardown has ended
 	done    chan struct{} // closed when the teardown is over
 	// subscriptionsEnding is closed when the subscriptions of a byte stream are to end; else nil.
@@ -81,6 +86,7 @@ type state struct {
 	standalone *stream.Stream // that the client has opened for what belongs to no request, or nil
 	listeners  int            // exchanges that read it, or resume another stream
 	visitors   int            // exchanges with a message for a session with a sealed id
+	over       bool           // the sealed id has ended, and streams keep the session no longer
 	leaving    bool           // the server drains: there will be no other stream
 
 	idleTimer    *time.Timer // of a legacy HTTP session, else nil
@@ -230,7 +236,7 @@ func (s *Session) Closing() (closing bool) {
 // idle reports whether nothing keeps the session: no request and no stream. A
 // stream does not keep a session whose handshake is not finished.
 func (st *state) idle() bool {
-	return st.phase == sessionOpen && len(st.live) == 0 && st.visitors == 0 && (st.listeners == 0 || !st.ready)
+	return st.phase == sessionOpen && len(st.live) == 0 && st.visitors == 0 && (st.listeners == 0 || !st.ready || st.over)
 }
 
 // watchIdle runs the idle timer exactly while the session is idle. A session
@@ -243,7 +249,7 @@ func (s *Session) watchIdle() {
 	case !st.idle():
 		st.idleTimer.Stop()
 		st.watched = false
-	case !st.watched || st.watchedReady != st.ready:
+	case !st.watched || st.watchedReady != st.ready || st.over:
 		if st.unlisted || st.watchedReady != st.ready {
 			st.unlisted = false
 			s.core.evictions.list(s, st.ready, st.quietAt)
@@ -255,6 +261,9 @@ func (s *Session) watchIdle() {
 
 // idleUntil returns when an idle session ends. The caller must hold s.mu.
 func (s *Session) idleUntil() time.Time {
+	if s.state.over {
+		return s.ends
+	}
 	if s.state.ready {
 		return s.state.quietAt.Add(s.core.limits.SessionIdle)
 	}

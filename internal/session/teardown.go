@@ -267,6 +267,9 @@ func (c *Core) forgetSession(s *Session) {
 		if c.byID[s.handedOut] == s {
 			delete(c.byID, s.handedOut)
 		}
+		if s.life != nil {
+			s.life.Stop()
+		}
 		c.evictions.close(s)
 	}
 	c.mu.Unlock()

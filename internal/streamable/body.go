@@ -27,10 +27,10 @@ var errBodyOverload = errors.New("transport: too many bytes of bodies are being 
 // bound sets the time within which the body must arrive. It holds for refused exchanges
 // too, because net/http reads the rest of their bodies.
 func (x *exchange) bound() {
+	x.began = time.Now()
 	if x.r.ContentLength == 0 {
 		return
 	}
-	x.began = time.Now()
 	x.bodyEnd = x.began.Add(x.core.Limits().BodyTimeout)
 	_ = x.rc.SetReadDeadline(x.bodyEnd) // a writer without deadlines belongs to a server that bounds bodies itself
 }

@@ -265,7 +265,7 @@ func (x *exchange) unanswered(era mcp.Era, reason mcp.DropReason) {
 		x.w.Header().Set("Retry-After", "1")
 		x.fail(http.StatusTooManyRequests, session.Overload(limits.NameQueuedBytesTotal))
 		return
-	case era == mcp.Legacy:
+	case era == mcp.Legacy && !(x.core.SealsSessions() && x.core.Draining()): // another server may go on with a sealed session
 		x.fail(http.StatusNotFound, session.SessionUnknown())
 		return
 	}

@@ -136,7 +136,9 @@ func (k *httpSink) start(m *stream.Message) {
 	k.started = true
 	h := k.w.Header()
 	if k.opened != nil && m.Err == nil {
-		h.Set(headerSessionID, k.opened.HandOut())
+		if id := k.opened.HandOut(); id != "" { // "": the session has just ended
+			h.Set(headerSessionID, id)
+		}
 	}
 	if k.endpoint.core.Draining() {
 		h.Set("Connection", "close") // ask the client to reconnect elsewhere

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -14,7 +13,6 @@ import (
 // get serves the stream of a legacy session for messages that belong to no request, or the
 // rest of a stream whose exchange was lost.
 func (x *exchange) get() {
-	x.began = time.Now()
 	id := x.r.Header.Get(headerSessionID)
 	if id == "" || x.onlyPost() {
 		x.methodNotAllowed()
