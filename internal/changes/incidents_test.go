@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"flag"
 	"slices"
 	"strings"
 	"testing"
@@ -106,11 +107,15 @@ func incidents() []incident {
 	}
 }
 
+// trafficFlag multiplies the traffic of the tests below. The figures of docs/telemetry.md are those of
+// go test ./internal/changes -traffic 10.
+var trafficFlag = flag.Int("traffic", 1, "how many `times` as much traffic the tests generate")
+
 // The first line names the true cause, and when it began.
 func TestFirstLineNamesTheCause(t *testing.T) {
 	for _, in := range incidents() {
 		t.Run(in.name, func(t *testing.T) {
-			for seed := range uint64(3) {
+			for seed := range uint64(*trafficFlag) {
 				tr := newTraffic(100 + seed)
 				tr.change = func(o *Observation, at time.Duration) {
 					if in.change != nil && at >= begins {
@@ -138,13 +143,17 @@ func TestFirstLineNamesTheCause(t *testing.T) {
 	}
 }
 
-// A day of ordinary traffic has no change, whenever the page is opened.
+// A day of ordinary traffic has no change, whenever the page is opened. Without -traffic it is a quarter of one.
 func TestOrdinaryDayIsQuiet(t *testing.T) {
 	needs.Long(t, "internal/changes")
 	tr := newTraffic(1000)
-	for at := time.Duration(0); at < 24*time.Hour; at += 30 * time.Minute {
-		tr.run(at, at+30*time.Minute)
-		found := tr.find(at + 30*time.Minute)
+	length, step := 6*time.Hour, 3*time.Hour
+	if *trafficFlag > 1 {
+		length, step = 24*time.Hour, 5*time.Hour/time.Duration(*trafficFlag)
+	}
+	for at := time.Duration(0); at < length; at += step {
+		tr.run(at, at+step)
+		found := tr.find(at + step)
 		for i := range found {
 			t.Errorf("at %v: %.1f %s", at, found[i].Score, found[i].Text(time.UTC))
 		}
@@ -153,11 +162,7 @@ func TestOrdinaryDayIsQuiet(t *testing.T) {
 
 // Ordinary traffic has no change in an hour.
 func TestOrdinaryTrafficIsQuiet(t *testing.T) {
-	seeds := 50
-	if needs.Short(t, "internal/changes") {
-		seeds = 5
-	}
-	for seed := range seeds {
+	for seed := range 5 * *trafficFlag {
 		tr := newTraffic(uint64(seed))
 		tr.run(0, time.Hour)
 		found := tr.find(time.Hour)

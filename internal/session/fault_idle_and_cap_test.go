@@ -110,7 +110,7 @@ var cellsE10 = []faultCell{
 		require.Equal(w.t, mcp.RejectSessionUnknown, reason, "and without a local object")
 
 		s := w.open("s2")
-		id = s.HandOut()
+		require.NotEmpty(w.t, s.HandOut())
 		x, ok := w.get(s)
 		require.True(w.t, ok)
 		time.Sleep(time.Hour - time.Second)
