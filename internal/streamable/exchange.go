@@ -136,20 +136,33 @@ func (x *exchange) stream(era mcp.Era) *stream.Stream {
 // respond writes the messages of the stream until its answer is sent. It reports whether the
 // answer was a result and was sent. An exchange has no other writer.
 func (x *exchange) respond(stream *stream.Stream, era mcp.Era, opened *session.Session) bool {
+	sink := x.answerTo(stream, era, opened)
+	err := x.pump(stream, sink)
+	x.responded(sink, stream, err)
+	return sink.sent // not the error of Pump: the client may hang up as soon as it has its answer
+}
+
+// answerTo returns the sink of the stream. It and responded are functions of their own so that a stream
+// that stays open does not keep their frames: with them its goroutine has twice the stack.
+func (x *exchange) answerTo(stream *stream.Stream, era mcp.Era, opened *session.Session) *httpSink {
 	sink := x.sink(era)
 	sink.opened = opened
 	sink.streams = sink.streams && !stream.TakesAnswersOnly()
 	if x.slowBody {
 		sink.SetWriteDeadline(time.Now().Add(x.core.Limits().WriteTimeout)) // replaces the server's, see slowAfter
 	}
-	err := x.pump(stream, sink)
+	return sink
+}
+
+// responded answers in place of a stream that has written nothing, and notes how others have ended. err
+// is that of Pump.
+func (x *exchange) responded(sink *httpSink, stream *stream.Stream, err error) {
 	if err != nil && !sink.started && x.r.Context().Err() == nil {
-		x.unanswered(era, stream.Reason())
+		x.unanswered(sink.era, stream.Reason())
 	}
 	if sink.events || !sink.answered {
 		x.ended(sink, stream.Reason())
 	}
-	return sink.sent // not the error of Pump: the client may hang up as soon as it has its answer
 }
 
 func (x *exchange) sink(era mcp.Era) *httpSink {
