@@ -100,10 +100,7 @@ func finishedTool(tb testing.TB, tool string) *session.Request {
 func finishedAs(tb testing.TB, in *session.Inbound, tool string) *session.Request {
 	c, d := &capture{}, &benchDispatcher{}
 	core := session.New(session.Config{Dispatcher: d, Observer: c})
-	d.route = &session.Route{
-		Series: core.Series(mcp.MethodToolsCall, tool),
-		Handle: func(context.Context, *session.Request) (mcp.Result, error) { return &mcp.CallToolResult{}, nil },
-	}
+	d.route = plainRoute(core, tool)
 	st := core.Exchange(in.Conn, 1, mcp.Modern)
 	core.Receive(in, st)
 	if err := st.Pump(&sink{}); err != nil {
@@ -113,6 +110,14 @@ func finishedAs(tb testing.TB, in *session.Inbound, tool string) *session.Reques
 		tb.Fatal(err)
 	}
 	return c.r
+}
+
+// plainRoute is the route of a tool that answers at once.
+func plainRoute(core *session.Core, tool string) *session.Route {
+	return &session.Route{
+		Series: core.Series(mcp.MethodToolsCall, tool),
+		Handle: func(context.Context, *session.Request) (mcp.Result, error) { return &mcp.CallToolResult{}, nil },
+	}
 }
 
 // replay tells the observer of a whole life.

@@ -3,7 +3,11 @@ package telemetry
 import (
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/changes"
+	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // A changesSource is the [Source] of the metrics of the history of changes.
@@ -17,17 +21,42 @@ func (c changesSource) Snapshot() *Snapshot {
 // reasonArguments is the reason of requests whose arguments break the tool's schema.
 const reasonArguments = "arguments"
 
+// A callingOrigin is an [Origin] that names its caller without describing all of the request.
+type callingOrigin interface {
+	// Caller returns the client, of which only one form is known, and the principal. Each may be nil.
+	Caller() (client *mcp.Implementation, clientInfo jsontext.Value, principal *auth.Principal)
+	ArrivedAt() time.Time
+}
+
+// A caller is who made a request, and when the request arrived.
+type caller struct {
+	client     *mcp.Implementation
+	clientInfo jsontext.Value
+	principal  *auth.Principal
+	arrivedAt  time.Time
+}
+
+func (op *Operation) caller() (c caller) {
+	if origin, ok := op.origin.(callingOrigin); ok {
+		c.client, c.clientInfo, c.principal = origin.Caller()
+		c.arrivedAt = origin.ArrivedAt()
+		return c
+	}
+	info := op.info()
+	return caller{info.Client, info.ClientInfo, info.Principal, info.ArrivedAt}
+}
+
 // count counts a request that has ended, also one that was rejected or abandoned.
 func (op *Operation) count(out *Outcome, errorType string) {
 	t := op.series.tel
-	info := op.info()
-	whole := max(time.Since(info.ArrivedAt), out.Settled)
+	c := op.caller()
+	whole := max(time.Since(c.arrivedAt), out.Settled)
 	o := changes.Observation{
 		Method: op.series.key.method, Target: op.series.key.target, At: op.arrived + int64(whole),
-		RequestBytes: info.Bytes, AnswerBytes: out.AnswerBytes,
+		RequestBytes: out.RequestBytes, AnswerBytes: out.AnswerBytes,
 	}
-	o.Client, o.Version = info.client(t.clients)
-	if p := info.Principal; p != nil {
+	o.Client, o.Version = t.clients.name(c.client, c.clientInfo)
+	if p := c.principal; p != nil {
 		o.Issuer, o.Subject, o.Tenant = p.Issuer, p.Subject, p.Tenant
 	}
 	o.Outcome, o.Reason, o.Phase = out.end(errorType, op)

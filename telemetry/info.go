@@ -99,13 +99,7 @@ func (i *Info) known() Info {
 
 // client returns the client's name and version, printable.
 func (i *Info) client(known *clientNames) (name, version string) {
-	switch {
-	case i.Client != nil:
-		name, version = i.Client.Name, i.Client.Version
-	case len(i.ClientInfo) > 0:
-		return known.of(i.ClientInfo)
-	}
-	return logline.Printable(name, maxName), logline.Printable(version, maxName)
+	return known.name(i.Client, i.ClientInfo)
 }
 
 // sessionName returns the name of the session on pages. Nobody who reads it can use the session.
@@ -165,6 +159,18 @@ type clientName struct{ info, name, version string }
 const maxKnownInfo = 512
 
 func newClientNames() *clientNames { return &clientNames{seed: maphash.MakeSeed()} }
+
+// name returns the name and the version of a client that is described in one of two forms, printable. Both
+// are empty for an unknown client.
+func (c *clientNames) name(client *mcp.Implementation, info jsontext.Value) (name, version string) {
+	switch {
+	case client != nil:
+		return logline.Printable(client.Name, maxName), logline.Printable(client.Version, maxName)
+	case len(info) > 0:
+		return c.of(info)
+	}
+	return "", ""
+}
 
 // of returns the name and the version of a client, cut and printable. Both are empty if the
 // bytes cannot be read. c may be nil; then nothing is cached.

@@ -6,13 +6,6 @@ import (
 	"time"
 )
 
-// numBuckets is the number of buckets of durations. Bucket 0 is below 64 µs, and each other one goes
-// to twice the bound of the one before. The last one has no bound.
-const (
-	numBuckets  = 24
-	firstBucket = 6 // a power of 2, in microseconds
-)
-
 // A Cell has the sums of the requests of one key in one step. Times are in microseconds.
 type Cell struct {
 	Calls                                   uint64
@@ -21,7 +14,6 @@ type Cell struct {
 	// LogRunning and LogAnswer are sums of logarithms (base 2, in sixteenths) of one plus the running
 	// time, and of one plus the bytes of the answer.
 	LogRunning, LogAnswer uint64
-	Buckets               [numBuckets]uint32 // of Took
 }
 
 // open is a cell of the step that is not over. Its times are in nanoseconds.
@@ -38,7 +30,6 @@ func (c *open) add(o *Observation) {
 	c.AnswerBytes += uint64(max(o.AnswerBytes, 0))
 	c.LogRunning += logarithm(uint64(max(o.Running, 0)) / 1000)
 	c.LogAnswer += logarithm(uint64(max(o.AnswerBytes, 0)))
-	c.Buckets[bucketOf(o.Took)]++
 }
 
 func nanoseconds(d time.Duration) uint64 { return uint64(max(d, 0)) }
@@ -67,18 +58,11 @@ func logarithm(n uint64) uint64 {
 	return uint64(octave)<<4 + part
 }
 
-func bucketOf(d time.Duration) int {
-	return min(bits.Len64(uint64(max(d, 0))/1000>>firstBucket), numBuckets-1)
-}
-
 // Add adds the sums of another cell.
 func (c *Cell) Add(other *Cell) {
 	sums, others := c.sums(), other.sums()
 	for i := range sums {
 		*sums[i] += *others[i]
-	}
-	for i := range c.Buckets {
-		c.Buckets[i] += other.Buckets[i]
 	}
 }
 
@@ -90,31 +74,19 @@ func (c *Cell) sums() [numSums]*uint64 {
 
 const numSums = 10
 
-// append appends the cell to a frame: which sums are not zero, these sums, which buckets are not
-// empty, and these buckets.
+// append appends the cell to a frame: which sums are not zero, and these sums.
 func (c *Cell) append(b []byte) []byte {
 	sums := c.sums()
-	var present, filled uint64
+	var present uint64
 	for i, sum := range sums {
 		if *sum != 0 {
 			present |= 1 << i
-		}
-	}
-	for i, n := range c.Buckets {
-		if n != 0 {
-			filled |= 1 << i
 		}
 	}
 	b = binary.AppendUvarint(b, present)
 	for _, sum := range sums {
 		if *sum != 0 {
 			b = binary.AppendUvarint(b, *sum)
-		}
-	}
-	b = binary.AppendUvarint(b, filled)
-	for _, n := range c.Buckets {
-		if n != 0 {
-			b = binary.AppendUvarint(b, uint64(n))
 		}
 	}
 	return b
@@ -131,12 +103,6 @@ func readCell(b []byte) (c Cell, rest []byte) {
 	for i, sum := range c.sums() {
 		if present>>i&1 != 0 {
 			*sum = next()
-		}
-	}
-	filled := next()
-	for i := range c.Buckets {
-		if filled>>i&1 != 0 {
-			c.Buckets[i] = uint32(next())
 		}
 	}
 	return c, b

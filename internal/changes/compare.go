@@ -103,8 +103,8 @@ func compareShares(s *series, at span) (c comparison) {
 // burstBlocks is how many half blocks a burst may have. One of a minute has parts in three.
 const burstBlocks = 3
 
-// lasts reports whether an excess is more than a burst: without the blocks that have most of it, half of
-// what an even change would have is left.
+// lasts reports whether an excess is more than a burst: all blocks but those that have most of it have half
+// of what an even change would give them.
 func lasts(excesses []float64, sum float64) bool {
 	slices.Sort(excesses)
 	rest := sum

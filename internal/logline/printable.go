@@ -17,12 +17,25 @@ func Printable(s string, limit int) string {
 	if len(s) > limit {
 		s = strings.Clone(strings.ToValidUTF8(s[:limit], ""))
 	}
+	if plain(s) {
+		return s
+	}
 	return strings.Map(func(r rune) rune {
 		if Deceptive(r) {
 			return unicode.ReplacementChar
 		}
 		return r
 	}, s)
+}
+
+// plain reports whether a text has only characters of ASCII that are printed.
+func plain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // Deceptive reports whether a character has no shape of its own: a control character, one that

@@ -4,6 +4,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -22,6 +25,19 @@ func (o *origin) Describe() telemetry.Info {
 	info.Class = r.Route.Class.Label()
 	return info
 }
+
+// Caller returns the client, as it was described last, and the principal.
+func (o *origin) Caller() (client *mcp.Implementation, clientInfo jsontext.Value, principal *auth.Principal) {
+	r := (*session.Request)(o)
+	client, clientInfo = clientOf(r.Inbound, r.Session())
+	if r.Conn != nil {
+		principal = r.Conn.Principal
+	}
+	return client, clientInfo, principal
+}
+
+// ArrivedAt returns when the request arrived.
+func (o *origin) ArrivedAt() time.Time { return (*session.Request)(o).ArrivedAt() }
 
 // Stages returns how long the request was in its middlewares and its handler.
 func (o *origin) Stages() *session.Stages { return (*session.Request)(o).Stages() }
@@ -42,14 +58,22 @@ func describe(in *session.Inbound, s *session.Session) telemetry.Info {
 	if s != nil {
 		info.SessionID, info.Session = s.ID(), s.LogID()
 	}
+	info.Client, info.ClientInfo = clientOf(in, s)
+	return info
+}
+
+// clientOf returns the description of the client of a message: a modern one sends it with the message. s may
+// be nil.
+func clientOf(in *session.Inbound, s *session.Session) (*mcp.Implementation, jsontext.Value) {
 	if in.Era == mcp.Modern {
-		info.ClientInfo = in.Meta.ClientInfo
-	} else if s != nil {
+		return nil, in.Meta.ClientInfo
+	}
+	if s != nil {
 		if p := s.Peer(); p != nil {
-			info.Client = &p.Client
+			return &p.Client, nil
 		}
 	}
-	return info
+	return nil, nil
 }
 
 // describeSession describes a session. p may be nil.
