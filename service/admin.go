@@ -30,6 +30,7 @@ func (p *process) newAdmin() (*http.Server, error) {
 	mux.Handle("GET /debug/traces", tel.TracesHandler())
 	mux.Handle("GET /debug/traces/{id}", tel.TracesHandler())
 	mux.Handle("GET /debug/changes", tel.ChangesHandler())
+	mux.Handle("GET /debug/events", tel.EventsHandler())
 	mux.Handle("GET "+pathDebugLive, tel.LiveHandler())
 	mux.HandleFunc("GET "+pathLive, func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET "+pathReady, p.ready)
@@ -144,6 +145,7 @@ func (p *process) adminIndex(w http.ResponseWriter, _ *http.Request) {
 		"/debug/live      the same, as a stream of events",
 		"/debug/traces    the latest requests that have ended, as JSON",
 		"/debug/changes   what has changed in the last two hours, as JSON",
+		"/debug/events    what is kept to resume streams, and who has most of it, as JSON",
 		"/debug/pprof/    profiles, for go tool pprof",
 		"/debug/actions/  what operators may do, with POST",
 		"/debug/flight    snapshots of the flight recorder, for go tool trace; POST takes one",

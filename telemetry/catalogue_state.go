@@ -36,6 +36,20 @@ func stateMetrics() []row {
 					r.add(uint64(s.Sessions[i].Stored))
 				}
 			}),
+		gauge(MetricStoredEvents, "vitrine.event_store.events", "{event}",
+			"Events of streams of legacy HTTP clients that are kept in memory. Their bytes are the limit max_event_bytes_total of vitrine_share_used.").
+			from(func(s *Snapshot, r reading) {
+				if s.Events != nil {
+					r.add(uint64(s.Events.Events))
+				}
+			}),
+		gauge(MetricStoredEventsAge, "vitrine.event_store.oldest_event.age", "s",
+			"Age of the oldest of these events.").
+			from(func(s *Snapshot, r reading) {
+				if s.Events != nil {
+					r.max(s.Events.age(s.At))
+				}
+			}),
 		gauge(MetricSubscriptionsActive, "vitrine.subscriptions.active", "{subscription}",
 			"Open subscriptions (subscriptions/listen).").
 			from(func(s *Snapshot, r reading) { r.add(uint64(len(s.Subscriptions))) }),

@@ -80,6 +80,8 @@ const (
 	MetricRateLimitBuckets     = "vitrine_rate_limit_buckets"
 	MetricStreamsResumed       = "vitrine_streams_resumed_total"
 	MetricSessionsAdopted      = "vitrine_sessions_adopted_total"
+	MetricStoredEvents         = "vitrine_event_store_events"
+	MetricStoredEventsAge      = "vitrine_event_store_oldest_event_age_seconds"
 	MetricEventStoreFailures   = "vitrine_event_store_failures_total"
 	MetricAdminActions         = "vitrine_admin_actions_total"
 	MetricLimitReached         = "vitrine_limit_reached_total"

@@ -91,6 +91,7 @@ func (t *Telemetry) report() *report.Requests {
 		for i := range snap.Outbound {
 			rep.Outbound = append(rep.Outbound, t.reportOutbound(&snap.Outbound[i]))
 		}
+		addStored(rep, snap)
 		for i := range snap.Sessions {
 			info := snap.Sessions[i].Origin.Describe()
 			row := t.reportSession(&snap.Sessions[i], &info)

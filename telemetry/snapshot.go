@@ -60,6 +60,9 @@ type Snapshot struct {
 	}
 	// Auth is what the authenticator has counted, if it does that ([auth.Reporter]).
 	Auth auth.Stats
+	// Events is what the server keeps in memory of the streams of legacy HTTP clients; nil if it keeps none
+	// there.
+	Events *EventsHeld
 	// Saturated is for how long the server has been too full for more requests; 0 if it is not.
 	Saturated time.Duration
 	Counters  Counters
@@ -138,7 +141,9 @@ type OutboundState struct {
 
 // A SessionState is one open session or connection.
 type SessionState struct {
-	Origin    Origin // describes it, in an [Info] without a request
+	// Origin describes it, in an [Info] without a request. A method EventsHeld() [EventsHeld] tells what is kept
+	// of its streams. It is called when somebody looks at /debug/events.
+	Origin    Origin
 	Key       uint64 // names the session, unique in this process; 0: it cannot be named
 	Transport string // a label
 	Age       time.Duration

@@ -22,6 +22,10 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 		Sessions: make([]telemetry.SessionState, len(snap.Sessions)), Counters: counters(&snap.Counters),
 	}
 	out.Saturated, out.Auth, out.Turns, out.Classes = snap.Saturated, snap.Auth, snap.Turns, snap.Classes
+	if snap.Events != nil {
+		held := telemetry.EventsHeld(*snap.Events)
+		out.Events = &held
+	}
 	for i := range snap.Shares {
 		info := &snap.Shares[i]
 		row := telemetry.ShareState{
@@ -75,6 +79,11 @@ type sessionOrigin session.SessionInfo
 
 // Describe implements [telemetry.Origin].
 func (o *sessionOrigin) Describe() telemetry.Info { return describeSession(o.Session, o.Peer) }
+
+// EventsHeld is asked for /debug/events, see [telemetry.SessionState].
+func (o *sessionOrigin) EventsHeld() telemetry.EventsHeld {
+	return telemetry.EventsHeld(o.Session.EventsHeld())
+}
 
 // peerOrigin is the session of a request to a client.
 type peerOrigin session.Session

@@ -30,6 +30,7 @@ type Frame struct {
 	Tasks            List[Task]     `json:"tasks"`
 	Outbound         List[Outbound] `json:"outbound"`
 	Sessions         List[Session]  `json:"sessions"`
+	StoredEvents     *EventsHeld    `json:"stored_events,omitempty"`
 	Tools            List[Tool]     `json:"tools"`
 	Totals           Totals         `json:"totals"`
 	Errors           uint64         `json:"errors"` // of the service, since the start

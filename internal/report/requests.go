@@ -32,6 +32,8 @@ type Requests struct {
 	Questions  []Question  `json:"questions"`
 	Sessions   []Session   `json:"sessions"` // oldest first
 	RateLimits []RateLimit `json:"rate_limits,omitempty"`
+	// StoredEvents are the events that are kept to resume streams, if a server keeps them in memory.
+	StoredEvents *EventsHeld `json:"stored_events,omitempty"`
 	// EndedStreams are the event streams that ended last, the newest first. Disconnects says how old
 	// exchanges were whose peers have left in the last ten minutes.
 	EndedStreams []EndedStream `json:"ended_streams"`

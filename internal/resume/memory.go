@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/store"
@@ -52,6 +53,7 @@ type eviction struct {
 type memoryEvent struct {
 	store.Event
 	number  uint64
+	at      int64 // when it was appended, in Unix nanoseconds
 	session *memorySession
 	place   *list.Element // in the events of the owner
 }
@@ -133,7 +135,7 @@ func (m *Memory) append(owner any, session string, e store.Event, evicted func(s
 		s.used = false
 		m.forgetEmpty(s)
 	}()
-	ev := &memoryEvent{Event: e, session: s}
+	ev := &memoryEvent{Event: e, at: time.Now().UnixNano(), session: s}
 	if cap(e.Data)-len(e.Data) > max(eventSlack, len(e.Data)/4) {
 		ev.Data = bytes.Clone(e.Data)
 	}

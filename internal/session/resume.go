@@ -94,3 +94,11 @@ func (s *Session) unlisten() {
 		}
 	})
 }
+
+// EventsHeld returns what the event store in memory has of the session.
+func (s *Session) EventsHeld() resume.Held {
+	if s.logs == nil {
+		return resume.Held{}
+	}
+	return s.logs.Held()
+}

@@ -29,7 +29,8 @@ type Snapshot struct {
 	Turns     share.TurnWaits
 	Saturated time.Duration // see [Core.Saturated]
 	Rates     []rates.State
-	Auth      auth.Stats // of an authenticator that counts what it does
+	Auth      auth.Stats   // of an authenticator that counts what it does
+	Events    *resume.Held // what the event store in memory has; nil if there is none
 	Counters  Counters
 	// Registrations are the items that were replaced or removed, ListChanges the changes that lists show.
 	Registrations []RegistrationInfo
@@ -115,6 +116,10 @@ func (c *Core) Snapshot() *Snapshot {
 	snap.Rates = c.rates.States(snap.At)
 	if r, ok := c.authenticator.(auth.Reporter); ok {
 		snap.Auth = r.Stats()
+	}
+	if m := c.eventMemory(); m != nil {
+		held := m.Total()
+		snap.Events = &held
 	}
 	for _, s := range c.allSessions() {
 		snap.addSession(s)

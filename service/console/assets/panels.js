@@ -191,6 +191,7 @@ function showSessions(frame) {
     ['own streams', count(streaming)],
     ['subscriptions', count(frame.subscriptions.rows.length + (frame.subscriptions.left_out ?? 0))],
     ['questions to clients', count(frame.outbound.rows.length + (frame.outbound.left_out ?? 0))],
+    ['events kept', frame.stored_events?.events ? `${count(frame.stored_events.events)}, the oldest ${age(frame.stored_events.oldest_age_seconds)}` : '0'],
     ['running tasks', count(frame.tasks.rows.length + (frame.tasks.left_out ?? 0))],
   ];
   keyed($('streams'), facts, ([name]) => name, ([name]) => el('div', {}, el('dt', {}, name), el('dd', {})), (div, [, value]) => setText(div.lastChild, value));
