@@ -34,6 +34,7 @@ type serving struct {
 	middlewares []middleware.Middleware // inside the server's own chain
 	deadline    time.Duration
 	class       *Class
+	yieldsClass bool
 	need        need
 }
 
@@ -87,7 +88,7 @@ func (r *router) route(mr middleware.Route, h middleware.Handler, how serving) *
 	labels, teller := newProfileLabels(mr), r.teller
 	route := &session.Route{Series: r.core.Series(mr.Method, mr.Target), Deadline: how.deadline, Registration: &registration{Route: mr}}
 	if how.class != nil {
-		route.Class = how.class.class
+		route.Class, route.YieldsClass = how.class.class, how.yieldsClass
 		r.core.UseClass(route.Class)
 	}
 	route.Handle = func(ctx context.Context, r *session.Request) (mcp.Result, error) {

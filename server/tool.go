@@ -55,6 +55,12 @@ type Tool struct {
 	// Class limits how many handlers run at once, together with all else that names it.
 	// The default is the server's ([WithClass]), or none.
 	Class *Class
+	// YieldClass lets the slot of the class go while the handler waits for an answer of its client
+	// ([Call.Elicit], [Call.Sample], [Call.Roots], [Call.CallClient]). The handler then waits for a slot
+	// again before it goes on, within its deadline. A handler that asks from several goroutines has no
+	// slot until the last of them has its answer. Leave it unset if the class counts something that the
+	// handler holds meanwhile, such as a connection of a database.
+	YieldClass bool
 	// ValidationSteps bounds the validation of the arguments, and of the output, of one call,
 	// whatever their size. The default is a share of [Limits].MaxValidationSteps that depends on the
 	// size. Raise it for a tool whose schema needs more for legal arguments.
@@ -172,7 +178,7 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 		}
 		handler = s.detachable(t.Task, handler)
 	}
-	if err := s.enterTool(def, paramHeaders(in), handler, serving{t.Middleware, t.Deadline, t.Class, need{scopes: t.Scopes}}); err != nil {
+	if err := s.enterTool(def, paramHeaders(in), handler, serving{t.Middleware, t.Deadline, t.Class, t.YieldClass, need{scopes: t.Scopes}}); err != nil {
 		return err
 	}
 	s.warnOfCost(t, "input", in)

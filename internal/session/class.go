@@ -2,6 +2,7 @@ package session
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/share"
@@ -12,6 +13,8 @@ import (
 type Class struct {
 	Name string
 	pool *share.Pool
+	// resuming counts the handlers that have let their slots go and wait for one.
+	resuming atomic.Int64
 }
 
 // NewClass returns a class of which at most limit handlers run at once.
@@ -53,7 +56,7 @@ func (c *Core) usedClasses() []*Class {
 // stateOf describes a class at this moment. All of its requests that wait count, whatever they wait for.
 func (c *Core) stateOf(class *Class) mcp.ClassState {
 	u := class.pool.Usage()
-	return mcp.ClassState{Name: class.Name, Limit: u.Size, InUse: u.Used, Queued: c.waiting.LenOf(class)}
+	return mcp.ClassState{Name: class.Name, Limit: u.Size, InUse: u.Used, Queued: c.waiting.LenOf(class) + int(class.resuming.Load())}
 }
 
 // classState describes the class of the request, or is nil if there is none.

@@ -103,3 +103,121 @@ func TestCancellationsHaveThePhase(t *testing.T) {
 		}, got)
 	})
 }
+
+// yieldingClass is slowClass for "ask", which asks its client, and for "work".
+func (w *world) yieldingClass(yields bool) (a *asker, g *gate, inUse func() int) {
+	a, g = w.asker("ask", false), w.gate("work", false)
+	class := w.slowClass()
+	w.route("ask", func(rt *Route) { rt.Class, rt.YieldsClass = class, yields })
+	return a, g, func() int {
+		w.settle()
+		return w.core.stateOf(class).InUse
+	}
+}
+
+// stateOf returns the state of a request in flight.
+func (w *world) stateOf(id string) string {
+	w.settle()
+	for _, r := range w.core.Snapshot().Requests {
+		if r.Request.ID.String() == id {
+			return r.State
+		}
+	}
+	return "not in flight"
+}
+
+// A handler keeps the slot of its class while it asks, unless its route yields.
+func TestClassSlotIsKeptWhileAsking(t *testing.T) {
+	inWorld(t, limits.Limits{}, func(w *world) {
+		a, _, inUse := w.yieldingClass(false)
+		p := w.connect(true)
+		p.call("1", "ask")
+		a.blocked()
+		require.Equal(t, 1, inUse())
+		p.send(replyFrame("1", `{}`))
+		a.answer()
+		a.next().finish("done")
+		require.Zero(t, inUse())
+	})
+}
+
+// A handler whose route yields has no slot of its class while it asks, and waits for one before it goes
+// on.
+func TestYieldedClassSlotIsTakenAgain(t *testing.T) {
+	inWorld(t, limits.Limits{}, func(w *world) {
+		a, g, inUse := w.yieldingClass(true)
+		p := w.connect(true)
+		p.call("1", "ask")
+		a.blocked()
+		require.Zero(t, inUse())
+		p.call("2", "work")
+		held := g.next()
+		require.Equal(t, 1, inUse())
+		require.Equal(t, "blocked", w.stateOf("1"))
+		p.send(replyFrame("1", `{}`))
+		require.Equal(t, "queued", w.stateOf("1"), "another request has the slot")
+		require.Equal(t, 1, w.core.Snapshot().Classes[0].Queued)
+		held.finish("done")
+		require.NoError(t, a.answer().err)
+		require.Equal(t, 1, inUse())
+		require.Equal(t, "running", w.stateOf("1"))
+		a.next().finish("done")
+		require.Zero(t, inUse())
+	})
+}
+
+// A request that is cancelled while it waits for the slot that it has yielded was started, and takes none.
+func TestYieldedClassSlotIsNotTakenAfterCancel(t *testing.T) {
+	inWorld(t, limits.Limits{}, func(w *world) {
+		a, g, inUse := w.yieldingClass(true)
+		p := w.connect(true)
+		p.call("1", "ask")
+		a.blocked()
+		p.call("2", "work")
+		held := g.next()
+		p.send(replyFrame("1", `{}`))
+		require.Equal(t, "queued", w.stateOf("1"))
+		p.cancel("1", "")
+		require.ErrorIs(t, a.answer().err, mcp.ErrClientCancelled)
+		w.loggedWith("INFO request.cancelled", "started=true")
+		require.Equal(t, 1, inUse())
+		held.finish("done")
+		require.Zero(t, inUse())
+	})
+}
+
+// A handler that asks from two goroutines has its slot again when the last of them has its answer, and
+// gives it back once.
+func TestYieldedClassSlotOfTwoQuestions(t *testing.T) {
+	inWorld(t, limits.Limits{}, func(w *world) {
+		release := make(chan struct{})
+		w.handle("ask", func(ctx context.Context, r *Request) (mcp.Result, error) {
+			for range 2 {
+				go func() { _, _ = r.Ask(ctx, mcp.MethodRootsList, nil) }()
+			}
+			<-release
+			return &textResult{}, nil
+		})
+		class := w.slowClass()
+		w.route("ask", func(rt *Route) { rt.Class, rt.YieldsClass = class, true })
+		inUse := func() int {
+			w.settle()
+			return w.core.stateOf(class).InUse
+		}
+		p := w.connect(true)
+		for _, answered := range []bool{true, false} { // or the handler returns while both wait
+			id := map[bool]string{true: "1", false: "2"}[answered]
+			p.call(id, "ask")
+			require.Zero(t, inUse())
+			if answered {
+				p.send(replyFrame("1", `{}`))
+				require.Zero(t, inUse())
+				p.send(replyFrame("2", `{}`))
+				require.Equal(t, 1, inUse())
+			}
+			release <- struct{}{}
+			require.Zero(t, inUse())
+			require.Equal(t, "not in flight", w.stateOf(id))
+		}
+	})
+}

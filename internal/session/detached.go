@@ -27,7 +27,10 @@ type Detached struct {
 
 	deadline time.Time
 	caller   *share.Caller
-	class    *slots // in whose class it runs, or nil
+	class    *slots    // in whose class it runs
+	inClass  classPart // of the slot of that class
+	yields   bool      // it lets its part go while it is blocked
+	blocked  blockedTime
 	ctx      atomic.Pointer[context.Context]
 	end      DetachedEnd // guarded by lane.mu
 }
@@ -88,8 +91,8 @@ func (c *Core) Detach(ctx context.Context, r *Request, name string, deadline tim
 		cancel(mcp.ErrServerShutdown)
 		return nil, ShuttingDown()
 	}
-	if r.slots.share() {
-		d.class = &r.slots
+	if d.class, d.yields = &r.slots, r.Route.YieldsClass; d.class.share() {
+		d.inClass.state.Store(partHeld)
 	}
 	d.observe(r)
 	context.AfterFunc(r.ctx, func() { d.orphaned(r) })
@@ -152,9 +155,7 @@ func (d *Detached) Done(end DetachedEnd) {
 	d.lane.mu.Unlock()
 	abandoned := d.noteReturn()
 	d.cancel(mcp.ErrRequestDone)
-	if d.class != nil {
-		d.class.giveClass()
-	}
+	d.inClass.end(d.class)
 	if abandoned {
 		d.logLateReturn()
 	} else {

@@ -84,7 +84,7 @@ func (r *Request) Ask(ctx context.Context, method string, params []byte) (jsonte
 }
 
 // ask sends a request on behalf of r, which may be nil, and waits for the answer.
-func (s *Session) ask(ctx context.Context, method string, params []byte, r *Request) (_ jsontext.Value, err error) {
+func (s *Session) ask(ctx context.Context, method string, params []byte, r *Request) (result jsontext.Value, err error) {
 	var o *outbound
 	params, end := s.core.tellAsked(ctx, s, method, params)
 	defer func() { end(o.ID(), err) }()
@@ -97,8 +97,12 @@ func (s *Session) ask(ctx context.Context, method string, params []byte, r *Requ
 		return nil, err
 	}
 	if r != nil {
-		r.blocked.begin(func() { r.phase.CompareAndSwap(uint32(PhaseRunning), uint32(PhaseBlocked)) })
-		defer r.blocked.end(func() { r.phase.CompareAndSwap(uint32(PhaseBlocked), uint32(PhaseRunning)) })
+		r.block()
+		defer func() {
+			if lost := r.unblock(); lost != nil {
+				result, err = nil, lost
+			}
+		}()
 	}
 	if !o.early {
 		o.send()

@@ -116,6 +116,8 @@ type Route struct {
 	Registration any
 	// Class is a concurrency limit that several routes may share, or nil.
 	Class *Class
+	// YieldsClass lets the slot of the class go while the handler waits for its client.
+	YieldsClass bool
 	// Handshake marks initialize: it cannot be cancelled, and on a byte stream nothing
 	// behind it is read before it is settled.
 	Handshake bool

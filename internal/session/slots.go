@@ -17,9 +17,11 @@ import (
 type slots struct {
 	caller  *share.Caller
 	session *semaphore.Weighted // or nil
-	class   *share.Pool         // or nil
+	class   *Class              // or nil
 	process *share.Pool
 	held    bool
+	// handler is the part of the request's handler in the slot of the class.
+	handler classPart
 	// holders counts what runs in the class: the request's handler, and the task that it has
 	// become.
 	holders atomic.Int32
@@ -36,7 +38,8 @@ const (
 
 // wantClass makes the class one of those that the request needs a slot of.
 func (s *slots) wantClass(c *Class) {
-	s.class = c.pool
+	s.class = c
+	s.handler.state.Store(partHeld)
 	s.holders.Store(1)
 }
 
@@ -56,9 +59,30 @@ func (s *slots) share() bool {
 
 // giveClass returns the slot of the class when its last holder does.
 func (s *slots) giveClass() {
-	if s.class != nil && s.holders.Add(-1) == 0 {
-		s.class.Release(s.caller)
+	if s.holders.Add(-1) == 0 {
+		s.class.pool.Release(s.caller)
 	}
+}
+
+// takeClass makes another holder of the slot of the class, for which it waits if the class has it back.
+// It returns the cause of ctx if that ends first.
+func (s *slots) takeClass(ctx context.Context) error {
+	if s.share() {
+		return nil
+	}
+	s.class.resuming.Add(1)
+	err := s.class.pool.Acquire(ctx, s.caller)
+	s.class.resuming.Add(-1)
+	if err != nil {
+		return err
+	}
+	for !s.holders.CompareAndSwap(0, 1) {
+		if s.share() { // another holder was faster
+			s.class.pool.Release(s.caller)
+			return nil
+		}
+	}
+	return nil
 }
 
 // tryOne takes one slot, if the request needs it.
@@ -67,7 +91,7 @@ func (s *slots) tryOne(slot int) bool {
 	case slot == processSlot:
 		return s.process.TryAcquire(s.caller)
 	case slot == classSlot && s.class != nil:
-		return s.class.TryAcquire(s.caller)
+		return s.class.pool.TryAcquire(s.caller)
 	case slot == sessionSlot && s.session != nil:
 		return s.session.TryAcquire(1)
 	}
@@ -80,7 +104,7 @@ func (s *slots) waitOne(ctx context.Context, slot int) error {
 	case processSlot:
 		return s.process.Acquire(ctx, s.caller)
 	case classSlot:
-		return s.class.Acquire(ctx, s.caller)
+		return s.class.pool.Acquire(ctx, s.caller)
 	}
 	return s.session.Acquire(ctx, 1)
 }
@@ -91,7 +115,7 @@ func (s *slots) giveOne(slot int) {
 	case slot == processSlot:
 		s.process.Release(s.caller)
 	case slot == classSlot && s.class != nil:
-		s.class.Release(s.caller)
+		s.class.pool.Release(s.caller)
 	case slot == sessionSlot && s.session != nil:
 		s.session.Release(1)
 	}
@@ -140,7 +164,9 @@ func (s *slots) give() {
 	}
 	s.held = false
 	s.giveOne(sessionSlot)
-	s.giveClass()
+	if s.class != nil {
+		s.handler.end(s)
+	}
 	s.giveOne(processSlot)
 }
 

@@ -39,15 +39,21 @@ func (in *input) Ask(_ context.Context, key string, q ask.Question) (jsontext.Va
 }
 
 // await writes a question into the record and waits for its answer.
-func (t *task) await(key string, q ask.Question) (jsontext.Value, error) {
+func (t *task) await(key string, q ask.Question) (answer jsontext.Value, err error) {
 	w := &waiter{Question: q, answer: make(chan jsontext.Value, 1)}
 	key = t.wait(key, w)
 	defer t.forget(key)
-	if err := t.open(key, q.InputRequest); err != nil {
+	if err = t.open(key, q.InputRequest); err != nil {
 		return nil, err
 	}
+	t.work.Block()
+	defer func() {
+		if lost := t.work.Unblock(); lost != nil {
+			answer, err = nil, lost
+		}
+	}()
 	select {
-	case answer := <-w.answer:
+	case answer = <-w.answer:
 		return answer, nil
 	case <-t.ctx.Done():
 		return nil, context.Cause(t.ctx)
