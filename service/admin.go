@@ -31,6 +31,7 @@ func (p *process) newAdmin() (*http.Server, error) {
 	mux.Handle("GET /debug/traces/{id}", tel.TracesHandler())
 	mux.Handle("GET /debug/changes", tel.ChangesHandler())
 	mux.Handle("GET /debug/events", tel.EventsHandler())
+	mux.Handle("GET /debug/limits", tel.LimitsHandler(p.limitStates))
 	mux.Handle("GET "+pathDebugLive, tel.LiveHandler())
 	mux.HandleFunc("GET "+pathLive, func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET "+pathReady, p.ready)
@@ -146,6 +147,7 @@ func (p *process) adminIndex(w http.ResponseWriter, _ *http.Request) {
 		"/debug/traces    the latest requests that have ended, as JSON",
 		"/debug/changes   what has changed in the last two hours, as JSON",
 		"/debug/events    what is kept to resume streams, and who has most of it, as JSON",
+		"/debug/limits    all limits: their values, flags, present use, and how often they were reached, as JSON",
 		"/debug/pprof/    profiles, for go tool pprof",
 		"/debug/actions/  what operators may do, with POST",
 		"/debug/flight    snapshots of the flight recorder, for go tool trace; POST takes one",

@@ -21,7 +21,7 @@ const (
 
 // adminPath reports whether a path on the admin listener belongs to the service.
 func adminPath(path string) bool {
-	return path == "/{$}" || below(pathMetrics, pathLive, pathReady, "/debug/requests", "/debug/traces", "/debug/changes", "/debug/events", pathDebugLive,
+	return path == "/{$}" || below(pathMetrics, pathLive, pathReady, "/debug/requests", "/debug/traces", "/debug/changes", "/debug/events", "/debug/limits", pathDebugLive,
 		pathProfiles, pathActions, flightPath, console.Prefix)(path)
 }
 

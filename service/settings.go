@@ -49,7 +49,7 @@ func settings(env envPrefix) []setting { return append(ownSettings(env), limitSe
 func limitSettings() (all []setting) {
 	for _, b := range limits.All() {
 		unit := cmp.Or(b.Unit, "time")
-		all = append(all, setting{groupLimits, strings.ReplaceAll(b.Name, "_", "-"), b.Usage + " (`" + unit + "`)",
+		all = append(all, setting{groupLimits, limitFlag(b), b.Usage + " (`" + unit + "`)",
 			func(c *Config) flag.Value {
 				limits := (*limits.Limits)(&c.Limits)
 				if field := b.Int(limits); field != nil {
@@ -60,6 +60,9 @@ func limitSettings() (all []setting) {
 	}
 	return all
 }
+
+// limitFlag returns the name of the flag of a limit.
+func limitFlag(b limits.Bound) string { return strings.ReplaceAll(b.Name, "_", "-") }
 
 func ownSettings(env envPrefix) []setting {
 	return []setting{

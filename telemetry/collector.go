@@ -77,6 +77,29 @@ func (c *snapshotCollector) count(metric string, labels ...string) {
 	c.base.sums[at(metric, labels...)]++
 }
 
+// sums returns the values of a metric in snapshots and in the base, by their first label.
+func (c *snapshotCollector) sums(metric string, snaps []*Snapshot) map[string]uint64 {
+	total := newTotals()
+	for _, m := range c.rows {
+		for i := range snaps {
+			if m.Name == metric {
+				m.read(snaps[i], reading{total, at(metric)})
+			}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sums := map[string]uint64{}
+	for _, part := range []map[point]float64{total.sums, c.base.sums} {
+		for p, n := range part {
+			if p.metric == metric {
+				sums[p.labels[0]] += uint64(n)
+			}
+		}
+	}
+	return sums
+}
+
 // Describe implements [prometheus.Collector].
 func (c *snapshotCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, f := range c.families {

@@ -289,10 +289,7 @@ func (rep *Requests) writeRest(w io.Writer) {
 			dash(s.Remote), seconds(s.AgeSeconds), seconds(s.IdleSeconds), s.Requests, dash(s.Key),
 		}
 	})
-	writeSection(w, "RATE LIMIT\tUSED\tALLOWED\tREFUSED\tBUCKETS", len(rep.RateLimits), func(i int) []any {
-		l := &rep.RateLimits[i]
-		return []any{l.Name, fmt.Sprintf("%.0f %%", 100*l.Used), l.Allowed, l.Refused, l.Buckets}
-	})
+	writeRateLimits(w, rep.RateLimits)
 }
 
 // writeRegistrations writes the items that were replaced or removed.
