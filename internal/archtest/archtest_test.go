@@ -85,6 +85,8 @@ var areas = []area{
 	{path: "auth/oauth", layer: 2, only: []string{"auth", "mcp", "internal/share"}, banDeep: collectors},
 	{path: "auth/policy", layer: 4, only: []string{"mcp", "auth", "internal/wire"}, banDeep: sessionLimit},
 	{path: "auth", layer: 1, only: []string{"mcp"}, banDeep: sessionLimit},
+	{path: "store/redisstore", layer: 2, only: []string{"store"}, banDeep: append(slices.Clip(grpc), sessionLimit...)},
+	{path: "store/storetest", layer: 2, only: []string{"store"}, banDeep: append(slices.Clip(grpc), sessionLimit...)},
 	{path: "store", layer: 1, only: []string{"mcp"}, banDeep: append(slices.Clip(grpc), sessionLimit...)},
 	{path: "mcp", layer: 0, ban: ioPackages, banDeep: network},
 }
@@ -99,6 +101,7 @@ var libraries = []string{
 	"github.com/DeRuina/timberjack", // rotates the files of audit/auditfile
 	"github.com/MicahParks/jwkset",  // reads the keys of issuers
 	"cel.dev/cel-go",                // the expressions of policies
+	"github.com/alicebob/miniredis/v2", // for tests of store/redisstore
 	"github.com/go-json-experiment/json",
 	"github.com/golang-jwt/jwt/v5", // verifies access tokens
 	"github.com/google/jsonschema-go",
@@ -106,6 +109,7 @@ var libraries = []string{
 	"github.com/prometheus/client_golang",
 	"github.com/prometheus/client_model",
 	"github.com/prometheus/common", // the exposition formats of client_golang
+	"github.com/redis/go-redis/v9",
 	"github.com/santhosh-tekuri/jsonschema/v6",
 	"github.com/stretchr/testify",
 	"github.com/yosida95/uritemplate/v3",

@@ -1,0 +1,21 @@
+package store
+
+import "context"
+
+// Signals carry short messages between the replicas of a server. A message reaches each replica that
+// listens to its channel at that moment, also the one that has sent it, at most once. Signals must be
+// safe for concurrent use.
+//
+// Channels have at most 256 bytes, messages at most 8 MiB. The context of Publish has a deadline. An
+// implementation that blocks must return then.
+type Signals interface {
+	// Publish sends a message.
+	Publish(ctx context.Context, channel string, message []byte) error
+	// Listen calls receive with the messages of the channels, until ctx ends, in the order in which
+	// each sender has sent them, and one at a time. It returns nil when it listens, or an error if that
+	// cannot be. Afterwards it listens again by itself after a failure, and then calls missed once,
+	// because messages may have been lost. Listen may be called several times.
+	//
+	// receive and missed return quickly. The caller owns the message.
+	Listen(ctx context.Context, channels []string, receive func(channel string, message []byte), missed func()) error
+}

@@ -1,0 +1,11 @@
+package store
+
+// A Store is what the replicas of a server share (server.WithStore). package redisstore makes one of a
+// Redis server. The zero value shares nothing.
+type Store struct {
+	Values  Values
+	Signals Signals
+}
+
+// Shared reports whether the replicas share anything.
+func (s Store) Shared() bool { return s.Values != nil && s.Signals != nil }

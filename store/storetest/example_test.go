@@ -1,0 +1,20 @@
+package storetest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/store"
+	"github.com/vitrine-mcp/vitrine/store/storetest"
+)
+
+// A test of an implementation looks like this.
+func Example() {
+	test := func(t *testing.T) {
+		shared := new(store.Memory)
+		storetest.Values(t, func(*testing.T) store.Values { return shared }, time.Sleep)
+		storetest.Signals(t, func(*testing.T) store.Signals { return shared })
+	}
+	_ = test
+	// Output:
+}
