@@ -21,7 +21,6 @@ import (
 // 2026-03-04T12:00:00Z. They are rounded down to ten seconds. Without to it is now, without before_from and
 // before_to the hour before from. The answer is JSON, or text as with [Telemetry.RequestsHandler].
 func (t *Telemetry) ChangesHandler() http.Handler {
-	page := &changesPage{t: t}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !readOnly(w, req) {
 			return
@@ -31,56 +30,88 @@ func (t *Telemetry) ChangesHandler() http.Handler {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		report.Write(w, req, page.report(windows))
+		rep, err := t.whatChanged(windows)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		report.Write(w, req, rep)
 	})
 }
 
 // searchedSteps is how many steps are searched for changes: two hours.
 const searchedSteps = 2 * 3600 / changes.StepSeconds
 
-// A changesPage makes the page. All readers of a step share one search.
+// A changesPage makes the page. All readers of a step share one search. The memory of a search is used again by
+// the next one, and let go a minute after the last.
 type changesPage struct {
-	t *Telemetry
-
-	mu   sync.Mutex // guards the rest, and is held during a search
-	step int64
-	last *report.Changes
+	mu      sync.Mutex // guards the rest, and is held during a search
+	step    int64
+	last    *report.Changes
+	history *changes.History // nil: nobody has looked for a minute
+	unused  *time.Timer
 }
 
-func (p *changesPage) report(windows *report.Windows) *report.Changes {
+// unusedAfter is how long the memory of a search is kept.
+const unusedAfter = time.Minute
+
+// whatChanged searches, or compares two windows. The error says what is wrong with these.
+func (t *Telemetry) whatChanged(windows *report.Windows) (*report.Changes, error) {
+	p := &t.search
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	step := changes.Step(now)
 	if windows == nil && p.last != nil && p.step == step {
-		return p.last
+		return p.last, nil
 	}
 	rep := &report.Changes{At: now, Windows: windows, Threshold: changes.Threshold, Changes: []report.Change{}}
-	if p.t.Enabled() {
-		for _, c := range p.t.find(windows, step) {
-			rep.Changes = append(rep.Changes, p.t.change(&c))
+	if t.Enabled() {
+		found, err := p.find(t.changes, windows, step)
+		if err != nil {
+			return nil, err
 		}
-		stats := p.t.changes.Stats()
+		for _, c := range found {
+			rep.Changes = append(rep.Changes, t.change(&c))
+		}
+		stats := t.changes.Stats()
 		rep.History = report.ChangeHistory{
 			Oldest: stats.Oldest, Keys: stats.Keys, Bytes: stats.Bytes, MaxBytes: stats.MaxBytes, Merged: stats.Merged,
+			Searched: changes.StepTime(p.history.From),
 		}
 	}
 	if windows == nil {
 		p.step, p.last = step, rep
 	}
-	return rep
+	return rep, nil
 }
 
-// find looks for changes before a step, or compares two windows.
-func (t *Telemetry) find(windows *report.Windows, step int64) []changes.Change {
+// find looks for changes before a step, or compares two windows. The caller must hold p.mu.
+func (p *changesPage) find(store *changes.Store, windows *report.Windows, step int64) ([]changes.Change, error) {
+	if p.history == nil {
+		p.history = &changes.History{}
+		p.unused = time.AfterFunc(unusedAfter, func() { p.letGo(store) })
+	} else {
+		p.unused.Reset(unusedAfter)
+	}
 	if windows == nil {
-		return changes.Find(t.changes.History(step, searchedSteps))
+		store.Fill(p.history, step, searchedSteps)
+		return changes.Find(p.history), nil
 	}
 	from, to := changes.Step(windows.From), changes.Step(windows.To)
 	beforeFrom, beforeTo := changes.Step(windows.BeforeFrom), changes.Step(windows.BeforeTo)
-	h := changes.NewHistory(beforeFrom, to)
-	t.changes.Read(beforeFrom, to, h.Add)
-	return changes.Compare(h, beforeFrom, beforeTo, from, to)
+	if err := store.FillWindows(p.history, beforeFrom, beforeTo, from, to); err != nil {
+		return nil, err
+	}
+	return changes.Compare(p.history, beforeFrom, beforeTo, from, to), nil
+}
+
+// letGo lets go of the memory of searches.
+func (p *changesPage) letGo(store *changes.Store) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.history = nil
+	store.Release()
 }
 
 // longestWindows bounds the time from the beginning of the first window to the end of the second.

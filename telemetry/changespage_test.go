@@ -69,3 +69,24 @@ func TestChangesPageAsText(t *testing.T) {
 	})
 	require.Contains(t, changesPageOf(Disabled(), "").Body.String(), `"changes": []`)
 }
+
+// The memory of a search counts while somebody looks, and for a minute longer.
+func TestMemoryOfASearchIsLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tel, err := New()
+		require.NoError(t, err)
+		_, op := tel.Begin(t.Context(), Info{Method: mcp.MethodPing})
+		op.End(Outcome{})
+		time.Sleep(20 * time.Second)
+		require.Len(t, kept(tel), 1) // the step is in the history now
+		bytes := tel.changes.Stats().Bytes
+		for range 2 {
+			changesPageOf(tel, "")
+			require.Greater(t, tel.changes.Stats().Bytes, bytes)
+			time.Sleep(unusedAfter - time.Second)
+		}
+		require.Greater(t, tel.changes.Stats().Bytes, bytes)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, bytes, tel.changes.Stats().Bytes)
+	})
+}

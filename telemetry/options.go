@@ -164,7 +164,7 @@ type Recent struct {
 	// TotalSpans is the number of spans of all traces (recent_total_spans, 2048). Spans of the
 	// oldest traces are removed first.
 	TotalSpans int
-	// ChangeBytes is the memory of the history in which [Telemetry.ChangesHandler] looks for changes
+	// ChangeBytes is the memory of the history in which [Telemetry.ChangesHandler] looks for changes, and of the search
 	// (max_change_bytes, 8 MiB). It does not depend on Traces.
 	ChangeBytes int
 }

@@ -31,6 +31,7 @@ type Telemetry struct {
 	live       *live
 	recent     *recentTraces
 	changes    *changes.Store
+	search     changesPage
 	unregister func() // removes the buffer of spans from the provider; nil if it was not added
 
 	// Of operations.

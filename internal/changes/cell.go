@@ -92,8 +92,8 @@ func (c *Cell) append(b []byte) []byte {
 	return b
 }
 
-// readCell reads what append has written. It returns the rest of the frame.
-func readCell(b []byte) (c Cell, rest []byte) {
+// read reads what append has written. It returns the rest of the frame.
+func (c *Cell) read(b []byte) (rest []byte) {
 	next := func() uint64 {
 		v, n := binary.Uvarint(b)
 		b = b[n:]
@@ -101,9 +101,10 @@ func readCell(b []byte) (c Cell, rest []byte) {
 	}
 	present := next()
 	for i, sum := range c.sums() {
+		*sum = 0
 		if present>>i&1 != 0 {
 			*sum = next()
 		}
 	}
-	return c, b
+	return b
 }

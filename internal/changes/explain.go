@@ -72,15 +72,14 @@ func (h *History) rows(m *measure, at span, matches func(*Key) bool) (rows []*ro
 			byKey[base] = r
 			rows = append(rows, r)
 		}
-		for i := range k.cells {
-			sum, calls := m.of(&k.Key, &k.cells[i].Cell)
-			switch step := k.cells[i].step; {
+		k.each(m, func(step int, sum, calls float64) {
+			switch {
 			case step >= at.beforeFrom && step < at.beforeTo:
 				r.sumBefore, r.callsBefore = r.sumBefore+sum, r.callsBefore+calls
 			case step >= at.from && step < at.to:
 				r.sum, r.callsIn = r.sum+sum, r.callsIn+calls
 			}
-		}
+		})
 	}
 	expect(m, at, rows)
 	return rows
@@ -234,15 +233,14 @@ func (h *History) likely(m *measure, at span, parts []Part) (reason, phase strin
 			continue
 		}
 		excess := 0.0
-		for i := range k.cells {
-			sum, _ := m.of(&k.Key, &k.cells[i].Cell)
-			switch step := k.cells[i].step; {
+		k.each(m, func(step int, sum, _ float64) {
+			switch {
 			case step >= at.beforeFrom && step < at.beforeTo:
 				excess -= sum * longer
 			case step >= at.from && step < at.to:
 				excess += sum
 			}
-		}
+		})
 		if excess != 0 {
 			total += excess
 			reasons[k.Reason] += excess

@@ -55,13 +55,12 @@ func Find(h *History) []Change {
 		for _, part := range h.parts(m) {
 			matches := func(k *Key) bool { return inAll(part, k) }
 			s := h.series(m, matches)
-			for _, at := range candidates(m, s, h.steps()) {
-				c := compare(m, s, at)
-				if c.score < Threshold {
-					continue
+			for _, at := range h.candidates(m, s) {
+				if c := compare(m, s, at); c.score >= Threshold {
+					found = append(found, h.changes(m, at, part)...)
 				}
-				found = append(found, h.changes(m, at, part)...)
 			}
+			h.done(s)
 		}
 	}
 	return ranked(found)
@@ -78,6 +77,7 @@ func Compare(h *History, beforeFrom, beforeTo, from, to int64) []Change {
 			if c := compare(m, s, at); c.score >= Threshold {
 				found = append(found, h.changes(m, at, part)...)
 			}
+			h.done(s)
 		}
 	}
 	return ranked(found)
@@ -91,12 +91,13 @@ func (h *History) parts(m *measure) [][]Part {
 		if m.kind == kindRate && dimension == DimensionPrincipal {
 			continue
 		}
-		calls := map[Value]uint64{}
+		calls := map[Value]float64{}
 		for _, k := range h.keys {
-			v := valueOf(&k.Key, dimension)
+			n := 0.0
 			for i := range k.cells {
-				calls[v] += k.cells[i].Calls
+				n += float64(k.cells[i].calls)
 			}
+			calls[valueOf(&k.Key, dimension)] += n
 		}
 		var values []Value
 		for v, n := range calls {
@@ -117,13 +118,15 @@ func (h *History) parts(m *measure) [][]Part {
 // mostSlices is how many values of a dimension are looked at, those with the most calls.
 const mostSlices = 200
 
+// A scored span may be one that a change divides.
+type scored struct {
+	span
+	score float64
+}
+
 // candidates returns the spans in which a series differs most: at most two, with different beginnings.
-func candidates(m *measure, s *series, steps int) (best []span) {
-	type scored struct {
-		span
-		score float64
-	}
-	var all []scored
+func (h *History) candidates(m *measure, s *series) (best []span) {
+	all, steps := h.spans[:0], h.steps()
 	for from := leastBefore; from+leastAfter <= steps; from++ {
 		for _, length := range []int{2 * stepsPerMinute, 5 * stepsPerMinute, 15 * stepsPerMinute, steps - from} {
 			if from+length > steps || from+length < steps && length < leastEnded {
@@ -135,6 +138,7 @@ func candidates(m *measure, s *series, steps int) (best []span) {
 			}
 		}
 	}
+	h.spans = all
 	for range 2 {
 		top := -1
 		for i := range all {
@@ -187,14 +191,21 @@ func sharpened(m *measure, s *series, at span) span {
 	}
 	low, high := max(at.beforeFrom, at.from-leastBefore), min(at.to, at.from+leastBefore)
 	best, most := at.from, 0.0
-	for from := max(low+1, leastBefore); from < min(high, at.to-leastAfter+1); from++ {
-		before, after := s.blocks(m, low, from, 1), s.blocks(m, from, high, 1)
-		if len(before) == 0 || len(after) == 0 {
+	var sumBefore, before, sumAfter, after float64 // of the steps with a value
+	for step := low; step < high; step++ {
+		if v, ok := s.value(m, step, step+1); ok {
+			sumAfter, after = sumAfter+v, after+1
+		}
+	}
+	for from := low + 1; from < min(high, at.to-leastAfter+1); from++ {
+		if v, ok := s.value(m, from-1, from); ok {
+			sumBefore, before, sumAfter, after = sumBefore+v, before+1, sumAfter-v, after-1
+		}
+		if from < leastBefore || before == 0 || after == 0 {
 			continue
 		}
-		n1, n2 := float64(len(before)), float64(len(after))
-		difference := mean(before) - mean(after)
-		if score := difference * difference * n1 * n2 / (n1 + n2); score > most {
+		difference := sumBefore/before - sumAfter/after
+		if score := difference * difference * before * after / (before + after); score > most {
 			best, most = from, score
 		}
 	}
@@ -308,10 +319,10 @@ func (h *History) callsOf(parts []Part, at span) float64 {
 	var in, all float64
 	for _, k := range h.keys {
 		for i := range k.cells {
-			if step := k.cells[i].step; step >= at.from && step < at.to {
-				all += float64(k.cells[i].Calls)
+			if step := int(k.cells[i].step); step >= at.from && step < at.to {
+				all += float64(k.cells[i].calls)
 				if inAll(parts, &k.Key) {
-					in += float64(k.cells[i].Calls)
+					in += float64(k.cells[i].calls)
 				}
 			}
 		}

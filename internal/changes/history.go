@@ -43,13 +43,15 @@ type Info struct {
 
 // A frame has the sums of one shard in one step.
 type frame struct {
-	step int64
-	data []byte
+	step  int64
+	cells int
+	data  []byte
 }
 
 func (f *frame) add(info *Info, cell Cell) {
 	f.data = binary.AppendUvarint(f.data, uint64(info.id))
 	f.data = cell.append(f.data)
+	f.cells++
 	info.last, info.calls = max(info.last, f.step), info.calls+cell.Calls
 }
 
@@ -203,14 +205,14 @@ func (h *history) read(from, to int64, f func(step int64, info *Info, cell *Cell
 	frames := slices.Clone(h.frames)
 	places := slices.Clone(h.places)
 	h.mu.Unlock()
+	var cell Cell
 	for _, fr := range frames {
 		if fr.step < from || fr.step >= to {
 			continue
 		}
 		for b := fr.data; len(b) > 0; {
 			id, n := binary.Uvarint(b)
-			var cell Cell
-			cell, b = readCell(b[n:])
+			b = cell.read(b[n:])
 			f(fr.step, places[id].info, &cell)
 		}
 	}

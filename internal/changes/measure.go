@@ -1,5 +1,7 @@
 package changes
 
+import "slices"
+
 // The names of what is looked at.
 const (
 	MeasureCalls        = "calls"
@@ -26,8 +28,8 @@ const (
 	kindRate              // how many calls there are
 )
 
-// A measure is a sum over calls. of returns it for the calls of one cell, and the number of calls that it
-// is about.
+// A measure is a sum over calls. of returns how to read it from the cells of a key, nil for one that adds
+// nothing, and whether the measure is about the calls of the key.
 type measure struct {
 	name string
 	kind kind
@@ -35,37 +37,37 @@ type measure struct {
 	small float64
 	// weight ranks the lines of measures that change at the same time.
 	weight float64
-	of     func(k *Key, c *Cell) (sum, calls float64)
+	of     func(k *Key) (sum func(c *stepCell) float32, about bool)
 }
 
-func ended(outcomes ...string) func(k *Key, c *Cell) (sum, calls float64) {
-	return func(k *Key, c *Cell) (sum, calls float64) {
-		for _, outcome := range outcomes {
-			if k.Outcome == outcome {
-				sum = float64(c.Calls)
-			}
+func callsOf(c *stepCell) float32 { return c.calls }
+
+func ended(outcomes ...string) func(k *Key) (func(c *stepCell) float32, bool) {
+	return func(k *Key) (func(c *stepCell) float32, bool) {
+		if slices.Contains(outcomes, k.Outcome) {
+			return callsOf, true
 		}
-		return sum, float64(c.Calls)
+		return nil, true
 	}
 }
 
 // spent is for sums of calls that were admitted.
-func spent(sum func(c *Cell) uint64) func(k *Key, c *Cell) (float64, float64) {
-	return func(k *Key, c *Cell) (float64, float64) {
+func spent(sum func(c *stepCell) float32) func(k *Key) (func(c *stepCell) float32, bool) {
+	return func(k *Key) (func(c *stepCell) float32, bool) {
 		if k.Outcome == "rejected" || k.Outcome == OutcomeEnded {
-			return 0, 0
+			return nil, false
 		}
-		return float64(sum(c)), float64(c.Calls)
+		return sum, true
 	}
 }
 
 // answered is for sums of calls with a result.
-func answered(sum func(c *Cell) uint64) func(k *Key, c *Cell) (float64, float64) {
-	return func(k *Key, c *Cell) (float64, float64) {
+func answered(sum func(c *stepCell) float32) func(k *Key) (func(c *stepCell) float32, bool) {
+	return func(k *Key) (func(c *stepCell) float32, bool) {
 		if k.Outcome != OutcomeAnswered {
-			return 0, 0
+			return nil, false
 		}
-		return float64(sum(c)), float64(c.Calls)
+		return sum, true
 	}
 }
 
@@ -76,14 +78,14 @@ var measures = []measure{
 	{MeasureDropped, kindShare, 0, 1.2, ended("dropped")},
 	{MeasureRejected, kindShare, 0, 1.1, ended("rejected")},
 	{MeasureCallerErrors, kindShare, 0, 1.1, ended("caller_error")},
-	{MeasureRunning, kindLog, 0, 1, spent(func(c *Cell) uint64 { return c.LogRunning })},
-	{MeasureRunning, kindMean, 2_000, 1, spent(func(c *Cell) uint64 { return c.Running })},
-	{MeasureQueued, kindMean, 20_000, 0.8, spent(func(c *Cell) uint64 { return c.Queued })},
-	{MeasureBlocked, kindMean, 100_000, 1, spent(func(c *Cell) uint64 { return c.Blocked })},
-	{MeasureWriting, kindMean, 20_000, 0.9, spent(func(c *Cell) uint64 { return c.Writing })},
-	{MeasureAnswerBytes, kindLog, 0, 1.1, answered(func(c *Cell) uint64 { return c.LogAnswer })},
-	{MeasureRequestBytes, kindMean, 256, 0.9, spent(func(c *Cell) uint64 { return c.RequestBytes })},
-	{MeasureCalls, kindRate, 0, 0.6, func(_ *Key, c *Cell) (float64, float64) { return float64(c.Calls), float64(c.Calls) }},
+	{MeasureRunning, kindLog, 0, 1, spent(func(c *stepCell) float32 { return c.logRunning })},
+	{MeasureRunning, kindMean, 2_000, 1, spent(func(c *stepCell) float32 { return c.running })},
+	{MeasureQueued, kindMean, 20_000, 0.8, spent(func(c *stepCell) float32 { return c.queued })},
+	{MeasureBlocked, kindMean, 100_000, 1, spent(func(c *stepCell) float32 { return c.blocked })},
+	{MeasureWriting, kindMean, 20_000, 0.9, spent(func(c *stepCell) float32 { return c.writing })},
+	{MeasureAnswerBytes, kindLog, 0, 1.1, answered(func(c *stepCell) float32 { return c.logAnswer })},
+	{MeasureRequestBytes, kindMean, 256, 0.9, spent(func(c *stepCell) float32 { return c.requestBytes })},
+	{MeasureCalls, kindRate, 0, 0.6, func(*Key) (func(c *stepCell) float32, bool) { return callsOf, true }},
 }
 
 // time reports whether the measure is a time. That calls take less time is no change: it follows from

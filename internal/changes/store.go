@@ -18,6 +18,9 @@ type Store struct {
 	seed    maphash.Seed
 	shards  [numShards]shard
 	history history
+
+	searchBytes int          // that a [History] may take
+	searched    atomic.Int64 // that the one takes which was filled last
 }
 
 // Stats says how full a store is.
@@ -37,14 +40,15 @@ const (
 	frameBytes = 64  // of a frame beside its contents
 )
 
-// New returns an empty store of at most so many bytes. It takes memory only for what it keeps.
+// New returns an empty store of at most so many bytes, with what a search takes. It takes memory only for what
+// it keeps.
 func New(maxBytes int) *Store {
-	s := &Store{seed: maphash.MakeSeed()}
+	s := &Store{seed: maphash.MakeSeed(), searchBytes: maxBytes / 8 * searchEighths}
 	perShard := max(maxBytes/4/entryBytes/numShards, 8)
 	for i := range s.shards {
 		s.shards[i] = shard{room: perShard, entries: map[uint64]*entry{}}
 	}
-	s.history.init(maxBytes, maxBytes/8/infoBytes, s.liveBytes)
+	s.history.init(maxBytes-s.searchBytes, maxBytes/8/infoBytes, s.liveBytes)
 	return s
 }
 
@@ -94,6 +98,7 @@ func StepTime(step int64) time.Time { return time.Unix(0, step*stepLength).UTC()
 // Stats says how full the store is.
 func (s *Store) Stats() Stats {
 	stats := s.history.stats()
+	stats.Bytes, stats.MaxBytes = stats.Bytes+int(s.searched.Load()), stats.MaxBytes+s.searchBytes
 	for i := range s.shards {
 		stats.Merged += s.shards[i].merged.Load()
 	}

@@ -75,7 +75,7 @@ func TestFloodOfNamesKeepsTheHistoryOfOthers(t *testing.T) {
 	s := New(maxBytes)
 	now := noon
 	calls, regulars := uint64(0), uint64(0)
-	for step := range 360 {
+	for step := range 180 {
 		for i := range 40 {
 			s.Add(call("desk", "1", fmt.Sprintf("tool-%d", i%4), now.Add(time.Duration(i)*time.Millisecond)))
 			regulars++
@@ -83,7 +83,7 @@ func TestFloodOfNamesKeepsTheHistoryOfOthers(t *testing.T) {
 		s.Add(call("rare", "1", "refund", now)) // less than a name of the flood in one step would have to have
 		regulars++
 		if step >= 30 {
-			for i := range 2000 {
+			for i := range 600 {
 				s.Add(call(fmt.Sprintf("bot-%d-%d", step, i), "1", "tool-0", now.Add(time.Second)))
 				calls++
 			}
@@ -107,13 +107,13 @@ func TestFloodOfNamesKeepsTheHistoryOfOthers(t *testing.T) {
 
 // A new client that makes many requests gets a key of its own, also while a flood goes on.
 func TestBusyClientIsKeptDuringAFlood(t *testing.T) {
-	s := New(1 << 20)
+	s := New(512 << 10)
 	now := noon
-	for step := range 200 {
-		for i := range 500 {
+	for step := range 100 {
+		for i := range 300 {
 			s.Add(call(fmt.Sprintf("bot-%d-%d", step, i), "1", "tool-0", now))
 		}
-		if step >= 190 {
+		if step >= 90 {
 			for range 50 {
 				s.Add(call("desk", "4.3.0", "refund", now))
 			}
@@ -126,11 +126,11 @@ func TestBusyClientIsKeptDuringAFlood(t *testing.T) {
 
 // A full store forgets the oldest steps, and the keys that only these have.
 func TestFullStoreForgetsTheOldestSteps(t *testing.T) {
-	const maxBytes = 256 << 10
+	const maxBytes = 128 << 10
 	s := New(maxBytes)
 	now := noon
 	s.Add(call("once", "1", "refund", now))
-	for range 5000 {
+	for range 2000 {
 		for i := range 20 {
 			s.Add(call("desk", "1", fmt.Sprintf("tool-%d", i), now))
 		}
@@ -143,13 +143,13 @@ func TestFullStoreForgetsTheOldestSteps(t *testing.T) {
 	require.Less(t, stats.Oldest, now.Add(-10*time.Minute))
 }
 
-// Hours of an ordinary server fit into the default size.
+// Hours of an ordinary server fit into the default size: here half of its calls into half of the size.
 func TestHoursFitIntoTheDefaultSize(t *testing.T) {
-	s := New(DefaultBytes)
+	s := New(DefaultBytes / 2)
 	random := rand.New(rand.NewPCG(1, 2))
 	now := noon
-	for range 6 * 360 {
-		for key := range 200 {
+	for range 3 * 360 {
+		for key := range 100 {
 			o := call(fmt.Sprintf("client-%d", key%10), "1", fmt.Sprintf("tool-%d", key/10), now)
 			for range 1 + random.IntN(5) {
 				o.Running = time.Duration(random.ExpFloat64() * float64(50*time.Millisecond))
@@ -160,7 +160,7 @@ func TestHoursFitIntoTheDefaultSize(t *testing.T) {
 		now = now.Add(StepSeconds * time.Second)
 	}
 	stats := s.Stats()
-	t.Logf("200 keys in every step: %v in %d bytes", now.Sub(stats.Oldest), stats.Bytes)
+	t.Logf("100 keys in every step: %v in %d bytes", now.Sub(stats.Oldest), stats.Bytes)
 	require.GreaterOrEqual(t, now.Sub(stats.Oldest), 2*time.Hour)
 }
 

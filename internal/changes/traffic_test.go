@@ -9,10 +9,11 @@ import (
 
 // A traffic is the calls of some clients in virtual time: daily-shaped, and in bursts.
 type traffic struct {
-	random *rand.Rand
-	store  *Store
-	begin  time.Time
-	flows  []*flow
+	random  *rand.Rand
+	store   *Store
+	history History
+	begin   time.Time
+	flows   []*flow
 	// change is called for each call, after the time of a call is known. It may change the call, or drop it
 	// by setting Outcome to "".
 	change func(o *Observation, at time.Duration)
@@ -130,5 +131,6 @@ func (tr *traffic) call(f *flow, at time.Duration, failing bool) {
 
 // find returns the changes in what was before a time since the beginning.
 func (tr *traffic) find(at time.Duration) []Change {
-	return Find(tr.store.History(Step(tr.begin.Add(at)), 720))
+	tr.store.Fill(&tr.history, Step(tr.begin.Add(at)), 720)
+	return Find(&tr.history)
 }

@@ -6,56 +6,68 @@ import (
 )
 
 // History is what [Find] looks at: the sums of each key in the steps from From to To, that one not
-// included.
+// included. The zero value is empty. [Store.Fill] fills it. It is not safe for concurrent use.
 type History struct {
 	From, To int64
 	keys     []*keyHistory
 	index    map[Key]*keyHistory
+
+	// Memory that the next search uses again.
+	frames []frame
+	places []place
+	byID   []*keyHistory // by the number in frames
+	spare  []*series     // that are not in use
+	spans  []scored      // of candidates
 }
 
 type keyHistory struct {
 	Info
 	cells []stepCell
+	room  int // how many there will be
 }
 
+// A stepCell has the sums of one step that measures need. Its numbers have 24 bits: a server has very many of them.
 type stepCell struct {
-	step int // since History.From
-	Cell
+	step                                                                          int32 // since History.From
+	calls, running, queued, blocked, writing, requestBytes, logRunning, logAnswer float32
 }
 
-// NewHistory returns an empty history of the steps from one to another, that one not included.
-func NewHistory(from, to int64) *History {
-	return &History{From: from, To: to, index: map[Key]*keyHistory{}}
+// stepCellBytes is the size of a stepCell.
+const stepCellBytes = 36
+
+// add adds the sums of a cell.
+func (c *stepCell) add(cell *Cell) {
+	c.calls += float32(cell.Calls)
+	c.running += float32(cell.Running)
+	c.queued += float32(cell.Queued)
+	c.blocked += float32(cell.Blocked)
+	c.writing += float32(cell.Writing)
+	c.requestBytes += float32(cell.RequestBytes)
+	c.logRunning += float32(cell.LogRunning)
+	c.logAnswer += float32(cell.LogAnswer)
 }
 
-// History returns the history of the store before a step, of so many steps at most.
-func (s *Store) History(to int64, steps int) *History {
-	from := to - int64(steps)
-	if oldest := s.Stats().Oldest; !oldest.IsZero() {
-		from = max(from, min(Step(oldest), to))
-	}
-	h := NewHistory(from, to)
-	s.Read(from, to, h.Add)
-	return h
-}
-
-// Add adds the sums of a key in one step.
-func (h *History) Add(step int64, info *Info, cell *Cell) {
-	if step < h.From || step >= h.To {
+// each calls f for the steps of a key with a measure of them, and the calls that it is about.
+func (k *keyHistory) each(m *measure, f func(step int, sum, calls float64)) {
+	read, about := m.of(&k.Key)
+	if !about {
 		return
 	}
-	k := h.index[info.Key]
-	if k == nil {
-		k = &keyHistory{Info: Info{Key: info.Key, First: info.First}}
-		h.index[info.Key] = k
-		h.keys = append(h.keys, k)
+	for i := range k.cells {
+		c, sum := &k.cells[i], float32(0)
+		if read != nil {
+			sum = read(c)
+		}
+		f(int(c.step), float64(sum), float64(c.calls))
 	}
-	at := int(step - h.From)
-	if n := len(k.cells); n > 0 && k.cells[n-1].step == at {
-		k.cells[n-1].Add(cell)
-		return
+}
+
+// add adds the sums of a step. The cells of a step come one after the other.
+func (k *keyHistory) add(step int32, cell *Cell) {
+	if n := len(k.cells); n == 0 || k.cells[n-1].step != step {
+		k.cells = append(k.cells, stepCell{step: step})
 	}
-	k.cells = append(k.cells, stepCell{at, *cell})
+	k.cells[len(k.cells)-1].add(cell)
 }
 
 func (h *History) steps() int { return int(h.To - h.From) }
@@ -67,16 +79,15 @@ type series struct{ sum, calls []float64 }
 // series returns the series of the keys that match.
 func (h *History) series(m *measure, matches func(*Key) bool) *series {
 	n := h.steps()
-	s := &series{make([]float64, n+1), make([]float64, n+1)}
+	s := h.emptySeries()
 	for _, k := range h.keys {
 		if !matches(&k.Key) {
 			continue
 		}
-		for i := range k.cells {
-			sum, calls := m.of(&k.Key, &k.cells[i].Cell)
-			s.sum[k.cells[i].step+1] += sum
-			s.calls[k.cells[i].step+1] += calls
-		}
+		k.each(m, func(step int, sum, calls float64) {
+			s.sum[step+1] += sum
+			s.calls[step+1] += calls
+		})
 	}
 	for i := range n {
 		s.sum[i+1] += s.sum[i]
@@ -84,6 +95,23 @@ func (h *History) series(m *measure, matches func(*Key) bool) *series {
 	}
 	return s
 }
+
+func (h *History) emptySeries() (s *series) {
+	n := h.steps() + 1
+	if last := len(h.spare) - 1; last >= 0 {
+		s, h.spare = h.spare[last], h.spare[:last]
+	}
+	if s == nil || cap(s.sum) < n {
+		s = &series{make([]float64, n), make([]float64, n)}
+	}
+	s.sum, s.calls = s.sum[:n], s.calls[:n]
+	clear(s.sum)
+	clear(s.calls)
+	return s
+}
+
+// done gives back the memory of a series that is not used any more.
+func (h *History) done(s *series) { h.spare = append(h.spare, s) }
 
 func (s *series) in(from, to int) (sum, calls float64) {
 	return s.sum[to] - s.sum[from], s.calls[to] - s.calls[from]

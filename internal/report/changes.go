@@ -31,6 +31,8 @@ type ChangeHistory struct {
 	Keys     int       `json:"keys"` // combinations of client, version, principal, method, target and outcome
 	Bytes    int       `json:"bytes"`
 	MaxBytes int       `json:"max_bytes"` // max_change_bytes
+	// Searched is the beginning of the time that was searched.
+	Searched time.Time `json:"searched,omitzero"`
 	// Merged counts the requests since the start whose client, version and principal are not kept apart.
 	Merged uint64 `json:"merged"`
 }
