@@ -148,6 +148,7 @@ func (p *process) adminIndex(w http.ResponseWriter, _ *http.Request) {
 		"/debug/changes   what has changed in the last two hours, as JSON",
 		"/debug/events    what is kept to resume streams, and who has most of it, as JSON",
 		"/debug/limits    all limits: their values, flags, present use, and how often they were reached, as JSON",
+		"/debug/goroutines goroutines by tool and stack, with what they wait for, as JSON",
 		"/debug/pprof/    profiles, for go tool pprof",
 		"/debug/actions/  what operators may do, with POST",
 		"/debug/flight    snapshots of the flight recorder, for go tool trace; POST takes one",

@@ -17,12 +17,14 @@ const (
 	pathReady     = "/readyz"
 	pathDebugLive = "/debug/live"
 	pathProfiles  = "/debug/pprof/"
+
+	pathGoroutines = "/debug/goroutines"
 )
 
 // adminPath reports whether a path on the admin listener belongs to the service.
 func adminPath(path string) bool {
 	return path == "/{$}" || below(pathMetrics, pathLive, pathReady, "/debug/requests", "/debug/traces", "/debug/changes", "/debug/events", "/debug/limits", pathDebugLive,
-		pathProfiles, pathActions, flightPath, console.Prefix)(path)
+		pathProfiles, pathGoroutines, pathActions, flightPath, console.Prefix)(path)
 }
 
 const flightPath = "/debug/flight"

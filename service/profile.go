@@ -37,6 +37,7 @@ func (p *profiler) addTo(mux *http.ServeMux) {
 	mux.Handle("GET "+pathProfiles+"profile", p.bound(p.cpu))
 	mux.Handle("GET "+pathProfiles+"trace", p.bound(p.trace))
 	mux.Handle("GET "+pathProfiles+"{name}", p.bound(p.named))
+	mux.Handle("GET "+pathGoroutines, p.bound(goroutines))
 }
 
 // bound refuses a profile while too many are being taken.
