@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,18 +45,20 @@ func (t *Telemetry) change(c *changes.Change) report.Change {
 // requestsOf returns the query of /debug/traces for the requests behind a change.
 func requestsOf(c *changes.Change) url.Values {
 	query := url.Values{}
-	set := func(name, value string) {
-		if value != "" && value != changes.Other {
-			query.Set(name, value)
+	set := func(name string, values ...string) {
+		for _, value := range values {
+			if value != "" && value != changes.Other && !slices.Contains(query[name], value) {
+				query.Add(name, value)
+			}
 		}
 	}
 	switch c.Measure {
 	case changes.MeasureErrors:
-		set("class", classError)
+		set("class", classError, classPanic)
 	case changes.MeasureCallerErrors:
 		set("class", classCaller)
 	case changes.MeasureCancelled:
-		set("class", classCancelled)
+		set("class", classCancelled, classAbandoned)
 		set("cause", c.Reason)
 	case changes.MeasureDropped:
 		set("class", classDropped)
@@ -65,21 +68,27 @@ func requestsOf(c *changes.Change) url.Values {
 		set("reason", c.Reason)
 	}
 	for _, part := range c.Parts {
-		if len(part.Values) != 1 {
+		several := len(part.Values) > 1 // a request has one of them
+		if several && slices.ContainsFunc(part.Values, func(v changes.Value) bool { return v.Text == changes.Other || v.Detail == changes.Other }) {
 			continue
 		}
-		v := part.Values[0]
-		switch part.Dimension {
-		case changes.DimensionClient:
-			set("client", v.Text)
-		case changes.DimensionVersion:
-			set("client", v.Text)
-			set("client_version", v.Detail)
-		case changes.DimensionPrincipal:
-			set("principal", cmp.Or(v.Text, noText))
-		case changes.DimensionTool:
-			set("method", v.Text)
-			set("tool", v.Detail)
+		for _, v := range part.Values {
+			detail := v.Detail
+			if several {
+				detail = cmp.Or(detail, noText)
+			}
+			switch part.Dimension {
+			case changes.DimensionClient:
+				set("client", v.Text)
+			case changes.DimensionVersion:
+				set("client", v.Text)
+				set("client_version", detail)
+			case changes.DimensionPrincipal:
+				set("principal", cmp.Or(v.Text, noText))
+			case changes.DimensionTool:
+				set("method", v.Text)
+				set("tool", detail)
+			}
 		}
 	}
 	return query

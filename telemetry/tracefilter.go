@@ -40,10 +40,11 @@ type traceFilter struct {
 	group      []field[*record] // nil: the records are listed
 }
 
-// A traceCondition says which text a field must have. Records have some texts in short.
+// A traceCondition says which texts a field may have. Records have some texts in short, so that the list has
+// both forms.
 type traceCondition struct {
-	of          func(k *record) string
-	want, short string
+	of    func(k *record) string
+	texts []string
 }
 
 const (
@@ -51,23 +52,28 @@ const (
 	maxTraces     = 1000
 )
 
-// newTraceFilter reads the filter of a query. Fields that are absent or empty select all requests.
-// The error says what is wrong with the query, and lists the fields.
+// newTraceFilter reads the filter of a query. Fields that are absent or empty select all requests, fields with
+// several values those with one of these. The error says what is wrong with the query, and lists the fields.
 func newTraceFilter(query url.Values) (traceFilter, error) {
 	f, fields := traceFilter{limit: defaultTraces}, recordFields()
 	known := []string{"limit", "format", "group"}
 	for _, field := range fields {
 		known = append(known, field.name)
-		value := query.Get(field.name)
-		switch {
-		case value == "":
-			continue
-		case value == noText:
-			value = ""
-		case field.name == "class" && !slices.Contains(recentClasses(), value):
-			return f, fmt.Errorf("there is no class %q: want one of %s", value, strings.Join(recentClasses(), ", "))
+		c := traceCondition{of: field.of}
+		for _, value := range query[field.name] {
+			switch {
+			case value == "":
+				continue
+			case value == noText:
+				value = ""
+			case field.name == "class" && !slices.Contains(recentClasses(), value):
+				return f, fmt.Errorf("there is no class %q: want one of %s", value, strings.Join(recentClasses(), ", "))
+			}
+			c.texts = append(c.texts, value, logline.Printable(value, maxName))
 		}
-		f.conditions = append(f.conditions, traceCondition{field.of, value, logline.Printable(value, maxName)})
+		if len(c.texts) > 0 {
+			f.conditions = append(f.conditions, c)
+		}
 	}
 	for name := range query {
 		if !slices.Contains(known, name) {
@@ -93,8 +99,7 @@ func newTraceFilter(query url.Values) (traceFilter, error) {
 // selects reports whether a record meets all conditions.
 func (f *traceFilter) selects(k *record) bool {
 	for i := range f.conditions {
-		c := &f.conditions[i]
-		if text := c.of(k); text != c.want && text != c.short {
+		if c := &f.conditions[i]; !slices.Contains(c.texts, c.of(k)) {
 			return false
 		}
 	}

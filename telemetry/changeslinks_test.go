@@ -1,0 +1,62 @@
+package telemetry
+
+import (
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/changes"
+	"github.com/vitrine-mcp/vitrine/internal/report"
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// The link of a change has all classes and values that the change is about.
+func TestLinksOfChangesSelectWhatTheyCount(t *testing.T) {
+	parts := func(dimension string, values ...changes.Value) []changes.Part {
+		return []changes.Part{{Dimension: dimension, Values: values}}
+	}
+	for want, c := range map[string]changes.Change{
+		"class=error&class=panic":                                   {Measure: changes.MeasureErrors},
+		"cause=deadline&class=cancelled&class=abandoned":            {Measure: changes.MeasureCancelled, Reason: "deadline"},
+		"class=caller_error&principal=-":                            {Measure: changes.MeasureCallerErrors, Parts: parts(changes.DimensionPrincipal, changes.Value{})},
+		"class=dropped&client=cli&client=desk&reason=write_timeout": {Measure: changes.MeasureDropped, Reason: "write_timeout", Parts: parts(changes.DimensionClient, changes.Value{Text: "cli"}, changes.Value{Text: "desk"})},
+		"method=tools%2Fcall&tool=refund&tool=order": {Measure: changes.MeasureRunning, Parts: parts(changes.DimensionTool,
+			changes.Value{Text: "tools/call", Detail: "refund"}, changes.Value{Text: "tools/call", Detail: "order"})},
+		"method=ping&method=tools%2Fcall&tool=-&tool=order": {Measure: changes.MeasureRunning, Parts: parts(changes.DimensionTool,
+			changes.Value{Text: "ping"}, changes.Value{Text: "tools/call", Detail: "order"})},
+		"client=desk&client_version=4.3.0": {Measure: changes.MeasureCalls, Parts: parts(changes.DimensionVersion, changes.Value{Text: "desk", Detail: "4.3.0"})},
+		"":                                 {Measure: changes.MeasureCalls, Parts: parts(changes.DimensionClient, changes.Value{Text: changes.Other}, changes.Value{Text: "desk"})},
+	} {
+		query := requestsOf(&c)
+		require.Equal(t, want, query.Encode())
+		_, err := newTraceFilter(query)
+		require.NoError(t, err, want)
+	}
+}
+
+// The links lead to requests whose handler panicked, and to those that the server waits no longer for.
+func TestLinksOfChangesFindPanicsAndAbandonedRequests(t *testing.T) {
+	r := newRig(t, rigConfig{})
+	begin := func() *Operation {
+		_, op := r.tel.Begin(t.Context(), Info{Method: mcp.MethodToolsCall, Target: "refund"})
+		return op
+	}
+	failed, panicked, cancelled, abandoned := begin(), begin(), begin(), begin()
+	failed.End(Outcome{Err: mcp.NewError(mcp.CodeInternalError, "no")})
+	panicked.Panicked("no", nil)
+	panicked.End(Outcome{Err: mcp.NewError(mcp.CodeInternalError, "no")})
+	cancel := &mcp.CancelError{Cause: mcp.CauseDeadline}
+	cancelled.End(Outcome{Cancelled: cancel})
+	abandoned.Abandoned(Outcome{Cancelled: cancel})
+	classes := func(query url.Values) (found []string) {
+		for _, row := range fetch[report.Traces](t, r, "/debug/traces?"+query.Encode()).Traces {
+			found = append(found, row.Class)
+		}
+		return found
+	}
+	require.ElementsMatch(t, []string{classError, classPanic}, classes(requestsOf(&changes.Change{Measure: changes.MeasureErrors})))
+	require.ElementsMatch(t, []string{classCancelled, classAbandoned},
+		classes(requestsOf(&changes.Change{Measure: changes.MeasureCancelled, Reason: "deadline"})))
+	abandoned.End(Outcome{Cancelled: cancel})
+}
