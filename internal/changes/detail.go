@@ -17,8 +17,8 @@ func tidy(parts []Part) []Part {
 	return parts
 }
 
-// newFor is how long before a change a value may have been seen first to be called new.
-const newFor = 10 * time.Minute
+// newSteps is how many steps before a change a value may have been seen first to be called new.
+const newSteps = 10 * stepsPerMinute
 
 // addFirst adds when a value of the part was seen first, if it is new.
 func (h *History) addFirst(c *Change) {
@@ -32,8 +32,8 @@ func (h *History) addFirst(c *Change) {
 				first = k.First
 			}
 		}
-		begin := StepTime(h.From).Add(newFor / 2) // what is as old as the history is not new
-		if first.After(begin) && first.After(c.Since.Add(-newFor)) && first.Before(c.Until) {
+		begin := StepTime(h.From + newSteps/2) // what is as old as the history is not new
+		if first.After(begin) && first.After(c.Since.Add(-stepsTime(newSteps))) && first.Before(c.Until) {
 			c.First, c.New = first, part
 			return
 		}
@@ -68,8 +68,8 @@ func (h *History) addOthers(c *Change) {
 	}
 }
 
-// near is how far apart the beginnings of two changes may be that belong together.
-const near = 3 * time.Minute
+// nearSteps is how far apart the beginnings of two changes may be that belong together.
+const nearSteps = 3 * stepsPerMinute
 
 // mostChanges is how many changes are shown.
 const mostChanges = 20
@@ -109,7 +109,7 @@ func (c *Change) follows(other *Change) bool {
 	}
 }
 
-func together(a, b *Change) bool { return a.Since.Sub(b.Since).Abs() <= near }
+func together(a, b *Change) bool { return a.Since.Sub(b.Since).Abs() <= stepsTime(nearSteps) }
 
 // overlap reports whether two parts of the traffic can have common calls.
 func overlap(a, b []Part) bool {

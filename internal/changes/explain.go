@@ -189,6 +189,7 @@ func bestIn(m *measure, rows []*row, dimension string, total float64) candidate 
 	type sum struct {
 		value         Value
 		excess, calls float64
+		before, in    float64 // calls before and after the change began
 	}
 	byValue := map[Value]*sum{}
 	var sums []*sum
@@ -203,6 +204,7 @@ func bestIn(m *measure, rows []*row, dimension string, total float64) candidate 
 		}
 		s.excess += r.excess / total
 		s.calls += weightOf(m, []*row{r}) / max(calls, 1)
+		s.before, s.in = s.before+r.callsBefore, s.in+r.callsIn
 	}
 	slices.SortFunc(sums, func(a, b *sum) int {
 		return cmp.Or(cmp.Compare(b.excess, a.excess), cmp.Compare(a.value.Text, b.value.Text), cmp.Compare(a.value.Detail, b.value.Detail))
@@ -215,7 +217,9 @@ func bestIn(m *measure, rows []*row, dimension string, total float64) candidate 
 		if s.excess/here < 0.1 {
 			break
 		}
-		if len(c.part.Values) < len(sums) && c.share >= enough && 1-c.share <= 0.5*(1-c.calls) {
+		// A new version may have all calls of its client.
+		fresh := dimension == DimensionVersion && len(c.part.Values) == 1 && s.before < 0.1*s.in
+		if len(c.part.Values) < len(sums) && c.share >= enough && (fresh || 1-c.share <= 0.5*(1-c.calls)) {
 			best = best.better(c)
 		}
 	}

@@ -289,7 +289,7 @@ func natural(m *measure, s *series, from, to int) float64 {
 	each := sum / max(calls, 1)
 	switch m.kind {
 	case kindRate:
-		return calls / float64(max(to-from, 1)*StepSeconds)
+		return calls / stepsTime(int64(max(to-from, 1))).Seconds()
 	case kindLog:
 		each = math.Exp2(each/16) - 1
 	}

@@ -94,6 +94,15 @@ func incidents() []incident {
 				}
 				return 1
 			}},
+		{name: "a new version that replaces the old one sends invalid arguments", want: []string{MeasureCallerErrors, "desk-agent 4.3.0", "arguments", "first seen"},
+			change: func(tr *traffic, o *Observation) {
+				if o.Client == "desk-agent" && tr.random.Float64() < 0.995 { // a few calls of the old one fail as well
+					o.Version = "4.3.0"
+				}
+				if o.Client == "desk-agent" {
+					o.Outcome, o.Reason, o.Phase, o.Running, o.AnswerBytes = "caller_error", "arguments", "", 0, 100
+				}
+			}},
 		{name: "a new version of a client cancels while it is asked", want: []string{MeasureCancelled, "desk-agent", "4.3.0", "issue_refund", "blocked", "first seen"},
 			change: func(_ *traffic, o *Observation) {
 				if o.Client != "desk-agent" {

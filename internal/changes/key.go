@@ -15,7 +15,14 @@ const Other = "_OTHER"
 const StepSeconds = 10
 
 // stepLength is the length of a step in nanoseconds.
-const stepLength = StepSeconds * int64(time.Second)
+var stepLength = StepSeconds * int64(time.Second)
+
+// SetStepLength makes steps shorter, for tests of whole programs that cannot wait for minutes. It must be called
+// before the first store is made.
+func SetStepLength(length time.Duration) { stepLength = int64(length) }
+
+// stepsTime returns how long so many steps take.
+func stepsTime(steps int64) time.Duration { return time.Duration(steps * stepLength) }
 
 // The outcomes of requests that end as they should. All other outcomes are the classes of recent
 // traces.
