@@ -56,6 +56,9 @@ func counterMetrics() []row {
 			"Messages that arrived, by kind.",
 			closed("kind", "vitrine.message.kind", []string{"request", "notification", "response", "invalid"})).
 			from(func(s *Snapshot, r reading) { each(r, s.Counters.Received) }).counted(),
+		counter(MetricNotificationsSent, "vitrine.notifications.sent", "{notification}",
+			"Notifications to clients that were handed to the kernel.", ourMethod(mcp.NotificationProgress)).
+			from(func(s *Snapshot, r reading) { each(r, s.Counters.NotificationsSent) }),
 		counter(MetricNotificationsDropped, "vitrine.notifications.dropped", "{notification}",
 			"Notifications to the client that were not sent.", ourMethod(mcp.NotificationProgress),
 			closed("reason", string(keyDropReason), mcp.NotificationDropReasons())).

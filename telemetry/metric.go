@@ -54,6 +54,7 @@ const (
 	MetricRequestsCancelled    = "vitrine_requests_cancelled_total"
 	MetricRequestsRejected     = "vitrine_requests_rejected_total"
 	MetricMessagesReceived     = "vitrine_messages_received_total"
+	MetricNotificationsSent    = "vitrine_notifications_sent_total"
 	MetricNotificationsDropped = "vitrine_notifications_dropped_total"
 	MetricFramesIgnored        = "vitrine_frames_ignored_total"
 	MetricHandlerPanics        = "vitrine_handler_panics_total"

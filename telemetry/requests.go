@@ -43,7 +43,7 @@ func (t *Telemetry) report() *report.Requests {
 		Tasks: []report.Task{}, Outbound: []report.Outbound{}, Sessions: []report.Session{},
 		Totals: report.Totals{
 			Received: map[string]uint64{}, Dropped: zeroed(mcp.ResponseDropReasons()), Cancelled: zeroed(mcp.Causes()),
-			Rejected: zeroed(mcp.RejectReasons()), Abandoned: zeroed(mcp.Causes()),
+			Rejected: zeroed(mcp.RejectReasons()), Notified: map[string]uint64{}, Abandoned: zeroed(mcp.Causes()),
 		},
 	}
 	for _, state := range report.States() {
@@ -194,6 +194,7 @@ func reportTask(state *TaskState) report.Task {
 func addTotals(t *report.Totals, c *Counters) {
 	addCounts(t.Received, c.Received)
 	addCounts(t.Rejected, c.Rejected)
+	addCounts(t.Notified, c.NotificationsSent)
 	for i := range c.Series {
 		s := &c.Series[i]
 		t.Admitted, t.Sent, t.Stored = t.Admitted+s.Admitted, t.Sent+s.Sent, t.Stored+s.Stored

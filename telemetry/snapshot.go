@@ -161,6 +161,7 @@ type Counters struct {
 	Rejected             map[mcp.RejectReason]uint64
 	Ignored              map[mcp.IgnoredKind]map[mcp.IgnoreReason]uint64
 	NotificationsDropped map[string]map[mcp.DropReason]uint64 // by method
+	NotificationsSent    map[string]uint64                    // by method
 	LimitsReached        map[string]uint64                    // by the name of the limit
 	HTTPRefused          map[mcp.RefuseReason]uint64          // exchanges without a message
 	Refused              map[string]map[string]uint64         // refusals, by reason and by refuser

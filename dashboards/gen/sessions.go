@@ -35,6 +35,8 @@ func (b board) sessions() sheet {
 					query("sum by (le) (rate("+b.of(telemetry.MetricDisconnectAge+"_bucket")+"[$__rate_interval]))", "up to {{le}} s")),
 				graph("Changes of lists", "Items that were added, replaced or removed. Each change makes clients read a list again. /debug/requests names the items and the code.", "ops", above(0.2),
 					query(b.rate("kind, change", telemetry.MetricListChanges), "{{kind}} {{change}}")),
+				graph("Notifications sent", "By method. Those of lists (list_changed) make clients read the list again.", "ops", never(),
+					query(b.rate("method", telemetry.MetricNotificationsSent), "{{method}}")),
 				graph("Streams resumed", "Event streams that a client has gone on reading over another connection.", "ops", never(),
 					query(b.rate("", telemetry.MetricStreamsResumed), "resumed")),
 				graph("Sessions adopted", "Legacy sessions that were opened from their sealed ids: another replica has begun them, or this one had let go of them.", "ops", never(),

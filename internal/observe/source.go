@@ -111,6 +111,7 @@ func counters(c *session.Counters) telemetry.Counters {
 		Series: make([]telemetry.SeriesCounters, len(c.Series)), Received: c.Received, Rejected: c.Rejected,
 		Ignored:              map[mcp.IgnoredKind]map[mcp.IgnoreReason]uint64{},
 		NotificationsDropped: map[string]map[mcp.DropReason]uint64{},
+		NotificationsSent:    c.NotificationsSent,
 		LimitsReached:        c.LimitsReached, HTTPRefused: c.ExchangesRefused, SessionsClosed: c.SessionsClosed,
 		Foreign: c.Foreign, StreamsExpired: c.StreamsExpired,
 		EventFailures: c.EventFailures, StreamsResumed: c.StreamsResumed, SessionsAdopted: c.SessionsAdopted, ResponsesFetched: c.ResponsesFetched, ResponsesExpired: c.ResponsesExpired,

@@ -143,10 +143,11 @@ type Totals struct {
 	Admitted  uint64            `json:"admitted"`
 	Sent      uint64            `json:"sent"`
 	Stored    uint64            `json:"stored"`
-	Dropped   map[string]uint64 `json:"dropped"`   // by reason
-	Cancelled map[string]uint64 `json:"cancelled"` // by cause
-	Rejected  map[string]uint64 `json:"rejected"`  // by reason
-	Abandoned map[string]uint64 `json:"abandoned"` // by cause
+	Dropped   map[string]uint64 `json:"dropped"`            // by reason
+	Cancelled map[string]uint64 `json:"cancelled"`          // by cause
+	Rejected  map[string]uint64 `json:"rejected"`           // by reason
+	Notified  map[string]uint64 `json:"notifications_sent"` // by method
+	Abandoned map[string]uint64 `json:"abandoned"`          // by cause
 	Panics    uint64            `json:"panics"`
 }
 

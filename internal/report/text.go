@@ -306,7 +306,7 @@ func (t *Totals) writeText(w io.Writer) {
 		name   string
 		counts map[string]uint64
 	}{
-		{"received", t.Received}, {"rejected", t.Rejected}, {"dropped", t.Dropped},
+		{"received", t.Received}, {"rejected", t.Rejected}, {"dropped", t.Dropped}, {"notifications sent", t.Notified},
 		{"cancelled", t.Cancelled}, {"abandoned", t.Abandoned},
 	} {
 		fmt.Fprintf(w, "%s: %s\n", group.name, countsText(group.counts))

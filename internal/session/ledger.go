@@ -184,6 +184,10 @@ func (l *ledger) notificationDropped(method string, reason mcp.DropReason) {
 	l.count(func(t *tally) { t.NotificationsDropped[DroppedNotification{method, reason}]++ })
 }
 
+func (l *ledger) notificationSent(method string) {
+	l.count(func(t *tally) { t.NotificationsSent[method]++ })
+}
+
 func (l *ledger) limitReached(name string) { l.count(func(t *tally) { t.LimitsReached[name]++ }) }
 
 func (l *ledger) exchangesRefused(reason mcp.RefuseReason) {
@@ -251,6 +255,7 @@ type Tally struct {
 	Rejected             map[mcp.RejectReason]uint64
 	Ignored              map[Ignored]uint64
 	NotificationsDropped map[DroppedNotification]uint64
+	NotificationsSent    map[string]uint64 // by method
 	LimitsReached        map[string]uint64
 	ExchangesRefused     map[mcp.RefuseReason]uint64 // exchanges that carried no message
 	SessionsClosed       map[mcp.Cause]uint64
@@ -281,7 +286,7 @@ type DroppedNotification struct {
 func newTally() Tally {
 	return Tally{
 		Rejected: map[mcp.RejectReason]uint64{}, Ignored: map[Ignored]uint64{},
-		NotificationsDropped: map[DroppedNotification]uint64{}, LimitsReached: map[string]uint64{},
+		NotificationsDropped: map[DroppedNotification]uint64{}, NotificationsSent: map[string]uint64{}, LimitsReached: map[string]uint64{},
 		ExchangesRefused: map[mcp.RefuseReason]uint64{}, SessionsClosed: map[mcp.Cause]uint64{},
 		Foreign: map[string]uint64{}, StreamsExpired: map[string]uint64{},
 		ResponsesExpired: map[mcp.ExpireReason]uint64{},
@@ -292,6 +297,7 @@ func (t *Tally) add(o *Tally) {
 	addAll(t.Rejected, o.Rejected)
 	addAll(t.Ignored, o.Ignored)
 	addAll(t.NotificationsDropped, o.NotificationsDropped)
+	addAll(t.NotificationsSent, o.NotificationsSent)
 	addAll(t.LimitsReached, o.LimitsReached)
 	addAll(t.ExchangesRefused, o.ExchangesRefused)
 	addAll(t.SessionsClosed, o.SessionsClosed)

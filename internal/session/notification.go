@@ -37,13 +37,18 @@ func (n *notice) Claim() bool {
 
 // Sent implements [stream.Delivery].
 func (n *notice) Sent() {
+	n.core.ledger.notificationSent(n.Method)
+	n.finish()
+}
+
+// Stored implements [stream.Delivery].
+func (n *notice) Stored() { n.finish() }
+
+func (n *notice) finish() {
 	if n.done != nil {
 		n.done()
 	}
 }
-
-// Stored implements [stream.Delivery].
-func (n *notice) Stored() { n.Sent() }
 
 // Dropped implements [stream.Delivery].
 func (n *notice) Dropped(reason mcp.DropReason) {
@@ -51,9 +56,7 @@ func (n *notice) Dropped(reason mcp.DropReason) {
 		reason = n.about.noticeReason(reason)
 	}
 	n.core.dropNotification(n.about, n.Method, reason)
-	if n.done != nil {
-		n.done()
-	}
+	n.finish()
 }
 
 // Refused implements [stream.Notice]. The cancellation of the request comes first and then
