@@ -160,13 +160,32 @@ func (t *Telemetry) groupedTraces(filter *traceFilter) *report.Groups {
 			rows = append(rows, k)
 		}
 	}
-	return groupedBy(filter.group, time.Now(), rows, func(k *record) grouped {
+	rep := groupedBy(filter.group, time.Now(), rows, func(k *record) grouped {
 		r := grouped{at: k.arrived, ended: true, outcome: cmp.Or(string(k.cause), k.reason(), k.errorType, k.outcome()), seconds: k.took.Seconds()}
 		if k.traceID.IsValid() {
 			r.trace = k.traceID.String()
 		}
 		return r
 	})
+	rep.Outgoing = t.outgoing(rows)
+	return rep
+}
+
+// outgoing adds up the HTTP requests of handlers. Requests of the same trace share its spans.
+func (t *Telemetry) outgoing(rows []*record) []report.Outgoing {
+	var all []report.Span
+	seen := map[*traceSpans]bool{}
+	for _, k := range rows {
+		if k.spans == nil || seen[k.spans] {
+			continue
+		}
+		seen[k.spans] = true
+		spans, _ := t.recent.spans.of(k.spans)
+		for _, span := range spans {
+			all = append(all, span.since(k.arrived))
+		}
+	}
+	return report.OutgoingOf(all)
 }
 
 // attempts counts the requests of the trace of a record: those that are kept, and those in flight.

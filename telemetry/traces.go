@@ -81,6 +81,7 @@ func (t *Telemetry) serveTrace(w http.ResponseWriter, req *http.Request, id stri
 		for _, span := range spans {
 			detail.Spans = append(detail.Spans, span.since(row.At))
 		}
+		detail.Outgoing = report.OutgoingOf(detail.Spans)
 		sortRows(detail.Spans, func(a, b *report.Span) bool { return a.AfterSeconds < b.AfterSeconds })
 		report.Write(w, req, detail)
 		return

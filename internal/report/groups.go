@@ -20,6 +20,8 @@ type Groups struct {
 	// Groups are the largest groups, at most 100. LeftOut counts the others.
 	Groups  []Group `json:"groups"`
 	LeftOut int     `json:"left_out,omitzero"`
+	// Outgoing are the HTTP requests of the handlers of all groups that have ended.
+	Outgoing []Outgoing `json:"outgoing,omitempty"`
 }
 
 // Group is a number of requests with the same texts.
@@ -64,6 +66,7 @@ func (rep *Groups) WriteText(w io.Writer) {
 	if rep.LeftOut > 0 {
 		fmt.Fprintf(w, "and %d groups with less\n", rep.LeftOut)
 	}
+	writeOutgoing(w, rep.Outgoing)
 }
 
 // outcomesText lists how often each outcome is there.

@@ -115,6 +115,7 @@ func (d *TraceDetail) WriteText(w io.Writer) {
 	if d.SpansLeftOut > 0 {
 		fmt.Fprintf(w, "%d spans were left out\n", d.SpansLeftOut)
 	}
+	writeOutgoing(w, d.Outgoing)
 }
 
 // A fact is a line about a request.

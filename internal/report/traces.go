@@ -80,6 +80,8 @@ type TraceDetail struct {
 	Trace
 	Spans        []Span `json:"spans"` // by their start
 	SpansLeftOut int    `json:"spans_left_out,omitzero"`
+	// Outgoing are the HTTP requests of the handler, by host and method.
+	Outgoing []Outgoing `json:"outgoing,omitempty"`
 	// Attempts counts the requests of this trace that are kept, this one included, and
 	// AttemptsInFlight those in flight.
 	Attempts         int `json:"attempts"`
