@@ -75,6 +75,7 @@ missing_tools() {
 	have prometheus promtool || say prometheus
 	have chromium || have chromium-browser || have google-chrome || say chromium fonts-dejavu-core
 	have nginx || say nginx
+	have redis-server || say redis-server
 	have systemd-analyze || say systemd
 	have curl || say curl
 	cc=$(go env CC)

@@ -47,7 +47,7 @@ install_packages() {
 	fi
 	now=
 	[ ! -d /run/systemd/system ] || now=--now # without systemd as init there is nothing to stop
-	for service in prometheus nginx; do
+	for service in prometheus nginx redis-server; do
 		case " $missing" in
 		*" $service "*)
 			if have systemctl && systemctl is-enabled -q "$service" 2>/dev/null; then
