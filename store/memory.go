@@ -27,11 +27,11 @@ type memoryValue struct {
 type memoryListener struct {
 	channels []string
 	receive  func(channel string, message []byte)
+	done     <-chan struct{} // closed when the listener's context ends
 
 	mu      sync.Mutex // guards the rest
 	waiting []signal
 	busy    bool
-	over    bool
 }
 
 type signal struct {
@@ -118,7 +118,7 @@ func (m *Memory) Publish(_ context.Context, channel string, message []byte) erro
 
 // Listen implements [Signals]. It loses nothing, and never calls missed.
 func (m *Memory) Listen(ctx context.Context, channels []string, receive func(string, []byte), _ func()) error {
-	l := &memoryListener{channels: slices.Clone(channels), receive: receive}
+	l := &memoryListener{channels: slices.Clone(channels), receive: receive, done: ctx.Done()}
 	m.mu.Lock()
 	m.listeners = append(m.listeners, l)
 	m.mu.Unlock()
@@ -126,9 +126,6 @@ func (m *Memory) Listen(ctx context.Context, channels []string, receive func(str
 		m.mu.Lock()
 		m.listeners = slices.DeleteFunc(m.listeners, func(other *memoryListener) bool { return other == l })
 		m.mu.Unlock()
-		l.mu.Lock()
-		l.over = true
-		l.mu.Unlock()
 	})
 	return nil
 }
@@ -147,7 +144,7 @@ func (l *memoryListener) post(s signal) {
 func (l *memoryListener) deliver() {
 	for {
 		l.mu.Lock()
-		if l.busy = len(l.waiting) > 0 && !l.over; !l.busy {
+		if l.busy = len(l.waiting) > 0 && !l.over(); !l.busy {
 			l.mu.Unlock()
 			return
 		}
@@ -155,5 +152,14 @@ func (l *memoryListener) deliver() {
 		l.waiting = l.waiting[1:]
 		l.mu.Unlock()
 		l.receive(s.channel, s.message)
+	}
+}
+
+func (l *memoryListener) over() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
 	}
 }
