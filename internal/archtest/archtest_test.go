@@ -98,9 +98,9 @@ var helpers = []string{"internal/needs", "internal/redistest", "internal/archtes
 // libraries are the modules that the framework and its tests may use. A trailing slash
 // means all below.
 var libraries = []string{
-	"github.com/DeRuina/timberjack", // rotates the files of audit/auditfile
-	"github.com/MicahParks/jwkset",  // reads the keys of issuers
-	"cel.dev/cel-go",                // the expressions of policies
+	"github.com/DeRuina/timberjack",    // rotates the files of audit/auditfile
+	"github.com/MicahParks/jwkset",     // reads the keys of issuers
+	"cel.dev/cel-go",                   // the expressions of policies
 	"github.com/alicebob/miniredis/v2", // for tests of store/redisstore
 	"github.com/go-json-experiment/json",
 	"github.com/golang-jwt/jwt/v5", // verifies access tokens
@@ -207,7 +207,7 @@ func importFaults(pkgs []pkg) []string {
 				if entry, bad := listed(path, slices.Concat(here.ban, here.banDeep)); bad {
 					fault("%s imports %s, but %s may not import %s", rel, path, here.path, entry)
 				}
-			case isHelper(target):
+			case isHelper(target) && !isHelper(rel):
 				fault("%s imports %s, which is for tests", rel, target)
 			case known && !placed:
 				fault("%s imports %s, but a helper for tests imports no area", rel, target)

@@ -18,8 +18,10 @@ type Proxy struct {
 	change sync.Cond
 	conns  map[net.Conn]struct{}
 	frozen bool
+	mute   bool // of the server
 	cut    bool
 	over   bool
+	dialed int // how many connections have come
 	delay  time.Duration
 }
 
@@ -53,17 +55,29 @@ func (p *Proxy) Drop() { p.set(p.closeAll) }
 // Freeze forwards nothing more, in both directions. Connections stay open, and new ones are accepted.
 func (p *Proxy) Freeze() { p.set(func() { p.frozen = true }) }
 
+// FreezeAnswers forwards what clients send, and nothing of what the server answers.
+func (p *Proxy) FreezeAnswers() { p.set(func() { p.mute = true }) }
+
 // Slow delays each chunk that arrives, in both directions.
 func (p *Proxy) Slow(delay time.Duration) { p.set(func() { p.delay = delay }) }
 
-// Heal ends Cut, Freeze and Slow. What came while the proxy was frozen is forwarded then.
-func (p *Proxy) Heal() { p.set(func() { p.cut, p.frozen, p.delay = false, false, 0 }) }
+// Heal ends Cut, Freeze, FreezeAnswers and Slow. What came while the proxy was frozen is forwarded then.
+func (p *Proxy) Heal() { p.set(func() { p.cut, p.frozen, p.mute, p.delay = false, false, false, 0 }) }
 
-// Conns returns how many connections of clients are open.
-func (p *Proxy) Conns() int {
+// Dialed returns how many connections have been forwarded since the proxy was started.
+func (p *Proxy) Dialed() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.conns) / 2
+	return p.dialed
+}
+
+// AwaitDialed waits until so many connections have been forwarded.
+func (p *Proxy) AwaitDialed(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.dialed < n {
+		p.change.Wait()
+	}
 }
 
 func (p *Proxy) set(change func()) {
@@ -103,8 +117,8 @@ func (p *Proxy) serve(client net.Conn) {
 		return
 	}
 	var both sync.WaitGroup
-	both.Go(func() { p.forward(server, client) })
-	both.Go(func() { p.forward(client, server) })
+	both.Go(func() { p.forward(server, client, false) })
+	both.Go(func() { p.forward(client, server, true) })
 	both.Wait()
 	p.mu.Lock()
 	delete(p.conns, client)
@@ -120,17 +134,19 @@ func (p *Proxy) add(client, server net.Conn) bool {
 		return false
 	}
 	p.conns[client], p.conns[server] = struct{}{}, struct{}{}
+	p.dialed++
+	p.change.Broadcast()
 	return true
 }
 
 // forward copies one direction until it ends, and then closes both.
-func (p *Proxy) forward(to, from net.Conn) {
+func (p *Proxy) forward(to, from net.Conn, answers bool) {
 	defer to.Close()
 	defer from.Close()
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
-		if n > 0 && !p.pass(from) {
+		if n > 0 && !p.pass(from, answers) {
 			return
 		}
 		if _, writeErr := to.Write(buffer[:n]); writeErr != nil {
@@ -143,9 +159,9 @@ func (p *Proxy) forward(to, from net.Conn) {
 }
 
 // pass waits until bytes may go on. It reports false if their connection was closed meanwhile.
-func (p *Proxy) pass(from net.Conn) bool {
+func (p *Proxy) pass(from net.Conn, answers bool) bool {
 	p.mu.Lock()
-	for p.frozen && p.open(from) {
+	for (p.frozen || p.mute && answers) && p.open(from) {
 		p.change.Wait()
 	}
 	delay, open := p.delay, p.open(from)

@@ -84,12 +84,18 @@ func TestProxyBreaksConnections(t *testing.T) {
 	}
 	conn := dial()
 	require.NoError(t, send(conn, 0))
-	require.Equal(t, 1, proxy.Conns())
+	require.Equal(t, 1, proxy.Dialed())
 
 	proxy.Freeze()
 	require.ErrorContains(t, send(conn, 50*time.Millisecond), "timeout")
 	proxy.Heal()
 	_, err := bufio.NewReader(conn).ReadString('\n') // what came meanwhile
+	require.NoError(t, err)
+
+	proxy.FreezeAnswers()
+	require.ErrorContains(t, send(conn, 50*time.Millisecond), "timeout")
+	proxy.Heal()
+	_, err = bufio.NewReader(conn).ReadString('\n')
 	require.NoError(t, err)
 
 	proxy.Slow(20 * time.Millisecond)
@@ -108,6 +114,8 @@ func TestProxyBreaksConnections(t *testing.T) {
 	require.Error(t, send(dial(), 0))
 	proxy.Heal()
 	require.NoError(t, send(dial(), 0))
+
+	proxy.AwaitDialed(3)
 
 	proxy.Freeze() // the end of the test ends frozen connections
 	fmt.Fprintln(dial(), "hello")
