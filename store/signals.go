@@ -12,9 +12,15 @@ type Signals interface {
 	// Publish sends a message.
 	Publish(ctx context.Context, channel string, message []byte) error
 	// Listen calls receive with the messages of the channels, until ctx ends, in the order in which
-	// each sender has sent them, and one at a time. It returns nil when it listens, or an error if that
-	// cannot be. Afterwards it listens again by itself after a failure, and then calls missed once,
-	// because messages may have been lost. Listen may be called several times.
+	// each sender has sent them, and one at a time. It returns nil when it listens: each message that
+	// is published later reaches receive, or missed is called. It returns an error, within seconds, if
+	// it cannot listen, such as when the server is away. Then it has stopped, and the caller may call it
+	// again after a pause. Listen may be called several times.
+	//
+	// After nil it tries by itself to listen again when that has failed. When it listens again it calls
+	// missed, once for each time, because messages may have been lost. Until then no call says that
+	// messages are lost. receive and missed are not called at the same time, and missed comes before the
+	// messages that follow the gap.
 	//
 	// receive and missed return quickly. The caller owns the message.
 	Listen(ctx context.Context, channels []string, receive func(channel string, message []byte), missed func()) error

@@ -31,6 +31,9 @@ type Server struct {
 	output *output
 }
 
+// Port stands for the port of the server in flags.
+const Port = "{port}"
+
 // Start runs a server that stores nothing on disk, with more flags of redis-server, such as
 // "--maxmemory", "64mb". Flags that are given again replace the first ones. Without redis-server in
 // PATH, the test is skipped as [needs.Tool] does.
@@ -62,10 +65,13 @@ func freePort(tb testing.TB) int {
 
 // start runs the process, and returns when it accepts connections.
 func (s *Server) start() error {
-	s.cmd = exec.Command("redis-server", append([]string{
-		"--port", fmt.Sprint(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
-		"--save", "", "--appendonly", "no", "--enable-debug-command", "yes",
-	}, s.flags...)...)
+	flags := append([]string{
+		"--port", Port, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no",
+	}, s.flags...)
+	for i := range flags {
+		flags[i] = strings.ReplaceAll(flags[i], Port, fmt.Sprint(s.port))
+	}
+	s.cmd = exec.Command("redis-server", flags...)
 	s.cmd.SysProcAttr = new(syscall.SysProcAttr)
 	dieWithTests(s.cmd.SysProcAttr)
 	s.output = &output{ready: make(chan struct{}), ended: make(chan struct{})}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -24,7 +23,8 @@ type Store struct {
 }
 
 // New returns a store that uses a client, with a prefix for its keys and channels. All replicas of a
-// server need the same prefix, and different servers different ones. The caller closes the client.
+// server need the same prefix, and different servers different ones. The caller closes the client. Its
+// options need ContextTimeoutEnabled, because calls would outlive their deadlines, and timeouts.
 func New(client redis.UniversalClient, prefix string) *Store { return &Store{client, prefix} }
 
 // Open returns a store for a URL:
@@ -35,50 +35,16 @@ func New(client redis.UniversalClient, prefix string) *Store { return &Store{cli
 //
 // Its query may have the options of go-redis in snake case (dial_timeout=3s, pool_size=20,
 // skip_verify=true, …) and prefix, which is [DefaultPrefix] unless given. Open does not connect.
+//
+// go-redis has one logger for the process, which writes to stderr. The first Open silences it. A program
+// that wants its lines calls redis.SetLogger afterwards.
 func Open(text string) (*Store, error) {
+	silence()
 	client, prefix, err := parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
 	return New(client, prefix), nil
-}
-
-// parse returns the client for a URL, and the prefix.
-func parse(text string) (client redis.UniversalClient, prefix string, err error) {
-	u, err := url.Parse(text)
-	if err != nil {
-		return nil, "", errors.New("the URL cannot be parsed") // the error quotes it, with the password
-	}
-	query := u.Query()
-	prefix = DefaultPrefix
-	if query.Has("prefix") {
-		prefix = query.Get("prefix")
-		query.Del("prefix")
-		u.RawQuery = query.Encode()
-	}
-	base, kind, _ := strings.Cut(u.Scheme, "+")
-	u.Scheme = base
-	switch kind {
-	case "":
-		o, err := redis.ParseURL(u.String())
-		if err != nil {
-			return nil, "", err
-		}
-		return redis.NewClient(o), prefix, nil
-	case "cluster":
-		o, err := redis.ParseClusterURL(u.String())
-		if err != nil {
-			return nil, "", err
-		}
-		return redis.NewClusterClient(o), prefix, nil
-	case "sentinel":
-		o, err := redis.ParseFailoverURL(u.String())
-		if err != nil {
-			return nil, "", err
-		}
-		return redis.NewFailoverClient(o), prefix, nil
-	}
-	return nil, "", fmt.Errorf("the scheme %q is not known: redis, rediss, unix, redis+cluster or redis+sentinel", base+"+"+kind)
 }
 
 // Store returns s as a [store.Store].
@@ -87,19 +53,33 @@ func (s *Store) Store() store.Store { return store.Store{Values: s, Signals: s} 
 // Close closes the connections of a store that Open has returned. The caller must not use it afterwards.
 func (s *Store) Close() error { return s.client.Close() }
 
-// Check returns an error if the server cannot be reached, or may delete values before their end, because
-// its maxmemory-policy is not noeviction.
-func (s *Store) Check(ctx context.Context) error {
-	info, err := s.client.Info(ctx, "memory").Result()
-	if err != nil {
-		return fmt.Errorf("redisstore: %w", err)
-	}
-	for line := range strings.Lines(info) {
-		if policy, found := strings.CutPrefix(strings.TrimSpace(line), "maxmemory_policy:"); found && policy != "noeviction" {
-			return fmt.Errorf("redisstore: %w: maxmemory-policy is %s, and must be noeviction", ErrEvicts, policy)
-		}
+// Ping returns an error if the server does not answer. In a cluster it asks one of its servers.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.client.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("redisstore: ping: %w", err)
 	}
 	return nil
+}
+
+// Check returns an error if a server cannot be reached, or may delete values before their end, because
+// its maxmemory-policy is not noeviction ([ErrEvicts]). In a cluster it asks all masters.
+func (s *Store) Check(ctx context.Context) error {
+	check := func(ctx context.Context, client redis.Cmdable) error {
+		info, err := client.Info(ctx, "memory").Result()
+		if err != nil {
+			return fmt.Errorf("redisstore: check: %w", err)
+		}
+		for line := range strings.Lines(info) {
+			if policy, found := strings.CutPrefix(strings.TrimSpace(line), "maxmemory_policy:"); found && policy != "noeviction" {
+				return fmt.Errorf("redisstore: %w: maxmemory-policy is %s, and must be noeviction", ErrEvicts, policy)
+			}
+		}
+		return nil
+	}
+	if cluster, ok := s.client.(*redis.ClusterClient); ok {
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return check(ctx, master) })
+	}
+	return check(ctx, s.client)
 }
 
 // ErrEvicts says that the server may delete values before their end.

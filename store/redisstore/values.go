@@ -27,16 +27,30 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 
 // Claim implements [store.Values].
 func (s *Store) Claim(ctx context.Context, key string, value []byte, life time.Duration) (bool, error) {
-	claimed, err := s.client.SetNX(ctx, s.prefix+key, value, life).Result()
-	if err != nil {
+	err := s.once(ctx, "set", s.prefix+key, value, "px", max(1, milliseconds(life)), "nx").Err()
+	if err != nil && !errors.Is(err, redis.Nil) {
 		return false, fmt.Errorf("redisstore: claim: %w", err)
 	}
-	return claimed, nil
+	return err == nil, nil
 }
 
-// swap stores a value if the one before it has a digest, or does not exist if that is "". It returns 0
-// if there is another one.
-var swap = redis.NewScript(`
+// once runs a command that must not run twice. If a connection fails before its answer has come, go-redis
+// sends other commands again. A second SET NX would then say that another caller has the claim, and a
+// second swap that another caller has changed the value.
+func (s *Store) once(ctx context.Context, args ...any) *redis.Cmd {
+	cmd := redis.NewCmd(ctx, args...)
+	_ = s.client.Process(ctx, unrepeated{cmd}) // the command has the error, too
+	return cmd
+}
+
+type unrepeated struct{ *redis.Cmd }
+
+// NoRetry tells go-redis not to send the command again.
+func (unrepeated) NoRetry() bool { return true }
+
+// swapSource stores a value if the one before it has a digest, or does not exist if that is "". It returns
+// 0 if there is another one.
+const swapSource = `
 local old = redis.call('GET', KEYS[1])
 if (old and redis.sha1hex(old) or '') ~= ARGV[1] then
 	return 0
@@ -47,11 +61,14 @@ else
 	redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 end
 return 1
-`)
+`
 
-// Update implements [store.Values].
+var swapScript = redis.NewScript(swapSource)
+
+// Update implements [store.Values]. Each try is a GET and an EVALSHA. While other callers change the same
+// value, it tries again after a short random pause, until ctx ends.
 func (s *Store) Update(ctx context.Context, key string, change func([]byte) ([]byte, time.Duration, error)) error {
-	for {
+	for try := 0; ; try++ {
 		old, err := s.Get(ctx, key)
 		digest := ""
 		switch {
@@ -65,14 +82,29 @@ func (s *Store) Update(ctx context.Context, key string, change func([]byte) ([]b
 		if err != nil {
 			return err
 		}
-		swapped, err := swap.Run(ctx, s.client, []string{s.prefix + key}, digest, value, milliseconds(life)).Int()
+		swapped, err := s.swap(ctx, s.prefix+key, digest, value, milliseconds(life))
 		if err != nil {
 			return fmt.Errorf("redisstore: update: %w", err)
 		}
-		if swapped == 1 {
+		if swapped {
 			return nil
 		}
+		if err := pause(ctx, try, time.Millisecond, maxUpdatePause); err != nil {
+			return fmt.Errorf("redisstore: update: others have changed the value before each of %d tries: %w", try+1, err)
+		}
 	}
+}
+
+// maxUpdatePause bounds the pause between two tries of an update. One try takes two round trips.
+const maxUpdatePause = 32 * time.Millisecond
+
+// swap runs the script, and reports whether it has stored the value.
+func (s *Store) swap(ctx context.Context, key, digest string, value []byte, life int64) (bool, error) {
+	cmd := s.once(ctx, "evalsha", swapScript.Hash(), 1, key, digest, value, life)
+	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		cmd = s.once(ctx, "eval", swapSource, 1, key, digest, value, life)
+	}
+	return cmd.Bool()
 }
 
 // milliseconds returns a life as Redis takes it: at least 1 unless there is none.

@@ -53,9 +53,14 @@ func testEnd(t *testing.T, v store.Values, wait func(time.Duration)) {
 	if _, err := v.Claim(ctx, "end", []byte("a"), time.Second); err != nil {
 		t.Fatal(err)
 	}
+	if claimed, err := v.Claim(ctx, "no life", []byte("a"), 0); err != nil || !claimed {
+		t.Fatalf("claim without a life: %v, %v", claimed, err)
+	}
 	wait(2 * time.Second)
-	if _, err := v.Get(ctx, "end"); !errors.Is(err, store.ErrNoValue) {
-		t.Fatalf("Get of what has ended: %v, want ErrNoValue", err)
+	for _, key := range []string{"end", "no life"} {
+		if _, err := v.Get(ctx, key); !errors.Is(err, store.ErrNoValue) {
+			t.Fatalf("Get of %q, which has ended: %v, want ErrNoValue", key, err)
+		}
 	}
 	if claimed, err := v.Claim(ctx, "end", []byte("b"), time.Minute); err != nil || !claimed {
 		t.Fatalf("claim of what has ended: %v, %v", claimed, err)
