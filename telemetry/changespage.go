@@ -60,7 +60,7 @@ func (t *Telemetry) whatChanged(windows *report.Windows) (*report.Changes, error
 	p := &t.search
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
+	now := changes.Now()
 	step := changes.Step(now)
 	if windows == nil && p.last != nil && p.step == step {
 		return p.last, nil

@@ -1,12 +1,12 @@
 package incidents
 
 import (
-	"context"
 	"errors"
-	"flag"
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,19 +15,18 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// The steps of the history are a fiftieth as long as those of an operator's server, so that ten minutes of it are
-// twelve seconds.
+// The history counts steps by a clock of the test: it goes on when all calls of a step are over, so that nothing
+// depends on the speed of the machine.
+var now atomic.Int64
+
 const (
-	step   = changes.StepSeconds * time.Second / 50
-	minute = 6 * step
+	before = 72 // steps of ten seconds
+	after  = 40
 )
 
 func TestMain(m *testing.M) {
-	changes.SetStepLength(step)
-	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil { // the tests wait most of the time
-		panic(err)
-	}
+	now.Store(time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC).UnixNano())
+	changes.SetClock(func() time.Time { return time.Unix(0, now.Load()) })
 	os.Exit(m.Run())
 }
 
@@ -67,8 +66,8 @@ func incidents() []*incident {
 				}
 				return nil
 			}},
-		{name: "a new version of a client hangs up after 15 ms", newVersion: "2.0.0", patience: 15 * time.Millisecond,
-			want: []string{"cancellations", "assistant 2.0.0", "client_", "phase running"}, class: "cancelled"},
+		{name: "a new version of a client hangs up after 20 ms", newVersion: "2.0.0", patience: 20 * time.Millisecond,
+			want: []string{"cancellations", "assistant 2.0.0", "client_"}, class: "cancelled"},
 		{name: "a handler panics", want: []string{"errors", "tool export"}, class: "panic",
 			happens: func(_ *server.Call, tool string, _ *time.Duration, _ *int) error {
 				if tool == "export" {
@@ -87,52 +86,65 @@ func incidents() []*incident {
 	}
 }
 
-// The first line of /debug/changes names the true cause of an incident, and leads to its requests.
+// The first line of /debug/changes names the true cause of an incident, and leads to its requests. Lines about
+// times are left out: a machine that becomes busy makes calls slower, which is a change as well.
 func TestFirstLineNamesTheCause(t *testing.T) {
+	var shops []*shop
 	for _, in := range incidents() {
-		t.Run(in.name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, in)
-			old, leave := context.WithCancel(t.Context())
-			all, stop := context.WithCancel(t.Context())
-			defer s.clients.Wait()
-			defer stop()
-			const every = 60 * time.Millisecond
-			s.start(all, caller{"desk", "4.2.9", "ada"}, every)
-			s.start(all, caller{"desk", "4.2.9", "grace"}, every)
-			s.start(all, caller{"batch", "0.3", "robot"}, every)
-			s.start(old, caller{"assistant", "1.9.0", "edsger"}, every)
-			s.start(old, caller{"assistant", "1.9.0", "barbara"}, every)
-			wait(all, 12*minute)
-			s.on.Store(true)
-			leave()
-			for range 5 {
-				if in.crowd {
-					s.start(all, caller{"batch", "0.3", "robot"}, every)
+		s := open(t, in)
+		s.connect(t, "desk", "4.2.9", "ada")
+		s.connect(t, "desk", "4.2.9", "grace")
+		s.connect(t, "batch", "0.3", "robot")
+		s.connect(t, "assistant", "1.9.0", "edsger")
+		s.connect(t, "assistant", "1.9.0", "barbara")
+		shops = append(shops, s)
+	}
+	run(shops, before)
+	for _, s := range shops {
+		s.on.Store(true)
+		if s.in.newVersion != "" {
+			s.callers = s.callers[:3]
+			s.connect(t, "assistant", s.in.newVersion, "edsger")
+			s.connect(t, "assistant", s.in.newVersion, "barbara")
+		}
+		for range 5 {
+			if s.in.crowd {
+				s.connect(t, "batch", "0.3", "robot")
+			}
+		}
+	}
+	run(shops, after)
+	for _, s := range shops {
+		t.Run(s.in.name, func(t *testing.T) {
+			var lines []report.Change
+			for _, c := range s.changed(t).Changes {
+				t.Log(c.Score, c.Text)
+				if !strings.HasSuffix(c.Measure, "time") {
+					lines = append(lines, c)
 				}
 			}
-			version := "1.9.0"
-			if in.newVersion != "" {
-				version = in.newVersion
-			}
-			s.start(all, caller{"assistant", version, "edsger"}, every)
-			s.start(all, caller{"assistant", version, "barbara"}, every)
-			wait(all, 5*minute)
-			page := s.changed(t)
-			for _, c := range page.Changes {
-				t.Log(c.Score, c.Text)
-			}
-			if len(page.Changes) == 0 {
+			if len(lines) == 0 {
 				t.Fatal("nothing has changed")
 			}
-			first := page.Changes[0]
-			for _, want := range in.want {
-				if !strings.Contains(first.Text, want) {
-					t.Errorf("the first line does not have %q: %s", want, first.Text)
+			for _, want := range s.in.want {
+				if !strings.Contains(lines[0].Text, want) {
+					t.Errorf("the first line does not have %q: %s", want, lines[0].Text)
 				}
 			}
-			s.leadsToRequests(t, first)
+			s.leadsToRequests(t, lines[0])
 		})
+	}
+}
+
+// run makes the calls of so many steps.
+func run(shops []*shop, steps int) {
+	for step := range steps {
+		var calls sync.WaitGroup
+		for _, s := range shops {
+			s.call(step, &calls)
+		}
+		calls.Wait()
+		now.Add(changes.StepSeconds * int64(time.Second))
 	}
 }
 

@@ -30,7 +30,7 @@ type shop struct {
 	in          *incident
 
 	ctx     context.Context
-	clients sync.WaitGroup
+	callers []*caller
 }
 
 // order are the arguments of each tool.
@@ -53,9 +53,9 @@ func open(t *testing.T, in *incident) *shop {
 			}
 			return p, nil
 		})))
-	for i, name := range []string{"search", "order", "refund", "export"} {
-		server.AddTool(srv, server.Tool{Name: name, Scopes: []string{"shop"}, Deadline: 150 * time.Millisecond}, func(ctx context.Context, call *server.Call, _ order) (string, error) {
-			took := time.Duration(20+20*i) * time.Millisecond
+	for _, name := range tools {
+		server.AddTool(srv, server.Tool{Name: name, Scopes: []string{"shop"}, Deadline: 500 * time.Millisecond}, func(ctx context.Context, call *server.Call, _ order) (string, error) {
+			took := 40 * time.Millisecond
 			size := 400 + rand.IntN(200)
 			if s.on.Load() {
 				if in.happens != nil {
@@ -97,54 +97,53 @@ func listen(t *testing.T, handler http.Handler) (addr string) {
 	return "http://" + l.Addr().String()
 }
 
+var tools = []string{"search", "order", "refund", "export"}
+
 // A caller is one user with one client.
-type caller struct{ client, version, user string }
+type caller struct {
+	client, version, user string
+	session               *sdk.ClientSession
+}
 
 // RoundTrip says who the user is.
-func (c caller) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c *caller) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("X-User", c.user)
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// connect makes a client of the SDK.
-func (s *shop) connect(c caller) (*sdk.ClientSession, error) {
-	client := sdk.NewClient(&sdk.Implementation{Name: c.client, Version: c.version}, nil)
-	return client.Connect(s.ctx, &sdk.StreamableClientTransport{Endpoint: s.addr + "/mcp", HTTPClient: &http.Client{Transport: c}}, nil)
+// connect adds a caller with a client of the SDK.
+func (s *shop) connect(t *testing.T, client, version, user string) {
+	c := &caller{client: client, version: version, user: user}
+	var err error
+	c.session, err = sdk.NewClient(&sdk.Implementation{Name: client, Version: version}, nil).
+		Connect(s.ctx, &sdk.StreamableClientTransport{Endpoint: s.addr + "/mcp", HTTPClient: &http.Client{Transport: c}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.session.Close() })
+	s.callers = append(s.callers, c)
 }
 
-// start makes a caller call tools until the context ends.
-func (s *shop) start(ctx context.Context, c caller, every time.Duration) {
-	s.clients.Go(func() {
-		session, err := s.connect(c)
-		if err != nil {
-			return // the test finds no calls
-		}
-		defer session.Close()
-		for ctx.Err() == nil {
-			var arguments any = order{rand.IntN(100)}
-			patience := time.Minute
+// call makes all callers call one tool each.
+func (s *shop) call(step int, calls *sync.WaitGroup) {
+	for i, c := range s.callers {
+		tool := tools[(step+i)%len(tools)]
+		calls.Go(func() {
+			var arguments any = order{step}
+			ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
+			defer cancel()
 			if s.on.Load() && c.version == s.in.newVersion {
 				if s.in.wrong {
 					arguments = map[string]string{"number": "seven"}
 				}
 				if s.in.patience != 0 {
-					patience = s.in.patience
+					ctx, cancel = context.WithTimeout(ctx, s.in.patience)
+					defer cancel()
 				}
 			}
-			call, done := context.WithTimeout(ctx, patience)
-			_, _ = session.CallTool(call, &sdk.CallToolParams{Name: []string{"search", "order", "refund", "export"}[rand.IntN(4)], Arguments: arguments})
-			done()
-			wait(ctx, every/2+time.Duration(rand.Int64N(int64(every))))
-		}
-	})
-}
-
-// wait waits for a time, or until the context ends.
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
+			_, _ = c.session.CallTool(ctx, &sdk.CallToolParams{Name: tool, Arguments: arguments})
+		})
 	}
 }
 

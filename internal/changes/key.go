@@ -15,11 +15,21 @@ const Other = "_OTHER"
 const StepSeconds = 10
 
 // stepLength is the length of a step in nanoseconds.
-var stepLength = StepSeconds * int64(time.Second)
+const stepLength = StepSeconds * int64(time.Second)
 
-// SetStepLength makes steps shorter, for tests of whole programs that cannot wait for minutes. It must be called
-// before the first store is made.
-func SetStepLength(length time.Duration) { stepLength = int64(length) }
+// clock is not nil in tests of whole programs that cannot wait for minutes.
+var clock func() time.Time
+
+// SetClock sets the clock of all stores, for tests. It must be called before the first store is made.
+func SetClock(now func() time.Time) { clock = now }
+
+// Now returns the time by which steps are counted.
+func Now() time.Time {
+	if clock != nil {
+		return clock()
+	}
+	return time.Now()
+}
 
 // stepsTime returns how long so many steps take.
 func stepsTime(steps int64) time.Duration { return time.Duration(steps * stepLength) }

@@ -54,6 +54,9 @@ func New(maxBytes int) *Store {
 
 // Add counts a request. It makes nothing on the heap if the key is known.
 func (s *Store) Add(o *Observation) {
+	if clock != nil {
+		o.At = clock().UnixNano()
+	}
 	h := o.hash(s.seed)
 	sh := &s.shards[h>>shardShift]
 	sh.mu.Lock()
