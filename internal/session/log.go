@@ -60,14 +60,20 @@ func (r *Request) LogAttrs() []any {
 	if r.session != nil {
 		attrs = append(attrs, "session", r.session.LogID())
 	}
-	name, version := r.core.ClientOf(r.Inbound, r.session)
-	attrs = appendText(appendText(attrs, "client", name), "client_version", version)
-	if r.Conn != nil && r.Conn.Principal != nil {
-		attrs = append(attrs, "principal", logline.Printable(r.Conn.Principal.String(), maxClientText))
-	}
+	attrs = r.core.appendSender(attrs, r.Inbound, r.session)
 	via, addresses := r.Conn.Via(r.Header)
 	attrs = appendText(appendText(attrs, "via", via), "forwarded_for", addresses)
 	return append(attrs, "age", r.age())
+}
+
+// appendSender appends the client, its version and the principal of a message. s may be nil.
+func (c *Core) appendSender(attrs []any, in *Inbound, s *Session) []any {
+	name, version := c.ClientOf(in, s)
+	attrs = appendText(appendText(attrs, "client", name), "client_version", version)
+	if p := in.Conn.principal(); p != nil {
+		attrs = append(attrs, "principal", logline.Printable(p.String(), maxClientText))
+	}
+	return attrs
 }
 
 // appendText appends what is known, and nothing for "".

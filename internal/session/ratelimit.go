@@ -56,7 +56,7 @@ func (c *Core) limitNotification(in *Inbound, s *Session) *mcp.Refusal {
 	c.ledger.ignored(receivedNotification, mcp.IgnoredNotification, mcp.IgnoreRateLimited)
 	c.refused.add(refused)
 	level, silenced := c.senderLevel("notification.refused", refused.By)
-	attrs := []any{"method", logline.Printable(in.Method, maxIDLogged), silenced}
+	attrs := c.appendSender([]any{"method", logline.Printable(in.Method, maxIDLogged), silenced}, in, s)
 	if in.Conn != nil {
 		attrs = appendText(attrs, "remote", in.Conn.RemoteAddr)
 	}

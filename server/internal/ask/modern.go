@@ -83,8 +83,7 @@ func (in *modern) read() *mcp.Error {
 
 func (in *modern) log(refused *mcp.Error) {
 	if data, ok := refused.Data.(mcp.ErrorData); ok {
-		in.call.Asker.Logger.LogAttrs(in.call.Ctx, slog.LevelInfo, "state.refused",
-			slog.String("method", in.call.Request.Method), slog.String("target", in.call.Request.Route.Target), slog.String("reason", data.Reason))
+		in.call.Asker.Logger.InfoContext(in.call.Ctx, "state.refused", append(in.call.Core.LogAttrs(), "reason", data.Reason)...)
 	}
 }
 
