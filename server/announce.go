@@ -23,7 +23,7 @@ func (s *Server) announce(list notify.Kind, items []changedItem) {
 		for _, to := range item.targets {
 			n.Items = append(n.Items, to)
 		}
-		s.hub.Publish(n)
+		s.tell(n)
 	}
 }
 

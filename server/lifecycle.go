@@ -77,6 +77,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		if s.tasks != nil {
 			s.tasks.GiveUp(ctx) // before a hook closes the store
 		}
+		if s.link != nil {
+			s.link.Close()
+		}
 		for _, h := range hooks {
 			err = errors.Join(err, s.runHook(ctx, "stop", h.name, h.stop))
 		}

@@ -57,6 +57,10 @@ type Limits struct {
 	// end (default 20,000). Beyond it the oldest ones are forgotten of the caller that has deleted the
 	// most: their ids would open a session again.
 	MaxDeletedSessions int
+	// MaxPendingSignals bounds the signals to other replicas that are on their way to the store (default
+	// 1024), and StoreTimeout one operation of the store (default 250 ms). See [WithStore].
+	MaxPendingSignals int
+	StoreTimeout      time.Duration
 	// MaxSubscriptions bounds the open subscriptions of the process (default 10 000: over
 	// HTTP each is a connection of its own). MaxResourceSubscriptions bounds the resources
 	// of one of them, or of one legacy session (default 1000). MaxPendingUpdates bounds the

@@ -17,13 +17,14 @@ import (
 )
 
 // setLogLevel serves logging/setLevel.
-func setLogLevel(_ context.Context, req *middleware.Request) (mcp.Result, error) {
+func setLogLevel(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 	var params mcp.SetLevelParams
 	sess := era.CoreOf(req).Session()
 	if json.Unmarshal(req.Params, &params) != nil || params.Level.Severity() < 0 || sess == nil {
 		return nil, era.BadLogLevel("params.level")
 	}
 	sess.SetLogLevel(params.Level)
+	shareLogLevel(ctx, sess, params.Level)
 	return &mcp.EmptyResult{}, nil
 }
 

@@ -130,6 +130,11 @@ func (s *Server) addServices(cfg *config) (err error) {
 		return err
 	}
 	s.subscriptions = notify.NewSubscriptions(s.hub, (*catalog)(s))
+	if cfg.store != nil {
+		if err := s.SetStore(*cfg.store); err != nil {
+			return err
+		}
+	}
 	if cfg.tasks != nil {
 		return s.addTasks(*cfg.tasks)
 	}
@@ -140,6 +145,9 @@ func (s *Server) addServices(cfg *config) (err error) {
 func (s *Server) snapshot() *session.Snapshot {
 	snap := s.core.Snapshot()
 	snap.Readiness = s.ready.current()
+	if s.link != nil {
+		snap.Store = s.link.Info()
+	}
 	snap.Registrations, snap.ListChanges = s.changes.state()
 	if s.tasks != nil {
 		snap.Tasks = s.tasks.Tally()

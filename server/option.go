@@ -67,6 +67,7 @@ type config struct {
 	authenticator auth.Authenticator
 	admission     []AdmissionRule
 	stateKeys     [][]byte
+	store         *store.Store
 	singleUse     bool
 	unasked       bool // answers are taken without a state
 	eras          eras

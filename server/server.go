@@ -35,6 +35,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/rates"
+	"github.com/vitrine-mcp/vitrine/internal/replica"
 	"github.com/vitrine-mcp/vitrine/internal/seal"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/streamable"
@@ -72,6 +73,7 @@ type Server struct {
 	validator     *schema.Validator
 	encoder       *era.Encoder
 	hub           *notify.Hub
+	link          *replica.Link // or nil: there are no other replicas
 	subscriptions *notify.Subscriptions
 	tasks         *task.Service // nil without the tasks extension
 

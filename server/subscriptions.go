@@ -18,7 +18,7 @@ import (
 // publish sends a change to its subscribers. It does not wait for them, and costs next to nothing
 // without subscribers.
 func (s *Server) publish(kind notify.Kind, name string) (wanted bool) {
-	return s.hub.Publish(notify.Notification{Topic: notify.Topic{Kind: kind, Name: name}})
+	return s.tell(notify.Notification{Topic: notify.Topic{Kind: kind, Name: name}})
 }
 
 // ResourceUpdated tells the subscribers of a resource that it has changed. uri may also name a
@@ -60,7 +60,7 @@ func (s *Server) Notify(extension, method string, params any) error {
 	if !s.extensions.notifies(extension) {
 		return notAdded(method, extension)
 	}
-	s.hub.Publish(notify.Notification{Topic: notify.Topic{Kind: notify.Extension, Name: extension}, Method: method, Params: raw})
+	s.tell(notify.Notification{Topic: notify.Topic{Kind: notify.Extension, Name: extension}, Method: method, Params: raw})
 	return nil
 }
 

@@ -21,7 +21,7 @@ func Catalogue() []Metric {
 
 // catalogue is the table of all metrics, in the order of docs/telemetry.md.
 func catalogue() []row {
-	return slices.Concat(conventionMetrics(), counterMetrics(), stateMetrics(), recordedMetrics(), processMetrics())
+	return slices.Concat(conventionMetrics(), counterMetrics(), stateMetrics(), replicaMetrics(), recordedMetrics(), processMetrics())
 }
 
 // conventionMetrics are metrics of the OpenTelemetry conventions.

@@ -63,11 +63,27 @@ type Snapshot struct {
 	// Events is what the server keeps in memory of the streams of legacy HTTP clients; nil if it keeps none
 	// there.
 	Events *EventsHeld
+	// Store is what the server has of the store that it shares with other replicas; nil if there is none.
+	Store *StoreState
 	// Saturated is for how long the server has been too full for more requests; 0 if it is not.
 	Saturated time.Duration
 	Counters  Counters
 
 	changes changes.Stats // of telemetry itself
+}
+
+// A StoreState is what a server has of the store that it shares with other replicas.
+type StoreState struct {
+	Replica string    // the random name of this process among them
+	Away    time.Time // since when the store does not answer; zero if it does
+	// Operations counts what became of each operation, by operation and outcome, and Took is how long all
+	// of them together took that were made.
+	Operations map[string]map[string]uint64
+	Took       map[string]time.Duration
+	// Signals counts signals to and from other replicas by outcome, Missed how often some may have been
+	// missed.
+	Signals map[string]uint64
+	Missed  uint64
 }
 
 // A RegistrationState counts the changes of one item.

@@ -31,7 +31,7 @@ func faults(c *config) []rule {
 			"It is {{ $value | humanizeDuration }} old. /debug/requests names it."),
 	}}
 	list = append(list, callers(c, s)...)
-	return append(list, drops(c, s), expired(c, s), rejectedArguments(c, s), surge(c, s), saturated(c, s), memoryFull(c, s), rateLimited(c, s), listStorm(c, s), auditLost(c, s), auditStalled(c, s), rule{
+	return append(list, drops(c, s), expired(c, s), rejectedArguments(c, s), surge(c, s), saturated(c, s), memoryFull(c, s), rateLimited(c, s), listStorm(c, s), auditLost(c, s), auditStalled(c, s), storeAway(c, s), rule{
 		Alert: "VitrineSpansLost",
 		Expr:  "sum by (namespace, job, instance, reason) (increase(" + s.of(telemetry.MetricSpansDropped) + "[10m])) > 0",
 		For:   "10m", Labels: map[string]string{"severity": ticket},
@@ -126,6 +126,18 @@ func auditStalled(c *config, s source) rule {
 		Annotations: c.annotations("by-symptom",
 			"The sink {{ $labels.sink }} of the audit of {{ $labels.instance }} has taken no record for {{ $value | humanizeDuration }}",
 			"The log says why: audit.failed. When the queue is full, records are lost, or a strict server refuses all calls."),
+	}
+}
+
+// storeAway alerts on replicas whose store does not answer: what arrives at the wrong one has no effect.
+func storeAway(c *config, s source) rule {
+	return rule{
+		Alert: "VitrineStoreAway",
+		Expr:  "max by (namespace, job, instance) (" + s.of(telemetry.MetricStoreAway) + ") > 60",
+		For:   "1m", Labels: map[string]string{"severity": page},
+		Annotations: c.annotations("by-symptom",
+			"The store of {{ $labels.instance }} has not answered for {{ $value | humanizeDuration }}",
+			"Calls go on. Cancellations, answers to questions, deleted sessions and changes that arrive at another replica have no effect there: docs/replicas.md. The log has the error: store.away."),
 	}
 }
 

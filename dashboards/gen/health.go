@@ -7,7 +7,7 @@ func (b board) health() sheet {
 	return sheet{
 		"health", "runtime and telemetry",
 		"Is the process well, and is what the other dashboards show complete?",
-		[]row{{"Runtime", b.runtime()}, {"Telemetry", b.telemetry()}, {"Audit", b.audit()}},
+		[]row{{"Runtime", b.runtime()}, {"Telemetry", b.telemetry()}, {"Audit", b.audit()}, {"Replicas", b.replicas()}},
 	}
 }
 
@@ -71,5 +71,18 @@ func (b board) audit() []panel {
 		graph("Failed writes", "They are tried again.", "ops", above(0.001), query(b.rate("sink", telemetry.MetricAuditFailures), "{{sink}}")),
 		graph("Last record of the chain", "It only rises. Where it falls, a chain was begun anew, or lines were cut off while the process did not run.", "none", never(),
 			query(b.now("instance, sink", telemetry.MetricAuditHead), "{{instance}} {{sink}}")),
+	}
+}
+
+// replicas is about what the replicas share. Its panels are empty without a store.
+func (b board) replicas() []panel {
+	return []panel{
+		graph("Store", "Operations a second of the store that replicas share, by what became of them. A plain call needs none.", "ops", never(),
+			query(b.rate("operation, outcome", telemetry.MetricStoreOperations), "{{operation}}: {{outcome}}")),
+		graph("Time of an operation", "The mean. VitrineStoreAway fires when the store has not answered for a minute.", "s", rising(0.05, 0.2),
+			query(b.rate("operation", telemetry.MetricStoreTime)+" / ("+b.rate("operation", telemetry.MetricStoreOperations, isNot("outcome", "skipped"))+" > 0)", "{{operation}}"),
+			query(b.now("instance", telemetry.MetricStoreAway), "{{instance}}: seconds away")),
+		graph("Signals", "Signals to and from other replicas: unknown ones are about what is not here, because all replicas hear of cancellations.", "ops", never(),
+			query(b.rate("outcome", telemetry.MetricSignals), "{{outcome}}"), query(b.rate("", telemetry.MetricSignalsMissed), "connections lost")),
 	}
 }

@@ -61,6 +61,7 @@ var areas = []area{
 	{path: "internal/framed", layer: 3, ban: instruments},
 	{path: "internal/streamable", layer: 3, ban: instruments},
 	{path: "transport", layer: 2, ban: instruments},
+	{path: "internal/replica", layer: 2, banDeep: sessionLimit},
 	{path: "internal/observe", layer: 2, also: []string{"telemetry"}},
 	{path: "internal/auditing", layer: 2, also: []string{"internal/observe", "telemetry"}},
 	{path: "internal/session", layer: 1, also: []string{"auth", "store", "internal/rates", "internal/limits", "internal/share", "internal/stream", "internal/resume"}, banDeep: sessionLimit},

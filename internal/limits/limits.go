@@ -25,6 +25,8 @@ type Limits struct {
 	MaxConnections                                               int
 	MaxHeaders                                                   int
 	MaxSessions, MaxDeletedSessions                              int
+	MaxPendingSignals                                            int
+	StoreTimeout                                                 time.Duration
 	MaxSubscriptions, MaxResourceSubscriptions                   int
 	MaxPendingUpdates                                            int
 	MaxListChanges                                               int

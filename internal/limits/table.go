@@ -53,6 +53,7 @@ const (
 	NameSessions              = "max_sessions"
 	NameDeletedSessions       = "max_deleted_sessions"
 	NameSubscriptions         = "max_subscriptions"
+	NamePendingSignals        = "max_pending_signals"
 	NameOutbound              = "max_outbound"
 	NameQueuedMessages        = "max_queued_messages"
 	NameQueuedBytes           = "max_queued_bytes"
@@ -127,6 +128,7 @@ var table = []Bound{
 	{NameResourceSubscriptions, 1000, "resources", "resources that one subscription or legacy session is about", true},
 	{NamePendingUpdates, 256, "updates", "what waits for one subscriber: parts of updated resources, then the whole is reported; own notifications, then they are dropped", true},
 	{NameListChanges, 30, "changes", "replaced and removed items of one kind in a minute; more are a warning in the log, and nothing else", true},
+	{NamePendingSignals, 1024, "signals", "signals to other replicas that are on their way to the store; callers share them", true},
 	{NameOutbound, 64, "requests", "requests to one client that it has not answered", true},
 	{NameQueuedMessages, 1024, "messages", "messages that wait for the writer of one stream", true},
 	{NameQueuedBytes, 16 << 20, "bytes", "bytes that wait for the writer of one stream", true},
@@ -154,6 +156,7 @@ var table = []Bound{
 	{NameWriteTimeout, 30 * time.Second, "", "one write to a peer that does not read", true},
 	{NameNotifyTimeout, time.Second, "", "wait of a notification for room in the queue", true},
 	{NameEventTimeout, time.Second, "", "one operation of the event store", true},
+	{"store_timeout", 250 * time.Millisecond, "", "one operation of the store that replicas share", false},
 	{NameProfileTime, time.Minute, "", "length of one profile or trace of the runtime", true},
 	{"courtesy_timeout", time.Second, "", "telling a client that its answer is not wanted any more", false},
 	{"keep_alive", 15 * time.Second, "", "silence of an HTTP exchange before a sign of life", false},

@@ -26,6 +26,10 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 		held := telemetry.EventsHeld(*snap.Events)
 		out.Events = &held
 	}
+	if snap.Store != nil {
+		state := telemetry.StoreState(*snap.Store)
+		out.Store = &state
+	}
 	for i := range snap.Shares {
 		info := &snap.Shares[i]
 		row := telemetry.ShareState{

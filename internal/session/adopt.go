@@ -38,7 +38,7 @@ func (s *Session) HandOut() string {
 		return ""
 	}
 	s.handedOut = text
-	c.byID[text] = s
+	c.byID[text], c.inner[s.id] = s, s
 	s.watchEnd()
 	return text
 }
@@ -101,6 +101,11 @@ func (c *Core) adopt(id string, conn *Conn) (*Session, mcp.RejectReason, *mcp.Er
 		c.Foreign(context.Background(), ForeignSession, conn, "session", logID(d.id), "owner", "(sealed)")
 		return nil, mcp.RejectSessionUnknown, SessionUnknown()
 	}
+	arrived := c.statesArrived.Load()
+	shared, goesOn := c.lookUp(&d)
+	if !goesOn {
+		return nil, mcp.RejectSessionUnknown, SessionUnknown()
+	}
 	c.adopting.Lock() // two messages may bring the same id
 	defer c.adopting.Unlock()
 	if s := c.Session(id, conn); s != nil && s.enter() {
@@ -122,6 +127,12 @@ func (c *Core) adopt(id string, conn *Conn) (*Session, mcp.RejectReason, *mcp.Er
 	c.ledger.count(func(t *tally) { t.SessionsAdopted++ })
 	c.logger.Info("session.adopted", append(d.peer.appendClient([]any{"session", s.LogID()}), "age", time.Since(d.created))...)
 	c.adopted(s)
+	s.share(shared)
+	if c.statesArrived.Load() != arrived { // perhaps of this session, which nobody could find
+		if shared, goesOn = c.lookUp(&d); goesOn {
+			s.share(shared)
+		}
+	}
 	return s, "", nil
 }
 

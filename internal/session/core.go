@@ -42,6 +42,8 @@ type Core struct {
 	unserved      eras
 	ids           seal.Ring      // that seals the ids of legacy HTTP sessions; nil: ids are random
 	adopted       func(*Session) // see [Core.SealSessions]
+	elsewhere     Elsewhere      // or nil: no other process serves these sessions
+	stateChanged  func(*Session, SharedState)
 
 	ledger *ledger
 	shares
@@ -52,6 +54,7 @@ type Core struct {
 	mu       sync.Mutex // guards the rest
 	sessions map[*Session]struct{}
 	byID     map[string]*Session // legacy HTTP sessions by their Mcp-Session-Id
+	inner    map[string]*Session // those with sealed ids by what is in them
 	draining atomic.Bool         // written with mu held, read without it
 	closing  chan struct{}       // closed by Close: no more patience
 	drained  chan struct{}       // closed when Shutdown is over
@@ -60,6 +63,8 @@ type Core struct {
 
 	adopting sync.Mutex // held while a session is opened from its id; before mu
 	deleted  deleted
+	// statesArrived counts the states that others have changed.
+	statesArrived atomic.Uint64
 
 	alarms    alarms
 	frames    frames

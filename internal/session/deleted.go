@@ -75,6 +75,16 @@ func (d *deleted) has(id string) bool {
 	return known
 }
 
+// all returns what is remembered.
+func (d *deleted) all() (all []SharedSession) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id, ends := range d.ends {
+		all = append(all, SharedSession{id, ends})
+	}
+	return all
+}
+
 // mostDeletions orders callers: the one that has deleted the most sessions comes first.
 type mostDeletions struct{}
 

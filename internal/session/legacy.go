@@ -76,6 +76,7 @@ func (c *Core) open(s *Session) (mcp.RejectReason, *mcp.Error) {
 	if s.handedOut != "" {
 		c.byID[s.handedOut] = s
 		if c.ids != nil {
+			c.inner[s.id] = s
 			s.watchEnd()
 		}
 	}

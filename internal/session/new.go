@@ -46,6 +46,7 @@ func New(cfg Config) *Core {
 		ledger:              newLedger(4 * runtime.GOMAXPROCS(0)),
 		sessions:            map[*Session]struct{}{},
 		byID:                map[string]*Session{},
+		inner:               map[string]*Session{},
 		closing:             make(chan struct{}),
 		subscriptionsEnding: make(chan struct{}),
 		drained:             make(chan struct{}),

@@ -96,6 +96,7 @@ func (c *Core) EndSession(key uint64) (*Session, error) {
 			return nil, ErrEnded
 		}
 		c.rememberDeleted(s)
+		s.shareEnd()
 		c.tasks.start(func() { s.finish(mcp.CauseOperator, c.limits.CleanupGrace) })
 		return s, nil
 	}

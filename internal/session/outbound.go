@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
@@ -43,11 +42,6 @@ const (
 	callWithdrawn
 )
 
-type outboundReply struct {
-	result jsontext.Value
-	err    error
-}
-
 // ID returns the id of a request that was made, else the zero value.
 func (o *outbound) ID() mcp.ID {
 	if o == nil {
@@ -75,7 +69,8 @@ const maxEndedCalls = 64
 // that was asked is told that the wait is over. Modern clients cannot be
 // asked: [mcp.ErrNoBackChannel]. One that takes no event stream for the answer is asked
 // on the session's own stream. Until its notifications/initialized has come, a client is
-// sent nothing but pings: everything else waits for that.
+// sent nothing but pings: everything else waits for that. With a sealed id it may have gone to another
+// replica, and the request of r says enough: a client calls when it has finished its handshake.
 func (r *Request) Ask(ctx context.Context, method string, params []byte) (jsontext.Value, error) {
 	if r.Era == mcp.Modern || r.session == nil {
 		return nil, mcp.ErrNoBackChannel
@@ -137,7 +132,7 @@ func (s *Session) newOutbound(method string, params []byte, r *Request, to *stre
 			st.outboundSeq++
 			o = &outbound{
 				id: s.outboundID(st.outboundSeq), method: method, session: s, request: r, since: time.Now(),
-				to: to, early: !st.ready && method != mcp.MethodPing, stream: to,
+				to: to, early: !st.ready && method != mcp.MethodPing && !(r != nil && s.sealed()), stream: to,
 				reply: make(chan outboundReply, 1),
 			}
 			o.message = stream.Message{
@@ -335,50 +330,6 @@ type endedCall struct {
 	late mcp.IgnoreReason
 }
 
-// response handles the client's answer to an outbound request.
-func (s *Session) response(in *Inbound) {
-	reply, ok := decodeReply(in)
-	reason := mcp.IgnoreMalformed
-	if ok {
-		var o *outbound
-		s.update(func(st *state) {
-			key := in.ID.Key()
-			if o = st.outbound[key]; o != nil {
-				st.removeCall(o, mcp.IgnoreDuplicate)
-				return
-			}
-			reason = mcp.IgnoreUnknownID
-			for _, old := range st.endedCalls {
-				if old.key == key && key != "" {
-					reason = old.late
-				}
-			}
-		})
-		if o != nil {
-			s.core.ledger.received(receivedResponse)
-			o.end(reply)
-			return
-		}
-	}
-	s.core.ledger.ignored(receivedResponse, mcp.IgnoredResponse, reason)
-	s.core.logger.Debug("response.ignored", "session", s.LogID(), "id", in.ID.String(), "reason", reason)
-}
-
-func decodeReply(in *Inbound) (outboundReply, bool) {
-	if in.Error == nil {
-		return outboundReply{result: in.Result}, in.Result != nil && !in.ID.IsZero()
-	}
-	var e struct {
-		Code    mcp.Code       `json:"code"`
-		Message string         `json:"message"`
-		Data    jsontext.Value `json:"data"`
-	}
-	if json.Unmarshal(in.Error, &e) != nil || in.ID.IsZero() {
-		return outboundReply{}, false
-	}
-	return outboundReply{err: &mcp.ClientError{Code: e.Code, Message: e.Message, Data: e.Data}}, true
-}
-
 // takeOutbound swaps the table of outbound requests out under the lock, to be walked
 // outside it by endOutbound. The client is not told: it is not there any more.
 func (s *Session) takeOutbound() (table map[string]*outbound) {
@@ -440,10 +391,15 @@ func (s *Session) reroute(o *outbound) (ok bool) {
 }
 
 // outboundID returns the id of our n-th request. The objects of a session with a sealed id have different
-// ones, so that none takes the response to the question of another.
+// ones, so that none takes the response to the question of another. If there are several replicas it
+// begins with the name of this one, which gets the answer wherever that arrives.
 func (s *Session) outboundID(n int64) mcp.ID {
 	if s.object == "" {
 		return mcp.IntID(n)
 	}
-	return mcp.StringID(s.object[:8] + "-" + strconv.FormatInt(n, 10))
+	text := s.object[:8] + "-" + strconv.FormatInt(n, 10)
+	if e := s.core.elsewhere; e != nil {
+		text = e.Replica() + "-" + text
+	}
+	return mcp.StringID(text)
 }

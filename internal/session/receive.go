@@ -57,6 +57,9 @@ func (s *Session) cancel(in *Inbound) (reason mcp.IgnoreReason) {
 		var r *Request
 		s.update(func(st *state) { r = st.index[in.Cancel.RequestID.Key()] })
 		switch {
+		case r == nil && s.cancelElsewhere(in):
+			s.core.ledger.received(receivedNotification)
+			return ""
 		case r == nil:
 			reason = mcp.IgnoreUnknownID
 		case r.Route.Handshake:

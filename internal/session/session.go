@@ -73,6 +73,7 @@ type state struct {
 	ready    bool                  // notifications/initialized has come
 	cause    mcp.Cause             // of the teardown
 	logLevel mcp.LoggingLevel      // that the client wants to be told of, or ""
+	shared   uint64                // the revision of what it shares with other replicas
 	// answers counts the requests that were settled with an answer. One that is not
 	// queued yet is on its way, and the end of the stream waits for it.
 	answers int

@@ -23,7 +23,8 @@ type Snapshot struct {
 	Detached      []DetachedInfo
 	// Tasks counts the tasks by their status, if the server has them.
 	Tasks     map[mcp.TaskStatus]int
-	Readiness Readiness // of the server around the core
+	Readiness Readiness  // of the server around the core
+	Store     *StoreInfo // nil without a store
 	Shares    []ShareInfo
 	Classes   []mcp.ClassState // by name
 	Turns     share.TurnWaits

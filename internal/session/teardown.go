@@ -52,6 +52,7 @@ func (s *Session) Close(cause mcp.Cause) {
 func (s *Session) Delete(conn *Conn) {
 	s.core.tell("SessionDeleted", func(o Observer) { o.SessionDeleted(s, conn) })
 	s.core.rememberDeleted(s)
+	s.shareEnd()
 	s.Close(mcp.CauseSessionDelete)
 }
 
@@ -266,6 +267,7 @@ func (c *Core) forgetSession(s *Session) {
 	if s.known = false; known {
 		if c.byID[s.handedOut] == s {
 			delete(c.byID, s.handedOut)
+			delete(c.inner, s.id)
 		}
 		if s.life != nil {
 			s.life.Stop()

@@ -132,6 +132,40 @@ func (h *Hub) remove(f *Feed, t Topic) (there bool) {
 	return there
 }
 
+// replaceResources has a feed subscribed to these resources, and to no others.
+func (h *Hub) replaceResources(f *Feed, uris []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f.left {
+		return
+	}
+	wanted := map[string]bool{}
+	for _, uri := range uris {
+		wanted[uri] = true
+		h.subscribe(f, Topic{Resource, uri})
+	}
+	for t := range f.topics {
+		if t.Kind == Resource && !wanted[t.Name] {
+			h.unsubscribe(f, t)
+		}
+	}
+}
+
+// Refresh tells all subscribers of lists and resources that these may have changed.
+func (h *Hub) Refresh() {
+	h.mu.Lock()
+	var all []Topic
+	for t := range h.topics {
+		if t.Kind <= Resource {
+			all = append(all, t)
+		}
+	}
+	h.mu.Unlock()
+	for _, t := range all {
+		h.Publish(Notification{Topic: t})
+	}
+}
+
 // Publish sends a notification to the subscribers of its topic and, for a resource, to those of
 // the resources that it is a part of. It does not wait for them. Changes of a task may come in
 // any order: a change with an older revision is ignored. Publish reports whether there is a

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"slices"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -72,15 +73,35 @@ func (s *Subscriptions) Subscribe(ctx context.Context, req *middleware.Request) 
 	if err != nil {
 		return nil, err
 	}
-	if !s.hub.add(s.feed(era.CoreOf(req).Session()), s.core.Limits().MaxResourceSubscriptions, Topic{Resource, uri}) {
+	sess := era.CoreOf(req).Session()
+	if !s.hub.add(s.feed(sess), s.core.Limits().MaxResourceSubscriptions, Topic{Resource, uri}) {
 		return nil, s.tooManyResources()
 	}
+	shareResources(ctx, sess, func(all []string) []string {
+		if slices.Contains(all, uri) {
+			return all
+		}
+		return append(all, uri)
+	})
 	return &mcp.EmptyResult{}, nil
+}
+
+// shareResources changes the subscriptions that the session has at all replicas.
+func shareResources(ctx context.Context, sess *session.Session, change func([]string) []string) {
+	_ = sess.Share(ctx, func(st *session.SharedState) { st.Resources = change(slices.Clone(st.Resources)) }) // the link counts and logs a failure
+}
+
+// Replace subscribes a session to these resources, and to no others.
+func (s *Subscriptions) Replace(sess *session.Session, uris []string) {
+	s.hub.replaceResources(s.feed(sess), uris)
 }
 
 // Unsubscribe serves resources/unsubscribe. It succeeds also for a resource that was removed.
 func (s *Subscriptions) Unsubscribe(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 	if in := era.CoreOf(req); in.HasName && s.hub.remove(s.feed(in.Session()), Topic{Resource, in.Name}) {
+		shareResources(ctx, in.Session(), func(all []string) []string {
+			return slices.DeleteFunc(all, func(uri string) bool { return uri == in.Name })
+		})
 		return &mcp.EmptyResult{}, nil
 	}
 	if _, err := s.uriOf(ctx, req); err != nil {

@@ -1,0 +1,104 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/store"
+)
+
+// A store that fails is not asked for a while, then by one call at a time, and again by all when it
+// answers.
+func TestGuard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone, back := 0, 0
+		g := newGuard(time.Second, slog.New(slog.DiscardHandler))
+		g.gone, g.back = func() { gone++ }, func() { back++ }
+		down := errors.New("down")
+		calls := 0
+		do := func(err error) error {
+			return g.do(t.Context(), session.StoreGet, store.ErrNoValue, func(context.Context) error {
+				calls++
+				return err
+			})
+		}
+		require.ErrorIs(t, do(store.ErrNoValue), store.ErrNoValue, "that is an answer")
+		for range failuresToOpen - 1 {
+			require.ErrorIs(t, do(down), down)
+		}
+		require.NoError(t, do(nil), "failures count in a row")
+		for range failuresToOpen {
+			require.ErrorIs(t, do(down), down)
+		}
+		require.Equal(t, 1, gone)
+		calls = 0
+		require.ErrorIs(t, do(nil), errAway)
+		require.Zero(t, calls)
+
+		var pauses []time.Duration
+		for range 8 {
+			pause, away := g.untilTry()
+			require.True(t, away)
+			pauses = append(pauses, pause)
+			time.Sleep(pause)
+			require.ErrorIs(t, g.do(t.Context(), session.StoreGet, nil, func(context.Context) error {
+				require.ErrorIs(t, do(nil), errAway, "one call tries")
+				return down
+			}), down)
+		}
+		require.Less(t, pauses[0], pauses[2])
+		for _, pause := range pauses {
+			require.GreaterOrEqual(t, pause, firstPause/2)
+			require.LessOrEqual(t, pause, longestPause)
+		}
+		time.Sleep(longestPause)
+		require.NoError(t, do(nil))
+		require.Equal(t, []int{1, 1}, []int{gone, back})
+		require.NoError(t, do(nil))
+		require.Equal(t, 1, back)
+
+		var info session.StoreInfo
+		g.describe(&info)
+		require.Zero(t, info.Away)
+		require.Equal(t, map[string]uint64{
+			session.StoreOK: 4, session.StoreFailed: 2*failuresToOpen - 1 + 8, session.StoreSkipped: 9,
+		}, info.Operations[session.StoreGet])
+	})
+}
+
+// A call that does not return in time has timed out.
+func TestGuardDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuard(time.Second, slog.New(slog.DiscardHandler))
+		began := time.Now()
+		err := g.do(t.Context(), session.StoreClaim, nil, func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(began))
+		var info session.StoreInfo
+		g.describe(&info)
+		require.Equal(t, map[string]uint64{session.StoreTimedOut: 1}, info.Operations[session.StoreClaim])
+		require.Equal(t, time.Second, info.Took[session.StoreClaim])
+	})
+}
+
+// What a change returns is no failure of the store.
+func TestErrorsOfChangesAreNotTheStores(t *testing.T) {
+	g := newGuard(time.Second, slog.New(slog.DiscardHandler))
+	v := values{new(store.Memory), g}
+	own := errors.New("own")
+	for range 2 * failuresToOpen {
+		err := v.Update(t.Context(), "key", func([]byte) ([]byte, time.Duration, error) { return nil, 0, own })
+		require.Equal(t, own, err)
+	}
+	require.False(t, g.isAway())
+}

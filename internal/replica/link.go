@@ -1,0 +1,247 @@
+// Package replica connects a server with the other replicas that serve its sessions, over a
+// [store.Store]. It carries what must cross replicas and nothing else: a plain call needs no store.
+package replica
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/share"
+	"github.com/vitrine-mcp/vitrine/store"
+)
+
+// Config is what a Link is made of.
+type Config struct {
+	Store  store.Store
+	Core   *session.Core
+	Logger *slog.Logger
+	// Timeout bounds each call of the store.
+	Timeout time.Duration
+	// MaxPending bounds the signals that are on their way.
+	MaxPending int
+	// LimitReached counts that it did.
+	LimitReached func()
+	// Changed takes a change that another replica has published.
+	Changed func(Change)
+	// Missed is called when changes of others may have been lost.
+	Missed func()
+}
+
+// A Link is the connection. Its methods are safe for concurrent use.
+type Link struct {
+	Config
+	name   string
+	guard  *guard
+	values values
+	table  *share.Table
+	places *share.Pool // of signals on their way
+
+	sent, received, unknown, lost, missed atomic.Uint64
+
+	outbox     outbox
+	recovering atomic.Bool
+	done       context.Context
+	cancel     context.CancelFunc
+
+	mu      sync.Mutex // guards the rest
+	closed  bool
+	running sync.WaitGroup
+}
+
+// The channels that all replicas listen to, and the prefix of those of one.
+const (
+	sessionsChannel = "sessions"
+	changesChannel  = "changes"
+	replicaChannel  = "replica/"
+)
+
+// format is the version of envelopes and values. Others are left alone: replicas of two releases run at
+// the same time while one replaces the other.
+const format = 1
+
+// An envelope is one message. It has one of the last three.
+type envelope struct {
+	Format int             `json:"v"`
+	From   string          `json:"from"`
+	Signal *session.Signal `json:"signal,omitempty"`
+	State  *stateSignal    `json:"state,omitempty"`
+	Change *Change         `json:"change,omitempty"`
+}
+
+// A stateSignal tells that what the replicas share of a session has changed.
+type stateSignal struct {
+	Session string              `json:"session"`
+	Ends    time.Time           `json:"ends"`
+	State   session.SharedState `json:"state"`
+}
+
+// New returns a link that listens until Close.
+func New(cfg Config) *Link {
+	l := &Link{Config: cfg, name: strings.ToLower(rand.Text()[:8]), table: share.NewTable(), places: share.NewPool(cfg.MaxPending)}
+	l.guard = newGuard(cfg.Timeout, cfg.Logger)
+	l.guard.gone, l.guard.back = func() { l.start(l.try) }, l.recover
+	l.values = values{cfg.Store.Values, l.guard}
+	l.done, l.cancel = context.WithCancel(context.Background())
+	l.start(l.listen)
+	return l
+}
+
+// start runs work for which Close waits, unless the link is closed.
+func (l *Link) start(work func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.running.Go(work)
+	}
+	return !l.closed
+}
+
+// Close ends the link, and waits for what is on its way.
+func (l *Link) Close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.cancel()
+	l.running.Wait()
+}
+
+// Replica implements [session.Elsewhere].
+func (l *Link) Replica() string { return l.name }
+
+// Values returns the values of the store, with the link's deadline and breaker.
+func (l *Link) Values() store.Values { return l.values }
+
+// Info describes the link.
+func (l *Link) Info() *session.StoreInfo {
+	info := &session.StoreInfo{Replica: l.name, Missed: l.missed.Load(), Signals: map[string]uint64{
+		session.SignalSent: l.sent.Load(), session.SignalReceived: l.received.Load(),
+		session.SignalUnknown: l.unknown.Load(), session.SignalLost: l.lost.Load(),
+	}}
+	l.guard.describe(info)
+	return info
+}
+
+// listen begins to listen, and tries until it can.
+func (l *Link) listen() {
+	channels := []string{sessionsChannel, changesChannel, replicaChannel + l.name}
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		err := l.guard.do(l.done, session.StoreListen, nil, func(context.Context) error {
+			return l.Store.Signals.Listen(l.done, channels, l.receive, func() {
+				l.missed.Add(1)
+				l.recover()
+			})
+		})
+		if err == nil {
+			return
+		}
+		select {
+		case <-time.After(jittered(pause)):
+		case <-l.done.Done():
+			return
+		}
+	}
+}
+
+// try asks a store that is away until it answers, so that others need not.
+func (l *Link) try() {
+	for {
+		pause, away := l.guard.untilTry()
+		if !away {
+			return
+		}
+		select {
+		case <-time.After(pause):
+			_, _ = l.values.Get(l.done, "here")
+		case <-l.done.Done():
+			return
+		}
+	}
+}
+
+// Send implements [session.Elsewhere].
+func (l *Link) Send(caller share.Key, m session.Signal) bool {
+	channel := sessionsChannel
+	if m.To != "" {
+		channel = replicaChannel + m.To
+	}
+	return l.publish(caller, channel, envelope{Signal: &m})
+}
+
+// publish sends a message without waiting, and reports whether it is on its way. Too many of one caller
+// do not keep those of others from theirs.
+func (l *Link) publish(caller share.Key, channel string, e envelope) bool {
+	holder := l.table.Get(caller)
+	away := l.guard.isAway()
+	if away || !l.places.TryAcquire(holder) {
+		if !away {
+			l.LimitReached()
+		}
+		holder.Release()
+		l.lost.Add(1)
+		return false
+	}
+	end := func() {
+		l.places.Release(holder)
+		holder.Release()
+	}
+	started := l.start(func() {
+		defer end()
+		_ = l.say(context.WithoutCancel(l.done), channel, e) // say counts what is lost
+	})
+	if !started {
+		end()
+	}
+	return started
+}
+
+// say publishes a message and counts what becomes of it.
+func (l *Link) say(ctx context.Context, channel string, e envelope) error {
+	e.Format, e.From = format, l.name
+	message, err := json.Marshal(e)
+	if err == nil {
+		err = l.guard.do(ctx, session.StorePublish, nil, func(ctx context.Context) error {
+			return l.Store.Signals.Publish(ctx, channel, message)
+		})
+	}
+	if err != nil {
+		l.lost.Add(1)
+		l.Logger.Debug("signal.lost", "channel", channel, "error", err)
+		return err
+	}
+	l.sent.Add(1)
+	return nil
+}
+
+// receive takes a message of another replica.
+func (l *Link) receive(_ string, message []byte) {
+	var e envelope
+	if json.Unmarshal(message, &e) != nil || e.Format != format {
+		l.unknown.Add(1)
+		return
+	}
+	if e.From == l.name {
+		return
+	}
+	known := true
+	switch {
+	case e.Signal != nil:
+		known = l.Core.Arrived(*e.Signal)
+	case e.State != nil:
+		l.Core.StateArrived(e.State.Session, e.State.Ends, e.State.State)
+	case e.Change != nil:
+		l.Changed(*e.Change)
+	}
+	if known {
+		l.received.Add(1)
+	} else {
+		l.unknown.Add(1)
+	}
+}

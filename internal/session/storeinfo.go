@@ -1,0 +1,55 @@
+package session
+
+import "time"
+
+// A StoreInfo is what a server has of the store that it shares with other replicas. The core has no part
+// in it: it is in the snapshot for those who read that.
+type StoreInfo struct {
+	Replica string    // the random name of this process among them
+	Away    time.Time // since when the store does not answer; zero if it does
+	// Operations counts what became of each operation, by [StoreOperations] and [StoreOutcomes], and Took
+	// is how long all of them together took that were made.
+	Operations map[string]map[string]uint64
+	Took       map[string]time.Duration
+	// Signals counts signals by [SignalOutcomes], Missed how often some may have been missed.
+	Signals map[string]uint64
+	Missed  uint64
+}
+
+// The operations of the store.
+const (
+	StorePublish = "publish"
+	StoreListen  = "listen"
+	StoreGet     = "get"
+	StoreClaim   = "claim"
+	StoreUpdate  = "update"
+)
+
+// StoreOperations lists them. The caller owns the slice.
+func StoreOperations() []string {
+	return []string{StorePublish, StoreListen, StoreGet, StoreClaim, StoreUpdate}
+}
+
+// What becomes of an operation.
+const (
+	StoreOK       = "ok"
+	StoreFailed   = "failed"
+	StoreTimedOut = "timed_out"
+	StoreSkipped  = "skipped" // it was not made, because the store is away
+)
+
+// StoreOutcomes lists them. The caller owns the slice.
+func StoreOutcomes() []string { return []string{StoreOK, StoreFailed, StoreTimedOut, StoreSkipped} }
+
+// What becomes of a signal to or from other replicas.
+const (
+	SignalSent     = "sent"
+	SignalReceived = "received"
+	SignalUnknown  = "unknown" // it came, and what it is about is not here
+	SignalLost     = "lost"    // it was not sent
+)
+
+// SignalOutcomes lists them. The caller owns the slice.
+func SignalOutcomes() []string {
+	return []string{SignalSent, SignalReceived, SignalUnknown, SignalLost}
+}

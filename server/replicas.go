@@ -1,0 +1,98 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/replica"
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/notify"
+	"github.com/vitrine-mcp/vitrine/store"
+)
+
+// WithStore connects the server with its other replicas, which have the same store, name and state keys
+// ([WithStateKeys], which it needs). Then it does not matter which of them gets a message: a cancellation
+// reaches the request, an answer of a client the handler that has asked, and a session that was deleted
+// has ended for all. The log level and the subscriptions of a session hold for all, and so do
+// [Server.ResourceUpdated], [Server.Notify] and changes of lists. docs/replicas.md says what is not
+// promised. A plain call does not use the store, and goes on while that is away.
+//
+// The server uses the store until [Server.Shutdown] returns. The caller closes it after that.
+func WithStore(s store.Store) Option {
+	return optionFunc(func(c *config) { c.store = &s })
+}
+
+// SetStore is [WithStore] after New. Package service uses it for a flag. It must be called once, after
+// the state keys are set and before the first request.
+func (s *Server) SetStore(shared store.Store) error {
+	switch {
+	case !shared.Shared():
+		return errors.New("server: a store needs values and signals")
+	case !s.core.SealsSessions():
+		return errors.New("server: a store needs state keys, which the replicas share (WithStateKeys)")
+	}
+	l := s.core.Limits()
+	s.link = replica.New(replica.Config{
+		Store: shared, Core: s.core, Logger: s.logger, Timeout: l.StoreTimeout, MaxPending: l.MaxPendingSignals,
+		LimitReached: func() { s.core.LimitReached(limits.NamePendingSignals) },
+		Changed:      s.changedElsewhere, Missed: s.hub.Refresh,
+	})
+	s.core.ServeElsewhere(s.link, func(sess *session.Session, st session.SharedState) {
+		s.subscriptions.Replace(sess, st.Resources)
+	})
+	return nil
+}
+
+// tell sends a notification to its subscribers, also to those of other replicas. wanted says whether
+// there may be any.
+func (s *Server) tell(n notify.Notification) (wanted bool) {
+	wanted = s.hub.Publish(n)
+	if s.link == nil {
+		return wanted
+	}
+	s.link.Publish(replica.Change{Kind: int(n.Kind), Name: n.Name, Method: n.Method, Params: n.Params})
+	return true
+}
+
+// changedElsewhere sends a change of another replica to the subscribers of this one. If there are
+// policies, a change of an item that this replica does not have is one for all: it has no secrets.
+func (s *Server) changedElsewhere(c replica.Change) {
+	kind := notify.Kind(c.Kind)
+	switch {
+	case c.All:
+		s.hub.Refresh()
+		return
+	case !slices.Contains([]notify.Kind{notify.Tools, notify.Prompts, notify.Resources, notify.Resource, notify.Extension}, kind):
+		return
+	}
+	n := notify.Notification{Topic: notify.Topic{Kind: kind, Name: c.Name}, Method: c.Method, Params: c.Params}
+	for _, to := range s.targetsOf(kind, c.Name) {
+		n.Items = append(n.Items, to)
+	}
+	s.hub.Publish(n)
+}
+
+// targetsOf returns the items of a list that have a name.
+func (s *Server) targetsOf(list notify.Kind, name string) (all []*target) {
+	if !s.access.restricts || name == "" {
+		return nil
+	}
+	var found []*target
+	switch list {
+	case notify.Tools:
+		found = []*target{s.tools.target(name)}
+	case notify.Prompts:
+		found = []*target{s.prompts.target(name)}
+	case notify.Resources:
+		found = []*target{s.resources.target(name), s.templates.target(name)}
+	}
+	return slices.DeleteFunc(found, func(to *target) bool { return to == nil })
+}
+
+// shareLogLevel has the log level of a session hold at all replicas.
+func shareLogLevel(ctx context.Context, sess *session.Session, level mcp.LoggingLevel) {
+	_ = sess.Share(ctx, func(st *session.SharedState) { st.LogLevel = level }) // the link counts and logs a failure
+}

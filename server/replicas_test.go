@@ -1,0 +1,254 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/store"
+)
+
+// A sharedMemory is a store that a test can take away.
+type sharedMemory struct {
+	store.Memory
+	mu    sync.Mutex // guards the rest
+	away  error
+	calls int
+}
+
+func (m *sharedMemory) asked() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls++
+	return m.away
+}
+
+func (m *sharedMemory) fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.away = err
+}
+
+// used returns how often the store was asked since the last time.
+func (m *sharedMemory) used() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.calls
+	m.calls = 0
+	return n
+}
+
+func (m *sharedMemory) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := m.asked(); err != nil {
+		return nil, err
+	}
+	return m.Memory.Get(ctx, key)
+}
+
+func (m *sharedMemory) Claim(ctx context.Context, key string, value []byte, life time.Duration) (bool, error) {
+	if err := m.asked(); err != nil {
+		return false, err
+	}
+	return m.Memory.Claim(ctx, key, value, life)
+}
+
+func (m *sharedMemory) Update(ctx context.Context, key string, change func([]byte) ([]byte, time.Duration, error)) error {
+	if err := m.asked(); err != nil {
+		return err
+	}
+	return m.Memory.Update(ctx, key, change)
+}
+
+func (m *sharedMemory) Publish(ctx context.Context, channel string, message []byte) error {
+	if err := m.asked(); err != nil {
+		return err
+	}
+	return m.Memory.Publish(ctx, channel, message)
+}
+
+// replicas returns two servers with one store.
+func replicas(t *testing.T, opts ...server.Option) (a, b *server.Server, shared *sharedMemory) {
+	shared = &sharedMemory{}
+	with := append([]server.Option{server.WithStore(store.Store{Values: shared, Signals: shared})}, opts...)
+	a, b = newReplica(t, with...), newReplica(t, with...)
+	for _, srv := range []*server.Server{a, b} {
+		t.Cleanup(func() { require.NoError(t, srv.Shutdown(context.Background())) })
+	}
+	return a, b, shared
+}
+
+// inReplicas runs a test with two servers in a bubble.
+func inReplicas(t *testing.T, test func(t *testing.T, a, b *server.Server, shared *sharedMemory)) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, shared := replicas(t)
+		synctest.Wait()
+		test(t, a, b, shared)
+	})
+}
+
+// blocking adds a tool that waits for its cancellation, and returns the causes.
+func blocking(srv *server.Server) <-chan error {
+	causes := make(chan error, 1)
+	server.AddTool(srv, server.Tool{Name: "block"}, func(ctx context.Context, _ *server.Call, _ none) (string, error) {
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return "", context.Cause(ctx)
+	})
+	return causes
+}
+
+// A cancellation at one replica reaches the request at another one. A plain call uses no store.
+func TestCancelAtAnotherReplica(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		causes := blocking(a)
+		session := open(t, a)
+		post(b, legacy(2, "tools/call", callPeer), session)
+		shared.used()
+		require.Equal(t, 200, post(b, legacy(2, "tools/call", callPeer), session).Code)
+		require.Zero(t, shared.used())
+
+		answered := make(chan string, 1)
+		go func() {
+			answered <- post(a, legacy(7, "tools/call", `"name":"block","arguments":{}`), session).Body.String()
+		}()
+		synctest.Wait()
+		require.Equal(t, 202, post(b, notice("notifications/cancelled", `{"requestId":7,"reason":"enough"}`), session).Code)
+		require.ErrorIs(t, <-causes, mcp.ErrClientCancelled)
+		require.Contains(t, <-answered, "Request cancelled")
+	})
+}
+
+// The answer to a question reaches the replica whose handler has asked.
+func TestAnswerAtAnotherReplica(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, _ *sharedMemory) {
+		server.AddTool(a, server.Tool{Name: "ask"}, func(ctx context.Context, c *server.Call, _ none) (string, error) {
+			raw, err := c.CallClient(ctx, "roots/list", nil)
+			return string(raw), err
+		})
+		session := open(t, a)
+		require.Equal(t, 202, post(b, notice("notifications/initialized", ""), session).Code)
+		out := &eventWriter{header: http.Header{}, written: make(chan string, 10)}
+		go a.Handler().ServeHTTP(out, legacyRequest(legacy(7, "tools/call", `"name":"ask","arguments":{}`), session))
+		asked := <-out.written
+		_, id, _ := strings.Cut(asked, `"id":"`)
+		id, _, _ = strings.Cut(id, `"`)
+		answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":{"roots":[]}}`, id)
+		require.Equal(t, 202, post(b, answer, session).Code)
+		require.Contains(t, <-out.written, `roots`)
+		require.Equal(t, 202, post(b, answer, session).Code, "a second one is ignored")
+	})
+}
+
+// A session that is deleted at one replica has ended at all, also at one that sees it later.
+func TestDeleteAtAnotherReplica(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		session := open(t, a)
+		call := legacy(2, "tools/call", callPeer)
+		require.Equal(t, 200, post(b, call, session).Code)
+		require.Equal(t, 204, send(a, http.MethodDelete, "", session).Code)
+		synctest.Wait()
+		for _, srv := range []*server.Server{a, b} {
+			require.Equal(t, 404, post(srv, call, session).Code)
+		}
+		late := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: shared}))
+		defer late.Shutdown(context.Background())
+		require.Equal(t, 404, post(late, call, session).Code)
+	})
+}
+
+// A deletion while the store is away is told when it is back.
+func TestDeleteWhileTheStoreIsAway(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		session := open(t, a)
+		call := legacy(2, "tools/call", callPeer)
+		shared.fail(errors.New("down"))
+		require.Equal(t, 204, send(a, http.MethodDelete, "", session).Code)
+		require.Equal(t, 404, post(a, call, session).Code)
+		require.Equal(t, 200, post(b, call, session).Code, "it does not know")
+		for range 10 {
+			require.Equal(t, 200, post(a, call, open(t, b)).Code, "a session begins, and goes on elsewhere")
+		}
+		shared.used()
+		require.Equal(t, 200, post(a, call, open(t, b)).Code)
+		require.Zero(t, shared.used(), "the store is not asked any more")
+		shared.fail(nil)
+		time.Sleep(time.Minute)
+		require.Equal(t, 404, post(b, call, session).Code)
+	})
+}
+
+// What a session has set holds at each replica, also at one that sees it later.
+func TestLogLevelAndSubscriptionsHoldEverywhere(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		late := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: shared}))
+		defer late.Shutdown(context.Background())
+		all := []*server.Server{a, b, late}
+		for _, srv := range all {
+			server.AddTool(srv, server.Tool{Name: "log"}, func(_ context.Context, c *server.Call, _ none) (string, error) {
+				return "", c.Log(mcp.LogDebug, "details")
+			})
+			server.AddStaticResource(srv, server.Resource{URI: "test://one", Name: "one"}, "x")
+		}
+		session := open(t, a)
+		use := legacy(3, "tools/call", `"name":"log","arguments":{}`)
+		require.NotContains(t, post(b, use, session).Body.String(), "details")
+		require.Equal(t, 200, post(a, legacy(4, "logging/setLevel", `"level":"debug"`), session).Code)
+		require.Equal(t, 200, post(a, legacy(5, "resources/subscribe", `"uri":"test://one"`), session).Code)
+		synctest.Wait()
+		for i, srv := range all {
+			require.Contains(t, post(srv, use, session).Body.String(), "details", i)
+			out := &eventWriter{header: http.Header{}, written: make(chan string, 10)}
+			ctx, cancel := context.WithCancel(t.Context())
+			r := legacyRequest("", session).WithContext(ctx)
+			r.Method = http.MethodGet
+			go srv.Handler().ServeHTTP(out, r)
+			synctest.Wait()
+			all[(i+1)%3].ResourceUpdated("test://one")
+			require.Contains(t, <-out.written, "test://one", i)
+			cancel()
+			synctest.Wait()
+		}
+		require.Equal(t, 200, post(b, legacy(6, "resources/unsubscribe", `"uri":"test://one"`), session).Code)
+		synctest.Wait()
+	})
+}
+
+func legacyRequest(body, session string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/mcp", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	name, value, _ := strings.Cut(session, ": ")
+	r.Header.Set(name, value)
+	return r
+}
+
+// An eventWriter is a response whose events a test reads one by one.
+type eventWriter struct {
+	header  http.Header
+	written chan string
+}
+
+func (w *eventWriter) Header() http.Header { return w.header }
+func (w *eventWriter) WriteHeader(int)     {}
+func (w *eventWriter) Flush()              {}
+
+func (w *eventWriter) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), "data:") && strings.Contains(string(p), "jsonrpc") {
+		w.written <- string(p)
+	}
+	return len(p), nil
+}
+
+var _ io.Writer = (*eventWriter)(nil)

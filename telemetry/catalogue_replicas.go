@@ -1,0 +1,56 @@
+package telemetry
+
+import "github.com/vitrine-mcp/vitrine/internal/session"
+
+// replicaMetrics are metrics of what a server shares with other replicas. Without a store they have no
+// series.
+func replicaMetrics() []row {
+	operation := func() Label { return closed("operation", "vitrine.store.operation", session.StoreOperations()) }
+	return []row{
+		counter(MetricStoreOperations, "vitrine.store.operations", "{operation}",
+			"Operations of the store that replicas share, by what became of them.",
+			operation(), closed("outcome", "vitrine.store.outcome", session.StoreOutcomes())).
+			from(readStore(func(s *StoreState, r reading) {
+				for _, op := range session.StoreOperations() {
+					for _, outcome := range session.StoreOutcomes() {
+						r.with(op, outcome).add(s.Operations[op][outcome])
+					}
+				}
+			})),
+		counter(MetricStoreTime, "vitrine.store.operation", "s",
+			"How long all operations of the store together took that were made.", operation()).
+			from(readStore(func(s *StoreState, r reading) {
+				for _, op := range session.StoreOperations() {
+					r.with(op).addTime(s.Took[op])
+				}
+			})),
+		counter(MetricSignals, "vitrine.signals", "{signal}",
+			"Signals to and from other replicas.", closed("outcome", "vitrine.signal.outcome", session.SignalOutcomes())).
+			from(readStore(func(s *StoreState, r reading) {
+				for _, outcome := range session.SignalOutcomes() {
+					r.with(outcome).add(s.Signals[outcome])
+				}
+			})),
+		counter(MetricSignalsMissed, "vitrine.signals.missed", "{time}",
+			"How often signals of other replicas may have been missed, because the connection to the store was lost.").
+			from(readStore(func(s *StoreState, r reading) { r.add(s.Missed) })),
+		gauge(MetricStoreAway, "vitrine.store.away", "s",
+			"For how long the store that replicas share has not answered; 0 if it does.").
+			from(func(s *Snapshot, r reading) {
+				if s.Store != nil && !s.Store.Away.IsZero() {
+					r.max(s.At.Sub(s.Store.Away).Seconds())
+				} else if s.Store != nil {
+					r.max(0)
+				}
+			}),
+	}
+}
+
+// readStore returns a function that reads what there is of a store.
+func readStore(read func(*StoreState, reading)) func(*Snapshot, reading) {
+	return func(s *Snapshot, r reading) {
+		if s.Store != nil {
+			read(s.Store, r)
+		}
+	}
+}
