@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/redistest"
 )
 
 // A world is a set of servers with everything that a dashboard shows.
@@ -42,7 +44,8 @@ func newWorld(t *testing.T) *world {
 			t.Cleanup(func() { d.kill(t) }) // its handlers never return
 		}
 	}
-	w.well = serveHTTP(t, receive(t).env(), withArgs("--audit-file", filepath.Join(t.TempDir(), "audit.jsonl")))
+	store := redistest.Start(t, "e2e/redis")
+	w.well = serveHTTP(t, receive(t).env(), sealed, withArgs("--audit-file", filepath.Join(t.TempDir(), "audit.jsonl"), "--store", "redis://"+store.Addr()))
 	w.pipe = connect(serveStdio(t))
 	initialize := initializeRequest()
 	initialize.params["capabilities"] = object{"elicitation": object{}}

@@ -21,7 +21,10 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
-require golang.org/x/crypto v0.57.0 // indirect
+require (
+	github.com/redis/go-redis/v9 v9.23.0 // indirect
+	golang.org/x/crypto v0.57.0 // indirect
+)
 
 require (
 	cel.dev/cel-go v0.32.0 // indirect

@@ -111,6 +111,9 @@ type Config struct {
 	// variable VITRINE_STATE_KEYS has them in base64, separated by commas.
 	StateKeys     Keys
 	StateKeysFile string
+	// Store is the URL of the store that the replicas share, as [redisstore.Open] takes it; "" is none. It
+	// needs state keys. See [server.WithStore].
+	Store StoreURL
 	// SingleUseStates has each state accepted once; see [server.WithSingleUseStates]. false does not
 	// change the server.
 	SingleUseStates bool

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
@@ -91,6 +92,9 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 	defer signals.closes(srv)()
 	p := &process{srv: srv, cfg: cfg, options: o, signals: signals, access: env.access, switches: switches, broken: make(chan error, 3), container: env.container}
 	if err := env.configure(srv); err != nil {
+		return errors.Join(err, srv.Shutdown(ctx))
+	}
+	if err := useStore(ctx, cfg.Store, srv, slog.Default()); err != nil {
 		return errors.Join(err, srv.Shutdown(ctx))
 	}
 	env.access.limitReached = p.limitReached

@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/vitrine-mcp/vitrine/internal/redistest"
+)
+
+// sharing starts three servers with one store, which is behind a proxy.
+func sharing(t *testing.T) (all []*server, store *redistest.Proxy) {
+	t.Helper()
+	redis := redistest.Start(t, "e2e/redis")
+	store = redistest.StartProxy(t, redis.Addr())
+	return replicas(t, 3, sealed, withArgs("--store", "redis://"+store.Addr()+"/0")), store
+}
+
+// at returns the session at another server.
+func (l *legacySession) at(s *server) *legacySession { return &legacySession{server: s, id: l.id} }
+
+// call sends a request in the session.
+func (l *legacySession) ask(t *testing.T, r request) answer {
+	t.Helper()
+	return l.send(t, http.MethodPost, l.headers(), r.inLegacy().frame())
+}
+
+// tell sends a message without an answer in the session.
+func (l *legacySession) tell(t *testing.T, body string) {
+	t.Helper()
+	if a := l.send(t, http.MethodPost, l.headers(), body); a.status != http.StatusAccepted {
+		t.Fatalf("%s: %d %s", body, a.status, a.body)
+	}
+}
+
+// Clients that are asked, and whose answers go to whichever replica comes next, behind a real balancer.
+func TestAnswersReachTheReplicaThatHasAsked(t *testing.T) {
+	t.Parallel()
+	all, _ := sharing(t)
+	front := proxy(t, all, "~^a\\.   mcp_a;", "", "~^b\\.   mcp_b;", "")
+	for _, p := range legacyPeers() {
+		t.Run(p.library, func(t *testing.T) {
+			driver := command(t, p.library, p.mode, p.transport)
+			driver.args = append(driver.args, front.mcp)
+			c := &client{peer: p, name: "e2e-" + p.library, server: front}
+			var connected reply
+			c.driver, connected = drive(t, driver)
+			c.version = connected.Version
+			for range 3 {
+				checkSampling(t, c)
+				checkElicitation(t, c)
+				checkEcho(t, c)
+			}
+			c.must(t, "end", nil)
+			c.exit(t)
+		})
+	}
+	elsewhere := 0.0
+	for _, s := range all {
+		elsewhere += s.metrics(t).sum("vitrine_signals_total", "outcome", "received")
+	}
+	if elsewhere == 0 {
+		t.Error("no answer has reached another replica than its own")
+	}
+}
+
+// What arrives at the wrong replica has its effect at the right one.
+func TestReplicasShareASession(t *testing.T) {
+	t.Parallel()
+	all, _ := sharing(t)
+	session := all[0].initialize(t)
+	for _, s := range all {
+		session.at(s).ask(t, call(1, "where", object{}))
+	}
+
+	t.Run("cancel", func(t *testing.T) {
+		slow := all[0].begin(t, session.headers(), call(7, "slow_compute", object{"seconds": 60}).inLegacy().frame())
+		all[0].awaitRunning(t, "slow_compute")
+		session.at(all[1]).tell(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
+		if a := slow.wait(t); a.Error == nil || a.Error.Code != -32800 {
+			t.Errorf("the cancelled call: %s", a.body)
+		}
+		if n := all[0].metrics(t).sum("vitrine_requests_cancelled_total", "cause", "client_cancel"); n != 1 {
+			t.Errorf("%v requests were cancelled by their client, want 1", n)
+		}
+	})
+	t.Run("level", func(t *testing.T) {
+		said := func(s *server) bool {
+			return strings.Contains(session.at(s).ask(t, call(2, "test_logging_tool", object{})).body, "notifications/message")
+		}
+		session.at(all[2]).ask(t, request{id: 3, method: "logging/setLevel", params: object{"level": "emergency"}})
+		for _, s := range all {
+			eventually(t, func() error {
+				if said(s) {
+					return fmt.Errorf("%s sends messages below the level", s.mcp)
+				}
+				return nil
+			})
+		}
+	})
+	t.Run("delete", func(t *testing.T) {
+		if a := all[1].send(t, http.MethodDelete, session.headers(), ""); a.status != http.StatusNoContent {
+			t.Fatalf("DELETE: %d %s", a.status, a.body)
+		}
+		for _, s := range all {
+			eventually(t, func() error {
+				if a := session.at(s).ask(t, call(4, "where", object{})); a.status != http.StatusNotFound {
+					return fmt.Errorf("after DELETE at another replica: %d %s", a.status, a.body)
+				}
+				return nil
+			})
+		}
+	})
+}
+
+// Calls go on while the store is cut off, and a replica that dies takes no session along. When the store
+// is back, what was deleted meanwhile has ended for all.
+func TestReplicasWithoutTheirStore(t *testing.T) {
+	t.Parallel()
+	all, store := sharing(t)
+	session, deleted := all[0].initialize(t), all[0].initialize(t)
+	where := func(l *legacySession) (replica string) {
+		t.Helper()
+		a := l.ask(t, call(1, "where", object{}))
+		if a.status != http.StatusOK || a.Result == nil {
+			t.Fatalf("%s: %d %s", l.mcp, a.status, a.body)
+		}
+		var at struct{ Replica string }
+		if err := json.Unmarshal(a.Result.StructuredContent, &at); err != nil {
+			t.Fatal(err)
+		}
+		return at.Replica
+	}
+	where(deleted.at(all[1]))
+	store.Cut()
+	for _, s := range all {
+		for range 10 {
+			where(session.at(s))
+			where(s.initialize(t))
+		}
+	}
+	if a := deleted.send(t, http.MethodDelete, deleted.headers(), ""); a.status != http.StatusNoContent {
+		t.Fatalf("DELETE: %d %s", a.status, a.body)
+	}
+	where(deleted.at(all[1])) // which does not know
+	for range 10 {            // each of these sessions is looked up
+		where(all[1].initialize(t).at(all[0]))
+	}
+	eventually(t, func() error {
+		if all[0].metrics(t).sum("vitrine_store_away_seconds") == 0 {
+			return fmt.Errorf("the store is not away")
+		}
+		return nil
+	})
+	store.Heal()
+	eventually(t, func() error {
+		if n := all[0].metrics(t).sum("vitrine_store_away_seconds"); n > 0 {
+			return fmt.Errorf("the store has been away for %v s", n)
+		}
+		if a := deleted.at(all[1]).ask(t, call(2, "where", object{})); a.status != http.StatusNotFound {
+			return fmt.Errorf("what was deleted while the store was away: %d", a.status)
+		}
+		return nil
+	})
+	first := where(session)
+	all[0].kill(t)
+	if second := where(session.at(all[2])); second == first {
+		t.Errorf("%s serves after its death", first)
+	}
+}

@@ -1,0 +1,61 @@
+package service_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/service"
+)
+
+// A server with a store listens to what other replicas say. It begins although the store is away.
+func TestStore(t *testing.T) {
+	redis := miniredis.RunT(t)
+	for name, addr := range map[string]string{"there": redis.Addr(), "away": "127.0.0.1:1"} {
+		t.Run(name, func(t *testing.T) {
+			served := false
+			log, err := runs(t, newAsking(), nil, map[string]string{
+				"VITRINE_STATE_KEYS": encoded(1), "VITRINE_STORE": "redis://user:s3cr3t@" + addr + "/0",
+			}, func() { served = true })
+			require.NoError(t, err)
+			assert.True(t, served)
+			assert.NotContains(t, log, "s3cr3t")
+			if name == "away" {
+				assert.Contains(t, log, "store.unreachable store=redis://user:xxxxx@127.0.0.1:1/0")
+			}
+		})
+	}
+}
+
+// A server without state keys cannot use a store, and a URL that is wrong is an error. No text has the
+// password.
+func TestStoreMistakes(t *testing.T) {
+	redis := miniredis.RunT(t)
+	for name, tt := range map[string]struct{ url, keys, want string }{
+		"no keys": {"redis://" + redis.Addr(), "", "state keys"},
+		"scheme":  {"http://user:s3cr3t@host", encoded(1), "service: the store: redisstore: redis: invalid URL scheme: http"},
+		"option":  {"redis://user:s3cr3t@host?colour=red", encoded(1), "unexpected option: colour"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log, err := runs(t, newAsking(), nil, map[string]string{"VITRINE_STATE_KEYS": tt.keys, "VITRINE_STORE": tt.url},
+				func() { t.Error("it serves") })
+			require.ErrorContains(t, err, tt.want)
+			assert.NotContains(t, err.Error()+log, "s3cr3t")
+		})
+	}
+}
+
+func TestStorePasswordIsNotPrinted(t *testing.T) {
+	cfg := service.DefaultConfig()
+	cfg.Store = "redis://user:s3cr3t@host:6379/0"
+	raw, err := json.Marshal(cfg)
+	require.NoError(t, err)
+	text := fmt.Sprintf("%v %+v %#v %s", cfg, cfg, cfg, cfg.Store) + string(raw)
+	assert.Contains(t, text, "redis://user:xxxxx@host:6379/0")
+	assert.NotContains(t, text, "s3cr3t")
+	assert.Equal(t, "(not a URL)", service.StoreURL("redis://user:s3cr3t@host:%zz").String())
+}
