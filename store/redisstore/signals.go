@@ -24,10 +24,21 @@ const (
 
 // Publish implements [store.Signals].
 func (s *Store) Publish(ctx context.Context, channel string, message []byte) error {
-	if err := s.once(ctx, "publish", s.prefix+channel, message).Err(); err != nil {
+	cmd := redis.NewCmd(ctx, "publish", s.channels()+channel, message)
+	cmd.SetFirstKeyPos(1) // a cluster sends it to the server of the channel's slot, not to any one
+	if err := s.client.Process(ctx, unrepeated{cmd}); err != nil {
 		return fmt.Errorf("redisstore: publish: %w", err)
 	}
 	return nil
+}
+
+// channels returns the prefix of channels. In a cluster all are in one slot, so that senders and listeners
+// use the same server. The messages of different servers overtake each other.
+func (s *Store) channels() string {
+	if _, cluster := s.client.(*redis.ClusterClient); cluster {
+		return "{" + s.prefix + "}"
+	}
+	return s.prefix
 }
 
 // Listen implements [store.Signals]. Each call has a connection of its own. A message is lost only with
@@ -39,7 +50,7 @@ func (s *Store) Publish(ctx context.Context, channel string, message []byte) err
 func (s *Store) Listen(ctx context.Context, channels []string, receive func(string, []byte), missed func()) error {
 	l := &listener{store: s, receive: receive, missed: missed}
 	for _, channel := range channels {
-		l.names = append(l.names, s.prefix+channel)
+		l.names = append(l.names, s.channels()+channel)
 	}
 	sub, err := l.subscribe(ctx)
 	if err != nil {
@@ -123,7 +134,7 @@ func (l *listener) read(ctx context.Context, sub *redis.PubSub) {
 		l.heard.Store(true)
 		if message, ok := event.(*redis.Message); ok && ctx.Err() == nil {
 			l.busy.Store(true)
-			l.receive(strings.TrimPrefix(message.Channel, l.store.prefix), []byte(message.Payload))
+			l.receive(strings.TrimPrefix(message.Channel, l.store.channels()), []byte(message.Payload))
 			l.busy.Store(false)
 		}
 	}
