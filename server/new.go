@@ -145,6 +145,11 @@ func (s *Server) addServices(cfg *config) (err error) {
 func (s *Server) snapshot() *session.Snapshot {
 	snap := s.core.Snapshot()
 	snap.Readiness = s.ready.current()
+	for _, e := range s.tools.all() {
+		if e.target.route.Streams {
+			snap.Streaming = append(snap.Streaming, e.def.Name)
+		}
+	}
 	if s.link != nil {
 		snap.Store = s.link.Info()
 	}

@@ -35,6 +35,7 @@ type serving struct {
 	deadline    time.Duration
 	class       *Class
 	yieldsClass bool
+	streams     bool
 	need        need
 }
 
@@ -86,7 +87,9 @@ func (r *router) serve(h callHandler) middleware.Handler {
 func (r *router) route(mr middleware.Route, h middleware.Handler, how serving) *session.Route {
 	h, stages := timed(slices.Concat(r.chain, how.middlewares), h)
 	labels, teller := newProfileLabels(mr), r.teller
-	route := &session.Route{Series: r.core.Series(mr.Method, mr.Target), Deadline: how.deadline, Registration: &registration{Route: mr}}
+	route := &session.Route{
+		Series: r.core.Series(mr.Method, mr.Target), Deadline: how.deadline, Streams: how.streams, Registration: &registration{Route: mr},
+	}
 	if how.class != nil {
 		route.Class, route.YieldsClass = how.class.class, how.yieldsClass
 		r.core.UseClass(route.Class)

@@ -61,6 +61,10 @@ type Tool struct {
 	// slot until the last of them has its answer. Leave it unset if the class counts something that the
 	// handler holds meanwhile, such as a connection of a database.
 	YieldClass bool
+	// Streams says that a call lasts as long as there is something to tell its client, as one that
+	// follows a log does: how long it takes says nothing about its health. Telemetry does not take it for
+	// slow, and the latency objective of the rules in dashboards leaves it out unless it names the tool.
+	Streams bool
 	// ValidationSteps bounds the validation of the arguments, and of the output, of one call,
 	// whatever their size. The default is a share of [Limits].MaxValidationSteps that depends on the
 	// size. Raise it for a tool whose schema needs more for legal arguments.
@@ -178,7 +182,7 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 		}
 		handler = s.detachable(t.Task, handler)
 	}
-	if err := s.enterTool(def, paramHeaders(in), handler, serving{t.Middleware, t.Deadline, t.Class, t.YieldClass, need{scopes: t.Scopes}}); err != nil {
+	if err := s.enterTool(def, paramHeaders(in), handler, serving{t.Middleware, t.Deadline, t.Class, t.YieldClass, t.Streams, need{scopes: t.Scopes}}); err != nil {
 		return err
 	}
 	s.warnOfCost(t, "input", in)

@@ -97,6 +97,15 @@ func stateMetrics() []row {
 			"Tasks that are kept in memory, or with another store those that run here, by status.", taskStatus()).
 			from(func(s *Snapshot, r reading) { each(r, s.TaskStatus) }),
 
+		gauge(MetricToolsStreaming, "vitrine.tools.streaming", "{tool}",
+			"1 for each registered tool that streams: the rules for latency leave it out.",
+			Label{Name: "gen_ai_tool_name", Attribute: string(keyToolName), Open: "registered tools that stream"}).
+			from(func(s *Snapshot, r reading) {
+				for _, tool := range s.Streaming {
+					r.with(tool).max(1)
+				}
+			}),
+
 		counter(MetricTurnWaits, "vitrine.turn.waits", "{wait}",
 			"Messages to be decoded, and large answers to be encoded, that have waited for their caller's turn.").
 			from(func(s *Snapshot, r reading) { r.add(s.Turns.Waits) }),

@@ -18,7 +18,7 @@ type HandlerIncident struct {
 
 // WatchHandlers calls f for each slow and each abandoned handler of a request. A handler is slow
 // if it has run for slow or longer; f is called when it has returned and the fate of its answer
-// is known. With slow of 0 or less no handler is slow. Subscriptions are never slow. A handler
+// is known. With slow of 0 or less no handler is slow. Subscriptions and what streams ([Outcome].Streams) are never slow. A handler
 // is abandoned if it ignores its cancelled context for too long.
 //
 // f runs on the goroutines of requests and must not block. There is one watcher at a time: a new
@@ -41,7 +41,7 @@ type handlerWatch struct {
 
 // finished reports a handler that has returned, if it was slow.
 func (w *handlerWatch) finished(op *Operation, out *Outcome) {
-	if w == nil || w.slow <= 0 || out.Acknowledged != 0 || out.Returned == 0 {
+	if w == nil || w.slow <= 0 || out.Acknowledged != 0 || out.Streams || out.Returned == 0 {
 		return
 	}
 	if ran := max(out.Returned-out.Started, 0); ran >= w.slow {

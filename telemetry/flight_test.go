@@ -44,17 +44,19 @@ func sleeper(d time.Duration) session.Handle {
 func TestWatchSlowHandlers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		slow, takes time.Duration
+		streams     bool
 		want        int
 	}{
-		"slower":          {100 * time.Millisecond, 150 * time.Millisecond, 1},
-		"fast enough":     {100 * time.Millisecond, 99 * time.Millisecond, 0},
-		"not asked for":   {0, 150 * time.Millisecond, 0},
-		"anything at all": {1, time.Microsecond, 1},
+		"slower":          {100 * time.Millisecond, 150 * time.Millisecond, false, 1},
+		"streams":         {100 * time.Millisecond, 150 * time.Millisecond, true, 0},
+		"fast enough":     {100 * time.Millisecond, 99 * time.Millisecond, false, 0},
+		"not asked for":   {0, 150 * time.Millisecond, false, 0},
+		"anything at all": {1, time.Microsecond, false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, rigConfig{})
-				r.tools["sleep"] = sleeper(tc.takes)
+				r.tools["sleep"], r.streams = sleeper(tc.takes), tc.streams
 				incidents, stop := watched(r.tel, tc.slow)
 				r.post(call("sleep"), &sink{})
 				require.Len(t, incidents(), tc.want)

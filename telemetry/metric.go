@@ -81,6 +81,7 @@ const (
 	MetricRateLimitBuckets     = "vitrine_rate_limit_buckets"
 	MetricStreamsResumed       = "vitrine_streams_resumed_total"
 	MetricSessionsAdopted      = "vitrine_sessions_adopted_total"
+	MetricToolsStreaming       = "vitrine_tools_streaming"
 	MetricStoreOperations      = "vitrine_store_operations_total"
 	MetricStoreTime            = "vitrine_store_operation_seconds_total"
 	MetricStoreAway            = "vitrine_store_away_seconds"

@@ -57,6 +57,9 @@ type Outcome struct {
 	// SettledIn is the phase in which the outcome was decided: queued, running, blocked or listening.
 	// The default is queued before Started, and running after it.
 	SettledIn string
+	// Streams says that the operation lasts as long as there is something to tell its client, so that it
+	// is never slow.
+	Streams bool
 	// Blocked is how long the handler waited for its client, in all.
 	Blocked time.Duration
 }

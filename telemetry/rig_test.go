@@ -42,6 +42,7 @@ type rig struct {
 	tools    map[string]session.Handle
 	other    map[string]session.Handle // by method
 	classes  map[string]*session.Class // by tool
+	streams  bool                      // its tools do
 	// observed counts the requests that the observer has heard the beginning of and not
 	// the end, which comes after the request has left the core's tables.
 	observed atomic.Int64
@@ -101,7 +102,7 @@ func newRig(t *testing.T, cfg rigConfig) *rig {
 func (r *rig) Route(in *session.Inbound, _ *session.Session) *session.Route {
 	if in.Method == mcp.MethodToolsCall {
 		if h := r.tools[in.Name]; h != nil {
-			return &session.Route{Series: r.core.Series(in.Method, in.Name), Handle: h, Deadline: time.Second, Class: r.classes[in.Name]}
+			return &session.Route{Series: r.core.Series(in.Method, in.Name), Handle: h, Deadline: time.Second, Class: r.classes[in.Name], Streams: r.streams}
 		}
 		return (&session.Route{Series: r.core.Series(in.Method, "")}).Refuse(mcp.NewError(mcp.CodeInvalidParams, "unknown tool"))
 	}

@@ -63,6 +63,9 @@ type Snapshot struct {
 	// Events is what the server keeps in memory of the streams of legacy HTTP clients; nil if it keeps none
 	// there.
 	Events *EventsHeld
+	// Streaming are the registered tools whose calls last as long as there is something to tell their
+	// clients.
+	Streaming []string
 	// Store is what the server has of the store that it shares with other replicas; nil if there is none.
 	Store *StoreState
 	// Saturated is for how long the server has been too full for more requests; 0 if it is not.

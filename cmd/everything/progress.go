@@ -16,7 +16,7 @@ var progressFixtures = []fixture{
 	}, suiteProgress),
 	tool(server.Tool{
 		Name: "progress", Description: "Report progress in the given number of steps, with the given pause before each.",
-		Deadline: maxTime,
+		Deadline: maxTime, Streams: true,
 	}, progress),
 }
 

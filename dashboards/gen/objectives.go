@@ -94,7 +94,7 @@ func availability(c *config) (list []rule) {
 			rule{Record: recordFailed + w, Expr: failed(s, w) + "\n  or on " + toolLabels + " " + s.recorded(recordServed+w) + " * 0"},
 			rule{Record: recordFailing + w, Expr: fmt.Sprintf("%s / (%s > 0)", s.recorded(recordFailed+w), s.recorded(recordServed+w))})
 	}
-	return append(list, objectives(c, recordBudget, recordServed, func(o objective) string { return budget(o.Availability) }))
+	return append(list, objectives(c, recordBudget, recordServed, func(o objective) string { return budget(o.Availability) }, ""))
 }
 
 // latency records the rates of requests without an error and of slow ones, and their ratio.
@@ -126,7 +126,7 @@ func latency(c *config) (list []rule) {
 			return ""
 		}
 		return budget(o.Fast)
-	}))
+	}, streaming(s)))
 }
 
 // A scope selects the requests of an objective.
@@ -167,13 +167,23 @@ func quoted(names []string) []string {
 	return all
 }
 
-// objectives records the objectives, so that one alert and one panel work for all tools.
-func objectives(c *config, record, of string, value func(objective) string) rule {
+// streaming leaves out tools that stream: how long their calls last says nothing about their health.
+func streaming(s source) string {
+	return "\n  unless on " + toolLabels + " max by " + toolLabels + " (" + s.of(telemetry.MetricToolsStreaming) + ")"
+}
+
+// objectives records the objectives, so that one alert and one panel work for all tools. The objective
+// that names no tool is for all tools but those that unless leaves out.
+func objectives(c *config, record, of string, value func(objective) string, unless string) rule {
 	longest := windows[len(windows)-1]
 	var all []string
 	for _, o := range c.scopes() {
 		if v := value(o.objective); v != "" {
-			all = append(all, c.source().recorded(of+longest, o.matchers()...)+" * 0 + "+v)
+			expr := c.source().recorded(of+longest, o.matchers()...) + " * 0 + " + v
+			if o.tool == "" {
+				expr += unless
+			}
+			all = append(all, expr)
 		}
 	}
 	return rule{Record: record, Expr: strings.Join(all, "\nor ")}

@@ -25,6 +25,8 @@ func (b board) tool() sheet {
 					query(b.rate("error_type", operation+"_count", calls, failing), "{{error_type}}"),
 					query(b.rate("rpc_response_status_code", operation+"_count", append([]matcher{calls}, spoilt...)...), "caller's fault: {{rpc_response_status_code}}")),
 				graph("Duration", "From the arrival of a call to its outcome. The points are traces.", "s", rising(1, 5), b.quantiles(operation, calls)...),
+				list("Tools that stream", "Their calls last as long as there is something to tell the client. Only an objective that names the tool is about their duration.", "none", never(),
+					latest(b.now("gen_ai_tool_name", telemetry.MetricToolsStreaming), "{{gen_ai_tool_name}}")),
 				heat("Durations", "How many calls a second took how long. The points are traces.", "s",
 					traced(b.rate("le", operation+"_bucket", calls), "{{le}}")),
 			}},

@@ -177,7 +177,7 @@ func addTimes(out *telemetry.Outcome, r *session.Request) {
 	out.RequestBytes, out.AnswerBytes, out.Settled, out.Blocked = r.Bytes, r.ReplyBytes(), r.Latency(), r.Blocked()
 	out.Started, _ = r.QueueWait()
 	out.Returned, _ = r.HandlerDone()
-	out.SettledIn = r.SettledIn().String()
+	out.SettledIn, out.Streams = r.SettledIn().String(), r.Route.Streams
 	addCancellation(out, r, r.ArrivedAt())
 }
 

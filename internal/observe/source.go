@@ -26,6 +26,7 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 		held := telemetry.EventsHeld(*snap.Events)
 		out.Events = &held
 	}
+	out.Streaming = snap.Streaming
 	if snap.Store != nil {
 		state := telemetry.StoreState(*snap.Store)
 		out.Store = &state

@@ -118,6 +118,8 @@ type Route struct {
 	Class *Class
 	// YieldsClass lets the slot of the class go while the handler waits for its client.
 	YieldsClass bool
+	// Streams says that a request lasts as long as there is something to tell its client.
+	Streams bool
 	// Handshake marks initialize: it cannot be cancelled, and on a byte stream nothing
 	// behind it is read before it is settled.
 	Handshake bool

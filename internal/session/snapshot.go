@@ -25,6 +25,7 @@ type Snapshot struct {
 	Tasks     map[mcp.TaskStatus]int
 	Readiness Readiness  // of the server around the core
 	Store     *StoreInfo // nil without a store
+	Streaming []string   // tools that stream
 	Shares    []ShareInfo
 	Classes   []mcp.ClassState // by name
 	Turns     share.TurnWaits
