@@ -10,6 +10,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -17,14 +18,14 @@ import (
 )
 
 // setLogLevel serves logging/setLevel.
-func setLogLevel(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
+func setLogLevel(_ context.Context, req *middleware.Request) (mcp.Result, error) {
 	var params mcp.SetLevelParams
 	sess := era.CoreOf(req).Session()
 	if json.Unmarshal(req.Params, &params) != nil || params.Level.Severity() < 0 || sess == nil {
 		return nil, era.BadLogLevel("params.level")
 	}
 	sess.SetLogLevel(params.Level)
-	shareLogLevel(ctx, sess, params.Level)
+	sess.Share(func(st *session.SharedState) { st.LogLevel = params.Level })
 	return &mcp.EmptyResult{}, nil
 }
 

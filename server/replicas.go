@@ -1,14 +1,12 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"slices"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/replica"
 	"github.com/vitrine-mcp/vitrine/internal/session"
-	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server/internal/notify"
 	"github.com/vitrine-mcp/vitrine/store"
 )
@@ -29,6 +27,8 @@ func WithStore(s store.Store) Option {
 // the state keys are set and before the first request.
 func (s *Server) SetStore(shared store.Store) error {
 	switch {
+	case s.link != nil:
+		return errors.New("server: the server has a store already")
 	case !shared.Shared():
 		return errors.New("server: a store needs values and signals")
 	case !s.core.SealsSessions():
@@ -47,7 +47,7 @@ func (s *Server) SetStore(shared store.Store) error {
 }
 
 // tell sends a notification to its subscribers, also to those of other replicas. wanted says whether
-// there may be any.
+// there may be any. It does not wait for them.
 func (s *Server) tell(n notify.Notification) (wanted bool) {
 	wanted = s.hub.Publish(n)
 	if s.link == nil {
@@ -90,9 +90,4 @@ func (s *Server) targetsOf(list notify.Kind, name string) (all []*target) {
 		found = []*target{s.resources.target(name), s.templates.target(name)}
 	}
 	return slices.DeleteFunc(found, func(to *target) bool { return to == nil })
-}
-
-// shareLogLevel has the log level of a session hold at all replicas.
-func shareLogLevel(ctx context.Context, sess *session.Session, level mcp.LoggingLevel) {
-	_ = sess.Share(ctx, func(st *session.SharedState) { st.LogLevel = level }) // the link counts and logs a failure
 }

@@ -26,7 +26,17 @@ type sharedMemory struct {
 	mu    sync.Mutex // guards the rest
 	away  error
 	calls int
+	slow  bool // what is published takes as long as it may
 }
+
+func (m *sharedMemory) stall(on bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.slow = on
+}
+
+// lose forgets all values.
+func (m *sharedMemory) lose() { m.Now = func() time.Time { return time.Now().Add(1000 * time.Hour) } }
 
 func (m *sharedMemory) asked() error {
 	m.mu.Lock()
@@ -74,6 +84,13 @@ func (m *sharedMemory) Update(ctx context.Context, key string, change func([]byt
 func (m *sharedMemory) Publish(ctx context.Context, channel string, message []byte) error {
 	if err := m.asked(); err != nil {
 		return err
+	}
+	m.mu.Lock()
+	slow := m.slow
+	m.mu.Unlock()
+	if slow {
+		<-ctx.Done()
+		return ctx.Err()
 	}
 	return m.Memory.Publish(ctx, channel, message)
 }
@@ -168,25 +185,156 @@ func TestDeleteAtAnotherReplica(t *testing.T) {
 	})
 }
 
-// A deletion while the store is away is told when it is back.
+// A deletion while the store is away is told when it is back, also if only one operation has failed.
 func TestDeleteWhileTheStoreIsAway(t *testing.T) {
+	for _, long := range []bool{true, false} {
+		inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+			session := open(t, a)
+			call := legacy(2, "tools/call", callPeer)
+			require.Equal(t, 200, post(b, call, session).Code)
+			shared.fail(errors.New("down"))
+			require.Equal(t, 204, send(a, http.MethodDelete, "", session).Code)
+			require.Equal(t, 404, post(a, call, session).Code)
+			require.Equal(t, 200, post(b, call, session).Code, "it does not know")
+			if long {
+				for range 10 {
+					require.Equal(t, 200, post(a, call, open(t, b)).Code, "a session begins, and goes on elsewhere")
+				}
+				shared.used()
+				require.Equal(t, 200, post(a, call, open(t, b)).Code)
+				require.Zero(t, shared.used(), "the store is not asked any more")
+			}
+			shared.fail(nil)
+			time.Sleep(time.Minute)
+			require.Equal(t, 404, post(b, call, session).Code)
+		})
+	}
+}
+
+// A session that has ended stays so for a replica with a later state of it, which the store has lost.
+func TestDeleteAfterTheStoreHasLostItsValues(t *testing.T) {
 	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
 		session := open(t, a)
-		call := legacy(2, "tools/call", callPeer)
-		shared.fail(errors.New("down"))
-		require.Equal(t, 204, send(a, http.MethodDelete, "", session).Code)
-		require.Equal(t, 404, post(a, call, session).Code)
-		require.Equal(t, 200, post(b, call, session).Code, "it does not know")
-		for range 10 {
-			require.Equal(t, 200, post(a, call, open(t, b)).Code, "a session begins, and goes on elsewhere")
+		for i, level := range []string{"debug", "error", "info"} {
+			require.Equal(t, 200, post(b, legacy(i, "logging/setLevel", `"level":"`+level+`"`), session).Code)
 		}
-		shared.used()
-		require.Equal(t, 200, post(a, call, open(t, b)).Code)
-		require.Zero(t, shared.used(), "the store is not asked any more")
+		synctest.Wait()
+		shared.lose()
+		require.Equal(t, 204, send(a, http.MethodDelete, "", session).Code)
+		synctest.Wait()
+		require.Equal(t, 404, post(b, legacy(2, "tools/call", callPeer), session).Code)
+	})
+}
+
+// A level that was set while the store was away holds everywhere when it is back.
+func TestLogLevelOfAnOutage(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		for _, srv := range []*server.Server{a, b} {
+			server.AddTool(srv, server.Tool{Name: "log"}, func(_ context.Context, c *server.Call, _ none) (string, error) {
+				return "", c.Log(mcp.LogDebug, "details")
+			})
+		}
+		session := open(t, a)
+		use := legacy(3, "tools/call", `"name":"log","arguments":{}`)
+		require.Equal(t, 200, post(a, legacy(4, "logging/setLevel", `"level":"info"`), session).Code)
+		require.NotContains(t, post(b, use, session).Body.String(), "details")
+		shared.fail(errors.New("down"))
+		require.Equal(t, 200, post(a, legacy(5, "logging/setLevel", `"level":"debug"`), session).Code)
+		require.Contains(t, post(a, use, session).Body.String(), "details")
 		shared.fail(nil)
 		time.Sleep(time.Minute)
-		require.Equal(t, 404, post(b, call, session).Code)
+		for _, srv := range []*server.Server{a, b} {
+			require.Contains(t, post(srv, use, session).Body.String(), "details")
+		}
 	})
+}
+
+// Subscriptions at several replicas at the same time all count.
+func TestSubscriptionsAtTheSameTime(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		all := []*server.Server{a, b}
+		for i := range 10 {
+			for _, srv := range all {
+				server.AddStaticResource(srv, server.Resource{URI: fmt.Sprintf("test://%d", i), Name: fmt.Sprint(i)}, "x")
+			}
+		}
+		session := open(t, a)
+		post(b, legacy(2, "tools/call", callPeer), session)
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() {
+				require.Equal(t, 200, post(all[i%2], legacy(10+i, "resources/subscribe", fmt.Sprintf(`"uri":"test://%d"`, i)), session).Code)
+			})
+		}
+		wg.Wait()
+		synctest.Wait()
+		for _, srv := range all {
+			out, end := hear(srv, session)
+			for i := range 10 {
+				all[i%2].ResourceUpdated(fmt.Sprintf("test://%d", i))
+				require.Contains(t, <-out.written, fmt.Sprintf("test://%d", i))
+			}
+			end()
+		}
+		require.Equal(t, 200, post(b, legacy(30, "resources/unsubscribe", `"uri":"test://3"`), session).Code)
+		synctest.Wait()
+		out, end := hear(a, session)
+		b.ResourceUpdated("test://3")
+		b.ResourceUpdated("test://4")
+		require.Contains(t, <-out.written, "test://4")
+		end()
+	})
+}
+
+// Changes of lists and notifications of the program reach the clients of all replicas, those in their
+// order, also where the client has not said that it is initialized. After an outage clients are told that
+// lists may have changed.
+func TestChangesAtAnotherReplica(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		for _, srv := range []*server.Server{a, b} {
+			server.AddTool(srv, server.Tool{Name: "first"}, func(context.Context, *server.Call, none) (string, error) { return "", nil })
+		}
+		session := open(t, a)
+		require.Equal(t, 202, post(b, notice("notifications/initialized", ""), session).Code)
+		out, end := hear(a, session)
+		defer end()
+		server.AddTool(b, server.Tool{Name: "later"}, func(context.Context, *server.Call, none) (string, error) { return "", nil })
+		require.Contains(t, <-out.written, "tools/list_changed")
+
+		shared.fail(errors.New("down"))
+		server.AddTool(b, server.Tool{Name: "latest"}, func(context.Context, *server.Call, none) (string, error) { return "", nil })
+		synctest.Wait()
+		require.Empty(t, out.written)
+		shared.fail(nil)
+		time.Sleep(time.Minute)
+		require.Contains(t, <-out.written, "list_changed")
+	})
+}
+
+// Signals that cannot be sent in time are bounded, and the limit is counted.
+func TestPendingSignalsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tel := recording(t)
+		a, _, shared := replicas(t, server.WithTelemetry(tel), server.WithLimits(server.Limits{MaxPendingSignals: 1}))
+		session := open(t, a)
+		shared.stall(true)
+		for i := range 3 {
+			post(a, notice("notifications/cancelled", fmt.Sprintf(`{"requestId":%d}`, i)), session)
+		}
+		synctest.Wait()
+		require.Contains(t, scrape(t, tel), `vitrine_limit_reached_total{limit="max_pending_signals"} 2`)
+		shared.stall(false)
+	})
+}
+
+// A server has one store, and keys for it.
+func TestStoreMistakes(t *testing.T) {
+	_, err := server.TryNew("x", "1", server.WithStore(new(store.Memory).Store()))
+	require.ErrorContains(t, err, "state keys")
+	_, err = server.TryNew("x", "1", server.WithStateKeys(stateKey(1)), server.WithStore(store.Store{}))
+	require.ErrorContains(t, err, "values and signals")
+	a, _, _ := replicas(t)
+	require.ErrorContains(t, a.SetStore(new(store.Memory).Store()), "already")
 }
 
 // What a session has set holds at each replica, also at one that sees it later.
@@ -209,20 +357,26 @@ func TestLogLevelAndSubscriptionsHoldEverywhere(t *testing.T) {
 		synctest.Wait()
 		for i, srv := range all {
 			require.Contains(t, post(srv, use, session).Body.String(), "details", i)
-			out := &eventWriter{header: http.Header{}, written: make(chan string, 10)}
-			ctx, cancel := context.WithCancel(t.Context())
-			r := legacyRequest("", session).WithContext(ctx)
-			r.Method = http.MethodGet
-			go srv.Handler().ServeHTTP(out, r)
-			synctest.Wait()
+			out, end := hear(srv, session)
 			all[(i+1)%3].ResourceUpdated("test://one")
 			require.Contains(t, <-out.written, "test://one", i)
-			cancel()
-			synctest.Wait()
+			end()
 		}
-		require.Equal(t, 200, post(b, legacy(6, "resources/unsubscribe", `"uri":"test://one"`), session).Code)
-		synctest.Wait()
 	})
+}
+
+// hear opens the own stream of a session, until end is called.
+func hear(srv *server.Server, session string) (out *eventWriter, end func()) {
+	out = &eventWriter{header: http.Header{}, written: make(chan string, 100)}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := legacyRequest("", session).WithContext(ctx)
+	r.Method = http.MethodGet
+	go srv.Handler().ServeHTTP(out, r)
+	synctest.Wait()
+	return out, func() {
+		cancel()
+		synctest.Wait()
+	}
 }
 
 func legacyRequest(body, session string) *http.Request {

@@ -2,8 +2,7 @@ package telemetry
 
 import "github.com/vitrine-mcp/vitrine/internal/session"
 
-// replicaMetrics are metrics of what a server shares with other replicas. Without a store they have no
-// series.
+// replicaMetrics are metrics of what a server shares with other replicas. Without a store they are 0.
 func replicaMetrics() []row {
 	operation := func() Label { return closed("operation", "vitrine.store.operation", session.StoreOperations()) }
 	return []row{

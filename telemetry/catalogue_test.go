@@ -52,6 +52,7 @@ func TestExposedMetricsAreThoseOfTheCatalogue(t *testing.T) {
 			return nil, context.Cause(ctx)
 		}
 		r.tel.AddSource(auditedSource{})
+		r.tel.AddSource(streamingSource{})
 		r.classes["slow"] = session.NewClass("backend", 4)
 		r.core.UseClass(r.classes["slow"])
 		require.NoError(t, r.core.SetRates([]rates.Rule{{Name: "calls", Requests: 1, Window: time.Hour}}))
@@ -101,6 +102,11 @@ func (auditedSource) Snapshot() *Snapshot {
 		Waiting: 5, Bytes: 6, Stalled: 90 * time.Second, Head: 9,
 	}}}
 }
+
+// A streamingSource has a tool that streams.
+type streamingSource struct{}
+
+func (streamingSource) Snapshot() *Snapshot { return &Snapshot{Streaming: []string{"follow"}} }
 
 // What a source says of its audit is exposed.
 func TestAuditMetrics(t *testing.T) {

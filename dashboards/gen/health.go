@@ -74,7 +74,7 @@ func (b board) audit() []panel {
 	}
 }
 
-// replicas is about what the replicas share. Its panels are empty without a store.
+// replicas is about what the replicas share. Without a store all of it is 0.
 func (b board) replicas() []panel {
 	return []panel{
 		graph("Store", "Operations a second of the store that replicas share, by what became of them. A plain call needs none.", "ops", never(),

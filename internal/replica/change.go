@@ -1,19 +1,15 @@
 package replica
 
 import (
-	"context"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/vitrine-mcp/vitrine/internal/share"
 )
 
 // A Change is one that subscribers of all replicas are told of.
 type Change struct {
-	Kind  int      `json:"kind"`
-	Name  string   `json:"name,omitempty"`
-	Items []string `json:"items,omitempty"`
+	Kind int    `json:"kind"`
+	Name string `json:"name,omitempty"`
 	// Method and Params are those of a notification of which each counts. Of others the last one does.
 	Method string         `json:"method,omitempty"`
 	Params jsontext.Value `json:"params,omitempty"`
@@ -21,8 +17,9 @@ type Change struct {
 	All bool `json:"all,omitempty"`
 }
 
-// An outbox has the changes that are to be published, each of them once. If there are too many, or the
-// store is away, all of them become one that says so.
+// An outbox has the changes that are to be published, in their order, each of them once but for those of
+// which each counts. If there are too many, or one cannot be published, all of them become one that says
+// that anything may have changed.
 type outbox struct {
 	mu      sync.Mutex // guards the rest
 	waiting []Change
@@ -44,7 +41,7 @@ func (o *outbox) put(c Change) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	key := changeKey{c.Kind, c.Name}
-	if _, waits := o.known[key]; !waits {
+	if _, waits := o.known[key]; !waits || c.Method != "" {
 		if len(o.waiting) == maxWaiting {
 			o.waiting, o.known, o.lost = nil, nil, true
 		}
@@ -86,10 +83,6 @@ func (o *outbox) failed() {
 
 // Publish tells the subscribers of the other replicas of a change. It does not wait.
 func (l *Link) Publish(c Change) {
-	if c.Method != "" {
-		l.publish(share.Key{}, changesChannel, envelope{Change: &c})
-		return
-	}
 	if l.outbox.put(c) {
 		l.start(l.empty)
 	}
@@ -112,8 +105,9 @@ func (l *Link) empty() {
 		if !ok {
 			return
 		}
-		if l.say(context.WithoutCancel(l.done), changesChannel, envelope{Change: &c}) != nil {
+		if l.done.Err() != nil || l.say(l.done, changesChannel, envelope{Change: &c}) != nil {
 			l.outbox.failed()
+			l.recover() // which flushes
 			return
 		}
 	}

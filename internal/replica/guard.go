@@ -30,8 +30,7 @@ const (
 type guard struct {
 	timeout time.Duration
 	logger  *slog.Logger
-	gone    func() // called when the store is not asked any more
-	back    func() // called when it answers again
+	failed  func() // called after each failure
 
 	mu       sync.Mutex                   // guards the rest
 	counts   map[string]map[string]uint64 // by operation and outcome
@@ -44,29 +43,48 @@ type guard struct {
 }
 
 func newGuard(timeout time.Duration, logger *slog.Logger) *guard {
-	g := &guard{timeout: timeout, logger: logger, counts: map[string]map[string]uint64{}, took: map[string]time.Duration{}}
+	g := &guard{timeout: timeout, logger: logger, failed: func() {}, counts: map[string]map[string]uint64{}, took: map[string]time.Duration{}}
 	for _, op := range session.StoreOperations() {
 		g.counts[op] = map[string]uint64{}
 	}
 	return g
 }
 
-// do makes a call. notFailed is an error that says nothing about the store.
-func (g *guard) do(ctx context.Context, op string, notFailed error, call func(context.Context) error) error {
+// errPanicked is the error of a call that has panicked.
+var errPanicked = errors.New("the store has panicked")
+
+// do makes a call. notFailed is an error that says nothing about the store. A call that ends with its
+// caller says nothing either.
+func (g *guard) do(ctx context.Context, op string, notFailed error, call func(context.Context) error) (err error) {
 	probe, ok := g.enter(op)
 	if !ok {
 		return errAway
 	}
-	ctx, cancel := context.WithTimeout(ctx, g.timeout)
+	bounded, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()
 	began := time.Now()
-	err := call(ctx)
-	failed := err
-	if notFailed != nil && errors.Is(err, notFailed) {
-		failed = nil
+	err = errPanicked
+	defer func() {
+		said := ctx.Err() == nil && (err == nil || notFailed == nil || !errors.Is(err, notFailed))
+		switch {
+		case said:
+			g.leave(op, probe, err, time.Since(began))
+		case ctx.Err() != nil:
+			g.abandon(probe)
+		default:
+			g.leave(op, probe, nil, time.Since(began))
+		}
+	}()
+	return call(bounded)
+}
+
+// abandon ends a call that has said nothing about the store.
+func (g *guard) abandon(probe bool) {
+	if probe {
+		g.mu.Lock()
+		g.probing = false
+		g.mu.Unlock()
 	}
-	g.leave(op, probe, failed, time.Since(began))
-	return err
 }
 
 // enter reports whether a call may be made, and whether it is the one that tries.
@@ -122,10 +140,11 @@ func (g *guard) leave(op string, probe bool, err error, took time.Duration) {
 	switch {
 	case opened:
 		g.logger.Warn("store.away", "operation", op, "error", err)
-		g.gone()
 	case lasted > 0:
 		g.logger.Info("store.back", "lasted", lasted)
-		g.back()
+	}
+	if err != nil {
+		g.failed()
 	}
 }
 
@@ -133,13 +152,6 @@ func (g *guard) leave(op string, probe bool, err error, took time.Duration) {
 func (g *guard) wait(now time.Time) {
 	g.pause = min(max(firstPause, 2*g.pause), longestPause)
 	g.openTo = now.Add(jittered(g.pause))
-}
-
-// untilTry returns how long nothing is tried; false if the store is not away.
-func (g *guard) untilTry() (time.Duration, bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return time.Until(g.openTo), !g.away.IsZero()
 }
 
 // isAway reports whether the store does not answer.

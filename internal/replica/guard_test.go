@@ -18,9 +18,9 @@ import (
 // answers.
 func TestGuard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gone, back := 0, 0
+		failures := 0
 		g := newGuard(time.Second, slog.New(slog.DiscardHandler))
-		g.gone, g.back = func() { gone++ }, func() { back++ }
+		g.failed = func() { failures++ }
 		down := errors.New("down")
 		calls := 0
 		do := func(err error) error {
@@ -37,15 +37,13 @@ func TestGuard(t *testing.T) {
 		for range failuresToOpen {
 			require.ErrorIs(t, do(down), down)
 		}
-		require.Equal(t, 1, gone)
 		calls = 0
 		require.ErrorIs(t, do(nil), errAway)
 		require.Zero(t, calls)
 
 		var pauses []time.Duration
 		for range 8 {
-			pause, away := g.untilTry()
-			require.True(t, away)
+			pause := time.Until(g.openTo)
 			pauses = append(pauses, pause)
 			time.Sleep(pause)
 			require.ErrorIs(t, g.do(t.Context(), session.StoreGet, nil, func(context.Context) error {
@@ -60,9 +58,8 @@ func TestGuard(t *testing.T) {
 		}
 		time.Sleep(longestPause)
 		require.NoError(t, do(nil))
-		require.Equal(t, []int{1, 1}, []int{gone, back})
 		require.NoError(t, do(nil))
-		require.Equal(t, 1, back)
+		require.Equal(t, 2*failuresToOpen-1+8, failures)
 
 		var info session.StoreInfo
 		g.describe(&info)
@@ -70,6 +67,39 @@ func TestGuard(t *testing.T) {
 		require.Equal(t, map[string]uint64{
 			session.StoreOK: 4, session.StoreFailed: 2*failuresToOpen - 1 + 8, session.StoreSkipped: 9,
 		}, info.Operations[session.StoreGet])
+	})
+}
+
+// Callers that give up, or panic, say nothing about the store or fail once; neither keeps others from
+// trying.
+func TestGuardOfCallersThatGiveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuard(time.Second, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		giveUp := func() error {
+			return g.do(ctx, session.StoreGet, nil, func(ctx context.Context) error { return ctx.Err() })
+		}
+		for range 2 * failuresToOpen {
+			require.ErrorIs(t, giveUp(), context.Canceled)
+		}
+		require.False(t, g.isAway())
+		explode := func() {
+			_ = g.do(t.Context(), session.StoreGet, nil, func(context.Context) error { panic("in the store") })
+		}
+		for range failuresToOpen {
+			require.Panics(t, explode)
+		}
+		require.True(t, g.isAway())
+		for _, probe := range []func(){explode, func() { _ = giveUp() }} {
+			time.Sleep(longestPause)
+			func() {
+				defer func() { _ = recover() }()
+				probe()
+			}()
+		}
+		time.Sleep(longestPause)
+		require.NoError(t, g.do(t.Context(), session.StoreGet, nil, func(context.Context) error { return nil }))
 	})
 }
 

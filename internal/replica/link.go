@@ -46,10 +46,10 @@ type Link struct {
 
 	sent, received, unknown, lost, missed atomic.Uint64
 
-	outbox     outbox
-	recovering atomic.Bool
-	done       context.Context
-	cancel     context.CancelFunc
+	outbox   outbox
+	recovery recovery
+	done     context.Context
+	cancel   context.CancelFunc
 
 	mu      sync.Mutex // guards the rest
 	closed  bool
@@ -87,7 +87,7 @@ type stateSignal struct {
 func New(cfg Config) *Link {
 	l := &Link{Config: cfg, name: strings.ToLower(rand.Text()[:8]), table: share.NewTable(), places: share.NewPool(cfg.MaxPending)}
 	l.guard = newGuard(cfg.Timeout, cfg.Logger)
-	l.guard.gone, l.guard.back = func() { l.start(l.try) }, l.recover
+	l.guard.failed = l.recover
 	l.values = values{cfg.Store.Values, l.guard}
 	l.done, l.cancel = context.WithCancel(context.Background())
 	l.start(l.listen)
@@ -132,7 +132,7 @@ func (l *Link) Info() *session.StoreInfo {
 // listen begins to listen, and tries until it can.
 func (l *Link) listen() {
 	channels := []string{sessionsChannel, changesChannel, replicaChannel + l.name}
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for pause, first := firstPause, true; ; pause, first = min(2*pause, longestPause), false {
 		err := l.guard.do(l.done, session.StoreListen, nil, func(context.Context) error {
 			return l.Store.Signals.Listen(l.done, channels, l.receive, func() {
 				l.missed.Add(1)
@@ -140,26 +140,14 @@ func (l *Link) listen() {
 			})
 		})
 		if err == nil {
+			if !first { // what was sent before has passed this replica by
+				l.missed.Add(1)
+				l.recover()
+			}
 			return
 		}
 		select {
 		case <-time.After(jittered(pause)):
-		case <-l.done.Done():
-			return
-		}
-	}
-}
-
-// try asks a store that is away until it answers, so that others need not.
-func (l *Link) try() {
-	for {
-		pause, away := l.guard.untilTry()
-		if !away {
-			return
-		}
-		select {
-		case <-time.After(pause):
-			_, _ = l.values.Get(l.done, "here")
 		case <-l.done.Done():
 			return
 		}
@@ -172,15 +160,22 @@ func (l *Link) Send(caller share.Key, m session.Signal) bool {
 	if m.To != "" {
 		channel = replicaChannel + m.To
 	}
-	return l.publish(caller, channel, envelope{Signal: &m})
+	size := len(m.Reason)
+	if m.Answer != nil {
+		size += len(m.Answer.Result) + len(m.Answer.Error)
+	}
+	return l.publish(caller, channel, envelope{Signal: &m}, size)
 }
 
+// signalUnit is how many bytes of a signal count as one of those that are on their way.
+const signalUnit = 16 << 10
+
 // publish sends a message without waiting, and reports whether it is on its way. Too many of one caller
-// do not keep those of others from theirs.
-func (l *Link) publish(caller share.Key, channel string, e envelope) bool {
+// do not keep those of others from theirs. size is about how many bytes it has.
+func (l *Link) publish(caller share.Key, channel string, e envelope, size int) bool {
 	holder := l.table.Get(caller)
-	away := l.guard.isAway()
-	if away || !l.places.TryAcquire(holder) {
+	away, units := l.guard.isAway(), 1+size/signalUnit
+	if away || units > l.MaxPending || !l.places.TryAcquireN(holder, units) {
 		if !away {
 			l.LimitReached()
 		}
@@ -189,7 +184,7 @@ func (l *Link) publish(caller share.Key, channel string, e envelope) bool {
 		return false
 	}
 	end := func() {
-		l.places.Release(holder)
+		l.places.ReleaseN(holder, units)
 		holder.Release()
 	}
 	started := l.start(func() {

@@ -90,6 +90,7 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 		}
 		return "", nil
 	}
+	presume := false
 	r.session.update(func(st *state) {
 		key := r.ID.Key()
 		switch {
@@ -112,8 +113,12 @@ func (c *Core) enter(r *Request) (reason mcp.RejectReason, err *mcp.Error) {
 			st.index[key] = r
 			st.live[r] = struct{}{}
 			st.total++
+			presume = !st.ready && r.session.sealed() && !r.Route.BeforeInitialize
 		}
 	})
+	if presume {
+		r.session.presumeReady()
+	}
 	return reason, err
 }
 

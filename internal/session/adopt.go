@@ -101,9 +101,24 @@ func (c *Core) adopt(id string, conn *Conn) (*Session, mcp.RejectReason, *mcp.Er
 		c.Foreign(context.Background(), ForeignSession, conn, "session", logID(d.id), "owner", "(sealed)")
 		return nil, mcp.RejectSessionUnknown, SessionUnknown()
 	}
-	arrived := c.statesArrived.Load()
-	shared, goesOn := c.lookUp(&d)
-	if !goesOn {
+	arrived := c.await(d.id)
+	s, reason, err := c.adoptAs(id, conn, &d)
+	if arrived() && s != nil { // a state, when nobody could find the session
+		shared, ended := c.lookUp(&d)
+		if ended {
+			s.Leave()
+			s.Close(mcp.CauseSessionDelete)
+			return nil, mcp.RejectSessionUnknown, SessionUnknown()
+		}
+		s.apply(shared)
+	}
+	return s, reason, err
+}
+
+// adoptAs opens a session from its id, unless it has ended.
+func (c *Core) adoptAs(id string, conn *Conn, d *sealedID) (*Session, mcp.RejectReason, *mcp.Error) {
+	shared, ended := c.lookUp(d)
+	if ended {
 		return nil, mcp.RejectSessionUnknown, SessionUnknown()
 	}
 	c.adopting.Lock() // two messages may bring the same id
@@ -127,12 +142,7 @@ func (c *Core) adopt(id string, conn *Conn) (*Session, mcp.RejectReason, *mcp.Er
 	c.ledger.count(func(t *tally) { t.SessionsAdopted++ })
 	c.logger.Info("session.adopted", append(d.peer.appendClient([]any{"session", s.LogID()}), "age", time.Since(d.created))...)
 	c.adopted(s)
-	s.share(shared)
-	if c.statesArrived.Load() != arrived { // perhaps of this session, which nobody could find
-		if shared, goesOn = c.lookUp(&d); goesOn {
-			s.share(shared)
-		}
-	}
+	s.apply(shared)
 	return s, "", nil
 }
 
@@ -140,5 +150,16 @@ func (c *Core) adopt(id string, conn *Conn) (*Session, mcp.RejectReason, *mcp.Er
 func (c *Core) rememberDeleted(s *Session) {
 	if c.ids != nil && c.deleted.add(s.id, s.caller, time.Now(), s.ends, c.limits.MaxDeletedSessions) {
 		c.ledger.limitReached(limits.NameDeletedSessions)
+	}
+}
+
+// presumeReady takes the handshake of a session with a sealed id as done, because its client uses it:
+// notifications/initialized may have gone to another replica.
+func (s *Session) presumeReady() {
+	presume := false
+	s.update(func(st *state) { presume = !st.ready && st.peer != nil && s.sealed() })
+	if presume {
+		s.Initialized()
+		s.core.adopted(s)
 	}
 }

@@ -53,18 +53,17 @@ type Core struct {
 
 	mu       sync.Mutex // guards the rest
 	sessions map[*Session]struct{}
-	byID     map[string]*Session // legacy HTTP sessions by their Mcp-Session-Id
-	inner    map[string]*Session // those with sealed ids by what is in them
-	draining atomic.Bool         // written with mu held, read without it
-	closing  chan struct{}       // closed by Close: no more patience
-	drained  chan struct{}       // closed when Shutdown is over
-	result   error               // of Shutdown
-	classes  []*Class            // see UseClass
+	byID     map[string]*Session  // legacy HTTP sessions by their Mcp-Session-Id
+	awaited  map[string]*awaiting // sessions that are opened from their ids
+	inner    map[string]*Session  // those with sealed ids by what is in them
+	draining atomic.Bool          // written with mu held, read without it
+	closing  chan struct{}        // closed by Close: no more patience
+	drained  chan struct{}        // closed when Shutdown is over
+	result   error                // of Shutdown
+	classes  []*Class             // see UseClass
 
 	adopting sync.Mutex // held while a session is opened from its id; before mu
 	deleted  deleted
-	// statesArrived counts the states that others have changed.
-	statesArrived atomic.Uint64
 
 	alarms    alarms
 	frames    frames

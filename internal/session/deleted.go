@@ -14,6 +14,7 @@ import (
 type deleted struct {
 	mu      sync.Mutex // guards the rest
 	ends    map[string]time.Time
+	quiet   map[string]struct{} // of which other replicas do not know
 	callers map[share.Key]*deletions
 	largest placedHeap[*deletions, mostDeletions]
 }
@@ -58,6 +59,7 @@ func (d *deleted) add(id string, caller share.Key, now, ends time.Time, limit in
 // drop forgets the oldest session of a caller. The caller must hold d.mu.
 func (d *deleted) drop(of *deletions) {
 	delete(d.ends, of.ids[0])
+	delete(d.quiet, of.ids[0])
 	of.ids = of.ids[1:]
 	if len(of.ids) > 0 {
 		heap.Fix(&d.largest, of.position)
@@ -75,12 +77,25 @@ func (d *deleted) has(id string) bool {
 	return known
 }
 
-// all returns what is remembered.
-func (d *deleted) all() (all []SharedSession) {
+// noteTold notes whether other replicas know of a deletion.
+func (d *deleted) noteTold(id string, told bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for id, ends := range d.ends {
-		all = append(all, SharedSession{id, ends})
+	delete(d.quiet, id)
+	if _, known := d.ends[id]; known && !told {
+		if d.quiet == nil {
+			d.quiet = map[string]struct{}{}
+		}
+		d.quiet[id] = struct{}{}
+	}
+}
+
+// untold returns the deletions of which other replicas do not know.
+func (d *deleted) untold() (all []SharedSession) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id := range d.quiet {
+		all = append(all, SharedSession{id, d.ends[id]})
 	}
 	return all
 }

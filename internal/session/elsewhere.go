@@ -2,9 +2,12 @@ package session
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -13,8 +16,8 @@ import (
 // This file is about sessions with sealed ids that other replicas serve, too: a request lives where it
 // has arrived, and what concerns it may arrive elsewhere.
 
-// Elsewhere reaches the other replicas. Its methods are safe for concurrent use. None but State and
-// Change waits for the store, and those have a deadline of their own.
+// Elsewhere reaches the other replicas. Its methods are safe for concurrent use. State and Change wait for
+// the store, with a deadline of their own. After a failure of one of them [Core.ShareAgain] is called.
 type Elsewhere interface {
 	// Replica is a random name of this process: letters and digits.
 	Replica() string
@@ -22,8 +25,8 @@ type Elsewhere interface {
 	Send(caller share.Key, m Signal) bool
 	// State returns what the replicas share of a session; the zero value if that is nothing.
 	State(ctx context.Context, session string) (SharedState, error)
-	// Change changes it, and tells the others.
-	Change(ctx context.Context, session string, ends time.Time, change func(*SharedState)) error
+	// Change changes it, tells the others, and returns the new one.
+	Change(ctx context.Context, session string, ends time.Time, change func(*SharedState)) (SharedState, error)
 }
 
 // A Signal tells another replica of what has arrived here. Exactly one of its kinds is set.
@@ -63,11 +66,16 @@ func (c *Core) ServeElsewhere(e Elsewhere, changed func(*Session, SharedState)) 
 	c.elsewhere, c.stateChanged = e, changed
 }
 
+// maxSignalID bounds the ids in signals, in bytes. A request with a longer one can only be cancelled where
+// it runs.
+const maxSignalID = 256
+
 // cancelElsewhere passes on the cancellation of a request that is not in flight here.
 func (s *Session) cancelElsewhere(in *Inbound) bool {
 	e := s.core.elsewhere
 	return e != nil && s.sealed() &&
-		e.Send(s.caller, Signal{Session: s.id, Cancel: in.Cancel.RequestID.Key(), Reason: in.Cancel.Reason})
+		len(in.Cancel.RequestID.Key()) <= maxSignalID &&
+		e.Send(s.caller, Signal{Session: s.id, Cancel: in.Cancel.RequestID.Key(), Reason: logline.Printable(in.Cancel.Reason, maxReason)})
 }
 
 // answerElsewhere passes on the answer to a request of another replica.
@@ -119,50 +127,81 @@ func (s *Session) take(id mcp.ID, reply outboundReply) bool {
 
 // StateArrived takes the state of a session that another replica has changed. ends is when its id does.
 func (c *Core) StateArrived(session string, ends time.Time, st SharedState) {
-	c.statesArrived.Add(1)
 	c.adopting.Lock() // a session that is being opened from its id sees that it has ended
 	if st.Ended {
 		c.deleted.add(session, share.Key{}, time.Now(), ends, c.limits.MaxDeletedSessions)
 	}
 	c.mu.Lock()
 	s := c.inner[session]
+	if n, awaited := c.awaited[session]; awaited {
+		n.states++
+	}
 	c.mu.Unlock()
 	c.adopting.Unlock()
 	if s != nil {
-		s.share(st)
+		s.apply(st)
 	}
 }
 
-// share takes a state of the session, unless it has a later one.
-func (s *Session) share(st SharedState) {
+// apply takes a state of the session, unless it has a later one. What has ended does not begin again.
+func (s *Session) apply(st SharedState) {
+	if st.Ended {
+		s.Close(mcp.CauseSessionDelete)
+		return
+	}
+	s.applying.Lock() // a later state is not overwritten by an earlier one
+	defer s.applying.Unlock()
 	newer := false
 	s.update(func(state *state) {
-		if newer = st.Revision > state.shared; newer {
+		if newer = st.Revision > state.shared && len(state.unshared) == 0; newer {
 			state.shared = st.Revision
 		}
 	})
-	switch {
-	case !newer:
-	case st.Ended:
-		s.Close(mcp.CauseSessionDelete)
-	default:
+	if newer {
 		s.SetLogLevel(st.LogLevel)
 		s.core.stateChanged(s, st)
 	}
 }
 
-// lookUp asks for what the replicas share of a session, and reports whether it goes on. Without an answer it
-// goes on as this process knows it.
-func (c *Core) lookUp(d *sealedID) (st SharedState, goesOn bool) {
-	if c.elsewhere == nil {
-		return st, true
+// An awaiting counts the states that arrive of a session while it is opened from its id.
+type awaiting struct{ users, states int }
+
+// await begins to count for a session, until the returned function is called. That reports whether any
+// have arrived.
+func (c *Core) await(session string) (arrived func() bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.awaited == nil {
+		c.awaited = map[string]*awaiting{}
 	}
-	st, err := c.elsewhere.State(context.Background(), d.id)
-	if err == nil && st.Ended {
-		c.deleted.add(d.id, share.Key{}, time.Now(), d.ends, c.limits.MaxDeletedSessions)
+	n := c.awaited[session]
+	if n == nil {
+		n = new(awaiting)
+		c.awaited[session] = n
+	}
+	n.users++
+	before := n.states
+	return func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if n.users--; n.users == 0 {
+			delete(c.awaited, session)
+		}
+		return n.states > before
+	}
+}
+
+// lookUp asks for what the replicas share of a session, and reports whether it has ended. Without an
+// answer it is as this process knows it.
+func (c *Core) lookUp(d *sealedID) (st SharedState, ended bool) {
+	if c.elsewhere == nil {
 		return st, false
 	}
-	return st, true
+	st, err := c.elsewhere.State(context.Background(), d.id)
+	if ended = err == nil && st.Ended; ended {
+		c.deleted.add(d.id, share.Key{}, time.Now(), d.ends, c.limits.MaxDeletedSessions)
+	}
+	return st, ended
 }
 
 // A SharedSession is one that other replicas may serve, too.
@@ -181,23 +220,79 @@ func (c *Core) SharedSessions() (all []SharedSession) {
 	return all
 }
 
-// DeletedSessions returns those that this process remembers as deleted. The caller owns the slice.
-func (c *Core) DeletedSessions() []SharedSession { return c.deleted.all() }
+// shareEnd tells the other replicas that the session was deleted.
+func (s *Session) shareEnd() { s.core.shareEnd(s.id, s.ends) }
 
-// shareEnd tells the other replicas that the session was deleted. If the store is away they hear of it when
-// it is back.
-func (s *Session) shareEnd() {
-	_ = s.Share(context.Background(), func(st *SharedState) { st.Ended = true })
+// shareEnd tells the other replicas that a session was deleted, and reports whether they know. If they do
+// not, [Core.ShareAgain] tells them.
+func (c *Core) shareEnd(id string, ends time.Time) bool {
+	if c.elsewhere == nil || c.ids == nil {
+		return true
+	}
+	_, err := c.elsewhere.Change(context.Background(), id, ends, func(st *SharedState) { st.Ended, st.Revision = true, st.Revision+1 })
+	c.deleted.noteTold(id, err == nil)
+	return err == nil
 }
 
-// Share changes what the replicas share of the session, if there are several. An error says that the
-// others do not know of it.
-func (s *Session) Share(ctx context.Context, change func(*SharedState)) error {
+// maxUnshared bounds the changes of a session that could not be shared. Later ones hold here only.
+const maxUnshared = 256
+
+// Share changes what the replicas share of the session, if there are several. If the store is away, the
+// change holds here, and the others hear of it later.
+func (s *Session) Share(change func(*SharedState)) {
 	if s.core.elsewhere == nil || !s.sealed() {
-		return nil
+		return
 	}
-	return s.core.elsewhere.Change(ctx, s.id, s.ends, func(st *SharedState) {
-		change(st)
-		st.Revision++
+	s.sharing.Lock()
+	defer s.sharing.Unlock()
+	s.update(func(st *state) {
+		if len(st.unshared) < maxUnshared {
+			st.unshared = append(st.unshared, change)
+		}
 	})
+	s.shareAll()
+}
+
+// shareAll shares the changes that wait for it, and reports whether that has succeeded. The caller must
+// hold s.sharing.
+func (s *Session) shareAll() bool {
+	var changes []func(*SharedState)
+	var least uint64
+	s.update(func(st *state) { changes, least = st.unshared, st.shared })
+	if len(changes) == 0 {
+		return true
+	}
+	st, err := s.core.elsewhere.Change(context.Background(), s.id, s.ends, func(st *SharedState) {
+		for _, change := range changes {
+			change(st)
+		}
+		st.Revision = max(st.Revision, least) + 1 // the store may have lost what it had
+	})
+	if err != nil {
+		return false
+	}
+	s.update(func(st *state) { st.unshared = st.unshared[len(changes):] })
+	s.apply(st)
+	return true
+}
+
+// ShareAgain shares what could not be shared before, and reports whether that has succeeded.
+func (c *Core) ShareAgain(ctx context.Context) bool {
+	for _, d := range c.deleted.untold() {
+		if ctx.Err() != nil || !c.shareEnd(d.ID, d.Ends) {
+			return false
+		}
+	}
+	c.mu.Lock()
+	sessions := slices.Collect(maps.Values(c.inner))
+	c.mu.Unlock()
+	for _, s := range sessions {
+		s.sharing.Lock()
+		shared := ctx.Err() == nil && s.shareAll()
+		s.sharing.Unlock()
+		if !shared {
+			return false
+		}
+	}
+	return true
 }

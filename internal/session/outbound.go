@@ -69,8 +69,8 @@ const maxEndedCalls = 64
 // that was asked is told that the wait is over. Modern clients cannot be
 // asked: [mcp.ErrNoBackChannel]. One that takes no event stream for the answer is asked
 // on the session's own stream. Until its notifications/initialized has come, a client is
-// sent nothing but pings: everything else waits for that. With a sealed id it may have gone to another
-// replica, and the request of r says enough: a client calls when it has finished its handshake.
+// sent nothing but pings: everything else waits for that. In a session with a sealed id that may have gone
+// to another replica, and the first request or the stream of the client counts as it.
 func (r *Request) Ask(ctx context.Context, method string, params []byte) (jsontext.Value, error) {
 	if r.Era == mcp.Modern || r.session == nil {
 		return nil, mcp.ErrNoBackChannel
@@ -132,7 +132,7 @@ func (s *Session) newOutbound(method string, params []byte, r *Request, to *stre
 			st.outboundSeq++
 			o = &outbound{
 				id: s.outboundID(st.outboundSeq), method: method, session: s, request: r, since: time.Now(),
-				to: to, early: !st.ready && method != mcp.MethodPing && !(r != nil && s.sealed()), stream: to,
+				to: to, early: !st.ready && method != mcp.MethodPing, stream: to,
 				reply: make(chan outboundReply, 1),
 			}
 			o.message = stream.Message{

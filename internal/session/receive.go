@@ -76,12 +76,15 @@ func (s *Session) cancel(in *Inbound) (reason mcp.IgnoreReason) {
 	return reason
 }
 
+// maxReason bounds what is kept of the reason of a cancellation, in bytes.
+const maxReason = 256
+
 // cancelRequest cancels a request on behalf of its client, which gets no answer. Only
 // a legacy HTTP exchange must end with something, so that it gets the terminator
 // -32800, unless it has become an event stream already, which can just end, or the
 // exchange is that of a batch, which ends without an answer when none is left.
 func (s *Session) cancelRequest(r *Request, text string) bool {
-	err := &mcp.CancelError{Cause: mcp.CauseClientCancel, Detail: logline.Printable(text, 256)}
+	err := &mcp.CancelError{Cause: mcp.CauseClientCancel, Detail: logline.Printable(text, maxReason)}
 	var won bool
 	if s.stream == nil && r.batch == nil && !r.stream.EndsWithoutAnswer() {
 		won = r.cancelAnswered(err, mcp.NewError(mcp.CodeRequestCancelled, "Request cancelled"))

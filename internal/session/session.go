@@ -28,6 +28,8 @@ type Session struct {
 	object string
 	// life runs from when the session is found by its sealed id until that ends; else nil.
 	life *time.Timer
+	// sharing is held while the session tells other replicas of a change, applying while it takes one.
+	sharing, applying sync.Mutex
 	// ends is when the id ends, if it is sealed.
 	ends   time.Time
 	stream *stream.Stream // of a byte stream, else nil
@@ -74,6 +76,7 @@ type state struct {
 	cause    mcp.Cause             // of the teardown
 	logLevel mcp.LoggingLevel      // that the client wants to be told of, or ""
 	shared   uint64                // the revision of what it shares with other replicas
+	unshared []func(*SharedState)  // changes of that which they do not know
 	// answers counts the requests that were settled with an answer. One that is not
 	// queued yet is on its way, and the end of the stream waits for it.
 	answers int

@@ -34,6 +34,9 @@ func (s *Session) Attach(st *stream.Stream) (attached bool) {
 	for _, o := range waitingCalls {
 		o.pushTo(st)
 	}
+	if attached {
+		s.presumeReady()
+	}
 	return attached
 }
 

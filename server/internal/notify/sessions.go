@@ -77,7 +77,7 @@ func (s *Subscriptions) Subscribe(ctx context.Context, req *middleware.Request) 
 	if !s.hub.add(s.feed(sess), s.core.Limits().MaxResourceSubscriptions, Topic{Resource, uri}) {
 		return nil, s.tooManyResources()
 	}
-	shareResources(ctx, sess, func(all []string) []string {
+	shareResources(sess, func(all []string) []string {
 		if slices.Contains(all, uri) {
 			return all
 		}
@@ -87,8 +87,8 @@ func (s *Subscriptions) Subscribe(ctx context.Context, req *middleware.Request) 
 }
 
 // shareResources changes the subscriptions that the session has at all replicas.
-func shareResources(ctx context.Context, sess *session.Session, change func([]string) []string) {
-	_ = sess.Share(ctx, func(st *session.SharedState) { st.Resources = change(slices.Clone(st.Resources)) }) // the link counts and logs a failure
+func shareResources(sess *session.Session, change func([]string) []string) {
+	sess.Share(func(st *session.SharedState) { st.Resources = change(slices.Clone(st.Resources)) })
 }
 
 // Replace subscribes a session to these resources, and to no others.
@@ -99,7 +99,7 @@ func (s *Subscriptions) Replace(sess *session.Session, uris []string) {
 // Unsubscribe serves resources/unsubscribe. It succeeds also for a resource that was removed.
 func (s *Subscriptions) Unsubscribe(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 	if in := era.CoreOf(req); in.HasName && s.hub.remove(s.feed(in.Session()), Topic{Resource, in.Name}) {
-		shareResources(ctx, in.Session(), func(all []string) []string {
+		shareResources(in.Session(), func(all []string) []string {
 			return slices.DeleteFunc(all, func(uri string) bool { return uri == in.Name })
 		})
 		return &mcp.EmptyResult{}, nil

@@ -1,0 +1,69 @@
+package replica
+
+import (
+	"sync"
+	"time"
+)
+
+// A recovery brings this replica and the store together after one of them has not heard the other.
+type recovery struct {
+	mu      sync.Mutex // guards the rest
+	running bool
+	again   bool // something has failed since it began
+}
+
+// begin reports whether the caller must run the recovery.
+func (r *recovery) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first := !r.running
+	r.running, r.again = true, true
+	return first
+}
+
+// next reports whether another pass is needed. Otherwise the recovery is over.
+func (r *recovery) next() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running = r.again
+	r.again = false
+	return r.running
+}
+
+// recover runs passes until one of them is complete and nothing has failed meanwhile. Each waits for a
+// while first, so that replicas do not do that at the same moment.
+func (l *Link) recover() {
+	if !l.recovery.begin() {
+		return
+	}
+	l.start(func() {
+		for pause := firstPause; l.recovery.next(); pause = min(2*pause, longestPause) {
+			select {
+			case <-time.After(jittered(pause)):
+			case <-l.done.Done():
+				return
+			}
+			l.reconcile()
+		}
+	})
+}
+
+// reconcile tells what this replica has done and could not tell, and reads what others have changed. A
+// failure ends it, and has the recovery run it again.
+func (l *Link) reconcile() {
+	if _, err := l.State(l.done, "here"); err != nil { // the store is asked even if there is nothing else to ask
+		return
+	}
+	if !l.Core.ShareAgain(l.done) {
+		return
+	}
+	for _, s := range l.Core.SharedSessions() {
+		st, err := l.State(l.done, s.ID)
+		if err != nil {
+			return
+		}
+		l.Core.StateArrived(s.ID, s.Ends, st)
+	}
+	l.Missed()
+	l.flush()
+}
