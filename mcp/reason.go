@@ -204,12 +204,13 @@ const (
 	StatePrincipal StateFault = "state_principal" // it was issued to another principal
 	StateTarget    StateFault = "state_target"    // it was issued for another method, tool, prompt or resource
 	StateArguments StateFault = "state_arguments" // it was issued for other arguments
-	StateUsed      StateFault = "state_used"      // it was used before, or another process has issued it, and states are for single use
+	StateUsed      StateFault = "state_used"      // it was used before, or another process has issued it that does not share its uses, and states are for single use
+	StateUnchecked StateFault = "state_unchecked" // whether it was used before is in a store that is away
 )
 
 // StateFaults lists every state fault. The caller owns the slice.
 func StateFaults() []StateFault {
 	return []StateFault{
-		StateMalformed, StateTooLarge, StateForeign, StateChanged, StateExpired, StatePrincipal, StateTarget, StateArguments, StateUsed,
+		StateMalformed, StateTooLarge, StateForeign, StateChanged, StateExpired, StatePrincipal, StateTarget, StateArguments, StateUsed, StateUnchecked,
 	}
 }

@@ -221,8 +221,9 @@ func WithStateKeys(keys ...[]byte) Option {
 // pay twice. What holds with it: of all requests with one state, one is served, also if they come
 // at the same time. The server remembers its states with one bit each until they expire. Only the
 // process that has issued a state accepts it: after a restart, and at another replica, the client
-// must begin again, so send the rounds of one request to one replica. A client that has lost the
-// answer to a request must begin again, too.
+// must begin again, so send the rounds of one request to one replica. With a store ([WithStore]) any
+// replica accepts it, and none does while the store is away. A client that has lost the answer to a
+// request must begin again, too.
 func WithSingleUseStates() Option { return optionFunc(func(c *config) { c.singleUse = true }) }
 
 // WithUnaskedAnswers has answers accepted that come without a state, before anything was asked: a

@@ -40,6 +40,7 @@ func (s *Server) SetStore(shared store.Store) error {
 		LimitReached: func() { s.core.LimitReached(limits.NamePendingSignals) },
 		Changed:      s.changedElsewhere, Missed: s.hub.Refresh,
 	})
+	s.routes.asker.ShareUses(s.link.Values())
 	s.core.ServeElsewhere(s.link, func(sess *session.Session, st session.SharedState) {
 		s.subscriptions.Replace(sess, st.Resources)
 	})

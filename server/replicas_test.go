@@ -327,6 +327,30 @@ func TestPendingSignalsAreBounded(t *testing.T) {
 	})
 }
 
+// A state that may be used once is accepted by any replica, and once by all of them. While the store is
+// away none accepts it.
+func TestSingleUseStatesOfReplicas(t *testing.T) {
+	a, b, shared := replicas(t, server.WithSingleUseStates())
+	addTwo(a)
+	addTwo(b)
+	at, elsewhere := dial(t, a), dial(t, b)
+	asked, _ := round(t, at, call("two", `{}`))
+	first := retry(call("two", `{}`), asked.RequestState, "one", accepted("1"))
+	shared.fail(errors.New("down"))
+	_, answer := round(t, elsewhere, first)
+	require.Contains(t, answer, `"code":-32603`)
+	require.Contains(t, answer, string(mcp.StateUnchecked))
+	shared.fail(nil)
+	again, _ := round(t, elsewhere, first)
+	require.Contains(t, again.InputRequests, "two")
+	for _, p := range []*rawPipe{at, elsewhere} {
+		_, answer = round(t, p, first)
+		refusedState(t, mcp.StateUsed, answer)
+	}
+	_, answer = round(t, at, retry(call("two", `{}`), again.RequestState, "two", accepted("2")))
+	require.Contains(t, answer, `{\"v\":\"1\"} {\"v\":\"2\"}`)
+}
+
 // A server has one store, and keys for it.
 func TestStoreMistakes(t *testing.T) {
 	_, err := server.TryNew("x", "1", server.WithStore(new(store.Memory).Store()))

@@ -14,6 +14,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // An Asker has what all dialogs of one server share. It is safe for concurrent use.
@@ -24,8 +25,9 @@ type Asker struct {
 	name    string             // of the server; the keys depend on it
 	sending middleware.Handler // the chain of requests to clients; nil without middlewares
 	keys    seal.Ring
-	tickets *tickets // of states that may be used once; nil if a state may be used again
-	unasked bool     // answers are taken without a state
+	tickets *tickets     // of states that may be used once; nil if a state may be used again
+	uses    store.Values // where replicas claim such states; nil if there is no store
+	unasked bool         // answers are taken without a state
 	forms   forms
 	pages   pages
 }
@@ -42,6 +44,10 @@ func New(core *session.Core, valid *schema.Validator, logger *slog.Logger, name 
 // SetSingleUse has each state accepted once, by the process that has issued it. It must be called
 // before the first request.
 func (a *Asker) SetSingleUse() { a.tickets = newTickets() }
+
+// ShareUses has the states that may be used once accepted by any replica, of all of them by one. It must
+// be called before the first request.
+func (a *Asker) ShareUses(v store.Values) { a.uses = v }
 
 // TakeUnasked has answers taken without a state. It must be called before the first request.
 func (a *Asker) TakeUnasked() { a.unasked = true }

@@ -1,7 +1,9 @@
 package ask
 
 import (
+	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -124,10 +126,34 @@ func (a *Asker) unsealState(text string, want binding) (*requestState, *mcp.Erro
 	if fault := st.fault(want, time.Now()); fault != "" {
 		return nil, stateError(fault, "")
 	}
-	if a.tickets != nil && !a.tickets.use(st.Ticket) {
-		return nil, stateError(mcp.StateUsed, "")
+	if fault := a.use(st); fault != "" {
+		return nil, stateError(fault, "")
 	}
 	return st, nil
+}
+
+// use uses a state, if it may be used once. It returns why it may not, or "".
+func (a *Asker) use(st *requestState) mcp.StateFault {
+	switch {
+	case a.tickets == nil:
+		return ""
+	case a.uses == nil:
+		if !a.tickets.use(st.Ticket) {
+			return mcp.StateUsed
+		}
+		return ""
+	case st.Ticket.Process == "": // it was issued without the option
+		return mcp.StateUsed
+	}
+	key := "state/" + st.Ticket.Process + "/" + strconv.FormatUint(st.Ticket.Number, 10)
+	claimed, err := a.uses.Claim(context.Background(), key, nil, time.Until(time.Unix(st.Expires, 0))+time.Minute) // clocks differ
+	switch {
+	case err != nil:
+		return mcp.StateUnchecked
+	case !claimed:
+		return mcp.StateUsed
+	}
+	return ""
 }
 
 // fault returns why an authentic state is not accepted, or "".
@@ -157,8 +183,12 @@ func stateError(fault mcp.StateFault, limit string) *mcp.Error {
 		mcp.StatePrincipal: "was issued to somebody else",
 		mcp.StateTarget:    "was issued for another request",
 		mcp.StateArguments: "was issued for other arguments",
-		mcp.StateUsed:      "was used before, or was issued by another process: begin again without it",
+		mcp.StateUsed:      "was used before, or was issued by a process that does not share its uses: begin again without it",
 	}[fault]
+	if fault == mcp.StateUnchecked {
+		return mcp.NewError(mcp.CodeInternalError, "params.requestState may be used once, and the store that says whether it was is away: try again").
+			WithData(mcp.ErrorData{Reason: string(fault)})
+	}
 	return mcp.NewError(mcp.CodeInvalidParams, "params.requestState %s", text).
 		WithData(mcp.ErrorData{Reason: string(fault), Limit: limit})
 }
