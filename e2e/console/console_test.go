@@ -218,6 +218,30 @@ func TestCharactersWithoutAShapeAreReplaced(t *testing.T) {
 	p.clean(t)
 }
 
+// The recent requests are narrowed by client, version and tool, also to those that the page did not hold.
+func TestFiltersOfRecentRequests(t *testing.T) {
+	w := newWorld(t)
+	old, fresh := caller{"desk-agent", "4.2.9"}, caller{"desk-agent", "4.3.0"}
+	_ = w.call(t.Context(), old, "the old one", "get_order", "")
+	for i := range 200 {
+		_ = w.call(t.Context(), fresh, i, "search_orders", "")
+	}
+	p := open(t, w)
+	p.awaitText(t, "#traces tbody tr", "search_orders", "4.3.0")
+	set := func(name, text string) {
+		eval[bool](t, p, fmt.Sprintf(`{const i = document.querySelector('#filters [name=%s]'); i.value = %q; i.dispatchEvent(new Event('change')); true}`, name, text))
+	}
+	const versions = `[...new Set([...document.querySelectorAll('#traces tbody tr.row td:nth-child(5)')].map((td) => td.textContent))].join(';')`
+	set("client", "desk-agent")
+	set("client_version", "4.2.9")
+	p.await(t, `document.querySelector('#traces tbody').rows.length === 1 && `+versions+`.includes('4.2.9')`)
+	set("tool", "search_orders")
+	p.awaitText(t, "#traces tbody tr", "None of this kind is kept.")
+	set("client_version", "4.3.0")
+	p.await(t, `document.querySelector('#traces tbody').rows.length > 10 && !`+versions+`.includes('4.2.9')`)
+	p.clean(t)
+}
+
 // The page also works with a token, which a browser sends as the password.
 func TestPageWithAToken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")

@@ -2,6 +2,7 @@
 
 import { waterfall } from './charts.js';
 import { address, el, fill, keyed, mark, row, setText, swap } from './dom.js';
+import { makeFilters } from './filters.js';
 import { bytes, clock, count, duration, words } from './format.js';
 import { clientCell, fromCell, requestCell, traceLink } from './panels.js';
 
@@ -23,6 +24,7 @@ let seq = 0; // of the last frame
 const table = document.getElementById('traces');
 const body = table.tBodies[0];
 const chips = document.getElementById('classes');
+const narrowed = makeFilters(document.getElementById('filters'), refresh);
 
 // why says in words what has happened.
 function why(t) {
@@ -42,8 +44,9 @@ function why(t) {
 function render() {
   const items = [];
   let ordinary = 0;
-  const list = filter ? rows.filter((t) => t.class === filter)
-    : rows.filter((t) => t.id === open || t.class !== 'recent' || ++ordinary <= ORDINARY).slice(0, SHOWN);
+  const those = rows.filter((t) => t.id === open || narrowed.matches(t));
+  const list = filter ? those.filter((t) => t.class === filter)
+    : those.filter((t) => t.id === open || t.class !== 'recent' || narrowed.query() || ++ordinary <= ORDINARY).slice(0, SHOWN);
   for (const t of list) {
     items.push({ key: t.id, trace: t });
     if (t.id === open) items.push({ key: `${t.id} detail`, detail: t });
@@ -105,6 +108,9 @@ function details(t) {
   fact('principal', words(t.principal, t.tenant && `of ${t.tenant}`));
   fact('client', words(t.client, t.client_version));
   fact('from', words(t.transport, t.remote));
+  fact('forwarded for', t.forwarded_for);
+  fact('via', t.via);
+  fact('class', t.concurrency_class);
   fact('session', t.session);
   fact('request', words(t.method, t.tool, `id ${t.request_id}`));
   fact('revision', t.protocol_version);
@@ -129,22 +135,30 @@ let kept = {};
 
 function choose(c) {
   filter = c;
-  open = '';
   showChips(kept);
+  refresh();
+}
+
+// refresh shows what is wanted now, also of those that this page does not hold.
+function refresh() {
+  open = '';
   render();
-  fetchRows();
+  fetchRows().catch(() => {});
 }
 
 // add takes rows into the list, each once, and lets go of those that nobody will see.
 function add(fresh) {
   const known = new Map([...rows, ...fresh].map((t) => [t.id, t]));
   rows = [...known.values()].sort((a, b) => Number(b.id) - Number(a.id));
-  const perClass = {};
-  rows = rows.filter((t) => (perClass[t.class] = (perClass[t.class] ?? 0) + 1) <= HELD || t.id === open);
+  const held = {}; // of each class, and of those that are wanted in particular
+  rows = rows.filter((t) => {
+    const of = `${t.class} ${narrowed.matches(t)}`;
+    return (held[of] = (held[of] ?? 0) + 1) <= HELD || t.id === open;
+  });
 }
 
 async function fetchRows() {
-  const response = await fetch(address(`debug/traces?limit=${filter ? HELD : 4 * HELD}${filter && `&class=${filter}`}`));
+  const response = await fetch(address(`debug/traces?limit=${filter ? HELD : 4 * HELD}${filter && `&class=${filter}`}${narrowed.query()}`));
   if (!response.ok) return;
   add((await response.json()).traces);
   render();
