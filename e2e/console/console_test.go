@@ -218,16 +218,16 @@ func TestCharactersWithoutAShapeAreReplaced(t *testing.T) {
 	p.clean(t)
 }
 
-// The recent requests are narrowed by client, version and tool, also to those that the page did not hold.
+// The recent requests are narrowed by client, version and tool.
 func TestFiltersOfRecentRequests(t *testing.T) {
 	w := newWorld(t)
 	old, fresh := caller{"desk-agent", "4.2.9"}, caller{"desk-agent", "4.3.0"}
-	_ = w.call(t.Context(), old, "the old one", "get_order", "")
-	for i := range 200 {
-		_ = w.call(t.Context(), fresh, i, "search_orders", "")
+	_ = w.call(t.Context(), old, "the old one", "charge_card", "fail")
+	for i := range 40 {
+		_ = w.call(t.Context(), fresh, i, "charge_card", "fail")
 	}
 	p := open(t, w)
-	p.awaitText(t, "#traces tbody tr", "search_orders", "4.3.0")
+	p.awaitText(t, "#traces tbody tr", "charge_card", "4.3.0")
 	set := func(name, text string) {
 		eval[bool](t, p, fmt.Sprintf(`{const i = document.querySelector('#filters [name=%s]'); i.value = %q; i.dispatchEvent(new Event('change')); true}`, name, text))
 	}
@@ -235,8 +235,9 @@ func TestFiltersOfRecentRequests(t *testing.T) {
 	set("client", "desk-agent")
 	set("client_version", "4.2.9")
 	p.await(t, `document.querySelector('#traces tbody').rows.length === 1 && `+versions+`.includes('4.2.9')`)
-	set("tool", "search_orders")
+	set("tool", "get_order")
 	p.awaitText(t, "#traces tbody tr", "None of this kind is kept.")
+	set("tool", "charge_card")
 	set("client_version", "4.3.0")
 	p.await(t, `document.querySelector('#traces tbody').rows.length > 10 && !`+versions+`.includes('4.2.9')`)
 	p.clean(t)
