@@ -19,6 +19,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/audit/auditfile"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/store"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 	"github.com/vitrine-mcp/vitrine/transport"
 )
@@ -161,6 +162,12 @@ func costRows() []costRow {
 			return func() { rig.serve(tb) }
 		}
 	}
+	sealedOf := func(opts ...server.Option) func(testing.TB) func() {
+		return func(tb testing.TB) func() {
+			rig := newLegacyRig(tb, costServer(tb, unsampled(tb), nil, append(opts, server.WithStateKeys(stateKey(1)))...))
+			return func() { rig.serve(tb) }
+		}
+	}
 	pipeOf := func(tel func(testing.TB) *telemetry.Telemetry) func(testing.TB) func() {
 		return func(tb testing.TB) func() { return overPipe(tb, costServer(tb, tel(tb), nil)) }
 	}
@@ -193,6 +200,8 @@ func costRows() []costRow {
 		{"modern HTTP, unsampled, JWT, scope, policy, audit", 25, protected(thenRecorded)},
 		{"legacy HTTP, telemetry off", 16, legacyOf(off)},
 		{"legacy HTTP, unsampled", 17, legacyOf(unsampled)},
+		{"legacy HTTP, unsampled, sealed ids", 17, sealedOf()},
+		{"legacy HTTP, unsampled, sealed ids, a store", 17, sealedOf(server.WithStore(new(store.Memory).Store()))},
 		{"legacy HTTP, defaults", 17, legacyOf(withDefaults)},
 		{"pipe, telemetry off", 13, pipeOf(off)},
 		{"pipe, unsampled", 14, pipeOf(unsampled)},
