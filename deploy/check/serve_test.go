@@ -86,8 +86,11 @@ func stateKeys(t *testing.T, text string) string {
 	return file
 }
 
-func oneKey() string {
-	return base64.StdEncoding.EncodeToString(append(bytes.Repeat([]byte{1}, 31), 2)) + "\n"
+func oneKey() string { return keyOf(2) }
+
+// keyOf returns a key whose last byte is n.
+func keyOf(n byte) string {
+	return base64.StdEncoding.EncodeToString(append(bytes.Repeat([]byte{1}, 31), n)) + "\n"
 }
 
 // get returns the status and the text of an answer.
@@ -162,26 +165,28 @@ func TestHelmTest(t *testing.T) {
 	require.NoError(t, err, log)
 }
 
-// A proxy alternates between two replicas without affinity. The legacy session is lost, and helm
-// test reports it.
+// A proxy alternates between two replicas without affinity. With the same keys both serve the legacy
+// session. With other keys it is lost, and helm test reports it.
 func TestHelmTestFindsLostSessions(t *testing.T) {
 	needs.Tool(t, "deploy/curl", "curl", "sh")
 	c := serverContainer(t, rendered(t, nil))
 	test := as[*corev1.Pod](t, rendered(t, nil))[0].Spec.Containers[0]
-	keys := stateKeys(t, oneKey())
-	log, err := serves(t, c, keys, func(a service.Endpoints) {
-		log, err := serves(t, c, keys, func(b service.Endpoints) {
-			for affinity, want := range map[bool]bool{true: true, false: false} {
-				url := balance(t, affinity, a.MCP, b.MCP)
-				cmd := exec.CommandContext(t.Context(), test.Command[0], append(test.Command[1:], test.Args...)...)
-				cmd.Env = append(os.Environ(), "URL="+url, "no_proxy=*")
-				out, err := cmd.CombinedOutput()
-				require.Equal(t, want, err == nil, "affinity %v: %s", affinity, out)
-				require.Contains(t, string(out), "legacy: initialize", "modern calls need none")
-				require.Equal(t, want, !strings.Contains(string(out), "error: 404"), "the client is to begin anew: %s", out)
-			}
-		})
-		require.NoError(t, err, log)
+	log, err := serves(t, c, stateKeys(t, keyOf(2)), func(a service.Endpoints) {
+		for _, key := range []byte{2, 3} {
+			log, err := serves(t, c, stateKeys(t, keyOf(key)), func(b service.Endpoints) {
+				for _, affinity := range []bool{true, false} {
+					want := affinity || key == 2
+					url := balance(t, affinity, a.MCP, b.MCP)
+					cmd := exec.CommandContext(t.Context(), test.Command[0], append(test.Command[1:], test.Args...)...)
+					cmd.Env = append(os.Environ(), "URL="+url, "no_proxy=*")
+					out, err := cmd.CombinedOutput()
+					require.Equal(t, want, err == nil, "key %d, affinity %v: %s", key, affinity, out)
+					require.Contains(t, string(out), "legacy: initialize", "modern calls need none")
+					require.Equal(t, want, !strings.Contains(string(out), "error: 404"), "the client is to begin anew: %s", out)
+				}
+			})
+			require.NoError(t, err, log)
+		}
 	})
 	require.NoError(t, err, log)
 }
