@@ -17,8 +17,8 @@ import (
 // The bounds for a release of the demonstration service. The CPU time shows how much work is done
 // before the first answer.
 const (
-	maxBinary   = 30e6                   // bytes
-	maxResident = 30e6                   // bytes, idle; most are the program's file, which policies and OAuth make larger
+	maxBinary   = 31e6                   // bytes
+	maxResident = 33e6                   // bytes, idle; most are the program's file, which policies, OAuth and the client of Redis make larger
 	maxStart    = 100 * time.Millisecond // CPU time until the first answer
 )
 
