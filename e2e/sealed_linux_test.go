@@ -1,16 +1,12 @@
 package e2e
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"testing"
 
 	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
-
-// sealed has a server seal the ids of its sessions.
-var sealed = withEnv("VITRINE_STATE_KEYS=" + base64.StdEncoding.EncodeToString([]byte("a key of tests with 32 bytes or more")))
 
 // legacyPeers returns the clients that have a session over HTTP.
 func legacyPeers() (legacy []peer) {
