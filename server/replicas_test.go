@@ -286,9 +286,8 @@ func TestSubscriptionsAtTheSameTime(t *testing.T) {
 	})
 }
 
-// Changes of lists and notifications of the program reach the clients of all replicas, those in their
-// order, also where the client has not said that it is initialized. After an outage clients are told that
-// lists may have changed.
+// Changes of lists reach the clients of all replicas, also where the client has not said that it is
+// initialized. After an outage clients are told that lists may have changed.
 func TestChangesAtAnotherReplica(t *testing.T) {
 	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
 		for _, srv := range []*server.Server{a, b} {

@@ -146,7 +146,7 @@ func (p *process) adminIndex(w http.ResponseWriter, _ *http.Request) {
 		"/debug/live      the same, as a stream of events",
 		"/debug/traces    the latest requests that have ended, as JSON",
 		"/debug/changes   what has changed in the last two hours, as JSON",
-		"/debug/events    what is kept to resume streams, and who has most of it, as JSON",
+		"/debug/events    what is kept to resume streams, and the largest holders, as JSON",
 		"/debug/limits    all limits: their values, flags, present use, and how often they were reached, as JSON",
 		"/debug/goroutines goroutines by tool and stack, with what they wait for, as JSON",
 		"/debug/pprof/    profiles, for go tool pprof",

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"errors"
 	"sync"
 	"time"
 )
@@ -54,15 +55,15 @@ func (l *Link) reconcile() {
 	if _, err := l.State(l.done, "here"); err != nil { // the store is asked even if there is nothing else to ask
 		return
 	}
-	if !l.Core.ShareAgain(l.done) {
-		return
-	}
+	l.Core.ShareAgain(l.done) // if the store has failed, another pass follows
 	for _, s := range l.Core.SharedSessions() {
-		st, err := l.State(l.done, s.ID)
-		if err != nil {
+		switch st, err := l.State(l.done, s.ID); {
+		case errors.Is(err, errFormat): // a later release has changed it
+		case err != nil:
 			return
+		default:
+			l.Core.StateArrived(s.ID, s.Ends, st)
 		}
-		l.Core.StateArrived(s.ID, s.Ends, st)
 	}
 	l.Missed()
 	l.flush()

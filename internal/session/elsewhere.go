@@ -223,15 +223,13 @@ func (c *Core) SharedSessions() (all []SharedSession) {
 // shareEnd tells the other replicas that the session was deleted.
 func (s *Session) shareEnd() { s.core.shareEnd(s.id, s.ends) }
 
-// shareEnd tells the other replicas that a session was deleted, and reports whether they know. If they do
-// not, [Core.ShareAgain] tells them.
-func (c *Core) shareEnd(id string, ends time.Time) bool {
+// shareEnd tells the other replicas that a session was deleted. If that fails, [Core.ShareAgain] does.
+func (c *Core) shareEnd(id string, ends time.Time) {
 	if c.elsewhere == nil || c.ids == nil {
-		return true
+		return
 	}
 	_, err := c.elsewhere.Change(context.Background(), id, ends, func(st *SharedState) { st.Ended, st.Revision = true, st.Revision+1 })
 	c.deleted.noteTold(id, err == nil)
-	return err == nil
 }
 
 // maxUnshared bounds the changes of a session that could not be shared. Later ones hold here only.
@@ -253,14 +251,14 @@ func (s *Session) Share(change func(*SharedState)) {
 	s.shareAll()
 }
 
-// shareAll shares the changes that wait for it, and reports whether that has succeeded. The caller must
-// hold s.sharing.
-func (s *Session) shareAll() bool {
+// shareAll shares the changes that wait for it. If that fails they go on waiting. The caller must hold
+// s.sharing.
+func (s *Session) shareAll() {
 	var changes []func(*SharedState)
 	var least uint64
 	s.update(func(st *state) { changes, least = st.unshared, st.shared })
 	if len(changes) == 0 {
-		return true
+		return
 	}
 	st, err := s.core.elsewhere.Change(context.Background(), s.id, s.ends, func(st *SharedState) {
 		for _, change := range changes {
@@ -269,18 +267,17 @@ func (s *Session) shareAll() bool {
 		st.Revision = max(st.Revision, least) + 1 // the store may have lost what it had
 	})
 	if err != nil {
-		return false
+		return
 	}
 	s.update(func(st *state) { st.unshared = st.unshared[len(changes):] })
 	s.apply(st)
-	return true
 }
 
-// ShareAgain shares what could not be shared before, and reports whether that has succeeded.
-func (c *Core) ShareAgain(ctx context.Context) bool {
+// ShareAgain shares what could not be shared before, until ctx ends.
+func (c *Core) ShareAgain(ctx context.Context) {
 	for _, d := range c.deleted.untold() {
-		if ctx.Err() != nil || !c.shareEnd(d.ID, d.Ends) {
-			return false
+		if ctx.Err() == nil {
+			c.shareEnd(d.ID, d.Ends)
 		}
 	}
 	c.mu.Lock()
@@ -288,11 +285,9 @@ func (c *Core) ShareAgain(ctx context.Context) bool {
 	c.mu.Unlock()
 	for _, s := range sessions {
 		s.sharing.Lock()
-		shared := ctx.Err() == nil && s.shareAll()
-		s.sharing.Unlock()
-		if !shared {
-			return false
+		if ctx.Err() == nil {
+			s.shareAll()
 		}
+		s.sharing.Unlock()
 	}
-	return true
 }
