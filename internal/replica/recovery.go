@@ -31,6 +31,13 @@ func (r *recovery) next() bool {
 	return r.running
 }
 
+// repeat has another pass run.
+func (r *recovery) repeat() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.again = true
+}
+
 // recover runs passes until one of them is complete and nothing has failed meanwhile. Each waits for a
 // while first, so that replicas do not do that at the same moment.
 func (l *Link) recover() {
@@ -44,27 +51,31 @@ func (l *Link) recover() {
 			case <-l.done.Done():
 				return
 			}
-			l.reconcile()
+			if !l.reconcile() {
+				l.recovery.repeat()
+			}
 		}
 	})
 }
 
-// reconcile tells what this replica has done and could not tell, and reads what others have changed. A
-// failure ends it, and has the recovery run it again.
-func (l *Link) reconcile() {
+// reconcile tells what this replica has done and could not tell, and reads what others have changed. It
+// reports whether the store has answered all that it has asked. A store that is away is not always asked,
+// and then nothing else says that another pass is needed.
+func (l *Link) reconcile() (complete bool) {
 	if _, err := l.State(l.done, "here"); err != nil { // the store is asked even if there is nothing else to ask
-		return
+		return false
 	}
 	l.Core.ShareAgain(l.done) // if the store has failed, another pass follows
 	for _, s := range l.Core.SharedSessions() {
 		switch st, err := l.State(l.done, s.ID); {
 		case errors.Is(err, errFormat): // a later release has changed it
 		case err != nil:
-			return
+			return false
 		default:
 			l.Core.StateArrived(s.ID, s.Ends, st)
 		}
 	}
 	l.Missed()
 	l.flush()
+	return true
 }

@@ -31,7 +31,8 @@ func (l *Link) State(ctx context.Context, id string) (st session.SharedState, er
 	return decodeState(raw)
 }
 
-// errFormat says that a later release has written the state. This one leaves it alone.
+// errFormat says that a later release has written the state, or something else has. This one leaves it
+// alone.
 var errFormat = errors.New("the state of a session has a format of another release")
 
 func decodeState(raw []byte) (session.SharedState, error) {
@@ -40,7 +41,7 @@ func decodeState(raw []byte) (session.SharedState, error) {
 		return v.SharedState, nil
 	}
 	if err := json.Unmarshal(raw, &v); err != nil {
-		return session.SharedState{}, err
+		return session.SharedState{}, errors.Join(errFormat, err)
 	}
 	if v.Format != format {
 		return session.SharedState{}, errFormat
