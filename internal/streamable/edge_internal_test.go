@@ -112,15 +112,38 @@ func TestStreamThatFailsBeforeItsAnswer(t *testing.T) {
 		{mcp.Modern, http.StatusServiceUnavailable, "shutting_down", "close"},
 		{mcp.Legacy, http.StatusNotFound, "session_unknown", ""},
 	} {
-		core := session.New(session.Config{})
-		w, r := httptest.NewRecorder(), httptest.NewRequest("POST", "/", nil)
+		var ended exchangeEnds
+		core := session.New(session.Config{Observer: &ended})
+		ctx, leave := context.WithCancel(t.Context())
+		r := httptest.NewRequest("POST", "/", nil).WithContext(ctx)
+		w := &leavingWriter{httptest.NewRecorder(), leave}
 		x := &exchange{Endpoint: New(core, Config{}), w: w, r: r, rc: *http.NewResponseController(w), conn: new(Endpoint).connOf(r)}
 		stream := core.Exchange(new(Endpoint).connOf(r), 1, tt.era)
-		stream.Fail(mcp.DropWriteTimeout)
+		stream.Fail(mcp.DropSessionGone)
 		require.False(t, x.respond(stream, tt.era, nil))
+		require.Empty(t, ended.all, "a client that leaves with its answer has not left before it")
 		require.Equal(t, tt.status, w.Code)
 		require.Equal(t, tt.closes, w.Header().Get("Connection"))
 		require.Contains(t, w.Body.String(), `"reason":"`+tt.reason+`"`)
 		require.NoError(t, core.Shutdown(t.Context()))
 	}
 }
+
+// A leavingWriter is the response of a client that leaves as soon as it has the status.
+type leavingWriter struct {
+	*httptest.ResponseRecorder
+	leave func()
+}
+
+func (w *leavingWriter) WriteHeader(status int) {
+	w.ResponseRecorder.WriteHeader(status)
+	w.leave()
+}
+
+// exchangeEnds notes the ends of exchanges that the core is told of.
+type exchangeEnds struct {
+	session.NopObserver
+	all []*session.ExchangeEnd
+}
+
+func (e *exchangeEnds) ExchangeEnded(end *session.ExchangeEnd) { e.all = append(e.all, end) }

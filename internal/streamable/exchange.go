@@ -158,7 +158,8 @@ func (x *exchange) answerTo(stream *stream.Stream, era mcp.Era, opened *session.
 // is that of Pump.
 func (x *exchange) responded(sink *httpSink, stream *stream.Stream, err error) {
 	if err != nil && !sink.started && x.r.Context().Err() == nil {
-		x.unanswered(sink.era, stream.Reason())
+		x.unanswered(sink.era, stream.Reason()) // a client that leaves now has its answer
+		return
 	}
 	if sink.events || !sink.answered {
 		x.ended(sink, stream.Reason())
