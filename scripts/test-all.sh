@@ -17,12 +17,14 @@ fail() {
 FAILED:  $1"
 }
 
-# step runs one part of the tests and goes on whether or not it passes.
+# step runs one part of the tests, says how long it took, and goes on whether or not it passes.
 step() {
 	title=$1
 	shift
 	say "== $title"
+	began=$(date +%s)
 	"$@" || fail "$title"
+	say "   took $(($(date +%s) - began)) s"
 }
 
 # no_race prints why the race detector cannot be used, or nothing if it can.
