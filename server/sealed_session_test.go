@@ -164,6 +164,9 @@ func TestLocalEndsLeaveSealedSessions(t *testing.T) {
 			synctest.Wait()
 		}
 		require.Len(t, logs.find("session.adopted"), 8)
+		for _, r := range logs.find("session.adopted") {
+			require.NotEmpty(t, r.attrs["client"]+r.attrs["client_version"])
+		}
 		srv.Close()
 	})
 }

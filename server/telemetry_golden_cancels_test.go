@@ -184,7 +184,7 @@ func cancelScenes() []scene {
 		play: func(s *stage) {
 			s.hold("wait")
 			ctx, cancel := context.WithCancel(context.Background())
-			p := line{dialContext(s.t, ctx, s.srv)}
+			p := line{dialContext(s.t, ctx, s.srv), s}
 			p.send(waiting)
 			cancel()
 			require.Contains(s.t, p.recv(), "server_shutdown")

@@ -143,7 +143,7 @@ func dropScenes() []scene {
 	}, {
 		title: "write_timeout over HTTP", about: "The same for one exchange.",
 		play: func(s *stage) {
-			req := httptest.NewRequest("POST", webURL, strings.NewReader(echo(1)))
+			req := httptest.NewRequest("POST", webURL, strings.NewReader(s.frame(echo(1))))
 			req.Header.Set("Content-Type", "application/json")
 			for _, h := range modernHeaders("tools/call", "echo") {
 				name, value, _ := strings.Cut(h, ": ")

@@ -272,13 +272,13 @@ func rejectionScenes() []scene {
 			require.Contains(s.t, p.recv(), "released")
 		},
 	}, {
-		title: "not_initialized", about: "A legacy request before the handshake, on a pipe and over HTTP without a session.",
+		title: "not_initialized", nameless: true, about: "A legacy request before the handshake, on a pipe and over HTTP without a session.",
 		play: func(s *stage) {
 			require.Contains(s.t, s.pipe().ask(legacy(1, "tools/list", "")), "not initialized")
 			require.Equal(s.t, 400, s.web().do("POST", legacy(1, "tools/list", "")).status)
 		},
 	}, {
-		title: "era_forbidden", about: "A legacy request to a server of the modern era alone.",
+		title: "era_forbidden", nameless: true, about: "A legacy request to a server of the modern era alone.",
 		options: []server.Option{server.WithEras(mcp.Modern)},
 		play: func(s *stage) {
 			require.Contains(s.t, s.pipe().ask(legacy(1, "tools/list", "")), "does not serve legacy clients")
@@ -301,7 +301,7 @@ func rejectionScenes() []scene {
 		title: "parse_error", about: "What is no JSON is rejected without a span (see parse error).",
 		play: func(s *stage) { require.Contains(s.t, s.pipe().ask(`}`), "-32700") },
 	}, {
-		title: "refused", about: "A rule of admission lets the request not in: no fault of the service, in either era.",
+		title: "refused", nameless: true, about: "A rule of admission lets the request not in: no fault of the service, in either era.",
 		options: []server.Option{server.WithAdmission(func(context.Context, *middleware.Request) error {
 			return &mcp.Refusal{Status: 429, Reason: "quota", By: "rule", Message: "come back later", RetryAfter: 1500 * time.Millisecond}
 		})},
@@ -311,7 +311,7 @@ func rejectionScenes() []scene {
 			require.Equal(s.t, 429, s.web().do("POST", legacy(1, "initialize", "")).status)
 		},
 	}, {
-		title: "denied, need_scopes", about: "A policy hides one tool and demands a scope for another: no fault of the service. Operators see the hidden tool.",
+		title: "denied, need_scopes", nameless: true, about: "A policy hides one tool and demands a scope for another: no fault of the service. Operators see the hidden tool.",
 		options: []server.Option{server.WithPolicy(auth.PolicyFunc(func(_ context.Context, _ *auth.Principal, op *auth.Operation) auth.Decision {
 			if op.Name == "hidden" {
 				return auth.Decision{Effect: auth.Deny, Rule: "hides"}

@@ -26,6 +26,7 @@ var update = flag.Bool("update", false, "rewrite the reviewed files of spans and
 // of a reviewed file.
 type scene struct {
 	title, about string
+	nameless     bool // its clients do not say who they are, or have no principal
 	limits       server.Limits
 	telemetry    []telemetry.Option
 	options      []server.Option
@@ -133,6 +134,8 @@ type stage struct {
 	provider *sdktrace.TracerProvider
 	registry *prometheus.Registry
 	before   map[string]sample // every series, before the scene
+	// named has modern clients say who they are.
+	named bool
 	// exits end what the scene has opened, in the order of opening.
 	exits []func()
 }

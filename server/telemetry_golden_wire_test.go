@@ -18,13 +18,16 @@ import (
 )
 
 // A line is a client in memory that reads all the time.
-type line struct{ *rawPipe }
+type line struct {
+	*rawPipe
+	s *stage
+}
 
 // pipe connects a client in memory.
 func (s *stage) pipe() line {
 	p := dial(s.t, s.srv)
 	s.exits = append(s.exits, func() { _ = p.hangUp() })
-	return line{p}
+	return line{p, s}
 }
 
 // old connects a legacy client that can be asked for everything. Its handshake is not
@@ -44,6 +47,15 @@ func (p line) shake() {
 
 var handshake = legacy("init", "initialize", `"protocolVersion":"2025-11-25","clientInfo":{"name":"old","version":"9"},`+
 	`"capabilities":{"roots":{},"sampling":{},"elicitation":{}}`)
+
+// frame is what a client sends for a frame of the scene.
+func (s *stage) frame(f string) string {
+	if !s.named || strings.Contains(f, "clientInfo") {
+		return f
+	}
+	const version = `"io.modelcontextprotocol/protocolVersion"`
+	return strings.ReplaceAll(f, version, `"io.modelcontextprotocol/clientInfo":{"name":"desk","version":"4.3.0"},`+version)
+}
 
 // forget begins the recording anew.
 func (s *stage) forget() {
@@ -65,7 +77,7 @@ func (p line) send(frames ...string) {
 	p.t.Helper()
 	for _, f := range frames {
 		later()
-		p.rawPipe.send(f)
+		p.rawPipe.send(p.s.frame(f))
 	}
 	synctest.Wait()
 }
@@ -104,7 +116,7 @@ func (p *mutePipe) send(frames ...string) {
 	p.s.t.Helper()
 	for _, f := range frames {
 		later()
-		_, err := p.Write([]byte(f + "\n"))
+		_, err := p.Write([]byte(p.s.frame(f) + "\n"))
 		require.NoError(p.s.t, err)
 	}
 	synctest.Wait()
@@ -244,7 +256,7 @@ type webAnswer struct {
 // start makes a request and returns at once. What has arrived is there when wait returns.
 func (w *webClient) start(method, body string, headers ...string) *webAnswer {
 	ctx, cancel := context.WithCancel(context.Background())
-	req, err := http.NewRequestWithContext(ctx, method, webURL, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, webURL, strings.NewReader(w.s.frame(body)))
 	require.NoError(w.s.t, err)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
@@ -321,7 +333,7 @@ func (w *webClient) shake() (header string) {
 func (w *webClient) raw(body string, headers ...string) net.Conn {
 	conn, err := w.l.dial()
 	require.NoError(w.s.t, err)
-	req, err := http.NewRequest("POST", webURL, strings.NewReader(body))
+	req, err := http.NewRequest("POST", webURL, strings.NewReader(w.s.frame(body)))
 	require.NoError(w.s.t, err)
 	req.Header.Set("Content-Type", "application/json")
 	for _, h := range headers {

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
@@ -98,7 +97,7 @@ func (c *Core) adopt(id string, conn *Conn) (*Session, mcp.RejectReason, *mcp.Er
 	case !ok || !time.Now().Before(d.ends) || c.deleted.has(d.id):
 		return nil, mcp.RejectSessionUnknown, SessionUnknown()
 	case d.owner != ownerOf(conn.principal()):
-		c.Foreign(context.Background(), ForeignSession, conn, "session", logID(d.id), "owner", "(sealed)")
+		c.foreignSession(conn, logID(d.id), "(sealed)")
 		return nil, mcp.RejectSessionUnknown, SessionUnknown()
 	}
 	arrived := c.await(d.id)
@@ -140,7 +139,7 @@ func (c *Core) adoptAs(id string, conn *Conn, d *sealedID) (*Session, mcp.Reject
 		return nil, reason, err
 	}
 	c.ledger.count(func(t *tally) { t.SessionsAdopted++ })
-	c.logger.Info("session.adopted", append(d.peer.appendClient([]any{"session", s.LogID()}), "age", time.Since(d.created))...)
+	c.logger.Info("session.adopted", append(s.logAttrs(), "age", time.Since(d.created))...)
 	c.adopted(s)
 	s.apply(shared)
 	return s, "", nil

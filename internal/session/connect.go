@@ -11,7 +11,7 @@ import (
 
 // RefuseExchange counts and logs an HTTP exchange that was refused before it carried a
 // message: it has no part in the conservation of messages.
-func (c *Core) RefuseExchange(ctx context.Context, x *RefusedExchange, attrs ...slog.Attr) {
+func (c *Core) RefuseExchange(ctx context.Context, x *RefusedExchange, attrs ...any) {
 	reason := x.Reason
 	c.ledger.exchangesRefused(reason)
 	c.tell("ExchangeRefused", func(o Observer) { o.ExchangeRefused(x) })
@@ -27,7 +27,10 @@ func (c *Core) RefuseExchange(ctx context.Context, x *RefusedExchange, attrs ...
 	if reason == mcp.RefuseHost || reason == mcp.RefuseOrigin { // a setting may be wrong
 		level, silenced = c.senderLevel("http.refused", string(reason))
 	}
-	c.logger.LogAttrs(ctx, level, "http.refused", append(attrs, slog.Any("reason", reason), silenced)...)
+	if !c.logger.Enabled(ctx, level) {
+		return
+	}
+	c.logger.Log(ctx, level, "http.refused", append(attrs, "reason", reason, silenced)...)
 }
 
 // RefuseStream tells the observer of a byte stream whose peer the authenticator does not let in.

@@ -25,14 +25,15 @@ type Detached struct {
 	// Principal is on whose behalf it runs, or nil.
 	Principal *auth.Principal
 
-	deadline time.Time
-	caller   *share.Caller
-	class    *slots    // in whose class it runs
-	inClass  classPart // of the slot of that class
-	yields   bool      // it lets its part go while it is blocked
-	blocked  blockedTime
-	ctx      atomic.Pointer[context.Context]
-	end      DetachedEnd // guarded by lane.mu
+	client, version string // of its client, as that says
+	deadline        time.Time
+	caller          *share.Caller
+	class           *slots    // in whose class it runs
+	inClass         classPart // of the slot of that class
+	yields          bool      // it lets its part go while it is blocked
+	blocked         blockedTime
+	ctx             atomic.Pointer[context.Context]
+	end             DetachedEnd // guarded by lane.mu
 }
 
 // A DetachedEnd is how detached work has ended.
@@ -73,6 +74,7 @@ func (c *Core) Detach(ctx context.Context, r *Request, name string, deadline tim
 	if r.Conn != nil {
 		d.Principal = r.Conn.Principal
 	}
+	d.client, d.version = c.ClientOf(r.Inbound, r.session)
 	base, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	d.cancel = cancel
 	d.adopt(&requestContext{base, deadline})
@@ -201,5 +203,6 @@ func (d *Detached) leave() { d.core.running.Release(d.caller) }
 // LogAttrs implements [Work].
 func (d *Detached) LogAttrs() []any {
 	attrs := []any{"method", d.Series.Method, "target", d.Series.Target, "task", d.Name, "age", d.age()}
+	attrs = appendText(appendText(attrs, "client", d.client), "client_version", d.version)
 	return appendText(attrs, "principal", logline.Printable(d.Principal.String(), maxClientText))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -45,15 +44,17 @@ func (c *Conn) Expired() bool {
 	return c != nil && c.Principal != nil && !c.Principal.Expires.IsZero() && !time.Now().Before(c.Principal.Expires)
 }
 
-// StreamExpired counts and logs that a stream has ended with its token. conn must have a principal.
-func (c *Core) StreamExpired(stream string, conn *Conn) {
+// StreamExpired counts and logs that the stream of a session has ended with its token. conn must have a principal.
+func (s *Session) StreamExpired(conn *Conn) { s.core.streamExpired(StreamGet, conn, nil, s) }
+
+func (c *Core) streamExpired(stream string, conn *Conn, in *Inbound, s *Session) {
 	c.ledger.count(func(t *tally) { t.StreamsExpired[stream]++ })
-	c.logger.Info("stream.expired", "stream", stream, "reason", mcp.EndTokenExpired,
-		"principal", logline.Printable(conn.Principal.String(), maxClientText), "expired", conn.Principal.Expires.UTC().Format(time.RFC3339))
+	c.logger.Info("stream.expired", append(c.PeerAttrs(conn, in, s), "stream", stream, "reason", mcp.EndTokenExpired,
+		"expired", conn.Principal.Expires.UTC().Format(time.RFC3339))...)
 }
 
 // EndWithToken ends a subscription whose token has expired.
 func (r *Request) EndWithToken() {
 	r.expired.Store(true)
-	r.core.StreamExpired(StreamListen, r.Conn)
+	r.core.streamExpired(StreamListen, r.Conn, r.Inbound, r.session)
 }

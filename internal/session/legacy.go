@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"crypto/rand"
 	"time"
 
@@ -102,7 +101,7 @@ func (c *Core) Session(id string, conn *Conn) *Session {
 	case s == nil:
 		return nil
 	case s.conn.Principal.Key() != conn.principal().Key():
-		c.Foreign(context.Background(), ForeignSession, conn, "session", s.LogID(), "owner", s.conn.Principal.String())
+		c.foreignSession(conn, s.LogID(), s.conn.Principal.String())
 		return nil
 	}
 	s.principal.Store(conn.principal())

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -37,14 +39,13 @@ func (c *Core) logDrop(r *Request, reason mcp.DropReason) {
 	}
 }
 
-// sender returns the fields that name the peer in the log.
-func (s *Session) sender() []slog.Attr {
-	attrs := []slog.Attr{slog.String("session", s.LogID())}
-	if s.conn.RemoteAddr != "" {
-		attrs = append(attrs, slog.String("remote", s.conn.RemoteAddr))
-	}
-	return attrs
+// logAttrs are the fields by which logs name a session and its client.
+func (s *Session) logAttrs() []any {
+	return append([]any{"session", s.LogID()}, s.core.PeerAttrs(s.conn, nil, s)...)
 }
+
+// sender returns the fields that name the peer in the log.
+func (s *Session) sender() []any { return appendText(s.logAttrs(), "remote", s.conn.RemoteAddr) }
 
 // maxIDLogged bounds the bytes of an id in the log: a client's may be as long as a frame.
 const maxIDLogged = 256
@@ -69,11 +70,25 @@ func (r *Request) LogAttrs() []any {
 // appendSender appends the client, its version and the principal of a message. s may be nil.
 func (c *Core) appendSender(attrs []any, in *Inbound, s *Session) []any {
 	name, version := c.ClientOf(in, s)
+	if name == "" && in.Method == mcp.MethodInitialize { // a request that is not admitted opens no session
+		var params mcp.InitializeParams
+		_ = json.Unmarshal(in.Params, &params) // what cannot be read is empty
+		name, version = logline.Printable(params.ClientInfo.Name, maxClientText), logline.Printable(params.ClientInfo.Version, maxClientText)
+	}
 	attrs = appendText(appendText(attrs, "client", name), "client_version", version)
 	if p := in.Conn.principal(); p != nil {
 		attrs = append(attrs, "principal", logline.Printable(p.String(), maxClientText))
 	}
 	return attrs
+}
+
+// PeerAttrs are the fields by which logs name the client and the principal of an exchange over conn. in
+// and s are its message and its session, or nil.
+func (c *Core) PeerAttrs(conn *Conn, in *Inbound, s *Session) []any {
+	if in == nil {
+		in = &Inbound{Conn: conn, Era: mcp.Legacy}
+	}
+	return c.appendSender(nil, in, s)
 }
 
 // appendText appends what is known, and nothing for "".

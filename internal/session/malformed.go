@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
@@ -14,7 +13,7 @@ import (
 // Malformed counts a frame that is no message and, if it is to be answered,
 // queues the answer on st. nullID is for clients whose revision wants an id of null
 // where none could be read. The attributes name the sender in the log.
-func (c *Core) Malformed(err *wire.Error, st *stream.Stream, nullID bool, sender ...slog.Attr) {
+func (c *Core) Malformed(err *wire.Error, st *stream.Stream, nullID bool, sender ...any) {
 	if reason, answer := c.countMalformed(err, sender...); answer {
 		st.RejectFrame(malformedAnswer(err, reason, nullID))
 	}
@@ -37,7 +36,7 @@ var malformed = map[wire.Reason]struct {
 
 // countMalformed counts a frame that is no message. It returns the reason if it
 // counts as rejected, and whether it may be answered.
-func (c *Core) countMalformed(err *wire.Error, sender ...slog.Attr) (reject mcp.RejectReason, answer bool) {
+func (c *Core) countMalformed(err *wire.Error, sender ...any) (reject mcp.RejectReason, answer bool) {
 	c.logMalformed(err.Reason, err.Message, sender)
 	if err.Kind == wire.Response {
 		c.ledger.ignored(receivedResponse, mcp.IgnoredResponse, mcp.IgnoreMalformed)
@@ -103,7 +102,7 @@ func (s *Session) judge(err *wire.Error, b *batch) (m *stream.Message, last bool
 	}
 	if last {
 		s.core.ledger.limitReached(limits.NameMalformed)
-		s.core.logger.Warn("session.peer_lost", "session", s.LogID(), "error", "too many malformed frames in a row")
+		s.core.logger.Warn("session.peer_lost", append(s.logAttrs(), "error", "too many malformed frames in a row")...)
 		s.teardown(mcp.CauseTransportError, mcp.DropClosedWriter)
 		<-s.done
 	}
@@ -131,8 +130,8 @@ func (s *Session) MalformedTail(*wire.Error) {
 }
 
 // logMalformed writes the log line of a frame that is no message.
-func (c *Core) logMalformed(reason wire.Reason, text string, sender []slog.Attr) {
+func (c *Core) logMalformed(reason wire.Reason, text string, sender []any) {
 	level, silenced := c.senderLevel("frame.malformed", string(reason))
-	c.logger.LogAttrs(context.Background(), level, "frame.malformed",
-		append(sender, slog.Any("reason", reason), slog.String("error", text), silenced)...)
+	c.logger.Log(context.Background(), level, "frame.malformed",
+		append(sender, "reason", reason, "error", text, silenced)...)
 }

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -16,19 +15,19 @@ import (
 // TestFloodDoesNotFillTheLog: who sends nonsense, or is refused for Host or Origin, is in
 // the log, once a second for each reason, with the number of those that are not.
 func TestFloodDoesNotFillTheLog(t *testing.T) {
-	refuse := func(reason mcp.RefuseReason) func(*world, slog.Attr) {
-		return func(w *world, sender slog.Attr) {
-			w.core.RefuseExchange(w.t.Context(), &RefusedExchange{Reason: reason}, sender)
+	refuse := func(reason mcp.RefuseReason) func(*world, ...any) {
+		return func(w *world, sender ...any) {
+			w.core.RefuseExchange(w.t.Context(), &RefusedExchange{Reason: reason}, sender...)
 		}
 	}
-	for record, send := range map[string]func(*world, slog.Attr){
+	for record, send := range map[string]func(*world, ...any){
 		"http.refused remote=192.0.2.0:1 reason=host":   refuse(mcp.RefuseHost),
 		"http.refused remote=192.0.2.0:1 reason=origin": refuse(mcp.RefuseOrigin),
-		"frame.malformed remote=192.0.2.0:1 reason=parse_error": func(w *world, sender slog.Attr) {
+		"frame.malformed remote=192.0.2.0:1 reason=parse_error": func(w *world, sender ...any) {
 			_, bad := inbound(nil, "{")
-			w.core.Malformed(bad, w.core.Exchange(&Conn{Transport: "http"}, 1, mcp.Modern), false, sender)
+			w.core.Malformed(bad, w.core.Exchange(&Conn{Transport: "http"}, 1, mcp.Modern), false, sender...)
 		},
-		"frame.malformed session=stdio reason=too_large": func(w *world, _ slog.Attr) {
+		"frame.malformed session=stdio reason=too_large": func(w *world, _ ...any) {
 			w.connect(true).s.Malformed(&wire.Error{Code: mcp.CodeInvalidRequest, Reason: wire.ReasonTooLarge, Message: "too large"})
 		},
 	} {
@@ -37,7 +36,7 @@ func TestFloodDoesNotFillTheLog(t *testing.T) {
 				flood := func(n int) (lines []string) {
 					w.log.forget()
 					for range n {
-						send(w, slog.String("remote", "192.0.2.0:1"))
+						send(w, "remote", "192.0.2.0:1")
 					}
 					w.settle()
 					for _, line := range w.log.details {

@@ -18,7 +18,7 @@ func (s *Session) EOF() {
 		}
 	})
 	if first {
-		s.core.logger.Info("session.eof", "session", s.LogID())
+		s.core.logger.Info("session.eof", s.logAttrs()...)
 		s.endOutbound(s.takeOutbound(), &mcp.CancelError{Cause: mcp.CauseTransportClose})
 		s.endSubscriptions(mcp.CauseTransportClose) // the client cannot end them any more, and waits for our end
 		s.await(s.core.limits.EOFGrace)
@@ -187,7 +187,7 @@ func (s *Session) pump(sink stream.Sink) {
 // already.
 func (s *Session) peerLost(err error, reason mcp.DropReason) {
 	if s.begin(mcp.CauseTransportError) {
-		s.core.logger.Warn("session.peer_lost", "session", s.LogID(), "error", err)
+		s.core.logger.Warn("session.peer_lost", append(s.logAttrs(), "error", err)...)
 		s.end(mcp.CauseTransportError, reason)
 	}
 }
@@ -290,8 +290,8 @@ func (c *Core) sessionClosed(s *Session, cause mcp.Cause) {
 	c.tell("SessionClosed", func(o Observer) { o.SessionClosed(s, cause) })
 	total, abandoned := 0, 0
 	s.update(func(st *state) { total, abandoned = st.total, len(st.abandoned) })
-	c.logger.Info("session.closed", "session", s.LogID(), "cause", cause, "age", time.Since(s.opened),
-		"requests", total, "cut", s.cut.Load(), "abandoned", abandoned)
+	c.logger.Info("session.closed", append(s.logAttrs(), "cause", cause, "age", time.Since(s.opened),
+		"requests", total, "cut", s.cut.Load(), "abandoned", abandoned)...)
 }
 
 // OnClosed has f called when the session is closed, and at once if it is.

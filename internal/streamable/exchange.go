@@ -2,7 +2,6 @@ package streamable
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
@@ -198,8 +197,8 @@ func (x *exchange) refuse(status int, reason mcp.RefuseReason, err *mcp.Error) {
 func (x *exchange) refuseRequest(id mcp.ID, status int, reason mcp.RefuseReason, err *mcp.Error) {
 	refusal, _ := mcp.AsRefusal(err)
 	refused := &session.RefusedExchange{Conn: x.conn, Method: x.r.Method, Reason: reason, Refusal: refusal, Status: status}
-	x.core.RefuseExchange(context.WithoutCancel(x.r.Context()), refused, append(x.sender(), slog.Int("status", status),
-		slog.String("error", err.Message), slog.String("host", logline.Printable(x.r.Host, maxShown)))...)
+	x.core.RefuseExchange(context.WithoutCancel(x.r.Context()), refused, append(x.sender(),
+		"status", status, "error", err.Message, "host", logline.Printable(x.r.Host, maxShown))...)
 	x.write(status, wire.AppendError(nil, id, err))
 }
 
@@ -223,11 +222,9 @@ func (x *exchange) methodNotAllowed() {
 }
 
 // sender returns the log attributes of the client.
-func (x *exchange) sender() []slog.Attr {
-	return []slog.Attr{
-		slog.String("remote", x.conn.RemoteAddr),
-		slog.String("agent", logline.Printable(x.r.UserAgent(), maxShown)),
-	}
+func (x *exchange) sender() []any {
+	return append(x.core.PeerAttrs(x.conn, x.in, x.visited),
+		"remote", x.conn.RemoteAddr, "agent", logline.Printable(x.r.UserAgent(), maxShown))
 }
 
 // fail answers with an error that belongs to no request.

@@ -61,7 +61,7 @@ func (x *exchange) serveReader(kind string, s *session.Session, stream pumper) {
 		_ = x.pump(stream, sink)
 	}
 	if context.Cause(until) == session.ErrTokenExpired {
-		x.core.StreamExpired(session.StreamGet, x.conn)
+		s.StreamExpired(x.conn)
 	}
 	x.readerEnded(kind, s, until, stream)
 }

@@ -93,8 +93,7 @@ func (in *modern) tell(refused *mcp.Error) *mcp.Error {
 	if data, ok := refused.Data.(mcp.ErrorData); !ok || data.Reason != string(mcp.StatePrincipal) {
 		return refused
 	}
-	r := in.call.Core
-	in.call.Asker.core.Foreign(in.call.Ctx, session.ForeignState, r.Conn, r.LogAttrs()...)
+	in.call.Asker.core.Foreign(session.ForeignState, in.call.Core)
 	return stateError(mcp.StateMalformed, "")
 }
 

@@ -154,7 +154,7 @@ func (s *Service) visible(ctx context.Context, req *middleware.Request, id strin
 func (s *Service) owned(ctx context.Context, req *middleware.Request, id string) (*store.TaskRecord, error) {
 	rec, err := s.load(ctx, id)
 	if err == nil && rec.Principal != req.Principal.Key() {
-		s.core.Foreign(ctx, session.ForeignTask, era.CoreOf(req).Conn, "task", taskName(id), "owner", auth.KeyText(rec.Principal))
+		s.core.Foreign(session.ForeignTask, era.CoreOf(req), "task", taskName(id), "owner", auth.KeyText(rec.Principal))
 		err = store.ErrNoTask
 	}
 	return rec, err

@@ -161,7 +161,7 @@ func (t *task) finish(e ending) {
 	}
 	if errors.Is(err, errTaskOver) {
 		end.Status, end.Error = rec.Status, rec.Error
-		t.records.logger.DebugContext(t.ctx, "task.late", "task", t.work.Name, "tool", t.dialog.Request.Route.Target, "status", end.Status)
+		t.records.logger.DebugContext(t.ctx, "task.late", append(t.work.LogAttrs(), "status", end.Status)...)
 		return
 	}
 	if tool, ok := e.result.(*mcp.CallToolResult); ok && tool != nil {
@@ -222,7 +222,7 @@ func (t *task) conclude(e *ending) (status mcp.TaskStatus, result jsontext.Value
 	}
 	cause, cancelled := mcp.CauseOf(t.ctx)
 	if !cancelled || !errors.Is(err, context.Cause(t.ctx)) && !errors.Is(err, context.Canceled) {
-		t.records.logger.ErrorContext(t.ctx, "handler.error", "task", t.work.Name, "tool", t.dialog.Request.Route.Target, "error", err)
+		t.records.logger.ErrorContext(t.ctx, "handler.error", append(t.work.LogAttrs(), "error", err)...)
 		return mcp.TaskFailed, nil, errInternal, err
 	}
 	end := session.StoppedEnd(cause)
