@@ -51,7 +51,7 @@ func NotificationDropReasons() []DropReason {
 // An ExpireReason says why a stored answer cannot be fetched any more.
 type ExpireReason string
 
-// Reasons for the loss of a stored answer. The first three are limits of the event store, which
+// Reasons for the loss of a stored answer for this process. The first three are limits of the event store, which
 // has deleted the answer, or an event before it that its client needs.
 const (
 	ExpireMaxEvents          ExpireReason = "max_events"            // the session has later events
@@ -61,13 +61,16 @@ const (
 	ExpireSessionEnded       ExpireReason = "session_ended"         // the session has ended in another way
 	ExpireStreamEnded        ExpireReason = "stream_ended"          // a later event could not be stored
 	ExpireStore              ExpireReason = "store"                 // the event store does not have it any more, and did not say why
+	// The object that this replica has of the session has ended. The answer is in the store that the
+	// replicas share, and another one may replay it.
+	ExpireLeftInStore ExpireReason = "left_in_store"
 )
 
 // ExpireReasons lists the reasons for which a stored answer is lost. The caller owns the slice.
 func ExpireReasons() []ExpireReason {
 	return []ExpireReason{
 		ExpireMaxEvents, ExpireMaxEventBytes, ExpireMaxEventBytesTotal,
-		ExpireSessionIdle, ExpireSessionEnded, ExpireStreamEnded, ExpireStore,
+		ExpireSessionIdle, ExpireSessionEnded, ExpireStreamEnded, ExpireStore, ExpireLeftInStore,
 	}
 }
 

@@ -44,6 +44,9 @@ func (s *Server) SetStore(shared store.Store) error {
 	s.core.ServeElsewhere(s.link, func(sess *session.Session, st session.SharedState) {
 		s.subscriptions.Replace(sess, st.Resources)
 	})
+	if shared.Events != nil {
+		s.core.ShareEvents(s.link.Events())
+	}
 	return nil
 }
 

@@ -95,10 +95,26 @@ func (m *sharedMemory) Publish(ctx context.Context, channel string, message []by
 	return m.Memory.Publish(ctx, channel, message)
 }
 
+func (m *sharedMemory) Append(ctx context.Context, session string, e store.Event, b store.EventBounds) ([]store.EvictedEvent, error) {
+	if err := m.asked(); err != nil {
+		return nil, err
+	}
+	return m.Memory.Append(ctx, session, e, b)
+}
+
+func (m *sharedMemory) After(ctx context.Context, session, stream string, seq uint64) ([]store.Event, error) {
+	if err := m.asked(); err != nil {
+		return nil, err
+	}
+	return m.Memory.After(ctx, session, stream, seq)
+}
+
+func (m *sharedMemory) store() store.Store { return store.Store{Values: m, Signals: m, Events: m} }
+
 // replicas returns two servers with one store.
 func replicas(t *testing.T, opts ...server.Option) (a, b *server.Server, shared *sharedMemory) {
 	shared = &sharedMemory{}
-	with := append([]server.Option{server.WithStore(store.Store{Values: shared, Signals: shared})}, opts...)
+	with := append([]server.Option{server.WithStore(shared.store())}, opts...)
 	a, b = newReplica(t, with...), newReplica(t, with...)
 	for _, srv := range []*server.Server{a, b} {
 		t.Cleanup(func() { require.NoError(t, srv.Shutdown(context.Background())) })
@@ -179,7 +195,7 @@ func TestDeleteAtAnotherReplica(t *testing.T) {
 		for _, srv := range []*server.Server{a, b} {
 			require.Equal(t, 404, post(srv, call, session).Code)
 		}
-		late := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: shared}))
+		late := newReplica(t, server.WithStore(shared.store()))
 		defer late.Shutdown(context.Background())
 		require.Equal(t, 404, post(late, call, session).Code)
 	})
@@ -363,7 +379,7 @@ func TestStoreMistakes(t *testing.T) {
 // What a session has set holds at each replica, also at one that sees it later.
 func TestLogLevelAndSubscriptionsHoldEverywhere(t *testing.T) {
 	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
-		late := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: shared}))
+		late := newReplica(t, server.WithStore(shared.store()))
 		defer late.Shutdown(context.Background())
 		all := []*server.Server{a, b, late}
 		for _, srv := range all {

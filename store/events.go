@@ -48,7 +48,8 @@ type EventStore interface {
 
 // An Event is one event of a stream, as the client sees it.
 type Event struct {
-	// Stream is the name of the stream, unique in its session: a few digits.
+	// Stream is the name of the stream, unique in its session: a few digits, or at most 64 letters,
+	// digits and dots in an [EventLog].
 	Stream string
 	// Seq is the number of the event in its stream, from 1 on and without gaps.
 	Seq uint64
@@ -58,6 +59,8 @@ type Event struct {
 	// Last is true for the last event of a stream. It must be stored: without it the
 	// server does not know that the stream is complete.
 	Last bool
+	// Note is what another replica must know of the stream. Only an [EventLog] stores it.
+	Note []byte
 }
 
 // ErrEventTooLarge is matched by the error of an [EventStore] that has no room for an

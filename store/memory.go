@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Memory has [Values] and [Signals] for servers of one process, such as in tests. It is not bounded.
+// A Memory has [Values], [Signals] and an [EventLog] for servers of one process, such as in tests. It is not bounded.
 // The zero value is ready for use.
 type Memory struct {
 	// Now tells the time; nil is [time.Now].
@@ -17,6 +17,7 @@ type Memory struct {
 	mu        sync.Mutex // guards the rest
 	values    map[string]memoryValue
 	listeners []*memoryListener
+	logs      map[string]*memoryLog
 }
 
 type memoryValue struct {
@@ -40,7 +41,7 @@ type signal struct {
 }
 
 // Store returns m as a [Store].
-func (m *Memory) Store() Store { return Store{Values: m, Signals: m} }
+func (m *Memory) Store() Store { return Store{Values: m, Signals: m, Events: m} }
 
 // Get implements [Values].
 func (m *Memory) Get(_ context.Context, key string) ([]byte, error) {

@@ -5,6 +5,8 @@ package store
 type Store struct {
 	Values  Values
 	Signals Signals
+	// Events keeps what legacy clients can resume. nil: each replica keeps its own.
+	Events EventLog
 }
 
 // Shared reports whether the replicas share anything.

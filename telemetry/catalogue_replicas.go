@@ -33,6 +33,9 @@ func replicaMetrics() []row {
 		counter(MetricSignalsMissed, "vitrine.signals.missed", "{time}",
 			"How often signals of other replicas may have been missed, because the connection to the store was lost.").
 			from(readStore(func(s *StoreState, r reading) { r.add(s.Missed) })),
+		counter(MetricEventsFenced, "vitrine.events.fenced", "{event}",
+			"Events that the store has refused, because it does not have the one before, or another writer has ended the stream.").
+			from(readStore(func(s *StoreState, r reading) { r.add(s.Fenced) })),
 		gauge(MetricStoreAway, "vitrine.store.away", "s",
 			"For how long the store that replicas share has not answered; 0 if it does.").
 			from(func(s *Snapshot, r reading) {

@@ -87,6 +87,8 @@ type StoreState struct {
 	// missed.
 	Signals map[string]uint64
 	Missed  uint64
+	// Fenced counts events that the store has refused, because the end of their stream was another one.
+	Fenced uint64
 }
 
 // A RegistrationState counts the changes of one item.

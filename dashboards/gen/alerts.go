@@ -167,7 +167,7 @@ and %[1]s * 600 >= 5`, "sum by (namespace, job, instance, reason) "+rate(dropped
 
 // expired alerts on stored answers that were lost although their sessions are open.
 func expired(c *config, s source) rule {
-	lost := s.of(telemetry.MetricResponsesExpired, isNot("reason", "session_idle", "session_ended"))
+	lost := s.of(telemetry.MetricResponsesExpired, isNot("reason", "session_idle", "session_ended", "left_in_store"))
 	return rule{
 		Alert: "VitrineAnswersExpired",
 		Expr:  "sum by (namespace, job, instance, reason) (increase(" + lost + "[10m])) > 0",

@@ -44,7 +44,7 @@ type Link struct {
 	table  *share.Table
 	places *share.Pool // of signals on their way
 
-	sent, received, unknown, lost, missed atomic.Uint64
+	sent, received, unknown, lost, missed, fenced atomic.Uint64
 
 	outbox   outbox
 	recovery recovery
@@ -121,7 +121,7 @@ func (l *Link) Values() store.Values { return l.values }
 
 // Info describes the link.
 func (l *Link) Info() *session.StoreInfo {
-	info := &session.StoreInfo{Replica: l.name, Missed: l.missed.Load(), Signals: map[string]uint64{
+	info := &session.StoreInfo{Replica: l.name, Missed: l.missed.Load(), Fenced: l.fenced.Load(), Signals: map[string]uint64{
 		session.SignalSent: l.sent.Load(), session.SignalReceived: l.received.Load(),
 		session.SignalUnknown: l.unknown.Load(), session.SignalLost: l.lost.Load(),
 	}}

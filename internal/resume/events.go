@@ -51,8 +51,11 @@ func (e *events) append(ev store.Event) error {
 	e.mu.Unlock()
 	defer e.release()
 	return e.store.call(context.Background(), OpAppend, func(ctx context.Context) error {
-		if memory, ok := e.store.Events.(*Memory); ok {
-			return memory.appendOf(e.owner, e.name, ev, e.evicted)
+		switch events := e.store.Events.(type) {
+		case *Memory:
+			return events.appendOf(e.owner, e.name, ev, e.evicted)
+		case *Shared:
+			return e.appendShared(ctx, events, ev)
 		}
 		return e.store.Events.Append(ctx, e.name, ev)
 	})
@@ -62,7 +65,7 @@ func (e *events) append(ev store.Event) error {
 func (e *events) release() {
 	e.mu.Lock()
 	e.using--
-	last := e.ended && e.using == 0
+	last := e.ended && e.using == 0 && e.endedFor != mcp.ExpireLeftInStore
 	e.mu.Unlock()
 	if last {
 		e.delete()
@@ -78,13 +81,21 @@ func (e *events) after(ctx context.Context, stream string, seq uint64) (all []st
 	return all, err
 }
 
-// end deletes all that is kept for the session, which has ended for a cause.
+// end deletes all that is kept for the session, which has ended for a cause. If the replicas share it, only
+// the end of the session for all of them deletes it.
 func (e *events) end(cause mcp.Cause) {
+	outlives := e.outlives(cause)
 	e.mu.Lock()
+	if outlives {
+		e.used = false
+	}
 	idle := e.used && !e.ended && e.using == 0
 	if !e.ended {
 		e.ended, e.endedFor = true, mcp.ExpireSessionEnded
-		if cause == mcp.CauseSessionIdle {
+		switch {
+		case outlives:
+			e.endedFor = mcp.ExpireLeftInStore
+		case cause == mcp.CauseSessionIdle:
 			e.endedFor = mcp.ExpireSessionIdle
 		}
 	}

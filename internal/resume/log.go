@@ -90,6 +90,8 @@ func (l *Log) NoteUnread(id string, about any) {
 // A Session is what the logs of a session must know of it. It must be safe for concurrent use.
 type Session interface {
 	LogID() string
+	// Tell tells another replica of a stream of the session.
+	Tell(replica string, m Signal)
 	// Revision returns the revision that the client has agreed on, or "" before that, and
 	// whether the session is open.
 	Revision() (v mcp.Version, open bool)
@@ -135,6 +137,9 @@ func (ls *Logs) Open(st *stream.Stream, primed bool) stream.Log {
 	}
 	ls.seq++
 	log := &Log{logs: ls, of: st, key: strconv.Itoa(ls.seq), marks: v.AtLeast(firstWithMarks)}
+	if shared := ls.events.store.shared(); shared != nil {
+		log.key = shared.name()
+	}
 	ls.byKey[log.key] = log
 	return log
 }
@@ -150,12 +155,11 @@ func (ls *Logs) Resumes() bool {
 func (ls *Logs) find(key string) (*Log, error) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	n, err := strconv.Atoi(key)
 	v, open := ls.session.Revision()
 	switch {
 	case !open:
 		return nil, mcp.ErrClosed
-	case err != nil || n < 1 || n > ls.seq || strconv.Itoa(n) != key:
+	case !ls.named(key):
 		return nil, ErrEventUnknown
 	}
 	log := ls.byKey[key]
@@ -165,6 +169,16 @@ func (ls *Logs) find(key string) (*Log, error) {
 		ls.byKey[key] = log
 	}
 	return log, nil
+}
+
+// named reports whether a stream may have a key. The caller must hold ls.mu.
+func (ls *Logs) named(key string) bool {
+	if ls.events.store.shared() != nil {
+		_, ok := writerOf(key)
+		return ok
+	}
+	n, err := strconv.Atoi(key)
+	return err == nil && 1 <= n && n <= ls.seq && strconv.Itoa(n) == key
 }
 
 // Fail fails the streams that no exchange reads or that are only read again, and those of

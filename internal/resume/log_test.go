@@ -16,6 +16,7 @@ import (
 type openSession struct{}
 
 func (openSession) LogID() string                 { return "session" }
+func (openSession) Tell(string, Signal)           {}
 func (openSession) Revision() (mcp.Version, bool) { return mcp.Version20251125, true }
 
 func newTestLogs() (*Logs, *Memory) {

@@ -190,5 +190,8 @@ func (r *Reader) write(sink stream.Sink, events []store.Event) error {
 	}
 	r.seq = last
 	r.log.logs.events.fetched(r.log.key, last)
+	if len(messages) > 0 {
+		r.log.logs.tellFetched(r.log.key, last)
+	}
 	return nil
 }

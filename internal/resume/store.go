@@ -63,6 +63,10 @@ func (s *Store) call(ctx context.Context, op Operation, f func(context.Context) 
 		if v := recover(); v != nil {
 			err = fmt.Errorf("the event store has panicked: %v", v)
 		}
+		if errors.Is(err, store.ErrEventFenced) {
+			s.fenced(err)
+			return
+		}
 		switch {
 		case err == nil || errors.Is(err, store.ErrEventTooLarge) || ctx.Err() != nil:
 			return
@@ -75,6 +79,13 @@ func (s *Store) call(ctx context.Context, op Operation, f func(context.Context) 
 		}
 	}()
 	return f(bounded)
+}
+
+// fenced logs that a stream cannot be resumed any more, because the log does not have what it should.
+func (s *Store) fenced(err error) {
+	if ok, silenced := s.lines.Allow("events.fenced", "", time.Now()); ok {
+		s.Logger.Warn("events.fenced", "error", err, "silenced", silenced)
+	}
 }
 
 // Why a stream cannot be resumed.

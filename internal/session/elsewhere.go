@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -39,6 +40,8 @@ type Signal struct {
 	// Answer is the answer to the request with an id that the replica To has sent.
 	To     string          `json:"to,omitempty"`
 	Answer *ElsewhereReply `json:"answer,omitempty"`
+	// Stream is about a stream that the replica To writes.
+	Stream *resume.Signal `json:"stream,omitempty"`
 }
 
 // An ElsewhereReply is the answer of a client to a request of ours.
@@ -101,6 +104,11 @@ func (c *Core) Arrived(m Signal) bool {
 	switch {
 	case s == nil:
 		return false
+	case m.Stream != nil:
+		if s.logs != nil {
+			s.logs.Arrived(*m.Stream)
+		}
+		return s.logs != nil
 	case m.Answer != nil:
 		id := mcp.StringID(m.Answer.ID)
 		reply, ok := decodeReply(&Inbound{Envelope: wire.Envelope{ID: id, Result: m.Answer.Result, Error: m.Answer.Error}})

@@ -41,7 +41,8 @@ func (r *Request) noteStored() {
 func (c *Core) answersExpired(reason mcp.ExpireReason, answers []any) {
 	c.ledger.count(func(t *tally) { t.ResponsesExpired[reason] += uint64(len(answers)) })
 	level := slog.LevelWarn
-	if reason == mcp.ExpireSessionEnded || reason == mcp.ExpireSessionIdle {
+	switch reason {
+	case mcp.ExpireSessionEnded, mcp.ExpireSessionIdle, mcp.ExpireLeftInStore:
 		level = slog.LevelInfo
 	}
 	for _, about := range answers {

@@ -40,8 +40,13 @@ func (c *Core) Prepare(conn *Conn, id string) *Session {
 }
 
 // storeName names the session in the event store. The objects of a session with a sealed id have different
-// names, because each has streams of its own.
-func (s *Session) storeName() string { return s.id + s.object }
+// names, because each has streams of its own, unless replicas share them.
+func (s *Session) storeName() string {
+	if s.core.store != nil && s.core.store.Shares() {
+		return s.id
+	}
+	return s.id + s.object
+}
 
 // open makes a session known. At the cap it evicts an idle one, see [evictions].
 func (c *Core) open(s *Session) (mcp.RejectReason, *mcp.Error) {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // This file connects a legacy session to the logs of its streams, with which its client goes
@@ -21,6 +23,22 @@ func (s *Session) Revision() (v mcp.Version, open bool) {
 		}
 	})
 	return v, open
+}
+
+// Tell implements [resume.Session].
+func (s *Session) Tell(replica string, m resume.Signal) {
+	if e := s.core.elsewhere; e != nil {
+		e.Send(s.caller, Signal{Session: s.id, To: replica, Stream: &m})
+	}
+}
+
+// ShareEvents has the events of streams in a log that the replicas share, in place of the memory of this
+// process. An event store that the program has chosen stays. It must be called before the first message,
+// after [Core.ServeElsewhere].
+func (c *Core) ShareEvents(log store.EventLog) {
+	if c.eventMemory() != nil {
+		c.store.Events = resume.NewShared(log, c.elsewhere.Replica(), func() limits.Limits { return c.limits })
+	}
 }
 
 // opener returns what opens the logs of the session's streams, or nil. s may be nil.

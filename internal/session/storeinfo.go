@@ -14,6 +14,8 @@ type StoreInfo struct {
 	// Signals counts signals by [SignalOutcomes], Missed how often some may have been missed.
 	Signals map[string]uint64
 	Missed  uint64
+	// Fenced counts events that the store has refused, because the end of their stream was another one.
+	Fenced uint64
 }
 
 // The operations of the store.
@@ -23,11 +25,14 @@ const (
 	StoreGet     = "get"
 	StoreClaim   = "claim"
 	StoreUpdate  = "update"
+	StoreAppend  = "append"
+	StoreReplay  = "replay"
+	StoreDelete  = "delete"
 )
 
 // StoreOperations lists them. The caller owns the slice.
 func StoreOperations() []string {
-	return []string{StorePublish, StoreListen, StoreGet, StoreClaim, StoreUpdate}
+	return []string{StorePublish, StoreListen, StoreGet, StoreClaim, StoreUpdate, StoreAppend, StoreReplay, StoreDelete}
 }
 
 // What becomes of an operation.

@@ -58,6 +58,7 @@ func TestDocumentedUserSuffices(t *testing.T) {
 	url := "redis://vitrine:secret@" + server.Addr()
 	storetest.Values(t, func(t *testing.T) store.Values { return open(t, url) }, time.Sleep)
 	storetest.Signals(t, func(t *testing.T) store.Signals { return open(t, url) })
+	storetest.Events(t, func(t *testing.T) store.EventLog { return open(t, url) }, time.Sleep)
 	s := open(t, url)
 	require.NoError(t, s.Check(t.Context()))
 	require.NoError(t, s.Ping(t.Context()))
@@ -98,6 +99,18 @@ func useAll(t *testing.T, s *redisstore.Store) error {
 		if err != nil {
 			return err
 		}
+	}
+	bounds := store.EventBounds{Events: 2, Bytes: 1 << 20, Life: time.Minute}
+	for _, e := range []store.Event{{Stream: "a", Seq: 1}, {Stream: "b", Seq: 1}, {Stream: "b", Seq: 2}} {
+		if _, err := s.Append(ctx, "session", e, bounds); err != nil {
+			return err
+		}
+	}
+	if _, err := s.After(ctx, "session", "b", 0); err != nil {
+		return err
+	}
+	if err := s.Delete(ctx, "session"); err != nil {
+		return err
 	}
 	if err := s.Listen(ctx, []string{"a"}, func(string, []byte) {}, func() {}); err != nil {
 		return err

@@ -30,6 +30,7 @@ func TestConformance(t *testing.T) {
 	url := "redis://" + server.Addr() + "/0?prefix=test:"
 	storetest.Values(t, func(t *testing.T) store.Values { return open(t, url) }, server.FastForward)
 	storetest.Signals(t, func(t *testing.T) store.Signals { return open(t, url) })
+	storetest.Events(t, func(t *testing.T) store.EventLog { return open(t, url) }, server.FastForward)
 	for _, key := range server.Keys() {
 		require.True(t, strings.HasPrefix(key, "test:"), key)
 	}

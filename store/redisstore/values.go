@@ -100,11 +100,7 @@ const maxUpdatePause = 32 * time.Millisecond
 
 // swap runs the script, and reports whether it has stored the value.
 func (s *Store) swap(ctx context.Context, key, digest string, value []byte, life int64) (bool, error) {
-	cmd := s.once(ctx, "evalsha", swapScript.Hash(), 1, key, digest, value, life)
-	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
-		cmd = s.once(ctx, "eval", swapSource, 1, key, digest, value, life)
-	}
-	return cmd.Bool()
+	return s.run(ctx, swapScript, swapSource, key, digest, value, life).Bool()
 }
 
 // milliseconds returns a life as Redis takes it: at least 1 unless there is none.

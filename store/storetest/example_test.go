@@ -14,6 +14,7 @@ func Example() {
 		shared := new(store.Memory)
 		storetest.Values(t, func(*testing.T) store.Values { return shared }, time.Sleep)
 		storetest.Signals(t, func(*testing.T) store.Signals { return shared })
+		storetest.Events(t, func(*testing.T) store.EventLog { return shared }, time.Sleep)
 	}
 	_ = test
 	// Output:

@@ -12,5 +12,7 @@ func TestMemory(t *testing.T) {
 	now := time.Unix(0, 0)
 	m := &store.Memory{Now: func() time.Time { return now }}
 	storetest.Signals(t, func(*testing.T) store.Signals { return m })
-	storetest.Values(t, func(*testing.T) store.Values { return m }, func(d time.Duration) { now = now.Add(d) })
+	wait := func(d time.Duration) { now = now.Add(d) }
+	storetest.Values(t, func(*testing.T) store.Values { return m }, wait)
+	storetest.Events(t, func(*testing.T) store.EventLog { return m }, wait)
 }

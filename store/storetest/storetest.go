@@ -1,4 +1,5 @@
-// Package storetest has the tests that an implementation of [store.Values] and [store.Signals] must pass.
+// Package storetest has the tests that an implementation of [store.Values], [store.Signals] or
+// [store.EventLog] must pass.
 package storetest
 
 import (

@@ -1,0 +1,119 @@
+package resume
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
+)
+
+// Shared is the [store.EventStore] of a server with several replicas, which have one log. What a session has
+// there outlives the object that a replica has of it.
+type Shared struct {
+	log     store.EventLog
+	replica string
+	limits  func() limits.Limits
+	streams atomic.Uint64 // named so far
+}
+
+// NewShared returns the store of a replica with a name: letters and digits.
+func NewShared(log store.EventLog, replica string, limits func() limits.Limits) *Shared {
+	return &Shared{log: log, replica: replica, limits: limits}
+}
+
+// Append implements [store.EventStore].
+func (sh *Shared) Append(ctx context.Context, session string, e store.Event) error {
+	_, err := sh.append(ctx, session, e)
+	return err
+}
+
+// append is Append, and returns what was deleted to make room.
+func (sh *Shared) append(ctx context.Context, session string, e store.Event) ([]store.EvictedEvent, error) {
+	l := sh.limits()
+	b := store.EventBounds{Events: l.MaxEvents, Bytes: min(l.MaxEventBytes, l.MaxEventBytesTotal), Life: l.SessionIdle}
+	return sh.log.Append(ctx, session, e, b)
+}
+
+// After implements [store.EventStore].
+func (sh *Shared) After(ctx context.Context, session, stream string, seq uint64) ([]store.Event, error) {
+	return sh.log.After(ctx, session, stream, seq)
+}
+
+// Delete implements [store.EventStore].
+func (sh *Shared) Delete(ctx context.Context, session string) error {
+	return sh.log.Delete(ctx, session)
+}
+
+// name returns a name for a stream that no other one has, in this replica or another one.
+func (sh *Shared) name() string {
+	return sh.replica + "." + strconv.FormatUint(sh.streams.Add(1), 36)
+}
+
+// writerOf returns the replica that writes the stream with a name; false if the name is none.
+func writerOf(stream string) (replica string, ok bool) {
+	replica, n, _ := strings.Cut(stream, ".")
+	number, err := strconv.ParseUint(n, 36, 64)
+	return replica, err == nil && strconv.FormatUint(number, 36) == n && len(replica) == replicaName &&
+		strings.Trim(replica, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+}
+
+// replicaName is how many bytes the name of a replica has.
+const replicaName = 8
+
+// Shares reports whether several replicas share the events.
+func (s *Store) Shares() bool { return s.shared() != nil }
+
+// shared returns the store if it is that of several replicas, or nil.
+func (s *Store) shared() *Shared {
+	shared, _ := s.Events.(*Shared)
+	return shared
+}
+
+// appendShared appends an event to the log of several replicas, and notes what was deleted for it. Of events
+// of others their replicas learn when a client asks for them.
+func (e *events) appendShared(ctx context.Context, shared *Shared, ev store.Event) error {
+	out, err := shared.append(ctx, e.name, ev)
+	for _, o := range out {
+		limit := limits.NameEvents
+		if o.ByBytes {
+			limit = limits.NameEventBytes
+		}
+		e.store.LimitReached(limit)
+		e.evicted(o.Stream, o.Seq, limit)
+	}
+	return err
+}
+
+// outlives reports whether the events stay in the store when the session's object in this process ends for
+// a cause: another replica may go on with the session.
+func (e *events) outlives(cause mcp.Cause) bool {
+	return e.store.Shares() && cause != mcp.CauseSessionDelete && cause != mcp.CauseOperator
+}
+
+// A Signal tells another replica of a stream that it writes.
+type Signal struct {
+	Stream string `json:"stream"`
+	// Fetched is the number of the last event that was replayed.
+	Fetched uint64 `json:"fetched,omitempty"`
+}
+
+// tellFetched tells the writer of a stream that its events up to one were replayed.
+func (ls *Logs) tellFetched(stream string, seq uint64) {
+	shared := ls.events.store.shared()
+	if shared == nil {
+		return
+	}
+	if writer, ok := writerOf(stream); ok && writer != shared.replica {
+		ls.session.Tell(writer, Signal{Stream: stream, Fetched: seq})
+	}
+}
+
+// Arrived takes a signal of another replica.
+func (ls *Logs) Arrived(m Signal) {
+	ls.events.written(m.Stream, m.Fetched)
+	ls.events.fetched(m.Stream, m.Fetched)
+}

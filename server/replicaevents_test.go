@@ -1,0 +1,214 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// openLatest begins a session of a client that can resume streams, and returns its header.
+func openLatest(t *testing.T, srv *server.Server) string {
+	t.Helper()
+	w := post(srv, legacy(1, "initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}`))
+	require.Equal(t, 200, w.Code, w.Body)
+	session := "Mcp-Session-Id: " + w.Header().Get("Mcp-Session-Id")
+	require.Equal(t, 202, post(srv, notice("notifications/initialized", ""), session).Code)
+	return session
+}
+
+// resumeAt goes on reading a stream after an event, until that ends.
+func resumeAt(srv *server.Server, session, lastEvent string) *httptest.ResponseRecorder {
+	return send(srv, http.MethodGet, "", session, "Last-Event-ID: "+lastEvent)
+}
+
+// leaves adds a tool that closes its stream, so that its answer goes to the store when the returned channel is
+// closed.
+func leaves(srv *server.Server) (answer chan struct{}) {
+	answer = make(chan struct{})
+	server.AddTool(srv, server.Tool{Name: "leave"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
+		if err := call.CloseStream(time.Second); err != nil {
+			return "", err
+		}
+		<-answer
+		return "the answer", nil
+	})
+	return answer
+}
+
+const callLeave = `"name":"leave","arguments":{}`
+
+// leaveAt calls the tool, and returns the last event that the client has when the answer is in the store.
+func leaveAt(t *testing.T, srv *server.Server, session string) (lastEvent string) {
+	t.Helper()
+	answer := leaves(srv)
+	lastEvent = lastID(post(srv, legacy(7, "tools/call", callLeave), session).Body.String())
+	require.NotEmpty(t, lastEvent)
+	close(answer)
+	synctest.Wait()
+	return lastEvent
+}
+
+// An accounts is what a server has counted of stored answers.
+type accounts struct{ stored, fetched, left, waiting int }
+
+func accountsOf(srv *server.Server) (a accounts) {
+	snap := srv.Core().Snapshot()
+	_, _, stored, _ := snap.Counters.Totals()
+	a.stored, a.fetched = int(stored), int(snap.Counters.ResponsesFetched) //nolint:gosec // small
+	a.left = int(snap.Counters.ResponsesExpired[mcp.ExpireLeftInStore])    //nolint:gosec // small
+	for i := range snap.Sessions {
+		a.waiting += snap.Sessions[i].Stored
+	}
+	return a
+}
+
+// An answer that one replica has stored can be fetched from another one, and counts where it was stored. The
+// client of another session cannot fetch it.
+func TestStoredAnswerIsFetchedFromAnotherReplica(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, _ *sharedMemory) {
+		session := openLatest(t, a)
+		last := leaveAt(t, a, session)
+		require.Equal(t, accounts{stored: 1, waiting: 1}, accountsOf(a))
+		require.Equal(t, 400, resumeAt(b, openLatest(t, b), last).Code)
+		body := resumeAt(b, session, last).Body.String()
+		require.Contains(t, body, "the answer")
+		synctest.Wait()
+		require.Equal(t, accounts{stored: 1, fetched: 1}, accountsOf(a))
+		require.Equal(t, accounts{}, accountsOf(b))
+		require.Equal(t, 400, resumeAt(b, session, lastID(body)).Code, "nothing follows")
+		for _, unknown := range []string{last + "9", last[:11] + "otherone.1-1", last[:11] + "1-1", last[:11] + "x-1"} {
+			require.Equal(t, 400, resumeAt(b, session, unknown).Code, unknown)
+		}
+		require.Contains(t, resumeAt(a, session, last).Body.String(), "the answer", "it may be read again")
+		require.Equal(t, accounts{stored: 1, fetched: 1}, accountsOf(a))
+	})
+}
+
+// An answer outlives the replica that has stored it, and the object that this has of the session.
+func TestStoredAnswerOutlivesItsReplica(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, _ *sharedMemory) {
+		session := openLatest(t, a)
+		last := leaveAt(t, a, session)
+		require.NoError(t, a.Shutdown(context.Background()))
+		require.Equal(t, accounts{stored: 1, left: 1}, accountsOf(a))
+		require.Contains(t, resumeAt(b, session, last).Body.String(), "the answer")
+		require.Equal(t, accounts{}, accountsOf(b))
+	})
+}
+
+// The end of a session deletes its events everywhere.
+func TestStoredAnswerEndsWithItsSession(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		session := openLatest(t, a)
+		leaveAt(t, a, session)
+		require.Equal(t, 204, send(b, http.MethodDelete, "", session).Code)
+		synctest.Wait()
+		require.Zero(t, shared.Events())
+		require.EqualValues(t, 1, a.Core().Snapshot().Counters.ResponsesExpired[mcp.ExpireSessionEnded])
+	})
+}
+
+// What the store has lost is unknown, and while it is away a client is asked to come later. An answer whose
+// stream is with the client goes on without the store.
+func TestStoredAnswerOfAStoreThatFails(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		addReporter(a)
+		session := openLatest(t, a)
+		last := leaveAt(t, a, session)
+		require.Equal(t, 200, post(b, legacy(2, "tools/call", callPeer), session).Code)
+		shared.fail(errors.New("down"))
+		res := resumeAt(b, session, last)
+		require.Equal(t, 503, res.Code)
+		require.Equal(t, "1", res.Header().Get("Retry-After"))
+		body := post(a, legacy(8, "tools/call", callReporter(3)), session).Body.String()
+		require.Contains(t, body, "reported 3")
+		require.NotContains(t, body, "id: ")
+		shared.fail(nil)
+		require.Contains(t, resumeAt(b, session, last).Body.String(), "the answer")
+		shared.lose()
+		require.Equal(t, 400, resumeAt(b, session, last).Code)
+	})
+}
+
+// addReporter adds a tool that reports progress as often as it is told.
+func addReporter(srv *server.Server) {
+	server.AddTool(srv, server.Tool{Name: "report"}, func(_ context.Context, call *server.Call, in struct{ Times int }) (string, error) {
+		for i := range in.Times {
+			if err := call.Progress(float64(i), float64(in.Times), ""); err != nil {
+				return "", err
+			}
+		}
+		return fmt.Sprintf("reported %d", in.Times), nil
+	})
+}
+
+func callReporter(times int) string {
+	return fmt.Sprintf(`"name":"report","arguments":{"Times":%d},"_meta":{"progressToken":"p"}`, times)
+}
+
+// A call that is answered at once uses no store. A stream of events has one operation for each event, and one
+// for the event with which it begins.
+func TestStoreOperationsOfACall(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, _ *server.Server, shared *sharedMemory) {
+		addReporter(a)
+		session := openLatest(t, a)
+		for times, want := range []int{0, 3, 4} {
+			shared.used()
+			require.Contains(t, post(a, legacy(2+times, "tools/call", callReporter(times)), session).Body.String(), "reported")
+			require.Equal(t, want, shared.used(), "%d reports", times)
+		}
+	})
+}
+
+// The limits of events hold for a session at all replicas, and are counted where they delete events.
+func TestStoredEventsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, shared := replicas(t, server.WithLimits(server.Limits{MaxEvents: 3}))
+		session := openLatest(t, a)
+		last := leaveAt(t, a, session)
+		require.Equal(t, 3, shared.Events())
+		addReporter(b)
+		post(b, legacy(8, "tools/call", callReporter(1)), session)
+		require.Equal(t, 3, shared.Events())
+		require.Equal(t, 400, resumeAt(b, session, last).Code)
+		require.EqualValues(t, 3, b.Core().Snapshot().Counters.LimitsReached["max_events"])
+	})
+}
+
+// A writer whose events the store has lost is refused, and that is counted. Its stream goes on, and cannot be
+// resumed any more.
+func TestStreamWhoseEventsAreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tel := recording(t)
+		a, b, shared := replicas(t, server.WithTelemetry(tel))
+		synctest.Wait()
+		proceed := make(chan struct{})
+		server.AddTool(a, server.Tool{Name: "pause"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
+			err := call.Progress(1, 2, "")
+			<-proceed
+			return "the answer", err
+		})
+		session := openLatest(t, a)
+		out := &eventWriter{header: http.Header{}, written: make(chan string, 10)}
+		go a.Handler().ServeHTTP(out, legacyRequest(legacy(7, "tools/call", `"name":"pause","_meta":{"progressToken":"p"}`), session))
+		first := <-out.written
+		require.Contains(t, first, "id: ")
+		shared.lose()
+		close(proceed)
+		answer := <-out.written
+		require.Contains(t, answer, "the answer")
+		require.NotContains(t, answer, "id: ")
+		require.Equal(t, 400, resumeAt(b, session, lastID(first)).Code)
+		require.Contains(t, scrape(t, tel), "vitrine_events_fenced_total 1")
+	})
+}
