@@ -130,13 +130,13 @@ func (s *Server) addServices(cfg *config) (err error) {
 		return err
 	}
 	s.subscriptions = notify.NewSubscriptions(s.hub, (*catalog)(s))
-	if cfg.store != nil {
-		if err := s.SetStore(*cfg.store); err != nil {
+	if cfg.tasks != nil {
+		if err := s.addTasks(*cfg.tasks); err != nil {
 			return err
 		}
 	}
-	if cfg.tasks != nil {
-		return s.addTasks(*cfg.tasks)
+	if cfg.store != nil {
+		return s.SetStore(*cfg.store)
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func (s *Server) snapshot() *session.Snapshot {
 	snap.Registrations, snap.ListChanges = s.changes.state()
 	if s.tasks != nil {
 		snap.Tasks = s.tasks.Tally()
-		if info, ok := s.tasks.Share(); ok {
+		if info, ok := s.tasks.Usage(); ok {
 			snap.Shares = append(snap.Shares, info)
 		}
 	}

@@ -332,8 +332,8 @@ func WithScopeHierarchy(h auth.Hierarchy) Option {
 
 // Tasks configures the tasks extension. The zero value works for one process.
 type Tasks struct {
-	// Store keeps the tasks. The default is in memory, within the limits of the server
-	// (MaxTasks, MaxTasksPerPrincipal, MaxTaskBytes).
+	// Store keeps the tasks. The default is in memory, or in what the replicas share ([WithStore]),
+	// within the limits of the server (MaxTasks, MaxTasksPerPrincipal, MaxTaskBytes).
 	Store store.TaskStore
 	// PollInterval is how often clients should ask for a task without an interval of its own
 	// (default 1 s).

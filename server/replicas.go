@@ -15,7 +15,8 @@ import (
 // ([WithStateKeys], which it needs). Then it does not matter which of them gets a message: a cancellation
 // reaches the request, an answer of a client the handler that has asked, and a session that was deleted
 // has ended for all. The log level and the subscriptions of a session hold for all, and so do
-// [Server.ResourceUpdated], [Server.Notify] and changes of lists. docs/replicas.md says what is not
+// [Server.ResourceUpdated], [Server.Notify] and changes of lists. Any of them serves a task, unless
+// [Tasks] has a store of its own. docs/replicas.md says what is not
 // promised. A plain call does not use the store, and goes on while that is away.
 //
 // The server uses the store until [Server.Shutdown] returns. The caller closes it after that.
@@ -38,8 +39,11 @@ func (s *Server) SetStore(shared store.Store) error {
 	s.link = replica.New(replica.Config{
 		Store: shared, Core: s.core, Logger: s.logger, Timeout: l.StoreTimeout, MaxPending: l.MaxPendingSignals,
 		LimitReached: func() { s.core.LimitReached(limits.NamePendingSignals) },
-		Changed:      s.changedElsewhere, Missed: s.hub.Refresh,
+		Changed:      s.changedElsewhere, TasksChanged: s.tasksChangedElsewhere, Missed: s.missed,
 	})
+	if s.tasks != nil {
+		s.tasks.Share(s.link)
+	}
 	s.routes.asker.ShareUses(s.link.Values())
 	s.core.ServeElsewhere(s.link, func(sess *session.Session, st session.SharedState) {
 		s.subscriptions.Replace(sess, st.Resources)
@@ -77,6 +81,23 @@ func (s *Server) changedElsewhere(c replica.Change) {
 		n.Items = append(n.Items, to)
 	}
 	s.hub.Publish(n)
+}
+
+// tasksChangedElsewhere takes the ids of tasks that another replica has changed, or that all may have.
+func (s *Server) tasksChangedElsewhere(ids []string, all bool) {
+	switch {
+	case s.tasks == nil:
+	case all:
+		s.tasks.Missed()
+	default:
+		s.tasks.ChangedElsewhere(ids)
+	}
+}
+
+// missed is called when changes by other replicas may have been lost.
+func (s *Server) missed() {
+	s.hub.Refresh()
+	s.tasksChangedElsewhere(nil, true)
 }
 
 // targetsOf returns the items of a list that have a name.

@@ -27,6 +27,29 @@ type sharedMemory struct {
 	away  error
 	calls int
 	slow  bool // what is published takes as long as it may
+	deaf  error
+	drops bool // what is published reaches nobody
+	gaps  []func()
+}
+
+// drop has signals lost without an error. When that ends, listeners hear of the gap.
+func (m *sharedMemory) drop(on bool) {
+	m.mu.Lock()
+	m.drops = on
+	gaps := m.gaps
+	m.mu.Unlock()
+	for _, missed := range gaps {
+		if !on {
+			missed()
+		}
+	}
+}
+
+func (m *sharedMemory) Listen(ctx context.Context, channels []string, receive func(string, []byte), missed func()) error {
+	m.mu.Lock()
+	m.gaps = append(m.gaps, missed)
+	m.mu.Unlock()
+	return m.Memory.Listen(ctx, channels, receive, missed)
 }
 
 func (m *sharedMemory) stall(on bool) {
@@ -86,8 +109,11 @@ func (m *sharedMemory) Publish(ctx context.Context, channel string, message []by
 		return err
 	}
 	m.mu.Lock()
-	slow := m.slow
+	slow, deaf, drops := m.slow, m.deaf, m.drops
 	m.mu.Unlock()
+	if deaf != nil || drops {
+		return deaf
+	}
 	if slow {
 		<-ctx.Done()
 		return ctx.Err()

@@ -12,7 +12,7 @@ import (
 )
 
 // A TaskStore stores the tasks of a server, or of all its replicas (server.Tasks). The
-// default one is in memory. It must be safe for concurrent use. The server does not change a
+// default one is in memory, or, with server.WithStore, in the values that the replicas share. It must be safe for concurrent use. The server does not change a
 // record that it has passed to the store or got from it, so that the store may keep and return
 // records without copies.
 //
@@ -21,8 +21,8 @@ import (
 // an [*mcp.Error] reaches the client. Any other error is logged (task.store) and answered as
 // an internal error. A panic counts as such an error.
 //
-// The limits max_tasks, max_tasks_per_principal and max_task_bytes apply to the default store
-// only. Another one needs bounds of its own, and must delete records when they expire.
+// The limits max_tasks, max_tasks_per_principal and max_task_bytes apply to the default stores
+// only, in what replicas share to the tasks that each of them has created. Another one needs bounds of its own, and must delete records when they expire.
 type TaskStore interface {
 	// Create stores a new record. Once it has returned, every Load must find the record,
 	// because the client then gets the id of the task.
@@ -57,6 +57,9 @@ type TaskRecord struct {
 	Revision int64 `json:"revision"`
 	// Expires is the time at which the record expires. It may change.
 	Expires time.Time `json:"expires"`
+	// Replica is the random name of the process that runs the handler, if the record is in what
+	// replicas share (server.WithStore); otherwise "".
+	Replica string `json:"replica,omitempty"`
 	// Trace is the traceparent of the span in which the task was created, or "".
 	Trace string `json:"trace,omitempty"`
 	// InputRequests are the questions that wait for the client, and InputResponses the

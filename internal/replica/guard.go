@@ -184,11 +184,17 @@ func (g *guard) describe(info *session.StoreInfo) {
 type values struct {
 	store.Values
 	*guard
+	operations
 }
+
+// The names by which operations are counted.
+type operations struct{ get, claim, update string }
+
+var plainOperations = operations{session.StoreGet, session.StoreClaim, session.StoreUpdate}
 
 // Get implements [store.Values].
 func (v values) Get(ctx context.Context, key string) (value []byte, err error) {
-	err = v.do(ctx, session.StoreGet, store.ErrNoValue, func(ctx context.Context) (err error) {
+	err = v.do(ctx, v.get, store.ErrNoValue, func(ctx context.Context) (err error) {
 		value, err = v.Values.Get(ctx, key)
 		return err
 	})
@@ -197,7 +203,7 @@ func (v values) Get(ctx context.Context, key string) (value []byte, err error) {
 
 // Claim implements [store.Values].
 func (v values) Claim(ctx context.Context, key string, value []byte, life time.Duration) (claimed bool, err error) {
-	err = v.do(ctx, session.StoreClaim, nil, func(ctx context.Context) (err error) {
+	err = v.do(ctx, v.claim, nil, func(ctx context.Context) (err error) {
 		claimed, err = v.Values.Claim(ctx, key, value, life)
 		return err
 	})
@@ -210,7 +216,7 @@ var errChange = errors.New("the change")
 // Update implements [store.Values].
 func (v values) Update(ctx context.Context, key string, change func([]byte) ([]byte, time.Duration, error)) error {
 	var own error // of change
-	err := v.do(ctx, session.StoreUpdate, errChange, func(ctx context.Context) error {
+	err := v.do(ctx, v.update, errChange, func(ctx context.Context) error {
 		return v.Values.Update(ctx, key, func(old []byte) ([]byte, time.Duration, error) {
 			value, life, err := change(old)
 			if own = err; err != nil {

@@ -124,7 +124,7 @@ func TestGuardDeadline(t *testing.T) {
 // What a change returns is no failure of the store.
 func TestErrorsOfChangesAreNotTheStores(t *testing.T) {
 	g := newGuard(time.Second, slog.New(slog.DiscardHandler))
-	v := values{new(store.Memory), g}
+	v := values{new(store.Memory), g, plainOperations}
 	own := errors.New("own")
 	for range 2 * failuresToOpen {
 		err := v.Update(t.Context(), "key", func([]byte) ([]byte, time.Duration, error) { return nil, 0, own })

@@ -31,6 +31,8 @@ type Config struct {
 	LimitReached func()
 	// Changed takes a change that another replica has published.
 	Changed func(Change)
+	// TasksChanged takes the ids of tasks that another replica has changed; all says that any may have.
+	TasksChanged func(ids []string, all bool)
 	// Missed is called when changes of others may have been lost.
 	Missed func()
 }
@@ -47,6 +49,7 @@ type Link struct {
 	sent, received, unknown, lost, missed, fenced atomic.Uint64
 
 	outbox   outbox
+	tasks    taskOutbox
 	recovery recovery
 	done     context.Context
 	cancel   context.CancelFunc
@@ -60,6 +63,7 @@ type Link struct {
 const (
 	sessionsChannel = "sessions"
 	changesChannel  = "changes"
+	tasksChannel    = "tasks"
 	replicaChannel  = "replica/"
 )
 
@@ -67,13 +71,14 @@ const (
 // the same time while one replaces the other.
 const format = 1
 
-// An envelope is one message. It has one of the last three.
+// An envelope is one message. It has one of the last four.
 type envelope struct {
 	Format int             `json:"v"`
 	From   string          `json:"from"`
 	Signal *session.Signal `json:"signal,omitempty"`
 	State  *stateSignal    `json:"state,omitempty"`
 	Change *Change         `json:"change,omitempty"`
+	Tasks  *taskSignal     `json:"tasks,omitempty"`
 }
 
 // A stateSignal tells that what the replicas share of a session has changed.
@@ -88,7 +93,7 @@ func New(cfg Config) *Link {
 	l := &Link{Config: cfg, name: strings.ToLower(rand.Text()[:8]), table: share.NewTable(), places: share.NewPool(cfg.MaxPending)}
 	l.guard = newGuard(cfg.Timeout, cfg.Logger)
 	l.guard.failed = l.recover
-	l.values = values{cfg.Store.Values, l.guard}
+	l.values = values{cfg.Store.Values, l.guard, plainOperations}
 	l.done, l.cancel = context.WithCancel(context.Background())
 	l.start(l.listen)
 	return l
@@ -131,7 +136,7 @@ func (l *Link) Info() *session.StoreInfo {
 
 // listen begins to listen, and tries until it can.
 func (l *Link) listen() {
-	channels := []string{sessionsChannel, changesChannel, replicaChannel + l.name}
+	channels := []string{sessionsChannel, changesChannel, tasksChannel, replicaChannel + l.name}
 	for pause, first := firstPause, true; ; pause, first = min(2*pause, longestPause), false {
 		err := l.guard.do(l.done, session.StoreListen, nil, func(context.Context) error {
 			return l.Store.Signals.Listen(l.done, channels, l.receive, func() {
@@ -233,6 +238,8 @@ func (l *Link) receive(_ string, message []byte) {
 		l.Core.StateArrived(e.State.Session, e.State.Ends, e.State.State)
 	case e.Change != nil:
 		l.Changed(*e.Change)
+	case e.Tasks != nil:
+		l.TasksChanged(e.Tasks.IDs, e.Tasks.All)
 	}
 	if known {
 		l.received.Add(1)

@@ -77,5 +77,6 @@ func (l *Link) reconcile() (complete bool) {
 	}
 	l.Missed()
 	l.flush()
+	l.flushTasks()
 	return true
 }

@@ -28,11 +28,19 @@ const (
 	StoreAppend  = "append"
 	StoreReplay  = "replay"
 	StoreDelete  = "delete"
+
+	// Of tasks.
+	StoreTaskGet    = "task_get"
+	StoreTaskCreate = "task_create"
+	StoreTaskUpdate = "task_update"
 )
 
 // StoreOperations lists them. The caller owns the slice.
 func StoreOperations() []string {
-	return []string{StorePublish, StoreListen, StoreGet, StoreClaim, StoreUpdate, StoreAppend, StoreReplay, StoreDelete}
+	return []string{
+		StorePublish, StoreListen, StoreGet, StoreClaim, StoreUpdate, StoreAppend, StoreReplay, StoreDelete,
+		StoreTaskGet, StoreTaskCreate, StoreTaskUpdate,
+	}
 }
 
 // What becomes of an operation.

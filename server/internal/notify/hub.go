@@ -233,6 +233,18 @@ func (h *Hub) HasSubscribers(t Topic) bool {
 	return len(h.topics[t]) > 0
 }
 
+// Tasks returns the ids of the tasks that have subscribers. The caller owns the slice.
+func (h *Hub) Tasks() (ids []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for t := range h.topics {
+		if t.Kind == Task {
+			ids = append(ids, t.Name)
+		}
+	}
+	return ids
+}
+
 // maxSpread bounds the updates of parts of resources that wait in the hub. Beyond that the update
 // of the whole resource waits; these are bounded by the subscriptions.
 const maxSpread = 1024

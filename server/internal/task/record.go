@@ -57,6 +57,9 @@ func (s *records) fault(ctx context.Context, err error) error {
 	if _, refused := mcp.AsRefusal(err); refused {
 		return err
 	}
+	if errors.Is(err, errAway) { // the link logs that
+		return mcp.NewError(mcp.CodeInternalError, "the store that has the tasks is away: try again")
+	}
 	s.logger.ErrorContext(ctx, "task.store", "error", err)
 	return mcp.NewError(mcp.CodeInternalError, "internal error: the tasks cannot be reached")
 }

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -30,7 +31,7 @@ import (
 
 // A Config has what a Service needs. Store and PollInterval may be zero.
 type Config struct {
-	// Store keeps the tasks. The default is in memory, within the limits of the core.
+	// Store keeps the tasks. The default is in memory, within the limits of the core, until Share.
 	Store store.TaskStore
 	// PollInterval is how often clients should ask for a task without an interval of its own.
 	PollInterval time.Duration
@@ -57,6 +58,11 @@ type Service struct {
 	may  func(ctx context.Context, req *middleware.Request, tools []string) (exist []bool, err error)
 	tool func(name string) any
 
+	// ledger is that of a default store; nil with another one.
+	ledger *ledger
+	shared atomic.Pointer[shared] // nil without replicas, or with a store of the program
+	reader reader
+
 	mu      sync.Mutex       // guards running
 	running map[string]*task // tasks whose handlers run in this process
 }
@@ -71,10 +77,23 @@ func New(cfg Config) (*Service, error) {
 		hub:     cfg.Hub, poll: cmp.Or(cfg.PollInterval, defaultPollInterval), may: cfg.May, tool: cfg.Tool, running: map[string]*task{},
 	}
 	if s.store == nil {
-		s.store = newMemory(s.core.Limits, s.origin, s.core.LimitReached)
+		m := newMemory(s.core.Limits, s.origin, s.core.LimitReached)
+		s.store, s.ledger = m, &m.ledger
 	}
 	s.store.Watch(s.changed)
 	return s, nil
+}
+
+// Share has the tasks in what the replicas share, unless the program has a store of its own for them. It
+// must be called before the first request.
+func (s *Service) Share(link Link) {
+	if s.ledger == nil {
+		return
+	}
+	sh := newShared(link, s.core.Limits, s.origin, s.core.LimitReached)
+	sh.Watch(s.changed)
+	s.store, s.ledger = sh, &sh.ledger
+	s.shared.Store(sh)
 }
 
 // start makes a task of a call. The record is in the store when it returns.
@@ -101,7 +120,7 @@ func (s *Service) start(ctx context.Context, d *ask.Dialog, o Options) (*task, *
 	}
 	t := newTask(&s.records, d, work, rec, limit)
 	t.leave = func() { s.leave(t) }
-	if _, counts := s.store.(*memory); !counts { // nobody else counts the request, which the handler keeps
+	if s.ledger == nil { // nobody else counts the request, which the handler keeps
 		d.Core.Body.Hold()
 		t.leave = func() {
 			s.leave(t)
@@ -200,20 +219,19 @@ func (s *Service) origin(rec *store.TaskRecord) origin {
 	return origin{}
 }
 
-// Share describes what callers have of max_task_bytes; false with a store that is not in memory.
-func (s *Service) Share() (info session.ShareInfo, ok bool) {
-	m, ok := s.store.(*memory)
-	if ok {
-		info = m.share()
+// Usage describes what callers have of max_task_bytes; false with a store of the program.
+func (s *Service) Usage() (info session.ShareInfo, ok bool) {
+	if s.ledger == nil {
+		return info, false
 	}
-	return info, ok
+	return s.ledger.share(), true
 }
 
-// Tally counts tasks by their status: all tasks in the memory store, or, with another store,
+// Tally counts tasks by their status: those that this process has created, or, with a store of the program,
 // those that run in this process.
 func (s *Service) Tally() map[mcp.TaskStatus]int {
-	if m, ok := s.store.(*memory); ok {
-		return m.tally()
+	if s.ledger != nil {
+		return s.ledger.tally()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

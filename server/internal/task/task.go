@@ -91,7 +91,7 @@ func (t *task) change(f func(*store.TaskRecord) error) (*store.TaskRecord, error
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(t.ctx), storePatience, mcp.ErrDeadline)
 	defer cancel()
 	rec, err := t.records.change(ctx, t.id, f)
-	if err != nil && !errors.Is(err, errTaskOver) {
+	if err != nil && !errors.Is(err, errTaskOver) && !errors.Is(err, errAway) {
 		if _, public := mcp.AsError(err); !public {
 			t.records.logger.ErrorContext(t.ctx, "task.store", "task", t.work.Name, "error", err)
 		}

@@ -1,0 +1,210 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
+)
+
+// A Link reaches the other replicas of the server. Its methods are safe for concurrent use.
+type Link interface {
+	// Replica is the random name of this process.
+	Replica() string
+	// TaskValues are the values that the replicas share.
+	TaskValues() store.Values
+	// TellTask tells the other replicas that a task has changed. It does not wait.
+	TellTask(id string)
+	// Run runs work on a goroutine, until its context ends, and reports whether it does.
+	Run(work func(context.Context)) bool
+}
+
+// shared is the store.TaskStore in the values that replicas share. Its ledger bounds what this replica has
+// created; a record that it gives up is deleted. Records that other replicas create are theirs to bound.
+type shared struct {
+	ledger
+	link    Link
+	values  store.Values
+	changed func(*store.TaskRecord) // set by Watch, before any other call
+}
+
+func newShared(link Link, limits func() limits.Limits, origin func(*store.TaskRecord) origin, reached func(string)) *shared {
+	return &shared{
+		ledger: newLedger(limits, origin, reached, stub), link: link, values: link.TaskValues(), changed: func(*store.TaskRecord) {},
+	}
+}
+
+// stub returns what the ledger needs of a record, which is in the store.
+func stub(rec *store.TaskRecord) *store.TaskRecord {
+	return &store.TaskRecord{
+		Task: mcp.Task{TaskID: rec.TaskID, Status: rec.Status}, Revision: rec.Revision, Expires: rec.Expires,
+	}
+}
+
+// errAway says that the store has not answered.
+var errAway = errors.New("server: the store of the tasks is away")
+
+// Watch implements store.TaskStore.
+func (s *shared) Watch(changed func(*store.TaskRecord)) { s.changed = changed }
+
+// Create implements store.TaskStore.
+func (s *shared) Create(ctx context.Context, rec *store.TaskRecord) error {
+	rec.Replica = s.link.Replica()
+	raw, err := encodeRecord(rec)
+	if err != nil {
+		return err
+	}
+	made, err := s.enter(rec)
+	s.report(made)
+	if err == nil {
+		var claimed bool
+		switch claimed, err = s.values.Claim(ctx, recordKey(rec.TaskID), raw, time.Until(rec.Expires)); {
+		case err != nil:
+			err = errors.Join(errAway, err)
+		case !claimed:
+			err = fmt.Errorf("server: task %s exists", taskName(rec.TaskID))
+		}
+		if err != nil {
+			s.drop(rec.TaskID)
+		}
+	}
+	s.discard(ctx, made)
+	return err
+}
+
+// Load implements store.TaskStore.
+func (s *shared) Load(ctx context.Context, id string) (*store.TaskRecord, error) {
+	raw, err := s.values.Get(ctx, recordKey(id))
+	switch {
+	case errors.Is(err, store.ErrNoValue):
+		return nil, store.ErrNoTask
+	case err != nil:
+		return nil, errors.Join(errAway, err)
+	}
+	return decodeRecord(raw)
+}
+
+// Update implements store.TaskStore.
+func (s *shared) Update(ctx context.Context, id string, change func(*store.TaskRecord) error) (*store.TaskRecord, error) {
+	var rec *store.TaskRecord
+	var own error // of the change
+	var made room
+	err := s.values.Update(ctx, recordKey(id), func(old []byte) (raw []byte, life time.Duration, err error) {
+		rec = nil
+		defer func() { own = err }()
+		if old == nil {
+			return nil, 0, store.ErrNoTask
+		}
+		next, err := decodeRecord(old)
+		if err != nil {
+			return nil, 0, err
+		}
+		if err := change(next); err != nil {
+			if errors.Is(err, errTaskOver) {
+				_, _ = s.note(next) // another replica has ended it
+			}
+			return nil, 0, err
+		}
+		if raw, err = encodeRecord(next); err != nil {
+			return nil, 0, err
+		}
+		r, err := s.note(next)
+		made.add(r)
+		if err != nil {
+			return nil, 0, err
+		}
+		rec = next
+		return raw, time.Until(next.Expires), nil
+	})
+	s.report(made)
+	s.discard(ctx, made)
+	if rec != nil { // also after an error the store may have it
+		s.link.TellTask(id)
+	}
+	switch {
+	case own != nil:
+		return nil, own
+	case err != nil:
+		return nil, errors.Join(errAway, err)
+	}
+	s.changed(rec)
+	return rec, nil
+}
+
+// discard deletes the records that the ledger has given up. One that cannot be deleted expires.
+func (s *shared) discard(ctx context.Context, r room) {
+	for _, id := range r.gone {
+		err := s.values.Update(ctx, recordKey(id), func([]byte) ([]byte, time.Duration, error) { return nil, 0, nil })
+		if err != nil {
+			return
+		}
+	}
+}
+
+// note brings the ledger up to date with a record that this replica may have created.
+func (g *ledger) note(rec *store.TaskRecord) (room, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	k := g.find(rec.TaskID)
+	if k == nil || k.rec.Revision > rec.Revision {
+		return room{}, nil
+	}
+	return g.put(k, rec)
+}
+
+// drop removes a task that was not created after all.
+func (g *ledger) drop(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if k := g.byID[id]; k != nil {
+		g.forget(k)
+		g.wind()
+	}
+}
+
+func (r *room) add(more room) {
+	r.reached = append(r.reached, more.reached...)
+	r.gone = append(r.gone, more.gone...)
+}
+
+// A storedRecord is a record as the store has it.
+type storedRecord struct {
+	Format int `json:"v"`
+	*store.TaskRecord
+}
+
+// recordFormat is the version of the encoding. Replicas of two releases run at the same time while one
+// replaces the other.
+const recordFormat = 1
+
+// maxRecordBytes bounds an encoded record, because that is what [store.Values] take.
+const maxRecordBytes = 8 << 20
+
+var errOtherFormat = mcp.NewError(mcp.CodeInternalError, "a server of another release has stored the task: this one cannot read it")
+
+func recordKey(id string) string { return "task/{" + id + "}" }
+
+func encodeRecord(rec *store.TaskRecord) ([]byte, error) {
+	raw, err := json.Marshal(storedRecord{recordFormat, rec})
+	if err == nil && len(raw) > maxRecordBytes {
+		err = mcp.NewError(mcp.CodeInternalError, "the task is too large: the store takes %d bytes, and it has %d", maxRecordBytes, len(raw))
+	}
+	return raw, err
+}
+
+func decodeRecord(raw []byte) (*store.TaskRecord, error) {
+	var format struct {
+		Format int `json:"v"`
+	}
+	stored := storedRecord{TaskRecord: new(store.TaskRecord)}
+	if json.Unmarshal(raw, &format) != nil || format.Format != recordFormat || json.Unmarshal(raw, &stored) != nil {
+		return nil, errOtherFormat
+	}
+	return stored.TaskRecord, nil
+}
