@@ -25,6 +25,13 @@ func recording(t *testing.T) *telemetry.Telemetry {
 	return tel
 }
 
+// textOf returns a page as text.
+func textOf(page http.Handler) string {
+	rec := httptest.NewRecorder()
+	page.ServeHTTP(rec, httptest.NewRequest("GET", "/?format=text", nil))
+	return rec.Body.String()
+}
+
 // requestsPage returns /debug/requests.
 func requestsPage(t *testing.T, srv *server.Server) (rep report.Requests) {
 	t.Helper()
@@ -73,6 +80,7 @@ func TestDisconnectBehindAProxy(t *testing.T) {
 		<-waiting
 		open := requestsPage(t, srv).Requests[0]
 		require.Equal(t, []string{"1.1 edge-7", "203.0.113.9, 127.0.0.1"}, []string{open.Via, open.ForwardedFor})
+		require.Regexp(t, `(?m) TRANSPORT +VIA +SESSION .*\n.* http +1\.1 edge-7 `, textOf(srv.Telemetry().RequestsHandler()))
 		cancel()
 		<-left
 	}
@@ -80,6 +88,7 @@ func TestDisconnectBehindAProxy(t *testing.T) {
 	require.Eventually(t, func() bool { return requestsPage(t, srv).Disconnects.Count == 1 }, wait, tick)
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "msg=request.cancelled") }, wait, tick)
 	require.Regexp(t, `msg=request\.cancelled .*via="1\.1 edge-7" forwarded_for="203\.0\.113\.9, 127\.0\.0\.1"`, log.String())
+	require.Regexp(t, `(?m) CLIENT +VIA +WHY .*\n.* 1\.1 edge-7 +client_disconnect`, textOf(srv.Telemetry().TracesHandler()))
 	require.Contains(t, metricsOf(srv), "vitrine_disconnect_age_seconds_count 1\n")
 	require.Empty(t, requestsPage(t, srv).EndedStreams, "it was no stream")
 	conserved(t, srv)

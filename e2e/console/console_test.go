@@ -243,6 +243,27 @@ func TestFiltersOfRecentRequests(t *testing.T) {
 	p.clean(t)
 }
 
+// The requests in flight are narrowed by the same fields.
+func TestFiltersOfRequestsInFlight(t *testing.T) {
+	w := newWorld(t)
+	w.begin(t, caller{"desk-agent", "4.2.9"}, "1", "watch_shipment")
+	w.begin(t, caller{"desk-agent", "4.3.0"}, "2", "watch_shipment")
+	p := open(t, w)
+	p.awaitText(t, "#inflight tbody", "4.2.9", "4.3.0")
+	set := func(text string) {
+		eval[bool](t, p, fmt.Sprintf(`{const i = document.querySelector('#inflight-filters [name=client_version]'); i.value = %q; i.dispatchEvent(new Event('change')); true}`, text))
+	}
+	const rows = `document.querySelectorAll('#inflight tbody tr')`
+	set("4.3.0")
+	p.await(t, rows+`.length === 1 && `+rows+`[0].textContent.includes('4.3.0')`)
+	p.awaitText(t, "#n-inflight", "1 of 2")
+	set("5")
+	p.awaitText(t, "#inflight tbody", "Nothing like that is in flight.")
+	set("")
+	p.await(t, rows+`.length === 2`)
+	p.clean(t)
+}
+
 // The page also works with a token, which a browser sends as the password.
 func TestPageWithAToken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")

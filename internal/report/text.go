@@ -71,28 +71,25 @@ func (rep *Traces) WriteText(w io.Writer) {
 		classes = append(classes, fmt.Sprintf("%s %d", class, rep.Kept[class]))
 	}
 	fmt.Fprintf(w, "%s  kept: %s\n\n", rep.At.Format(time.RFC3339), dash(strings.Join(classes, ", ")))
-	classed := slices.ContainsFunc(rep.Traces, func(r Trace) bool { return r.ConcurrencyClass != "" })
-	WriteTable(w, "N\tAT\tTOOK\tCLASS\tOUTCOME\tMETHOD\tTOOL\tID"+classHead(classed)+"\tCLIENT\tWHY\tTRACE", len(rep.Traces), func(i int) []any {
+	classHead, addClass := optionalColumn("CONCURRENCY CLASS", rep.Traces, func(r *Trace) string { return r.ConcurrencyClass })
+	viaHead, addVia := optionalColumn("VIA", rep.Traces, func(r *Trace) string { return r.Via })
+	WriteTable(w, "N\tAT\tTOOK\tCLASS\tOUTCOME\tMETHOD\tTOOL\tID"+classHead+"\tCLIENT"+viaHead+"\tWHY\tTRACE", len(rep.Traces), func(i int) []any {
 		r := &rep.Traces[i]
 		cells := []any{r.ID, r.At.Format("15:04:05.000"), fine(r.Seconds), r.Class, dash(r.Outcome), r.Method, dash(r.Tool), r.RequestID}
-		cells = classCell(classed, cells, r.ConcurrencyClass)
-		return append(cells, dash(who(r.Principal, r.Client, r.ClientVersion)), dash(r.why()), dash(r.TraceID))
+		cells = addVia(append(addClass(cells, r), dash(who(r.Principal, r.Client, r.ClientVersion))), r)
+		return append(cells, dash(r.why()), dash(r.TraceID))
 	})
 }
 
-// classHead and classCell add the column of concurrency classes to a table, if a row has one.
-func classHead(shown bool) string {
-	if shown {
-		return "\tCONCURRENCY CLASS"
+// optionalColumn returns the head of a column with a tab before it, and a function that adds its cell to
+// those of a row. A table without a text for it does not have the column.
+func optionalColumn[Row any](name string, rows []Row, text func(*Row) string) (head string, add func(cells []any, r *Row) []any) {
+	for i := range rows {
+		if text(&rows[i]) != "" {
+			return "\t" + name, func(cells []any, r *Row) []any { return append(cells, dash(text(r))) }
+		}
 	}
-	return ""
-}
-
-func classCell(shown bool, cells []any, class string) []any {
-	if shown {
-		cells = append(cells, dash(class))
-	}
-	return cells
+	return "", func(cells []any, _ *Row) []any { return cells }
 }
 
 // WriteText writes one request and its spans as text, with a bar for each.
@@ -252,12 +249,13 @@ func (rep *Requests) writeShares(w io.Writer) {
 
 // writeRequests writes the requests and the subscriptions.
 func (rep *Requests) writeRequests(w io.Writer) {
-	classed := slices.ContainsFunc(rep.Requests, func(r Request) bool { return r.ConcurrencyClass != "" })
-	writeSection(w, "AGE\tSTATE\tMETHOD\tTOOL\tID"+classHead(classed)+"\tCLIENT\tTRANSPORT\tSESSION\tDEADLINE IN\tCANCELLED\tTRACE\tKEY", len(rep.Requests), func(i int) []any {
+	classHead, addClass := optionalColumn("CONCURRENCY CLASS", rep.Requests, func(r *Request) string { return r.ConcurrencyClass })
+	viaHead, addVia := optionalColumn("VIA", rep.Requests, func(r *Request) string { return r.Via })
+	writeSection(w, "AGE\tSTATE\tMETHOD\tTOOL\tID"+classHead+"\tCLIENT\tTRANSPORT"+viaHead+"\tSESSION\tDEADLINE IN\tCANCELLED\tTRACE\tKEY", len(rep.Requests), func(i int) []any {
 		r := &rep.Requests[i]
-		cells := classCell(classed, []any{seconds(r.AgeSeconds), r.stateText(), r.Method, dash(r.Tool), r.ID}, r.ConcurrencyClass)
-		return append(cells, dash(who(r.Principal, r.Client, r.ClientVersion)), r.Transport,
-			dash(r.Session), seconds(r.DeadlineSeconds), r.cancelText(), dash(r.TraceID), dash(r.Key))
+		cells := addClass([]any{seconds(r.AgeSeconds), r.stateText(), r.Method, dash(r.Tool), r.ID}, r)
+		cells = addVia(append(cells, dash(who(r.Principal, r.Client, r.ClientVersion)), r.Transport), r)
+		return append(cells, dash(r.Session), seconds(r.DeadlineSeconds), r.cancelText(), dash(r.TraceID), dash(r.Key))
 	})
 	writeSection(w, "SUBSCRIBED FOR\tSTATE\tID\tCLIENT\tTRANSPORT\tREMOTE\tSESSION\tCANCELLED\tTRACE\tKEY", len(rep.Subscriptions), func(i int) []any {
 		r := &rep.Subscriptions[i]

@@ -1,4 +1,4 @@
-// The fields that narrow the list of recent requests: those of debug/traces, by their whole texts.
+// The fields that narrow a list of requests: those of debug/traces, by their whole texts.
 
 import { el } from './dom.js';
 

@@ -2,6 +2,7 @@
 
 import { Series, bars, range, sparkline } from './charts.js';
 import { el, fill, keyed, mark, row, setData, setText, swap } from './dom.js';
+import { makeFilters } from './filters.js';
 import { age, count, duration, rate, words } from './format.js';
 
 const $ = (id) => document.getElementById(id);
@@ -79,17 +80,24 @@ function showTiles(frame) {
 
 const states = ['queued', 'running', 'blocked', 'writing', 'cancelled', 'listening'];
 
+let newest; // frame
+const narrowed = makeFilters($('inflight-filters'), () => newest && showInFlight(newest));
+
 function showInFlight(frame) {
+  newest = frame;
   const table = $('inflight');
-  const requests = [...frame.requests.rows, ...frame.subscriptions.rows];
-  setText($('n-inflight'), leftOut(frame.requests, 'more requests') + leftOut(frame.subscriptions, 'more subscriptions'));
+  const all = [...frame.requests.rows, ...frame.subscriptions.rows];
+  const requests = all.filter(narrowed.matches);
+  const hidden = all.length - requests.length;
+  setText($('n-inflight'), (hidden ? `${count(requests.length)} of ${count(all.length)}` : '')
+    + leftOut(frame.requests, 'more requests') + leftOut(frame.subscriptions, 'more subscriptions'));
   keyed($('states'), states.map((state) => [state, frame.in_flight[state] ?? 0]), ([state]) => state,
     ([state]) => el('li', {}, mark(state), ' ', el('b', {})),
     (li, [, n]) => {
       setText(li.lastChild, count(n));
       li.classList.toggle('zero', n === 0);
     });
-  rowsOf(table, requests, (r) => `${r.session ?? r.remote}|${r.id}|${r.span_id ?? r.trace_id}`, 'Nothing is in flight.', (tr, r) => {
+  rowsOf(table, requests, (r) => `${r.session ?? r.remote}|${r.id}|${r.span_id ?? r.trace_id}`, hidden ? 'Nothing like that is in flight.' : 'Nothing is in flight.', (tr, r) => {
     const [state, old, request, client, from, deadline, trace] = tr.cells;
     setData(tr, 'state', r.state);
     swap(state, r.state + r.cancel_cause + r.abandoned, () => [mark(r.state), el('span', { class: 'sub' })]);
@@ -114,7 +122,7 @@ function rowsOf(table, items, key, none, update) {
   const body = table.tBodies[0];
   const columns = table.tHead.rows[0].cells.length;
   const rows = items.length > 0 ? items : [null];
-  keyed(body, rows, (item) => (item ? key(item) : ''),
+  keyed(body, rows, (item) => (item ? key(item) : none),
     (item) => (item ? row(table, columns) : el('tr', { class: 'empty' }, el('td', { colspan: columns }, none))),
     (tr, item) => item && update(tr, item));
 }
