@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -20,8 +21,8 @@ const listChangeWindow = time.Minute
 // its counts go to the row with the name "_OTHER" of its kind.
 const maxChangedItems = 512
 
-// registrations counts the items that were replaced and removed, with the code that did it. A program
-// that registers all of its items once leaves no row. It is safe for concurrent use. Its methods must
+// registrations counts the items that were replaced and removed, and the resources that were updated, with
+// the code that did it. A program that registers all of its items once leaves no row. It is safe for concurrent use. Its methods must
 // not be called with the lock of a registry held.
 type registrations struct {
 	logger *slog.Logger
@@ -85,6 +86,14 @@ func (g *registrations) removed(kind, name string) {
 	})
 }
 
+// updated counts that subscribers are told of a resource.
+func (g *registrations) updated(uri string) {
+	g.change(auth.KindResource, uri, false, func(row *session.RegistrationInfo) string {
+		row.Updated++
+		return ""
+	})
+}
+
 // change counts a change, and logs the first one in a window that is over the limit.
 func (g *registrations) change(kind, name string, listed bool, count func(*session.RegistrationInfo) string) {
 	place, now := callerPlace(), time.Now()
@@ -131,11 +140,15 @@ func (g *registrations) row(kind, name string) *session.RegistrationInfo {
 	return row
 }
 
-// evict makes room for a row. The caller must hold g.mu.
+// evict makes room for a row. Rows of resources that are only updated go first, because a program may
+// have any number of them. The caller must hold g.mu.
 func (g *registrations) evict() {
 	var oldest *session.RegistrationInfo
+	onlyUpdated := func(row *session.RegistrationInfo) bool { return row.Replaced+row.Removed == 0 }
 	for _, row := range g.rows {
-		if row.Name != otherItems && (oldest == nil || row.Last.Before(oldest.Last)) {
+		switch {
+		case row.Name == otherItems:
+		case oldest == nil, onlyUpdated(row) && !onlyUpdated(oldest), onlyUpdated(row) == onlyUpdated(oldest) && row.Last.Before(oldest.Last):
 			oldest = row
 		}
 	}
@@ -147,6 +160,7 @@ func (g *registrations) evict() {
 		g.rows[key] = sum
 	}
 	sum.Added, sum.Replaced, sum.Equal, sum.Removed = sum.Added+oldest.Added, sum.Replaced+oldest.Replaced, sum.Equal+oldest.Equal, sum.Removed+oldest.Removed
+	sum.Updated += oldest.Updated
 	sum.Last, sum.Place = oldest.Last, oldest.Place
 }
 

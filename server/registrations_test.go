@@ -91,3 +91,35 @@ func TestRegistrationsAreBounded(t *testing.T) {
 	require.Equal(t, "_OTHER", rep.Registrations[0].Name)
 	require.EqualValues(t, items-512, rep.Registrations[0].Removed)
 }
+
+// TestUpdatesNameTheirResource checks that the page says which resource is updated how often and by which code, and
+// that any number of updated resources does not push out the items that were replaced.
+func TestUpdatesNameTheirResource(t *testing.T) {
+	srv := newServer(t, server.WithTelemetry(recording(t)))
+	server.AddResourceTemplate(srv, server.ResourceTemplate{URITemplate: "test://{n}", Name: "any"},
+		func(context.Context, *server.Call, string, map[string]string) (string, error) { return "text", nil })
+	addSearch(srv, "first")
+	for i := range 5 {
+		addSearch(srv, fmt.Sprint("version ", i))
+	}
+	p := dial(t, srv)
+	p.initialize("2025-11-25")
+	srv.ResourceUpdated("test://nobody")
+	require.Contains(t, p.ask(legacy(2, "resources/subscribe", `"uri":"test://1"`)), `"result"`)
+	srv.ResourceUpdated("test://nobody")
+	for range 3 {
+		srv.ResourceUpdated("test://1")
+	}
+	for i := range 600 {
+		srv.ResourceUpdated(fmt.Sprint("test://1/", i))
+	}
+	rows := map[string]report.Registration{}
+	for _, r := range requestsPage(t, srv).Registrations {
+		rows[r.Name] = r
+	}
+	require.NotContains(t, rows, "test://nobody")
+	require.EqualValues(t, 5, rows["search"].Replaced)
+	require.EqualValues(t, 3+89, rows["_OTHER"].Updated, "of 601 resources 511 have rows, as the tool has; the one that was updated first has lost its row")
+	require.Regexp(t, `server/registrations_test\.go:\d+$`, rows["_OTHER"].Place)
+	require.Contains(t, textOf(srv.Telemetry().RequestsHandler()), " UPDATED ")
+}

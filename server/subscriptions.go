@@ -29,9 +29,12 @@ func (s *Server) publish(kind notify.Kind, name string) (wanted bool) {
 //
 // The server itself tells clients that resources were added or removed.
 func (s *Server) ResourceUpdated(uri string) {
-	if !s.publish(notify.Resource, strings.ToValidUTF8(uri, "\uFFFD")) {
+	uri = strings.ToValidUTF8(uri, "\uFFFD")
+	if !s.publish(notify.Resource, uri) {
 		s.core.DropNotification(mcp.NotificationResourcesUpdated, mcp.DropNotSubscribed)
+		return
 	}
+	s.changes.updated(uri)
 }
 
 // Notify sends a notification of the program, which belongs to no request, to the subscribers

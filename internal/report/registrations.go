@@ -14,9 +14,12 @@ type Registration struct {
 	Replaced uint64    `json:"replaced"` // also by an equal definition
 	Equal    uint64    `json:"equal"`    // of them by an equal one: clients are not told
 	Removed  uint64    `json:"removed"`
+	Updated  uint64    `json:"updated,omitzero"` // how often subscribers were told that the resource has changed
 	Last     time.Time `json:"last"`
 	Place    string    `json:"place,omitempty"` // the file and line that has made the last change
 }
+
+func (r *Registration) changes() uint64 { return r.Replaced + r.Removed + r.Updated }
 
 // maxRegistrations bounds the items of a page.
 const maxRegistrations = 20
@@ -25,7 +28,7 @@ const maxRegistrations = 20
 func MostChanged(rows []Registration) []Registration {
 	sort.Slice(rows, func(i, j int) bool {
 		a, b := &rows[i], &rows[j]
-		return cmp.Or(cmp.Compare(b.Replaced+b.Removed, a.Replaced+a.Removed), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) < 0
+		return cmp.Or(cmp.Compare(b.changes(), a.changes()), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) < 0
 	})
 	return rows[:min(len(rows), maxRegistrations)]
 }

@@ -293,9 +293,9 @@ func (rep *Requests) writeRest(w io.Writer) {
 
 // writeRegistrations writes the items that were replaced or removed.
 func (rep *Requests) writeRegistrations(w io.Writer) {
-	writeSection(w, "ITEM\tNAME\tREPLACED\tEQUAL\tREMOVED\tADDED AGAIN\tLAST\tBY", len(rep.Registrations), func(i int) []any {
+	writeSection(w, "ITEM\tNAME\tREPLACED\tEQUAL\tREMOVED\tADDED AGAIN\tUPDATED\tLAST\tBY", len(rep.Registrations), func(i int) []any {
 		r := &rep.Registrations[i]
-		return []any{r.Kind, r.Name, r.Replaced, r.Equal, r.Removed, r.Added, r.Last.Format(time.RFC3339), dash(r.Place)}
+		return []any{r.Kind, r.Name, r.Replaced, r.Equal, r.Removed, r.Added, r.Updated, r.Last.Format(time.RFC3339), dash(r.Place)}
 	})
 }
 

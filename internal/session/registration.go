@@ -8,6 +8,7 @@ type RegistrationInfo struct {
 	Kind, Name string
 	// Added counts additions after the item was removed, Equal the replacements that lists do not show.
 	Added, Replaced, Equal, Removed uint64
+	Updated                         uint64    // how often subscribers were told that the resource has changed
 	Last                            time.Time // the last change
 	Place                           string    // the file and line that has made it
 }
