@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -72,6 +73,34 @@ func TestLegacySessionsGetChanges(t *testing.T) {
 }
 
 // A subscription to a resource that the client may not read is answered as a read of it.
+// TestLivesOfResourceSubscriptions checks how long sessions were subscribed, and by what that has ended.
+func TestLivesOfResourceSubscriptions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := changing(t, server.WithTelemetry(recording(t)))
+		p := dial(t, srv)
+		p.initialize("2025-11-25")
+		for i, uri := range []string{"test://a", "test://item/1", "test://item/1"} {
+			require.Contains(t, p.ask(withURI(i, "resources/subscribe", uri)), `"result":{}`)
+		}
+		time.Sleep(time.Minute)
+		for i := range 2 {
+			require.Contains(t, p.ask(withURI(i, "resources/unsubscribe", "test://a")), `"result":{}`)
+		}
+		time.Sleep(time.Minute)
+		require.NoError(t, p.hangUp())
+		synctest.Wait()
+		ended := func(end, what, value string) {
+			t.Helper()
+			require.Contains(t, metricsOf(srv), `vitrine_resource_subscription_duration_seconds_`+what+`{end="`+end+`"} `+value+"\n")
+		}
+		ended("unsubscribed", "count", "1")
+		ended("unsubscribed", "sum", "60")
+		ended("session_ended", "count", "1")
+		ended("session_ended", "sum", "120")
+		ended("other_replica", "count", "0")
+	})
+}
+
 func TestSubscribeErrors(t *testing.T) {
 	hidden := map[string]bool{}
 	srv := changing(t, deny(func(_ *auth.Principal, op *auth.Operation) bool { return hidden[cmp.Or(op.Template, op.URI)] }))

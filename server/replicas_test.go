@@ -405,7 +405,7 @@ func TestStoreMistakes(t *testing.T) {
 // What a session has set holds at each replica, also at one that sees it later.
 func TestLogLevelAndSubscriptionsHoldEverywhere(t *testing.T) {
 	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
-		late := newReplica(t, server.WithStore(shared.store()))
+		late := newReplica(t, server.WithStore(shared.store()), server.WithTelemetry(recording(t)))
 		defer late.Shutdown(context.Background())
 		all := []*server.Server{a, b, late}
 		for _, srv := range all {
@@ -427,6 +427,9 @@ func TestLogLevelAndSubscriptionsHoldEverywhere(t *testing.T) {
 			require.Contains(t, <-out.written, "test://one", i)
 			end()
 		}
+		require.Equal(t, 200, post(a, legacy(6, "resources/unsubscribe", `"uri":"test://one"`), session).Code)
+		synctest.Wait()
+		require.Contains(t, metricsOf(late), `vitrine_resource_subscription_duration_seconds_count{end="other_replica"} 1`)
 	})
 }
 

@@ -276,7 +276,7 @@ func TestNativeHistograms(t *testing.T) {
 			native++
 		}
 	}
-	require.Equal(t, 8, native)
+	require.Equal(t, 9, native)
 }
 
 // describe returns what a collector says of its metric.

@@ -26,6 +26,14 @@ type exchangeEnds struct {
 	lastLeftOut time.Time
 }
 
+// ResourceUnsubscribed records that a legacy session was subscribed to a resource for so long. end is a value
+// of the label of [MetricResourceSubscription].
+func (t *Telemetry) ResourceUnsubscribed(end string, age time.Duration) {
+	if t.Enabled() {
+		t.metrics.histogram(MetricResourceSubscription, end).Observe(age.Seconds())
+	}
+}
+
 // ExchangeEnded records the end of an event stream of an HTTP server, or of an exchange whose peer has
 // left before its answer was written. kind and reason are values of the labels of
 // [MetricStreamDuration]; kind is "" for an exchange that was no event stream. info describes the

@@ -135,6 +135,7 @@ const (
 	MetricResponseBytes     = "vitrine_response_bytes"
 
 	MetricSubscriptionDuration = "vitrine_subscription_duration_seconds"
+	MetricResourceSubscription = "vitrine_resource_subscription_duration_seconds"
 	MetricStreamDuration       = "vitrine_stream_duration_seconds"
 	MetricDisconnectAge        = "vitrine_disconnect_age_seconds"
 	MetricTaskDuration         = "vitrine_task_duration_seconds"

@@ -27,6 +27,8 @@ func (b board) sessions() sheet {
 					query(b.now("instance", telemetry.MetricSubscriptionsActive), "{{instance}}")),
 				graph("Ends of subscriptions", "By what has ended them.", "ops", above(1), query(b.rate("end", telemetry.MetricSubscriptionDuration+"_count"), "{{end}}")),
 				graph("Life of subscriptions", "How long subscriptions were open that have ended.", "s", never(), b.plainQuantiles(telemetry.MetricSubscriptionDuration)...),
+				graph("Ends of resource subscriptions", "Subscriptions of legacy sessions to resources, by what has ended them.", "ops", never(),
+					query(b.rate("end", telemetry.MetricResourceSubscription+"_count"), "{{end}}")),
 				graph("Ends of streams", "Event streams over HTTP, by what they were for and why they ended.", "ops", above(1),
 					query(b.rate("kind, reason", telemetry.MetricStreamDuration+"_count"), "{{kind}} {{reason}}")),
 				graph("Life of streams, p95", "How long event streams were open that have ended.", "s", never(),

@@ -254,6 +254,11 @@ func (o *Observer) ExchangeEnded(e *session.ExchangeEnd) {
 	o.t.ExchangeEnded(info, e.Kind, e.Reason, e.Age)
 }
 
+// ResourceUnsubscribed implements [session.Observer].
+func (o *Observer) ResourceUnsubscribed(_ *session.Session, end string, age time.Duration) {
+	o.t.ResourceUnsubscribed(end, age)
+}
+
 // Asked implements [session.Observer].
 func (o *Observer) Asked(
 	ctx context.Context, s *session.Session, method string, params []byte,

@@ -58,6 +58,9 @@ type Observer interface {
 	// ExchangeEnded: an event stream over HTTP has ended, or the peer of an HTTP exchange has left before
 	// its answer was written.
 	ExchangeEnded(e *ExchangeEnd)
+	// ResourceUnsubscribed: a legacy session was subscribed to a resource for so long. end is one of
+	// [ResourceSubscriptionEnds].
+	ResourceUnsubscribed(s *Session, end string, age time.Duration)
 	// Asked frames a request to the client: it returns the params that are sent, into
 	// whose _meta it may have put something, and a function that is called at the end of
 	// the wait with the id, the zero value if the request was not made, and the error. ctx
@@ -109,6 +112,7 @@ func (NopObserver) Finished(Work)                                         {}
 func (NopObserver) ExchangeRefused(*RefusedExchange)                      {}
 func (NopObserver) SessionDeleted(*Session, *Conn)                        {}
 func (NopObserver) ExchangeEnded(*ExchangeEnd)                            {}
+func (NopObserver) ResourceUnsubscribed(*Session, string, time.Duration)  {}
 func (NopObserver) Written(*Conn, int, time.Duration)                     {}
 func (NopObserver) SessionOpened(*Session)                                {}
 func (NopObserver) SessionClosed(*Session, mcp.Cause)                     {}

@@ -1,6 +1,9 @@
 package notify
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // A Feed sends notifications to one subscriber. It is busy while the notifications that it has
 // posted last are not written. Then others wait in its queues. So a subscriber that does not read
@@ -18,8 +21,8 @@ type Feed struct {
 	overflow func()
 
 	// Guarded by Hub.mu.
-	topics    map[Topic]struct{}
-	resources int // how many of the topics are resources
+	topics    map[Topic]time.Time // since when it has resources; zero for other topics
+	resources int                 // how many of the topics are resources
 	left      bool
 
 	mu      sync.Mutex // guards the rest

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -49,7 +50,7 @@ func (h *Hub) join(
 	post func(Notification, func()), may func(Notification, Topic) bool, topics []Topic, revisions map[string]int64,
 ) *Feed {
 	f := &Feed{
-		post: post, may: may, limit: h.core.Limits().MaxPendingUpdates, overflow: h.overflow, busy: true, topics: make(map[Topic]struct{}, len(topics)),
+		post: post, may: may, limit: h.core.Limits().MaxPendingUpdates, overflow: h.overflow, busy: true, topics: make(map[Topic]time.Time, len(topics)),
 	}
 	f.next = f.send
 	h.joined.Add(1)
@@ -70,18 +71,22 @@ func (h *Hub) subscribe(f *Feed, t Topic) {
 	if _, there := f.topics[t]; there {
 		return
 	}
-	f.topics[t] = struct{}{}
+	var since time.Time
 	if t.Kind == Resource {
 		f.resources++
+		since = time.Now()
 	}
+	f.topics[t] = since
 	if h.topics[t] == nil {
 		h.topics[t] = audience{}
 	}
 	h.topics[t][f] = struct{}{}
 }
 
-// unsubscribe removes a feed from the audience of a topic. The caller must hold h.mu.
-func (h *Hub) unsubscribe(f *Feed, t Topic) {
+// unsubscribe removes a feed from the audience of a topic. It returns since when it was there if that is a
+// resource. The caller must hold h.mu.
+func (h *Hub) unsubscribe(f *Feed, t Topic) (since time.Time) {
+	since = f.topics[t]
 	delete(f.topics, t)
 	if t.Kind == Resource {
 		f.resources--
@@ -91,18 +96,23 @@ func (h *Hub) unsubscribe(f *Feed, t Topic) {
 		delete(h.topics, t)
 		delete(h.revisions, t)
 	}
+	return since
 }
 
-// leave removes a feed. It must be called once for each feed.
-func (h *Hub) leave(f *Feed) {
+// leave removes a feed, and returns since when it was subscribed to its resources. It must be called once for
+// each feed.
+func (h *Hub) leave(f *Feed) (resources []time.Time) {
 	h.mu.Lock()
 	f.left = true
 	for t := range f.topics {
-		h.unsubscribe(f, t)
+		if since := h.unsubscribe(f, t); t.Kind == Resource {
+			resources = append(resources, since)
+		}
 	}
 	h.mu.Unlock()
 	f.close()
 	h.joined.Add(-1)
+	return resources
 }
 
 // add adds topics to a feed. It returns false if the feed would have more than limit resources.
@@ -122,22 +132,24 @@ func (h *Hub) add(f *Feed, limit int, topics ...Topic) bool {
 	return true
 }
 
-// remove removes a topic from a feed. It returns false if the feed did not have it.
-func (h *Hub) remove(f *Feed, t Topic) (there bool) {
+// remove removes a resource from a feed, and returns since when it had that. It returns false if the feed did
+// not have it.
+func (h *Hub) remove(f *Feed, t Topic) (since time.Time, there bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, there = f.topics[t]; there {
-		h.unsubscribe(f, t)
+		since = h.unsubscribe(f, t)
 	}
-	return there
+	return since, there
 }
 
-// replaceResources has a feed subscribed to these resources, and to no others.
-func (h *Hub) replaceResources(f *Feed, uris []string) {
+// replaceResources has a feed subscribed to these resources, and to no others. It returns since when it had
+// those that it has no more.
+func (h *Hub) replaceResources(f *Feed, uris []string) (ended []time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if f.left {
-		return
+		return nil
 	}
 	wanted := map[string]bool{}
 	for _, uri := range uris {
@@ -146,9 +158,10 @@ func (h *Hub) replaceResources(f *Feed, uris []string) {
 	}
 	for t := range f.topics {
 		if t.Kind == Resource && !wanted[t.Name] {
-			h.unsubscribe(f, t)
+			ended = append(ended, h.unsubscribe(f, t))
 		}
 	}
+	return ended
 }
 
 // Refresh tells all subscribers of lists and resources that these may have changed.

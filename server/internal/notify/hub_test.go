@@ -68,8 +68,10 @@ func TestHub(t *testing.T) {
 	require.False(t, h.add(feeds[0], 1, update("test://y")))
 	h.Publish(plain(update("test://x")))
 	require.Equal(t, []Topic{update("test://x")}, told(&tools))
-	require.True(t, h.remove(feeds[0], update("test://x")))
-	require.False(t, h.remove(feeds[0], update("test://x")))
+	_, there := h.remove(feeds[0], update("test://x"))
+	require.True(t, there)
+	_, there = h.remove(feeds[0], update("test://x"))
+	require.False(t, there)
 	h.Publish(plain(update("test://x")))
 	require.Empty(t, told(&tools))
 

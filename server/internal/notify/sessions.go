@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -53,7 +54,14 @@ func (s *Subscriptions) forget(sess *session.Session, f *Feed) {
 	s.mu.Lock()
 	delete(s.feeds, sess)
 	s.mu.Unlock()
-	s.hub.leave(f)
+	tellEnds(sess, session.EndWithSession, s.hub.leave(f))
+}
+
+// tellEnds tells telemetry that subscriptions to resources have ended that began at these times.
+func tellEnds(sess *session.Session, end string, since []time.Time) {
+	for _, at := range since {
+		sess.ResourceUnsubscribed(end, time.Since(at))
+	}
 }
 
 // postTo returns a function that posts notifications to a session.
@@ -93,16 +101,20 @@ func shareResources(sess *session.Session, change func([]string) []string) {
 
 // Replace subscribes a session to these resources, and to no others.
 func (s *Subscriptions) Replace(sess *session.Session, uris []string) {
-	s.hub.replaceResources(s.feed(sess), uris)
+	tellEnds(sess, session.EndElsewhere, s.hub.replaceResources(s.feed(sess), uris))
 }
 
 // Unsubscribe serves resources/unsubscribe. It succeeds also for a resource that was removed.
 func (s *Subscriptions) Unsubscribe(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-	if in := era.CoreOf(req); in.HasName && s.hub.remove(s.feed(in.Session()), Topic{Resource, in.Name}) {
-		shareResources(in.Session(), func(all []string) []string {
-			return slices.DeleteFunc(all, func(uri string) bool { return uri == in.Name })
-		})
-		return &mcp.EmptyResult{}, nil
+	if in := era.CoreOf(req); in.HasName {
+		sess := in.Session()
+		if since, there := s.hub.remove(s.feed(sess), Topic{Resource, in.Name}); there {
+			tellEnds(sess, session.EndUnsubscribed, []time.Time{since})
+			shareResources(sess, func(all []string) []string {
+				return slices.DeleteFunc(all, func(uri string) bool { return uri == in.Name })
+			})
+			return &mcp.EmptyResult{}, nil
+		}
 	}
 	if _, err := s.uriOf(ctx, req); err != nil {
 		return nil, err
