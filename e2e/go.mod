@@ -14,6 +14,7 @@ require (
 	github.com/prometheus/prometheus v0.307.3
 	github.com/stretchr/testify v1.12.1
 	github.com/vitrine-mcp/vitrine v0.0.0-00010101000000-000000000000
+	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.72.0
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/proto/otlp v1.11.1
 	go.yaml.in/yaml/v3 v3.0.5
@@ -22,6 +23,7 @@ require (
 )
 
 require (
+	github.com/felixge/httpsnoop v1.1.0 // indirect
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	golang.org/x/crypto v0.57.0 // indirect
 )
