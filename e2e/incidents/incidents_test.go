@@ -2,6 +2,7 @@ package incidents
 
 import (
 	"errors"
+	"flag"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -24,8 +25,16 @@ const (
 	after  = 40
 )
 
+// hold keeps the servers up after the incidents, so that a person can look for the causes.
+var hold = flag.Duration("hold", 0, "how long the servers stay up after the incidents, for a drill")
+
 func TestMain(m *testing.M) {
-	now.Store(time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC).UnixNano())
+	flag.Parse()
+	begin := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	if *hold > 0 { // the history ends at about the time of the person who looks at it
+		begin = time.Now().Add(-(before + after) * changes.StepSeconds * time.Second)
+	}
+	now.Store(begin.UnixNano())
 	changes.SetClock(func() time.Time { return time.Unix(0, now.Load()) })
 	os.Exit(m.Run())
 }
@@ -114,6 +123,12 @@ func TestFirstLineNamesTheCause(t *testing.T) {
 		}
 	}
 	run(shops, after)
+	if *hold > 0 {
+		for i, s := range shops {
+			t.Logf("incident %d: %s/debug/changes, log %s", i+1, s.admin, s.log)
+		}
+		time.Sleep(*hold)
+	}
 	for _, s := range shops {
 		t.Run(s.in.name, func(t *testing.T) {
 			var lines []report.Change

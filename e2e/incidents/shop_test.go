@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +28,7 @@ import (
 // A shop is a server with four tools on a socket, its admin pages on another one, and its clients.
 type shop struct {
 	addr, admin string
+	log         string      // its file
 	on          atomic.Bool // the incident has begun
 	in          *incident
 
@@ -44,8 +47,13 @@ func open(t *testing.T, in *incident) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shop{in: in, ctx: t.Context()}
-	srv := server.New("shop", "1", server.WithTelemetry(tel), server.WithLogger(slog.New(slog.DiscardHandler)),
+	s := &shop{in: in, ctx: t.Context(), log: filepath.Join(t.TempDir(), "log")}
+	log, err := os.Create(s.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	srv := server.New("shop", "1", server.WithTelemetry(tel), server.WithLogger(slog.New(tel.LogHandler(slog.NewTextHandler(log, nil)))),
 		server.WithAuthenticator(auth.AuthenticatorFunc(func(_ context.Context, caller *auth.Caller) (*auth.Principal, error) {
 			p := &auth.Principal{Subject: http.Header(caller.Header).Get("X-User"), Scopes: []string{"shop"}}
 			if s.on.Load() && p.Subject == in.unauthorized {
@@ -76,6 +84,9 @@ func open(t *testing.T, in *incident) *shop {
 	pages := http.NewServeMux()
 	pages.Handle("GET /debug/changes", tel.ChangesHandler())
 	pages.Handle("GET /debug/traces", tel.TracesHandler())
+	pages.Handle("GET /debug/traces/{id}", tel.TracesHandler())
+	pages.Handle("GET /debug/requests", tel.RequestsHandler())
+	pages.Handle("GET /metrics", tel.MetricsHandler())
 	s.admin = listen(t, pages)
 	t.Cleanup(func() {
 		if err := srv.Shutdown(context.Background()); err != nil && !errors.Is(err, context.Canceled) {
