@@ -37,7 +37,7 @@ func (s *Server) SetStore(shared store.Store) error {
 	}
 	l := s.core.Limits()
 	s.link = replica.New(replica.Config{
-		Store: shared, Core: s.core, Logger: s.logger, Timeout: l.StoreTimeout, MaxPending: l.MaxPendingSignals,
+		Store: shared, Core: s.core, Logger: s.logger, Version: s.info.Version, Timeout: l.StoreTimeout, MaxPending: l.MaxPendingSignals,
 		LimitReached: func() { s.core.LimitReached(limits.NamePendingSignals) },
 		Changed:      s.changedElsewhere, TasksChanged: s.tasksChangedElsewhere, Missed: s.missed,
 	})

@@ -31,6 +31,7 @@ func (p *process) newAdmin() (*http.Server, error) {
 	mux.Handle("GET /debug/traces/{id}", tel.TracesHandler())
 	mux.Handle("GET /debug/changes", tel.ChangesHandler())
 	mux.Handle("GET /debug/events", tel.EventsHandler())
+	mux.Handle("GET /debug/replicas", tel.ReplicasHandler())
 	mux.Handle("GET /debug/limits", tel.LimitsHandler(p.limitStates))
 	mux.Handle("GET "+pathDebugLive, tel.LiveHandler())
 	mux.HandleFunc("GET "+pathLive, func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
@@ -148,6 +149,7 @@ func (p *process) adminIndex(w http.ResponseWriter, _ *http.Request) {
 		"/debug/changes   what has changed in the last two hours, as JSON",
 		"/debug/events    what is kept to resume streams, and the largest holders, as JSON",
 		"/debug/limits    all limits: their values, flags, present use, and how often they were reached, as JSON",
+		"/debug/replicas  what each replica says of itself, as JSON",
 		"/debug/goroutines goroutines by tool and stack, with what they wait for, as JSON",
 		"/debug/pprof/    profiles, for go tool pprof",
 		"/debug/actions/  what operators may do, with POST",

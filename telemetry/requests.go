@@ -92,6 +92,9 @@ func (t *Telemetry) report() *report.Requests {
 			rep.Outbound = append(rep.Outbound, t.reportOutbound(&snap.Outbound[i]))
 		}
 		addStored(rep, snap)
+		if snap.Store != nil {
+			rep.Replica = snap.Store.Replica
+		}
 		for i := range snap.Sessions {
 			info := snap.Sessions[i].Origin.Describe()
 			row := t.reportSession(&snap.Sessions[i], &info)

@@ -89,6 +89,9 @@ type StoreState struct {
 	Missed  uint64
 	// Fenced counts events that the store has refused, because the end of their stream was another one.
 	Fenced uint64
+	// Replicas asks all replicas what they say of themselves, and returns the answers that came within a
+	// moment. It is safe for concurrent use.
+	Replicas session.ListReplicas
 }
 
 // A RegistrationState counts the changes of one item.

@@ -169,6 +169,13 @@ func jittered(pause time.Duration) time.Duration {
 	return half + time.Duration(binary.LittleEndian.Uint64(random[:])%uint64(half))
 }
 
+// awaySince returns since when the store is away, or the zero time.
+func (g *guard) awaySince() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.away
+}
+
 // describe adds what the guard has counted.
 func (g *guard) describe(info *session.StoreInfo) {
 	g.mu.Lock()

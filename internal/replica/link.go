@@ -23,6 +23,8 @@ type Config struct {
 	Store  store.Store
 	Core   *session.Core
 	Logger *slog.Logger
+	// Version is that of the program.
+	Version string
 	// Timeout bounds each call of the store.
 	Timeout time.Duration
 	// MaxPending bounds the signals that are on their way.
@@ -40,11 +42,13 @@ type Config struct {
 // A Link is the connection. Its methods are safe for concurrent use.
 type Link struct {
 	Config
-	name   string
-	guard  *guard
-	values values
-	table  *share.Table
-	places *share.Pool // of signals on their way
+	name    string
+	started time.Time
+	rolls   rolls
+	guard   *guard
+	values  values
+	table   *share.Table
+	places  *share.Pool // of signals on their way
 
 	sent, received, unknown, lost, missed, fenced atomic.Uint64
 
@@ -71,7 +75,7 @@ const (
 // the same time while one replaces the other.
 const format = 1
 
-// An envelope is one message. It has one of the last four.
+// An envelope is one message. It has one of the last five.
 type envelope struct {
 	Format int             `json:"v"`
 	From   string          `json:"from"`
@@ -79,6 +83,7 @@ type envelope struct {
 	State  *stateSignal    `json:"state,omitempty"`
 	Change *Change         `json:"change,omitempty"`
 	Tasks  *taskSignal     `json:"tasks,omitempty"`
+	Roll   *rollSignal     `json:"roll,omitempty"`
 }
 
 // A stateSignal tells that what the replicas share of a session has changed.
@@ -90,7 +95,7 @@ type stateSignal struct {
 
 // New returns a link that listens until Close.
 func New(cfg Config) *Link {
-	l := &Link{Config: cfg, name: strings.ToLower(rand.Text()[:8]), table: share.NewTable(), places: share.NewPool(cfg.MaxPending)}
+	l := &Link{Config: cfg, name: strings.ToLower(rand.Text()[:8]), started: time.Now(), table: share.NewTable(), places: share.NewPool(cfg.MaxPending)}
 	l.guard = newGuard(cfg.Timeout, cfg.Logger)
 	l.guard.failed = l.recover
 	l.values = values{cfg.Store.Values, l.guard, plainOperations}
@@ -129,7 +134,7 @@ func (l *Link) Info() *session.StoreInfo {
 	info := &session.StoreInfo{Replica: l.name, Missed: l.missed.Load(), Fenced: l.fenced.Load(), Signals: map[string]uint64{
 		session.SignalSent: l.sent.Load(), session.SignalReceived: l.received.Load(),
 		session.SignalUnknown: l.unknown.Load(), session.SignalLost: l.lost.Load(),
-	}}
+	}, Replicas: l.Replicas}
 	l.guard.describe(info)
 	return info
 }
@@ -240,6 +245,8 @@ func (l *Link) receive(_ string, message []byte) {
 		l.Changed(*e.Change)
 	case e.Tasks != nil:
 		l.TasksChanged(e.Tasks.IDs, e.Tasks.All)
+	case e.Roll != nil:
+		known = l.rollCalled(e.From, e.Roll)
 	}
 	if known {
 		l.received.Add(1)

@@ -6,6 +6,8 @@ import "time"
 // seconds. Texts of clients are cut and printable, but may be untrue.
 type Requests struct {
 	At time.Time `json:"at"`
+	// Replica is the name of this replica among those with the same store, or "".
+	Replica string `json:"replica,omitempty"`
 	// Readiness is nil before the first probe.
 	Readiness *Readiness `json:"readiness,omitempty"`
 	// InFlight counts the requests by state. It has every state.

@@ -16,6 +16,8 @@ type StoreInfo struct {
 	Missed  uint64
 	// Fenced counts events that the store has refused, because the end of their stream was another one.
 	Fenced uint64
+	// Replicas lists all of them.
+	Replicas ListReplicas
 }
 
 // The operations of the store.

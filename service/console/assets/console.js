@@ -5,6 +5,7 @@ import { setData, setText } from './dom.js';
 import { clock } from './format.js';
 import { connect } from './live.js';
 import { showFrame } from './panels.js';
+import { showReplicas } from './replicas.js';
 import { showTraces } from './traces.js';
 
 const $ = (id) => document.getElementById(id);
@@ -47,6 +48,7 @@ const stream = connect((frame) => {
   showFrame(frame);
   showTraces(frame);
   showChanges(frame);
+  showReplicas(frame);
   announce(frame);
 }, showState);
 
