@@ -98,6 +98,14 @@ func TestWrongValuesAreRefused(t *testing.T) {
 			"persistentVolumeClaim": Values{"claimName": "audit"},
 		}}}, "several pods would write one file"},
 		{"setting of the audit", Values{"settings": Values{"audit-file": "/tmp/x"}}, "'audit-file' not allowed"},
+		{"store without keys", Values{
+			"replicaCount": 1, "stateKeys": Values{"enabled": false}, "store": Values{"secretName": "vitrine-store"},
+		}, "replicas with a store need the same state keys"},
+		{"store with a legacy pool", fullValuesWithStore(), "legacyPool.enabled: with store.secretName"},
+		{"store in the manifest", Values{"settings": Values{"store": "redis://user:secret@redis:6379/0"}}, "'store' not allowed"},
+		{"store that is a URL", Values{"store": Values{"secretName": "redis://redis:6379/0"}}, "/store/secretName"},
+		{"store without a port", Values{"store": Values{"secretName": "vitrine-store", "ports": []any{}}}, "/store/ports"},
+		{"spread", Values{"topologySpread": Values{"zones": "Always"}}, "/topologySpread/zones"},
 		{"legacy pool without route", Values{"legacyPool": Values{"enabled": true}}, "nothing leads to it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -100,6 +100,8 @@ func demonstrated(t *testing.T, program, root string, args []string, env map[str
 			continue
 		case "VITRINE_ROOT", "VITRINE_STATE_KEYS_FILE":
 			value = filepath.Join(root, value)
+		case "VITRINE_STORE":
+			value = stores(t)
 		}
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}

@@ -46,6 +46,9 @@ func monitoringValues() Values {
 	return Values{"serviceMonitor": Values{"enabled": true}, "prometheusRule": Values{"enabled": true}}
 }
 
+// storeValues are those of replicas that share a store.
+func storeValues() Values { return Values{"store": Values{"secretName": "vitrine-store"}} }
+
 // protectedValues are those of a server that serves nobody without a token.
 func protectedValues() Values {
 	return Values{

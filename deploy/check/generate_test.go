@@ -68,25 +68,30 @@ func TestValuesNeedACommentAndASchema(t *testing.T) {
 func TestKustomizeIsTheChart(t *testing.T) {
 	components := map[string]Values{
 		"autoscaling": autoscalingValues(), "monitoring": monitoringValues(), "gateway": gatewayValues(),
-		"protected": protectedValues(),
+		"protected": protectedValues(), "store": storeValues(),
 	}
-	all := Values{}
-	for _, values := range components {
-		for key, value := range values {
-			all[key] = value
+	together := func(names ...string) Values {
+		all := Values{}
+		for _, name := range names {
+			maps.Copy(all, components[name])
 		}
+		if slices.Contains(names, "store") {
+			delete(all, "legacyPool") // the component removes it
+		}
+		return all
 	}
 	for _, c := range []struct {
 		name       string
 		components []string
-		values     Values
 	}{
-		{"base", nil, nil},
-		{"autoscaling", []string{"autoscaling"}, components["autoscaling"]},
-		{"monitoring", []string{"monitoring"}, components["monitoring"]},
-		{"gateway", []string{"gateway"}, components["gateway"]},
-		{"protected", []string{"protected"}, components["protected"]},
-		{"all", []string{"autoscaling", "monitoring", "gateway", "protected"}, all},
+		{"base", nil},
+		{"autoscaling", []string{"autoscaling"}},
+		{"monitoring", []string{"monitoring"}},
+		{"gateway", []string{"gateway"}},
+		{"protected", []string{"protected"}},
+		{"store", []string{"store"}},
+		{"without a store", []string{"autoscaling", "monitoring", "gateway", "protected"}},
+		{"all", []string{"autoscaling", "monitoring", "gateway", "store", "protected"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := filesys.MakeFsInMemory()
@@ -109,7 +114,7 @@ func TestKustomizeIsTheChart(t *testing.T) {
 			for _, m := range kustomized(t, files, "/k/all") {
 				got[m.String()] = asYAML(t, m)
 			}
-			texts, err := loaded(t).render(c.values)
+			texts, err := loaded(t).render(together(c.components...))
 			require.NoError(t, err)
 			for name, text := range texts {
 				if strings.HasPrefix(name, "tests/") || filepath.Ext(name) != ".yaml" {

@@ -92,8 +92,11 @@ func sets(t *testing.T) []set {
 		{"chart with everything", rendered(t, fullValues())},
 		{"chart for one replica", rendered(t, Values{"replicaCount": 1, "stateKeys": Values{"enabled": false}})},
 		{"chart with tokens, rules and a record", rendered(t, accessValues())},
+		{"chart with a store", rendered(t, storeValues())},
+		{"chart with the values for replicas", rendered(t, replicasValues(t))},
 		{"overlay dev", built(t, "overlays/dev")},
 		{"overlay production", built(t, "overlays/production")},
+		{"overlay replicas", built(t, "overlays/replicas")},
 	}
 }
 

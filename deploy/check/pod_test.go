@@ -35,14 +35,21 @@ func serverContainer(t *testing.T, all []Manifest) corev1.Container {
 	return pod.Containers[0]
 }
 
+// secretMark begins what stands for a value from a Secret.
+const secretMark = "the-secret-"
+
 // envOf returns the variables of a container. It resolves references as the kubelet does: only to
 // earlier variables; the others stay as they are.
 func envOf(c corev1.Container) map[string]string {
 	env := map[string]string{}
 	for _, e := range c.Env {
 		value := e.Value
-		if e.ValueFrom != nil {
-			value = "the-" + strings.ReplaceAll(e.ValueFrom.FieldRef.FieldPath, ".", "-")
+		switch from := e.ValueFrom; {
+		case from == nil:
+		case from.SecretKeyRef != nil:
+			value = secretMark + from.SecretKeyRef.Name + "-" + from.SecretKeyRef.Key
+		default:
+			value = "the-" + strings.ReplaceAll(from.FieldRef.FieldPath, ".", "-")
 		}
 		env[e.Name] = envReference.ReplaceAllStringFunc(value, func(ref string) string {
 			if resolved, ok := env[ref[2:len(ref)-1]]; ok {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"testing"
@@ -79,7 +80,11 @@ func TestAffinity(t *testing.T) {
 	legacy := http.Header{"Mcp-Session-Id": {"s"}}
 	modern := http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/list"}}
 	alone := gatewayValues()
-	alone["legacyPool"] = Values{"enabled": false}
+	delete(alone, "legacyPool")
+	sharing, bound := maps.Clone(alone), maps.Clone(alone)
+	maps.Copy(sharing, storeValues())
+	maps.Copy(bound, storeValues())
+	bound["service"] = Values{"sessionAffinity": "ClientIP"}
 	for _, c := range []struct {
 		name      string
 		values    Values
@@ -94,6 +99,11 @@ func TestAffinity(t *testing.T) {
 		{"legacy", gatewayValues(), legacy, "legacy", corev1.ServiceAffinityClientIP},
 		{"modern, without a legacy pod", alone, modern, "server", corev1.ServiceAffinityNone},
 		{"legacy, without a legacy pod", alone, legacy, "server", corev1.ServiceAffinityClientIP},
+		{"in the cluster, with a store", sharing, nil, "server", corev1.ServiceAffinityNone},
+		{"modern, with a store", sharing, modern, "server", corev1.ServiceAffinityNone},
+		{"legacy, with a store", sharing, legacy, "server", corev1.ServiceAffinityNone},
+		{"in the cluster, with a store, bound", bound, nil, "server", corev1.ServiceAffinityClientIP},
+		{"legacy, with a store, bound in the cluster", bound, legacy, "server", corev1.ServiceAffinityNone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			all, name := rendered(t, c.values), "vitrine"

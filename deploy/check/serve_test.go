@@ -55,6 +55,9 @@ func serves(t *testing.T, c corev1.Container, keys string, f func(service.Endpoi
 		}
 	}
 	env["VITRINE_STATE_KEYS_FILE"] = keys
+	if strings.HasPrefix(env["VITRINE_STORE"], secretMark) {
+		env["VITRINE_STORE"] = stores(t)
+	}
 	srv := server.New("deployed", "1")
 	server.AddTool(srv, server.Tool{Name: "hello"}, func(context.Context, *server.Call, struct{}) (string, error) {
 		return "hello", nil

@@ -13,7 +13,7 @@ import (
 
 // chartSettings are the settings with values of their own in the chart.
 var chartSettings = []string{
-	"addr", "admin-addr", "stdio", "path", "allowed-hosts", "allowed-origins", "state-keys-file", "admin-token-file",
+	"addr", "admin-addr", "stdio", "path", "allowed-hosts", "allowed-origins", "state-keys-file", "store", "admin-token-file",
 	"oauth-issuer", "oauth-resource", "oauth-scopes", "oauth-introspection-client", "oauth-introspection-secret-file",
 	"tls-cert", "tls-key", "tls-client-ca", "policy", "policy-dry-run",
 	"audit-file", "audit-max-size", "audit-max-files", "audit-key-file", "audit-strict",

@@ -127,6 +127,15 @@ spec:
             - name: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
               value: {{ . | quote }}
             {{- end }}
+            {{- with .Values.store }}
+            {{- if .secretName }}
+            - name: VITRINE_STORE # has a password
+              valueFrom:
+                secretKeyRef:
+                  name: {{ .secretName }}
+                  key: {{ .secretKey | quote }}
+            {{- end }}
+            {{- end }}
             {{- with include "vitrine.accessEnv" . }}
             {{- . | trim | nindent 12 }}
             {{- end }}
@@ -242,10 +251,11 @@ spec:
         {{- toYaml . | nindent 8 }}
       {{- else }}
       topologySpreadConstraints:
-        {{- range list "topology.kubernetes.io/zone" "kubernetes.io/hostname" }}
+        {{- range list (list "topology.kubernetes.io/zone" .Values.topologySpread.zones) (list "kubernetes.io/hostname" .Values.topologySpread.nodes) }}
         - maxSkew: 1
-          topologyKey: {{ . }}
-          whenUnsatisfiable: ScheduleAnyway
+          topologyKey: {{ first . }}
+          whenUnsatisfiable: {{ last . }}
+          matchLabelKeys: [pod-template-hash] # the pods of a new release are spread among themselves
           labelSelector:
             matchLabels:
               {{- include "vitrine.selector" $root | nindent 14 }}

@@ -20,6 +20,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
+{{/* Whether the Service keeps a client's address on one pod: with a store any pod serves a session. */}}
+{{- define "vitrine.sessionAffinity" -}}
+{{- .Values.service.sessionAffinity | default (ternary "None" "ClientIP" (ne .Values.store.secretName "")) -}}
+{{- end -}}
+
 {{/* A Service keeps a client's address on one pod. */}}
 {{- define "vitrine.affinity" -}}
 sessionAffinity: ClientIP
@@ -112,6 +117,14 @@ the least limits need, 158 MiB: the server reads the limit then, takes the least
 {{- if not .Values.stateKeys.enabled -}}
 {{- if or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1) .Values.legacyPool.enabled -}}
 {{- fail "several replicas need the same state keys: leave stateKeys.enabled true and make the Secret, or set replicaCount: 1 without autoscaling and legacyPool" -}}
+{{- end -}}
+{{- end -}}
+{{- if .Values.store.secretName -}}
+{{- if not .Values.stateKeys.enabled -}}
+{{- fail "store.secretName: replicas with a store need the same state keys: leave stateKeys.enabled true and make its Secret" -}}
+{{- end -}}
+{{- if .Values.legacyPool.enabled -}}
+{{- fail "legacyPool.enabled: with store.secretName any replica serves legacy sessions, and the route sends them to all: leave it false" -}}
 {{- end -}}
 {{- end -}}
 {{- if ge (mulf 2 .Values.probes.readinessSeconds) (float64 .Values.shutdown.delaySeconds) -}}
