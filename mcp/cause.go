@@ -31,6 +31,8 @@ const (
 	CauseDeadline Cause = "deadline"
 	// CauseOperator: an operator has ended the request or its session, on the admin listener.
 	CauseOperator Cause = "operator"
+	// CauseReplicaLost: this process has not renewed its lease, and another replica has ended its task.
+	CauseReplicaLost Cause = "replica_lost"
 )
 
 // Causes lists every cause in its documented order. The caller owns the slice.
@@ -38,7 +40,7 @@ func Causes() []Cause {
 	return []Cause{
 		CauseClientCancel, CauseClientDisconnect, CauseTransportClose, CauseTransportError,
 		CauseSessionDelete, CauseSessionIdle, CauseSessionEvicted, CauseServerShutdown, CauseDeadline,
-		CauseOperator,
+		CauseOperator, CauseReplicaLost,
 	}
 }
 
@@ -59,7 +61,7 @@ func (c Cause) Fault() bool {
 // A handler should stop soon and return. After ErrClientCancelled and
 // ErrClientDisconnected nobody will read the answer. After ErrServerShutdown and
 // ErrTransportClosed an answer that is returned at once may still be sent. After
-// ErrDeadline, and mostly after ErrEndedByOperator, the caller already has its error.
+// ErrDeadline and ErrReplicaLost, and mostly after ErrEndedByOperator, the caller already has its error.
 var (
 	ErrClientCancelled    error = &CancelError{Cause: CauseClientCancel}
 	ErrClientDisconnected error = &CancelError{Cause: CauseClientDisconnect}
@@ -71,6 +73,7 @@ var (
 	ErrServerShutdown     error = &CancelError{Cause: CauseServerShutdown}
 	ErrDeadline           error = &CancelError{Cause: CauseDeadline}
 	ErrEndedByOperator    error = &CancelError{Cause: CauseOperator}
+	ErrReplicaLost        error = &CancelError{Cause: CauseReplicaLost}
 )
 
 // A CancelError is the context.Cause of a cancelled handler. It matches the

@@ -156,6 +156,9 @@ func (s *Server) snapshot() *session.Snapshot {
 	snap.Registrations, snap.ListChanges = s.changes.state()
 	if s.tasks != nil {
 		snap.Tasks = s.tasks.Tally()
+		if snap.Store != nil {
+			snap.Store.TasksLost = s.tasks.Lost()
+		}
 		if info, ok := s.tasks.Usage(); ok {
 			snap.Shares = append(snap.Shares, info)
 		}

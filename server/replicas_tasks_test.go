@@ -3,17 +3,21 @@ package server_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/server/servertest"
 	"github.com/vitrine-mcp/vitrine/store"
+	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 // withReplicaTasks turns tasks on, without a store of their own.
@@ -68,6 +72,45 @@ func TestTaskResultAtAnotherReplica(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "done", result.Text())
 	})
+}
+
+// The data of an error is the same at any replica, to the last digit.
+func TestTaskErrorAtAnotherReplica(t *testing.T) {
+	inTaskReplicas(t, func(t *testing.T, r *taskReplicas) {
+		j, _, there := r.start(t)
+		j.release <- func() (string, error) {
+			return "", mcp.NewError(-32050, "no").WithData(map[string]uint64{"n": 12345678901234567890})
+		}
+		synctest.Wait()
+		for _, client := range []*servertest.Client{r.here, r.there} {
+			raw, err := client.Call(t.Context(), mcp.MethodTasksGet, mcp.TaskParams{TaskID: there.Created.TaskID})
+			require.NoError(t, err)
+			require.Contains(t, string(raw), `"data":{"n":12345678901234567890}`)
+		}
+	})
+}
+
+// The span of a request about a task is linked to that of the call, at any replica.
+func TestTaskSpansAreLinkedAcrossReplicas(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	tel, err := telemetry.New(telemetry.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))))
+	require.NoError(t, err)
+	inTaskReplicas(t, func(t *testing.T, r *taskReplicas) {
+		j, _, there := r.start(t)
+		j.finish("done")
+		synctest.Wait()
+		require.Equal(t, mcp.TaskCompleted, status(t, there))
+		synctest.Wait()
+		named := func(name string) sdktrace.ReadOnlySpan {
+			all := spans.Ended()
+			i := slices.IndexFunc(all, func(s sdktrace.ReadOnlySpan) bool { return strings.HasPrefix(s.Name(), name) })
+			require.GreaterOrEqual(t, i, 0, name)
+			return all[i]
+		}
+		links := named("tasks/get").Links()
+		require.Len(t, links, 1)
+		require.Equal(t, named("tools/call").SpanContext().SpanID(), links[0].SpanContext.SpanID())
+	}, server.WithTelemetry(tel))
 }
 
 // A cancel at any replica reaches the handler.
@@ -305,6 +348,8 @@ func TestTasksWhileTheStoreIsAway(t *testing.T) {
 		_, err := r.there.Listen(t.Context(), mcp.SubscriptionFilter{TaskIDs: []string{here.Created.TaskID}})
 		require.Equal(t, away, err)
 		require.NoError(t, j.call.Progress(1, 2, "goes on"))
+		_, err = j.call.Elicit("name", textForm("name"))
+		require.Equal(t, away, err)
 		detached := make(chan error, 1)
 		go func() {
 			j := <-r.jobs

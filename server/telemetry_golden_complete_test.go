@@ -57,6 +57,9 @@ func TestTelemetryGoldenIsComplete(t *testing.T) {
 	}
 
 	for _, c := range mcp.Causes() {
+		if c == mcp.CauseReplicaLost { // of tasks alone: see TestTaskOfALostReplica
+			continue
+		}
 		occurs("cause "+string(c), attribute("vitrine.cancel.cause", string(c)),
 			counter("vitrine_requests_cancelled_total", "cause", string(c)),
 			counter("vitrine_cancel_unwind_seconds", "cause", string(c)))

@@ -33,6 +33,9 @@ func replicaMetrics() []row {
 		counter(MetricSignalsMissed, "vitrine.signals.missed", "{time}",
 			"How often signals of other replicas may have been missed, because the connection to the store was lost.").
 			from(readStore(func(s *StoreState, r reading) { r.add(s.Missed) })),
+		counter(MetricTasksLost, "vitrine.tasks.lost", "{task}",
+			"Tasks that this replica has ended because the one that ran them was lost.").
+			from(readStore(func(s *StoreState, r reading) { r.add(s.TasksLost) })),
 		counter(MetricEventsFenced, "vitrine.events.fenced", "{event}",
 			"Events that the store has refused, because it does not have the one before, or another writer has ended the stream.").
 			from(readStore(func(s *StoreState, r reading) { r.add(s.Fenced) })),

@@ -94,7 +94,7 @@ func stateMetrics() []row {
 				}
 			}),
 		gauge(MetricTasks, "vitrine.tasks", "{task}",
-			"Tasks that are kept in memory, or with another store those that run here, by status.", taskStatus()).
+			"Tasks that this process has created and that are kept, or with a task store of the program those that run here, by status.", taskStatus()).
 			from(func(s *Snapshot, r reading) { each(r, s.TaskStatus) }),
 
 		gauge(MetricToolsStreaming, "vitrine.tools.streaming", "{tool}",

@@ -87,6 +87,7 @@ const (
 	MetricStoreAway            = "vitrine_store_away_seconds"
 	MetricSignals              = "vitrine_signals_total"
 	MetricSignalsMissed        = "vitrine_signals_missed_total"
+	MetricTasksLost            = "vitrine_tasks_lost_total"
 	MetricEventsFenced         = "vitrine_events_fenced_total"
 	MetricStoredEvents         = "vitrine_event_store_events"
 	MetricStoredEventsAge      = "vitrine_event_store_oldest_event_age_seconds"

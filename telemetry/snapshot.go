@@ -87,6 +87,8 @@ type StoreState struct {
 	// missed.
 	Signals map[string]uint64
 	Missed  uint64
+	// TasksLost counts the tasks that this replica has ended because theirs was lost.
+	TasksLost uint64
 	// Fenced counts events that the store has refused, because the end of their stream was another one.
 	Fenced uint64
 	// Replicas asks all replicas what they say of themselves, and returns the answers that came within a

@@ -125,3 +125,8 @@ func (l *Link) Run(work func(context.Context)) bool { return l.start(func() { wo
 func (l *Link) TaskValues() store.Values {
 	return values{l.Store.Values, l.guard, operations{session.StoreTaskGet, session.StoreTaskCreate, session.StoreTaskUpdate}}
 }
+
+// LeaseValues returns them, too. What is done to them counts as done to leases.
+func (l *Link) LeaseValues() store.Values {
+	return values{l.Store.Values, l.guard, operations{session.StoreLease, session.StoreLease, session.StoreLease}}
+}

@@ -55,6 +55,9 @@ func StoppedEnd(cause mcp.Cause) DetachedEnd {
 	case cause == mcp.CauseDeadline:
 		return failedEnd(cause, "the task took longer than it may live")
 	}
+	if cause == mcp.CauseReplicaLost {
+		return failedEnd(cause, "the replica that ran the task is lost")
+	}
 	return failedEnd(cause, "the task was cancelled: "+string(cause))
 }
 

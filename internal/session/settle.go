@@ -130,7 +130,7 @@ func (v *verdict) mark(bit uint32) bool {
 var causes, dropReasons = mcp.Causes(), mcp.ResponseDropReasons()
 
 const (
-	numCauses      = 10
+	numCauses      = 11
 	numDropReasons = 7
 )
 

@@ -14,6 +14,8 @@ type StoreInfo struct {
 	// Signals counts signals by [SignalOutcomes], Missed how often some may have been missed.
 	Signals map[string]uint64
 	Missed  uint64
+	// TasksLost counts the tasks that this replica has ended because theirs was lost.
+	TasksLost uint64
 	// Fenced counts events that the store has refused, because the end of their stream was another one.
 	Fenced uint64
 	// Replicas lists all of them.
@@ -31,17 +33,18 @@ const (
 	StoreReplay  = "replay"
 	StoreDelete  = "delete"
 
-	// Of tasks.
+	// Of tasks, and of the leases of replicas that run them.
 	StoreTaskGet    = "task_get"
 	StoreTaskCreate = "task_create"
 	StoreTaskUpdate = "task_update"
+	StoreLease      = "lease"
 )
 
 // StoreOperations lists them. The caller owns the slice.
 func StoreOperations() []string {
 	return []string{
 		StorePublish, StoreListen, StoreGet, StoreClaim, StoreUpdate, StoreAppend, StoreReplay, StoreDelete,
-		StoreTaskGet, StoreTaskCreate, StoreTaskUpdate,
+		StoreTaskGet, StoreTaskCreate, StoreTaskUpdate, StoreLease,
 	}
 }
 

@@ -191,8 +191,11 @@ func (t *task) changed(rec *store.TaskRecord) {
 		t.seen = rec.Status
 	}
 	t.mu.Unlock()
-	if rec.Status == mcp.TaskCancelled {
+	switch {
+	case rec.Status == mcp.TaskCancelled:
 		t.work.Cancel(&mcp.CancelError{Cause: mcp.CauseClientCancel})
+	case isLost(rec):
+		t.work.Cancel(&mcp.CancelError{Cause: mcp.CauseReplicaLost})
 	}
 	for key, answer := range rec.InputResponses {
 		t.deliver(key, answer)

@@ -60,8 +60,18 @@ func (s *Service) ChangedElsewhere(ids []string) {
 	}
 }
 
-// Missed says that changes of any tasks may have been missed.
+// Missed says that changes of any tasks may have been missed, and that the store may have been away. It does
+// not wait.
 func (s *Service) Missed() {
+	if shared := s.shared.Load(); shared != nil {
+		shared.search.restart()
+		shared.link.Run(func(ctx context.Context) { s.save(ctx, shared) })
+	}
+	s.readAll()
+}
+
+// readAll has all tasks read that matter here.
+func (s *Service) readAll() {
 	s.mu.Lock()
 	ids := make([]string, 0, len(s.running))
 	for id := range s.running {

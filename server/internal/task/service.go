@@ -62,6 +62,7 @@ type Service struct {
 	ledger *ledger
 	shared atomic.Pointer[shared] // nil without replicas, or with a store of the program
 	reader reader
+	lost   atomic.Uint64 // tasks of lost replicas that this one has ended
 
 	mu      sync.Mutex       // guards running
 	running map[string]*task // tasks whose handlers run in this process
@@ -92,6 +93,8 @@ func (s *Service) Share(link Link) {
 	}
 	sh := newShared(link, s.core.Limits, s.origin, s.core.LimitReached)
 	sh.Watch(s.changed)
+	sh.lease.needed = func() bool { return s.anyHere() || !sh.unsaved.empty() }
+	sh.lease.lapsed = s.readAll // others may have ended our tasks
 	s.store, s.ledger = sh, &sh.ledger
 	s.shared.Store(sh)
 }
@@ -120,6 +123,7 @@ func (s *Service) start(ctx context.Context, d *ask.Dialog, o Options) (*task, *
 	}
 	t := newTask(&s.records, d, work, rec, limit)
 	t.leave = func() { s.leave(t) }
+	t.saveLater = s.saveLater
 	if s.ledger == nil { // nobody else counts the request, which the handler keeps
 		d.Core.Body.Hold()
 		t.leave = func() {
@@ -139,6 +143,9 @@ func (s *Service) start(ctx context.Context, d *ask.Dialog, o Options) (*task, *
 
 // GiveUp ends the tasks whose handlers still run after the drain.
 func (s *Service) GiveUp(ctx context.Context) {
+	if shared := s.shared.Load(); shared != nil {
+		s.save(ctx, shared)
+	}
 	s.mu.Lock()
 	left := slices.Collect(maps.Values(s.running))
 	s.mu.Unlock()
@@ -186,9 +193,19 @@ func (s *Service) changed(rec *store.TaskRecord) {
 			s.hub.Publish(notify.Notification{Topic: topic, Params: raw, Revision: rec.Revision, Items: []any{s.tool(rec.Tool)}})
 		}
 	}
+	if shared := s.shared.Load(); shared != nil && rec.Status.Terminal() {
+		shared.search.over(rec.TaskID)
+	}
 	if t := s.here(rec.TaskID); t != nil {
 		t.changed(rec)
 	}
+}
+
+// anyHere reports whether handlers of tasks run in this process.
+func (s *Service) anyHere() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.running) > 0
 }
 
 func (s *Service) enter(t *task) {
@@ -354,6 +371,7 @@ func (s *Service) find(ctx context.Context, req *middleware.Request) (*store.Tas
 		return nil, s.fault(ctx, err)
 	}
 	observe.LinkSpan(ctx, rec.Trace)
+	s.lookFor(ctx, rec)
 	return rec, nil
 }
 
@@ -380,6 +398,7 @@ func (s *Service) Revisions(ctx context.Context, req *middleware.Request, ids []
 	for i, rec := range records {
 		if exist[i] {
 			known[rec.TaskID] = rec.Revision
+			s.watch(rec)
 		}
 	}
 	return known, nil

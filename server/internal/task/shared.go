@@ -1,12 +1,14 @@
 package task
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -19,6 +21,8 @@ type Link interface {
 	Replica() string
 	// TaskValues are the values that the replicas share.
 	TaskValues() store.Values
+	// LeaseValues are those of the leases.
+	LeaseValues() store.Values
 	// TellTask tells the other replicas that a task has changed. It does not wait.
 	TellTask(id string)
 	// Run runs work on a goroutine, until its context ends, and reports whether it does.
@@ -31,19 +35,24 @@ type shared struct {
 	ledger
 	link    Link
 	values  store.Values
+	lease   lease
+	search  *search
+	unsaved unsaved
 	changed func(*store.TaskRecord) // set by Watch, before any other call
 }
 
 func newShared(link Link, limits func() limits.Limits, origin func(*store.TaskRecord) origin, reached func(string)) *shared {
 	return &shared{
-		ledger: newLedger(limits, origin, reached, stub), link: link, values: link.TaskValues(), changed: func(*store.TaskRecord) {},
+		ledger: newLedger(limits, origin, reached, stub), link: link, values: link.TaskValues(), lease: lease{link: link, values: link.LeaseValues()},
+		search: newSearch(link.LeaseValues()), changed: func(*store.TaskRecord) {},
 	}
 }
 
 // stub returns what the ledger needs of a record, which is in the store.
 func stub(rec *store.TaskRecord) *store.TaskRecord {
 	return &store.TaskRecord{
-		Task: mcp.Task{TaskID: rec.TaskID, Status: rec.Status}, Revision: rec.Revision, Expires: rec.Expires,
+		Task:     mcp.Task{TaskID: rec.TaskID, Status: rec.Status, CreatedAt: rec.CreatedAt, TTL: rec.TTL},
+		Revision: rec.Revision, Expires: rec.Expires,
 	}
 }
 
@@ -59,6 +68,9 @@ func (s *shared) Create(ctx context.Context, rec *store.TaskRecord) error {
 	raw, err := encodeRecord(rec)
 	if err != nil {
 		return err
+	}
+	if err := s.lease.hold(ctx); err != nil {
+		return errors.Join(errAway, err)
 	}
 	made, err := s.enter(rec)
 	s.report(made)
@@ -140,6 +152,7 @@ func (s *shared) Update(ctx context.Context, id string, change func(*store.TaskR
 // discard deletes the records that the ledger has given up. One that cannot be deleted expires.
 func (s *shared) discard(ctx context.Context, r room) {
 	for _, id := range r.gone {
+		s.unsaved.drop(id)
 		err := s.values.Update(ctx, recordKey(id), func([]byte) ([]byte, time.Duration, error) { return nil, 0, nil })
 		if err != nil {
 			return
@@ -198,12 +211,18 @@ func encodeRecord(rec *store.TaskRecord) ([]byte, error) {
 	return raw, err
 }
 
+// rawData keeps the data of errors as JSON, so that clients of all replicas get the same bytes.
+var rawData = json.WithUnmarshalers(json.UnmarshalFunc(func(raw []byte, data *any) error {
+	*data = jsontext.Value(bytes.Clone(raw))
+	return nil
+}))
+
 func decodeRecord(raw []byte) (*store.TaskRecord, error) {
 	var format struct {
 		Format int `json:"v"`
 	}
 	stored := storedRecord{TaskRecord: new(store.TaskRecord)}
-	if json.Unmarshal(raw, &format) != nil || format.Format != recordFormat || json.Unmarshal(raw, &stored) != nil {
+	if json.Unmarshal(raw, &format) != nil || format.Format != recordFormat || json.Unmarshal(raw, &stored, rawData) != nil {
 		return nil, errOtherFormat
 	}
 	return stored.TaskRecord, nil

@@ -25,12 +25,14 @@ import (
 type task struct {
 	records *records
 	leave   func() // removes the task from those that run
-	dialog  *ask.Dialog
-	id      string
-	work    *session.Detached
-	ctx     context.Context // of the handler
-	limit   string          // the limit that sets the TTL, or ""
-	timer   *time.Timer     // fires at the end of the TTL
+	// saveLater has the end stored when the store is back, if replicas share it.
+	saveLater func(id string, end func(*store.TaskRecord) error) error
+	dialog    *ask.Dialog
+	id        string
+	work      *session.Detached
+	ctx       context.Context // of the handler
+	limit     string          // the limit that sets the TTL, or ""
+	timer     *time.Timer     // fires at the end of the TTL
 
 	mu      sync.Mutex // guards the rest
 	seen    mcp.TaskStatus
@@ -169,9 +171,9 @@ func (t *task) finish(e ending) {
 	}
 }
 
-// end writes the end of the task.
+// end writes the end of the task. If replicas share the store and it is away, the end is stored later.
 func (t *task) end(status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error) (*store.TaskRecord, error) {
-	return t.change(func(rec *store.TaskRecord) error {
+	end := func(rec *store.TaskRecord) error {
 		message := "" // the handler's last message is outdated
 		if failed != nil {
 			message = failed.Message
@@ -179,7 +181,12 @@ func (t *task) end(status mcp.TaskStatus, result jsontext.Value, failed *mcp.Err
 		t.records.close(rec, status, message)
 		rec.Result, rec.Error = result, failed
 		return nil
-	})
+	}
+	rec, err := t.change(end)
+	if errors.Is(err, errAway) {
+		err = t.saveLater(t.id, end)
+	}
+	return rec, err
 }
 
 // outcome returns how a task ends. failed can be stored. hidden is the handler's own error if the

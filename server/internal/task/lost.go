@@ -1,0 +1,240 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/notify"
+	"github.com/vitrine-mcp/vitrine/store"
+)
+
+// A search finds out whether the replicas that run tasks still have their leases. It asks about the tasks
+// that somebody asks for here, and about those with subscribers.
+type search struct {
+	values store.Values
+
+	mu       sync.Mutex // guards the rest
+	alive    map[string]time.Time
+	suspects map[string]*suspect
+	watched  map[string]string // the replicas of tasks with subscribers, by task
+	watching bool
+}
+
+// A suspect is a replica whose lease was gone.
+type suspect struct {
+	tasks map[string]struct{} // that were asked for
+	again bool                // signals may have been missed: wait once more
+}
+
+func newSearch(values store.Values) *search {
+	return &search{values: values, alive: map[string]time.Time{}, suspects: map[string]*suspect{}, watched: map[string]string{}}
+}
+
+// doubt notes a task that was asked for, and reports whether the caller must look for its replica.
+func (s *search) doubt(replica, id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sus := s.suspects[replica]; sus != nil {
+		sus.tasks[id] = struct{}{}
+		return false
+	}
+	for name, at := range s.alive {
+		if time.Since(at) >= leaseRenewal {
+			delete(s.alive, name)
+		}
+	}
+	_, alive := s.alive[replica]
+	return !alive
+}
+
+// look reports whether the lease of a replica is gone.
+func (s *search) look(ctx context.Context, replica string) (gone bool, err error) {
+	_, err = s.values.Get(ctx, leaseKey(replica))
+	switch {
+	case errors.Is(err, store.ErrNoValue):
+		return true, nil
+	case err == nil:
+		s.mu.Lock()
+		s.alive[replica] = time.Now()
+		s.mu.Unlock()
+	}
+	return false, err
+}
+
+// suspect notes that a lease is gone, and reports whether the caller must wait for its replica.
+func (s *search) suspect(replica, id string) (first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first = s.suspects[replica] == nil; first {
+		s.suspects[replica] = &suspect{tasks: map[string]struct{}{}}
+	}
+	s.suspects[replica].tasks[id] = struct{}{}
+	return first
+}
+
+// restart has all suspects waited for once more: what this replica has seen may be due to an outage.
+func (s *search) restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.alive)
+	for _, sus := range s.suspects {
+		sus.again = true
+	}
+}
+
+// decide ends a suspicion, unless it must go on. It returns the tasks that were asked for.
+func (s *search) decide(replica string, gone bool) (tasks map[string]struct{}, decided bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sus := s.suspects[replica]
+	if gone && sus.again {
+		sus.again = false
+		return nil, false
+	}
+	delete(s.suspects, replica)
+	return sus.tasks, true
+}
+
+// lookFor looks for the replica of a task that somebody has asked for, unless that is known.
+func (s *Service) lookFor(ctx context.Context, rec *store.TaskRecord) {
+	shared := s.shared.Load()
+	if shared == nil || rec.Status.Terminal() || rec.Replica == "" || rec.Replica == shared.link.Replica() {
+		return
+	}
+	s.lookForReplica(ctx, shared, rec.Replica, rec.TaskID)
+}
+
+func (s *Service) lookForReplica(ctx context.Context, shared *shared, replica, id string) {
+	if !shared.search.doubt(replica, id) {
+		return
+	}
+	if gone, err := shared.search.look(ctx, replica); err == nil && gone && shared.search.suspect(replica, id) {
+		shared.link.Run(func(ctx context.Context) { s.await(ctx, shared, replica) })
+	}
+}
+
+// await waits for a replica whose lease is gone. If it does not come back, its tasks have failed.
+func (s *Service) await(ctx context.Context, shared *shared, replica string) {
+	for {
+		select {
+		case <-time.After(leaseGrace):
+		case <-ctx.Done():
+			return
+		}
+		gone, err := shared.search.look(ctx, replica)
+		if err != nil {
+			continue
+		}
+		tasks, decided := shared.search.decide(replica, gone)
+		if !decided {
+			continue
+		}
+		for id := range tasks {
+			if gone {
+				s.lose(ctx, replica, id)
+			}
+		}
+		return
+	}
+}
+
+// lose ends a task whose replica is lost. Of several replicas that do so one succeeds.
+func (s *Service) lose(ctx context.Context, replica, id string) {
+	end := session.StoppedEnd(mcp.CauseReplicaLost)
+	rec, err := s.change(ctx, id, func(rec *store.TaskRecord) error {
+		s.close(rec, end.Status, end.Error.Message)
+		rec.Error = storable(end.Error)
+		return nil
+	})
+	if err != nil {
+		return // it has ended, or the store is away: then somebody asks again
+	}
+	s.lost.Add(1)
+	s.logger.WarnContext(ctx, "task.lost", "task", taskName(id), "tool", rec.Tool, "principal", logline.Printable(auth.KeyText(rec.Principal), maxTaskText),
+		"replica", replica, "age", time.Since(rec.CreatedAt).Round(time.Millisecond))
+}
+
+// Lost returns how many tasks of lost replicas this one has ended.
+func (s *Service) Lost() uint64 { return s.lost.Load() }
+
+// isLost reports whether a task has ended because its replica was lost.
+func isLost(rec *store.TaskRecord) bool {
+	if rec.Status != mcp.TaskFailed || rec.Error == nil {
+		return false
+	}
+	raw, _ := rec.Error.Data.(jsontext.Value)
+	var data mcp.ErrorData
+	return json.Unmarshal(raw, &data) == nil && data.Reason == string(mcp.CauseReplicaLost)
+}
+
+// watch looks for the replica of a task while the task has subscribers.
+func (s *Service) watch(rec *store.TaskRecord) {
+	shared := s.shared.Load()
+	if shared == nil || rec.Status.Terminal() || rec.Replica == "" || rec.Replica == shared.link.Replica() {
+		return
+	}
+	search := shared.search
+	search.mu.Lock()
+	search.watched[rec.TaskID] = rec.Replica
+	start := !search.watching
+	search.watching = true
+	search.mu.Unlock()
+	if start {
+		shared.link.Run(func(ctx context.Context) { s.watchAll(ctx, shared) })
+	}
+}
+
+func (s *Service) watchAll(ctx context.Context, shared *shared) {
+	for {
+		select {
+		case <-time.After(leaseRenewal):
+		case <-ctx.Done():
+			return
+		}
+		for id, replica := range shared.search.subscribed(s.hub) {
+			s.lookForReplica(ctx, shared, replica, id)
+		}
+		if shared.search.idle() {
+			return
+		}
+	}
+}
+
+// subscribed returns the replicas of the tasks that have subscribers, and forgets the others.
+func (s *search) subscribed(hub *notify.Hub) map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]string{}
+	for id, replica := range s.watched {
+		if hub.HasSubscribers(notify.Topic{Kind: notify.Task, Name: id}) {
+			all[id] = replica
+		} else {
+			delete(s.watched, id)
+		}
+	}
+	return all
+}
+
+// idle reports whether no task is watched. Then the caller stops.
+func (s *search) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watching = len(s.watched) > 0
+	return !s.watching
+}
+
+// over forgets a task that has ended.
+func (s *search) over(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.watched, id)
+}
