@@ -22,7 +22,7 @@ func (t *Telemetry) change(c *changes.Change) report.Change {
 		Text: c.Text(time.UTC), Measure: c.Measure, Score: c.Score, Lasts: c.Lasts, Before: c.Before, After: c.After,
 		Windows:       report.Windows{From: c.Since.UTC(), To: c.Until.UTC(), BeforeFrom: c.BeforeFrom.UTC(), BeforeTo: c.BeforeTo.UTC()},
 		ShareOfChange: c.Share, ShareOfCalls: c.Calls, Parts: []report.ChangePart{}, Reason: c.Reason, Phase: c.Phase,
-		Traces: []string{}, PromQL: promQL(c),
+		Count: c.Count, Traces: []string{}, PromQL: promQL(c),
 	}
 	if !c.First.IsZero() {
 		row.FirstSeen = c.First.UTC()
@@ -36,6 +36,10 @@ func (t *Telemetry) change(c *changes.Change) report.Change {
 		for _, k := range t.latest() {
 			if len(row.Traces) < tracesOfChange && k.traceID.IsValid() && !k.arrived.Before(c.Since.Add(-time.Minute)) && filter.selects(k) {
 				row.Traces = append(row.Traces, k.traceID.String())
+				if c.Count > 0 { // else they are no failures
+					request := k.row()
+					row.Example = cmp.Or(row.Example, request.Fault())
+				}
 			}
 		}
 	}
@@ -128,6 +132,12 @@ func promQL(c *changes.Change) string {
 	case changes.MeasureErrors:
 		return counted("error_type", calls, selector("mcp_method_name", operationTool, `error_type!~"|client_cancel|client_disconnect|session_delete|session_idle"`))
 	case changes.MeasureCallerErrors:
+		if c.Reason == reasonArguments {
+			if tool == "" {
+				return counted("tool", MetricArgumentsRejected, "")
+			}
+			return counted("tool", MetricArgumentsRejected, fmt.Sprintf("{tool=%q}", tool))
+		}
 		return counted("rpc_response_status_code", calls, selector("mcp_method_name", operationTool, `error_type=""`))
 	case changes.MeasureCancelled:
 		return counted("cause", MetricRequestsCancelled, selector("method", "tool"))

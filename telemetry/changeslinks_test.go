@@ -60,3 +60,11 @@ func TestLinksOfChangesFindPanicsAndAbandonedRequests(t *testing.T) {
 		classes(requestsOf(&changes.Change{Measure: changes.MeasureCancelled, Reason: "deadline"})))
 	abandoned.End(Outcome{Cancelled: cancel})
 }
+
+// The query of rejected arguments counts them: their answers are no errors of the service.
+func TestQueryOfRejectedArguments(t *testing.T) {
+	c := changes.Change{Measure: changes.MeasureCallerErrors, Reason: reasonArguments}
+	require.Equal(t, `sum by (tool) (rate(vitrine_arguments_rejected_total[1m]))`, promQL(&c))
+	c.Parts = []changes.Part{{Dimension: changes.DimensionTool, Values: []changes.Value{{Text: "tools/call", Detail: "order"}}}}
+	require.Equal(t, `sum by (tool) (rate(vitrine_arguments_rejected_total{tool="order"}[1m]))`, promQL(&c))
+}

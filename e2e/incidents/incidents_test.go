@@ -52,23 +52,25 @@ type incident struct {
 	unauthorized string // a user whose scopes were withdrawn
 	crowd        bool   // the batch client runs six times
 
-	want  []string
-	class string // of the requests behind the line; "": any
+	want    []string
+	class   string // of the requests behind the line; "": any
+	example string // of what went wrong in them
 }
 
 func incidents() []*incident {
 	return []*incident{
 		{name: "a new version of a client sends texts for numbers", newVersion: "2.0.0", wrong: true,
-			want: []string{"caller errors", "assistant 2.0.0", "arguments", "first seen"}, class: "caller_error"},
-		{name: "the scopes of a user were withdrawn", unauthorized: "grace", want: []string{"rejections", "grace", "refused"}, class: "rejected"},
-		{name: "the database of two tools refuses half of the connections", want: []string{"errors", "order", "refund", "tool_error"}, class: "error",
+			want: []string{"caller errors", "assistant 2.0.0", "arguments", "first seen", "none"}, class: "caller_error", example: "/number: must be an integer, got string"},
+		{name: "the scopes of a user were withdrawn", unauthorized: "grace", want: []string{"rejections", "grace", "refused"}, class: "rejected",
+			example: "this needs the scopes shop"},
+		{name: "the database of two tools refuses half of the connections", want: []string{"errors", "order", "refund", "tool_error"}, class: "error", example: "connection refused",
 			happens: func(call *server.Call, tool string, _ *time.Duration, _ *int) error {
 				if (tool == "order" || tool == "refund") && rand.IntN(2) == 0 {
 					return errors.New("connection refused")
 				}
 				return nil
 			}},
-		{name: "a tool returns its whole table", want: []string{"answer bytes", "tool search"},
+		{name: "a tool returns its whole table", want: []string{"since", "answer bytes", "tool search"},
 			happens: func(_ *server.Call, tool string, _ *time.Duration, size *int) error {
 				if tool == "search" {
 					*size *= 12
@@ -77,7 +79,7 @@ func incidents() []*incident {
 			}},
 		{name: "a new version of a client hangs up after 20 ms", newVersion: "2.0.0", patience: 20 * time.Millisecond,
 			want: []string{"cancellations", "assistant 2.0.0", "client_"}, class: "cancelled"},
-		{name: "a handler panics", want: []string{"errors", "tool export"}, class: "panic",
+		{name: "a handler panics", want: []string{"errors", "tool export"}, class: "panic", example: "panic: no rows",
 			happens: func(_ *server.Call, tool string, _ *time.Duration, _ *int) error {
 				if tool == "export" {
 					panic("no rows")
@@ -85,7 +87,7 @@ func incidents() []*incident {
 				return nil
 			}},
 		{name: "a client calls six times as often", crowd: true, want: []string{"calls", "batch"}},
-		{name: "the calls of one user run into the deadline", want: []string{"cancellations", "ada", "deadline", "phase running"}, class: "cancelled",
+		{name: "the calls of one user run into the deadline", want: []string{"cancellations", "ada", "deadline", "phase running"}, class: "cancelled", example: "deadline of 500ms",
 			happens: func(call *server.Call, _ string, took *time.Duration, _ *int) error {
 				if call.Principal.Subject == "ada" {
 					*took = time.Minute
@@ -133,7 +135,7 @@ func TestFirstLineNamesTheCause(t *testing.T) {
 		t.Run(s.in.name, func(t *testing.T) {
 			var lines []report.Change
 			for _, c := range s.changed(t).Changes {
-				t.Log(c.Score, c.Text)
+				t.Log(c.Score, c.Text, c.Example)
 				if !strings.HasSuffix(c.Measure, "time") {
 					lines = append(lines, c)
 				}
@@ -145,6 +147,9 @@ func TestFirstLineNamesTheCause(t *testing.T) {
 				if !strings.Contains(lines[0].Text, want) {
 					t.Errorf("the first line does not have %q: %s", want, lines[0].Text)
 				}
+			}
+			if s.in.example != "" && !strings.Contains(lines[0].Example, s.in.example) {
+				t.Errorf("the example is %q, want %q", lines[0].Example, s.in.example)
 			}
 			s.leadsToRequests(t, lines[0])
 		})

@@ -22,6 +22,8 @@ type Change struct {
 	BeforeFrom, BeforeTo time.Time
 	// Before and After are of the part: a share of the calls, calls per second, bytes, or seconds per call.
 	Before, After float64
+	// Count is how many calls of the part ended like this after the change, if the measure is a share.
+	Count int
 	// Parts are the part of the traffic; all of it if there is none. Share is its part of the change,
 	// Calls its part of the calls.
 	Parts        []Part
@@ -79,6 +81,9 @@ func Compare(h *History, beforeFrom, beforeTo, from, to int64) []Change {
 			}
 			h.done(s)
 		}
+	}
+	for i := range found { // the windows are what was asked for
+		found[i].Until, found[i].Lasts = StepTime(to), to == h.To
 	}
 	return ranked(found)
 }
@@ -156,6 +161,24 @@ func (h *History) candidates(m *measure, s *series) (best []span) {
 		best[i] = sharpened(m, s, best[i])
 	}
 	return best
+}
+
+// goesOn reports whether a change goes on to the end of the history: what follows its span has not become as
+// before, and not only smaller.
+func (h *History) goesOn(m *measure, s *series, at span) bool {
+	if at.to == h.steps() {
+		return true
+	}
+	before, ok1 := s.value(m, at.beforeFrom, at.beforeTo)
+	after, ok2 := s.value(m, at.from, at.to)
+	rest, ok3 := s.value(m, at.to, h.steps())
+	if !ok1 || !ok2 || !ok3 || (rest > before) != (after > before) {
+		return false
+	}
+	if m.kind == kindShare {
+		return rest-before >= (after-before)/4
+	}
+	return math.Abs(rest-before) >= leastOctaves
 }
 
 // rough is a score that is quick to compute.
@@ -237,12 +260,17 @@ func (h *History) changes(m *measure, at span, start []Part) (list []Change) {
 	}
 	change := Change{
 		Measure: m.name, Score: c.score, Parts: tidy(parts), Share: share, measure: m, at: at,
-		Since: StepTime(h.From + int64(at.from)), Until: StepTime(h.From + int64(at.to)), Lasts: at.to == h.steps(),
+		Since: StepTime(h.From + int64(at.from)), Until: StepTime(h.From + int64(at.to)), Lasts: h.goesOn(m, s, at),
 		BeforeFrom: StepTime(h.From + int64(at.beforeFrom)), BeforeTo: StepTime(h.From + int64(at.beforeTo)),
+	}
+	if change.Lasts {
+		change.Until = StepTime(h.From + int64(h.steps()))
 	}
 	change.Before, change.After = natural(m, s, at.beforeFrom, at.beforeTo), natural(m, s, at.from, at.to)
 	change.Calls = h.callsOf(parts, at)
 	if m.kind == kindShare {
+		count, _ := s.in(at.from, at.to)
+		change.Count = int(count)
 		change.Reason, change.Phase, change.ReasonShare, change.PhaseShare = h.likely(m, at, parts)
 	}
 	h.addFirst(&change)

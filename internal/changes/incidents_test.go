@@ -152,6 +152,43 @@ func TestFirstLineNamesTheCause(t *testing.T) {
 	}
 }
 
+// A change that has become smaller is not over before what it has changed is as before.
+func TestEndOfAChange(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		rest  float64 // how much more the tool returns after five minutes
+		lasts bool
+	}{
+		{name: "a part of it remains", rest: 2.5, lasts: true},
+		{name: "it is over", rest: 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for seed := range uint64(3) {
+				tr := newTraffic(200 + seed)
+				tr.change = func(o *Observation, at time.Duration) {
+					if o.Target != "search_orders" || at < begins {
+						return
+					}
+					factor := tt.rest
+					if at < begins+5*time.Minute {
+						factor = 16
+					}
+					o.AnswerBytes = int(float64(o.AnswerBytes) * factor)
+				}
+				end := begins + 12*time.Minute
+				tr.run(0, end)
+				first := tr.find(end)[0]
+				t.Log(first.Text(time.UTC))
+				require.Equal(t, MeasureAnswerBytes, first.Measure)
+				require.Equal(t, tt.lasts, first.Lasts)
+				if !tt.lasts {
+					require.LessOrEqual(t, first.Until.Sub(noon.Add(begins+5*time.Minute)).Abs(), time.Minute)
+				}
+			}
+		})
+	}
+}
+
 // A day of ordinary traffic has no change, whenever the page is opened. Without -traffic it is a quarter of one.
 func TestOrdinaryDayIsQuiet(t *testing.T) {
 	needs.Long(t, "internal/changes")

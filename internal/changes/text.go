@@ -16,15 +16,15 @@ func (c *Change) Text(place *time.Location) string {
 	} else {
 		fmt.Fprintf(&b, "%s to %s: ", clock(c.Since), clock(c.Until))
 	}
-	fmt.Fprintf(&b, "%s %s (%s, before %s)", c.difference(), c.Measure, c.value(c.After), c.value(c.Before))
+	fmt.Fprintf(&b, "%s %s (%s, before %s)", c.difference(), c.Measure, c.counted(), c.value(c.Before))
 	if parts := c.partsText(); parts != "" {
 		fmt.Fprintf(&b, "; %.0f %% of it: %s", 100*c.Share, parts)
 	}
 	if c.ReasonShare >= enough && c.Reason != "" {
-		fmt.Fprintf(&b, ", %s", c.Reason)
+		fmt.Fprintf(&b, ", %s", mostly(c.Reason, c.ReasonShare))
 	}
 	if c.PhaseShare >= enough && c.Phase != "" {
-		fmt.Fprintf(&b, ", phase %s", c.Phase)
+		fmt.Fprintf(&b, ", phase %s", mostly(c.Phase, c.PhaseShare))
 	}
 	if !c.First.IsZero() {
 		fmt.Fprintf(&b, "; %s first seen at %s", c.New.valuesText(), clock(c.First))
@@ -38,6 +38,22 @@ func (c *Change) difference() string {
 		return "new"
 	}
 	return fmt.Sprintf("%+.0f %%", 100*(c.After/c.Before-1))
+}
+
+// mostly returns a reason or a phase, with its share if others have one, too.
+func mostly(text string, share float64) string {
+	if share >= 0.995 {
+		return text
+	}
+	return fmt.Sprintf("%s (%.0f %%)", text, 100*share)
+}
+
+// counted formats After, with the number of calls if it is a share.
+func (c *Change) counted() string {
+	if c.Count == 0 {
+		return c.value(c.After)
+	}
+	return fmt.Sprintf("%d, %s", c.Count, c.value(c.After))
 }
 
 // value formats Before and After.

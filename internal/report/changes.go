@@ -56,6 +56,11 @@ type Change struct {
 	Reason        string       `json:"reason,omitempty"` // the cause or the reason of most of them
 	Phase         string       `json:"phase,omitempty"`
 	FirstSeen     time.Time    `json:"first_seen,omitzero"` // of a value of the parts that is new
+	// Count is how many of these calls ended like this after the change, if the measure is a share.
+	Count int `json:"count,omitzero"`
+	// Example is what went wrong in the newest of them that is kept: an error, a panic, or what is wrong with
+	// the arguments.
+	Example string `json:"example,omitempty"`
 	// Requests is the address of the requests behind it, relative to the admin listener. Traces are the ids of
 	// the newest of them.
 	Requests string   `json:"requests"`
@@ -84,7 +89,11 @@ func (rep *Changes) WriteText(w io.Writer) {
 	}
 	for i := range rep.Changes {
 		c := &rep.Changes[i]
-		fmt.Fprintf(w, "\n%s\n  requests: /%s\n", c.Text, c.Requests)
+		fmt.Fprintf(w, "\n%s\n", c.Text)
+		if c.Example != "" {
+			fmt.Fprintf(w, "  for example: %s\n", c.Example)
+		}
+		fmt.Fprintf(w, "  requests: /%s\n", c.Requests)
 		for _, trace := range c.Traces {
 			fmt.Fprintf(w, "  trace: /debug/traces/%s\n", trace)
 		}

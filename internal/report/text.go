@@ -121,11 +121,12 @@ type fact struct{ name, text string }
 // facts returns the lines with a text.
 func (d *TraceDetail) facts() []fact {
 	return slices.DeleteFunc([]fact{
-		{"why", d.why()}, {"error", d.Error}, {"decision", d.decisionText()},
+		{"why", d.why()}, {"error", cmp.Or(d.Error, d.ErrorMessage)}, {"decision", d.decisionText()},
 		{"principal", strings.TrimSpace(d.Principal + " " + d.Tenant)},
 		{"cancelled", d.cancelText()}, {"dropped", d.DropReason}, {"id", d.RequestID}, {"session", d.Session}, {"concurrency class", d.ConcurrencyClass},
 		{"client", strings.TrimSpace(d.Client + " " + d.ClientVersion)}, {"from", strings.TrimSpace(d.Transport + " " + d.Remote)},
 		{"via", d.Via}, {"forwarded for", d.ForwardedFor}, {"revision", d.ProtocolVersion}, {"trace", d.TraceID}, {"attempts", d.attemptsText()},
+		{"bytes", d.bytesText()},
 	}, func(f fact) bool { return f.text == "" })
 }
 
@@ -139,6 +140,14 @@ func (row *Trace) decisionText() string {
 		text += ": " + row.DecisionReason
 	}
 	return text
+}
+
+// bytesText says how large the request and its answer are.
+func (row *Trace) bytesText() string {
+	if row.RequestBytes == 0 && row.AnswerBytes == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d asked, %d answered", row.RequestBytes, row.AnswerBytes)
 }
 
 // attemptsText says how many requests belong to the trace, if there are several.
@@ -199,6 +208,17 @@ func (row *Trace) why() string {
 		return strconv.Itoa(row.ErrorCode) + " " + row.ErrorMessage
 	}
 	return ""
+}
+
+// Fault says what went wrong, in the words of the handler or of the server; "" if nothing did.
+func (row *Trace) Fault() string {
+	switch {
+	case row.ArgumentFaults != "":
+		return "arguments rejected: " + row.ArgumentFaults
+	case row.Panic != "":
+		return "panic: " + row.Panic
+	}
+	return cmp.Or(row.Error, row.DecisionReason, row.ErrorMessage, row.CancelDetail)
 }
 
 // WriteText writes the page as text.

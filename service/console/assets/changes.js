@@ -19,7 +19,7 @@ function show(page) {
   setText(document.getElementById('n-changes'), page.history.oldest ? `times in UTC, known since ${clock(new Date(page.history.oldest))} here` : '');
   const items = page.changes.length > 0 ? page.changes : [null];
   keyed(list, items, (change) => (change ? change.text : ''), () => el('li'), (li, change) => {
-    swap(li, JSON.stringify(change), () => (change ? [el('p', {}, change.text), links(change)] : 'Nothing has changed.'));
+    swap(li, JSON.stringify(change), () => (change ? [el('p', {}, change.text), change.example && el('p', { class: 'sub' }, `for example: ${change.example}`), links(change)].filter(Boolean) : 'Nothing has changed.'));
   });
 }
 
