@@ -23,6 +23,8 @@ import (
 type link struct {
 	*store.Memory
 	cut atomic.Bool
+	// stopped is as for a process that is stopped: nothing fails, and nothing has an effect.
+	stopped atomic.Bool
 }
 
 func (l *link) err() error {
@@ -50,6 +52,9 @@ func (l *link) Update(ctx context.Context, key string, change func([]byte) ([]by
 	if err := l.err(); err != nil {
 		return err
 	}
+	if l.stopped.Load() {
+		return nil
+	}
 	return l.Memory.Update(ctx, key, change)
 }
 
@@ -62,7 +67,7 @@ func (l *link) Publish(ctx context.Context, channel string, message []byte) erro
 
 func (l *link) Listen(ctx context.Context, channels []string, receive func(string, []byte), missed func()) error {
 	return l.Memory.Listen(ctx, channels, func(channel string, message []byte) {
-		if l.err() == nil {
+		if l.err() == nil && !l.stopped.Load() {
 			receive(channel, message)
 		}
 	}, missed)
@@ -154,6 +159,20 @@ func TestTaskOfALostReplica(t *testing.T) {
 		require.Equal(t, mcp.TaskFailed, status(t, r.tasks[0]))
 		require.Contains(t, scrape(t, r.tel[0]), `vitrine_tasks_cancelled_total{cause="replica_lost",tool="work"} 1`)
 		require.NotEmpty(t, r.logs[0].find("task.late"))
+	})
+}
+
+// A replica that was stopped, and has missed what was said, finds that its lease was gone.
+func TestReplicaThatWasStopped(t *testing.T) {
+	inLosableReplicas(t, func(t *testing.T, r *losable) {
+		r.links[0].stopped.Store(true)
+		state, err := r.tasks[1].Await(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, mcp.TaskFailed, state.Status)
+		require.NoError(t, r.job.ctx.Err())
+		r.links[0].stopped.Store(false)
+		time.Sleep(6 * time.Second)
+		require.ErrorIs(t, context.Cause(r.job.ctx), mcp.ErrReplicaLost)
 	})
 }
 
