@@ -17,11 +17,15 @@ type Log struct {
 	marks bool   // the client's revision knows events without data
 	// stored tells that the stream has ended before, and is there to be read again.
 	stored bool
+	// note is what the first event says of the stream: the id of the request that it answers. It may be nil.
+	note []byte
 
-	mu      sync.Mutex // guards the rest
-	seq     uint64     // of the last event
-	last    bool       // which says that none follows
-	written uint64     // the last event that may have been written to a connection
+	mu       sync.Mutex // guards the rest
+	seq      uint64     // of the last event
+	last     bool       // which says that none follows
+	written  uint64     // the last event that may have been written to a connection
+	follower follower
+	fetched  uint64 // the last event that another replica has replayed
 }
 
 // Append implements [stream.Log].
@@ -29,12 +33,17 @@ func (l *Log) Append(data []byte, last, written bool) (id string, err error) {
 	l.mu.Lock()
 	seq := l.seq + 1
 	l.mu.Unlock()
-	if err := l.logs.events.append(store.Event{Stream: l.key, Seq: seq, Data: data, Last: last}); err != nil {
+	ev := store.Event{Stream: l.key, Seq: seq, Data: data, Last: last}
+	if seq == 1 {
+		ev.Note = l.note
+	}
+	if err := l.logs.events.append(ev); err != nil {
 		return "", err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seq, l.last = seq, last
+	l.grown()
 	if written {
 		l.written = seq
 	}
@@ -67,6 +76,7 @@ func (l *Log) Forget() {
 	if _, open := l.logs.session.Revision(); open && !l.Complete() {
 		l.logs.events.streamEnded(l.key)
 	}
+	l.unfollow(Gone)
 	l.logs.mu.Lock()
 	defer l.logs.mu.Unlock()
 	if l.logs.byKey[l.key] == l && !(l.of.Log() != nil && l.of.Live()) {
@@ -85,6 +95,12 @@ func (l *Log) NoteUnread(id string, about any) {
 	written := l.written
 	l.mu.Unlock()
 	l.logs.events.noteUnread(unread{stream: l.key, seq: seq, needs: min(written+1, seq), about: about})
+	l.mu.Lock()
+	fetched := l.fetched
+	l.mu.Unlock()
+	if fetched >= seq { // by a reader that was quicker
+		l.logs.events.fetched(l.key, fetched)
+	}
 }
 
 // A Session is what the logs of a session must know of it. It must be safe for concurrent use.
@@ -106,9 +122,10 @@ type Logs struct {
 	host    *stream.Host
 	config  stream.Config
 
-	mu    sync.Mutex      // guards the rest
-	byKey map[string]*Log // of the streams that can be resumed
-	seq   int             // of those so far
+	mu        sync.Mutex            // guards the rest
+	byKey     map[string]*Log       // of the streams that can be resumed
+	following map[string]*following // streams of other replicas
+	seq       int                   // of those so far
 }
 
 // NewLogs returns the logs of the session with an id. The events of all sessions of an owner, a
@@ -125,6 +142,11 @@ const (
 
 // Open implements [stream.Opener].
 func (ls *Logs) Open(st *stream.Stream, primed bool) stream.Log {
+	return ls.OpenFor(st, primed, mcp.ID{})
+}
+
+// OpenFor is Open for a stream that answers the request with an id.
+func (ls *Logs) OpenFor(st *stream.Stream, primed bool, id mcp.ID) stream.Log {
 	least := firstWithIDs
 	if primed {
 		least = firstWithMarks
@@ -139,6 +161,9 @@ func (ls *Logs) Open(st *stream.Stream, primed bool) stream.Log {
 	log := &Log{logs: ls, of: st, key: strconv.Itoa(ls.seq), marks: v.AtLeast(firstWithMarks)}
 	if shared := ls.events.store.shared(); shared != nil {
 		log.key = shared.name()
+		if st.Single() {
+			log.note = []byte(id.Raw())
+		}
 	}
 	ls.byKey[log.key] = log
 	return log

@@ -1,6 +1,7 @@
 package resume
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -22,9 +23,12 @@ type Reader struct {
 	events []store.Event // that follow it, as far as they were read from the store
 	end    uint64        // the last of them
 	done   bool          // Pump has come to the stream's end, or the exchange was closed on purpose
+	follow *following    // another replica writes the stream, and it has not ended; else nil
 
 	// Closed is called by Close. May be nil.
 	Closed func()
+	// Draining is closed when the server ends the streams of other replicas that it reads.
+	Draining <-chan struct{}
 }
 
 // Resume finds the stream of an event and makes the caller's exchange its reader. The
@@ -49,8 +53,12 @@ func (ls *Logs) Resume(ctx context.Context, lastEventID string) (*Reader, error)
 	r := &Reader{Exchange: x, log: log, seq: seq}
 	if err := r.load(ctx); err != nil {
 		r.Lost()
+		if r.follow != nil {
+			ls.leave(r.follow)
+		}
 		return nil, err
 	}
+	log.unfollow(Taken)
 	ls.host.Logger.Debug("stream.resumed", append(log.LogAttrs(), "missed", len(r.events))...)
 	return r, nil
 }
@@ -66,6 +74,9 @@ func (r *Reader) load(ctx context.Context) error {
 	}
 	have, over := r.log.end()
 	stored, all := r.log.stored, r.log.logs.events
+	if stored && r.log.elsewhere() {
+		return r.loadElsewhere(ctx)
+	}
 	if stored || r.seq <= have {
 		all.fetched(r.log.key, r.seq) // the client has them, whatever the write said
 	}
@@ -122,6 +133,9 @@ func (r *Reader) Close() {
 	if !r.done {
 		r.Lost()
 	}
+	if r.follow != nil {
+		r.log.logs.leave(r.follow)
+	}
 	if r.Closed != nil {
 		r.Closed()
 	}
@@ -147,6 +161,9 @@ func (r *Reader) replay(sink stream.Sink) error {
 			return err
 		}
 		r.events = nil
+	}
+	if r.follow != nil {
+		return r.followOn(sink)
 	}
 	return nil
 }
@@ -175,6 +192,14 @@ func (r *Reader) target() uint64 {
 	return seq
 }
 
+// answers reports whether an event may have an answer, of which its writer keeps count.
+func answers(e store.Event) bool {
+	return len(e.Data) > 0 && !bytes.HasPrefix(e.Data, notification)
+}
+
+// notification is how the frames of notifications begin.
+var notification = []byte(`{"jsonrpc":"2.0","method":`)
+
 // write writes and flushes events. Those without data are for the log alone.
 func (r *Reader) write(sink stream.Sink, events []store.Event) error {
 	messages := make([]*stream.Message, 0, len(events))
@@ -190,7 +215,7 @@ func (r *Reader) write(sink stream.Sink, events []store.Event) error {
 	}
 	r.seq = last
 	r.log.logs.events.fetched(r.log.key, last)
-	if len(messages) > 0 {
+	if slices.ContainsFunc(events, answers) {
 		r.log.logs.tellFetched(r.log.key, last)
 	}
 	return nil

@@ -93,27 +93,3 @@ func (e *events) appendShared(ctx context.Context, shared *Shared, ev store.Even
 func (e *events) outlives(cause mcp.Cause) bool {
 	return e.store.Shares() && cause != mcp.CauseSessionDelete && cause != mcp.CauseOperator
 }
-
-// A Signal tells another replica of a stream that it writes.
-type Signal struct {
-	Stream string `json:"stream"`
-	// Fetched is the number of the last event that was replayed.
-	Fetched uint64 `json:"fetched,omitempty"`
-}
-
-// tellFetched tells the writer of a stream that its events up to one were replayed.
-func (ls *Logs) tellFetched(stream string, seq uint64) {
-	shared := ls.events.store.shared()
-	if shared == nil {
-		return
-	}
-	if writer, ok := writerOf(stream); ok && writer != shared.replica {
-		ls.session.Tell(writer, Signal{Stream: stream, Fetched: seq})
-	}
-}
-
-// Arrived takes a signal of another replica.
-func (ls *Logs) Arrived(m Signal) {
-	ls.events.written(m.Stream, m.Fetched)
-	ls.events.fetched(m.Stream, m.Fetched)
-}

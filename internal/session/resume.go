@@ -54,8 +54,22 @@ func (r *Request) opener() stream.Opener {
 	if r.Route.Handshake {
 		return nil
 	}
-	return r.session.opener()
+	if s := r.session; s == nil || s.logs == nil {
+		return nil
+	}
+	return (*answerOpener)(r)
 }
+
+// An answerOpener opens the log of a stream that answers a request.
+type answerOpener Request
+
+// Open implements [stream.Opener].
+func (o *answerOpener) Open(st *stream.Stream, primed bool) stream.Log {
+	return o.session.logs.OpenFor(st, primed, o.ID)
+}
+
+// Resumes implements [stream.Opener].
+func (o *answerOpener) Resumes() bool { return o.session.logs.Resumes() }
 
 // endLogs deletes what the event store has of the session, which has ended for a cause.
 func (s *Session) endLogs(cause mcp.Cause) {
@@ -74,7 +88,7 @@ func (s *Session) Resume(ctx context.Context, lastEventID string) (*resume.Reade
 	if err != nil {
 		return nil, err
 	}
-	r.Closed = s.unlisten
+	r.Closed, r.Draining = s.unlisten, s.core.subscriptionsEnding
 	s.listen(r.Stream())
 	s.core.ledger.count(func(t *tally) { t.StreamsResumed++ })
 	return r, nil

@@ -16,6 +16,7 @@ var (
 type Exchange struct {
 	stream *Stream
 	number int
+	busy   time.Time // when it has written last
 }
 
 // Attach makes an exchange the reader of a stream. The error is [ErrOver] or [ErrTaken].
@@ -31,7 +32,7 @@ func (st *Stream) Attach() (*Exchange, error) {
 	st.exchanges.readers++
 	st.exchanges.reader = st.exchanges.readers
 	st.alone.Store(false)
-	return &Exchange{st, st.exchanges.readers}, nil
+	return &Exchange{stream: st, number: st.exchanges.readers}, nil
 }
 
 // Lost tells the stream that this exchange is gone.
@@ -50,12 +51,75 @@ func (x *Exchange) Pump(sink Sink, replay func() error) error {
 // Replay writes and flushes events that are in the log. Only the function that Pump calls may
 // call it.
 func (x *Exchange) Replay(sink Sink, events []*Message) error {
+	x.busy = time.Now()
 	err := x.stream.replay(sink, events)
 	if err != nil {
 		x.stream.look(sink)
 		x.stream.lose(nil, false, err)
 	}
 	return err
+}
+
+// Await waits until one of two channels has something, at most until the time, and meanwhile keeps the
+// connection alive. Only the function that Pump calls may call it. The error says that the exchange is lost, or
+// the stream has failed.
+func (x *Exchange) Await(sink Sink, news, over <-chan struct{}, until time.Time) error {
+	st, now := x.stream, time.Now()
+	if x.busy.IsZero() {
+		x.busy = now
+	}
+	var alive <-chan time.Time
+	idle, ok := sink.(KeepAliver)
+	if ok {
+		timer := time.NewTimer(x.busy.Add(st.host.Limits.KeepAlive).Sub(now))
+		defer timer.Stop()
+		alive = timer.C
+	}
+	timer := time.NewTimer(until.Sub(now))
+	defer timer.Stop()
+	select {
+	case <-news:
+	case <-over:
+	case <-timer.C:
+	case <-st.wake:
+	case now = <-alive:
+		st.bound(sink, now)
+		x.busy = now
+		err := idle.KeepAlive()
+		st.look(sink)
+		if err != nil {
+			st.lose(nil, false, err)
+			return err
+		}
+	}
+	return st.failure()
+}
+
+// Followed notes that another process reads the stream from its log, and ends the exchange that has read it
+// here. It returns false if there is no log.
+func (st *Stream) Followed() bool {
+	st.mu.Lock()
+	followed := st.phase != failed && st.logging.log != nil
+	if followed {
+		if st.exchanges.reader != noReader {
+			st.detach(st.exchanges.reader)
+		}
+		st.exchanges.readers++ // it counts as one that has come back
+	}
+	st.mu.Unlock()
+	if followed {
+		st.signal()
+	}
+	return followed
+}
+
+// Unfollowed notes that the other process does not read the stream any more.
+func (st *Stream) Unfollowed() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.phase != failed && st.logging.log != nil && st.exchanges.reader == noReader {
+		st.detachReader(0)
+	}
 }
 
 func (st *Stream) replay(sink Sink, events []*Message) error {

@@ -115,6 +115,9 @@ func NewStored(host *Host, cfg Config, log Log) *Stream {
 // endless streams do not end with an answer.
 func (st *Stream) endless() bool { return st.cfg.Answers == 0 }
 
+// Single reports whether the stream has one answer.
+func (st *Stream) Single() bool { return st.single }
+
 // Standing reports whether the stream is one that a client has opened for what belongs to no
 // request.
 func (st *Stream) Standing() bool { return st.endless() && st.cfg.Loss == LossDrops }
