@@ -36,7 +36,7 @@ func (t *Telemetry) reportReplicas(ctx context.Context) *report.Replicas {
 			page.Replicas = append(page.Replicas, report.Replica{
 				Replica: logline.Printable(info.Replica, maxName), This: info.Replica == snap.Store.Replica, Host: logline.Printable(info.Host, maxText),
 				Process: info.Process, Version: logline.Printable(info.Version, maxName), Started: info.Started, Draining: info.Draining,
-				InFlight: info.InFlight, Sessions: info.Sessions, Tasks: info.Tasks, StoreAwaySeconds: info.AwayFor,
+				InFlight: info.InFlight, Sessions: info.Sessions, Tasks: info.Tasks, StoreAwaySeconds: info.AwayFor.Seconds(),
 			})
 		}
 		if page.Note = noteReplicas; !snap.Store.Away.IsZero() {

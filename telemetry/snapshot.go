@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -93,7 +94,21 @@ type StoreState struct {
 	Fenced uint64
 	// Replicas asks all replicas what they say of themselves, and returns the answers that came within a
 	// moment. It is safe for concurrent use.
-	Replicas session.ListReplicas
+	Replicas func(ctx context.Context) []ReplicaState
+}
+
+// A ReplicaState is what one replica says of itself.
+type ReplicaState struct {
+	Replica  string // its random name
+	Host     string // the name of its machine, as the system has it
+	Process  int    // id
+	Version  string // of the program
+	Started  time.Time
+	Draining bool
+	InFlight int           // requests, with subscriptions
+	Sessions int           // that it has objects of
+	Tasks    int           // whose handlers run there
+	AwayFor  time.Duration // for how long the store has not answered it
 }
 
 // A RegistrationState counts the changes of one item.

@@ -12,7 +12,7 @@ import (
 var maxExported = map[string]int{
 	"mcp":       140,
 	"server":    90,
-	"telemetry": 47, // with limits for their page, what callers have of a limit, the state of a rate limit, stored events, the store of replicas, and the changes of an item, which a source reports
+	"telemetry": 48, // with a replica, limits for their page, what callers have of a limit, the state of a rate limit, stored events, the store of replicas, and the changes of an item, which a source reports
 }
 
 // The public packages stay within their bounds.

@@ -1,7 +1,9 @@
 package observe
 
 import (
+	"context"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -28,8 +30,7 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 	}
 	out.Streaming = snap.Streaming
 	if snap.Store != nil {
-		state := telemetry.StoreState(*snap.Store)
-		out.Store = &state
+		out.Store = storeState(snap.Store)
 	}
 	for i := range snap.Shares {
 		info := &snap.Shares[i]
@@ -154,4 +155,21 @@ func nest[K, L comparable](all map[K]map[L]uint64, outer K, inner L, n uint64) {
 		all[outer] = map[L]uint64{}
 	}
 	all[outer][inner] += n
+}
+
+func storeState(s *session.StoreInfo) *telemetry.StoreState {
+	return &telemetry.StoreState{
+		Replica: s.Replica, Away: s.Away, Operations: s.Operations, Took: s.Took, Signals: s.Signals, Missed: s.Missed, Fenced: s.Fenced,
+		Replicas: func(ctx context.Context) (all []telemetry.ReplicaState) {
+			for _, info := range s.Replicas(ctx) {
+				state := telemetry.ReplicaState{
+					Replica: info.Replica, Host: info.Host, Process: info.Process, Version: info.Version, Started: info.Started,
+					Draining: info.Draining, InFlight: info.InFlight, Sessions: info.Sessions, Tasks: info.Tasks,
+					AwayFor: time.Duration(info.AwayFor * float64(time.Second)),
+				}
+				all = append(all, state)
+			}
+			return all
+		},
+	}
 }

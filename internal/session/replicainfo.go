@@ -1,9 +1,6 @@
 package session
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // A ReplicaInfo is what a replica says of itself. Replicas of other releases read it.
 type ReplicaInfo struct {
@@ -27,7 +24,3 @@ func (c *Core) Load(info *ReplicaInfo) {
 	info.Sessions = len(c.sessions)
 	c.mu.Unlock()
 }
-
-// ListReplicas asks all replicas what they say of themselves, and returns the answers that came within a
-// moment. The caller owns the slice.
-type ListReplicas func(ctx context.Context) []ReplicaInfo

@@ -1,6 +1,9 @@
 package session
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // A StoreInfo is what a server has of the store that it shares with other replicas. The core has no part
 // in it: it is in the snapshot for those who read that.
@@ -18,8 +21,9 @@ type StoreInfo struct {
 	TasksLost uint64
 	// Fenced counts events that the store has refused, because the end of their stream was another one.
 	Fenced uint64
-	// Replicas lists all of them.
-	Replicas ListReplicas
+	// Replicas asks all of them what they say of themselves, and returns the answers that came within a
+	// moment.
+	Replicas func(ctx context.Context) []ReplicaInfo
 }
 
 // The operations of the store.
