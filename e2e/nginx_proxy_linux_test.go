@@ -40,11 +40,36 @@ func replicas(t *testing.T, n int, adjusts ...adjust) (all []*server) {
 // pairs of a text in the configuration and its replacement.
 func proxy(t *testing.T, backends []*server, changes ...string) *server {
 	t.Helper()
+	return runNginx(t, func(addr string) (dir string) { return writeNginx(t, addr, backends, changes) })
+}
+
+// inTurns starts an nginx with the configuration of deploy/replicas in front of three servers that share
+// a store.
+func inTurns(t *testing.T, backends []*server) *server {
+	t.Helper()
+	return runNginx(t, func(addr string) (dir string) {
+		changes := append(inFolder(addr), "/dev/stdout", "access.log", "/dev/stderr", "stderr")
+		for i, b := range backends {
+			changes = append(changes, fmt.Sprintf("172.31.80.%d:8080", 11+i), b.address())
+		}
+		return copyNginx(t, changes, "../deploy/replicas/nginx.conf", nginxDir+"/mcp_proxy.conf", nginxDir+"/mcp_token.conf")
+	})
+}
+
+// address returns the host and port of a server.
+func (s *server) address() string {
+	return strings.TrimSuffix(strings.TrimPrefix(s.mcp, "http://"), "/mcp")
+}
+
+// runNginx starts an nginx with the configuration that write has written for an address, and returns it
+// like a server.
+func runNginx(t *testing.T, write func(addr string) (dir string)) *server {
+	t.Helper()
 	needs.Long(t, "e2e/nginx")
 	needs.Tool(t, "e2e/nginx", "nginx")
 	for {
 		addr := freeAddress(t)
-		dir := writeNginx(t, addr, backends, changes)
+		dir := write(addr)
 		p := &server{mcp: "http://" + addr + "/mcp", process: start(t, program{
 			path: "nginx", args: []string{"-p", dir, "-c", "nginx.conf", "-e", "stderr"},
 		})}
@@ -66,31 +91,47 @@ func proxy(t *testing.T, backends []*server, changes ...string) *server {
 	}
 }
 
-// writeNginx writes the configuration to a folder of the test. Each change must find its text.
-func writeNginx(t *testing.T, addr string, backends []*server, changes []string) (dir string) {
-	t.Helper()
-	changes = append([]string{
+// inFolder returns the changes for an nginx that writes nothing outside of its folder.
+func inFolder(addr string) []string {
+	return []string{
 		"pid /run/nginx.pid;", "pid nginx.pid; daemon off; master_process off;",
 		"http {", "http { client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5;",
 		"listen 8080;", "listen " + addr + ";",
+	}
+}
+
+// writeNginx writes the configuration of deploy/nginx to a folder of the test.
+func writeNginx(t *testing.T, addr string, backends []*server, changes []string) (dir string) {
+	t.Helper()
+	changes = append(append(inFolder(addr),
 		"/var/log/nginx/error.log", "stderr",
 		"/var/log/nginx/mcp.log", "access.log",
-	}, changes...)
+	), changes...)
 	for i, b := range backends {
-		was, is := fmt.Sprintf("127.0.0.1:%d", 8081+i), strings.TrimSuffix(strings.TrimPrefix(b.mcp, "http://"), "/mcp")
+		was, is := fmt.Sprintf("127.0.0.1:%d", 8081+i), b.address()
 		changes = append(changes, was, is)
 		if i < 2 { // the replicas of sessions
 			quote := strings.NewReplacer(".", `\.`).Replace
 			changes = append(changes, quote(was), quote(is))
 		}
 	}
+	var files []string
+	for _, name := range []string{"nginx.conf", "mcp_upstreams.conf", "mcp_proxy.conf", "mcp_names.conf", "mcp_token.conf", "mcp_gateway.conf"} {
+		files = append(files, filepath.Join(nginxDir, name))
+	}
+	return copyNginx(t, changes, files...)
+}
+
+// copyNginx copies files of a configuration to a folder of the test. Each change must find its text.
+func copyNginx(t *testing.T, changes []string, files ...string) (dir string) {
+	t.Helper()
 	dir = t.TempDir()
 	unused := map[string]bool{}
 	for i := 0; i < len(changes); i += 2 {
 		unused[changes[i]] = true
 	}
-	for _, name := range []string{"nginx.conf", "mcp_upstreams.conf", "mcp_proxy.conf", "mcp_token.conf", "mcp_gateway.conf"} {
-		b, err := os.ReadFile(filepath.Join(nginxDir, name))
+	for _, file := range files {
+		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,13 +139,13 @@ func writeNginx(t *testing.T, addr string, backends []*server, changes []string)
 		for old := range unused {
 			unused[old] = unused[old] && !strings.Contains(text, old)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.NewReplacer(changes...).Replace(text)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(strings.NewReplacer(changes...).Replace(text)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for old, is := range unused {
 		if is {
-			t.Fatalf("%s says nowhere %q", nginxDir, old)
+			t.Fatalf("%v say nowhere %q", files, old)
 		}
 	}
 	return dir

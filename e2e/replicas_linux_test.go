@@ -4,18 +4,25 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/vitrine-mcp/vitrine/internal/redistest"
 )
 
-// sharing starts three servers with one store, which is behind a proxy.
+// sharing starts three servers with one store, which has the configuration of deploy/replicas and is
+// behind a proxy.
 func sharing(t *testing.T) (all []*server, store *redistest.Proxy) {
 	t.Helper()
-	redis := redistest.Start(t, "e2e/redis")
+	conf, err := filepath.Abs("../deploy/replicas/redis.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	redis := redistest.Start(t, "e2e/redis", "--include", conf)
 	store = redistest.StartProxy(t, redis.Addr())
-	return replicas(t, 3, sealed, withArgs("--store", "redis://"+store.Addr()+"/0")), store
+	url := "redis://vitrine:vitrine-on-this-machine@" + store.Addr() + "/0"
+	return replicas(t, 3, sealed, withEnv("VITRINE_STORE="+url)), store
 }
 
 // at returns the session at another server.
@@ -39,7 +46,7 @@ func (l *legacySession) tell(t *testing.T, body string) {
 func TestAnswersReachTheReplicaThatHasAsked(t *testing.T) {
 	t.Parallel()
 	all, _ := sharing(t)
-	front := proxy(t, all, "~^a\\.   mcp_a;", "", "~^b\\.   mcp_b;", "")
+	front := inTurns(t, all)
 	for _, p := range legacyPeers() {
 		t.Run(p.library, func(t *testing.T) {
 			driver := command(t, p.library, p.mode, p.transport)
@@ -64,6 +71,44 @@ func TestAnswersReachTheReplicaThatHasAsked(t *testing.T) {
 	if elsewhere == 0 {
 		t.Error("no answer has reached another replica than its own")
 	}
+}
+
+// The balancer of deploy/replicas sends the requests of one session to all replicas, and to those that are
+// left when one has died.
+func TestBalancerNeedsNoAffinity(t *testing.T) {
+	t.Parallel()
+	all, _ := sharing(t)
+	front := inTurns(t, all)
+	session := front.initialize(t)
+	served := func() map[string]int {
+		t.Helper()
+		at := map[string]int{}
+		for range 12 {
+			at[session.where(t)]++
+		}
+		return at
+	}
+	if at := served(); len(at) != 3 {
+		t.Errorf("the session was served by %v, want all three replicas", at)
+	}
+	all[1].kill(t)
+	if at := served(); len(at) != 2 {
+		t.Errorf("after one of three has died the session was served by %v", at)
+	}
+}
+
+// where returns the replica that serves a request of the session.
+func (l *legacySession) where(t *testing.T) (replica string) {
+	t.Helper()
+	a := l.ask(t, call(1, "where", object{}))
+	if a.status != http.StatusOK || a.Result == nil {
+		t.Fatalf("%s: %d %s", l.mcp, a.status, a.body)
+	}
+	var at struct{ Replica string }
+	if err := json.Unmarshal(a.Result.StructuredContent, &at); err != nil {
+		t.Fatal(err)
+	}
+	return at.Replica
 }
 
 // What arrives at the wrong replica has its effect at the right one.
@@ -121,18 +166,7 @@ func TestReplicasWithoutTheirStore(t *testing.T) {
 	t.Parallel()
 	all, store := sharing(t)
 	session, deleted := all[0].initialize(t), all[0].initialize(t)
-	where := func(l *legacySession) (replica string) {
-		t.Helper()
-		a := l.ask(t, call(1, "where", object{}))
-		if a.status != http.StatusOK || a.Result == nil {
-			t.Fatalf("%s: %d %s", l.mcp, a.status, a.body)
-		}
-		var at struct{ Replica string }
-		if err := json.Unmarshal(a.Result.StructuredContent, &at); err != nil {
-			t.Fatal(err)
-		}
-		return at.Replica
-	}
+	where := func(l *legacySession) string { return l.where(t) }
 	where(deleted.at(all[1]))
 	store.Cut()
 	for _, s := range all {
