@@ -159,7 +159,7 @@ func nest[K, L comparable](all map[K]map[L]uint64, outer K, inner L, n uint64) {
 
 func storeState(s *session.StoreInfo) *telemetry.StoreState {
 	return &telemetry.StoreState{
-		Replica: s.Replica, Away: s.Away, Operations: s.Operations, Took: s.Took, Signals: s.Signals, Missed: s.Missed, Fenced: s.Fenced,
+		Replica: s.Replica, Away: s.Away, Operations: s.Operations, Took: s.Took, Signals: s.Signals, Missed: s.Missed, TasksLost: s.TasksLost, Fenced: s.Fenced,
 		Replicas: func(ctx context.Context) (all []telemetry.ReplicaState) {
 			for _, info := range s.Replicas(ctx) {
 				state := telemetry.ReplicaState{
