@@ -2,8 +2,9 @@ package resume
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -218,7 +219,11 @@ func (r *Reader) look(sink stream.Sink) (over bool, err error) {
 }
 
 // hearAgain returns when the writer is asked again.
-func hearAgain() time.Time { return time.Now().Add(hearing*4/5 + rand.N(hearing*2/5)) }
+func hearAgain() time.Time {
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	return time.Now().Add(hearing*4/5 + time.Duration(binary.LittleEndian.Uint64(random[:])%uint64(hearing*2/5)))
+}
 
 // drains reports whether the server shuts down.
 func (r *Reader) drains() bool {
