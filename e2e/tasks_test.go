@@ -55,7 +55,7 @@ func TestTaskHasItsOwnSpan(t *testing.T) {
 	t.Parallel()
 	otlp := receive(t)
 	s := serveHTTP(t, otlp.env())
-	r := traced(computing(1, 0.3))
+	r := traced(computing(1, 3))
 	task := decodeTask(t, s.send(t, "POST", r.headers(), r.frame()).body)
 	if task.Result.ResultType != "task" || task.Result.Status != "working" {
 		t.Errorf("the answer to the call: %+v", task)

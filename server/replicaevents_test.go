@@ -118,6 +118,19 @@ func TestStoredAnswerEndsWithItsSession(t *testing.T) {
 	})
 }
 
+// So does it where the replica that has stored them is gone.
+func TestStoredAnswerOfALostReplicaEndsWithItsSession(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		session := openLatest(t, a)
+		leaveAt(t, a, session)
+		require.NoError(t, a.Shutdown(context.Background()))
+		require.NotZero(t, shared.Events())
+		require.Equal(t, 204, send(b, http.MethodDelete, "", session).Code)
+		synctest.Wait()
+		require.Zero(t, shared.Events())
+	})
+}
+
 // What the store has lost is unknown, and while it is away a client is asked to come later. An answer whose
 // stream is with the client goes on without the store.
 func TestStoredAnswerOfAStoreThatFails(t *testing.T) {
@@ -128,7 +141,7 @@ func TestStoredAnswerOfAStoreThatFails(t *testing.T) {
 		require.Equal(t, 200, post(b, legacy(2, "tools/call", callPeer), session).Code)
 		shared.fail(errors.New("down"))
 		res := resumeAt(b, session, last)
-		require.Equal(t, 503, res.Code)
+		require.Equal(t, 429, res.Code)
 		require.Equal(t, "1", res.Header().Get("Retry-After"))
 		body := post(a, legacy(8, "tools/call", callReporter(3)), session).Body.String()
 		require.Contains(t, body, "reported 3")

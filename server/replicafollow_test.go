@@ -177,6 +177,36 @@ func TestLatestReaderOfAStreamGetsIt(t *testing.T) {
 	})
 }
 
+// A client that reads the session's own stream at another replica gets each change, also one that it had before.
+func TestOwnStreamIsFollowedAtAnotherReplica(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, _ *sharedMemory) {
+		for _, srv := range []*server.Server{a, b} {
+			server.AddStaticResource(srv, server.Resource{URI: "test://one", Name: "one"}, "x")
+		}
+		k := &talk{session: openLatest(t, a)}
+		require.Equal(t, 200, post(a, legacy(5, "resources/subscribe", `"uri":"test://one"`), k.session).Code)
+		updated := func(out *eventWriter) {
+			t.Helper()
+			a.ResourceUpdated("test://one")
+			for got := range out.written {
+				if k.read = append(k.read, got); strings.Contains(got, "test://one") {
+					return
+				}
+			}
+			t.Fatal("the exchange has ended before the update")
+		}
+		updated(k.reads(a, "", ""))
+		k.hangUp()
+		out := k.resumes(b)
+		for range 3 {
+			synctest.Wait()
+			updated(out)
+		}
+		k.hangUp()
+		synctest.Wait()
+	})
+}
+
 // A request goes on while its client reads at another replica. When that client has gone, too, the grace for
 // orphans begins.
 func TestReaderAtAnotherReplicaKeepsTheRequest(t *testing.T) {

@@ -25,6 +25,7 @@ type link struct {
 	cut atomic.Bool
 	// stopped is as for a process that is stopped: nothing fails, and nothing has an effect.
 	stopped atomic.Bool
+	silent  atomic.Bool // what is published reaches nobody
 }
 
 func (l *link) err() error {
@@ -61,6 +62,9 @@ func (l *link) Update(ctx context.Context, key string, change func([]byte) ([]by
 func (l *link) Publish(ctx context.Context, channel string, message []byte) error {
 	if err := l.err(); err != nil {
 		return err
+	}
+	if l.silent.Load() {
+		return nil
 	}
 	return l.Memory.Publish(ctx, channel, message)
 }

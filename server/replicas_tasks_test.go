@@ -165,6 +165,42 @@ func TestTaskSubscriptionAtAnotherReplica(t *testing.T) {
 	})
 }
 
+// They are told of the end, too, that a shutdown is for a task.
+func TestSubscriberOfATaskThatAShutdownEnds(t *testing.T) {
+	inLosableReplicas(t, func(t *testing.T, r *losable) {
+		sub, err := connectTasks(t, r.all[2]).Listen(t.Context(), mcp.SubscriptionFilter{TaskIDs: []string{r.tasks[0].Created.TaskID}})
+		require.NoError(t, err)
+		synctest.Wait()
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = r.all[0].Shutdown(over) // says that a handler was abandoned
+		change, err := sub.Next(t.Context())
+		require.NoError(t, err)
+		state, err := change.TaskChange()
+		require.NoError(t, err)
+		require.Equal(t, mcp.TaskFailed, state.Status)
+		require.NotContains(t, state.Error.Message, "replica")
+	})
+}
+
+// A subscriber hears of an end of which no signal has come, when it is looked for.
+func TestSubscriberOfAnEndWithoutASignal(t *testing.T) {
+	inLosableReplicas(t, func(t *testing.T, r *losable) {
+		sub, err := connectTasks(t, r.all[2]).Listen(t.Context(), mcp.SubscriptionFilter{TaskIDs: []string{r.tasks[0].Created.TaskID}})
+		require.NoError(t, err)
+		synctest.Wait()
+		r.links[0].silent.Store(true)
+		r.job.finish("done")
+		synctest.Wait()
+		r.links[0].cut.Store(true)
+		change, err := sub.Next(t.Context())
+		require.NoError(t, err)
+		state, err := change.TaskChange()
+		require.NoError(t, err)
+		require.Equal(t, mcp.TaskCompleted, state.Status)
+	})
+}
+
 // A replica without a part in a task reads nothing of it, and one without tasks sends nothing.
 func TestReplicaReadsTheTasksThatMatter(t *testing.T) {
 	inTaskReplicas(t, func(t *testing.T, r *taskReplicas) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/server"
@@ -45,12 +46,19 @@ func useStore(ctx context.Context, text StoreURL, srv *server.Server, logger *sl
 // A StoreURL is the URL of a store. Its password is not in what it prints.
 type StoreURL string
 
-// String returns the URL without its password.
+// String returns the URL without its passwords: one may be in the query.
 func (u StoreURL) String() string {
 	parsed, err := url.Parse(string(u))
 	if err != nil {
 		return "(not a URL)"
 	}
+	query := parsed.Query()
+	for name := range query {
+		if strings.Contains(strings.ToLower(name), "password") {
+			query.Set(name, "xxxxx")
+		}
+	}
+	parsed.RawQuery = query.Encode()
 	return parsed.Redacted()
 }
 

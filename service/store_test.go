@@ -57,5 +57,7 @@ func TestStorePasswordIsNotPrinted(t *testing.T) {
 	text := fmt.Sprintf("%v %+v %#v %s", cfg, cfg, cfg, cfg.Store) + string(raw)
 	assert.Contains(t, text, "redis://user:xxxxx@host:6379/0")
 	assert.NotContains(t, text, "s3cr3t")
+	assert.Equal(t, "redis+sentinel://host:26379?master_name=main&password=xxxxx&sentinel_password=xxxxx",
+		service.StoreURL("redis+sentinel://host:26379?master_name=main&password=s3cr3t&sentinel_password=s3cr3t").String())
 	assert.Equal(t, "(not a URL)", service.StoreURL("redis://user:s3cr3t@host:%zz").String())
 }

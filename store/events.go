@@ -17,7 +17,7 @@ import (
 // implementation that blocks must return then. After an error or a panic the stream can no
 // longer be resumed, but the request goes on. The server counts the failure
 // (vitrine_event_store_failures_total) and logs it (events.failed). A client that asks for
-// events while After fails gets the status 503.
+// events while After fails gets the status 429.
 //
 // The limits max_events, max_event_bytes and max_event_bytes_total apply to the default
 // store only. Another one needs bounds of its own. It may delete any event at any time,

@@ -34,7 +34,7 @@ func (t *Telemetry) change(c *changes.Change) report.Change {
 	row.Requests = "debug/traces?" + query.Encode()
 	if filter, err := newTraceFilter(query); err == nil {
 		for _, k := range t.latest() {
-			if len(row.Traces) < tracesOfChange && k.traceID.IsValid() && !k.arrived.Before(c.Since.Add(-time.Minute)) && filter.selects(k) {
+			if len(row.Traces) < tracesOfChange && k.traceID.IsValid() && !k.arrived.Before(c.Since.Add(-time.Minute)) && (c.Lasts || k.arrived.Before(c.Until)) && filter.selects(k) {
 				row.Traces = append(row.Traces, k.traceID.String())
 				if c.Count > 0 { // else they are no failures
 					request := k.row()

@@ -65,7 +65,10 @@ func TestComposeReplicasAreLocal(t *testing.T) {
 		require.NoError(t, err)
 		tagged, ok := image.(reference.Tagged)
 		require.True(t, ok, s.Image)
-		if s.Build == nil {
+		if own := s.Image == project.Services["replica-1"].Image; own { // one service builds it, and no other one pulls it
+			require.Equal(t, name == "replica-1", s.Build != nil, name)
+			require.Equal(t, map[bool]string{true: types.PullPolicyBuild, false: types.PullPolicyNever}[s.Build != nil], s.PullPolicy)
+		} else {
 			require.Regexp(t, `^\d+\.\d+\.\d+$`, tagged.Tag(), name)
 		}
 	}

@@ -163,22 +163,22 @@ func (h *History) candidates(m *measure, s *series) (best []span) {
 	return best
 }
 
-// goesOn reports whether a change goes on to the end of the history: what follows its span has not become as
-// before, and not only smaller.
+// goesOn reports whether a change goes on to the end of the history: no part of what follows its span has
+// become as before, and not only smaller.
 func (h *History) goesOn(m *measure, s *series, at span) bool {
-	if at.to == h.steps() {
-		return true
-	}
 	before, ok1 := s.value(m, at.beforeFrom, at.beforeTo)
 	after, ok2 := s.value(m, at.from, at.to)
-	rest, ok3 := s.value(m, at.to, h.steps())
-	if !ok1 || !ok2 || !ok3 || (rest > before) != (after > before) {
-		return false
+	for to := h.steps(); to > at.to; to -= leastEnded {
+		rest, ok := s.value(m, max(at.to, to-leastEnded), to)
+		least := leastOctaves
+		if m.kind == kindShare {
+			least = math.Abs(after-before) / 4
+		}
+		if !ok || !ok1 || !ok2 || (rest > before) != (after > before) || math.Abs(rest-before) < least {
+			return false
+		}
 	}
-	if m.kind == kindShare {
-		return rest-before >= (after-before)/4
-	}
-	return math.Abs(rest-before) >= leastOctaves
+	return true
 }
 
 // rough is a score that is quick to compute.
@@ -269,7 +269,11 @@ func (h *History) changes(m *measure, at span, start []Part) (list []Change) {
 	change.Before, change.After = natural(m, s, at.beforeFrom, at.beforeTo), natural(m, s, at.from, at.to)
 	change.Calls = h.callsOf(parts, at)
 	if m.kind == kindShare {
-		count, _ := s.in(at.from, at.to)
+		to := at.to
+		if change.Lasts {
+			to = h.steps()
+		}
+		count, _ := s.in(at.from, to)
 		change.Count = int(count)
 		change.Reason, change.Phase, change.ReasonShare, change.PhaseShare = h.likely(m, at, parts)
 	}

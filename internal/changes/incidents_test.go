@@ -158,9 +158,11 @@ func TestEndOfAChange(t *testing.T) {
 		name  string
 		rest  float64 // how much more the tool returns after five minutes
 		lasts bool
+		again bool // in the last minutes
 	}{
 		{name: "a part of it remains", rest: 2.5, lasts: true},
 		{name: "it is over", rest: 1},
+		{name: "it is over, and comes again", rest: 1, again: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for seed := range uint64(3) {
@@ -170,14 +172,18 @@ func TestEndOfAChange(t *testing.T) {
 						return
 					}
 					factor := tt.rest
-					if at < begins+5*time.Minute {
+					if at < begins+5*time.Minute || tt.again && at >= begins+20*time.Minute {
 						factor = 16
 					}
 					o.AnswerBytes = int(float64(o.AnswerBytes) * factor)
 				}
 				end := begins + 12*time.Minute
+				if tt.again {
+					end = begins + 25*time.Minute
+				}
 				tr.run(0, end)
-				first := tr.find(end)[0]
+				found := tr.find(end)
+				first := found[slices.IndexFunc(found, func(c Change) bool { return c.Since.Sub(noon.Add(begins)).Abs() <= time.Minute })]
 				t.Log(first.Text(time.UTC))
 				require.Equal(t, MeasureAnswerBytes, first.Measure)
 				require.Equal(t, tt.lasts, first.Lasts)

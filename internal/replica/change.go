@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"context"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -105,7 +106,7 @@ func (l *Link) empty() {
 		if !ok {
 			return
 		}
-		if l.done.Err() != nil || l.say(l.done, changesChannel, envelope{Change: &c}) != nil {
+		if l.say(context.WithoutCancel(l.done), changesChannel, envelope{Change: &c}) != nil {
 			l.outbox.failed()
 			l.recover() // which flushes
 			return

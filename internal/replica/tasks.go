@@ -110,7 +110,7 @@ func (l *Link) emptyTasks() {
 		if !ok {
 			return
 		}
-		if l.done.Err() != nil || l.say(l.done, tasksChannel, envelope{Tasks: &s}) != nil {
+		if l.say(context.WithoutCancel(l.done), tasksChannel, envelope{Tasks: &s}) != nil {
 			l.tasks.failed(s)
 			l.recover() // which flushes
 			return

@@ -14,7 +14,7 @@ type Registration struct {
 	Replaced uint64    `json:"replaced"` // also by an equal definition
 	Equal    uint64    `json:"equal"`    // of them by an equal one: clients are not told
 	Removed  uint64    `json:"removed"`
-	Updated  uint64    `json:"updated,omitzero"` // how often subscribers were told that the resource has changed
+	Updated  uint64    `json:"updated,omitzero"` // how often the program has said that the resource has changed, if there may be subscribers
 	Last     time.Time `json:"last"`
 	Place    string    `json:"place,omitempty"` // the file and line that has made the last change
 }

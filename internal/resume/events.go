@@ -89,7 +89,8 @@ func (e *events) end(cause mcp.Cause) {
 	if outlives {
 		e.used = false
 	}
-	idle := e.used && !e.ended && e.using == 0
+	used := e.used || e.store.Shares() && !outlives // another replica may have stored something
+	idle := used && !e.ended && e.using == 0
 	if !e.ended {
 		e.ended, e.endedFor = true, mcp.ExpireSessionEnded
 		switch {

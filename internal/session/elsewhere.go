@@ -102,6 +102,10 @@ func (c *Core) Arrived(m Signal) bool {
 	s := c.inner[m.Session]
 	c.mu.Unlock()
 	switch {
+	case s == nil && m.Stream != nil && m.Stream.Kind == resume.Follow: // there is nothing to follow any more
+		return c.elsewhere.Send(share.Key{}, Signal{Session: m.Session, To: m.Stream.From, Stream: &resume.Signal{
+			Kind: resume.Gone, Stream: m.Stream.Stream, From: c.elsewhere.Replica(),
+		}})
 	case s == nil:
 		return false
 	case m.Stream != nil:

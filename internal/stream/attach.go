@@ -31,6 +31,7 @@ func (st *Stream) Attach() (*Exchange, error) {
 	}
 	st.exchanges.readers++
 	st.exchanges.reader = st.exchanges.readers
+	st.exchanges.followed = false
 	st.alone.Store(false)
 	return &Exchange{stream: st, number: st.exchanges.readers}, nil
 }
@@ -105,6 +106,7 @@ func (st *Stream) Followed() bool {
 			st.detach(st.exchanges.reader)
 		}
 		st.exchanges.readers++ // it counts as one that has come back
+		st.exchanges.followed = true
 	}
 	st.mu.Unlock()
 	if followed {
@@ -117,6 +119,7 @@ func (st *Stream) Followed() bool {
 func (st *Stream) Unfollowed() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	st.exchanges.followed = false
 	if st.phase != failed && st.logging.log != nil && st.exchanges.reader == noReader {
 		st.detachReader(0)
 	}

@@ -155,7 +155,7 @@ func (st *Stream) Post(m *Message) error {
 // client has gone would fill the store with the same again and again, and drive out what
 // others wait for.
 func (st *Stream) repeats(m *Message) bool {
-	if !m.Once || !st.alone.Load() {
+	if !m.Once || !st.alone.Load() || st.exchanges.followed {
 		return false
 	}
 	p := &st.posted

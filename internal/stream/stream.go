@@ -236,6 +236,8 @@ type exchanges struct {
 	writer  int           // noWriter, storer, or the number of an exchange
 	free    chan struct{} // closed when there is no writer; nil while nobody waits
 	closing bool          // a mark in the queue ends the exchange
+	// followed tells that another process reads the stream from its log.
+	followed bool
 }
 
 const (

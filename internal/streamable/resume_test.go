@@ -400,7 +400,7 @@ func TestResumeIsRefused(t *testing.T) {
 	}
 	store.fail(true)
 	res, body := e.do(e.request(t.Context(), "GET", "", sid, "Last-Event-ID: "+first))
-	require.Equal(t, 503, res.StatusCode)
+	require.Equal(t, 429, res.StatusCode)
 	require.Equal(t, "1", res.Header.Get("Retry-After"))
 	require.Contains(t, body, `"reason":"event_store"`)
 	require.NotContains(t, body, "secret")

@@ -83,8 +83,8 @@ func (x *exchange) resume(s *session.Session, lastEventID string) {
 		x.refuse(http.StatusNotFound, mcp.RefuseSessionUnknown, session.SessionUnknown())
 	case x.r.Context().Err() != nil: // the client has gone
 	default:
-		x.w.Header().Set("Retry-After", "1")
-		x.refuse(http.StatusServiceUnavailable, mcp.RefuseEventStore, mcp.NewError(mcp.CodeInternalError,
+		x.w.Header().Set("Retry-After", "1") // not 503, see rejectStatus: other requests can be served
+		x.refuse(http.StatusTooManyRequests, mcp.RefuseEventStore, mcp.NewError(mcp.CodeInternalError,
 			"the stream cannot be read just now").WithData(mcp.ErrorData{Reason: string(mcp.RefuseEventStore)}))
 	}
 }

@@ -258,7 +258,9 @@ func TestEachBrokenPromiseIsReported(t *testing.T) {
 		{"ReadAndWriteAtTheSameTime", func(c sound) transport.Conn { return takesTurns{c, make(chan struct{}, 1)} }, "while ReadFrame waits"},
 		{"Describe", func(c sound) transport.Conn { return nameless{c} }, "cannot be printed"},
 		{"NoGoroutineIsLeft", func(c sound) transport.Conn {
-			go func() { <-c.over }()
+			for range 10 { // more than those of other tests that end just now
+				go func() { <-c.over }()
+			}
 			return c
 		}, "10 connections have left"},
 	} {

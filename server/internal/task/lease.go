@@ -34,6 +34,8 @@ type lease struct {
 	needed func() bool
 	// lapsed is called when the lease was gone, although tasks run here.
 	lapsed func()
+	// renewedAgain is called after each renewal: the store has answered.
+	renewedAgain func(ctx context.Context)
 
 	mu      sync.Mutex // guards the rest
 	keeping bool
@@ -45,8 +47,10 @@ func (l *lease) hold(ctx context.Context) error {
 	l.mu.Lock()
 	fresh := l.keeping && time.Since(l.renewed) < leaseLife-leaseRenewal
 	l.mu.Unlock()
+	gone := false
 	if !fresh {
-		if _, err := l.renew(ctx); err != nil {
+		var err error
+		if gone, err = l.renew(ctx); err != nil {
 			return err
 		}
 	}
@@ -54,6 +58,9 @@ func (l *lease) hold(ctx context.Context) error {
 	start := !l.keeping
 	l.keeping = true
 	l.mu.Unlock()
+	if gone && !start {
+		l.lapsed()
+	}
 	if start {
 		l.link.Run(l.keep)
 	}
@@ -94,7 +101,10 @@ func (l *lease) keep(ctx context.Context) {
 		gone, err := l.renew(ctx)
 		if pause = leaseRenewal; err != nil {
 			pause = leaseRetry
-		} else if gone {
+			continue
+		}
+		l.renewedAgain(ctx)
+		if gone {
 			l.lapsed()
 		}
 	}

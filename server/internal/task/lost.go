@@ -25,8 +25,14 @@ type search struct {
 	mu       sync.Mutex // guards the rest
 	alive    map[string]time.Time
 	suspects map[string]*suspect
-	watched  map[string]string // the replicas of tasks with subscribers, by task
+	watched  map[string]watched // tasks with subscribers
 	watching bool
+}
+
+// A watched task has subscribers, or will have one in a moment.
+type watched struct {
+	replica string
+	since   time.Time
 }
 
 // A suspect is a replica whose lease was gone.
@@ -36,7 +42,7 @@ type suspect struct {
 }
 
 func newSearch(values store.Values) *search {
-	return &search{values: values, alive: map[string]time.Time{}, suspects: map[string]*suspect{}, watched: map[string]string{}}
+	return &search{values: values, alive: map[string]time.Time{}, suspects: map[string]*suspect{}, watched: map[string]watched{}}
 }
 
 // doubt notes a task that was asked for, and reports whether the caller must look for its replica.
@@ -155,8 +161,15 @@ func (s *Service) lose(ctx context.Context, replica, id string) {
 		rec.Error = storable(end.Error)
 		return nil
 	})
-	if err != nil {
-		return // it has ended, or the store is away: then somebody asks again
+	switch {
+	case errors.Is(err, errTaskOver): // nobody has told us of its end
+		s.changed(rec)
+		fallthrough
+	case errors.Is(err, store.ErrNoTask):
+		s.shared.Load().search.over(id)
+		return
+	case err != nil:
+		return // the store is away: then somebody asks again
 	}
 	s.lost.Add(1)
 	s.logger.WarnContext(ctx, "task.lost", "task", taskName(id), "tool", rec.Tool, "principal", logline.Printable(auth.KeyText(rec.Principal), maxTaskText),
@@ -184,7 +197,7 @@ func (s *Service) watch(rec *store.TaskRecord) {
 	}
 	search := shared.search
 	search.mu.Lock()
-	search.watched[rec.TaskID] = rec.Replica
+	search.watched[rec.TaskID] = watched{rec.Replica, time.Now()}
 	start := !search.watching
 	search.watching = true
 	search.mu.Unlock()
@@ -214,10 +227,11 @@ func (s *search) subscribed(hub *notify.Hub) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := map[string]string{}
-	for id, replica := range s.watched {
-		if hub.HasSubscribers(notify.Topic{Kind: notify.Task, Name: id}) {
-			all[id] = replica
-		} else {
+	for id, w := range s.watched {
+		switch {
+		case hub.HasSubscribers(notify.Topic{Kind: notify.Task, Name: id}):
+			all[id] = w.replica
+		case time.Since(w.since) >= leaseRenewal: // else its subscriber is about to join
 			delete(s.watched, id)
 		}
 	}

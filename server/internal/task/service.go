@@ -95,6 +95,11 @@ func (s *Service) Share(link Link) {
 	sh.Watch(s.changed)
 	sh.lease.needed = func() bool { return s.anyHere() || !sh.unsaved.empty() }
 	sh.lease.lapsed = s.readAll // others may have ended our tasks
+	sh.lease.renewedAgain = func(ctx context.Context) {
+		if !sh.unsaved.empty() { // an end that came when the store was just back
+			s.save(ctx, sh)
+		}
+	}
 	s.store, s.ledger = sh, &sh.ledger
 	s.shared.Store(sh)
 }

@@ -97,7 +97,7 @@ function showInFlight(frame) {
       setText(li.lastChild, count(n));
       li.classList.toggle('zero', n === 0);
     });
-  rowsOf(table, requests, (r) => `${r.session ?? r.remote}|${r.id}|${r.span_id ?? r.trace_id}`, hidden ? 'Nothing like that is in flight.' : 'Nothing is in flight.', (tr, r) => {
+  rowsOf(table, requests, (r) => `${r.session ?? r.remote}|${r.id}|${r.span_id ?? r.trace_id}`, noneText(frame, hidden), (tr, r) => {
     const [state, old, request, client, from, deadline, trace] = tr.cells;
     setData(tr, 'state', r.state);
     swap(state, r.state + r.cancel_cause + r.abandoned, () => [mark(r.state), el('span', { class: 'sub' })]);
@@ -111,6 +111,13 @@ function showInFlight(frame) {
     deadline.classList.toggle('late', left < 0);
     traceLink(trace, r);
   });
+}
+
+// noneText says why no request is shown. A frame does not have all of them.
+function noneText(frame, hidden) {
+  if (!hidden) return 'Nothing is in flight.';
+  const more = (frame.requests.left_out ?? 0) + (frame.subscriptions.left_out ?? 0);
+  return more ? `None of these ${count(hidden)} is like that. ${count(more)} more were not looked at: debug/requests has all.` : 'Nothing like that is in flight.';
 }
 
 function leftOut(list, what) {
