@@ -2,6 +2,7 @@ package attack
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"os"
 	"sync"
@@ -24,8 +25,14 @@ func TestProfilesAreBounded(t *testing.T) {
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Errorf("%s is being made: %v", path, err)
-		} else if resp.Body.Close(); resp.StatusCode != status {
-			t.Errorf("%s: %d", path, resp.StatusCode)
+		} else {
+			// The next one is refused until this one is over.
+			if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+			if resp.Body.Close(); resp.StatusCode != status {
+				t.Errorf("%s: %d", path, resp.StatusCode)
+			}
 		}
 		cancel()
 	}
