@@ -161,13 +161,19 @@ type openStream struct {
 // open sends a request and returns as soon as its answer begins.
 func (s *server) open(t *testing.T, r request) *openStream {
 	t.Helper()
+	return s.openWith(t, http.MethodPost, r.headers(), r.frame())
+}
+
+// openWith is open with a method and headers.
+func (s *server) openWith(t *testing.T, method string, header http.Header, body string) *openStream {
+	t.Helper()
 	ctx, drop := context.WithCancel(context.Background())
 	t.Cleanup(drop)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.mcp, strings.NewReader(r.frame()))
+	req, err := http.NewRequestWithContext(ctx, method, s.mcp, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header = r.headers()
+	req.Header = header
 	late := time.AfterFunc(patience, drop)
 	resp, err := httpClient(t).Do(req)
 	late.Stop()
