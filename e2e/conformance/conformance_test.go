@@ -16,7 +16,7 @@ import (
 func TestConformance(t *testing.T) {
 	runtime.LockOSThread() // see dieWithTests
 	suite := findSuite(t)
-	srv := serve(t)
+	srv := serve(t, build(t))
 	begin := time.Now()
 	all, runs := suite.plan(t)
 	for _, r := range runs {

@@ -12,5 +12,8 @@
 // has tested nothing. There is no list of expected failures. Checks that cannot apply to
 // Vitrine are in rules_test.go, each with its reason, and in the table.
 //
+// The requirements run a second time, against three processes that share a store, behind an nginx that sends
+// each request to the next one.
+//
 // "make tools" in the root of the repository installs the suite.
 package conformance

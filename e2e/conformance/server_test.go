@@ -30,20 +30,26 @@ type server struct {
 	log []string
 }
 
-// serve builds the fixture server and starts it on a free port. At the end of the test
-// it must be at rest, with every answer accounted for, and end in order.
-func serve(t *testing.T) *server {
+// build builds the fixture server.
+func build(t *testing.T) (program string) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "everything")
+	program = filepath.Join(t.TempDir(), "everything")
 	build := exec.Command("go", "build", "-o", program, "./cmd/everything")
 	build.Dir = filepath.Join("..", "..")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the server: %v\n%s", err, out)
 	}
+	return program
+}
+
+// serve starts the fixture server on a free port, with additional environment variables. At the end of the
+// test it must be at rest, with every answer accounted for, and end in order.
+func serve(t *testing.T, program string, env ...string) *server {
+	t.Helper()
 	runtime.LockOSThread() // see dieWithTests
 	s := &server{ended: make(chan struct{})}
 	s.cmd = exec.Command(program, "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--log-format", "json")
-	s.cmd.Env, s.cmd.SysProcAttr = cleanEnv(), dieWithTests()
+	s.cmd.Env, s.cmd.SysProcAttr = append(cleanEnv(), env...), dieWithTests()
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -88,8 +94,8 @@ func (s *server) lines() string {
 }
 
 // settled waits until nothing is in flight and checks that every answer is accounted
-// for: admitted = sent + stored + dropped.
-func (s *server) settled(t *testing.T) {
+// for: admitted = sent + stored + dropped. It returns the number of admitted requests.
+func (s *server) settled(t *testing.T) (admitted uint64) {
 	t.Helper()
 	var report struct {
 		Requests []json.RawMessage
@@ -107,21 +113,21 @@ func (s *server) settled(t *testing.T) {
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Errorf("the server does not tell about its requests: %v", err)
-			return
+			return 0
 		}
 		report.Requests, report.Totals.Dropped = nil, nil
 		err = json.NewDecoder(resp.Body).Decode(&report)
 		_ = resp.Body.Close()
 		if err != nil {
 			t.Errorf("the server does not tell about its requests: %v", err)
-			return
+			return 0
 		}
 		if len(report.Requests) == 0 {
 			break
 		}
 		if time.Now().After(deadline) {
 			t.Errorf("after the suite has ended, still in flight: %s", report.Requests)
-			return
+			return 0
 		}
 	}
 	known := report.Totals.Sent + report.Totals.Stored
@@ -131,6 +137,7 @@ func (s *server) settled(t *testing.T) {
 	if known != report.Totals.Admitted {
 		t.Errorf("not conserved: %+v", report.Totals)
 	}
+	return report.Totals.Admitted
 }
 
 // end ends the server and checks how it ends, and its log.
