@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,23 +43,38 @@ func (l *legacySession) tell(t *testing.T, body string) {
 	}
 }
 
-// Clients that are asked, and whose answers go to whichever replica comes next, behind a real balancer.
-func TestAnswersReachTheReplicaThatHasAsked(t *testing.T) {
+// needNoServer are the features that clients use without a look at the server, and without a change of what one
+// replica alone has. The log level is another test's: it reaches other replicas after its answer.
+var needNoServer = []string{
+	"list", "call", "progress", "header", "errors", "prompts", "resources", "completion", "sampling", "elicitation", "roots",
+	"rounds", "ping",
+}
+
+// Clients use these features behind a real balancer that sends each request, and each answer to a question, to
+// whichever replica comes next.
+func TestClientsInTurns(t *testing.T) {
 	t.Parallel()
 	all, _ := sharing(t)
 	front := inTurns(t, all)
-	for _, p := range legacyPeers() {
-		t.Run(p.library, func(t *testing.T) {
+	for _, p := range peers() {
+		if p.transport != "http" {
+			continue
+		}
+		t.Run(p.library+"/"+p.mode, func(t *testing.T) {
 			driver := command(t, p.library, p.mode, p.transport)
 			driver.args = append(driver.args, front.mcp)
 			c := &client{peer: p, name: "e2e-" + p.library, server: front}
 			var connected reply
 			c.driver, connected = drive(t, driver)
-			c.version = connected.Version
-			for range 3 {
+			c.version, c.session = connected.Version, connected.Session
+			for _, f := range features {
+				if slices.Contains(needNoServer, f.name) {
+					t.Run(f.name, func(t *testing.T) { f.check(t, c) })
+				}
+			}
+			for range 2 { // the balancer has taken another number of turns
 				checkSampling(t, c)
 				checkElicitation(t, c)
-				checkEcho(t, c)
 			}
 			c.must(t, "end", nil)
 			c.exit(t)
@@ -66,7 +82,12 @@ func TestAnswersReachTheReplicaThatHasAsked(t *testing.T) {
 	}
 	elsewhere := 0.0
 	for _, s := range all {
-		elsewhere += s.metrics(t).sum("vitrine_signals_total", "outcome", "received")
+		m := s.metrics(t)
+		elsewhere += m.sum("vitrine_signals_total", "outcome", "received")
+		if m.sum("vitrine_requests_admitted_total") == 0 {
+			t.Errorf("%s has got no request", s.mcp)
+		}
+		s.settled(t)
 	}
 	if elsewhere == 0 {
 		t.Error("no answer has reached another replica than its own")
