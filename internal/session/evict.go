@@ -11,9 +11,9 @@ import (
 
 // evictions knows which legacy HTTP session is to be evicted when another one needs its place:
 //
-//   - First those that have not finished their handshake, of the caller that has most of these;
-//     then the idle ones of the caller that has the most sessions. Of each caller the one that
-//     has been idle longest.
+//   - First those that have not finished their handshake, of the caller that has most of these, if
+//     it has more than a small part of all sessions; then the idle ones of the caller that has the
+//     most sessions; then the other unfinished ones. Of each caller the one that has been idle longest.
 //   - Only sessions of a caller with more sessions than the newcomer's caller, or of that caller
 //     itself.
 //   - Never the session of a principal for a caller without one, once the handshake is finished.
@@ -26,6 +26,9 @@ import (
 type evictions struct {
 	mu      sync.Mutex // guards the rest, the holders, and the eviction of each session
 	holders map[share.Key]*holder
+	// handshakes is the number of unfinished sessions of one caller that do not go first: clients
+	// that are about to finish them. Many more of them are an attack, or clients that never will.
+	handshakes int
 	// largest has the holders that have sessions of a kind, the first to lose one at the root.
 	largest [numKinds]placedHeap[*holder, mostSessions]
 }
@@ -56,8 +59,12 @@ type eviction struct {
 	closed   bool
 }
 
-func newEvictions() *evictions {
-	e := &evictions{holders: map[share.Key]*holder{}}
+// handshakeShare is the part of all sessions that may be unfinished, of one caller, before these
+// are evicted first.
+const handshakeShare = 16
+
+func newEvictions(maxSessions int) *evictions {
+	e := &evictions{holders: map[share.Key]*holder{}, handshakes: maxSessions / handshakeShare}
 	for kind := range numKinds {
 		e.largest[kind].order.kind = kind
 	}
@@ -154,19 +161,35 @@ func (e *evictions) next(newcomer *Session) *Session {
 	if own != nil {
 		total = own.total
 	}
-	for kind := range numKinds {
-		if kind == personal && newcomer.conn.Principal == nil || e.largest[kind].Len() == 0 {
-			continue
-		}
-		h := e.largest[kind].list[0]
-		if h.total <= total {
-			h = own
-		}
-		if h != nil && h.idle[kind].Len() > 0 {
-			return h.idle[kind].list[0]
+	if s := e.first(unfinished, e.handshakes, own, total); s != nil {
+		return s
+	}
+	if s := e.first(anonymous, 0, own, total); s != nil {
+		return s
+	}
+	if newcomer.conn.Principal != nil {
+		if s := e.first(personal, 0, own, total); s != nil {
+			return s
 		}
 	}
-	return nil
+	return e.first(unfinished, 0, own, total)
+}
+
+// first returns the first session of a kind to be evicted for a newcomer whose caller has a total of
+// sessions, or nil. The sessions of a caller that has at most spared ones of the kind stay. The
+// caller must hold e.mu.
+func (e *evictions) first(kind sessionKind, spared int, own *holder, total int) *Session {
+	if e.largest[kind].Len() == 0 {
+		return nil
+	}
+	h := e.largest[kind].list[0]
+	if h.total <= total {
+		h = own
+	}
+	if h == nil || h.idle[kind].Len() <= spared {
+		return nil
+	}
+	return h.idle[kind].list[0]
 }
 
 // isCurrent reports whether a session is idle and in its place, and otherwise puts it there. The

@@ -50,3 +50,40 @@ func TestEvictedSessionHasGivenItsPlace(t *testing.T) {
 		require.Zero(t, w.core.places.Usage().Used)
 	})
 }
+
+// At the cap, clients whose handshakes overlap do not evict each other while sessions are idle that
+// nobody uses. Handshakes beyond a sixteenth of all sessions go first: they displace no others.
+func TestHandshakesThatOverlapFinish(t *testing.T) {
+	const most = 64
+	inWorld(t, limits.Limits{MaxSessions: most}, func(w *world) {
+		var idle []*Session
+		for i := range most {
+			idle = append(idle, w.openOver(from(modestAddr), fmt.Sprint("idle-", i)))
+		}
+		left := func(all []*Session) (n int) {
+			for _, s := range all {
+				if !s.Closing() {
+					n++
+				}
+			}
+			return n
+		}
+		full := left(idle) // there is a reserve for other callers
+		begin := func(id string) *Session {
+			s, reason, err := w.core.Open(from(modestAddr), id)
+			require.Nil(t, err, "%v", reason)
+			return s
+		}
+		var beginning []*Session
+		for i := range most / handshakeShare {
+			beginning = append(beginning, begin(fmt.Sprint("new-", i)))
+		}
+		require.Equal(t, len(beginning), left(beginning))
+		require.Equal(t, full-len(beginning), left(idle))
+		for i := range most {
+			beginning = append(beginning, begin(fmt.Sprint("flood-", i)))
+		}
+		require.Equal(t, full-left(beginning), left(idle))
+		require.Equal(t, most/handshakeShare+1, left(beginning))
+	})
+}

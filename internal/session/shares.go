@@ -27,7 +27,7 @@ func newShares(l *limits.Limits) shares {
 	return shares{
 		callers: t, slots: t.Pool(l.MaxInFlightTotal).Cap(l.MaxInFlightPerCaller), control: t.Pool(l.MaxInFlightControl),
 		waiting: share.NewQueue(l.MaxQueue), subscriptions: t.Pool(l.MaxSubscriptions), running: t.Pool(l.MaxRunningTasks),
-		places: t.Pool(l.MaxSessions), unread: t.Count(l.MaxUnread), evictions: newEvictions(),
+		places: t.Pool(l.MaxSessions), unread: t.Count(l.MaxUnread), evictions: newEvictions(l.MaxSessions),
 		bodies: t.Bytes(int64(l.MaxBodyBytesPending), nil), turns: t.Turns(maxTurns(l), turnSlice),
 	}
 }
