@@ -48,6 +48,7 @@ func serve(name string, tools int, stdio bool) (err error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle(servers.Modern, srv.Modern)
+	mux.Handle(servers.Modern+"/", srv.Modern)
 	mux.Handle(servers.Legacy, srv.Legacy)
 	mux.Handle(memoryPath, &memoryHandler{connect: srv.Memory})
 	mux.HandleFunc(statsPath, writeStats)

@@ -74,7 +74,11 @@ func (l *httpLoad) close() {
 }
 
 func (l *httpLoad) run(d time.Duration) ([]time.Duration, error) {
-	defer l.poll()()
+	conns := make([]*conn, len(l.callers))
+	for i, c := range l.callers {
+		conns[i] = c.conn
+	}
+	defer poll(conns)()
 	var failed atomic.Pointer[error]
 	var all sync.WaitGroup
 	end := time.Now().Add(d)
@@ -89,15 +93,15 @@ func (l *httpLoad) run(d time.Duration) ([]time.Duration, error) {
 	return l.took(&failed)
 }
 
-// poll lets all callers wait without sleep until undo is called. They use one core, so that the
-// server has the others.
-func (l *httpLoad) poll() (undo func()) {
+// poll lets all connections wait without sleep until undo is called. They use one core, so that
+// the server has the others.
+func poll(conns []*conn) (undo func()) {
 	before := runtime.GOMAXPROCS(1)
-	for _, c := range l.callers {
+	for _, c := range conns {
 		c.net.poll(true)
 	}
 	return func() {
-		for _, c := range l.callers {
+		for _, c := range conns {
 			c.net.poll(false)
 		}
 		runtime.GOMAXPROCS(before)

@@ -6,6 +6,7 @@
 //	go run . -only /call/modern/small/16       one row
 //	go run . -only ^scale/                     many streams, calls and sessions at once
 //	go run . -only ^protected                  access tokens, scopes, rules and the audit
+//	go run . -only ^sessions                   servers with real tools, and a session for each call
 //	go run . -only ^release                    the size of the program, its start, and its idle memory
 //	go run . -write ../docs/performance.md     everything, and the report
 //
@@ -41,6 +42,7 @@ func run() error {
 	flag.IntVar(&full.calls, "calls", full.calls, "how many calls scale/calls lets wait")
 	flag.IntVar(&full.sessions, "sessions", full.sessions, "how many sessions scale/sessions opens")
 	against := flag.String("servers", "", "measure the servers whose name matches this `regexp`, and the floor")
+	users := flag.Int("users", 50, "how many users the servers of sessions/... have at once")
 	write := flag.String("write", "", "also write the report to this `file`, and a picture beside it")
 	profiles := flag.String("profiles", "", "also write CPU and allocation profiles into this `folder`, after the rounds")
 	names := flag.Bool("list", false, "list the scenarios and the servers, and measure nothing")
@@ -64,7 +66,7 @@ func run() error {
 	}
 	full.only = scenarioNames
 	p := plan{scenarios: matching(scenarioNames), scale: full, kinds: compared(serverNames), rounds: *rounds, slice: *slice, profiles: *profiles, parts: *write != "", seconds: 10, progress: os.Stderr,
-		extras: extras(scenarioNames), starts: 10, pause: 3 * time.Second}
+		extras: extras(scenarioNames), starts: 10, users: *users, pause: 3 * time.Second}
 	if *names {
 		p.list()
 		return nil
@@ -72,8 +74,8 @@ func run() error {
 	if n := len(p.scenarios) + len(p.extras) + len(p.scale.names()); n == 0 || p.rounds < 1 || p.slice <= 0 {
 		return fmt.Errorf("nothing to measure: %d scenarios match, %d rounds of %s", n, p.rounds, p.slice)
 	}
-	if min(full.streams, full.calls, full.sessions) < 1 {
-		return errors.New("a scale is at least 1")
+	if min(full.streams, full.calls, full.sessions, *users) < 1 {
+		return errors.New("a scale, and a number of users, is at least 1")
 	}
 	r := report{plan: p, machine: thisMachine()}
 	if r.outcome, err = p.run(); err != nil {

@@ -27,6 +27,7 @@ type plan struct {
 	seconds   int           // of each profile
 	extras    []string      // names of measurements that are neither a scenario nor the scale
 	starts    int           // of each program of the release
+	users     int           // of a shop
 	pause     time.Duration // in which the idle processes of the release are not used
 	progress  io.Writer
 }
@@ -45,6 +46,7 @@ type outcome struct {
 	checking  time.Duration // the time of a full validation
 	promises  result
 	protected result
+	sessions  map[string]result // of the shops, by the name of the measurement
 	scaled    scaleResult
 	release   releaseResult
 }
@@ -60,7 +62,7 @@ const (
 
 // extras returns the further measurements whose name matches.
 func extras(only *regexp.Regexp) []string {
-	return slices.DeleteFunc([]string{extraPromises, extraProtected, extraCollector, extraValidation, extraRelease}, func(name string) bool { return !only.MatchString(name) })
+	return slices.DeleteFunc([]string{extraPromises, extraProtected, extraSessions, extraSessionsForever, extraCollector, extraValidation, extraRelease}, func(name string) bool { return !only.MatchString(name) })
 }
 
 // programs are the paths of this program as it is, and with the mended module if a kind needs
@@ -123,6 +125,11 @@ func (p plan) run() (o outcome, err error) {
 				o.promises, err = p.promises(programs, sink.url())
 			case extraProtected:
 				o.protected, err = p.protected(programs, sink.url())
+			case extraSessions, extraSessionsForever:
+				if o.sessions == nil {
+					o.sessions = map[string]result{}
+				}
+				o.sessions[name], err = p.shops(programs, name == extraSessionsForever)
 			case extraRelease:
 				o.release, err = p.release(dir)
 			}

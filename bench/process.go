@@ -30,6 +30,9 @@ func start(exe string, kind servers.Kind, s scenario, sink string) (p *process, 
 	p.cmd = exec.Command(exe, "-serve", kind.Name, "-tools", fmt.Sprint(s.tools), fmt.Sprintf("-stdio=%t", s.stdio))
 	p.cmd.Stderr = &p.stderr
 	p.cmd.Env = cleanEnv(os.Environ())
+	if s.backends != (backendAddresses{}) {
+		p.cmd.Env = append(p.cmd.Env, s.backends.env()...)
+	}
 	if kind.Env != nil {
 		p.cmd.Env = append(p.cmd.Env, kind.Env(sink)...)
 	}
@@ -102,6 +105,9 @@ type pipe struct {
 
 // load returns a load on the process.
 func (p *process) load(s scenario) (load, error) {
+	if s.kind == session {
+		return newSessionLoad(s, p.addr)
+	}
 	m := render(s)
 	if s.stdio {
 		return newStdioLoad(s, m, pipe{p.stdout, p.stdin}), nil

@@ -21,6 +21,10 @@ type scenario struct {
 	token bool
 	// half is true if the latencies at half of the load are measured as well.
 	half bool
+	// forever is true if no session is ended by its client.
+	forever bool
+	// backends are those of a shop.
+	backends backendAddresses
 }
 
 // A kind is the kind of a request.
@@ -30,6 +34,7 @@ const (
 	call     kind = "call"     // tools/call of a tool that answers with its argument
 	list     kind = "list"     // tools/list
 	progress kind = "progress" // tools/call of a tool that reports progress ten times
+	session  kind = "session"  // a legacy session with one tools/call or tools/list
 )
 
 // A size is the size of a message in bytes. 0 means as short as possible.
@@ -68,6 +73,11 @@ func (s scenario) name() string {
 		what = fmt.Sprint(s.tools)
 	case progress:
 		what = fmt.Sprint(servers.StepCount)
+	case session:
+		if s.forever {
+			return extraSessionsForever
+		}
+		return extraSessions
 	}
 	return fmt.Sprintf("%s/%s/%s/%s/%d", transport, s.kind, s.era(), what, s.callers)
 }

@@ -107,7 +107,7 @@ func Relaxed() (kinds []Kind) {
 
 // Find returns the kind of that name.
 func Find(name string) (Kind, error) {
-	for _, k := range slices.Concat(All(), Scaled(), promisingKinds(), protectedKinds()) {
+	for _, k := range slices.Concat(All(), Scaled(), promisingKinds(), protectedKinds(), shopKinds()) {
 		if k.Name == name {
 			return k, nil
 		}

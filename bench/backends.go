@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/bench/servers"
+)
+
+// backends are the processes behind a shop: Redis, and an HTTP service. Their CPU time belongs to
+// no server.
+type backends struct {
+	redis     *exec.Cmd
+	dir       string // of Redis
+	service   *process
+	addresses backendAddresses
+}
+
+// backendAddresses tell a shop where its backends are.
+type backendAddresses struct{ redis, service string }
+
+func (a backendAddresses) env() []string {
+	return []string{servers.ShopRedisEnv + "=" + a.redis, servers.ShopServiceEnv + "=" + a.service}
+}
+
+// startBackends starts the backends. The program redis-server must be installed.
+func startBackends(exe string) (b *backends, err error) {
+	b = &backends{}
+	if err := b.startRedis(); err != nil {
+		return nil, errors.Join(err, b.stop())
+	}
+	kind, err := servers.Find(servers.ShopService)
+	if err != nil {
+		return nil, errors.Join(err, b.stop())
+	}
+	if b.service, err = start(exe, kind, scenario{backends: b.addresses}, ""); err != nil {
+		return nil, errors.Join(err, b.stop())
+	}
+	b.addresses.service = "http://" + b.service.addr + servers.Modern
+	return b, nil
+}
+
+func (b *backends) startRedis() (err error) {
+	if b.dir, err = os.MkdirTemp("", "bench"); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0") // to find a free port
+	if err != nil {
+		return err
+	}
+	b.addresses.redis = l.Addr().String()
+	if err := l.Close(); err != nil {
+		return err
+	}
+	_, port, err := net.SplitHostPort(b.addresses.redis)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", b.dir, "--save", "", "--appendonly", "no")
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	b.redis = cmd
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		c, err := net.Dial("tcp", b.addresses.redis)
+		if err == nil {
+			return c.Close()
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("redis-server does not listen: %w", err)
+		}
+	}
+}
+
+// stop ends the backends that were started.
+func (b *backends) stop() (err error) {
+	if b.service != nil {
+		err = b.service.stop()
+	}
+	if b.redis != nil {
+		_ = b.redis.Process.Kill()
+		_ = b.redis.Wait() // it was killed
+	}
+	return errors.Join(err, os.RemoveAll(b.dir))
+}
