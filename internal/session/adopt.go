@@ -5,6 +5,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/seal"
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -49,8 +50,9 @@ func (s *Session) watchEnd() {
 
 // Visit returns the legacy HTTP session with an id for a message over a connection, or why there is
 // none. The caller must call Leave when it has handed over the message. A session of which this server
-// has no object is opened from its id, if that is sealed.
-func (c *Core) Visit(id string, conn *Conn) (*Session, mcp.RejectReason, *mcp.Error) {
+// has no object is opened from its id, if that is sealed. That may wait for the store of the replicas: the
+// turn of the message is given back then. It may be nil.
+func (c *Core) Visit(id string, conn *Conn, turn *share.Turn) (*Session, mcp.RejectReason, *mcp.Error) {
 	if c.ids == nil {
 		if s := c.Session(id, conn); s != nil {
 			return s, "", nil
@@ -64,7 +66,7 @@ func (c *Core) Visit(id string, conn *Conn) (*Session, mcp.RejectReason, *mcp.Er
 		s.principal.Store(conn.principal())
 		return s, "", nil
 	}
-	return c.adopt(id, conn)
+	return c.adopt(id, conn, turn)
 }
 
 // enter keeps the session from being idle. It returns false if it has ended, or its id has.
@@ -91,7 +93,7 @@ func (s *Session) Leave() {
 }
 
 // adopt opens a session from its id.
-func (c *Core) adopt(id string, conn *Conn) (*Session, mcp.RejectReason, *mcp.Error) {
+func (c *Core) adopt(id string, conn *Conn, turn *share.Turn) (*Session, mcp.RejectReason, *mcp.Error) {
 	d, ok := openID(c.ids, id)
 	switch {
 	case !ok || !time.Now().Before(d.ends) || c.deleted.has(d.id):
@@ -99,6 +101,9 @@ func (c *Core) adopt(id string, conn *Conn) (*Session, mcp.RejectReason, *mcp.Er
 	case d.owner != ownerOf(conn.principal()):
 		c.foreignSession(conn, logID(d.id), "(sealed)")
 		return nil, mcp.RejectSessionUnknown, SessionUnknown()
+	}
+	if c.elsewhere != nil {
+		turn.Give() // the store may not answer
 	}
 	arrived := c.await(d.id)
 	s, reason, err := c.adoptAs(id, conn, &d)

@@ -21,7 +21,7 @@ func (w *world) seal() (id string) {
 
 // visit posts as a transport does to a session with a sealed id: first the session, then the request.
 func (x *explorer) visit(id string) (reason mcp.RejectReason) {
-	s, reason, _ := x.core.Visit(id, httpConn)
+	s, reason, _ := x.core.Visit(id, httpConn, nil)
 	if s == nil {
 		return reason
 	}
@@ -59,12 +59,12 @@ var sealedIdleVsRequest = []race{
 		var rejected mcp.RejectReason
 		x.actor("client", func() { rejected = x.visit(id) })
 		x.actor("delete", func() {
-			s, _, _ := x.core.Visit(id, httpConn)
+			s, _, _ := x.core.Visit(id, httpConn, nil)
 			s.Delete(httpConn)
 			s.Leave()
 		})
 		x.run()
-		_, reason, _ := x.core.Visit(id, httpConn)
+		_, reason, _ := x.core.Visit(id, httpConn, nil)
 		require.Equal(x.t, mcp.RejectSessionUnknown, reason, "a deleted session stays deleted")
 		require.Zero(x.t, x.times("INFO session.adopted"))
 		switch {

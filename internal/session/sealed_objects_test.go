@@ -17,7 +17,7 @@ func TestObjectsOfOneSessionAreApart(t *testing.T) {
 		other := newWorld(t, limits.Limits{})
 		defer other.end()
 		other.core.SealSessions(testRing(t), func(*Session) {})
-		second, _, err := other.core.Visit(id, httpConn)
+		second, _, err := other.core.Visit(id, httpConn, nil)
 		require.Nil(t, err)
 		defer second.Leave()
 		require.Equal(t, first.ID(), second.ID())

@@ -69,7 +69,7 @@ func (x *exchange) visit(id string) (*session.Session, mcp.RejectReason, *mcp.Er
 	if x.visited != nil {
 		return x.visited, "", nil
 	}
-	s, reason, err := x.core.Visit(id, x.conn)
+	s, reason, err := x.core.Visit(id, x.conn, &x.turn)
 	x.visited = s
 	return s, reason, err
 }
