@@ -3,12 +3,13 @@
 FUZZTIME ?= 1m
 SOAK     ?= 1m
 COST     ?= 1h
+MODEL    ?= 1h
 RACES    ?= 20
 BENCH    ?= .
 COMPARE  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-all newcomer tools lint conformance bench compare fuzz races mutants soak attack cost release clean
+.PHONY: help build test test-all newcomer tools lint conformance bench compare fuzz races mutants soak attack cost replicas release clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -63,6 +64,9 @@ attack: ## attack real servers, with the floods at their full length
 
 cost: ## search for requests that cost more than their size allows (COST=1h)
 	cd e2e && go test -count=1 -v -timeout 0 ./cost -search '$(COST)'
+
+replicas: ## let replicas that lose each other and their store do random work (MODEL=1h)
+	go test -count=1 -v -timeout 0 ./server -run 'TestReplicasModel$$' -replicas '$(MODEL)' -replicas.first "$$(date +%s)"
 
 release: ## make a release in dist/: programs, lists of what is in them, checks, pinned images
 	@scripts/release.sh

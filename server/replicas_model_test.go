@@ -1,0 +1,149 @@
+package server_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/needs"
+)
+
+// This is the random test of several replicas. A history is some dozens of commands: of clients (call, cancel,
+// answer, hang up, resume, delete, each at any replica), of handlers (say, ask, finish), and of what goes wrong
+// (a replica is killed, or has no store). A single process could only do what the oracle expects of them, but
+// for what docs/replicas.md does not promise. A failure prints the history and its seed, and
+//
+//	go test ./server -run 'TestReplicasModel$' -replicas.seed <seed>
+//
+// runs it again.
+var (
+	modelFor   = flag.Duration("replicas", 0, "how long TestReplicasModel goes on; 0 is the short form")
+	modelFirst = flag.Uint64("replicas.first", 1, "the first seed of TestReplicasModel")
+	modelSeed  = flag.Uint64("replicas.seed", 0, "the one seed of TestReplicasModel; 0 is all")
+)
+
+const (
+	// shortHistories is how many histories the short form has.
+	shortHistories = 120
+	// historyLength is how many commands a history has.
+	historyLength = 80
+)
+
+func TestReplicasModel(t *testing.T) {
+	if *modelSeed != 0 {
+		runHistory(t, *modelSeed)
+		return
+	}
+	n := uint64(shortHistories)
+	if *modelFor == 0 && needs.Short(t, "server/most histories of replicas") {
+		n /= 4
+	}
+	began, done := make(map[string]int), map[string]int{}
+	end := time.Now().Add(*modelFor)
+	seed := *modelFirst
+	for ; !t.Failed() && (seed < *modelFirst+n || time.Now().Before(end)); seed++ {
+		w := runHistory(t, seed)
+		for what, times := range w.counts {
+			done[what] += times
+		}
+		began["histories"]++
+	}
+	t.Logf("%d histories from seed %d: %v", began["histories"], *modelFirst, done)
+	for _, c := range modelCommands {
+		if *modelFor > 0 && done[c.name] == 0 {
+			t.Errorf("no history has had the command %s", c.name)
+		}
+	}
+}
+
+// runHistory runs one history.
+func runHistory(t *testing.T, seed uint64) (w *modelWorld) {
+	t.Helper()
+	w = newModelWorld(rand.New(rand.NewPCG(seed, 19)))
+	defer func() {
+		v := recover() // a bubble that cannot end
+		if v != nil {
+			t.Errorf("%v", v)
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d:\n\t%s", seed, strings.Join(w.trace, "\n\t"))
+		}
+	}()
+	cryptotest.SetGlobalRandom(t, seed) // so that the pauses of replicas are those of the seed
+	synctest.Test(t, func(t *testing.T) {
+		w.t, w.began = t, time.Now()
+		defer w.close()
+		w.begin()
+		for range historyLength {
+			w.step()
+		}
+		w.finish()
+	})
+	return w
+}
+
+// note adds a line to the history.
+func (w *modelWorld) note(format string, args ...any) {
+	line := fmt.Sprintf("%9.3fs ", time.Since(w.began).Seconds()) + fmt.Sprintf(format, args...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trace = append(w.trace, line)
+}
+
+// A modelCommand is one kind of step. do reports false if there is nothing to do it to.
+type modelCommand struct {
+	name   string
+	weight int
+	do     func(w *modelWorld) bool
+}
+
+var modelCommands = []modelCommand{
+	{"open a session", 2, (*modelWorld).openSession},
+	{"plain call", 8, (*modelWorld).plainCall},
+	{"call", 12, (*modelWorld).beginCall},
+	{"say", 14, (*modelWorld).say},
+	{"ask", 8, (*modelWorld).ask},
+	{"answer", 8, (*modelWorld).answer},
+	{"answer the question of another session", 2, (*modelWorld).answerOfOthers},
+	{"finish", 6, (*modelWorld).finishCall},
+	{"cancel", 5, (*modelWorld).cancel},
+	{"cancel in another session", 2, (*modelWorld).cancelOfOthers},
+	{"hang up", 9, (*modelWorld).hangUp},
+	{"resume", 12, (*modelWorld).resume},
+	{"delete", 1, (*modelWorld).deleteSession},
+	{"kill", 1, (*modelWorld).kill},
+	{"start", 3, (*modelWorld).start},
+	{"cut off", 2, (*modelWorld).cutOff},
+	{"heal", 4, (*modelWorld).heal},
+	{"miss signals", 1, (*modelWorld).missSignals},
+	{"wait", 5, (*modelWorld).wait},
+}
+
+// step does one random command. Sometimes the next one follows before this one has had all its effects.
+func (w *modelWorld) step() {
+	total := 0
+	for _, c := range modelCommands {
+		total += c.weight
+	}
+	for {
+		at := w.random.IntN(total)
+		for _, c := range modelCommands {
+			if at -= c.weight; at >= 0 {
+				continue
+			}
+			if c.do(w) {
+				w.counts[c.name]++
+				if w.random.IntN(4) > 0 {
+					w.rest()
+				}
+				return
+			}
+			break
+		}
+	}
+}
