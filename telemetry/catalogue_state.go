@@ -27,6 +27,12 @@ func stateMetrics() []row {
 					r.with(s.Outbound[i].Method).max(s.Outbound[i].Age.Seconds())
 				}
 			}),
+		counter(MetricQuestionsAsked, "vitrine.questions.asked", "{question}",
+			"Questions to clients: those in the results of modern clients, and requests to legacy clients when the wait for their response has ended.",
+			closed("method", string(keyMethod), askMethods())),
+		counter(MetricQuestionsAnswered, "vitrine.questions.answered", "{question}",
+			"Questions to clients that were answered. With replicas a modern client may answer at another one.",
+			closed("method", string(keyMethod), askMethods())),
 		gauge(MetricSessionsActive, "vitrine.sessions.active", "{session}",
 			"Open sessions and connections.", transport()).from(readSessions),
 		gauge(MetricResponsesWaiting, "vitrine.responses.waiting", "{response}",

@@ -38,6 +38,10 @@ func (t *Telemetry) Ask(ctx context.Context, info Info) (meta map[string]string,
 		errorType, code := askError(err)
 		if !id.IsZero() {
 			t.questions.ended(key, err, errorType)
+			t.count(MetricQuestionsAsked, method)
+			if answered(err) {
+				t.count(MetricQuestionsAnswered, method)
+			}
 		}
 		n := wire.network
 		observe(t.metrics.histogram(MetricClientDuration, method, errorType, code, wire.label, n.transport, n.protocol, n.version),

@@ -96,6 +96,8 @@ const (
 	MetricLimitReached         = "vitrine_limit_reached_total"
 	MetricPendingOutbound      = "vitrine_pending_outbound"
 	MetricOldestOutboundAge    = "vitrine_oldest_outbound_age_seconds"
+	MetricQuestionsAsked       = "vitrine_questions_asked_total"
+	MetricQuestionsAnswered    = "vitrine_questions_answered_total"
 	MetricSessionsActive       = "vitrine_sessions_active"
 	MetricSessionsClosed       = "vitrine_sessions_closed_total"
 	MetricListChanges          = "vitrine_list_changes_total"

@@ -12,8 +12,8 @@ import (
 // gives its counts to the row of its method with the client "_OTHER".
 const maxQuestionRows = 256
 
-// questions counts the requests to clients by method, client and version. It is safe for concurrent
-// use. The zero value is empty.
+// questions counts what clients are asked by method, client and version: the requests to legacy clients,
+// and the questions in the results of modern ones. It is safe for concurrent use. The zero value is empty.
 type questions struct {
 	mu    sync.Mutex // guards the rest
 	rows  map[questionKey]*questionCounts
@@ -28,14 +28,52 @@ type questionCounts struct {
 	used       uint64 // the value of questions.used at the last use
 	answered   uint64
 	unanswered map[string]uint64 // by error.type
+	// sealed are the questions that modern clients got with the state of their request, and redeemed
+	// those whose answer has come with it.
+	sealed, redeemed uint64
 }
+
+// notReturned is why a question of a modern client has no answer: the request has not come again with its
+// state. Perhaps it will.
+const notReturned = "not_returned"
 
 func newQuestionCounts() *questionCounts { return &questionCounts{unanswered: map[string]uint64{}} }
 
-// ended counts the end of the wait for a response. An error of the client is a response.
+// ended counts the end of the wait for a response.
 func (q *questions) ended(key questionKey, err error, errorType string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	row := q.row(key)
+	if answered(err) {
+		row.answered++
+	} else {
+		row.unanswered[errorType]++
+	}
+}
+
+// answered reports whether the wait for a response has ended with one. An error of the client is a
+// response.
+func answered(err error) bool {
+	refused := (*mcp.ClientError)(nil)
+	return err == nil || errors.As(err, &refused)
+}
+
+// seal counts a question in the result of a modern client.
+func (q *questions) seal(key questionKey) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.row(key).sealed++
+}
+
+// redeem counts the answer of a modern client.
+func (q *questions) redeem(key questionKey) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.row(key).redeemed++
+}
+
+// row returns a row, which it makes if there is none. The caller must hold q.mu.
+func (q *questions) row(key questionKey) *questionCounts {
 	q.used++
 	row := q.rows[key]
 	if row == nil {
@@ -49,11 +87,7 @@ func (q *questions) ended(key questionKey, err error, errorType string) {
 		q.rows[key] = row
 	}
 	row.used = q.used
-	if refused := (*mcp.ClientError)(nil); err == nil || errors.As(err, &refused) {
-		row.answered++
-	} else {
-		row.unanswered[errorType]++
-	}
+	return row
 }
 
 // evict removes the row that was used least recently. The caller must hold q.mu.
@@ -71,6 +105,8 @@ func (q *questions) evict() {
 		q.other[oldest.method] = sum
 	}
 	sum.answered += row.answered
+	sum.sealed += row.sealed
+	sum.redeemed += row.redeemed
 	addCounts(sum.unanswered, row.unanswered)
 	delete(q.rows, oldest)
 }
@@ -88,8 +124,11 @@ func (q *questions) report(open []report.Outbound) []report.Question {
 	}
 	add := func(key questionKey, counts *questionCounts) {
 		row := of(key)
-		row.Answered += counts.answered
-		row.Asked += counts.answered
+		row.Answered += counts.answered + counts.redeemed
+		row.Asked += counts.answered + counts.sealed
+		if counts.sealed > counts.redeemed {
+			row.Unanswered[notReturned] += counts.sealed - counts.redeemed
+		}
 		for why, n := range counts.unanswered {
 			row.Unanswered[why] += n
 			row.Asked += n

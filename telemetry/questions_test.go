@@ -72,6 +72,10 @@ func TestQuestionsAreBounded(t *testing.T) {
 	end := func(client string, err error) {
 		q.ended(questionKey{mcp.MethodPing, client, "1"}, err, "timeout")
 	}
+	sealed := questionKey{mcp.MethodPing, "modern", "1"} // its row is the first that others push out
+	q.seal(sealed)
+	q.seal(sealed)
+	q.redeem(sealed)
 	const clients = 3 * maxQuestionRows
 	for i := range clients {
 		end("regular", nil)
@@ -87,7 +91,9 @@ func TestQuestionsAreBounded(t *testing.T) {
 			require.EqualValues(t, clients, rows[i].Answered)
 		}
 	}
-	require.EqualValues(t, 2*clients, asked)
+	require.EqualValues(t, 2*clients+2, asked)
 	require.EqualValues(t, clients, unanswered)
 	require.Equal(t, other, rows[0].Client, "it has the most")
+	require.EqualValues(t, 1, rows[0].Unanswered["not_returned"])
+	require.EqualValues(t, 1, rows[0].Answered)
 }

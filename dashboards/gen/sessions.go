@@ -55,6 +55,8 @@ func (b board) sessions() sheet {
 					query(b.now("instance", telemetry.MetricPendingOutbound), "{{instance}}")),
 				graph("Oldest question open", "Age of the oldest request to a client that is not answered yet, by method. /debug/requests has questions by client and version.", "s", rising(60, 600),
 					query("max by (method) ("+b.with(telemetry.MetricOldestOutboundAge)+")", "{{method}}")),
+				graph("Questions asked and answered", "By method, of clients of both eras. VitrineQuestionsUnanswered fires if less than half are answered.", "ops", never(),
+					query(b.rate("method", telemetry.MetricQuestionsAsked), "{{method}} asked"), query(b.rate("method", telemetry.MetricQuestionsAnswered), "{{method}} answered")),
 				graph("Time to answer, p95", "How long clients took to answer, by method.", "s", rising(10, 60),
 					traced(b.clientQuantile(asks), "{{mcp_method_name}}")),
 				graph("Questions without an answer", "By error_type: the client's code, the cause of a cancellation, timeout, peer_gone or request_done.", "ops", above(1),

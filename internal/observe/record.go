@@ -54,6 +54,12 @@ func ArgumentsRejected(r *session.Request, faults string) {
 	operation(r).ArgumentsRejected(faults)
 }
 
+// Asked reports that the result of a request asks its client something, by a request of method.
+func Asked(r *session.Request, method string) { operation(r).Asked(method) }
+
+// Answered reports that a request has the answer to a question of its earlier round.
+func Answered(r *session.Request, method string) { operation(r).Answered(method) }
+
 // TraceID returns the trace id of a request's span in hexadecimal, or "" if it has none.
 func TraceID(r *session.Request) string { return operation(r).TraceID() }
 

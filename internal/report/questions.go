@@ -5,13 +5,14 @@ import (
 	"io"
 )
 
-// Question has the sums of the requests to clients with one method, name and version, since the
-// start. Asked = Answered + all Unanswered + Open.
+// Question has the sums of what clients of one name and version were asked with one method, since the
+// start. Asked = Answered + all Unanswered + Open, but a modern client may have answered here what another
+// replica has asked.
 type Question struct {
 	Method           string            `json:"method"`
 	Client           string            `json:"client,omitempty"`
 	ClientVersion    string            `json:"client_version,omitempty"`
-	Open             int               `json:"open"` // wait for a response
+	Open             int               `json:"open"` // requests that wait for a response
 	OldestAgeSeconds float64           `json:"oldest_age_seconds"`
 	Asked            uint64            `json:"asked"`
 	Answered         uint64            `json:"answered"`   // also with an error

@@ -75,6 +75,9 @@ func (in *modern) read() *mcp.Error {
 	for key, asked := range st.Asked {
 		if value, given := params.InputResponses[key]; given {
 			in.answer(key, answer{Asked: asked, Value: value})
+			if method := st.Methods[key]; method != "" {
+				observe.Answered(r, method)
+			}
 		}
 	}
 	in.call.keep(st.Kept)
@@ -151,13 +154,25 @@ func (in *modern) next(ctx context.Context) (mcp.Result, error) {
 	// Answers without a question stay out of the state, so that a client cannot fill it.
 	maps.DeleteFunc(in.answers, func(_ string, a answer) bool { return a.Asked == nil })
 	sealed, err := a.sealState(requestState{
-		Binding: in.binding, Round: in.done, Answers: in.answers, Asked: asked, Kept: kept,
+		Binding: in.binding, Round: in.done, Answers: in.answers, Asked: asked, Methods: methodsOf(requests), Kept: kept,
 		TraceParent: observe.TraceParent(in.call.Ctx),
 	})
 	if err != nil {
 		return nil, err
 	}
+	for _, q := range requests {
+		observe.Asked(in.call.Core, q.Method)
+	}
 	return &mcp.InputRequiredResult{InputRequests: requests, RequestState: sealed}, nil
+}
+
+// methodsOf returns the methods of questions by their keys.
+func methodsOf(requests map[string]mcp.InputRequest) map[string]string {
+	methods := make(map[string]string, len(requests))
+	for key, q := range requests {
+		methods[key] = q.Method
+	}
+	return methods
 }
 
 // send passes a question through the chain of sending middlewares and returns what comes out of

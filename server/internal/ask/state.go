@@ -31,7 +31,9 @@ type requestState struct {
 	Answers map[string]answer `json:"answers,omitempty"`
 	// Asked are the questions of the last round.
 	Asked map[string]digest `json:"asked,omitempty"`
-	Kept  jsontext.Value    `json:"kept,omitzero"`
+	// Methods are the methods of these questions. It is nil in the states of older versions.
+	Methods map[string]string `json:"methods,omitempty"`
+	Kept    jsontext.Value    `json:"kept,omitzero"`
 	// TraceParent names the span of the last round. The span of the next round links it.
 	TraceParent string `json:"traceparent,omitempty"`
 	// Ticket names a state that may be used once.
