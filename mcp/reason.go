@@ -58,6 +58,7 @@ const (
 	ExpireMaxEventBytes      ExpireReason = "max_event_bytes"       // later events of the session needed the memory
 	ExpireMaxEventBytesTotal ExpireReason = "max_event_bytes_total" // events of any session needed the memory
 	ExpireSessionIdle        ExpireReason = "session_idle"          // the session has ended by its idle time-out
+	ExpireSessionEvicted     ExpireReason = "session_evicted"       // the session has ended because there were max_sessions
 	ExpireSessionEnded       ExpireReason = "session_ended"         // the session has ended in another way
 	ExpireStreamEnded        ExpireReason = "stream_ended"          // a later event could not be stored
 	ExpireStore              ExpireReason = "store"                 // the event store does not have it any more, and did not say why
@@ -70,7 +71,7 @@ const (
 func ExpireReasons() []ExpireReason {
 	return []ExpireReason{
 		ExpireMaxEvents, ExpireMaxEventBytes, ExpireMaxEventBytesTotal,
-		ExpireSessionIdle, ExpireSessionEnded, ExpireStreamEnded, ExpireStore, ExpireLeftInStore,
+		ExpireSessionIdle, ExpireSessionEvicted, ExpireSessionEnded, ExpireStreamEnded, ExpireStore, ExpireLeftInStore,
 	}
 }
 

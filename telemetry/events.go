@@ -2,7 +2,10 @@ package telemetry
 
 import (
 	"net/http"
+	"slices"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
@@ -39,7 +42,7 @@ func (t *Telemetry) EventsHandler() http.Handler {
 }
 
 func (t *Telemetry) reportEvents() *report.Events {
-	rep := &report.Events{At: t.now(), Expired: map[string]uint64{}, Failures: map[string]uint64{}}
+	rep := &report.Events{At: t.now(), Expired: map[string]uint64{}, Failures: map[string]uint64{}, Lost: []report.LostAnswer{}}
 	var sessions []report.EventHolder
 	clients := map[report.EventHolder]*report.EventHolder{}
 	for _, snap := range t.snapshots() {
@@ -51,6 +54,7 @@ func (t *Telemetry) reportEvents() *report.Events {
 			rep.OldestAgeSeconds = max(rep.OldestAgeSeconds, snap.Events.age(snap.At))
 			rep.MaxBytes += shareSize(snap, limits.NameEventBytesTotal)
 		}
+		rep.Lost = append(rep.Lost, lostAnswers(snap)...)
 		for i := range snap.Sessions {
 			row, holds := t.holderOf(&snap.Sessions[i], snap.At)
 			if !holds {
@@ -67,6 +71,7 @@ func (t *Telemetry) reportEvents() *report.Events {
 			clients[who].Sessions++
 		}
 	}
+	slices.SortStableFunc(rep.Lost, func(a, b report.LostAnswer) int { return b.At.Compare(a.At) })
 	rep.Sessions = len(sessions)
 	rep.BySession, rep.OtherSessions = report.LargestHolders(sessions, rep.Bytes)
 	rows := make([]report.EventHolder, 0, len(clients))
@@ -78,6 +83,22 @@ func (t *Telemetry) reportEvents() *report.Events {
 	})
 	rep.ByClient, rep.OtherClients = report.LargestHolders(rows, rep.Bytes)
 	return rep
+}
+
+// lostAnswers describes the expired answers of a snapshot, newest first.
+func lostAnswers(snap *Snapshot) []report.LostAnswer {
+	list := make([]report.LostAnswer, 0, len(snap.Expired))
+	for _, a := range slices.Backward(snap.Expired) {
+		row := report.LostAnswer{
+			At: a.ExpiredAt, StoredSeconds: a.ExpiredAt.Sub(a.StoredAt).Seconds(), Reason: string(a.Reason), Method: a.Method, Target: a.Target,
+			ID: a.ID, Session: a.Session, Client: a.Client, ClientVersion: a.ClientVersion, Principal: a.Principal,
+		}
+		if span := trace.SpanContextFromContext(a.Context); span.IsValid() {
+			row.TraceID = span.TraceID().String()
+		}
+		list = append(list, row)
+	}
+	return list
 }
 
 // holderOf describes a session, and whether it has events or answers.

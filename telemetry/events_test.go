@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,9 +9,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/report"
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -42,6 +45,13 @@ func stored() *fixedSource {
 		Counters: Counters{
 			ResponsesFetched: 3, ResponsesExpired: map[mcp.ExpireReason]uint64{mcp.ExpireMaxEventBytesTotal: 33}, EventFailures: map[string]uint64{"append": 2},
 		},
+	}
+	for i, id := range []string{"1", "2"} {
+		src.Expired = append(src.Expired, session.ExpiredAnswer{
+			Context: trace.ContextWithSpanContext(context.Background(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{15: 7}, SpanID: trace.SpanID{7: 1}})),
+			Method:  "tools/call", Target: "export", ID: id, Session: "big", Client: "exporter", ClientVersion: "2.0", Principal: "ann",
+			Reason: mcp.ExpireMaxEvents, StoredAt: now.Add(-time.Minute), ExpiredAt: now.Add(time.Duration(i-2) * time.Second),
+		})
 	}
 	add := func(name, client, version string, held EventsHeld, answers int) {
 		src.Sessions = append(src.Sessions, SessionState{
@@ -80,12 +90,18 @@ func TestEventsByHolder(t *testing.T) {
 			{EventsHeld: report.EventsHeld{Bytes: 500, Events: 5, Streams: 5, OldestAgeSeconds: 1}, Sessions: 5, Share: 0.05, Client: "small", ClientVersion: "1.1"},
 		}, rep.ByClient)
 		require.Zero(t, rep.OtherClients)
+		require.Equal(t, report.LostAnswer{
+			At: rep.At.Add(-time.Second), StoredSeconds: 59, Reason: "max_events", Method: "tools/call", Target: "export", ID: "2", Session: "big",
+			Client: "exporter", ClientVersion: "2.0", Principal: "ann", TraceID: "00000000000000000000000000000007",
+		}, rep.Lost[0], "the newest is first")
+		require.Len(t, rep.Lost, 2)
 
 		var text strings.Builder
 		rep.WriteText(&text)
 		require.Contains(t, text.String(), "10000 of 20000 bytes in 75 events of 27 streams and 26 sessions, the oldest 1m0s old\n")
 		require.Contains(t, text.String(), "fetched 3, expired: max_event_bytes_total 33, failures: append 2\n")
 		require.Regexp(t, `(?m)^7500 +75\.0 % +50 +2 +4 +1m0s +1 +exporter 2\.0$`, text.String())
+		require.Regexp(t, `(?m) +58s +max_events +tools/call +export +1 +big +ann by exporter 2\.0 +0{31}7$`, text.String())
 		require.Contains(t, text.String(), "and 6 other sessions with 600 bytes in 6 events, 0 answers\n")
 
 		require.Equal(t, &report.EventsHeld{Bytes: 10_000, Events: 75, Answers: 4, OldestAgeSeconds: 60}, tel.report().StoredEvents)

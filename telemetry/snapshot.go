@@ -64,6 +64,15 @@ type Snapshot struct {
 	// Events is what the server keeps in memory of the streams of legacy HTTP clients; nil if it keeps none
 	// there.
 	Events *EventsHeld
+	// Expired are the latest stored answers that no client can fetch any more, oldest first; a source bounds
+	// their number. Context has the span of the request. Texts of clients are fit to print.
+	Expired []struct {
+		Context                                   context.Context
+		Method, Target, ID                        string
+		Session, Client, ClientVersion, Principal string
+		Reason                                    mcp.ExpireReason
+		StoredAt, ExpiredAt                       time.Time
+	}
 	// Streaming are the registered tools whose calls last as long as there is something to tell their
 	// clients.
 	Streaming []string

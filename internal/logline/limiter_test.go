@@ -23,7 +23,14 @@ func TestLimiterAllowsOneLineASecond(t *testing.T) {
 		require.Equal(t, tt.ok, ok)
 		require.Equal(t, tt.silenced, silenced)
 	}
-	ok, _ := l.Allow("record", "another reason", at)
+	for i, want := range []bool{true, true, false} {
+		ok, _ := l.AllowSome(2, "some", "reason", at)
+		require.Equal(t, want, ok, i)
+	}
+	ok, silenced := l.AllowSome(2, "some", "reason", at.Add(time.Second))
+	require.True(t, ok)
+	require.Equal(t, 1, silenced)
+	ok, _ = l.Allow("record", "another reason", at)
 	require.True(t, ok)
 	ok, _ = l.Allow("another record", "reason", at)
 	require.True(t, ok)

@@ -28,6 +28,9 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 		held := telemetry.EventsHeld(*snap.Events)
 		out.Events = &held
 	}
+	for _, a := range snap.Expired {
+		out.Expired = append(out.Expired, a)
+	}
 	out.Streaming = snap.Streaming
 	if snap.Store != nil {
 		out.Store = storeState(snap.Store)

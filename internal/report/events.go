@@ -25,6 +25,24 @@ type Events struct {
 	OtherSessions EventHolder   `json:"other_sessions"`
 	ByClient      []EventHolder `json:"by_client"`
 	OtherClients  EventHolder   `json:"other_clients"`
+	// Lost are the latest answers that no client can fetch any more, newest first. If there are many,
+	// those of the session with most of them are left out first.
+	Lost []LostAnswer `json:"lost"`
+}
+
+// LostAnswer is a stored answer that no client can fetch any more.
+type LostAnswer struct {
+	At            time.Time `json:"at"`
+	StoredSeconds float64   `json:"stored_seconds"` // from when it was stored until At
+	Reason        string    `json:"reason"`
+	Method        string    `json:"method"`
+	Target        string    `json:"target,omitempty"`
+	ID            string    `json:"id"` // of the request
+	Session       string    `json:"session"`
+	Client        string    `json:"client,omitempty"`
+	ClientVersion string    `json:"client_version,omitempty"`
+	Principal     string    `json:"principal,omitempty"`
+	TraceID       string    `json:"trace_id,omitempty"`
 }
 
 // EventsHeld adds up events. Answers are those that were stored and neither sent nor fetched.
@@ -99,6 +117,13 @@ func (e *Events) WriteText(w io.Writer) {
 	writeHolders(w, "CLIENT", e.ByClient, e.OtherClients, func(h *EventHolder) string { return dash(who(h.Principal, h.Client, h.ClientVersion)) })
 	writeHolders(w, "SESSION\tKEY\tCLIENT\tFROM", e.BySession, e.OtherSessions, func(h *EventHolder) string {
 		return fmt.Sprintf("%s\t%s\t%s\t%s", dash(h.Session), dash(h.Key), dash(who(h.Principal, h.Client, h.ClientVersion)), dash(h.Remote))
+	})
+	writeSection(w, "LOST ANSWER\tSTORED FOR\tREASON\tMETHOD\tTARGET\tID\tSESSION\tCLIENT\tTRACE", len(e.Lost), func(i int) []any {
+		a := &e.Lost[i]
+		return []any{
+			a.At.Format(time.RFC3339), seconds(a.StoredSeconds), a.Reason, a.Method, dash(a.Target), a.ID, a.Session,
+			dash(who(a.Principal, a.Client, a.ClientVersion)), dash(a.TraceID),
+		}
 	})
 }
 

@@ -98,6 +98,8 @@ func (e *events) end(cause mcp.Cause) {
 			e.endedFor = mcp.ExpireLeftInStore
 		case cause == mcp.CauseSessionIdle:
 			e.endedFor = mcp.ExpireSessionIdle
+		case cause == mcp.CauseSessionEvicted:
+			e.endedFor = mcp.ExpireSessionEvicted
 		}
 	}
 	reason := e.endedFor

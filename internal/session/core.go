@@ -50,6 +50,7 @@ type Core struct {
 	saturation          saturation
 	subscriptionsEnding chan struct{} // closed when the drain begins: subscriptions end
 	lines               logline.Limiter
+	expired             expiredAnswers
 
 	mu       sync.Mutex // guards the rest
 	sessions map[*Session]struct{}

@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/logline"
@@ -10,8 +12,18 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// A storedAnswer is what the log line of an answer needs that is in the event store. It does not
-// keep the request, because a client has long to come for its answer.
+// An ExpiredAnswer describes a stored answer that no client can fetch any more. Texts of the client are
+// fit to print.
+type ExpiredAnswer struct {
+	Context                                   context.Context // with the span of its request, see [Observer.Stored]
+	Method, Target, ID                        string
+	Session, Client, ClientVersion, Principal string
+	Reason                                    mcp.ExpireReason
+	StoredAt, ExpiredAt                       time.Time
+}
+
+// A storedAnswer is an answer that is in the event store. It does not keep the request, because a client has
+// long to come for its answer.
 type storedAnswer struct {
 	ctx       context.Context // with the span, see [Observer.Stored]
 	session   *Session
@@ -34,10 +46,12 @@ func (r *Request) noteStored() {
 	r.stream.Log().(*resume.Log).NoteUnread(r.reply.EventID, a)
 }
 
-// answersExpired counts and logs stored answers that no client can fetch any more. They still
-// count as stored: the fate of an answer is decided once. An answer that ends with its session is
-// in the usual course of things, and is logged at info. Of each reason there is a line a second for
-// each session.
+// maxExpiredLines bounds the log lines of a second about lost answers, for each session and reason.
+const maxExpiredLines = 32
+
+// answersExpired counts, logs and lists stored answers that no client can fetch any more. They still
+// count as stored: the fate of an answer is decided once. An answer that ends with a session that was idle,
+// or that its client has deleted, is in the usual course of things, and is logged at info.
 func (c *Core) answersExpired(reason mcp.ExpireReason, answers []any) {
 	c.ledger.count(func(t *tally) { t.ResponsesExpired[reason] += uint64(len(answers)) })
 	level := slog.LevelWarn
@@ -45,20 +59,76 @@ func (c *Core) answersExpired(reason mcp.ExpireReason, answers []any) {
 	case mcp.ExpireSessionEnded, mcp.ExpireSessionIdle, mcp.ExpireLeftInStore:
 		level = slog.LevelInfo
 	}
+	now := time.Now()
 	for _, about := range answers {
-		a := about.(*storedAnswer)
-		if ok, silenced := a.session.lines.Allow("response.expired", string(reason), time.Now()); ok {
-			c.logger.Log(a.ctx, level, "response.expired", append(a.logAttrs(), "reason", reason, "silenced", silenced)...)
+		stored := about.(*storedAnswer)
+		a := stored.expired(reason, now)
+		if reason != mcp.ExpireLeftInStore {
+			c.expired.add(a)
+		}
+		if ok, silenced := stored.session.lines.AllowSome(maxExpiredLines, "response.expired", string(reason), now); ok {
+			c.logger.Log(a.Context, level, "response.expired", append(a.logAttrs(), "reason", reason, "silenced", silenced)...)
 		}
 	}
 }
 
+// expired describes the answer at its end.
+func (a *storedAnswer) expired(reason mcp.ExpireReason, now time.Time) *ExpiredAnswer {
+	x := &ExpiredAnswer{
+		Context: a.ctx, Method: a.series.Method, Target: a.series.Target, ID: a.id,
+		Session: a.session.LogID(), Principal: a.principal, Reason: reason, StoredAt: a.storedAt, ExpiredAt: now,
+	}
+	if p := a.session.Peer(); p != nil {
+		x.Client, x.ClientVersion = p.clientTexts()
+	}
+	return x
+}
+
 // logAttrs are the fields by which logs name the answer.
-func (a *storedAnswer) logAttrs() []any {
-	attrs := []any{"method", a.series.Method, "id", a.id}
-	attrs = appendText(attrs, "target", a.series.Target)
-	attrs = append(attrs, "session", a.session.LogID())
-	attrs = a.session.Peer().appendClient(attrs)
-	attrs = appendText(attrs, "principal", a.principal)
-	return append(attrs, "stored_for", time.Since(a.storedAt))
+func (a *ExpiredAnswer) logAttrs() []any {
+	attrs := []any{"method", a.Method, "id", a.ID}
+	attrs = appendText(attrs, "target", a.Target)
+	attrs = append(attrs, "session", a.Session)
+	attrs = appendText(attrs, "client", a.Client)
+	attrs = appendText(attrs, "client_version", a.ClientVersion)
+	attrs = appendText(attrs, "principal", a.Principal)
+	return append(attrs, "stored_for", a.ExpiredAt.Sub(a.StoredAt))
+}
+
+// maxExpiredListed bounds the list of lost answers.
+const maxExpiredListed = 128
+
+// expiredAnswers are the latest lost answers. When the list is full, a new one takes the place of the oldest
+// one of the session that has most of them, so that no session hides the losses of the others.
+type expiredAnswers struct {
+	mu   sync.Mutex
+	list []*ExpiredAnswer // oldest first
+}
+
+func (e *expiredAnswers) add(a *ExpiredAnswer) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.list = append(e.list, a)
+	if len(e.list) <= maxExpiredListed {
+		return
+	}
+	counts, most := map[string]int{}, a.Session
+	for _, x := range e.list {
+		if counts[x.Session]++; counts[x.Session] > counts[most] {
+			most = x.Session
+		}
+	}
+	oldest := slices.IndexFunc(e.list, func(x *ExpiredAnswer) bool { return x.Session == most })
+	e.list = slices.Delete(e.list, oldest, oldest+1)
+}
+
+// all returns copies of the answers, oldest first.
+func (e *expiredAnswers) all() []ExpiredAnswer {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	list := make([]ExpiredAnswer, len(e.list))
+	for i, a := range e.list {
+		list[i] = *a
+	}
+	return list
 }

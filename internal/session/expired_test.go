@@ -81,6 +81,52 @@ func TestEvictedAnswersExpire(t *testing.T) {
 	}
 }
 
+// Many answers that are lost at once are named one by one: in the list all of them, in the log as many as
+// it may have in a second, and how many more there were.
+func TestEachLostAnswerIsNamed(t *testing.T) {
+	inWorld(t, limits.Limits{MaxEventBytes: 40_000}, func(w *world) {
+		w.rememberByDefault()
+		g, own := w.gate("work", false), w.open("own")
+		own.Initialize(&Peer{Version: mcp.Version20251125, Client: mcp.Implementation{Name: "desk", Version: "4.3.0"}})
+		for i := range 40 {
+			w.stored(own, g, fmt.Sprint(i+1), "lost")
+		}
+		require.Equal(w.t, 40, w.unread())
+		w.stored(own, g, "41", strings.Repeat("x", 39_000))
+		lost := w.core.Snapshot().Expired
+		require.EqualValues(w.t, len(lost), w.expired()[mcp.ExpireMaxEventBytes])
+		require.Equal(w.t, 40, len(lost))
+		for i, a := range lost {
+			require.Equal(w.t, fmt.Sprint(i+1), a.ID)
+			require.Equal(w.t, []string{"work", own.LogID(), "desk", "4.3.0"}, []string{a.Target, a.Session, a.Client, a.ClientVersion})
+		}
+		require.Equal(w.t, maxExpiredLines, w.times("WARN response.expired"))
+		time.Sleep(time.Second)
+		w.stored(own, g, "42", strings.Repeat("x", 39_000))
+		w.loggedWith("WARN response.expired", "id=41", fmt.Sprint("silenced=", 40-maxExpiredLines))
+	})
+}
+
+// A session that loses many answers does not hide those that another one has lost.
+func TestListOfLostAnswersIsShared(t *testing.T) {
+	var e expiredAnswers
+	lost := func(session string, ids int) {
+		for i := range ids {
+			e.add(&ExpiredAnswer{Session: session, ID: fmt.Sprint(i)})
+		}
+	}
+	lost("small", 2)
+	lost("large", 2*maxExpiredListed)
+	lost("other", 1)
+	counts, last := map[string]int{}, map[string]string{}
+	for _, a := range e.all() {
+		counts[a.Session]++
+		last[a.Session] = a.ID
+	}
+	require.Equal(t, map[string]int{"small": 2, "large": maxExpiredListed - 3, "other": 1}, counts)
+	require.Equal(t, fmt.Sprint(2*maxExpiredListed-1), last["large"], "the latest are kept")
+}
+
 // The answer is still in the store, but an event before it is not, which its client has not had: it
 // cannot come for the answer any more. If the client may have had that event, it still can.
 func TestAnswersBehindAGapExpire(t *testing.T) {
@@ -132,11 +178,13 @@ func TestFetchedAnswersDoNotExpire(t *testing.T) {
 	})
 }
 
-// Answers end with their session. That is in the usual course of things, and no warning.
+// Answers end with their session. If the client has left it, that is in the usual course of things, and no
+// warning.
 func TestAnswersExpireWithTheirSession(t *testing.T) {
 	for reason, end := range map[mcp.ExpireReason]func(s *Session){
-		mcp.ExpireSessionIdle:  func(*Session) { time.Sleep(2 * time.Minute) },
-		mcp.ExpireSessionEnded: func(s *Session) { s.Close(mcp.CauseSessionDelete) },
+		mcp.ExpireSessionIdle:    func(*Session) { time.Sleep(2 * time.Minute) },
+		mcp.ExpireSessionEnded:   func(s *Session) { s.Close(mcp.CauseSessionDelete) },
+		mcp.ExpireSessionEvicted: func(s *Session) { s.Close(mcp.CauseSessionEvicted) },
 	} {
 		t.Run(string(reason), func(t *testing.T) {
 			inWorld(t, limits.Limits{SessionIdle: time.Minute}, func(w *world) {
@@ -145,8 +193,12 @@ func TestAnswersExpireWithTheirSession(t *testing.T) {
 				w.stored(s, g, "1", "one")
 				end(s)
 				require.Equal(w.t, map[mcp.ExpireReason]uint64{reason: 1}, w.expired())
-				w.loggedWith("INFO response.expired", "reason="+string(reason), "id=1")
-				require.Zero(w.t, w.times("WARN response.expired"))
+				level, other := "INFO", "WARN"
+				if reason == mcp.ExpireSessionEvicted {
+					level, other = other, level
+				}
+				w.loggedWith(level+" response.expired", "reason="+string(reason), "id=1")
+				require.Zero(w.t, w.times(other+" response.expired"))
 			})
 		})
 	}

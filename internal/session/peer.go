@@ -24,8 +24,14 @@ func (p *Peer) appendClient(attrs []any) []any {
 	if p == nil {
 		return attrs
 	}
-	attrs = appendText(attrs, "client", logline.Printable(p.Client.Name, maxClientText))
-	return appendText(attrs, "client_version", logline.Printable(p.Client.Version, maxClientText))
+	name, version := p.clientTexts()
+	attrs = appendText(attrs, "client", name)
+	return appendText(attrs, "client_version", version)
+}
+
+// clientTexts returns what the client says of itself, cut and fit to print.
+func (p *Peer) clientTexts() (name, version string) {
+	return logline.Printable(p.Client.Name, maxClientText), logline.Printable(p.Client.Version, maxClientText)
 }
 
 // maxClientText bounds the bytes that are shown of a client's name, and of its version.

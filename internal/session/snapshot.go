@@ -31,8 +31,9 @@ type Snapshot struct {
 	Turns     share.TurnWaits
 	Saturated time.Duration // see [Core.Saturated]
 	Rates     []rates.State
-	Auth      auth.Stats   // of an authenticator that counts what it does
-	Events    *resume.Held // what the event store in memory has; nil if there is none
+	Auth      auth.Stats      // of an authenticator that counts what it does
+	Events    *resume.Held    // what the event store in memory has; nil if there is none
+	Expired   []ExpiredAnswer // the latest stored answers that were lost, oldest first; bounded
 	Counters  Counters
 	// Registrations are the items that were replaced or removed, ListChanges the changes that lists show.
 	Registrations []RegistrationInfo
@@ -114,7 +115,7 @@ func (c *Core) Snapshot() *Snapshot {
 	for _, class := range c.usedClasses() {
 		snap.Classes = append(snap.Classes, c.stateOf(class))
 	}
-	snap.Turns = c.turns.Waits()
+	snap.Turns, snap.Expired = c.turns.Waits(), c.expired.all()
 	snap.Rates = c.rates.States(snap.At)
 	if r, ok := c.authenticator.(auth.Reporter); ok {
 		snap.Auth = r.Stats()
