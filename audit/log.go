@@ -35,10 +35,13 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// DefaultRecords is the default of [Config].MaxRecords.
+const DefaultRecords = 32 << 10
+
 // withDefaults returns the configuration with its defaults.
 func (c Config) withDefaults() Config {
 	for field, value := range map[*int]int{
-		&c.MaxArgumentBytes: 2 << 10, &c.MaxRecords: 32 << 10, &c.MaxBytes: 32 << 20, &c.MaxRefusals: 4 << 10,
+		&c.MaxArgumentBytes: 2 << 10, &c.MaxRecords: DefaultRecords, &c.MaxBytes: 32 << 20, &c.MaxRefusals: 4 << 10,
 	} {
 		if *field == 0 {
 			*field = value

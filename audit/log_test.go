@@ -26,7 +26,7 @@ func TestRecordsAreWrittenInTheirOrder(t *testing.T) {
 		for i, line := range lines {
 			require.Contains(t, line, fmt.Sprintf(`"target":"tool%d"`, i))
 		}
-		require.Equal(t, SinkStats{Sink: "memory", Written: 1000, Lost: map[string]uint64{}}, l.Stats()[0])
+		require.Equal(t, SinkStats{Sink: "memory", Written: 1000, Lost: map[string]uint64{}, MaxRecords: 32 << 10}, l.Stats()[0])
 		require.NoError(t, l.Close(t.Context()))
 		require.True(t, sink.closed)
 		require.NoError(t, l.Close(t.Context()), "twice")

@@ -24,6 +24,8 @@ type SinkStats struct {
 	// Waiting is the number of records in the queue, Bytes about what they take, and Reserved the
 	// number of places that calls hold.
 	Waiting, Bytes, Reserved int
+	// MaxRecords bounds the records that wait, see [Config].
+	MaxRecords int
 	// Stalled is for how long nothing was written although records wait; 0 if none waits.
 	Stalled time.Duration
 	// Head is the number of the last line that was written to the chain; 0 without a chain.
@@ -48,6 +50,7 @@ func (q *queue) state() SinkStats {
 	s := SinkStats{
 		Sink: q.sink.Name(), Written: q.stats.written, Lost: maps.Clone(q.stats.lost), Refused: q.stats.refused,
 		Failures: q.stats.failures, Waiting: q.count + q.waiting, Bytes: q.bytes, Reserved: q.reserved, Head: q.stats.head,
+		MaxRecords: q.log.config.MaxRecords,
 	}
 	if !q.since.IsZero() {
 		s.Stalled = time.Since(q.since)

@@ -25,6 +25,14 @@ type Stats struct {
 	Evicted uint64
 	// LimitsReached counts how often a limit took effect, by its name.
 	LimitsReached map[string]uint64
+	// Limits are the limits in force. They must not be changed.
+	Limits []Limit
+}
+
+// A Limit is a limit of what decides about callers.
+type Limit struct {
+	Name, Unit, About string // About says what it bounds
+	Value, Default    int
 }
 
 // plus returns the sum of two.
@@ -42,6 +50,7 @@ func (s Stats) plus(other Stats) Stats {
 		limits[name] += n
 	}
 	s.LimitsReached = limits
+	s.Limits = slices.Concat(s.Limits, other.Limits)
 	return s
 }
 

@@ -45,5 +45,6 @@ func (p policySource) Snapshot() *telemetry.Snapshot {
 	stats := p.Stats()
 	s := &telemetry.Snapshot{At: time.Now()}
 	s.Policy.Loaded, s.Policy.Failed, s.Policy.Stale = stats.Reloads, stats.FailedReloads, stats.ReloadError != nil
+	s.Policy.Limits = stats.Limits
 	return s
 }

@@ -38,9 +38,10 @@ func (t *Telemetry) reportLimits(list []LimitState) *report.Limits {
 	if t.Enabled() {
 		reached = t.metrics.snapshots.sums(MetricLimitReached, snaps)
 	}
-	var classes []report.Limit
+	var classes, parts []report.Limit
 	for _, snap := range snaps {
 		uses.add(snap)
+		parts = append(parts, partLimits(snap)...)
 		for _, c := range snap.Classes {
 			name := session.ClassPrefix + c.Name
 			classes = append(classes, report.Limit{Limit: name, Value: float64(c.Limit), Default: float64(c.Limit), From: report.LimitSet, Unit: "requests"})
@@ -66,12 +67,18 @@ func (t *Telemetry) reportLimits(list []LimitState) *report.Limits {
 		}
 		page.Limits = append(page.Limits, row)
 	}
+	for i := range parts {
+		counted(&parts[i])
+	}
 	for i := range classes {
 		counted(&classes[i])
 	}
-	page.Limits = append(page.Limits, classes...)
+	page.Limits = append(append(append(page.Limits, parts...), t.ownLimits()...), classes...)
 	for i := range page.Limits {
 		row := &page.Limits[i]
+		if row.Limit == limitTenants {
+			counted(row)
+		}
 		if use := uses[row.Limit]; use != nil {
 			row.Used, row.Largest, row.Caller = use.Used, use.Largest, use.Caller
 		}

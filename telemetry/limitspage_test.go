@@ -1,16 +1,52 @@
 package telemetry
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/audit"
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
+
+// TestLimitsOfParts checks the limits that a server has without a flag: of telemetry, of authenticators, of the
+// file of rules and of the audit.
+func TestLimitsOfParts(t *testing.T) {
+	tel, err := New(WithRecent(Recent{Spans: 7}), WithTenants(3), WithLiveListeners(2))
+	require.NoError(t, err)
+	src := &fixedSource{
+		Auth:  auth.Stats{LimitsReached: map[string]uint64{"max_token_bytes": 5}, Limits: []auth.Limit{{Name: "max_token_bytes", Value: 9, Default: 8}}},
+		Audit: []audit.SinkStats{{Waiting: 3, MaxRecords: audit.DefaultRecords}, {Waiting: 1, MaxRecords: audit.DefaultRecords}},
+	}
+	src.Policy.Limits = []auth.Limit{{Name: "max_policy_rules", Value: 4, Default: 4}}
+	tel.AddSource(src)
+	tel.metrics.count(MetricLimitReached, limitTenants)
+	rows := map[string]report.Limit{}
+	page := tel.reportLimits(nil)
+	for _, l := range page.Limits {
+		l.About, l.Unit = "", ""
+		rows[l.Limit] = l
+	}
+	n := func(n uint64) *uint64 { return &n }
+	waiting := 3
+	require.Equal(t, map[string]report.Limit{
+		"max_token_bytes":    {Limit: "max_token_bytes", Value: 9, Default: 8, From: "set", Reached: n(5)},
+		"max_policy_rules":   {Limit: "max_policy_rules", Value: 4, Default: 4, From: "default", Reached: n(0)},
+		"audit_queue":        {Limit: "audit_queue", Value: 32768, Default: 32768, From: "default", Used: &waiting, Reached: n(0)},
+		"recent_traces":      {Limit: "recent_traces", Value: 64, Default: 64, From: "default"},
+		"recent_spans":       {Limit: "recent_spans", Value: 7, Default: 64, From: "set"},
+		"recent_total_spans": {Limit: "recent_total_spans", Value: 2048, Default: 2048, From: "default"},
+		"live_listeners":     {Limit: "live_listeners", Value: 2, Default: 16, From: "set"},
+		"max_change_bytes":   {Limit: "max_change_bytes", Value: 8 << 20, Default: 8 << 20, From: "default"},
+		"max_tenants":        {Limit: "max_tenants", Value: 3, From: "set", Reached: n(1)},
+	}, rows)
+	require.Empty(t, page.OtherReached)
+}
 
 func TestLimitsPage(t *testing.T) {
 	tel, err := New()
@@ -47,7 +83,9 @@ func TestLimitsPage(t *testing.T) {
 		{Limit: "max_tasks", Value: 100, Default: 10_000, From: "max_memory", Unit: "tasks", Used: n(5), Reached: times(0)},
 		{Limit: "hook_grace", Value: 1.5, Default: 5, From: "set", Unit: "seconds"},
 		{Limit: "class:heavy", Value: 4, Default: 4, From: "set", Unit: "requests", Used: n(3), Reached: times(8)},
-	}, page.Limits)
+	}, slices.DeleteFunc(slices.Clone(page.Limits), func(l report.Limit) bool {
+		return slices.ContainsFunc(tel.ownLimits(), func(own report.Limit) bool { return l.Limit == own.Limit })
+	}))
 	require.Equal(t, []report.RateLimit{{Name: "calls", Used: 0.5, Allowed: 9, Refused: 1, Buckets: 2}}, page.RateLimits)
 	require.Equal(t, map[string]uint64{"max_token_bytes": 5}, page.OtherReached)
 

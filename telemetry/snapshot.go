@@ -54,10 +54,11 @@ type Snapshot struct {
 	Audit []audit.SinkStats
 	// Policy is the state of the file of rules that decide what callers may do, if there is one: new
 	// contents that came into use, those that did not, and whether the present content is not in use,
-	// because it has a mistake. The file must be that of one source only.
+	// because it has a mistake. Limits are those of the rules. The file must be that of one source only.
 	Policy struct {
 		Loaded, Failed uint64
 		Stale          bool
+		Limits         []auth.Limit
 	}
 	// Auth is what the authenticator has counted, if it does that ([auth.Reporter]).
 	Auth auth.Stats

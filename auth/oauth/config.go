@@ -142,13 +142,7 @@ func (c Config) withDefaults() Config {
 	def(&c.MaxKeyAge, 24*time.Hour)
 	def(&c.Timeout, 5*time.Second)
 	c.ClockSkew = max(c.ClockSkew, 0)
-	for limit, to := range map[*int]int{
-		&c.Limits.MaxTokenBytes: 16 << 10, &c.Limits.MaxTokenCacheBytes: 16 << 20, &c.Limits.MaxAuthFailures: 20,
-		&c.Limits.MaxAuthAddresses: 10_000, &c.Limits.MaxIntrospections: 32, &c.Limits.MaxKeyWaiters: 128,
-		&c.Limits.MaxIssuerBytes: 512 << 10, &c.Limits.MaxIssuerKeys: 100,
-	} {
-		*limit = cmp.Or(*limit, to)
-	}
+	c.Limits.setDefaults()
 	if len(c.InitialScopes) == 0 {
 		c.InitialScopes = c.Scopes
 	}

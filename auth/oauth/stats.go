@@ -59,7 +59,7 @@ func (s *ResourceServer) Stats() auth.Stats {
 			{Method: auth.MethodCache, Accepted: s.counts.cacheHits.Load()},
 			s.counts.jwt.stats(auth.MethodJWT), s.counts.introspection.stats(auth.MethodIntrospection),
 		},
-		Evicted: s.cache.evicted.Load(),
+		Evicted: s.cache.evicted.Load(), Limits: s.cfg.Limits.list(),
 	}
 	out.CachedTokens, out.CachedBytes = s.cache.size()
 	s.counts.mu.Lock()

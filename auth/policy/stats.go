@@ -21,6 +21,8 @@ type Stats struct {
 	DryRun bool
 	// Rules are the rules of the file in its order, and then the default ([RuleDefault]).
 	Rules []RuleStats
+	// Limits are the limits in force, see [Config].
+	Limits []auth.Limit
 }
 
 // RuleStats are the decisions that a rule has made, without those about listed items.
@@ -75,7 +77,7 @@ func (p *Policy) Stats() Stats {
 	stats := p.state
 	p.mu.Unlock()
 	s := p.rules.Load()
-	stats.DryRun = s.dryRun
+	stats.DryRun, stats.Limits = s.dryRun, p.cfg.limits()
 	for _, r := range s.rules {
 		row := r.counts.stats(r.name, r.effect)
 		row.DryRun, row.Line = r.dryRun, r.line
