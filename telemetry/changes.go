@@ -84,8 +84,11 @@ func (o *Outcome) end(errorType string, op *Operation) (outcome, reason, phase s
 	case classError:
 		return class, o.errorLabel(errorType), ""
 	case classCaller:
-		if o.argumentsRejected {
+		switch {
+		case o.argumentsRejected:
 			return class, reasonArguments, ""
+		case o.Err == nil:
+			return class, errorTool, ""
 		}
 		return class, codeLabel(o.Err.Code), ""
 	default:

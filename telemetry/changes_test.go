@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -25,10 +26,13 @@ func kept(t *Telemetry) map[changes.Key]changes.Cell {
 func TestHistoryHasEachEndOfARequest(t *testing.T) {
 	tel, err := New()
 	require.NoError(t, err)
-	end := func(o Outcome) {
+	end := func(o Outcome, callers bool) {
 		_, op := tel.Begin(t.Context(), Info{
 			Method: mcp.MethodToolsCall, Target: "refund", Client: &mcp.Implementation{Name: "desk", Version: "4.3.0"}, Bytes: 100,
 		})
+		if callers {
+			op.Error(mcp.CallerFault(errors.New("no such order")))
+		}
 		op.End(o)
 	}
 	ends := map[changes.Key]Outcome{
@@ -38,10 +42,11 @@ func TestHistoryHasEachEndOfARequest(t *testing.T) {
 		{Outcome: classDropped, Reason: "broken_peer", Phase: phaseWriting}: {Fate: FateDropped, Dropped: mcp.DropBrokenPeer},
 		{Outcome: classError, Reason: "tool_error"}:                         {ToolError: true},
 		{Outcome: classError, Reason: "-32603"}:                             {Err: mcp.NewError(mcp.CodeInternalError, "x")},
+		{Outcome: classCaller, Reason: "tool_error"}:                        {ToolError: true},
 		{Outcome: classCaller, Reason: "-32602"}:                            {Err: mcp.NewError(mcp.CodeInvalidParams, "x")},
 	}
-	for _, out := range ends {
-		end(out)
+	for key, out := range ends {
+		end(out, key.Outcome == classCaller && out.ToolError)
 	}
 	all := kept(tel)
 	require.Len(t, all, len(ends))

@@ -36,9 +36,10 @@ type Operation struct {
 
 // The marks of an operation.
 const (
-	markToolError uint32 = 1 << iota
-	markArguments        // the arguments of the call were rejected
-	markMeasured         // the duration of the operation is recorded
+	markToolError    uint32 = 1 << iota
+	markArguments           // the arguments of the call were rejected
+	markCallersFault        // the handler's error is the caller's fault
+	markMeasured            // the duration of the operation is recorded
 	// The context of the handler has the operation for the buffer of spans. It is a mark because
 	// processors of the provider see the context before the operation is sampled.
 	markBuffers

@@ -57,7 +57,7 @@ func (op *Operation) End(out Outcome) {
 // complete adds to the outcome what the operation was told before.
 func (op *Operation) complete(out *Outcome) {
 	out.ToolError = out.ToolError || op.marked(markToolError)
-	out.argumentsRejected = op.marked(markArguments)
+	out.argumentsRejected, out.callersFault = op.marked(markArguments), op.marked(markCallersFault)
 }
 
 func (op *Operation) finish(out *Outcome) {

@@ -119,10 +119,14 @@ func (op *Operation) Event(name string, attrs ...attribute.KeyValue) {
 }
 
 // Error reports the handler's own error, which may differ from the error of the answer. The span
-// gets an event with it, and [Telemetry.TracesHandler] shows it.
+// gets an event with it, and [Telemetry.TracesHandler] shows it. A tool error that is the caller's fault
+// ([mcp.IsCallerFault]) is no error of the service.
 func (op *Operation) Error(err error) {
 	if op == nil {
 		return
+	}
+	if mcp.IsCallerFault(err) {
+		op.marks.Or(markCallersFault)
 	}
 	op.note(func(n *notes) { n.failure = clip(err.Error(), maxText) })
 	if op.recording {

@@ -31,6 +31,8 @@ type Outcome struct {
 	ToolError bool
 	// argumentsRejected tells that the handler was not called because of the arguments.
 	argumentsRejected bool
+	// callersFault tells that the handler calls its error the caller's fault.
+	callersFault bool
 	// Fate is what happened to the answer, and Dropped why it was not sent.
 	Fate    Fate
 	Dropped mcp.DropReason
@@ -73,7 +75,7 @@ func (o *Outcome) cause() mcp.Cause {
 }
 
 // errorType returns the value of error.type. It is "" for a success and for a fault of the
-// caller: a bad request, arguments that break the schema, a cancellation, a lost connection. A cancellation by the server is an
+// caller: a bad request, arguments that break the schema, what the handler calls one, a cancellation, a lost connection. A cancellation by the server is an
 // error of the service, whatever the handler returned.
 func (o *Outcome) errorType() string {
 	switch {
@@ -94,7 +96,7 @@ func (o *Outcome) errorType() string {
 		if !mcp.IsCallerFault(o.Err) {
 			return codeString(o.Err.Code)
 		}
-	case o.ToolError && !o.argumentsRejected:
+	case o.ToolError && !o.blameless():
 		return errorTool
 	}
 	if o.Fate == FateDropped && o.Dropped == mcp.DropWriteTimeout {
@@ -102,6 +104,9 @@ func (o *Outcome) errorType() string {
 	}
 	return ""
 }
+
+// blameless reports whether a tool error is the caller's.
+func (o *Outcome) blameless() bool { return o.argumentsRejected || o.callersFault }
 
 // givenUp returns the cause for which a request was cancelled without a fault of the service, or "". It is
 // the error.type of its duration, so that requests which clients give up do not look like fast answers.

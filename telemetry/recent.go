@@ -79,7 +79,7 @@ func (o *Outcome) class(errorType string, op *Operation) string {
 		return classDropped
 	case errorType != "":
 		return classError
-	case o.Err != nil || o.argumentsRejected:
+	case o.Err != nil || o.ToolError: // with an errorType they are an error of the service
 		return classCaller
 	}
 	return ""

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -82,6 +83,15 @@ func TestClasses(t *testing.T) {
 				return result, nil
 			},
 			want: report.Trace{Class: "error", Outcome: "sent", ErrorType: "tool_error", ToolError: true},
+		},
+		"tool error that is the caller's": {
+			handle: func(_ context.Context, r *session.Request) (mcp.Result, error) {
+				TestBridge.Error(r, mcp.ToolErrorf("%w", mcp.CallerFault(errors.New("no such order"))))
+				result := &mcp.CallToolResult{IsError: true}
+				TestBridge.Result(r, result)
+				return result, nil
+			},
+			want: report.Trace{Class: "caller_error", Outcome: "sent", ToolError: true, Error: "no such order"},
 		},
 		"rejected arguments": {
 			handle: func(_ context.Context, r *session.Request) (mcp.Result, error) {

@@ -48,10 +48,7 @@ func (t *Teller) Answer(ctx context.Context, r *session.Request, result mcp.Resu
 	if told != nil {
 		return nil, Translate(r.Era, r.Version, told)
 	}
-	r.SetMark(session.MarkToolError)
-	if !mcp.IsCallerFault(err) {
-		observe.Result(r, tool)
-	}
+	observe.Result(r, tool)
 	return tool, nil
 }
 
