@@ -140,6 +140,32 @@ func (rig *exchangeRig) FlushError() error                { return nil }
 func (rig *exchangeRig) SetReadDeadline(time.Time) error  { return nil }
 func (rig *exchangeRig) SetWriteDeadline(time.Time) error { return nil }
 
+// newSessionRig returns a function for the whole life of a session: initialize,
+// notifications/initialized, a tools/call, and DELETE.
+func newSessionRig(tb testing.TB, srv *server.Server) func() {
+	rig := newExchangeRig(tb, srv, "2025-11-25")
+	return func() {
+		rig.request.Method = http.MethodPost
+		delete(rig.request.Header, "Mcp-Session-Id")
+		rig.say(legacy(0, "initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}`))
+		rig.serve(tb)
+		rig.request.Header["Mcp-Session-Id"] = rig.header["Mcp-Session-Id"]
+		rig.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		rig.exchange()
+		if rig.status != http.StatusAccepted {
+			tb.Fatalf("notifications/initialized: status %d", rig.status)
+		}
+		rig.say(legacy(1, "tools/call", echoed))
+		rig.serve(tb)
+		rig.request.Method = http.MethodDelete
+		rig.say("")
+		rig.exchange()
+		if rig.status != http.StatusNoContent {
+			tb.Fatalf("DELETE: status %d", rig.status)
+		}
+	}
+}
+
 // A costRow is one way of a call, from its bytes to the bytes of its answer.
 type costRow struct {
 	name string
@@ -167,6 +193,9 @@ func costRows() []costRow {
 			rig := newLegacyRig(tb, costServer(tb, unsampled(tb), nil, append(opts, server.WithStateKeys(stateKey(1)))...))
 			return func() { rig.serve(tb) }
 		}
+	}
+	sessionOf := func(tel func(testing.TB) *telemetry.Telemetry) func(testing.TB) func() {
+		return func(tb testing.TB) func() { return newSessionRig(tb, costServer(tb, tel(tb), nil)) }
 	}
 	pipeOf := func(tel func(testing.TB) *telemetry.Telemetry) func(testing.TB) func() {
 		return func(tb testing.TB) func() { return overPipe(tb, costServer(tb, tel(tb), nil)) }
@@ -203,6 +232,9 @@ func costRows() []costRow {
 		{"legacy HTTP, unsampled, sealed ids", 17, sealedOf()},
 		{"legacy HTTP, unsampled, sealed ids, a store", 17, sealedOf(server.WithStore(new(store.Memory).Store()))},
 		{"legacy HTTP, defaults", 17, legacyOf(withDefaults)},
+		{"a legacy session, telemetry off", 96, sessionOf(off)},
+		{"a legacy session, unsampled", 102, sessionOf(unsampled)},
+		{"a legacy session, defaults", 102, sessionOf(withDefaults)},
 		{"pipe, telemetry off", 13, pipeOf(off)},
 		{"pipe, unsampled", 14, pipeOf(unsampled)},
 		{"pipe, defaults", 14, pipeOf(withDefaults)},

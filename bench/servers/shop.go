@@ -137,7 +137,7 @@ func (s *shop) search(ctx context.Context, in searchInput) (out searchOutput, er
 	var popular []string
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() (err error) {
-		popular, err = s.redis.ZRevRange(ctx, "popular", 0, 9).Result()
+		popular, err = s.redis.ZRangeArgs(ctx, redis.ZRangeArgs{Key: "popular", Start: 0, Stop: 9, Rev: true}).Result()
 		return err
 	})
 	both.Go(func() error {

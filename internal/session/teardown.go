@@ -1,6 +1,8 @@
 package session
 
 import (
+	"context"
+	"log/slog"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/stream"
@@ -288,6 +290,9 @@ func (c *Core) sessionClosed(s *Session, cause mcp.Cause) {
 	c.mu.Unlock()
 	c.ledger.sessionClosed(cause)
 	c.tell("SessionClosed", func(o Observer) { o.SessionClosed(s, cause) })
+	if !c.logger.Enabled(context.Background(), slog.LevelInfo) {
+		return
+	}
 	total, abandoned := 0, 0
 	s.update(func(st *state) { total, abandoned = st.total, len(st.abandoned) })
 	c.logger.Info("session.closed", append(s.logAttrs(), "cause", cause, "age", time.Since(s.opened),
