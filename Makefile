@@ -7,9 +7,11 @@ MODEL    ?= 1h
 RACES    ?= 20
 BENCH    ?= .
 COMPARE  ?=
+BASE     ?=
+REGRESS_ROUNDS ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-all newcomer tools lint conformance bench compare fuzz races mutants soak attack cost replicas release clean
+.PHONY: help build test test-all newcomer tools lint conformance bench compare regress fuzz races mutants soak attack cost replicas release clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +43,9 @@ bench: ## run the benchmarks (BENCH=regexp)
 
 compare: ## compare with the peers, side by side (COMPARE='-only /call/', '-h' lists flags)
 	@cd bench && go run . $(COMPARE)
+
+regress: ## compare the cost of calls with a commit, and fail if it has grown (BASE=commit, REGRESS_ROUNDS=9)
+	@scripts/regress.sh '$(BASE)' '$(REGRESS_ROUNDS)'
 
 fuzz: ## run each fuzz target (FUZZTIME=1m)
 	@scripts/fuzz.sh '$(FUZZTIME)'
