@@ -208,11 +208,12 @@ func TestAuthenticatorRefuses(t *testing.T) {
 		})))
 	url := listen(t, srv)
 	for header, want := range map[string]string{"": "no_token", "nobody": "unauthenticated", "other": "unauthenticated"} {
-		res, body := exchange(t, "POST", url, modern(1, "tools/list", ""), append(modernHeaders("tools/list", ""), "Authorization: "+header)...)
+		res, body := exchange(t, "POST", url, modern(1, "tools/list", ""), append(modernHeaders("tools/list", ""), "Authorization: "+header, "User-Agent: desk/4.3.0")...)
 		require.Equal(t, 401, res.StatusCode)
 		require.Contains(t, body, `"reason":"`+want+`"`)
 		require.NotContains(t, body, "database")
 	}
+	require.Subset(t, logs.find("caller.refused")[0].attrs, map[string]any{"user_agent": "desk/4.3.0"})
 	require.Contains(t, logs.find("caller.refused")[0].attrs, "refusal")
 	require.EqualValues(t, 3, srv.Core().Snapshot().Counters.ExchangesRefused[mcp.RefuseAuthentication])
 	require.ElementsMatch(t, []session.RefusedCounter{

@@ -67,7 +67,7 @@ func (t *Telemetry) report() *report.Requests {
 			info := state.Origin.Describe()
 			row := t.reportRequest(state, &info, snap.At)
 			rep.InFlight[state.State]++
-			by.addRequest(state, &info, row.Client)
+			by.addRequest(state, &info, row.Client, row.ClientVersion)
 			rep.Requests = append(rep.Requests, row)
 		}
 		for i := range snap.Subscriptions {
@@ -76,7 +76,7 @@ func (t *Telemetry) report() *report.Requests {
 			row := t.reportRequest(state, &info, snap.At)
 			row.DeadlineSeconds, row.In = 0, ""
 			rep.InFlight[state.State]++
-			by.of(&info, row.Client).Subscriptions++
+			by.of(&info, row.Client, row.ClientVersion).Subscriptions++
 			rep.Subscriptions = append(rep.Subscriptions, row)
 		}
 		for i := range snap.Tasks {
@@ -98,7 +98,7 @@ func (t *Telemetry) report() *report.Requests {
 		for i := range snap.Sessions {
 			info := snap.Sessions[i].Origin.Describe()
 			row := t.reportSession(&snap.Sessions[i], &info)
-			by.of(&info, row.Client).Sessions++
+			by.of(&info, row.Client, row.ClientVersion).Sessions++
 			rep.Sessions = append(rep.Sessions, row)
 		}
 		for _, r := range snap.Registrations {
@@ -185,7 +185,8 @@ func (t *Telemetry) reportSession(state *SessionState, info *Info) report.Sessio
 
 func reportTask(state *TaskState) report.Task {
 	row := report.Task{
-		Task: state.Name, Tool: state.Tool, Principal: logline.Printable(state.Principal.String(), maxName), AgeSeconds: state.Age.Seconds(), LifeSeconds: state.Left.Seconds(), Abandoned: state.Abandoned,
+		Task: state.Name, Tool: state.Tool, Principal: logline.Printable(state.Principal.String(), maxName), Client: state.Client, ClientVersion: state.ClientVersion,
+		AgeSeconds: state.Age.Seconds(), LifeSeconds: state.Left.Seconds(), Abandoned: state.Abandoned,
 	}
 	row.TraceID, row.SpanID = spanIDs(state.Span)
 	if state.Cancelled != nil {
@@ -231,20 +232,20 @@ const maxCallers = 20
 type callers map[callerKey]*report.Caller
 
 // A callerKey identifies a caller. The principal is not cut.
-type callerKey struct{ principal, client, remote string }
+type callerKey struct{ principal, client, version, remote string }
 
-func (c callers) of(info *Info, client string) *report.Caller {
-	key := callerKey{info.Principal.String(), client, report.Host(info.RemoteAddr)}
+func (c callers) of(info *Info, client, version string) *report.Caller {
+	key := callerKey{info.Principal.String(), client, version, report.Host(info.RemoteAddr)}
 	row := c[key]
 	if row == nil {
-		row = &report.Caller{Principal: logline.Printable(key.principal, maxName), Client: client, Remote: key.remote}
+		row = &report.Caller{Principal: logline.Printable(key.principal, maxName), Client: client, ClientVersion: version, Remote: key.remote}
 		c[key] = row
 	}
 	return row
 }
 
-func (c callers) addRequest(state *RequestState, info *Info, client string) {
-	row := c.of(info, client)
+func (c callers) addRequest(state *RequestState, info *Info, client, version string) {
+	row := c.of(info, client, version)
 	row.Requests++
 	if state.State == report.StateQueued {
 		row.Queued++
@@ -261,7 +262,7 @@ func (c callers) top() (rows []report.Caller, left int) {
 	}
 	sortRows(rows, func(a, b *report.Caller) bool {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(b.Sessions+b.Subscriptions, a.Sessions+a.Subscriptions),
-			cmp.Compare(a.Principal, b.Principal), cmp.Compare(a.Client, b.Client), cmp.Compare(a.Remote, b.Remote)) < 0
+			cmp.Compare(a.Principal, b.Principal), cmp.Compare(a.Client, b.Client), cmp.Compare(a.ClientVersion, b.ClientVersion), cmp.Compare(a.Remote, b.Remote)) < 0
 	})
 	if left = len(rows) - maxCallers; left > 0 {
 		return rows[:maxCallers:maxCallers], left

@@ -43,7 +43,7 @@ func TestCallers(t *testing.T) {
 				id++
 				in := call("hang")
 				in.ID, in.Conn = mcp.IntID(id), &conn
-				in.Meta.ClientInfo = []byte(`{"name":"` + client + `"}`)
+				in.Meta.ClientInfo = []byte(`{"name":"` + client + `","version":"2"}`)
 				s.Receive(in)
 			}
 		}
@@ -59,7 +59,7 @@ func TestCallers(t *testing.T) {
 		var rep report.Requests
 		require.NoError(t, json.Unmarshal(rec.Body.Bytes(), &rep))
 		open := func(requests int, client, principal, remote string) report.Caller {
-			return report.Caller{Client: client, Principal: principal, Remote: remote, Requests: requests, OldestAgeSeconds: 0.5}
+			return report.Caller{Client: client, ClientVersion: "2", Principal: principal, Remote: remote, Requests: requests, OldestAgeSeconds: 0.5}
 		}
 		require.Equal(t, []report.Caller{
 			open(3, "b\ufffd[2J", "bob\ufffd", "10.0.0.2"), open(2, "a", "alice", "10.0.0.1"), open(1, "a", "eve", "10.0.0.1"),
@@ -71,7 +71,7 @@ func TestCallers(t *testing.T) {
 
 		var text strings.Builder
 		rep.WriteText(&text)
-		require.Regexp(t, `(?m)^CALLER +PRINCIPAL +FROM +REQUESTS +QUEUED +OLDEST +SUBSCRIPTIONS +SESSIONS\nb.\[2J +bob. +10\.0\.0\.2 +3 +0 +500ms +0 +0\na +alice +10\.0\.0\.1 +2 +0 +500ms +0 +0$`, text.String())
+		require.Regexp(t, `(?m)^CALLER +PRINCIPAL +FROM +REQUESTS +QUEUED +OLDEST +SUBSCRIPTIONS +SESSIONS\nb.\[2J 2 +bob. +10\.0\.0\.2 +3 +0 +500ms +0 +0\na 2 +alice +10\.0\.0\.1 +2 +0 +500ms +0 +0$`, text.String())
 	})
 }
 
@@ -80,7 +80,7 @@ func TestCallers(t *testing.T) {
 func TestCallersAreBounded(t *testing.T) {
 	by := callers{}
 	for i := range 50 {
-		row := by.of(&Info{}, fmt.Sprint("client ", i))
+		row := by.of(&Info{}, fmt.Sprint("client ", i), "")
 		row.Requests, row.Queued = i, i/2
 	}
 	rows, left := by.top()

@@ -173,6 +173,8 @@ type TaskState struct {
 	Left time.Duration // of its time to live; negative after its end
 	// Principal is the principal of the caller, or nil.
 	Principal *auth.Principal
+	// Client and ClientVersion are what the client of the call says of itself, fit to print.
+	Client, ClientVersion string
 	// Cancelled is nil if the task is not cancelled.
 	Cancelled    *mcp.CancelError
 	CancelledFor time.Duration

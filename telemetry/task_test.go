@@ -254,7 +254,7 @@ func TestTasksInFlight(t *testing.T) {
 		require.Nil(t, rep.TaskStatus, "a server without tasks has none")
 		var text strings.Builder
 		rep.WriteText(&text)
-		require.Regexp(t, `(?m)^2m0s +ABCDEFGH +work +- +58m0s +client_cancel 1m0s ago, abandoned +-$`, text.String())
+		require.Regexp(t, `(?m)^2m0s +ABCDEFGH +work +- +- +58m0s +client_cancel 1m0s ago, abandoned +-$`, text.String())
 		require.EqualValues(t, 1, value(gather(t, r.tel.Registry()), MetricAbandonedNow))
 		for _, d := range work {
 			d.Done(session.DetachedEnd{Status: mcp.TaskCompleted})

@@ -57,7 +57,9 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 	}
 	for i := range snap.Detached {
 		info := &snap.Detached[i]
+		client, version := info.Detached.Client()
 		out.Tasks[i] = telemetry.TaskState{
+			Client: client, ClientVersion: version,
 			Tool: info.Detached.Series.Target, Name: info.Detached.Name, Age: info.Age, Left: info.Left, Principal: info.Detached.Principal,
 			Cancelled: info.Cancel, CancelledFor: info.CancelFor, Abandoned: info.Abandoned,
 			Span: trace.SpanContextFromContext(info.Detached.Context()),

@@ -159,6 +159,7 @@ type Totals struct {
 type Caller struct {
 	Principal        string  `json:"principal,omitempty"` // cut to 64 bytes
 	Client           string  `json:"client,omitempty"`
+	ClientVersion    string  `json:"client_version,omitempty"`
 	Remote           string  `json:"remote,omitempty"`
 	Requests         int     `json:"requests"` // in flight, without the subscriptions
 	Queued           int     `json:"queued"`   // of them
@@ -172,7 +173,10 @@ type Task struct {
 	Task       string  `json:"task"` // the start of its id
 	Tool       string  `json:"tool"`
 	Principal  string  `json:"principal,omitempty"` // cut to 64 bytes
-	AgeSeconds float64 `json:"age_seconds"`
+	// Client and ClientVersion are those of the call that has become the task.
+	Client        string  `json:"client,omitempty"`
+	ClientVersion string  `json:"client_version,omitempty"`
+	AgeSeconds    float64 `json:"age_seconds"`
 	// LifeSeconds is the rest of its time to live.
 	LifeSeconds         float64 `json:"life_seconds,omitzero"`
 	CancelCause         string  `json:"cancel_cause,omitempty"`

@@ -250,7 +250,7 @@ func (rep *Requests) writeCallers(w io.Writer) {
 	writeSection(w, "CALLER\tPRINCIPAL\tFROM\tREQUESTS\tQUEUED\tOLDEST\tSUBSCRIPTIONS\tSESSIONS", len(rep.Callers), func(i int) []any {
 		c := &rep.Callers[i]
 		return []any{
-			dash(c.Client), dash(c.Principal), dash(c.Remote),
+			dash(strings.TrimSpace(c.Client + " " + c.ClientVersion)), dash(c.Principal), dash(c.Remote),
 			c.Requests, c.Queued, seconds(c.OldestAgeSeconds), c.Subscriptions, c.Sessions,
 		}
 	})
@@ -288,10 +288,10 @@ func (rep *Requests) writeRequests(w io.Writer) {
 
 // writeRest writes the tasks, the questions to clients, the sessions and the rate limits.
 func (rep *Requests) writeRest(w io.Writer) {
-	writeSection(w, "TASK FOR\tTASK\tTOOL\tPRINCIPAL\tENDS IN\tCANCELLED\tTRACE", len(rep.Tasks), func(i int) []any {
+	writeSection(w, "TASK FOR\tTASK\tTOOL\tCLIENT\tPRINCIPAL\tENDS IN\tCANCELLED\tTRACE", len(rep.Tasks), func(i int) []any {
 		t := &rep.Tasks[i]
 		return []any{
-			seconds(t.AgeSeconds), t.Task, t.Tool, dash(t.Principal), seconds(t.LifeSeconds),
+			seconds(t.AgeSeconds), t.Task, t.Tool, dash(strings.TrimSpace(t.Client + " " + t.ClientVersion)), dash(t.Principal), seconds(t.LifeSeconds),
 			cancelText(t.CancelCause, t.CancelledForSeconds, t.Abandoned), dash(t.TraceID),
 		}
 	})

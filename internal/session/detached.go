@@ -203,6 +203,9 @@ func (d *Detached) release() {
 // leave implements [Work].
 func (d *Detached) leave() { d.core.running.Release(d.caller) }
 
+// Client returns what the client of the call says of itself, cut and fit to print.
+func (d *Detached) Client() (name, version string) { return d.client, d.version }
+
 // LogAttrs implements [Work].
 func (d *Detached) LogAttrs() []any {
 	attrs := []any{"method", d.Series.Method, "target", d.Series.Target, "task", d.Name, "age", d.age()}

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"runtime/debug"
+	"strings"
 
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
@@ -35,6 +36,8 @@ func (c *Core) Authenticate(ctx context.Context, caller auth.Caller) (*auth.Prin
 		// A caller without a token may come often: there is one line at info for each second and reason.
 		level, silenced := c.senderLevel("caller.refused", logline.Printable(refused.Reason, maxLabelText))
 		attrs := []any{"transport", caller.Transport, "remote", caller.RemoteAddr, silenced}
+		// The client has not said its name yet: its library names itself at most.
+		attrs = appendText(attrs, "user_agent", logline.Printable(strings.Join(caller.Header["User-Agent"], ", "), maxClientText))
 		c.logger.Log(ctx, level, "caller.refused", append(attrs, refusalAttrs(refused)...)...)
 	}
 	return p, refused
