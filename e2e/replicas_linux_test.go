@@ -136,7 +136,7 @@ func (l *legacySession) where(t *testing.T) (replica string) {
 func TestReplicasShareASession(t *testing.T) {
 	t.Parallel()
 	all, _ := sharing(t)
-	session := all[0].initializeWith(t, object{"elicitation": object{}})
+	session := all[0].initialize(t)
 	for _, s := range all {
 		session.at(s).ask(t, call(1, "where", object{}))
 	}
@@ -150,21 +150,6 @@ func TestReplicasShareASession(t *testing.T) {
 		}
 		if n := all[0].metrics(t).sum("vitrine_requests_cancelled_total", "cause", "client_cancel"); n != 1 {
 			t.Errorf("%v requests were cancelled by their client, want 1", n)
-		}
-	})
-	t.Run("question", func(t *testing.T) {
-		own := &interrupted{legacySession: session, out: session.openWith(t, http.MethodGet, session.headers(), "")}
-		defer own.out.drop()
-		header := session.headers()
-		header.Set("Accept", "application/json") // no stream of its own
-		calling := all[1].begin(t, header, call(8, "test_elicitation", object{"message": "Who?"}).inLegacy().frame())
-		asked := own.read(t)
-		if asked.Method != "elicitation/create" {
-			t.Fatalf("the own stream carries %s", asked)
-		}
-		session.at(all[2]).tell(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"decline"}}`, asked.ID))
-		if a := calling.wait(t); !strings.Contains(a.text(), "action=decline") {
-			t.Errorf("the call that asked: %s", a.body)
 		}
 	})
 	t.Run("level", func(t *testing.T) {

@@ -171,9 +171,6 @@ func (l *Link) Send(caller share.Key, m session.Signal) bool {
 		channel = replicaChannel + m.To
 	}
 	size := len(m.Reason)
-	if m.Own != nil {
-		size += len(m.Own.Frame)
-	}
 	if m.Answer != nil {
 		size += len(m.Answer.Result) + len(m.Answer.Error)
 	}

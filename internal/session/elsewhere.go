@@ -42,8 +42,6 @@ type Signal struct {
 	Answer *ElsewhereReply `json:"answer,omitempty"`
 	// Stream is about a stream that the replica To writes.
 	Stream *resume.Signal `json:"stream,omitempty"`
-	// Own is about the session's own stream, for all replicas or for To.
-	Own *OwnSignal `json:"own,omitempty"`
 }
 
 // An ElsewhereReply is the answer of a client to a request of ours.
@@ -112,15 +110,9 @@ func (c *Core) Arrived(m Signal) bool {
 		return false
 	case m.Stream != nil:
 		if s.logs != nil {
-			read := m.Stream.Kind != resume.Follow || s.ownRead() != nil
 			s.logs.Arrived(*m.Stream)
-			if !read && s.ownRead() != nil {
-				s.tellOwn("", OwnSignal{Kind: OwnHere})
-			}
 		}
 		return s.logs != nil
-	case m.Own != nil:
-		return s.ownArrived(*m.Own)
 	case m.Answer != nil:
 		id := mcp.StringID(m.Answer.ID)
 		reply, ok := decodeReply(&Inbound{Envelope: wire.Envelope{ID: id, Result: m.Answer.Result, Error: m.Answer.Error}})

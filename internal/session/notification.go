@@ -164,14 +164,11 @@ func (r *Request) Post(method string, params []byte, done func()) error {
 
 // Notify sends a notification that belongs to no request. It waits for room as
 // [Request.Notify] does, and returns [mcp.ErrPeerGone] when the client has no
-// stream open. If the client reads no stream here, it looks for one at the other replicas.
+// stream open.
 func (s *Session) Notify(ctx context.Context, method string, params []byte, key string) error {
 	n := newNotice(s.core, nil, method, params)
 	n.Key = stream.Key{Name: key}
 	st, reason := s.own()
-	if (st == nil || !st.Read()) && s.notifyElsewhere(ctx, &n.Message) {
-		return nil
-	}
 	if st == nil {
 		n.Dropped(reason)
 		return stream.SendError(reason)

@@ -28,7 +28,6 @@ type outbound struct {
 	to      *stream.Stream // where it is sent first; nil is the session's own
 	early   bool           // it was made before the handshake was over, see send
 	stream  *stream.Stream // where it was sent; nil while it waits for one. Guarded by session.mu
-	writer  string         // the replica that has written it in place of a stream, or "". Guarded by session.mu
 	handed  atomic.Uint32  // to the wire, see callQueued
 	// reply has room for one value: the first event that can end the wait wins, and
 	// no sender ever blocks.
@@ -236,22 +235,16 @@ func (o *outbound) Stored() {}
 func (o *outbound) tellCancelled() {
 	s := o.session
 	var st *stream.Stream
-	var writer string
 	s.update(func(state *state) {
-		writer = o.writer
 		if st = o.stream; st == nil || st.Reason() != "" && state.standalone != nil {
 			st = state.standalone
 		}
 	})
-	if st == nil && writer == "" {
+	if st == nil {
 		return
 	}
 	params := append(append([]byte(`{"requestId":`), o.id.Raw()...), '}')
 	n := newNotice(s.core, nil, mcp.NotificationCancelled, params) // its loss is counted as any other
-	if writer != "" {
-		s.tellOwn(writer, OwnSignal{Kind: OwnMessage, Method: n.Method, Frame: n.Frame})
-		return
-	}
 	if !st.Offer(&n.Message) {
 		s.core.tasks.start(func() { _ = st.Notify(context.Background(), &n.Message, s.core.limits.CourtesyTimeout) })
 	}
@@ -374,29 +367,23 @@ func (s *Session) Ask(ctx context.Context, method string, params []byte) (jsonte
 
 // reroute sends a call that was not written to the session's own stream. Without
 // one, a call that belongs there waits for the client to open it, up to its own deadline.
-// reroute returns false for any other call: there is no stream for it. If there are several replicas, such a call
-// waits for one that has the stream.
+// reroute returns false for any other call: there is no stream for it.
 func (s *Session) reroute(o *outbound) (ok bool) {
 	var to *stream.Stream
-	waits, patient := false, false
 	s.update(func(st *state) {
 		if ok = st.outbound[o.id.Key()] != o; ok {
 			return // the wait has ended meanwhile
 		}
-		if to = st.standalone; to != nil && to.Read() {
+		if to = st.standalone; to != nil && to.Live() {
 			o.stream, ok = to, true
 			return
 		}
 		to = nil
-		patient = o.stream == nil || o.stream.Standing()
-		if ok = !st.leaving && (patient || s.sharesOwn()); ok {
-			o.stream, waits = nil, true
+		if ok = !st.leaving && (o.stream == nil || o.stream.Standing()); ok {
+			o.stream = nil
 			st.waitingCalls = append(st.waitingCalls, o)
 		}
 	})
-	if waits {
-		s.seekOwn(o, patient)
-	}
 	if to != nil {
 		o.pushTo(to)
 	}

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
@@ -99,18 +98,14 @@ func (s *Session) Resume(ctx context.Context, lastEventID string) (*resume.Reade
 // own stream it takes the calls that have waited for one.
 func (s *Session) listen(st *stream.Stream) {
 	var waitingCalls []*outbound
-	own := false
 	s.update(func(state *state) {
 		state.listeners++
-		if own = state.standalone == st; own {
+		if state.standalone == st {
 			waitingCalls = state.takeWaitingCalls(st)
 		}
 	})
 	for _, o := range waitingCalls {
 		o.pushTo(st)
-	}
-	if own {
-		s.tellOwn("", OwnSignal{Kind: OwnHere})
 	}
 }
 
@@ -121,11 +116,6 @@ func (st *state) takeWaitingCalls(to *stream.Stream) (waitingCalls []*outbound) 
 		o.stream = to
 	}
 	return waitingCalls
-}
-
-// forgetNotice takes a notification away that waits for the session's own stream.
-func (st *state) forgetNotice(found chan string) {
-	st.waitingNotices = slices.DeleteFunc(st.waitingNotices, func(c chan string) bool { return c == found })
 }
 
 // unlisten ends what listen has begun.

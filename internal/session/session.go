@@ -85,9 +85,7 @@ type state struct {
 	outboundSeq  int64
 	endedCalls   []endedCall // the last ones that have ended
 	waitingCalls []*outbound // those that wait for a stream
-	// waitingNotices are told of the replica that writes the session's own stream. Each has room for one name.
-	waitingNotices []chan string
-	early          []*outbound // those that wait for notifications/initialized
+	early        []*outbound // those that wait for notifications/initialized
 
 	standalone *stream.Stream // that the client has opened for what belongs to no request, or nil
 	listeners  int            // exchanges that read it, or resume another stream

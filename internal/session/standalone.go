@@ -35,7 +35,6 @@ func (s *Session) Attach(st *stream.Stream) (attached bool) {
 		o.pushTo(st)
 	}
 	if attached {
-		s.tellOwn("", OwnSignal{Kind: OwnHere})
 		s.presumeReady()
 	}
 	return attached

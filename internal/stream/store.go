@@ -46,7 +46,7 @@ func (st *Stream) store(m *Message, last bool) {
 	switch {
 	case m.logged, m.EndsExchange: // nobody reads the stream any more
 		m.stored()
-	case m.Kind == Call && st.Standing() && !st.Read(): // Read: at another replica
+	case m.Kind == Call && st.Standing():
 		m.dropped(mcp.DropStreamGone)
 	case !m.Delivery.Claim():
 		m.dropped(mcp.DropCancelled)

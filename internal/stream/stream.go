@@ -287,18 +287,6 @@ func (st *Stream) Live() bool {
 	return st.phase != failed && (st.logging.log == nil || st.exchanges.reader != noReader)
 }
 
-// Read reports whether an exchange reads the stream, here or in another process.
-func (st *Stream) Read() bool {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.read()
-}
-
-// read is Read. The caller must hold st.mu.
-func (st *Stream) read() bool {
-	return st.phase != failed && (st.logging.log == nil || st.exchanges.reader != noReader || st.exchanges.followed)
-}
-
 // Unread reports whether the stream has a log, and no exchange reads it.
 func (st *Stream) Unread() bool {
 	st.mu.Lock()
