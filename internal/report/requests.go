@@ -170,9 +170,9 @@ type Caller struct {
 
 // Task is one handler that runs as a task.
 type Task struct {
-	Task       string  `json:"task"` // the start of its id
-	Tool       string  `json:"tool"`
-	Principal  string  `json:"principal,omitempty"` // cut to 64 bytes
+	Task      string `json:"task"` // the start of its id
+	Tool      string `json:"tool"`
+	Principal string `json:"principal,omitempty"` // cut to 64 bytes
 	// Client and ClientVersion are those of the call that has become the task.
 	Client        string  `json:"client,omitempty"`
 	ClientVersion string  `json:"client_version,omitempty"`

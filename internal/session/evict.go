@@ -12,8 +12,8 @@ import (
 // evictions knows which legacy HTTP session is to be evicted when another one needs its place:
 //
 //   - First those that have not finished their handshake, of the caller that has most of these, if
-//     it has more than a small part of all sessions; then the idle ones of the caller that has the
-//     most sessions; then the other unfinished ones. Of each caller the one that has been idle longest.
+//     there are more than a small part of all sessions; then the idle ones of the caller that has the
+//     most sessions; then the unfinished ones. Of each caller the one that has been idle longest.
 //   - Only sessions of a caller with more sessions than the newcomer's caller, or of that caller
 //     itself.
 //   - Never the session of a principal for a caller without one, once the handshake is finished.
@@ -26,9 +26,9 @@ import (
 type evictions struct {
 	mu      sync.Mutex // guards the rest, the holders, and the eviction of each session
 	holders map[share.Key]*holder
-	// handshakes is the number of unfinished sessions of one caller that do not go first: clients
-	// that are about to finish them. Many more of them are an attack, or clients that never will.
-	handshakes int
+	// handshakes is the number of unfinished sessions that do not go first: clients are about to
+	// finish them. More of them are an attack, or clients that never will. unfinished is how many there are.
+	handshakes, unfinished int
 	// largest has the holders that have sessions of a kind, the first to lose one at the root.
 	largest [numKinds]placedHeap[*holder, mostSessions]
 }
@@ -59,8 +59,7 @@ type eviction struct {
 	closed   bool
 }
 
-// handshakeShare is the part of all sessions that may be unfinished, of one caller, before these
-// are evicted first.
+// handshakeShare is the part of all sessions that may be unfinished before these are evicted first.
 const handshakeShare = 16
 
 func newEvictions(maxSessions int) *evictions {
@@ -120,6 +119,9 @@ func (e *evictions) list(s *Session, ready bool, since time.Time) {
 	}
 	kind, h := evictionKind(s, ready), e.holders[s.caller]
 	s.eviction.kind, s.eviction.since = kind, since
+	if kind == unfinished {
+		e.unfinished++
+	}
 	heap.Push(&h.idle[kind], s)
 	if h.idle[kind].Len() == 1 {
 		heap.Push(&e.largest[kind], h)
@@ -135,6 +137,9 @@ func (e *evictions) remove(s *Session) {
 		return
 	}
 	s.eviction.kind = unlisted
+	if kind == unfinished {
+		e.unfinished--
+	}
 	h := e.holders[s.caller]
 	heap.Remove(&h.idle[kind], s.eviction.position)
 	if h.idle[kind].Len() == 0 {
@@ -161,24 +166,25 @@ func (e *evictions) next(newcomer *Session) *Session {
 	if own != nil {
 		total = own.total
 	}
-	if s := e.first(unfinished, e.handshakes, own, total); s != nil {
-		return s
-	}
-	if s := e.first(anonymous, 0, own, total); s != nil {
-		return s
-	}
-	if newcomer.conn.Principal != nil {
-		if s := e.first(personal, 0, own, total); s != nil {
+	if e.unfinished > e.handshakes {
+		if s := e.first(unfinished, own, total); s != nil {
 			return s
 		}
 	}
-	return e.first(unfinished, 0, own, total)
+	if s := e.first(anonymous, own, total); s != nil {
+		return s
+	}
+	if newcomer.conn.Principal != nil {
+		if s := e.first(personal, own, total); s != nil {
+			return s
+		}
+	}
+	return e.first(unfinished, own, total)
 }
 
 // first returns the first session of a kind to be evicted for a newcomer whose caller has a total of
-// sessions, or nil. The sessions of a caller that has at most spared ones of the kind stay. The
-// caller must hold e.mu.
-func (e *evictions) first(kind sessionKind, spared int, own *holder, total int) *Session {
+// sessions, or nil. The caller must hold e.mu.
+func (e *evictions) first(kind sessionKind, own *holder, total int) *Session {
 	if e.largest[kind].Len() == 0 {
 		return nil
 	}
@@ -186,7 +192,7 @@ func (e *evictions) first(kind sessionKind, spared int, own *holder, total int) 
 	if h.total <= total {
 		h = own
 	}
-	if h == nil || h.idle[kind].Len() <= spared {
+	if h == nil || h.idle[kind].Len() == 0 {
 		return nil
 	}
 	return h.idle[kind].list[0]

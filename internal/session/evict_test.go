@@ -51,8 +51,8 @@ func TestEvictedSessionHasGivenItsPlace(t *testing.T) {
 	})
 }
 
-// At the cap, clients whose handshakes overlap do not evict each other while sessions are idle that
-// nobody uses. Handshakes beyond a sixteenth of all sessions go first: they displace no others.
+// At the cap, clients whose handshakes overlap do not evict each other while other sessions are
+// idle. Handshakes beyond a sixteenth of all sessions go first: they displace no others.
 func TestHandshakesThatOverlapFinish(t *testing.T) {
 	const most = 64
 	inWorld(t, limits.Limits{MaxSessions: most}, func(w *world) {
@@ -85,5 +85,32 @@ func TestHandshakesThatOverlapFinish(t *testing.T) {
 		}
 		require.Equal(t, full-left(beginning), left(idle))
 		require.Equal(t, most/handshakeShare+1, left(beginning))
+	})
+}
+
+// A flood of handshakes from many addresses, with one from each, displaces few users.
+func TestHandshakesOfManyCallersDisplaceFew(t *testing.T) {
+	const most = 64
+	inWorld(t, limits.Limits{MaxSessions: most}, func(w *world) {
+		at := func(net, host int) *Conn { return from(fmt.Sprintf("198.51.%d.%d", net, host)) }
+		var users []*Session
+		for i := range most {
+			users = append(users, w.openOver(at(100, i), fmt.Sprint("user-", i)))
+		}
+		ended := func() (n int) {
+			for _, s := range users {
+				if s.Closing() {
+					n++
+				}
+			}
+			return n
+		}
+		before := ended() // some places are reserved
+		for i := range 3 * most {
+			_, reason, err := w.core.Open(at(101, i), fmt.Sprint("flood-", i))
+			require.Nil(t, err, "%v", reason)
+		}
+		require.LessOrEqual(t, ended()-before, most/handshakeShare+1)
+		require.Greater(t, ended(), before, "there was room for the flood")
 	})
 }
