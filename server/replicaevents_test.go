@@ -176,6 +176,7 @@ func TestStoreOperationsOfACall(t *testing.T) {
 		addReporter(a)
 		session := openLatest(t, a)
 		for times, want := range []int{0, 3, 4} {
+			synctest.Wait() // what came before has its operations behind it
 			shared.used()
 			require.Contains(t, post(a, legacy(2+times, "tools/call", callReporter(times)), session).Body.String(), "reported")
 			require.Equal(t, want, shared.used(), "%d reports", times)
