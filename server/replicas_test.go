@@ -30,6 +30,8 @@ type sharedMemory struct {
 	deaf  error
 	drops bool // what is published reaches nobody
 	gaps  []func()
+	// updated, if not nil, is called after the next update, before its caller hears of it.
+	updated func()
 }
 
 // drop has signals lost without an error. When that ends, listeners hear of the gap.
@@ -101,7 +103,15 @@ func (m *sharedMemory) Update(ctx context.Context, key string, change func([]byt
 	if err := m.asked(); err != nil {
 		return err
 	}
-	return m.Memory.Update(ctx, key, change)
+	err := m.Memory.Update(ctx, key, change)
+	m.mu.Lock()
+	updated := m.updated
+	m.updated = nil
+	m.mu.Unlock()
+	if updated != nil {
+		updated()
+	}
+	return err
 }
 
 func (m *sharedMemory) Publish(ctx context.Context, channel string, message []byte) error {
@@ -288,6 +298,36 @@ func TestLogLevelOfAnOutage(t *testing.T) {
 		for _, srv := range []*server.Server{a, b} {
 			require.Contains(t, post(srv, use, session).Body.String(), "details")
 		}
+	})
+}
+
+// A change at another replica that comes just after the store has the change of this one, and before this one
+// hears of that, is not lost.
+func TestSubscriptionThatOvertakesAnother(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		subscribe := func(srv *server.Server, id int, uri, session string) {
+			require.Equal(t, 200, post(srv, legacy(id, "resources/subscribe", `"uri":"`+uri+`"`), session).Code)
+		}
+		for _, srv := range []*server.Server{a, b} {
+			for _, name := range []string{"one", "two"} {
+				server.AddStaticResource(srv, server.Resource{URI: "test://" + name, Name: name}, "x")
+			}
+		}
+		session := open(t, a)
+		post(b, legacy(2, "tools/call", callPeer), session)
+		shared.mu.Lock()
+		shared.updated = func() {
+			subscribe(b, 4, "test://two", session)
+			synctest.Wait()
+		}
+		shared.mu.Unlock()
+		subscribe(a, 3, "test://one", session)
+		out, end := hear(a, session)
+		defer end()
+		a.ResourceUpdated("test://two")
+		synctest.Wait()
+		require.NotEmpty(t, out.written)
+		require.Contains(t, <-out.written, "test://two")
 	})
 }
 

@@ -165,7 +165,14 @@ func (s *Session) apply(st SharedState) {
 	defer s.applying.Unlock()
 	newer := false
 	s.update(func(state *state) {
-		if newer = st.Revision > state.shared && len(state.unshared) == 0; newer {
+		newer = st.Revision > state.shared
+		if newer && len(state.unshared) > 0 { // a change of this replica is on its way, maybe to an earlier state
+			if state.overtaking == nil || st.Revision > state.overtaking.Revision {
+				state.overtaking = &st
+			}
+			newer = false
+		}
+		if newer {
 			state.shared = st.Revision
 		}
 	})
@@ -281,8 +288,15 @@ func (s *Session) shareAll() {
 	if err != nil {
 		return
 	}
-	s.update(func(st *state) { st.unshared = st.unshared[len(changes):] })
+	var overtaking *SharedState
+	s.update(func(st *state) {
+		st.unshared = st.unshared[len(changes):]
+		overtaking, st.overtaking = st.overtaking, nil
+	})
 	s.apply(st)
+	if overtaking != nil {
+		s.apply(*overtaking)
+	}
 }
 
 // ShareAgain shares what could not be shared before, until ctx ends.

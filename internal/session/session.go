@@ -77,6 +77,8 @@ type state struct {
 	logLevel mcp.LoggingLevel      // that the client wants to be told of, or ""
 	shared   uint64                // the revision of what it shares with other replicas
 	unshared []func(*SharedState)  // changes of that which they do not know
+	// overtaking is the latest state of another replica that came while there were such changes, or nil.
+	overtaking *SharedState
 	// answers counts the requests that were settled with an answer. One that is not
 	// queued yet is on its way, and the end of the stream waits for it.
 	answers int
