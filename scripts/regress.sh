@@ -16,10 +16,11 @@ git worktree add --quiet --detach "$dir/tree" "$base" || exit 1
 (cd "$dir/tree" && go test -c -o "$dir/before" ./server) || exit 1
 go test -c -o "$dir/after" ./server || exit 1
 
-# measure runs all rows of a program, and prints "name bytes allocations" of each.
+# measure runs all rows of a program, and prints "name bytes allocations" of each. It fails if the program does.
 measure() {
-	(cd server && "$1" -test.run '^$' -test.bench '^BenchmarkCost$' -test.benchtime 3000x -test.benchmem) |
-		awk '/^BenchmarkCost/ { sub(/-[0-9]+$/, "", $1); print $1, $(NF-3), $(NF-1) }'
+	(cd server && "$1" -test.run '^$' -test.bench '^BenchmarkCost$' -test.benchtime 3000x -test.benchmem) >"$dir/out" ||
+		{ cat "$dir/out" >&2; return 1; }
+	awk '/^BenchmarkCost/ { sub(/-[0-9]+$/, "", $1); print $1, $(NF-3), $(NF-1) }' "$dir/out"
 }
 measure "$dir/before" >"$dir/before.txt" && measure "$dir/after" >"$dir/after.txt" || exit 1
 

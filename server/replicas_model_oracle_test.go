@@ -405,7 +405,7 @@ func (w *modelWorld) verify(c *modelCall) {
 		require.NotEmpty(w.t, answer, "%s has lost its answer", c.key)
 		w.counts["calls with an answer over their first connection"]++
 	case c.home.killed && !c.sound, c.home.killed && lastEvent == "":
-		w.counts["calls of killed replicas that nobody could resume"]++
+		w.counts["calls of killed replicas that no client could resume"]++
 	case c.home.killed:
 		require.NotEmpty(w.t, answer, "%s has neither its answer nor an error", c.key)
 		w.counts["ends of calls of killed replicas: "+answer]++

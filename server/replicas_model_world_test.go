@@ -151,7 +151,7 @@ func (p *modelPort) Listen(ctx context.Context, channels []string, receive func(
 	})
 }
 
-// Append also checks that the store accepts the events of a stream one after the other, whoever writes them.
+// Append also checks that the store accepts the events of a stream in their order, from any writer.
 func (p *modelPort) Append(ctx context.Context, session string, e store.Event, b store.EventBounds) (out []store.EvictedEvent, err error) {
 	err = p.do(ctx, func() (err error) {
 		p.world.mu.Lock()
