@@ -375,6 +375,7 @@ func TestChangesAtAnotherReplica(t *testing.T) {
 		for _, srv := range []*server.Server{a, b} {
 			server.AddTool(srv, server.Tool{Name: "first"}, func(context.Context, *server.Call, none) (string, error) { return "", nil })
 		}
+		synctest.Wait() // no change is on its way to the other server
 		session := open(t, a)
 		require.Equal(t, 202, post(b, notice("notifications/initialized", ""), session).Code)
 		out, end := hear(a, session)
