@@ -66,6 +66,22 @@ func (op *Operation) count(out *Outcome, errorType string) {
 	t.changes.Add(&o)
 }
 
+// AnswerExpired records that no client can fetch a stored answer any more. info has the method, the target and
+// the caller of its request, which was an operation of its own.
+func (t *Telemetry) AnswerExpired(info Info, reason mcp.ExpireReason) {
+	if !t.Enabled() {
+		return
+	}
+	o := changes.Observation{
+		Method: info.Method, Target: info.Target, At: time.Now().UnixNano(), Outcome: changes.OutcomeExpired, Reason: string(reason),
+	}
+	o.Client, o.Version = t.clients.name(info.Client, info.ClientInfo)
+	if p := info.Principal; p != nil {
+		o.Issuer, o.Subject, o.Tenant = p.Issuer, p.Subject, p.Tenant
+	}
+	t.changes.Add(&o)
+}
+
 // end returns how a request ended: its class or an ordinary outcome, why, and in which phase it was
 // if it did not end as it should.
 func (o *Outcome) end(errorType string, op *Operation) (outcome, reason, phase string) {

@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/changes"
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -56,4 +58,20 @@ func TestHistoryHasEachEndOfARequest(t *testing.T) {
 		require.EqualValues(t, 1, cell.Calls, "%+v", want)
 		require.EqualValues(t, 100, cell.RequestBytes, "%+v", want)
 	}
+}
+
+// A stored answer that was lost has a key with what its request has. Lost answers of a disabled telemetry are
+// ignored.
+func TestHistoryHasLostAnswers(t *testing.T) {
+	tel, err := New()
+	require.NoError(t, err)
+	lost := &session.ExpiredAnswer{
+		Method: mcp.MethodToolsCall, Target: "refund", Client: "desk", ClientVersion: "4.3.0", Reason: mcp.ExpireMaxEventBytesTotal,
+	}
+	TestBridge.Observer(tel).AnswerExpired(lost, &auth.Principal{Subject: "ada", Tenant: "acme"})
+	require.Equal(t, map[changes.Key]changes.Cell{{
+		Client: "desk", Version: "4.3.0", Principal: "ada of acme", Method: mcp.MethodToolsCall, Target: "refund",
+		Outcome: changes.OutcomeExpired, Reason: "max_event_bytes_total",
+	}: {Calls: 1}}, kept(tel))
+	TestBridge.Observer(Disabled()).AnswerExpired(lost, nil)
 }

@@ -34,7 +34,7 @@ func (t *Telemetry) change(c *changes.Change) report.Change {
 	row.Requests = "debug/traces?" + query.Encode()
 	if filter, err := newTraceFilter(query); err == nil {
 		for _, k := range t.latest() {
-			if len(row.Traces) < tracesOfChange && k.traceID.IsValid() && !k.arrived.Before(c.Since.Add(-time.Minute)) && (c.Lasts || k.arrived.Before(c.Until)) && filter.selects(k) {
+			if len(row.Traces) < tracesOfChange && k.traceID.IsValid() && arrivedFor(c, k.arrived) && filter.selects(k) {
 				row.Traces = append(row.Traces, k.traceID.String())
 				if c.Count > 0 { // else they are no failures
 					request := k.row()
@@ -44,6 +44,13 @@ func (t *Telemetry) change(c *changes.Change) report.Change {
 		}
 	}
 	return row
+}
+
+// arrivedFor reports whether a request that arrived at a time may be behind a change. Stored answers are lost
+// long after their requests.
+func arrivedFor(c *changes.Change, at time.Time) bool {
+	early := at.Before(c.Since.Add(-time.Minute)) && c.Measure != changes.MeasureExpired
+	return !early && (c.Lasts || at.Before(c.Until))
 }
 
 // requestsOf returns the query of /debug/traces for the requests behind a change.
@@ -70,6 +77,8 @@ func requestsOf(c *changes.Change) url.Values {
 	case changes.MeasureRejected:
 		set("class", classRejected)
 		set("reason", c.Reason)
+	case changes.MeasureExpired:
+		set("outcome", string(FateStored))
 	}
 	for _, part := range c.Parts {
 		several := len(part.Values) > 1 // a request has one of them
@@ -145,6 +154,8 @@ func promQL(c *changes.Change) string {
 		return counted("reason", MetricResponsesDropped, selector("method", "tool"))
 	case changes.MeasureRejected:
 		return counted("reason", MetricRequestsRejected, "")
+	case changes.MeasureExpired:
+		return counted("reason", MetricResponsesExpired, "")
 	case changes.MeasureRunning:
 		return mean(MetricOperationDuration, selector("mcp_method_name", operationTool))
 	case changes.MeasureQueued:

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,6 +18,7 @@ func TestLinksOfChangesSelectWhatTheyCount(t *testing.T) {
 		return []changes.Part{{Dimension: dimension, Values: values}}
 	}
 	for want, c := range map[string]changes.Change{
+		"method=tools%2Fcall&outcome=stored&tool=refund":            {Measure: changes.MeasureExpired, Reason: "max_events", Parts: parts(changes.DimensionTool, changes.Value{Text: "tools/call", Detail: "refund"})},
 		"class=error&class=panic":                                   {Measure: changes.MeasureErrors},
 		"cause=deadline&class=cancelled&class=abandoned":            {Measure: changes.MeasureCancelled, Reason: "deadline"},
 		"class=caller_error&principal=-":                            {Measure: changes.MeasureCallerErrors, Parts: parts(changes.DimensionPrincipal, changes.Value{})},
@@ -67,4 +69,22 @@ func TestQueryOfRejectedArguments(t *testing.T) {
 	require.Equal(t, `sum by (tool) (rate(vitrine_arguments_rejected_total[1m]))`, promQL(&c))
 	c.Parts = []changes.Part{{Dimension: changes.DimensionTool, Values: []changes.Value{{Text: "tools/call", Detail: "order"}}}}
 	require.Equal(t, `sum by (tool) (rate(vitrine_arguments_rejected_total{tool="order"}[1m]))`, promQL(&c))
+}
+
+// Stored answers are lost long after their requests, which the line still leads to. Prometheus counts them by
+// reason only.
+func TestLinksOfLostAnswers(t *testing.T) {
+	r := newRig(t, rigConfig{})
+	_, op := r.tel.Begin(t.Context(), Info{Method: mcp.MethodToolsCall, Target: "refund", ArrivedAt: time.Now().Add(-time.Hour)})
+	op.End(Outcome{Fate: FateStored})
+	c := changes.Change{
+		Measure: changes.MeasureExpired, Reason: "max_event_bytes_total", Count: 9, Since: time.Now(), Lasts: true,
+		Parts: []changes.Part{{Dimension: changes.DimensionTool, Values: []changes.Value{{Text: "tools/call", Detail: "refund"}}}},
+	}
+	row := r.tel.change(&c)
+	require.Equal(t, "debug/traces?method=tools%2Fcall&outcome=stored&tool=refund", row.Requests)
+	require.Equal(t, []string{op.SpanContext().TraceID().String()}, row.Traces)
+	require.Equal(t, `sum by (reason) (rate(vitrine_responses_expired_total[1m]))`, row.PromQL)
+	c.Measure = changes.MeasureErrors
+	require.Empty(t, r.tel.change(&c).Traces, "requests of an hour ago are not behind new errors")
 }

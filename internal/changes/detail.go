@@ -3,6 +3,7 @@ package changes
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -93,7 +94,8 @@ func ranked(list []Change) (kept []Change) {
 }
 
 // follows reports whether a change is only the effect of another one: calls wait, and are rejected for
-// overload, because others run for longer or are more; and calls that end in another way take another time.
+// overload, because others run for longer or are more; stored answers are lost because others are larger or
+// more; and calls that end in another way take another time.
 func (c *Change) follows(other *Change) bool {
 	if !together(c, other) {
 		return false
@@ -101,11 +103,15 @@ func (c *Change) follows(other *Change) bool {
 	waits := func(c *Change) bool {
 		return c.Measure == MeasureQueued || c.Measure == MeasureRejected && c.Reason == "overload"
 	}
-	switch other.measure.kind {
-	case kindShare:
+	switch {
+	case other.Measure == MeasureExpired: // of earlier calls
+		return false
+	case other.measure.kind == kindShare:
 		return !waits(other) && c.measure.kind != kindShare && overlap(c.Parts, other.Parts)
+	case waits(c):
+		return !waits(other)
 	default:
-		return waits(c) && !waits(other)
+		return c.lostRoom() && other.After > other.Before && (other.Measure == MeasureAnswerBytes || other.Measure == MeasureCalls)
 	}
 }
 
@@ -121,4 +127,9 @@ func overlap(a, b []Part) bool {
 		}
 	}
 	return true
+}
+
+// lostRoom reports whether stored answers were lost because later events needed their room.
+func (c *Change) lostRoom() bool {
+	return c.Measure == MeasureExpired && strings.HasPrefix(c.Reason, "max_event")
 }

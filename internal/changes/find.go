@@ -20,7 +20,8 @@ type Change struct {
 	Lasts        bool // until the end of the history
 	// BeforeFrom and BeforeTo are the window with which the window from Since to Until is compared.
 	BeforeFrom, BeforeTo time.Time
-	// Before and After are of the part: a share of the calls, calls per second, bytes, or seconds per call.
+	// Before and After are of the part: a share of the calls, calls or expired answers per second, bytes, or
+	// seconds per call.
 	Before, After float64
 	// Count is how many calls of the part ended like this after the change, if the measure is a share.
 	Count int
@@ -318,11 +319,13 @@ const mostScore = 40
 // natural returns the measure of a window in the units of a [Change].
 func natural(m *measure, s *series, from, to int) float64 {
 	sum, calls := s.in(from, to)
-	each := sum / max(calls, 1)
-	switch m.kind {
-	case kindRate:
-		return calls / stepsTime(int64(max(to-from, 1))).Seconds()
-	case kindLog:
+	each, seconds := sum/max(calls, 1), stepsTime(int64(max(to-from, 1))).Seconds()
+	switch {
+	case m.kind == kindRate:
+		return calls / seconds
+	case m.name == MeasureExpired:
+		return sum / seconds
+	case m.kind == kindLog:
 		each = math.Exp2(each/16) - 1
 	}
 	if m.time() {
@@ -350,6 +353,9 @@ func (h *History) shareOf(m *measure, at span, parts []Part) float64 {
 func (h *History) callsOf(parts []Part, at span) float64 {
 	var in, all float64
 	for _, k := range h.keys {
+		if !k.isCall() {
+			continue
+		}
 		for i := range k.cells {
 			if step := int(k.cells[i].step); step >= at.from && step < at.to {
 				all += float64(k.cells[i].calls)

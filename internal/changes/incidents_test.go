@@ -94,6 +94,24 @@ func incidents() []incident {
 				}
 				return 1
 			}},
+		{name: "the answers of a client that has gone away are lost", want: []string{MeasureExpired, "cli", "export", "max_event_bytes_total", "new", "a second, before none"},
+			change: func(tr *traffic, o *Observation) {
+				if o.Client == "cli" {
+					if tool(o, "export") {
+						tr.lose(o, "max_event_bytes_total")
+					}
+					o.Outcome = "" // it makes no calls
+				}
+			}},
+		{name: "the large results of a tool take the room of stored answers", want: []string{MeasureAnswerBytes, "search_orders"},
+			change: func(tr *traffic, o *Observation) {
+				if tool(o, "search_orders") {
+					o.AnswerBytes *= 10
+				}
+				if o.Client == "desk-agent" && tr.random.Float64() < 0.2 {
+					tr.lose(o, "max_event_bytes_total")
+				}
+			}},
 		{name: "a new version that replaces the old one sends invalid arguments", want: []string{MeasureCallerErrors, "desk-agent 4.3.0", "arguments", "first seen"},
 			change: func(tr *traffic, o *Observation) {
 				if o.Client == "desk-agent" && tr.random.Float64() < 0.995 { // a few calls of the old one fail as well

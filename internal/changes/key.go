@@ -35,29 +35,33 @@ func Now() time.Time {
 func stepsTime(steps int64) time.Duration { return time.Duration(steps * stepLength) }
 
 // The outcomes of requests that end as they should. All other outcomes are the classes of recent
-// traces.
+// traces, and [OutcomeExpired].
 const (
 	OutcomeAnswered = "answered"
 	OutcomeEnded    = "ended" // a subscription
 )
 
+// OutcomeExpired is the outcome of an observation that is no request of its own: the stored answer of an
+// earlier request, which has an observation as well, was lost.
+const OutcomeExpired = "expired"
+
 // A Key says who made a request, what it called, and how it ended. Fields may be empty.
 type Key struct {
 	Client, Version, Principal string
 	Method, Target             string
-	Outcome                    string // OutcomeAnswered, OutcomeEnded, or a class of recent traces
+	Outcome                    string // OutcomeAnswered, OutcomeEnded, OutcomeExpired, or a class of recent traces
 	Reason                     string // the cause of a cancellation, or the reason of another outcome
 	Phase                      string // in which the request was when its end was decided: queued, running, blocked, writing
 }
 
-// An Observation is one request that has ended. Its texts may be part of a frame: the store copies
+// An Observation is one request that has ended, or one stored answer that was lost. Its texts may be part of a frame: the store copies
 // those that it keeps.
 type Observation struct {
 	Client, Version         string
 	Issuer, Subject, Tenant string // of the principal
 	Method, Target          string
 	Outcome, Reason, Phase  string
-	// At is when the request ended, in nanoseconds since 1970.
+	// At is when the request ended or the answer was lost, in nanoseconds since 1970.
 	At int64
 	// Took is the time from the arrival to the outcome. The phases are parts of it; Running does not
 	// include Blocked.

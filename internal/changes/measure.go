@@ -10,6 +10,7 @@ const (
 	MeasureDropped      = "dropped answers"
 	MeasureRejected     = "rejections"
 	MeasureCallerErrors = "caller errors"
+	MeasureExpired      = "expired answers" // stored ones that were lost
 	MeasureRunning      = "running time"
 	MeasureQueued       = "queued time"
 	MeasureBlocked      = "blocked time"
@@ -42,19 +43,31 @@ type measure struct {
 
 func callsOf(c *stepCell) float32 { return c.calls }
 
+// isCall reports whether the observations of a key are requests.
+func (k *Key) isCall() bool { return k.Outcome != OutcomeExpired }
+
 func ended(outcomes ...string) func(k *Key) (func(c *stepCell) float32, bool) {
 	return func(k *Key) (func(c *stepCell) float32, bool) {
 		if slices.Contains(outcomes, k.Outcome) {
 			return callsOf, true
 		}
+		return nil, k.isCall()
+	}
+}
+
+// lost is for stored answers that were lost. It is a share of the calls and these answers together: a client
+// that has gone away loses answers and makes no calls.
+func lost(k *Key) (func(c *stepCell) float32, bool) {
+	if k.isCall() {
 		return nil, true
 	}
+	return callsOf, true
 }
 
 // spent is for sums of calls that were admitted.
 func spent(sum func(c *stepCell) float32) func(k *Key) (func(c *stepCell) float32, bool) {
 	return func(k *Key) (func(c *stepCell) float32, bool) {
-		if k.Outcome == "rejected" || k.Outcome == OutcomeEnded {
+		if k.Outcome == "rejected" || k.Outcome == OutcomeEnded || !k.isCall() {
 			return nil, false
 		}
 		return sum, true
@@ -78,6 +91,7 @@ var measures = []measure{
 	{MeasureDropped, kindShare, 0, 1.2, ended("dropped")},
 	{MeasureRejected, kindShare, 0, 1.1, ended("rejected")},
 	{MeasureCallerErrors, kindShare, 0, 1.1, ended("caller_error")},
+	{MeasureExpired, kindShare, 0, 1.2, lost},
 	{MeasureRunning, kindLog, 0, 1, spent(func(c *stepCell) float32 { return c.logRunning })},
 	{MeasureRunning, kindMean, 2_000, 1, spent(func(c *stepCell) float32 { return c.running })},
 	{MeasureQueued, kindMean, 20_000, 0.8, spent(func(c *stepCell) float32 { return c.queued })},
@@ -85,7 +99,7 @@ var measures = []measure{
 	{MeasureWriting, kindMean, 20_000, 0.9, spent(func(c *stepCell) float32 { return c.writing })},
 	{MeasureAnswerBytes, kindLog, 0, 1.1, answered(func(c *stepCell) float32 { return c.logAnswer })},
 	{MeasureRequestBytes, kindMean, 256, 0.9, spent(func(c *stepCell) float32 { return c.requestBytes })},
-	{MeasureCalls, kindRate, 0, 0.6, func(*Key) (func(c *stepCell) float32, bool) { return callsOf, true }},
+	{MeasureCalls, kindRate, 0, 0.6, func(k *Key) (func(c *stepCell) float32, bool) { return callsOf, k.isCall() }},
 }
 
 // time reports whether the measure is a time. That calls take less time is no change: it follows from

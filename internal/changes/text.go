@@ -61,6 +61,11 @@ func (c *Change) value(v float64) string { return valueText(c.Measure, v) }
 
 func valueText(measure string, v float64) string {
 	switch measure {
+	case MeasureExpired:
+		if v == 0 {
+			return "none"
+		}
+		return fmt.Sprintf("%.3g a second", v)
 	case MeasureCalls:
 		return fmt.Sprintf("%.3g a second", v)
 	case MeasureAnswerBytes, MeasureRequestBytes:

@@ -19,6 +19,7 @@ type traffic struct {
 	change func(o *Observation, at time.Duration)
 	// extra returns how many times as many calls a flow has.
 	extra func(f *flow, at time.Duration) float64
+	at    time.Duration // of the call
 }
 
 // A flow is the calls of one principal with one client.
@@ -118,6 +119,7 @@ func (tr *traffic) call(f *flow, at time.Duration, failing bool) {
 	case p < t.errors+t.wrong+0.004:
 		o.Outcome, o.Reason, o.Phase = "cancelled", "client_disconnect", "running"
 	}
+	tr.at = at
 	if tr.change != nil {
 		tr.change(&o, at)
 	}
@@ -127,6 +129,14 @@ func (tr *traffic) call(f *flow, at time.Duration, failing bool) {
 	o.Took = o.Queued + o.Running + o.Blocked
 	o.At = tr.begin.Add(at).UnixNano()
 	tr.store.Add(&o)
+}
+
+// lose loses a stored answer of the caller of a call.
+func (tr *traffic) lose(o *Observation, reason string) {
+	tr.store.Add(&Observation{
+		Client: o.Client, Version: o.Version, Subject: o.Subject, Method: o.Method, Target: o.Target,
+		Outcome: OutcomeExpired, Reason: reason, At: tr.begin.Add(tr.at).UnixNano(),
+	})
 }
 
 // find returns the changes in what was before a time since the beginning.

@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -108,6 +109,14 @@ func (o *Observer) Started(r *session.Request) {
 // Stored implements [session.Observer].
 func (o *Observer) Stored(r *session.Request) context.Context {
 	return trace.ContextWithSpanContext(context.Background(), operation(r).SpanContext())
+}
+
+// AnswerExpired implements [session.Observer].
+func (o *Observer) AnswerExpired(a *session.ExpiredAnswer, p *auth.Principal) {
+	o.t.AnswerExpired(telemetry.Info{
+		Method: a.Method, Target: a.Target, Principal: p,
+		Client: &mcp.Implementation{Name: a.Client, Version: a.ClientVersion},
+	}, a.Reason)
 }
 
 // Acknowledged implements [session.Observer].

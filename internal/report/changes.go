@@ -46,7 +46,7 @@ type Change struct {
 	Windows
 	Lasts bool `json:"lasts"` // it is not over
 	// Before and After are of the calls with these clients, principals and tools: a share of the calls, calls
-	// per second, bytes per call, or seconds per call.
+	// or expired answers per second, bytes per call, or seconds per call.
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
 	// ShareOfChange is the part of the whole change that these calls have, ShareOfCalls their part of all calls.

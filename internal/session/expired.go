@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -29,7 +30,7 @@ type storedAnswer struct {
 	session   *Session
 	series    *Series
 	id        string
-	principal string
+	principal *auth.Principal // may be nil
 	storedAt  time.Time
 }
 
@@ -39,8 +40,8 @@ func (r *Request) noteStored() {
 		ctx: context.Background(), session: r.session, series: r.Route.Series,
 		id: logline.Printable(r.ID.String(), maxIDLogged), storedAt: time.Now(),
 	}
-	if r.Conn != nil && r.Conn.Principal != nil {
-		a.principal = logline.Printable(r.Conn.Principal.String(), maxClientText)
+	if r.Conn != nil {
+		a.principal = r.Conn.Principal
 	}
 	r.core.tell("Stored", func(o Observer) { a.ctx = o.Stored(r) })
 	r.stream.Log().(*resume.Log).NoteUnread(r.reply.EventID, a)
@@ -49,9 +50,10 @@ func (r *Request) noteStored() {
 // maxExpiredLines bounds the log lines of a second about lost answers, for each session and reason.
 const maxExpiredLines = 32
 
-// answersExpired counts, logs and lists stored answers that no client can fetch any more. They still
-// count as stored: the fate of an answer is decided once. An answer that ends with a session that was idle,
-// or that its client has deleted, is in the usual course of things, and is logged at info.
+// answersExpired counts, logs and lists stored answers that no client can fetch any more, and tells the
+// observer of them. They still count as stored: the fate of an answer is decided once. An answer that ends
+// with a session that was idle, or that its client has deleted, is in the usual course of things, and is
+// logged at info. One that another replica may replay is neither listed nor told of.
 func (c *Core) answersExpired(reason mcp.ExpireReason, answers []any) {
 	c.ledger.count(func(t *tally) { t.ResponsesExpired[reason] += uint64(len(answers)) })
 	level := slog.LevelWarn
@@ -65,6 +67,7 @@ func (c *Core) answersExpired(reason mcp.ExpireReason, answers []any) {
 		a := stored.expired(reason, now)
 		if reason != mcp.ExpireLeftInStore {
 			c.expired.add(a)
+			c.tell("AnswerExpired", func(o Observer) { o.AnswerExpired(a, stored.principal) })
 		}
 		if ok, silenced := stored.session.lines.AllowSome(maxExpiredLines, "response.expired", string(reason), now); ok {
 			c.logger.Log(a.Context, level, "response.expired", append(a.logAttrs(), "reason", reason, "silenced", silenced)...)
@@ -76,7 +79,7 @@ func (c *Core) answersExpired(reason mcp.ExpireReason, answers []any) {
 func (a *storedAnswer) expired(reason mcp.ExpireReason, now time.Time) *ExpiredAnswer {
 	x := &ExpiredAnswer{
 		Context: a.ctx, Method: a.series.Method, Target: a.series.Target, ID: a.id,
-		Session: a.session.LogID(), Principal: a.principal, Reason: reason, StoredAt: a.storedAt, ExpiredAt: now,
+		Session: a.session.LogID(), Principal: logline.Printable(a.principal.String(), maxClientText), Reason: reason, StoredAt: a.storedAt, ExpiredAt: now,
 	}
 	if p := a.session.Peer(); p != nil {
 		x.Client, x.ClientVersion = p.clientTexts()

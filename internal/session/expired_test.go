@@ -3,16 +3,48 @@ package session
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
+
+// An expiryObserver notes what it is told of lost answers.
+type expiryObserver struct {
+	NopObserver
+	told []string
+}
+
+func (o *expiryObserver) AnswerExpired(a *ExpiredAnswer, p *auth.Principal) {
+	o.told = append(o.told, fmt.Sprintln(a.Reason, a.Target, a.Client, a.ClientVersion, p))
+}
+
+// The observer is told whose answer was lost and why, but not of one that another replica may replay.
+func TestObserverIsToldOfLostAnswers(t *testing.T) {
+	o := &expiryObserver{}
+	core := New(Config{Observer: o})
+	s := core.Connect(&Conn{}, nil)
+	s.Initialize(&Peer{Version: mcp.Version20251125, Client: mcp.Implementation{Name: "desk", Version: "4.3.0"}})
+	answer := &storedAnswer{
+		ctx: t.Context(), session: s, series: &Series{Method: mcp.MethodToolsCall, Target: "refund"},
+		principal: &auth.Principal{Subject: "ada"}, storedAt: time.Now(),
+	}
+	for _, reason := range mcp.ExpireReasons() {
+		core.answersExpired(reason, []any{answer})
+	}
+	want := slices.DeleteFunc(mcp.ExpireReasons(), func(r mcp.ExpireReason) bool { return r == mcp.ExpireLeftInStore })
+	require.Len(t, o.told, len(want))
+	for i, reason := range want {
+		require.Equal(t, fmt.Sprintln(reason, "refund desk 4.3.0 ada"), o.told[i])
+	}
+}
 
 // rememberByDefault gives the world the event store that servers have by default. It must be
 // called first.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -34,6 +35,9 @@ type Observer interface {
 	// Stored: the answer is in the event store, and was not sent. The context that it returns is for
 	// the log line that is written if no client fetches the answer. It should not keep the request.
 	Stored(r *Request) context.Context
+	// AnswerExpired: no client can fetch a stored answer any more. It must not change a. p is the principal
+	// of the request, or nil.
+	AnswerExpired(a *ExpiredAnswer, p *auth.Principal)
 	// NotificationDropped: a notification about the request will not be sent.
 	NotificationDropped(r *Request, method string, reason mcp.DropReason)
 	// Abandoned: the handler ignored its cancelled context for too long.
@@ -112,6 +116,7 @@ func (NopObserver) Finished(Work)                                         {}
 func (NopObserver) ExchangeRefused(*RefusedExchange)                      {}
 func (NopObserver) SessionDeleted(*Session, *Conn)                        {}
 func (NopObserver) ExchangeEnded(*ExchangeEnd)                            {}
+func (NopObserver) AnswerExpired(*ExpiredAnswer, *auth.Principal)         {}
 func (NopObserver) ResourceUnsubscribed(*Session, string, time.Duration)  {}
 func (NopObserver) Written(*Conn, int, time.Duration)                     {}
 func (NopObserver) SessionOpened(*Session)                                {}
