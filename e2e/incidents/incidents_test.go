@@ -53,6 +53,7 @@ type incident struct {
 	crowd        bool   // the batch client runs six times
 
 	want    []string
+	slow    bool   // the first of all lines is meant; it is about time
 	class   string // of the requests behind the line; "": any
 	example string // of what went wrong in them
 }
@@ -94,11 +95,19 @@ func incidents() []*incident {
 				}
 				return nil
 			}},
+		{name: "the backend of a tool is slow", slow: true, want: []string{"since", "running time", "tool refund"},
+			happens: func(_ *server.Call, tool string, took *time.Duration, _ *int) error {
+				if tool == "refund" {
+					*took = 480 * time.Millisecond
+				}
+				return nil
+			}},
 	}
 }
 
 // The first line of /debug/changes names the true cause of an incident, and leads to its requests. Lines about
-// times are left out: a machine that becomes busy makes calls slower, which is a change as well.
+// times are left out: a machine that becomes busy makes calls slower, which is a change as well. They are not
+// left out for the incident whose calls take twelve times as long: no busy machine makes one tool that slow.
 func TestFirstLineNamesTheCause(t *testing.T) {
 	var shops []*shop
 	for _, in := range incidents() {
@@ -136,7 +145,7 @@ func TestFirstLineNamesTheCause(t *testing.T) {
 			var lines []report.Change
 			for _, c := range s.changed(t).Changes {
 				t.Log(c.Score, c.Text, c.Example)
-				if !strings.HasSuffix(c.Measure, "time") {
+				if s.in.slow || !strings.HasSuffix(c.Measure, "time") {
 					lines = append(lines, c)
 				}
 			}
