@@ -104,7 +104,7 @@ func (p *process) newConsole() (*console.Console, error) {
 	info := p.srv.Info()
 	return console.New(console.Page{
 		Name: info.Name, Version: info.Version, Build: ReadBuild().String(), JaegerURL: strings.TrimRight(p.cfg.JaegerURL, "/"),
-		Links: p.ownLinks(),
+		PrometheusURL: strings.TrimRight(p.cfg.PrometheusURL, "/"), Links: p.ownLinks(),
 	})
 }
 

@@ -124,6 +124,9 @@ type Config struct {
 	// JaegerURL is the address of the Jaeger page for the console's links to traces. With "" there
 	// are no links.
 	JaegerURL string
+	// PrometheusURL is the address of the Prometheus page for the console's links to queries. With ""
+	// queries are text.
+	PrometheusURL string
 
 	// LogLevel is the lowest level that is logged. LogFormat is "text" or "json".
 	LogLevel  slog.Level

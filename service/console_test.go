@@ -36,7 +36,7 @@ const browserAccepts = "text/html,application/xhtml+xml,application/xml;q=0.9,*/
 // program gets the index as text.
 func TestConsole(t *testing.T) {
 	srv, _ := newGated(t, false)
-	r := start(t, srv, "--jaeger-url=http://jaeger.example:16686/")
+	r := start(t, srv, "--jaeger-url=http://jaeger.example:16686/", "--prometheus-url=http://prometheus.example:9090/")
 	for _, accept := range []string{"", "*/*", "text/plain"} {
 		resp, text := r.getAs(t, "/", accept)
 		assert.Equal(t, "text/plain; charset=utf-8", resp.Header.Get("Content-Type"), accept)
@@ -45,7 +45,7 @@ func TestConsole(t *testing.T) {
 	resp, page := r.getAs(t, "/", browserAccepts)
 	assert.Equal(t, "text/html; charset=utf-8", resp.Header.Get("Content-Type"))
 	assert.Contains(t, resp.Header.Get("Vary"), "Accept")
-	assert.Contains(t, page, `data-jaeger="http://jaeger.example:16686"`)
+	assert.Contains(t, page, `data-jaeger="http://jaeger.example:16686" data-prometheus="http://prometheus.example:9090"`)
 	assert.Contains(t, page, "testing <span class=\"version\">1.2.3</span>")
 	assert.NotRegexp(t, `(?i)<script[^>]*>[^<]|<style| style=| on[a-z]+=`, page, "nothing is inline")
 	secured(t, resp)
@@ -89,14 +89,16 @@ func secured(t *testing.T, resp *http.Response) {
 	assert.Equal(t, "nosniff", resp.Header.Get("X-Content-Type-Options"))
 }
 
-// TestJaegerURL checks that only an HTTP URL is accepted, because it becomes a link.
-func TestJaegerURL(t *testing.T) {
+// TestLinkedPages checks that only HTTP URLs are accepted, because they become links.
+func TestLinkedPages(t *testing.T) {
 	for _, bad := range []string{"javascript:alert(1)", "localhost:16686", "http://", "http://x/?q=1", "http://x/#f", "//x"} {
 		srv, _ := newGated(t, false)
 		over, cancel := context.WithCancel(t.Context())
 		cancel() // so that a Run which takes it ends
-		err := service.Run(over, srv, quiet("--jaeger-url="+bad)...)
-		assert.ErrorContains(t, err, "jaeger-url", bad)
+		for _, name := range []string{"jaeger-url", "prometheus-url"} {
+			err := service.Run(over, srv, quiet("--"+name+"="+bad)...)
+			assert.ErrorContains(t, err, name, bad)
+		}
 	}
 }
 

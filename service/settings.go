@@ -187,6 +187,8 @@ func ownSettings(env envPrefix) []setting {
 
 		{groupConsole, "jaeger-url", "`URL` of the Jaeger page for the links to traces in the console",
 			func(c *Config) flag.Value { return textValue(&c.JaegerURL, webAddressOrNone) }},
+		{groupConsole, "prometheus-url", "`URL` of the Prometheus page for the links to queries in the console",
+			func(c *Config) flag.Value { return textValue(&c.PrometheusURL, webAddressOrNone) }},
 
 		{groupFlight, flagFlight, "keep a window on the runtime's trace, and snapshots of it at /debug/flight on the admin listener",
 			func(c *Config) flag.Value { return boolValue(&c.Flight.On) }},

@@ -170,6 +170,7 @@ func TestComposeAddressesExist(t *testing.T) {
 	thereURL(vitrine["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"])
 	thereURL(composeEnv(project.Services["collector"])["TRACES_ENDPOINT"])
 	require.Equal(t, "http://127.0.0.1:"+project.Services["jaeger"].Ports[0].Published, vitrine["VITRINE_JAEGER_URL"])
+	require.Equal(t, "http://127.0.0.1:"+project.Services["prometheus"].Ports[0].Published, vitrine["VITRINE_PROMETHEUS_URL"])
 
 	host, admin, err := net.SplitHostPort(scrapeTarget(t))
 	require.NoError(t, err)

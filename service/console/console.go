@@ -30,6 +30,8 @@ type Page struct {
 	Name, Version, Build string
 	// JaegerURL is the address of the Jaeger page, without a slash at the end, or "".
 	JaegerURL string
+	// PrometheusURL is that of the Prometheus page.
+	PrometheusURL string
 	// Links are paths of further pages of the admin listener, such as "/flags".
 	Links []string
 }
@@ -73,6 +75,7 @@ func (p Page) fill(text string) string {
 		"{{.Version}}", html.EscapeString(p.Version),
 		"{{.Build}}", html.EscapeString(p.Build),
 		"{{.JaegerURL}}", html.EscapeString(p.JaegerURL),
+		"{{.PrometheusURL}}", html.EscapeString(p.PrometheusURL),
 		"{{.Links}}", p.links(),
 	).Replace(text)
 }

@@ -5,14 +5,26 @@ import { clock } from './format.js';
 
 const EVERY = 10000; // ms; the server looks once in ten seconds
 const list = document.getElementById('changes');
+const windows = document.getElementById('windows');
+const fault = document.getElementById('windows-fault');
+const prometheus = document.body.dataset.prometheus;
 let asked = 0;
+let refused = ''; // the query that the server does not take
+
+// query shows a query for Prometheus, as a link if there is somewhere to run it.
+function query(promql) {
+  const text = el('code', { class: 'query' }, promql);
+  if (!prometheus) return text;
+  const href = `${prometheus}/graph?g0.expr=${encodeURIComponent(promql)}&g0.tab=0&g0.range_input=2h`;
+  return el('a', { href, target: '_blank', rel: 'noopener noreferrer' }, text);
+}
 
 // links leads to the requests behind a line, to the newest of their traces, and shows the query.
 function links(change) {
   return el('p', { class: 'links' },
     el('a', { href: address(`${change.requests}&format=text`) }, 'requests'),
     ...change.traces.map((id) => el('a', { href: address(`debug/traces/${id}?format=text`), 'aria-label': `Trace ${id}`, class: 'mono' }, id.slice(0, 8))),
-    el('code', { class: 'query' }, change.promql));
+    query(change.promql));
 }
 
 function show(page) {
@@ -23,10 +35,27 @@ function show(page) {
   });
 }
 
-async function fetchChanges() {
-  const response = await fetch(address('debug/changes?format=json'));
-  if (response.ok) show(await response.json());
+// chosen is the query of the windows that are filled in.
+function chosen() {
+  return [...windows.elements].filter((input) => input.value.trim() !== '')
+    .map((input) => `&${input.name}=${encodeURIComponent(input.value.trim())}`).join('');
 }
+
+async function fetchChanges() {
+  const times = chosen();
+  if (times !== '' && times === refused) return;
+  const response = await fetch(address(`debug/changes?format=json${times}`));
+  if (chosen() !== times) return; // other windows were asked for meanwhile
+  refused = response.status === 400 ? times : '';
+  setText(fault, refused && await response.text());
+  if (refused) list.hidden = true;
+  if (!response.ok) return;
+  list.hidden = false;
+  show(await response.json());
+}
+
+windows.onchange = () => fetchChanges().catch(() => {});
+windows.onsubmit = (event) => event.preventDefault(); // Enter has changed a field before
 
 // showChanges asks for the changes again if the last answer is old. A page that gets no frames does not ask.
 export function showChanges(frame) {
