@@ -1,12 +1,14 @@
 package telemetry
 
 import (
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/changes"
+	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -63,7 +65,30 @@ func (op *Operation) count(out *Outcome, errorType string) {
 	if out.Acknowledged == 0 { // the life of a subscription is no duration of an operation
 		out.addPhases(&o, whole)
 	}
+	if o.Phase == "" && o.Running >= slowMiddleware {
+		o.Phase = op.slowestMiddleware(o.Running + o.Blocked)
+	}
 	t.changes.Add(&o)
+}
+
+// slowMiddleware is the least own time of a middleware that the history of changes names. Calls that run for
+// less do not look at their middlewares.
+const slowMiddleware = 100 * time.Millisecond
+
+// slowestMiddleware returns the stage of the middleware in which a request was for at least half of the time
+// in which it ran, or "".
+func (op *Operation) slowestMiddleware(ran time.Duration) (name string) {
+	origin, ok := op.origin.(stagedOrigin)
+	if !ok {
+		return ""
+	}
+	most := max(slowMiddleware, ran/2)
+	for stage, took := range origin.Stages().Own() {
+		if took >= most && strings.HasPrefix(stage, session.StageMiddleware) {
+			name, most = stage, took
+		}
+	}
+	return name
 }
 
 // AnswerExpired records that no client can fetch a stored answer any more. info has the method, the target and

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -48,6 +49,25 @@ func countOf(tb testing.TB, r *session.Request) func() {
 	return func() { op.count(&out, "") }
 }
 
+// countOfSlow returns a function that counts a call that ran for a second, behind eight middlewares.
+func countOfSlow(tb testing.TB) func() {
+	o, r := unexportedObserver(tb), finished(tb, call("echo"))
+	names, stages := []string{}, &session.Stages{}
+	for i := range session.MaxTimedMiddlewares {
+		names = append(names, session.StageMiddleware+strconv.Itoa(i))
+	}
+	stages.Begin(r, append(names, session.StageHandler))
+	for i := range session.MaxTimedMiddlewares + 1 {
+		stages.Enter(i)
+	}
+	for i := range session.MaxTimedMiddlewares + 1 {
+		stages.Leave(session.MaxTimedMiddlewares - i)
+	}
+	replay(o, tb.Context(), r)
+	op, out := operationOf(r), Outcome{Fate: FateSent, Started: time.Microsecond, Returned: time.Second, Settled: time.Second}
+	return func() { op.count(&out, "") }
+}
+
 // BenchmarkCount measures what the history of changes costs a call: to name its caller, to read the clock, and to
 // add it to the sums.
 func BenchmarkCount(b *testing.B) {
@@ -60,6 +80,13 @@ func BenchmarkCount(b *testing.B) {
 			}
 		})
 	}
+	b.Run("slow", func(b *testing.B) {
+		count := countOfSlow(b)
+		b.ReportAllocs()
+		for b.Loop() {
+			count()
+		}
+	})
 	b.Run("clock", func(b *testing.B) {
 		begin := time.Now()
 		for b.Loop() {
@@ -75,4 +102,7 @@ func TestCountAllocatesNothing(t *testing.T) {
 		count()
 		require.Zero(t, testing.AllocsPerRun(1000, count), name)
 	}
+	slow := countOfSlow(t)
+	slow()
+	require.Zero(t, testing.AllocsPerRun(1000, slow), "slow")
 }

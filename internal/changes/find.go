@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -29,7 +30,7 @@ type Change struct {
 	// Calls its part of the calls.
 	Parts        []Part
 	Share, Calls float64
-	// Reason and Phase are those of most of the new ends; see [Key].
+	// Reason and Phase are those of most of the new ends, or of more running time; see [Key].
 	Reason, Phase           string
 	ReasonShare, PhaseShare float64
 	// First is when a value of the part was seen first, if that was not long before the change. New is this
@@ -277,6 +278,12 @@ func (h *History) changes(m *measure, at span, start []Part) (list []Change) {
 		count, _ := s.in(at.from, to)
 		change.Count = int(count)
 		change.Reason, change.Phase, change.ReasonShare, change.PhaseShare = h.likely(m, at, parts)
+	}
+	if m.name == MeasureRunning {
+		_, phase, _, share := h.likely(m, at, parts)
+		if strings.HasPrefix(phase, PhaseMiddleware) {
+			change.Phase, change.PhaseShare = phase, share
+		}
 	}
 	h.addFirst(&change)
 	h.addOthers(&change)

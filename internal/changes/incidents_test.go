@@ -68,6 +68,13 @@ func incidents() []incident {
 					o.Queued += time.Duration(tr.random.ExpFloat64() * float64(3*time.Second))
 				}
 			}},
+		{name: "calls of a tool wait for a lock in a middleware", want: []string{MeasureRunning, "get_order", "phase middleware quota"},
+			change: func(tr *traffic, o *Observation) {
+				if tool(o, "get_order") && tr.random.Float64() < 0.7 {
+					o.Running += 400 * time.Millisecond
+					o.Phase = PhaseMiddleware + "quota"
+				}
+			}},
 		{name: "the writes to one client are slow", want: []string{MeasureWriting, "cli"},
 			change: func(tr *traffic, o *Observation) {
 				if o.Client == "cli" {
@@ -159,6 +166,9 @@ func TestFirstLineNamesTheCause(t *testing.T) {
 				found := tr.find(looks)
 				for i := range found {
 					t.Log(found[i].rank, found[i].Score, found[i].Text(time.UTC))
+					if found[i].Measure == MeasureRunning {
+						assert.NotEqual(t, "running", found[i].Phase, "it says nothing")
+					}
 				}
 				require.NotEmpty(t, found)
 				for _, want := range in.want {

@@ -45,13 +45,18 @@ const (
 // earlier request, which has an observation as well, was lost.
 const OutcomeExpired = "expired"
 
+// PhaseMiddleware is the start of the phases that name a middleware.
+const PhaseMiddleware = "middleware "
+
 // A Key says who made a request, what it called, and how it ended. Fields may be empty.
 type Key struct {
 	Client, Version, Principal string
 	Method, Target             string
 	Outcome                    string // OutcomeAnswered, OutcomeEnded, OutcomeExpired, or a class of recent traces
 	Reason                     string // the cause of a cancellation, or the reason of another outcome
-	Phase                      string // in which the request was when its end was decided: queued, running, blocked, writing
+	// Phase is the one in which the request was when its end was decided: queued, running, blocked, writing.
+	// Of other requests it is PhaseMiddleware and a name if they were in this middleware for long.
+	Phase string
 }
 
 // An Observation is one request that has ended, or one stored answer that was lost. Its texts may be part of a frame: the store copies
