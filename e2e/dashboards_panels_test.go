@@ -115,7 +115,7 @@ func TestNoPanelIsEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld(t)
-	prom := runPrometheus(t, "exemplar-storage", fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n"+
+	prom := runPrometheus(t, "exemplar-storage", fmt.Sprintf("global: {scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 10s}\n"+
 		"rule_files: [%q]\nscrape_configs: [{job_name: mcp, static_configs: [{targets: %s}, {targets: %s, labels: {namespace: a}}]}]\n",
 		rules, encode(instances(w.servers()[1:])), encode(instances(w.servers()[:1]))))
 	scraped := func() {

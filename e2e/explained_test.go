@@ -108,7 +108,7 @@ func TestEachMishapIsExplained(t *testing.T) {
 	for _, m := range mishaps {
 		servers = append(servers, m.start(t, j.env(), withArgs(m.args...)))
 	}
-	p := scrape(t, 200*time.Millisecond, "exemplar-storage", servers...)
+	p := scrape(t, time.Second, "exemplar-storage", servers...)
 	for i, m := range mishaps {
 		t.Run(m.title, func(t *testing.T) {
 			t.Parallel()
@@ -336,7 +336,7 @@ func TestEndsOfIdleSessionsAreCounted(t *testing.T) {
 	t.Parallel()
 	idle := serveHTTP(t, withArgs("--session-idle", "200ms"))
 	evicted := serveHTTP(t, withArgs("--max-sessions", "1"))
-	p := scrape(t, 200*time.Millisecond, "exemplar-storage", idle, evicted)
+	p := scrape(t, 500*time.Millisecond, "exemplar-storage", idle, evicted)
 	for _, c := range []struct {
 		cause   string
 		s       *server

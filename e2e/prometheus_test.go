@@ -200,7 +200,7 @@ func TestPrometheusScrapesTheServer(t *testing.T) {
 		s.post(t, traced(call(1, "echo", object{"text": "x"})))
 	}
 	r := stubborn(2)
-	r.params["arguments"] = object{"ms": 50, "stubborn": true}
+	r.params["arguments"] = object{"ms": 3_000, "stubborn": true}
 	p := s.begin(t, traced(r).headers(), traced(r).frame())
 	s.awaitRunning(t, "sleep")
 	p.drop()
@@ -224,7 +224,7 @@ func TestPrometheusScrapesTheServer(t *testing.T) {
 	} {
 		t.Run(c.title, func(t *testing.T) {
 			t.Parallel()
-			p := scrape(t, 200*time.Millisecond, c.features, s)
+			p := scrape(t, 500*time.Millisecond, c.features, s)
 			eventually(t, func() error { return p.targetUp() })
 			p.awaitValue(t, "up", "1")
 			p.awaitValue(t, `sum(vitrine_requests_admitted_total{method="tools/call"})`, "4")

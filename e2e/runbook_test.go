@@ -49,7 +49,7 @@ func TestRunbookFindsEachSituation(t *testing.T) {
 		drills[q.title] = d
 		servers = append(servers, d.server)
 	}
-	prom := scrapeDeployed(t, 500*time.Millisecond, servers...)
+	prom := scrapeDeployed(t, time.Second, servers...)
 	prom.scraped(t, well)
 	subscribe(t, well)
 	behave(t, well)

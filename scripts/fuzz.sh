@@ -3,7 +3,7 @@
 # Usage: scripts/fuzz.sh [duration]    for each target, as for go test -fuzztime
 . "$(dirname "$0")/lib.sh"
 
-duration=${1:-3s}
+duration=${1:-1s}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 trap 'exit 130' INT

@@ -97,7 +97,7 @@ func compile(t *testing.T, name string, m *mutant) (program string) {
 	t.Helper()
 	dir := t.TempDir()
 	program = filepath.Join(dir, name+".test")
-	args := []string{"test", "-c", "-vet=off", "-o", program}
+	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", program}
 	if m != nil {
 		code, err := os.ReadFile(m.file)
 		require.NoError(t, err)
