@@ -94,6 +94,33 @@ func TestDisconnectBehindAProxy(t *testing.T) {
 	conserved(t, srv)
 }
 
+// TestEndedStreamNamesItsRequest checks that the row of a stream that has ended has the tool, the id and the trace
+// of the request that it answered, and that the disconnect counts for the version of the client.
+func TestEndedStreamNamesItsRequest(t *testing.T) {
+	srv := newServer(t, server.WithTelemetry(recording(t)))
+	server.AddTool(srv, server.Tool{Name: "report"}, func(ctx context.Context, c *server.Call, _ struct{}) (string, error) {
+		if err := c.Progress(1, 2, ""); err != nil {
+			return "", err
+		}
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	url := listen(t, srv)
+	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	body := modern(7, "tools/call", call("report", "{}"), `"progressToken":1`,
+		`"traceparent":"00-`+trace+`-00f067aa0ba902b7-01"`, `"io.modelcontextprotocol/clientInfo":{"name":"desk","version":"4.3.0"}`)
+	s := openStream(t, "POST", url, body, "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: report")
+	s.next()
+	s.Body.Close()
+	require.Eventually(t, func() bool { return len(requestsPage(t, srv).EndedStreams) == 1 }, wait, tick)
+	page := requestsPage(t, srv)
+	ended := page.EndedStreams[0]
+	require.Equal(t, []string{"answer", "peer_left", "report", "7", trace, "desk", "4.3.0"},
+		[]string{ended.Kind, ended.Reason, ended.Tool, ended.RequestID, ended.TraceID, ended.Client, ended.ClientVersion})
+	require.Equal(t, []report.DisconnectedClient{{Client: "desk", ClientVersion: "4.3.0", Count: 1}}, page.Disconnects.Clients)
+	conserved(t, srv)
+}
+
 // TestEndsOfStreams checks the kinds and the reasons of event streams over HTTP.
 func TestEndsOfStreams(t *testing.T) {
 	srv := changing(t, server.WithTelemetry(recording(t)))

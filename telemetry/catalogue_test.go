@@ -61,7 +61,7 @@ func TestExposedMetricsAreThoseOfTheCatalogue(t *testing.T) {
 		s := r.core.Connect(pipeConn, &sink{})
 		s.Close(mcp.CauseTransportClose)
 		<-s.Done()
-		r.tel.ExchangeEnded(Info{}, session.StreamAnswer, session.StreamPeerLeft, time.Second)
+		r.tel.ExchangeEnded(Info{}, nil, session.StreamAnswer, session.StreamPeerLeft, time.Second)
 		families := gather(t, r.tel.Registry())
 		kinds := map[Kind]dto.MetricType{
 			Counter: dto.MetricType_COUNTER, Gauge: dto.MetricType_GAUGE, Histogram: dto.MetricType_HISTOGRAM,

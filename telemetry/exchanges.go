@@ -11,7 +11,6 @@ import (
 
 // Bounds of [exchangeEnds].
 const (
-	maxEndedStreams  = 100
 	maxDisconnects   = 1024
 	disconnectWindow = 10 * time.Minute
 )
@@ -19,10 +18,10 @@ const (
 // exchangeEnds has the event streams that ended last, and the latest exchanges whose peer has left. It is
 // safe for concurrent use. The zero value is empty.
 type exchangeEnds struct {
-	mu          sync.Mutex           // guards the rest
-	streams     []report.EndedStream // the oldest first
-	disconnects []report.Disconnect  // the oldest first
-	leftOut     int                  // disconnects within the window that had no room
+	mu          sync.Mutex // guards the rest
+	streams     endedStreams
+	disconnects []report.Disconnect // the oldest first
+	leftOut     int                 // disconnects within the window that had no room
 	lastLeftOut time.Time
 }
 
@@ -37,8 +36,9 @@ func (t *Telemetry) ResourceUnsubscribed(end string, age time.Duration) {
 // ExchangeEnded records the end of an event stream of an HTTP server, or of an exchange whose peer has
 // left before its answer was written. kind and reason are values of the labels of
 // [MetricStreamDuration]; kind is "" for an exchange that was no event stream. info describes the
-// message, or else the session. age is the time since the header had arrived.
-func (t *Telemetry) ExchangeEnded(info Info, kind, reason string, age time.Duration) {
+// request, or else the session. op is the operation of the request; nil if there is none. age is the
+// time since the header had arrived.
+func (t *Telemetry) ExchangeEnded(info Info, op *Operation, kind, reason string, age time.Duration) {
 	if !t.Enabled() {
 		return
 	}
@@ -51,13 +51,15 @@ func (t *Telemetry) ExchangeEnded(info Info, kind, reason string, age time.Durat
 	if left {
 		t.metrics.histogram(MetricDisconnectAge).Observe(age.Seconds())
 	}
+	trace, _ := spanIDs(op.SpanContext())
 	now := t.now()
 	x := &t.exchanges
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if kind != "" {
-		x.streams = appendBounded(x.streams, maxEndedStreams, report.EndedStream{
-			At: now, Kind: kind, Reason: reason, AgeSeconds: age.Seconds(), Client: client, ClientVersion: version,
+		x.streams.add(&report.EndedStream{
+			At: now, Kind: kind, Reason: reason, AgeSeconds: age.Seconds(), Tool: info.Target,
+			RequestID: logline.Printable(info.ID.String(), maxText), TraceID: trace, Client: client, ClientVersion: version,
 			Principal: logline.Printable(info.Principal.String(), maxName), Session: info.sessionName(), Remote: info.RemoteAddr,
 			Via: via, ForwardedFor: logline.Printable(info.ForwardedFor, maxText),
 		})
@@ -66,25 +68,17 @@ func (t *Telemetry) ExchangeEnded(info Info, kind, reason string, age time.Durat
 		if len(x.disconnects) == maxDisconnects && now.Sub(x.disconnects[0].At) < disconnectWindow {
 			x.leftOut, x.lastLeftOut = x.leftOut+1, now
 		}
-		x.disconnects = appendBounded(x.disconnects, maxDisconnects, report.Disconnect{At: now, Age: age, Via: via, Client: client})
+		if len(x.disconnects) == maxDisconnects {
+			x.disconnects = append(x.disconnects[:0], x.disconnects[1:]...)
+		}
+		x.disconnects = append(x.disconnects, report.Disconnect{At: now, Age: age, Via: via, Client: client, ClientVersion: version})
 	}
-}
-
-// appendBounded appends a row, and removes the first one if there would be more than max.
-func appendBounded[T any](rows []T, max int, row T) []T {
-	if len(rows) == max {
-		rows = append(rows[:0], rows[1:]...)
-	}
-	return append(rows, row)
 }
 
 // report returns what pages show.
 func (x *exchangeEnds) report(now time.Time) ([]report.EndedStream, report.Disconnects) {
 	x.mu.Lock()
-	streams := make([]report.EndedStream, 0, len(x.streams))
-	for i := len(x.streams) - 1; i >= 0; i-- {
-		streams = append(streams, x.streams[i])
-	}
+	streams := x.streams.all()
 	var recent []report.Disconnect
 	for i := range x.disconnects {
 		if now.Sub(x.disconnects[i].At) < disconnectWindow {

@@ -252,15 +252,16 @@ func (o *Observer) SessionDeleted(*session.Session, *session.Conn) {}
 // ExchangeEnded implements [session.Observer].
 func (o *Observer) ExchangeEnded(e *session.ExchangeEnd) {
 	var info telemetry.Info
+	var op *telemetry.Operation
 	switch {
-	case e.Inbound != nil:
-		info = describe(e.Inbound, e.Session)
+	case e.Request != nil:
+		info, op = (*origin)(e.Request).Describe(), operation(e.Request)
 	case e.Session != nil:
 		info = describeSession(e.Session, e.Session.Peer())
 	}
 	addConn(&info, e.Conn)
 	info.Via, info.ForwardedFor = e.Conn.Via(e.Header)
-	o.t.ExchangeEnded(info, e.Kind, e.Reason, e.Age)
+	o.t.ExchangeEnded(info, op, e.Kind, e.Reason, e.Age)
 }
 
 // ResourceUnsubscribed implements [session.Observer].

@@ -177,6 +177,7 @@ func (s *Session) uses(id mcp.ID) (used bool) {
 
 func newRequest(c *Core, in *Inbound, s *Session, st *stream.Stream, rt *Route) *Request {
 	r := &Request{Inbound: in, Route: rt, session: s, stream: st, caller: c.callerOf(in, s)}
+	in.request = r
 	in.Body.Hold()
 	r.core, r.self, r.began, r.observed = c, r, time.Now(), true
 	r.setDeadline()

@@ -10,7 +10,7 @@ import (
 // its answer was written.
 type ExchangeEnd struct {
 	Conn    *Conn
-	Inbound *Inbound            // the message of a POST; nil for a GET
+	Request *Request            // of a POST; nil for a GET and a batch
 	Session *Session            // nil if there is none
 	Header  map[string][]string // of the exchange
 	Kind    string              // one of [StreamKinds]; "" if the exchange was no event stream

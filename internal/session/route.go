@@ -43,9 +43,14 @@ type Inbound struct {
 	// hold it too.
 	Body *Body
 
-	batch    *batch // that the request is one of, or nil
-	repeated bool   // the batch had its id before
+	request  *Request // that was made of it, or nil
+	batch    *batch   // that the request is one of, or nil
+	repeated bool     // the batch had its id before
 }
+
+// Request returns the request that the core has made of the message. It is nil for a message that is no
+// request, and before the core has received it.
+func (in *Inbound) Request() *Request { return in.request }
 
 // A Conn describes a connection, in the terms of OpenTelemetry's network
 // attributes. It is immutable.

@@ -65,7 +65,10 @@ func (x *exchange) readerEnded(kind string, s *session.Session, until context.Co
 
 // end describes the end of the exchange. Its reason is "" if the server has ended it in order.
 func (x *exchange) end(failed mcp.DropReason) *session.ExchangeEnd {
-	e := &session.ExchangeEnd{Conn: x.conn, Inbound: x.in, Header: x.r.Header, Age: time.Since(x.began)}
+	e := &session.ExchangeEnd{Conn: x.conn, Header: x.r.Header, Age: time.Since(x.began)}
+	if x.in != nil {
+		e.Request = x.in.Request()
+	}
 	switch {
 	case failed == mcp.DropWriteTimeout, failed == mcp.DropOverload:
 		e.Reason = session.StreamEndOf(failed)
