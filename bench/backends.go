@@ -11,27 +11,36 @@ import (
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
-// backends are the processes behind a shop: Redis, and an HTTP service. Their CPU time belongs to
-// no server.
+// backends are the processes behind the servers: Redis, and the HTTP service of a shop. Their CPU time
+// belongs to no server.
 type backends struct {
 	redis     *exec.Cmd
-	dir       string // of Redis
-	service   *process
+	dir       string   // of Redis
+	service   *process // nil if there is none
 	addresses backendAddresses
 }
 
-// backendAddresses tell a shop where its backends are.
+// backendAddresses tell a server where its backends are.
 type backendAddresses struct{ redis, service string }
 
 func (a backendAddresses) env() []string {
-	return []string{servers.ShopRedisEnv + "=" + a.redis, servers.ShopServiceEnv + "=" + a.service}
+	return []string{servers.RedisEnv + "=" + a.redis, servers.ShopServiceEnv + "=" + a.service}
 }
 
-// startBackends starts the backends. The program redis-server must be installed.
-func startBackends(exe string) (b *backends, err error) {
-	b = &backends{}
+// startRedis starts Redis. The program redis-server must be installed.
+func startRedis() (*backends, error) {
+	b := &backends{}
 	if err := b.startRedis(); err != nil {
 		return nil, errors.Join(err, b.stop())
+	}
+	return b, nil
+}
+
+// startBackends starts Redis and the service of a shop.
+func startBackends(exe string) (*backends, error) {
+	b, err := startRedis()
+	if err != nil {
+		return nil, err
 	}
 	kind, err := servers.Find(servers.ShopService)
 	if err != nil {

@@ -47,10 +47,12 @@ func serve(name string, tools int, stdio bool) (err error) {
 		defer func() { err = errors.Join(err, srv.Close()) }()
 	}
 	mux := http.NewServeMux()
-	mux.Handle(servers.Modern, srv.Modern)
-	mux.Handle(servers.Modern+"/", srv.Modern)
-	mux.Handle(servers.Legacy, srv.Legacy)
-	mux.Handle(memoryPath, &memoryHandler{connect: srv.Memory})
+	if srv.Serve == nil {
+		mux.Handle(servers.Modern, srv.Modern)
+		mux.Handle(servers.Modern+"/", srv.Modern)
+		mux.Handle(servers.Legacy, srv.Legacy)
+		mux.Handle(memoryPath, &memoryHandler{connect: srv.Memory})
+	}
 	mux.HandleFunc(statsPath, writeStats)
 	mux.HandleFunc(tokenPath, writeToken)
 	if srv.Change != nil {
@@ -59,15 +61,20 @@ func serve(name string, tools int, stdio bool) (err error) {
 	}
 	mux.HandleFunc(pprofPath, pprof.Index)
 	mux.HandleFunc(pprofPath+"profile", pprof.Profile)
+	if srv.Serve != nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		go func() {
+			defer cancel()
+			_, _ = io.Copy(io.Discard, os.Stdin) // its end is the end of the server
+		}()
+		return srv.Serve(ctx, mux, announce)
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	announce := os.NewFile(announceFD, "announce")
-	if _, err := fmt.Fprintln(announce, l.Addr()); err != nil {
-		return err
-	}
-	if err := announce.Close(); err != nil {
+	if err := announce(l.Addr().String()); err != nil {
 		return err
 	}
 	ended := make(chan error, 2)
@@ -84,6 +91,13 @@ func serve(name string, tools int, stdio bool) (err error) {
 		return err
 	}
 	return nil
+}
+
+// announce tells the parent where the server listens.
+func announce(addr string) error {
+	to := os.NewFile(announceFD, "announce")
+	_, err := fmt.Fprintln(to, addr)
+	return errors.Join(err, to.Close())
 }
 
 func writeStats(w http.ResponseWriter, _ *http.Request) {

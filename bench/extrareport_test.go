@@ -12,7 +12,7 @@ import (
 )
 
 func TestExtras(t *testing.T) {
-	require.Equal(t, []string{"promises", "protected", "sessions/delete", "sessions/forever", "collector/gogc", "validation", "release"}, extras(regexp.MustCompile("")))
+	require.Equal(t, []string{"promises", "protected", "everything", "sessions/delete", "sessions/forever", "collector/gogc", "validation", "release"}, extras(regexp.MustCompile("")))
 	p := plan{scale: none(), extras: extras(regexp.MustCompile("^(promises|protected|collector|validation)")), rounds: 2, slice: time.Millisecond, progress: io.Discard}
 	got, err := p.run()
 	skipElsewhere(t, err)

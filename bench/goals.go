@@ -73,6 +73,8 @@ func goals() []goal {
 			}
 			return ratios(r.protected.samples[i], r.protected.samples[0], cpuTimeOf).median, true
 		}},
+		{what: "everything on: CPU time, × net/http + encoding/json, same bytes", bound: 1.6, figure: beside(servers.EverythingOn, servers.Floor)},
+		{what: "CPU time of mcp-go with validation, × Vitrine with everything on", least: true, bound: 2.5, figure: beside("mcpgo-validating", servers.EverythingOn)},
 		{what: "stdio, 16 in flight: round trips a second, × net/http + encoding/json", least: true, bound: 0.5, figure: func(r report) (float64, bool) { return r.faster("vitrine", "floor", goalStdio) }},
 		{what: "stdio, 16 in flight: round trips a second, × mcp-go", least: true, bound: 2, figure: func(r report) (float64, bool) { return r.faster("vitrine", "mcpgo", goalStdio) }},
 		{what: "p99 at half of the load (64 callers), × net/http + encoding/json", bound: 2, figure: func(r report) (float64, bool) {

@@ -6,6 +6,7 @@
 //	go run . -only /call/modern/small/16       one row
 //	go run . -only ^scale/                     many streams, calls and sessions at once
 //	go run . -only ^protected                  access tokens, scopes, rules and the audit
+//	go run . -only ^everything                 a service that has all of that, Redis and exported traces
 //	go run . -only ^sessions                   servers with real tools, and a session for each call
 //	go run . -only ^release                    the size of the program, its start, and its idle memory
 //	go run . -write ../docs/performance.md     everything, and the report

@@ -41,20 +41,22 @@ type result struct {
 
 // An outcome has all results of a run.
 type outcome struct {
-	results   []result
-	collector result        // like the following results without samples if it was not measured
-	checking  time.Duration // the time of a full validation
-	promises  result
-	protected result
-	sessions  map[string]result // of the shops, by the name of the measurement
-	scaled    scaleResult
-	release   releaseResult
+	results    []result
+	collector  result        // like the following results without samples if it was not measured
+	checking   time.Duration // the time of a full validation
+	promises   result
+	protected  result
+	everything result
+	sessions   map[string]result // of the shops, by the name of the measurement
+	scaled     scaleResult
+	release    releaseResult
 }
 
 // The names of further measurements, for -only.
 const (
 	extraPromises   = "promises"
 	extraProtected  = "protected"
+	extraEverything = "everything"
 	extraCollector  = "collector/gogc"
 	extraValidation = "validation"
 	extraRelease    = "release"
@@ -62,7 +64,7 @@ const (
 
 // extras returns the further measurements whose name matches.
 func extras(only *regexp.Regexp) []string {
-	return slices.DeleteFunc([]string{extraPromises, extraProtected, extraSessions, extraSessionsForever, extraCollector, extraValidation, extraRelease}, func(name string) bool { return !only.MatchString(name) })
+	return slices.DeleteFunc([]string{extraPromises, extraProtected, extraEverything, extraSessions, extraSessionsForever, extraCollector, extraValidation, extraRelease}, func(name string) bool { return !only.MatchString(name) })
 }
 
 // programs are the paths of this program as it is, and with the mended module if a kind needs
@@ -125,6 +127,10 @@ func (p plan) run() (o outcome, err error) {
 				o.promises, err = p.promises(programs, sink.url())
 			case extraProtected:
 				o.protected, err = p.protected(programs, sink.url())
+			case extraEverything:
+				if o.everything, err = p.everything(programs, sink.url()); err == nil && sink.exports.Load() == 0 {
+					err = errors.New("the server has exported nothing")
+				}
 			case extraSessions, extraSessionsForever:
 				if o.sessions == nil {
 					o.sessions = map[string]result{}

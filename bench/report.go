@@ -26,7 +26,7 @@ func (r report) markdown() string {
 	text := r.Conditions() + "\n" + r.Servers() + r.Tables()
 	for _, part := range []struct{ heading, text string }{
 		{"At scale", r.Scale()}, {"Size and start", r.Release()}, {"What promises cost", r.Promises()},
-		{"What protection costs", r.Protected()}, {"A session for each call", r.Sessions()},
+		{"What protection costs", r.Protected()}, {"Everything on", r.Everything()}, {"A session for each call", r.Sessions()},
 		{"Fewer runs of the garbage collector", r.Collector()},
 	} {
 		if part.text != "" {

@@ -23,7 +23,7 @@ type scenario struct {
 	half bool
 	// forever is true if no session is ended by its client.
 	forever bool
-	// backends are those of a shop.
+	// backends are those of the servers that need some.
 	backends backendAddresses
 }
 

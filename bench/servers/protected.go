@@ -26,9 +26,7 @@ import (
 // All get the same bytes, among them an access token, which the plain ones ignore. mcp-go is not
 // among them: it verifies no tokens.
 func Protected() []Kind {
-	own := protectedKinds()
-	last := len(own) - 1
-	return slices.Concat(named("vitrine"), own[:last], named("gosdk"), own[last:])
+	return named("vitrine", "vitrine-token", "vitrine-policy", "vitrine-audit", "vitrine-new", "gosdk", "gosdk-token")
 }
 
 func protectedKinds() []Kind {
@@ -41,6 +39,15 @@ func protectedKinds() []Kind {
 		kind("vitrine-policy", "… and a scope, and two rules of a policy", decided),
 		kind("vitrine-audit", "… and the audit, with a chain, to a file", audited),
 		kind("vitrine-new", "Vitrine with a JWT (ES256) that is verified for each call", verified),
+		{
+			Name: EverythingOn, Title: "Vitrine, everything on", Module: vitrine, Env: sampled, Exports: exported,
+			New: func(tools int) (Server, error) { return newProtected(tools, everything) },
+		},
+		{
+			Name: "vitrine-everything-gogc", Title: "… and the garbage collector as often as in other programs (GOGC=100)", Module: vitrine,
+			Env: func(sink string) []string { return append(sampled(sink), "GOGC=100") }, Exports: exported,
+			New: func(tools int) (Server, error) { return newProtected(tools, everything) },
+		},
 		{Name: "gosdk-token", Title: "… with RequireBearerToken, a remembered JWT and a scope", Module: gosdk, New: newGoSDKProtected},
 	}
 }
@@ -50,12 +57,13 @@ func IsProtected(k Kind) bool {
 	return slices.ContainsFunc(protectedKinds(), func(other Kind) bool { return other.Name == k.Name })
 }
 
-// The levels of protection. Each of the first ones includes those before.
+// The levels of protection. Each includes those before, but only the first one has no cache of tokens.
 const (
-	remembered = iota
+	verified = iota
+	remembered
 	decided
 	audited
-	verified // as remembered, without the cache
+	everything // also a rate limit, and the store of several replicas; run by package service
 )
 
 // rules are evaluated both for each call.
@@ -83,7 +91,7 @@ func newProtected(tools, level int) (s Server, err error) {
 		return s, err
 	}
 	var scopes []string
-	if level == decided || level == audited {
+	if level >= decided {
 		scopes = []string{scope}
 	}
 	srv, err := server.TryNew("bench", "1", opts...)
@@ -91,7 +99,12 @@ func newProtected(tools, level int) (s Server, err error) {
 		return s, err
 	}
 	protection.closers = append(protection.closers, func() error { return srv.Shutdown(context.Background()) }) // before the audit
-	s, err = addTools(srv, tools, scopes...)
+	addTools(srv, tools, scopes...)
+	if level == everything {
+		s = served(srv)
+	} else if s, err = alone(srv); err != nil {
+		return s, err
+	}
 	s.Close = protection.close
 	return s, err
 }
@@ -124,19 +137,26 @@ func (p *protection) options(level int) ([]server.Option, error) {
 	}
 	p.closers = append(p.closers, rs.Close)
 	opts := []server.Option{server.WithAuthenticator(rs)}
-	if level == decided || level == audited {
+	if level >= decided {
 		rules, err := policy.Parse([]byte(rules), policy.Config{})
 		if err != nil {
 			return nil, err
 		}
 		opts = append(opts, server.WithPolicy(rules))
 	}
-	if level == audited {
+	if level >= audited {
 		log, err := p.audit()
 		if err != nil {
 			return nil, err
 		}
 		opts = append(opts, server.WithAudit(log))
+	}
+	if level == everything {
+		more, err := p.shared()
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, more...)
 	}
 	return opts, nil
 }

@@ -88,7 +88,8 @@ func newVitrineScaled(tools int) (Server, error) {
 	if err != nil {
 		return Server{}, err
 	}
-	s, err := addTools(srv, tools)
+	addTools(srv, tools)
+	s, err := alone(srv)
 	if err != nil {
 		return Server{}, err
 	}

@@ -45,6 +45,9 @@ type Server struct {
 	// Only the [Scaled] kinds have them. One goroutine at a time may call Change.
 	Change  func()
 	Waiting *atomic.Int64
+	// Serve listens by itself, serves [Modern] and the handlers of others, and returns after the end of ctx. It calls
+	// listening when clients can connect. May be nil; otherwise Modern and Legacy are.
+	Serve func(ctx context.Context, others http.Handler, listening func(addr string) error) error
 	// Close ends what the server needs beside itself. May be nil.
 	Close func() error
 }
@@ -107,7 +110,7 @@ func Relaxed() (kinds []Kind) {
 
 // Find returns the kind of that name.
 func Find(name string) (Kind, error) {
-	for _, k := range slices.Concat(All(), Scaled(), promisingKinds(), protectedKinds(), shopKinds()) {
+	for _, k := range slices.Concat(All(), Scaled(), promisingKinds(), protectedKinds(), serviceKinds(), shopKinds()) {
 		if k.Name == name {
 			return k, nil
 		}

@@ -23,9 +23,9 @@ const (
 	Checkout = "checkout"        // POST to the service, and three writes to Redis
 )
 
-// The environment variables that tell a shop where its backends are.
+// The environment variables that tell a server where its backends are.
 const (
-	ShopRedisEnv   = "BENCH_SHOP_REDIS"   // host and port
+	RedisEnv       = "BENCH_REDIS"        // host and port
 	ShopServiceEnv = "BENCH_SHOP_SERVICE" // URL of the [ShopService]
 )
 
@@ -45,7 +45,7 @@ type shop struct {
 
 func newShop() *shop {
 	return &shop{
-		redis:   redis.NewClient(&redis.Options{Addr: os.Getenv(ShopRedisEnv), PoolSize: 64, MaintNotificationsConfig: noMaintenance()}),
+		redis:   redis.NewClient(&redis.Options{Addr: os.Getenv(RedisEnv), PoolSize: 64, MaintNotificationsConfig: noMaintenance()}),
 		service: os.Getenv(ShopServiceEnv),
 		client:  &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 128}},
 	}

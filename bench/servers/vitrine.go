@@ -36,11 +36,12 @@ func vitrine(tools int, opts ...server.Option) (Server, error) {
 	if err != nil {
 		return Server{}, err
 	}
-	return addTools(srv, tools)
+	addTools(srv, tools)
+	return alone(srv)
 }
 
-// addTools adds the tools to a server, and starts its telemetry. A call of [Echo] needs the scopes.
-func addTools(srv *server.Server, tools int, scopes ...string) (Server, error) {
+// addTools adds the tools to a server. A call of [Echo] needs the scopes.
+func addTools(srv *server.Server, tools int, scopes ...string) {
 	server.AddTool(srv, server.Tool{Name: Echo, Description: echoDescription, Scopes: scopes},
 		func(_ context.Context, _ *server.Call, in text) (string, error) { return in.Text, nil })
 	server.AddTool(srv, server.Tool{Name: Steps, Description: stepsDescription},
@@ -56,6 +57,10 @@ func addTools(srv *server.Server, tools int, scopes ...string) (Server, error) {
 		server.AddTool(srv, server.Tool{Name: name, Description: fillerDescription},
 			func(context.Context, *server.Call, filler) (string, error) { return "", nil })
 	}
+}
+
+// alone returns a server without package service, and starts its telemetry.
+func alone(srv *server.Server) (Server, error) {
 	if err := otlp.Start(context.Background(), srv.Telemetry()); err != nil {
 		return Server{}, err
 	}
