@@ -18,6 +18,10 @@ const (
 	DropOverload     DropReason = "overload"      // the caller lets more wait unread than its share, and others need the memory
 )
 
+// DropUnconfirmed is a reason for dropping an answer only: all of it was handed to the operating system, and the
+// peer left before the last bytes that frame it. The client may have the answer, and nothing can tell.
+const DropUnconfirmed DropReason = "unconfirmed"
+
 // Reasons for dropping a notification only.
 const (
 	// DropAfterResponse: the request was settled before its notification was sent.
@@ -34,18 +38,21 @@ const (
 
 // ResponseDropReasons lists the reasons for which an answer is dropped. The
 // caller owns the slice.
-func ResponseDropReasons() []DropReason {
-	return []DropReason{
-		DropCancelled, DropClosedWriter, DropBrokenPeer, DropWriteTimeout, DropSessionGone, DropStreamGone, DropOverload,
-	}
-}
+func ResponseDropReasons() []DropReason { return append(sharedDropReasons(), DropUnconfirmed) }
 
 // NotificationDropReasons lists the reasons for which a notification is
 // dropped. The caller owns the slice.
 func NotificationDropReasons() []DropReason {
 	return append([]DropReason{
 		DropAfterResponse, DropNoProgressToken, DropQueueFull, DropNotSubscribed, DropLevelFiltered, DropEraForbidden,
-	}, ResponseDropReasons()...)
+	}, sharedDropReasons()...)
+}
+
+// sharedDropReasons lists those of answers and of notifications.
+func sharedDropReasons() []DropReason {
+	return []DropReason{
+		DropCancelled, DropClosedWriter, DropBrokenPeer, DropWriteTimeout, DropSessionGone, DropStreamGone, DropOverload,
+	}
 }
 
 // An ExpireReason says why a stored answer cannot be fetched any more.

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
 	"net"
 	"net/http/httptest"
@@ -129,6 +130,20 @@ func dropScenes() []scene {
 			s.large()
 			conn := s.web().raw(modern(1, "tools/call", call("large", `{}`)), modernHeaders("tools/call", "large")...)
 			later()
+			conn.Close()
+			synctest.Wait()
+		},
+	}, {
+		title: "unconfirmed", about: "The client hangs up when it has its answer, and before the end of the chunk around it.",
+		play: func(s *stage) {
+			s.large()
+			conn := s.web().raw(modern(1, "tools/call", call("large", `{}`)), append(modernHeaders("tools/call", "large"), "Accept: text/event-stream")...)
+			later()
+			for in, read := bufio.NewReaderSize(conn, 16), ""; !strings.HasSuffix(read, `xxx"}]`); {
+				part, err := in.ReadString(']')
+				require.NoError(s.t, err)
+				read = part
+			}
 			conn.Close()
 			synctest.Wait()
 		},

@@ -389,6 +389,27 @@ var cellsE7 = []faultCell{
 			require.Equal(w.t, counts{"admitted": 1, fate: 1}, w.counts().since(before), name)
 		}
 	}},
+	{state: "W/unconfirmed", test: func(w *world) {
+		w.rememberByDefault()
+		g, s := w.gate("work", false), w.open("session")
+		unconfirmed := func(*scriptSink) error {
+			return &stream.WriteError{Reason: mcp.DropBrokenPeer, Err: errReset, Unconfirmed: true}
+		}
+		for fate, post := range map[string]func() (*held, *exchange){
+			"dropped/unconfirmed": func() (*held, *exchange) {
+				x := w.post(nil, modernFrame("1", "work"))
+				return g.next(), x
+			},
+			"stored": func() (*held, *exchange) { return w.streaming(s, g, "2") },
+		} {
+			before := w.counts()
+			h, x := post()
+			x.sink.onFlush(unconfirmed)
+			h.finish("done")
+			require.True(w.t, x.ended())
+			require.Equal(w.t, counts{"admitted": 1, fate: 1}, w.counts().since(before))
+		}
+	}},
 	{state: "B/modern", test: func(w *world) {
 		a := w.asker("work", false) // Ask does not wait
 		x := w.post(nil, modernFrame("1", "work"))

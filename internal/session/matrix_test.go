@@ -112,8 +112,9 @@ func TestVocabulariesPage(t *testing.T) {
 	want = appendAll(want, mcp.Causes())
 	want = appendAll(append(want, "### Dropped answers"), mcp.ResponseDropReasons())
 	want = appendAll(append(want, "### Expired answers"), mcp.ExpireReasons())
-	own := mcp.NotificationDropReasons()
-	own = own[:len(own)-len(mcp.ResponseDropReasons())]
+	own := slices.DeleteFunc(mcp.NotificationDropReasons(), func(r mcp.DropReason) bool {
+		return slices.Contains(mcp.ResponseDropReasons(), r)
+	})
 	want = appendAll(append(want, "### Dropped notifications"), own)
 	want = appendAll(append(want, "### Ends of a subscription"), mcp.SubscriptionEnds())
 	want = appendAll(append(want, "### Rejected requests"), mcp.RejectReasons())

@@ -131,7 +131,7 @@ var causes, dropReasons = mcp.Causes(), mcp.ResponseDropReasons()
 
 const (
 	numCauses      = 11
-	numDropReasons = 7
+	numDropReasons = 8
 )
 
 // indexOf returns the position of a value that must be there.

@@ -132,6 +132,9 @@ func (m *Message) count() (admitted, rejections int) {
 type WriteError struct {
 	Reason mcp.DropReason // broken_peer, closed_writer or write_timeout
 	Err    error
+	// Unconfirmed tells, of a failed flush, that the peer may have all the messages before it: what failed are
+	// bytes behind them.
+	Unconfirmed bool
 }
 
 // Error returns the reason and the error behind it.
@@ -148,6 +151,12 @@ func WriteReason(err error) mcp.DropReason {
 		return w.Reason
 	}
 	return mcp.DropBrokenPeer
+}
+
+// isUnconfirmed reports whether the peer may have what was written.
+func isUnconfirmed(err error) bool {
+	w := (*WriteError)(nil)
+	return errors.As(err, &w) && w.Unconfirmed
 }
 
 // SendError returns what a handler sees of a stream that has failed.

@@ -230,11 +230,14 @@ func (st *Stream) lose(batch []*Message, done bool, err error) {
 	if reason == mcp.DropWriteTimeout {
 		st.host.LimitReached(limits.NameWriteTimeout)
 	}
+	unconfirmed := reason == mcp.DropBrokenPeer && isUnconfirmed(err)
 	for i, m := range batch {
 		switch {
 		case m == nil:
 		case st.logging.log != nil && st.Reason() == "":
 			st.store(m, done && i == len(batch)-1)
+		case unconfirmed && m.Kind == Answer:
+			m.dropped(mcp.DropUnconfirmed)
 		default:
 			m.dropped(reason)
 		}

@@ -1,9 +1,12 @@
 package streamable_test
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -63,4 +66,70 @@ func TestWriterWithoutFlushIsReported(t *testing.T) {
 	require.Equal(t, map[mcp.RefuseReason]uint64{mcp.RefuseNoFlush: 2}, c.ExchangesRefused)
 	require.Equal(t, 1, strings.Count(log.String(), "http.flush_unsupported"))
 	require.Contains(t, log.String(), "timeoutWriter")
+}
+
+// A leavingWriter flushes when the client has left.
+type leavingWriter struct {
+	http.ResponseWriter
+	gone    context.Context
+	flushes chan<- struct{}
+}
+
+func (w *leavingWriter) FlushError() error {
+	w.flushes <- struct{}{}
+	<-w.gone.Done()
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+func (w *leavingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// A client may leave when it has its answer, and before the end of the chunk around it. That of a large answer
+// is then not known to have come, and not known to be lost. That of a small one is: all of it waits for the flush.
+func TestAnswerOfAClientThatLeavesBeforeTheFlush(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		size   int
+		accept string
+		reason mcp.DropReason
+		has    bool // the client has the whole answer before it leaves
+	}{
+		{"small event", 100, "text/event-stream", mcp.DropBrokenPeer, false},
+		{"event", 10_000, "text/event-stream", mcp.DropUnconfirmed, true},
+		{"large event", 100_000, "text/event-stream", mcp.DropUnconfirmed, true},
+		{"small answer", 100, "application/json", mcp.DropBrokenPeer, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFake(t, limits.Limits{})
+			h, flushes, served := streamable.New(f.Core, streamable.Config{}), make(chan struct{}, 1), make(chan struct{})
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer close(served)
+				h.ServeHTTP(&leavingWriter{w, r.Context(), flushes}, r)
+			}))
+			defer srv.Close()
+			c, err := net.Dial("tcp", srv.Listener.Addr().String())
+			require.NoError(t, err)
+			defer c.Close()
+			name := strings.Repeat("x", tt.size)
+			req, err := http.NewRequestWithContext(t.Context(), "POST", srv.URL, strings.NewReader(modern(1, name)))
+			require.NoError(t, err)
+			for _, header := range append(modernHeaders("tools/call", name), "Content-Type: application/json", "Accept: "+tt.accept) {
+				setHeader(req, header)
+			}
+			require.NoError(t, req.Write(c))
+			if tt.has {
+				res, err := http.ReadResponse(bufio.NewReader(c), req)
+				require.NoError(t, err)
+				event := "event: message\ndata: " + answer(1, name)
+				got := make([]byte, len(event))
+				_, err = io.ReadFull(res.Body, got)
+				require.NoError(t, err)
+				require.Equal(t, event, string(got))
+			}
+			<-flushes
+			require.NoError(t, c.(*net.TCPConn).SetLinger(0)) // a reset
+			require.NoError(t, c.Close())
+			<-served
+			require.EqualValues(t, 1, dropped(f.Conserved(), tt.reason))
+		})
+	}
 }

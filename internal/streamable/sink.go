@@ -33,6 +33,7 @@ type httpSink struct {
 	sent     bool // and was flushed
 	answer   bool // the last message was an answer
 	answered bool // and was flushed
+	written  int  // bytes since the last flush, about
 	deadline bool // a write deadline was set
 
 	// values are the values of headers. They are fields to save allocations. Responses must
@@ -43,6 +44,7 @@ type httpSink struct {
 func (k *httpSink) Write(m *stream.Message) error {
 	status := k.status(m)
 	k.answer = m.Kind == stream.Answer
+	k.written += m.Size()
 	if m.Kind != stream.Answer || k.events || !k.json && status == http.StatusOK {
 		return k.event(m)
 	}
@@ -160,8 +162,21 @@ func (k *httpSink) Flush() error {
 		}
 	}
 	k.sent, k.answered = k.ok && err == nil, k.answer && err == nil
-	return k.failed(err)
+	written := k.written
+	k.written = 0
+	if err == nil {
+		return nil
+	}
+	err = k.failed(err)
+	if w := (*stream.WriteError)(nil); errors.As(err, &w) {
+		w.Unconfirmed = w.Reason == mcp.DropBrokenPeer && written >= minHandedOver
+	}
+	return err
 }
+
+// minHandedOver is how much net/http may have handed to the operating system before a flush, in bytes. Of less
+// it has kept all in its buffers, of 2 and 4 KiB. What it still has of more may be only the end of a chunk.
+const minHandedOver = 2 << 10
 
 // failed classifies an error. The errors of HTTP/2 for a stream that the peer has closed have
 // no type. Then the request's context tells.
