@@ -101,8 +101,10 @@ func (a *ExpiredAnswer) logAttrs() []any {
 // maxExpiredListed bounds the list of lost answers.
 const maxExpiredListed = 128
 
-// expiredAnswers are the latest lost answers. When the list is full, a new one takes the place of the oldest
-// one of the session that has most of them, so that no session hides the losses of the others.
+// expiredAnswers are the latest lost answers. When the list is full, a new one takes the place of an answer of
+// the caller that has the most of them, and among those of the oldest one of the session with the most. So no
+// caller hides the losses of the others, not even with many sessions, and no session those of another one of
+// its caller.
 type expiredAnswers struct {
 	mu   sync.Mutex
 	list []*ExpiredAnswer // oldest first
@@ -115,14 +117,37 @@ func (e *expiredAnswers) add(a *ExpiredAnswer) {
 	if len(e.list) <= maxExpiredListed {
 		return
 	}
-	counts, most := map[string]int{}, a.Session
+	caller := mostFrequent(e.list, (*ExpiredAnswer).caller)
+	ofCaller := make([]*ExpiredAnswer, 0, len(e.list))
 	for _, x := range e.list {
-		if counts[x.Session]++; counts[x.Session] > counts[most] {
-			most = x.Session
+		if x.caller() == caller {
+			ofCaller = append(ofCaller, x)
 		}
 	}
-	oldest := slices.IndexFunc(e.list, func(x *ExpiredAnswer) bool { return x.Session == most })
+	session := mostFrequent(ofCaller, func(x *ExpiredAnswer) string { return x.Session })
+	oldest := slices.IndexFunc(e.list, func(x *ExpiredAnswer) bool { return x.caller() == caller && x.Session == session })
 	e.list = slices.Delete(e.list, oldest, oldest+1)
+}
+
+// An expiredCaller tells whose lost answers count together.
+type expiredCaller struct{ client, version, principal string }
+
+func (a *ExpiredAnswer) caller() expiredCaller {
+	return expiredCaller{a.Client, a.ClientVersion, a.Principal}
+}
+
+// mostFrequent returns the key that most of the answers have, and among equals the one that was the first to
+// have so many.
+func mostFrequent[K comparable](list []*ExpiredAnswer, key func(*ExpiredAnswer) K) K {
+	var most K
+	counts := make(map[K]int)
+	for _, x := range list {
+		k := key(x)
+		if counts[k]++; counts[k] > counts[most] {
+			most = k
+		}
+	}
+	return most
 }
 
 // all returns copies of the answers, oldest first.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -139,24 +140,54 @@ func TestEachLostAnswerIsNamed(t *testing.T) {
 	})
 }
 
-// A session that loses many answers does not hide those that another one has lost.
+// A session that loses many answers does not hide those that another one has lost, and a caller with many
+// sessions does not hide those of another caller.
 func TestListOfLostAnswersIsShared(t *testing.T) {
-	var e expiredAnswers
-	lost := func(session string, ids int) {
-		for i := range ids {
-			e.add(&ExpiredAnswer{Session: session, ID: fmt.Sprint(i)})
+	type row struct{ client, version, principal, session string }
+	type lost struct {
+		lost []row // in this order
+		want map[row]int
+	}
+	sessionsOf := func(many, one row) lost {
+		c := lost{lost: []row{one, one}, want: map[row]int{one: 2}} // of one session, so that it has more than each of the others
+		for i := range 2 * maxExpiredListed {
+			many.session = fmt.Sprint("many", i)
+			c.lost = append(c.lost, many)
 		}
+		return c
 	}
-	lost("small", 2)
-	lost("large", 2*maxExpiredListed)
-	lost("other", 1)
-	counts, last := map[string]int{}, map[string]string{}
-	for _, a := range e.all() {
-		counts[a.Session]++
-		last[a.Session] = a.ID
+	for name, tt := range map[string]lost{
+		"one session": {
+			lost: slices.Concat(slices.Repeat([]row{{session: "small"}}, 2), slices.Repeat([]row{{session: "large"}}, 2*maxExpiredListed), []row{{session: "other"}}),
+			want: map[row]int{{session: "small"}: 2, {session: "large"}: maxExpiredListed - 3, {session: "other"}: 1},
+		},
+		"many sessions of a principal": sessionsOf(row{principal: "many"}, row{principal: "one", session: "s"}),
+		"many sessions of a client":    sessionsOf(row{client: "many"}, row{client: "one", session: "s"}),
+		"many sessions of a version":   sessionsOf(row{client: "desk", version: "2"}, row{client: "desk", version: "1", session: "s"}),
+		"among the sessions of a caller": {
+			lost: slices.Concat([]row{{"desk", "1", "ann", "small"}}, slices.Repeat([]row{{"desk", "1", "ann", "large"}}, 2*maxExpiredListed)),
+			want: map[row]int{{"desk", "1", "ann", "small"}: 1, {"desk", "1", "ann", "large"}: maxExpiredListed - 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var e expiredAnswers
+			for i, r := range tt.lost {
+				e.add(&ExpiredAnswer{Client: r.client, ClientVersion: r.version, Principal: r.principal, Session: r.session, ID: fmt.Sprint(i)})
+			}
+			counts, before := map[row]int{}, -1
+			for _, a := range e.all() {
+				counts[row{a.Client, a.ClientVersion, a.Principal, a.Session}]++
+				id, err := strconv.Atoi(a.ID)
+				require.NoError(t, err)
+				require.Greater(t, id, before, "oldest first")
+				before = id
+			}
+			for r, n := range tt.want {
+				require.Equal(t, n, counts[r], r)
+			}
+			require.Len(t, e.all(), maxExpiredListed)
+		})
 	}
-	require.Equal(t, map[string]int{"small": 2, "large": maxExpiredListed - 3, "other": 1}, counts)
-	require.Equal(t, fmt.Sprint(2*maxExpiredListed-1), last["large"], "the latest are kept")
 }
 
 // The answer is still in the store, but an event before it is not, which its client has not had: it
