@@ -85,38 +85,6 @@ func released(figure func(programResult) float64) func(report) (float64, bool) {
 	}
 }
 
-// Promises returns the table of the costs of promises.
-func (r report) Promises() string {
-	if r.promises.samples == nil {
-		return ""
-	}
-	var b strings.Builder
-	row := head(&b, "server", "CPU µs", "× floor", "× bare", "allocations", "KB allocated")
-	bare, floor := r.promises.samples[0], r.promises.samples[1]
-	for i, k := range servers.Promises() {
-		samples := r.promises.samples[i]
-		row(
-			k.Title,
-			format("%.1f", spreadOf(samples, func(s sample) float64 { return micros(s.cpu) })),
-			format("%.2f", ratios(samples, floor, cpuTimeOf)),
-			format("%.2f", ratios(samples, bare, cpuTimeOf)),
-			fmt.Sprintf("%.0f", spreadOf(samples, func(s sample) float64 { return s.mallocs }).median),
-			fmt.Sprintf("%.1f", spreadOf(samples, func(s sample) float64 { return s.bytes }).median/1000),
-		)
-	}
-	return b.String()
-}
-
-// promised returns the CPU time of a server with all promises, as a multiple of that of the
-// floor.
-func (r report) promised(server string) string {
-	i := slices.IndexFunc(servers.Promises(), func(k servers.Kind) bool { return k.Name == server })
-	if i < 0 || r.promises.samples == nil {
-		return unknown
-	}
-	return format("%.2f", ratios(r.promises.samples[i], r.promises.samples[1], cpuTimeOf))
-}
-
 // Protected returns the table of the costs of protection.
 func (r report) Protected() string {
 	if r.protected.samples == nil {

@@ -12,7 +12,7 @@ import (
 )
 
 func TestExtras(t *testing.T) {
-	require.Equal(t, []string{"promises", "protected", "everything", "sessions/delete", "sessions/forever", "collector/gogc", "validation", "release"}, extras(regexp.MustCompile("")))
+	require.Equal(t, []string{"promises/modern", "promises/legacy", "protected", "everything", "sessions/delete", "sessions/forever", "collector/gogc", "validation", "release"}, extras(regexp.MustCompile("")))
 	p := plan{scale: none(), extras: extras(regexp.MustCompile("^(promises|protected|collector|validation)")), rounds: 2, slice: time.Millisecond, progress: io.Discard}
 	got, err := p.run()
 	skipElsewhere(t, err)
@@ -22,6 +22,7 @@ func TestExtras(t *testing.T) {
 		require.Len(t, samples, 2*goalRounds, "the goals are about it")
 	}
 	require.Len(t, got.promises.samples, len(servers.Promises()))
+	require.Len(t, got.promisesLegacy.samples, len(servers.Promises())-1)
 	for i, samples := range got.promises.samples {
 		require.Len(t, samples, 2*goalRounds, servers.Promises()[i].Name)
 	}
@@ -86,17 +87,25 @@ func TestPartFigures(t *testing.T) {
 func TestPromises(t *testing.T) {
 	var r report
 	require.Empty(t, r.Promises())
-	require.Equal(t, unknown, r.promised("vitrine"))
+	require.Empty(t, r.PromisesLegacy())
+	require.Equal(t, unknown, r.promised("vitrine", servers.Floor))
 	for i := range servers.Promises() {
 		cpu := time.Duration(10*(i+1)) * time.Microsecond
 		r.promises.samples = append(r.promises.samples, []sample{{cpu: cpu, mallocs: float64(i), bytes: 1000 * float64(i)}})
 	}
 	table := r.Promises()
-	require.Contains(t, table, "| bare echo | 10.0 (10.0–10.0) | 0.50 (0.50–0.50) | 1.00 (1.00–1.00) | 0 | 0.0 |\n")
-	require.Contains(t, table, "| … and counted, timed, limited, and seen while it lives | 50.0 (50.0–50.0) | 2.50 (2.50–2.50) | 5.00 (5.00–5.00) | 4 | 4.0 |\n")
-	require.Equal(t, "2.50 (2.50–2.50)", r.promised("floor-counted"))
-	require.Equal(t, "3.50 (3.50–3.50)", r.promised("vitrine"))
-	require.Equal(t, unknown, r.promised("nobody"))
+	require.Contains(t, table, "| bare echo | 10.0 (10.0–10.0) | 0.50 (0.50–0.50) | 0.20 (0.20–0.20) | 1.00 (1.00–1.00) | 0 | 0.0 |\n")
+	require.Contains(t, table, "| … and counted, timed, limited, and seen while it lives | 50.0 (50.0–50.0) | 2.50 (2.50–2.50) | 1.00 (1.00–1.00) | 5.00 (5.00–5.00) | 4 | 4.0 |\n")
+	require.Equal(t, "2.50 (2.50–2.50)", r.promised(servers.Promised, servers.Floor))
+	require.Equal(t, "3.50 (3.50–3.50)", r.promised("vitrine", servers.Floor))
+	require.Equal(t, unknown, r.promised("none", servers.Floor))
+	goals := r.Goals()
+	require.Contains(t, goals, "| traces unsampled: CPU time, × all promises by hand | ≤ 1 | 1.40 | **missed** |")
+	require.Contains(t, goals, "| default: CPU time, × traces unsampled | ≤ 1.05 | 1.14 | **missed** |")
+	require.Contains(t, goals, "| default, run by package service: CPU time, × all promises by hand | ≤ 1 | 1.80 | **missed** |")
+	r.promisesLegacy.samples = r.promises.samples[:len(r.promises.samples)-1]
+	require.Contains(t, r.Goals(), "| legacy: CPU time, × all promises by hand | ≤ 1.1 | 1.40 | **missed** |")
+	require.NotContains(t, r.PromisesLegacy(), "package service")
 }
 
 // A protected server is compared with the plain one before it.
@@ -113,6 +122,15 @@ func TestProtected(t *testing.T) {
 	require.Contains(t, r.Goals(), "two rules and the audit: CPU time, × without | ≤ 1.25 | 4.00 | **missed** |")
 	require.Contains(t, table, "| Go SDK | 60.0 (60.0–60.0) | 1.00 (1.00–1.00) | 5.0 | 5.0 |\n")
 	require.Contains(t, table, "| … with RequireBearerToken, a remembered JWT and a scope | 70.0 (70.0–70.0) | 1.17 (1.17–1.17) | 6.0 | 6.0 |\n")
+}
+
+// The default is a server without settings: no variable changes it.
+func TestDefaultHasNoSettings(t *testing.T) {
+	for _, name := range []string{servers.Default, servers.Service} {
+		kind, err := servers.Find(name)
+		require.NoError(t, err)
+		require.Nil(t, kind.Env, name)
+	}
 }
 
 // Only goals about a few per cent have more rounds.

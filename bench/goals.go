@@ -37,18 +37,16 @@ func goals() []goal {
 	times := func(server, other, scenario string) func(report) (float64, bool) {
 		return func(r report) (float64, bool) { return r.quotient(server, other, scenario) }
 	}
+	modern, legacy := func(r report) result { return r.promises }, func(r report) result { return r.promisesLegacy }
 	return []goal{
-		{what: "CPU time, × net/http + encoding/json", bound: 1, figure: times("vitrine", "floor", goalCall)},
-		{what: "CPU time, × bare echo", bound: 1.35, figure: times("vitrine", "bare", goalCall)},
+		{what: "traces unsampled: CPU time, × all promises by hand", bound: 1, figure: promisedGoal(modern, "vitrine", servers.Promised)},
+		{what: "default: CPU time, × traces unsampled", bound: 1.05, figure: promisedGoal(modern, servers.Default, "vitrine")},
+		{what: "default, run by package service: CPU time, × all promises by hand", bound: 1, figure: promisedGoal(modern, servers.Service, servers.Promised)},
 		{what: "CPU time of mcp-go with validation, × Vitrine", least: true, bound: 4, figure: times("mcpgo-validating", "vitrine", goalCall)},
 		{what: "CPU time of the Go SDK with its decoder mended, × Vitrine", least: true, bound: 3, figure: times("gosdk-mended", "vitrine", goalCall)},
 		{what: "CPU time of the Go SDK, × Vitrine", least: true, bound: 15, figure: times("gosdk", "vitrine", goalCall)},
-		// In the legacy era the same within a tenth: as the bounds, and as the cost.
-		{what: "legacy: CPU time, × net/http + encoding/json", bound: 1.1, figure: times("vitrine", "floor", goalLegacy)},
-		{what: "legacy: CPU time, × bare echo", bound: 1.485, figure: times("vitrine", "bare", goalLegacy)},
-		{what: "legacy: CPU time of mcp-go with validation, × Vitrine", least: true, bound: 3.6, figure: times("mcpgo-validating", "vitrine", goalLegacy)},
-		{what: "legacy: CPU time of the Go SDK with its decoder mended, × Vitrine", least: true, bound: 2.7, figure: times("gosdk-mended", "vitrine", goalLegacy)},
-		{what: "legacy: CPU time of the Go SDK, × Vitrine", least: true, bound: 13.5, figure: times("gosdk", "vitrine", goalLegacy)},
+		// The server by hand keeps no sessions.
+		{what: "legacy: CPU time, × all promises by hand", bound: 1.1, figure: promisedGoal(legacy, "vitrine", servers.Promised)},
 		{what: "legacy: CPU time, × modern", bound: 1.1, figure: func(r report) (float64, bool) {
 			legacy, modern := r.of("vitrine", goalLegacy), r.of("vitrine", goalCall)
 			if legacy == nil || modern == nil {

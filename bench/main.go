@@ -4,6 +4,7 @@
 //
 //	go run .                                   everything, about twelve minutes
 //	go run . -only /call/modern/small/16       one row
+//	go run . -only ^promises                   the default, and servers by hand that keep the same promises
 //	go run . -only ^scale/                     many streams, calls and sessions at once
 //	go run . -only ^protected                  access tokens, scopes, rules and the audit
 //	go run . -only ^everything                 a service that has all of that, Redis and exported traces

@@ -41,30 +41,32 @@ type result struct {
 
 // An outcome has all results of a run.
 type outcome struct {
-	results    []result
-	collector  result        // like the following results without samples if it was not measured
-	checking   time.Duration // the time of a full validation
-	promises   result
-	protected  result
-	everything result
-	sessions   map[string]result // of the shops, by the name of the measurement
-	scaled     scaleResult
-	release    releaseResult
+	results        []result
+	collector      result        // like the following results without samples if it was not measured
+	checking       time.Duration // the time of a full validation
+	promises       result
+	promisesLegacy result
+	protected      result
+	everything     result
+	sessions       map[string]result // of the shops, by the name of the measurement
+	scaled         scaleResult
+	release        releaseResult
 }
 
 // The names of further measurements, for -only.
 const (
-	extraPromises   = "promises"
-	extraProtected  = "protected"
-	extraEverything = "everything"
-	extraCollector  = "collector/gogc"
-	extraValidation = "validation"
-	extraRelease    = "release"
+	extraPromises       = "promises/modern"
+	extraPromisesLegacy = "promises/legacy"
+	extraProtected      = "protected"
+	extraEverything     = "everything"
+	extraCollector      = "collector/gogc"
+	extraValidation     = "validation"
+	extraRelease        = "release"
 )
 
 // extras returns the further measurements whose name matches.
 func extras(only *regexp.Regexp) []string {
-	return slices.DeleteFunc([]string{extraPromises, extraProtected, extraEverything, extraSessions, extraSessionsForever, extraCollector, extraValidation, extraRelease}, func(name string) bool { return !only.MatchString(name) })
+	return slices.DeleteFunc([]string{extraPromises, extraPromisesLegacy, extraProtected, extraEverything, extraSessions, extraSessionsForever, extraCollector, extraValidation, extraRelease}, func(name string) bool { return !only.MatchString(name) })
 }
 
 // programs are the paths of this program as it is, and with the mended module if a kind needs
@@ -124,7 +126,10 @@ func (p plan) run() (o outcome, err error) {
 			case extraValidation:
 				o.checking, err = p.validation()
 			case extraPromises:
-				o.promises, err = p.promises(programs, sink.url())
+				o.promises, err = p.promises(headline, servers.Promises(), programs, sink.url())
+			case extraPromisesLegacy:
+				kinds := servers.Promises()
+				o.promisesLegacy, err = p.promises(goalLegacy, kinds[:len(kinds)-1], programs, sink.url())
 			case extraProtected:
 				o.protected, err = p.protected(programs, sink.url())
 			case extraEverything:
@@ -161,11 +166,11 @@ func (p plan) timed(name string, measure func() error) error {
 	return nil
 }
 
-// promises measures the headline of servers with more and more promises, in as many rounds as
+// promises measures the call of an era at servers with more and more promises, in as many rounds as
 // the goals have.
-func (p plan) promises(programs programs, sink string) (result, error) {
-	p.kinds, p.profiles, p.parts = servers.Promises(), "", false
-	return p.measure(matching(regexp.MustCompile("^" + headline + "$"))[0], programs, sink)
+func (p plan) promises(scenario string, kinds []servers.Kind, programs programs, sink string) (result, error) {
+	p.kinds, p.profiles, p.parts = kinds, "", false
+	return p.measure(matching(regexp.MustCompile("^" + scenario + "$"))[0], programs, sink)
 }
 
 // protected measures the headline of servers with more and more protection. Each request has an

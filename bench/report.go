@@ -25,7 +25,7 @@ func (r report) index(name string) int {
 func (r report) markdown() string {
 	text := r.Conditions() + "\n" + r.Servers() + r.Tables()
 	for _, part := range []struct{ heading, text string }{
-		{"At scale", r.Scale()}, {"Size and start", r.Release()}, {"What promises cost", r.Promises()},
+		{"At scale", r.Scale()}, {"Size and start", r.Release()}, {"What promises cost", r.Promises()}, {"What promises cost, legacy", r.PromisesLegacy()},
 		{"What protection costs", r.Protected()}, {"Everything on", r.Everything()}, {"A session for each call", r.Sessions()},
 		{"Fewer runs of the garbage collector", r.Collector()},
 	} {

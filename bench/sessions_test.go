@@ -84,6 +84,6 @@ func TestSessionsReport(t *testing.T) {
 	text := report{outcome: outcome{sessions: map[string]result{extraSessionsForever: r}}}.Sessions()
 	require.Contains(t, text, "### No client ends a session")
 	require.NotContains(t, text, "DELETE")
-	require.Contains(t, text, "| Vitrine, default: all kept in memory | 300 (300–300) | 3.00 (3.00–3.00) | 0.75 (0.75–0.75) |")
+	require.Contains(t, text, "| Vitrine, default | 300 (300–300) | 3.00 (3.00–3.00) | 0.75 (0.75–0.75) |")
 	require.Empty(t, report{}.Sessions())
 }

@@ -17,9 +17,9 @@ import (
 
 // Promises returns servers that keep more and more of the promises of Vitrine for a request,
 // written by hand in the simplest way. They show the cost of the promises themselves. The first
-// server promises nothing, the last one is Vitrine.
+// servers promise nothing, the last ones are Vitrine, and the very last one serves no [Legacy].
 func Promises() []Kind {
-	return slices.Concat(named(Bare, Floor), promisingKinds(), named("vitrine-off", "vitrine"))
+	return slices.Concat(named(Bare, Floor), promisingKinds(), named("vitrine-off", "vitrine", Default, Service))
 }
 
 func promisingKinds() []Kind {
@@ -29,7 +29,7 @@ func promisingKinds() []Kind {
 	return []Kind{
 		kind("floor-bounded", "… with a deadline for each read and write, and the loss of an answer noticed", bounded),
 		kind("floor-cancelled", "… and a handler that may panic or hang, and is cancelled with a cause", cancelled),
-		kind("floor-counted", "… and counted, timed, limited, and seen while it lives", counted),
+		kind(Promised, "… and counted, timed, limited, and seen while it lives", counted),
 	}
 }
 

@@ -27,7 +27,7 @@ func Scaled() []Kind {
 	return []Kind{
 		{Name: Held, Title: "net/http", New: newHeld},
 		{Name: "vitrine-scaled", Title: "Vitrine, traces unsampled", Module: vitrine, Env: unsampled, New: newVitrineScaled},
-		{Name: "vitrine-scaled-kept", Title: "Vitrine, default: all kept in memory", Module: vitrine, New: newVitrineScaled},
+		{Name: "vitrine-scaled-default", Title: "Vitrine, default", Module: vitrine, New: newVitrineScaled},
 	}
 }
 

@@ -13,8 +13,10 @@ import (
 
 // The names under which the report looks servers up.
 const (
-	Floor = "floor"
-	Bare  = "bare"
+	Floor    = "floor"
+	Bare     = "bare"
+	Promised = "floor-counted"   // by hand, with all promises of Vitrine
+	Default  = "vitrine-default" // without any settings
 )
 
 // The names of the tools that are called. The others fill the list.
@@ -80,7 +82,7 @@ func All() []Kind {
 		{Name: Floor, Title: "net/http + encoding/json", New: newFloor},
 		{Name: "vitrine", Title: "Vitrine, traces unsampled", Module: vitrine, Env: unsampled, New: newVitrine},
 		{Name: "vitrine-sampled", Title: "Vitrine, 10 % sampled and exported", Module: vitrine, Env: sampled, Exports: exported, New: newVitrine},
-		{Name: "vitrine-kept", Title: "Vitrine, default: all kept in memory", Module: vitrine, New: newVitrine},
+		{Name: Default, Title: "Vitrine, default", Module: vitrine, New: newVitrine},
 		{Name: "vitrine-off", Title: "Vitrine, telemetry off", Module: vitrine, New: newVitrineOff},
 		{Name: "mcpgo", Title: "mcp-go", Module: mcpgo, Loses: true, New: newMCPGo},
 		{Name: "mcpgo-validating", Title: "mcp-go with validation", Module: mcpgo, Loses: true, New: newMCPGoValidating},

@@ -26,7 +26,7 @@ func Shops() []Kind {
 	return []Kind{
 		{Name: ShopByHand, Title: "by hand: net/http + encoding/json, keeps no sessions", New: newShopByHand},
 		{Name: "shop-vitrine", Title: "Vitrine, traces unsampled", Module: vitrine, Env: unsampled, New: newShopVitrine},
-		{Name: "shop-vitrine-kept", Title: "Vitrine, default: all kept in memory", Module: vitrine, New: newShopVitrine},
+		{Name: "shop-vitrine-default", Title: "Vitrine, default", Module: vitrine, New: newShopVitrine},
 		{Name: ShopMCPGo, Title: "mcp-go", Module: mcpgo, New: func(int) (Server, error) { return newShopMCPGo() }},
 		{Name: "shop-mcpgo-validating", Title: "mcp-go with validation", Module: mcpgo, New: func(int) (Server, error) {
 			return newShopMCPGo(mcpgoserver.WithInputSchemaValidation(), mcpgoserver.WithOutputSchemaValidation())
