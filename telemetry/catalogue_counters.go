@@ -29,7 +29,7 @@ func counterMetrics() []row {
 			fromSeries(func(c *SeriesCounters, r reading) { r.with(c.Method).add(c.Stored) }),
 		counter(MetricResponsesExpired, "vitrine.responses.expired", "{response}",
 			"Stored answers that no client can fetch any more, by the reason. At rest: stored = fetched + expired + waiting.",
-			closed("reason", string(keyExpireReason), mcp.ExpireReasons())).
+			closed("reason", "vitrine.expire.reason", mcp.ExpireReasons())).
 			from(func(s *Snapshot, r reading) { each(r, s.Counters.ResponsesExpired) }),
 		counter(MetricResponsesFetched, "vitrine.responses.fetched", "{response}",
 			"Stored answers that a client has fetched.").

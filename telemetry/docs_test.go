@@ -131,3 +131,58 @@ func constants(t *testing.T) (attributes, names []constant) {
 	slices.SortFunc(names, byValue)
 	return attributes, names
 }
+
+// Each attribute that docs/telemetry.md lists for spans is one that some code sets, not only a label of metrics;
+// and code sets none under a name that the list does not have.
+func TestListedAttributesAreSet(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	listed, set := map[string]bool{}, map[string]bool{}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				for _, ident := range n.Names {
+					listed[ident.Name] = listed[ident.Name] || strings.HasPrefix(ident.Name, "key")
+				}
+				for _, value := range n.Values {
+					ast.Inspect(value, func(n ast.Node) bool { return noteSet(set, n) })
+				}
+				return false // the names are the declarations
+			case *ast.CallExpr:
+				if f, ok := n.Fun.(*ast.SelectorExpr); ok && fmt.Sprint(f.X) == "attribute" && len(n.Args) > 0 {
+					lit, isText := n.Args[0].(*ast.BasicLit)
+					require.False(t, isText && lit.Kind == token.STRING, "%s: an attribute without a constant in names.go", name)
+				}
+			}
+			return noteSet(set, n)
+		})
+	}
+	for ident, is := range listed {
+		if is {
+			require.True(t, set[ident], "%s is listed as an attribute of spans, but it is at most a label of metrics", ident)
+		}
+	}
+}
+
+// noteSet notes the keys below a node that are used otherwise than as the attribute of a label, which is
+// string(key) with nothing behind it. It reports whether to look further below.
+func noteSet(set map[string]bool, n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.BinaryExpr:
+		if prefix, ok := n.X.(*ast.CallExpr); ok && len(prefix.Args) == 1 {
+			set[fmt.Sprint(prefix.Args[0])] = true
+		}
+	case *ast.CallExpr:
+		f, ok := n.Fun.(*ast.Ident)
+		return !ok || f.Name != "string"
+	case *ast.Ident:
+		set[n.Name] = true
+	}
+	return true
+}

@@ -35,7 +35,6 @@ const (
 	keyCancelUnwind    attribute.Key = "vitrine.cancel.unwind"    // seconds from the cancellation to the return of an abandoned handler
 	keyOutcome         attribute.Key = "vitrine.response.outcome" // `sent`, `dropped` or `stored`
 	keyDropReason      attribute.Key = "vitrine.drop.reason"      // why an answer or a notification was not sent
-	keyExpireReason    attribute.Key = "vitrine.expire.reason"    // why a stored answer cannot be fetched any more
 	keyRejectReason    attribute.Key = "vitrine.reject.reason"    // why the request was not admitted
 	keyRefusalReason   attribute.Key = "vitrine.refusal.reason"   // why a rule of the server did not let the request through
 	keyRefusalBy       attribute.Key = "vitrine.refusal.by"       // which rule, such as the name of a rate limit
