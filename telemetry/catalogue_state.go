@@ -31,7 +31,7 @@ func stateMetrics() []row {
 			"Questions to clients: those in the results of modern clients, and requests to legacy clients when the wait for their response has ended.",
 			closed("method", string(keyMethod), askMethods())),
 		counter(MetricQuestionsAnswered, "vitrine.questions.answered", "{question}",
-			"Questions to clients that were answered. With replicas a modern client may answer at another one.",
+			"Questions to clients that were answered. With replicas a modern client may answer at another one; each request that it makes with a valid state and an answer counts, also the same one again.",
 			closed("method", string(keyMethod), askMethods())),
 		gauge(MetricSessionsActive, "vitrine.sessions.active", "{session}",
 			"Open sessions and connections.", transport()).from(readSessions),
