@@ -31,6 +31,8 @@ func TestStormOfStreamsKeepsThoseOfOthers(t *testing.T) {
 			end("desk", "4.3.0")
 		}
 		end("ide", "1.0")
+		frame := newFrameMaker(r.tel).next()
+		require.Equal(t, maxEndedStreams, len(frame.EndedStreams.Rows)+frame.EndedStreams.LeftOut)
 		kept := r.tel.report().EndedStreams
 		require.Len(t, kept, maxEndedStreams)
 		counts := map[string]int{}

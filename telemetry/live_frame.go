@@ -34,7 +34,8 @@ func (m *frameMaker) next() *report.Frame {
 	f := &report.Frame{
 		Process: m.t.live.process, At: rep.At, Readiness: rep.Readiness, InFlight: rep.InFlight, Shares: rep.Shares, Classes: rep.Classes, OldestAgeSeconds: rep.OldestAgeSeconds,
 		Requests: firstRows(rep.Requests), Subscriptions: firstRows(rep.Subscriptions), Tasks: firstRows(rep.Tasks),
-		Outbound: firstRows(rep.Outbound), Sessions: firstRows(rep.Sessions), StoredEvents: rep.StoredEvents, Totals: rep.Totals, Kept: map[string]int{},
+		Outbound: firstRows(rep.Outbound), Sessions: firstRows(rep.Sessions), StoredEvents: rep.StoredEvents,
+		EndedStreams: report.InTurns(rep.EndedStreams), Disconnects: rep.Disconnects, Totals: rep.Totals, Kept: map[string]int{},
 	}
 	m.seq++
 	f.Seq = m.seq

@@ -31,9 +31,12 @@ type Frame struct {
 	Outbound         List[Outbound] `json:"outbound"`
 	Sessions         List[Session]  `json:"sessions"`
 	StoredEvents     *EventsHeld    `json:"stored_events,omitempty"`
-	Tools            List[Tool]     `json:"tools"`
-	Totals           Totals         `json:"totals"`
-	Errors           uint64         `json:"errors"` // of the service, since the start
+	// EndedStreams are those that [InTurns] chooses.
+	EndedStreams List[EndedStream] `json:"ended_streams"`
+	Disconnects  Disconnects       `json:"disconnects"`
+	Tools        List[Tool]        `json:"tools"`
+	Totals       Totals            `json:"totals"`
+	Errors       uint64            `json:"errors"` // of the service, since the start
 	// Kept counts the recent traces by class. Traces are those since the previous frame, and in
 	// the first frame the latest ones, the newest first.
 	Kept   map[string]int `json:"kept"`

@@ -150,12 +150,12 @@ func most(counts map[string]int, limit int) string {
 	return strings.Join(names, ", ")
 }
 
-// maxStreamsInText bounds the streams in the text form.
-const maxStreamsInText = 20
+// maxStreamsShown bounds the streams of the text form and of a frame.
+const maxStreamsShown = 20
 
-// forText returns the streams of the text form: the latest one of each caller, then the one before it of each,
-// until there are enough. They have the order of the page.
-func forText(all []EndedStream) (list []*EndedStream) {
+// InTurns returns the latest stream of each caller, then the one before it of each, until there are enough for
+// the text form or a frame. They have the order of the page.
+func InTurns(all []EndedStream) List[EndedStream] {
 	type caller struct{ client, version, principal string }
 	seen := map[caller]int{}
 	rank := make([]int, len(all)) // how many of the caller are later
@@ -166,19 +166,20 @@ func forText(all []EndedStream) (list []*EndedStream) {
 		seen[c]++
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rank[a], rank[b]) })
-	order = order[:min(len(order), maxStreamsInText)]
+	order = order[:min(len(order), maxStreamsShown)]
 	slices.Sort(order)
-	for _, i := range order {
-		list = append(list, &all[i])
+	list := List[EndedStream]{Rows: make([]EndedStream, len(order)), LeftOut: len(all) - len(order)}
+	for i, at := range order {
+		list.Rows[i] = all[at]
 	}
 	return list
 }
 
 // writeStreams writes the streams that ended last, and the ages of disconnects.
 func (rep *Requests) writeStreams(w io.Writer) {
-	streams := forText(rep.EndedStreams)
+	streams := InTurns(rep.EndedStreams).Rows
 	writeSection(w, "STREAM\tENDED\tAT\tLIVED\tTOOL\tID\tTRACE\tCLIENT\tVERSION\tPRINCIPAL\tSESSION\tFROM\tVIA", len(streams), func(i int) []any {
-		s := streams[i]
+		s := &streams[i]
 		return []any{
 			s.Kind, s.Reason, s.At.Format("15:04:05.000"), seconds(s.AgeSeconds), dash(s.Tool), dash(s.RequestID), dash(s.TraceID),
 			dash(s.Client), dash(s.ClientVersion), dash(s.Principal), dash(s.Session), dash(s.Remote), dash(s.Via),

@@ -6,6 +6,7 @@ import { clock } from './format.js';
 import { connect } from './live.js';
 import { showFrame } from './panels.js';
 import { showReplicas } from './replicas.js';
+import { showStreams } from './streams.js';
 import { showTraces } from './traces.js';
 
 const $ = (id) => document.getElementById(id);
@@ -46,6 +47,7 @@ const stream = connect((frame) => {
   showReadiness(frame);
   setText($('clock'), clock(new Date(frame.at)));
   showFrame(frame);
+  showStreams(frame);
   showTraces(frame);
   showChanges(frame);
   showReplicas(frame);

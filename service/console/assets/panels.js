@@ -22,7 +22,7 @@ export function traceLink(cell, item) {
 
 // requestCell names what was asked for, with its method below if that says more.
 export function requestCell(item, lead) {
-  const name = item.tool || item.method;
+  const name = item.tool || item.method || '–';
   const sub = words(item.tool && item.method, item.id !== undefined && item.request_id === undefined && `id ${item.id}`, item.request_id !== undefined && `id ${item.request_id}`);
   return [lead ?? el('strong', {}, name), el('span', { class: 'sub' }, sub)];
 }
@@ -125,7 +125,7 @@ function leftOut(list, what) {
 }
 
 // rowsOf keeps a table's rows, and a line that says so if there are none.
-function rowsOf(table, items, key, none, update) {
+export function rowsOf(table, items, key, none, update) {
   const body = table.tBodies[0];
   const columns = table.tHead.rows[0].cells.length;
   const rows = items.length > 0 ? items : [null];
