@@ -31,7 +31,7 @@ func faults(c *config) []rule {
 			"It is {{ $value | humanizeDuration }} old. /debug/requests names it."),
 	}}
 	list = append(list, callers(c, s)...)
-	return append(list, drops(c, s), expired(c, s), rejectedArguments(c, s), surge(c, s), saturated(c, s), memoryFull(c, s), rateLimited(c, s), listStorm(c, s), unanswered(c, s), auditLost(c, s), auditStalled(c, s), storeAway(c, s), rule{
+	return append(list, drops(c, s), expired(c, s), rejectedArguments(c, s), surge(c, s), saturated(c, s), memoryFull(c, s), rateLimited(c, s), listStorm(c, s), unanswered(c, s), classFull(c, s), auditLost(c, s), auditStalled(c, s), storeAway(c, s), rule{
 		Alert: "VitrineSpansLost",
 		Expr:  "sum by (namespace, job, instance, reason) (increase(" + s.of(telemetry.MetricSpansDropped) + "[10m])) > 0",
 		For:   "10m", Labels: map[string]string{"severity": ticket},
