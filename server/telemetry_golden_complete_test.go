@@ -102,6 +102,9 @@ func TestTelemetryGoldenIsComplete(t *testing.T) {
 	for _, c := range []mcp.Cause{mcp.CauseClientCancel, mcp.CauseDeadline, mcp.CauseServerShutdown} {
 		occurs("cancelled task "+string(c), counter("vitrine_tasks_cancelled_total", "cause", string(c)))
 	}
+	occurs("proxy", attribute("vitrine.http.via", "1.1 gateway"), attribute("vitrine.http.forwarded_for", "198.51.100.3"))
+	occurs("phases", `  vitrine\.phase\.handler = 4`, `  vitrine\.phase\.middleware\.\S+ = 3`)
+	occurs("class that is full", counter("vitrine_class_refused_total", "class", "one"))
 	for _, method := range mcp.Methods() {
 		occurs("method "+method, `span \w+: `+regexp.QuoteMeta(method)+`( \w+)?$`)
 	}

@@ -337,5 +337,17 @@ func rejectionScenes() []scene {
 			p.recv()
 			p.recv()
 		},
+	}, {
+		title: "refused for lack of a class", about: "One handler of a class runs, one request waits for it, and there is no place in the queue for a third.",
+		limits: server.Limits{MaxQueue: 1},
+		play: func(s *stage) {
+			release := s.deaf(server.Tool{Name: "first", Class: server.NewClass("one", 1)})
+			p := s.pipe()
+			p.send(modern(1, "tools/call", call("first", `{}`)), modern(2, "tools/call", call("first", `{}`)))
+			require.Contains(s.t, p.ask(modern(3, "tools/call", call("first", `{}`))), `"class":{"name":"one"`)
+			close(release)
+			p.recv()
+			p.recv()
+		},
 	}}
 }

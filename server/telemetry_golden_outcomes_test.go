@@ -3,7 +3,9 @@ package server_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"runtime"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,6 +46,21 @@ func outcomeScenes() []scene {
 			sid := w.shake()
 			require.Contains(s.t, w.do("POST", legacy(1, "tools/call", call("echo", `{}`)), sid).body, "hello")
 			require.Equal(s.t, 204, w.do("DELETE", "", sid).status)
+		},
+	}, {
+		title: "through a proxy", about: "What a trusted proxy says of the way of a request, and the client's address instead of the proxy's.",
+		play: func(s *stage) {
+			trusting := func(http.Handler) http.Handler { return s.srv.Handler(server.WithTrustedProxies("192.0.2.7")) }
+			require.Equal(s.t, 200, s.web(trusting).call("echo", "Via: 1.1 gateway", "X-Forwarded-For: 198.51.100.3").status)
+		},
+	}, {
+		title: "with a middleware", about: "The span says how long the request was in the middleware, and how long in the handler.",
+		options: []server.Option{server.WithMiddleware(pausing(2*time.Second, time.Second))},
+		play: func(s *stage) {
+			server.AddTool(s.srv, server.Tool{Name: "slow"}, func(ctx context.Context, call *server.Call, in none) (string, error) {
+				return sleep(4*time.Second)(ctx, call, in)
+			})
+			require.Contains(s.t, s.pipe().ask(modern(1, "tools/call", call("slow", `{}`))), "done")
 		},
 	}, {
 		title: "prompts/get", about: "The name of a registered prompt is in the name of the span.",
