@@ -31,7 +31,6 @@ func TestOutgoingRequestsOfOtelhttp(t *testing.T) {
 	}
 	defer func() { _ = tel.Shutdown(context.Background()) }()
 	srv := server.New("outgoing", "1", server.WithTelemetry(tel))
-	defer func() { _ = srv.Shutdown(context.Background()) }()
 	server.AddTool(srv, server.Tool{Name: "fetch"}, func(ctx context.Context, _ *server.Call, _ struct{}) (string, error) {
 		client := http.Client{Transport: otelhttp.NewTransport(http.DefaultTransport)}
 		for _, method := range []string{http.MethodGet, http.MethodGet, http.MethodPost} {
@@ -65,6 +64,10 @@ func TestOutgoingRequestsOfOtelhttp(t *testing.T) {
 	res.Body.Close()
 	if !strings.Contains(string(body), "done") {
 		t.Fatalf("the answer is %s", body)
+	}
+	front.Close() // a request is on the page when it is over, and its client has the answer before
+	if err := srv.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	page := httptest.NewRecorder()
 	tel.TracesHandler().ServeHTTP(page, httptest.NewRequest("GET", "/debug/traces?group=tool&format=text", nil))
