@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -88,7 +89,9 @@ func TestDisconnectBehindAProxy(t *testing.T) {
 	require.Eventually(t, func() bool { return requestsPage(t, srv).Disconnects.Count == 1 }, wait, tick)
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "msg=request.cancelled") }, wait, tick)
 	require.Regexp(t, `msg=request\.cancelled .*via="1\.1 edge-7" forwarded_for="203\.0\.113\.9, 127\.0\.0\.1"`, log.String())
-	require.Regexp(t, `(?m) CLIENT +VIA +WHY .*\n.* 1\.1 edge-7 +client_disconnect`, textOf(srv.Telemetry().TracesHandler()))
+	require.Eventually(t, func() bool {
+		return regexp.MustCompile(`(?m) CLIENT +VIA +WHY .*\n.* 1\.1 edge-7 +client_disconnect`).MatchString(textOf(srv.Telemetry().TracesHandler()))
+	}, wait, tick)
 	require.Contains(t, metricsOf(srv), "vitrine_disconnect_age_seconds_count 1\n")
 	require.Empty(t, requestsPage(t, srv).EndedStreams, "it was no stream")
 	conserved(t, srv)
