@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"sync"
+	"time"
 )
 
 // A Pool is a number of concurrency slots that callers share. A caller may take a free slot as
@@ -48,8 +49,12 @@ type waiter struct {
 	caller     *Caller
 	n          int // slots that it needs
 	prev, next *waiter
-	granted    chan struct{} // closed when it has them
+	granted    chan struct{} // gets a value when it has them
+	has        bool          // it has them
+	timer      *time.Timer   // of [Turns]
 }
+
+func newWaiter(n int) *waiter { return &waiter{n: n, granted: make(chan struct{}, 1)} }
 
 // NewPool returns a pool of so many slots for the callers of any table.
 func NewPool(size int) *Pool {
@@ -111,7 +116,7 @@ func (p *Pool) AcquireN(ctx context.Context, c *Caller, n int) error {
 		p.mu.Unlock()
 		return nil
 	}
-	w := &waiter{n: n, granted: make(chan struct{})}
+	w := newWaiter(n)
 	p.enqueue(c, a, w)
 	p.mu.Unlock()
 	select {
@@ -129,14 +134,13 @@ func (p *Pool) AcquireN(ctx context.Context, c *Caller, n int) error {
 
 // withdraw ends the wait of a request, which may have its slots already. The caller must hold p.mu.
 func (p *Pool) withdraw(c *Caller, a *account, w *waiter) {
-	select {
-	case <-w.granted: // it is too late to use it
+	if w.has { // it is too late to use them
 		p.release(c, w.n)
-	default:
-		p.dequeue(a, w)
-		p.forget(c, a)
-		p.dispatch() // others may need less
+		return
 	}
+	p.dequeue(a, w)
+	p.forget(c, a)
+	p.dispatch() // others may need less
 }
 
 // Release gives a slot back, which may go to a request that waits.
@@ -211,7 +215,8 @@ func (p *Pool) dispatch() {
 			a.turn = p.turn
 			heap.Fix(&p.waiting, a.position)
 		}
-		close(w.granted)
+		w.has = true
+		w.granted <- struct{}{} // has room for it
 	}
 }
 

@@ -25,6 +25,7 @@ type Turns struct {
 	timer *time.Timer
 	armed bool // the timer runs
 	waits TurnWaits
+	spare []*waiter // for goroutines that will wait
 }
 
 // A Turn is a turn that is held, or the zero value. It must not be copied. [Turn.Give] is safe for
@@ -62,26 +63,42 @@ func (t *Turns) Take(ctx context.Context, u *Turn, c *Caller, patience time.Dura
 		p.mu.Unlock()
 		return nil
 	}
-	w := &waiter{n: 1, granted: make(chan struct{})}
+	w := t.waiter()
 	p.enqueue(c, a, w)
 	t.arm()
 	p.mu.Unlock()
 	return t.wait(ctx, u, c, w, patience)
 }
 
+// waiter returns a waiter for one turn. The caller must hold pool.mu.
+func (t *Turns) waiter() *waiter {
+	n := len(t.spare)
+	if n == 0 {
+		return newWaiter(1)
+	}
+	w := t.spare[n-1]
+	t.spare = t.spare[:n-1]
+	w.has = false
+	return w
+}
+
 // wait waits for a turn.
 func (t *Turns) wait(ctx context.Context, u *Turn, c *Caller, w *waiter, patience time.Duration) error {
 	began, p := time.Now(), t.pool
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
+	if w.timer == nil {
+		w.timer = time.NewTimer(patience)
+	} else {
+		w.timer.Reset(patience)
+	}
 	var err error
 	select {
 	case <-w.granted:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
-	case <-timer.C:
+	case <-w.timer.C:
 		err = ErrNoTurn
 	}
+	w.timer.Stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t.waits.Waits++
@@ -91,6 +108,9 @@ func (t *Turns) wait(ctx context.Context, u *Turn, c *Caller, w *waiter, patienc
 		return err
 	}
 	t.add(u, c)
+	if len(t.spare) < maxSpare {
+		t.spare = append(t.spare, w)
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package share
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -191,6 +192,34 @@ func TestFreeTurnNeedsNoMemory(t *testing.T) {
 		_ = turns.Take(context.Background(), u, c, time.Hour)
 		u.Give()
 	}))
+}
+
+// A goroutine that has to wait needs no memory either, once others have waited.
+func TestWaitForTurnNeedsNoMemory(t *testing.T) {
+	callers := NewTable()
+	turns, first, second := callers.Turns(1, time.Hour), new(Turn), new(Turn)
+	one, other := callerAt(callers, 1), callerAt(callers, 2)
+	ask, given := make(chan struct{}), make(chan error)
+	go func() {
+		for range ask {
+			err := turns.Take(context.Background(), second, other, time.Hour)
+			second.Give()
+			given <- err
+		}
+	}()
+	defer close(ask)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		_ = turns.Take(context.Background(), first, one, time.Hour)
+		ask <- struct{}{}
+		for turns.Usage().Waiting == 0 {
+			runtime.Gosched()
+		}
+		first.Give()
+		if err := <-given; err != nil {
+			t.Error(err)
+		}
+	}))
+	require.Positive(t, turns.Waits().Waits)
 }
 
 // BenchmarkFreeTurn is what a turn costs a call when nobody waits.
