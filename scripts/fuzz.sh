@@ -4,16 +4,18 @@
 . "$(dirname "$0")/lib.sh"
 
 duration=${1:-1s}
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+dir=$(mktemp -d)
+log=$dir/log
+trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# targets lists one fuzz target on a line, as package, blank, name.
-targets() {
-	list=$(packages) || return 1
-	listed=$(go test -vet=off -list '^Fuzz' $list) || { say "$listed" >&2; return 1; }
-	say "$listed" | awk '/^Fuzz/ { name[n++] = $1 } $1 == "ok" { for (i = 0; i < n; i++) print $2, name[i]; n = 0 }'
+# fuzzed lists the packages with fuzz targets, as import path, blank, folder.
+fuzzed() {
+	go list -f '{{range .TestGoFiles}}{{$.ImportPath}} {{$.Dir}} {{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$.ImportPath}} {{$.Dir}} {{.}}{{"\n"}}{{end}}' ./... |
+		while read -r package folder file; do
+			[ -z "$file" ] || ! grep -q '^func Fuzz' "$folder/$file" || say "$package $folder"
+		done | sort -u
 }
 
 # known_race recognises a fault of Go before 1.27 (golang/go#75804): at the end of its
@@ -22,19 +24,30 @@ known_race() {
 	grep -q '^ *context deadline exceeded$' "$log" && ! grep -q 'Failing input written' "$log"
 }
 
-status=0
-all=$(targets) || exit 1
-while read -r package name; do
-	[ -n "$name" ] || continue
-	if go test -run '^$' -fuzz "^$name\$" -fuzztime "$duration" -fuzzminimizetime 20x "$package" >"$log" 2>&1; then
-		say "ok $package $name: $(grep '^fuzz: elapsed' "$log" | tail -n 1)"
+# fuzz runs one target. Each package is linked once for all its targets, because linking takes
+# longer than a short run. New inputs are kept where go test -fuzz keeps them.
+# Usage: fuzz <package> <folder> <target>
+fuzz() {
+	if (cd "$2" && "$dir/fuzz.test" -test.run '^$' -test.fuzz "^$3\$" -test.fuzztime "$duration" -test.fuzzminimizetime 20x \
+		-test.fuzzcachedir "$(go env GOCACHE)/fuzz/$1") >"$log" 2>&1; then
+		say "ok $1 $3: $(grep '^fuzz: elapsed' "$log" | tail -n 1)"
 	elif known_race; then
-		say "ok $package $name: out of time (golang/go#75804)"
+		say "ok $1 $3: out of time (golang/go#75804)"
 	else
-		say "FAILED $package $name"
+		say "FAILED $1 $3"
 		cat "$log"
-		status=1
+		return 1
 	fi
+}
+
+status=0
+all=$(fuzzed) || exit 1
+[ -n "$all" ] || { warn "no fuzz target found"; exit 1; }
+while read -r package folder; do
+	go test -vet=off -c -fuzz '^Fuzz' -o "$dir/fuzz.test" "$package" || { status=1; continue; }
+	for target in $(cd "$folder" && "$dir/fuzz.test" -test.list '^Fuzz'); do
+		fuzz "$package" "$folder" "$target" || status=1
+	done
 done <<END
 $all
 END

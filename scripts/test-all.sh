@@ -11,6 +11,10 @@ VITRINE_SKIPS=$tmp/skips
 export VITRINE_SKIPS
 : >"$VITRINE_SKIPS"
 
+# Without the folder of this clone in what is compiled, the build cache serves all clones.
+GOFLAGS="${GOFLAGS:-} -trimpath"
+export GOFLAGS
+
 failed=
 fail() {
 	failed="$failed

@@ -414,7 +414,7 @@ func TestUncalledMethodsAreLeftOut(t *testing.T) {
 	goFiles(t)
 	program := filepath.Join(t.TempDir(), "vitrine")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-tags=grpcnotrace", "-o", program, "./cmd/vitrine")
-	cmd.Dir, cmd.Env = moduleRoot(t), append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0")
+	cmd.Dir, cmd.Env = moduleRoot(t), append(os.Environ(), "GOFLAGS=-trimpath", "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
