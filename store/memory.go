@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Memory has [Values], [Signals] and an [EventLog] for servers of one process, such as in tests. It is not bounded.
+// A Memory has [Values], [Signals], an [EventLog] and [Buckets] for servers of one process, such as in tests. It is not bounded.
 // The zero value is ready for use.
 type Memory struct {
 	// Now tells the time; nil is [time.Now].
@@ -18,6 +18,7 @@ type Memory struct {
 	values    map[string]memoryValue
 	listeners []*memoryListener
 	logs      map[string]*memoryLog
+	buckets   map[string]memoryBucket
 }
 
 type memoryValue struct {
@@ -41,7 +42,7 @@ type signal struct {
 }
 
 // Store returns m as a [Store].
-func (m *Memory) Store() Store { return Store{Values: m, Signals: m, Events: m} }
+func (m *Memory) Store() Store { return Store{Values: m, Signals: m, Events: m, Buckets: m} }
 
 // Get implements [Values].
 func (m *Memory) Get(_ context.Context, key string) ([]byte, error) {

@@ -7,6 +7,8 @@ type Store struct {
 	Signals Signals
 	// Events keeps what legacy clients can resume. nil: each replica keeps its own.
 	Events EventLog
+	// Buckets keep the tokens of rate limits. nil: each replica has its own.
+	Buckets Buckets
 }
 
 // Shared reports whether the replicas share anything.

@@ -59,6 +59,7 @@ func TestDocumentedUserSuffices(t *testing.T) {
 	storetest.Values(t, func(t *testing.T) store.Values { return open(t, url) }, time.Sleep)
 	storetest.Signals(t, func(t *testing.T) store.Signals { return open(t, url) })
 	storetest.Events(t, func(t *testing.T) store.EventLog { return open(t, url) }, time.Sleep)
+	storetest.Buckets(t, func(t *testing.T) store.Buckets { return open(t, url) }, time.Sleep)
 	s := open(t, url)
 	require.NoError(t, s.Check(t.Context()))
 	require.NoError(t, s.Ping(t.Context()))
@@ -110,6 +111,9 @@ func useAll(t *testing.T, s *redisstore.Store) error {
 		return err
 	}
 	if err := s.Delete(ctx, "session"); err != nil {
+		return err
+	}
+	if _, err := s.Take(ctx, "bucket", store.Bucket{Burst: 1, Fill: time.Minute}, 0, 1); err != nil {
 		return err
 	}
 	if err := s.Listen(ctx, []string{"a"}, func(string, []byte) {}, func() {}); err != nil {

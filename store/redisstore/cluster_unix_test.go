@@ -34,4 +34,5 @@ func TestConformanceWithCluster(t *testing.T) {
 	storetest.Values(t, func(t *testing.T) store.Values { return open(t, url) }, time.Sleep)
 	storetest.Signals(t, func(t *testing.T) store.Signals { return open(t, url) })
 	storetest.Events(t, func(t *testing.T) store.EventLog { return open(t, url) }, time.Sleep)
+	storetest.Buckets(t, func(t *testing.T) store.Buckets { return open(t, url) }, time.Sleep)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/redistest"
+	"github.com/vitrine-mcp/vitrine/store"
 	"github.com/vitrine-mcp/vitrine/store/redisstore"
 )
 
@@ -93,8 +94,12 @@ func TestDeadlinesHold(t *testing.T) {
 			require.NoError(t, s.Ping(t.Context()))
 			hang(server, proxy, dial(t, server.Addr()))
 			for call, do := range map[string]func(context.Context) error{
-				"get":     func(ctx context.Context) error { _, err := s.Get(ctx, "key"); return err },
-				"claim":   func(ctx context.Context) error { _, err := s.Claim(ctx, "key", nil, time.Minute); return err },
+				"get":   func(ctx context.Context) error { _, err := s.Get(ctx, "key"); return err },
+				"claim": func(ctx context.Context) error { _, err := s.Claim(ctx, "key", nil, time.Minute); return err },
+				"take": func(ctx context.Context) error {
+					_, err := s.Take(ctx, "bucket", store.Bucket{Burst: 1, Fill: time.Minute}, 0, 1)
+					return err
+				},
 				"publish": func(ctx context.Context) error { return s.Publish(ctx, "a", nil) },
 				"ping":    s.Ping,
 				"check":   s.Check,

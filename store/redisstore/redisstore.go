@@ -1,4 +1,4 @@
-// Package redisstore lets the replicas of a server share values, signals and events in Redis or Valkey (see
+// Package redisstore lets the replicas of a server share values, signals, events and rate limits in Redis or Valkey (see
 // [store.Store]): one server, one behind Sentinel, or a cluster.
 package redisstore
 
@@ -16,7 +16,7 @@ import (
 // DefaultPrefix begins the keys and channels, unless an option says otherwise.
 const DefaultPrefix = "vitrine:"
 
-// A Store has [store.Values], [store.Signals] and a [store.EventLog] in Redis. Its methods are safe for concurrent use.
+// A Store has [store.Values], [store.Signals], a [store.EventLog] and [store.Buckets] in Redis. Its methods are safe for concurrent use.
 type Store struct {
 	client redis.UniversalClient
 	prefix string
@@ -48,7 +48,7 @@ func Open(text string) (*Store, error) {
 }
 
 // Store returns s as a [store.Store].
-func (s *Store) Store() store.Store { return store.Store{Values: s, Signals: s, Events: s} }
+func (s *Store) Store() store.Store { return store.Store{Values: s, Signals: s, Events: s, Buckets: s} }
 
 // Close closes the connections of a store that Open has returned. The caller must not use it afterwards.
 func (s *Store) Close() error { return s.client.Close() }

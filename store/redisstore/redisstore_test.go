@@ -31,6 +31,13 @@ func TestConformance(t *testing.T) {
 	storetest.Values(t, func(t *testing.T) store.Values { return open(t, url) }, server.FastForward)
 	storetest.Signals(t, func(t *testing.T) store.Signals { return open(t, url) })
 	storetest.Events(t, func(t *testing.T) store.EventLog { return open(t, url) }, server.FastForward)
+	now := time.Now()
+	server.SetTime(now)
+	storetest.Buckets(t, func(t *testing.T) store.Buckets { return open(t, url) }, func(d time.Duration) {
+		now = now.Add(d)
+		server.SetTime(now)
+		server.FastForward(d)
+	})
 	for _, key := range server.Keys() {
 		require.True(t, strings.HasPrefix(key, "test:"), key)
 	}

@@ -43,6 +43,7 @@ func TestConformanceWithServer(t *testing.T) {
 	storetest.Values(t, func(t *testing.T) store.Values { return open(t, url) }, wait)
 	storetest.Signals(t, func(t *testing.T) store.Signals { return open(t, url) })
 	storetest.Events(t, func(t *testing.T) store.EventLog { return open(t, url) }, wait)
+	storetest.Buckets(t, func(t *testing.T) store.Buckets { return open(t, url) }, wait)
 	keys, err := dial(t, server.Addr()).Keys(t.Context(), "*").Result()
 	require.NoError(t, err)
 	require.NotEmpty(t, keys)

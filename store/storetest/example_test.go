@@ -15,6 +15,7 @@ func Example() {
 		storetest.Values(t, func(*testing.T) store.Values { return shared }, time.Sleep)
 		storetest.Signals(t, func(*testing.T) store.Signals { return shared })
 		storetest.Events(t, func(*testing.T) store.EventLog { return shared }, time.Sleep)
+		storetest.Buckets(t, func(*testing.T) store.Buckets { return shared }, time.Sleep)
 	}
 	_ = test
 	// Output:

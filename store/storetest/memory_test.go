@@ -15,4 +15,5 @@ func TestMemory(t *testing.T) {
 	wait := func(d time.Duration) { now = now.Add(d) }
 	storetest.Values(t, func(*testing.T) store.Values { return m }, wait)
 	storetest.Events(t, func(*testing.T) store.EventLog { return m }, wait)
+	storetest.Buckets(t, func(*testing.T) store.Buckets { return m }, wait)
 }

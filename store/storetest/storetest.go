@@ -1,5 +1,5 @@
-// Package storetest has the tests that an implementation of [store.Values], [store.Signals] or
-// [store.EventLog] must pass.
+// Package storetest has the tests that an implementation of [store.Values], [store.Signals],
+// [store.EventLog] or [store.Buckets] must pass.
 package storetest
 
 import (
