@@ -14,7 +14,7 @@ import (
 
 // sharing starts three servers with one store, which has the configuration of deploy/replicas and is
 // behind a proxy.
-func sharing(t *testing.T) (all []*server, store *redistest.Proxy) {
+func sharing(t *testing.T, adjusts ...adjust) (all []*server, store *redistest.Proxy) {
 	t.Helper()
 	conf, err := filepath.Abs("../deploy/replicas/redis.conf")
 	if err != nil {
@@ -23,7 +23,7 @@ func sharing(t *testing.T) (all []*server, store *redistest.Proxy) {
 	redis := redistest.Start(t, "e2e/redis", "--include", conf)
 	store = redistest.StartProxy(t, redis.Addr())
 	url := "redis://vitrine:vitrine-on-this-machine@" + store.Addr() + "/0"
-	return replicas(t, 3, sealed, withEnv("VITRINE_STORE="+url)), store
+	return replicas(t, 3, append(adjusts, sealed, withEnv("VITRINE_STORE="+url))...), store
 }
 
 // at returns the session at another server.

@@ -15,7 +15,8 @@ import (
 //
 // A long Window makes a quota. Because the bucket is full at first, a caller can have up to
 // Burst + Requests messages in one window. The buckets are in the memory of the process: each
-// replica has its own, and a restart fills them.
+// replica has its own, and a restart fills them. Those of a server with a store
+// (server.WithRateLimits, server.WithStore) are shared by its replicas.
 type RateLimit struct {
 	// Name is the name of the limit in errors, metrics and the log: letters, digits, _, - and ., and
 	// the first one a letter.

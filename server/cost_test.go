@@ -200,10 +200,11 @@ func costRows() []costRow {
 	pipeOf := func(tel func(testing.TB) *telemetry.Telemetry) func(testing.TB) func() {
 		return func(tb testing.TB) func() { return overPipe(tb, costServer(tb, tel(tb), nil)) }
 	}
+	limit := server.WithRateLimits(middleware.RateLimit{
+		Name: "calls", Requests: 1e6, Window: time.Millisecond, Per: []string{middleware.PerAddress, middleware.PerTool},
+	})
 	limited := func(tb testing.TB) func() {
-		rig := newModernRig(tb, costServer(tb, telemetry.Disabled(), nil, server.WithRateLimits(middleware.RateLimit{
-			Name: "calls", Requests: 1e6, Window: time.Millisecond, Per: []string{middleware.PerAddress, middleware.PerTool},
-		})))
+		rig := newModernRig(tb, costServer(tb, telemetry.Disabled(), nil, limit))
 		return func() { rig.serve(tb) }
 	}
 	recorded := func(strict bool) func(tb testing.TB) func() {
@@ -231,6 +232,7 @@ func costRows() []costRow {
 		{"legacy HTTP, unsampled", 17, legacyOf(unsampled)},
 		{"legacy HTTP, unsampled, sealed ids", 17, sealedOf()},
 		{"legacy HTTP, unsampled, sealed ids, a store", 17, sealedOf(server.WithStore(new(store.Memory).Store()))},
+		{"legacy HTTP, unsampled, sealed ids, a store, a rate limit", 17, sealedOf(server.WithStore(new(store.Memory).Store()), limit)},
 		{"legacy HTTP, defaults", 17, legacyOf(withDefaults)},
 		{"a legacy session, telemetry off", 96, sessionOf(off)},
 		{"a legacy session, unsampled", 102, sessionOf(unsampled)},

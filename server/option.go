@@ -266,7 +266,8 @@ func WithAdmission(rules ...AdmissionRule) Option {
 // or a place in a queue. A message takes a token of each limit that is for it, or of none. A request
 // over a limit is rejected with a [*mcp.Refusal]: the status 429, the reason "rate_limited", the
 // limit's name in By and data.limit, and the time after which to retry. A notification over a limit
-// is ignored (and over HTTP answered with 429). /metrics says how near each limit is.
+// is ignored (and over HTTP answered with 429). /metrics says how near each limit is. Replicas share
+// the tokens if they have a store ([WithStore]).
 //
 // New returns an error for a limit that is wrong, and for two of the same name.
 func WithRateLimits(limits ...middleware.RateLimit) Option {

@@ -16,7 +16,7 @@ import (
 // reaches the request, an answer of a client the handler that has asked, and a session that was deleted
 // has ended for all. The log level and the subscriptions of a session hold for all, and so do
 // [Server.ResourceUpdated], [Server.Notify] and changes of lists. Any of them serves a task, unless
-// [Tasks] has a store of its own. docs/replicas.md says what is not
+// [Tasks] has a store of its own. They share the buckets of rate limits ([WithRateLimits]). docs/replicas.md says what is not
 // promised. A plain call does not use the store, and goes on while that is away.
 //
 // The server uses the store until [Server.Shutdown] returns. The caller closes it after that.
@@ -50,6 +50,9 @@ func (s *Server) SetStore(shared store.Store) error {
 	})
 	if shared.Events != nil {
 		s.core.ShareEvents(s.link.Events())
+	}
+	if shared.Buckets != nil {
+		s.core.ShareRates(s.link.Buckets())
 	}
 	return nil
 }

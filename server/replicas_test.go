@@ -145,7 +145,16 @@ func (m *sharedMemory) After(ctx context.Context, session, stream string, seq ui
 	return m.Memory.After(ctx, session, stream, seq)
 }
 
-func (m *sharedMemory) store() store.Store { return store.Store{Values: m, Signals: m, Events: m} }
+func (m *sharedMemory) Take(ctx context.Context, key string, b store.Bucket, spent, more int) (store.Tokens, error) {
+	if err := m.asked(); err != nil {
+		return store.Tokens{}, err
+	}
+	return m.Memory.Take(ctx, key, b, spent, more)
+}
+
+func (m *sharedMemory) store() store.Store {
+	return store.Store{Values: m, Signals: m, Events: m, Buckets: m}
+}
 
 // replicas returns two servers with one store.
 func replicas(t *testing.T, opts ...server.Option) (a, b *server.Server, shared *sharedMemory) {

@@ -143,6 +143,14 @@ func counterMetrics() []row {
 					r.with(limit.Name, rateRefused).add(limit.Refused)
 				}
 			}),
+		counter(MetricRateLimitLocal, "vitrine.rate_limit.local_messages", "{message}",
+			"Messages about which this replica has decided alone, because the store that has the tokens of all replicas did not answer.",
+			rateLimit()).
+			from(func(s *Snapshot, r reading) {
+				for _, limit := range s.RateLimits {
+					r.with(limit.Name).add(limit.Local)
+				}
+			}),
 		counter(MetricListChanges, "vitrine.list.changes", "{change}",
 			"Items that were added, replaced by another definition, or removed. Clients are told of each (list_changed).",
 			closed("kind", "vitrine.item.kind", []string{auth.KindTool, auth.KindPrompt, auth.KindResource, "resource_template"}),

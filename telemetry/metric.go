@@ -79,6 +79,7 @@ const (
 	MetricRateLimitMessages    = "vitrine_rate_limit_messages_total"
 	MetricRateLimitUsed        = "vitrine_rate_limit_used_ratio"
 	MetricRateLimitBuckets     = "vitrine_rate_limit_buckets"
+	MetricRateLimitLocal       = "vitrine_rate_limit_local_messages_total"
 	MetricStreamsResumed       = "vitrine_streams_resumed_total"
 	MetricSessionsAdopted      = "vitrine_sessions_adopted_total"
 	MetricToolsStreaming       = "vitrine_tools_streaming"

@@ -148,6 +148,8 @@ type RateLimitState struct {
 	Used             float64
 	Allowed, Refused uint64 // messages since the start
 	Buckets          int    // that it holds
+	// Local counts those of them that this replica has decided alone, because the store did not answer.
+	Local uint64
 }
 
 // A RequestState is one request in flight.

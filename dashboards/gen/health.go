@@ -88,5 +88,7 @@ func (b board) replicas() []panel {
 			query(b.rate("", telemetry.MetricTasksLost), "ended for lost replicas")),
 		graph("Refused events", "Events that the store has refused, because it has lost the one before, or another replica has ended the stream. The stream goes on and cannot be resumed.", "ops", never(),
 			query(b.rate("instance", telemetry.MetricEventsFenced), "{{instance}}")),
+		graph("Rate limits decided alone", "Messages a second about which a replica has decided by its own buckets, because the store did not answer. Callers may then have the rate at each replica.", "ops", above(0.001),
+			query(b.rate("limit", telemetry.MetricRateLimitLocal), "{{limit}}")),
 	}
 }

@@ -120,7 +120,6 @@ var libraries = []string{
 	"golang.org/x/crypto", // the AEAD with long nonces of internal/seal
 	"golang.org/x/sync",
 	"golang.org/x/sys",
-	"golang.org/x/time",
 	"google.golang.org/protobuf", // what native histograms and OTLP are written in
 }
 

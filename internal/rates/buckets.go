@@ -4,14 +4,12 @@ import (
 	"container/list"
 	"math"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // buckets are the token buckets of one rule, by key. A bucket that is full is the same as none, so
 // that it can go when nobody uses it. They must be guarded by the lock of their limiter.
 type buckets struct {
-	limit  rate.Limit // tokens for each second
+	limit  float64 // tokens for each second
 	burst  int
 	fill   time.Duration // of an empty bucket
 	byKey  map[key]*list.Element
@@ -20,19 +18,21 @@ type buckets struct {
 
 type bucket struct {
 	key    key
-	tokens *rate.Limiter
+	tokens float64 // at the time at; below 0 if replicas have spent more than there were
+	at     time.Time
 	last   time.Time // use
+	debt   *debt     // nil if no other replica has the bucket, too
 }
 
-func newBuckets(limit rate.Limit, burst int) buckets {
+func newBuckets(limit float64, burst int) buckets {
 	return buckets{
-		limit: limit, burst: burst, fill: duration(float64(burst) / float64(limit)),
+		limit: limit, burst: burst, fill: duration(float64(burst) / limit),
 		byKey: map[key]*list.Element{}, recent: list.New(),
 	}
 }
 
 // get returns the bucket of a key, or nil.
-func (b *buckets) get(k key, now time.Time) *rate.Limiter {
+func (b *buckets) get(k key, now time.Time) *bucket {
 	e := b.byKey[k]
 	if e == nil {
 		return nil
@@ -40,14 +40,30 @@ func (b *buckets) get(k key, now time.Time) *rate.Limiter {
 	b.recent.MoveToFront(e)
 	used := e.Value.(*bucket)
 	used.last = now
-	return used.tokens
+	return used
 }
 
 // add adds a bucket, which is full.
-func (b *buckets) add(k key, now time.Time) *rate.Limiter {
-	added := &bucket{k.clone(), rate.NewLimiter(b.limit, b.burst), now}
+func (b *buckets) add(k key, now time.Time) *bucket {
+	added := &bucket{key: k.clone(), tokens: float64(b.burst), at: now, last: now}
 	b.byKey[added.key] = b.recent.PushFront(added)
-	return added.tokens
+	return added
+}
+
+// level returns how many tokens a bucket has. A time before that of an earlier call counts as that one.
+func (b *buckets) level(of *bucket, now time.Time) float64 {
+	return min(float64(b.burst), of.tokens+b.limit*max(0, now.Sub(of.at).Seconds()))
+}
+
+// take takes a token.
+func (b *buckets) take(of *bucket, now time.Time) { b.set(of, b.level(of, now)-1, now) }
+
+// set sets how many tokens a bucket has.
+func (b *buckets) set(of *bucket, tokens float64, now time.Time) {
+	of.tokens = tokens
+	if now.After(of.at) {
+		of.at = now
+	}
 }
 
 // searched is how many of the least recently used buckets are looked at for those that can go.
@@ -61,7 +77,7 @@ func (b *buckets) removeFull(now time.Time) {
 			return
 		}
 		before := e.Prev()
-		if e.Value.(*bucket).tokens.TokensAt(now) >= float64(b.burst) {
+		if of := e.Value.(*bucket); b.level(of, now) >= float64(b.burst) && !of.debt.open() {
 			b.remove(e)
 		}
 		e = before
@@ -78,7 +94,7 @@ func (b *buckets) removeFullest(now time.Time) (full bool) {
 		if e == nil {
 			break
 		}
-		if tokens := e.Value.(*bucket).tokens.TokensAt(now); tokens > most {
+		if tokens := b.level(e.Value.(*bucket), now); tokens > most {
 			fullest, most = e, tokens
 		}
 		e = e.Prev()
@@ -93,12 +109,12 @@ func (b *buckets) remove(e *list.Element) {
 }
 
 // wait returns the time until a bucket has a token; 0 if it has one.
-func (b *buckets) wait(tokens *rate.Limiter, now time.Time) time.Duration {
-	missing := 1 - tokens.TokensAt(now)
+func (b *buckets) wait(of *bucket, now time.Time) time.Duration {
+	missing := 1 - b.level(of, now)
 	if missing <= 0 {
 		return 0
 	}
-	return duration(missing / float64(b.limit))
+	return duration(missing / b.limit)
 }
 
 // duration returns seconds as a duration, at most the longest one.
@@ -115,7 +131,7 @@ func (b *buckets) mostUsed(now time.Time) (used float64) {
 		if of.last.Before(refilled) {
 			break
 		}
-		used = max(used, 1-of.tokens.TokensAt(now)/float64(b.burst))
+		used = max(used, 1-b.level(of, now)/float64(b.burst))
 	}
 	return min(used, 1)
 }

@@ -2,6 +2,8 @@ package rates
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -22,6 +24,8 @@ type Message struct {
 	Addr string
 	// Conn is the connection of a caller without an address, or nil. It must be comparable.
 	Conn any
+	// Turn is given back before the message waits for the store. It may be nil.
+	Turn interface{ GiveTurn() }
 }
 
 // A key is what a bucket is for. It has the parts that the rule is per, and the zero value for
@@ -91,6 +95,16 @@ func (k key) clone() key {
 		*text = strings.Clone(*text)
 	}
 	return k
+}
+
+// shared returns the name of the bucket for the store, of 43 bytes. It says nothing about the caller. All
+// replicas have the same one.
+func (k key) shared(rule string) string {
+	digest := sha256.New()
+	for _, text := range []string{rule, k.issuer, k.subject, k.tenant, k.addr.String(), k.method, k.tool} {
+		_, _ = fmt.Fprintf(digest, "%d:%s", len(text), text)
+	}
+	return base64.RawURLEncoding.EncodeToString(digest.Sum(nil))
 }
 
 // shortened returns a text, or its digest if it is long.

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -22,6 +20,7 @@ type Limiter struct {
 	max     int // buckets
 	evicted func()
 	latest  time.Time // that a message had
+	sharing *sharing  // nil without a store
 }
 
 // A limit is one rule with its buckets.
@@ -29,6 +28,7 @@ type limit struct {
 	Rule
 	buckets          buckets
 	allowed, refused uint64
+	local            uint64 // of these, see [State]
 }
 
 // New returns a limiter, or nil if there are no rules. All rules together have at most maxBuckets
@@ -49,7 +49,7 @@ func New(rules []Rule, maxBuckets int, evicted func()) (*Limiter, error) {
 			continue
 		}
 		l.rules = append(l.rules, &limit{Rule: rule, buckets: newBuckets(
-			rate.Limit(float64(rule.Requests)/rule.Window.Seconds()), rule.tokens())})
+			float64(rule.Requests)/rule.Window.Seconds(), rule.tokens())})
 	}
 	if len(rules) > maxRules {
 		faults = append(faults, fmt.Errorf("there are %d rate limits, %d are allowed", len(rules), maxRules))
@@ -62,51 +62,81 @@ func New(rules []Rule, maxBuckets int, evicted func()) (*Limiter, error) {
 
 // Check takes a token for a message from each rule that is about it. If one of the buckets is empty
 // it takes none, and returns the refusal with the longest wait; nil is yes. A time before that of an
-// earlier call counts as that one: a bucket that was set back would earn the same tokens again.
-// l may be nil.
+// earlier call counts as that one: a bucket that was set back would earn the same tokens again. With a
+// store it may wait for that, see [Limiter.Share]. l may be nil.
 func (l *Limiter) Check(m *Message, now time.Time) *mcp.Refusal {
 	if l == nil {
 		return nil
 	}
+	l.mu.Lock()
+	refused, unanswered := l.decide(m, now, true)
+	l.mu.Unlock()
+	if unanswered == nil {
+		return refused
+	}
+	return l.await(m, unanswered)
+}
+
+// decide decides about a message. If the store must be asked for some of its buckets, and the message is
+// patient, it asks for them and returns them instead. The caller must hold l.mu.
+func (l *Limiter) decide(m *Message, now time.Time, patient bool) (refused *mcp.Refusal, unanswered []asked) {
+	now = l.tick(now)
 	var few [8]asked // on the stack
 	taken := few[:0]
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now.Before(l.latest) {
-		now = l.latest
-	}
-	l.latest = now
-	var refuses *limit
+	var refuses asked
 	var wait time.Duration
+	ask := false
 	for _, rule := range l.rules {
 		if !rule.limits(m) {
 			continue
 		}
-		tokens := l.bucket(rule, m, now)
-		taken = append(taken, asked{rule, tokens})
-		if d := rule.buckets.wait(tokens, now); d > wait {
-			refuses, wait = rule, d
+		a := asked{rule: rule, bucket: l.bucket(rule, m, now)}
+		taken = append(taken, a)
+		if d := rule.buckets.wait(a.bucket, now); d > wait {
+			refuses, wait = a, d
+		}
+		ask = ask || a.bucket.debt.atLimit(rule)
+	}
+	if l.sharing != nil {
+		l.probe(taken, now)
+	}
+	switch {
+	case refuses.rule != nil:
+		refuses.rule.refused++
+		if refuses.bucket.debt != nil && l.sharing.local {
+			refuses.rule.local++
+		}
+		return refuses.rule.refusal(wait), nil
+	case ask && patient && !l.sharing.local:
+		return nil, l.ask(taken)
+	}
+	for _, a := range taken {
+		a.rule.buckets.take(a.bucket, now)
+		a.rule.allowed++
+		if a.bucket.debt != nil {
+			l.owe(a)
 		}
 	}
-	if refuses != nil {
-		refuses.refused++
-		return refuses.refusal(wait)
+	return nil, nil
+}
+
+// tick returns the time of a message. The caller must hold l.mu.
+func (l *Limiter) tick(now time.Time) time.Time {
+	if now.Before(l.latest) {
+		now = l.latest
 	}
-	for _, t := range taken {
-		t.tokens.AllowN(now, 1)
-		t.rule.allowed++
-	}
-	return nil
+	l.latest = now
+	return now
 }
 
 // bucket returns the bucket of a rule for a message. For a new one the fullest bucket of the rule with
 // most may have to go, of those that were not used for long: its key gets a full one the next time. An
 // attacker who makes up keys gains nothing by it, because each of his keys has a full bucket anyway.
 // A key that is refused is used all the time, or its bucket is emptier than those that he makes up.
-func (l *Limiter) bucket(rule *limit, m *Message, now time.Time) *rate.Limiter {
+func (l *Limiter) bucket(rule *limit, m *Message, now time.Time) *bucket {
 	k := rule.key(m)
-	if tokens := rule.buckets.get(k, now); tokens != nil {
-		return tokens
+	if of := rule.buckets.get(k, now); of != nil {
+		return of
 	}
 	rule.buckets.removeFull(now)
 	sum, largest := 0, rule
@@ -119,13 +149,18 @@ func (l *Limiter) bucket(rule *limit, m *Message, now time.Time) *rate.Limiter {
 	if sum >= l.max && !largest.buckets.removeFullest(now) {
 		l.evicted()
 	}
-	return rule.buckets.add(k, now)
+	added := rule.buckets.add(k, now)
+	if l.sharing != nil && k.conn == nil { // no other replica has that connection
+		added.debt = &debt{}
+	}
+	return added
 }
 
 // asked is a bucket of which a message needs a token.
 type asked struct {
-	rule   *limit
-	tokens *rate.Limiter
+	rule    *limit
+	bucket  *bucket
+	settled <-chan struct{} // closed when the store was asked for it
 }
 
 // refusal returns the refusal of a message that may come again after some time.
@@ -145,6 +180,8 @@ type State struct {
 	// by the rule with the longest wait, and by no other.
 	Allowed, Refused uint64
 	Buckets          int
+	// Local counts those of them that this replica has decided alone, because the store did not answer.
+	Local uint64
 }
 
 // States describes the rules, in their order. l may be nil.
@@ -156,7 +193,7 @@ func (l *Limiter) States(now time.Time) (states []State) {
 		l.mu.Lock() // for each rule anew: messages wait no longer than for one
 		states = append(states, State{
 			Name: rule.Name, Allowed: rule.allowed, Refused: rule.refused,
-			Buckets: len(rule.buckets.byKey), Used: rule.buckets.mostUsed(now),
+			Buckets: len(rule.buckets.byKey), Used: rule.buckets.mostUsed(now), Local: rule.local,
 		})
 		l.mu.Unlock()
 	}

@@ -53,6 +53,9 @@ type RateLimit struct {
 	Allowed uint64  `json:"allowed"` // messages since the start
 	Refused uint64  `json:"refused"`
 	Buckets int     `json:"buckets"` // callers, or other values, that it tells apart now
+	// Local counts those of them that this replica has decided alone, because the store of all replicas did not
+	// answer.
+	Local uint64 `json:"local,omitzero"`
 }
 
 // Class is one concurrency class of the program.

@@ -38,6 +38,7 @@ type Core struct {
 	admission     func(context.Context, *Request) error // or nil
 	authenticator auth.Authenticator                    // or nil
 	rates         *rates.Limiter                        // or nil
+	sharedRates   rates.Store                           // or nil: each process has its own buckets
 	hooks         hooks
 	unserved      eras
 	ids           seal.Ring      // that seals the ids of legacy HTTP sessions; nil: ids are random

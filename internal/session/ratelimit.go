@@ -16,17 +16,37 @@ func (c *Core) SetRates(rules []rates.Rule) error {
 	l, err := rates.New(rules, c.limits.MaxRateBuckets, func() { c.ledger.limitReached(limits.NameRateBuckets) })
 	if err == nil {
 		c.rates = l
+		c.shareRates()
 	}
 	return err
 }
 
+// ShareRates has the rate limits share their buckets with other replicas. It must be called before the first
+// message.
+func (c *Core) ShareRates(with rates.Store) {
+	c.sharedRates = with
+	c.shareRates()
+}
+
+// shareRates connects the limiter with the store, if there is one.
+func (c *Core) shareRates() {
+	if c.sharedRates == nil {
+		return
+	}
+	c.rates.Share(rates.Sharing{
+		Store: c.sharedRates, Patience: c.limits.StoreTimeout,
+		Failed:    func(err error) { c.logger.Warn("rates.local", "error", err) },
+		Recovered: func(lasted time.Duration) { c.logger.Info("rates.shared", "lasted", lasted) },
+	})
+}
+
 // rateLimited returns the refusal of a message that comes too often, or nil. target is the tool of
-// a call.
+// a call. It may wait for the store for a moment, without a turn.
 func (c *Core) rateLimited(in *Inbound, method, target string, now time.Time) *mcp.Refusal {
 	if c.rates == nil {
 		return nil
 	}
-	m := rates.Message{Method: method, Notification: in.ID.IsZero()}
+	m := rates.Message{Method: method, Notification: in.ID.IsZero(), Turn: in}
 	if method == mcp.MethodToolsCall {
 		m.Tool = target
 	}

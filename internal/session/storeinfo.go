@@ -42,13 +42,16 @@ const (
 	StoreTaskCreate = "task_create"
 	StoreTaskUpdate = "task_update"
 	StoreLease      = "lease"
+
+	// Of the tokens of rate limits.
+	StoreTake = "take"
 )
 
 // StoreOperations lists them. The caller owns the slice.
 func StoreOperations() []string {
 	return []string{
 		StorePublish, StoreListen, StoreGet, StoreClaim, StoreUpdate, StoreAppend, StoreReplay, StoreDelete,
-		StoreTaskGet, StoreTaskCreate, StoreTaskUpdate, StoreLease,
+		StoreTaskGet, StoreTaskCreate, StoreTaskUpdate, StoreLease, StoreTake,
 	}
 }
 
