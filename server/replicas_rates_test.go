@@ -15,7 +15,7 @@ import (
 
 // limitedReplicas runs a test with two servers that share a limit of so many calls in an hour. The functions call
 // a tool of one of them, and return the status.
-func limitedReplicas(t *testing.T, calls int, test func(shared *sharedMemory, a, b func() int), opts ...server.Option) {
+func limitedReplicas(t *testing.T, calls int, test func(t *testing.T, shared *sharedMemory, a, b func() int), opts ...server.Option) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, shared := replicas(t, append(opts, hourly("calls", calls, forMethods(mcp.MethodToolsCall)))...)
 		session := open(t, a)
@@ -25,13 +25,13 @@ func limitedReplicas(t *testing.T, calls int, test func(shared *sharedMemory, a,
 		require.Equal(t, 200, post(b, legacy(2, "ping", ""), session).Code, "the session is known")
 		synctest.Wait()
 		shared.used()
-		test(shared, callAt(a), callAt(b))
+		test(t, shared, callAt(a), callAt(b))
 	})
 }
 
 // The tokens of a rate limit are those of all replicas.
 func TestReplicasShareARateLimit(t *testing.T) {
-	limitedReplicas(t, 4, func(_ *sharedMemory, a, b func() int) {
+	limitedReplicas(t, 4, func(t *testing.T, _ *sharedMemory, a, b func() int) {
 		for _, at := range []func() int{a, b, b, a} {
 			require.Equal(t, 200, at())
 		}
@@ -45,7 +45,7 @@ func TestReplicasShareARateLimit(t *testing.T) {
 
 // A call under a rate limit does not wait for the store, which hears of it a moment later.
 func TestCallUnderASharedRateLimitUsesNoStore(t *testing.T) {
-	limitedReplicas(t, 100, func(shared *sharedMemory, a, b func() int) {
+	limitedReplicas(t, 100, func(t *testing.T, shared *sharedMemory, a, b func() int) {
 		for range 4 {
 			for _, at := range []func() int{a, b} {
 				require.Equal(t, 200, at())
@@ -61,7 +61,7 @@ func TestCallUnderASharedRateLimitUsesNoStore(t *testing.T) {
 // once.
 func TestRateLimitWhileTheStoreIsAway(t *testing.T) {
 	logs, tel := &logRecorder{}, recording(t)
-	limitedReplicas(t, 10, func(shared *sharedMemory, a, b func() int) {
+	limitedReplicas(t, 10, func(t *testing.T, shared *sharedMemory, a, b func() int) {
 		logged := func() []int { return []int{len(logs.find("rates.local")), len(logs.find("rates.shared"))} }
 		shared.fail(errors.New("down"))
 		for _, at := range []func() int{a, b} {
