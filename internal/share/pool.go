@@ -244,6 +244,7 @@ func (p *Pool) dequeue(a *account, w *waiter) {
 	} else {
 		a.last = w.prev
 	}
+	w.prev, w.next = nil, nil // it may wait again
 	p.waiters--
 	if a.first == nil {
 		heap.Remove(&p.waiting, a.position)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -141,6 +142,31 @@ func TestWaitForTurnEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Goroutines that wait again are served in their order, each once.
+func TestGoroutinesWaitAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		callers := NewTable()
+		turns, c := callers.Turns(1, time.Hour), callerAt(callers, 1)
+		for range 5 {
+			held := take(t, turns, c)
+			var order []int
+			var running sync.WaitGroup
+			for i := range 3 {
+				running.Go(func() {
+					u := take(t, turns, c)
+					order = append(order, i)
+					u.Give()
+				})
+				synctest.Wait()
+			}
+			held.Give()
+			running.Wait()
+			require.Equal(t, []int{0, 1, 2}, order)
+			require.Equal(t, Usage{Size: 1}, turns.Usage())
+		}
+	})
 }
 
 // A turn that comes to a goroutine whose context has just ended goes to the next one.
