@@ -159,10 +159,18 @@ type legacySession struct {
 	id string
 }
 
-// initialize opens a legacy session.
+// initialize opens a legacy session of a client without capabilities.
 func (s *server) initialize(t *testing.T) *legacySession {
 	t.Helper()
-	a := s.post(t, initializeRequest())
+	return s.initializeWith(t, object{})
+}
+
+// initializeWith opens a legacy session of a client with capabilities.
+func (s *server) initializeWith(t *testing.T, capabilities object) *legacySession {
+	t.Helper()
+	r := initializeRequest()
+	r.params["capabilities"] = capabilities
+	a := s.post(t, r)
 	session := &legacySession{server: s, id: a.header.Get("Mcp-Session-Id")}
 	if a.status != http.StatusOK || session.id == "" || a.Result == nil || a.Result.ProtocolVersion != legacyVersion {
 		t.Fatalf("initialize: %d %s", a.status, a.body)

@@ -16,11 +16,11 @@ const (
 	DropSessionGone  DropReason = "session_gone"  // the session was deleted, expired or evicted before the answer existed
 	DropStreamGone   DropReason = "stream_gone"   // legacy HTTP: the response stream is gone and nothing can replay it
 	DropOverload     DropReason = "overload"      // the caller lets more wait unread than its share, and others need the memory
+	// DropUnconfirmed: the client may have it, and nothing can tell. All of an answer was handed to the operating
+	// system, and the peer left before the last bytes that frame it; or a notification was handed to another
+	// replica, which did not say what became of it.
+	DropUnconfirmed DropReason = "unconfirmed"
 )
-
-// DropUnconfirmed is a reason for dropping an answer only: all of it was handed to the operating system, and the
-// peer left before the last bytes that frame it. The client may have the answer, and nothing can tell.
-const DropUnconfirmed DropReason = "unconfirmed"
 
 // Reasons for dropping a notification only.
 const (
@@ -38,21 +38,18 @@ const (
 
 // ResponseDropReasons lists the reasons for which an answer is dropped. The
 // caller owns the slice.
-func ResponseDropReasons() []DropReason { return append(sharedDropReasons(), DropUnconfirmed) }
+func ResponseDropReasons() []DropReason {
+	return []DropReason{
+		DropCancelled, DropClosedWriter, DropBrokenPeer, DropWriteTimeout, DropSessionGone, DropStreamGone, DropOverload, DropUnconfirmed,
+	}
+}
 
 // NotificationDropReasons lists the reasons for which a notification is
 // dropped. The caller owns the slice.
 func NotificationDropReasons() []DropReason {
 	return append([]DropReason{
 		DropAfterResponse, DropNoProgressToken, DropQueueFull, DropNotSubscribed, DropLevelFiltered, DropEraForbidden,
-	}, sharedDropReasons()...)
-}
-
-// sharedDropReasons lists those of answers and of notifications.
-func sharedDropReasons() []DropReason {
-	return []DropReason{
-		DropCancelled, DropClosedWriter, DropBrokenPeer, DropWriteTimeout, DropSessionGone, DropStreamGone, DropOverload,
-	}
+	}, ResponseDropReasons()...)
 }
 
 // An ExpireReason says why a stored answer cannot be fetched any more.

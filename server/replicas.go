@@ -15,7 +15,8 @@ import (
 // ([WithStateKeys], which it needs). Then it does not matter which of them gets a message: a cancellation
 // reaches the request, an answer of a client the handler that has asked, and a session that was deleted
 // has ended for all. The log level and the subscriptions of a session hold for all, and so do
-// [Server.ResourceUpdated], [Server.Notify] and changes of lists. Any of them serves a task, unless
+// [Server.ResourceUpdated], [Server.Notify] and changes of lists. The session's own stream (GET) carries the messages of
+// all, wherever it is open. Any of them serves a task, unless
 // [Tasks] has a store of its own. They share the buckets of rate limits ([WithRateLimits]). docs/replicas.md says what is not
 // promised. A plain call does not use the store, and goes on while that is away.
 //

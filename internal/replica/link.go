@@ -5,6 +5,7 @@ package replica
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -166,23 +167,54 @@ func (l *Link) listen() {
 
 // Send implements [session.Elsewhere].
 func (l *Link) Send(caller share.Key, m session.Signal) bool {
-	channel := sessionsChannel
-	if m.To != "" {
-		channel = replicaChannel + m.To
+	return l.publish(caller, channelOf(m), envelope{Signal: &m}, sizeOf(m))
+}
+
+// Deliver implements [session.Elsewhere].
+func (l *Link) Deliver(caller share.Key, m session.Signal) (sent, tried bool) {
+	done := make(chan error, 1)
+	ctx := context.WithoutCancel(l.done)
+	tried = l.launch(caller, sizeOf(m), func() { done <- l.say(ctx, channelOf(m), envelope{Signal: &m}) })
+	if !tried {
+		return false, false
 	}
+	err := <-done
+	return err == nil, !errors.Is(err, errAway)
+}
+
+// channelOf returns the channel of a signal.
+func channelOf(m session.Signal) string {
+	if m.To != "" {
+		return replicaChannel + m.To
+	}
+	return sessionsChannel
+}
+
+// sizeOf returns about how many bytes a signal has.
+func sizeOf(m session.Signal) int {
 	size := len(m.Reason)
 	if m.Answer != nil {
 		size += len(m.Answer.Result) + len(m.Answer.Error)
 	}
-	return l.publish(caller, channel, envelope{Signal: &m}, size)
+	if m.Own != nil {
+		size += len(m.Own.Frame)
+	}
+	return size
 }
 
 // signalUnit is how many bytes of a signal count as one of those that are on their way.
 const signalUnit = 16 << 10
 
-// publish sends a message without waiting, and reports whether it is on its way. Too many of one caller
-// do not keep those of others from theirs. size is about how many bytes it has.
+// publish sends a message without waiting, and reports whether it is on its way. size is about how many bytes it has.
 func (l *Link) publish(caller share.Key, channel string, e envelope, size int) bool {
+	return l.launch(caller, size, func() {
+		_ = l.say(context.WithoutCancel(l.done), channel, e) // say counts what is lost
+	})
+}
+
+// launch runs what sends a message of about a size, and reports whether that runs. Too many of one caller do
+// not keep those of others from theirs.
+func (l *Link) launch(caller share.Key, size int, send func()) bool {
 	holder := l.table.Get(caller)
 	away, units := l.guard.isAway(), 1+size/signalUnit
 	if away || units > l.MaxPending || !l.places.TryAcquireN(holder, units) {
@@ -199,7 +231,7 @@ func (l *Link) publish(caller share.Key, channel string, e envelope, size int) b
 	}
 	started := l.start(func() {
 		defer end()
-		_ = l.say(context.WithoutCancel(l.done), channel, e) // say counts what is lost
+		send()
 	})
 	if !started {
 		end()

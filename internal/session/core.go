@@ -45,6 +45,7 @@ type Core struct {
 	adopted       func(*Session) // see [Core.SealSessions]
 	elsewhere     Elsewhere      // or nil: no other process serves these sessions
 	stateChanged  func(*Session, SharedState)
+	ownMessages   atomic.Uint64 // that were handed to other replicas
 
 	ledger *ledger
 	shares

@@ -24,6 +24,9 @@ type Elsewhere interface {
 	Replica() string
 	// Send sends a signal about a session to the others, and reports whether it is on its way.
 	Send(caller share.Key, m Signal) bool
+	// Deliver is Send, and waits for the store. Otherwise tried reports whether the signal may be on its way
+	// all the same.
+	Deliver(caller share.Key, m Signal) (sent, tried bool)
 	// State returns what the replicas share of a session; the zero value if that is nothing.
 	State(ctx context.Context, session string) (SharedState, error)
 	// Change changes it, tells the others, and returns the new one.
@@ -42,6 +45,9 @@ type Signal struct {
 	Answer *ElsewhereReply `json:"answer,omitempty"`
 	// Stream is about a stream that the replica To writes.
 	Stream *resume.Signal `json:"stream,omitempty"`
+	// Own is a message for the session's own stream, which the replica To has. Fate is what became of it.
+	Own  *OwnMessage `json:"own,omitempty"`
+	Fate *OwnFate    `json:"fate,omitempty"`
 }
 
 // An ElsewhereReply is the answer of a client to a request of ours.
@@ -60,6 +66,8 @@ type SharedState struct {
 	LogLevel mcp.LoggingLevel `json:"logLevel,omitempty"`
 	// Resources are the URIs that its client has subscribed to.
 	Resources []string `json:"resources,omitempty"`
+	// Streams says where the session's own stream is, the latest one last.
+	Streams []OwnStream `json:"streams,omitempty"`
 }
 
 // ServeElsewhere has the sessions with sealed ids served by several replicas. changed is called with each
@@ -78,7 +86,10 @@ func (s *Session) cancelElsewhere(in *Inbound) bool {
 	e := s.core.elsewhere
 	return e != nil && s.sealed() &&
 		len(in.Cancel.RequestID.Key()) <= maxSignalID &&
-		e.Send(s.caller, Signal{Session: s.id, Cancel: in.Cancel.RequestID.Key(), Reason: logline.Printable(in.Cancel.Reason, maxReason)})
+		e.Send(s.caller, Signal{
+			Session: s.id,
+			Cancel: in.Cancel.RequestID.Key(), Reason: logline.Printable(in.Cancel.Reason, maxReason),
+		})
 }
 
 // answerElsewhere passes on the answer to a request of another replica.
@@ -90,7 +101,9 @@ func (s *Session) answerElsewhere(in *Inbound) bool {
 	id := in.ID.String()
 	replica, _, named := strings.Cut(id, "-")
 	return named && len(replica) == len(e.Replica()) && replica != e.Replica() &&
-		e.Send(s.caller, Signal{Session: s.id, To: replica, Answer: &ElsewhereReply{id, in.Result, in.Error}})
+		e.Send(s.caller, Signal{
+			Session: s.id, To: replica, Answer: &ElsewhereReply{id, in.Result, in.Error},
+		})
 }
 
 // sealed reports whether the session is in its id.
@@ -106,8 +119,16 @@ func (c *Core) Arrived(m Signal) bool {
 		return c.elsewhere.Send(share.Key{}, Signal{Session: m.Session, To: m.Stream.From, Stream: &resume.Signal{
 			Kind: resume.Gone, Stream: m.Stream.Stream, From: c.elsewhere.Replica(),
 		}})
+	case s == nil && m.Own != nil:
+		c.refuseOwn(m.Session, m.Own)
+		return false
 	case s == nil:
 		return false
+	case m.Own != nil:
+		s.carry(m.Own)
+		return true
+	case m.Fate != nil:
+		return s.ownFate(*m.Fate)
 	case m.Stream != nil:
 		if s.logs != nil {
 			s.logs.Arrived(*m.Stream)
@@ -120,7 +141,10 @@ func (c *Core) Arrived(m Signal) bool {
 	}
 	var r *Request
 	s.update(func(st *state) { r = st.index[m.Cancel] })
-	return r != nil && !r.Route.Handshake && s.cancelRequest(r, m.Reason)
+	if r == nil || r.Route.Handshake {
+		return false
+	}
+	return s.cancelRequest(r, m.Reason)
 }
 
 // take ends the wait for the answer to a request of ours.
@@ -165,7 +189,8 @@ func (s *Session) apply(st SharedState) {
 	defer s.applying.Unlock()
 	newer := false
 	s.update(func(state *state) {
-		newer = st.Revision > state.shared
+		state.refused = nil
+		newer = st.Revision > state.shared && state.phase == sessionOpen
 		if newer && len(state.unshared) > 0 { // a change of this replica is on its way, maybe to an earlier state
 			if state.overtaking == nil || st.Revision > state.overtaking.Revision {
 				state.overtaking = &st
@@ -173,13 +198,15 @@ func (s *Session) apply(st SharedState) {
 			newer = false
 		}
 		if newer {
-			state.shared = st.Revision
+			state.shared, state.streams = st.Revision, st.othersOwn(s.core.elsewhere.Replica())
 		}
 	})
 	if newer {
 		s.SetLogLevel(st.LogLevel)
 		s.core.stateChanged(s, st)
 	}
+	s.correctOwn(st)
+	s.releaseCalls()
 }
 
 // An awaiting counts the states that arrive of a session while it is opened from its id.
@@ -247,7 +274,9 @@ func (c *Core) shareEnd(id string, ends time.Time) {
 	if c.elsewhere == nil || c.ids == nil {
 		return
 	}
-	_, err := c.elsewhere.Change(context.Background(), id, ends, func(st *SharedState) { st.Ended, st.Revision = true, st.Revision+1 })
+	_, err := c.elsewhere.Change(context.Background(), id, ends, func(st *SharedState) {
+		st.Ended, st.Revision = true, st.Revision+1
+	})
 	c.deleted.noteTold(id, err == nil)
 }
 
@@ -276,18 +305,21 @@ func (s *Session) shareAll() {
 	var changes []func(*SharedState)
 	var least uint64
 	s.update(func(st *state) { changes, least = st.unshared, st.shared })
-	if len(changes) == 0 {
+	moves := s.moves.Load()
+	if len(changes) == 0 && moves == s.movesTold {
 		return
 	}
 	st, err := s.core.elsewhere.Change(context.Background(), s.id, s.ends, func(st *SharedState) {
 		for _, change := range changes {
 			change(st)
 		}
+		s.noteOwn(st)
 		st.Revision = max(st.Revision, least) + 1 // the store may have lost what it had
 	})
 	if err != nil {
 		return
 	}
+	s.movesTold = moves
 	var overtaking *SharedState
 	s.update(func(st *state) {
 		st.unshared = st.unshared[len(changes):]

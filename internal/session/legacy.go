@@ -160,6 +160,9 @@ func (s *Session) endStanding() {
 	})
 	if st != nil {
 		st.End(time.Now().Add(s.core.limits.CleanupGrace), 0)
+		if s.isShared() {
+			s.ownMoved()
+		}
 	}
 	for _, o := range waitingCalls {
 		o.Dropped(mcp.DropStreamGone)

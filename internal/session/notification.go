@@ -162,13 +162,14 @@ func (r *Request) Post(method string, params []byte, done func()) error {
 	return r.stream.Post(&n.Message)
 }
 
-// Notify sends a notification that belongs to no request. It waits for room as
-// [Request.Notify] does, and returns [mcp.ErrPeerGone] when the client has no
-// stream open.
+// Notify sends a notification that belongs to no request, and that no other replica sends. It waits for
+// room as [Request.Notify] does, and returns [mcp.ErrPeerGone] when the client has no
+// stream open, here or at another replica.
 func (s *Session) Notify(ctx context.Context, method string, params []byte, key string) error {
 	n := newNotice(s.core, nil, method, params)
 	n.Key = stream.Key{Name: key}
-	st, reason := s.own()
+	s.findOwn(ctx)
+	st, reason := s.noticeStream()
 	if st == nil {
 		n.Dropped(reason)
 		return stream.SendError(reason)

@@ -164,6 +164,7 @@ func (s *Session) newOutbound(method string, params []byte, r *Request, to *stre
 // ends this one.
 func (o *outbound) send() {
 	if o.to == nil || o.to.TakesAnswersOnly() {
+		o.session.findOwn(context.Background())
 		o.Dropped(mcp.DropStreamGone)
 		return
 	}
@@ -235,11 +236,12 @@ func (o *outbound) Stored() {}
 func (o *outbound) tellCancelled() {
 	s := o.session
 	var st *stream.Stream
-	s.update(func(state *state) {
-		if st = o.stream; st == nil || st.Reason() != "" && state.standalone != nil {
-			st = state.standalone
+	s.update(func(*state) { st = o.stream })
+	if st == nil || st.Reason() != "" {
+		if own, _ := s.noticeStream(); own != nil {
+			st = own
 		}
-	})
+	}
 	if st == nil {
 		return
 	}
@@ -365,7 +367,7 @@ func (s *Session) Ask(ctx context.Context, method string, params []byte) (jsonte
 	return s.ask(ctx, method, params, nil)
 }
 
-// reroute sends a call that was not written to the session's own stream. Without
+// reroute sends a call that was not written to the session's own stream, at whichever replica that is. Without
 // one, a call that belongs there waits for the client to open it, up to its own deadline.
 // reroute returns false for any other call: there is no stream for it.
 func (s *Session) reroute(o *outbound) (ok bool) {
@@ -374,11 +376,10 @@ func (s *Session) reroute(o *outbound) (ok bool) {
 		if ok = st.outbound[o.id.Key()] != o; ok {
 			return // the wait has ended meanwhile
 		}
-		if to = st.standalone; to != nil && to.Live() {
+		if to = s.callStream(st); to != nil {
 			o.stream, ok = to, true
 			return
 		}
-		to = nil
 		if ok = !st.leaving && (o.stream == nil || o.stream.Standing()); ok {
 			o.stream = nil
 			st.waitingCalls = append(st.waitingCalls, o)

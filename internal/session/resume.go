@@ -107,6 +107,7 @@ func (s *Session) listen(st *stream.Stream) {
 	for _, o := range waitingCalls {
 		o.pushTo(st)
 	}
+	s.shareOwn()
 }
 
 // takeWaitingCalls returns the calls that wait for a stream, and gives them one.

@@ -30,6 +30,10 @@ type Session struct {
 	life *time.Timer
 	// sharing is held while the session tells other replicas of a change, applying while it takes one.
 	sharing, applying sync.Mutex
+	// moves counts how often the place of its own stream has changed, movesTold up to which the others know
+	// of it. That is guarded by sharing.
+	moves     atomic.Uint64
+	movesTold uint64
 	// ends is when the id ends, if it is sealed.
 	ends   time.Time
 	stream *stream.Stream // of a byte stream, else nil
@@ -79,6 +83,9 @@ type state struct {
 	unshared []func(*SharedState)  // changes of that which they do not know
 	// overtaking is the latest state of another replica that came while there were such changes, or nil.
 	overtaking *SharedState
+	streams    []OwnStream // that other replicas have of its own stream
+	refused    []ownPlace  // that they did not have
+	relay      *relay      // of its messages to one of them; nil before the first
 	// answers counts the requests that were settled with an answer. One that is not
 	// queued yet is on its way, and the end of the stream waits for it.
 	answers int

@@ -36,6 +36,7 @@ func (s *Session) Attach(st *stream.Stream) (attached bool) {
 	}
 	if attached {
 		s.presumeReady()
+		s.watchOwn(st)
 	}
 	return attached
 }

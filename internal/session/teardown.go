@@ -316,9 +316,13 @@ func (s *Session) OnClosed(f func()) {
 // that have ended and are only replayed.
 func (s *Session) endStreams(reason mcp.DropReason) {
 	var own *stream.Stream
-	s.update(func(state *state) { own = state.standalone })
+	var relay *relay
+	s.update(func(state *state) { own, relay = state.standalone, state.relay })
 	if own != nil {
 		own.Fail(reason)
+	}
+	if relay != nil {
+		relay.stream.Fail(reason)
 	}
 	if s.logs != nil {
 		s.logs.Fail(reason)

@@ -33,6 +33,7 @@ func (st *Stream) Attach() (*Exchange, error) {
 	st.exchanges.reader = st.exchanges.readers
 	st.exchanges.followed = false
 	st.alone.Store(false)
+	st.readersMoved()
 	return &Exchange{stream: st, number: st.exchanges.readers}, nil
 }
 
@@ -107,6 +108,7 @@ func (st *Stream) Followed() bool {
 		}
 		st.exchanges.readers++ // it counts as one that has come back
 		st.exchanges.followed = true
+		st.readersMoved()
 	}
 	st.mu.Unlock()
 	if followed {
@@ -120,6 +122,7 @@ func (st *Stream) Unfollowed() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.exchanges.followed = false
+	st.readersMoved()
 	if st.phase != failed && st.logging.log != nil && st.exchanges.reader == noReader {
 		st.detachReader(0)
 	}

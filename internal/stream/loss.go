@@ -91,6 +91,7 @@ func (st *Stream) detach(number int) bool {
 func (st *Stream) detachReader(after time.Duration) {
 	st.exchanges.reader = noReader
 	st.alone.Store(true)
+	st.readersMoved()
 	grace := st.host.Limits.OrphanGrace
 	if grace < 0 {
 		return // until their deadline

@@ -40,13 +40,14 @@ func (st *Stream) storeAll() {
 	}
 }
 
-// store stores one message of a stream that nobody reads. A call of a standing stream waits
-// for a client instead: nobody knows whether one comes back for this stream, or opens another.
+// store stores one message of a stream that nobody reads here. A call of a standing stream waits
+// for a client instead, unless that reads the stream in another process: nobody knows whether one comes
+// back for this stream, or opens another.
 func (st *Stream) store(m *Message, last bool) {
 	switch {
 	case m.logged, m.EndsExchange: // nobody reads the stream any more
 		m.stored()
-	case m.Kind == Call && st.Standing():
+	case m.Kind == Call && st.Standing() && !st.Read():
 		m.dropped(mcp.DropStreamGone)
 	case !m.Delivery.Claim():
 		m.dropped(mcp.DropCancelled)

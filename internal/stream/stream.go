@@ -35,6 +35,8 @@ type Stream struct {
 	logging   logging
 	owners    []Owner // those whom the loss of the stream concerns
 	lost      bool    // Lost was called, and there was nothing to resume
+	moved     func()  // see WatchReaders
+	relaying  bool    // a message was handed over, see Relay
 	cutOff    bool    // the budget of the output is used up, and this stream gives back what it holds
 
 	// The usual exchange has one request and one answer: room for them.
@@ -175,6 +177,7 @@ func (st *Stream) Fail(reason mcp.DropReason) {
 	dropped := st.empty()
 	log := st.logging.log
 	st.alone.Store(false)
+	st.readersMoved()
 	st.mu.Unlock()
 	if log != nil {
 		log.Forget()
@@ -285,6 +288,33 @@ func (st *Stream) Live() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.phase != failed && (st.logging.log == nil || st.exchanges.reader != noReader)
+}
+
+// Read reports whether an exchange reads the stream, here or in another process.
+func (st *Stream) Read() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.read()
+}
+
+// read is Read. The caller must hold st.mu.
+func (st *Stream) read() bool {
+	return st.phase != failed && (st.logging.log == nil || st.exchanges.reader != noReader || st.exchanges.followed)
+}
+
+// WatchReaders has moved called when the stream may have got its first reader or lost its last one, and when it
+// fails. moved must not block. It is called with the lock of the stream held.
+func (st *Stream) WatchReaders(moved func()) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.moved = moved
+}
+
+// readersMoved calls what watches the readers. The caller must hold st.mu.
+func (st *Stream) readersMoved() {
+	if st.moved != nil {
+		st.moved()
+	}
 }
 
 // Unread reports whether the stream has a log, and no exchange reads it.
