@@ -33,6 +33,9 @@ const (
 	keyCancelCause     attribute.Key = "vitrine.cancel.cause"     // why the context of a request, or of a task, was cancelled
 	keyCancelDetail    attribute.Key = "vitrine.cancel.detail"    // the client's reason, cut and escaped
 	keyCancelUnwind    attribute.Key = "vitrine.cancel.unwind"    // seconds from the cancellation to the return of an abandoned handler
+	keySignalKind      attribute.Key = "vitrine.signal.kind"      // what came through another replica: `cancel`, `answer`, `session_end`
+	keySignalReplica   attribute.Key = "vitrine.signal.replica"   // the random name of that replica
+	keySignalTrace     attribute.Key = "vitrine.signal.trace_id"  // the trace of the message there
 	keyOutcome         attribute.Key = "vitrine.response.outcome" // `sent`, `dropped` or `stored`
 	keyDropReason      attribute.Key = "vitrine.drop.reason"      // why an answer or a notification was not sent
 	keyRejectReason    attribute.Key = "vitrine.reject.reason"    // why the request was not admitted
@@ -60,6 +63,7 @@ const (
 	eventAcknowledged = "vitrine.subscription.acknowledged" // event: the subscription was acknowledged
 
 	eventCancelled = "vitrine.cancelled"            // event: the context of a request, or of a task, was cancelled
+	eventSignal    = "vitrine.signal.arrived"       // event: a message about the request has come through another replica
 	eventDropped   = "vitrine.response.dropped"     // event: the answer will not be sent
 	eventAbandoned = "vitrine.handler.abandoned"    // event: the handler ignored its cancelled context for too long
 	eventLost      = "vitrine.notification.dropped" // event: a notification about the request will not be sent
@@ -87,6 +91,10 @@ const scopeName = "github.com/vitrine-mcp/vitrine"
 // spanReturnedLate is the name of the span for the return of an abandoned handler. The span of
 // its request ended before.
 const spanReturnedLate = "vitrine.handler.returned" // span: the return of an abandoned handler, linked to its request
+
+// spanSignal is the name of the span for a message that has arrived at another replica. It is a child of the
+// span that the message has there.
+const spanSignal = "vitrine.signal" // span: what a message that has arrived at another replica does here, linked to its request
 
 // spanTask is the start of the name of a task's span. The registered tool follows.
 const spanTask = "vitrine.task" // span, followed by the tool: the handler after its call became a task

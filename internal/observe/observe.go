@@ -146,6 +146,14 @@ func (o *Observer) Cancelled(w session.Work, cancel *mcp.CancelError, phase stri
 	}
 }
 
+// TraceOf implements [session.Observer].
+func (o *Observer) TraceOf(ctx context.Context) string { return telemetry.SignalTrace(ctx) }
+
+// CameThrough implements [session.Observer].
+func (o *Observer) CameThrough(r *session.Request, kind string, t session.Through) {
+	operation(r).Signalled(telemetry.Signal{Kind: kind, Replica: t.Replica, TraceParent: t.Trace})
+}
+
 // Panicked implements [session.Observer].
 func (o *Observer) Panicked(w session.Work, value any, stack []byte) {
 	if x := observationOf(w); x != nil {

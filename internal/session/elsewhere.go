@@ -37,6 +37,8 @@ type Elsewhere interface {
 type Signal struct {
 	// Session is the inner id of a session.
 	Session string `json:"session"`
+	// Through is where what follows has arrived. It may be nil.
+	Through *Through `json:"through,omitempty"`
 	// Cancel is the key of the id of a request that its client has cancelled, Reason what it said.
 	Cancel string `json:"cancel,omitempty"`
 	Reason string `json:"reason,omitempty"`
@@ -62,6 +64,8 @@ type SharedState struct {
 	Revision uint64 `json:"revision"`
 	// Ended says that its client has deleted it, or an operator has ended it.
 	Ended bool `json:"ended,omitempty"`
+	// Through is where it was ended. It may be nil.
+	Through *Through `json:"through,omitempty"`
 	// LogLevel is the level that its client has set, or "".
 	LogLevel mcp.LoggingLevel `json:"logLevel,omitempty"`
 	// Resources are the URIs that its client has subscribed to.
@@ -81,13 +85,13 @@ func (c *Core) ServeElsewhere(e Elsewhere, changed func(*Session, SharedState)) 
 // it runs.
 const maxSignalID = 256
 
-// cancelElsewhere passes on the cancellation of a request that is not in flight here.
-func (s *Session) cancelElsewhere(in *Inbound) bool {
+// cancelElsewhere passes on the cancellation of a request that is not in flight here. ctx has its span.
+func (s *Session) cancelElsewhere(ctx context.Context, in *Inbound) bool {
 	e := s.core.elsewhere
 	return e != nil && s.sealed() &&
 		len(in.Cancel.RequestID.Key()) <= maxSignalID &&
 		e.Send(s.caller, Signal{
-			Session: s.id,
+			Session: s.id, Through: s.core.through(ctx),
 			Cancel: in.Cancel.RequestID.Key(), Reason: logline.Printable(in.Cancel.Reason, maxReason),
 		})
 }
@@ -102,7 +106,7 @@ func (s *Session) answerElsewhere(in *Inbound) bool {
 	replica, _, named := strings.Cut(id, "-")
 	return named && len(replica) == len(e.Replica()) && replica != e.Replica() &&
 		e.Send(s.caller, Signal{
-			Session: s.id, To: replica, Answer: &ElsewhereReply{id, in.Result, in.Error},
+			Session: s.id, Through: s.core.through(in.Values), To: replica, Answer: &ElsewhereReply{id, in.Result, in.Error},
 		})
 }
 
@@ -137,18 +141,19 @@ func (c *Core) Arrived(m Signal) bool {
 	case m.Answer != nil:
 		id := mcp.StringID(m.Answer.ID)
 		reply, ok := decodeReply(&Inbound{Envelope: wire.Envelope{ID: id, Result: m.Answer.Result, Error: m.Answer.Error}})
-		return ok && s.take(id, reply)
+		return ok && s.take(id, reply, m.Through)
 	}
 	var r *Request
 	s.update(func(st *state) { r = st.index[m.Cancel] })
 	if r == nil || r.Route.Handshake {
 		return false
 	}
+	c.cameThrough(r, ThroughCancel, m.Through)
 	return s.cancelRequest(r, m.Reason)
 }
 
-// take ends the wait for the answer to a request of ours.
-func (s *Session) take(id mcp.ID, reply outboundReply) bool {
+// take ends the wait for the answer to a request of ours, which came through another replica.
+func (s *Session) take(id mcp.ID, reply outboundReply, t *Through) bool {
 	var o *outbound
 	s.update(func(st *state) {
 		if o = st.outbound[id.Key()]; o != nil {
@@ -156,6 +161,7 @@ func (s *Session) take(id mcp.ID, reply outboundReply) bool {
 		}
 	})
 	if o != nil {
+		s.core.cameThrough(o.request, ThroughAnswer, t)
 		o.end(reply)
 	}
 	return o != nil
@@ -182,7 +188,7 @@ func (c *Core) StateArrived(session string, ends time.Time, st SharedState) {
 // apply takes a state of the session, unless it has a later one. What has ended does not begin again.
 func (s *Session) apply(st SharedState) {
 	if st.Ended {
-		s.Close(mcp.CauseSessionDelete)
+		s.endThrough(st.Through)
 		return
 	}
 	s.applying.Lock() // a later state is not overwritten by an earlier one
@@ -266,16 +272,17 @@ func (c *Core) SharedSessions() (all []SharedSession) {
 	return all
 }
 
-// shareEnd tells the other replicas that the session was deleted.
-func (s *Session) shareEnd() { s.core.shareEnd(s.id, s.ends) }
+// shareEnd tells the other replicas that the session was deleted. ctx has the span of that, if there is one.
+func (s *Session) shareEnd(ctx context.Context) { s.core.shareEnd(ctx, s.id, s.ends) }
 
 // shareEnd tells the other replicas that a session was deleted. If that fails, [Core.ShareAgain] does.
-func (c *Core) shareEnd(id string, ends time.Time) {
+func (c *Core) shareEnd(ctx context.Context, id string, ends time.Time) {
 	if c.elsewhere == nil || c.ids == nil {
 		return
 	}
+	through := c.through(ctx)
 	_, err := c.elsewhere.Change(context.Background(), id, ends, func(st *SharedState) {
-		st.Ended, st.Revision = true, st.Revision+1
+		st.Ended, st.Through, st.Revision = true, through, st.Revision+1
 	})
 	c.deleted.noteTold(id, err == nil)
 }
@@ -335,7 +342,7 @@ func (s *Session) shareAll() {
 func (c *Core) ShareAgain(ctx context.Context) {
 	for _, d := range c.deleted.untold() {
 		if ctx.Err() == nil {
-			c.shareEnd(d.ID, d.Ends)
+			c.shareEnd(context.Background(), d.ID, d.Ends)
 		}
 	}
 	c.mu.Lock()

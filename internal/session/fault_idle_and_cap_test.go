@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -124,7 +125,7 @@ var cellsE10 = []faultCell{
 		id := w.seal()
 		s, _, err := w.core.Visit(id, httpConn, nil)
 		require.Nil(w.t, err)
-		s.Delete(httpConn)
+		s.Delete(context.Background(), httpConn)
 		s.Leave()
 		_, reason, _ := w.core.Visit(id, httpConn, nil)
 		require.Equal(w.t, mcp.RejectSessionUnknown, reason)

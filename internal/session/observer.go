@@ -28,6 +28,11 @@ type Observer interface {
 	// Cancelled: the context of the work was cancelled, for the first and only time, in a phase of
 	// [CancelPhases].
 	Cancelled(w Work, cancel *mcp.CancelError, phase string)
+	// TraceOf returns the trace context of the span in ctx as text, for another replica; "" if there is none.
+	TraceOf(ctx context.Context) string
+	// CameThrough: a message about the request has come through another replica. kind is [ThroughCancel],
+	// [ThroughAnswer] or [ThroughEnd]. What it does is told after that, unless something else was quicker.
+	CameThrough(r *Request, kind string, t Through)
 	// Panicked: the handler panicked; value is nil for runtime.Goexit.
 	Panicked(w Work, value any, stack []byte)
 	// Dropped: the answer will not be sent.
@@ -108,6 +113,8 @@ func (NopObserver) Rejected(*Request, mcp.RejectReason, *mcp.Error)       {}
 func (NopObserver) Started(*Request)                                      {}
 func (NopObserver) Acknowledged(*Request)                                 {}
 func (NopObserver) Cancelled(Work, *mcp.CancelError, string)              {}
+func (NopObserver) TraceOf(context.Context) string                        { return "" }
+func (NopObserver) CameThrough(*Request, string, Through)                 {}
 func (NopObserver) Panicked(Work, any, []byte)                            {}
 func (NopObserver) Dropped(*Request, mcp.DropReason)                      {}
 func (NopObserver) NotificationDropped(*Request, string, mcp.DropReason)  {}

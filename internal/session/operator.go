@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -96,7 +97,7 @@ func (c *Core) EndSession(key uint64) (*Session, error) {
 			return nil, ErrEnded
 		}
 		c.rememberDeleted(s)
-		s.shareEnd()
+		s.shareEnd(context.Background())
 		c.tasks.start(func() { s.finish(mcp.CauseOperator, c.limits.CleanupGrace) })
 		return s, nil
 	}

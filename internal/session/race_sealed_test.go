@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -60,7 +61,7 @@ var sealedIdleVsRequest = []race{
 		x.actor("client", func() { rejected = x.visit(id) })
 		x.actor("delete", func() {
 			s, _, _ := x.core.Visit(id, httpConn, nil)
-			s.Delete(httpConn)
+			s.Delete(context.Background(), httpConn)
 			s.Leave()
 		})
 		x.run()

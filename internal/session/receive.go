@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"runtime/debug"
 
 	"github.com/vitrine-mcp/vitrine/internal/logline"
@@ -36,7 +37,7 @@ func (s *Session) ReceiveOn(in *Inbound, st *stream.Stream) *mcp.Refusal {
 func (s *Session) notification(in *Inbound) *mcp.Refusal {
 	if in.Method == mcp.NotificationCancelled {
 		ctx, end := s.core.tellNotified(in, s)
-		s.core.tellEnded(ctx, in, s, NotificationEnd{Ignored: s.cancel(in)})
+		s.core.tellEnded(ctx, in, s, NotificationEnd{Ignored: s.cancel(ctx, in)})
 		end()
 		return nil
 	}
@@ -50,14 +51,14 @@ func (s *Session) notification(in *Inbound) *mcp.Refusal {
 	return nil
 }
 
-// cancel handles notifications/cancelled. It returns why that was ignored, or "".
-func (s *Session) cancel(in *Inbound) (reason mcp.IgnoreReason) {
+// cancel handles notifications/cancelled, whose span is in ctx. It returns why that was ignored, or "".
+func (s *Session) cancel(ctx context.Context, in *Inbound) (reason mcp.IgnoreReason) {
 	reason = mcp.IgnoreMalformed
 	if in.Cancel != nil && in.Cancel.RequestIDOK {
 		var r *Request
 		s.update(func(st *state) { r = st.index[in.Cancel.RequestID.Key()] })
 		switch {
-		case r == nil && s.cancelElsewhere(in):
+		case r == nil && s.cancelElsewhere(ctx, in):
 			s.core.ledger.received(receivedNotification)
 			return ""
 		case r == nil:

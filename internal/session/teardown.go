@@ -50,11 +50,11 @@ func (s *Session) Close(cause mcp.Cause) {
 	s.teardown(cause, reason)
 }
 
-// Delete ends the session because its client has deleted it, over conn.
-func (s *Session) Delete(conn *Conn) {
+// Delete ends the session because its client has deleted it, over conn. ctx has the span of that, if there is one.
+func (s *Session) Delete(ctx context.Context, conn *Conn) {
 	s.core.tell("SessionDeleted", func(o Observer) { o.SessionDeleted(s, conn) })
 	s.core.rememberDeleted(s)
-	s.shareEnd()
+	s.shareEnd(ctx)
 	s.Close(mcp.CauseSessionDelete)
 }
 

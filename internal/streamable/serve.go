@@ -70,7 +70,7 @@ func (x *exchange) deleteSession() {
 	if s == nil {
 		return
 	}
-	s.Delete(x.conn)
+	s.Delete(x.r.Context(), x.conn)
 	x.bare(http.StatusNoContent, nil)
 }
 
