@@ -210,8 +210,9 @@ func WithErrorDetails() Option { return optionFunc(func(c *config) { c.errorDeta
 // and serve a session, whichever of them has begun it, also after a restart.
 //
 // To rotate keys, add the new key as the last one of every replica, then make it the first one, and
-// remove the old one when session_life has passed. Without the option only the process that has begun
-// a request or a session can go on with it.
+// remove the old one when session_life has passed. [Server.SetStateKeys] replaces the
+// keys while the server serves. Without the option only the process that has begun a request or a session can
+// go on with it.
 func WithStateKeys(keys ...[]byte) Option {
 	return optionFunc(func(c *config) { c.stateKeys = keys })
 }

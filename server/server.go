@@ -159,9 +159,11 @@ func (s *Server) SetRateLimits(all ...middleware.RateLimit) error {
 // called at any time.
 func (s *Server) SetErrorDetails(on bool) { s.routes.teller.Details.Store(on) }
 
-// SetStateKeys is [WithStateKeys] after New. Package service uses it for a flag. It must be called
-// before the first request. It returns an error for a key that is too short or not random, and for no
-// keys.
+// SetStateKeys is [WithStateKeys] after New. A server that has begun without keys must be given some before
+// the first request. From then on SetStateKeys may be called at any time, also while the server serves, and
+// the new keys are in use when it returns: what no key opens any more is refused. Package service calls it
+// when the file of --state-keys-file changes. It returns an error for a key that is too short or not random,
+// and for no keys; the keys from before stay then.
 func (s *Server) SetStateKeys(keys ...[]byte) error {
 	if err := s.routes.asker.SetKeys(keys); err != nil {
 		return err
@@ -175,6 +177,10 @@ func (s *Server) sealSessions(keys [][]byte) error {
 	ring, err := seal.NewRing("Mcp-Session-Id 1 "+s.info.Name, keys)
 	if err != nil {
 		return fmt.Errorf("server: %w", err)
+	}
+	if s.core.SealsSessions() {
+		s.core.ReplaceKeys(ring)
+		return nil
 	}
 	s.core.SealSessions(ring, func(sess *session.Session) { s.subscriptions.Begin(sess) })
 	return nil

@@ -1,14 +1,8 @@
 package service
 
 import (
-	"encoding/base64"
-	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -107,8 +101,8 @@ type Config struct {
 	Limits server.Limits
 
 	// StateKeys, if not nil, replace those of the server; see [server.WithStateKeys].
-	// StateKeysFile is the path of a file with the keys in base64, one per line. The environment
-	// variable VITRINE_STATE_KEYS has them in base64, separated by commas.
+	// StateKeysFile is the path of a file with the keys in base64, one per line. It is read again when it
+	// changes. The environment variable VITRINE_STATE_KEYS has them in base64, separated by commas.
 	StateKeys     Keys
 	StateKeysFile string
 	// Store is the URL of the store that the replicas share, as [redisstore.Open] takes it; "" is none. It
@@ -167,61 +161,6 @@ func (c *Config) limits(l server.Limits) server.Limits {
 	return l
 }
 
-// stateKeys returns the configured keys. It returns nil if there are none.
-func (c *Config) stateKeys() (Keys, error) {
-	switch {
-	case c.StateKeysFile == "":
-		return c.StateKeys, nil
-	case c.StateKeys != nil:
-		return nil, errors.New("service: the state keys are given both as keys and as a file")
-	}
-	text, err := os.ReadFile(c.StateKeysFile)
-	if err != nil {
-		return nil, fmt.Errorf("service: state keys: %w", err)
-	}
-	keys, err := parseKeys(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("service: state keys in %s: %w", c.StateKeysFile, err)
-	}
-	return keys, nil
-}
-
-// Keys are secrets. When they are printed or logged, only their number is shown.
-type Keys [][]byte
-
-// String implements fmt.Stringer.
-func (k Keys) String() string { return fmt.Sprintf("%d keys", len(k)) }
-
-// GoString implements fmt.GoStringer.
-func (k Keys) GoString() string { return "service.Keys(" + k.String() + ")" }
-
-// MarshalText implements encoding.TextMarshaler.
-func (k Keys) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
-
-// LogValue implements slog.LogValuer.
-func (k Keys) LogValue() slog.Value { return slog.StringValue(k.String()) }
-
-// stateKeys is the name of an environment variable. It is no flag because all users of a machine
-// can read the arguments of a process.
-const stateKeys = "state-keys"
-
 // stdioTokenName is the name of the environment variable with the token of a caller on standard input
-// and output. It is no flag for the same reason.
+// and output. It is no flag because all users of a machine can read the arguments of a process.
 const stdioTokenName = "token"
-
-// parseKeys reads keys in base64, separated by commas or white space. The error shows no part of a
-// key.
-func parseKeys(text string) (keys Keys, err error) {
-	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
-	for i, word := range words {
-		key, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(word, "="))
-		if err != nil {
-			return nil, fmt.Errorf("key %d is not base64", i+1)
-		}
-		keys = append(keys, key)
-	}
-	if keys == nil {
-		return nil, errors.New("there is no key")
-	}
-	return keys, nil
-}

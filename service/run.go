@@ -66,7 +66,7 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 		return err
 	}
 	env := &Env{Info: info, Config: cfg, configured: cfg, container: containerMemory(os.DirFS("/"))}
-	if env.keys, err = cfg.stateKeys(); err != nil {
+	if env.keys, env.keyFile, err = openKeys(&cfg); err != nil {
 		return err
 	}
 	switches := &switches{}
@@ -106,6 +106,7 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 		return errors.Join(p.checkConfig(ctx), srv.Shutdown(ctx))
 	}
 	defer env.access.watch()()
+	defer env.watchKeys(srv)()
 	return p.run(ctx)
 }
 
@@ -117,8 +118,9 @@ type Env struct {
 	Config Config
 
 	configured Config
-	keys       Keys // of the operator; nil if there are none
-	container  int  // bytes of memory that the container allows; 0 is no limit
+	keys       Keys     // of the operator; nil if there are none
+	keyFile    *keyFile // that they come from; nil if there is none
+	container  int      // bytes of memory that the container allows; 0 is no limit
 	access     *access
 }
 
@@ -173,4 +175,13 @@ func (e *Env) configure(srv *server.Server) error {
 		return fmt.Errorf("service: %w", err)
 	}
 	return nil
+}
+
+// watchKeys gives a server the keys of their file when that changes, until stop is called.
+func (e *Env) watchKeys(srv *server.Server) (stop func()) {
+	if e.keyFile == nil {
+		return func() {}
+	}
+	srv.Telemetry().AddSource(e.keyFile) // never removed, as that of the server
+	return e.keyFile.watch(srv.SetStateKeys)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -110,14 +109,13 @@ func TestRunFuncEndsWithTheErrorOfItsBuild(t *testing.T) {
 // The keys of the operator are in force in a server that NewServer makes, and one that is
 // too short is an error.
 func TestRunFuncSetsStateKeys(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "keys")
-	require.NoError(t, os.WriteFile(file, []byte("c2hvcnQ=\n"), 0o600))
+	short := service.WithGetenv(func(name string) string { return map[string]string{"VITRINE_STATE_KEYS": "c2hvcnQ="}[name] })
 	err := service.RunFunc(t.Context(), files, func(_ context.Context, env *service.Env) (*server.Server, error) {
 		srv, err := env.NewServer()
 		assert.ErrorContains(t, err, "key")
 		assert.Nil(t, srv)
 		return srv, err
-	}, quiet("--state-keys-file="+file)...)
+	}, append(quiet(), short)...)
 	require.ErrorContains(t, err, "could not be made")
 }
 

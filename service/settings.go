@@ -178,7 +178,7 @@ func ownSettings(env envPrefix) []setting {
 		{groupShutdown, "flush-timeout", "`time` for sending the last spans, metrics and logs",
 			func(c *Config) flag.Value { return durationValue(&c.FlushTimeout) }},
 
-		{groupSecrets, "state-keys-file", "`path` of the keys that seal what a client carries from one round of questions to the next; in base64, one on a line, the first one seals; the same for all replicas. " + env.name(stateKeys) + " has the keys themselves, with commas",
+		{groupSecrets, "state-keys-file", "`path` of the keys that seal what a client carries from one round of questions to the next; in base64, one on a line, the first one seals; the same for all replicas; read again when it changes. " + env.name(stateKeys) + " has the keys themselves, with commas",
 			func(c *Config) flag.Value { return textValue(&c.StateKeysFile, anything) }},
 		{groupSecrets, "store", "`URL` of the Redis server that the replicas share, such as redis://host:6379/0; needs state keys. Set " + env.name("store") + " instead if it has a password, because all users can read arguments",
 			func(c *Config) flag.Value { return storeValue(&c.Store) }},

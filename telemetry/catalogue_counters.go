@@ -89,10 +89,17 @@ func counterMetrics() []row {
 			from(func(s *Snapshot, r reading) { eachPair(r, s.Counters.Decisions) }),
 		counter(MetricPolicyReloads, "vitrine.policy.reloads", "{file}",
 			"New contents of the file of rules that came into use, and those with a mistake, which did not.",
-			closed("result", "vitrine.policy.reload_result", []string{policyLoaded, policyFailed})).
+			closed("result", "vitrine.policy.reload_result", []string{fileLoaded, fileFailed})).
 			from(func(s *Snapshot, r reading) {
-				r.with(policyLoaded).add(s.Policy.Loaded)
-				r.with(policyFailed).add(s.Policy.Failed)
+				r.with(fileLoaded).add(s.Policy.Loaded)
+				r.with(fileFailed).add(s.Policy.Failed)
+			}),
+		counter(MetricStateKeysReloads, "vitrine.state_keys.reloads", "{file}",
+			"New contents of the file of state keys that came into use, and those with a mistake, which did not.",
+			closed("result", "vitrine.state_keys.reload_result", []string{fileLoaded, fileFailed})).
+			from(func(s *Snapshot, r reading) {
+				r.with(fileLoaded).add(s.StateKeys.Loaded)
+				r.with(fileFailed).add(s.StateKeys.Failed)
 			}),
 		counter(MetricAuthVerifications, "vitrine.auth.verifications", "{token}",
 			"Access tokens that were looked at, by how: they were verified before, here, or by their issuer.",

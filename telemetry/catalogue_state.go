@@ -66,6 +66,13 @@ func stateMetrics() []row {
 					r.add(1)
 				}
 			}),
+		gauge(MetricStateKeysStale, "vitrine.state_keys.stale", "{file}",
+			"Files of state keys whose present content is not in use, because it has a mistake or cannot be read.").
+			from(func(s *Snapshot, r reading) {
+				if s.StateKeys.Stale {
+					r.add(1)
+				}
+			}),
 		gauge(MetricAuthKeys, "vitrine.auth.keys", "{key}",
 			"Keys of an issuer that verify access tokens.", issuer()).
 			from(func(s *Snapshot, r reading) {

@@ -9,10 +9,10 @@ const (
 	authUnavailable = "unavailable" // the issuer could not be asked
 )
 
-// Values of the label result of [MetricPolicyReloads].
+// Values of the label result of [MetricPolicyReloads] and [MetricStateKeysReloads].
 const (
-	policyLoaded = "loaded"
-	policyFailed = "failed"
+	fileLoaded = "loaded"
+	fileFailed = "failed"
 )
 
 // authMethod is the label with the way in which a token is verified.

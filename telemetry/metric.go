@@ -68,6 +68,8 @@ const (
 	MetricPolicyDecisions      = "vitrine_policy_decisions_total"
 	MetricPolicyReloads        = "vitrine_policy_reloads_total"
 	MetricPolicyStale          = "vitrine_policy_stale_files"
+	MetricStateKeysReloads     = "vitrine_state_keys_reloads_total"
+	MetricStateKeysStale       = "vitrine_state_keys_stale_files"
 	MetricRefusals             = "vitrine_refusals_total"
 	MetricAuditRecords         = "vitrine_audit_records_total"
 	MetricAuditLost            = "vitrine_audit_records_lost_total"

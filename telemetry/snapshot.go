@@ -60,6 +60,12 @@ type Snapshot struct {
 		Stale          bool
 		Limits         []auth.Limit
 	}
+	// StateKeys is the state of the file of the keys that seal what clients carry, if there is one, as that of
+	// Policy.
+	StateKeys struct {
+		Loaded, Failed uint64
+		Stale          bool
+	}
 	// Auth is what the authenticator has counted, if it does that ([auth.Reporter]).
 	Auth auth.Stats
 	// Events is what the server keeps in memory of the streams of legacy HTTP clients; nil if it keeps none

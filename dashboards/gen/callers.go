@@ -8,7 +8,7 @@ import (
 
 // callers returns the alerts about who calls, and what callers may do.
 func callers(c *config, s source) []rule {
-	return []rule{issuerUnreachable(c, s), keysOld(c, s), tokensRefused(c, s), policyStale(c, s)}
+	return []rule{issuerUnreachable(c, s), keysOld(c, s), tokensRefused(c, s), policyStale(c, s), stateKeysStale(c, s)}
 }
 
 // issuerUnreachable alerts on tokens that nobody can judge. Their callers are refused with 503.
@@ -63,5 +63,18 @@ func policyStale(c *config, s source) rule {
 		Annotations: c.annotations("15-one-client-gets-403",
 			"{{ $labels.instance }} does not use the present file of rules, because it has a mistake",
 			"The rules from before decide on. A process that starts with this file ends. The log says what is wrong: policy.reload."),
+	}
+}
+
+// stateKeysStale alerts on a file of state keys that is not in use. The replicas have different keys then, if
+// the others could read it.
+func stateKeysStale(c *config, s source) rule {
+	return rule{
+		Alert: "VitrineStateKeysStale",
+		Expr:  byInstance + "(" + s.of(telemetry.MetricStateKeysStale) + ") > 0",
+		For:   "1m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("by-symptom",
+			"{{ $labels.instance }} does not use the present file of state keys, because it has a mistake or cannot be read",
+			"The keys from before stay in use. A process that starts with this file ends. The log says what is wrong: state_keys.reload."),
 	}
 }

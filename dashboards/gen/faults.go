@@ -96,5 +96,7 @@ func (b board) ignored() []panel {
 			query(b.rate("action, outcome", telemetry.MetricAdminActions), "{{action}}: {{outcome}}")),
 		graph("Files of rules", "Contents of --policy that came into use (loaded) or have a mistake (failed), and whether the present one is in use. VitrinePolicyStale fires while it is not.", "none", never(),
 			query(b.rate("result", telemetry.MetricPolicyReloads), "{{result}} a second"), query(b.now("instance", telemetry.MetricPolicyStale), "{{instance}}: not in use")),
+		graph("Files of state keys", "Contents of --state-keys-file that came into use (loaded) or have a mistake (failed), and whether the present one is in use. VitrineStateKeysStale fires while it is not.", "none", never(),
+			query(b.rate("result", telemetry.MetricStateKeysReloads), "{{result}} a second"), query(b.now("instance", telemetry.MetricStateKeysStale), "{{instance}}: not in use")),
 	}
 }

@@ -62,6 +62,13 @@ func (f *Files[T]) Value() T {
 	return f.value
 }
 
+// Stale reports whether the last look failed, so that the value is not that of the present files.
+func (f *Files[T]) Stale() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failing
+}
+
 // look reads the files and parses them if they have changed. The caller must hold f.mu.
 func (f *Files[T]) look() error {
 	first := f.looked.IsZero()

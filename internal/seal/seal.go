@@ -42,14 +42,11 @@ const (
 // NewRing derives the keys for one purpose, such as "requestState", from secrets. What is sealed for
 // one purpose cannot be opened for another one. An error says which secret is of no use.
 func NewRing(purpose string, secrets [][]byte) (Ring, error) {
+	if err := Check(secrets); err != nil {
+		return nil, err
+	}
 	var ring Ring
 	for i, secret := range secrets {
-		if len(secret) < MinKeyBytes {
-			return nil, fmt.Errorf("state key %d has %d bytes and needs %d", i+1, len(secret), MinKeyBytes)
-		}
-		if bytes.Count(secret, secret[:1]) == len(secret) {
-			return nil, fmt.Errorf("state key %d has the same byte everywhere, so that it can be guessed: a key must be random", i+1)
-		}
 		k, err := newKey(purpose, secret)
 		if err != nil {
 			return nil, fmt.Errorf("state key %d: %w", i+1, err)
@@ -57,6 +54,19 @@ func NewRing(purpose string, secrets [][]byte) (Ring, error) {
 		ring = append(ring, k)
 	}
 	return ring, nil
+}
+
+// Check says which of some secrets is of no use, or returns nil.
+func Check(secrets [][]byte) error {
+	for i, secret := range secrets {
+		if len(secret) < MinKeyBytes {
+			return fmt.Errorf("state key %d has %d bytes and needs %d", i+1, len(secret), MinKeyBytes)
+		}
+		if bytes.Count(secret, secret[:1]) == len(secret) {
+			return fmt.Errorf("state key %d has the same byte everywhere, so that it can be guessed: a key must be random", i+1)
+		}
+	}
+	return nil
 }
 
 // RandomSecret returns a secret that no other process has.

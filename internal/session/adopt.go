@@ -14,16 +14,24 @@ import (
 // cap of sessions, the idle time and the time for the handshake end that object, and not the session.
 // adopted is called with each session that is opened from its id: its handshake has taken place, perhaps
 // in another process. SealSessions must be called before the first message.
-func (c *Core) SealSessions(ring seal.Ring, adopted func(*Session)) { c.ids, c.adopted = ring, adopted }
+func (c *Core) SealSessions(ring seal.Ring, adopted func(*Session)) {
+	c.adopted = adopted
+	c.ids.Store(&ring)
+}
+
+// ReplaceKeys replaces the keys of [Core.SealSessions]. It may be called at any time. Sessions whose ids no
+// key opens any more are unknown from now on, also those that this server has an object of.
+func (c *Core) ReplaceKeys(ring seal.Ring) { c.ids.Store(&ring) }
 
 // SealsSessions reports whether the ids of sessions are sealed.
-func (c *Core) SealsSessions() bool { return c.ids != nil }
+func (c *Core) SealsSessions() bool { return c.ids.Load() != nil }
 
 // HandOut returns the Mcp-Session-Id of a session whose initialize has succeeded. From now on messages
 // find the session. It is "" if the session has ended.
 func (s *Session) HandOut() string {
 	c := s.core
-	if c.ids == nil {
+	ring := c.ids.Load()
+	if ring == nil {
 		return s.id
 	}
 	peer := s.Peer()
@@ -31,7 +39,8 @@ func (s *Session) HandOut() string {
 		return ""
 	}
 	d := sealedID{id: s.id, created: s.opened, ends: s.ends, owner: ownerOf(s.conn.Principal), peer: peer}
-	text := c.ids.Seal(d.append(nil))
+	text := ring.Seal(d.append(nil))
+	s.sealedBy.Store(ring)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !s.known {
@@ -53,7 +62,8 @@ func (s *Session) watchEnd() {
 // has no object is opened from its id, if that is sealed. That may wait for the store of the replicas: the
 // turn of the message is given back then. It may be nil.
 func (c *Core) Visit(id string, conn *Conn, turn *share.Turn) (*Session, mcp.RejectReason, *mcp.Error) {
-	if c.ids == nil {
+	ring := c.ids.Load()
+	if ring == nil {
 		if s := c.Session(id, conn); s != nil {
 			return s, "", nil
 		}
@@ -62,11 +72,23 @@ func (c *Core) Visit(id string, conn *Conn, turn *share.Turn) (*Session, mcp.Rej
 	c.mu.Lock()
 	s := c.byID[id]
 	c.mu.Unlock()
-	if s != nil && s.conn.Principal.Key() == conn.principal().Key() && s.enter() {
+	if s != nil && s.openedBy(ring, id) && s.conn.Principal.Key() == conn.principal().Key() && s.enter() {
 		s.principal.Store(conn.principal())
 		return s, "", nil
 	}
 	return c.adopt(id, conn, turn)
+}
+
+// openedBy reports whether keys open the id of the session. It tries that once for each set of keys.
+func (s *Session) openedBy(ring *seal.Ring, id string) bool {
+	if s.sealedBy.Load() == ring {
+		return true
+	}
+	if _, ok := openID(*ring, id); !ok {
+		return false
+	}
+	s.sealedBy.Store(ring)
+	return true
 }
 
 // enter keeps the session from being idle. It returns false if it has ended, or its id has.
@@ -82,7 +104,7 @@ func (s *Session) enter() (entered bool) {
 
 // Leave ends a visit.
 func (s *Session) Leave() {
-	if s.core.ids == nil {
+	if !s.core.SealsSessions() {
 		return
 	}
 	s.update(func(st *state) {
@@ -94,7 +116,8 @@ func (s *Session) Leave() {
 
 // adopt opens a session from its id.
 func (c *Core) adopt(id string, conn *Conn, turn *share.Turn) (*Session, mcp.RejectReason, *mcp.Error) {
-	d, ok := openID(c.ids, id)
+	ring := c.ids.Load()
+	d, ok := openID(*ring, id)
 	switch {
 	case !ok || !time.Now().Before(d.ends) || c.deleted.has(d.id):
 		return nil, mcp.RejectSessionUnknown, SessionUnknown()
@@ -107,6 +130,9 @@ func (c *Core) adopt(id string, conn *Conn, turn *share.Turn) (*Session, mcp.Rej
 	}
 	arrived := c.await(d.id)
 	s, reason, err := c.adoptAs(id, conn, &d)
+	if s != nil {
+		s.sealedBy.Store(ring)
+	}
 	if arrived() && s != nil { // a state, when nobody could find the session
 		shared, ended := c.lookUp(&d)
 		if ended {
@@ -152,7 +178,7 @@ func (c *Core) adoptAs(id string, conn *Conn, d *sealedID) (*Session, mcp.Reject
 
 // rememberDeleted keeps a session, that its client or an operator ends, from being opened from its id again.
 func (c *Core) rememberDeleted(s *Session) {
-	if c.ids != nil && c.deleted.add(s.id, s.caller, time.Now(), s.ends, c.limits.MaxDeletedSessions) {
+	if c.SealsSessions() && c.deleted.add(s.id, s.caller, time.Now(), s.ends, c.limits.MaxDeletedSessions) {
 		c.ledger.limitReached(limits.NameDeletedSessions)
 	}
 }

@@ -41,9 +41,9 @@ type Core struct {
 	sharedRates   rates.Store                           // or nil: each process has its own buckets
 	hooks         hooks
 	unserved      eras
-	ids           seal.Ring      // that seals the ids of legacy HTTP sessions; nil: ids are random
-	adopted       func(*Session) // see [Core.SealSessions]
-	elsewhere     Elsewhere      // or nil: no other process serves these sessions
+	ids           atomic.Pointer[seal.Ring] // that seals the ids of legacy HTTP sessions; nil: ids are random
+	adopted       func(*Session)            // see [Core.SealSessions]
+	elsewhere     Elsewhere                 // or nil: no other process serves these sessions
 	stateChanged  func(*Session, SharedState)
 	ownMessages   atomic.Uint64 // that were handed to other replicas
 

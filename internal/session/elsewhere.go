@@ -277,7 +277,7 @@ func (s *Session) shareEnd(ctx context.Context) { s.core.shareEnd(ctx, s.id, s.e
 
 // shareEnd tells the other replicas that a session was deleted. If that fails, [Core.ShareAgain] does.
 func (c *Core) shareEnd(ctx context.Context, id string, ends time.Time) {
-	if c.elsewhere == nil || c.ids == nil {
+	if c.elsewhere == nil || !c.SealsSessions() {
 		return
 	}
 	through := c.through(ctx)

@@ -29,7 +29,7 @@ func (c *Core) Open(conn *Conn, id string) (*Session, mcp.RejectReason, *mcp.Err
 func (c *Core) Prepare(conn *Conn, id string) *Session {
 	s := newSession(c, conn, id)
 	s.caller = conn.caller()
-	if c.ids != nil {
+	if c.SealsSessions() {
 		s.ends, s.object = s.opened.Add(c.limits.SessionLife), rand.Text()
 	}
 	if c.store != nil {
@@ -74,12 +74,13 @@ func (c *Core) open(s *Session) (mcp.RejectReason, *mcp.Error) {
 	}
 	s.unopened, s.holder, s.known = false, holder, true
 	c.sessions[s] = struct{}{}
-	if c.ids == nil {
+	sealed := c.SealsSessions()
+	if !sealed {
 		s.handedOut = s.id
 	}
 	if s.handedOut != "" {
 		c.byID[s.handedOut] = s
-		if c.ids != nil {
+		if sealed {
 			c.inner[s.id] = s
 			s.watchEnd()
 		}

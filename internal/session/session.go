@@ -10,6 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
+	"github.com/vitrine-mcp/vitrine/internal/seal"
 	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -40,7 +41,9 @@ type Session struct {
 	caller share.Key
 	// principal is the one of the last exchange: its token may be newer than that of conn.
 	principal atomic.Pointer[auth.Principal]
-	slots     *semaphore.Weighted
+	// sealedBy has the keys that have opened the sealed id last.
+	sealedBy atomic.Pointer[seal.Ring]
+	slots    *semaphore.Weighted
 	// waiting holds the requests that wait for slots.
 	waiting places
 	opened  time.Time

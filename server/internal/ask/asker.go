@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/vitrine-mcp/vitrine/internal/seal"
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -24,7 +25,7 @@ type Asker struct {
 	Logger  *slog.Logger
 	name    string             // of the server; the keys depend on it
 	sending middleware.Handler // the chain of requests to clients; nil without middlewares
-	keys    seal.Ring
+	keys    atomic.Pointer[seal.Ring]
 	tickets *tickets     // of states that may be used once; nil if a state may be used again
 	uses    store.Values // where replicas claim such states; nil if there is no store
 	unasked bool         // answers are taken without a state
@@ -38,7 +39,9 @@ func New(core *session.Core, valid *schema.Validator, logger *slog.Logger, name 
 		keys = [][]byte{seal.RandomSecret()}
 	}
 	ring, err := newRing(name, keys)
-	return &Asker{core: core, valid: valid, Logger: logger, name: name, sending: newSendingChain(sending), keys: ring}, err
+	a := &Asker{core: core, valid: valid, Logger: logger, name: name, sending: newSendingChain(sending)}
+	a.keys.Store(&ring)
+	return a, err
 }
 
 // SetSingleUse has each state accepted once, by the process that has issued it. It must be called
@@ -52,15 +55,14 @@ func (a *Asker) ShareUses(v store.Values) { a.uses = v }
 // TakeUnasked has answers taken without a state. It must be called before the first request.
 func (a *Asker) TakeUnasked() { a.unasked = true }
 
-// SetKeys replaces the keys that seal the state of requests. It must be called before the
-// first request.
+// SetKeys replaces the keys that seal the state of requests. It may be called at any time.
 func (a *Asker) SetKeys(keys [][]byte) error {
 	if len(keys) == 0 {
 		return errors.New("server: no state keys")
 	}
 	ring, err := newRing(a.name, keys)
 	if err == nil {
-		a.keys = ring
+		a.keys.Store(&ring)
 	}
 	return err
 }

@@ -84,7 +84,7 @@ func (a *Asker) sealState(st requestState) (string, error) {
 	if err := a.checkStateSize(seal.SealedLen(len(plain)), answers); err != nil {
 		return "", err
 	}
-	return a.keys.Seal(plain), nil
+	return a.keys.Load().Seal(plain), nil
 }
 
 func answersSize(answers map[string]answer) (size int) {
@@ -117,7 +117,7 @@ func (a *Asker) unsealState(text string, want binding) (*requestState, *mcp.Erro
 		a.core.LimitReached(limits.NameStateBytes)
 		return nil, stateError(mcp.StateTooLarge, limits.NameStateBytes)
 	}
-	plain, fault := a.keys.Open(text)
+	plain, fault := a.keys.Load().Open(text)
 	if fault != "" {
 		return nil, stateError(fault, "")
 	}
