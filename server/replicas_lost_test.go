@@ -154,6 +154,7 @@ func TestTaskOfALostReplica(t *testing.T) {
 		}
 		require.Len(t, logged, 1)
 		require.Equal(t, "work", logged[0].attrs["tool"])
+		require.NotEmpty(t, logged[0].attrs["client"])
 
 		require.NoError(t, r.job.ctx.Err(), "the replica does not know")
 		r.links[0].cut.Store(false)

@@ -60,6 +60,10 @@ type TaskRecord struct {
 	// Replica is the random name of the process that runs the handler, if the record is in what
 	// replicas share (server.WithStore); otherwise "".
 	Replica string `json:"replica,omitempty"`
+	// Client and ClientVersion are what the client that has created the task says of itself, cut and fit to
+	// print, or "".
+	Client        string `json:"client,omitempty"`
+	ClientVersion string `json:"clientVersion,omitempty"`
 	// Trace is the traceparent of the span in which the task was created, or "".
 	Trace string `json:"trace,omitempty"`
 	// InputRequests are the questions that wait for the client, and InputResponses the

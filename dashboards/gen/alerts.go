@@ -31,7 +31,7 @@ func faults(c *config) []rule {
 			"It is {{ $value | humanizeDuration }} old. /debug/requests names it."),
 	}}
 	list = append(list, callers(c, s)...)
-	return append(list, drops(c, s), expired(c, s), rejectedArguments(c, s), surge(c, s), saturated(c, s), memoryFull(c, s), rateLimited(c, s), listStorm(c, s), unanswered(c, s), classFull(c, s), auditLost(c, s), auditStalled(c, s), storeAway(c, s), rule{
+	return append(list, drops(c, s), expired(c, s), rejectedArguments(c, s), surge(c, s), saturated(c, s), memoryFull(c, s), rateLimited(c, s), listStorm(c, s), unanswered(c, s), classFull(c, s), auditLost(c, s), auditStalled(c, s), storeAway(c, s), tasksLost(c, s), rule{
 		Alert: "VitrineSpansLost",
 		Expr:  "sum by (namespace, job, instance, reason) (increase(" + s.of(telemetry.MetricSpansDropped) + "[10m])) > 0",
 		For:   "10m", Labels: map[string]string{"severity": ticket},
@@ -138,6 +138,19 @@ func storeAway(c *config, s source) rule {
 		Annotations: c.annotations("by-symptom",
 			"The store of {{ $labels.instance }} has not answered for {{ $value | humanizeDuration }}",
 			"Calls go on. Cancellations, answers to questions, deleted sessions and changes that arrive at another replica have no effect there: docs/replicas.md. The log has the error: store.away."),
+	}
+}
+
+// tasksLost alerts on tasks that have failed because the replica that ran them was lost. A replica that is
+// drained ends its tasks itself, so that a rollout loses none.
+func tasksLost(c *config, s source) rule {
+	return rule{
+		Alert: "VitrineTasksLost",
+		Expr:  "sum by (namespace, job) (increase(" + s.of(telemetry.MetricTasksLost) + "[10m])) > 0",
+		For:   "1m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("by-symptom",
+			"A replica of {{ $labels.job }} was lost, and the tasks that it ran have failed",
+			"About {{ $value | humanize }} in ten minutes. The log has the replica, the tools and the clients: task.lost."),
 	}
 }
 

@@ -84,7 +84,7 @@ func (b board) replicas() []panel {
 			query(b.now("instance", telemetry.MetricStoreAway), "{{instance}}: seconds away")),
 		graph("Signals", "Signals to and from other replicas: unknown ones are about what is not here, because all replicas hear of cancellations.", "ops", never(),
 			query(b.rate("outcome", telemetry.MetricSignals), "{{outcome}}"), query(b.rate("", telemetry.MetricSignalsMissed), "connections lost")),
-		graph("Tasks of lost replicas", "Tasks a second that a replica has ended because the one that ran them has not renewed its lease. They have failed with replica_lost.", "ops", above(0.001),
+		graph("Tasks of lost replicas", "Tasks a second that a replica has ended because the one that ran them has not renewed its lease. They have failed with replica_lost. VitrineTasksLost fires above nothing.", "ops", above(0.001),
 			query(b.rate("", telemetry.MetricTasksLost), "ended for lost replicas")),
 		graph("Refused events", "Events that the store has refused, because it has lost the one before, or another replica has ended the stream. The stream goes on and cannot be resumed.", "ops", never(),
 			query(b.rate("instance", telemetry.MetricEventsFenced), "{{instance}}")),

@@ -172,8 +172,8 @@ func (s *Service) lose(ctx context.Context, replica, id string) {
 		return // the store is away: then somebody asks again
 	}
 	s.lost.Add(1)
-	s.logger.WarnContext(ctx, "task.lost", "task", taskName(id), "tool", rec.Tool, "principal", logline.Printable(auth.KeyText(rec.Principal), maxTaskText),
-		"replica", replica, "age", time.Since(rec.CreatedAt).Round(time.Millisecond))
+	s.logger.WarnContext(ctx, "task.lost", "task", taskName(id), "tool", rec.Tool, "client", rec.Client, "client_version", rec.ClientVersion,
+		"principal", logline.Printable(auth.KeyText(rec.Principal), maxTaskText), "replica", replica, "age", time.Since(rec.CreatedAt).Round(time.Millisecond))
 }
 
 // Lost returns how many tasks of lost replicas this one has ended.

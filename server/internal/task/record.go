@@ -109,7 +109,7 @@ const recordOverhead = 512
 
 // recordSize estimates the memory that a record takes, in bytes.
 func recordSize(r *store.TaskRecord) int {
-	n := recordOverhead + len(r.TaskID) + len(r.StatusMessage) + len(r.Principal) + len(r.Tool) + len(r.Trace) + len(r.Result)
+	n := recordOverhead + len(r.TaskID) + len(r.StatusMessage) + len(r.Principal) + len(r.Tool) + len(r.Client) + len(r.ClientVersion) + len(r.Trace) + len(r.Result)
 	for key, q := range r.InputRequests {
 		params, _ := q.Params.(jsontext.Value)
 		n += len(key) + len(q.Method) + len(params)

@@ -126,6 +126,7 @@ func (s *Service) start(ctx context.Context, d *ask.Dialog, o Options) (*task, *
 	if refused != nil {
 		return nil, nil, refused
 	}
+	rec.Client, rec.ClientVersion = work.Client()
 	t := newTask(&s.records, d, work, rec, limit)
 	t.leave = func() { s.leave(t) }
 	t.saveLater = s.saveLater
