@@ -63,24 +63,31 @@ func requirementFaults(rows []requirement, tests map[string]*testFunc) (faults [
 			fault("no test: %s", r.words)
 		}
 		for _, name := range r.tests {
-			m := testName.FindStringSubmatch(name)
-			if m == nil {
-				fault("%s is no name of a test", name)
-				continue
-			}
-			switch test := tests[m[1]+"."+m[2]]; {
-			case test == nil:
-				fault("there is no test %s", name)
-			case m[3] != "" && !test.names(m[3]):
-				fault("test %s.%s names no subtest %q", m[1], m[2], m[3])
-			case test.skipped:
-				fault("test %s.%s is always skipped", m[1], m[2])
-			case !test.fails:
-				fault("nothing can fail the test %s.%s", m[1], m[2])
+			if wrong := testNameFault(name, tests); wrong != "" {
+				fault("%s", wrong)
 			}
 		}
 	}
 	return faults
+}
+
+// testNameFault returns what is wrong with the name of a test on a page, or "".
+func testNameFault(name string, tests map[string]*testFunc) string {
+	m := testName.FindStringSubmatch(name)
+	if m == nil {
+		return name + " is no name of a test"
+	}
+	switch test := tests[m[1]+"."+m[2]]; {
+	case test == nil:
+		return "there is no test " + name
+	case m[3] != "" && !test.names(m[3]):
+		return fmt.Sprintf("test %s.%s names no subtest %q", m[1], m[2], m[3])
+	case test.skipped:
+		return fmt.Sprintf("test %s.%s is always skipped", m[1], m[2])
+	case !test.fails:
+		return fmt.Sprintf("nothing can fail the test %s.%s", m[1], m[2])
+	}
+	return ""
 }
 
 func TestEveryRequirementHasATest(t *testing.T) {

@@ -1,0 +1,143 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/server"
+)
+
+// The tests of this file hold rows of the table "When the store is away" in docs/replicas.md, which names the
+// tests of all its rows.
+
+// A cancellation and an answer for another replica are lost while the store is away, and counted. They do not
+// come later.
+func TestSignalsOfAnOutageAreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tel := recording(t)
+		a, b, shared := replicas(t, server.WithTelemetry(tel))
+		causes := blocking(a)
+		server.AddTool(a, server.Tool{Name: "ask"}, func(ctx context.Context, c *server.Call, _ none) (string, error) {
+			raw, err := c.CallClient(ctx, "roots/list", nil)
+			return string(raw), err
+		})
+		session := open(t, a)
+		require.Equal(t, 202, post(b, notice("notifications/initialized", ""), session).Code)
+		out := &eventWriter{header: http.Header{}, written: make(chan string, 10)}
+		go a.Handler().ServeHTTP(out, legacyRequest(legacy(7, "tools/call", `"name":"ask","arguments":{}`), session))
+		_, id, _ := strings.Cut(<-out.written, `"id":"`)
+		id, _, _ = strings.Cut(id, `"`)
+		go post(a, legacy(8, "tools/call", `"name":"block","arguments":{}`), session)
+		synctest.Wait()
+
+		shared.fail(errors.New("down"))
+		require.Equal(t, 202, post(b, notice("notifications/cancelled", `{"requestId":8}`), session).Code)
+		require.Equal(t, 202, post(b, fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":{"roots":[]}}`, id), session).Code)
+		synctest.Wait()
+		require.Contains(t, scrape(t, tel), `vitrine_signals_total{outcome="lost"} 2`)
+		shared.fail(nil)
+		time.Sleep(15 * time.Second) // the replicas ask the store again, and no request is at its deadline
+		require.Empty(t, causes)
+		require.Empty(t, out.written)
+
+		require.Equal(t, 202, post(b, notice("notifications/cancelled", `{"requestId":8}`), session).Code)
+		<-causes
+		require.Equal(t, 202, post(b, fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":{"roots":[]}}`, id), session).Code)
+		require.Contains(t, <-out.written, "roots", "a client that says it again is heard")
+	})
+}
+
+// A subscription of an outage holds at its replica, and everywhere when the store is back, unless the session
+// has changed more than the replica remembers.
+func TestSubscriptionsOfAnOutage(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		const remembered = 256
+		uri := func(i int) string { return fmt.Sprintf("test://%d", i) }
+		for i := range remembered + 2 {
+			for _, srv := range []*server.Server{a, b} {
+				server.AddStaticResource(srv, server.Resource{URI: uri(i), Name: fmt.Sprint(i)}, "x")
+			}
+		}
+		session := open(t, a)
+		require.Equal(t, 200, post(b, legacy(2, "tools/call", callPeer), session).Code)
+		synctest.Wait()
+		shared.fail(errors.New("down"))
+		for i := range remembered + 1 {
+			require.Equal(t, 200, post(a, legacy(10+i, "resources/subscribe", `"uri":"`+uri(i)+`"`), session).Code)
+		}
+		out, end := hear(a, session)
+		a.ResourceUpdated(uri(remembered))
+		require.Contains(t, <-out.written, uri(remembered), "it holds here")
+		end()
+
+		shared.fail(nil)
+		time.Sleep(time.Minute)
+		out, end = hear(b, session)
+		defer end()
+		b.ResourceUpdated(uri(remembered))
+		b.ResourceUpdated(uri(remembered - 1))
+		require.Contains(t, <-out.written, uri(remembered-1), "it holds everywhere, and the one after it does not")
+	})
+}
+
+// A stream that begins when the store is back can be resumed at any replica.
+func TestStreamAfterAnOutageCanBeResumed(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		addReporter(a)
+		session := openLatest(t, a)
+		shared.fail(errors.New("down"))
+		require.NotContains(t, post(a, legacy(8, "tools/call", callReporter(3)), session).Body.String(), "id: ")
+		shared.fail(nil)
+		time.Sleep(time.Minute)
+		require.Contains(t, resumeAt(b, session, leaveAt(t, a, session)).Body.String(), "the answer")
+	})
+}
+
+// Changes of lists and notifications of the program reach the subscribers of their replica while the store is
+// away. When it is back subscribers elsewhere are told that lists may have changed, and hear nothing of the
+// notifications.
+func TestChangesOfAnOutage(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		for _, srv := range []*server.Server{a, b} {
+			server.AddTool(srv, server.Tool{Name: "first"}, func(context.Context, *server.Call, none) (string, error) { return "", nil })
+			server.AddExtension(srv, server.Extension{ID: thing})
+		}
+		synctest.Wait() // no change is on its way to the other server
+		begin := func(srv *server.Server) (out *eventWriter, end func()) {
+			w := post(srv, legacy(1, "initialize",
+				`"protocolVersion":"2025-11-25","capabilities":{"extensions":{"`+thing+`":{}}},"clientInfo":{"name":"c","version":"1"}`))
+			session := "Mcp-Session-Id: " + w.Header().Get("Mcp-Session-Id")
+			require.Equal(t, 202, post(srv, notice("notifications/initialized", ""), session).Code)
+			return hear(srv, session)
+		}
+		there, endThere := begin(a)
+		defer endThere()
+		here, endHere := begin(b)
+		defer endHere()
+
+		shared.fail(errors.New("down"))
+		server.AddTool(b, server.Tool{Name: "later"}, func(context.Context, *server.Call, none) (string, error) { return "", nil })
+		require.Contains(t, <-here.written, "tools/list_changed")
+		require.NoError(t, b.Notify(thing, happened, nil))
+		require.Contains(t, <-here.written, happened)
+		synctest.Wait()
+		require.Empty(t, there.written)
+
+		shared.fail(nil)
+		time.Sleep(time.Minute)
+		require.Contains(t, <-there.written, "list_changed")
+		for len(there.written) > 0 {
+			require.NotContains(t, <-there.written, happened)
+		}
+		require.NoError(t, b.Notify(thing, happened, nil))
+		require.Contains(t, <-there.written, happened, "later ones reach it")
+	})
+}
