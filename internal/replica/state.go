@@ -68,3 +68,8 @@ func (l *Link) Change(ctx context.Context, id string, ends time.Time, change fun
 	}
 	return st, l.say(ctx, sessionsChannel, envelope{State: &stateSignal{id, ends, st}})
 }
+
+// Forget implements [session.Elsewhere].
+func (l *Link) Forget(ctx context.Context, id string) {
+	_ = l.values.Update(ctx, sessionKey(id), func([]byte) ([]byte, time.Duration, error) { return nil, 0, nil })
+}

@@ -15,6 +15,8 @@ type deleted struct {
 	mu      sync.Mutex // guards the rest
 	ends    map[string]time.Time
 	quiet   map[string]struct{} // of which other replicas do not know
+	told    map[string]struct{} // of which the store knows from this replica
+	gone    []string            // of these, those that were forgotten because there were too many
 	callers map[share.Key]*deletions
 	largest placedHeap[*deletions, mostDeletions]
 }
@@ -52,7 +54,11 @@ func (d *deleted) add(id string, caller share.Key, now, ends time.Time, limit in
 	if len(d.ends) <= limit {
 		return false
 	}
-	d.drop(d.largest.list[0])
+	most := d.largest.list[0]
+	if _, told := d.told[most.ids[0]]; told {
+		d.gone = append(d.gone, most.ids[0])
+	}
+	d.drop(most)
 	return true
 }
 
@@ -60,6 +66,7 @@ func (d *deleted) add(id string, caller share.Key, now, ends time.Time, limit in
 func (d *deleted) drop(of *deletions) {
 	delete(d.ends, of.ids[0])
 	delete(d.quiet, of.ids[0])
+	delete(d.told, of.ids[0])
 	of.ids = of.ids[1:]
 	if len(of.ids) > 0 {
 		heap.Fix(&d.largest, of.position)
@@ -77,17 +84,32 @@ func (d *deleted) has(id string) bool {
 	return known
 }
 
-// noteTold notes whether other replicas know of a deletion.
+// noteTold notes whether the store, and so other replicas, know of a deletion.
 func (d *deleted) noteTold(id string, told bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.quiet, id)
-	if _, known := d.ends[id]; known && !told {
-		if d.quiet == nil {
-			d.quiet = map[string]struct{}{}
-		}
+	if _, known := d.ends[id]; !known {
+		return
+	}
+	if d.quiet == nil {
+		d.quiet, d.told = map[string]struct{}{}, map[string]struct{}{}
+	}
+	if told {
+		d.told[id] = struct{}{}
+	} else {
 		d.quiet[id] = struct{}{}
 	}
+}
+
+// takeGone returns the deletions that the store need not know any more. There are never more of them than
+// have been remembered.
+func (d *deleted) takeGone() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	gone := d.gone
+	d.gone = nil
+	return gone
 }
 
 // untold returns the deletions of which other replicas do not know.

@@ -31,6 +31,8 @@ type Elsewhere interface {
 	State(ctx context.Context, session string) (SharedState, error)
 	// Change changes it, tells the others, and returns the new one.
 	Change(ctx context.Context, session string, ends time.Time, change func(*SharedState)) (SharedState, error)
+	// Forget has the store forget what the replicas share of it. If that fails, the store does so at its end.
+	Forget(ctx context.Context, session string)
 }
 
 // A Signal tells another replica of what has arrived here. Exactly one of its kinds is set.
@@ -275,7 +277,8 @@ func (c *Core) SharedSessions() (all []SharedSession) {
 // shareEnd tells the other replicas that the session was deleted. ctx has the span of that, if there is one.
 func (s *Session) shareEnd(ctx context.Context) { s.core.shareEnd(ctx, s.id, s.ends) }
 
-// shareEnd tells the other replicas that a session was deleted. If that fails, [Core.ShareAgain] does.
+// shareEnd tells the other replicas that a session was deleted. If that fails, [Core.ShareAgain] does. The
+// deletions that this replica remembers are all that it keeps in the store, so that no flood fills that.
 func (c *Core) shareEnd(ctx context.Context, id string, ends time.Time) {
 	if c.elsewhere == nil || !c.SealsSessions() {
 		return
@@ -285,6 +288,9 @@ func (c *Core) shareEnd(ctx context.Context, id string, ends time.Time) {
 		st.Ended, st.Through, st.Revision = true, through, st.Revision+1
 	})
 	c.deleted.noteTold(id, err == nil)
+	for _, gone := range c.deleted.takeGone() {
+		c.elsewhere.Forget(context.Background(), gone)
+	}
 }
 
 // maxUnshared bounds the changes of a session that could not be shared. Later ones hold here only.

@@ -131,6 +131,8 @@ func (at *node) State(context.Context, string) (SharedState, error) {
 	return at.network.state, nil
 }
 
+func (at *node) Forget(context.Context, string) {}
+
 func (at *node) Change(_ context.Context, id string, ends time.Time, change func(*SharedState)) (SharedState, error) {
 	at.network.mu.Lock() // without a pause: its caller holds a mutex, for which others would stop the clock
 	st := at.network.state
