@@ -78,6 +78,12 @@ func TestSealedIDsElsewhere(t *testing.T) {
 	ann := first.caller(t, attacker, "ann")
 	ann.initialize(t)
 	echo := call{tool: "echo", arguments: `{"text":"mine"}`}.frame(1, false)
+	named := serve(t, "vitrine", "serve", "--addr", "127.0.0.1:0", "--state-keys-file", keyFile(t, 1))
+	nobody := first.caller(t, attacker, "")
+	nobody.initialize(t)
+	if r := named.caller(t, attacker, "").must(t, http.MethodPost, withSession(nobody.session), echo); r.status != http.StatusNotFound {
+		t.Errorf("a server of another name with the same key: %d %s", r.status, r.body)
+	}
 	for name, use := range map[string]struct {
 		keys []byte
 		by   string
