@@ -177,6 +177,44 @@ func TestLatestReaderOfAStreamGetsIt(t *testing.T) {
 	})
 }
 
+// A late replica hears signals after a delay.
+type late struct {
+	store.Signals
+	delay time.Duration
+}
+
+func (l late) Listen(ctx context.Context, channels []string, receive func(string, []byte), missed func()) error {
+	return l.Signals.Listen(ctx, channels, func(channel string, message []byte) {
+		time.AfterFunc(l.delay, func() { receive(channel, message) })
+	}, missed)
+}
+
+// A client that comes back to a replica goes on there, although that only now hears that the client had gone to
+// another one.
+func TestReaderComesBackToALateReplica(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, c, shared := replicas(t)
+		b := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: late{shared, 100 * time.Millisecond}, Events: shared}))
+		defer b.Shutdown(context.Background())
+		synctest.Wait()
+		k := talkAt(t, a)
+		k.hangUp()
+		atB := k.resumes(b)
+		time.Sleep(time.Second)
+		leaveB := k.hangUp
+		atC := k.resumes(c)
+		leaveB()
+		k.ends(t, atB)
+		atB = k.resumes(b)
+		k.ends(t, atC)
+		k.says <- "at B again"
+		k.expect(t, atB, "at B again")
+		close(k.says)
+		k.expect(t, atB, "the answer")
+		k.ends(t, atB)
+	})
+}
+
 // A client that reads the session's own stream at another replica gets each change, also one that it had before.
 func TestOwnStreamIsFollowedAtAnotherReplica(t *testing.T) {
 	inReplicas(t, func(t *testing.T, a, b *server.Server, _ *sharedMemory) {

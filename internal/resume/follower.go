@@ -6,6 +6,7 @@ import "time"
 // latest. It is guarded by the mutex of its log.
 type follower struct {
 	replica string      // "" is none
+	reader  uint64      // its number there; 0 if its replica does not number readers
 	lease   *time.Timer // ends it
 	due     bool        // it will be told of what was appended
 }
@@ -21,28 +22,29 @@ const (
 func (ls *Logs) followedBy(m Signal) {
 	log := ls.live(m.Stream)
 	if log == nil || log.of.Log() == nil {
-		ls.tell(m.From, Gone, m.Stream, 0)
+		ls.tell(m.From, Signal{Kind: Gone, Stream: m.Stream, Reader: m.Reader})
 		return
 	}
 	log.mu.Lock()
-	before := log.follower.replica
-	if before != m.From {
+	before := log.follower
+	if before.replica != m.From {
 		log.stopLease()
-		log.follower = follower{replica: m.From, lease: time.AfterFunc(followLease, func() { log.left(m.From) })}
+		log.follower = follower{replica: m.From, lease: time.AfterFunc(followLease, func() { log.left(m.From, 0) })}
 	} else {
 		log.follower.lease.Reset(followLease)
 	}
+	log.follower.reader = m.Reader
 	seq := log.seq
 	log.mu.Unlock()
 	switch {
-	case before == m.From:
+	case before.replica == m.From:
 	case !log.of.Followed():
 		log.unfollow(Gone)
 		return
 	default:
-		ls.tell(before, Taken, m.Stream, 0)
+		ls.tell(before.replica, Signal{Kind: Taken, Stream: m.Stream, Reader: before.reader})
 	}
-	ls.tell(m.From, Grown, m.Stream, seq)
+	ls.tell(m.From, Signal{Kind: Grown, Stream: m.Stream, Seq: seq, Reader: m.Reader})
 }
 
 // stopLease stops the timer of the follower. The caller must hold l.mu.
@@ -61,26 +63,27 @@ func (l *Log) grown() {
 	time.AfterFunc(tellAfter, func() {
 		l.mu.Lock()
 		l.follower.due = false
-		to, seq := l.follower.replica, l.seq
+		to, seq := l.follower, l.seq
 		l.mu.Unlock()
-		l.logs.tell(to, Grown, l.key, seq)
+		l.logs.tell(to.replica, Signal{Kind: Grown, Stream: l.key, Seq: seq, Reader: to.reader})
 	})
 }
 
 // unfollow ends the follower, which it tells why.
 func (l *Log) unfollow(why Kind) {
 	l.mu.Lock()
-	to := l.follower.replica
+	to := l.follower
 	l.stopLease()
 	l.follower = follower{}
 	l.mu.Unlock()
-	l.logs.tell(to, why, l.key, 0)
+	l.logs.tell(to.replica, Signal{Kind: why, Stream: l.key, Reader: to.reader})
 }
 
-// left notes that a replica does not follow any more.
-func (l *Log) left(replica string) {
+// left notes that a reader at a replica does not follow any more; the number 0 is any reader. It may have left
+// when another one had come.
+func (l *Log) left(replica string, reader uint64) {
 	l.mu.Lock()
-	was := l.follower.replica == replica
+	was := l.follower.replica == replica && (l.follower.reader == reader || reader == 0)
 	if was {
 		l.stopLease()
 		l.follower = follower{}

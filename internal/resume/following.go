@@ -30,6 +30,7 @@ const (
 // A following is what a reader knows of a stream that another replica writes.
 type following struct {
 	stream, writer string
+	number         uint64        // of the reader, in this process
 	news           chan struct{} // capacity 1: there is something to look at
 
 	mu    sync.Mutex // guards the rest
@@ -74,7 +75,7 @@ func (l *Log) elsewhere() bool {
 // follow begins to follow a stream.
 func (ls *Logs) follow(key string) *following {
 	writer, _ := writerOf(key)
-	f := &following{stream: key, writer: writer, news: make(chan struct{}, 1)}
+	f := &following{stream: key, writer: writer, number: ls.events.store.shared().readers.Add(1), news: make(chan struct{}, 1)}
 	ls.mu.Lock()
 	if ls.following == nil {
 		ls.following = map[string]*following{}
@@ -90,7 +91,7 @@ func (ls *Logs) ask(f *following) {
 	f.mu.Lock()
 	f.heard = false
 	f.mu.Unlock()
-	ls.tell(f.writer, Follow, f.stream, 0)
+	ls.tell(f.writer, Signal{Kind: Follow, Stream: f.stream, Reader: f.number})
 }
 
 // leave ends what follow has begun.
@@ -102,7 +103,7 @@ func (ls *Logs) leave(f *following) {
 	}
 	ls.mu.Unlock()
 	if _, _, ended := f.state(); mine && ended == "" {
-		ls.tell(f.writer, Leave, f.stream, 0)
+		ls.tell(f.writer, Signal{Kind: Leave, Stream: f.stream, Reader: f.number})
 	}
 }
 

@@ -18,6 +18,7 @@ type Shared struct {
 	replica string
 	limits  func() limits.Limits
 	streams atomic.Uint64 // named so far
+	readers atomic.Uint64 // numbered so far
 }
 
 // NewShared returns the store of a replica with a name: letters and digits.

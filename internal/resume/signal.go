@@ -7,6 +7,9 @@ type Signal struct {
 	From   string `json:"from"` // the replica that has sent it
 	// Seq is the number of the last event: that was replayed, or that there is.
 	Seq uint64 `json:"seq,omitempty"`
+	// Reader is the number of a reader at its replica: of Follow and Leave the one that sends it, of Grown,
+	// Gone and Taken the one that is told. It is 0 in signals of releases that do not number their readers.
+	Reader uint64 `json:"reader,omitempty"`
 }
 
 // A Kind says what a signal tells.
@@ -37,29 +40,30 @@ func (ls *Logs) Arrived(m Signal) {
 		ls.followedBy(m)
 	case Leave:
 		if log := ls.live(m.Stream); log != nil {
-			log.left(m.From)
+			log.left(m.From, m.Reader)
 		}
 	case Grown, Gone, Taken:
 		ls.mu.Lock()
 		f := ls.following[m.Stream]
 		ls.mu.Unlock()
-		if f != nil {
+		if f != nil && (m.Reader == f.number || m.Reader == 0) { // it may be for an earlier reader
 			f.hear(m)
 		}
 	}
 }
 
 // tell sends a signal of a stream to another replica.
-func (ls *Logs) tell(replica string, kind Kind, stream string, seq uint64) {
+func (ls *Logs) tell(replica string, m Signal) {
 	if shared := ls.events.store.shared(); shared != nil && replica != "" && replica != shared.replica {
-		ls.session.Tell(replica, Signal{Kind: kind, Stream: stream, From: shared.replica, Seq: seq})
+		m.From = shared.replica
+		ls.session.Tell(replica, m)
 	}
 }
 
 // tellFetched tells the writer of a stream that its events up to one were replayed.
 func (ls *Logs) tellFetched(stream string, seq uint64) {
 	if writer, ok := writerOf(stream); ok {
-		ls.tell(writer, Fetched, stream, seq)
+		ls.tell(writer, Signal{Kind: Fetched, Stream: stream, Seq: seq})
 	}
 }
 

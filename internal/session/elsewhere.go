@@ -123,7 +123,7 @@ func (c *Core) Arrived(m Signal) bool {
 	switch {
 	case s == nil && m.Stream != nil && m.Stream.Kind == resume.Follow: // there is nothing to follow any more
 		return c.elsewhere.Send(share.Key{}, Signal{Session: m.Session, To: m.Stream.From, Stream: &resume.Signal{
-			Kind: resume.Gone, Stream: m.Stream.Stream, From: c.elsewhere.Replica(),
+			Kind: resume.Gone, Stream: m.Stream.Stream, From: c.elsewhere.Replica(), Reader: m.Stream.Reader,
 		}})
 	case s == nil && m.Own != nil:
 		c.refuseOwn(m.Session, m.Own)
