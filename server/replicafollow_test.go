@@ -215,6 +215,45 @@ func TestReaderComesBackToALateReplica(t *testing.T) {
 	})
 }
 
+// An unhurried log has what is appended at once, and says so later.
+type unhurried struct {
+	store.EventLog
+	delay time.Duration
+}
+
+func (u unhurried) Append(ctx context.Context, session string, e store.Event, b store.EventBounds) ([]store.EvictedEvent, error) {
+	evicted, err := u.EventLog.Append(ctx, session, e, b)
+	time.Sleep(u.delay)
+	return evicted, err
+}
+
+// A reader at another replica may have an event before its writer knows that the store has it. The client goes on
+// after that event at the writer's replica.
+func TestReaderIsAheadOfTheWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := &sharedMemory{}
+		a := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: shared, Events: unhurried{shared, 100 * time.Millisecond}}))
+		b := newReplica(t, server.WithStore(shared.store()))
+		defer a.Shutdown(context.Background())
+		defer b.Shutdown(context.Background())
+		synctest.Wait()
+		k := talkAt(t, a)
+		k.hangUp()
+		atB := k.resumes(b)
+		k.says <- "known"
+		k.says <- "ahead"
+		k.expect(t, atB, "known", "ahead")
+		k.hangUp()
+		k.ends(t, atB)
+		atA := k.resumes(a)
+		k.says <- "later"
+		k.expect(t, atA, "later")
+		close(k.says)
+		k.expect(t, atA, "the answer")
+		k.ends(t, atA)
+	})
+}
+
 // A client that reads the session's own stream at another replica gets each change, also one that it had before.
 func TestOwnStreamIsFollowedAtAnotherReplica(t *testing.T) {
 	inReplicas(t, func(t *testing.T, a, b *server.Server, _ *sharedMemory) {

@@ -81,6 +81,8 @@ func (r *Reader) load(ctx context.Context) error {
 		all.fetched(r.log.key, r.seq) // the client has them, whatever the write said
 	}
 	switch {
+	case !stored && r.seq > have && all.store.Shares():
+		return r.loadAhead(ctx)
 	case !stored && r.seq > have, !stored && r.seq == have && over:
 		return ErrEventUnknown
 	case !stored && r.seq == have:
@@ -103,6 +105,19 @@ func (r *Reader) load(ctx context.Context) error {
 		return ErrEventUnknown // or the client would come again and again
 	}
 	r.events, r.end = events, last.Seq
+	return nil
+}
+
+// loadAhead is load for a client that has an event of which this process does not know yet that the store has it:
+// another replica has read it there. The exchange becomes the writer when the append has returned.
+func (r *Reader) loadAhead(ctx context.Context) error {
+	events, err := r.log.logs.events.after(ctx, r.log.key, r.seq-1)
+	switch {
+	case err != nil:
+		return err
+	case len(events) == 0 || events[0].Seq != r.seq || events[0].Last:
+		return ErrEventUnknown
+	}
 	return nil
 }
 
