@@ -4,6 +4,7 @@ FUZZTIME ?= 1m
 SOAK     ?= 1m
 COST     ?= 1h
 MODEL    ?= 1h
+FAULTS   ?= 1h
 RACES    ?= 20
 BENCH    ?= .
 COMPARE  ?=
@@ -11,7 +12,7 @@ BASE     ?=
 REGRESS_ROUNDS ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-all newcomer tools lint conformance bench compare regress fuzz races mutants soak attack cost replicas release clean
+.PHONY: help build test test-all newcomer tools lint conformance bench compare regress fuzz races mutants soak attack cost replicas faults release clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -72,6 +73,9 @@ cost: ## search for requests that cost more than their size allows (COST=1h)
 
 replicas: ## let replicas that lose each other and their store do random work (MODEL=1h)
 	go test -count=1 -v -timeout 0 ./server -run 'TestReplicasModel$$' -replicas '$(MODEL)' -replicas.first "$$(date +%s)"
+
+faults: ## let three servers behind nginx be killed, stopped and replaced, and lose their store, while clients work (FAULTS=1h)
+	cd e2e && go test -count=1 -v -timeout 0 . -run 'TestReplicasThroughFaults$$' -faults '$(FAULTS)'
 
 release: ## make a release in dist/: programs, lists of what is in them, checks, pinned images
 	@scripts/release.sh

@@ -12,6 +12,7 @@ require (
 	github.com/prometheus/client_model v0.6.3
 	github.com/prometheus/common v0.72.0
 	github.com/prometheus/prometheus v0.307.3
+	github.com/redis/go-redis/v9 v9.23.0
 	github.com/stretchr/testify v1.12.1
 	github.com/vitrine-mcp/vitrine v0.0.0-00010101000000-000000000000
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.72.0
@@ -24,7 +25,6 @@ require (
 
 require (
 	github.com/felixge/httpsnoop v1.1.0 // indirect
-	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	golang.org/x/crypto v0.57.0 // indirect
 )
 

@@ -12,18 +12,29 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/redistest"
 )
 
-// sharing starts three servers with one store, which has the configuration of deploy/replicas and is
-// behind a proxy.
-func sharing(t *testing.T, adjusts ...adjust) (all []*server, store *redistest.Proxy) {
+// startStore starts a Redis server with the configuration of deploy/replicas.
+func startStore(t *testing.T) *redistest.Server {
 	t.Helper()
 	conf, err := filepath.Abs("../deploy/replicas/redis.conf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	redis := redistest.Start(t, "e2e/redis", "--include", conf)
-	store = redistest.StartProxy(t, redis.Addr())
-	url := "redis://vitrine:vitrine-on-this-machine@" + store.Addr() + "/0"
-	return replicas(t, 3, append(adjusts, sealed, withEnv("VITRINE_STORE="+url))...), store
+	return redistest.Start(t, "e2e/redis", "--include", conf)
+}
+
+// storeUser and storePassword are those of the configuration.
+const storeUser, storePassword = "vitrine", "vitrine-on-this-machine"
+
+// withStore gives a server the store at an address, with options of go-redis.
+func withStore(addr string, options ...string) adjust {
+	return withEnv("VITRINE_STORE=redis://" + storeUser + ":" + storePassword + "@" + addr + "/0?" + strings.Join(options, "&"))
+}
+
+// sharing starts three servers with one store, which is behind a proxy.
+func sharing(t *testing.T, adjusts ...adjust) (all []*server, store *redistest.Proxy) {
+	t.Helper()
+	store = redistest.StartProxy(t, startStore(t).Addr())
+	return replicas(t, 3, append(adjusts, sealed, withStore(store.Addr()))...), store
 }
 
 // at returns the session at another server.
@@ -101,11 +112,15 @@ func TestBalancerNeedsNoAffinity(t *testing.T) {
 	all, _ := sharing(t)
 	front := inTurns(t, all)
 	session := front.initialize(t)
+	inner := session.place(t).Session
 	served := func() map[string]int {
 		t.Helper()
 		at := map[string]int{}
 		for range 12 {
-			at[session.where(t)]++
+			p := session.place(t)
+			if at[p.Replica]++; p.Session != inner || inner == "" {
+				t.Errorf("%s serves session %q, and another one %q", p.Replica, p.Session, inner)
+			}
 		}
 		return at
 	}
@@ -118,18 +133,26 @@ func TestBalancerNeedsNoAffinity(t *testing.T) {
 	}
 }
 
-// where returns the replica that serves a request of the session.
-func (l *legacySession) where(t *testing.T) (replica string) {
+// A place is what the tool where says.
+type place struct{ Replica, Session string }
+
+// place returns which replica serves a request of the session, and as which session.
+func (l *legacySession) place(t *testing.T) (at place) {
 	t.Helper()
 	a := l.ask(t, call(1, "where", object{}))
 	if a.status != http.StatusOK || a.Result == nil {
 		t.Fatalf("%s: %d %s", l.mcp, a.status, a.body)
 	}
-	var at struct{ Replica string }
 	if err := json.Unmarshal(a.Result.StructuredContent, &at); err != nil {
 		t.Fatal(err)
 	}
-	return at.Replica
+	return at
+}
+
+// where returns the replica that serves a request of the session.
+func (l *legacySession) where(t *testing.T) (replica string) {
+	t.Helper()
+	return l.place(t).Replica
 }
 
 // What arrives at the wrong replica has its effect at the right one.

@@ -94,6 +94,18 @@ func (c *interrupted) readAnswer(t *testing.T, id, steps int) {
 // storedAnswers are the counts of stored answers of several servers.
 type storedAnswers struct{ stored, fetched, expired, waiting float64 }
 
+// storedAnswersOf reads the counts of a server.
+func storedAnswersOf(m metrics) storedAnswers {
+	return storedAnswers{
+		m.sum("vitrine_responses_stored_total"), m.sum("vitrine_responses_fetched_total"),
+		m.sum("vitrine_responses_expired_total"), m.sum("vitrine_responses_waiting"),
+	}
+}
+
+func (a storedAnswers) plus(b storedAnswers) storedAnswers {
+	return storedAnswers{a.stored + b.stored, a.fetched + b.fetched, a.expired + b.expired, a.waiting + b.waiting}
+}
+
 // awaitStored waits until servers together count so many stored answers, each of which has been fetched, has
 // expired or waits.
 func awaitStored(t *testing.T, all []*server, want storedAnswers) {
@@ -104,11 +116,7 @@ func awaitStored(t *testing.T, all []*server, want storedAnswers) {
 	eventually(t, func() error {
 		var sum storedAnswers
 		for _, s := range all {
-			m := s.metrics(t)
-			sum.stored += m.sum("vitrine_responses_stored_total")
-			sum.fetched += m.sum("vitrine_responses_fetched_total")
-			sum.expired += m.sum("vitrine_responses_expired_total")
-			sum.waiting += m.sum("vitrine_responses_waiting")
+			sum = sum.plus(storedAnswersOf(s.metrics(t)))
 		}
 		if sum != want {
 			return fmt.Errorf("the replicas count %+v, want %+v", sum, want)

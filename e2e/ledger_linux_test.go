@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A ledger has what servers and the balancer have recorded of calls, for a comparison with what clients know.
+type ledger struct {
+	runs     map[string]int          // how often servers have run a call, by its id
+	balanced map[string]balancedLine // by trace
+}
+
+// A balancedLine is a line of the balancer's log.
+type balancedLine struct {
+	Traceparent, Upstream string
+	Status                int
+	UpstreamStatus        string `json:"upstream_status"`
+}
+
+// last returns the server that the balancer has asked last.
+func (b balancedLine) last() string {
+	all := strings.Split(b.Upstream, ", ")
+	return all[len(all)-1]
+}
+
+// readLedger reads the records of all servers, and the log of the balancer.
+func (f *fleet) readLedger(t *testing.T) *ledger {
+	t.Helper()
+	l := &ledger{runs: map[string]int{}, balanced: map[string]balancedLine{}}
+	for _, file := range f.audits {
+		eachLine(t, file, func(line []byte) error {
+			var r struct {
+				Operation, Stage string
+				RequestID        string `json:"request_id"`
+			}
+			err := json.Unmarshal(line, &r)
+			if r.Operation == "tools/call" && r.Stage != "task" { // a task has a record of its own
+				l.runs[r.RequestID]++
+			}
+			return err
+		})
+	}
+	eachLine(t, filepath.Join(f.front.cmd.Args[2], "access.log"), func(line []byte) error {
+		var b balancedLine
+		err := json.Unmarshal(line, &b)
+		if parts := strings.Split(b.Traceparent, "-"); len(parts) == 4 {
+			l.balanced[parts[1]] = b
+		}
+		return err
+	})
+	return l
+}
+
+// eachLine reads a file of lines. The last one may not be whole.
+func eachLine(t *testing.T, file string, take func(line []byte) error) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasSuffix(line, "\n") {
+			return
+		}
+		if err := take([]byte(line)); err != nil {
+			t.Fatalf("%s: %v: %s", file, err, line)
+		}
+	}
+}
+
+// check compares what clients know of their calls with the ledger, while nothing is in flight. Only calls that
+// ran at the server that was killed, which may be "", may be lost, and be without a record. It returns how many
+// were lost.
+func (l *ledger) check(t *testing.T, calls map[string]*sentCall, killed string) (lost map[string]int) {
+	t.Helper()
+	lost = map[string]int{}
+	for id, c := range calls {
+		at := l.balanced[c.trace]
+		switch runs := l.runs[id]; {
+		case runs > 1 || c.answers > 1:
+			t.Errorf("%s has run %d times and was answered %d times: %+v", id, runs, c.answers, at)
+		case c.lost != "" && (killed == "" || at.last() != killed):
+			t.Errorf("%s is lost: %s: %+v", id, c.lost, at)
+		case c.lost != "" && runs == 0:
+			lost[c.kind]++
+		case c.lost == "" && c.answers == 0:
+			t.Errorf("%s: nothing is known of it: %+v", id, at)
+		case c.lost == "" && runs == 0 && at.last() != killed:
+			t.Errorf("%s was answered, and no server has a record of it: %+v", id, at)
+		case c.lost != "":
+			lost[c.kind]++
+		}
+	}
+	return lost
+}
+
+// recorded waits until the records of all calls that were answered are there.
+func (f *fleet) recorded(t *testing.T, calls map[string]*sentCall, killed string) (l *ledger) {
+	t.Helper()
+	eventually(t, func() error {
+		l = f.readLedger(t)
+		for id, c := range calls {
+			switch at, ok := l.balanced[c.trace]; {
+			case !ok:
+				return fmt.Errorf("%s is not in the log of the balancer", id)
+			case l.runs[id] == 0 && c.lost == "" && at.last() != killed:
+				return errors.New(id + " has no record")
+			}
+		}
+		return nil
+	})
+	return l
+}

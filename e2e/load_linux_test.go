@@ -1,0 +1,213 @@
+package e2e
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A load is clients of all kinds, which work until it ends. Its work is made of operations: a pause waits for
+// their end, and begins no others. Each request of a tool has an id of its own.
+type load struct {
+	front *server
+	end   context.CancelFunc // ends what listens
+	ctx   context.Context
+	all   sync.WaitGroup
+	ids   atomic.Int64
+
+	// working is held for reading by each operation, and for writing by a pause.
+	working sync.RWMutex
+	// storing is held for reading by operations that need the store, and for writing while it is away.
+	storing sync.RWMutex
+	changes sync.Mutex // held by the client that changes the resource
+
+	watchers []*watcher
+
+	mu       sync.Mutex // guards the rest
+	sent     map[string]*sentCall
+	latest   map[string]time.Time // by kind of work: when the last one that was done has begun
+	done     map[string]int
+	failures []string
+}
+
+// A sentCall is what a client knows of a request of a tool.
+type sentCall struct {
+	kind    string
+	trace   string // of the header traceparent
+	answers int
+	lost    string // why there is no answer
+}
+
+// newLoad starts the clients.
+func newLoad(t *testing.T, front *server) *load {
+	ctx, end := context.WithCancel(context.Background())
+	l := &load{front: front, ctx: ctx, end: end, sent: map[string]*sentCall{}, latest: map[string]time.Time{}, done: map[string]int{}}
+	t.Cleanup(l.stop)
+	for range 2 {
+		l.each(t, "plain call, modern", 20*time.Millisecond, nil, l.modernCall)
+		l.each(t, "plain call, legacy", 20*time.Millisecond, nil, l.legacyCall(l.session(t)))
+		l.watch(t, l.modernWatcher())
+		l.watch(t, l.legacyWatcher(l.session(t)))
+	}
+	l.each(t, "session", 100*time.Millisecond, nil, l.wholeSession)
+	l.each(t, "change", 300*time.Millisecond, nil, l.change)
+	for range 3 {
+		l.each(t, "question", 50*time.Millisecond, &l.storing, l.question(l.session(t)))
+		l.each(t, "resumed stream", 50*time.Millisecond, &l.storing, l.resumedStream(l.session(t)))
+		l.each(t, "task", 50*time.Millisecond, &l.storing, l.task)
+	}
+	return l
+}
+
+// session opens a legacy session whose client answers questions.
+func (l *load) session(t *testing.T) (headers http.Header) {
+	t.Helper()
+	headers, ok := l.initialize(httpClient(t))
+	if !ok {
+		t.Fatalf("no session: %s", l.failures)
+	}
+	return headers
+}
+
+// each does operations of a kind again and again, and needs a lock for each one, unless that is nil.
+func (l *load) each(t *testing.T, kind string, pace time.Duration, needs *sync.RWMutex, operate func(*http.Client) bool) {
+	client := httpClient(t)
+	l.all.Go(func() {
+		for l.ctx.Err() == nil {
+			l.operate(kind, needs, func() bool { return operate(client) })
+			time.Sleep(pace)
+		}
+	})
+}
+
+func (l *load) operate(kind string, needs *sync.RWMutex, operate func() bool) {
+	l.working.RLock()
+	defer l.working.RUnlock()
+	if needs != nil {
+		if !needs.TryRLock() {
+			return
+		}
+		defer needs.RUnlock()
+	}
+	began := time.Now()
+	if !operate() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.done[kind]++
+	if began.After(l.latest[kind]) {
+		l.latest[kind] = began
+	}
+}
+
+// stop ends the clients.
+func (l *load) stop() {
+	l.end()
+	l.all.Wait()
+}
+
+// fail notes what must not happen.
+func (l *load) fail(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failures = append(l.failures, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+// workKinds are the kinds of work, but for changes, which pause now and then.
+var workKinds = []string{"plain call, modern", "plain call, legacy", "session", "question", "resumed stream", "task"}
+
+// awaitWork waits until work of each kind has begun after a moment, and was done.
+func (l *load) awaitWork(t *testing.T, since time.Time) {
+	t.Helper()
+	eventually(t, func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, kind := range workKinds {
+			if !l.latest[kind].After(since) {
+				return fmt.Errorf("no %s was done that began after the fault", kind)
+			}
+		}
+		return nil
+	})
+}
+
+// send sends a request of a tool with an id of its own, and returns the response, whose body the caller closes.
+func (l *load) send(client *http.Client, kind string, session http.Header, r request) (id string, resp *http.Response, err error) {
+	id = fmt.Sprintf("%s %d", kind, l.ids.Add(1))
+	r.id = id
+	headers := session.Clone()
+	if session == nil {
+		headers = r.headers()
+	} else {
+		r = r.inLegacy()
+	}
+	call := &sentCall{kind: kind, trace: newTrace()}
+	headers.Set("Traceparent", "00-"+call.trace+"-0000000000000001-00")
+	l.mu.Lock()
+	l.sent[id] = call
+	l.mu.Unlock()
+	resp, err = l.do(client, l.ctx, http.MethodPost, headers, r.frame())
+	return id, resp, err
+}
+
+// do sends an HTTP request.
+func (l *load) do(client *http.Client, ctx context.Context, method string, headers http.Header, body string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, l.front.mcp, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header = headers
+	return client.Do(req)
+}
+
+func newTrace() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+}
+
+// answered notes the answer to a call.
+func (l *load) answered(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sent[id].answers++
+}
+
+// lose notes that a call has no answer, unless the load has ended.
+func (l *load) lose(id, format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sent[id].lost = fmt.Sprintf(format, args...); l.ctx.Err() != nil {
+		delete(l.sent, id)
+	}
+}
+
+// take returns all calls since the last take, while the load pauses, and what has gone wrong.
+func (l *load) take() (calls map[string]*sentCall, failures []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	calls, failures = l.sent, l.failures
+	l.sent, l.failures = map[string]*sentCall{}, nil
+	return calls, failures
+}
+
+// counts returns how much work was done, by kind.
+func (l *load) counts() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []string
+	for kind, n := range l.done {
+		all = append(all, fmt.Sprintf("%s: %d", kind, n))
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}

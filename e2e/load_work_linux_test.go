@@ -1,0 +1,139 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// exchange sends a request of a tool, and reads the whole response.
+func (l *load) exchange(client *http.Client, kind string, session http.Header, r request) (id string, a answer, err error) {
+	id, resp, err := l.send(client, kind, session, r)
+	if err != nil {
+		return id, a, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	a = answer{status: resp.StatusCode, header: resp.Header, body: string(body)}
+	return id, a, err
+}
+
+// settle notes what has become of a call: its answer must contain a text.
+func (l *load) settle(id string, a answer, err error, want string) bool {
+	switch {
+	case err == nil && a.status == http.StatusOK && strings.Contains(a.body, want) && strings.Contains(a.body, `"result"`):
+		l.answered(id)
+		return true
+	case a.status == http.StatusNotFound:
+		l.fail("%s: its session is lost: %s", id, a.body)
+	}
+	l.lose(id, "%d %.300s %v", a.status, a.body, err)
+	return false
+}
+
+// echo calls a tool that answers with the text.
+func (l *load) echo(client *http.Client, kind string, session http.Header) bool {
+	text := fmt.Sprint("text ", l.ids.Add(1))
+	id, a, err := l.exchange(client, kind, session, call(nil, "echo", object{"text": text}))
+	return l.settle(id, a, err, text)
+}
+
+func (l *load) modernCall(client *http.Client) bool { return l.echo(client, "plain call, modern", nil) }
+
+// legacyCall calls in one session, which lives as long as the load.
+func (l *load) legacyCall(session http.Header) func(*http.Client) bool {
+	return func(client *http.Client) bool { return l.echo(client, "plain call, legacy", session) }
+}
+
+// wholeSession opens a session, calls in it, and deletes it. What it was told to be gone has gone for all.
+func (l *load) wholeSession(client *http.Client) bool {
+	session, ok := l.initialize(client)
+	if !ok {
+		return false
+	}
+	if !l.echo(client, "session", session) {
+		return false
+	}
+	resp, err := l.do(client, l.ctx, http.MethodDelete, session, "")
+	if err != nil {
+		return false // such as that of a replica that was killed
+	}
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusNoContent
+}
+
+// initialize opens a session whose client answers questions.
+func (l *load) initialize(client *http.Client) (session http.Header, ok bool) {
+	r := initializeRequest()
+	r.params["capabilities"] = object{"elicitation": object{}}
+	resp, err := l.do(client, l.ctx, http.MethodPost, plainHeaders(), r.frame())
+	if err != nil {
+		return nil, false
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	session = (&legacySession{id: resp.Header.Get("Mcp-Session-Id")}).headers()
+	if resp.StatusCode != http.StatusOK || session.Get("Mcp-Session-Id") == "" {
+		return nil, false
+	}
+	resp, err = l.do(client, l.ctx, http.MethodPost, session.Clone(), request{method: "notifications/initialized", legacy: true}.frame())
+	if err != nil {
+		return nil, false
+	}
+	resp.Body.Close()
+	return session, resp.StatusCode == http.StatusAccepted
+}
+
+// change changes the resource that others listen to.
+func (l *load) change(client *http.Client) bool {
+	l.changes.Lock()
+	defer l.changes.Unlock()
+	return l.changeOnce(client)
+}
+
+func (l *load) changeOnce(client *http.Client) bool {
+	id, a, err := l.exchange(client, "change", nil, call(nil, "test_trigger_resource_update", object{}))
+	return l.settle(id, a, err, "It has changed")
+}
+
+// task begins a task, and asks for it until it has ended. While the store is away, it asks again.
+func (l *load) task(client *http.Client) bool {
+	label := fmt.Sprint("label ", l.ids.Add(1))
+	id, a, err := l.exchange(client, "task", nil, tasking(call(nil, "slow_compute", object{"seconds": 0.3, "label": label})))
+	var begun taskOf
+	if err != nil || json.Unmarshal([]byte(a.body), &begun) != nil || begun.Result.TaskID == "" {
+		l.lose(id, "%d %s %v", a.status, a.body, err)
+		return false
+	}
+	get := aboutTask(0, "tasks/get", begun.Result.TaskID)
+	headers := get.headers()
+	headers.Set("Mcp-Name", begun.Result.TaskID)
+	for end := time.Now().Add(2 * patience); l.ctx.Err() == nil && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		resp, err := l.do(client, l.ctx, http.MethodPost, headers.Clone(), get.frame())
+		if err != nil {
+			continue
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		var now taskState
+		if err != nil || json.Unmarshal(body, &now) != nil {
+			continue
+		}
+		switch {
+		case now.Result.Status == "completed" && strings.Contains(string(body), label):
+			l.answered(id)
+			return true
+		case now.Result.Status == "failed":
+			l.lose(id, "%s", now.Result.Error.Data.Reason)
+			return false
+		case now.Result.Status != "working" && !strings.Contains(string(body), "the store that has the tasks is away") && resp.StatusCode < 500:
+			l.lose(id, "tasks/get: %d %s", resp.StatusCode, body)
+			return false
+		}
+	}
+	l.lose(id, "the task has not ended")
+	return false
+}

@@ -1,0 +1,135 @@
+package e2e
+
+import (
+	"flag"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var faultsFor = flag.Duration("faults", 0, "how long TestReplicasThroughFaults goes on; 0 is once through its table")
+
+// A fault is what goes wrong while clients work. While the store is away, clients ask no questions, hang up no
+// streams, and begin no tasks: docs/replicas.md says what does not work then.
+type fault struct {
+	name string
+	away bool // the store is away, of a server at least
+	kill bool // it kills the first server
+	// deaf is how many servers, from the last one, do not hear each other until they have subscribed again.
+	deaf int
+	do   func(t *testing.T, f *fleet, lasts time.Duration)
+}
+
+// faults are in groups, each of which has a fleet of its own.
+var faults = map[string][]fault{
+	"servers": {
+		{name: "SIGTERM", do: func(t *testing.T, f *fleet, lasts time.Duration) {
+			f.end(t, 0)
+			time.Sleep(lasts)
+			f.replace(t, 0)
+		}},
+		{name: "SIGSTOP", do: func(t *testing.T, f *fleet, lasts time.Duration) {
+			s := f.servers[1]
+			during(lasts, func() { s.signal(t, syscall.SIGSTOP) }, func() { s.signal(t, syscall.SIGCONT) })
+		}},
+		{name: "rolling restart with another key", do: func(t *testing.T, f *fleet, _ time.Duration) {
+			f.keys = f.keys[:1:1]
+			f.keys = append(f.keys, newStateKey())
+			f.roll(t)
+		}},
+		{name: "rolling restart with that key first", do: func(t *testing.T, f *fleet, _ time.Duration) {
+			f.keys = []string{f.keys[1], f.keys[0]}
+			f.roll(t)
+		}},
+	},
+	"store": {
+		{name: "slow store", do: func(_ *testing.T, f *fleet, lasts time.Duration) {
+			for _, store := range f.stores {
+				store.Slow(30 * time.Millisecond)
+				defer store.Heal()
+			}
+			time.Sleep(lasts)
+		}},
+		{name: "store cut off from a server", away: true, deaf: 1, do: func(_ *testing.T, f *fleet, lasts time.Duration) {
+			during(lasts, f.stores[2].Cut, f.stores[2].Heal)
+		}},
+		{name: "silent store", away: true, do: func(_ *testing.T, f *fleet, lasts time.Duration) {
+			during(lasts, f.redis.Freeze, f.redis.Thaw)
+		}},
+		{name: "restarted store", away: true, deaf: 3, do: func(_ *testing.T, f *fleet, lasts time.Duration) {
+			during(lasts, f.redis.Stop, f.redis.Start)
+		}},
+	},
+	"death": {
+		{name: "SIGKILL", kill: true, do: func(t *testing.T, f *fleet, lasts time.Duration) {
+			f.servers[0].kill(t)
+			time.Sleep(lasts)
+			f.replace(t, 0)
+		}},
+	},
+}
+
+// Three servers are killed, ended, stopped and replaced, and lose their store, while clients call, ask, listen,
+// resume streams and run tasks. No call is lost but those that ran on a server that was killed, none runs or is
+// answered twice, no session is lost, and no listener misses a last change.
+func TestReplicasThroughFaults(t *testing.T) {
+	for name, group := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := startFleet(t)
+			l := newLoad(t, f.front)
+			l.awaitWork(t, time.Now())
+			lasts := 2 * time.Second
+			for began := time.Now(); ; lasts = 8 * time.Second {
+				for _, fault := range group {
+					if f.suffer(t, l, fault, lasts); t.Failed() {
+						t.Fatalf("after %s", fault.name)
+					}
+				}
+				if time.Since(began) > *faultsFor {
+					break
+				}
+			}
+			l.stop()
+			t.Logf("%d servers have done %s", len(f.audits), l.counts())
+			for i := range f.servers {
+				f.end(t, i)
+			}
+		})
+	}
+}
+
+// suffer lets the fleet have a fault while the load works, and then checks what has become of all calls.
+func (f *fleet) suffer(t *testing.T, l *load, fault fault, lasts time.Duration) {
+	if fault.away {
+		l.storing.Lock()
+	}
+	began, killed := time.Now(), ""
+	if fault.kill {
+		killed = f.servers[0].address()
+	}
+	hear := f.missed(t, f.servers[len(f.servers)-fault.deaf:])
+	changed := make(chan func(), 1)
+	go func() { changed <- l.lastChange(t) }()
+	fault.do(t, f, lasts)
+	ended := time.Now()
+	awaitStore(t, f.servers)
+	hear()
+	if fault.away {
+		l.storing.Unlock()
+	}
+	l.awaitWork(t, ended)
+	normal := time.Now()
+	(<-changed)()
+
+	l.working.Lock()
+	defer l.working.Unlock()
+	calls, failures := l.take()
+	for _, failure := range failures {
+		t.Error(failure)
+	}
+	lost := f.recorded(t, calls, killed).check(t, calls, killed)
+	f.conserved(t)
+	t.Logf("%s: %d calls; lost at a server that was killed: %v; back to normal %v after the fault, which took %v",
+		fault.name, len(calls), lost, normal.Sub(ended).Round(time.Millisecond), ended.Sub(began).Round(time.Millisecond))
+}
