@@ -147,11 +147,11 @@ func (o *Observer) Cancelled(w session.Work, cancel *mcp.CancelError, phase stri
 }
 
 // TraceOf implements [session.Observer].
-func (o *Observer) TraceOf(ctx context.Context) string { return telemetry.SignalTrace(ctx) }
+func (o *Observer) TraceOf(ctx context.Context) string { return o.t.TraceParent(ctx) }
 
 // CameThrough implements [session.Observer].
 func (o *Observer) CameThrough(r *session.Request, kind string, t session.Through) {
-	operation(r).Signalled(telemetry.Signal{Kind: kind, Replica: t.Replica, TraceParent: t.Trace})
+	operation(r).Signalled(kind, t.Replica, t.Trace)
 }
 
 // Panicked implements [session.Observer].
