@@ -166,7 +166,7 @@ func TestPageOfChangesNamesTheCause(t *testing.T) {
 					assert.Contains(t, first.Requests, want)
 				}
 				w := httptest.NewRecorder()
-				s.tel.TracesHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/"+first.Requests, nil))
+				s.tel.TracesHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, first.Requests, nil))
 				assert.Equal(t, http.StatusOK, w.Code, w.Body.String())
 				chosen, _ := s.changed(t, "?from="+begin.UTC().Format(time.RFC3339))
 				require.NotEmpty(t, chosen)

@@ -31,7 +31,7 @@ func (t *Telemetry) change(c *changes.Change) report.Change {
 		row.Parts = append(row.Parts, report.ChangePart{Dimension: c.Parts[i].Dimension, Values: c.Parts[i].Texts()})
 	}
 	query := requestsOf(c)
-	row.Requests = "debug/traces?" + query.Encode()
+	row.Requests = "/debug/traces?" + query.Encode()
 	if filter, err := newTraceFilter(query); err == nil {
 		for _, k := range t.latest() {
 			if len(row.Traces) < tracesOfChange && k.traceID.IsValid() && arrivedFor(c, k.arrived) && filter.selects(k) {

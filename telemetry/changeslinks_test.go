@@ -82,7 +82,7 @@ func TestLinksOfLostAnswers(t *testing.T) {
 		Parts: []changes.Part{{Dimension: changes.DimensionTool, Values: []changes.Value{{Text: "tools/call", Detail: "refund"}}}},
 	}
 	row := r.tel.change(&c)
-	require.Equal(t, "debug/traces?method=tools%2Fcall&outcome=stored&tool=refund", row.Requests)
+	require.Equal(t, "/debug/traces?method=tools%2Fcall&outcome=stored&tool=refund", row.Requests)
 	require.Equal(t, []string{op.SpanContext().TraceID().String()}, row.Traces)
 	require.Equal(t, `sum by (reason) (rate(vitrine_responses_expired_total[1m]))`, row.PromQL)
 	c.Measure = changes.MeasureErrors

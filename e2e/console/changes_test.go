@@ -15,7 +15,7 @@ func TestChangesAreShown(t *testing.T) {
 	  history: {oldest: '2026-03-04T12:00:00Z'},
 	  changes: [{
 	    text: 'since 12:10:00: +410 % cancellations; 97 % of it: client <b>desk</b> 4.3.0, tool issue_refund, phase blocked', example: 'refused by <b>user</b>',
-	    requests: 'debug/traces?class=cancelled&tool=issue_refund', traces: ['0123456789abcdef0123456789abcdef'],
+	    requests: '/debug/traces?class=cancelled&tool=issue_refund', traces: ['0123456789abcdef0123456789abcdef'],
 	    promql: 'sum by (cause) (rate(vitrine_requests_cancelled_total[1m]))',
 	  }],
 	})), true`)
@@ -60,7 +60,7 @@ func TestQueriesOfChangesAreLinks(t *testing.T) {
 	p.awaitText(t, "#changes li", "Nothing has changed.")
 	eval[bool](t, p, `window.fetch = async () => new Response(JSON.stringify({
 	  history: {oldest: '2026-03-04T12:00:00Z'},
-	  changes: [{text: 'since 12:10:00', requests: 'debug/traces?class=error', traces: [], promql: 'rate(a{b="c d"}[1m])'}],
+	  changes: [{text: 'since 12:10:00', requests: '/debug/traces?class=error', traces: [], promql: 'rate(a{b="c d"}[1m])'}],
 	})), true`)
 	p.awaitText(t, "#changes li", "since 12:10:00")
 	link := eval[string](t, p, `document.querySelector('#changes .query').parentElement.href`)

@@ -180,7 +180,7 @@ func run(shops []*shop, steps int) {
 // leadsToRequests follows the link of a line.
 func (s *shop) leadsToRequests(t *testing.T, c report.Change) {
 	var traces report.Traces
-	get(t, s.admin+"/"+c.Requests, &traces)
+	get(t, s.admin+c.Requests, &traces)
 	if s.in.class == "" {
 		return
 	}

@@ -12,7 +12,7 @@ func (c *Change) Text(place *time.Location) string {
 	var b strings.Builder
 	clock := func(t time.Time) string { return t.In(place).Format("15:04:05") }
 	if c.Lasts {
-		fmt.Fprintf(&b, "since %s: ", clock(c.Since))
+		fmt.Fprintf(&b, "since %s (still so at %s): ", clock(c.Since), clock(c.Until))
 	} else {
 		fmt.Fprintf(&b, "%s to %s: ", clock(c.Since), clock(c.Until))
 	}

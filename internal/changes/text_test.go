@@ -16,5 +16,5 @@ func TestTextOfAChange(t *testing.T) {
 	const rest = `+414 % cancellations (216, 38 % of the calls, before 7.4 % of the calls); 97 % of it: tool refund, client_cancel, phase running (87 %)`
 	require.Equal(t, "03:12:20 to 03:20:00: "+rest, c.Text(time.UTC))
 	c.Lasts = true
-	require.Equal(t, "since 03:12:20: "+rest, c.Text(time.UTC))
+	require.Equal(t, "since 03:12:20 (still so at 03:20:00): "+rest, c.Text(time.UTC))
 }

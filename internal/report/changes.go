@@ -61,7 +61,7 @@ type Change struct {
 	// Example is what went wrong in the newest of them that is kept: an error, a panic, or what is wrong with
 	// the arguments.
 	Example string `json:"example,omitempty"`
-	// Requests is the address of the requests behind it, relative to the admin listener. Traces are the ids of
+	// Requests is the path and the query of the requests behind it, on the admin listener. Traces are the ids of
 	// the newest of them.
 	Requests string   `json:"requests"`
 	Traces   []string `json:"traces"`
@@ -93,7 +93,10 @@ func (rep *Changes) WriteText(w io.Writer) {
 		if c.Example != "" {
 			fmt.Fprintf(w, "  for example: %s\n", c.Example)
 		}
-		fmt.Fprintf(w, "  requests: /%s\n", c.Requests)
+		if rep.Windows == nil { // else the head says it
+			fmt.Fprintf(w, "  compared with %s to %s\n", c.BeforeFrom.Format(clock), c.BeforeTo.Format(clock))
+		}
+		fmt.Fprintf(w, "  requests: %s\n", c.Requests)
 		for _, trace := range c.Traces {
 			fmt.Fprintf(w, "  trace: /debug/traces/%s\n", trace)
 		}

@@ -22,7 +22,7 @@ function query(promql) {
 // links leads to the requests behind a line, to the newest of their traces, and shows the query.
 function links(change) {
   return el('p', { class: 'links' },
-    el('a', { href: address(`${change.requests}&format=text`) }, 'requests'),
+    el('a', { href: address(`${change.requests.slice(1)}&format=text`) }, 'requests'),
     ...change.traces.map((id) => el('a', { href: address(`debug/traces/${id}?format=text`), 'aria-label': `Trace ${id}`, class: 'mono' }, id.slice(0, 8))),
     query(change.promql));
 }
