@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -77,7 +76,7 @@ func (rep *Traces) WriteText(w io.Writer) {
 		r := &rep.Traces[i]
 		cells := []any{r.ID, r.At.Format("15:04:05.000"), fine(r.Seconds), r.Class, dash(r.Outcome), r.Method, dash(r.Tool), r.RequestID}
 		cells = addVia(append(addClass(cells, r), dash(who(r.Principal, r.Client, r.ClientVersion))), r)
-		return append(cells, dash(r.why()), dash(r.TraceID))
+		return append(cells, dash(r.whyInShort()), dash(r.TraceID))
 	})
 }
 
@@ -187,38 +186,6 @@ func bar(after, took, from, to float64) string {
 	end := int((after + took - from) / (to - from) * width)
 	begin = min(begin, width-1)
 	return strings.Repeat(" ", begin) + strings.Repeat("=", max(end-begin, 1))
-}
-
-// why returns the best explanation for the end of a request, or "".
-func (row *Trace) why() string {
-	switch {
-	case row.RejectReason != "":
-		return row.RejectReason
-	case row.Panic != "":
-		return row.Panic
-	case row.CancelCause != "":
-		return row.CancelCause
-	case row.DropReason != "":
-		return row.DropReason
-	case row.ToolError && row.ArgumentFaults != "":
-		return "arguments rejected: " + row.ArgumentFaults
-	case row.ToolError:
-		return "tool_error"
-	case row.ErrorCode != 0:
-		return strconv.Itoa(row.ErrorCode) + " " + row.ErrorMessage
-	}
-	return ""
-}
-
-// Fault says what went wrong, in the words of the handler or of the server; "" if nothing did.
-func (row *Trace) Fault() string {
-	switch {
-	case row.ArgumentFaults != "":
-		return "arguments rejected: " + row.ArgumentFaults
-	case row.Panic != "":
-		return "panic: " + row.Panic
-	}
-	return cmp.Or(row.Error, row.DecisionReason, row.ErrorMessage, row.CancelDetail)
 }
 
 // WriteText writes the page as text.

@@ -73,7 +73,7 @@ function update(tr, item) {
     tr.opener = el('button', { class: 'opener', type: 'button', 'aria-controls': `detail-${t.id}`, onclick: () => toggle(t.id) }, t.tool || t.method);
     request.replaceChildren(...requestCell(t, tr.opener));
     fill(took, duration(t.seconds));
-    fill(reason, why(t));
+    fill(reason, words(why(t), t.tool_error && t.error && `– ${t.error}`));
     clientCell(client, t);
     fromCell(from, t);
     fill(at, clock(new Date(t.at)));
