@@ -31,10 +31,11 @@ func (t *Telemetry) change(c *changes.Change) report.Change {
 		row.Parts = append(row.Parts, report.ChangePart{Dimension: c.Parts[i].Dimension, Values: c.Parts[i].Texts()})
 	}
 	query := requestsOf(c)
+	addTimes(query, c)
 	row.Requests = "/debug/traces?" + query.Encode()
 	if filter, err := newTraceFilter(query); err == nil {
 		for _, k := range t.latest() {
-			if len(row.Traces) < tracesOfChange && k.traceID.IsValid() && arrivedFor(c, k.arrived) && filter.selects(k) {
+			if len(row.Traces) < tracesOfChange && k.traceID.IsValid() && filter.selects(k) {
 				row.Traces = append(row.Traces, k.traceID.String())
 				if c.Count > 0 { // else they are no failures
 					request := k.row()
@@ -46,11 +47,15 @@ func (t *Telemetry) change(c *changes.Change) report.Change {
 	return row
 }
 
-// arrivedFor reports whether a request that arrived at a time may be behind a change. Stored answers are lost
-// long after their requests.
-func arrivedFor(c *changes.Change, at time.Time) bool {
-	early := at.Before(c.Since.Add(-time.Minute)) && c.Measure != changes.MeasureExpired
-	return !early && (c.Lasts || at.Before(c.Until))
+// addTimes adds to a query when the requests behind a change ended. Stored answers are lost long after their
+// requests.
+func addTimes(query url.Values, c *changes.Change) {
+	if c.Measure != changes.MeasureExpired {
+		query.Set("since", c.Since.UTC().Format(time.RFC3339))
+	}
+	if !c.Lasts {
+		query.Set("until", c.Until.UTC().Format(time.RFC3339))
+	}
 }
 
 // requestsOf returns the query of /debug/traces for the requests behind a change.

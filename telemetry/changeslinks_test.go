@@ -3,6 +3,7 @@ package telemetry
 import (
 	"net/url"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -85,6 +86,40 @@ func TestLinksOfLostAnswers(t *testing.T) {
 	require.Equal(t, "/debug/traces?method=tools%2Fcall&outcome=stored&tool=refund", row.Requests)
 	require.Equal(t, []string{op.SpanContext().TraceID().String()}, row.Traces)
 	require.Equal(t, `sum by (reason) (rate(vitrine_responses_expired_total[1m]))`, row.PromQL)
-	c.Measure = changes.MeasureErrors
-	require.Empty(t, r.tel.change(&c).Traces, "requests of an hour ago are not behind new errors")
+}
+
+// A link leads to the requests that ended during the change, also if they arrived before it.
+func TestLinksOfChangesHaveTheirTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigConfig{})
+		var ids []string
+		cancel := &mcp.CancelError{Cause: mcp.CauseDeadline}
+		for range 4 { // they end at 12, 32, 52 and 72 s
+			_, op := r.tel.Begin(t.Context(), Info{Method: mcp.MethodToolsCall, Target: "refund"})
+			time.Sleep(12 * time.Second)
+			op.End(Outcome{Cancelled: cancel})
+			ids = append([]string{op.SpanContext().TraceID().String()}, ids...)
+			time.Sleep(8 * time.Second)
+		}
+		end := time.Now()
+		c := changes.Change{Measure: changes.MeasureCancelled, Since: end.Add(-50 * time.Second), Until: end.Add(-10 * time.Second)}
+		const link = "/debug/traces?class=cancelled&class=abandoned&since=2000-01-01T00%3A00%3A30Z"
+		for _, want := range []struct {
+			lasts bool
+			link  string
+			ids   []string
+		}{{true, link, ids[:3]}, {false, link + "&until=2000-01-01T00%3A01%3A10Z", ids[1:3]}} {
+			c.Lasts = want.lasts
+			row := r.tel.change(&c)
+			require.Equal(t, want.link, row.Requests)
+			require.Equal(t, want.ids, row.Traces)
+			var listed []string
+			for _, trace := range fetch[report.Traces](t, r, row.Requests).Traces {
+				listed = append(listed, trace.TraceID)
+			}
+			require.Equal(t, want.ids, listed)
+		}
+		c.Measure = changes.MeasureExpired
+		require.NotContains(t, r.tel.change(&c).Requests, "since=")
+	})
 }

@@ -127,15 +127,13 @@ func readWindows(query url.Values, now time.Time) (*report.Windows, error) {
 	}
 	times := map[string]time.Time{}
 	for _, name := range names {
-		text := query.Get(name)
-		if text == "" {
-			continue
-		}
-		at, err := time.Parse(time.RFC3339, text)
+		at, err := timeOf(query, name)
 		if err != nil {
-			return nil, fmt.Errorf("%s: want a time such as 2026-03-04T12:00:00Z, not %q", name, text)
+			return nil, err
 		}
-		times[name] = at
+		if !at.IsZero() {
+			times[name] = at
+		}
 	}
 	if len(times) == 0 {
 		return nil, nil

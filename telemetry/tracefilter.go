@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 )
@@ -35,9 +36,10 @@ const noText = "-"
 
 // A traceFilter selects records: all its conditions must hold.
 type traceFilter struct {
-	conditions []traceCondition
-	limit      int
-	group      []field[*record] // nil: the records are listed
+	conditions   []traceCondition
+	since, until time.Time // when they ended; until is not included. Zero: at any time
+	limit        int
+	group        []field[*record] // nil: the records are listed
 }
 
 // A traceCondition says which texts a field may have. Records have some texts in short, so that the list has
@@ -53,10 +55,10 @@ const (
 )
 
 // newTraceFilter reads the filter of a query. Fields that are absent or empty select all requests, fields with
-// several values those with one of these. The error says what is wrong with the query, and lists the fields.
+// several values those with one of these, and since and until those that ended then. The error says what is wrong with the query, and lists the fields.
 func newTraceFilter(query url.Values) (traceFilter, error) {
 	f, fields := traceFilter{limit: defaultTraces}, recordFields()
-	known := []string{"limit", "format", "group"}
+	known := []string{"limit", "format", "group", "since", "until"}
 	for _, field := range fields {
 		known = append(known, field.name)
 		c := traceCondition{of: field.of}
@@ -80,8 +82,14 @@ func newTraceFilter(query url.Values) (traceFilter, error) {
 			return f, fmt.Errorf("there is no filter %q: want some of %s", name, strings.Join(known, ", "))
 		}
 	}
+	var err error
+	if f.since, err = timeOf(query, "since"); err != nil {
+		return f, err
+	}
+	if f.until, err = timeOf(query, "until"); err != nil {
+		return f, err
+	}
 	if text := query.Get("group"); text != "" {
-		var err error
 		if f.group, err = chosen(fields, text); err != nil {
 			return f, err
 		}
@@ -96,8 +104,24 @@ func newTraceFilter(query url.Values) (traceFilter, error) {
 	return f, nil
 }
 
+// timeOf reads a time of a query. It is zero if the query does not have it.
+func timeOf(query url.Values, name string) (time.Time, error) {
+	text := query.Get(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%s: want a time such as 2026-03-04T12:00:00Z, not %q", name, text)
+	}
+	return at, nil
+}
+
 // selects reports whether a record meets all conditions.
 func (f *traceFilter) selects(k *record) bool {
+	if k.ended.Before(f.since) || !f.until.IsZero() && !k.ended.Before(f.until) {
+		return false
+	}
 	for i := range f.conditions {
 		if c := &f.conditions[i]; !slices.Contains(c.texts, c.of(k)) {
 			return false

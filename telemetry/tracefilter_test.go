@@ -76,10 +76,12 @@ func TestTracesAreFiltered(t *testing.T) {
 func TestUnknownTraceFiltersAreRefused(t *testing.T) {
 	r := newRig(t, rigConfig{})
 	for query, want := range map[string]string{
-		"clientversion=1": `there is no filter "clientversion": want some of limit, format, group, class, method, tool, client, client_version,`,
+		"clientversion=1": `there is no filter "clientversion": want some of limit, format, group, since, until, class, method, tool, client, client_version,`,
 		"class=heavy":     `there is no class "heavy": want one of abandoned, panic,`,
 		"limit=0":         "limit: want a positive whole number",
 		"limit=many":      "limit: want a positive whole number",
+		"since=noon":      `since: want a time such as 2026-03-04T12:00:00Z, not "noon"`,
+		"until=noon":      `until: want a time such as 2026-03-04T12:00:00Z, not "noon"`,
 	} {
 		rec := httptest.NewRecorder()
 		tracesMux(r.tel).ServeHTTP(rec, httptest.NewRequest("GET", "/debug/traces?"+query, nil))

@@ -17,7 +17,8 @@ import (
 // Without a path value "id" it answers with a list. The query may have a limit (100, at most 1000)
 // and the fields class, method, tool, client, client_version, principal, tenant, session,
 // concurrency_class, outcome, cause and reason: only requests with these texts are listed, and "-"
-// stands for none. With group=tool,client and the like it counts requests with the same texts in these
+// stands for none. With since and until, as in 2026-03-04T12:00:00Z, only requests that ended from then on,
+// or before, are listed. With group=tool,client and the like it counts requests with the same texts in these
 // fields together. With an id it answers with one request and its spans. The id is that of a row of
 // the list, or a trace id, which stands for the latest request of that trace. Both are JSON, or text
 // as with [Telemetry.RequestsHandler].
