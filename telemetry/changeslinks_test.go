@@ -67,9 +67,9 @@ func TestLinksOfChangesFindPanicsAndAbandonedRequests(t *testing.T) {
 // The query of rejected arguments counts them: their answers are no errors of the service.
 func TestQueryOfRejectedArguments(t *testing.T) {
 	c := changes.Change{Measure: changes.MeasureCallerErrors, Reason: reasonArguments}
-	require.Equal(t, `sum by (tool) (rate(vitrine_arguments_rejected_total[1m]))`, promQL(&c))
+	require.Equal(t, `sum by (tool) (rate(vitrine_arguments_rejected_total[1m]))`, promQueryOf(&c).text)
 	c.Parts = []changes.Part{{Dimension: changes.DimensionTool, Values: []changes.Value{{Text: "tools/call", Detail: "order"}}}}
-	require.Equal(t, `sum by (tool) (rate(vitrine_arguments_rejected_total{tool="order"}[1m]))`, promQL(&c))
+	require.Equal(t, `sum by (tool) (rate(vitrine_arguments_rejected_total{tool="order"}[1m]))`, promQueryOf(&c).text)
 }
 
 // Stored answers are lost long after their requests, which the line still leads to. Prometheus counts them by
@@ -122,4 +122,37 @@ func TestLinksOfChangesHaveTheirTimes(t *testing.T) {
 		c.Measure = changes.MeasureExpired
 		require.NotContains(t, r.tel.change(&c).Requests, "since=")
 	})
+}
+
+// A query says that it counts more than the line is about: metrics have no clients and principals, some have no
+// tools, and a query selects one tool.
+func TestQueriesOfChangesSayWhatTheyCover(t *testing.T) {
+	refund, order, ping := changes.Value{Text: "tools/call", Detail: "refund"}, changes.Value{Text: "tools/call", Detail: "order"}, changes.Value{Text: "ping"}
+	tool := func(values ...changes.Value) changes.Part {
+		return changes.Part{Dimension: changes.DimensionTool, Values: values}
+	}
+	ada := changes.Part{Dimension: changes.DimensionPrincipal, Values: []changes.Value{{Text: "ada"}}}
+	for _, row := range []struct {
+		measure string
+		parts   []changes.Part
+		want    string
+	}{
+		{changes.MeasureErrors, nil, ""},
+		{changes.MeasureErrors, []changes.Part{tool(refund)}, ""},
+		{changes.MeasureErrors, []changes.Part{tool(refund, order)}, "the whole server"},
+		{changes.MeasureErrors, []changes.Part{ada}, "the whole server"},
+		{changes.MeasureErrors, []changes.Part{ada, tool(refund)}, "all callers of refund"},
+		{changes.MeasureCalls, []changes.Part{ada, tool(ping)}, "all callers of ping"},
+		{changes.MeasureQueued, []changes.Part{tool(refund)}, "the whole server"},
+		{changes.MeasureQueued, nil, ""},
+		{changes.MeasureCallerErrors, []changes.Part{ada, tool(refund)}, "all callers of refund"},
+		{changes.MeasureCallerErrors, []changes.Part{tool(ping)}, "the whole server"},
+	} {
+		c := changes.Change{Measure: row.measure, Parts: row.parts}
+		if row.measure == changes.MeasureCallerErrors {
+			c.Reason = reasonArguments
+		}
+		query := promQueryOf(&c)
+		require.Equal(t, row.want, query.covers(&c), "%s: %s", row.measure, query.text)
+	}
 }

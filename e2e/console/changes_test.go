@@ -16,10 +16,10 @@ func TestChangesAreShown(t *testing.T) {
 	  changes: [{
 	    text: 'since 12:10:00: +410 % cancellations; 97 % of it: client <b>desk</b> 4.3.0, tool issue_refund, phase blocked', example: 'refused by <b>user</b>',
 	    requests: '/debug/traces?class=cancelled&tool=issue_refund', traces: ['0123456789abcdef0123456789abcdef'],
-	    promql: 'sum by (cause) (rate(vitrine_requests_cancelled_total[1m]))',
+	    promql: 'sum by (cause) (rate(vitrine_requests_cancelled_total[1m]))', promql_covers: 'all callers of issue_refund',
 	  }],
 	})), true`)
-	p.awaitText(t, "#changes li", "client <b>desk</b> 4.3.0", "for example: refused by <b>user</b>", "requests", "01234567", "sum by (cause)")
+	p.awaitText(t, "#changes li", "client <b>desk</b> 4.3.0", "for example: refused by <b>user</b>", "requests", "01234567", "sum by (cause)", "of all callers of issue_refund")
 	const links = `[...document.querySelectorAll('#changes a')].map((a) => new URL(a.href).pathname + new URL(a.href).search).join(' ')`
 	want := "/debug/traces?class=cancelled&tool=issue_refund&format=text /debug/traces/0123456789abcdef0123456789abcdef?format=text"
 	if got := eval[string](t, p, links); got != want {

@@ -67,6 +67,8 @@ type Change struct {
 	Traces   []string `json:"traces"`
 	// PromQL is a query for Prometheus that shows the change.
 	PromQL string `json:"promql"`
+	// PromQLCovers says whose calls the query counts, if they are more than those of the change.
+	PromQLCovers string `json:"promql_covers,omitempty"`
 }
 
 // ChangePart is a set of values of client, version, principal or tool.
@@ -100,7 +102,11 @@ func (rep *Changes) WriteText(w io.Writer) {
 		for _, trace := range c.Traces {
 			fmt.Fprintf(w, "  trace: /debug/traces/%s\n", trace)
 		}
-		fmt.Fprintf(w, "  promql: %s\n", c.PromQL)
+		of := ""
+		if c.PromQLCovers != "" {
+			of = " of " + c.PromQLCovers
+		}
+		fmt.Fprintf(w, "  promql%s: %s\n", of, c.PromQL)
 	}
 	h := rep.History
 	oldest := "-"

@@ -31,4 +31,6 @@ func TestChangesSayWhatTheyAreComparedWith(t *testing.T) {
 	require.Contains(t, text(), "\nnew errors\n  compared with 02:12:20 to 03:12:20\n"+rest)
 	page.Windows = &windows
 	require.Contains(t, text(), "03:12:20 to 03:20:00, compared with 02:12:20 to 03:12:20\n\nnew errors\n"+rest)
+	page.Changes[0].PromQLCovers = "the whole server"
+	require.Contains(t, text(), "\n  promql of the whole server: sum(rate(a[1m]))\n")
 }

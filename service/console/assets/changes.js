@@ -11,8 +11,14 @@ const prometheus = document.body.dataset.prometheus;
 let asked = 0;
 let refused = ''; // the query that the server does not take
 
-// query shows a query for Prometheus, as a link if there is somewhere to run it.
-function query(promql) {
+// query shows a query for Prometheus, and whose calls it counts if they are more than those of the line.
+function query(change) {
+  const shown = link(change.promql);
+  return change.promql_covers ? el('span', { class: 'sub' }, shown, ` of ${change.promql_covers}`) : shown;
+}
+
+// link shows a query as a link if there is somewhere to run it.
+function link(promql) {
   const text = el('code', { class: 'query' }, promql);
   if (!prometheus) return text;
   const href = `${prometheus}/graph?g0.expr=${encodeURIComponent(promql)}&g0.tab=0&g0.range_input=2h`;
@@ -24,7 +30,7 @@ function links(change) {
   return el('p', { class: 'links' },
     el('a', { href: address(`${change.requests.slice(1)}&format=text`) }, 'requests'),
     ...change.traces.map((id) => el('a', { href: address(`debug/traces/${id}?format=text`), 'aria-label': `Trace ${id}`, class: 'mono' }, id.slice(0, 8))),
-    query(change.promql));
+    query(change));
 }
 
 function show(page) {
