@@ -64,7 +64,7 @@ func TestChangesPageAsText(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		text := changesPageOf(tel, "?format=text").Body.String()
 		require.Contains(t, text, "Nothing has changed.")
-		require.Contains(t, text, "history: since 2000-01-01T00:00:00Z, 1 keys, ")
+		require.Contains(t, text, "history: since 2000-01-01T00:00:00Z, 1 combinations of caller, tool and outcome in ")
 		require.Contains(t, text, "of 8388608 bytes (max_change_bytes)")
 	})
 	require.Contains(t, changesPageOf(Disabled(), "").Body.String(), `"changes": []`)

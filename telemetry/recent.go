@@ -138,6 +138,16 @@ func (c *recentTraces) counts() map[string]int {
 	return n
 }
 
+// full returns the classes whose rings are full.
+func (c *recentTraces) full() (classes []string) {
+	for _, class := range recentClasses() {
+		if g := c.rings[class]; g != nil && g.isFull() {
+			classes = append(classes, class)
+		}
+	}
+	return classes
+}
+
 // ringKeyOf returns the line of a request in the ring of its class.
 func ringKeyOf(class string, op *Operation, info *Info, out *Outcome, errorType string) ringKey {
 	client, _ := info.client(op.series.tel.clients)

@@ -79,6 +79,13 @@ func (g *ring) favours(k ringKey) bool {
 	return mine+1 < end.most[0].n
 }
 
+// isFull reports whether the ring lets go of a trace for each new one.
+func (g *ring) isFull() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.entries) >= g.size
+}
+
 // put adds k and returns the trace that it replaces, or nil.
 func (g *ring) put(k *record) (displaced *record) {
 	g.mu.Lock()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -36,6 +37,11 @@ func TestFloods(t *testing.T) {
 		require.Len(t, r.kept("dropped"), 1)
 		require.Len(t, r.kept("caller_error"), 1)
 		require.LessOrEqual(t, len(r.kept("recent")), 4, "one a second")
+		page := fetch[report.Traces](t, r, "/debug/traces")
+		require.Equal(t, []string{"error"}, page.Full)
+		var text strings.Builder
+		page.WriteText(&text)
+		require.Regexp(t, `error 8 \(full\), .*; full classes keep the newest \(recent_traces\)\n`, text.String())
 		families := gather(t, r.tel.Registry())
 		require.EqualValues(t, 3*40-bound, value(families, MetricTracesEvicted, "class", "error"))
 		require.EqualValues(t, 0, value(families, MetricTracesEvicted, "class", "panic"))

@@ -57,7 +57,7 @@ func (t *Telemetry) latest() []*record {
 func (t *Telemetry) traces(filter *traceFilter) *report.Traces {
 	rep := &report.Traces{At: time.Now(), Kept: map[string]int{}, Traces: []report.Trace{}}
 	if t.Enabled() {
-		rep.Kept = t.recent.counts()
+		rep.Kept, rep.Full = t.recent.counts(), t.recent.full()
 	}
 	for _, k := range t.latest() {
 		if len(rep.Traces) == filter.limit {

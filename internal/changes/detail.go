@@ -56,12 +56,13 @@ func (h *History) addOthers(c *Change) {
 		}
 		for version := range versions {
 			s := h.series(c.measure, func(k *Key) bool { return k.Client == value.Text && k.Version == version })
-			from := c.at.from
-			if _, calls := s.in(from, c.at.to); calls == 0 {
-				from = c.at.beforeFrom // it has left with the change
+			from, to := c.at.from, c.at.to
+			gone := h.callsOf([]Part{{DimensionVersion, []Value{{value.Text, version}}}}, c.at) == 0
+			if gone {
+				from, to = c.at.beforeFrom, c.at.beforeTo
 			}
-			if _, calls := s.in(from, c.at.to); calls > 0 {
-				c.Others = append(c.Others, OtherVersion{version, natural(c.measure, s, from, c.at.to)})
+			if _, calls := s.in(from, to); calls > 0 {
+				c.Others = append(c.Others, OtherVersion{version, natural(c.measure, s, from, to), gone})
 			}
 		}
 		slices.SortFunc(c.Others, func(a, b OtherVersion) int { return cmp.Compare(b.Version, a.Version) })

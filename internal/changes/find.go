@@ -45,10 +45,12 @@ type Change struct {
 	rank    float64
 }
 
-// OtherVersion is another version of a client, and the measure of its calls after the change.
+// OtherVersion is another version of a client, and the measure of its calls after the change. Gone says that
+// there are none after it: then it is that of the calls before.
 type OtherVersion struct {
 	Version string
 	Value   float64
+	Gone    bool
 }
 
 // Find returns what has changed in a history, the most important first.

@@ -16,9 +16,9 @@ func (c *Change) Text(place *time.Location) string {
 	} else {
 		fmt.Fprintf(&b, "%s to %s: ", clock(c.Since), clock(c.Until))
 	}
-	fmt.Fprintf(&b, "%s %s (%s, before %s)", c.difference(), c.Measure, c.counted(), c.value(c.Before))
+	fmt.Fprintf(&b, "%s %s (%s, before %s)", c.difference(), c.Measure, c.counted(), valueText(c.Measure, c.Before, ""))
 	if parts := c.partsText(); parts != "" {
-		fmt.Fprintf(&b, "; %.0f %% of it: %s", 100*c.Share, parts)
+		fmt.Fprintf(&b, "; %.0f %% of the change: %s", 100*c.Share, parts)
 	}
 	if c.ReasonShare >= enough && c.Reason != "" {
 		fmt.Fprintf(&b, ", %s", mostly(c.Reason, c.ReasonShare))
@@ -45,21 +45,24 @@ func mostly(text string, share float64) string {
 	if share >= 0.995 {
 		return text
 	}
-	return fmt.Sprintf("%s (%.0f %%)", text, 100*share)
+	return fmt.Sprintf("%s (%.0f %% of these)", text, 100*share)
 }
 
 // counted formats After, with the number of calls if it is a share.
 func (c *Change) counted() string {
-	if c.Count == 0 {
-		return c.value(c.After)
+	of := " of all calls"
+	if len(c.Parts) > 0 {
+		of = " of these calls"
 	}
-	return fmt.Sprintf("%d, %s", c.Count, c.value(c.After))
+	after := valueText(c.Measure, c.After, of)
+	if c.Count == 0 {
+		return after
+	}
+	return fmt.Sprintf("%d, %s", c.Count, after)
 }
 
-// value formats Before and After.
-func (c *Change) value(v float64) string { return valueText(c.Measure, v) }
-
-func valueText(measure string, v float64) string {
+// valueText formats a value of a measure. of says of which calls it is a share.
+func valueText(measure string, v float64, of string) string {
 	switch measure {
 	case MeasureExpired:
 		if v == 0 {
@@ -74,9 +77,9 @@ func valueText(measure string, v float64) string {
 		return time.Duration(v*float64(time.Second)).Round(10*time.Microsecond).String() + " a call"
 	}
 	if v == 0 {
-		return "none"
+		return "none" + of
 	}
-	return fmt.Sprintf("%.3g %% of the calls", 100*v)
+	return fmt.Sprintf("%.3g %%%s", 100*v, of)
 }
 
 func (c *Change) partsText() string {
@@ -86,13 +89,22 @@ func (c *Change) partsText() string {
 		if part.Dimension == DimensionVersion && len(c.Others) > 0 {
 			var others []string
 			for _, o := range c.Others {
-				others = append(others, o.Version+": "+c.value(o.Value))
+				others = append(others, o.text(c.Measure))
 			}
 			text += " (" + strings.Join(others, ", ") + ")"
 		}
 		texts = append(texts, text)
 	}
 	return strings.Join(texts, ", ")
+}
+
+// text says what a measure of the calls of the version is.
+func (o *OtherVersion) text(measure string) string {
+	value := valueText(measure, o.Value, " of its calls")
+	if o.Gone {
+		return o.Version + " calls no more, before " + value
+	}
+	return o.Version + ": " + value
 }
 
 // Texts returns the values as a reader knows them: of a version the client and the version, of a tool its

@@ -113,6 +113,9 @@ func (rep *Changes) WriteText(w io.Writer) {
 	if !h.Oldest.IsZero() {
 		oldest = h.Oldest.Format(time.RFC3339)
 	}
-	fmt.Fprintf(w, "\nhistory: since %s, %d keys, %d of %d bytes (max_change_bytes); callers not kept apart: %d requests\n",
-		oldest, h.Keys, h.Bytes, h.MaxBytes, h.Merged)
+	fmt.Fprintf(w, "\nhistory: since %s, %d combinations of caller, tool and outcome in %d of %d bytes (max_change_bytes)\n",
+		oldest, h.Keys, h.Bytes, h.MaxBytes)
+	if h.Merged > 0 {
+		fmt.Fprintf(w, "%d requests count without their callers, because there are too many callers\n", h.Merged)
+	}
 }

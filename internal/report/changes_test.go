@@ -34,3 +34,13 @@ func TestChangesSayWhatTheyAreComparedWith(t *testing.T) {
 	page.Changes[0].PromQLCovers = "the whole server"
 	require.Contains(t, text(), "\n  promql of the whole server: sum(rate(a[1m]))\n")
 }
+
+// The page says when it does not know the callers of some requests.
+func TestChangesSayWhatTheyDoNotKnow(t *testing.T) {
+	page, text := Changes{}, strings.Builder{}
+	page.WriteText(&text)
+	require.NotContains(t, text.String(), "without their callers")
+	page.History.Merged = 12
+	page.WriteText(&text)
+	require.Contains(t, text.String(), "\n12 requests count without their callers, because there are too many callers\n")
+}

@@ -66,10 +66,15 @@ func who(principal, client, version string) string {
 // WriteText writes the list as text.
 func (rep *Traces) WriteText(w io.Writer) {
 	var classes []string
+	note := ""
 	for _, class := range slices.Sorted(maps.Keys(rep.Kept)) {
-		classes = append(classes, fmt.Sprintf("%s %d", class, rep.Kept[class]))
+		full := ""
+		if slices.Contains(rep.Full, class) {
+			full, note = " (full)", "; full classes keep the newest (recent_traces)"
+		}
+		classes = append(classes, fmt.Sprintf("%s %d%s", class, rep.Kept[class], full))
 	}
-	fmt.Fprintf(w, "%s  kept: %s\n\n", rep.At.Format(time.RFC3339), dash(strings.Join(classes, ", ")))
+	fmt.Fprintf(w, "%s  kept: %s%s\n\n", rep.At.Format(time.RFC3339), dash(strings.Join(classes, ", ")), note)
 	classHead, addClass := optionalColumn("CONCURRENCY CLASS", rep.Traces, func(r *Trace) string { return r.ConcurrencyClass })
 	viaHead, addVia := optionalColumn("VIA", rep.Traces, func(r *Trace) string { return r.Via })
 	WriteTable(w, "N\tAT\tTOOK\tCLASS\tOUTCOME\tMETHOD\tTOOL\tID"+classHead+"\tCLIENT"+viaHead+"\tWHY\tTRACE", len(rep.Traces), func(i int) []any {

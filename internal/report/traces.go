@@ -121,6 +121,8 @@ type SpanEvent struct {
 type Traces struct {
 	At time.Time `json:"at"`
 	// Kept counts all recent traces by class.
-	Kept   map[string]int `json:"kept"`
-	Traces []Trace        `json:"traces"` // the newest first
+	Kept map[string]int `json:"kept"`
+	// Full are the classes with as many traces as there may be (recent_traces): older ones are gone.
+	Full   []string `json:"full,omitempty"`
+	Traces []Trace  `json:"traces"` // the newest first
 }
