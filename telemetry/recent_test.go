@@ -271,7 +271,7 @@ func TestTracesText(t *testing.T) {
 		require.Equal(t, "text/plain; charset=utf-8", rec.Header().Get("Content-Type"))
 		return rec.Body.String()
 	}
-	require.Regexp(t, `(?m)^1 +\S+ +\S+ +error +sent +tools/call +fail +7 +tester 1\.2 +-32603 internal error +[0-9a-f]{32}$`, read("/debug/traces"))
+	require.Regexp(t, `(?m)^1 +\S+ +\S+ +\d+ +error +sent +tools/call +fail +7 +tester 1\.2 +-32603 internal error +[0-9a-f]{32}$`, read("/debug/traces"))
 	text := read("/debug/traces/1")
 	require.Regexp(t, `(?m)^client +tester 1.2$`, text)
 	require.Regexp(t, `(?m)^running +\S+ +\S+ +=+$`, text)

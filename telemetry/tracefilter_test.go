@@ -99,7 +99,7 @@ func TestTracesTextHasTheConcurrencyClass(t *testing.T) {
 		return rec.Body.String()
 	}
 	r.post(call("echo"), &sink{})
-	require.Regexp(t, `(?m)^N +AT +TOOK +CLASS +OUTCOME +METHOD +TOOL +ID +CLIENT +WHY +TRACE$`, text())
+	require.Regexp(t, `(?m)^N +AT +TOOK +ANSWER BYTES +CLASS +OUTCOME +METHOD +TOOL +ID +CLIENT +WHY +TRACE$`, text())
 	require.Regexp(t, `(?m) tools/call +echo +7 +tester 1\.2 +- +[0-9a-f]{32}$`, text())
 	r.classes["heavy"] = session.NewClass("backend", 4)
 	r.tools["heavy"] = r.tools["echo"]

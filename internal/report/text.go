@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -77,12 +78,20 @@ func (rep *Traces) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "%s  kept: %s%s\n\n", rep.At.Format(time.RFC3339), dash(strings.Join(classes, ", ")), note)
 	classHead, addClass := optionalColumn("CONCURRENCY CLASS", rep.Traces, func(r *Trace) string { return r.ConcurrencyClass })
 	viaHead, addVia := optionalColumn("VIA", rep.Traces, func(r *Trace) string { return r.Via })
-	WriteTable(w, "N\tAT\tTOOK\tCLASS\tOUTCOME\tMETHOD\tTOOL\tID"+classHead+"\tCLIENT"+viaHead+"\tWHY\tTRACE", len(rep.Traces), func(i int) []any {
+	WriteTable(w, "N\tAT\tTOOK\tANSWER BYTES\tCLASS\tOUTCOME\tMETHOD\tTOOL\tID"+classHead+"\tCLIENT"+viaHead+"\tWHY\tTRACE", len(rep.Traces), func(i int) []any {
 		r := &rep.Traces[i]
-		cells := []any{r.ID, r.At.Format("15:04:05.000"), fine(r.Seconds), r.Class, dash(r.Outcome), r.Method, dash(r.Tool), r.RequestID}
+		cells := []any{r.ID, r.At.Format("15:04:05.000"), fine(r.Seconds), answerBytes(r), r.Class, dash(r.Outcome), r.Method, dash(r.Tool), r.RequestID}
 		cells = addVia(append(addClass(cells, r), dash(who(r.Principal, r.Client, r.ClientVersion))), r)
 		return append(cells, dash(r.whyInShort()), dash(r.TraceID))
 	})
+}
+
+// answerBytes is the size of the answer for a cell.
+func answerBytes(r *Trace) string {
+	if r.AnswerBytes == 0 {
+		return "-"
+	}
+	return strconv.Itoa(r.AnswerBytes)
 }
 
 // optionalColumn returns the head of a column with a tab before it, and a function that adds its cell to

@@ -7,6 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// The list has the size of an answer.
+func TestListHasTheBytesOfAnswers(t *testing.T) {
+	page, text := Traces{Traces: []Trace{{Class: "recent", AnswerBytes: 7168}, {Class: "rejected"}}}, strings.Builder{}
+	page.WriteText(&text)
+	require.Regexp(t, `TOOK +ANSWER BYTES +CLASS .*\n.* 0s +7168 +recent .*\n.* 0s +- +rejected `, text.String())
+}
+
 // The list has the words of an error beside its kind, and not all of a long text.
 func TestListSaysWhyInShort(t *testing.T) {
 	for want, row := range map[string]Trace{
