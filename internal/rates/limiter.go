@@ -107,7 +107,7 @@ func (l *Limiter) decide(m *Message, now time.Time, patient bool) (refused *mcp.
 			refuses.rule.local++
 		}
 		return refuses.rule.refusal(wait), nil
-	case ask && patient && !l.sharing.local:
+	case ask && patient && !l.sharing.local && !l.queueFull():
 		return nil, l.ask(taken)
 	}
 	for _, a := range taken {

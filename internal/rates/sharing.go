@@ -114,7 +114,7 @@ func (l *Limiter) owe(a asked) {
 	if d.atLimit(a.rule) {
 		a.rule.local++
 	}
-	if d.owed++; 2*d.owed > a.rule.ahead() && d.owed > 0 {
+	if d.owed++; 2*d.owed > a.rule.ahead() && d.owed > 0 && !l.queueFull() {
 		l.settle(a)
 	} else {
 		l.settleLater(a)
@@ -141,7 +141,10 @@ func (l *Limiter) settleLate(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	l.mu.Lock()
-	l.sharing.settling++ // this goroutine
+	settles := l.sharing.settling < maxSettling // this goroutine
+	if settles {
+		l.sharing.settling++
+	}
 	late := l.sharing.late
 	l.sharing.late = nil
 	for _, a := range late {
@@ -149,15 +152,20 @@ func (l *Limiter) settleLate(ctx context.Context) {
 		d.late = false
 		switch {
 		case d.owed == 0:
-		case len(l.sharing.queue) >= l.max:
+		case l.queueFull():
 			d.owed = 0 // the store hears of no more buckets than there may be
 		default:
 			l.settle(a)
 		}
 	}
 	l.mu.Unlock()
-	l.settleAll(ctx)
+	if settles {
+		l.settleAll(ctx)
+	}
 }
+
+// queueFull reports whether as many buckets wait for the store as there may be. The caller must hold l.mu.
+func (l *Limiter) queueFull() bool { return len(l.sharing.queue) >= l.max }
 
 // settle has the store asked for a bucket as soon as possible. The returned channel is closed after that. The
 // caller must hold l.mu.
@@ -170,7 +178,7 @@ func (l *Limiter) settle(a asked) (settled <-chan struct{}) {
 	d.settled = done
 	s.queue = append(s.queue, a)
 	switch {
-	case s.settling == maxSettling:
+	case s.settling >= maxSettling:
 	case s.Store.Run(l.settleAll):
 		s.settling++
 	case s.settling == 0: // the server has ended
