@@ -151,7 +151,7 @@ func (l *Limiter) settleLate(ctx context.Context) {
 		d := a.bucket.debt
 		d.late = false
 		switch {
-		case d.owed == 0:
+		case d.owed == 0, d.settled != nil: // what is owed after that is settled later
 		case l.queueFull():
 			d.owed = 0 // the store hears of no more buckets than there may be
 		default:
@@ -217,7 +217,9 @@ func (l *Limiter) next() (a asked, spent, more int, ok bool) {
 	if d.name == "" {
 		d.name = a.bucket.key.shared(a.rule.Name)
 	}
-	return a, d.owed, d.waiting, true
+	spent = d.owed
+	d.owed = max(0, d.owed) // another replica may get what comes back
+	return a, spent, d.waiting, true
 }
 
 // answered takes the answer of the store for a bucket: how many tokens were taken beside those that were spent,
@@ -225,7 +227,7 @@ func (l *Limiter) next() (a asked, spent, more int, ok bool) {
 func (l *Limiter) answered(a asked, spent, taken int, left float64, err error) {
 	l.mu.Lock()
 	now, d, s := l.tick(time.Now()), a.bucket.debt, l.sharing
-	d.owed -= spent // also if the store has not heard of them: it may have
+	d.owed -= max(0, spent) // also if the store has not heard of them: it may have
 	failed, recovered := err != nil && !s.local, err == nil && s.local
 	lasted := now.Sub(s.since)
 	switch {

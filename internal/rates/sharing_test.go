@@ -286,6 +286,23 @@ func TestTokensOfARefusedMessageComeBack(t *testing.T) {
 	}, Rule{Name: "all", Requests: 5, Window: time.Hour}, Rule{Name: "few", Requests: 1, Window: time.Hour, Tools: []string{"x"}})
 }
 
+// A token that is on its way back to the store is not spent here meanwhile: another replica may get it.
+func TestTokenOnItsWayBackIsNotSpent(t *testing.T) {
+	inReplicas(t, 2, func(t *testing.T, shared *remote, all []*member) {
+		shared.set(10*time.Millisecond, nil)
+		require.True(t, all[0].passed())
+		require.False(t, all[1].passed(), "the limit few refuses it")
+		time.Sleep(settleAfter + time.Millisecond)
+		passed := 1
+		for _, m := range []*member{all[1], all[0], all[0], all[0], all[0], all[0]} {
+			if m.Check(call("192.0.2.1:1", "y"), time.Now()) == nil {
+				passed++
+			}
+		}
+		require.Equal(t, 5, passed)
+	}, Rule{Name: "all", Requests: 5, Window: time.Hour}, Rule{Name: "few", Requests: 1, Window: time.Hour, Tools: []string{"x"}})
+}
+
 // While the store fails each replica has the bucket to itself, and asks once a second whether it is back.
 func TestStoreThatFails(t *testing.T) {
 	inReplicas(t, 2, func(t *testing.T, shared *remote, all []*member) {
@@ -408,6 +425,29 @@ func TestSlowStoreBoundsWhatIsSettled(t *testing.T) {
 			require.LessOrEqual(t, shared.max, maxSettling)
 		}, Rule{Name: "x", Requests: burst, Window: time.Hour, Per: []string{PerAddress}})
 	}
+}
+
+// A queue that is full gives back no tokens of which the store is just being told.
+func TestFullQueueGivesNothingBack(t *testing.T) {
+	inReplicas(t, 1, func(t *testing.T, shared *remote, all []*member) {
+		shared.set(2*settleAfter, nil)
+		for range 3 { // the store is asked at the third
+			require.True(t, all[0].passed())
+		}
+		l := all[0].Limiter
+		bound := func(n int) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.max = n
+		}
+		bound(0) // the queue is full when the time of the first comes
+		time.Sleep(settleAfter + time.Millisecond)
+		bound(1000)
+		shared.running.Wait()
+		got, err := shared.memory.Take(t.Context(), (key{}).shared("x"), store.Bucket{Burst: 100, Fill: time.Hour}, 0, 0)
+		require.NoError(t, err)
+		require.InDelta(t, 97, got.Left, 0.1)
+	}, Rule{Name: "x", Requests: 100, Window: time.Hour})
 }
 
 // The name of a bucket is the same at all replicas and releases, another one for each key, and says nothing of
