@@ -20,12 +20,14 @@ import (
 
 // A network carries signals and shared states between the cores of several replicas, and takes some time.
 type network struct {
-	mu     sync.Mutex // guards the rest
-	random *rand.Rand
-	nodes  []*node
-	state  SharedState
-	unsure float64       // the part of deliveries whose sender does not learn that they have succeeded
-	over   chan struct{} // closed at the end
+	mu      sync.Mutex // guards the rest
+	random  *rand.Rand
+	nodes   []*node
+	state   SharedState
+	unsure  float64       // the part of deliveries whose sender does not learn that they have succeeded
+	held    chan struct{} // the next change waits until it is closed; nil is none
+	changes int           // of the shared state so far
+	over    chan struct{} // closed at the end
 }
 
 // A node is one replica. It implements [Elsewhere].
@@ -135,6 +137,16 @@ func (at *node) Forget(context.Context, string) {}
 
 func (at *node) Change(_ context.Context, id string, ends time.Time, change func(*SharedState)) (SharedState, error) {
 	at.network.mu.Lock() // without a pause: its caller holds a mutex, for which others would stop the clock
+	if held := at.network.held; held != nil {
+		at.network.held = nil
+		at.network.mu.Unlock()
+		<-held
+		at.network.mu.Lock()
+	}
+	at.network.changes++
+	if at.network.changes == 10_000 {
+		panic("the replicas do not come to an end")
+	}
 	st := at.network.state
 	st.Streams = slices.Clone(st.Streams)
 	change(&st)
@@ -276,4 +288,33 @@ func (n *network) sendAll(t *testing.T) {
 		}
 		require.Positive(t, sent)
 	}
+}
+
+// An object of a session that has ended here does not argue with the one that has replaced it about where the own
+// stream is.
+func TestReplacedSessionSaysNothingOfTheOwnStream(t *testing.T) {
+	inNetwork(t, 1, 2, func(n *network) {
+		at, held := n.nodes[0], make(chan struct{})
+		before := at.session
+		id := before.handedOut
+		before.Leave()
+		st := at.core.Exchange(httpConn, 0, mcp.Legacy)
+		require.True(t, before.Attach(st))
+		n.held = held
+		before.Close(mcp.CauseSessionEvicted) // it tells the others that the stream is gone, which takes a while
+		synctest.Wait()
+		at.session, _, _ = at.core.Visit(id, httpConn, nil)
+		require.NotSame(t, before, at.session)
+		over := make(chan []string)
+		go func() { over <- at.listens(time.Minute) }()
+		synctest.Wait()
+		close(held)
+		time.Sleep(time.Second)
+		n.mu.Lock()
+		changes, state := n.changes, n.state
+		n.mu.Unlock()
+		<-over
+		require.LessOrEqual(t, changes, 6)
+		require.Equal(t, []OwnStream{{Replica: at.name, Read: true}}, state.Streams)
+	})
 }

@@ -111,10 +111,7 @@ func (s *Session) ownHere() (own OwnStream, there bool) {
 // noteOwn writes what this replica has of the session's own stream to what the replicas share. What it has
 // begun to read is the latest. If the session has another object here by now, that counts.
 func (s *Session) noteOwn(shared *SharedState) {
-	s.core.mu.Lock()
-	latest := cmp.Or(s.core.inner[s.id], s)
-	s.core.mu.Unlock()
-	own, there := latest.ownHere()
+	own, there := s.latest().ownHere()
 	switch i := shared.ownOf(s.core.elsewhere.Replica()); {
 	case !there && i >= 0:
 		shared.Streams = slices.Delete(shared.Streams, i, i+1)
@@ -124,6 +121,13 @@ func (s *Session) noteOwn(shared *SharedState) {
 		shared.Streams = append(shared.Streams, own)
 		shared.Streams = shared.Streams[max(0, len(shared.Streams)-maxOwnStreams):]
 	}
+}
+
+// latest returns the object that the session has here by now: this one, unless another one has replaced it.
+func (s *Session) latest() *Session {
+	s.core.mu.Lock()
+	defer s.core.mu.Unlock()
+	return cmp.Or(s.core.inner[s.id], s)
 }
 
 // ownOf returns the index of the own stream of a replica, or -1.
@@ -147,9 +151,9 @@ func (st *SharedState) removeOwn(replica string) {
 }
 
 // correctOwn tells the other replicas if a state says something else of this one than what is. A state without
-// room says nothing.
+// room says nothing. An object that was replaced leaves it to the one that counts: the two would not come to an end.
 func (s *Session) correctOwn(shared SharedState) {
-	if !s.isShared() {
+	if !s.isShared() || s.latest() != s {
 		return
 	}
 	own, there := s.ownHere()
