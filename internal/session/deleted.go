@@ -84,12 +84,15 @@ func (d *deleted) has(id string) bool {
 	return known
 }
 
-// noteTold notes whether the store, and so other replicas, know of a deletion.
+// noteTold notes whether the store, and so other replicas, know of a deletion. It may have been forgotten meanwhile.
 func (d *deleted) noteTold(id string, told bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.quiet, id)
 	if _, known := d.ends[id]; !known {
+		if told {
+			d.gone = append(d.gone, id)
+		}
 		return
 	}
 	if d.quiet == nil {

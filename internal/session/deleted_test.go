@@ -52,3 +52,18 @@ func TestCallerThatDeletesMostForgetsFirst(t *testing.T) {
 	require.Len(t, d.callers, 3)
 	require.Equal(t, 3, d.largest.Len())
 }
+
+// A deletion that is forgotten while the store is being told of it goes from the store, too.
+func TestDeletionThatIsForgottenBeforeTheStoreKnows(t *testing.T) {
+	var d deleted
+	now := time.Unix(1000, 0)
+	for _, id := range []string{"first", "second"} {
+		d.add(id, share.Key{}, now, now.Add(time.Hour), 1)
+	}
+	d.noteTold("second", true)
+	require.Empty(t, d.takeGone())
+	d.noteTold("first", true)
+	require.Equal(t, []string{"first"}, d.takeGone())
+	d.noteTold("first", false)
+	require.Empty(t, d.takeGone(), "the store does not have it")
+}
