@@ -215,6 +215,48 @@ func TestReaderComesBackToALateReplica(t *testing.T) {
 	})
 }
 
+// An overtaken replica says some things later than what it says after them.
+type overtaken struct {
+	store.Signals
+	delay atomic.Int64
+}
+
+func (o *overtaken) Publish(ctx context.Context, channel string, message []byte) error {
+	time.Sleep(time.Duration(o.delay.Load()))
+	return o.Signals.Publish(ctx, channel, message)
+}
+
+// A client that comes back to a replica gets each event at once there, although the writer hears of its earlier
+// reader later than of this one.
+func TestLaterReaderIsNotOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := &sharedMemory{}
+		signals := &overtaken{Signals: shared}
+		a := newReplica(t, server.WithStore(shared.store()))
+		b := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: signals, Events: shared}))
+		defer a.Shutdown(context.Background())
+		defer b.Shutdown(context.Background())
+		synctest.Wait()
+		k := talkAt(t, a)
+		k.hangUp()
+		synctest.Wait()
+		signals.delay.Store(int64(100 * time.Millisecond))
+		k.resumes(b)
+		k.hangUp()
+		signals.delay.Store(0)
+		synctest.Wait()
+		out := k.resumes(b)
+		time.Sleep(time.Second)
+		begin := time.Now()
+		k.says <- "live"
+		k.expect(t, out, "live")
+		require.Less(t, time.Since(begin), time.Second)
+		close(k.says)
+		k.expect(t, out, "the answer")
+		k.ends(t, out)
+	})
+}
+
 // An unhurried log has what is appended at once, and says so later.
 type unhurried struct {
 	store.EventLog

@@ -33,7 +33,7 @@ func (ls *Logs) followedBy(m Signal) {
 	} else {
 		log.follower.lease.Reset(followLease)
 	}
-	log.follower.reader = m.Reader
+	log.follower.reader = max(log.follower.reader, m.Reader) // the signal of an earlier reader may come later
 	seq := log.seq
 	log.mu.Unlock()
 	switch {
