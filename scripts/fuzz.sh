@@ -45,7 +45,9 @@ all=$(fuzzed) || exit 1
 [ -n "$all" ] || { warn "no fuzz target found"; exit 1; }
 while read -r package folder; do
 	go test -vet=off -c -fuzz '^Fuzz' -o "$dir/fuzz.test" "$package" || { status=1; continue; }
-	for target in $(cd "$folder" && "$dir/fuzz.test" -test.list '^Fuzz'); do
+	targets=$(cd "$folder" && "$dir/fuzz.test" -test.list '^Fuzz') || targets=
+	[ -n "$targets" ] || { warn "$package lists no fuzz target"; status=1; }
+	for target in $targets; do
 		fuzz "$package" "$folder" "$target" || status=1
 	done
 done <<END
