@@ -62,6 +62,13 @@ func (s *server) send(t *testing.T, method string, header http.Header, body stri
 	if err != nil {
 		t.Fatalf("%s: %v", s.mcp, err)
 	}
+	a.decode(t)
+	return a
+}
+
+// decode reads the messages of an answer.
+func (a *answer) decode(t *testing.T) {
+	t.Helper()
 	if a.body != "" && a.isJSON() {
 		a.message = decode(t, a.body)
 	}
@@ -71,7 +78,6 @@ func (s *server) send(t *testing.T, method string, header http.Header, body stri
 	if n := len(a.events); n > 0 {
 		a.message, a.events = a.events[n-1], a.events[:n-1]
 	}
-	return a
 }
 
 func (a *answer) isJSON() bool {
@@ -149,7 +155,7 @@ func (p *pending) wait(t *testing.T) answer {
 	if !ok {
 		t.Fatal("the connection ended without an answer")
 	}
-	a.message = decode(t, a.body)
+	a.decode(t)
 	return a
 }
 
@@ -197,4 +203,21 @@ func (l *legacySession) headers() http.Header {
 	h.Set("Mcp-Session-Id", l.id)
 	h.Set("MCP-Protocol-Version", legacyVersion)
 	return h
+}
+
+// at returns the session at another server.
+func (l *legacySession) at(s *server) *legacySession { return &legacySession{server: s, id: l.id} }
+
+// call sends a request in the session.
+func (l *legacySession) ask(t *testing.T, r request) answer {
+	t.Helper()
+	return l.send(t, http.MethodPost, l.headers(), r.inLegacy().frame())
+}
+
+// tell sends a message without an answer in the session.
+func (l *legacySession) tell(t *testing.T, body string) {
+	t.Helper()
+	if a := l.send(t, http.MethodPost, l.headers(), body); a.status != http.StatusAccepted {
+		t.Fatalf("%s: %d %s", body, a.status, a.body)
+	}
 }

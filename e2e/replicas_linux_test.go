@@ -37,23 +37,6 @@ func sharing(t *testing.T, adjusts ...adjust) (all []*server, store *redistest.P
 	return replicas(t, 3, append(adjusts, sealed, withStore(store.Addr()))...), store
 }
 
-// at returns the session at another server.
-func (l *legacySession) at(s *server) *legacySession { return &legacySession{server: s, id: l.id} }
-
-// call sends a request in the session.
-func (l *legacySession) ask(t *testing.T, r request) answer {
-	t.Helper()
-	return l.send(t, http.MethodPost, l.headers(), r.inLegacy().frame())
-}
-
-// tell sends a message without an answer in the session.
-func (l *legacySession) tell(t *testing.T, body string) {
-	t.Helper()
-	if a := l.send(t, http.MethodPost, l.headers(), body); a.status != http.StatusAccepted {
-		t.Fatalf("%s: %d %s", body, a.status, a.body)
-	}
-}
-
 // needNoServer are the features that clients use without a look at the server, and without a change of what one
 // replica alone has. The log level is another test's: it reaches other replicas after its answer.
 var needNoServer = []string{

@@ -1,42 +1,10 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"testing"
 	"time"
 )
-
-// A taskState is the answer to tasks/get.
-type taskState struct {
-	Result struct {
-		Status string
-		Error  struct {
-			Data struct{ Reason string }
-		}
-	}
-}
-
-// aboutTask sends a request about a task.
-func (s *server) aboutTask(t *testing.T, method, task string) (state taskState) {
-	t.Helper()
-	r := aboutTask(2, method, task)
-	headers := r.headers()
-	headers.Set("Mcp-Name", task)
-	a := s.send(t, http.MethodPost, headers, r.frame())
-	if err := json.Unmarshal([]byte(a.body), &state); err != nil || a.status != http.StatusOK || a.Error != nil {
-		t.Fatalf("%s: %d %s (%v)", method, a.status, a.body, err)
-	}
-	return state
-}
-
-// startTask calls a tool for some seconds as a task.
-func (s *server) startTask(t *testing.T, seconds float64) (id string) {
-	t.Helper()
-	r := computing(1, seconds)
-	return decodeTask(t, s.send(t, http.MethodPost, r.headers(), r.frame()).body).Result.TaskID
-}
 
 // It does not matter which replica a request about a task reaches, behind a real balancer. A task whose
 // replica is killed fails, and those of others go on.

@@ -18,6 +18,8 @@ type situation struct {
 	stdio     bool
 	// issuer: the server accepts tokens of an issuer. {dir} in args is the folder of server.log.
 	issuer bool
+	// replicas: the server shares a store with another replica.
+	replicas bool
 	// down: the collector does not answer.
 	down bool
 	// prepare runs before the first scrape.
@@ -59,10 +61,13 @@ func situations() map[string]situation {
 		"A schema rejects everything": {
 			env: []string{"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true"}, provoke: badArguments,
 		},
-		"Everybody gets 401":  {issuer: true, provoke: wrongAudience},
-		"One client gets 403": {issuer: true, provoke: lackScope},
-		"The issuer is down":  {issuer: true, prepare: stopIssuer, provoke: askStoppedIssuer},
-		"Who did this?":       {issuer: true, args: []string{"--audit-file", "{dir}/audit.jsonl"}, provoke: leaveRecords},
+		"Everybody gets 401":                    {issuer: true, provoke: wrongAudience},
+		"One client gets 403":                   {issuer: true, provoke: lackScope},
+		"The issuer is down":                    {issuer: true, prepare: stopIssuer, provoke: askStoppedIssuer},
+		"Who did this?":                         {issuer: true, args: []string{"--audit-file", "{dir}/audit.jsonl"}, provoke: leaveRecords},
+		"A replica was lost":                    {replicas: true, provoke: loseReplica},
+		"One replica is cut off from the store": {replicas: true, provoke: cutOff},
+		"Streams cannot be resumed":             {replicas: true, provoke: loseEvents},
 		"The collector is down": {
 			down: true, args: []string{"--flush-timeout", "1s"}, env: []string{"OTEL_EXPORTER_OTLP_TIMEOUT=100"},
 			provoke: export, during: collect,

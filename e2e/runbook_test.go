@@ -17,6 +17,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/issuertest"
 	"github.com/vitrine-mcp/vitrine/internal/needs"
+	"github.com/vitrine-mcp/vitrine/internal/redistest"
 )
 
 // A drill is a situation that was provoked, at which an operator looks.
@@ -28,6 +29,11 @@ type drill struct {
 	dir  string // where server.log and audit.jsonl are
 	// issuer signs tokens, if the situation has one.
 	issuer *issuertest.Issuer
+	// peer is another replica, store what both share, and link the server's way to it, if the situation is about
+	// replicas.
+	peer  *server
+	store *redistest.Server
+	link  *redistest.Proxy
 	// lives are the servers, one after the other, whose logs it reads.
 	lives []*server
 }
@@ -35,24 +41,30 @@ type drill struct {
 // TestRunbookFindsEachSituation provokes the situations of docs/runbook.md and does what the page
 // says: it reads queries, commands and searches from the page, and compares their answers with
 // the page. One Prometheus, started as deploy/prometheus/prometheus.yml says, scrapes all
-// servers. For a server without trouble no query has an answer.
+// servers. For a server without trouble, which shares a store with another one, no query has an answer.
 func TestRunbookFindsEachSituation(t *testing.T) {
 	needs.Long(t, "e2e/runbook")
-	needs.Tool(t, "e2e/runbook", "prometheus", "curl", "grep")
+	needs.Tool(t, "e2e/runbook", "prometheus", "curl", "grep", "redis-server", "redis-cli")
 	t.Parallel()
 	_, questions := readRunbook(t)
 	situations := situations()
-	well := serveHTTP(t, withEnv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+receive(t).url+"/v1/traces"))
+	store := redistest.Start(t, "e2e/runbook")
+	well := serveHTTP(t, withEnv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+receive(t).url+"/v1/traces"), sealed, joins(store.Addr()))
+	other := serveHTTP(t, sealed, joins(store.Addr()))
 	servers, drills := []*server{well}, map[string]*drill{}
 	for _, q := range questions {
 		d := begin(t, situations[q.title])
 		drills[q.title] = d
 		servers = append(servers, d.server)
+		if d.replicas {
+			servers = append(servers, d.peer)
+		}
 	}
 	prom := scrapeDeployed(t, time.Second, servers...)
 	prom.scraped(t, well)
 	subscribe(t, well)
 	behave(t, well)
+	shareWork(t, well, other)
 	prom.scraped(t, well)
 	t.Run("question", func(t *testing.T) {
 		for _, q := range questions {
@@ -64,6 +76,7 @@ func TestRunbookFindsEachSituation(t *testing.T) {
 		}
 	})
 	behave(t, well)
+	shareWork(t, well, other)
 	prom.scraped(t, well)
 	for _, q := range questions {
 		for _, s := range q.steps {
@@ -86,6 +99,9 @@ func begin(t *testing.T, s situation) *drill {
 		d.issuer = issuertest.New(t)
 		args = append(args, "--oauth-issuer", d.issuer.URL, "--oauth-resource", issuertest.Resource, "--oauth-scopes", "demo:read")
 	}
+	if s.replicas {
+		d.share(t)
+	}
 	for i := range args {
 		args[i] = strings.ReplaceAll(args[i], "{dir}", d.dir)
 	}
@@ -100,11 +116,15 @@ func begin(t *testing.T, s situation) *drill {
 func (d *drill) start(t *testing.T, args ...string) *server {
 	t.Helper()
 	export := withEnv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+d.otlp.url+"/v1/traces", "OTEL_BSP_SCHEDULE_DELAY=20")
+	adjusts := []adjust{export, withEnv(d.env...), withArgs(args...)}
+	if d.replicas {
+		adjusts = append(adjusts, sealed, joins(d.link.Addr()))
+	}
 	begin := serveHTTP
 	if d.stdio {
 		begin = serveStdio
 	}
-	s := begin(t, export, withEnv(d.env...), withArgs(args...))
+	s := begin(t, adjusts...)
 	d.lives = append(d.lives, s)
 	return s
 }
@@ -169,8 +189,8 @@ func (p *prometheus) scraped(t *testing.T, s *server) {
 	})
 }
 
-// series runs a query and returns the series of one instance, without that label.
-func (p *prometheus) series(query, instance string) (samples []sample, err error) {
+// series runs a query and returns the series of some instances, with the names that these have on the page.
+func (p *prometheus) series(query string, names map[string]string) (samples []sample, err error) {
 	var data struct {
 		Result []struct {
 			Metric map[string]string
@@ -181,10 +201,11 @@ func (p *prometheus) series(query, instance string) (samples []sample, err error
 		return nil, err
 	}
 	for _, series := range data.Result {
-		if series.Metric["instance"] != instance {
+		name, ok := names[series.Metric["instance"]]
+		if !ok {
 			continue
 		}
-		delete(series.Metric, "instance")
+		series.Metric["instance"] = name
 		value, err := strconv.ParseFloat(fmt.Sprint(series.Value[1]), 64)
 		if err != nil {
 			return nil, err
@@ -203,21 +224,29 @@ func labelText(labels map[string]string) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
+// The names of the admin listeners of the server and of another replica on the page.
+const thisInstance, otherInstance = "127.0.0.1:9464", "127.0.0.1:9465"
+
+// instances returns the servers that the page is about, by their addresses.
+func (d *drill) instances() map[string]string {
+	names := map[string]string{d.instance(): thisInstance}
+	if d.replicas {
+		names[d.peer.instance()] = otherInstance
+	}
+	return names
+}
+
 var answerLine = regexp.MustCompile(`^(\{.*\}) (\S+)$`)
 
 // checkQuery compares all series of a query's answer with those on the page. A value may be half or
 // twice that on the page, because increase() estimates; … stands for any value.
 func (d *drill) checkQuery(s step) error {
-	got, err := d.prom.series(s.input, d.instance())
+	got, err := d.prom.series(s.input, d.instances())
 	if err != nil {
 		return err
 	}
-	failed := fmt.Errorf("%s\nanswers %v, and on the page\n%s", s.input, got, strings.Join(s.want, "\n"))
-	if len(got) != len(s.want) {
-		return failed
-	}
-	want := slices.Sorted(slices.Values(s.want))
-	for i, line := range want {
+	want := map[string]string{} // by their labels
+	for _, line := range s.want {
 		m := answerLine.FindStringSubmatch(line)
 		if m == nil {
 			return fmt.Errorf("the page has %q where a series is expected", line)
@@ -226,22 +255,24 @@ func (d *drill) checkQuery(s step) error {
 		for _, match := range matcher.FindAllStringSubmatch(m[1], -1) {
 			labels[match[1]] = match[2]
 		}
-		if labels["instance"] != "127.0.0.1:9464" {
-			return fmt.Errorf("the page lacks the instance in %q", line)
-		}
-		delete(labels, "instance")
-		if labelText(labels) != got[i].labels {
-			return failed
-		}
-		if value, err := strconv.ParseFloat(m[2], 64); m[2] != "…" && (err != nil || !(got[i].value >= value/2 && got[i].value <= value*2)) {
+		want[labelText(labels)] = m[2]
+	}
+	failed := fmt.Errorf("%s\nanswers %v, and on the page\n%s", s.input, got, strings.Join(s.want, "\n"))
+	if len(got) != len(s.want) {
+		return failed
+	}
+	for _, g := range got {
+		text, ok := want[g.labels]
+		value, err := strconv.ParseFloat(text, 64)
+		if !ok || text != "…" && (err != nil || !(g.value >= value/2 && g.value <= value*2)) {
 			return failed
 		}
 	}
 	return nil
 }
 
-// checkConsole types a command. The addresses of the page are the defaults; server.log
-// is the log.
+// checkConsole types a command. The addresses of the page are the defaults, and those of another replica and of the
+// store; server.log is the log.
 func (d *drill) checkConsole(s step) error {
 	var log []string
 	for _, life := range d.lives {
@@ -250,7 +281,11 @@ func (d *drill) checkConsole(s step) error {
 	if err := os.WriteFile(filepath.Join(d.dir, "server.log"), []byte(strings.Join(log, "\n")+"\n"), 0o600); err != nil {
 		return err
 	}
-	typed := strings.NewReplacer("127.0.0.1:9464", d.instance(), "http://127.0.0.1:8080", strings.TrimSuffix(d.mcp, "/mcp")).Replace(s.input)
+	places := []string{thisInstance, d.instance(), "http://127.0.0.1:8080", strings.TrimSuffix(d.mcp, "/mcp")}
+	if d.replicas {
+		places = append(places, otherInstance, d.peer.instance(), "redis.example:6379", d.store.Addr())
+	}
+	typed := strings.NewReplacer(places...).Replace(s.input)
 	cmd := exec.Command("sh", "-c", typed)
 	cmd.Dir, cmd.Env = d.dir, cleanEnv()
 	out, err := cmd.CombinedOutput()

@@ -15,7 +15,8 @@ import (
 // a share, its total must not be zero, or the silence would show nothing.
 func (p *prometheus) checkSilence(t *testing.T, well *server, query string) {
 	t.Helper()
-	got, err := p.series(query, well.instance())
+	itself := map[string]string{well.instance(): thisInstance}
+	got, err := p.series(query, itself)
 	if err != nil || len(got) > 0 {
 		t.Errorf("of a server that is well %s answers %v, %v", query, got, err)
 	}
@@ -23,7 +24,7 @@ func (p *prometheus) checkSilence(t *testing.T, well *server, query string) {
 		return
 	}
 	share := query[:strings.LastIndex(query, " > ")]
-	got, err = p.series(share, well.instance())
+	got, err = p.series(share, itself)
 	if err != nil || !slices.ContainsFunc(got, func(s sample) bool { return s.value > 0 }) {
 		t.Errorf("a server that is well has nothing of %s: %v, %v", share, got, err)
 	}

@@ -40,6 +40,36 @@ func decodeTask(t *testing.T, text string) taskOf {
 	return m
 }
 
+// A taskState is the answer to tasks/get.
+type taskState struct {
+	Result struct {
+		Status string
+		Error  struct {
+			Data struct{ Reason string }
+		}
+	}
+}
+
+// aboutTask sends a request about a task.
+func (s *server) aboutTask(t *testing.T, method, task string) (state taskState) {
+	t.Helper()
+	r := aboutTask(2, method, task)
+	headers := r.headers()
+	headers.Set("Mcp-Name", task)
+	a := s.send(t, http.MethodPost, headers, r.frame())
+	if err := json.Unmarshal([]byte(a.body), &state); err != nil || a.status != http.StatusOK || a.Error != nil {
+		t.Fatalf("%s: %d %s (%v)", method, a.status, a.body, err)
+	}
+	return state
+}
+
+// startTask calls a tool for some seconds as a task.
+func (s *server) startTask(t *testing.T, seconds float64) (id string) {
+	t.Helper()
+	r := computing(1, seconds)
+	return decodeTask(t, s.send(t, http.MethodPost, r.headers(), r.frame()).body).Result.TaskID
+}
+
 // linksTo reports whether a span links another one.
 func (s span) linksTo(other span) bool {
 	for _, l := range s.GetLinks() {

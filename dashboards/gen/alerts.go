@@ -135,7 +135,7 @@ func storeAway(c *config, s source) rule {
 		Alert: "VitrineStoreAway",
 		Expr:  "max by (namespace, job, instance) (" + s.of(telemetry.MetricStoreAway) + ") > 60",
 		For:   "1m", Labels: map[string]string{"severity": page},
-		Annotations: c.annotations("by-symptom",
+		Annotations: c.annotations("19-one-replica-is-cut-off-from-the-store",
 			"The store of {{ $labels.instance }} has not answered for {{ $value | humanizeDuration }}",
 			"Calls go on. Cancellations, answers to questions, deleted sessions and changes that arrive at another replica have no effect there: docs/replicas.md. The log has the error: store.away."),
 	}
@@ -148,7 +148,7 @@ func tasksLost(c *config, s source) rule {
 		Alert: "VitrineTasksLost",
 		Expr:  "sum by (namespace, job) (increase(" + s.of(telemetry.MetricTasksLost) + "[10m])) > 0",
 		For:   "1m", Labels: map[string]string{"severity": ticket},
-		Annotations: c.annotations("by-symptom",
+		Annotations: c.annotations("18-a-replica-was-lost",
 			"A replica of {{ $labels.job }} was lost, and the tasks that it ran have failed",
 			"About {{ $value | humanize }} in ten minutes. The log has the replica, the tools and the clients: task.lost."),
 	}
