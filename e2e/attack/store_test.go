@@ -18,11 +18,16 @@ var storedKey = regexp.MustCompile(`^vitrine:((session|events|task)/\{[A-Z2-7]{2
 func stored(t *testing.T, n int, args ...string) (all []*target, redis *redistest.Shell) {
 	t.Helper()
 	store := redistest.Start(t, "e2e/attack/redis")
-	keys := keyFile(t, 1)
 	for range n {
-		all = append(all, attacked(t, append([]string{"--state-keys-file", keys, "--store", "redis://" + store.Addr() + "/0"}, args...)...))
+		all = append(all, replicaOf(t, store.Addr()+"/0", args...))
 	}
 	return all, redistest.Dial(t, store.Addr())
+}
+
+// replicaOf starts a server with a store, which is a URL without its scheme. All of them have the same state keys.
+func replicaOf(t *testing.T, store string, args ...string) *target {
+	t.Helper()
+	return attacked(t, append([]string{"--state-keys-file", keyFile(t, 1), "--store", "redis://" + store}, args...)...)
 }
 
 // odd are texts that would be other keys, fields, patterns or commands if the server did not choose all of
