@@ -287,3 +287,20 @@ func TestTaskEndsWhileTheStoreIsAway(t *testing.T) {
 		})
 	}
 }
+
+// An answer for a replica that does not listen is lost, and counted. That is no failure of the store.
+func TestAnswerForALostReplica(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tel := recording(t)
+		a, _, _ := replicas(t, server.WithTelemetry(tel))
+		session := open(t, a)
+		for range 10 { // failures after which the store would be away
+			require.Equal(t, 202, post(a, `{"jsonrpc":"2.0","id":"itisgone-session1-1","result":{}}`, session).Code)
+		}
+		synctest.Wait()
+		text := scrape(t, tel)
+		require.Contains(t, text, `vitrine_signals_total{outcome="lost"} 10`)
+		require.Contains(t, text, `vitrine_store_operations_total{operation="publish",outcome="failed"} 0`)
+		require.Contains(t, text, "vitrine_store_away_seconds 0\n")
+	})
+}

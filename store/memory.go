@@ -105,15 +105,20 @@ func (m *Memory) Update(_ context.Context, key string, change func([]byte) ([]by
 	return err
 }
 
-// Publish implements [Signals].
+// Publish implements [Signals]. It returns [ErrNoReceiver] if nobody listens.
 func (m *Memory) Publish(_ context.Context, channel string, message []byte) error {
 	m.mu.Lock()
 	listeners := slices.Clone(m.listeners)
 	m.mu.Unlock()
+	heard := false
 	for _, l := range listeners {
 		if slices.Contains(l.channels, channel) {
+			heard = true
 			l.post(signal{channel, bytes.Clone(message)})
 		}
+	}
+	if !heard {
+		return ErrNoReceiver
 	}
 	return nil
 }

@@ -1,6 +1,12 @@
 package store
 
-import "context"
+import (
+	"context"
+	"errors"
+)
+
+// ErrNoReceiver says that nobody listened to the channel of a message when it was published.
+var ErrNoReceiver = errors.New("store: nobody listens to the channel")
 
 // Signals carry short messages between the replicas of a server. A message reaches each replica that
 // listens to its channel at that moment, also the one that has sent it, at most once. Signals must be
@@ -9,7 +15,9 @@ import "context"
 // Channels have at most 256 bytes, messages at most 8 MiB. The context of Publish has a deadline. An
 // implementation that blocks must return then.
 type Signals interface {
-	// Publish sends a message.
+	// Publish sends a message. If an implementation knows that nobody listens to the channel, it returns an error
+	// that matches [ErrNoReceiver], and nil if it does not know: the store has taken the message in both cases, and
+	// with the error a message for one replica counts as lost.
 	Publish(ctx context.Context, channel string, message []byte) error
 	// Listen calls receive with the messages of the channels, until ctx ends, in the order in which
 	// each sender has sent them, and one at a time. It returns nil when it listens: each message that

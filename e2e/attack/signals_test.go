@@ -92,6 +92,9 @@ func TestSignalFloodsLeaveRoomForOthers(t *testing.T) {
 	at, other := second.signals(t, signals{}), first.signals(t, signals{})
 	bobThere.sayNothing(t, flood, replica)
 	now := second.awaitSignals(t, 2*flood, at)
+	if now.lost-now.limited != flood/2 { // the answers for nobody
+		t.Errorf("of %d messages, of which a quarter is for no replica, the replica counts %+v", 2*flood, now)
+	}
 	if now.published > 2*flood+10 { // the program may publish something, too
 		t.Errorf("%d messages have cost %v operations of the store", 2*flood, now.published)
 	}

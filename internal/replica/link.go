@@ -239,22 +239,27 @@ func (l *Link) launch(caller share.Key, size int, send func()) bool {
 	return started
 }
 
-// say publishes a message and counts what becomes of it.
+// say publishes a message and counts what becomes of it. One for a replica that does not listen is lost, but that is no
+// error: the store has taken it.
 func (l *Link) say(ctx context.Context, channel string, e envelope) error {
 	e.Format, e.From = format, l.name
 	message, err := json.Marshal(e)
 	if err == nil {
-		err = l.guard.do(ctx, session.StorePublish, nil, func(ctx context.Context) error {
+		err = l.guard.do(ctx, session.StorePublish, store.ErrNoReceiver, func(ctx context.Context) error {
 			return l.Store.Signals.Publish(ctx, channel, message)
 		})
 	}
-	if err != nil {
-		l.lost.Add(1)
-		l.Logger.Debug("signal.lost", "channel", channel, "error", err)
-		return err
+	unheard := errors.Is(err, store.ErrNoReceiver)
+	if err == nil || unheard && !strings.HasPrefix(channel, replicaChannel) {
+		l.sent.Add(1)
+		return nil
 	}
-	l.sent.Add(1)
-	return nil
+	l.lost.Add(1)
+	l.Logger.Debug("signal.lost", "channel", channel, "error", err)
+	if unheard {
+		return nil
+	}
+	return err
 }
 
 // receive takes a message of another replica.

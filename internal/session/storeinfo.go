@@ -71,7 +71,7 @@ const (
 	SignalSent     = "sent"
 	SignalReceived = "received"
 	SignalUnknown  = "unknown" // it came, and what it is about is not here
-	SignalLost     = "lost"    // it was not sent
+	SignalLost     = "lost"    // it was not sent, or the replica that it was for does not listen
 )
 
 // SignalOutcomes lists them. The caller owns the slice.

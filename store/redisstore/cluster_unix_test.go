@@ -33,6 +33,7 @@ func TestConformanceWithCluster(t *testing.T) {
 	require.NoError(t, useAll(t, open(t, url)))
 	storetest.Values(t, func(t *testing.T) store.Values { return open(t, url) }, time.Sleep)
 	storetest.Signals(t, func(t *testing.T) store.Signals { return open(t, url) })
+	require.NoError(t, open(t, url).Publish(t.Context(), "nobody", nil), "others may listen at another server")
 	storetest.Events(t, func(t *testing.T) store.EventLog { return open(t, url) }, time.Sleep)
 	storetest.Buckets(t, func(t *testing.T) store.Buckets { return open(t, url) }, time.Sleep)
 }

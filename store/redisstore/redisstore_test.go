@@ -43,6 +43,15 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// A server says how many listen to a channel.
+func TestPublishToNobody(t *testing.T) {
+	s := open(t, "redis://"+miniredis.RunT(t).Addr())
+	require.ErrorIs(t, s.Publish(t.Context(), "a", nil), store.ErrNoReceiver)
+	require.NoError(t, s.Listen(t.Context(), []string{"a"}, func(string, []byte) {}, func() {}))
+	require.NoError(t, s.Publish(t.Context(), "a", nil))
+	require.ErrorIs(t, s.Publish(t.Context(), "b", nil), store.ErrNoReceiver)
+}
+
 // A listener hears messages again after the server has gone and come back, and is told that it may have
 // missed some.
 func TestListenerIsToldWhatItMayHaveMissed(t *testing.T) {

@@ -66,7 +66,7 @@ func TestPrefixesAreApart(t *testing.T) {
 	require.NoError(t, b.Listen(t.Context(), []string{"news"}, func(channel string, message []byte) {
 		got <- channel + ":" + string(message)
 	}, func() {}))
-	require.NoError(t, a.Publish(t.Context(), "news", []byte("of a")))
+	require.ErrorIs(t, a.Publish(t.Context(), "news", []byte("of a")), store.ErrNoReceiver)
 	require.NoError(t, b.Publish(t.Context(), "news", []byte("of b")))
 	require.Equal(t, "news:of b", <-got)
 	require.Empty(t, got)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 const (
@@ -22,12 +24,16 @@ const (
 	maxReconnectPause   = 2 * time.Second
 )
 
-// Publish implements [store.Signals].
+// Publish implements [store.Signals]. Of one server it knows whether anybody listens. Of a cluster it does not,
+// because a server there counts only its own listeners.
 func (s *Store) Publish(ctx context.Context, channel string, message []byte) error {
 	cmd := redis.NewCmd(ctx, "publish", s.channels()+channel, message)
 	cmd.SetFirstKeyPos(1) // a cluster sends it to the server of the channel's slot, not to any one
 	if err := s.client.Process(ctx, unrepeated{cmd}); err != nil {
 		return fmt.Errorf("redisstore: publish: %w", err)
+	}
+	if receivers, err := cmd.Int64(); err == nil && receivers == 0 && !s.isCluster() {
+		return fmt.Errorf("redisstore: publish: %w", store.ErrNoReceiver)
 	}
 	return nil
 }
@@ -35,10 +41,15 @@ func (s *Store) Publish(ctx context.Context, channel string, message []byte) err
 // channels returns the prefix of channels. In a cluster all are in one slot, so that senders and listeners
 // use the same server. The messages of different servers overtake each other.
 func (s *Store) channels() string {
-	if _, cluster := s.client.(*redis.ClusterClient); cluster {
+	if s.isCluster() {
 		return "{" + s.prefix + "}"
 	}
 	return s.prefix
+}
+
+func (s *Store) isCluster() bool {
+	_, cluster := s.client.(*redis.ClusterClient)
+	return cluster
 }
 
 // Listen implements [store.Signals]. Each call has a connection of its own. A message is lost only with

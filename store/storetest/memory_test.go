@@ -1,6 +1,7 @@
 package storetest_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -16,4 +17,18 @@ func TestMemory(t *testing.T) {
 	storetest.Values(t, func(*testing.T) store.Values { return m }, wait)
 	storetest.Events(t, func(*testing.T) store.EventLog { return m }, wait)
 	storetest.Buckets(t, func(*testing.T) store.Buckets { return m }, wait)
+}
+
+func TestMemoryKnowsWhetherAnybodyListens(t *testing.T) {
+	m := &store.Memory{}
+	ctx := t.Context()
+	if err := m.Publish(ctx, "a", nil); !errors.Is(err, store.ErrNoReceiver) {
+		t.Errorf("Publish without a listener: %v, want ErrNoReceiver", err)
+	}
+	if err := m.Listen(ctx, []string{"a"}, func(string, []byte) {}, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Publish(ctx, "a", nil); err != nil {
+		t.Errorf("Publish with a listener: %v", err)
+	}
 }

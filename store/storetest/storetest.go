@@ -161,6 +161,7 @@ func testBytes(t *testing.T, v store.Values) {
 func Signals(t *testing.T, open func(t *testing.T) store.Signals) {
 	t.Run("order", func(t *testing.T) { testOrder(t, open) })
 	t.Run("channels", func(t *testing.T) { testChannels(t, open) })
+	t.Run("no receiver", func(t *testing.T) { testNoReceiver(t, open) })
 	t.Run("end", func(t *testing.T) { testListenEnds(t, open) })
 }
 
@@ -212,6 +213,27 @@ func publish(t *testing.T, s store.Signals, channel, message string) {
 	}
 }
 
+// publishUnheard publishes to a channel to which nobody listens. An implementation may know that or not.
+func publishUnheard(t *testing.T, s store.Signals, channel string) {
+	t.Helper()
+	if err := s.Publish(t.Context(), channel, []byte("x")); err != nil && !errors.Is(err, store.ErrNoReceiver) {
+		t.Fatalf("Publish to a channel to which nobody listens: %v, want nil or ErrNoReceiver", err)
+	}
+}
+
+// testNoReceiver: a channel without a listener is no failure, and one with a listener of any replica has a receiver.
+func testNoReceiver(t *testing.T, open func(*testing.T) store.Signals) {
+	a, b := open(t), open(t)
+	publishUnheard(t, a, "unheard")
+	for _, listener := range []store.Signals{a, b} {
+		ctx, cancel := context.WithCancel(t.Context())
+		in := listen(ctx, t, listener, "unheard")
+		publish(t, a, "unheard", "1")
+		in.expect(t, "unheard:1")
+		cancel()
+	}
+}
+
 // testOrder: each listener gets the messages of a sender in order, the sender itself too.
 func testOrder(t *testing.T, open func(*testing.T) store.Signals) {
 	a, b := open(t), open(t)
@@ -230,7 +252,7 @@ func testOrder(t *testing.T, open func(*testing.T) store.Signals) {
 func testChannels(t *testing.T, open func(*testing.T) store.Signals) {
 	a, b := open(t), open(t)
 	in := listen(t.Context(), t, b, "one", "two")
-	publish(t, a, "other", "x")
+	publishUnheard(t, a, "other")
 	publish(t, a, "one", "1")
 	publish(t, a, "two", "2")
 	in.expect(t, "one:1", "two:2")
