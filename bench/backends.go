@@ -57,12 +57,7 @@ func (b *backends) startRedis() (err error) {
 	if b.dir, err = os.MkdirTemp("", "bench"); err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") // to find a free port
-	if err != nil {
-		return err
-	}
-	b.addresses.redis = l.Addr().String()
-	if err := l.Close(); err != nil {
+	if b.addresses.redis, err = freeAddress(); err != nil {
 		return err
 	}
 	_, port, err := net.SplitHostPort(b.addresses.redis)
@@ -74,13 +69,27 @@ func (b *backends) startRedis() (err error) {
 		return err
 	}
 	b.redis = cmd
+	return awaitListener("redis-server", b.addresses.redis)
+}
+
+// freeAddress returns an address with a port at which nothing listens.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// awaitListener waits until a program listens.
+func awaitListener(program, addr string) error {
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		c, err := net.Dial("tcp", b.addresses.redis)
+		c, err := net.Dial("tcp", addr)
 		if err == nil {
 			return c.Close()
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("redis-server does not listen: %w", err)
+			return fmt.Errorf("%s does not listen: %w", program, err)
 		}
 	}
 }

@@ -33,7 +33,9 @@ const goalRounds = 3
 
 // goals returns the goals. Unless a goal says otherwise, it is for a call of 300 bytes over HTTP
 // with 16 callers.
-func goals() []goal {
+func goals() []goal { return slices.Concat(callGoals(), scaleGoals(), releaseGoals()) }
+
+func callGoals() []goal {
 	times := func(server, other, scenario string) func(report) (float64, bool) {
 		return func(r report) (float64, bool) { return r.quotient(server, other, scenario) }
 	}
@@ -83,18 +85,40 @@ func goals() []goal {
 			return ratios(samples, base, p99AtHalf).median, true
 		}},
 		{what: "tools/list with 500 tools: CPU time, × bare echo of as many bytes", bound: 1.5, figure: times("vitrine", "bare", goalList)},
+	}
+}
+
+func scaleGoals() []goal {
+	return []goal{
 		{what: "an open stream, beyond net/http", bound: 12, unit: " KB", figure: func(r report) (float64, bool) {
 			return r.scaled.excess("vitrine-scaled", r.scaled.openStreams())
 		}},
 		{what: "an idle legacy session", bound: 3, unit: " KB", figure: func(r report) (float64, bool) {
 			return r.scaled.session.last().own() / 1000, r.scaled.session != nil
 		}},
-		{what: "CPU time of a call beside all sessions, × beside one", bound: 1.1, figure: func(r report) (float64, bool) {
+		{what: "CPU time of a call beside all sessions and streams, × beside one session", bound: 1.05, figure: func(r report) (float64, bool) {
 			if r.scaled.cost == nil {
 				return 0, false
 			}
 			return ratios(r.scaled.cost[len(r.scaled.cost)-1], r.scaled.cost[0], cpuTimeOf).median, true
 		}},
+		{what: "one change told to all streams: CPU time of a listener, × net/http", bound: 1.5, figure: func(r report) (float64, bool) {
+			return r.scaled.told("vitrine-scaled")
+		}},
+		{what: "a call at 2 replicas behind nginx: CPU time of both, × one", bound: 1.05, figure: replicated(2)},
+		{what: "a call at 3 replicas behind nginx: CPU time of all, × one", bound: 1.05, figure: replicated(3)},
+		{what: "tools/list with 1000 tools: CPU time, × bare echo of as many bytes", bound: 1.5, figure: tooledGoal(list, "vitrine", ofBareTools)},
+		{what: "… and a policy that filters it", bound: 3, figure: tooledGoal(list, servers.Filtered, ofBareTools)},
+		{what: "tools/call with 1000 tools: CPU time, × with 10", bound: 1.05, figure: tooledGoal(call, "vitrine", ofFewTools)},
+		{what: "… and a policy that filters lists", bound: 1.05, figure: tooledGoal(call, servers.Filtered, ofFewTools)},
+		{what: "a text of 64 KiB in and out: CPU time, × bare echo", bound: 1.5, figure: textGoal(64 << 10)},
+		{what: "a text of 1 MiB in and out: CPU time, × bare echo", bound: 1.5, figure: textGoal(1 << 20)},
+		{what: "a text of 16 MiB in and out: CPU time, × bare echo", bound: 1.5, figure: textGoal(16 << 20)},
+	}
+}
+
+func releaseGoals() []goal {
+	return []goal{
 		{what: "from exec to the first answer", bound: 100, unit: " ms", figure: released(func(one programResult) float64 {
 			return one.start(func(l launch) time.Duration { return l.took }).median
 		})},

@@ -2,10 +2,10 @@
 // alone, and with a server that sends fixed bytes. Every server runs in a process of its own,
 // and all of them take turns in one run.
 //
-//	go run .                                   everything, about twelve minutes
+//	go run .                                   everything, about fifteen minutes
 //	go run . -only /call/modern/small/16       one row
 //	go run . -only ^promises                   the default, and servers by hand that keep the same promises
-//	go run . -only ^scale/                     many streams, calls and sessions at once
+//	go run . -only ^scale/                     many streams, calls and sessions at once, replicas, many tools, long texts
 //	go run . -only ^protected                  access tokens, scopes, rules and the audit
 //	go run . -only ^everything                 a service that has all of that, Redis and exported traces
 //	go run . -only ^sessions                   servers with real tools, and a session for each call
@@ -40,7 +40,7 @@ func run() error {
 	slice := flag.Duration("slice", 250*time.Millisecond, "how long a turn takes")
 	only := flag.String("only", "", "measure the scenarios whose name matches this `regexp`")
 	full := fullScale(nil)
-	flag.IntVar(&full.streams, "streams", full.streams, "how many streams scale/streams opens; each takes a file descriptor here and one in the server")
+	flag.IntVar(&full.streams, "streams", full.streams, "how many streams scale/streams and scale/sessions open; each takes a file descriptor here and one in the server")
 	flag.IntVar(&full.calls, "calls", full.calls, "how many calls scale/calls lets wait")
 	flag.IntVar(&full.sessions, "sessions", full.sessions, "how many sessions scale/sessions opens")
 	against := flag.String("servers", "", "measure the servers whose name matches this `regexp`, and the floor")

@@ -189,53 +189,23 @@ func (p plan) collector(programs programs, sink string) (result, error) {
 	return p.measure(matching(regexp.MustCompile("^" + headline + "$"))[0], programs, sink)
 }
 
-// measure runs all servers of one scenario in short slices that take turns, so that other work
-// of the machine affects all of them alike.
+// measure runs all servers of one scenario in short slices that take turns.
 func (p plan) measure(s scenario, programs programs, sink string) (r result, err error) {
-	r = result{scenario: s, samples: make([][]sample, len(p.kinds))}
-	processes, loads := make([]*process, len(p.kinds)), make([]load, len(p.kinds))
-	defer func() {
-		for _, p := range processes {
-			if p != nil {
-				p.stdin.Close() // all end at the same time
-			}
-		}
-		for i := range processes {
-			if loads[i] != nil {
-				loads[i].close()
-			}
-			if processes[i] != nil {
-				err = errors.Join(err, processes[i].stop())
-			}
-		}
-	}()
-	for i, k := range p.kinds {
-		if processes[i], err = start(programs.of(k), k, s, sink); err != nil {
+	r = result{scenario: s}
+	var all contest
+	defer func() { err = errors.Join(err, all.stop()) }()
+	for _, k := range p.kinds {
+		if err := all.enter(programs.of(k), k, s, sink, p.slice); err != nil {
 			return r, err
 		}
-		if loads[i], err = processes[i].load(s); err != nil {
-			return r, fmt.Errorf("%s: %w", k.Name, err)
-		}
-		if err := warmUp(processes[i], loads[i], p.slice); err != nil {
-			return r, fmt.Errorf("%s: %w", k.Name, err)
-		}
 	}
-	for round := range p.roundsOf(s) {
-		for turn := range p.kinds {
-			i := (turn + round) % len(p.kinds) // so that no server always follows the same one
-			got, err := measureSlice(processes[i], loads[i], p.slice)
-			if err != nil {
-				return r, fmt.Errorf("%s: %w", p.kinds[i].Name, err)
-			}
-			r.samples[i] = append(r.samples[i], got)
-		}
+	if r.samples, err = all.measure(p.roundsOf(s), p.slice); err != nil {
+		return r, err
 	}
-	for i := range processes {
-		if err := p.profile(&r, i, processes[i], loads[i]); err != nil {
-			return r, fmt.Errorf("profile of %s: %w", p.kinds[i].Name, err)
-		}
+	if err := p.divide(&r, all); err != nil {
+		return r, err
 	}
-	return r, nil
+	return r, p.profile(s.name(), all)
 }
 
 // roundsOf returns the number of rounds of a scenario. There are more if a goal is about a few
@@ -247,52 +217,42 @@ func (p plan) roundsOf(s scenario) int {
 	return p.rounds
 }
 
-// profile takes a profile of one kind, if profiles are asked for.
-func (p plan) profile(r *result, kind int, process *process, l load) error {
-	name := p.kinds[kind].Name
-	divide := p.parts && r.scenario.name() == headline && slices.Contains(divided, name)
-	if p.profiles == "" && !divide {
+// divide divides the CPU time of the headline into parts, if that is asked for.
+func (p plan) divide(r *result, all contest) error {
+	if !p.parts || r.scenario.name() != headline {
 		return nil
 	}
-	prof, err := process.profile(l, p.seconds)
-	if err != nil {
-		return err
-	}
-	if divide {
-		if r.parts == nil {
-			r.parts = make([]parts, len(p.kinds))
+	r.parts = make([]parts, len(all))
+	for i, one := range all {
+		if !slices.Contains(divided, one.name) {
+			continue
 		}
-		if r.parts[kind], err = prof.divide(); err != nil {
-			return err
+		prof, err := one.fleet[0].profile(one.load, p.seconds)
+		if err == nil {
+			r.parts[i], err = prof.divide()
+		}
+		if err != nil {
+			return fmt.Errorf("parts of %s: %w", one.name, err)
 		}
 	}
-	if p.profiles == "" {
-		return nil
-	}
-	return prof.write(p.profiles, r.scenario, name)
+	return nil
 }
 
 // warmUp sends requests to a server for a while before it is measured.
-func warmUp(p *process, l load, slice time.Duration) error {
-	defer p.killIn(slice + patience)()
+func warmUp(f fleet, l load, slice time.Duration) error {
+	defer f.killIn(slice + patience)()
 	_, err := l.run(slice / 4)
 	return err
 }
 
-// killIn kills a process after d, unless off is called. Nothing else would end a process that
-// hangs on a pipe.
-func (p *process) killIn(d time.Duration) (off func() bool) {
-	return time.AfterFunc(d, func() { _ = p.cmd.Process.Kill() }).Stop
-}
-
-// measureSlice measures one server for a slice of time.
-func measureSlice(p *process, l load, d time.Duration) (s sample, err error) {
-	defer p.killIn(4*d + patience)()
-	statsBefore, err := p.stats()
+// measureSlice measures one server, or several replicas of it, for a slice of time.
+func measureSlice(f fleet, l load, d time.Duration) (s sample, err error) {
+	defer f.killIn(4*d + patience)()
+	statsBefore, err := f.stats()
 	if err != nil {
 		return s, err
 	}
-	cpuBefore, err := p.cpu()
+	cpuBefore, err := f.cpu()
 	if err != nil {
 		return s, err
 	}
@@ -302,12 +262,12 @@ func measureSlice(p *process, l load, d time.Duration) (s sample, err error) {
 		return s, err
 	}
 	s.took = time.Since(began)
-	time.Sleep(p.kind.Exports) // otherwise the next server would pay for the export
-	cpuAfter, err := p.cpu()
+	time.Sleep(f[0].kind.Exports) // otherwise the next server would pay for the export
+	cpuAfter, err := f.cpu()
 	if err != nil {
 		return s, err
 	}
-	statsAfter, err := p.stats()
+	statsAfter, err := f.stats()
 	if err != nil {
 		return s, err
 	}

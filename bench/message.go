@@ -47,6 +47,9 @@ func render(s scenario) message {
 		m.name = servers.Steps
 	case call:
 		m.text = filler(s.size.bytes - len(m.render(s)))
+		if s.size.plain {
+			m.text = strings.Repeat("x", s.size.bytes)
+		}
 	}
 	m.body = m.render(s)
 	return m

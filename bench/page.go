@@ -35,7 +35,7 @@ func (r report) page(picture string) ([]byte, error) {
 	b.WriteString(pageMark)
 	err = t.Execute(&b, struct {
 		report
-		Picture, Streams, Calls, Sessions string
+		Picture, StreamCount, CallCount, SessionCount string
 	}{r, picture, thousands(r.scaled.scale.streams), thousands(r.scaled.scale.calls), thousands(r.scaled.scale.sessions)})
 	return b.Bytes(), err
 }

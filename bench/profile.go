@@ -32,12 +32,12 @@ func (p *process) profile(l load, seconds int) (prof profile, err error) {
 	return prof, err
 }
 
-// write writes the profile into a folder.
-func (prof profile) write(dir string, s scenario, server string) error {
+// write writes the profile of what was measured into a folder.
+func (prof profile) write(dir, measured string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	name := filepath.Join(dir, strings.ReplaceAll(s.name(), "/", "-")+"-"+server)
+	name := filepath.Join(dir, strings.ReplaceAll(measured, "/", "-"))
 	return errors.Join(os.WriteFile(name+".cpu.prof", prof.cpu, 0o644), os.WriteFile(name+".allocs.prof", prof.allocs, 0o644))
 }
 

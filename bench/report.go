@@ -135,6 +135,27 @@ func head(b *strings.Builder, columns ...string) (row func(cells ...string)) {
 	return func(cells ...string) { fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | ")) }
 }
 
+// costs returns the cells of the cost of one request: CPU time, × base, allocations, and KB allocated.
+func costs(samples, base []sample) []string {
+	median := func(value func(sample) float64) float64 { return spreadOf(samples, value).median }
+	return []string{
+		format("%.1f", spreadOf(samples, func(s sample) float64 { return micros(s.cpu) })),
+		format("%.2f", ratios(samples, base, cpuTimeOf)),
+		fmt.Sprintf("%.0f", median(func(s sample) float64 { return s.mallocs })),
+		fmt.Sprintf("%.1f", median(func(s sample) float64 { return s.bytes })/1000),
+	}
+}
+
+// speeds returns the cells of the answers per second and their durations.
+func speeds(samples []sample) []string {
+	median := func(value func(sample) float64) float64 { return spreadOf(samples, value).median }
+	return []string{
+		fmt.Sprintf("%.0f", median(sample.rate)),
+		duration(median(func(s sample) float64 { return float64(s.p50) })),
+		duration(median(func(s sample) float64 { return float64(s.p99) })),
+	}
+}
+
 // halves writes the table of the latencies at half of the load.
 func (r report) halves(b *strings.Builder, res result) {
 	floor := res.samples[r.index(servers.Floor)]

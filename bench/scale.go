@@ -11,24 +11,33 @@ import (
 	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
-// A scale has the largest numbers of streams, calls and sessions at the same time.
+// A scale has the largest numbers of streams, calls and sessions at the same time, of replicas and of
+// tools, and the sizes of long texts.
 type scale struct {
 	streams, calls, sessions int
-	only                     *regexp.Regexp // which of the three
+	replicas, tools          int
+	texts                    []int          // in bytes
+	only                     *regexp.Regexp // which of them
 }
 
 // fullScale returns the scale of the report.
 func fullScale(only *regexp.Regexp) scale {
-	return scale{streams: 10_000, calls: 5000, sessions: 100_000, only: only}
+	return scale{
+		streams: 10_000, calls: 5000, sessions: 100_000, replicas: 3, tools: 1000,
+		texts: []int{64 << 10, 1 << 20, 16 << 20}, only: only,
+	}
 }
 
 func (s scale) streamsName() string  { return fmt.Sprintf("scale/streams/%d", s.streams) }
 func (s scale) callsName() string    { return fmt.Sprintf("scale/calls/%d", s.calls) }
 func (s scale) sessionsName() string { return fmt.Sprintf("scale/sessions/%d", s.sessions) }
+func (s scale) replicasName() string { return fmt.Sprintf("scale/replicas/%d", s.replicas) }
+func (s scale) toolsName() string    { return fmt.Sprintf("scale/tools/%d", s.tools) }
+func (s scale) textsName() string    { return "scale/texts" }
 
 // names returns the names for -only.
 func (s scale) names() (matching []string) {
-	for _, name := range []string{s.streamsName(), s.callsName(), s.sessionsName()} {
+	for _, name := range []string{s.streamsName(), s.callsName(), s.sessionsName(), s.replicasName(), s.toolsName(), s.textsName()} {
 		if s.only.MatchString(name) {
 			matching = append(matching, name)
 		}
@@ -43,9 +52,16 @@ type scaleResult struct {
 	streams []streamsResult // one for each kind
 	calls   []growth        // one for each kind
 	session growth
-	counts  []int      // of sessions
-	cost    [][]sample // of a call, for each of the counts one sample a round
+	beside  []company
+	cost    [][]sample // of a call beside each of them, one sample a round
+
+	replicas [][][]sample  // of a call, for each kind at one replica, at two, and so on
+	tools    []toolsResult // of tools/list and tools/call
+	texts    []textResult  // of each of the sizes
 }
+
+// A company is what is open beside a call.
+type company struct{ sessions, streams int }
 
 // A streamsResult has the cost of open streams, and of notifying all of them of one change.
 type streamsResult struct {
@@ -67,27 +83,35 @@ func (s scaleResult) openStreams() (all []growth) {
 	return all
 }
 
-// scaled measures the scale. Processes run one after the other, because each uses all
-// descriptors of the client. Only those for the cost of a call take turns.
+// scaled measures the scale. The processes whose memory counts run one after the other, because each
+// uses all descriptors of the client. Only those for the cost of a request take turns.
 func (p plan) scaled(programs programs, sink string) (r scaleResult, err error) {
 	r = scaleResult{scale: p.scale, kinds: servers.Scaled()}
 	for _, name := range p.scale.names() {
-		err := p.timed(name, func() error {
+		err := p.timed(name, func() (err error) {
 			switch name {
 			case p.scale.streamsName():
-				return p.eachKind(r.kinds, programs, sink, func(process *process) error {
+				err = p.eachKind(r.kinds, programs, sink, func(process *process) error {
 					got, err := p.streams(process)
 					r.streams = append(r.streams, got)
 					return err
 				})
 			case p.scale.callsName():
-				return p.eachKind(r.kinds, programs, sink, func(process *process) error {
+				err = p.eachKind(r.kinds, programs, sink, func(process *process) error {
 					got, err := p.calls(process)
 					r.calls = append(r.calls, got)
 					return err
 				})
+			case p.scale.sessionsName():
+				err = p.sessions(&r, programs, sink)
+			case p.scale.replicasName():
+				r.replicas, err = p.replicas(programs, sink)
+			case p.scale.toolsName():
+				r.tools, err = p.manyTools(programs, sink)
+			case p.scale.textsName():
+				r.texts, err = p.texts(programs, sink)
 			}
-			return p.sessions(&r, programs, sink)
+			return err
 		})
 		if err != nil {
 			return r, err
@@ -137,11 +161,13 @@ func before(process *process, request []byte, n int, ready func(*conn) error) (f
 // small, because a goroutine reuses the memory of an ended one.
 const someFirst = 10
 
+// acknowledged waits until the server has acknowledged a stream.
+func acknowledged(c *conn) error { return c.waitFor("notifications/subscriptions/acknowledged") }
+
 // streams opens more and more streams, and then closes them down to the same sizes, at which the
 // server notifies all of them of a change in every round. That comes second, because a stream may
 // grow with a notification.
 func (p plan) streams(process *process) (r streamsResult, err error) {
-	acknowledged := func(c *conn) error { return c.waitFor("notifications/subscriptions/acknowledged") }
 	request := listening(process.addr)
 	without, err := before(process, request, min(someFirst, p.scale.streams), acknowledged)
 	if err != nil {
@@ -234,63 +260,75 @@ func (p *process) wait(wanted func(footprint) bool) error {
 	}
 }
 
-// sessions measures the cost of a call beside one session and beside each of the sizes, in
-// processes that take turns. It also measures the footprint of a session while the last process
-// grows.
+// sessions measures the cost of a call beside one session, beside each of the sizes, and beside all
+// sessions and streams, in processes that take turns. It also measures the footprint of a session while
+// the last process grows.
 func (p plan) sessions(r *scaleResult, programs programs, sink string) (err error) {
 	kind, err := servers.Find("vitrine-scaled")
 	if err != nil {
 		return err
 	}
 	steps := sizes(1000, p.scale.sessions)
-	r.counts = append([]int{1}, steps...)
-	r.cost = make([][]sample, len(r.counts))
+	r.beside = []company{{sessions: 1}}
+	for _, n := range steps {
+		r.beside = append(r.beside, company{sessions: n})
+	}
+	r.beside = append(r.beside, company{p.scale.sessions, p.scale.streams})
 	s := scenario{kind: call, legacy: true, size: small, tools: fewTools, callers: 1}
-	var processes []*process
-	var loads []*httpLoad
+	var all contest
+	var streams crowd // of the last process
 	defer func() {
-		for _, l := range loads {
-			l.close()
-		}
-		for _, process := range processes {
-			err = errors.Join(err, process.stop())
-		}
+		streams.close()
+		err = errors.Join(err, all.stop())
 	}()
-	for i, n := range r.counts {
+	for i, beside := range r.beside {
 		process, err := start(programs.of(kind), kind, s, sink)
 		if err != nil {
 			return err
 		}
-		processes = append(processes, process)
-		grows := []int{n}
-		if i == len(r.counts)-1 {
+		all = append(all, contender{name: beside.name(), fleet: fleet{process}})
+		grows := []int{beside.sessions}
+		if i == len(r.beside)-1 {
 			grows = steps
 		}
 		var ids []string
 		if ids, r.session, err = growSessions(process, grows); err != nil { // the growth of the last process counts
 			return err
 		}
+		if streams, err = open(process.addr, listening(process.addr), beside.streams, acknowledged); err != nil {
+			return err
+		}
 		l, err := newSessionsLoad(s, process.addr, ids)
 		if err != nil {
 			return err
 		}
-		loads = append(loads, l)
-		if err := warmUp(process, l, p.slice); err != nil {
+		if err := all.ready(l, p.slice); err != nil {
 			return err
 		}
 	}
-	for round := range goalRounds * p.rounds {
-		for turn := range processes {
-			i := (turn + round) % len(processes)
-			got, err := measureSlice(processes[i], loads[i], p.slice)
-			if err != nil {
-				return err
-			}
-			r.cost[i] = append(r.cost[i], got)
-		}
+	if r.cost, err = all.measure(goalRounds*p.rounds, p.slice); err != nil {
+		return err
+	}
+	if err := all[len(all)-1].fleet[0].stillOpen(p.scale.streams); err != nil {
+		return err
+	}
+	return p.profile(p.scale.sessionsName(), all)
+}
+
+// stillOpen returns an error if some of n streams have ended. Each is at least one goroutine.
+func (p *process) stillOpen(n int) error {
+	var f footprint
+	if err := p.get(footprintPath, &f); err != nil {
+		return err
+	}
+	if f.Goroutines < float64(n) {
+		return fmt.Errorf("of %d streams some have ended: there are %.0f goroutines", n, f.Goroutines)
 	}
 	return nil
 }
+
+// name is used for profiles and errors.
+func (c company) name() string { return fmt.Sprintf("%d-sessions-%d-streams", c.sessions, c.streams) }
 
 // growSessions opens sessions up to each of the sizes. It returns their ids in random order, and
 // the growth of the process.

@@ -21,7 +21,7 @@ import (
 
 func TestScale(t *testing.T) {
 	p := plan{
-		scale:  scale{streams: 120, calls: 110, sessions: 400, only: regexp.MustCompile("^scale/")},
+		scale:  scale{streams: 120, calls: 110, sessions: 400, only: regexp.MustCompile("^scale/(streams|calls|sessions)")},
 		rounds: 2, slice: time.Millisecond, progress: io.Discard,
 	}
 	require.Equal(t, []string{"scale/streams/120", "scale/calls/110", "scale/sessions/400"}, p.scale.names())
@@ -46,7 +46,7 @@ func TestScale(t *testing.T) {
 			require.InDelta(t, 1, g.each.Waiting, 0.001, k.Name)
 		}
 	}
-	require.Equal(t, []int{1, 400}, r.counts)
+	require.Equal(t, []company{{sessions: 1}, {sessions: 400}, {400, 120}}, r.beside)
 	require.Len(t, r.session, 1)
 	require.Equal(t, 400, r.session[0].n)
 	require.Positive(t, r.session.last().Heap)
@@ -149,7 +149,7 @@ func testScale() scaleResult {
 		rounds := func(n int, cpu time.Duration) []notice {
 			return []notice{{n, 40 * time.Millisecond, cpu}, {n, 60 * time.Millisecond, cpu}}
 		}
-		return streamsResult{growth{at(1000, kB+1), at(10_000, kB)}, [][]notice{rounds(1000, cpu/20), rounds(10_000, cpu)}}
+		return streamsResult{growth{at(1000, kB+1), at(10_000, kB)}, [][]notice{rounds(1000, time.Millisecond+cpu/20), rounds(10_000, cpu)}}
 	}
 	calls := func(kB float64) growth { return growth{at(100, 2*kB), at(1000, kB)} }
 	cost := func(cpu time.Duration) []sample { return []sample{{requests: 1, took: 1, cpu: cpu}} }
@@ -161,7 +161,8 @@ func testScale() scaleResult {
 			{1000, footprint{Heap: 2400, Stacks: 300, resident: 4000}},
 			{100_000, footprint{Heap: 2000, Stacks: 250, resident: 3000}},
 		},
-		counts: []int{1, 1000, 100_000}, cost: [][]sample{cost(40_000), cost(40_000), cost(42_000)},
+		beside: []company{{sessions: 1}, {sessions: 1000}, {sessions: 100_000}, {100_000, 10_000}},
+		cost:   [][]sample{cost(40_000), cost(40_000), cost(42_000), cost(41_200)},
 	}
 }
 
@@ -172,7 +173,7 @@ func TestScaleTables(t *testing.T) {
 		"| net/http | 1000 | 11.0 KB | 2.0 KB | 13.0 KB | 0.0 KB | 22.0 KB | 0.0 KB | 2.00 | 13.0 MB |\n",
 		"| net/http | 10 000 | 10.0 KB | 2.0 KB | 12.0 KB | 0.0 KB | 20.0 KB | 0.0 KB | 2.00 | 120.0 MB |\n",
 		"| Vitrine, traces unsampled | 10 000 | 13.0 KB | 2.0 KB | 15.0 KB | 3.0 KB | 26.0 KB | 6.0 KB | 2.00 | 150.0 MB |\n",
-		"| Vitrine, traces unsampled | 1000 | 50.0 (40.0–60.0) ms | 1.5 (1.5–1.5) ms | 1.50 | 1.5 µs |\n",
+		"| Vitrine, traces unsampled | 1000 | 50.0 (40.0–60.0) ms | 2.5 (2.5–2.5) ms | 1.25 | 2.5 µs |\n",
 		"| Vitrine, traces unsampled | 10 000 | 50.0 (40.0–60.0) ms | 30.0 (30.0–30.0) ms | 1.50 | 3.0 µs |\n",
 		"### Calls in flight over HTTP, modern\n",
 		"| Vitrine, traces unsampled | 100 | 18.0 KB | 2.0 KB | 20.0 KB | 8.0 KB |",
@@ -180,7 +181,8 @@ func TestScaleTables(t *testing.T) {
 		"### Idle sessions over HTTP, legacy\n",
 		"| 1000 | 2.4 KB | 0.3 KB | 2.7 KB | 4.0 KB | 0.00 | 2.7 MB |\n",
 		"| 100 000 | 2.0 KB | 0.2 KB | 2.2 KB | 3.0 KB | 0.00 | 225.0 MB |\n",
-		"| 100 000 | 42.0 (42.0–42.0) | 1.05 (1.05–1.05) |",
+		"| 100 000 | 0 | 42.0 (42.0–42.0) | 1.05 (1.05–1.05) |",
+		"| 100 000 | 10 000 | 41.2 (41.2–41.2) | 1.03 (1.03–1.03) |",
 	} {
 		require.Contains(t, page, want)
 	}

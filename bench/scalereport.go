@@ -2,8 +2,11 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/bench/servers"
 )
 
 // Scale returns the tables of the scale.
@@ -33,6 +36,18 @@ func (r report) Scale() string {
 		b.WriteString("\nA call while there are so many:\n\n")
 		s.sessions(&b)
 	}
+	if s.replicas != nil {
+		b.WriteString("\n### Replicas behind nginx, legacy\n\n")
+		s.behindNginx(&b)
+	}
+	if s.tools != nil {
+		b.WriteString("\n### Many tools over HTTP, modern\n\n")
+		s.tooled(&b)
+	}
+	if s.texts != nil {
+		b.WriteString("\n### Long texts over HTTP, modern\n\n")
+		s.textual(&b)
+	}
 	return b.String()
 }
 
@@ -51,37 +66,42 @@ func (s scaleResult) growths(b *strings.Builder, many string, all []growth) {
 
 func (s scaleResult) fanOut(b *strings.Builder) {
 	row := head(b, "server", "listeners", "until the last has read it", "CPU", "CPU × net/http", "CPU of one listener")
-	of := func(all []notice, value func(notice) time.Duration) spread {
-		values := make([]float64, len(all))
-		for i, t := range all {
-			values[i] = value(t).Seconds() * 1000
-		}
-		return spreadOfValues(values)
-	}
-	took := func(t notice) time.Duration { return t.took }
-	cpu := func(t notice) time.Duration { return t.cpu }
+	took := func(n notice) time.Duration { return n.took }
 	for i, got := range s.streams {
 		for j, rounds := range got.notices {
-			n, spent := rounds[0].listeners, of(rounds, cpu)
-			row(s.kinds[i].Title, thousands(n), format("%.1f", of(rounds, took))+" ms", format("%.1f", spent)+" ms",
-				fmt.Sprintf("%.2f", spent.median/of(s.streams[0].notices[j], cpu).median), fmt.Sprintf("%.1f µs", spent.median*1000/float64(n)))
+			n, spent := rounds[0].listeners, noticesIn(rounds, cpuOfNotice)
+			row(s.kinds[i].Title, thousands(n), format("%.1f", noticesIn(rounds, took))+" ms", format("%.1f", spent)+" ms",
+				fmt.Sprintf("%.2f", spent.median/noticesIn(s.streams[0].notices[j], cpuOfNotice).median), fmt.Sprintf("%.1f µs", spent.median*1000/float64(n)))
 		}
 	}
 }
 
+func cpuOfNotice(n notice) time.Duration { return n.cpu }
+
+// noticesIn returns a time of the rounds in milliseconds.
+func noticesIn(rounds []notice, value func(notice) time.Duration) spread {
+	values := make([]float64, len(rounds))
+	for i, n := range rounds {
+		values[i] = value(n).Seconds() * 1000
+	}
+	return spreadOfValues(values)
+}
+
+// told returns the CPU time of one change at a server with the largest number of streams, as a multiple of
+// that at net/http.
+func (s scaleResult) told(server string) (float64, bool) {
+	i := slices.IndexFunc(s.kinds, func(k servers.Kind) bool { return k.Name == server })
+	if i < 0 || i >= len(s.streams) {
+		return 0, false
+	}
+	cpu := func(r streamsResult) float64 { return noticesIn(r.notices[len(r.notices)-1], cpuOfNotice).median }
+	return cpu(s.streams[i]) / cpu(s.streams[0]), true
+}
+
 func (s scaleResult) sessions(b *strings.Builder) {
-	row := head(b, "sessions, each called in turn", "CPU µs of a call", "× one session", "allocations", "KB allocated", "p50", "p99")
-	for i, n := range s.counts {
-		median := func(value func(sample) float64) float64 { return spreadOf(s.cost[i], value).median }
-		row(
-			thousands(n),
-			format("%.1f", spreadOf(s.cost[i], func(s sample) float64 { return micros(s.cpu) })),
-			format("%.2f", ratios(s.cost[i], s.cost[0], cpuTimeOf)),
-			fmt.Sprintf("%.0f", median(func(s sample) float64 { return s.mallocs })),
-			fmt.Sprintf("%.1f", median(func(s sample) float64 { return s.bytes })/1000),
-			duration(median(func(s sample) float64 { return float64(s.p50) })),
-			duration(median(func(s sample) float64 { return float64(s.p99) })),
-		)
+	row := head(b, "sessions, each called in turn", "open streams", "CPU µs of a call", "× one session", "allocations", "KB allocated", "answers/s", "p50", "p99")
+	for i, n := range s.beside {
+		row(slices.Concat([]string{thousands(n.sessions), thousands(n.streams)}, costs(s.cost[i], s.cost[0]), speeds(s.cost[i]))...)
 	}
 }
 

@@ -41,12 +41,13 @@ const (
 type size struct {
 	name  string
 	bytes int
+	plain bool // letters only, which JSON has unchanged
 }
 
 var (
-	small  = size{"small", 300}
-	medium = size{"medium", 4 << 10}
-	large  = size{"large", 256 << 10}
+	small  = size{name: "small", bytes: 300}
+	medium = size{name: "medium", bytes: 4 << 10}
+	large  = size{name: "large", bytes: 256 << 10}
 )
 
 // fewTools is the number of tools of a server whose list is not requested.

@@ -75,13 +75,18 @@ func TestSessionLoadNoticesWrongAnswers(t *testing.T) {
 	}
 }
 
-// The tables compare each shop with the one by hand and that of mcp-go.
-func TestSessionsReport(t *testing.T) {
+// testSessions is what the shops may have given.
+func testSessions() map[string]result {
 	r := result{samples: make([][]sample, len(servers.Shops()))}
 	for i := range r.samples {
 		r.samples[i] = []sample{{requests: 1, took: time.Second, cpu: time.Duration(i+1) * 100 * time.Microsecond}}
 	}
-	text := report{outcome: outcome{sessions: map[string]result{extraSessionsForever: r}}}.Sessions()
+	return map[string]result{extraSessionsForever: r}
+}
+
+// The tables compare each shop with the one by hand and that of mcp-go.
+func TestSessionsReport(t *testing.T) {
+	text := report{outcome: outcome{sessions: testSessions()}}.Sessions()
 	require.Contains(t, text, "### No client ends a session")
 	require.NotContains(t, text, "DELETE")
 	require.Contains(t, text, "| Vitrine, default | 300 (300–300) | 3.00 (3.00–3.00) | 0.75 (0.75–0.75) |")

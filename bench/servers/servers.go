@@ -112,7 +112,7 @@ func Relaxed() (kinds []Kind) {
 
 // Find returns the kind of that name.
 func Find(name string) (Kind, error) {
-	for _, k := range slices.Concat(All(), Scaled(), promisingKinds(), protectedKinds(), serviceKinds(), shopKinds()) {
+	for _, k := range slices.Concat(All(), scaleKinds(), promisingKinds(), protectedKinds(), serviceKinds(), shopKinds()) {
 		if k.Name == name {
 			return k, nil
 		}
