@@ -67,12 +67,44 @@ func (s *target) awaitSignals(t *testing.T, n float64, before signals) (now sign
 	return now
 }
 
+// signalFlood is how many cancellations about nothing, and how many answers, a caller sends at a time.
+const signalFlood = 1000
+
+// costsLittle lets the caller say nothing while the store answers. Each message is one operation of the store at most,
+// and those that come nowhere are counted. The first replica does nothing for them.
+func (c *caller) costsLittle(t *testing.T, first *target, replica string) {
+	t.Helper()
+	at, other := c.s.signals(t, signals{}), first.signals(t, signals{})
+	c.sayNothing(t, signalFlood, replica)
+	now := c.s.awaitSignals(t, 2*signalFlood, at)
+	eventually(t, func() error { // messages of the program may be among them
+		now = c.s.signals(t, at)
+		if nobody := now.lost - now.limited; nobody > signalFlood/2 || nobody < signalFlood/2-now.limited {
+			return fmt.Errorf("of %d messages, of which a quarter is for no replica, the replica counts %+v", 2*signalFlood, now)
+		}
+		return nil
+	})
+	if now.published > 2*signalFlood+10 {
+		t.Errorf("%d messages have cost %v operations of the store", 2*signalFlood, now.published)
+	}
+	eventually(t, func() error {
+		there := first.signals(t, other)
+		if there.published > 10 || there.received > 10 {
+			t.Fatalf("messages about nothing have moved the other replica: %+v", there)
+		}
+		if there.unknown < signalFlood+signalFlood/2-now.limited {
+			return fmt.Errorf("the other replica counts %+v", there)
+		}
+		return nil
+	})
+}
+
 // Thousands of cancellations and answers that are about nothing cost the store one operation each at most, and the
 // other replica nothing. While the store does not answer, those of one caller that wait are bounded, the rest is
 // counted as lost, and what another caller cancels and answers gets through.
 func TestSignalFloodsLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
-	const flood, pending = 1000, 256 // flood is even
+	const pending = 256
 	store := redistest.Start(t, "e2e/attack/redis")
 	link := redistest.StartProxy(t, store.Addr())
 	first := replicaOf(t, store.Addr()+"/0")
@@ -89,32 +121,16 @@ func TestSignalFloodsLeaveRoomForOthers(t *testing.T) {
 	replica, _, _ := strings.Cut(strings.Trim(question, `"`), "-")
 	annThere, bobThere := ann.at(t, second, bystanders), bob.at(t, second, attacker)
 
-	at, other := second.signals(t, signals{}), first.signals(t, signals{})
-	bobThere.sayNothing(t, flood, replica)
-	now := second.awaitSignals(t, 2*flood, at)
-	if now.lost-now.limited != flood/2 { // the answers for nobody
-		t.Errorf("of %d messages, of which a quarter is for no replica, the replica counts %+v", 2*flood, now)
-	}
-	if now.published > 2*flood+10 { // the program may publish something, too
-		t.Errorf("%d messages have cost %v operations of the store", 2*flood, now.published)
-	}
+	bobThere.costsLittle(t, first, replica)
+	at := second.signals(t, signals{})
+	link.Freeze()
+	bobThere.sayNothing(t, signalFlood, replica)
 	eventually(t, func() error {
-		there := first.signals(t, other)
-		if there.published > 10 || there.received > 10 {
-			t.Fatalf("messages about nothing have moved the other replica: %+v", there)
-		}
-		if there.unknown < flood+flood/2-now.limited {
-			return fmt.Errorf("the other replica counts %+v", there)
+		if now := second.signals(t, at); now.lost < 2*signalFlood-pending || now.lost >= 2*signalFlood || now.limited != now.lost {
+			return fmt.Errorf("while the store does not answer the replica counts %+v of %d messages, of which %d may wait", now, 2*signalFlood, pending)
 		}
 		return nil
 	})
-
-	at = second.signals(t, signals{})
-	link.Freeze()
-	bobThere.sayNothing(t, flood, replica)
-	if now = second.signals(t, at); now.lost < 2*flood-pending || now.lost >= 2*flood || now.limited != now.lost {
-		t.Errorf("while the store does not answer the replica counts %+v of %d messages, of which %d may wait", now, 2*flood, pending)
-	}
 	annThere.notify(t, `"notifications/cancelled","params":{"requestId":"deep"}`)
 	annThere.answer(t, question)
 	link.Heal()
@@ -124,7 +140,7 @@ func TestSignalFloodsLeaveRoomForOthers(t *testing.T) {
 	if a := asking.next(t); a.text() != "true" {
 		t.Errorf("the call whose question was answered at another replica: %+v", a)
 	}
-	if now = second.awaitSignals(t, 2*flood+2, at); now.published > 2*pending {
+	if now := second.awaitSignals(t, 2*signalFlood+2, at); now.published > 2*pending {
 		t.Errorf("the store was asked %v times for a flood of which %d may wait", now.published, pending)
 	}
 	undisturbed()
