@@ -95,13 +95,15 @@ func (x *exchange) read(limit int) (body []byte, err error) {
 	return body, err
 }
 
-// grow returns a body with room for more, but no more than size bytes in all. It sets the memory
-// aside first.
+// grow returns a body with room for more, but no more than size bytes in all: twice as much, and all of it once
+// a quarter has arrived, so that the rest is not copied again and again. It sets the memory aside first.
 func (x *exchange) grow(body []byte, size int) ([]byte, error) {
-	room := 2 * cap(body)
+	room, announced := 2*cap(body), x.r.ContentLength >= 0
 	switch {
+	case announced && room >= size/2:
+		room = size
 	case room > 0:
-	case x.r.ContentLength >= 0:
+	case announced:
 		room = smallBody
 	default: // nobody knows how much comes
 		room = session.FreeBody

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -253,4 +254,25 @@ func TestRefusedExchangesAreCounted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A large body is copied less than once while it arrives, also one that is a little larger than a power of two.
+func TestLargeBodyIsNotCopiedAgainAndAgain(t *testing.T) {
+	const size = 1<<20 + 1
+	h := streamable.New(newFake(t, limits.Limits{}).Core, streamable.Config{})
+	body := strings.Repeat("x", size) // it is refused after its first byte, which costs nothing
+	post := func() {
+		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/mcp", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, http.StatusBadRequest, w.Code, w.Body)
+	}
+	post()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	post()
+	runtime.ReadMemStats(&after)
+	require.Less(t, float64(after.TotalAlloc-before.TotalAlloc), 2.1*size)
 }
