@@ -154,7 +154,7 @@ func TestTaskOfALostReplica(t *testing.T) {
 		}
 		require.Len(t, logged, 1)
 		require.Equal(t, "work", logged[0].attrs["tool"])
-		require.NotEmpty(t, logged[0].attrs["client"])
+		require.Equal(t, []string{"servertest", "1"}, []string{logged[0].attrs["client"], logged[0].attrs["client_version"]})
 
 		require.NoError(t, r.job.ctx.Err(), "the replica does not know")
 		r.links[0].cut.Store(false)
