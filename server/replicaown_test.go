@@ -206,6 +206,27 @@ func TestQuestionWithoutAnOwnStream(t *testing.T) {
 	})
 }
 
+// A question goes to a stream that was opened just now, although its replica has not heard of that: it asks the store.
+func TestQuestionForAnOwnStreamOfWhichAReplicaHasNotHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := &sharedMemory{}
+		a := newReplica(t, server.WithStore(shared.store()))
+		b := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: late{shared, time.Second}, Events: shared}))
+		defer func() {
+			require.NoError(t, a.Shutdown(context.Background()))
+			require.NoError(t, b.Shutdown(context.Background()))
+		}()
+		synctest.Wait()
+		c := pageAt(t, b, a)
+		require.Equal(t, 200, post(b, legacy(5, "ping", ""), c.session).Code)
+		out := c.reads(a, "", "")
+		c.calls(b, 2)
+		c.consents(t, a, c.asked(t, out))
+		c.finishes(t, out)
+		c.leaves(t, out)
+	})
+}
+
 // What is told while the client is away is stored where its stream is, and comes when it resumes that, anywhere.
 func TestNotificationWaitsForTheResumedOwnStream(t *testing.T) {
 	for _, at := range []string{"the writer", "another replica"} {
