@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -71,6 +72,9 @@ func openKeys(cfg *Config) (Keys, *keyFile, error) {
 	}
 	f := &keyFile{path: cfg.StateKeysFile}
 	files, err := reload.Open(f.parse, f.fail, f.path)
+	if unread := (*fs.PathError)(nil); errors.As(err, &unread) { // it names the file
+		return nil, nil, fmt.Errorf("service: state keys: %w", err)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("service: state keys in %s: %w", f.path, err)
 	}
