@@ -205,7 +205,7 @@ func (a admissions) most(rate float64) (most float64) {
 }
 
 // In any stretch of t seconds replicas admit no more than burst + rate·t and what each of them may spend
-// ahead, whoever gets how much of the traffic, and the callers get nearly all that the rule allows.
+// ahead, however the traffic is divided, and the callers get nearly all that the rule allows.
 func TestReplicasKeepToTheRule(t *testing.T) {
 	for _, rule := range []Rule{
 		{Requests: 5, Window: time.Second},
