@@ -40,17 +40,15 @@ func startFleet(t *testing.T) *fleet {
 }
 
 // start starts a server in a place. It refuses requests at its end for longer than the balancer keeps a
-// connection, and waits until its last figures have been read. Its patience with the store is that of a machine
-// on which much else runs.
+// connection, and waits until its last figures have been read.
 func (f *fleet) start(t *testing.T, i int, addr string) {
 	t.Helper()
 	record := filepath.Join(t.TempDir(), "audit.jsonl")
 	f.audits = append(f.audits, record)
 	f.servers[i] = serveHTTP(t,
-		withArgs("--addr", addr, "--audit-file", record, "--refuse-time", "1500ms", "--linger-timeout", "20s",
-			"--store-timeout", "3s", "--event-timeout", "3s"),
+		withArgs("--addr", addr, "--audit-file", record, "--refuse-time", "1500ms", "--linger-timeout", "20s"),
 		withEnv("VITRINE_STATE_KEYS="+strings.Join(f.keys, ",")),
-		withStore(f.stores[i].Addr(), "dial_timeout=3s", "read_timeout=3s", "write_timeout=3s", "pool_timeout=3s"))
+		withStore(f.stores[i].Addr()))
 }
 
 // end ends the server of a place in order, and adds its last figures to those of the servers that have ended.

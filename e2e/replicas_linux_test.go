@@ -25,9 +25,14 @@ func startStore(t *testing.T) *redistest.Server {
 // storeUser and storePassword are those of the configuration.
 const storeUser, storePassword = "vitrine", "vitrine-on-this-machine"
 
-// withStore gives a server the store at an address, with options of go-redis.
-func withStore(addr string, options ...string) adjust {
-	return withEnv("VITRINE_STORE=redis://" + storeUser + ":" + storePassword + "@" + addr + "/0?" + strings.Join(options, "&"))
+// withStore gives a server the store at an address. Its patience with it is that of a machine on which much else
+// runs.
+func withStore(addr string) adjust {
+	timeouts := "dial_timeout=3s&read_timeout=3s&write_timeout=3s&pool_timeout=3s"
+	return func(p *program) {
+		p.env = append(p.env, "VITRINE_STORE=redis://"+storeUser+":"+storePassword+"@"+addr+"/0?"+timeouts)
+		p.args = append(p.args, "--store-timeout", "3s", "--event-timeout", "3s")
+	}
 }
 
 // sharing starts three servers with one store, which is behind a proxy.

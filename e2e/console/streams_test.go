@@ -33,13 +33,13 @@ func TestEndedStreamsAndDisconnects(t *testing.T) {
 	resp.Body.Close()
 	p.awaitText(t, "#ended tbody tr", "peer_left", "session", "mcp-inspector 0.17.2", "127.0.0.1:")
 
-	for range 2 {
+	for _, id := range []string{"first", "second"} {
 		short, cancel := context.WithTimeout(t.Context(), patience)
 		go func() {
-			w.awaitInFlight(short, "shipment")
+			w.awaitInFlight(short, id)
 			cancel()
 		}()
-		_ = w.call(short, claude, "shipment", "watch_shipment", "")
+		_ = w.call(short, claude, id, "watch_shipment", "")
 		cancel()
 	}
 	p.awaitText(t, "#disconnected", "By client:", "claude-code 2.1.7 2")
