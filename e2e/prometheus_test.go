@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +23,11 @@ import (
 type prometheus struct {
 	*process
 	url string
+
+	// The file has the targets of a Prometheus that was started without.
+	mu      sync.Mutex
+	file    string
+	targets []string
 }
 
 // scrape starts a Prometheus that scrapes servers again and again.
@@ -37,8 +44,8 @@ func scrapeTargets(t *testing.T, interval time.Duration, features string, target
 }
 
 // scrapeDeployed starts a Prometheus with the flags and the options that
-// deploy/prometheus/prometheus.yml recommends. Only the targets and the interval differ.
-func scrapeDeployed(t *testing.T, interval time.Duration, servers ...*server) *prometheus {
+// deploy/prometheus/prometheus.yml recommends. Only the interval differs, and the targets, which are to be watched.
+func scrapeDeployed(t *testing.T, interval time.Duration) *prometheus {
 	t.Helper()
 	raw, err := os.ReadFile("../deploy/prometheus/prometheus.yml")
 	if err != nil {
@@ -53,17 +60,40 @@ func scrapeDeployed(t *testing.T, interval time.Duration, servers ...*server) *p
 	if features == nil {
 		t.Fatalf("no features in %s", text)
 	}
+	targets := filepath.Join(t.TempDir(), "targets.json")
 	for old, here := range map[string]string{
-		"scrape_interval: 15s":       fmt.Sprintf("scrape_interval: %[1]v\n  scrape_timeout: %[1]v", interval),
-		`["127.0.0.1:9464"]`:         encode(instances(servers)),
-		"../../dashboards/rules.yml": rules,
+		"scrape_interval: 15s": fmt.Sprintf("scrape_interval: %[1]v\n  scrape_timeout: %[1]v", interval),
+		"static_configs:\n      - targets: [\"127.0.0.1:9464\"]": fmt.Sprintf("file_sd_configs: [{files: [%s]}]", targets),
+		"../../dashboards/rules.yml":                             rules,
 	} {
 		if strings.Count(text, old) != 1 {
 			t.Fatalf("%q is not once in %s", old, text)
 		}
 		text = strings.Replace(text, old, here, 1)
 	}
-	return runPrometheus(t, features[1], text)
+	p := runPrometheus(t, features[1], text)
+	p.file = targets
+	return p
+}
+
+// watch has Prometheus scrape a server until the test ends. It begins within seconds.
+func (p *prometheus) watch(t *testing.T, s *server) {
+	t.Helper()
+	change := func(targets []string) {
+		p.targets = targets
+		groups := encode([]object{{"targets": targets}})
+		if err := errors.Join(os.WriteFile(p.file+".new", []byte(groups), 0o600), os.Rename(p.file+".new", p.file)); err != nil {
+			t.Error(err)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(append(p.targets, s.instance()))
+	t.Cleanup(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		change(slices.DeleteFunc(p.targets, func(target string) bool { return target == s.instance() }))
+	})
 }
 
 func instances(servers []*server) (targets []string) {

@@ -94,12 +94,14 @@ func TestOwnStreamOfALostReplica(t *testing.T) {
 		return nil
 	})
 	store.Heal()
-	eventually(t, func() error {
-		if n := all[1].metrics(t).sum("vitrine_store_away_seconds"); n > 0 {
-			return fmt.Errorf("the store has been away for %v s", n)
-		}
-		return nil
-	})
+	for _, s := range all {
+		eventually(t, func() error {
+			if n := s.metrics(t).sum("vitrine_store_away_seconds"); n > 0 {
+				return fmt.Errorf("the store has been away for %v s", n)
+			}
+			return nil
+		})
+	}
 	client.answers(t, session.at(all[1]).asks(t, 4), all[2])
 	all[0].kill(t)
 	client.out.drained(t)

@@ -215,7 +215,7 @@ func keepStalling(t *testing.T, d *drill) (end func()) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Second): // the server waits for that as well
+		case <-time.After(5 * time.Second): // the server waits for one, also if it is slow
 		}
 	})
 }

@@ -40,7 +40,7 @@ type drill struct {
 
 // TestRunbookFindsEachSituation provokes the situations of docs/runbook.md and does what the page
 // says: it reads queries, commands and searches from the page, and compares their answers with
-// the page. One Prometheus, started as deploy/prometheus/prometheus.yml says, scrapes all
+// the page. One Prometheus, started as deploy/prometheus/prometheus.yml says, scrapes the
 // servers. For a server without trouble, which shares a store with another one, no query has an answer.
 func TestRunbookFindsEachSituation(t *testing.T) {
 	needs.Long(t, "e2e/runbook")
@@ -51,16 +51,8 @@ func TestRunbookFindsEachSituation(t *testing.T) {
 	store := redistest.Start(t, "e2e/runbook")
 	well := serveHTTP(t, withEnv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+receive(t).url+"/v1/traces"), sealed, joins(store.Addr()))
 	other := serveHTTP(t, sealed, joins(store.Addr()))
-	servers, drills := []*server{well}, map[string]*drill{}
-	for _, q := range questions {
-		d := begin(t, situations[q.title])
-		drills[q.title] = d
-		servers = append(servers, d.server)
-		if d.replicas {
-			servers = append(servers, d.peer)
-		}
-	}
-	prom := scrapeDeployed(t, time.Second, servers...)
+	prom := scrapeDeployed(t, time.Second)
+	prom.watch(t, well)
 	prom.scraped(t, well)
 	subscribe(t, well)
 	behave(t, well)
@@ -70,8 +62,13 @@ func TestRunbookFindsEachSituation(t *testing.T) {
 		for _, q := range questions {
 			t.Run(q.title, func(t *testing.T) {
 				t.Parallel()
-				drills[q.title].prom = prom
-				drills[q.title].run(t, q.steps)
+				d := begin(t, situations[q.title])
+				d.prom = prom
+				prom.watch(t, d.server)
+				if d.replicas {
+					prom.watch(t, d.peer)
+				}
+				d.run(t, q.steps)
 			})
 		}
 	})

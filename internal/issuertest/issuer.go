@@ -8,10 +8,14 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,13 +51,29 @@ func New(t testing.TB) *Issuer {
 	t.Helper()
 	i := &Issuer{asked: map[string]int{}}
 	i.Key = i.Rotate(KeyID)
-	i.srv = httptest.NewServer(i)
+	i.srv = httptest.NewUnstartedServer(i)
+	if l := listen(); l != nil {
+		i.srv.Listener.Close()
+		i.srv.Listener = l
+	}
+	i.srv.Start()
 	t.Cleanup(i.srv.Close)
 	i.URL = i.srv.URL
 	return i
 }
 
-// Stop ends the server. Its port refuses connections then.
+// started are the issuers of this process.
+var started atomic.Uint32
+
+// listen listens on an address that nobody else uses, so that it refuses connections once the server has ended.
+// It returns nil where a machine has no other address of its own than 127.0.0.1.
+func listen() net.Listener {
+	pid, n := os.Getpid(), started.Add(1)
+	l, _ := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 192+pid/256%63, pid%256, 1+n%254))
+	return l
+}
+
+// Stop ends the server. Its address refuses connections then.
 func (i *Issuer) Stop() { i.srv.Close() }
 
 // The paths of an issuer.
