@@ -48,13 +48,7 @@ func (s *Session) HandOut() string {
 	}
 	s.handedOut = text
 	c.byID[text], c.inner[s.id] = s, s
-	s.watchEnd()
 	return text
-}
-
-// watchEnd has streams keep the session no longer when its id ends. The caller must hold the core's lock.
-func (s *Session) watchEnd() {
-	s.life = time.AfterFunc(time.Until(s.ends), func() { s.update(func(st *state) { st.over = true }) })
 }
 
 // Visit returns the legacy HTTP session with an id for a message over a connection, or why there is

@@ -68,6 +68,7 @@ type Core struct {
 	adopting sync.Mutex // held while a session is opened from its id; before mu
 	deleted  deleted
 
+	idling    idling
 	alarms    alarms
 	frames    frames
 	clients   clients

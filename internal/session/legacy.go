@@ -82,14 +82,12 @@ func (c *Core) open(s *Session) (mcp.RejectReason, *mcp.Error) {
 		c.byID[s.handedOut] = s
 		if sealed {
 			c.inner[s.id] = s
-			s.watchEnd()
 		}
 	}
 	c.evictions.open(s)
 	c.mu.Unlock()
 	s.update(func(st *state) { // the time to finish its handshake begins
-		st.idleTimer = time.AfterFunc(c.limits.InitializeTimeout, s.expire)
-		c.evictions.list(s, st.ready, st.quietAt)
+		st.expires, st.unlisted = true, true
 	})
 	c.tell("SessionOpened", func(o Observer) { o.SessionOpened(s) })
 	s.watchLife()
@@ -126,17 +124,15 @@ func (c *Core) PeerOf(id string, principal *auth.Principal) *Peer {
 	return s.Peer()
 }
 
-// expire runs when the idle timer fires.
-func (s *Session) expire() {
-	s.core.hooks.at(pointIdle, nil)
-	s.endIdle(mcp.CauseSessionIdle)
-}
-
 // endIdle ends the session if it is idle, and has been for long enough unless it is
 // evicted. The check and the end are one step, so that a request which was accepted
 // never finds its session gone.
 func (s *Session) endIdle(cause mcp.Cause) (ended bool) {
 	s.update(func(st *state) {
+		if cause == mcp.CauseSessionIdle {
+			st.due = time.Time{} // which has come
+			st.over = st.over || s.sealed() && !time.Now().Before(s.ends)
+		}
 		ended = st.idle() && (cause == mcp.CauseSessionEvicted || !time.Now().Before(s.idleUntil()))
 		if ended {
 			st.phase, st.cause = sessionEnding, cause

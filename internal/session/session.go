@@ -27,8 +27,6 @@ type Session struct {
 	// object names this object of a session with a sealed id, of which there may be others, here and in
 	// other processes; else empty.
 	object string
-	// life runs from when the session is found by its sealed id until that ends; else nil.
-	life *time.Timer
 	// sharing is held while the session tells other replicas of a change, applying while it takes one.
 	sharing, applying sync.Mutex
 	// moves counts how often the place of its own stream has changed, movesTold up to which the others know
@@ -67,6 +65,8 @@ type Session struct {
 	// eviction is the place of a legacy HTTP session among those that may be evicted. It is
 	// guarded by the evictions.
 	eviction eviction
+	// due is the place of a legacy HTTP session among those that may become idle. It is guarded by idling.
+	due due
 
 	mu    sync.Mutex // guards state, which only update touches
 	state state
@@ -105,10 +105,10 @@ type state struct {
 	over       bool           // the sealed id has ended, and streams keep the session no longer
 	leaving    bool           // the server drains: there will be no other stream
 
-	idleTimer    *time.Timer // of a legacy HTTP session, else nil
-	watched      bool        // the timer runs
-	watchedReady bool        // with the patience for a session that is ready
-	unlisted     bool        // it was found busy, and is listed for eviction again when it is idle
+	expires     bool      // a legacy HTTP session that is open ends when it has been idle for long enough
+	due         time.Time // when it is looked at whether it has; zero: it is to be listed for that when it is idle
+	unlisted    bool      // it was found busy, and is listed for eviction again when it is idle
+	listedReady bool      // it is listed for eviction as one that is ready
 
 	subscriptionsEnd mcp.Cause // why the subscriptions of a byte stream are to end, or ""
 	onClosed         []func()
@@ -253,37 +253,6 @@ func (s *Session) Closing() (closing bool) {
 // stream does not keep a session whose handshake is not finished.
 func (st *state) idle() bool {
 	return st.phase == sessionOpen && len(st.live) == 0 && st.visitors == 0 && (st.listeners == 0 || !st.ready || st.over)
-}
-
-// watchIdle runs the idle timer exactly while the session is idle. A session
-// that has not finished its handshake has less time, and not again after each
-// request.
-func (s *Session) watchIdle() {
-	st := &s.state
-	switch {
-	case st.idleTimer == nil:
-	case !st.idle():
-		st.idleTimer.Stop()
-		st.watched = false
-	case !st.watched || st.watchedReady != st.ready || st.over:
-		if st.unlisted || st.watchedReady != st.ready {
-			st.unlisted = false
-			s.core.evictions.list(s, st.ready, st.quietAt)
-		}
-		st.watched, st.watchedReady = true, st.ready
-		st.idleTimer.Reset(max(time.Until(s.idleUntil()), 0))
-	}
-}
-
-// idleUntil returns when an idle session ends. The caller must hold s.mu.
-func (s *Session) idleUntil() time.Time {
-	if s.state.over {
-		return s.ends
-	}
-	if s.state.ready {
-		return s.state.quietAt.Add(s.core.limits.SessionIdle)
-	}
-	return s.opened.Add(s.core.limits.InitializeTimeout)
 }
 
 // LogLevel returns the least severe level that a legacy client wants to be told of, or

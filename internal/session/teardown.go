@@ -271,10 +271,8 @@ func (c *Core) forgetSession(s *Session) {
 			delete(c.byID, s.handedOut)
 			delete(c.inner, s.id)
 		}
-		if s.life != nil {
-			s.life.Stop()
-		}
 		c.evictions.close(s)
+		c.idling.remove(s)
 	}
 	c.mu.Unlock()
 	if known {
