@@ -20,6 +20,9 @@ type metrics map[string]*dto.MetricFamily
 // metrics scrapes the server.
 func (s *server) metrics(t *testing.T) metrics {
 	t.Helper()
+	if s.behind != nil {
+		return metricsOf(t, s.behind)
+	}
 	body, header, err := s.get("/metrics", asProtobuf)
 	if err != nil {
 		t.Fatal(err)

@@ -47,13 +47,15 @@ func proxy(t *testing.T, backends []*server, changes ...string) *server {
 // a store.
 func inTurns(t *testing.T, backends []*server) *server {
 	t.Helper()
-	return runNginx(t, func(addr string) (dir string) {
+	front := runNginx(t, func(addr string) (dir string) {
 		changes := append(inFolder(addr), "/dev/stdout", "access.log", "/dev/stderr", "stderr")
 		for i, b := range backends {
 			changes = append(changes, fmt.Sprintf("172.31.80.%d:8080", 11+i), b.address())
 		}
 		return copyNginx(t, changes, "../deploy/replicas/nginx.conf", nginxDir+"/mcp_proxy.conf", nginxDir+"/mcp_token.conf")
 	})
+	front.behind = backends
+	return front
 }
 
 // address returns the host and port of a server.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -42,34 +41,25 @@ func sharing(t *testing.T, adjusts ...adjust) (all []*server, store *redistest.P
 	return replicas(t, 3, append(adjusts, sealed, withStore(store.Addr()))...), store
 }
 
-// needNoServer are the features that clients use without a look at the server, and without a change of what one
-// replica alone has. The log level is another test's: it reaches other replicas after its answer.
-var needNoServer = []string{
-	"list", "call", "progress", "header", "errors", "prompts", "resources", "completion", "sampling", "elicitation", "roots",
-	"rounds", "ping",
-}
-
-// Clients use these features behind a real balancer that sends each request, and each answer to a question, to
-// whichever replica comes next.
+// All clients use all features behind a real balancer that sends each request, each answer to a question and each
+// cancel to whichever replica comes next.
 func TestClientsInTurns(t *testing.T) {
 	t.Parallel()
-	all, _ := sharing(t)
-	front := inTurns(t, all)
+	elsewhere := 0.0
 	for _, p := range peers() {
 		if p.transport != "http" {
 			continue
 		}
 		t.Run(p.library+"/"+p.mode, func(t *testing.T) {
+			all, _ := sharing(t)
 			driver := command(t, p.library, p.mode, p.transport)
-			driver.args = append(driver.args, front.mcp)
-			c := &client{peer: p, name: "e2e-" + p.library, server: front}
+			c := &client{peer: p, name: "e2e-" + p.library, server: inTurns(t, all)}
+			driver.args = append(driver.args, c.server.mcp)
 			var connected reply
 			c.driver, connected = drive(t, driver)
 			c.version, c.session = connected.Version, connected.Session
 			for _, f := range features {
-				if slices.Contains(needNoServer, f.name) {
-					t.Run(f.name, func(t *testing.T) { f.check(t, c) })
-				}
+				t.Run(f.name, func(t *testing.T) { f.check(t, c) })
 			}
 			for range 2 { // the balancer has taken another number of turns
 				checkSampling(t, c)
@@ -77,16 +67,17 @@ func TestClientsInTurns(t *testing.T) {
 			}
 			c.must(t, "end", nil)
 			c.exit(t)
+			c.server.awaitSubscriptions(t, 0)
+			if rep := c.server.settled(t); len(rep.Sessions) > 0 {
+				t.Errorf("sessions that are left: %+v", rep.Sessions)
+			}
+			elsewhere += c.server.metrics(t).sum("vitrine_signals_total", "outcome", "received")
+			for _, s := range all {
+				if s.metrics(t).sum("vitrine_requests_admitted_total") == 0 {
+					t.Errorf("%s has got no request", s.mcp)
+				}
+			}
 		})
-	}
-	elsewhere := 0.0
-	for _, s := range all {
-		m := s.metrics(t)
-		elsewhere += m.sum("vitrine_signals_total", "outcome", "received")
-		if m.sum("vitrine_requests_admitted_total") == 0 {
-			t.Errorf("%s has got no request", s.mcp)
-		}
-		s.settled(t)
 	}
 	if elsewhere == 0 {
 		t.Error("no answer has reached another replica than its own")

@@ -16,6 +16,8 @@ type server struct {
 	*process
 	mcp   string // URL of the MCP endpoint; empty over stdio
 	admin string // URL of the admin listener
+	// behind are the servers behind a balancer, whose requests and metrics are its own.
+	behind []*server
 }
 
 // An adjust changes how a server is started.
@@ -153,6 +155,9 @@ type inFlight struct {
 
 // requests reads /debug/requests.
 func (s *server) requests() (*report, error) {
+	if s.behind != nil {
+		return requestsOf(s.behind)
+	}
 	body, _, err := s.get("/debug/requests", "application/json")
 	if err != nil {
 		return nil, err
