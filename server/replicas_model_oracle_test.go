@@ -270,7 +270,8 @@ func (w *modelWorld) cancel() bool {
 	return true
 }
 
-// cancelOfOthers cancels the id of a call in another session, which must not end it.
+// cancelOfOthers cancels the id of a call in another session, which must not end it. That session has no call with
+// the id afterwards, because a cancel that overtakes its request may end it.
 func (w *modelWorld) cancelOfOthers() bool {
 	c, s := w.some((*modelCall).running), pick(w, w.sessions)
 	if c == nil || slices.ContainsFunc(w.calls, func(other *modelCall) bool { return other.session == s && other.id == c.id }) {
@@ -278,6 +279,7 @@ func (w *modelWorld) cancelOfOthers() bool {
 	}
 	r := w.anyReplica()
 	w.note("cancel %d, which is %s, in %s at %s", c.id, c.key, s.name, r.name)
+	s.lastID = max(s.lastID, c.id)
 	status, _, _ := w.message(r, s, http.MethodPost, notice("notifications/cancelled", fmt.Sprintf(`{"requestId":%d}`, c.id)))
 	w.served(r, s, status, http.StatusAccepted)
 	return true
