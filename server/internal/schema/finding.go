@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -21,10 +22,11 @@ func worded(findings []evaluate.Finding, more bool) []Fault {
 	if len(findings) == 0 {
 		return nil
 	}
-	faults := make([]Fault, 0, len(findings)+1)
+	faults, text := make([]Fault, 0, len(findings)+1), []byte(nil)
 	for _, found := range findings {
 		f := finding(found)
-		next := fault(pointer(f.At), "%s", f.message())
+		text = f.appendTo(text[:0])
+		next := fault(pointer(f.At), "%s", text)
 		next.Named = f.named()
 		faults = append(faults, next)
 	}
@@ -115,7 +117,7 @@ func (f finding) message() string {
 	case *kind.AdditionalProperties:
 		return "unknown property " + named(f.Name)
 	case *kind.PropertyNames:
-		return "property name " + named(f.Name) + " is not allowed" + f.causes()
+		return "property name " + named(f.Name) + " is not allowed"
 	case *kind.Enum:
 		return "must be " + oneOfValues(k.Want)
 	case *kind.Const:
@@ -125,12 +127,12 @@ func (f finding) message() string {
 	case *kind.Not:
 		return `must not match the schema under "not"`
 	case *kind.AnyOf:
-		return "matches none of the alternatives" + f.causes()
+		return "matches none of the alternatives"
 	case *kind.OneOf:
 		if len(k.Subschemas) > 1 {
 			return fmt.Sprintf("must match exactly one alternative, matches numbers %d and %d", k.Subschemas[0]+1, k.Subschemas[1]+1)
 		}
-		return "matches none of the alternatives" + f.causes()
+		return "matches none of the alternatives"
 	case *kind.Format:
 		if k.Want == "regex" {
 			return "must be a valid regular expression (RE2 syntax)"
@@ -166,26 +168,42 @@ func (f finding) named() bool {
 	return false
 }
 
-// causes sums up why no alternative matches. Paths start at the value itself.
-func (f finding) causes() string {
-	var texts []string
-	size := 0
+// hasReasons reports whether the causes of a finding say why it is one.
+func (f finding) hasReasons() bool {
+	switch k := f.Kind.(type) {
+	case *kind.PropertyNames, *kind.AnyOf:
+		return true
+	case *kind.OneOf:
+		return len(k.Subschemas) < 2
+	}
+	return false
+}
+
+// appendTo appends the message of the finding to a text, and sums up why no alternative matches. Paths of causes
+// start at the value itself.
+func (f finding) appendTo(text []byte) []byte {
+	text = append(text, f.message()...)
+	if !f.hasReasons() {
+		return text
+	}
+	separator, begin := ": ", len(text)
+	var causes [][2]int // where they are in the text
 	for _, found := range f.Causes {
-		cause := finding(found)
-		text := cause.message()
+		cause, before := finding(found), len(text)
+		text = append(text, separator...)
 		if len(cause.At) > 0 {
-			text = clip(pointer(cause.At), maxEcho) + " " + text
+			text = append(append(text, clip(pointer(cause.At), maxEcho)...), ' ')
 		}
-		if !slices.Contains(texts, text) {
-			texts = append(texts, text)
-			size += len(text)
+		text = cause.appendTo(text)
+		same := func(at [2]int) bool { return bytes.Equal(text[at[0]:at[1]], text[before+len(separator):]) }
+		if slices.ContainsFunc(causes, same) {
+			text = text[:before]
+			continue
 		}
-		if size > maxMessageBytes {
+		causes, separator = append(causes, [2]int{before + len(separator), len(text)}), "; "
+		if len(text)-begin > maxMessageBytes {
 			break
 		}
 	}
-	if len(texts) == 0 {
-		return ""
-	}
-	return ": " + strings.Join(texts, "; ")
+	return text
 }

@@ -44,3 +44,20 @@ func TestWordsOfFaultsEndWhereTheMessageIsFull(t *testing.T) {
 		})
 	}
 }
+
+// The reasons of the reasons of a fault are written once, and not once more for each alternative around them.
+func TestWordsOfDeepAlternativesAreWrittenOnce(t *testing.T) {
+	s, err := Parse([]byte(`{"$ref":"#/$defs/v","$defs":{"v":{"contains":{"type":"object","required":["a"]},"minContains":2,` +
+		`"items":{"anyOf":[{"$ref":"#/$defs/v"},{"type":"integer"}]}}}}`))
+	require.NoError(t, err)
+	item := strings.Repeat("[", 8) + `-1.5,{"b":"b"},"a"` + strings.Repeat("]", 8)
+	value := repeated("[", same(item), "]", 4<<10)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	faults, err := s.Validate(t.Context(), Steps, value)
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.Len(t, faults, maxFaults+1)
+	t.Logf("%d KiB", (after.TotalAlloc-before.TotalAlloc)>>10)
+	require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(900<<10))
+}

@@ -21,6 +21,7 @@ func Compile(c *jsv.Compiler, url string, doc any) (*Program, error) {
 	if err := p.resolve(c, url, doc); err != nil {
 		return nil, err
 	}
+	p.skipReferences()
 	p.analyse()
 	return p, nil
 }

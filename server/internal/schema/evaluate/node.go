@@ -44,7 +44,7 @@ type node struct {
 	loops bool
 	// shared is true if the node is reached in several ways, so that its verdict about an object or
 	// an array is worth remembering; branches, if that holds for any value. deep is true if it
-	// applies other nodes: then the second pass asks for its verdict before it looks for its faults.
+	// applies other nodes: then the second pass asks for its verdict before it looks for its faults as causes.
 	shared, branches, deep bool
 }
 
@@ -121,53 +121,67 @@ type dynamicRef struct {
 	anchor string // "" if it is not dynamic
 }
 
+// edges returns where a node has others, nil ones too: those that apply to the value itself, without those of
+// dynamic references, and those that apply to its parts.
+func (n *node) edges() (itself, parts []**node) {
+	itself = []**node{&n.ref, &n.not, &n.condition, &n.then, &n.otherwise}
+	for _, list := range [][]*node{n.allOf, n.anyOf, n.oneOf} {
+		for i := range list {
+			itself = append(itself, &list[i])
+		}
+	}
+	parts = []**node{&n.unevaluatedProperties, &n.unevaluatedItems}
+	if o := n.object; o != nil {
+		for _, list := range [][]dependency{o.dependencies, o.dependent} {
+			for i := range list {
+				itself = append(itself, &list[i].schema)
+			}
+		}
+		parts = append(parts, &o.additional, &o.nameRule)
+		for _, name := range o.names {
+			parts = append(parts, &name.schema)
+		}
+		for i := range o.patterns {
+			parts = append(parts, &o.patterns[i].schema)
+		}
+	}
+	if a := n.array; a != nil {
+		parts = append(parts, &a.rest, &a.contains)
+		for i := range a.prefix {
+			parts = append(parts, &a.prefix[i])
+		}
+	}
+	return itself, parts
+}
+
 // applied returns the nodes that apply to the value itself if n does. Those of a dynamic reference are
 // all that it can mean.
 func (n *node) applied(p *Program) []*node {
-	all := []*node{n.ref, n.not, n.condition, n.then, n.otherwise}
-	all = append(append(append(all, n.allOf...), n.anyOf...), n.oneOf...)
-	if n.object != nil {
-		for _, list := range [][]dependency{n.object.dependencies, n.object.dependent} {
-			for _, d := range list {
-				all = append(all, d.schema)
-			}
-		}
-	}
+	itself, _ := n.edges()
+	all := present(itself)
 	if n.dynamicRef != nil {
 		all = append(append(all, n.dynamicRef.target), p.anchored[n.dynamicRef.anchor]...)
 	}
 	if n.recursiveRef != nil {
 		all = append(append(all, n.recursiveRef), p.recursive...)
 	}
-	return present(all)
+	return all
 }
 
 // below returns the nodes that apply to the parts of a value if n applies to it.
 func (n *node) below() []*node {
-	all := []*node{n.unevaluatedProperties, n.unevaluatedItems}
-	if o := n.object; o != nil {
-		all = append(all, o.additional, o.nameRule)
-		for _, name := range o.names {
-			all = append(all, name.schema)
-		}
-		for _, p := range o.patterns {
-			all = append(all, p.schema)
-		}
-	}
-	if a := n.array; a != nil {
-		all = append(append(all, a.rest, a.contains), a.prefix...)
-	}
-	return present(all)
+	_, parts := n.edges()
+	return present(parts)
 }
 
-// present returns the nodes that are not nil.
-func present(nodes []*node) (some []*node) {
-	for _, n := range nodes {
-		if n != nil {
-			some = append(some, n)
+// present returns the nodes that there are.
+func present(edges []**node) (nodes []*node) {
+	for _, to := range edges {
+		if *to != nil {
+			nodes = append(nodes, *to)
 		}
 	}
-	return some
+	return nodes
 }
 
 // A Program is a schema that was compiled for evaluation. It does not change, and it is safe for

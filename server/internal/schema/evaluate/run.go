@@ -147,7 +147,8 @@ func (r *run) apply(n *node, v uint32, marked *marks) bool {
 
 // remembered is evaluate, unless the verdict is known.
 func (r *run) remembered(n *node, v uint32, marked *marks) bool {
-	if !n.branches && !((n.shared || r.second && n.deep) && r.isLarge(v)) {
+	again := n.shared || n.deep && r.second && (r.faults == nil || r.faults.causes)
+	if !n.branches && !(again && r.isLarge(v)) {
 		return r.evaluate(n, v, marked)
 	}
 	if !r.charge(stepsPerMemo) {
