@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,6 +26,7 @@ type Server struct {
 	tb     testing.TB
 	suite  string
 	port   int
+	config string // a file, or ""
 	flags  []string
 	dir    string
 	cmd    *exec.Cmd
@@ -41,16 +43,37 @@ func Start(tb testing.TB, suite string, flags ...string) *Server {
 	tb.Helper()
 	needs.Tool(tb, suite, "redis-server")
 	s := &Server{tb: tb, suite: suite, flags: flags, dir: tb.TempDir()}
-	tb.Cleanup(s.Kill)
+	s.begin()
+	return s
+}
+
+// StartSentinel runs a Sentinel that watches a server, and its replicas, under a name. It takes the server for
+// dead when it has not answered for so many milliseconds, and needs no other Sentinel to replace it.
+func StartSentinel(tb testing.TB, suite, name string, server *Server, patience int) *Server {
+	tb.Helper()
+	needs.Tool(tb, suite, "redis-server")
+	s := &Server{tb: tb, suite: suite, flags: []string{"--sentinel"}, dir: tb.TempDir()}
+	s.config = filepath.Join(s.dir, "sentinel.conf")
+	text := fmt.Sprintf("sentinel monitor %[1]s 127.0.0.1 %[2]d 1\nsentinel down-after-milliseconds %[1]s %[3]d\n", name, server.port, patience)
+	if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil { // Sentinel keeps what it knows in it
+		tb.Fatal(err)
+	}
+	s.begin()
+	return s
+}
+
+// begin runs the process on a free port.
+func (s *Server) begin() {
+	s.tb.Helper()
+	s.tb.Cleanup(s.Kill)
 	var err error
 	for range 5 { // another process may take the port meanwhile
-		s.port = freePort(tb)
+		s.port = freePort(s.tb)
 		if err = s.start(); err == nil {
-			return s
+			return
 		}
 	}
-	tb.Fatal(err)
-	return nil
+	s.tb.Fatal(err)
 }
 
 func freePort(tb testing.TB) int {
@@ -68,6 +91,9 @@ func (s *Server) start() error {
 	flags := append([]string{
 		"--port", Port, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no",
 	}, s.flags...)
+	if s.config != "" {
+		flags = append([]string{s.config}, flags...)
+	}
 	for i := range flags {
 		flags[i] = strings.ReplaceAll(flags[i], Port, fmt.Sprint(s.port))
 	}
@@ -154,7 +180,7 @@ func (o *output) read(pipe io.Reader) {
 		o.mu.Lock()
 		fmt.Fprintln(&o.text, lines.Text())
 		o.mu.Unlock()
-		if ready != nil && strings.Contains(lines.Text(), "eady to accept connections") {
+		if ready != nil && (strings.Contains(lines.Text(), "eady to accept connections") || strings.Contains(lines.Text(), "+monitor master")) {
 			close(ready)
 			ready = nil
 		}
