@@ -47,23 +47,6 @@ func (o *Observer) Knows(method string) bool {
 	return known
 }
 
-// A knownSeries is the series of telemetry for a series of the core.
-type knownSeries struct {
-	t      *telemetry.Telemetry
-	series *telemetry.Series
-}
-
-// seriesOf returns the series of telemetry for a series of the core, which caches it. The plain
-// version looks it up for each request.
-func (o *Observer) seriesOf(s *session.Series) *telemetry.Series {
-	if known, ok := s.Observation.Load().(*knownSeries); ok && known.t == o.t {
-		return known.series
-	}
-	known := &knownSeries{o.t, o.t.Series(s.Method, s.Target)}
-	s.Observation.Store(known)
-	return known.series
-}
-
 // operation returns the operation of a request. It is nil if no observer has begun one.
 func operation(r *session.Request) *telemetry.Operation {
 	op, _ := r.Observation.(*telemetry.Operation)
@@ -75,8 +58,9 @@ func (o *Observer) Begin(ctx context.Context, r *session.Request) context.Contex
 	if !o.t.Enabled() {
 		return ctx
 	}
+	of := r.Route.Series
 	info := telemetry.Info{
-		Series: o.seriesOf(r.Route.Series), Version: r.Version, Header: r.Header,
+		Series: o.t.Series(of.Method, of.Target), Version: r.Version, Header: r.Header,
 		ArrivedAt: r.ArrivedAt(), Origin: (*origin)(r), Class: r.Route.Class.Label(),
 	}
 	addConn(&info, r.Conn)

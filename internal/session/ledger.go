@@ -36,8 +36,6 @@ type Series struct {
 	Target string
 	index  int
 	answer atomic.Int64 // size in bytes of the latest result
-	// Observation belongs to the observer, which keeps there what it knows of the series.
-	Observation atomic.Value
 }
 
 // A lane is one stripe of the ledger.
