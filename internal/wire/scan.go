@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"encoding/binary"
-	"math/bits"
 	"sync"
 	"unicode"
 	"unicode/utf16"
@@ -209,27 +207,11 @@ func (s *scanner) skip(i, depth int) int {
 }
 
 // text reads a string from after its opening quote to after its closing quote, and reports
-// whether it has escapes. It handles the usual string itself, which is plain and not at the
-// end of the frame, and leaves the others to anyText.
-func (s *scanner) text(i int) (end int, escaped bool) {
-	b := s.frame
-	for ; len(b)-i >= 8; i += 8 {
-		if w := specials(binary.LittleEndian.Uint64(b[i:]), s.notASCII); w != 0 {
-			i += bits.TrailingZeros64(w) / 8
-			if b[i] == '"' {
-				return i + len(`"`), false
-			}
-			break
-		}
-	}
-	return s.anyText(i)
-}
-
-// anyText reads the rest of a string from i on.
+// whether it has escapes.
 //
 // At the first byte outside of ASCII it checks that the rest of the frame is UTF-8. Such a
 // byte is valid within strings only, so that this is the same as checking each string.
-func (s *scanner) anyText(i int) (end int, escaped bool) {
+func (s *scanner) text(i int) (end int, escaped bool) {
 	b := s.frame
 	for {
 		if i = plain(b, i, s.notASCII); i >= len(b) {
