@@ -12,7 +12,9 @@ const (
 	maxClientInfo = 1 << 10
 )
 
-// clients caches the names and versions of modern clients, which come with each message.
+// clients caches the names and versions of modern clients, which come with each message. The plain
+// version is the function ClientOf for each message that a policy decides about (BenchmarkCost of
+// package server, with a policy).
 type clients struct {
 	mu    sync.RWMutex
 	known map[string]client // by the JSON that the client sends

@@ -6,8 +6,8 @@ const stackBytes = 8 << 10
 
 // growStack makes the stack of this goroutine large at once, while it is nearly empty. A new
 // goroutine begins with a small stack, and would grow it three times on its way into the
-// handler. Each time all frames are copied, which has cost a sixth of the CPU of a small call.
-// The plain version is to leave this call out.
+// handler. Each time all frames are copied. The plain version is to leave this call out, with which
+// a small call takes 1.4 times the CPU time (BenchmarkCost of package server).
 //
 // i must not be a constant, or the compiler would leave out the frame.
 //

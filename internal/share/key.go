@@ -39,7 +39,8 @@ func KeyOf(p *auth.Principal, addr netip.Addr) Key {
 }
 
 // AddrOf returns the address in host:port, or in an address without a port; the zero value if
-// there is none. It does not look at the port, whose number would cost as much as the address.
+// there is none. It does not look at the port. The plain version is netip.ParseAddrPort, which reads it
+// and takes 1 % more instructions for a whole call (BenchmarkCost of package server).
 func AddrOf(remote string) netip.Addr {
 	if remote == "" {
 		return netip.Addr{} // to parse it would allocate an error

@@ -8,7 +8,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// acceptBoth is the header of nearly all clients. It is compared and not parsed each time.
+// acceptBoth is the header of nearly all clients. It is compared first. The plain version parses it for
+// each request, which takes 5 % more instructions (BenchmarkCost of package server).
 const acceptBoth = "application/json, text/event-stream"
 
 // negotiate finds the forms in which the client takes the answer, and refuses the exchange

@@ -62,8 +62,8 @@ func (n *nameStack) popDistinct(mark nameMark) bool {
 	return distinct
 }
 
-// maxPairwise is the number of names up to which comparing all pairs is cheaper than
-// hashing.
+// maxPairwise is the number of names up to which comparing all pairs is cheaper than hashing. The
+// plain version hashes all names, which takes 4 % more instructions for a call with 200 small objects.
 const maxPairwise = 8
 
 // nameSeed keeps a peer from choosing names that all have the same hash.

@@ -31,6 +31,7 @@ type value struct {
 	sep        string // of state
 }
 
+// matchers has idle matchers. The plain version is a new one for each URI (BenchmarkMatch).
 var matchers = sync.Pool{New: func() any { return new(matcher) }}
 
 // matches reports whether a URI matches the template. It calls visit, if that is not nil, with the

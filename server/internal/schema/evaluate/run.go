@@ -59,6 +59,7 @@ type frame struct {
 // maxIdleEntries bounds the memory that an idle run keeps.
 const maxIdleEntries = 1 << 10
 
+// idle has runs that are used again. The plain version is a new one for each value.
 var idle = sync.Pool{New: func() any { return new(run) }}
 
 // Run validates the text of a JSON value in so many steps at most. It returns the findings in the
