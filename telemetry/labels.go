@@ -35,10 +35,10 @@ func target(first ...string) Label {
 	return opened("tool", string(keyToolName), "registered tools and prompts, or none", first...)
 }
 
-// sharedLimit is the label with the name of a limit that callers share.
 // auditSink is the label of metrics of the audit. There are none without an audit.
 func auditSink() Label { return opened("sink", "vitrine.audit.sink", "sinks of the audit") }
 
+// sharedLimit is the label with the name of a limit that callers share.
 func sharedLimit() Label {
 	return opened("limit", "vitrine.limit", "the shared limits of docs/limits.md, and class:NAME of each class of the program")
 }
