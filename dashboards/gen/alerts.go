@@ -31,7 +31,7 @@ func faults(c *config) []rule {
 			"It is {{ $value | humanizeDuration }} old. /debug/requests names it."),
 	}}
 	list = append(list, callers(c, s)...)
-	return append(list, drops(c, s), expired(c, s), rejectedArguments(c, s), surge(c, s), saturated(c, s), memoryFull(c, s), rateLimited(c, s), listStorm(c, s), unanswered(c, s), classFull(c, s), auditLost(c, s), auditStalled(c, s), storeAway(c, s), tasksLost(c, s), rule{
+	return append(list, drops(c, s), expired(c, s), rejectedArguments(c, s), surge(c, s), saturated(c, s), memoryFull(c, s), rateLimited(c, s), listStorm(c, s), unanswered(c, s), classFull(c, s), auditLost(c, s), auditStalled(c, s), storeAway(c, s), tasksLost(c, s), streamsFenced(c, s), rule{
 		Alert: "VitrineSpansLost",
 		Expr:  "sum by (namespace, job, instance, reason) (increase(" + s.of(telemetry.MetricSpansDropped) + "[10m])) > 0",
 		For:   "10m", Labels: map[string]string{"severity": ticket},
@@ -151,6 +151,18 @@ func tasksLost(c *config, s source) rule {
 		Annotations: c.annotations("18-a-replica-was-lost",
 			"A replica of {{ $labels.job }} was lost, and the tasks that it ran have failed",
 			"About {{ $value | humanize }} in ten minutes. The log has the replica, the tools and the clients: task.lost."),
+	}
+}
+
+// streamsFenced alerts on streams that cannot be resumed, because the store has refused an event of them.
+func streamsFenced(c *config, s source) rule {
+	return rule{
+		Alert: "VitrineStreamsFenced",
+		Expr:  "sum by (namespace, job) (increase(" + s.of(telemetry.MetricEventsFenced) + "[10m])) > 0",
+		For:   "1m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("20-streams-cannot-be-resumed",
+			"Clients of {{ $labels.job }} cannot resume their streams",
+			"About {{ $value | humanize }} streams in ten minutes: the store has lost events, or another replica has ended the streams. The log says which: events.fenced."),
 	}
 }
 
