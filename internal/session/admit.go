@@ -176,17 +176,24 @@ func (s *Session) uses(id mcp.ID) (used bool) {
 }
 
 func newRequest(c *Core, in *Inbound, s *Session, st *stream.Stream, rt *Route) *Request {
+	r := makeRequest(c, in, s, st, rt)
+	r.observed = true
+	c.tell("Begin", func(o Observer) { r.ctx = o.Begin(&r.bounded, r) })
+	return r
+}
+
+// makeRequest returns a request that the observer does not know.
+func makeRequest(c *Core, in *Inbound, s *Session, st *stream.Stream, rt *Route) *Request {
 	r := &Request{Inbound: in, Route: rt, session: s, stream: st, caller: c.callerOf(in, s)}
 	in.request = r
 	in.Body.Hold()
-	r.core, r.self, r.began, r.observed = c, r, time.Now(), true
+	r.core, r.self, r.began = c, r, time.Now()
 	r.setDeadline()
 	if r.values.Context = in.Values; in.Values == nil {
 		r.values.Context = context.Background()
 	}
 	r.bounded.Context, r.cancel = context.WithCancelCause(&r.values)
 	r.ctx = &r.bounded
-	c.tell("Begin", func(o Observer) { r.ctx = o.Begin(&r.bounded, r) })
 	r.holds.Store(2)
 	if rt.Handshake {
 		r.decided = make(chan struct{})

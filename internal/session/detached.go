@@ -24,6 +24,8 @@ type Detached struct {
 	Audit any
 	// Principal is on whose behalf it runs, or nil.
 	Principal *auth.Principal
+	// Run is 1, or for work that was restarted which run of its handler it is.
+	Run int
 
 	client, version string // of its client, as that says
 	deadline        time.Time
@@ -71,7 +73,21 @@ func failedEnd(cause mcp.Cause, message string) DetachedEnd {
 // The drain waits for the work like for a request, until [Detached.Done] is called.
 // Detach returns an error answer when the server drains or too much work is detached.
 func (c *Core) Detach(ctx context.Context, r *Request, name string, deadline time.Time) (*Detached, *mcp.Error) {
-	d := &Detached{Series: r.Route.Series, Name: name, deadline: deadline}
+	d, refused := c.detach(ctx, r, name, deadline)
+	if refused != nil {
+		return nil, refused
+	}
+	if d.class.share() {
+		d.inClass.state.Store(partHeld)
+	}
+	d.observe(r)
+	context.AfterFunc(r.ctx, func() { d.orphaned(r) })
+	return d, nil
+}
+
+// detach enters work into the live set. Nobody is told of it, and it has no part of its class.
+func (c *Core) detach(ctx context.Context, r *Request, name string, deadline time.Time) (*Detached, *mcp.Error) {
+	d := &Detached{Series: r.Route.Series, Name: name, Run: 1, deadline: deadline, class: &r.slots, yields: r.Route.YieldsClass}
 	d.core, d.self, d.life, d.began = c, d, taskLife, time.Now()
 	d.holds.Store(1)
 	if r.Conn != nil {
@@ -96,11 +112,6 @@ func (c *Core) Detach(ctx context.Context, r *Request, name string, deadline tim
 		cancel(mcp.ErrServerShutdown)
 		return nil, ShuttingDown()
 	}
-	if d.class, d.yields = &r.slots, r.Route.YieldsClass; d.class.share() {
-		d.inClass.state.Store(partHeld)
-	}
-	d.observe(r)
-	context.AfterFunc(r.ctx, func() { d.orphaned(r) })
 	return d, nil
 }
 
@@ -209,6 +220,9 @@ func (d *Detached) Client() (name, version string) { return d.client, d.version 
 // LogAttrs implements [Work].
 func (d *Detached) LogAttrs() []any {
 	attrs := []any{"method", d.Series.Method, "target", d.Series.Target, "task", d.Name, "age", d.age()}
+	if d.Run > 1 {
+		attrs = append(attrs, "run", d.Run)
+	}
 	attrs = appendText(appendText(attrs, "client", d.client), "client_version", d.version)
 	return appendText(attrs, "principal", logline.Printable(d.Principal.String(), maxClientText))
 }

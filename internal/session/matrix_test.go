@@ -78,7 +78,7 @@ var faults = map[string][]faultCell{
 	"E16": slices.Concat(cellsE16, budgetE16, listenE16),
 	"E17": cellsE17,
 	"E18": cellsE18,
-	"E20": cellsE20,
+	"E20": cellsE20, "E22": cellsE22,
 	"E21": cellsE21,
 }
 

@@ -42,6 +42,9 @@ type Inbound struct {
 	// Body is what an HTTP body holds of the budget for messages; nil is nothing. Its requests
 	// hold it too.
 	Body *Body
+	// Restarted is what work belongs to that begins again with this request, see [Core.Restart]. It is the
+	// server's, and nil for what a client has sent.
+	Restarted any
 
 	request  *Request // that was made of it, or nil
 	batch    *batch   // that the request is one of, or nil
@@ -125,6 +128,8 @@ type Route struct {
 	YieldsClass bool
 	// Streams says that a request lasts as long as there is something to tell its client.
 	Streams bool
+	// Restartable says that the work of a request may begin again at another process, see [Core.Restart].
+	Restartable bool
 	// Handshake marks initialize: it cannot be cancelled, and on a byte stream nothing
 	// behind it is read before it is settled.
 	Handshake bool
