@@ -31,7 +31,8 @@ const (
 	CauseDeadline Cause = "deadline"
 	// CauseOperator: an operator has ended the request or its session, on the admin listener.
 	CauseOperator Cause = "operator"
-	// CauseReplicaLost: this process has not renewed its lease, and another replica has ended its task.
+	// CauseReplicaLost: this process has not renewed its lease, and another replica has ended its task or begun it
+	// again.
 	CauseReplicaLost Cause = "replica_lost"
 )
 

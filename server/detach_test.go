@@ -42,7 +42,8 @@ func connectTasks(t *testing.T, srv *server.Server, opts ...servertest.Option) *
 
 // A job is a task's handler that a test holds in its hand.
 type job struct {
-	ctx     context.Context
+	given   context.Context // of the handler before Detach
+	ctx     context.Context // and after it
 	call    *server.Call
 	detach  error
 	release chan func() (string, error)
@@ -51,10 +52,16 @@ type job struct {
 // addJob adds a tool whose calls become tasks and wait for the test. Stubborn ones
 // ignore their context.
 func addJob(srv *server.Server, name string, stubborn bool, o server.TaskOptions) <-chan *job {
+	return addJobAs(srv, server.Tool{Name: name}, stubborn, o)
+}
+
+// addJobAs is addJob with what else describes the tool.
+func addJobAs(srv *server.Server, tool server.Tool, stubborn bool, o server.TaskOptions) <-chan *job {
 	jobs := make(chan *job, 100)
-	server.AddTool(srv, server.Tool{Name: name, Task: server.TaskOptional},
+	tool.Task = server.TaskOptional
+	server.AddTool(srv, tool,
 		func(ctx context.Context, c *server.Call, _ none) (string, error) {
-			j := &job{call: c, release: make(chan func() (string, error), 1)}
+			j := &job{given: ctx, call: c, release: make(chan func() (string, error), 1)}
 			j.ctx, j.detach = c.Detach(ctx, o)
 			jobs <- j
 			done := j.ctx.Done()

@@ -119,6 +119,9 @@ type Limits struct {
 	MaxTasks             int
 	MaxTasksPerPrincipal int
 	MaxTaskBytes         int
+	// MaxTaskRuns bounds how often the handler of a task begins in all if its tool is restartable and its
+	// replicas are lost one after the other (default 3). 1 is never again.
+	MaxTaskRuns int
 	// MaxAdminRequests bounds the requests that an admin listener of package service works
 	// on at once (default 64), beside those that have a bound of their own and the probes.
 	// MaxProfiles bounds the profiles that it takes at once (default 1), MaxProfileTime the

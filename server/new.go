@@ -157,7 +157,7 @@ func (s *Server) snapshot() *session.Snapshot {
 	if s.tasks != nil {
 		snap.Tasks = s.tasks.Tally()
 		if snap.Store != nil {
-			snap.Store.TasksLost = s.tasks.Lost()
+			snap.Store.TasksLost, snap.Store.TasksTakenOver, snap.Store.TasksFenced = s.tasks.Lost(), s.tasks.TakenOver(), s.tasks.Fenced()
 		}
 		if info, ok := s.tasks.Usage(); ok {
 			snap.Shares = append(snap.Shares, info)

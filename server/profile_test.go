@@ -64,7 +64,7 @@ func (h *holder) nested(told chan struct{}) {
 const (
 	functionHold   = "server_test.(*holder).hold"
 	functionNested = "server_test.(*holder).nested"
-	functionJob    = "server_test.addJob.func1"
+	functionJob    = "server_test.addJobAs.func1"
 )
 
 // While a request is served, the goroutine profile has its labels. The next request on the same

@@ -65,7 +65,7 @@ func TryAddPrompt(s *Server, p Prompt, h PromptHandler) error {
 	if err := checkPromptName(p.Name); err != nil {
 		return err
 	}
-	how := serving{p.Middleware, p.Deadline, p.Class, false, false, need{scopes: p.Scopes}}
+	how := serving{middlewares: p.Middleware, deadline: p.Deadline, class: p.Class, need: need{scopes: p.Scopes}}
 	if err := how.checkItem(auth.KindPrompt, p.Name, h != nil); err != nil {
 		return err
 	}

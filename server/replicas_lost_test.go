@@ -25,7 +25,9 @@ type link struct {
 	cut atomic.Bool
 	// stopped is as for a process that is stopped: nothing fails, and nothing has an effect.
 	stopped atomic.Bool
-	silent  atomic.Bool // what is published reaches nobody
+	silent  atomic.Bool  // what is published reaches nobody
+	unsure  atomic.Int32 // so many updates of tasks take effect, and their answers are lost
+	lag     atomic.Int64 // how long records of tasks are on their way
 }
 
 func (l *link) err() error {
@@ -39,7 +41,11 @@ func (l *link) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := l.err(); err != nil {
 		return nil, err
 	}
-	return l.Memory.Get(ctx, key)
+	value, err := l.Memory.Get(ctx, key)
+	if strings.HasPrefix(key, "task/") {
+		time.Sleep(time.Duration(l.lag.Load()))
+	}
+	return value, err
 }
 
 func (l *link) Claim(ctx context.Context, key string, value []byte, life time.Duration) (bool, error) {
@@ -56,7 +62,10 @@ func (l *link) Update(ctx context.Context, key string, change func([]byte) ([]by
 	if l.stopped.Load() {
 		return nil
 	}
-	return l.Memory.Update(ctx, key, change)
+	if err := l.Memory.Update(ctx, key, change); err != nil || !strings.HasPrefix(key, "task/") || l.unsure.Add(-1) < 0 {
+		return err
+	}
+	return errors.New("the answer was lost")
 }
 
 func (l *link) Publish(ctx context.Context, channel string, message []byte) error {

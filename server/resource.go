@@ -75,7 +75,7 @@ func enterResource[Out Readable](s *Server, r Resource, h ResourceHandler[Out], 
 	if err := checkURI(r.URI); err != nil {
 		return err
 	}
-	how := serving{r.Middleware, r.Deadline, r.Class, false, false, need{r.Scopes, r.ScopesFor}}
+	how := serving{middlewares: r.Middleware, deadline: r.Deadline, class: r.Class, need: need{r.Scopes, r.ScopesFor}}
 	if err := how.checkItem(auth.KindResource, r.URI, h != nil); err != nil {
 		return err
 	}

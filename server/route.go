@@ -36,6 +36,7 @@ type serving struct {
 	class       *Class
 	yieldsClass bool
 	streams     bool
+	restartable bool
 	need        need
 }
 
@@ -88,7 +89,7 @@ func (r *router) route(mr middleware.Route, h middleware.Handler, how serving) *
 	h, stages := timed(slices.Concat(r.chain, how.middlewares), h)
 	labels, teller := newProfileLabels(mr), r.teller
 	route := &session.Route{
-		Series: r.core.Series(mr.Method, mr.Target), Deadline: how.deadline, Streams: how.streams, Registration: &registration{Route: mr},
+		Series: r.core.Series(mr.Method, mr.Target), Deadline: how.deadline, Streams: how.streams, Restartable: how.restartable, Registration: &registration{Route: mr},
 	}
 	if how.class != nil {
 		route.Class, route.YieldsClass = how.class.class, how.yieldsClass

@@ -74,6 +74,10 @@ func (c *Call) Detach(ctx context.Context, o TaskOptions) (context.Context, erro
 // detachable lets the calls of a tool go on as tasks.
 func (s *Server) detachable(support TaskSupport, h callHandler) callHandler {
 	return func(ctx context.Context, call *Call) (mcp.Result, error) {
+		if run := task.Restarted(call.dialog.Core); run != nil {
+			call.run = run
+			return task.ServeAgain(ctx, run, &call.dialog, call, h)
+		}
 		_, declared := call.Extension(mcp.ExtensionTasks)
 		switch {
 		case s.tasks != nil && declared:

@@ -32,8 +32,12 @@ func accept(name string, value any) map[string]any {
 func field(r *mcp.ElicitResult) string { return string(r.Content) }
 
 // addSurvey adds a tool that asks two questions at the same time, as a task.
-func addSurvey(srv *server.Server) {
-	server.AddTool(srv, server.Tool{Name: "survey", Task: server.TaskOptional},
+func addSurvey(srv *server.Server) { addSurveyAs(srv, server.Tool{}) }
+
+// addSurveyAs is addSurvey with what else describes the tool.
+func addSurveyAs(srv *server.Server, tool server.Tool) {
+	tool.Name, tool.Task = "survey", server.TaskOptional
+	server.AddTool(srv, tool,
 		func(ctx context.Context, c *server.Call, _ none) (string, error) {
 			if _, err := c.Detach(ctx, server.TaskOptions{}); err != nil {
 				return "", err

@@ -67,7 +67,7 @@ func AddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h Template
 // template, for a completion of an unknown variable, and in the cases of [TryAddResource].
 // After an error nothing has changed.
 func TryAddResourceTemplate[Out Readable](s *Server, t ResourceTemplate, h TemplateHandler[Out]) error {
-	how := serving{t.Middleware, t.Deadline, t.Class, false, false, need{t.Scopes, t.ScopesFor}}
+	how := serving{middlewares: t.Middleware, deadline: t.Deadline, class: t.Class, need: need{t.Scopes, t.ScopesFor}}
 	if err := how.checkItem(auth.KindTemplate, t.URITemplate, h != nil); err != nil {
 		return err
 	}

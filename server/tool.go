@@ -74,6 +74,15 @@ type Tool struct {
 	Scopes []string
 	// Task says whether calls may go on as tasks ([Call.Detach]); zero is never.
 	Task TaskSupport
+	// Restartable says that the handler of a task may begin again at another replica ([WithStore]) if the one
+	// that ran it is lost. Otherwise the task fails then ([mcp.ErrReplicaLost]).
+	//
+	// So the handler may run twice or more ([Limits].MaxTaskRuns), partly or wholly, and two runs may overlap
+	// for a while: what it does outside must be idempotent. Each run begins at the start, with the arguments and
+	// the principal of the call, and without its HTTP header. It is a task from the beginning, so that Detach
+	// returns at once. It asks its client anew: earlier answers are not kept, unless the handler keeps them
+	// in a place of its own. Arguments and principal are in the store until the task ends.
+	Restartable bool
 }
 
 // A ToolHandler serves the calls of one tool. In is decoded from the arguments, which satisfy
@@ -176,13 +185,17 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 		}
 		return out.timed(ctx, call.dialog.Core, result)
 	}
+	if t.Restartable && t.Task == 0 {
+		return fmt.Errorf("server: tool %q is restartable, and its calls are never tasks: set Task", t.Name)
+	}
 	if t.Task != 0 {
 		if t.Task == TaskRequired && s.tasks == nil {
 			return fmt.Errorf("server: tool %q requires tasks: turn them on with WithTasks", t.Name)
 		}
 		handler = s.detachable(t.Task, handler)
 	}
-	if err := s.enterTool(def, paramHeaders(in), handler, serving{t.Middleware, t.Deadline, t.Class, t.YieldClass, t.Streams, need{scopes: t.Scopes}}); err != nil {
+	how := serving{t.Middleware, t.Deadline, t.Class, t.YieldClass, t.Streams, t.Restartable, need{scopes: t.Scopes}}
+	if err := s.enterTool(def, paramHeaders(in), handler, how); err != nil {
 		return err
 	}
 	s.warnOfCost(t, "input", in)

@@ -17,7 +17,7 @@ import (
 // records without copies.
 //
 // Any replica may load and update a record, but the handler of a task runs in the replica
-// that has created it, which learns of changes by others from Watch. An error that is or wraps
+// that has created it, or has taken it over, which learns of changes by others from Watch. An error that is or wraps
 // an [*mcp.Error] reaches the client. Any other error is logged (task.store) and answered as
 // an internal error. A panic counts as such an error.
 //
@@ -60,6 +60,11 @@ type TaskRecord struct {
 	// Replica is the random name of the process that runs the handler, if the record is in what
 	// replicas share (server.WithStore); otherwise "".
 	Replica string `json:"replica,omitempty"`
+	// Runs counts how often the handler has begun. It is more than 1 if replicas that ran it were lost.
+	Runs int `json:"runs,omitempty"`
+	// Call is what another replica needs to begin the handler again, for a tool that is Restartable, until the
+	// task ends; otherwise nil. It has the arguments and the principal of the call, and no credentials.
+	Call jsontext.Value `json:"call,omitzero"`
 	// Client and ClientVersion are what the client that has created the task says of itself, cut and fit to
 	// print, or "".
 	Client        string `json:"client,omitempty"`

@@ -36,6 +36,12 @@ func replicaMetrics() []row {
 		counter(MetricTasksLost, "vitrine.tasks.lost", "{task}",
 			"Tasks that this replica has ended because the one that ran them was lost.").
 			from(readStore(func(s *StoreState, r reading) { r.add(s.TasksLost) })),
+		counter(MetricTasksTakenOver, "vitrine.tasks.taken_over", "{task}",
+			"Tasks that this replica has begun again because the one that ran them was lost.").
+			from(readStore(func(s *StoreState, r reading) { r.add(s.TasksTakenOver) })),
+		counter(MetricTasksFenced, "vitrine.tasks.fenced", "{task}",
+			"Ends of tasks that were refused because another replica had begun the tasks again.").
+			from(readStore(func(s *StoreState, r reading) { r.add(s.TasksFenced) })),
 		counter(MetricEventsFenced, "vitrine.events.fenced", "{event}",
 			"Events that the store has refused, because it does not have the one before, or another writer has ended the stream.").
 			from(readStore(func(s *StoreState, r reading) { r.add(s.Fenced) })),

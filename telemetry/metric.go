@@ -90,6 +90,8 @@ const (
 	MetricStoreAway            = "vitrine_store_away_seconds"
 	MetricSignals              = "vitrine_signals_total"
 	MetricSignalsMissed        = "vitrine_signals_missed_total"
+	MetricTasksTakenOver       = "vitrine_tasks_taken_over_total"
+	MetricTasksFenced          = "vitrine_tasks_fenced_total"
 	MetricTasksLost            = "vitrine_tasks_lost_total"
 	MetricEventsFenced         = "vitrine_events_fenced_total"
 	MetricStoredEvents         = "vitrine_event_store_events"

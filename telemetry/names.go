@@ -47,6 +47,7 @@ const (
 	keyPhase           attribute.Key = "vitrine.phase"            // with `.handler`, `.decode`, `.encode` or `.middleware.` and a name behind it: seconds in that part of a request whose route has middlewares, without the parts inside
 	keyClientName      attribute.Key = "vitrine.client.name"      // what the client calls itself, cut to 64 bytes; untrusted
 	keyTaskID          attribute.Key = "vitrine.task.id"          // the first characters of the id of a task
+	keyTaskRun         attribute.Key = "vitrine.task.run"         // which run of its handler a task is, if not the first one
 	keyTaskStatus      attribute.Key = "vitrine.task.status"      // how a task ended
 	keyUser            attribute.Key = "enduser.id"               // the subject of the client's principal, or a pseudonym of it
 	keyTenant          attribute.Key = "vitrine.tenant"           // the tenant of the client's principal

@@ -188,6 +188,9 @@ func reportTask(state *TaskState) report.Task {
 		Task: state.Name, Tool: state.Tool, Principal: logline.Printable(state.Principal.String(), maxName), Client: state.Client, ClientVersion: state.ClientVersion,
 		AgeSeconds: state.Age.Seconds(), LifeSeconds: state.Left.Seconds(), Abandoned: state.Abandoned,
 	}
+	if state.Run > 1 {
+		row.Run = state.Run
+	}
 	row.TraceID, row.SpanID = spanIDs(state.Span)
 	if state.Cancelled != nil {
 		row.CancelCause, row.CancelledForSeconds = string(state.Cancelled.Cause), state.CancelledFor.Seconds()

@@ -106,6 +106,9 @@ type StoreState struct {
 	Missed  uint64
 	// TasksLost counts the tasks that this replica has ended because theirs was lost.
 	TasksLost uint64
+	// TasksTakenOver counts those that it has begun again, TasksFenced the ends that it was refused because
+	// another replica had begun the task again.
+	TasksTakenOver, TasksFenced uint64
 	// Fenced counts events that the store has refused, because the end of their stream was another one.
 	Fenced uint64
 	// Replicas asks all replicas what they say of themselves, and returns the answers that came within a
@@ -179,6 +182,7 @@ type TaskState struct {
 	Name string // the name of the task on pages
 	Age  time.Duration
 	Left time.Duration // of its time to live; negative after its end
+	Run  int           // which run of the handler it is, from 1
 	// Principal is the principal of the caller, or nil.
 	Principal *auth.Principal
 	// Client and ClientVersion are what the client of the call says of itself, fit to print.

@@ -6,6 +6,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -40,6 +41,15 @@ func (t *Telemetry) BeginTask(ctx context.Context, tool, id string) (context.Con
 // attributes returns the attributes of a task at its start.
 func (task *Task) attributes() []attribute.KeyValue {
 	return []attribute.KeyValue{keyToolName.String(task.tool), keyTaskID.String(task.id)}
+}
+
+// Restarted reports that this is the run-th run of the task's handler, on behalf of p, which may be nil: the call was
+// answered by another process, which is lost. The span is a child of the call's span if the context of BeginTask has
+// that as a remote span. Call it once, at the beginning.
+func (task *Task) Restarted(run int, p *auth.Principal) {
+	if task != nil {
+		task.span.SetAttributes(task.tel.appendPrincipal([]attribute.KeyValue{keyTaskRun.Int(run)}, p)...)
+	}
 }
 
 // Cancelled reports that the context of the task was cancelled. Call it once.

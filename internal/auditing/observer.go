@@ -117,7 +117,10 @@ func (o *Observer) Detached(ctx context.Context, r *session.Request, d *session.
 	rec.Arguments = nil // the record of the call has their digest
 	rec.Task, rec.Time = d.Name, d.BeganAt()
 	d.Audit = &rec
-	if o.log.Strict() && o.log.Reserve() {
+	if sc := trace.SpanContextFromContext(ctx); rec.TraceID == "" && sc.HasTraceID() { // a restarted task has no call here
+		rec.TraceID = sc.TraceID().String()
+	}
+	if d.Run > 1 && r.HasMark(session.MarkReserved) || o.log.Strict() && o.log.Reserve() {
 		d.SetMark(session.MarkReserved)
 	}
 	return o.Observer.Detached(ctx, r, d)

@@ -39,6 +39,7 @@ type Limits struct {
 	MaxArgumentBytes                                             int
 	MaxRunningTasks, MaxTasks                                    int
 	MaxTasksPerPrincipal, MaxTaskBytes                           int
+	MaxTaskRuns                                                  int
 	MaxAdminRequests, MaxProfiles                                int
 	MaxProfileTime                                               time.Duration
 	MaxRateBuckets                                               int

@@ -70,6 +70,7 @@ const (
 	NameTasks                 = "max_tasks"
 	NameTasksPrincipal        = "max_tasks_per_principal"
 	NameTaskBytes             = "max_task_bytes"
+	NameTaskRuns              = "max_task_runs"
 	NameAdminRequests         = "max_admin_requests"
 	NameProfiles              = "max_profiles"
 	NameProfileTime           = "max_profile_time"
@@ -146,6 +147,7 @@ var table = []Bound{
 	{NameTasks, 10_000, "tasks", "tasks that are kept in memory, running or ended", true},
 	{NameTasksPrincipal, 1000, "tasks", "tasks of one principal, or of one address without a principal, that are kept in memory", true},
 	{NameTaskBytes, 64 << 20, "bytes", "size of the tasks that are kept in memory", true},
+	{NameTaskRuns, 3, "runs", "runs of one restartable task whose replicas are lost one after the other", true},
 	{NameAdminRequests, 64, "requests", "requests that the admin listener works on at once, beside probes, scrapes and live streams", true},
 	{NameProfiles, 1, "profiles", "profiles and traces of the runtime that the admin listener takes at once", true},
 	{NameRateBuckets, 10_000, "buckets", "callers (or other values) that the rate limits tell apart, all together; then those that were not seen for longest are forgotten", true},

@@ -215,6 +215,9 @@ func (o *Observer) Detached(ctx context.Context, _ *session.Request, d *session.
 	if task != nil {
 		d.Observation = task
 	}
+	if d.Run > 1 {
+		task.Restarted(d.Run, d.Principal)
+	}
 	return ctx
 }
 

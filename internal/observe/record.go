@@ -73,6 +73,11 @@ func TraceParent(ctx context.Context) string {
 	return carrier.Get(mcp.MetaTraceParent)
 }
 
+// ContextOf returns a context with the remote span of a traceparent, or without one if that is invalid.
+func ContextOf(traceparent string) context.Context {
+	return propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{mcp.MetaTraceParent: traceparent})
+}
+
 // LinkSpan links the span of a context to the span of a traceparent. It ignores an invalid
 // traceparent.
 func LinkSpan(ctx context.Context, traceparent string) {
@@ -80,8 +85,7 @@ func LinkSpan(ctx context.Context, traceparent string) {
 	if traceparent == "" || !span.IsRecording() {
 		return
 	}
-	other := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{mcp.MetaTraceParent: traceparent})
-	if sc := trace.SpanContextFromContext(other); sc.IsValid() {
+	if sc := trace.SpanContextFromContext(ContextOf(traceparent)); sc.IsValid() {
 		span.AddLink(trace.Link{SpanContext: sc})
 	}
 }

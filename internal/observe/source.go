@@ -60,7 +60,7 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 		client, version := info.Detached.Client()
 		out.Tasks[i] = telemetry.TaskState{
 			Client: client, ClientVersion: version,
-			Tool: info.Detached.Series.Target, Name: info.Detached.Name, Age: info.Age, Left: info.Left, Principal: info.Detached.Principal,
+			Tool: info.Detached.Series.Target, Name: info.Detached.Name, Run: info.Detached.Run, Age: info.Age, Left: info.Left, Principal: info.Detached.Principal,
 			Cancelled: info.Cancel, CancelledFor: info.CancelFor, Abandoned: info.Abandoned,
 			Span: trace.SpanContextFromContext(info.Detached.Context()),
 		}
@@ -164,7 +164,8 @@ func nest[K, L comparable](all map[K]map[L]uint64, outer K, inner L, n uint64) {
 
 func storeState(s *session.StoreInfo) *telemetry.StoreState {
 	return &telemetry.StoreState{
-		Replica: s.Replica, Away: s.Away, Operations: s.Operations, Took: s.Took, Signals: s.Signals, Missed: s.Missed, TasksLost: s.TasksLost, Fenced: s.Fenced,
+		Replica: s.Replica, Away: s.Away, Operations: s.Operations, Took: s.Took, Signals: s.Signals, Missed: s.Missed, TasksLost: s.TasksLost,
+		TasksTakenOver: s.TasksTakenOver, TasksFenced: s.TasksFenced, Fenced: s.Fenced,
 		Replicas: func(ctx context.Context) (all []telemetry.ReplicaState) {
 			for _, info := range s.Replicas(ctx) {
 				state := telemetry.ReplicaState{

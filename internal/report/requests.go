@@ -1,6 +1,9 @@
 package report
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Requests is the page /debug/requests: a consistent copy of the live set. All durations are in
 // seconds. Texts of clients are cut and printable, but may be untrue.
@@ -175,6 +178,7 @@ type Caller struct {
 type Task struct {
 	Task      string `json:"task"` // the start of its id
 	Tool      string `json:"tool"`
+	Run       int    `json:"run,omitzero"`        // which run of its handler it is, if not the first one
 	Principal string `json:"principal,omitempty"` // cut to 64 bytes
 	// Client and ClientVersion are those of the call that has become the task.
 	Client        string  `json:"client,omitempty"`
@@ -187,4 +191,12 @@ type Task struct {
 	Abandoned           bool    `json:"abandoned,omitzero"`
 	TraceID             string  `json:"trace_id,omitempty"`
 	SpanID              string  `json:"span_id,omitempty"`
+}
+
+// name returns the name of the task in the text.
+func (t *Task) name() string {
+	if t.Run > 1 {
+		return fmt.Sprintf("%s (run %d)", t.Task, t.Run)
+	}
+	return t.Task
 }

@@ -272,7 +272,7 @@ func (rep *Requests) writeRest(w io.Writer) {
 	writeSection(w, "TASK FOR\tTASK\tTOOL\tCLIENT\tPRINCIPAL\tENDS IN\tCANCELLED\tTRACE", len(rep.Tasks), func(i int) []any {
 		t := &rep.Tasks[i]
 		return []any{
-			seconds(t.AgeSeconds), t.Task, t.Tool, dash(strings.TrimSpace(t.Client + " " + t.ClientVersion)), dash(t.Principal), seconds(t.LifeSeconds),
+			seconds(t.AgeSeconds), t.name(), t.Tool, dash(strings.TrimSpace(t.Client + " " + t.ClientVersion)), dash(t.Principal), seconds(t.LifeSeconds),
 			cancelText(t.CancelCause, t.CancelledForSeconds, t.Abandoned), dash(t.TraceID),
 		}
 	})

@@ -19,6 +19,9 @@ type StoreInfo struct {
 	Missed  uint64
 	// TasksLost counts the tasks that this replica has ended because theirs was lost.
 	TasksLost uint64
+	// TasksTakenOver counts those that it has begun again, TasksFenced the ends that it was refused because
+	// another replica had begun the task again.
+	TasksTakenOver, TasksFenced uint64
 	// Fenced counts events that the store has refused, because the end of their stream was another one.
 	Fenced uint64
 	// Replicas asks all of them what they say of themselves, and returns the answers that came within a

@@ -6,6 +6,7 @@ package era
 import (
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
@@ -70,6 +71,11 @@ func DescribePeer(p *middleware.Peer, in *session.Inbound, s *session.Session) {
 	if known := s.Peer(); known != nil {
 		p.Client, p.Capabilities = &known.Client, &known.Capabilities
 	}
+}
+
+// StoredCall returns a call that was stored with the task that it has become. Only modern calls become tasks.
+func StoredCall(message wire.Envelope) *session.Inbound {
+	return &session.Inbound{Envelope: message, Era: mcp.Modern, Version: mcp.Version(message.Meta.ProtocolVersion)}
 }
 
 // RepeatsParams reports whether a client repeats arguments in HTTP headers.

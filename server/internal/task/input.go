@@ -18,7 +18,10 @@ import (
 )
 
 // An input is the source of answers for a task. It waits for tasks/update.
-type input struct{ task *task }
+type input struct {
+	task   *task
+	dialog *ask.Dialog
+}
 
 // Ask implements ask.Source. It uses the context of the task, since that of the call is over.
 func (in *input) Ask(_ context.Context, key string, q ask.Question) (jsontext.Value, error) {
@@ -30,7 +33,7 @@ func (in *input) Ask(_ context.Context, key string, q ask.Question) (jsontext.Va
 	if params != nil {
 		q.Params = params
 	}
-	return t.dialog.Send(t.ctx, q.Method, params, func(_ context.Context, params jsontext.Value) (jsontext.Value, error) {
+	return in.dialog.Send(t.ctx(), q.Method, params, func(_ context.Context, params jsontext.Value) (jsontext.Value, error) {
 		if params != nil {
 			q.Params = params
 		}
@@ -55,16 +58,20 @@ func (t *task) await(key string, q ask.Question) (answer jsontext.Value, err err
 	select {
 	case answer = <-w.answer:
 		return answer, nil
-	case <-t.ctx.Done():
-		return nil, context.Cause(t.ctx)
+	case <-t.ctx().Done():
+		return nil, context.Cause(t.ctx())
 	}
 }
 
 // wait enters a waiter and returns its key. That is the handler's key if it is new, else one with
-// a number, because a task uses each key once.
+// a number, because a task uses each key once. A further run of the handler does not know the keys of earlier ones,
+// and so has its own number in each.
 func (t *task) wait(key string, w *waiter) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.run > 1 {
+		key += "-run" + strconv.Itoa(t.run)
+	}
 	name := key
 	for {
 		t.asked[key]++
@@ -105,11 +112,11 @@ func (t *task) open(key string, q mcp.InputRequest) error {
 		return nil
 	})
 	switch {
-	case errors.Is(err, errTaskOver): // the handler is being cancelled, too
-		<-t.ctx.Done()
-		return context.Cause(t.ctx)
+	case errors.Is(err, errTaskOver), errors.Is(err, errTakenOver): // the handler is being cancelled, too
+		<-t.ctx().Done()
+		return context.Cause(t.ctx())
 	case err != nil:
-		return t.records.fault(t.ctx, err)
+		return t.records.fault(t.ctx(), err)
 	}
 	return nil
 }
@@ -186,6 +193,10 @@ var errUnjudged = errors.New("it could not be checked")
 
 // changed is called with the new record after each change.
 func (t *task) changed(rec *store.TaskRecord) {
+	if t.takenOver(rec) {
+		t.work.Cancel(&mcp.CancelError{Cause: mcp.CauseReplicaLost})
+		return
+	}
 	t.mu.Lock()
 	if !t.seen.Terminal() {
 		t.seen = rec.Status

@@ -128,7 +128,7 @@ func (s *Service) lookForReplica(ctx context.Context, shared *shared, replica, i
 	}
 }
 
-// await waits for a replica whose lease is gone. If it does not come back, its tasks have failed.
+// await waits for a replica whose lease is gone. If it does not come back, its tasks begin again or have failed.
 func (s *Service) await(ctx context.Context, shared *shared, replica string) {
 	for {
 		select {
@@ -146,34 +146,90 @@ func (s *Service) await(ctx context.Context, shared *shared, replica string) {
 		}
 		for id := range tasks {
 			if gone {
-				s.lose(ctx, replica, id)
+				s.replace(ctx, shared, replica, id)
 			}
 		}
 		return
 	}
 }
 
-// lose ends a task whose replica is lost. Of several replicas that do so one succeeds.
-func (s *Service) lose(ctx context.Context, replica, id string) {
-	end := session.StoppedEnd(mcp.CauseReplicaLost)
-	rec, err := s.change(ctx, id, func(rec *store.TaskRecord) error {
-		s.close(rec, end.Status, end.Error.Message)
-		rec.Error = storable(end.Error)
+// replace begins a task again whose replica is lost, or ends it. Of several replicas that do so one succeeds.
+func (s *Service) replace(ctx context.Context, shared *shared, replica, id string) {
+	rec, err := s.load(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNoTask):
+		shared.search.over(id)
+		return
+	case err != nil:
+		return // the store is away: then somebody asks again
+	case rec.Status.Terminal() || rec.Replica != replica: // nobody has told us
+		s.changed(rec)
+		return
+	}
+	if never := s.restart(ctx, shared, rec); never != nil {
+		s.lose(ctx, rec, never)
+	}
+}
+
+// lose ends a task whose replica is lost. rec is its record as it was found, and why says why it does not begin
+// again.
+func (s *Service) lose(ctx context.Context, rec *store.TaskRecord, why error) {
+	end := lostEnd(why)
+	now, err := s.change(ctx, rec.TaskID, func(now *store.TaskRecord) error {
+		if takenOver(now, rec.Runs, rec.Replica) {
+			return errTakenOver
+		}
+		s.close(now, end.Status, end.Error.Message)
+		now.Error = storable(end.Error)
 		return nil
 	})
 	switch {
 	case errors.Is(err, errTaskOver): // nobody has told us of its end
-		s.changed(rec)
-		fallthrough
+		s.changed(now)
+		return
 	case errors.Is(err, store.ErrNoTask):
-		s.shared.Load().search.over(id)
+		s.shared.Load().search.over(rec.TaskID)
 		return
 	case err != nil:
 		return // the store is away: then somebody asks again
 	}
+	s.noteLost(ctx, rec, why)
+}
+
+// lostEnd is the end of a task whose replica was lost. The client is told of a limit that was reached.
+func lostEnd(why error) session.DetachedEnd {
+	end := session.StoppedEnd(mcp.CauseReplicaLost)
+	if limit := limitOf(why); limit != "" {
+		end.Error = end.Error.WithData(mcp.ErrorData{Reason: string(mcp.CauseReplicaLost), Limit: limit})
+	}
+	return end
+}
+
+// noteLost counts and logs that a task was ended because its replica was lost.
+func (s *Service) noteLost(ctx context.Context, rec *store.TaskRecord, why error) {
+	if limit := limitOf(why); limit != "" {
+		s.core.LimitReached(limit)
+	}
 	s.lost.Add(1)
-	s.logger.WarnContext(ctx, "task.lost", "task", taskName(id), "tool", rec.Tool, "client", rec.Client, "client_version", rec.ClientVersion,
-		"principal", logline.Printable(auth.KeyText(rec.Principal), maxTaskText), "replica", replica, "age", time.Since(rec.CreatedAt).Round(time.Millisecond))
+	s.logger.WarnContext(ctx, "task.lost", append(s.describe(rec), "why", why, "age", time.Since(rec.CreatedAt).Round(time.Millisecond))...)
+}
+
+// describe returns the fields by which logs name a task of a lost replica.
+func (s *Service) describe(rec *store.TaskRecord) []any {
+	return []any{
+		"task", taskName(rec.TaskID), "tool", rec.Tool, "client", rec.Client, "client_version", rec.ClientVersion,
+		"principal", logline.Printable(auth.KeyText(rec.Principal), maxTaskText), "replica", rec.Replica,
+	}
+}
+
+// limitOf returns the limit that an error names, or "".
+func limitOf(err error) string {
+	rpc, _ := mcp.AsError(err)
+	if rpc == nil {
+		return ""
+	}
+	data, _ := rpc.Data.(mcp.ErrorData)
+	return data.Limit
 }
 
 // Lost returns how many tasks of lost replicas this one has ended.
@@ -244,6 +300,19 @@ func (s *search) idle() bool {
 	defer s.mu.Unlock()
 	s.watching = len(s.watched) > 0
 	return !s.watching
+}
+
+// follow notes where a task with subscribers runs, and forgets one that has ended or runs here.
+func (s *search) follow(rec *store.TaskRecord, here string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, known := s.watched[rec.TaskID]
+	switch {
+	case rec.Status.Terminal(), rec.Replica == here:
+		delete(s.watched, rec.TaskID)
+	case known:
+		s.watched[rec.TaskID] = watched{rec.Replica, w.since}
+	}
 }
 
 // over forgets a task that has ended.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -27,6 +28,7 @@ type records struct {
 	encoder *era.Encoder
 	teller  *era.Teller
 	store   store.TaskStore
+	fenced  atomic.Uint64 // ends that were refused because other replicas run the tasks
 }
 
 func (s *records) create(ctx context.Context, rec *store.TaskRecord) (err error) {
@@ -93,7 +95,7 @@ func (s *records) change(ctx context.Context, id string, f func(*store.TaskRecor
 // close sets the end of a task in its record.
 func (s *records) close(rec *store.TaskRecord, status mcp.TaskStatus, message string) {
 	rec.Status, rec.StatusMessage = status, taskText(message)
-	rec.InputRequests, rec.InputResponses = nil, nil
+	rec.InputRequests, rec.InputResponses, rec.Call = nil, nil, nil
 	rec.Expires = rec.CreatedAt.Add(time.Duration(*rec.TTL) * time.Millisecond)
 	if grace := taskTime().Add(s.core.Limits().TaskGrace); grace.After(rec.Expires) {
 		rec.Expires = grace
@@ -109,7 +111,7 @@ const recordOverhead = 512
 
 // recordSize estimates the memory that a record takes, in bytes.
 func recordSize(r *store.TaskRecord) int {
-	n := recordOverhead + len(r.TaskID) + len(r.StatusMessage) + len(r.Principal) + len(r.Tool) + len(r.Client) + len(r.ClientVersion) + len(r.Trace) + len(r.Result)
+	n := recordOverhead + len(r.TaskID) + len(r.StatusMessage) + len(r.Principal) + len(r.Tool) + len(r.Client) + len(r.ClientVersion) + len(r.Trace) + len(r.Call) + len(r.Result)
 	for key, q := range r.InputRequests {
 		params, _ := q.Params.(jsontext.Value)
 		n += len(key) + len(q.Method) + len(params)

@@ -26,6 +26,9 @@ type Run struct {
 	service  *Service
 	created  chan *mcp.CreateTaskResult
 	returned chan ending
+	// again is the answer of a run that is not the first one of its task, else nil.
+	again *mcp.CreateTaskResult
+	begun atomic.Bool // of such a run: its handler was called, or will not be
 	// task is what the run has become, or nil.
 	task atomic.Pointer[task]
 
@@ -37,7 +40,8 @@ type Run struct {
 type runState uint8
 
 const (
-	runPending runState = iota
+	runPending   runState = iota
+	runRestarted          // it is a task from the beginning, and the handler has not called Detach
 	runDetaching
 	runDetached
 	runReturned
@@ -94,9 +98,27 @@ func (r *Run) end(e ending) {
 	switch state {
 	case runPending:
 		r.returned <- e
-	case runDetached:
+	case runDetached, runRestarted:
 		r.task.Load().finish(e)
 	}
+}
+
+// Restarted returns the run for a request that begins a task again, or nil for any other.
+func Restarted(r *session.Request) *Run {
+	run, _ := r.Restarted.(*Run)
+	return run
+}
+
+// ServeAgain runs a handler that is a task from the beginning, and returns what the call of its first run was answered
+// with.
+func ServeAgain[Call any](ctx context.Context, r *Run, d *ask.Dialog, call Call, h func(context.Context, Call) (mcp.Result, error)) (mcp.Result, error) {
+	if !r.begun.CompareAndSwap(false, true) {
+		return nil, errDetached
+	}
+	t := r.task.Load()
+	d.AnswerWith(&input{t, d})
+	go handle(t.work.With(ctx), r, call, h)
+	return r.again, nil
 }
 
 // Detach makes a task of a call, see server.Call.Detach.
@@ -107,8 +129,12 @@ func (r *Run) Detach(ctx context.Context, d *ask.Dialog, o Options) (context.Con
 	if r.service == nil {
 		return ctx, nil
 	}
-	if err := r.begin(); err != nil {
+	restarted, err := r.begin()
+	if err != nil {
 		return ctx, err
+	}
+	if restarted {
+		return r.task.Load().work.With(ctx), o.check()
 	}
 	t, result, err := r.service.start(ctx, d, o)
 	r.mu.Lock()
@@ -129,26 +155,29 @@ func (r *Run) Detach(ctx context.Context, d *ask.Dialog, o Options) (context.Con
 		}
 		return ctx, err
 	}
-	d.AnswerWith(&input{t})
+	d.AnswerWith(&input{t, d})
 	r.created <- result
 	if early != nil {
 		t.finish(*early)
 	}
-	return t.ctx, nil
+	return t.ctx(), nil
 }
 
-// begin reserves the run for one call of Detach.
-func (r *Run) begin() error {
+// begin reserves the run for one call of Detach, and reports whether it was restarted.
+func (r *Run) begin() (restarted bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch r.state {
+	case runRestarted:
+		r.state = runDetached
+		return true, nil
 	case runDetaching, runDetached:
-		return errDetached
+		return false, errDetached
 	case runReturned:
-		return mcp.ErrRequestDone
+		return false, mcp.ErrRequestDone
 	}
 	r.state = runDetaching
-	return nil
+	return false, nil
 }
 
 // Detached reports whether the run has become a task. r may be nil.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
@@ -63,6 +64,8 @@ type Service struct {
 	shared atomic.Pointer[shared] // nil without replicas, or with a store of the program
 	reader reader
 	lost   atomic.Uint64 // tasks of lost replicas that this one has ended
+	taken  atomic.Uint64 // those that it has begun again
+	lines  logline.Limiter
 
 	mu      sync.Mutex       // guards running
 	running map[string]*task // tasks whose handlers run in this process
@@ -120,14 +123,14 @@ func (s *Service) start(ctx context.Context, d *ask.Dialog, o Options) (*task, *
 		Principal: d.Request.Principal.Key(), Tool: d.Request.Route.Target, Trace: observe.TraceParent(ctx),
 		// The grace is for clients that want to read the end of a task which was cancelled at
 		// its TTL.
-		Expires: now.Add(ttl + s.core.Limits().TaskGrace),
+		Expires: now.Add(ttl + s.core.Limits().TaskGrace), Replica: s.replica(), Runs: 1,
 	}
 	work, refused := s.core.Detach(ctx, d.Core, taskName(rec.TaskID), now.Add(ttl))
 	if refused != nil {
 		return nil, nil, refused
 	}
 	rec.Client, rec.ClientVersion = work.Client()
-	t := newTask(&s.records, d, work, rec, limit)
+	t := newTask(&s.records, d.Request, d.Core, work, rec, limit)
 	t.leave = func() { s.leave(t) }
 	t.saveLater = s.saveLater
 	if s.ledger == nil { // nobody else counts the request, which the handler keeps
@@ -138,7 +141,7 @@ func (s *Service) start(ctx context.Context, d *ask.Dialog, o Options) (*task, *
 		}
 	}
 	s.enter(t)
-	if err := s.create(ctx, rec); err != nil {
+	if err := s.createRestartable(ctx, t, rec); err != nil {
 		err = s.fault(ctx, err)
 		t.abort(err)
 		return nil, nil, err
@@ -157,13 +160,13 @@ func (s *Service) GiveUp(ctx context.Context) {
 	s.mu.Unlock()
 	for _, t := range left {
 		end := session.StoppedEnd(mcp.CauseServerShutdown)
-		_, err := s.change(ctx, t.id, func(rec *store.TaskRecord) error {
+		_, err := s.change(ctx, t.id, t.unlessTakenOver(func(rec *store.TaskRecord) error {
 			s.close(rec, end.Status, end.Error.Message)
 			rec.Error = storable(end.Error)
 			return nil
-		})
-		if err != nil && !errors.Is(err, errTaskOver) {
-			s.logger.ErrorContext(t.ctx, "task.store", "task", t.work.Name, "error", err)
+		}))
+		if err != nil && !errors.Is(err, errTaskOver) && !errors.Is(err, errTakenOver) {
+			s.logger.ErrorContext(t.ctx(), "task.store", "task", t.work.Name, "error", err)
 		}
 	}
 }
@@ -199,8 +202,8 @@ func (s *Service) changed(rec *store.TaskRecord) {
 			s.hub.Publish(notify.Notification{Topic: topic, Params: raw, Revision: rec.Revision, Items: []any{s.tool(rec.Tool)}})
 		}
 	}
-	if shared := s.shared.Load(); shared != nil && rec.Status.Terminal() {
-		shared.search.over(rec.TaskID)
+	if shared := s.shared.Load(); shared != nil {
+		shared.search.follow(rec, shared.link.Replica())
 	}
 	if t := s.here(rec.TaskID); t != nil {
 		t.changed(rec)
@@ -223,7 +226,9 @@ func (s *Service) enter(t *task) {
 func (s *Service) leave(t *task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.running, t.id)
+	if s.running[t.id] == t {
+		delete(s.running, t.id)
+	}
 }
 
 // here returns the task if its handler runs in this process, or nil.
@@ -237,7 +242,7 @@ func (s *Service) here(id string) *task {
 // request in memory.
 func (s *Service) origin(rec *store.TaskRecord) origin {
 	if t := s.here(rec.TaskID); t != nil {
-		return origin{t.work.Caller(), t.dialog.Core.Bytes}
+		return origin{t.work.Caller(), t.core.Bytes}
 	}
 	return origin{}
 }

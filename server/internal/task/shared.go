@@ -52,7 +52,7 @@ func newShared(link Link, limits func() limits.Limits, origin func(*store.TaskRe
 func stub(rec *store.TaskRecord) *store.TaskRecord {
 	return &store.TaskRecord{
 		Task:     mcp.Task{TaskID: rec.TaskID, Status: rec.Status, CreatedAt: rec.CreatedAt, TTL: rec.TTL},
-		Revision: rec.Revision, Expires: rec.Expires,
+		Revision: rec.Revision, Expires: rec.Expires, Replica: rec.Replica, Runs: rec.Runs,
 	}
 }
 
@@ -64,7 +64,6 @@ func (s *shared) Watch(changed func(*store.TaskRecord)) { s.changed = changed }
 
 // Create implements store.TaskStore.
 func (s *shared) Create(ctx context.Context, rec *store.TaskRecord) error {
-	rec.Replica = s.link.Replica()
 	raw, err := encodeRecord(rec)
 	if err != nil {
 		return err
@@ -165,7 +164,14 @@ func (g *ledger) note(rec *store.TaskRecord) (room, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	k := g.find(rec.TaskID)
-	if k == nil || k.rec.Revision > rec.Revision {
+	switch {
+	case k == nil:
+		return room{}, nil
+	case takenOver(rec, k.rec.Runs, k.rec.Replica): // it is of the other replica now
+		g.forget(k)
+		g.wind()
+		return room{}, nil
+	case k.rec.Revision > rec.Revision:
 		return room{}, nil
 	}
 	return g.put(k, rec)

@@ -15,6 +15,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/ask"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 	"github.com/vitrine-mcp/vitrine/store"
@@ -27,12 +28,14 @@ type task struct {
 	leave   func() // removes the task from those that run
 	// saveLater has the end stored when the store is back, if replicas share it.
 	saveLater func(id string, end func(*store.TaskRecord) error) error
-	dialog    *ask.Dialog
+	request   *middleware.Request // as the handler, or before that the core, has it
+	core      *session.Request
 	id        string
+	run       int    // which run of the handler it is, from 1
+	replica   string // the name of this process in the record
 	work      *session.Detached
-	ctx       context.Context // of the handler
-	limit     string          // the limit that sets the TTL, or ""
-	timer     *time.Timer     // fires at the end of the TTL
+	limit     string      // the limit that sets the TTL, or ""
+	timer     *time.Timer // fires at the end of the TTL
 
 	mu      sync.Mutex // guards the rest
 	seen    mcp.TaskStatus
@@ -54,12 +57,16 @@ type saying struct {
 // the store and a notification to subscribers.
 const messagePause = time.Second
 
-func newTask(r *records, d *ask.Dialog, work *session.Detached, rec *store.TaskRecord, limit string) *task {
+// newTask returns the task that a request has become. rec is its record as this run of the handler begins.
+func newTask(r *records, req *middleware.Request, core *session.Request, work *session.Detached, rec *store.TaskRecord, limit string) *task {
 	return &task{
-		records: r, dialog: d, id: rec.TaskID, work: work, ctx: work.Context(), limit: limit,
+		records: r, request: req, core: core, id: rec.TaskID, run: rec.Runs, replica: rec.Replica, work: work, limit: limit,
 		seen: rec.Status, waiting: map[string]*waiter{}, asked: map[string]int{},
 	}
 }
+
+// ctx returns the context of the handler.
+func (t *task) ctx() context.Context { return t.work.Context() }
 
 // begin starts the timer of the TTL.
 func (t *task) begin(end time.Time) {
@@ -79,7 +86,7 @@ func (t *task) abort(err error) {
 func (t *task) expire() {
 	end := session.StoppedEnd(mcp.CauseDeadline)
 	failed := storable(end.Error.WithData(mcp.ErrorData{Reason: string(mcp.CauseDeadline), Limit: t.limit}))
-	if _, err := t.end(end.Status, nil, failed); errors.Is(err, errTaskOver) {
+	if _, err := t.end(end.Status, nil, failed); errors.Is(err, errTaskOver) || errors.Is(err, errTakenOver) {
 		return
 	}
 	if t.limit != "" {
@@ -88,14 +95,19 @@ func (t *task) expire() {
 	t.work.Cancel(&mcp.CancelError{Cause: mcp.CauseDeadline})
 }
 
-// change changes the record. It uses a context of its own, since that of the handler may be over.
+// change changes the record, unless another replica has begun the handler again. It uses a context of its own,
+// since that of the handler may be over.
 func (t *task) change(f func(*store.TaskRecord) error) (*store.TaskRecord, error) {
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(t.ctx), storePatience, mcp.ErrDeadline)
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(t.ctx()), storePatience, mcp.ErrDeadline)
 	defer cancel()
-	rec, err := t.records.change(ctx, t.id, f)
+	rec, err := t.records.change(ctx, t.id, t.unlessTakenOver(f))
+	if errors.Is(err, errTakenOver) {
+		t.work.Cancel(&mcp.CancelError{Cause: mcp.CauseReplicaLost})
+		return nil, err
+	}
 	if err != nil && !errors.Is(err, errTaskOver) && !errors.Is(err, errAway) {
 		if _, public := mcp.AsError(err); !public {
-			t.records.logger.ErrorContext(t.ctx, "task.store", "task", t.work.Name, "error", err)
+			t.records.logger.ErrorContext(t.ctx(), "task.store", "task", t.work.Name, "error", err)
 		}
 	}
 	return rec, err
@@ -109,8 +121,8 @@ func (t *task) status() mcp.TaskStatus {
 
 // say sets the message of the task. It returns why the handler should stop, or nil.
 func (t *task) say(message string) error {
-	if t.ctx.Err() != nil {
-		return context.Cause(t.ctx)
+	if t.ctx().Err() != nil {
+		return context.Cause(t.ctx())
 	}
 	if message == "" {
 		return nil
@@ -161,9 +173,14 @@ func (t *task) finish(e ending) {
 		end.Status, end.Error = mcp.TaskFailed, storable(limit)
 		rec, err = t.end(end.Status, nil, end.Error)
 	}
-	if errors.Is(err, errTaskOver) {
+	switch {
+	case errors.Is(err, errTakenOver), errors.Is(err, errTaskOver) && t.takenOver(rec):
+		end = session.StoppedEnd(mcp.CauseReplicaLost)
+		t.records.fence(t.ctx(), t.work.LogAttrs()...)
+		return
+	case errors.Is(err, errTaskOver):
 		end.Status, end.Error = rec.Status, rec.Error
-		t.records.logger.DebugContext(t.ctx, "task.late", append(t.work.LogAttrs(), "status", end.Status)...)
+		t.records.logger.DebugContext(t.ctx(), "task.late", append(t.work.LogAttrs(), "status", end.Status)...)
 		return
 	}
 	if tool, ok := e.result.(*mcp.CallToolResult); ok && tool != nil {
@@ -184,7 +201,7 @@ func (t *task) end(status mcp.TaskStatus, result jsontext.Value, failed *mcp.Err
 	}
 	rec, err := t.change(end)
 	if errors.Is(err, errAway) {
-		err = t.saveLater(t.id, end)
+		err = t.saveLater(t.id, t.unlessTakenOver(end))
 	}
 	return rec, err
 }
@@ -207,18 +224,18 @@ func (t *task) outcome(e *ending) (status mcp.TaskStatus, result jsontext.Value,
 func (t *task) conclude(e *ending) (status mcp.TaskStatus, result jsontext.Value, failed *mcp.Error, hidden error) {
 	err := e.err
 	if errors.Is(err, mcp.ErrNotDeclared) {
-		_, err = era.NotDeclared(t.dialog.Request, err)
+		_, err = era.NotDeclared(t.request, err)
 	}
-	if err != nil && era.CancelledBy(t.ctx, err) == nil {
+	if err != nil && era.CancelledBy(t.ctx(), err) == nil {
 		hidden = era.Hidden(err)
 		e.blameless = mcp.IsCallerFault(err)
-		tool, told := t.records.teller.Tell(t.ctx, t.dialog.Core, err)
+		tool, told := t.records.teller.Tell(t.ctx(), t.core, err)
 		if e.result, err = tool, nil; told != nil {
 			err = told
 		}
 	}
 	if err == nil {
-		if result, err = t.records.encoder.EncodeTask(&t.dialog.Request.Peer, e.result); err == nil {
+		if result, err = t.records.encoder.EncodeTask(&t.request.Peer, e.result); err == nil {
 			return mcp.TaskCompleted, result, nil, hidden
 		}
 		err = fmt.Errorf("encode the result: %w", err)
@@ -227,9 +244,9 @@ func (t *task) conclude(e *ending) (status mcp.TaskStatus, result jsontext.Value
 	if rpc, _ := mcp.AsError(err); rpc != nil {
 		return mcp.TaskFailed, nil, storable(rpc), hidden
 	}
-	cause, cancelled := mcp.CauseOf(t.ctx)
-	if !cancelled || !errors.Is(err, context.Cause(t.ctx)) && !errors.Is(err, context.Canceled) {
-		t.records.logger.ErrorContext(t.ctx, "handler.error", append(t.work.LogAttrs(), "error", err)...)
+	cause, cancelled := mcp.CauseOf(t.ctx())
+	if !cancelled || !errors.Is(err, context.Cause(t.ctx())) && !errors.Is(err, context.Canceled) {
+		t.records.logger.ErrorContext(t.ctx(), "handler.error", append(t.work.LogAttrs(), "error", err)...)
 		return mcp.TaskFailed, nil, errInternal, err
 	}
 	end := session.StoppedEnd(cause)

@@ -92,6 +92,9 @@ func (s *Service) save(ctx context.Context, shared *shared) {
 				return nil
 			})
 		}
+		if errors.Is(err, errTakenOver) {
+			s.fence(ctx, "task", taskName(id))
+		}
 		if !errors.Is(err, errAway) {
 			shared.unsaved.drop(id)
 		}

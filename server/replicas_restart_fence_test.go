@@ -1,0 +1,114 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+func TestEarlierRunIsFenced(t *testing.T) {
+	for name, lose := range map[string]func(l *link, lost bool){
+		"cut off": func(l *link, lost bool) { l.cut.Store(lost) },
+		"stopped": func(l *link, lost bool) { l.stopped.Store(lost) },
+	} {
+		for _, over := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/over=%t", name, over), func(t *testing.T) {
+				inRestartingReplicas(t, func(t *testing.T, r *restarting) {
+					first, task := r.start(t)
+					lose(r.links[0], true)
+					again, _ := r.next(t, task, 1)
+					require.NoError(t, first.ctx.Err(), "it does not know")
+					if over {
+						again.finish("done")
+						synctest.Wait()
+					}
+					lose(r.links[0], false)
+					time.Sleep(15 * time.Second)
+					require.ErrorIs(t, context.Cause(first.ctx), mcp.ErrReplicaLost)
+					require.Error(t, first.call.Progress(1, 2, "on and on"))
+					first.finish("late")
+					require.Equal(t, 1, r.total(t, "vitrine_tasks_fenced_total"))
+					require.Len(t, r.logged("task.fenced"), 1)
+					if !over {
+						state := r.state(t, 2, task)
+						require.Equal(t, mcp.TaskWorking, state.Status)
+						again.finish("done")
+					}
+					for i := range 3 {
+						result, err := r.clients[i].Task(task).Result(t.Context())
+						require.NoError(t, err)
+						require.Equal(t, "done", result.Text())
+					}
+					require.Contains(t, scrape(t, r.tel[0]), `vitrine_tasks{status="working"} 0`, "it is of the other replica")
+				})
+			})
+		}
+	}
+}
+
+func TestLateEndIsFenced(t *testing.T) {
+	for _, away := range []bool{true, false} {
+		inRestartingReplicas(t, func(t *testing.T, r *restarting) {
+			first, task := r.start(t)
+			r.links[0].cut.Store(true)
+			again, _ := r.next(t, task, 1)
+			if away {
+				first.finish("late")
+				synctest.Wait()
+			}
+			r.links[0].cut.Store(false)
+			if !away {
+				first.finish("late")
+			}
+			time.Sleep(20 * time.Second)
+			require.Equal(t, 1, r.total(t, "vitrine_tasks_fenced_total"))
+			require.Equal(t, mcp.TaskWorking, r.state(t, 2, task).Status)
+			again.finish("done")
+			synctest.Wait()
+			require.Equal(t, "done", r.state(t, 0, task).Result.Text())
+		})
+	}
+}
+
+func TestTaskComesBack(t *testing.T) {
+	inRestartingReplicas(t, func(t *testing.T, r *restarting) {
+		first, task := r.start(t)
+		r.links[0].cut.Store(true)
+		second, _ := r.next(t, task, 1)
+		r.links[0].cut.Store(false)
+		time.Sleep(15 * time.Second)
+		r.links[1].cut.Store(true)
+		for range 600 {
+			require.Equal(t, mcp.TaskWorking, r.state(t, 0, task).Status)
+			time.Sleep(100 * time.Millisecond)
+		}
+		r.nobody(t) // the handler of the first run has not returned
+		first.finish("late")
+		third, _ := r.next(t, task, 0)
+		second.finish("late, too")
+		third.finish("done")
+		result, err := r.clients[2].Task(task).Result(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "done", result.Text())
+	})
+}
+
+func TestTakeoverWhoseAnswerIsLost(t *testing.T) {
+	inRestartingReplicas(t, func(t *testing.T, r *restarting) {
+		first, task := r.start(t)
+		r.links[0].cut.Store(true)
+		r.links[1].unsure.Store(1)
+		again, _ := r.next(t, task, 1)
+		require.Less(t, r.links[1].unsure.Load(), int32(1))
+		again.finish("done")
+		first.finish("late")
+		synctest.Wait()
+		require.Equal(t, "done", r.state(t, 2, task).Result.Text())
+	})
+}
