@@ -95,6 +95,12 @@ func (l *lines) String() string {
 // eventually polls until check returns nil.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
+	eventuallyWithin(t, patience, check)
+}
+
+// eventuallyWithin is eventually with another patience.
+func eventuallyWithin(t *testing.T, patience time.Duration, check func() error) {
+	t.Helper()
 	deadline := time.Now().Add(patience)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		err := check()

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -49,6 +50,67 @@ func TestReplicasShareTasks(t *testing.T) {
 			t.Errorf("the task of another replica is %s", now.Result.Status)
 		}
 		all[2].aboutTask(t, "tasks/cancel", other)
+	})
+}
+
+// The task of a restartable tool begins again at another replica if its own one is killed, or stopped for too long.
+// That one may not end it any more when it goes on.
+func TestReplicasBeginTasksAgain(t *testing.T) {
+	t.Parallel()
+	all, _ := sharing(t)
+	sum := func(t *testing.T, metric string, at ...*server) (n float64) {
+		t.Helper()
+		for _, s := range at {
+			n += s.metrics(t).sum(metric)
+		}
+		return n
+	}
+	// taken waits until another replica runs the task of a replica that is lost.
+	taken := func(t *testing.T, id string, want float64, by ...*server) {
+		t.Helper()
+		eventuallyWithin(t, time.Minute, func() error {
+			for _, s := range by {
+				if now := s.aboutTask(t, "tasks/get", id); now.Result.Status != "working" {
+					t.Fatalf("the task is %s", now.Result.Status)
+				}
+			}
+			if n := sum(t, "vitrine_tasks_taken_over_total", by...); n != want {
+				return fmt.Errorf("%v tasks were taken over, want %v", n, want)
+			}
+			return nil
+		})
+	}
+	completed := func(t *testing.T, id string, at *server) {
+		t.Helper()
+		eventuallyWithin(t, time.Minute, func() error {
+			now := at.aboutTask(t, "tasks/get", id)
+			if now.Result.Status != "completed" || len(now.Result.Result.Content) != 1 ||
+				now.Result.Result.Content[0].Text != "the result was computed in 20s" {
+				return fmt.Errorf("the task is %+v", now.Result)
+			}
+			return nil
+		})
+	}
+	t.Run("stopped", func(t *testing.T) {
+		id := all[0].startTaskOf(t, "restartable_compute", 20)
+		all[0].signal(t, syscall.SIGSTOP)
+		taken(t, id, 1, all[1], all[2])
+		all[0].signal(t, syscall.SIGCONT)
+		eventually(t, func() error { return atLeastOne(sum(t, "vitrine_tasks_fenced_total", all[0]), "fenced results") })
+		completed(t, id, all[0])
+		if n := sum(t, "vitrine_tasks_fenced_total", all...); n != 1 {
+			t.Errorf("%v ends were refused, want 1", n)
+		}
+	})
+	t.Run("killed", func(t *testing.T) {
+		id := all[0].startTaskOf(t, "restartable_compute", 20)
+		all[0].kill(t)
+		taken(t, id, 2, all[1], all[2])
+		completed(t, id, all[1])
+		completed(t, id, all[2])
+		if n := sum(t, "vitrine_tasks_lost_total", all[1], all[2]); n != 0 {
+			t.Errorf("%v tasks have failed", n)
+		}
 	})
 }
 

@@ -15,8 +15,11 @@ func tasking(r request) request {
 }
 
 // computing is a call that goes on as a task.
-func computing(id any, seconds float64) request {
-	return tasking(call(id, "slow_compute", object{"seconds": seconds}))
+func computing(id any, seconds float64) request { return computingWith("slow_compute", id, seconds) }
+
+// computingWith is computing with another tool.
+func computingWith(tool string, id any, seconds float64) request {
+	return tasking(call(id, tool, object{"seconds": seconds}))
 }
 
 // aboutTask is a request about a task.
@@ -47,6 +50,7 @@ type taskState struct {
 		Error  struct {
 			Data struct{ Reason string }
 		}
+		Result struct{ Content []struct{ Text string } }
 	}
 }
 
@@ -66,7 +70,13 @@ func (s *server) aboutTask(t *testing.T, method, task string) (state taskState) 
 // startTask calls a tool for some seconds as a task.
 func (s *server) startTask(t *testing.T, seconds float64) (id string) {
 	t.Helper()
-	r := computing(1, seconds)
+	return s.startTaskOf(t, "slow_compute", seconds)
+}
+
+// startTaskOf is startTask with another tool.
+func (s *server) startTaskOf(t *testing.T, tool string, seconds float64) (id string) {
+	t.Helper()
+	r := computingWith(tool, 1, seconds)
 	return decodeTask(t, s.send(t, http.MethodPost, r.headers(), r.frame()).body).Result.TaskID
 }
 

@@ -20,6 +20,10 @@ var taskFixtures = []fixture{
 		Name: "slow_compute", Description: "Compute for the given number of seconds, as a task if the client has tasks.",
 		Task: server.TaskOptional, Deadline: maxTime,
 	}, compute),
+	tool(server.Tool{
+		Name: "restartable_compute", Description: "Compute like slow_compute. If its replica is lost, the task begins again at another one.",
+		Task: server.TaskOptional, Deadline: maxTime, Restartable: true,
+	}, compute),
 	job("failing_job", "Fail after a second, in a way that a model can read.", server.TaskRequired,
 		mcp.ToolErrorf("this job fails intentionally, for testing")),
 	job("protocol_error_job", "Fail after a second, with a protocol error.", server.TaskOptional,
