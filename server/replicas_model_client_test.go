@@ -33,7 +33,8 @@ type modelCall struct {
 	home    *modelReplica // where it runs
 	orders  chan string
 	conn    *modelConn // nil is none
-	// sound says that the store has all events, and that its replica can be asked.
+	// sound says that the store has all events, and that its replica can be asked. That of a deleted session, which a
+	// replica serves because it has not heard, may have none.
 	sound     bool
 	cancelled bool
 	brokenOff bool // its client has not kept the first connection

@@ -128,7 +128,7 @@ func (w *modelWorld) beginCall() bool {
 	r, s := w.anyReplica(), pick(w, w.sessions)
 	s.lastID++
 	c := &modelCall{world: w, session: s, id: s.lastID, key: fmt.Sprintf("%s/%d", s.name, s.lastID), home: r, orders: make(chan string, 1),
-		sound: r.well(), sent: map[string]bool{}}
+		sound: r.well() && len(s.deletions) == 0, sent: map[string]bool{}}
 	if fault, _ := r.port.state(); fault == unanswered {
 		c.client.mayRepeat()
 	}
