@@ -45,7 +45,7 @@ func sharing(t *testing.T, adjusts ...adjust) (all []*server, store *redistest.P
 // cancel to whichever replica comes next.
 func TestClientsInTurns(t *testing.T) {
 	t.Parallel()
-	elsewhere := 0.0
+	elsewhere, played := 0.0, 0
 	for _, p := range peers() {
 		if p.transport != "http" {
 			continue
@@ -65,6 +65,7 @@ func TestClientsInTurns(t *testing.T) {
 				checkSampling(t, c)
 				checkElicitation(t, c)
 			}
+			played++
 			c.must(t, "end", nil)
 			c.exit(t)
 			c.server.awaitSubscriptions(t, 0)
@@ -79,7 +80,7 @@ func TestClientsInTurns(t *testing.T) {
 			}
 		})
 	}
-	if elsewhere == 0 {
+	if played > 0 && elsewhere == 0 {
 		t.Error("no answer has reached another replica than its own")
 	}
 }

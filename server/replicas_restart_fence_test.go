@@ -34,7 +34,9 @@ func TestEarlierRunIsFenced(t *testing.T) {
 					require.Error(t, first.call.Progress(1, 2, "on and on"))
 					first.finish("late")
 					require.Equal(t, 1, r.total(t, "vitrine_tasks_fenced_total"))
-					require.Len(t, r.logged("task.fenced"), 1)
+					fenced := r.logged("task.fenced")
+					require.Len(t, fenced, 1)
+					require.Equal(t, "servertest 1", fmt.Sprint(fenced[0].attrs["client"], " ", fenced[0].attrs["client_version"]))
 					if !over {
 						state := r.state(t, 2, task)
 						require.Equal(t, mcp.TaskWorking, state.Status)

@@ -266,7 +266,8 @@ func TestTaskThatIsTooLargeToBeginAgain(t *testing.T) {
 		logged := r.logged("task.not_restartable")
 		require.Len(t, logged, 1)
 		require.Contains(t, logged[0].attrs["error"], "max_task_bytes")
-		require.Equal(t, "note", logged[0].attrs["target"])
+		require.Equal(t, "note servertest 1", fmt.Sprint(logged[0].attrs["target"], " ", logged[0].attrs["client"], " ",
+			logged[0].attrs["client_version"]))
 		r.links[0].cut.Store(true)
 		r.fails(t, task.Created, 1)
 	}, server.WithLimits(server.Limits{MaxTaskBytes: 5000}))
