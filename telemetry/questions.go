@@ -3,6 +3,7 @@ package telemetry
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -13,12 +14,21 @@ import (
 const maxQuestionRows = 256
 
 // questions counts what clients are asked by method, client and version: the requests to legacy clients,
-// and the questions in the results of modern ones. It is safe for concurrent use. The zero value is empty.
+// the questions in the results of modern ones, and those of tasks. It is safe for concurrent use. The zero value
+// is empty.
 type questions struct {
 	mu    sync.Mutex // guards the rest
 	rows  map[questionKey]*questionCounts
 	other map[string]*questionCounts // by method
 	used  uint64                     // grows with each use
+	// tasks has the questions of tasks that wait for an answer, which the limits of tasks bound.
+	tasks map[*taskQuestion]struct{}
+}
+
+// A taskQuestion is a question of a task.
+type taskQuestion struct {
+	questionKey
+	since time.Time
 }
 
 // A questionKey has the method of a request to a client, and what the client says of itself.
@@ -38,6 +48,26 @@ type questionCounts struct {
 const notReturned = "not_returned"
 
 func newQuestionCounts() *questionCounts { return &questionCounts{unanswered: map[string]uint64{}} }
+
+// begun notes that a task waits for an answer from a moment on.
+func (q *questions) begun(key questionKey, now time.Time) *taskQuestion {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	asked := &taskQuestion{key, now}
+	if q.tasks == nil {
+		q.tasks = map[*taskQuestion]struct{}{}
+	}
+	q.tasks[asked] = struct{}{}
+	return asked
+}
+
+// over counts the end of the wait of a task.
+func (q *questions) over(asked *taskQuestion, err error, errorType string) {
+	q.mu.Lock()
+	delete(q.tasks, asked)
+	q.mu.Unlock()
+	q.ended(asked.questionKey, err, errorType)
+}
 
 // ended counts the end of the wait for a response.
 func (q *questions) ended(key questionKey, err error, errorType string) {
@@ -111,8 +141,8 @@ func (q *questions) evict() {
 	delete(q.rows, oldest)
 }
 
-// report returns the rows of the page. open are the requests that wait for their response.
-func (q *questions) report(open []report.Outbound) []report.Question {
+// report returns the rows of the page at a moment. open are the requests that wait for their response.
+func (q *questions) report(open []report.Outbound, now time.Time) []report.Question {
 	rows := map[questionKey]*report.Question{}
 	of := func(key questionKey) *report.Question {
 		row := rows[key]
@@ -141,13 +171,19 @@ func (q *questions) report(open []report.Outbound) []report.Question {
 	for method, counts := range q.other {
 		add(questionKey{method: method, client: other}, counts)
 	}
+	wait := func(key questionKey, age float64) {
+		row := of(key)
+		row.Asked++
+		row.Open++
+		row.OldestAgeSeconds = max(row.OldestAgeSeconds, age)
+	}
+	for asked := range q.tasks {
+		wait(asked.questionKey, now.Sub(asked.since).Seconds())
+	}
 	q.mu.Unlock()
 	for i := range open {
 		o := &open[i]
-		row := of(questionKey{o.Method, o.Client, o.ClientVersion})
-		row.Asked++
-		row.Open++
-		row.OldestAgeSeconds = max(row.OldestAgeSeconds, o.AgeSeconds)
+		wait(questionKey{o.Method, o.Client, o.ClientVersion}, o.AgeSeconds)
 	}
 	list := make([]report.Question, 0, len(rows))
 	for _, row := range rows {

@@ -81,7 +81,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 		end("regular", nil)
 		end(fmt.Sprint("made up ", i), errors.New("none"))
 	}
-	rows := q.report(nil)
+	rows := q.report(nil, time.Time{})
 	require.Len(t, rows, maxQuestionRows+1)
 	var asked, unanswered uint64
 	for i := range rows {

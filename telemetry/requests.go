@@ -112,7 +112,7 @@ func (t *Telemetry) report() *report.Requests {
 	rep.Callers, rep.CallersLeftOut = by.top()
 	rep.EndedStreams, rep.Disconnects = t.exchanges.report(rep.At)
 	rep.Registrations = report.MostChanged(rep.Registrations)
-	rep.Questions = t.questions.report(rep.Outbound)
+	rep.Questions = t.questions.report(rep.Outbound, rep.At)
 	sortRows(rep.Classes, func(a, b *report.Class) bool { return a.Class < b.Class })
 	sortRows(rep.Requests, func(a, b *report.Request) bool { return a.AgeSeconds > b.AgeSeconds })
 	sortRows(rep.Subscriptions, func(a, b *report.Request) bool { return a.AgeSeconds > b.AgeSeconds })

@@ -10,6 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 // Error reports the handler's own error. It ignores an error that only repeats the cancellation of
@@ -59,6 +60,14 @@ func Asked(r *session.Request, method string) { operation(r).Asked(method) }
 
 // Answered reports that a request has the answer to a question of its earlier round.
 func Answered(r *session.Request, method string) { operation(r).Answered(method) }
+
+// TaskAsks reports that a task asks its client something, by a request of method. The caller must call end when
+// the wait ends, with nil if there was an answer.
+func TaskAsks(d *session.Detached, method string) (end func(err error)) {
+	task, _ := observationOf(d).(*telemetry.Task)
+	client, version := d.Client()
+	return task.Ask(method, client, version)
+}
 
 // TraceID returns the trace id of a request's span in hexadecimal, or "" if it has none.
 func TraceID(r *session.Request) string { return operation(r).TraceID() }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server/internal/ask"
@@ -49,6 +50,8 @@ func (t *task) await(key string, q ask.Question) (answer jsontext.Value, err err
 	if err = t.open(key, q.InputRequest); err != nil {
 		return nil, err
 	}
+	answered := observe.TaskAsks(t.work, q.Method)
+	defer func() { answered(err) }()
 	t.work.Block()
 	defer func() {
 		if lost := t.work.Unblock(); lost != nil {
