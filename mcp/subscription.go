@@ -46,6 +46,7 @@ const (
 	EndTransportClose   = SubscriptionEnd(CauseTransportClose)
 	EndTransportError   = SubscriptionEnd(CauseTransportError)
 	EndServerShutdown   = SubscriptionEnd(CauseServerShutdown)
+	EndOperator         = SubscriptionEnd(CauseOperator)
 	// EndTokenExpired: the token of the caller has expired.
 	EndTokenExpired SubscriptionEnd = "token_expired"
 	// EndError: the server could not go on.
@@ -55,7 +56,8 @@ const (
 // SubscriptionEnds lists every end. The caller owns the slice.
 func SubscriptionEnds() []SubscriptionEnd {
 	return []SubscriptionEnd{
-		EndClientCancel, EndClientDisconnect, EndTransportClose, EndTransportError, EndServerShutdown, EndTokenExpired, EndError,
+		EndClientCancel, EndClientDisconnect, EndTransportClose, EndTransportError, EndServerShutdown, EndOperator,
+		EndTokenExpired, EndError,
 	}
 }
 

@@ -94,6 +94,7 @@ func TestTelemetryGoldenIsComplete(t *testing.T) {
 	for _, end := range mcp.SubscriptionEnds() {
 		occurs("end of a subscription "+string(end), counter("vitrine_subscription_duration_seconds", "end", string(end)))
 	}
+	occurs("end of a stream operator", counter("vitrine_stream_duration_seconds", "reason", "operator"))
 	for _, s := range mcp.TaskStatuses() {
 		if s.Terminal() {
 			occurs("end of a task "+string(s), attribute("vitrine.task.status", string(s)),

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"syscall"
 	"testing/synctest"
@@ -76,6 +77,16 @@ func subscriptionScenes() []scene {
 			time.Sleep(time.Hour)
 			defer s.drain()()
 			require.Contains(s.t, p.recv()+p.recv(), "server_shutdown")
+		},
+	}, {
+		title: "subscription, operator", about: "An operator ends it: an error.",
+		play: func(s *stage) {
+			s.subscribe()
+			a := s.web().start("POST", listenTo(1, watching), modernHeaders("subscriptions/listen", "")...)
+			time.Sleep(time.Hour)
+			_, err := s.srv.EndRequest(fmt.Sprint("r", s.srv.Core().Snapshot().Subscriptions[0].Request.Key()))
+			require.NoError(s.t, err)
+			require.Contains(s.t, a.wait().body, "operator")
 		},
 	}, {
 		title: "subscription, token_expired", about: "Over HTTP it ends with its token, politely: an answer.",

@@ -40,6 +40,7 @@ const (
 	StreamTokenExpired = "token_expired"
 	StreamSessionEnded = "session_ended"
 	StreamReplaced     = "replaced" // by another stream of the session
+	StreamOperator     = "operator" // an operator has ended the subscription
 	StreamShutdown     = "server_shutdown"
 	StreamFailed       = "error"
 )
@@ -48,7 +49,7 @@ const (
 func StreamEnds() []string {
 	return []string{
 		StreamDone, StreamPeerLeft, StreamWriteTimeout, StreamOverload, StreamTokenExpired, StreamSessionEnded,
-		StreamReplaced, StreamShutdown, StreamFailed,
+		StreamReplaced, StreamOperator, StreamShutdown, StreamFailed,
 	}
 }
 

@@ -16,9 +16,12 @@ func (x *exchange) ended(sink *httpSink, failed mcp.DropReason) {
 	subscription := x.in != nil && x.in.Method == mcp.MethodSubscriptionsListen
 	switch {
 	case sink.answered && subscription: // the server has ended it
-		if x.conn.Expired() {
+		switch {
+		case x.conn.Expired():
 			e.Reason = session.StreamTokenExpired
-		} else if e.Reason != session.StreamShutdown {
+		case e.Request != nil && e.Request.End() == mcp.EndOperator:
+			e.Reason = session.StreamOperator
+		case e.Reason != session.StreamShutdown:
 			e.Reason = session.StreamDone
 		}
 	case sink.answered:
