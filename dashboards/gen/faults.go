@@ -26,6 +26,8 @@ func (b board) cancellations() []panel {
 			perSecond, above(1), traced(b.rate("cause", telemetry.MetricRequestsCancelled), "{{cause}}")),
 		graph("Cancellations by tool", "Calls of each tool that were cancelled, for any cause. The points are traces.",
 			perSecond, above(1), traced(b.rate("tool", telemetry.MetricRequestsCancelled), "{{tool}}")),
+		graph("Cancellations by phase", "Whether the handler had started: a request that was cancelled while it was queued has done nothing, and can be made again. The points are traces.",
+			perSecond, above(1), traced(b.rate("phase", telemetry.MetricRequestsCancelled), "{{phase}}")),
 		graph("Cancelled share by cause", "Of the requests that were admitted. VitrineCancelSurge fires above 25 %.",
 			percent, rising(0.1, 0.25), query(share(b.rate("cause", telemetry.MetricRequestsCancelled), admitted), "{{cause}}")),
 		graph("Time to stop by tool, p95", "From a cancellation to the return of the handler. A long one ignores its context. The points are traces.",
