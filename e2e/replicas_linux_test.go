@@ -42,7 +42,7 @@ func sharing(t *testing.T, adjusts ...adjust) (all []*server, store *redistest.P
 }
 
 // All clients use all features behind a real balancer that sends each request, each answer to a question and each
-// cancel to whichever replica comes next.
+// cancel to the replica that comes next.
 func TestClientsInTurns(t *testing.T) {
 	t.Parallel()
 	elsewhere, played := 0.0, 0
