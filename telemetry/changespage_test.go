@@ -1,15 +1,19 @@
 package telemetry
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/changes"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -88,5 +92,40 @@ func TestMemoryOfASearchIsLetGo(t *testing.T) {
 		require.Greater(t, tel.changes.Stats().Bytes, bytes)
 		time.Sleep(2 * time.Second)
 		require.Equal(t, bytes, tel.changes.Stats().Bytes)
+	})
+}
+
+// The metrics of the history are what the page says of it: its bytes, its combinations, its age, and the requests that it
+// does not keep apart.
+func TestMetricsOfTheHistoryOfChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tel, err := New(WithRecent(Recent{ChangeBytes: 64 << 10}))
+		require.NoError(t, err)
+		for step := range 30 {
+			for i := range 40 {
+				tel.changes.Add(&changes.Observation{
+					Client: fmt.Sprint("bot-", step, "-", i), Version: "1", Method: "tools/call", Target: "echo",
+					Outcome: changes.OutcomeAnswered, At: time.Now().UnixNano(),
+				})
+			}
+			time.Sleep(changes.StepSeconds * time.Second)
+		}
+		kept(tel) // closes the last step
+		stats := tel.changes.Stats()
+		require.Positive(t, stats.Merged)
+		require.Less(t, stats.Merged, uint64(30*40))
+		w := httptest.NewRecorder()
+		tel.MetricsHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		for name, want := range map[string]float64{
+			MetricChangesBytes: float64(stats.Bytes), MetricChangesKeys: float64(stats.Keys),
+			MetricChangesAge: time.Since(stats.Oldest).Seconds(), MetricChangesMerged: float64(stats.Merged),
+		} {
+			require.Positive(t, want, name)
+			found := regexp.MustCompile("(?m)^" + name + ` (\S+)$`).FindStringSubmatch(w.Body.String())
+			require.NotNil(t, found, name)
+			got, err := strconv.ParseFloat(found[1], 64)
+			require.NoError(t, err)
+			require.Equal(t, want, got, name)
+		}
 	})
 }

@@ -25,17 +25,12 @@ const (
 	after  = 40
 )
 
-// hold keeps the servers up after the incidents, so that a person can look for the causes.
-var hold = flag.Duration("hold", 0, "how long the servers stay up after the incidents, for a drill")
-
 func TestMain(m *testing.M) {
 	flag.Parse()
-	begin := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
-	if *hold > 0 { // the history ends at about the time of the person who looks at it
-		begin = time.Now().Add(-(before + after) * changes.StepSeconds * time.Second)
+	if *hold == 0 {
+		now.Store(time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC).UnixNano())
+		changes.SetClock(func() time.Time { return time.Unix(0, now.Load()) })
 	}
-	now.Store(begin.UnixNano())
-	changes.SetClock(func() time.Time { return time.Unix(0, now.Load()) })
 	os.Exit(m.Run())
 }
 
@@ -119,6 +114,10 @@ func TestFirstLineNamesTheCause(t *testing.T) {
 		s.connect(t, "assistant", "1.9.0", "barbara")
 		shops = append(shops, s)
 	}
+	var prometheus string
+	if *hold > 0 {
+		prometheus = scrape(t, shops)
+	}
 	run(shops, before)
 	for _, s := range shops {
 		s.on.Store(true)
@@ -135,10 +134,7 @@ func TestFirstLineNamesTheCause(t *testing.T) {
 	}
 	run(shops, after)
 	if *hold > 0 {
-		for i, s := range shops {
-			t.Logf("incident %d: %s/debug/changes, log %s", i+1, s.admin, s.log)
-		}
-		time.Sleep(*hold)
+		drill(t, shops, prometheus)
 	}
 	for _, s := range shops {
 		t.Run(s.in.name, func(t *testing.T) {
@@ -168,11 +164,15 @@ func TestFirstLineNamesTheCause(t *testing.T) {
 // run makes the calls of so many steps.
 func run(shops []*shop, steps int) {
 	for step := range steps {
+		next := time.After(changes.StepSeconds * time.Second)
 		var calls sync.WaitGroup
 		for _, s := range shops {
 			s.call(step, &calls)
 		}
 		calls.Wait()
+		if *hold > 0 {
+			<-next
+		}
 		now.Add(changes.StepSeconds * int64(time.Second))
 	}
 }

@@ -158,9 +158,12 @@ func totalOf(rows []*row) (sum float64) {
 // weightOf is the number of calls in which the change is looked for.
 func weightOf(m *measure, rows []*row) (calls float64) {
 	for _, r := range rows {
-		if m.kind == kindRate {
+		switch {
+		case m.kind == kindRate:
 			calls += max(r.sumBefore, r.sum)
-		} else {
+		case m.name == MeasureExpired: // of a client that has gone away there are calls only before
+			calls += r.callsBefore + r.callsIn
+		default:
 			calls += r.callsIn
 		}
 	}

@@ -254,7 +254,9 @@ func (h *History) changes(m *measure, at span, start []Part) (list []Change) {
 	c := compare(m, s, at)
 	if c.score < Threshold {
 		c = compare(m, h.series(m, func(k *Key) bool { return inAll(start, k) }), at)
-		if _, calls := s.in(at.beforeFrom, at.beforeTo); calls >= callsOfALevel { // else the part is new
+		_, before := s.in(at.beforeFrom, at.beforeTo)
+		_, after := s.in(at.from, at.to)
+		if before >= callsOfALevel || after < leastCalls { // else the part is new
 			parts = start
 		}
 	}
