@@ -210,15 +210,17 @@ func (s *searcher) enlarge(h *hunt, payload string) {
 func (s *searcher) tryLarge(h *hunt, payload string) {
 	h.tries++
 	r := h.request(payload)
-	var most time.Duration = bound.LargeRatio
+	var ratio time.Duration = bound.LargeRatio
 	if h.name == typedArguments {
-		most = bound.LargeDecodedRatio
+		ratio = bound.LargeDecodedRatio
 	}
-	if c, echo := s.round(r), s.echoOf(r); c.cpu <= most*echo.cpu && c.bytes <= maxLargeBytes+echo.bytes {
+	costly := func(c, echo cost) bool {
+		return c.cpu > max(bound.CPU, ratio*echo.cpu) || c.bytes > maxLargeBytes+echo.bytes
+	}
+	if !costly(s.round(r), s.echoOf(r)) {
 		return
 	}
-	c, echo := s.both(r, 5)
-	if c.cpu > most*echo.cpu || c.bytes > maxLargeBytes+echo.bytes {
+	if c, echo := s.both(r, 5); costly(c, echo) {
 		s.report(h, payload, fmt.Sprintf("%v of CPU and %d MiB, and its echo takes %v and %d MiB", c.cpu, c.bytes>>20, echo.cpu, echo.bytes>>20))
 	}
 }

@@ -33,3 +33,18 @@ func TestReferencesTakeNoSteps(t *testing.T) {
 		})
 	}
 }
+
+// What a schema says about the parts of values takes several steps for each value, however few parts it has: so many
+// small values cannot take more time than they have steps for.
+func TestArraysAndObjectsTakeSteps(t *testing.T) {
+	const count, least = 100, 8
+	for name, c := range map[string]struct{ schema, value string }{
+		"arrays":  {`{"items":{"items":{"type":"integer"}}}`, `[]`},
+		"objects": {`{"items":{"additionalProperties":{"type":"integer"}}}`, `{}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			value := "[" + strings.Repeat(c.value+",", count-1) + c.value + "]"
+			require.Greater(t, leastSteps(t, c.schema, value), least*count)
+		})
+	}
+}

@@ -84,10 +84,10 @@ func (v *Validator) Decode(ctx context.Context, from Sender, s *Schema, steps in
 }
 
 // fullBytes is the size from which a value may take all steps of the limit.
-const fullBytes = 2 << 20
+const fullBytes = 3 << 20
 
 // StepsFor returns how many steps of a limit a value of so many bytes may take: a share that grows with
-// its size, from 1/256 (values of up to 8 KiB) to all (values of 2 MiB and more). So a small request
+// its size, from 1/256 (values of up to 12 KiB) to all (values of 3 MiB and more). So a small request
 // cannot take the time that a large one needs.
 func StepsFor(limit, bytes int) int {
 	return int(float64(limit) * min(max(float64(bytes)/fullBytes, 1./256), 1))

@@ -47,9 +47,9 @@ func TestTooManyStepsNameTheLimit(t *testing.T) {
 
 func TestSmallValuesHaveAShareOfTheSteps(t *testing.T) {
 	require.Equal(t, 1<<16, StepsFor(1<<24, 0))
-	require.Equal(t, 1<<16, StepsFor(1<<24, 8<<10))
-	require.Equal(t, 1<<19, StepsFor(1<<24, 64<<10))
-	require.Equal(t, 1<<24, StepsFor(1<<24, 2<<20))
+	require.Equal(t, 1<<16, StepsFor(1<<24, 12<<10))
+	require.Equal(t, 1<<19, StepsFor(1<<24, 96<<10))
+	require.Equal(t, 1<<24, StepsFor(1<<24, 3<<20))
 	require.Equal(t, 1<<24, StepsFor(1<<24, 4<<20))
 }
 

@@ -8,6 +8,9 @@ import (
 
 // array applies the keywords about arrays.
 func (r *run) array(a *arrayRules, v uint32, marked *marks) bool {
+	if !r.charge(stepsPerParts) {
+		return false
+	}
 	count, ok := int(r.doc.entries[v].size), true
 	if a.minItems != nil && count < *a.minItems {
 		ok = r.fail(func() any { return &kind.MinItems{Got: count, Want: *a.minItems} })

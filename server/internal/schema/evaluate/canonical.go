@@ -170,7 +170,7 @@ func mix(a, b uint64) uint64 {
 // decimal returns a number. It is valid until the next call.
 func (r *run) decimal(v uint32) (d decimal) {
 	literal := r.doc.literal(v)
-	r.charge(len(literal) / bytesPerStep)
+	r.charge(stepsPerRead + len(literal)/bytesPerStep)
 	d, r.doc.scratch = parseDecimal(literal, r.doc.scratch)
 	return d
 }

@@ -4,6 +4,9 @@ import "github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 // object applies the keywords about objects.
 func (r *run) object(o *objectRules, v uint32, marked *marks) bool {
+	if !r.charge(stepsPerParts) {
+		return false
+	}
 	count, ok := int(r.doc.entries[v].size), true
 	if o.minProperties != nil && count < *o.minProperties {
 		ok = r.fail(func() any { return &kind.MinProperties{Got: count, Want: *o.minProperties} })

@@ -21,6 +21,8 @@ const (
 	stepsPerHash  = 4  // of one value
 	stepsPerMemo  = 8  // to look for a verdict and to remember it
 	stepsPerGroup = 3  // of a schema that applies other schemas to the same value
+	stepsPerParts = 6  // of a schema that is about the parts of a value
+	stepsPerRead  = 2  // of a number, beside its digits
 	stepsPerCheck = 1 << 15
 )
 
