@@ -136,29 +136,34 @@ func TestStrictLogLosesNothing(t *testing.T) {
 func TestFailedWritesAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &memory{}
-		tries := 0
+		tries, gate := 0, make(chan struct{})
 		sink.instead = func(_ context.Context, entries []Entry) (int, error) {
 			switch tries++; tries {
 			case 1:
-				return 0, errors.New("disk full")
+				<-gate
 			case 2:
-				panic("broken")
+				return 0, errors.New("disk full")
 			case 3:
+				panic("broken")
+			case 4:
 				sink.keep(entries[:1])
 				return 1, errors.New("disk full")
-			case 4:
+			case 5:
 				return 0, nil
 			}
 			sink.keep(entries)
 			return len(entries), nil
 		}
 		l := newLog(t, Config{Sinks: []Sink{sink}, Key: testKey})
-		for i := range 5 {
+		l.Add(called("first"))
+		synctest.Wait()
+		for i := range 5 { // they come at once, because the sink is still writing
 			l.Add(called(fmt.Sprint("tool", i)))
 		}
+		close(gate)
 		time.Sleep(time.Minute)
 		require.NoError(t, l.Close(t.Context()))
-		require.Len(t, sink.all(), 5)
+		require.Len(t, sink.all(), 6)
 		require.Equal(t, uint64(4), l.Stats()[0].Failures)
 		require.Empty(t, verify(t, sink.lines).Faults)
 	})

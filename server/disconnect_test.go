@@ -97,6 +97,40 @@ func TestDisconnectBehindAProxy(t *testing.T) {
 	conserved(t, srv)
 }
 
+// Via and the forwarded addresses of a peer that is no trusted proxy are its own words: they are on no page, in no
+// log, and with the end of no stream.
+func TestViaOfAnUntrustedPeerIsNotRecorded(t *testing.T) {
+	var log lockedBuffer
+	srv := newServer(t, server.WithTelemetry(recording(t)), server.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	waiting := make(chan struct{})
+	server.AddTool(srv, server.Tool{Name: "wait"}, func(ctx context.Context, c *server.Call, _ struct{}) (string, error) {
+		if err := c.Progress(1, 2, ""); err != nil {
+			return "", err
+		}
+		close(waiting)
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	front := httptest.NewServer(srv.Handler(server.WithTrustedProxies("192.0.2.7")))
+	defer front.Close()
+	body := modern(1, "tools/call", call("wait", "{}"), `"progressToken":1`)
+	s := openStream(t, "POST", front.URL, body, "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: wait",
+		"Via: 1.1 edge-7", "X-Forwarded-For: 203.0.113.9", "Forwarded: for=203.0.113.9")
+	<-waiting
+	page := requestsPage(t, srv)
+	require.Equal(t, "wait", page.Requests[0].Tool)
+	require.Empty(t, page.Requests[0].Via+page.Requests[0].ForwardedFor)
+	s.Body.Close()
+	require.Eventually(t, func() bool { return len(requestsPage(t, srv).EndedStreams) == 1 }, wait, tick)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "msg=request.cancelled") }, wait, tick)
+	require.Empty(t, requestsPage(t, srv).EndedStreams[0].Via+requestsPage(t, srv).EndedStreams[0].ForwardedFor)
+	for _, text := range []string{log.String(), textOf(srv.Telemetry().RequestsHandler()), textOf(srv.Telemetry().TracesHandler())} {
+		require.NotContains(t, text, "edge-7")
+		require.NotContains(t, text, "203.0.113.9")
+	}
+	conserved(t, srv)
+}
+
 // TestEndedStreamNamesItsRequest checks that the row of a stream that has ended has the tool, the id and the trace
 // of the request that it answered, and that the disconnect counts for the version of the client.
 func TestEndedStreamNamesItsRequest(t *testing.T) {

@@ -69,8 +69,8 @@ type Limits struct {
 	MaxSubscriptions         int
 	MaxResourceSubscriptions int
 	MaxPendingUpdates        int
-	// MaxListChanges is how many replaced and removed items of one kind in a minute are usual (default
-	// 30). More are logged as registration.storm. They are not refused.
+	// MaxListChanges is how many replaced and removed items of one kind, or changes of the policies, in a
+	// minute are usual (default 30). More are logged as registration.storm. They are not refused.
 	MaxListChanges int
 	// MaxOutbound bounds the server-to-client requests pending in one session (default 64).
 	MaxOutbound int
@@ -100,7 +100,7 @@ type Limits struct {
 	MaxInputRounds int
 	MaxStateBytes  int
 	// MaxValidationSteps bounds the validation of one value (default 12 582 912). A step is about a
-	// keyword that is applied to a value, or 10 ns. A value of 2 MiB or more may take all of them, a
+	// keyword that is applied to a value, or 10 ns. A value of 3 MiB or more may take all of them, a
 	// smaller one its share, but at least 1/256. [Tool].ValidationSteps is for one tool.
 	// MaxValidationBytes bounds the values of more than 64 KiB that are validated at once in the
 	// process (default 16 MiB): others wait.

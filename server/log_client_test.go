@@ -18,24 +18,31 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-// recordsOfRequests returns the names of the log records that are about a request, a task or a session: those
-// whose attributes begin with … in the documentation.
-func recordsOfRequests(t *testing.T) (names []string) {
+// recordsOfRequests returns the log records that are about a request, a task or a session, those whose attributes
+// begin with … in the documentation, with their attributes.
+func recordsOfRequests(t *testing.T) map[string][]string {
 	page, err := os.ReadFile("../docs/telemetry.md")
 	require.NoError(t, err)
+	records := map[string][]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\| [a-z, ]+ \\| ([^|]*) \\|").FindAllStringSubmatch(string(page), -1) {
 		if strings.Contains(row[2], "…") {
-			names = append(names, row[1])
+			records[row[1]] = strings.Split(strings.TrimSpace(row[2]), ", ")
 		}
 	}
-	require.Greater(t, len(names), 15)
-	return names
+	require.Greater(t, len(records), 15)
+	return records
+}
+
+// commonAttributes are what the documentation writes … for.
+var commonAttributes = []string{
+	"method", "id", "target", "task", "session", "client", "client_version", "principal", "concurrency_class", "via", "forwarded_for", "age", "trace_id", "span_id",
 }
 
 // needsReplicas has the records that one server alone does not write, and the tests that look at them.
 var needsReplicas = map[string]string{
 	"session.adopted":      "TestLocalEndsLeaveSealedSessions",
 	"task.fenced":          "TestEarlierRunIsFenced",
+	"task.handed_over":     "TestTaskIsHandedOver",
 	"task.not_restartable": "TestTaskThatIsTooLargeToBeginAgain",
 }
 
@@ -48,7 +55,7 @@ func TestRecordsNameTheClient(t *testing.T) {
 	}))
 	records := recordsOfRequests(t)
 	unseen, seen := map[string]bool{}, map[string]bool{}
-	for _, name := range records {
+	for name := range records {
 		unseen[name] = true
 	}
 	for name, test := range needsReplicas {
@@ -69,10 +76,15 @@ func TestRecordsNameTheClient(t *testing.T) {
 				s.close()
 			})
 			for _, r := range log.records {
-				if !slices.Contains(records, r.message) || r.message == "notification.dropped" && r.attrs["method"] == "" {
+				if records[r.message] == nil || r.message == "notification.dropped" && r.attrs["method"] == "" {
 					continue // of the latter, those that belong to no request
 				}
 				delete(unseen, r.message)
+				for attr := range r.attrs {
+					if !slices.Contains(records[r.message], attr) && !slices.Contains(commonAttributes, attr) {
+						t.Errorf("docs/telemetry.md does not list the attribute %s of %s", attr, r.message)
+					}
+				}
 				require.NotEmpty(t, r.attrs["principal"], "%s in %s: %v", r.message, sc.title, r.attrs)
 				if strings.HasPrefix(r.message, "session.") && r.attrs["client"] == "" {
 					continue // of a session without a handshake

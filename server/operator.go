@@ -1,6 +1,8 @@
 package server
 
 import (
+	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -13,6 +15,8 @@ var (
 	ErrUnknownKey = session.ErrUnknownKey
 	// ErrEnded is for a request or a session that has ended, or whose outcome is decided.
 	ErrEnded = session.ErrEnded
+	// ErrNoStream is for a session whose client does not read the stream of the session at this process.
+	ErrNoStream = session.ErrNoStream
 )
 
 // An Acted describes the request or the session that an operator has named by its key.
@@ -34,15 +38,33 @@ func (s *Server) EndRequest(key string) (Acted, error) {
 }
 
 // CloseStream ends the HTTP response to a request in flight, as [Call.CloseStream] does, which has the
-// errors. The client comes again for the rest. CloseStream may also return [ErrUnknownKey] or
-// [ErrEnded].
+// errors, or with the key of a session the stream that its client reads with GET. The client comes again for
+// the rest. That of a session is not told when, so retry must be 0. CloseStream may also return [ErrUnknownKey],
+// [ErrEnded] or [ErrNoStream].
 func (s *Server) CloseStream(key string, retry time.Duration) (Acted, error) {
+	if n, err := keyNumber(key, "s"); err == nil {
+		return s.closeSessionStream(n, retry)
+	}
 	n, err := keyNumber(key, "r")
 	if err != nil {
 		return Acted{}, err
 	}
 	r, err := s.core.CloseRequestStream(n, retry)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = fmt.Errorf("%w: its client cannot come again for the rest; end_request ends it, also a subscription", err)
+	}
 	return actedOn(r), err
+}
+
+func (s *Server) closeSessionStream(key uint64, retry time.Duration) (Acted, error) {
+	if retry != 0 {
+		return Acted{}, fmt.Errorf("the client of a session cannot be told when to read its stream again: %w", errors.ErrUnsupported)
+	}
+	of, err := s.core.CloseSessionStream(key)
+	if err != nil {
+		return Acted{}, err
+	}
+	return Acted{Session: of.LogID()}, nil
 }
 
 // EndSession ends a session or a connection for an operator. key is that of /debug/requests, such as

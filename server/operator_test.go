@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -149,6 +150,115 @@ func TestOperatorClosesNoStreamThatCannotBeResumed(t *testing.T) {
 		synctest.Wait()
 		_, err := srv.CloseStream(requestKey(srv), 0)
 		require.ErrorIs(t, err, errors.ErrUnsupported)
+		require.ErrorContains(t, err, "end_request ends it")
 		require.Contains(t, p.recv(), "done")
 	})
+}
+
+// An operator ends the stream of a request. Its handler goes on, and its client comes again when it was told to, for the
+// answer.
+func TestOperatorClosesTheStreamOfARequest(t *testing.T) {
+	srv := newServer(t, server.WithTelemetry(recording(t)))
+	release := make(chan struct{})
+	server.AddTool(srv, server.Tool{Name: "wait"}, func(ctx context.Context, c *server.Call, _ none) (string, error) {
+		if err := c.Progress(1, 2, ""); err != nil {
+			return "", err
+		}
+		select {
+		case <-release:
+			return "released", nil
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	})
+	url := listen(t, srv)
+	sid := sessionWith(t, url, "2025-11-25")
+	s := openStream(t, "POST", url, legacy(2, "tools/call", call("wait", "{}")+`,"_meta":{"progressToken":1}`), sid)
+	require.Contains(t, s.next(), "notifications/progress")
+	open := requestsPage(t, srv).Requests // that of the handshake may still be there
+	key := open[slices.IndexFunc(open, func(r report.Request) bool { return r.Tool == "wait" })].Key
+	acted, err := srv.CloseStream(key, 300*time.Millisecond)
+	require.NoError(t, err)
+	require.Equal(t, []string{"tools/call", "wait", "2"}, []string{acted.Method, acted.Tool, acted.RequestID})
+	require.NotEmpty(t, acted.Session)
+	rest, err := io.ReadAll(s.in)
+	require.NoError(t, err)
+	require.Contains(t, string(rest), "retry: 300\n")
+	require.Eventually(t, func() bool { return len(requestsPage(t, srv).EndedStreams) == 1 }, wait, tick)
+	ended := requestsPage(t, srv).EndedStreams[0]
+	require.Equal(t, []string{"answer", "done", "wait"}, []string{ended.Kind, ended.Reason, ended.Tool}, "what it had to say was said")
+
+	s = openStream(t, "GET", url, "", sid, "Last-Event-ID: "+lastID(s.raw.String()))
+	require.Equal(t, 200, s.StatusCode)
+	close(release)
+	require.Contains(t, s.next(), "released")
+	s.ends()
+	conserved(t, srv)
+}
+
+// An operator ends the stream that the client of a session reads with GET. The client reads it again, and has missed
+// nothing.
+func TestOperatorClosesTheStreamOfASession(t *testing.T) {
+	srv := changing(t, server.WithTelemetry(recording(t)))
+	url := listen(t, srv)
+	sid := sessionWith(t, url, "2025-11-25")
+	key := sessionKey(srv)
+	_, err := srv.CloseStream(key, 0)
+	require.ErrorIs(t, err, server.ErrNoStream)
+	// reads opens the stream as soon as the server has let go of the earlier one.
+	reads := func(headers ...string) (s *eventStream) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			s = openStream(t, "GET", url, "", append(headers, sid)...)
+			return s.StatusCode == 200
+		}, wait, tick)
+		return s
+	}
+	closes := func(s *eventStream, kind string) {
+		t.Helper()
+		acted, err := srv.CloseStream(key, 0)
+		require.NoError(t, err)
+		require.NotEmpty(t, acted.Session)
+		rest, err := io.ReadAll(s.in)
+		require.NoError(t, err)
+		require.NotContains(t, string(rest), "event: message")
+		require.Eventually(t, func() bool {
+			all := requestsPage(t, srv).EndedStreams
+			return len(all) > 0 && all[0].Kind == kind && all[0].Reason == "operator"
+		}, wait, tick)
+	}
+	closes(reads(), "session") // it has had no message yet
+	s := reads()
+	srv.RemoveTools("hi")
+	require.Contains(t, s.next(), toolsChanged)
+	closes(s, "session")
+	srv.ResourceUpdated("test://a")
+	server.AddTool(srv, server.Tool{Name: "missed"}, text(""))
+	s = reads("Last-Event-ID: " + lastID(s.raw.String()))
+	require.Contains(t, s.next(), toolsChanged)
+	closes(s, "resumed")
+
+	_, err = srv.CloseStream(key, time.Second)
+	require.ErrorIs(t, err, errors.ErrUnsupported, "nothing tells the client")
+	exchange(t, "DELETE", url, "", sid)
+	require.Eventually(t, func() bool {
+		_, err = srv.CloseStream(key, 0)
+		return errors.Is(err, server.ErrEnded)
+	}, wait, tick)
+	conserved(t, srv)
+}
+
+// Without an event store the stream of a session ends as well.
+func TestOperatorClosesTheStreamOfASessionWithoutEvents(t *testing.T) {
+	srv := changing(t, server.WithTelemetry(recording(t)), server.WithoutEventStore())
+	url := listen(t, srv)
+	sid := sessionWith(t, url, "2025-11-25")
+	s := openStream(t, "GET", url, "", sid)
+	require.Equal(t, 200, s.StatusCode)
+	_, err := srv.CloseStream(sessionKey(srv), 0)
+	require.NoError(t, err)
+	s.ends()
+	require.Eventually(t, func() bool { return openStream(t, "GET", url, "", sid).StatusCode == 200 }, wait, tick)
+	require.Equal(t, "operator", requestsPage(t, srv).EndedStreams[0].Reason)
+	conserved(t, srv)
 }

@@ -21,8 +21,8 @@ const listChangeWindow = time.Minute
 // its counts go to the row with the name "_OTHER" of its kind.
 const maxChangedItems = 512
 
-// registrations counts the items that were replaced and removed, and the resources that were updated, with
-// the code that did it. A program that registers all of its items once leaves no row. It is safe for concurrent use. Its methods must
+// registrations counts the items that were replaced and removed, the resources that were updated, and the changes of
+// policies, with the code that did it. A program that registers all of its items once leaves no row. It is safe for concurrent use. Its methods must
 // not be called with the lock of a registry held.
 type registrations struct {
 	logger *slog.Logger
@@ -35,9 +35,12 @@ type registrations struct {
 	recent map[string]*changeWindow
 }
 
+// kindPolicies is the kind of the row of the policies, whose change may change all lists.
+const kindPolicies = "policies"
+
 type registrationKey struct{ kind, name string }
 
-// A changeWindow counts the replaced and removed items of one kind in one window.
+// A changeWindow counts the replaced and removed items of one kind, or the changes of the policies, in one window.
 type changeWindow struct {
 	began   time.Time
 	changes int
@@ -69,7 +72,11 @@ func (g *registrations) added(kind, name string) {
 // replaced counts a definition in the place of another one. listed tells whether lists show the
 // difference.
 func (g *registrations) replaced(kind, name string, listed bool) {
-	g.change(kind, name, listed, func(row *session.RegistrationInfo) string {
+	var lists []string
+	if listed {
+		lists = []string{kind}
+	}
+	g.change(kind, name, lists, func(row *session.RegistrationInfo) string {
 		row.Replaced++
 		if !listed {
 			row.Equal++
@@ -80,7 +87,7 @@ func (g *registrations) replaced(kind, name string, listed bool) {
 
 // removed counts an item that was removed.
 func (g *registrations) removed(kind, name string) {
-	g.change(kind, name, true, func(row *session.RegistrationInfo) string {
+	g.change(kind, name, []string{kind}, func(row *session.RegistrationInfo) string {
 		row.Removed++
 		return session.ListRemoved
 	})
@@ -88,24 +95,33 @@ func (g *registrations) removed(kind, name string) {
 
 // updated counts that subscribers are told of a resource.
 func (g *registrations) updated(uri string) {
-	g.change(auth.KindResource, uri, false, func(row *session.RegistrationInfo) string {
+	g.change(auth.KindResource, uri, nil, func(row *session.RegistrationInfo) string {
 		row.Updated++
 		return ""
 	})
 }
 
-// change counts a change, and logs the first one in a window that is over the limit.
-func (g *registrations) change(kind, name string, listed bool, count func(*session.RegistrationInfo) string) {
+// policiesChanged counts that clients are told of all lists, because other policies decide who sees their items.
+func (g *registrations) policiesChanged() {
+	lists := []string{auth.KindTool, auth.KindPrompt, auth.KindResource}
+	g.change(kindPolicies, "", lists, func(row *session.RegistrationInfo) string {
+		row.Replaced++
+		return session.ListPolicies
+	})
+}
+
+// change counts a change, and logs the first one in a window that is over the limit. lists are the kinds of the lists
+// that show it.
+func (g *registrations) change(kind, name string, lists []string, count func(*session.RegistrationInfo) string) {
 	place, now := callerPlace(), time.Now()
 	g.mu.Lock()
 	row := g.row(kind, name)
 	row.Last, row.Place = now, place
 	change := count(row)
-	over := false
-	if listed {
-		g.lists[session.ListChange{Kind: kind, Change: change}]++
-		over = g.window(kind, now)
+	for _, list := range lists {
+		g.lists[session.ListChange{Kind: list, Change: change}]++
 	}
+	over := len(lists) > 0 && g.window(kind, now)
 	g.mu.Unlock()
 	if over {
 		g.core.LimitReached(limits.NameListChanges)

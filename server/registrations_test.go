@@ -71,6 +71,35 @@ func TestStormOfListChanges(t *testing.T) {
 	})
 }
 
+// TestStormOfPolicies checks that policies that change each second are named as the cause of the changes of all lists: on
+// the page, in the log once a minute, and by the counters.
+func TestStormOfPolicies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lockedBuffer
+		srv := newServer(t, server.WithTelemetry(recording(t)), server.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
+			server.WithLimits(server.Limits{MaxListChanges: 10}))
+		addSearch(srv, "at the start")
+		for range 40 {
+			time.Sleep(time.Second)
+			srv.PoliciesChanged()
+		}
+		require.Equal(t, 1, strings.Count(log.String(), "registration.storm"), "once a minute")
+		require.Regexp(t, `level=WARN msg=registration\.storm kind=policies name="" place=\S*server/registrations_test\.go:\d+ changes=11 window=1m0s`, log.String())
+
+		rows := requestsPage(t, srv).Registrations
+		require.Len(t, rows, 1)
+		require.Regexp(t, `server/registrations_test\.go:\d+$`, rows[0].Place)
+		rows[0].Place, rows[0].Last = "", time.Time{}
+		require.Equal(t, report.Registration{Kind: "policies", Replaced: 40}, rows[0])
+		require.Regexp(t, `(?m)^policies +- +40 `, textOf(srv.Telemetry().RequestsHandler()))
+		for _, kind := range []string{"tool", "prompt", "resource"} {
+			require.Contains(t, metricsOf(srv), `vitrine_list_changes_total{change="policies",kind="`+kind+`"} 40`)
+		}
+		require.Contains(t, metricsOf(srv), `vitrine_list_changes_total{change="replaced",kind="tool"} 0`)
+		require.Contains(t, metricsOf(srv), `vitrine_limit_reached_total{limit="max_list_changes"} 1`)
+	})
+}
+
 // TestRegistrationsAreBounded checks that any number of items takes few rows, and that no change is lost.
 func TestRegistrationsAreBounded(t *testing.T) {
 	tel, err := telemetry.New()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,6 +151,28 @@ func TestStoredAnswerOfAStoreThatFails(t *testing.T) {
 		require.Contains(t, resumeAt(b, session, last).Body.String(), "the answer")
 		shared.lose()
 		require.Equal(t, 400, resumeAt(b, session, last).Code)
+	})
+}
+
+// The store has an event although its replica has heard that it failed. The client gets it once, wherever it goes on.
+func TestEventThatIsStoredWithoutAnAnswer(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		addReporter(a)
+		session := openLatest(t, a)
+		events := 0
+		shared.appended = func() error {
+			if events++; events == 3 { // the first one has no data
+				return context.DeadlineExceeded
+			}
+			return nil
+		}
+		body := post(a, legacy(8, "tools/call", callReporter(3)), session).Body.String()
+		require.Equal(t, 3, events, "the log ends there")
+		const second, third = `"progress":1,`, `"progress":2,`
+		read, _, _ := strings.Cut(body, third) // the rest is lost on its way
+		require.Contains(t, read, second)
+		shared.drop(true) // its replica says too late that the stream cannot be resumed
+		require.NotContains(t, resumeAt(b, session, lastID(read)).Body.String(), second)
 	})
 }
 

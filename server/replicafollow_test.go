@@ -156,7 +156,7 @@ func TestStreamIsFollowedAtAnotherReplica(t *testing.T) {
 func TestLatestReaderOfAStreamGetsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, shared := replicas(t)
-		c := newReplica(t, server.WithStore(shared.store()))
+		c := newReplica(t, server.WithStore(shared.store()), server.WithTelemetry(recording(t)))
 		defer c.Shutdown(context.Background())
 		synctest.Wait()
 		k := talkAt(t, a)
@@ -168,12 +168,48 @@ func TestLatestReaderOfAStreamGetsIt(t *testing.T) {
 		k.expect(t, atC, "at C")
 		atA := k.resumes(a)
 		k.ends(t, atC)
+		synctest.Wait()
+		require.Equal(t, []string{"resumed replaced"}, endedStreams(t, c))
 		k.says <- "at A"
 		k.expect(t, atA, "at A")
 		close(k.says)
 		k.expect(t, atA, "the answer")
 		k.ends(t, atA)
 		gone()
+	})
+}
+
+// endedStreams returns the kinds and the reasons of the streams that have ended, the newest first.
+func endedStreams(t *testing.T, srv *server.Server) (all []string) {
+	for _, ended := range requestsPage(t, srv).EndedStreams {
+		all = append(all, ended.Kind+" "+ended.Reason)
+	}
+	return all
+}
+
+// A reader at another replica ends rather than go on with a gap: what it has not heard of was pushed out of the store.
+func TestReaderOfAStreamWithAGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := &sharedMemory{}
+		few := server.WithLimits(server.Limits{MaxEvents: 3})
+		a := newReplica(t, server.WithStore(shared.store()), few)
+		b := newReplica(t, server.WithStore(shared.store()), few, server.WithTelemetry(recording(t)))
+		defer a.Shutdown(context.Background())
+		defer b.Shutdown(context.Background())
+		synctest.Wait()
+		k := talkAt(t, a)
+		k.hangUp()
+		atB := k.resumes(b)
+		shared.drop(true)
+		for range 6 {
+			k.says <- "pushed out"
+			synctest.Wait()
+		}
+		shared.drop(false)
+		k.ends(t, atB)
+		synctest.Wait()
+		require.Equal(t, []string{"resumed error"}, endedStreams(t, b))
+		close(k.says)
 	})
 }
 

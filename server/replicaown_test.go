@@ -360,3 +360,57 @@ func TestOwnStreamWhileTheStoreIsAway(t *testing.T) {
 		time.Sleep(time.Minute)
 	})
 }
+
+// A notification for the own stream of another replica is dropped while the store is away. What the store was asked to
+// pass on and has not confirmed is counted as unconfirmed, also if it hangs. Once it is not asked any more, nothing
+// has gone to the stream.
+func TestNotificationsForAnOwnStreamWhileTheStoreIsAway(t *testing.T) {
+	for name, tt := range map[string]struct {
+		away   func(b *server.Server, shared *sharedMemory, session string)
+		reason mcp.DropReason
+	}{
+		"it fails": {func(_ *server.Server, shared *sharedMemory, _ string) { shared.fail(errors.New("away")) }, mcp.DropUnconfirmed},
+		"it hangs": {func(_ *server.Server, shared *sharedMemory, _ string) { shared.stall(true) }, mcp.DropUnconfirmed},
+		"it is not asked any more": {func(b *server.Server, shared *sharedMemory, session string) {
+			shared.fail(errors.New("away"))
+			for range 5 {
+				post(b, notice("notifications/cancelled", `{"requestId":99}`), session)
+				synctest.Wait()
+			}
+		}, mcp.DropStreamGone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+				c := pageAt(t, b, a)
+				out := c.reads(a, "", "")
+				c.calls(b, 2)
+				id := c.asked(t, out)
+				back := func() {
+					shared.fail(nil)
+					shared.stall(false)
+					time.Sleep(time.Minute)
+				}
+				defer back() // a shutdown would wait for a store that hangs
+				tt.away(b, shared, c.session)
+				c.consents(t, b, id)
+				<-c.told
+				require.Contains(t, <-c.done, "accept", "the call does not need the store")
+				time.Sleep(5 * time.Second) // more than store_timeout
+				sent, dropped := completions(b)
+				require.Zero(t, sent)
+				require.Equal(t, map[mcp.DropReason]int{tt.reason: 1}, dropped)
+				require.Empty(t, out.written)
+
+				back()
+				c.calls(b, 3)
+				c.consents(t, b, c.asked(t, out))
+				c.finishes(t, out)
+				synctest.Wait()
+				sent, dropped = completions(b)
+				require.Equal(t, 1, sent)
+				require.Equal(t, map[mcp.DropReason]int{tt.reason: 1}, dropped)
+				c.leaves(t, out)
+			})
+		})
+	}
+}

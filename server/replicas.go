@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"slices"
 
@@ -55,7 +56,33 @@ func (s *Server) SetStore(shared store.Store) error {
 	if shared.Buckets != nil {
 		s.core.ShareRates(s.link.Buckets())
 	}
+	s.tellLists()
 	return nil
+}
+
+// errStoreAway is the error of [Server.StoreReady].
+var errStoreAway = errors.New("the store that the replicas share is away")
+
+// StoreReady returns an error while the store ([WithStore]) is away. It is a check for [Server.AddReadiness] of a server
+// that is of no use without the store. Others need none: a plain call goes on, and if all replicas lose the store, none
+// is ready.
+func (s *Server) StoreReady(context.Context) error {
+	if s.link != nil && !s.link.Connected() {
+		return errStoreAway
+	}
+	return nil
+}
+
+// tellLists tells the clients of other replicas of the lists that this one has got before its store. Later items are
+// told as they come.
+func (s *Server) tellLists() {
+	for list, has := range map[notify.Kind]bool{
+		notify.Tools: s.tools.used(), notify.Prompts: s.prompts.used(), notify.Resources: s.resources.used() || s.templates.used(),
+	} {
+		if has {
+			s.link.Publish(replica.Change{Kind: int(list)})
+		}
+	}
 }
 
 // tell sends a notification to its subscribers, also to those of other replicas. wanted says whether

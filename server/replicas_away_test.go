@@ -141,3 +141,106 @@ func TestChangesOfAnOutage(t *testing.T) {
 		require.Contains(t, <-there.written, happened, "later ones reach it")
 	})
 }
+
+// A server whose readiness depends on the store is not ready while that is away, also if no request needs it then.
+// Others are ready.
+func TestReadinessWhileTheStoreIsAway(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		a.AddReadiness("store", a.StoreReady)
+		session := open(t, a)
+		require.NoError(t, a.Ready(t.Context()))
+		shared.fail(errors.New("down"))
+		require.Equal(t, 202, post(a, notice("notifications/cancelled", `{"requestId":8}`), session).Code)
+		time.Sleep(time.Minute)
+		require.EqualError(t, a.Ready(t.Context()), "store: the store that the replicas share is away")
+		require.NoError(t, b.Ready(t.Context()))
+		late := newReplica(t, server.WithStore(shared.store()))
+		defer func() { require.NoError(t, late.Shutdown(context.Background())) }()
+		synctest.Wait()
+		require.Error(t, late.StoreReady(t.Context()), "it has never heard the others")
+		shared.fail(nil)
+		time.Sleep(time.Minute)
+		require.NoError(t, a.Ready(t.Context()))
+		require.NoError(t, late.StoreReady(t.Context()))
+	})
+}
+
+// heard returns the notifications that have come so far, also those of the next seconds, in which changes that come
+// fast become one.
+func heard(lines <-chan string) string {
+	time.Sleep(5 * time.Second)
+	var all []string
+	for len(lines) > 0 {
+		all = append(all, <-lines)
+	}
+	return strings.Join(all, "")
+}
+
+// Clients at one replica that have subscribed to a resource and to changes of lists hear of those at another one again
+// when the store is back: of what may have changed meanwhile, and of each later change.
+func TestResourceUpdatesOfAnOutage(t *testing.T) {
+	const (
+		updated = `"notifications/resources/updated"`
+		changed = `"notifications/tools/list_changed"`
+	)
+	for name, away := range map[string]func(shared *sharedMemory, on bool){
+		"it hangs":         (*sharedMemory).stall,
+		"it loses signals": (*sharedMemory).drop,
+		"it fails": func(shared *sharedMemory, on bool) {
+			if shared.fail(nil); on {
+				shared.fail(errors.New("down"))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+				back := func() {
+					away(shared, false)
+					time.Sleep(time.Minute)
+				}
+				defer back() // a shutdown would wait for a store that hangs
+				for _, srv := range []*server.Server{a, b} {
+					server.AddStaticResource(srv, server.Resource{URI: "test://one", Name: "one"}, "x")
+				}
+				tools := 0
+				change := func() {
+					tools++
+					server.AddTool(b, server.Tool{Name: fmt.Sprintf("tool%d", tools)}, text(""))
+					b.ResourceUpdated("test://one")
+				}
+				time.Sleep(5 * time.Second) // no change is on its way to the other server
+				session := open(t, a)
+				require.Equal(t, 202, post(a, notice("notifications/initialized", ""), session).Code)
+				require.Equal(t, 200, post(b, withURI(2, "resources/subscribe", "test://one"), session).Code)
+				own, end := hear(a, session)
+				defer end()
+				modern := dial(t, a)
+				modern.ask(listenTo(1, `{"toolsListChanged":true,"resourceSubscriptions":["test://one"]}`))
+				expectBoth := func(when string) {
+					t.Helper()
+					for _, lines := range []<-chan string{own.written, modern.lines} {
+						all := heard(lines)
+						require.Equal(t, 1, strings.Count(all, updated), "%s: %s", when, all)
+						require.Equal(t, 1, strings.Count(all, changed), "%s: %s", when, all)
+					}
+				}
+				change()
+				expectBoth("before")
+
+				away(shared, true)
+				change()
+				require.Empty(t, heard(own.written)+heard(modern.lines))
+				back()
+				for _, lines := range []<-chan string{own.written, modern.lines} {
+					all := heard(lines)
+					require.Contains(t, all, updated, "it may have changed")
+					require.Contains(t, all, changed, "it may have changed")
+				}
+				for range 2 {
+					change()
+					expectBoth("after")
+				}
+			})
+		})
+	}
+}

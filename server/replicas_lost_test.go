@@ -27,6 +27,7 @@ type link struct {
 	stopped atomic.Bool
 	silent  atomic.Bool  // what is published reaches nobody
 	unsure  atomic.Int32 // so many updates of tasks take effect, and their answers are lost
+	refusal atomic.Int32 // so many updates of tasks fail
 	lag     atomic.Int64 // how long records of tasks are on their way
 }
 
@@ -61,6 +62,9 @@ func (l *link) Update(ctx context.Context, key string, change func([]byte) ([]by
 	}
 	if l.stopped.Load() {
 		return nil
+	}
+	if strings.HasPrefix(key, "task/") && l.refusal.Add(-1) >= 0 {
+		return errors.New("refused")
 	}
 	if err := l.Memory.Update(ctx, key, change); err != nil || !strings.HasPrefix(key, "task/") || l.unsure.Add(-1) < 0 {
 		return err
@@ -187,6 +191,20 @@ func TestReplicaThatWasStopped(t *testing.T) {
 		r.links[0].stopped.Store(false)
 		time.Sleep(6 * time.Second)
 		require.ErrorIs(t, context.Cause(r.job.ctx), mcp.ErrReplicaLost)
+	})
+}
+
+// The end of a lost task is counted, also if the store does not say that it has taken it.
+func TestLostTaskWhoseAnswerIsLost(t *testing.T) {
+	inLosableReplicas(t, func(t *testing.T, r *losable) {
+		r.links[0].cut.Store(true)
+		r.links[1].unsure.Store(1)
+		state, err := r.tasks[1].Await(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, mcp.TaskFailed, state.Status)
+		time.Sleep(5 * time.Second)
+		require.Equal(t, 1, r.lost(t, 1))
+		require.Len(t, r.logs[1].find("task.lost"), 1)
 	})
 }
 

@@ -70,6 +70,7 @@ func TestRateLimitWhileTheStoreIsAway(t *testing.T) {
 			}
 			require.Equal(t, 429, at())
 		}
+		synctest.Wait() // the store is asked beside the calls
 		require.Equal(t, []int{2, 0}, logged())
 		require.Contains(t, scrape(t, tel), `vitrine_rate_limit_local_messages_total{limit="calls"} 22`)
 

@@ -12,6 +12,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
+// The replica of an earlier run may change nothing, whether its store was away, it was stopped, or the further run
+// has ended.
 func TestEarlierRunIsFenced(t *testing.T) {
 	for name, lose := range map[string]func(l *link, lost bool){
 		"cut off": func(l *link, lost bool) { l.cut.Store(lost) },
@@ -54,6 +56,7 @@ func TestEarlierRunIsFenced(t *testing.T) {
 	}
 }
 
+// So is an end that has waited for the store, and that of a handler which nobody has told.
 func TestLateEndIsFenced(t *testing.T) {
 	for _, away := range []bool{true, false} {
 		inRestartingReplicas(t, func(t *testing.T, r *restarting) {
@@ -78,6 +81,7 @@ func TestLateEndIsFenced(t *testing.T) {
 	}
 }
 
+// A replica whose own task was taken over may take it back.
 func TestTaskComesBack(t *testing.T) {
 	inRestartingReplicas(t, func(t *testing.T, r *restarting) {
 		first, task := r.start(t)
@@ -101,6 +105,7 @@ func TestTaskComesBack(t *testing.T) {
 	})
 }
 
+// A store that takes the change of hands and does not say so has not lost the task.
 func TestTakeoverWhoseAnswerIsLost(t *testing.T) {
 	inRestartingReplicas(t, func(t *testing.T, r *restarting) {
 		first, task := r.start(t)
@@ -112,5 +117,33 @@ func TestTakeoverWhoseAnswerIsLost(t *testing.T) {
 		first.finish("late")
 		synctest.Wait()
 		require.Equal(t, "done", r.state(t, 2, task).Result.Text())
+	})
+}
+
+// A replica whose store went away when it was about to take tasks over asks anew whether their replica is lost: that one
+// may have come back meanwhile.
+func TestTakeoverWhileTheStoreIsAway(t *testing.T) {
+	inRestartingReplicas(t, func(t *testing.T, r *restarting) {
+		one, task := r.start(t)
+		two, other := r.start(t)
+		r.links[0].cut.Store(true)
+		r.links[1].refusal.Store(30)
+		for began := time.Now(); r.links[1].refusal.Load() == 30; time.Sleep(100 * time.Millisecond) {
+			require.Less(t, time.Since(began), lostAfter)
+			r.state(t, 1, task)
+			r.state(t, 1, other)
+		}
+		r.links[0].cut.Store(false)
+		time.Sleep(2 * time.Minute)
+		require.Negative(t, r.links[1].refusal.Load())
+		r.nobody(t)
+		for _, j := range []*job{one, two} {
+			require.NoError(t, j.ctx.Err())
+			j.finish("done")
+		}
+		synctest.Wait()
+		for _, created := range []mcp.Task{task, other} {
+			require.Equal(t, "done", r.state(t, 1, created).Result.Text())
+		}
 	})
 }

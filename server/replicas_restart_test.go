@@ -30,6 +30,7 @@ type restarting struct {
 	logs    [3]*logRecorder
 	jobs    [3]<-chan *job
 	clients [3]*servertest.Client
+	leaves  bool // a replica leaves a handler behind when it shuts down
 }
 
 func inRestartingReplicas(t *testing.T, test func(t *testing.T, r *restarting), opts ...server.Option) {
@@ -52,7 +53,9 @@ func newRestarting(t *testing.T, opts ...server.Option) *restarting {
 			r.links[i].cut.Store(false)
 			drained, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			require.NoError(t, r.all[i].Shutdown(drained))
+			if err := r.all[i].Shutdown(drained); !r.leaves {
+				require.NoError(t, err)
+			}
 		})
 	}
 	synctest.Wait()
@@ -201,9 +204,6 @@ func TestTaskBeginsAgain(t *testing.T) {
 	})
 }
 
-// The replica of an earlier run may change nothing, whether its store was away, it was stopped, or the further run
-// has ended.
-// So is an end that has waited for the store, and that of a handler which nobody has told.
 // The runs of a task are bounded.
 func TestRunsOfATaskAreBounded(t *testing.T) {
 	inRestartingReplicas(t, func(t *testing.T, r *restarting) {
@@ -220,7 +220,6 @@ func TestRunsOfATaskAreBounded(t *testing.T) {
 	}, server.WithLimits(server.Limits{MaxTaskRuns: 2}))
 }
 
-// A replica whose own task was taken over may take it back.
 // A replica without the tool, or whose tool is not restartable, ends the task.
 func TestTaskOfAToolThatIsNotRestartable(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -304,6 +303,24 @@ func TestFurtherRunReachesTheEndOfItsLife(t *testing.T) {
 	})
 }
 
+// A task whose life is over does not begin again.
+func TestLostTaskWhoseLifeIsOver(t *testing.T) {
+	inRestartingReplicas(t, func(t *testing.T, r *restarting) {
+		first, task := r.start(t)
+		time.Sleep(time.Until(task.CreatedAt.Add(10*time.Minute - 10*time.Second)))
+		r.links[0].cut.Store(true)
+		for range 350 {
+			r.state(t, 1, task)
+			time.Sleep(100 * time.Millisecond)
+		}
+		r.nobody(t)
+		require.Equal(t, map[string]any{"reason": "replica_lost"}, r.fails(t, task, 1))
+		require.Contains(t, r.logged("task.lost")[0].attrs["why"], "life")
+		require.Zero(t, r.total(t, "vitrine_tasks_taken_over_total"))
+		first.finish("late")
+	})
+}
+
 // Further runs ask their client anew, by other keys. What it was asked before is void.
 func TestFurtherRunAsksItsClient(t *testing.T) {
 	inRestartingReplicas(t, func(t *testing.T, r *restarting) {
@@ -351,7 +368,6 @@ func TestFullReplicaLeavesTheTask(t *testing.T) {
 	}, server.WithLimits(server.Limits{MaxRunningTasks: 1}))
 }
 
-// A store that takes the change of hands and does not say so has not lost the task.
 type greetingKey struct{}
 
 // The middlewares see a further run as they saw the first one: they are over when the task has begun, and their values

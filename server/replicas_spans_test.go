@@ -106,6 +106,23 @@ func TestSpansOfACancelAtAnotherReplica(t *testing.T) {
 	})
 }
 
+// A client that sends its trace context has the request at one replica and its cancel at another in one trace.
+func TestCancelAtAnotherReplicaInTheTraceOfItsClient(t *testing.T) {
+	inTracedReplicas(t, func(t *testing.T, r *tracedReplicas) {
+		const client = "4bf92f3577b34da6a3ce929d0e0e4736"
+		const context = `"_meta":{"traceparent":"00-` + client + `-00f067aa0ba902b7-01"}`
+		causes := blocking(r.a)
+		session := open(t, r.a)
+		go post(r.a, legacy(7, "tools/call", `"name":"block","arguments":{},`+context), session)
+		synctest.Wait()
+		require.Equal(t, 202, post(r.b, notice("notifications/cancelled", `{"requestId":7,`+context+`}`), session).Code)
+		<-causes
+		for _, name := range []string{"tools/call block", "notifications/cancelled", "vitrine.signal"} {
+			require.Equal(t, client, r.ended(t, name).SpanContext().TraceID().String(), name)
+		}
+	})
+}
+
 // A cancel at the replica of the request has no such event.
 func TestSpansOfACancelAtTheSameReplica(t *testing.T) {
 	inTracedReplicas(t, func(t *testing.T, r *tracedReplicas) {

@@ -20,142 +20,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
-// A sharedMemory is a store that a test can take away.
-type sharedMemory struct {
-	store.Memory
-	mu    sync.Mutex // guards the rest
-	away  error
-	calls int
-	slow  bool // what is published takes as long as it may
-	deaf  error
-	drops bool // what is published reaches nobody
-	gaps  []func()
-	// updated, if not nil, is called after the next update, before its caller hears of it.
-	updated func()
-}
-
-// drop has signals lost without an error. When that ends, listeners hear of the gap.
-func (m *sharedMemory) drop(on bool) {
-	m.mu.Lock()
-	m.drops = on
-	gaps := m.gaps
-	m.mu.Unlock()
-	for _, missed := range gaps {
-		if !on {
-			missed()
-		}
-	}
-}
-
-func (m *sharedMemory) Listen(ctx context.Context, channels []string, receive func(string, []byte), missed func()) error {
-	m.mu.Lock()
-	m.gaps = append(m.gaps, missed)
-	m.mu.Unlock()
-	return m.Memory.Listen(ctx, channels, receive, missed)
-}
-
-func (m *sharedMemory) stall(on bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.slow = on
-}
-
-// lose forgets all values.
-func (m *sharedMemory) lose() { m.Now = func() time.Time { return time.Now().Add(1000 * time.Hour) } }
-
-func (m *sharedMemory) asked() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.calls++
-	return m.away
-}
-
-func (m *sharedMemory) fail(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.away = err
-}
-
-// used returns how often the store was asked since the last time.
-func (m *sharedMemory) used() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	n := m.calls
-	m.calls = 0
-	return n
-}
-
-func (m *sharedMemory) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := m.asked(); err != nil {
-		return nil, err
-	}
-	return m.Memory.Get(ctx, key)
-}
-
-func (m *sharedMemory) Claim(ctx context.Context, key string, value []byte, life time.Duration) (bool, error) {
-	if err := m.asked(); err != nil {
-		return false, err
-	}
-	return m.Memory.Claim(ctx, key, value, life)
-}
-
-func (m *sharedMemory) Update(ctx context.Context, key string, change func([]byte) ([]byte, time.Duration, error)) error {
-	if err := m.asked(); err != nil {
-		return err
-	}
-	err := m.Memory.Update(ctx, key, change)
-	m.mu.Lock()
-	updated := m.updated
-	m.updated = nil
-	m.mu.Unlock()
-	if updated != nil {
-		updated()
-	}
-	return err
-}
-
-func (m *sharedMemory) Publish(ctx context.Context, channel string, message []byte) error {
-	if err := m.asked(); err != nil {
-		return err
-	}
-	m.mu.Lock()
-	slow, deaf, drops := m.slow, m.deaf, m.drops
-	m.mu.Unlock()
-	if deaf != nil || drops {
-		return deaf
-	}
-	if slow {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	return m.Memory.Publish(ctx, channel, message)
-}
-
-func (m *sharedMemory) Append(ctx context.Context, session string, e store.Event, b store.EventBounds) ([]store.EvictedEvent, error) {
-	if err := m.asked(); err != nil {
-		return nil, err
-	}
-	return m.Memory.Append(ctx, session, e, b)
-}
-
-func (m *sharedMemory) After(ctx context.Context, session, stream string, seq uint64) ([]store.Event, error) {
-	if err := m.asked(); err != nil {
-		return nil, err
-	}
-	return m.Memory.After(ctx, session, stream, seq)
-}
-
-func (m *sharedMemory) Take(ctx context.Context, key string, b store.Bucket, spent, more int) (store.Tokens, error) {
-	if err := m.asked(); err != nil {
-		return store.Tokens{}, err
-	}
-	return m.Memory.Take(ctx, key, b, spent, more)
-}
-
-func (m *sharedMemory) store() store.Store {
-	return store.Store{Values: m, Signals: m, Events: m, Buckets: m}
-}
-
 // replicas returns two servers with one store.
 func replicas(t *testing.T, opts ...server.Option) (a, b *server.Server, shared *sharedMemory) {
 	shared = &sharedMemory{}
@@ -208,6 +72,21 @@ func TestCancelAtAnotherReplica(t *testing.T) {
 	})
 }
 
+// A client that uses one id for two requests, which nobody can know if they are at two replicas, cancels both.
+func TestCancelOfTwoRequestsWithOneID(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, _ *sharedMemory) {
+		session := open(t, a)
+		at, elsewhere := blocking(a), blocking(b)
+		for _, srv := range []*server.Server{a, b} {
+			go post(srv, legacy(7, "tools/call", `"name":"block","arguments":{}`), session)
+		}
+		synctest.Wait()
+		require.Equal(t, 202, post(a, notice("notifications/cancelled", `{"requestId":7}`), session).Code)
+		require.ErrorIs(t, <-at, mcp.ErrClientCancelled)
+		require.ErrorIs(t, <-elsewhere, mcp.ErrClientCancelled)
+	})
+}
+
 // The answer to a question reaches the replica whose handler has asked.
 func TestAnswerAtAnotherReplica(t *testing.T) {
 	inReplicas(t, func(t *testing.T, a, b *server.Server, _ *sharedMemory) {
@@ -226,64 +105,6 @@ func TestAnswerAtAnotherReplica(t *testing.T) {
 		require.Equal(t, 202, post(b, answer, session).Code)
 		require.Contains(t, <-out.written, `roots`)
 		require.Equal(t, 202, post(b, answer, session).Code, "a second one is ignored")
-	})
-}
-
-// A session that is deleted at one replica has ended at all, also at one that sees it later.
-func TestDeleteAtAnotherReplica(t *testing.T) {
-	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
-		session := open(t, a)
-		call := legacy(2, "tools/call", callPeer)
-		require.Equal(t, 200, post(b, call, session).Code)
-		require.Equal(t, 204, send(a, http.MethodDelete, "", session).Code)
-		synctest.Wait()
-		for _, srv := range []*server.Server{a, b} {
-			require.Equal(t, 404, post(srv, call, session).Code)
-		}
-		late := newReplica(t, server.WithStore(shared.store()))
-		defer late.Shutdown(context.Background())
-		require.Equal(t, 404, post(late, call, session).Code)
-	})
-}
-
-// A deletion while the store is away is told when it is back, also if only one operation has failed.
-func TestDeleteWhileTheStoreIsAway(t *testing.T) {
-	for _, long := range []bool{true, false} {
-		inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
-			session := open(t, a)
-			call := legacy(2, "tools/call", callPeer)
-			require.Equal(t, 200, post(b, call, session).Code)
-			shared.fail(errors.New("down"))
-			require.Equal(t, 204, send(a, http.MethodDelete, "", session).Code)
-			require.Equal(t, 404, post(a, call, session).Code)
-			require.Equal(t, 200, post(b, call, session).Code, "it does not know")
-			if long {
-				for range 10 {
-					require.Equal(t, 200, post(a, call, open(t, b)).Code, "a session begins, and goes on elsewhere")
-				}
-				shared.used()
-				require.Equal(t, 200, post(a, call, open(t, b)).Code)
-				require.Zero(t, shared.used(), "the store is not asked any more")
-			}
-			shared.fail(nil)
-			time.Sleep(time.Minute)
-			require.Equal(t, 404, post(b, call, session).Code)
-		})
-	}
-}
-
-// A session that has ended stays so for a replica with a later state of it, which the store has lost.
-func TestDeleteAfterTheStoreHasLostItsValues(t *testing.T) {
-	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
-		session := open(t, a)
-		for i, level := range []string{"debug", "error", "info"} {
-			require.Equal(t, 200, post(b, legacy(i, "logging/setLevel", `"level":"`+level+`"`), session).Code)
-		}
-		synctest.Wait()
-		shared.lose()
-		require.Equal(t, 204, send(a, http.MethodDelete, "", session).Code)
-		synctest.Wait()
-		require.Equal(t, 404, post(b, legacy(2, "tools/call", callPeer), session).Code)
 	})
 }
 
@@ -399,6 +220,23 @@ func TestChangesAtAnotherReplica(t *testing.T) {
 		shared.fail(nil)
 		time.Sleep(time.Minute)
 		require.Contains(t, <-out.written, "list_changed")
+	})
+}
+
+// A replica that begins tells the clients of the others that its lists may be others, also if it gets its store when
+// its program has registered all. It tells nothing of lists that it does not have.
+func TestListsOfAReplicaThatBegins(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, _ *server.Server, shared *sharedMemory) {
+		session := open(t, a)
+		require.Equal(t, 202, post(a, notice("notifications/initialized", ""), session).Code)
+		out, end := hear(a, session)
+		defer end()
+		next := newReplica(t)
+		require.NoError(t, next.SetStore(shared.store()))
+		defer next.Shutdown(context.Background())
+		synctest.Wait()
+		require.Contains(t, <-out.written, "tools/list_changed")
+		require.Empty(t, out.written)
 	})
 }
 

@@ -136,6 +136,7 @@ func (s *Server) SetPolicies(policies ...auth.Policy) {
 // PoliciesChanged tells clients that the lists of tools, prompts and resources may have changed, because
 // the policies have: for example after a file of rules was read again. It is safe for concurrent use.
 func (s *Server) PoliciesChanged() {
+	s.changes.policiesChanged()
 	for _, list := range []notify.Kind{notify.Tools, notify.Prompts, notify.Resources} {
 		s.publish(list, "")
 	}

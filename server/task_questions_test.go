@@ -50,11 +50,18 @@ func TestQuestionsOfTasksAreCounted(t *testing.T) {
 			require.NotEmpty(t, rows[0].ClientVersion)
 			return rows[0]
 		}
+		statuses := func() (all []string) {
+			for _, task := range requestsPage(t, srv).Tasks {
+				all = append(all, task.Status)
+			}
+			return all
+		}
 		first := begin()
 		time.Sleep(time.Minute)
 		second := begin()
 		time.Sleep(time.Minute)
 		waiting := row()
+		require.Equal(t, []string{"input_required", "input_required"}, statuses())
 		require.Equal(t, 2, waiting.Open)
 		require.InDelta(t, 120, waiting.OldestAgeSeconds, 5)
 		require.EqualValues(t, 2, waiting.Asked)

@@ -71,18 +71,48 @@ var beginning = legacy(1, "tools/call", call("begin", `{}`)+`,"_meta":{`+withTok
 type unreadWriter struct {
 	*httptest.ResponseRecorder
 	deadline atomic.Pointer[time.Time] // may be set while a write blocks
+	changed  chan struct{}             // has a value when it was set
+}
+
+func newUnreadWriter() *unreadWriter {
+	return &unreadWriter{ResponseRecorder: httptest.NewRecorder(), changed: make(chan struct{}, 1)}
 }
 
 func (w *unreadWriter) SetWriteDeadline(t time.Time) error {
 	w.deadline.Store(&t)
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
 	return nil
 }
 
 func (w *unreadWriter) Write([]byte) (int, error) {
-	for at := w.deadline.Load(); at == nil || time.Now().Before(*at); at = w.deadline.Load() {
-		time.Sleep(time.Millisecond)
+	for {
+		var late <-chan time.Time
+		if at := w.deadline.Load(); at != nil {
+			if !time.Now().Before(*at) {
+				return 0, os.ErrDeadlineExceeded
+			}
+			late = time.After(time.Until(*at))
+		}
+		select {
+		case <-w.changed:
+		case <-late:
+		}
 	}
-	return 0, os.ErrDeadlineExceeded
+}
+
+// unread makes a request whose client does not read the response, and returns when that has ended.
+func (s *stage) unread(method, body string, headers ...string) {
+	req := httptest.NewRequest(method, webURL, strings.NewReader(s.frame(body)))
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Set(name, value)
+	}
+	s.srv.Handler().ServeHTTP(newUnreadWriter(), req)
 }
 
 // dropScenes are the answers, and the notifications, that are not sent.
@@ -158,13 +188,27 @@ func dropScenes() []scene {
 	}, {
 		title: "write_timeout over HTTP", about: "The same for one exchange.",
 		play: func(s *stage) {
-			req := httptest.NewRequest("POST", webURL, strings.NewReader(s.frame(echo(1))))
-			req.Header.Set("Content-Type", "application/json")
-			for _, h := range modernHeaders("tools/call", "echo") {
-				name, value, _ := strings.Cut(h, ": ")
-				req.Header.Set(name, value)
-			}
-			s.srv.Handler().ServeHTTP(&unreadWriter{ResponseRecorder: httptest.NewRecorder()}, req)
+			s.unread("POST", echo(1), modernHeaders("tools/call", "echo")...)
+		},
+	}, {
+		title: "write_timeout of a stream over HTTP", about: "The client does not read the stream that has its answer.",
+		play: func(s *stage) {
+			s.unread("POST", echo(1), append(modernHeaders("tools/call", "echo"), "Accept: text/event-stream")...)
+		},
+	}, {
+		title: "overload over HTTP", about: "A client does not read its stream, and another one needs the memory: the stream is given up.",
+		limits: server.Limits{MaxQueuedBytesTotal: 118_000},
+		play: func(s *stage) {
+			s.large()
+			server.AddTool(s.srv, server.Tool{Name: "modest"}, text(strings.Repeat("x", 20_000)))
+			go s.unread("POST", modern(1, "tools/call", call("large", `{}`)), append(modernHeaders("tools/call", "large"), "Accept: text/event-stream")...)
+			later()
+			modest := s.mute(nil)
+			modest.send(modern(1, "tools/call", call("modest", `{}`)))
+			later()
+			_, err := modest.in.ReadString('\n')
+			require.NoError(s.t, err)
+			later()
 		},
 	}, {
 		title: "overload", about: "A client does not read, and another one needs the memory: its connection is given up.",

@@ -206,6 +206,13 @@ func sampleOf(kind dto.MetricType, m *dto.Metric) sample {
 	return sample{kind: kind, value: m.GetGauge().GetValue()}
 }
 
+// notZeroAtRest are the gauges of what is configured, and of what is kept when nothing is open any more.
+var notZeroAtRest = append([]string{
+	telemetry.MetricBuildInfo, telemetry.MetricShareSize, telemetry.MetricClassLimit, telemetry.MetricMemoryBound, telemetry.MetricToolsStreaming,
+	telemetry.MetricAuthKeys, telemetry.MetricAuthKeysAge, telemetry.MetricAuthCachedTokens,
+	telemetry.MetricRateLimitUsed, telemetry.MetricRateLimitBuckets, telemetry.MetricAuditHead,
+}, changesGauges...)
+
 // writeMetrics writes by how much each counter, and the count of each histogram, has
 // grown. Nothing is in flight any more: every gauge is back at zero, but for tasks, which
 // are kept when they have ended.
@@ -216,8 +223,7 @@ func (s *stage) writeMetrics(b *strings.Builder, n *names) {
 		name, _, _ := strings.Cut(series, "{")
 		if x.kind == dto.MetricType_GAUGE {
 			switch {
-			case name == telemetry.MetricBuildInfo, name == telemetry.MetricShareSize, name == telemetry.MetricClassLimit, name == telemetry.MetricMemoryBound:
-			case strings.HasPrefix(name, "vitrine_telemetry_changes_"): // what is kept
+			case slices.Contains(notZeroAtRest, name):
 			case strings.Contains(series, "max_task_bytes"), strings.Contains(series, "max_event_bytes_total"),
 				strings.Contains(series, `part="tasks"`), strings.Contains(series, `part="events"`): // what is kept
 			case name == telemetry.MetricTasks && x.value != 0:

@@ -79,6 +79,15 @@ func subscriptionScenes() []scene {
 			require.Contains(s.t, p.recv()+p.recv(), "server_shutdown")
 		},
 	}, {
+		title: "subscription, server_shutdown over HTTP", about: "The same over HTTP.",
+		play: func(s *stage) {
+			s.subscribe()
+			a := s.web().start("POST", listenTo(1, watching), modernHeaders("subscriptions/listen", "")...)
+			time.Sleep(time.Hour)
+			s.drain()()
+			require.Contains(s.t, a.wait().body, `"resultType":"complete"`)
+		},
+	}, {
 		title: "subscription, operator", about: "An operator ends it: an error.",
 		play: func(s *stage) {
 			s.subscribe()

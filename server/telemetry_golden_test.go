@@ -51,12 +51,15 @@ func acts() []act {
 		{"tasks.txt", taskScenes()},
 		{"subscriptions.txt", subscriptionScenes()},
 		{"extensions.txt", extensionScenes()},
+		{"gauges.txt", gaugeScenes()},
+		{"expired.txt", expiredScenes()},
+		{"lists.txt", listScenes()},
 	}
 }
 
 // TestTelemetryGolden compares what is recorded for each kind of request and outcome with
 // files that a person has reviewed: names, kinds, parents, links, attributes, events and
-// status of all spans, and every counter and histogram that has moved. After a change
+// status of all spans, every counter and histogram that has moved, and the gauges that a scene has measured. After a change
 // that is meant, run it with -update and read the difference.
 func TestTelemetryGolden(t *testing.T) {
 	for _, a := range acts() {
@@ -121,7 +124,7 @@ func (sc *scene) record(t *testing.T) (section string) {
 		s := newStage(t, sc)
 		sc.play(s)
 		s.close()
-		section = sectionMark + sc.title + "\n" + sc.about + "\n\n" + s.render() + "\n"
+		section = sectionMark + sc.title + "\n" + sc.about + "\n\n" + s.gauges + s.render() + "\n"
 	})
 	return section
 }
@@ -130,10 +133,12 @@ func (sc *scene) record(t *testing.T) (section string) {
 type stage struct {
 	t        *testing.T
 	srv      *server.Server
+	tel      *telemetry.Telemetry
 	spans    *tracetest.SpanRecorder
 	provider *sdktrace.TracerProvider
 	registry *prometheus.Registry
 	before   map[string]sample // every series, before the scene
+	gauges   string            // see measure
 	// named has modern clients say who they are.
 	named bool
 	// exits end what the scene has opened, in the order of opening.
@@ -149,6 +154,7 @@ func newStage(t *testing.T, sc *scene) *stage {
 		telemetry.WithLogger(slog.New(slog.DiscardHandler)),
 	}, sc.telemetry...)...)
 	require.NoError(t, err)
+	s.tel = tel
 	s.srv = newServer(t, append([]server.Option{server.WithTelemetry(tel), server.WithLimits(sc.limits)}, sc.options...)...)
 	server.AddTool(s.srv, server.Tool{Name: "echo"}, text("hello"))
 	s.before = samples(t, s.registry)

@@ -75,7 +75,8 @@ type Tool struct {
 	// Task says whether calls may go on as tasks ([Call.Detach]); zero is never.
 	Task TaskSupport
 	// Restartable says that the handler of a task may begin again at another replica ([WithStore]) if the one
-	// that ran it is lost. Otherwise the task fails then ([mcp.ErrReplicaLost]).
+	// that ran it is lost, or shuts down before the handler has ended. Otherwise the task fails then
+	// ([mcp.ErrReplicaLost], [mcp.ErrServerShutdown]).
 	//
 	// So the handler may run twice or more ([Limits].MaxTaskRuns), partly or wholly, and two runs may overlap
 	// for a while: what it does outside must be idempotent. Each run begins at the start, with the arguments and

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/audit"
@@ -57,7 +58,7 @@ func (p *process) actions() map[string]func(*order, *acted) error {
 			return a.on(p.srv.EndSession(o.Key))
 		},
 		telemetry.ActionCloseStream: func(o *order, a *acted) error {
-			a.Did = "the response has ended, and the client may come again for the rest"
+			a.Did = "the stream has ended, and its client may come again for the rest"
 			retry, err := o.retry()
 			if err != nil {
 				return err
@@ -114,6 +115,13 @@ func (p *process) act(w http.ResponseWriter, r *http.Request) {
 	}
 	p.recordAction(r, who, a, status, err)
 	writeJSON(w, status, a)
+}
+
+// refusedAction records an action whose request is refused before any of it is read.
+func (p *process) refusedAction(r *http.Request, status int, why error) {
+	if action, ok := strings.CutPrefix(r.URL.Path, pathActions); ok && r.Method == http.MethodPost {
+		p.recordAction(r, nil, &acted{Action: logline.Printable(action, maxHostLogged), Error: why.Error()}, status, why)
+	}
 }
 
 // readOrder reads the body of an action. It returns the status of the answer, and why the action is
@@ -253,7 +261,8 @@ Keys are those of /debug/requests.
 
 end_request   {"key": "r17"}                                     the caller gets an error, the handler is cancelled
 end_session   {"key": "s4"}                                      in order: handlers may answer within the clean-up grace
-close_stream  {"key": "r17", "retry_seconds": 1}                 the client may come again for the rest
+close_stream  {"key": "r17", "retry_seconds": 1}                 the response ends, and the client may come again for the rest
+              {"key": "s4"}                                      the same for the stream that the session's client reads (GET)
 drain         {}                                                 as SIGTERM
 log_level     {"level": "debug", "seconds": 300}                 without seconds until it is set again
 profile       {"profile": "mutex", "seconds": 30, "rate": 10}    mutex or block; rate may be left out`

@@ -30,11 +30,16 @@ func (r *running) act(t *testing.T, action, body string, more ...string) (status
 // keys returns the keys of the calls of the tool gated and of the sessions, as /debug/requests has them.
 func (r *running) keys(t *testing.T) (requests, sessions []string) {
 	t.Helper()
+	return r.keysOf(t, "gated")
+}
+
+func (r *running) keysOf(t *testing.T, tool string) (requests, sessions []string) {
+	t.Helper()
 	_, body := r.do(t, http.MethodGet, r.Admin+"/debug/requests", "", "Authorization", operatorToken)
 	var page struct{ Requests, Sessions []struct{ Key, Tool string } }
 	require.NoError(t, json.Unmarshal([]byte(body), &page), body)
 	for _, row := range page.Requests {
-		if row.Tool == "gated" {
+		if row.Tool == tool {
 			requests = append(requests, row.Key)
 		}
 	}
@@ -205,15 +210,15 @@ func TestActionsOfTheDocumentation(t *testing.T) {
 		body := strings.NewReplacer("r17", requests[0], "s4", sessions[0]).Replace(op[2])
 		want := http.StatusOK
 		if op[1] == telemetry.ActionCloseStream {
-			want = http.StatusConflict // a modern client cannot come again
+			want = http.StatusConflict // a modern client cannot come again, and that of the session reads no stream
 		}
 		status, text := r.act(t, op[1], body)
 		require.Equal(t, want, status, "%s %s: %s", op[1], body, text)
 		done = append(done, op[1])
 	}
 	require.ElementsMatch(t, []string{
-		telemetry.ActionLogLevel, telemetry.ActionProfile, telemetry.ActionCloseStream, telemetry.ActionEndRequest,
-		telemetry.ActionEndSession, telemetry.ActionDrain,
+		telemetry.ActionLogLevel, telemetry.ActionProfile, telemetry.ActionCloseStream, telemetry.ActionCloseStream,
+		telemetry.ActionEndRequest, telemetry.ActionEndSession, telemetry.ActionDrain,
 	}, done)
 	require.Equal(t, "operator", (<-result).Error.Data.Reason)
 	require.NoError(t, r.wait(t))

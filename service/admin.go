@@ -84,6 +84,7 @@ func (p *process) ownLinks() (links []string) {
 // refuseAdmin answers a request that the guard refuses. A host that is not listed comes from an
 // attack or from a forgotten scraper. The log record helps with the latter.
 func (p *process) refuseAdmin(w http.ResponseWriter, r *http.Request, reason mcp.RefuseReason) {
+	p.refusedAction(r, http.StatusForbidden, errors.New("the "+string(reason)+" is not allowed"))
 	if reason != mcp.RefuseHost {
 		plain(w, http.StatusForbidden, "Origin is not allowed")
 		return

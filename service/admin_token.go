@@ -116,12 +116,12 @@ func (p *process) authorized(next http.Handler) http.Handler {
 				next.ServeHTTP(w, r)
 				return
 			}
-			p.logDenied(r, errors.New("there is no token file, and the request came from the network"))
+			p.denied(r, http.StatusForbidden, errors.New("there is no token file, and the request came from the network"))
 			plain(w, http.StatusForbidden, "only health checks and /metrics are open to the network: this page needs a token ("+p.tokenSetting()+")")
 			return
 		}
 		if err := p.access.adminToken.check(r); err != nil {
-			p.logDenied(r, err)
+			p.denied(r, http.StatusUnauthorized, err)
 			w.Header().Add("WWW-Authenticate", `Basic realm="admin", charset="UTF-8"`)
 			w.Header().Add("WWW-Authenticate", `Bearer realm="admin"`)
 			plain(w, http.StatusUnauthorized, err.Error()+": this page needs a token of the file that "+p.tokenSetting()+
@@ -139,8 +139,9 @@ func (p *process) tokenSetting() string {
 	return fmt.Sprintf("--%s or %s", flagAdminToken, p.env.name(flagAdminToken))
 }
 
-// logDenied logs a request that is not let in, once a second.
-func (p *process) logDenied(r *http.Request, why error) {
+// denied logs a request that is not let in, once a second, and records each action.
+func (p *process) denied(r *http.Request, status int, why error) {
+	p.refusedAction(r, status, why)
 	if ok, silenced := p.refusals.Allow("admin.denied", why.Error(), time.Now()); ok {
 		slog.Warn("admin.denied", "path", logline.Printable(r.URL.Path, maxHostLogged), "remote", r.RemoteAddr,
 			"error", why, "silenced", silenced)

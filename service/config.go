@@ -108,6 +108,8 @@ type Config struct {
 	// Store is the URL of the store that the replicas share, as [redisstore.Open] takes it; "" is none. It
 	// needs state keys. See [server.WithStore].
 	Store StoreURL
+	// StoreReadiness makes the server not ready while the store is away; see [server.Server.StoreReady].
+	StoreReadiness bool
 	// SingleUseStates has each state accepted once; see [server.WithSingleUseStates]. false does not
 	// change the server.
 	SingleUseStates bool

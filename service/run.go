@@ -94,7 +94,7 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 	if err := env.configure(srv); err != nil {
 		return errors.Join(err, srv.Shutdown(ctx))
 	}
-	if err := useStore(ctx, cfg.Store, srv, slog.Default()); err != nil {
+	if err := useStore(ctx, &cfg, srv, slog.Default()); err != nil {
 		return errors.Join(err, srv.Shutdown(ctx))
 	}
 	env.access.limitReached = p.limitReached

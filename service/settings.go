@@ -182,6 +182,8 @@ func ownSettings(env envPrefix) []setting {
 			func(c *Config) flag.Value { return textValue(&c.StateKeysFile, anything) }},
 		{groupSecrets, "store", "`URL` of the Redis server that the replicas share, such as redis://host:6379/0; needs state keys. Set " + env.name("store") + " instead if it has a password, because all users can read arguments",
 			func(c *Config) flag.Value { return storeValue(&c.Store) }},
+		{groupSecrets, "store-readiness", "be not ready while the store is away. Without it calls that need no store go on",
+			func(c *Config) flag.Value { return boolValue(&c.StoreReadiness) }},
 		{groupSecrets, "single-use-states", "accept each sealed state once, and only in the process that has issued it",
 			func(c *Config) flag.Value { return boolValue(&c.SingleUseStates) }},
 

@@ -20,7 +20,8 @@ const storeCheck = 2 * time.Second
 
 // useStore connects a server with its replicas, if a store is configured. A store that cannot be reached
 // is none of the server's faults: calls need none. One that may lose what it has taken is an error.
-func useStore(ctx context.Context, text StoreURL, srv *server.Server, logger *slog.Logger) error {
+func useStore(ctx context.Context, cfg *Config, srv *server.Server, logger *slog.Logger) error {
+	text := cfg.Store
 	if text == "" {
 		return nil
 	}
@@ -38,6 +39,9 @@ func useStore(ctx context.Context, text StoreURL, srv *server.Server, logger *sl
 	}
 	if err := srv.SetStore(shared.Store()); err != nil {
 		return errors.Join(fmt.Errorf("service: %w", err), shared.Close())
+	}
+	if cfg.StoreReadiness {
+		srv.AddReadiness("store", srv.StoreReady)
 	}
 	srv.AddHook("store", nil, func(context.Context) error { return shared.Close() })
 	return nil

@@ -6,5 +6,5 @@
 // By default a server stores events and tasks in the memory of the process, within its limits, and
 // shares nothing. To store them elsewhere, such as in a database, implement an interface of this
 // package and pass it to the server: server.WithEventStore, server.WithTasks, server.WithStore.
-// package storetest tests implementations of what replicas share.
+// package storetest tests implementations.
 package store

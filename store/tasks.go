@@ -62,6 +62,9 @@ type TaskRecord struct {
 	Replica string `json:"replica,omitempty"`
 	// Runs counts how often the handler has begun. It is more than 1 if replicas that ran it were lost.
 	Runs int `json:"runs,omitempty"`
+	// HandedOver says that Replica has shut down before the handler had ended, so that another one may begin it again
+	// at once.
+	HandedOver bool `json:"handedOver,omitempty"`
 	// Call is what another replica needs to begin the handler again, for a tool that is Restartable, until the
 	// task ends; otherwise nil. It has the arguments and the principal of the call, and no credentials.
 	Call jsontext.Value `json:"call,omitzero"`

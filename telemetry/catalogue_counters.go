@@ -159,7 +159,7 @@ func counterMetrics() []row {
 				}
 			}),
 		counter(MetricListChanges, "vitrine.list.changes", "{change}",
-			"Items that were added, replaced by another definition, or removed. Clients are told of each (list_changed).",
+			"Items that were added, replaced by another definition, or removed, and lists of which others may see the items since the policies have changed. Clients are told of each (list_changed).",
 			closed("kind", "vitrine.item.kind", []string{auth.KindTool, auth.KindPrompt, auth.KindResource, "resource_template"}),
 			closed("change", "vitrine.list.change", session.ListChanges())).
 			from(func(s *Snapshot, r reading) { eachPair(r, s.ListChanges) }),

@@ -54,6 +54,15 @@ func replicaMetrics() []row {
 					r.max(0)
 				}
 			}),
+		gauge(MetricStoreEvicts, "vitrine.store.evicts", "1",
+			"1 if the store that replicas share may delete values before their end, because of its eviction policy.").
+			from(readStore(func(s *StoreState, r reading) {
+				if s.Evicts {
+					r.max(1)
+				} else {
+					r.max(0)
+				}
+			})),
 	}
 }
 

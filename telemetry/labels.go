@@ -272,13 +272,16 @@ const (
 	classRejected  = "rejected"     // not admitted
 	classError     = "error"        // of the service or of a tool
 	classCaller    = "caller_error" // an error that the caller caused
-	classSlow      = "slow"         // among the slowest of its method and target
-	classRecent    = "recent"       // one per second of each method and target
+	// A subscription has no duration to compare, and each is told, not one per second.
+	classSubscription = "subscription" // it has ended in order
+	classSlow         = "slow"         // among the slowest of its method and target
+	classRecent       = "recent"       // one per second of each method and target
 )
 
 func recentClasses() []string {
 	return []string{
-		classAbandoned, classPanic, classCancelled, classDropped, classRejected, classError, classCaller, classSlow, classRecent,
+		classAbandoned, classPanic, classCancelled, classDropped, classRejected, classError, classCaller,
+		classSubscription, classSlow, classRecent,
 	}
 }
 

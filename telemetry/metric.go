@@ -88,6 +88,7 @@ const (
 	MetricStoreOperations      = "vitrine_store_operations_total"
 	MetricStoreTime            = "vitrine_store_operation_seconds_total"
 	MetricStoreAway            = "vitrine_store_away_seconds"
+	MetricStoreEvicts          = "vitrine_store_evicts"
 	MetricSignals              = "vitrine_signals_total"
 	MetricSignalsMissed        = "vitrine_signals_missed_total"
 	MetricTasksTakenOver       = "vitrine_tasks_taken_over_total"

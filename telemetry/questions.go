@@ -21,6 +21,8 @@ type questions struct {
 	rows  map[questionKey]*questionCounts
 	other map[string]*questionCounts // by method
 	used  uint64                     // grows with each use
+	// opened is how many questions modern clients have of which the rows know.
+	opened int
 	// tasks has the questions of tasks that wait for an answer, which the limits of tasks bound.
 	tasks map[*taskQuestion]struct{}
 }
@@ -41,10 +43,11 @@ type questionCounts struct {
 	// sealed are the questions that modern clients got with the state of their request, and redeemed
 	// those whose answer has come with it.
 	sealed, redeemed uint64
+	open             []openQuestion // those that may still be answered, the oldest first
 }
 
 // notReturned is why a question of a modern client has no answer: the request has not come again with its
-// state. Perhaps it will.
+// state while that was good, or without the answer.
 const notReturned = "not_returned"
 
 func newQuestionCounts() *questionCounts { return &questionCounts{unanswered: map[string]uint64{}} }
@@ -89,17 +92,24 @@ func answered(err error) bool {
 }
 
 // seal counts a question in the result of a modern client.
-func (q *questions) seal(key questionKey) {
+func (q *questions) seal(key questionKey, asked openQuestion) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.row(key).sealed++
+	row := q.row(key)
+	row.sealed++
+	q.open(row, asked)
 }
 
-// redeem counts the answer of a modern client.
-func (q *questions) redeem(key questionKey) {
+// returned counts that a modern client has come again with the state of a round, and whether it has answered
+// the question.
+func (q *questions) returned(key questionKey, round string, answered bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.row(key).redeemed++
+	row := q.row(key)
+	if answered {
+		row.redeemed++
+	}
+	q.close(row, round)
 }
 
 // row returns a row, which it makes if there is none. The caller must hold q.mu.
@@ -138,6 +148,7 @@ func (q *questions) evict() {
 	sum.sealed += row.sealed
 	sum.redeemed += row.redeemed
 	addCounts(sum.unanswered, row.unanswered)
+	q.forget(row, 0, len(row.open))
 	delete(q.rows, oldest)
 }
 
@@ -156,8 +167,12 @@ func (q *questions) report(open []report.Outbound, now time.Time) []report.Quest
 		row := of(key)
 		row.Answered += counts.answered + counts.redeemed
 		row.Asked += counts.answered + counts.sealed
-		if counts.sealed > counts.redeemed {
-			row.Unanswered[notReturned] += counts.sealed - counts.redeemed
+		if len(counts.open) > 0 {
+			row.Open += len(counts.open)
+			row.OldestAgeSeconds = max(row.OldestAgeSeconds, now.Sub(counts.open[0].since).Seconds())
+		}
+		if over := counts.redeemed + uint64(len(counts.open)); counts.sealed > over {
+			row.Unanswered[notReturned] += counts.sealed - over
 		}
 		for why, n := range counts.unanswered {
 			row.Unanswered[why] += n
@@ -165,6 +180,7 @@ func (q *questions) report(open []report.Outbound, now time.Time) []report.Quest
 		}
 	}
 	q.mu.Lock()
+	q.expire(now)
 	for key, counts := range q.rows {
 		add(key, counts)
 	}

@@ -73,9 +73,9 @@ func TestQuestionsAreBounded(t *testing.T) {
 		q.ended(questionKey{mcp.MethodPing, client, "1"}, err, "timeout")
 	}
 	sealed := questionKey{mcp.MethodPing, "modern", "1"} // its row is the first that others push out
-	q.seal(sealed)
-	q.seal(sealed)
-	q.redeem(sealed)
+	q.seal(sealed, openQuestion{})
+	q.seal(sealed, openQuestion{})
+	q.returned(sealed, "", true)
 	const clients = 3 * maxQuestionRows
 	for i := range clients {
 		end("regular", nil)
@@ -96,4 +96,64 @@ func TestQuestionsAreBounded(t *testing.T) {
 	require.Equal(t, other, rows[0].Client, "it has the most")
 	require.EqualValues(t, 1, rows[0].Unanswered["not_returned"])
 	require.EqualValues(t, 1, rows[0].Answered)
+}
+
+// TestOpenQuestionsOfModernClients checks that a question to a modern client is open until the answer to this very
+// question comes, or until its state has expired, and is not returned from then on.
+func TestOpenQuestionsOfModernClients(t *testing.T) {
+	var q questions
+	key := questionKey{mcp.MethodElicitationCreate, "desk", "4.3.0"}
+	start := time.Unix(1e9, 0)
+	at := func(minute int) time.Time { return start.Add(time.Duration(minute) * time.Minute) }
+	row := func(minute int) report.Question { return q.report(nil, at(minute))[0] }
+	ask := func(round string, minute int) { q.seal(key, openQuestion{round, at(minute), at(minute + 15)}) }
+	want := func(open, oldest int, answered, lost uint64, minute int) {
+		t.Helper()
+		got := row(minute)
+		require.Equal(t, open, got.Open)
+		require.Equal(t, (time.Duration(oldest) * time.Minute).Seconds(), got.OldestAgeSeconds)
+		require.Equal(t, answered, got.Answered)
+		require.Equal(t, lost, got.Unanswered[notReturned])
+		require.Equal(t, uint64(got.Open)+answered+lost, got.Asked)
+	}
+	ask("first", 0)
+	ask("second", 2)
+	ask("second", 2) // two questions in one result
+	ask("third", 3)
+	want(4, 5, 0, 0, 5)
+	q.returned(key, "second", true)
+	want(3, 5, 1, 0, 5)
+	q.returned(key, "second", false) // without the other answer
+	want(2, 5, 1, 1, 5)
+	q.returned(key, "first", true)
+	want(1, 3, 2, 1, 6)
+	q.returned(key, "of another replica", false)
+	want(1, 14, 2, 1, 17)
+	want(0, 0, 2, 2, 18)
+}
+
+// TestOpenQuestionsAreBounded checks that a client that answers nothing does not push out the open question of
+// another one, and that no question is lost.
+func TestOpenQuestionsAreBounded(t *testing.T) {
+	var q questions
+	asked := openQuestion{"", time.Unix(1, 0), time.Unix(1000, 0)}
+	quiet, storm := questionKey{mcp.MethodElicitationCreate, "quiet", "1"}, questionKey{mcp.MethodElicitationCreate, "storm", "1"}
+	q.seal(quiet, asked)
+	for range maxOpenQuestions + 100 {
+		q.seal(storm, asked)
+	}
+	rows := map[string]report.Question{}
+	for _, row := range q.report(nil, time.Unix(2, 0)) {
+		rows[row.Client] = row
+	}
+	require.Equal(t, 1, rows["quiet"].Open)
+	require.Equal(t, maxOpenQuestions-1, rows["storm"].Open)
+	require.EqualValues(t, 101, rows["storm"].Unanswered[notReturned])
+	require.EqualValues(t, maxOpenQuestions+100, rows["storm"].Asked)
+	for range maxQuestionRows { // their rows push out those two
+		q.seal(questionKey{mcp.MethodPing, fmt.Sprint(q.used), "1"}, asked)
+	}
+	require.Equal(t, maxQuestionRows, q.opened)
+	q.report(nil, time.Unix(1000, 0))
+	require.Zero(t, q.opened)
 }

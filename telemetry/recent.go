@@ -44,11 +44,10 @@ func (c *recentTraces) ended(op *Operation, out *Outcome, errorType string) *rec
 	if class != "" {
 		return c.add(class, op, out, errorType)
 	}
-	standing := out.Acknowledged != 0 // a subscription may last long
-	if !standing && op.series.recent.seen.Load() < enoughToCompare {
+	if op.series.recent.seen.Load() < enoughToCompare {
 		op.series.recent.seen.Add(1)
 	}
-	if !standing && int64(out.Settled) > op.series.recent.floor.Load() {
+	if int64(out.Settled) > op.series.recent.floor.Load() {
 		return c.add(classSlow, op, out, errorType)
 	}
 	second := op.arrived / int64(time.Second)
@@ -72,7 +71,7 @@ func (o *Outcome) class(errorType string, op *Operation) string {
 		return classPanic
 	case o.Cancelled != nil:
 		if o.Acknowledged != 0 && !o.Cancelled.Cause.Fault() {
-			return "" // subscriptions end so
+			return classSubscription // it ends so
 		}
 		return classCancelled
 	case o.Fate == FateDropped:
@@ -81,6 +80,8 @@ func (o *Outcome) class(errorType string, op *Operation) string {
 		return classError
 	case o.Err != nil || o.ToolError: // with an errorType they are an error of the service
 		return classCaller
+	case o.Acknowledged != 0:
+		return classSubscription
 	}
 	return ""
 }
@@ -162,7 +163,7 @@ func (k *record) ringKey() ringKey {
 // endOf returns what tells requests of one class apart by their end, from a small set.
 func endOf(class string, cause mcp.Cause, rejected mcp.RejectReason, dropped mcp.DropReason, errorType string) string {
 	switch class {
-	case classCancelled, classAbandoned:
+	case classCancelled, classAbandoned, classSubscription:
 		return string(cause)
 	case classRejected:
 		return string(rejected)

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,6 +50,7 @@ type record struct {
 	failed               bool // the answer is an error
 	toolError, abandoned bool
 	sampled              bool   // the trace is
+	subscription         int8   // 1 + the index of why it has ended; 0: it was none, or has another end
 	inSession            bool   // the session has an id
 	late                 bool   // the session and the client were unknown at the beginning
 	notes                *notes // nil: none
@@ -84,6 +86,9 @@ func newRecord(class string, op *Operation, info *Info, out *Outcome, errorType 
 	k.traceID, k.spanID = sc.TraceID(), sc.SpanID()
 	if out.Err != nil {
 		k.failed, k.errorCode, k.errorMessage = true, out.Err.Code, clip(out.Err.Message, maxText)
+	}
+	if out.Acknowledged != 0 {
+		k.subscription = int8(slices.Index(mcp.SubscriptionEnds(), out.SubscriptionEnd) + 1) //nolint:gosec // there are few
 	}
 	if cancel := out.Cancelled; cancel != nil {
 		k.cause, k.detail, k.cancelledAfter = cancel.Cause, clip(cancel.Detail, maxText), out.CancelledAfter
@@ -143,6 +148,9 @@ func (k *record) row() report.Trace {
 	if n := k.notes; n != nil {
 		row.Panic, row.ArgumentFaults, row.Error = n.panic, n.argumentFaults, n.failure
 		row.Rule, row.Decision, row.DecisionReason = n.rule, n.effect, n.reason
+	}
+	if k.subscription != 0 {
+		row.SubscriptionEnd = string(mcp.SubscriptionEnds()[k.subscription-1])
 	}
 	if k.traceID.IsValid() && k.spanID.IsValid() {
 		row.TraceID, row.SpanID = k.traceID.String(), k.spanID.String()

@@ -185,7 +185,7 @@ func (t *Telemetry) reportSession(state *SessionState, info *Info) report.Sessio
 
 func reportTask(state *TaskState) report.Task {
 	row := report.Task{
-		Task: state.Name, Tool: state.Tool, Principal: logline.Printable(state.Principal.String(), maxName), Client: state.Client, ClientVersion: state.ClientVersion,
+		Task: state.Name, Tool: state.Tool, Status: string(state.Status), Principal: logline.Printable(state.Principal.String(), maxName), Client: state.Client, ClientVersion: state.ClientVersion,
 		AgeSeconds: state.Age.Seconds(), LifeSeconds: state.Left.Seconds(), Abandoned: state.Abandoned,
 	}
 	if state.Run > 1 {

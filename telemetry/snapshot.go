@@ -111,6 +111,8 @@ type StoreState struct {
 	TasksTakenOver, TasksFenced uint64
 	// Fenced counts events that the store has refused, because the end of their stream was another one.
 	Fenced uint64
+	// Evicts says that the store may delete values before their end.
+	Evicts bool
 	// Replicas asks all replicas what they say of themselves, and returns the answers that came within a
 	// moment. It is safe for concurrent use.
 	Replicas func(ctx context.Context) []ReplicaState
@@ -183,6 +185,8 @@ type TaskState struct {
 	Age  time.Duration
 	Left time.Duration // of its time to live; negative after its end
 	Run  int           // which run of the handler it is, from 1
+	// Status is what its clients are told.
+	Status mcp.TaskStatus
 	// Principal is the principal of the caller, or nil.
 	Principal *auth.Principal
 	// Client and ClientVersion are what the client of the call says of itself, fit to print.

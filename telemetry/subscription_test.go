@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -141,5 +142,44 @@ func TestReportOfSubscriptions(t *testing.T) {
 		require.Contains(t, text.String(), "in flight: 1 (")
 		require.Regexp(t, `(?m)^1h0m0s +listening +7 +- +http +192.0.2.7:4711 +- +- +[0-9a-f]{32} +r\d+$`, text.String())
 		r.shutdown()
+	})
+}
+
+// Each of several subscriptions that began and ended in the same seconds is among the recent requests, with its client,
+// its life and its end.
+func TestEndedSubscriptionsAreRecent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigConfig{})
+		r.subscriptions()
+		var open []*stream.Stream
+		for _, client := range []string{"desk", "ide", "desk", "cli"} {
+			in := listen()
+			in.Meta.ClientInfo = []byte(`{"name":"` + client + `","version":"4.3.0"}`)
+			st := r.core.Exchange(httpConn, 1, mcp.Modern)
+			r.core.Receive(in, st)
+			go func() { _ = st.Pump(&sink{}) }()
+			open = append(open, st)
+		}
+		time.Sleep(time.Hour)
+		for _, st := range open[:3] {
+			st.Lost()
+		}
+		synctest.Wait()
+		r.shutdown()
+
+		rows := r.kept("subscription")
+		require.Len(t, rows, 4)
+		clients := map[string]int{}
+		for _, row := range rows {
+			require.Equal(t, mcp.MethodSubscriptionsListen, row.Method)
+			require.Equal(t, "4.3.0", row.ClientVersion)
+			require.InDelta(t, 3600, row.Seconds, 1)
+			clients[row.Client+" "+row.SubscriptionEnd]++
+		}
+		require.Equal(t, map[string]int{"desk client_disconnect": 2, "ide client_disconnect": 1, "cli server_shutdown": 1}, clients)
+		require.Empty(t, r.kept("recent"))
+		rec := httptest.NewRecorder()
+		tracesMux(r.tel).ServeHTTP(rec, httptest.NewRequest("GET", "/debug/traces?format=text", nil))
+		require.Regexp(t, `(?m) subscription +\S+ +subscriptions/listen +- +7 +cli 4\.3\.0 +server_shutdown +`, rec.Body.String())
 	})
 }

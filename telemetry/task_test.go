@@ -238,6 +238,7 @@ func TestTasksInFlight(t *testing.T) {
 		}
 		r.post(call("work"), &sink{})
 		after := func(d time.Duration) { time.Sleep(time.Until(work[0].BeganAt().Add(d))) } // post takes its time
+		work[0].SetStatus(mcp.TaskInputRequired)
 		after(time.Minute)
 		work[0].Cancel(&mcp.CancelError{Cause: mcp.CauseClientCancel})
 		r.post(call("work"), &sink{})
@@ -248,13 +249,14 @@ func TestTasksInFlight(t *testing.T) {
 		require.NotEmpty(t, rep.Tasks[0].TraceID)
 		rep.Tasks[0].TraceID, rep.Tasks[0].SpanID = "", ""
 		require.Equal(t, report.Task{
-			Task: "ABCDEFGH", Tool: "work", Client: "tester", ClientVersion: "1.2", AgeSeconds: 120, LifeSeconds: 3480, CancelCause: "client_cancel", CancelledForSeconds: 60, Abandoned: true,
+			Task: "ABCDEFGH", Tool: "work", Status: "input_required", Client: "tester", ClientVersion: "1.2", AgeSeconds: 120, LifeSeconds: 3480, CancelCause: "client_cancel", CancelledForSeconds: 60, Abandoned: true,
 		}, rep.Tasks[0])
 		require.Equal(t, 60.0, rep.Tasks[1].AgeSeconds)
+		require.Equal(t, "working", rep.Tasks[1].Status)
 		require.Nil(t, rep.TaskStatus, "a server without tasks has none")
 		var text strings.Builder
 		rep.WriteText(&text)
-		require.Regexp(t, `(?m)^2m0s +ABCDEFGH +work +tester 1\.2 +- +58m0s +client_cancel 1m0s ago, abandoned +-$`, text.String())
+		require.Regexp(t, `(?m)^2m0s +ABCDEFGH +work +input_required +tester 1\.2 +- +58m0s +client_cancel 1m0s ago, abandoned +-$`, text.String())
 		require.EqualValues(t, 1, value(gather(t, r.tel.Registry()), MetricAbandonedNow))
 		for _, d := range work {
 			d.Done(session.DetachedEnd{Status: mcp.TaskCompleted})

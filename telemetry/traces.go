@@ -10,7 +10,7 @@ import (
 )
 
 // TracesHandler serves the recent traces: requests that have ended, from memory. There is a bounded
-// ring for each class: abandoned, panic, cancelled, dropped, rejected, error and caller_error. Of
+// ring for each class: abandoned, panic, cancelled, dropped, rejected, error, caller_error and subscription. Of
 // the ordinary requests there are the slowest of each method and target, and one per second of
 // each. It needs no exporter and no sampled traces.
 //

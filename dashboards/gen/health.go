@@ -82,6 +82,8 @@ func (b board) replicas() []panel {
 		graph("Time of an operation", "The mean. VitrineStoreAway fires when the store has not answered for a minute.", "s", rising(0.05, 0.2),
 			query(b.rate("operation", telemetry.MetricStoreTime)+" / ("+b.rate("operation", telemetry.MetricStoreOperations, isNot("outcome", "skipped"))+" > 0)", "{{operation}}"),
 			query(b.now("instance", telemetry.MetricStoreAway), "{{instance}}: seconds away")),
+		graph("Store that evicts", "It is 1 where the server of the store may delete values before their end: its maxmemory-policy must be noeviction. Sessions that have ended may live again.", "none", above(0.5),
+			query(b.now("instance", telemetry.MetricStoreEvicts), "{{instance}}")),
 		graph("Signals", "Signals to and from other replicas: unknown ones are about what is not here, because all replicas hear of cancellations.", "ops", never(),
 			query(b.rate("outcome", telemetry.MetricSignals), "{{outcome}}"), query(b.rate("", telemetry.MetricSignalsMissed), "connections lost")),
 		graph("Tasks of lost replicas", "Tasks a second that a replica has ended because the one that ran them has not renewed its lease. They have failed with replica_lost, and VitrineTasksLost fires above nothing. Those of restartable tools begin again.", "ops", above(0.001),

@@ -87,7 +87,7 @@ var areas = []area{
 	{path: "auth/policy", layer: 4, only: []string{"mcp", "auth", "internal/wire"}, banDeep: sessionLimit},
 	{path: "auth", layer: 1, only: []string{"mcp"}, banDeep: sessionLimit},
 	{path: "store/redisstore", layer: 2, only: []string{"store"}, banDeep: append(slices.Clip(grpc), sessionLimit...)},
-	{path: "store/storetest", layer: 2, only: []string{"store"}, banDeep: append(slices.Clip(grpc), sessionLimit...)},
+	{path: "store/storetest", layer: 1, only: []string{"mcp", "store"}, banDeep: append(slices.Clip(grpc), sessionLimit...)},
 	{path: "store", layer: 1, only: []string{"mcp"}, banDeep: append(slices.Clip(grpc), sessionLimit...)},
 	{path: "mcp", layer: 0, ban: ioPackages, banDeep: network},
 }

@@ -55,11 +55,17 @@ func ArgumentsRejected(r *session.Request, faults string) {
 	operation(r).ArgumentsRejected(faults)
 }
 
-// Asked reports that the result of a request asks its client something, by a request of method.
-func Asked(r *session.Request, method string) { operation(r).Asked(method) }
+// Asked reports that the result of a request asks its client something, by a request of method, that the client
+// may answer for a time to live. round is the [TraceParent] that its state has.
+func Asked(r *session.Request, method, round string, ttl time.Duration) {
+	operation(r).Asked(method, round, ttl)
+}
 
-// Answered reports that a request has the answer to a question of its earlier round.
-func Answered(r *session.Request, method string) { operation(r).Answered(method) }
+// Returned reports that a request came again with the state of a round that has asked something, and whether it has
+// the answer.
+func Returned(r *session.Request, method, round string, answered bool) {
+	operation(r).Returned(method, round, answered)
+}
 
 // TaskAsks reports that a task asks its client something, by a request of method. The caller must call end when
 // the wait ends, with nil if there was an answer.

@@ -59,7 +59,7 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 		info := &snap.Detached[i]
 		client, version := info.Detached.Client()
 		out.Tasks[i] = telemetry.TaskState{
-			Client: client, ClientVersion: version,
+			Client: client, ClientVersion: version, Status: info.Detached.Status(),
 			Tool: info.Detached.Series.Target, Name: info.Detached.Name, Run: info.Detached.Run, Age: info.Age, Left: info.Left, Principal: info.Detached.Principal,
 			Cancelled: info.Cancel, CancelledFor: info.CancelFor, Abandoned: info.Abandoned,
 			Span: trace.SpanContextFromContext(info.Detached.Context()),
@@ -165,7 +165,7 @@ func nest[K, L comparable](all map[K]map[L]uint64, outer K, inner L, n uint64) {
 func storeState(s *session.StoreInfo) *telemetry.StoreState {
 	return &telemetry.StoreState{
 		Replica: s.Replica, Away: s.Away, Operations: s.Operations, Took: s.Took, Signals: s.Signals, Missed: s.Missed, TasksLost: s.TasksLost,
-		TasksTakenOver: s.TasksTakenOver, TasksFenced: s.TasksFenced, Fenced: s.Fenced,
+		TasksTakenOver: s.TasksTakenOver, TasksFenced: s.TasksFenced, Fenced: s.Fenced, Evicts: s.Evicts,
 		Replicas: func(ctx context.Context) (all []telemetry.ReplicaState) {
 			for _, info := range s.Replicas(ctx) {
 				state := telemetry.ReplicaState{

@@ -15,7 +15,7 @@ import (
 func TestStoreStateHasAllFields(t *testing.T) {
 	state := storeState(&session.StoreInfo{
 		Replica: "a", Away: time.Unix(1, 0), Operations: map[string]map[string]uint64{}, Took: map[string]time.Duration{},
-		Signals: map[string]uint64{}, Missed: 1, TasksLost: 1, TasksTakenOver: 1, TasksFenced: 1, Fenced: 1,
+		Signals: map[string]uint64{}, Missed: 1, TasksLost: 1, TasksTakenOver: 1, TasksFenced: 1, Fenced: 1, Evicts: true,
 		Replicas: func(context.Context) []session.ReplicaInfo {
 			return []session.ReplicaInfo{{
 				Replica: "b", Host: "h", Process: 1, Version: "1", Started: time.Unix(1, 0), Draining: true, InFlight: 1, Sessions: 1, Tasks: 1, AwayFor: 1,

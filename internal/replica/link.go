@@ -52,6 +52,8 @@ type Link struct {
 	places  *share.Pool // of signals on their way
 
 	sent, received, unknown, lost, missed, fenced atomic.Uint64
+	listening                                     atomic.Bool // it has begun to
+	evicts                                        atomic.Bool // the store may delete values before their end
 
 	outbox   outbox
 	tasks    taskOutbox
@@ -130,9 +132,12 @@ func (l *Link) Replica() string { return l.name }
 // Values returns the values of the store, with the link's deadline and breaker.
 func (l *Link) Values() store.Values { return l.values }
 
+// Connected reports whether the store answers, and the link listens to the other replicas.
+func (l *Link) Connected() bool { return l.listening.Load() && !l.guard.isAway() }
+
 // Info describes the link.
 func (l *Link) Info() *session.StoreInfo {
-	info := &session.StoreInfo{Replica: l.name, Missed: l.missed.Load(), Fenced: l.fenced.Load(), Signals: map[string]uint64{
+	info := &session.StoreInfo{Replica: l.name, Missed: l.missed.Load(), Fenced: l.fenced.Load(), Evicts: l.evicts.Load(), Signals: map[string]uint64{
 		session.SignalSent: l.sent.Load(), session.SignalReceived: l.received.Load(),
 		session.SignalUnknown: l.unknown.Load(), session.SignalLost: l.lost.Load(),
 	}, Replicas: l.Replicas}
@@ -151,9 +156,12 @@ func (l *Link) listen() {
 			})
 		})
 		if err == nil {
+			l.listening.Store(true)
 			if !first { // what was sent before has passed this replica by
 				l.missed.Add(1)
 				l.recover()
+			} else {
+				l.check()
 			}
 			return
 		}

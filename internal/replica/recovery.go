@@ -78,5 +78,6 @@ func (l *Link) reconcile() (complete bool) {
 	l.Missed()
 	l.flush()
 	l.flushTasks()
+	l.check()
 	return true
 }

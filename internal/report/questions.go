@@ -12,15 +12,15 @@ type Question struct {
 	Method           string            `json:"method"`
 	Client           string            `json:"client,omitempty"`
 	ClientVersion    string            `json:"client_version,omitempty"`
-	Open             int               `json:"open"` // requests that wait for a response
+	Open             int               `json:"open"` // questions that clients may still answer
 	OldestAgeSeconds float64           `json:"oldest_age_seconds"`
 	Asked            uint64            `json:"asked"`
 	Answered         uint64            `json:"answered"`   // also with an error
 	Unanswered       map[string]uint64 `json:"unanswered"` // by what has ended the wait
 }
 
-// Before tells whether a row comes before another one: the oldest open request first, then the most
-// requests without a response.
+// Before tells whether a row comes before another one: the oldest open question first, then the most
+// questions without an answer.
 func (q *Question) Before(other *Question) bool {
 	return cmp.Or(
 		cmp.Compare(other.OldestAgeSeconds, q.OldestAgeSeconds), cmp.Compare(other.unanswered(), q.unanswered()), cmp.Compare(other.Asked, q.Asked),

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Registration counts the changes of one item of a server since the start.
+// Registration counts the changes of one item of a server, or of its policies, since the start.
 type Registration struct {
-	Kind     string    `json:"kind"` // tool, prompt, resource, resource template
+	Kind     string    `json:"kind"` // tool, prompt, resource, resource template, policies
 	Name     string    `json:"name"`
 	Added    uint64    `json:"added"`    // after it was removed
 	Replaced uint64    `json:"replaced"` // also by an equal definition

@@ -178,6 +178,7 @@ type Caller struct {
 type Task struct {
 	Task      string `json:"task"` // the start of its id
 	Tool      string `json:"tool"`
+	Status    string `json:"status,omitempty"`    // that clients are told: working, input_required; or an end, while the handler still runs
 	Run       int    `json:"run,omitzero"`        // which run of its handler it is, if not the first one
 	Principal string `json:"principal,omitempty"` // cut to 64 bytes
 	// Client and ClientVersion are those of the call that has become the task.

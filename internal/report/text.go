@@ -269,10 +269,10 @@ func (rep *Requests) writeRequests(w io.Writer) {
 
 // writeRest writes the tasks, the questions to clients, the sessions and the rate limits.
 func (rep *Requests) writeRest(w io.Writer) {
-	writeSection(w, "TASK FOR\tTASK\tTOOL\tCLIENT\tPRINCIPAL\tENDS IN\tCANCELLED\tTRACE", len(rep.Tasks), func(i int) []any {
+	writeSection(w, "TASK FOR\tTASK\tTOOL\tSTATUS\tCLIENT\tPRINCIPAL\tENDS IN\tCANCELLED\tTRACE", len(rep.Tasks), func(i int) []any {
 		t := &rep.Tasks[i]
 		return []any{
-			seconds(t.AgeSeconds), t.name(), t.Tool, dash(strings.TrimSpace(t.Client + " " + t.ClientVersion)), dash(t.Principal), seconds(t.LifeSeconds),
+			seconds(t.AgeSeconds), t.name(), t.Tool, dash(t.Status), dash(strings.TrimSpace(t.Client + " " + t.ClientVersion)), dash(t.Principal), seconds(t.LifeSeconds),
 			cancelText(t.CancelCause, t.CancelledForSeconds, t.Abandoned), dash(t.TraceID),
 		}
 	})
@@ -296,7 +296,7 @@ func (rep *Requests) writeRest(w io.Writer) {
 func (rep *Requests) writeRegistrations(w io.Writer) {
 	writeSection(w, "ITEM\tNAME\tREPLACED\tEQUAL\tREMOVED\tADDED AGAIN\tUPDATED\tLAST\tBY", len(rep.Registrations), func(i int) []any {
 		r := &rep.Registrations[i]
-		return []any{r.Kind, r.Name, r.Replaced, r.Equal, r.Removed, r.Added, r.Updated, r.Last.Format(time.RFC3339), dash(r.Place)}
+		return []any{r.Kind, dash(r.Name), r.Replaced, r.Equal, r.Removed, r.Added, r.Updated, r.Last.Format(time.RFC3339), dash(r.Place)}
 	})
 }
 

@@ -37,6 +37,7 @@ type Trace struct {
 	CancelDetail string `json:"cancel_detail,omitempty"`
 	// CancelledAfterSeconds is counted from its arrival.
 	CancelledAfterSeconds float64 `json:"cancelled_after_seconds,omitzero"`
+	SubscriptionEnd       string  `json:"subscription_end,omitempty"` // why a subscription has ended
 	DropReason            string  `json:"drop_reason,omitempty"`
 	RejectReason          string  `json:"reject_reason,omitempty"`
 	Abandoned             bool    `json:"abandoned,omitzero"`

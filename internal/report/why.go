@@ -23,7 +23,7 @@ func (row *Trace) why() string {
 	case row.ErrorCode != 0:
 		return strconv.Itoa(row.ErrorCode) + " " + row.ErrorMessage
 	}
-	return ""
+	return row.SubscriptionEnd
 }
 
 // Fault says what went wrong, in the words of the handler or of the server; "" if nothing did.

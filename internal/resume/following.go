@@ -174,8 +174,10 @@ func (r *Reader) followOn(sink stream.Sink) error {
 				return err
 			case err != nil:
 				silent = 0 // the store is away, and with it the signals
+			case ended == Taken:
+				return ErrStreamTaken
 			case ended != "":
-				return errEventsMissing
+				return ErrEventsMissing
 			case silent > maxSilent:
 				silent = 0
 				r.endInPlace()
@@ -211,7 +213,7 @@ func (r *Reader) look(sink stream.Sink) (over bool, err error) {
 	case len(events) == 0:
 		return false, nil
 	case gap(events, r.seq) > 0:
-		return true, errEventsMissing
+		return true, ErrEventsMissing
 	}
 	if err := r.write(sink, events); err != nil {
 		return true, err

@@ -1,6 +1,7 @@
 package resume
 
 import (
+	"errors"
 	"strconv"
 	"sync"
 
@@ -38,7 +39,7 @@ func (l *Log) Append(data []byte, last, written bool) (id string, err error) {
 		ev.Note = l.note
 	}
 	if err := l.logs.events.append(ev); err != nil {
-		return "", err
+		return l.uncertain(seq, err), err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,6 +49,15 @@ func (l *Log) Append(data []byte, last, written bool) (id string, err error) {
 		l.written = seq
 	}
 	return l.ID(seq), nil
+}
+
+// uncertain returns the id of an event whose append has failed, if the store may have it: a client that does not know
+// that it has the event would get it again from another replica.
+func (l *Log) uncertain(seq uint64, err error) (id string) {
+	if errors.Is(err, store.ErrEventFenced) || errors.Is(err, store.ErrEventTooLarge) || errors.Is(err, errEnded) {
+		return ""
+	}
+	return l.ID(seq)
 }
 
 // ID returns the id of an event.

@@ -10,8 +10,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
-// errEventsMissing ends an exchange that cannot go on without a gap.
-var errEventsMissing = errors.New("session: the event store does not have what follows")
+// ErrEventsMissing is the error of [Reader.Pump] if the exchange cannot go on without a gap.
+var ErrEventsMissing = errors.New("session: the event store does not have what follows")
 
 // A Reader is an exchange that goes on reading a stream whose earlier one was lost or
 // closed: first what it has missed, then what comes. Get one from [Logs.Resume].
@@ -192,7 +192,7 @@ func (r *Reader) more() (err error) {
 	}
 	if err != nil {
 		r.log.logs.host.Logger.Debug("stream.gap", append(r.log.LogAttrs(), "error", err)...)
-		err = errEventsMissing
+		err = ErrEventsMissing
 	}
 	return err
 }

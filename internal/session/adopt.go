@@ -172,7 +172,7 @@ func (c *Core) adoptAs(id string, conn *Conn, d *sealedID) (*Session, mcp.Reject
 
 // rememberDeleted keeps a session, that its client or an operator ends, from being opened from its id again.
 func (c *Core) rememberDeleted(s *Session) {
-	if c.SealsSessions() && c.deleted.add(s.id, s.caller, time.Now(), s.ends, c.limits.MaxDeletedSessions) {
+	if c.SealsSessions() && c.deleted.add(s.id, s.caller.Fingerprint(), time.Now(), s.ends, c.limits.MaxDeletedSessions) {
 		c.ledger.limitReached(limits.NameDeletedSessions)
 	}
 }

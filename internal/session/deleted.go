@@ -4,8 +4,6 @@ import (
 	"container/heap"
 	"sync"
 	"time"
-
-	"github.com/vitrine-mcp/vitrine/internal/share"
 )
 
 // deleted remembers the sessions with sealed ids that have been deleted, until their ids end. Without
@@ -14,27 +12,27 @@ import (
 type deleted struct {
 	mu      sync.Mutex // guards the rest
 	ends    map[string]time.Time
-	quiet   map[string]struct{} // of which other replicas do not know
-	told    map[string]struct{} // of which the store knows from this replica
-	gone    []string            // of these, those that were forgotten because there were too many
-	callers map[share.Key]*deletions
+	quiet   map[string]struct{}   // of which other replicas do not know
+	told    map[string]struct{}   // of which the store knows from this replica
+	gone    []string              // of these, those that were forgotten because there were too many
+	callers map[uint64]*deletions // by [share.Key.Fingerprint]
 	largest placedHeap[*deletions, mostDeletions]
 }
 
 // deletions are the sessions that one caller has deleted, the oldest first.
 type deletions struct {
-	caller   share.Key
+	caller   uint64
 	ids      []string
 	position int // in deleted.largest
 }
 
-// add remembers a session. It returns whether another one was forgotten for it, because there are more
-// than limit.
-func (d *deleted) add(id string, caller share.Key, now, ends time.Time, limit int) (full bool) {
+// add remembers a session that a caller has deleted here or elsewhere. It returns whether another one was
+// forgotten for it, because there are more than limit.
+func (d *deleted) add(id string, caller uint64, now, ends time.Time, limit int) (full bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ends == nil {
-		d.ends, d.callers = map[string]time.Time{}, map[share.Key]*deletions{}
+		d.ends, d.callers = map[string]time.Time{}, map[uint64]*deletions{}
 	}
 	if _, known := d.ends[id]; known || !ends.After(now) {
 		return false
@@ -115,12 +113,22 @@ func (d *deleted) takeGone() []string {
 	return gone
 }
 
+// A deletion is what other replicas hear of one.
+type deletion struct {
+	session SharedSession
+	caller  uint64
+}
+
 // untold returns the deletions of which other replicas do not know.
-func (d *deleted) untold() (all []SharedSession) {
+func (d *deleted) untold() (all []deletion) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for id := range d.quiet {
-		all = append(all, SharedSession{id, d.ends[id]})
+	for caller, own := range d.callers {
+		for _, id := range own.ids {
+			if _, quiet := d.quiet[id]; quiet {
+				all = append(all, deletion{SharedSession{id, d.ends[id]}, caller})
+			}
+		}
 	}
 	return all
 }

@@ -2,20 +2,16 @@ package session
 
 import (
 	"fmt"
-	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/vitrine-mcp/vitrine/auth"
-	"github.com/vitrine-mcp/vitrine/internal/share"
 )
 
 func TestDeletedSessionsAreForgottenAtTheirEnds(t *testing.T) {
 	var d deleted
 	now := time.Unix(1000, 0)
-	caller := share.KeyOf(&auth.Principal{Subject: "ann"}, netip.Addr{})
+	const caller = 1
 	for i := range 10 {
 		require.False(t, d.add(fmt.Sprint(i), caller, now.Add(time.Duration(i)*time.Second), now.Add(time.Duration(i+5)*time.Second), 100))
 	}
@@ -31,10 +27,7 @@ func TestDeletedSessionsAreForgottenAtTheirEnds(t *testing.T) {
 func TestCallerThatDeletesMostForgetsFirst(t *testing.T) {
 	var d deleted
 	now := time.Unix(1000, 0)
-	callers := map[string]share.Key{}
-	for _, name := range []string{"ann", "bob", "eve"} {
-		callers[name] = share.KeyOf(&auth.Principal{Subject: name}, netip.Addr{})
-	}
+	callers := map[string]uint64{"ann": 1, "bob": 2, "eve": 3}
 	add := func(name string, i int) bool {
 		return d.add(fmt.Sprint(name, i), callers[name], now, now.Add(time.Hour), 6)
 	}
@@ -58,7 +51,7 @@ func TestDeletionThatIsForgottenBeforeTheStoreKnows(t *testing.T) {
 	var d deleted
 	now := time.Unix(1000, 0)
 	for _, id := range []string{"first", "second"} {
-		d.add(id, share.Key{}, now, now.Add(time.Hour), 1)
+		d.add(id, 0, now, now.Add(time.Hour), 1)
 	}
 	d.noteTold("second", true)
 	require.Empty(t, d.takeGone())

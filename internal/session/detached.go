@@ -35,6 +35,7 @@ type Detached struct {
 	yields          bool      // it lets its part go while it is blocked
 	blocked         blockedTime
 	ctx             atomic.Pointer[context.Context]
+	status          atomic.Pointer[mcp.TaskStatus]
 	end             DetachedEnd // guarded by lane.mu
 }
 
@@ -216,6 +217,17 @@ func (d *Detached) leave() { d.core.running.Release(d.caller) }
 
 // Client returns what the client of the call says of itself, cut and fit to print.
 func (d *Detached) Client() (name, version string) { return d.client, d.version }
+
+// SetStatus says which status the clients of the task are told.
+func (d *Detached) SetStatus(s mcp.TaskStatus) { d.status.Store(&s) }
+
+// Status returns the latest status of SetStatus, or that the task works.
+func (d *Detached) Status() mcp.TaskStatus {
+	if s := d.status.Load(); s != nil {
+		return *s
+	}
+	return mcp.TaskWorking
+}
 
 // LogAttrs implements [Work].
 func (d *Detached) LogAttrs() []any {

@@ -68,6 +68,8 @@ type SharedState struct {
 	Ended bool `json:"ended,omitempty"`
 	// Through is where it was ended. It may be nil.
 	Through *Through `json:"through,omitempty"`
+	// By is the [share.Key.Fingerprint] of the caller whose share of the deletions that replicas remember it is.
+	By uint64 `json:"by,omitempty"`
 	// LogLevel is the level that its client has set, or "".
 	LogLevel mcp.LoggingLevel `json:"logLevel,omitempty"`
 	// Resources are the URIs that its client has subscribed to.
@@ -87,7 +89,7 @@ func (c *Core) ServeElsewhere(e Elsewhere, changed func(*Session, SharedState)) 
 // it runs.
 const maxSignalID = 256
 
-// cancelElsewhere passes on the cancellation of a request that is not in flight here. ctx has its span.
+// cancelElsewhere passes on the cancellation of a request that may be in flight at another replica. ctx has its span.
 func (s *Session) cancelElsewhere(ctx context.Context, in *Inbound) bool {
 	e := s.core.elsewhere
 	return e != nil && s.sealed() &&
@@ -173,7 +175,7 @@ func (s *Session) take(id mcp.ID, reply outboundReply, t *Through) bool {
 func (c *Core) StateArrived(session string, ends time.Time, st SharedState) {
 	c.adopting.Lock() // a session that is being opened from its id sees that it has ended
 	if st.Ended {
-		c.deleted.add(session, share.Key{}, time.Now(), ends, c.limits.MaxDeletedSessions)
+		c.deleted.add(session, st.By, time.Now(), ends, c.limits.MaxDeletedSessions)
 	}
 	c.mu.Lock()
 	s := c.inner[session]
@@ -253,7 +255,7 @@ func (c *Core) lookUp(d *sealedID) (st SharedState, ended bool) {
 	}
 	st, err := c.elsewhere.State(context.Background(), d.id)
 	if ended = err == nil && st.Ended; ended {
-		c.deleted.add(d.id, share.Key{}, time.Now(), d.ends, c.limits.MaxDeletedSessions)
+		c.deleted.add(d.id, st.By, time.Now(), d.ends, c.limits.MaxDeletedSessions)
 	}
 	return st, ended
 }
@@ -275,19 +277,23 @@ func (c *Core) SharedSessions() (all []SharedSession) {
 }
 
 // shareEnd tells the other replicas that the session was deleted. ctx has the span of that, if there is one.
-func (s *Session) shareEnd(ctx context.Context) { s.core.shareEnd(ctx, s.id, s.ends) }
+func (s *Session) shareEnd(ctx context.Context) {
+	if s.sealed() { // a connection is open at this process only
+		s.core.shareEnd(ctx, deletion{SharedSession{s.id, s.ends}, s.caller.Fingerprint()})
+	}
+}
 
 // shareEnd tells the other replicas that a session was deleted. If that fails, [Core.ShareAgain] does. The
 // deletions that this replica remembers are all that it keeps in the store, so that no flood fills that.
-func (c *Core) shareEnd(ctx context.Context, id string, ends time.Time) {
+func (c *Core) shareEnd(ctx context.Context, d deletion) {
 	if c.elsewhere == nil || !c.SealsSessions() {
 		return
 	}
 	through := c.through(ctx)
-	_, err := c.elsewhere.Change(context.Background(), id, ends, func(st *SharedState) {
-		st.Ended, st.Through, st.Revision = true, through, st.Revision+1
+	_, err := c.elsewhere.Change(context.Background(), d.session.ID, d.session.Ends, func(st *SharedState) {
+		st.Ended, st.Through, st.By, st.Revision = true, through, d.caller, st.Revision+1
 	})
-	c.deleted.noteTold(id, err == nil)
+	c.deleted.noteTold(d.session.ID, err == nil)
 	for _, gone := range c.deleted.takeGone() {
 		c.elsewhere.Forget(context.Background(), gone)
 	}
@@ -348,7 +354,7 @@ func (s *Session) shareAll() {
 func (c *Core) ShareAgain(ctx context.Context) {
 	for _, d := range c.deleted.untold() {
 		if ctx.Err() == nil {
-			c.shareEnd(context.Background(), d.ID, d.Ends)
+			c.shareEnd(context.Background(), d)
 		}
 	}
 	c.mu.Lock()

@@ -39,8 +39,8 @@ const (
 	StreamOverload     = "overload"      // others needed the memory
 	StreamTokenExpired = "token_expired"
 	StreamSessionEnded = "session_ended"
-	StreamReplaced     = "replaced" // by another stream of the session
-	StreamOperator     = "operator" // an operator has ended the subscription
+	StreamReplaced     = "replaced" // by another connection of the client
+	StreamOperator     = "operator" // an operator has ended the subscription, or the stream of a session
 	StreamShutdown     = "server_shutdown"
 	StreamFailed       = "error"
 )

@@ -44,11 +44,13 @@ func (r *Request) noteStored() {
 		a.principal = r.Conn.Principal
 	}
 	r.core.tell("Stored", func(o Observer) { a.ctx = o.Stored(r) })
+	r.logStored()
 	r.stream.Log().(*resume.Log).NoteUnread(r.reply.EventID, a)
 }
 
-// maxExpiredLines bounds the log lines of a second about lost answers, for each session and reason.
-const maxExpiredLines = 32
+// maxStoredLines bounds the log lines of a second about stored answers, and about lost ones, for each session and
+// reason.
+const maxStoredLines = 32
 
 // answersExpired counts, logs and lists stored answers that no client can fetch any more, and tells the
 // observer of them. They still count as stored: the fate of an answer is decided once. An answer that ends
@@ -69,7 +71,7 @@ func (c *Core) answersExpired(reason mcp.ExpireReason, answers []any) {
 			c.expired.add(a)
 			c.tell("AnswerExpired", func(o Observer) { o.AnswerExpired(a, stored.principal) })
 		}
-		if ok, silenced := stored.session.lines.AllowSome(maxExpiredLines, "response.expired", string(reason), now); ok {
+		if ok, silenced := stored.session.lines.AllowSome(maxStoredLines, "response.expired", string(reason), now); ok {
 			c.logger.Log(a.Context, level, "response.expired", append(a.logAttrs(), "reason", reason, "silenced", silenced)...)
 		}
 	}

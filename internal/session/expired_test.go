@@ -103,6 +103,8 @@ func TestEvictedAnswersExpire(t *testing.T) {
 				x := w.stored(own, g, "1", "lost")
 				require.Equal(w.t, 1, w.unread())
 				require.Empty(w.t, w.expired())
+				w.loggedWith("DEBUG response.stored", "id=1", "target=work", "session="+own.LogID(), "client=desk",
+					"client_version=4.3.0", "event="+x.last()[:10])
 				tt.evict(w, g, own, other)
 				require.Equal(w.t, map[mcp.ExpireReason]uint64{tt.reason: 1}, w.expired())
 				require.Equal(w.t, 1, w.unread())
@@ -133,10 +135,10 @@ func TestEachLostAnswerIsNamed(t *testing.T) {
 			require.Equal(w.t, fmt.Sprint(i+1), a.ID)
 			require.Equal(w.t, []string{"work", own.LogID(), "desk", "4.3.0"}, []string{a.Target, a.Session, a.Client, a.ClientVersion})
 		}
-		require.Equal(w.t, maxExpiredLines, w.times("WARN response.expired"))
+		require.Equal(w.t, maxStoredLines, w.times("WARN response.expired"))
 		time.Sleep(time.Second)
 		w.stored(own, g, "42", strings.Repeat("x", 39_000))
-		w.loggedWith("WARN response.expired", "id=41", fmt.Sprint("silenced=", 40-maxExpiredLines))
+		w.loggedWith("WARN response.expired", "id=41", fmt.Sprint("silenced=", 40-maxStoredLines))
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -244,6 +245,27 @@ var storedE7 = []faultCell{
 			require.Equal(w.t, told(i+1, 3, resultFrame("1", "done")), w.resume(s, x.last()).events()[1:])
 		}
 		require.Zero(w.t, w.counts()["limit/write_timeout"])
+
+		// The client does not read: net/http may take the exchange for lost before the write returns.
+		for i, lost := range []bool{false, true} {
+			before := w.counts()
+			h, x := w.streaming(s, g, "1")
+			x.sink.onFlush(func(k *scriptSink) error {
+				err := blockUntil(nil)(k)
+				if lost {
+					x.sink.leave()
+					w.settle()
+				}
+				return err
+			})
+			h.finish("done")
+			w.settle()
+			time.Sleep(stream.QuickAnswer + w.core.limits.WriteTimeout)
+			require.True(w.t, x.ended())
+			require.Equal(w.t, mcp.DropWriteTimeout, x.stream.ExchangeFailure(), "lost: %v", lost)
+			require.Equal(w.t, stored.with("limit/write_timeout", 1), w.counts().since(before))
+			require.Equal(w.t, told(i+3, 3, resultFrame("1", "done")), w.resume(s, x.last()).events()[1:])
+		}
 	}},
 	{state: "batch/stored", test: func(w *world) {
 		w.remember()

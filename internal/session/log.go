@@ -39,6 +39,16 @@ func (c *Core) logDrop(r *Request, reason mcp.DropReason) {
 	}
 }
 
+// logStored writes the log line of an answer that is in the event store and was not sent.
+func (r *Request) logStored() {
+	if !r.core.logger.Enabled(r.ctx, slog.LevelDebug) {
+		return
+	}
+	if ok, silenced := r.session.lines.AllowSome(maxStoredLines, "response.stored", "", time.Now()); ok {
+		r.core.logger.DebugContext(r.ctx, "response.stored", append(r.LogAttrs(), "event", r.reply.EventID, "silenced", silenced)...)
+	}
+}
+
 // logAttrs are the fields by which logs name a session and its client.
 func (s *Session) logAttrs() []any {
 	return append([]any{"session", s.LogID()}, s.core.PeerAttrs(s.conn, nil, s)...)

@@ -36,6 +36,8 @@ var (
 	ErrUnknownKey = errors.New("there is nothing with this key")
 	// ErrEnded: what had the key has ended, or its outcome is decided.
 	ErrEnded = errors.New("it has ended")
+	// ErrNoStream: nobody reads the own stream of the session here.
+	ErrNoStream = errors.New("the client of the session reads no stream of its own (GET) at this process")
 )
 
 // missing is the error for a key that nothing live has.
@@ -87,18 +89,35 @@ func (c *Core) CloseRequestStream(key uint64, retry time.Duration) (*Request, er
 // EndSession ends the session or connection with a key, in order: its handlers are cancelled with
 // [mcp.ErrEndedByOperator] and may still answer within the clean-up grace. It does not wait for them.
 func (c *Core) EndSession(key uint64) (*Session, error) {
+	s, err := c.sessionWithKey(key)
+	if err != nil {
+		return nil, err
+	}
+	c.rememberDeleted(s)
+	s.shareEnd(context.Background())
+	c.tasks.start(func() { s.finish(mcp.CauseOperator, c.limits.CleanupGrace) })
+	return s, nil
+}
+
+// CloseSessionStream ends the exchange in which a client reads the own stream of the session with a key. The client
+// may open it again.
+func (c *Core) CloseSessionStream(key uint64) (*Session, error) {
+	s, err := c.sessionWithKey(key)
+	if err == nil && !s.closeOwnStream() {
+		err = ErrNoStream
+	}
+	return s, err
+}
+
+// sessionWithKey returns the session or connection with a key that has not begun to end.
+func (c *Core) sessionWithKey(key uint64) (*Session, error) {
 	for _, s := range c.allSessions() {
 		if key == 0 || s.key.Load() != key {
 			continue
 		}
-		ending := false
-		s.update(func(st *state) { ending = st.phase >= sessionEnding })
-		if ending {
+		if s.Closing() {
 			return nil, ErrEnded
 		}
-		c.rememberDeleted(s)
-		s.shareEnd(context.Background())
-		c.tasks.start(func() { s.finish(mcp.CauseOperator, c.limits.CleanupGrace) })
 		return s, nil
 	}
 	return nil, missing(key)

@@ -66,6 +66,7 @@ func (s *Session) cancel(ctx context.Context, in *Inbound) (reason mcp.IgnoreRea
 		case r.Route.Handshake:
 			reason = mcp.IgnoreNotCancellable
 		case s.cancelRequest(r, in.Cancel.Reason):
+			s.cancelElsewhere(ctx, in) // the client may have used the id for another request there
 			s.core.ledger.received(receivedNotification)
 			return ""
 		default:

@@ -2,7 +2,7 @@ package session
 
 import "time"
 
-// A RegistrationInfo counts the changes of one item of the server around the core. The core has no part
+// A RegistrationInfo counts the changes of one item of the server around the core, or of its policies. The core has no part
 // in it: it is in the snapshot for those who read that.
 type RegistrationInfo struct {
 	Kind, Name string
@@ -21,7 +21,8 @@ const (
 	ListAdded    = "added"
 	ListReplaced = "replaced" // by another definition
 	ListRemoved  = "removed"
+	ListPolicies = "policies" // others may see its items now
 )
 
 // ListChanges lists these changes. The caller owns the slice.
-func ListChanges() []string { return []string{ListAdded, ListReplaced, ListRemoved} }
+func ListChanges() []string { return []string{ListAdded, ListReplaced, ListRemoved, ListPolicies} }

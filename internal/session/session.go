@@ -100,6 +100,7 @@ type state struct {
 	early        []*outbound // those that wait for notifications/initialized
 
 	standalone *stream.Stream // that the client has opened for what belongs to no request, or nil
+	closed     *stream.Stream // whose exchange an operator has ended just now, or nil
 	listeners  int            // exchanges that read it, or resume another stream
 	visitors   int            // exchanges with a message for a session with a sealed id
 	over       bool           // the sealed id has ended, and streams keep the session no longer

@@ -57,3 +57,32 @@ func (s *Session) Detach(st *stream.Stream) {
 	}
 	s.unlisten()
 }
+
+// closeOwnStream ends the exchange that reads the session's own stream here, so that its client comes again. It
+// reports whether there is one.
+func (s *Session) closeOwnStream() bool {
+	var st *stream.Stream
+	s.update(func(state *state) {
+		if own := state.standalone; own != nil && own.Live() {
+			st, state.closed = own, own
+		}
+	})
+	if st == nil {
+		return false
+	}
+	if !st.EndReader() {
+		s.TakeClosed(st)
+		return false
+	}
+	return true
+}
+
+// TakeClosed reports, once, whether an operator has ended the exchange that reads st.
+func (s *Session) TakeClosed(st *stream.Stream) (closed bool) {
+	s.update(func(state *state) {
+		if closed = st != nil && state.closed == st; closed {
+			state.closed = nil
+		}
+	})
+	return closed
+}

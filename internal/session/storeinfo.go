@@ -24,6 +24,8 @@ type StoreInfo struct {
 	TasksTakenOver, TasksFenced uint64
 	// Fenced counts events that the store has refused, because the end of their stream was another one.
 	Fenced uint64
+	// Evicts says that the store may delete values before their end.
+	Evicts bool
 	// Replicas asks all of them what they say of themselves, and returns the answers that came within a
 	// moment.
 	Replicas func(ctx context.Context) []ReplicaInfo

@@ -1,6 +1,8 @@
 package share
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -60,6 +62,17 @@ var connections atomic.Uint64
 // KeyOfConnection returns the key of a connection that has neither a principal nor an address,
 // such as stdio. Each call returns another one.
 func KeyOfConnection() Key { return Key{conn: connections.Add(1)} }
+
+// Fingerprint returns a number that is the same for a key in all processes, but for keys of connections. Nobody can
+// choose a principal that has the number of another one.
+func (k Key) Fingerprint() uint64 {
+	var b []byte
+	for _, text := range []string{k.issuer, k.subject, k.tenant} {
+		b = append(binary.BigEndian.AppendUint64(b, uint64(len(text))), text...)
+	}
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64(append(b, k.addr[:]...), k.conn))
+	return binary.BigEndian.Uint64(sum[:])
+}
 
 // String returns the key in a readable form, for operators.
 func (k Key) String() string {

@@ -37,6 +37,23 @@ func TestKeysOfCallers(t *testing.T) {
 	}
 }
 
+func TestFingerprintsOfCallers(t *testing.T) {
+	seen := map[uint64]Key{}
+	for _, k := range []Key{
+		{}, KeyOf(nil, AddrOf("192.0.2.1:1")), KeyOf(nil, AddrOf("192.0.2.2:1")), KeyOfConnection(),
+		KeyOf(&auth.Principal{Issuer: "a", Subject: "b"}, netip.Addr{}),
+		KeyOf(&auth.Principal{Issuer: "ab"}, netip.Addr{}), KeyOf(&auth.Principal{Subject: "ab"}, netip.Addr{}),
+		KeyOf(&auth.Principal{Issuer: "a", Subject: "b", Tenant: "c"}, netip.Addr{}),
+	} {
+		other, known := seen[k.Fingerprint()]
+		require.False(t, known, "%v and %v", k, other)
+		seen[k.Fingerprint()] = k
+	}
+	require.Equal(t, KeyOf(nil, AddrOf("192.0.2.1:1")).Fingerprint(), KeyOf(nil, AddrOf("192.0.2.1:2")).Fingerprint())
+	require.Equal(t, uint64(0xed0f3253174c7c57), KeyOf(&auth.Principal{Issuer: "https://a.example", Subject: "ann"}, netip.Addr{}).Fingerprint(),
+		"other versions of the server have the same one")
+}
+
 func TestKeysAreEqualForOneCaller(t *testing.T) {
 	key := func(addr string) Key { return KeyOf(nil, netip.MustParseAddr(addr)) }
 	require.Equal(t, key("192.0.2.1"), key("::ffff:192.0.2.1"))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // Why an exchange cannot read a stream.
@@ -39,6 +41,9 @@ func (st *Stream) Attach() (*Exchange, error) {
 
 // Lost tells the stream that this exchange is gone.
 func (x *Exchange) Lost() { x.stream.lostBy(x.number) }
+
+// ExchangeFailure is [Stream.ExchangeFailure] of this exchange.
+func (x *Exchange) ExchangeFailure() mcp.DropReason { return x.stream.failureOf(x.number) }
 
 // Pump calls replay as soon as the exchange is the stream's writer, and then goes on like
 // [Stream.Pump].
@@ -95,6 +100,23 @@ func (x *Exchange) Await(sink Sink, news, over <-chan struct{}, until time.Time)
 		}
 	}
 	return st.failure()
+}
+
+// EndReader ends the exchange that reads the stream, and reports whether there is one. A stream with a log goes on,
+// and what it carries waits for the next exchange. Another one ends when the writer has finished what is queued.
+func (st *Stream) EndReader() (ends bool) {
+	st.mu.Lock()
+	switch {
+	case st.phase == failed:
+	case st.logging.log == nil:
+		st.enter(ended)
+		ends = true
+	case st.exchanges.reader != noReader:
+		ends = st.detach(st.exchanges.reader)
+	}
+	st.mu.Unlock()
+	st.signal()
+	return ends
 }
 
 // Followed notes that another process reads the stream from its log, and ends the exchange that has read it

@@ -2,6 +2,27 @@ package stream
 
 import "github.com/vitrine-mcp/vitrine/mcp"
 
+// ExchangeFailure returns why the exchange that the stream was made for was lost, or why the stream has failed;
+// "" if it is neither, or if another exchange has taken its place. A stream with a log goes on without it.
+func (st *Stream) ExchangeFailure() mcp.DropReason { return st.failureOf(firstReader) }
+
+// failureOf is ExchangeFailure for the exchange with a number.
+func (st *Stream) failureOf(number int) mcp.DropReason {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.exchanges.failed == number {
+		return st.exchanges.failure
+	}
+	return st.failed
+}
+
+// fail notes the failure of the exchange with a number. The first one stays. The caller must hold st.mu.
+func (x *exchanges) fail(number int, reason mcp.DropReason) {
+	if x.failed != number {
+		x.failed, x.failure = number, reason
+	}
+}
+
 // becomeWriter waits until the stream has no writer, and makes an exchange the writer.
 func (st *Stream) becomeWriter(number int, sink Sink) error {
 	st.mu.Lock()
@@ -18,7 +39,7 @@ func (st *Stream) becomeWriter(number int, sink Sink) error {
 	if st.exchanges.reader != number { // lost while it waited
 		return SendError(mcp.DropStreamGone)
 	}
-	st.exchanges.writer, st.wire.sink = number, sink
+	st.exchanges.writer, st.wire.sink, st.wire.late = number, sink, false
 	return nil
 }
 

@@ -15,7 +15,7 @@ import (
 type Log interface {
 	// Append adds an event and returns its id. last says that none follows, and written that it
 	// is written to a connection next. Without data the event is a mark. After an error the stream
-	// has no log any more.
+	// has no log any more; there is an id if the log may have the event nevertheless.
 	Append(data []byte, last, written bool) (id string, err error)
 	// Marks reports whether the client knows events without data.
 	Marks() bool

@@ -80,8 +80,10 @@ func (st *Stream) detach(number int) bool {
 		return false
 	}
 	st.detachReader(0)
-	if st.wire.sink != nil && st.wire.writing {
-		st.wire.sink.SetWriteDeadline(time.Now()) // nobody reads what it writes
+	if w := &st.wire; w.sink != nil && w.writing {
+		now := time.Now()
+		w.late = !w.deadline.IsZero() && !now.Before(w.deadline)
+		w.sink.SetWriteDeadline(now) // nobody reads what it writes
 	}
 	return true
 }

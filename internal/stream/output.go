@@ -253,8 +253,9 @@ func (st *Stream) shed() {
 		return
 	}
 	if st.logging.log != nil {
-		if st.exchanges.reader != noReader {
-			st.detach(st.exchanges.reader)
+		if reader := st.exchanges.reader; reader != noReader {
+			st.exchanges.fail(reader, mcp.DropOverload)
+			st.detach(reader)
 		}
 		st.mu.Unlock()
 		st.signal()

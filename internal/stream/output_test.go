@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -139,6 +140,57 @@ func TestSheddingKeepsWhatCanBeResumed(t *testing.T) {
 		require.Empty(t, st.Reason())
 		other.Fail(mcp.DropBrokenPeer)
 	})
+}
+
+// A stream whose messages take the memory that another stream needs ends with the reason overload. Two things happen
+// then, in any order: its write fails, and its owner fails it for another reason.
+func TestReasonOfAStreamThatIsCutOff(t *testing.T) {
+	for name, disconnected := range map[string]func(*Stream){
+		"write": func(*Stream) { time.Sleep(time.Second) },
+		"owner": func(st *Stream) { st.Fail(mcp.DropBrokenPeer) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, o := withOutput(t, 100_000)
+				st := o.stream(Config{Answers: 1, Loss: LossCancels}, share.KeyOfConnection())
+				st.Own(ownerFunc(func() { disconnected(st) }), nil)
+				var answer fate
+				st.Push(&Message{Kind: Answer, Frame: make([]byte, 80_000), Delivery: &answer})
+				end := make(chan error)
+				go func() { end <- st.Pump(&blockedSink{late: make(chan struct{})}) }()
+				synctest.Wait()
+				other := o.stream(Config{Answers: 1, Loss: LossCancels}, share.KeyOfConnection())
+				m, _ := notification("", 1)
+				m.Rest = make([]byte, 30_000)
+				require.NoError(t, other.Notify(t.Context(), m, time.Minute))
+				require.Error(t, <-end)
+				synctest.Wait()
+				require.Equal(t, mcp.DropOverload, st.Reason())
+				require.Equal(t, "dropped overload", answer.said)
+				other.Fail(mcp.DropBrokenPeer)
+			})
+		})
+	}
+}
+
+// An ownerFunc is called when the stream that it owns was lost.
+type ownerFunc func()
+
+func (f ownerFunc) Disconnect(mcp.DropReason)  { f() }
+func (ownerFunc) Orphan(time.Duration, func()) {}
+
+// A blockedSink is a sink whose writes last until their deadline has passed, which must be set to the present.
+type blockedSink struct{ late chan struct{} }
+
+func (k *blockedSink) Write(*Message) error {
+	<-k.late
+	return &WriteError{Reason: mcp.DropWriteTimeout, Err: os.ErrDeadlineExceeded}
+}
+func (k *blockedSink) Flush() error { return nil }
+func (k *blockedSink) SetWriteDeadline(at time.Time) {
+	if !at.IsZero() && !at.After(time.Now()) {
+		close(k.late)
+	}
 }
 
 // A sliceLog is a log that keeps everything.

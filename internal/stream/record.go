@@ -86,12 +86,11 @@ func (st *Stream) record(m *Message, last, written bool) bool {
 	}
 	m.shown = true
 	id, err := log.Append(m.whole(), last, written)
+	m.EventID, m.logged = id, err == nil
 	if err != nil {
 		st.giveUpLog()
-		return false
 	}
-	m.EventID, m.logged = id, true
-	return true
+	return m.logged
 }
 
 // giveUpLog makes the stream one that cannot be resumed, as an event is missing. If no

@@ -224,6 +224,7 @@ type wire struct {
 	sink    Sink // nil while no exchange writes
 	writing bool // the sink is in use
 	events  bool // it has become an event stream
+	late    bool // the deadline of a write had passed when its exchange was lost
 	// deadline is that of the last write, end the upper bound of every write, zero for none.
 	deadline, end time.Time
 }
@@ -239,6 +240,9 @@ type exchanges struct {
 	writer  int           // noWriter, storer, or the number of an exchange
 	free    chan struct{} // closed when there is no writer; nil while nobody waits
 	closing bool          // a mark in the queue ends the exchange
+	// failed is the number of the exchange that was lost last because of a failure, and failure which that was.
+	failed  int
+	failure mcp.DropReason
 	// followed tells that another process reads the stream from its log.
 	followed bool
 }

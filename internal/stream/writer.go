@@ -22,7 +22,9 @@ func (st *Stream) Pump(sink Sink) error {
 		return st.pump(sink, firstReader, nil)
 	}
 	return st.pump(sink, firstReader, func() error {
+		st.bound(sink, time.Now())
 		err := st.prime(sink)
+		st.look(sink)
 		if err != nil {
 			st.lose(nil, false, err)
 		}
@@ -209,7 +211,7 @@ func (st *Stream) lose(batch []*Message, done bool, err error) {
 	st.mu.Lock()
 	reason := st.stopped()
 	known := reason != "" && st.failed == ""
-	timedOut := st.lost && reason == mcp.DropBrokenPeer && WriteReason(err) == mcp.DropWriteTimeout
+	timedOut := (st.lost && reason == mcp.DropBrokenPeer || known && st.wire.late) && WriteReason(err) == mcp.DropWriteTimeout
 	cutOff := st.cutOff
 	st.mu.Unlock()
 	if reason == "" || reason == mcp.DropStreamGone && !known || timedOut {
@@ -221,6 +223,11 @@ func (st *Stream) lose(batch []*Message, done bool, err error) {
 	if w := (*WriteError)(nil); !errors.As(err, &w) {
 		st.host.Logger.Error("write.unclassified", "transport", st.cfg.Transport,
 			"type", fmt.Sprintf("%T", err), "error", err)
+	}
+	if reason != mcp.DropStreamGone { // else the exchange was taken away
+		st.mu.Lock()
+		st.exchanges.fail(st.exchanges.writer, reason)
+		st.mu.Unlock()
 	}
 	if st.cfg.Loss == LossFails {
 		st.Fail(reason)

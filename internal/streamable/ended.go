@@ -2,8 +2,10 @@ package streamable
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -43,24 +45,32 @@ func (x *exchange) ended(sink *httpSink, failed mcp.DropReason) {
 	x.core.ExchangeEnded(e)
 }
 
-// readerEnded reports the end of a stream that a client reads with GET. It must be called before the
-// session lets go of the stream.
-func (x *exchange) readerEnded(kind string, s *session.Session, until context.Context, reader pumper) {
-	var failed mcp.DropReason
+// readerEnded reports the end of a stream that a client reads with GET. err is that of its header or of Pump. It must be
+// called before the session lets go of the stream.
+func (x *exchange) readerEnded(kind string, s *session.Session, until context.Context, reader pumper, err error) {
 	st, standing := reader.(*stream.Stream)
-	if standing {
-		failed = st.Reason()
+	if r, resumed := reader.(*resume.Reader); resumed {
+		st = r.Stream()
+	}
+	failed := reader.ExchangeFailure()
+	if w := (*stream.WriteError)(nil); failed == "" && errors.As(err, &w) {
+		failed = w.Reason // the stream does not know the exchange yet
 	}
 	e := x.end(failed)
 	e.Kind, e.Session = kind, s
 	switch {
+	case s.TakeClosed(st):
+		e.Reason = session.StreamOperator
 	case context.Cause(until) == session.ErrTokenExpired:
 		e.Reason = session.StreamTokenExpired
-	case e.Reason == "" && s.Closing():
+	case e.Reason != "":
+	case s.Closing():
 		e.Reason = session.StreamSessionEnded
-	case e.Reason == "" && standing:
+	case errors.Is(err, resume.ErrEventsMissing):
+		e.Reason = session.StreamFailed
+	case standing, err != nil: // another connection reads the stream
 		e.Reason = session.StreamReplaced
-	case e.Reason == "":
+	default:
 		e.Reason = session.StreamDone
 	}
 	x.core.ExchangeEnded(e)

@@ -161,7 +161,7 @@ func (x *exchange) responded(sink *httpSink, stream *stream.Stream, err error) {
 		return
 	}
 	if sink.events || !sink.answered {
-		x.ended(sink, stream.Reason())
+		x.ended(sink, stream.ExchangeFailure())
 	}
 }
 
@@ -173,7 +173,10 @@ func (x *exchange) sink(era mcp.Era) *httpSink {
 }
 
 // A pumper is a stream, or the reader of a stream that is resumed.
-type pumper interface{ Pump(stream.Sink) error }
+type pumper interface {
+	Pump(stream.Sink) error
+	ExchangeFailure() mcp.DropReason
+}
 
 // pump writes the stream until it ends or the peer is lost.
 func (x *exchange) pump(stream pumper, sink *httpSink) error {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -35,8 +38,8 @@ func (x *exchange) get() {
 		x.resume(s, last)
 		return
 	}
-	stream := x.core.Exchange(x.conn, 0, mcp.Legacy)
-	if !s.Attach(stream) {
+	st := x.core.Exchange(x.conn, 0, mcp.Legacy)
+	if !s.Attach(st) {
 		if x.core.Draining() {
 			x.w.Header().Set("Retry-After", "1")
 			x.refuse(http.StatusServiceUnavailable, mcp.RefuseShuttingDown, session.ShuttingDown())
@@ -45,25 +48,36 @@ func (x *exchange) get() {
 		x.refuse(http.StatusConflict, mcp.RefuseConflict, invalid("the session has a stream already"))
 		return
 	}
-	defer s.Detach(stream)
-	x.serveReader(session.StreamStanding, s, stream)
+	defer s.Detach(st)
+	x.serveReader(session.StreamStanding, s, st)
 }
 
 // serveReader writes what a client reads with GET until it ends, or until the token of the client expires. Then
 // the exchange ends as if its connection was lost: a client with another token can resume the stream.
-func (x *exchange) serveReader(kind string, s *session.Session, stream pumper) {
+func (x *exchange) serveReader(kind string, s *session.Session, reader pumper) {
 	x.leave() // the stream keeps the session from now on
 	sink := x.sink(mcp.Legacy)
 	until, stop := x.conn.UntilExpiry(x.r.Context())
 	defer stop()
 	sink.lost = until
-	if sink.open() == nil {
-		_ = x.pump(stream, sink)
+	err := x.openReader(sink)
+	if err == nil {
+		err = x.pump(reader, sink)
 	}
 	if context.Cause(until) == session.ErrTokenExpired {
 		s.StreamExpired(x.conn)
 	}
-	x.readerEnded(kind, s, until, stream)
+	x.readerEnded(kind, s, until, reader, err)
+}
+
+// openReader writes the header of what a client reads with GET, before there is a message.
+func (x *exchange) openReader(sink *httpSink) error {
+	sink.SetWriteDeadline(time.Now().Add(x.core.Limits().WriteTimeout))
+	err := sink.open()
+	if err != nil && stream.WriteReason(err) == mcp.DropWriteTimeout {
+		x.core.LimitReached(limits.NameWriteTimeout)
+	}
+	return err
 }
 
 // resume serves a GET that goes on after an event: first the stored events that followed on

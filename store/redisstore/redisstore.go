@@ -4,7 +4,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -48,7 +47,9 @@ func Open(text string) (*Store, error) {
 }
 
 // Store returns s as a [store.Store].
-func (s *Store) Store() store.Store { return store.Store{Values: s, Signals: s, Events: s, Buckets: s} }
+func (s *Store) Store() store.Store {
+	return store.Store{Values: s, Signals: s, Events: s, Buckets: s, Check: s.Check}
+}
 
 // Close closes the connections of a store that Open has returned. The caller must not use it afterwards.
 func (s *Store) Close() error { return s.client.Close() }
@@ -82,5 +83,5 @@ func (s *Store) Check(ctx context.Context) error {
 	return check(ctx, s.client)
 }
 
-// ErrEvicts says that the server may delete values before their end.
-var ErrEvicts = errors.New("the server evicts values")
+// ErrEvicts says that the server may delete values before their end. It is [store.ErrEvicts].
+var ErrEvicts = store.ErrEvicts

@@ -29,7 +29,9 @@ func TestConformance(t *testing.T) {
 	server := miniredis.RunT(t)
 	url := "redis://" + server.Addr() + "/0?prefix=test:"
 	storetest.Values(t, func(t *testing.T) store.Values { return open(t, url) }, server.FastForward)
-	storetest.Signals(t, func(t *testing.T) store.Signals { return open(t, url) })
+	signals := func(t *testing.T) store.Signals { return open(t, url) }
+	storetest.Signals(t, signals)
+	storetest.Missed(t, signals, server.Close, func() { require.NoError(t, server.Restart()) })
 	storetest.Events(t, func(t *testing.T) store.EventLog { return open(t, url) }, server.FastForward)
 	now := time.Now()
 	server.SetTime(now)

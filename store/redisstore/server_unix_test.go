@@ -44,6 +44,9 @@ func TestConformanceWithServer(t *testing.T) {
 	storetest.Signals(t, func(t *testing.T) store.Signals { return open(t, url) })
 	storetest.Events(t, func(t *testing.T) store.EventLog { return open(t, url) }, wait)
 	storetest.Buckets(t, func(t *testing.T) store.Buckets { return open(t, url) }, wait)
+	proxy := redistest.StartProxy(t, server.Addr())
+	behind := "redis://" + proxy.Addr() + "/0?prefix=test:"
+	storetest.Missed(t, func(t *testing.T) store.Signals { return open(t, behind) }, proxy.Cut, proxy.Heal)
 	keys, err := dial(t, server.Addr()).Keys(t.Context(), "*").Result()
 	require.NoError(t, err)
 	require.NotEmpty(t, keys)

@@ -1,5 +1,5 @@
 // Package storetest has the tests that an implementation of [store.Values], [store.Signals],
-// [store.EventLog] or [store.Buckets] must pass.
+// [store.EventLog], [store.Buckets], [store.EventStore] or [store.TaskStore] must pass.
 package storetest
 
 import (
@@ -157,7 +157,7 @@ func testBytes(t *testing.T, v store.Values) {
 }
 
 // Signals tests an implementation. open returns one more view on the same channels, as another process
-// has it.
+// has it. [Missed] tests what it does when it loses messages.
 func Signals(t *testing.T, open func(t *testing.T) store.Signals) {
 	t.Run("order", func(t *testing.T) { testOrder(t, open) })
 	t.Run("channels", func(t *testing.T) { testChannels(t, open) })

@@ -73,11 +73,12 @@ func (in *modern) read() *mcp.Error {
 		in.answer(key, a)
 	}
 	for key, asked := range st.Asked {
-		if value, given := params.InputResponses[key]; given {
+		value, given := params.InputResponses[key]
+		if given {
 			in.answer(key, answer{Asked: asked, Value: value})
-			if method := st.Methods[key]; method != "" {
-				observe.Answered(r, method)
-			}
+		}
+		if method := st.Methods[key]; method != "" {
+			observe.Returned(r, method, st.TraceParent, given)
 		}
 	}
 	in.call.keep(st.Kept)
@@ -153,15 +154,16 @@ func (in *modern) next(ctx context.Context) (mcp.Result, error) {
 	defer in.mu.Unlock()
 	// Answers without a question stay out of the state, so that a client cannot fill it.
 	maps.DeleteFunc(in.answers, func(_ string, a answer) bool { return a.Asked == nil })
+	round := observe.TraceParent(in.call.Ctx)
 	sealed, err := a.sealState(requestState{
 		Binding: in.binding, Round: in.done, Answers: in.answers, Asked: asked, Methods: methodsOf(requests), Kept: kept,
-		TraceParent: observe.TraceParent(in.call.Ctx),
+		TraceParent: round,
 	})
 	if err != nil {
 		return nil, err
 	}
 	for _, q := range requests {
-		observe.Asked(in.call.Core, q.Method)
+		observe.Asked(in.call.Core, q.Method, round, a.core.Limits().StateTTL)
 	}
 	return &mcp.InputRequiredResult{InputRequests: requests, RequestState: sealed}, nil
 }

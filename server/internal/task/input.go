@@ -203,6 +203,7 @@ func (t *task) changed(rec *store.TaskRecord) {
 	t.mu.Lock()
 	if !t.seen.Terminal() {
 		t.seen = rec.Status
+		t.work.SetStatus(rec.Status)
 	}
 	t.mu.Unlock()
 	switch {

@@ -42,7 +42,8 @@ type lease struct {
 	renewed time.Time // the last time
 }
 
-// hold returns nil when the replica has its lease, which is kept while it is needed.
+// hold returns nil when the replica has its lease, which is kept while it is needed. It must be needed already: otherwise
+// the goroutine that keeps it may just be about to end.
 func (l *lease) hold(ctx context.Context) error {
 	l.mu.Lock()
 	fresh := l.keeping && time.Since(l.renewed) < leaseLife-leaseRenewal

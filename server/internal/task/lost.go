@@ -25,7 +25,8 @@ type search struct {
 	mu       sync.Mutex // guards the rest
 	alive    map[string]time.Time
 	suspects map[string]*suspect
-	watched  map[string]watched // tasks with subscribers
+	taking   map[string]struct{} // tasks that were handed over and are taken over here
+	watched  map[string]watched  // tasks with subscribers
 	watching bool
 }
 
@@ -42,7 +43,9 @@ type suspect struct {
 }
 
 func newSearch(values store.Values) *search {
-	return &search{values: values, alive: map[string]time.Time{}, suspects: map[string]*suspect{}, watched: map[string]watched{}}
+	return &search{
+		values: values, alive: map[string]time.Time{}, suspects: map[string]*suspect{}, taking: map[string]struct{}{}, watched: map[string]watched{},
+	}
 }
 
 // doubt notes a task that was asked for, and reports whether the caller must look for its replica.
@@ -110,10 +113,14 @@ func (s *search) decide(replica string, gone bool) (tasks map[string]struct{}, d
 	return sus.tasks, true
 }
 
-// lookFor looks for the replica of a task that somebody has asked for, unless that is known.
+// lookFor looks for the replica of a task that somebody has asked for, unless that is known or has handed it over.
 func (s *Service) lookFor(ctx context.Context, rec *store.TaskRecord) {
 	shared := s.shared.Load()
 	if shared == nil || rec.Status.Terminal() || rec.Replica == "" || rec.Replica == shared.link.Replica() {
+		return
+	}
+	if rec.HandedOver {
+		s.takeOver(shared, rec)
 		return
 	}
 	s.lookForReplica(ctx, shared, rec.Replica, rec.TaskID)
@@ -145,55 +152,70 @@ func (s *Service) await(ctx context.Context, shared *shared, replica string) {
 			continue
 		}
 		for id := range tasks {
-			if gone {
-				s.replace(ctx, shared, replica, id)
+			if gone && !s.replace(ctx, shared, replica, id) {
+				break // meanwhile the replica may have come back
 			}
 		}
 		return
 	}
 }
 
-// replace begins a task again whose replica is lost, or ends it. Of several replicas that do so one succeeds.
-func (s *Service) replace(ctx context.Context, shared *shared, replica, id string) {
+// replace begins a task again whose replica is lost, or ends it. Of several replicas that do so one succeeds. It reports
+// whether the store has answered; otherwise somebody asks for the task again.
+func (s *Service) replace(ctx context.Context, shared *shared, replica, id string) (answered bool) {
 	rec, err := s.load(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNoTask):
 		shared.search.over(id)
-		return
+		return true
 	case err != nil:
-		return // the store is away: then somebody asks again
+		return !errors.Is(err, errAway)
 	case rec.Status.Terminal() || rec.Replica != replica: // nobody has told us
 		s.changed(rec)
-		return
+		return true
 	}
-	if never := s.restart(ctx, shared, rec); never != nil {
-		s.lose(ctx, rec, never)
+	err = s.restart(ctx, shared, rec)
+	if err != nil && !errors.Is(err, errAway) {
+		err = s.lose(ctx, rec, err)
 	}
+	return !errors.Is(err, errAway)
 }
 
 // lose ends a task whose replica is lost. rec is its record as it was found, and why says why it does not begin
-// again.
-func (s *Service) lose(ctx context.Context, rec *store.TaskRecord, why error) {
+// again. It returns the error of a store that is away.
+func (s *Service) lose(ctx context.Context, rec *store.TaskRecord, why error) error {
 	end := lostEnd(why)
+	var wrote *store.TaskRecord
 	now, err := s.change(ctx, rec.TaskID, func(now *store.TaskRecord) error {
 		if takenOver(now, rec.Runs, rec.Replica) {
 			return errTakenOver
 		}
 		s.close(now, end.Status, end.Error.Message)
 		now.Error = storable(end.Error)
+		wrote = now
 		return nil
 	})
+	if errors.Is(err, errAway) && wrote != nil {
+		if over, known := s.settle(ctx, rec.TaskID, nil); errors.Is(known, errTaskOver) {
+			now, err = over, known
+			if over.Revision == wrote.Revision && over.LastUpdatedAt.Equal(wrote.LastUpdatedAt) { // this replica has ended it
+				s.changed(over)
+				err = nil
+			}
+		}
+	}
 	switch {
 	case errors.Is(err, errTaskOver): // nobody has told us of its end
 		s.changed(now)
-		return
+		return nil
 	case errors.Is(err, store.ErrNoTask):
 		s.shared.Load().search.over(rec.TaskID)
-		return
+		return nil
 	case err != nil:
-		return // the store is away: then somebody asks again
+		return err
 	}
 	s.noteLost(ctx, rec, why)
+	return nil
 }
 
 // lostEnd is the end of a task whose replica was lost. The client is told of a limit that was reached.
@@ -257,6 +279,9 @@ func (s *Service) watch(rec *store.TaskRecord) {
 	start := !search.watching
 	search.watching = true
 	search.mu.Unlock()
+	if rec.HandedOver {
+		s.takeOver(shared, rec)
+	}
 	if start {
 		shared.link.Run(func(ctx context.Context) { s.watchAll(ctx, shared) })
 	}

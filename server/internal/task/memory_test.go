@@ -228,3 +228,23 @@ func TestLargestPrincipalTakesNothingFromOthers(t *testing.T) {
 	require.NotNil(t, m.byID["v"])
 	m.check(t, l)
 }
+
+// A record that was read before its task changed hands says nothing about the further run.
+func TestLedgerIgnoresEarlierRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := limits.Limits{}.WithDefaults()
+		g := newLedger(func() limits.Limits { return l }, originOf, func(string) {}, stub)
+		lost := &store.TaskRecord{Task: mcp.Task{TaskID: "a", Status: mcp.TaskWorking}, Expires: time.Now().Add(time.Minute), Replica: "one", Runs: 1, Revision: 7}
+		taken := nextRun(lost, "two")
+		_, err := g.enter(taken)
+		require.NoError(t, err)
+		_, err = g.note(lost)
+		require.NoError(t, err)
+		taken.Revision++
+		_, err = g.note(taken)
+		require.NoError(t, err)
+		require.Equal(t, map[mcp.TaskStatus]int{mcp.TaskWorking: 1}, g.tally())
+		time.Sleep(time.Hour)
+		require.Zero(t, g.tally()[mcp.TaskWorking])
+	})
+}

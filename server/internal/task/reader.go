@@ -91,6 +91,9 @@ func (s *Service) read(ctx context.Context, from *shared) {
 		if rec, err := from.Load(ctx, id); err == nil {
 			_, _ = from.note(rec)
 			s.changed(rec)
+			if rec.HandedOver && rec.Replica != from.link.Replica() {
+				s.takeOver(from, rec)
+			}
 		}
 	}
 }

@@ -35,10 +35,11 @@ func (s *Service) createRestartable(ctx context.Context, t *task, rec *store.Tas
 	}
 	var err error
 	if rec.Call, err = encodeCall(t.core, t.limit); err == nil {
+		t.stored = true
 		if err = s.create(ctx, rec); limitOf(err) != limits.NameTaskBytes {
 			return err
 		}
-		rec.Call = nil
+		rec.Call, t.stored = nil, false
 	}
 	if ok, silenced := s.lines.Allow("task.not_restartable", rec.Tool, time.Now()); ok {
 		s.logger.WarnContext(ctx, "task.not_restartable", append(t.work.LogAttrs(), "error", err, "silenced", silenced)...)
@@ -48,12 +49,13 @@ func (s *Service) createRestartable(ctx context.Context, t *task, rec *store.Tas
 
 var (
 	errNothingStored = errors.New("the record does not have what another run needs: the tool is not restartable, or there was no room")
+	errLifeOver      = errors.New("the life of the task is over")
 	errStillHere     = errors.New("server: the handler of an earlier run has not returned")
 )
 
-// restart begins a task again whose replica is lost. never says why no replica may. If this one has no room now, or
-// another one is faster, it is nil: then somebody asks for the task again, or it runs.
-func (s *Service) restart(ctx context.Context, shared *shared, rec *store.TaskRecord) (never error) {
+// restart begins a task again whose replica is lost. It returns why no replica may, or errAway. If this one has no room
+// now, or another one is faster, it returns nil: then somebody asks for the task again, or it runs.
+func (s *Service) restart(ctx context.Context, shared *shared, rec *store.TaskRecord) error {
 	if rec.Call == nil {
 		return errNothingStored
 	}
@@ -67,6 +69,9 @@ func (s *Service) restart(ctx context.Context, shared *shared, rec *store.TaskRe
 		return err
 	}
 	ends := rec.CreatedAt.Add(time.Duration(*rec.TTL) * time.Millisecond)
+	if !time.Now().Before(ends) {
+		return errLifeOver
+	}
 	work, err := s.core.Restart(in, taskName(rec.TaskID), rec.Runs+1, ends)
 	if err != nil {
 		if errors.Is(err, session.ErrNotRestartable) {
@@ -78,10 +83,13 @@ func (s *Service) restart(ctx context.Context, shared *shared, rec *store.TaskRe
 	req := &middleware.Request{Method: in.Method}
 	era.DescribePeer(&req.Peer, in, nil)
 	t := newTask(&s.records, req, in.Request(), work.Detached, next, limit)
-	t.saveLater, t.leave = s.saveLater, func() { s.leave(t) }
+	t.saveLater, t.leave, t.stored = s.saveLater, func() { s.leave(t) }, true
 	if err := s.claim(ctx, shared, t, rec, next); err != nil {
 		t.leave()
 		work.Done(session.DetachedEnd{})
+		if errors.Is(err, errAway) {
+			return err
+		}
 		return nil
 	}
 	run.task.Store(t)
@@ -94,8 +102,8 @@ func (s *Service) restart(ctx context.Context, shared *shared, rec *store.TaskRe
 // nextRun returns the record of a task that begins again at a replica. Questions of the run before are void.
 func nextRun(rec *store.TaskRecord, replica string) *store.TaskRecord {
 	next := rec.Clone()
-	next.Runs, next.Replica, next.Status = rec.Runs+1, replica, mcp.TaskWorking
-	next.InputRequests, next.InputResponses = nil, nil
+	next.Runs, next.Replica, next.HandedOver = rec.Runs+1, replica, false
+	withoutQuestions(next)
 	return next
 }
 
@@ -104,10 +112,10 @@ func (s *Service) claim(ctx context.Context, shared *shared, t *task, old, next 
 	if s.here(t.id) != nil {
 		return errStillHere
 	}
+	s.enter(t) // before the lease, which is kept while tasks run here
 	if err := shared.lease.hold(ctx); err != nil {
-		return err
+		return errors.Join(errAway, err)
 	}
-	s.enter(t)
 	shared.drop(t.id)
 	made, err := shared.enter(next)
 	shared.report(made)
@@ -115,32 +123,41 @@ func (s *Service) claim(ctx context.Context, shared *shared, t *task, old, next 
 	if err != nil {
 		return err
 	}
-	for {
-		_, err = s.change(ctx, t.id, func(rec *store.TaskRecord) error {
-			switch {
-			case rec.Runs == t.run && rec.Replica == t.replica: // the store did not say that it had taken the change
-			case takenOver(rec, old.Runs, old.Replica):
-				return errTakenOver
-			default:
-				*rec = *nextRun(rec, t.replica)
-			}
-			return nil
-		})
-		if !errors.Is(err, errAway) {
-			break
+	_, err = s.change(ctx, t.id, func(rec *store.TaskRecord) error {
+		if takenOver(rec, old.Runs, old.Replica) {
+			return errTakenOver
 		}
-		select {
-		case <-time.After(leaseRetry):
-			continue
-		case <-ctx.Done():
-		case <-t.ctx().Done():
+		*rec = *nextRun(rec, t.replica)
+		return nil
+	})
+	if errors.Is(err, errAway) {
+		if now, known := s.settle(ctx, t.id, t.ctx().Done()); known == nil && now.Runs == t.run && now.Replica == t.replica {
+			err = nil
 		}
-		break
 	}
 	if err != nil {
 		shared.drop(t.id)
 	}
 	return err
+}
+
+// settle finds out what has become of a change of a task to which the store did not answer. It makes an empty change,
+// again and again until there is an answer, ctx ends or stop is closed. After it a change that was late has no effect
+// any more. Like change it returns the record of a task that has ended with errTaskOver.
+func (s *Service) settle(ctx context.Context, id string, stop <-chan struct{}) (*store.TaskRecord, error) {
+	for {
+		select {
+		case <-time.After(leaseRetry):
+		case <-ctx.Done():
+			return nil, errAway
+		case <-stop:
+			return nil, errAway
+		}
+		rec, err := s.change(ctx, id, func(*store.TaskRecord) error { return nil })
+		if !errors.Is(err, errAway) {
+			return rec, err
+		}
+	}
 }
 
 // serve calls the handler of a task that this replica has taken over. rec is its record as the lost replica has left

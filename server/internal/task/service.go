@@ -150,7 +150,8 @@ func (s *Service) start(ctx context.Context, d *ask.Dialog, o Options) (*task, *
 	return t, &mcp.CreateTaskResult{Task: rec.Task}, nil
 }
 
-// GiveUp ends the tasks whose handlers still run after the drain.
+// GiveUp ends the tasks whose handlers still run after the drain. Those that may begin again do so when this replica is
+// lost, and their handlers have ended with the process.
 func (s *Service) GiveUp(ctx context.Context) {
 	if shared := s.shared.Load(); shared != nil {
 		s.save(ctx, shared)
@@ -159,6 +160,9 @@ func (s *Service) GiveUp(ctx context.Context) {
 	left := slices.Collect(maps.Values(s.running))
 	s.mu.Unlock()
 	for _, t := range left {
+		if t.passable() {
+			continue
+		}
 		end := session.StoppedEnd(mcp.CauseServerShutdown)
 		_, err := s.change(ctx, t.id, t.unlessTakenOver(func(rec *store.TaskRecord) error {
 			s.close(rec, end.Status, end.Error.Message)

@@ -171,7 +171,7 @@ func (g *ledger) note(rec *store.TaskRecord) (room, error) {
 		g.forget(k)
 		g.wind()
 		return room{}, nil
-	case k.rec.Revision > rec.Revision:
+	case k.rec.Revision > rec.Revision, k.rec.Runs > 1 && k.rec.Runs > rec.Runs: // it is outdated
 		return room{}, nil
 	}
 	return g.put(k, rec)

@@ -34,6 +34,7 @@ type task struct {
 	run       int    // which run of the handler it is, from 1
 	replica   string // the name of this process in the record
 	work      *session.Detached
+	stored    bool        // the record has what another run needs
 	limit     string      // the limit that sets the TTL, or ""
 	timer     *time.Timer // fires at the end of the TTL
 
@@ -168,6 +169,9 @@ func (t *task) finish(e ending) {
 	t.mu.Unlock()
 	var result jsontext.Value
 	end.Status, result, end.Error, end.Hidden = t.outcome(&e)
+	if e.drained && t.handOver() {
+		return
+	}
 	rec, err := t.end(end.Status, result, end.Error)
 	if limit, _ := mcp.AsError(err); limit != nil { // the result is too large for the store
 		end.Status, end.Error = mcp.TaskFailed, storable(limit)
@@ -249,6 +253,7 @@ func (t *task) conclude(e *ending) (status mcp.TaskStatus, result jsontext.Value
 		t.records.logger.ErrorContext(t.ctx(), "handler.error", append(t.work.LogAttrs(), "error", err)...)
 		return mcp.TaskFailed, nil, errInternal, err
 	}
+	e.drained = cause == mcp.CauseServerShutdown
 	end := session.StoppedEnd(cause)
 	return end.Status, nil, storable(end.Error), nil
 }
@@ -294,6 +299,8 @@ type ending struct {
 	panic  *session.HandlerPanic // a nil value is a runtime.Goexit
 	// blameless says that the result reports an error which is the caller's fault.
 	blameless bool
+	// drained says that the handler was stopped because the server shuts down.
+	drained bool
 }
 
 // A waiter is a question that waits for its answer.

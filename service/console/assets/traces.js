@@ -13,7 +13,7 @@ const HELD = 64; // of each class, as the server does by default
 
 const classes = {
   '': 'all', cancelled: 'cancelled', error: 'errors', dropped: 'dropped', panic: 'panics', abandoned: 'abandoned',
-  rejected: 'rejected', caller_error: 'caller errors', slow: 'slowest', recent: 'answered',
+  rejected: 'rejected', caller_error: 'caller errors', subscription: 'subscriptions', slow: 'slowest', recent: 'answered',
 };
 const singular = { error: 'error', panic: 'panic', caller_error: 'caller error', slow: 'slow', recent: 'answered' };
 
@@ -38,7 +38,7 @@ function why(t) {
   if (t.tool_error && t.argument_faults) return `arguments rejected: ${t.argument_faults}`;
   if (t.tool_error) return 'tool_error';
   if (t.error_code) return words(String(t.error_code), t.error_message);
-  return '';
+  return t.subscription_end || '';
 }
 
 function render() {
