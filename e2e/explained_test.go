@@ -97,23 +97,22 @@ var mishaps = []mishap{
 	},
 }
 
-// TestEachMishapIsExplained provokes each mishap and asks Prometheus and Jaeger about it.
+// TestEachMishapIsExplained provokes each mishap and asks Prometheus and Jaeger about it. Each server
+// runs only while its mishap is explained.
 func TestEachMishapIsExplained(t *testing.T) {
 	needs.Long(t, "e2e/prometheus")
 	needs.Tool(t, "e2e/prometheus", "prometheus")
 	jaegerProgram(t)
 	t.Parallel()
 	j := storeTraces(t, jaegerConfig)
-	var servers []*server
+	p := scrapeWatched(t, time.Second, "exemplar-storage")
 	for _, m := range mishaps {
-		servers = append(servers, m.start(t, j.env(), withArgs(m.args...)))
-	}
-	p := scrape(t, time.Second, "exemplar-storage", servers...)
-	for i, m := range mishaps {
 		t.Run(m.title, func(t *testing.T) {
 			t.Parallel()
-			m.provoke(t, servers[i])
-			m.check(t, servers[i], p, j)
+			s := m.start(t, j.env(), withArgs(m.args...))
+			p.watch(t, s)
+			m.provoke(t, s)
+			m.check(t, s, p, j)
 		})
 	}
 }

@@ -95,7 +95,7 @@ func (f *fleet) roll(t *testing.T) {
 
 // missed returns a function that waits until servers have subscribed again, which they count as a time in which they
 // may have missed signals.
-func (f *fleet) missed(t *testing.T, servers []*server) (wait func()) {
+func missed(t *testing.T, servers []*server) (wait func()) {
 	t.Helper()
 	count := func(s *server) float64 { return s.metrics(t).sum("vitrine_signals_missed_total") }
 	before := map[*server]float64{}

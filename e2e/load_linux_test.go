@@ -125,6 +125,9 @@ func (l *load) fail(format string, args ...any) {
 // workKinds are the kinds of work, but for changes, which pause now and then.
 var workKinds = []string{"plain call, modern", "plain call, legacy", "session", "question", "resumed stream", "task"}
 
+// storingKinds are the kinds of work that need the store.
+var storingKinds = []string{"question", "resumed stream", "task"}
+
 // awaitWork waits until work of each kind has begun after a moment, and was done.
 func (l *load) awaitWork(t *testing.T, since time.Time) {
 	t.Helper()

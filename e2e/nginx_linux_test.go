@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -212,9 +211,7 @@ func TestNginxLetsAnyReplicaTakeAnAnswer(t *testing.T) {
 	needs.Tool(t, "e2e/nginx", "nginx")
 	t.Parallel()
 	const rounds = 8 // enough for an answer on the other replica: requests take turns
-	const tool = "test_input_required_result_request_state"
 	key := func(b byte) string { return base64.StdEncoding.EncodeToString(append(bytes.Repeat([]byte{b}, 31), ^b)) }
-	question := call(1, tool, object{}).with("io.modelcontextprotocol/clientCapabilities", object{"elicitation": object{}})
 	for name, keys := range map[string][2]string{
 		"one key":             {key(1), key(1)},
 		"a key that is newer": {key(1) + "," + key(2), key(2) + "," + key(1)},
@@ -237,19 +234,8 @@ func TestNginxLetsAnyReplicaTakeAnAnswer(t *testing.T) {
 			}
 			elsewhere := 0
 			for range rounds {
-				asked, first := ask(question)
-				var state struct {
-					Result struct{ ResultType, RequestState string }
-				}
-				if err := json.Unmarshal([]byte(asked.raw), &state); err != nil || state.Result.ResultType != "input_required" {
-					t.Fatalf("the question: %s (%v)", asked.raw, err)
-				}
-				retry := question
-				retry.params = object{
-					"name": tool, "arguments": object{}, "requestState": state.Result.RequestState,
-					"inputResponses": object{"confirm": object{"action": "accept", "content": object{"ok": true}}},
-				}
-				a, second := ask(retry)
+				asked, first := ask(unconfirmed)
+				a, second := ask(confirmed(t, asked))
 				if first != second {
 					elsewhere++
 				}

@@ -43,6 +43,16 @@ func scrapeTargets(t *testing.T, interval time.Duration, features string, target
 		interval, encode(targets)))
 }
 
+// scrapeWatched starts a Prometheus that scrapes the servers that it is told to watch.
+func scrapeWatched(t *testing.T, interval time.Duration, features string) *prometheus {
+	t.Helper()
+	targets := filepath.Join(t.TempDir(), "targets.json")
+	p := runPrometheus(t, features, fmt.Sprintf("global: {scrape_interval: %[1]v, scrape_timeout: %[1]v}\nscrape_configs: [{job_name: mcp, file_sd_configs: [{files: [%[2]q]}]}]\n",
+		interval, targets))
+	p.file = targets
+	return p
+}
+
 // scrapeDeployed starts a Prometheus with the flags and the options that
 // deploy/prometheus/prometheus.yml recommends. Only the interval differs, and the targets, which are to be watched.
 func scrapeDeployed(t *testing.T, interval time.Duration) *prometheus {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -39,6 +40,27 @@ func says(t *testing.T, r reply, parts ...string) {
 			t.Errorf("the result is %q, want it to contain %q", r.text(), part)
 		}
 	}
+}
+
+// unconfirmed is a call that asks for a confirmation.
+var unconfirmed = call(1, "test_input_required_result_request_state", object{}).
+	with("io.modelcontextprotocol/clientCapabilities", object{"elicitation": object{}})
+
+// confirmed returns that call with the answer to its question, and the state of that.
+func confirmed(t *testing.T, asked answer) request {
+	t.Helper()
+	var state struct {
+		Result struct{ ResultType, RequestState string }
+	}
+	if err := json.Unmarshal([]byte(asked.raw), &state); err != nil || state.Result.ResultType != "input_required" {
+		t.Fatalf("the question: %s (%v)", asked.raw, err)
+	}
+	r := unconfirmed
+	r.params = object{
+		"name": unconfirmed.params["name"], "arguments": object{}, "requestState": state.Result.RequestState,
+		"inputResponses": object{"confirm": object{"action": "accept", "content": object{"ok": true}}},
+	}
+	return r
 }
 
 const (

@@ -15,6 +15,7 @@ type fault struct {
 	name string
 	away bool // the store is away, of a server at least
 	kill bool // it kills the first server
+	stop bool // it stops the second server for a while
 	// deaf is how many servers, from the last one, do not hear each other until they have subscribed again.
 	deaf int
 	do   func(t *testing.T, f *fleet, lasts time.Duration)
@@ -28,17 +29,17 @@ var faults = map[string][]fault{
 			time.Sleep(lasts)
 			f.replace(t, 0)
 		}},
-		{name: "SIGSTOP", do: func(t *testing.T, f *fleet, lasts time.Duration) {
+		{name: "SIGSTOP", stop: true, do: func(t *testing.T, f *fleet, lasts time.Duration) {
 			s := f.servers[1]
 			during(lasts, func() { s.signal(t, syscall.SIGSTOP) }, func() { s.signal(t, syscall.SIGCONT) })
 		}},
 		{name: "rolling restart with another key", do: func(t *testing.T, f *fleet, _ time.Duration) {
-			f.keys = f.keys[:1:1]
-			f.keys = append(f.keys, newStateKey())
+			f.keys = append(f.keys, newStateKey()) // all before stay: there are sessions of each
 			f.roll(t)
 		}},
 		{name: "rolling restart with that key first", do: func(t *testing.T, f *fleet, _ time.Duration) {
-			f.keys = []string{f.keys[1], f.keys[0]}
+			last := len(f.keys) - 1
+			f.keys = append(f.keys[last:], f.keys[:last]...)
 			f.roll(t)
 		}},
 	},
@@ -70,8 +71,9 @@ var faults = map[string][]fault{
 }
 
 // Three servers are killed, ended, stopped and replaced, and lose their store, while clients call, ask, listen,
-// resume streams and run tasks. No call is lost but those that ran on a server that was killed, none runs or is
-// answered twice, no session is lost, and no listener misses a last change.
+// resume streams and run tasks. No call is lost but those that ran on a server that was killed, and those that need
+// the store on one that was stopped. None runs or is answered twice, no session is lost, and no listener misses a
+// last change.
 func TestReplicasThroughFaults(t *testing.T) {
 	for name, group := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -104,11 +106,14 @@ func (f *fleet) suffer(t *testing.T, l *load, fault fault, lasts time.Duration) 
 	if fault.away {
 		l.storing.Lock()
 	}
-	began, killed := time.Now(), ""
+	began, killed, stopped := time.Now(), "", ""
 	if fault.kill {
 		killed = f.servers[0].address()
 	}
-	hear := f.missed(t, f.servers[len(f.servers)-fault.deaf:])
+	if fault.stop {
+		stopped = f.servers[1].address()
+	}
+	hear := missed(t, f.servers[len(f.servers)-fault.deaf:])
 	changed := make(chan func(), 1)
 	go func() { changed <- l.lastChange(t) }()
 	fault.do(t, f, lasts)
@@ -128,8 +133,8 @@ func (f *fleet) suffer(t *testing.T, l *load, fault fault, lasts time.Duration) 
 	for _, failure := range failures {
 		t.Error(failure)
 	}
-	lost := f.recorded(t, calls, killed).check(t, calls, killed)
+	lost := f.recorded(t, calls, killed).check(t, calls, killed, stopped)
 	f.conserved(t)
-	t.Logf("%s: %d calls; lost at a server that was killed: %v; back to normal %v after the fault, which took %v",
+	t.Logf("%s: %d calls; lost at a server that was killed or stopped: %v; back to normal %v after the fault, which took %v",
 		fault.name, len(calls), lost, normal.Sub(ended).Round(time.Millisecond), ended.Sub(began).Round(time.Millisecond))
 }

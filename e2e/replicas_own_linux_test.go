@@ -85,6 +85,7 @@ func TestOwnStreamOfALostReplica(t *testing.T) {
 	fails(1)
 	client := session.listens(t)
 	client.answers(t, session.at(all[1]).asks(t, 2), all[2])
+	hear := missed(t, all)
 	store.Cut()
 	eventually(t, func() error {
 		fails(3)
@@ -102,6 +103,7 @@ func TestOwnStreamOfALostReplica(t *testing.T) {
 			return nil
 		})
 	}
+	hear()
 	client.answers(t, session.at(all[1]).asks(t, 4), all[2])
 	all[0].kill(t)
 	client.out.drained(t)

@@ -54,10 +54,10 @@ func TestReplicasShareTasks(t *testing.T) {
 }
 
 // The task of a restartable tool begins again at another replica if its own one is killed, or stopped for too long.
-// That one may not end it any more when it goes on.
+// That one may not end it any more when it goes on. A replica that shuts down hands it over.
 func TestReplicasBeginTasksAgain(t *testing.T) {
 	t.Parallel()
-	all, _ := sharing(t)
+	all, _ := sharing(t, withArgs("--drain-timeout", "1s"))
 	sum := func(t *testing.T, metric string, at ...*server) (n float64) {
 		t.Helper()
 		for _, s := range at {
@@ -111,6 +111,13 @@ func TestReplicasBeginTasksAgain(t *testing.T) {
 		if n := sum(t, "vitrine_tasks_lost_total", all[1], all[2]); n != 0 {
 			t.Errorf("%v tasks have failed", n)
 		}
+	})
+	t.Run("shut down", func(t *testing.T) {
+		id, before := all[1].startTaskOf(t, "restartable_compute", 20), sum(t, "vitrine_tasks_taken_over_total", all[2])
+		all[1].signal(t, syscall.SIGTERM)
+		all[1].exited(t, 0)
+		taken(t, id, before+1, all[2])
+		completed(t, id, all[2])
 	})
 }
 

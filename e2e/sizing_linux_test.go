@@ -30,10 +30,12 @@ func eventsOf(redis *redistest.Shell, sessions int) (n int) {
 	return n / sessions
 }
 
+// many is how many of each are measured.
+const many = 20
+
 // sizes measures what a server stores for clients.
 func sizes(t *testing.T, s *server, redis *redistest.Shell) map[string]int {
 	t.Helper()
-	const many = 20
 	measured := map[string]int{}
 	note := func(name, pattern string, want int) {
 		t.Helper()
@@ -78,6 +80,10 @@ func sizes(t *testing.T, s *server, redis *redistest.Shell) map[string]int {
 	events(50)
 	size, _ := mean(redis, "events/*")
 	measured["a further small event"] = (size - measured["a stream of three small events"]) / (eventsOf(redis, many) - 3)
+	for _, session := range sessions {
+		session.listens(t)
+	}
+	note("a session that reads its own stream", "session/*", many)
 	for range many {
 		s.startTask(t, 0.01)
 	}
@@ -88,7 +94,29 @@ func sizes(t *testing.T, s *server, redis *redistest.Shell) map[string]int {
 		return nil
 	})
 	note("a task with a small result", "task/*", many)
+	for range many {
+		if a := s.post(t, confirmed(t, s.post(t, unconfirmed))); a.Result == nil {
+			t.Fatalf("the answer to a question: %s", a.body)
+		}
+	}
+	note("a state that was used and may be used once", "state/*", many)
+	for range 3 {
+		if a := s.post(t, request{id: 5, method: "prompts/list"}); a.Result == nil {
+			t.Fatalf("prompts/list: %s", a.body)
+		}
+	}
+	note("a caller's bucket of a rate limit", "buckets/*", many)
 	return measured
+}
+
+// buckets returns rate limits. Each has a bucket for a caller that lists prompts, and is so small that the caller waits
+// for the store.
+func buckets() string {
+	var limits strings.Builder
+	for i := range many {
+		fmt.Fprintf(&limits, "limit%d 1000/100h burst 19 per address methods prompts/list;", i)
+	}
+	return limits.String()
 }
 
 // sizeRow is a row of the table of sizes: what it is, and its bytes.
@@ -99,7 +127,7 @@ var sizeRow = regexp.MustCompile(`(?m)^\| ([^|]+) \| (\d+) \|`)
 func TestSizesInTheStore(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t, "e2e/redis")
-	s := serveHTTP(t, sealed, withEnv("VITRINE_STORE=redis://"+redis.Addr()+"/0"))
+	s := serveHTTP(t, sealed, withArgs("--single-use-states", "--rate-limits", buckets()), withEnv("VITRINE_STORE=redis://"+redis.Addr()+"/0"))
 	measured := sizes(t, s, redistest.Dial(t, redis.Addr()))
 	page, err := os.ReadFile("../docs/replicas.md")
 	if err != nil {
