@@ -38,10 +38,8 @@ func TestTaskIsHandedOver(t *testing.T) {
 		require.ErrorIs(t, context.Cause(first.ctx), mcp.ErrServerShutdown)
 		r.nobody(t)
 		require.Equal(t, mcp.TaskWorking, r.state(t, 1, task).Status)
-		require.Equal(t, mcp.TaskWorking, r.state(t, 2, task).Status)
-		synctest.Wait()
+		again := r.begun(t, 1)
 		require.Less(t, time.Since(task.CreatedAt), 3*time.Second)
-		again := <-r.jobs[1]
 		require.Equal(t, first.call.Params, again.call.Params)
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, mcp.TaskWorking, r.state(t, 2, task).Status)
@@ -58,6 +56,26 @@ func TestTaskIsHandedOver(t *testing.T) {
 	})
 }
 
+// Of two replicas that are asked at the same time one begins the task.
+func TestTaskIsHandedOverToOneOfTwo(t *testing.T) {
+	inRestartingReplicas(t, func(t *testing.T, r *restarting) {
+		first, task := r.start(t)
+		require.NoError(t, r.shutDown(t, first, stops))
+		require.Equal(t, mcp.TaskWorking, r.state(t, 1, task).Status)
+		require.Equal(t, mcp.TaskWorking, r.state(t, 2, task).Status)
+		synctest.Wait()
+		require.Equal(t, 1, len(r.jobs[1])+len(r.jobs[2]))
+		for i := 1; i <= 2; i++ {
+			if len(r.jobs[i]) > 0 {
+				r.begun(t, i).finish("done")
+			}
+		}
+		synctest.Wait()
+		require.Equal(t, "done", r.state(t, 2, task).Result.Text())
+		require.Equal(t, 1, r.total(t, "vitrine_tasks_taken_over_total"))
+	})
+}
+
 // A replica with a subscriber begins the task without being asked.
 func TestTaskIsHandedOverToItsSubscriber(t *testing.T) {
 	inRestartingReplicas(t, func(t *testing.T, r *restarting) {
@@ -65,9 +83,7 @@ func TestTaskIsHandedOverToItsSubscriber(t *testing.T) {
 		_, err := r.clients[2].Listen(t.Context(), mcp.SubscriptionFilter{TaskIDs: []string{task.TaskID}})
 		require.NoError(t, err)
 		require.NoError(t, r.shutDown(t, first, stops))
-		synctest.Wait()
-		require.Len(t, r.jobs[2], 1)
-		again := <-r.jobs[2]
+		again := r.begun(t, 2)
 		again.finish("done")
 		synctest.Wait()
 		require.Equal(t, "done", r.state(t, 1, task).Result.Text())
@@ -81,9 +97,7 @@ func TestSubscriberOfATaskThatWasHandedOver(t *testing.T) {
 		require.NoError(t, r.shutDown(t, first, stops))
 		_, err := r.clients[2].Listen(t.Context(), mcp.SubscriptionFilter{TaskIDs: []string{task.TaskID}})
 		require.NoError(t, err)
-		synctest.Wait()
-		require.Len(t, r.jobs[2], 1)
-		again := <-r.jobs[2]
+		again := r.begun(t, 2)
 		again.finish("done")
 		synctest.Wait()
 		require.Equal(t, "done", r.state(t, 1, task).Result.Text())

@@ -73,7 +73,7 @@ func (r *restarting) start(t *testing.T) (*job, mcp.Task) {
 	t.Helper()
 	task, err := r.clients[0].StartTask(t.Context(), "work", nil)
 	require.NoError(t, err)
-	return <-r.jobs[0], task.Created
+	return r.begun(t, 0), task.Created
 }
 
 // state returns what a replica says of a task.
@@ -91,6 +91,15 @@ func (r *restarting) nobody(t *testing.T) {
 	for i, jobs := range r.jobs {
 		require.Empty(t, jobs, "at replica %d", i)
 	}
+}
+
+// begun returns the handler that has begun at a replica. A test that waited for one that never begins would not end,
+// because the replicas renew their leases all the time.
+func (r *restarting) begun(t *testing.T, i int) *job {
+	t.Helper()
+	synctest.Wait()
+	require.Len(t, r.jobs[i], 1, "at replica %d", i)
+	return <-r.jobs[i]
 }
 
 // next asks some replicas for a task until its handler begins again at one of them.
@@ -354,7 +363,7 @@ func TestFullReplicaLeavesTheTask(t *testing.T) {
 		first, task := r.start(t)
 		_, err := r.clients[1].StartTask(t.Context(), "work", nil)
 		require.NoError(t, err)
-		busy := <-r.jobs[1]
+		busy := r.begun(t, 1)
 		r.links[0].cut.Store(true)
 		for range 900 {
 			require.Equal(t, mcp.TaskWorking, r.state(t, 1, task).Status)
