@@ -1,0 +1,45 @@
+package main
+
+import "github.com/vitrine-mcp/vitrine/telemetry"
+
+// replicas returns the alerts about replicas and the store that they share.
+func replicas(c *config, s source) []rule {
+	return []rule{storeAway(c, s), tasksLost(c, s), streamsFenced(c, s)}
+}
+
+// storeAway alerts on replicas whose store does not answer: what arrives at the wrong one has no effect.
+func storeAway(c *config, s source) rule {
+	return rule{
+		Alert: "VitrineStoreAway",
+		Expr:  "max by (namespace, job, instance) (" + s.of(telemetry.MetricStoreAway) + ") > 60",
+		For:   "1m", Labels: map[string]string{"severity": page},
+		Annotations: c.annotations("19-one-replica-is-cut-off-from-the-store",
+			"The store of {{ $labels.instance }} has not answered for {{ $value | humanizeDuration }}",
+			"Calls go on. Cancellations, answers to questions, deleted sessions and changes that arrive at another replica have no effect there: docs/replicas.md. The log has the error: store.away."),
+	}
+}
+
+// tasksLost alerts on tasks that have failed because the replica that ran them was lost. A replica that is
+// drained ends its tasks itself, so that a rollout loses none.
+func tasksLost(c *config, s source) rule {
+	return rule{
+		Alert: "VitrineTasksLost",
+		Expr:  "sum by (namespace, job) (increase(" + s.of(telemetry.MetricTasksLost) + "[10m])) > 0",
+		For:   "1m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("18-a-replica-was-lost",
+			"A replica of {{ $labels.job }} was lost, and the tasks that it ran have failed",
+			"About {{ $value | humanize }} in ten minutes. The log has the replica, the tools and the clients: task.lost."),
+	}
+}
+
+// streamsFenced alerts on streams that cannot be resumed, because the store has refused an event of them.
+func streamsFenced(c *config, s source) rule {
+	return rule{
+		Alert: "VitrineStreamsFenced",
+		Expr:  "sum by (namespace, job) (increase(" + s.of(telemetry.MetricEventsFenced) + "[10m])) > 0",
+		For:   "1m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("20-streams-cannot-be-resumed",
+			"Clients of {{ $labels.job }} cannot resume their streams",
+			"About {{ $value | humanize }} streams in ten minutes: the store has lost events, or another replica has ended the streams. The log says which: events.fenced."),
+	}
+}
