@@ -4,7 +4,7 @@ import "github.com/vitrine-mcp/vitrine/telemetry"
 
 // replicas returns the alerts about replicas and the store that they share.
 func replicas(c *config, s source) []rule {
-	return []rule{storeAway(c, s), tasksLost(c, s), streamsFenced(c, s)}
+	return []rule{storeAway(c, s), storeEvicts(c, s), tasksLost(c, s), streamsFenced(c, s)}
 }
 
 // storeAway alerts on replicas whose store does not answer: what arrives at the wrong one has no effect.
@@ -16,6 +16,19 @@ func storeAway(c *config, s source) rule {
 		Annotations: c.annotations("19-one-replica-is-cut-off-from-the-store",
 			"The store of {{ $labels.instance }} has not answered for {{ $value | humanizeDuration }}",
 			"Calls go on. Cancellations, answers to questions, deleted sessions and changes that arrive at another replica have no effect there: docs/replicas.md. The log has the error: store.away."),
+	}
+}
+
+// storeEvicts alerts on a store that may delete values before their end. Another server may have taken over, which does
+// not have the policy of the first one.
+func storeEvicts(c *config, s source) rule {
+	return rule{
+		Alert: "VitrineStoreEvicts",
+		Expr:  "max by (namespace, job) (" + s.of(telemetry.MetricStoreEvicts) + ") > 0",
+		For:   "1m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("by-symptom",
+			"The store of {{ $labels.job }} may delete values before their end",
+			"Sessions that have ended may live again, and tasks may be lost: its maxmemory-policy must be noeviction. A new replica does not start. The log has the policy: store.evicts."),
 	}
 }
 
