@@ -34,8 +34,6 @@ const (
 	leastImpact   = 0.15 // change of the rate as a part of all calls
 	leastShare    = 0.05 // of the change in all the traffic
 	callsOfALevel = 20   // calls of a part of the traffic that weigh as much as the level of a larger part
-	callsOfABlock = 5    // of which there is a mean
-	leastBlocks   = 4    // after the change
 	// A block counts for three degrees of freedom: one would hide an incident in the first quarter of an hour of a
 	// process. TestLittleTrafficIsQuiet holds that three are few enough.
 	freedomOfABlock = 3
@@ -59,9 +57,7 @@ func compare(m *measure, s *series, at span) (c comparison) {
 	}
 	_, callsBefore := s.in(at.beforeFrom, at.beforeTo)
 	_, callsAfter := s.in(at.from, at.to)
-	least := callsOfABlock
 	if m.kind == kindRate {
-		least = 0 // a block without calls says something
 		expected := callsBefore * float64(at.to-at.from) / float64(at.beforeTo-at.beforeFrom)
 		if at.to-at.from < leastRateAfter || max(callsAfter, expected) < leastCalls {
 			return c
@@ -69,9 +65,9 @@ func compare(m *measure, s *series, at span) (c comparison) {
 	} else if min(callsBefore, callsAfter) < leastCalls {
 		return c
 	}
-	before := s.blocks(m, at.beforeFrom, at.beforeTo, blockSteps, least)
-	after := s.blocks(m, at.from, at.to, halfBlock, least)
-	if len(before) < 2 || len(after) < leastBlocks {
+	before := s.blocks(m, at.beforeFrom, at.beforeTo, blockSteps)
+	after := s.blocks(m, at.from, at.to, halfBlock)
+	if len(before) < 2 || len(after) == 0 {
 		return c
 	}
 	c.before = median(before)
@@ -86,17 +82,10 @@ func compare(m *measure, s *series, at span) (c comparison) {
 	if m.time() && difference < 0 || math.Abs(difference) < leastOctaves || lasting/float64(len(after)) < leastLasting {
 		return c
 	}
-	varies, freedom := deviation(before), freedomOfABlock*float64(len(before)-1)
-	spread := math.Hypot(varies, leastSpread)
-	if m.kind == kindRate { // few calls vary by chance, also where the blocks before had none
-		calls := callsBefore * blockSteps / float64(at.beforeTo-at.beforeFrom)
-		spread = max(spread, 1/math.Ln2/math.Sqrt(calls+1))
-		// Chance is known, so that the spread is as sure as its part that is not estimated (Welch and Satterthwaite).
-		freedom *= math.Pow(spread/max(varies, leastSpread), 4)
-	}
+	spread := math.Hypot(deviation(before), leastSpread)
 	independent := float64(min(max(len(after)/2, 1), 4))
 	score := math.Abs(difference) / spread / math.Sqrt(1/independent+1/float64(len(before)))
-	c.score = normal(score, freedom)
+	c.score = normal(score, freedomOfABlock*float64(len(before)-1))
 	return c
 }
 

@@ -132,17 +132,12 @@ func (s *series) value(m *measure, from, to int) (value float64, ok bool) {
 	return sum / calls, calls > 0
 }
 
-// blocks returns the values of the blocks of a window. A block with fewer calls than least goes on until it
-// has them.
-func (s *series) blocks(m *measure, from, to, length, least int) (values []float64) {
-	for end := from + length; end <= to; end += length {
-		if _, calls := s.in(from, end); calls < float64(least) {
-			continue
-		}
-		if v, ok := s.value(m, from, end); ok {
+// blocks returns the values of the blocks of a window.
+func (s *series) blocks(m *measure, from, to, length int) (values []float64) {
+	for ; to-from >= length; from += length {
+		if v, ok := s.value(m, from, from+length); ok {
 			values = append(values, v)
 		}
-		from = end
 	}
 	return values
 }
