@@ -138,8 +138,10 @@ func checkOracle(t *testing.T, frame []byte, lim Limits) {
 
 func FuzzScanner(f *testing.F) {
 	addScripts(f)
-	for _, frame := range oracleFrames() {
-		f.Add(frame)
+	for i, frame := range oracleFrames() {
+		if i%50 == 0 { // with all of them a short run would not come to inputs of its own
+			f.Add(frame)
+		}
 	}
 	lim := Limits{MaxBytes: 1 << 16, MaxDepth: 16, MaxBatch: 10}
 	f.Fuzz(func(t *testing.T, frame []byte) { checkOracle(t, frame, lim) })
