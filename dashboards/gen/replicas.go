@@ -4,7 +4,39 @@ import "github.com/vitrine-mcp/vitrine/telemetry"
 
 // replicas returns the alerts about replicas and the store that they share.
 func replicas(c *config, s source) []rule {
-	return []rule{storeAway(c, s), storeEvicts(c, s), tasksLost(c, s), streamsFenced(c, s)}
+	return []rule{down(c, s), replicaDown(c, s), storeAway(c, s), storeEvicts(c, s), tasksLost(c, s), streamsFenced(c, s)}
+}
+
+// scraped are the servers that Prometheus wants to scrape and has scraped within a day: 1, or 0 for one that does not
+// answer. Targets that are no servers of ours, and servers that are no targets any more, are not among them.
+func scraped(s source) string {
+	return s.plain("up") + " and on (namespace, job, instance) last_over_time(" + s.of(telemetry.MetricBuildInfo) + "[1d])"
+}
+
+// down alerts on a service of which no server can be scraped.
+func down(c *config, s source) rule {
+	return rule{
+		Alert: "VitrineDown",
+		Expr:  "max by (namespace, job) (" + scraped(s) + ") == 0",
+		For:   "1m", Labels: map[string]string{"severity": page},
+		Annotations: c.annotations("18-a-replica-was-lost",
+			"No server of {{ $labels.job }} can be scraped",
+			"They have ended, or their admin listeners cannot be reached. What started them, and the ends of their logs, say which."),
+	}
+}
+
+// replicaDown alerts on servers that cannot be scraped while others can. One that was stopped for good is no target any
+// more, or should not be.
+func replicaDown(c *config, s source) rule {
+	return rule{
+		Alert: "VitrineReplicaDown",
+		Expr: "max by (namespace, job, instance) (" + scraped(s) + ") == 0\n" +
+			"  and on (namespace, job) max by (namespace, job) (" + scraped(s) + ") == 1",
+		For: "2m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("18-a-replica-was-lost",
+			"{{ $labels.instance }}, a server of {{ $labels.job }}, cannot be scraped, and others can",
+			"It has ended, or its admin listener cannot be reached. What started it, and the end of its log, say which."),
+	}
 }
 
 // storeAway alerts on replicas whose store does not answer: what arrives at the wrong one has no effect.
