@@ -239,7 +239,11 @@ func TestTaskStoreIsDown(t *testing.T) {
 		<-j.ctx.Done()
 		require.ErrorIs(t, context.Cause(j.ctx), mcp.ErrDeadline, "its life ends all the same")
 		synctest.Wait()
-		require.NotEmpty(t, logs.find("task.store"))
+		failed := logs.find("task.store")
+		require.NotEmpty(t, failed)
+		end := failed[len(failed)-1].attrs // that of the task
+		require.Equal(t, "work", end["target"])
+		require.Equal(t, "servertest", end["client"])
 		require.Contains(t, scrape(t, tel), `vitrine_tasks{status="working"} 0`)
 		require.NoError(t, srv.Shutdown(t.Context()))
 		require.NoError(t, tel.Shutdown(t.Context()))

@@ -170,7 +170,7 @@ func (s *Service) GiveUp(ctx context.Context) {
 			return nil
 		}))
 		if err != nil && !errors.Is(err, errTaskOver) && !errors.Is(err, errTakenOver) {
-			s.logger.ErrorContext(t.ctx(), "task.store", "task", t.work.Name, "error", err)
+			s.logger.ErrorContext(t.ctx(), "task.store", append(t.work.LogAttrs(), "error", err)...)
 		}
 	}
 }

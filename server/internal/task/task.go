@@ -108,7 +108,7 @@ func (t *task) change(f func(*store.TaskRecord) error) (*store.TaskRecord, error
 	}
 	if err != nil && !errors.Is(err, errTaskOver) && !errors.Is(err, errAway) {
 		if _, public := mcp.AsError(err); !public {
-			t.records.logger.ErrorContext(t.ctx(), "task.store", "task", t.work.Name, "error", err)
+			t.records.logger.ErrorContext(t.ctx(), "task.store", append(t.work.LogAttrs(), "error", err)...)
 		}
 	}
 	return rec, err
