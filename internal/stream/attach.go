@@ -102,6 +102,10 @@ func (x *Exchange) Await(sink Sink, news, over <-chan struct{}, until time.Time)
 	return st.failure()
 }
 
+// lastWrite is how long the write of an exchange may still last that is ended while its client reads it. A client that
+// reads sees the end of the stream then, and not a broken connection.
+const lastWrite = time.Second
+
 // EndReader ends the exchange that reads the stream, and reports whether there is one. A stream with a log goes on,
 // and what it carries waits for the next exchange. Another one ends when the writer has finished what is queued.
 func (st *Stream) EndReader() (ends bool) {
@@ -112,7 +116,7 @@ func (st *Stream) EndReader() (ends bool) {
 		st.enter(ended)
 		ends = true
 	case st.exchanges.reader != noReader:
-		ends = st.detach(st.exchanges.reader)
+		ends = st.detachBy(st.exchanges.reader, time.Now().Add(lastWrite))
 	}
 	st.mu.Unlock()
 	st.signal()

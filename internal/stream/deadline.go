@@ -36,8 +36,8 @@ func (st *Stream) limitWrite(sink Sink, now time.Time) {
 	if !w.end.IsZero() && w.end.Before(w.deadline) {
 		w.deadline = w.end
 	}
-	if st.detached() {
-		w.deadline = now // the peer has gone, and another exchange may wait
+	if until := st.exchanges.until; st.detached() && until.Before(w.deadline) {
+		w.deadline = until // another exchange may wait
 	}
 	sink.SetWriteDeadline(w.deadline)
 }

@@ -72,18 +72,22 @@ func (st *Stream) Own(owner Owner, logs Opener) {
 	}
 }
 
-// detach takes the exchange with a number away from the stream; false if the stream has
-// failed, or another exchange reads it. What it carries goes to the log from now on.
+// detach takes the exchange with a number away from the stream, whose client does not read any more; false if the
+// stream has failed, or another exchange reads it. What it carries goes to the log from now on.
 // The caller must hold st.mu.
-func (st *Stream) detach(number int) bool {
+func (st *Stream) detach(number int) bool { return st.detachBy(number, time.Now()) }
+
+// detachBy is detach, and lets a write go on until the given time.
+func (st *Stream) detachBy(number int, until time.Time) bool {
 	if st.phase == failed || st.exchanges.reader != number {
 		return false
 	}
 	st.detachReader(0)
+	st.exchanges.until = until
 	if w := &st.wire; w.sink != nil && w.writing {
 		now := time.Now()
 		w.late = !w.deadline.IsZero() && !now.Before(w.deadline)
-		w.sink.SetWriteDeadline(now) // nobody reads what it writes
+		w.sink.SetWriteDeadline(until)
 	}
 	return true
 }
@@ -91,7 +95,7 @@ func (st *Stream) detach(number int) bool {
 // detachReader notes that no exchange reads the stream. The client was told to come back after
 // the given time, if at all. The caller must hold st.mu.
 func (st *Stream) detachReader(after time.Duration) {
-	st.exchanges.reader = noReader
+	st.exchanges.reader, st.exchanges.until = noReader, time.Now()
 	st.alone.Store(true)
 	st.readersMoved()
 	grace := st.host.Limits.OrphanGrace

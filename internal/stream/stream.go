@@ -240,6 +240,7 @@ type exchanges struct {
 	writer  int           // noWriter, storer, or the number of an exchange
 	free    chan struct{} // closed when there is no writer; nil while nobody waits
 	closing bool          // a mark in the queue ends the exchange
+	until   time.Time     // the bound of the writes of an exchange that reads the stream no more
 	// failed is the number of the exchange that was lost last because of a failure, and failure which that was.
 	failed  int
 	failure mcp.DropReason
