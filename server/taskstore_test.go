@@ -240,10 +240,16 @@ func TestTaskStoreIsDown(t *testing.T) {
 		require.ErrorIs(t, context.Cause(j.ctx), mcp.ErrDeadline, "its life ends all the same")
 		synctest.Wait()
 		failed := logs.find("task.store")
-		require.NotEmpty(t, failed)
-		end := failed[len(failed)-1].attrs // that of the task
-		require.Equal(t, "work", end["target"])
-		require.Equal(t, "servertest", end["client"])
+		var methods []any
+		for _, line := range failed {
+			methods = append(methods, line.attrs["method"])
+			require.Equal(t, "servertest", line.attrs["client"])
+			require.Contains(t, line.attrs["error"], "10.0.0.7")
+		}
+		require.Equal(t, []any{
+			"tasks/get", "tasks/cancel", "subscriptions/listen", "tools/call", "tools/call", "tools/call", "tools/call",
+		}, methods, "what clients ask, a message, a second task, and the end of the first one: of its life, and of its handler")
+		require.Equal(t, "work", failed[len(failed)-1].attrs["target"])
 		require.Contains(t, scrape(t, tel), `vitrine_tasks{status="working"} 0`)
 		require.NoError(t, srv.Shutdown(t.Context()))
 		require.NoError(t, tel.Shutdown(t.Context()))

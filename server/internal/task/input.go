@@ -118,8 +118,8 @@ func (t *task) open(key string, q mcp.InputRequest) error {
 	case errors.Is(err, errTaskOver), errors.Is(err, errTakenOver): // the handler is being cancelled, too
 		<-t.ctx().Done()
 		return context.Cause(t.ctx())
-	case err != nil:
-		return t.records.fault(t.ctx(), err)
+	case err != nil: // change has logged it
+		return told(err)
 	}
 	return nil
 }

@@ -48,8 +48,23 @@ func containStore(err *error) {
 	}
 }
 
-// fault returns the error that a client gets for an error of the store.
-func (s *records) fault(ctx context.Context, err error) error {
+// named is a request or a task, by which a log record says whose it is.
+type named interface{ LogAttrs() []any }
+
+// fault returns the error that a client gets for an error of the store, and logs what is the store's fault. of is what
+// has asked the store.
+func (s *records) fault(ctx context.Context, of named, err error) error {
+	public := told(err)
+	if public == error(errUnreachable) {
+		s.logger.ErrorContext(ctx, "task.store", append(of.LogAttrs(), "error", err)...)
+	}
+	return public
+}
+
+var errUnreachable = mcp.NewError(mcp.CodeInternalError, "internal error: the tasks cannot be reached")
+
+// told returns the error that a client gets for an error of the store.
+func told(err error) error {
 	if errors.Is(err, store.ErrNoTask) {
 		return errNoSuchTask
 	}
@@ -62,8 +77,7 @@ func (s *records) fault(ctx context.Context, err error) error {
 	if errors.Is(err, errAway) { // the link logs that
 		return mcp.NewError(mcp.CodeInternalError, "the store that has the tasks is away: try again")
 	}
-	s.logger.ErrorContext(ctx, "task.store", "error", err)
-	return mcp.NewError(mcp.CodeInternalError, "internal error: the tasks cannot be reached")
+	return errUnreachable
 }
 
 // errTaskOver says that the task has ended and cannot be changed.

@@ -142,7 +142,7 @@ func (s *Service) start(ctx context.Context, d *ask.Dialog, o Options) (*task, *
 	}
 	s.enter(t)
 	if err := s.createRestartable(ctx, t, rec); err != nil {
-		err = s.fault(ctx, err)
+		err = s.fault(ctx, work, err)
 		t.abort(err)
 		return nil, nil, err
 	}
@@ -330,16 +330,16 @@ func (s *Service) Cancel(ctx context.Context, req *middleware.Request) (mcp.Resu
 	if err != nil {
 		return nil, err
 	}
-	return s.changeIfOpen(ctx, rec.TaskID, func(rec *store.TaskRecord) error {
+	return s.changeIfOpen(ctx, req, rec.TaskID, func(rec *store.TaskRecord) error {
 		s.close(rec, mcp.TaskCancelled, "cancelled by the client")
 		return nil
 	})
 }
 
-// changeIfOpen changes the record of a task, unless that has ended.
-func (s *Service) changeIfOpen(ctx context.Context, id string, f func(*store.TaskRecord) error) (mcp.Result, error) {
+// changeIfOpen changes the record of a task for a request, unless that has ended.
+func (s *Service) changeIfOpen(ctx context.Context, req *middleware.Request, id string, f func(*store.TaskRecord) error) (mcp.Result, error) {
 	if _, err := s.change(ctx, id, f); err != nil && !errors.Is(err, errTaskOver) {
-		return nil, s.fault(ctx, err)
+		return nil, s.fault(ctx, era.CoreOf(req), err)
 	}
 	return &mcp.EmptyResult{}, nil
 }
@@ -361,7 +361,7 @@ func (s *Service) Update(ctx context.Context, req *middleware.Request) (mcp.Resu
 	if len(good) == 0 && message == "" {
 		return &mcp.EmptyResult{}, nil
 	}
-	return s.changeIfOpen(ctx, rec.TaskID, func(rec *store.TaskRecord) error {
+	return s.changeIfOpen(ctx, req, rec.TaskID, func(rec *store.TaskRecord) error {
 		for key, answer := range good {
 			if _, open := rec.InputRequests[key]; open {
 				clientAnswered(rec, key, answer)
@@ -383,7 +383,7 @@ func (s *Service) find(ctx context.Context, req *middleware.Request) (*store.Tas
 	}
 	rec, err := s.visible(ctx, req, id)
 	if err != nil {
-		return nil, s.fault(ctx, err)
+		return nil, s.fault(ctx, era.CoreOf(req), err)
 	}
 	observe.LinkSpan(ctx, rec.Trace)
 	s.lookFor(ctx, rec)
@@ -402,12 +402,12 @@ func (s *Service) Revisions(ctx context.Context, req *middleware.Request, ids []
 		case err == nil:
 			records, tools = append(records, rec), append(tools, rec.Tool)
 		case !errors.Is(err, store.ErrNoTask):
-			return nil, s.fault(ctx, err)
+			return nil, s.fault(ctx, era.CoreOf(req), err)
 		}
 	}
 	exist, err := s.may(ctx, req, tools)
 	if err != nil {
-		return nil, s.fault(ctx, err)
+		return nil, s.fault(ctx, era.CoreOf(req), err)
 	}
 	known = map[string]int64{}
 	for i, rec := range records {
