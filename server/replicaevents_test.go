@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -226,8 +227,8 @@ func TestStoredEventsAreBounded(t *testing.T) {
 // resumed any more.
 func TestStreamWhoseEventsAreLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tel := recording(t)
-		a, b, shared := replicas(t, server.WithTelemetry(tel))
+		tel, logs := recording(t), &logRecorder{}
+		a, b, shared := replicas(t, server.WithTelemetry(tel), server.WithLogger(slog.New(logs)))
 		synctest.Wait()
 		proceed := make(chan struct{})
 		server.AddTool(a, server.Tool{Name: "pause"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
@@ -247,5 +248,10 @@ func TestStreamWhoseEventsAreLost(t *testing.T) {
 		require.NotContains(t, answer, "id: ")
 		require.Equal(t, 400, resumeAt(b, session, lastID(first)).Code)
 		require.Contains(t, scrape(t, tel), "vitrine_events_fenced_total 1")
+		fenced := logs.find("events.fenced")
+		require.Len(t, fenced, 1)
+		require.NotEmpty(t, fenced[0].attrs["session"])
+		require.Equal(t, "c", fenced[0].attrs["client"])
+		require.NotEmpty(t, fenced[0].attrs["stream"])
 	})
 }

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -332,12 +333,12 @@ func TestReaderAtADeadReplicaKeepsNoRequest(t *testing.T) {
 // what it appends is refused, and counted.
 func TestStreamOfADeadReplicaEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tel := recording(t)
+		tel, logs := recording(t), &logRecorder{}
 		shared := &sharedMemory{}
 		signals := &mutable{Signals: shared}
 		a := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: signals, Events: shared}),
 			server.WithTelemetry(tel), server.WithLimits(server.Limits{OrphanGrace: time.Hour}))
-		b := newReplica(t, server.WithStore(shared.store()))
+		b := newReplica(t, server.WithStore(shared.store()), server.WithLogger(slog.New(logs)))
 		defer a.Shutdown(context.Background())
 		defer b.Shutdown(context.Background())
 		synctest.Wait()
@@ -351,6 +352,9 @@ func TestStreamOfADeadReplicaEnds(t *testing.T) {
 		k.ends(t, out)
 		require.InDelta(t, 30, time.Since(begin).Seconds(), 8)
 		require.Contains(t, resumeAt(b, k.session, lastID(k.read[0])).Body.String(), "replica_lost", "it is in the store")
+		lost := logs.find("stream.replica_lost")
+		require.Len(t, lost, 1)
+		require.NotEmpty(t, lost[0].attrs["client"])
 
 		close(k.says)
 		synctest.Wait()

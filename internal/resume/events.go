@@ -22,6 +22,7 @@ type events struct {
 	store *Store
 	owner any    // of the session: its events count together with those of all its sessions
 	name  string // of the session in the store
+	of    Session
 
 	mu    sync.Mutex // guards the rest
 	used  bool       // there is something to delete
@@ -34,9 +35,9 @@ type events struct {
 
 // newEvents returns the events of the session with an id. The store learns only a digest of
 // the id, which is a credential of a kind.
-func newEvents(s *Store, id string, owner any) *events {
+func newEvents(s *Store, id string, owner any, of Session) *events {
 	sum := sha256.Sum256([]byte(id))
-	return &events{store: s, owner: owner, name: base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20])}
+	return &events{store: s, owner: owner, of: of, name: base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20])}
 }
 
 // append keeps an event.
@@ -50,7 +51,7 @@ func (e *events) append(ev store.Event) error {
 	e.using++
 	e.mu.Unlock()
 	defer e.release()
-	return e.store.call(context.Background(), OpAppend, func(ctx context.Context) error {
+	return e.call(context.Background(), OpAppend, ev.Stream, func(ctx context.Context) error {
 		switch events := e.store.Events.(type) {
 		case *Memory:
 			return events.appendOf(e.owner, e.name, ev, e.evicted)
@@ -74,7 +75,7 @@ func (e *events) release() {
 
 // after returns the events of a stream that follow one.
 func (e *events) after(ctx context.Context, stream string, seq uint64) (all []store.Event, err error) {
-	err = e.store.call(ctx, OpReplay, func(ctx context.Context) (err error) {
+	err = e.call(ctx, OpReplay, stream, func(ctx context.Context) (err error) {
 		all, err = e.store.Events.After(ctx, e.name, stream, seq)
 		return err
 	})
@@ -113,7 +114,7 @@ func (e *events) end(cause mcp.Cause) {
 // delete runs in the background: the teardown of a session does not wait for a store.
 func (e *events) delete() {
 	e.store.Go(func() {
-		_ = e.store.call(context.Background(), OpDelete, func(ctx context.Context) error {
+		_ = e.call(context.Background(), OpDelete, "", func(ctx context.Context) error {
 			return e.store.Events.Delete(ctx, e.name)
 		})
 	})

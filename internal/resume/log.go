@@ -95,7 +95,7 @@ func (l *Log) Forget() {
 }
 
 // LogAttrs implements [stream.Log].
-func (l *Log) LogAttrs() []any { return []any{"session", l.logs.session.LogID(), "stream", l.key} }
+func (l *Log) LogAttrs() []any { return append(l.logs.session.LogAttrs(), "stream", l.key) }
 
 // NoteUnread notes that an answer is in the store and was not sent. id is that of its event. What
 // about is, [Store.Expired] is told if the answer expires. It must be a pointer.
@@ -115,7 +115,8 @@ func (l *Log) NoteUnread(id string, about any) {
 
 // A Session is what the logs of a session must know of it. It must be safe for concurrent use.
 type Session interface {
-	LogID() string
+	// LogAttrs returns the fields by which logs name the session and its client.
+	LogAttrs() []any
 	// Tell tells another replica of a stream of the session.
 	Tell(replica string, m Signal)
 	// Revision returns the revision that the client has agreed on, or "" before that, and
@@ -141,7 +142,7 @@ type Logs struct {
 // NewLogs returns the logs of the session with an id. The events of all sessions of an owner, a
 // comparable value, count together. Streams that are read again are made by host with the config.
 func (s *Store) NewLogs(id string, owner any, session Session, host *stream.Host, config stream.Config) *Logs {
-	return &Logs{events: newEvents(s, id, owner), session: session, host: host, config: config, byKey: map[string]*Log{}}
+	return &Logs{events: newEvents(s, id, owner, session), session: session, host: host, config: config, byKey: map[string]*Log{}}
 }
 
 // The first revisions that know event ids, and events without data.

@@ -15,7 +15,7 @@ import (
 // openSession is a session that is open for a client of the newest legacy revision.
 type openSession struct{}
 
-func (openSession) LogID() string                 { return "session" }
+func (openSession) LogAttrs() []any               { return []any{"session", "session"} }
 func (openSession) Tell(string, Signal)           {}
 func (openSession) Revision() (mcp.Version, bool) { return mcp.Version20251125, true }
 

@@ -52,10 +52,11 @@ type Store struct {
 	lines logline.Limiter
 }
 
-// call runs one operation of the store: bounded, its panic contained, its failure
+// call runs one operation of the store, for a stream or for all: bounded, its panic contained, its failure
 // counted and logged, at most one line a second. An event that is too large is no
 // failure of the store, and a client that has left meanwhile is none either.
-func (s *Store) call(ctx context.Context, op Operation, f func(context.Context) error) (err error) {
+func (e *events) call(ctx context.Context, op Operation, stream string, f func(context.Context) error) (err error) {
+	s := e.store
 	bounded, cancel := context.WithTimeoutCause(ctx, s.Limits.EventTimeout,
 		fmt.Errorf("%s is reached: %w", limits.NameEventTimeout, context.DeadlineExceeded))
 	defer cancel()
@@ -64,7 +65,7 @@ func (s *Store) call(ctx context.Context, op Operation, f func(context.Context) 
 			err = fmt.Errorf("the event store has panicked: %v", v)
 		}
 		if errors.Is(err, store.ErrEventFenced) {
-			s.fenced(err)
+			e.log("events.fenced", stream, "", "error", err)
 			return
 		}
 		switch {
@@ -74,18 +75,22 @@ func (s *Store) call(ctx context.Context, op Operation, f func(context.Context) 
 			s.LimitReached(limits.NameEventTimeout)
 		}
 		s.Failed(op)
-		if ok, silenced := s.lines.Allow("events.failed", op.String(), time.Now()); ok {
-			s.Logger.Warn("events.failed", "operation", op.String(), "error", err, "silenced", silenced)
-		}
+		e.log("events.failed", stream, op.String(), "operation", op.String(), "error", err)
 	}()
 	return f(bounded)
 }
 
-// fenced logs that a stream cannot be resumed any more, because the log does not have what it should.
-func (s *Store) fenced(err error) {
-	if ok, silenced := s.lines.Allow("events.fenced", "", time.Now()); ok {
-		s.Logger.Warn("events.fenced", "error", err, "silenced", silenced)
+// log logs what has happened to a stream, or to all of the session for "": one line a second for each kind.
+func (e *events) log(message, stream, kind string, attrs ...any) {
+	ok, silenced := e.store.lines.Allow(message, kind, time.Now())
+	if !ok {
+		return
 	}
+	named := e.of.LogAttrs()
+	if stream != "" {
+		named = append(named, "stream", stream)
+	}
+	e.store.Logger.Warn(message, append(append(named, attrs...), "silenced", silenced)...)
 }
 
 // Why a stream cannot be resumed.

@@ -164,7 +164,7 @@ func (c *Core) adoptAs(id string, conn *Conn, d *sealedID) (*Session, mcp.Reject
 		return nil, reason, err
 	}
 	c.ledger.count(func(t *tally) { t.SessionsAdopted++ })
-	c.logger.Info("session.adopted", append(s.logAttrs(), "age", time.Since(d.created))...)
+	c.logger.Info("session.adopted", append(s.LogAttrs(), "age", time.Since(d.created))...)
 	c.adopted(s)
 	s.apply(shared)
 	return s, "", nil

@@ -37,7 +37,7 @@ var polledE7 = []faultCell{
 		w.refused(s, eventPrefix(s, "2")+"1", resume.ErrEventUnknown)
 		require.Equal(w.t, counts{"admitted": 2, "sent": 2}, w.counts())
 		require.Equal(w.t, uint64(2), w.core.Snapshot().Counters.EventFailures["append"])
-		w.loggedWith("WARN events.failed", "operation=append", errStore.Error())
+		w.loggedWith("WARN events.failed", "session="+s.LogID(), "stream=1", "operation=append", errStore.Error())
 
 		// While nobody reads: there is nobody to tell.
 		before := w.counts()

@@ -209,6 +209,7 @@ var resumedE7 = []faultCell{
 		w.settle()
 		close(reading)
 		require.True(w.t, again.ended(), "rather than with a gap")
+		w.loggedWith("DEBUG stream.gap", "session="+s.LogID(), "stream=1")
 		require.ErrorContains(w.t, again.err, "the event store does not have what follows")
 		require.Equal(w.t, []string{"1-2"}, again.events())
 		w.settle()

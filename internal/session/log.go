@@ -49,13 +49,13 @@ func (r *Request) logStored() {
 	}
 }
 
-// logAttrs are the fields by which logs name a session and its client.
-func (s *Session) logAttrs() []any {
+// LogAttrs are the fields by which logs name a session and its client.
+func (s *Session) LogAttrs() []any {
 	return append([]any{"session", s.LogID()}, s.core.PeerAttrs(s.conn, nil, s)...)
 }
 
 // sender returns the fields that name the peer in the log.
-func (s *Session) sender() []any { return appendText(s.logAttrs(), "remote", s.conn.RemoteAddr) }
+func (s *Session) sender() []any { return appendText(s.LogAttrs(), "remote", s.conn.RemoteAddr) }
 
 // maxIDLogged bounds the bytes of an id in the log: a client's may be as long as a frame.
 const maxIDLogged = 256

@@ -102,7 +102,7 @@ func (s *Session) judge(err *wire.Error, b *batch) (m *stream.Message, last bool
 	}
 	if last {
 		s.core.ledger.limitReached(limits.NameMalformed)
-		s.core.logger.Warn("session.peer_lost", append(s.logAttrs(), "error", "too many malformed frames in a row")...)
+		s.core.logger.Warn("session.peer_lost", append(s.LogAttrs(), "error", "too many malformed frames in a row")...)
 		s.teardown(mcp.CauseTransportError, mcp.DropClosedWriter)
 		<-s.done
 	}

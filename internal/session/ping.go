@@ -40,7 +40,7 @@ func (s *Session) pingLoop() {
 			misses = 0 // an answer, even an error, or the stream was lost: neither is a miss
 		}
 	}
-	s.core.logger.Warn("session.unresponsive", append(s.logAttrs(), "misses", limits.PingMisses)...)
+	s.core.logger.Warn("session.unresponsive", append(s.LogAttrs(), "misses", limits.PingMisses)...)
 	s.Close(mcp.CauseTransportError) // requests may be in flight, so this is no idle end
 }
 

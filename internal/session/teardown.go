@@ -20,7 +20,7 @@ func (s *Session) EOF() {
 		}
 	})
 	if first {
-		s.core.logger.Info("session.eof", s.logAttrs()...)
+		s.core.logger.Info("session.eof", s.LogAttrs()...)
 		s.endOutbound(s.takeOutbound(), &mcp.CancelError{Cause: mcp.CauseTransportClose})
 		s.endSubscriptions(mcp.CauseTransportClose) // the client cannot end them any more, and waits for our end
 		s.await(s.core.limits.EOFGrace)
@@ -189,7 +189,7 @@ func (s *Session) pump(sink stream.Sink) {
 // already.
 func (s *Session) peerLost(err error, reason mcp.DropReason) {
 	if s.begin(mcp.CauseTransportError) {
-		s.core.logger.Warn("session.peer_lost", append(s.logAttrs(), "error", err)...)
+		s.core.logger.Warn("session.peer_lost", append(s.LogAttrs(), "error", err)...)
 		s.end(mcp.CauseTransportError, reason)
 	}
 }
@@ -293,7 +293,7 @@ func (c *Core) sessionClosed(s *Session, cause mcp.Cause) {
 	}
 	total, abandoned := 0, 0
 	s.update(func(st *state) { total, abandoned = st.total, len(st.abandoned) })
-	c.logger.Info("session.closed", append(s.logAttrs(), "cause", cause, "age", time.Since(s.opened),
+	c.logger.Info("session.closed", append(s.LogAttrs(), "cause", cause, "age", time.Since(s.opened),
 		"requests", total, "cut", s.cut.Load(), "abandoned", abandoned)...)
 }
 
