@@ -107,7 +107,7 @@ func TestStoreThatEvicts(t *testing.T) {
 		assert.Eventually(t, evicts, time.Minute, time.Millisecond)
 	})
 	require.NoError(t, err)
-	assert.Contains(t, log, "level=ERROR msg=store.evicts")
+	assert.Contains(t, log, "level=ERROR msg=store.evicts store=redis://"+proxy.Addr()+"/0 ")
 	assert.Contains(t, log, "maxmemory-policy is allkeys-lru, and must be noeviction")
 	_, err = runs(t, newAsking(), nil, env, func() { t.Error("it serves") })
 	require.ErrorContains(t, err, "maxmemory-policy is allkeys-lru, and must be noeviction")

@@ -14,6 +14,8 @@ type Store struct {
 	Events EventLog
 	// Buckets keep the tokens of rate limits. nil: each replica has its own.
 	Buckets Buckets
+	// Name is what the log calls the store: its address, without credentials. May be "".
+	Name string
 	// Check returns an error that matches [ErrEvicts] if the store may delete values before their end. The server calls it
 	// when it begins to listen, and after each outage: the store may be another one then. It must be safe for concurrent
 	// use. May be nil.

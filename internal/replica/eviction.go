@@ -40,12 +40,12 @@ func (l *Link) look() error {
 	switch {
 	case errors.Is(err, store.ErrEvicts):
 		if l.evicts.CompareAndSwap(false, true) {
-			l.Logger.Error("store.evicts", "error", err)
+			l.guard.logger.Error("store.evicts", "error", err)
 		}
 	case err != nil:
-		l.Logger.Debug("store.unchecked", "error", err)
+		l.guard.logger.Debug("store.unchecked", "error", err)
 	case l.evicts.CompareAndSwap(true, false):
-		l.Logger.Info("store.keeps")
+		l.guard.logger.Info("store.keeps")
 	}
 	return err
 }

@@ -23,14 +23,16 @@ const (
 	// firstPause and longestPause bound how long the breaker is open before it lets one call try. The
 	// pause doubles.
 	firstPause, longestPause = 500 * time.Millisecond, 10 * time.Second
+	// awayRepeats is after how long the log says again that the store is away.
+	awayRepeats = time.Minute
 )
 
 // A guard makes the calls of a store: with a deadline, and none while the store does not answer. It is safe
 // for concurrent use.
 type guard struct {
 	timeout time.Duration
-	logger  *slog.Logger
-	failed  func() // called after each failure
+	logger  *slog.Logger // names the store
+	failed  func()       // called after each failure
 
 	mu       sync.Mutex                   // guards the rest
 	counts   map[string]map[string]uint64 // by operation and outcome
@@ -40,6 +42,7 @@ type guard struct {
 	openTo   time.Time // until then nothing is tried
 	probing  bool      // one call tries
 	away     time.Time // when the breaker opened; zero: it is closed
+	logged   time.Time // when the log has said last that it is open
 }
 
 func newGuard(timeout time.Duration, logger *slog.Logger) *guard {
@@ -118,7 +121,7 @@ func (g *guard) leave(op string, probe bool, err error, took time.Duration) {
 		g.probing = false
 	}
 	var lasted time.Duration
-	opened := false
+	var log bool // that the store is away
 	now := time.Now()
 	switch {
 	case err == nil:
@@ -130,16 +133,19 @@ func (g *guard) leave(op string, probe bool, err error, took time.Duration) {
 		if probe {
 			g.wait(now)
 		}
+		if log = now.Sub(g.logged) >= awayRepeats; log {
+			g.logged, lasted = now, now.Sub(g.away)
+		}
 	default:
 		if g.failures++; g.failures >= failuresToOpen {
-			opened, g.away = true, now
+			log, g.away, g.logged = true, now, now
 			g.wait(now)
 		}
 	}
 	g.mu.Unlock()
 	switch {
-	case opened:
-		g.logger.Warn("store.away", "operation", op, "error", err)
+	case log:
+		g.logger.Warn("store.away", "operation", op, "error", err, "lasted", lasted.Round(time.Second))
 	case lasted > 0:
 		g.logger.Info("store.back", "lasted", lasted)
 	}

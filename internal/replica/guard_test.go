@@ -1,9 +1,12 @@
 package replica
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"regexp"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,6 +103,31 @@ func TestGuardOfCallersThatGiveUp(t *testing.T) {
 		}
 		time.Sleep(longestPause)
 		require.NoError(t, g.do(t.Context(), session.StoreGet, nil, func(context.Context) error { return nil }))
+	})
+}
+
+// The log says again each minute that the store is away, for those who read its end.
+func TestGuardLogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		g := newGuard(time.Second, slog.New(slog.NewTextHandler(&log, nil)))
+		down := errors.New("down")
+		for began := time.Now(); time.Since(began) < 150*time.Second; time.Sleep(100 * time.Millisecond) {
+			_ = g.do(t.Context(), session.StoreGet, nil, func(context.Context) error { return down })
+		}
+		time.Sleep(longestPause)
+		require.NoError(t, g.do(t.Context(), session.StoreGet, nil, func(context.Context) error { return nil }))
+		var lines []string
+		for line := range strings.Lines(log.String()) {
+			_, line, _ = strings.Cut(strings.TrimSpace(line), "level=")
+			lines = append(lines, regexp.MustCompile(`(1m|2m)[\d.]+s`).ReplaceAllString(line, "$1…"))
+		}
+		require.Equal(t, []string{
+			"WARN msg=store.away operation=get error=down lasted=0s",
+			"WARN msg=store.away operation=get error=down lasted=1m…",
+			"WARN msg=store.away operation=get error=down lasted=2m…",
+			"INFO msg=store.back lasted=2m…",
+		}, lines)
 	})
 }
 

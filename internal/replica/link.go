@@ -99,7 +99,11 @@ type stateSignal struct {
 // New returns a link that listens until Close.
 func New(cfg Config) *Link {
 	l := &Link{Config: cfg, name: strings.ToLower(rand.Text()[:8]), started: time.Now(), table: share.NewTable(), places: share.NewPool(cfg.MaxPending)}
-	l.guard = newGuard(cfg.Timeout, cfg.Logger)
+	logger := cfg.Logger
+	if cfg.Store.Name != "" {
+		logger = logger.With("store", cfg.Store.Name)
+	}
+	l.guard = newGuard(cfg.Timeout, logger)
 	l.guard.failed = l.recover
 	l.values = values{cfg.Store.Values, l.guard, plainOperations}
 	l.done, l.cancel = context.WithCancel(context.Background())

@@ -19,12 +19,19 @@ const DefaultPrefix = "vitrine:"
 type Store struct {
 	client redis.UniversalClient
 	prefix string
+	name   string // for logs
 }
 
 // New returns a store that uses a client, with a prefix for its keys and channels. All replicas of a
 // server need the same prefix, and different servers different ones. The caller closes the client. Its
 // options need ContextTimeoutEnabled, because calls would outlive their deadlines, and timeouts.
-func New(client redis.UniversalClient, prefix string) *Store { return &Store{client, prefix} }
+func New(client redis.UniversalClient, prefix string) *Store {
+	s := &Store{client: client, prefix: prefix}
+	if named, ok := client.(fmt.Stringer); ok {
+		s.name = named.String()
+	}
+	return s
+}
 
 // Open returns a store for a URL:
 //
@@ -43,12 +50,12 @@ func Open(text string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
-	return New(client, prefix), nil
+	return &Store{client: client, prefix: prefix, name: nameOf(text)}, nil
 }
 
 // Store returns s as a [store.Store].
 func (s *Store) Store() store.Store {
-	return store.Store{Values: s, Signals: s, Events: s, Buckets: s, Check: s.Check}
+	return store.Store{Values: s, Signals: s, Events: s, Buckets: s, Name: s.name, Check: s.Check}
 }
 
 // Close closes the connections of a store that Open has returned. The caller must not use it afterwards.

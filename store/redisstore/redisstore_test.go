@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -87,6 +88,24 @@ func TestServerIsAway(t *testing.T) {
 	require.Error(t, s.Update(t.Context(), "key", func([]byte) ([]byte, time.Duration, error) { return nil, time.Minute, nil }))
 	require.ErrorContains(t, s.Listen(t.Context(), []string{"a"}, nil, nil), "redisstore: listen: ")
 	require.ErrorContains(t, s.Check(t.Context()), "redisstore: ")
+}
+
+// Logs have the address of the store and nothing that its URL keeps secret.
+func TestNames(t *testing.T) {
+	for url, want := range map[string]string{
+		"redis://vitrine:s3cret@a.example:6380/2?prefix=p:&read_timeout=3s": "redis://a.example:6380/2",
+		"unix://vitrine:s3cret@/run/redis.sock?db=1":                        "unix:///run/redis.sock",
+		"redis+cluster://vitrine:s3cret@a.example:6379?addr=b.example:6379": "redis+cluster://a.example:6379",
+		"rediss+sentinel://vitrine:s3cret@a.example:26379?master_name=main": "rediss+sentinel://a.example:26379",
+	} {
+		s, err := redisstore.Open(url)
+		require.NoError(t, err, url)
+		require.Equal(t, want, s.Store().Name)
+		require.NoError(t, s.Close())
+	}
+	client := redis.NewClient(&redis.Options{Addr: "a.example:6379", Password: "s3cret", DB: 2})
+	defer client.Close()
+	require.Equal(t, "Redis<a.example:6379 db:2>", redisstore.New(client, "").Store().Name)
 }
 
 func TestOpenRefuses(t *testing.T) {

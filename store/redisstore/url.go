@@ -77,6 +77,16 @@ func parse(text string) (client redis.UniversalClient, prefix string, err error)
 	return nil, "", fmt.Errorf("the scheme %q is not known: redis, rediss, unix, redis+cluster or redis+sentinel", base+"+"+kind)
 }
 
+// nameOf returns what the log calls the server with a URL: without the user, the password, and the query, which may have
+// others.
+func nameOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
 // settings are the fields that the three kinds of options have in common.
 type settings struct {
 	dial, read, write, pool   *time.Duration
