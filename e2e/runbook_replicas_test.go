@@ -68,9 +68,10 @@ func cutOff(t *testing.T, d *drill, n int) {
 	})
 }
 
-// loseEvents empties the store while n streams of events are written.
+// loseEvents empties the store while n streams of events are written, and n tasks run.
 func loseEvents(t *testing.T, d *drill, n int) {
 	const steps = 50
+	before := d.metrics(t).sum("vitrine_tasks_unstored_total")
 	redis := redistest.Dial(t, d.store.Addr())
 	var calls []*pending
 	var sessions []*legacySession
@@ -85,6 +86,9 @@ func loseEvents(t *testing.T, d *drill, n int) {
 		}
 		return nil
 	})
+	for range n {
+		d.startTask(t, 1)
+	}
 	redis.Do("FLUSHALL")
 	for i, p := range calls {
 		a := p.wait(t)
@@ -93,6 +97,12 @@ func loseEvents(t *testing.T, d *drill, n int) {
 		}
 		sessions[i].cannotResume(t, a.body)
 	}
+	eventually(t, func() error {
+		if lost := d.metrics(t).sum("vitrine_tasks_unstored_total") - before; lost != float64(n) {
+			return fmt.Errorf("%v results are lost, want %d", lost, n)
+		}
+		return nil
+	})
 }
 
 var eventID = regexp.MustCompile(`(?m)^id: (\S+)$`)

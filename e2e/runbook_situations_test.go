@@ -67,7 +67,7 @@ func situations() map[string]situation {
 		"Who did this?":                         {issuer: true, args: []string{"--audit-file", "{dir}/audit.jsonl"}, provoke: leaveRecords},
 		"A replica was lost":                    {replicas: true, provoke: loseReplica},
 		"One replica is cut off from the store": {replicas: true, provoke: cutOff},
-		"Streams cannot be resumed":             {replicas: true, provoke: loseEvents},
+		"The store has lost values":             {replicas: true, provoke: loseEvents},
 		"The collector is down": {
 			down: true, args: []string{"--flush-timeout", "1s"}, env: []string{"OTEL_EXPORTER_OTLP_TIMEOUT=100"},
 			provoke: export, during: collect,

@@ -155,7 +155,7 @@ func (s *Server) snapshot() *session.Snapshot {
 	}
 	snap.Registrations, snap.ListChanges = s.changes.state()
 	if s.tasks != nil {
-		snap.Tasks = s.tasks.Tally()
+		snap.Tasks, snap.TasksUnstored = s.tasks.Tally(), s.tasks.Unstored()
 		if snap.Store != nil {
 			snap.Store.TasksLost, snap.Store.TasksTakenOver, snap.Store.TasksFenced = s.tasks.Lost(), s.tasks.TakenOver(), s.tasks.Fenced()
 		}

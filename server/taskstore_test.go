@@ -250,7 +250,9 @@ func TestTaskStoreIsDown(t *testing.T) {
 			"tasks/get", "tasks/cancel", "subscriptions/listen", "tools/call", "tools/call", "tools/call", "tools/call",
 		}, methods, "what clients ask, a message, a second task, and the end of the first one: of its life, and of its handler")
 		require.Equal(t, "work", failed[len(failed)-1].attrs["target"])
-		require.Contains(t, scrape(t, tel), `vitrine_tasks{status="working"} 0`)
+		text := scrape(t, tel)
+		require.Contains(t, text, `vitrine_tasks{status="working"} 0`)
+		require.Contains(t, text, "vitrine_tasks_unstored_total 1\n")
 		require.NoError(t, srv.Shutdown(t.Context()))
 		require.NoError(t, tel.Shutdown(t.Context()))
 	})

@@ -109,6 +109,9 @@ func stateMetrics() []row {
 		gauge(MetricTasks, "vitrine.tasks", "{task}",
 			"Tasks that this process has created and that are kept, or with a task store of the program those that run here, by status.", taskStatus()).
 			from(func(s *Snapshot, r reading) { each(r, s.TaskStatus) }),
+		counter(MetricTasksUnstored, "vitrine.tasks.unstored", "{task}",
+			"Tasks whose handlers have returned and whose store has lost the task, or could not store its end: their clients get no result.").
+			from(func(s *Snapshot, r reading) { r.add(s.TasksUnstored) }),
 
 		gauge(MetricToolsStreaming, "vitrine.tools.streaming", "{tool}",
 			"1 for each registered tool that streams: the rules for latency leave it out.",

@@ -109,6 +109,7 @@ const (
 	MetricListChanges          = "vitrine_list_changes_total"
 	MetricSubscriptionsActive  = "vitrine_subscriptions_active"
 	MetricTasks                = "vitrine_tasks"
+	MetricTasksUnstored        = "vitrine_tasks_unstored_total"
 	MetricTasksCancelled       = "vitrine_tasks_cancelled_total"
 
 	MetricRequestsDisplaced = "vitrine_requests_displaced_total"

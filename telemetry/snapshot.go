@@ -32,10 +32,12 @@ type Snapshot struct {
 	Tasks         []TaskState // running
 	// TaskStatus counts the tasks by status, if the server has tasks.
 	TaskStatus map[mcp.TaskStatus]int
-	Outbound   []OutboundState
-	Sessions   []SessionState
-	Readiness  Readiness
-	Shares     []ShareState
+	// TasksUnstored counts the tasks that have ended and of whose end the store does not know.
+	TasksUnstored uint64
+	Outbound      []OutboundState
+	Sessions      []SessionState
+	Readiness     Readiness
+	Shares        []ShareState
 	// Classes are the concurrency classes of the program. Their names are labels.
 	Classes    []mcp.ClassState
 	RateLimits []RateLimitState

@@ -4,7 +4,7 @@ import "github.com/vitrine-mcp/vitrine/telemetry"
 
 // replicas returns the alerts about replicas and the store that they share.
 func replicas(c *config, s source) []rule {
-	return []rule{down(c, s), replicaDown(c, s), storeAway(c, s), storeEvicts(c, s), tasksLost(c, s), streamsFenced(c, s)}
+	return []rule{down(c, s), replicaDown(c, s), storeAway(c, s), storeEvicts(c, s), tasksLost(c, s), tasksUnstored(c, s), streamsFenced(c, s)}
 }
 
 // scraped are the servers that Prometheus wants to scrape and has scraped within a day: 1, or 0 for one that does not
@@ -77,13 +77,26 @@ func tasksLost(c *config, s source) rule {
 	}
 }
 
+// tasksUnstored alerts on tasks whose results no store has. One whose client comes too late, or whose handler returns
+// after its end, is not among them.
+func tasksUnstored(c *config, s source) rule {
+	return rule{
+		Alert: "VitrineTasksUnstored",
+		Expr:  "sum by (namespace, job) (increase(" + s.of(telemetry.MetricTasksUnstored) + "[10m])) > 0",
+		For:   "1m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("20-the-store-has-lost-values",
+			"Results of tasks of {{ $labels.job }} are lost, because their store has lost the tasks or has failed",
+			"About {{ $value | humanize }} in ten minutes. The log has the tools, the clients and the errors: task.store."),
+	}
+}
+
 // streamsFenced alerts on streams that cannot be resumed, because the store has refused an event of them.
 func streamsFenced(c *config, s source) rule {
 	return rule{
 		Alert: "VitrineStreamsFenced",
 		Expr:  "sum by (namespace, job) (increase(" + s.of(telemetry.MetricEventsFenced) + "[10m])) > 0",
 		For:   "1m", Labels: map[string]string{"severity": ticket},
-		Annotations: c.annotations("20-streams-cannot-be-resumed",
+		Annotations: c.annotations("20-the-store-has-lost-values",
 			"Clients of {{ $labels.job }} cannot resume their streams",
 			"About {{ $value | humanize }} streams in ten minutes: the store has lost events, or another replica has ended the streams. The log says which: events.fenced."),
 	}

@@ -19,7 +19,7 @@ type Source func() *session.Snapshot
 func (s Source) Snapshot() *telemetry.Snapshot {
 	snap := s()
 	out := &telemetry.Snapshot{
-		At: snap.At, Requests: requests(snap.Requests), Subscriptions: requests(snap.Subscriptions), TaskStatus: snap.Tasks, Readiness: telemetry.Readiness(snap.Readiness),
+		At: snap.At, Requests: requests(snap.Requests), Subscriptions: requests(snap.Subscriptions), TaskStatus: snap.Tasks, TasksUnstored: snap.TasksUnstored, Readiness: telemetry.Readiness(snap.Readiness),
 		Tasks: make([]telemetry.TaskState, len(snap.Detached)), Outbound: make([]telemetry.OutboundState, len(snap.Outbound)),
 		Sessions: make([]telemetry.SessionState, len(snap.Sessions)), Counters: counters(&snap.Counters),
 	}

@@ -65,7 +65,9 @@ func (e *events) call(ctx context.Context, op Operation, stream string, f func(c
 			err = fmt.Errorf("the event store has panicked: %v", v)
 		}
 		if errors.Is(err, store.ErrEventFenced) {
-			e.log("events.fenced", stream, "", "error", err)
+			if attrs, ok := e.line("events.fenced", stream, "", "error", err); ok {
+				s.Logger.Warn("events.fenced", attrs...)
+			}
 			return
 		}
 		switch {
@@ -75,22 +77,25 @@ func (e *events) call(ctx context.Context, op Operation, stream string, f func(c
 			s.LimitReached(limits.NameEventTimeout)
 		}
 		s.Failed(op)
-		e.log("events.failed", stream, op.String(), "operation", op.String(), "error", err)
+		if attrs, ok := e.line("events.failed", stream, op.String(), "operation", op.String(), "error", err); ok {
+			s.Logger.Warn("events.failed", attrs...)
+		}
 	}()
 	return f(bounded)
 }
 
-// log logs what has happened to a stream, or to all of the session for "": one line a second for each kind.
-func (e *events) log(message, stream, kind string, attrs ...any) {
-	ok, silenced := e.store.lines.Allow(message, kind, time.Now())
+// line returns the attributes of a log record about a stream, or all of the session for ""; false if one of its kind was
+// written within the last second.
+func (e *events) line(record, stream, kind string, attrs ...any) ([]any, bool) {
+	ok, silenced := e.store.lines.Allow(record, kind, time.Now())
 	if !ok {
-		return
+		return nil, false
 	}
 	named := e.of.LogAttrs()
 	if stream != "" {
 		named = append(named, "stream", stream)
 	}
-	e.store.Logger.Warn(message, append(append(named, attrs...), "silenced", silenced)...)
+	return append(append(named, attrs...), "silenced", silenced), true
 }
 
 // Why a stream cannot be resumed.

@@ -22,19 +22,21 @@ type Snapshot struct {
 	Sessions      []SessionInfo
 	Detached      []DetachedInfo
 	// Tasks counts the tasks by their status, if the server has them.
-	Tasks     map[mcp.TaskStatus]int
-	Readiness Readiness  // of the server around the core
-	Store     *StoreInfo // nil without a store
-	Streaming []string   // tools that stream
-	Shares    []ShareInfo
-	Classes   []mcp.ClassState // by name
-	Turns     share.TurnWaits
-	Saturated time.Duration // see [Core.Saturated]
-	Rates     []rates.State
-	Auth      auth.Stats      // of an authenticator that counts what it does
-	Events    *resume.Held    // what the event store in memory has; nil if there is none
-	Expired   []ExpiredAnswer // the latest stored answers that were lost, oldest first; bounded
-	Counters  Counters
+	Tasks map[mcp.TaskStatus]int
+	// TasksUnstored counts the ends of tasks that their store does not have.
+	TasksUnstored uint64
+	Readiness     Readiness  // of the server around the core
+	Store         *StoreInfo // nil without a store
+	Streaming     []string   // tools that stream
+	Shares        []ShareInfo
+	Classes       []mcp.ClassState // by name
+	Turns         share.TurnWaits
+	Saturated     time.Duration // see [Core.Saturated]
+	Rates         []rates.State
+	Auth          auth.Stats      // of an authenticator that counts what it does
+	Events        *resume.Held    // what the event store in memory has; nil if there is none
+	Expired       []ExpiredAnswer // the latest stored answers that were lost, oldest first; bounded
+	Counters      Counters
 	// Registrations are the items that were replaced or removed, ListChanges the changes that lists show.
 	Registrations []RegistrationInfo
 	ListChanges   map[ListChange]uint64

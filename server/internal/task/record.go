@@ -29,6 +29,8 @@ type records struct {
 	teller  *era.Teller
 	store   store.TaskStore
 	fenced  atomic.Uint64 // ends that were refused because other replicas run the tasks
+	// unstored counts ends that the store does not have.
+	unstored atomic.Uint64
 }
 
 func (s *records) create(ctx context.Context, rec *store.TaskRecord) (err error) {

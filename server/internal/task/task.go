@@ -27,7 +27,7 @@ type task struct {
 	records *records
 	leave   func() // removes the task from those that run
 	// saveLater has the end stored when the store is back, if replicas share it.
-	saveLater func(id string, end func(*store.TaskRecord) error) error
+	saveLater func(t *task, end func(*store.TaskRecord) error) error
 	request   *middleware.Request // as the handler, or before that the core, has it
 	core      *session.Request
 	id        string
@@ -97,7 +97,7 @@ func (t *task) expire() {
 }
 
 // change changes the record, unless another replica has begun the handler again. It uses a context of its own,
-// since that of the handler may be over.
+// since that of the handler may be over. A task that was deleted after its end is over (errTaskOver).
 func (t *task) change(f func(*store.TaskRecord) error) (*store.TaskRecord, error) {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(t.ctx()), storePatience, mcp.ErrDeadline)
 	defer cancel()
@@ -105,6 +105,9 @@ func (t *task) change(f func(*store.TaskRecord) error) (*store.TaskRecord, error
 	if errors.Is(err, errTakenOver) {
 		t.work.Cancel(&mcp.CancelError{Cause: mcp.CauseReplicaLost})
 		return nil, err
+	}
+	if seen := t.status(); errors.Is(err, store.ErrNoTask) && seen.Terminal() {
+		return &store.TaskRecord{Task: mcp.Task{TaskID: t.id, Status: seen}}, errTaskOver
 	}
 	if err != nil && !errors.Is(err, errTaskOver) && !errors.Is(err, errAway) {
 		if _, public := mcp.AsError(err); !public {
@@ -186,6 +189,8 @@ func (t *task) finish(e ending) {
 		end.Status, end.Error = rec.Status, rec.Error
 		t.records.logger.DebugContext(t.ctx(), "task.late", append(t.work.LogAttrs(), "status", end.Status)...)
 		return
+	case err != nil && !t.status().Terminal(): // change has logged it
+		t.records.unstored.Add(1)
 	}
 	if tool, ok := e.result.(*mcp.CallToolResult); ok && tool != nil {
 		end.ToolError = tool.IsError && !e.blameless
@@ -205,7 +210,7 @@ func (t *task) end(status mcp.TaskStatus, result jsontext.Value, failed *mcp.Err
 	}
 	rec, err := t.change(end)
 	if errors.Is(err, errAway) {
-		err = t.saveLater(t.id, t.unlessTakenOver(end))
+		err = t.saveLater(t, t.unlessTakenOver(end))
 	}
 	return rec, err
 }

@@ -14,16 +14,21 @@ import (
 // it is back. The ledger bounds them.
 type unsaved struct {
 	mu   sync.Mutex // guards ends
-	ends map[string]func(*store.TaskRecord) error
+	ends map[string]lateEnd
 }
 
-func (u *unsaved) add(id string, end func(*store.TaskRecord) error) {
+type lateEnd struct {
+	end   func(*store.TaskRecord) error
+	named []any // the fields by which logs name the task
+}
+
+func (u *unsaved) add(id string, end lateEnd) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ends == nil {
-		u.ends = map[string]func(*store.TaskRecord) error{}
+		u.ends = map[string]lateEnd{}
 	}
-	if u.ends[id] == nil { // the first end counts
+	if _, has := u.ends[id]; !has { // the first end counts
 		u.ends[id] = end
 	}
 }
@@ -35,7 +40,7 @@ func (u *unsaved) drop(id string) {
 }
 
 // all returns a copy of the ends.
-func (u *unsaved) all() map[string]func(*store.TaskRecord) error {
+func (u *unsaved) all() map[string]lateEnd {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return maps.Clone(u.ends)
@@ -47,14 +52,14 @@ func (u *unsaved) empty() bool {
 	return len(u.ends) == 0
 }
 
-// saveLater has an end stored when the store is back. It returns the error of the limit that has no room
+// saveLater has the end of a task stored when the store is back. It returns the error of the limit that has no room
 // for it.
-func (s *Service) saveLater(id string, end func(*store.TaskRecord) error) error {
+func (s *Service) saveLater(t *task, end func(*store.TaskRecord) error) error {
 	shared := s.shared.Load()
 	if shared == nil {
 		return nil
 	}
-	made, err := shared.expect(id, end)
+	made, err := shared.expect(t.id, end)
 	shared.report(made)
 	if err != nil {
 		return err
@@ -62,7 +67,7 @@ func (s *Service) saveLater(id string, end func(*store.TaskRecord) error) error 
 	for _, id := range made.gone {
 		shared.unsaved.drop(id)
 	}
-	shared.unsaved.add(id, end)
+	shared.unsaved.add(t.id, lateEnd{end, t.work.LogAttrs()})
 	return nil
 }
 
@@ -81,10 +86,13 @@ func (g *ledger) expect(id string, end func(*store.TaskRecord) error) (room, err
 	return g.put(k, rec)
 }
 
+// Unstored returns how many ends of tasks their store does not have.
+func (s *Service) Unstored() uint64 { return s.unstored.Load() }
+
 // save stores the ends that wait for it.
 func (s *Service) save(ctx context.Context, shared *shared) {
-	for id, end := range shared.unsaved.all() {
-		_, err := s.change(ctx, id, end)
+	for id, late := range shared.unsaved.all() {
+		_, err := s.change(ctx, id, late.end)
 		if limit, _ := mcp.AsError(err); limit != nil { // the result is too large for the store
 			_, err = s.change(ctx, id, func(rec *store.TaskRecord) error {
 				s.close(rec, mcp.TaskFailed, limit.Message)
@@ -92,11 +100,15 @@ func (s *Service) save(ctx context.Context, shared *shared) {
 				return nil
 			})
 		}
-		if errors.Is(err, errTakenOver) {
-			s.fence(ctx, "task", taskName(id))
+		switch {
+		case errors.Is(err, errAway):
+			continue
+		case errors.Is(err, errTakenOver):
+			s.fence(ctx, late.named...)
+		case err != nil && !errors.Is(err, errTaskOver):
+			s.unstored.Add(1)
+			s.logger.ErrorContext(ctx, "task.store", append(late.named, "error", err)...)
 		}
-		if !errors.Is(err, errAway) {
-			shared.unsaved.drop(id)
-		}
+		shared.unsaved.drop(id)
 	}
 }
