@@ -157,6 +157,7 @@ func newStage(t *testing.T, sc *scene) *stage {
 	s.tel = tel
 	s.srv = newServer(t, append([]server.Option{server.WithTelemetry(tel), server.WithLimits(sc.limits)}, sc.options...)...)
 	server.AddTool(s.srv, server.Tool{Name: "echo"}, text("hello"))
+	synctest.Wait() // what the server does by itself at the beginning belongs to no scene
 	s.before = samples(t, s.registry)
 	return s
 }
