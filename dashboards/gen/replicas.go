@@ -47,7 +47,7 @@ func storeAway(c *config, s source) rule {
 		For:   "1m", Labels: map[string]string{"severity": page},
 		Annotations: c.annotations("19-one-replica-is-cut-off-from-the-store",
 			"The store of {{ $labels.instance }} has not answered for {{ $value | humanizeDuration }}",
-			"Calls go on. Cancellations, answers to questions, deleted sessions and changes that arrive at another replica have no effect there: docs/replicas.md. The log has the error: store.away."),
+			"Calls go on, but not those that become tasks, nor requests about tasks. Cancellations, answers to questions, deleted sessions and changes that arrive at another replica have no effect there: docs/replicas.md. The log has the error: store.away."),
 	}
 }
 
@@ -72,7 +72,7 @@ func tasksLost(c *config, s source) rule {
 		Expr:  "sum by (namespace, job) (increase(" + s.of(telemetry.MetricTasksLost) + "[10m])) > 0",
 		For:   "1m", Labels: map[string]string{"severity": ticket},
 		Annotations: c.annotations("18-a-replica-was-lost",
-			"A replica of {{ $labels.job }} was lost, and the tasks that it ran have failed",
+			"A replica of {{ $labels.job }} was lost or cut off from the store, and the tasks that it ran have failed",
 			"About {{ $value | humanize }} in ten minutes. The log has the replica, the tools and the clients: task.lost."),
 	}
 }
