@@ -19,8 +19,9 @@ type fleet struct {
 	stores  []*redistest.Proxy // of the places
 	servers []*server          // of the places
 	front   *server
-	keys    []string      // of the servers that start from now on
-	audits  []string      // the records of all servers that have been started
+	keys    []string // of the servers that start from now on
+	audits  []string // the records of all servers that have been started
+	records ledger
 	ended   storedAnswers // of the servers that have ended
 }
 

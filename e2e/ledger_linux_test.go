@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,7 @@ import (
 type ledger struct {
 	runs     map[string]int          // how often servers have run a call, by its id
 	balanced map[string]balancedLine // by trace
+	read     map[string]int64        // how many bytes of each file were read
 }
 
 // A balancedLine is a line of the balancer's log.
@@ -30,12 +33,15 @@ func (b balancedLine) last() string {
 	return all[len(all)-1]
 }
 
-// readLedger reads the records of all servers, and the log of the balancer.
+// readLedger reads what servers and the balancer have recorded since it was called last, and returns all.
 func (f *fleet) readLedger(t *testing.T) *ledger {
 	t.Helper()
-	l := &ledger{runs: map[string]int{}, balanced: map[string]balancedLine{}}
+	l := &f.records
+	if l.read == nil {
+		l.runs, l.balanced, l.read = map[string]int{}, map[string]balancedLine{}, map[string]int64{}
+	}
 	for _, file := range f.audits {
-		eachLine(t, file, func(line []byte) error {
+		l.eachLine(t, file, func(line []byte) error {
 			var r struct {
 				Operation, Stage string
 				RequestID        string `json:"request_id"`
@@ -47,7 +53,7 @@ func (f *fleet) readLedger(t *testing.T) *ledger {
 			return err
 		})
 	}
-	eachLine(t, filepath.Join(f.front.cmd.Args[2], "access.log"), func(line []byte) error {
+	l.eachLine(t, filepath.Join(f.front.cmd.Args[2], "access.log"), func(line []byte) error {
 		var b balancedLine
 		err := json.Unmarshal(line, &b)
 		if parts := strings.Split(b.Traceparent, "-"); len(parts) == 4 {
@@ -58,10 +64,15 @@ func (f *fleet) readLedger(t *testing.T) *ledger {
 	return l
 }
 
-// eachLine reads a file of lines. The last one may not be whole.
-func eachLine(t *testing.T, file string, take func(line []byte) error) {
+// eachLine reads the lines of a file that were not read before. The last one may not be whole.
+func (l *ledger) eachLine(t *testing.T, name string, take func(line []byte) error) {
 	t.Helper()
-	text, err := os.ReadFile(file)
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.NewSectionReader(file, l.read[name], math.MaxInt64-l.read[name]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,8 +81,9 @@ func eachLine(t *testing.T, file string, take func(line []byte) error) {
 			return
 		}
 		if err := take([]byte(line)); err != nil {
-			t.Fatalf("%s: %v: %s", file, err, line)
+			t.Fatalf("%s: %v: %s", name, err, line)
 		}
+		l.read[name] += int64(len(line))
 	}
 }
 
