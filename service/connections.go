@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -49,6 +50,9 @@ type connection struct {
 	// idle is when it became idle, in ns since 1970; 0 while it serves a request.
 	idle   atomic.Int64
 	closed atomic.Bool
+	// readBy is the deadline of reads, in ns since 1970, until one has missed it; 0 if there is none, or it was in the past
+	// from the beginning.
+	readBy atomic.Int64
 
 	mu    sync.Mutex // guards the rest
 	head  int        // bytes that came since it was idle
@@ -170,12 +174,53 @@ func (l *connections) evict(newcomer *share.Caller) bool {
 // Read implements net.Conn.
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
+	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && c.overslept() {
+		n, err = c.Conn.Read(p)
+	}
 	if n > 0 && c.idle.Load() != 0 && !c.headGrows(n) {
 		c.of.reached(limits.NameConnections)
 		c.Close()
 		return 0, errTooManyHeads
 	}
 	return n, err
+}
+
+const (
+	// sleep is how late a read must be that misses its deadline because the process did not run: it was stopped, or its
+	// machine was. What the peer has sent meanwhile was in time.
+	sleep = 100 * time.Millisecond
+	// lastLook is how long it may then read what is there.
+	lastLook = 100 * time.Millisecond
+)
+
+// overslept reports whether the read that has missed its deadline did so because the process did not run, and gives it
+// time for what is there, once for each deadline.
+func (c *connection) overslept() bool {
+	by := c.readBy.Swap(0)
+	if by == 0 || time.Since(time.Unix(0, by)) < sleep {
+		return false
+	}
+	return c.Conn.SetReadDeadline(time.Now().Add(lastLook)) == nil
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *connection) SetReadDeadline(t time.Time) error {
+	c.noteDeadline(t)
+	return c.Conn.SetReadDeadline(t)
+}
+
+// SetDeadline implements net.Conn.
+func (c *connection) SetDeadline(t time.Time) error {
+	c.noteDeadline(t)
+	return c.Conn.SetDeadline(t)
+}
+
+func (c *connection) noteDeadline(t time.Time) {
+	by := int64(0)
+	if !t.IsZero() && t.After(time.Now()) {
+		by = t.UnixNano()
+	}
+	c.readBy.Store(by)
 }
 
 // headGrows counts bytes of a head. A large head waits for a place; headGrows reports whether it has
