@@ -257,6 +257,7 @@ func TestNotificationWithoutAnOwnStream(t *testing.T) {
 		id := c.asked(t, out)
 		require.NoError(t, a.Shutdown(context.Background()))
 		c.ends(t, out)
+		synctest.Wait() // until b has heard: until then it gives the notification to a, whose fate it learns later
 		c.consents(t, b, id)
 		require.ErrorIs(t, <-c.told, mcp.ErrPeerGone)
 		<-c.done
