@@ -128,6 +128,21 @@ func TestOperatorEndsASession(t *testing.T) {
 	})
 }
 
+// No message is served that comes when EndSession has returned, with and without a sealed id.
+func TestMessageAfterTheEndByAnOperator(t *testing.T) {
+	for name, options := range map[string][]server.Option{"local": nil, "sealed": {server.WithStateKeys(stateKey(1))}} {
+		t.Run(name, func(t *testing.T) {
+			srv := newServer(t, options...)
+			for range 100 { // what ends the session goes on in the background
+				session := openLatest(t, srv)
+				_, err := srv.EndSession(sessionKey(srv))
+				require.NoError(t, err)
+				require.Equal(t, 404, post(srv, legacy(2, "ping", ""), session).Code)
+			}
+		})
+	}
+}
+
 func TestOperatorNamesNothing(t *testing.T) {
 	srv := newServer(t)
 	for _, key := range []string{"", "r", "s", "r0", "r-1", "17", "r99999999", "s99999999", "x17", "r1 ", strings.Repeat("r", 1000)} {

@@ -87,7 +87,8 @@ func (c *Core) CloseRequestStream(key uint64, retry time.Duration) (*Request, er
 }
 
 // EndSession ends the session or connection with a key, in order: its handlers are cancelled with
-// [mcp.ErrEndedByOperator] and may still answer within the clean-up grace. It does not wait for them.
+// [mcp.ErrEndedByOperator] and may still answer within the clean-up grace. It does not wait for them. No message that
+// comes afterwards is served.
 func (c *Core) EndSession(key uint64) (*Session, error) {
 	s, err := c.sessionWithKey(key)
 	if err != nil {
@@ -95,7 +96,9 @@ func (c *Core) EndSession(key uint64) (*Session, error) {
 	}
 	c.rememberDeleted(s)
 	s.shareEnd(context.Background())
-	c.tasks.start(func() { s.finish(mcp.CauseOperator, c.limits.CleanupGrace) })
+	if s.begin(mcp.CauseOperator) {
+		c.tasks.start(func() { s.conclude(mcp.CauseOperator, c.limits.CleanupGrace) })
+	}
 	return s, nil
 }
 

@@ -113,9 +113,13 @@ func (s *Session) end(cause mcp.Cause, reason mcp.DropReason) {
 // finish ends the session in order: handlers are cancelled and may still answer
 // within the grace; what is left gets an error.
 func (s *Session) finish(cause mcp.Cause, grace time.Duration) {
-	if !s.begin(cause) {
-		return
+	if s.begin(cause) {
+		s.conclude(cause, grace)
 	}
+}
+
+// conclude is finish for a session that has entered its ending phase.
+func (s *Session) conclude(cause mcp.Cause, grace time.Duration) {
 	s.core.forgetSession(s)
 	err := &mcp.CancelError{Cause: cause}
 	calls := s.takeOutbound()
