@@ -132,8 +132,8 @@ func TestOperatorEndsASession(t *testing.T) {
 func TestMessageAfterTheEndByAnOperator(t *testing.T) {
 	for name, options := range map[string][]server.Option{"local": nil, "sealed": {server.WithStateKeys(stateKey(1))}} {
 		t.Run(name, func(t *testing.T) {
-			srv := newServer(t, options...)
-			for range 100 { // what ends the session goes on in the background
+			for range 20 { // what ends the session goes on in the background
+				srv := newServer(t, options...)
 				session := openLatest(t, srv)
 				_, err := srv.EndSession(sessionKey(srv))
 				require.NoError(t, err)
