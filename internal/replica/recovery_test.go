@@ -55,3 +55,43 @@ func TestRecoveryOutlastsTheOutage(t *testing.T) {
 		})
 	}
 }
+
+// Replicas that have lost their store at the same moment do not all come back to it at the same moment.
+func TestReplicasRecoverOneAfterAnother(t *testing.T) {
+	const replicas, most, within = 100, 20, 250 * time.Millisecond
+	for _, outage := range []time.Duration{10 * time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			shared := &downable{}
+			back := make(chan time.Time, 10*replicas)
+			var links []*Link
+			for range replicas {
+				l := New(Config{
+					Store: store.Store{Values: shared, Signals: shared}, Logger: slog.New(slog.DiscardHandler), Timeout: time.Second, MaxPending: 1,
+					Core: session.New(session.Config{Logger: slog.New(slog.DiscardHandler)}), Missed: func() { back <- time.Now() },
+				})
+				defer l.Close()
+				links = append(links, l)
+			}
+			synctest.Wait()
+			require.Empty(t, back)
+			shared.down.Store(true)
+			for _, l := range links {
+				for range failuresToOpen {
+					_, err := l.State(t.Context(), "session")
+					require.Error(t, err)
+				}
+			}
+			time.Sleep(outage)
+			shared.down.Store(false)
+			time.Sleep(2 * longestPause)
+			require.Len(t, back, replicas)
+			var times []time.Time
+			for range replicas {
+				times = append(times, <-back)
+			}
+			for i := range times[most:] {
+				require.Greater(t, times[i+most].Sub(times[i]), within, "%d replicas are back within a moment after %v", most, outage)
+			}
+		})
+	}
+}
