@@ -87,7 +87,7 @@ func loseEvents(t *testing.T, d *drill, n int) {
 		return nil
 	})
 	for range n {
-		d.startTask(t, 1)
+		d.startTask(t, 3) // as long as the streams take, or less
 	}
 	redis.Do("FLUSHALL")
 	for i, p := range calls {
