@@ -142,3 +142,18 @@ func during(d time.Duration, begin, end func()) {
 	time.Sleep(d)
 	end()
 }
+
+// logSignals logs what each server has made of its signals and of answers: one that was lost may be why a call is.
+func (f *fleet) logSignals(t *testing.T) {
+	t.Helper()
+	for _, s := range f.servers {
+		m, signals, ignored := s.metrics(t), map[string]float64{}, map[string]float64{}
+		for _, outcome := range []string{"sent", "received", "unknown", "lost"} {
+			signals[outcome] = m.sum("vitrine_signals_total", "outcome", outcome)
+		}
+		for _, reason := range []string{"unknown_id", "duplicate", "late", "wrong_session"} {
+			ignored[reason] = m.sum("vitrine_frames_ignored_total", "kind", "response", "reason", reason)
+		}
+		t.Logf("%s: signals %v, missed %v times; answers that were ignored %v", s.address(), signals, m.sum("vitrine_signals_missed_total"), ignored)
+	}
+}

@@ -137,9 +137,12 @@ func (l *load) question(session http.Header) func(*http.Client) bool {
 		asked, name := 0, fmt.Sprint("name ", l.ids.Add(1))
 		r := &reader{load: l, client: client, session: session, hang: func(int) bool { return round%2 == 0 }}
 		r.event = func(m message) bool {
+			if m.Method != elicits {
+				return false
+			}
 			asked++
 			go l.reply(session, m, name)
-			return m.Method == elicits && asked == 1
+			return asked == 1
 		}
 		id, resp, err := l.send(client, "question", session, call(nil, "test_elicitation", object{"message": name}))
 		r.id = id
@@ -155,6 +158,7 @@ func (l *load) reply(session http.Header, question message, name string) {
 	frame := encode(object{"jsonrpc": "2.0", "id": question.ID, "result": object{
 		"action": "accept", "content": object{"username": name, "email": "test@example.com"},
 	}})
+	var tries []string
 	for ctx.Err() == nil {
 		resp, err := l.do(http.DefaultClient, ctx, http.MethodPost, session.Clone(), frame)
 		if err == nil {
@@ -162,7 +166,13 @@ func (l *load) reply(session http.Header, question message, name string) {
 			if resp.StatusCode == http.StatusAccepted {
 				return
 			}
+			tries = append(tries, resp.Status)
+		} else {
+			tries = append(tries, err.Error())
 		}
 		time.Sleep(50 * time.Millisecond)
+	}
+	if l.ctx.Err() == nil {
+		l.fail("the answer to %s was not taken: %d tries, the last ones %q", question.ID, len(tries), tries[max(0, len(tries)-3):])
 	}
 }

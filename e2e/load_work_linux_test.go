@@ -48,7 +48,7 @@ func (l *load) legacyCall(session http.Header) func(*http.Client) bool {
 	return func(client *http.Client) bool { return l.echo(client, "plain call, legacy", session) }
 }
 
-// wholeSession opens a session, calls in it, and deletes it. What it was told to be gone has gone for all.
+// wholeSession opens a session, calls in it, and deletes it.
 func (l *load) wholeSession(client *http.Client) bool {
 	session, ok := l.initialize(client)
 	if !ok {

@@ -134,6 +134,9 @@ func (f *fleet) suffer(t *testing.T, l *load, fault fault, lasts time.Duration) 
 		t.Error(failure)
 	}
 	lost := f.recorded(t, calls, killed).check(t, calls, killed, stopped)
+	if t.Failed() {
+		f.logSignals(t)
+	}
 	f.conserved(t)
 	t.Logf("%s: %d calls; lost at a server that was killed or stopped: %v; back to normal %v after the fault, which took %v",
 		fault.name, len(calls), lost, normal.Sub(ended).Round(time.Millisecond), ended.Sub(began).Round(time.Millisecond))
