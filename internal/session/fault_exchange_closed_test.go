@@ -125,6 +125,7 @@ var polledE7 = []faultCell{
 			slices.Insert(w.resumed(s, eventPrefix(s, "1")+"1"), 3, "1-5"), "what carries nothing is not replayed")
 		require.Zero(w.t, w.times("DEBUG stream.lost"))
 		require.Equal(w.t, 2, w.times("DEBUG stream.closed"))
+		w.loggedWith("DEBUG stream.closed", "session="+s.LogID(), "stream=1")
 	}},
 	{state: "close/queued", test: func(w *world) {
 		w.remember()

@@ -189,7 +189,7 @@ func (t *task) finish(e ending) {
 		end.Status, end.Error = rec.Status, rec.Error
 		t.records.logger.DebugContext(t.ctx(), "task.late", append(t.work.LogAttrs(), "status", end.Status)...)
 		return
-	case err != nil && !t.status().Terminal(): // change has logged it
+	case err != nil && !t.status().Terminal(): // change has logged what is the fault of the store
 		t.records.unstored.Add(1)
 	}
 	if tool, ok := e.result.(*mcp.CallToolResult); ok && tool != nil {
