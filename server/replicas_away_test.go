@@ -13,35 +13,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // The tests of this file hold rows of the table "When the store is away" in docs/replicas.md, which names the
 // tests of all its rows.
 
-// A cancellation and an answer for another replica are lost while the store is away, and counted. They do not
-// come later.
+// A cancellation for another replica is lost while the store is away, and counted, and so is an answer after six seconds.
+// They do not come later.
 func TestSignalsOfAnOutageAreLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tel := recording(t)
 		a, b, shared := replicas(t, server.WithTelemetry(tel))
 		causes := blocking(a)
-		server.AddTool(a, server.Tool{Name: "ask"}, func(ctx context.Context, c *server.Call, _ none) (string, error) {
-			raw, err := c.CallClient(ctx, "roots/list", nil)
-			return string(raw), err
-		})
 		session := open(t, a)
-		require.Equal(t, 202, post(b, notice("notifications/initialized", ""), session).Code)
-		out := &eventWriter{header: http.Header{}, written: make(chan string, 10)}
-		go a.Handler().ServeHTTP(out, legacyRequest(legacy(7, "tools/call", `"name":"ask","arguments":{}`), session))
-		_, id, _ := strings.Cut(<-out.written, `"id":"`)
-		id, _, _ = strings.Cut(id, `"`)
+		id, out := askRoots(t, a, b, session)
 		go post(a, legacy(8, "tools/call", `"name":"block","arguments":{}`), session)
 		synctest.Wait()
 
 		shared.fail(errors.New("down"))
 		require.Equal(t, 202, post(b, notice("notifications/cancelled", `{"requestId":8}`), session).Code)
 		require.Equal(t, 202, post(b, fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":{"roots":[]}}`, id), session).Code)
-		synctest.Wait()
+		time.Sleep(7 * time.Second)
 		require.Contains(t, scrape(t, tel), `vitrine_signals_total{outcome="lost"} 2`)
 		shared.fail(nil)
 		time.Sleep(15 * time.Second) // the replicas ask the store again, and no request is at its deadline
@@ -53,6 +46,48 @@ func TestSignalsOfAnOutageAreLost(t *testing.T) {
 		require.Equal(t, 202, post(b, fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":{"roots":[]}}`, id), session).Code)
 		require.Contains(t, <-out.written, "roots", "a client that says it again is heard")
 	})
+}
+
+// An answer for another replica outlasts a short outage, also one in which only that replica has lost its connection:
+// the client has been told that its answer is taken, and a replica listens a moment after its store is back.
+func TestAnswerOutlastsAShortOutage(t *testing.T) {
+	for name, publish := range map[string]error{
+		"the store refuses it":              errors.New("down"),
+		"the other replica does not listen": store.ErrNoReceiver,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tel := recording(t)
+				a, b, shared := replicas(t, server.WithTelemetry(tel))
+				session := open(t, a)
+				id, out := askRoots(t, a, b, session)
+				shared.refusePublish(publish)
+				require.Equal(t, 202, post(b, fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":{"roots":[]}}`, id), session).Code)
+				time.Sleep(5 * time.Second)
+				require.Empty(t, out.written)
+				shared.refusePublish(nil)
+				require.Contains(t, <-out.written, "roots")
+				synctest.Wait()
+				require.Contains(t, scrape(t, tel), `vitrine_signals_total{outcome="lost"} 0`)
+			})
+		})
+	}
+}
+
+// askRoots has a tool of one replica ask the client of a session for its roots, and returns the id of the question, and
+// what comes on its stream.
+func askRoots(t *testing.T, a, b *server.Server, session string) (id string, out *eventWriter) {
+	t.Helper()
+	server.AddTool(a, server.Tool{Name: "ask"}, func(ctx context.Context, c *server.Call, _ none) (string, error) {
+		raw, err := c.CallClient(ctx, "roots/list", nil)
+		return string(raw), err
+	})
+	require.Equal(t, 202, post(b, notice("notifications/initialized", ""), session).Code)
+	out = &eventWriter{header: http.Header{}, written: make(chan string, 10)}
+	go a.Handler().ServeHTTP(out, legacyRequest(legacy(7, "tools/call", `"name":"ask","arguments":{}`), session))
+	_, id, _ = strings.Cut(<-out.written, `"id":"`)
+	id, _, _ = strings.Cut(id, `"`)
+	return id, out
 }
 
 // A subscription of an outage holds at its replica, and everywhere when the store is back, unless the session

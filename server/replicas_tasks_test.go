@@ -266,7 +266,7 @@ func TestTaskCancelAndEndAtTheSameTime(t *testing.T) {
 // A change whose signal was lost is read when the connection has recovered: that of the sender, who knows,
 // or that of the listener.
 func TestTaskCancelWithALostSignal(t *testing.T) {
-	for name, lose := range map[string]func(*sharedMemory, bool){"not sent": (*sharedMemory).refusePublish, "not received": (*sharedMemory).drop} {
+	for name, lose := range map[string]func(*sharedMemory, bool){"not sent": (*sharedMemory).publishNothing, "not received": (*sharedMemory).drop} {
 		t.Run(name, func(t *testing.T) {
 			inTaskReplicas(t, func(t *testing.T, r *taskReplicas) {
 				j, _, there := r.start(t)
@@ -408,11 +408,18 @@ func TestTasksWhileTheStoreIsAway(t *testing.T) {
 	})
 }
 
-// refusePublish has signals fail, and nothing else.
-func (m *sharedMemory) refusePublish(on bool) {
+// publishNothing has signals fail, and nothing else.
+func (m *sharedMemory) publishNothing(on bool) {
+	if on {
+		m.refusePublish(errors.New("no signals"))
+	} else {
+		m.refusePublish(nil)
+	}
+}
+
+// refusePublish has signals fail with an error, and nothing else.
+func (m *sharedMemory) refusePublish(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.deaf = nil; on {
-		m.deaf = errors.New("no signals")
-	}
+	m.deaf = err
 }

@@ -48,6 +48,7 @@ type Link struct {
 	rolls   rolls
 	guard   *guard
 	values  values
+	peers   peers
 	table   *share.Table
 	places  *share.Pool // of signals on their way
 
@@ -179,11 +180,18 @@ func (l *Link) listen() {
 
 // Send implements [session.Elsewhere].
 func (l *Link) Send(caller share.Key, m session.Signal) bool {
+	if m.Answer != nil && l.peers.has(m.To) {
+		return l.launch(caller, sizeOf(m), func() { l.insist(m) })
+	}
 	return l.publish(caller, channelOf(m), envelope{Signal: &m}, sizeOf(m))
 }
 
 // Deliver implements [session.Elsewhere].
 func (l *Link) Deliver(caller share.Key, m session.Signal) (sent, tried bool) {
+	if l.guard.isAway() {
+		l.lost.Add(1)
+		return false, false
+	}
 	done := make(chan error, 1)
 	ctx := context.WithoutCancel(l.done)
 	tried = l.launch(caller, sizeOf(m), func() { done <- l.say(ctx, channelOf(m), envelope{Signal: &m}) })
@@ -219,6 +227,10 @@ const signalUnit = 16 << 10
 
 // publish sends a message without waiting, and reports whether it is on its way. size is about how many bytes it has.
 func (l *Link) publish(caller share.Key, channel string, e envelope, size int) bool {
+	if l.guard.isAway() {
+		l.lost.Add(1)
+		return false
+	}
 	return l.launch(caller, size, func() {
 		_ = l.say(context.WithoutCancel(l.done), channel, e) // say counts what is lost
 	})
@@ -228,11 +240,9 @@ func (l *Link) publish(caller share.Key, channel string, e envelope, size int) b
 // not keep those of others from theirs.
 func (l *Link) launch(caller share.Key, size int, send func()) bool {
 	holder := l.table.Get(caller)
-	away, units := l.guard.isAway(), 1+size/signalUnit
-	if away || units > l.MaxPending || !l.places.TryAcquireN(holder, units) {
-		if !away {
-			l.LimitReached()
-		}
+	units := 1 + size/signalUnit
+	if units > l.MaxPending || !l.places.TryAcquireN(holder, units) {
+		l.LimitReached()
 		holder.Release()
 		l.lost.Add(1)
 		return false
@@ -251,18 +261,56 @@ func (l *Link) launch(caller share.Key, size int, send func()) bool {
 	return started
 }
 
-// say publishes a message and counts what becomes of it. One for a replica that does not listen is lost, but that is no
-// error: the store has taken it.
+// The pauses between the tries to publish an answer double: six seconds in all, in which a replica whose connection to
+// the store has failed listens again.
+const firstAnswerPause, lastAnswerPause = 100 * time.Millisecond, 3200 * time.Millisecond
+
+// insist publishes an answer, again and again if that fails or its replica does not listen: the client has been told that
+// it is taken, and does not send it again. A question takes one answer, so that a second one does no harm.
+func (l *Link) insist(m session.Signal) {
+	for pause := firstAnswerPause; ; pause *= 2 {
+		err := l.try(context.WithoutCancel(l.done), channelOf(m), envelope{Signal: &m})
+		if err != nil && pause <= lastAnswerPause {
+			select {
+			case <-time.After(pause):
+				continue
+			case <-l.done.Done():
+			}
+		}
+		if errors.Is(err, store.ErrNoReceiver) {
+			l.peers.remove(m.To)
+		}
+		_ = l.counted(channelOf(m), err) // nobody waits for it
+		return
+	}
+}
+
+// say publishes a message and counts what becomes of it.
 func (l *Link) say(ctx context.Context, channel string, e envelope) error {
+	return l.counted(channel, l.try(ctx, channel, e))
+}
+
+// try publishes a message. The error is [store.ErrNoReceiver] if nobody listens.
+func (l *Link) try(ctx context.Context, channel string, e envelope) error {
 	e.Format, e.From = format, l.name
 	message, err := json.Marshal(e)
-	if err == nil {
-		err = l.guard.do(ctx, session.StorePublish, store.ErrNoReceiver, func(ctx context.Context) error {
-			return l.Store.Signals.Publish(ctx, channel, message)
-		})
+	if err != nil {
+		return err
 	}
+	return l.guard.do(ctx, session.StorePublish, store.ErrNoReceiver, func(ctx context.Context) error {
+		return l.Store.Signals.Publish(ctx, channel, message)
+	})
+}
+
+// counted counts what has become of a message. One for a replica that does not listen is lost, but that is no error:
+// the store has taken it.
+func (l *Link) counted(channel string, err error) error {
+	replica, toOne := strings.CutPrefix(channel, replicaChannel)
 	unheard := errors.Is(err, store.ErrNoReceiver)
-	if err == nil || unheard && !strings.HasPrefix(channel, replicaChannel) {
+	if err == nil || unheard && !toOne {
+		if toOne {
+			l.peers.add(replica)
+		}
 		l.sent.Add(1)
 		return nil
 	}
@@ -284,6 +332,7 @@ func (l *Link) receive(_ string, message []byte) {
 	if e.From == l.name {
 		return
 	}
+	l.peers.add(e.From)
 	known := true
 	switch {
 	case e.Signal != nil:
