@@ -23,8 +23,8 @@ const (
 	// firstPause and longestPause bound how long the breaker is open before it lets one call try. The
 	// pause doubles.
 	firstPause, longestPause = 500 * time.Millisecond, 10 * time.Second
-	// awayRepeats is after how long the log says again that the store is away.
-	awayRepeats = time.Minute
+	// logRepeats is after how long the log says again that the store is away, or that an operation fails.
+	logRepeats = time.Minute
 )
 
 // A guard makes the calls of a store: with a deadline, and none while the store does not answer. It is safe
@@ -34,21 +34,43 @@ type guard struct {
 	logger  *slog.Logger // names the store
 	failed  func()       // called after each failure
 
-	mu       sync.Mutex                   // guards the rest
-	counts   map[string]map[string]uint64 // by operation and outcome
-	took     map[string]time.Duration
-	failures int // in a row
-	pause    time.Duration
-	openTo   time.Time // until then nothing is tried
-	probing  bool      // one call tries
-	away     time.Time // when the breaker opened; zero: it is closed
-	logged   time.Time // when the log has said last that it is open
+	mu        sync.Mutex        // guards the rest
+	calls     map[string]*calls // by operation
+	failures  int               // in a row
+	succeeded time.Time         // the last time that a call did
+	pause     time.Duration
+	openTo    time.Time // until then nothing is tried
+	probing   bool      // one call tries
+	away      time.Time // when the breaker opened; zero: it is closed
+	logged    time.Time // when the log has said last that it is open
+}
+
+// calls are what a guard knows of the calls of one operation.
+type calls struct {
+	outcomes map[string]uint64
+	took     time.Duration
+	failures int       // in a row
+	failing  time.Time // since the first of them
+	logged   time.Time // when the log has said last that they fail
+}
+
+// failed counts a failure. It reports whether the log shall say now that this operation fails while others, of which
+// the last one was at a time, succeed: a store that is full or denies a right does not count as away.
+func (c *calls) failed(now, succeeded time.Time) (log bool) {
+	if c.failures++; c.failures == 1 {
+		c.failing = now
+	}
+	log = c.failures >= failuresToOpen && succeeded.After(c.failing) && now.Sub(c.logged) >= logRepeats
+	if log {
+		c.logged = now
+	}
+	return log
 }
 
 func newGuard(timeout time.Duration, logger *slog.Logger) *guard {
-	g := &guard{timeout: timeout, logger: logger, failed: func() {}, counts: map[string]map[string]uint64{}, took: map[string]time.Duration{}}
+	g := &guard{timeout: timeout, logger: logger, failed: func() {}, calls: map[string]*calls{}}
 	for _, op := range session.StoreOperations() {
-		g.counts[op] = map[string]uint64{}
+		g.calls[op] = &calls{outcomes: map[string]uint64{}}
 	}
 	return g
 }
@@ -98,7 +120,7 @@ func (g *guard) enter(op string) (probe, ok bool) {
 	case g.away.IsZero():
 		return false, true
 	case g.probing || time.Now().Before(g.openTo):
-		g.counts[op][session.StoreSkipped]++
+		g.calls[op].outcomes[session.StoreSkipped]++
 		return false, false
 	}
 	g.probing = true
@@ -108,21 +130,26 @@ func (g *guard) enter(op string) (probe, ok bool) {
 // leave counts a call and works the breaker.
 func (g *guard) leave(op string, probe bool, err error, took time.Duration) {
 	g.mu.Lock()
-	g.took[op] += took
+	now, of := time.Now(), g.calls[op]
+	of.took += took
 	switch {
 	case err == nil:
-		g.counts[op][session.StoreOK]++
+		of.outcomes[session.StoreOK]++
 	case errors.Is(err, context.DeadlineExceeded):
-		g.counts[op][session.StoreTimedOut]++
+		of.outcomes[session.StoreTimedOut]++
 	default:
-		g.counts[op][session.StoreFailed]++
+		of.outcomes[session.StoreFailed]++
 	}
 	if probe {
 		g.probing = false
 	}
 	var lasted time.Duration
-	var log bool // that the store is away
-	now := time.Now()
+	var away, failing bool // the log shall say so
+	if err != nil {
+		failing = of.failed(now, g.succeeded)
+	} else {
+		of.failures, g.succeeded = 0, now
+	}
 	switch {
 	case err == nil:
 		if g.failures = 0; !g.away.IsZero() {
@@ -133,21 +160,25 @@ func (g *guard) leave(op string, probe bool, err error, took time.Duration) {
 		if probe {
 			g.wait(now)
 		}
-		if log = now.Sub(g.logged) >= awayRepeats; log {
+		if away = now.Sub(g.logged) >= logRepeats; away {
 			g.logged, lasted = now, now.Sub(g.away)
 		}
 	default:
 		if g.failures++; g.failures >= failuresToOpen {
-			log, g.away, g.logged = true, now, now
+			away, g.away, g.logged = true, now, now
 			g.wait(now)
 		}
 	}
+	failures, since := of.failures, now.Sub(of.failing)
 	g.mu.Unlock()
 	switch {
-	case log:
+	case away:
 		g.logger.Warn("store.away", "operation", op, "error", err, "lasted", lasted.Round(time.Second))
 	case lasted > 0:
 		g.logger.Info("store.back", "lasted", lasted)
+	}
+	if failing {
+		g.logger.Warn("store.failing", "operation", op, "error", err, "failures", failures, "lasted", since.Round(time.Second))
 	}
 	if err != nil {
 		g.failed()
@@ -186,10 +217,10 @@ func (g *guard) awaySince() time.Time {
 func (g *guard) describe(info *session.StoreInfo) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	info.Away, info.Took = g.away, maps.Clone(g.took)
+	info.Away, info.Took = g.away, map[string]time.Duration{}
 	info.Operations = map[string]map[string]uint64{}
-	for op, counts := range g.counts {
-		info.Operations[op] = maps.Clone(counts)
+	for op, of := range g.calls {
+		info.Operations[op], info.Took[op] = maps.Clone(of.outcomes), of.took
 	}
 }
 

@@ -117,17 +117,59 @@ func TestGuardLogs(t *testing.T) {
 		}
 		time.Sleep(longestPause)
 		require.NoError(t, g.do(t.Context(), session.StoreGet, nil, func(context.Context) error { return nil }))
-		var lines []string
-		for line := range strings.Lines(log.String()) {
-			_, line, _ = strings.Cut(strings.TrimSpace(line), "level=")
-			lines = append(lines, regexp.MustCompile(`(1m|2m)[\d.]+s`).ReplaceAllString(line, "$1…"))
-		}
 		require.Equal(t, []string{
 			"WARN msg=store.away operation=get error=down lasted=0s",
 			"WARN msg=store.away operation=get error=down lasted=1m…",
 			"WARN msg=store.away operation=get error=down lasted=2m…",
 			"INFO msg=store.back lasted=2m…",
-		}, lines)
+		}, linesOf(&log))
+	})
+}
+
+// linesOf returns the lines of a log, without their times and seconds after minutes.
+func linesOf(log *bytes.Buffer) (lines []string) {
+	for line := range strings.Lines(log.String()) {
+		_, line, _ = strings.Cut(strings.TrimSpace(line), "level=")
+		lines = append(lines, regexp.MustCompile(`(1m|2m)[\d.]+s`).ReplaceAllString(line, "$1…"))
+	}
+	return lines
+}
+
+// A store that answers one operation and refuses another one, such as one that is full, is not away. The log says each
+// minute what it refuses, also after it was away, and after none but that operation was tried for a while.
+func TestGuardLogsWhatAStoreRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		g := newGuard(time.Second, slog.New(slog.NewTextHandler(&log, nil)))
+		full := errors.New("OOM")
+		do := func(op string, err error) {
+			_ = g.do(t.Context(), op, nil, func(context.Context) error { return err })
+		}
+		for began := time.Now(); time.Since(began) < 150*time.Second; time.Sleep(5 * time.Second) {
+			do(session.StoreGet, nil)
+			do(session.StoreAppend, full)
+			require.False(t, g.isAway())
+		}
+		do(session.StoreAppend, nil)
+		time.Sleep(time.Minute)
+		for range failuresToOpen - 1 {
+			do(session.StoreAppend, full)
+			time.Sleep(time.Second)
+			do(session.StoreGet, nil)
+		}
+		require.Equal(t, []string{
+			"WARN msg=store.failing operation=append error=OOM failures=5 lasted=20s",
+			"WARN msg=store.failing operation=append error=OOM failures=17 lasted=1m…",
+			"WARN msg=store.failing operation=append error=OOM failures=29 lasted=2m…",
+		}, linesOf(&log), "failures of an operation count in a row")
+		log.Reset()
+		for range failuresToOpen {
+			do(session.StoreAppend, full)
+		}
+		require.Equal(t, []string{
+			"WARN msg=store.failing operation=append error=OOM failures=5 lasted=4s",
+			"WARN msg=store.away operation=append error=OOM lasted=0s",
+		}, linesOf(&log))
 	})
 }
 
