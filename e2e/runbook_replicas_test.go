@@ -105,6 +105,38 @@ func loseEvents(t *testing.T, d *drill, n int) {
 	})
 }
 
+// fillStore has the store refuse what needs memory, while n streams are written, n calls would become tasks, and clients
+// ask for tasks.
+func fillStore(t *testing.T, d *drill, n int) {
+	task := d.startTask(t, 0)
+	eventually(t, func() error {
+		if now := d.aboutTask(t, "tasks/get", task); now.Result.Status != "completed" {
+			return fmt.Errorf("the task is %s", now.Result.Status)
+		}
+		return nil
+	})
+	redis := redistest.Dial(t, d.store.Addr())
+	redis.Do("CONFIG SET maxmemory 1")
+	for i := range n {
+		for range 2 { // five failures in a row are logged
+			session := d.initialize(t)
+			if a := session.ask(t, call(i, "progress", object{"steps": 2}).with("progressToken", i)); !strings.Contains(a.body, "2 steps done") {
+				t.Errorf("a stream while the store is full: %d %s", a.status, a.body)
+			}
+			r := from("batch", computing(i, 300))
+			if a := d.send(t, http.MethodPost, r.headers(), r.frame()); !strings.Contains(a.body, "the store that has the tasks is away") {
+				t.Errorf("a call that would become a task while the store is full: %d %s", a.status, a.body)
+			}
+			if now := d.aboutTask(t, "tasks/get", task); now.Result.Status != "completed" {
+				t.Errorf("a task while the store is full: %+v", now)
+			}
+		}
+	}
+	if n == 1 {
+		redis.Do("CONFIG SET maxmemory 0")
+	}
+}
+
 var eventID = regexp.MustCompile(`(?m)^id: (\S+)$`)
 
 // cannotResume tries to go on after each event of a stream, in vain.

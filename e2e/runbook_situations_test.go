@@ -68,6 +68,7 @@ func situations() map[string]situation {
 		"A replica was lost":                    {replicas: true, provoke: loseReplica},
 		"One replica is cut off from the store": {replicas: true, provoke: cutOff},
 		"The store has lost values":             {replicas: true, provoke: loseEvents},
+		"The store refuses some operations":     {replicas: true, provoke: fillStore},
 		"The collector is down": {
 			down: true, args: []string{"--flush-timeout", "1s"}, env: []string{"OTEL_EXPORTER_OTLP_TIMEOUT=100"},
 			provoke: export, during: collect,

@@ -4,7 +4,7 @@ import "github.com/vitrine-mcp/vitrine/telemetry"
 
 // replicas returns the alerts about replicas and the store that they share.
 func replicas(c *config, s source) []rule {
-	return []rule{down(c, s), replicaDown(c, s), storeAway(c, s), storeEvicts(c, s), tasksLost(c, s), tasksUnstored(c, s), streamsFenced(c, s)}
+	return []rule{down(c, s), replicaDown(c, s), storeAway(c, s), storeFailing(c, s), storeEvicts(c, s), tasksLost(c, s), tasksUnstored(c, s), streamsFenced(c, s)}
 }
 
 // scraped are the servers that Prometheus wants to scrape and has scraped within a day: 1, or 0 for one that does not
@@ -48,6 +48,23 @@ func storeAway(c *config, s source) rule {
 		Annotations: c.annotations("19-one-replica-is-cut-off-from-the-store",
 			"The store of {{ $labels.instance }} has not answered for {{ $value | humanizeDuration }}",
 			"Calls go on, but not those that become tasks, nor requests about tasks. Cancellations, answers to questions, deleted sessions and changes that arrive at another replica have no effect there: docs/replicas.md. The log has the error: store.away."),
+	}
+}
+
+// storeFailing alerts on operations that a store fails while it answers others. It does not count as away then, or only
+// for a moment at a time. The window is as long as the alert waits, so that an outage that is over is not among them.
+func storeFailing(c *config, s source) rule {
+	failed := "sum by (namespace, job, instance, operation) (increase(" + s.of(telemetry.MetricStoreOperations, is("outcome", "failed", "timed_out")) + "[5m]))"
+	return rule{
+		Alert: "VitrineStoreFailing",
+		Expr: failed + "\n" +
+			"  / sum by (namespace, job, instance, operation) (increase(" + s.of(telemetry.MetricStoreOperations, isNot("outcome", "skipped")) + "[5m])) > 0.5\n" +
+			"and " + failed + " >= 3\n" +
+			"unless on (namespace, job, instance) " + s.of(telemetry.MetricStoreAway) + " > 60",
+		For: "5m", Labels: map[string]string{"severity": page},
+		Annotations: c.annotations("21-the-store-refuses-some-operations",
+			"{{ $value | humanizePercentage }} of the operations {{ $labels.operation }} of the store of {{ $labels.instance }} fail, and others do not",
+			"The store is full, only reads, or lacks a right for the user of the servers. Tasks, streams that can be resumed, or what is for other replicas fail: docs/replicas.md. The log has the error: store.failing."),
 	}
 }
 
