@@ -16,6 +16,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // openLatest begins a session of a client that can resume streams, and returns its header.
@@ -92,6 +93,24 @@ func TestStoredAnswerIsFetchedFromAnotherReplica(t *testing.T) {
 			require.Equal(t, 400, resumeAt(b, session, unknown).Code, unknown)
 		}
 		require.Contains(t, resumeAt(a, session, last).Body.String(), "the answer", "it may be read again")
+		require.Equal(t, accounts{stored: 1, fetched: 1}, accountsOf(a))
+	})
+}
+
+// A stored answer that another replica replays counts as fetched also if the one that has stored it has just lost its
+// connection to the store.
+func TestFetchedAnswerIsCountedAfterAShortOutage(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		session := openLatest(t, a)
+		last := leaveAt(t, a, session)
+		require.Equal(t, 200, post(a, legacy(8, "logging/setLevel", `"level":"debug"`), session).Code) // b hears of a
+		synctest.Wait()
+		shared.refusePublish(store.ErrNoReceiver)
+		require.Contains(t, resumeAt(b, session, last).Body.String(), "the answer")
+		time.Sleep(5 * time.Second)
+		require.Equal(t, accounts{stored: 1, waiting: 1}, accountsOf(a))
+		shared.refusePublish(nil)
+		time.Sleep(5 * time.Second)
 		require.Equal(t, accounts{stored: 1, fetched: 1}, accountsOf(a))
 	})
 }

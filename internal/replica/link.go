@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/store"
@@ -180,7 +181,7 @@ func (l *Link) listen() {
 
 // Send implements [session.Elsewhere].
 func (l *Link) Send(caller share.Key, m session.Signal) bool {
-	if m.Answer != nil && l.peers.has(m.To) {
+	if insists(m) && l.peers.has(m.To) {
 		return l.launch(caller, sizeOf(m), func() { l.insist(m) })
 	}
 	return l.publish(caller, channelOf(m), envelope{Signal: &m}, sizeOf(m))
@@ -261,16 +262,22 @@ func (l *Link) launch(caller share.Key, size int, send func()) bool {
 	return started
 }
 
-// The pauses between the tries to publish an answer double: six seconds in all, in which a replica whose connection to
-// the store has failed listens again.
-const firstAnswerPause, lastAnswerPause = 100 * time.Millisecond, 3200 * time.Millisecond
+// insists reports whether a signal is tried again: an answer, because its client has been told that it is taken and does
+// not send it again, and that a stored answer was fetched, because nothing else tells its replica. Neither does harm when it
+// comes twice.
+func insists(m session.Signal) bool {
+	return m.Answer != nil || m.Stream != nil && m.Stream.Kind == resume.Fetched
+}
 
-// insist publishes an answer, again and again if that fails or its replica does not listen: the client has been told that
-// it is taken, and does not send it again. A question takes one answer, so that a second one does no harm.
+// The pauses between the tries double: six seconds in all, in which a replica whose connection to the store has failed
+// listens again.
+const firstTryPause, lastTryPause = 100 * time.Millisecond, 3200 * time.Millisecond
+
+// insist publishes a signal for one replica, again and again if that fails or the replica does not listen.
 func (l *Link) insist(m session.Signal) {
-	for pause := firstAnswerPause; ; pause *= 2 {
+	for pause := firstTryPause; ; pause *= 2 {
 		err := l.try(context.WithoutCancel(l.done), channelOf(m), envelope{Signal: &m})
-		if err != nil && pause <= lastAnswerPause {
+		if err != nil && pause <= lastTryPause {
 			select {
 			case <-time.After(pause):
 				continue
