@@ -88,15 +88,17 @@ func (l *ledger) eachLine(t *testing.T, name string, take func(line []byte) erro
 }
 
 // check compares what clients know of their calls with the ledger, while nothing is in flight. Only calls that
-// ran at the server that was killed may be lost, and be without a record, and calls that need the store at the one
-// that was stopped: for it an operation has then taken too long. Both may be "". It returns how many were lost.
+// ran at the server that was killed may be lost, and be without a record, calls that need the store at the one
+// that was stopped, for which an operation has then taken too long, and those during which the store went away, with one
+// of the reasons of that. Both servers may be "". It returns how many were lost.
 func (l *ledger) check(t *testing.T, calls map[string]*sentCall, killed, stopped string) (lost map[string]int) {
 	t.Helper()
 	lost = map[string]int{}
 	for id, c := range calls {
 		at := l.balanced[c.trace]
 		mayBeLost := killed != "" && at.last() == killed ||
-			stopped != "" && at.last() == stopped && slices.Contains(storingKinds, c.kind)
+			stopped != "" && at.last() == stopped && slices.Contains(storingKinds, c.kind) ||
+			c.outage && slices.ContainsFunc(outageReasons[c.kind], func(reason string) bool { return strings.Contains(c.lost, reason) })
 		switch runs := l.runs[id]; {
 		case runs > 1 || c.answers > 1:
 			t.Errorf("%s has run %d times and was answered %d times: %+v", id, runs, c.answers, at)
@@ -113,6 +115,14 @@ func (l *ledger) check(t *testing.T, calls map[string]*sentCall, killed, stopped
 		}
 	}
 	return lost
+}
+
+// outageReasons are why a call is lost during which the store went away, by kind. A client that has hung up a stream whose
+// events could not be stored has no id to go on with, or gets 400.
+var outageReasons = map[string][]string{
+	"resumed stream": {`no more events after ""`, "400 "},
+	"question":       {`no more events after ""`, "400 ", "deadline"}, // an outage may be longer than an answer waits
+	"task":           {"the store that has the tasks is away"},        // it could not begin
 }
 
 // recorded waits until the records of all calls that were answered are there.

@@ -25,13 +25,13 @@ type load struct {
 
 	// working is held for reading by each operation, and for writing by a pause.
 	working sync.RWMutex
-	// storing is held for reading by operations that need the store, and for writing while it is away.
-	storing sync.RWMutex
 	changes sync.Mutex // held by the client that changes the resource
 
 	watchers []*watcher
 
-	mu       sync.Mutex // guards the rest
+	mu       sync.Mutex     // guards the rest
+	away     bool           // nothing begins that needs the store
+	running  map[string]int // by kind of work
 	sent     map[string]*sentCall
 	latest   map[string]time.Time // by kind of work: when the last one that was done has begun
 	done     map[string]int
@@ -44,25 +44,26 @@ type sentCall struct {
 	trace   string // of the header traceparent
 	answers int
 	lost    string // why there is no answer
+	outage  bool   // the store went away while it ran
 }
 
 // newLoad starts the clients.
 func newLoad(t *testing.T, front *server) *load {
 	ctx, end := context.WithCancel(context.Background())
-	l := &load{front: front, ctx: ctx, end: end, sent: map[string]*sentCall{}, latest: map[string]time.Time{}, done: map[string]int{}}
+	l := &load{front: front, ctx: ctx, end: end, running: map[string]int{}, sent: map[string]*sentCall{}, latest: map[string]time.Time{}, done: map[string]int{}}
 	t.Cleanup(l.stop)
 	for range 2 {
-		l.each(t, "plain call, modern", 20*time.Millisecond, nil, l.modernCall)
-		l.each(t, "plain call, legacy", 20*time.Millisecond, nil, l.legacyCall(l.session(t)))
+		l.each(t, "plain call, modern", 20*time.Millisecond, l.modernCall)
+		l.each(t, "plain call, legacy", 20*time.Millisecond, l.legacyCall(l.session(t)))
 		l.watch(t, l.modernWatcher())
 		l.watch(t, l.legacyWatcher(l.session(t)))
 	}
-	l.each(t, "session", 100*time.Millisecond, nil, l.wholeSession)
-	l.each(t, "change", 300*time.Millisecond, nil, l.change)
+	l.each(t, "session", 100*time.Millisecond, l.wholeSession)
+	l.each(t, "change", 300*time.Millisecond, l.change)
 	for range 3 {
-		l.each(t, "question", 50*time.Millisecond, &l.storing, l.question(l.session(t)))
-		l.each(t, "resumed stream", 50*time.Millisecond, &l.storing, l.resumedStream(l.session(t)))
-		l.each(t, "task", 50*time.Millisecond, &l.storing, l.task)
+		l.each(t, "question", 50*time.Millisecond, l.question(l.session(t)))
+		l.each(t, "resumed stream", 50*time.Millisecond, l.resumedStream(l.session(t)))
+		l.each(t, "task", 50*time.Millisecond, l.task)
 	}
 	return l
 }
@@ -77,41 +78,75 @@ func (l *load) session(t *testing.T) (headers http.Header) {
 	return headers
 }
 
-// each does operations of a kind again and again, and needs a lock for each one, unless that is nil.
-func (l *load) each(t *testing.T, kind string, pace time.Duration, needs *sync.RWMutex, operate func(*http.Client) bool) {
+// each does operations of a kind again and again.
+func (l *load) each(t *testing.T, kind string, pace time.Duration, operate func(*http.Client) bool) {
 	client := httpClient(t)
 	l.all.Go(func() {
 		for l.ctx.Err() == nil {
-			l.operate(kind, needs, func() bool { return operate(client) })
+			l.operate(kind, func() bool { return operate(client) })
 			time.Sleep(pace)
 		}
 	})
 }
 
-func (l *load) operate(kind string, needs *sync.RWMutex, operate func() bool) {
+func (l *load) operate(kind string, operate func() bool) {
 	l.working.RLock()
 	defer l.working.RUnlock()
-	if needs != nil {
-		if !needs.TryRLock() {
-			return
-		}
-		defer needs.RUnlock()
+	l.mu.Lock()
+	may := !l.away || !slices.Contains(storingKinds, kind)
+	if may {
+		l.running[kind]++
 	}
-	began := time.Now()
-	if !operate() {
+	l.mu.Unlock()
+	if !may {
 		return
 	}
+	began := time.Now()
+	done := operate()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.running[kind]--; !done {
+		return
+	}
 	l.done[kind]++
 	if began.After(l.latest[kind]) {
 		l.latest[kind] = began
 	}
 }
 
-// stop ends the clients.
+// leaveStore has nothing begin that needs the store, until enterStore. It waits for a moment at which work of each of these
+// kinds is under way, and marks its calls.
+func (l *load) leaveStore(t *testing.T) {
+	t.Helper()
+	eventually(t, func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, kind := range storingKinds {
+			if l.running[kind] == 0 {
+				return fmt.Errorf("no %s is under way", kind)
+			}
+		}
+		l.away = true
+		for _, call := range l.sent {
+			if call.answers == 0 && call.lost == "" && slices.Contains(storingKinds, call.kind) {
+				call.outage = true
+			}
+		}
+		return nil
+	})
+}
+
+func (l *load) enterStore() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.away = false
+}
+
+// stop ends the clients, after what they are about.
 func (l *load) stop() {
+	l.working.Lock()
 	l.end()
+	l.working.Unlock()
 	l.all.Wait()
 }
 
@@ -156,6 +191,7 @@ func (l *load) send(client *http.Client, kind string, session http.Header, r req
 	call := &sentCall{kind: kind, trace: newTrace()}
 	headers.Set("Traceparent", "00-"+call.trace+"-0000000000000001-00")
 	l.mu.Lock()
+	call.outage = l.away && slices.Contains(storingKinds, kind)
 	l.sent[id] = call
 	l.mu.Unlock()
 	resp, err = l.do(client, l.ctx, http.MethodPost, headers, r.frame())

@@ -9,8 +9,8 @@ import (
 
 var faultsFor = flag.Duration("faults", 0, "how long TestReplicasThroughFaults goes on; 0 is once through its table")
 
-// A fault is what goes wrong while clients work. While the store is away, clients ask no questions, hang up no
-// streams, and begin no tasks: docs/replicas.md says what does not work then.
+// A fault is what goes wrong while clients work. While the store is away, clients begin no questions, streams and
+// tasks. Those that are under way may be lost in the ways that docs/replicas.md has in a table.
 type fault struct {
 	name string
 	away bool // the store is away, of a server at least
@@ -104,7 +104,7 @@ func TestReplicasThroughFaults(t *testing.T) {
 // suffer lets the fleet have a fault while the load works, and then checks what has become of all calls.
 func (f *fleet) suffer(t *testing.T, l *load, fault fault, lasts time.Duration) {
 	if fault.away {
-		l.storing.Lock()
+		l.leaveStore(t)
 	}
 	began, killed, stopped := time.Now(), "", ""
 	if fault.kill {
@@ -121,7 +121,7 @@ func (f *fleet) suffer(t *testing.T, l *load, fault fault, lasts time.Duration) 
 	awaitStore(t, f.servers)
 	hear()
 	if fault.away {
-		l.storing.Unlock()
+		l.enterStore()
 	}
 	l.awaitWork(t, ended)
 	normal := time.Now()
@@ -136,6 +136,9 @@ func (f *fleet) suffer(t *testing.T, l *load, fault fault, lasts time.Duration) 
 	lost := f.recorded(t, calls, killed).check(t, calls, killed, stopped)
 	if t.Failed() {
 		f.logSignals(t)
+	}
+	if fault.away {
+		f.abandoned += float64(lost["resumed stream"] + lost["question"])
 	}
 	f.conserved(t)
 	t.Logf("%s: %d calls; lost at a server that was killed or stopped: %v; back to normal %v after the fault, which took %v",
