@@ -25,6 +25,7 @@ type response struct {
 type answer struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
 	Result *result         `json:"result"`
 	Error  *struct {
 		Code    int    `json:"code"`

@@ -67,6 +67,7 @@ func addTools(srv *server.Server) {
 			return "in " + in.Region, nil
 		})
 	server.AddTool(srv, server.Tool{Name: "job", Task: server.TaskRequired, Deadline: longest}, job)
+	server.AddTool(srv, server.Tool{Name: "permit", Task: server.TaskRequired, Deadline: longest}, permit)
 }
 
 func sleep(ctx context.Context, _ *server.Call, in sleepInput) (string, error) {
@@ -118,4 +119,13 @@ func job(ctx context.Context, call *server.Call, in jobInput) (string, error) {
 		return "", err
 	}
 	return strings.Repeat("x", min(max(in.Bytes, 0), 1<<20)), wait(ctx, time.Duration(in.MS)*time.Millisecond)
+}
+
+// permit is a task that waits for the permission of its caller.
+func permit(ctx context.Context, call *server.Call, _ none) (string, error) {
+	if _, err := call.Detach(ctx, server.TaskOptions{}); err != nil {
+		return "", err
+	}
+	answer, _, err := server.ElicitForm[consent](call, "confirm", "May I?")
+	return fmt.Sprint(answer.OK), err
 }
