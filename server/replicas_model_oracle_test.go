@@ -25,6 +25,9 @@ func (w *modelWorld) rest() {
 	for _, c := range w.calls {
 		c.check()
 	}
+	for _, m := range w.modern {
+		m.check()
+	}
 	checks := w.checks
 	w.checks = nil
 	for _, check := range checks {
@@ -127,14 +130,11 @@ func (w *modelWorld) beginCall() bool {
 	}
 	r, s := w.anyReplica(), pick(w, w.sessions)
 	s.lastID++
-	c := &modelCall{world: w, session: s, id: s.lastID, key: fmt.Sprintf("%s/%d", s.name, s.lastID), home: r, orders: make(chan string, 1),
+	c := &modelCall{world: w, session: s, id: s.lastID, modelHandler: w.newHandler(fmt.Sprintf("%s/%d", s.name, s.lastID), r),
 		sound: r.well() && len(s.deletions) == 0, sent: map[string]bool{}}
 	if fault, _ := r.port.state(); fault == unanswered {
 		c.client.mayRepeat()
 	}
-	w.mu.Lock()
-	w.byKey[c.key] = c
-	w.mu.Unlock()
 	w.calls = append(w.calls, c)
 	w.note("call %s at %s", c.key, r.name)
 	c.conn = c.exchange(r, legacy(c.id, "tools/call", fmt.Sprintf(`"name":"work","arguments":{"key":%q},"_meta":{"progressToken":%q}`, c.key, c.key)), "")
@@ -371,6 +371,9 @@ func (w *modelWorld) finish() {
 		} else if c.idle() {
 			c.order("finish")
 		}
+	}
+	for _, m := range w.openModern() {
+		m.order("finish")
 	}
 	w.settle(recovery)
 	for _, c := range w.calls {

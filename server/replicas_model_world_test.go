@@ -2,10 +2,8 @@ package server_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -29,18 +27,20 @@ type modelWorld struct {
 	replicas []*modelReplica // also those that were killed
 	sessions []*modelSession
 	calls    []*modelCall
+	modern   []*modernCall
 	checks   []func() // of rest
 
 	mu    sync.Mutex // guards the rest
 	trace []string
-	byKey map[string]*modelCall
+	// handlers are those of the calls of the tool work, by their keys.
+	handlers map[string]*modelHandler
 	// logged is the number of the last event of each stream that the store has accepted.
 	logged map[string]uint64
 	broken []string // what must not happen, seen by other goroutines than that of the test
 }
 
 func newModelWorld(random *rand.Rand) *modelWorld {
-	return &modelWorld{random: random, counts: map[string]int{}, byKey: map[string]*modelCall{}, logged: map[string]uint64{}}
+	return &modelWorld{random: random, counts: map[string]int{}, handlers: map[string]*modelHandler{}, logged: map[string]uint64{}}
 }
 
 // wrong notes what must not happen.
@@ -49,134 +49,6 @@ func (w *modelWorld) wrong(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken = append(w.broken, fmt.Sprintf(format, args...))
-}
-
-// A modelFault is what is wrong between a replica and the store.
-type modelFault int32
-
-const (
-	noFault    modelFault = iota
-	refuses               // each operation fails
-	hangs                 // no operation returns before its deadline, and none has an effect
-	unanswered            // operations have an effect, and no answer
-)
-
-func (f modelFault) String() string {
-	return [...]string{"none", "operations fail", "operations hang", "operations are not answered"}[f]
-}
-
-// A modelPort is one replica's way to the store.
-type modelPort struct {
-	world *modelWorld
-	name  string
-
-	mu    sync.Mutex // guards the rest
-	fault modelFault
-	deaf  bool     // it hears no signals, and nothing else is wrong
-	gaps  []func() // tell the listeners that they may have missed something
-}
-
-func (p *modelPort) state() (modelFault, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.fault, p.deaf
-}
-
-// set changes the fault. When signals are heard again, the listeners are told.
-func (p *modelPort) set(fault modelFault, deaf bool) {
-	p.mu.Lock()
-	before := p.fault != noFault || p.deaf
-	p.fault, p.deaf = fault, deaf
-	gaps := slices.Clone(p.gaps)
-	p.mu.Unlock()
-	if before && fault == noFault && !deaf {
-		for _, missed := range gaps {
-			missed()
-		}
-	}
-}
-
-var errRefused = errors.New("connection refused")
-
-// do does an operation as the fault has it.
-func (p *modelPort) do(ctx context.Context, effect func() error) error {
-	switch fault, _ := p.state(); fault {
-	case refuses:
-		return errRefused
-	case hangs:
-		<-ctx.Done()
-		return ctx.Err()
-	case unanswered:
-		_ = effect()
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	return effect()
-}
-
-func (p *modelPort) Get(ctx context.Context, key string) (value []byte, err error) {
-	err = p.do(ctx, func() (err error) {
-		value, err = p.world.store.Get(ctx, key)
-		return err
-	})
-	return value, err
-}
-
-func (p *modelPort) Claim(ctx context.Context, key string, value []byte, life time.Duration) (claimed bool, err error) {
-	err = p.do(ctx, func() (err error) {
-		claimed, err = p.world.store.Claim(ctx, key, value, life)
-		return err
-	})
-	return claimed, err
-}
-
-func (p *modelPort) Update(ctx context.Context, key string, change func([]byte) ([]byte, time.Duration, error)) error {
-	return p.do(ctx, func() error { return p.world.store.Update(ctx, key, change) })
-}
-
-func (p *modelPort) Publish(ctx context.Context, channel string, message []byte) error {
-	return p.do(ctx, func() error { return p.world.store.Publish(ctx, channel, message) })
-}
-
-func (p *modelPort) Listen(ctx context.Context, channels []string, receive func(string, []byte), missed func()) error {
-	return p.do(ctx, func() error {
-		p.mu.Lock()
-		p.gaps = append(p.gaps, missed)
-		p.mu.Unlock()
-		return p.world.store.Listen(ctx, channels, func(channel string, message []byte) {
-			if fault, deaf := p.state(); fault == noFault && !deaf {
-				receive(channel, message)
-			}
-		}, missed)
-	})
-}
-
-// Append also checks that the store accepts the events of a stream in their order, from any writer.
-func (p *modelPort) Append(ctx context.Context, session string, e store.Event, b store.EventBounds) (out []store.EvictedEvent, err error) {
-	err = p.do(ctx, func() (err error) {
-		p.world.mu.Lock()
-		defer p.world.mu.Unlock()
-		if out, err = p.world.store.Append(ctx, session, e, b); err == nil {
-			if last := p.world.logged[e.Stream]; e.Seq != last+1 {
-				p.world.broken = append(p.world.broken, fmt.Sprintf("%s appends event %d of stream %s after event %d", p.name, e.Seq, e.Stream, last))
-			}
-			p.world.logged[e.Stream] = e.Seq
-		}
-		return err
-	})
-	return out, err
-}
-
-func (p *modelPort) After(ctx context.Context, session, stream string, seq uint64) (all []store.Event, err error) {
-	err = p.do(ctx, func() (err error) {
-		all, err = p.world.store.After(ctx, session, stream, seq)
-		return err
-	})
-	return all, err
-}
-
-func (p *modelPort) Delete(ctx context.Context, session string) error {
-	return p.do(ctx, func() error { return p.world.store.Delete(ctx, session) })
 }
 
 // A modelReplica is a server, and what the oracle knows of its process.
@@ -218,9 +90,9 @@ func (w *modelWorld) addReplica() *modelReplica {
 		Key string `json:"key"`
 	}) (string, error) {
 		w.mu.Lock()
-		c := w.byKey[in.Key]
+		h := w.handlers[in.Key]
 		w.mu.Unlock()
-		return c.run(ctx, call)
+		return h.run(ctx, call)
 	})
 	server.AddTool(r.srv, server.Tool{Name: "echo"}, func(_ context.Context, _ *server.Call, in struct {
 		Text string `json:"text"`
@@ -260,6 +132,11 @@ func (w *modelWorld) kill() bool {
 	for _, c := range w.calls {
 		if c.conn != nil && c.conn.at == r {
 			c.hangUp()
+		}
+	}
+	for _, m := range w.modern {
+		if m.home == r {
+			m.conn.leave()
 		}
 	}
 	return true
@@ -347,6 +224,9 @@ func (w *modelWorld) close() {
 		if c.conn != nil {
 			c.conn.leave()
 		}
+	}
+	for _, m := range w.modern {
+		m.conn.leave()
 	}
 	for _, r := range w.replicas {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
