@@ -19,6 +19,7 @@ type modelSession struct {
 	deletions []*modelReplica
 	told      bool // all replicas that are well know of it
 	known     map[*modelReplica]bool
+	level     modelLevel
 }
 
 // A modelCall is one call of a tool whose handler does what it is told.

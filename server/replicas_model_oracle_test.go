@@ -100,7 +100,7 @@ func (w *modelWorld) openSession() bool {
 	a := post(r.srv, legacy(1, "initialize", `"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}`))
 	require.Equal(w.t, http.StatusOK, a.Code)
 	s := &modelSession{name: fmt.Sprintf("s%d", len(w.sessions)+1), header: "Mcp-Session-Id: " + a.Header().Get("Mcp-Session-Id"),
-		lastID: 100, known: map[*modelReplica]bool{r: true}}
+		lastID: 100, known: map[*modelReplica]bool{r: true}, level: newModelLevel()}
 	w.sessions = append(w.sessions, s)
 	at := w.anyReplica()
 	w.note("open %s at %s, ready at %s", s.name, r.name, at.name)
@@ -387,6 +387,7 @@ func (w *modelWorld) finish() {
 			w.verify(c)
 		}
 	}
+	w.checkLevels()
 	for _, s := range w.sessions {
 		for _, r := range w.alive() {
 			status, _, _ := w.message(r, s, http.MethodPost, legacy(99, "ping", ""))

@@ -116,6 +116,8 @@ var modelCommands = []modelCommand{
 	{"hang up", 9, (*modelWorld).hangUp},
 	{"resume", 12, (*modelWorld).resume},
 	{"delete", 1, (*modelWorld).deleteSession},
+	{"set the log level", 3, (*modelWorld).setLevel},
+	{"use the log level", 4, (*modelWorld).useLevel},
 	{"modern plain call", 3, (*modelWorld).modernPlainCall},
 	{"modern call", 3, (*modelWorld).beginModernCall},
 	{"modern say", 3, (*modelWorld).modernSay},

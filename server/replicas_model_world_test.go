@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -67,6 +68,11 @@ const recovery = 40 * time.Second
 // well reports whether a replica has the store, and has heard what it may have missed.
 func (r *modelReplica) well() bool { return !r.killed && !r.cut && time.Since(r.healed) > recovery }
 
+// allWell reports whether all replicas that were not killed are well.
+func (w *modelWorld) allWell() bool {
+	return !slices.ContainsFunc(w.alive(), func(r *modelReplica) bool { return !r.well() })
+}
+
 // begin starts the first replicas.
 func (w *modelWorld) begin() {
 	w.calm = w.random.IntN(3) == 0
@@ -99,6 +105,7 @@ func (w *modelWorld) addReplica() *modelReplica {
 	}) (string, error) {
 		return in.Text, nil
 	})
+	addLog(r.srv)
 	w.replicas = append(w.replicas, r)
 	synctest.Wait()
 	return r
