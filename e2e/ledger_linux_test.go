@@ -27,9 +27,9 @@ type balancedLine struct {
 	UpstreamStatus        string `json:"upstream_status"`
 }
 
-// last returns the server that the balancer has asked last.
+// last returns the server that the balancer has asked last. A colon is where another location has gone on.
 func (b balancedLine) last() string {
-	all := strings.Split(b.Upstream, ", ")
+	all := strings.Split(strings.ReplaceAll(b.Upstream, " : ", ", "), ", ")
 	return all[len(all)-1]
 }
 
