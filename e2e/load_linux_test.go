@@ -31,10 +31,13 @@ type load struct {
 
 	mu       sync.Mutex     // guards the rest
 	away     bool           // nothing begins that needs the store
+	wasAway  bool           // since take
 	running  map[string]int // by kind of work
 	sent     map[string]*sentCall
 	latest   map[string]time.Time // by kind of work: when the last one that was done has begun
 	done     map[string]int
+	requests map[string]int // how many plain requests were sent, by name
+	failed   []failedRequest
 	failures []string
 }
 
@@ -50,7 +53,10 @@ type sentCall struct {
 // newLoad starts the clients.
 func newLoad(t *testing.T, front *server) *load {
 	ctx, end := context.WithCancel(context.Background())
-	l := &load{front: front, ctx: ctx, end: end, running: map[string]int{}, sent: map[string]*sentCall{}, latest: map[string]time.Time{}, done: map[string]int{}}
+	l := &load{
+		front: front, ctx: ctx, end: end, running: map[string]int{}, sent: map[string]*sentCall{}, latest: map[string]time.Time{},
+		done: map[string]int{}, requests: map[string]int{},
+	}
 	t.Cleanup(l.stop)
 	for range 2 {
 		l.each(t, "plain call, modern", 20*time.Millisecond, l.modernCall)
@@ -73,7 +79,7 @@ func (l *load) session(t *testing.T) (headers http.Header) {
 	t.Helper()
 	headers, ok := l.initialize(httpClient(t))
 	if !ok {
-		t.Fatalf("no session: %s", l.failures)
+		t.Fatalf("no session: %s", l.failed)
 	}
 	return headers
 }
@@ -126,7 +132,7 @@ func (l *load) leaveStore(t *testing.T) {
 				return fmt.Errorf("no %s is under way", kind)
 			}
 		}
-		l.away = true
+		l.away, l.wasAway = true, true
 		for _, call := range l.sent {
 			if call.answers == 0 && call.lost == "" && slices.Contains(storingKinds, call.kind) {
 				call.outage = true
@@ -189,7 +195,7 @@ func (l *load) send(client *http.Client, kind string, session http.Header, r req
 		r = r.inLegacy()
 	}
 	call := &sentCall{kind: kind, trace: newTrace()}
-	headers.Set("Traceparent", "00-"+call.trace+"-0000000000000001-00")
+	headers.Set("Traceparent", traceparent(call.trace))
 	l.mu.Lock()
 	call.outage = l.away && slices.Contains(storingKinds, kind)
 	l.sent[id] = call
@@ -214,6 +220,9 @@ func newTrace() string {
 	return hex.EncodeToString(id[:])
 }
 
+// traceparent returns the header of a request with a trace.
+func traceparent(trace string) string { return "00-" + trace + "-0000000000000001-00" }
+
 // answered notes the answer to a call.
 func (l *load) answered(id string) {
 	l.mu.Lock()
@@ -230,23 +239,42 @@ func (l *load) lose(id, format string, args ...any) {
 	}
 }
 
-// take returns all calls since the last take, while the load pauses, and what has gone wrong.
-func (l *load) take() (calls map[string]*sentCall, failures []string) {
+// take returns all calls since the last take, while the load pauses, the plain requests that have failed, and what
+// else has gone wrong.
+func (l *load) take() (calls map[string]*sentCall, failed []failedRequest, failures []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	calls, failures = l.sent, l.failures
-	l.sent, l.failures = map[string]*sentCall{}, nil
-	return calls, failures
+	calls, failed, failures = l.sent, l.failed, l.failures
+	l.sent, l.failed, l.failures, l.wasAway = map[string]*sentCall{}, nil, nil, false
+	return calls, failed, failures
 }
 
-// counts returns how much work was done, by kind.
+// explain logs what has gone wrong if the test ends before it has taken that: it may be why.
+func (l *load) explain(t *testing.T) {
+	t.Helper()
+	if !t.Failed() {
+		return
+	}
+	_, failed, failures := l.take()
+	for _, r := range failed[:min(len(failed), maxTold)] {
+		failures = append(failures, r.String())
+	}
+	if len(failures) > 0 {
+		t.Logf("before that:\n%s", strings.Join(failures, "\n"))
+	}
+}
+
+// counts returns how much work was done, by kind, and how many plain requests were sent.
 func (l *load) counts() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var all []string
-	for kind, n := range l.done {
-		all = append(all, fmt.Sprintf("%s: %d", kind, n))
+	list := func(counts map[string]int) string {
+		var all []string
+		for kind, n := range counts {
+			all = append(all, fmt.Sprintf("%s: %d", kind, n))
+		}
+		slices.Sort(all)
+		return strings.Join(all, ", ")
 	}
-	slices.Sort(all)
-	return strings.Join(all, ", ")
+	return list(l.done) + "; requests: " + list(l.requests)
 }

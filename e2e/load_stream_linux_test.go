@@ -24,17 +24,20 @@ type reader struct {
 	event func(message) bool    // takes an event that is no answer, and reports whether it was expected
 }
 
+// resumes is the name of the request with which a reader goes on.
+const resumes = "GET with Last-Event-ID"
+
 // read reads the stream from its first response until the answer.
 func (r *reader) read(resp *http.Response, err error, want string) bool {
 	for end := time.Now().Add(2 * patience); ; {
-		if err == nil {
+		if resp != nil {
 			switch resp.StatusCode {
 			case http.StatusOK:
 				if m := r.readOn(resp.Body); m != nil {
 					return r.conclude(m, want)
 				}
 			case http.StatusConflict, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable:
-				resp.Body.Close() // the broken connection still counts as a reader, or the store is away
+				resp.Body.Close() // the ledger says whether that may be
 				time.Sleep(50 * time.Millisecond)
 			default:
 				body, _ := io.ReadAll(resp.Body)
@@ -52,7 +55,10 @@ func (r *reader) read(resp *http.Response, err error, want string) bool {
 		}
 		headers := r.session.Clone()
 		headers.Set("Last-Event-ID", r.last)
-		resp, err = r.do(r.client, r.ctx, http.MethodGet, headers, "")
+		resp, _, _ = r.open(r.ctx, r.client, plainRequest{
+			name: resumes, method: http.MethodGet, headers: headers,
+			want: []int{http.StatusOK, http.StatusConflict}, // the broken connection may still count as a reader
+		})
 	}
 }
 
@@ -158,21 +164,15 @@ func (l *load) reply(session http.Header, question message, name string) {
 	frame := encode(object{"jsonrpc": "2.0", "id": question.ID, "result": object{
 		"action": "accept", "content": object{"username": name, "email": "test@example.com"},
 	}})
-	var tries []string
 	for ctx.Err() == nil {
-		resp, err := l.do(http.DefaultClient, ctx, http.MethodPost, session.Clone(), frame)
-		if err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusAccepted {
-				return
-			}
-			tries = append(tries, resp.Status)
-		} else {
-			tries = append(tries, err.Error())
+		if _, taken := l.ask(ctx, http.DefaultClient, plainRequest{
+			name: "answer to " + elicits, method: http.MethodPost, headers: session, body: frame, want: []int{http.StatusAccepted},
+		}); taken {
+			return
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 	if l.ctx.Err() == nil {
-		l.fail("the answer to %s was not taken: %d tries, the last ones %q", question.ID, len(tries), tries[max(0, len(tries)-3):])
+		l.fail("the answer to %s was not taken", question.ID)
 	}
 }

@@ -15,21 +15,23 @@ import (
 // ended, and then reads the resource.
 type watcher struct {
 	name    string
-	connect func(client *http.Client) (io.ReadCloser, error) // returns the stream when the server listens
+	connect func(client *http.Client) io.ReadCloser // returns the stream when the server listens; nil if it does not
 
 	mu    sync.Mutex // guards the rest
 	since time.Time  // since when it listens, and when it has read; zero while it does not
 	heard time.Time  // when it was told last that the resource has changed, or may have
 }
 
-// watch has a client listen until the load ends.
+// watch has a client listen until the load ends. It does not begin to listen while the load pauses.
 func (l *load) watch(t *testing.T, who *watcher) {
 	client := httpClient(t)
 	l.watchers = append(l.watchers, who)
 	l.all.Go(func() {
 		for l.ctx.Err() == nil {
-			stream, err := who.connect(client)
-			if err != nil {
+			l.working.RLock()
+			stream := who.connect(client)
+			l.working.RUnlock()
+			if stream == nil {
 				time.Sleep(20 * time.Millisecond)
 				continue
 			}
@@ -58,25 +60,27 @@ func (who *watcher) knows(began, ended time.Time) bool {
 	return who.heard.After(began) || who.since.After(ended)
 }
 
-// open opens a stream of the load.
-func (l *load) open(client *http.Client, method string, headers http.Header, body string) (io.ReadCloser, error) {
-	resp, err := l.do(client, l.ctx, method, headers, body)
-	if err != nil {
-		return nil, err
+// listen opens a stream of events; nil if there is none.
+func (l *load) listen(client *http.Client, r plainRequest) (stream io.ReadCloser) {
+	resp, sent, ok := l.open(l.ctx, client, r)
+	if !ok {
+		return nil
 	}
-	if resp.StatusCode != http.StatusOK {
+	if kind := resp.Header.Get("Content-Type"); kind != "text/event-stream" {
+		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		return nil, fmt.Errorf("status %d", resp.StatusCode)
+		l.noteFailed(l.ctx, sent, resp.StatusCode, string(body), fmt.Errorf("%s is no stream of events", kind))
+		return nil
 	}
-	return resp.Body, nil
+	return resp.Body
 }
 
 func (l *load) modernWatcher() *watcher {
 	r := request{id: "listen", method: "subscriptions/listen", params: object{
 		"notifications": object{"resourceSubscriptions": []string{watched}},
 	}}
-	return &watcher{name: "modern", connect: func(client *http.Client) (io.ReadCloser, error) {
-		return l.open(client, http.MethodPost, r.headers(), r.frame())
+	return &watcher{name: "modern", connect: func(client *http.Client) io.ReadCloser {
+		return l.listen(client, plain(r.headers(), r))
 	}}
 }
 
@@ -84,16 +88,13 @@ func (l *load) modernWatcher() *watcher {
 func (l *load) legacyWatcher(session http.Header) *watcher {
 	subscribe := request{id: "subscribe", method: "resources/subscribe", params: object{"uri": watched}, legacy: true}
 	subscribed := false
-	return &watcher{name: "legacy", connect: func(client *http.Client) (io.ReadCloser, error) {
+	return &watcher{name: "legacy", connect: func(client *http.Client) io.ReadCloser {
 		if !subscribed {
-			resp, err := l.open(client, http.MethodPost, session.Clone(), subscribe.frame())
-			if err != nil {
-				return nil, err
+			if _, subscribed = l.ask(l.ctx, client, plain(session, subscribe)); !subscribed {
+				return nil
 			}
-			resp.Close()
-			subscribed = true
 		}
-		return l.open(client, http.MethodGet, session.Clone(), "")
+		return l.listen(client, plainRequest{name: "GET", method: http.MethodGet, headers: session, want: []int{http.StatusOK}})
 	}}
 }
 

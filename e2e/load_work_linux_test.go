@@ -57,34 +57,27 @@ func (l *load) wholeSession(client *http.Client) bool {
 	if !l.echo(client, "session", session) {
 		return false
 	}
-	resp, err := l.do(client, l.ctx, http.MethodDelete, session, "")
-	if err != nil {
-		return false // such as that of a replica that was killed
-	}
-	resp.Body.Close()
-	return resp.StatusCode == http.StatusNoContent
+	_, ok = l.ask(l.ctx, client, plainRequest{
+		name: "DELETE", method: http.MethodDelete, headers: session, want: []int{http.StatusNoContent},
+	})
+	return ok
 }
 
 // initialize opens a session whose client answers questions.
 func (l *load) initialize(client *http.Client) (session http.Header, ok bool) {
 	r := initializeRequest()
 	r.params["capabilities"] = object{"elicitation": object{}}
-	resp, err := l.do(client, l.ctx, http.MethodPost, plainHeaders(), r.frame())
-	if err != nil {
+	a, ok := l.ask(l.ctx, client, plain(plainHeaders(), r))
+	if !ok {
 		return nil, false
 	}
-	_, _ = io.Copy(io.Discard, resp.Body)
-	resp.Body.Close()
-	session = (&legacySession{id: resp.Header.Get("Mcp-Session-Id")}).headers()
-	if resp.StatusCode != http.StatusOK || session.Get("Mcp-Session-Id") == "" {
+	session = (&legacySession{id: a.header.Get("Mcp-Session-Id")}).headers()
+	if session.Get("Mcp-Session-Id") == "" {
+		l.fail("initialize has brought no session: %s", a.body)
 		return nil, false
 	}
-	resp, err = l.do(client, l.ctx, http.MethodPost, session.Clone(), request{method: "notifications/initialized", legacy: true}.frame())
-	if err != nil {
-		return nil, false
-	}
-	resp.Body.Close()
-	return session, resp.StatusCode == http.StatusAccepted
+	_, ok = l.ask(l.ctx, client, plain(session, request{method: "notifications/initialized", legacy: true}))
+	return session, ok
 }
 
 // change changes the resource that others listen to.
@@ -99,7 +92,8 @@ func (l *load) changeOnce(client *http.Client) bool {
 	return l.settle(id, a, err, "It has changed")
 }
 
-// task begins a task, and asks for it until it has ended. While the store is away, it asks again.
+// task begins a task, and asks for it until it has ended. If there is no answer, or no store, it asks again: the
+// ledger says whether that may be.
 func (l *load) task(client *http.Client) bool {
 	label := fmt.Sprint("label ", l.ids.Add(1))
 	id, a, err := l.exchange(client, "task", nil, tasking(call(nil, "slow_compute", object{"seconds": 0.3, "label": label})))
@@ -112,28 +106,26 @@ func (l *load) task(client *http.Client) bool {
 	headers := get.headers()
 	headers.Set("Mcp-Name", begun.Result.TaskID)
 	for end := time.Now().Add(2 * patience); l.ctx.Err() == nil && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		resp, err := l.do(client, l.ctx, http.MethodPost, headers.Clone(), get.frame())
-		if err != nil {
-			continue
-		}
-		body, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
+		a, _ := l.ask(l.ctx, client, plain(headers, get))
 		var now taskState
-		if err != nil || json.Unmarshal(body, &now) != nil {
+		if json.Unmarshal([]byte(a.body), &now) != nil {
 			continue
 		}
 		switch {
-		case now.Result.Status == "completed" && strings.Contains(string(body), label):
+		case now.Result.Status == "completed" && strings.Contains(a.body, label):
 			l.answered(id)
 			return true
 		case now.Result.Status == "failed":
 			l.lose(id, "%s", now.Result.Error.Data.Reason)
 			return false
-		case now.Result.Status != "working" && !strings.Contains(string(body), "the store that has the tasks is away") && resp.StatusCode < 500:
-			l.lose(id, "tasks/get: %d %s", resp.StatusCode, body)
+		case now.Result.Status != "working" && !strings.Contains(a.body, noTaskStore) && a.status < 500:
+			l.lose(id, "tasks/get: %d %s", a.status, a.body)
 			return false
 		}
 	}
 	l.lose(id, "the task has not ended")
 	return false
 }
+
+// noTaskStore is what a server says of a task while it has no store.
+const noTaskStore = "the store that has the tasks is away"

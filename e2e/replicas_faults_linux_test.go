@@ -73,7 +73,8 @@ var faults = map[string][]fault{
 // Three servers are killed, ended, stopped and replaced, and lose their store, while clients call, ask, listen,
 // resume streams and run tasks. No call is lost but those that ran on a server that was killed, and those that need
 // the store on one that was stopped. None runs or is answered twice, no session is lost, and no listener misses a
-// last change.
+// last change. No other request fails, but at a server that was killed, and for want of the store at one that was
+// stopped.
 func TestReplicasThroughFaults(t *testing.T) {
 	for name, group := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -103,6 +104,7 @@ func TestReplicasThroughFaults(t *testing.T) {
 
 // suffer lets the fleet have a fault while the load works, and then checks what has become of all calls.
 func (f *fleet) suffer(t *testing.T, l *load, fault fault, lasts time.Duration) {
+	defer l.explain(t)
 	if fault.away {
 		l.leaveStore(t)
 	}
@@ -129,10 +131,11 @@ func (f *fleet) suffer(t *testing.T, l *load, fault fault, lasts time.Duration) 
 
 	l.working.Lock()
 	defer l.working.Unlock()
-	calls, failures := l.take()
+	calls, failed, failures := l.take()
 	for _, failure := range failures {
 		t.Error(failure)
 	}
+	refused := f.recordedFailed(t, failed).checkFailed(t, failed, killed, stopped)
 	lost := f.recorded(t, calls, killed).check(t, calls, killed, stopped)
 	if t.Failed() {
 		f.logSignals(t)
@@ -141,6 +144,6 @@ func (f *fleet) suffer(t *testing.T, l *load, fault fault, lasts time.Duration) 
 		f.abandoned += float64(lost["resumed stream"] + lost["question"])
 	}
 	f.conserved(t)
-	t.Logf("%s: %d calls; lost at a server that was killed or stopped: %v; back to normal %v after the fault, which took %v",
-		fault.name, len(calls), lost, normal.Sub(ended).Round(time.Millisecond), ended.Sub(began).Round(time.Millisecond))
+	t.Logf("%s: %d calls; lost at a server that was killed or stopped: %v, and other requests: %v; back to normal %v after the fault, which took %v",
+		fault.name, len(calls), lost, refused, normal.Sub(ended).Round(time.Millisecond), ended.Sub(began).Round(time.Millisecond))
 }
