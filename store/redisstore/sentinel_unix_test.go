@@ -3,7 +3,6 @@
 package redisstore_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -14,28 +13,16 @@ import (
 	"github.com/vitrine-mcp/vitrine/store/storetest"
 )
 
-// failover runs a server with a replica and a Sentinel, and returns the URL of a store there.
-func failover(t *testing.T) (master, replica *redistest.Server, url string) {
+// failover runs servers that take each other's place, and returns the URL of a store there.
+func failover(t *testing.T) (servers *redistest.Failover, url string) {
 	t.Helper()
-	master = start(t)
-	_, port, _ := strings.Cut(master.Addr(), ":")
-	replica = start(t, "--replicaof", "127.0.0.1 "+port)
-	copied := dial(t, replica.Addr())
-	require.Eventually(t, func() bool {
-		return strings.Contains(copied.Info(t.Context(), "replication").Val(), "master_link_status:up")
-	}, time.Minute, 10*time.Millisecond)
-	sentinel := redistest.StartSentinel(t, suite, "main", master, 500)
-	watch := dial(t, sentinel.Addr())
-	require.Eventually(t, func() bool {
-		known, err := watch.Do(t.Context(), "sentinel", "replicas", "main").Slice()
-		return err == nil && len(known) == 1
-	}, time.Minute, 10*time.Millisecond)
-	return master, replica, "redis+sentinel://" + sentinel.Addr() + "?master_name=main&prefix=test:"
+	servers = redistest.StartFailover(t, suite)
+	return servers, servers.URL() + "&prefix=test:"
 }
 
 func TestConformanceWithSentinel(t *testing.T) {
 	t.Parallel()
-	_, _, url := failover(t)
+	_, url := failover(t)
 	storetest.Values(t, func(t *testing.T) store.Values { return open(t, url) }, time.Sleep)
 	storetest.Signals(t, func(t *testing.T) store.Signals { return open(t, url) })
 	storetest.Events(t, func(t *testing.T) store.EventLog { return open(t, url) }, time.Sleep)
@@ -46,7 +33,7 @@ func TestConformanceWithSentinel(t *testing.T) {
 // again and are told that they may have missed some.
 func TestSentinelReplacesTheServer(t *testing.T) {
 	t.Parallel()
-	master, replica, url := failover(t)
+	servers, url := failover(t)
 	s := open(t, url)
 	claim := func(key string) error {
 		_, err := s.Claim(t.Context(), key, []byte("value"), time.Hour)
@@ -56,10 +43,9 @@ func TestSentinelReplacesTheServer(t *testing.T) {
 	e := listen(t, s, "a")
 	publish(t, s, "a", "before")
 	require.Equal(t, "a:before", <-e.got)
-	copied := dial(t, replica.Addr())
-	require.Eventually(t, func() bool { return copied.Exists(t.Context(), "test:kept").Val() == 1 }, time.Minute, 10*time.Millisecond)
+	servers.AwaitCopy()
 
-	master.Kill()
+	servers.Master.Kill()
 	require.Error(t, claim("lost"))
 	require.Eventually(t, func() bool { return claim("after") == nil }, 2*time.Minute, 100*time.Millisecond)
 	value, err := s.Get(t.Context(), "kept")
