@@ -119,6 +119,20 @@ func TestDeleteWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
+// A deletion of an outage that ends later than its process is known to nobody: other replicas go on to serve the session.
+func TestDeleteOfAnOutageEndsWithItsProcess(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		session := open(t, a)
+		synctest.Wait()
+		shared.fail(errors.New("down"))
+		require.Equal(t, 204, send(a, http.MethodDelete, "", session).Code)
+		require.NoError(t, a.Shutdown(t.Context()))
+		shared.fail(nil)
+		time.Sleep(time.Minute)
+		require.Equal(t, 200, post(b, legacy(2, "tools/call", callPeer), session).Code)
+	})
+}
+
 // A session that an operator ends at one replica has ended at all, as after a deletion. Its key is that of the replica
 // which has given it.
 func TestOperatorEndsASessionOfSeveralReplicas(t *testing.T) {
