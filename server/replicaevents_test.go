@@ -274,3 +274,98 @@ func TestStreamWhoseEventsAreLost(t *testing.T) {
 		require.NotEmpty(t, fenced[0].attrs["stream"])
 	})
 }
+
+// A lossy log can lose the last events of a stream, as in a failover to a server that has not got them yet.
+type lossy struct {
+	store.EventLog
+	session, stream string // of the last event
+	bounds          store.EventBounds
+}
+
+func (l *lossy) Append(ctx context.Context, session string, e store.Event, b store.EventBounds) ([]store.EvictedEvent, error) {
+	l.session, l.stream, l.bounds = session, e.Stream, b
+	return l.EventLog.Append(ctx, session, e, b)
+}
+
+// loseLast loses the last n events. Their stream must be the only one of its session.
+func (l *lossy) loseLast(t *testing.T, n int) {
+	t.Helper()
+	all, err := l.After(t.Context(), l.session, l.stream, 0)
+	require.NoError(t, err)
+	require.Greater(t, len(all), n)
+	require.NoError(t, l.Delete(t.Context(), l.session))
+	for _, e := range all[:len(all)-n] {
+		_, err := l.EventLog.Append(t.Context(), l.session, e, l.bounds)
+		require.NoError(t, err)
+	}
+}
+
+// talkThatIsLost returns a talk whose client has read three texts at the writer's replica, and has hung up. The store
+// has lost all but the first one.
+func talkThatIsLost(t *testing.T, a *server.Server, log *lossy) *talk {
+	t.Helper()
+	k := talkAt(t, a)
+	k.hangUp()
+	synctest.Wait()
+	out := k.resumes(a)
+	for _, text := range []string{"second", "third"} {
+		k.says <- text
+		k.expect(t, out, text)
+	}
+	k.hangUp()
+	synctest.Wait()
+	log.loseLast(t, 2)
+	return k
+}
+
+// A store that has lost the last events of a stream, and not the earlier ones, skips none: at another replica a client
+// cannot go on after an event that is lost, and one that goes on after an earlier event gets nothing that comes later.
+func TestStreamWhoseLastEventsAreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tel, shared := recording(t), &sharedMemory{}
+		log := &lossy{EventLog: shared}
+		with := server.WithStore(store.Store{Values: shared, Signals: shared, Events: log})
+		a, b := newReplica(t, with, server.WithTelemetry(tel)), newReplica(t, with)
+		defer a.Shutdown(context.Background())
+		defer b.Shutdown(context.Background())
+		synctest.Wait()
+		k := talkThatIsLost(t, a, log)
+		first, second, third := lastID(k.read[0]), lastID(k.read[1]), lastID(k.read[2])
+		require.Equal(t, 400, resumeAt(b, k.session, third).Code)
+		require.Equal(t, 400, resumeAt(b, k.session, second).Code)
+		out := k.reads(b, "", first)
+		k.says <- "fourth"
+		for got := range out.written {
+			require.NotContains(t, got, "data: {")
+		}
+		synctest.Wait()
+		require.Contains(t, scrape(t, tel), "vitrine_events_fenced_total 1")
+		for _, event := range []string{first, second, third} {
+			require.Equal(t, 400, resumeAt(b, k.session, event).Code)
+		}
+		close(k.says)
+	})
+}
+
+// A reader that ends the stream of a dead replica gives that end the number of an event which the store has lost. A
+// client that has had that event does not go on there, as if it had read the end.
+func TestLostEventIsReplacedForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := &sharedMemory{}
+		log, signals := &lossy{EventLog: shared}, &mutable{Signals: shared}
+		a := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: signals, Events: log}))
+		b := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: shared, Events: log}))
+		defer a.Shutdown(context.Background())
+		defer b.Shutdown(context.Background())
+		synctest.Wait()
+		k := talkThatIsLost(t, a, log)
+		first, second, third := lastID(k.read[0]), lastID(k.read[1]), lastID(k.read[2])
+		signals.mute.Store(true)
+		rest := resumeAt(b, k.session, first).Body.String()
+		require.Contains(t, rest, "replica_lost")
+		require.Equal(t, second, lastID(rest))
+		require.Equal(t, 400, resumeAt(b, k.session, second).Code)
+		require.Equal(t, 400, resumeAt(b, k.session, third).Code)
+		close(k.says)
+	})
+}
