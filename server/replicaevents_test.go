@@ -369,3 +369,72 @@ func TestLostEventIsReplacedForNobody(t *testing.T) {
 		close(k.says)
 	})
 }
+
+// A reader at another replica does not wait for an event that the store has lost: its client hears at once that the
+// stream cannot be resumed there, when it comes, and when the store loses what the client is about to read.
+func TestReaderDoesNotWaitForLostEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := &sharedMemory{}
+		log := &lossy{EventLog: shared}
+		with := server.WithStore(store.Store{Values: shared, Signals: shared, Events: log})
+		a, b := newReplica(t, with), newReplica(t, with)
+		defer a.Shutdown(context.Background())
+		defer b.Shutdown(context.Background())
+		synctest.Wait()
+		k := talkThatIsLost(t, a, log)
+		begin := time.Now()
+		require.Equal(t, 400, resumeAt(b, k.session, lastID(k.read[0])).Code)
+		require.Less(t, time.Since(begin), time.Second)
+		close(k.says)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		shared := &sharedMemory{}
+		log := &lossy{EventLog: shared}
+		with := server.WithStore(store.Store{Values: shared, Signals: shared, Events: log})
+		a, b := newReplica(t, with), newReplica(t, with)
+		defer a.Shutdown(context.Background())
+		defer b.Shutdown(context.Background())
+		synctest.Wait()
+		k := talkAt(t, a)
+		k.hangUp()
+		synctest.Wait()
+		out := k.resumes(b)
+		shared.appended = func() error {
+			shared.appended = nil
+			log.loseLast(t, 1)
+			return nil
+		}
+		k.says <- "lost"
+		begin := time.Now()
+		k.ends(t, out)
+		require.Less(t, time.Since(begin), time.Second)
+		close(k.says)
+	})
+}
+
+// A reader whose last events the store has lost, and whose writer is dead, ends when it has found that out. It cannot
+// end the stream in the store, which has another end.
+func TestReaderOfADeadReplicaWhoseEventsAreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := &sharedMemory{}
+		log, signals := &lossy{EventLog: shared}, &mutable{Signals: shared}
+		a := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: signals, Events: log}))
+		b := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: shared, Events: log}))
+		defer a.Shutdown(context.Background())
+		defer b.Shutdown(context.Background())
+		synctest.Wait()
+		k := talkAt(t, a)
+		k.hangUp()
+		synctest.Wait()
+		out := k.resumes(b)
+		k.says <- "second"
+		k.expect(t, out, "second")
+		signals.mute.Store(true)
+		log.loseLast(t, 1)
+		begin := time.Now()
+		k.ends(t, out)
+		require.InDelta(t, 30, time.Since(begin).Seconds(), 10)
+		require.Equal(t, 400, resumeAt(b, k.session, lastID(k.read[1])).Code)
+		close(k.says)
+	})
+}

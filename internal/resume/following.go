@@ -124,11 +124,12 @@ func (r *Reader) loadElsewhere(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if _, _, ended := r.follow.state(); ended == "" {
+	_, told, ended := r.follow.state()
+	if ended == "" && told <= r.end {
 		return nil
 	}
-	if complete, err = r.lookElsewhere(ctx); err == nil && !complete {
-		err = ErrEventUnknown // its writer has given it up
+	if complete, err = r.lookElsewhere(ctx); err == nil && !complete && (ended != "" || told > r.end) {
+		err = ErrEventUnknown // its writer has given it up, or the store has lost what the writer has told of
 	}
 	return err
 }
@@ -168,7 +169,7 @@ func (r *Reader) followOn(sink stream.Sink) error {
 	for {
 		_, seq, ended := r.follow.state()
 		if seq > r.seq || ended != "" || silent > 0 {
-			over, err := r.look(sink)
+			over, err := r.look(sink, seq)
 			switch {
 			case over:
 				return err
@@ -204,13 +205,14 @@ func (r *Reader) followOn(sink stream.Sink) error {
 }
 
 // look writes what is new in the store, and reports whether the exchange is over: the stream is complete, or
-// cannot go on. Otherwise an error is the store's.
-func (r *Reader) look(sink stream.Sink) (over bool, err error) {
+// cannot go on, because the store has lost an event up to the one with the number told. Otherwise an error is the
+// store's.
+func (r *Reader) look(sink stream.Sink, told uint64) (over bool, err error) {
 	events, err := r.log.logs.events.after(context.Background(), r.log.key, r.seq)
 	switch {
 	case err != nil:
 		return false, err
-	case len(events) == 0:
+	case len(events) == 0 && told <= r.seq:
 		return false, nil
 	case gap(events, r.seq) > 0:
 		return true, ErrEventsMissing
