@@ -52,7 +52,7 @@ func storeAway(c *config, s source) rule {
 }
 
 // storeFailing alerts on operations that a store fails while it answers others. It does not count as away then, or only
-// for a moment at a time. The window is as long as the alert waits, so that an outage that is over is not among them.
+// for a moment at a time. The alert waits for longer than the window, so that an outage that is over is not among them.
 func storeFailing(c *config, s source) rule {
 	failed := "sum by (namespace, job, instance, operation) (increase(" + s.of(telemetry.MetricStoreOperations, is("outcome", "failed", "timed_out")) + "[5m]))"
 	return rule{
@@ -61,7 +61,7 @@ func storeFailing(c *config, s source) rule {
 			"  / sum by (namespace, job, instance, operation) (increase(" + s.of(telemetry.MetricStoreOperations, isNot("outcome", "skipped")) + "[5m])) > 0.5\n" +
 			"and " + failed + " >= 3\n" +
 			"unless on (namespace, job, instance) " + s.of(telemetry.MetricStoreAway) + " > 60",
-		For: "5m", Labels: map[string]string{"severity": page},
+		For: "7m", Labels: map[string]string{"severity": page},
 		Annotations: c.annotations("21-the-store-refuses-some-operations",
 			"{{ $value | humanizePercentage }} of the operations {{ $labels.operation }} of the store of {{ $labels.instance }} fail, and others do not",
 			"The store is full, only reads, or lacks a right for the user of the servers. Tasks, streams that can be resumed, or what is for other replicas fail: docs/replicas.md. The log has the error: store.failing."),
