@@ -54,7 +54,7 @@ func (l *load) open(ctx context.Context, client *http.Client, r plainRequest) (r
 	sent = failedRequest{plainRequest: r, trace: newTrace(), began: time.Now()}
 	headers := r.headers.Clone()
 	headers.Set("Traceparent", traceparent(sent.trace))
-	l.count(r.name)
+	sent.outage = l.count(r.name)
 	resp, err := l.do(client, ctx, r.method, headers, r.body)
 	if err != nil {
 		l.noteFailed(ctx, sent, 0, "", err)
@@ -87,11 +87,12 @@ func (l *load) ask(ctx context.Context, client *http.Client, r plainRequest) (a 
 	return a, ok
 }
 
-// count counts a plain request by its name.
-func (l *load) count(name string) {
+// count counts a plain request by its name, and reports whether the store is away.
+func (l *load) count(name string) (away bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.requests[name]++
+	return l.away
 }
 
 // noteFailed notes that a plain request has failed, unless its client has given it up.
@@ -102,6 +103,6 @@ func (l *load) noteFailed(ctx context.Context, r failedRequest, status int, answ
 	r.failed, r.status, r.answer, r.err = time.Now(), status, answer, err
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r.outage = l.away || l.wasAway && r.noEvent()
+	r.outage = r.outage || l.away || l.wasAway && r.noEvent()
 	l.failed = append(l.failed, r)
 }

@@ -140,8 +140,10 @@ func (f *fleet) suffer(t *testing.T, l *load, fault fault, lasts time.Duration) 
 	if t.Failed() {
 		f.logSignals(t)
 	}
-	if fault.away {
-		f.abandoned += float64(lost["resumed stream"] + lost["question"])
+	for _, call := range calls {
+		if call.outage && call.lost != "" {
+			f.abandoned++
+		}
 	}
 	f.conserved(t)
 	t.Logf("%s: %d calls; lost at a server that was killed or stopped: %v, and other requests: %v; back to normal %v after the fault, which took %v",

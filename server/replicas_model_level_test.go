@@ -13,8 +13,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-import ()
-
 // This file has the log level of a session, which its client sets at any replica, and which holds at all.
 
 // A modelLevel is what the oracle knows of the log level of a session.

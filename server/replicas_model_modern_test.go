@@ -16,8 +16,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-import ()
-
 // This file has the calls of modern clients. They have no session, so that they run where they arrive and need
 // nothing of other replicas. Whatever goes wrong with the store, or with legacy sessions, does not concern them.
 
