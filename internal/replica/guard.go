@@ -25,6 +25,8 @@ const (
 	firstPause, longestPause = 500 * time.Millisecond, 10 * time.Second
 	// logRepeats is after how long the log says again that the store is away, or that an operation fails.
 	logRepeats = time.Minute
+	// failingAgain is after how long without one a failure of an operation begins to count anew.
+	failingAgain = 10 * time.Minute
 )
 
 // A guard makes the calls of a store: with a deadline, and none while the store does not answer. It is safe
@@ -49,18 +51,21 @@ type guard struct {
 type calls struct {
 	outcomes map[string]uint64
 	took     time.Duration
-	failures int       // in a row
-	failing  time.Time // since the first of them
+	failures int       // in a row, while the breaker is closed
+	first    time.Time // of these
+	latest   time.Time
 	logged   time.Time // when the log has said last that they fail
 }
 
-// failed counts a failure. It reports whether the log shall say now that this operation fails while others, of which
-// the last one was at a time, succeed: a store that is full or denies a right does not count as away.
-func (c *calls) failed(now, succeeded time.Time) (log bool) {
-	if c.failures++; c.failures == 1 {
-		c.failing = now
+// noteFailure counts a failure. It reports whether the log shall say now that this operation fails while others, of which
+// the last one was at a time, succeed: a store that is full or denies a right does not count as away. A failure long after
+// the one before is the first one again.
+func (c *calls) noteFailure(now, succeeded time.Time) (log bool) {
+	if c.failures++; c.failures == 1 || now.Sub(c.latest) > failingAgain {
+		c.failures, c.first = 1, now
 	}
-	log = c.failures >= failuresToOpen && succeeded.After(c.failing) && now.Sub(c.logged) >= logRepeats
+	c.latest = now
+	log = c.failures >= failuresToOpen && succeeded.After(c.first) && now.Sub(c.logged) >= logRepeats
 	if log {
 		c.logged = now
 	}
@@ -140,15 +145,34 @@ func (g *guard) leave(op string, probe bool, err error, took time.Duration) {
 	default:
 		of.outcomes[session.StoreFailed]++
 	}
+	away, lasted := g.work(now, probe, err)
+	failing := false
+	switch {
+	case err == nil:
+		of.failures, g.succeeded = 0, now
+	case g.away.IsZero(): // an outage says nothing of one operation
+		failing = of.noteFailure(now, g.succeeded)
+	}
+	failures, since := of.failures, now.Sub(of.first)
+	g.mu.Unlock()
+	switch {
+	case away:
+		g.logger.Warn("store.away", "operation", op, "error", err, "lasted", lasted.Round(time.Second))
+	case lasted > 0:
+		g.logger.Info("store.back", "lasted", lasted)
+	case failing:
+		g.logger.Warn("store.failing", "operation", op, "error", err, "failures", failures, "lasted", since.Round(time.Second))
+	}
+	if err != nil {
+		g.failed()
+	}
+}
+
+// work works the breaker after a call. It reports whether the log shall say that the store is away, or, if lasted is not
+// 0, that it is back, and for how long it was away. The caller must hold g.mu.
+func (g *guard) work(now time.Time, probe bool, err error) (away bool, lasted time.Duration) {
 	if probe {
 		g.probing = false
-	}
-	var lasted time.Duration
-	var away, failing bool // the log shall say so
-	if err != nil {
-		failing = of.failed(now, g.succeeded)
-	} else {
-		of.failures, g.succeeded = 0, now
 	}
 	switch {
 	case err == nil:
@@ -167,22 +191,12 @@ func (g *guard) leave(op string, probe bool, err error, took time.Duration) {
 		if g.failures++; g.failures >= failuresToOpen {
 			away, g.away, g.logged = true, now, now
 			g.wait(now)
+			for _, c := range g.calls {
+				c.failures = 0
+			}
 		}
 	}
-	failures, since := of.failures, now.Sub(of.failing)
-	g.mu.Unlock()
-	switch {
-	case away:
-		g.logger.Warn("store.away", "operation", op, "error", err, "lasted", lasted.Round(time.Second))
-	case lasted > 0:
-		g.logger.Info("store.back", "lasted", lasted)
-	}
-	if failing {
-		g.logger.Warn("store.failing", "operation", op, "error", err, "failures", failures, "lasted", since.Round(time.Second))
-	}
-	if err != nil {
-		g.failed()
-	}
+	return away, lasted
 }
 
 // wait has nothing tried for a while, which differs between replicas. The caller must hold g.mu.

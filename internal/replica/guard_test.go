@@ -154,7 +154,6 @@ func TestGuardLogsWhatAStoreRefuses(t *testing.T) {
 		time.Sleep(time.Minute)
 		for range failuresToOpen - 1 {
 			do(session.StoreAppend, full)
-			time.Sleep(time.Second)
 			do(session.StoreGet, nil)
 		}
 		require.Equal(t, []string{
@@ -166,10 +165,18 @@ func TestGuardLogsWhatAStoreRefuses(t *testing.T) {
 		for range failuresToOpen {
 			do(session.StoreAppend, full)
 		}
+		time.Sleep(longestPause)
+		do(session.StoreGet, nil)
+		for range failuresToOpen - 1 {
+			do(session.StoreAppend, full)
+			do(session.StoreGet, nil)
+		}
+		time.Sleep(failingAgain + time.Second)
+		do(session.StoreAppend, full)
 		require.Equal(t, []string{
-			"WARN msg=store.failing operation=append error=OOM failures=5 lasted=4s",
 			"WARN msg=store.away operation=append error=OOM lasted=0s",
-		}, linesOf(&log))
+			"INFO msg=store.back lasted=10s",
+		}, linesOf(&log), "failures of an outage do not count, nor those of long ago")
 	})
 }
 
