@@ -14,12 +14,13 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/store"
+	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
 // The tests of this file hold rows of the table "When the store is away" in docs/replicas.md, which names the
 // tests of all its rows.
 
-// A cancellation for another replica is lost while the store is away, and counted, and so is an answer after six seconds.
+// A cancellation for another replica is lost while the store is away, and counted, and so is an answer after twelve seconds.
 // They do not come later.
 func TestSignalsOfAnOutageAreLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -34,7 +35,7 @@ func TestSignalsOfAnOutageAreLost(t *testing.T) {
 		shared.fail(errors.New("down"))
 		require.Equal(t, 202, post(b, notice("notifications/cancelled", `{"requestId":8}`), session).Code)
 		require.Equal(t, 202, post(b, fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":{"roots":[]}}`, id), session).Code)
-		time.Sleep(7 * time.Second)
+		time.Sleep(15 * time.Second)
 		require.Contains(t, scrape(t, tel), `vitrine_signals_total{outcome="lost"} 2`)
 		shared.fail(nil)
 		time.Sleep(15 * time.Second) // the replicas ask the store again, and no request is at its deadline
@@ -48,27 +49,74 @@ func TestSignalsOfAnOutageAreLost(t *testing.T) {
 	})
 }
 
-// An answer for another replica outlasts a short outage, also one in which only that replica has lost its connection:
-// the client has been told that its answer is taken, and a replica listens a moment after its store is back.
+// An answer for another replica outlasts a short outage, the rest of a long one, and a moment in which only that replica
+// has lost its connection: the client has been told that its answer is taken.
 func TestAnswerOutlastsAShortOutage(t *testing.T) {
-	for name, publish := range map[string]error{
-		"the store refuses it":              errors.New("down"),
-		"the other replica does not listen": store.ErrNoReceiver,
+	for name, tt := range map[string]struct {
+		err    error
+		all    bool          // operations of the store fail, and not only signals
+		before time.Duration // since when they do
+	}{
+		"the store is away":                 {errors.New("down"), true, 0},
+		"the store was away for long":       {errors.New("down"), true, 5 * time.Minute},
+		"the store refuses signals":         {errors.New("down"), false, 0},
+		"the other replica does not listen": {store.ErrNoReceiver, false, 0},
 	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b, shared := replicas(t, server.WithLimits(server.Limits{RequestTimeout: time.Hour}))
+				session := open(t, a)
+				id, out := askRoots(t, a, b, session)
+				fail := shared.refusePublish
+				if tt.all {
+					fail = shared.fail
+				}
+				fail(tt.err)
+				for began := time.Now(); time.Since(began) < tt.before; time.Sleep(time.Second) {
+					require.Equal(t, 202, post(b, notice("notifications/cancelled", `{"requestId":8}`), session).Code)
+				}
+				require.Equal(t, 202, post(b, fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":{"roots":[]}}`, id), session).Code)
+				time.Sleep(1500 * time.Millisecond)
+				require.Empty(t, out.written)
+				fail(nil)
+				require.Contains(t, <-out.written, "roots")
+			})
+		})
+	}
+}
+
+// signalsLost returns the count of lost signals.
+func signalsLost(t *testing.T, tel *telemetry.Telemetry) (line string) {
+	t.Helper()
+	_, line, _ = strings.Cut(scrape(t, tel), `vitrine_signals_total{outcome="lost"} `)
+	line, _, _ = strings.Cut(line, "\n")
+	require.NotEmpty(t, line)
+	return line
+}
+
+// An answer that waits when its replica shuts down is tried once more then, and counts once.
+func TestAnswerThatWaitsAtTheShutdown(t *testing.T) {
+	for name, tt := range map[string]struct {
+		back bool // the store is back when the replica shuts down
+		lost string
+	}{"the store is away": {false, "1"}, "the store is back": {true, "0"}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tel := recording(t)
 				a, b, shared := replicas(t, server.WithTelemetry(tel))
 				session := open(t, a)
 				id, out := askRoots(t, a, b, session)
-				shared.refusePublish(publish)
+				time.Sleep(5 * time.Second) // what the replicas say at their start is said
+				shared.refusePublish(store.ErrNoReceiver)
 				require.Equal(t, 202, post(b, fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":{"roots":[]}}`, id), session).Code)
-				time.Sleep(5 * time.Second)
-				require.Empty(t, out.written)
-				shared.refusePublish(nil)
-				require.Contains(t, <-out.written, "roots")
+				time.Sleep(4 * time.Second)
+				if tt.back {
+					shared.refusePublish(nil)
+				}
+				require.NoError(t, b.Shutdown(t.Context()))
 				synctest.Wait()
-				require.Contains(t, scrape(t, tel), `vitrine_signals_total{outcome="lost"} 0`)
+				require.Equal(t, tt.lost, signalsLost(t, tel))
+				require.Equal(t, tt.back, len(out.written) == 1)
 			})
 		})
 	}

@@ -49,9 +49,9 @@ type Link struct {
 	rolls   rolls
 	guard   *guard
 	values  values
-	peers   peers
 	table   *share.Table
 	places  *share.Pool // of signals on their way
+	repeats *share.Pool // of those that are published again
 
 	sent, received, unknown, lost, missed, fenced atomic.Uint64
 	listening                                     atomic.Bool // it has begun to
@@ -100,7 +100,7 @@ type stateSignal struct {
 
 // New returns a link that listens until Close.
 func New(cfg Config) *Link {
-	l := &Link{Config: cfg, name: strings.ToLower(rand.Text()[:8]), started: time.Now(), table: share.NewTable(), places: share.NewPool(cfg.MaxPending)}
+	l := &Link{Config: cfg, name: strings.ToLower(rand.Text()[:8]), started: time.Now(), table: share.NewTable(), places: share.NewPool(cfg.MaxPending), repeats: share.NewPool(max(1, cfg.MaxPending/repeatShare))}
 	logger := cfg.Logger
 	if cfg.Store.Name != "" {
 		logger = logger.With("store", cfg.Store.Name)
@@ -181,8 +181,8 @@ func (l *Link) listen() {
 
 // Send implements [session.Elsewhere].
 func (l *Link) Send(caller share.Key, m session.Signal) bool {
-	if insists(m) && l.peers.has(m.To) {
-		return l.launch(caller, sizeOf(m), func() { l.insist(m) })
+	if repeats(m) {
+		return l.launch(l.places, caller, sizeOf(m), func() { l.sendAgain(caller, m) })
 	}
 	return l.publish(caller, channelOf(m), envelope{Signal: &m}, sizeOf(m))
 }
@@ -195,7 +195,7 @@ func (l *Link) Deliver(caller share.Key, m session.Signal) (sent, tried bool) {
 	}
 	done := make(chan error, 1)
 	ctx := context.WithoutCancel(l.done)
-	tried = l.launch(caller, sizeOf(m), func() { done <- l.say(ctx, channelOf(m), envelope{Signal: &m}) })
+	tried = l.launch(l.places, caller, sizeOf(m), func() { done <- l.say(ctx, channelOf(m), envelope{Signal: &m}) })
 	if !tried {
 		return false, false
 	}
@@ -232,24 +232,24 @@ func (l *Link) publish(caller share.Key, channel string, e envelope, size int) b
 		l.lost.Add(1)
 		return false
 	}
-	return l.launch(caller, size, func() {
+	return l.launch(l.places, caller, size, func() {
 		_ = l.say(context.WithoutCancel(l.done), channel, e) // say counts what is lost
 	})
 }
 
-// launch runs what sends a message of about a size, and reports whether that runs. Too many of one caller do
-// not keep those of others from theirs.
-func (l *Link) launch(caller share.Key, size int, send func()) bool {
+// launch runs what sends a message of about a size, with places of a pool, and reports whether that runs. Too many of one
+// caller do not keep those of others from theirs.
+func (l *Link) launch(pool *share.Pool, caller share.Key, size int, send func()) bool {
 	holder := l.table.Get(caller)
 	units := 1 + size/signalUnit
-	if units > l.MaxPending || !l.places.TryAcquireN(holder, units) {
+	if units > pool.Usage().Size || !pool.TryAcquireN(holder, units) {
 		l.LimitReached()
 		holder.Release()
 		l.lost.Add(1)
 		return false
 	}
 	end := func() {
-		l.places.ReleaseN(holder, units)
+		pool.ReleaseN(holder, units)
 		holder.Release()
 	}
 	started := l.start(func() {
@@ -257,53 +257,79 @@ func (l *Link) launch(caller share.Key, size int, send func()) bool {
 		send()
 	})
 	if !started {
+		l.lost.Add(1)
 		end()
 	}
 	return started
 }
 
-// insists reports whether a signal is tried again: an answer, because its client has been told that it is taken and does
-// not send it again, and that a stored answer was fetched, because nothing else tells its replica. Neither does harm when it
-// comes twice.
-func insists(m session.Signal) bool {
+// repeats reports whether a signal is published again if that fails or its replica does not listen. The client of an
+// answer has been told that it is taken, and does not send it again. Nothing but the signal Fetched tells a replica that
+// its stored answer was fetched. A second one of either is ignored.
+func repeats(m session.Signal) bool {
 	return m.Answer != nil || m.Stream != nil && m.Stream.Kind == resume.Fetched
 }
 
-// The pauses between the tries double: six seconds in all, in which a replica whose connection to the store has failed
-// listens again.
-const firstTryPause, lastTryPause = 100 * time.Millisecond, 3200 * time.Millisecond
+const (
+	// repeatTime is how long a signal is published again: a replica whose store was away asks it again after longestPause
+	// at most, and one whose connection has failed listens again a moment later.
+	repeatTime = longestPause + 2*time.Second
+	// firstRepeat and longestRepeat bound the pauses, which double.
+	firstRepeat, longestRepeat = 100 * time.Millisecond, 2 * time.Second
+	// repeatShare is the part of max_pending_signals that may wait to be published again, one of so many: clients can make
+	// up the names of replicas, to which nobody listens.
+	repeatShare = 4
+)
 
-// insist publishes a signal for one replica, again and again if that fails or the replica does not listen.
-func (l *Link) insist(m session.Signal) {
-	for pause := firstTryPause; ; pause *= 2 {
-		err := l.try(context.WithoutCancel(l.done), channelOf(m), envelope{Signal: &m})
-		if err != nil && pause <= lastTryPause {
-			select {
-			case <-time.After(pause):
-				continue
-			case <-l.done.Done():
-			}
-		}
-		if errors.Is(err, store.ErrNoReceiver) {
-			l.peers.remove(m.To)
-		}
-		_ = l.counted(channelOf(m), err) // nobody waits for it
+// sendAgain publishes a signal for one replica. If that fails it goes on with that, with a place of its own.
+func (l *Link) sendAgain(caller share.Key, m session.Signal) {
+	message, err := l.seal(envelope{Signal: &m})
+	if err == nil {
+		err = l.try(context.WithoutCancel(l.done), channelOf(m), message)
+	}
+	if err == nil {
+		_ = l.counted(channelOf(m), nil)
 		return
+	}
+	l.launch(l.repeats, caller, sizeOf(m), func() {
+		_ = l.counted(channelOf(m), l.repeat(channelOf(m), message)) // nobody waits for it
+	})
+}
+
+// repeat publishes a message again and again until that succeeds, its time is over, or the link is closed, and then once
+// more.
+func (l *Link) repeat(channel string, message []byte) error {
+	last := false
+	for ends, pause := time.Now().Add(repeatTime), firstRepeat; ; pause = min(2*pause, longestRepeat) {
+		select {
+		case <-time.After(pause):
+			last = time.Now().After(ends)
+		case <-l.done.Done():
+			last = true
+		}
+		if err := l.try(context.WithoutCancel(l.done), channel, message); err == nil || last {
+			return err
+		}
 	}
 }
 
 // say publishes a message and counts what becomes of it.
 func (l *Link) say(ctx context.Context, channel string, e envelope) error {
-	return l.counted(channel, l.try(ctx, channel, e))
+	message, err := l.seal(e)
+	if err == nil {
+		err = l.try(ctx, channel, message)
+	}
+	return l.counted(channel, err)
+}
+
+// seal returns an envelope as a message of this replica.
+func (l *Link) seal(e envelope) ([]byte, error) {
+	e.Format, e.From = format, l.name
+	return json.Marshal(e)
 }
 
 // try publishes a message. The error is [store.ErrNoReceiver] if nobody listens.
-func (l *Link) try(ctx context.Context, channel string, e envelope) error {
-	e.Format, e.From = format, l.name
-	message, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
+func (l *Link) try(ctx context.Context, channel string, message []byte) error {
 	return l.guard.do(ctx, session.StorePublish, store.ErrNoReceiver, func(ctx context.Context) error {
 		return l.Store.Signals.Publish(ctx, channel, message)
 	})
@@ -312,12 +338,8 @@ func (l *Link) try(ctx context.Context, channel string, e envelope) error {
 // counted counts what has become of a message. One for a replica that does not listen is lost, but that is no error:
 // the store has taken it.
 func (l *Link) counted(channel string, err error) error {
-	replica, toOne := strings.CutPrefix(channel, replicaChannel)
 	unheard := errors.Is(err, store.ErrNoReceiver)
-	if err == nil || unheard && !toOne {
-		if toOne {
-			l.peers.add(replica)
-		}
+	if err == nil || unheard && !strings.HasPrefix(channel, replicaChannel) {
 		l.sent.Add(1)
 		return nil
 	}
@@ -339,7 +361,6 @@ func (l *Link) receive(_ string, message []byte) {
 	if e.From == l.name {
 		return
 	}
-	l.peers.add(e.From)
 	known := true
 	switch {
 	case e.Signal != nil:
