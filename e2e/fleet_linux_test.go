@@ -49,7 +49,8 @@ func (f *fleet) start(t *testing.T, i int, addr string) {
 	record := filepath.Join(t.TempDir(), "audit.jsonl")
 	f.audits = append(f.audits, record)
 	f.servers[i] = serveHTTP(t,
-		withArgs("--addr", addr, "--audit-file", record, "--refuse-time", "1500ms", "--linger-timeout", "20s"),
+		// The ledger reads each record once, so that the file must not be rotated.
+		withArgs("--addr", addr, "--audit-file", record, "--audit-max-size", "100000", "--refuse-time", "1500ms", "--linger-timeout", "20s"),
 		withEnv("VITRINE_STATE_KEYS="+strings.Join(f.keys, ",")),
 		withStore(f.stores[i].Addr()))
 }
