@@ -25,6 +25,7 @@ type fleet struct {
 	ended   storedAnswers // of the servers that have ended
 	// abandoned are stored answers that no client can fetch: it has lost its stream in an outage of the store.
 	abandoned float64
+	deleted   []deletedSession // some of those of earlier faults
 }
 
 // newStateKey returns a key for sessions and states.

@@ -52,14 +52,22 @@ func (r failedRequest) noStore() bool {
 // noEvent reports whether a stream was not resumed because the store does not have its events.
 func (r failedRequest) noEvent() bool { return r.name == resumes && r.status == http.StatusBadRequest }
 
-// recordedFailed waits until the balancer has a record of the plain requests that have failed.
-func (f *fleet) recordedFailed(t *testing.T, failed []failedRequest) (l *ledger) {
+// recordedRequests waits until the balancer has a record of the plain requests that have failed, and of those that are
+// about deleted sessions.
+func (f *fleet) recordedRequests(t *testing.T, failed []failedRequest, deleted []deletedSession) (l *ledger) {
 	t.Helper()
 	eventually(t, func() error {
 		l = f.readLedger(t)
 		for _, r := range failed {
 			if _, ok := l.balanced[r.trace]; !ok {
 				return fmt.Errorf("not in the log of the balancer: %s", r)
+			}
+		}
+		for _, d := range deleted {
+			for _, trace := range []string{d.deleted, d.asked} {
+				if _, ok := l.balanced[trace]; !ok {
+					return fmt.Errorf("not in the log of the balancer: a request about a deleted session (trace %s)", trace)
+				}
 			}
 		}
 		return nil

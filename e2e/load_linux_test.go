@@ -29,16 +29,22 @@ type load struct {
 
 	watchers []*watcher
 
-	mu       sync.Mutex     // guards the rest
-	away     bool           // nothing begins that needs the store
-	wasAway  bool           // since take
-	running  map[string]int // by kind of work
-	sent     map[string]*sentCall
+	mu       sync.Mutex           // guards the rest
+	away     bool                 // nothing begins that needs the store
+	running  map[string]int       // by kind of work
 	latest   map[string]time.Time // by kind of work: when the last one that was done has begun
 	done     map[string]int
 	requests map[string]int // how many plain requests were sent, by name
+	notes
+}
+
+// notes are what clients have noted since the load has paused last.
+type notes struct {
+	sent     map[string]*sentCall
 	failed   []failedRequest
+	deleted  []deletedSession
 	failures []string
+	wasAway  bool // the store
 }
 
 // A sentCall is what a client knows of a request of a tool.
@@ -54,8 +60,8 @@ type sentCall struct {
 func newLoad(t *testing.T, front *server) *load {
 	ctx, end := context.WithCancel(context.Background())
 	l := &load{
-		front: front, ctx: ctx, end: end, running: map[string]int{}, sent: map[string]*sentCall{}, latest: map[string]time.Time{},
-		done: map[string]int{}, requests: map[string]int{},
+		front: front, ctx: ctx, end: end, running: map[string]int{}, latest: map[string]time.Time{}, done: map[string]int{},
+		requests: map[string]int{}, notes: notes{sent: map[string]*sentCall{}},
 	}
 	t.Cleanup(l.stop)
 	for range 2 {
@@ -239,28 +245,29 @@ func (l *load) lose(id, format string, args ...any) {
 	}
 }
 
-// take returns all calls since the last take, while the load pauses, the plain requests that have failed, and what
-// else has gone wrong.
-func (l *load) take() (calls map[string]*sentCall, failed []failedRequest, failures []string) {
+// take returns what clients have noted since the last take, while the load pauses.
+func (l *load) take() notes {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	calls, failed, failures = l.sent, l.failed, l.failures
-	l.sent, l.failed, l.failures, l.wasAway = map[string]*sentCall{}, nil, nil, false
-	return calls, failed, failures
+	all := l.notes
+	l.notes = notes{sent: map[string]*sentCall{}}
+	return all
 }
 
-// explain logs what has gone wrong if the test ends before it has taken that: it may be why.
+// explain logs what has gone wrong if the test fails before it has taken that: it may be why.
 func (l *load) explain(t *testing.T) {
 	t.Helper()
 	if !t.Failed() {
 		return
 	}
-	_, failed, failures := l.take()
-	for _, r := range failed[:min(len(failed), maxTold)] {
-		failures = append(failures, r.String())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := slices.Clone(l.failures)
+	for _, r := range l.failed[:min(len(l.failed), maxTold)] {
+		all = append(all, r.String())
 	}
-	if len(failures) > 0 {
-		t.Logf("before that:\n%s", strings.Join(failures, "\n"))
+	if len(all) > 0 {
+		t.Logf("before that:\n%s", strings.Join(all, "\n"))
 	}
 }
 

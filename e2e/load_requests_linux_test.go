@@ -17,7 +17,8 @@ type plainRequest struct {
 	method  string // of HTTP
 	headers http.Header
 	body    string
-	want    []int // the statuses that its response may have
+	trace   string // of the header traceparent
+	want    []int  // the statuses that its response may have
 }
 
 // plain returns the request that posts a message.
@@ -26,13 +27,12 @@ func plain(headers http.Header, r request) plainRequest {
 	if r.id == nil {
 		want = http.StatusAccepted
 	}
-	return plainRequest{name: r.method, method: http.MethodPost, headers: headers, body: r.frame(), want: []int{want}}
+	return plainRequest{name: r.method, method: http.MethodPost, headers: headers, body: r.frame(), trace: newTrace(), want: []int{want}}
 }
 
 // A failedRequest is a plain request that has failed, as its client knows it.
 type failedRequest struct {
 	plainRequest
-	trace  string    // of the header traceparent
 	began  time.Time // when it was sent
 	failed time.Time
 	status int // 0 if there was no response
@@ -51,9 +51,9 @@ func (r failedRequest) String() string {
 // open sends a plain request, and notes it if it fails. The caller closes the body of the response. That is nil if
 // there is no response; ok says that it has a status that its client wants.
 func (l *load) open(ctx context.Context, client *http.Client, r plainRequest) (resp *http.Response, sent failedRequest, ok bool) {
-	sent = failedRequest{plainRequest: r, trace: newTrace(), began: time.Now()}
+	sent = failedRequest{plainRequest: r, began: time.Now()}
 	headers := r.headers.Clone()
-	headers.Set("Traceparent", traceparent(sent.trace))
+	headers.Set("Traceparent", traceparent(r.trace))
 	sent.outage = l.count(r.name)
 	resp, err := l.do(client, ctx, r.method, headers, r.body)
 	if err != nil {

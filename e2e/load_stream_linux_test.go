@@ -56,7 +56,7 @@ func (r *reader) read(resp *http.Response, err error, want string) bool {
 		headers := r.session.Clone()
 		headers.Set("Last-Event-ID", r.last)
 		resp, _, _ = r.open(r.ctx, r.client, plainRequest{
-			name: resumes, method: http.MethodGet, headers: headers,
+			name: resumes, method: http.MethodGet, headers: headers, trace: newTrace(),
 			want: []int{http.StatusOK, http.StatusConflict}, // the broken connection may still count as a reader
 		})
 	}
@@ -166,7 +166,8 @@ func (l *load) reply(session http.Header, question message, name string) {
 	}})
 	for ctx.Err() == nil {
 		if _, taken := l.ask(ctx, http.DefaultClient, plainRequest{
-			name: "answer to " + elicits, method: http.MethodPost, headers: session, body: frame, want: []int{http.StatusAccepted},
+			name: "answer to " + elicits, method: http.MethodPost, headers: session, body: frame, trace: newTrace(),
+			want: []int{http.StatusAccepted},
 		}); taken {
 			return
 		}

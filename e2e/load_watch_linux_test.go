@@ -94,7 +94,9 @@ func (l *load) legacyWatcher(session http.Header) *watcher {
 				return nil
 			}
 		}
-		return l.listen(client, plainRequest{name: "GET", method: http.MethodGet, headers: session, want: []int{http.StatusOK}})
+		return l.listen(client, plainRequest{
+			name: "GET", method: http.MethodGet, headers: session, trace: newTrace(), want: []int{http.StatusOK},
+		})
 	}}
 }
 

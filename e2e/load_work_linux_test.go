@@ -54,13 +54,7 @@ func (l *load) wholeSession(client *http.Client) bool {
 	if !ok {
 		return false
 	}
-	if !l.echo(client, "session", session) {
-		return false
-	}
-	_, ok = l.ask(l.ctx, client, plainRequest{
-		name: "DELETE", method: http.MethodDelete, headers: session, want: []int{http.StatusNoContent},
-	})
-	return ok
+	return l.echo(client, "session", session) && l.deleteSession(client, session)
 }
 
 // initialize opens a session whose client answers questions.

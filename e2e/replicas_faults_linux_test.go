@@ -60,6 +60,11 @@ var faults = map[string][]fault{
 		{name: "restarted store", away: true, deaf: 3, do: func(_ *testing.T, f *fleet, lasts time.Duration) {
 			during(lasts, f.redis.Stop, f.redis.Start)
 		}},
+		// Another server knows of sessions that have been deleted before only what the restarted store has kept.
+		{name: "SIGTERM after a restart of the store", do: func(t *testing.T, f *fleet, _ time.Duration) {
+			f.end(t, 0)
+			f.replace(t, 0)
+		}},
 	},
 	"death": {
 		{name: "SIGKILL", kill: true, do: func(t *testing.T, f *fleet, lasts time.Duration) {
@@ -74,7 +79,8 @@ var faults = map[string][]fault{
 // resume streams and run tasks. No call is lost but those that ran on a server that was killed, and those that need
 // the store on one that was stopped. None runs or is answered twice, no session is lost, and no listener misses a
 // last change. No other request fails, but at a server that was killed, and for want of the store at one that was
-// stopped.
+// stopped. A session that was deleted has ended where that was done, and soon at all servers, also at those that have
+// started since.
 func TestReplicasThroughFaults(t *testing.T) {
 	for name, group := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -131,21 +137,25 @@ func (f *fleet) suffer(t *testing.T, l *load, fault fault, lasts time.Duration) 
 
 	l.working.Lock()
 	defer l.working.Unlock()
-	calls, failed, failures := l.take()
-	for _, failure := range failures {
+	noted := l.take()
+	for _, failure := range noted.failures {
 		t.Error(failure)
 	}
-	refused := f.recordedFailed(t, failed).checkFailed(t, failed, killed, stopped)
-	lost := f.recorded(t, calls, killed).check(t, calls, killed, stopped)
+	requests := f.recordedRequests(t, noted.failed, noted.deleted)
+	refused, asked := requests.checkFailed(t, noted.failed, killed, stopped), requests.checkDeleted(t, noted.deleted)
+	lost := f.recorded(t, noted.sent, killed).check(t, noted.sent, killed, stopped)
+	f.checkEnded(t, noted.deleted)
 	if t.Failed() {
 		f.logSignals(t)
 	}
-	for _, call := range calls {
+	for _, call := range noted.sent {
 		if call.outage && call.lost != "" {
 			f.abandoned++
 		}
 	}
 	f.conserved(t)
-	t.Logf("%s: %d calls; lost at a server that was killed or stopped: %v, and other requests: %v; back to normal %v after the fault, which took %v",
-		fault.name, len(calls), lost, refused, normal.Sub(ended).Round(time.Millisecond), ended.Sub(began).Round(time.Millisecond))
+	t.Logf("%s: %d calls; lost at a server that was killed or stopped: %v, and other requests: %v; "+
+		"%d sessions deleted, %d of them asked for at once where that was done; back to normal %v after the fault, which took %v",
+		fault.name, len(noted.sent), lost, refused, len(noted.deleted), asked,
+		normal.Sub(ended).Round(time.Millisecond), ended.Sub(began).Round(time.Millisecond))
 }
