@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // A modelSession is a legacy session of a client.
@@ -19,7 +21,9 @@ type modelSession struct {
 	deletions []*modelReplica
 	told      bool // all replicas that are well know of it
 	known     map[*modelReplica]bool
-	level     modelLevel
+	level     *modelSetting[mcp.LoggingLevel]
+	own       *modelOwn // nil is none
+	listener  *modelListener
 }
 
 // A modelCall is one call of a tool whose handler does what it is told.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -14,28 +13,6 @@ import (
 )
 
 // This file has the log level of a session, which its client sets at any replica, and which holds at all.
-
-// A modelLevel is what the oracle knows of the log level of a session.
-type modelLevel struct {
-	now mcp.LoggingLevel
-	// late are the levels that a replica without the store was told. It tells the others when it has the store again
-	// (docs/replicas.md: "hold at all replicas, unless the process has ended meanwhile"), and the page does not
-	// say whether such a level replaces one that was set elsewhere meanwhile.
-	late []lateLevel
-	// told are all levels that were set, and the one without which the client begins.
-	told []mcp.LoggingLevel
-	last *modelReplica // where it was set last
-}
-
-// A lateLevel is one that a replica was told which did not have the store.
-type lateLevel struct {
-	level mcp.LoggingLevel
-	at    *modelReplica
-}
-
-func newModelLevel() modelLevel {
-	return modelLevel{now: mcp.LogInfo, told: []mcp.LoggingLevel{mcp.LogInfo}}
-}
 
 // addLog adds a tool that logs one message of each level.
 func addLog(srv *server.Server) {
@@ -58,14 +35,7 @@ func (w *modelWorld) setLevel() bool {
 	if !w.served(r, s, status, http.StatusOK) {
 		return true
 	}
-	l := &s.level
-	l.last, l.told = r, append(l.told, level)
-	if r.well() {
-		l.now = level // it follows all that the store has
-		l.late = slices.DeleteFunc(l.late, func(late lateLevel) bool { return late.at.killed })
-	} else {
-		l.late = append(l.late, lateLevel{level, r})
-	}
+	s.level.set(r, level)
 	return true
 }
 
@@ -98,25 +68,9 @@ func (w *modelWorld) useLevel() bool {
 // checkLevel checks the level at a replica: the last one that its client has set.
 func (w *modelWorld) checkLevel(r *modelReplica, s *modelSession, got mcp.LoggingLevel) {
 	w.t.Helper()
-	l := &s.level
-	may, others := []mcp.LoggingLevel{l.now}, false
-	for _, late := range l.late {
-		may, others = append(may, late.level), others || late.at != r
-	}
-	switch {
-	case !r.well() && l.last == r && !others:
-		require.Equal(w.t, l.told[len(l.told)-1], got, "%s at %s, where it was set last", s.name, r.name)
-	case !r.well():
-		// "log level and subscriptions hold there" while the store is away: it may not have heard of the last ones.
-		require.Contains(w.t, l.told, got, "%s at %s", s.name, r.name)
-	default:
-		require.Contains(w.t, may, got, "%s at %s", s.name, r.name)
-		// The store may have the level of a replica that was killed before it could tell the others. Then those have it
-		// which ask the store later ("unless the process has ended meanwhile").
-		lost := slices.ContainsFunc(l.late, func(late lateLevel) bool { return late.at.killed })
-		if !lost && w.allWell() { // all have told what they could not tell
-			l.now, l.late = got, nil
-		}
+	require.Contains(w.t, s.level.at(r), got, "%s at %s", s.name, r.name)
+	if r.well() {
+		s.level.sees(w, got)
 	}
 }
 

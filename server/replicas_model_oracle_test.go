@@ -28,6 +28,9 @@ func (w *modelWorld) rest() {
 	for _, m := range w.modern {
 		m.check()
 	}
+	for _, s := range w.sessions {
+		w.checkOwn(s)
+	}
 	checks := w.checks
 	w.checks = nil
 	for _, check := range checks {
@@ -97,10 +100,11 @@ func (w *modelWorld) openSession() bool {
 		return false
 	}
 	r := w.anyReplica()
-	a := post(r.srv, legacy(1, "initialize", `"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}`))
+	a := post(r.srv, legacy(1, "initialize", `"protocolVersion":"2025-11-25","capabilities":{"roots":{},"extensions":{"`+thing+`":{}}},"clientInfo":{"name":"c","version":"1"}`))
 	require.Equal(w.t, http.StatusOK, a.Code)
 	s := &modelSession{name: fmt.Sprintf("s%d", len(w.sessions)+1), header: "Mcp-Session-Id: " + a.Header().Get("Mcp-Session-Id"),
-		lastID: 100, known: map[*modelReplica]bool{r: true}, level: newModelLevel()}
+		lastID: 100, known: map[*modelReplica]bool{r: true}, level: newSetting(mcp.LogInfo)}
+	s.listener = w.newListener(s.name)
 	w.sessions = append(w.sessions, s)
 	at := w.anyReplica()
 	w.note("open %s at %s, ready at %s", s.name, r.name, at.name)
@@ -379,6 +383,11 @@ func (w *modelWorld) finish() {
 	for _, c := range w.calls {
 		if c.resumable() && c.conn == nil && len(c.session.deletions) == 0 {
 			w.resumeAt(c, w.anyReplica())
+		}
+	}
+	for _, s := range w.sessions {
+		if o := s.own; o != nil && o.conn == nil && o.sound && o.reading.last() != "" && len(s.deletions) == 0 {
+			w.resumeOwnAt(s, w.anyReplica())
 		}
 	}
 	w.settle(time.Minute)

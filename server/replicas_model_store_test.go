@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -95,6 +96,13 @@ func (p *modelPort) Claim(ctx context.Context, key string, value []byte, life ti
 }
 
 func (p *modelPort) Update(ctx context.Context, key string, change func([]byte) ([]byte, time.Duration, error)) error {
+	if strings.HasPrefix(key, "session/") {
+		// A server holds a mutex of the session meanwhile. The time of a bubble stands still while a goroutine waits for a
+		// mutex, so that this operation does not wait for its deadline.
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		ctx = over
+	}
 	return p.do(ctx, func() error { return p.world.store.Update(ctx, key, change) })
 }
 

@@ -29,7 +29,7 @@ var (
 
 const (
 	// shortHistories is how many histories the short form has.
-	shortHistories = 120
+	shortHistories = 70
 	// historyLength is how many commands a history has.
 	historyLength = 80
 )
@@ -118,6 +118,14 @@ var modelCommands = []modelCommand{
 	{"delete", 1, (*modelWorld).deleteSession},
 	{"set the log level", 3, (*modelWorld).setLevel},
 	{"use the log level", 4, (*modelWorld).useLevel},
+	{"open the own stream", 4, (*modelWorld).openOwn},
+	{"leave the own stream", 2, (*modelWorld).leaveOwn},
+	{"resume the own stream", 4, (*modelWorld).resumeOwn},
+	{"answer on the own stream", 1, (*modelWorld).answerOwn},
+	{"subscribe", 4, (*modelWorld).subscribe},
+	{"unsubscribe", 1, (*modelWorld).unsubscribe},
+	{"update a resource", 5, (*modelWorld).updateResource},
+	{"notify", 5, (*modelWorld).notify},
 	{"modern plain call", 3, (*modelWorld).modernPlainCall},
 	{"modern call", 3, (*modelWorld).beginModernCall},
 	{"modern say", 3, (*modelWorld).modernSay},

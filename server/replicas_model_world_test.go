@@ -30,6 +30,8 @@ type modelWorld struct {
 	calls    []*modelCall
 	modern   []*modernCall
 	checks   []func() // of rest
+	// notifications is how many there were, and the number of the last one.
+	notifications int
 
 	mu    sync.Mutex // guards the rest
 	trace []string
@@ -58,6 +60,7 @@ type modelReplica struct {
 	srv    *server.Server
 	port   *modelPort
 	killed bool
+	ended  time.Time // when it was killed
 	cut    bool      // it is away from the store now
 	healed time.Time // when that ended last
 }
@@ -106,6 +109,7 @@ func (w *modelWorld) addReplica() *modelReplica {
 		return in.Text, nil
 	})
 	addLog(r.srv)
+	addThings(r.srv)
 	w.replicas = append(w.replicas, r)
 	synctest.Wait()
 	return r
@@ -135,7 +139,7 @@ func (w *modelWorld) kill() bool {
 	r := pick(w, all)
 	w.note("kill %s", r.name)
 	r.port.set(refuses, true)
-	r.killed = true
+	r.killed, r.ended = true, time.Now()
 	for _, c := range w.calls {
 		if c.conn != nil && c.conn.at == r {
 			c.hangUp()
@@ -144,6 +148,11 @@ func (w *modelWorld) kill() bool {
 	for _, m := range w.modern {
 		if m.home == r {
 			m.conn.leave()
+		}
+	}
+	for _, s := range w.sessions {
+		if s.own != nil && s.own.conn != nil && s.own.conn.at == r {
+			s.own.leave()
 		}
 	}
 	return true
@@ -209,6 +218,7 @@ func (w *modelWorld) missSignals() bool {
 // unsound notes that streams which a replica writes may not be resumed any more. Neither may those that it
 // reads: it cannot tell a writer that is dead from signals that are lost.
 func (w *modelWorld) unsound(r *modelReplica, repeats bool) {
+	w.unsoundOwn(r)
 	for _, c := range w.calls {
 		if (c.home == r || c.conn != nil && c.conn.at == r) && c.client.answered() == "" {
 			if c.sound = false; repeats {
@@ -234,6 +244,11 @@ func (w *modelWorld) close() {
 	}
 	for _, m := range w.modern {
 		m.conn.leave()
+	}
+	for _, s := range w.sessions {
+		if s.own != nil {
+			s.own.leave()
+		}
 	}
 	for _, r := range w.replicas {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
