@@ -29,6 +29,7 @@ type modelWorld struct {
 	sessions []*modelSession
 	calls    []*modelCall
 	modern   []*modernCall
+	states   []*modelState
 	checks   []func() // of rest
 	// notifications is how many there were, and the number of the last one.
 	notifications int
@@ -92,7 +93,7 @@ func (w *modelWorld) addReplica() *modelReplica {
 	name := fmt.Sprintf("r%d", len(w.replicas)+1)
 	port := &modelPort{world: w, name: name}
 	const forEver = 1000 * time.Hour
-	r := &modelReplica{name: name, port: port, srv: newReplica(w.t,
+	r := &modelReplica{name: name, port: port, srv: newReplica(w.t, server.WithSingleUseStates(),
 		server.WithStore(store.Store{Values: port, Signals: port, Events: port}),
 		server.WithLimits(server.Limits{OrphanGrace: -1, MaxRequestTimeout: forEver, SessionIdle: forEver, InitializeTimeout: forEver}))}
 	server.AddTool(r.srv, server.Tool{Name: "work", Deadline: forEver}, func(ctx context.Context, call *server.Call, in struct {
@@ -110,6 +111,7 @@ func (w *modelWorld) addReplica() *modelReplica {
 	})
 	addLog(r.srv)
 	addThings(r.srv)
+	addTwo(r.srv)
 	w.replicas = append(w.replicas, r)
 	synctest.Wait()
 	return r
