@@ -20,6 +20,7 @@ type modelSession struct {
 	// deletions are the replicas where its client has deleted it.
 	deletions []*modelReplica
 	told      bool // all replicas that are well know of it
+	forgotten bool // the store has lost that it was deleted
 	known     map[*modelReplica]bool
 	level     *modelSetting[mcp.LoggingLevel]
 	own       *modelOwn // nil is none

@@ -20,7 +20,7 @@ func (w *modelWorld) rest() {
 	w.t.Helper()
 	synctest.Wait()
 	for _, s := range w.sessions {
-		s.told = s.told || slices.ContainsFunc(s.deletions, (*modelReplica).well)
+		s.told = s.told || !s.forgotten && slices.ContainsFunc(s.deletions, (*modelReplica).well)
 	}
 	for _, c := range w.calls {
 		c.check()

@@ -17,7 +17,13 @@ type modelSetting[T comparable] struct {
 	// told is all that was set, and that with which the session begins.
 	told []T
 	last *modelReplica // where it was set last
+	// lost says that the store has lost it. docs/replicas.md does not say what holds then. A replica that sees the session
+	// for the first time begins to count its revisions anew, so that others ignore what is set there.
+	lost bool
 }
+
+// lose notes that the store has lost it.
+func (m *modelSetting[T]) lose() { m.lost = true }
 
 type lateSetting[T comparable] struct {
 	value T
@@ -47,6 +53,8 @@ func (m *modelSetting[T]) at(r *modelReplica) []T {
 		all, others = append(all, late.value), others || late.at != r
 	}
 	switch {
+	case m.lost:
+		return m.told
 	case r.well():
 		return all
 	case m.last == r && !others:
@@ -61,7 +69,7 @@ func (m *modelSetting[T]) sees(w *modelWorld, v T) {
 	// The store may have what a replica was told that was killed before it could tell the others. Then those have it
 	// which ask the store later ("unless the process has ended meanwhile").
 	lost := slices.ContainsFunc(m.late, func(late lateSetting[T]) bool { return late.at.killed })
-	if !lost && w.allWell() { // all have told what they could not tell
+	if !lost && !m.lost && w.allWell() { // all have told what they could not tell
 		m.now, m.late = v, nil
 	}
 }

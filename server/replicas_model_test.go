@@ -14,8 +14,9 @@ import (
 )
 
 // This is the random test of several replicas. A history is some dozens of commands: of clients (call, cancel,
-// answer, hang up, resume, delete, each at any replica), of handlers (say, ask, finish), and of what goes wrong
-// (a replica is killed, or has no store). A single process could only do what the oracle expects of them, but
+// answer, hang up, resume, delete, set a log level, subscribe, use a state, each at any replica), of handlers and programs
+// (say, ask, finish, update, notify), and of what goes wrong (a replica is killed, or has no store, or the store loses
+// all that it has). Calls are of both eras. A single process could only do what the oracle expects of them, but
 // for what docs/replicas.md does not promise. A failure prints the history and its seed, and
 //
 //	go test ./server -run 'TestReplicasModel$' -replicas.seed <seed>
@@ -139,6 +140,7 @@ var modelCommands = []modelCommand{
 	{"cut off", 2, (*modelWorld).cutOff},
 	{"heal", 4, (*modelWorld).heal},
 	{"miss signals", 1, (*modelWorld).missSignals},
+	{"lose all values", 1, (*modelWorld).loseValues},
 	{"wait", 5, (*modelWorld).wait},
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,7 @@ type modelWorld struct {
 	random *rand.Rand
 	began  time.Time
 	store  store.Memory
+	losses atomic.Int64 // how often the store has lost all that it has
 	counts map[string]int
 	calm   bool // no replica loses the store
 
@@ -44,7 +46,9 @@ type modelWorld struct {
 }
 
 func newModelWorld(random *rand.Rand) *modelWorld {
-	return &modelWorld{random: random, counts: map[string]int{}, handlers: map[string]*modelHandler{}, logged: map[string]uint64{}}
+	w := &modelWorld{random: random, counts: map[string]int{}, handlers: map[string]*modelHandler{}, logged: map[string]uint64{}}
+	w.store.Now = func() time.Time { return time.Now().Add(time.Duration(w.losses.Load()) * 10_000 * time.Hour) } // all lives end
+	return w
 }
 
 // wrong notes what must not happen.
