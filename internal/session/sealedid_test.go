@@ -66,6 +66,19 @@ func TestSealedIDIsBounded(t *testing.T) {
 	require.False(t, ok)
 }
 
+// An id that another release has sealed in its own format is none that this one knows, although a key opens it.
+func TestSealedIDOfAnotherFormat(t *testing.T) {
+	ring := testRing(t)
+	plain := (&sealedID{id: "abc", peer: &Peer{Version: mcp.Version20250618}}).append(nil)
+	_, ok := openID(ring, ring.Seal(plain))
+	require.True(t, ok)
+	for _, other := range []byte{sealedFormat - 1, sealedFormat + 1} {
+		plain[0] = other
+		_, ok = openID(ring, ring.Seal(plain))
+		require.False(t, ok)
+	}
+}
+
 func TestOwnersDifferInEachPart(t *testing.T) {
 	seen := map[owner]string{}
 	for _, p := range []*auth.Principal{
