@@ -354,6 +354,9 @@ func (w *modelWorld) deleteSession() bool {
 			c.sound = false
 		}
 	}
+	if s.own != nil {
+		s.own.sound = false
+	}
 	return true
 }
 

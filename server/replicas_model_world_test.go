@@ -201,6 +201,9 @@ func (w *modelWorld) heal() bool {
 
 func (w *modelWorld) healReplica(r *modelReplica) {
 	r.cut, r.healed = false, time.Now()
+	for _, s := range w.sessions {
+		s.listener.loose = true
+	}
 	r.port.set(noFault, false)
 }
 
