@@ -129,7 +129,7 @@ var table = []Bound{
 	{NameResourceSubscriptions, 1000, "resources", "resources that one subscription or legacy session is about", true},
 	{NamePendingUpdates, 256, "updates", "what waits for one subscriber: parts of updated resources, then the whole is reported; own notifications, then they are dropped", true},
 	{NameListChanges, 30, "changes", "replaced and removed items of one kind, or changes of the policies, in a minute; more are a warning in the log, and nothing else", true},
-	{NamePendingSignals, 1024, "signals", "signals to other replicas that are on their way to the store, one more for each 16 KiB; callers share them", true},
+	{NamePendingSignals, 1024, "signals", "signals to other replicas that are on their way to the store, one more for each 16 KiB; callers share them. A quarter as many more may wait to be published again", true},
 	{NameOutbound, 64, "requests", "requests to one client that it has not answered", true},
 	{NameQueuedMessages, 1024, "messages", "messages that wait for the writer of one stream", true},
 	{NameQueuedBytes, 16 << 20, "bytes", "bytes that wait for the writer of one stream", true},
