@@ -71,8 +71,8 @@ func readRunbook(t *testing.T) (text string, questions []question) {
 func TestRunbookPage(t *testing.T) {
 	text, questions := readRunbook(t)
 	situations := situations()
-	if len(questions) != 20 || len(situations) != 20 {
-		t.Errorf("%d questions, %d situations, want 20", len(questions), len(situations))
+	if len(questions) != 21 || len(situations) != 21 {
+		t.Errorf("%d questions, %d situations, want 21", len(questions), len(situations))
 	}
 	for i, q := range questions {
 		if !strings.Contains(text, fmt.Sprintf("\n## %d. %s\n", i+1, q.title)) {
