@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A watcher is a client that wants to know when the resource changes. It listens again when its stream has
-// ended, and then reads the resource.
+// A watcher is a client that wants to know when the resource changes. When its stream has ended it listens again, and
+// takes that for news, as a client does that reads the resource then.
 type watcher struct {
 	name    string
 	connect func(client *http.Client) io.ReadCloser // returns the stream when the server listens; nil if it does not
