@@ -119,6 +119,21 @@ func TestDeleteWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
+// A replica that has not heard of a deletion finds it when it shares a change of the session, and remembers it.
+func TestDeletionThatAReplicaFindsInTheStore(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		session := open(t, a)
+		call := legacy(2, "tools/call", callPeer)
+		require.Equal(t, 200, post(b, call, session).Code)
+		shared.drop(true)
+		require.Equal(t, 204, send(a, http.MethodDelete, "", session).Code)
+		post(b, legacy(3, "logging/setLevel", `"level":"debug"`), session)
+		shared.fail(errors.New("down"))
+		require.Equal(t, 404, post(b, call, session).Code)
+		shared.fail(nil)
+	})
+}
+
 // A deletion of an outage that ends later than its process is known to nobody: other replicas go on to serve the session.
 func TestDeleteOfAnOutageEndsWithItsProcess(t *testing.T) {
 	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {

@@ -344,6 +344,9 @@ func (s *Session) shareAll() {
 		st.unshared = st.unshared[len(changes):]
 		overtaking, st.overtaking = st.overtaking, nil
 	})
+	if st.Ended { // elsewhere, and no signal has said so: without the store the id would open it again
+		s.core.deleted.add(s.id, st.By, time.Now(), s.ends, s.core.limits.MaxDeletedSessions)
+	}
 	s.apply(st)
 	if overtaking != nil {
 		s.apply(*overtaking)
