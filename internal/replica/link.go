@@ -181,7 +181,7 @@ func (l *Link) listen() {
 
 // Send implements [session.Elsewhere].
 func (l *Link) Send(caller share.Key, m session.Signal) bool {
-	if repeats(m) {
+	if isRepeated(m) {
 		return l.launch(l.places, caller, sizeOf(m), func() { l.sendAgain(caller, m) })
 	}
 	return l.publish(caller, channelOf(m), envelope{Signal: &m}, sizeOf(m))
@@ -263,10 +263,10 @@ func (l *Link) launch(pool *share.Pool, caller share.Key, size int, send func())
 	return started
 }
 
-// repeats reports whether a signal is published again if that fails or its replica does not listen. The client of an
+// isRepeated reports whether a signal is published again if that fails or its replica does not listen. The client of an
 // answer has been told that it is taken, and does not send it again. Nothing but the signal Fetched tells a replica that
 // its stored answer was fetched. A second one of either is ignored.
-func repeats(m session.Signal) bool {
+func isRepeated(m session.Signal) bool {
 	return m.Answer != nil || m.Stream != nil && m.Stream.Kind == resume.Fetched
 }
 
@@ -284,10 +284,11 @@ const (
 // sendAgain publishes a signal for one replica. If that fails it goes on with that, with a place of its own.
 func (l *Link) sendAgain(caller share.Key, m session.Signal) {
 	message, err := l.seal(envelope{Signal: &m})
-	if err == nil {
-		err = l.try(context.WithoutCancel(l.done), channelOf(m), message)
+	if err != nil {
+		_ = l.counted(channelOf(m), err)
+		return
 	}
-	if err == nil {
+	if err := l.try(context.WithoutCancel(l.done), channelOf(m), message); err == nil {
 		_ = l.counted(channelOf(m), nil)
 		return
 	}
