@@ -276,7 +276,8 @@ func TestStreamWhoseEventsAreLost(t *testing.T) {
 // A lossy log can lose the last events of a stream, as in a failover to a server that has not got them yet.
 type lossy struct {
 	store.EventLog
-	session, stream string // of the last event
+	shared          *sharedMemory // which it is a part of
+	session, stream string        // of the last event
 	bounds          store.EventBounds
 }
 
@@ -296,6 +297,21 @@ func (l *lossy) loseLast(t *testing.T, n int) {
 		_, err := l.EventLog.Append(t.Context(), l.session, e, l.bounds)
 		require.NoError(t, err)
 	}
+}
+
+// lossyReplicas returns two servers with a store whose log can lose events, and the signals of the first one, which has
+// more options.
+func lossyReplicas(t *testing.T, opts ...server.Option) (a, b *server.Server, log *lossy, signals *mutable) {
+	t.Helper()
+	shared := &sharedMemory{}
+	log, signals = &lossy{EventLog: shared, shared: shared}, &mutable{Signals: shared}
+	a = newReplica(t, append(opts, server.WithStore(store.Store{Values: shared, Signals: signals, Events: log}))...)
+	b = newReplica(t, server.WithStore(store.Store{Values: shared, Signals: shared, Events: log}))
+	for _, srv := range []*server.Server{a, b} {
+		t.Cleanup(func() { _ = srv.Shutdown(context.Background()) })
+	}
+	synctest.Wait()
+	return a, b, log, signals
 }
 
 // talkThatIsLost returns a talk whose client has read three texts at the writer's replica, and has hung up. The store
@@ -320,13 +336,8 @@ func talkThatIsLost(t *testing.T, a *server.Server, log *lossy) *talk {
 // cannot go on after an event that is lost, and one that goes on after an earlier event gets nothing that comes later.
 func TestStreamWhoseLastEventsAreLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tel, shared := recording(t), &sharedMemory{}
-		log := &lossy{EventLog: shared}
-		with := server.WithStore(store.Store{Values: shared, Signals: shared, Events: log})
-		a, b := newReplica(t, with, server.WithTelemetry(tel)), newReplica(t, with)
-		defer a.Shutdown(context.Background())
-		defer b.Shutdown(context.Background())
-		synctest.Wait()
+		tel := recording(t)
+		a, b, log, _ := lossyReplicas(t, server.WithTelemetry(tel))
 		k := talkThatIsLost(t, a, log)
 		first, second, third := lastID(k.read[0]), lastID(k.read[1]), lastID(k.read[2])
 		require.Equal(t, 400, resumeAt(b, k.session, third).Code)
@@ -349,13 +360,7 @@ func TestStreamWhoseLastEventsAreLost(t *testing.T) {
 // client that has had that event does not go on there, as if it had read the end.
 func TestLostEventIsReplacedForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := &sharedMemory{}
-		log, signals := &lossy{EventLog: shared}, &mutable{Signals: shared}
-		a := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: signals, Events: log}))
-		b := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: shared, Events: log}))
-		defer a.Shutdown(context.Background())
-		defer b.Shutdown(context.Background())
-		synctest.Wait()
+		a, b, log, signals := lossyReplicas(t)
 		k := talkThatIsLost(t, a, log)
 		first, second, third := lastID(k.read[0]), lastID(k.read[1]), lastID(k.read[2])
 		signals.mute.Store(true)
@@ -372,13 +377,7 @@ func TestLostEventIsReplacedForNobody(t *testing.T) {
 // stream cannot be resumed there, when it comes, and when the store loses what the client is about to read.
 func TestReaderDoesNotWaitForLostEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := &sharedMemory{}
-		log := &lossy{EventLog: shared}
-		with := server.WithStore(store.Store{Values: shared, Signals: shared, Events: log})
-		a, b := newReplica(t, with), newReplica(t, with)
-		defer a.Shutdown(context.Background())
-		defer b.Shutdown(context.Background())
-		synctest.Wait()
+		a, b, log, _ := lossyReplicas(t)
 		k := talkThatIsLost(t, a, log)
 		begin := time.Now()
 		require.Equal(t, 400, resumeAt(b, k.session, lastID(k.read[0])).Code)
@@ -386,19 +385,13 @@ func TestReaderDoesNotWaitForLostEvents(t *testing.T) {
 		close(k.says)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		shared := &sharedMemory{}
-		log := &lossy{EventLog: shared}
-		with := server.WithStore(store.Store{Values: shared, Signals: shared, Events: log})
-		a, b := newReplica(t, with), newReplica(t, with)
-		defer a.Shutdown(context.Background())
-		defer b.Shutdown(context.Background())
-		synctest.Wait()
+		a, b, log, _ := lossyReplicas(t)
 		k := talkAt(t, a)
 		k.hangUp()
 		synctest.Wait()
 		out := k.resumes(b)
-		shared.appended = func() error {
-			shared.appended = nil
+		log.shared.appended = func() error {
+			log.shared.appended = nil
 			log.loseLast(t, 1)
 			return nil
 		}
@@ -414,13 +407,7 @@ func TestReaderDoesNotWaitForLostEvents(t *testing.T) {
 // end the stream in the store, which has another end.
 func TestReaderOfADeadReplicaWhoseEventsAreLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := &sharedMemory{}
-		log, signals := &lossy{EventLog: shared}, &mutable{Signals: shared}
-		a := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: signals, Events: log}))
-		b := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: shared, Events: log}))
-		defer a.Shutdown(context.Background())
-		defer b.Shutdown(context.Background())
-		synctest.Wait()
+		a, b, log, signals := lossyReplicas(t)
 		k := talkAt(t, a)
 		k.hangUp()
 		synctest.Wait()

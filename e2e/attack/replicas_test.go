@@ -253,7 +253,7 @@ func TestTasksOfOthersAreUnknownAtAnotherReplica(t *testing.T) {
 }
 
 // A state that may be used once, and that comes to two replicas at the same moment, is accepted by one of them. Another
-// principal who has it uses it up at neither.
+// principal who sends it before is refused, and does not use it up.
 func TestOneOfTwoReplicasAcceptsAState(t *testing.T) {
 	t.Parallel()
 	const rounds = 200

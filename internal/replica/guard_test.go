@@ -136,7 +136,7 @@ func linesOf(log *bytes.Buffer) (lines []string) {
 }
 
 // A store that answers one operation and refuses another one, such as one that is full, is not away. The log says each
-// minute what it refuses, also after it was away, and after none but that operation was tried for a while.
+// minute what it refuses.
 func TestGuardLogsWhatAStoreRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
