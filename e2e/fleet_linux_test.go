@@ -20,6 +20,7 @@ type fleet struct {
 	servers []*server          // of the places
 	front   *server
 	keys    []string // of the servers that start from now on
+	watched string   // the file with the content of the resource that clients watch
 	audits  []string // the records of all servers that have been started
 	records ledger
 	ended   storedAnswers // of the servers that have ended
@@ -35,6 +36,7 @@ func newStateKey() string { return base64.StdEncoding.EncodeToString([]byte(rand
 func startFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{redis: startStore(t), keys: []string{newStateKey()}, servers: make([]*server, 3)}
+	f.watched = filepath.Join(t.TempDir(), "watched")
 	for i := range f.servers {
 		f.stores = append(f.stores, redistest.StartProxy(t, f.redis.Addr()))
 		f.start(t, i, replicaAddress())
@@ -52,6 +54,7 @@ func (f *fleet) start(t *testing.T, i int, addr string) {
 	f.servers[i] = serveHTTP(t,
 		// The ledger reads each record once, so that the file must not be rotated.
 		withArgs("--addr", addr, "--audit-file", record, "--audit-max-size", "100000", "--refuse-time", "1500ms", "--linger-timeout", "20s"),
+		withArgs("--watched-file", f.watched),
 		withEnv("VITRINE_STATE_KEYS="+strings.Join(f.keys, ",")),
 		withStore(f.stores[i].Addr()))
 }

@@ -25,7 +25,9 @@ type load struct {
 
 	// working is held for reading by each operation, and for writing by a pause.
 	working sync.RWMutex
-	changes sync.Mutex // held by the client that changes the resource
+	changes sync.Mutex // held by the client that changes what others watch
+	watched string     // the file with the content of the resource
+	version int        // what it contains; guarded by changes
 
 	watchers []*watcher
 
@@ -56,14 +58,17 @@ type sentCall struct {
 	outage  bool   // the store went away while it ran
 }
 
-// newLoad starts the clients.
-func newLoad(t *testing.T, front *server) *load {
+// newLoad starts the clients. The resource that they watch has the content of a file.
+func newLoad(t *testing.T, front *server, watched string) *load {
 	ctx, end := context.WithCancel(context.Background())
 	l := &load{
-		front: front, ctx: ctx, end: end, running: map[string]int{}, latest: map[string]time.Time{}, done: map[string]int{},
-		requests: map[string]int{}, notes: notes{sent: map[string]*sentCall{}},
+		front: front, watched: watched, ctx: ctx, end: end, running: map[string]int{}, latest: map[string]time.Time{},
+		done: map[string]int{}, requests: map[string]int{}, notes: notes{sent: map[string]*sentCall{}},
 	}
 	t.Cleanup(l.stop)
+	if err := l.writeVersion(); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
 		l.each(t, "plain call, modern", 20*time.Millisecond, l.modernCall)
 		l.each(t, "plain call, legacy", 20*time.Millisecond, l.legacyCall(l.session(t)))
@@ -71,7 +76,9 @@ func newLoad(t *testing.T, front *server) *load {
 		l.watch(t, l.legacyWatcher(l.session(t)))
 	}
 	l.each(t, "session", 100*time.Millisecond, l.wholeSession)
-	l.each(t, "change", 300*time.Millisecond, l.change)
+	for _, c := range l.changeKinds() {
+		l.each(t, "change", 300*time.Millisecond, l.inTurn(c))
+	}
 	for range 3 {
 		l.each(t, "question", 50*time.Millisecond, l.question(l.session(t)))
 		l.each(t, "resumed stream", 50*time.Millisecond, l.resumedStream(l.session(t)))

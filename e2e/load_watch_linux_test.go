@@ -2,27 +2,37 @@ package e2e
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 )
 
-// A watcher is a client that wants to know when the resource changes. When its stream has ended it listens again, and
-// takes that for news, as a client does that reads the resource then.
+// The notifications of which watchers hear.
+const (
+	resourceUpdated = "notifications/resources/updated"
+	toolsChanged    = "notifications/tools/list_changed"
+)
+
+// A watcher is a client that wants to know when the resource or the list of tools changes. It reads the resource when it
+// begins to listen, and when it hears that the resource has changed. It listens again when its stream has ended.
 type watcher struct {
 	name    string
 	connect func(client *http.Client) io.ReadCloser // returns the stream when the server listens; nil if it does not
+	reading plainRequest
 
-	mu    sync.Mutex // guards the rest
-	since time.Time  // since when it listens, and when it has read; zero while it does not
-	heard time.Time  // when it was told last that the resource has changed, or may have
+	mu      sync.Mutex           // guards the rest
+	since   time.Time            // since when it listens; zero while it does not
+	heard   map[string]time.Time // when it was told last that something has changed, or may have, by notification
+	version int                  // of the resource, as it has read it last
 }
 
-// watch has a client listen until the load ends. It does not begin to listen while the load pauses.
+// watch has a client listen until the load ends. It sends nothing while the load pauses.
 func (l *load) watch(t *testing.T, who *watcher) {
 	client := httpClient(t)
 	l.watchers = append(l.watchers, who)
@@ -36,9 +46,11 @@ func (l *load) watch(t *testing.T, who *watcher) {
 				continue
 			}
 			who.set(func() { who.since = time.Now() })
+			l.read(client, who)
 			for in := bufio.NewScanner(stream); in.Scan(); {
-				if strings.Contains(in.Text(), "notifications/resources/updated") {
-					who.set(func() { who.heard = time.Now() })
+				who.hear(in.Text())
+				if strings.Contains(in.Text(), resourceUpdated) {
+					l.read(client, who)
 				}
 			}
 			who.set(func() { who.since = time.Time{} })
@@ -47,17 +59,72 @@ func (l *load) watch(t *testing.T, who *watcher) {
 	})
 }
 
+// read lets a watcher read the resource, again and again until there is an answer. Its version never falls.
+func (l *load) read(client *http.Client, who *watcher) {
+	for l.ctx.Err() == nil {
+		l.working.RLock()
+		reading := who.reading
+		reading.trace = newTrace()
+		a, ok := l.ask(l.ctx, client, reading)
+		l.working.RUnlock()
+		if !ok {
+			time.Sleep(20 * time.Millisecond)
+			continue
+		}
+		version, err := versionIn(a.body)
+		before := who.lastRead()
+		if err != nil || version < before {
+			l.fail("a watcher (%s) has read version %d of the resource before, and now %s: %v", who.name, before, a.body, err)
+			return
+		}
+		who.set(func() { who.version = version })
+		return
+	}
+}
+
+// versionIn returns the version in the answer to resources/read.
+func versionIn(body string) (int, error) {
+	var m struct {
+		Result struct {
+			Contents []struct{ Text string }
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &m); err != nil {
+		return 0, err
+	}
+	if n := len(m.Result.Contents); n != 1 {
+		return 0, fmt.Errorf("%d contents", n)
+	}
+	return strconv.Atoi(m.Result.Contents[0].Text)
+}
+
 func (who *watcher) set(change func()) {
 	who.mu.Lock()
 	defer who.mu.Unlock()
 	change()
 }
 
-// knows reports whether the watcher was told of a change after its begin, or has read the resource after its end.
-func (who *watcher) knows(began, ended time.Time) bool {
+// hear takes a line of the stream.
+func (who *watcher) hear(line string) {
+	for _, notification := range []string{resourceUpdated, toolsChanged} {
+		if strings.Contains(line, notification) {
+			who.set(func() { who.heard[notification] = time.Now() })
+		}
+	}
+}
+
+// knows reports whether the watcher was told of a change after its begin, or has begun to listen after its end.
+func (who *watcher) knows(notification string, began, ended time.Time) bool {
 	who.mu.Lock()
 	defer who.mu.Unlock()
-	return who.heard.After(began) || who.since.After(ended)
+	return who.heard[notification].After(began) || who.since.After(ended)
+}
+
+// lastRead returns the version that the watcher has read last.
+func (who *watcher) lastRead() int {
+	who.mu.Lock()
+	defer who.mu.Unlock()
+	return who.version
 }
 
 // listen opens a stream of events; nil if there is none.
@@ -75,20 +142,26 @@ func (l *load) listen(client *http.Client, r plainRequest) (stream io.ReadCloser
 	return resp.Body
 }
 
+// readsWatched is the request that reads the resource.
+var readsWatched = request{id: "read", method: "resources/read", params: object{"uri": watched}}
+
 func (l *load) modernWatcher() *watcher {
 	r := request{id: "listen", method: "subscriptions/listen", params: object{
-		"notifications": object{"resourceSubscriptions": []string{watched}},
+		"notifications": object{"resourceSubscriptions": []string{watched}, "toolsListChanged": true},
 	}}
-	return &watcher{name: "modern", connect: func(client *http.Client) io.ReadCloser {
-		return l.listen(client, plain(r.headers(), r))
-	}}
+	headers := readsWatched.headers()
+	headers.Set("Mcp-Name", watched)
+	return &watcher{
+		name: "modern", heard: map[string]time.Time{}, reading: plain(headers, readsWatched),
+		connect: func(client *http.Client) io.ReadCloser { return l.listen(client, plain(r.headers(), r)) },
+	}
 }
 
 // legacyWatcher subscribes once, and has the session's own stream.
 func (l *load) legacyWatcher(session http.Header) *watcher {
 	subscribe := request{id: "subscribe", method: "resources/subscribe", params: object{"uri": watched}, legacy: true}
 	subscribed := false
-	return &watcher{name: "legacy", connect: func(client *http.Client) io.ReadCloser {
+	connect := func(client *http.Client) io.ReadCloser {
 		if !subscribed {
 			if _, subscribed = l.ask(l.ctx, client, plain(session, subscribe)); !subscribed {
 				return nil
@@ -97,36 +170,8 @@ func (l *load) legacyWatcher(session http.Header) *watcher {
 		return l.listen(client, plainRequest{
 			name: "GET", method: http.MethodGet, headers: session, trace: newTrace(), want: []int{http.StatusOK},
 		})
-	}}
-}
-
-// lastChange changes the resource once more, after a time without changes, and has nobody change it until the
-// returned function was called. That one waits until all listeners know of this change.
-func (l *load) lastChange(t *testing.T) (await func()) {
-	t.Helper()
-	l.changes.Lock()
-	time.Sleep(500 * time.Millisecond) // what was said of earlier changes has arrived
-	client, made := httpClient(t), make(chan struct{})
-	var began, ended time.Time
-	go func() {
-		defer close(made)
-		for done := false; !done && l.ctx.Err() == nil; {
-			began = time.Now()
-			done = l.changeOnce(client)
-			ended = time.Now()
-		}
-	}()
-	return func() {
-		t.Helper()
-		defer l.changes.Unlock()
-		<-made
-		for _, who := range l.watchers {
-			eventually(t, func() error {
-				if !who.knows(began, ended) {
-					return fmt.Errorf("a watcher (%s) has missed the last change", who.name)
-				}
-				return nil
-			})
-		}
+	}
+	return &watcher{
+		name: "legacy", heard: map[string]time.Time{}, reading: plain(session, readsWatched.inLegacy()), connect: connect,
 	}
 }

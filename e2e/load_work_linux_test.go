@@ -74,18 +74,6 @@ func (l *load) initialize(client *http.Client) (session http.Header, ok bool) {
 	return session, ok
 }
 
-// change changes the resource that others listen to.
-func (l *load) change(client *http.Client) bool {
-	l.changes.Lock()
-	defer l.changes.Unlock()
-	return l.changeOnce(client)
-}
-
-func (l *load) changeOnce(client *http.Client) bool {
-	id, a, err := l.exchange(client, "change", nil, call(nil, "test_trigger_resource_update", object{}))
-	return l.settle(id, a, err, "It has changed")
-}
-
 // task begins a task, and asks for it until it has ended. If there is no answer, or no store, it asks again: the
 // ledger says whether that may be.
 func (l *load) task(client *http.Client) bool {

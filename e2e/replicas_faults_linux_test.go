@@ -86,7 +86,7 @@ func TestReplicasThroughFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := startFleet(t)
-			l := newLoad(t, f.front)
+			l := newLoad(t, f.front, f.watched)
 			l.awaitWork(t, time.Now())
 			lasts := 2 * time.Second
 			for began := time.Now(); ; lasts = 8 * time.Second {

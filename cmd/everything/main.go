@@ -29,13 +29,18 @@ func main() {
 		Description: "Fixtures for the MCP conformance suite, and tools that misbehave on demand.",
 	}
 	var conformance bool
+	var watchedFile string
 	var suite suiteAuthenticator
 	err := service.RunFunc(context.Background(), info, func(_ context.Context, env *service.Env) (*server.Server, error) {
 		how := access{scoped: len(env.Config.OAuth.Issuers) > 0}
 		if conformance {
 			how.suite = &suite
 		}
-		return newServer(env.NewServer, how)
+		srv, err := newServer(env.NewServer, how)
+		if err == nil && watchedFile != "" {
+			readWatchedFrom(srv, watchedFile)
+		}
+		return srv, err
 	}, service.WithCommand("everything"), service.WithListening(suite.listening),
 		service.WithHTTPMiddleware(func(next http.Handler) http.Handler {
 			if conformance {
@@ -46,6 +51,7 @@ func main() {
 		service.WithFlags(func(fs *flag.FlagSet) {
 			fs.BoolVar(&conformance, "conformance-scopes", false,
 				"demand scopes of callers with one of the conformance suite's tokens (mcp-conformance-scope-low, mcp-conformance-scope-full)")
+			fs.StringVar(&watchedFile, "watched-file", "", "a file with the content of "+watchedURI+", which several servers may have")
 		}))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "everything:", err)
