@@ -12,7 +12,7 @@ BASE     ?=
 REGRESS_ROUNDS ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-all newcomer tools lint conformance bench compare regress fuzz races mutants soak attack cost replicas faults release clean
+.PHONY: help build test test-all newcomer tools lint conformance bench compare regress fuzz races mutants soak attack cost overhead replicas faults release clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -70,6 +70,10 @@ attack: ## attack real servers, with the floods at their full length
 
 cost: ## search for requests that cost more than their size allows (COST=1h)
 	cd e2e && go test -count=1 -v -timeout 0 ./cost -search '$(COST)'
+
+overhead: ## measure what replicas cost a plain call: while their store is frozen, and in sessions with sealed ids
+	cd e2e && go test -count=1 -v -timeout 0 . -run 'TestPlainCallsNeedNoStore$$' -frozen 1.2 -frozen.rounds 301
+	go test -count=1 -v -timeout 0 ./server -run 'TestSealedSessionAllocations$$' -sealed.rounds 101
 
 replicas: ## let replicas that lose each other and their store do random work (MODEL=1h)
 	go test -count=1 -v -timeout 0 ./server -run 'TestReplicasModel$$' -replicas '$(MODEL)' -replicas.first "$$(date +%s)"
