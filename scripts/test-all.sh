@@ -21,14 +21,22 @@ fail() {
 FAILED:  $1"
 }
 
+# cpu prints the seconds of CPU time, user and system, that the programs which have ended took.
+cpu() {
+	times >"$tmp/times"
+	awk 'NR == 2 { split($1 "m" $2, t, /[ms]+/); printf "%d", (t[1] + t[3]) * 60 + t[2] + t[4] }' "$tmp/times"
+}
+
 # step runs one part of the tests, says how long it took, and goes on whether or not it passes.
 step() {
 	title=$1
 	shift
 	say "== $title"
 	began=$(date +%s)
+	cpu >"$tmp/began"
 	"$@" || fail "$title"
-	say "   took $(($(date +%s) - began)) s"
+	cpu >"$tmp/ended"
+	say "   took $(($(date +%s) - began)) s, and $(($(cat "$tmp/ended") - $(cat "$tmp/began"))) s of CPU time"
 }
 
 # no_race prints why the race detector cannot be used, or nothing if it can.
