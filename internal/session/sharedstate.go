@@ -1,0 +1,190 @@
+package session
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+)
+
+// This file is about what the replicas share of a session with a sealed id: each of them may change it, and tells the
+// others.
+
+// A SharedState is what the replicas share of a session. A higher revision replaces a lower one.
+type SharedState struct {
+	Revision uint64 `json:"revision"`
+	// Ended says that its client has deleted it, or an operator has ended it.
+	Ended bool `json:"ended,omitempty"`
+	// Through is where it was ended. It may be nil.
+	Through *Through `json:"through,omitempty"`
+	// By is the [share.Key.Fingerprint] of the caller whose share of the deletions that replicas remember it is.
+	By uint64 `json:"by,omitempty"`
+	// LogLevel is the level that its client has set, or "".
+	LogLevel mcp.LoggingLevel `json:"logLevel,omitempty"`
+	// Resources are the URIs that its client has subscribed to.
+	Resources []string `json:"resources,omitempty"`
+	// Streams says where the session's own stream is, the latest one last.
+	Streams []OwnStream `json:"streams,omitempty"`
+}
+
+// A SharedSession is one that other replicas may serve, too.
+type SharedSession struct {
+	ID   string // the inner one
+	Ends time.Time
+}
+
+// SharedSessions returns those of this process. The caller owns the slice.
+func (c *Core) SharedSessions() (all []SharedSession) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, s := range c.inner {
+		all = append(all, SharedSession{id, s.ends})
+	}
+	return all
+}
+
+// shareEnd tells the other replicas that the session was deleted. ctx has the span of that, if there is one.
+func (s *Session) shareEnd(ctx context.Context) {
+	if s.sealed() { // a connection is open at this process only
+		s.core.shareEnd(ctx, deletion{SharedSession{s.id, s.ends}, s.caller.Fingerprint()})
+	}
+}
+
+// shareEnd tells the other replicas that a session was deleted. If that fails, [Core.ShareAgain] does. The
+// deletions that this replica remembers are all that it keeps in the store, so that no flood fills that.
+func (c *Core) shareEnd(ctx context.Context, d deletion) {
+	if c.elsewhere == nil || !c.SealsSessions() {
+		return
+	}
+	through := c.through(ctx)
+	_, err := c.elsewhere.Change(context.Background(), d.session.ID, d.session.Ends, func(st *SharedState) {
+		st.Ended, st.Through, st.By, st.Revision = true, through, d.caller, st.Revision+1
+	})
+	c.deleted.noteTold(d.session.ID, err == nil)
+	for _, gone := range c.deleted.takeGone() {
+		c.elsewhere.Forget(context.Background(), gone)
+	}
+}
+
+// maxUnshared bounds the changes of a session that could not be shared. Later ones hold here only.
+const maxUnshared = 256
+
+// Share changes what the replicas share of the session, if there are several. If the store is away, the
+// change holds here, and the others hear of it later.
+func (s *Session) Share(change func(*SharedState)) {
+	if s.core.elsewhere == nil || !s.sealed() {
+		return
+	}
+	s.sharing.Lock()
+	defer s.sharing.Unlock()
+	s.update(func(st *state) {
+		if len(st.unshared) < maxUnshared {
+			st.unshared = append(st.unshared, change)
+		}
+	})
+	s.shareAll()
+}
+
+// shareAll shares the changes that wait for it. If that fails they go on waiting. The caller must hold
+// s.sharing.
+func (s *Session) shareAll() {
+	var changes []func(*SharedState)
+	var least uint64
+	s.update(func(st *state) { changes, least = st.unshared, st.shared })
+	moves := s.moves.Load()
+	if len(changes) == 0 && moves == s.movesTold {
+		return
+	}
+	st, err := s.core.elsewhere.Change(context.Background(), s.id, s.ends, func(st *SharedState) {
+		for _, change := range changes {
+			change(st)
+		}
+		s.noteOwn(st)
+		st.Revision = max(st.Revision, least) + 1 // the store may have lost what it had
+	})
+	if err != nil {
+		return
+	}
+	s.movesTold = moves
+	var overtaking *SharedState
+	s.update(func(st *state) {
+		st.unshared = st.unshared[len(changes):]
+		overtaking, st.overtaking = st.overtaking, nil
+	})
+	if st.Ended { // elsewhere, and no signal has said so: without the store the id would open it again
+		s.core.deleted.add(s.id, st.By, time.Now(), s.ends, s.core.limits.MaxDeletedSessions)
+	}
+	s.apply(st)
+	if overtaking != nil {
+		s.apply(*overtaking)
+	}
+}
+
+// ShareAgain shares what could not be shared before, until ctx ends.
+func (c *Core) ShareAgain(ctx context.Context) {
+	for _, d := range c.deleted.untold() {
+		if ctx.Err() == nil {
+			c.shareEnd(context.Background(), d)
+		}
+	}
+	c.mu.Lock()
+	sessions := slices.Collect(maps.Values(c.inner))
+	c.mu.Unlock()
+	for _, s := range sessions {
+		s.sharing.Lock()
+		if ctx.Err() == nil {
+			s.shareAll()
+		}
+		s.sharing.Unlock()
+	}
+}
+
+// StateArrived takes the state of a session that another replica has changed. ends is when its id does.
+func (c *Core) StateArrived(session string, ends time.Time, st SharedState) {
+	c.adopting.Lock() // a session that is being opened from its id sees that it has ended
+	if st.Ended {
+		c.deleted.add(session, st.By, time.Now(), ends, c.limits.MaxDeletedSessions)
+	}
+	c.mu.Lock()
+	s := c.inner[session]
+	if n, awaited := c.awaited[session]; awaited {
+		n.states++
+	}
+	c.mu.Unlock()
+	c.adopting.Unlock()
+	if s != nil {
+		s.apply(st)
+	}
+}
+
+// apply takes a state of the session, unless it has a later one. What has ended does not begin again.
+func (s *Session) apply(st SharedState) {
+	if st.Ended {
+		s.endThrough(st.Through)
+		return
+	}
+	s.applying.Lock() // a later state is not overwritten by an earlier one
+	defer s.applying.Unlock()
+	newer := false
+	s.update(func(state *state) {
+		state.refused = nil
+		newer = st.Revision > state.shared && state.phase == sessionOpen
+		if newer && len(state.unshared) > 0 { // a change of this replica is on its way, maybe to an earlier state
+			if state.overtaking == nil || st.Revision > state.overtaking.Revision {
+				state.overtaking = &st
+			}
+			newer = false
+		}
+		if newer {
+			state.shared, state.streams = st.Revision, st.othersOwn(s.core.elsewhere.Replica())
+		}
+	})
+	if newer {
+		s.SetLogLevel(st.LogLevel)
+		s.core.stateChanged(s, st)
+	}
+	s.correctOwn(st)
+	s.releaseCalls()
+}
