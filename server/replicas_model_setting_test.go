@@ -1,10 +1,6 @@
 package server_test
 
-import (
-	"slices"
-)
-
-import ()
+import "slices"
 
 // A modelSetting is what the oracle knows of something that a client sets for its session at any replica, such as the
 // log level, and that holds at all of them.
@@ -17,8 +13,8 @@ type modelSetting[T comparable] struct {
 	// told is all that was set, and that with which the session begins.
 	told []T
 	last *modelReplica // where it was set last
-	// lost says that the store has lost it. docs/replicas.md does not say what holds then. A replica that sees the session
-	// for the first time begins to count its revisions anew, so that others ignore what is set there.
+	// lost says that the store has lost it. Then it is unknown what holds at a replica that sees the session for the first
+	// time, until the client sets it again, at any replica.
 	lost bool
 }
 
@@ -43,6 +39,8 @@ func (m *modelSetting[T]) set(r *modelReplica, v T) {
 		return
 	}
 	m.now = v // it follows all that the store has
+	// "A subscription that a client has ended since then may begin again."
+	m.lost = m.lost && v == m.told[0]
 	m.late = slices.DeleteFunc(m.late, func(late lateSetting[T]) bool { return late.at.killed })
 }
 

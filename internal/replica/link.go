@@ -367,7 +367,9 @@ func (l *Link) receive(_ string, message []byte) {
 	case e.Signal != nil:
 		known = l.Core.Arrived(*e.Signal)
 	case e.State != nil:
-		l.Core.StateArrived(e.State.Session, e.State.Ends, e.State.State)
+		if l.Core.StateArrived(e.State.Session, e.State.Ends, e.State.State) {
+			l.start(func() { l.Core.RestoreState(e.State.Session) })
+		}
 	case e.Change != nil:
 		l.Changed(*e.Change)
 	case e.Tasks != nil:

@@ -72,7 +72,9 @@ func (l *Link) reconcile() (complete bool) {
 		case err != nil:
 			return false
 		default:
-			l.Core.StateArrived(s.ID, s.Ends, st)
+			if l.Core.StateArrived(s.ID, s.Ends, st) {
+				l.Core.RestoreState(s.ID)
+			}
 		}
 	}
 	l.Missed()

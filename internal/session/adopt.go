@@ -134,7 +134,7 @@ func (c *Core) adopt(id string, conn *Conn, turn *share.Turn) (*Session, mcp.Rej
 			s.Close(mcp.CauseSessionDelete)
 			return nil, mcp.RejectSessionUnknown, SessionUnknown()
 		}
-		s.apply(shared)
+		_ = s.apply(shared)
 	}
 	return s, reason, err
 }
@@ -166,7 +166,7 @@ func (c *Core) adoptAs(id string, conn *Conn, d *sealedID) (*Session, mcp.Reject
 	c.ledger.count(func(t *tally) { t.SessionsAdopted++ })
 	c.logger.Info("session.adopted", append(s.LogAttrs(), "age", time.Since(d.created))...)
 	c.adopted(s)
-	s.apply(shared)
+	_ = s.apply(shared)
 	return s, "", nil
 }
 

@@ -59,7 +59,7 @@ func (s *Session) shareOwn() {
 	}
 	s.sharing.Lock()
 	defer s.sharing.Unlock()
-	s.shareAll()
+	s.shareAll(false)
 }
 
 // findOwn asks the store where the client reads the session's own stream, unless this replica knows. It may
@@ -76,7 +76,7 @@ func (s *Session) findOwn(ctx context.Context) {
 		return
 	}
 	if shared, err := s.core.elsewhere.State(ctx, s.id); err == nil {
-		s.apply(shared)
+		_ = s.apply(shared) // another occasion finds that the store has lost a later one
 	}
 }
 
@@ -168,8 +168,8 @@ func (s *Session) correctOwn(shared SharedState) {
 
 // placeOf returns the other replica with the latest own stream. read asks for one that the client reads.
 func (st *state) placeOf(read bool) ownPlace {
-	for _, own := range slices.Backward(st.streams) {
-		p := ownPlace{own.Replica, st.shared}
+	for _, own := range slices.Backward(st.shared.Streams) {
+		p := ownPlace{own.Replica, st.shared.Revision}
 		if (own.Read || !read) && !slices.Contains(st.refused, p) {
 			return p
 		}
@@ -180,7 +180,7 @@ func (st *state) placeOf(read bool) ownPlace {
 // refuse notes that a replica did not have the own stream, until there is another state.
 func (s *Session) refuse(p ownPlace) {
 	s.update(func(st *state) {
-		if st.shared == p.revision {
+		if st.shared.Revision == p.revision {
 			st.refused = append(st.refused, p)
 		}
 	})

@@ -82,13 +82,12 @@ type state struct {
 	ready    bool                  // notifications/initialized has come
 	cause    mcp.Cause             // of the teardown
 	logLevel mcp.LoggingLevel      // that the client wants to be told of, or ""
-	shared   uint64                // the revision of what it shares with other replicas
+	shared   SharedState           // the latest with other replicas; its streams are those of the others
 	unshared []func(*SharedState)  // changes of that which they do not know
 	// overtaking is the latest state of another replica that came while there were such changes, or nil.
 	overtaking *SharedState
-	streams    []OwnStream // that other replicas have of its own stream
-	refused    []ownPlace  // that they did not have
-	relay      *relay      // of its messages to one of them; nil before the first
+	refused    []ownPlace // that they did not have
+	relay      *relay     // of its messages to one of them; nil before the first
 	// answers counts the requests that were settled with an answer. One that is not
 	// queued yet is on its way, and the end of the stream waits for it.
 	answers int

@@ -1,7 +1,9 @@
 package session
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"maps"
 	"slices"
 	"time"
@@ -15,6 +17,9 @@ import (
 // A SharedState is what the replicas share of a session. A higher revision replaces a lower one.
 type SharedState struct {
 	Revision uint64 `json:"revision"`
+	// Lineage is a random name that a session gets with the first state that the store has of it. Another one says that
+	// the store has lost all earlier states. It is "" if an earlier release has written the state.
+	Lineage string `json:"lineage,omitempty"`
 	// Ended says that its client has deleted it, or an operator has ended it.
 	Ended bool `json:"ended,omitempty"`
 	// Through is where it was ended. It may be nil.
@@ -84,30 +89,35 @@ func (s *Session) Share(change func(*SharedState)) {
 			st.unshared = append(st.unshared, change)
 		}
 	})
-	s.shareAll()
+	s.shareAll(false)
 }
 
-// shareAll shares the changes that wait for it. If that fails they go on waiting. The caller must hold
-// s.sharing.
-func (s *Session) shareAll() {
+// shareAll shares the changes that wait for it, and also without any what the store has lost. If that fails they go on
+// waiting. The caller must hold s.sharing.
+func (s *Session) shareAll(lost bool) {
 	var changes []func(*SharedState)
-	var least uint64
-	s.update(func(st *state) { changes, least = st.unshared, st.shared })
+	var known SharedState
+	s.update(func(st *state) { changes, known = st.unshared, st.shared })
 	moves := s.moves.Load()
-	if len(changes) == 0 && moves == s.movesTold {
+	if len(changes) == 0 && moves == s.movesTold && !lost {
 		return
 	}
 	st, err := s.core.elsewhere.Change(context.Background(), s.id, s.ends, func(st *SharedState) {
+		st.restore(known)
+		if st.Lineage == "" {
+			st.Lineage = rand.Text()[:8]
+		}
 		for _, change := range changes {
 			change(st)
 		}
 		s.noteOwn(st)
-		st.Revision = max(st.Revision, least) + 1 // the store may have lost what it had
+		st.Revision++
 	})
 	if err != nil {
 		return
 	}
 	s.movesTold = moves
+	s.update(func(state *state) { state.shared.Lineage = st.Lineage }) // what it had, st has as well
 	var overtaking *SharedState
 	s.update(func(st *state) {
 		st.unshared = st.unshared[len(changes):]
@@ -116,9 +126,55 @@ func (s *Session) shareAll() {
 	if st.Ended { // elsewhere, and no signal has said so: without the store the id would open it again
 		s.core.deleted.add(s.id, st.By, time.Now(), s.ends, s.core.limits.MaxDeletedSessions)
 	}
-	s.apply(st)
+	_ = s.apply(st)
 	if overtaking != nil {
-		s.apply(*overtaking)
+		_ = s.apply(*overtaking)
+	}
+}
+
+// hasLost reports whether a store that has this state has lost the known one.
+func (st *SharedState) hasLost(known SharedState) bool {
+	other := st.Lineage != known.Lineage && st.Lineage != "" && known.Lineage != ""
+	return st.Revision < known.Revision || other
+}
+
+// restore puts back what the store has lost. The state has what was written afterwards, maybe by replicas that have not
+// known more. Subscriptions that a client has ended since then may begin again.
+func (st *SharedState) restore(known SharedState) {
+	if !st.hasLost(known) {
+		return
+	}
+	st.Revision, st.LogLevel = max(st.Revision, known.Revision), cmp.Or(st.LogLevel, known.LogLevel)
+	for _, uri := range known.Resources {
+		if !slices.Contains(st.Resources, uri) {
+			st.Resources = append(st.Resources, uri)
+		}
+	}
+	var older []OwnStream
+	for _, own := range known.Streams {
+		if st.ownOf(own.Replica) < 0 {
+			older = append(older, own)
+		}
+	}
+	st.Streams = append(older, st.Streams...)
+	st.Streams = st.Streams[max(0, len(st.Streams)-maxOwnStreams):]
+}
+
+// RestoreState has the store have again what it has lost of what the replicas share of a session. It waits for the
+// store.
+func (c *Core) RestoreState(id string) {
+	c.mu.Lock()
+	s := c.inner[id]
+	c.mu.Unlock()
+	if s == nil {
+		return
+	}
+	s.sharing.Lock()
+	defer s.sharing.Unlock()
+	var known SharedState
+	s.update(func(st *state) { known = st.shared })
+	if st, err := c.elsewhere.State(context.Background(), id); err == nil && !st.Ended && st.hasLost(known) {
+		s.shareAll(true)
 	}
 }
 
@@ -135,14 +191,16 @@ func (c *Core) ShareAgain(ctx context.Context) {
 	for _, s := range sessions {
 		s.sharing.Lock()
 		if ctx.Err() == nil {
-			s.shareAll()
+			s.shareAll(false)
 		}
 		s.sharing.Unlock()
 	}
 }
 
-// StateArrived takes the state of a session that another replica has changed. ends is when its id does.
-func (c *Core) StateArrived(session string, ends time.Time, st SharedState) {
+// StateArrived takes the state of a session that another replica has changed. ends is when its id does. lost reports
+// that this replica knows another one: if this is not an old signal, the store has lost that, and
+// [Core.RestoreState] puts it back.
+func (c *Core) StateArrived(session string, ends time.Time, st SharedState) (lost bool) {
 	c.adopting.Lock() // a session that is being opened from its id sees that it has ended
 	if st.Ended {
 		c.deleted.add(session, st.By, time.Now(), ends, c.limits.MaxDeletedSessions)
@@ -154,23 +212,25 @@ func (c *Core) StateArrived(session string, ends time.Time, st SharedState) {
 	}
 	c.mu.Unlock()
 	c.adopting.Unlock()
-	if s != nil {
-		s.apply(st)
-	}
+	return s != nil && s.apply(st)
 }
 
-// apply takes a state of the session, unless it has a later one. What has ended does not begin again.
-func (s *Session) apply(st SharedState) {
+// apply takes a state of the session, unless it has a later one, or one that the store has lost. lost reports that it has.
+// What has ended does not begin again.
+func (s *Session) apply(st SharedState) (lost bool) {
 	if st.Ended {
 		s.endThrough(st.Through)
-		return
+		return false
 	}
 	s.applying.Lock() // a later state is not overwritten by an earlier one
 	defer s.applying.Unlock()
 	newer := false
 	s.update(func(state *state) {
 		state.refused = nil
-		newer = st.Revision > state.shared && state.phase == sessionOpen
+		if state.phase == sessionOpen {
+			lost = st.hasLost(state.shared)
+			newer = !lost && st.Revision > state.shared.Revision
+		}
 		if newer && len(state.unshared) > 0 { // a change of this replica is on its way, maybe to an earlier state
 			if state.overtaking == nil || st.Revision > state.overtaking.Revision {
 				state.overtaking = &st
@@ -178,7 +238,8 @@ func (s *Session) apply(st SharedState) {
 			newer = false
 		}
 		if newer {
-			state.shared, state.streams = st.Revision, st.othersOwn(s.core.elsewhere.Replica())
+			state.shared = st
+			state.shared.Streams = st.othersOwn(s.core.elsewhere.Replica())
 		}
 	})
 	if newer {
@@ -187,4 +248,5 @@ func (s *Session) apply(st SharedState) {
 	}
 	s.correctOwn(st)
 	s.releaseCalls()
+	return lost
 }
