@@ -79,7 +79,7 @@ replicas: ## let replicas that lose each other and their store do random work (M
 	go test -count=1 -v -timeout 0 ./server -run 'TestReplicasModel$$' -replicas '$(MODEL)' -replicas.first "$$(date +%s)"
 
 faults: ## let three servers behind nginx be killed, stopped and replaced, and lose their store, while clients work (FAULTS=1h)
-	cd e2e && go test -count=1 -v -timeout 0 . -run 'TestReplicasThroughFaults$$' -faults '$(FAULTS)'
+	cd e2e && go test -count=1 -v -timeout 0 -parallel 3 . -run 'TestReplicasThroughFaults$$' -faults '$(FAULTS)'
 
 release: ## make a release in dist/: programs, lists of what is in them, checks, pinned images
 	@scripts/release.sh

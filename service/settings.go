@@ -184,7 +184,7 @@ func ownSettings(env envPrefix) []setting {
 			func(c *Config) flag.Value { return storeValue(&c.Store) }},
 		{groupSecrets, "store-readiness", "be not ready while the store is away. Without it calls that need no store go on",
 			func(c *Config) flag.Value { return boolValue(&c.StoreReadiness) }},
-		{groupSecrets, "single-use-states", "accept each sealed state once, and only in the process that has issued it",
+		{groupSecrets, "single-use-states", "accept each sealed state once, and without a store only in the process that has issued it",
 			func(c *Config) flag.Value { return boolValue(&c.SingleUseStates) }},
 
 		{groupConsole, "jaeger-url", "`URL` of the Jaeger page for the links to traces in the console",
