@@ -19,6 +19,7 @@ type grouped struct {
 	trace   string // "": none
 	ended   bool
 	outcome string
+	why     string
 	seconds float64
 }
 
@@ -75,7 +76,7 @@ type group struct {
 	attempts map[string]int // by trace
 }
 
-// add counts a request in the group with these texts.
+// add counts a request in the group with these texts. Of those that have ended the latest one comes first.
 func (g *grouping) add(values []string, r grouped) {
 	if g.groups == nil {
 		g.groups = map[string]*group{}
@@ -99,6 +100,7 @@ func (g *grouping) add(values []string, r grouped) {
 			of.Outcomes = map[string]int{}
 		}
 		of.Outcomes[r.outcome]++
+		of.Why = cmp.Or(of.Why, r.why)
 		of.seconds = append(of.seconds, r.seconds)
 		of.MaxSeconds = max(of.MaxSeconds, r.seconds)
 	}
@@ -161,13 +163,17 @@ func (t *Telemetry) groupedTraces(filter *traceFilter) *report.Groups {
 		}
 	}
 	rep := groupedBy(filter.group, time.Now(), rows, func(k *record) grouped {
-		r := grouped{at: k.arrived, ended: true, outcome: cmp.Or(string(k.cause), k.reason(), k.errorType, k.outcome()), seconds: k.took.Seconds()}
+		row := k.row()
+		r := grouped{at: k.arrived, ended: true, outcome: cmp.Or(string(k.cause), k.reason(), k.errorType, k.outcome()), why: row.WhyInShort(), seconds: k.took.Seconds()}
 		if k.traceID.IsValid() {
 			r.trace = k.traceID.String()
 		}
 		return r
 	})
 	rep.Outgoing = t.outgoing(rows)
+	if t.Enabled() {
+		rep.Full = t.recent.full()
+	}
 	return rep
 }
 

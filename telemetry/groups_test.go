@@ -52,7 +52,7 @@ func TestTracesAreGrouped(t *testing.T) {
 		require.Equal(t, []report.Group{
 			{
 				Values: []string{"fail", "2"}, Count: 3, Traces: 2, MostAttempts: 2,
-				Outcomes: map[string]int{"-32603": 3}, P50Seconds: 0.5, MaxSeconds: 0.5,
+				Outcomes: map[string]int{"-32603": 3}, P50Seconds: 0.5, MaxSeconds: 0.5, Why: "-32603 internal error",
 			},
 			{
 				Values: []string{"echo", "3"}, Count: 1, Traces: 1, MostAttempts: 1,
@@ -60,14 +60,14 @@ func TestTracesAreGrouped(t *testing.T) {
 			},
 			{
 				Values: []string{"fail", "3"}, Count: 1, Traces: 1, MostAttempts: 1,
-				Outcomes: map[string]int{"broken_peer": 1}, P50Seconds: 0.25, MaxSeconds: 0.25,
+				Outcomes: map[string]int{"broken_peer": 1}, P50Seconds: 0.25, MaxSeconds: 0.25, Why: "broken_peer",
 			},
 		}, page.Groups)
 		require.Equal(t, 1, fetch[report.Groups](t, r, "/debug/traces?group=tool&tool=echo").Requests, "filters select before")
 
 		text := answerOf(tracesMux(r.tel), "/debug/traces?group=tool,client_version&format=text").Body.String()
-		require.Regexp(t, `(?m)^COUNT +OLDEST +TRACES +MOST ATTEMPTS +P50 +MAX +OUTCOMES +TOOL +CLIENT VERSION$`, text)
-		require.Regexp(t, `(?m)^3 +2\.5\d*s +2 +2 +500ms +500ms +-32603 3 +fail +2$`, text)
+		require.Regexp(t, `(?m)^COUNT +OLDEST +TRACES +MOST ATTEMPTS +P50 +MAX +OUTCOMES +TOOL +CLIENT VERSION +WHY \(LATEST\)$`, text)
+		require.Regexp(t, `(?m)^3 +2\.5\d*s +2 +2 +500ms +500ms +-32603 3 +fail +2 +-32603 internal error$`, text)
 
 		detail := fetch[report.TraceDetail](t, r, "/debug/traces/0af7651916cd43dd8448eb211c80319c")
 		require.Equal(t, 2, detail.Attempts)

@@ -42,6 +42,11 @@ func TestFloods(t *testing.T) {
 		var text strings.Builder
 		page.WriteText(&text)
 		require.Regexp(t, `error 8 \(full\), .*; full classes keep the newest \(recent_traces\)\n`, text.String())
+		groups := fetch[report.Groups](t, r, "/debug/traces?group=tool")
+		require.Equal(t, []string{"error"}, groups.Full)
+		text.Reset()
+		groups.WriteText(&text)
+		require.Regexp(t, `requests: \d+; older ones of full classes are not counted \(recent_traces\): error\n`, text.String())
 		families := gather(t, r.tel.Registry())
 		require.EqualValues(t, 3*40-bound, value(families, MetricTracesEvicted, "class", "error"))
 		require.EqualValues(t, 0, value(families, MetricTracesEvicted, "class", "panic"))

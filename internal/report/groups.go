@@ -20,6 +20,8 @@ type Groups struct {
 	// Groups are the largest groups, at most 100. LeftOut counts the others.
 	Groups  []Group `json:"groups"`
 	LeftOut int     `json:"left_out,omitzero"`
+	// Full are the classes of requests that have ended of which older ones are gone, and are not counted here.
+	Full []string `json:"full,omitempty"`
 	// Outgoing are the HTTP requests of the handlers of all groups that have ended.
 	Outgoing []Outgoing `json:"outgoing,omitempty"`
 }
@@ -39,11 +41,17 @@ type Group struct {
 	Outcomes   map[string]int `json:"outcomes,omitempty"`
 	P50Seconds float64        `json:"p50_seconds,omitzero"`
 	MaxSeconds float64        `json:"max_seconds,omitzero"`
+	// Why is the explanation for the end of the latest one that has one.
+	Why string `json:"why,omitempty"`
 }
 
 // WriteText writes the groups as text.
 func (rep *Groups) WriteText(w io.Writer) {
-	fmt.Fprintf(w, "%s  requests: %d\n\n", rep.At.Format(time.RFC3339), rep.Requests)
+	fmt.Fprintf(w, "%s  requests: %d", rep.At.Format(time.RFC3339), rep.Requests)
+	if len(rep.Full) > 0 {
+		fmt.Fprintf(w, "; older ones of full classes are not counted (recent_traces): %s", strings.Join(rep.Full, ", "))
+	}
+	fmt.Fprint(w, "\n\n")
 	ended := slices.ContainsFunc(rep.Groups, func(g Group) bool { return g.Outcomes != nil })
 	heads := "COUNT\tOLDEST\tTRACES\tMOST ATTEMPTS"
 	if ended {
@@ -52,7 +60,8 @@ func (rep *Groups) WriteText(w io.Writer) {
 	for _, field := range rep.By {
 		heads += "\t" + strings.ToUpper(strings.ReplaceAll(field, "_", " "))
 	}
-	WriteTable(w, heads, len(rep.Groups), func(i int) []any {
+	whyHead, addWhy := optionalColumn("WHY (LATEST)", rep.Groups, func(g *Group) string { return g.Why })
+	WriteTable(w, heads+whyHead, len(rep.Groups), func(i int) []any {
 		g := &rep.Groups[i]
 		cells := []any{g.Count, seconds(g.OldestAgeSeconds), g.Traces, g.MostAttempts}
 		if ended {
@@ -61,7 +70,7 @@ func (rep *Groups) WriteText(w io.Writer) {
 		for _, value := range g.Values {
 			cells = append(cells, dash(value))
 		}
-		return cells
+		return addWhy(cells, g)
 	})
 	if rep.LeftOut > 0 {
 		fmt.Fprintf(w, "and %d groups with less\n", rep.LeftOut)

@@ -82,7 +82,7 @@ func (rep *Traces) WriteText(w io.Writer) {
 		r := &rep.Traces[i]
 		cells := []any{r.ID, r.At.Format("15:04:05.000"), fine(r.Seconds), answerBytes(r), r.Class, dash(r.Outcome), r.Method, dash(r.Tool), r.RequestID}
 		cells = addVia(append(addClass(cells, r), dash(who(r.Principal, r.Client, r.ClientVersion))), r)
-		return append(cells, dash(r.whyInShort()), dash(r.TraceID))
+		return append(cells, dash(r.WhyInShort()), dash(r.TraceID))
 	})
 }
 

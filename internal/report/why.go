@@ -40,8 +40,9 @@ func (row *Trace) Fault() string {
 // mostWhy bounds the column WHY, in characters. The page of a request has the whole text.
 const mostWhy = 120
 
-// whyInShort returns why, and after it the words of an error or a refusal, for one cell of a table.
-func (row *Trace) whyInShort() string {
+// WhyInShort returns why a request has ended as it did, and after that the words of an error or a refusal, for one cell of
+// a table; "" if there is nothing to explain.
+func (row *Trace) WhyInShort() string {
 	text, words := row.why(), ""
 	switch {
 	case row.RejectReason != "":
