@@ -25,6 +25,7 @@ type link struct {
 	cut atomic.Bool
 	// stopped is as for a process that is stopped: nothing fails, and nothing has an effect.
 	stopped atomic.Bool
+	full    atomic.Bool  // what would write fails
 	silent  atomic.Bool  // what is published reaches nobody
 	unsure  atomic.Int32 // so many updates of tasks take effect, and their answers are lost
 	refusal atomic.Int32 // so many updates of tasks fail
@@ -36,6 +37,14 @@ func (l *link) err() error {
 		return errors.New("cut off")
 	}
 	return nil
+}
+
+// writeErr is err, and the error of an operation that would write.
+func (l *link) writeErr() error {
+	if l.full.Load() {
+		return errors.New("out of memory")
+	}
+	return l.err()
 }
 
 func (l *link) Get(ctx context.Context, key string) ([]byte, error) {
@@ -50,14 +59,14 @@ func (l *link) Get(ctx context.Context, key string) ([]byte, error) {
 }
 
 func (l *link) Claim(ctx context.Context, key string, value []byte, life time.Duration) (bool, error) {
-	if err := l.err(); err != nil {
+	if err := l.writeErr(); err != nil {
 		return false, err
 	}
 	return l.Memory.Claim(ctx, key, value, life)
 }
 
 func (l *link) Update(ctx context.Context, key string, change func([]byte) ([]byte, time.Duration, error)) error {
-	if err := l.err(); err != nil {
+	if err := l.writeErr(); err != nil {
 		return err
 	}
 	if l.stopped.Load() {
@@ -276,6 +285,30 @@ func TestOutageLosesNoReplica(t *testing.T) {
 				require.Zero(t, r.lost(t, 1)+r.lost(t, 2))
 			})
 		}
+	}
+}
+
+// While a store is full it is read, and leases cannot be renewed. No replica that still runs is lost, also if others ask
+// for its task at the moment when the store has room again.
+func TestFullStoreLosesNoReplica(t *testing.T) {
+	for seconds := range 20 { // of the time in which a replica is given up
+		inLosableReplicas(t, func(t *testing.T, r *losable) {
+			for _, l := range r.links {
+				l.full.Store(true)
+			}
+			full := time.Duration(time.Minute + time.Duration(seconds)*time.Second)
+			for began := time.Now(); time.Since(began) < full+time.Minute; time.Sleep(time.Second) {
+				for _, l := range r.links {
+					l.full.Store(time.Since(began) < full)
+				}
+				require.Equal(t, mcp.TaskWorking, status(t, r.tasks[1]))
+			}
+			r.job.finish("done")
+			result, err := r.tasks[2].Result(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "done", result.Text())
+			require.Zero(t, r.lost(t, 1)+r.lost(t, 2))
+		})
 	}
 }
 

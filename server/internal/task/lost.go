@@ -79,6 +79,14 @@ func (s *search) look(ctx context.Context, replica string) (gone bool, err error
 	return false, err
 }
 
+// write has the store write something about a replica whose lease is gone. A store that is full can be read, and its leases
+// end: the time in which a replica must renew its own begins when that is possible.
+func (s *search) write(ctx context.Context, replica string) error {
+	return s.values.Update(ctx, leaseKey(replica)+"/gone", func([]byte) ([]byte, time.Duration, error) {
+		return leaseValue, leaseGrace, nil
+	})
+}
+
 // suspect notes that a lease is gone, and reports whether the caller must wait for its replica.
 func (s *search) suspect(replica, id string) (first bool) {
 	s.mu.Lock()
@@ -138,6 +146,10 @@ func (s *Service) lookForReplica(ctx context.Context, shared *shared, replica, i
 // await waits for a replica whose lease is gone. If it does not come back, its tasks begin again or have failed.
 func (s *Service) await(ctx context.Context, shared *shared, replica string) {
 	for {
+		if shared.search.write(ctx, replica) != nil {
+			shared.search.decide(replica, false) // somebody asks again
+			return
+		}
 		select {
 		case <-time.After(leaseGrace):
 		case <-ctx.Done():
