@@ -1,11 +1,14 @@
 #!/bin/sh
 # Runs each fuzz target of the root module for a while.
-# Usage: scripts/fuzz.sh [duration]    for each target, as for go test -fuzztime
+# Usage: scripts/fuzz.sh [duration]    for each target, as for go test -fuzztime; without it briefly, and from the seeds
 . "$(dirname "$0")/lib.sh"
 
-duration=${1:-1s}
 dir=$(mktemp -d)
 log=$dir/log
+# A second is not enough for the inputs of all earlier runs.
+inputs=$dir/inputs
+[ $# -eq 0 ] || inputs=$(go env GOCACHE)/fuzz
+duration=${1:-1s}
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
@@ -25,15 +28,17 @@ known_race() {
 }
 
 # fuzz runs one target. Each package is linked once for all its targets, because linking takes
-# longer than a short run. New inputs are kept where go test -fuzz keeps them.
+# longer than a short run. A run with a duration keeps new inputs where go test -fuzz keeps them.
 # A run that ends before it has tried an input of its own is repeated, longer.
 # Usage: fuzz <package> <folder> <target> [duration]
 fuzz() {
 	if (cd "$2" && "$dir/fuzz.test" -test.run '^$' -test.fuzz "^$3\$" -test.fuzztime "${4:-$duration}" -test.fuzzminimizetime 20x \
-		-test.fuzzcachedir "$(go env GOCACHE)/fuzz/$1") >"$log" 2>&1; then
+		-test.fuzzcachedir "$inputs/$1") >"$log" 2>&1; then
 		if grep -q '^fuzz: elapsed.* execs: ' "$log"; then
 			say "ok $1 $3: $(grep '^fuzz: elapsed' "$log" | tail -n 1)"
 		elif [ $# -lt 4 ]; then
+			fuzz "$1" "$2" "$3" 4s
+		elif [ "$4" = 4s ]; then
 			fuzz "$1" "$2" "$3" 20s
 		else
 			say "FAILED $1 $3: $4 are not enough for its seeds"
