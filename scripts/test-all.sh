@@ -94,7 +94,7 @@ fi
 # They drive real processes and mostly wait for those, so that more tests than there are cores
 # run at once.
 for module in $(nested_modules); do
-	step "tests of $module" test_module "$module" -vet=off -p 2 -parallel 4 -timeout 20m
+	step "tests of $module" test_module "$module" -vet=off -p 2 -parallel 6 -timeout 20m
 done
 
 say "== summary"
