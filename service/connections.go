@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -82,6 +83,9 @@ func newConnections(l net.Listener, size int, headTime time.Duration, reached fu
 // Accept implements net.Listener.
 func (l *connections) Accept() (net.Conn, error) {
 	for {
+		// Each connection gets a goroutine, and a flood of new ones would have hundreds in the scheduler's queue before
+		// those of the open connections. So the next one is taken when they had their turn.
+		runtime.Gosched()
 		c, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
